@@ -1,0 +1,86 @@
+# One function per kind of thing. All objects of the library are compiled with `viaduct_options`.
+
+add_library(viaduct_options INTERFACE)
+target_compile_options(viaduct_options INTERFACE -Wall -Wextra -Wshadow -Wconversion)
+if(VIADUCT_WERROR)
+  target_compile_options(viaduct_options INTERFACE -Werror)
+endif()
+
+# viaduct_layer(<name> SOURCES ... [TESTS ...] [LIBS ...]): one folder of src/ as objects.
+# Its unit tests become the test program <name>_test.
+function(viaduct_layer name)
+  cmake_parse_arguments(arg "" "" "SOURCES;TESTS;LIBS" ${ARGN})
+  string(REPLACE "/" "_" id ${name})
+  add_library(viaduct_${id} OBJECT ${arg_SOURCES})
+  target_include_directories(viaduct_${id} PUBLIC
+    ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(viaduct_${id} PUBLIC fmt::fmt Threads::Threads ${arg_LIBS}
+                                      PRIVATE viaduct_options)
+  set_property(GLOBAL APPEND PROPERTY VIADUCT_LAYERS viaduct_${id})
+  set_property(GLOBAL APPEND PROPERTY VIADUCT_LIBS ${arg_LIBS})
+  if(arg_TESTS AND VIADUCT_TESTS)
+    list(TRANSFORM arg_TESTS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+    set_property(GLOBAL APPEND PROPERTY VIADUCT_UNIT_TESTS ${id})
+    set_property(GLOBAL PROPERTY VIADUCT_UNIT_TESTS_${id} ${arg_TESTS})
+  endif()
+endfunction()
+
+# viaduct_backend(<name> SOURCES ... [TESTS ...] [LIBS ...]): a backend is one folder; this call in
+# its CMakeLists.txt is all it takes. It defines `Result<std::unique_ptr<core::Backend>>
+# viaduct::<name>::open(const core::BackendContext&)`.
+function(viaduct_backend name)
+  viaduct_layer(backends/${name} ${ARGN})
+  set_property(GLOBAL APPEND PROPERTY VIADUCT_BACKENDS ${name})
+endfunction()
+
+# Writes the one list of built-in backends from what the folders declared.
+function(viaduct_write_catalogue out)
+  get_property(names GLOBAL PROPERTY VIADUCT_BACKENDS)
+  list(LENGTH names count)
+  set(decls "")
+  set(rows "")
+  foreach(n IN LISTS names)
+    string(APPEND decls "namespace ${n} {\nResult<std::unique_ptr<core::Backend>> open(const core::BackendContext&);\n}\n")
+    string(APPEND rows "    BackendEntry{\"${n}\", &${n}::open},\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${out} CONTENT "// Generated from src/backends/*/CMakeLists.txt.
+#include <array>
+
+#include \"core/backend.h\"
+namespace viaduct {
+${decls}namespace core {
+namespace {
+constexpr std::array<BackendEntry, ${count}> kBackends{{
+${rows}}};
+}  // namespace
+std::span<const BackendEntry> backendCatalogue() { return kBackends; }
+}  // namespace core
+}  // namespace viaduct
+")
+endfunction()
+
+# viaduct_test(<name> SOURCES ... [LIBS ...] [LABELS ...] [TIMEOUT seconds] [SERIAL]): a GoogleTest
+# program over the whole library; each of its tests is one of ctest's. SERIAL: alone on the machine.
+function(viaduct_test name)
+  cmake_parse_arguments(arg "SERIAL" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE viaduct_options viaduct ${arg_LIBS} GTest::gtest_main)
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 60)
+  endif()
+  set(properties TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+  if(arg_SERIAL)
+    list(APPEND properties RUN_SERIAL ON)
+  endif()
+  gtest_discover_tests(${name} PROPERTIES ${properties} DISCOVERY_TIMEOUT 60)
+endfunction()
+
+# The unit tests that stand beside their sources, one program per layer.
+function(viaduct_unit_tests)
+  get_property(names GLOBAL PROPERTY VIADUCT_UNIT_TESTS)
+  foreach(id IN LISTS names)
+    get_property(tests GLOBAL PROPERTY VIADUCT_UNIT_TESTS_${id})
+    viaduct_test(${id}_test SOURCES ${tests} LABELS unit)
+  endforeach()
+endfunction()

@@ -1,0 +1,80 @@
+// One process's end of the fabric. Threads: call from any; callbacks run on the agent's own thread
+// or on one that polls or waits. Not across fork(): a child's calls are refused.
+#pragma once
+
+#include <viaduct/blocks.h>
+#include <viaduct/card.h>
+#include <viaduct/deadline.h>
+#include <viaduct/memory.h>
+#include <viaduct/note.h>
+#include <viaduct/peer.h>
+#include <viaduct/pin.h>
+#include <viaduct/result.h>
+#include <viaduct/settings.h>
+#include <viaduct/transfer.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace viaduct {
+
+namespace agent {
+class AgentCore;
+}
+
+struct AllocateOptions {
+  std::string label = {};
+  bool huge_pages = false;  // 2 MiB pages; an error when the system has none to give
+};
+
+class Agent {
+ public:
+  static Result<Agent> open(const Settings& settings = {});
+  Agent(Agent&&) noexcept;
+  Agent& operator=(Agent&&) noexcept;
+  ~Agent();  // says goodbye to all peers; Pins and Transfers that outlive it are dead but harmless
+
+  const std::string& name() const;
+
+  // Memory that peers on this host can map, registered at once and freed with its Pin.
+  Result<Pin> allocate(std::uint64_t bytes, const AllocateOptions& options = {});
+  // Registers memory of the caller, who keeps it alive at least as long as the Pin.
+  Result<Pin> pin(const Segment& memory, std::string label = {});
+
+  Card card() const;
+  std::vector<std::byte> exportCard() const { return card().encode(); }
+  // Both start to connect in the background and return; see Peer::ready.
+  Result<Peer> importCard(std::span<const std::byte> blob);
+  Result<Peer> connect(const Card& card);
+  // By address, with the group's secret from Settings.
+  Result<Peer> connect(std::string_view host_port);
+  // This agent as a peer of itself.
+  Result<Peer> self();
+  std::vector<Peer> peers() const;
+  Result<Peer> peer(std::string_view name) const;
+
+  // Plans a copy once: `kWrite` from `local` to `remote`, `kRead` the other way. Both name the same
+  // number of bytes; blocks need not be of equal size. Every byte has to lie in a live Pin here and
+  // at the peer; the written side may name no block twice.
+  Result<Transfer> plan(OpKind kind, const Peer& peer, const Selection& local,
+                        const Selection& remote, TransferOptions options = {});
+
+  // The next note from anyone, if one is here.
+  std::optional<Note> takeNote();
+  Result<Note> waitNote(Deadline until);
+
+  // Moves everything along once, without blocking; true when something happened.
+  bool poll();
+  // Readable while notes wait or transfers have ended since the last poll(); for use in the
+  // caller's own event loop.
+  int eventFd();
+
+ private:
+  explicit Agent(std::shared_ptr<agent::AgentCore> core);
+  std::shared_ptr<agent::AgentCore> core_;
+};
+
+}  // namespace viaduct

@@ -1,0 +1,38 @@
+// Pieces of memory, as values. Threads: plain values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace viaduct {
+
+enum class MemoryKind : std::uint8_t { kHost, kDevice, kFile, kBlock, kObject };
+const char* memoryKindName(MemoryKind kind);
+
+// A piece of memory that somebody owns: this only describes it.
+struct Segment {
+  MemoryKind kind = MemoryKind::kHost;
+  std::uint32_t device = 0;   // which GPU, for kDevice
+  std::uint64_t address = 0;  // an address, or the offset in `fd` for kFile and kBlock
+  std::uint64_t bytes = 0;
+  int fd = -1;  // the file; for kHost the memfd behind the memory, when there is one
+  std::uint64_t fd_offset = 0;  // for kHost with fd: where in the memfd `address` lies
+
+  static Segment host(const void* start, std::uint64_t bytes) {
+    return {.address = reinterpret_cast<std::uintptr_t>(start), .bytes = bytes};
+  }
+};
+
+// What a peer has registered and we may name in a transfer.
+struct PinInfo {
+  std::string label = {};  // what its owner called it; may be empty
+  MemoryKind kind = MemoryKind::kHost;
+  std::uint32_t device = 0;
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t slot = 0;  // its number in the owner's table
+  friend bool operator==(const PinInfo&, const PinInfo&) = default;
+};
+
+}  // namespace viaduct

@@ -1,0 +1,25 @@
+// What really happened to the bytes of a transfer. Threads: plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace viaduct {
+
+// One rail's share.
+struct PathShare {
+  std::string backend = {};  // "local", "tcp", ...
+  std::string way = {};      // how: "mapped", "cma", "direct", "socket"
+  std::string rail = {};     // which NIC, queue or socket group
+  std::uint64_t bytes = 0;
+  std::uint64_t ops = 0;
+  friend bool operator==(const PathShare&, const PathShare&) = default;
+};
+
+struct Path {
+  std::vector<PathShare> shares = {};
+  std::string text() const;  // "local/mapped 1.0 MiB in 16 ops"
+};
+
+}  // namespace viaduct

@@ -1,0 +1,65 @@
+// Another agent as we see it. Threads: call from any; copies name the same peer.
+#pragma once
+
+#include <viaduct/deadline.h>
+#include <viaduct/memory.h>
+#include <viaduct/result.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace viaduct {
+
+namespace agent {
+class PeerCore;
+}
+
+enum class PeerState : std::uint8_t {
+  kConnecting,  // being reached for the first time, or again
+  kReady,       // transfers and notes go
+  kLost,        // noticed dead, frozen or unreachable; being tried again in the background
+  kGone,        // said goodbye, or was forgotten here; a connection from it makes it ready again
+};
+const char* peerStateName(PeerState state);
+
+// How one backend reaches this peer, or why not.
+struct PeerWay {
+  std::string backend = {};
+  bool usable = false;
+  std::string text = {};  // "mapped, cma" or the reason
+};
+
+class Peer {
+ public:
+  explicit Peer(std::shared_ptr<agent::PeerCore> core);
+
+  const std::string& name() const;  // empty until a peer named by address has answered
+  PeerState state() const;
+  std::uint64_t epoch() const;  // counts the lives of the session, from 1
+  // Waits until the peer is ready; the error says why it is not.
+  Status ready(Deadline until) const;
+  // Waits until the session of `epoch` is over: the peer was lost, or has begun another life.
+  Status over(std::uint64_t epoch, Deadline until) const;
+  // True when no one-sided copy by an earlier life of the peer can change memory here any more.
+  bool settled() const;
+
+  std::vector<PinInfo> pins() const;  // what it has registered now
+  // Waits for a registration of that label to be announced.
+  Result<PinInfo> pin(const std::string& label, Deadline until) const;
+  std::vector<PeerWay> ways() const;
+
+  // Sends bytes, at most kMaxNoteBytes; they arrive once, in the order sent, or the peer is lost.
+  Status note(std::span<const std::byte> bytes) const;
+  Status note(std::string_view text) const;
+  // Ends the session, and stops reaching for the peer.
+  void forget() const;
+
+ private:
+  friend class Agent;
+  std::shared_ptr<agent::PeerCore> core_;
+};
+
+}  // namespace viaduct

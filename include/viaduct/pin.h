@@ -1,0 +1,38 @@
+// A registered segment: peers reach it until its Pin is gone. Threads: one at a time per Pin.
+#pragma once
+
+#include <viaduct/memory.h>
+#include <viaduct/result.h>
+
+#include <memory>
+#include <span>
+
+namespace viaduct {
+
+namespace agent {
+class PinCore;
+}
+
+class Pin {
+ public:
+  explicit Pin(std::unique_ptr<agent::PinCore> core);
+  Pin(Pin&&) noexcept;
+  Pin& operator=(Pin&&) noexcept;
+  ~Pin();  // release(), its failure logged
+
+  const PinInfo& info() const;
+  Segment segment() const;
+  std::byte* data() const;  // host memory only
+  std::uint64_t size() const { return info().bytes; }
+  std::span<std::byte> bytes() const { return {data(), size()}; }
+
+  // Withdraws the registration. On return no peer reaches the memory and no transfer of ours uses
+  // it (those still running end with an error); it may be freed. kPeerLost: a peer stopped in the
+  // middle of a one-sided copy may still change it, see docs/failure.md.
+  Status release();
+
+ private:
+  std::unique_ptr<agent::PinCore> core_;
+};
+
+}  // namespace viaduct

@@ -1,0 +1,91 @@
+// What a call gives back: a value, or the reason why there is none. Threads: plain values.
+#pragma once
+
+#include <cassert>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace viaduct {
+
+enum class Code : std::uint8_t {
+  kInvalid,      // the caller's arguments cannot be right
+  kNotFound,     // no such peer, pin, backend, name
+  kUnsupported,  // this build, backend or machine cannot do it
+  kDenied,       // not invited: wrong secret, not registered, forbidden by the system
+  kBusy,         // no room now; the same call may succeed later
+  kTimeout,      // the deadline passed
+  kCancelled,    // the caller took it back
+  kPeerLost,     // the peer died, froze or cannot be reached
+  kDevice,       // the system or a device refused
+  kExhausted,    // out of memory, file descriptors, slots
+  kProtocol,     // the other side sent what it must not
+};
+const char* codeName(Code code);
+
+// Names the call that failed, what the system said, and what to do about it.
+struct Error {
+  Code code = Code::kInvalid;
+  std::string operation = {};  // the call: "connect", "process_vm_writev", "plan"
+  std::string detail = {};     // the provider's or the system's own text, or the facts
+  int os_errno = 0;            // 0: not a system call's failure
+  std::string peer = {};       // whom it was about
+  std::string device = {};     // the NIC, file or backend
+  std::string cause = {};      // likely cause, in words
+  std::string remedy = {};     // what to do
+
+  // One line with all that is known.
+  std::string text() const;
+};
+
+// The error of a system call that has just failed with `os_errno`; detail is the system's text.
+Error systemError(Code code, std::string operation, int os_errno);
+
+// A T, or why there is none. Member names follow std::expected.
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+
+  bool has_value() const noexcept { return state_.index() == 0; }
+  explicit operator bool() const noexcept { return has_value(); }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(value()); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+  T& value() & { return *check(std::get_if<0>(&state_)); }
+  const T& value() const& { return *check(std::get_if<0>(&state_)); }
+  T&& value() && { return std::move(*check(std::get_if<0>(&state_))); }
+  const Error& error() const& { return *check(std::get_if<1>(&state_)); }
+  Error&& error() && { return std::move(*check(std::get_if<1>(&state_))); }
+
+ private:
+  template <class P>
+  static P* check(P* there) {
+    assert(there != nullptr && "a Result was read as what it is not");
+    return there;
+  }
+  std::variant<T, Error> state_;
+};
+
+struct Ok {};
+using Status = Result<Ok>;
+
+}  // namespace viaduct
+
+// VIADUCT_TRY(auto rail, openRail(nic));  binds the value, or hands the error to our own caller.
+// VIADUCT_CHECK(pin(memory));             the same where there is no value to bind.
+// NOLINTBEGIN(bugprone-macro-parentheses): `decl` is a declaration
+#define VIADUCT_CAT_2(a, b) a##b
+#define VIADUCT_CAT(a, b) VIADUCT_CAT_2(a, b)
+#define VIADUCT_TRY(decl, expr) VIADUCT_TRY_2(VIADUCT_CAT(try_, __LINE__), decl, expr)
+#define VIADUCT_TRY_2(tmp, decl, expr)     \
+  auto tmp = (expr);                       \
+  if (!tmp) return std::move(tmp).error(); \
+  decl = *std::move(tmp)
+#define VIADUCT_CHECK(expr) \
+  if (auto viaduct_check = (expr); !viaduct_check) return std::move(viaduct_check).error()
+// NOLINTEND(bugprone-macro-parentheses)

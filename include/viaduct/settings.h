@@ -1,0 +1,45 @@
+// What can be chosen about an agent: a struct of defaults, and one table row for each. Threads:
+// plain values.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace viaduct {
+
+struct Settings {
+  std::string name = {};                              // empty: host-pid-random
+  std::vector<std::string> listen = {"127.0.0.1:0"};  // "host:port"; empty: Unix socket only
+  std::string secret = {};                            // shared by a group; empty: one of its own
+  bool insecure = false;                              // lets anyone in who reaches the socket
+  std::vector<std::string> backends = {};             // empty: every one built in
+  std::vector<std::string> rails = {};                // source addresses or interfaces; empty: one
+  std::uint32_t sockets = 1;                          // tcp sockets per rail and peer
+  std::uint32_t copy_threads = 0;                     // for copies on this host; 0: by cores
+  std::chrono::milliseconds detect = std::chrono::seconds(2);        // a silent peer is lost after
+  std::chrono::milliseconds deadline = std::chrono::seconds(30);     // of a post that names none
+  std::chrono::milliseconds grace = std::chrono::milliseconds(500);  // from deadline to the end
+  std::chrono::microseconds spin = std::chrono::microseconds(20);    // before a wait sleeps
+  std::uint64_t note_backlog = std::uint64_t{64} << 20U;  // bytes of notes kept for a slow reader
+  std::string weather = {};  // for the fake backend: "seed=7,delay_us=50,lose_rail=0.01"
+};
+
+// One setting: the variable that sets it, its default as text, help, and parser.
+struct SettingRow {
+  std::string_view variable;
+  std::string_view fallback;
+  std::string_view help;
+  Status (*parse)(std::string_view text, Settings& into);
+};
+std::span<const SettingRow> settingRows();
+
+// The defaults, changed by the VIADUCT_* variables that are set.
+Result<Settings> settingsFromEnvironment();
+
+}  // namespace viaduct

@@ -1,0 +1,100 @@
+// Explicit little-endian writing and length-checked reading of wire bytes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace viaduct::base {
+
+using Bytes = std::vector<std::byte>;
+
+template <class T>
+void storeLittle(std::byte* to, T value) {
+  static_assert(std::is_unsigned_v<T>);
+  for (std::size_t i = 0; i < sizeof(T); ++i) to[i] = static_cast<std::byte>(value >> (8 * i));
+}
+
+template <class T>
+T loadLittle(const std::byte* from) {
+  static_assert(std::is_unsigned_v<T>);
+  T value = 0;
+  for (std::size_t i = 0; i < sizeof(T); ++i)
+    value = static_cast<T>(value | static_cast<T>(std::to_integer<T>(from[i]) << (8 * i)));
+  return value;
+}
+
+class Writer {
+ public:
+  template <class T>
+  Writer& put(T value) {
+    static_assert(std::is_unsigned_v<T>);
+    const std::size_t at = out_.size();
+    out_.resize(at + sizeof(T));
+    storeLittle(out_.data() + at, value);
+    return *this;
+  }
+  Writer& raw(std::span<const std::byte> bytes) {
+    out_.insert(out_.end(), bytes.begin(), bytes.end());
+    return *this;
+  }
+  // A 32-bit length, then the bytes.
+  Writer& sized(std::span<const std::byte> bytes) {
+    return put(static_cast<std::uint32_t>(bytes.size())).raw(bytes);
+  }
+  Writer& text(std::string_view text) { return sized(std::as_bytes(std::span(text))); }
+
+  Bytes take() { return std::move(out_); }
+  const Bytes& bytes() const { return out_; }
+
+ private:
+  Bytes out_;
+};
+
+// Reads until something does not fit; from then on everything is zero or empty and ok() is false.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> in) : in_(in) {}
+
+  template <class T>
+  T get() {
+    const auto part = raw(sizeof(T));
+    return part.empty() ? T{0} : loadLittle<T>(part.data());
+  }
+  std::span<const std::byte> raw(std::size_t bytes) {
+    if (bytes > in_.size()) ok_ = false;
+    if (!ok_) return {};
+    const auto part = in_.first(bytes);
+    in_ = in_.subspan(bytes);
+    return part;
+  }
+  std::span<const std::byte> sized() { return raw(get<std::uint32_t>()); }
+  std::string text() {
+    const auto part = sized();
+    return {reinterpret_cast<const char*>(part.data()), part.size()};
+  }
+  template <std::size_t N>
+  std::array<std::uint8_t, N> array() {
+    std::array<std::uint8_t, N> out{};
+    const auto part = raw(N);
+    if (!part.empty()) std::memcpy(out.data(), part.data(), N);
+    return out;
+  }
+
+  bool ok() const { return ok_; }
+  std::size_t left() const { return in_.size(); }
+  // Everything was there, and nothing more.
+  bool finished() const { return ok_ && in_.empty(); }
+
+ private:
+  std::span<const std::byte> in_;
+  bool ok_ = true;
+};
+
+}  // namespace viaduct::base

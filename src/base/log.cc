@@ -1,0 +1,39 @@
+#include "base/log.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <string>
+
+namespace viaduct::base {
+namespace {
+
+constexpr std::array<std::string_view, 5> kNames{"debug", "info", "warning", "error", "off"};
+
+LogLevel fromEnvironment() {
+  const char* text = std::getenv("VIADUCT_LOG");
+  for (std::size_t i = 0; text != nullptr && i < kNames.size(); ++i)
+    if (kNames[i] == text) return static_cast<LogLevel>(i);
+  return LogLevel::kWarning;
+}
+
+std::atomic<LogLevel>& current() {
+  static std::atomic<LogLevel> level{fromEnvironment()};
+  return level;
+}
+
+}  // namespace
+
+LogLevel logLevel() { return current().load(std::memory_order_relaxed); }
+void setLogLevel(LogLevel level) { current().store(level, std::memory_order_relaxed); }
+
+void logLine(LogLevel level, std::string_view text) {
+  const std::string line = fmt::format("viaduct[{}] {}: {}\n", ::getpid(),
+                                       kNames[static_cast<std::size_t>(level)], text);
+  // A log that cannot be written has nowhere to say so.
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+}  // namespace viaduct::base

@@ -1,0 +1,111 @@
+#include "base/poller.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "base/fd.h"
+
+namespace viaduct::base {
+
+struct Poller::State {
+  struct Watch {
+    int fd;
+    std::shared_ptr<Handler> handler;  // shared: a handler may forget itself while it runs
+  };
+  Fd epoll;
+  Id last_id = 0;
+  std::unordered_map<Id, Watch> watches;
+  std::map<std::pair<Clock::time_point, Id>, std::function<void()>> timers;
+  std::unordered_map<Id, Clock::time_point> timer_times;
+};
+
+Poller::Poller() : state_(std::make_unique<State>()) {}
+Poller::~Poller() = default;
+
+Result<std::unique_ptr<Poller>> Poller::open() {
+  std::unique_ptr<Poller> poller(new Poller);
+  poller->state_->epoll.reset(::epoll_create1(EPOLL_CLOEXEC));
+  if (!poller->state_->epoll) return systemError(Code::kExhausted, "epoll_create1", errno);
+  return poller;
+}
+
+Result<Poller::Id> Poller::watch(int fd, std::uint32_t events, Handler handler) {
+  const Id id = ++state_->last_id;
+  epoll_event event{.events = events, .data = {.u64 = id}};
+  if (::epoll_ctl(state_->epoll.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+    return systemError(Code::kExhausted, "epoll_ctl(add)", errno);
+  state_->watches.emplace(id, State::Watch{fd, std::make_shared<Handler>(std::move(handler))});
+  return id;
+}
+
+Status Poller::change(Id id, std::uint32_t events) {
+  const auto found = state_->watches.find(id);
+  if (found == state_->watches.end()) return Error{.operation = "change", .detail = "not watched"};
+  epoll_event event{.events = events, .data = {.u64 = id}};
+  if (::epoll_ctl(state_->epoll.get(), EPOLL_CTL_MOD, found->second.fd, &event) != 0)
+    return systemError(Code::kDevice, "epoll_ctl(mod)", errno);
+  return Ok{};
+}
+
+void Poller::forget(Id id) {
+  const auto found = state_->watches.find(id);
+  if (found == state_->watches.end()) return;
+  ::epoll_ctl(state_->epoll.get(), EPOLL_CTL_DEL, found->second.fd, nullptr);
+  state_->watches.erase(found);
+}
+
+Poller::Id Poller::at(Clock::time_point when, std::function<void()> handler) {
+  const Id id = ++state_->last_id;
+  state_->timers.emplace(std::pair{when, id}, std::move(handler));
+  state_->timer_times.emplace(id, when);
+  return id;
+}
+
+void Poller::forgetTimer(Id id) {
+  const auto found = state_->timer_times.find(id);
+  if (found == state_->timer_times.end()) return;
+  state_->timers.erase({found->second, id});
+  state_->timer_times.erase(found);
+}
+
+Clock::time_point Poller::nextTimer() const {
+  return state_->timers.empty() ? Clock::time_point::max() : state_->timers.begin()->first.first;
+}
+
+int Poller::block(Events& into, Clock::time_point until) const {
+  int wait_ms = -1;
+  if (until != Clock::time_point::max()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+    wait_ms = static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1 << 30));
+  }
+  return std::max(
+      0, ::epoll_wait(state_->epoll.get(), into.data(), static_cast<int>(into.size()), wait_ms));
+}
+
+bool Poller::handle(const Events& events, int count, Clock::time_point now) {
+  bool ran = false;
+  for (int i = 0; i < count; ++i) {
+    const auto found = state_->watches.find(events[static_cast<std::size_t>(i)].data.u64);
+    if (found == state_->watches.end()) continue;  // forgotten by a handler before it
+    const auto handler = found->second.handler;
+    (*handler)(events[static_cast<std::size_t>(i)].events);
+    ran = true;
+  }
+  return runTimers(now) || ran;
+}
+
+bool Poller::runTimers(Clock::time_point now) {
+  bool ran = false;
+  while (nextTimer() <= now) {
+    auto due = state_->timers.extract(state_->timers.begin());
+    state_->timer_times.erase(due.key().second);
+    due.mapped()();
+    ran = true;
+  }
+  return ran;
+}
+
+}  // namespace viaduct::base

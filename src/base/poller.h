@@ -1,0 +1,47 @@
+// File descriptors and timers to wait for. Threads: everything but block() under the owner's lock;
+// block() by any number of threads, without it.
+#pragma once
+
+#include <sys/epoll.h>
+#include <viaduct/deadline.h>
+#include <viaduct/result.h>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace viaduct::base {
+
+class Poller {
+ public:
+  using Handler = std::function<void(std::uint32_t events)>;  // EPOLLIN, EPOLLOUT, ...
+  using Id = std::uint64_t;                                   // 0: none
+
+  static Result<std::unique_ptr<Poller>> open();
+  ~Poller();
+
+  // Level-triggered. A handler may watch, change and forget anything, itself included.
+  Result<Id> watch(int fd, std::uint32_t events, Handler handler);
+  Status change(Id id, std::uint32_t events);
+  void forget(Id id);  // before its fd is closed; no event of it is handled afterwards
+
+  // Runs `handler` once, not before `when`. forgetTimer: it does not run any more.
+  Id at(Clock::time_point when, std::function<void()> handler);
+  void forgetTimer(Id id);
+  Clock::time_point nextTimer() const;  // time_point::max(): none
+
+  // Waits for events up to `until`; spurious returns happen. What it fills goes to handle().
+  using Events = std::array<epoll_event, 64>;
+  int block(Events& into, Clock::time_point until) const;
+  // Runs the handlers of those events and of the timers that are due; true when any ran.
+  bool handle(const Events& events, int count, Clock::time_point now);
+
+ private:
+  Poller();
+  bool runTimers(Clock::time_point now);
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace viaduct::base

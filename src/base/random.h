@@ -1,0 +1,32 @@
+// Random numbers: a seeded generator for tests and weather, and the system's for secrets.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace viaduct::base {
+
+// splitmix64: small, fast, the same everywhere for the same seed.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t next() {
+    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15U);
+    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
+    return z ^ (z >> 31U);
+  }
+  std::uint64_t below(std::uint64_t bound) { return bound == 0 ? 0 : next() % bound; }
+  bool chance(double p) { return static_cast<double>(next() >> 11U) * 0x1.0p-53 < p; }
+
+ private:
+  std::uint64_t state_;
+};
+
+// Fills with bytes nobody can guess.
+Status fillSecret(std::span<std::uint8_t> out);
+
+}  // namespace viaduct::base

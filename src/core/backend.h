@@ -1,0 +1,151 @@
+// What a backend is: a few verbs and a table of facts. A new one is a new folder under backends/.
+// Threads: every call on a Backend, Link or Rail is made with the agent's lock held, by one thread
+// at a time; a backend may have threads of its own, which never call out.
+#pragma once
+
+#include <viaduct/deadline.h>
+#include <viaduct/memory.h>
+#include <viaduct/result.h>
+#include <viaduct/settings.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/fd.h"
+#include "base/poller.h"
+#include "core/op.h"
+
+namespace viaduct::core {
+
+using base::Bytes;
+using base::Fd;
+
+// What a backend can do, as data: routes are chosen on it, tests skip on it, tools print it.
+struct Capabilities {
+  std::string_view name;
+  std::vector<MemoryKind> memory;  // kinds it can move from and to
+  bool same_host = false;          // moves by this host's memory alone; no network sees the bytes
+  bool rdma = false;
+  bool tcp = false;
+  int preference = 0;  // lower is tried first: 10 same host, 20 rdma hardware, 30 tcp, 90 fake
+};
+
+// One NIC, queue or socket group.
+class Rail {
+ public:
+  virtual ~Rail() = default;
+  virtual std::string_view name() const = 0;
+
+  // Takes ops from the front of `work.ops` and says how many; fewer means busy: offer the rest
+  // after poll(). A taken op comes back from poll() (or from Link::close) exactly once, in a Moved
+  // or a Failed. Small work may be done inside the call; its Moved still comes from poll().
+  virtual std::size_t post(const Work& work) = 0;
+
+  // Moves things along for a bounded time (about a millisecond); appends what ended. Never blocks.
+  virtual void poll(Completions& out) = 0;
+
+  // Stops working on `tag`. Every op taken and not yet back still comes back, soon, and only when
+  // its memory is let go of, here and at the peer.
+  virtual void cancel(Tag tag) = 0;
+
+  // True while only poll() makes progress; false while nothing is in flight or a watched fd or
+  // timer will call. The agent does not sleep while a rail is busy.
+  virtual bool busy() const = 0;
+};
+
+// What the agent does for one link.
+class LinkHost {
+ public:
+  virtual ~LinkHost() = default;
+  // To the same backend's link at the peer, in order. Fds only pass where `LinkSeed::unix_socket`.
+  virtual Status send(std::span<const std::byte> message, std::span<const int> fds = {}) = 0;
+  // The link's state() has changed.
+  virtual void changed() = 0;
+};
+
+// What a backend is told about a peer when it is to reach it.
+struct LinkSeed {
+  std::string peer;                       // its name, for messages
+  std::uint64_t epoch = 0;                // which life of the session; the same at both ends
+  bool dialer = false;                    // true at the end that opened the session
+  bool same_process = false;              // both agents live in this process
+  bool same_host = false;                 // proven: the session is a Unix socket, or the process
+  bool unix_socket = false;               // fds can be sent
+  int pid = 0;                            // the peer's, as this PID namespace sees it; 0: unseen
+  Bytes address;                          // Backend::address() of the peer's backend
+  std::array<std::uint8_t, 32> key = {};  // a secret that only the two ends of this life know
+};
+
+// What a link says of itself.
+struct LinkState {
+  enum class Phase : std::uint8_t { kOpening, kReady, kUnusable } phase = Phase::kOpening;
+  std::string text = {};  // ready: the ways, "mapped, cma"; unusable: why
+};
+
+// What a peer has pinned, with what its backend says of it.
+struct RemotePin {
+  PinInfo info;
+  Bytes key;  // what the peer's Backend::pin returned
+};
+
+// One backend's way to one life of one peer.
+class Link {
+ public:
+  virtual ~Link() = default;  // close() was called before
+  virtual LinkState state() const = 0;
+  // The peer's same-named link sent this.
+  virtual void receive(std::span<const std::byte> message, std::vector<Fd> fds) = 0;
+  virtual void addPin(const RemotePin& pin) = 0;
+  virtual void dropPin(std::uint32_t slot) = 0;
+  // Whether ops between these two can go this way now: the way's name ("mapped"), or nothing.
+  virtual std::optional<std::string_view> reaches(OpKind kind, std::uint32_t local_pin,
+                                                  std::uint32_t remote_pin) const = 0;
+  // Ends everything at once: on return nobody here touches memory for this link, and all of its
+  // ops are in `out`. What the peer can still do is what settled() says.
+  virtual void close(Completions& out) = 0;
+  // False while the peer, stopped in the middle of a one-sided copy, may still change memory here.
+  // Asked after close() too.
+  virtual bool settled() const { return true; }
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual const Capabilities& can() const = 0;
+  virtual std::span<const std::unique_ptr<Rail>> rails() = 0;
+
+  // What a peer's same-named backend needs to know to reach this one. Goes to peers that have
+  // proved that they are invited.
+  virtual Bytes address() const = 0;
+  // Starts to reach a peer. An unusable way is a link whose state says so, not an error.
+  virtual std::unique_ptr<Link> link(LinkSeed seed, LinkHost& host) = 0;
+
+  // Registers memory under a slot of the agent's table. Gives what peers need to reach it: empty
+  // when they can not reach it this way.
+  virtual Result<Bytes> pin(std::uint32_t slot, const Segment& memory) = 0;
+  // On return no peer reaches the memory through this backend and nothing here touches it; ops in
+  // flight on it fail. kPeerLost: an unsettled peer may still change it.
+  virtual Status unpin(std::uint32_t slot) = 0;
+};
+
+struct BackendContext {
+  const Settings& settings;
+  base::Poller& poller;  // the agent's: fds and timers that call back under its lock
+};
+
+using BackendFactory = Result<std::unique_ptr<Backend>> (*)(const BackendContext& context);
+struct BackendEntry {
+  std::string_view name;
+  BackendFactory open;
+};
+// Every backend built in, by name; generated from src/backends/*/CMakeLists.txt.
+std::span<const BackendEntry> backendCatalogue();
+
+}  // namespace viaduct::core

@@ -1,0 +1,53 @@
+// What planning produces and rails carry out.
+#pragma once
+
+#include <viaduct/result.h>
+#include <viaduct/transfer.h>
+
+#include <cstdint>
+#include <span>
+#include <variant>
+#include <vector>
+
+namespace viaduct::core {
+
+class Link;
+
+// One contiguous copy. Pins are named by their slot in their owner's table.
+struct Op {
+  std::uint64_t local = 0;
+  std::uint64_t remote = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t local_pin = 0;
+  std::uint32_t remote_pin = 0;
+  friend bool operator==(const Op&, const Op&) = default;
+};
+
+// One post of one transfer, as the agent numbers it; never used twice.
+using Tag = std::uint64_t;
+
+// A transfer's ops for one rail and one peer. The ops stay where they are until every one that was
+// taken has come back, so a rail keeps the span and copies nothing.
+struct Work {
+  OpKind kind = OpKind::kWrite;
+  Tag tag = 0;
+  Link* link = nullptr;
+  std::span<const Op> ops = {};
+};
+
+// `ops` ops of this tag are finished and visible at the other side.
+struct Moved {
+  Tag tag = 0;
+  std::uint64_t ops = 0;
+  std::uint64_t bytes = 0;
+};
+// `ops` ops of this tag will never be finished, and nobody touches their memory any more.
+struct Failed {
+  Tag tag = 0;
+  std::uint64_t ops = 0;
+  Error why = {};
+};
+using Completion = std::variant<Moved, Failed>;
+using Completions = std::vector<Completion>;
+
+}  // namespace viaduct::core

@@ -1,0 +1,108 @@
+// Two backends joined as two agents would join them, in one process and one thread: for backend
+// tests that want to see links and rails without agents.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "core/backend.h"
+
+namespace viaduct::testing {
+
+class LinkEnd final : public core::LinkHost {
+ public:
+  Status send(std::span<const std::byte> message, std::span<const int> fds = {}) override {
+    Letter letter{{message.begin(), message.end()}, {}};
+    for (const int fd : fds) letter.fds.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    sent.push_back(std::move(letter));
+    return Ok{};
+  }
+  void changed() override { ++changes; }
+
+  struct Letter {
+    core::Bytes bytes;
+    std::vector<core::Fd> fds;
+  };
+  std::deque<Letter> sent;
+  int changes = 0;
+  std::unique_ptr<core::Link> link;
+};
+
+// Both ends' backends, links and the one poller that drives them.
+class LinkPair {
+ public:
+  // `seed` gives what is common to both; dialer and address are filled in here.
+  LinkPair(core::Backend& a, core::Backend& b, base::Poller& poller, const core::LinkSeed& seed)
+      : backends_{&a, &b}, poller_(poller) {
+    for (const int i : {0, 1}) {
+      core::LinkSeed mine = seed;
+      mine.peer = i == 0 ? "b" : "a";
+      mine.dialer = i == 0;
+      mine.address = backends_[1 - i]->address();
+      ends[i].link = backends_[i]->link(std::move(mine), ends[i]);
+    }
+  }
+  ~LinkPair() {
+    for (LinkEnd& end : ends)
+      if (end.link) end.link->close(done[&end == &ends[1] ? 1 : 0]);
+  }
+
+  // Pins at `owner` and announces to the other end.
+  void pin(int owner, std::uint32_t slot, const Segment& memory) {
+    auto key = backends_[owner]->pin(slot, memory);
+    ASSERT_TRUE(key) << key.error().text();
+    ends[1 - owner].link->addPin({.info = {.kind = memory.kind,
+                                           .address = memory.address,
+                                           .bytes = memory.bytes,
+                                           .slot = slot},
+                                  .key = *key});
+  }
+
+  // One turn of both ends: letters, fds, timers, rails.
+  void turn(std::chrono::milliseconds block = std::chrono::milliseconds(0)) {
+    deliver();
+    base::Poller::Events events;
+    const int count = poller_.block(events, Clock::now() + block);
+    poller_.handle(events, count, Clock::now());
+    for (const int i : {0, 1})
+      for (const auto& rail : backends_[i]->rails()) rail->poll(done[i]);
+    deliver();
+  }
+
+  // Turns until `until()` is true or two seconds have passed; says whether it is.
+  template <class F>
+  bool run(F until, std::chrono::milliseconds limit = std::chrono::milliseconds(2000)) {
+    const auto end = Clock::now() + limit;
+    while (!until())
+      if (turn(); Clock::now() > end) return until();
+    return true;
+  }
+
+  bool ready() const {
+    return ends[0].link->state().phase == core::LinkState::Phase::kReady &&
+           ends[1].link->state().phase == core::LinkState::Phase::kReady;
+  }
+
+  std::array<LinkEnd, 2> ends;
+  std::array<core::Completions, 2> done;
+
+ private:
+  void deliver() {
+    for (const int i : {0, 1})
+      while (!ends[i].sent.empty()) {
+        auto letter = std::move(ends[i].sent.front());
+        ends[i].sent.pop_front();
+        if (ends[1 - i].link) ends[1 - i].link->receive(letter.bytes, std::move(letter.fds));
+      }
+  }
+
+  std::array<core::Backend*, 2> backends_;
+  base::Poller& poller_;
+};
+
+}  // namespace viaduct::testing
