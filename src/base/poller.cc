@@ -75,6 +75,8 @@ Clock::time_point Poller::nextTimer() const {
   return state_->timers.empty() ? Clock::time_point::max() : state_->timers.begin()->first.first;
 }
 
+int Poller::fd() const { return state_->epoll.get(); }
+
 int Poller::block(Events& into, Clock::time_point until) const {
   int wait_ms = -1;
   if (until != Clock::time_point::max()) {

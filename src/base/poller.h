@@ -31,6 +31,8 @@ class Poller {
   void forgetTimer(Id id);
   Clock::time_point nextTimer() const;  // time_point::max(): none
 
+  // Readable while an event waits: for waiting on a poller together with something else.
+  int fd() const;
   // Waits for events up to `until`; spurious returns happen. What it fills goes to handle().
   using Events = std::array<epoll_event, 64>;
   int block(Events& into, Clock::time_point until) const;
