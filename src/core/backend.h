@@ -107,6 +107,8 @@ class Link {
   // Whether ops between these two can go this way now: the way's name ("mapped"), or nothing.
   virtual std::optional<std::string_view> reaches(OpKind kind, std::uint32_t local_pin,
                                                   std::uint32_t remote_pin) const = 0;
+  // Whether this rail has a way to this peer: ends may differ in their number of rails.
+  virtual bool servedBy(const Rail& rail) const = 0;
   // Ends everything at once: on return nobody here touches memory for this link, and all of its
   // ops are in `out`. What the peer can still do is what settled() says.
   virtual void close(Completions& out) = 0;
