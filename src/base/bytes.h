@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace viaduct::base {
@@ -32,6 +33,9 @@ T loadLittle(const std::byte* from) {
 
 class Writer {
  public:
+  Writer() = default;
+  explicit Writer(Bytes out) : out_(std::move(out)) {}  // goes on after what is there
+
   template <class T>
   Writer& put(T value) {
     static_assert(std::is_unsigned_v<T>);
