@@ -1,0 +1,52 @@
+// Addresses as people write them, and the sockets' own. Threads: pure, except resolve(), which
+// blocks.
+#pragma once
+
+#include <sys/socket.h>
+#include <viaduct/result.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.h"
+
+namespace viaduct::agent {
+
+struct HostPort {
+  std::string host = {};  // without brackets; "*" is every interface (IPv4)
+  std::uint16_t port = 0;
+  bool v6 = false;  // was written in brackets
+};
+// "host:port", "1.2.3.4:port", "[v6]:port". The error names the character that is wrong.
+Result<HostPort> parseHostPort(std::string_view text);
+
+struct SocketAddress {
+  sockaddr_storage storage = {};
+  socklen_t size = 0;
+
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+  int family() const { return storage.ss_family; }
+  std::uint16_t port() const;  // 0 for Unix
+  void setPort(std::uint16_t port);
+  bool isAny() const;            // the wildcard
+  std::string text() const;      // "1.2.3.4:80", "[::1]:80", "unix:@name"
+  std::string unixName() const;  // without the '@'; empty for the others
+};
+// The abstract Unix address of that name, without an '@'.
+Result<SocketAddress> unixAddress(std::string_view name);
+Result<SocketAddress> localAddress(int socket);
+Result<SocketAddress> remoteAddress(int socket);
+
+// The addresses of a host: at once when it is written as numbers, else by asking the system.
+bool isLiteral(const HostPort& where);
+Result<std::vector<SocketAddress>> resolve(const HostPort& where);
+
+// A non-blocking stream socket, closed on exec.
+Result<base::Fd> streamSocket(int family);
+// No delay of small frames, keepalive. Does nothing to a Unix socket.
+Status tuneSocket(int socket);
+
+}  // namespace viaduct::agent

@@ -1,0 +1,92 @@
+// One socket of a session: handshake, frames, back-pressure. Threads: all calls under the owner's
+// lock, that of the Poller; callbacks run from the Poller's handlers or inside readNow(), never
+// inside send() or open().
+#pragma once
+
+#include <viaduct/deadline.h>
+#include <viaduct/result.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/session/crypto.h"
+#include "agent/session/frame.h"
+#include "agent/session/hello.h"
+#include "base/fd.h"
+#include "base/poller.h"
+
+namespace viaduct::agent {
+
+// Whom a connection tells. Every call may destroy the Connection.
+class ConnectionUser {
+ public:
+  virtual ~ConnectionUser() = default;
+  // The other end has proved itself and said who it is. Dialer: any value goes on (our hello is
+  // sent), an error closes. Listener: the epoch of the new session, or the error that is sent as
+  // the refusal. After an error closed() is called with it.
+  virtual Result<std::uint64_t> judge(const Hello& theirs) = 0;
+  virtual void established(std::uint64_t epoch) = 0;
+  // `payload` stands in the Connection, for the time of the call.
+  virtual void frame(FrameType type, std::span<const std::byte> payload,
+                     std::vector<base::Fd> fds) = 0;
+  virtual void closed(const Error& why) = 0;  // the last call
+};
+
+struct ConnectionConfig {
+  Key secret = {};
+  Hello mine = {};
+  Clock::time_point handshake_until = {};
+  std::size_t max_unsent = std::size_t{4} << 20U;
+};
+
+class Connection {
+ public:
+  enum class Role : std::uint8_t { kDialer, kListener };
+
+  // `socket`: a connected stream socket, TCP or Unix. The handshake begins at once.
+  static Result<std::unique_ptr<Connection>> open(base::Fd socket, Role role,
+                                                  ConnectionConfig config, base::Poller& poller,
+                                                  ConnectionUser& user);
+  ~Connection();  // closes without a word and without calling the user
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Writes at once what the socket takes and queues the rest. kBusy, and nothing is sent, when more
+  // than max_unsent waits already; so at most that and one frame ever wait. Fds, kMaxFrameFds of
+  // them, only on Unix sockets; the caller keeps his. After a failure of the socket the error comes
+  // back here, and closed() is called from the poller.
+  Status send(FrameType type, std::span<const std::byte> payload, std::span<const int> fds = {});
+  // The same with the payload in two parts.
+  Status sendParts(FrameType type, std::span<const std::byte> head, std::span<const std::byte> body,
+                   std::span<const int> fds = {});
+
+  // While paused no frame comes and lastHeard() stands still. When the other end has closed, what
+  // it sent before (a socket's buffer at most) comes in spite of the pause, then closed(). Once
+  // unpaused, what was read before comes from the poller (a timer that is due) or readNow().
+  void pauseReading(bool paused);
+  // Reads once without waiting for the poller, and delivers. Does nothing inside a callback.
+  void readNow();
+
+  Clock::time_point lastHeard() const;
+  const Hello& theirs() const;  // from judge() on
+  bool isUnix() const;
+  int peerPid() const;             // as our PID namespace sees it; 0: unseen, or TCP
+  std::string remoteText() const;  // "127.0.0.1:4242", "unix:@viaduct-...", "unix:pid 4242"
+  // A secret that the two ends of this connection have in common, and nobody else. From judge() on.
+  Key deriveKey(std::string_view purpose) const;
+  std::size_t unsent() const;
+
+  class Impl;
+
+ private:
+  explicit Connection(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace viaduct::agent

@@ -1,0 +1,39 @@
+// Message authentication over libcrypto, cheap for small messages. Threads: const calls from any.
+#pragma once
+
+#include <openssl/sha.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+
+namespace viaduct::agent {
+
+using Key = std::array<std::uint8_t, 32>;
+using Digest = std::array<std::uint8_t, 32>;
+using ByteSpan = std::span<const std::byte>;
+
+// HMAC-SHA-256 with the work that depends only on the key done once. Allocates nothing.
+class Hmac {
+ public:
+  explicit Hmac(const Key& key);
+  // Of the parts as if they stood one after the other.
+  Digest of(std::initializer_list<ByteSpan> parts) const;
+
+ private:
+  SHA256_CTX inner_, outer_;
+};
+
+// A key for one purpose; says nothing about `from` or the keys for other purposes.
+Key deriveKey(const Key& from, std::string_view purpose, ByteSpan context = {});
+
+// Takes the same time wherever the two differ.
+bool sameBytes(ByteSpan a, ByteSpan b);
+
+// A group's secret as people write it, as a key. Guessable text stays guessable.
+Key secretFromText(std::string_view text);
+
+}  // namespace viaduct::agent

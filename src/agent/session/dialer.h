@@ -1,0 +1,40 @@
+// Reaches for a peer's sockets, one target after the other. Threads: under the owner's lock; `done`
+// runs from the Poller's handlers, once, never inside start().
+#pragma once
+
+#include <viaduct/deadline.h>
+#include <viaduct/result.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/session/address.h"
+#include "base/fd.h"
+#include "base/poller.h"
+
+namespace viaduct::agent {
+
+class Dialer {
+ public:
+  // The socket and the target that answered; or an error that says of each target which step failed
+  // and why, and an empty target. May destroy the Dialer.
+  using Done = std::function<void(Result<base::Fd> socket, std::string target)>;
+
+  // `targets`: "unix:@name" or "host:port", the best first. Each gets a fair share of the time
+  // left.
+  static std::unique_ptr<Dialer> start(std::vector<std::string> targets, Clock::time_point until,
+                                       base::Poller& poller, Done done);
+  ~Dialer();  // gives up; `done` is not called any more
+  Dialer(const Dialer&) = delete;
+  Dialer& operator=(const Dialer&) = delete;
+
+  class Impl;
+
+ private:
+  explicit Dialer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace viaduct::agent

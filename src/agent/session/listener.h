@@ -1,0 +1,41 @@
+// Where peers come in. Threads: under the owner's lock; `accepted` runs from the Poller's handlers.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/poller.h"
+
+namespace viaduct::agent {
+
+class Listener {
+ public:
+  using Accepted = std::function<void(base::Fd socket, bool is_unix)>;
+
+  // `listen`: "host:port", "[v6]:port", "0.0.0.0:port", "[::]:port" (IPv6 only), "*:port"; port 0
+  // takes a free one. `unix_name`: of an abstract Unix socket, without '@'; empty for none.
+  static Result<std::unique_ptr<Listener>> open(const std::vector<std::string>& listen,
+                                                std::string unix_name, base::Poller& poller,
+                                                Accepted accepted);
+  ~Listener();
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  // What to tell peers: real ports, and for wildcards every interface's own address; loopback ones
+  // only where there is nothing else.
+  std::vector<std::string> addresses() const;
+  const std::string& unixName() const;
+
+  class Impl;
+
+ private:
+  explicit Listener(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace viaduct::agent

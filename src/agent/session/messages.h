@@ -1,0 +1,58 @@
+// The payloads of a session's frames. Threads: plain values.
+#pragma once
+
+#include <viaduct/memory.h>
+#include <viaduct/result.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "agent/session/hello.h"
+#include "base/bytes.h"
+
+namespace viaduct::agent {
+
+inline constexpr std::size_t kMaxLabelBytes = 1024;
+inline constexpr std::size_t kMaxByeBytes = 1024;
+
+// encode() appends, so that a Bytes can be used again and again. decode() refuses what is short,
+// long, out of range or more than the limits above.
+
+// A registration has come. Sent with every backend's key for it.
+struct PinMessage {
+  PinInfo info = {};
+  std::vector<std::pair<std::string, base::Bytes>> keys = {};  // backend, Backend::pin's key
+  void encode(base::Bytes& out) const;
+  static Result<PinMessage> decode(std::span<const std::byte> payload);
+  friend bool operator==(const PinMessage&, const PinMessage&) = default;
+};
+
+// A registration is gone.
+struct UnpinMessage {
+  std::uint32_t slot = 0;
+  void encode(base::Bytes& out) const;
+  static Result<UnpinMessage> decode(std::span<const std::byte> payload);
+};
+
+// From a backend's link to the same-named one at the other end. A view: nothing is copied.
+struct BackendMessage {
+  std::string_view backend = {};
+  std::span<const std::byte> bytes = {};
+  // What stands before `bytes`, for Connection::sendParts.
+  static void encodeHead(std::string_view backend, base::Bytes& out);
+  static Result<BackendMessage> decode(std::span<const std::byte> payload);
+};
+
+// The agent goes, on purpose.
+struct ByeMessage {
+  std::string why = {};
+  void encode(base::Bytes& out) const;  // no more than kMaxByeBytes of `why`
+  static Result<ByeMessage> decode(std::span<const std::byte> payload);
+};
+
+}  // namespace viaduct::agent
