@@ -1,0 +1,38 @@
+# What the build itself checks: that layers are kept (always), that headers stand alone (target
+# check_headers), that the documents' links lead somewhere (a test).
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+set(tools ${PROJECT_SOURCE_DIR}/tools)
+
+set(patterns "")
+foreach(top include src apps examples)
+  list(APPEND patterns ${PROJECT_SOURCE_DIR}/${top}/*.h ${PROJECT_SOURCE_DIR}/${top}/*.cc)
+endforeach()
+file(GLOB_RECURSE files CONFIGURE_DEPENDS ${patterns})
+add_custom_command(OUTPUT layers.checked
+  COMMAND ${Python3_EXECUTABLE} ${tools}/check_layers.py ${PROJECT_SOURCE_DIR}
+  COMMAND ${CMAKE_COMMAND} -E touch layers.checked
+  DEPENDS ${files} ${tools}/check_layers.py
+  COMMENT "Checking that layers are kept" VERBATIM)
+add_custom_target(check_layers ALL DEPENDS layers.checked)
+
+# Each header on its own, as the only line of a source file.
+set(alone "")
+foreach(file IN LISTS files)
+  if(file MATCHES "/(include|src)/(.*)\\.h$")
+    string(REPLACE "/" "_" id ${CMAKE_MATCH_2})
+    set(source ${CMAKE_CURRENT_BINARY_DIR}/headers/${id}.cc)
+    file(CONFIGURE OUTPUT ${source} CONTENT "#include <${CMAKE_MATCH_2}.h>\n")
+    list(APPEND alone ${source})
+  endif()
+endforeach()
+get_property(libs GLOBAL PROPERTY VIADUCT_LIBS)
+add_library(check_headers OBJECT EXCLUDE_FROM_ALL ${alone})
+target_include_directories(check_headers PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(check_headers PRIVATE viaduct_options fmt::fmt Threads::Threads ${libs})
+
+if(VIADUCT_TESTS)
+  add_test(NAME Tools.TheChecksFindWhatTheyAreFor
+    COMMAND ${Python3_EXECUTABLE} -B ${tools}/check_tools_test.py)
+  add_test(NAME Docs.LinksLeadSomewhere
+    COMMAND ${Python3_EXECUTABLE} -B ${tools}/check_docs.py ${PROJECT_SOURCE_DIR})
+endif()

@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""Fails when a relative link in a Markdown file leads nowhere, or to a heading that is not there.
+
+usage: check_docs.py [ROOT]
+"""
+import pathlib
+import re
+import sys
+
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+CODE = re.compile(r"```.*?```|`[^`\n]*`", re.S)
+HEADING = re.compile(r"^#+\s+(.*)$", re.M)
+
+
+def anchors(text):
+    """The names that a page's headings go by."""
+    names = (re.sub(r"[^\w\- ]", "", h.lower()).strip() for h in HEADING.findall(text))
+    return {name.replace(" ", "-") for name in names}
+
+
+def check(root):
+    found = []
+    for page in sorted(root.rglob("*.md")):
+        if page.relative_to(root).parts[0] in ("build", ".git"):
+            continue
+        text = page.read_text()
+        for link in LINK.findall(CODE.sub("", text)):
+            if re.match(r"[a-z]+:", link):
+                continue
+            target, _, heading = link.partition("#")
+            there = (page.parent / target).resolve() if target else page
+            name = page.relative_to(root)
+            if not there.exists():
+                found.append(f"{name}: {link} leads nowhere")
+            elif heading and heading not in anchors(there.read_text()):
+                found.append(f"{name}: {link}: no such heading")
+    return found
+
+
+def main():
+    root = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parents[1]
+    found = check(root.resolve())
+    for line in found:
+        print(line)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""The checks find what they are for: each planted fault is reported, and a clean tree is not."""
+import pathlib
+import shutil
+import tempfile
+import unittest
+
+import check_docs
+import check_layers
+
+
+def tree(files):
+    root = pathlib.Path(tempfile.mkdtemp())
+    unittest.addModuleCleanup(shutil.rmtree, root)
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+class Layers(unittest.TestCase):
+    def found(self, name, text):
+        return check_layers.check(tree({name: text}))
+
+    def test_the_arrow_points_down(self):
+        for name, include in {
+            "src/base/a.h": "core/op.h",
+            "src/host/a.h": "core/op.h",
+            "src/core/a.cc": "agent/agent_core.h",
+            "src/core/b.cc": "backends/fake/fake.h",
+            "src/backends/tcp/a.cc": "agent/agent_core.h",
+            "src/backends/tcp/b.cc": "backends/local/gate.h",
+            "src/measure/a.cc": "core/op.h",
+            "src/measure/b.cc": "agent/agent_core.h",
+            "apps/viaduct/main.cc": "core/op.h",
+            "include/viaduct/a.h": "base/fd.h",
+            "examples/a.cc": "base/fd.h",
+        }.items():
+            with self.subTest(name):
+                self.assertEqual(len(self.found(name, f'#include "{include}"\n')), 1)
+
+    def test_what_is_allowed_passes(self):
+        for name, include in {
+            "src/core/a.cc": "base/fd.h",
+            "src/backends/tcp/a.cc": "backends/tcp/frame.h",
+            "src/backends/tcp/b.cc": "core/backend.h",
+            "src/agent/a.cc": "core/backend.h",
+            "apps/viaduct/main.cc": "measure/sweep.h",
+            "src/measure/a.cc": "viaduct/agent.h",
+            "include/viaduct/a.h": "viaduct/b.h",
+        }.items():
+            with self.subTest(name):
+                self.assertEqual(self.found(name, f'#include "{include}"\n'), [])
+
+    def test_angle_brackets_hide_nothing(self):
+        self.assertEqual(len(self.found("src/base/a.h", "#include <core/op.h>\n")), 1)
+
+    def test_only_the_agent_reads_the_catalogue(self):
+        self.assertEqual(len(self.found("src/core/a.cc", "core::backendCatalogue();\n")), 1)
+        self.assertEqual(self.found("src/agent/a.cc", "core::backendCatalogue();\n"), [])
+
+    def test_a_folder_without_a_layer_is_refused(self):
+        self.assertEqual(len(self.found("src/misc/a.cc", "int x;\n")), 1)
+
+
+class Docs(unittest.TestCase):
+    def test_a_broken_link_is_found(self):
+        self.assertEqual(len(check_docs.check(tree({"a.md": "[b](b.md)"}))), 1)
+        self.assertEqual(len(check_docs.check(tree({"a.md": "[b](b.md#no)", "b.md": "# Yes"}))), 1)
+
+    def test_good_links_and_code_pass(self):
+        text = "[b](b.md#what-it-is) [w](https://x.invalid/) `[not](a link)`"
+        self.assertEqual(check_docs.check(tree({"d/a.md": text, "d/b.md": "# What it is"})), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
