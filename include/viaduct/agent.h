@@ -33,6 +33,8 @@ struct AllocateOptions {
 class Agent {
  public:
   static Result<Agent> open(const Settings& settings = {});
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
   Agent(Agent&&) noexcept;
   Agent& operator=(Agent&&) noexcept;
   ~Agent();  // says goodbye to all peers; Pins and Transfers that outlive it are dead but harmless

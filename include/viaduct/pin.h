@@ -16,6 +16,8 @@ class PinCore;
 class Pin {
  public:
   explicit Pin(std::unique_ptr<agent::PinCore> core);
+  Pin(const Pin&) = delete;
+  Pin& operator=(const Pin&) = delete;
   Pin(Pin&&) noexcept;
   Pin& operator=(Pin&&) noexcept;
   ~Pin();  // release(), its failure logged

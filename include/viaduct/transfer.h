@@ -49,6 +49,8 @@ struct PostOptions {
 class Transfer {
  public:
   explicit Transfer(std::shared_ptr<agent::TransferCore> core);
+  Transfer(const Transfer&) = delete;
+  Transfer& operator=(const Transfer&) = delete;
   Transfer(Transfer&&) noexcept;
   Transfer& operator=(Transfer&&) noexcept;
   ~Transfer();  // cancels and waits for the end if still running
