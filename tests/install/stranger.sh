@@ -19,7 +19,7 @@ case $1 in
     # Word splitting of flags is what eval undoes: pkg-config escapes a prefix that has spaces.
     eval "flags=($CXXFLAGS $(pkg-config --cflags --libs viaduct))"
     "$CXX" -std=c++20 "$here/stranger/main.cc" "${flags[@]}" \
-      "-Wl,-rpath,$(pkg-config --variable=libdir viaduct)" -o "$out/stranger"
+      "-Wl,-rpath,$(dirname -- "$PKG_CONFIG_PATH")" -o "$out/stranger"
     ;;
 esac
 "$out/stranger"
