@@ -1,0 +1,159 @@
+#include "base/sizes.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <span>
+
+namespace viaduct::base {
+namespace {
+
+struct Unit {
+  std::string_view name;  // lower case
+  std::uint64_t factor;
+};
+
+constexpr std::uint64_t kKi = 1024;
+constexpr std::array kSizes{
+    Unit{"", 1},
+    Unit{"b", 1},
+    Unit{"k", kKi},
+    Unit{"kib", kKi},
+    Unit{"kb", 1000},
+    Unit{"m", kKi* kKi},
+    Unit{"mib", kKi* kKi},
+    Unit{"mb", 1'000'000},
+    Unit{"g", kKi* kKi* kKi},
+    Unit{"gib", kKi* kKi* kKi},
+    Unit{"gb", 1'000'000'000},
+    Unit{"t", kKi* kKi* kKi* kKi},
+    Unit{"tib", kKi* kKi* kKi* kKi},
+    Unit{"tb", 1'000'000'000'000},
+};
+constexpr std::array kTimes{
+    Unit{"ns", 1},
+    Unit{"us", 1'000},
+    Unit{"ms", 1'000'000},
+    Unit{"s", 1'000'000'000},
+    Unit{"m", 60'000'000'000},
+    Unit{"h", 3'600'000'000'000},
+};
+constexpr std::array kCounts{Unit{"", 1}};
+
+Error bad(std::string_view text, std::string detail, const char* form) {
+  return {.code = Code::kInvalid,
+          .operation = "parse",
+          .detail = fmt::format("\"{}\" {}", text, detail),
+          .remedy = form};
+}
+
+bool digit(char c) { return c >= '0' && c <= '9'; }
+
+// The digits at the front of `text`, taken off it; false when the number is too large.
+bool takeDigits(std::string_view& text, std::uint64_t& value, int& digits) {
+  while (!text.empty() && digit(text.front())) {
+    if (__builtin_mul_overflow(value, std::uint64_t{10}, &value) ||
+        __builtin_add_overflow(value, static_cast<std::uint64_t>(text.front() - '0'), &value))
+      return false;
+    ++digits;
+    text.remove_prefix(1);
+  }
+  return true;
+}
+
+const Unit* findUnit(std::string_view text, std::span<const Unit> units) {
+  std::string lower;
+  for (const char c : text) lower += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  for (const Unit& unit : units)
+    if (unit.name == lower) return &unit;
+  return nullptr;
+}
+
+// digits / 10^fraction, of the unit that `rest` names.
+struct Decimal {
+  std::uint64_t digits = 0;
+  int fraction = 0;
+  std::string_view rest;
+};
+
+Result<Decimal> parseDecimal(std::string_view text, const char* form) {
+  Decimal out{.rest = text};
+  int whole = 0;
+  bool fits = takeDigits(out.rest, out.digits, whole);
+  if (fits && whole != 0 && out.rest.starts_with('.')) {
+    out.rest.remove_prefix(1);
+    fits = takeDigits(out.rest, out.digits, out.fraction);
+    if (out.fraction == 0) whole = 0;
+  }
+  if (!fits) return bad(text, "is too large", form);
+  if (whole == 0) return bad(text, "does not start with a number", form);
+  while (out.rest.starts_with(' ')) out.rest.remove_prefix(1);
+  return out;
+}
+
+// NUMBER[.FRACTION][ ][UNIT], exactly; in multiples of the smallest unit.
+Result<std::uint64_t> parseWithUnit(std::string_view text, std::span<const Unit> units,
+                                    const char* form) {
+  VIADUCT_TRY(Decimal value, parseDecimal(text, form));
+  if (value.digits == 0 && value.rest.empty()) return std::uint64_t{0};
+  const Unit* unit = findUnit(value.rest, units);
+  if (unit == nullptr) return bad(text, "has an unknown or no unit", form);
+  std::uint64_t factor = unit->factor;
+  for (; value.fraction != 0 && factor % 10 == 0; --value.fraction) factor /= 10;
+  std::uint64_t total = 0;
+  if (__builtin_mul_overflow(value.digits, factor, &total)) return bad(text, "is too large", form);
+  for (; value.fraction != 0 && total % 10 == 0; --value.fraction) total /= 10;
+  if (value.fraction != 0) return bad(text, "is not a whole number of the smallest unit", form);
+  return total;
+}
+
+}  // namespace
+
+Result<std::uint64_t> parseSize(std::string_view text) {
+  return parseWithUnit(text, kSizes, "write a size like 4096, 64K, 64KiB, 1.5GiB or 1MB (10^6)");
+}
+
+std::string formatSize(std::uint64_t bytes) {
+  constexpr std::array<std::string_view, 5> kNames{"", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  while (bytes != 0 && bytes % kKi == 0 && unit + 1 < kNames.size()) {
+    bytes /= kKi;
+    ++unit;
+  }
+  return fmt::format("{}{}", bytes, kNames[unit]);
+}
+
+std::string showSize(std::uint64_t bytes) {
+  constexpr std::array<std::string_view, 6> kNames{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < kKi) return fmt::format("{} B", bytes);
+  auto value = static_cast<double>(bytes) / static_cast<double>(kKi);
+  std::size_t unit = 0;
+  // What would be shown as "1024.0" is shown in the next unit.
+  for (; value >= 1023.95 && unit + 1 < kNames.size(); ++unit) value /= static_cast<double>(kKi);
+  return fmt::format("{:.1f} {}", value, kNames[unit]);
+}
+
+Result<std::chrono::nanoseconds> parseDuration(std::string_view text) {
+  constexpr auto kForm = "write a duration like 2s, 500ms or 20us";
+  VIADUCT_TRY(const std::uint64_t count, parseWithUnit(text, kTimes, kForm));
+  if (count > std::uint64_t{1} << 62U) return bad(text, "is too long", kForm);
+  return std::chrono::nanoseconds(count);
+}
+
+std::string formatDuration(std::chrono::nanoseconds time) {
+  const auto count = static_cast<std::uint64_t>(time.count());
+  if (count == 0) return "0s";
+  std::size_t unit = 0;
+  constexpr std::size_t kSeconds = 3;
+  while (unit < kSeconds && count % kTimes[unit + 1].factor == 0) ++unit;
+  return fmt::format("{}{}", count / kTimes[unit].factor, kTimes[unit].name);
+}
+
+Result<std::uint64_t> parseCount(std::string_view text) {
+  constexpr auto kForm = "write a whole number";
+  if (text.find_first_not_of("0123456789") != std::string_view::npos)
+    return bad(text, "is not a whole number", kForm);
+  return parseWithUnit(text, kCounts, kForm);
+}
+
+}  // namespace viaduct::base

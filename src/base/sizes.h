@@ -1,0 +1,28 @@
+// Sizes and durations as people write them. Threads: pure functions.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace viaduct::base {
+
+// "4096", "4K" = "4KiB" = 4096, "1MB" = 10^6, "1.5GiB"; K M G T, in either case.
+Result<std::uint64_t> parseSize(std::string_view text);
+// The exact size in the largest binary unit that divides it: "64MiB", "1000". parseSize reads it.
+std::string formatSize(std::uint64_t bytes);
+// For reading: "1.0 MiB", "100 B".
+std::string showSize(std::uint64_t bytes);
+
+// "2s", "500ms", "20us", "1.5s", "3m"; "0" needs no unit.
+Result<std::chrono::nanoseconds> parseDuration(std::string_view text);
+// Exact, in the largest unit that divides it: "500ms", "20us". parseDuration reads it.
+std::string formatDuration(std::chrono::nanoseconds time);
+
+// A whole number without a unit.
+Result<std::uint64_t> parseCount(std::string_view text);
+
+}  // namespace viaduct::base
