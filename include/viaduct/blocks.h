@@ -3,6 +3,7 @@
 
 #include <viaduct/result.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -40,9 +41,17 @@ class Blocks {
   std::span<const Run> runs() const { return runs_; }
   Extent operator[](std::uint64_t index) const;  // index < count()
 
+  // Which run a block is in, and the number of a run's first block. O(1) where all runs have
+  // equally many blocks (so for one run, and for a list of extents); else a binary search.
+  std::size_t runOf(std::uint64_t index) const;
+  std::uint64_t firstOf(std::size_t run) const {
+    return per_run_ != 0 ? run * per_run_ : first_[run];
+  }
+
  private:
   std::vector<Run> runs_;
-  std::vector<std::uint64_t> first_;  // the number of each run's first block
+  std::vector<std::uint64_t> first_;  // of each run, where they are not equally long
+  std::uint64_t per_run_ = 0;         // blocks in each run, where they are
   std::uint64_t count_ = 0, bytes_ = 0;
 };
 

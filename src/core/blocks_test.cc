@@ -1,0 +1,107 @@
+#include <gtest/gtest.h>
+#include <viaduct/blocks.h>
+
+#include <algorithm>
+#include <string>
+
+#include "base/random.h"
+
+namespace viaduct {
+namespace {
+
+constexpr std::uint64_t kTop = std::uint64_t{1} << 63U;
+
+std::string why(const Result<Blocks>& made) { return made ? "made" : made.error().text(); }
+
+TEST(Blocks, AStridedRunKnowsEveryBlock) {
+  const auto blocks = Blocks::strided(0x1000, 0x300, 0x100, 6'500'000);
+  ASSERT_TRUE(blocks) << why(blocks);
+  EXPECT_EQ(blocks->count(), 6'500'000U);
+  EXPECT_EQ(blocks->bytes(), 6'500'000U * 0x100U);
+  EXPECT_EQ(blocks->runs().size(), 1U);
+  EXPECT_EQ((*blocks)[0], (Extent{0x1000, 0x100}));
+  EXPECT_EQ((*blocks)[6'499'999], (Extent{0x1000 + 6'499'999ULL * 0x300, 0x100}));
+}
+
+TEST(Blocks, AListKeepsItsOrder) {
+  const std::vector<Extent> extents{{0x5000, 7}, {0x1000, 4096}, {0x3000, 1}};
+  const auto blocks = Blocks::list(extents);
+  ASSERT_TRUE(blocks) << why(blocks);
+  for (std::size_t i = 0; i < extents.size(); ++i) EXPECT_EQ((*blocks)[i], extents[i]);
+  EXPECT_EQ(blocks->bytes(), 4104U);
+}
+
+TEST(Blocks, RunsOfEqualAndOfUnequalLengthAreNumberedThrough) {
+  for (const std::uint64_t extra : {0, 2}) {
+    const auto blocks = Blocks::of({{0x10000, 0x10, 0x10, 3}, {0x1000, 0x20, 8, 3 + extra}});
+    ASSERT_TRUE(blocks) << why(blocks);
+    EXPECT_EQ(blocks->count(), 6 + extra);
+    EXPECT_EQ((*blocks)[2], (Extent{0x10020, 0x10}));
+    EXPECT_EQ((*blocks)[3], (Extent{0x1000, 8}));
+    EXPECT_EQ((*blocks)[5], (Extent{0x1040, 8}));
+    EXPECT_EQ(blocks->runOf(2), 0U);
+    EXPECT_EQ(blocks->runOf(3), 1U);
+    EXPECT_EQ(blocks->firstOf(1), 3U);
+  }
+}
+
+TEST(Blocks, NoBlocksAtAllIsAList) {
+  const auto blocks = Blocks::list({});
+  ASSERT_TRUE(blocks) << why(blocks);
+  EXPECT_EQ(blocks->count(), 0U);
+  EXPECT_EQ(blocks->bytes(), 0U);
+}
+
+TEST(Blocks, RefusesWhatCannotBe) {
+  const auto says = [](const Result<Blocks>& made, const std::string& words) {
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().code, Code::kInvalid);
+    EXPECT_NE(why(made).find(words), std::string::npos) << why(made);
+  };
+  says(Blocks::strided(0, 16, 0, 4), "zero bytes");
+  says(Blocks::strided(0, 16, 16, 0), "no blocks");
+  says(Blocks::strided(0, 15, 16, 2), "overlap each other");
+  says(Blocks::strided(0, 0, 16, 2), "overlap each other");
+  says(Blocks::strided(kTop - 1, 2, 2, 1), "beyond 2^63");
+  says(Blocks::strided(~0ULL, 1, 1, 1), "beyond 2^63");
+  says(Blocks::strided(0, kTop, 1, 3), "beyond 2^63");
+  says(Blocks::strided(0, 1, 1, (1ULL << 32U) + 1), "2^32 blocks");
+  says(Blocks::of({{0, 1, 1, 1ULL << 31U}, {kTop / 2, 1, 1, (1ULL << 31U) + 1}}), "2^32 blocks");
+  says(Blocks::list(std::vector<Extent>{{0x2000, 16}, {0x1000, 0x1001}}),
+       "block 1 [0x1000, 0x2001) overlaps block 0 [0x2000, 0x2010)");
+  EXPECT_TRUE(Blocks::strided(0, 1, kTop, 1));
+  EXPECT_TRUE(Blocks::strided(0, 1, 1, 1ULL << 32U));
+}
+
+TEST(Blocks, RunsMayInterleave) {
+  // Keys and values of one cache, side by side.
+  EXPECT_TRUE(Blocks::of({{0, 128, 64, 1'000'000}, {64, 128, 64, 1'000'000}}));
+  EXPECT_FALSE(Blocks::of({{0, 128, 64, 1'000'000}, {64, 128, 65, 1'000'000}}));
+  EXPECT_TRUE(Blocks::of({{0, 128, 64, 2}, {64 + 128, 128, 65, 1'000'000}}));
+}
+
+// Against the obvious answer: compare every block with every other.
+TEST(Blocks, OverlapIsFoundExactly) {
+  int refused = 0;
+  for (std::uint64_t seed = 0; seed < 4000; ++seed) {
+    base::Random random(seed);
+    std::vector<viaduct::Run> runs;
+    const std::uint64_t strides[] = {random.below(9) + 1, random.below(9) + 1};
+    for (std::uint64_t n = 2 + random.below(3); n != 0; --n) {
+      const std::uint64_t stride = strides[random.below(2)];
+      runs.push_back({random.below(60), stride, 1 + random.below(stride), 1 + random.below(5)});
+    }
+    std::vector<int> touched(200, 0);
+    for (const viaduct::Run& run : runs)
+      for (std::uint64_t k = 0; k < run.count; ++k)
+        for (std::uint64_t b = 0; b < run.bytes; ++b) ++touched[run.base + k * run.stride + b];
+    const bool apart = *std::max_element(touched.begin(), touched.end()) < 2;
+    refused += apart ? 0 : 1;
+    ASSERT_EQ(Blocks::of(runs).has_value(), apart) << "seed " << seed;
+  }
+  EXPECT_GT(refused, 1000);
+  EXPECT_LT(refused, 3900);
+}
+
+}  // namespace
+}  // namespace viaduct
