@@ -28,6 +28,7 @@ struct Settings {
   std::chrono::microseconds spin = std::chrono::microseconds(20);    // before a wait sleeps
   std::uint64_t note_backlog = std::uint64_t{64} << 20U;  // bytes of notes kept for a slow reader
   std::string weather = {};  // for the fake backend: "seed=7,delay_us=50,lose_rail=0.01"
+  friend bool operator==(const Settings&, const Settings&) = default;
 };
 
 // One setting: the variable that sets it, its default as text, help, and parser.
@@ -39,7 +40,7 @@ struct SettingRow {
 };
 std::span<const SettingRow> settingRows();
 
-// The defaults, changed by the VIADUCT_* variables that are set.
+// The defaults, changed by the VIADUCT_* variables that are set and not empty.
 Result<Settings> settingsFromEnvironment();
 
 }  // namespace viaduct

@@ -1,0 +1,174 @@
+#include <fmt/format.h>
+#include <viaduct/settings.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <limits>
+#include <utility>
+
+#include "base/sizes.h"
+
+namespace viaduct {
+namespace {
+
+// An error of a row's parser; the variable and the value are added where they are known.
+Error expected(std::string form) {
+  return {.code = Code::kInvalid, .operation = "settings", .remedy = std::move(form)};
+}
+
+Status intoText(std::string_view text, std::string& into) {
+  into = text;
+  return Ok{};
+}
+
+Status intoFlag(std::string_view text, bool& into) {
+  constexpr std::array<std::string_view, 4> kYes{"1", "yes", "true", "on"};
+  constexpr std::array<std::string_view, 4> kNo{"0", "no", "false", "off"};
+  into = std::find(kYes.begin(), kYes.end(), text) != kYes.end();
+  if (into || std::find(kNo.begin(), kNo.end(), text) != kNo.end()) return Ok{};
+  return expected("1, yes, true, on, or 0, no, false, off");
+}
+
+Status intoCount(std::string_view text, std::uint32_t least, std::uint32_t most,
+                 std::uint32_t& into) {
+  const auto count = base::parseCount(text);
+  if (!count || *count < least || *count > most)
+    return expected(fmt::format("a whole number from {} to {}", least, most));
+  into = static_cast<std::uint32_t>(*count);
+  return Ok{};
+}
+
+template <class Time>
+Status intoDuration(std::string_view text, Time least, Time& into) {
+  const auto time = base::parseDuration(text);
+  if (!time || *time < least || *time % Time(1) != std::chrono::nanoseconds(0))
+    return expected(fmt::format("a duration like 2s, 500ms or 20us, in whole {} and at least {}",
+                                std::is_same_v<Time, std::chrono::milliseconds> ? "ms" : "us",
+                                base::formatDuration(least)));
+  into = std::chrono::duration_cast<Time>(*time);
+  return Ok{};
+}
+
+Status intoSize(std::string_view text, std::uint64_t& into) {
+  const auto size = base::parseSize(text);
+  if (!size) return expected("a size like 64MiB or 65536");
+  into = *size;
+  return Ok{};
+}
+
+std::string_view trim(std::string_view text) {
+  const auto first = text.find_first_not_of(' ');
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+// Words between commas; `form` is what is said when one of them is empty.
+Status intoList(std::string_view text, const char* form, std::vector<std::string>& into) {
+  std::vector<std::string> words;
+  for (bool more = !trim(text).empty(); more;) {
+    const auto comma = text.find(',');
+    words.emplace_back(trim(text.substr(0, comma)));
+    if (words.back().empty()) return expected(form);
+    more = comma != std::string_view::npos;
+    if (more) text.remove_prefix(comma + 1);
+  }
+  into = std::move(words);
+  return Ok{};
+}
+
+bool hostAndPort(std::string_view text) {
+  const auto colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) return false;
+  const std::string_view host = text.substr(0, colon);
+  const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (!bracketed && host.find_first_of(":[]") != std::string_view::npos) return false;
+  const auto port = base::parseCount(text.substr(colon + 1));
+  return port && *port <= std::numeric_limits<std::uint16_t>::max();
+}
+
+Status intoListen(std::string_view text, std::vector<std::string>& into) {
+  constexpr auto kForm = "host:port or [v6]:port, several joined by commas, or none";
+  std::vector<std::string> words;
+  if (text != "none") VIADUCT_CHECK(intoList(text, kForm, words));
+  for (const std::string& word : words)
+    if (!hostAndPort(word)) return expected(kForm);
+  into = std::move(words);
+  return Ok{};
+}
+
+constexpr auto kWords = "names joined by commas";
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr std::array kRows{
+    SettingRow{"VIADUCT_NAME", "",
+               "Name that peers see; by default the host's name, the process and a random part.",
+               [](std::string_view t, Settings& s) { return intoText(t, s.name); }},
+    SettingRow{"VIADUCT_LISTEN", "127.0.0.1:0",
+               "Addresses to listen on, host:port or [v6]:port, joined by commas; port 0 takes a "
+               "free one; none: only this host's processes reach it.",
+               [](std::string_view t, Settings& s) { return intoListen(t, s.listen); }},
+    SettingRow{"VIADUCT_SECRET", "",
+               "Secret shared by a group of agents; by default each agent has one of its own.",
+               [](std::string_view t, Settings& s) { return intoText(t, s.secret); }},
+    SettingRow{"VIADUCT_INSECURE", "no",
+               "Lets in whoever reaches the socket, without a secret: yes or no.",
+               [](std::string_view t, Settings& s) { return intoFlag(t, s.insecure); }},
+    SettingRow{"VIADUCT_BACKENDS", "",
+               "Backends to use, joined by commas; by default every one built in.",
+               [](std::string_view t, Settings& s) { return intoList(t, kWords, s.backends); }},
+    SettingRow{"VIADUCT_RAILS", "",
+               "Source addresses or interfaces to send from, joined by commas; by default the one "
+               "the system chooses.",
+               [](std::string_view t, Settings& s) { return intoList(t, kWords, s.rails); }},
+    SettingRow{"VIADUCT_SOCKETS", "1", "TCP sockets per rail and peer, 1 to 64.",
+               [](std::string_view t, Settings& s) { return intoCount(t, 1, 64, s.sockets); }},
+    SettingRow{
+        "VIADUCT_COPY_THREADS", "0",
+        "Threads for copies on this host, up to 256; 0 chooses by the cores there are.",
+        [](std::string_view t, Settings& s) { return intoCount(t, 0, 256, s.copy_threads); }},
+    SettingRow{"VIADUCT_DETECT", "2s", "A peer that is silent for this long is lost.",
+               [](std::string_view t, Settings& s) {
+                 return intoDuration(t, milliseconds(10), s.detect);
+               }},
+    SettingRow{"VIADUCT_DEADLINE", "30s", "Time for a post that names no deadline.",
+               [](std::string_view t, Settings& s) {
+                 return intoDuration(t, milliseconds(1), s.deadline);
+               }},
+    SettingRow{
+        "VIADUCT_GRACE", "500ms",
+        "Time from a deadline, or a cancel, to the end of the transfer at the latest.",
+        [](std::string_view t, Settings& s) { return intoDuration(t, milliseconds(1), s.grace); }},
+    SettingRow{
+        "VIADUCT_SPIN", "20us", "Time that a wait spins before it sleeps.",
+        [](std::string_view t, Settings& s) { return intoDuration(t, microseconds(0), s.spin); }},
+    SettingRow{"VIADUCT_NOTE_BACKLOG", "64MiB", "Bytes of notes kept for a slow reader.",
+               [](std::string_view t, Settings& s) { return intoSize(t, s.note_backlog); }},
+    SettingRow{
+        "VIADUCT_WEATHER", "",
+        "For the fake backend: what happens to each op, as seed=7,delay_us=50,lose_rail=0.01.",
+        [](std::string_view t, Settings& s) { return intoText(t, s.weather); }},
+};
+
+}  // namespace
+
+std::span<const SettingRow> settingRows() { return kRows; }
+
+Result<Settings> settingsFromEnvironment() {
+  Settings out;
+  for (const SettingRow& row : kRows) {
+    const char* text = std::getenv(std::string(row.variable).c_str());
+    // Empty is unset: that is how a deployment file takes a setting back.
+    if (text == nullptr || *text == '\0') continue;
+    auto parsed = row.parse(text, out);
+    if (parsed) continue;
+    Error error = std::move(parsed).error();
+    error.detail = fmt::format("{}={} cannot be read", row.variable, text);
+    error.remedy = fmt::format("give {} {}, or unset it", row.variable, error.remedy);
+    return error;
+  }
+  return out;
+}
+
+}  // namespace viaduct

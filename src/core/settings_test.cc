@@ -1,0 +1,109 @@
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <viaduct/settings.h>
+
+#include <string>
+
+namespace viaduct {
+namespace {
+
+using namespace std::chrono_literals;
+
+class SettingsTest : public ::testing::Test {
+ protected:
+  SettingsTest() { clear(); }
+  ~SettingsTest() override { clear(); }
+  static void clear() {
+    for (const SettingRow& row : settingRows()) ::unsetenv(row.variable.data());
+  }
+  static void set(const char* variable, const char* value) { ::setenv(variable, value, 1); }
+};
+
+TEST_F(SettingsTest, NothingSetGivesTheDefaults) {
+  const auto settings = settingsFromEnvironment();
+  ASSERT_TRUE(settings) << settings.error().text();
+  EXPECT_EQ(*settings, Settings{});
+}
+
+TEST_F(SettingsTest, EveryFallbackIsTheDefault) {
+  for (const SettingRow& row : settingRows()) {
+    Settings settings;
+    const auto parsed = row.parse(row.fallback, settings);
+    ASSERT_TRUE(parsed) << row.variable << parsed.error().text();
+    EXPECT_EQ(settings, Settings{}) << row.variable;
+    EXPECT_FALSE(row.help.empty());
+  }
+}
+
+TEST_F(SettingsTest, EveryFieldHasAVariable) {
+  const std::pair<const char*, const char*> values[] = {
+      {"VIADUCT_NAME", "decode-3"},      {"VIADUCT_LISTEN", "0.0.0.0:4000, [::1]:0"},
+      {"VIADUCT_SECRET", "open sesame"}, {"VIADUCT_INSECURE", "yes"},
+      {"VIADUCT_BACKENDS", "local,tcp"}, {"VIADUCT_RAILS", "eth0,10.0.0.7"},
+      {"VIADUCT_SOCKETS", "4"},          {"VIADUCT_COPY_THREADS", "2"},
+      {"VIADUCT_DETECT", "1.5s"},        {"VIADUCT_DEADLINE", "1m"},
+      {"VIADUCT_GRACE", "250ms"},        {"VIADUCT_SPIN", "0"},
+      {"VIADUCT_NOTE_BACKLOG", "1MiB"},  {"VIADUCT_WEATHER", "seed=7"},
+  };
+  EXPECT_EQ(std::size(values), settingRows().size());
+  for (const auto& [variable, value] : values) set(variable, value);
+  const auto settings = settingsFromEnvironment();
+  ASSERT_TRUE(settings) << settings.error().text();
+  const Settings expected{.name = "decode-3",
+                          .listen = {"0.0.0.0:4000", "[::1]:0"},
+                          .secret = "open sesame",
+                          .insecure = true,
+                          .backends = {"local", "tcp"},
+                          .rails = {"eth0", "10.0.0.7"},
+                          .sockets = 4,
+                          .copy_threads = 2,
+                          .detect = 1500ms,
+                          .deadline = 60s,
+                          .grace = 250ms,
+                          .spin = 0us,
+                          .note_backlog = 1U << 20U,
+                          .weather = "seed=7"};
+  EXPECT_EQ(*settings, expected);
+}
+
+TEST_F(SettingsTest, NoneListensOnNoAddressAndEmptyIsUnset) {
+  set("VIADUCT_LISTEN", "none");
+  set("VIADUCT_SOCKETS", "");
+  const auto settings = settingsFromEnvironment();
+  ASSERT_TRUE(settings) << settings.error().text();
+  EXPECT_TRUE(settings->listen.empty());
+  EXPECT_EQ(settings->sockets, 1U);
+}
+
+TEST_F(SettingsTest, AnErrorNamesVariableValueAndForm) {
+  const struct {
+    const char *variable, *value, *form;
+  } cases[] = {
+      {"VIADUCT_LISTEN", "localhost", "host:port"},
+      {"VIADUCT_LISTEN", "127.0.0.1:70000", "host:port"},
+      {"VIADUCT_LISTEN", "::1:0", "[v6]:port"},
+      {"VIADUCT_LISTEN", "127.0.0.1:0,", "host:port"},
+      {"VIADUCT_INSECURE", "maybe", "true"},
+      {"VIADUCT_BACKENDS", "local,,tcp", "joined by commas"},
+      {"VIADUCT_SOCKETS", "0", "from 1 to 64"},
+      {"VIADUCT_SOCKETS", "many", "from 1 to 64"},
+      {"VIADUCT_COPY_THREADS", "257", "from 0 to 256"},
+      {"VIADUCT_DETECT", "2", "like 2s, 500ms"},
+      {"VIADUCT_DETECT", "1ms", "at least 10ms"},
+      {"VIADUCT_GRACE", "20us", "whole ms"},
+      {"VIADUCT_SPIN", "-1us", "20us"},
+      {"VIADUCT_NOTE_BACKLOG", "lots", "64MiB"},
+  };
+  for (const auto& c : cases) {
+    clear();
+    set(c.variable, c.value);
+    const auto settings = settingsFromEnvironment();
+    ASSERT_FALSE(settings) << c.variable << "=" << c.value;
+    const std::string text = settings.error().text();
+    EXPECT_NE(text.find(std::string(c.variable) + "=" + c.value), std::string::npos) << text;
+    EXPECT_NE(text.find(c.form), std::string::npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace viaduct
