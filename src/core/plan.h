@@ -1,14 +1,15 @@
-// From blocks and indices to ops: pure code over values.
+// From blocks and indices to ops: pure code over values. Threads: plain values and functions.
 #pragma once
 
 #include <viaduct/blocks.h>
 #include <viaduct/result.h>
 #include <viaduct/transfer.h>
 
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/op.h"
@@ -22,21 +23,30 @@ struct PinRange {
   std::uint32_t slot = 0;
 };
 
-// Sorted by address; may overlap (the same memory pinned twice): any that covers the block serves.
+// Sorted by address; may overlap (the same memory pinned twice): of those that cover a block the
+// one that reaches furthest serves, so that neighbours merge as far as any pin allows.
 class PinMap {
  public:
   explicit PinMap(std::vector<PinRange> pins = {});
-  // The slot of a pin that covers [address, address + bytes), or nullptr.
+  // The pin that covers [address, address + bytes), or nullptr.
   const PinRange* cover(std::uint64_t address, std::uint64_t bytes) const;
   std::span<const PinRange> ranges() const { return pins_; }
 
+  // What serves all addresses in [low, high): the pin, or nullptr when none starts before.
+  struct Stretch {
+    std::uint64_t low = 0, high = 0;
+    const PinRange* pin = nullptr;
+  };
+  Stretch stretch(std::uint64_t address) const;
+
  private:
   std::vector<PinRange> pins_;
+  std::vector<std::size_t> furthest_;  // of pins_[0..i], the one that ends last
 };
 
 // Pairs the bytes of both selections in order, merges neighbours that touch on both sides, and
-// checks: equal totals, indices in range, every block in a pin, no block written twice. An error
-// names the block. One pass; tens of nanoseconds an index.
+// checks: equal totals, indices in range, every block in one pin, no block written twice. An error
+// names the block. Tens of nanoseconds an index; one step a run where whole dense runs are taken.
 Result<std::vector<Op>> coalesce(OpKind kind, const Selection& local, const Selection& remote,
                                  const PinMap& local_pins, const PinMap& remote_pins);
 
@@ -49,6 +59,7 @@ std::vector<std::vector<Op>> stripe(std::vector<Op> ops, std::size_t rails, std:
 struct Requirement {
   bool rdma = false, same_host = false, not_tcp = false;
   std::string backend = {};
+  friend bool operator==(const Requirement&, const Requirement&) = default;
 };
 Result<Requirement> parseRequirement(std::string_view text);
 

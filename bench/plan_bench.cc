@@ -1,0 +1,104 @@
+// What planning costs: per index, and per run. The counters are what to look at.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include "base/random.h"
+#include "core/plan.h"
+
+namespace {
+
+using namespace viaduct;
+
+constexpr std::uint64_t kBlock = 4096;
+constexpr std::uint64_t kBlocks = 6'500'000;
+constexpr std::uint32_t kTaken = 1'000'000;
+constexpr std::uint64_t kLocal = std::uint64_t{1} << 40U;
+constexpr std::uint64_t kRemote = std::uint64_t{1} << 41U;
+
+// kTaken different blocks, in runs of `together` neighbours, the runs in random order.
+std::vector<std::uint32_t> indices(std::uint64_t seed, std::uint32_t together) {
+  std::vector<std::uint32_t> starts(kBlocks / together);
+  std::iota(starts.begin(), starts.end(), 0U);
+  base::Random random(seed);
+  for (std::size_t i = starts.size(); i > 1; --i) std::swap(starts[i - 1], starts[random.below(i)]);
+  std::vector<std::uint32_t> out;
+  out.reserve(kTaken);
+  for (std::uint32_t i = 0; out.size() < kTaken; ++i)
+    for (std::uint32_t k = 0; k < together; ++k) out.push_back(starts[i] * together + k);
+  return out;
+}
+
+// One strided run, or one run for each of `layers` that lie behind one another.
+Blocks blocks(std::uint64_t base, std::uint64_t layers) {
+  std::vector<Run> runs;
+  const std::uint64_t each = kBlocks / layers;
+  for (std::uint64_t i = 0; i < layers; ++i)
+    runs.push_back({base + i * 2 * each * kBlock, kBlock, kBlock, each});
+  return *Blocks::of(std::move(runs));
+}
+
+struct Input {
+  Input(std::uint32_t together, std::uint64_t layers)
+      : local{blocks(kLocal, layers), indices(1, together)},
+        remote{blocks(kRemote, layers), indices(2, together)},
+        pins({{.address = kLocal, .bytes = std::uint64_t{1} << 42U, .slot = 0}}) {}
+  Result<std::vector<core::Op>> plan() const {
+    return core::coalesce(OpKind::kWrite, local, remote, pins, pins);
+  }
+  Selection local, remote;
+  core::PinMap pins;
+};
+
+void plan(benchmark::State& state, std::uint32_t together, std::uint64_t layers) {
+  const Input input(together, layers);
+  std::size_t ops = 0;
+  for (auto _ : state) {
+    auto made = input.plan();
+    if (!made) std::abort();
+    ops = made->size();
+    benchmark::DoNotOptimize(made->data());
+  }
+  state.counters["ops"] = static_cast<double>(ops);
+  state.counters["per_index"] = benchmark::Counter(
+      kTaken, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+}
+BENCHMARK_CAPTURE(plan, random, 1, 1)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(plan, runs_of_64, 64, 1)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(plan, random_in_80_layers, 1, 80)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(plan, runs_of_64_in_80_layers, 64, 80)->Unit(benchmark::kMillisecond);
+
+void describe(benchmark::State& state) {
+  for (auto _ : state) {
+    auto made = Blocks::strided(kLocal, 2 * kBlock, kBlock, kBlocks);
+    benchmark::DoNotOptimize(made);
+  }
+}
+BENCHMARK(describe);
+
+void planAllOfADenseRun(benchmark::State& state) {
+  Input input(1, 1);
+  input.local.indices.clear();
+  input.remote.indices.clear();
+  for (auto _ : state) benchmark::DoNotOptimize(input.plan());
+}
+BENCHMARK(planAllOfADenseRun);
+
+// `plan_bench --once TOGETHER`: plans a single time, for counting instructions:
+//   valgrind --tool=callgrind --toggle-collect='viaduct::core::coalesce*' plan_bench --once 64
+int planOnce(std::uint32_t together) { return Input(together, 1).plan().has_value() ? 0 : 1; }
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 3 && std::string_view(argv[1]) == "--once")
+    return planOnce(static_cast<std::uint32_t>(std::strtoul(argv[2], nullptr, 10)));
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

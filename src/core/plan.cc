@@ -1,0 +1,314 @@
+#include "core/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+namespace viaduct::core {
+namespace {
+
+// One side of a transfer: what it takes, from where.
+struct Side {
+  const char* name;
+  const Selection& selection;
+  const PinMap& pins;
+
+  std::uint64_t taken() const {
+    return selection.indices.empty() ? selection.blocks.count() : selection.indices.size();
+  }
+  std::uint64_t number(std::uint64_t k) const {
+    return selection.indices.empty() ? k : selection.indices[k];
+  }
+};
+
+Error bad(std::string detail, std::string remedy) {
+  return {.code = Code::kInvalid,
+          .operation = "plan",
+          .detail = std::move(detail),
+          .remedy = std::move(remedy)};
+}
+
+std::string nameBlock(const Side& side, std::uint64_t k) {
+  const Extent block = side.selection.blocks[side.number(k)];
+  return fmt::format("{} block {} (number {} of {} taken) at {:#x}, {} bytes,", side.name,
+                     side.number(k), k, side.taken(), block.address, block.bytes);
+}
+
+Error unpinned(const Side& side, std::uint64_t k, bool remote) {
+  const Extent block = side.selection.blocks[side.number(k)];
+  const PinRange* near = side.pins.cover(block.address, 1);
+  std::string where = "is not in any pin";
+  if (near != nullptr)
+    where = fmt::format("is not inside one pin: pin {} ends at {:#x}", near->slot,
+                        near->address + near->bytes);
+  return {.code = Code::kDenied,
+          .operation = "plan",
+          .detail = fmt::format("{} {}", nameBlock(side, k), where),
+          .remedy = remote ? "let the peer pin this memory in one piece, and wait for Peer::pin"
+                           : "pin this memory in one piece and keep the Pin alive"};
+}
+
+Status checkIndices(const Side& side) {
+  const std::uint64_t count = side.selection.blocks.count();
+  if (side.taken() == 0)
+    return bad(fmt::format("the {} side names no block", side.name), "name at least one");
+  std::uint32_t largest = 0;
+  for (const std::uint32_t i : side.selection.indices) largest = std::max(largest, i);
+  if (side.selection.indices.empty() || largest < count) return Ok{};
+  const auto& all = side.selection.indices;
+  const auto at = std::find_if(all.begin(), all.end(), [&](auto i) { return i >= count; });
+  return bad(fmt::format("{} index {} (number {} of {} taken) is out of range", side.name, *at,
+                         at - all.begin(), all.size()),
+             fmt::format("the list has {} blocks, numbered from 0", count));
+}
+
+// An index that is there twice. A bitmap over all blocks, unless few are taken of very many.
+std::optional<std::uint32_t> findTwice(const std::vector<std::uint32_t>& indices,
+                                       std::uint64_t count) {
+  const auto descent =
+      std::adjacent_find(indices.begin(), indices.end(), [](auto a, auto b) { return a >= b; });
+  if (descent == indices.end()) return std::nullopt;
+  constexpr std::uint64_t kBlocksPerIndex = 256;  // clearing 32 bytes costs less than sorting one
+  if (count / kBlocksPerIndex > indices.size()) {
+    std::vector<std::uint32_t> sorted(indices);
+    std::sort(sorted.begin(), sorted.end());
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    return twice == sorted.end() ? std::nullopt : std::optional(*twice);
+  }
+  std::vector<std::uint64_t> seen(count / 64 + 1, 0);
+  for (const std::uint32_t i : indices) {
+    std::uint64_t& word = seen[i / 64];
+    const std::uint64_t bit = std::uint64_t{1} << (i % 64);
+    if ((word & bit) != 0) return i;
+    word |= bit;
+  }
+  return std::nullopt;
+}
+
+Status checkWrittenOnce(const Side& side) {
+  const auto twice = findTwice(side.selection.indices, side.selection.blocks.count());
+  if (!twice) return Ok{};
+  const auto& all = side.selection.indices;
+  const auto first = std::find(all.begin(), all.end(), *twice);
+  const auto second = std::find(first + 1, all.end(), *twice);
+  return bad(fmt::format("{} block {} at {:#x} would be written twice: numbers {} and {} taken",
+                         side.name, *twice, side.selection.blocks[*twice].address,
+                         first - all.begin(), second - all.begin()),
+             "name each block of the written side once");
+}
+
+std::uint64_t totalBytes(const Side& side) {
+  if (side.selection.indices.empty()) return side.selection.blocks.bytes();
+  std::uint64_t total = 0;
+  for (const std::uint32_t i : side.selection.indices)
+    if (__builtin_add_overflow(total, side.selection.blocks[i].bytes, &total))
+      return std::numeric_limits<std::uint64_t>::max();
+  return total;
+}
+
+Error unequal(const Side& local, const Side& remote) {
+  return bad(fmt::format("the local side takes {} bytes in {} blocks, the remote one {} in {}",
+                         totalBytes(local), local.taken(), totalBytes(remote), remote.taken()),
+             "both sides have to name equally many bytes");
+}
+
+// The pin that serves an address, remembered for the next one nearby.
+class PinCursor {
+ public:
+  explicit PinCursor(const PinMap& pins) : pins_(&pins) {}
+  // True when one pin covers all of it; slot() and end() are that pin's.
+  bool seek(std::uint64_t address, std::uint64_t bytes) {
+    if (address - low_ >= width_) [[unlikely]]
+      move(address);
+    return end_ > address && end_ - address >= bytes;
+  }
+  std::uint32_t slot() const { return slot_; }
+  std::uint64_t end() const { return end_; }
+
+ private:
+  void move(std::uint64_t address) {
+    const PinMap::Stretch stretch = pins_->stretch(address);
+    low_ = stretch.low;
+    width_ = stretch.high - stretch.low;
+    end_ = stretch.pin == nullptr ? 0 : stretch.pin->address + stretch.pin->bytes;
+    slot_ = stretch.pin == nullptr ? 0 : stretch.pin->slot;
+  }
+  const PinMap* pins_;
+  std::uint64_t low_ = 0, width_ = 0, end_ = 0;
+  std::uint32_t slot_ = 0;
+};
+
+// Grows the last op while pieces touch on both sides and its pins reach.
+class OpList {
+ public:
+  // Room that is never touched costs nothing; beyond 128 MiB of it, growing does not show.
+  explicit OpList(std::uint64_t most) { ops_.reserve(std::min(most, std::uint64_t{1} << 22U)); }
+  bool extend(std::uint64_t local, std::uint64_t remote, std::uint64_t bytes) {
+    if (local != local_at_ || remote != remote_at_) return false;
+    if (local_room_ - local < bytes || remote_room_ - remote < bytes) return false;
+    local_at_ += bytes;
+    remote_at_ += bytes;
+    return true;
+  }
+  void begin(std::uint64_t local, std::uint64_t remote, std::uint64_t bytes, const PinCursor& here,
+             const PinCursor& there) {
+    finish();
+    ops_.push_back({local, remote, 0, here.slot(), there.slot()});
+    local_at_ = local + bytes;
+    remote_at_ = remote + bytes;
+    local_room_ = here.end();
+    remote_room_ = there.end();
+  }
+  std::vector<Op> take() {
+    finish();
+    if (ops_.size() < ops_.capacity() / 2) ops_.shrink_to_fit();
+    return std::move(ops_);
+  }
+
+ private:
+  void finish() {
+    if (!ops_.empty()) ops_.back().bytes = local_at_ - ops_.back().local;
+  }
+  std::vector<Op> ops_;
+  // Where the last op ends, and where its pins do. No piece starts at the first values.
+  std::uint64_t local_at_ = ~std::uint64_t{0}, remote_at_ = ~std::uint64_t{0};
+  std::uint64_t local_room_ = 0, remote_room_ = 0;
+};
+
+// The addresses of one run's blocks, by position in the selection.
+template <bool kIndexed>
+struct RunAddresses {
+  std::uint64_t base, stride;
+  const std::uint32_t* indices;
+  explicit RunAddresses(const Selection& from)
+      : base(from.blocks.runs()[0].base),
+        stride(from.blocks.runs()[0].stride),
+        indices(from.indices.data()) {}
+  std::uint64_t operator[](std::uint64_t k) const {
+    return base + stride * (kIndexed ? indices[k] : k);
+  }
+};
+
+// One strided run on either side, blocks of one size: the common cache, and the fast loop.
+template <bool kLocalIndexed, bool kRemoteIndexed>
+Result<std::vector<Op>> pairRuns(const Side& local, const Side& remote) {
+  const RunAddresses<kLocalIndexed> from(local.selection);
+  const RunAddresses<kRemoteIndexed> to(remote.selection);
+  const std::uint64_t bytes = local.selection.blocks.runs()[0].bytes;
+  const std::uint64_t taken = local.taken();
+  PinCursor here(local.pins);
+  PinCursor there(remote.pins);
+  OpList ops(taken);
+  for (std::uint64_t k = 0; k < taken; ++k) {
+    const std::uint64_t a = from[k];
+    const std::uint64_t b = to[k];
+    if (ops.extend(a, b, bytes)) continue;
+    if (!here.seek(a, bytes)) return unpinned(local, k, false);
+    if (!there.seek(b, bytes)) return unpinned(remote, k, true);
+    ops.begin(a, b, bytes, here, there);
+  }
+  return ops.take();
+}
+
+// Any selection as one stream of bytes. Dense runs that are taken whole, and lie in one pin, are
+// one piece.
+class Stream {
+ public:
+  explicit Stream(const Side& side)
+      : side_(side), pins_(side.pins), taken_(side.taken()), all_(side.selection.indices.empty()) {}
+
+  bool empty() const { return left_ == 0; }
+  // Makes a piece current when the last one is used up; false: a block of it is in no pin.
+  bool load() {
+    if (left_ != 0 || next_ == taken_) return true;
+    const Blocks& blocks = side_.selection.blocks;
+    const std::uint64_t index = all_ ? next_ : side_.selection.indices[next_];
+    if (index - first_ >= width_) enter(blocks, blocks.runOf(index));
+    address_ = run_.base + (index - first_) * run_.stride;
+    left_ = run_.bytes;
+    const bool whole = all_ && index == first_ && run_.stride == run_.bytes &&
+                       pins_.seek(address_, run_.bytes * width_);
+    if (whole) left_ = run_.bytes * width_;
+    next_ += whole ? width_ : 1;
+    return whole || pins_.seek(address_, left_);
+  }
+  void skip(std::uint64_t bytes) {
+    address_ += bytes;
+    left_ -= bytes;
+    if (left_ != 0) pins_.seek(address_, left_);
+  }
+  std::uint64_t address() const { return address_; }
+  std::uint64_t left() const { return left_; }
+  std::uint64_t current() const { return next_ - 1; }  // its number, when it is one block
+  const PinCursor& pins() const { return pins_; }
+
+ private:
+  void enter(const Blocks& blocks, std::size_t run) {
+    run_ = blocks.runs()[run];
+    first_ = blocks.firstOf(run);
+    width_ = run_.count;
+  }
+  const Side& side_;
+  PinCursor pins_;
+  std::uint64_t taken_;
+  bool all_;
+  std::uint64_t next_ = 0, address_ = 0, left_ = 0;
+  Run run_;
+  std::uint64_t first_ = 0, width_ = 0;
+};
+
+Result<std::vector<Op>> pairStreams(const Side& local, const Side& remote) {
+  Stream from(local);
+  Stream to(remote);
+  const auto pieces = [](const Side& side) {
+    const Selection& all = side.selection;
+    return all.indices.empty() ? all.blocks.runs().size() : all.indices.size();
+  };
+  OpList ops(std::max(pieces(local), pieces(remote)));
+  for (;;) {
+    if (!from.load()) return unpinned(local, from.current(), false);
+    if (!to.load()) return unpinned(remote, to.current(), true);
+    if (from.empty() || to.empty()) break;
+    const std::uint64_t bytes = std::min(from.left(), to.left());
+    if (!ops.extend(from.address(), to.address(), bytes))
+      ops.begin(from.address(), to.address(), bytes, from.pins(), to.pins());
+    from.skip(bytes);
+    to.skip(bytes);
+  }
+  if (!from.empty() || !to.empty()) return unequal(local, remote);
+  return ops.take();
+}
+
+Result<std::vector<Op>> pairUp(const Side& local, const Side& remote) {
+  const auto a = local.selection.blocks.runs();
+  const auto b = remote.selection.blocks.runs();
+  const bool local_indexed = !local.selection.indices.empty();
+  const bool remote_indexed = !remote.selection.indices.empty();
+  const bool dense =
+      !local_indexed && !remote_indexed && a[0].stride == a[0].bytes && b[0].stride == b[0].bytes;
+  const bool alike = a.size() == 1 && b.size() == 1 && a[0].bytes == b[0].bytes;
+  if (alike && local.taken() != remote.taken()) return unequal(local, remote);
+  if (!alike || dense) return pairStreams(local, remote);
+  if (local_indexed)
+    return remote_indexed ? pairRuns<true, true>(local, remote)
+                          : pairRuns<true, false>(local, remote);
+  return remote_indexed ? pairRuns<false, true>(local, remote)
+                        : pairRuns<false, false>(local, remote);
+}
+
+}  // namespace
+
+Result<std::vector<Op>> coalesce(OpKind kind, const Selection& local, const Selection& remote,
+                                 const PinMap& local_pins, const PinMap& remote_pins) {
+  const Side here{"local", local, local_pins};
+  const Side there{"remote", remote, remote_pins};
+  VIADUCT_CHECK(checkIndices(here));
+  VIADUCT_CHECK(checkIndices(there));
+  VIADUCT_CHECK(checkWrittenOnce(kind == OpKind::kWrite ? there : here));
+  return pairUp(here, there);
+}
+
+}  // namespace viaduct::core

@@ -1,0 +1,55 @@
+#include <fmt/format.h>
+
+#include "core/plan.h"
+
+namespace viaduct::core {
+namespace {
+
+constexpr std::string_view kBackend = "backend:";
+
+std::string_view trim(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+Error bad(std::string detail) {
+  return {.code = Code::kInvalid,
+          .operation = "require",
+          .detail = std::move(detail),
+          .remedy = "use rdma, same-host, not-tcp or backend:NAME, several joined by commas"};
+}
+
+Status addWord(std::string_view word, Requirement& into) {
+  if (word == "rdma") {
+    into.rdma = true;
+  } else if (word == "same-host") {
+    into.same_host = true;
+  } else if (word == "not-tcp") {
+    into.not_tcp = true;
+  } else if (word.starts_with(kBackend) && word.size() > kBackend.size()) {
+    const std::string_view name = word.substr(kBackend.size());
+    if (!into.backend.empty() && into.backend != name)
+      return bad(fmt::format("both backend:{} and backend:{} are demanded", into.backend, name));
+    into.backend = name;
+  } else {
+    return bad(fmt::format("\"{}\" is no requirement", word));
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<Requirement> parseRequirement(std::string_view text) {
+  Requirement out;
+  if (trim(text).empty()) return out;
+  for (bool more = true; more;) {
+    const auto comma = text.find(',');
+    VIADUCT_CHECK(addWord(trim(text.substr(0, comma)), out));
+    more = comma != std::string_view::npos;
+    if (more) text.remove_prefix(comma + 1);
+  }
+  return out;
+}
+
+}  // namespace viaduct::core
