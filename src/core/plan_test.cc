@@ -74,6 +74,7 @@ TEST(Coalesce, AmongPinsThatOverlapTheOneThatReachesFurthestServes) {
                      {.address = 16, .bytes = 8, .slot = 3}});
   const auto ops = planned(strided(0, 16, 16, 4), strided(0x1000, 16, 16, 4), pins);
   EXPECT_EQ(ops, (std::vector<Op>{{0, 0x1000, 64, 2, 0}}));
+  ASSERT_NE(pins.cover(20, 30), nullptr);
   EXPECT_EQ(pins.cover(20, 30)->slot, 2U);
   EXPECT_EQ(pins.cover(20, 45), nullptr);
   EXPECT_EQ(PinMap().cover(0, 1), nullptr);

@@ -1,0 +1,114 @@
+#include "host/facts.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <thread>
+
+#include "base/sizes.h"
+
+namespace viaduct::host {
+namespace {
+
+std::string firstLine(const std::string& path) {
+  std::ifstream in(path);
+  std::string line;
+  std::getline(in, line);
+  return line;
+}
+
+std::string trim(const std::string& text) {
+  const auto first = text.find_first_not_of(" \t");
+  if (first == std::string::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+// The value of the first line "key : value".
+std::string valueOf(const std::string& path, const std::string& key) {
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    const auto colon = line.find(':');
+    if (colon != std::string::npos && trim(line.substr(0, colon)) == key)
+      return trim(line.substr(colon + 1));
+  }
+  return {};
+}
+
+std::uint64_t memoryTotal(const std::string& root) {
+  // "16308788 kB", where kB is 1024 bytes whatever it says.
+  const std::string text = valueOf(root + "/proc/meminfo", "MemTotal");
+  const auto kibibytes = base::parseCount(text.substr(0, text.find(' ')));
+  return kibibytes ? *kibibytes * 1024 : 0;
+}
+
+std::uint32_t usableCores() {
+  // More processors than a cpu_set_t holds: the call fails, and all of them count.
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof(set), &set) == 0)
+    return static_cast<std::uint32_t>(CPU_COUNT(&set));
+  return std::thread::hardware_concurrency();
+}
+
+std::string addressText(const sockaddr* address) {
+  if (address == nullptr) return {};
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (address->sa_family == AF_INET) {
+    sockaddr_in v4{};
+    std::memcpy(&v4, address, sizeof(v4));
+    if (::inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size()) != nullptr) return text.data();
+  }
+  if (address->sa_family == AF_INET6) {
+    sockaddr_in6 v6{};
+    std::memcpy(&v6, address, sizeof(v6));
+    if (::inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size()) != nullptr)
+      return text.data();
+  }
+  return {};
+}
+
+std::vector<Interface> interfaces() {
+  ifaddrs* raw = nullptr;
+  if (::getifaddrs(&raw) != 0) return {};
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> all(raw, &::freeifaddrs);
+  std::vector<Interface> out;
+  for (const ifaddrs* at = all.get(); at != nullptr; at = at->ifa_next) {
+    auto known = std::find_if(out.begin(), out.end(),
+                              [&](const Interface& i) { return i.name == at->ifa_name; });
+    if (known == out.end()) {
+      out.push_back({.name = at->ifa_name, .up = (at->ifa_flags & IFF_UP) != 0});
+      known = out.end() - 1;
+    }
+    if (std::string text = addressText(at->ifa_addr); !text.empty())
+      known->addresses.push_back(std::move(text));
+  }
+  return out;
+}
+
+}  // namespace
+
+Facts facts(const std::string& root) {
+  Facts out;
+  out.boot_id = firstLine(root + "/proc/sys/kernel/random/boot_id");
+  out.cpu_model = valueOf(root + "/proc/cpuinfo", "model name");
+  out.memory = memoryTotal(root);
+  out.cores = usableCores();
+  out.interfaces = interfaces();
+  utsname names{};
+  if (::uname(&names) == 0) {
+    out.hostname = names.nodename;
+    out.kernel = names.release;
+  }
+  return out;
+}
+
+}  // namespace viaduct::host

@@ -1,0 +1,32 @@
+// Facts about this machine that a measurement has to carry. Threads: pure functions and values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace viaduct::host {
+
+struct Interface {
+  std::string name = {};
+  std::vector<std::string> addresses = {};  // IPv4 and IPv6, as text
+  bool up = false;
+  friend bool operator==(const Interface&, const Interface&) = default;
+};
+
+// What cannot be found out is empty or 0.
+struct Facts {
+  std::string boot_id = {};  // changes with every boot: equal means the same running kernel
+  std::string hostname = {};
+  std::string kernel = {};     // its release
+  std::string cpu_model = {};  // of the first core
+  std::uint32_t cores = 0;     // that this process may run on
+  std::uint64_t memory = 0;    // bytes, of the machine
+  std::vector<Interface> interfaces = {};
+};
+
+// Files are read below `root`, which a test replaces by a folder; cores, interfaces, host name and
+// kernel are asked of the system.
+Facts facts(const std::string& root = "/");
+
+}  // namespace viaduct::host

@@ -1,0 +1,74 @@
+#include "host/facts.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+namespace viaduct::host {
+namespace {
+
+class FactsTest : public ::testing::Test {
+ protected:
+  FactsTest() {
+    std::string pattern = ::testing::TempDir() + "facts_XXXXXX";
+    root_ = ::mkdtemp(pattern.data());
+  }
+  ~FactsTest() override { std::filesystem::remove_all(root_); }
+  void put(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  std::filesystem::path root_;
+};
+
+TEST_F(FactsTest, ReadsFilesBelowTheRoot) {
+  put("proc/sys/kernel/random/boot_id", "0f1e-77\n");
+  put("proc/meminfo", "MemTotal:       16308788 kB\nMemFree: 1 kB\n");
+  put("proc/cpuinfo", "processor\t: 0\nmodel name\t: Some CPU @ 2.6 GHz\nmodel name : other\n");
+  const Facts found = facts(root_.string());
+  EXPECT_EQ(found.boot_id, "0f1e-77");
+  EXPECT_EQ(found.memory, 16308788ULL * 1024);
+  EXPECT_EQ(found.cpu_model, "Some CPU @ 2.6 GHz");
+}
+
+TEST_F(FactsTest, WhatIsMissingIsEmpty) {
+  put("proc/meminfo", "nonsense\n");
+  const Facts found = facts(root_.string());
+  EXPECT_EQ(found.boot_id, "");
+  EXPECT_EQ(found.memory, 0U);
+  EXPECT_EQ(found.cpu_model, "");
+}
+
+TEST_F(FactsTest, CoresAreThoseThisThreadMayUse) {
+  std::thread([] {
+    cpu_set_t before;
+    ASSERT_EQ(::sched_getaffinity(0, sizeof(before), &before), 0);
+    EXPECT_EQ(facts().cores, static_cast<unsigned>(CPU_COUNT(&before)));
+    int first = 0;
+    while (!CPU_ISSET(first, &before)) ++first;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    ASSERT_EQ(::sched_setaffinity(0, sizeof(one), &one), 0);
+    EXPECT_EQ(facts().cores, 1U);
+  }).join();
+}
+
+TEST_F(FactsTest, LoopbackIsAmongTheInterfaces) {
+  const Facts found = facts();
+  EXPECT_FALSE(found.kernel.empty());
+  EXPECT_FALSE(found.hostname.empty());
+  const auto loop = std::find_if(found.interfaces.begin(), found.interfaces.end(),
+                                 [](const Interface& i) { return i.name == "lo"; });
+  ASSERT_NE(loop, found.interfaces.end());
+  if (!loop->up) GTEST_SKIP() << "skipped: the loopback interface is down here";
+  EXPECT_NE(std::find(loop->addresses.begin(), loop->addresses.end(), "127.0.0.1"),
+            loop->addresses.end());
+}
+
+}  // namespace
+}  // namespace viaduct::host
