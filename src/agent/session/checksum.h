@@ -1,4 +1,4 @@
-// A fast checksum against accidents, not against people. Threads: pure.
+// A fast checksum against accidents, not against people. Threads: plain values.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,17 @@
 
 namespace viaduct::agent {
 
-// Goes on from `sum` over `bytes`. Every step is a bijection of the sum, so that any change within
-// one 8-byte word is seen for certain. docs/wire.md gives the definition.
-std::uint64_t checksum(std::span<const std::byte> bytes, std::uint64_t sum = 0);
+// Over 8-byte words, whatever the parts that the bytes are added in. Each step is a bijection of
+// the sum, so any change within one word is seen for certain. docs/wire.md gives the definition.
+class Checksum {
+ public:
+  Checksum& add(std::span<const std::byte> bytes);
+  std::uint64_t value() const;
+
+ private:
+  std::uint64_t sum_ = 0;
+  std::uint64_t word_ = 0;  // the bytes of an unfinished word
+  std::uint64_t bytes_ = 0;
+};
 
 }  // namespace viaduct::agent

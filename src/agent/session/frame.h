@@ -94,7 +94,6 @@ class FrameDecoder {
   Next fail(Error why);
   bool checkStart(ByteSpan have);
   bool checkHeader(const std::byte* header);
-  bool checkSeal(const std::byte* header, ByteSpan payload);
   void makeRoom();
   void resize(std::size_t capacity);
 
@@ -105,6 +104,7 @@ class FrameDecoder {
   std::size_t capacity_ = 0, begin_ = 0, end_ = 0;
   std::size_t wanted_ = kFrameHeaderBytes;  // of the frame at begin_, header included
   unsigned small_reads_ = 0;                // in a row
+  bool crowded_ = false;                    // the last read took all the room there was
   bool broken_ = false;
   Error error_;
 };

@@ -19,6 +19,7 @@ namespace viaduct::agent {
 
 inline constexpr std::size_t kMaxLabelBytes = 1024;
 inline constexpr std::size_t kMaxByeBytes = 1024;
+inline constexpr std::size_t kMaxReasonBytes = 4096;  // each text of a refusal
 
 // encode() appends, so that a Bytes can be used again and again. decode() refuses what is short,
 // long, out of range or more than the limits above.
@@ -53,6 +54,13 @@ struct ByeMessage {
   std::string why = {};
   void encode(base::Bytes& out) const;  // no more than kMaxByeBytes of `why`
   static Result<ByeMessage> decode(std::span<const std::byte> payload);
+};
+
+// The listener does not want the dialer: judge()'s error.
+struct RefuseMessage {
+  Error why = {};
+  void encode(base::Bytes& out) const;  // no more than kMaxReasonBytes of each text
+  static Result<RefuseMessage> decode(std::span<const std::byte> payload);
 };
 
 }  // namespace viaduct::agent

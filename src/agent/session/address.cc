@@ -1,0 +1,230 @@
+#include "agent/session/address.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/un.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+namespace viaduct::agent {
+namespace {
+
+constexpr std::size_t kNameAt = offsetof(sockaddr_un, sun_path) + 1;  // after the zero byte
+constexpr std::size_t kMaxHost = 253;                                 // of a DNS name
+
+Error malformed(std::string_view text, std::string what) {
+  return {.operation = "parse address",
+          .detail = fmt::format("\"{}\": {}", text, what),
+          .remedy = "write host:port, 1.2.3.4:port or [v6]:port"};
+}
+
+std::string shown(char c) {
+  return c >= ' ' && c <= '~' ? fmt::format("'{}'", c)
+                              : fmt::format("byte 0x{:02x}", static_cast<unsigned char>(c));
+}
+
+bool letterOrDigit(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+// Where the first character stands that `allowed` does not hold for; npos: nowhere.
+template <class Allowed>
+std::size_t firstNot(std::string_view text, Allowed allowed) {
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (!allowed(text[i])) return i;
+  return std::string_view::npos;
+}
+
+Result<std::uint16_t> parsePort(std::string_view text, std::size_t at) {
+  const std::string_view digits = text.substr(at);
+  if (digits.empty()) return malformed(text, "the port after the last ':' is missing");
+  const std::size_t wrong = firstNot(digits, [](char c) { return c >= '0' && c <= '9'; });
+  if (wrong != std::string_view::npos)
+    return malformed(text, fmt::format("{} at position {} is not a digit of a port",
+                                       shown(digits[wrong]), at + wrong + 1));
+  std::uint16_t port = 0;
+  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  if (parsed.ec != std::errc()) return malformed(text, "the port is above 65535");
+  return port;
+}
+
+Result<HostPort> parseBracketed(std::string_view text) {
+  const std::size_t close = text.find(']');
+  if (close == std::string_view::npos) return malformed(text, "']' is missing");
+  const std::string_view host = text.substr(1, close - 1);
+  // After '%' stands an interface's name.
+  const std::string_view number = host.substr(0, host.find('%'));
+  const std::size_t wrong = firstNot(number, [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F') || c == ':' ||
+           c == '.';
+  });
+  if (wrong != std::string_view::npos)
+    return malformed(text, fmt::format("{} at position {} does not belong in an IPv6 address",
+                                       shown(number[wrong]), wrong + 2));
+  in6_addr parsed;
+  if (::inet_pton(AF_INET6, std::string(number).c_str(), &parsed) != 1)
+    return malformed(text, "what stands in brackets is not an IPv6 address");
+  if (close + 1 >= text.size() || text[close + 1] != ':')
+    return malformed(text,
+                     fmt::format("':' and a port have to follow ']' at position {}", close + 1));
+  VIADUCT_TRY(const std::uint16_t port, parsePort(text, close + 2));
+  return HostPort{.host = std::string(host), .port = port, .v6 = true};
+}
+
+bool isV4(const std::string& host) {
+  in_addr parsed;
+  return ::inet_pton(AF_INET, host.c_str(), &parsed) == 1;
+}
+
+Error resolveError(const HostPort& where, int rc) {
+  Error why{.code = Code::kNotFound,
+            .operation = "resolve",
+            .detail = fmt::format("{}: {}", where.host, ::gai_strerror(rc))};
+  if (rc == EAI_SYSTEM) why.os_errno = errno;
+  if (rc == EAI_AGAIN) {
+    why.cause = "no name server answered";
+    why.remedy = "check /etc/resolv.conf and the network, or use the address in numbers";
+  } else {
+    why.cause = "the name is misspelt, or unknown to this host's name servers";
+    why.remedy = "check it with getent hosts, or use the address in numbers";
+  }
+  return why;
+}
+
+}  // namespace
+
+Result<HostPort> parseHostPort(std::string_view text) {
+  if (text.empty()) return malformed(text, "it is empty");
+  if (text[0] == '[') return parseBracketed(text);
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return malformed(text, "':' and a port are missing");
+  const std::string_view host = text.substr(0, colon);
+  if (host.empty()) return malformed(text, "the host before ':' is missing");
+  if (const std::size_t other = host.find(':'); other != std::string_view::npos)
+    return malformed(text, fmt::format("':' at position {} is one too many: an IPv6 address stands "
+                                       "in brackets",
+                                       other + 1));
+  if (host.size() > kMaxHost) return malformed(text, "the host name is too long");
+  const std::size_t wrong =
+      firstNot(host, [](char c) { return letterOrDigit(c) || c == '.' || c == '-' || c == '_'; });
+  if (wrong != std::string_view::npos && host != "*")
+    return malformed(text, fmt::format("{} at position {} does not belong in a host name",
+                                       shown(host[wrong]), wrong + 1));
+  VIADUCT_TRY(const std::uint16_t port, parsePort(text, colon + 1));
+  return HostPort{.host = std::string(host), .port = port};
+}
+
+std::uint16_t SocketAddress::port() const {
+  if (family() == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in*>(&storage)->sin_port);
+  if (family() == AF_INET6)
+    return ntohs(reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_port);
+  return 0;
+}
+
+void SocketAddress::setPort(std::uint16_t port) {
+  if (family() == AF_INET) reinterpret_cast<sockaddr_in*>(&storage)->sin_port = htons(port);
+  if (family() == AF_INET6) reinterpret_cast<sockaddr_in6*>(&storage)->sin6_port = htons(port);
+}
+
+bool SocketAddress::isAny() const {
+  if (family() == AF_INET)
+    return reinterpret_cast<const sockaddr_in*>(&storage)->sin_addr.s_addr == htonl(INADDR_ANY);
+  return family() == AF_INET6 &&
+         IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_addr);
+}
+
+std::string SocketAddress::unixName() const {
+  if (family() != AF_UNIX || size <= kNameAt) return {};
+  return {reinterpret_cast<const char*>(&storage) + kNameAt, size - kNameAt};
+}
+
+std::string SocketAddress::text() const {
+  if (family() == AF_UNIX) return "unix:@" + unixName();
+  std::array<char, NI_MAXHOST> host{};
+  if (::getnameinfo(get(), size, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0)
+    return "?";
+  const bool v6 = family() == AF_INET6;
+  return fmt::format("{}{}{}:{}", v6 ? "[" : "", host.data(), v6 ? "]" : "", port());
+}
+
+Result<SocketAddress> unixAddress(std::string_view name) {
+  SocketAddress out;
+  if (name.empty() || kNameAt + name.size() > sizeof(sockaddr_un))
+    return Error{.operation = "parse address",
+                 .detail = fmt::format("\"unix:@{}\": an abstract name has 1 to {} bytes", name,
+                                       sizeof(sockaddr_un) - kNameAt)};
+  out.storage.ss_family = AF_UNIX;
+  std::memcpy(reinterpret_cast<char*>(&out.storage) + kNameAt, name.data(), name.size());
+  out.size = static_cast<socklen_t>(kNameAt + name.size());
+  return out;
+}
+
+Result<SocketAddress> localAddress(int socket) {
+  SocketAddress out{.size = sizeof(sockaddr_storage)};
+  if (::getsockname(socket, out.get(), &out.size) != 0)
+    return systemError(Code::kDevice, "getsockname", errno);
+  return out;
+}
+
+Result<SocketAddress> remoteAddress(int socket) {
+  SocketAddress out{.size = sizeof(sockaddr_storage)};
+  if (::getpeername(socket, out.get(), &out.size) != 0)
+    return systemError(Code::kPeerLost, "getpeername", errno);
+  return out;
+}
+
+bool isLiteral(const HostPort& where) { return where.v6 || where.host == "*" || isV4(where.host); }
+
+Result<std::vector<SocketAddress>> resolve(const HostPort& where) {
+  addrinfo hints{};
+  hints.ai_family = where.v6 ? AF_INET6 : isLiteral(where) ? AF_INET : AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = isLiteral(where) ? AI_NUMERICHOST : 0;
+  addrinfo* found = nullptr;
+  const std::string host = where.host == "*" ? "0.0.0.0" : where.host;
+  if (const int rc = ::getaddrinfo(host.c_str(), nullptr, &hints, &found); rc != 0)
+    return resolveError(where, rc);
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
+  std::vector<SocketAddress> out;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    SocketAddress& address = out.emplace_back();
+    std::memcpy(&address.storage, one->ai_addr, one->ai_addrlen);
+    address.size = one->ai_addrlen;
+    address.setPort(where.port);
+  }
+  return out;
+}
+
+Result<base::Fd> streamSocket(int family) {
+  base::Fd fd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (fd) return fd;
+  const int why = errno;
+  Error error = systemError(why == EMFILE || why == ENFILE ? Code::kExhausted : Code::kUnsupported,
+                            "socket", why);
+  if (error.code == Code::kExhausted) error.remedy = "raise the limit of open files (ulimit -n)";
+  if (why == EAFNOSUPPORT) error.cause = "this system has no IPv6";
+  return error;
+}
+
+Status tuneSocket(int socket) {
+  VIADUCT_TRY(const SocketAddress local, localAddress(socket));
+  if (local.family() == AF_UNIX) return Ok{};
+  const int on = 1;
+  if (::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
+    return systemError(Code::kDevice, "setsockopt(TCP_NODELAY)", errno);
+  // Only a net beneath the heartbeats: for a socket whose agent is busy elsewhere.
+  if (::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on) != 0)
+    return systemError(Code::kDevice, "setsockopt(SO_KEEPALIVE)", errno);
+  return Ok{};
+}
+
+}  // namespace viaduct::agent

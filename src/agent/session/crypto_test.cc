@@ -1,0 +1,101 @@
+#include "agent/session/crypto.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "agent/session/checksum.h"
+
+namespace viaduct::agent {
+namespace {
+
+ByteSpan bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+std::string hex(const Digest& digest) {
+  std::string out;
+  for (const auto byte : digest) out += fmt::format("{:02x}", byte);
+  return out;
+}
+
+Key keyOf(std::string_view text) {
+  Key key{};
+  for (std::size_t i = 0; i < text.size(); ++i) key[i] = static_cast<std::uint8_t>(text[i]);
+  return key;
+}
+
+// RFC 4231, test cases 1 and 2: a shorter key is one with zeros behind it.
+TEST(Hmac, GivesThePublishedDigests) {
+  Key eleven{};
+  for (std::size_t i = 0; i < 20; ++i) eleven[i] = 0x0b;
+  EXPECT_EQ(hex(Hmac(eleven).of({bytes("Hi There")})),
+            "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+  EXPECT_EQ(hex(Hmac(keyOf("Jefe")).of({bytes("what do ya want "), {}, bytes("for nothing?")})),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+}
+
+TEST(Hmac, CanBeUsedAgain) {
+  const Hmac mac(keyOf("key"));
+  const Digest first = mac.of({bytes("one")});
+  EXPECT_NE(first, mac.of({bytes("two")}));
+  EXPECT_EQ(first, mac.of({bytes("one")}));
+}
+
+TEST(DeriveKey, EveryPurposeAndContextHasItsOwn) {
+  const Key from = keyOf("from");
+  EXPECT_NE(deriveKey(from, "a"), deriveKey(from, "b"));
+  EXPECT_NE(deriveKey(from, "a"), deriveKey(keyOf("other"), "a"));
+  EXPECT_NE(deriveKey(from, "ab"), deriveKey(from, "a", bytes("b")));
+  EXPECT_EQ(deriveKey(from, "a", bytes("b")), deriveKey(from, "a", bytes("b")));
+}
+
+TEST(SecretFromText, DiffersWithTheText) {
+  EXPECT_EQ(secretFromText("team"), secretFromText("team"));
+  EXPECT_NE(secretFromText("team"), secretFromText("Team"));
+  EXPECT_NE(secretFromText(""), Key{});
+}
+
+TEST(SameBytes, ComparesAllOfThem) {
+  EXPECT_TRUE(sameBytes(bytes("abc"), bytes("abc")));
+  EXPECT_FALSE(sameBytes(bytes("abc"), bytes("abd")));
+  EXPECT_FALSE(sameBytes(bytes("abc"), bytes("ab")));
+  EXPECT_TRUE(sameBytes({}, {}));
+}
+
+TEST(Checksum, DoesNotDependOnTheParts) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += static_cast<char>(i * 7);
+  const auto whole = Checksum().add(bytes(text)).value();
+  for (std::size_t a = 0; a < text.size(); a += 3)
+    for (std::size_t b = a; b < text.size(); b += 5) {
+      const std::string_view v = text;
+      EXPECT_EQ(whole, Checksum()
+                           .add(bytes(v.substr(0, a)))
+                           .add(bytes(v.substr(a, b - a)))
+                           .add(bytes(v.substr(b)))
+                           .value());
+    }
+}
+
+TEST(Checksum, SeesEveryChangedByteAndEveryLength) {
+  std::string text(37, 'x');
+  const auto whole = Checksum().add(bytes(text)).value();
+  for (char& c : text)
+    for (int bit = 0; bit < 8; ++bit) {
+      c = static_cast<char>(c ^ (1 << bit));
+      EXPECT_NE(whole, Checksum().add(bytes(text)).value());
+      c = static_cast<char>(c ^ (1 << bit));
+    }
+  const std::string zeros(64, '\0');
+  for (std::size_t i = 0; i < zeros.size(); ++i)
+    EXPECT_NE(Checksum().add(bytes(zeros.substr(i))).value(),
+              Checksum().add(bytes(zeros.substr(i + 1))).value());
+}
+
+// What docs/wire.md gives as an example: another implementation can check itself against it.
+TEST(Checksum, IsTheOneOfTheProtocol) {
+  EXPECT_EQ(fmt::format("{:016x}", Checksum().add(bytes("123456789")).value()), "73bf3be495c27cf3");
+}
+
+}  // namespace
+}  // namespace viaduct::agent

@@ -1,0 +1,39 @@
+// What comes out of a socket: bytes for the decoder, and file descriptors. Threads: one at a time.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "agent/session/frame.h"
+#include "base/fd.h"
+
+namespace viaduct::agent {
+
+class Inbox {
+ public:
+  struct Read {
+    std::size_t bytes = 0;
+    bool more = false;   // the socket may hold more: all the room was filled
+    bool ended = false;  // nothing will come any more
+  };
+
+  FrameDecoder& decoder() { return decoder_; }
+  const FrameDecoder& decoder() const { return decoder_; }
+  void acceptFds() { fds_welcome_ = true; }
+
+  // One recvmsg, into the decoder.
+  Result<Read> read(int socket);
+  // The fds that came with a frame; nothing when they are not all here.
+  std::optional<std::vector<base::Fd>> takeFds(std::size_t count);
+
+ private:
+  FrameDecoder decoder_;
+  std::deque<base::Fd> fds_;
+  bool fds_welcome_ = false;
+};
+
+}  // namespace viaduct::agent

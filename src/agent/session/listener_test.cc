@@ -1,0 +1,145 @@
+#include "agent/session/listener.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "agent/session/address.h"
+#include "agent/session/session_pair.h"
+
+namespace viaduct::agent {
+namespace {
+
+class ListenerTest : public ::testing::Test {
+ protected:
+  Result<std::unique_ptr<Listener>> open(const std::vector<std::string>& listen,
+                                         std::string unix_name = {}) {
+    return Listener::open(listen, std::move(unix_name), turner_.poller(),
+                          [this](base::Fd socket, bool is_unix) {
+                            accepted_.push_back(std::move(socket));
+                            unix_.push_back(is_unix);
+                          });
+  }
+  base::Fd call(const std::string& host_port) {
+    const auto address = resolve(*parseHostPort(host_port))->front();
+    base::Fd socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::connect(socket.get(), address.get(), address.size), 0) << host_port;
+    return socket;
+  }
+  bool hasV6() { return static_cast<bool>(open({"[::1]:0"})); }
+
+  Turner turner_;
+  std::vector<base::Fd> accepted_;
+  std::vector<bool> unix_;
+};
+
+TEST_F(ListenerTest, AcceptsOverIPv4WithTheOptionsOfASession) {
+  auto listener = open({"127.0.0.1:0"});
+  ASSERT_TRUE(listener) << listener.error().text();
+  ASSERT_EQ((*listener)->addresses().size(), 1U);
+  EXPECT_NE(parseHostPort((*listener)->addresses()[0])->port, 0);
+  const base::Fd caller = call((*listener)->addresses()[0]);
+  ASSERT_TRUE(turner_.run([&] { return accepted_.size() == 1; }));
+  EXPECT_FALSE(unix_[0]);
+  const int fd = accepted_[0].get();
+  int value = 0;
+  socklen_t size = sizeof value;
+  ASSERT_EQ(::getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &value, &size), 0);
+  EXPECT_NE(value, 0);
+  ASSERT_EQ(::getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &value, &size), 0);
+  EXPECT_NE(value, 0);
+  EXPECT_NE(::fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
+  EXPECT_NE(::fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
+}
+
+TEST_F(ListenerTest, AcceptsOverIPv6) {
+  if (!hasV6()) GTEST_SKIP() << "skipped: no IPv6 on the loopback interface";
+  auto listener = open({"[::1]:0"});
+  ASSERT_TRUE(listener) << listener.error().text();
+  EXPECT_TRUE((*listener)->addresses()[0].starts_with("[::1]:"));
+  const base::Fd caller = call((*listener)->addresses()[0]);
+  EXPECT_TRUE(turner_.run([&] { return accepted_.size() == 1; }));
+}
+
+TEST_F(ListenerTest, AcceptsOverAnAbstractUnixSocketAlone) {
+  auto listener = open({}, "viaduct-listener-test");
+  ASSERT_TRUE(listener) << listener.error().text();
+  EXPECT_TRUE((*listener)->addresses().empty());
+  EXPECT_EQ((*listener)->unixName(), "viaduct-listener-test");
+  const auto address = *unixAddress("viaduct-listener-test");
+  const base::Fd caller = *streamSocket(AF_UNIX);
+  ASSERT_EQ(::connect(caller.get(), address.get(), address.size), 0);
+  ASSERT_TRUE(turner_.run([&] { return accepted_.size() == 1; }));
+  EXPECT_TRUE(unix_[0]);
+}
+
+TEST_F(ListenerTest, AWildcardIsToldAsAddressesThatCanBeReached) {
+  auto listener = open({"0.0.0.0:0", "*:0"});
+  ASSERT_TRUE(listener) << listener.error().text();
+  const auto addresses = (*listener)->addresses();
+  ASSERT_FALSE(addresses.empty());
+  std::vector<base::Fd> callers;
+  for (const std::string& address : addresses) {
+    EXPECT_EQ(address.find("0.0.0.0:"), std::string::npos);
+    callers.push_back(call(address));
+  }
+  EXPECT_TRUE(turner_.run([&] { return accepted_.size() == addresses.size(); }));
+}
+
+TEST_F(ListenerTest, APortInUseIsNamedWithWhatToDo) {
+  auto first = open({"127.0.0.1:0"});
+  ASSERT_TRUE(first);
+  const std::string taken = (*first)->addresses()[0];
+  const auto second = open({taken});
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Code::kBusy);
+  EXPECT_EQ(second.error().os_errno, EADDRINUSE);
+  EXPECT_NE(second.error().detail.find(taken), std::string::npos);
+  EXPECT_NE(second.error().remedy.find("port 0"), std::string::npos);
+  first = open({});  // gone: the port is free at once
+  EXPECT_TRUE(open({taken}));
+}
+
+TEST_F(ListenerTest, ANameInUseAndAnAddressOfAnotherHostAreRefused) {
+  auto first = open({}, "viaduct-twice");
+  ASSERT_TRUE(first);
+  const auto second = open({}, "viaduct-twice");
+  ASSERT_FALSE(second);
+  EXPECT_NE(second.error().detail.find("unix:@viaduct-twice"), std::string::npos);
+  const auto foreign = open({"192.0.2.1:0"});  // TEST-NET: no interface has it
+  ASSERT_FALSE(foreign);
+  EXPECT_EQ(foreign.error().code, Code::kInvalid);
+  EXPECT_FALSE(open({"127.0.0.1"}));
+}
+
+// Out of file descriptors: callers wait in the backlog, the listener neither spins nor dies, and
+// takes them when there is room.
+TEST_F(ListenerTest, SurvivesTheLimitOfOpenFiles) {
+  auto listener = open({"127.0.0.1:0"});
+  ASSERT_TRUE(listener);
+  std::vector<base::Fd> callers;
+  for (int i = 0; i < 3; ++i) callers.push_back(call((*listener)->addresses()[0]));
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ::testing::internal::CaptureStderr();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  int turns = 0;
+  const auto end = Clock::now() + std::chrono::milliseconds(350);
+  for (; Clock::now() < end; ++turns) turner_.turn(std::chrono::milliseconds(350));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(accepted_.empty());
+  EXPECT_LT(turns, 50);
+  EXPECT_NE(log.find("ulimit"), std::string::npos) << log;
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
+  EXPECT_TRUE(turner_.run([&] { return accepted_.size() == 3; }));
+}
+
+}  // namespace
+}  // namespace viaduct::agent

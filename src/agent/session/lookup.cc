@@ -1,0 +1,64 @@
+#include "agent/session/lookup.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/guarded.h"
+
+namespace viaduct::agent {
+
+struct Lookup::Shared {
+  base::Fd bell;
+  base::Guarded<std::optional<Result<std::vector<SocketAddress>>>> answer;
+};
+
+namespace {
+
+// Starts a thread that takes no signals: those are the application's.
+template <class Work>
+Status startThread(Work work) {
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  Status started = Ok{};
+  try {
+    std::thread(std::move(work)).detach();
+  } catch (const std::system_error& failed) {
+    started = systemError(Code::kExhausted, "thread", failed.code().value());
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return started;
+}
+
+}  // namespace
+
+Lookup::Lookup(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+Lookup::~Lookup() = default;
+int Lookup::fd() const { return shared_->bell.get(); }
+
+Result<std::unique_ptr<Lookup>> Lookup::start(const HostPort& where) {
+  auto shared = std::make_shared<Shared>();
+  shared->bell.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!shared->bell) return systemError(Code::kExhausted, "eventfd", errno);
+  VIADUCT_CHECK(startThread([shared, where] {
+    auto found = resolve(where);
+    shared->answer.with([&](auto& answer) { answer = std::move(found); });
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto rung = ::write(shared->bell.get(), &one, sizeof one);
+  }));
+  return std::unique_ptr<Lookup>(new Lookup(std::move(shared)));
+}
+
+std::optional<Result<std::vector<SocketAddress>>> Lookup::answer() {
+  return shared_->answer.with([](auto& answer) { return std::move(answer); });
+}
+
+}  // namespace viaduct::agent

@@ -1,0 +1,43 @@
+#include "agent/session/way.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+
+#include "agent/session/address.h"
+
+namespace viaduct::agent {
+namespace {
+
+int peerPidOf(int socket) {
+  ucred who{};
+  socklen_t size = sizeof who;
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 ? who.pid : 0;
+}
+
+std::uint64_t networkOf(int socket) {
+  std::uint64_t cookie = 0;  // stays 0 on kernels before 5.14
+  socklen_t size = sizeof cookie;
+  ::getsockopt(socket, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &size);
+  return cookie;
+}
+
+}  // namespace
+
+// Two processes that meet at an abstract name of one network namespace have nobody between them:
+// only one of all processes can have bound that name. So with name and namespace in the proof a
+// relay from another namespace, another name or from TCP fails, and a Unix socket's frames need no
+// authentication code.
+Result<Way> describeWay(int socket, bool dialer) {
+  VIADUCT_TRY(const SocketAddress local, localAddress(socket));
+  VIADUCT_TRY(const SocketAddress remote, remoteAddress(socket));
+  Way way{.is_unix = local.family() == AF_UNIX, .remote = remote.text(), .binding = "tcp"};
+  if (!way.is_unix) return way;
+  way.peer_pid = peerPidOf(socket);
+  if (remote.unixName().empty()) way.remote = fmt::format("unix:pid {}", way.peer_pid);
+  way.binding = fmt::format("unix {} {}", networkOf(socket), (dialer ? remote : local).unixName());
+  return way;
+}
+
+}  // namespace viaduct::agent
