@@ -10,7 +10,7 @@ mkdir -p -- "$out"
 
 case $1 in
   find_package)
-    cmake -S "$here/stranger" -B "$out" -DCMAKE_PREFIX_PATH="$prefix"
+    cmake -G Ninja -S "$here/stranger" -B "$out" -DCMAKE_PREFIX_PATH="$prefix"
     cmake --build "$out"
     ;;
   pkg_config)
