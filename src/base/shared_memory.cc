@@ -50,32 +50,36 @@ Error noMemory(const char* call, int os_errno, std::uint64_t bytes) {
 Result<SharedMemory> SharedMemory::allocate(std::uint64_t bytes, const Options& options) {
   if (bytes == 0 || bytes > kMostBytes)
     return Error{Code::kInvalid, "allocate", fmt::format("{} bytes cannot be allocated", bytes)};
-  const std::uint64_t page =
-      options.huge_pages ? kHugePage : static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  const std::uint64_t mapped = (bytes + page - 1) / page * page;
-  const auto refused = [&](const char* call) {
-    return options.huge_pages ? noHugePages(call, errno, mapped) : noMemory(call, errno, bytes);
-  };
-
   SharedMemory memory;
-  const unsigned flags =
-      MFD_CLOEXEC | MFD_ALLOW_SEALING | (options.huge_pages ? MFD_HUGETLB | kMfdHuge2Mb : 0U);
-  memory.file_.reset(::memfd_create("viaduct", flags));
-  if (!memory.file_) return refused("memfd_create");
-  if (::ftruncate(memory.fd(), static_cast<off_t>(mapped)) != 0) return refused("ftruncate");
-  void* start = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd(), 0);
-  if (start == MAP_FAILED) return refused("mmap");
-  memory.start_ = static_cast<std::byte*>(start);
   memory.bytes_ = bytes;
-  memory.mapped_ = mapped;
-  // A huge page that turns out to be missing later would be a SIGBUS; asked for now, it is an
-  // error. Kernels before 5.14 do not know the question (EINVAL).
-  if (options.huge_pages && ::madvise(start, mapped, MADV_POPULATE_WRITE) != 0 && errno != EINVAL)
-    return refused("madvise(MADV_POPULATE_WRITE)");
-  // Only a wish: honoured where the system allows transparent huge pages for shared memory.
-  if (!options.huge_pages && mapped >= kHugePage) ::madvise(start, mapped, MADV_HUGEPAGE);
+  VIADUCT_CHECK(memory.create(
+      options.huge_pages ? kHugePage : static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)),
+      options.huge_pages));
   if (options.sealed_now) VIADUCT_CHECK(memory.seal(0));
   return memory;
+}
+
+Status SharedMemory::create(std::uint64_t page, bool huge_pages) {
+  const std::uint64_t mapped = (bytes_ + page - 1) / page * page;
+  const auto refused = [&](const char* call) {
+    return huge_pages ? noHugePages(call, errno, mapped) : noMemory(call, errno, bytes_);
+  };
+  const unsigned flags =
+      MFD_CLOEXEC | MFD_ALLOW_SEALING | (huge_pages ? MFD_HUGETLB | kMfdHuge2Mb : 0U);
+  file_.reset(::memfd_create("viaduct", flags));
+  if (!file_) return refused("memfd_create");
+  if (::ftruncate(fd(), static_cast<off_t>(mapped)) != 0) return refused("ftruncate");
+  void* start = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, fd(), 0);
+  if (start == MAP_FAILED) return refused("mmap");
+  start_ = static_cast<std::byte*>(start);
+  mapped_ = mapped;
+  // A huge page that turns out to be missing later would be a SIGBUS; asked for now, it is an
+  // error. Kernels before 5.14 do not know the question (EINVAL).
+  if (huge_pages && ::madvise(start, mapped, MADV_POPULATE_WRITE) != 0 && errno != EINVAL)
+    return refused("madvise(MADV_POPULATE_WRITE)");
+  // Only a wish: honoured where the system allows transparent huge pages for shared memory.
+  if (!huge_pages && mapped >= kHugePage) ::madvise(start, mapped, MADV_HUGEPAGE);
+  return Ok{};
 }
 
 Result<SharedMemory> SharedMemory::map(const Fd& file, std::uint64_t at_least, Access access) {

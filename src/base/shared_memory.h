@@ -33,6 +33,8 @@ class SharedMemory {
   SharedMemory() = default;
   SharedMemory(SharedMemory&& other) noexcept;
   SharedMemory& operator=(SharedMemory&& other) noexcept;
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
   ~SharedMemory();
 
   // Adds F_SEAL_* to those in force; F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL come with it.
@@ -46,6 +48,8 @@ class SharedMemory {
   Segment segment() const;
 
  private:
+  Status create(std::uint64_t page, bool huge_pages);
+
   Fd file_;
   std::byte* start_ = nullptr;
   std::uint64_t bytes_ = 0, mapped_ = 0;

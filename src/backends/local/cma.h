@@ -1,0 +1,56 @@
+// Copies between this process and another's memory by system call (cross memory attach). Threads:
+// CmaBatch one at a time; CmaTarget and probe() any.
+#pragma once
+
+#include <sys/uio.h>
+#include <viaduct/result.h>
+#include <viaduct/transfer.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "backends/local/fault.h"
+#include "base/fd.h"
+
+namespace viaduct::local {
+
+// An address as ops carry it, as a pointer.
+inline void* pointerTo(std::uint64_t address) {
+  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): see above
+}
+
+// The process at the other end. The pidfd tells whether `pid` still names it.
+struct CmaTarget {
+  int pid = 0;
+  int pidfd = -1;
+};
+
+base::Fd openPidfd(int pid);
+bool processIsDead(int pidfd);
+
+// Copies of one chunk, gathered for one call.
+class CmaBatch {
+ public:
+  static constexpr std::size_t kMost = 1024;  // IOV_MAX, on both lists
+
+  bool full() const { return count_ == kMost; }
+  void add(std::uint64_t local, std::uint64_t remote, std::uint64_t bytes);
+  // Carries out what was added, and is empty again. Partial progress is carried on with; what
+  // stops it is the call's own error.
+  Fault flush(const CmaTarget& target, OpKind kind);
+
+ private:
+  std::array<iovec, kMost> local_;
+  std::array<iovec, kMost> remote_;
+  std::size_t count_ = 0;
+};
+
+// Reads `expected` at `token` and writes it to `scratch`, both in the target: whether it is the
+// process that we mean, and whether the system lets us copy in both directions. The error names
+// the call that was refused.
+Status probe(const CmaTarget& target, std::uint64_t token, std::uint64_t scratch,
+             std::span<const std::uint8_t> expected);
+
+}  // namespace viaduct::local

@@ -1,0 +1,74 @@
+#include "backends/local/copy_chunk.h"
+
+#include <cstring>
+
+#include "backends/local/wide_copy.h"
+
+namespace viaduct::local {
+
+using core::Op;
+
+// The registrations of the op before: most neighbours share them, and inside the gate what was
+// alive stays usable.
+struct ChunkCopier::Cursor {
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  std::uint64_t local_slot = kNone, remote_slot = kNone;
+  const RemoteView* view = nullptr;
+};
+
+Fault ChunkCopier::run(const Task& task, const Chunk& chunk) {
+  Gate& gate = task.peer->gate();
+  const Gate::Pass pass = gate.enter();
+  if (!pass) return {Fault::Kind::kFenced};
+  const Fault fault = walk(task, chunk);
+  if (task.wide) finishWide();
+  gate.leave(pass);
+  return fault;
+}
+
+Fault ChunkCopier::walk(const Task& task, const Chunk& chunk) {
+  Cursor at;
+  for (const Op& op : chunk.ops) {
+    if (op.local_pin != at.local_slot || op.remote_pin != at.remote_slot)
+      if (const Fault fault = resolve(task, op, at)) return fault;
+    const RemoteView& view = *at.view;
+    const std::uint64_t offset = op.remote - view.address;  // wraps when it lies before
+    if (offset > view.bytes || op.bytes > view.bytes - offset) return {Fault::Kind::kOutside};
+    const std::uint64_t bytes = chunk.piece ? chunk.bytes : op.bytes;
+    if (const Fault fault = copy(task, view, op.local + chunk.skip, op.remote + chunk.skip, bytes))
+      return fault;
+  }
+  return batch_.flush(task.peer->cma(), task.kind);
+}
+
+Fault ChunkCopier::resolve(const Task& task, const Op& op, Cursor& at) const {
+  const std::uint64_t here = here_.generation(op.local_pin);
+  if (here == 0 || here > task.born) return {Fault::Kind::kWithdrawnHere};
+  const RemoteView* view = task.peer->find(op.remote_pin);
+  if (view == nullptr || view->born > task.born ||
+      task.peer->live().generation(op.remote_pin) != view->generation)
+    return {Fault::Kind::kWithdrawnThere};
+  at = {op.local_pin, op.remote_pin, view};
+  return {};
+}
+
+Fault ChunkCopier::copy(const Task& task, const RemoteView& view, std::uint64_t local,
+                        std::uint64_t remote, std::uint64_t bytes) {
+  if (view.way == RemoteView::Way::kCma) {
+    if (batch_.full())
+      if (const Fault fault = batch_.flush(task.peer->cma(), task.kind)) return fault;
+    batch_.add(local, remote, bytes);
+    return {};
+  }
+  auto* here = static_cast<std::byte*>(pointerTo(local));
+  auto* there = static_cast<std::byte*>(pointerTo(remote + view.shift));
+  std::byte* to = task.kind == OpKind::kWrite ? there : here;
+  const std::byte* from = task.kind == OpKind::kWrite ? here : there;
+  if (task.wide)
+    copyWide(to, from, bytes);
+  else
+    std::memcpy(to, from, bytes);
+  return {};
+}
+
+}  // namespace viaduct::local

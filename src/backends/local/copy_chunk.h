@@ -1,0 +1,50 @@
+// Carries out one chunk of a work: the unit inside one entry of the peer's gate. Threads: one
+// ChunkCopier per thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "backends/local/cma.h"
+#include "backends/local/fault.h"
+#include "backends/local/live_table.h"
+#include "backends/local/peer_memory.h"
+#include "core/op.h"
+
+namespace viaduct::local {
+
+// Several whole ops, or `bytes` of a single one from `skip` on.
+struct Chunk {
+  std::span<const core::Op> ops = {};
+  bool piece = false;
+  std::uint64_t skip = 0;
+  std::uint64_t bytes = 0;  // of all of it
+};
+
+// What all chunks of a work have in common.
+struct Task {
+  OpKind kind = OpKind::kWrite;
+  PeerMemory* peer = nullptr;
+  std::uint64_t born = 0;  // when it was posted; it does not mean registrations made later
+  bool wide = false;       // past the cache
+};
+
+class ChunkCopier {
+ public:
+  explicit ChunkCopier(const LiveTable& here) : here_(here) {}
+  // On return the bytes are visible at the other side, or the fault says why not all are.
+  Fault run(const Task& task, const Chunk& chunk);
+
+ private:
+  struct Cursor;
+  Fault walk(const Task& task, const Chunk& chunk);
+  Fault resolve(const Task& task, const core::Op& op, Cursor& at) const;
+  Fault copy(const Task& task, const RemoteView& view, std::uint64_t local, std::uint64_t remote,
+             std::uint64_t bytes);
+
+  const LiveTable& here_;
+  CmaBatch batch_;
+};
+
+}  // namespace viaduct::local

@@ -1,0 +1,61 @@
+// Who is inside somebody's memory: one word that the memory's owner and those who copy share.
+// Threads: any, in any process that maps it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace viaduct::local {
+
+// Whoever copies enters before and leaves after each chunk. The owner can
+//  - turn() it and wait for those who entered before; newcomers are not held up (they are counted
+//    apart, and see what the owner has withdrawn before the turn);
+//  - fence() it for good: nobody enters any more, and empty() says whether the last one is out.
+// Every step is a read-modify-write of the one word, so their order is never in doubt: an entry is
+// either counted in what turn() or fence() saw, or it came later and sees what they did.
+class Gate {
+ public:
+  struct Pass {
+    std::uint64_t unit = 0;
+    explicit operator bool() const { return unit != 0; }
+  };
+
+  // An empty pass: the gate is fenced.
+  Pass enter() {
+    std::uint64_t word = word_.load(std::memory_order_relaxed);
+    std::uint64_t unit = 0;
+    do {
+      if ((word & kFence) != 0) return {};
+      unit = (word & kPhase) != 0 ? kSecond : kFirst;
+    } while (!word_.compare_exchange_weak(word, word + unit));
+    return {unit};
+  }
+  // What was copied is visible to whoever finds the gate empty; non-temporal stores need their own
+  // barrier first.
+  void leave(Pass pass) { word_.fetch_sub(pass.unit); }
+
+  // For the owner. What turn() gives is for left().
+  using Leaving = std::uint64_t;
+  Leaving turn() {
+    const std::uint64_t before = word_.fetch_xor(kPhase);
+    const bool second = (before & kPhase) != 0;
+    const std::uint64_t others = before & (second ? kFirstCount : kSecondCount);
+    // Someone from before the last turn is still inside, where newcomers are counted now.
+    if (others != 0) return kFirstCount | kSecondCount;
+    return second ? kSecondCount : kFirstCount;
+  }
+  bool left(Leaving who) const { return (word_.load() & who) == 0; }
+  void fence() { word_.fetch_or(kFence); }
+  bool empty() const { return left(kFirstCount | kSecondCount); }
+
+ private:
+  static constexpr std::uint64_t kFirst = 1, kSecond = std::uint64_t{1} << 28U;
+  static constexpr std::uint64_t kFirstCount = kSecond - 1, kSecondCount = kFirstCount << 28U;
+  static constexpr std::uint64_t kPhase = std::uint64_t{1} << 62U;
+  static constexpr std::uint64_t kFence = std::uint64_t{1} << 63U;
+  static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "the word lives in two processes");
+
+  std::atomic<std::uint64_t> word_{0};
+};
+
+}  // namespace viaduct::local

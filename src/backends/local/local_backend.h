@@ -1,0 +1,75 @@
+// Peers on the same host: this process's side of it. Threads: as core::Backend says.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "backends/local/crew.h"
+#include "backends/local/live_table.h"
+#include "backends/local/own_gate.h"
+#include "core/backend.h"
+
+namespace viaduct::local {
+
+class LocalLink;
+class LocalRail;
+
+class LocalBackend final : public core::Backend {
+ public:
+  LocalBackend(const Settings& settings, std::shared_ptr<LiveTable> live);
+  ~LocalBackend() override;
+  LocalBackend(const LocalBackend&) = delete;
+  LocalBackend& operator=(const LocalBackend&) = delete;
+
+  const core::Capabilities& can() const override;
+  std::span<const std::unique_ptr<core::Rail>> rails() override { return rails_; }
+  core::Bytes address() const override { return {}; }
+  std::unique_ptr<core::Link> link(core::LinkSeed seed, core::LinkHost& host) override;
+  Result<core::Bytes> pin(std::uint32_t slot, const Segment& memory) override;
+  Status unpin(std::uint32_t slot) override;
+
+  // For links and the rail.
+  Crew& crew() { return crew_; }
+  const std::shared_ptr<LiveTable>& live() const { return live_; }
+  bool pinned(std::uint32_t slot) const { return pins_.contains(slot); }
+  std::uint64_t now() const { return clock_; }
+  std::uint64_t tick() { return ++clock_; }
+  void adopt(std::shared_ptr<OwnGate> gate) { gates_.push_back(std::move(gate)); }
+  void enlist(LocalLink* link) { links_.push_back(link); }
+  void dismiss(LocalLink* link) { std::erase(links_, link); }
+
+  // A memfd that registrations lie in; offered to every link, kept until the last of them is gone.
+  struct File {
+    base::Fd fd;
+    std::uint64_t device = 0, inode = 0, bytes = 0;
+    std::uint32_t pins = 0;
+  };
+  const std::unordered_map<std::uint32_t, File>& files() const { return files_; }
+
+ private:
+  struct PinRecord {
+    bool in_file = false;
+    std::uint32_t file = 0;
+  };
+  bool holdFile(const Segment& memory, std::uint32_t& id);
+  void letGoOfFile(std::uint32_t id);
+  Status drainGates();
+
+  std::chrono::milliseconds patience_;
+  std::shared_ptr<LiveTable> live_;
+  Crew crew_;
+  std::vector<std::unique_ptr<core::Rail>> rails_;
+  std::uint64_t clock_ = 0;  // counts registrations, ours and the peers'
+  std::unordered_map<std::uint32_t, PinRecord> pins_;
+  std::unordered_map<std::uint32_t, File> files_;
+  std::uint32_t next_file_ = 0;
+  std::vector<LocalLink*> links_;
+  std::vector<std::shared_ptr<OwnGate>> gates_;  // of all links, closed but unsettled ones included
+};
+
+Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context);
+
+}  // namespace viaduct::local

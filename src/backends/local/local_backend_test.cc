@@ -1,0 +1,377 @@
+// The local backend between two agents of one process: the ways of direct copies, registrations
+// that go, works that are cancelled, links that close.
+#include "backends/local/local_backend.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include "backends/local/wide_copy.h"
+#include "base/random.h"
+#include "base/shared_memory.h"
+#include "support/link_pair.h"
+
+namespace viaduct::local {
+namespace {
+
+using core::Failed;
+using core::Moved;
+using core::Op;
+using core::Work;
+
+class LocalDirect : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kBytes = std::uint64_t{32} << 20U;
+  static constexpr std::uint32_t kHere = 3, kThere = 40;  // 40: beyond the first table
+
+  void SetUp() override {
+    settings_.copy_threads = threads();
+    poller_ = std::move(*base::Poller::open());
+    a_ = std::move(*open({settings_, *poller_}));
+    b_ = std::move(*open({settings_, *poller_}));
+    pair_.emplace(*a_, *b_, *poller_, seed());
+    ASSERT_TRUE(pair_->run([&] { return pair_->ready(); }));
+    here_.resize(kBytes);
+    there_.resize(kBytes);
+    pair_->pin(1, kThere, Segment::host(there_.data(), kBytes));
+    ASSERT_TRUE(a_->pin(kHere, Segment::host(here_.data(), kBytes)));
+    base::Random random(7);
+    for (std::size_t i = 0; i < kBytes; i += 8) {
+      const std::uint64_t word = random.next();
+      std::memcpy(here_.data() + i, &word, 8);
+    }
+  }
+  virtual std::uint32_t threads() { return 2; }
+  core::LinkSeed seed() {
+    core::LinkSeed seed;
+    seed.epoch = 1;
+    seed.same_process = seed.same_host = true;
+    seed.pid = ::getpid();
+    return seed;
+  }
+
+  core::Rail& rail() { return *a_->rails().front(); }
+  core::Link& link() { return *pair_->ends[0].link; }
+  Op op(std::uint64_t from, std::uint64_t to, std::uint64_t bytes) {
+    return {.local = reinterpret_cast<std::uintptr_t>(here_.data()) + from,
+            .remote = reinterpret_cast<std::uintptr_t>(there_.data()) + to,
+            .bytes = bytes,
+            .local_pin = kHere,
+            .remote_pin = kThere};
+  }
+  std::size_t post(std::vector<Op> ops, OpKind kind = OpKind::kWrite, core::Tag tag = 1) {
+    posted_.push_back(std::move(ops));  // they stay until they have come back
+    return rail().post({.kind = kind, .tag = tag, .link = &link(), .ops = posted_.back()});
+  }
+  std::uint64_t back() const {
+    std::uint64_t ops = 0;
+    for (const auto& done : pair_->done[0]) std::visit([&](const auto& d) { ops += d.ops; }, done);
+    return ops;
+  }
+  const Failed* failure() const {
+    for (const auto& done : pair_->done[0])
+      if (const auto* failed = std::get_if<Failed>(&done)) return failed;
+    return nullptr;
+  }
+  bool finish(std::uint64_t ops) {
+    return pair_->run([&] { return back() == ops; }, std::chrono::seconds(20));
+  }
+
+  Settings settings_;
+  std::unique_ptr<base::Poller> poller_;
+  std::unique_ptr<core::Backend> a_, b_;
+  std::optional<testing::LinkPair> pair_;
+  std::vector<std::byte> here_, there_;
+  std::deque<std::vector<Op>> posted_;
+};
+
+// Nothing is copied but inside post() and poll().
+class LocalAlone : public LocalDirect {
+  std::uint32_t threads() override { return 1; }
+};
+
+TEST_F(LocalDirect, SaysHowItReaches) {
+  EXPECT_EQ(link().state().text, "direct");
+  EXPECT_EQ(link().reaches(OpKind::kWrite, kHere, kThere), "direct");
+  EXPECT_FALSE(link().reaches(OpKind::kWrite, kHere + 1, kThere));
+  EXPECT_FALSE(link().reaches(OpKind::kWrite, kHere, kThere + 1));
+  EXPECT_FALSE(link().reaches(OpKind::kWrite, kHere, 0xffffffffU));
+  EXPECT_TRUE(link().servedBy(rail()));
+  EXPECT_FALSE(link().servedBy(*b_->rails().front()));
+}
+
+TEST_F(LocalDirect, SmallWorkIsDoneInsidePost) {
+  ASSERT_EQ(post({op(8, 16, 8)}), 1U);
+  EXPECT_EQ(std::memcmp(there_.data() + 16, here_.data() + 8, 8), 0);
+  EXPECT_TRUE(rail().busy());  // its completion waits
+  core::Completions out;
+  rail().poll(out);
+  ASSERT_EQ(out.size(), 1U);
+  EXPECT_EQ(std::get<Moved>(out[0]).bytes, 8U);
+  EXPECT_FALSE(rail().busy());
+}
+
+TEST_F(LocalDirect, ScatteredUnequalBlocksBothWays) {
+  base::Random random(3);
+  std::vector<Op> ops;
+  std::uint64_t from = 0, to = kBytes / 2, bytes = 0;
+  while (true) {  // lengths from 1 byte to some chunks, on odd addresses
+    const std::uint64_t length = 1 + random.below(random.chance(0.05) ? 900'000 : 9'000);
+    if (from + length > kBytes / 2 || to + length + 64 > kBytes) break;
+    ops.push_back(op(from, to, length));
+    from += length, to += length + random.below(64), bytes += length;
+  }
+  std::shuffle(ops.begin(), ops.end(), std::mt19937_64(1));
+  ASSERT_EQ(post(ops), ops.size());
+  ASSERT_TRUE(finish(ops.size()));
+  EXPECT_EQ(std::get<Moved>(pair_->done[0][0]).bytes, bytes);
+  for (const Op& o : ops)
+    ASSERT_EQ(
+        std::memcmp(reinterpret_cast<void*>(o.local), reinterpret_cast<void*>(o.remote), o.bytes),
+        0);
+  // Nothing outside the blocks was touched.
+  std::vector<std::byte> expected(kBytes);
+  for (const Op& o : ops)
+    std::memcpy(expected.data() + (o.remote - reinterpret_cast<std::uintptr_t>(there_.data())),
+                reinterpret_cast<void*>(o.local), o.bytes);
+  ASSERT_EQ(std::memcmp(expected.data(), there_.data(), kBytes), 0);
+
+  std::ranges::fill(here_, std::byte{0});
+  ASSERT_EQ(post(ops, OpKind::kRead, 2), ops.size());
+  ASSERT_TRUE(finish(2 * ops.size()));
+  for (const Op& o : ops)
+    ASSERT_EQ(
+        std::memcmp(reinterpret_cast<void*>(o.local), reinterpret_cast<void*>(o.remote), o.bytes),
+        0);
+}
+
+TEST_F(LocalDirect, OneHugeOpIsSharedOut) {
+  ASSERT_EQ(post({op(3, 5, kBytes - 8)}), 1U);
+  ASSERT_TRUE(finish(1));
+  EXPECT_EQ(std::memcmp(there_.data() + 5, here_.data() + 3, kBytes - 8), 0);
+  EXPECT_EQ(there_[4], std::byte{0});
+  EXPECT_EQ(there_[kBytes - 2], std::byte{0});
+}
+
+TEST_F(LocalAlone, ATakenOpComesBackExactlyOnceWhateverTheRailTakes) {
+  const std::vector<Op> ops{op(0, 0, 4096), op(8192, 8192, 1 << 20)};
+  std::uint64_t taken = 0;
+  for (core::Tag tag = 1; tag <= 200; ++tag) {
+    const std::size_t took = post(ops, OpKind::kWrite, tag);
+    if (took == 0) {
+      ASSERT_GE(taken, 64U);
+      break;
+    }
+    taken += took;
+  }
+  ASSERT_LT(taken, 400U) << "the queue has no end";
+  ASSERT_TRUE(finish(taken));
+  for (int i = 0; i < 10; ++i) pair_->turn();
+  EXPECT_EQ(back(), taken);
+  EXPECT_EQ(failure(), nullptr);
+}
+
+TEST_F(LocalAlone, CancelGivesBackWhatWasNotTaken) {
+  std::vector<Op> ops;
+  for (std::uint64_t at = 0; at < kBytes; at += 4096) ops.push_back(op(at, at, 4096));
+  ASSERT_EQ(post(ops), ops.size());
+  rail().cancel(1);
+  ASSERT_TRUE(finish(ops.size()));
+  ASSERT_NE(failure(), nullptr);
+  EXPECT_EQ(failure()->why.code, Code::kCancelled);
+  // It is over: what changes there now stays changed.
+  std::ranges::fill(there_, std::byte{0xee});
+  for (int i = 0; i < 100; ++i) pair_->turn();
+  EXPECT_EQ(std::ranges::count(there_, std::byte{0xee}), static_cast<long>(kBytes));
+}
+
+TEST_F(LocalDirect, CancelOfAnUnknownTagDoesNothing) {
+  ASSERT_EQ(post({op(0, 0, kBytes)}), 1U);
+  rail().cancel(99);
+  ASSERT_TRUE(finish(1));
+  EXPECT_EQ(failure(), nullptr);
+}
+
+TEST_F(LocalDirect, OpsBeyondTheRegistrationAreRefused) {
+  for (const Op& bad : {op(0, kBytes - 4, 8), op(0, kBytes + 4096, 8), op(0, 0, kBytes + 1),
+                        op(0, ~std::uint64_t{0} - 100, 8), op(0, 8, ~std::uint64_t{0} - 4)}) {
+    pair_->done[0].clear();
+    ASSERT_EQ(post({bad}), 1U);
+    ASSERT_TRUE(finish(1));
+    ASSERT_NE(failure(), nullptr);
+    EXPECT_EQ(failure()->why.code, Code::kInvalid);
+  }
+}
+
+TEST_F(LocalDirect, WithdrawnMemoryIsRefusedOnEitherSide) {
+  const auto refused = [&](const Op& o) {
+    pair_->done[0].clear();
+    EXPECT_EQ(post({o}), 1U);
+    EXPECT_TRUE(finish(1));
+    return failure() != nullptr && failure()->why.code == Code::kDenied;
+  };
+  ASSERT_TRUE(b_->unpin(kThere));  // its announcement has not arrived at the other end yet
+  EXPECT_TRUE(refused(op(0, 0, 8)));
+  pair_->pin(1, kThere, Segment::host(there_.data(), kBytes));
+  EXPECT_FALSE(refused(op(0, 0, 8)));
+  ASSERT_TRUE(a_->unpin(kHere));
+  EXPECT_TRUE(refused(op(0, 0, 8)));
+  EXPECT_FALSE(link().reaches(OpKind::kWrite, kHere, kThere));
+  pair_->ends[0].link->dropPin(kThere);
+  EXPECT_FALSE(link().reaches(OpKind::kWrite, kHere, kThere));
+}
+
+TEST_F(LocalAlone, ASlotUsedAgainIsNotMeantByEarlierPosts) {
+  const std::vector<Op> ops(8192, op(0, 0, 4096));  // 32 MiB: not done inside post
+  ASSERT_EQ(post(ops), ops.size());
+  ASSERT_TRUE(a_->unpin(kHere));
+  ASSERT_TRUE(a_->pin(kHere, Segment::host(here_.data(), kBytes)));
+  ASSERT_TRUE(finish(ops.size()));
+  ASSERT_NE(failure(), nullptr);
+  EXPECT_EQ(failure()->why.code, Code::kDenied);
+}
+
+TEST_F(LocalDirect, UnpinDuringTrafficLeavesTheMemoryAlone) {
+  std::vector<Op> ops;
+  for (std::uint64_t at = 0; at < kBytes; at += 4096) ops.push_back(op(at, at, 4096));
+  for (int round = 0; round < 20; ++round) {
+    pair_->done[0].clear();
+    ASSERT_EQ(post(ops), ops.size());
+    if (round % 2 == 1) pair_->turn();
+    ASSERT_TRUE(b_->unpin(kThere));
+    std::ranges::fill(there_, std::byte{0xdd});
+    ASSERT_TRUE(finish(ops.size()));
+    ASSERT_EQ(std::ranges::count(there_, std::byte{0xdd}), static_cast<long>(kBytes));
+    pair_->pin(1, kThere, Segment::host(there_.data(), kBytes));
+  }
+}
+
+TEST_F(LocalDirect, CloseReturnsEverythingAndEndsAllAccess) {
+  ASSERT_EQ(post({op(0, 0, kBytes)}), 1U);
+  ASSERT_EQ(post({op(0, 0, 8)}, OpKind::kWrite, 2), 1U);
+  core::Completions out;
+  link().close(out);
+  std::uint64_t ops = 0;
+  for (const auto& done : out) std::visit([&](const auto& d) { ops += d.ops; }, done);
+  EXPECT_EQ(ops, 2U);
+  std::ranges::fill(there_, std::byte{0xcc});
+  EXPECT_EQ(post({op(0, 0, 8)}), 0U);
+  for (int i = 0; i < 10; ++i) pair_->turn();
+  EXPECT_EQ(std::ranges::count(there_, std::byte{0xcc}), static_cast<long>(kBytes));
+  EXPECT_TRUE(link().settled());
+  EXPECT_EQ(link().state().phase, core::LinkState::Phase::kUnusable);
+}
+
+TEST_F(LocalDirect, TheOwnersFenceStopsTheInitiator) {
+  core::Completions out;
+  pair_->ends[1].link->close(out);  // the owner's agent has lost us; we do not know yet
+  ASSERT_EQ(post({op(0, 0, kBytes)}), 1U);
+  ASSERT_TRUE(finish(1));
+  ASSERT_NE(failure(), nullptr);
+  EXPECT_EQ(failure()->why.code, Code::kPeerLost);
+  EXPECT_EQ(failure()->why.peer, "b");
+  EXPECT_EQ(std::ranges::count(there_, std::byte{0}), static_cast<long>(kBytes));
+  EXPECT_TRUE(pair_->ends[1].link->settled());
+}
+
+TEST_F(LocalDirect, SeveralWorksShareTheCrew) {
+  // The short one is not kept waiting until the long one is over.
+  std::vector<Op> lengthy;
+  for (int i = 0; i < 64; ++i) lengthy.push_back(op(0, 0, kBytes));
+  ASSERT_EQ(post(lengthy, OpKind::kRead, 1), lengthy.size());
+  ASSERT_EQ(post({op(0, 0, 1 << 20)}, OpKind::kRead, 2), 1U);
+  ASSERT_TRUE(pair_->run([&] { return !pair_->done[0].empty(); }, std::chrono::seconds(20)));
+  EXPECT_EQ(std::get<Moved>(pair_->done[0][0]).tag, 2U);
+  rail().cancel(1);
+  ASSERT_TRUE(finish(65));
+}
+
+TEST_F(LocalDirect, AnEndOfItselfIsAPeerToo) {
+  testing::LinkPair self(*a_, *a_, *poller_, seed());
+  ASSERT_TRUE(self.run([&] { return self.ready(); }));
+  self.pin(1, 7, Segment::host(there_.data(), kBytes));
+  Op o = op(0, 0, kBytes);
+  o.remote_pin = 7;
+  ASSERT_EQ(rail().post({.tag = 5, .link = self.ends[0].link.get(), .ops = std::span(&o, 1)}), 1U);
+  ASSERT_TRUE(self.run([&] { return self.done[0].size() + self.done[1].size() == 1; }));
+  EXPECT_EQ(std::memcmp(there_.data(), here_.data(), kBytes), 0);
+  EXPECT_TRUE(a_->unpin(7));
+}
+
+class LocalUnusable : public LocalDirect {
+  void SetUp() override {}
+};
+
+TEST_F(LocalUnusable, WithoutAWayItSaysWhy) {
+  poller_ = std::move(*base::Poller::open());
+  a_ = std::move(*open({settings_, *poller_}));
+  testing::LinkEnd host;
+  const auto remote = a_->link({}, host);
+  EXPECT_EQ(remote->state().phase, core::LinkState::Phase::kUnusable);
+  EXPECT_FALSE(remote->state().text.empty());
+  EXPECT_TRUE(host.sent.empty());
+  core::LinkSeed seed;
+  seed.same_host = true;
+  const auto no_unix = a_->link(seed, host);
+  EXPECT_EQ(no_unix->state().phase, core::LinkState::Phase::kUnusable);
+  EXPECT_NE(no_unix->state().text.find("Unix socket"), std::string::npos);
+  core::Completions out;
+  remote->close(out);
+  no_unix->close(out);
+  EXPECT_TRUE(out.empty());
+  EXPECT_TRUE(remote->settled());
+}
+
+TEST(WideCopy, CopiesEveryLengthAndAlignment) {
+  std::vector<std::byte> from(5000), to(5000);
+  base::Random random(11);
+  for (auto& byte : from) byte = static_cast<std::byte>(random.next());
+  for (int round = 0; round < 3000; ++round) {
+    const std::size_t a = random.below(200), b = random.below(200);
+    const std::size_t bytes = random.below(from.size() - 200);
+    std::ranges::fill(to, std::byte{0x5a});
+    copyWide(to.data() + b, from.data() + a, bytes);
+    finishWide();
+    ASSERT_EQ(std::memcmp(to.data() + b, from.data() + a, bytes), 0);
+    ASSERT_TRUE(b == 0 || to[b - 1] == std::byte{0x5a});
+    ASSERT_EQ(to[b + bytes], std::byte{0x5a});
+  }
+}
+
+TEST(Gate, CountsThoseFromBeforeATurnApart) {
+  Gate gate;
+  const auto before = gate.enter();
+  const auto leaving = gate.turn();
+  const auto after = gate.enter();
+  EXPECT_FALSE(gate.left(leaving));
+  gate.leave(before);
+  EXPECT_TRUE(gate.left(leaving));  // the newcomer is not waited for
+  EXPECT_FALSE(gate.empty());
+  gate.leave(after);
+  EXPECT_TRUE(gate.empty());
+}
+
+TEST(Gate, ASecondTurnStillWaitsForTheFirst) {
+  Gate gate;
+  const auto stuck = gate.enter();
+  gate.turn();
+  const auto leaving = gate.turn();  // newcomers are counted where the stuck one is
+  EXPECT_FALSE(gate.left(leaving));
+  gate.leave(stuck);
+  EXPECT_TRUE(gate.left(leaving));
+}
+
+TEST(Gate, NobodyEntersAFencedOne) {
+  Gate gate;
+  const auto inside = gate.enter();
+  gate.fence();
+  EXPECT_FALSE(gate.enter());
+  EXPECT_FALSE(gate.empty());
+  gate.leave(inside);
+  EXPECT_TRUE(gate.empty());
+}
+
+}  // namespace
+}  // namespace viaduct::local

@@ -1,0 +1,242 @@
+#include "backends/local/local_link.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "base/log.h"
+#include "base/random.h"
+
+namespace viaduct::local {
+
+using base::SharedMemory;
+using core::LinkState;
+
+namespace {
+
+constexpr std::size_t kMostFiles = 16384;  // mappings that one peer may make us hold
+
+Error protocol(const char* what) {
+  return {.code = Code::kProtocol, .operation = "local link", .detail = what};
+}
+
+std::uint64_t addressOf(const Token& token) {
+  return reinterpret_cast<std::uintptr_t>(token.data());
+}
+
+std::string brief(const Error& error) { return error.operation + ": " + error.detail; }
+
+}  // namespace
+
+LocalLink::LocalLink(LocalBackend& backend, core::LinkSeed seed, core::LinkHost& host)
+    : backend_(backend), seed_(std::move(seed)), host_(host), peer_(seed_.peer) {
+  backend_.enlist(this);
+}
+
+LocalLink::~LocalLink() {
+  backend_.dismiss(this);
+  withdrawDoor(hello_.door);
+}
+
+void LocalLink::open() {
+  if (!seed_.same_process && !seed_.unix_socket) {
+    fail(seed_.same_host ? "no Unix socket to the peer, so memory cannot be shared with it"
+                         : "the peer is not known to be on this host");
+    return;
+  }
+  if (const Status said = sayHello(); !said) {
+    fail(said.error().text());
+    return;
+  }
+  for (const auto& [id, file] : backend_.files()) offerFile(id, file);
+}
+
+Status LocalLink::sayHello() {
+  VIADUCT_TRY(own_, OwnGate::make(seed_.peer, seed_.epoch));
+  backend_.adopt(own_);
+  if (seed_.pid != 0) own_->setProcess(openPidfd(seed_.pid));
+  VIADUCT_CHECK(base::fillSecret(hello_.door));
+  VIADUCT_CHECK(base::fillSecret(hello_.probe));
+  hello_.probe_address = addressOf(hello_.probe);
+  hello_.scratch_address = addressOf(scratch_);
+  if (seed_.same_process) {
+    offerDoor(hello_.door, {own_, backend_.live()});
+    return host_.send(encode(hello_));
+  }
+  const base::Fd self = openPidfd(::getpid());
+  if (!self) return systemError(Code::kUnsupported, "pidfd_open", errno);
+  return host_.send(encode(hello_), std::array{own_->fd(), backend_.live()->fd(), self.get()});
+}
+
+void LocalLink::offerFile(std::uint32_t id, const LocalBackend::File& file) {
+  if (closed_ || seed_.same_process || own_ == nullptr) return;
+  const Status sent = host_.send(encode(FileOffer{id, file.bytes}), std::array{file.fd.get()});
+  if (!sent)
+    base::log(base::LogLevel::kWarning, "local: a memfd was not passed to {}: {}", seed_.peer,
+              sent.error().text());
+}
+
+void LocalLink::withdrawFile(std::uint32_t id) {
+  if (closed_ || seed_.same_process || own_ == nullptr) return;
+  // Nothing depends on it but the peer's address space; a session that ends takes it away too.
+  static_cast<void>(host_.send(encode(FileGone{id})));
+}
+
+void LocalLink::receive(std::span<const std::byte> message, std::vector<core::Fd> fds) {
+  if (closed_ || state_.phase == LinkState::Phase::kUnusable) return;
+  auto decoded = decode(message);
+  const Status done =
+      decoded ? std::visit([&](const auto& m) { return heard(m, std::move(fds)); }, *decoded)
+              : Status(std::move(decoded).error());
+  if (!done) fail(brief(done.error()));
+}
+
+Status LocalLink::heard(const Hello& hello, Fds fds) {
+  if (peer_.attached()) return protocol("a second hello");
+  if (seed_.same_process) {
+    door_ = findDoor(hello.door);
+    if (!door_) return protocol("a hello from no link of this process");
+    peer_.attach(&door_->gate->gate(), door_->live.get());
+    state_.text = "direct";
+  } else {
+    VIADUCT_CHECK(attachAcross(fds));
+    const std::string refused = tryCma(hello);
+    state_.text = cma_ ? "mapped, cma" : "mapped; no cma: " + refused;
+  }
+  state_.phase = LinkState::Phase::kReady;
+  backend_.crew().start();
+  for (const auto& [slot, pin] : pins_) show(slot, pin);
+  host_.changed();
+  return Ok{};
+}
+
+Status LocalLink::attachAcross(Fds& fds) {
+  if (fds.size() != 3) return protocol("a hello without its three files");
+  VIADUCT_TRY(gate_page_,
+              SharedMemory::map(fds[0], sizeof(Gate), SharedMemory::Access::kReadWrite));
+  VIADUCT_TRY(live_, LiveTable::map(fds[1]));
+  peer_.attach(reinterpret_cast<Gate*>(gate_page_.data()), &*live_);
+  // Where its pid is not visible, only the peer itself can name its process.
+  if (seed_.pid == 0) own_->setProcess(std::move(fds[2]));
+  return Ok{};
+}
+
+// Empty when the peer's plain memory can be reached; else what stands against it.
+std::string LocalLink::tryCma(const Hello& hello) {
+  if (seed_.pid == 0) return "the peer's process is not visible here (another PID namespace)";
+  pidfd_ = openPidfd(seed_.pid);
+  if (!pidfd_) return brief(systemError(Code::kDenied, "pidfd_open", errno));
+  const CmaTarget target{.pid = seed_.pid, .pidfd = pidfd_.get()};
+  const Status tried = probe(target, hello.probe_address, hello.scratch_address, hello.probe);
+  if (!tried) return brief(tried.error());
+  cma_ = true;
+  peer_.attachCma(target);
+  return {};
+}
+
+Status LocalLink::heard(const FileOffer& offer, Fds fds) {
+  if (!peer_.attached() || seed_.same_process) return protocol("a file before the hello");
+  if (fds.size() != 1) return protocol("a file offer without its file");
+  if (files_.contains(offer.file)) return protocol("a file offered twice");
+  if (files_.size() >= kMostFiles) return protocol("too many files");
+  auto mapped = SharedMemory::map(fds[0], offer.bytes, SharedMemory::Access::kReadWrite);
+  if (!mapped && mapped.error().code == Code::kProtocol) return std::move(mapped).error();
+  if (!mapped) {  // our shortage, not its fault: its memory is reached as plain memory is
+    base::log(base::LogLevel::kWarning, "local: memory of {} was not mapped: {}", seed_.peer,
+              mapped.error().text());
+    return Ok{};
+  }
+  files_.emplace(offer.file, std::make_shared<const SharedMemory>(*std::move(mapped)));
+  for (const auto& [slot, pin] : pins_)
+    if (pin.key.in_file && pin.key.file == offer.file) show(slot, pin);
+  host_.changed();
+  return Ok{};
+}
+
+Status LocalLink::heard(const FileGone& gone, const Fds& fds) {
+  if (!fds.empty()) return protocol("a file with a withdrawal");
+  files_.erase(gone.file);  // views in use keep their mapping until they are dropped
+  return Ok{};
+}
+
+void LocalLink::addPin(const core::RemotePin& pin) {
+  if (closed_ || pin.info.kind != MemoryKind::kHost || pin.info.slot >= kSlots) return;
+  const auto key = decodeKey(pin.key);
+  if (!key || pin.info.bytes > kMostPinBytes) return;  // not reachable this way
+  const KnownPin known{pin.info, *key, backend_.tick()};
+  pins_.insert_or_assign(pin.info.slot, known);
+  if (peer_.attached()) show(pin.info.slot, known);
+}
+
+void LocalLink::dropPin(std::uint32_t slot) {
+  pins_.erase(slot);
+  retire(peer_.drop(slot));
+}
+
+// Makes a registration reachable by the best way there is now.
+void LocalLink::show(std::uint32_t slot, const KnownPin& pin) {
+  RemoteView view{.address = pin.info.address,
+                  .bytes = pin.info.bytes,
+                  .generation = pin.key.generation,
+                  .born = pin.born};
+  const auto file = pin.key.in_file ? files_.find(pin.key.file) : files_.end();
+  if (seed_.same_process) {
+    view.way = RemoteView::Way::kDirect;
+  } else if (file != files_.end() && pin.key.offset <= file->second->size() &&
+             pin.info.bytes <= file->second->size() - pin.key.offset) {
+    view.way = RemoteView::Way::kMapped;
+    view.mapping = file->second;
+    view.shift =
+        reinterpret_cast<std::uintptr_t>(file->second->data()) + pin.key.offset - pin.info.address;
+  } else if (!cma_) {
+    return;
+  }
+  retire(peer_.put(slot, std::move(view)));
+}
+
+// Helpers in the middle of a chunk may still look at it.
+void LocalLink::retire(PeerMemory::Old old) {
+  if (old) backend_.crew().drain();
+}
+
+std::optional<std::string_view> LocalLink::reaches(OpKind, std::uint32_t local_pin,
+                                                   std::uint32_t remote_pin) const {
+  if (!usable() || !backend_.pinned(local_pin)) return std::nullopt;
+  const RemoteView* view = peer_.find(remote_pin);
+  if (view == nullptr) return std::nullopt;
+  switch (view->way) {
+    case RemoteView::Way::kDirect:
+      return "direct";
+    case RemoteView::Way::kMapped:
+      return "mapped";
+    case RemoteView::Way::kCma:
+      return "cma";
+  }
+  return std::nullopt;
+}
+
+bool LocalLink::servedBy(const core::Rail& rail) const {
+  return usable() && &rail == backend_.rails().front().get();
+}
+
+void LocalLink::close(core::Completions& out) {
+  if (closed_) return;
+  closed_ = true;
+  backend_.crew().close(peer_, out);
+  if (own_) own_->gate().fence();
+  withdrawDoor(hello_.door);
+  for (const auto& [slot, pin] : pins_) retire(peer_.drop(slot));
+  pins_.clear();
+  files_.clear();
+  if (state_.phase != LinkState::Phase::kUnusable) state_ = {LinkState::Phase::kUnusable, "closed"};
+}
+
+bool LocalLink::settled() const { return own_ == nullptr || own_->settled(); }
+
+void LocalLink::fail(std::string why) {
+  state_ = {LinkState::Phase::kUnusable, std::move(why)};
+  host_.changed();
+}
+
+}  // namespace viaduct::local
