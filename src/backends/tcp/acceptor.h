@@ -1,0 +1,76 @@
+// Listens for data sockets and reads their hello. Strangers cost a file descriptor for a few
+// seconds, and there is a limit to how many. Threads: under the agent's lock.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <vector>
+
+#include "backends/tcp/endpoint.h"
+#include "backends/tcp/hello.h"
+#include "base/fd.h"
+#include "base/poller.h"
+
+namespace viaduct::tcp {
+
+class Acceptor {
+ public:
+  // Takes the socket if the hello is genuine and wanted.
+  enum class Verdict : std::uint8_t {
+    kTaken,
+    kRefused,  // never will be
+    kUnknown,  // no such link: it may be a moment late, offered again by linkAdded()
+  };
+  using HelloBytes = std::array<std::byte, kHelloBytes>;
+  using Offer = std::function<Verdict(const Hello& hello, const HelloBytes& bytes, base::Fd& fd)>;
+
+  static constexpr std::size_t kMaxPending = 256;
+  static constexpr std::chrono::milliseconds kPatience{3000};
+
+  Acceptor(base::Poller& poller, Offer offer, std::chrono::milliseconds patience = kPatience)
+      : poller_(poller), offer_(std::move(offer)), patience_(patience) {}
+  ~Acceptor();
+  Acceptor(const Acceptor&) = delete;
+  Acceptor& operator=(const Acceptor&) = delete;
+
+  Status listen(const Endpoint& at);
+  // What peers connect to; a wildcard became the addresses of this machine.
+  std::vector<Endpoint> addresses() const;
+  // Offers again, from a handler, what came before its link did.
+  void linkAdded();
+  std::size_t pending() const { return pending_.size(); }
+
+ private:
+  struct Listener {
+    base::Fd fd;
+    base::Poller::Id watch = 0;
+  };
+  struct Pending {
+    base::Fd fd;
+    base::Poller::Id watch = 0;
+    Clock::time_point until;
+    HelloBytes bytes = {};
+    std::size_t got = 0;
+  };
+  using Place = std::list<Pending>::iterator;
+
+  void onConnection(std::size_t listener);
+  void pause(std::size_t listener);
+  void add(base::Fd fd);
+  void onBytes(Place one);
+  void offer(Place one);
+  void drop(Place one);
+  void offerAgain();
+  void onTimer();
+  void setTimer();
+
+  base::Poller& poller_;
+  Offer offer_;
+  std::chrono::milliseconds patience_;
+  std::vector<Listener> listeners_;
+  std::vector<base::Poller::Id> pauses_;  // one per listener; 0: it is not paused
+  std::list<Pending> pending_;            // the oldest first
+  base::Poller::Id timer_ = 0, again_ = 0;
+};
+
+}  // namespace viaduct::tcp

@@ -1,0 +1,73 @@
+// The large parts of a socket's state, lent only while a frame is under way, so that an idle link
+// costs little. Threads: under the agent's lock.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "backends/tcp/wire.h"
+
+namespace viaduct::tcp {
+
+inline constexpr std::size_t kStagingBytes = std::size_t{32} << 10U;
+inline constexpr std::size_t kScrapBytes = std::size_t{64} << 10U;
+// Control frames that ride in front of another frame.
+inline constexpr std::size_t kMaxControl = 16;
+
+// What arrives: heads and small payloads in `staging`, the rest at its final place.
+struct InBuffer {
+  std::array<std::byte, kStagingBytes> staging;
+  std::array<iovec, kMaxEntries + 1> iov;
+  std::array<std::uint32_t, kMaxEntries> slot;
+};
+
+// A frame on its way out; filled through FrameWriter.
+struct OutFrame {
+  enum class Kind : std::uint8_t { kControl, kWrite, kRequest, kAnswer } kind = Kind::kControl;
+  std::array<std::byte, kMaxControl * kHeadBytes + kMaxHeadBytes> head;
+  std::array<iovec, kMaxEntries + 2> iov;  // the head, the payload, a trailer
+  std::array<std::uint32_t, kMaxEntries + 2> slot;
+  std::array<std::byte, kTrailerBytes> trailer;
+  std::size_t head_bytes = 0;
+  std::size_t pieces = 0;  // of iov
+};
+
+// A peer's READ request that waits for its turn.
+struct RequestBuffer {
+  std::array<Entry, kMaxEntries> entries;
+};
+
+template <class T>
+class Pool {
+ public:
+  std::unique_ptr<T> take() {
+    if (spare_.empty()) return std::make_unique<T>();
+    auto out = std::move(spare_.back());
+    spare_.pop_back();
+    return out;
+  }
+  void give(std::unique_ptr<T> one) {
+    if (one && spare_.size() < kKept) spare_.push_back(std::move(one));
+  }
+
+ private:
+  static constexpr std::size_t kKept = 16;
+  std::vector<std::unique_ptr<T>> spare_;
+};
+
+struct Buffers {
+  Pool<InBuffer> in;
+  Pool<OutFrame> out;
+  Pool<RequestBuffer> requests;
+  // Where refused bytes go.
+  std::unique_ptr<std::array<std::byte, kScrapBytes>> scrap =
+      std::make_unique<std::array<std::byte, kScrapBytes>>();
+};
+
+}  // namespace viaduct::tcp

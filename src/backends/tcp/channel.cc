@@ -1,0 +1,148 @@
+#include "backends/tcp/channel.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "backends/tcp/socket.h"
+#include "backends/tcp/tcp_link.h"
+#include "backends/tcp/tcp_rail.h"
+
+namespace viaduct::tcp {
+
+Channel::Channel(Shared& shared, TcpLink& link, TcpRail& rail, const RemotePins& remote,
+                 base::Fd fd)
+    : shared_(shared),
+      link_(link),
+      rail_(rail),
+      initiator_(shared.pins, remote),
+      responder_(shared.pins, shared.buffers),
+      outbound_(initiator_, responder_, shared.buffers),
+      inbound_(shared.pins, initiator_, responder_, shared.buffers),
+      fd_(std::move(fd)),
+      turned_(Clock::now()),
+      moved_(turned_) {}
+
+Channel::~Channel() { reset(); }
+
+// One shot: while the rail turns by itself, what arrives wakes nobody, and one system call per
+// sleep arms it again.
+Status Channel::open() {
+  VIADUCT_TRY(watch_, shared_.poller.watch(fd_.get(), EPOLLIN | EPOLLONESHOT,
+                                           [this](std::uint32_t) { rail_.activate(*this); }));
+  return Ok{};
+}
+
+void Channel::sleep() {
+  inbound_.rest();
+  initiator_.trim();
+  responder_.trim();
+  const std::uint32_t out = outbound_.wants() ? EPOLLOUT : 0U;
+  if (auto armed = shared_.poller.change(watch_, EPOLLIN | EPOLLONESHOT | out); !armed)
+    lose(std::move(armed).error());
+}
+
+void Channel::reset() {
+  if (watch_ != 0) shared_.poller.forget(std::exchange(watch_, 0));
+  rail_.deactivate(*this);
+  tcp::reset(fd_);
+  inbound_.clear();
+  outbound_.clear();
+  responder_.clear();
+  initiator_.clear();
+}
+
+void Channel::add(Job& job) {
+  job.channel = this;
+  initiator_.add(job);
+  rail_.activate(*this);
+  awake();
+}
+
+void Channel::stop(Job& job, Error why) {
+  initiator_.stop(job, std::move(why));
+  rail_.activate(*this);
+}
+
+void Channel::dropSlot(std::uint32_t slot) {
+  inbound_.dropSlot(slot);
+  outbound_.dropSlot(slot);
+}
+
+void Channel::push() {
+  if (!lost_) send();
+}
+
+void Channel::turn(Clock::time_point now, Clock::time_point until) {
+  // After a gap this long the peer has given up what may be waiting here.
+  if (now - turned_ > shared_.detect && isStale(fd_.get(), shared_.detect))
+    return lose({.code = Code::kPeerLost,
+                 .operation = "receive",
+                 .detail = "what waits in the socket is older than the time in which a silent "
+                           "peer is given up",
+                 .cause = "this process was stopped"});
+  turned_ = now;
+  dry_ = full_ = false;
+  bool moved = false;
+  while (!lost_) {
+    const bool in = receive();
+    const bool out = send();
+    if (!in && !out) break;
+    moved = true;
+    if (Clock::now() >= until) break;
+  }
+  if (moved) moved_ = now;
+}
+
+bool Channel::receive() {
+  if (dry_) return false;
+  const auto into = inbound_.scatter();
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(into.data());
+  message.msg_iovlen = into.size();
+  const ssize_t got = ::recvmsg(fd_.get(), &message, MSG_DONTWAIT);
+  dry_ = got < static_cast<ssize_t>(inbound_.room());
+  if (got > 0) {
+    if (const auto wrong = inbound_.received(static_cast<std::size_t>(got)); !wrong.empty())
+      lose({.code = Code::kProtocol,
+            .operation = "receive",
+            .detail = "the peer sent " + std::string(wrong)});
+    return true;
+  }
+  if (got == 0)
+    lose({.code = Code::kPeerLost, .operation = "recvmsg", .detail = "the peer closed the socket"});
+  else if (errno != EAGAIN && errno != EINTR)
+    loseTo("recvmsg", errno);
+  return false;
+}
+
+bool Channel::send() {
+  if (full_ || lost_) return false;
+  const auto from = outbound_.gather();
+  if (from.empty()) return false;
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(from.data());
+  message.msg_iovlen = from.size();
+  const ssize_t took = ::sendmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (took > 0) {
+    full_ = !outbound_.sent(static_cast<std::size_t>(took));
+    return true;
+  }
+  full_ = true;
+  if (errno != EAGAIN && errno != EINTR) loseTo("sendmsg", errno);
+  return false;
+}
+
+void Channel::loseTo(std::string_view call, int os_errno) {
+  lose(systemError(Code::kPeerLost, std::string(call), os_errno));
+}
+
+void Channel::lose(Error why) {
+  if (lost_) return;
+  why.device = remoteEndpoint(fd_.get()).text();
+  lost_ = std::move(why);
+  rail_.activate(*this);  // its next poll() tells the link
+}
+
+}  // namespace viaduct::tcp

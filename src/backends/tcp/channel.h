@@ -1,0 +1,80 @@
+// One data socket of a link: moves bytes between it and the two halves of the protocol. Threads:
+// under the agent's lock.
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include "backends/tcp/inbound.h"
+#include "backends/tcp/outbound.h"
+#include "base/fd.h"
+#include "base/poller.h"
+
+namespace viaduct::tcp {
+
+class TcpLink;
+class TcpRail;
+
+// What all of a backend's parts use.
+struct Shared {
+  base::Poller& poller;
+  std::chrono::milliseconds detect;
+  std::chrono::microseconds spin;
+  PinTable pins = {};
+  Buffers buffers = {};
+};
+
+class Channel {
+ public:
+  Channel(Shared& shared, TcpLink& link, TcpRail& rail, const RemotePins& remote, base::Fd fd);
+  ~Channel();
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  // Lets the poller wake the rail for it from now on.
+  Status open();
+  TcpLink& link() { return link_; }
+  int fd() const { return fd_.get(); }
+  Initiator& initiator() { return initiator_; }
+
+  void add(Job& job);
+  void stop(Job& job, Error why);
+  // Sends what fits into the socket now, one frame at most.
+  void push();
+  // Receives and sends until nothing moves or `until`.
+  void turn(Clock::time_point now, Clock::time_point until);
+  // Nothing has moved for a while: from here on the poller watches, and buffers go back.
+  void awake() { moved_ = Clock::now(); }
+  bool tired(Clock::time_point now) const { return now - moved_ > shared_.spin; }
+  void sleep();
+  void dropSlot(std::uint32_t slot);
+
+  // Why the socket is lost; empty while it is not.
+  const std::optional<Error>& lost() const { return lost_; }
+  // Lets go of the socket and of everything that was under way.
+  void reset();
+
+  bool active = false;  // in its rail's list
+
+ private:
+  bool receive();
+  bool send();
+  void lose(Error why);
+  void loseTo(std::string_view call, int os_errno);
+
+  Shared& shared_;
+  TcpLink& link_;
+  TcpRail& rail_;
+  Initiator initiator_;
+  Responder responder_;
+  Outbound outbound_;
+  Inbound inbound_;
+  base::Fd fd_;
+  base::Poller::Id watch_ = 0;
+  std::optional<Error> lost_;
+  Clock::time_point turned_, moved_;
+  bool dry_ = false;   // nothing more to receive in this turn
+  bool full_ = false;  // the socket takes no more in this turn
+};
+
+}  // namespace viaduct::tcp

@@ -1,0 +1,54 @@
+// Opens one data socket to a peer: tries its addresses in order, says hello, waits for the welcome.
+// Threads: under the agent's lock; `done` runs once, from a handler of the poller, and may destroy
+// the Dial.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "backends/tcp/endpoint.h"
+#include "backends/tcp/hello.h"
+#include "base/fd.h"
+#include "base/poller.h"
+
+namespace viaduct::tcp {
+
+class Dial {
+ public:
+  using Done = std::function<void(Result<base::Fd>)>;
+  struct Plan {
+    Source from;
+    std::vector<Endpoint> to;  // in order
+    Hello hello;
+    Key key = {};
+    std::chrono::milliseconds limit{};  // for all of them together
+  };
+
+  Dial(base::Poller& poller, Plan plan, Done done);
+  ~Dial();
+  Dial(const Dial&) = delete;
+  Dial& operator=(const Dial&) = delete;
+
+ private:
+  void next();
+  Status connect(const Endpoint& to);
+  void onEvent();
+  void onWelcome();
+  void onTimeout();
+  void failed(Error why);
+  void stopWatching();
+
+  base::Poller& poller_;
+  Plan plan_;
+  Done done_;
+  Clock::time_point until_;
+  std::size_t at_ = 0;  // of plan_.to: the one being tried
+  std::optional<Error> first_;
+  base::Fd fd_;
+  base::Poller::Id watch_ = 0, timer_ = 0;
+  bool greeted_ = false;
+  std::array<std::byte, kWelcomeBytes> welcome_ = {};
+  std::size_t got_ = 0;
+};
+
+}  // namespace viaduct::tcp

@@ -1,0 +1,65 @@
+// Socket addresses: read, printed, listed, chosen. Threads: plain values; any.
+#pragma once
+
+#include <sys/socket.h>
+#include <viaduct/result.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+
+namespace viaduct::tcp {
+
+struct Endpoint {
+  sockaddr_storage storage = {};
+  socklen_t length = 0;
+
+  const sockaddr* raw() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  sockaddr* raw() { return reinterpret_cast<sockaddr*>(&storage); }
+  int family() const { return storage.ss_family; }
+  std::span<const std::byte> host() const;  // 4 or 16 bytes; else none
+  std::uint16_t port() const;
+  Endpoint withPort(std::uint16_t port) const;
+  bool loopback() const;
+  bool wildcard() const;
+  bool linkLocal() const;
+  bool sameHost(const Endpoint& other) const;  // the port not counted
+  std::string text() const;                    // "10.0.0.1:80", "[::1]:80"
+
+  static Endpoint of(const sockaddr* address, socklen_t length);
+};
+
+// An address of this machine.
+struct Interface {
+  std::string name;
+  Endpoint address;
+  Endpoint mask;
+};
+std::vector<Interface> interfaces();
+
+// "host:port" to bind to; the host by number or name, the port ignored.
+Result<std::vector<Endpoint>> listenAddresses(std::string_view host_port);
+
+// Where a rail's sockets come from. No address: wherever the system likes.
+struct Source {
+  std::string name;
+  std::optional<Endpoint> address;
+  std::string device;  // given by the interface's name
+};
+// An address of this machine, or an interface's name.
+Result<Source> sourceOf(const std::string& text, std::span<const Interface> here);
+
+base::Bytes encodeEndpoints(std::span<const Endpoint> endpoints);
+Result<std::vector<Endpoint>> decodeEndpoints(std::span<const std::byte> bytes);
+
+// The peer's addresses in the order to try from this source, the `turn`th of those that are equally
+// near first.
+std::vector<Endpoint> inOrder(const std::vector<Endpoint>& there, const Source& from,
+                              std::span<const Interface> here, bool same_host, std::size_t turn);
+
+}  // namespace viaduct::tcp

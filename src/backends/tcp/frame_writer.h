@@ -1,0 +1,57 @@
+// Fills an OutFrame: control frames first, then entries and payload, then the head that describes
+// them. Threads: one at a time.
+#pragma once
+
+#include "backends/tcp/buffers.h"
+
+namespace viaduct::tcp {
+
+// Bytes that stand for memory that was withdrawn in mid frame. Never written.
+const std::byte* zeros();
+
+class FrameWriter {
+ public:
+  static constexpr std::uint32_t kNoSlot = UINT32_MAX;
+
+  explicit FrameWriter(OutFrame& frame) : frame_(frame) {
+    frame_.kind = OutFrame::Kind::kControl;
+    frame_.head_bytes = 0;
+    frame_.pieces = 1;
+  }
+  bool roomForControl() const { return frame_.head_bytes < kMaxControl * kHeadBytes; }
+  void control(const Head& head) {
+    encodeHead(head, frame_.head.data() + frame_.head_bytes);
+    frame_.head_bytes += kHeadBytes;
+  }
+  // The main frame: begin(), its entries and payload, end().
+  void begin() {
+    main_ = frame_.head_bytes;
+    frame_.head_bytes += kHeadBytes;
+  }
+  void undoBegin() { frame_.head_bytes = main_; }
+  void entry(const Entry& entry) {
+    encodeEntry(entry, frame_.head.data() + frame_.head_bytes);
+    frame_.head_bytes += kEntryBytes;
+  }
+  void payload(std::byte* from, std::size_t bytes, std::uint32_t slot) {
+    frame_.slot[frame_.pieces] = slot;
+    frame_.iov[frame_.pieces++] = {from, bytes};
+  }
+  void trailer(FrameStatus status);
+  void end(OutFrame::Kind kind, const Head& head) {
+    frame_.kind = kind;
+    encodeHead(head, frame_.head.data() + main_);
+  }
+  // True when there is anything to send.
+  bool close() {
+    frame_.iov[0] = {frame_.head.data(), frame_.head_bytes};
+    frame_.slot[0] = kNoSlot;
+    return frame_.head_bytes > 0;
+  }
+
+ private:
+  OutFrame& frame_;
+  std::size_t main_ = 0;
+};
+
+}  // namespace viaduct::tcp

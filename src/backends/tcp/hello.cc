@@ -1,0 +1,103 @@
+#include "backends/tcp/hello.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include <cstring>
+#include <string_view>
+
+#include "base/bytes.h"
+
+namespace viaduct::tcp {
+
+namespace {
+
+constexpr std::uint32_t kHelloMagic = 0x31484456;    // "VDH1"
+constexpr std::uint32_t kWelcomeMagic = 0x31574456;  // "VDW1"
+constexpr std::size_t kMacBytes = 32;
+constexpr std::size_t kSaid = kHelloBytes - kMacBytes;
+constexpr std::size_t kAnswered = kWelcomeBytes - kMacBytes;
+
+using Mac = std::array<std::uint8_t, kMacBytes>;
+
+// A label keeps one use of the key from passing for another.
+Mac macOf(const Key& key, std::string_view label, std::span<const std::byte> said) {
+  base::Writer text;
+  text.text(label).raw(said);
+  Mac mac{};
+  unsigned int length = 0;
+  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+       reinterpret_cast<const unsigned char*>(text.bytes().data()), text.bytes().size(), mac.data(),
+       &length);
+  return mac;
+}
+
+bool same(const Mac& mac, std::span<const std::byte> claimed) {
+  return claimed.size() == mac.size() && CRYPTO_memcmp(mac.data(), claimed.data(), mac.size()) == 0;
+}
+
+Mac welcomeMac(const Hello& hello, const Key& key, std::span<const std::byte> said) {
+  base::Writer both;
+  both.raw(said).raw(std::as_bytes(std::span(hello.link))).put(hello.epoch).put(hello.count);
+  return macOf(key, "viaduct tcp welcome", both.bytes());
+}
+
+}  // namespace
+
+LinkId linkId(const Key& key) {
+  const Mac mac = macOf(key, "viaduct tcp link", {});
+  LinkId id{};
+  std::memcpy(id.data(), mac.data(), id.size());
+  return id;
+}
+
+std::array<std::byte, kHelloBytes> encodeHello(const Hello& hello, const Key& key) {
+  base::Writer out;
+  out.put(kHelloMagic).put(std::uint32_t{1});
+  out.raw(std::as_bytes(std::span(hello.link)));
+  out.put(hello.epoch).put(hello.index).put(hello.count);
+  const Mac mac = macOf(key, "viaduct tcp hello", out.bytes());
+  out.raw(std::as_bytes(std::span(mac)));
+  std::array<std::byte, kHelloBytes> bytes{};
+  std::memcpy(bytes.data(), out.bytes().data(), bytes.size());
+  return bytes;
+}
+
+std::optional<Hello> decodeHello(std::span<const std::byte, kHelloBytes> from) {
+  base::Reader in(from);
+  const auto magic = in.get<std::uint32_t>();
+  const auto version = in.get<std::uint32_t>();
+  Hello hello;
+  hello.link = in.array<sizeof(LinkId)>();
+  hello.epoch = in.get<std::uint64_t>();
+  hello.index = in.get<std::uint32_t>();
+  hello.count = in.get<std::uint32_t>();
+  const bool fits = magic == kHelloMagic && version == 1 && hello.count <= kMaxSockets &&
+                    hello.index < hello.count;
+  if (!fits) return std::nullopt;
+  return hello;
+}
+
+bool helloIsGenuine(std::span<const std::byte, kHelloBytes> from, const Key& key) {
+  return same(macOf(key, "viaduct tcp hello", from.first(kSaid)), from.subspan(kSaid));
+}
+
+std::array<std::byte, kWelcomeBytes> encodeWelcome(const Hello& hello, const Key& key) {
+  base::Writer out;
+  out.put(kWelcomeMagic).put(std::uint32_t{1}).put(hello.index).put(std::uint32_t{0});
+  const Mac mac = welcomeMac(hello, key, out.bytes());
+  out.raw(std::as_bytes(std::span(mac)));
+  std::array<std::byte, kWelcomeBytes> bytes{};
+  std::memcpy(bytes.data(), out.bytes().data(), bytes.size());
+  return bytes;
+}
+
+bool welcomeIsGenuine(std::span<const std::byte, kWelcomeBytes> from, const Hello& hello,
+                      const Key& key) {
+  const auto genuine = encodeWelcome(hello, key);
+  return CRYPTO_memcmp(from.data(), genuine.data(), kAnswered) == 0 &&
+         same(welcomeMac(hello, key, from.first(kAnswered)), from.subspan(kAnswered));
+}
+
+}  // namespace viaduct::tcp

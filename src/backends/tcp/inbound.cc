@@ -1,0 +1,184 @@
+#include "backends/tcp/inbound.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/bytes.h"
+
+namespace viaduct::tcp {
+
+namespace {
+// Bytes read in the hope of heads and small frames. What turns out to be payload is copied once
+// more, so no more than a small frame's worth.
+constexpr std::size_t kFirstRead = std::size_t{8} << 10U;
+constexpr std::size_t kLeastAhead = 256;
+static_assert(kMaxHeadBytes + kLeastAhead <= kStagingBytes);
+}  // namespace
+
+std::span<const iovec> Inbound::scatter() {
+  if (!buffer_) buffer_ = buffers_.in.take();
+  if (state_ == State::kPayload) {
+    if (!draining_ && head_.type == FrameType::kReadData && initiator_.answerUnwanted()) drain();
+    buffer_->iov[pieces_] = {buffer_->staging.data(), std::max(ahead_, kLeastAhead)};
+    room_ = left_ + buffer_->iov[pieces_].iov_len;
+    return std::span<const iovec>(buffer_->iov).subspan(next_, pieces_ + 1 - next_);
+  }
+  if (begin_ > 0) {
+    const std::size_t kept = staged();
+    std::memmove(buffer_->staging.data(), at(), kept);
+    begin_ = 0;
+    end_ = kept;
+  }
+  room_ = std::min(kStagingBytes - end_, std::max(ahead_, kFirstRead));
+  buffer_->iov[0] = {buffer_->staging.data() + end_, room_};
+  return std::span<const iovec>(buffer_->iov).first(1);
+}
+
+std::string_view Inbound::received(std::size_t bytes) {
+  if (state_ == State::kPayload) {
+    const std::size_t part = std::min<std::uint64_t>(bytes, left_);
+    advance(part);
+    bytes -= part;
+  }
+  end_ += bytes;
+  return takeStaged();
+}
+
+// Past `bytes` of the payload, which are in place.
+void Inbound::advance(std::size_t bytes) {
+  left_ -= bytes;
+  for (; next_ < pieces_; ++next_) {
+    iovec& piece = buffer_->iov[next_];
+    const std::size_t part = std::min(bytes, piece.iov_len);
+    piece.iov_base = static_cast<std::byte*>(piece.iov_base) + part;
+    piece.iov_len -= part;
+    bytes -= part;
+    if (piece.iov_len > 0) return;
+  }
+  if (left_ == 0) endPayload();
+}
+
+std::string_view Inbound::takeStaged() {
+  std::string_view wrong;
+  while (wrong.empty()) {
+    if (state_ == State::kHead) {
+      if (!frameIsWhole(wrong)) break;
+      begin_ += kHeadBytes;
+      const std::span entries(at(), head_.entries * kEntryBytes);
+      begin_ += entries.size();
+      wrong = beginFrame(entries);
+    } else if (state_ == State::kPayload) {
+      if (staged() == 0) break;
+      const iovec& piece = buffer_->iov[next_];
+      const std::size_t part = std::min(staged(), piece.iov_len);
+      std::memcpy(piece.iov_base, at(), part);
+      begin_ += part;
+      advance(part);
+    } else {
+      if (staged() < kTrailerBytes) break;
+      const auto status = base::loadLittle<std::uint32_t>(at());
+      begin_ += kTrailerBytes;
+      state_ = State::kHead;
+      initiator_.answerEnds(status == 0 ? FrameStatus::kOk : FrameStatus::kDenied, !draining_);
+    }
+  }
+  if (begin_ == end_) begin_ = end_ = 0;
+  return wrong;
+}
+
+// Whether a head and all its entries are staged; head_ is decoded then.
+bool Inbound::frameIsWhole(std::string_view& wrong) {
+  if (staged() < kHeadBytes) return false;
+  wrong = decodeHead(std::span<const std::byte, kHeadBytes>(at(), kHeadBytes), head_);
+  if (!wrong.empty()) return false;
+  const std::size_t need = kHeadBytes + head_.entries * kEntryBytes;
+  ahead_ = need;
+  return staged() >= need;
+}
+
+std::string_view Inbound::beginFrame(std::span<const std::byte> entries) {
+  if (const auto wrong = checkEntries(head_, entries); !wrong.empty()) return wrong;
+  switch (head_.type) {
+    case FrameType::kWrite:
+      return beginWrite(entries);
+    case FrameType::kReadRequest:
+      return responder_.asked(head_, entries);
+    case FrameType::kReadData: {
+      const auto wrong = initiator_.answerBegins(head_, *buffer_, pieces_);
+      if (!wrong.empty()) return wrong;
+      next_ = 0;
+      left_ = head_.payload;
+      draining_ = false;
+      state_ = left_ > 0 ? State::kPayload : State::kTrailer;
+      if (pieces_ == 0) drain();
+      return "";
+    }
+    case FrameType::kAck:
+      return initiator_.acked(head_.sequence);
+    case FrameType::kFail:
+      return initiator_.refused(head_.sequence);
+    case FrameType::kCancel:
+      return responder_.withdrawn(head_.sequence);
+  }
+  return "an unknown frame type";
+}
+
+// No byte lands before every entry is known to be registered.
+std::string_view Inbound::beginWrite(std::span<const std::byte> entries) {
+  if (const auto wrong = responder_.writeBegins(head_.sequence); !wrong.empty()) return wrong;
+  next_ = 0;
+  pieces_ = 0;
+  left_ = head_.payload;
+  draining_ = false;
+  state_ = State::kPayload;
+  for (std::size_t at = 0; at < entries.size(); at += kEntryBytes) {
+    const Entry entry = decodeEntry(entries.data() + at);
+    std::byte* const place = pins_.named(entry);
+    if (place == nullptr) {
+      drain();
+      break;
+    }
+    buffer_->slot[pieces_] = entry.slot;
+    buffer_->iov[pieces_++] = {place, entry.bytes};
+  }
+  return "";
+}
+
+void Inbound::drain() {
+  draining_ = true;
+  next_ = 0;
+  pieces_ = 0;
+  for (std::uint64_t left = left_; left > 0;) {
+    const std::size_t part = std::min<std::uint64_t>(left, kScrapBytes);
+    buffer_->iov[pieces_++] = {buffers_.scrap->data(), part};
+    left -= part;
+  }
+}
+
+void Inbound::endPayload() {
+  if (head_.type == FrameType::kReadData) {
+    state_ = State::kTrailer;
+    return;
+  }
+  state_ = State::kHead;
+  responder_.writeEnds(draining_ ? FrameStatus::kDenied : FrameStatus::kOk);
+}
+
+void Inbound::dropSlot(std::uint32_t slot) {
+  if (state_ != State::kPayload || draining_) return;
+  for (std::size_t i = next_; i < pieces_; ++i)
+    if (buffer_->slot[i] == slot) return drain();
+}
+
+void Inbound::rest() {
+  if (state_ == State::kHead && staged() == 0) buffers_.in.give(std::move(buffer_));
+}
+
+void Inbound::clear() {
+  buffers_.in.give(std::move(buffer_));
+  state_ = State::kHead;
+  begin_ = end_ = 0;
+}
+
+}  // namespace viaduct::tcp

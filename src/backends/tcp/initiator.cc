@@ -1,0 +1,240 @@
+#include "backends/tcp/initiator.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace viaduct::tcp {
+
+namespace {
+
+// What we put into one frame: long enough that its head and acknowledgement cost nothing, short
+// enough that a cancel, which waits for its end, is soon over: docs/measured/tcp.md.
+constexpr std::uint64_t kFrameBytes = std::uint64_t{1} << 20U;
+// READ bytes asked for and not yet here. The peer has to have something to send while our next
+// request travels; more only delays a cancel.
+constexpr std::uint64_t kReadWindow = 4 * kFrameBytes;
+
+std::string_view verb(const Job& job) { return job.work.kind == OpKind::kWrite ? "write" : "read"; }
+
+Error withdrawnHere(const Job& job, const core::Op& op) {
+  return {.code = Code::kDenied,
+          .operation = std::string(verb(job)),
+          .detail = "local pin " + std::to_string(op.local_pin) +
+                    " is withdrawn, or does not hold all of the bytes"};
+}
+
+Error unknownThere(const Job& job, const core::Op& op) {
+  return {.code = Code::kDenied,
+          .operation = std::string(verb(job)),
+          .detail = "the peer has withdrawn pin " + std::to_string(op.remote_pin)};
+}
+
+Error refusedThere(const Job& job) {
+  return {.code = Code::kDenied,
+          .operation = std::string(verb(job)),
+          .detail = "the peer refused: memory it has not registered, or has withdrawn"};
+}
+
+}  // namespace
+
+void Initiator::add(Job& job) { (job.work.kind == OpKind::kWrite ? writes_ : reads_).push(&job); }
+
+void Initiator::stop(Job& job, Error why) {
+  if (job.why || job.ended) return;
+  job.why = std::move(why);
+  if (!job.allFramed()) (job.work.kind == OpKind::kWrite ? writes_ : reads_).remove(&job);
+  for (std::size_t i = 0; i < asked_.size(); ++i)
+    if (asked_[i].job == &job) cancels_.push(answered_ + i);
+  settle(job);
+}
+
+void Initiator::clear() {
+  writes_.reset();
+  reads_.reset();
+  unacked_.reset();
+  asked_.reset();
+  cancels_.reset();
+}
+
+void Initiator::trim() {
+  writes_.trim();
+  reads_.trim();
+  unacked_.trim();
+  asked_.trim();
+  cancels_.trim();
+}
+
+bool Initiator::readsWant() const {
+  return !reads_.empty() && asked_.size() < kMaxRequests && asked_bytes_ < kReadWindow;
+}
+
+bool Initiator::wants() const {
+  return !cancels_.empty() || (!writes_.empty() && unacked_.size() < kMaxUnacked) || readsWant();
+}
+
+void Initiator::control(FrameWriter& writer) {
+  while (!cancels_.empty() && writer.roomForControl())
+    writer.control({.type = FrameType::kCancel, .sequence = cancels_.pop()});
+}
+
+bool Initiator::compose(FrameWriter& writer) {
+  reads_first_ = !reads_first_;
+  if (reads_first_) return composeRead(writer) || composeWrite(writer);
+  return composeWrite(writer) || composeRead(writer);
+}
+
+// Takes ops from the job's front until the frame is full or one of them cannot go.
+Initiator::Batch Initiator::fill(FrameWriter& writer, Job& job, bool with_payload) {
+  Batch batch;
+  std::uint32_t slot = FrameWriter::kNoSlot, generation = 0;
+  while (!job.allFramed() && batch.entries < kMaxEntries && batch.bytes < kFrameBytes) {
+    const core::Op& op = job.work.ops[job.next_op];
+    const std::uint64_t bytes = std::min(op.bytes - job.offset, kFrameBytes - batch.bytes);
+    std::byte* const local = pins_.local(op.local_pin, op.local + job.offset, bytes);
+    if (op.remote_pin != slot) {
+      slot = op.remote_pin;
+      generation = remote_.generation(slot);
+    }
+    if (local == nullptr || bytes == 0 || generation == 0) {
+      job.why = generation == 0 ? unknownThere(job, op) : withdrawnHere(job, op);
+      break;
+    }
+    writer.entry({.address = op.remote + job.offset,
+                  .bytes = static_cast<std::uint32_t>(bytes),
+                  .slot = slot,
+                  .generation = generation});
+    if (with_payload) writer.payload(local, bytes, op.local_pin);
+    ++batch.entries;
+    batch.bytes += bytes;
+    job.offset += bytes;
+    if (job.offset == op.bytes) {
+      ++batch.ops;
+      ++job.next_op;
+      job.offset = 0;
+    }
+  }
+  return batch;
+}
+
+bool Initiator::composeWrite(FrameWriter& writer) {
+  while (!writes_.empty() && unacked_.size() < kMaxUnacked) {
+    Job& job = *writes_.pop();
+    writer.begin();
+    const Batch batch = fill(writer, job, true);
+    if (batch.entries == 0) {
+      writer.undoBegin();
+      settle(job);
+      continue;
+    }
+    writer.end(OutFrame::Kind::kWrite, {.type = FrameType::kWrite,
+                                        .entries = batch.entries,
+                                        .payload = batch.bytes,
+                                        .sequence = composed_writes_++});
+    unacked_.push({&job, batch.ops, static_cast<std::uint32_t>(batch.bytes), false});
+    ++job.outstanding;
+    if (!job.why && !job.allFramed()) writes_.push(&job);
+    return true;
+  }
+  return false;
+}
+
+bool Initiator::composeRead(FrameWriter& writer) {
+  while (readsWant()) {
+    Job& job = *reads_.pop();
+    const Asked from{&job, job.next_op, job.offset, 0, 0};
+    writer.begin();
+    const Batch batch = fill(writer, job, false);
+    if (batch.entries == 0) {
+      writer.undoBegin();
+      settle(job);
+      continue;
+    }
+    writer.end(
+        OutFrame::Kind::kRequest,
+        {.type = FrameType::kReadRequest, .entries = batch.entries, .sequence = composed_reads_++});
+    asked_.push(
+        {&job, from.first_op, from.offset, batch.ops, static_cast<std::uint32_t>(batch.bytes)});
+    asked_bytes_ += batch.bytes;
+    ++job.outstanding;
+    if (!job.why && !job.allFramed()) reads_.push(&job);
+    return true;
+  }
+  return false;
+}
+
+void Initiator::sent(OutFrame::Kind kind) {
+  if (kind == OutFrame::Kind::kWrite) ++sent_writes_;
+  if (kind == OutFrame::Kind::kRequest) ++sent_reads_;
+}
+
+void Initiator::settle(Job& job) {
+  const bool all = job.reported_ops + job.moved_ops == job.work.ops.size();
+  job.ended = job.outstanding == 0 && (all || job.why);
+  if (job.ended || job.moved_ops > 0) job.owner->report(job);
+}
+
+std::string_view Initiator::acked(std::uint64_t count) {
+  // A frame that is still being sent can not be finished there: believing it would free memory
+  // that we still read.
+  if (count < acked_ || count > sent_writes_) return "an acknowledgement of what was not sent";
+  for (; acked_ < count; ++acked_) {
+    const Sent done = unacked_.pop();
+    Job& job = *done.job;
+    --job.outstanding;
+    if (!done.refused) {
+      job.moved_ops += done.ops;
+      job.moved_bytes += done.bytes;
+    }
+    settle(job);
+  }
+  return "";
+}
+
+std::string_view Initiator::refused(std::uint64_t sequence) {
+  if (sequence < acked_ || sequence >= sent_writes_) return "a refusal of what was not sent";
+  Sent& frame = unacked_[sequence - acked_];
+  frame.refused = true;
+  stop(*frame.job, refusedThere(*frame.job));
+  return "";
+}
+
+std::string_view Initiator::answerBegins(const Head& head, InBuffer& into, std::size_t& pieces) {
+  pieces = 0;
+  if (asked_.empty() || head.sequence != answered_ || answered_ >= sent_reads_)
+    return "data that nobody asked for";
+  const Asked& asked = asked_.front();
+  if (head.payload != 0 && head.payload != asked.bytes) return "data of another length";
+  if (head.payload == 0 || asked.job->why) return "";
+  std::uint64_t offset = asked.offset, left = asked.bytes;
+  for (std::size_t i = asked.first_op; left > 0; ++i, offset = 0) {
+    const core::Op& op = asked.job->work.ops[i];
+    const std::uint64_t bytes = std::min(op.bytes - offset, left);
+    std::byte* const local = pins_.local(op.local_pin, op.local + offset, bytes);
+    if (local == nullptr) {
+      stop(*asked.job, withdrawnHere(*asked.job, op));
+      pieces = 0;
+      return "";
+    }
+    into.slot[pieces] = op.local_pin;
+    into.iov[pieces++] = {local, bytes};
+    left -= bytes;
+  }
+  return "";
+}
+
+void Initiator::answerEnds(FrameStatus status, bool placed) {
+  const Asked asked = asked_.pop();
+  ++answered_;
+  asked_bytes_ -= asked.bytes;
+  Job& job = *asked.job;
+  --job.outstanding;
+  if (placed && status == FrameStatus::kOk && !job.why) {
+    job.moved_ops += asked.ops;
+    job.moved_bytes += asked.bytes;
+  } else {
+    stop(job, refusedThere(job));
+  }
+  settle(job);
+}
+
+}  // namespace viaduct::tcp

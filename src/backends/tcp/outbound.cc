@@ -1,0 +1,61 @@
+#include "backends/tcp/outbound.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/bytes.h"
+
+namespace viaduct::tcp {
+
+bool Outbound::compose() {
+  frame_ = buffers_.out.take();
+  next_ = 0;
+  FrameWriter writer(*frame_);
+  responder_.control(writer);
+  initiator_.control(writer);
+  // In turn, so that neither direction starves the other.
+  answers_first_ = !answers_first_;
+  if (answers_first_) {
+    if (!responder_.compose(writer)) initiator_.compose(writer);
+  } else {
+    if (!initiator_.compose(writer)) responder_.compose(writer);
+  }
+  if (writer.close()) return true;
+  buffers_.out.give(std::move(frame_));
+  return false;
+}
+
+std::span<const iovec> Outbound::gather() {
+  if (!frame_ && (!wants() || !compose())) return {};
+  return std::span<const iovec>(frame_->iov).subspan(next_, frame_->pieces - next_);
+}
+
+bool Outbound::sent(std::size_t bytes) {
+  for (; next_ < frame_->pieces; ++next_) {
+    iovec& piece = frame_->iov[next_];
+    const std::size_t part = std::min(bytes, piece.iov_len);
+    piece.iov_base = static_cast<std::byte*>(piece.iov_base) + part;
+    piece.iov_len -= part;
+    bytes -= part;
+    if (piece.iov_len > 0) return false;
+  }
+  initiator_.sent(frame_->kind);
+  buffers_.out.give(std::move(frame_));
+  return true;
+}
+
+void Outbound::dropSlot(std::uint32_t slot) {
+  if (!frame_) return;
+  bool hit = false;
+  for (std::size_t i = std::max<std::size_t>(next_, 1); i < frame_->pieces; ++i)
+    if (frame_->slot[i] == slot) {
+      frame_->iov[i].iov_base = const_cast<std::byte*>(zeros());
+      hit = true;
+    }
+  if (hit && frame_->kind == OutFrame::Kind::kAnswer)
+    base::storeLittle(frame_->trailer.data(), static_cast<std::uint32_t>(FrameStatus::kDenied));
+}
+
+void Outbound::clear() { buffers_.out.give(std::move(frame_)); }
+
+}  // namespace viaduct::tcp

@@ -1,0 +1,52 @@
+// What the peer asks of us on one socket: acknowledges its writes and answers its reads. Knows no
+// socket. Threads: under the agent's lock.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "backends/tcp/buffers.h"
+#include "backends/tcp/frame_writer.h"
+#include "backends/tcp/pin_table.h"
+#include "backends/tcp/ring.h"
+
+namespace viaduct::tcp {
+
+class Responder {
+ public:
+  Responder(const PinTable& pins, Buffers& buffers) : pins_(pins), buffers_(buffers) {}
+
+  // Receiving. The views say what the peer did wrong; empty: nothing.
+  std::string_view writeBegins(std::uint64_t sequence) const;
+  void writeEnds(FrameStatus status);
+  std::string_view asked(const Head& head, std::span<const std::byte> entries);
+  std::string_view withdrawn(std::uint64_t request);
+
+  // Sending.
+  bool wants() const { return acked_ != finished_ || !refused_.empty() || !answers_.empty(); }
+  void control(FrameWriter& writer);
+  bool compose(FrameWriter& writer);
+
+  void clear();
+  void trim();
+
+ private:
+  struct Answer {
+    std::unique_ptr<RequestBuffer> request;
+    std::uint32_t entries = 0;
+    std::uint32_t bytes = 0;
+    bool cancelled = false;
+  };
+  bool reachable(const Answer& answer) const;
+
+  const PinTable& pins_;
+  Buffers& buffers_;
+  std::uint64_t finished_ = 0;  // WRITE frames, refused ones included
+  std::uint64_t acked_ = 0;     // what the last ACK says
+  Ring<std::uint64_t> refused_;
+  Ring<Answer> answers_;
+  std::uint64_t next_request_ = 0;  // of those that arrive
+};
+
+}  // namespace viaduct::tcp

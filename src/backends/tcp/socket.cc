@@ -1,0 +1,112 @@
+#include "backends/tcp/socket.h"
+
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+namespace viaduct::tcp {
+
+namespace {
+
+constexpr int kBacklog = 256;
+
+template <class T>
+bool set(int fd, int level, int option, T value) {
+  return ::setsockopt(fd, level, option, &value, sizeof(value)) == 0;
+}
+
+bool setCongestion(int fd, std::string_view name) {
+  return ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(),
+                      static_cast<socklen_t>(name.size())) == 0;
+}
+
+Result<base::Fd> open(int family) {
+  base::Fd fd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd) return systemError(Code::kExhausted, "socket", errno);
+  return fd;
+}
+
+}  // namespace
+
+Result<base::Fd> listenOn(const Endpoint& at) {
+  VIADUCT_TRY(base::Fd fd, open(at.family()));
+  if (at.family() == AF_INET6) set(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  if (::bind(fd.get(), at.raw(), at.length) != 0 || ::listen(fd.get(), kBacklog) != 0) {
+    Error why = systemError(Code::kInvalid, "listen on " + at.text(), errno);
+    why.remedy = "give an address of this machine";
+    return why;
+  }
+  return fd;
+}
+
+Result<base::Fd> socketFrom(const Source& from, int family) {
+  VIADUCT_TRY(base::Fd fd, open(family));
+  if (!from.address) return fd;
+  // Two interfaces on one network would share a route. Needs a right that not everyone has, and
+  // the source address alone is enough where routes are by source.
+  if (!from.device.empty())
+    static_cast<void>(::setsockopt(fd.get(), SOL_SOCKET, SO_BINDTODEVICE, from.device.data(),
+                                   static_cast<socklen_t>(from.device.size())));
+  // The port is chosen at connect, so that one source can have more sockets than ports.
+  set(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+  if (::bind(fd.get(), from.address->raw(), from.address->length) != 0) {
+    Error why = systemError(Code::kInvalid, "bind to source " + from.name, errno);
+    why.device = from.name;
+    why.cause = "the address is not one of this machine's any more";
+    return why;
+  }
+  return fd;
+}
+
+void tune(int fd, std::chrono::milliseconds detect, bool same_host) {
+  set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<unsigned int>(detect.count()));
+  if (same_host && !setCongestion(fd, "cubic")) setCongestion(fd, "reno");
+}
+
+Endpoint localEndpoint(int fd) {
+  Endpoint out;
+  out.length = sizeof(out.storage);
+  if (::getsockname(fd, out.raw(), &out.length) != 0) out = {};
+  return out;
+}
+
+Endpoint remoteEndpoint(int fd) {
+  Endpoint out;
+  out.length = sizeof(out.storage);
+  if (::getpeername(fd, out.raw(), &out.length) != 0) out = {};
+  return out;
+}
+
+bool isLocal(int fd, std::span<const Interface> here) {
+  const Endpoint remote = remoteEndpoint(fd);
+  if (remote.host().empty()) return false;
+  return remote.loopback() || std::any_of(here.begin(), here.end(), [&](const Interface& one) {
+           return one.address.sameHost(remote);
+         });
+}
+
+void reset(base::Fd& fd) {
+  if (!fd) return;
+  set(fd.get(), SOL_SOCKET, SO_LINGER, linger{.l_onoff = 1, .l_linger = 0});
+  fd.reset();
+}
+
+bool isStale(int fd, std::chrono::milliseconds detect) {
+  int waiting = 0;
+  if (::ioctl(fd, SIOCINQ, &waiting) != 0 || waiting == 0) return false;
+  tcp_info info{};
+  socklen_t length = sizeof(info);
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return true;
+  return info.tcpi_state != TCP_ESTABLISHED ||
+         std::chrono::milliseconds(info.tcpi_last_data_recv) > detect;
+}
+
+}  // namespace viaduct::tcp

@@ -1,0 +1,33 @@
+// The few things done to sockets, with the system's reason when they fail. Threads: any.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <chrono>
+
+#include "backends/tcp/endpoint.h"
+#include "base/fd.h"
+
+namespace viaduct::tcp {
+
+Result<base::Fd> listenOn(const Endpoint& at);
+// Bound to its source; not yet connected.
+Result<base::Fd> socketFrom(const Source& from, int family);
+
+// For a connected socket: no delay, the time after which silence is a loss, and congestion control
+// by loss where both ends are on this host (bbr, a frequent default, halves loopback).
+void tune(int fd, std::chrono::milliseconds detect, bool same_host);
+// Both ends have an address of this host.
+bool isLocal(int fd, std::span<const Interface> here);
+
+Endpoint localEndpoint(int fd);
+Endpoint remoteEndpoint(int fd);
+
+// Closes at once: what is queued on either side is thrown away, the peer gets a reset.
+void reset(base::Fd& fd);
+
+// Bytes wait in this socket that came longer ago than `detect`, or behind which the peer has
+// already closed.
+bool isStale(int fd, std::chrono::milliseconds detect);
+
+}  // namespace viaduct::tcp

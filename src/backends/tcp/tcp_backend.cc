@@ -1,0 +1,99 @@
+#include "backends/tcp/tcp_backend.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "backends/tcp/tcp_link.h"
+#include "backends/tcp/tcp_rail.h"
+
+namespace viaduct::tcp {
+
+Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context) {
+  auto backend = std::make_unique<TcpBackend>(context);
+  VIADUCT_CHECK(backend->open(context.settings));
+  return std::unique_ptr<core::Backend>(std::move(backend));
+}
+
+TcpBackend::TcpBackend(const core::BackendContext& context)
+    : shared_{.poller = context.poller,
+              .detect = context.settings.detect,
+              .spin = context.settings.spin},
+      acceptor_(context.poller, [this](const Hello& hello, const Acceptor::HelloBytes& bytes,
+                                       base::Fd& fd) { return offer(hello, bytes, fd); }) {}
+
+TcpBackend::~TcpBackend() = default;
+
+Status TcpBackend::open(const Settings& settings) {
+  const auto here = interfaces();
+  for (const std::string& text : settings.rails) {
+    VIADUCT_TRY(Source source, sourceOf(text, here));
+    sources_.push_back(std::move(source));
+  }
+  if (sources_.empty()) sources_.push_back({"any", std::nullopt, ""});
+  sockets_ = std::max<std::size_t>(settings.sockets, 1);
+  if (sources_.size() * sockets_ > kMaxSockets)
+    return Error{.code = Code::kInvalid,
+                 .operation = "open tcp",
+                 .detail = std::to_string(sources_.size() * sockets_) + " sockets per peer; " +
+                           std::to_string(kMaxSockets) + " are possible"};
+  for (std::size_t i = 0; i < sources_.size() * sockets_; ++i) {
+    std::string name = sources_[i / sockets_].name;
+    if (sockets_ > 1) name += "#" + std::to_string(i % sockets_);
+    auto rail = std::make_unique<TcpRail>(std::move(name), i);
+    tcp_rails_.push_back(rail.get());
+    rails_.push_back(std::move(rail));
+  }
+  std::vector<Endpoint> bound;
+  for (const std::string& text : settings.listen) {
+    VIADUCT_TRY(const std::vector<Endpoint> at, listenAddresses(text));
+    for (const Endpoint& one : at) {
+      const auto same = [&](const Endpoint& other) { return other.sameHost(one); };
+      if (std::any_of(bound.begin(), bound.end(), same)) continue;
+      VIADUCT_CHECK(acceptor_.listen(one));
+      bound.push_back(one);
+    }
+  }
+  return Ok{};
+}
+
+const core::Capabilities& TcpBackend::can() const {
+  static const core::Capabilities kCan{
+      .name = "tcp", .memory = {MemoryKind::kHost}, .tcp = true, .preference = 30};
+  return kCan;
+}
+
+core::Bytes TcpBackend::address() const { return encodeEndpoints(acceptor_.addresses()); }
+
+std::unique_ptr<core::Link> TcpBackend::link(core::LinkSeed seed, core::LinkHost& host) {
+  auto link = std::make_unique<TcpLink>(*this, std::move(seed), host);
+  links_.push_back(link.get());
+  if (link->accepts()) acceptor_.linkAdded();
+  return link;
+}
+
+Acceptor::Verdict TcpBackend::offer(const Hello& hello, const Acceptor::HelloBytes& bytes,
+                                    base::Fd& fd) {
+  const auto found = std::find_if(links_.begin(), links_.end(), [&](const TcpLink* link) {
+    return link->accepts() && link->id() == hello.link;
+  });
+  return found == links_.end() ? Acceptor::Verdict::kUnknown : (*found)->offer(hello, bytes, fd);
+}
+
+void TcpBackend::forget(const TcpLink& link) { std::erase(links_, &link); }
+
+Result<core::Bytes> TcpBackend::pin(std::uint32_t slot, const Segment& memory) {
+  if (memory.kind != MemoryKind::kHost) return core::Bytes{};
+  const std::uint32_t generation = shared_.pins.add(slot, memory.address, memory.bytes);
+  if (generation == 0)
+    return Error{.code = Code::kExhausted, .operation = "pin", .detail = "too many pins"};
+  return base::Writer().put(generation).take();
+}
+
+Status TcpBackend::unpin(std::uint32_t slot) {
+  shared_.pins.drop(slot);
+  for (TcpLink* link : links_) link->dropSlot(slot);
+  for (TcpRail* rail : tcp_rails_) rail->dropSlot(slot);
+  return Ok{};
+}
+
+}  // namespace viaduct::tcp

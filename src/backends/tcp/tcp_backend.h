@@ -1,0 +1,52 @@
+// Moves bytes to any host over plain TCP sockets. NOTES.md has the wire format and the guarantees.
+// Threads: under the agent's lock.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backends/tcp/acceptor.h"
+#include "backends/tcp/channel.h"
+#include "core/backend.h"
+
+namespace viaduct::tcp {
+
+class TcpLink;
+class TcpRail;
+
+class TcpBackend final : public core::Backend {
+ public:
+  explicit TcpBackend(const core::BackendContext& context);
+  ~TcpBackend() override;
+  Status open(const Settings& settings);
+
+  const core::Capabilities& can() const override;
+  std::span<const std::unique_ptr<core::Rail>> rails() override { return rails_; }
+  core::Bytes address() const override;
+  std::unique_ptr<core::Link> link(core::LinkSeed seed, core::LinkHost& host) override;
+  Result<core::Bytes> pin(std::uint32_t slot, const Segment& memory) override;
+  Status unpin(std::uint32_t slot) override;
+
+  Shared& shared() { return shared_; }
+  const std::vector<Source>& sources() const { return sources_; }
+  std::size_t socketsPerSource() const { return sockets_; }
+  std::size_t railCount() const { return rails_.size(); }
+  std::span<TcpRail* const> tcpRails() const { return tcp_rails_; }
+  // The rail that turns the link's socket of this number.
+  TcpRail& railOf(std::size_t index) { return *tcp_rails_[index % tcp_rails_.size()]; }
+  void forget(const TcpLink& link);
+  std::size_t strangers() const { return acceptor_.pending(); }
+
+ private:
+  Acceptor::Verdict offer(const Hello& hello, const Acceptor::HelloBytes& bytes, base::Fd& fd);
+
+  Shared shared_;
+  std::vector<Source> sources_;
+  std::size_t sockets_ = 1;
+  std::vector<std::unique_ptr<core::Rail>> rails_;
+  std::vector<TcpRail*> tcp_rails_;
+  std::vector<TcpLink*> links_;
+  Acceptor acceptor_;
+};
+
+}  // namespace viaduct::tcp

@@ -1,0 +1,271 @@
+// What a pair of links does while nothing goes wrong.
+#include <ostream>
+
+#include "backends/tcp/socket.h"
+#include "backends/tcp/tcp_fixture.h"
+#include "backends/tcp/tcp_link.h"
+
+namespace viaduct::tcp {
+namespace {
+
+class TcpMoves : public TcpPair {
+ protected:
+  // Both ends pin one region under slot 0.
+  void pinBoth(const Region& a, const Region& b) {
+    pair->pin(0, 0, a.segment());
+    pair->pin(1, 0, b.segment());
+  }
+};
+
+TEST_F(TcpMoves, LinkBecomesReadyAtBothEnds) {
+  open();
+  EXPECT_EQ(link(0).state().text, "socket");
+  EXPECT_EQ(pair->ends[1].changes, 1);
+  EXPECT_EQ(backend[1]->strangers(), 0U);
+}
+
+TEST_F(TcpMoves, WriteLandsAndIsCounted) {
+  open();
+  const Region from(100'000, 1);
+  Region into(100'000);
+  pinBoth(from, into);
+  EXPECT_EQ(link(0).reaches(OpKind::kWrite, 0, 0), "socket");
+  EXPECT_EQ(link(0).reaches(OpKind::kWrite, 1, 0), std::nullopt);
+  EXPECT_EQ(link(0).reaches(OpKind::kWrite, 0, 1), std::nullopt);
+  const std::vector ops{core::Op{.local = from.at(), .remote = into.at(), .bytes = 100'000}};
+  EXPECT_EQ(post(0, OpKind::kWrite, 5, ops), 1U);
+  ASSERT_TRUE(finish(0, 5, 1));
+  EXPECT_EQ(ended(0, 5).bytes, 100'000U);
+  EXPECT_EQ(ended(0, 5).failed, 0U);
+  EXPECT_EQ(from.bytes, into.bytes);
+}
+
+TEST_F(TcpMoves, SmallWriteLeavesInPost) {
+  open();
+  const Region from(8, 1);
+  Region into(8);
+  pinBoth(from, into);
+  const std::vector ops{core::Op{.local = from.at(), .remote = into.at(), .bytes = 8}};
+  post(0, OpKind::kWrite, 5, ops);
+  // Only the target turns.
+  ASSERT_TRUE(pair->run([&] {
+    base::Poller::Events events;
+    poller->handle(events, poller->block(events, Clock::now()), Clock::now());
+    turnRails(1, 1);
+    return from.bytes == into.bytes;
+  }));
+}
+
+TEST_F(TcpMoves, TheAcceptingEndMovesToo) {
+  open();
+  const Region from(5000, 1);
+  Region into(5000);
+  pinBoth(into, from);
+  const std::vector ops{core::Op{.local = from.at(), .remote = into.at(), .bytes = 5000}};
+  post(1, OpKind::kWrite, 5, ops);
+  ASSERT_TRUE(finish(1, 5, 1));
+  EXPECT_EQ(from.bytes, into.bytes);
+}
+
+struct Shape {
+  OpKind kind;
+  std::size_t bytes, piece;
+};
+void PrintTo(const Shape& shape, std::ostream* out) {
+  *out << opKindName(shape.kind) << ' ' << shape.bytes << " in about " << shape.piece;
+}
+
+class TcpShapes : public TcpPair, public ::testing::WithParamInterface<Shape> {};
+
+TEST_P(TcpShapes, EveryByteOnce) {
+  open();
+  const Shape shape = GetParam();
+  const bool write = shape.kind == OpKind::kWrite;
+  Region here(shape.bytes, write ? 1 : 0), there(shape.bytes, write ? 0 : 2);
+  pair->pin(0, 0, here.segment());
+  pair->pin(1, 0, there.segment());
+  const auto ops = scattered(here, there, shape.piece, 3);
+  ASSERT_EQ(post(0, shape.kind, 9, ops), ops.size());
+  ASSERT_TRUE(finish(0, 9, ops.size()));
+  EXPECT_EQ(ended(0, 9).failed, 0U);
+  EXPECT_EQ(ended(0, 9).moved, ops.size());
+  EXPECT_EQ(ended(0, 9).bytes, shape.bytes);
+  EXPECT_EQ(here.bytes, there.bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, TcpShapes,
+    ::testing::Values(Shape{OpKind::kWrite, 1, 1}, Shape{OpKind::kWrite, 30'000, 4},
+                      Shape{OpKind::kWrite, 3'000'000, 300},
+                      Shape{OpKind::kWrite, 40'000'000, 4096},
+                      Shape{OpKind::kWrite, 50'000'000, 9'000'000}, Shape{OpKind::kRead, 1, 1},
+                      Shape{OpKind::kRead, 30'000, 4}, Shape{OpKind::kRead, 3'000'000, 300},
+                      Shape{OpKind::kRead, 40'000'000, 4096},
+                      Shape{OpKind::kRead, 50'000'000, 9'000'000}));
+
+TEST_F(TcpMoves, ManyTransfersAtOnce) {
+  open();
+  const Region from(1 << 20, 1);
+  Region into(1 << 20);
+  pinBoth(from, into);
+  std::vector<core::Op> ops;
+  for (std::size_t at = 0; at < from.bytes.size(); at += 1024)
+    ops.push_back({.local = from.at(at), .remote = into.at(at), .bytes = 1024});
+  for (std::size_t i = 0; i < ops.size(); ++i)
+    ASSERT_EQ(post(0, OpKind::kWrite, 100 + i, std::span(ops).subspan(i, 1)), 1U);
+  for (std::size_t i = 0; i < ops.size(); ++i) ASSERT_TRUE(finish(0, 100 + i, 1));
+  EXPECT_EQ(from.bytes, into.bytes);
+}
+
+TEST_F(TcpMoves, FullQueueTakesNothing) {
+  open();
+  const Region from(8, 1);
+  Region into(8);
+  pinBoth(from, into);
+  const std::vector ops{core::Op{.local = from.at(), .remote = into.at(), .bytes = 8}};
+  core::Tag tag = 0;
+  while (post(0, OpKind::kWrite, tag, ops) == 1) ASSERT_LT(++tag, 100'000U);
+  for (core::Tag t = 0; t < tag; ++t) ASSERT_TRUE(finish(0, t, 1));
+  EXPECT_EQ(post(0, OpKind::kWrite, tag, ops), 1U);
+  ASSERT_TRUE(finish(0, tag, 1));
+}
+
+// Both directions full of writes and reads at once: nobody may wait for the other to read.
+TEST_F(TcpMoves, FloodInBothDirectionsEnds) {
+  open();
+  constexpr std::size_t kBytes = 24 << 20;
+  std::array<Region, 2> source{Region(kBytes, 1), Region(kBytes, 2)};
+  std::array<Region, 2> written{Region(kBytes), Region(kBytes)},
+      read{Region(kBytes), Region(kBytes)};
+  for (const int i : {0, 1}) {
+    const auto side = static_cast<std::size_t>(i);
+    pair->pin(i, 0, source[side].segment());
+    pair->pin(i, 1, written[side].segment());
+    pair->pin(i, 2, read[side].segment());
+  }
+  std::array<std::vector<core::Op>, 2> writes, reads;
+  for (const std::size_t i : {0U, 1U}) {
+    writes[i] = scattered(source[i], written[1 - i], 20'000, 3);
+    for (auto& op : writes[i]) op.remote_pin = 1;
+    reads[i] = scattered(read[i], source[1 - i], 20'000, 4);
+    for (auto& op : reads[i]) op.local_pin = 2;
+    post(i, OpKind::kWrite, 1, writes[i]);
+    post(i, OpKind::kRead, 2, reads[i]);
+  }
+  for (const std::size_t i : {0U, 1U}) {
+    ASSERT_TRUE(finish(i, 1, writes[i].size()));
+    ASSERT_TRUE(finish(i, 2, reads[i].size()));
+    EXPECT_EQ(written[1 - i].bytes, source[i].bytes);
+    EXPECT_EQ(read[i].bytes, source[1 - i].bytes);
+  }
+}
+
+TEST_F(TcpMoves, IdleRailsAreNotBusy) {
+  open();
+  const Region from(8, 1);
+  Region into(8);
+  pinBoth(from, into);
+  const std::vector ops{core::Op{.local = from.at(), .remote = into.at(), .bytes = 8}};
+  post(0, OpKind::kWrite, 1, ops);
+  EXPECT_TRUE(rail(0).busy());
+  ASSERT_TRUE(finish(0, 1, 1));
+  ASSERT_TRUE(pair->run([&] { return !rail(0).busy() && !rail(1).busy(); }));
+  // And from the watched descriptors alone it wakes up again.
+  post(0, OpKind::kWrite, 2, ops);
+  ASSERT_TRUE(finish(0, 2, 1));
+}
+
+struct Rails {
+  std::vector<std::string> sources0, sources1;
+  std::uint32_t sockets0, sockets1;
+};
+class TcpRails : public TcpMoves, public ::testing::WithParamInterface<Rails> {};
+
+TEST_P(TcpRails, EveryRailMovesWhateverThePeerHas) {
+  const Rails& with = GetParam();
+  settings[0].rails = with.sources0;
+  settings[1].rails = with.sources1;
+  settings[0].sockets = with.sockets0;
+  settings[1].sockets = with.sockets1;
+  open();
+  constexpr std::size_t kBytes = 1 << 20;
+  for (const std::size_t side : {0U, 1U})
+    for (std::size_t i = 0; i < backend[side]->rails().size(); ++i) {
+      const Region from(kBytes, 1);
+      Region into(kBytes);
+      pair->pin(static_cast<int>(side), 0, from.segment());
+      pair->pin(static_cast<int>(1 - side), 0, into.segment());
+      const auto ops = scattered(from, into, 5000, 2);
+      for (core::Tag tag = 1; tag < 4; ++tag) {
+        ASSERT_EQ(post(side, OpKind::kWrite, tag + 10 * i, ops, i), ops.size());
+        ASSERT_TRUE(finish(side, tag + 10 * i, ops.size()));
+      }
+      EXPECT_EQ(from.bytes, into.bytes);
+      EXPECT_EQ(link(side).servedBy(rail(side, i)), i < backend[0]->rails().size());
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Counts, TcpRails,
+                         ::testing::Values(Rails{{"127.0.0.2", "127.0.0.3"}, {}, 1, 1},
+                                           Rails{{}, {"127.0.0.2", "127.0.0.3"}, 1, 1},
+                                           Rails{{"127.0.0.2", "127.0.0.3"}, {"127.0.0.2"}, 2, 3},
+                                           Rails{{"lo"}, {"lo"}, 4, 1}));
+
+TEST_F(TcpMoves, RailsBindTheirSource) {
+  settings[0].rails = {"127.0.0.2", "127.0.0.3"};
+  open();
+  EXPECT_EQ(rail(0, 0).name(), "127.0.0.2");
+  EXPECT_EQ(rail(0, 1).name(), "127.0.0.3");
+  std::vector<std::string> seen;
+  for (const Endpoint& one : static_cast<TcpLink&>(link(1)).peers())
+    seen.push_back(one.withPort(0).text());
+  EXPECT_EQ(seen, (std::vector<std::string>{"127.0.0.2:0", "127.0.0.3:0"}));
+}
+
+TEST_F(TcpMoves, WorksOverIpv6) {
+  settings[0].listen = settings[1].listen = {"[::1]:0"};
+  const auto probe = listenAddresses("[::1]:0");
+  if (!probe || !listenOn(probe->front())) GTEST_SKIP() << "skipped: no IPv6 loopback";
+  open();
+  const Region from(50'000, 1);
+  Region into(50'000);
+  pinBoth(from, into);
+  const auto ops = scattered(from, into, 500, 2);
+  post(0, OpKind::kWrite, 1, ops);
+  ASSERT_TRUE(finish(0, 1, ops.size()));
+  EXPECT_EQ(from.bytes, into.bytes);
+}
+
+TEST_F(TcpMoves, WildcardListenNamesTheMachinesAddresses) {
+  settings[1].listen = {"0.0.0.0:0"};
+  open();
+  const auto there = decodeEndpoints(backend[1]->address());
+  ASSERT_TRUE(there);
+  EXPECT_TRUE(
+      std::any_of(there->begin(), there->end(), [](const Endpoint& e) { return e.loopback(); }));
+  for (const Endpoint& one : *there) EXPECT_FALSE(one.wildcard());
+}
+
+TEST_F(TcpMoves, MemoryOfOtherKindsIsNotReached) {
+  open();
+  const auto key = backend[0]->pin(3, {.kind = MemoryKind::kDevice, .address = 4096, .bytes = 10});
+  ASSERT_TRUE(key);
+  EXPECT_TRUE(key->empty());
+}
+
+TEST(TcpOpen, RefusesWhatIsNotHere) {
+  const auto poller = *base::Poller::open();
+  Settings settings;
+  settings.rails = {"nosuchif0"};
+  TcpBackend no_rail({.settings = settings, .poller = *poller});
+  const auto opened = no_rail.open(settings);
+  ASSERT_FALSE(opened);
+  EXPECT_NE(opened.error().text().find("nosuchif0"), std::string::npos);
+  settings = {};
+  settings.listen = {"192.0.2.1:0"};
+  TcpBackend no_address({.settings = settings, .poller = *poller});
+  EXPECT_FALSE(no_address.open(settings));
+}
+
+}  // namespace
+}  // namespace viaduct::tcp

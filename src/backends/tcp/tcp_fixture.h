@@ -1,0 +1,123 @@
+// Two tcp backends and a link between them, for tests: both ends in one thread.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/tcp/tcp_backend.h"
+#include "base/random.h"
+#include "support/link_pair.h"
+
+namespace viaduct::tcp {
+
+struct Ended {
+  std::uint64_t moved = 0, bytes = 0, failed = 0;
+  std::optional<Error> why = {};
+};
+
+inline Ended endedOf(const core::Completions& done, core::Tag tag) {
+  Ended out;
+  for (const core::Completion& one : done) {
+    if (const auto* moved = std::get_if<core::Moved>(&one); moved != nullptr && moved->tag == tag) {
+      out.moved += moved->ops;
+      out.bytes += moved->bytes;
+    }
+    if (const auto* failed = std::get_if<core::Failed>(&one);
+        failed != nullptr && failed->tag == tag) {
+      out.failed += failed->ops;
+      out.why = failed->why;
+    }
+  }
+  return out;
+}
+
+// Memory with a content of its own, pinned whole.
+struct Region {
+  explicit Region(std::size_t size, std::uint64_t seed = 0) : bytes(size) {
+    base::Random random(seed);
+    if (seed != 0)
+      for (std::byte& b : bytes) b = static_cast<std::byte>(random.next());
+  }
+  std::uint64_t at(std::size_t offset = 0) const {
+    return reinterpret_cast<std::uintptr_t>(bytes.data()) + offset;
+  }
+  Segment segment() const { return Segment::host(bytes.data(), bytes.size()); }
+  std::vector<std::byte> bytes;
+};
+
+// Side 0 dials, side 1 accepts.
+class TcpPair : public ::testing::Test {
+ protected:
+  // Before open().
+  std::array<Settings, 2> settings;
+  core::LinkSeed seed;
+
+  void open(bool ready = true) {
+    poller = *base::Poller::open();
+    for (const std::size_t i : {0U, 1U}) {
+      backend[i] = std::make_unique<TcpBackend>(
+          core::BackendContext{.settings = settings[i], .poller = *poller});
+      const auto opened = backend[i]->open(settings[i]);
+      ASSERT_TRUE(opened) << opened.error().text();
+    }
+    seed.epoch = 7;
+    static_cast<void>(base::fillSecret(seed.key));
+    pair = std::make_unique<testing::LinkPair>(*backend[0], *backend[1], *poller, seed);
+    if (ready) {
+      ASSERT_TRUE(pair->run([&] { return pair->ready(); }))
+          << pair->ends[0].link->state().text << pair->ends[1].link->state().text;
+    }
+  }
+  void TearDown() override { pair.reset(); }
+
+  core::Link& link(std::size_t side) { return *pair->ends[side].link; }
+  core::Rail& rail(std::size_t side, std::size_t i = 0) { return *backend[side]->rails()[i]; }
+  std::size_t post(std::size_t side, OpKind kind, core::Tag tag, std::span<const core::Op> ops,
+                   std::size_t on = 0) {
+    return rail(side, on).post({.kind = kind, .tag = tag, .link = &link(side), .ops = ops});
+  }
+  Ended ended(std::size_t side, core::Tag tag) { return endedOf(pair->done[side], tag); }
+  bool finish(std::size_t side, core::Tag tag, std::uint64_t ops) {
+    return pair->run(
+        [&] {
+          const Ended now = ended(side, tag);
+          return now.moved + now.failed >= ops;
+        },
+        std::chrono::seconds(20));
+  }
+  // `count` turns of one side only; the other stands still.
+  void turnRails(std::size_t side, int count) {
+    for (int i = 0; i < count; ++i)
+      for (const auto& one : backend[side]->rails()) one->poll(pair->done[side]);
+  }
+
+  std::unique_ptr<base::Poller> poller;
+  std::array<std::unique_ptr<TcpBackend>, 2> backend;
+  std::unique_ptr<testing::LinkPair> pair;
+};
+
+// Ops that cut both regions into pieces of changing lengths and pair them in shuffled order.
+inline std::vector<core::Op> scattered(const Region& local, const Region& remote, std::size_t piece,
+                                       std::uint64_t seed) {
+  base::Random random(seed);
+  std::vector<core::Op> ops;
+  std::uint64_t at = 0;
+  while (at < local.bytes.size()) {
+    const std::uint64_t bytes =
+        std::min<std::uint64_t>(1 + random.below(2 * piece), local.bytes.size() - at);
+    ops.push_back({.local = local.at(at),
+                   .remote = remote.at(at),
+                   .bytes = bytes,
+                   .local_pin = 0,
+                   .remote_pin = 0});
+    at += bytes;
+  }
+  for (std::size_t i = ops.size(); i > 1; --i) std::swap(ops[i - 1], ops[random.below(i)]);
+  return ops;
+}
+
+}  // namespace viaduct::tcp

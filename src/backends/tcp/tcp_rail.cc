@@ -1,0 +1,143 @@
+#include "backends/tcp/tcp_rail.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "backends/tcp/tcp_link.h"
+
+namespace viaduct::tcp {
+
+namespace {
+// Of one poll(); others wait for the lock meanwhile.
+constexpr auto kTurn = std::chrono::microseconds(500);
+constexpr std::size_t kMaxJobs = 4096;
+}  // namespace
+
+Job& TcpRail::newJob(const core::Work& work) {
+  if (spare_.empty()) spare_.emplace_back();
+  jobs_.splice(jobs_.end(), spare_, spare_.begin());
+  Job& job = jobs_.back();
+  job = Job{.work = work, .owner = this, .self = std::prev(jobs_.end())};
+  return job;
+}
+
+std::size_t TcpRail::post(const core::Work& work) {
+  if (work.ops.empty() || jobs_.size() >= kMaxJobs) return 0;
+  auto& link = static_cast<TcpLink&>(*work.link);
+  Job& job = newJob(work);
+  Channel* const channel = link.channelFor(index_);
+  if (channel == nullptr) {
+    job.why = link.unusable();
+    job.ended = true;
+    report(job);
+  } else {
+    channel->add(job);
+    channel->push();
+  }
+  return work.ops.size();
+}
+
+void TcpRail::report(Job& job) {
+  if (std::exchange(job.reporting, true)) return;
+  reports_.push_back(&job);
+}
+
+void TcpRail::flush(Job& job, core::Completions& out) {
+  job.reporting = false;
+  if (job.moved_ops > 0) {
+    job.reported_ops += job.moved_ops;
+    out.emplace_back(core::Moved{job.work.tag, std::exchange(job.moved_ops, 0),
+                                 std::exchange(job.moved_bytes, 0)});
+  }
+  if (!job.ended) return;
+  if (const std::uint64_t left = job.work.ops.size() - job.reported_ops; left > 0)
+    out.emplace_back(core::Failed{job.work.tag, left, *std::move(job.why)});
+  spare_.splice(spare_.begin(), jobs_, job.self);
+}
+
+void TcpRail::poll(core::Completions& out) {
+  turnAll();
+  while (Channel* const lost = firstLost()) lost->link().fail(*lost->lost());
+  for (Job* const job : reports_) flush(*job, out);
+  reports_.clear();
+}
+
+void TcpRail::turnAll() {
+  if (active_.empty()) return;
+  const auto now = Clock::now();
+  std::size_t turned = 0;
+  do {
+    Channel& channel = *active_[turned++];
+    if (!channel.lost()) channel.turn(now, now + kTurn);
+    if (channel.lost() || !channel.tired(now)) continue;
+    channel.sleep();
+    channel.active = channel.lost().has_value();
+  } while (turned < active_.size() && Clock::now() < now + kTurn);
+  // Those that had no turn are first the next time, so that a busy socket starves no other.
+  std::rotate(active_.begin(), active_.begin() + static_cast<std::ptrdiff_t>(turned),
+              active_.end());
+  std::erase_if(active_, [](const Channel* channel) { return !channel->active; });
+}
+
+Channel* TcpRail::firstLost() const {
+  const auto found =
+      std::find_if(active_.begin(), active_.end(), [](const Channel* c) { return !!c->lost(); });
+  return found == active_.end() ? nullptr : *found;
+}
+
+void TcpRail::activate(Channel& channel) {
+  if (std::exchange(channel.active, true)) return;
+  channel.awake();
+  active_.push_back(&channel);
+}
+
+void TcpRail::deactivate(Channel& channel) {
+  if (std::exchange(channel.active, false)) std::erase(active_, &channel);
+}
+
+void TcpRail::cancel(core::Tag tag) {
+  for (Job& job : jobs_)
+    if (job.work.tag == tag && job.channel != nullptr)
+      job.channel->stop(job,
+                        {.code = Code::kCancelled, .operation = "transfer", .detail = "cancelled"});
+}
+
+void TcpRail::strand(const TcpLink& link, const Error& why) {
+  for (Job& job : jobs_) {
+    if (job.work.link != &link || job.ended) continue;
+    if (!job.why) job.why = why;
+    job.channel = nullptr;
+    job.outstanding = 0;
+  }
+}
+
+void TcpRail::release(const TcpLink& link) {
+  for (Job& job : jobs_) {
+    if (job.work.link != &link) continue;
+    job.ended = true;
+    report(job);
+  }
+}
+
+void TcpRail::take(const TcpLink& link, core::Completions& out) {
+  for (auto at = jobs_.begin(); at != jobs_.end();) {
+    Job& job = *at++;
+    if (job.work.link != &link) continue;
+    std::erase(reports_, &job);
+    job.ended = true;
+    flush(job, out);
+  }
+}
+
+void TcpRail::dropSlot(std::uint32_t slot) {
+  const auto uses = [&](const core::Op& op) { return op.local_pin == slot; };
+  for (Job& job : jobs_) {
+    if (job.channel == nullptr || job.why || job.ended) continue;
+    if (std::any_of(job.work.ops.begin(), job.work.ops.end(), uses))
+      job.channel->stop(job, {.code = Code::kDenied,
+                              .operation = "transfer",
+                              .detail = "local pin " + std::to_string(slot) + " was withdrawn"});
+  }
+}
+
+}  // namespace viaduct::tcp

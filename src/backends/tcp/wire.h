@@ -1,0 +1,69 @@
+// The frames on a data socket: explicit little-endian, every length checked before it is used.
+// NOTES.md has the layout. Threads: pure functions over values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace viaduct::tcp {
+
+inline constexpr std::uint32_t kMagic = 0x31544456;  // "VDT1"
+inline constexpr std::uint8_t kVersion = 1;
+inline constexpr std::size_t kHeadBytes = 32;
+inline constexpr std::size_t kEntryBytes = 20;
+inline constexpr std::size_t kTrailerBytes = 4;
+
+// What a peer may ask for in one frame. Below IOV_MAX, so that a frame with its head and what
+// follows it is always one system call.
+inline constexpr std::uint32_t kMaxEntries = 1000;
+inline constexpr std::uint64_t kMaxFrameBytes = std::uint64_t{4} << 20U;
+inline constexpr std::size_t kMaxHeadBytes = kHeadBytes + kMaxEntries * kEntryBytes;
+// How far a peer may run ahead of our answers: both bound what it can make us remember.
+inline constexpr std::size_t kMaxUnacked = 1024;
+inline constexpr std::size_t kMaxRequests = 8;
+
+enum class FrameType : std::uint8_t {
+  kWrite = 1,    // entries, then their bytes
+  kReadRequest,  // entries
+  kReadData,     // the bytes of a request, then a trailer with the status
+  kAck,          // `sequence` WRITE frames are finished here, refused ones included
+  kFail,         // WRITE frame `sequence` was refused: `status`
+  kCancel,       // READ request `sequence` is not wanted any more
+};
+
+// How a frame or request ended, on the wire.
+enum class FrameStatus : std::uint32_t { kOk = 0, kDenied = 1, kCancelled = 2 };
+
+struct Head {
+  FrameType type = FrameType::kAck;
+  std::uint32_t entries = 0;
+  FrameStatus status = FrameStatus::kOk;
+  std::uint64_t payload = 0;   // bytes after head and entries, the trailer not counted
+  std::uint64_t sequence = 0;  // WRITE: its number; READ: the request's; ACK: how many
+  friend bool operator==(const Head&, const Head&) = default;
+};
+
+// One contiguous piece at the target.
+struct Entry {
+  std::uint64_t address = 0;
+  std::uint32_t bytes = 0;
+  std::uint32_t slot = 0;
+  std::uint32_t generation = 0;  // of the slot: a slot used again is another registration
+  friend bool operator==(const Entry&, const Entry&) = default;
+};
+
+void encodeHead(const Head& head, std::byte* to);
+void encodeEntry(const Entry& entry, std::byte* to);
+Entry decodeEntry(const std::byte* from);
+
+// Both give what is wrong, or nothing.
+std::string_view decodeHead(std::span<const std::byte, kHeadBytes> from, Head& head);
+// `entries` are the head.entries * kEntryBytes bytes behind the head.
+std::string_view checkEntries(const Head& head, std::span<const std::byte> entries);
+
+// The sum of the bytes that checked entries name.
+std::uint64_t entryBytes(std::span<const std::byte> entries);
+
+}  // namespace viaduct::tcp
