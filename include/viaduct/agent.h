@@ -70,9 +70,9 @@ class Agent {
 
   // Moves everything along once, without blocking; true when something happened.
   bool poll();
-  // Readable while notes wait or transfers have ended since the last poll(); for use in the
-  // caller's own event loop.
-  int eventFd();
+  // Readable while poll() has something to do, and once more for notes that have come and transfers
+  // that have ended meanwhile: for the caller's own event loop. Poll it, do not read it.
+  Result<int> eventFd();
 
  private:
   explicit Agent(std::shared_ptr<agent::AgentCore> core);

@@ -36,7 +36,7 @@ class Peer {
  public:
   explicit Peer(std::shared_ptr<agent::PeerCore> core);
 
-  const std::string& name() const;  // empty until a peer named by address has answered
+  std::string name() const;  // empty until a peer named by address has answered
   PeerState state() const;
   std::uint64_t epoch() const;  // counts the lives of the session, from 1
   // Waits until the peer is ready; the error says why it is not.

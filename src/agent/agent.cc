@@ -1,0 +1,134 @@
+#include <viaduct/agent.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "agent/core.h"
+#include "agent/faces.h"
+#include "agent/peer_core.h"
+#include "agent/transfer_core.h"
+
+namespace viaduct {
+
+using agent::AgentCore;
+using agent::PinCore;
+
+Agent::Agent(std::shared_ptr<AgentCore> core) : core_(std::move(core)) {}
+Agent::Agent(Agent&&) noexcept = default;
+
+Agent& Agent::operator=(Agent&& other) noexcept {
+  Agent old(std::move(*this));
+  core_ = std::move(other.core_);
+  return *this;
+}
+
+Agent::~Agent() {
+  if (core_) core_->shutdown();
+}
+
+Result<Agent> Agent::open(const Settings& settings) {
+  VIADUCT_TRY(auto core, AgentCore::open(settings));
+  return Agent(std::move(core));
+}
+
+const std::string& Agent::name() const { return core_->settings().name; }
+
+Result<Pin> Agent::allocate(std::uint64_t bytes, const AllocateOptions& options) {
+  VIADUCT_CHECK(core_->usable("allocate"));
+  VIADUCT_TRY(auto memory, base::SharedMemory::allocate(bytes, {.huge_pages = options.huge_pages}));
+  const auto held = core_->hold();
+  VIADUCT_TRY(auto info, core_->pin(memory.segment(), options.label));
+  return Pin(std::make_unique<PinCore>(core_, std::move(info), std::move(memory)));
+}
+
+Result<Pin> Agent::pin(const Segment& memory, std::string label) {
+  VIADUCT_CHECK(core_->usable("pin"));
+  const auto held = core_->hold();
+  VIADUCT_TRY(auto info, core_->pin(memory, std::move(label)));
+  return Pin(std::make_unique<PinCore>(core_, std::move(info), base::SharedMemory()));
+}
+
+Card Agent::card() const {
+  const auto held = core_->hold();
+  return core_->card();
+}
+
+Result<Peer> Agent::importCard(std::span<const std::byte> blob) {
+  VIADUCT_TRY(const Card card, Card::decode(blob));
+  return connect(card);
+}
+
+Result<Peer> Agent::connect(const Card& card) {
+  VIADUCT_CHECK(core_->usable("connect"));
+  const auto held = core_->hold();
+  VIADUCT_TRY(auto peer, core_->connect(card));
+  core_->crank().takeOverSoon();
+  return Peer(std::move(peer));
+}
+
+Result<Peer> Agent::connect(std::string_view host_port) {
+  VIADUCT_CHECK(core_->usable("connect"));
+  const auto held = core_->hold();
+  VIADUCT_TRY(auto peer, core_->connectTo(host_port));
+  core_->crank().takeOverSoon();
+  return Peer(std::move(peer));
+}
+
+Result<Peer> Agent::self() { return connect(card()); }
+
+std::vector<Peer> Agent::peers() const {
+  const auto held = core_->hold();
+  std::vector<Peer> out;
+  for (const auto& peer : core_->peers()) out.emplace_back(peer);
+  return out;
+}
+
+Result<Peer> Agent::peer(std::string_view name) const {
+  const auto held = core_->hold();
+  if (auto found = core_->findPeer(name)) return Peer(std::move(found));
+  return Error{.code = Code::kNotFound,
+               .operation = "peer",
+               .detail = "nobody of that name has been met",
+               .peer = std::string(name),
+               .remedy = "connect() to it, or wait until it connects"};
+}
+
+Result<Transfer> Agent::plan(OpKind kind, const Peer& peer, const Selection& local,
+                             const Selection& remote, TransferOptions options) {
+  VIADUCT_CHECK(core_->usable("plan"));
+  const auto held = core_->hold();
+  auto core = peer.core_;
+  while (core->same_as) core = core->same_as;
+  if (&core->agent() != core_.get())
+    return Error{.code = Code::kInvalid,
+                 .operation = "plan",
+                 .detail = "the peer belongs to another agent",
+                 .peer = core->name()};
+  auto transfer = std::make_shared<agent::TransferCore>(core_, std::move(core), kind, local, remote,
+                                                        std::move(options));
+  VIADUCT_CHECK(transfer->plan());
+  return Transfer(std::move(transfer));
+}
+
+std::optional<Note> Agent::takeNote() {
+  const auto held = core_->hold();
+  return core_->takeNote();
+}
+
+Result<Note> Agent::waitNote(Deadline until) {
+  VIADUCT_CHECK(core_->usable("waitNote"));
+  std::optional<Note> note;
+  core_->crank().wait([&] { return (note = core_->takeNote()).has_value(); }, until.at());
+  if (note) return *std::move(note);
+  return Error{.code = Code::kTimeout, .operation = "waitNote", .detail = "no note came"};
+}
+
+bool Agent::poll() { return core_->usable("poll") && core_->poll(); }
+
+Result<int> Agent::eventFd() {
+  VIADUCT_CHECK(core_->usable("eventFd"));
+  const auto held = core_->hold();
+  return core_->eventFd();
+}
+
+}  // namespace viaduct

@@ -1,0 +1,271 @@
+#include "agent/core.h"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "agent/identity.h"
+#include "agent/peer_core.h"
+#include "agent/transfer_core.h"
+#include "base/log.h"
+#include "base/random.h"
+
+namespace viaduct::agent {
+
+using base::log;
+using base::LogLevel;
+
+namespace {
+
+std::string freshName() {
+  std::array<char, 64> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  std::array<std::uint8_t, 3> salt{};
+  static_cast<void>(base::fillSecret(salt));  // only tells agents of one process apart
+  return fmt::format("{}-{}-{:02x}", host.data(), ::getpid(), fmt::join(salt, ""));
+}
+
+}  // namespace
+
+AgentCore::Held AgentCore::hold() const {
+  // In a forked child the lock may be held by a thread that is not there; nobody else is, either.
+  return forked() ? Held() : Held(crank_->lock());
+}
+
+bool AgentCore::forked() const { return fork_generation_ != forkGeneration(); }
+
+Result<std::shared_ptr<AgentCore>> AgentCore::open(Settings settings) {
+  if (settings.name.empty()) settings.name = freshName();
+  VIADUCT_CHECK(checkSettings(settings));
+  std::shared_ptr<AgentCore> core(new AgentCore(std::move(settings)));
+  core->fork_generation_ = forkGeneration();
+  core->boot_ = bootId();
+  VIADUCT_CHECK(base::fillSecret(core->id_));
+  if (!core->settings_.secret.empty())
+    core->secret_ = secretFromText(core->settings_.secret);
+  else if (!core->settings_.insecure)
+    VIADUCT_CHECK(base::fillSecret(core->secret_));
+  VIADUCT_TRY(auto crank, Crank::open(*core, core->settings_.spin));
+  core->crank_ = std::move(crank);
+  {
+    const auto held = core->hold();
+    VIADUCT_CHECK(core->openBackends());
+    VIADUCT_CHECK(core->openListener());
+    core->beatSooner(core->settings_.detect / 4);
+  }
+  core->crank_->start();
+  return core;
+}
+
+Status AgentCore::openBackends() {
+  const core::BackendContext context{.settings = settings_, .poller = crank_->poller()};
+  const auto catalogue = core::backendCatalogue();
+  for (const std::string& wanted : settings_.backends)
+    if (std::none_of(catalogue.begin(), catalogue.end(),
+                     [&](const core::BackendEntry& entry) { return entry.name == wanted; }))
+      return unknownBackend(wanted, catalogue);
+  for (const core::BackendEntry& entry : catalogue) {
+    const auto& list = settings_.backends;
+    const bool named = std::find(list.begin(), list.end(), entry.name) != list.end();
+    // The fake moves bytes by whim: only for those who ask for it by name.
+    if (list.empty() ? entry.name == "fake" : !named) continue;
+    auto opened = entry.open(context);
+    if (!opened && named) return std::move(opened).error();
+    if (!opened) {
+      log(LogLevel::kWarning, "backend {} is left out: {}", entry.name, opened.error().text());
+      continue;
+    }
+    for (const auto& rail : (*opened)->rails()) rails_.push_back(rail.get());
+    backends_.push_back(*std::move(opened));
+  }
+  pins_ = std::make_unique<PinTable>(backends_);
+  return Ok{};
+}
+
+Status AgentCore::openListener() {
+  if (settings_.insecure && settings_.secret.empty())
+    log(LogLevel::kWarning, "agent {} lets anyone in who reaches its socket", settings_.name);
+  const std::string unix_name =
+      fmt::format("viaduct-{:02x}", fmt::join(std::span(id_).first(8), ""));
+  VIADUCT_TRY(listener_,
+              Listener::open(settings_.listen, unix_name, crank_->poller(),
+                             [this](base::Fd socket, bool) { accept(std::move(socket)); }));
+  return Ok{};
+}
+
+AgentCore::~AgentCore() { shutdown(); }
+
+void AgentCore::shutdown() {
+  if (closed_.exchange(true) || !crank_) return;
+  if (forked()) return abandon();
+  crank_->stop();
+  const auto held = hold();
+  for (const auto& peer : peers_) peer->forget();
+  peers_.clear();
+  newcomers_.clear();
+  graveyard_.clear();
+  listener_.reset();
+  for (auto& backend : backends_) backend.reset();
+}
+
+// In a fork()ed child: threads, peers and sockets are the parent's. All is left as it lies.
+void AgentCore::abandon() {
+  static_cast<void>(new auto(std::move(backends_)));
+  static_cast<void>(new auto(std::move(peers_)));
+  static_cast<void>(new auto(std::move(newcomers_)));
+  static_cast<void>(new auto(std::move(flights_)));
+  static_cast<void>(listener_.release());
+  static_cast<void>(new auto(crank_));  // its lock is still asked for by handles
+}
+
+Status AgentCore::usable(const char* operation) const {
+  if (closed_.load(std::memory_order_relaxed))
+    return Error{.code = Code::kInvalid, .operation = operation, .detail = "the agent is closed"};
+  if (forked())
+    return Error{.code = Code::kInvalid,
+                 .operation = operation,
+                 .detail = "the agent was opened before fork(), by the parent process",
+                 .remedy = "open an agent in the child, after fork()"};
+  return Ok{};
+}
+
+bool AgentCore::turn() {
+  bool moved = false;
+  for (core::Rail* rail : rails_) {
+    rail->poll(completions_);
+    moved = moved || !completions_.empty();
+    apply(completions_);
+  }
+  if (!waiting_.empty()) offerWaiting();
+  if (std::exchange(recheck_, false)) {
+    moved = true;
+    const auto peers = peers_;  // a peer may come or go meanwhile
+    for (const auto& peer : peers) peer->recheck();
+  }
+  if (!graveyard_.empty()) std::exchange(graveyard_, {}).clear();
+  if (reading_paused_ && noteRoom()) {
+    reading_paused_ = false;
+    for (const auto& peer : peers_) peer->pauseReading(false);
+  }
+  return moved;
+}
+
+bool AgentCore::busy() const {
+  return recheck_ || std::any_of(rails_.begin(), rails_.end(),
+                                 [](const core::Rail* rail) { return rail->busy(); });
+}
+
+void AgentCore::deliver() {
+  std::vector<std::function<void()>> callbacks;
+  {
+    const auto held = hold();
+    callbacks.swap(owed_);
+  }
+  for (const auto& callback : callbacks) callback();
+}
+
+void AgentCore::owe(std::function<void()> callback) {
+  owed_.push_back(std::move(callback));
+  crank_->takeOverNow();
+}
+
+Result<PinInfo> AgentCore::pin(const Segment& memory, std::string label) {
+  VIADUCT_TRY(const std::uint32_t slot, pins_->add(memory, std::move(label)));
+  const PinEntry& entry = (*pins_)[slot];
+  for (const auto& peer : peers_) peer->announce(entry.info, entry.keys);
+  return entry.info;
+}
+
+Status AgentCore::unpin(Held& held, std::uint32_t slot) {
+  const auto uses = [slot](const auto& transfer) { return transfer && transfer->uses(slot); };
+  for (const auto& transfer : std::vector(flights_))
+    if (uses(transfer))
+      transfer->abort({.code = Code::kDenied,
+                       .operation = "transfer",
+                       .detail = "its memory here was released while it ran"});
+  crank_->waitHeld(
+      held, [&] { return std::none_of(flights_.begin(), flights_.end(), uses); },
+      Clock::time_point::max());
+  for (const auto& peer : peers_) peer->withdraw(slot);
+  return pins_->remove(slot);
+}
+
+Hello AgentCore::hello(std::uint64_t last_epoch) const {
+  Hello hello{.name = settings_.name,
+              .agent = id_,
+              .process = processId(),
+              .boot = boot_,
+              .unix_name = listener_ ? listener_->unixName() : "",
+              .addresses = listener_ ? listener_->addresses() : std::vector<std::string>{},
+              .last_epoch = last_epoch,
+              .detect_ms = static_cast<std::uint32_t>(settings_.detect.count())};
+  for (const auto& backend : backends_)
+    hello.backends.emplace_back(backend->can().name, backend->address());
+  return hello;
+}
+
+Card AgentCore::card() const {
+  return {.name = settings_.name,
+          .agent = id_,
+          .boot = boot_,
+          .unix_name = listener_->unixName(),
+          .addresses = listener_->addresses(),
+          .secret = secret_,
+          .pins = pins_->infos()};
+}
+
+bool AgentCore::isThisProcess(const Hello& theirs) const { return theirs.process == processId(); }
+
+void AgentCore::arrived(Note note) {
+  note_bytes_ += note.bytes.size();
+  notes_.push_back(std::move(note));
+  ringBell();
+  crank_->changed();
+  if (noteRoom() || std::exchange(reading_paused_, true)) return;
+  for (const auto& peer : peers_) peer->pauseReading(true);
+}
+
+std::optional<Note> AgentCore::takeNote() {
+  if (notes_.empty()) return std::nullopt;
+  Note note = std::move(notes_.front());
+  notes_.pop_front();
+  note_bytes_ -= note.bytes.size();
+  if (reading_paused_ && noteRoom()) crank_->takeOverNow();
+  return note;
+}
+
+// The caller waits on a poller of its own kind: ours, and a bell that only its poll() silences.
+Result<int> AgentCore::eventFd() {
+  if (bell_) return bell_poller_.get();
+  base::Fd bell(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  base::Fd both(::epoll_create1(EPOLL_CLOEXEC));
+  epoll_event event{.events = EPOLLIN, .data = {}};
+  if (!bell || !both || ::epoll_ctl(both.get(), EPOLL_CTL_ADD, bell.get(), &event) != 0 ||
+      ::epoll_ctl(both.get(), EPOLL_CTL_ADD, crank_->poller().fd(), &event) != 0)
+    return systemError(Code::kExhausted, "eventFd", errno);
+  bell_ = std::move(bell);
+  bell_poller_ = std::move(both);
+  return bell_poller_.get();
+}
+
+void AgentCore::ringBell() {
+  if (!bell_ || std::exchange(bell_rung_, true)) return;
+  const std::uint64_t one = 1;
+  // An eventfd takes one more ring unless 2^64 - 2 have been rung.
+  [[maybe_unused]] const auto rung = ::write(bell_.get(), &one, sizeof one);
+}
+
+bool AgentCore::poll() {
+  {
+    const auto held = hold();
+    std::uint64_t rings = 0;
+    if (bell_rung_ && ::read(bell_.get(), &rings, sizeof rings) > 0) bell_rung_ = false;
+  }
+  return crank_->poll();
+}
+
+}  // namespace viaduct::agent

@@ -1,0 +1,141 @@
+// One agent behind its public face: what it has open, whom it knows, what is in flight. Threads:
+// members under the crank's lock unless they say otherwise.
+#pragma once
+
+#include <viaduct/agent.h>
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/crank.h"
+#include "agent/pins.h"
+#include "agent/session/connection.h"
+#include "agent/session/listener.h"
+#include "core/backend.h"
+
+namespace viaduct::agent {
+
+class PeerCore;
+class Session;
+class TransferCore;
+
+class AgentCore final : public Turner, public std::enable_shared_from_this<AgentCore> {
+ public:
+  static Result<std::shared_ptr<AgentCore>> open(Settings settings);
+  ~AgentCore() override;
+  void shutdown();  // takes the lock itself; not from a callback
+
+  // An error after shutdown() and in a fork()ed child. No lock needed.
+  Status usable(const char* operation) const;
+  using Held = std::unique_lock<std::mutex>;
+  Held hold() const;
+  Crank& crank() { return *crank_; }
+  const Settings& settings() const { return settings_; }
+
+  // Turner
+  bool turn() override;
+  bool busy() const override;
+  bool owesCallbacks() const override { return !owed_.empty(); }
+  void deliver() override;
+
+  // Pins
+  PinTable& pins() { return *pins_; }
+  Result<PinInfo> pin(const Segment& memory, std::string label);
+  Status unpin(Held& held, std::uint32_t slot);
+
+  // Peers
+  Result<std::shared_ptr<PeerCore>> connect(const Card& card);
+  Result<std::shared_ptr<PeerCore>> connectTo(std::string_view host_port);
+  std::shared_ptr<PeerCore> findPeer(std::string_view name) const;
+  const std::vector<std::shared_ptr<PeerCore>>& peers() const { return peers_; }
+  Card card() const;
+  Hello hello(std::uint64_t last_epoch) const;
+  const std::array<std::uint8_t, 32>& secret() const { return secret_; }
+  bool isSelf(const Hello& theirs) const { return theirs.agent == id_; }
+  bool isThisProcess(const Hello& theirs) const;
+  bool isThisHost(const std::string& boot) const { return !boot_.empty() && boot == boot_; }
+  bool precedes(const Hello& theirs) const { return id_ < theirs.agent; }
+  std::size_t backendCount() const { return backends_.size(); }
+  core::Backend& backend(std::size_t index) { return *backends_[index]; }
+  // A connection from outside has proved itself: whom it belongs to, or why it may not come in.
+  Result<std::uint64_t> admit(Session& session, const Hello& theirs);
+  // Joins a peer that was named by address with what its name turned out to be.
+  void named(const std::shared_ptr<PeerCore>& peer);
+  std::unique_ptr<Session> takeNewcomer(Session& session);
+  void bury(std::unique_ptr<Session> session);  // destroyed at the end of the turn
+
+  // Notes
+  void arrived(Note note);
+  std::optional<Note> takeNote();
+  bool hasNote() const { return !notes_.empty(); }
+
+  // Transfers
+  core::Tag takeOff(std::shared_ptr<TransferCore> transfer);  // gives it a tag
+  void land(core::Tag tag);
+  void pollRail(core::Rail& rail);
+  void apply(core::Completions& completions);
+  void waitForRoom(std::shared_ptr<TransferCore> transfer);
+  void owe(std::function<void()> callback);
+
+  // What still runs to this peer fails with `why`; its links are closed already.
+  void failTransfersOf(const PeerCore& peer, const Error& why);
+  // A peer wants heartbeats this often.
+  void beatSooner(Duration every);
+
+  // A peer asks to be looked at in the next turn.
+  void recheckPeers() { recheck_ = true; }
+  Result<int> eventFd();
+  void ringBell();
+  bool poll();  // takes the lock itself
+
+ private:
+  explicit AgentCore(Settings settings) : settings_(std::move(settings)) {}
+  bool forked() const;
+  Status openBackends();
+  Status openListener();
+  void accept(base::Fd socket);
+  void abandon();
+  void offerWaiting();
+  void beat();
+  void scheduleBeat(Clock::time_point now);
+  bool noteRoom() const { return note_bytes_ < settings_.note_backlog; }
+
+  const Settings settings_;
+  std::array<std::uint8_t, 16> id_{};
+  std::array<std::uint8_t, 32> secret_{};
+  std::string boot_;
+  std::uint64_t fork_generation_ = 0;
+  std::atomic<bool> closed_{false};
+  std::shared_ptr<Crank> crank_;
+  std::vector<std::unique_ptr<core::Backend>> backends_;
+  std::vector<core::Rail*> rails_;
+  std::unique_ptr<PinTable> pins_;
+  std::unique_ptr<Listener> listener_;
+  std::vector<std::shared_ptr<PeerCore>> peers_;
+  std::vector<std::unique_ptr<Session>> newcomers_;  // accepted, not yet known
+  std::vector<std::unique_ptr<Session>> graveyard_;
+  std::deque<Note> notes_;
+  std::uint64_t note_bytes_ = 0;
+  bool reading_paused_ = false;                         // until notes are taken
+  std::vector<std::shared_ptr<TransferCore>> flights_;  // by the tag's low half
+  std::vector<std::uint32_t> free_flights_;
+  std::uint32_t last_flight_ = 0;
+  std::vector<std::shared_ptr<TransferCore>> waiting_;  // have ops that no rail has taken
+  std::vector<std::function<void()>> owed_;
+  core::Completions completions_;
+  bool recheck_ = false;
+  base::Fd bell_, bell_poller_;
+  bool bell_rung_ = false;
+  Duration beat_every_{};
+  Clock::time_point last_beat_{};
+  base::Poller::Id beat_timer_ = 0;
+};
+
+}  // namespace viaduct::agent

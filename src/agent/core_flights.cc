@@ -1,0 +1,78 @@
+// AgentCore: the transfers that are under way.
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "agent/core.h"
+#include "agent/peer_core.h"
+#include "agent/transfer_core.h"
+
+namespace viaduct::agent {
+namespace {
+
+// A tag, from its low bits: the lane, the place in flights_, and a count that no later flight in
+// that place has soon again.
+constexpr unsigned kLaneBits = 16, kFlightBits = 24;
+constexpr core::Tag kFlightMask = (core::Tag{1} << kFlightBits) - 1;
+
+std::size_t flightOf(core::Tag tag) { return (tag >> kLaneBits) & kFlightMask; }
+
+core::Tag tagOf(const core::Completion& completion) {
+  return std::visit([](const auto& done) { return done.tag; }, completion);
+}
+
+}  // namespace
+
+core::Tag AgentCore::takeOff(std::shared_ptr<TransferCore> transfer) {
+  if (free_flights_.empty()) {
+    free_flights_.push_back(static_cast<std::uint32_t>(flights_.size()));
+    flights_.emplace_back();
+  }
+  const std::uint32_t place = free_flights_.back();
+  free_flights_.pop_back();
+  flights_[place] = std::move(transfer);
+  return core::Tag{++last_flight_ & 0xffffffU} << (kLaneBits + kFlightBits) | core::Tag{place}
+                                                                                  << kLaneBits;
+}
+
+void AgentCore::land(core::Tag tag) {
+  flights_[flightOf(tag)].reset();
+  free_flights_.push_back(static_cast<std::uint32_t>(flightOf(tag)));
+}
+
+void AgentCore::pollRail(core::Rail& rail) {
+  rail.poll(completions_);
+  apply(completions_);
+}
+
+void AgentCore::apply(core::Completions& completions) {
+  // By index: an ending transfer may close links, whose ops come back through here too.
+  for (std::size_t i = 0; i < completions.size(); ++i) {
+    const std::size_t place = flightOf(tagOf(completions[i]));
+    if (place >= flights_.size() || !flights_[place]) continue;
+    const auto transfer = flights_[place];
+    if (auto* moved = std::get_if<core::Moved>(&completions[i]); moved != nullptr)
+      transfer->moved(*moved);
+    else
+      transfer->failed(std::get<core::Failed>(std::move(completions[i])));
+  }
+  completions.clear();
+}
+
+void AgentCore::waitForRoom(std::shared_ptr<TransferCore> transfer) {
+  waiting_.push_back(std::move(transfer));
+}
+
+void AgentCore::offerWaiting() {
+  auto waiting = std::exchange(waiting_, {});
+  std::erase_if(waiting, [](const auto& transfer) { return transfer->offer(); });
+  waiting.insert(waiting.end(), waiting_.begin(), waiting_.end());
+  waiting_ = std::move(waiting);
+}
+
+void AgentCore::failTransfersOf(const PeerCore& peer, const Error& why) {
+  for (const auto& transfer : std::vector(flights_))
+    if (transfer && &transfer->peer() == &peer) transfer->abort(why);
+}
+
+}  // namespace viaduct::agent

@@ -1,0 +1,117 @@
+// AgentCore: whom it knows, and the heartbeats to them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/core.h"
+#include "agent/peer_core.h"
+#include "agent/session/address.h"
+#include "base/log.h"
+
+namespace viaduct::agent {
+namespace {
+
+// Accepted sockets that have not proved themselves yet; more are turned away.
+constexpr std::size_t kMaxNewcomers = 1024;
+
+}  // namespace
+
+std::shared_ptr<PeerCore> AgentCore::findPeer(std::string_view name) const {
+  const auto found = std::find_if(peers_.begin(), peers_.end(),
+                                  [&](const auto& peer) { return peer->name() == name; });
+  return found == peers_.end() ? nullptr : *found;
+}
+
+Result<std::shared_ptr<PeerCore>> AgentCore::connect(const Card& card) {
+  if (card.name.empty())
+    return Error{.code = Code::kInvalid, .operation = "connect", .detail = "a Card without a name"};
+  auto peer = findPeer(card.name);
+  if (!peer) peer = peers_.emplace_back(std::make_shared<PeerCore>(shared_from_this(), card.name));
+  peer->aim(card);
+  return peer;
+}
+
+Result<std::shared_ptr<PeerCore>> AgentCore::connectTo(std::string_view host_port) {
+  if (auto parsed = parseHostPort(host_port); !parsed) return std::move(parsed).error();
+  auto peer = peers_.emplace_back(std::make_shared<PeerCore>(shared_from_this(), ""));
+  peer->aim(std::string(host_port), secret_);
+  return peer;
+}
+
+void AgentCore::accept(base::Fd socket) {
+  if (newcomers_.size() >= kMaxNewcomers) return;  // closing it is the answer
+  auto& session = newcomers_.emplace_back(std::make_unique<Session>(*this, nullptr));
+  if (auto opened = session->open(std::move(socket), secret_, 0); !opened) {
+    base::log(base::LogLevel::kWarning, "a connection was dropped: {}", opened.error().text());
+    newcomers_.pop_back();
+  }
+}
+
+std::unique_ptr<Session> AgentCore::takeNewcomer(Session& session) {
+  const auto found = std::find_if(newcomers_.begin(), newcomers_.end(),
+                                  [&](const auto& owned) { return owned.get() == &session; });
+  if (found == newcomers_.end()) return nullptr;
+  auto taken = std::move(*found);
+  newcomers_.erase(found);
+  return taken;
+}
+
+void AgentCore::bury(std::unique_ptr<Session> session) {
+  if (session) graveyard_.push_back(std::move(session));
+}
+
+// An agent that is its own peer is two peers: one that dialed, and one of the same name that came.
+Result<std::uint64_t> AgentCore::admit(Session& session, const Hello& theirs) {
+  std::shared_ptr<PeerCore> peer;
+  for (const auto& known : peers_)
+    if (known->name() == theirs.name && (!isSelf(theirs) || !known->wanted())) peer = known;
+  if (!peer)
+    peer = peers_.emplace_back(std::make_shared<PeerCore>(shared_from_this(), theirs.name));
+  return peer->judgeAccepted(session, theirs);
+}
+
+void AgentCore::named(const std::shared_ptr<PeerCore>& peer) {
+  for (const auto& known : peers_)
+    if (known != peer && known->name() == peer->name() && known->state() == PeerState::kReady) {
+      peer->same_as = known;
+      return;
+    }
+  std::erase_if(peers_, [&](const auto& known) {
+    if (known == peer || known->name() != peer->name()) return false;
+    known->forget();
+    known->same_as = peer;
+    return true;
+  });
+}
+
+void AgentCore::beatSooner(Duration every) {
+  every = std::max<Duration>(every, std::chrono::milliseconds(5));
+  if (beat_timer_ != 0 && beat_every_ <= every) return;
+  beat_every_ = every;
+  const auto now = Clock::now();
+  if (beat_timer_ == 0) last_beat_ = now;
+  scheduleBeat(now);
+}
+
+void AgentCore::scheduleBeat(Clock::time_point now) {
+  crank_->poller().forgetTimer(beat_timer_);
+  beat_timer_ = crank_->poller().at(now + beat_every_, [this] { beat(); });
+}
+
+void AgentCore::beat() {
+  const auto now = Clock::now();
+  // After a gap this process was stopped itself: what peers sent meanwhile is to be read first.
+  const bool gap = now - last_beat_ > 2 * beat_every_;
+  last_beat_ = now;
+  Duration every = settings_.detect / 4;
+  const auto peers = peers_;
+  for (const auto& peer : peers) {
+    peer->beat(now, !gap && !reading_paused_);
+    every = std::min(every, peer->beatEvery());
+  }
+  beat_every_ = std::max<Duration>(every, std::chrono::milliseconds(5));
+  scheduleBeat(now);
+}
+
+}  // namespace viaduct::agent

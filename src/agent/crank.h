@@ -1,0 +1,89 @@
+// Who turns an agent's event loop: its progress thread while nobody else does, and any user thread
+// that polls or waits, so that a wake-up is one hop. Threads: call from any. docs/threads.md.
+#pragma once
+
+#include <viaduct/deadline.h>
+#include <viaduct/result.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "base/fd.h"
+#include "base/poller.h"
+
+namespace viaduct::agent {
+
+// What is turned. All but deliver() run with the crank's lock held.
+class Turner {
+ public:
+  virtual ~Turner() = default;
+  virtual bool turn() = 0;        // moves things along; true when something moved
+  virtual bool busy() const = 0;  // only turn() makes progress now
+  virtual bool owesCallbacks() const = 0;
+  virtual void deliver() = 0;  // runs the owed callbacks, without the lock
+};
+
+class Crank {
+ public:
+  static Result<std::unique_ptr<Crank>> open(Turner& turner, Duration spin);
+  ~Crank();
+
+  std::mutex& lock() { return lock_; }
+  base::Poller& poller() { return *poller_; }
+
+  void start();  // the progress thread
+  void stop();   // joins it; not from a callback
+
+  // One turn without blocking; true when something moved.
+  bool poll();
+  // Turns until `done` (asked with the lock held) or `until`; says whether `done`.
+  bool wait(const std::function<bool()>& done, Clock::time_point until);
+  // The same with the lock already held; released while it blocks and calls back.
+  bool waitHeld(std::unique_lock<std::mutex>& held, const std::function<bool()>& done,
+                Clock::time_point until);
+  // With the lock held: something was started, or is owed, whose caller may not come back.
+  void takeOverSoon();
+  void takeOverNow();
+  // With the lock held: something that a waiting thread may wait for has changed.
+  void changed() {
+    if (followers_ > 0) followers_wake_.notify_all();
+  }
+
+ private:
+  using Held = std::unique_lock<std::mutex>;
+  Crank(Turner& turner, Duration spin) : turner_(turner), spin_(spin) {}
+  bool turnOnce(Held& held, Clock::time_point block_until);
+  void follow(Held& held, Clock::time_point until);
+  void stopDriving();
+  void progress();
+  void sleepAside(Held& held);
+  void sleepForEvents(Held& held);
+  void arm(Duration in);
+  void disarm();
+  bool claimed() const;
+
+  // A user thread that polled or waited this recently is expected back: the progress thread keeps
+  // off so long, and not longer, so that a caller that stopped polling delays nobody noticeably.
+  static constexpr Duration kClaim = std::chrono::milliseconds(1);
+
+  Turner& turner_;
+  const Duration spin_;
+  std::unique_ptr<base::Poller> poller_;
+  base::Fd takeover_;  // a timer that ends the progress thread's sleep
+  std::mutex lock_;
+  std::condition_variable followers_wake_;
+  // All below under the lock.
+  int followers_ = 0;    // waiting threads that do not drive
+  bool driven_ = false;  // a waiting thread drives
+  bool armed_ = false;   // the takeover timer will ring
+  bool stopping_ = false;
+  Clock::time_point claim_until_ = Clock::time_point::min();
+  Clock::time_point progress_until_ = Clock::time_point::max();  // when its sleep ends by itself
+  std::thread thread_;
+};
+
+}  // namespace viaduct::agent

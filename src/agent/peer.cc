@@ -1,0 +1,110 @@
+#include <fmt/format.h>
+#include <viaduct/peer.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "agent/core.h"
+#include "agent/peer_core.h"
+
+namespace viaduct {
+namespace {
+
+using agent::PeerCore;
+
+// A peer that was named by address may have turned out to be one that was known.
+PeerCore& real(const std::shared_ptr<PeerCore>& core) {
+  PeerCore* it = core.get();
+  while (it->same_as) it = it->same_as.get();
+  return *it;
+}
+
+}  // namespace
+
+Peer::Peer(std::shared_ptr<agent::PeerCore> core) : core_(std::move(core)) {}
+
+std::string Peer::name() const {
+  const auto held = core_->agent().hold();
+  return real(core_).name();
+}
+
+PeerState Peer::state() const {
+  const auto held = core_->agent().hold();
+  return real(core_).state();
+}
+
+std::uint64_t Peer::epoch() const {
+  const auto held = core_->agent().hold();
+  return real(core_).epoch();
+}
+
+bool Peer::settled() const {
+  const auto held = core_->agent().hold();
+  return real(core_).settled();
+}
+
+Status Peer::ready(Deadline until) const {
+  VIADUCT_CHECK(core_->agent().usable("ready"));
+  const auto over = [this] {
+    return real(core_).state() == PeerState::kReady || real(core_).hopeless();
+  };
+  core_->agent().crank().wait(over, until.at());
+  const auto held = core_->agent().hold();
+  if (real(core_).state() == PeerState::kReady) return Ok{};
+  return real(core_).notReady("ready");
+}
+
+Status Peer::over(std::uint64_t epoch, Deadline until) const {
+  VIADUCT_CHECK(core_->agent().usable("over"));
+  const auto over = [this, epoch] { return real(core_).endedEpoch() >= epoch; };
+  if (core_->agent().crank().wait(over, until.at())) return Ok{};
+  return Error{.code = Code::kTimeout,
+               .operation = "over",
+               .detail = fmt::format("the session of epoch {} goes on", epoch),
+               .peer = name()};
+}
+
+std::vector<PinInfo> Peer::pins() const {
+  const auto held = core_->agent().hold();
+  std::vector<PinInfo> out;
+  for (const auto& [slot, pin] : real(core_).pins()) out.push_back(pin.info);
+  return out;
+}
+
+Result<PinInfo> Peer::pin(const std::string& label, Deadline until) const {
+  VIADUCT_CHECK(core_->agent().usable("pin"));
+  std::optional<PinInfo> found;
+  const auto there = [&] {
+    for (const auto& [slot, pin] : real(core_).pins())
+      if (pin.info.label == label) found = pin.info;
+    return found.has_value();
+  };
+  if (core_->agent().crank().wait(there, until.at())) return *std::move(found);
+  return Error{.code = Code::kTimeout,
+               .operation = "pin",
+               .detail = fmt::format("the peer has registered nothing labelled {}", label),
+               .peer = name(),
+               .remedy = "compare with Peer::pins(); labels are the owner's choice at pin()"};
+}
+
+std::vector<PeerWay> Peer::ways() const {
+  const auto held = core_->agent().hold();
+  return real(core_).ways();
+}
+
+Status Peer::note(std::span<const std::byte> bytes) const {
+  VIADUCT_CHECK(core_->agent().usable("note"));
+  const auto held = core_->agent().hold();
+  return real(core_).note(bytes);
+}
+
+Status Peer::note(std::string_view text) const { return note(std::as_bytes(std::span(text))); }
+
+void Peer::forget() const {
+  if (!core_->agent().usable("forget")) return;
+  const auto held = core_->agent().hold();
+  real(core_).forget();
+}
+
+}  // namespace viaduct

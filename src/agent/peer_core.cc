@@ -1,0 +1,257 @@
+#include "agent/peer_core.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/core.h"
+#include "agent/session/messages.h"
+#include "base/log.h"
+
+namespace viaduct::agent {
+
+using base::log;
+using base::LogLevel;
+
+PeerCore::PeerCore(std::shared_ptr<AgentCore> agent, std::string name)
+    : owner_(std::move(agent)), agent_(*owner_), name_(std::move(name)) {}
+PeerCore::~PeerCore() = default;
+
+Status LinkSlot::send(std::span<const std::byte> message, std::span<const int> fds) {
+  return peer_.sendBackend(backend_, message, fds);
+}
+
+void LinkSlot::changed() { peer_.linkChanged(); }
+
+void PeerCore::linkChanged() {
+  recheck_ = true;
+  agent_.recheckPeers();
+}
+
+Error PeerCore::notReady(const char* operation) const {
+  Error why = last_error_.value_or(Error{.code = Code::kPeerLost, .detail = "not connected yet"});
+  if (why.code != Code::kDenied) why.code = Code::kPeerLost;
+  why.detail =
+      fmt::format("the peer is {}: {}: {}", peerStateName(state_), why.operation, why.detail);
+  why.operation = operation;
+  why.peer = name_;
+  if (why.remedy.empty()) why.remedy = "wait with Peer::ready(deadline)";
+  return why;
+}
+
+bool PeerCore::settled() {
+  std::erase_if(unsettled_, [](const auto& slot) { return slot->link->settled(); });
+  return unsettled_.empty();
+}
+
+std::uint64_t PeerCore::pinGeneration(std::uint32_t slot) const {
+  const auto found = pin_generations_.find(slot);
+  return found == pin_generations_.end() ? 0 : found->second;
+}
+
+const core::PinMap& PeerCore::pinMap() {
+  if (mapped_version_ != pins_version_) {
+    std::vector<core::PinRange> ranges;
+    for (const auto& [slot, pin] : pins_)
+      ranges.push_back({pin.info.address, pin.info.bytes, slot});
+    map_ = core::PinMap(std::move(ranges));
+    mapped_version_ = pins_version_;
+  }
+  return map_;
+}
+
+std::vector<PeerWay> PeerCore::ways() const {
+  std::vector<PeerWay> out;
+  for (const auto& slot : links_) {
+    auto state = slot->link->state();
+    out.push_back({.backend = std::string(agent_.backend(slot->backend()).can().name),
+                   .usable = state.phase == core::LinkState::Phase::kReady,
+                   .text = std::move(state.text)});
+  }
+  return out;
+}
+
+Status PeerCore::note(std::span<const std::byte> bytes) {
+  if (bytes.size() > kMaxNoteBytes)
+    return Error{.code = Code::kInvalid,
+                 .operation = "note",
+                 .detail = fmt::format("{} bytes; the limit is {}", bytes.size(), kMaxNoteBytes),
+                 .peer = name_,
+                 .remedy = "move the bytes with a transfer, and send a note that names them"};
+  if (state_ != PeerState::kReady) return notReady("note");
+  auto sent = session_->connection().send(FrameType::kNote, bytes);
+  if (sent || sent.error().code != Code::kBusy) return sent;
+  Error why = std::move(sent).error();
+  why.operation = "note";
+  why.peer = name_;
+  why.cause = "the peer does not take its notes as fast as they come";
+  why.remedy = "try again after a while";
+  return why;
+}
+
+void PeerCore::announce(const PinInfo& info, const std::vector<std::optional<base::Bytes>>& keys) {
+  if (!session_) return;
+  PinMessage message{.info = info};
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    if (keys[i]) message.keys.emplace_back(agent_.backend(i).can().name, *keys[i]);
+  scratch_.clear();
+  message.encode(scratch_);
+  sendOrLose(FrameType::kPin, scratch_);
+}
+
+void PeerCore::withdraw(std::uint32_t slot) {
+  if (!session_) return;
+  scratch_.clear();
+  UnpinMessage{slot}.encode(scratch_);
+  sendOrLose(FrameType::kUnpin, scratch_);
+}
+
+// What keeps the two ends in step cannot be left out: a peer that takes nothing any more is lost.
+void PeerCore::sendOrLose(FrameType type, std::span<const std::byte> payload,
+                          std::span<const int> fds) {
+  if (auto sent = session_->connection().send(type, payload, fds); !sent) {
+    broken_ = std::move(sent).error();
+    linkChanged();
+  }
+}
+
+Status PeerCore::sendBackend(std::size_t backend, std::span<const std::byte> message,
+                             std::span<const int> fds) {
+  if (!session_) return notReady("send");
+  scratch_.clear();
+  BackendMessage::encodeHead(agent_.backend(backend).can().name, scratch_);
+  return session_->connection().sendParts(FrameType::kBackend, scratch_, message, fds);
+}
+
+void PeerCore::pauseReading(bool paused) {
+  if (session_) session_->connection().pauseReading(paused);
+}
+
+void PeerCore::frame(FrameType type, std::span<const std::byte> payload,
+                     std::vector<base::Fd> fds) {
+  switch (type) {
+    case FrameType::kHeartbeat:
+      return;
+    case FrameType::kNote:
+      return agent_.arrived({.from = name_, .bytes = {payload.begin(), payload.end()}});
+    case FrameType::kPin:
+      return addPin(payload);
+    case FrameType::kUnpin:
+      return dropPin(payload);
+    case FrameType::kSynced:
+      synced_ = true;
+      return linkChanged();
+    case FrameType::kBackend:
+      return backendFrame(payload, std::move(fds));
+    case FrameType::kBye:
+      said_bye_ = true;
+      return;  // it closes the connection next
+    default:
+      return;  // the handshake's own never get here
+  }
+}
+
+void PeerCore::addPin(std::span<const std::byte> payload) {
+  auto message = PinMessage::decode(payload);
+  if (!message) return protocolError(std::move(message).error());
+  const std::uint32_t slot = message->info.slot;
+  for (const auto& link : links_) {
+    const auto name = agent_.backend(link->backend()).can().name;
+    for (auto& [backend, key] : message->keys)
+      if (backend == name) link->link->addPin({message->info, std::move(key)});
+  }
+  pins_[slot] = {message->info, {}};
+  pin_generations_[slot] = ++last_generation_;
+  ++pins_version_;
+  agent_.crank().changed();
+}
+
+void PeerCore::dropPin(std::span<const std::byte> payload) {
+  const auto message = UnpinMessage::decode(payload);
+  if (!message) return protocolError(message.error());
+  for (const auto& link : links_) link->link->dropPin(message->slot);
+  pins_.erase(message->slot);
+  pin_generations_.erase(message->slot);
+  ++pins_version_;
+  agent_.crank().changed();
+}
+
+void PeerCore::backendFrame(std::span<const std::byte> payload, std::vector<base::Fd> fds) {
+  const auto message = BackendMessage::decode(payload);
+  if (!message) return protocolError(message.error());
+  for (const auto& link : links_)
+    if (agent_.backend(link->backend()).can().name == message->backend)
+      return link->link->receive(message->bytes, std::move(fds));
+}
+
+void PeerCore::protocolError(const Error& why) {
+  broken_ = why;
+  broken_->peer = name_;
+  linkChanged();
+}
+
+// In the agent's turn, outside every callback of a link or a connection.
+void PeerCore::recheck() {
+  if (!std::exchange(recheck_, false)) return;
+  if (broken_) return lose(*std::exchange(broken_, std::nullopt));
+  if (!session_ || !synced_) return;
+  if (state_ == PeerState::kReady) return loseIfLinkBroke();
+  using Phase = core::LinkState::Phase;
+  for (const auto& slot : links_)
+    if (slot->link->state().phase == Phase::kOpening) return;
+  warnOfUnusableLinks();
+  for (const auto& slot : links_) slot->was_ready = slot->link->state().phase == Phase::kReady;
+  state_ = PeerState::kReady;
+  last_error_.reset();
+  backoff_ = {};
+  log(LogLevel::kInfo, "peer {} is ready, epoch {}", name_, epoch_);
+  agent_.crank().changed();
+}
+
+// A way that broke comes back with the next life, so this one ends.
+void PeerCore::loseIfLinkBroke() {
+  for (const auto& slot : links_) {
+    const auto state = slot->link->state();
+    if (slot->was_ready && state.phase == core::LinkState::Phase::kUnusable)
+      return lose({.code = Code::kPeerLost,
+                   .operation = std::string(agent_.backend(slot->backend()).can().name),
+                   .detail = state.text,
+                   .peer = name_});
+  }
+}
+
+// A path that is worse than it could be is said aloud, once per life.
+void PeerCore::warnOfUnusableLinks() {
+  for (const PeerWay& way : ways())
+    if (!way.usable)
+      log(LogLevel::kWarning, "peer {}: backend {} cannot be used: {}", name_, way.backend,
+          way.text);
+}
+
+void PeerCore::beat(Clock::time_point now, bool judge_silence) {
+  if (!session_) return;
+  static_cast<void>(settled());
+  const auto silent = now - session_->connection().lastHeard();
+  if (judge_silence && silent >= agent_.settings().detect * 3 / 4)
+    return lose({.code = Code::kPeerLost,
+                 .operation = "heartbeat",
+                 .detail = fmt::format(
+                     "nothing heard for {} ms",
+                     std::chrono::duration_cast<std::chrono::milliseconds>(silent).count()),
+                 .peer = name_,
+                 .device = session_->connection().remoteText(),
+                 .cause = "the peer is stopped, its host is down, or the path is cut",
+                 .remedy = "look at the peer's process and the path; it is being tried again"});
+  sendOrLose(FrameType::kHeartbeat, {});
+}
+
+Duration PeerCore::beatEvery() const {
+  Duration every = agent_.settings().detect;
+  if (session_)
+    every = std::min<Duration>(
+        every, std::chrono::milliseconds(session_->connection().theirs().detect_ms));
+  return std::max<Duration>(every / 4, std::chrono::milliseconds(5));
+}
+
+}  // namespace viaduct::agent

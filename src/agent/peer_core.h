@@ -1,0 +1,170 @@
+// One peer: the lives of its session, its links and what it has pinned. Threads: under the agent's
+// lock.
+#pragma once
+
+#include <viaduct/card.h>
+#include <viaduct/peer.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "agent/session/connection.h"
+#include "agent/session/dialer.h"
+#include "core/backend.h"
+#include "core/plan.h"
+
+namespace viaduct::agent {
+
+class AgentCore;
+class PeerCore;
+
+// One socket of a session, from its first byte to its last, and whose it is.
+class Session final : public ConnectionUser {
+ public:
+  // Dialed for `peer`, or accepted from a stranger (no peer until it is admitted).
+  Session(AgentCore& agent, std::shared_ptr<PeerCore> peer)
+      : agent_(agent), peer_(std::move(peer)), dialed_(peer_ != nullptr) {}
+  Status open(base::Fd socket, const std::array<std::uint8_t, 32>& secret,
+              std::uint64_t last_epoch);
+
+  Connection& connection() { return *connection_; }
+  bool dialed() const { return dialed_; }
+  void belongsTo(std::shared_ptr<PeerCore> peer) { peer_ = std::move(peer); }
+  void orphan() { peer_ = nullptr; }
+
+  Result<std::uint64_t> judge(const Hello& theirs) override;
+  void established(std::uint64_t epoch) override;
+  void frame(FrameType type, std::span<const std::byte> payload,
+             std::vector<base::Fd> fds) override;
+  void closed(const Error& why) override;
+
+ private:
+  AgentCore& agent_;
+  std::shared_ptr<PeerCore> peer_;
+  const bool dialed_;
+  std::unique_ptr<Connection> connection_;
+};
+
+// One backend's link to this life of a peer.
+class LinkSlot final : public core::LinkHost {
+ public:
+  LinkSlot(PeerCore& peer, std::size_t backend) : peer_(peer), backend_(backend) {}
+  Status send(std::span<const std::byte> message, std::span<const int> fds) override;
+  void changed() override;
+
+  std::size_t backend() const { return backend_; }
+  std::unique_ptr<core::Link> link;
+  bool was_ready = false;  // when the peer became ready
+
+ private:
+  PeerCore& peer_;
+  const std::size_t backend_;
+};
+
+class PeerCore final : public std::enable_shared_from_this<PeerCore> {
+ public:
+  PeerCore(std::shared_ptr<AgentCore> agent, std::string name);
+  ~PeerCore();
+
+  // Where to dial: from then on the peer is reached for in the background until forget().
+  void aim(const Card& card);
+  void aim(std::string host_port, const std::array<std::uint8_t, 32>& secret);
+  void forget();
+  // A peer named by address turned out to be another we know: all calls go there.
+  std::shared_ptr<PeerCore> same_as;
+
+  AgentCore& agent() { return agent_; }
+  const std::string& name() const { return name_; }
+  PeerState state() const { return state_; }
+  bool wanted() const { return wanted_; }  // dialed from here
+  std::uint64_t epoch() const { return epoch_; }
+  std::uint64_t endedEpoch() const { return ended_epoch_; }
+  bool settled();
+  const std::optional<Error>& lastError() const { return last_error_; }
+  Error notReady(const char* operation) const;
+  bool hopeless() const { return state_ == PeerState::kGone && denied_; }
+
+  const std::map<std::uint32_t, core::RemotePin>& pins() const { return pins_; }
+  std::uint64_t pinGeneration(std::uint32_t slot) const;
+  std::uint64_t pinsVersion() const { return pins_version_; }
+  const core::PinMap& pinMap();
+  std::vector<PeerWay> ways() const;
+  std::span<const std::unique_ptr<LinkSlot>> links() const { return links_; }
+
+  Status note(std::span<const std::byte> bytes);
+  void announce(const PinInfo& info, const std::vector<std::optional<base::Bytes>>& keys);
+  void withdraw(std::uint32_t slot);
+  Status sendBackend(std::size_t backend, std::span<const std::byte> message,
+                     std::span<const int> fds);
+  void pauseReading(bool paused);
+
+  // From its sessions.
+  Result<std::uint64_t> judgeDialed(Session& session, const Hello& theirs);
+  Result<std::uint64_t> judgeAccepted(Session& session, const Hello& theirs);
+  void established(Session& session, std::uint64_t epoch);
+  void frame(FrameType type, std::span<const std::byte> payload, std::vector<base::Fd> fds);
+  void closed(Session& session, const Error& why);
+
+  void linkChanged();  // asks for recheck() in the agent's next turn
+
+  // From the agent.
+  void recheck();
+  void beat(Clock::time_point now, bool judge_silence);
+  void lose(Error why);  // ends this life; what was in flight fails with `why`
+  Duration beatEvery() const;
+
+ private:
+  void dial();
+  void dialed(Result<base::Fd> socket, const std::string& target);
+  void redialLater();
+  void openLinks(Session& session);
+  void closeLinks(const Error& why);
+  void warnOfUnusableLinks();
+  void loseIfLinkBroke();
+  void addPin(std::span<const std::byte> payload);
+  void dropPin(std::span<const std::byte> payload);
+  void backendFrame(std::span<const std::byte> payload, std::vector<base::Fd> fds);
+  void protocolError(const Error& why);
+  void sendOrLose(FrameType type, std::span<const std::byte> payload,
+                  std::span<const int> fds = {});
+
+  const std::shared_ptr<AgentCore> owner_;  // which lets go of its peers when it closes
+  AgentCore& agent_;
+  std::string name_;
+  PeerState state_ = PeerState::kConnecting;
+  std::uint64_t epoch_ = 0, ended_epoch_ = 0;
+  std::optional<Error> last_error_;
+  bool denied_ = false;
+
+  // Reaching it.
+  bool wanted_ = false;  // dial whenever there is no session
+  std::array<std::uint8_t, 32> secret_{};
+  std::string unix_name_, tried_unix_;
+  bool on_this_host_ = false;
+  bool upgrading_ = false;  // from TCP to the Unix socket of a peer that turned out to be near
+  std::vector<std::string> addresses_;
+  std::unique_ptr<Dialer> dialer_, buried_dialer_;
+  std::unique_ptr<Session> attempt_;  // dialed, not yet established
+  base::Poller::Id redial_ = 0;
+  Duration backoff_{};
+
+  // This life.
+  std::unique_ptr<Session> session_;
+  bool synced_ = false;  // its registrations have all been announced
+  bool said_bye_ = false;
+  bool recheck_ = false;
+  std::optional<Error> broken_;  // this life is to end in the next recheck()
+  std::vector<std::unique_ptr<LinkSlot>> links_;
+  std::vector<std::unique_ptr<LinkSlot>> unsettled_;  // of earlier lives
+  std::map<std::uint32_t, core::RemotePin> pins_;
+  std::map<std::uint32_t, std::uint64_t> pin_generations_;
+  std::uint64_t pins_version_ = 1, mapped_version_ = 0, last_generation_ = 0;
+  core::PinMap map_;
+  base::Bytes scratch_;
+};
+
+}  // namespace viaduct::agent

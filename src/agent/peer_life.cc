@@ -1,0 +1,241 @@
+// PeerCore: how the lives of a peer's session begin and end.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/core.h"
+#include "agent/peer_core.h"
+#include "agent/session/messages.h"
+#include "base/log.h"
+
+namespace viaduct::agent {
+
+using base::log;
+using base::LogLevel;
+
+namespace {
+
+constexpr Duration kFirstBackoff = std::chrono::milliseconds(10);
+constexpr Duration kLastBackoff = std::chrono::milliseconds(1000);
+constexpr Duration kDialLimit = std::chrono::seconds(5);
+
+}  // namespace
+
+void PeerCore::aim(const Card& card) {
+  secret_ = card.secret;
+  unix_name_ = card.unix_name;
+  tried_unix_.clear();
+  on_this_host_ = agent_.isThisHost(card.boot);
+  addresses_ = card.addresses;
+  wanted_ = true;
+  denied_ = false;
+  if (!session_ && !attempt_ && !dialer_) dial();
+}
+
+void PeerCore::aim(std::string host_port, const std::array<std::uint8_t, 32>& secret) {
+  secret_ = secret;
+  addresses_ = {std::move(host_port)};
+  wanted_ = true;
+  dial();
+}
+
+void PeerCore::dial() {
+  std::vector<std::string> targets;
+  if (on_this_host_ && !unix_name_.empty() && tried_unix_ != unix_name_)
+    targets.push_back("unix:@" + unix_name_);
+  targets.insert(targets.end(), addresses_.begin(), addresses_.end());
+  tried_unix_ = unix_name_;
+  dialer_ = Dialer::start(
+      std::move(targets), Clock::now() + kDialLimit, agent_.crank().poller(),
+      [this](Result<base::Fd> socket, std::string target) { dialed(std::move(socket), target); });
+}
+
+void PeerCore::dialed(Result<base::Fd> socket, const std::string& target) {
+  buried_dialer_ = std::move(dialer_);  // it is calling us
+  if (!socket) {
+    last_error_ = std::move(socket).error();
+    return redialLater();
+  }
+  log(LogLevel::kDebug, "peer {}: connected to {}", name_, target);
+  attempt_ = std::make_unique<Session>(agent_, shared_from_this());
+  if (auto opened = attempt_->open(*std::move(socket), secret_, epoch_); !opened) {
+    last_error_ = std::move(opened).error();
+    attempt_.reset();
+    redialLater();
+  }
+}
+
+void PeerCore::redialLater() {
+  agent_.crank().changed();
+  if (!wanted_ || session_ || attempt_ || dialer_ || redial_ != 0) return;
+  backoff_ = std::clamp<Duration>(backoff_ * 2, kFirstBackoff, kLastBackoff);
+  tried_unix_.clear();
+  redial_ = agent_.crank().poller().at(Clock::now() + backoff_, [this] {
+    redial_ = 0;
+    if (wanted_ && !session_ && !attempt_ && !dialer_) dial();
+  });
+}
+
+Result<std::uint64_t> PeerCore::judgeDialed(Session& session, const Hello& theirs) {
+  if (!name_.empty() && theirs.name != name_)
+    return Error{.code = Code::kNotFound,
+                 .operation = "connect",
+                 .detail = fmt::format("the agent at {} is called {}, not {}",
+                                       session.connection().remoteText(), theirs.name, name_),
+                 .peer = name_,
+                 .cause = "another agent has taken the address",
+                 .remedy = "get a new Card from the agent you mean"};
+  if (!session.connection().isUnix() && agent_.isThisHost(theirs.boot) &&
+      !theirs.unix_name.empty() && tried_unix_ != theirs.unix_name) {
+    unix_name_ = theirs.unix_name;
+    on_this_host_ = upgrading_ = true;
+    return Error{.code = Code::kBusy, .operation = "connect", .detail = "same host: Unix socket"};
+  }
+  if (name_.empty()) {
+    name_ = theirs.name;
+    agent_.named(shared_from_this());
+    if (same_as)
+      return Error{.code = Code::kBusy, .operation = "connect", .detail = "already connected"};
+  }
+  return epoch_;
+}
+
+// Two ends that dial each other at once: the one with the smaller id keeps its own connection.
+Result<std::uint64_t> PeerCore::judgeAccepted(Session& session, const Hello& theirs) {
+  const bool same_life = session_ && session_->connection().theirs().agent == theirs.agent;
+  const bool healthy =
+      session_ && Clock::now() - session_->connection().lastHeard() < beatEvery() * 2;
+  if (session_ && !same_life && healthy)
+    return Error{.code = Code::kBusy,
+                 .operation = "connect",
+                 .detail = fmt::format("an agent named {} is connected already", name_),
+                 .peer = name_,
+                 .cause = "two agents have the same name",
+                 .remedy = "give each agent its own Settings::name"};
+  if (attempt_ && agent_.precedes(theirs))
+    return Error{.code = Code::kBusy, .operation = "connect", .detail = "both dialed: ours stays"};
+  if (session_)
+    lose({.code = Code::kPeerLost,
+          .operation = "session",
+          .detail = "the peer has begun a new session",
+          .peer = name_});
+  dialer_.reset();
+  if (attempt_) {
+    attempt_->orphan();
+    agent_.bury(std::move(attempt_));
+  }
+  session_ = agent_.takeNewcomer(session);
+  session.belongsTo(shared_from_this());
+  return std::max(epoch_, theirs.last_epoch) + 1;
+}
+
+void PeerCore::established(Session& session, std::uint64_t epoch) {
+  if (attempt_.get() == &session) session_ = std::move(attempt_);
+  epoch_ = epoch;
+  state_ = PeerState::kConnecting;
+  denied_ = said_bye_ = synced_ = false;
+  openLinks(session);
+  for (const PinEntry& entry : agent_.pins().slots())
+    if (entry.generation != 0) announce(entry.info, entry.keys);
+  sendOrLose(FrameType::kSynced, {});
+  agent_.beatSooner(beatEvery());
+  linkChanged();
+}
+
+void PeerCore::openLinks(Session& session) {
+  const Connection& connection = session.connection();
+  const Hello& theirs = connection.theirs();
+  const bool same_process = agent_.isThisProcess(theirs);
+  for (std::size_t i = 0; i < agent_.backendCount(); ++i) {
+    const auto name = agent_.backend(i).can().name;
+    const auto common = std::find_if(theirs.backends.begin(), theirs.backends.end(),
+                                     [&](const auto& backend) { return backend.first == name; });
+    if (common == theirs.backends.end()) continue;
+    auto& slot = links_.emplace_back(std::make_unique<LinkSlot>(*this, i));
+    slot->link = agent_.backend(i).link({.peer = name_,
+                                         .epoch = epoch_,
+                                         .dialer = session.dialed(),
+                                         .same_process = same_process,
+                                         .same_host = same_process || connection.isUnix(),
+                                         .unix_socket = connection.isUnix(),
+                                         .pid = connection.peerPid(),
+                                         .address = common->second,
+                                         .key = connection.deriveKey("link:" + common->first)},
+                                        *slot);
+  }
+}
+
+// On return nothing of ours touches memory for this life, and its transfers have ended.
+void PeerCore::closeLinks(const Error& why) {
+  core::Completions ended;
+  for (auto& slot : links_) slot->link->close(ended);
+  for (auto& slot : links_)
+    if (!slot->link->settled()) unsettled_.push_back(std::move(slot));
+  auto closed = std::move(links_);
+  links_.clear();
+  for (core::Completion& completion : ended)
+    if (auto* failed = std::get_if<core::Failed>(&completion); failed != nullptr) failed->why = why;
+  agent_.apply(ended);
+  agent_.failTransfersOf(*this, why);
+}
+
+void PeerCore::lose(Error why) {
+  if (!session_) return;
+  log(said_bye_ ? LogLevel::kInfo : LogLevel::kWarning, "peer {} lost, epoch {}: {}", name_, epoch_,
+      why.text());
+  session_->orphan();
+  agent_.bury(std::move(session_));
+  state_ = said_bye_ ? PeerState::kGone : PeerState::kLost;
+  ended_epoch_ = epoch_;
+  last_error_ = why;
+  recheck_ = false;
+  broken_.reset();
+  pins_.clear();
+  pin_generations_.clear();
+  ++pins_version_;
+  closeLinks(why);
+  redialLater();
+}
+
+void PeerCore::closed(Session& session, const Error& why) {
+  if (&session == session_.get()) return lose(why);
+  if (&session != attempt_.get()) return;
+  session.orphan();
+  agent_.bury(std::move(attempt_));
+  if (same_as) {
+    wanted_ = false;
+    return agent_.crank().changed();
+  }
+  if (std::exchange(upgrading_, false)) return dial();
+  last_error_ = why;
+  if (why.code == Code::kDenied) {
+    wanted_ = false;
+    denied_ = true;
+    state_ = PeerState::kGone;
+    log(LogLevel::kWarning, "peer {}: {}", name_, why.text());
+  }
+  redialLater();
+}
+
+void PeerCore::forget() {
+  wanted_ = false;
+  dialer_.reset();
+  if (redial_ != 0) agent_.crank().poller().forgetTimer(std::exchange(redial_, 0));
+  if (attempt_) {
+    attempt_->orphan();
+    agent_.bury(std::move(attempt_));
+  }
+  if (session_) {
+    scratch_.clear();
+    ByeMessage{"forgotten"}.encode(scratch_);
+    // A peer that takes no more bytes learns it from the closing of the socket.
+    static_cast<void>(session_->connection().send(FrameType::kBye, scratch_));
+    said_bye_ = true;
+    lose({.code = Code::kPeerLost, .operation = "forget", .detail = "forgotten here"});
+  }
+  state_ = PeerState::kGone;
+  agent_.crank().changed();
+}
+
+}  // namespace viaduct::agent

@@ -1,0 +1,55 @@
+#include <viaduct/pin.h>
+
+#include <utility>
+
+#include "agent/faces.h"
+#include "agent/peer_core.h"
+#include "base/log.h"
+
+namespace viaduct {
+namespace agent {
+
+Status PinCore::release() {
+  if (std::exchange(released_, true)) return Ok{};
+  if (!agent_->usable("release")) return Ok{};  // a closed agent has let go of everything
+  auto held = agent_->hold();
+  return agent_->unpin(held, info_.slot);
+}
+
+}  // namespace agent
+
+Pin::Pin(std::unique_ptr<agent::PinCore> core) : core_(std::move(core)) {}
+Pin::Pin(Pin&&) noexcept = default;
+
+Pin& Pin::operator=(Pin&& other) noexcept {
+  Pin old(std::move(*this));
+  core_ = std::move(other.core_);
+  return *this;
+}
+
+Pin::~Pin() {
+  if (!core_) return;
+  if (const auto released = core_->release(); !released)
+    base::log(base::LogLevel::kError, "{}", released.error().text());
+}
+
+const PinInfo& Pin::info() const { return core_->info(); }
+
+Segment Pin::segment() const {
+  if (core_->memory()) return core_->memory().segment();
+  const PinInfo& pinned = info();
+  return {.kind = pinned.kind,
+          .device = pinned.device,
+          .address = pinned.address,
+          .bytes = pinned.bytes};
+}
+
+std::byte* Pin::data() const {
+  return info().kind == MemoryKind::kHost
+             ? reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(info().address))
+             : nullptr;
+}
+
+Status Pin::release() { return core_->release(); }
+
+}  // namespace viaduct

@@ -1,0 +1,96 @@
+#include "agent/pins.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+namespace viaduct::agent {
+namespace {
+
+Status checkSegment(const Segment& memory) {
+  constexpr std::uint64_t kLimit = std::uint64_t{1} << 63U;
+  const auto bad = [](std::string detail, std::string remedy) {
+    return Error{.code = Code::kInvalid,
+                 .operation = "pin",
+                 .detail = std::move(detail),
+                 .remedy = std::move(remedy)};
+  };
+  if (memory.bytes == 0) return bad("a segment of 0 bytes", "pin at least one byte");
+  if (memory.bytes >= kLimit || memory.address >= kLimit || memory.address + memory.bytes > kLimit)
+    return bad(fmt::format("a segment of {} bytes at {:#x} ends beyond 2^63", memory.bytes,
+                           memory.address),
+               "check for a negative size or a corrupted address");
+  if (memory.kind == MemoryKind::kHost && memory.address == 0)
+    return bad("host memory at address 0", "check the allocation that gave it");
+  return Ok{};
+}
+
+}  // namespace
+
+Result<std::uint32_t> PinTable::add(const Segment& memory, std::string label) {
+  VIADUCT_CHECK(checkSegment(memory));
+  const auto slot = free_.empty() ? static_cast<std::uint32_t>(slots_.size()) : free_.back();
+  std::vector<std::optional<base::Bytes>> keys;
+  std::string refusals;
+  bool taken = false;
+  for (const auto& backend : backends_) {
+    auto key = backend->pin(slot, memory);
+    taken = taken || key.has_value();
+    if (!key) refusals += fmt::format("{}{}", refusals.empty() ? "" : "; ", key.error().text());
+    keys.push_back(key ? std::optional(*std::move(key)) : std::nullopt);
+  }
+  if (!taken)
+    return Error{.code = Code::kUnsupported,
+                 .operation = "pin",
+                 .detail = refusals.empty() ? "no backend is open" : refusals};
+  if (free_.empty())
+    slots_.emplace_back();
+  else
+    free_.pop_back();
+  slots_[slot] = {.info = {.label = std::move(label),
+                           .kind = memory.kind,
+                           .device = memory.device,
+                           .address = memory.address,
+                           .bytes = memory.bytes,
+                           .slot = slot},
+                  .generation = ++last_generation_,
+                  .keys = std::move(keys)};
+  ++version_;
+  return slot;
+}
+
+Status PinTable::remove(std::uint32_t slot) {
+  std::optional<Error> first;
+  for (std::size_t i = 0; i < backends_.size(); ++i) {
+    if (!slots_[slot].keys[i]) continue;
+    if (auto status = backends_[i]->unpin(slot); !status && !first)
+      first = std::move(status).error();
+  }
+  slots_[slot] = {};
+  free_.push_back(slot);
+  ++version_;
+  if (first) return *std::move(first);
+  return Ok{};
+}
+
+std::vector<PinInfo> PinTable::infos() const {
+  std::vector<PinInfo> out;
+  for (const PinEntry& entry : slots_)
+    if (entry.generation != 0) out.push_back(entry.info);
+  return out;
+}
+
+const core::PinMap& PinTable::map() {
+  if (mapped_version_ != version_) {
+    std::vector<core::PinRange> ranges;
+    for (const PinEntry& entry : slots_)
+      if (entry.generation != 0)
+        ranges.push_back({entry.info.address, entry.info.bytes, entry.info.slot});
+    map_ = core::PinMap(std::move(ranges));
+    mapped_version_ = version_;
+  }
+  return map_;
+}
+
+}  // namespace viaduct::agent

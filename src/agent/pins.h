@@ -1,0 +1,55 @@
+// What is registered with an agent: slots, and what each backend says of each. Threads: under the
+// agent's lock.
+#pragma once
+
+#include <viaduct/memory.h>
+#include <viaduct/result.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "core/backend.h"
+#include "core/plan.h"
+
+namespace viaduct::agent {
+
+struct PinEntry {
+  PinInfo info;
+  std::uint64_t generation = 0;  // 0: the slot is free
+  // By backend, in the agent's order; nothing where the backend does not take such memory.
+  std::vector<std::optional<base::Bytes>> keys;
+};
+
+class PinTable {
+ public:
+  explicit PinTable(std::span<const std::unique_ptr<core::Backend>> backends)
+      : backends_(backends) {}
+
+  // Registers with every backend; fails when none takes it, with what each said.
+  Result<std::uint32_t> add(const Segment& memory, std::string label);
+  // Withdraws from every backend; the first failure is the error, all are tried.
+  Status remove(std::uint32_t slot);
+
+  const PinEntry& operator[](std::uint32_t slot) const { return slots_[slot]; }
+  std::uint64_t generation(std::uint32_t slot) const {
+    return slot < slots_.size() ? slots_[slot].generation : 0;
+  }
+  std::span<const PinEntry> slots() const { return slots_; }
+  std::vector<PinInfo> infos() const;
+  const core::PinMap& map();                          // for planning; rebuilt after changes
+  std::uint64_t version() const { return version_; }  // changes whenever the table does
+
+ private:
+  std::span<const std::unique_ptr<core::Backend>> backends_;
+  std::vector<PinEntry> slots_;
+  std::vector<std::uint32_t> free_;
+  std::uint64_t last_generation_ = 0, version_ = 1, mapped_version_ = 0;
+  core::PinMap map_;
+};
+
+}  // namespace viaduct::agent

@@ -1,0 +1,47 @@
+// Session: one socket of a session, handing what it hears to its peer.
+#include <utility>
+
+#include "agent/core.h"
+#include "agent/peer_core.h"
+#include "base/log.h"
+
+namespace viaduct::agent {
+namespace {
+
+constexpr auto kHandshakeLimit = std::chrono::seconds(3);
+// Unsent control bytes beyond which note() says busy: room for a few of the largest notes.
+constexpr std::size_t kMaxUnsent = std::size_t{16} << 20U;
+
+}  // namespace
+
+Status Session::open(base::Fd socket, const std::array<std::uint8_t, 32>& secret,
+                     std::uint64_t last_epoch) {
+  VIADUCT_TRY(connection_,
+              Connection::open(std::move(socket),
+                               dialed_ ? Connection::Role::kDialer : Connection::Role::kListener,
+                               {.secret = secret,
+                                .mine = agent_.hello(last_epoch),
+                                .handshake_until = Clock::now() + kHandshakeLimit,
+                                .max_unsent = kMaxUnsent},
+                               agent_.crank().poller(), *this));
+  return Ok{};
+}
+
+Result<std::uint64_t> Session::judge(const Hello& theirs) {
+  return dialed_ ? peer_->judgeDialed(*this, theirs) : agent_.admit(*this, theirs);
+}
+
+void Session::established(std::uint64_t epoch) { peer_->established(*this, epoch); }
+
+void Session::frame(FrameType type, std::span<const std::byte> payload, std::vector<base::Fd> fds) {
+  if (peer_) peer_->frame(type, payload, std::move(fds));
+}
+
+void Session::closed(const Error& why) {
+  if (peer_) return peer_->closed(*this, why);
+  base::log(base::LogLevel::kInfo, "a stranger from {} was turned away: {}",
+            connection_ ? connection_->remoteText() : "?", why.text());
+  agent_.bury(agent_.takeNewcomer(*this));
+}
+
+}  // namespace viaduct::agent

@@ -1,0 +1,80 @@
+#include <viaduct/transfer.h>
+
+#include <utility>
+
+#include "agent/core.h"
+#include "agent/peer_core.h"
+#include "agent/transfer_core.h"
+
+namespace viaduct {
+
+Transfer::Transfer(std::shared_ptr<agent::TransferCore> core) : core_(std::move(core)) {}
+Transfer::Transfer(Transfer&&) noexcept = default;
+
+Transfer& Transfer::operator=(Transfer&& other) noexcept {
+  Transfer old(std::move(*this));
+  core_ = std::move(other.core_);
+  return *this;
+}
+
+Transfer::~Transfer() {
+  if (!core_ || !core_->running()) return;
+  cancel();
+  static_cast<void>(wait());  // that it was cancelled is no news
+}
+
+Status Transfer::post(const PostOptions& options) {
+  VIADUCT_CHECK(core_->agent().usable("post"));
+  const auto held = core_->agent().hold();
+  return core_->post(options);
+}
+
+TransferState Transfer::poll() {
+  if (core_->running() && core_->agent().usable("poll")) core_->agent().crank().poll();
+  return core_->state();
+}
+
+Status Transfer::wait(Deadline until) {
+  const auto over = [this] { return !core_->running(); };
+  if (core_->running()) {
+    VIADUCT_CHECK(core_->agent().usable("wait"));
+    if (!core_->agent().crank().wait(over, until.at()))
+      return Error{.code = Code::kTimeout,
+                   .operation = "wait",
+                   .detail = "the transfer is still running",
+                   .remedy = "wait again, or cancel()"};
+  }
+  TransferEnd ended = end();
+  if (ended.state == TransferState::kIdle)
+    return Error{.code = Code::kInvalid, .operation = "wait", .detail = "nothing was posted"};
+  if (ended.error) return *std::move(ended.error);
+  return Ok{};
+}
+
+void Transfer::cancel() {
+  if (!core_->agent().usable("cancel")) return;
+  const auto held = core_->agent().hold();
+  core_->cancel();
+}
+
+TransferEnd Transfer::end() const {
+  const auto held = core_->agent().hold();
+  return core_->end();
+}
+
+Path Transfer::path() const {
+  const auto held = core_->agent().hold();
+  return core_->path();
+}
+
+std::uint64_t Transfer::bytes() const {
+  const auto held = core_->agent().hold();
+  return core_->bytes();
+}
+
+std::uint64_t Transfer::ops() const {
+  const auto held = core_->agent().hold();
+  return core_->ops();
+}
+
+}  // namespace viaduct

@@ -1,0 +1,230 @@
+#include "agent/transfer_core.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "agent/core.h"
+#include "agent/peer_core.h"
+
+namespace viaduct::agent {
+namespace {
+
+template <class F>
+auto usedPins(const std::vector<Lane>& lanes, std::uint32_t core::Op::* slot, F generation) {
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> used;
+  for (const Lane& lane : lanes)
+    for (const core::Op& op : lane.ops)
+      if (used.empty() || used.back().first != op.*slot) used.emplace_back(op.*slot, 0);
+  std::sort(used.begin(), used.end());
+  used.erase(std::unique(used.begin(), used.end()), used.end());
+  for (auto& [number, value] : used) value = generation(number);
+  return used;
+}
+
+template <class F>
+bool allLive(const std::vector<std::pair<std::uint32_t, std::uint64_t>>& used, F generation) {
+  return std::all_of(used.begin(), used.end(),
+                     [&](const auto& pin) { return generation(pin.first) == pin.second; });
+}
+
+}  // namespace
+
+Status TransferCore::plan() {
+  if (peer_->state() != PeerState::kReady) return peer_->notReady("plan");
+  VIADUCT_TRY(const auto required, core::parseRequirement(options_.require));
+  VIADUCT_TRY(auto ops,
+              core::coalesce(kind_, local_, remote_, agent_->pins().map(), peer_->pinMap()));
+  VIADUCT_TRY(lanes_, route(*agent_, *peer_, kind_, std::move(ops), required));
+  bytes_ = total_ops_ = 0;
+  for (const Lane& lane : lanes_) {
+    total_ops_ += lane.ops.size();
+    for (const core::Op& op : lane.ops) bytes_ += op.bytes;
+  }
+  local_used_ = usedPins(lanes_, &core::Op::local_pin,
+                         [&](std::uint32_t slot) { return agent_->pins().generation(slot); });
+  remote_used_ = usedPins(lanes_, &core::Op::remote_pin,
+                          [&](std::uint32_t slot) { return peer_->pinGeneration(slot); });
+  planned_epoch_ = peer_->epoch();
+  local_version_ = agent_->pins().version();
+  remote_version_ = peer_->pinsVersion();
+  return Ok{};
+}
+
+// A plan holds while its peer lives on and the pins it names do; else it is made again.
+Status TransferCore::stillPlanned() {
+  if (peer_->state() != PeerState::kReady) return peer_->notReady("post");
+  if (planned_epoch_ == peer_->epoch() && local_version_ == agent_->pins().version() &&
+      remote_version_ == peer_->pinsVersion())
+    return Ok{};
+  if (planned_epoch_ == peer_->epoch() &&
+      allLive(local_used_, [&](auto slot) { return agent_->pins().generation(slot); }) &&
+      allLive(remote_used_, [&](auto slot) { return peer_->pinGeneration(slot); })) {
+    local_version_ = agent_->pins().version();
+    remote_version_ = peer_->pinsVersion();
+    return Ok{};
+  }
+  return plan();
+}
+
+Status TransferCore::post(const PostOptions& options) {
+  if (running())
+    return Error{.code = Code::kInvalid,
+                 .operation = "post",
+                 .detail = "the transfer is still running",
+                 .remedy = "wait for its end, or plan a second one for the same blocks"};
+  if (options.note.size() > kMaxNoteBytes)
+    return Error{.code = Code::kInvalid,
+                 .operation = "post",
+                 .detail = fmt::format("a note of {} bytes; the limit is {}", options.note.size(),
+                                       kMaxNoteBytes)};
+  VIADUCT_CHECK(stillPlanned());
+  start(options);
+  offer();
+  pollOwnRails();
+  if (!running()) return Ok{};
+  const auto until =
+      options.deadline ? options.deadline->at() : Clock::now() + agent_->settings().deadline;
+  if (until != Clock::time_point::max())
+    timer_ = agent_->crank().poller().at(until, [this] { expire(); });
+  agent_->crank().takeOverSoon();
+  return Ok{};
+}
+
+void TransferCore::start(const PostOptions& options) {
+  for (Lane& lane : lanes_) lane.posted = lane.moved_ops = lane.moved_bytes = 0;
+  posted_ = out_ = 0;
+  stopping_ = false;
+  error_.reset();
+  has_note_ = options.with_note || !options.note.empty();
+  note_.assign(options.note.begin(), options.note.end());
+  tag_ = agent_->takeOff(shared_from_this());
+  state_.store(TransferState::kRunning, std::memory_order_release);
+  if (total_ops_ == 0) finish(TransferState::kDone);
+}
+
+bool TransferCore::offer() {
+  if (!running() || stopping_) return true;
+  for (Lane& lane : lanes_) {
+    if (lane.posted == lane.ops.size()) continue;
+    const std::size_t taken = lane.rail->post({.kind = kind_,
+                                               .tag = laneTag(lane),
+                                               .link = lane.link,
+                                               .ops = std::span(lane.ops).subspan(lane.posted)});
+    lane.posted += taken;
+    posted_ += taken;
+    out_ += taken;
+  }
+  if (posted_ == total_ops_) return !(waiting_ = false);
+  if (!std::exchange(waiting_, true)) agent_->waitForRoom(shared_from_this());
+  return false;
+}
+
+// What a rail did inside post() is collected at once: a small copy on this host is over now.
+void TransferCore::pollOwnRails() {
+  for (std::size_t i = 0; i < lanes_.size() && running(); ++i) agent_->pollRail(*lanes_[i].rail);
+}
+
+void TransferCore::moved(const core::Moved& moved) {
+  out_ -= moved.ops;
+  Lane& lane = lanes_[moved.tag & kLaneMask];
+  lane.moved_ops += moved.ops;
+  lane.moved_bytes += moved.bytes;
+  endIfOver();
+}
+
+core::Tag TransferCore::laneTag(const Lane& lane) const {
+  return tag_ | static_cast<core::Tag>(&lane - lanes_.data());
+}
+
+void TransferCore::stopPosting() {
+  stopping_ = true;
+  for (const Lane& lane : lanes_)
+    if (lane.posted != 0) lane.rail->cancel(laneTag(lane));
+}
+
+void TransferCore::failed(core::Failed failed) {
+  out_ -= failed.ops;
+  if (!error_) error_ = std::move(failed.why);
+  if (!stopping_) stopPosting();
+  endIfOver();
+}
+
+void TransferCore::abort(Error why) {
+  if (!running() || stopping_) return;
+  error_ = std::move(why);
+  stopPosting();
+  if (out_ == 0) return endIfOver();
+  // What has not come back by itself shortly is ended by force, within the grace.
+  agent_->crank().poller().forgetTimer(timer_);
+  timer_ = agent_->crank().poller().at(Clock::now() + agent_->settings().grace * 3 / 4,
+                                       [this] { resetLinks(); });
+  agent_->crank().takeOverSoon();
+}
+
+void TransferCore::cancel() {
+  abort({.code = Code::kCancelled, .operation = "transfer", .peer = peer_->name()});
+}
+
+void TransferCore::expire() {
+  timer_ = 0;
+  abort({.code = Code::kTimeout,
+         .operation = opKindName(kind_),
+         .detail = fmt::format("{} of {} ops were still out at the deadline",
+                               total_ops_ - posted_ + out_, total_ops_),
+         .peer = peer_->name(),
+         .cause = "the peer or the path is slower than the deadline allows, or stands still",
+         .remedy = "look at Peer::state() and the path's load; or give a longer deadline"});
+}
+
+// The peer does not confirm: its session ends, and with it everybody's access.
+void TransferCore::resetLinks() {
+  timer_ = 0;
+  peer_->lose({.code = Code::kPeerLost,
+               .operation = "transfer",
+               .detail = "the peer did not confirm the end of a transfer within the grace",
+               .peer = peer_->name(),
+               .cause = "the peer is frozen or unreachable"});
+}
+
+bool TransferCore::uses(std::uint32_t local_slot) const {
+  return std::any_of(local_used_.begin(), local_used_.end(),
+                     [&](const auto& pin) { return pin.first == local_slot; });
+}
+
+void TransferCore::endIfOver() {
+  if (!running() || out_ != 0) return;
+  if (posted_ == total_ops_ && !error_) return finish(TransferState::kDone);
+  if (!stopping_) return;  // more is to be posted
+  finish(error_ && error_->code == Code::kCancelled ? TransferState::kCancelled
+                                                    : TransferState::kFailed);
+}
+
+void TransferCore::finish(TransferState state) {
+  if (timer_ != 0) agent_->crank().poller().forgetTimer(std::exchange(timer_, 0));
+  if (state == TransferState::kDone && has_note_)
+    if (auto sent = peer_->note(note_); !sent) {
+      error_ = std::move(sent).error();
+      state = TransferState::kFailed;
+    }
+  const auto self = shared_from_this();  // landing may drop the last other owner
+  agent_->land(tag_);
+  state_.store(state, std::memory_order_release);
+  agent_->crank().changed();
+  agent_->ringBell();
+  if (options_.on_end) agent_->owe([self, end = end()] { self->options_.on_end(end); });
+}
+
+Path TransferCore::path() const {
+  Path path;
+  for (const Lane& lane : lanes_)
+    if (lane.moved_ops != 0)
+      path.shares.push_back({.backend = std::string(lane.backend),
+                             .way = std::string(lane.way),
+                             .rail = lane.rail_name,
+                             .bytes = lane.moved_bytes,
+                             .ops = lane.moved_ops});
+  return path;
+}
+
+}  // namespace viaduct::agent

@@ -1,0 +1,94 @@
+// One transfer: its plan, and the post that is under way. Threads: under the agent's lock, but for
+// what says otherwise.
+#pragma once
+
+#include <viaduct/transfer.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/routes.h"
+#include "core/op.h"
+#include "core/plan.h"
+
+namespace viaduct::agent {
+
+class AgentCore;
+class PeerCore;
+
+// A rail's tag is the transfer's with the number of the lane in its low bits.
+inline constexpr core::Tag kLaneMask = 0xffff;
+
+class TransferCore final : public std::enable_shared_from_this<TransferCore> {
+ public:
+  TransferCore(std::shared_ptr<AgentCore> agent, std::shared_ptr<PeerCore> peer, OpKind kind,
+               Selection local, Selection remote, TransferOptions options)
+      : agent_(std::move(agent)),
+        peer_(std::move(peer)),
+        kind_(kind),
+        local_(std::move(local)),
+        remote_(std::move(remote)),
+        options_(std::move(options)) {}
+
+  Status plan();
+  Status post(const PostOptions& options);
+  void cancel();  // by the user
+  bool running() const { return state() == TransferState::kRunning; }
+  TransferState state() const { return state_.load(std::memory_order_acquire); }  // no lock
+
+  // From the agent.
+  void moved(const core::Moved& moved);
+  void failed(core::Failed failed);
+  bool offer();  // posts what no rail has taken yet; true when all is taken
+  bool uses(std::uint32_t local_slot) const;
+  void abort(Error why);  // stops posting, cancels, ends with `why`
+
+  AgentCore& agent() { return *agent_; }
+  const PeerCore& peer() const { return *peer_; }
+  TransferEnd end() const { return {state(), error_}; }
+  Path path() const;
+  std::uint64_t bytes() const { return bytes_; }
+  std::uint64_t ops() const { return total_ops_; }
+
+ private:
+  Status stillPlanned();
+  core::Tag laneTag(const Lane& lane) const;
+  void stopPosting();
+  void start(const PostOptions& options);
+  void pollOwnRails();
+  void expire();
+  void resetLinks();
+  void endIfOver();
+  void finish(TransferState state);
+
+  const std::shared_ptr<AgentCore> agent_;
+  const std::shared_ptr<PeerCore> peer_;
+  const OpKind kind_;
+  const Selection local_, remote_;
+  const TransferOptions options_;
+
+  // The plan.
+  std::vector<Lane> lanes_;
+  std::uint64_t bytes_ = 0, total_ops_ = 0;
+  std::uint64_t planned_epoch_ = 0, local_version_ = 0, remote_version_ = 0;
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> local_used_, remote_used_;  // generations
+
+  // The post.
+  std::atomic<TransferState> state_{TransferState::kIdle};
+  core::Tag tag_ = 0;
+  std::uint64_t out_ = 0;  // ops that rails have and owe
+  std::uint64_t posted_ = 0;
+  bool waiting_ = false;   // in the agent's list of transfers that wait for room
+  bool stopping_ = false;  // no more posting: error_ says why
+  std::optional<Error> error_;
+  bool has_note_ = false;
+  std::vector<std::byte> note_;
+  std::uint64_t timer_ = 0;
+};
+
+}  // namespace viaduct::agent

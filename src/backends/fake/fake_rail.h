@@ -1,0 +1,55 @@
+// The fake's queue of ops on their way through the weather. Threads: as core::Rail.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "backends/fake/weather.h"
+#include "base/random.h"
+#include "core/backend.h"
+
+namespace viaduct::fake {
+
+class FakeRail final : public core::Rail {
+ public:
+  // Carries one op out: the copy, or why it cannot be.
+  using Carry = std::function<Status(core::Link& link, const core::Op& op, OpKind kind)>;
+  using Kill = std::function<void(core::Link& link)>;
+
+  FakeRail(std::string name, const Weather& weather, Carry carry, Kill kill)
+      : name_(std::move(name)),
+        weather_(weather),
+        carry_(std::move(carry)),
+        kill_(std::move(kill)),
+        dice_(weather.seed) {}
+
+  std::string_view name() const override { return name_; }
+  std::size_t post(const core::Work& work) override;
+  void poll(core::Completions& out) override;
+  void cancel(core::Tag tag) override;
+  bool busy() const override { return !queue_.empty(); }
+
+  // Everything of this link ends now.
+  void drop(const core::Link& link, core::Completions& out);
+
+ private:
+  static constexpr std::size_t kRoom = 64;  // small, so that tests see back-pressure
+  struct Ride {
+    core::Work work;
+    std::size_t op = 0;
+    Clock::time_point ready;
+    bool cancelled = false;
+  };
+  Status finish(const Ride& ride);
+
+  const std::string name_;
+  const Weather weather_;
+  const Carry carry_;
+  const Kill kill_;
+  base::Random dice_;
+  std::deque<Ride> queue_;
+};
+
+}  // namespace viaduct::fake

@@ -1,0 +1,59 @@
+#include "backends/fake/weather.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <string>
+
+namespace viaduct::fake {
+namespace {
+
+Error bad(std::string_view part, std::string_view why) {
+  return {.code = Code::kInvalid,
+          .operation = "settings: weather",
+          .detail = fmt::format("\"{}\": {}", part, why),
+          .remedy = "seed=N, delay_us=N, reorder=P, lose_rail=P, kill_peer=P, with commas"};
+}
+
+Result<double> number(std::string_view part, std::string_view text, double most) {
+  double value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc{} || end != text.data() + text.size()) return bad(part, "not a number");
+  if (value < 0 || value > most) return bad(part, fmt::format("must be from 0 to {}", most));
+  return value;
+}
+
+Status apply(std::string_view part, Weather& weather) {
+  const auto equals = part.find('=');
+  if (equals == std::string_view::npos) return bad(part, "has no '='");
+  const auto name = part.substr(0, equals);
+  const bool counts = name == "seed" || name == "delay_us";
+  VIADUCT_TRY(const double value, number(part, part.substr(equals + 1), counts ? 1e9 : 1.0));
+  if (name == "seed")
+    weather.seed = static_cast<std::uint64_t>(value);
+  else if (name == "delay_us")
+    weather.delay = std::chrono::microseconds(static_cast<std::int64_t>(value));
+  else if (name == "reorder")
+    weather.reorder = value;
+  else if (name == "lose_rail")
+    weather.lose_rail = value;
+  else if (name == "kill_peer")
+    weather.kill_peer = value;
+  else
+    return bad(part, "no such weather");
+  return Ok{};
+}
+
+}  // namespace
+
+Result<Weather> parseWeather(std::string_view text) {
+  Weather weather;
+  while (!text.empty()) {
+    const auto comma = text.find(',');
+    VIADUCT_CHECK(apply(text.substr(0, comma), weather));
+    text = comma == std::string_view::npos ? "" : text.substr(comma + 1);
+  }
+  return weather;
+}
+
+}  // namespace viaduct::fake

@@ -1,0 +1,23 @@
+// What the fake fabric does to each op; every roll comes from the seed. Threads: plain values.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+
+namespace viaduct::fake {
+
+struct Weather {
+  std::uint64_t seed = 1;
+  std::chrono::microseconds delay{0};  // each op takes up to this long
+  double reorder = 0;                  // chance that an op overtakes the one before it
+  double lose_rail = 0;                // chance, per op, that the rail breaks with it
+  double kill_peer = 0;                // chance, per op, that the link to the peer dies with it
+};
+
+// "seed=7,delay_us=50,reorder=0.1,lose_rail=0.01,kill_peer=0.001"; empty: fair weather.
+Result<Weather> parseWeather(std::string_view text);
+
+}  // namespace viaduct::fake

@@ -1,0 +1,27 @@
+#include "backends/fake/weather.h"
+
+#include <gtest/gtest.h>
+
+namespace viaduct::fake {
+namespace {
+
+TEST(Weather, ReadsEveryKind) {
+  const auto weather = parseWeather("seed=7,delay_us=50,reorder=0.5,lose_rail=0.25,kill_peer=1");
+  ASSERT_TRUE(weather) << weather.error().text();
+  EXPECT_EQ(weather->seed, 7U);
+  EXPECT_EQ(weather->delay, std::chrono::microseconds(50));
+  EXPECT_EQ(weather->reorder, 0.5);
+  EXPECT_EQ(weather->lose_rail, 0.25);
+  EXPECT_EQ(weather->kill_peer, 1.0);
+}
+
+TEST(Weather, SaysWhichPartIsWrong) {
+  for (const char* text : {"rain", "rain=1", "seed=x", "reorder=2", "lose_rail=-1", "seed=1,,x"}) {
+    const auto weather = parseWeather(text);
+    ASSERT_FALSE(weather) << text;
+    EXPECT_NE(weather.error().detail.find('"'), std::string::npos) << weather.error().text();
+  }
+}
+
+}  // namespace
+}  // namespace viaduct::fake
