@@ -1,0 +1,65 @@
+#include "contract/backend_contract.h"
+
+#include "core/backend.h"
+
+namespace viaduct::testing {
+
+void BackendContract::open() {
+  for (auto* agent : {&a_, &b_}) {
+    auto opened = Agent::open(settings(agent == &a_ ? "a" : "b"));
+    ASSERT_TRUE(opened) << opened.error().text();
+    agent->emplace(*std::move(opened));
+  }
+  connect();
+}
+
+void BackendContract::connect() {
+  auto peer = a_->importCard(b_->exportCard());
+  ASSERT_TRUE(peer) << peer.error().text();
+  b_at_a_ = *peer;
+  const auto ready = b_at_a_->ready(5s);
+  ASSERT_TRUE(ready) << ready.error().text();
+  auto back = b_->peer("a");
+  ASSERT_TRUE(back) << back.error().text();
+  a_at_b_ = *back;
+  const auto back_ready = a_at_b_->ready(5s);
+  ASSERT_TRUE(back_ready) << back_ready.error().text();
+}
+
+void BackendContract::fill(std::span<std::byte> bytes, std::uint64_t salt) {
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<std::byte>((i * 0x9e3779b1U + salt * 0x85ebca6bU) >> 13U);
+}
+
+bool BackendContract::holds(std::span<const std::byte> bytes, std::uint64_t salt) {
+  std::vector<std::byte> expected(bytes.size());
+  fill(expected, salt);
+  return std::memcmp(expected.data(), bytes.data(), bytes.size()) == 0;
+}
+
+Selection BackendContract::blocks(const Pin& pin, std::uint64_t bytes, std::uint64_t stride,
+                                  std::uint64_t count, std::vector<std::uint32_t> indices) {
+  auto made = Blocks::strided(pin.info().address, stride, bytes, count);
+  EXPECT_TRUE(made) << made.error().text();
+  return {.blocks = made ? *std::move(made) : Blocks(), .indices = std::move(indices)};
+}
+
+void BackendContract::waitForPin(const Peer& at, const std::string& label) {
+  const auto pin = at.pin(label, 5s);
+  ASSERT_TRUE(pin) << pin.error().text();
+}
+
+namespace {
+
+std::vector<std::string> everyBackend() {
+  std::vector<std::string> names;
+  for (const auto& entry : core::backendCatalogue()) names.emplace_back(entry.name);
+  return names;
+}
+
+}  // namespace
+
+INSTANTIATE_TEST_SUITE_P(Every, BackendContract, ::testing::ValuesIn(everyBackend()),
+                         [](const auto& backend) { return backend.param; });
+
+}  // namespace viaduct::testing

@@ -1,0 +1,49 @@
+// What every backend has to do, seen through two agents that have no other backend.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <viaduct/viaduct.h>
+
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace viaduct::testing {
+
+using namespace std::chrono_literals;
+
+class BackendContract : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { open(); }
+
+  Settings settings(const std::string& name) const {
+    Settings settings;
+    settings.name = name;
+    settings.backends = {GetParam()};
+    settings.detect = 400ms;
+    settings.weather = weather_;
+    return settings;
+  }
+  // Both agents, and each as the other's peer.
+  void open();
+  void connect();
+
+  // Bytes that differ by place and salt.
+  static void fill(std::span<std::byte> bytes, std::uint64_t salt);
+  static bool holds(std::span<const std::byte> bytes, std::uint64_t salt);
+
+  static Selection blocks(const Pin& pin, std::uint64_t bytes, std::uint64_t stride,
+                          std::uint64_t count, std::vector<std::uint32_t> indices = {});
+  static Selection whole(const Pin& pin) { return blocks(pin, pin.size(), pin.size(), 1); }
+  // Waits at `at` until it knows that `pin` of the other is there.
+  static void waitForPin(const Peer& at, const std::string& label);
+
+  std::string weather_;
+  std::optional<Agent> a_, b_;
+  std::optional<Peer> b_at_a_, a_at_b_;
+};
+
+}  // namespace viaduct::testing

@@ -1,0 +1,178 @@
+// The contract: every transfer ends once and in time, and then its memory is nobody's but the
+// caller's; notes come after data.
+#include <poll.h>
+
+#include <atomic>
+#include <thread>
+
+#include "contract/backend_contract.h"
+
+namespace viaduct::testing {
+
+TEST_P(BackendContract, ANoteComesAfterTheDataItAnnounces) {
+  constexpr std::uint64_t kBytes = 200'000;
+  const auto here = a_->allocate(kBytes);
+  const auto there = b_->allocate(kBytes, {.label = "there"});
+  ASSERT_TRUE(here && there);
+  waitForPin(*b_at_a_, "there");
+  auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, whole(*here), whole(*there));
+  ASSERT_TRUE(transfer);
+  for (std::uint64_t salt = 1; salt <= 50; ++salt) {
+    fill(here->bytes(), salt);
+    const auto text = std::to_string(salt);
+    ASSERT_TRUE(transfer->post({.note = std::as_bytes(std::span(text))}));
+    // The initiator does nothing more until the note is there.
+    const auto note = b_->waitNote(10s);
+    ASSERT_TRUE(note) << note.error().text();
+    EXPECT_EQ(note->text(), text);
+    ASSERT_TRUE(holds(there->bytes(), salt)) << salt;
+    ASSERT_TRUE(transfer->wait(10s));
+  }
+}
+
+TEST_P(BackendContract, NotesOfAnySizeArriveOnceAndInOrder) {
+  std::vector<std::byte> big(kMaxNoteBytes);
+  fill(big, 4);
+  ASSERT_TRUE(b_at_a_->note(std::string_view("a\0b", 3)));
+  ASSERT_TRUE(b_at_a_->note(big));
+  ASSERT_TRUE(b_at_a_->note(""));
+  EXPECT_EQ(b_->waitNote(5s)->text(), std::string_view("a\0b", 3));
+  EXPECT_EQ(b_->waitNote(5s)->bytes, big);
+  EXPECT_EQ(b_->waitNote(5s)->bytes.size(), 0U);
+  EXPECT_FALSE(b_->takeNote());
+  big.push_back(std::byte{0});
+  const auto refused = b_at_a_->note(big);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kInvalid);
+}
+
+TEST_P(BackendContract, TheCallbackRunsOncePerPostAndNeverInsideIt) {
+  const auto here = a_->allocate(4096);
+  const auto there = b_->allocate(4096, {.label = "there"});
+  ASSERT_TRUE(here && there);
+  waitForPin(*b_at_a_, "there");
+  std::atomic<int> ends{0};
+  std::atomic<bool> posting{false}, inside{false};
+  const auto poster = std::this_thread::get_id();
+  auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, whole(*here), whole(*there),
+                           {.on_end = [&](const TransferEnd& end) {
+                             inside = inside || (posting && std::this_thread::get_id() == poster);
+                             if (end.state == TransferState::kDone) ++ends;
+                           }});
+  ASSERT_TRUE(transfer);
+  for (int i = 1; i <= 20; ++i) {
+    posting = true;
+    ASSERT_TRUE(transfer->post());
+    posting = false;
+    // Nobody polls: the agent's own thread has to bring it.
+    const auto until = Clock::now() + 5s;
+    while (ends < i && Clock::now() < until) std::this_thread::yield();
+    ASSERT_EQ(ends, i);
+  }
+  EXPECT_FALSE(inside);
+}
+
+TEST_P(BackendContract, ACancelledTransferLeavesBothMemoriesAlone) {
+  constexpr std::uint64_t kBytes = 32 << 20;
+  const auto here = a_->allocate(kBytes);
+  const auto there = b_->allocate(kBytes, {.label = "there"});
+  ASSERT_TRUE(here && there);
+  waitForPin(*b_at_a_, "there");
+  for (const OpKind kind : {OpKind::kWrite, OpKind::kRead})
+    for (int round = 0; round < 10; ++round) {
+      auto transfer = a_->plan(kind, *b_at_a_, whole(*here), whole(*there));
+      ASSERT_TRUE(transfer);
+      ASSERT_TRUE(transfer->post());
+      for (int i = 0; i < round; ++i) transfer->poll();
+      transfer->cancel();
+      static_cast<void>(transfer->wait(5s));
+      const auto state = transfer->end().state;
+      ASSERT_TRUE(state == TransferState::kCancelled || state == TransferState::kDone)
+          << transferStateName(state);
+      fill(here->bytes(), 100);
+      fill(there->bytes(), 200);
+      // A round trip, and some turns, in which late bytes would come.
+      ASSERT_TRUE(b_at_a_->note("ping"));
+      ASSERT_TRUE(b_->waitNote(5s));
+      ASSERT_TRUE(holds(here->bytes(), 100)) << opKindName(kind) << round;
+      ASSERT_TRUE(holds(there->bytes(), 200)) << opKindName(kind) << round;
+    }
+}
+
+TEST_P(BackendContract, ADeadlineThatHasPassedEndsTheTransfer) {
+  const auto here = a_->allocate(64 << 20);
+  const auto there = b_->allocate(64 << 20, {.label = "there"});
+  ASSERT_TRUE(here && there);
+  waitForPin(*b_at_a_, "there");
+  auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, whole(*here), whole(*there));
+  ASSERT_TRUE(transfer);
+  ASSERT_TRUE(transfer->post({.deadline = Deadline(0ms)}));
+  const auto ended = transfer->wait(5s);
+  EXPECT_FALSE(transfer->end().state == TransferState::kRunning);
+  if (!ended) {
+    EXPECT_EQ(ended.error().code, Code::kTimeout) << ended.error().text();
+    EXPECT_EQ(transfer->end().state, TransferState::kFailed);
+  }
+  // And it can be posted again.
+  ASSERT_TRUE(transfer->post());
+  const auto again = transfer->wait(20s);
+  EXPECT_TRUE(again) << again.error().text();
+}
+
+TEST_P(BackendContract, AWithdrawnPinIsRefused) {
+  const auto here = a_->allocate(8192);
+  auto there = b_->allocate(8192, {.label = "there"});
+  ASSERT_TRUE(here && there);
+  waitForPin(*b_at_a_, "there");
+  auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, whole(*here), whole(*there));
+  ASSERT_TRUE(transfer);
+  ASSERT_TRUE(transfer->post());
+  ASSERT_TRUE(transfer->wait(5s));
+  const auto released = there->release();
+  ASSERT_TRUE(released) << released.error().text();
+  fill(there->bytes(), 5);
+  // Whether or not the news has come: refused at post, or as it goes.
+  if (transfer->post()) EXPECT_FALSE(transfer->wait(5s));
+  EXPECT_TRUE(holds(there->bytes(), 5));
+}
+
+TEST_P(BackendContract, ReleasingAPinUnderTrafficLeavesItsMemoryAlone) {
+  constexpr std::uint64_t kBytes = 8 << 20;
+  const auto here = a_->allocate(kBytes);
+  for (const bool at_target : {true, false})
+    for (int round = 0; round < 5; ++round) {
+      auto mine = a_->allocate(kBytes);
+      auto theirs = b_->allocate(kBytes, {.label = "r" + std::to_string(round)});
+      ASSERT_TRUE(mine && theirs);
+      waitForPin(*b_at_a_, "r" + std::to_string(round));
+      auto transfer = a_->plan(at_target ? OpKind::kWrite : OpKind::kRead, *b_at_a_, whole(*mine),
+                               whole(*theirs));
+      ASSERT_TRUE(transfer) << transfer.error().text();
+      ASSERT_TRUE(transfer->post());
+      for (int i = 0; i < round; ++i) transfer->poll();
+      Pin& pin = at_target ? *theirs : *mine;
+      const auto released = pin.release();
+      ASSERT_TRUE(released) << released.error().text();
+      fill(pin.bytes(), 77);
+      static_cast<void>(transfer->wait(5s));
+      EXPECT_NE(transfer->end().state, TransferState::kRunning);
+      EXPECT_TRUE(holds(pin.bytes(), 77)) << at_target << round;
+    }
+}
+
+TEST_P(BackendContract, TheEventFdTellsOfNotesAndEnds) {
+  const auto fd = b_->eventFd();
+  ASSERT_TRUE(fd) << fd.error().text();
+  ASSERT_TRUE(b_at_a_->note("wake up"));
+  pollfd watched{.fd = *fd, .events = POLLIN, .revents = 0};
+  std::optional<Note> note;
+  for (int i = 0; i < 100 && !note; ++i) {
+    ASSERT_EQ(::poll(&watched, 1, 5000), 1);
+    b_->poll();
+    note = b_->takeNote();
+  }
+  ASSERT_TRUE(note);
+  EXPECT_EQ(note->text(), "wake up");
+}
+
+}  // namespace viaduct::testing

@@ -1,0 +1,198 @@
+// The contract: bytes go where they should, all of them, and nowhere else.
+#include <algorithm>
+#include <numeric>
+#include <thread>
+
+#include "base/random.h"
+#include "contract/backend_contract.h"
+
+namespace viaduct::testing {
+namespace {
+
+std::vector<std::uint32_t> shuffled(std::uint32_t count, std::uint64_t seed) {
+  std::vector<std::uint32_t> order(count);
+  std::iota(order.begin(), order.end(), 0U);
+  base::Random random(seed);
+  for (std::uint32_t i = count; i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+  return order;
+}
+
+}  // namespace
+
+TEST_P(BackendContract, ScatteredBlocksLandInTheirPlacesAndNowhereElse) {
+  constexpr std::uint64_t kBytes = 1000, kStride = 1536, kCount = 900;
+  const auto here = a_->allocate(kStride * kCount, {.label = "here"});
+  const auto there = b_->allocate(kStride * kCount, {.label = "there"});
+  ASSERT_TRUE(here && there);
+  waitForPin(*b_at_a_, "there");
+  for (const OpKind kind : {OpKind::kWrite, OpKind::kRead}) {
+    const Pin& from = kind == OpKind::kWrite ? *here : *there;
+    const Pin& into = kind == OpKind::kWrite ? *there : *here;
+    fill(from.bytes(), 1);
+    std::fill(into.bytes().begin(), into.bytes().end(), std::byte{0x5a});
+    auto take = shuffled(kCount, 7);
+    auto put = shuffled(kCount, 8);
+    take.resize(kCount / 3);
+    put.resize(kCount / 3);
+    auto transfer = a_->plan(kind, *b_at_a_, blocks(*here, kBytes, kStride, kCount, take),
+                             blocks(*there, kBytes, kStride, kCount, put));
+    ASSERT_TRUE(transfer) << transfer.error().text();
+    ASSERT_TRUE(transfer->post());
+    const auto done = transfer->wait(10s);
+    ASSERT_TRUE(done) << done.error().text();
+    std::vector<std::byte> expected(into.size(), std::byte{0x5a});
+    for (std::size_t i = 0; i < take.size(); ++i) {
+      const auto source = kind == OpKind::kWrite ? take[i] : put[i];
+      const auto target = kind == OpKind::kWrite ? put[i] : take[i];
+      std::memcpy(expected.data() + target * kStride, from.data() + source * kStride, kBytes);
+    }
+    EXPECT_EQ(std::memcmp(expected.data(), into.data(), into.size()), 0) << opKindName(kind);
+  }
+}
+
+TEST_P(BackendContract, PlainMemoryAndAllocatedMemoryMixBothWays) {
+  std::vector<std::byte> plain_here(300'000), plain_there(300'000);
+  const auto a_plain = a_->pin(Segment::host(plain_here.data(), plain_here.size()), "plain");
+  const auto b_plain = b_->pin(Segment::host(plain_there.data(), plain_there.size()), "plain");
+  const auto a_shared = a_->allocate(300'000, {.label = "shared"});
+  const auto b_shared = b_->allocate(300'000, {.label = "shared"});
+  ASSERT_TRUE(a_plain && b_plain && a_shared && b_shared);
+  waitForPin(*b_at_a_, "shared");
+  std::uint64_t salt = 0;
+  for (const Pin* here : {&*a_plain, &*a_shared})
+    for (const Pin* there : {&*b_plain, &*b_shared})
+      for (const OpKind kind : {OpKind::kWrite, OpKind::kRead}) {
+        fill(kind == OpKind::kWrite ? here->bytes() : there->bytes(), ++salt);
+        auto transfer = a_->plan(kind, *b_at_a_, whole(*here), whole(*there));
+        ASSERT_TRUE(transfer) << transfer.error().text();
+        ASSERT_TRUE(transfer->post());
+        const auto done = transfer->wait(10s);
+        ASSERT_TRUE(done) << done.error().text();
+        EXPECT_TRUE(holds(kind == OpKind::kWrite ? there->bytes() : here->bytes(), salt));
+      }
+}
+
+TEST_P(BackendContract, APlanIsPostedAgainAndAgain) {
+  const auto here = a_->allocate(1 << 20);
+  const auto there = b_->allocate(1 << 20, {.label = "there"});
+  ASSERT_TRUE(here && there);
+  waitForPin(*b_at_a_, "there");
+  auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, whole(*here), whole(*there));
+  ASSERT_TRUE(transfer);
+  for (std::uint64_t salt = 1; salt <= 20; ++salt) {
+    fill(here->bytes(), salt);
+    ASSERT_TRUE(transfer->post());
+    const auto done = transfer->wait(10s);
+    ASSERT_TRUE(done) << done.error().text();
+    ASSERT_TRUE(holds(there->bytes(), salt)) << salt;
+  }
+}
+
+TEST_P(BackendContract, ThePathNamesTheBackendAndEveryByte) {
+  const auto here = a_->allocate(3 << 20);
+  const auto there = b_->allocate(3 << 20, {.label = "there"});
+  ASSERT_TRUE(here && there);
+  waitForPin(*b_at_a_, "there");
+  auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, whole(*here), whole(*there),
+                           {.require = "backend:" + GetParam()});
+  ASSERT_TRUE(transfer) << transfer.error().text();
+  ASSERT_TRUE(transfer->post());
+  ASSERT_TRUE(transfer->wait(10s));
+  std::uint64_t bytes = 0;
+  for (const PathShare& share : transfer->path().shares) {
+    EXPECT_EQ(share.backend, GetParam());
+    EXPECT_FALSE(share.way.empty());
+    EXPECT_FALSE(share.rail.empty());
+    bytes += share.bytes;
+  }
+  EXPECT_EQ(bytes, 3U << 20U);
+}
+
+TEST_P(BackendContract, ARequiredPathThatIsNotThereIsAnError) {
+  const auto here = a_->allocate(4096);
+  const auto there = b_->allocate(4096, {.label = "there"});
+  ASSERT_TRUE(here && there);
+  waitForPin(*b_at_a_, "there");
+  for (const char* require : {"rdma", "backend:carrier-pigeon", "same-host,rdma"}) {
+    const auto plan =
+        a_->plan(OpKind::kWrite, *b_at_a_, whole(*here), whole(*there), {.require = require});
+    ASSERT_FALSE(plan) << require;
+    EXPECT_EQ(plan.error().code, Code::kUnsupported);
+    EXPECT_FALSE(plan.error().remedy.empty());
+  }
+}
+
+TEST_P(BackendContract, BothDirectionsAtOnceDoNotBlockEachOther) {
+  constexpr std::uint64_t kBytes = 24 << 20;
+  const auto a_out = a_->allocate(kBytes), a_in = a_->allocate(kBytes, {.label = "in"});
+  const auto b_out = b_->allocate(kBytes), b_in = b_->allocate(kBytes, {.label = "in"});
+  ASSERT_TRUE(a_out && a_in && b_out && b_in);
+  waitForPin(*b_at_a_, "in");
+  waitForPin(*a_at_b_, "in");
+  fill(a_out->bytes(), 1);
+  fill(b_out->bytes(), 2);
+  auto forth = a_->plan(OpKind::kWrite, *b_at_a_, whole(*a_out), whole(*b_in));
+  auto back = b_->plan(OpKind::kWrite, *a_at_b_, whole(*b_out), whole(*a_in));
+  ASSERT_TRUE(forth && back);
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(forth->post());
+    ASSERT_TRUE(back->post());
+    const auto forth_done = forth->wait(20s), back_done = back->wait(20s);
+    ASSERT_TRUE(forth_done) << forth_done.error().text();
+    ASSERT_TRUE(back_done) << back_done.error().text();
+  }
+  EXPECT_TRUE(holds(b_in->bytes(), 1));
+  EXPECT_TRUE(holds(a_in->bytes(), 2));
+}
+
+TEST_P(BackendContract, AnyThreadMayCall) {
+  constexpr int kThreads = 4, kRounds = 50;
+  constexpr std::uint64_t kPart = 64 << 10;
+  const auto here = a_->allocate(kPart * kThreads);
+  const auto there = b_->allocate(kPart * kThreads, {.label = "there"});
+  ASSERT_TRUE(here && there);
+  waitForPin(*b_at_a_, "there");
+  fill(here->bytes(), 3);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] {
+      const Selection mine{
+          .blocks = *Blocks::strided(here->info().address + kPart * static_cast<std::uint64_t>(t),
+                                     kPart, kPart, 1)};
+      const Selection theirs{
+          .blocks = *Blocks::strided(there->info().address + kPart * static_cast<std::uint64_t>(t),
+                                     kPart, kPart, 1)};
+      auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, mine, theirs);
+      ASSERT_TRUE(transfer) << transfer.error().text();
+      for (int i = 0; i < kRounds; ++i) {
+        ASSERT_TRUE(transfer->post());
+        const auto done = transfer->wait(10s);
+        ASSERT_TRUE(done) << done.error().text();
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_TRUE(holds(there->bytes(), 3));
+}
+
+TEST_P(BackendContract, AnAgentIsItsOwnPeer) {
+  const auto here = a_->allocate(1 << 20, {.label = "here"});
+  const auto there = a_->allocate(1 << 20, {.label = "there"});
+  ASSERT_TRUE(here && there);
+  auto self = a_->self();
+  ASSERT_TRUE(self) << self.error().text();
+  const auto ready = self->ready(5s);
+  ASSERT_TRUE(ready) << ready.error().text();
+  fill(here->bytes(), 9);
+  auto transfer = a_->plan(OpKind::kWrite, *self, whole(*here), whole(*there));
+  ASSERT_TRUE(transfer) << transfer.error().text();
+  ASSERT_TRUE(transfer->post({.note = std::as_bytes(std::span("to myself", 9))}));
+  const auto done = transfer->wait(10s);
+  ASSERT_TRUE(done) << done.error().text();
+  EXPECT_TRUE(holds(there->bytes(), 9));
+  const auto note = a_->waitNote(5s);
+  ASSERT_TRUE(note) << note.error().text();
+  EXPECT_EQ(note->text(), "to myself");
+  EXPECT_EQ(note->from, "a");
+}
+
+}  // namespace viaduct::testing
