@@ -117,9 +117,9 @@ std::optional<Note> Agent::takeNote() {
 
 Result<Note> Agent::waitNote(Deadline until) {
   VIADUCT_CHECK(core_->usable("waitNote"));
-  std::optional<Note> note;
-  core_->crank().wait([&] { return (note = core_->takeNote()).has_value(); }, until.at());
-  if (note) return *std::move(note);
+  auto held = core_->hold();
+  if (core_->crank().waitHeld(held, [&] { return core_->hasNote(); }, until.at()))
+    return *core_->takeNote();
   return Error{.code = Code::kTimeout, .operation = "waitNote", .detail = "no note came"};
 }
 

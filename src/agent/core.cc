@@ -13,6 +13,7 @@
 #include "agent/transfer_core.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "host/facts.h"
 
 namespace viaduct::agent {
 
@@ -43,7 +44,7 @@ Result<std::shared_ptr<AgentCore>> AgentCore::open(Settings settings) {
   VIADUCT_CHECK(checkSettings(settings));
   std::shared_ptr<AgentCore> core(new AgentCore(std::move(settings)));
   core->fork_generation_ = forkGeneration();
-  core->boot_ = bootId();
+  core->boot_ = host::bootId();
   VIADUCT_CHECK(base::fillSecret(core->id_));
   if (!core->settings_.secret.empty())
     core->secret_ = secretFromText(core->settings_.secret);

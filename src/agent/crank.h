@@ -40,7 +40,7 @@ class Crank {
 
   // One turn without blocking; true when something moved.
   bool poll();
-  // Turns until `done` (asked with the lock held) or `until`; says whether `done`.
+  // Turns until `done` (asked with the lock held, any number of times) or `until`; says whether.
   bool wait(const std::function<bool()>& done, Clock::time_point until);
   // The same with the lock already held; released while it blocks and calls back.
   bool waitHeld(std::unique_lock<std::mutex>& held, const std::function<bool()>& done,

@@ -4,7 +4,6 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <fstream>
 #include <mutex>
 
 #include "agent/session/hello.h"
@@ -42,13 +41,6 @@ std::array<std::uint8_t, 16> processId() {
     static_cast<void>(base::fillSecret(id));
     made_for = forkGeneration();
   }
-  return id;
-}
-
-std::string bootId() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  std::getline(file, id);
   return id;
 }
 

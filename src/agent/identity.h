@@ -16,7 +16,6 @@ namespace viaduct::agent {
 
 // Random, one per process; a fork()ed child has another.
 std::array<std::uint8_t, 16> processId();
-std::string bootId();  // of the running kernel; empty where it cannot be read
 // Counts the fork()s between the program's start and this process. Cheap.
 std::uint64_t forkGeneration();
 

@@ -96,9 +96,13 @@ std::vector<Interface> interfaces() {
 
 }  // namespace
 
+std::string bootId(const std::string& root) {
+  return firstLine(root + "/proc/sys/kernel/random/boot_id");
+}
+
 Facts facts(const std::string& root) {
   Facts out;
-  out.boot_id = firstLine(root + "/proc/sys/kernel/random/boot_id");
+  out.boot_id = bootId(root);
   out.cpu_model = valueOf(root + "/proc/cpuinfo", "model name");
   out.memory = memoryTotal(root);
   out.cores = usableCores();

@@ -25,6 +25,9 @@ struct Facts {
   std::vector<Interface> interfaces = {};
 };
 
+// The boot id alone: cheap.
+std::string bootId(const std::string& root = "/");
+
 // Files are read below `root`, which a test replaces by a folder; cores, interfaces, host name and
 // kernel are asked of the system.
 Facts facts(const std::string& root = "/");

@@ -37,7 +37,7 @@ TEST_P(BackendContract, NotesOfAnySizeArriveOnceAndInOrder) {
   ASSERT_TRUE(b_at_a_->note(big));
   ASSERT_TRUE(b_at_a_->note(""));
   EXPECT_EQ(b_->waitNote(5s)->text(), std::string_view("a\0b", 3));
-  EXPECT_EQ(b_->waitNote(5s)->bytes, big);
+  EXPECT_TRUE(b_->waitNote(5s)->bytes == big);
   EXPECT_EQ(b_->waitNote(5s)->bytes.size(), 0U);
   EXPECT_FALSE(b_->takeNote());
   big.push_back(std::byte{0});
@@ -132,13 +132,14 @@ TEST_P(BackendContract, AWithdrawnPinIsRefused) {
   ASSERT_TRUE(released) << released.error().text();
   fill(there->bytes(), 5);
   // Whether or not the news has come: refused at post, or as it goes.
-  if (transfer->post()) EXPECT_FALSE(transfer->wait(5s));
+  if (transfer->post()) {
+    EXPECT_FALSE(transfer->wait(5s));
+  }
   EXPECT_TRUE(holds(there->bytes(), 5));
 }
 
 TEST_P(BackendContract, ReleasingAPinUnderTrafficLeavesItsMemoryAlone) {
   constexpr std::uint64_t kBytes = 8 << 20;
-  const auto here = a_->allocate(kBytes);
   for (const bool at_target : {true, false})
     for (int round = 0; round < 5; ++round) {
       auto mine = a_->allocate(kBytes);
