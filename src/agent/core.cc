@@ -105,7 +105,7 @@ void AgentCore::shutdown() {
   if (forked()) return abandon();
   crank_->stop();
   const auto held = hold();
-  for (const auto& peer : peers_) peer->forget();
+  for (const auto& peer : peers_) peer->close();
   peers_.clear();
   newcomers_.clear();
   graveyard_.clear();

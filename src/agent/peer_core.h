@@ -116,6 +116,7 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   void beat(Clock::time_point now, bool judge_silence);
   void lose(Error why);  // ends this life; what was in flight fails with `why`
   Duration beatEvery() const;
+  void close();  // the agent ends: forget(), and nothing of a backend is kept
 
  private:
   void dial();

@@ -218,6 +218,12 @@ void PeerCore::closed(Session& session, const Error& why) {
   redialLater();
 }
 
+void PeerCore::close() {
+  forget();
+  unsettled_.clear();
+  buried_dialer_.reset();
+}
+
 void PeerCore::forget() {
   wanted_ = false;
   dialer_.reset();

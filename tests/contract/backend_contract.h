@@ -23,7 +23,6 @@ class BackendContract : public ::testing::TestWithParam<std::string> {
     Settings settings;
     settings.name = name;
     settings.backends = {GetParam()};
-    settings.detect = 400ms;
     settings.weather = weather_;
     return settings;
   }

@@ -14,7 +14,7 @@ namespace viaduct::fake {
 
 class FakeRail final : public core::Rail {
  public:
-  // Carries one op out: the copy, or why it cannot be.
+  // Carries (a part of) an op out: the copy, or why it cannot be.
   using Carry = std::function<Status(core::Link& link, const core::Op& op, OpKind kind)>;
   using Kill = std::function<void(core::Link& link)>;
 
@@ -35,14 +35,16 @@ class FakeRail final : public core::Rail {
   void drop(const core::Link& link, core::Completions& out);
 
  private:
-  static constexpr std::size_t kRoom = 64;  // small, so that tests see back-pressure
+  static constexpr std::size_t kRoom = 64;           // small, so that tests see back-pressure
+  static constexpr std::uint64_t kStep = 256 << 10;  // a turn is short, however long the op
   struct Ride {
     core::Work work;
-    std::size_t op = 0;
+    core::Op left;  // what of the op is still to be carried
+    std::uint64_t bytes = 0;
     Clock::time_point ready;
     bool cancelled = false;
   };
-  Status finish(const Ride& ride);
+  Status advance(Ride& ride);
 
   const std::string name_;
   const Weather weather_;
