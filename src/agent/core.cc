@@ -54,8 +54,8 @@ Result<std::shared_ptr<AgentCore>> AgentCore::open(Settings settings) {
   core->crank_ = std::move(crank);
   {
     const auto held = core->hold();
-    VIADUCT_CHECK(core->openBackends());
     VIADUCT_CHECK(core->openListener());
+    VIADUCT_CHECK(core->openBackends());
     core->beatSooner(core->settings_.detect / 4);
   }
   core->crank_->start();

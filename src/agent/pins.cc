@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -35,7 +36,14 @@ Result<std::uint32_t> PinTable::add(const Segment& memory, std::string label) {
   std::string refusals;
   bool taken = false;
   for (const auto& backend : backends_) {
-    auto key = backend->pin(slot, memory);
+    const auto& kinds = backend->can().memory;
+    auto key = std::find(kinds.begin(), kinds.end(), memory.kind) != kinds.end()
+                   ? backend->pin(slot, memory)
+                   : Error{.code = Code::kUnsupported,
+                           .operation = "pin",
+                           .detail = fmt::format("{} memory cannot go this way",
+                                                 memoryKindName(memory.kind)),
+                           .device = std::string(backend->can().name)};
     taken = taken || key.has_value();
     if (!key) refusals += fmt::format("{}{}", refusals.empty() ? "" : "; ", key.error().text());
     keys.push_back(key ? std::optional(*std::move(key)) : std::nullopt);

@@ -1,0 +1,108 @@
+#include "agent/crank.h"
+
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace viaduct::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Counts the rings of an eventfd, and calls back for each when asked to.
+class Bells final : public Turner {
+ public:
+  bool turn() override { return false; }
+  bool busy() const override { return false; }
+  bool owesCallbacks() const override { return owed_ > 0; }
+  void deliver() override {
+    const std::lock_guard held(crank->lock());
+    called += owed_;
+    owed_ = 0;
+  }
+
+  void open(Duration spin) {
+    crank = std::move(*Crank::open(*this, spin));
+    ASSERT_TRUE(crank->poller().watch(bell.get(), EPOLLIN, [this](std::uint32_t) {
+      std::uint64_t value = 0;
+      if (::read(bell.get(), &value, sizeof value) > 0) {
+        rung += static_cast<int>(value);
+        owed_ += 1;
+        handler = std::this_thread::get_id();
+      }
+    }));
+    crank->start();
+  }
+  void ring() const {
+    const std::uint64_t one = 1;
+    ASSERT_EQ(::write(bell.get(), &one, sizeof one), 8);
+  }
+
+  base::Fd bell{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+  int rung = 0, called = 0;
+  std::thread::id handler;
+  std::unique_ptr<Crank> crank;
+
+ private:
+  int owed_ = 0;
+};
+
+TEST(Crank, TheProgressThreadTurnsWhenNobodyElseDoes) {
+  Bells bells;
+  bells.open(0us);
+  bells.ring();
+  const auto until = Clock::now() + 5s;
+  const auto called = [&] {
+    const std::lock_guard held(bells.crank->lock());
+    return bells.called;
+  };
+  while (called() == 0 && Clock::now() < until) std::this_thread::yield();
+  EXPECT_EQ(called(), 1);
+  bells.crank->stop();
+}
+
+TEST(Crank, AWaitingThreadDrivesItself) {
+  Bells bells;
+  bells.open(0us);
+  int self = 0;
+  // The first event may still find the progress thread awake; it keeps off from then on.
+  for (int i = 1; i <= 50; ++i) {
+    std::thread ringer([&] { bells.ring(); });
+    EXPECT_TRUE(bells.crank->wait([&] { return bells.rung >= i; }, Clock::now() + 5s));
+    self += bells.handler == std::this_thread::get_id() ? 1 : 0;
+    ringer.join();
+  }
+  EXPECT_GE(self, 25);
+  bells.crank->stop();
+}
+
+TEST(Crank, AWaitThatIsNotAnsweredEndsAtItsTime) {
+  Bells bells;
+  bells.open(20us);
+  const auto start = Clock::now();
+  EXPECT_FALSE(bells.crank->wait([] { return false; }, start + 20ms));
+  EXPECT_GE(Clock::now() - start, 20ms);
+  bells.crank->stop();
+}
+
+TEST(Crank, ManyWaitingThreadsAllSeeTheirEvent) {
+  Bells bells;
+  bells.open(5us);
+  std::atomic<int> seen{0};
+  std::vector<std::thread> waiters;
+  for (int i = 1; i <= 8; ++i)
+    waiters.emplace_back([&, i] {
+      if (bells.crank->wait([&, i] { return bells.rung >= i; }, Clock::now() + 10s)) ++seen;
+    });
+  for (int i = 0; i < 8; ++i) bells.ring();
+  for (auto& waiter : waiters) waiter.join();
+  EXPECT_EQ(seen, 8);
+  bells.crank->stop();
+}
+
+}  // namespace
+}  // namespace viaduct::agent

@@ -1,0 +1,189 @@
+// Agents that find each other, and those that may not.
+#include <gtest/gtest.h>
+#include <viaduct/viaduct.h>
+
+#include <optional>
+#include <string>
+
+namespace viaduct {
+namespace {
+
+using namespace std::chrono_literals;
+
+Agent open(std::string name, std::string secret = {}) {
+  Settings settings;
+  settings.name = std::move(name);
+  settings.secret = std::move(secret);
+  auto agent = Agent::open(settings);
+  EXPECT_TRUE(agent) << agent.error().text();
+  return *std::move(agent);
+}
+
+std::string addressOf(const Agent& agent) { return agent.card().addresses.front(); }
+
+TEST(Meeting, ByAddressWithTheGroupsSecret) {
+  Agent a = open("a", "swordfish"), b = open("b", "swordfish");
+  const auto peer = a.connect(addressOf(b));
+  ASSERT_TRUE(peer) << peer.error().text();
+  const auto ready = peer->ready(5s);
+  ASSERT_TRUE(ready) << ready.error().text();
+  EXPECT_EQ(peer->name(), "b");
+  ASSERT_TRUE(peer->note("hello"));
+  const auto note = b.waitNote(5s);
+  ASSERT_TRUE(note);
+  EXPECT_EQ(note->from, "a");
+}
+
+TEST(Meeting, ByAddressOnThisHostTakesTheUnixSocket) {
+  Agent a = open("a", "swordfish"), b = open("b", "swordfish");
+  const auto pin = b.allocate(4096, {.label = "there"});
+  const auto peer = a.connect(addressOf(b));
+  ASSERT_TRUE(peer && pin);
+  ASSERT_TRUE(peer->ready(5s));
+  // Only over the Unix socket is it proven that both are on one host.
+  bool local = false;
+  for (const PeerWay& way : peer->ways()) local = local || (way.backend == "local" && way.usable);
+  EXPECT_TRUE(local);
+}
+
+TEST(Meeting, ByAddressOfOneWhoIsKnownAlreadyIsTheSamePeer) {
+  Agent a = open("a", "swordfish"), b = open("b", "swordfish");
+  const auto first = a.importCard(b.exportCard());
+  ASSERT_TRUE(first && first->ready(5s));
+  const auto second = a.connect(addressOf(b));
+  ASSERT_TRUE(second);
+  const auto ready = second->ready(5s);
+  ASSERT_TRUE(ready) << ready.error().text();
+  EXPECT_EQ(second->name(), "b");
+  EXPECT_EQ(second->epoch(), first->epoch());
+  ASSERT_TRUE(second->note("once"));
+  EXPECT_TRUE(b.waitNote(5s));
+}
+
+TEST(Meeting, AWrongSecretIsToldAtOnceAndLetsNobodyIn) {
+  Agent a = open("a", "swordfish"), b = open("b", "sturgeon");
+  const auto peer = a.connect(addressOf(b));
+  ASSERT_TRUE(peer);
+  const auto start = Clock::now();
+  const auto ready = peer->ready(30s);
+  ASSERT_FALSE(ready);
+  EXPECT_EQ(ready.error().code, Code::kDenied) << ready.error().text();
+  EXPECT_FALSE(ready.error().remedy.empty());
+  EXPECT_LT(Clock::now() - start, 10s);
+  EXPECT_TRUE(b.peers().empty());
+}
+
+TEST(Meeting, ACardWithAnotherSecretLetsNobodyIn) {
+  Agent a = open("a"), b = open("b");
+  Card forged = b.card();
+  forged.secret[7] ^= 1U;
+  const auto peer = a.connect(forged);
+  ASSERT_TRUE(peer);
+  const auto ready = peer->ready(30s);
+  ASSERT_FALSE(ready);
+  EXPECT_EQ(ready.error().code, Code::kDenied) << ready.error().text();
+}
+
+TEST(Meeting, InsecureAgentsNeedNoSecret) {
+  Settings settings;
+  settings.insecure = true;
+  settings.name = "a";
+  auto a = Agent::open(settings);
+  settings.name = "b";
+  auto b = Agent::open(settings);
+  ASSERT_TRUE(a && b);
+  const auto peer = a->connect(addressOf(*b));
+  ASSERT_TRUE(peer);
+  const auto ready = peer->ready(5s);
+  EXPECT_TRUE(ready) << ready.error().text();
+}
+
+TEST(Meeting, NobodyThereIsSaidWithTheAddress) {
+  Agent a = open("a", "swordfish");
+  std::string address;
+  {
+    const Agent gone = open("gone", "swordfish");
+    address = addressOf(gone);
+  }
+  const auto peer = a.connect(address);
+  ASSERT_TRUE(peer);
+  const auto ready = peer->ready(300ms);
+  ASSERT_FALSE(ready);
+  EXPECT_NE(ready.error().text().find(address), std::string::npos) << ready.error().text();
+  EXPECT_FALSE(ready.error().cause.empty() && ready.error().remedy.empty());
+}
+
+TEST(Meeting, ALateListenerIsFound) {
+  Agent a = open("a", "swordfish");
+  std::string address;
+  {
+    const Agent early = open("b", "swordfish");
+    address = addressOf(early);
+  }
+  const auto peer = a.connect(address);
+  ASSERT_TRUE(peer);
+  EXPECT_FALSE(peer->ready(50ms));
+  Settings settings;
+  settings.name = "b";
+  settings.secret = "swordfish";
+  settings.listen = {address};
+  auto late = Agent::open(settings);
+  ASSERT_TRUE(late) << late.error().text();
+  const auto ready = peer->ready(10s);
+  EXPECT_TRUE(ready) << ready.error().text();
+}
+
+TEST(Meeting, TheSecondOfTwoAgentsWithOneNameIsRefused) {
+  Agent center = open("center");
+  Agent first = open("twin"), second = open("twin");
+  const auto one = first.importCard(center.exportCard());
+  ASSERT_TRUE(one && one->ready(5s));
+  const auto other = second.importCard(center.exportCard());
+  ASSERT_TRUE(other);
+  const auto refused = other->ready(500ms);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().text().find("twin"), std::string::npos) << refused.error().text();
+  // And the first is not disturbed.
+  EXPECT_EQ(one->state(), PeerState::kReady);
+  ASSERT_TRUE(one->note("still here"));
+  EXPECT_TRUE(center.waitNote(5s));
+}
+
+TEST(Meeting, AnotherAgentAtTheAddressIsNotTakenForThePeer) {
+  Agent a = open("a", "swordfish");
+  std::optional<Agent> b = open("b", "swordfish");
+  Card card = b->card();
+  card.unix_name.clear();
+  b.reset();
+  Settings settings;
+  settings.name = "impostor";
+  settings.secret = "swordfish";
+  settings.listen = {card.addresses.front()};
+  auto impostor = Agent::open(settings);
+  ASSERT_TRUE(impostor) << impostor.error().text();
+  const auto peer = a.connect(card);
+  ASSERT_TRUE(peer);
+  const auto ready = peer->ready(500ms);
+  ASSERT_FALSE(ready);
+  EXPECT_NE(ready.error().text().find("impostor"), std::string::npos) << ready.error().text();
+}
+
+TEST(Meeting, AForgottenPeerIsGoneAndCanBeMetAgain) {
+  Agent a = open("a"), b = open("b");
+  const auto peer = a.importCard(b.exportCard());
+  ASSERT_TRUE(peer && peer->ready(5s));
+  const auto seen_by_b = b.peer("a");
+  ASSERT_TRUE(seen_by_b);
+  const auto epoch = seen_by_b->epoch();
+  peer->forget();
+  EXPECT_EQ(peer->state(), PeerState::kGone);
+  ASSERT_TRUE(seen_by_b->over(epoch, 5s));
+  EXPECT_EQ(seen_by_b->state(), PeerState::kGone);
+  const auto again = a.importCard(b.exportCard());
+  ASSERT_TRUE(again);
+  const auto ready = again->ready(5s);
+  EXPECT_TRUE(ready) << ready.error().text();
+}
+
+}  // namespace
+}  // namespace viaduct
