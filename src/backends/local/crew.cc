@@ -25,8 +25,8 @@ constexpr std::uint64_t kChunkBytes = std::uint64_t{256} << 10U;
 constexpr std::size_t kChunkOps = CmaBatch::kMost;
 // Works up to one chunk are done inside post(): cheaper than handing them over.
 constexpr std::uint64_t kHelpBytes = 4 * kChunkBytes;  // below it, a wake-up costs what it saves
-// From here on, non-temporal stores win over a memcpy that fills the cache: docs/measured/local.md
-constexpr std::uint64_t kWideBytes = std::uint64_t{4} << 20U;
+// Beyond it, non-temporal stores win over a memcpy that fills the cache: docs/measured/local.md
+constexpr std::uint64_t kWideBytes = std::uint64_t{1} << 20U;
 constexpr auto kPollTime = std::chrono::microseconds(1000);
 constexpr unsigned kMostThreads = 8;  // more only wait for the memory
 
