@@ -1,0 +1,119 @@
+// One hot path, a given number of times, on one thread: for counting instructions with callgrind
+// (bench/instructions.sh), which is the same whatever else the machine does.
+#include <fmt/format.h>
+#include <viaduct/viaduct.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace viaduct;
+using namespace std::chrono_literals;
+
+// A value that has to be there for the count to mean anything.
+template <class T>
+T must(Result<T> result) {
+  if (result) return *std::move(result);
+  fmt::print(stderr, "{}\n", result.error().text());
+  std::exit(1);
+}
+
+// Two agents of one process that the one thread turns.
+class Pair {
+ public:
+  explicit Pair(const char* backend)
+      : a_(open("a", backend)),
+        b_(open("b", backend)),
+        here_(must(a_.allocate(kBytes, {.label = "here"}))),
+        there_(must(b_.allocate(kBytes, {.label = "there"}))),
+        peer_(must(a_.importCard(b_.exportCard()))) {
+    must(peer_.ready(10s));
+    must(peer_.pin("there", 10s));
+  }
+
+  Transfer blocks(std::uint64_t bytes, std::uint32_t count) {
+    std::vector<std::uint32_t> take(count), put(count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      take[i] = (i * 7919U) % kBlocks;
+      put[i] = (i * 6151U) % kBlocks;
+    }
+    return must(a_.plan(OpKind::kWrite, peer_,
+                        {*Blocks::strided(start(here_), kStride, bytes, kBlocks), take},
+                        {*Blocks::strided(start(there_), kStride, bytes, kBlocks), put}));
+  }
+  void move(Transfer& transfer) {
+    must(transfer.post());
+    while (transfer.poll() == TransferState::kRunning) b_.poll();
+  }
+  void note() {
+    must(peer_.note("12345678"));
+    while (!b_.takeNote()) b_.poll();
+  }
+
+ private:
+  static constexpr std::uint64_t kStride = 8192, kBlocks = 2048, kBytes = kStride * kBlocks;
+  static std::uint64_t start(const Pin& pin) { return pin.info().address; }
+  static Agent open(const char* name, const char* backend) {
+    Settings settings;
+    settings.name = name;
+    settings.backends = {backend};
+    settings.detect = 60s;  // callgrind is slow, and heartbeats are not what is counted
+    settings.copy_threads = 1;
+    return must(Agent::open(settings));
+  }
+
+  Agent a_, b_;
+  Pin here_, there_;
+  Peer peer_;
+};
+
+std::function<void()> mover(const char* backend, std::uint64_t bytes, std::uint32_t blocks) {
+  auto pair = std::make_shared<Pair>(backend);
+  auto transfer = std::make_shared<Transfer>(pair->blocks(bytes, blocks));
+  return [pair, transfer] { pair->move(*transfer); };
+}
+
+struct HotPath {
+  std::string_view name;
+  std::function<void()> (*prepare)();
+};
+
+const std::array kPaths{
+    HotPath{"local-8", [] { return mover("local", 8, 1); }},
+    HotPath{"local-64x64", [] { return mover("local", 64, 64); }},
+    HotPath{"local-1024x64", [] { return mover("local", 64, 1024); }},
+    HotPath{"tcp-8", [] { return mover("tcp", 8, 1); }},
+    HotPath{"tcp-64x64", [] { return mover("tcp", 64, 64); }},
+    HotPath{"tcp-1024x64", [] { return mover("tcp", 64, 1024); }},
+    HotPath{"note",
+         []() -> std::function<void()> {
+           return [pair = std::make_shared<Pair>("local")] { pair->note(); };
+         }},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view name = argc == 3 ? argv[1] : "";
+  const auto* path = std::find_if(kPaths.begin(), kPaths.end(),
+                                  [&](const HotPath& known) { return known.name == name; });
+  unsigned times = 0;
+  if (path == kPaths.end() ||
+      std::from_chars(argv[2], argv[2] + std::char_traits<char>::length(argv[2]), times).ec !=
+          std::errc{}) {
+    fmt::print(stderr, "usage: hot_paths PATH TIMES\npaths:");
+    for (const HotPath& known : kPaths) fmt::print(stderr, " {}", known.name);
+    fmt::print(stderr, "\n");
+    return 2;
+  }
+  const auto run = path->prepare();
+  for (unsigned i = 0; i < times; ++i) run();
+  return 0;
+}
