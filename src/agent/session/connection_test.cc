@@ -2,9 +2,15 @@
 
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
+#include <vector>
 
+#include "agent/session/dialer.h"
+#include "agent/session/listener.h"
 #include "agent/session/session_pair.h"
 
 namespace viaduct::agent {
@@ -20,6 +26,13 @@ class ConnectionTest : public ::testing::TestWithParam<Kind> {
 INSTANTIATE_TEST_SUITE_P(Over, ConnectionTest, ::testing::Values(Kind::kTcp, Kind::kUnix),
                          [](const auto& way) { return way.param == Kind::kTcp ? "Tcp" : "Unix"; });
 
+// A text of `size` bytes, zeros among them, that differs with `seed`.
+std::string pattern(std::size_t size, std::size_t seed) {
+  std::string out(size, '\0');
+  for (std::size_t i = 0; i < size; ++i) out[i] = static_cast<char>((i * 131 + seed) >> (i % 3));
+  return out;
+}
+
 TEST_P(ConnectionTest, BothEndsMeetAndFramesPassBothWays) {
   SessionPair pair(GetParam(), turner_);
   pair.at_listener.verdict = std::uint64_t{42};
@@ -28,6 +41,7 @@ TEST_P(ConnectionTest, BothEndsMeetAndFramesPassBothWays) {
   EXPECT_EQ(*pair.at_listener.epoch, 42U);
   EXPECT_EQ(pair.at_dialer.hello, helloOf("listener"));
   EXPECT_EQ(pair.at_listener.hello, helloOf("dialer"));
+  EXPECT_EQ(pair.dialer->theirs().name, "listener");
   EXPECT_EQ(pair.dialer->deriveKey("x"), pair.listener->deriveKey("x"));
   EXPECT_NE(pair.dialer->deriveKey("x"), pair.dialer->deriveKey("y"));
 
@@ -39,6 +53,339 @@ TEST_P(ConnectionTest, BothEndsMeetAndFramesPassBothWays) {
   EXPECT_EQ(pair.at_listener.frames, (std::vector<std::string>{"there", "onetwo"}));
   EXPECT_EQ(pair.at_listener.types, (std::vector{FrameType::kNote, FrameType::kBackend}));
   EXPECT_EQ(pair.at_dialer.types, (std::vector{FrameType::kBye}));
+}
+
+TEST_P(ConnectionTest, EverySessionHasItsOwnKeys) {
+  SessionPair one(GetParam(), turner_), two(GetParam(), turner_);
+  ASSERT_TRUE(turner_.run([&] { return one.ready() && two.ready(); }));
+  EXPECT_NE(one.dialer->deriveKey("x"), two.dialer->deriveKey("x"));
+}
+
+TEST_P(ConnectionTest, SaysWhomItTalksTo) {
+  SessionPair pair(GetParam(), turner_);
+  const bool is_unix = GetParam() == Kind::kUnix;
+  EXPECT_EQ(pair.dialer->isUnix(), is_unix);
+  EXPECT_EQ(pair.listener->peerPid(), is_unix ? ::getpid() : 0);
+  EXPECT_TRUE(pair.listener->remoteText().starts_with(is_unix ? "unix:pid " : "127.0.0.1:"))
+      << pair.listener->remoteText();
+}
+
+TEST_P(ConnectionTest, ARefusalReachesTheDialer) {
+  SessionPair pair(GetParam(), turner_);
+  pair.at_listener.verdict = Error{.code = Code::kDenied,
+                                   .operation = "connect",
+                                   .detail = "two agents are called dialer",
+                                   .remedy = "rename one"};
+  ASSERT_TRUE(turner_.run([&] { return pair.at_dialer.closes + pair.at_listener.closes == 2; }));
+  for (const Recorder* end : {&pair.at_dialer, &pair.at_listener}) {
+    EXPECT_EQ(end->code(), Code::kDenied);
+    EXPECT_EQ(end->error->detail, "two agents are called dialer");
+    EXPECT_EQ(end->error->remedy, "rename one");
+    EXPECT_FALSE(end->epoch);
+  }
+}
+
+TEST_P(ConnectionTest, ADialerThatDoesNotLikeTheListenerGoesWithoutHarm) {
+  SessionPair pair(GetParam(), turner_);
+  pair.at_dialer.verdict = Error{.code = Code::kCancelled, .detail = "another way is better"};
+  ASSERT_TRUE(turner_.run([&] { return pair.at_dialer.closes + pair.at_listener.closes == 2; }));
+  EXPECT_EQ(pair.at_dialer.code(), Code::kCancelled);
+  EXPECT_EQ(pair.at_listener.code(), Code::kPeerLost);
+  EXPECT_EQ(pair.at_listener.judged, 0);
+}
+
+TEST_P(ConnectionTest, NotesOfTheLargestSizePassInOrder) {
+  SessionPair pair(GetParam(), turner_);
+  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  std::vector<std::string> notes;
+  for (std::size_t i = 0; i < 8; ++i) {
+    notes.push_back(pattern(i % 2 == 0 ? kMaxNoteBytes : i, i));
+    Status sent = pair.dialer->send(FrameType::kNote, bytesOf(notes.back()));
+    while (!sent && sent.error().code == Code::kBusy) {
+      turner_.turn();
+      sent = pair.dialer->send(FrameType::kNote, bytesOf(notes.back()));
+    }
+    ASSERT_TRUE(sent) << sent.error().text();
+  }
+  ASSERT_TRUE(turner_.run([&] { return pair.at_listener.frames.size() == notes.size(); }));
+  EXPECT_EQ(pair.at_listener.frames, notes);
+  EXPECT_EQ(pair.dialer->unsent(), 0U);
+}
+
+TEST_P(ConnectionTest, WhatCannotBeAFrameIsRefused) {
+  SessionPair pair(GetParam(), turner_);
+  EXPECT_EQ(pair.dialer->send(FrameType::kNote, {}).error().code, Code::kInvalid);  // too early
+  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  const std::string large(kMaxFramePayload + 1, 'x');
+  EXPECT_EQ(pair.dialer->send(FrameType::kNote, bytesOf(large)).error().code, Code::kInvalid);
+  EXPECT_EQ(pair.dialer->send(FrameType::kAccept, {}).error().code, Code::kInvalid);
+  const std::vector<int> fds(kMaxFrameFds + 1, 0);
+  EXPECT_EQ(pair.dialer->send(FrameType::kNote, {}, fds).error().code, Code::kInvalid);
+  ASSERT_TRUE(pair.dialer->send(FrameType::kNote, bytesOf("still here")));
+  EXPECT_TRUE(turner_.run([&] { return pair.at_listener.frames.size() == 1; }));
+}
+
+TEST_P(ConnectionTest, AHelloBeyondTheLimitsDoesNotStart) {
+  auto [left, right] = socketPair(GetParam());
+  ConnectionConfig config = configOf("a");
+  config.mine.backends.assign(3, {"b", base::Bytes(30000)});
+  Recorder user;
+  const auto opened = Connection::open(std::move(left), Connection::Role::kDialer,
+                                       std::move(config), turner_.poller(), user);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, Code::kInvalid);
+}
+
+TEST_P(ConnectionTest, APeerThatDoesNotReadMakesTheSenderBusyAndLosesNothing) {
+  SessionPair pair(GetParam(), turner_);
+  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  pair.listener->pauseReading(true);
+  std::size_t sent = 0;
+  const std::size_t size = std::size_t{256} << 10U;
+  for (;; ++sent) {
+    const Status status = pair.dialer->send(FrameType::kNote, bytesOf(pattern(size, sent)));
+    turner_.turn();
+    if (status) continue;
+    ASSERT_EQ(status.error().code, Code::kBusy);
+    break;
+  }
+  EXPECT_GT(pair.dialer->unsent(), std::size_t{1} << 20U);
+  EXPECT_LE(pair.dialer->unsent(), (std::size_t{1} << 20U) + size + kFrameHeaderBytes);
+  turner_.settle();
+  EXPECT_TRUE(pair.at_listener.frames.empty());
+  pair.listener->pauseReading(false);
+  ASSERT_TRUE(turner_.run([&] { return pair.at_listener.frames.size() == sent; }));
+  for (std::size_t i = 0; i < sent; ++i)
+    ASSERT_TRUE(pair.at_listener.frames[i] == pattern(size, i)) << i;
+}
+
+TEST_P(ConnectionTest, PausingInsideAFrameHoldsBackTheNextOfTheSameRead) {
+  SessionPair pair(GetParam(), turner_);
+  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  pair.at_listener.on_frame = [&] { pair.listener->pauseReading(true); };
+  for (const char* text : {"one", "two", "three"})
+    ASSERT_TRUE(pair.dialer->send(FrameType::kNote, bytesOf(text)));
+  for (std::size_t count = 1; count <= 3; ++count) {
+    ASSERT_TRUE(turner_.run([&] { return pair.at_listener.frames.size() == count; }));
+    turner_.settle();
+    ASSERT_EQ(pair.at_listener.frames.size(), count);
+    pair.listener->pauseReading(false);
+  }
+}
+
+TEST_P(ConnectionTest, APausedEndStillHearsOfTheEndAndWhatCameBeforeIt) {
+  SessionPair pair(GetParam(), turner_);
+  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  pair.listener->pauseReading(true);
+  ASSERT_TRUE(pair.dialer->send(FrameType::kNote, bytesOf("last words")));
+  turner_.settle();
+  EXPECT_TRUE(pair.at_listener.frames.empty());
+  pair.dialer.reset();
+  ASSERT_TRUE(turner_.run([&] { return pair.at_listener.closes == 1; }));
+  EXPECT_EQ(pair.at_listener.frames, std::vector<std::string>{"last words"});
+  EXPECT_EQ(pair.at_listener.code(), Code::kPeerLost);
+}
+
+TEST_P(ConnectionTest, BothEndsFloodingAtOnceDoNotLock) {
+  SessionPair pair(GetParam(), turner_);
+  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  pair.at_dialer.keep = pair.at_listener.keep = false;
+  const std::string note = pattern(100000, 1);
+  const std::size_t count = 300;
+  std::array<std::size_t, 2> sent{};
+  ASSERT_TRUE(turner_.run([&] {
+    for (const std::size_t end : {0U, 1U}) {
+      Connection& from = end == 0 ? *pair.dialer : *pair.listener;
+      while (sent[end] < count && from.send(FrameType::kNote, bytesOf(note))) ++sent[end];
+    }
+    return pair.at_dialer.bytes == count * note.size() &&
+           pair.at_listener.bytes == count * note.size();
+  }));
+  EXPECT_EQ(pair.at_dialer.closes + pair.at_listener.closes, 0);
+}
+
+TEST_P(ConnectionTest, TheEndOfThePeerIsHeardOnce) {
+  SessionPair pair(GetParam(), turner_);
+  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  ASSERT_TRUE(pair.dialer->send(FrameType::kBye, bytesOf("bye")));
+  pair.dialer.reset();
+  ASSERT_TRUE(turner_.run([&] { return pair.at_listener.closes == 1; }));
+  EXPECT_EQ(pair.at_listener.frames.size(), 1U);
+  EXPECT_EQ(pair.at_listener.code(), Code::kPeerLost);
+  EXPECT_EQ(pair.at_listener.error->peer, "dialer");
+  EXPECT_EQ(pair.at_dialer.closes, 0);
+  EXPECT_FALSE(pair.listener->send(FrameType::kNote, {}));
+  turner_.settle();
+  EXPECT_EQ(pair.at_listener.closes, 1);
+}
+
+// The sender finds out first; what the peer said before it went still comes, and closed() comes
+// from the poller, not from inside send().
+TEST_P(ConnectionTest, AFailedSendLeavesTheLastWordsOfThePeer) {
+  SessionPair pair(GetParam(), turner_);
+  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  ASSERT_TRUE(pair.dialer->send(FrameType::kNote, bytesOf("last words")));
+  pair.dialer.reset();
+  for (int i = 0; i < 100 && pair.listener->send(FrameType::kNote, bytesOf("x")); ++i) {
+  }
+  const Status again = pair.listener->send(FrameType::kNote, bytesOf("x"));
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, Code::kPeerLost);
+  EXPECT_EQ(pair.at_listener.closes, 0);
+  ASSERT_TRUE(turner_.run([&] { return pair.at_listener.closes == 1; }));
+  EXPECT_EQ(pair.at_listener.code(), Code::kPeerLost);
+  if (GetParam() == Kind::kUnix) {  // TCP's reset may take them along
+    EXPECT_EQ(pair.at_listener.frames, std::vector<std::string>{"last words"});
+  }
+}
+
+TEST_P(ConnectionTest, ReadNowDeliversWithoutThePoller) {
+  SessionPair pair(GetParam(), turner_);
+  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  const auto before = pair.listener->lastHeard();
+  pair.at_listener.on_frame = [&] { pair.listener->readNow(); };  // does nothing
+  ASSERT_TRUE(pair.dialer->send(FrameType::kNote, bytesOf("quick")));
+  while (pair.at_listener.frames.empty()) pair.listener->readNow();
+  EXPECT_EQ(pair.at_listener.frames.size(), 1U);
+  EXPECT_GT(pair.listener->lastHeard(), before);
+}
+
+TEST_P(ConnectionTest, CanBeDestroyedInsideEveryCallback) {
+  for (int which = 0; which < 5; ++which) {
+    SessionPair pair(GetParam(), turner_);
+    Recorder& user = pair.at_listener;
+    bool ran = false;
+    const auto destroy = [&] {
+      ran = true;
+      pair.listener.reset();
+    };
+    if (which == 0) user.on_judge = destroy;
+    if (which == 1) user.on_established = destroy;
+    if (which == 2) user.on_frame = destroy;
+    if (which == 3) user.on_closed = destroy;
+    if (which == 4) {
+      user.on_judge = destroy;
+      user.verdict = Error{.detail = "no"};
+    }
+    turner_.run([&] { return ran || pair.ready(); });
+    if (which == 2) {
+      for (int i = 0; i < 3; ++i) ASSERT_TRUE(pair.dialer->send(FrameType::kNote, bytesOf("x")));
+      EXPECT_TRUE(turner_.run([&] { return ran; }));
+      EXPECT_EQ(user.frames.size(), 1U);
+    }
+    if (which == 3) pair.dialer.reset();
+    EXPECT_TRUE(turner_.run([&] { return ran; })) << which;
+    if (which != 3) {
+      EXPECT_EQ(user.closes, 0) << which;
+    }
+    turner_.settle();
+  }
+}
+
+class FdTest : public ::testing::Test {
+ protected:
+  // An eventfd with a number in it, to be known again by.
+  static base::Fd numbered(std::uint64_t number) {
+    return base::Fd(::eventfd(static_cast<unsigned>(number), EFD_NONBLOCK | EFD_CLOEXEC));
+  }
+  static std::uint64_t numberIn(const base::Fd& fd) {
+    std::uint64_t number = 0;
+    EXPECT_EQ(::read(fd.get(), &number, sizeof number), 8);
+    return number;
+  }
+  Turner turner_;
+};
+
+TEST_F(FdTest, ComeWithTheirFrameAndInOrderAlsoThroughAFullSocket) {
+  SessionPair pair(Kind::kUnix, turner_);
+  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  std::vector<std::size_t> counts;
+  pair.at_listener.on_frame = [&] { counts.push_back(pair.at_listener.fds.size()); };
+  std::uint64_t number = 0;
+  std::vector<std::size_t> wanted;
+  const std::string filler(200000, 'f');  // soon more than the socket takes
+  for (std::size_t i = 0; i < 6; ++i) {
+    std::vector<base::Fd> mine;
+    std::vector<int> fds;
+    for (std::size_t n = 0; n < i * 3 % 17; ++n) {
+      mine.push_back(numbered(++number));
+      fds.push_back(mine.back().get());
+    }
+    ASSERT_TRUE(pair.dialer->send(FrameType::kBackend, bytesOf(i % 2 == 0 ? filler : "x"), fds));
+    wanted.push_back(number);
+  }
+  ASSERT_TRUE(turner_.run([&] { return counts.size() == wanted.size(); }));
+  EXPECT_EQ(counts, wanted);
+  for (std::uint64_t i = 0; i < number; ++i) EXPECT_EQ(numberIn(pair.at_listener.fds[i]), i + 1);
+  EXPECT_NE(::fcntl(pair.at_listener.fds[0].get(), F_GETFD) & FD_CLOEXEC, 0);
+}
+
+TEST_F(FdTest, DoNotPassOverTcp) {
+  SessionPair pair(Kind::kTcp, turner_);
+  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  const base::Fd fd = numbered(1);
+  const int raw = fd.get();
+  EXPECT_EQ(pair.dialer->send(FrameType::kBackend, {}, {&raw, 1}).error().code, Code::kInvalid);
+}
+
+TEST_F(FdTest, OneThatTheSenderDoesNotHaveIsAnErrorAndTheSessionGoesOn) {
+  SessionPair pair(Kind::kUnix, turner_);
+  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  const int none = -1;
+  EXPECT_FALSE(pair.dialer->send(FrameType::kBackend, {}, {&none, 1}));
+  ASSERT_TRUE(pair.dialer->send(FrameType::kBackend, bytesOf("on")));
+  EXPECT_TRUE(turner_.run([&] { return pair.at_listener.frames.size() == 1; }));
+}
+
+TEST_F(FdTest, AtTheLimitOfOpenFilesTheReceiverSaysSo) {
+  SessionPair pair(Kind::kUnix, turner_);
+  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  const base::Fd fd = numbered(1);
+  const int raw = fd.get();
+  ASSERT_TRUE(pair.dialer->send(FrameType::kBackend, bytesOf("x"), {&raw, 1}));
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const bool closed = turner_.run([&] { return pair.at_listener.closes == 1; });
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_TRUE(closed);
+  EXPECT_EQ(pair.at_listener.code(), Code::kExhausted);
+}
+
+// Fds that belong to no frame, as a peer gone wrong would send them.
+TEST_F(FdTest, AFrameWithoutTheFdsItNamesBreaksTheSession) {
+  SessionPair pair(Kind::kUnix, turner_);
+  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  FrameSealer sealer;
+  for (int i = 0; i < 3; ++i) sealer.seal(FrameType::kNote, {}, {}, 0);  // as far as the dialer is
+  const auto header = sealer.seal(FrameType::kNote, {}, {}, 2);
+  ASSERT_EQ(::send(pair.raw_dialer, header.data(), header.size(), 0),
+            static_cast<ssize_t>(header.size()));
+  ASSERT_TRUE(turner_.run([&] { return pair.at_listener.closes == 1; }));
+  EXPECT_EQ(pair.at_listener.code(), Code::kProtocol);
+  EXPECT_NE(pair.at_listener.error->detail.find("file descriptors"), std::string::npos);
+}
+
+// As an agent does it: listener and dialer, the abstract name.
+TEST(SessionTest, OverAListenerAndADialer) {
+  Turner turner;
+  Recorder at_dialer, at_listener;
+  std::unique_ptr<Connection> dialer, listener;
+  const auto door = std::move(*Listener::open(
+      {"127.0.0.1:0"}, "viaduct-session-test", turner.poller(), [&](base::Fd fd, bool) {
+        listener = std::move(*Connection::open(std::move(fd), Connection::Role::kListener,
+                                               configOf("listener"), turner.poller(), at_listener));
+      }));
+  const auto reach = Dialer::start(
+      {"unix:@viaduct-session-test", door->addresses()[0]}, Clock::now() + 5s, turner.poller(),
+      [&](Result<base::Fd> fd, const std::string&) {
+        dialer = std::move(*Connection::open(*std::move(fd), Connection::Role::kDialer,
+                                             configOf("dialer"), turner.poller(), at_dialer));
+      });
+  ASSERT_TRUE(turner.run([&] { return at_dialer.epoch && at_listener.epoch; }));
+  EXPECT_EQ(dialer->remoteText(), "unix:@viaduct-session-test");
+  EXPECT_EQ(dialer->peerPid(), ::getpid());
 }
 
 }  // namespace

@@ -1,0 +1,357 @@
+// Both ends of a handshake with somebody between them.
+#include "agent/session/handshake.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/session/dialer.h"
+#include "agent/session/listener.h"
+#include "agent/session/session_pair.h"
+
+namespace viaduct::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Two connections, and a relay that they take for each other.
+class Relayed {
+ public:
+  enum Direction : std::size_t { kToListener, kToDialer };
+
+  Relayed(Kind kind, Turner& turner) : turner_(turner) {
+    auto [left, to_left] = socketPair(kind);
+    auto [right, to_right] = socketPair(kind);
+    ends_ = {std::move(to_left), std::move(to_right)};
+    dialer = std::move(*Connection::open(std::move(left), Connection::Role::kDialer,
+                                         configOf("dialer"), turner.poller(), at_dialer));
+    listener = std::move(*Connection::open(std::move(right), Connection::Role::kListener,
+                                           configOf("listener"), turner.poller(), at_listener));
+  }
+
+  // Turns and relays, bytes of each direction through `change`, until both ends are established or
+  // closed. An end that waits in vain for more is hung up on.
+  template <class Change>
+  void run(Change change) {
+    int quiet = 0;
+    while (!(at_dialer.epoch && at_listener.epoch) && at_dialer.closes + at_listener.closes < 2) {
+      turner_.turn(std::chrono::milliseconds(quiet > 3 ? 1 : 0));
+      const bool moved = pump(kToListener, change) | pump(kToDialer, change);
+      quiet = moved ? 0 : quiet + 1;
+      if (over_ || quiet > 20) ends_ = {};
+    }
+  }
+  void run() {
+    run([](Direction, std::string&) {});
+  }
+  // Passes on what comes for the listener, in one piece once it is `size` bytes.
+  template <class Change>
+  void relayOnce(std::size_t size, Change change) {
+    base::Bytes room(size);
+    while (::recv(ends_[kToListener].get(), room.data(), size, MSG_PEEK | MSG_DONTWAIT) !=
+           static_cast<ssize_t>(size))
+      turner_.turn();
+    pump(kToListener, change);
+  }
+  // Closes both sides once what is on its way has been passed on.
+  void hangUp() { over_ = true; }
+  std::size_t passed(Direction direction) const { return passed_[direction]; }
+
+  Recorder at_dialer, at_listener;
+  std::unique_ptr<Connection> dialer, listener;
+  std::size_t offset = 0;  // of the bytes that `change` is given, in their direction
+
+ private:
+  template <class Change>
+  bool pump(Direction direction, Change change) {
+    const int from = ends_[direction].get(), to = ends_[1 - direction].get();
+    std::string bytes(1U << 20U, '\0');
+    const ssize_t got = ::recv(from, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (got == 0) over_ = true;
+    if (got <= 0) return false;
+    bytes.resize(static_cast<std::size_t>(got));
+    const std::size_t begin = passed_[direction];
+    passed_[direction] += bytes.size();
+    offset = begin;
+    change(direction, bytes);
+    if (!bytes.empty())
+      static_cast<void>(::send(to, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+    return true;
+  }
+
+  Turner& turner_;
+  std::array<base::Fd, 2> ends_;  // [0] to the dialer, [1] to the listener
+  std::array<std::size_t, 2> passed_{};
+  bool over_ = false;
+};
+
+class HandshakeTest : public ::testing::TestWithParam<Kind> {
+ protected:
+  Turner turner_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Over, HandshakeTest, ::testing::Values(Kind::kTcp, Kind::kUnix),
+                         [](const auto& way) { return way.param == Kind::kTcp ? "Tcp" : "Unix"; });
+
+TEST_P(HandshakeTest, AChangedByteAnywhereEndsIt) {
+  std::array<std::size_t, 2> lengths{};
+  {
+    Relayed whole(GetParam(), turner_);
+    whole.run();
+    ASSERT_TRUE(whole.at_dialer.epoch && whole.at_listener.epoch);
+    lengths = {whole.passed(Relayed::kToListener), whole.passed(Relayed::kToDialer)};
+  }
+  for (const auto where : {Relayed::kToListener, Relayed::kToDialer})
+    for (std::size_t at = 0; at < lengths[where]; ++at) {
+      Relayed session(GetParam(), turner_);
+      session.run([&](Relayed::Direction direction, std::string& bytes) {
+        if (direction != where || at < session.offset || at - session.offset >= bytes.size())
+          return;
+        char& byte = bytes[at - session.offset];
+        byte = static_cast<char>(byte ^ (1 << (at % 8)));
+      });
+      const Recorder& fooled =
+          where == Relayed::kToListener ? session.at_listener : session.at_dialer;
+      EXPECT_FALSE(fooled.epoch) << where << " " << at;
+      EXPECT_EQ(session.at_dialer.closes, 1) << where << " " << at;
+      EXPECT_EQ(session.at_listener.closes, 1) << where << " " << at;
+    }
+}
+
+TEST_P(HandshakeTest, AnEndAnywhereEndsIt) {
+  for (const auto where : {Relayed::kToListener, Relayed::kToDialer})
+    for (std::size_t keep = 0;; ++keep) {
+      Relayed session(GetParam(), turner_);
+      session.run([&](Relayed::Direction direction, std::string& bytes) {
+        if (direction != where || session.offset + bytes.size() <= keep) return;
+        bytes.resize(keep - session.offset);
+        session.hangUp();
+      });
+      if (session.passed(where) <= keep) break;  // nothing was cut off
+      const Recorder& waiting =
+          where == Relayed::kToListener ? session.at_listener : session.at_dialer;
+      EXPECT_FALSE(waiting.epoch) << where << " " << keep;
+      EXPECT_EQ(session.at_dialer.closes, 1);
+      EXPECT_EQ(session.at_listener.closes, 1);
+      EXPECT_EQ(waiting.code(), Code::kPeerLost);
+    }
+}
+
+// Frames of an established session, played with by somebody on the wire.
+TEST(WireTest, ReplayedReorderedForgedAndDroppedFramesEndTheSession) {
+  const std::size_t frame = kFrameHeaderBytes + 3;
+  using Change = std::function<void(std::string&)>;
+  const std::vector<std::pair<const char*, Change>> attacks{
+      {"replayed", [&](std::string& b) { b.insert(frame, b.substr(0, frame)); }},
+      {"reordered", [&](std::string& b) { b = b.substr(frame) + b.substr(0, frame); }},
+      {"dropped", [&](std::string& b) { b.erase(0, frame); }},
+      {"changed", [&](std::string& b) { b[kFrameHeaderBytes] = 'X'; }},
+      {"retyped", [&](std::string& b) { b[6] = static_cast<char>(FrameType::kBye); }},
+      {"inserted", [&](std::string& b) {
+         FrameSealer forger;
+         const auto header = forger.seal(FrameType::kNote, bytesOf("zzz"), {}, 0);
+         b.insert(0, textOf(header) + "zzz");
+       }}};
+  for (const auto& [name, attack] : attacks) {
+    Turner turner;
+    Relayed session(Kind::kTcp, turner);
+    session.run();
+    ASSERT_TRUE(session.at_dialer.epoch && session.at_listener.epoch);
+    ASSERT_TRUE(session.dialer->send(FrameType::kNote, bytesOf("one")));
+    ASSERT_TRUE(session.dialer->send(FrameType::kNote, bytesOf("two")));
+    session.relayOnce(2 * frame, [&](Relayed::Direction, std::string& bytes) { attack(bytes); });
+    ASSERT_TRUE(turner.run([&] { return session.at_listener.closes == 1; })) << name;
+    EXPECT_EQ(session.at_listener.code(), Code::kProtocol) << name;
+    EXPECT_LE(session.at_listener.frames.size(), 2U) << name;
+    for (const std::string& text : session.at_listener.frames)
+      EXPECT_TRUE(text == "one" || text == "two") << name;
+  }
+}
+
+TEST_P(HandshakeTest, AWrongSecretIsDeniedAtBothEnds) {
+  SessionPair pair(GetParam(), turner_, configOf("dialer", "red"), configOf("listener", "blue"));
+  ASSERT_TRUE(turner_.run([&] { return pair.at_dialer.closes + pair.at_listener.closes == 2; }));
+  for (const Recorder* end : {&pair.at_dialer, &pair.at_listener}) {
+    EXPECT_EQ(end->code(), Code::kDenied);
+    EXPECT_NE(end->error->text().find("the secret does not match"), std::string::npos);
+    EXPECT_FALSE(end->error->cause.empty());
+    EXPECT_FALSE(end->error->remedy.empty());
+    EXPECT_EQ(end->judged, 0);
+  }
+}
+
+// One end of a handshake by hand.
+class ByHand {
+ public:
+  ByHand(base::Fd socket, Turner& turner) : socket_(std::move(socket)), turner_(turner) {}
+  void sendBytes(ByteSpan bytes) {
+    ASSERT_EQ(::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  void send(FrameType type, ByteSpan payload) {
+    const auto header = sealer.seal(type, payload, {}, 0);
+    sendBytes(header);
+    if (!payload.empty()) sendBytes(payload);
+  }
+  // The next frame; a type of 0 when the other end has closed.
+  Frame receive() {
+    Frame frame{.type = FrameType{0}};
+    while (decoder.next(frame) == FrameDecoder::Next::kMore) {
+      turner_.turn();
+      pollfd ready{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+      if (::poll(&ready, 1, 0) != 1) continue;
+      const auto space = decoder.space();
+      const ssize_t got = ::recv(socket_.get(), space.data(), space.size(), MSG_DONTWAIT);
+      if (got <= 0) break;
+      decoder.wrote(static_cast<std::size_t>(got));
+    }
+    return frame;
+  }
+  FrameSealer sealer;
+  FrameDecoder decoder{kMaxHelloPayload};
+
+ private:
+  base::Fd socket_;
+  Turner& turner_;
+};
+
+class ByHandTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Connection> open(Connection::Role role,
+                                   ConnectionConfig config = configOf("us")) {
+    auto [ours, theirs] = socketPair(Kind::kTcp);
+    hand_.emplace(std::move(theirs), turner_);
+    return std::move(
+        *Connection::open(std::move(ours), role, std::move(config), turner_.poller(), user_));
+  }
+  bool closed() {
+    return turner_.run([&] { return user_.closes > 0; });
+  }
+  Turner turner_;
+  Recorder user_;
+  std::optional<ByHand> hand_;
+};
+
+TEST_F(ByHandTest, ADialerWithoutTheProofIsDenied) {
+  const auto listener = open(Connection::Role::kListener);
+  Handshake mine(true, secretFromText("guess"), {1}, "tcp");
+  hand_->send(FrameType::kOpen, mine.open().payload());
+  ASSERT_EQ(hand_->receive().type, FrameType::kChallenge);
+  hand_->send(FrameType::kProof, bytesOf(std::string(32, 'p')));
+  const Frame answer = hand_->receive();
+  EXPECT_EQ(answer.type, FrameType::kDeny);
+  EXPECT_TRUE(closed());
+  EXPECT_EQ(user_.code(), Code::kDenied);
+}
+
+TEST_F(ByHandTest, AListenerWithoutTheProofLearnsNothing) {
+  const auto dialer = open(Connection::Role::kDialer);
+  ASSERT_EQ(hand_->receive().type, FrameType::kOpen);
+  hand_->send(FrameType::kChallenge, bytesOf(std::string(64, 'c')));
+  EXPECT_EQ(hand_->receive().type, FrameType::kDeny);  // not the dialer's own proof
+  EXPECT_TRUE(closed());
+  EXPECT_EQ(user_.code(), Code::kDenied);
+}
+
+// What the listener says is sent back to it.
+TEST_F(ByHandTest, AReflectedProofIsDenied) {
+  const auto listener = open(Connection::Role::kListener);
+  hand_->send(FrameType::kOpen, bytesOf(std::string(32, 'n')));
+  const Frame challenge = hand_->receive();
+  ASSERT_EQ(challenge.type, FrameType::kChallenge);
+  hand_->send(FrameType::kProof,
+              base::Bytes(challenge.payload.begin() + 32, challenge.payload.end()));
+  EXPECT_TRUE(closed());
+  EXPECT_EQ(user_.code(), Code::kDenied);
+}
+
+TEST_F(ByHandTest, AnotherVersionIsNamedAtBothEnds) {
+  const auto listener = open(Connection::Role::kListener);
+  auto header = hand_->sealer.seal(FrameType::kOpen, {}, {}, 0);
+  header[4] = std::byte{2};
+  hand_->sendBytes(header);
+  EXPECT_EQ(hand_->receive().type, FrameType::kDeny);  // whose header names our version
+  EXPECT_TRUE(closed());
+  EXPECT_EQ(user_.code(), Code::kUnsupported);
+  EXPECT_NE(user_.error->detail.find("version 2.0"), std::string::npos);
+  EXPECT_NE(user_.error->detail.find("we speak 1.0"), std::string::npos);
+}
+
+TEST_F(ByHandTest, NothingButTheHandshakeIsTakenBeforeTheProof) {
+  for (const auto type : {FrameType::kNote, FrameType::kHello, FrameType::kProof,
+                          FrameType::kChallenge, FrameType::kAccept}) {
+    user_ = {};
+    const auto listener = open(Connection::Role::kListener);
+    hand_->send(type, bytesOf(std::string(32, 'x')));
+    EXPECT_TRUE(closed());
+    EXPECT_EQ(user_.code(), Code::kProtocol);
+    EXPECT_EQ(user_.judged, 0);
+    EXPECT_TRUE(user_.frames.empty());
+  }
+  user_ = {};
+  const auto listener = open(Connection::Role::kListener);
+  hand_->send(FrameType::kOpen, bytesOf(std::string(kMaxUnprovenPayload + 1, 'x')));
+  EXPECT_TRUE(closed());
+  EXPECT_NE(user_.error->detail.find("64 is the limit"), std::string::npos);
+}
+
+TEST_F(ByHandTest, ASlowTalkerIsDroppedAtTheDeadline) {
+  ConnectionConfig config = configOf("us");
+  config.handshake_until = Clock::now() + 100ms;
+  const auto until = config.handshake_until;
+  const auto listener = open(Connection::Role::kListener, config);
+  FrameSealer sealer;
+  const auto header = sealer.seal(FrameType::kOpen, {}, {}, 0);
+  for (std::size_t i = 0; user_.closes == 0; ++i) {
+    if (i < 20) hand_->sendBytes(ByteSpan(header).subspan(i, 1));
+    turner_.turn(10ms);
+  }
+  EXPECT_GE(Clock::now(), until);
+  EXPECT_EQ(user_.code(), Code::kTimeout);
+}
+
+// The listener's sockets are reached at two names of which one is a stranger's, who passes on what
+// he hears.
+TEST(UnixBinding, ARelayFromAnotherNameDoesNotPass) {
+  Turner turner;
+  base::Fd at_relay, at_listener;
+  const auto relay = std::move(*Listener::open(
+      {}, "viaduct-relay", turner.poller(), [&](base::Fd fd, bool) { at_relay = std::move(fd); }));
+  const auto real =
+      std::move(*Listener::open({}, "viaduct-real", turner.poller(),
+                                [&](base::Fd fd, bool) { at_listener = std::move(fd); }));
+  base::Fd at_dialer, onward;
+  const auto d1 =
+      Dialer::start({"unix:@viaduct-relay"}, Clock::now() + 5s, turner.poller(),
+                    [&](Result<base::Fd> fd, const std::string&) { at_dialer = *std::move(fd); });
+  const auto d2 =
+      Dialer::start({"unix:@viaduct-real"}, Clock::now() + 5s, turner.poller(),
+                    [&](Result<base::Fd> fd, const std::string&) { onward = *std::move(fd); });
+  ASSERT_TRUE(turner.run([&] { return at_relay && at_listener && at_dialer && onward; }));
+  Recorder user_d, user_l;
+  const auto dialer = std::move(*Connection::open(std::move(at_dialer), Connection::Role::kDialer,
+                                                  configOf("d"), turner.poller(), user_d));
+  const auto listener = std::move(*Connection::open(
+      std::move(at_listener), Connection::Role::kListener, configOf("l"), turner.poller(), user_l));
+  EXPECT_EQ(dialer->remoteText(), "unix:@viaduct-relay");
+  EXPECT_TRUE(turner.run([&] {
+    std::string bytes(4096, '\0');
+    for (const auto& [from, to] : {std::pair{&at_relay, &onward}, std::pair{&onward, &at_relay}}) {
+      const ssize_t got = ::recv(from->get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+      if (got > 0)
+        static_cast<void>(
+            ::send(to->get(), bytes.data(), static_cast<std::size_t>(got), MSG_NOSIGNAL));
+    }
+    return user_d.closes + user_l.closes == 2;
+  }));
+  EXPECT_EQ(user_d.code(), Code::kDenied);
+  EXPECT_EQ(user_l.code(), Code::kDenied);
+}
+
+}  // namespace
+}  // namespace viaduct::agent

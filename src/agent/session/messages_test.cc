@@ -1,0 +1,189 @@
+#include "agent/session/messages.h"
+
+#include <gtest/gtest.h>
+#include <viaduct/card.h>
+
+#include <string>
+#include <vector>
+
+#include "agent/session/checksum.h"
+#include "base/random.h"
+
+namespace viaduct::agent {
+namespace {
+
+using base::Bytes;
+
+Bytes blob(std::size_t size) { return Bytes(size, std::byte{0x5a}); }
+
+Hello fullHello() {
+  return {.name = "host-1-ab",
+          .agent = {1, 2},
+          .process = {3, 4},
+          .boot = "b00t",
+          .unix_name = "viaduct-1",
+          .addresses = {"10.0.0.1:1", "[::1]:2"},
+          .last_epoch = 77,
+          .detect_ms = 2000,
+          .backends = {{"local", blob(3)}, {"tcp", blob(0)}}};
+}
+
+PinMessage fullPin() {
+  return {.info = {.label = std::string("kv\0cache", 8),
+                   .kind = MemoryKind::kDevice,
+                   .device = 3,
+                   .address = 0x7f0000001000,
+                   .bytes = 1U << 30U,
+                   .slot = 12},
+          .keys = {{"local", blob(40)}, {"tcp", blob(8)}}};
+}
+
+template <class Message>
+Bytes encoded(const Message& message) {
+  Bytes out;
+  message.encode(out);
+  return out;
+}
+
+// Every proper beginning is refused, and so is a byte too many.
+template <class Message>
+void refusesOtherLengths(const Message& message) {
+  Bytes bytes = encoded(message);
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    const auto decoded = Message::decode(std::span(bytes).first(size));
+    ASSERT_FALSE(decoded) << size;
+    EXPECT_EQ(decoded.error().code, Code::kProtocol);
+  }
+  bytes.push_back(std::byte{0});
+  EXPECT_FALSE(Message::decode(bytes));
+}
+
+TEST(Messages, ComeOutAsTheyWentIn) {
+  EXPECT_EQ(*Hello::decode(encoded(fullHello())), fullHello());
+  EXPECT_EQ(*Hello::decode(encoded(Hello{})), Hello{});
+  EXPECT_EQ(*PinMessage::decode(encoded(fullPin())), fullPin());
+  EXPECT_EQ(UnpinMessage::decode(encoded(UnpinMessage{.slot = 9}))->slot, 9U);
+  EXPECT_EQ(ByeMessage::decode(encoded(ByeMessage{.why = "done"}))->why, "done");
+  const Error why{
+      .code = Code::kBusy, .operation = "a", .detail = "b", .cause = "c", .remedy = "d"};
+  EXPECT_EQ(RefuseMessage::decode(encoded(RefuseMessage{why}))->why.text(), why.text());
+
+  Bytes message;
+  BackendMessage::encodeHead("tcp", message);
+  message.push_back(std::byte{7});
+  const auto back = BackendMessage::decode(message);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->backend, "tcp");
+  ASSERT_EQ(back->bytes.size(), 1U);
+  EXPECT_EQ(back->bytes[0], std::byte{7});
+}
+
+TEST(Messages, EncodeAppends) {
+  Bytes out = blob(2);
+  UnpinMessage{.slot = 1}.encode(out);
+  EXPECT_EQ(out.size(), 6U);
+  EXPECT_EQ(out[1], std::byte{0x5a});
+}
+
+TEST(Messages, EveryOtherLengthIsRefused) {
+  refusesOtherLengths(fullHello());
+  refusesOtherLengths(fullPin());
+  refusesOtherLengths(UnpinMessage{.slot = 1});
+  refusesOtherLengths(ByeMessage{.why = "why"});
+  refusesOtherLengths(RefuseMessage{{.detail = "x"}});
+  EXPECT_FALSE(BackendMessage::decode({}));
+}
+
+TEST(Messages, WhatIsBeyondTheLimitsIsRefused) {
+  Hello long_name = fullHello();
+  long_name.name.assign(kMaxNameBytes + 1, 'n');
+  EXPECT_FALSE(Hello::decode(encoded(long_name)));
+  Hello addresses = fullHello();
+  addresses.addresses.assign(kMaxAddresses + 1, "a:1");
+  EXPECT_FALSE(Hello::decode(encoded(addresses)));
+  Hello backends = fullHello();
+  backends.backends.assign(kMaxBackends + 1, {"b", {}});
+  EXPECT_FALSE(Hello::decode(encoded(backends)));
+  Hello address = fullHello();
+  address.backends[0].second = blob(kMaxBlobBytes + 1);
+  EXPECT_FALSE(Hello::decode(encoded(address)));
+  PinMessage label = fullPin();
+  label.info.label.assign(kMaxLabelBytes + 1, 'l');
+  EXPECT_FALSE(PinMessage::decode(encoded(label)));
+  PinMessage wraps = fullPin();
+  wraps.info.address = ~std::uint64_t{0} - 10;
+  EXPECT_FALSE(PinMessage::decode(encoded(wraps)));
+  Bytes kind = encoded(fullPin());
+  kind[4] = std::byte{5};
+  EXPECT_FALSE(PinMessage::decode(kind));
+  Bytes code = encoded(RefuseMessage{});
+  code[0] = std::byte{200};
+  EXPECT_FALSE(RefuseMessage::decode(code));
+}
+
+TEST(Messages, LongTextsAreCutWhenSent) {
+  const ByeMessage bye{.why = std::string(5000, 'w')};
+  EXPECT_EQ(ByeMessage::decode(encoded(bye))->why.size(), kMaxByeBytes);
+  const RefuseMessage refusal{{.detail = std::string(50000, 'd')}};
+  EXPECT_EQ(RefuseMessage::decode(encoded(refusal))->why.detail.size(), kMaxReasonBytes);
+}
+
+Card fullCard() {
+  return {.name = "prefill-0",
+          .agent = {1},
+          .boot = "b00t",
+          .unix_name = "viaduct-1",
+          .addresses = {"10.0.0.1:1"},
+          .secret = {9, 8, 7},
+          .pins = {fullPin().info, {.label = "", .slot = 1}}};
+}
+
+std::string refusal(std::span<const std::byte> blob) {
+  const auto card = Card::decode(blob);
+  return card ? "taken" : card.error().text();
+}
+
+TEST(CardTest, ComesOutAsItWentIn) {
+  const auto card = Card::decode(fullCard().encode());
+  ASSERT_TRUE(card) << card.error().text();
+  EXPECT_EQ(card->name, "prefill-0");
+  EXPECT_EQ(card->agent, fullCard().agent);
+  EXPECT_EQ(card->boot, "b00t");
+  EXPECT_EQ(card->unix_name, "viaduct-1");
+  EXPECT_EQ(card->addresses, fullCard().addresses);
+  EXPECT_EQ(card->secret, fullCard().secret);
+  EXPECT_EQ(card->pins, fullCard().pins);
+}
+
+TEST(CardTest, TruncatedCorruptedAndOtherVersionsSaySo) {
+  const auto good = fullCard().encode();
+  for (std::size_t size = 0; size < good.size(); ++size)
+    EXPECT_NE(refusal(std::span(good).first(size)).find("cut short"), std::string::npos) << size;
+  for (std::size_t at = 16; at < good.size(); ++at) {
+    auto bad = good;
+    bad[at] ^= std::byte{1};
+    EXPECT_NE(refusal(bad).find("corrupted"), std::string::npos) << at;
+  }
+  auto other = good;
+  other[8] = std::byte{2};
+  EXPECT_NE(refusal(other).find("version 2, we read version 1"), std::string::npos);
+  EXPECT_EQ(Card::decode(other).error().code, Code::kUnsupported);
+  other = good;
+  other[0] = std::byte{'x'};
+  EXPECT_NE(refusal(other).find("not a Card"), std::string::npos);
+  other = good;
+  other.push_back(std::byte{0});
+  EXPECT_NE(refusal(other).find("longer"), std::string::npos);
+}
+
+// Consistent outside, nonsense inside: as a forger would make it.
+TEST(CardTest, ACountBeyondItsBytesTakesNoMemory) {
+  auto forged = Card{}.encode();
+  base::storeLittle(&forged[forged.size() - 12], std::uint32_t{0x00ffffff});
+  base::storeLittle(&forged[forged.size() - 8],
+                    Checksum().add(std::span(forged).first(forged.size() - 8)).value());
+  EXPECT_NE(refusal(forged).find("the Card's content"), std::string::npos) << refusal(forged);
+}
+
+}  // namespace
+}  // namespace viaduct::agent
