@@ -50,9 +50,7 @@ class Connection::Impl {
   bool isUnix() const { return way_.is_unix; }
   int peerPid() const { return way_.peer_pid; }
   const std::string& remoteText() const { return way_.remote; }
-  Key derive(std::string_view purpose) const {
-    return agent::deriveKey(proof_->keys().common, purpose);
-  }
+  Key derive(std::string_view purpose) const { return agent::deriveKey(common_, purpose); }
   Clock::time_point lastHeard() const { return last_heard_; }
   std::size_t unsent() const { return outbox_.unsent(); }
 
@@ -67,6 +65,7 @@ class Connection::Impl {
   bool deliver();
   bool take(const Frame& frame);
   bool prove(const Frame& frame);
+  void useKeys();
   bool meet(const Frame& frame);
   bool hearVerdict(const Frame& frame);
   bool establish(std::uint64_t epoch);
@@ -92,7 +91,8 @@ class Connection::Impl {
   ConnectionUser& user_;
 
   Phase phase_ = Phase::kProving;
-  std::optional<Handshake> proof_;
+  std::unique_ptr<Handshake> proof_;  // until it is given
+  Key common_ = {};                   // what deriveKey() starts from
   FrameSealer sealer_;
   Inbox inbox_;
   Outbox outbox_;
@@ -118,7 +118,7 @@ Status Connection::Impl::start() {
   VIADUCT_TRY(way_, describeWay(socket_.get(), role_ == Role::kDialer));
   Key nonce;
   VIADUCT_CHECK(base::fillSecret(nonce));
-  proof_.emplace(role_ == Role::kDialer, config_.secret, nonce, way_.binding);
+  proof_ = std::make_unique<Handshake>(role_ == Role::kDialer, config_.secret, nonce, way_.binding);
   if (role_ == Role::kDialer) {
     const Handshake::Message first = proof_->open();
     VIADUCT_CHECK(write(first.type, first.payload(), {}, {}));
@@ -223,43 +223,49 @@ bool Connection::Impl::deliver() {
 
 bool Connection::Impl::take(const Frame& frame) {
   if (phase_ == Phase::kProving) return prove(frame);
-  auto fds = inbox_.takeFds(frame.fds);
-  if (!fds) return fail(protocolError("a frame's file descriptors did not come with it"));
+  std::vector<base::Fd> fds;
+  if (!inbox_.takeFds(frame.fds, fds))
+    return fail(protocolError("a frame's file descriptors did not come with it"));
   if (frame.skip) return true;
   if (phase_ == Phase::kMeeting) return meet(frame);
   if (phase_ == Phase::kAwaitingVerdict) return hearVerdict(frame);
   if (isHandshake(frame.type))
     return fail(protocolError("a frame of the handshake, which is over"));
-  return tell([&] { user_.frame(frame.type, frame.payload, std::move(*fds)); });
+  return tell([&] { user_.frame(frame.type, frame.payload, std::move(fds)); });
 }
 
 bool Connection::Impl::prove(const Frame& frame) {
-  auto step = frame.fds == 0 && !frame.skip
-                  ? proof_->take(frame)
-                  : Result<Handshake::Step>(protocolError("not a frame of the handshake"));
-  if (!step) {
-    if (frame.type != FrameType::kDeny) {
-      const auto deny = Handshake::deny(step.error().code);
-      static_cast<void>(write(deny.type, deny.payload(), {}, {}));
-    }
-    return fail(std::move(step).error());
+  auto taken = frame.fds == 0 && !frame.skip
+                   ? proof_->take(frame)
+                   : Result<Handshake::Step>(protocolError("not a frame of the handshake"));
+  if (!taken) {
+    const auto deny = Handshake::deny(taken.error().code);
+    if (frame.type != FrameType::kDeny) static_cast<void>(write(deny.type, deny.payload(), {}, {}));
+    return fail(std::move(taken).error());
   }
-  if (step->send && !say(step->send->type, step->send->payload())) return false;
-  if (!step->proven) return true;
-
-  phase_ = Phase::kMeeting;
-  inbox_.decoder().setLimit(kMaxHelloPayload);
-  if (way_.is_unix) inbox_.acceptFds();
-  const bool dialer = role_ == Role::kDialer;
-  if (!way_.is_unix) {
-    const SessionKeys& keys = proof_->keys();
-    sealer_.useKey(dialer ? keys.to_listener : keys.to_dialer);
-    inbox_.decoder().useKey(dialer ? keys.to_dialer : keys.to_listener);
-  }
-  if (dialer) return true;
+  const Handshake::Step& step = *taken;
+  if (step.sends && !say(step.send.type, step.send.payload())) return false;
+  if (!step.proven) return true;
+  useKeys();
+  if (role_ == Role::kDialer) return true;
   base::Bytes hello;
   config_.mine.encode(hello);
   return say(FrameType::kHello, hello);
+}
+
+void Connection::Impl::useKeys() {
+  const SessionKeys keys = proof_->keys();
+  proof_.reset();
+  common_ = keys.common;
+  phase_ = Phase::kMeeting;
+  inbox_.decoder().setLimit(kMaxHelloPayload);
+  if (way_.is_unix) {
+    inbox_.acceptFds();
+    return;
+  }
+  const bool dialer = role_ == Role::kDialer;
+  sealer_.useKey(dialer ? keys.to_listener : keys.to_dialer);
+  inbox_.decoder().useKey(dialer ? keys.to_dialer : keys.to_listener);
 }
 
 bool Connection::Impl::meet(const Frame& frame) {

@@ -96,8 +96,9 @@ Result<Handshake::Step> Handshake::takeOpen(const Frame& frame) {
   std::memcpy(theirs_.data(), frame.payload.data(), theirs_.size());
   their_minor_ = frame.minor;
   due_ = FrameType::kProof;
-  return Step{.send =
-                  message(FrameType::kChallenge, view(mine_), view(proof("viaduct listener ")))};
+  return Step{
+      .sends = true,
+      .send = message(FrameType::kChallenge, view(mine_), view(proof("viaduct listener ")))};
 }
 
 // The dialer is the first who can see that the secrets differ. It does not show its own proof to a
@@ -110,7 +111,9 @@ Result<Handshake::Step> Handshake::takeChallenge(const Frame& frame) {
     return wrongSecret();
   makeKeys();
   due_ = FrameType::kDeny;  // nothing more
-  return Step{.send = message(FrameType::kProof, view(proof("viaduct dialer   "))), .proven = true};
+  return Step{.sends = true,
+              .send = message(FrameType::kProof, view(proof("viaduct dialer   "))),
+              .proven = true};
 }
 
 Result<Handshake::Step> Handshake::takeProof(const Frame& frame) {

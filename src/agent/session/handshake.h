@@ -7,7 +7,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "agent/session/crypto.h"
@@ -32,7 +31,8 @@ class Handshake {
     ByteSpan payload() const { return ByteSpan(bytes).first(size); }
   };
   struct Step {
-    std::optional<Message> send = {};
+    bool sends = false;
+    Message send = {};
     bool proven = false;  // keys() are there, and seal every frame after `send` and after this one
   };
 

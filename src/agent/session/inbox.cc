@@ -61,14 +61,13 @@ Result<Inbox::Read> Inbox::read(int socket) {
   return Read{.bytes = bytes, .more = bytes == space.size()};
 }
 
-std::optional<std::vector<base::Fd>> Inbox::takeFds(std::size_t count) {
-  std::vector<base::Fd> out;
-  if (count > fds_.size()) return std::nullopt;
+bool Inbox::takeFds(std::size_t count, std::vector<base::Fd>& out) {
+  if (count > fds_.size()) return false;
   for (; count > 0; --count) {
     out.push_back(std::move(fds_.front()));
     fds_.pop_front();
   }
-  return out;
+  return true;
 }
 
 }  // namespace viaduct::agent

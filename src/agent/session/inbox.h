@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <deque>
-#include <optional>
 #include <vector>
 
 #include "agent/session/frame.h"
@@ -27,8 +26,8 @@ class Inbox {
 
   // One recvmsg, into the decoder.
   Result<Read> read(int socket);
-  // The fds that came with a frame; nothing when they are not all here.
-  std::optional<std::vector<base::Fd>> takeFds(std::size_t count);
+  // The fds that came with a frame; false when they are not all here.
+  bool takeFds(std::size_t count, std::vector<base::Fd>& out);
 
  private:
   FrameDecoder decoder_;
