@@ -1,0 +1,89 @@
+// Whatever a stranger sends to a connection in its handshake, as dialer and as listener: no crash,
+// no session, and the socket closed or waiting, never more memory than the small limit.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "agent/session/connection.h"
+#include "agent/session/handshake.h"
+#include "base/poller.h"
+#include "fuzz/samples.h"
+
+namespace {
+
+using namespace viaduct::agent;
+using viaduct::Clock;
+using viaduct::base::Fd;
+using viaduct::base::Poller;
+
+// Nobody who does not know the secret gets further than this.
+struct Unreached final : ConnectionUser {
+  viaduct::Result<std::uint64_t> judge(const Hello&) override { std::abort(); }
+  void established(std::uint64_t) override { std::abort(); }
+  void frame(FrameType, ByteSpan, std::vector<Fd>) override { std::abort(); }
+  void closed(const viaduct::Error&) override {
+    if (closes++ > 0) std::abort();
+  }
+  int closes = 0;
+};
+
+void turn(Poller& poller) {
+  Poller::Events events;
+  const int count = poller.block(events, Clock::time_point{});
+  poller.handle(events, count, Clock::now());
+}
+
+void tryRole(Connection::Role role, ByteSpan bytes) {
+  static const auto poller = std::move(*Poller::open());
+  std::array<int, 2> both{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, both.data()) != 0)
+    return;
+  Fd stranger(both[1]);
+  Unreached user;
+  ConnectionConfig config;
+  config.secret = secretFromText("a secret that no input holds");
+  config.mine.name = "us";
+  config.handshake_until = Clock::time_point::max();
+  const auto opened = Connection::open(Fd(both[0]), role, std::move(config), *poller, user);
+  if (!opened) std::abort();
+  static_cast<void>(::send(stranger.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
+  for (int i = 0; i < 3; ++i) turn(*poller);
+  stranger.reset();
+  for (int i = 0; i < 8 && user.closes == 0; ++i) turn(*poller);
+  if (user.closes != 1) std::abort();
+}
+
+}  // namespace
+
+namespace viaduct::fuzz {
+std::vector<Sample> samples() {
+  const auto framed = [](const std::vector<std::pair<FrameType, std::size_t>>& frames) {
+    base::Writer stream;
+    FrameSealer sealer;
+    for (const auto& [type, size] : frames) {
+      const base::Bytes payload(size, std::byte{0x41});
+      stream.raw(sealer.seal(type, payload, {}, 0)).raw(payload);
+    }
+    return sampleOf(stream.bytes());
+  };
+  return {framed({{FrameType::kOpen, 32}, {FrameType::kProof, 32}}),
+          framed({{FrameType::kOpen, 32}, {FrameType::kDeny, 1}}),
+          framed({{FrameType::kChallenge, 64}}), framed({{FrameType::kDeny, 1}}),
+          framed({{FrameType::kHello, 60}})};
+}
+}  // namespace viaduct::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto bytes = std::as_bytes(std::span(data, size));
+  tryRole(Connection::Role::kListener, bytes);
+  tryRole(Connection::Role::kDialer, bytes);
+  return 0;
+}

@@ -1,0 +1,89 @@
+// Whatever stands in the payloads of a session's frames: no crash, and what is taken comes out of
+// the encoder again as it went in.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include "agent/session/hello.h"
+#include "agent/session/crypto.h"
+#include "agent/session/messages.h"
+#include "fuzz/samples.h"
+
+namespace {
+
+using namespace viaduct::agent;
+using viaduct::base::Bytes;
+
+template <class Message>
+void roundTrip(ByteSpan payload) {
+  const auto message = Message::decode(payload);
+  if (!message) return;
+  Bytes again;
+  message->encode(again);
+  if (!sameBytes(again, payload)) std::abort();
+}
+
+void backend(ByteSpan payload) {
+  const auto message = BackendMessage::decode(payload);
+  if (message && message->bytes.size() > payload.size()) std::abort();
+}
+
+template <class Message>
+void addSample(std::vector<viaduct::fuzz::Sample>& out, std::uint8_t kind, const Message& message) {
+  Bytes bytes{std::byte{kind}};
+  message.encode(bytes);
+  out.push_back(viaduct::fuzz::sampleOf(bytes));
+}
+
+}  // namespace
+
+namespace viaduct::fuzz {
+std::vector<Sample> samples() {
+  std::vector<Sample> out;
+  const base::Bytes blob(20, std::byte{7});
+  addSample(out, 0,
+            Hello{.name = "a",
+                  .boot = "boot",
+                  .unix_name = "viaduct-a",
+                  .addresses = {"127.0.0.1:1", "[::1]:2"},
+                  .last_epoch = 4,
+                  .detect_ms = 2000,
+                  .backends = {{"local", blob}, {"tcp", {}}}});
+  addSample(out, 1,
+            PinMessage{.info = {.label = "kv", .address = 4096, .bytes = 4096, .slot = 3},
+                       .keys = {{"local", blob}}});
+  addSample(out, 2, UnpinMessage{.slot = 3});
+  addSample(out, 3, ByeMessage{.why = "done"});
+  addSample(out, 4, RefuseMessage{{.code = Code::kDenied, .detail = "no"}});
+  base::Bytes message{std::byte{5}};
+  BackendMessage::encodeHead("tcp", message);
+  out.push_back(sampleOf(message));
+  return out;
+}
+}  // namespace viaduct::fuzz
+
+// The first byte says which message the others are.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const auto payload = std::as_bytes(std::span(data + 1, size - 1));
+  switch (data[0] % 6) {
+    case 0:
+      roundTrip<Hello>(payload);
+      break;
+    case 1:
+      roundTrip<PinMessage>(payload);
+      break;
+    case 2:
+      roundTrip<UnpinMessage>(payload);
+      break;
+    case 3:
+      roundTrip<ByeMessage>(payload);
+      break;
+    case 4:
+      roundTrip<RefuseMessage>(payload);
+      break;
+    default:
+      backend(payload);
+  }
+  return 0;
+}

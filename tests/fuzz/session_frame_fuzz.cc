@@ -1,0 +1,101 @@
+// Whatever bytes come, in whatever pieces: the decoder takes no more memory than its limit, finds
+// the same frames however the bytes were cut, and says nothing more once it is broken. Frames are
+// also made consistent, as somebody with the key could make them, so that more than the check is
+// reached.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "agent/session/checksum.h"
+#include "agent/session/frame.h"
+#include "base/bytes.h"
+#include "fuzz/samples.h"
+
+namespace {
+
+using namespace viaduct::agent;
+using viaduct::base::Bytes;
+using Next = FrameDecoder::Next;
+
+constexpr std::size_t kSmallest = 4096;
+
+struct Found {
+  std::vector<Bytes> payloads;
+  Next last = Next::kMore;
+};
+
+Found decode(ByteSpan bytes, std::size_t limit, std::size_t piece) {
+  FrameDecoder decoder(limit);
+  Found found;
+  while (!bytes.empty() && found.last != Next::kBroken) {
+    const auto space = decoder.space();
+    if (space.empty()) std::abort();
+    if (decoder.capacity() >
+        std::max({limit + kFrameHeaderBytes, kSmallest, std::size_t{1} << 16U}))
+      std::abort();
+    const std::size_t n = std::min({piece, bytes.size(), space.size()});
+    std::memcpy(space.data(), bytes.data(), n);
+    decoder.wrote(n);
+    bytes = bytes.subspan(n);
+    Frame frame;
+    while ((found.last = decoder.next(frame)) == Next::kFrame) {
+      if (frame.payload.size() > limit || frame.fds > kMaxFrameFds) std::abort();
+      found.payloads.emplace_back(frame.payload.begin(), frame.payload.end());
+    }
+    if (found.last == Next::kBroken && decoder.next(frame) != Next::kBroken) std::abort();
+  }
+  return found;
+}
+
+// Gives every frame its due number and a right checksum, as far as the lengths lead.
+Bytes madeRight(ByteSpan bytes) {
+  Bytes out(bytes.begin(), bytes.end());
+  std::size_t at = 0;
+  for (std::uint64_t sequence = 0; out.size() - at >= kFrameHeaderBytes; ++sequence) {
+    const std::size_t length = viaduct::base::loadLittle<std::uint32_t>(&out[at + 8]);
+    if (length > out.size() - at - kFrameHeaderBytes) break;
+    viaduct::base::storeLittle(&out[at + 16], sequence);
+    std::fill_n(out.begin() + static_cast<std::ptrdiff_t>(at) + 24, 16, std::byte{0});
+    const ByteSpan head = ByteSpan(out).subspan(at, 24);
+    const ByteSpan payload = ByteSpan(out).subspan(at + kFrameHeaderBytes, length);
+    viaduct::base::storeLittle(&out[at + 24], Checksum().add(head).add(payload).value());
+    at += kFrameHeaderBytes + length;
+  }
+  return out;
+}
+
+void check(ByteSpan bytes, std::size_t piece) {
+  for (const std::size_t limit : {kMaxUnprovenPayload, kMaxFramePayload}) {
+    const Found whole = decode(bytes, limit, bytes.size());
+    const Found pieces = decode(bytes, limit, piece);
+    if (whole.payloads != pieces.payloads || whole.last != pieces.last) std::abort();
+  }
+}
+
+}  // namespace
+
+namespace viaduct::fuzz {
+std::vector<Sample> samples() {
+  base::Writer stream;
+  stream.put(std::uint8_t{7});
+  FrameSealer sealer;
+  for (const std::size_t size : {0U, 3U, 40U, 100U}) {
+    const base::Bytes payload(size, std::byte{0x41});
+    stream.raw(sealer.seal(FrameType::kNote, payload, {}, size % 3)).raw(payload);
+  }
+  return {sampleOf(stream.bytes())};
+}
+}  // namespace viaduct::fuzz
+
+// The first byte: in pieces of what size.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const auto bytes = std::as_bytes(std::span(data + 1, size - 1));
+  check(bytes, 1U + data[0]);
+  check(madeRight(bytes), 1U + data[0]);
+  return 0;
+}
