@@ -14,6 +14,13 @@ namespace viaduct::agent {
 using base::log;
 using base::LogLevel;
 
+namespace {
+
+// Of one peer: what it announces is kept here, and it is not trusted with our memory.
+constexpr std::size_t kMaxPins = std::size_t{1} << 16U;
+
+}  // namespace
+
 PeerCore::PeerCore(std::shared_ptr<AgentCore> agent, std::string name)
     : owner_(std::move(agent)), agent_(*owner_), name_(std::move(name)) {}
 PeerCore::~PeerCore() = default;
@@ -156,6 +163,10 @@ void PeerCore::addPin(std::span<const std::byte> payload) {
   auto message = PinMessage::decode(payload);
   if (!message) return protocolError(std::move(message).error());
   const std::uint32_t slot = message->info.slot;
+  if (pins_.size() >= kMaxPins && !pins_.contains(slot))
+    return protocolError({.code = Code::kProtocol,
+                          .operation = "pin",
+                          .detail = fmt::format("more than {} registrations", kMaxPins)});
   for (const auto& link : links_) {
     const auto name = agent_.backend(link->backend()).can().name;
     for (auto& [backend, key] : message->keys)
@@ -221,12 +232,16 @@ void PeerCore::loseIfLinkBroke() {
   }
 }
 
-// A path that is worse than it could be is said aloud, once per life.
+// A path that is worse than it could be is said aloud, once per life. That a way through this host
+// does not lead to another one is no news.
 void PeerCore::warnOfUnusableLinks() {
-  for (const PeerWay& way : ways())
-    if (!way.usable)
-      log(LogLevel::kWarning, "peer {}: backend {} cannot be used: {}", name_, way.backend,
-          way.text);
+  for (const auto& slot : links_) {
+    const auto state = slot->link->state();
+    if (state.phase != core::LinkState::Phase::kUnusable) continue;
+    const core::Capabilities& can = agent_.backend(slot->backend()).can();
+    log(can.same_host && !on_this_host_ ? LogLevel::kInfo : LogLevel::kWarning,
+        "peer {}: backend {} cannot be used: {}", name_, can.name, state.text);
+  }
 }
 
 void PeerCore::beat(Clock::time_point now, bool judge_silence) {

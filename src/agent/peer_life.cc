@@ -147,6 +147,7 @@ void PeerCore::openLinks(Session& session) {
   const Connection& connection = session.connection();
   const Hello& theirs = connection.theirs();
   const bool same_process = agent_.isThisProcess(theirs);
+  on_this_host_ = agent_.isThisHost(theirs.boot);
   for (std::size_t i = 0; i < agent_.backendCount(); ++i) {
     const auto name = agent_.backend(i).can().name;
     const auto common = std::find_if(theirs.backends.begin(), theirs.backends.end(),
