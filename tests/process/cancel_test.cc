@@ -1,0 +1,108 @@
+// What is taken back stays taken back: cancelled transfers and withdrawn memory, on both sides.
+#include "process/pair.h"
+
+namespace viaduct::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+class TakenBack : public ::testing::TestWithParam<Way> {
+ protected:
+  // Cancels a post in its middle; the buffers of both ends are then somebody else's.
+  void cancelInTheMiddle(OpKind kind) {
+    const auto data = survivor_.memory(Survivor::kData, "");
+    data.fill(1);
+    Transfer transfer = survivor_.plan(kind, data, "data");
+    ASSERT_TRUE(transfer.post());
+    transfer.cancel();
+    static_cast<void>(transfer.wait(10s));
+    const TransferEnd end = transfer.end();
+    EXPECT_TRUE(end.state == TransferState::kCancelled || end.state == TransferState::kDone)
+        << transferStateName(end.state);
+    data.fill(0x3c);
+    // The target's memory is free when a later note has arrived.
+    ASSERT_TRUE(survivor_.peer().note("yours"));
+    EXPECT_EQ(victim_->must("takenote 10000"), "survivor yours");
+    victim_->must("fill data 61");
+    survivor_.expectWorks(*victim_);
+    EXPECT_EQ(data.differ(0x3c), 0);
+    EXPECT_EQ(victim_->number("differ data 61"), 0);
+    // The same plan serves again.
+    ASSERT_TRUE(transfer.post());
+    const Status ended = transfer.wait(10s);
+    EXPECT_TRUE(ended) << ended.error().text();
+    EXPECT_EQ(data.differ(kind == OpKind::kRead ? 61 : 0x3c), 0);
+  }
+
+  Survivor survivor_{GetParam()};
+  std::unique_ptr<PeerProcess> victim_ = survivor_.start();
+};
+
+TEST_P(TakenBack, AWriteCancelledInTheMiddle) { cancelInTheMiddle(OpKind::kWrite); }
+TEST_P(TakenBack, AReadCancelledInTheMiddle) { cancelInTheMiddle(OpKind::kRead); }
+
+TEST_P(TakenBack, ATransferToAFrozenPeerEndsWithinGraceWhenCancelled) {
+  const auto data = survivor_.memory(Survivor::kData, "");
+  Transfer transfer = survivor_.plan(OpKind::kRead, data, "data");
+  victim_->process().stop();
+  ASSERT_TRUE(transfer.post());
+  const auto start = Clock::now();
+  transfer.cancel();
+  static_cast<void>(transfer.wait(10s));
+  std::printf("ended %lld ms after cancel\n", static_cast<long long>(since(start)));
+  EXPECT_LT(Clock::now() - start, 500ms + 2s);
+  EXPECT_NE(transfer.end().state, TransferState::kRunning);
+  data.fill(0x2a);
+  victim_->process().resume();
+  victim_->must("ready survivor 20000");
+  ASSERT_TRUE(survivor_.peer().ready(20s));
+  survivor_.expectWorks(*victim_);
+  EXPECT_EQ(data.differ(0x2a), 0);
+}
+
+TEST_P(TakenBack, ADeadlineEndsATransferToAFrozenPeer) {
+  const auto data = survivor_.memory(Survivor::kData, "");
+  Transfer transfer = survivor_.plan(OpKind::kRead, data, "data");
+  victim_->process().stop();
+  const auto start = Clock::now();
+  ASSERT_TRUE(transfer.post({.deadline = 100ms}));
+  static_cast<void>(transfer.wait(10s));
+  std::printf("ended %lld ms after post\n", static_cast<long long>(since(start)));
+  EXPECT_LT(Clock::now() - start, 100ms + 500ms + 2s);
+  EXPECT_NE(transfer.end().state, TransferState::kRunning);
+  victim_->process().resume();
+}
+
+TEST_P(TakenBack, WithdrawnMemoryIsRefused) {
+  const auto mine = survivor_.memory(Survivor::kSmall, "");
+  Transfer transfer = survivor_.plan(OpKind::kWrite, mine, "small", 4096);
+  victim_->must("fill small 9");
+  victim_->must("release small");
+  mine.fill(1);
+  Status ended = transfer.post();
+  if (ended) ended = transfer.wait(10s);
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().code, Code::kDenied) << ended.error().text();
+  EXPECT_EQ(survivor_.peer().state(), PeerState::kReady) << "a refusal is no loss";
+}
+
+TEST_P(TakenBack, MemoryIsWithdrawnInTheMiddleOfAPeersStorm) {
+  auto data = survivor_.memory(Survivor::kData, "target");
+  victim_->must("plan t write survivor data target 65536");
+  victim_->must("storm t");
+  const Status released = data.pin->release();
+  EXPECT_TRUE(released) << released.error().text();
+  // Only memory of our own can still be looked at.
+  if (!data.own.empty()) std::fill(data.own.begin(), data.own.end(), std::byte{0x21});
+  const std::string failure = victim_->must("calm t 10000");
+  EXPECT_NE(failure.find(codeName(Code::kDenied)), std::string::npos) << failure;
+  survivor_.expectWorks(*victim_);
+  EXPECT_TRUE(std::all_of(data.own.begin(), data.own.end(),
+                          [](std::byte b) { return b == std::byte{0x21}; }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, TakenBack, ::testing::ValuesIn(kWays),
+                         [](const auto& way) { return std::string(way.param.name); });
+
+}  // namespace
+}  // namespace viaduct::testing

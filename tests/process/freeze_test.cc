@@ -1,0 +1,128 @@
+// A peer's process is stopped in the middle of things, and continues later: it is noticed in time,
+// what was freed stays untouched (docs/failure.md says when memory is free), and the pair recovers.
+#include "process/pair.h"
+
+namespace viaduct::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kDetect = 1s;
+constexpr auto kSlack = 500ms + 2s;  // promised is the first part; the rest is for a busy machine
+
+class PeerFreezes : public ::testing::TestWithParam<Way> {
+ protected:
+  // The survivor's memory at the target side is free again: its session is over and it is settled.
+  // A peer that froze inside a chunk has to run on before that; this says whether it had to.
+  bool waitFree(const Peer& peer, std::uint64_t epoch) {
+    const auto stopped = Clock::now();
+    EXPECT_TRUE(peer.over(epoch, 20s));
+    std::printf("over %lld ms after the stop\n", static_cast<long long>(since(stopped)));
+    EXPECT_LT(Clock::now() - stopped, kDetect + kSlack);
+    const bool settled = peer.settled();
+    if (!settled) victim_->process().resume();
+    const auto end = Clock::now() + 10s;
+    while (!peer.settled() && Clock::now() < end) survivor_.agent().poll();
+    EXPECT_TRUE(peer.settled());
+    std::printf("settled %s\n", settled ? "at once" : "when it ran again");
+    return settled;
+  }
+  void recover() {
+    victim_->process().resume();
+    victim_->must("ready survivor 20000");
+    ASSERT_TRUE(survivor_.peer().ready(20s));
+    survivor_.expectWorks(*victim_);
+  }
+  void freezeInStorm(OpKind kind);
+  void freezeInItsStorm(const std::string& kind);
+
+  Survivor survivor_{GetParam(), kDetect};
+  std::unique_ptr<PeerProcess> victim_ = survivor_.start();
+};
+
+TEST_P(PeerFreezes, WhileIdle) {
+  const Peer peer = survivor_.peer();
+  const auto epoch = peer.epoch();
+  victim_->process().stop();
+  EXPECT_TRUE(waitFree(peer, epoch)) << "nothing was under way";
+  recover();
+  EXPECT_GT(survivor_.peer().epoch(), epoch);
+}
+
+// The survivor's own buffer is its own as soon as its transfer has ended.
+void PeerFreezes::freezeInStorm(OpKind kind) {
+  const auto data = survivor_.memory(Survivor::kData, "");
+  Transfer transfer = survivor_.plan(kind, data, "data");
+  Storm storm(transfer);
+  ASSERT_TRUE(storm.finished(2));
+  const auto stopped = Clock::now();
+  victim_->process().stop();
+  const auto failure = storm.failure(20s);
+  ASSERT_TRUE(failure);
+  std::printf("failed %lld ms after the stop\n", static_cast<long long>(since(stopped)));
+  EXPECT_LT(Clock::now() - stopped, kDetect + kSlack);
+  data.fill(0x6b);
+  recover();
+  EXPECT_EQ(data.differ(0x6b), 0);
+}
+TEST_P(PeerFreezes, InTheMiddleOfAWriteToIt) { freezeInStorm(OpKind::kWrite); }
+TEST_P(PeerFreezes, InTheMiddleOfAReadFromIt) { freezeInStorm(OpKind::kRead); }
+
+// Memory at the target is free after Peer::over and with Peer::settled; the initiator's, which was
+// stopped, when its transfer has ended.
+void PeerFreezes::freezeInItsStorm(const std::string& kind) {
+  const auto data = survivor_.memory(Survivor::kData, "target");
+  victim_->must("plan t " + kind + " survivor data target 65536");
+  victim_->must("storm t");
+  const Peer peer = survivor_.peer();
+  const auto epoch = peer.epoch();
+  victim_->process().stop();
+  waitFree(peer, epoch);
+  data.fill(0x33);
+  victim_->process().resume();
+  const std::string failure = victim_->must("calm t 20000");
+  EXPECT_NE(failure.find(codeName(Code::kPeerLost)), std::string::npos) << failure;
+  victim_->must("fill data 68");
+  recover();
+  EXPECT_EQ(data.differ(0x33), 0);
+  EXPECT_EQ(victim_->number("differ data 68"), 0);
+}
+TEST_P(PeerFreezes, InTheMiddleOfItsOwnWrite) { freezeInItsStorm("write"); }
+TEST_P(PeerFreezes, InTheMiddleOfItsOwnRead) { freezeInItsStorm("read"); }
+
+TEST_P(PeerFreezes, AndIsKilledThen) {
+  const auto data = survivor_.memory(Survivor::kData, "target");
+  victim_->must("plan t write survivor data target 65536");
+  victim_->must("storm t");
+  const Peer peer = survivor_.peer();
+  const auto epoch = peer.epoch();
+  victim_->process().stop();
+  ASSERT_TRUE(peer.over(epoch, 20s));
+  victim_->process().kill();
+  victim_ = survivor_.start();
+  EXPECT_TRUE(survivor_.peer().settled());
+  survivor_.expectWorks(*victim_);
+}
+
+TEST_P(PeerFreezes, AndAWithdrawalDoesNotWaitForIt) {
+  auto data = survivor_.memory(Survivor::kData, "target");
+  victim_->must("plan t write survivor data target 65536");
+  victim_->must("storm t");
+  victim_->process().stop();
+  const auto start = Clock::now();
+  const Status released = data.pin->release();
+  EXPECT_LT(Clock::now() - start, kDetect + kSlack);
+  if (!released) {
+    EXPECT_EQ(released.error().code, Code::kPeerLost);
+    std::printf("%s\n", released.error().text().c_str());
+  }
+  victim_->process().resume();
+  victim_->must("calm t 20000");
+  recover();
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, PeerFreezes, ::testing::ValuesIn(kWays),
+                         [](const auto& way) { return std::string(way.param.name); });
+
+}  // namespace
+}  // namespace viaduct::testing

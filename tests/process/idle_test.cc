@@ -1,0 +1,47 @@
+// Two agents that have nothing to do cost next to nothing.
+#include "process/pair.h"
+
+namespace viaduct::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Usage {
+  std::int64_t cpu_us = 0, switches = 0, resident_kib = 0;
+};
+
+Usage usage(PeerProcess& peer) {
+  const auto parts = words(peer.must("usage"));
+  if (parts.size() != 3) return {};
+  return {std::stoll(parts[0]), std::stoll(parts[1]), std::stoll(parts[2])};
+}
+
+class Idle : public ::testing::TestWithParam<Way> {};
+
+TEST_P(Idle, TwoConnectedAgentsSleepBetweenHeartbeats) {
+  Survivor survivor(GetParam());
+  auto one = survivor.start("one");
+  auto two = survivor.start("two");
+  one->must("import " + two->card());
+  one->must("ready two 10000");
+  const Usage before = usage(*one);
+  const auto start = Clock::now();
+  // A wait of its own is what an idle engine does; it is one thread that sleeps.
+  EXPECT_TRUE(one->ask("takenote 3000").starts_with("error"));
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const Usage after = usage(*one);
+  const auto cpu_us = static_cast<double>(after.cpu_us - before.cpu_us);
+  const auto wakes = static_cast<double>(after.switches - before.switches);
+  std::printf("idle with two peers: %.2f ms CPU and %.1f sleeps a second\n", cpu_us / 1e3 / seconds,
+              wakes / seconds);
+  // 2 ms CPU a second are promised for release builds; sanitizers and a busy machine take more.
+  EXPECT_LT(cpu_us / 1e3 / seconds, 20);
+  // Heartbeats of two peers, sent and received, a few per detection time of 2 s.
+  EXPECT_LT(wakes / seconds, 40);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, Idle, ::testing::ValuesIn(kWays),
+                         [](const auto& way) { return std::string(way.param.name); });
+
+}  // namespace
+}  // namespace viaduct::testing

@@ -1,0 +1,128 @@
+// What the system refuses, and what a process may not do, is an error and not a crash.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include "process/pair.h"
+
+namespace viaduct::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+// What a child says of itself in its exit status, by a function that returns it.
+template <class F>
+int inChild(F run) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(run());
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(Fork, AChildsCallsAreRefusedAndTheParentIsNotDisturbed) {
+  Survivor survivor(kWays[0]);
+  auto victim = survivor.start();
+  auto pin = survivor.agent().allocate(4096);
+  ASSERT_TRUE(pin);
+  const Peer peer = survivor.peer();
+  const auto epoch = peer.epoch();
+  const int refused = inChild([&] {
+    const auto allocated = survivor.agent().allocate(4096);
+    const auto note = peer.note("from the child");
+    const auto waited = survivor.agent().waitNote(10s);
+    const bool all = !allocated && allocated.error().code == Code::kUnsupported && !note &&
+                     note.error().code == Code::kUnsupported && !waited &&
+                     waited.error().code == Code::kUnsupported;
+    // Destroying what it inherited is what a child's exit() may do.
+    const Agent gone = std::move(survivor.agent());
+    return all ? 7 : 8;
+  });
+  EXPECT_EQ(refused, 7);
+  EXPECT_EQ(peer.epoch(), epoch);
+  EXPECT_EQ(peer.state(), PeerState::kReady);
+  survivor.expectWorks(*victim);
+}
+
+// The sockets that a process has open, by what names them in /proc.
+std::set<std::string> socketsOf(const std::string& pid) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/" + pid + "/fd")) {
+    std::error_code gone;
+    const auto name = std::filesystem::read_symlink(entry.path(), gone).string();
+    if (name.starts_with("socket:")) names.insert(name);
+  }
+  return names;
+}
+
+TEST(Fork, AProgramWeStartInheritsNoSocket) {
+  Survivor survivor(kWays[2]);
+  auto victim = survivor.start();
+  PeerProcess fresh("name=fresh");
+  const auto ours = socketsOf("self");
+  for (const std::string& name : socketsOf(std::to_string(fresh.process().pid())))
+    EXPECT_FALSE(ours.contains(name)) << name;
+}
+
+TEST(Names, TwoAgentsWithOneNameAreToldApartOrRefused) {
+  Survivor survivor(kWays[2]);
+  auto first = survivor.start("twin");
+  const auto epoch = survivor.peer("twin").epoch();
+  PeerProcess second(survivor.settings("twin"));
+  second.must("import " + toHex(survivor.agent().exportCard()));
+  const std::string answer = second.ask("ready survivor 3000");
+  std::printf("%s\n", answer.c_str());
+  EXPECT_TRUE(answer.starts_with("error")) << "the first one lives";
+  EXPECT_NE(answer.find("twin"), std::string::npos) << "the reason names the name";
+  // The first has lost nothing.
+  EXPECT_EQ(survivor.peer("twin").epoch(), epoch);
+  EXPECT_TRUE(survivor.peer("twin").note("still here"));
+  EXPECT_EQ(first->must("takenote 10000"), "survivor still here");
+}
+
+TEST(Limits, TooFewDescriptorsToOpenIsAnErrorThatSaysSo) {
+  // The test program of a real life: no agent, a limit just above what it has open.
+  Process process({VIADUCT_PROCESS_PEER});
+  EXPECT_EQ(process.ask("limit files 4").value_or("nothing").substr(0, 2), "ok");
+  const std::string answer = process.ask("open name=poor").value_or("nothing");
+  std::printf("%s\n", answer.c_str());
+  EXPECT_TRUE(answer.starts_with("error")) << answer;
+  EXPECT_NE(answer.find(codeName(Code::kExhausted)), std::string::npos) << answer;
+}
+
+TEST(Limits, TooFewDescriptorsForAPeerHurtNobodyElse) {
+  Survivor survivor(kWays[2]);
+  auto poor = survivor.start("poor");
+  PeerProcess late(survivor.settings("late"));
+  poor->must("limit files 4");  // what is open stays open; nothing more can be
+  const std::string answer = poor->ask("import " + late.card());
+  if (answer.starts_with("ok")) {
+    const std::string ready = poor->ask("ready late 1000");
+    std::printf("%s\n", ready.c_str());
+    EXPECT_TRUE(ready.starts_with("error")) << ready;
+  }
+  late.must("import " + poor->card());
+  EXPECT_TRUE(late.ask("ready poor 1000").starts_with("error"));
+  // Who is connected goes on.
+  EXPECT_TRUE(survivor.peer("poor").note("hello"));
+  EXPECT_EQ(poor->must("takenote 10000"), "survivor hello");
+  poor->must("limit files 256");
+}
+
+TEST(Limits, TooLittleMemoryIsAnErrorThatSaysSo) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__clang__)
+  GTEST_SKIP() << "skipped: no limit of address space under a sanitizer";
+#endif
+  PeerProcess peer("name=small");
+  peer.must("limit memory 1073741824");
+  const std::string answer = peer.ask("memory huge 8589934592");
+  std::printf("%s\n", answer.c_str());
+  EXPECT_NE(answer.find(codeName(Code::kExhausted)), std::string::npos) << answer;
+  peer.must("memory modest 65536");
+}
+
+}  // namespace
+}  // namespace viaduct::testing

@@ -1,0 +1,88 @@
+#include "process/pair.h"
+
+namespace viaduct::testing {
+
+namespace {
+
+// What a test cannot go on without; the message is the library's own.
+template <class T>
+T need(Result<T> result, const char* what) {
+  if (!result) {
+    ADD_FAILURE() << what << ": " << result.error().text();
+    std::exit(1);  // the harness is broken, and there is nothing to test
+  }
+  return *std::move(result);
+}
+
+Selection backwards(std::uint64_t address, std::uint64_t bytes, std::uint64_t block) {
+  Selection all{need(Blocks::strided(address, block, block, bytes / block), "blocks"), {}};
+  for (std::uint64_t i = bytes / block; i-- > 0;)
+    all.indices.push_back(static_cast<std::uint32_t>(i));
+  return all;
+}
+
+}  // namespace
+
+Survivor::Survivor(Way way, std::chrono::milliseconds detect) : way_(way), detect_(detect) {
+  agent_ = std::make_unique<Agent>(
+      need(Agent::open({.name = "survivor", .backends = {way.backend}, .detect = detect}), "open"));
+}
+
+std::string Survivor::settings(const std::string& name) const {
+  return "name=" + name + " backends=" + way_.backend +
+         " detect=" + std::to_string(detect_.count());
+}
+
+std::unique_ptr<PeerProcess> Survivor::start(const std::string& name) {
+  auto victim = std::make_unique<PeerProcess>(settings(name));
+  const std::string how = way_.heap ? " heap" : "";
+  victim->must("memory data " + std::to_string(kData) + how);
+  victim->must("memory small " + std::to_string(kSmall) + how);
+  victim->must("import " + toHex(agent_->exportCard()));
+  victim->must("ready survivor 10000");
+  const auto ready = peer(name).ready(std::chrono::seconds(10));
+  EXPECT_TRUE(ready) << ready.error().text();
+  return victim;
+}
+
+Peer Survivor::peer(const std::string& name) { return need(agent_->peer(name), "peer"); }
+
+Survivor::Memory Survivor::memory(std::uint64_t bytes, const std::string& label) {
+  Memory memory;
+  if (way_.heap) {
+    memory.own.resize(bytes);
+    memory.pin = std::make_unique<Pin>(
+        need(agent_->pin(Segment::host(memory.own.data(), bytes), label), "pin"));
+  } else {
+    memory.pin = std::make_unique<Pin>(need(agent_->allocate(bytes, {.label = label}), "allocate"));
+  }
+  return memory;
+}
+
+Transfer Survivor::plan(OpKind kind, const Memory& local, const std::string& remote,
+                        std::uint64_t block) {
+  const Peer victim = peer();
+  const PinInfo there = need(victim.pin(remote, std::chrono::seconds(10)), "remote pin");
+  return need(
+      agent_->plan(kind, victim, backwards(local.pin->info().address, local.pin->size(), block),
+                   backwards(there.address, there.bytes, block)),
+      "plan");
+}
+
+void Survivor::expectWorks(PeerProcess& victim) {
+  const Memory mine = memory(kSmall, "");
+  mine.fill(0x51);
+  Transfer write = plan(OpKind::kWrite, mine, "small", 4096);
+  Status ended = write.post();
+  if (ended) ended = write.wait(std::chrono::seconds(10));
+  ASSERT_TRUE(ended) << ended.error().text();
+  EXPECT_EQ(victim.number("differ small 81"), 0);
+  victim.must("fill small 82");
+  Transfer read = plan(OpKind::kRead, mine, "small", 4096);
+  ended = read.post();
+  if (ended) ended = read.wait(std::chrono::seconds(10));
+  ASSERT_TRUE(ended) << ended.error().text();
+  EXPECT_EQ(mine.differ(82), 0);
+}
+
+}  // namespace viaduct::testing

@@ -1,0 +1,77 @@
+// The survivor, an agent of the test itself, and the victim, an agent in a process of its own; run
+// over every mechanism that two processes have. Threads: the test's.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <viaduct/viaduct.h>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "process/process.h"
+#include "process/storm.h"
+#include "process/words.h"
+
+namespace viaduct::testing {
+
+// A way to move bytes between two processes of this host.
+struct Way {
+  const char* name;
+  const char* backend;
+  bool heap;  // the victim's and the survivor's memory is their own, not from Agent::allocate
+};
+inline constexpr Way kWays[] = {
+    {"mapped", "local", false}, {"cma", "local", true}, {"tcp", "tcp", false}};
+
+inline std::vector<std::byte> filled(std::uint64_t bytes, int with) {
+  return std::vector<std::byte>(bytes, static_cast<std::byte>(with));
+}
+
+// Milliseconds since then, for the record of a promise about time.
+inline std::int64_t since(Clock::time_point start) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start).count();
+}
+
+class Survivor {
+ public:
+  // Pinned memory of the survivor; the pin goes first.
+  struct Memory {
+    std::vector<std::byte> own;
+    std::unique_ptr<Pin> pin;
+    std::ptrdiff_t differ(int from) const {
+      const auto bytes = pin->bytes();
+      return static_cast<std::ptrdiff_t>(bytes.size()) -
+             std::count(bytes.begin(), bytes.end(), static_cast<std::byte>(from));
+    }
+    void fill(int with) const { std::memset(pin->data(), with, pin->size()); }
+  };
+
+  explicit Survivor(Way way, std::chrono::milliseconds detect = std::chrono::seconds(2));
+
+  Agent& agent() { return *agent_; }
+  std::string settings(const std::string& name) const;  // of a victim
+  // `name`, started or started again, ready here and with memory "data" and "small" pinned.
+  std::unique_ptr<PeerProcess> start(const std::string& name = "victim");
+  Peer peer(const std::string& name = "victim");
+  Memory memory(std::uint64_t bytes, const std::string& label);
+  // All of `local` to or from the victim's memory of that label, in blocks that do not merge.
+  Transfer plan(OpKind kind, const Memory& local, const std::string& remote,
+                std::uint64_t block = 64 << 10);
+  // That a transfer of this pair works now, both ways.
+  void expectWorks(PeerProcess& victim);
+
+  // Large enough for a stop to fall into the middle of a transfer.
+  static constexpr std::uint64_t kData = 32 << 20;
+  static constexpr std::uint64_t kSmall = 64 << 10;
+  static constexpr std::uint64_t kBlock = 64 << 10;
+
+ private:
+  Way way_;
+  std::chrono::milliseconds detect_;
+  std::unique_ptr<Agent> agent_;
+};
+
+}  // namespace viaduct::testing

@@ -1,0 +1,130 @@
+#include "process/process.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace viaduct::testing {
+
+namespace {
+
+// In the child, between fork and exec: only what is safe there.
+[[noreturn]] void become(char* const* argv, int talk, int net) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (net >= 0 && ::setns(net, CLONE_NEWNET) != 0) ::_exit(126);
+  ::dup2(talk, 0);
+  ::dup2(talk, 1);
+  ::execvp(argv[0], argv);
+  ::_exit(127);
+}
+
+int millisecondsUntil(Deadline until) {
+  const auto left = until.at() - Clock::now();
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+  return static_cast<int>(std::clamp<std::int64_t>(ms, 0, 60'000));
+}
+
+}  // namespace
+
+Process::Process(std::vector<std::string> command, pid_t network_of) {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    ADD_FAILURE() << "socketpair: " << errno;
+    return;
+  }
+  socket_.reset(ends[0]);
+  const base::Fd theirs(ends[1]);
+  base::Fd net;
+  if (network_of != 0)
+    net.reset(
+        ::open(("/proc/" + std::to_string(network_of) + "/ns/net").c_str(), O_RDONLY | O_CLOEXEC));
+  std::vector<char*> argv;
+  for (std::string& word : command) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  pid_ = ::fork();
+  if (pid_ == 0) become(argv.data(), theirs.get(), net.get());
+}
+
+Process::~Process() { kill(); }
+
+void Process::send(const std::string& line) {
+  const std::string text = line + "\n";
+  if (::send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL) < 0)
+    ADD_FAILURE() << "process " << pid_ << " is gone: " << line;
+}
+
+std::optional<std::string> Process::answer(Deadline until) {
+  for (;;) {
+    if (const auto end = unread_.find('\n'); end != std::string::npos) {
+      std::string line = unread_.substr(0, end);
+      unread_.erase(0, end + 1);
+      return line;
+    }
+    pollfd wait{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+    if (::poll(&wait, 1, millisecondsUntil(until)) <= 0) return std::nullopt;
+    std::array<char, 4096> part{};
+    const ssize_t got = ::read(socket_.get(), part.data(), part.size());
+    if (got <= 0) return std::nullopt;
+    unread_.append(part.data(), static_cast<std::size_t>(got));
+  }
+}
+
+std::optional<std::string> Process::ask(const std::string& line, Deadline until) {
+  send(line);
+  return answer(until);
+}
+
+void Process::stop() {
+  ::kill(pid_, SIGSTOP);
+  int status = 0;
+  if (::waitpid(pid_, &status, WUNTRACED) != pid_ || !WIFSTOPPED(status))
+    ADD_FAILURE() << "process " << pid_ << " did not stop";
+}
+
+void Process::resume() { ::kill(pid_, SIGCONT); }
+
+void Process::kill() {
+  if (pid_ <= 0) return;
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+  pid_ = -1;
+}
+
+int Process::wait(Deadline until) {
+  // The end of the conversation is the end of the process: nobody else has its other end.
+  while (answer(until).has_value()) {
+  }
+  if (until.passed()) return -1;
+  int status = 0;
+  ::waitpid(std::exchange(pid_, -1), &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+PeerProcess::PeerProcess(const std::string& settings, pid_t network_of,
+                         std::vector<std::string> wrapper)
+    : process_((wrapper.emplace_back(VIADUCT_PROCESS_PEER), std::move(wrapper)), network_of) {
+  card_ = must("open " + settings);
+}
+
+std::string PeerProcess::ask(const std::string& line, Deadline until) {
+  return process_.ask(line, until).value_or("error nothing");
+}
+
+std::string PeerProcess::must(const std::string& line, Deadline until) {
+  const std::string answer = ask(line, until);
+  if (answer.starts_with("ok")) return answer.size() > 3 ? answer.substr(3) : "";
+  ADD_FAILURE() << line.substr(0, 80) << ": " << answer;
+  return {};
+}
+
+}  // namespace viaduct::testing

@@ -1,0 +1,266 @@
+// A process with an agent that does what it is told: a command per line on stdin, an answer per
+// line on stdout: "ok [value]" or "error CODE text". It ends with its stdin.
+#include <sys/resource.h>
+#include <unistd.h>
+#include <viaduct/viaduct.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "process/storm.h"
+#include "process/words.h"
+
+namespace {
+
+using namespace viaduct;
+using Words = std::vector<std::string>;
+using Answer = Result<std::string>;
+using viaduct::testing::Storm;
+
+// Members are destroyed from last to first: storms before their transfers, the agent last.
+struct State {
+  std::optional<Agent> agent;
+  std::map<std::string, std::vector<std::byte>> heap;
+  std::map<std::string, Pin> pins;
+  std::map<std::string, Transfer> transfers;
+  std::map<std::string, std::unique_ptr<Storm>> storms;
+};
+
+std::uint64_t number(const std::string& text) { return std::stoull(text); }
+Deadline within(const std::string& ms) { return std::chrono::milliseconds(number(ms)); }
+Answer done(const Status& status, std::string value = {}) {
+  if (!status) return status.error();
+  return value;
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::string spaced = text;
+  std::replace(spaced.begin(), spaced.end(), ',', ' ');
+  return viaduct::testing::words(spaced);
+}
+
+// open KEY=VALUE...: gives the card
+Answer open(State& state, const Words& in) {
+  Settings settings;
+  for (std::size_t i = 1; i < in.size(); ++i) {
+    const auto at = in[i].find('=');
+    const std::string key = in[i].substr(0, at);
+    const std::string value = in[i].substr(at + 1);
+    if (key == "name") settings.name = value;
+    if (key == "backends") settings.backends = split(value);
+    if (key == "listen") settings.listen = split(value);
+    if (key == "rails") settings.rails = split(value);
+    if (key == "secret") settings.secret = value;
+    if (key == "detect") settings.detect = std::chrono::milliseconds(number(value));
+  }
+  auto agent = Agent::open(settings);
+  if (!agent) return agent.error();
+  state.agent.emplace(std::move(*agent));
+  return viaduct::testing::toHex(state.agent->exportCard());
+}
+
+// memory LABEL BYTES [heap]
+Answer memory(State& state, const Words& in) {
+  const std::uint64_t bytes = number(in.at(2));
+  if (in.size() == 3) {
+    VIADUCT_TRY(auto pin, state.agent->allocate(bytes, {.label = in[1]}));
+    state.pins.insert_or_assign(in[1], std::move(pin));
+    return std::string();
+  }
+  auto& block = state.heap[in[1]];
+  block.resize(bytes);
+  VIADUCT_TRY(auto pin, state.agent->pin(Segment::host(block.data(), bytes), in[1]));
+  state.pins.insert_or_assign(in[1], std::move(pin));
+  return std::string();
+}
+
+// fill LABEL BYTE
+Answer fill(State& state, const Words& in) {
+  const Pin& pin = state.pins.at(in.at(1));
+  std::memset(pin.data(), static_cast<int>(number(in.at(2))), pin.size());
+  return std::string();
+}
+
+// differ LABEL BYTE: how many bytes are another
+Answer differ(State& state, const Words& in) {
+  const auto bytes = state.pins.at(in.at(1)).bytes();
+  const auto same =
+      std::count(bytes.begin(), bytes.end(), static_cast<std::byte>(number(in.at(2))));
+  return std::to_string(static_cast<std::ptrdiff_t>(bytes.size()) - same);
+}
+
+Answer release(State& state, const Words& in) { return done(state.pins.at(in.at(1)).release()); }
+
+// import CARD: gives the peer's name
+Answer import(State& state, const Words& in) {
+  VIADUCT_TRY(auto peer, state.agent->importCard(viaduct::testing::fromHex(in.at(1))));
+  return peer.name();
+}
+
+// ready PEER MS: gives the epoch
+Answer ready(State& state, const Words& in) {
+  VIADUCT_TRY(auto peer, state.agent->peer(in.at(1)));
+  return done(peer.ready(within(in.at(2))), std::to_string(peer.epoch()));
+}
+
+// over PEER EPOCH MS
+Answer over(State& state, const Words& in) {
+  VIADUCT_TRY(auto peer, state.agent->peer(in.at(1)));
+  return done(peer.over(number(in.at(2)), within(in.at(3))));
+}
+
+Answer settled(State& state, const Words& in) {
+  VIADUCT_TRY(auto peer, state.agent->peer(in.at(1)));
+  return std::string(peer.settled() ? "1" : "0");
+}
+
+// ways PEER: how its backends reach the peer
+Answer ways(State& state, const Words& in) {
+  VIADUCT_TRY(auto peer, state.agent->peer(in.at(1)));
+  std::string text;
+  for (const PeerWay& way : peer.ways())
+    text += way.backend + (way.usable ? ": " : " (not usable): ") + way.text + "; ";
+  return text;
+}
+
+// All blocks of a pin, backwards, so that neighbours do not merge.
+Result<Selection> backwards(const PinInfo& pin, std::uint64_t block) {
+  VIADUCT_TRY(auto blocks, Blocks::strided(pin.address, block, block, pin.bytes / block));
+  std::vector<std::uint32_t> indices(blocks.count());
+  for (std::size_t i = 0; i < indices.size(); ++i)
+    indices[i] = static_cast<std::uint32_t>(indices.size() - 1 - i);
+  return Selection{std::move(blocks), std::move(indices)};
+}
+
+// plan ID write|read PEER LOCAL REMOTE BLOCK [REQUIRE]
+Answer plan(State& state, const Words& in) {
+  VIADUCT_TRY(auto peer, state.agent->peer(in.at(3)));
+  VIADUCT_TRY(auto there, peer.pin(in.at(5), std::chrono::seconds(10)));
+  VIADUCT_TRY(auto local, backwards(state.pins.at(in.at(4)).info(), number(in.at(6))));
+  VIADUCT_TRY(auto remote, backwards(there, number(in.at(6))));
+  const OpKind kind = in.at(2) == "write" ? OpKind::kWrite : OpKind::kRead;
+  VIADUCT_TRY(auto transfer, state.agent->plan(kind, peer, local, remote,
+                                               {.require = in.size() > 7 ? in[7] : ""}));
+  state.transfers.insert_or_assign(in.at(1), std::move(transfer));
+  return std::string();
+}
+
+// post ID [NOTE]
+Answer post(State& state, const Words& in) {
+  PostOptions options;
+  if (in.size() > 2) options.note = std::as_bytes(std::span(in[2]));
+  return done(state.transfers.at(in.at(1)).post(options));
+}
+
+// wait ID MS: gives the path
+Answer wait(State& state, const Words& in) {
+  Transfer& transfer = state.transfers.at(in.at(1));
+  return done(transfer.wait(within(in.at(2))), transfer.path().text());
+}
+
+Answer cancel(State& state, const Words& in) {
+  state.transfers.at(in.at(1)).cancel();
+  return std::string();
+}
+
+// storm ID: posts it over and over; answers when the first two posts are done
+Answer storm(State& state, const Words& in) {
+  auto& storm = state.storms[in.at(1)];
+  storm = std::make_unique<Storm>(state.transfers.at(in.at(1)));
+  if (storm->finished(2)) return std::string();
+  return *storm->failure(std::chrono::seconds(0));
+}
+
+// calm ID MS: waits for the error that ends the storm, and gives its code
+Answer calm(State& state, const Words& in) {
+  const auto error = state.storms.at(in.at(1))->failure(within(in.at(2)));
+  if (!error) return Error{.code = Code::kTimeout, .operation = "calm", .detail = "still blowing"};
+  return codeName(error->code) + (" " + error->text());
+}
+
+// note PEER TEXT
+Answer note(State& state, const Words& in) {
+  VIADUCT_TRY(auto peer, state.agent->peer(in.at(1)));
+  return done(peer.note(in.at(2)));
+}
+
+// takenote MS: gives sender and text
+Answer takeNote(State& state, const Words& in) {
+  VIADUCT_TRY(auto note, state.agent->waitNote(within(in.at(1))));
+  return note.from + " " + std::string(note.text());
+}
+
+// usage: CPU microseconds, voluntary context switches of all threads, resident KiB
+Answer usage(State&, const Words&) {
+  rusage self{};
+  ::getrusage(RUSAGE_SELF, &self);
+  const auto micro = [](const timeval& t) { return t.tv_sec * 1'000'000 + t.tv_usec; };
+  std::ifstream statm("/proc/self/statm");
+  long size = 0;
+  long resident = 0;
+  statm >> size >> resident;
+  return std::to_string(micro(self.ru_utime) + micro(self.ru_stime)) + " " +
+         std::to_string(self.ru_nvcsw) + " " +
+         std::to_string(resident * (::sysconf(_SC_PAGESIZE) / 1024));
+}
+
+// limit files|memory N: lowers a limit of this process
+Answer limit(State&, const Words& in) {
+  const rlimit to{number(in.at(2)), number(in.at(2))};
+  if (::setrlimit(in.at(1) == "files" ? RLIMIT_NOFILE : RLIMIT_AS, &to) != 0)
+    return systemError(Code::kDevice, "setrlimit", errno);
+  return std::string();
+}
+
+// close: ends the agent, with a goodbye
+Answer close(State& state, const Words&) {
+  state.storms.clear();
+  state.transfers.clear();
+  state.pins.clear();
+  state.agent.reset();
+  return std::string();
+}
+
+struct Command {
+  std::string_view name;
+  Answer (*run)(State& state, const Words& in);
+};
+constexpr Command kCommands[] = {
+    {"open", open},   {"memory", memory},   {"fill", fill},         {"differ", differ},
+    {"post", post},   {"release", release}, {"import", import},     {"ready", ready},
+    {"over", over},   {"settled", settled}, {"ways", ways},         {"plan", plan},
+    {"wait", wait},   {"cancel", cancel},   {"storm", storm},       {"calm", calm},
+    {"note", note},   {"usage", usage},     {"takenote", takeNote}, {"limit", limit},
+    {"close", close},
+};
+
+Answer obey(State& state, const Words& in) {
+  for (const Command& command : kCommands)
+    if (!in.empty() && command.name == in[0]) return command.run(state, in);
+  return Error{.operation = "obey", .detail = "no such command"};
+}
+
+}  // namespace
+
+int main() {
+  State state;
+  for (std::string line; std::getline(std::cin, line);) {
+    const Answer answer = obey(state, viaduct::testing::words(line));
+    if (answer)
+      std::cout << "ok " << *answer << std::endl;
+    else
+      std::cout << "error " << codeName(answer.error().code) << " " << answer.error().text()
+                << std::endl;
+  }
+  return 0;
+}

@@ -1,0 +1,111 @@
+// Rounds of random deaths and freezes, from a seed: VIADUCT_KILL_ROUNDS says how many, VIADUCT_SEED
+// which. One survivor per way lives through all of them.
+#include <cstdlib>
+#include <thread>
+
+#include "base/random.h"
+#include "process/pair.h"
+
+namespace viaduct::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::uint64_t fromEnvironment(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+class RandomKills : public ::testing::TestWithParam<Way> {
+ protected:
+  struct Load {
+    Survivor::Memory target, buffer;
+    std::optional<Transfer> transfer;
+    std::optional<Storm> storm;
+  };
+
+  // Any mixture of: we write or read there, it writes or reads here.
+  void blow(Load& load) {
+    if (random_.chance(0.7)) {
+      load.transfer.emplace(survivor_.plan(random_.chance(0.5) ? OpKind::kWrite : OpKind::kRead,
+                                           load.buffer, "data",
+                                           std::uint64_t{4096} << random_.below(8)));
+      load.storm.emplace(*load.transfer);
+    }
+    if (random_.chance(0.7)) {
+      victim_->must(std::string("plan t ") + (random_.chance(0.5) ? "write" : "read") +
+                    " survivor data target 65536");
+      victim_->must("storm t");
+    }
+  }
+
+  void round() {
+    Load load{
+        survivor_.memory(Survivor::kData, "target"), survivor_.memory(Survivor::kData, ""), {}, {}};
+    blow(load);
+    // The moment is part of the weather.
+    std::this_thread::sleep_for(std::chrono::microseconds(random_.below(20'000)));
+    const Peer peer = survivor_.peer();
+    const auto epoch = peer.epoch();
+    const bool freeze = random_.chance(0.2);
+    if (freeze) victim_->process().stop();
+    if (!freeze || random_.chance(0.5)) victim_->process().kill();
+    const bool dead = victim_->process().pid() < 0;
+
+    const auto start = Clock::now();
+    ASSERT_TRUE(peer.over(epoch, 20s));
+    if (load.storm) {
+      const auto failure = load.storm->failure(10s);
+      ASSERT_TRUE(failure);
+      EXPECT_EQ(failure->code, Code::kPeerLost) << failure->text();
+    }
+    slowest_ = std::max(slowest_, Clock::now() - start);
+    load.buffer.fill(0x11);
+    const bool settled = peer.settled();
+    if (dead) {
+      EXPECT_TRUE(settled) << "the dead write nothing";
+    }
+    if (settled) load.target.fill(0x22);
+    if (dead)
+      victim_ = survivor_.start();
+    else
+      comeBack();
+    survivor_.expectWorks(*victim_);
+    EXPECT_EQ(load.buffer.differ(0x11), 0);
+    if (settled) {
+      EXPECT_EQ(load.target.differ(0x22), 0);
+    }
+  }
+
+  void comeBack() {
+    victim_->process().resume();
+    victim_->must("ready survivor 20000");
+    ASSERT_TRUE(survivor_.peer().ready(20s));
+  }
+
+  base::Random random_{0};
+  Duration slowest_{};
+  Survivor survivor_{GetParam(), 1s};
+  std::unique_ptr<PeerProcess> victim_ = survivor_.start();
+};
+
+TEST_P(RandomKills, TheSurvivorGoesOn) {
+  const std::uint64_t seed = fromEnvironment("VIADUCT_SEED", 1);
+  const std::uint64_t rounds = fromEnvironment("VIADUCT_KILL_ROUNDS", 6);
+  std::printf("VIADUCT_SEED=%llu, %llu rounds\n", static_cast<unsigned long long>(seed),
+              static_cast<unsigned long long>(rounds));
+  random_ = base::Random(seed);
+  for (std::uint64_t i = 0; i < rounds && !HasFailure(); ++i) {
+    SCOPED_TRACE("round " + std::to_string(i) + " of seed " + std::to_string(seed));
+    round();
+  }
+  std::printf("slowest to be noticed: %lld ms\n",
+              static_cast<long long>(
+                  std::chrono::duration_cast<std::chrono::milliseconds>(slowest_).count()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, RandomKills, ::testing::ValuesIn(kWays),
+                         [](const auto& way) { return std::string(way.param.name); });
+
+}  // namespace
+}  // namespace viaduct::testing

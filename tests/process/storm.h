@@ -1,0 +1,61 @@
+// A transfer posted over and over, so that whatever happens, happens in the middle of one.
+// Threads: one at a time.
+#pragma once
+
+#include <viaduct/transfer.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+namespace viaduct::testing {
+
+class Storm {
+ public:
+  explicit Storm(Transfer& transfer) : thread_([this, &transfer] { run(transfer); }) {}
+  Storm(const Storm&) = delete;
+  Storm& operator=(const Storm&) = delete;
+  ~Storm() {
+    stop_ = true;
+    thread_.join();
+  }
+
+  // Waits until so many posts are done; false when the transfer has failed before.
+  bool finished(std::uint64_t posts) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return done_ >= posts || failure_; });
+    return done_ >= posts;
+  }
+  // Waits for the error that ends it.
+  std::optional<Error> failure(Deadline until) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_until(lock, until.at(), [&] { return failure_.has_value(); });
+    return failure_;
+  }
+
+ private:
+  void run(Transfer& transfer) {
+    while (!stop_) {
+      Status ended = transfer.post();
+      if (ended) ended = transfer.wait();
+      const std::lock_guard lock(mutex_);
+      if (ended)
+        ++done_;
+      else
+        failure_ = ended.error();
+      changed_.notify_all();
+      if (!ended) return;
+    }
+  }
+
+  std::atomic<bool> stop_ = false;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t done_ = 0;
+  std::optional<Error> failure_;
+  std::thread thread_;
+};
+
+}  // namespace viaduct::testing
