@@ -1,7 +1,9 @@
 # One function per kind of thing. All objects of the library are compiled with `viaduct_options`.
 
 add_library(viaduct_options INTERFACE)
-target_compile_options(viaduct_options INTERFACE -Wall -Wextra -Wshadow -Wconversion)
+# clang counts changes of sign among its conversions and g++ does not: both shall ask for the same.
+target_compile_options(viaduct_options INTERFACE -Wall -Wextra -Wshadow -Wconversion
+  $<$<CXX_COMPILER_ID:Clang>:-Wno-sign-conversion>)
 if(VIADUCT_WERROR)
   target_compile_options(viaduct_options INTERFACE -Werror)
 endif()

@@ -36,6 +36,11 @@ class Cluster : public ::testing::Test {
     client_->must("ready a 10000");
     client_->must("plan t write a data data 65536");
   }
+  // Over two links, each with an address of its own to listen at and to leave from.
+  void connectTwice() {
+    ASSERT_TRUE(join(a_, b_, "rail1", "10.77.1.1/24", "10.77.1.2/24"));
+    connect("10.77.0.1:0,10.77.1.1:0", " rails=10.77.0.1,10.77.1.1", " rails=10.77.0.2,10.77.1.2");
+  }
   void expectWorks(int byte) {
     client_->must("fill data " + std::to_string(byte));
     client_->must("post t");
@@ -101,8 +106,7 @@ TEST_F(Cluster, APeerBehindACutLinkCannotBeReachedAndThenCan) {
 }
 
 TEST_F(Cluster, TwoLinksAreStriped) {
-  ASSERT_TRUE(join(a_, b_, "rail1", "10.77.1.1/24", "10.77.1.2/24"));
-  connect("10.77.0.1:0", " rails=10.77.0.1,10.77.1.1", " rails=10.77.0.2,10.77.1.2");
+  connectTwice();
   const auto before0 = b_.sent("rail0");
   const auto before1 = b_.sent("rail1");
   expectWorks(8);
@@ -115,8 +119,7 @@ TEST_F(Cluster, TwoLinksAreStriped) {
 }
 
 TEST_F(Cluster, ACutRailEndsTransfersInTimeAndHeals) {
-  ASSERT_TRUE(join(a_, b_, "rail1", "10.77.1.1/24", "10.77.1.2/24"));
-  connect("10.77.0.1:0", " rails=10.77.0.1,10.77.1.1", " rails=10.77.0.2,10.77.1.2");
+  connectTwice();
   client_->must("storm t");
   ASSERT_TRUE(a_.ip("link set rail1 down"));
   const auto cut = Clock::now();

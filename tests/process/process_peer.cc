@@ -110,7 +110,8 @@ Answer import(State& state, const Words& in) {
 // ready PEER MS: gives the epoch
 Answer ready(State& state, const Words& in) {
   VIADUCT_TRY(auto peer, state.agent->peer(in.at(1)));
-  return done(peer.ready(within(in.at(2))), std::to_string(peer.epoch()));
+  const Status ready = peer.ready(within(in.at(2)));
+  return done(ready, std::to_string(peer.epoch()));
 }
 
 // over PEER EPOCH MS
@@ -165,7 +166,8 @@ Answer post(State& state, const Words& in) {
 // wait ID MS: gives the path
 Answer wait(State& state, const Words& in) {
   Transfer& transfer = state.transfers.at(in.at(1));
-  return done(transfer.wait(within(in.at(2))), transfer.path().text());
+  const Status ended = transfer.wait(within(in.at(2)));
+  return done(ended, transfer.path().text());
 }
 
 Answer cancel(State& state, const Words& in) {
@@ -214,11 +216,13 @@ Answer usage(State&, const Words&) {
          std::to_string(resident * (::sysconf(_SC_PAGESIZE) / 1024));
 }
 
-// limit files|memory N: lowers a limit of this process
+// limit files|memory N: sets a limit of this process
 Answer limit(State&, const Words& in) {
-  const rlimit to{number(in.at(2)), number(in.at(2))};
-  if (::setrlimit(in.at(1) == "files" ? RLIMIT_NOFILE : RLIMIT_AS, &to) != 0)
-    return systemError(Code::kDevice, "setrlimit", errno);
+  const auto which = in.at(1) == "files" ? RLIMIT_NOFILE : RLIMIT_AS;
+  rlimit to{};
+  ::getrlimit(which, &to);
+  to.rlim_cur = number(in.at(2));
+  if (::setrlimit(which, &to) != 0) return systemError(Code::kDevice, "setrlimit", errno);
   return std::string();
 }
 
