@@ -1,0 +1,348 @@
+// The tcp backend beside a bare sendmsg/recvmsg loop over one socket, turn by turn in one run.
+// Usage: tcp_floor [rounds [milliseconds a turn]]
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <numeric>
+
+#include "base/random.h"
+#include "core/backend.h"
+#include "tcp_floor_bare.h"
+
+namespace viaduct::bench {
+namespace {
+
+constexpr std::size_t kRegion = std::size_t{256} << 20U;
+
+struct Workload {
+  const char* name;
+  std::size_t bytes, count;
+};
+constexpr Workload kWorkloads[] = {{"4 KiB x 1024", 4096, 1024},
+                                   {"64 KiB x 64", 65536, 64},
+                                   {"1 MiB x 16", 1U << 20U, 16},
+                                   {"64 MiB x 1", 64U << 20U, 1}};
+
+enum class Mode : int { kIdle, kBare, kBackend, kBarePing, kBackendPing, kQuit };
+
+// What both processes see.
+struct Board {
+  std::atomic<Mode> mode{Mode::kIdle};
+  std::atomic<int> workload{0};          // or how many pings
+  std::atomic<Mode> child{Mode::kQuit};  // what the child is in
+};
+
+struct Arena {
+  std::byte* source;             // the parent's side of every copy
+  std::byte* target;             // the child's
+  volatile std::uint64_t* word;  // one in each process: where the other's ping lands
+};
+
+// The blocks of a workload at seeded random places.
+BlockList blocksOf(const Workload& workload, std::byte* base, std::uint64_t seed) {
+  std::vector<std::size_t> places(kRegion / workload.bytes);
+  std::iota(places.begin(), places.end(), 0U);
+  base::Random random(seed);
+  for (std::size_t i = places.size(); i > 1; --i) std::swap(places[i - 1], places[random.below(i)]);
+  BlockList out;
+  for (std::size_t i = 0; i < workload.count; ++i)
+    out.push_back({base + places[i] * workload.bytes, workload.bytes});
+  return out;
+}
+
+[[noreturn]] void die(const std::string& what) {
+  fmt::print(stderr, "tcp_floor: {}\n", what);
+  std::exit(1);
+}
+
+// One process's backend and link; the other's messages come through a socket pair.
+class End final : public core::LinkHost {
+ public:
+  End(bool dialer, int session, const Arena& arena) : session_(session) {
+    poller_ = *base::Poller::open();
+    for (const core::BackendEntry& entry : core::backendCatalogue())
+      if (entry.name == "tcp") {
+        auto opened = entry.open({.settings = settings_, .poller = *poller_});
+        if (!opened) die(opened.error().text());
+        backend_ = std::move(*opened);
+      }
+    core::LinkSeed seed;
+    seed.peer = "other";
+    seed.epoch = 1;
+    seed.dialer = dialer;
+    seed.same_host = true;
+    put(backend_->address());
+    seed.address = get();
+    link_ = backend_->link(std::move(seed), *this);
+    pin(0, dialer ? arena.source : arena.target, kRegion);
+    pin(1, const_cast<std::uint64_t*>(arena.word), 4096);
+    while (link_->state().phase == core::LinkState::Phase::kOpening) step(true);
+    if (link_->state().phase != core::LinkState::Phase::kReady) die(link_->state().text);
+  }
+  ~End() { link_->close(done_); }
+
+  Status send(std::span<const std::byte>, std::span<const int>) override { return Ok{}; }
+  void changed() override {}
+
+  // Turns once; `sleep`: waits for events when only they can bring anything.
+  void step(bool sleep) {
+    core::Rail& rail = *backend_->rails()[0];
+    if (!rail.busy()) {
+      base::Poller::Events events;
+      const auto until = Clock::now() + std::chrono::milliseconds(sleep ? 5 : 0);
+      const int count = poller_->block(events, std::min(until, poller_->nextTimer()));
+      poller_->handle(events, count, Clock::now());
+    }
+    rail.poll(done_);
+    for (const core::Completion& one : done_) {
+      if (const auto* failed = std::get_if<core::Failed>(&one)) die(failed->why.text());
+      moved_ += std::get<core::Moved>(one).ops;
+    }
+    done_.clear();
+  }
+  void post(std::span<const core::Op> ops) {
+    const core::Work work{OpKind::kWrite, ++tag_, link_.get(), ops};
+    while (backend_->rails()[0]->post(work) == 0) step(false);
+    posted_ += ops.size();
+  }
+  bool drained() const { return moved_ == posted_; }
+
+ private:
+  void pin(std::uint32_t slot, void* at, std::size_t bytes) {
+    put(*backend_->pin(slot, Segment::host(at, bytes)));
+    const core::Bytes key = get();
+    link_->addPin({.info = {.label = "", .slot = slot}, .key = key});
+  }
+  void put(const core::Bytes& bytes) {
+    if (::send(session_, bytes.data(), bytes.size(), 0) < 0) die("session");
+  }
+  core::Bytes get() {
+    core::Bytes bytes(4096);
+    const ssize_t got = ::recv(session_, bytes.data(), bytes.size(), 0);
+    if (got <= 0) die("session");
+    bytes.resize(static_cast<std::size_t>(got));
+    return bytes;
+  }
+
+  Settings settings_;
+  int session_;
+  std::unique_ptr<base::Poller> poller_;
+  std::unique_ptr<core::Backend> backend_;
+  std::unique_ptr<core::Link> link_;
+  core::Completions done_;
+  std::uint64_t tag_ = 0, posted_ = 0, moved_ = 0;
+};
+
+void pinTo(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  static_cast<void>(::sched_setaffinity(0, sizeof(set), &set));
+}
+
+void childTurn(Board& board, Mode mode, End& end, int bare, const Arena& arena) {
+  const auto over = [&] { return board.mode.load(std::memory_order_acquire) != mode; };
+  BlockList blocks;
+  std::vector<iovec> scratch;
+  if (mode == Mode::kBare) blocks = blocksOf(kWorkloads[board.workload.load()], arena.target, 2);
+  board.child.store(mode);
+  if (mode == Mode::kBare)
+    while (bareReceive(bare, blocks, scratch, over)) {
+    }
+  if (mode == Mode::kBackend)
+    while (!over()) end.step(false);
+  if (mode == Mode::kBarePing) {
+    for (int i = 0; i < board.workload.load(); ++i) barePong(bare);
+  }
+  if (mode == Mode::kBackendPing) {
+    const std::vector ops{core::Op{.local = reinterpret_cast<std::uintptr_t>(arena.word + 1),
+                                   .remote = reinterpret_cast<std::uintptr_t>(arena.word),
+                                   .bytes = 8,
+                                   .local_pin = 1,
+                                   .remote_pin = 1}};
+    for (std::uint64_t seen = 0; !over();) {
+      end.step(true);
+      if (*arena.word == seen) continue;
+      seen = *arena.word;
+      arena.word[1] = seen;
+      end.post(ops);
+    }
+    *arena.word = 0;
+  }
+}
+
+[[noreturn]] void child(Board& board, int session, int bare, const Arena& arena) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  pinTo(1);
+  std::memset(arena.target, 2, kRegion);
+  {
+    End end(false, session, arena);
+    for (Mode mode = Mode::kIdle; mode != Mode::kQuit; mode = board.mode.load()) {
+      if (mode == Mode::kIdle) {
+        board.child.store(Mode::kIdle);
+        ::sched_yield();
+        continue;
+      }
+      childTurn(board, mode, end, bare, arena);
+      while (board.mode.load() == mode) ::sched_yield();
+    }
+  }
+  ::_exit(0);
+}
+
+void switchTo(Board& board, Mode mode, int workload) {
+  board.mode.store(Mode::kIdle);
+  while (board.child.load() != Mode::kIdle) ::sched_yield();
+  board.workload.store(workload);
+  board.mode.store(mode);
+  while (board.child.load() != mode) ::sched_yield();
+}
+
+double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+// GB/s of one turn.
+template <class F>
+double turn(Duration length, std::size_t bytes, F once) {
+  once();
+  std::size_t done = 0;
+  const auto start = Clock::now();
+  auto now = start;
+  do {
+    once();
+    done += bytes;
+    now = Clock::now();
+  } while (now - start < length);
+  return static_cast<double>(done) / seconds(now - start) / 1e9;
+}
+
+struct Spread {
+  double low, median, high;
+};
+Spread spreadOf(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const auto at = [&](double q) {
+    return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1))];
+  };
+  return {at(0.1), at(0.5), at(0.9)};
+}
+std::string show(const std::vector<double>& values) {
+  const Spread s = spreadOf(values);
+  return fmt::format("{:6.2f} ({:.2f}..{:.2f})", s.median, s.low, s.high);
+}
+
+void bulk(Board& board, End& end, int bare, const Arena& arena, int rounds, Duration length) {
+  fmt::print("{:<14} {:>24} {:>24} {:>24} {:>12}\n", "GB/s", "bare", "backend", "ratio",
+             "ns a block");
+  for (int w = 0; w < static_cast<int>(std::size(kWorkloads)); ++w) {
+    const Workload& workload = kWorkloads[w];
+    const std::size_t bytes = workload.bytes * workload.count;
+    const BlockList from = blocksOf(workload, arena.source, 1);
+    const BlockList into = blocksOf(workload, arena.target, 2);
+    std::vector<core::Op> ops;
+    for (std::size_t i = 0; i < from.size(); ++i)
+      ops.push_back({.local = reinterpret_cast<std::uintptr_t>(from[i].at),
+                     .remote = reinterpret_cast<std::uintptr_t>(into[i].at),
+                     .bytes = workload.bytes});
+    std::vector<double> floor, ours, ratio;
+    std::vector<iovec> scratch;
+    for (int round = 0; round < rounds; ++round) {
+      switchTo(board, Mode::kBare, w);
+      floor.push_back(turn(length, bytes, [&] { bareSend(bare, from, scratch); }));
+      switchTo(board, Mode::kBackend, w);
+      ours.push_back(turn(length, bytes, [&] {
+        end.post(ops);
+        while (!end.drained()) end.step(false);
+      }));
+      ratio.push_back(ours.back() / floor.back());
+    }
+    fmt::print("{:<14} {:>24} {:>24} {:>24} {:>12.0f}\n", workload.name, show(floor), show(ours),
+               show(ratio), static_cast<double>(workload.bytes) / spreadOf(ours).median);
+  }
+}
+
+template <class F>
+double p50(int count, F once) {
+  std::vector<double> times;
+  for (int i = 0; i < count; ++i) {
+    const auto start = Clock::now();
+    once();
+    times.push_back(1e6 * seconds(Clock::now() - start) / 2);
+  }
+  return spreadOf(times).median;
+}
+
+void ping(Board& board, End& end, int bare, const Arena& arena, int rounds) {
+  constexpr int kPings = 500;
+  const std::vector ops{core::Op{.local = reinterpret_cast<std::uintptr_t>(arena.word + 1),
+                                 .remote = reinterpret_cast<std::uintptr_t>(arena.word),
+                                 .bytes = 8,
+                                 .local_pin = 1,
+                                 .remote_pin = 1}};
+  std::vector<double> floor, ours, ratio;
+  std::uint64_t count = 0;
+  for (int round = 0; round < rounds; ++round) {
+    switchTo(board, Mode::kBarePing, kPings);
+    floor.push_back(p50(kPings, [&] { barePing(bare); }));
+    switchTo(board, Mode::kBackendPing, 0);
+    count = 0;
+    *arena.word = 0;
+    ours.push_back(p50(kPings, [&] {
+      arena.word[1] = ++count;
+      end.post(ops);
+      while (*arena.word != count) end.step(true);
+    }));
+    while (!end.drained()) end.step(false);
+    ratio.push_back(ours.back() / floor.back());
+  }
+  fmt::print("\n{:<14} {:>24} {:>24} {:>24}\n", "us one way, p50", "bare, blocking", "backend",
+             "ratio");
+  fmt::print("{:<14} {:>24} {:>24} {:>24}\n", "8 bytes", show(floor), show(ours), show(ratio));
+}
+
+std::byte* memory(std::size_t bytes, int flags) {
+  void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) die("mmap");
+  return static_cast<std::byte*>(at);
+}
+
+int run(int rounds, Duration length) {
+  auto* const board = new (memory(4096, MAP_SHARED)) Board;
+  const Arena arena{memory(kRegion, MAP_PRIVATE), memory(kRegion, MAP_PRIVATE),
+                    reinterpret_cast<volatile std::uint64_t*>(memory(4096, MAP_PRIVATE))};
+  int session[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, session) != 0) die("socketpair");
+  const BarePair bare = BarePair::make();
+  const pid_t pid = ::fork();
+  if (pid == 0) child(*board, session[1], bare.b.get(), arena);
+  pinTo(0);
+  std::memset(arena.source, 1, kRegion);
+  {
+    End end(true, session[0], arena);
+    bulk(*board, end, bare.a.get(), arena, rounds, length);
+    ping(*board, end, bare.a.get(), arena, rounds);
+  }
+  board->mode.store(Mode::kQuit);
+  ::waitpid(pid, nullptr, 0);
+  return 0;
+}
+
+}  // namespace
+}  // namespace viaduct::bench
+
+int main(int argc, char** argv) {
+  static_cast<void>(std::setvbuf(stdout, nullptr, _IOLBF, 0));
+  const int rounds = argc > 1 ? std::atoi(argv[1]) : 21;
+  const int turn_ms = argc > 2 ? std::atoi(argv[2]) : 50;
+  return viaduct::bench::run(std::max(rounds, 1), std::chrono::milliseconds(turn_ms));
+}
