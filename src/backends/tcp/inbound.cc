@@ -61,30 +61,44 @@ void Inbound::advance(std::size_t bytes) {
 
 std::string_view Inbound::takeStaged() {
   std::string_view wrong;
-  while (wrong.empty()) {
-    if (state_ == State::kHead) {
-      if (!frameIsWhole(wrong)) break;
-      begin_ += kHeadBytes;
-      const std::span entries(at(), head_.entries * kEntryBytes);
-      begin_ += entries.size();
-      wrong = beginFrame(entries);
-    } else if (state_ == State::kPayload) {
-      if (staged() == 0) break;
-      const iovec& piece = buffer_->iov[next_];
-      const std::size_t part = std::min(staged(), piece.iov_len);
-      std::memcpy(piece.iov_base, at(), part);
-      begin_ += part;
-      advance(part);
-    } else {
-      if (staged() < kTrailerBytes) break;
-      const auto status = base::loadLittle<std::uint32_t>(at());
-      begin_ += kTrailerBytes;
-      state_ = State::kHead;
-      initiator_.answerEnds(status == 0 ? FrameStatus::kOk : FrameStatus::kDenied, !draining_);
-    }
+  bool more = true;
+  while (more && wrong.empty()) {
+    if (state_ == State::kHead)
+      more = takeFrame(wrong);
+    else
+      more = state_ == State::kPayload ? takePayload() : takeTrailer();
   }
   if (begin_ == end_) begin_ = end_ = 0;
   return wrong;
+}
+
+// These three take what is staged, if it is enough; false: it is not.
+bool Inbound::takeFrame(std::string_view& wrong) {
+  if (!frameIsWhole(wrong)) return false;
+  begin_ += kHeadBytes;
+  const std::span entries(at(), head_.entries * kEntryBytes);
+  begin_ += entries.size();
+  wrong = beginFrame(entries);
+  return true;
+}
+
+bool Inbound::takePayload() {
+  if (staged() == 0) return false;
+  const iovec& piece = buffer_->iov[next_];
+  const std::size_t part = std::min(staged(), piece.iov_len);
+  std::memcpy(piece.iov_base, at(), part);
+  begin_ += part;
+  advance(part);
+  return true;
+}
+
+bool Inbound::takeTrailer() {
+  if (staged() < kTrailerBytes) return false;
+  const auto status = base::loadLittle<std::uint32_t>(at());
+  begin_ += kTrailerBytes;
+  state_ = State::kHead;
+  initiator_.answerEnds(status == 0 ? FrameStatus::kOk : FrameStatus::kDenied, !draining_);
+  return true;
 }
 
 // Whether a head and all its entries are staged; head_ is decoded then.
@@ -104,16 +118,8 @@ std::string_view Inbound::beginFrame(std::span<const std::byte> entries) {
       return beginWrite(entries);
     case FrameType::kReadRequest:
       return responder_.asked(head_, entries);
-    case FrameType::kReadData: {
-      const auto wrong = initiator_.answerBegins(head_, *buffer_, pieces_);
-      if (!wrong.empty()) return wrong;
-      next_ = 0;
-      left_ = head_.payload;
-      draining_ = false;
-      state_ = left_ > 0 ? State::kPayload : State::kTrailer;
-      if (pieces_ == 0) drain();
-      return "";
-    }
+    case FrameType::kReadData:
+      return beginAnswer();
     case FrameType::kAck:
       return initiator_.acked(head_.sequence);
     case FrameType::kFail:
@@ -122,6 +128,17 @@ std::string_view Inbound::beginFrame(std::span<const std::byte> entries) {
       return responder_.withdrawn(head_.sequence);
   }
   return "an unknown frame type";
+}
+
+std::string_view Inbound::beginAnswer() {
+  const auto wrong = initiator_.answerBegins(head_, *buffer_, pieces_);
+  if (!wrong.empty()) return wrong;
+  next_ = 0;
+  left_ = head_.payload;
+  draining_ = false;
+  state_ = left_ > 0 ? State::kPayload : State::kTrailer;
+  if (pieces_ == 0) drain();
+  return "";
 }
 
 // No byte lands before every entry is known to be registered.

@@ -34,7 +34,11 @@ class Inbound {
   bool frameIsWhole(std::string_view& wrong);
   std::string_view beginFrame(std::span<const std::byte> entries);
   std::string_view beginWrite(std::span<const std::byte> entries);
+  std::string_view beginAnswer();
   std::string_view takeStaged();
+  bool takeFrame(std::string_view& wrong);
+  bool takePayload();
+  bool takeTrailer();
   void advance(std::size_t bytes);
   void drain();
   void endPayload();

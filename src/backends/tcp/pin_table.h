@@ -30,6 +30,7 @@ class PinTable {
     const Pinned& pin = pins_[slot];
     const bool inside =
         address >= pin.address && bytes <= pin.bytes && address - pin.address <= pin.bytes - bytes;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): a registered address becomes memory here alone
     return inside ? reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address)) : nullptr;
   }
   // The same for what a peer names.

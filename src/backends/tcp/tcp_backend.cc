@@ -57,9 +57,9 @@ Status TcpBackend::open(const Settings& settings) {
 }
 
 const core::Capabilities& TcpBackend::can() const {
-  static const core::Capabilities kCan{
+  static const core::Capabilities facts{
       .name = "tcp", .memory = {MemoryKind::kHost}, .tcp = true, .preference = 30};
-  return kCan;
+  return facts;
 }
 
 core::Bytes TcpBackend::address() const { return encodeEndpoints(acceptor_.addresses()); }

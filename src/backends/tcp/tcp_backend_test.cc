@@ -12,16 +12,16 @@ class TcpMoves : public TcpPair {
  protected:
   // Both ends pin one region under slot 0.
   void pinBoth(const Region& a, const Region& b) {
-    pair->pin(0, 0, a.segment());
-    pair->pin(1, 0, b.segment());
+    pair_->pin(0, 0, a.segment());
+    pair_->pin(1, 0, b.segment());
   }
 };
 
 TEST_F(TcpMoves, LinkBecomesReadyAtBothEnds) {
   open();
   EXPECT_EQ(link(0).state().text, "socket");
-  EXPECT_EQ(pair->ends[1].changes, 1);
-  EXPECT_EQ(backend[1]->strangers(), 0U);
+  EXPECT_EQ(pair_->ends[1].changes, 1);
+  EXPECT_EQ(backend_[1]->strangers(), 0U);
 }
 
 TEST_F(TcpMoves, WriteLandsAndIsCounted) {
@@ -48,9 +48,9 @@ TEST_F(TcpMoves, SmallWriteLeavesInPost) {
   const std::vector ops{core::Op{.local = from.at(), .remote = into.at(), .bytes = 8}};
   post(0, OpKind::kWrite, 5, ops);
   // Only the target turns.
-  ASSERT_TRUE(pair->run([&] {
+  ASSERT_TRUE(pair_->run([&] {
     base::Poller::Events events;
-    poller->handle(events, poller->block(events, Clock::now()), Clock::now());
+    poller_->handle(events, poller_->block(events, Clock::now()), Clock::now());
     turnRails(1, 1);
     return from.bytes == into.bytes;
   }));
@@ -71,8 +71,8 @@ struct Shape {
   OpKind kind;
   std::size_t bytes, piece;
 };
-void PrintTo(const Shape& shape, std::ostream* out) {
-  *out << opKindName(shape.kind) << ' ' << shape.bytes << " in about " << shape.piece;
+std::ostream& operator<<(std::ostream& out, const Shape& shape) {
+  return out << opKindName(shape.kind) << ' ' << shape.bytes << " in about " << shape.piece;
 }
 
 class TcpShapes : public TcpPair, public ::testing::WithParamInterface<Shape> {};
@@ -82,8 +82,8 @@ TEST_P(TcpShapes, EveryByteOnce) {
   const Shape shape = GetParam();
   const bool write = shape.kind == OpKind::kWrite;
   Region here(shape.bytes, write ? 1 : 0), there(shape.bytes, write ? 0 : 2);
-  pair->pin(0, 0, here.segment());
-  pair->pin(1, 0, there.segment());
+  pair_->pin(0, 0, here.segment());
+  pair_->pin(1, 0, there.segment());
   const auto ops = scattered(here, there, shape.piece, 3);
   ASSERT_EQ(post(0, shape.kind, 9, ops), ops.size());
   ASSERT_TRUE(finish(0, 9, ops.size()));
@@ -139,9 +139,9 @@ TEST_F(TcpMoves, FloodInBothDirectionsEnds) {
       read{Region(kBytes), Region(kBytes)};
   for (const int i : {0, 1}) {
     const auto side = static_cast<std::size_t>(i);
-    pair->pin(i, 0, source[side].segment());
-    pair->pin(i, 1, written[side].segment());
-    pair->pin(i, 2, read[side].segment());
+    pair_->pin(i, 0, source[side].segment());
+    pair_->pin(i, 1, written[side].segment());
+    pair_->pin(i, 2, read[side].segment());
   }
   std::array<std::vector<core::Op>, 2> writes, reads;
   for (const std::size_t i : {0U, 1U}) {
@@ -169,7 +169,7 @@ TEST_F(TcpMoves, IdleRailsAreNotBusy) {
   post(0, OpKind::kWrite, 1, ops);
   EXPECT_TRUE(rail(0).busy());
   ASSERT_TRUE(finish(0, 1, 1));
-  ASSERT_TRUE(pair->run([&] { return !rail(0).busy() && !rail(1).busy(); }));
+  ASSERT_TRUE(pair_->run([&] { return !rail(0).busy() && !rail(1).busy(); }));
   // And from the watched descriptors alone it wakes up again.
   post(0, OpKind::kWrite, 2, ops);
   ASSERT_TRUE(finish(0, 2, 1));
@@ -183,25 +183,25 @@ class TcpRails : public TcpMoves, public ::testing::WithParamInterface<Rails> {}
 
 TEST_P(TcpRails, EveryRailMovesWhateverThePeerHas) {
   const Rails& with = GetParam();
-  settings[0].rails = with.sources0;
-  settings[1].rails = with.sources1;
-  settings[0].sockets = with.sockets0;
-  settings[1].sockets = with.sockets1;
+  settings_[0].rails = with.sources0;
+  settings_[1].rails = with.sources1;
+  settings_[0].sockets = with.sockets0;
+  settings_[1].sockets = with.sockets1;
   open();
   constexpr std::size_t kBytes = 1 << 20;
   for (const std::size_t side : {0U, 1U})
-    for (std::size_t i = 0; i < backend[side]->rails().size(); ++i) {
+    for (std::size_t i = 0; i < backend_[side]->rails().size(); ++i) {
       const Region from(kBytes, 1);
       Region into(kBytes);
-      pair->pin(static_cast<int>(side), 0, from.segment());
-      pair->pin(static_cast<int>(1 - side), 0, into.segment());
+      pair_->pin(static_cast<int>(side), 0, from.segment());
+      pair_->pin(static_cast<int>(1 - side), 0, into.segment());
       const auto ops = scattered(from, into, 5000, 2);
       for (core::Tag tag = 1; tag < 4; ++tag) {
         ASSERT_EQ(post(side, OpKind::kWrite, tag + 10 * i, ops, i), ops.size());
         ASSERT_TRUE(finish(side, tag + 10 * i, ops.size()));
       }
       EXPECT_EQ(from.bytes, into.bytes);
-      EXPECT_EQ(link(side).servedBy(rail(side, i)), i < backend[0]->rails().size());
+      EXPECT_EQ(link(side).servedBy(rail(side, i)), i < backend_[0]->rails().size());
     }
 }
 
@@ -212,7 +212,7 @@ INSTANTIATE_TEST_SUITE_P(Counts, TcpRails,
                                            Rails{{"lo"}, {"lo"}, 4, 1}));
 
 TEST_F(TcpMoves, RailsBindTheirSource) {
-  settings[0].rails = {"127.0.0.2", "127.0.0.3"};
+  settings_[0].rails = {"127.0.0.2", "127.0.0.3"};
   open();
   EXPECT_EQ(rail(0, 0).name(), "127.0.0.2");
   EXPECT_EQ(rail(0, 1).name(), "127.0.0.3");
@@ -223,7 +223,7 @@ TEST_F(TcpMoves, RailsBindTheirSource) {
 }
 
 TEST_F(TcpMoves, WorksOverIpv6) {
-  settings[0].listen = settings[1].listen = {"[::1]:0"};
+  settings_[0].listen = settings_[1].listen = {"[::1]:0"};
   const auto probe = listenAddresses("[::1]:0");
   if (!probe || !listenOn(probe->front())) GTEST_SKIP() << "skipped: no IPv6 loopback";
   open();
@@ -237,9 +237,9 @@ TEST_F(TcpMoves, WorksOverIpv6) {
 }
 
 TEST_F(TcpMoves, WildcardListenNamesTheMachinesAddresses) {
-  settings[1].listen = {"0.0.0.0:0"};
+  settings_[1].listen = {"0.0.0.0:0"};
   open();
-  const auto there = decodeEndpoints(backend[1]->address());
+  const auto there = decodeEndpoints(backend_[1]->address());
   ASSERT_TRUE(there);
   EXPECT_TRUE(
       std::any_of(there->begin(), there->end(), [](const Endpoint& e) { return e.loopback(); }));
@@ -248,7 +248,7 @@ TEST_F(TcpMoves, WildcardListenNamesTheMachinesAddresses) {
 
 TEST_F(TcpMoves, MemoryOfOtherKindsIsNotReached) {
   open();
-  const auto key = backend[0]->pin(3, {.kind = MemoryKind::kDevice, .address = 4096, .bytes = 10});
+  const auto key = backend_[0]->pin(3, {.kind = MemoryKind::kDevice, .address = 4096, .bytes = 10});
   ASSERT_TRUE(key);
   EXPECT_TRUE(key->empty());
 }

@@ -53,36 +53,36 @@ struct Region {
 class TcpPair : public ::testing::Test {
  protected:
   // Before open().
-  std::array<Settings, 2> settings;
-  core::LinkSeed seed;
+  std::array<Settings, 2> settings_;
+  core::LinkSeed seed_;
 
   void open(bool ready = true) {
-    poller = *base::Poller::open();
+    poller_ = *base::Poller::open();
     for (const std::size_t i : {0U, 1U}) {
-      backend[i] = std::make_unique<TcpBackend>(
-          core::BackendContext{.settings = settings[i], .poller = *poller});
-      const auto opened = backend[i]->open(settings[i]);
+      backend_[i] = std::make_unique<TcpBackend>(
+          core::BackendContext{.settings = settings_[i], .poller = *poller_});
+      const auto opened = backend_[i]->open(settings_[i]);
       ASSERT_TRUE(opened) << opened.error().text();
     }
-    seed.epoch = 7;
-    static_cast<void>(base::fillSecret(seed.key));
-    pair = std::make_unique<testing::LinkPair>(*backend[0], *backend[1], *poller, seed);
+    seed_.epoch = 7;
+    static_cast<void>(base::fillSecret(seed_.key));
+    pair_ = std::make_unique<testing::LinkPair>(*backend_[0], *backend_[1], *poller_, seed_);
     if (ready) {
-      ASSERT_TRUE(pair->run([&] { return pair->ready(); }))
-          << pair->ends[0].link->state().text << pair->ends[1].link->state().text;
+      ASSERT_TRUE(pair_->run([&] { return pair_->ready(); }))
+          << pair_->ends[0].link->state().text << pair_->ends[1].link->state().text;
     }
   }
-  void TearDown() override { pair.reset(); }
+  void TearDown() override { pair_.reset(); }
 
-  core::Link& link(std::size_t side) { return *pair->ends[side].link; }
-  core::Rail& rail(std::size_t side, std::size_t i = 0) { return *backend[side]->rails()[i]; }
+  core::Link& link(std::size_t side) { return *pair_->ends[side].link; }
+  core::Rail& rail(std::size_t side, std::size_t i = 0) { return *backend_[side]->rails()[i]; }
   std::size_t post(std::size_t side, OpKind kind, core::Tag tag, std::span<const core::Op> ops,
                    std::size_t on = 0) {
     return rail(side, on).post({.kind = kind, .tag = tag, .link = &link(side), .ops = ops});
   }
-  Ended ended(std::size_t side, core::Tag tag) { return endedOf(pair->done[side], tag); }
+  Ended ended(std::size_t side, core::Tag tag) { return endedOf(pair_->done[side], tag); }
   bool finish(std::size_t side, core::Tag tag, std::uint64_t ops) {
-    return pair->run(
+    return pair_->run(
         [&] {
           const Ended now = ended(side, tag);
           return now.moved + now.failed >= ops;
@@ -92,12 +92,12 @@ class TcpPair : public ::testing::Test {
   // `count` turns of one side only; the other stands still.
   void turnRails(std::size_t side, int count) {
     for (int i = 0; i < count; ++i)
-      for (const auto& one : backend[side]->rails()) one->poll(pair->done[side]);
+      for (const auto& one : backend_[side]->rails()) one->poll(pair_->done[side]);
   }
 
-  std::unique_ptr<base::Poller> poller;
-  std::array<std::unique_ptr<TcpBackend>, 2> backend;
-  std::unique_ptr<testing::LinkPair> pair;
+  std::unique_ptr<base::Poller> poller_;
+  std::array<std::unique_ptr<TcpBackend>, 2> backend_;
+  std::unique_ptr<testing::LinkPair> pair_;
 };
 
 // Ops that cut both regions into pieces of changing lengths and pair them in shuffled order.

@@ -19,6 +19,8 @@ class TcpLink final : public core::Link {
  public:
   TcpLink(TcpBackend& backend, core::LinkSeed seed, core::LinkHost& host);
   ~TcpLink() override;
+  TcpLink(const TcpLink&) = delete;
+  TcpLink& operator=(const TcpLink&) = delete;
 
   core::LinkState state() const override { return state_; }
   void receive(std::span<const std::byte> message, std::vector<core::Fd> fds) override;

@@ -51,13 +51,13 @@ void TcpRail::flush(Job& job, core::Completions& out) {
   }
   if (!job.ended) return;
   if (const std::uint64_t left = job.work.ops.size() - job.reported_ops; left > 0)
-    out.emplace_back(core::Failed{job.work.tag, left, *std::move(job.why)});
+    out.emplace_back(core::Failed{job.work.tag, left, std::move(job.why).value_or(Error{})});
   spare_.splice(spare_.begin(), jobs_, job.self);
 }
 
 void TcpRail::poll(core::Completions& out) {
   turnAll();
-  while (Channel* const lost = firstLost()) lost->link().fail(*lost->lost());
+  while (Channel* const lost = firstLost()) lost->link().fail(lost->lost().value_or(Error{}));
   for (Job* const job : reports_) flush(*job, out);
   reports_.clear();
 }
