@@ -25,9 +25,9 @@ class Acceptor {
   using Offer = std::function<Verdict(const Hello& hello, const HelloBytes& bytes, base::Fd& fd)>;
 
   static constexpr std::size_t kMaxPending = 256;
-  static constexpr std::chrono::milliseconds kPatience{3000};
 
-  Acceptor(base::Poller& poller, Offer offer, std::chrono::milliseconds patience = kPatience)
+  // Who has not said hello after `patience` is dropped.
+  Acceptor(base::Poller& poller, std::chrono::milliseconds patience, Offer offer)
       : poller_(poller), offer_(std::move(offer)), patience_(patience) {}
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;

@@ -105,8 +105,9 @@ bool isStale(int fd, std::chrono::milliseconds detect) {
   tcp_info info{};
   socklen_t length = sizeof(info);
   if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return true;
+  // The peer's kernel goes on for a moment with what its process had given it before we stopped.
   return info.tcpi_state != TCP_ESTABLISHED ||
-         std::chrono::milliseconds(info.tcpi_last_data_recv) > detect;
+         std::chrono::milliseconds(info.tcpi_last_data_recv) > detect * 3 / 4;
 }
 
 }  // namespace viaduct::tcp

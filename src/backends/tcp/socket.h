@@ -26,8 +26,8 @@ Endpoint remoteEndpoint(int fd);
 // Closes at once: what is queued on either side is thrown away, the peer gets a reset.
 void reset(base::Fd& fd);
 
-// Bytes wait in this socket that came longer ago than `detect`, or behind which the peer has
-// already closed.
+// For a socket that nobody looked at for longer than `detect`: bytes wait in it that have been
+// there for about as long, or behind which the peer has already closed.
 bool isStale(int fd, std::chrono::milliseconds detect);
 
 }  // namespace viaduct::tcp

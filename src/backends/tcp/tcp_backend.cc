@@ -18,8 +18,10 @@ TcpBackend::TcpBackend(const core::BackendContext& context)
     : shared_{.poller = context.poller,
               .detect = context.settings.detect,
               .spin = context.settings.spin},
-      acceptor_(context.poller, [this](const Hello& hello, const Acceptor::HelloBytes& bytes,
-                                       base::Fd& fd) { return offer(hello, bytes, fd); }) {}
+      acceptor_(context.poller, context.settings.detect,
+                [this](const Hello& hello, const Acceptor::HelloBytes& bytes, base::Fd& fd) {
+                  return offer(hello, bytes, fd);
+                }) {}
 
 TcpBackend::~TcpBackend() = default;
 

@@ -15,6 +15,8 @@ namespace {
 using Phase = core::LinkState::Phase;
 // The one message between links: my sockets are closed, and why.
 constexpr std::uint8_t kGaveUp = 1;
+// A first packet that is lost is sent again after a second.
+constexpr std::chrono::milliseconds kLeastPatience{1500};
 }  // namespace
 
 TcpLink::TcpLink(TcpBackend& backend, core::LinkSeed seed, core::LinkHost& host)
@@ -43,7 +45,7 @@ void TcpLink::dial() {
                   .index = static_cast<std::uint32_t>(i),
                   .count = static_cast<std::uint32_t>(missing_)},
         .key = seed_.key,
-        .limit = std::max(backend_.shared().detect, Acceptor::kPatience / 3)};
+        .limit = std::max(backend_.shared().detect, kLeastPatience)};
     dials_[i] =
         std::make_unique<Dial>(backend_.shared().poller, std::move(plan),
                                [this, i](Result<base::Fd> fd) { dialed(i, std::move(fd)); });

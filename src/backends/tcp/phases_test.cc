@@ -1,0 +1,183 @@
+// Cancels and withdrawn pins after every number of bytes that matters, without sockets: whoever
+// should leave memory alone would crash on it.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <array>
+
+#include "backends/tcp/half.h"
+#include "base/random.h"
+
+namespace viaduct::tcp {
+namespace {
+
+constexpr std::size_t kBytes = std::size_t{5} << 19U;  // two frames and a half
+
+// Pages that can be taken away.
+class Pages {
+ public:
+  explicit Pages(std::uint64_t seed)
+      : at_(static_cast<std::byte*>(
+            ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    base::Random random(seed);
+    for (std::size_t i = 0; seed != 0 && i < kBytes; ++i)
+      at_[i] = static_cast<std::byte>(random.next());
+  }
+  ~Pages() { ::munmap(at_, kBytes); }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  void forbid() { ASSERT_EQ(::mprotect(at_, kBytes, PROT_NONE), 0); }
+  std::uint64_t address() const { return reinterpret_cast<std::uintptr_t>(at_); }
+  std::span<const std::byte> bytes() const { return {at_, kBytes}; }
+
+ private:
+  std::byte* at_;
+};
+
+struct Case {
+  OpKind kind;
+  std::size_t moved;  // bytes that go each way before something happens
+};
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << opKindName(c.kind) << " after " << c.moved;
+}
+
+class TcpPhases : public ::testing::TestWithParam<Case> {
+ protected:
+  TcpPhases() : here_(GetParam().kind == OpKind::kWrite ? 1 : 0), there_(2) {
+    const auto generation = b_.pins.add(0, there_.address(), kBytes);
+    a_.pins.add(0, here_.address(), kBytes);
+    a_.remote.add(0, generation);
+    for (std::size_t at = 0; at < kBytes; at += kBytes / 80)
+      ops_.push_back(
+          {.local = here_.address() + at, .remote = there_.address() + at, .bytes = kBytes / 80});
+    job_ = &a_.post(GetParam().kind, ops_);
+    exchange(GetParam().moved);
+  }
+  // Up to `limit` bytes from each end, in steps that cut frames anywhere.
+  bool exchange(std::size_t limit) {
+    bool any = false;
+    for (std::size_t moved = 0; moved < limit;) {
+      const std::size_t step = std::min<std::size_t>(limit - moved, 70'001);
+      const auto to_b = a_.take(step);
+      EXPECT_EQ(b_.give(to_b), "");
+      const auto to_a = b_.take(step);
+      EXPECT_EQ(a_.give(to_a), "");
+      if (to_b.empty() && to_a.empty()) break;
+      any = true;
+      moved += step;
+    }
+    return any;
+  }
+  void finish() { exchange(SIZE_MAX); }
+  bool whole() const { return job_->moved_ops == ops_.size(); }
+
+  Pages here_, there_;
+  Half a_, b_;
+  std::vector<core::Op> ops_;
+  Job* job_ = nullptr;
+};
+
+TEST_P(TcpPhases, UndisturbedItMovesEverything) {
+  finish();
+  EXPECT_TRUE(job_->ended);
+  EXPECT_TRUE(whole());
+  EXPECT_TRUE(std::ranges::equal(here_.bytes(), there_.bytes()));
+}
+
+TEST_P(TcpPhases, ACancelledJobEndsAndThenTouchesNothing) {
+  a_.stop(*job_, Code::kCancelled);
+  // Only what is under way still moves; when the job has ended, neither memory is used.
+  while (!job_->ended) ASSERT_TRUE(exchange(10'000));
+  here_.forbid();
+  there_.forbid();
+  finish();
+  EXPECT_TRUE(whole() || job_->why->code == Code::kCancelled);
+  EXPECT_EQ(job_->outstanding, 0U);
+}
+
+TEST_P(TcpPhases, ACancelDoesNotWaitForTheRest) {
+  a_.stop(*job_, Code::kCancelled);
+  std::size_t moved = 0;
+  while (!job_->ended) {
+    ASSERT_TRUE(exchange(10'000));
+    moved += 10'000;
+  }
+  EXPECT_LE(moved, (std::size_t{1} << 20U) + 50'000) << "at most the frame under way";
+}
+
+TEST_P(TcpPhases, WithdrawnAtTheTargetItIsLeftAlone) {
+  b_.withdraw(0);
+  there_.forbid();
+  finish();
+  EXPECT_TRUE(job_->ended);
+  EXPECT_TRUE(whole() || job_->why->code == Code::kDenied);
+}
+
+TEST_P(TcpPhases, WithdrawnAtTheInitiatorItIsLeftAlone) {
+  a_.withdraw(0);
+  here_.forbid();
+  finish();
+  EXPECT_TRUE(job_->ended);
+  EXPECT_TRUE(whole() || job_->why->code == Code::kDenied);
+}
+
+TEST_P(TcpPhases, TheSocketGoesOnAfterwards) {
+  a_.stop(*job_, Code::kCancelled);
+  b_.withdraw(0);
+  finish();
+  const auto generation = b_.pins.add(0, there_.address(), kBytes);
+  a_.remote.add(0, generation);
+  Job& again = a_.post(GetParam().kind, ops_);
+  finish();
+  EXPECT_TRUE(again.ended);
+  EXPECT_EQ(again.moved_ops, ops_.size());
+  EXPECT_TRUE(std::ranges::equal(here_.bytes(), there_.bytes()));
+}
+
+TEST_P(TcpPhases, ASlotUsedAgainIsAnotherPin) {
+  b_.withdraw(0);
+  b_.pins.add(0, there_.address(), kBytes);
+  finish();
+  EXPECT_TRUE(job_->ended);
+  EXPECT_TRUE(whole() || job_->why->code == Code::kDenied);
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> out;
+  for (const OpKind kind : {OpKind::kWrite, OpKind::kRead})
+    for (const std::size_t moved :
+         {0UL, 1UL, 31UL, 32UL, 33UL, 600UL, 700UL, 20'000UL, 32'768UL, 1'000'000UL, 1'048'576UL,
+          1'049'300UL, 1'049'308UL, 1'500'000UL, 2'621'000UL, 2'622'500UL, 9'000'000UL})
+      out.push_back({kind, moved});
+  return out;
+}
+INSTANTIATE_TEST_SUITE_P(Every, TcpPhases, ::testing::ValuesIn(cases()));
+
+// Memory that is bad from the start.
+TEST(TcpDenied, WhatIsNotPinnedHereNeverLeaves) {
+  Half a;
+  a.remote.add(0, 1);
+  const std::vector ops{core::Op{.local = 4096, .remote = 4096, .bytes = 8}};
+  for (const OpKind kind : {OpKind::kWrite, OpKind::kRead}) {
+    Job& job = a.post(kind, ops);
+    EXPECT_TRUE(a.take(100).empty());
+    EXPECT_TRUE(job.ended);
+    EXPECT_EQ(job.why->code, Code::kDenied);
+  }
+}
+
+TEST(TcpDenied, WhatThePeerHasNotPinnedNeverLeaves) {
+  Half a;
+  std::array<std::byte, 8> word{};
+  const auto at = reinterpret_cast<std::uintptr_t>(word.data());
+  a.pins.add(0, at, 8);
+  const std::vector ops{core::Op{.local = at, .remote = 4096, .bytes = 8}};
+  Job& job = a.post(OpKind::kWrite, ops);
+  EXPECT_TRUE(a.take(100).empty());
+  EXPECT_TRUE(job.ended);
+  EXPECT_NE(job.why->detail.find("withdrawn"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace viaduct::tcp

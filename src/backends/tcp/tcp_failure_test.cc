@@ -1,0 +1,423 @@
+// What happens when a socket, a peer or this process goes wrong.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <thread>
+
+#include "backends/tcp/socket.h"
+#include "backends/tcp/tcp_fixture.h"
+#include "backends/tcp/tcp_link.h"
+
+namespace viaduct::tcp {
+namespace {
+
+using Phase = core::LinkState::Phase;
+
+class TcpFails : public TcpPair {
+ protected:
+  static constexpr std::size_t kBytes = std::size_t{12} << 20U;
+  void openWithMemory() {
+    open();
+    pair_->pin(0, 0, here_.segment());
+    pair_->pin(1, 0, there_.segment());
+    ops_ = scattered(here_, there_, 9000, 4);
+  }
+  int socketOf(std::size_t side) { return static_cast<TcpLink&>(link(side)).channelFor(0)->fd(); }
+  bool bothUnusable() {
+    return pair_->run([&] {
+      return link(0).state().phase == Phase::kUnusable && link(1).state().phase == Phase::kUnusable;
+    });
+  }
+  static void fill(Region& region, std::byte with) {
+    std::fill(region.bytes.begin(), region.bytes.end(), with);
+  }
+  static bool filled(const Region& region, std::byte with) {
+    return std::all_of(region.bytes.begin(), region.bytes.end(),
+                       [&](std::byte b) { return b == with; });
+  }
+
+  Region here_{kBytes, 1}, there_{kBytes, 2};
+  std::vector<core::Op> ops_;
+};
+
+struct CloseCase {
+  OpKind kind;
+  std::size_t side;  // that closes
+  int turns;         // before it
+};
+std::ostream& operator<<(std::ostream& out, const CloseCase& c) {
+  return out << opKindName(c.kind) << ", side " << c.side << " after " << c.turns;
+}
+class TcpCloses : public TcpFails, public ::testing::WithParamInterface<CloseCase> {};
+
+TEST_P(TcpCloses, AfterCloseNothingTouchesTheMemoryHere) {
+  openWithMemory();
+  const auto [kind, side, turns] = GetParam();
+  ASSERT_EQ(post(0, kind, 3, ops_), ops_.size());
+  for (int i = 0; i < turns; ++i) pair_->turn();
+  link(side).close(pair_->done[side]);
+  Region& mine = side == 0 ? here_ : there_;
+  fill(mine, std::byte{0x77});
+  if (side == 0) {
+    const Ended now = ended(0, 3);
+    EXPECT_EQ(now.moved + now.failed, ops_.size());
+    EXPECT_TRUE(now.failed == 0 || now.why->code == Code::kPeerLost);
+  }
+  for (int i = 0; i < 200; ++i) pair_->turn();
+  EXPECT_TRUE(filled(mine, std::byte{0x77}));
+  // The other end has noticed, and ends at its own close.
+  EXPECT_TRUE(pair_->run([&] { return link(1 - side).state().phase == Phase::kUnusable; }));
+  link(1 - side).close(pair_->done[1 - side]);
+  const Ended now = ended(0, 3);
+  EXPECT_EQ(now.moved + now.failed, ops_.size());
+}
+
+std::vector<CloseCase> closeCases() {
+  std::vector<CloseCase> out;
+  for (const OpKind kind : {OpKind::kWrite, OpKind::kRead})
+    for (const std::size_t side : {0U, 1U})
+      for (const int turns : {0, 1, 2, 3, 5, 9}) out.push_back({kind, side, turns});
+  return out;
+}
+INSTANTIATE_TEST_SUITE_P(Phases, TcpCloses, ::testing::ValuesIn(closeCases()));
+
+TEST_F(TcpFails, AResetInMidFrameEndsTheLinkAtBothEnds) {
+  openWithMemory();
+  post(0, OpKind::kWrite, 3, ops_);
+  post(0, OpKind::kRead, 4, ops_);
+  for (int i = 0; i < 3; ++i) pair_->turn();
+  // Disconnecting sends a reset.
+  sockaddr nowhere{};
+  nowhere.sa_family = AF_UNSPEC;
+  ASSERT_EQ(::connect(socketOf(1), &nowhere, sizeof(nowhere)), 0);
+  ASSERT_TRUE(bothUnusable());
+  ASSERT_TRUE(finish(0, 3, ops_.size()));
+  ASSERT_TRUE(finish(0, 4, ops_.size()));
+  EXPECT_EQ(ended(0, 3).why->code, Code::kPeerLost);
+  EXPECT_NE(ended(0, 3).why->os_errno, 0) << ended(0, 3).why->text();
+  EXPECT_EQ(pair_->ends[0].changes, 2);
+  EXPECT_EQ(link(0).reaches(OpKind::kWrite, 0, 0), std::nullopt);
+}
+
+TEST_F(TcpFails, OpsOfALostLinkWaitUntilThePeerHasLetGo) {
+  openWithMemory();
+  post(0, OpKind::kWrite, 3, ops_);
+  ::shutdown(socketOf(0), SHUT_RDWR);
+  turnRails(0, 3);
+  EXPECT_EQ(link(0).state().phase, Phase::kUnusable);
+  EXPECT_EQ(ended(0, 3).failed, 0U) << "the peer may still be writing what it has received";
+  ASSERT_TRUE(finish(0, 3, ops_.size()));
+  EXPECT_EQ(link(1).state().phase, Phase::kUnusable);
+}
+
+TEST_F(TcpFails, WorkForALinkThatIsNotReadyFails) {
+  open(false);
+  pair_->pin(0, 0, here_.segment());
+  const std::vector ops{core::Op{.local = here_.at(), .remote = there_.at(), .bytes = 8}};
+  EXPECT_EQ(link(0).reaches(OpKind::kWrite, 0, 0), std::nullopt);
+  ASSERT_EQ(post(0, OpKind::kWrite, 3, ops), 1U);
+  turnRails(0, 1);
+  EXPECT_EQ(ended(0, 3).failed, 1U);
+}
+
+TEST_F(TcpFails, GarbageOnALiveSocketEndsTheLink) {
+  openWithMemory();
+  const auto before = there_.bytes;
+  ASSERT_EQ(::send(socketOf(0), "this is not a frame, and long enough", 36, MSG_NOSIGNAL), 36);
+  ASSERT_TRUE(bothUnusable());
+  EXPECT_NE(link(1).state().text.find("no frame begins here"), std::string::npos);
+  EXPECT_NE(link(0).state().text.find("no frame begins here"), std::string::npos);
+  EXPECT_EQ(there_.bytes, before);
+}
+
+TEST_F(TcpFails, ACancelledTransferComesBackWhenThePeerHasLetGo) {
+  openWithMemory();
+  post(0, OpKind::kWrite, 3, ops_);
+  turnRails(0, 2);
+  rail(0).cancel(3);
+  turnRails(0, 20);
+  EXPECT_EQ(ended(0, 3).failed, 0U);
+  ASSERT_TRUE(finish(0, 3, ops_.size()));
+  EXPECT_EQ(ended(0, 3).why->code, Code::kCancelled);
+  fill(here_, std::byte{0x11});
+  fill(there_, std::byte{0x22});
+  for (int i = 0; i < 100; ++i) pair_->turn();
+  EXPECT_TRUE(filled(here_, std::byte{0x11}));
+  EXPECT_TRUE(filled(there_, std::byte{0x22}));
+  // The link is as good as new.
+  post(0, OpKind::kWrite, 4, ops_);
+  ASSERT_TRUE(finish(0, 4, ops_.size()));
+  EXPECT_TRUE(filled(there_, std::byte{0x11}));
+}
+
+TEST_F(TcpFails, WithdrawnPinsAreRefusedInMidTransfer) {
+  openWithMemory();
+  post(0, OpKind::kWrite, 3, ops_);
+  for (int i = 0; i < 2; ++i) pair_->turn();
+  ASSERT_TRUE(backend_[1]->unpin(0));
+  fill(there_, std::byte{0x22});
+  ASSERT_TRUE(finish(0, 3, ops_.size()));
+  EXPECT_EQ(ended(0, 3).why->code, Code::kDenied);
+  EXPECT_TRUE(filled(there_, std::byte{0x22}));
+  EXPECT_EQ(link(0).state().phase, Phase::kReady);
+}
+
+// This process stands still for longer than it takes a peer to give up.
+TEST_F(TcpFails, AfterAFreezeNothingStaleLands) {
+  settings_[1].detect = std::chrono::milliseconds(200);
+  openWithMemory();
+  const auto before = there_.bytes;
+  post(0, OpKind::kWrite, 3, ops_);
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  base::Poller::Events events;
+  poller_->handle(events, poller_->block(events, Clock::now()), Clock::now());
+  turnRails(1, 3);
+  EXPECT_EQ(link(1).state().phase, Phase::kUnusable);
+  EXPECT_EQ(there_.bytes, before);
+}
+
+TEST_F(TcpFails, AnIdleLinkIsNotAFreeze) {
+  settings_[0].detect = settings_[1].detect = std::chrono::milliseconds(200);
+  openWithMemory();
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  post(0, OpKind::kWrite, 3, ops_);
+  ASSERT_TRUE(finish(0, 3, ops_.size()));
+  EXPECT_EQ(ended(0, 3).failed, 0U);
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  const auto back = scattered(there_, here_, 9000, 4);
+  post(1, OpKind::kWrite, 3, back);
+  ASSERT_TRUE(finish(1, 3, back.size()));
+  EXPECT_EQ(ended(1, 3).failed, 0U);
+  EXPECT_EQ(link(0).state().phase, Phase::kReady);
+}
+
+// One end that accepts, and whoever comes to its door.
+class TcpDoor : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    settings_.detect = std::chrono::milliseconds(300);
+    poller_ = *base::Poller::open();
+    backend_ = std::make_unique<TcpBackend>(
+        core::BackendContext{.settings = settings_, .poller = *poller_});
+    ASSERT_TRUE(backend_->open(settings_));
+    door_ = decodeEndpoints(backend_->address())->front();
+    key_[0] = 42;
+    core::LinkSeed seed;
+    seed.epoch = kEpoch;
+    seed.key = key_;
+    seed.peer = "guest";
+    link_ = backend_->link(std::move(seed), host_);
+  }
+  void TearDown() override {
+    core::Completions out;
+    if (link_) link_->close(out);
+    link_.reset();
+  }
+  base::Fd knock() const {
+    base::Fd fd(::socket(door_.family(), SOCK_STREAM, 0));
+    EXPECT_EQ(::connect(fd.get(), door_.raw(), door_.length), 0);
+    return fd;
+  }
+  template <class Said>
+  base::Fd say(const Said& bytes) const {
+    base::Fd fd = knock();
+    EXPECT_EQ(::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+    return fd;
+  }
+  Hello hello(std::uint32_t index = 0, std::uint32_t count = 2) const {
+    return {.link = linkId(key_), .epoch = kEpoch, .index = index, .count = count};
+  }
+  template <class F>
+  bool run(F until) {
+    const auto end = Clock::now() + std::chrono::seconds(5);
+    base::Poller::Events events;
+    while (!until() && Clock::now() < end) {
+      const int count = poller_->block(events, Clock::now());
+      poller_->handle(events, count, Clock::now());
+      core::Completions out;
+      for (const auto& rail : backend_->rails()) rail->poll(out);
+    }
+    return until();
+  }
+  // The other side hung up.
+  static bool gone(const base::Fd& fd) {
+    char byte = 0;
+    const ssize_t got = ::recv(fd.get(), &byte, 1, MSG_DONTWAIT);
+    return got == 0 || (got < 0 && errno != EAGAIN);
+  }
+  static bool welcomed(const base::Fd& fd) {
+    std::array<char, kWelcomeBytes> bytes{};
+    return ::recv(fd.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_PEEK) ==
+           static_cast<ssize_t>(bytes.size());
+  }
+
+  static constexpr std::uint64_t kEpoch = 9;
+  Settings settings_;
+  std::unique_ptr<base::Poller> poller_;
+  std::unique_ptr<TcpBackend> backend_;
+  Endpoint door_;
+  Key key_ = {};
+  testing::LinkEnd host_;
+  std::unique_ptr<core::Link> link_;
+};
+
+TEST_F(TcpDoor, GuestsAreWelcomedAndTheLinkIsReadyWithTheLast) {
+  const base::Fd first = say(encodeHello(hello(0), key_));
+  ASSERT_TRUE(run([&] { return welcomed(first); }));
+  EXPECT_EQ(link_->state().phase, Phase::kOpening);
+  const base::Fd second = say(encodeHello(hello(1), key_));
+  ASSERT_TRUE(run([&] { return link_->state().phase == Phase::kReady; }));
+}
+
+TEST_F(TcpDoor, GarbageIsDroppedAtOnce) {
+  const base::Fd fd = say(std::array<char, kHelloBytes>{});
+  ASSERT_TRUE(run([&] { return gone(fd); }));
+  EXPECT_EQ(backend_->strangers(), 0U);
+}
+
+TEST_F(TcpDoor, SilenceAndHalfAHelloAreDroppedInTime) {
+  const base::Fd silent = knock();
+  const base::Fd half = say(std::array<char, kHelloBytes / 2>{});
+  const auto start = Clock::now();
+  ASSERT_TRUE(run([&] { return gone(silent) && gone(half); }));
+  EXPECT_GE(Clock::now() - start, std::chrono::milliseconds(250));
+  EXPECT_EQ(backend_->strangers(), 0U);
+}
+
+TEST_F(TcpDoor, ForgersAreDropped) {
+  Key other = key_;
+  other[5] = 1;
+  const base::Fd forged = say(encodeHello(hello(), other));
+  Hello late = hello();
+  --late.epoch;
+  const base::Fd late_one = say(encodeHello(late, key_));
+  ASSERT_TRUE(run([&] { return gone(forged) && gone(late_one); }));
+  EXPECT_EQ(link_->state().phase, Phase::kOpening);
+}
+
+TEST_F(TcpDoor, EachSocketOfALinkIsAcceptedOnce) {
+  const base::Fd first = say(encodeHello(hello(0), key_));
+  ASSERT_TRUE(run([&] { return welcomed(first); }));
+  const base::Fd again = say(encodeHello(hello(0), key_));
+  const base::Fd other_count = say(encodeHello(hello(1, 3), key_));
+  ASSERT_TRUE(run([&] { return gone(again) && gone(other_count); }));
+  EXPECT_FALSE(gone(first) && !welcomed(first));
+  const base::Fd second = say(encodeHello(hello(1), key_));
+  ASSERT_TRUE(run([&] { return link_->state().phase == Phase::kReady; }));
+  const base::Fd late = say(encodeHello(hello(1), key_));
+  ASSERT_TRUE(run([&] { return gone(late); }));
+  EXPECT_EQ(link_->state().phase, Phase::kReady);
+}
+
+TEST_F(TcpDoor, AHelloMayComeBeforeItsLink) {
+  core::LinkSeed seed;
+  seed.epoch = 10;
+  seed.key[3] = 3;
+  const Hello early{.link = linkId(seed.key), .epoch = 10, .index = 0, .count = 1};
+  const base::Fd fd = say(encodeHello(early, seed.key));
+  ASSERT_TRUE(run([&] { return backend_->strangers() == 1; }));
+  testing::LinkEnd host;
+  const auto link = backend_->link(std::move(seed), host);
+  ASSERT_TRUE(run([&] { return link->state().phase == Phase::kReady; }));
+  core::Completions out;
+  link->close(out);
+}
+
+TEST_F(TcpDoor, ACrowdOfStrangersKeepsNobodyOut) {
+  std::vector<base::Fd> crowd;
+  for (std::size_t i = 0; i < Acceptor::kMaxPending + 50; ++i) {
+    crowd.push_back(knock());
+    run([&] { return backend_->strangers() >= std::min(i + 1, Acceptor::kMaxPending); });
+  }
+  EXPECT_LE(backend_->strangers(), Acceptor::kMaxPending);
+  const base::Fd guest = say(encodeHello(hello(0, 1), key_));
+  ASSERT_TRUE(run([&] { return link_->state().phase == Phase::kReady; }));
+}
+
+TEST_F(TcpDoor, WithoutDescriptorsItWaitsAndDoesNotSpin) {
+  const base::Fd guest = say(encodeHello(hello(0, 1), key_));
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 3, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  base::Poller::Events events;
+  poller_->handle(events, poller_->block(events, Clock::now()), Clock::now());
+  const int more = poller_->block(events, Clock::now());
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(more, 0);
+  EXPECT_TRUE(run([&] { return link_->state().phase == Phase::kReady; }));
+}
+
+// A link that dials an address where nobody is.
+class TcpDials : public TcpDoor {
+ protected:
+  std::string reasonFor(const std::vector<Endpoint>& there, const Settings& settings) {
+    TcpBackend backend({.settings = settings, .poller = *poller_});
+    EXPECT_TRUE(backend.open(settings));
+    core::LinkSeed seed;
+    seed.dialer = true;
+    seed.key[0] = 7;
+    seed.address = encodeEndpoints(there);
+    testing::LinkEnd host;
+    const auto link = backend.link(std::move(seed), host);
+    EXPECT_TRUE(run([&] { return link->state().phase != Phase::kOpening; }));
+    EXPECT_EQ(host.changes, 1);
+    EXPECT_EQ(host.sent.size(), 1U) << "the peer learns of it";
+    core::Completions out;
+    link->close(out);
+    return link->state().text;
+  }
+  static bool has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  }
+};
+
+TEST_F(TcpDials, NobodyListens) {
+  base::Fd listener = *listenOn(door_.withPort(0));
+  const Endpoint there = localEndpoint(listener.get());
+  listener.reset();
+  const std::string text = reasonFor({there}, {});
+  EXPECT_TRUE(has(text, there.text())) << text;
+  EXPECT_TRUE(has(text, "Connection refused")) << text;
+  EXPECT_TRUE(has(text, "nobody listens")) << text;
+}
+
+TEST_F(TcpDials, NoRouteFromTheSource) {
+  Endpoint far = door_;
+  const auto elsewhere = listenAddresses("192.0.2.1:0");
+  far = elsewhere->front().withPort(9);
+  Settings settings;
+  settings.rails = {"127.0.0.2"};
+  const std::string text = reasonFor({far}, settings);
+  EXPECT_TRUE(has(text, "no route")) << text;
+}
+
+TEST_F(TcpDials, NothingAnswers) {
+  // A full backlog drops what comes, as a firewall would.
+  const base::Fd listener(::socket(AF_INET, SOCK_STREAM, 0));
+  Endpoint there = door_.withPort(0);
+  ASSERT_EQ(::bind(listener.get(), there.raw(), there.length), 0);
+  ASSERT_EQ(::listen(listener.get(), 0), 0);
+  there = localEndpoint(listener.get());
+  std::vector<base::Fd> crowd;
+  for (int i = 0; i < 4; ++i) {
+    crowd.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+    ::connect(crowd.back().get(), there.raw(), there.length);
+  }
+  const std::string text = reasonFor({there}, settings_);
+  EXPECT_TRUE(has(text, "nothing answers")) << text;
+}
+
+TEST_F(TcpDials, SomebodyElseListens) {
+  // Our own door does not know this key: it hangs up.
+  const std::string text = reasonFor({door_}, {});
+  EXPECT_TRUE(has(text, "welcome of " + door_.text())) << text;
+}
+
+TEST_F(TcpDials, ThePeerGaveNoAddress) { EXPECT_TRUE(has(reasonFor({}, {}), "no address")); }
+
+}  // namespace
+}  // namespace viaduct::tcp

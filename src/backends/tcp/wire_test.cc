@@ -1,0 +1,222 @@
+// Frames as bytes: what goes out comes in, and what does not make sense is refused.
+#include "backends/tcp/wire.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "backends/tcp/endpoint.h"
+#include "backends/tcp/fuzz_stage.h"
+#include "backends/tcp/hello.h"
+#include "base/bytes.h"
+#include "base/random.h"
+
+namespace viaduct::tcp {
+namespace {
+
+std::vector<std::byte> frame(const Head& head, const std::vector<Entry>& entries = {},
+                             std::size_t payload = 0) {
+  std::vector<std::byte> out(kHeadBytes + entries.size() * kEntryBytes + payload, std::byte{7});
+  encodeHead(head, out.data());
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    encodeEntry(entries[i], out.data() + kHeadBytes + i * kEntryBytes);
+  return out;
+}
+
+std::string refusalOf(const Head& head) {
+  std::array<std::byte, kHeadBytes> bytes{};
+  encodeHead(head, bytes.data());
+  Head decoded;
+  const std::string wrong(decodeHead(bytes, decoded));
+  if (wrong.empty()) {
+    EXPECT_EQ(decoded, head);
+  }
+  return wrong;
+}
+
+TEST(TcpWire, HeadsComeBackAsTheyWere) {
+  EXPECT_EQ(refusalOf({FrameType::kWrite, 3, FrameStatus::kOk, 500, 1ULL << 60U}), "");
+  EXPECT_EQ(refusalOf({FrameType::kReadRequest, kMaxEntries, FrameStatus::kOk, 0, 1}), "");
+  EXPECT_EQ(refusalOf({FrameType::kReadData, 0, FrameStatus::kOk, kMaxFrameBytes, 1}), "");
+  EXPECT_EQ(refusalOf({FrameType::kFail, 0, FrameStatus::kDenied, 0, 9}), "");
+  EXPECT_EQ(refusalOf({FrameType::kCancel, 0, FrameStatus::kOk, 0, 9}), "");
+}
+
+TEST(TcpWire, HeadsThatMakeNoSenseAreRefused) {
+  using enum FrameType;
+  EXPECT_NE(refusalOf({kWrite, 0, FrameStatus::kOk, 5, 0}), "");
+  EXPECT_NE(refusalOf({kWrite, 1, FrameStatus::kOk, 0, 0}), "");
+  EXPECT_NE(refusalOf({kWrite, kMaxEntries + 1, FrameStatus::kOk, 5, 0}), "");
+  EXPECT_NE(refusalOf({kWrite, 1, FrameStatus::kOk, kMaxFrameBytes + 1, 0}), "");
+  EXPECT_NE(refusalOf({kReadRequest, 1, FrameStatus::kOk, 1, 0}), "");
+  EXPECT_NE(refusalOf({kReadData, 1, FrameStatus::kOk, 1, 0}), "");
+  EXPECT_NE(refusalOf({kAck, 0, FrameStatus::kOk, 1, 0}), "");
+  EXPECT_NE(refusalOf({kAck, 1, FrameStatus::kOk, 0, 0}), "");
+  EXPECT_NE(refusalOf({static_cast<FrameType>(0), 0, FrameStatus::kOk, 0, 0}), "");
+  EXPECT_NE(refusalOf({static_cast<FrameType>(7), 0, FrameStatus::kOk, 0, 0}), "");
+  EXPECT_NE(refusalOf({kFail, 0, static_cast<FrameStatus>(3), 0, 0}), "");
+}
+
+TEST(TcpWire, EntriesHaveToAddUp) {
+  const auto check = [](const Head& head, const std::vector<Entry>& entries) {
+    const auto bytes = frame(head, entries);
+    return std::string(checkEntries(head, std::span(bytes).subspan(kHeadBytes)));
+  };
+  const Head two{FrameType::kWrite, 2, FrameStatus::kOk, 30, 0};
+  EXPECT_EQ(check(two, {{1, 10, 0, 1}, {1, 20, 0, 1}}), "");
+  EXPECT_NE(check(two, {{1, 10, 0, 1}, {1, 21, 0, 1}}), "");
+  EXPECT_NE(check(two, {{1, 30, 0, 1}, {1, 0, 0, 1}}), "");
+  const Head ask{FrameType::kReadRequest, 2, FrameStatus::kOk, 0, 0};
+  EXPECT_EQ(check(ask, {{1, 10, 0, 1}, {1, 20, 0, 1}}), "");
+  EXPECT_NE(check(ask, {{1, UINT32_MAX, 0, 1}, {1, UINT32_MAX, 0, 1}}), "");
+}
+
+TEST(TcpWire, HellosProveTheKey) {
+  const Key key{1, 2, 3};
+  const Hello hello{.link = linkId(key), .epoch = 4, .index = 1, .count = 3};
+  auto bytes = encodeHello(hello, key);
+  EXPECT_EQ(decodeHello(bytes), hello);
+  EXPECT_TRUE(helloIsGenuine(bytes, key));
+  EXPECT_FALSE(helloIsGenuine(bytes, Key{1, 2, 4}));
+  for (std::byte& b : bytes) {
+    b ^= std::byte{1};
+    EXPECT_FALSE(helloIsGenuine(bytes, key));
+    b ^= std::byte{1};
+  }
+  auto welcome = encodeWelcome(hello, key);
+  EXPECT_TRUE(welcomeIsGenuine(welcome, hello, key));
+  EXPECT_FALSE(welcomeIsGenuine(welcome, hello, Key{}));
+  Hello other = hello;
+  other.index = 2;
+  EXPECT_FALSE(welcomeIsGenuine(welcome, other, key));
+  welcome[8] ^= std::byte{3};  // the index in the clear
+  EXPECT_FALSE(welcomeIsGenuine(welcome, other, key));
+}
+
+TEST(TcpWire, HellosOfImpossibleShapeAreRefused) {
+  const Key key{};
+  EXPECT_FALSE(decodeHello(encodeHello({.index = 1, .count = 1}, key)));
+  EXPECT_FALSE(decodeHello(encodeHello({.index = 0, .count = 0}, key)));
+  EXPECT_FALSE(decodeHello(encodeHello({.index = 0, .count = kMaxSockets + 1}, key)));
+  EXPECT_FALSE(decodeHello(std::array<std::byte, kHelloBytes>{}));
+}
+
+TEST(TcpWire, AddressListsComeBackOrAreRefused) {
+  const auto here = listenAddresses("127.0.0.1:0");
+  ASSERT_TRUE(here);
+  const std::vector list{here->front().withPort(80), here->front().withPort(81)};
+  auto bytes = encodeEndpoints(list);
+  const auto back = decodeEndpoints(bytes);
+  ASSERT_TRUE(back);
+  ASSERT_EQ(back->size(), 2U);
+  EXPECT_EQ((*back)[1].text(), "127.0.0.1:81");
+  bytes.push_back(std::byte{0});
+  EXPECT_FALSE(decodeEndpoints(bytes));
+  for (std::size_t length = 0; length + 1 < bytes.size(); ++length)
+    EXPECT_FALSE(decodeEndpoints(std::span(bytes).first(length)));
+}
+
+// What a peer could say that would make sense to somebody else.
+class TcpPeerSays : public ::testing::Test {
+ protected:
+  void refuses(const std::vector<std::byte>& bytes) {
+    EXPECT_NE(stage_.give(bytes), "");
+    EXPECT_TRUE(stage_.intact());
+  }
+  FuzzStage stage_;
+};
+
+TEST_F(TcpPeerSays, AcksOfWhatWasNotSent) { refuses(frame({.sequence = 2})); }
+TEST_F(TcpPeerSays, ARefusalOfWhatWasNotSent) {
+  refuses(frame({.type = FrameType::kFail, .status = FrameStatus::kDenied, .sequence = 1}));
+}
+TEST_F(TcpPeerSays, DataThatNobodyAskedFor) {
+  refuses(frame({.type = FrameType::kReadData, .payload = 164, .sequence = 1}, {}, 164));
+}
+TEST_F(TcpPeerSays, DataOfAnotherLength) {
+  refuses(frame({.type = FrameType::kReadData, .payload = 163, .sequence = 0}, {}, 163));
+}
+TEST_F(TcpPeerSays, AWriteOutOfOrder) {
+  refuses(frame({FrameType::kWrite, 1, FrameStatus::kOk, 8, 1},
+                {{stage_.at(FuzzStage::kBytes), 8, 0, 1}}, 8));
+}
+TEST_F(TcpPeerSays, ACancelOfWhatItDidNotAsk) {
+  refuses(frame({.type = FrameType::kCancel, .sequence = 0}));
+}
+TEST_F(TcpPeerSays, MoreRequestsThanAllowed) {
+  for (std::uint64_t i = 0; i < kMaxRequests; ++i)
+    EXPECT_EQ(stage_.give(frame({FrameType::kReadRequest, 1, FrameStatus::kOk, 0, i},
+                                {{stage_.at(FuzzStage::kBytes), 8, 0, 1}})),
+              "");
+  refuses(frame({FrameType::kReadRequest, 1, FrameStatus::kOk, 0, kMaxRequests},
+                {{stage_.at(FuzzStage::kBytes), 8, 0, 1}}));
+}
+TEST_F(TcpPeerSays, MoreWritesThanAllowed) {
+  for (std::uint64_t i = 0; i < kMaxUnacked; ++i)
+    ASSERT_EQ(stage_.give(frame({FrameType::kWrite, 1, FrameStatus::kOk, 8, i},
+                                {{stage_.at(FuzzStage::kBytes), 8, 0, 1}}, 8)),
+              "");
+  refuses(frame({FrameType::kWrite, 1, FrameStatus::kOk, 8, kMaxUnacked},
+                {{stage_.at(FuzzStage::kBytes), 8, 0, 1}}, 8));
+}
+
+// Ranges that overlap what is pinned, but are not inside.
+TEST_F(TcpPeerSays, WritesBeyondThePinAreRefusedAndHarmless) {
+  const std::uint64_t pin = stage_.at(FuzzStage::kBytes);
+  const std::vector<Entry> wrong{{pin - 1, 8, 0, 1},
+                                 {pin + FuzzStage::kBytes - 7, 8, 0, 1},
+                                 {pin, FuzzStage::kBytes + 1, 0, 1},
+                                 {UINT64_MAX - 3, 8, 0, 1},
+                                 {pin, 8, 1, 1},
+                                 {pin, 8, UINT32_MAX, 1},
+                                 {pin, 8, 0, 2}};
+  for (std::size_t i = 0; i < wrong.size(); ++i) {
+    // A good entry beside it does not land either.
+    const std::vector<Entry> entries{{pin, 8, 0, 1}, wrong[i]};
+    const Head head{FrameType::kWrite, 2, FrameStatus::kOk, 8 + wrong[i].bytes, i};
+    stage_.take();
+    EXPECT_EQ(stage_.give(frame(head, entries, head.payload)), "");
+    EXPECT_TRUE(stage_.intact());
+    Head said;
+    const auto answer = stage_.take();
+    ASSERT_EQ(answer.size(), 2 * kHeadBytes);
+    EXPECT_EQ(decodeHead(std::span(answer).first<kHeadBytes>(), said), "");
+    EXPECT_EQ(said, (Head{FrameType::kFail, 0, FrameStatus::kDenied, 0, i}));
+    EXPECT_EQ(decodeHead(std::span(answer).last<kHeadBytes>(), said), "");
+    EXPECT_EQ(said, (Head{FrameType::kAck, 0, FrameStatus::kOk, 0, i + 1}));
+  }
+}
+
+// A conversation that makes sense, with seeded damage: whatever it becomes, it harms nothing.
+TEST(TcpWire, MutatedConversationsAreHarmless) {
+  for (std::uint64_t seed = 1; seed <= 20'000; ++seed) {
+    base::Random random(seed);
+    FuzzStage stage;
+    std::vector<std::byte> talk;
+    const auto say = [&](const std::vector<std::byte>& bytes) {
+      talk.insert(talk.end(), bytes.begin(), bytes.end());
+    };
+    const std::uint64_t pin = stage.at(FuzzStage::kBytes);
+    say(frame({FrameType::kWrite, 2, FrameStatus::kOk, 300, 0},
+              {{pin, 200, 0, 1}, {pin + 900, 100, 0, 1}}, 300));
+    say(frame({.sequence = 1}));
+    say(frame({FrameType::kReadRequest, 1, FrameStatus::kOk, 0, 0}, {{pin, 64, 0, 1}}));
+    say(frame({.type = FrameType::kReadData, .payload = 164}, {}, 164 + kTrailerBytes));
+    say(frame({.type = FrameType::kCancel}));
+    for (std::uint64_t i = random.below(4); i > 0; --i)
+      talk[random.below(talk.size())] = static_cast<std::byte>(random.next());
+    if (random.chance(0.3)) talk.resize(random.below(talk.size()));
+    for (std::size_t at = 0; at < talk.size();) {
+      const std::size_t part = std::min<std::size_t>(1 + random.below(200), talk.size() - at);
+      if (!stage.give(std::span(talk).subspan(at, part)).empty()) break;
+      at += part;
+      if (random.chance(0.5)) stage.take();
+    }
+    ASSERT_TRUE(stage.intact()) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace viaduct::tcp
