@@ -1,38 +1,42 @@
 // The local backend beside bare loops over the same kind of memory, interleaved in one run: what
 // docs/measured/local.md is made of. Two processes; the other one only owns memory.
 #include <fmt/format.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
+#include <viaduct/viaduct.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <functional>
+#include <memory>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "backends/local/process_pair_testing.h"
 #include "backends/local/wide_copy.h"
 #include "base/shared_memory.h"
 
 namespace {
 
 using namespace viaduct;
-using local::testing::Child;
-using local::testing::Station;
+using namespace std::chrono_literals;
 
 constexpr std::uint64_t kArena = std::uint64_t{512} << 20U;
 constexpr std::uint64_t kBlock = 4096;
-constexpr std::uint32_t kShared = 1, kPlain = 2;
 
 struct Sample {
   std::string name;
-  std::function<void(int round)> run;
+  std::function<double(int round)> run;  // gives nanoseconds
   std::vector<double> wall = {}, cpu = {};
 };
 
@@ -42,6 +46,21 @@ double cpuNow() {
   timespec now{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+
+double nowNs() {
+  return static_cast<double>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
+          .count());
+}
+
+template <class F>
+Sample timed(std::string name, F work) {
+  return {std::move(name), [work](int round) {
+            const double start = nowNs();
+            work(round);
+            return nowNs() - start;
+          }};
 }
 
 double quantile(const std::vector<double>& sorted, double p) {
@@ -55,11 +74,9 @@ void measure(const std::string& title, double divide, const char* unit, int roun
   for (int round = -kWarmUp; round < rounds; ++round)
     for (Sample& sample : samples) {
       const double cpu = cpuNow();
-      const auto start = Clock::now();
-      sample.run(round + kWarmUp);
-      const std::chrono::duration<double, std::nano> took = Clock::now() - start;
+      const double took = sample.run(round + kWarmUp);
       if (round < 0) continue;
-      sample.wall.push_back(took.count() / divide);
+      sample.wall.push_back(took / divide);
       sample.cpu.push_back((cpuNow() - cpu) / divide);
     }
   std::printf("%s (%d rounds, %s)\n", title.c_str(), rounds, unit);
@@ -81,13 +98,13 @@ void measure(const std::string& title, double divide, const char* unit, int roun
 
 // What one side of a copy names: block numbers of both arenas.
 struct Pairs {
-  std::vector<std::uint64_t> here, there;
+  std::vector<std::uint32_t> here, there;
 };
 // Block numbers of `span` bytes at random places; a different `part` shares none of them.
 Pairs scattered(std::size_t count, std::uint64_t span, std::size_t part) {
   const auto pick = [&](unsigned seed) {
-    std::vector<std::uint64_t> all(span / kBlock);
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = i * kBlock;
+    std::vector<std::uint32_t> all(span / kBlock);
+    std::iota(all.begin(), all.end(), 0U);
     std::ranges::shuffle(all, std::mt19937_64(seed));
     const auto first = all.begin() + static_cast<std::ptrdiff_t>(part * count);
     return std::vector(first, first + static_cast<std::ptrdiff_t>(count));
@@ -95,57 +112,114 @@ Pairs scattered(std::size_t count, std::uint64_t span, std::size_t part) {
   return {pick(1), pick(2)};
 }
 
-std::byte* arena() {
-  void* start = ::mmap(nullptr, kArena, PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  return static_cast<std::byte*>(start);
-}
 std::byte* plainArena() {
   auto* start = static_cast<std::byte*>(std::malloc(kArena));
   std::memset(start, 1, kArena);
   return start;
 }
 
-bool ownMemory(int socket, int pid) {
+[[noreturn]] void die(const std::string& why) {
+  std::fprintf(stderr, "local_floor: %s\n", why.c_str());
+  std::_Exit(1);
+}
+template <class T>
+T must(Result<T> result) {
+  if (!result) die(result.error().text());
+  return *std::move(result);
+}
+
+// Seen by all processes: who sleeps or spins on what, and when it noticed.
+struct Board {
+  std::atomic<int> mode{0};  // 0: sleep in waitNote, 1: spin on takeNote, 2: over
+  std::atomic<double> note_seen{0}, event_seen{0};
+  std::atomic<std::uint64_t> card_bytes{0};
+  std::array<std::byte, 65536> card;
+};
+
+// Takes the mark that a process left, waiting for it.
+double collect(std::atomic<double>& mark) {
+  double at = 0;
+  while ((at = mark.exchange(0)) == 0) ::usleep(20);
+  return at;
+}
+
+// The process at the other end: owns memory, sees notes. `memory` is what Agent::allocate gives,
+// made beforehand so that the bare loops write to the very same pages.
+void ownMemory(Board& board, const Segment& memory) {
   Settings settings;
   settings.copy_threads = 1;
-  Station station(socket, pid, settings);
-  auto shared = *base::SharedMemory::allocate(kArena);
-  std::memset(shared.data(), 1, kArena);
-  std::byte* plain = plainArena();
-  station.pin(kShared, shared.segment());
-  station.pin(kPlain, Segment::host(plain, kArena));
-  station.hears("go on");
-  while (!station.run([&] { return !station.said.empty(); })) ::usleep(1000);
-  return true;
-}
-
-std::vector<core::Op> opsOf(const Pairs& pairs, const std::byte* here, std::uint64_t there,
-                            std::uint32_t pin, std::uint64_t bytes = kBlock) {
-  std::vector<core::Op> ops;
-  for (std::size_t i = 0; i < pairs.here.size(); ++i)
-    ops.push_back({reinterpret_cast<std::uintptr_t>(here) + pairs.here[i], there + pairs.there[i],
-                   bytes, pin, pin});
-  return ops;
-}
-
-void transfer(Station& station, std::span<const core::Op> ops) {
-  station.done.clear();
-  station.post(OpKind::kWrite, ops);
-  while (station.done.empty()) station.rail().poll(station.done);
-  if (!std::holds_alternative<core::Moved>(station.done.front())) {
-    std::printf("%s\n", std::get<core::Failed>(station.done.front()).why.text().c_str());
-    std::exit(1);
+  Agent agent = must(Agent::open(settings));
+  Pin shared = must(agent.pin(memory, "shared"));
+  Pin plain = must(agent.pin(Segment::host(plainArena(), kArena), "plain"));
+  const auto card = agent.exportCard();
+  std::ranges::copy(card, board.card.begin());
+  board.card_bytes = card.size();
+  while (board.mode != 2) {
+    if (board.mode == 1) {
+      agent.poll();
+      if (agent.takeNote()) board.note_seen = nowNs();
+    } else if (agent.waitNote(100ms)) {
+      board.note_seen = nowNs();
+    }
   }
+}
+
+void watchEvent(Board& board, int event) {
+  std::uint64_t count = 0;
+  while (board.mode != 2 && ::read(event, &count, sizeof count) == sizeof count)
+    board.event_seen = nowNs();
+}
+
+// One agent here, with its memory and the peer's.
+struct Side {
+  Side(std::uint32_t threads, const Board& board, const Segment& memory, std::byte* plain_start)
+      : agent(must(Agent::open(with(threads)))),
+        shared(must(agent.pin(memory))),
+        plain(must(agent.pin(Segment::host(plain_start, kArena)))),
+        peer(must(agent.importCard(std::span(board.card).first(board.card_bytes)))) {
+    must(peer.ready(10s));
+    shared_there = must(peer.pin("shared", 10s)).address;
+    plain_there = must(peer.pin("plain", 10s)).address;
+  }
+  static Settings with(std::uint32_t threads) {
+    Settings settings;
+    settings.copy_threads = threads;
+    return settings;
+  }
+
+  Transfer plan(std::uint64_t here, std::uint64_t there, std::uint64_t bytes,
+                const Pairs& pairs = {{0}, {0}}) {
+    const std::uint64_t count = kArena / bytes;
+    return must(agent.plan(OpKind::kWrite, peer,
+                           {must(Blocks::strided(here, bytes, bytes, count)), pairs.here},
+                           {must(Blocks::strided(there, bytes, bytes, count)), pairs.there},
+                           {.require = "backend:local"}));
+  }
+  Transfer planShared(std::uint64_t bytes, const Pairs& pairs) {
+    return plan(shared.info().address, shared_there, bytes, pairs);
+  }
+  Transfer planPlain(const Pairs& pairs) {
+    return plan(plain.info().address, plain_there, kBlock, pairs);
+  }
+
+  Agent agent;
+  Pin shared, plain;
+  Peer peer;
+  std::uint64_t shared_there = 0, plain_there = 0;
+};
+
+void transfer(Transfer& planned) {
+  must(planned.post());
+  must(planned.wait(60s));
 }
 
 void plainLoop(const Pairs& pairs, const std::byte* from, std::byte* to) {
   for (std::size_t i = 0; i < pairs.here.size(); ++i)
-    std::memcpy(to + pairs.there[i], from + pairs.here[i], kBlock);
+    std::memcpy(to + pairs.there[i] * kBlock, from + pairs.here[i] * kBlock, kBlock);
 }
 void wideLoop(const Pairs& pairs, const std::byte* from, std::byte* to) {
   for (std::size_t i = 0; i < pairs.here.size(); ++i)
-    local::copyWide(to + pairs.there[i], from + pairs.here[i], kBlock);
+    local::copyWide(to + pairs.there[i] * kBlock, from + pairs.here[i] * kBlock, kBlock);
   local::finishWide();
 }
 void cmaLoop(int pid, const Pairs& pairs, const std::byte* from, std::uint64_t to) {
@@ -153,104 +227,169 @@ void cmaLoop(int pid, const Pairs& pairs, const std::byte* from, std::uint64_t t
   for (std::size_t first = 0; first < pairs.here.size(); first += here.size()) {
     const std::size_t count = std::min(here.size(), pairs.here.size() - first);
     for (std::size_t i = 0; i < count; ++i) {
-      here[i] = {const_cast<std::byte*>(from + pairs.here[first + i]), kBlock};
-      there[i] = {local::pointerTo(to + pairs.there[first + i]), kBlock};
+      here[i] = {const_cast<std::byte*>(from + pairs.here[first + i] * kBlock), kBlock};
+      there[i] = {reinterpret_cast<void*>(to + pairs.there[first + i] * kBlock), kBlock};
     }
     if (::process_vm_writev(pid, here.data(), count, there.data(), count, 0) !=
         static_cast<ssize_t>(count * kBlock))
-      std::perror("process_vm_writev"), std::exit(1);
+      die("process_vm_writev");
   }
+}
+
+struct Bench {
+  Board& board;
+  int owner, event, rounds;
+  std::byte *from, *to, *plain;  // for the bare loops
+  Side& one;
+  Side& two;
+};
+
+void measureWarm(Bench& b) {
+  const Pairs pairs = scattered(64, kArena / 2, 0);
+  Transfer planned = b.one.planShared(kBlock, pairs);
+  constexpr int kTimes = 200;
+  measure("64 warm scattered 4 KiB blocks, one transfer", 64.0 * kTimes, "ns a block", b.rounds * 4,
+          {timed("memcpy loop",
+                 [&](int) {
+                   for (int i = 0; i < kTimes; ++i) plainLoop(pairs, b.from, b.to);
+                 }),
+           timed("local, mapped", [&](int) {
+             for (int i = 0; i < kTimes; ++i) transfer(planned);
+           })});
+}
+
+void measureCold(Bench& b) {
+  std::vector<Pairs> sets;
+  std::vector<Transfer> one, two, plain_one, plain_two;
+  for (std::size_t i = 0; i < 8; ++i) {
+    const Pairs& pairs = sets.emplace_back(scattered(16384, kArena, i));
+    one.push_back(b.one.planShared(kBlock, pairs));
+    two.push_back(b.two.planShared(kBlock, pairs));
+    plain_one.push_back(b.one.planPlain(pairs));
+    plain_two.push_back(b.two.planPlain(pairs));
+  }
+  // Each sample of a round takes another set: none finds in the cache what another left there.
+  const auto set = [](int turn) { return static_cast<std::size_t>(turn) % 8; };
+  measure("16,384 x 4 KiB over 512 MiB", 16384, "ns a block", b.rounds,
+          {timed("memcpy loop", [&](int r) { plainLoop(sets[set(r)], b.from, b.to); }),
+           timed("non-temporal loop", [&](int r) { wideLoop(sets[set(r + 2)], b.from, b.to); }),
+           timed("local, mapped, 1 thread", [&](int r) { transfer(one[set(r + 4)]); }),
+           timed("local, mapped, 2 threads", [&](int r) { transfer(two[set(r + 6)]); })});
+  measure("16,384 x 4 KiB over 512 MiB, plain memory", 16384, "ns a block", b.rounds,
+          {timed("process_vm_writev loop",
+                 [&](int r) { cmaLoop(b.owner, sets[set(r)], b.plain, b.one.plain_there); }),
+           timed("local, cma, 1 thread", [&](int r) { transfer(plain_one[set(r + 3)]); }),
+           timed("local, cma, 2 threads", [&](int r) { transfer(plain_two[set(r + 6)]); })});
+}
+
+void measureWhole(Bench& b, std::uint64_t bytes) {
+  const auto count = static_cast<std::uint32_t>(kArena / bytes);
+  std::vector<Transfer> one, two;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    one.push_back(b.one.planShared(bytes, {{i}, {i}}));
+    two.push_back(b.two.planShared(bytes, {{i}, {i}}));
+  }
+  const auto far = static_cast<int>(count / 4);  // so that nobody finds what another has just used
+  const auto at = [=](int turn) { return static_cast<std::uint64_t>(turn) % count; };
+  measure(fmt::format("one block of {} KiB", bytes >> 10U), 1000, "us", b.rounds,
+          {timed("non-temporal",
+                 [&](int r) {
+                   local::copyWide(b.to + at(r) * bytes, b.from + at(r) * bytes, bytes);
+                   local::finishWide();
+                 }),
+           timed("memcpy",
+                 [&](int r) {
+                   const std::uint64_t skip = at(r + far) * bytes;
+                   std::memcpy(b.to + skip, b.from + skip, bytes);
+                 }),
+           timed("local, mapped, 1 thread", [&](int r) { transfer(one[at(r + 2 * far)]); }),
+           timed("local, mapped, 2 threads", [&](int r) { transfer(two[at(r + 3 * far)]); })});
+}
+
+void measureSmall(Bench& b) {
+  Transfer mapped = b.one.plan(b.one.shared.info().address, b.one.shared_there, 8);
+  Transfer far = b.one.plan(b.one.plain.info().address, b.one.plain_there, 8);
+  measure(
+      "one 8-byte write, post to done", 1, "ns", b.rounds * 1000,
+      {timed("mapped", [&](int) { transfer(mapped); }), timed("cma", [&](int) { transfer(far); })});
+
+  const auto noted = [&](Transfer& planned) {
+    const double start = nowNs();
+    must(planned.post({.with_note = true}));
+    must(planned.wait(10s));
+    return collect(b.board.note_seen) - start;
+  };
+  b.board.mode = 1;
+  ::usleep(200'000);
+  measure("8-byte write with a note, post to seen by a polling target", 1, "ns", b.rounds * 20,
+          {{"mapped + note", [&](int) { return noted(mapped); }}});
+  b.board.mode = 0;
+  ::usleep(200'000);
+  measure("waking a target that sleeps", 1, "ns", b.rounds * 20,
+          {{"bare eventfd",
+            [&](int) {
+              ::usleep(2000);  // until it is asleep again
+              const std::uint64_t one = 1;
+              const double start = nowNs();
+              if (::write(b.event, &one, sizeof one) != sizeof one) die("eventfd");
+              return collect(b.board.event_seen) - start;
+            }},
+           {"a note, in waitNote",
+            [&](int) {
+              ::usleep(2000);
+              const double start = nowNs();
+              must(b.one.peer.note(""));
+              return collect(b.board.note_seen) - start;
+            }},
+           {"8-byte write with a note", [&](int) {
+              ::usleep(2000);
+              return noted(mapped);
+            }}});
+}
+
+template <class F>
+int forked(F body) {
+  const int pid = ::fork();
+  if (pid == 0) {
+    body();
+    std::_Exit(0);
+  }
+  return pid;
 }
 
 }  // namespace
 
+// local_floor [rounds]
 int main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 15;
-  std::byte* bare_to = arena();
-  Child owner_a(ownMemory);
-  Child owner_b(ownMemory);
-  Settings one, two;
-  one.copy_threads = 1;
-  two.copy_threads = 2;
-  Station alone(owner_a.socket(), owner_a.pid(), one);
-  Station both(owner_b.socket(), owner_b.pid(), two);
-  auto shared = *base::SharedMemory::allocate(kArena);
-  std::memset(shared.data(), 2, kArena);
-  std::byte* plain = plainArena();
-  for (Station* station : {&alone, &both}) {
-    if (!station->backend().pin(kShared, shared.segment()) ||
-        !station->backend().pin(kPlain, Segment::host(plain, kArena)) ||
-        !station->reaches(kShared, kShared, "mapped") || !station->reaches(kPlain, kPlain, "cma"))
-      return std::printf("no way: %s\n", station->link().state().text.c_str()), 1;
-  }
-  const auto address = [](Station& station, std::uint32_t pin) {
-    return station.pins[pin - 1].info.address;
-  };
-  std::printf("local floor; wide copies by %s\n", local::wideCopyName());
-
+  const int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 15;
+  void* shared =
+      ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  Board& board = *new (shared) Board;
+  const int event = ::eventfd(0, 0);
+  const auto there = must(base::SharedMemory::allocate(kArena));
+  const auto here = must(base::SharedMemory::allocate(kArena));
+  std::memset(there.data(), 1, kArena);
+  std::memset(here.data(), 2, kArena);
+  const int owner = forked([&] { ownMemory(board, there.segment()); });
+  const int watcher = forked([&] { watchEvent(board, event); });
+  while (board.card_bytes == 0) ::usleep(1000);
   {
-    const Pairs pairs = scattered(64, kArena / 2, 0);
-    const auto ops = opsOf(pairs, shared.data(), address(alone, kShared), kShared);
-    constexpr int kTimes = 200;
-    measure("64 warm scattered 4 KiB blocks", 64.0 * kTimes, "ns a block", rounds * 4,
-            {{"memcpy loop",
-              [&](int) {
-                for (int i = 0; i < kTimes; ++i) plainLoop(pairs, shared.data(), bare_to);
-              }},
-             {"local, mapped", [&](int) {
-                for (int i = 0; i < kTimes; ++i) transfer(alone, ops);
-              }}});
+    std::byte* plain = plainArena();
+    Side one(1, board, here.segment(), plain), two(2, board, here.segment(), plain);
+    for (const PeerWay& way : one.peer.ways())
+      std::printf("%s: %s\n", way.backend.c_str(), way.text.c_str());
+    std::printf("wide copies by %s; usable cores: %ld\n", local::wideCopyName(),
+                ::sysconf(_SC_NPROCESSORS_ONLN));
+    Bench bench{board, owner, event, rounds, here.data(), there.data(), plain, one, two};
+    measureWarm(bench);
+    measureCold(bench);
+    for (const std::uint64_t kib : {256U, 1024U, 4096U, 65536U}) measureWhole(bench, kib << 10U);
+    measureSmall(bench);
   }
-  {
-    std::vector<Pairs> sets;
-    for (std::size_t i = 0; i < 8; ++i) sets.push_back(scattered(16384, kArena, i));
-    std::vector<std::vector<core::Op>> a, b, pa, pb;
-    for (const Pairs& pairs : sets) {
-      a.push_back(opsOf(pairs, shared.data(), address(alone, kShared), kShared));
-      b.push_back(opsOf(pairs, shared.data(), address(both, kShared), kShared));
-      pa.push_back(opsOf(pairs, plain, address(alone, kPlain), kPlain));
-      pb.push_back(opsOf(pairs, plain, address(both, kPlain), kPlain));
-    }
-    const auto set = [](int round) { return static_cast<std::size_t>(round) % 8; };
-    measure("16,384 x 4 KiB over 512 MiB", 16384, "ns a block", rounds,
-            {{"memcpy loop", [&](int r) { plainLoop(sets[set(r)], shared.data(), bare_to); }},
-             {"non-temporal loop", [&](int r) { wideLoop(sets[set(r)], shared.data(), bare_to); }},
-             {"local, mapped, 1 thread", [&](int r) { transfer(alone, a[set(r)]); }},
-             {"local, mapped, 2 threads", [&](int r) { transfer(both, b[set(r)]); }}});
-    measure("16,384 x 4 KiB, plain memory", 16384, "ns a block", rounds,
-            {{"process_vm_writev loop",
-              [&](int r) { cmaLoop(owner_a.pid(), sets[set(r)], plain, address(alone, kPlain)); }},
-             {"local, cma, 1 thread", [&](int r) { transfer(alone, pa[set(r)]); }},
-             {"local, cma, 2 threads", [&](int r) { transfer(both, pb[set(r)]); }}});
-  }
-  for (const std::uint64_t bytes :
-       {std::uint64_t{1} << 20U, std::uint64_t{2} << 20U, std::uint64_t{4} << 20U,
-        std::uint64_t{8} << 20U, std::uint64_t{64} << 20U}) {
-    const auto at = [=](int round) { return static_cast<std::uint64_t>(round) * bytes % kArena; };
-    const auto whole = [&](Station& station, int round) {
-      const core::Op op{reinterpret_cast<std::uintptr_t>(shared.data()) + at(round),
-                        address(station, kShared) + at(round), bytes, kShared, kShared};
-      transfer(station, {&op, 1});
-    };
-    measure(fmt::format("one block of {} MiB", bytes >> 20U), 1000, "us", rounds,
-            {{"memcpy", [&](int r) { std::memcpy(bare_to + at(r), shared.data() + at(r), bytes); }},
-             {"non-temporal",
-              [&](int r) {
-                local::copyWide(bare_to + at(r), shared.data() + at(r), bytes);
-                local::finishWide();
-              },
-              {}},
-             {"local, mapped, 1 thread", [&](int r) { whole(alone, r); }},
-             {"local, mapped, 2 threads", [&](int r) { whole(both, r); }}});
-  }
-  {
-    const core::Op op{reinterpret_cast<std::uintptr_t>(shared.data()), address(alone, kShared), 8,
-                      kShared, kShared};
-    const core::Op far{reinterpret_cast<std::uintptr_t>(plain), address(alone, kPlain), 8, kPlain,
-                       kPlain};
-    measure("one 8-byte write, post to done", 1, "ns", rounds * 1000,
-            {{"mapped", [&](int) { transfer(alone, {&op, 1}); }},
-             {"cma", [&](int) { transfer(alone, {&far, 1}); }}});
-  }
+  board.mode = 2;
+  const std::uint64_t one = 1;
+  if (::write(event, &one, sizeof one) != sizeof one) die("eventfd");
+  ::waitpid(owner, nullptr, 0);
+  ::waitpid(watcher, nullptr, 0);
   return 0;
 }

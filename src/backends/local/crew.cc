@@ -144,11 +144,16 @@ void Crew::wake(std::uint64_t bytes) {
 
 void Crew::poll(Completions& out) {
   collect(out);
-  if (ready_.load(std::memory_order_relaxed) == 0) return;
+  if (used_ == 0) return;
   const auto until = Clock::now() + kPollTime;
-  while (copyOne(copier_, last_) && Clock::now() < until) {
+  bool copied = false;
+  while (copyOne(copier_, last_)) {
+    copied = true;
+    if (Clock::now() >= until) break;
   }
   collect(out);
+  // Only helpers are still at it. Where cores are scarce, this one may be what they wait for.
+  if (!copied && used_ != 0) std::this_thread::yield();
 }
 
 void Crew::cancel(core::Tag tag) {
