@@ -96,7 +96,7 @@ Result<Peer> Agent::peer(std::string_view name) const {
 Result<Transfer> Agent::plan(OpKind kind, const Peer& peer, const Selection& local,
                              const Selection& remote, TransferOptions options) {
   VIADUCT_CHECK(core_->usable("plan"));
-  const auto held = core_->hold();
+  auto held = core_->hold();
   auto core = peer.core_;
   while (core->same_as) core = core->same_as;
   if (&core->agent() != core_.get())
@@ -106,7 +106,7 @@ Result<Transfer> Agent::plan(OpKind kind, const Peer& peer, const Selection& loc
                  .peer = core->name()};
   auto transfer = std::make_shared<agent::TransferCore>(core_, std::move(core), kind, local, remote,
                                                         std::move(options));
-  VIADUCT_CHECK(transfer->plan());
+  VIADUCT_CHECK(transfer->plan(held));
   return Transfer(std::move(transfer));
 }
 

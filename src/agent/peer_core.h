@@ -34,7 +34,11 @@ class Session final : public ConnectionUser {
   Connection& connection() { return *connection_; }
   bool dialed() const { return dialed_; }
   void belongsTo(std::shared_ptr<PeerCore> peer) { peer_ = std::move(peer); }
-  void orphan() { peer_ = nullptr; }
+  // Nobody's from now on: hears nothing more, and only waits for its burial.
+  void orphan() {
+    connection_.reset();
+    peer_ = nullptr;
+  }
 
   Result<std::uint64_t> judge(const Hello& theirs) override;
   void established(std::uint64_t epoch) override;

@@ -25,8 +25,8 @@ Transfer::~Transfer() {
 
 Status Transfer::post(const PostOptions& options) {
   VIADUCT_CHECK(core_->agent().usable("post"));
-  const auto held = core_->agent().hold();
-  return core_->post(options);
+  auto held = core_->agent().hold();
+  return core_->post(held, options);
 }
 
 TransferState Transfer::poll() {

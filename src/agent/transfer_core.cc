@@ -30,12 +30,28 @@ bool allLive(const std::vector<std::pair<std::uint32_t, std::uint64_t>>& used, F
 
 }  // namespace
 
-Status TransferCore::plan() {
-  if (peer_->state() != PeerState::kReady) return peer_->notReady("plan");
+Status TransferCore::plan(std::unique_lock<std::mutex>& held) {
   VIADUCT_TRY(const auto required, core::parseRequirement(options_.require));
-  VIADUCT_TRY(auto ops,
-              core::coalesce(kind_, local_, remote_, agent_->pins().map(), peer_->pinMap()));
-  VIADUCT_TRY(lanes_, route(*agent_, *peer_, kind_, std::move(ops), required));
+  while (true) {
+    if (peer_->state() != PeerState::kReady) return peer_->notReady("plan");
+    const auto epoch = peer_->epoch();
+    const auto local_version = agent_->pins().version(), remote_version = peer_->pinsVersion();
+    const core::PinMap local_pins = agent_->pins().map(), remote_pins = peer_->pinMap();
+    held.unlock();
+    auto ops = core::coalesce(kind_, local_, remote_, local_pins, remote_pins);
+    held.lock();
+    if (!ops) return std::move(ops).error();
+    if (epoch != peer_->epoch() || local_version != agent_->pins().version() ||
+        remote_version != peer_->pinsVersion())
+      continue;  // something came or went meanwhile
+    VIADUCT_TRY(auto lanes, route(*agent_, *peer_, kind_, *std::move(ops), required));
+    if (!running()) remember(std::move(lanes));  // else another thread was first
+    return Ok{};
+  }
+}
+
+void TransferCore::remember(std::vector<Lane> lanes) {
+  lanes_ = std::move(lanes);
   bytes_ = total_ops_ = 0;
   for (const Lane& lane : lanes_) {
     total_ops_ += lane.ops.size();
@@ -48,37 +64,44 @@ Status TransferCore::plan() {
   planned_epoch_ = peer_->epoch();
   local_version_ = agent_->pins().version();
   remote_version_ = peer_->pinsVersion();
-  return Ok{};
 }
 
 // A plan holds while its peer lives on and the pins it names do; else it is made again.
-Status TransferCore::stillPlanned() {
-  if (peer_->state() != PeerState::kReady) return peer_->notReady("post");
-  if (planned_epoch_ == peer_->epoch() && local_version_ == agent_->pins().version() &&
-      remote_version_ == peer_->pinsVersion())
-    return Ok{};
-  if (planned_epoch_ == peer_->epoch() &&
-      allLive(local_used_, [&](auto slot) { return agent_->pins().generation(slot); }) &&
-      allLive(remote_used_, [&](auto slot) { return peer_->pinGeneration(slot); })) {
-    local_version_ = agent_->pins().version();
-    remote_version_ = peer_->pinsVersion();
-    return Ok{};
-  }
-  return plan();
+bool TransferCore::stillPlanned() {
+  if (planned_epoch_ != peer_->epoch()) return false;
+  if (local_version_ == agent_->pins().version() && remote_version_ == peer_->pinsVersion())
+    return true;
+  if (!allLive(local_used_, [&](auto slot) { return agent_->pins().generation(slot); }) ||
+      !allLive(remote_used_, [&](auto slot) { return peer_->pinGeneration(slot); }))
+    return false;
+  local_version_ = agent_->pins().version();
+  remote_version_ = peer_->pinsVersion();
+  return true;
 }
 
-Status TransferCore::post(const PostOptions& options) {
-  if (running())
-    return Error{.code = Code::kInvalid,
-                 .operation = "post",
-                 .detail = "the transfer is still running",
-                 .remedy = "wait for its end, or plan a second one for the same blocks"};
+namespace {
+
+Error stillRunning() {
+  return {.code = Code::kInvalid,
+          .operation = "post",
+          .detail = "the transfer is still running",
+          .remedy = "wait for its end, or plan a second one for the same blocks"};
+}
+
+}  // namespace
+
+Status TransferCore::post(std::unique_lock<std::mutex>& held, const PostOptions& options) {
+  if (running()) return stillRunning();
   if (options.note.size() > kMaxNoteBytes)
     return Error{.code = Code::kInvalid,
                  .operation = "post",
                  .detail = fmt::format("a note of {} bytes; the limit is {}", options.note.size(),
                                        kMaxNoteBytes)};
-  VIADUCT_CHECK(stillPlanned());
+  if (peer_->state() != PeerState::kReady) return peer_->notReady("post");
+  while (!stillPlanned()) {
+    VIADUCT_CHECK(plan(held));
+  }
+  if (running()) return stillRunning();
   start(options);
   offer();
   pollOwnRails();

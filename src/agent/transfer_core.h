@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -35,8 +36,9 @@ class TransferCore final : public std::enable_shared_from_this<TransferCore> {
         remote_(std::move(remote)),
         options_(std::move(options)) {}
 
-  Status plan();
-  Status post(const PostOptions& options);
+  // Both let go of the lock while they compute: a plan of millions of blocks holds nobody up.
+  Status plan(std::unique_lock<std::mutex>& held);
+  Status post(std::unique_lock<std::mutex>& held, const PostOptions& options);
   void cancel();  // by the user
   bool running() const { return state() == TransferState::kRunning; }
   TransferState state() const { return state_.load(std::memory_order_acquire); }  // no lock
@@ -56,7 +58,8 @@ class TransferCore final : public std::enable_shared_from_this<TransferCore> {
   std::uint64_t ops() const { return total_ops_; }
 
  private:
-  Status stillPlanned();
+  bool stillPlanned();
+  void remember(std::vector<Lane> lanes);
   core::Tag laneTag(const Lane& lane) const;
   void stopPosting();
   void start(const PostOptions& options);
