@@ -20,6 +20,7 @@ struct PathShare {
 struct Path {
   std::vector<PathShare> shares = {};
   std::string text() const;  // "local/mapped 1.0 MiB in 16 ops"
+  friend bool operator==(const Path&, const Path&) = default;
 };
 
 }  // namespace viaduct
