@@ -1,0 +1,38 @@
+// Whole messages between the processes of one measurement, over a Unix socket pair. Threads: one
+// at a time per end.
+#pragma once
+
+#include <viaduct/deadline.h>
+#include <viaduct/result.h>
+
+#include <atomic>
+#include <cstddef>
+#include <span>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/fd.h"
+
+namespace viaduct::measure {
+
+// Set by a signal handler or another thread; whoever waits gives up soon after.
+using StopFlag = std::atomic<bool>;
+
+class Channel {
+ public:
+  static constexpr std::size_t kMaxMessage = std::size_t{128} * 1024;
+
+  static Result<std::pair<Channel, Channel>> pair();
+
+  Status send(std::span<const std::byte> message);
+  // kPeerLost when the other end is closed, kCancelled when `stop` is set, kTimeout at `until`.
+  Result<base::Bytes> receive(Deadline until, const StopFlag& stop);
+  void close() { fd_.reset(); }
+
+ private:
+  explicit Channel(base::Fd fd) : fd_(std::move(fd)) {}
+  Status waitReadable(Deadline until, const StopFlag& stop) const;
+  base::Fd fd_;
+};
+
+}  // namespace viaduct::measure

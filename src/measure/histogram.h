@@ -1,0 +1,26 @@
+// Counts of values in log-linear buckets: quantiles within 0.4 %, no allocation when recording.
+// Threads: one at a time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace viaduct::measure {
+
+class Histogram {
+ public:
+  void record(std::uint64_t value);
+  std::uint64_t count() const { return count_; }
+  std::uint64_t max() const { return max_; }  // exact
+  // The value that a part `q` (0 to 1) of all values does not exceed; 0 when empty.
+  double quantile(double q) const;
+
+ private:
+  // Values below 256 have buckets of their own; each power of two above has 128.
+  static constexpr std::size_t kBuckets = std::size_t{58} * 128;
+  std::array<std::uint64_t, kBuckets> buckets_{};
+  std::uint64_t count_ = 0, min_ = ~std::uint64_t{0}, max_ = 0;
+};
+
+}  // namespace viaduct::measure
