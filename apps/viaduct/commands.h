@@ -1,0 +1,33 @@
+// The subcommands of `viaduct`, and what they have in common. Threads: the main one.
+#pragma once
+
+#include <string>
+
+#include "measure/workload.h"
+
+namespace CLI {
+class App;
+}
+
+namespace viaduct::app {
+
+// What the process ends with; docs/bench.md lists them.
+enum Exit : int {
+  kExitOk = 0,
+  kExitFailed = 1,  // something could not be measured, or arrived wrong
+  kExitUsage = 2,
+  kExitWorkerDied = 3,
+  kExitInterrupted = 130,
+};
+
+struct BenchOptions {
+  measure::Sweep sweep = {};
+  std::string json = {};  // the file to write; empty: none
+};
+// Declares `bench` and its options. What was given is in `options` when the command line was read.
+void declareBench(CLI::App& app, BenchOptions& options);
+int runBench(const BenchOptions& options);
+
+int runSettings(bool markdown);
+
+}  // namespace viaduct::app

@@ -1,0 +1,31 @@
+// The command line: reads it, and hands over to one subcommand.
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "viaduct/commands.h"
+
+int main(int argc, char** argv) {
+  using namespace viaduct::app;
+  CLI::App app("Moves memory blocks between processes and hosts, and measures how well.",
+               "viaduct");
+  app.set_version_flag("--version", "viaduct " VIADUCT_VERSION);
+  app.require_subcommand(0, 1);  // none is answered below: here it would hide a wrong word
+
+  BenchOptions bench;
+  declareBench(app, bench);
+  bool markdown = false;
+  CLI::App* settings =
+      app.add_subcommand("settings", "Print the VIADUCT_* variables, their defaults and meaning.");
+  settings->add_flag("--markdown", markdown, "As the page docs/settings.md.");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? kExitOk : kExitUsage;
+  }
+  if (app.get_subcommands().empty()) {
+    std::cerr << app.help();
+    return kExitUsage;
+  }
+  return settings->parsed() ? runSettings(markdown) : runBench(bench);
+}

@@ -1,0 +1,46 @@
+#include <fmt/format.h>
+#include <viaduct/settings.h>
+
+#include "viaduct/commands.h"
+
+namespace viaduct::app {
+namespace {
+
+constexpr auto kLogHelp = "What is written to stderr: debug, info, warning, error or off.";
+constexpr auto kPage =
+    "# Settings\n\n"
+    "<!-- Generated: viaduct settings --markdown > docs/settings.md -->\n\n"
+    "Every setting is a field of `viaduct::Settings`, and a variable that\n"
+    "`settingsFromEnvironment()` and the command line read. An unset or empty variable leaves the\n"
+    "default. Durations are written `2s`, `500ms`, `20us`; sizes `64MiB`, `4K`, `1MB` (10^6).\n\n"
+    "| variable | default | meaning |\n"
+    "|---|---|---|\n";
+
+void printMarkdown() {
+  fmt::print("{}", kPage);
+  const auto row = [](std::string_view variable, std::string_view fallback, std::string_view help) {
+    fmt::print("| `{}` | {} | {} |\n", variable,
+               fallback.empty() ? "" : fmt::format("`{}`", fallback), help);
+  };
+  for (const SettingRow& setting : settingRows())
+    row(setting.variable, setting.fallback, setting.help);
+  row("VIADUCT_LOG", "warning", kLogHelp);
+}
+
+void printPlain() {
+  const auto row = [](std::string_view variable, std::string_view fallback, std::string_view help) {
+    fmt::print("{}{}{}\n    {}\n", variable, fallback.empty() ? "" : "=", fallback, help);
+  };
+  for (const SettingRow& setting : settingRows())
+    row(setting.variable, setting.fallback, setting.help);
+  row("VIADUCT_LOG", "warning", kLogHelp);
+}
+
+}  // namespace
+
+int runSettings(bool markdown) {
+  markdown ? printMarkdown() : printPlain();
+  return kExitOk;
+}
+
+}  // namespace viaduct::app
