@@ -44,6 +44,7 @@ class SharedMemory {
   std::uint64_t size() const { return bytes_; }  // what was asked for, or the file's size
   std::span<std::byte> bytes() const { return {start_, bytes_}; }
   int fd() const { return file_.get(); }  // -1: mapped from a file that we did not keep
+  void closeFile() { file_.reset(); }     // once everyone who is to map it has it
   explicit operator bool() const { return start_ != nullptr; }
   Segment segment() const;
 

@@ -8,7 +8,10 @@
 #include <bit>
 #include <chrono>
 #include <memory>
+#include <system_error>
 #include <utility>
+
+#include "base/log.h"
 
 namespace viaduct::local {
 
@@ -104,9 +107,14 @@ void Crew::start() {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  for (unsigned i = 1; i < threads_; ++i) {
-    helpers_.emplace_back([this] { helper(); });
-    pthread_setname_np(helpers_.back().native_handle(), "viaduct-copy");
+  try {
+    for (unsigned i = 1; i < threads_; ++i) {
+      helpers_.emplace_back([this] { helper(); });
+      pthread_setname_np(helpers_.back().native_handle(), "viaduct-copy");
+    }
+  } catch (const std::system_error& error) {  // slower, not broken
+    base::log(base::LogLevel::kWarning, "local: {} threads to copy instead of {}: {}",
+              helpers_.size() + 1, threads_, error.what());
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

@@ -66,7 +66,10 @@ Status LocalLink::sayHello() {
   }
   const base::Fd self = openPidfd(::getpid());
   if (!self) return systemError(Code::kUnsupported, "pidfd_open", errno);
-  return host_.send(encode(hello_), std::array{own_->fd(), backend_.live()->fd(), self.get()});
+  VIADUCT_CHECK(
+      host_.send(encode(hello_), std::array{own_->fd(), backend_.live()->fd(), self.get()}));
+  own_->wasSent();
+  return Ok{};
 }
 
 void LocalLink::offerFile(std::uint32_t id, const LocalBackend::File& file) {
@@ -125,9 +128,8 @@ Status LocalLink::attachAcross(Fds& fds) {
 // Empty when the peer's plain memory can be reached; else what stands against it.
 std::string LocalLink::tryCma(const Hello& hello) {
   if (seed_.pid == 0) return "the peer's process is not visible here (another PID namespace)";
-  pidfd_ = openPidfd(seed_.pid);
-  if (!pidfd_) return brief(systemError(Code::kDenied, "pidfd_open", errno));
-  const CmaTarget target{.pid = seed_.pid, .pidfd = pidfd_.get()};
+  if (own_->process() < 0) return "no pidfd of the peer's process could be opened";
+  const CmaTarget target{.pid = seed_.pid, .pidfd = own_->process()};
   const Status tried = probe(target, hello.probe_address, hello.scratch_address, hello.probe);
   if (!tried) return brief(tried.error());
   cma_ = true;

@@ -70,7 +70,6 @@ class LocalLink final : public core::Link {
   std::optional<Door> door_;  // same process
   base::SharedMemory gate_page_;
   std::optional<LiveTable> live_;
-  base::Fd pidfd_;
   bool cma_ = false;
   std::unordered_map<std::uint32_t, std::shared_ptr<const base::SharedMemory>> files_;
   std::unordered_map<std::uint32_t, KnownPin> pins_;

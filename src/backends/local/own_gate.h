@@ -32,12 +32,14 @@ class OwnGate {
         gate_(new(page_.data()) Gate) {}
 
   Gate& gate() const { return *gate_; }
-  int fd() const { return page_.fd(); }
+  int fd() const { return page_.fd(); }  // until the peer has it
+  void wasSent() { page_.closeFile(); }
   const std::string& peer() const { return peer_; }
   std::uint64_t epoch() const { return epoch_; }
 
   // Whose death settles everything.
   void setProcess(base::Fd pidfd) { pidfd_ = std::move(pidfd); }
+  int process() const { return pidfd_.get(); }  // -1: not known
   bool dead() const { return processIsDead(pidfd_.get()); }
   // Nobody is inside, or whoever was is dead.
   bool settled() const { return gate_->empty() || dead(); }
