@@ -23,7 +23,7 @@ namespace {
 using base::SharedMemory;
 using core::Op;
 
-constexpr std::uint64_t kBytes = std::uint64_t{16} << 20U;
+constexpr std::uint64_t kBytes = std::uint64_t{4} << 20U;
 constexpr std::uint32_t kHere = 1, kThere = 2;
 constexpr std::byte kMark{0xa5};
 

@@ -57,9 +57,9 @@ class Station final : public core::LinkHost {
   }
   void say(std::string_view text) { put('S', std::as_bytes(std::span(text))); }
 
-  // Turns until `until()`; false after ten seconds.
+  // Turns until `until()`; false after half a minute.
   bool run(const std::function<bool()>& until) {
-    const auto end = Clock::now() + std::chrono::seconds(10);
+    const auto end = Clock::now() + std::chrono::seconds(30);
     while (!until()) {
       receive();
       rail().poll(done);
