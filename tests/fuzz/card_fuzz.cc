@@ -47,6 +47,7 @@ std::vector<Sample> samples() {
 }
 }  // namespace viaduct::fuzz
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer calls it so
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto blob = std::as_bytes(std::span(data, size));
   roundTrip(blob);

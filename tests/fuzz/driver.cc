@@ -22,6 +22,7 @@
 #include "base/random.h"
 #include "fuzz/samples.h"
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer calls it so
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace viaduct::fuzz {

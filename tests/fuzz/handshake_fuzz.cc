@@ -81,6 +81,7 @@ std::vector<Sample> samples() {
 }
 }  // namespace viaduct::fuzz
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer calls it so
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   tryRole(Connection::Role::kListener, bytes);

@@ -63,6 +63,7 @@ std::vector<Sample> samples() {
 }  // namespace viaduct::fuzz
 
 // The first byte says which message the others are.
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer calls it so
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const auto payload = std::as_bytes(std::span(data + 1, size - 1));
