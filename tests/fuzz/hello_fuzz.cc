@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "agent/session/hello.h"
 #include "agent/session/crypto.h"
+#include "agent/session/hello.h"
 #include "agent/session/messages.h"
 #include "fuzz/samples.h"
 
