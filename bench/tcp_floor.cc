@@ -1,5 +1,5 @@
-// The tcp backend beside a bare sendmsg/recvmsg loop over one socket, turn by turn in one run.
-// Usage: tcp_floor [rounds [milliseconds a turn]]
+// Transfers over the tcp backend beside a bare sendmsg/recvmsg loop over one socket, turn by turn
+// in one run. Usage: tcp_floor [rounds [milliseconds a turn]]
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -7,23 +7,24 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <viaduct/viaduct.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <numeric>
+#include <optional>
 
 #include "base/random.h"
-#include "core/backend.h"
 #include "tcp_floor_bare.h"
 
 namespace viaduct::bench {
 namespace {
 
 constexpr std::size_t kRegion = std::size_t{256} << 20U;
+constexpr std::size_t kPage = 4096;
 
 struct Workload {
   const char* name;
@@ -66,83 +67,66 @@ BlockList blocksOf(const Workload& workload, std::byte* base, std::uint64_t seed
   std::exit(1);
 }
 
-// One process's backend and link; the other's messages come through a socket pair.
-class End final : public core::LinkHost {
+// One process's agent, with the region and the word pinned, and the other as its peer.
+class End {
  public:
-  End(bool dialer, int session, const Arena& arena) : session_(session) {
-    poller_ = *base::Poller::open();
-    for (const core::BackendEntry& entry : core::backendCatalogue())
-      if (entry.name == "tcp") {
-        auto opened = entry.open({.settings = settings_, .poller = *poller_});
-        if (!opened) die(opened.error().text());
-        backend_ = std::move(*opened);
-      }
-    core::LinkSeed seed;
-    seed.peer = "other";
-    seed.epoch = 1;
-    seed.dialer = dialer;
-    seed.same_host = true;
-    put(backend_->address());
-    seed.address = get();
-    link_ = backend_->link(std::move(seed), *this);
-    pin(0, dialer ? arena.source : arena.target, kRegion);
-    pin(1, const_cast<std::uint64_t*>(arena.word), 4096);
-    while (link_->state().phase == core::LinkState::Phase::kOpening) step(true);
-    if (link_->state().phase != core::LinkState::Phase::kReady) die(link_->state().text);
+  End(bool first, int session, const Arena& arena)
+      : agent_(must(Agent::open(settingsOf(first)))),
+        region_(must(agent_.pin(Segment::host(first ? arena.source : arena.target, kRegion)))),
+        word_(must(agent_.pin(Segment::host(const_cast<std::uint64_t*>(arena.word), kPage)))) {
+    const auto card = agent_.exportCard();
+    if (::send(session, card.data(), card.size(), 0) < 0) die("session");
+    std::vector<std::byte> theirs(65536);
+    const ssize_t got = ::recv(session, theirs.data(), theirs.size(), 0);
+    if (got <= 0) die("session");
+    peer_.emplace(must(agent_.importCard(std::span(theirs).first(static_cast<std::size_t>(got)))));
+    if (auto ready = peer_->ready(std::chrono::seconds(10)); !ready) die(ready.error().text());
   }
-  ~End() { link_->close(done_); }
 
-  Status send(std::span<const std::byte>, std::span<const int>) override { return Ok{}; }
-  void changed() override {}
-
-  // Turns once; `sleep`: waits for events when only they can bring anything.
-  void step(bool sleep) {
-    core::Rail& rail = *backend_->rails()[0];
-    if (!rail.busy()) {
-      base::Poller::Events events;
-      const auto until = Clock::now() + std::chrono::milliseconds(sleep ? 5 : 0);
-      const int count = poller_->block(events, std::min(until, poller_->nextTimer()));
-      poller_->handle(events, count, Clock::now());
-    }
-    rail.poll(done_);
-    for (const core::Completion& one : done_) {
-      if (const auto* failed = std::get_if<core::Failed>(&one)) die(failed->why.text());
-      moved_ += std::get<core::Moved>(one).ops;
-    }
-    done_.clear();
+  Transfer write(const BlockList& from, const BlockList& into) {
+    return must(
+        agent_.plan(OpKind::kWrite, *peer_, {selected(from), {}}, {selected(into), {}}, options()));
   }
-  void post(std::span<const core::Op> ops) {
-    const core::Work work{OpKind::kWrite, ++tag_, link_.get(), ops};
-    while (backend_->rails()[0]->post(work) == 0) step(false);
-    posted_ += ops.size();
+  // The second word of this process to the first of the other.
+  Transfer ping(const Arena& arena) {
+    auto* const word = reinterpret_cast<std::byte*>(const_cast<std::uint64_t*>(arena.word));
+    return write({{word + 8, 8}}, {{word, 8}});
   }
-  bool drained() const { return moved_ == posted_; }
+  void poll() { agent_.poll(); }
 
  private:
-  void pin(std::uint32_t slot, void* at, std::size_t bytes) {
-    put(*backend_->pin(slot, Segment::host(at, bytes)));
-    const core::Bytes key = get();
-    link_->addPin({.info = {.label = "", .slot = slot}, .key = key});
+  template <class T>
+  static T must(Result<T> result) {
+    if (!result) die(result.error().text());
+    return *std::move(result);
   }
-  void put(const core::Bytes& bytes) {
-    if (::send(session_, bytes.data(), bytes.size(), 0) < 0) die("session");
+  static Settings settingsOf(bool first) {
+    Settings settings;
+    settings.name = first ? "first" : "second";
+    settings.backends = {"tcp"};
+    return settings;
   }
-  core::Bytes get() {
-    core::Bytes bytes(4096);
-    const ssize_t got = ::recv(session_, bytes.data(), bytes.size(), 0);
-    if (got <= 0) die("session");
-    bytes.resize(static_cast<std::size_t>(got));
-    return bytes;
+  static TransferOptions options() { return {.require = "backend:tcp", .on_end = {}}; }
+  static Blocks selected(const BlockList& blocks) {
+    std::vector<Extent> extents;
+    for (const Block& one : blocks)
+      extents.push_back({reinterpret_cast<std::uintptr_t>(one.at), one.bytes});
+    return must(Blocks::list(extents));
   }
 
-  Settings settings_;
-  int session_;
-  std::unique_ptr<base::Poller> poller_;
-  std::unique_ptr<core::Backend> backend_;
-  std::unique_ptr<core::Link> link_;
-  core::Completions done_;
-  std::uint64_t tag_ = 0, posted_ = 0, moved_ = 0;
+  Agent agent_;
+  Pin region_, word_;
+  std::optional<Peer> peer_;
 };
+
+void post(Transfer& transfer) {
+  if (auto posted = transfer.post(); !posted) die(posted.error().text());
+}
+bool running(Transfer& transfer) {
+  const TransferState state = transfer.poll();
+  if (state == TransferState::kFailed) die(transfer.end().error->text());
+  return state == TransferState::kRunning;
+}
 
 void pinTo(int cpu) {
   cpu_set_t set;
@@ -161,22 +145,22 @@ void childTurn(Board& board, Mode mode, End& end, int bare, const Arena& arena) 
     while (bareReceive(bare, blocks, scratch, over)) {
     }
   if (mode == Mode::kBackend)
-    while (!over()) end.step(false);
+    while (!over()) end.poll();
   if (mode == Mode::kBarePing) {
     for (int i = 0; i < board.workload.load(); ++i) barePong(bare);
   }
   if (mode == Mode::kBackendPing) {
-    const std::vector ops{core::Op{.local = reinterpret_cast<std::uintptr_t>(arena.word + 1),
-                                   .remote = reinterpret_cast<std::uintptr_t>(arena.word),
-                                   .bytes = 8,
-                                   .local_pin = 1,
-                                   .remote_pin = 1}};
+    Transfer back = end.ping(arena);
     for (std::uint64_t seen = 0; !over();) {
-      end.step(true);
+      end.poll();
       if (*arena.word == seen) continue;
       seen = *arena.word;
       arena.word[1] = seen;
-      end.post(ops);
+      while (running(back)) {
+      }
+      post(back);
+    }
+    while (running(back)) {
     }
     *arena.word = 0;
   }
@@ -249,11 +233,7 @@ void bulk(Board& board, End& end, int bare, const Arena& arena, int rounds, Dura
     const std::size_t bytes = workload.bytes * workload.count;
     const BlockList from = blocksOf(workload, arena.source, 1);
     const BlockList into = blocksOf(workload, arena.target, 2);
-    std::vector<core::Op> ops;
-    for (std::size_t i = 0; i < from.size(); ++i)
-      ops.push_back({.local = reinterpret_cast<std::uintptr_t>(from[i].at),
-                     .remote = reinterpret_cast<std::uintptr_t>(into[i].at),
-                     .bytes = workload.bytes});
+    Transfer transfer = end.write(from, into);
     std::vector<double> floor, ours, ratio;
     std::vector<iovec> scratch;
     for (int round = 0; round < rounds; ++round) {
@@ -261,8 +241,9 @@ void bulk(Board& board, End& end, int bare, const Arena& arena, int rounds, Dura
       floor.push_back(turn(length, bytes, [&] { bareSend(bare, from, scratch); }));
       switchTo(board, Mode::kBackend, w);
       ours.push_back(turn(length, bytes, [&] {
-        end.post(ops);
-        while (!end.drained()) end.step(false);
+        post(transfer);
+        while (running(transfer)) {
+        }
       }));
       ratio.push_back(ours.back() / floor.back());
     }
@@ -284,11 +265,7 @@ double p50(int count, F once) {
 
 void ping(Board& board, End& end, int bare, const Arena& arena, int rounds) {
   constexpr int kPings = 500;
-  const std::vector ops{core::Op{.local = reinterpret_cast<std::uintptr_t>(arena.word + 1),
-                                 .remote = reinterpret_cast<std::uintptr_t>(arena.word),
-                                 .bytes = 8,
-                                 .local_pin = 1,
-                                 .remote_pin = 1}};
+  Transfer there = end.ping(arena);
   std::vector<double> floor, ours, ratio;
   std::uint64_t count = 0;
   for (int round = 0; round < rounds; ++round) {
@@ -298,11 +275,14 @@ void ping(Board& board, End& end, int bare, const Arena& arena, int rounds) {
     count = 0;
     *arena.word = 0;
     ours.push_back(p50(kPings, [&] {
+      while (running(there)) {
+      }
       arena.word[1] = ++count;
-      end.post(ops);
-      while (*arena.word != count) end.step(true);
+      post(there);
+      while (*arena.word != count) end.poll();
     }));
-    while (!end.drained()) end.step(false);
+    while (running(there)) {
+    }
     ratio.push_back(ours.back() / floor.back());
   }
   fmt::print("\n{:<14} {:>24} {:>24} {:>24}\n", "us one way, p50", "bare, blocking", "backend",
