@@ -25,6 +25,8 @@ namespace {
 
 constexpr std::size_t kRegion = std::size_t{256} << 20U;
 constexpr std::size_t kPage = 4096;
+constexpr int kPings = 500;  // a turn
+constexpr unsigned kPause = 300;
 
 struct Workload {
   const char* name;
@@ -35,7 +37,7 @@ constexpr Workload kWorkloads[] = {{"4 KiB x 1024", 4096, 1024},
                                    {"1 MiB x 16", 1U << 20U, 16},
                                    {"64 MiB x 1", 64U << 20U, 1}};
 
-enum class Mode : int { kIdle, kBare, kBackend, kBarePing, kBackendPing, kQuit };
+enum class Mode : int { kIdle, kBare, kBackend, kBarePing, kBackendPing, kAsleep, kQuit };
 
 // What both processes see.
 struct Board {
@@ -149,6 +151,7 @@ void childTurn(Board& board, Mode mode, End& end, int bare, const Arena& arena) 
   if (mode == Mode::kBarePing) {
     for (int i = 0; i < board.workload.load(); ++i) barePong(bare);
   }
+  while (mode == Mode::kAsleep && !over()) ::usleep(1000);
   if (mode == Mode::kBackendPing) {
     Transfer back = end.ping(arena);
     for (std::uint64_t seen = 0; !over();) {
@@ -252,10 +255,12 @@ void bulk(Board& board, End& end, int bare, const Arena& arena, int rounds, Dura
   }
 }
 
+// Half the median of `once`, with a pause before each that lets the other end fall asleep.
 template <class F>
-double p50(int count, F once) {
+double p50(int count, F once, unsigned pause_us = 0) {
   std::vector<double> times;
   for (int i = 0; i < count; ++i) {
+    if (pause_us > 0) ::usleep(pause_us);
     const auto start = Clock::now();
     once();
     times.push_back(1e6 * seconds(Clock::now() - start) / 2);
@@ -264,7 +269,6 @@ double p50(int count, F once) {
 }
 
 void ping(Board& board, End& end, int bare, const Arena& arena, int rounds) {
-  constexpr int kPings = 500;
   Transfer there = end.ping(arena);
   std::vector<double> floor, ours, ratio;
   std::uint64_t count = 0;
@@ -287,7 +291,27 @@ void ping(Board& board, End& end, int bare, const Arena& arena, int rounds) {
   }
   fmt::print("\n{:<14} {:>24} {:>24} {:>24}\n", "us one way, p50", "bare, blocking", "backend",
              "ratio");
-  fmt::print("{:<14} {:>24} {:>24} {:>24}\n", "8 bytes", show(floor), show(ours), show(ratio));
+  fmt::print("{:<14} {:>24} {:>24} {:>24}\n", "8 B, polling", show(floor), show(ours), show(ratio));
+}
+
+// Nobody polls, both ends sleep in between: post, wait, and the other end's own thread.
+void pingAsleep(Board& board, End& end, int bare, const Arena& arena, int rounds) {
+  Transfer there = end.ping(arena);
+  std::vector<double> floor, ours, ratio;
+  for (int round = 0; round < rounds; ++round) {
+    switchTo(board, Mode::kBarePing, kPings);
+    floor.push_back(p50(kPings, [&] { barePing(bare); }, kPause));
+    switchTo(board, Mode::kAsleep, 0);
+    ours.push_back(p50(
+        kPings,
+        [&] {
+          post(there);
+          if (auto done = there.wait(); !done) die(done.error().text());
+        },
+        kPause));
+    ratio.push_back(ours.back() / floor.back());
+  }
+  fmt::print("{:<14} {:>24} {:>24} {:>24}\n", "8 B, asleep", show(floor), show(ours), show(ratio));
 }
 
 std::byte* memory(std::size_t bytes, int flags) {
@@ -311,6 +335,7 @@ int run(int rounds, Duration length) {
     End end(true, session[0], arena);
     bulk(*board, end, bare.a.get(), arena, rounds, length);
     ping(*board, end, bare.a.get(), arena, rounds);
+    pingAsleep(*board, end, bare.a.get(), arena, rounds);
   }
   board->mode.store(Mode::kQuit);
   ::waitpid(pid, nullptr, 0);

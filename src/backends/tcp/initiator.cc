@@ -9,7 +9,7 @@ namespace {
 
 // What we put into one frame: long enough that its head and acknowledgement cost nothing, short
 // enough that a cancel, which waits for its end, is soon over: docs/measured/tcp.md.
-constexpr std::uint64_t kFrameBytes = std::uint64_t{1} << 20U;
+constexpr std::uint64_t kFrameBytes = std::uint64_t{2} << 20U;
 // READ bytes asked for and not yet here. The peer has to have something to send while our next
 // request travels; more only delays a cancel.
 constexpr std::uint64_t kReadWindow = 4 * kFrameBytes;
