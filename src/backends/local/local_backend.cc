@@ -133,16 +133,23 @@ Status LocalBackend::drainGates() {
   const auto gone = [](const auto& entry) {
     return entry.first->gate().left(entry.second) || entry.first->dead();
   };
+  const auto frozen = [](const auto& entry) { return entry.first->waitedInVain(); };
   const auto until = Clock::now() + patience_;
   for (unsigned looks = 0;; ++looks) {
-    std::erase_if(inside, gone);
+    std::erase_if(inside, [&](const auto& entry) {
+      if (!gone(entry)) return false;
+      entry.first->setWaitedInVain(false);
+      return true;
+    });
     if (inside.empty()) return Ok{};
-    if (Clock::now() >= until) break;
+    // Our own agent must not stand still again and again for a peer that is known to.
+    if (std::ranges::all_of(inside, frozen) || Clock::now() >= until) break;
     if (looks < kYields)
       std::this_thread::yield();
     else
       std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
+  for (const auto& entry : inside) entry.first->setWaitedInVain(true);
   return Error{.code = Code::kPeerLost,
                .operation = "unpin",
                .detail = "a peer was stopped in the middle of a copy and may still finish it",

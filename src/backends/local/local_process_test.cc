@@ -480,7 +480,7 @@ TEST(LocalProcess, APeerFrozenInsideAChunkIsUnsettledUntilItLeaves) {
   Child child(standInside);
   Station station(child.socket(), child.pid(), settings());
   Memory memory(true);
-  station.pin(kThere, memory.segment());
+  for (std::uint32_t slot = kThere; slot < kThere + 3; ++slot) station.pin(slot, memory.segment());
   ASSERT_TRUE(station.hears("inside"));
   const auto before = Clock::now();
   const Status unpinned = station.backend().unpin(kThere);
@@ -488,12 +488,14 @@ TEST(LocalProcess, APeerFrozenInsideAChunkIsUnsettledUntilItLeaves) {
   EXPECT_EQ(unpinned.error().code, Code::kPeerLost);
   EXPECT_EQ(unpinned.error().peer, "other");
   EXPECT_LT(Clock::now() - before, std::chrono::seconds(5));  // bounded by the grace of 100 ms
+  EXPECT_FALSE(station.backend().unpin(kThere + 1));          // still inside
   core::Completions out;
   station.link().close(out);
   EXPECT_FALSE(station.link().settled());
   station.say("leave");
   ASSERT_TRUE(station.hears("outside"));
   EXPECT_TRUE(station.link().settled());
+  EXPECT_TRUE(station.backend().unpin(kThere + 2));
   station.say("end");
   EXPECT_EQ(child.exitCode(), 0);
 }

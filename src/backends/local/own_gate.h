@@ -44,12 +44,17 @@ class OwnGate {
   // Nobody is inside, or whoever was is dead.
   bool settled() const { return gate_->empty() || dead(); }
 
+  // Whether a wait for this peer has been in vain: nobody waits for it again until it has left.
+  bool waitedInVain() const { return waited_in_vain_; }
+  void setWaitedInVain(bool yes) { waited_in_vain_ = yes; }
+
  private:
   std::string peer_;
   std::uint64_t epoch_;
   base::SharedMemory page_;
   Gate* gate_;
   base::Fd pidfd_;
+  bool waited_in_vain_ = false;
 };
 
 // For peers in the same process, where no fd needs to travel: what a Hello's token stands for.
