@@ -32,15 +32,17 @@ struct Choice {
 class Router {
  public:
   Router(AgentCore& agent, PeerCore& peer, OpKind kind, const core::Requirement& required)
-      : agent_(agent), peer_(peer), kind_(kind), required_(required) {
+      : peer_(peer), kind_(kind) {
     for (const auto& slot : peer.links())
       if (satisfies(agent.backend(slot->backend()).can(), required) &&
           slot->link->state().phase == core::LinkState::Phase::kReady)
         links_.push_back(slot.get());
-    std::stable_sort(links_.begin(), links_.end(), [&](const LinkSlot* a, const LinkSlot* b) {
-      return agent.backend(a->backend()).can().preference <
-             agent.backend(b->backend()).can().preference;
-    });
+    // Among equals the agent's order, so that the choice never depends on chance.
+    const auto rank = [&](const LinkSlot* slot) {
+      return std::pair(agent.backend(slot->backend()).can().preference, slot->backend());
+    };
+    std::sort(links_.begin(), links_.end(),
+              [&](const LinkSlot* a, const LinkSlot* b) { return rank(a) < rank(b); });
   }
 
   // The same pair comes many times in a row: one comparison then.
@@ -72,10 +74,8 @@ class Router {
             .remedy = "relax `require`, open the backend at both ends, or see Peer::ways()"};
   }
 
-  AgentCore& agent_;
   PeerCore& peer_;
   const OpKind kind_;
-  const core::Requirement& required_;
   std::vector<LinkSlot*> links_;
   Choice last_;
   std::uint32_t last_local_ = 0, last_remote_ = 0;
