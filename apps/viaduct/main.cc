@@ -1,11 +1,16 @@
 // The command line: reads it, and hands over to one subcommand.
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
 #include <iostream>
 
 #include "viaduct/commands.h"
 
-int main(int argc, char** argv) {
-  using namespace viaduct::app;
+namespace {
+
+using namespace viaduct::app;
+
+int run(int argc, char** argv) {
   CLI::App app("Moves memory blocks between processes and hosts, and measures how well.",
                "viaduct");
   app.set_version_flag("--version", "viaduct " VIADUCT_VERSION);
@@ -28,4 +33,17 @@ int main(int argc, char** argv) {
     return kExitUsage;
   }
   return settings->parsed() ? runSettings(markdown) : runBench(bench);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& e) {  // CLI11's and the standard library's: none of ours throws
+    std::fprintf(stderr, "viaduct: %s\n", e.what());
+  } catch (...) {
+    std::fputs("viaduct: unknown exception\n", stderr);
+  }
+  return kExitFailed;
 }
