@@ -159,7 +159,7 @@ INSTANTIATE_TEST_SUITE_P(Either, KilledWorker, ::testing::Values("bench-initiato
                          [](const auto& made) { return std::string(made.param).substr(6); });
 
 TEST_F(BenchCommand, AStoppedTargetIsNoticedAndEnded) {
-  Program run(longRun(), {"VIADUCT_DETECT=200ms"});
+  Program run(longRun());
   ASSERT_TRUE(run.readUntil("local"));
   const pid_t target = run.worker("bench-target");
   ASSERT_GT(target, 0);
