@@ -125,6 +125,27 @@ TEST_P(PeerFreezes, AndAWithdrawalDoesNotWaitForIt) {
   recover();
 }
 
+TEST_P(PeerFreezes, AndWithdrawingMuchMemoryLosesNobodyElse) {
+  const auto third = survivor_.start("third");
+  const auto epoch = survivor_.peer("third").epoch();
+  auto data = survivor_.memory(Survivor::kData, "target");
+  std::vector<Survivor::Memory> more;
+  for (int i = 0; i < 8; ++i) more.push_back(survivor_.memory(4096, ""));
+  victim_->must("plan t write survivor data target 65536");
+  victim_->must("storm t");
+  victim_->process().stop();
+  const auto start = Clock::now();
+  for (auto& memory : more) static_cast<void>(memory.pin->release());
+  std::printf("withdrawn after %lld ms\n", static_cast<long long>(since(start)));
+  EXPECT_LT(Clock::now() - start, kSlack)
+      << "the frozen peer was waited for once, within the grace";
+  EXPECT_TRUE(third->process().ask("note survivor hello").value_or("").starts_with("ok"));
+  const auto note = survivor_.agent().waitNote(5s);
+  ASSERT_TRUE(note) << note.error().text();
+  EXPECT_EQ(survivor_.peer("third").epoch(), epoch);
+  victim_->process().resume();
+}
+
 INSTANTIATE_TEST_SUITE_P(Ways, PeerFreezes, ::testing::ValuesIn(kWays),
                          [](const auto& way) { return std::string(way.param.name); });
 
