@@ -18,7 +18,7 @@ case $1 in
     export PKG_CONFIG_PATH
     # Word splitting of flags is what eval undoes: pkg-config escapes a prefix that has spaces.
     eval "flags=($CXXFLAGS $(pkg-config --cflags --libs viaduct))"
-    "$CXX" -std=c++20 "$here/stranger/main.cc" "${flags[@]}" \
+    "$CXX" -std=c++20 "$here/../../examples/hello_transfer.cc" "${flags[@]}" \
       "-Wl,-rpath,$(dirname -- "$PKG_CONFIG_PATH")" -o "$out/stranger"
     ;;
 esac
