@@ -35,4 +35,7 @@ if(VIADUCT_TESTS)
     COMMAND ${Python3_EXECUTABLE} -B ${tools}/check_tools_test.py)
   add_test(NAME Docs.LinksLeadSomewhere
     COMMAND ${Python3_EXECUTABLE} -B ${tools}/check_docs.py ${PROJECT_SOURCE_DIR})
+  add_test(NAME Docs.SettingsAreThoseOfTheProgram
+    COMMAND bash -c [["$0" settings --markdown | diff - "$1"]]
+      $<TARGET_FILE:viaduct_cli> ${PROJECT_SOURCE_DIR}/docs/settings.md)
 endif()
