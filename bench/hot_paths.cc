@@ -93,9 +93,9 @@ const std::array kPaths{
     HotPath{"tcp-64x64", [] { return mover("tcp", 64, 64); }},
     HotPath{"tcp-1024x64", [] { return mover("tcp", 64, 1024); }},
     HotPath{"note",
-         []() -> std::function<void()> {
-           return [pair = std::make_shared<Pair>("local")] { pair->note(); };
-         }},
+            []() -> std::function<void()> {
+              return [pair = std::make_shared<Pair>("local")] { pair->note(); };
+            }},
 };
 
 }  // namespace
