@@ -327,6 +327,8 @@ int run(int rounds, Duration length) {
   int session[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, session) != 0) die("socketpair");
   const BarePair bare = BarePair::make();
+  // Every wait here spins: without the other process none of them would end.
+  std::signal(SIGCHLD, [](int) { ::_exit(1); });
   const pid_t pid = ::fork();
   if (pid == 0) child(*board, session[1], bare.b.get(), arena);
   pinTo(0);
@@ -337,6 +339,7 @@ int run(int rounds, Duration length) {
     ping(*board, end, bare.a.get(), arena, rounds);
     pingAsleep(*board, end, bare.a.get(), arena, rounds);
   }
+  std::signal(SIGCHLD, SIG_DFL);
   board->mode.store(Mode::kQuit);
   ::waitpid(pid, nullptr, 0);
   return 0;
