@@ -81,6 +81,7 @@ bool Crank::turnOnce(Held& held, Clock::time_point block_until) {
   } else {
     count = poller_->block(events, Clock::time_point::min());
   }
+  unturned_ = 0;
   bool moved = poller_->handle(events, count, Clock::now());
   moved = turner_.turn() || moved;
   if (moved) changed();

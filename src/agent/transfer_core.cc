@@ -97,6 +97,7 @@ Status TransferCore::post(std::unique_lock<std::mutex>& held, const PostOptions&
                  .operation = "post",
                  .detail = fmt::format("a note of {} bytes; the limit is {}", options.note.size(),
                                        kMaxNoteBytes)};
+  agent_->crank().turnNowAndThen(held);
   if (peer_->state() != PeerState::kReady) return peer_->notReady("post");
   while (!stillPlanned()) {
     VIADUCT_CHECK(plan(held));

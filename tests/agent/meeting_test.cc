@@ -185,5 +185,32 @@ TEST(Meeting, AForgottenPeerIsGoneAndCanBeMetAgain) {
   EXPECT_TRUE(ready) << ready.error().text();
 }
 
+// Copies that are over inside post() leave the loop no other time than what post() gives it.
+TEST(Meeting, APeerIsHeardWhileItPostsWithoutAPause) {
+  Settings settings;
+  settings.detect = 400ms;
+  settings.name = "a";
+  auto a = Agent::open(settings);
+  settings.name = "b";
+  auto b = Agent::open(settings);
+  ASSERT_TRUE(a && b);
+  const auto here = a->allocate(256 << 10);
+  const auto there = b->allocate(256 << 10, {.label = "there"});
+  const auto peer = a->importCard(b->exportCard());
+  ASSERT_TRUE(here && there && peer && peer->ready(5s) && peer->pin("there", 5s));
+  auto transfer = a->plan(OpKind::kWrite, *peer,
+                          {.blocks = *Blocks::strided(here->info().address, 1, 256 << 10, 1)},
+                          {.blocks = *Blocks::strided(there->info().address, 1, 256 << 10, 1)});
+  ASSERT_TRUE(transfer) << transfer.error().text();
+  const auto epoch = peer->epoch();
+  for (const auto until = Clock::now() + 1500ms; Clock::now() < until;) {
+    const auto posted = transfer->post();
+    ASSERT_TRUE(posted) << posted.error().text();
+    ASSERT_TRUE(transfer->wait());
+  }
+  EXPECT_EQ(peer->epoch(), epoch);
+  EXPECT_EQ(peer->state(), PeerState::kReady);
+}
+
 }  // namespace
 }  // namespace viaduct
