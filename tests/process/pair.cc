@@ -23,9 +23,12 @@ Selection backwards(std::uint64_t address, std::uint64_t bytes, std::uint64_t bl
 
 }  // namespace
 
-Survivor::Survivor(Way way, std::chrono::milliseconds detect) : way_(way), detect_(detect) {
+Survivor::Survivor(Way way, std::chrono::milliseconds detect, std::chrono::milliseconds grace)
+    : way_(way), detect_(detect) {
   agent_ = std::make_unique<Agent>(
-      need(Agent::open({.name = "survivor", .backends = {way.backend}, .detect = detect}), "open"));
+      need(Agent::open(
+               {.name = "survivor", .backends = {way.backend}, .detect = detect, .grace = grace}),
+           "open"));
 }
 
 std::string Survivor::settings(const std::string& name) const {

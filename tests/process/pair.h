@@ -50,7 +50,8 @@ class Survivor {
     void fill(int with) const { std::memset(pin->data(), with, pin->size()); }
   };
 
-  explicit Survivor(Way way, std::chrono::milliseconds detect = std::chrono::seconds(2));
+  explicit Survivor(Way way, std::chrono::milliseconds detect = std::chrono::seconds(2),
+                    std::chrono::milliseconds grace = std::chrono::milliseconds(500));
 
   Agent& agent() { return *agent_; }
   std::string settings(const std::string& name) const;  // of a victim
