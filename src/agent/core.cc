@@ -98,6 +98,8 @@ Status AgentCore::openListener() {
   return Ok{};
 }
 
+AgentCore::AgentCore(Settings settings) : settings_(std::move(settings)) {}
+
 AgentCore::~AgentCore() { shutdown(); }
 
 void AgentCore::shutdown() {

@@ -96,7 +96,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   bool poll();  // takes the lock itself
 
  private:
-  explicit AgentCore(Settings settings) : settings_(std::move(settings)) {}
+  explicit AgentCore(Settings settings);
   bool forked() const;
   Status openBackends();
   Status openListener();
