@@ -27,7 +27,8 @@ foreach(file IN LISTS files)
 endforeach()
 get_property(libs GLOBAL PROPERTY VIADUCT_LIBS)
 add_library(check_headers OBJECT EXCLUDE_FROM_ALL ${alone})
-target_include_directories(check_headers PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+target_include_directories(check_headers PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src
+  ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(check_headers PRIVATE viaduct_options fmt::fmt Threads::Threads ${libs})
 
 if(VIADUCT_TESTS)
