@@ -1,29 +1,28 @@
 #include "agent/crank.h"
 
-#include <poll.h>
 #include <pthread.h>
-#include <sys/timerfd.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 
 namespace viaduct::agent {
-namespace {
-
-timespec toTimespec(Duration duration) {
-  const auto ns = std::max<std::int64_t>(0, std::chrono::nanoseconds(duration).count());
-  return {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
-}
-
-}  // namespace
 
 Result<std::unique_ptr<Crank>> Crank::open(Turner& turner, Duration spin) {
   std::unique_ptr<Crank> crank(new Crank(turner, spin));
   VIADUCT_TRY(crank->poller_, base::Poller::open());
-  crank->takeover_.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-  if (!crank->takeover_) return systemError(Code::kExhausted, "timerfd_create", errno);
+  crank->outside_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  crank->poke_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  epoll_event inside{.events = 0, .data = {}};
+  if (!crank->outside_ || !crank->poke_ ||
+      ::epoll_ctl(crank->outside_.get(), EPOLL_CTL_ADD, crank->poller_->fd(), &inside) != 0)
+    return systemError(Code::kExhausted, "open the agent's loop", errno);
+  const auto silence = [self = crank.get()](std::uint32_t) {
+    std::uint64_t pokes = 0;
+    if (::read(self->poke_.get(), &pokes, sizeof pokes) > 0) self->poked_ = false;
+  };
+  VIADUCT_CHECK(crank->poller_->watch(crank->poke_.get(), EPOLLIN, silence));
   return crank;
 }
 
@@ -39,34 +38,36 @@ void Crank::stop() {
   {
     const Held held(lock_);
     stopping_ = true;
-    armed_ = false;
-    arm(Duration(1));
+    arm(true);
+    poke();
   }
   thread_.join();
 }
 
-bool Crank::claimed() const { return driven_ || Clock::now() < claim_until_; }
-
-void Crank::arm(Duration in) {
-  if (armed_) return;
-  armed_ = true;
-  const itimerspec spec{.it_interval = {}, .it_value = toTimespec(std::max(in, Duration(1)))};
-  ::timerfd_settime(takeover_.get(), 0, &spec, nullptr);
+// Whether the next event of the poller wakes the progress thread. It does so once, then the poller
+// is disarmed until it is armed again.
+void Crank::arm(bool on) {
+  epoll_event inside{.events = on ? EPOLLIN | EPOLLONESHOT : 0U, .data = {}};
+  // Both descriptors are ours and open: it cannot fail.
+  ::epoll_ctl(outside_.get(), EPOLL_CTL_MOD, poller_->fd(), &inside);
+  armed_ = on;
 }
 
-void Crank::disarm() {
-  std::uint64_t rings = 0;
-  if (::read(takeover_.get(), &rings, sizeof rings) > 0) armed_ = false;
+void Crank::poke() {
+  if (std::exchange(poked_, true)) return;
+  const std::uint64_t one = 1;
+  // An eventfd takes one more unless 2^64 - 2 are in it.
+  [[maybe_unused]] const auto written = ::write(poke_.get(), &one, sizeof one);
 }
 
 void Crank::takeOverSoon() {
-  if (!driven_) arm(kClaim);
+  if (!turner_.busy() && poller_->nextTimer() >= std::min(progress_until_, driver_until_)) return;
+  claim_until_ = Clock::now() + kClaim;
+  takeOverNow();
 }
 
 void Crank::takeOverNow() {
-  if (claimed()) return takeOverSoon();
-  armed_ = false;
-  arm(Duration(1));
+  if (!aside_) poke();
 }
 
 // Handles what is ready, waiting for it up to `block_until` with the lock released.
@@ -74,10 +75,12 @@ bool Crank::turnOnce(Held& held, Clock::time_point block_until) {
   base::Poller::Events events;
   int count = 0;
   if (block_until > Clock::time_point::min() && !turner_.busy()) {
-    const auto until = std::min(block_until, poller_->nextTimer());
+    if (armed_) arm(false);
+    driver_until_ = std::min(block_until, poller_->nextTimer());
     held.unlock();
-    count = poller_->block(events, until);
+    count = poller_->block(events, driver_until_);
     held.lock();
+    driver_until_ = Clock::time_point::max();
   } else {
     count = poller_->block(events, Clock::time_point::min());
   }
@@ -92,7 +95,7 @@ bool Crank::poll() {
   Held held(lock_);
   const bool moved = turnOnce(held, Clock::time_point::min());
   claim_until_ = Clock::now() + kClaim;
-  if (turner_.busy() || poller_->nextTimer() < progress_until_) takeOverSoon();
+  takeOverSoon();
   const bool owes = turner_.owesCallbacks();
   held.unlock();
   if (owes) turner_.deliver();
@@ -138,53 +141,56 @@ void Crank::follow(Held& held, Clock::time_point until) {
 
 void Crank::stopDriving() {
   driven_ = false;
-  if (followers_ > 0) followers_wake_.notify_all();  // one of them drives on
+  changed();  // one of the followers drives on
   claim_until_ = Clock::now() + kClaim;
-  arm(kClaim);
+  if (!armed_) arm(true);
+  takeOverSoon();
 }
 
-// Until the takeover timer rings: a user thread drives, and arms it when it stops.
+// A user thread polled or waited a moment ago: it has this moment to come back.
 void Crank::sleepAside(Held& held) {
-  if (!driven_) arm(claim_until_ - Clock::now());
-  progress_until_ = Clock::time_point::max();
+  aside_ = true;
+  const auto until = claim_until_;
   held.unlock();
-  pollfd timer{.fd = takeover_.get(), .events = POLLIN, .revents = 0};
-  ::poll(&timer, 1, -1);
+  std::this_thread::sleep_until(until);
   held.lock();
+  aside_ = false;
 }
 
-void Crank::sleepForEvents(Held& held) {
+// Until an event comes while the poller is armed, or a timer is due.
+void Crank::sleepOutside(Held& held) {
   progress_until_ = poller_->nextTimer();
-  const bool timed = progress_until_ != Clock::time_point::max();
-  const timespec left = toTimespec(timed ? progress_until_ - Clock::now() : Duration(0));
-  std::array<pollfd, 2> fds{pollfd{.fd = poller_->fd(), .events = POLLIN, .revents = 0},
-                            pollfd{.fd = takeover_.get(), .events = POLLIN, .revents = 0}};
+  const int wait_ms = base::Poller::waitFor(progress_until_);
   held.unlock();
-  ::ppoll(fds.data(), fds.size(), timed ? &left : nullptr, nullptr);
+  epoll_event event;
+  const int woken = ::epoll_wait(outside_.get(), &event, 1, wait_ms);
   held.lock();
+  if (woken > 0) armed_ = false;
 }
 
 void Crank::progress() {
   Held held(lock_);
   while (!stopping_) {
-    disarm();
-    if (claimed()) {
+    if (driven_) {  // who arms the poller when it stops driving
+      sleepOutside(held);
+    } else if (claimed()) {
       sleepAside(held);
-      continue;
-    }
-    turnOnce(held, Clock::time_point::min());
-    if (turner_.owesCallbacks()) {
-      held.unlock();
-      turner_.deliver();
-      held.lock();
-    }
-    if (stopping_ || claimed()) continue;
-    if (turner_.busy()) {  // lets a thread that waits for the lock have it
-      held.unlock();
-      std::this_thread::yield();
-      held.lock();
     } else {
-      sleepForEvents(held);
+      turnOnce(held, Clock::time_point::min());
+      if (turner_.owesCallbacks()) {
+        held.unlock();
+        turner_.deliver();
+        held.lock();
+      }
+      if (stopping_ || claimed()) continue;
+      if (turner_.busy()) {  // lets a thread that waits for the lock have it
+        held.unlock();
+        std::this_thread::yield();
+        held.lock();
+      } else {
+        arm(true);
+        sleepOutside(held);
+      }
     }
   }
 }

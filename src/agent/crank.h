@@ -5,12 +5,12 @@
 #include <viaduct/deadline.h>
 #include <viaduct/result.h>
 
-#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "base/fd.h"
 #include "base/poller.h"
@@ -67,32 +67,39 @@ class Crank {
   void stopDriving();
   void progress();
   void sleepAside(Held& held);
-  void sleepForEvents(Held& held);
-  void arm(Duration in);
-  void disarm();
-  bool claimed() const;
+  void sleepOutside(Held& held);
+  void arm(bool on);
+  void poke();
+  bool claimed() const { return driven_ || Clock::now() < claim_until_; }
 
   // A user thread that polled or waited this recently is expected back: the progress thread keeps
   // off so long, and not longer, so that a caller that stopped polling delays nobody noticeably.
   static constexpr Duration kClaim = std::chrono::milliseconds(1);
-
   // Some 40 us of the smallest posts, and 8 ms of the largest that are copied at once.
   static constexpr unsigned kUnturned = 256;
 
   Turner& turner_;
   const Duration spin_;
   std::unique_ptr<base::Poller> poller_;
-  base::Fd takeover_;  // a timer that ends the progress thread's sleep
+  // The progress thread sleeps on this, an epoll around the poller's. While a user thread sleeps on
+  // the poller itself the poller is disarmed in here, so that an event wakes one thread and not
+  // two. No timer is set on the way: that costs 8 us in a virtual machine
+  // (docs/measured/wake-up.md).
+  base::Fd outside_;
+  base::Fd poke_;  // an eventfd in the poller: wakes whoever sleeps
   std::mutex lock_;
   std::condition_variable followers_wake_;
   // All below under the lock.
   int followers_ = 0;    // waiting threads that do not drive
   bool driven_ = false;  // a waiting thread drives
-  bool armed_ = false;   // the takeover timer will ring
+  bool armed_ = false;   // an event of the poller wakes the progress thread
+  bool aside_ = false;   // the progress thread sleeps for a moment and looks again by itself
+  bool poked_ = false;
   bool stopping_ = false;
   unsigned unturned_ = 0;  // posts since the last turn
   Clock::time_point claim_until_ = Clock::time_point::min();
   Clock::time_point progress_until_ = Clock::time_point::max();  // when its sleep ends by itself
+  Clock::time_point driver_until_ = Clock::time_point::max();    // the same of a waiting thread
   std::thread thread_;
 };
 

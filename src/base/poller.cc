@@ -77,14 +77,16 @@ Clock::time_point Poller::nextTimer() const {
 
 int Poller::fd() const { return state_->epoll.get(); }
 
+int Poller::waitFor(Clock::time_point until) {
+  if (until == Clock::time_point::max()) return -1;
+  const auto now = Clock::now();  // compared first: time_point::min() - now would overflow
+  if (until <= now) return 0;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now);
+  return static_cast<int>(std::min<std::int64_t>(left.count(), 1 << 30));
+}
+
 int Poller::block(Events& into, Clock::time_point until) const {
-  int wait_ms = -1;
-  if (until != Clock::time_point::max()) {
-    const auto now = Clock::now();  // compared first: time_point::min() - now would overflow
-    const auto left = until <= now ? std::chrono::milliseconds(0)
-                                   : std::chrono::ceil<std::chrono::milliseconds>(until - now);
-    wait_ms = static_cast<int>(std::min<std::int64_t>(left.count(), 1 << 30));
-  }
+  const int wait_ms = waitFor(until);
   return std::max(
       0, ::epoll_wait(state_->epoll.get(), into.data(), static_cast<int>(into.size()), wait_ms));
 }

@@ -33,6 +33,8 @@ class Poller {
 
   // Readable while an event waits: for waiting on a poller together with something else.
   int fd() const;
+  // What epoll_wait takes for a sleep until then: milliseconds, -1 for ever.
+  static int waitFor(Clock::time_point until);
   // Waits for events up to `until`; spurious returns happen. What it fills goes to handle().
   using Events = std::array<epoll_event, 64>;
   int block(Events& into, Clock::time_point until) const;
