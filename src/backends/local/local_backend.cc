@@ -126,7 +126,7 @@ Status LocalBackend::unpin(std::uint32_t slot) {
 
 // Waits until every peer's chunk that may have seen the table as it was before is over.
 Status LocalBackend::drainGates() {
-  std::erase_if(gates_, [](const auto& gate) { return gate.use_count() == 1 && gate->settled(); });
+  forgetSettledGates();
   std::vector<std::pair<OwnGate*, Gate::Leaving>> inside;
   inside.reserve(gates_.size());
   for (const auto& gate : gates_) inside.emplace_back(gate.get(), gate->gate().turn());

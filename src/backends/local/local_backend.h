@@ -37,7 +37,10 @@ class LocalBackend final : public core::Backend {
   bool pinned(std::uint32_t slot) const { return pins_.contains(slot); }
   std::uint64_t now() const { return clock_; }
   std::uint64_t tick() { return ++clock_; }
-  void adopt(std::shared_ptr<OwnGate> gate) { gates_.push_back(std::move(gate)); }
+  void adopt(std::shared_ptr<OwnGate> gate) {
+    forgetSettledGates();  // or every life of a peer would leave its page mapped
+    gates_.push_back(std::move(gate));
+  }
   void enlist(LocalLink* link) { links_.push_back(link); }
   void dismiss(LocalLink* link) { std::erase(links_, link); }
 
@@ -57,6 +60,10 @@ class LocalBackend final : public core::Backend {
   bool holdFile(const Segment& memory, std::uint32_t& id);
   void letGoOfFile(std::uint32_t id);
   Status drainGates();
+  void forgetSettledGates() {
+    std::erase_if(gates_,
+                  [](const auto& gate) { return gate.use_count() == 1 && gate->settled(); });
+  }
 
   std::chrono::milliseconds patience_;
   std::shared_ptr<LiveTable> live_;

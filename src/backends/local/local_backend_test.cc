@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <random>
+#include <string>
 
 #include "backends/local/wide_copy.h"
 #include "base/random.h"
@@ -371,6 +373,30 @@ TEST(Gate, NobodyEntersAFencedOne) {
   EXPECT_FALSE(gate.empty());
   gate.leave(inside);
   EXPECT_TRUE(gate.empty());
+}
+
+std::size_t mappedFiles() {
+  std::ifstream maps("/proc/self/maps");
+  std::size_t count = 0;
+  for (std::string line; std::getline(maps, line);)
+    if (line.find("memfd:") != std::string::npos) ++count;
+  return count;
+}
+
+TEST(LocalLives, ThatAreOverLeaveNothingMapped) {
+  const Settings settings;
+  const auto poller = std::move(*base::Poller::open());
+  const auto backend = std::move(*open({settings, *poller}));
+  const std::size_t before = mappedFiles();
+  for (int i = 0; i < 50; ++i) {
+    testing::LinkEnd host;
+    core::LinkSeed seed;
+    seed.same_host = seed.unix_socket = true;
+    const auto link = backend->link(seed, host);
+    core::Completions out;
+    link->close(out);
+  }
+  EXPECT_LE(mappedFiles(), before + 2);
 }
 
 }  // namespace
