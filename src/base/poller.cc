@@ -94,7 +94,9 @@ int Poller::block(Events& into, Clock::time_point until) const {
 bool Poller::handle(const Events& events, int count, Clock::time_point now) {
   bool ran = false;
   for (int i = 0; i < count; ++i) {
-    const auto found = state_->watches.find(events[static_cast<std::size_t>(i)].data.u64);
+    // A copy: the kernel's struct is packed, and a reference into it would be misaligned.
+    const Id id = events[static_cast<std::size_t>(i)].data.u64;
+    const auto found = state_->watches.find(id);
     if (found == state_->watches.end()) continue;  // forgotten by a handler before it
     const auto handler = found->second.handler;
     (*handler)(events[static_cast<std::size_t>(i)].events);
