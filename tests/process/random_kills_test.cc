@@ -34,14 +34,16 @@ class RandomKills : public ::testing::TestWithParam<Way> {
     }
     if (random_.chance(0.7)) {
       victim_->must(std::string("plan t ") + (random_.chance(0.5) ? "write" : "read") +
-                    " survivor data target 65536");
+                    " survivor data " + target_ + " 65536");
       victim_->must("storm t");
     }
   }
 
   void round() {
+    // A name of its own: that the one before is withdrawn may not have reached the victim yet.
+    target_ = "target" + std::to_string(++rounds_);
     Load load{
-        survivor_.memory(Survivor::kData, "target"), survivor_.memory(Survivor::kData, ""), {}, {}};
+        survivor_.memory(Survivor::kData, target_), survivor_.memory(Survivor::kData, ""), {}, {}};
     blow(load);
     // The moment is part of the weather.
     std::this_thread::sleep_for(std::chrono::microseconds(random_.below(20'000)));
@@ -84,6 +86,8 @@ class RandomKills : public ::testing::TestWithParam<Way> {
   }
 
   base::Random random_{0};
+  std::string target_;
+  unsigned rounds_ = 0;
   Duration slowest_{};
   Survivor survivor_{GetParam(), 1s};
   std::unique_ptr<PeerProcess> victim_ = survivor_.start();
