@@ -97,8 +97,8 @@ Status OwnTarget::fill(std::uint64_t epoch) {
 
 Result<std::optional<Mismatch>> OwnTarget::verify(std::uint64_t epoch) {
   if (!region_) return unprepared();
-  // The agent's thread may have written what is read here, and only the other process has seen both:
-  // a turn of the agent's loop orders the two within this one as well.
+  // The agent's thread may have written what is read here, and only the other process has seen
+  // both: a turn of the agent's loop orders the two within this one as well.
   agent_.poll();
   return region_->verify(epoch);
 }
