@@ -224,11 +224,15 @@ void PeerCore::recheck() {
 void PeerCore::loseIfLinkBroke() {
   for (const auto& slot : links_) {
     const auto state = slot->link->state();
-    if (slot->was_ready && state.phase == core::LinkState::Phase::kUnusable)
-      return lose({.code = Code::kPeerLost,
-                   .operation = std::string(agent_.backend(slot->backend()).can().name),
-                   .detail = state.text,
-                   .peer = name_});
+    if (!slot->was_ready || state.phase != core::LinkState::Phase::kUnusable) continue;
+    Error why{.code = Code::kPeerLost,
+              .operation = std::string(agent_.backend(slot->backend()).can().name),
+              .detail = state.text,
+              .peer = name_};
+    // A peer that goes closes its links as well: its goodbye, said before, may still be unread.
+    session_->connection().readNow();
+    if (session_) lose(std::move(why));
+    return;
   }
 }
 
