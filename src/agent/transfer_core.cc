@@ -28,6 +28,13 @@ bool allLive(const std::vector<std::pair<std::uint32_t, std::uint64_t>>& used, F
                      [&](const auto& pin) { return generation(pin.first) == pin.second; });
 }
 
+Error stillRunning() {
+  return {.code = Code::kInvalid,
+          .operation = "post",
+          .detail = "the transfer is still running",
+          .remedy = "wait for its end, or plan a second one for the same blocks"};
+}
+
 }  // namespace
 
 Status TransferCore::plan(std::unique_lock<std::mutex>& held) {
@@ -78,17 +85,6 @@ bool TransferCore::stillPlanned() {
   remote_version_ = peer_->pinsVersion();
   return true;
 }
-
-namespace {
-
-Error stillRunning() {
-  return {.code = Code::kInvalid,
-          .operation = "post",
-          .detail = "the transfer is still running",
-          .remedy = "wait for its end, or plan a second one for the same blocks"};
-}
-
-}  // namespace
 
 Status TransferCore::post(std::unique_lock<std::mutex>& held, const PostOptions& options) {
   if (running()) return stillRunning();
