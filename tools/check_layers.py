@@ -15,7 +15,7 @@ MAY_USE = {
     "meet": {"base", "host", "core"},
     "backends": {"base", "host", "core"},
     "agent": {"base", "host", "core", "meet"},
-    "measure": {"base", "host"},
+    "measure": {"base", "host", "meet"},
     "diag": {"base", "host"},
     "apps": {"base", "measure", "diag"},
     "examples": set(),

@@ -7,9 +7,9 @@
 #include <memory>
 
 #include "base/sizes.h"
-#include "measure/row.h"
-#include "measure/table.h"
-#include "measure/workers.h"
+#include "measure/result/row.h"
+#include "measure/result/table.h"
+#include "measure/run/workers.h"
 #include "viaduct/commands.h"
 
 namespace viaduct::app {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "measure/workload.h"
+#include "measure/load/workload.h"
 
 namespace CLI {
 class App;

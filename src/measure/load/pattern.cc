@@ -1,0 +1,125 @@
+#include "measure/load/pattern.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/random.h"
+
+namespace viaduct::measure {
+namespace {
+
+// A word is its number (16 bits of epoch, 48 of position) times an odd constant, masked by the
+// seed: neighbours differ by one addition, which vectorises, and a word found can be read back.
+constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15U;
+constexpr unsigned kPositionBits = 48;
+constexpr std::uint64_t kPositionMask = (std::uint64_t{1} << kPositionBits) - 1;
+constexpr std::uint64_t kWord = sizeof(std::uint64_t);
+constexpr std::uint64_t kGroup = 64;  // words handled by one loop of known length
+
+constexpr std::uint64_t inverse(std::uint64_t odd) {
+  std::uint64_t x = odd;  // right in the lowest 3 bits; each step doubles them
+  for (int i = 0; i < 5; ++i) x *= 2 - odd * x;
+  return x;
+}
+constexpr std::uint64_t kInverse = inverse(kOdd);
+static_assert(kOdd * kInverse == 1);
+
+std::uint64_t maskOf(const Pattern& p) { return base::Random(p.seed).next(); }
+std::uint64_t wordsPerBlock(const Pattern& p) { return (p.block_bytes + kWord - 1) / kWord; }
+
+std::uint64_t firstNumber(const Pattern& p, std::uint64_t block) {
+  return p.epoch << kPositionBits | ((block * wordsPerBlock(p)) & kPositionMask);
+}
+
+std::uint64_t load(const std::byte* at) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, at, kWord);
+  return word;
+}
+
+// Where a word of this pattern's seed belongs.
+struct Place {
+  std::uint64_t epoch, block, offset;
+};
+std::optional<Place> placeOf(const Pattern& p, std::uint64_t word) {
+  const std::uint64_t number = (word ^ maskOf(p)) * kInverse;
+  const std::uint64_t position = number & kPositionMask;
+  const Place place{number >> kPositionBits, position / wordsPerBlock(p),
+                    position % wordsPerBlock(p) * kWord};
+  if (place.block >= p.blocks || place.epoch == 0 || place.epoch > p.epoch) return std::nullopt;
+  return place;
+}
+
+// What the memory holds at `offset`, where it is wrong.
+std::string describe(const Pattern& p, std::span<const std::byte> memory, std::uint64_t block,
+                     std::uint64_t offset) {
+  const std::uint64_t aligned = offset / kWord * kWord;
+  if (aligned + kWord > memory.size()) return "wrong bytes in the last, partial word";
+  const std::uint64_t word = load(memory.data() + aligned);
+  if (word == 0) return "zeros: nothing arrived here";
+  if (const auto place = placeOf(p, word)) {
+    const char* age = place->epoch == p.epoch ? "" : ", of an earlier epoch";
+    if (place->block != block)
+      return fmt::format("swapped: this is block {} offset {}{}", place->block, place->offset, age);
+    if (place->offset != aligned)
+      return fmt::format("shifted: this is offset {} of the same block{}", place->offset, age);
+    return fmt::format("stale: this is the content of epoch {}, not {}", place->epoch, p.epoch);
+  }
+  for (std::uint64_t by = 1; by < kWord && aligned + by + kWord <= memory.size(); ++by)
+    if (const auto place = placeOf(p, load(memory.data() + aligned + by)))
+      return fmt::format("shifted by {} bytes: block {} offset {} begins inside this word", by,
+                         place->block, place->offset);
+  return fmt::format("foreign bytes: the word {:#018x} is not of this pattern", word);
+}
+
+std::uint64_t firstWrongByte(const std::byte* found, const std::byte* wanted, std::uint64_t bytes) {
+  return static_cast<std::uint64_t>(std::mismatch(found, found + bytes, wanted).first - found);
+}
+
+}  // namespace
+
+void Pattern::fill(std::span<std::byte> memory, std::uint64_t block) const {
+  const std::uint64_t mask = maskOf(*this);
+  std::uint64_t product = firstNumber(*this, block) * kOdd;
+  std::byte* at = memory.data();
+  std::uint64_t left = memory.size();
+  for (; left >= kGroup * kWord; left -= kGroup * kWord, at += kGroup * kWord) {
+    for (std::uint64_t i = 0; i < kGroup; ++i) {
+      const std::uint64_t word = (product + i * kOdd) ^ mask;
+      std::memcpy(at + i * kWord, &word, kWord);
+    }
+    product += kGroup * kOdd;
+  }
+  for (; left != 0; product += kOdd) {
+    const std::uint64_t word = product ^ mask;
+    const std::uint64_t bytes = std::min(left, kWord);
+    std::memcpy(at, &word, bytes);
+    at += bytes;
+    left -= bytes;
+  }
+}
+
+std::optional<Mismatch> Pattern::verify(std::span<const std::byte> memory,
+                                        std::uint64_t block) const {
+  const std::uint64_t mask = maskOf(*this);
+  std::uint64_t product = firstNumber(*this, block) * kOdd;
+  std::array<std::byte, kGroup * kWord> wanted;
+  for (std::uint64_t done = 0; done < memory.size(); done += wanted.size()) {
+    const std::byte* at = memory.data() + done;
+    const std::uint64_t bytes = std::min<std::uint64_t>(wanted.size(), memory.size() - done);
+    for (std::uint64_t i = 0; i < kGroup; ++i) {
+      const std::uint64_t word = (product + i * kOdd) ^ mask;
+      std::memcpy(wanted.data() + i * kWord, &word, kWord);
+    }
+    product += kGroup * kOdd;
+    if (std::memcmp(at, wanted.data(), bytes) == 0) continue;
+    const std::uint64_t offset = done + firstWrongByte(at, wanted.data(), bytes);
+    return Mismatch{block, offset, describe(*this, memory, block, offset)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace viaduct::measure

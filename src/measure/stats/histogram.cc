@@ -1,0 +1,45 @@
+#include "measure/stats/histogram.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace viaduct::measure {
+namespace {
+
+constexpr std::size_t kSub = 128;
+
+std::size_t shiftOf(std::uint64_t value) {
+  return value < 2 * kSub ? 0 : static_cast<std::size_t>(std::bit_width(value)) - 8;
+}
+
+double middleOf(std::size_t bucket) {
+  if (bucket < 2 * kSub) return static_cast<double>(bucket);
+  const auto shift = static_cast<int>(bucket / kSub - 1);
+  const auto first = static_cast<double>(bucket % kSub + kSub);
+  return std::ldexp(first, shift) + std::ldexp(1.0, shift) / 2;
+}
+
+}  // namespace
+
+void Histogram::record(std::uint64_t value) {
+  const std::size_t shift = shiftOf(value);
+  ++buckets_[shift * kSub + (value >> shift)];
+  ++count_;
+  min_ = std::min(min_, value);
+  max_ = std::max(max_, value);
+}
+
+double Histogram::quantile(double q) const {
+  if (count_ == 0) return 0;
+  const auto wanted = std::max(std::ceil(q * static_cast<double>(count_)), 1.0);
+  std::uint64_t seen = 0;
+  for (std::size_t i = 0; i < kBuckets; ++i) {
+    seen += buckets_[i];
+    if (static_cast<double>(seen) >= wanted)
+      return std::clamp(middleOf(i), static_cast<double>(min_), static_cast<double>(max_));
+  }
+  return static_cast<double>(max_);
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,24 @@
+#include "measure/stats/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace viaduct::measure {
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const auto half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+double spread(const std::vector<double>& values) {
+  const double middle = median(values);
+  if (middle == 0) return 0;
+  std::vector<double> distances;
+  distances.reserve(values.size());
+  for (const double v : values) distances.push_back(std::abs(v - middle));
+  return median(std::move(distances)) / std::abs(middle);
+}
+
+}  // namespace viaduct::measure
