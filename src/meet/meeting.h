@@ -53,6 +53,8 @@ class Group {
   virtual const Roster& roster() const = 0;
 
   // Every member's value, by rank, once all have called it as often as we. Barrier: gather of "".
+  // After kTimeout or kCancelled it may be called again: it goes on waiting for the same round, in
+  // which the value first given counts. kTimeout says who is missing.
   virtual Result<std::vector<std::string>> gather(std::string value, Deadline until,
                                                   const StopFlag& stop) = 0;
   // What ended the group, once that is known: a member's death with its rank and name, or what
@@ -75,7 +77,10 @@ class MeetingPlace {
   virtual ~MeetingPlace() = default;
   virtual std::string text() const = 0;  // "embedded 10.0.0.1:7000", "etcd http://etcd:2379"
 
-  // Joins and waits until the group is whole. Refusals name what is wrong and who is there.
+  // Joins and waits until the group is whole. Refusals name what is wrong and who is there:
+  // kInvalid for a size or rank that cannot be, kBusy for a live group of that name and a taken
+  // rank, kDenied for a wrong token, kTimeout with who is missing. Where members of a group of that
+  // name have begun to say goodbye, its end is waited for.
   virtual Result<std::unique_ptr<Group>> join(const JoinRequest& request, Deadline until,
                                               const StopFlag& stop) = 0;
   // Refused when the name is another living process's.

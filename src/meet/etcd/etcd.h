@@ -1,0 +1,16 @@
+// Meeting at an etcd cluster, version 3, through its JSON gateway. Threads: any.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <memory>
+
+#include "meet/meeting.h"
+#include "meet/place_options.h"
+
+namespace viaduct::meet {
+
+// Reads the options; goes to the network only when somebody joins, publishes or finds.
+Result<std::unique_ptr<MeetingPlace>> openEtcd(const PlaceOptions& options);
+
+}  // namespace viaduct::meet

@@ -1,0 +1,36 @@
+// Which meeting place, and how to get in. Threads: plain values.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace viaduct::meet {
+
+enum class PlaceKind : std::uint8_t {
+  kByAddress,  // "http://..." and "https://..." are etcd, anything else is embedded
+  kEmbedded,
+  kEtcd,
+};
+
+struct PlaceOptions {
+  // Embedded: "host:port". Etcd: "http://host:port", several joined by commas; "http://" may be
+  // left out when `kind` says etcd.
+  std::string where = {};
+  PlaceKind kind = PlaceKind::kByAddress;
+  // The group's secret. Members and the embedded server prove that they know it; in etcd it keeps
+  // groups of another token from joining by mistake.
+  std::string token = {};
+  // Groups and names of one namespace know nothing of another's. Empty: "/viaduct".
+  std::string name_space = {};
+  // For etcd.
+  std::string user = {}, password = {};
+  std::string ca_file = {}, certificate_file = {}, key_file = {};
+  // A member that is silent for so long is dead. The embedded server's own figure counts for all.
+  std::chrono::milliseconds detect = std::chrono::seconds(2);
+  // Embedded: runs the server inside this process as well (rank 0 of a group).
+  bool serve = false;
+  bool insecure = false;  // lets `serve` listen beyond loopback without a token
+};
+
+}  // namespace viaduct::meet
