@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <thread>
@@ -76,7 +77,16 @@ std::string addressText(const sockaddr* address) {
   return {};
 }
 
-std::vector<Interface> interfaces() {
+// Only of a link with a device behind it: what a bridge or a pair of virtual ends says is made up.
+std::uint64_t linkRate(const std::string& root, const std::string& name) {
+  const std::string folder = root + "/sys/class/net/" + name;
+  std::error_code none;
+  if (!std::filesystem::exists(folder + "/device", none)) return 0;
+  const auto rate = base::parseCount(firstLine(folder + "/speed"));  // "-1" where it has none
+  return rate ? *rate : 0;
+}
+
+std::vector<Interface> interfaces(const std::string& root) {
   ifaddrs* raw = nullptr;
   if (::getifaddrs(&raw) != 0) return {};
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> all(raw, &::freeifaddrs);
@@ -85,7 +95,9 @@ std::vector<Interface> interfaces() {
     auto known = std::find_if(out.begin(), out.end(),
                               [&](const Interface& i) { return i.name == at->ifa_name; });
     if (known == out.end()) {
-      out.push_back({.name = at->ifa_name, .up = (at->ifa_flags & IFF_UP) != 0});
+      out.push_back({.name = at->ifa_name,
+                     .up = (at->ifa_flags & IFF_UP) != 0,
+                     .mbit_per_s = linkRate(root, at->ifa_name)});
       known = out.end() - 1;
     }
     if (std::string text = addressText(at->ifa_addr); !text.empty())
@@ -106,7 +118,7 @@ Facts facts(const std::string& root) {
   out.cpu_model = valueOf(root + "/proc/cpuinfo", "model name");
   out.memory = memoryTotal(root);
   out.cores = usableCores();
-  out.interfaces = interfaces();
+  out.interfaces = interfaces(root);
   utsname names{};
   if (::uname(&names) == 0) {
     out.hostname = names.nodename;

@@ -11,6 +11,7 @@ struct Interface {
   std::string name = {};
   std::vector<std::string> addresses = {};  // IPv4 and IPv6, as text
   bool up = false;
+  std::uint64_t mbit_per_s = 0;  // 10^6 bits a second of the link; 0: unknown, or no device
   friend bool operator==(const Interface&, const Interface&) = default;
 };
 
@@ -23,6 +24,7 @@ struct Facts {
   std::uint32_t cores = 0;     // that this process may run on
   std::uint64_t memory = 0;    // bytes, of the machine
   std::vector<Interface> interfaces = {};
+  friend bool operator==(const Facts&, const Facts&) = default;
 };
 
 // The boot id alone: cheap.

@@ -43,6 +43,20 @@ TEST_F(FactsTest, WhatIsMissingIsEmpty) {
   EXPECT_EQ(found.cpu_model, "");
 }
 
+TEST_F(FactsTest, ALinkHasARateWhenADeviceStandsBehindIt) {
+  const auto rate = [&] {
+    for (const Interface& i : facts(root_.string()).interfaces)
+      if (i.name == "lo") return i.mbit_per_s;
+    return std::uint64_t{1};
+  };
+  put("sys/class/net/lo/speed", "100000\n");
+  EXPECT_EQ(rate(), 0U);
+  put("sys/class/net/lo/device/vendor", "x");
+  EXPECT_EQ(rate(), 100000U);
+  put("sys/class/net/lo/speed", "-1\n");
+  EXPECT_EQ(rate(), 0U);
+}
+
 TEST_F(FactsTest, CoresAreThoseThisThreadMayUse) {
   std::thread([] {
     cpu_set_t before;
