@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/sizes.h"
-#include "measure/result/row.h"
+#include "measure/result/report.h"
 #include "measure/result/table.h"
 #include "measure/run/workers.h"
 #include "viaduct/commands.h"
@@ -19,7 +19,6 @@ using measure::Report;
 using measure::Row;
 using measure::RunEnd;
 using measure::RunOutcome;
-using measure::Verdict;
 
 measure::StopFlag interrupted{false};
 
@@ -80,7 +79,7 @@ class ProgressLine {
 };
 
 void printHead(const Report& report, const measure::Sweep& sweep) {
-  const auto& host = report.host;
+  const auto& host = report.environment.members.front().host;
   fmt::print("viaduct {} on {}: {}, {} cores\n", report.version, host.hostname,
              host.cpu_model.empty() ? "unknown CPU" : host.cpu_model, host.cores);
   fmt::print("two processes, memory from {}, one transfer in flight, every byte checked\n\n{}",
@@ -118,9 +117,15 @@ int verdictOf(const RunOutcome& outcome) {
       return fail(outcome.problem, kExitFailed);
   }
   for (const Row& row : outcome.rows)
-    if (row.verdict != Verdict::kOk)
+    if (!isGood(row.verdict))
       return fail("not everything could be measured, see the table", kExitFailed);
   return kExitOk;
+}
+
+std::vector<measure::Member> membersHere() {
+  const auto facts = host::facts();
+  return {{.rank = 0, .role = "initiator", .host = facts},
+          {.rank = 1, .role = "target", .host = facts}};
 }
 
 std::string endName(const RunOutcome& outcome) {
@@ -139,6 +144,7 @@ int runBench(const BenchOptions& options) {
 
   stopOnSignals();
   Report report = measure::startReport(VIADUCT_VERSION, *settings);
+  report.environment.members = membersHere();
   printHead(report, options.sweep);
   RunOutcome outcome = measureAndPrint(*settings, *workloads);
   report.rows = outcome.rows;

@@ -37,7 +37,7 @@ class BenchCommand : public ::testing::Test {
 
 void expectWholeRow(const Json& row) {
   EXPECT_EQ(row.at("verdict"), "ok") << row.dump();
-  EXPECT_EQ(row.at("verified"), true);
+  EXPECT_EQ(row.at("verified"), "full");
   EXPECT_EQ(row.at("iterations"), 5);
   EXPECT_EQ(row.at("batch_size"), 3);
   EXPECT_GT(row.at("gb_per_s"), 0.0);
@@ -65,10 +65,16 @@ TEST_F(BenchCommand, ATinySweepIsMeasuredCheckedAndWritten) {
       EXPECT_EQ(run.finish(), 0) << run.out() << run.err();
       EXPECT_EQ(run.err(), "");
       const Json json = results();
-      EXPECT_EQ(json.at("format"), "viaduct-bench/1");
+      EXPECT_EQ(json.at("format"), "viaduct-bench/2");
       EXPECT_EQ(json.at("end"), "complete");
-      EXPECT_FALSE(json.at("environment").at("kernel").get<std::string>().empty());
-      EXPECT_EQ(json.at("settings").at("detect"), "2s");
+      EXPECT_FALSE(json.at("environment")
+                       .at("members")
+                       .at(1)
+                       .at("host")
+                       .at("kernel")
+                       .get<std::string>()
+                       .empty());
+      EXPECT_EQ(json.at("settings").at("agent").at("detect"), "2s");
       ASSERT_EQ(json.at("rows").size(), 4U);
       for (const Json& row : json.at("rows")) {
         expectWholeRow(row);

@@ -1,60 +1,127 @@
-// What a measurement found: rows, and the report they make. Threads: plain values.
+// What a measurement found for one backend, block size and batch. docs/results.md says what each
+// field means. Threads: plain values.
 #pragma once
 
 #include <viaduct/path.h>
-#include <viaduct/settings.h>
+#include <viaduct/transfer.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "host/facts.h"
-#include "measure/load/workload.h"
-
 namespace viaduct::measure {
-
-struct Latency {  // of one transfer, from post to its end, in microseconds
-  double p50 = 0, p90 = 0, p99 = 0, p99_9 = 0, max = 0;
-  friend bool operator==(const Latency&, const Latency&) = default;
-};
 
 enum class Verdict : std::uint8_t {
   kOk,
-  kCorrupt,  // moved, but what arrived is not what was sent
-  kFailed,   // could not be measured
+  kInvalid,      // cannot be true: above its ceiling
+  kFallback,     // not the path that its name says
+  kSilentRail,   // a rail that was to carry its share carried nothing
+  kNotRequired,  // a path was required and not taken
+  kCorrupt,      // moved, but what arrived is not what was sent
+  kUnproven,     // nobody could look which path it was
+  kFailed,       // could not be measured
 };
 const char* verdictName(Verdict verdict);
+std::optional<Verdict> verdictNamed(std::string_view name);
+// Whether the row can be used: the exit code of a run is 0 only when all of its rows can.
+bool isGood(Verdict verdict);
+
+enum class Proven : std::uint8_t { kUnproven, kYes, kNo };
+const char* provenName(Proven proven);
+std::optional<Proven> provenNamed(std::string_view name);
+
+enum class Verified : std::uint8_t { kOff, kSampled, kFull };
+const char* verifiedName(Verified verified);
+std::optional<Verified> verifiedNamed(std::string_view name);
+
+// Of one transfer, from its intended start until its bytes are visible at the other end; in
+// microseconds.
+struct Latency {
+  double mean = 0, p50 = 0, p90 = 0, p99 = 0, p99_9 = 0, max = 0;
+  friend bool operator==(const Latency&, const Latency&) = default;
+};
+
+struct MeanP99 {  // microseconds
+  double mean = 0, p99 = 0;
+  friend bool operator==(const MeanP99&, const MeanP99&) = default;
+};
+
+// What one rail carried, and who says so.
+struct ProvenShare {
+  std::string backend = {};
+  std::string way = {};
+  std::string device = {};
+  std::uint64_t bytes = 0;
+  std::uint64_t ops = 0;
+  Proven proven = Proven::kUnproven;
+  friend bool operator==(const ProvenShare&, const ProvenShare&) = default;
+};
+// As a transfer says it: nobody has looked yet.
+std::vector<ProvenShare> unproven(const Path& path);
+
+struct Ceiling {  // what binds
+  std::string name = {};
+  double gb_per_s = 0;
+  double percent = 0;  // of it that was reached
+  friend bool operator==(const Ceiling&, const Ceiling&) = default;
+};
+
+struct CpuSeconds {  // user and system time of all processes of a side
+  double initiators = 0, targets = 0;
+  friend bool operator==(const CpuSeconds&, const CpuSeconds&) = default;
+};
+
+struct OpenLoop {
+  double asked_per_s = 0, reached_per_s = 0;  // transfers
+  std::string arrivals = {};                  // "constant", "poisson"
+  friend bool operator==(const OpenLoop&, const OpenLoop&) = default;
+};
+
+struct PairResult {
+  std::uint32_t initiator = 0, target = 0;  // ranks
+  std::optional<double> gb_per_s = {};
+  std::optional<Latency> latency_us = {};
+  friend bool operator==(const PairResult&, const PairResult&) = default;
+};
 
 struct Row {
-  Workload workload = {};  // iterations: as many as were timed
-  double gb_per_s = 0;     // 10^9 bytes a second; the median of several parts of the row
-  double gb_spread = 0;    // median distance of those parts from it, as a part of it
-  Latency latency_us = {};
-  double cpu_s_per_gb = 0;  // user and system time of both processes
-  double completions_per_s = 0;
-  Path path = {};  // of one transfer
-  bool verified = false;
+  std::string backend = {};
+  OpKind op = OpKind::kWrite;
+  std::string scheme = "pairwise";
+  std::uint64_t block_size = 0;
+  std::uint32_t batch_size = 1;
+  std::uint32_t threads = 1, pipeline_depth = 1, initiators = 1, targets = 1;
+  bool bidirectional = false;
+  std::string memory = {};
+
+  // Figures: one that was not measured is not there.
+  std::uint64_t iterations = 0;         // transfers that were timed, of all initiators together
+  double seconds = 0;                   // that they took
+  std::optional<double> gb_per_s = {};  // of all pairs together: the median of the parts
+  std::vector<double> gb_per_s_parts = {};
+  std::optional<double> gb_per_s_spread = {};
+  std::optional<Latency> latency_us = {};
+  std::optional<MeanP99> prep_us = {}, post_us = {}, tx_us = {};
+  std::optional<double> cpu_s_per_gb = {};
+  std::optional<CpuSeconds> cpu_s = {};
+  std::optional<double> completions_per_s = {};
+  std::optional<OpenLoop> rate = {};
+  std::vector<PairResult> pairs = {};
+
+  std::vector<ProvenShare> path = {};
+  std::string proof = {};  // how `path` was proven: one line for people
+  std::optional<Ceiling> ceiling = {};
+  Verified verified = Verified::kOff;
   Verdict verdict = Verdict::kOk;
   std::string why = {};  // when not ok
   friend bool operator==(const Row&, const Row&) = default;
 };
 
-struct Report {
-  std::string version = {};
-  std::string started = {};  // UTC, ISO 8601
-  host::Facts host = {};
-  Settings settings = {};
-  std::vector<Row> rows = {};
-  std::string end = "complete";  // or how it ended early
-};
-
-// A report without rows yet, of this machine and moment.
-Report startReport(std::string version, const Settings& settings);
-
+// As JSON, and back: rows travel between processes in this form too. Figures that are no finite
+// numbers are left out. The error names the field by its path.
 std::string toJson(const Row& row);
-// Nothing when the text is no row.
 Result<Row> rowFromJson(std::string_view text);
-std::string toJson(const Report& report);
 
 }  // namespace viaduct::measure

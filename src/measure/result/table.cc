@@ -14,6 +14,19 @@ std::string digits(double value) {
   return fmt::format("{:.2f}", value);
 }
 
+std::string pathText(const Row& row) {
+  Path path;
+  for (const ProvenShare& s : row.path)
+    path.shares.push_back({s.backend, s.way, s.device, s.bytes, s.ops});
+  return path.text();
+}
+
+std::string loudName(Verdict verdict) {
+  std::string name = verdictName(verdict);
+  for (char& c : name) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return name;
+}
+
 }  // namespace
 
 std::string tableHead() {
@@ -22,16 +35,15 @@ std::string tableHead() {
 }
 
 std::string tableLine(const Row& row) {
-  const Workload& w = row.workload;
-  const std::string front = fmt::format("{:<8} {:<5} {:>9} {:>6} ", w.backend, opKindName(w.op),
-                                        base::showSize(w.block_bytes), w.batch);
+  const std::string front = fmt::format("{:<8} {:<5} {:>9} {:>6} ", row.backend, opKindName(row.op),
+                                        base::showSize(row.block_size), row.batch_size);
   if (row.verdict == Verdict::kFailed) return fmt::format("{} FAILED: {}\n", front, row.why);
-  std::string line =
-      fmt::format("{}{:>9} {:>5.0f}% {:>10} {:>10} {:>8.3f}  {}\n", front, digits(row.gb_per_s),
-                  row.gb_spread * 100, digits(row.latency_us.p50), digits(row.latency_us.p99),
-                  row.cpu_s_per_gb, row.path.text());
-  if (row.verdict == Verdict::kOk) return line;
-  return fmt::format("{}{} CORRUPT: {}\n", line, front, row.why);
+  std::string line = fmt::format(
+      "{}{:>9} {:>5.0f}% {:>10} {:>10} {:>8.3f}  {}\n", front, digits(row.gb_per_s.value_or(0)),
+      row.gb_per_s_spread.value_or(0) * 100, digits(row.latency_us.value_or(Latency{}).p50),
+      digits(row.latency_us.value_or(Latency{}).p99), row.cpu_s_per_gb.value_or(0), pathText(row));
+  if (isGood(row.verdict)) return line;
+  return fmt::format("{}{} {}: {}\n", line, front, loudName(row.verdict), row.why);
 }
 
 }  // namespace viaduct::measure

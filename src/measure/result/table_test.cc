@@ -10,10 +10,12 @@ bool has(const std::string& text, const std::string& part) {
 }
 
 TEST(Table, ALineSaysItAll) {
-  Row row{.workload = {.backend = "local", .block_bytes = 4096, .batch = 64},
+  Row row{.backend = "local",
+          .block_size = 4096,
+          .batch_size = 64,
           .gb_per_s = 12.345,
-          .gb_spread = 0.02,
-          .latency_us = {.p50 = 21.2, .p99 = 300.4},
+          .gb_per_s_spread = 0.02,
+          .latency_us = Latency{.p50 = 21.2, .p99 = 300.4},
           .cpu_s_per_gb = 0.0815,
           .path = {{{"local", "mapped", "copy", 262144, 64}}}};
   const std::string line = tableLine(row);
@@ -26,9 +28,7 @@ TEST(Table, ALineSaysItAll) {
 }
 
 TEST(Table, AFailureShowsNoFigures) {
-  const Row row{.workload = {.backend = "tcp", .block_bytes = 1},
-                .verdict = Verdict::kFailed,
-                .why = "no route"};
+  const Row row{.backend = "tcp", .block_size = 1, .verdict = Verdict::kFailed, .why = "no route"};
   EXPECT_TRUE(has(tableLine(row), "FAILED: no route"));
   EXPECT_FALSE(has(tableLine(row), "0.00"));
 }

@@ -30,6 +30,14 @@ struct Timing {
   double elapsed = 0;  // seconds
 };
 
+Row rowOf(const Workload& w) {
+  return {.backend = w.backend,
+          .op = w.op,
+          .block_size = w.block_bytes,
+          .batch_size = w.batch,
+          .memory = memoryChoiceName(w.memory)};
+}
+
 class Measurement {
  public:
   Measurement(Target& target, Region& region, const Workload& workload, const StopFlag& stop)
@@ -43,7 +51,7 @@ class Measurement {
     VIADUCT_TRY(const Timing timing, time(transfer, each));
     VIADUCT_TRY(const double cpu_after, cpuOfBoth());
     Row row = summary(timing, cpu_after - cpu_before);
-    row.path = transfer.path();
+    row.path = unproven(transfer.path());
     VIADUCT_CHECK(check(row));
     return row;
   }
@@ -64,7 +72,7 @@ class Measurement {
     } else {
       wrong = region_.verify(kTimedEpoch);
     }
-    row.verified = true;
+    row.verified = Verified::kFull;
     if (!wrong) return Ok{};
     row.verdict = Verdict::kCorrupt;
     row.why = fmt::format("block {} is wrong from offset {}: {}", wrong->block, wrong->offset,
@@ -128,16 +136,22 @@ class Measurement {
   }
 
   Row summary(const Timing& timing, double cpu) const {
-    Row row{.workload = workload_};
-    row.workload.iterations = timing.iterations;
+    Row row = rowOf(workload_);
+    row.iterations = timing.iterations;
+    row.seconds = timing.elapsed;
     const auto transfers = static_cast<double>(timing.iterations);
     row.gb_per_s = median(timing.gb_per_s);
-    row.gb_spread = spread(timing.gb_per_s);
+    row.gb_per_s_parts = timing.gb_per_s;
+    row.gb_per_s_spread = spread(timing.gb_per_s);
     row.cpu_s_per_gb = cpu / (transfers * static_cast<double>(workload_.bytes()) * 1e-9);
     row.completions_per_s = transfers / timing.elapsed;
     const auto us = [&](double q) { return timing.latency.quantile(q) * 1e-3; };
-    row.latency_us = {us(0.5), us(0.9), us(0.99), us(0.999),
-                      static_cast<double>(timing.latency.max()) * 1e-3};
+    row.latency_us = {.mean = timing.elapsed / transfers * 1e6,
+                      .p50 = us(0.5),
+                      .p90 = us(0.9),
+                      .p99 = us(0.99),
+                      .p99_9 = us(0.999),
+                      .max = static_cast<double>(timing.latency.max()) * 1e-3};
     return row;
   }
 
@@ -171,7 +185,10 @@ Result<Row> measureRow(Agent& agent, const Peer& peer, Target& target, const Wor
       row.error().code == Code::kCancelled)
     return row;
   VIADUCT_CHECK(target.release());
-  return Row{.workload = workload, .verdict = Verdict::kFailed, .why = row.error().text()};
+  Row failed = rowOf(workload);
+  failed.verdict = Verdict::kFailed;
+  failed.why = row.error().text();
+  return failed;
 }
 
 }  // namespace viaduct::measure

@@ -70,16 +70,17 @@ TEST_F(InitiatorTest, ARowIsWholeForBothWaysAndKindsOfMemory) {
     for (const MemoryChoice memory : {MemoryChoice::kAllocate, MemoryChoice::kMalloc}) {
       const Row row = measured(target, workload(op, memory));
       EXPECT_EQ(row.verdict, Verdict::kOk) << row.why;
-      EXPECT_TRUE(row.verified);
-      EXPECT_EQ(row.workload.iterations, 7U);
+      EXPECT_EQ(row.verified, Verified::kFull);
+      EXPECT_EQ(row.iterations, 7U);
       EXPECT_GT(row.gb_per_s, 0);
       EXPECT_GT(row.completions_per_s, 0);
-      EXPECT_GT(row.latency_us.p50, 0);
-      EXPECT_LE(row.latency_us.p50, row.latency_us.p99);
-      EXPECT_LE(row.latency_us.p99_9, row.latency_us.max);
-      ASSERT_EQ(row.path.shares.size(), 1U);
-      EXPECT_EQ(row.path.shares[0].backend, "fake");
-      EXPECT_EQ(row.path.shares[0].bytes, 9000U);
+      ASSERT_TRUE(row.latency_us);
+      EXPECT_GT(row.latency_us->p50, 0);
+      EXPECT_LE(row.latency_us->p50, row.latency_us->p99);
+      EXPECT_LE(row.latency_us->p99_9, row.latency_us->max);
+      ASSERT_EQ(row.path.size(), 1U);
+      EXPECT_EQ(row.path[0].backend, "fake");
+      EXPECT_EQ(row.path[0].bytes, 9000U);
     }
 }
 
@@ -97,7 +98,7 @@ TEST_F(InitiatorTest, CorruptionOnTheWayIsSeen) {
     MeddlingTarget target(there, meddle);
     const Row row = measured(target, workload(OpKind::kWrite));
     EXPECT_EQ(row.verdict, Verdict::kCorrupt) << word;
-    EXPECT_TRUE(row.verified);
+    EXPECT_EQ(row.verified, Verified::kFull);
     EXPECT_NE(row.why.find(word), std::string::npos) << row.why;
   }
 }
@@ -116,7 +117,7 @@ TEST_F(InitiatorTest, WhatCannotGoThatWayIsAFailedRow) {
   w.backend = "tcp";
   const Row row = measured(target, w);
   EXPECT_EQ(row.verdict, Verdict::kFailed);
-  EXPECT_FALSE(row.verified);
+  EXPECT_EQ(row.verified, Verified::kOff);
   EXPECT_FALSE(row.why.empty());
   EXPECT_EQ(measured(target, workload(OpKind::kWrite)).verdict, Verdict::kOk);
 }

@@ -1,0 +1,66 @@
+#include "measure/result/report.h"
+
+#include <fmt/chrono.h>
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+#include "base/sizes.h"
+
+namespace viaduct::measure {
+namespace {
+
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30U;
+
+std::string kindOf(const host::Facts& host) {
+  std::string out = fmt::format("{}|{}|{}|{}", host.cpu_model, host.cores, host.kernel,
+                                (host.memory + kGiB / 2) / kGiB);
+  std::vector<std::uint64_t> rates;
+  for (const host::Interface& i : host.interfaces)
+    if (i.up && i.mbit_per_s != 0) rates.push_back(i.mbit_per_s);
+  std::sort(rates.begin(), rates.end());
+  for (const std::uint64_t rate : rates) out += fmt::format("|{}", rate);
+  return out;
+}
+
+std::string joined(const std::vector<std::string>& texts) {
+  return fmt::format("{}", fmt::join(texts, ","));
+}
+
+}  // namespace
+
+std::string fingerprintOf(const std::vector<Member>& members) {
+  std::vector<std::string> kinds;
+  for (const Member& m : members) kinds.push_back(kindOf(m.host));
+  std::sort(kinds.begin(), kinds.end());
+  kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
+  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a: short, and nobody is kept out by it
+  for (const std::string& kind : kinds)
+    for (const char c : kind + "\n") hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return kinds.empty() ? std::string{} : fmt::format("{:016x}", hash);
+}
+
+std::vector<Option> optionsOf(const Settings& s) {
+  return {{"name", s.name},
+          {"listen", joined(s.listen)},
+          {"insecure", s.insecure ? "true" : "false"},
+          {"backends", joined(s.backends)},
+          {"rails", joined(s.rails)},
+          {"sockets", fmt::format("{}", s.sockets)},
+          {"copy_threads", fmt::format("{}", s.copy_threads)},
+          {"detect", base::formatDuration(s.detect)},
+          {"deadline", base::formatDuration(s.deadline)},
+          {"grace", base::formatDuration(s.grace)},
+          {"spin", base::formatDuration(s.spin)},
+          {"note_backlog", base::formatSize(s.note_backlog)},
+          {"weather", s.weather}};
+}
+
+Report startReport(std::string version, const Settings& agent) {
+  return {.version = std::move(version),
+          .started = fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr))),
+          .agent = optionsOf(agent)};
+}
+
+}  // namespace viaduct::measure
