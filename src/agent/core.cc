@@ -47,7 +47,7 @@ Result<std::shared_ptr<AgentCore>> AgentCore::open(Settings settings) {
   core->boot_ = host::bootId();
   VIADUCT_CHECK(base::fillSecret(core->id_));
   if (!core->settings_.secret.empty())
-    core->secret_ = secretFromText(core->settings_.secret);
+    core->secret_ = base::secretFromText(core->settings_.secret);
   else if (!core->settings_.insecure)
     VIADUCT_CHECK(base::fillSecret(core->secret_));
   VIADUCT_TRY(auto crank, Crank::open(*core, core->settings_.spin));
@@ -93,8 +93,8 @@ Status AgentCore::openListener() {
   const std::string unix_name =
       fmt::format("viaduct-{:02x}", fmt::join(std::span(id_).first(8), ""));
   VIADUCT_TRY(listener_,
-              Listener::open(settings_.listen, unix_name, crank_->poller(),
-                             [this](base::Fd socket, bool) { accept(std::move(socket)); }));
+              base::Listener::open(settings_.listen, unix_name, crank_->poller(),
+                                   [this](base::Fd socket, bool) { accept(std::move(socket)); }));
   return Ok{};
 }
 

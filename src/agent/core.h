@@ -17,7 +17,7 @@
 #include "agent/crank.h"
 #include "agent/pins.h"
 #include "agent/session/connection.h"
-#include "agent/session/listener.h"
+#include "base/net/listener.h"
 #include "core/backend.h"
 
 namespace viaduct::agent {
@@ -117,7 +117,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   std::vector<std::unique_ptr<core::Backend>> backends_;
   std::vector<core::Rail*> rails_;
   std::unique_ptr<PinTable> pins_;
-  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<base::Listener> listener_;
   std::vector<std::shared_ptr<PeerCore>> peers_;
   std::vector<std::unique_ptr<Session>> newcomers_;  // accepted, not yet known
   std::vector<std::unique_ptr<Session>> graveyard_;

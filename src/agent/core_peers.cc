@@ -6,8 +6,8 @@
 
 #include "agent/core.h"
 #include "agent/peer_core.h"
-#include "agent/session/address.h"
 #include "base/log.h"
+#include "base/net/address.h"
 
 namespace viaduct::agent {
 namespace {
@@ -33,7 +33,7 @@ Result<std::shared_ptr<PeerCore>> AgentCore::connect(const Card& card) {
 }
 
 Result<std::shared_ptr<PeerCore>> AgentCore::connectTo(std::string_view host_port) {
-  if (auto parsed = parseHostPort(host_port); !parsed) return std::move(parsed).error();
+  if (auto parsed = base::parseHostPort(host_port); !parsed) return std::move(parsed).error();
   auto peer = peers_.emplace_back(std::make_shared<PeerCore>(shared_from_this(), ""));
   peer->aim(std::string(host_port), secret_);
   return peer;

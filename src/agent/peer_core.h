@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "agent/session/connection.h"
-#include "agent/session/dialer.h"
+#include "base/net/dialer.h"
 #include "core/backend.h"
 #include "core/plan.h"
 
@@ -152,7 +152,7 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   bool on_this_host_ = false;
   bool upgrading_ = false;  // from TCP to the Unix socket of a peer that turned out to be near
   std::vector<std::string> addresses_;
-  std::unique_ptr<Dialer> dialer_, buried_dialer_;
+  std::unique_ptr<base::Dialer> dialer_, buried_dialer_;
   std::unique_ptr<Session> attempt_;  // dialed, not yet established
   base::Poller::Id redial_ = 0;
   Duration backoff_{};

@@ -46,7 +46,7 @@ void PeerCore::dial() {
     targets.push_back("unix:@" + unix_name_);
   targets.insert(targets.end(), addresses_.begin(), addresses_.end());
   tried_unix_ = unix_name_;
-  dialer_ = Dialer::start(
+  dialer_ = base::Dialer::start(
       std::move(targets), Clock::now() + kDialLimit, agent_.crank().poller(),
       [this](Result<base::Fd> socket, std::string target) { dialed(std::move(socket), target); });
 }

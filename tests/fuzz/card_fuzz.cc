@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "agent/session/checksum.h"
 #include "base/bytes.h"
+#include "base/net/checksum.h"
 #include "fuzz/samples.h"
 
 namespace {
@@ -29,7 +29,7 @@ std::vector<std::byte> madeRight(std::span<const std::byte> blob) {
   viaduct::base::Writer out;
   out.raw(std::span(empty).first(kHead - 4));
   out.sized(blob.subspan(kHead, blob.size() - kHead - kSum));
-  out.put(viaduct::agent::Checksum().add(out.bytes()).value());
+  out.put(viaduct::base::Checksum().add(out.bytes()).value());
   return out.take();
 }
 

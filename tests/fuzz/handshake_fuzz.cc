@@ -49,7 +49,7 @@ void tryRole(Connection::Role role, ByteSpan bytes) {
   Fd stranger(both[1]);
   Unreached user;
   ConnectionConfig config;
-  config.secret = secretFromText("a secret that no input holds");
+  config.secret = viaduct::base::secretFromText("a secret that no input holds");
   config.mine.name = "us";
   config.handshake_until = Clock::time_point::max();
   const auto opened = Connection::open(Fd(both[0]), role, std::move(config), *poller, user);

@@ -4,15 +4,15 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "agent/session/crypto.h"
 #include "agent/session/hello.h"
 #include "agent/session/messages.h"
+#include "base/net/crypto.h"
 #include "fuzz/samples.h"
 
 namespace {
 
 using namespace viaduct::agent;
-using viaduct::base::Bytes;
+using viaduct::base::Bytes, viaduct::base::ByteSpan;
 
 template <class Message>
 void roundTrip(ByteSpan payload) {
@@ -20,7 +20,7 @@ void roundTrip(ByteSpan payload) {
   if (!message) return;
   Bytes again;
   message->encode(again);
-  if (!sameBytes(again, payload)) std::abort();
+  if (!viaduct::base::sameBytes(again, payload)) std::abort();
 }
 
 void backend(ByteSpan payload) {

@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
-#include "agent/session/checksum.h"
 #include "agent/session/frame.h"
 #include "base/bytes.h"
+#include "base/net/checksum.h"
 #include "fuzz/samples.h"
 
 namespace {
@@ -62,7 +62,8 @@ Bytes madeRight(ByteSpan bytes) {
     std::fill_n(out.begin() + static_cast<std::ptrdiff_t>(at) + 24, 16, std::byte{0});
     const ByteSpan head = ByteSpan(out).subspan(at, 24);
     const ByteSpan payload = ByteSpan(out).subspan(at + kFrameHeaderBytes, length);
-    viaduct::base::storeLittle(&out[at + 24], Checksum().add(head).add(payload).value());
+    viaduct::base::storeLittle(&out[at + 24],
+                               viaduct::base::Checksum().add(head).add(payload).value());
     at += kFrameHeaderBytes + length;
   }
   return out;

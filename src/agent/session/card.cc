@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "agent/session/checksum.h"
 #include "agent/session/pin_wire.h"
+#include "base/net/checksum.h"
 
 namespace viaduct {
 namespace {
@@ -56,7 +56,7 @@ Result<std::span<const std::byte>> unwrap(std::span<const std::byte> blob) {
   if (blob.size() < whole) return truncated(blob.size(), whole);
   if (blob.size() > whole) return corrupted("the Card is longer than it says");
   const auto sum = base::loadLittle<std::uint64_t>(&blob[kHeadBytes + length]);
-  if (sum != agent::Checksum().add(blob.first(kHeadBytes + length)).value())
+  if (sum != base::Checksum().add(blob.first(kHeadBytes + length)).value())
     return corrupted("the Card is corrupted: its checksum is wrong");
   return blob.subspan(kHeadBytes, length);
 }
@@ -74,7 +74,7 @@ std::vector<std::byte> Card::encode() const {
 
   base::Writer blob;
   blob.raw(kMagic).put(kVersion).sized(body.bytes());
-  blob.put(agent::Checksum().add(blob.bytes()).value());
+  blob.put(base::Checksum().add(blob.bytes()).value());
   return blob.take();
 }
 

@@ -50,7 +50,7 @@ class Connection::Impl {
   bool isUnix() const { return way_.is_unix; }
   int peerPid() const { return way_.peer_pid; }
   const std::string& remoteText() const { return way_.remote; }
-  Key derive(std::string_view purpose) const { return agent::deriveKey(common_, purpose); }
+  Key derive(std::string_view purpose) const { return base::deriveKey(common_, purpose); }
   Clock::time_point lastHeard() const { return last_heard_; }
   std::size_t unsent() const { return outbox_.unsent(); }
 

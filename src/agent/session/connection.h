@@ -15,10 +15,10 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/session/crypto.h"
 #include "agent/session/frame.h"
 #include "agent/session/hello.h"
 #include "base/fd.h"
+#include "base/net/crypto.h"
 #include "base/poller.h"
 
 namespace viaduct::agent {

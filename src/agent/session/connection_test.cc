@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/session/dialer.h"
-#include "agent/session/listener.h"
 #include "agent/session/session_pair.h"
+#include "base/net/dialer.h"
+#include "base/net/listener.h"
 
 namespace viaduct::agent {
 namespace {
@@ -372,12 +372,12 @@ TEST(SessionTest, OverAListenerAndADialer) {
   Turner turner;
   Recorder at_dialer, at_listener;
   std::unique_ptr<Connection> dialer, listener;
-  const auto door = std::move(*Listener::open(
+  const auto door = std::move(*base::Listener::open(
       {"127.0.0.1:0"}, "viaduct-session-test", turner.poller(), [&](base::Fd fd, bool) {
         listener = std::move(*Connection::open(std::move(fd), Connection::Role::kListener,
                                                configOf("listener"), turner.poller(), at_listener));
       }));
-  const auto reach = Dialer::start(
+  const auto reach = base::Dialer::start(
       {"unix:@viaduct-session-test", door->addresses()[0]}, Clock::now() + 5s, turner.poller(),
       [&](Result<base::Fd> fd, const std::string&) {
         dialer = std::move(*Connection::open(*std::move(fd), Connection::Role::kDialer,

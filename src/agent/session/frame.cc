@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "agent/session/checksum.h"
 #include "base/bytes.h"
+#include "base/net/checksum.h"
 
 namespace viaduct::agent {
 namespace {
@@ -35,7 +35,7 @@ Check checkOf(const std::optional<Hmac>& mac, const std::byte* header, ByteSpan 
     const Digest digest = mac->of({sealed, head, body});
     std::memcpy(check.data(), digest.data(), check.size());
   } else {
-    base::storeLittle(check.data(), Checksum().add(sealed).add(head).add(body).value());
+    base::storeLittle(check.data(), base::Checksum().add(sealed).add(head).add(body).value());
   }
   return check;
 }
@@ -128,7 +128,7 @@ FrameDecoder::Next FrameDecoder::next(Frame& out) {
 
   const ByteSpan payload = have.subspan(kFrameHeaderBytes, length);
   const Check check = checkOf(mac_, header, payload, {});
-  if (!sameBytes(check, have.subspan(kCheckAt, kCheckBytes)))
+  if (!base::sameBytes(check, have.subspan(kCheckAt, kCheckBytes)))
     return fail(protocolError(
         mac_ ? "a frame's authentication code is wrong: it was changed on the way, or is not the "
                "peer's"

@@ -10,9 +10,11 @@
 #include <optional>
 #include <span>
 
-#include "agent/session/crypto.h"
+#include "base/net/crypto.h"
 
 namespace viaduct::agent {
+
+using base::ByteSpan, base::Digest, base::Hmac, base::Key;
 
 inline constexpr std::uint8_t kWireMajor = 1;
 inline constexpr std::uint8_t kWireMinor = 0;

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/session/checksum.h"
 #include "base/bytes.h"
+#include "base/net/checksum.h"
 
 namespace viaduct::agent {
 namespace {
@@ -34,7 +34,7 @@ void reseal(Bytes& frame, const Key* key) {
     const Digest digest = Hmac(*key).of({head, payload});
     std::memcpy(&frame[24], digest.data(), 16);
   } else {
-    base::storeLittle(&frame[24], Checksum().add(head).add(payload).value());
+    base::storeLittle(&frame[24], base::Checksum().add(head).add(payload).value());
   }
 }
 

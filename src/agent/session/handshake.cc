@@ -60,8 +60,8 @@ Digest Handshake::proof(std::string_view who) const {
 
 void Handshake::makeKeys() {
   keys_.common = proof("viaduct session  ");
-  keys_.to_listener = deriveKey(keys_.common, "frames to the listener");
-  keys_.to_dialer = deriveKey(keys_.common, "frames to the dialer");
+  keys_.to_listener = base::deriveKey(keys_.common, "frames to the listener");
+  keys_.to_dialer = base::deriveKey(keys_.common, "frames to the dialer");
 }
 
 Handshake::Message Handshake::open() const { return message(FrameType::kOpen, view(mine_)); }
@@ -107,7 +107,7 @@ Result<Handshake::Step> Handshake::takeChallenge(const Frame& frame) {
   if (frame.payload.size() != theirs_.size() + sizeof(Digest)) return unexpected(frame);
   std::memcpy(theirs_.data(), frame.payload.data(), theirs_.size());
   their_minor_ = frame.minor;
-  if (!sameBytes(frame.payload.subspan(theirs_.size()), view(proof("viaduct listener "))))
+  if (!base::sameBytes(frame.payload.subspan(theirs_.size()), view(proof("viaduct listener "))))
     return wrongSecret();
   makeKeys();
   due_ = FrameType::kDeny;  // nothing more
@@ -118,7 +118,7 @@ Result<Handshake::Step> Handshake::takeChallenge(const Frame& frame) {
 
 Result<Handshake::Step> Handshake::takeProof(const Frame& frame) {
   if (frame.payload.size() != sizeof(Digest)) return unexpected(frame);
-  if (!sameBytes(frame.payload, view(proof("viaduct dialer   ")))) return wrongSecret();
+  if (!base::sameBytes(frame.payload, view(proof("viaduct dialer   ")))) return wrongSecret();
   makeKeys();
   due_ = FrameType::kDeny;
   return Step{.proven = true};

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <string>
 
-#include "agent/session/crypto.h"
 #include "agent/session/frame.h"
+#include "base/net/crypto.h"
 
 namespace viaduct::agent {
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/session/dialer.h"
-#include "agent/session/listener.h"
 #include "agent/session/session_pair.h"
+#include "base/net/dialer.h"
+#include "base/net/listener.h"
 
 namespace viaduct::agent {
 namespace {
@@ -249,12 +249,12 @@ TEST(Proof, IsTheOneOfTheProtocol) {
                            textOf(std::as_bytes(std::span(nonce_l))) + "tcp";
   const Digest proof = Hmac(secret).of({bytesOf(said)});
   EXPECT_EQ(textOf(opened->send.payload().subspan(32)), textOf(std::as_bytes(std::span(proof))));
-  EXPECT_EQ(secretFromText("x"), Hmac(Key{}).of({bytesOf("viaduct secretx")}));
+  EXPECT_EQ(base::secretFromText("x"), Hmac(Key{}).of({bytesOf("viaduct secretx")}));
 }
 
 TEST_F(ByHandTest, ADialerWithoutTheProofIsDenied) {
   const auto listener = open(Connection::Role::kListener);
-  Handshake mine(true, secretFromText("guess"), {1}, "tcp");
+  Handshake mine(true, base::secretFromText("guess"), {1}, "tcp");
   hand_->send(FrameType::kOpen, mine.open().payload());
   ASSERT_EQ(hand_->receive().type, FrameType::kChallenge);
   hand_->send(FrameType::kProof, bytesOf(std::string(32, 'p')));
@@ -335,18 +335,18 @@ TEST_F(ByHandTest, ASlowTalkerIsDroppedAtTheDeadline) {
 TEST(UnixBinding, ARelayFromAnotherNameDoesNotPass) {
   Turner turner;
   base::Fd at_relay, at_listener;
-  const auto relay = std::move(*Listener::open(
+  const auto relay = std::move(*base::Listener::open(
       {}, "viaduct-relay", turner.poller(), [&](base::Fd fd, bool) { at_relay = std::move(fd); }));
   const auto real =
-      std::move(*Listener::open({}, "viaduct-real", turner.poller(),
-                                [&](base::Fd fd, bool) { at_listener = std::move(fd); }));
+      std::move(*base::Listener::open({}, "viaduct-real", turner.poller(),
+                                      [&](base::Fd fd, bool) { at_listener = std::move(fd); }));
   base::Fd at_dialer, onward;
-  const auto d1 =
-      Dialer::start({"unix:@viaduct-relay"}, Clock::now() + 5s, turner.poller(),
-                    [&](Result<base::Fd> fd, const std::string&) { at_dialer = *std::move(fd); });
-  const auto d2 =
-      Dialer::start({"unix:@viaduct-real"}, Clock::now() + 5s, turner.poller(),
-                    [&](Result<base::Fd> fd, const std::string&) { onward = *std::move(fd); });
+  const auto d1 = base::Dialer::start(
+      {"unix:@viaduct-relay"}, Clock::now() + 5s, turner.poller(),
+      [&](Result<base::Fd> fd, const std::string&) { at_dialer = *std::move(fd); });
+  const auto d2 = base::Dialer::start(
+      {"unix:@viaduct-real"}, Clock::now() + 5s, turner.poller(),
+      [&](Result<base::Fd> fd, const std::string&) { onward = *std::move(fd); });
   ASSERT_TRUE(turner.run([&] { return at_relay && at_listener && at_dialer && onward; }));
   Recorder user_d, user_l;
   const auto dialer = std::move(*Connection::open(std::move(at_dialer), Connection::Role::kDialer,

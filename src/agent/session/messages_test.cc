@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/session/checksum.h"
+#include "base/net/checksum.h"
 #include "base/random.h"
 
 namespace viaduct::agent {
@@ -181,7 +181,7 @@ TEST(CardTest, ACountBeyondItsBytesTakesNoMemory) {
   auto forged = Card{}.encode();
   base::storeLittle(&forged[forged.size() - 12], std::uint32_t{0x00ffffff});
   base::storeLittle(&forged[forged.size() - 8],
-                    Checksum().add(std::span(forged).first(forged.size() - 8)).value());
+                    base::Checksum().add(std::span(forged).first(forged.size() - 8)).value());
   EXPECT_NE(refusal(forged).find("the Card's content"), std::string::npos) << refusal(forged);
 }
 

@@ -9,11 +9,13 @@
 #include <span>
 #include <vector>
 
-#include "agent/session/crypto.h"
 #include "base/bytes.h"
 #include "base/fd.h"
+#include "base/net/crypto.h"
 
 namespace viaduct::agent {
+
+using base::ByteSpan;
 
 class Outbox {
  public:

@@ -1,5 +1,4 @@
-// For tests: users of connections that write down what they are told, a poller to turn by hand, and
-// two joined connections.
+// For tests: users of connections that write down what they are told, and two joined connections.
 #pragma once
 
 #include <fcntl.h>
@@ -16,48 +15,19 @@
 #include <utility>
 #include <vector>
 
-#include "agent/session/address.h"
 #include "agent/session/connection.h"
+#include "base/net/address.h"
 #include "base/poller.h"
+#include "base/turner_testing.h"
 
 namespace viaduct::agent {
+
+using base::Turner;
 
 inline ByteSpan bytesOf(std::string_view text) { return std::as_bytes(std::span(text)); }
 inline std::string textOf(ByteSpan bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
-
-class Turner {
- public:
-  base::Poller& poller() { return *poller_; }
-  void turn(std::chrono::milliseconds block = std::chrono::milliseconds(0)) {
-    base::Poller::Events events;
-    const auto until = std::min(Clock::now() + block, poller_->nextTimer());
-    const int count = poller_->block(events, until);
-    poller_->handle(events, count, Clock::now());
-  }
-  // Turns until `until()`, or for ten seconds; says whether it is.
-  template <class F>
-  bool run(F until) {
-    const auto end = Clock::now() + std::chrono::seconds(10);
-    while (!until()) {
-      if (Clock::now() > end) return false;
-      turn(std::chrono::milliseconds(5));
-    }
-    return true;
-  }
-  // Until nothing happens any more.
-  void settle() {
-    base::Poller::Events events;
-    for (int quiet = 0; quiet < 3;) {
-      const int count = poller_->block(events, Clock::now() + std::chrono::milliseconds(1));
-      quiet = poller_->handle(events, count, Clock::now()) ? 0 : quiet + 1;
-    }
-  }
-
- private:
-  std::unique_ptr<base::Poller> poller_ = std::move(*base::Poller::open());
-};
 
 struct Recorder final : ConnectionUser {
   Result<std::uint64_t> judge(const Hello& theirs) override {
@@ -107,15 +77,15 @@ inline std::pair<base::Fd, base::Fd> socketPair(Kind kind) {
     return {base::Fd(both[0]), base::Fd(both[1])};
   }
   const base::Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  SocketAddress at = resolve({.host = "127.0.0.1"})->front();
+  base::SocketAddress at = base::resolve({.host = "127.0.0.1"})->front();
   EXPECT_EQ(::bind(listener.get(), at.get(), at.size), 0);
   EXPECT_EQ(::listen(listener.get(), 1), 0);
-  at = *localAddress(listener.get());
+  at = *base::localAddress(listener.get());
   base::Fd a(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   EXPECT_EQ(::connect(a.get(), at.get(), at.size), 0);
   base::Fd b(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  EXPECT_TRUE(tuneSocket(a.get()));
-  EXPECT_TRUE(tuneSocket(b.get()));
+  EXPECT_TRUE(base::tuneSocket(a.get()));
+  EXPECT_TRUE(base::tuneSocket(b.get()));
   return {std::move(a), std::move(b)};
 }
 
@@ -131,7 +101,7 @@ inline Hello helloOf(std::string name) {
 }
 
 inline ConnectionConfig configOf(std::string name, std::string_view secret = "secret") {
-  return {.secret = secretFromText(secret),
+  return {.secret = base::secretFromText(secret),
           .mine = helloOf(std::move(name)),
           .handshake_until = Clock::now() + std::chrono::seconds(20),
           .max_unsent = std::size_t{1} << 20U};

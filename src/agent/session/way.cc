@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "agent/session/address.h"
+#include "base/net/address.h"
 
 namespace viaduct::agent {
 namespace {
@@ -30,8 +30,8 @@ std::uint64_t networkOf(int socket) {
 // relay from another namespace, another name or from TCP fails, and a Unix socket's frames need no
 // authentication code.
 Result<Way> describeWay(int socket, bool dialer) {
-  VIADUCT_TRY(const SocketAddress local, localAddress(socket));
-  VIADUCT_TRY(const SocketAddress remote, remoteAddress(socket));
+  VIADUCT_TRY(const base::SocketAddress local, base::localAddress(socket));
+  VIADUCT_TRY(const base::SocketAddress remote, base::remoteAddress(socket));
   Way way{.is_unix = local.family() == AF_UNIX, .remote = remote.text(), .binding = "tcp"};
   if (!way.is_unix) return way;
   way.peer_pid = peerPidOf(socket);

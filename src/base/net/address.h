@@ -12,7 +12,7 @@
 
 #include "base/fd.h"
 
-namespace viaduct::agent {
+namespace viaduct::base {
 
 struct HostPort {
   std::string host = {};  // without brackets; "*" is every interface (IPv4)
@@ -45,8 +45,8 @@ bool isLiteral(const HostPort& where);
 Result<std::vector<SocketAddress>> resolve(const HostPort& where);
 
 // A non-blocking stream socket, closed on exec.
-Result<base::Fd> streamSocket(int family);
+Result<Fd> streamSocket(int family);
 // No delay of small frames, keepalive. Does nothing to a Unix socket.
 Status tuneSocket(int socket);
 
-}  // namespace viaduct::agent
+}  // namespace viaduct::base

@@ -1,4 +1,4 @@
-#include "agent/session/dialer.h"
+#include "base/net/dialer.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "agent/session/listener.h"
-#include "agent/session/session_pair.h"
+#include "base/net/listener.h"
+#include "base/turner_testing.h"
 
-namespace viaduct::agent {
+namespace viaduct::base {
 namespace {
 
 using namespace std::chrono_literals;
@@ -19,14 +19,14 @@ class DialerTest : public ::testing::Test {
  protected:
   void dial(std::vector<std::string> targets, std::chrono::milliseconds within = 5s) {
     dialer_ = Dialer::start(std::move(targets), Clock::now() + within, turner_.poller(),
-                            [this](Result<base::Fd> socket, std::string target) {
+                            [this](Result<Fd> socket, std::string target) {
                               EXPECT_FALSE(result_.has_value()) << "done twice";
                               result_.emplace(std::move(socket));
                               target_ = std::move(target);
                             });
   }
   // Dials and waits for the answer.
-  Result<base::Fd>& reach(std::vector<std::string> targets, std::chrono::milliseconds within = 5s) {
+  Result<Fd>& reach(std::vector<std::string> targets, std::chrono::milliseconds within = 5s) {
     result_.reset();
     dial(std::move(targets), within);
     EXPECT_FALSE(result_.has_value()) << "done inside start()";
@@ -34,9 +34,8 @@ class DialerTest : public ::testing::Test {
     return *result_;
   }
   std::unique_ptr<Listener> listen(const std::vector<std::string>& at, std::string name = {}) {
-    auto listener =
-        Listener::open(at, std::move(name), turner_.poller(),
-                       [this](base::Fd fd, bool) { accepted_.push_back(std::move(fd)); });
+    auto listener = Listener::open(at, std::move(name), turner_.poller(),
+                                   [this](Fd fd, bool) { accepted_.push_back(std::move(fd)); });
     EXPECT_TRUE(listener) << listener.error().text();
     return std::move(*listener);
   }
@@ -50,10 +49,10 @@ class DialerTest : public ::testing::Test {
 
   Turner turner_;
   std::unique_ptr<Dialer> dialer_;
-  std::optional<Result<base::Fd>> result_;
+  std::optional<Result<Fd>> result_;
   std::string target_;
-  std::vector<base::Fd> accepted_;
-  base::Fd dead_;
+  std::vector<Fd> accepted_;
+  Fd dead_;
 };
 
 TEST_F(DialerTest, ReachesATcpListener) {
@@ -117,13 +116,13 @@ TEST_F(DialerTest, AMalformedAddressIsRefusedAtOnce) {
 
 // A listener whose backlog is full leaves a TCP caller without an answer, as a filter does.
 TEST_F(DialerTest, SilenceIsATimeoutWithinTheTimeAndNotMore) {
-  const base::Fd silent = *streamSocket(AF_INET);
+  const Fd silent = *streamSocket(AF_INET);
   const auto at = resolve({.host = "127.0.0.1"})->front();
   ASSERT_EQ(::bind(silent.get(), at.get(), at.size), 0);
   ASSERT_EQ(::listen(silent.get(), 0), 0);
   const std::string address = localAddress(silent.get())->text();
   const auto there = *localAddress(silent.get());
-  const base::Fd first = *streamSocket(AF_INET), second = *streamSocket(AF_INET);
+  const Fd first = *streamSocket(AF_INET), second = *streamSocket(AF_INET);
   ::connect(first.get(), there.get(), there.size);
   ::connect(second.get(), there.get(), there.size);
   const auto begin = Clock::now();
@@ -150,7 +149,7 @@ TEST_F(DialerTest, CanBeDestroyedAtAnyTimeAndInsideDone) {
   for (const std::string& target : {listener->addresses()[0], deadAddress()}) {
     called = false;
     dialer_ = Dialer::start({target}, Clock::now() + 5s, turner_.poller(),
-                            [&](Result<base::Fd>, const std::string&) {
+                            [&](Result<Fd>, const std::string&) {
                               called = true;
                               dialer_.reset();
                             });
@@ -198,4 +197,4 @@ TEST(ParseHostPort, NamesTheCharacterThatIsWrong) {
 }
 
 }  // namespace
-}  // namespace viaduct::agent
+}  // namespace viaduct::base

@@ -1,4 +1,4 @@
-#include "agent/session/listener.h"
+#include "base/net/listener.h"
 
 #include <fmt/format.h>
 #include <ifaddrs.h>
@@ -13,10 +13,10 @@
 #include <optional>
 #include <utility>
 
-#include "agent/session/address.h"
 #include "base/log.h"
+#include "base/net/address.h"
 
-namespace viaduct::agent {
+namespace viaduct::base {
 namespace {
 
 constexpr int kBacklog = 1024;
@@ -67,8 +67,8 @@ Error bindError(const std::string& text, int why) {
   return error;
 }
 
-Result<base::Fd> listenAt(const SocketAddress& address) {
-  VIADUCT_TRY(base::Fd fd, streamSocket(address.family()));
+Result<Fd> listenAt(const SocketAddress& address) {
+  VIADUCT_TRY(Fd fd, streamSocket(address.family()));
   const int on = 1;
   // A restarted agent may have its port back at once; two live ones still can not share it.
   if (address.family() != AF_UNIX) ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -84,7 +84,7 @@ Result<base::Fd> listenAt(const SocketAddress& address) {
 
 class Listener::Impl {
  public:
-  Impl(std::string unix_name, base::Poller& poller, Accepted accepted)
+  Impl(std::string unix_name, Poller& poller, Accepted accepted)
       : unix_name_(std::move(unix_name)), poller_(poller), accepted_(std::move(accepted)) {}
   ~Impl() {
     for (const Door& door : doors_) poller_.forget(door.watch);
@@ -99,9 +99,9 @@ class Listener::Impl {
 
  private:
   struct Door {
-    base::Fd fd;
+    Fd fd;
     bool is_unix = false;
-    base::Poller::Id watch = 0;
+    Poller::Id watch = 0;
   };
 
   Status openHost(const std::string& text);
@@ -112,11 +112,11 @@ class Listener::Impl {
   void watchAll(std::uint32_t events);
 
   std::string unix_name_;
-  base::Poller& poller_;
+  Poller& poller_;
   Accepted accepted_;
   std::vector<Door> doors_;
   std::vector<std::string> addresses_;
-  base::Poller::Id reopen_timer_ = 0;
+  Poller::Id reopen_timer_ = 0;
   bool complained_ = false;  // since the last success
 };
 
@@ -151,7 +151,7 @@ Status Listener::Impl::openHost(const std::string& text) {
 }
 
 Status Listener::Impl::openDoor(const SocketAddress& address) {
-  VIADUCT_TRY(base::Fd fd, listenAt(address));
+  VIADUCT_TRY(Fd fd, listenAt(address));
   const bool is_unix = address.family() == AF_UNIX;
   if (!is_unix) {
     VIADUCT_TRY(const SocketAddress bound, localAddress(fd.get()));
@@ -171,7 +171,7 @@ void Listener::Impl::acceptFrom(std::size_t door) {
 }
 
 bool Listener::Impl::acceptOne(const Door& door) {
-  base::Fd socket(::accept4(door.fd.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  Fd socket(::accept4(door.fd.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (socket) {
     complained_ = false;
     // A caller that has gone already is found out by whoever reads from it.
@@ -198,7 +198,7 @@ void Listener::Impl::closeForNow(int why) {
     Error error = systemError(Code::kExhausted, "accept", why);
     error.cause = "this process has as many files open as its limit allows";
     error.remedy = "raise the limit (ulimit -n); callers wait until there is room";
-    base::log(base::LogLevel::kError, "{}", error.text());
+    log(LogLevel::kError, "{}", error.text());
   }
   watchAll(0);
   poller_.forgetTimer(reopen_timer_);
@@ -208,7 +208,7 @@ void Listener::Impl::closeForNow(int why) {
 void Listener::Impl::watchAll(std::uint32_t events) {
   for (const Door& door : doors_)
     if (const Status changed = poller_.change(door.watch, events); !changed)
-      base::log(base::LogLevel::kError, "listener: {}", changed.error().text());
+      log(LogLevel::kError, "listener: {}", changed.error().text());
 }
 
 Listener::Listener(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -217,11 +217,11 @@ std::vector<std::string> Listener::addresses() const { return impl_->addresses()
 const std::string& Listener::unixName() const { return impl_->unixName(); }
 
 Result<std::unique_ptr<Listener>> Listener::open(const std::vector<std::string>& listen,
-                                                 std::string unix_name, base::Poller& poller,
+                                                 std::string unix_name, Poller& poller,
                                                  Accepted accepted) {
   auto impl = std::make_unique<Impl>(std::move(unix_name), poller, std::move(accepted));
   VIADUCT_CHECK(impl->start(listen));
   return std::unique_ptr<Listener>(new Listener(std::move(impl)));
 }
 
-}  // namespace viaduct::agent
+}  // namespace viaduct::base

@@ -1,13 +1,13 @@
-#include "agent/session/crypto.h"
+#include "base/net/crypto.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "agent/session/checksum.h"
+#include "base/net/checksum.h"
 
-namespace viaduct::agent {
+namespace viaduct::base {
 namespace {
 
 ByteSpan bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
@@ -98,4 +98,4 @@ TEST(Checksum, IsTheOneOfTheProtocol) {
 }
 
 }  // namespace
-}  // namespace viaduct::agent
+}  // namespace viaduct::base

@@ -11,16 +11,16 @@
 #include "base/fd.h"
 #include "base/poller.h"
 
-namespace viaduct::agent {
+namespace viaduct::base {
 
 class Listener {
  public:
-  using Accepted = std::function<void(base::Fd socket, bool is_unix)>;
+  using Accepted = std::function<void(Fd socket, bool is_unix)>;
 
   // `listen`: "host:port", "[v6]:port", "0.0.0.0:port", "[::]:port" (IPv6 only), "*:port"; port 0
   // takes a free one. `unix_name`: of an abstract Unix socket, without '@'; empty for none.
   static Result<std::unique_ptr<Listener>> open(const std::vector<std::string>& listen,
-                                                std::string unix_name, base::Poller& poller,
+                                                std::string unix_name, Poller& poller,
                                                 Accepted accepted);
   ~Listener();
   Listener(const Listener&) = delete;
@@ -38,4 +38,4 @@ class Listener {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace viaduct::agent
+}  // namespace viaduct::base

@@ -10,7 +10,7 @@
 #include <span>
 #include <string_view>
 
-namespace viaduct::agent {
+namespace viaduct::base {
 
 using Key = std::array<std::uint8_t, 32>;
 using Digest = std::array<std::uint8_t, 32>;
@@ -36,4 +36,4 @@ bool sameBytes(ByteSpan a, ByteSpan b);
 // A group's secret as people write it, as a key. Guessable text stays guessable.
 Key secretFromText(std::string_view text);
 
-}  // namespace viaduct::agent
+}  // namespace viaduct::base

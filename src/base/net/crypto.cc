@@ -1,11 +1,11 @@
 // The SHA256_* calls are "deprecated" in favour of EVP, which allocates and locks for every digest:
 // several times the price of the two or three blocks that a small frame's MAC takes.
 #define OPENSSL_SUPPRESS_DEPRECATED  // NOLINT(readability-identifier-naming)
-#include "agent/session/crypto.h"
+#include "base/net/crypto.h"
 
 #include <openssl/crypto.h>
 
-namespace viaduct::agent {
+namespace viaduct::base {
 namespace {
 
 constexpr std::size_t kBlock = 64;
@@ -50,4 +50,4 @@ Key secretFromText(std::string_view text) {
       {std::as_bytes(std::span("viaduct secret", 14)), std::as_bytes(std::span(text))});
 }
 
-}  // namespace viaduct::agent
+}  // namespace viaduct::base

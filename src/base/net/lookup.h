@@ -8,9 +8,9 @@
 #include <optional>
 #include <vector>
 
-#include "agent/session/address.h"
+#include "base/net/address.h"
 
-namespace viaduct::agent {
+namespace viaduct::base {
 
 class Lookup {
  public:
@@ -28,4 +28,4 @@ class Lookup {
   std::shared_ptr<Shared> shared_;
 };
 
-}  // namespace viaduct::agent
+}  // namespace viaduct::base

@@ -1,4 +1,4 @@
-#include "agent/session/address.h"
+#include "base/net/address.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 #include <memory>
 #include <utility>
 
-namespace viaduct::agent {
+namespace viaduct::base {
 namespace {
 
 constexpr std::size_t kNameAt = offsetof(sockaddr_un, sun_path) + 1;  // after the zero byte
@@ -204,8 +204,8 @@ Result<std::vector<SocketAddress>> resolve(const HostPort& where) {
   return out;
 }
 
-Result<base::Fd> streamSocket(int family) {
-  base::Fd fd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+Result<Fd> streamSocket(int family) {
+  Fd fd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (fd) return fd;
   const int why = errno;
   Error error = systemError(why == EMFILE || why == ENFILE ? Code::kExhausted : Code::kUnsupported,
@@ -227,4 +227,4 @@ Status tuneSocket(int socket) {
   return Ok{};
 }
 
-}  // namespace viaduct::agent
+}  // namespace viaduct::base

@@ -10,22 +10,22 @@
 #include <string>
 #include <vector>
 
-#include "agent/session/address.h"
 #include "base/fd.h"
+#include "base/net/address.h"
 #include "base/poller.h"
 
-namespace viaduct::agent {
+namespace viaduct::base {
 
 class Dialer {
  public:
   // The socket and the target that answered; or an error that says of each target which step failed
   // and why, and an empty target. May destroy the Dialer.
-  using Done = std::function<void(Result<base::Fd> socket, std::string target)>;
+  using Done = std::function<void(Result<Fd> socket, std::string target)>;
 
   // `targets`: "unix:@name" or "host:port", the best first. Each gets a fair share of the time
   // left.
   static std::unique_ptr<Dialer> start(std::vector<std::string> targets, Clock::time_point until,
-                                       base::Poller& poller, Done done);
+                                       Poller& poller, Done done);
   ~Dialer();  // gives up; `done` is not called any more
   Dialer(const Dialer&) = delete;
   Dialer& operator=(const Dialer&) = delete;
@@ -37,4 +37,4 @@ class Dialer {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace viaduct::agent
+}  // namespace viaduct::base

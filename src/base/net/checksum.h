@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-namespace viaduct::agent {
+namespace viaduct::base {
 
 // Over 8-byte words, whatever the parts that the bytes are added in. Each step is a bijection of
 // the sum, so any change within one word is seen for certain. docs/wire.md gives the definition.
@@ -20,4 +20,4 @@ class Checksum {
   std::uint64_t bytes_ = 0;
 };
 
-}  // namespace viaduct::agent
+}  // namespace viaduct::base

@@ -1,4 +1,4 @@
-#include "agent/session/lookup.h"
+#include "base/net/lookup.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -13,11 +13,11 @@
 
 #include "base/guarded.h"
 
-namespace viaduct::agent {
+namespace viaduct::base {
 
 struct Lookup::Shared {
-  base::Fd bell;
-  base::Guarded<std::optional<Result<std::vector<SocketAddress>>>> answer;
+  Fd bell;
+  Guarded<std::optional<Result<std::vector<SocketAddress>>>> answer;
 };
 
 namespace {
@@ -61,4 +61,4 @@ std::optional<Result<std::vector<SocketAddress>>> Lookup::answer() {
   return shared_->answer.with([](auto& answer) { return std::move(answer); });
 }
 
-}  // namespace viaduct::agent
+}  // namespace viaduct::base

@@ -1,4 +1,4 @@
-#include "agent/session/dialer.h"
+#include "base/net/dialer.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -11,9 +11,9 @@
 #include <string_view>
 #include <utility>
 
-#include "agent/session/lookup.h"
+#include "base/net/lookup.h"
 
-namespace viaduct::agent {
+namespace viaduct::base {
 namespace {
 
 constexpr std::string_view kUnixPrefix = "unix:@";
@@ -80,7 +80,7 @@ bool isItself(int socket) {
 
 class Dialer::Impl {
  public:
-  Impl(std::vector<std::string> targets, Clock::time_point until, base::Poller& poller, Done done)
+  Impl(std::vector<std::string> targets, Clock::time_point until, Poller& poller, Done done)
       : targets_(std::move(targets)), until_(until), poller_(poller), done_(std::move(done)) {}
   ~Impl() {
     stopWaiting();
@@ -113,7 +113,7 @@ class Dialer::Impl {
 
   std::vector<std::string> targets_;
   Clock::time_point until_;
-  base::Poller& poller_;
+  Poller& poller_;
   Done done_;
 
   std::size_t next_target_ = 0;
@@ -122,8 +122,8 @@ class Dialer::Impl {
   std::vector<SocketAddress> candidates_;  // of the target under way, the next one last
   SocketAddress address_;
   Clock::time_point address_until_ = {};
-  base::Fd socket_;
-  base::Poller::Id watch_ = 0, timer_ = 0, report_timer_ = 0;
+  Fd socket_;
+  Poller::Id watch_ = 0, timer_ = 0, report_timer_ = 0;
   std::vector<std::string> failures_;
   std::optional<Error> last_;
 };
@@ -258,7 +258,7 @@ void Dialer::Impl::onConnected() {
   if (::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &why, &size) != 0) why = errno;
   if (why == 0 && isItself(socket_.get())) why = ECONNREFUSED;
   if (why == 0) {
-    base::Fd connected = std::move(socket_);
+    Fd connected = std::move(socket_);
     stopWaiting();
     const Done done = std::move(done_);
     done(std::move(connected), target());
@@ -311,10 +311,10 @@ Dialer::Dialer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Dialer::~Dialer() = default;
 
 std::unique_ptr<Dialer> Dialer::start(std::vector<std::string> targets, Clock::time_point until,
-                                      base::Poller& poller, Done done) {
+                                      Poller& poller, Done done) {
   auto impl = std::make_unique<Impl>(std::move(targets), until, poller, std::move(done));
   impl->advance();
   return std::unique_ptr<Dialer>(new Dialer(std::move(impl)));
 }
 
-}  // namespace viaduct::agent
+}  // namespace viaduct::base

@@ -1,5 +1,6 @@
-#include "agent/session/listener.h"
+#include "base/net/listener.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -9,10 +10,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "agent/session/address.h"
-#include "agent/session/session_pair.h"
+#include "base/net/address.h"
+#include "base/turner_testing.h"
 
-namespace viaduct::agent {
+namespace viaduct::base {
 namespace {
 
 class ListenerTest : public ::testing::Test {
@@ -20,21 +21,21 @@ class ListenerTest : public ::testing::Test {
   Result<std::unique_ptr<Listener>> open(const std::vector<std::string>& listen,
                                          std::string unix_name = {}) {
     return Listener::open(listen, std::move(unix_name), turner_.poller(),
-                          [this](base::Fd socket, bool is_unix) {
+                          [this](Fd socket, bool is_unix) {
                             accepted_.push_back(std::move(socket));
                             unix_.push_back(is_unix);
                           });
   }
-  base::Fd call(const std::string& host_port) {
+  Fd call(const std::string& host_port) {
     const auto address = resolve(*parseHostPort(host_port))->front();
-    base::Fd socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+    Fd socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
     EXPECT_EQ(::connect(socket.get(), address.get(), address.size), 0) << host_port;
     return socket;
   }
   bool hasV6() { return static_cast<bool>(open({"[::1]:0"})); }
 
   Turner turner_;
-  std::vector<base::Fd> accepted_;
+  std::vector<Fd> accepted_;
   std::vector<bool> unix_;
 };
 
@@ -43,7 +44,7 @@ TEST_F(ListenerTest, AcceptsOverIPv4WithTheOptionsOfASession) {
   ASSERT_TRUE(listener) << listener.error().text();
   ASSERT_EQ((*listener)->addresses().size(), 1U);
   EXPECT_NE(parseHostPort((*listener)->addresses()[0])->port, 0);
-  const base::Fd caller = call((*listener)->addresses()[0]);
+  const Fd caller = call((*listener)->addresses()[0]);
   ASSERT_TRUE(turner_.run([&] { return accepted_.size() == 1; }));
   EXPECT_FALSE(unix_[0]);
   const int fd = accepted_[0].get();
@@ -62,7 +63,7 @@ TEST_F(ListenerTest, AcceptsOverIPv6) {
   auto listener = open({"[::1]:0"});
   ASSERT_TRUE(listener) << listener.error().text();
   EXPECT_TRUE((*listener)->addresses()[0].starts_with("[::1]:"));
-  const base::Fd caller = call((*listener)->addresses()[0]);
+  const Fd caller = call((*listener)->addresses()[0]);
   EXPECT_TRUE(turner_.run([&] { return accepted_.size() == 1; }));
 }
 
@@ -72,7 +73,7 @@ TEST_F(ListenerTest, AcceptsOverAnAbstractUnixSocketAlone) {
   EXPECT_TRUE((*listener)->addresses().empty());
   EXPECT_EQ((*listener)->unixName(), "viaduct-listener-test");
   const auto address = *unixAddress("viaduct-listener-test");
-  const base::Fd caller = *streamSocket(AF_UNIX);
+  const Fd caller = *streamSocket(AF_UNIX);
   ASSERT_EQ(::connect(caller.get(), address.get(), address.size), 0);
   ASSERT_TRUE(turner_.run([&] { return accepted_.size() == 1; }));
   EXPECT_TRUE(unix_[0]);
@@ -83,7 +84,7 @@ TEST_F(ListenerTest, AWildcardIsToldAsAddressesThatCanBeReached) {
   ASSERT_TRUE(listener) << listener.error().text();
   const auto addresses = (*listener)->addresses();
   ASSERT_FALSE(addresses.empty());
-  std::vector<base::Fd> callers;
+  std::vector<Fd> callers;
   for (const std::string& address : addresses) {
     EXPECT_EQ(address.find("0.0.0.0:"), std::string::npos);
     callers.push_back(call(address));
@@ -122,7 +123,7 @@ TEST_F(ListenerTest, ANameInUseAndAnAddressOfAnotherHostAreRefused) {
 TEST_F(ListenerTest, SurvivesTheLimitOfOpenFiles) {
   auto listener = open({"127.0.0.1:0"});
   ASSERT_TRUE(listener);
-  std::vector<base::Fd> callers;
+  std::vector<Fd> callers;
   for (int i = 0; i < 3; ++i) callers.push_back(call((*listener)->addresses()[0]));
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -142,4 +143,4 @@ TEST_F(ListenerTest, SurvivesTheLimitOfOpenFiles) {
 }
 
 }  // namespace
-}  // namespace viaduct::agent
+}  // namespace viaduct::base

@@ -1,9 +1,9 @@
-#include "agent/session/checksum.h"
+#include "base/net/checksum.h"
 
 #include <bit>
 #include <cstring>
 
-namespace viaduct::agent {
+namespace viaduct::base {
 namespace {
 
 constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15U;  // 2^64 / golden ratio: its bits are well mixed
@@ -36,4 +36,4 @@ Checksum& Checksum::add(std::span<const std::byte> bytes) {
 
 std::uint64_t Checksum::value() const { return step(step(sum_, word_), bytes_); }
 
-}  // namespace viaduct::agent
+}  // namespace viaduct::base
