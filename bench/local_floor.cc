@@ -23,8 +23,8 @@
 #include <string>
 #include <vector>
 
-#include "backends/local/wide_copy.h"
 #include "base/shared_memory.h"
+#include "base/wide_copy.h"
 
 namespace {
 
@@ -222,8 +222,8 @@ void plainLoop(const Pairs& pairs, const std::byte* from, std::byte* to) {
 }
 void wideLoop(const Pairs& pairs, const std::byte* from, std::byte* to) {
   for (std::size_t i = 0; i < pairs.here.size(); ++i)
-    local::copyWide(to + pairs.there[i] * kBlock, from + pairs.here[i] * kBlock, kBlock);
-  local::finishWide();
+    base::copyWide(to + pairs.there[i] * kBlock, from + pairs.here[i] * kBlock, kBlock);
+  base::finishWide();
 }
 void cmaLoop(int pid, const Pairs& pairs, const std::byte* from, std::uint64_t to) {
   std::array<iovec, 1024> here, there;
@@ -297,8 +297,8 @@ void measureWhole(Bench& b, std::uint64_t bytes) {
   measure(fmt::format("one block of {} KiB", bytes >> 10U), 1000, "us", b.rounds,
           {timed("non-temporal",
                  [&](int r) {
-                   local::copyWide(b.to + at(r) * bytes, b.from + at(r) * bytes, bytes);
-                   local::finishWide();
+                   base::copyWide(b.to + at(r) * bytes, b.from + at(r) * bytes, bytes);
+                   base::finishWide();
                  }),
            timed("memcpy",
                  [&](int r) {
@@ -381,7 +381,7 @@ int main(int argc, char** argv) {
     Side one(1, board, here.segment(), plain), two(2, board, here.segment(), plain);
     for (const PeerWay& way : one.peer.ways())
       std::printf("%s: %s\n", way.backend.c_str(), way.text.c_str());
-    std::printf("wide copies by %s; usable cores: %ld\n", local::wideCopyName(),
+    std::printf("wide copies by %s; usable cores: %ld\n", base::wideCopyName(),
                 ::sysconf(_SC_NPROCESSORS_ONLN));
     Bench bench{board, owner, event, rounds, here.data(), there.data(), plain, one, two};
     measureWarm(bench);

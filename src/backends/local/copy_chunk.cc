@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "backends/local/wide_copy.h"
+#include "base/wide_copy.h"
 
 namespace viaduct::local {
 
@@ -21,7 +21,7 @@ Fault ChunkCopier::run(const Task& task, const Chunk& chunk) {
   const Gate::Pass pass = gate.enter();
   if (!pass) return {Fault::Kind::kFenced};
   const Fault fault = walk(task, chunk);
-  if (task.wide) finishWide();
+  if (task.wide) base::finishWide();
   gate.leave(pass);
   return fault;
 }
@@ -65,7 +65,7 @@ Fault ChunkCopier::copy(const Task& task, const RemoteView& view, std::uint64_t 
   std::byte* to = task.kind == OpKind::kWrite ? there : here;
   const std::byte* from = task.kind == OpKind::kWrite ? here : there;
   if (task.wide)
-    copyWide(to, from, bytes);
+    base::copyWide(to, from, bytes);
   else
     std::memcpy(to, from, bytes);
   return {};

@@ -10,9 +10,9 @@
 #include <random>
 #include <string>
 
-#include "backends/local/wide_copy.h"
 #include "base/random.h"
 #include "base/shared_memory.h"
+#include "base/wide_copy.h"
 #include "support/link_pair.h"
 
 namespace viaduct::local {
@@ -334,8 +334,8 @@ TEST(WideCopy, CopiesEveryLengthAndAlignment) {
     const std::size_t a = random.below(200), b = random.below(200);
     const std::size_t bytes = random.below(from.size() - 200);
     std::ranges::fill(to, std::byte{0x5a});
-    copyWide(to.data() + b, from.data() + a, bytes);
-    finishWide();
+    base::copyWide(to.data() + b, from.data() + a, bytes);
+    base::finishWide();
     ASSERT_EQ(std::memcmp(to.data() + b, from.data() + a, bytes), 0);
     ASSERT_TRUE(b == 0 || to[b - 1] == std::byte{0x5a});
     ASSERT_EQ(to[b + bytes], std::byte{0x5a});

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-namespace viaduct::local {
+namespace viaduct::base {
 
 // Copies with the widest non-temporal stores of this processor (memcpy where there are none).
 // What it wrote is ordered before later writes only by finishWide().
@@ -13,4 +13,4 @@ void finishWide();
 // "avx512", "avx2" or "memcpy": what copyWide uses here.
 const char* wideCopyName();
 
-}  // namespace viaduct::local
+}  // namespace viaduct::base

@@ -1,4 +1,4 @@
-#include "backends/local/wide_copy.h"
+#include "base/wide_copy.h"
 
 #include <cstdint>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include <immintrin.h>
 #endif
 
-namespace viaduct::local {
+namespace viaduct::base {
 namespace {
 
 using Copy = void (*)(std::byte*, const std::byte*, std::size_t);
@@ -92,4 +92,4 @@ void finishWide() {
 
 const char* wideCopyName() { return choice.name; }
 
-}  // namespace viaduct::local
+}  // namespace viaduct::base
