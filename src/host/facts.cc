@@ -16,16 +16,10 @@
 #include <thread>
 
 #include "base/sizes.h"
+#include "host/sysfs.h"
 
 namespace viaduct::host {
 namespace {
-
-std::string firstLine(const std::string& path) {
-  std::ifstream in(path);
-  std::string line;
-  std::getline(in, line);
-  return line;
-}
 
 std::string trim(const std::string& text) {
   const auto first = text.find_first_not_of(" \t");

@@ -1,0 +1,41 @@
+#include "host/counters.h"
+
+#include "host/sysfs.h"
+
+namespace viaduct::host {
+namespace {
+
+constexpr std::uint64_t kTurn = std::uint64_t{1} << 32U;  // of a 32-bit counter
+
+// A port counts words in `counters`; EFA counts bytes in `hw_counters` and has no others.
+std::optional<Counter> readPort(const RdmaPort& port) {
+  const auto words_out = numberIn(port.folder + "/counters/port_xmit_data");
+  const auto words_in = numberIn(port.folder + "/counters/port_rcv_data");
+  if (words_out && words_in) return Counter{port.name, *words_out, *words_in, 4};
+  const auto bytes_out = numberIn(port.folder + "/hw_counters/tx_bytes");
+  const auto bytes_in = numberIn(port.folder + "/hw_counters/rx_bytes");
+  if (bytes_out && bytes_in) return Counter{port.name, *bytes_out, *bytes_in, 1};
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<Counter> readCounters(const std::string& root) {
+  std::vector<Counter> out;
+  for (const InterfaceBytes& i : interfaceBytes(root))
+    out.push_back({i.name, i.sent, i.received, 1});
+  for (const RdmaPort& port : rdmaPorts(root))
+    if (auto counter = readPort(port)) out.push_back(*std::move(counter));
+  return out;
+}
+
+std::optional<Delta> deltaOf(std::uint64_t before, std::uint64_t after, std::uint32_t unit) {
+  // The oldest ports do not wrap: they stop.
+  if (unit == 4 && after == kTurn - 1) return std::nullopt;
+  if (after >= before) return Delta{(after - before) * unit, false};
+  // In the upper half before, so that a reset to 0 is not taken for a turn.
+  if (before < kTurn && before >= kTurn / 2) return Delta{(after + kTurn - before) * unit, true};
+  return std::nullopt;
+}
+
+}  // namespace viaduct::host

@@ -1,0 +1,138 @@
+#include "host/devices.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "host/facts.h"
+#include "host/sysfs.h"
+
+namespace viaduct::host {
+namespace {
+
+constexpr std::uint64_t kMbit = 1'000'000 / 8;
+
+struct Slot {
+  std::uint64_t bytes_per_s = 0;
+  std::string text = {};
+  int numa = -1;
+};
+
+// Of a PCI function; a virtual one has no link of its own and shares its parent's.
+Slot slotOf(const std::string& device) {
+  Slot out;
+  const std::string numa = firstLine(device + "/numa_node");
+  if (!numa.empty()) out.numa = std::atoi(numa.c_str());
+  for (const std::string& at : {device, device + "/physfn"}) {
+    const std::string speed = firstLine(at + "/current_link_speed");
+    const std::string width = firstLine(at + "/current_link_width");
+    out.bytes_per_s = pcieRate(speed, width);
+    if (out.bytes_per_s == 0) continue;
+    out.text = speed.substr(0, speed.find(" PCIe")) + " x" + width;
+    break;
+  }
+  return out;
+}
+
+void setSlot(Device& device, const std::string& folder) {
+  Slot slot = slotOf(folder);
+  device.pcie_bytes_per_s = slot.bytes_per_s;
+  device.pcie = std::move(slot.text);
+  device.numa = slot.numa;
+}
+
+Device interfaceFrom(const std::string& root, const std::string& name) {
+  const std::string folder = root + "/sys/class/net/" + name;
+  Device out{.name = name};
+  if (exists(folder + "/device")) {
+    out.kind = DeviceKind::kEthernet;
+    out.link_bytes_per_s = numberIn(folder + "/speed").value_or(0) * kMbit;  // "-1": unknown
+    setSlot(out, folder + "/device");
+    return out;
+  }
+  constexpr std::string_view kLower = "lower_";
+  for (const std::string& entry : namesIn(folder))
+    if (entry.starts_with(kLower)) out.lower.push_back(entry.substr(kLower.size()));
+  return out;
+}
+
+// A bond or a VLAN carries what its parts carry; a bridge's ports are not its parts.
+std::uint64_t rateOfParts(const std::string& root, const Device& whole,
+                          const std::vector<Device>& all) {
+  const std::string folder = root + "/sys/class/net/" + whole.name;
+  if (whole.lower.empty() || exists(folder + "/bridge")) return 0;
+  std::vector<std::uint64_t> rates;
+  for (const std::string& part : whole.lower) {
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const Device& d) { return d.name == part; });
+    if (found == all.end() || found->link_bytes_per_s == 0) return 0;
+    rates.push_back(found->link_bytes_per_s);
+  }
+  const bool one_at_a_time = firstLine(folder + "/bonding/mode").starts_with("active-backup");
+  return one_at_a_time ? *std::max_element(rates.begin(), rates.end())
+                       : std::accumulate(rates.begin(), rates.end(), std::uint64_t{0});
+}
+
+// /sys shows the interfaces of the namespace it was mounted in: useless when that is another.
+bool showsOurs(const std::string& root, std::vector<std::string> ours) {
+  std::vector<std::string> shown = namesIn(root + "/sys/class/net");
+  std::erase(shown, "bonding_masters");  // a file, where bonds can be made
+  std::sort(ours.begin(), ours.end());
+  return ours == shown;
+}
+
+std::vector<Device> interfacesOf(const std::string& root) {
+  std::vector<std::string> names;
+  for (const InterfaceBytes& i : interfaceBytes(root)) names.push_back(i.name);
+  const bool ours = showsOurs(root, names);
+  std::vector<Device> out;
+  for (const std::string& name : names)
+    out.push_back(ours ? interfaceFrom(root, name) : Device{.name = name});
+  if (ours)
+    for (Device& device : out)
+      if (device.kind == DeviceKind::kVirtual)
+        device.link_bytes_per_s = rateOfParts(root, device, out);
+  const std::vector<Interface> known = facts(root).interfaces;
+  for (Device& device : out) {
+    if (device.name == "lo") device.kind = DeviceKind::kLoopback;
+    for (const Interface& i : known)
+      if (i.name == device.name) device.addresses = i.addresses;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::uint64_t rdmaRate(const std::string& text) {
+  char* end = nullptr;
+  const double rate = std::strtod(text.c_str(), &end);
+  if (end == text.c_str() || rate <= 0 || !std::string_view(end).starts_with(" Gb/sec")) return 0;
+  return static_cast<std::uint64_t>(rate * 1e9 / 8);
+}
+
+std::uint64_t pcieRate(const std::string& speed, const std::string& width) {
+  char* end = nullptr;
+  const double transfers = std::strtod(speed.c_str(), &end);  // 10^9 a second, of each lane
+  const bool right = end != speed.c_str() && std::string_view(end).starts_with(" GT/s");
+  const int lanes = std::atoi(width.c_str());
+  if (!right || transfers <= 0 || lanes <= 0 || lanes > 32) return 0;
+  // 8b/10b coding up to generation 2, 128b/130b up to 5, frames of 256 bytes with 242 after that.
+  const double coding = transfers <= 5 ? 0.8 : transfers <= 32 ? 128.0 / 130 : 242.0 / 256;
+  return static_cast<std::uint64_t>(transfers * 1e9 / 8 * lanes * coding);
+}
+
+std::vector<Device> devices(const std::string& root) {
+  std::vector<Device> out = interfacesOf(root);
+  for (const RdmaPort& port : rdmaPorts(root)) {
+    Device device{.name = port.name,
+                  .kind = DeviceKind::kRdma,
+                  .link_bytes_per_s = rdmaRate(firstLine(port.folder + "/rate"))};
+    setSlot(device, root + "/sys/class/infiniband/" + port.device + "/device");
+    out.push_back(std::move(device));
+  }
+  return out;
+}
+
+}  // namespace viaduct::host

@@ -1,0 +1,72 @@
+#include "host/sysfs.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/sizes.h"
+
+namespace viaduct::host {
+
+std::string firstLine(const std::string& path) {
+  std::ifstream in(path);
+  std::string line;
+  std::getline(in, line);
+  const auto first = line.find_first_not_of(" \t\r");
+  if (first == std::string::npos) return {};
+  return line.substr(first, line.find_last_not_of(" \t\r") - first + 1);
+}
+
+std::optional<std::uint64_t> numberIn(const std::string& path) {
+  const auto number = base::parseCount(firstLine(path));
+  return number ? std::optional(*number) : std::nullopt;
+}
+
+bool exists(const std::string& path) {
+  std::error_code none;
+  return std::filesystem::exists(path, none);
+}
+
+std::vector<std::string> namesIn(const std::string& folder) {
+  std::vector<std::string> out;
+  std::error_code none;
+  for (std::filesystem::directory_iterator at(folder, none), end; at != end; at.increment(none)) {
+    if (none) break;
+    out.push_back(at->path().filename().string());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::vector<InterfaceBytes> interfaceBytes(const std::string& root) {
+  std::vector<InterfaceBytes> out;
+  std::ifstream in(root + "/proc/net/dev");
+  for (std::string line; std::getline(in, line);) {
+    // "  eth0: 1234 ...": eight figures of what was received, eight of what was sent. The two
+    // lines of the head have bars instead.
+    const auto colon = line.find(':');
+    if (colon == std::string::npos || line.find('|') != std::string::npos) continue;
+    InterfaceBytes found;
+    std::istringstream(line.substr(0, colon)) >> found.name;
+    std::istringstream figures(line.substr(colon + 1));
+    std::uint64_t skipped = 0;
+    figures >> found.received;
+    for (int i = 0; i < 7; ++i) figures >> skipped;
+    if (figures >> found.sent) out.push_back(std::move(found));
+  }
+  return out;
+}
+
+std::vector<RdmaPort> rdmaPorts(const std::string& root) {
+  std::vector<RdmaPort> out;
+  const std::string top = root + "/sys/class/infiniband/";
+  for (const std::string& device : namesIn(top)) {
+    const std::string ports = top + device + "/ports/";
+    for (const std::string& port : namesIn(ports))
+      out.push_back({device, ports + port, port == "1" ? device : device + ":" + port});
+  }
+  return out;
+}
+
+}  // namespace viaduct::host
