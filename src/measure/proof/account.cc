@@ -1,0 +1,181 @@
+#include "measure/proof/account.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace viaduct::measure::proof {
+namespace {
+
+using host::Counter;
+
+bool oneOf(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+const Counter* find(const Reading& reading, const std::string& device) {
+  const auto at = std::find_if(reading.counters.begin(), reading.counters.end(),
+                               [&](const Counter& c) { return c.device == device; });
+  return at == reading.counters.end() ? nullptr : &*at;
+}
+
+double seconds(const Reading& from, const Reading& to) {
+  return static_cast<double>(to.at_ns - from.at_ns) * 1e-9;
+}
+
+Flow flowOf(const Observation& seen, const Counter& before, const Counter* quiet,
+            const Counter* after, std::uint64_t Counter::* figure) {
+  Flow out;
+  if (after != nullptr) out.counted = host::deltaOf(before.*figure, after->*figure, before.unit);
+  const double looked = seconds(seen.quiet, seen.before);
+  if (quiet == nullptr || looked <= 0) return out;
+  if (const auto others = host::deltaOf(quiet->*figure, before.*figure, before.unit))
+    out.others = static_cast<double>(others->bytes) / looked * seconds(seen.before, seen.after);
+  return out;
+}
+
+Domain domainFrom(const Observation& seen) {
+  Domain out{.name = seen.place.hostname.empty() ? "?" : seen.place.hostname,
+             .place = &seen.place,
+             .seconds = seconds(seen.before, seen.after)};
+  for (const host::Device& device : seen.place.devices) {
+    Line line{.device = &device};
+    const Counter* after = find(seen.after, device.name);
+    const Counter* quiet = find(seen.quiet, device.name);
+    if (const Counter* before = find(seen.before, device.name)) {
+      line.sent = flowOf(seen, *before, quiet, after, &Counter::sent);
+      line.received = flowOf(seen, *before, quiet, after, &Counter::received);
+    }
+    out.lines.push_back(line);
+  }
+  return out;
+}
+
+bool sameCounters(const Place& a, const Place& b) {
+  return !a.boot_id.empty() && a.boot_id == b.boot_id && a.network == b.network;
+}
+
+}  // namespace
+
+Realm realmOf(std::string_view backend, std::string_view way) {
+  const std::string_view first = way.substr(0, way.find_first_of(";,/"));
+  if (backend == "local" || backend == "file") return Realm::kMemory;
+  if (backend == "fake") return first == "rdma" ? Realm::kRdma : Realm::kMemory;
+  if (backend == "tcp") return Realm::kSockets;
+  // libfabric's providers and UCX's transports.
+  if (oneOf(first, {"efa", "verbs", "cxi", "psm2", "psm3", "opx", "rdma", "ib"}) ||
+      first.starts_with("rc") || first.starts_with("dc") || first.starts_with("ud_"))
+    return Realm::kRdma;
+  if (oneOf(first, {"tcp", "net", "sockets", "udp"})) return Realm::kSockets;
+  if (oneOf(first, {"shm", "sm2", "posix", "sysv", "cma", "xpmem", "knem", "self"}))
+    return Realm::kMemory;
+  // What is bought as RDMA has to be found there; the way says otherwise where it is not.
+  if (backend == "ofi" || backend == "ucx") return Realm::kRdma;
+  return Realm::kUnknown;
+}
+
+const Line* Domain::lineNamed(std::string_view device) const {
+  const auto at = std::find_if(lines.begin(), lines.end(),
+                               [&](const Line& l) { return l.device->name == device; });
+  return at == lines.end() ? nullptr : &*at;
+}
+
+const Line* Domain::lineOfRail(std::string_view rail) const {
+  rail = rail.substr(0, rail.find('#'));
+  if (const Line* line = lineNamed(rail)) return line;
+  for (const Line& line : lines) {
+    const auto& addresses = line.device->addresses;
+    if (std::find(addresses.begin(), addresses.end(), rail) != addresses.end()) return &line;
+  }
+  // "mlx5_0:1" is UCX's name of the first port, "rdmap0s6-rdm" libfabric's of a device.
+  const Line* line = lineNamed(rail.substr(0, rail.find_first_of(":-")));
+  return line != nullptr && line->device->kind == host::DeviceKind::kRdma ? line : nullptr;
+}
+
+bool Domain::isPart(const Line& line) const {
+  return std::any_of(lines.begin(), lines.end(), [&](const Line& whole) {
+    const auto& parts = whole.device->lower;
+    return std::find(parts.begin(), parts.end(), line.device->name) != parts.end();
+  });
+}
+
+Account::Account(std::span<const Observation> seen) : seen_(seen) {
+  addDomains();
+  for (std::uint32_t rank = 0; rank < seen_.size(); ++rank) addClaims(rank);
+}
+
+void Account::addDomains() {
+  std::vector<const Observation*> widest;  // of each domain
+  for (const Observation& one : seen_) {
+    const auto known = std::find_if(widest.begin(), widest.end(), [&](const Observation* other) {
+      return sameCounters(one.place, other->place);
+    });
+    domain_of_.push_back(static_cast<std::size_t>(known - widest.begin()));
+    if (known == widest.end())
+      widest.push_back(&one);
+    else if (seconds(one.before, one.after) > seconds((*known)->before, (*known)->after))
+      *known = &one;
+  }
+  for (const Observation* one : widest) domains_.push_back(domainFrom(*one));
+  // One host can be several domains, and hosts may have equal names: ranks tell them apart.
+  for (std::uint32_t rank = static_cast<std::uint32_t>(seen_.size()); rank-- > 0;) {
+    Domain& domain = domains_[domain_of_[rank]];
+    const bool doubled = std::count_if(domains_.begin(), domains_.end(), [&](const Domain& other) {
+                           return other.place->hostname == domain.place->hostname;
+                         }) > 1;
+    if (doubled) domain.name = fmt::format("{} (rank {})", domain.place->hostname, rank);
+  }
+}
+
+bool Account::sameHost(std::uint32_t a, std::uint32_t b) const {
+  const std::string& boot = seen_[a].place.boot_id;
+  return a == b || (!boot.empty() && boot == seen_[b].place.boot_id);
+}
+
+std::size_t Account::shareOf(const PathShare& told) {
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    const PathShare& known = shares_[i].told;
+    if (known.backend == told.backend && known.way == told.way && known.rail == told.rail) return i;
+  }
+  shares_.push_back({.told = {told.backend, told.way, told.rail, 0, 0},
+                     .realm = realmOf(told.backend, told.way)});
+  return shares_.size() - 1;
+}
+
+void Account::addClaims(std::uint32_t rank) {
+  for (const Claim& claim : seen_[rank].claims) {
+    if (claim.peer >= seen_.size()) {
+      sound_ = false;
+      continue;
+    }
+    const bool writes = claim.op == OpKind::kWrite;
+    for (const PathShare& told : claim.path.shares) {
+      const std::size_t share = shareOf(told);
+      shares_[share].told.bytes += told.bytes;
+      shares_[share].told.ops += told.ops;
+      payload_ += told.bytes;
+      streams_.push_back({.share = share,
+                          .source = writes ? rank : claim.peer,
+                          .sink = writes ? claim.peer : rank,
+                          .teller = rank,
+                          .bytes = told.bytes});
+    }
+  }
+}
+
+std::string amount(double bytes) {
+  constexpr std::array kUnits{"B", "kB", "MB", "GB", "TB", "PB"};
+  std::size_t unit = 0;
+  while (bytes >= 999.5 && unit + 1 < kUnits.size()) {
+    bytes /= 1000;
+    ++unit;
+  }
+  return fmt::format("{:.{}f} {}", bytes,
+                     unit == 0 || bytes >= 99.5 ? 0
+                     : bytes >= 9.95            ? 1
+                                                : 2,
+                     kUnits[unit]);
+}
+
+}  // namespace viaduct::measure::proof

@@ -1,0 +1,216 @@
+#include "measure/proof/ceilings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "measure/proof/memory_rate.h"
+
+namespace viaduct::measure::proof {
+namespace {
+
+using host::Device;
+using host::DeviceKind;
+
+// A device takes part when it carried at least this part of what its host did.
+constexpr double kPart = 0.05;
+
+// What of the payload passed one domain in one direction, and by which devices.
+struct Load {
+  double bytes = 0;
+  std::set<const Line*> lines = {};
+  bool any = false;  // some share named no device
+  Realm realm = Realm::kSockets;
+};
+
+struct Capacity {
+  double bytes_per_s = 0;
+  bool slot = false;  // its slot is narrower than its link
+};
+
+class Limiter {
+ public:
+  Limiter(const Account& account, std::uint64_t working_set, std::span<const LinkRate> rates)
+      : account_(account), working_set_(working_set), rates_(rates) {}
+
+  Limits find() {
+    for (std::size_t d = 0; d < account_.domains().size(); ++d) {
+      for (const Direction way : {Direction::kSent, Direction::kReceived}) network(d, way);
+      onHost(d);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void consider(Limit limit, double through) {
+    limit.gb_per_s *= static_cast<double>(account_.payload()) / through;
+    if (!out_.binding || limit.gb_per_s < out_.binding->gb_per_s) out_.binding = std::move(limit);
+  }
+
+  void network(std::size_t d, Direction way) {
+    const Domain& domain = account_.domains()[d];
+    Load load = loadOf(d, way);
+    if (load.bytes <= 0) return;
+    if (load.any) addCarriers(domain, way, load);
+    double total = 0;
+    bool slot = false;
+    std::vector<std::string> names;
+    for (const Line* line : load.lines) {
+      const Capacity one = capacityOf(*line->device);
+      if (one.bytes_per_s <= 0) {
+        out_.unknown =
+            fmt::format("the rate of {} of {} is not known", line->device->name, domain.name);
+        return;
+      }
+      total += one.bytes_per_s;
+      slot = slot || one.slot;
+      names.push_back(line->device->name);
+    }
+    if (names.empty()) return;
+    consider({.what = slot ? Binding::kSlot : Binding::kLink,
+              .name = nameOf(domain, load, names, total, slot),
+              .gb_per_s = total * 1e-9},
+             load.bytes);
+  }
+
+  static std::string nameOf(const Domain& domain, const Load& load,
+                            const std::vector<std::string>& names, double total, bool slot) {
+    const Device& first = *(*load.lines.begin())->device;
+    if (slot)
+      return fmt::format("PCIe slot{} of {} of {}{}", names.size() > 1 ? "s" : "",
+                         fmt::join(names, "+"), domain.name,
+                         names.size() == 1 ? ", " + first.pcie : "");
+    return fmt::format("link{} {} of {}, {:.6g} Gbit/s", names.size() > 1 ? "s" : "",
+                       fmt::join(names, "+"), domain.name, total * 8e-9);
+  }
+
+  Load loadOf(std::size_t d, Direction way) const {
+    Load out;
+    const Domain& domain = account_.domains()[d];
+    for (const Stream& s : account_.streams()) {
+      const Share& share = account_.shares()[s.share];
+      const std::uint32_t rank = way == Direction::kSent ? s.source : s.sink;
+      const bool network =
+          share.realm == Realm::kRdma || (share.realm == Realm::kSockets && !account_.loops(s));
+      if (!network || account_.domainOf(rank) != d) continue;
+      out.bytes += static_cast<double>(s.bytes);
+      out.realm = share.realm;
+      const Line* line = s.teller == rank ? domain.lineOfRail(share.told.rail) : nullptr;
+      if (line != nullptr)
+        out.lines.insert(line);
+      else
+        out.any = true;
+    }
+    // Rails that were asked for belong to the ceiling, whether they took part or not.
+    for (std::uint32_t rank = 0; rank < account_.seen().size() && out.bytes > 0; ++rank) {
+      if (account_.domainOf(rank) != d || !tells(rank, way)) continue;
+      for (const std::string& rail : account_.seen()[rank].place.rails)
+        if (const Line* line = domain.lineOfRail(rail)) out.lines.insert(line);
+    }
+    return out;
+  }
+
+  // Whether this member's own transfers move bytes in that direction.
+  bool tells(std::uint32_t rank, Direction way) const {
+    return std::any_of(account_.streams().begin(), account_.streams().end(), [&](const Stream& s) {
+      return s.teller == rank && (way == Direction::kSent ? s.source : s.sink) == rank;
+    });
+  }
+
+  // No name said which devices: those that carried something, or all there are.
+  void addCarriers(const Domain& domain, Direction way, Load& load) const {
+    const auto candidate = [&](const Line& line) {
+      const DeviceKind kind = line.device->kind;
+      if (load.realm == Realm::kRdma) return kind == DeviceKind::kRdma;
+      return (kind == DeviceKind::kEthernet || kind == DeviceKind::kVirtual) &&
+             !domain.isPart(line);
+    };
+    bool carried = false;
+    for (const Line& line : domain.lines)
+      if (candidate(line) && line.in(way).ours() > load.bytes * kPart) {
+        load.lines.insert(&line);
+        carried = true;
+      }
+    if (carried || !load.lines.empty()) return;
+    for (const Line& line : domain.lines)
+      if (candidate(line) && capacityOf(*line.device).bytes_per_s > 0) load.lines.insert(&line);
+  }
+
+  Capacity capacityOf(const Device& device) const {
+    const auto given = std::find_if(rates_.begin(), rates_.end(),
+                                    [&](const LinkRate& r) { return r.device == device.name; });
+    const auto link =
+        static_cast<double>(given != rates_.end() ? given->bytes_per_s : device.link_bytes_per_s);
+    const auto slot = static_cast<double>(device.pcie_bytes_per_s);
+    if (link <= 0 || (slot > 0 && slot < link)) return {slot, slot > 0};
+    return {link, false};
+  }
+
+  // What stays on a host: copied once by memory, twice (in and out of the kernel) by loopback.
+  void onHost(std::size_t d) {
+    const Domain& domain = account_.domains()[d];
+    double copied = 0, looped = 0;
+    for (const Stream& s : account_.streams()) {
+      if (account_.domainOf(s.sink) != d) continue;
+      const Realm realm = account_.shares()[s.share].realm;
+      if (realm == Realm::kMemory) copied += static_cast<double>(s.bytes);
+      if (realm == Realm::kSockets && account_.loops(s)) looped += static_cast<double>(s.bytes);
+    }
+    const MemoryRates* rates = memoryOf(domain);
+    if (copied + looped <= 0) return;
+    if (rates == nullptr) {
+      out_.unknown = fmt::format("how fast {} copies memory was not measured", domain.name);
+      return;
+    }
+    const double rate = memoryCeiling(*rates, working_set_);
+    if (copied > 0)
+      consider({.what = Binding::kMemory,
+                .name = fmt::format("memory copy of {}, {} threads", domain.name, rates->threads),
+                .gb_per_s = rate},
+               copied);
+    if (looped > 0)
+      consider({.what = Binding::kLoopback,
+                .name = fmt::format("loopback of {}: two copies in memory", domain.name),
+                .gb_per_s = rate / 2},
+               looped);
+  }
+
+  // One member of each host has measured; any of that host will do.
+  const MemoryRates* memoryOf(const Domain& domain) const {
+    for (const Observation& seen : account_.seen()) {
+      const Place& place = seen.place;
+      const bool same = &place == domain.place ||
+                        (!place.boot_id.empty() && place.boot_id == domain.place->boot_id);
+      if (same && place.memory.threads != 0) return &place.memory;
+    }
+    return nullptr;
+  }
+
+  const Account& account_;
+  const std::uint64_t working_set_;
+  const std::span<const LinkRate> rates_;
+  Limits out_;
+};
+
+}  // namespace
+
+Limits limitsOf(const Account& account, std::uint64_t working_set,
+                std::span<const LinkRate> link_rates) {
+  return Limiter(account, working_set, link_rates).find();
+}
+
+double toleranceOf(Binding what) {
+  switch (what) {
+    case Binding::kLink:
+    case Binding::kSlot:
+      return 0.05;
+    case Binding::kMemory:
+    case Binding::kLoopback:
+      return 0.5;
+  }
+  return 0;
+}
+
+}  // namespace viaduct::measure::proof

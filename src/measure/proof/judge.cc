@@ -1,0 +1,170 @@
+#include "measure/proof/judge.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "measure/proof/account.h"
+#include "measure/proof/ceilings.h"
+#include "measure/proof/prove.h"
+
+namespace viaduct::measure::proof {
+namespace {
+
+struct Sentence {
+  Verdict verdict;
+  std::string why;
+};
+
+// All that a verdict is found from.
+struct Case {
+  const RowFacts& facts;
+  const Account& account;
+  const Proof& proof;
+  const Limits& limits;
+};
+
+double percentOf(const Case& c) {
+  return c.limits.binding ? c.facts.gb_per_s / c.limits.binding->gb_per_s * 100 : 0;
+}
+
+// A requirement that this path does not meet, in words.
+std::optional<std::string> unmet(std::string_view word, const Case& c) {
+  if (word.starts_with("backend:")) word.remove_prefix(8);
+  for (const Share& share : c.account.shares()) {
+    const std::string took = fmt::format("{}/{}", share.told.backend, share.told.way);
+    if (word == "rdma" && share.realm != Realm::kRdma) return took + " was taken";
+    if (word == "not-tcp" && share.realm == Realm::kSockets) return took + " was taken";
+    if (word == "same-host" && share.realm != Realm::kMemory) return took + " was taken";
+    const bool backend = word != "rdma" && word != "not-tcp" && word != "same-host";
+    if (backend && share.told.backend != word) return took + " was taken";
+  }
+  const bool over_tcp = c.proof.detour == Detour::kTcp || c.proof.detour == Detour::kLoopback;
+  const bool by_memory = c.proof.detour == Detour::kMemory;
+  if ((word == "rdma" && (over_tcp || by_memory)) || (word == "not-tcp" && over_tcp))
+    return c.proof.where;
+  return std::nullopt;
+}
+
+std::optional<Sentence> failed(const Case& c) {
+  if (!c.facts.failure) return std::nullopt;
+  const Error& error = *c.facts.failure;
+  const bool refused = error.code == Code::kUnsupported && error.operation == "route";
+  if (refused && !c.facts.require.empty())
+    return Sentence{Verdict::kNotRequired, fmt::format("{} was required and is not there: {}",
+                                                       c.facts.require, error.text())};
+  return Sentence{Verdict::kFailed, error.text()};
+}
+
+std::optional<Sentence> corrupt(const Case& c) {
+  if (!c.facts.mismatch) return std::nullopt;
+  return Sentence{Verdict::kCorrupt, *c.facts.mismatch};
+}
+
+std::optional<Sentence> invalid(const Case& c) {
+  const auto& binding = c.limits.binding;
+  if (!binding || c.facts.gb_per_s <= binding->gb_per_s * (1 + toleranceOf(binding->what)))
+    return std::nullopt;
+  std::string cause = c.proof.where;
+  if (cause.empty() && binding->what == Binding::kMemory)
+    cause = "the working set lies in a cache, or not all bytes were moved";
+  if (cause.empty() && binding->what == Binding::kLoopback)
+    cause = "not all bytes were moved, or memory was busy when its rate was measured";
+  if (cause.empty())
+    cause = "the rate given or reported for the link is not its own, or bytes were counted twice";
+  return Sentence{
+      Verdict::kInvalid,
+      fmt::format("{:.4g} GB/s is {:.0f} % of what {} can carry ({:.4g} GB/s); likely "
+                  "cause: {}",
+                  c.facts.gb_per_s, percentOf(c), binding->name, binding->gb_per_s, cause)};
+}
+
+std::optional<Sentence> notRequired(const Case& c) {
+  std::string_view words = c.facts.require;
+  while (!words.empty()) {
+    const auto comma = words.find(',');
+    std::string_view word = words.substr(0, comma);
+    words = comma == std::string_view::npos ? "" : words.substr(comma + 1);
+    while (word.starts_with(' ')) word.remove_prefix(1);
+    while (word.ends_with(' ')) word.remove_suffix(1);
+    if (word.empty()) continue;
+    if (const auto why = unmet(word, c))
+      return Sentence{Verdict::kNotRequired, fmt::format("{} was required: {}", word, *why)};
+  }
+  return std::nullopt;
+}
+
+std::optional<Sentence> fallback(const Case& c) {
+  if (c.proof.detour == Detour::kNone) return std::nullopt;
+  return Sentence{Verdict::kFallback, c.proof.where};
+}
+
+std::optional<Sentence> silentRail(const Case& c) {
+  if (c.proof.silent.empty()) return std::nullopt;
+  std::string names;
+  for (const SilentRail& rail : c.proof.silent)
+    names += fmt::format("{}{} of {}", names.empty() ? "" : ", ", rail.device, rail.host);
+  return Sentence{Verdict::kSilentRail,
+                  fmt::format("{} carried nothing, though transfers of {} are worth all rails",
+                              names, amount(static_cast<double>(c.facts.transfer_bytes)))};
+}
+
+std::optional<Sentence> unprovenPath(const Case& c) {
+  for (const ProvenShare& share : c.proof.path)
+    if (share.proven != Proven::kYes) return Sentence{Verdict::kUnproven, c.proof.text};
+  if (c.proof.path.empty()) return Sentence{Verdict::kUnproven, "no transfer said where it went"};
+  return std::nullopt;
+}
+
+Sentence verdictOf(const Case& c) {
+  // In this order: what makes a figure worthless comes before what makes it another one.
+  for (const auto rule :
+       {failed, corrupt, invalid, notRequired, fallback, silentRail, unprovenPath})
+    if (auto found = rule(c)) return *std::move(found);
+  return {Verdict::kOk, ""};
+}
+
+std::string lookAt(const Case& c) {
+  if (percentOf(c) >= 90) return "nothing is left to gain here";
+  const bool small = c.facts.transfer_bytes != 0 && c.facts.transfer_bytes < (1U << 20U);
+  if (small) return "the cost of each transfer limits; look at larger batches or blocks";
+  if (c.limits.binding && c.limits.binding->what == Binding::kLoopback)
+    return "the kernel's TCP limits, that is the processor; the local backend avoids it";
+  if (c.limits.binding && c.limits.binding->what == Binding::kMemory)
+    return "look at threads, huge pages, and where the memory lies";
+  return "look at pipeline depth, sockets and rails, and at what else the processor does";
+}
+
+std::string conclusionOf(const Case& c, const Sentence& sentence) {
+  if (sentence.verdict == Verdict::kFailed || c.facts.gb_per_s <= 0) return {};
+  std::string out = fmt::format("{:.4g} GB/s", c.facts.gb_per_s);
+  if (!c.limits.binding)
+    return out + fmt::format(", with no known ceiling{}{}", c.limits.unknown.empty() ? "" : ": ",
+                             c.limits.unknown);
+  out += fmt::format(", {:.0f} % of its ceiling ({}: {:.4g} GB/s)", percentOf(c),
+                     c.limits.binding->name, c.limits.binding->gb_per_s);
+  if (c.facts.cores_busy > 0) out += fmt::format(", {:.1f} cores busy", c.facts.cores_busy);
+  if (sentence.verdict == Verdict::kInvalid) return out + "; it cannot be true";
+  return out + "; " + lookAt(c);
+}
+
+}  // namespace
+
+Judgement judge(std::span<const Observation> seen, const RowFacts& facts,
+                std::span<const LinkRate> link_rates) {
+  const Account account(seen);
+  Proof proof = prove(account, facts.transfer_bytes);
+  const std::uint64_t set = facts.working_set != 0 ? facts.working_set : facts.transfer_bytes;
+  const Limits limits = limitsOf(account, set, link_rates);
+  const Case all{facts, account, proof, limits};
+  Sentence sentence = verdictOf(all);
+  Judgement out{.verdict = sentence.verdict, .conclusion = conclusionOf(all, sentence)};
+  if (limits.binding)
+    out.ceiling = Ceiling{limits.binding->name, limits.binding->gb_per_s, percentOf(all)};
+  out.why = std::move(sentence.why);
+  out.path = std::move(proof.path);
+  out.proof = std::move(proof.text);
+  return out;
+}
+
+}  // namespace viaduct::measure::proof

@@ -1,0 +1,45 @@
+// Says of a row which devices really carried its bytes, how near it is to what binds, and whether
+// it can be believed. docs/measuring.md describes the rules. Threads: pure functions over values.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "measure/proof/link_rate.h"
+#include "measure/proof/observation.h"
+#include "measure/result/row.h"
+
+namespace viaduct::measure::proof {
+
+// What the runner knows of a row.
+struct RowFacts {
+  std::string backend = {};
+  std::string require = {};  // as TransferOptions::require
+  double gb_per_s = 0;       // 10^9 payload bytes a second, of all pairs together
+  double cores_busy = 0;     // CPU seconds of all processes over the row's time; 0: not measured
+  std::uint64_t transfer_bytes = 0;  // of one transfer
+  std::uint64_t working_set = 0;     // bytes that one side cycles through; 0: one transfer
+  Verified verified = Verified::kOff;
+  std::optional<std::string> mismatch = {};  // what arrived wrong, and where
+  std::optional<Error> failure = {};         // why it could not be measured
+};
+
+struct Judgement {
+  std::vector<ProvenShare> path = {};
+  std::string proof = {};
+  std::optional<Ceiling> ceiling = {};
+  Verdict verdict = Verdict::kUnproven;
+  std::string why = {};         // when not ok
+  std::string conclusion = {};  // what limits, how far from the ceiling, what to look at
+};
+
+// `seen`: by rank, one of each member. `link_rates` win over what devices say.
+Judgement judge(std::span<const Observation> seen, const RowFacts& facts,
+                std::span<const LinkRate> link_rates);
+
+}  // namespace viaduct::measure::proof

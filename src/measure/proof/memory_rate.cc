@@ -1,0 +1,128 @@
+#include "measure/proof/memory_rate.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "base/wide_copy.h"
+#include "host/facts.h"
+
+namespace viaduct::measure::proof {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+// More do not copy faster on any machine we know, and their buffers would take long to make.
+constexpr std::uint32_t kMostThreads = 32;
+// Of each thread: larger than a core's own caches; in its second-level cache; in its first.
+constexpr std::size_t kLarge = std::size_t{16} << 20U;
+constexpr std::size_t kMiddle = std::size_t{1} << 20U;
+constexpr std::size_t kSmall = std::size_t{64} << 10U;
+constexpr Seconds kPass{0.004};
+constexpr int kPasses = 2;
+
+struct Unmap {
+  void operator()(std::byte* at) const { ::munmap(at, 2 * kLarge); }
+};
+using Buffers = std::unique_ptr<std::byte, Unmap>;  // a source, and behind it a destination
+
+Buffers makeBuffers() {
+  void* at = ::mmap(nullptr, 2 * kLarge, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) return {};
+  ::madvise(at, 2 * kLarge, MADV_HUGEPAGE);  // faster to make, and no page walks in the figure
+  std::memset(at, 1, 2 * kLarge);
+  return Buffers(static_cast<std::byte*>(at));
+}
+
+// One thread's copying of `bytes` again and again for one pass: its bytes a second.
+double copyFor(std::byte* buffers, std::size_t bytes, bool wide) {
+  const auto start = Clock::now();
+  std::uint64_t done = 0;
+  Seconds took{0};
+  do {
+    if (wide)
+      base::copyWide(buffers + kLarge, buffers, bytes);
+    else
+      std::memcpy(buffers + kLarge, buffers, bytes);
+    base::finishWide();
+    done += bytes;
+    took = Clock::now() - start;
+  } while (took < kPass);
+  return static_cast<double>(done) / took.count();
+}
+
+class Crew {
+ public:
+  explicit Crew(std::uint32_t threads) : threads_(threads), gate_(threads) {}
+
+  MemoryRates measure() {
+    std::vector<std::thread> others;
+    for (std::uint32_t i = 1; i < threads_; ++i) others.emplace_back([this] { work(false); });
+    work(true);
+    for (std::thread& other : others) other.join();
+    if (failed_.load()) return {};
+    std::reverse(out_.all_threads.begin(), out_.all_threads.end());
+    out_.threads = threads_;
+    return out_;
+  }
+
+ private:
+  // All threads walk through the same passes; the first one keeps the books.
+  void work(bool first) {
+    const Buffers own = makeBuffers();
+    if (!own) failed_.store(true);
+    gate_.arrive_and_wait();
+    if (failed_.load()) return;
+    if (first) out_.one_thread_gb_per_s = alone(own.get());
+    for (const std::size_t bytes : {kLarge, kMiddle, kSmall}) {
+      double best = 0;
+      for (int pass = 0; pass < kPasses; ++pass)
+        for (const bool wide : {true, false})
+          best = std::max(best, together(own.get(), bytes, wide, first));
+      if (first) out_.all_threads.push_back({bytes * threads_, best * 1e-9});
+    }
+  }
+  static double alone(std::byte* buffers) {
+    double best = 0;
+    for (int pass = 0; pass < kPasses; ++pass)
+      best = std::max({best, copyFor(buffers, kLarge, true), copyFor(buffers, kLarge, false)});
+    return best * 1e-9;
+  }
+  double together(std::byte* buffers, std::size_t bytes, bool wide, bool first) {
+    if (first) sum_.store(0);
+    gate_.arrive_and_wait();
+    sum_.fetch_add(copyFor(buffers, bytes, wide));
+    gate_.arrive_and_wait();
+    return first ? sum_.load() : 0;
+  }
+
+  const std::uint32_t threads_;
+  std::barrier<> gate_;
+  std::atomic<double> sum_{0};
+  std::atomic<bool> failed_{false};
+  MemoryRates out_;
+};
+
+}  // namespace
+
+MemoryRates measureMemoryRates() {
+  return Crew(std::clamp(host::facts().cores, 1U, kMostThreads)).measure();
+}
+
+double memoryCeiling(const MemoryRates& rates, std::uint64_t bytes) {
+  // Smaller buffers are faster: of those measured, the next smaller one bounds this one.
+  double out = 0;
+  for (const CopyRate& rate : rates.all_threads)
+    if (out == 0 || rate.bytes <= bytes) out = rate.gb_per_s;
+  return out;
+}
+
+}  // namespace viaduct::measure::proof

@@ -1,0 +1,343 @@
+#include "measure/proof/prove.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace viaduct::measure::proof {
+namespace {
+
+// Counters are not read at the very moment that the clock is: that much may be missing.
+constexpr double kMost = 0.98;
+// Traffic of others that could be the payload makes silence no proof.
+constexpr double kQuiet = 0.5;
+// A rail is expected to take part when its share of a transfer is at least this.
+constexpr std::uint64_t kWorthARail = std::uint64_t{64} << 10U;
+// A rail is silent below this part of its fair share.
+constexpr double kSilent = 0.02;
+constexpr std::size_t kTextParts = 4;
+
+const char* verbOf(Direction way) { return way == Direction::kSent ? "sent" : "received"; }
+
+// What one domain's devices had to carry in one direction.
+struct Need {
+  std::size_t domain = 0;
+  Direction way = Direction::kSent;
+  Realm realm = Realm::kSockets;
+  bool loop = false;           // on the loopback device
+  const Line* line = nullptr;  // this one; nullptr: any of the realm
+  friend bool operator<(const Need& a, const Need& b) {
+    const auto key = [](const Need& n) {
+      return std::tuple(n.domain, n.way, n.realm, n.loop,
+                        n.line == nullptr ? "" : n.line->device->name);
+    };
+    return key(a) < key(b);
+  }
+};
+
+struct Finding {
+  Proven proven = Proven::kUnproven;
+  std::vector<const Line*> carriers = {};
+  std::string text = {};
+};
+
+bool serves(const Domain& domain, const Line& line, Realm realm, bool loop) {
+  using host::DeviceKind;
+  const DeviceKind kind = line.device->kind;
+  if (loop) return kind == DeviceKind::kLoopback;
+  if (realm == Realm::kRdma) return kind == DeviceKind::kRdma;
+  return (kind == DeviceKind::kEthernet || kind == DeviceKind::kVirtual) && !domain.isPart(line);
+}
+
+class Prover {
+ public:
+  Prover(const Account& account, std::uint64_t transfer_bytes)
+      : account_(account), transfer_bytes_(transfer_bytes), by_share_(account.shares().size()) {}
+
+  Proof prove() {
+    for (const Stream& stream : account_.streams()) addNeeds(stream);
+    for (const auto& [need, bytes] : needs_) findings_[need] = check(need, bytes);
+    for (std::size_t i = 0; i < account_.shares().size(); ++i) judgeShare(i);
+    out_.text = textOf();
+    findSilent();
+    return std::move(out_);
+  }
+
+ private:
+  struct OfShare {
+    std::vector<Need> told;   // at the ends whose word it is
+    std::vector<Need> other;  // at the ends that only gave or took
+    bool apart = false;       // memory, between hosts
+    std::vector<std::size_t> domains;
+  };
+
+  void need(const Need& what, std::uint64_t bytes, std::vector<Need>& into) {
+    needs_[what] += bytes;
+    const auto same = [&](const Need& n) { return !(n < what) && !(what < n); };
+    if (std::none_of(into.begin(), into.end(), same)) into.push_back(what);
+  }
+
+  void addNeeds(const Stream& stream) {
+    OfShare& mine = by_share_[stream.share];
+    const Share& share = account_.shares()[stream.share];
+    const std::size_t from = account_.domainOf(stream.source);
+    const std::size_t to = account_.domainOf(stream.sink);
+    if (share.realm == Realm::kMemory || share.realm == Realm::kUnknown) {
+      mine.apart = mine.apart || !account_.sameHost(stream.source, stream.sink);
+      mine.domains.insert(mine.domains.end(), {from, to});
+      return;
+    }
+    const bool writes = stream.teller == stream.source;
+    if (share.realm == Realm::kSockets && account_.loops(stream))
+      return need({from, Direction::kSent, share.realm, true, nullptr}, stream.bytes, mine.told);
+    const std::size_t here = writes ? from : to;
+    const Direction way = writes ? Direction::kSent : Direction::kReceived;
+    const Direction back = writes ? Direction::kReceived : Direction::kSent;
+    const Line* line = account_.domains()[here].lineOfRail(share.told.rail);
+    if (line != nullptr && !serves(account_.domains()[here], *line, share.realm, false))
+      line = nullptr;
+    need({here, way, share.realm, false, line}, stream.bytes, mine.told);
+    need({writes ? to : from, back, share.realm, false, nullptr}, stream.bytes, mine.other);
+  }
+
+  // What lines named by themselves have to carry besides.
+  double taken(const Need& any) const {
+    double out = 0;
+    for (const auto& [need, bytes] : needs_)
+      if (need.line != nullptr && need.domain == any.domain && need.way == any.way &&
+          need.realm == any.realm && need.loop == any.loop)
+        out += static_cast<double>(bytes);
+    return out;
+  }
+
+  Finding check(const Need& need, std::uint64_t bytes) const {
+    const Domain& domain = account_.domains()[need.domain];
+    std::vector<const Line*> lines;
+    for (const Line& line : domain.lines)
+      if (need.line == nullptr ? serves(domain, line, need.realm, need.loop) : &line == need.line)
+        lines.push_back(&line);
+    const double payload = static_cast<double>(bytes) + (need.line == nullptr ? taken(need) : 0);
+    double all = 0, others = 0;
+    bool readable = true, wrapped = false;
+    Finding out;
+    for (const Line* line : lines) {
+      const Flow& flow = line->in(need.way);
+      readable = readable && flow.counted.has_value();
+      if (!flow.counted) continue;
+      wrapped = wrapped || flow.counted->wrapped;
+      all += static_cast<double>(flow.counted->bytes);
+      others += std::max(flow.others, 0.0);
+      if (flow.ours() > payload * 0.01) out.carriers.push_back(line);
+    }
+    decide(out, need, {payload, all, others, readable && !lines.empty(), wrapped});
+    if (lines.empty()) {
+      out.proven = domain.lines.empty() ? Proven::kUnproven : Proven::kNo;
+      out.text = domain.lines.empty()
+                     ? fmt::format("the counters of {} cannot be read", domain.name)
+                     : fmt::format("{} has no device for it", domain.name);
+    }
+    return out;
+  }
+
+  struct Sum {
+    double payload, all, others;
+    bool readable, wrapped;
+  };
+  void decide(Finding& out, const Need& need, const Sum& sum) const {
+    const Domain& domain = account_.domains()[need.domain];
+    std::string names;
+    for (const Line* line : out.carriers) names += (names.empty() ? "" : "+") + line->device->name;
+    if (names.empty() && need.line != nullptr) names = need.line->device->name;
+    if (names.empty()) names = need.loop ? "lo" : "no device";
+    out.text = fmt::format("{} of {} {} {} for {}", names, domain.name, verbOf(need.way),
+                           amount(sum.all), amount(sum.payload));
+    const double want = sum.payload * kMost;
+    if (sum.all - sum.others >= want) {
+      out.proven = Proven::kYes;
+      if (sum.others > sum.payload * 0.01)
+        out.text += fmt::format(" (others' traffic of {}/s allowed for)",
+                                amount(sum.others / std::max(domain.seconds, 1e-9)));
+      return;
+    }
+    if (!sum.readable || sum.wrapped) {
+      out.text += sum.wrapped ? ", and a 32-bit counter has wrapped" : ", and not all can be read";
+      return;
+    }
+    if (sum.all >= want)
+      out.text += fmt::format(", of which others' traffic could be {}", amount(sum.others));
+    else
+      out.proven = Proven::kNo;
+  }
+
+  void judgeShare(std::size_t index) {
+    const Share& share = account_.shares()[index];
+    const OfShare& mine = by_share_[index];
+    ProvenShare entry{.backend = share.told.backend,
+                      .way = share.told.way,
+                      .device = share.told.rail,
+                      .bytes = share.told.bytes,
+                      .ops = share.told.ops};
+    if (share.realm == Realm::kMemory)
+      entry.proven = silence(share, mine);
+    else if (share.realm == Realm::kUnknown)
+      note(fmt::format("nobody knows whether {}/{} uses a network", share.told.backend,
+                       share.told.way));
+    else
+      proveNeeds(mine, share, entry);
+    out_.path.push_back(std::move(entry));
+  }
+
+  // Bytes that memory carried are on no device: the counters have to be silent.
+  Proven silence(const Share& share, const OfShare& mine) {
+    if (mine.apart) {
+      detour(Detour::kOtherInterface, "memory cannot carry bytes between two hosts");
+      return Proven::kNo;
+    }
+    for (const std::size_t d : mine.domains) {
+      const Domain& domain = account_.domains()[d];
+      if (domain.lines.empty()) {
+        note(fmt::format("the counters of {} cannot be read", domain.name));
+        return Proven::kUnproven;
+      }
+      for (const Line& line : domain.lines) {
+        const double limit = static_cast<double>(share.told.bytes) * kQuiet;
+        if (line.sent.counted && static_cast<double>(line.sent.counted->bytes) < limit) continue;
+        note(fmt::format("{} of {} was too busy to rule it out", line.device->name, domain.name));
+        return Proven::kUnproven;
+      }
+    }
+    note(fmt::format("memory: no device of {} carried {}",
+                     account_.domains()[mine.domains.front()].name,
+                     amount(static_cast<double>(share.told.bytes))));
+    return Proven::kYes;
+  }
+
+  void proveNeeds(const OfShare& mine, const Share& share, ProvenShare& entry) {
+    bool all = true;
+    std::vector<std::string> devices;
+    for (const Need& need : mine.told) {
+      const Finding& found = findings_.at(need);
+      all = all && found.proven == Proven::kYes;
+      if (found.proven == Proven::kNo) entry.proven = Proven::kNo;
+      for (const Line* line : found.carriers) devices.push_back(line->device->name);
+      if (found.proven == Proven::kNo) explain(need, share);
+    }
+    // The other end's silence alone proves nothing: its counters may lag behind.
+    for (const Need& need : mine.other) all = all && findings_.at(need).proven == Proven::kYes;
+    if (all && !mine.told.empty()) entry.proven = Proven::kYes;
+    std::sort(devices.begin(), devices.end());
+    devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+    if (entry.proven != Proven::kNo && !devices.empty())
+      entry.device = fmt::format("{}", fmt::join(devices, "+"));
+  }
+
+  // Who carried what `need` says and did not.
+  void explain(const Need& need, const Share& share) {
+    const Domain& domain = account_.domains()[need.domain];
+    const auto missing = static_cast<double>(needs_.at(need));
+    const Line* other = nullptr;
+    for (const Line& line : domain.lines) {
+      if (&line == need.line || domain.isPart(line)) continue;
+      if (line.in(need.way).ours() - neededOf(line, need) < missing * kMost) continue;
+      if (other == nullptr || line.device->kind > other->device->kind) other = &line;
+    }
+    const std::string asked =
+        need.line != nullptr ? need.line->device->name : std::string("the network");
+    const std::string bytes = amount(missing);
+    if (other == nullptr)
+      return detour(Detour::kMemory,
+                    fmt::format("no device of {} carried the {} that {}/{} says: a copy in memory",
+                                domain.name, bytes, share.told.backend, share.told.way));
+    if (other->device->kind == host::DeviceKind::kLoopback)
+      return detour(Detour::kLoopback, fmt::format("{} went over loopback of {}, not over {}",
+                                                   bytes, domain.name, asked));
+    if (need.realm == Realm::kRdma && other->device->kind != host::DeviceKind::kRdma)
+      return detour(Detour::kTcp, fmt::format("{} went over {} of {}, an Ethernet device: TCP",
+                                              bytes, other->device->name, domain.name));
+    detour(Detour::kOtherInterface, fmt::format("{} went over {} of {}, not over {}", bytes,
+                                                other->device->name, domain.name, asked));
+  }
+
+  double neededOf(const Line& line, const Need& like) const {
+    double out = 0;
+    for (const auto& [need, bytes] : needs_)
+      if (need.line == &line && need.way == like.way) out += static_cast<double>(bytes);
+    return out;
+  }
+
+  void detour(Detour kind, std::string where) {
+    if (out_.detour >= kind) return;
+    out_.detour = kind;
+    out_.where = std::move(where);
+  }
+
+  void findSilent() {
+    for (std::uint32_t rank = 0; rank < account_.seen().size(); ++rank)
+      for (const Direction way : {Direction::kSent, Direction::kReceived}) findSilentOf(rank, way);
+  }
+
+  // Of the rails that a member was given, those that carried nothing of what was worth all of them.
+  void findSilentOf(std::uint32_t rank, Direction way) {
+    double bytes = 0;
+    for (const Stream& s : account_.streams()) {
+      const Realm realm = account_.shares()[s.share].realm;
+      const bool network =
+          realm == Realm::kRdma || (realm == Realm::kSockets && !account_.loops(s));
+      if (network && s.teller == rank && (way == Direction::kSent ? s.source : s.sink) == rank)
+        bytes += static_cast<double>(s.bytes);
+    }
+    const Domain& domain = account_.domains()[account_.domainOf(rank)];
+    std::vector<const Line*> asked;
+    for (const std::string& rail : account_.seen()[rank].place.rails) {
+      const Line* line = domain.lineOfRail(rail);
+      if (line != nullptr && std::find(asked.begin(), asked.end(), line) == asked.end())
+        asked.push_back(line);
+    }
+    if (bytes <= 0 || asked.size() < 2 || transfer_bytes_ / asked.size() < kWorthARail) return;
+    const double fair = bytes / static_cast<double>(asked.size());
+    for (const Line* line : asked) {
+      const Flow& flow = line->in(way);
+      const bool known = std::any_of(out_.silent.begin(), out_.silent.end(), [&](const auto& s) {
+        return s.device == line->device->name && s.host == domain.name;
+      });
+      if (!known && flow.counted && static_cast<double>(flow.counted->bytes) < fair * kSilent)
+        out_.silent.push_back({line->device->name, domain.name});
+    }
+  }
+
+  void note(std::string text) { notes_.push_back(std::move(text)); }
+
+  std::string textOf() const {
+    std::vector<std::string> parts = notes_;
+    // What is not as it should be comes first.
+    for (const bool good : {false, true})
+      for (const auto& [need, found] : findings_)
+        if ((found.proven == Proven::kYes) == good) parts.push_back(found.text);
+    if (!out_.where.empty()) parts.insert(parts.begin(), out_.where);
+    if (parts.empty()) return "nothing was moved";
+    std::string out;
+    for (std::size_t i = 0; i < std::min(parts.size(), kTextParts); ++i)
+      out += (i == 0 ? "" : "; ") + parts[i];
+    if (parts.size() > kTextParts) out += fmt::format("; and {} more", parts.size() - kTextParts);
+    return out;
+  }
+
+  const Account& account_;
+  const std::uint64_t transfer_bytes_;
+  std::vector<OfShare> by_share_;
+  std::map<Need, std::uint64_t> needs_;
+  std::map<Need, Finding> findings_;
+  std::vector<std::string> notes_;
+  Proof out_;
+};
+
+}  // namespace
+
+Proof prove(const Account& account, std::uint64_t transfer_bytes) {
+  return Prover(account, transfer_bytes).prove();
+}
+
+}  // namespace viaduct::measure::proof
