@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "host/facts.h"
+#include "measure/proof/account.h"
 #include "measure/proof/memory_rate.h"
 
 namespace viaduct::measure::proof {
@@ -19,6 +20,15 @@ std::uint64_t now() {
   ::clock_gettime(CLOCK_MONOTONIC, &at);
   return static_cast<std::uint64_t>(at.tv_sec) * 1'000'000'000U +
          static_cast<std::uint64_t>(at.tv_nsec);
+}
+
+std::uint64_t nanoseconds(std::chrono::nanoseconds time) {
+  return static_cast<std::uint64_t>(time.count());
+}
+
+std::uint64_t bytesBetween(std::uint64_t before, std::uint64_t after, std::uint32_t unit) {
+  const auto delta = host::deltaOf(before, after, unit);
+  return delta ? delta->bytes : 0;
 }
 
 std::string networkNamespace(const std::string& root) {
@@ -51,8 +61,29 @@ void Observer::before() {
 }
 
 void Observer::after(std::vector<Claim> claims) {
-  seen_.after = read();
   seen_.claims = std::move(claims);
+  seen_.after = read();
+  while (!carriedWhatIsClaimed() && seen_.after.at_ns - seen_.before.at_ns < nanoseconds(kLag)) {
+    std::this_thread::sleep_for(kLookAround);
+    seen_.after = read();
+  }
+}
+
+// Whether all devices together carried, each way, what we say to have sent over a network each way.
+bool Observer::carriedWhatIsClaimed() const {
+  std::uint64_t said = 0, sent = 0, received = 0;
+  for (const Claim& claim : seen_.claims)
+    for (const PathShare& share : claim.path.shares) {
+      const Realm realm = realmOf(share.backend, share.way);
+      if (realm == Realm::kSockets || realm == Realm::kRdma) said += share.bytes;
+    }
+  for (const host::Counter& after : seen_.after.counters)
+    for (const host::Counter& before : seen_.before.counters) {
+      if (before.device != after.device) continue;
+      sent += bytesBetween(before.sent, after.sent, after.unit);
+      received += bytesBetween(before.received, after.received, after.unit);
+    }
+  return std::max(sent, received) >= said;
 }
 
 }  // namespace viaduct::measure::proof

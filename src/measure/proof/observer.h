@@ -11,6 +11,8 @@ namespace viaduct::measure::proof {
 
 // How long others' traffic is looked at before each row.
 inline constexpr std::chrono::milliseconds kLookAround{5};
+// Some drivers bring their counters up to date only every second.
+inline constexpr std::chrono::milliseconds kLag{1200};
 
 class Observer {
  public:
@@ -22,7 +24,8 @@ class Observer {
   void measureMemory();
 
   // Both while all members stand still: behind a barrier, or the answer to a message. before()
-  // takes kLookAround, after() a fraction of a millisecond.
+  // takes kLookAround; after() a fraction of a millisecond, or up to kLag where the devices seem to
+  // have carried less than the transfers say.
   void before();
   // `claims`: of the transfers that this member began since before().
   void after(std::vector<Claim> claims);
@@ -33,6 +36,7 @@ class Observer {
 
  private:
   Reading read() const;
+  bool carriedWhatIsClaimed() const;
   std::string root_;
   Observation seen_;
 };

@@ -1,0 +1,361 @@
+// Rows that people have published or could have, and what has to be said of them.
+#include "measure/proof/judge.h"
+
+#include <gtest/gtest.h>
+
+#include "measure/proof/scene_testing.h"
+
+namespace viaduct::measure::proof {
+namespace {
+
+constexpr std::uint64_t kLarge = 100'000'000;  // of one transfer
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+Judgement judged(std::vector<Observation> seen, double gb_per_s, const std::string& require = "",
+                 std::vector<LinkRate> rates = {}) {
+  return judge(seen,
+               {.require = require,
+                .gb_per_s = gb_per_s,
+                .transfer_bytes = kLarge,
+                .verified = Verified::kFull},
+               rates);
+}
+
+Seen efaHost(const std::string& name, std::uint64_t sent, std::uint64_t received) {
+  return Seen(name).rdma("efa0", 100 * kGbit, sent, received).memory(20);
+}
+
+TEST(Published, ALocalCopyAsGpuToGpuOverEfaIsInvalid) {
+  const auto row = judged({efaHost("a", 4000, 0).claims(1, {{"ofi", "efa", "efa0", 285 * kGB, 9}}),
+                           efaHost("b", 0, 4000)},
+                          284.98);
+  EXPECT_EQ(row.verdict, Verdict::kInvalid);
+  EXPECT_TRUE(has(row.why, "a copy in memory")) << row.why;
+  EXPECT_TRUE(has(row.why, "efa0 of a")) << row.why;
+  ASSERT_TRUE(row.ceiling);
+  EXPECT_DOUBLE_EQ(row.ceiling->gb_per_s, 12.5);
+  ASSERT_EQ(row.path.size(), 1U);
+  EXPECT_EQ(row.path[0].proven, Proven::kNo);
+}
+
+TEST(Published, TheSameInOneProcessIsInvalidToo) {
+  auto host = efaHost("a", 0, 0).claims(0, {{"ucx", "rc_mlx5", "efa0", 285 * kGB, 9}});
+  const auto row = judged({host}, 284.98);
+  EXPECT_EQ(row.verdict, Verdict::kInvalid) << row.why;
+  EXPECT_TRUE(has(row.why, "a copy in memory")) << row.why;
+}
+
+TEST(Published, UcxAsRdmaWithItsBytesOnEthernetIsAFallback) {
+  const std::uint64_t bytes = 300'000'000;
+  const auto row = judged({efaHost("a", 0, 0)
+                               .ethernet("eth0", 100 * kGbit, bytes + 9000, 100)
+                               .claims(1, {{"ucx", "rc_mlx5", "efa0", bytes, 3}}),
+                           efaHost("b", 0, 0).ethernet("eth0", 100 * kGbit, 100, bytes + 9000)},
+                          0.3);
+  EXPECT_EQ(row.verdict, Verdict::kFallback);
+  EXPECT_TRUE(has(row.why, "went over eth0 of a, an Ethernet device: TCP")) << row.why;
+  EXPECT_EQ(row.path[0].proven, Proven::kNo);
+}
+
+TEST(Published, NinetyEightPercentOfALinkIsFine) {
+  const std::uint64_t bytes = 12'300'000'000;
+  const auto row =
+      judged({efaHost("a", bytes + kGB / 10, 1000).claims(1, {{"ofi", "efa", "efa0", bytes, 123}}),
+              efaHost("b", 1000, bytes + kGB / 10)},
+             12.3);
+  EXPECT_EQ(row.verdict, Verdict::kOk) << row.why;
+  ASSERT_TRUE(row.ceiling);
+  EXPECT_NEAR(row.ceiling->percent, 98.4, 0.05);
+  EXPECT_EQ(row.path[0].proven, Proven::kYes);
+  EXPECT_TRUE(has(row.conclusion, "nothing is left to gain")) << row.conclusion;
+}
+
+TEST(Published, MoreThanTheNetworkIsInvalidWhateverCarriedIt) {
+  const std::uint64_t bytes = 92'300'000'000;
+  const auto row = judged(
+      {Seen("a").rdma("mlx5_0", 200 * kGbit, bytes, 0).claims(1, {{"ucx", "rc", "any", bytes, 9}}),
+       Seen("b").rdma("mlx5_0", 200 * kGbit, 0, bytes)},
+      92.3);
+  EXPECT_EQ(row.verdict, Verdict::kInvalid);
+  EXPECT_TRUE(has(row.why, "369 %")) << row.why;
+}
+
+// Two hosts with four interfaces; what each carried, for transfers that claim all four equally.
+std::vector<Observation> fourRails(const std::vector<std::uint64_t>& carried,
+                                   std::size_t claimed_rails = 4) {
+  Seen a("a"), b("b");
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < carried.size(); ++i) {
+    names.push_back("rail" + std::to_string(i));
+    a.ethernet(names.back(), 10 * kGbit, carried[i], 10).address("10.0.0." + std::to_string(i));
+    b.ethernet(names.back(), 10 * kGbit, 10, carried[i]);
+  }
+  std::vector<PathShare> shares;
+  for (std::size_t i = 0; i < claimed_rails; ++i)
+    shares.push_back({"tcp", "socket", "10.0.0." + std::to_string(i), 4 * kGB / claimed_rails, 1});
+  return {a.rails(names).claims(1, shares), b};
+}
+
+TEST(Rails, AllOfThemMakeTheCeiling) {
+  const auto row = judged(fourRails({kGB + 100, kGB + 100, kGB + 100, kGB + 100}), 4.0);
+  EXPECT_EQ(row.verdict, Verdict::kOk) << row.why;
+  EXPECT_DOUBLE_EQ(row.ceiling->gb_per_s, 5.0);
+  EXPECT_EQ(row.path[2].device, "rail2") << "by its name, not by its address";
+}
+
+TEST(Rails, OneOfFourThatIsSilentIsNamed) {
+  const auto row = judged(fourRails({2 * kGB, 2 * kGB, 2 * kGB, 900}, 3), 3.0);
+  EXPECT_EQ(row.verdict, Verdict::kSilentRail);
+  EXPECT_TRUE(has(row.why, "rail3 of a")) << row.why;
+  EXPECT_FALSE(has(row.why, "rail2")) << row.why;
+}
+
+TEST(Rails, TrafficThatTookAnotherIsNamed) {
+  const auto row = judged(fourRails({2 * kGB, 20, kGB, kGB}), 3.0);
+  EXPECT_EQ(row.verdict, Verdict::kFallback);
+  EXPECT_TRUE(has(row.why, "went over rail0 of a, not over rail1")) << row.why;
+  EXPECT_EQ(row.path[1].proven, Proven::kNo);
+  EXPECT_EQ(row.path[2].proven, Proven::kYes);
+}
+
+TEST(Rails, ASmallTransferNeedNotUseAll) {
+  auto seen = fourRails({4 * kGB, 0, 0, 0}, 1);
+  const auto row = judge(seen, {.gb_per_s = 1.0, .transfer_bytes = 16 << 10}, {});
+  EXPECT_EQ(row.verdict, Verdict::kOk) << row.why;
+}
+
+TEST(Proof, TrafficOfOthersIsAllowedForAndSaid) {
+  const auto with = [](std::uint64_t carried) {
+    return judged({Seen("a")
+                       .ethernet("eth0", 0, carried, 0)
+                       .others(500'000)  // 0.1 GB in the second of the row
+                       .claims(1, {{"tcp", "socket", "any", kGB, 1}}),
+                   Seen("b").ethernet("eth0", 0, 0, carried).others(500'000)},
+                  1.0);
+  };
+  const auto enough = with(kGB + kGB / 10);
+  EXPECT_EQ(enough.verdict, Verdict::kOk) << enough.why;
+  EXPECT_TRUE(has(enough.proof, "others' traffic of 100 MB/s allowed for")) << enough.proof;
+  const auto doubtful = with(kGB);
+  EXPECT_EQ(doubtful.verdict, Verdict::kUnproven);
+  EXPECT_TRUE(has(doubtful.why, "of which others' traffic could be")) << doubtful.why;
+}
+
+TEST(Proof, WithoutCountersNothingIsProven) {
+  auto a = Seen("a").ethernet("eth0", 0, kGB, 0).silentCounters();
+  a.claims(1, {{"tcp", "socket", "any", kGB, 1}});
+  const auto row = judged({a, Seen("b").ethernet("eth0", 0, 0, kGB)}, 1.0);
+  EXPECT_EQ(row.verdict, Verdict::kUnproven);
+  EXPECT_EQ(row.path[0].proven, Proven::kUnproven);
+  EXPECT_TRUE(isGood(row.verdict));
+}
+
+TEST(Proof, TheOtherSideHasToHaveReceivedIt) {
+  const auto row =
+      judged({Seen("a").ethernet("eth0", 0, kGB, 0).claims(1, {{"tcp", "socket", "any", kGB, 1}}),
+              Seen("b").ethernet("eth0", 0, 0, kGB / 2)},
+             1.0);
+  EXPECT_EQ(row.verdict, Verdict::kUnproven) << "counters may lag, so it is not a no";
+}
+
+TEST(Proof, ACounterOf32BitsThatTurnedIsReadRightOrNotAtAll) {
+  constexpr std::uint64_t kTurn = std::uint64_t{1} << 32U;
+  const auto with = [](std::uint64_t payload) {
+    return judged({Seen("a")
+                       .rdma("mlx5_0", 0, 0, 0)
+                       .counting(kTurn - 1000, 250'000'000, 4)
+                       .claims(1, {{"ucx", "rc", "mlx5_0:1", payload, 1}}),
+                   Seen("b").rdma("mlx5_0", 0, 0, payload)},
+                  1.0);
+  };
+  EXPECT_EQ(with(kGB).verdict, Verdict::kOk) << with(kGB).why;
+  const auto more = with(20 * kGB);
+  EXPECT_EQ(more.verdict, Verdict::kUnproven);
+  EXPECT_TRUE(has(more.why, "wrapped")) << more.why;
+}
+
+TEST(Proof, ABondsBytesAreCountedOnce) {
+  const auto bonded = [](const char* name, std::uint64_t sent, std::uint64_t received) {
+    return Seen(name)
+        .ethernet("eth0", 25 * kGbit, sent / 2, received / 2)
+        .ethernet("eth1", 25 * kGbit, sent / 2, received / 2)
+        .device("bond0", host::DeviceKind::kVirtual, 50 * kGbit, sent, received)
+        .lower({"eth0", "eth1"});
+  };
+  const auto row = [&](std::uint64_t carried) {
+    return judged({bonded("a", carried, 0).claims(1, {{"tcp", "socket", "any", 4 * kGB, 1}}),
+                   bonded("b", 0, carried)},
+                  4.0);
+  };
+  EXPECT_EQ(row(4 * kGB).verdict, Verdict::kOk) << row(4 * kGB).why;
+  EXPECT_EQ(row(4 * kGB).path[0].device, "bond0");
+  EXPECT_DOUBLE_EQ(row(4 * kGB).ceiling->gb_per_s, 6.25);
+  EXPECT_EQ(row(2 * kGB).verdict, Verdict::kFallback) << "parts and whole are not added up";
+}
+
+TEST(Proof, AReadIsReceivedByTheInitiator) {
+  const auto row = judged({Seen("a")
+                               .ethernet("eth0", 0, 5, kGB)
+                               .claims(1, {{"tcp", "socket", "eth0", kGB, 1}}, OpKind::kRead),
+                           Seen("b").ethernet("eth0", 0, kGB, 5)},
+                          1.0);
+  EXPECT_EQ(row.verdict, Verdict::kOk) << row.why;
+}
+
+TEST(Proof, SocketsWithinAHostAreOnLoopback) {
+  const auto pair = [](std::uint64_t looped) {
+    return std::vector<Observation>{
+        Seen("a").loopback(looped).memory(20).claims(1, {{"tcp", "socket", "any", kGB, 1}}),
+        Seen("a").loopback(looped)};
+  };
+  const auto row = judged(pair(kGB), 1.0);
+  EXPECT_EQ(row.verdict, Verdict::kOk) << row.why;
+  EXPECT_EQ(row.path[0].device, "lo");
+  ASSERT_TRUE(row.ceiling);
+  EXPECT_DOUBLE_EQ(row.ceiling->gb_per_s, 10.0) << "two copies";
+  EXPECT_EQ(judged(pair(kGB / 2), 1.0).verdict, Verdict::kFallback) << "a copy in memory";
+}
+
+TEST(Proof, MemoryIsProvenByTheSilenceOfTheDevices) {
+  const auto pair = [](std::uint64_t looped) {
+    return std::vector<Observation>{
+        Seen("a").loopback(looped).memory(20).claims(1, {{"local", "mapped", "crew", kGB, 1}}),
+        Seen("a").loopback(looped)};
+  };
+  const auto row = judged(pair(1000), 10.0);
+  EXPECT_EQ(row.verdict, Verdict::kOk) << row.why;
+  EXPECT_EQ(row.path[0].proven, Proven::kYes);
+  EXPECT_DOUBLE_EQ(row.ceiling->percent, 50.0);
+  const auto busy = judged(pair(kGB), 10.0);
+  EXPECT_EQ(busy.verdict, Verdict::kUnproven);
+  EXPECT_TRUE(has(busy.why, "lo of a was too busy")) << busy.why;
+}
+
+TEST(Proof, MemoryDoesNotReachAnotherHost) {
+  const auto row =
+      judged({Seen("a").claims(1, {{"local", "mapped", "crew", kGB, 1}}), Seen("b")}, 1.0);
+  EXPECT_EQ(row.verdict, Verdict::kFallback);
+  EXPECT_EQ(row.path[0].proven, Proven::kNo);
+}
+
+TEST(Proof, TwoContainersOnOneHostUseTheNetworkBetweenThem) {
+  const auto row = judged({Seen("a")
+                               .on("boot", "net:[1]")
+                               .ethernet("eth0", 0, kGB, 0)
+                               .claims(1, {{"tcp", "socket", "any", kGB, 1}}),
+                           Seen("a").on("boot", "net:[2]").ethernet("eth0", 0, 0, kGB)},
+                          1.0);
+  EXPECT_EQ(row.verdict, Verdict::kOk) << row.why;
+  EXPECT_TRUE(has(row.proof, "a (rank 0)")) << row.proof;
+}
+
+TEST(Proof, AClaimAboutNobodyIsNotBelieved) {
+  EXPECT_EQ(judged({Seen("a").claims(7, {{"tcp", "socket", "any", kGB, 1}})}, 1.0).verdict,
+            Verdict::kUnproven);
+}
+
+TEST(Ceilings, AGivenRateWinsAndAVirtualLinkHasNone) {
+  const std::vector<Observation> seen{
+      Seen("a")
+          .device("rail0", host::DeviceKind::kVirtual, 0, kGB, 0)
+          .claims(1, {{"tcp", "socket", "rail0", kGB, 1}}),
+      Seen("b").device("rail0", host::DeviceKind::kVirtual, 0, 0, kGB)};
+  const auto unknown = judged(seen, 1.0);
+  EXPECT_EQ(unknown.verdict, Verdict::kOk) << unknown.why;
+  EXPECT_FALSE(unknown.ceiling);
+  EXPECT_TRUE(has(unknown.conclusion, "no known ceiling: the rate of rail0")) << unknown.conclusion;
+  const auto slow = judged(seen, 1.0, "", {{"rail0", 500'000'000 / 8}});
+  EXPECT_EQ(slow.verdict, Verdict::kInvalid);
+  EXPECT_TRUE(has(slow.why, "link rail0 of a, 0.5 Gbit/s")) << slow.why;
+}
+
+TEST(Ceilings, ANarrowSlotBindsBeforeItsLink) {
+  const std::uint64_t bytes = 7 * kGB;
+  const auto row = judged({Seen("a")
+                               .rdma("mlx5_0", 100 * kGbit, bytes, 0)
+                               .slot(7'880'000'000)
+                               .claims(1, {{"ucx", "rc", "mlx5_0", bytes, 1}}),
+                           Seen("b").rdma("mlx5_0", 100 * kGbit, 0, bytes)},
+                          7.0);
+  ASSERT_TRUE(row.ceiling);
+  EXPECT_EQ(row.ceiling->name, "PCIe slot of mlx5_0 of a, 8.0 GT/s x8");
+}
+
+TEST(Ceilings, TheNarrowestHostOfManyBinds) {
+  // Two initiators write to one target: its link carries both.
+  const auto row = judged(
+      {Seen("a").rdma("n0", 100 * kGbit, 6 * kGB, 0).claims(2, {{"ofi", "efa", "n0", 6 * kGB, 1}}),
+       Seen("b").rdma("n0", 100 * kGbit, 6 * kGB, 0).claims(2, {{"ofi", "efa", "n0", 6 * kGB, 1}}),
+       Seen("c").rdma("n0", 100 * kGbit, 0, 12 * kGB)},
+      12.0);
+  EXPECT_EQ(row.verdict, Verdict::kOk) << row.why;
+  EXPECT_DOUBLE_EQ(row.ceiling->gb_per_s, 12.5);
+  EXPECT_TRUE(has(row.ceiling->name, "of c")) << row.ceiling->name;
+}
+
+TEST(Verdicts, ComeInTheirOrder) {
+  const auto seen = fourRails({2 * kGB, 20, kGB, kGB});
+  RowFacts facts{.require = "rdma", .gb_per_s = 50, .transfer_bytes = kLarge};
+  facts.mismatch = "block 3 is wrong from offset 8: it is block 4's";
+  facts.failure = Error{.code = Code::kTimeout, .operation = "transfer"};
+  const auto verdict = [&] { return judge(seen, facts, {}).verdict; };
+  EXPECT_EQ(verdict(), Verdict::kFailed);
+  facts.failure.reset();
+  EXPECT_EQ(verdict(), Verdict::kCorrupt);
+  facts.mismatch.reset();
+  EXPECT_EQ(verdict(), Verdict::kInvalid);
+  facts.gb_per_s = 3;
+  EXPECT_EQ(verdict(), Verdict::kNotRequired);
+  facts.require = "backend:tcp";
+  EXPECT_EQ(verdict(), Verdict::kFallback);
+}
+
+TEST(Verdicts, ARequirementIsHeldAgainstThePathThatWasTaken) {
+  const std::uint64_t bytes = kGB;
+  const auto fallen = std::vector<Observation>{efaHost("a", 0, 0)
+                                                   .ethernet("eth0", 0, bytes, 0)
+                                                   .claims(1, {{"ofi", "efa", "efa0", bytes, 1}}),
+                                               efaHost("b", 0, 0).ethernet("eth0", 0, 0, bytes)};
+  for (const char* require : {"rdma", "not-tcp", "backend:ofi,rdma"}) {
+    const auto row = judged(fallen, 1.0, require);
+    EXPECT_EQ(row.verdict, Verdict::kNotRequired) << require;
+    EXPECT_TRUE(has(row.why, "eth0")) << row.why;
+  }
+  EXPECT_EQ(judged(fallen, 1.0, "backend:ucx").verdict, Verdict::kNotRequired);
+  EXPECT_EQ(judged(fallen, 1.0, "backend:ofi").verdict, Verdict::kFallback);
+}
+
+TEST(Verdicts, ARouteThatWasRefusedIsARequirementNotMet) {
+  RowFacts facts{.require = "rdma"};
+  facts.failure = Error{.code = Code::kUnsupported, .operation = "route", .detail = "none"};
+  EXPECT_EQ(judge({}, facts, {}).verdict, Verdict::kNotRequired);
+  facts.require.clear();
+  EXPECT_EQ(judge({}, facts, {}).verdict, Verdict::kFailed);
+}
+
+TEST(Observations, TravelAsBytes) {
+  const Observation seen = fourRails({1, 2, 3, 4})[0];
+  const std::string bytes = encode(seen);
+  const auto back = decodeObservation(bytes);
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(*back, seen);
+  for (std::size_t cut = 0; cut < bytes.size(); ++cut)
+    EXPECT_FALSE(decodeObservation(bytes.substr(0, cut))) << cut;
+}
+
+TEST(LinkRates, AreReadAsPeopleWriteThem) {
+  EXPECT_EQ(*parseLinkRate("eth0=500Mbit"), (LinkRate{"eth0", 62'500'000}));
+  EXPECT_EQ(*parseLinkRate("mlx5_0=12.5GB"), (LinkRate{"mlx5_0", 12'500'000'000}));
+  for (const char* wrong : {"", "eth0", "=1Gbit", "eth0=fast", "eth0=10", "eth0=-1Gbit",
+                            "eth0=0Gbit", "eth0=1furlong", "eth0=nanGbit"}) {
+    const auto rate = parseLinkRate(wrong);
+    ASSERT_FALSE(rate) << wrong;
+    EXPECT_TRUE(has(rate.error().text(), "eth0=500Mbit")) << rate.error().text();
+  }
+}
+
+}  // namespace
+}  // namespace viaduct::measure::proof

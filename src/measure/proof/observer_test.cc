@@ -1,0 +1,77 @@
+#include "measure/proof/observer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+namespace viaduct::measure::proof {
+namespace {
+
+class ObserverTest : public ::testing::Test {
+ protected:
+  ObserverTest() {
+    std::string pattern = ::testing::TempDir() + "observer_XXXXXX";
+    root_ = ::mkdtemp(pattern.data());
+    put("proc/sys/kernel/random/boot_id", "0f1e-77");
+    put("sys/class/infiniband/efa0/ports/1/rate", "100 Gb/sec (4X EDR)");
+    carried(100);
+  }
+  ~ObserverTest() override { std::filesystem::remove_all(root_); }
+  void put(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text << "\n";
+  }
+  void carried(std::uint64_t bytes) {
+    for (const char* name : {"tx_bytes", "rx_bytes"})
+      put(std::string("sys/class/infiniband/efa0/ports/1/hw_counters/") + name,
+          std::to_string(bytes));
+  }
+  std::filesystem::path root_;
+};
+
+TEST_F(ObserverTest, SeesWhatWasCarriedInBetween) {
+  Observer observer({"efa0"}, root_.string());
+  observer.before();
+  carried(5100);
+  observer.after({{1, OpKind::kRead, {{{"ofi", "efa", "efa0", 5000, 2}}}}});
+  const auto seen = decodeObservation(observer.encoded());
+  ASSERT_TRUE(seen) << seen.error().text();
+  EXPECT_EQ(seen->place.boot_id, "0f1e-77");
+  EXPECT_EQ(seen->place.rails, std::vector<std::string>{"efa0"});
+  ASSERT_EQ(seen->before.counters.size(), 1U);
+  EXPECT_EQ(seen->after.counters[0].sent - seen->before.counters[0].sent, 5000U);
+  EXPECT_GE(seen->before.at_ns - seen->quiet.at_ns,
+            static_cast<std::uint64_t>(std::chrono::nanoseconds(kLookAround).count()));
+  EXPECT_EQ(seen->claims.size(), 1U);
+}
+
+TEST_F(ObserverTest, ANewRowForgetsTheOldOnesClaims) {
+  Observer observer({}, root_.string());
+  observer.before();
+  observer.after({{1, OpKind::kRead, {{{"ofi", "efa", "efa0", 0, 2}}}}});
+  observer.before();
+  EXPECT_TRUE(observer.observation().claims.empty());
+}
+
+TEST_F(ObserverTest, CountersThatLagBehindAreWaitedFor) {
+  Observer observer({}, root_.string());
+  observer.before();
+  observer.after({{1, OpKind::kWrite, {{{"ofi", "efa", "efa0", 5000, 2}}}}});
+  const Observation& seen = observer.observation();
+  EXPECT_GE(seen.after.at_ns - seen.before.at_ns,
+            static_cast<std::uint64_t>(std::chrono::nanoseconds(kLag).count()));
+}
+
+TEST(ObserverHere, SeesLoopback) {
+  const Observer observer({});
+  const auto& devices = observer.observation().place.devices;
+  EXPECT_TRUE(std::any_of(devices.begin(), devices.end(), [](const host::Device& d) {
+    return d.kind == host::DeviceKind::kLoopback;
+  }));
+  EXPECT_FALSE(observer.observation().place.network.empty());
+}
+
+}  // namespace
+}  // namespace viaduct::measure::proof

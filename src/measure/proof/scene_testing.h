@@ -1,0 +1,102 @@
+// Observations made by hand, for tests of what is concluded from them. Threads: plain values.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "measure/proof/observation.h"
+
+namespace viaduct::measure::proof {
+
+inline constexpr std::uint64_t kGB = 1'000'000'000;
+inline constexpr std::uint64_t kGbit = kGB / 8;
+
+// One member on a host of its own; everything it does takes a second.
+class Seen {
+ public:
+  explicit Seen(const std::string& host) {
+    it_.place.hostname = host;
+    it_.place.boot_id = "boot of " + host;
+    it_.place.network = "net:[1]";
+    it_.quiet.at_ns = kGB;
+    it_.before.at_ns = it_.quiet.at_ns + 5'000'000;
+    it_.after.at_ns = it_.before.at_ns + kGB;
+    device("lo", host::DeviceKind::kLoopback, 0, 0, 0);
+  }
+  Seen& device(const std::string& name, host::DeviceKind kind, std::uint64_t rate,
+               std::uint64_t sent, std::uint64_t received) {
+    it_.place.devices.push_back({.name = name, .kind = kind, .link_bytes_per_s = rate});
+    constexpr std::uint64_t kStart = kGB;
+    it_.quiet.counters.push_back({name, kStart, kStart, 1});
+    it_.before.counters.push_back({name, kStart, kStart, 1});
+    it_.after.counters.push_back({name, kStart + sent, kStart + received, 1});
+    return *this;
+  }
+  Seen& ethernet(const std::string& name, std::uint64_t rate, std::uint64_t sent,
+                 std::uint64_t received) {
+    return device(name, host::DeviceKind::kEthernet, rate, sent, received);
+  }
+  Seen& rdma(const std::string& name, std::uint64_t rate, std::uint64_t sent,
+             std::uint64_t received) {
+    return device(name, host::DeviceKind::kRdma, rate, sent, received);
+  }
+  Seen& loopback(std::uint64_t bytes) {
+    it_.after.counters.front().sent += bytes;
+    it_.after.counters.front().received += bytes;
+    return *this;
+  }
+  // Of the last device: what others moved in the 5 ms before.
+  Seen& others(std::uint64_t bytes) {
+    it_.quiet.counters.back().sent -= bytes;
+    it_.quiet.counters.back().received -= bytes;
+    return *this;
+  }
+  Seen& counting(std::uint64_t before, std::uint64_t after, std::uint32_t unit) {
+    for (host::Counter* c : {&it_.quiet.counters.back(), &it_.before.counters.back()})
+      c->sent = c->received = before, c->unit = unit;
+    it_.after.counters.back() = {it_.place.devices.back().name, after, after, unit};
+    return *this;
+  }
+  Seen& silentCounters() {
+    for (Reading* r : {&it_.quiet, &it_.before, &it_.after}) r->counters.clear();
+    return *this;
+  }
+  Seen& rails(std::vector<std::string> names) {
+    it_.place.rails = std::move(names);
+    return *this;
+  }
+  Seen& address(const std::string& text) {
+    it_.place.devices.back().addresses.push_back(text);
+    return *this;
+  }
+  Seen& lower(std::vector<std::string> parts) {
+    it_.place.devices.back().lower = std::move(parts);
+    return *this;
+  }
+  Seen& slot(std::uint64_t rate) {
+    it_.place.devices.back().pcie_bytes_per_s = rate;
+    it_.place.devices.back().pcie = "8.0 GT/s x8";
+    return *this;
+  }
+  Seen& on(const std::string& boot, const std::string& network) {
+    it_.place.boot_id = boot;
+    it_.place.network = network;
+    return *this;
+  }
+  Seen& memory(double gb_per_s) {
+    it_.place.memory = {2, gb_per_s / 2, {{1 << 20, gb_per_s * 3}, {64 << 20, gb_per_s}}};
+    return *this;
+  }
+  Seen& claims(std::uint32_t peer, const std::vector<PathShare>& shares,
+               OpKind op = OpKind::kWrite) {
+    it_.claims.push_back({peer, op, {shares}});
+    return *this;
+  }
+  operator Observation() const { return it_; }
+
+ private:
+  Observation it_;
+};
+
+}  // namespace viaduct::measure::proof
