@@ -3,47 +3,65 @@
 #include <fmt/format.h>
 
 #include "base/sizes.h"
+#include "measure/result/text.h"
 
 namespace viaduct::measure {
 namespace {
 
-// Three digits that mean something.
-std::string digits(double value) {
-  if (value >= 100) return fmt::format("{:.0f}", value);
-  if (value >= 10) return fmt::format("{:.1f}", value);
-  return fmt::format("{:.2f}", value);
+constexpr std::size_t kWidth = 120;
+constexpr std::size_t kPathWidth = 36;  // what the other columns leave
+
+// The text in lines that start with `indent` spaces; broken between words where that is possible.
+std::string wrapped(std::string text, std::size_t indent) {
+  const std::size_t room = kWidth - indent;
+  for (char& c : text)
+    if (c == '\n' || c == '\r' || c == '\t') c = ' ';
+  std::string out;
+  while (!text.empty()) {
+    std::size_t end = text.size();
+    if (end > room) {
+      end = text.rfind(' ', room);
+      if (end == std::string::npos || end == 0) end = room;
+    }
+    out += std::string(indent, ' ') + text.substr(0, end) + "\n";
+    const auto next = text.find_first_not_of(' ', end);
+    text = next == std::string::npos ? std::string{} : text.substr(next);
+  }
+  return out;
 }
 
-std::string pathText(const Row& row) {
-  Path path;
-  for (const ProvenShare& s : row.path)
-    path.shares.push_back({s.backend, s.way, s.device, s.bytes, s.ops});
-  return path.text();
+std::string shortened(std::string text, std::size_t most) {
+  if (text.size() > most) text.replace(most - 3, std::string::npos, "...");
+  return text;
 }
 
-std::string loudName(Verdict verdict) {
-  std::string name = verdictName(verdict);
-  for (char& c : name) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  return name;
+std::string percent(std::optional<double> part) {
+  return part ? fmt::format("{:.0f}%", *part) : "-";
 }
 
 }  // namespace
 
 std::string tableHead() {
-  return fmt::format("{:<8} {:<5} {:>9} {:>6} {:>9} {:>6} {:>10} {:>10} {:>8}  {}\n", "backend",
-                     "op", "block", "batch", "GB/s", "+/-", "p50 us", "p99 us", "CPU s/GB", "path");
+  return fmt::format("{:<8} {:<5} {:>9} {:>6} {:>8} {:>5} {:>6} {:>9} {:>9} {:>7}  {}\n", "backend",
+                     "op", "block", "batch", "GB/s", "+/-", "of max", "p50 us", "p99 us", "CPU/GB",
+                     "path");
 }
 
 std::string tableLine(const Row& row) {
-  const std::string front = fmt::format("{:<8} {:<5} {:>9} {:>6} ", row.backend, opKindName(row.op),
-                                        base::showSize(row.block_size), row.batch_size);
-  if (row.verdict == Verdict::kFailed) return fmt::format("{} FAILED: {}\n", front, row.why);
-  std::string line = fmt::format(
-      "{}{:>9} {:>5.0f}% {:>10} {:>10} {:>8.3f}  {}\n", front, digits(row.gb_per_s.value_or(0)),
-      row.gb_per_s_spread.value_or(0) * 100, digits(row.latency_us.value_or(Latency{}).p50),
-      digits(row.latency_us.value_or(Latency{}).p99), row.cpu_s_per_gb.value_or(0), pathText(row));
-  if (isGood(row.verdict)) return line;
-  return fmt::format("{}{} {}: {}\n", line, front, loudName(row.verdict), row.why);
+  const auto latency = row.latency_us;
+  const auto spread = row.gb_per_s_spread;
+  std::string out = fmt::format("{:<8} {:<5} {:>9} {:>6}", shortened(row.backend, 8),
+                                opKindName(row.op), base::showSize(row.block_size), row.batch_size);
+  if (row.verdict != Verdict::kFailed)
+    out += fmt::format(" {:>8} {:>5} {:>6} {:>9} {:>9} {:>7}  {}", digits(row.gb_per_s),
+                       percent(spread ? std::optional(*spread * 100) : std::nullopt),
+                       percent(row.ceiling ? std::optional(row.ceiling->percent) : std::nullopt),
+                       digits(latency ? std::optional(latency->p50) : std::nullopt),
+                       digits(latency ? std::optional(latency->p99) : std::nullopt),
+                       digits(row.cpu_s_per_gb), shortened(pathWords(row), kPathWidth));
+  out += "\n";
+  if (!isGood(row.verdict)) out += wrapped("^ " + loudName(row.verdict) + ": " + row.why, 9);
+  return out;
 }
 
 }  // namespace viaduct::measure

@@ -1,4 +1,4 @@
-// Rows as lines for people. Threads: pure functions.
+// Rows as lines for a terminal, none longer than 120 columns. Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -8,6 +8,7 @@
 namespace viaduct::measure {
 
 std::string tableHead();
+// One line and, when the row cannot be used, lines that say so and why.
 std::string tableLine(const Row& row);
 
 }  // namespace viaduct::measure

@@ -1,0 +1,62 @@
+#include "measure/result/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace viaduct::measure {
+namespace {
+
+constexpr std::size_t kMostDevices = 2;  // more are counted
+
+void addOnce(std::vector<std::string>& to, const std::string& text) {
+  if (!text.empty() && std::find(to.begin(), to.end(), text) == to.end()) to.push_back(text);
+}
+
+std::string proofWords(const Row& row) {
+  const auto all = [&](Proven proven) {
+    return std::all_of(row.path.begin(), row.path.end(),
+                       [&](const ProvenShare& s) { return s.proven == proven; });
+  };
+  const auto is_no = [](const ProvenShare& s) { return s.proven == Proven::kNo; };
+  if (all(Proven::kYes)) return "proven";
+  if (std::any_of(row.path.begin(), row.path.end(), is_no)) return "NOT THERE";
+  return all(Proven::kUnproven) ? "unproven" : "partly proven";
+}
+
+}  // namespace
+
+std::string digits(std::optional<double> value) {
+  if (!value || !std::isfinite(*value)) return "-";
+  const double v = *value;
+  if (v == 0 || v >= 100) return fmt::format("{:.0f}", v);
+  if (v >= 10) return fmt::format("{:.1f}", v);
+  if (v >= 1) return fmt::format("{:.2f}", v);
+  if (v >= 0.1) return fmt::format("{:.3f}", v);
+  return v >= 0.001 ? fmt::format("{:.4f}", v) : fmt::format("{:.2g}", v);
+}
+
+std::string pathWords(const Row& row) {
+  if (row.path.empty()) return {};
+  std::vector<std::string> ways, devices;
+  for (const ProvenShare& s : row.path) {
+    addOnce(ways, s.way.empty() ? s.backend : s.backend + "/" + s.way);
+    addOnce(devices, s.device);
+  }
+  std::string out = fmt::format("{}", fmt::join(ways, "+"));
+  if (devices.size() > kMostDevices)
+    out += fmt::format(" on {} devices", devices.size());
+  else if (!devices.empty())
+    out += fmt::format(" on {}", fmt::join(devices, "+"));
+  return out + ", " + proofWords(row);
+}
+
+std::string loudName(Verdict verdict) {
+  std::string name = verdictName(verdict);
+  for (char& c : name) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return name;
+}
+
+}  // namespace viaduct::measure

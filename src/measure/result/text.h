@@ -1,0 +1,19 @@
+// Parts of a row in words, the same in every output. Threads: pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "measure/result/row.h"
+
+namespace viaduct::measure {
+
+// Three digits that mean something: "0.0123", "1.25", "12.5", "125", "12500"; "-" of nothing.
+std::string digits(std::optional<double> value);
+// How the bytes went, on which devices, and whether that was proven: "tcp/socket on eth0, proven";
+// empty when it is not known.
+std::string pathWords(const Row& row);
+// "INVALID", "SILENT-RAIL": what must not be overlooked.
+std::string loudName(Verdict verdict);
+
+}  // namespace viaduct::measure

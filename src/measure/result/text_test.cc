@@ -1,0 +1,37 @@
+#include "measure/result/text.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace viaduct::measure {
+namespace {
+
+TEST(Text, ThreeDigitsThatMeanSomething) {
+  EXPECT_EQ(digits(std::nullopt), "-");
+  EXPECT_EQ(digits(std::numeric_limits<double>::quiet_NaN()), "-");
+  EXPECT_EQ(digits(0), "0");
+  EXPECT_EQ(digits(0.00001234), "1.2e-05");
+  EXPECT_EQ(digits(0.01234), "0.0123");
+  EXPECT_EQ(digits(0.1234), "0.123");
+  EXPECT_EQ(digits(1.234), "1.23");
+  EXPECT_EQ(digits(12.34), "12.3");
+  EXPECT_EQ(digits(123.4), "123");
+  EXPECT_EQ(digits(12345.6), "12346");
+}
+
+TEST(Text, APathInWords) {
+  Row row;
+  EXPECT_EQ(pathWords(row), "");
+  row.path = {{"tcp", "socket", "eth0", 1, 1, Proven::kYes}};
+  EXPECT_EQ(pathWords(row), "tcp/socket on eth0, proven");
+  row.path.push_back({"tcp", "socket", "eth1", 1, 1, Proven::kUnproven});
+  EXPECT_EQ(pathWords(row), "tcp/socket on eth0+eth1, partly proven");
+  row.path.push_back({"local", "cma", "copy", 1, 1, Proven::kNo});
+  EXPECT_EQ(pathWords(row), "tcp/socket+local/cma on 3 devices, NOT THERE");
+  row.path = {{"local", "", "", 1, 1, Proven::kUnproven}};
+  EXPECT_EQ(pathWords(row), "local, unproven");
+}
+
+}  // namespace
+}  // namespace viaduct::measure
