@@ -1,0 +1,76 @@
+#include "measure/result/files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+#include "base/fd.h"
+#include "base/sizes.h"
+#include "measure/result/nixlbench_log.h"
+
+namespace viaduct::measure {
+namespace {
+
+constexpr std::size_t kLargest = std::size_t{256} << 20U;
+constexpr std::size_t kAtOnce = std::size_t{64} << 10U;
+
+Error unreadable(const std::string& file, int os_errno) {
+  Error error = systemError(Code::kNotFound, "read result file", os_errno);
+  error.device = file;
+  return error;
+}
+
+Result<std::string> contentOf(int fd, const std::string& file) {
+  std::string out;
+  for (;;) {
+    const std::size_t before = out.size();
+    out.resize(before + kAtOnce);
+    const ssize_t got = ::read(fd, out.data() + before, kAtOnce);
+    const int why = errno;
+    out.resize(before + (got > 0 ? static_cast<std::size_t>(got) : 0));
+    if (got == 0) return out;
+    if (got < 0 && why != EINTR) return unreadable(file, why);
+    if (out.size() > kLargest)
+      return Error{.code = Code::kUnsupported,
+                   .operation = "read result file",
+                   .detail = "larger than " + base::showSize(kLargest),
+                   .device = file,
+                   .remedy = "cut the table out of it"};
+  }
+}
+
+Result<std::string> contentOf(const std::string& file) {
+  if (file == "-") return contentOf(STDIN_FILENO, "standard input");
+  const base::Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return unreadable(file, errno);
+  return contentOf(fd.get(), file);
+}
+
+}  // namespace
+
+Result<std::vector<Report>> readReports(const std::string& file) {
+  VIADUCT_TRY(const std::string text, contentOf(file));
+  const std::string name = file == "-" ? "standard input" : file;
+  const auto first = text.find_first_not_of(" \t\r\n");
+  const auto fail = [&](std::string detail) {
+    return Error{.code = Code::kProtocol,
+                 .operation = "read result file",
+                 .detail = std::move(detail),
+                 .device = name,
+                 .remedy = "give a file of `viaduct bench --json`, or the output of nixlbench"};
+  };
+  if (first == std::string::npos) return fail("it is empty");
+  if (text[first] != '{' && isNixlbenchLog(text)) return reportsFromNixlbenchLog(text, name);
+  if (text[first] != '{') return fail("neither JSON nor a table of nixlbench");
+  VIADUCT_TRY(Report report, reportFromJson(text, name));
+  std::vector<Report> out;
+  out.push_back(std::move(report));
+  return out;
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,17 @@
+// Reads result files, whoever wrote them. Threads: any.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <string>
+#include <vector>
+
+#include "measure/result/report.h"
+
+namespace viaduct::measure {
+
+// A result file of viaduct is one report; output of nixlbench is one for each of its tables. "-" is
+// the standard input. The error names the file, and what it is not.
+Result<std::vector<Report>> readReports(const std::string& file);
+
+}  // namespace viaduct::measure
