@@ -1,0 +1,14 @@
+// Base64 with padding, as JSON carries bytes. Threads: pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace viaduct::meet::etcd {
+
+std::string toBase64(std::string_view bytes);
+// Nothing for what is not whole, well-padded base64.
+std::optional<std::string> fromBase64(std::string_view text);
+
+}  // namespace viaduct::meet::etcd

@@ -1,0 +1,111 @@
+#include "meet/etcd/gateway.h"
+
+#include <gtest/gtest.h>
+
+#include "meet/etcd/base64.h"
+
+namespace viaduct::meet::etcd {
+namespace {
+
+TEST(EtcdBase64, RoundTripsEveryLength) {
+  std::string bytes;
+  for (int i = 0; i < 300; ++i) {
+    EXPECT_EQ(fromBase64(toBase64(bytes)), bytes);
+    bytes += static_cast<char>(i * 7);
+  }
+  EXPECT_EQ(toBase64("fo"), "Zm8=");
+}
+
+TEST(EtcdBase64, RefusesWhatIsNot) {
+  for (const char* text : {"A", "AA", "AAA", "A===", "====", "AA=A", "AA?A", "AAAA\n"})
+    EXPECT_FALSE(fromBase64(text)) << text;
+}
+
+TEST(EtcdGateway, APrefixEndsAfterItsLastKey) {
+  const KeyRange range = prefix("/a/");
+  EXPECT_TRUE(range.holds("/a/"));
+  EXPECT_TRUE(range.holds("/a/zzz"));
+  EXPECT_FALSE(range.holds("/a0"));
+  EXPECT_FALSE(range.holds("/a"));
+}
+
+TEST(EtcdGateway, ATransactionAsJson) {
+  const Txn txn{.when = {{.key = "k"}},
+                .then = {Op::put("k", "v", 5)},
+                .otherwise = {Op::get(prefix("k")), Op::erase({"x", {}})}};
+  EXPECT_EQ(
+      toJson(txn),
+      R"({"compare":[{"create_revision":"0","key":"aw==","result":"EQUAL","target":"CREATE"}],)"
+      R"("failure":[{"request_range":{"key":"aw==","range_end":"bA=="}},)"
+      R"({"request_delete_range":{"key":"eA=="}}],)"
+      R"("success":[{"request_put":{"key":"aw==","lease":"5","value":"dg=="}}]})");
+}
+
+TEST(EtcdGateway, DefaultsAreLeftOutOfAnswers) {
+  const auto failed = parseTxn(R"({"header":{"revision":"7"},"responses":[{"response_range":{
+      "kvs":[{"key":"aw==","value":"dg==","create_revision":"3","mod_revision":"4","lease":"9"}]}},
+      {"response_range":{}}]})");
+  ASSERT_TRUE(failed) << failed.error().text();
+  EXPECT_FALSE(failed->succeeded);
+  EXPECT_EQ(failed->revision, 7);
+  ASSERT_EQ(failed->found.size(), 1U);
+  EXPECT_EQ(failed->found[0].value, "v");
+  EXPECT_EQ(failed->found[0].lease, 9);
+
+  const auto dead = parseKeepAlive(R"({"result":{"ID":"78"}})");
+  ASSERT_TRUE(dead);
+  EXPECT_EQ(*dead, 0);
+}
+
+TEST(EtcdGateway, ALineOfAWatch) {
+  const auto message = parseWatch(R"({"result":{"header":{"revision":"9"},"watch_id":"2","events":[
+      {"kv":{"key":"aw==","mod_revision":"8"}},
+      {"type":"DELETE","kv":{"key":"aw==","mod_revision":"9"}}]}})");
+  ASSERT_TRUE(message) << message.error().text();
+  EXPECT_EQ(message->range, 1U);
+  ASSERT_EQ(message->events.size(), 2U);
+  EXPECT_FALSE(message->events[0].deleted);
+  EXPECT_TRUE(message->events[1].deleted);
+  EXPECT_EQ(message->events[1].kv.modified, 9);
+
+  const auto gone = parseWatch(R"({"result":{"canceled":true,"compact_revision":"12"}})");
+  ASSERT_TRUE(gone);
+  EXPECT_TRUE(gone->cancelled);
+  EXPECT_EQ(gone->compacted, 12);
+}
+
+TEST(EtcdGateway, GarbageIsAnError) {
+  for (const char* body :
+       {"", "null", "7", "[]", "<html>", "{", R"({"succeeded":"yes"})", R"({"succeeded":1})",
+        R"({"responses":7})", R"({"responses":[{"response_range":{"kvs":[7]}}]})",
+        R"({"header":{"revision":"x"}})", R"({"header":{"revision":"99999999999999999999"}})",
+        R"({"responses":[{"response_range":{"kvs":[{"key":"?"}]}}]})"}) {
+    const auto reply = parseTxn(body);
+    ASSERT_FALSE(reply) << body;
+    EXPECT_EQ(reply.error().code, Code::kProtocol);
+  }
+  EXPECT_FALSE(parseWatch("{}"));
+  EXPECT_FALSE(parseGrant("{}"));
+  EXPECT_FALSE(parseKeepAlive("{}"));
+  EXPECT_FALSE(parseToken(R"({"token":"a\nb"})"));
+}
+
+TEST(EtcdGateway, NoErrorShowsAToken) {
+  EXPECT_EQ(parseToken(R"({"token":7,"other":"SECRET"})").error().text().find("SECRET"),
+            std::string::npos);
+}
+
+TEST(EtcdGateway, BothFormsOfARefusal) {
+  const auto flat = parseRefusal(R"({"error":"no","message":"no","code":5})");
+  ASSERT_TRUE(flat);
+  EXPECT_EQ(flat->code, 5);
+  const auto nested = parseRefusal(R"({"error":{"grpc_code":14,"message":"gone"}})");
+  ASSERT_TRUE(nested);
+  EXPECT_EQ(nested->code, 14);
+  EXPECT_EQ(nested->message, "gone");
+  for (const char* body : {"", "{}", "[]", R"({"code":"x"})", R"({"code":-1})"})
+    EXPECT_FALSE(parseRefusal(body)) << body;
+}
+
+}  // namespace
+}  // namespace viaduct::meet::etcd
