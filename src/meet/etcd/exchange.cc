@@ -1,0 +1,173 @@
+#include "meet/etcd/exchange.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <system_error>
+#include <utility>
+
+namespace viaduct::meet::etcd {
+namespace {
+
+// More than any answer of ours (all values of a round, base64), less than what hurts.
+constexpr std::size_t kMaxAnswer = std::size_t{256} * 1024 * 1024;
+
+bool isTls(CURLcode code) {
+  constexpr std::array kCodes{
+      CURLE_SSL_CONNECT_ERROR,   CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM,
+      CURLE_SSL_CIPHER,          CURLE_SSL_CACERT_BADFILE,       CURLE_SSL_ISSUER_ERROR,
+      CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_INVALIDCERTSTATUS,    CURLE_USE_SSL_FAILED,
+  };
+  return std::ranges::find(kCodes, code) != kCodes.end();
+}
+
+curl_off_t timeOf(CURL* easy, CURLINFO what) {
+  curl_off_t out = 0;
+  curl_easy_getinfo(easy, what, &out);
+  return out;
+}
+
+}  // namespace
+
+const char* stepName(Step step) {
+  switch (step) {
+    case Step::kResolve:
+      return "resolve";
+    case Step::kConnect:
+      return "connect";
+    case Step::kTls:
+      return "TLS";
+    case Step::kAuth:
+      return "auth";
+    case Step::kRequest:
+      return "request";
+  }
+  return "?";
+}
+
+Exchange::Exchange(std::uint64_t id, Request request, const Tls& tls)
+    : request_(std::move(request)), easy_(curl_easy_init()) {
+  if (easy_) configure(id, tls);
+}
+
+void Exchange::configure(std::uint64_t id, const Tls& tls) {
+  CURL* const easy = easy_.get();
+  curl_slist* headers = curl_slist_append(nullptr, "Content-Type: application/json");
+  headers = curl_slist_append(headers, "Expect:");  // no extra round trip before a large body
+  if (!request_.token.empty())
+    headers = curl_slist_append(headers, ("Authorization: " + request_.token).c_str());
+  headers_.reset(headers);
+  curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
+  curl_easy_setopt(easy, CURLOPT_URL, request_.url.c_str());
+  curl_easy_setopt(easy, CURLOPT_PRIVATE, reinterpret_cast<void*>(id));
+  curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request_.body.data());
+  curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                   static_cast<curl_off_t>(request_.body.size()));
+  curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
+  curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &Exchange::onBytes);
+  curl_easy_setopt(easy, CURLOPT_WRITEDATA, this);
+  curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, error_);
+  curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+  // A proxy that is set for the outside world has no business between us and the cluster's etcd.
+  curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
+  // Who has moved is found again: an address is asked for whenever a connection is made.
+  curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, 0L);
+#if LIBCURL_VERSION_NUM >= 0x075700
+  // A name server that does not answer must not hold up whoever closes the handle.
+  curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+#endif
+  curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+  curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, 10L);
+  curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 5L);
+  // The loop ends what takes too long; curl's own limit would give the same a second text.
+  curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, 24L * 3600 * 1000);
+  if (!tls.ca_file.empty()) curl_easy_setopt(easy, CURLOPT_CAINFO, tls.ca_file.c_str());
+  if (!tls.certificate_file.empty())
+    curl_easy_setopt(easy, CURLOPT_SSLCERT, tls.certificate_file.c_str());
+  if (!tls.key_file.empty()) curl_easy_setopt(easy, CURLOPT_SSLKEY, tls.key_file.c_str());
+}
+
+std::size_t Exchange::onBytes(char* data, std::size_t size, std::size_t count, void* self) {
+  auto* const me = static_cast<Exchange*>(self);
+  const std::size_t bytes = size * count;
+  if (me->received_.size() - me->read_ + bytes > kMaxAnswer) {
+    me->too_long_ = true;
+    return 0;
+  }
+  me->received_.append(data, bytes);
+  return bytes;
+}
+
+std::optional<std::string> Exchange::nextLine() {
+  for (;;) {
+    const std::size_t end = received_.find('\n', std::max(read_, scanned_));
+    if (end == std::string::npos) {
+      received_.erase(0, std::exchange(read_, 0));
+      scanned_ = received_.size();
+      return std::nullopt;
+    }
+    std::string line = received_.substr(read_, end - read_);
+    read_ = scanned_ = end + 1;
+    if (line.empty()) continue;
+    fed_ = true;
+    return line;
+  }
+}
+
+Step Exchange::stepReached() const {
+  CURL* const easy = easy_.get();
+  if (timeOf(easy, CURLINFO_NAMELOOKUP_TIME_T) == 0) return Step::kResolve;
+  if (timeOf(easy, CURLINFO_CONNECT_TIME_T) == 0) return Step::kConnect;
+  const bool tls = request_.url.starts_with("https:");
+  if (tls && timeOf(easy, CURLINFO_APPCONNECT_TIME_T) == 0) return Step::kTls;
+  return Step::kRequest;
+}
+
+Failure Exchange::failureOf(CURLcode code) const {
+  Failure out;
+  out.text = error_[0] != '\0' ? error_ : curl_easy_strerror(code);
+  // With TLS 1.3 a server says what it thinks of our certificate after the handshake.
+  const bool alert = out.text.find("alert") != std::string::npos;
+  if (too_long_)
+    out.text = fmt::format("the answer is longer than {} MiB", kMaxAnswer >> 20U);
+  else if (code == CURLE_COULDNT_RESOLVE_HOST)
+    out.step = Step::kResolve;
+  else if (code == CURLE_COULDNT_CONNECT)
+    out.step = Step::kConnect;
+  else if (isTls(code) || alert)
+    out.step = Step::kTls;
+  out.for_good = out.step == Step::kTls && (alert || code != CURLE_SSL_CONNECT_ERROR);
+  long system = 0;
+  curl_easy_getinfo(easy_.get(), CURLINFO_OS_ERRNO, &system);
+  if (system != 0 && out.step == Step::kConnect)
+    out.text += fmt::format(" ({})", std::system_category().message(static_cast<int>(system)));
+  return out;
+}
+
+Answer Exchange::finish(CURLcode code) {
+  Answer out;
+  curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &out.status);
+  if (code != CURLE_OK) out.failure = failureOf(code);
+  out.body = received_.substr(read_);
+  return out;
+}
+
+Answer Exchange::expire() const {
+  const Step step = stepReached();
+  constexpr auto kText = [](Step reached) {
+    switch (reached) {
+      case Step::kResolve:
+        return "no name server answered in time";
+      case Step::kConnect:
+        return "nobody answered in time, neither yes nor no";
+      case Step::kTls:
+        return "it accepted the connection and sent no TLS greeting in time";
+      default:
+        return "it accepted the connection and did not answer in time";
+    }
+  };
+  return {.failure = Failure{.step = step, .text = kText(step), .timed_out = true}};
+}
+
+}  // namespace viaduct::meet::etcd

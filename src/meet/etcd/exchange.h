@@ -1,0 +1,87 @@
+// One HTTP request and its answer, over libcurl. Threads: that of the loop that runs it.
+#pragma once
+
+#include <curl/curl.h>
+#include <viaduct/deadline.h>
+#include <viaduct/result.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace viaduct::meet::etcd {
+
+// Whom to trust and who we are. Empty: the system's certificates, and nobody.
+struct Tls {
+  std::string ca_file = {}, certificate_file = {}, key_file = {};
+};
+
+enum class Step : std::uint8_t { kResolve, kConnect, kTls, kAuth, kRequest };
+const char* stepName(Step step);
+
+// Why there is no answer.
+struct Failure {
+  Step step = Step::kRequest;
+  std::string text = {};  // libcurl's and the system's own
+  bool for_good = false;  // the next try would end like this one
+  bool timed_out = false;
+};
+
+struct Answer {
+  long status = 0;
+  std::string body = {};
+  std::optional<Failure> failure = {};
+};
+
+struct Request {
+  std::string url = {};
+  std::string body = {};
+  std::string token = {};        // empty: no such header
+  Clock::time_point until = {};  // for the whole answer; of a stream: for its first line
+  std::function<void(std::string_view)> line = {};  // makes it a stream: one line of JSON each
+  std::function<void(Answer)> done = {};            // its end; of a stream too
+};
+
+struct CloseEasy {
+  void operator()(CURL* easy) const noexcept { curl_easy_cleanup(easy); }
+};
+struct FreeList {
+  void operator()(curl_slist* list) const noexcept { curl_slist_free_all(list); }
+};
+
+class Exchange {
+ public:
+  // `id` comes back as CURLOPT_PRIVATE, so that the loop finds the exchange of an easy handle.
+  Exchange(std::uint64_t id, Request request, const Tls& tls);
+
+  bool ok() const { return easy_ != nullptr; }
+  CURL* easy() const { return easy_.get(); }
+  const Request& request() const { return request_; }
+  bool stream() const { return static_cast<bool>(request_.line); }
+  // The next whole line of a stream that has come; empty lines are left out.
+  std::optional<std::string> nextLine();
+  bool fed() const { return fed_; }  // a line has come
+  Answer finish(CURLcode code);
+  // As an answer that did not come in time.
+  Answer expire() const;
+
+ private:
+  static std::size_t onBytes(char* data, std::size_t size, std::size_t count, void* self);
+  void configure(std::uint64_t id, const Tls& tls);
+  Failure failureOf(CURLcode code) const;
+  Step stepReached() const;
+
+  Request request_;
+  std::unique_ptr<CURL, CloseEasy> easy_;
+  std::unique_ptr<curl_slist, FreeList> headers_;
+  char error_[CURL_ERROR_SIZE] = {};
+  std::string received_;
+  std::size_t read_ = 0;     // of received_: lines that were handed out
+  std::size_t scanned_ = 0;  // of received_: no end of a line before here
+  bool fed_ = false, too_long_ = false;
+};
+
+}  // namespace viaduct::meet::etcd

@@ -1,0 +1,36 @@
+#include "meet/etcd/identity.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace viaduct::meet::etcd {
+namespace {
+
+TEST(EtcdIdentity, WeAreAliveAndOthersAreNotProvenDead) {
+  ASSERT_FALSE(ownIdentity().empty());
+  EXPECT_FALSE(isProvablyDead(ownIdentity()));
+  for (const char* text : {"", "|", "x|1 2", "|1 2", "another boot|999999 1"})
+    EXPECT_FALSE(isProvablyDead(text)) << text;
+  const std::string world = ownIdentity().substr(0, ownIdentity().rfind('|'));
+  for (const char* process : {"", "x", "-1 5", "0 5", "5", "99999999999 5"})
+    EXPECT_FALSE(isProvablyDead(world + "|" + process)) << process;
+}
+
+TEST(EtcdIdentity, AProcessThatIsNoMoreIsDead) {
+  const pid_t pid = ::fork();
+  ASSERT_GE(pid, 0);
+  if (pid == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(pid, nullptr, 0), pid);
+  const std::string world = ownIdentity().substr(0, ownIdentity().rfind('|'));
+  EXPECT_TRUE(isProvablyDead(world + "|" + std::to_string(pid) + " 12345"));
+}
+
+TEST(EtcdIdentity, ANumberThatWasGivenToAnotherProcessIsNoSignOfLife) {
+  const std::string world = ownIdentity().substr(0, ownIdentity().rfind('|'));
+  EXPECT_TRUE(isProvablyDead(world + "|" + std::to_string(::getpid()) + " 1"));
+}
+
+}  // namespace
+}  // namespace viaduct::meet::etcd

@@ -1,0 +1,182 @@
+#include "meet/etcd/loop.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <mutex>
+#include <system_error>
+#include <utility>
+
+namespace viaduct::meet::etcd {
+namespace {
+
+Status initCurl() {
+  static const CURLcode kCode = curl_global_init(CURL_GLOBAL_DEFAULT);
+  if (kCode == CURLE_OK) return Ok{};
+  return Error{
+      .code = Code::kDevice, .operation = "curl_global_init", .detail = curl_easy_strerror(kCode)};
+}
+
+std::uint64_t idOf(CURL* easy) {
+  void* priv = nullptr;
+  curl_easy_getinfo(easy, CURLINFO_PRIVATE, &priv);
+  return reinterpret_cast<std::uintptr_t>(priv);
+}
+
+}  // namespace
+
+Loop::Loop(Tls tls) : tls_(std::move(tls)), multi_(curl_multi_init()) {}
+
+Result<std::unique_ptr<Loop>> Loop::start(Tls tls) {
+  VIADUCT_CHECK(initCurl());
+  std::unique_ptr<Loop> loop(new Loop(std::move(tls)));
+  if (!loop->multi_)
+    return Error{.code = Code::kExhausted, .operation = "curl_multi_init", .detail = "no memory"};
+  // The program's signals are for the program's threads; SIGPIPE is for nobody.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int failed = 0;
+  try {
+    loop->thread_ = std::thread([self = loop.get()] { self->run(); });
+  } catch (const std::system_error& error) {
+    failed = error.code().value();
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (failed != 0) return systemError(Code::kExhausted, "start etcd's thread", failed);
+  return loop;
+}
+
+Loop::~Loop() {
+  if (thread_.joinable()) {
+    inbox_.with([](Inbox& inbox) { inbox.stop = true; });
+    curl_multi_wakeup(multi_.get());
+    thread_.join();
+  }
+  for (auto& [id, running] : running_)
+    curl_multi_remove_handle(multi_.get(), running.exchange->easy());
+}
+
+void Loop::post(std::function<void()> task) {
+  inbox_.with([&](Inbox& inbox) { inbox.tasks.push_back(std::move(task)); });
+  curl_multi_wakeup(multi_.get());
+}
+
+Loop::Id Loop::at(Clock::time_point when, std::function<void()> run) {
+  const Id id = ++last_id_;
+  timer_by_id_[id] = timers_.emplace(when, std::pair(id, std::move(run)));
+  return id;
+}
+
+void Loop::forget(Id timer) {
+  const auto found = timer_by_id_.find(timer);
+  if (found == timer_by_id_.end()) return;
+  timers_.erase(found->second);
+  timer_by_id_.erase(found);
+}
+
+Loop::Id Loop::start(Request request) {
+  const Id id = ++last_id_;
+  Running& running = running_[id];
+  const Clock::time_point until = request.until;
+  running.exchange = std::make_unique<Exchange>(id, std::move(request), tls_);
+  if (!running.exchange->ok() ||
+      curl_multi_add_handle(multi_.get(), running.exchange->easy()) != CURLM_OK) {
+    running.timer = at(Clock::now(), [this, id] {
+      end(id, {.failure = Failure{.text = "libcurl is out of memory", .for_good = true}});
+    });
+    return id;
+  }
+  running.timer = at(until, [this, id] { end(id, running_.at(id).exchange->expire()); });
+  return id;
+}
+
+void Loop::drop(Id exchange) {
+  const auto found = running_.find(exchange);
+  if (found == running_.end()) return;
+  forget(found->second.timer);
+  curl_multi_remove_handle(multi_.get(), found->second.exchange->easy());
+  running_.erase(found);
+}
+
+void Loop::end(Id id, Answer answer) {
+  const auto done = running_.at(id).exchange->request().done;
+  drop(id);
+  done(std::move(answer));
+}
+
+void Loop::run() {
+  pthread_setname_np(pthread_self(), "viaduct-etcd");
+  while (turn()) {
+  }
+}
+
+bool Loop::turn() {
+  int running = 0;
+  curl_multi_perform(multi_.get(), &running);
+  deliverLines();
+  deliverEnds();
+  runTimers();
+  std::vector<std::function<void()>> tasks;
+  const bool stop = inbox_.with([&](Inbox& inbox) {
+    tasks.swap(inbox.tasks);
+    return inbox.stop;
+  });
+  for (const auto& task : tasks) task();
+  // Does not sleep when something was just started.
+  if (!stop) curl_multi_poll(multi_.get(), nullptr, 0, sleepFor(), nullptr);
+  return !stop;
+}
+
+int Loop::sleepFor() const {
+  constexpr int kLongest = 60'000;
+  if (timers_.empty()) return kLongest;
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(timers_.begin()->first - Clock::now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, kLongest));
+}
+
+void Loop::runTimers() {
+  const auto now = Clock::now();
+  while (!timers_.empty() && timers_.begin()->first <= now) {
+    const auto first = timers_.begin();
+    const auto run = std::move(first->second.second);
+    timer_by_id_.erase(first->second.first);
+    timers_.erase(first);
+    run();
+  }
+}
+
+// Handlers may drop any exchange, so each is looked for anew.
+void Loop::deliverLines() {
+  std::vector<Id> streams;
+  for (const auto& [id, running] : running_)
+    if (running.exchange->stream()) streams.push_back(id);
+  for (const Id id : streams) {
+    for (;;) {
+      const auto found = running_.find(id);
+      if (found == running_.end()) break;
+      const auto line = found->second.exchange->nextLine();
+      if (!line) break;
+      forget(std::exchange(found->second.timer, 0));
+      const auto handler = found->second.exchange->request().line;
+      handler(*line);
+    }
+  }
+}
+
+void Loop::deliverEnds() {
+  std::vector<std::pair<Id, CURLcode>> ended;
+  int left = 0;
+  while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &left))
+    if (message->msg == CURLMSG_DONE)
+      ended.emplace_back(idOf(message->easy_handle), message->data.result);
+  for (const auto& [id, code] : ended) {
+    const auto found = running_.find(id);
+    if (found == running_.end()) continue;
+    end(id, found->second.exchange->finish(code));
+  }
+}
+
+}  // namespace viaduct::meet::etcd

@@ -1,0 +1,282 @@
+#include "meet/etcd/messages.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/bytes.h"
+
+namespace viaduct::meet::etcd {
+namespace {
+
+using base::Reader;
+using base::Writer;
+
+// Another one when the meaning of any message changes: members of the two do not mix.
+constexpr std::uint8_t kVersion = 1;
+
+enum class Kind : std::uint8_t {
+  kHead = 1,
+  kJoin,
+  kValue,
+  kBye,
+  kAnswer,
+  kLead,
+  kTrouble,
+  kPart,
+  kSeats,
+  kValues,
+  kEntry,
+};
+
+Writer start(Kind kind) {
+  Writer out;
+  out.put(kVersion).put(static_cast<std::uint8_t>(kind));
+  return out;
+}
+
+std::string finish(Writer writer) {
+  const auto& bytes = writer.bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+Reader readerOf(std::string_view bytes) { return Reader(std::as_bytes(std::span(bytes))); }
+
+bool opens(Reader& in, Kind kind) {
+  return in.get<std::uint8_t>() == kVersion &&
+         in.get<std::uint8_t>() == static_cast<std::uint8_t>(kind) && in.ok();
+}
+
+// A list's length that the bytes left can hold, at `least` bytes each.
+std::optional<std::uint32_t> count(Reader& in, std::size_t least) {
+  const auto out = in.get<std::uint32_t>();
+  if (!in.ok() || out > in.left() / least) return std::nullopt;
+  return out;
+}
+
+void put(Writer& out, const Error& error) {
+  out.put(static_cast<std::uint8_t>(error.code)).text(error.operation).text(error.detail);
+  out.text(error.peer).text(error.cause).text(error.remedy);
+}
+
+std::optional<Error> getError(Reader& in) {
+  const auto code = in.get<std::uint8_t>();
+  if (code > static_cast<std::uint8_t>(Code::kProtocol)) return std::nullopt;
+  Error out{.code = static_cast<Code>(code)};
+  out.operation = in.text();
+  out.detail = in.text();
+  out.peer = in.text();
+  out.cause = in.text();
+  out.remedy = in.text();
+  return out;
+}
+
+std::optional<UpMessage> getJoin(Reader& in) {
+  JoinMessage out;
+  out.size = in.get<std::uint32_t>();
+  const auto asked = in.get<std::uint8_t>();
+  const auto rank = in.get<std::uint32_t>();
+  if (asked > 1) return std::nullopt;
+  if (asked == 1) out.rank = rank;
+  out.proof = in.array<sizeof(base::Digest)>();
+  out.name = in.text();
+  out.about = in.text();
+  return out;
+}
+
+template <class T>
+std::optional<T> whole(const Reader& in, T value) {
+  return in.finished() ? std::optional<T>(std::move(value)) : std::nullopt;
+}
+
+}  // namespace
+
+std::string encode(const Head& head) {
+  return finish(std::move(start(Kind::kHead).put(head.instance).text(head.identity)));
+}
+
+std::optional<Head> decodeHead(std::string_view bytes) {
+  Reader in = readerOf(bytes);
+  if (!opens(in, Kind::kHead)) return std::nullopt;
+  Head out;
+  out.instance = in.get<std::uint64_t>();
+  out.identity = in.text();
+  return whole(in, std::move(out));
+}
+
+std::string encode(const UpMessage& message) {
+  if (const auto* join = std::get_if<JoinMessage>(&message)) {
+    Writer out = start(Kind::kJoin);
+    out.put(join->size).put(std::uint8_t{join->rank.has_value()}).put(join->rank.value_or(0));
+    out.raw(std::as_bytes(std::span(join->proof))).text(join->name).text(join->about);
+    return finish(std::move(out));
+  }
+  if (const auto* value = std::get_if<ValueMessage>(&message))
+    return finish(std::move(start(Kind::kValue).put(value->round).text(value->value)));
+  return finish(start(Kind::kBye));
+}
+
+std::optional<UpMessage> decodeUp(std::string_view bytes) {
+  Reader in = readerOf(bytes);
+  if (in.get<std::uint8_t>() != kVersion) return std::nullopt;
+  std::optional<UpMessage> out;
+  switch (static_cast<Kind>(in.get<std::uint8_t>())) {
+    case Kind::kJoin:
+      out = getJoin(in);
+      break;
+    case Kind::kValue: {
+      ValueMessage value;
+      value.round = in.get<std::uint64_t>();
+      value.value = in.text();
+      out = std::move(value);
+      break;
+    }
+    case Kind::kBye:
+      out = ByeMessage{};
+      break;
+    default:
+      break;
+  }
+  return in.finished() ? out : std::nullopt;
+}
+
+std::string encode(const AnswerMessage& message) {
+  Writer out = start(Kind::kAnswer);
+  out.put(std::uint8_t{message.refused.has_value()});
+  if (message.refused) put(out, *message.refused);
+  return finish(std::move(out));
+}
+
+std::optional<AnswerMessage> decodeAnswer(std::string_view bytes) {
+  Reader in = readerOf(bytes);
+  if (!opens(in, Kind::kAnswer)) return std::nullopt;
+  AnswerMessage out;
+  if (in.get<std::uint8_t>() != 0) {
+    out.refused = getError(in);
+    if (!out.refused) return std::nullopt;
+  }
+  return whole(in, std::move(out));
+}
+
+std::string encode(const LeadMessage& message) {
+  Writer out = start(Kind::kLead);
+  out.put(std::uint8_t{message.over}).put(message.leader);
+  out.put(static_cast<std::uint64_t>(message.seen));
+  out.put(static_cast<std::uint32_t>(message.gone.size()));
+  for (const MemberId id : message.gone) out.put(id);
+  return finish(std::move(out));
+}
+
+std::optional<LeadMessage> decodeLead(std::string_view bytes) {
+  Reader in = readerOf(bytes);
+  if (!opens(in, Kind::kLead)) return std::nullopt;
+  LeadMessage out;
+  out.over = in.get<std::uint8_t>() != 0;
+  out.leader = in.get<std::uint64_t>();
+  out.seen = static_cast<Revision>(in.get<std::uint64_t>());
+  const auto gone = count(in, sizeof(MemberId));
+  if (!gone) return std::nullopt;
+  for (std::uint32_t i = 0; i < *gone; ++i) out.gone.push_back(in.get<std::uint64_t>());
+  return whole(in, std::move(out));
+}
+
+std::string encode(const Error& trouble) {
+  Writer out = start(Kind::kTrouble);
+  put(out, trouble);
+  return finish(std::move(out));
+}
+
+std::optional<Error> decodeTrouble(std::string_view bytes) {
+  Reader in = readerOf(bytes);
+  if (!opens(in, Kind::kTrouble)) return std::nullopt;
+  auto out = getError(in);
+  return in.finished() ? out : std::nullopt;
+}
+
+std::string encode(const PartMessage& message) {
+  Writer out = start(Kind::kPart);
+  out.put(message.round).put(message.part).put(message.parts).text(message.bytes);
+  return finish(std::move(out));
+}
+
+std::optional<PartMessage> decodePart(std::string_view bytes) {
+  Reader in = readerOf(bytes);
+  if (!opens(in, Kind::kPart)) return std::nullopt;
+  PartMessage out;
+  out.round = in.get<std::uint64_t>();
+  out.part = in.get<std::uint32_t>();
+  out.parts = in.get<std::uint32_t>();
+  out.bytes = in.text();
+  // As many as the values of the largest group can fill.
+  constexpr std::size_t kMostParts = kMaxMembers * kMaxValueBytes / kPartBytes + 2;
+  if (out.part >= out.parts || out.parts > kMostParts) return std::nullopt;
+  return whole(in, std::move(out));
+}
+
+std::vector<PartMessage> cut(std::uint64_t round, std::string_view bytes) {
+  const auto parts = static_cast<std::uint32_t>(
+      std::max<std::size_t>(1, (bytes.size() + kPartBytes - 1) / kPartBytes));
+  std::vector<PartMessage> out;
+  for (std::uint32_t part = 0; part < parts; ++part)
+    out.push_back({round, part, parts, std::string(bytes.substr(part * kPartBytes, kPartBytes))});
+  return out;
+}
+
+std::string encodeSeats(const std::vector<Seat>& seats) {
+  Writer out = start(Kind::kSeats);
+  out.put(static_cast<std::uint32_t>(seats.size()));
+  for (const Seat& seat : seats) {
+    out.put(seat.id).put(static_cast<std::uint64_t>(seat.lease)).put(seat.member.rank);
+    out.text(seat.member.name).text(seat.member.about);
+  }
+  return finish(std::move(out));
+}
+
+std::optional<std::vector<Seat>> decodeSeats(std::string_view bytes) {
+  Reader in = readerOf(bytes);
+  if (!opens(in, Kind::kSeats)) return std::nullopt;
+  const auto seats = count(in, 28);
+  if (!seats) return std::nullopt;
+  std::vector<Seat> out(*seats);
+  for (std::uint32_t i = 0; i < *seats; ++i) {
+    Seat& seat = out[i];
+    seat.id = in.get<std::uint64_t>();
+    seat.lease = static_cast<LeaseId>(in.get<std::uint64_t>());
+    seat.member.rank = in.get<std::uint32_t>();
+    seat.member.name = in.text();
+    seat.member.about = in.text();
+    if (seat.member.rank != i) return std::nullopt;
+  }
+  return whole(in, std::move(out));
+}
+
+std::string encodeValues(const std::vector<std::string_view>& values) {
+  Writer out = start(Kind::kValues);
+  out.put(static_cast<std::uint32_t>(values.size()));
+  for (const std::string_view value : values) out.text(value);
+  return finish(std::move(out));
+}
+
+std::optional<std::vector<std::string>> decodeValues(std::string_view bytes) {
+  Reader in = readerOf(bytes);
+  if (!opens(in, Kind::kValues)) return std::nullopt;
+  const auto values = count(in, 4);
+  if (!values) return std::nullopt;
+  std::vector<std::string> out(*values);
+  for (std::string& value : out) value = in.text();
+  return whole(in, std::move(out));
+}
+
+std::string encode(const EntryMessage& message) {
+  return finish(std::move(start(Kind::kEntry).text(message.identity).text(message.value)));
+}
+
+std::optional<EntryMessage> decodeEntry(std::string_view bytes) {
+  Reader in = readerOf(bytes);
+  if (!opens(in, Kind::kEntry)) return std::nullopt;
+  EntryMessage out;
+  out.identity = in.text();
+  out.value = in.text();
+  return whole(in, std::move(out));
+}
+
+}  // namespace viaduct::meet::etcd
