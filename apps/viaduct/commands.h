@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "measure/load/workload.h"
+#include "measure/stats/compare.h"
 
 namespace CLI {
 class App;
@@ -27,6 +29,15 @@ struct BenchOptions {
 // Declares `bench` and its options. What was given is in `options` when the command line was read.
 void declareBench(CLI::App& app, BenchOptions& options);
 int runBench(const BenchOptions& options);
+
+struct CompareCommand {
+  std::vector<std::string> files = {};               // A and B
+  std::vector<std::string> before = {}, after = {};  // or several for each
+  measure::CompareOptions options = {};
+  bool json = false;
+};
+void declareCompare(CLI::App& app, CompareCommand& command);
+int runCompare(const CompareCommand& command);
 
 int runSettings(bool markdown);
 

@@ -18,6 +18,8 @@ int run(int argc, char** argv) {
 
   BenchOptions bench;
   declareBench(app, bench);
+  CompareCommand compare;
+  declareCompare(app, compare);
   bool markdown = false;
   CLI::App* settings =
       app.add_subcommand("settings", "Print the VIADUCT_* variables, their defaults and meaning.");
@@ -32,6 +34,7 @@ int run(int argc, char** argv) {
     std::cerr << app.help();
     return kExitUsage;
   }
+  if (app.got_subcommand("compare")) return runCompare(compare);
   return settings->parsed() ? runSettings(markdown) : runBench(bench);
 }
 

@@ -1,0 +1,58 @@
+#include <fmt/format.h>
+
+#include "measure/result/files.h"
+#include "measure/stats/compare_output.h"
+#include "viaduct/commands.h"
+
+namespace viaduct::app {
+namespace {
+
+using measure::Report;
+
+int fail(const Error& error) {
+  fmt::print(stderr, "viaduct compare: {}\n", error.text());
+  return kExitUsage;
+}
+
+Result<std::vector<Report>> readSide(const std::vector<std::string>& files) {
+  std::vector<Report> out;
+  for (const std::string& file : files) {
+    VIADUCT_TRY(auto reports, measure::readReports(file));
+    for (Report& report : reports) out.push_back(std::move(report));
+  }
+  return out;
+}
+
+// "a.json (viaduct 0.1.0, 2026-01-02T03:04:05Z)"
+std::string describe(const std::vector<std::string>& files, const std::vector<Report>& reports) {
+  const Report& first = reports.front();
+  const bool ours = first.version != "nixlbench";
+  return fmt::format("{} ({}{}{}{})", fmt::join(files, " "), ours ? "viaduct " : "", first.version,
+                     first.started.empty() ? "" : ", ", first.started);
+}
+
+}  // namespace
+
+int runCompare(const CompareCommand& command) {
+  const bool two = command.before.empty();
+  if (two && command.files.size() != 2)
+    return fail({.operation = "compare",
+                 .detail = "two files are needed",
+                 .remedy = "viaduct compare A.json B.json, or --before ... --after ..."});
+  const auto files_a = two ? std::vector{command.files[0]} : command.before;
+  const auto files_b = two ? std::vector{command.files[1]} : command.after;
+  const auto a = readSide(files_a);
+  if (!a) return fail(a.error());
+  const auto b = readSide(files_b);
+  if (!b) return fail(b.error());
+  const auto found = measure::compare(*a, *b, command.options);
+  if (!found) return fail(found.error());
+
+  const measure::ComparedFiles names{describe(files_a, *a), describe(files_b, *b)};
+  const std::string out = command.json ? measure::compareJson(*found, names)
+                                       : measure::compareText(*found, names, command.options);
+  fmt::print("{}", out);
+  return command.options.slower && !found->ok() ? kExitFailed : kExitOk;
+}
+
+}  // namespace viaduct::app

@@ -1,0 +1,164 @@
+#include "measure/stats/compare_output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/sizes.h"
+#include "measure/result/json_read.h"
+#include "measure/result/text.h"
+
+namespace viaduct::measure {
+namespace {
+
+std::string ratio(std::optional<double> value) {
+  return value ? fmt::format("{:.3f}", *value) : "-";
+}
+
+std::string intervalText(const RowComparison& row) {
+  if (!row.rate || !row.rate->interval) return "-";
+  return fmt::format("{:.3f}..{:.3f}", row.rate->interval->low, row.rate->interval->high);
+}
+
+const char* whatOf(const RowComparison& row) {
+  return row.too_slow ? "TOO SLOW" : differenceName(row.difference);
+}
+
+std::string rateText(const Row& row, double rate) {
+  return digits(row.gb_per_s ? std::optional(rate) : std::nullopt);
+}
+
+// Backends may differ when rows of different ones are compared.
+std::string backendOf(const RowComparison& row) {
+  return row.a.backend == row.b.backend ? row.a.backend : row.a.backend + ":" + row.b.backend;
+}
+
+constexpr auto kLine = "{:<11} {:<5} {:>9} {:>6} {:>8} {:>8} {:>7} {:>15} {:>6} {:>7} {:>7}  {}\n";
+
+std::string lineOf(const RowComparison& row) {
+  const auto& rate = row.rate;
+  std::string out = fmt::format(
+      kLine, backendOf(row), opKindName(row.a.op), base::showSize(row.a.block_size),
+      row.a.batch_size, rateText(row.a, row.a_gb_per_s), rateText(row.b, row.b_gb_per_s),
+      ratio(rate ? std::optional(rate->ratio) : std::nullopt), intervalText(row),
+      rate ? fmt::format("{:+.2f}", rate->effect) : "-", ratio(row.p50), ratio(row.p99),
+      whatOf(row));
+  if (!row.note.empty()) out += fmt::format("            ^ {}\n", row.note);
+  return out;
+}
+
+std::size_t countOf(const Comparison& comparison, Difference difference) {
+  return static_cast<std::size_t>(
+      std::count_if(comparison.rows.begin(), comparison.rows.end(),
+                    [&](const RowComparison& row) { return row.difference == difference; }));
+}
+
+std::string summary(const Comparison& comparison) {
+  std::string out =
+      fmt::format("{} row{}:", comparison.rows.size(), comparison.rows.size() == 1 ? "" : "s");
+  const char* comma = "";
+  for (const Difference d : {Difference::kFaster, Difference::kSlower, Difference::kNoneSeen,
+                             Difference::kUnknown, Difference::kUnusable})
+    if (const auto count = countOf(comparison, d); count != 0) {
+      out += fmt::format("{} {} {}", comma, count, differenceName(d));
+      comma = ",";
+    }
+  return out + "\n";
+}
+
+std::string nameOf(const RowComparison& row) {
+  return fmt::format("{} {} {} x {}", backendOf(row), opKindName(row.a.op), row.a.batch_size,
+                     base::showSize(row.a.block_size));
+}
+
+std::string slownessText(const Comparison& comparison, double allowed) {
+  std::string slow, unknown, broken;
+  for (const RowComparison& row : comparison.rows) {
+    const std::string line = fmt::format("  {}\n", nameOf(row));
+    if (row.too_slow) slow += line;
+    if (row.perhaps_slow) unknown += line;
+    if (isBroken(row)) broken += line;
+  }
+  std::string out;
+  const double percent = allowed * 100;
+  if (!slow.empty())
+    out += fmt::format("TOO SLOW, by more than {:.3g} % with 95 % confidence:\n{}", percent, slow);
+  if (!broken.empty()) out += fmt::format("BROKEN, usable in A and not in B:\n{}", broken);
+  if (!unknown.empty())
+    out += fmt::format(
+        "cannot tell whether slower by more than {:.3g} %, the noise is too large; measure longer "
+        "or "
+        "more often:\n{}",
+        percent, unknown);
+  return out.empty() ? fmt::format("no row is slower by more than {:.3g} %\n", percent) : out;
+}
+
+std::string listed(const char* title, const std::vector<std::string>& lines) {
+  std::string out;
+  for (const std::string& line : lines) out += fmt::format("{}{}\n", title, line);
+  return out;
+}
+
+Json asJson(const RowComparison& row) {
+  Json out{{"backend", row.a.backend},
+           {"backend_b", row.b.backend},
+           {"op", opKindName(row.a.op)},
+           {"scheme", row.a.scheme},
+           {"block_size", row.a.block_size},
+           {"batch_size", row.a.batch_size},
+           {"difference", differenceName(row.difference)},
+           {"too_slow", row.too_slow},
+           {"cannot_tell", row.perhaps_slow}};
+  if (row.a.gb_per_s) out["a_gb_per_s"] = row.a_gb_per_s;
+  if (row.b.gb_per_s) out["b_gb_per_s"] = row.b_gb_per_s;
+  if (row.rate) {
+    out["ratio"] = row.rate->ratio;
+    out["effect"] = row.rate->effect;
+    if (row.rate->interval)
+      out["interval_95"] = {row.rate->interval->low, row.rate->interval->high};
+  }
+  if (row.p50) out["p50_ratio"] = *row.p50;
+  if (row.p99) out["p99_ratio"] = *row.p99;
+  if (!row.note.empty()) out["note"] = row.note;
+  return out;
+}
+
+}  // namespace
+
+std::string compareText(const Comparison& comparison, const ComparedFiles& files,
+                        const CompareOptions& options) {
+  std::string out = fmt::format("A: {}\nB: {}\n", files.a, files.b);
+  out += listed("differs: ", comparison.differing);
+  out += "\n" + fmt::format(kLine, "backend", "op", "block", "batch", "A GB/s", "B GB/s", "B/A",
+                            "95 % interval", "effect", "p50 B/A", "p99 B/A", "B is");
+  for (const RowComparison& row : comparison.rows) out += lineOf(row);
+  out += "\n" + listed("only in A: ", comparison.only_a) + listed("only in B: ", comparison.only_b);
+  out += summary(comparison);
+  if (!comparison.runs_as_figures)
+    out +=
+        "Intervals are made from the parts of the runs and know nothing of the noise between runs: "
+        "that takes\nfour or more runs of each, best in turns (--before ... --after ...).\n";
+  if (options.slower) out += slownessText(comparison, *options.slower);
+  return out;
+}
+
+std::string compareJson(const Comparison& comparison, const ComparedFiles& files) {
+  Json rows = Json::array();
+  for (const RowComparison& row : comparison.rows) rows.push_back(asJson(row));
+  return dumpJson({{"format", "viaduct-compare/1"},
+                   {"a", files.a},
+                   {"b", files.b},
+                   {"method",
+                    "median of all ratios of a part of B to a part of A, 95 % interval of the "
+                    "rank-sum test; effect: Cliff's delta"},
+                   {"differing", comparison.differing},
+                   {"ok", comparison.ok()},
+                   {"rows", std::move(rows)},
+                   {"only_a", comparison.only_a},
+                   {"only_b", comparison.only_b}},
+                  2) +
+         "\n";
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,117 @@
+// `viaduct compare` as people run it: files it takes and refuses, and how it ends.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "app/program.h"
+#include "measure/result/report.h"
+
+namespace viaduct::testing {
+namespace {
+
+using measure::Report;
+using measure::Row;
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+class CompareCommand : public ::testing::Test {
+ protected:
+  CompareCommand()
+      : folder_(::testing::TempDir() + "viaduct_compare_" + std::to_string(::getpid()) + "/") {
+    std::filesystem::create_directories(folder_);
+  }
+  ~CompareCommand() override { std::filesystem::remove_all(folder_); }
+  std::string file(const std::string& name, const std::string& content) const {
+    std::ofstream(folder_ + name) << content;
+    return folder_ + name;
+  }
+  std::string result(const std::string& name, double gb, const std::string& verify = "full") const {
+    Row row{.backend = "tcp", .block_size = 65536, .batch_size = 64, .gb_per_s = gb};
+    for (const double part : {0.99, 0.995, 1.0, 1.005, 1.01})
+      row.gb_per_s_parts.push_back(gb * part);
+    const Report report{.version = "1",
+                        .started = "2026-01-02T03:04:05Z",
+                        .environment = {.members = {{.host = {.hostname = "n"}}}},
+                        .settings = {{"verify", verify}},
+                        .rows = {row}};
+    return file(name, toJson(report));
+  }
+  std::string folder_;
+};
+
+TEST_F(CompareCommand, SaysHowMuchFasterAndEndsWell) {
+  Program run({"compare", result("a", 10), result("b", 12)});
+  EXPECT_EQ(run.finish(), 0) << run.err();
+  EXPECT_TRUE(has(run.out(), "1.200")) << run.out();
+  EXPECT_TRUE(has(run.out(), "1 row: 1 faster")) << run.out();
+  Program slower({"compare", result("a", 10), result("b", 8)});
+  EXPECT_EQ(slower.finish(), 0) << "nobody asked for a limit";
+}
+
+TEST_F(CompareCommand, FailsWhenSlowerThanAllowedForSure) {
+  Program sure({"compare", result("a", 10), result("b", 9), "--fail-if-slower", "5%"});
+  EXPECT_EQ(sure.finish(), 1) << sure.out();
+  EXPECT_TRUE(has(sure.out(), "TOO SLOW")) << sure.out();
+  Program allowed({"compare", result("a", 10), result("b", 9), "--fail-if-slower", "20%"});
+  EXPECT_EQ(allowed.finish(), 0) << allowed.out();
+  EXPECT_TRUE(has(allowed.out(), "no row is slower by more than 20 %")) << allowed.out();
+}
+
+TEST_F(CompareCommand, SeveralRunsASide) {
+  std::vector<std::string> arguments{"compare", "--before"};
+  for (const double gb : {10.0, 10.4, 9.8, 10.1})
+    arguments.push_back(result("a" + std::to_string(gb), gb));
+  arguments.emplace_back("--after");
+  for (const double gb : {10.2, 9.9, 10.3, 10.0})
+    arguments.push_back(result("b" + std::to_string(gb), gb));
+  Program run(arguments);
+  EXPECT_EQ(run.finish(), 0) << run.err();
+  EXPECT_TRUE(has(run.out(), "no difference seen")) << run.out();
+  EXPECT_FALSE(has(run.out(), "noise between runs")) << run.out();
+}
+
+TEST_F(CompareCommand, JsonForPrograms) {
+  Program run({"compare", result("a", 10), result("b", 9), "--json", "--fail-if-slower", "5%"});
+  EXPECT_EQ(run.finish(), 1);
+  const auto json = nlohmann::json::parse(run.out());
+  EXPECT_EQ(json.at("ok"), false);
+  EXPECT_EQ(json.at("rows").at(0).at("too_slow"), true);
+}
+
+TEST_F(CompareCommand, WhatMayNotBeComparedIsNamed) {
+  Program run({"compare", result("a", 10), result("b", 9, "off")});
+  EXPECT_EQ(run.finish(), 2);
+  EXPECT_TRUE(has(run.err(), "verify: A full, B off")) << run.err();
+  Program meant({"compare", result("a", 10), result("b", 9, "off"), "--across-settings"});
+  EXPECT_EQ(meant.finish(), 0) << meant.err();
+  EXPECT_TRUE(has(meant.out(), "differs: verify: A full, B off")) << meant.out();
+}
+
+TEST_F(CompareCommand, BadInputIsNamed) {
+  const std::string good = result("a", 10);
+  const std::pair<std::vector<std::string>, const char*> cases[] = {
+      {{"compare"}, "two files are needed"},
+      {{"compare", good}, "2 required"},
+      {{"compare", good, folder_ + "none.json"}, "none.json"},
+      {{"compare", good, file("cut.json", "{\"format\": \"viaduct-be")}, "ends too early"},
+      {{"compare", good, file("new.json", "{\"format\": \"viaduct-bench/3\"}")}, "newer viaduct"},
+      {{"compare", good, file("text", "hello")}, "neither JSON nor"},
+      {{"compare", good, good, "--fail-if-slower", "5"}, "\"5\" is not a percentage"},
+      {{"compare", good, good, "--fail-if-slower", "-5%"}, "is not a percentage"},
+      {{"compare", "--before", good}, "--after"},
+  };
+  for (const auto& [arguments, words] : cases) {
+    Program run(arguments);
+    EXPECT_EQ(run.finish(), 2) << words;
+    EXPECT_TRUE(has(run.err(), words)) << run.err();
+    EXPECT_EQ(run.out(), "");
+  }
+}
+
+}  // namespace
+}  // namespace viaduct::testing
