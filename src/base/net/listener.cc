@@ -1,5 +1,6 @@
 #include "base/net/listener.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -67,6 +68,8 @@ Error bindError(const std::string& text, int why) {
   return error;
 }
 
+}  // namespace
+
 Result<Fd> listenAt(const SocketAddress& address) {
   VIADUCT_TRY(Fd fd, streamSocket(address.family()));
   const int on = 1;
@@ -80,8 +83,6 @@ Result<Fd> listenAt(const SocketAddress& address) {
   return fd;
 }
 
-}  // namespace
-
 class Listener::Impl {
  public:
   Impl(std::string unix_name, Poller& poller, Accepted accepted)
@@ -94,6 +95,7 @@ class Listener::Impl {
   Impl& operator=(const Impl&) = delete;
 
   Status start(const std::vector<std::string>& listen);
+  Status adopt(Fd listening);
   const std::vector<std::string>& addresses() const { return addresses_; }
   const std::string& unixName() const { return unix_name_; }
 
@@ -106,6 +108,8 @@ class Listener::Impl {
 
   Status openHost(const std::string& text);
   Status openDoor(const SocketAddress& address);
+  Status addDoor(Fd fd);
+  Status watchDoors();
   void acceptFrom(std::size_t door);
   bool acceptOne(const Door& door);
   void closeForNow(int why);
@@ -126,6 +130,27 @@ Status Listener::Impl::start(const std::vector<std::string>& listen) {
     VIADUCT_TRY(const SocketAddress address, unixAddress(unix_name_));
     VIADUCT_CHECK(openDoor(address));
   }
+  return watchDoors();
+}
+
+Status Listener::Impl::adopt(Fd listening) {
+  int listens = 0;
+  socklen_t size = sizeof listens;
+  if (::getsockopt(listening.get(), SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0)
+    return systemError(Code::kInvalid, "getsockopt(SO_ACCEPTCONN)", errno);
+  if (listens == 0)
+    return Error{.operation = "listen",
+                 .detail = fmt::format("descriptor {} does not listen", listening.get())};
+  // accept() must not block, whoever opened the socket.
+  const int flags = ::fcntl(listening.get(), F_GETFL);
+  if (flags < 0 || ::fcntl(listening.get(), F_SETFL, flags | O_NONBLOCK) != 0 ||
+      ::fcntl(listening.get(), F_SETFD, FD_CLOEXEC) != 0)
+    return systemError(Code::kDevice, "fcntl", errno);
+  VIADUCT_CHECK(addDoor(std::move(listening)));
+  return watchDoors();
+}
+
+Status Listener::Impl::watchDoors() {
   for (std::size_t i = 0; i < doors_.size(); ++i) {
     VIADUCT_TRY(doors_[i].watch, poller_.watch(doors_[i].fd.get(), EPOLLIN,
                                                [this, i](std::uint32_t) { acceptFrom(i); }));
@@ -152,9 +177,13 @@ Status Listener::Impl::openHost(const std::string& text) {
 
 Status Listener::Impl::openDoor(const SocketAddress& address) {
   VIADUCT_TRY(Fd fd, listenAt(address));
-  const bool is_unix = address.family() == AF_UNIX;
+  return addDoor(std::move(fd));
+}
+
+Status Listener::Impl::addDoor(Fd fd) {
+  VIADUCT_TRY(const SocketAddress bound, localAddress(fd.get()));
+  const bool is_unix = bound.family() == AF_UNIX;
   if (!is_unix) {
-    VIADUCT_TRY(const SocketAddress bound, localAddress(fd.get()));
     std::vector<std::string> reached{bound.text()};
     if (bound.isAny()) {
       VIADUCT_TRY(reached, expand(bound));
@@ -215,6 +244,12 @@ Listener::Listener(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Listener::~Listener() = default;
 std::vector<std::string> Listener::addresses() const { return impl_->addresses(); }
 const std::string& Listener::unixName() const { return impl_->unixName(); }
+
+Result<std::unique_ptr<Listener>> Listener::adopt(Fd listening, Poller& poller, Accepted accepted) {
+  auto impl = std::make_unique<Impl>(std::string(), poller, std::move(accepted));
+  VIADUCT_CHECK(impl->adopt(std::move(listening)));
+  return std::unique_ptr<Listener>(new Listener(std::move(impl)));
+}
 
 Result<std::unique_ptr<Listener>> Listener::open(const std::vector<std::string>& listen,
                                                  std::string unix_name, Poller& poller,

@@ -9,9 +9,13 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/net/address.h"
 #include "base/poller.h"
 
 namespace viaduct::base {
+
+// A socket that listens there, closed on exec.
+Result<Fd> listenAt(const SocketAddress& address);
 
 class Listener {
  public:
@@ -22,6 +26,8 @@ class Listener {
   static Result<std::unique_ptr<Listener>> open(const std::vector<std::string>& listen,
                                                 std::string unix_name, Poller& poller,
                                                 Accepted accepted);
+  // Takes over a socket that listens already.
+  static Result<std::unique_ptr<Listener>> adopt(Fd listening, Poller& poller, Accepted accepted);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;

@@ -1,0 +1,120 @@
+// The member's side of an embedded meeting place. Threads: as meet/meeting.h says; join(), find()
+// and publish() of one place may run in several threads at once.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "meet/embedded/line.h"
+#include "meet/embedded/loop.h"
+#include "meet/embedded/messages.h"
+#include "meet/meeting.h"
+
+namespace viaduct::meet::embedded {
+
+// What all that belong to one place share: where it is, and the one thread that listens to it.
+struct Site {
+  std::string where = {}, name_space = {};
+  Key token = {};
+  std::unique_ptr<Loop> loop = {};
+};
+using SitePtr = std::shared_ptr<Site>;
+
+// Between the loss of a meeting place and the first try to reach it again.
+inline constexpr std::chrono::milliseconds kReopenAfter{20};
+
+// How a wait ended.
+enum class Wait : std::uint8_t { kDone, kTimeout, kStopped };
+
+// Waits with the loop's lock held; `stop` may be set by a signal handler, so it is looked at.
+template <class Done>
+Wait waitFor(std::condition_variable& changed, Loop::Held& held, Clock::time_point until,
+             const StopFlag& stop, Done done) {
+  constexpr std::chrono::milliseconds kLook{20};
+  while (!done()) {
+    const auto now = Clock::now();
+    if (stop.load(std::memory_order_relaxed)) return Wait::kStopped;
+    if (now >= until) return Wait::kTimeout;
+    changed.wait_until(held, std::min(until, now + kLook));
+  }
+  return Wait::kDone;
+}
+
+class GroupClient final : public Group, private LineUser {
+ public:
+  explicit GroupClient(SitePtr site);
+  ~GroupClient() override;
+
+  Status join(const JoinRequest& request, Deadline until, const StopFlag& stop);
+
+  const Roster& roster() const override { return roster_; }
+  Result<std::vector<std::string>> gather(std::string value, Deadline until,
+                                          const StopFlag& stop) override;
+  std::optional<Error> trouble() const override;
+  void abandon(const std::string& reason) override;
+  Status finish(Deadline until) override;
+
+ private:
+  void ready() override;
+  Status message(Type type, ByteSpan payload) override;
+  void lost(const Error& why, bool again) override;
+
+  template <class Done>
+  Wait await(Loop::Held& held, Deadline until, const StopFlag& stop, Done done);
+  Error gaveUp(Wait how, const std::string& operation) const;
+  std::string label() const { return "group " + request_.group; }
+
+  const SitePtr site_;
+  mutable std::condition_variable changed_;
+  JoinRequest request_;
+  Clock::time_point join_until_ = {};
+  std::optional<Error> refused_, trouble_;
+  bool whole_ = false, finished_ = false, waiting_ = false;
+  Roster roster_;
+  std::uint64_t round_ = 0;
+  std::optional<std::vector<std::string>> values_;
+  std::string status_;  // the server's answer to: whom do I wait for?
+  Line line_;
+};
+
+class DirectoryClient final : private LineUser {
+ public:
+  explicit DirectoryClient(SitePtr site);
+  ~DirectoryClient() override;
+
+  Result<std::uint32_t> publish(const std::string& name, const std::string& value, Deadline until);
+  void withdraw(std::uint32_t request);
+  Result<std::string> find(const std::string& name, Deadline until, const StopFlag& stop);
+
+ private:
+  struct Request {
+    Type type = Type::kFind;
+    NameMessage message = {};
+    std::optional<Result<std::string>> answer = {};
+  };
+
+  void ready() override;
+  Status message(Type type, ByteSpan payload) override;
+  void lost(const Error& why, bool again) override;
+  struct Answered {
+    std::uint32_t request;
+    std::string value;
+  };
+  // The request stands, once answered, until it is withdrawn.
+  Result<Answered> ask(Request request, Deadline until, const StopFlag& stop);
+
+  const SitePtr site_;
+  std::condition_variable changed_;
+  std::uint32_t last_ = 0;
+  std::map<std::uint32_t, Request> requests_;  // entries that stand, and what is under way
+  Line line_;
+};
+
+}  // namespace viaduct::meet::embedded

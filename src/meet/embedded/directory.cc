@@ -1,0 +1,128 @@
+#include "meet/embedded/directory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace viaduct::meet::embedded {
+namespace {
+
+constexpr std::size_t kMaxPerGuest = 10'000;  // entries, claims and searches under way
+
+template <class Map, class Which>
+std::size_t eraseIf(Map& map, Which which) {
+  return std::erase_if(map, [&](const auto& item) { return which(item.second); });
+}
+
+}  // namespace
+
+void Directory::answer(Request to, const std::string& value) {
+  post_.send(to.guest, makePacket(Type::kAnswer, AnswerMessage{to.number, {}, value}.encode()));
+}
+
+void Directory::refuse(Request to, Error why) {
+  post_.send(to.guest,
+             makePacket(Type::kAnswer, AnswerMessage{to.number, std::move(why), {}}.encode()));
+}
+
+bool Directory::within(GuestId guest, std::uint32_t request) {
+  if (requests_[guest] < kMaxPerGuest) {
+    ++requests_[guest];
+    return true;
+  }
+  refuse({guest, request}, {.code = Code::kExhausted,
+                            .operation = "directory",
+                            .detail = fmt::format("{} requests of one process", kMaxPerGuest)});
+  return false;
+}
+
+void Directory::publish(GuestId guest, NameMessage message) {
+  if (!within(guest, message.request)) return;
+  const Name name{message.name_space, message.name};
+  const auto found = entries_.find(name);
+  if (found == entries_.end() || found->second.by.guest == guest)
+    return enter(name, {guest, message.request}, std::move(message.owner),
+                 std::move(message.value));
+  // It may be a leftover of one that was killed: refused only when it answers.
+  claims_.emplace(name, Claim{{guest, message.request},
+                              std::move(message.owner),
+                              std::move(message.value),
+                              post_.ping(found->second.by.guest)});
+}
+
+void Directory::enter(const Name& name, Request by, std::string owner, std::string value) {
+  answer(by, {});
+  const auto [from, to] = seekers_.equal_range(name);
+  for (auto seeker = from; seeker != to; ++seeker) {
+    answer(seeker->second, value);
+    --requests_[seeker->second.guest];
+  }
+  seekers_.erase(from, to);
+  entries_.insert_or_assign(name, Entry{by, std::move(owner), std::move(value)});
+}
+
+void Directory::remove(const Name& name) {
+  entries_.erase(name);
+  const auto claim = claims_.find(name);
+  if (claim == claims_.end()) return;
+  Claim next = std::move(claim->second);
+  claims_.erase(claim);
+  enter(name, next.by, std::move(next.owner), std::move(next.value));
+  // Those behind it have to do with the new owner.
+  const auto [from, to] = claims_.equal_range(name);
+  for (auto other = from; other != to; ++other) other->second.pong = post_.ping(next.by.guest);
+}
+
+void Directory::withdraw(GuestId guest, std::uint32_t request) {
+  const Request by{guest, request};
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const auto& entry) { return entry.second.by == by; });
+  if (found == entries_.end()) return;
+  --requests_[guest];
+  remove(Name(found->first));
+}
+
+void Directory::find(GuestId guest, NameMessage message) {
+  const Name name{message.name_space, message.name};
+  const Request by{guest, message.request};
+  if (const auto found = entries_.find(name); found != entries_.end())
+    return answer(by, found->second.value);
+  if (within(guest, message.request)) seekers_.emplace(name, by);
+}
+
+void Directory::forget(GuestId guest, std::uint32_t request) {
+  const Request by{guest, request};
+  requests_[guest] -= eraseIf(seekers_, [&](const Request& seeker) { return seeker == by; });
+  requests_[guest] -= eraseIf(claims_, [&](const Claim& claim) { return claim.by == by; });
+}
+
+void Directory::pong(GuestId guest, std::uint64_t number) {
+  for (auto claim = claims_.begin(); claim != claims_.end();) {
+    const auto entry = entries_.find(claim->first);
+    if (claim->second.pong != number || entry == entries_.end() ||
+        entry->second.by.guest != guest) {
+      ++claim;
+      continue;
+    }
+    refuse(claim->second.by, {.code = Code::kBusy,
+                              .operation = "publish",
+                              .detail = fmt::format("the name \"{}\" belongs to {}, which lives",
+                                                    claim->first.second, entry->second.owner),
+                              .cause = "two processes were given the same name",
+                              .remedy = "give each its own name, or its own namespace"});
+    --requests_[claim->second.by.guest];
+    claim = claims_.erase(claim);
+  }
+}
+
+void Directory::gone(GuestId guest) {
+  if (requests_.erase(guest) == 0) return;
+  eraseIf(seekers_, [&](const Request& seeker) { return seeker.guest == guest; });
+  eraseIf(claims_, [&](const Claim& claim) { return claim.by.guest == guest; });
+  std::vector<Name> names;
+  for (const auto& [name, entry] : entries_)
+    if (entry.by.guest == guest) names.push_back(name);
+  for (const Name& name : names) remove(name);
+}
+
+}  // namespace viaduct::meet::embedded

@@ -1,0 +1,58 @@
+// The names that members have published, and who waits for one. Threads: the server's.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "meet/embedded/messages.h"
+#include "meet/embedded/post.h"
+
+namespace viaduct::meet::embedded {
+
+class Directory {
+ public:
+  explicit Directory(Post& post) : post_(post) {}
+
+  void publish(GuestId guest, NameMessage message);
+  void withdraw(GuestId guest, std::uint32_t request);
+  void find(GuestId guest, NameMessage message);
+  void forget(GuestId guest, std::uint32_t request);
+  void pong(GuestId guest, std::uint64_t number);
+  void gone(GuestId guest);
+  std::size_t size() const { return entries_.size(); }
+
+ private:
+  using Name = std::pair<std::string, std::string>;  // namespace, name
+  struct Request {
+    GuestId guest;
+    std::uint32_t number;
+    friend bool operator==(const Request&, const Request&) = default;
+  };
+  struct Entry {
+    Request by;
+    std::string owner, value;
+  };
+  struct Claim {  // of a name that another has, who was asked whether it lives
+    Request by;
+    std::string owner, value;
+    std::uint64_t pong;
+  };
+
+  bool within(GuestId guest, std::uint32_t request);
+  void enter(const Name& name, Request by, std::string owner, std::string value);
+  void remove(const Name& name);
+  void answer(Request to, const std::string& value);
+  void refuse(Request to, Error why);
+
+  Post& post_;
+  std::map<Name, Entry> entries_;
+  std::multimap<Name, Claim> claims_;
+  std::multimap<Name, Request> seekers_;
+  std::unordered_map<GuestId, std::size_t> requests_;  // of each, since it came: bounded
+};
+
+}  // namespace viaduct::meet::embedded

@@ -1,0 +1,121 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "meet/embedded/client.h"
+
+namespace viaduct::meet::embedded {
+
+DirectoryClient::DirectoryClient(SitePtr site)
+    : site_(std::move(site)), line_(*site_->loop, site_->where, site_->token, *this) {}
+
+DirectoryClient::~DirectoryClient() {
+  const auto held = site_->loop->hold();
+  line_.close();
+}
+
+void DirectoryClient::ready() {
+  for (const auto& [number, request] : requests_)
+    line_.send(makePacket(request.type, request.message.encode()));
+}
+
+Status DirectoryClient::message(Type type, ByteSpan payload) {
+  if (type != Type::kAnswer) return Ok{};
+  VIADUCT_TRY(auto answer, AnswerMessage::decode(payload));
+  const auto found = requests_.find(answer.request);
+  if (found == requests_.end()) return Ok{};
+  Request& request = found->second;
+  if (request.answer && answer.error)  // an entry that stood, published anew after a loss
+    base::log(base::LogLevel::kError, "{}", answer.error->text());
+  if (!request.answer)
+    request.answer = answer.error ? Result<std::string>(std::move(*answer.error))
+                                  : Result<std::string>(std::move(answer.value));
+  changed_.notify_all();
+  return Ok{};
+}
+
+// Entries that stand are published again at a meeting place that comes back.
+void DirectoryClient::lost(const Error& why, bool again) {
+  if (again && !requests_.empty()) return line_.open(Clock::time_point::max(), kReopenAfter);
+  for (auto& [number, request] : requests_)
+    if (!request.answer) request.answer = why;
+  changed_.notify_all();
+}
+
+Result<DirectoryClient::Answered> DirectoryClient::ask(Request request, Deadline until,
+                                                       const StopFlag& stop) {
+  auto held = site_->loop->hold();
+  const std::uint32_t number = request.message.request = ++last_;
+  const Type type = request.type;
+  const auto& mine = requests_.emplace(number, std::move(request)).first->second;
+  if (!line_.opened())
+    line_.open(Clock::time_point::max());
+  else
+    line_.send(makePacket(type, mine.message.encode()));
+  const Wait waited =
+      waitFor(changed_, held, until.at(), stop, [&] { return mine.answer.has_value(); });
+  if (mine.answer && *mine.answer) return Answered{number, **mine.answer};
+  if (mine.answer) {
+    Error why = mine.answer->error();
+    requests_.erase(number);
+    return why;
+  }
+  const std::string name = mine.message.name;
+  requests_.erase(number);
+  line_.send(makePacket(Type::kForget, NumberMessage{number}.encode()));
+  if (waited == Wait::kStopped)
+    return Error{.code = Code::kCancelled, .detail = "stopped by the caller"};
+  if (!line_.ready()) return line_.unreachable();
+  return Error{.code = Code::kTimeout,
+               .detail = fmt::format("meeting place {}: {} \"{}\" in namespace {}", site_->where,
+                                     type == Type::kFind ? "nobody has published" : "no word about",
+                                     name, site_->name_space)};
+}
+
+Result<std::uint32_t> DirectoryClient::publish(const std::string& name, const std::string& value,
+                                               Deadline until) {
+  Error wrong{.operation = fmt::format("publish {}", name)};
+  if (name.empty() || name.size() > kMaxNameBytes)
+    wrong.detail = fmt::format("a name has 1 to {} bytes", kMaxNameBytes);
+  else if (value.size() > kMaxValueBytes)
+    wrong.detail = fmt::format("{} bytes, where {} is the limit", value.size(), kMaxValueBytes);
+  if (!wrong.detail.empty()) return wrong;
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  const StopFlag never{false};
+  Request request{.type = Type::kPublish,
+                  .message = {.name_space = site_->name_space,
+                              .name = name,
+                              .value = value,
+                              .owner = fmt::format("{:.200}:{}", host.data(), ::getpid())}};
+  auto answer = ask(std::move(request), until, never);
+  if (answer) return answer->request;
+  Error why = std::move(answer).error();
+  why.operation = wrong.operation;
+  return why;
+}
+
+void DirectoryClient::withdraw(std::uint32_t request) {
+  const auto held = site_->loop->hold();
+  if (requests_.erase(request) > 0)
+    line_.send(makePacket(Type::kWithdraw, NumberMessage{request}.encode()));
+}
+
+Result<std::string> DirectoryClient::find(const std::string& name, Deadline until,
+                                          const StopFlag& stop) {
+  Request request{.type = Type::kFind, .message = {.name_space = site_->name_space, .name = name}};
+  auto answer = ask(std::move(request), until, stop);
+  if (!answer) {
+    Error why = std::move(answer).error();
+    why.operation = fmt::format("find {}", name);
+    return why;
+  }
+  const auto held = site_->loop->hold();
+  requests_.erase(answer->request);
+  return std::move(answer->value);
+}
+
+}  // namespace viaduct::meet::embedded

@@ -1,0 +1,91 @@
+#include "meet/embedded/frame.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+namespace viaduct::meet::embedded {
+namespace {
+
+// length 4, type 1, zero 3, check 16
+constexpr std::size_t kTypeAt = 4, kCheckAt = 8;
+
+base::Digest digestOf(ByteSpan payload) {
+  static const base::Hmac plain(Key{});
+  return plain.of({payload});
+}
+
+// The first kHeaderBytes - kCheckAt bytes of it are what travels.
+base::Digest checkOf(const std::optional<base::Hmac>& mac, std::uint64_t number, ByteSpan start,
+                     const base::Digest& payload) {
+  if (!mac) return payload;
+  std::array<std::byte, sizeof number> little;
+  base::storeLittle(little.data(), number);
+  return mac->of({little, start, std::as_bytes(std::span(payload))});
+}
+
+Error broken(std::string detail) {
+  return {.code = Code::kProtocol,
+          .operation = "receive",
+          .detail = std::move(detail),
+          .cause = "the port belongs to another program, or to another release of Viaduct"};
+}
+
+}  // namespace
+
+PacketPtr makePacket(Type type, Bytes payload) {
+  auto packet = std::make_shared<Packet>();
+  packet->type = type;
+  packet->payload = std::move(payload);
+  packet->digest = digestOf(packet->payload);
+  return packet;
+}
+
+Header Sealer::seal(const Packet& packet) {
+  Header header{};
+  base::storeLittle(header.data(), static_cast<std::uint32_t>(packet.payload.size()));
+  header[kTypeAt] = static_cast<std::byte>(packet.type);
+  const auto check = checkOf(mac_, number_++, ByteSpan(header).first(kCheckAt), packet.digest);
+  std::memcpy(&header[kCheckAt], check.data(), kHeaderBytes - kCheckAt);
+  return header;
+}
+
+Status Decoder::feed(ByteSpan bytes, const Take& take) {
+  if (!held_.empty()) {
+    held_.insert(held_.end(), bytes.begin(), bytes.end());
+    bytes = held_;
+  }
+  VIADUCT_TRY(const std::size_t taken, takeAll(bytes, take));
+  const ByteSpan rest = bytes.subspan(taken);
+  if (rest.empty())
+    held_ = Bytes();  // thousands of quiet connections hold nothing
+  else if (held_.empty())
+    held_.assign(rest.begin(), rest.end());
+  else
+    held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(taken));
+  return Ok{};
+}
+
+Result<std::size_t> Decoder::takeAll(ByteSpan bytes, const Take& take) {
+  std::size_t at = 0;
+  while (bytes.size() - at >= kHeaderBytes) {
+    const ByteSpan header = bytes.subspan(at, kHeaderBytes);
+    const std::size_t length = base::loadLittle<std::uint32_t>(header.data());
+    if (length > limit_)
+      return broken(fmt::format("a message of {} bytes, where {} is the limit", length, limit_));
+    if (bytes.size() - at - kHeaderBytes < length) break;
+    const ByteSpan payload = bytes.subspan(at + kHeaderBytes, length);
+    const auto check = checkOf(mac_, number_, header.first(kCheckAt), digestOf(payload));
+    if (!base::sameBytes(std::as_bytes(std::span(check)).first(kHeaderBytes - kCheckAt),
+                         header.subspan(kCheckAt)))
+      return broken(mac_ ? "a message's authentication code is wrong"
+                         : "what came is not a Viaduct meeting");
+    ++number_;
+    VIADUCT_CHECK(take(static_cast<Type>(header[kTypeAt]), payload));
+    at += kHeaderBytes + length;
+  }
+  return at;
+}
+
+}  // namespace viaduct::meet::embedded

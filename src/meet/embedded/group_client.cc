@@ -1,0 +1,183 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "meet/embedded/client.h"
+#include "meet/embedded/hall.h"
+
+namespace viaduct::meet::embedded {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Before a wait times out the server is asked whom it was for; this long before, at most.
+constexpr auto kAskBefore = 250ms;
+
+Clock::time_point askAt(Clock::time_point until) {
+  const auto now = Clock::now();
+  if (until == Clock::time_point::max() || until <= now) return until;
+  return until - std::min<Duration>(kAskBefore, (until - now) / 10);
+}
+
+}  // namespace
+
+GroupClient::GroupClient(SitePtr site)
+    : site_(std::move(site)), line_(*site_->loop, site_->where, site_->token, *this) {}
+
+GroupClient::~GroupClient() {
+  // With the lock: the loop's thread may be in one of our handlers.
+  const auto held = site_->loop->hold();
+  line_.close();
+}
+
+template <class Done>
+Wait GroupClient::await(Loop::Held& held, Deadline until, const StopFlag& stop, Done done) {
+  status_.clear();
+  const Wait first = waitFor(changed_, held, askAt(until.at()), stop, done);
+  if (first != Wait::kTimeout) return first;
+  line_.send(makePacket(Type::kAsk));
+  return waitFor(changed_, held, until.at(), stop, done);
+}
+
+Error GroupClient::gaveUp(Wait how, const std::string& operation) const {
+  if (!line_.ready() && how == Wait::kTimeout) {
+    Error why = line_.unreachable();
+    why.operation = operation;
+    return why;
+  }
+  Error why{.code = how == Wait::kStopped ? Code::kCancelled : Code::kTimeout,
+            .operation = operation,
+            .detail = fmt::format("meeting place {}: {}", site_->where,
+                                  status_.empty() ? "no word from it" : status_)};
+  if (how == Wait::kStopped) why.detail = "stopped by the caller";
+  return why;
+}
+
+Status GroupClient::join(const JoinRequest& request, Deadline until, const StopFlag& stop) {
+  VIADUCT_CHECK(checkJoin(request));
+  auto held = site_->loop->hold();
+  request_ = request;
+  join_until_ = until.at();
+  line_.open(join_until_);
+  const Wait waited = await(held, until, stop, [&] { return whole_ || refused_; });
+  if (refused_) {
+    refused_->operation = "join " + label();
+    return *refused_;
+  }
+  if (!whole_) return gaveUp(waited, "join " + label());
+  return Ok{};
+}
+
+void GroupClient::ready() {
+  line_.send(makePacket(Type::kJoin, JoinMessage{site_->name_space, request_}.encode()));
+}
+
+Status GroupClient::message(Type type, ByteSpan payload) {
+  if (type == Type::kRefused) {
+    VIADUCT_TRY(auto why, ErrorMessage::decode(payload));
+    refused_ = std::move(why.error);
+  } else if (type == Type::kSeat) {
+    VIADUCT_TRY(const auto seat, NumberMessage::decode(payload));
+    roster_.rank = static_cast<std::uint32_t>(seat.number);
+  } else if (type == Type::kFormed) {
+    VIADUCT_TRY(auto formed, FormedMessage::decode(payload));
+    if (formed.members.size() <= roster_.rank)
+      return Error{.code = Code::kProtocol, .operation = "join", .detail = "a roster without us"};
+    roster_.group = request_.group;
+    roster_.epoch = formed.epoch;
+    roster_.members = std::move(formed.members);
+    whole_ = true;
+  } else if (type == Type::kValues) {
+    VIADUCT_TRY(auto all, ValuesMessage::decode(payload));
+    if (all.round != round_ || all.values.size() != roster_.members.size())
+      return Error{.code = Code::kProtocol, .operation = "gather", .detail = "not our round"};
+    values_ = std::move(all.values);
+  } else if (type == Type::kTrouble) {
+    VIADUCT_TRY(auto why, ErrorMessage::decode(payload));
+    if (!trouble_) trouble_ = std::move(why.error);
+  } else if (type == Type::kFinished) {
+    finished_ = true;
+  } else if (type == Type::kStatus) {
+    VIADUCT_TRY(auto status, TextMessage::decode(payload));
+    status_ = std::move(status.text);
+  }
+  changed_.notify_all();
+  return Ok{};
+}
+
+// Until the group is whole a meeting place that goes away may come back: everyone joins anew.
+void GroupClient::lost(const Error& why, bool again) {
+  if (!whole_ && again && !refused_ && Clock::now() < join_until_)
+    return line_.open(join_until_, kReopenAfter);
+  if (!whole_) {
+    if (!refused_) refused_ = why;
+  } else if (!finished_ && !trouble_) {
+    trouble_ = why;
+    trouble_->operation = label();
+    trouble_->cause += trouble_->cause.empty() ? "" : "; ";
+    trouble_->cause += fmt::format(
+        "with the meeting place the group has ended (it is run by {} or "
+        "by its own process)",
+        roster_.members.front().name);
+  }
+  changed_.notify_all();
+}
+
+Result<std::vector<std::string>> GroupClient::gather(std::string value, Deadline until,
+                                                     const StopFlag& stop) {
+  auto held = site_->loop->hold();
+  if (value.size() > kMaxValueBytes)
+    return Error{.operation = "gather in " + label(),
+                 .detail = fmt::format("a value of {} bytes, where {} is the limit", value.size(),
+                                       kMaxValueBytes)};
+  if (finished_) return Error{.operation = "gather in " + label(), .detail = "after finish()"};
+  if (trouble_) return *trouble_;
+  if (!std::exchange(waiting_, true)) {
+    values_.reset();
+    line_.send(makePacket(Type::kGather, GatherMessage{round_, std::move(value)}.encode()));
+  }
+  const Wait waited = await(held, until, stop, [&] { return values_ || trouble_; });
+  if (values_) {
+    waiting_ = false;
+    ++round_;
+    auto all = std::move(*values_);
+    values_.reset();
+    return all;
+  }
+  if (trouble_) return *trouble_;
+  return gaveUp(waited, "gather in " + label());
+}
+
+std::optional<Error> GroupClient::trouble() const {
+  const auto held = site_->loop->hold();
+  return trouble_;
+}
+
+void GroupClient::abandon(const std::string& reason) {
+  const auto held = site_->loop->hold();
+  if (trouble_ || finished_) return;
+  line_.send(makePacket(Type::kAbandon, TextMessage{reason}.encode()));
+  // The server's word comes too; who asks before it shall not believe that all is well.
+  trouble_ = Error{.code = Code::kCancelled,
+                   .operation = label(),
+                   .detail = fmt::format("rank {} ({}) ended it: {}", roster_.rank,
+                                         roster_.members[roster_.rank].name, reason),
+                   .peer = roster_.members[roster_.rank].name};
+  changed_.notify_all();
+}
+
+Status GroupClient::finish(Deadline until) {
+  auto held = site_->loop->hold();
+  if (finished_) return Ok{};
+  if (trouble_) return *trouble_;
+  line_.send(makePacket(Type::kFinish));
+  const StopFlag never{false};
+  const Wait waited =
+      waitFor(changed_, held, until.at(), never, [&] { return finished_ || trouble_.has_value(); });
+  if (finished_) return Ok{};
+  if (trouble_) return *trouble_;
+  return gaveUp(waited, "leave " + label());
+}
+
+}  // namespace viaduct::meet::embedded

@@ -1,0 +1,55 @@
+// All groups and names of one server. Pure: messages in, messages out. Threads: the server's.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "meet/embedded/directory.h"
+#include "meet/embedded/messages.h"
+#include "meet/embedded/post.h"
+#include "meet/embedded/table.h"
+
+namespace viaduct::meet::embedded {
+
+class Hall {
+ public:
+  // `first_epoch`: no other life of a server has used this one or a greater.
+  Hall(Post& post, std::uint64_t first_epoch) : post_(post), epochs_(first_epoch), names_(post) {}
+
+  // An error means that the guest does not keep to the protocol.
+  Status take(GuestId guest, Type type, ByteSpan payload);
+  void gone(GuestId guest, const std::string& how);
+
+  std::size_t liveGroups() const;
+  std::size_t names() const { return names_.size(); }
+
+ private:
+  using Name = std::pair<std::string, std::string>;  // namespace, group
+  struct Place {
+    Name name;
+    std::shared_ptr<Table> table;
+  };
+
+  Status join(GuestId guest, ByteSpan payload);
+  Status takeName(GuestId guest, Type type, ByteSpan payload);
+  Status takeOfMember(GuestId guest, Type type, ByteSpan payload);
+  void tidy(const Name& name);
+
+  Post& post_;
+  std::uint64_t epochs_;
+  std::map<Name, std::shared_ptr<Table>> tables_;
+  std::unordered_map<GuestId, Place> guests_;
+  Directory names_;
+};
+
+// What cannot be right in a join, wherever it is looked at.
+Status checkJoin(const JoinRequest& request);
+
+}  // namespace viaduct::meet::embedded

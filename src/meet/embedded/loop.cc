@@ -1,0 +1,73 @@
+#include "meet/embedded/loop.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <system_error>
+#include <utility>
+
+namespace viaduct::meet::embedded {
+
+Result<std::unique_ptr<Loop>> Loop::start(const char* name, std::function<void()> after_turn) {
+  std::unique_ptr<Loop> loop(new Loop);
+  loop->after_turn_ = std::move(after_turn);
+  VIADUCT_CHECK(loop->open());
+  sigset_t all, before;  // signals are the application's
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  Status started = Ok{};
+  try {
+    loop->thread_ = std::thread([self = loop.get()] { self->run(); });
+    ::pthread_setname_np(loop->thread_.native_handle(), name);
+  } catch (const std::system_error& failed) {
+    started = systemError(Code::kExhausted, "thread", failed.code().value());
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!started) return std::move(started).error();
+  return loop;
+}
+
+Status Loop::open() {
+  VIADUCT_TRY(poller_, base::Poller::open());
+  bell_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!bell_) return systemError(Code::kExhausted, "eventfd", errno);
+  VIADUCT_CHECK(poller_->watch(bell_.get(), EPOLLIN, [this](std::uint32_t) {
+    std::uint64_t rings = 0;
+    [[maybe_unused]] const auto got = ::read(bell_.get(), &rings, sizeof rings);
+  }));
+  return Ok{};
+}
+
+void Loop::wake() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto rung = ::write(bell_.get(), &one, sizeof one);
+}
+
+void Loop::stop() {
+  if (!thread_.joinable()) return;
+  {
+    const Held held = hold();
+    stopping_ = true;
+  }
+  wake();
+  thread_.join();
+}
+
+void Loop::run() {
+  base::Poller::Events events;
+  Held held = hold();
+  while (!stopping_) {
+    const auto until = poller_->nextTimer();
+    held.unlock();
+    const int count = poller_->block(events, until);
+    held.lock();
+    if (stopping_) return;
+    if (poller_->handle(events, count, Clock::now()) && after_turn_) after_turn_();
+  }
+}
+
+}  // namespace viaduct::meet::embedded

@@ -1,0 +1,329 @@
+#include "meet/embedded/server.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "base/log.h"
+#include "base/net/address.h"
+#include "base/net/listener.h"
+#include "base/random.h"
+#include "meet/embedded/hall.h"
+#include "meet/embedded/loop.h"
+#include "meet/embedded/proof.h"
+#include "meet/embedded/stream.h"
+
+namespace viaduct::meet {
+
+namespace wire = embedded;
+using wire::ByteSpan, wire::GuestId, wire::PacketPtr, wire::Type;
+
+namespace {
+
+constexpr std::chrono::seconds kHandshakeTime{5};
+constexpr int kTicksPerDetect = 4;
+constexpr std::size_t kScratch = std::size_t{64} << 10U;
+
+Error outOfTurn() {
+  return {.code = Code::kProtocol, .operation = "handshake", .detail = "a message out of turn"};
+}
+
+bool isLoopback(const std::string& address) {
+  const auto where = base::parseHostPort(address);
+  return where && (where->host.starts_with("127.") || where->host == "::1");
+}
+
+// Greater for every later start of a server, on any host whose clock is roughly right.
+std::uint64_t firstEpoch() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+}
+
+}  // namespace
+
+class EmbeddedServer::Impl final : public wire::Post {
+ public:
+  explicit Impl(ServerOptions options)
+      : options_(std::move(options)),
+        token_(base::secretFromText(options_.token)),
+        hall_(*this, firstEpoch()) {}
+  ~Impl() override {
+    if (loop_) loop_->stop();
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  Status start();
+  std::vector<std::string> addresses() const { return listener_->addresses(); }
+  bool drained(Clock::time_point until);
+  ServerCounts counts();
+
+  void send(GuestId to, const PacketPtr& packet) override;
+  std::uint64_t ping(GuestId to) override;
+  void say(const std::string& line) override;
+
+ private:
+  struct Guest {
+    Guest(base::Fd socket, std::string where)
+        : stream(std::move(socket), wire::kMaxUnproven), remote(std::move(where)) {}
+    wire::Stream stream;
+    std::string remote;
+    base::Poller::Id watch = 0;
+    bool writes = false;  // waits for room in the socket
+    bool challenged = false, proven = false, doomed = false;
+    wire::Proof proof = {};
+    Clock::time_point came = Clock::now(), heard = came;
+  };
+
+  void accept(base::Fd socket);
+  void onEvents(GuestId id, std::uint32_t events);
+  Status take(GuestId id, Guest& guest, Type type, ByteSpan payload);
+  Status challenge(Guest& guest, ByteSpan payload);
+  Status prove(Guest& guest, ByteSpan payload);
+  Status deny(Guest& guest, Error why);
+  void write(GuestId id, Guest& guest, const PacketPtr& packet);
+  void watchWriting(GuestId id, Guest& guest);
+  void doom(GuestId id, std::string how);
+  void reap();
+  void tick();
+
+  ServerOptions options_;
+  base::Key token_;
+  std::unique_ptr<wire::Loop> loop_;
+  wire::Hall hall_;
+  std::unordered_map<GuestId, std::unique_ptr<Guest>> guests_;
+  std::unique_ptr<base::Listener> listener_;
+  std::vector<std::pair<GuestId, std::string>> doomed_;
+  GuestId last_guest_ = 0;
+  std::uint64_t last_ping_ = 0;
+  std::uint64_t received_ = 0, sent_ = 0;
+  Clock::time_point ticked_ = {};
+  std::condition_variable quiet_;
+  std::vector<std::byte> scratch_ = std::vector<std::byte>(kScratch);
+};
+
+Status EmbeddedServer::Impl::start() {
+  VIADUCT_TRY(loop_, wire::Loop::start("viaduct meet", [this] { reap(); }));
+  const auto held = loop_->hold();
+  auto accepted = [this](base::Fd socket, bool) { accept(std::move(socket)); };
+  if (options_.listening) {
+    VIADUCT_TRY(listener_, base::Listener::adopt(std::move(options_.listening), loop_->poller(),
+                                                 std::move(accepted)));
+  } else {
+    VIADUCT_TRY(listener_,
+                base::Listener::open(options_.listen, {}, loop_->poller(), std::move(accepted)));
+  }
+  const auto at = addresses();
+  if (options_.token.empty() && !options_.insecure &&
+      !std::all_of(at.begin(), at.end(), &isLoopback))
+    return Error{.code = Code::kDenied,
+                 .operation = "listen",
+                 .detail = fmt::format("{}: anybody who reaches it could join", at.front()),
+                 .cause = "there is no token, and the address is not a loopback one",
+                 .remedy = "give all members the same token, or say that insecure is meant"};
+  tick();
+  loop_->wake();
+  return Ok{};
+}
+
+void EmbeddedServer::Impl::accept(base::Fd socket) {
+  const auto remote = base::remoteAddress(socket.get());
+  const GuestId id = ++last_guest_;
+  auto guest = std::make_unique<Guest>(std::move(socket), remote ? remote->text() : "?");
+  auto watch = loop_->poller().watch(guest->stream.fd(), EPOLLIN | EPOLLRDHUP,
+                                     [this, id](std::uint32_t events) { onEvents(id, events); });
+  if (!watch) return base::log(base::LogLevel::kError, "meet: {}", watch.error().text());
+  guest->watch = *watch;
+  guests_.emplace(id, std::move(guest));
+}
+
+void EmbeddedServer::Impl::onEvents(GuestId id, std::uint32_t events) {
+  const auto found = guests_.find(id);
+  if (found == guests_.end() || found->second->doomed) return;
+  Guest& guest = *found->second;
+  if ((events & EPOLLOUT) != 0) {
+    if (const Status flushed = guest.stream.flush(); !flushed)
+      return doom(id, flushed.error().detail);
+    watchWriting(id, guest);
+  }
+  if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) == 0) return;
+  const auto read = guest.stream.read(
+      scratch_, [&](Type type, ByteSpan payload) { return take(id, guest, type, payload); });
+  if (!read)
+    doom(id, read.error().detail);
+  else if (*read == wire::Stream::Read::kEnd)
+    doom(id, "its connection closed");
+  else
+    guest.heard = Clock::now();
+}
+
+Status EmbeddedServer::Impl::take(GuestId id, Guest& guest, Type type, ByteSpan payload) {
+  ++received_;
+  if (guest.proven) return hall_.take(id, type, payload);
+  if (type == Type::kOpen && !guest.challenged) return challenge(guest, payload);
+  if (type == Type::kProof && guest.challenged) return prove(guest, payload);
+  return outOfTurn();
+}
+
+Status EmbeddedServer::Impl::challenge(Guest& guest, ByteSpan payload) {
+  VIADUCT_TRY(const auto open, wire::OpenMessage::decode(payload));
+  if (open.major != wire::kMajor)
+    return deny(guest, {.code = Code::kUnsupported,
+                        .operation = "hello",
+                        .detail = fmt::format("the meeting place speaks version {}.{}, you {}.{}",
+                                              wire::kMajor, wire::kMinor, open.major, open.minor),
+                        .remedy = "bring all members to the same release"});
+  guest.challenged = true;
+  guest.proof.token = token_;
+  guest.proof.member_nonce = open.nonce;
+  VIADUCT_CHECK(base::fillSecret(guest.proof.server_nonce));
+  return guest.stream.send(wire::makePacket(
+      Type::kChallenge, wire::ChallengeMessage{guest.proof.server_nonce}.encode()));
+}
+
+Status EmbeddedServer::Impl::prove(Guest& guest, ByteSpan payload) {
+  VIADUCT_TRY(const auto theirs, wire::ProofMessage::decode(payload));
+  const auto expected = guest.proof.ofMember();
+  if (!base::sameBytes(std::as_bytes(std::span(theirs.proof)), std::as_bytes(std::span(expected))))
+    return deny(guest, {.code = Code::kDenied,
+                        .operation = "hello",
+                        .detail = "the token is not the meeting place's",
+                        .cause = options_.token.empty() ? "the meeting place has no token"
+                                                        : "a wrong or missing token",
+                        .remedy = "give all members, and the meeting place, the same token"});
+  const wire::WelcomeMessage welcome{guest.proof.ofServer(),
+                                     static_cast<std::uint32_t>(options_.detect.count())};
+  VIADUCT_CHECK(guest.stream.send(wire::makePacket(Type::kWelcome, welcome.encode())));
+  guest.stream.useKeys(guest.proof.fromServer(), guest.proof.fromMember());
+  guest.stream.setLimit(wire::kMaxFromMember);
+  guest.proven = true;
+  return Ok{};
+}
+
+// The reason goes to the other end, and is the error that closes the connection here.
+Status EmbeddedServer::Impl::deny(Guest& guest, Error why) {
+  say(fmt::format("turned {} away: {}", guest.remote, why.detail));
+  static_cast<void>(
+      guest.stream.send(wire::makePacket(Type::kDeny, wire::ErrorMessage{why}.encode())));
+  return why;
+}
+
+void EmbeddedServer::Impl::send(GuestId to, const PacketPtr& packet) {
+  const auto found = guests_.find(to);
+  if (found != guests_.end()) write(to, *found->second, packet);
+}
+
+void EmbeddedServer::Impl::write(GuestId id, Guest& guest, const PacketPtr& packet) {
+  if (guest.doomed) return;
+  ++sent_;
+  if (const Status sent = guest.stream.send(packet); !sent) return doom(id, sent.error().detail);
+  watchWriting(id, guest);
+}
+
+void EmbeddedServer::Impl::watchWriting(GuestId id, Guest& guest) {
+  if (guest.stream.unsent() == guest.writes) return;
+  guest.writes = guest.stream.unsent();
+  const std::uint32_t events = EPOLLIN | EPOLLRDHUP | (guest.writes ? EPOLLOUT : 0U);
+  if (const Status changed = loop_->poller().change(guest.watch, events); !changed)
+    doom(id, changed.error().detail);
+}
+
+std::uint64_t EmbeddedServer::Impl::ping(GuestId to) {
+  send(to, wire::makePacket(Type::kPing, wire::NumberMessage{++last_ping_}.encode()));
+  return last_ping_;
+}
+
+void EmbeddedServer::Impl::say(const std::string& line) {
+  base::log(base::LogLevel::kInfo, "meet: {}", line);
+  if (options_.say) options_.say(line);
+}
+
+// Nobody is taken out while something may still refer to him: reap() does, at the turn's end.
+void EmbeddedServer::Impl::doom(GuestId id, std::string how) {
+  Guest& guest = *guests_.at(id);
+  if (std::exchange(guest.doomed, true)) return;
+  doomed_.emplace_back(id, std::move(how));
+}
+
+void EmbeddedServer::Impl::reap() {
+  while (!doomed_.empty()) {
+    const auto [id, how] = std::move(doomed_.back());
+    doomed_.pop_back();
+    const auto found = guests_.find(id);
+    loop_->poller().forget(found->second->watch);
+    const bool proven = found->second->proven;
+    guests_.erase(found);
+    if (proven) hall_.gone(id, how);
+  }
+  if (hall_.liveGroups() == 0) quiet_.notify_all();
+}
+
+void EmbeddedServer::Impl::tick() {
+  const auto every = options_.detect / kTicksPerDetect;
+  const auto now = Clock::now();
+  // If it was we who slept, what the members said meanwhile is still unread.
+  const bool slept = now - ticked_ > 2 * every;
+  ticked_ = now;
+  const PacketPtr beat = wire::makePacket(Type::kBeat);
+  for (auto& [id, guest] : guests_) {
+    if (guest->doomed) continue;
+    if (slept) guest->heard = now;
+    if (!guest->proven && now - guest->came > kHandshakeTime)
+      doom(id, "it did not introduce itself in time");
+    else if (guest->proven && now - guest->heard > options_.detect)
+      doom(id, fmt::format("silent for {:.1f} s: frozen, or its host or network is down",
+                           std::chrono::duration<double>(now - guest->heard).count()));
+    else if (guest->proven)
+      write(id, *guest, beat);
+  }
+  loop_->poller().at(now + every, [this] { tick(); });
+}
+
+bool EmbeddedServer::Impl::drained(Clock::time_point until) {
+  auto held = loop_->hold();
+  const auto quiet = [this] { return hall_.liveGroups() == 0; };
+  while (!quiet()) {
+    if (Clock::now() >= until) return false;
+    // Not wait_until with time_point::max(), which overflows in some libraries.
+    quiet_.wait_until(held, std::min(until, Clock::now() + std::chrono::seconds(1)));
+  }
+  return true;
+}
+
+ServerCounts EmbeddedServer::Impl::counts() {
+  const auto held = loop_->hold();
+  ServerCounts out{
+      .groups = hall_.liveGroups(), .names = hall_.names(), .received = received_, .sent = sent_};
+  for (const auto& [id, guest] : guests_) out.members += guest->proven && !guest->doomed ? 1 : 0;
+  return out;
+}
+
+EmbeddedServer::EmbeddedServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+EmbeddedServer::~EmbeddedServer() = default;
+
+Result<std::unique_ptr<EmbeddedServer>> EmbeddedServer::start(ServerOptions options) {
+  auto impl = std::make_unique<Impl>(std::move(options));
+  VIADUCT_CHECK(impl->start());
+  return std::unique_ptr<EmbeddedServer>(new EmbeddedServer(std::move(impl)));
+}
+
+Result<base::Fd> EmbeddedServer::listen(const std::string& where) {
+  VIADUCT_TRY(const auto host, base::parseHostPort(where));
+  VIADUCT_TRY(const auto addresses, base::resolve(host));
+  return base::listenAt(addresses.front());
+}
+
+std::vector<std::string> EmbeddedServer::addresses() const { return impl_->addresses(); }
+bool EmbeddedServer::drained(Deadline until) { return impl_->drained(until.at()); }
+ServerCounts EmbeddedServer::counts() { return impl_->counts(); }
+
+}  // namespace viaduct::meet

@@ -1,0 +1,65 @@
+#include "meet/embedded/stream.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cerrno>
+
+namespace viaduct::meet::embedded {
+namespace {
+
+constexpr std::size_t kMaxQueued = 4096;  // messages for one that does not read
+
+}  // namespace
+
+Status Stream::send(const PacketPtr& packet) {
+  if (queue_.size() >= kMaxQueued)
+    return Error{.code = Code::kBusy,
+                 .operation = "send",
+                 .detail = "the other end has not read for a long time"};
+  const bool first = queue_.empty();
+  queue_.push_back({sealer_.seal(*packet), packet});
+  return first ? flush() : Status(Ok{});
+}
+
+Status Stream::flush() {
+  while (!queue_.empty()) {
+    Queued& next = queue_.front();
+    const Bytes& payload = next.packet->payload;
+    std::array<iovec, 2> parts{};
+    std::size_t count = 0;
+    if (sent_ < kHeaderBytes) parts[count++] = {next.header.data() + sent_, kHeaderBytes - sent_};
+    const std::size_t of_payload = sent_ < kHeaderBytes ? 0 : sent_ - kHeaderBytes;
+    if (of_payload < payload.size())
+      parts[count++] = {const_cast<std::byte*>(payload.data()) + of_payload,
+                        payload.size() - of_payload};
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = count;
+    const ssize_t wrote = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (wrote < 0) {
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return Ok{};
+      if (errno == EINTR) continue;
+      return systemError(Code::kPeerLost, "send", errno);
+    }
+    sent_ += static_cast<std::size_t>(wrote);
+    if (sent_ < kHeaderBytes + payload.size()) continue;
+    queue_.pop_front();
+    sent_ = 0;
+  }
+  return Ok{};
+}
+
+Result<Stream::Read> Stream::read(std::span<std::byte> scratch, const Decoder::Take& take) {
+  const ssize_t got = ::recv(socket_.get(), scratch.data(), scratch.size(), MSG_DONTWAIT);
+  if (got == 0) return Read::kEnd;
+  if (got < 0) {
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return Read::kNothing;
+    return systemError(Code::kPeerLost, "receive", errno);
+  }
+  VIADUCT_CHECK(decoder_.feed(scratch.first(static_cast<std::size_t>(got)), take));
+  return Read::kSome;
+}
+
+}  // namespace viaduct::meet::embedded

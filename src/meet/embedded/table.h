@@ -1,0 +1,99 @@
+// One group name: who sits there, who waits at the door, what they have said. Pure: messages in,
+// messages out. Threads: the server's.
+//
+// Nothing is decided over the head of a member that may be dead without our knowing it. Before the
+// group is whole, and before somebody is refused because another is in the way, all who sit are
+// called by their names; who does not answer is found dead by its silence, and its seat is free.
+#pragma once
+
+#include <viaduct/deadline.h>
+#include <viaduct/result.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "meet/embedded/messages.h"
+#include "meet/embedded/post.h"
+
+namespace viaduct::meet::embedded {
+
+class Table {
+ public:
+  // `epochs` is the server's: every group that forms there takes the next one.
+  Table(std::string group, Post& post, std::uint64_t& epochs)
+      : group_(std::move(group)), post_(post), epochs_(epochs) {}
+
+  void join(GuestId guest, const JoinRequest& request);
+  // Those who do not sit here (any more) are not heard, except that an error is somebody who does
+  // not keep to the protocol.
+  Status gather(GuestId guest, GatherMessage message);
+  void abandon(GuestId guest, const std::string& reason);
+  void finish(GuestId guest);
+  void ask(GuestId guest);
+  void pong(GuestId guest, std::uint64_t number);
+  void gone(GuestId guest, const std::string& how);
+
+  bool empty() const { return sitters_.empty() && door_.empty(); }
+  bool live() const { return live_; }
+
+ private:
+  struct Sitter {
+    JoinRequest request = {};
+    std::uint64_t order = 0;         // of coming
+    std::uint64_t expects_pong = 0;  // 0: none
+    std::uint32_t rank = 0;          // once live
+    bool finished = false, given = false;
+    std::string value = {};
+  };
+  struct Newcomer {
+    GuestId guest;
+    JoinRequest request;
+    std::uint64_t needs_call;  // the first roll call that says something about those in its way
+  };
+  enum class Verdict : std::uint8_t { kWelcome, kWait, kInTheWay };
+
+  void reconsider();
+  bool admitOne();
+  Verdict judge(const Newcomer& newcomer) const;
+  Error refusal(const Newcomer& newcomer) const;
+  void seat(GuestId guest, const JoinRequest& request);
+  void callIfNeeded();
+  void answered();
+  bool full() const { return !sitters_.empty() && sitters_.size() == size_; }
+  void form();
+  void assignRanks();
+  void finishRound();
+  void end(Error why);
+  void clear();
+  std::string nameOf(const Sitter& sitter) const;
+  std::string list(const std::function<bool(const Sitter&)>& which) const;
+  std::string missing() const;
+
+  std::string group_;
+  Post& post_;
+  std::uint64_t& epochs_;
+  std::unordered_map<GuestId, Sitter> sitters_;
+  std::deque<Newcomer> door_;
+
+  std::uint32_t size_ = 0;
+  std::uint64_t coming_ = 0;
+  std::unordered_map<std::uint32_t, GuestId> asked_;  // ranks
+  bool live_ = false;
+  std::uint64_t epoch_ = 0, round_ = 0;
+  std::vector<GuestId> ranks_;
+  std::size_t given_ = 0, finished_ = 0;
+  Clock::time_point formed_ = {};
+
+  std::uint64_t calls_ = 0;      // roll calls begun
+  std::uint64_t answered_ = 0;   // the last that all have answered
+  std::uint64_t form_call_ = 0;  // the one that may form the group; 0: not full
+  std::size_t unanswered_ = 0;   // of the call under way
+};
+
+}  // namespace viaduct::meet::embedded

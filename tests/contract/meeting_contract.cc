@@ -1,0 +1,428 @@
+// What every meeting place has to do, seen by members that are threads of this process, each with
+// a place of its own.
+#include <gtest/gtest.h>
+#include <viaduct/deadline.h>
+
+#include <algorithm>
+#include <future>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "contract/meeting_places.h"
+#include "meet/place.h"
+
+namespace viaduct::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace meet;
+
+const StopFlag kGoOn{false};
+// A place needs this long to be sure of what it says, at most.
+constexpr auto kLong = 20s;
+
+class MeetingContract : public ::testing::TestWithParam<PlaceKind> {
+ protected:
+  static constexpr std::chrono::milliseconds kDetect{600};
+
+  // A member: its own way to the place, and the group once it is in.
+  struct Seat {
+    std::unique_ptr<MeetingPlace> place;
+    std::unique_ptr<Group> group;
+    Error error;
+    std::uint64_t hash() const { return rosterHash(group->roster()); }
+  };
+
+  PlaceOptions options() const { return running_->options(); }
+
+  static Seat sit(const PlaceOptions& options, const JoinRequest& request, Duration time = kLong) {
+    Seat seat;
+    auto place = openMeetingPlace(options);
+    if (!place) {
+      seat.error = place.error();
+      return seat;
+    }
+    seat.place = std::move(*place);
+    auto group = seat.place->join(request, time, kGoOn);
+    if (group)
+      seat.group = std::move(*group);
+    else
+      seat.error = group.error();
+    return seat;
+  }
+  std::future<Seat> sitLater(const JoinRequest& request, Duration time = kLong) {
+    return std::async(std::launch::async,
+                      [at = options(), request, time] { return sit(at, request, time); });
+  }
+  // For a test whose other member may be there first, for a short time: comes until it is let in.
+  std::future<Seat> insist(const JoinRequest& request) {
+    return std::async(std::launch::async, [at = options(), request] {
+      Seat seat;
+      const auto end = Clock::now() + kLong;
+      do seat = sit(at, request);
+      while (!seat.group && Clock::now() < end);
+      return seat;
+    });
+  }
+  JoinRequest request(std::uint32_t size, std::string name,
+                      std::optional<std::uint32_t> rank = {}) const {
+    return {.group = "g", .size = size, .rank = rank, .name = name, .about = "about " + name};
+  }
+  // A whole group; no rank is asked for.
+  std::vector<Seat> formed(std::uint32_t size) {
+    std::vector<std::future<Seat>> coming;
+    for (std::uint32_t i = 0; i < size; ++i)
+      coming.push_back(sitLater(request(size, "m" + std::to_string(i))));
+    std::vector<Seat> seats;
+    for (auto& one : coming) seats.push_back(one.get());
+    for (const Seat& seat : seats)
+      if (!seat.group) ADD_FAILURE() << seat.error.text();
+    std::sort(seats.begin(), seats.end(), [](const Seat& a, const Seat& b) {
+      return a.group && b.group && a.group->roster().rank < b.group->roster().rank;
+    });
+    return seats;
+  }
+  static void barrierOfAll(std::vector<Seat>& seats) {
+    std::vector<std::future<void>> all;
+    for (Seat& seat : seats)
+      all.push_back(std::async(std::launch::async, [&seat] {
+        const auto values = seat.group->gather("", kLong, kGoOn);
+        if (!values) ADD_FAILURE() << values.error().text();
+      }));
+  }
+  static void finishAll(std::vector<Seat>& seats) {
+    for (Seat& seat : seats) {
+      const Status finished = seat.group->finish(kLong);
+      EXPECT_TRUE(finished) << finished.error().text();
+    }
+  }
+  static bool mentions(const Error& error, const std::string& what) {
+    return error.text().find(what) != std::string::npos;
+  }
+  // Waits until the group has ended for this member.
+  static Error troubleOf(const Group& group) {
+    const auto end = Clock::now() + kLong;
+    while (Clock::now() < end) {
+      if (auto trouble = group.trouble()) return *trouble;
+      std::this_thread::sleep_for(1ms);
+    }
+    return {.detail = "no trouble came"};
+  }
+
+  std::unique_ptr<RunningPlace> running_ = GetParam().start("secret", kDetect);
+};
+
+TEST_P(MeetingContract, AllGetTheSameRosterWithTheRanksTheyAskedFor) {
+  auto a = sitLater(request(3, "a", 2));
+  auto b = sitLater(request(3, "b", 0));
+  const Seat c = sit(options(), request(3, "c"));
+  const Seat first = a.get(), second = b.get();
+  ASSERT_TRUE(first.group && second.group && c.group) << c.error.text();
+  EXPECT_EQ(first.group->roster().rank, 2U);
+  EXPECT_EQ(second.group->roster().rank, 0U);
+  EXPECT_EQ(c.group->roster().rank, 1U);
+  EXPECT_EQ(first.group->roster().members,
+            (std::vector<Member>{{0, "b", "about b"}, {1, "c", "about c"}, {2, "a", "about a"}}));
+  EXPECT_EQ(first.group->roster().members, c.group->roster().members);
+  EXPECT_EQ(first.hash(), second.hash());
+  EXPECT_EQ(first.hash(), c.hash());
+  EXPECT_EQ(first.group->roster().epoch, c.group->roster().epoch);
+}
+
+TEST_P(MeetingContract, AGroupOfOneIsWholeAtOnce) {
+  Seat seat = sit(options(), request(1, "alone"));
+  ASSERT_TRUE(seat.group) << seat.error.text();
+  const auto values = seat.group->gather("mine", kLong, kGoOn);
+  ASSERT_TRUE(values);
+  EXPECT_EQ(*values, std::vector<std::string>{"mine"});
+  EXPECT_TRUE(seat.group->finish(kLong));
+}
+
+TEST_P(MeetingContract, GatherGivesEveryValueByRankRoundAfterRound) {
+  auto seats = formed(5);
+  ASSERT_FALSE(HasFailure());
+  std::vector<std::future<void>> members;
+  for (Seat& seat : seats)
+    members.push_back(std::async(std::launch::async, [&seat] {
+      const std::uint32_t rank = seat.group->roster().rank;
+      for (int round = 0; round < 20; ++round) {
+        const auto mine = std::to_string(rank) + "/" + std::to_string(round) + std::string(1, '\0');
+        const auto all = seat.group->gather(round % 3 == 0 ? "" : mine, kLong, kGoOn);
+        ASSERT_TRUE(all) << all.error().text();
+        ASSERT_EQ(all->size(), 5U);
+        for (std::uint32_t other = 0; other < 5 && round % 3 != 0; ++other)
+          EXPECT_EQ((*all)[other],
+                    std::to_string(other) + "/" + std::to_string(round) + std::string(1, '\0'));
+      }
+    }));
+  members.clear();
+  finishAll(seats);
+}
+
+TEST_P(MeetingContract, LargeValuesAreGathered) {
+  auto seats = formed(2);
+  ASSERT_FALSE(HasFailure());
+  const std::string large(kMaxValueBytes, 'x');
+  auto other =
+      std::async(std::launch::async, [&] { return seats[1].group->gather(large, kLong, kGoOn); });
+  const auto all = seats[0].group->gather("small", kLong, kGoOn);
+  ASSERT_TRUE(all) << all.error().text();
+  EXPECT_EQ((*all)[1], large);
+  EXPECT_TRUE(other.get());
+  const auto beyond = seats[0].group->gather(large + "x", kLong, kGoOn);
+  ASSERT_FALSE(beyond);
+  EXPECT_EQ(beyond.error().code, Code::kInvalid);
+  finishAll(seats);
+}
+
+TEST_P(MeetingContract, AGatherThatTimedOutGoesOnAndNamesWhoIsMissing) {
+  auto seats = formed(2);
+  ASSERT_FALSE(HasFailure());
+  const auto early = seats[0].group->gather("early", 300ms, kGoOn);
+  ASSERT_FALSE(early);
+  EXPECT_EQ(early.error().code, Code::kTimeout) << early.error().text();
+  EXPECT_TRUE(mentions(early.error(), "rank 1 (" + seats[1].group->roster().members[1].name + ")"))
+      << early.error().text();
+  auto other =
+      std::async(std::launch::async, [&] { return seats[1].group->gather("other", kLong, kGoOn); });
+  const auto again = seats[0].group->gather("not looked at", kLong, kGoOn);
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_EQ(*again, (std::vector<std::string>{"early", "other"}));
+  EXPECT_TRUE(other.get());
+  finishAll(seats);
+}
+
+TEST_P(MeetingContract, StopEndsEveryWait) {
+  StopFlag stop{false};
+  auto place = openMeetingPlace(options());
+  ASSERT_TRUE(place);
+  const auto soon = [&stop] {
+    return std::async(std::launch::async, [&stop] {
+      std::this_thread::sleep_for(50ms);
+      stop = true;
+    });
+  };
+  auto stopped = soon();
+  const auto group = (*place)->join(request(2, "a"), kLong, stop);
+  ASSERT_FALSE(group);
+  EXPECT_EQ(group.error().code, Code::kCancelled) << group.error().text();
+  const auto found = (*place)->find("nobody", kLong, stop);
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code, Code::kCancelled) << found.error().text();
+}
+
+TEST_P(MeetingContract, AJoinThatTimesOutSaysWhoCameAndLeavesNoSeatTaken) {
+  const Seat alone = sit(options(), request(2, "first", 0), 300ms);
+  ASSERT_FALSE(alone.group);
+  EXPECT_EQ(alone.error.code, Code::kTimeout) << alone.error.text();
+  EXPECT_TRUE(mentions(alone.error, "1 of 2")) << alone.error.text();
+  auto again = sitLater(request(2, "second", 0));
+  const Seat other = sit(options(), request(2, "third", 1));
+  EXPECT_TRUE(other.group) << other.error.text();
+  EXPECT_TRUE(again.get().group);
+}
+
+TEST_P(MeetingContract, WhatCannotBeRightIsRefused) {
+  EXPECT_EQ(sit(options(), request(0, "a")).error.code, Code::kInvalid);
+  EXPECT_EQ(sit(options(), request(kMaxMembers + 1, "a")).error.code, Code::kInvalid);
+  const Seat beyond = sit(options(), request(2, "a", 2));
+  EXPECT_EQ(beyond.error.code, Code::kInvalid);
+  EXPECT_TRUE(mentions(beyond.error, "rank 2")) << beyond.error.text();
+  auto nameless = request(2, "a");
+  nameless.group.clear();
+  EXPECT_EQ(sit(options(), nameless).error.code, Code::kInvalid);
+  auto wordy = request(2, "a");
+  wordy.about = std::string(5000, 'x');
+  EXPECT_EQ(sit(options(), wordy).error.code, Code::kInvalid);
+}
+
+TEST_P(MeetingContract, AnotherSizeIsRefusedAndTheOthersGoOn) {
+  auto first = insist(request(2, "first"));
+  Seat wrong;
+  // Who comes first sets the size.
+  do wrong = sit(options(), request(3, "wrong"), 200ms);
+  while (wrong.error.code == Code::kTimeout);
+  EXPECT_EQ(wrong.error.code, Code::kInvalid) << wrong.error.text();
+  EXPECT_TRUE(mentions(wrong.error, "first") && mentions(wrong.error, "2") &&
+              mentions(wrong.error, "3"))
+      << wrong.error.text();
+  const Seat second = sit(options(), request(2, "second"));
+  EXPECT_TRUE(second.group) << second.error.text();
+  EXPECT_TRUE(first.get().group);
+}
+
+TEST_P(MeetingContract, ATakenRankIsRefusedWithItsHoldersName) {
+  auto first = insist(request(2, "holder", 1));
+  Seat twin;
+  do twin = sit(options(), request(2, "twin", 1), 200ms);
+  while (twin.error.code == Code::kTimeout);
+  EXPECT_EQ(twin.error.code, Code::kBusy) << twin.error.text();
+  EXPECT_TRUE(mentions(twin.error, "rank 1") && mentions(twin.error, "holder"))
+      << twin.error.text();
+  const Seat second = sit(options(), request(2, "second", 0));
+  EXPECT_TRUE(second.group) << second.error.text();
+  EXPECT_TRUE(first.get().group);
+}
+
+TEST_P(MeetingContract, AWrongTokenIsRefusedAndNobodyIsDisturbed) {
+  auto seats = formed(2);
+  ASSERT_FALSE(HasFailure());
+  auto stranger = options();
+  for (const char* token : {"guessed", ""}) {
+    stranger.token = token;
+    const auto begun = Clock::now();
+    const Seat seat = sit(stranger, request(2, "stranger"));
+    EXPECT_EQ(seat.error.code, Code::kDenied) << seat.error.text();
+    EXPECT_TRUE(mentions(seat.error, "token")) << seat.error.text();
+    EXPECT_LT(Clock::now() - begun, kLong) << "said at once, not at the deadline";
+  }
+  barrierOfAll(seats);
+  finishAll(seats);
+}
+
+TEST_P(MeetingContract, ALateJoinerAndASecondRunAreRefusedAndTheLiveRunGoesOn) {
+  auto seats = formed(2);
+  ASSERT_FALSE(HasFailure());
+  const Seat late = sit(options(), request(2, "late"));
+  EXPECT_EQ(late.error.code, Code::kBusy) << late.error.text();
+  EXPECT_TRUE(mentions(late.error, "m0") && mentions(late.error, "m1")) << late.error.text();
+  const Seat other_run = sit(options(), request(4, "second run"));
+  EXPECT_EQ(other_run.error.code, Code::kBusy) << other_run.error.text();
+  barrierOfAll(seats);
+  EXPECT_FALSE(seats[0].group->trouble());
+  finishAll(seats);
+}
+
+TEST_P(MeetingContract, AfterGoodbyesTheNameIsFreeForTheNextRun) {
+  std::set<std::uint64_t> epochs;
+  for (int run = 0; run < 3; ++run) {
+    auto seats = formed(3);
+    ASSERT_FALSE(HasFailure());
+    epochs.insert(seats[0].group->roster().epoch);
+    finishAll(seats);
+  }
+  EXPECT_EQ(epochs.size(), 3U) << "each forming has its own epoch";
+}
+
+TEST_P(MeetingContract, AMemberThatSaidGoodbyeWaitsForTheOthersBeforeTheNextRun) {
+  auto seats = formed(2);
+  ASSERT_FALSE(HasFailure());
+  ASSERT_TRUE(seats[0].group->finish(kLong));
+  auto next = sitLater(request(1, "next run"));
+  EXPECT_EQ(next.wait_for(100ms), std::future_status::timeout);
+  ASSERT_TRUE(seats[1].group->finish(kLong));
+  const Seat seat = next.get();
+  EXPECT_TRUE(seat.group) << seat.error.text();
+}
+
+TEST_P(MeetingContract, LeavingWithoutGoodbyeIsADeathThatAllAreTold) {
+  auto seats = formed(4);
+  ASSERT_FALSE(HasFailure());
+  const Member victim = seats[2].group->roster().members[2];
+  auto waiting =
+      std::async(std::launch::async, [&] { return seats[0].group->gather("", kLong, kGoOn); });
+  seats[2].group.reset();
+  const auto begun = Clock::now();
+  const auto gathered = waiting.get();
+  ASSERT_FALSE(gathered);
+  EXPECT_EQ(gathered.error().code, Code::kPeerLost);
+  for (const std::size_t i : {0U, 1U, 3U}) {
+    const Error why = troubleOf(*seats[i].group);
+    EXPECT_EQ(why.code, Code::kPeerLost) << why.text();
+    EXPECT_TRUE(mentions(why, "rank 2 (" + victim.name + ")")) << why.text();
+  }
+  EXPECT_LT(Clock::now() - begun, kLong);
+  EXPECT_FALSE(seats[1].group->gather("", kLong, kGoOn)) << "over is over";
+  EXPECT_FALSE(seats[1].group->finish(kLong));
+  // The survivors still hold their ends; the name is free all the same.
+  auto next = formed(4);
+  ASSERT_FALSE(HasFailure());
+  finishAll(next);
+}
+
+TEST_P(MeetingContract, GoodbyeWhileOthersWaitEndsTheirWait) {
+  auto seats = formed(2);
+  ASSERT_FALSE(HasFailure());
+  auto waiting =
+      std::async(std::launch::async, [&] { return seats[0].group->gather("", kLong, kGoOn); });
+  EXPECT_TRUE(seats[1].group->finish(kLong));
+  const auto gathered = waiting.get();
+  ASSERT_FALSE(gathered);
+  EXPECT_EQ(gathered.error().code, Code::kPeerLost) << gathered.error().text();
+}
+
+TEST_P(MeetingContract, AbandonTellsAllWhyAndWho) {
+  auto seats = formed(3);
+  ASSERT_FALSE(HasFailure());
+  auto waiting =
+      std::async(std::launch::async, [&] { return seats[0].group->gather("", kLong, kGoOn); });
+  seats[1].group->abandon("the disk is full");
+  const auto gathered = waiting.get();
+  ASSERT_FALSE(gathered);
+  for (const Seat& seat : seats) {
+    const Error why = troubleOf(*seat.group);
+    EXPECT_EQ(why.code, Code::kCancelled);
+    EXPECT_TRUE(mentions(why, "the disk is full") && mentions(why, "rank 1")) << why.text();
+  }
+}
+
+TEST_P(MeetingContract, GroupsOfOtherNamesAndNamespacesDoNotMeet) {
+  auto elsewhere = options();
+  elsewhere.name_space = "/another";
+  auto other_name = request(1, "c");
+  other_name.group = "h";
+  const Seat a = sit(options(), request(1, "a")), b = sit(elsewhere, request(1, "b")),
+             c = sit(options(), other_name);
+  EXPECT_TRUE(a.group) << a.error.text();
+  EXPECT_TRUE(b.group) << b.error.text();
+  EXPECT_TRUE(c.group) << c.error.text();
+}
+
+TEST_P(MeetingContract, ANameIsFoundOnceItIsPublishedAndVanishesWithItsEntry) {
+  auto publisher = openMeetingPlace(options()), seeker = openMeetingPlace(options());
+  ASSERT_TRUE(publisher && seeker);
+  auto waiting =
+      std::async(std::launch::async, [&] { return (*seeker)->find("decode-0", kLong, kGoOn); });
+  const std::string value("card\0bytes", 10);
+  auto entry = (*publisher)->publish("decode-0", value, kLong);
+  ASSERT_TRUE(entry) << entry.error().text();
+  const auto found = waiting.get();
+  ASSERT_TRUE(found) << found.error().text();
+  EXPECT_EQ(*found, value);
+  EXPECT_TRUE((*seeker)->find("decode-0", kLong, kGoOn));
+
+  const auto taken = (*seeker)->publish("decode-0", "mine", kLong);
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().code, Code::kBusy) << taken.error().text();
+
+  entry->reset();
+  auto mine = (*seeker)->publish("decode-0", "mine", kLong);
+  ASSERT_TRUE(mine) << mine.error().text();
+  EXPECT_EQ(*(*publisher)->find("decode-0", kLong, kGoOn), "mine");
+  mine->reset();
+  const auto gone = (*seeker)->find("decode-0", 100ms, kGoOn);
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().code, Code::kTimeout) << gone.error().text();
+  EXPECT_TRUE(mentions(gone.error(), "decode-0")) << gone.error().text();
+}
+
+TEST_P(MeetingContract, AClosedPlaceTakesItsEntriesAway) {
+  auto seeker = openMeetingPlace(options());
+  ASSERT_TRUE(seeker);
+  {
+    auto publisher = openMeetingPlace(options());
+    ASSERT_TRUE(publisher);
+    const auto entry = (*publisher)->publish("prefill", "card", kLong);
+    ASSERT_TRUE(entry);
+    ASSERT_TRUE((*seeker)->find("prefill", kLong, kGoOn));
+  }
+  const auto again = (*seeker)->publish("prefill", "next", kLong);
+  EXPECT_TRUE(again) << again.error().text();
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, MeetingContract, ::testing::ValuesIn(placeKinds()),
+                         [](const auto& kind) { return kind.param.name; });
+
+}  // namespace
+}  // namespace viaduct::testing
