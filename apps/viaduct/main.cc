@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "viaduct/commands.h"
+#include "viaduct/p2p.h"
 
 namespace {
 
@@ -20,6 +21,8 @@ int run(int argc, char** argv) {
   declareBench(app, bench);
   CompareCommand compare;
   declareCompare(app, compare);
+  P2pOptions p2p;
+  declareP2p(app, p2p);
   bool markdown = false;
   CLI::App* settings =
       app.add_subcommand("settings", "Print the VIADUCT_* variables, their defaults and meaning.");
@@ -35,6 +38,7 @@ int run(int argc, char** argv) {
     return kExitUsage;
   }
   if (app.got_subcommand("compare")) return runCompare(compare);
+  if (app.got_subcommand("p2p")) return runP2p(p2p);
   return settings->parsed() ? runSettings(markdown) : runBench(bench);
 }
 

@@ -1,0 +1,225 @@
+#include "viaduct/p2p.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <viaduct/agent.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include "base/sizes.h"
+#include "measure/p2p/cuda.h"
+#include "measure/p2p/initiator.h"
+#include "measure/p2p/reach.h"
+#include "measure/p2p/target.h"
+#include "viaduct/commands.h"
+#include "viaduct/results_file.h"
+
+namespace viaduct::app {
+namespace {
+
+namespace p2p = measure::p2p;
+using measure::Report;
+using measure::Row;
+
+base::StopFlag stopped{false};
+
+void stopOnSignals() {
+  struct sigaction act{};
+  act.sa_handler = [](int) { stopped.store(true); };
+  ::sigaction(SIGINT, &act, nullptr);
+  ::sigaction(SIGTERM, &act, nullptr);
+}
+
+int fail(const std::string& text, Exit code) {
+  fmt::print(stderr, "viaduct p2p: {}\n", text);
+  return code;
+}
+
+// At once, also into a pipe: the other host's command is typed when this line is seen.
+void say(const std::string& line) {
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+// Two commands without a secret have to work as they are typed: then the port is open to all, and
+// that is said.
+Settings settingsFor(const P2pOptions& options, Settings settings) {
+  if (!options.secret.empty()) settings.secret = options.secret;
+  if (settings.secret.empty()) settings.insecure = true;
+  settings.listen.clear();
+  if (options.target) settings.listen.push_back(p2p::Where{options.ip, options.port}.text());
+  return settings;
+}
+
+std::string guarded(const Settings& settings) {
+  return settings.secret.empty()
+             ? "no secret: whoever reaches this port can use the buffers of this measurement, and "
+               "nothing else; --secret WORD on both ends closes it"
+             : "only who knows the secret is let in";
+}
+
+int runTarget(const P2pOptions& options, const Settings& settings) {
+  const p2p::Where where{options.ip, options.port};
+  auto agent = Agent::open(settings);
+  if (!agent) return fail(p2p::cannotListen(agent.error(), where).text(), kExitFailed);
+  say(fmt::format("viaduct {} p2p target on {}", VIADUCT_VERSION, where.text()));
+  say(guarded(settings));
+  say(fmt::format("waiting for: viaduct p2p --mode initiator --ip {} --port {} ...", options.ip,
+                  options.port));
+  p2p::Target(*agent, settings.rails, say).serve(stopped);
+  return kExitOk;
+}
+
+std::string carried(const Row& row) {
+  std::string out;
+  for (const auto& share : row.path) {
+    const std::string device = share.device.empty() ? "" : " over " + share.device;
+    out += fmt::format("{}{}/{}{}: {}", out.empty() ? "" : ", ", share.backend, share.way, device,
+                       share.proven == measure::Proven::kYes  ? "proven"
+                       : share.proven == measure::Proven::kNo ? "NOT TRUE"
+                                                              : "unproven");
+  }
+  return out;
+}
+
+void printHead() {
+  say(fmt::format("\n{:>10} {:>10} {:>10} {:>12} {:>12} {:>12} {:>8}  {}", "size", "iterations",
+                  "GB/s", "mean us", "p50 us", "p99 us", "ceiling", "carried by"));
+}
+
+void printRow(const std::string& size, const Row& row) {
+  if (row.gb_per_s && row.latency_us)
+    say(fmt::format(
+        "{:>10} {:>10} {:>10.4g} {:>12.2f} {:>12.2f} {:>12.2f} {:>8}  {}", size, row.iterations,
+        *row.gb_per_s, row.latency_us->mean, row.latency_us->p50, row.latency_us->p99,
+        row.ceiling ? fmt::format("{:.0f} %", row.ceiling->percent) : "-", carried(row)));
+  else
+    say(fmt::format("{:>10} not measured", size));
+  if (!row.proof.empty()) say(fmt::format("{:>10} proof: {}", "", row.proof));
+  if (row.verdict != measure::Verdict::kOk && row.why != row.proof)
+    say(fmt::format("{:>10} {}: {}", "", verdictName(row.verdict), row.why));
+}
+
+std::vector<measure::Option> optionsOf(const P2pOptions& options) {
+  std::string sizes;
+  for (const NamedSize& size : options.sizes) sizes += (sizes.empty() ? "" : ",") + size.text;
+  return {{"mode", "initiator"},
+          {"ip", options.ip},
+          {"port", std::to_string(options.port)},
+          {"buffer_sizes", sizes},
+          {"iterations", std::to_string(options.iterations)},
+          {"warmup", std::to_string(options.warmup)},
+          {"require", options.require}};
+}
+
+// The initiator's run, from the first contact to the last row.
+class Run {
+ public:
+  Run(const P2pOptions& options, const Settings& settings, Report& report)
+      : options_(options), settings_(settings), report_(report) {}
+
+  Status go() {
+    const Deadline until = options_.timeout;
+    VIADUCT_TRY(Agent agent, Agent::open(settings_));
+    const p2p::Where where{options_.ip, options_.port};
+    auto peer = agent.connect(where.text());
+    if (!peer) return p2p::unreachable(peer.error(), where, !settings_.secret.empty());
+    VIADUCT_CHECK(reach(*peer, where, until));
+    p2p::Initiator initiator(agent, settings_.rails, *peer, stopped);
+    VIADUCT_TRY(const measure::Member target, initiator.greet(until, say));
+    say(fmt::format("viaduct {} p2p initiator: {} is {} on {}", VIADUCT_VERSION, where.text(),
+                    target.name, target.host.hostname));
+    say(settings_.secret.empty() ? "no secret: the target lets anyone in"
+                                 : "both ends know the secret");
+    report_.environment.members = {initiator.self(), target};
+    printHead();
+    auto done = measure(initiator);
+    initiator.leave();
+    return done;
+  }
+
+ private:
+  // Asked in slices, so that Ctrl-C is heard.
+  static Status waitReady(const Peer& peer, Deadline until) {
+    for (;;) {
+      auto ready = peer.ready(std::min(until.at(), Clock::now() + std::chrono::milliseconds(100)));
+      if (ready || until.passed() || ready.error().code == Code::kDenied) return ready;
+      if (stopped.load()) return Error{.code = Code::kCancelled, .operation = "p2p"};
+    }
+  }
+
+  Status reach(const Peer& peer, const p2p::Where& where, Deadline until) const {
+    auto ready = waitReady(peer, until);
+    if (ready || ready.error().code == Code::kCancelled) return ready;
+    return p2p::unreachable(ready.error(), where, !settings_.secret.empty());
+  }
+
+  Status measure(p2p::Initiator& initiator) {
+    p2p::Plan plan{.iterations = options_.iterations,
+                   .warmup = options_.warmup,
+                   .require = options_.require,
+                   .link_rates = options_.link_rates};
+    for (const NamedSize& size : options_.sizes) plan.sizes.push_back(size.bytes);
+    double best = 0;
+    return initiator.measure(plan, [&](const Row& row, const std::string& conclusion) {
+      printRow(options_.sizes[report_.rows.size()].text, row);
+      if (row.gb_per_s.value_or(0) > best && !conclusion.empty()) {
+        best = *row.gb_per_s;
+        report_.conclusion = {conclusion};
+      }
+      report_.rows.push_back(row);
+    });
+  }
+
+  const P2pOptions& options_;
+  const Settings& settings_;
+  Report& report_;
+};
+
+int exitOf(const Report& report) {
+  const bool good = std::all_of(report.rows.begin(), report.rows.end(),
+                                [](const Row& row) { return isGood(row.verdict); });
+  return good ? kExitOk : fail("not every row can be used: see above", kExitFailed);
+}
+
+int runInitiator(const P2pOptions& options, const Settings& settings) {
+  auto file = ResultsFile::open(options.json);
+  if (!file) return fail(file.error().text(), kExitUsage);
+  Report report = measure::startReport(VIADUCT_VERSION, settings);
+  report.settings = optionsOf(options);
+  const auto done = Run(options, settings, report).go();
+  for (const std::string& line : report.conclusion) say(line);
+  if (!done) report.end = stopped.load() ? "interrupted" : done.error().text();
+  if (!report.rows.empty())
+    if (const auto written = file->write(report); !written)
+      return fail(written.error().text(), kExitFailed);
+  if (!done && stopped.load())
+    return fail(fmt::format("interrupted; {} rows were measured", report.rows.size()),
+                kExitInterrupted);
+  return done ? exitOf(report) : fail(done.error().text(), kExitFailed);
+}
+
+}  // namespace
+
+int runP2p(const P2pOptions& given) {
+  P2pOptions options = given;
+  if (options.sizes.empty())
+    options.sizes = {{"4KB", 4'000},
+                     {"64KB", 64'000},
+                     {"1MB", 1'000'000},
+                     {"16MB", 16'000'000},
+                     {"64MB", 64'000'000}};
+  if (options.cuda)
+    if (const auto usable = p2p::checkCuda(options.gpu_id); !usable)
+      return fail(usable.error().text(), kExitFailed);
+  const auto environment = settingsFromEnvironment();
+  if (!environment) return fail(environment.error().text(), kExitUsage);
+  const Settings settings = settingsFor(options, *environment);
+  stopOnSignals();
+  return options.target ? runTarget(options, settings) : runInitiator(options, settings);
+}
+
+}  // namespace viaduct::app

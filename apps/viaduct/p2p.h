@@ -1,0 +1,42 @@
+// `viaduct p2p`: two hosts, two commands. Threads: the main one.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "measure/proof/link_rate.h"
+
+namespace CLI {
+class App;
+}
+
+namespace viaduct::app {
+
+struct NamedSize {
+  std::string text = {};  // as it was given
+  std::uint64_t bytes = 0;
+};
+
+struct P2pOptions {
+  bool target = false;
+  std::string ip = {};
+  std::uint16_t port = 5555;
+  std::vector<NamedSize> sizes = {};  // empty: some from 4KB to 64MB
+  std::uint64_t iterations = 100;
+  std::uint64_t warmup = 10;
+  bool cuda = false;
+  int gpu_id = 0;
+  std::string secret = {};
+  std::string require = {};
+  std::chrono::nanoseconds timeout = std::chrono::seconds(10);
+  std::vector<measure::proof::LinkRate> link_rates = {};
+  std::string json = {};
+};
+
+// Declares `p2p` and its options. What was given is in `options` when the command line was read.
+void declareP2p(CLI::App& app, P2pOptions& options);
+int runP2p(const P2pOptions& options);
+
+}  // namespace viaduct::app

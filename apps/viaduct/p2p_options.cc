@@ -1,0 +1,131 @@
+#include <CLI/CLI.hpp>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/sizes.h"
+#include "viaduct/p2p.h"
+
+namespace viaduct::app {
+namespace {
+
+constexpr auto kAbout =
+    "Measure between two hosts.\n\n"
+    "On the one host:    viaduct p2p --mode target --ip 192.168.1.100 --port 5555\n"
+    "On the other host:  viaduct p2p --mode initiator --ip 192.168.1.100 --port 5555 \\\n"
+    "                        --buffer_sizes 1MB,16MB,64MB --iterations 100 --warmup 10\n\n"
+    "Both name the target's address. For each size: bandwidth, latency, and what carried the\n"
+    "bytes, with its proof. The target stays until Ctrl-C, for one initiator after the other.";
+constexpr auto kMore =
+    "Without a secret the target lets in whoever reaches its port, and says so: it holds nothing\n"
+    "but buffers for this measurement. Give both ends the same --secret (or VIADUCT_SECRET) where\n"
+    "that is not wanted. Ends with 0, 1 when a row is no good or the target cannot be reached,\n"
+    "2 for a wrong command line, 130 when interrupted. docs/p2p.md says more.";
+
+std::string reason(const Error& error) { return error.detail + "; " + error.remedy; }
+
+NamedSize size(const std::string& text) {
+  const auto bytes = base::parseSize(text);
+  if (!bytes) throw CLI::ValidationError("--buffer_sizes", reason(bytes.error()));
+  if (*bytes == 0) throw CLI::ValidationError("--buffer_sizes", "\"" + text + "\" is nothing");
+  return {text, *bytes};
+}
+
+std::uint64_t count(const char* option, const std::string& text, std::uint64_t least,
+                    std::uint64_t most) {
+  const auto value = base::parseCount(text);
+  if (!value || *value < least || *value > most)
+    throw CLI::ValidationError(option, "\"" + text + "\" is not a whole number from " +
+                                           std::to_string(least) + " to " + std::to_string(most));
+  return *value;
+}
+
+// An option whose value is a whole number in a range.
+template <class T>
+void addCount(CLI::App& app, const char* name, T& into, std::uint64_t least, std::uint64_t most,
+              const std::string& help) {
+  app.add_option_function<std::string>(
+         name,
+         [name, &into, least, most](const std::string& text) {
+           into = static_cast<T>(count(name, text, least, most));
+         },
+         help)
+      ->type_name("N");
+}
+
+void declareEnds(CLI::App& p2p, P2pOptions& options) {
+  p2p.add_option_function<std::string>(
+         "--mode",
+         [&options](const std::string& word) {
+           if (word != "target" && word != "initiator")
+             throw CLI::ValidationError("--mode",
+                                        "\"" + word + "\" is neither target nor initiator");
+           options.target = word == "target";
+         },
+         "target: listens and is written to; initiator: measures")
+      ->required()
+      ->type_name("MODE");
+  p2p.add_option("--ip", options.ip, "Address of the target, at both ends")
+      ->required()
+      ->type_name("ADDRESS");
+  addCount(p2p, "--port", options.port, 1, std::numeric_limits<std::uint16_t>::max(),
+           "Port of the target, at both ends [5555]");
+  p2p.add_option("--secret", options.secret, "A word that both ends have to know [none]")
+      ->type_name("WORD");
+}
+
+void declareLoad(CLI::App& p2p, P2pOptions& options) {
+  p2p.add_option_function<std::vector<std::string>>(
+         "--buffer_sizes,--buffer-sizes",
+         [&options](const std::vector<std::string>& texts) {
+           for (const std::string& text : texts) options.sizes.push_back(size(text));
+         },
+         "Sizes joined by commas: 4KB, 1MB, 1GiB [4KB to 64MB]")
+      ->delimiter(',')
+      ->type_name("SIZE");
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  addCount(p2p, "--iterations", options.iterations, 1, kMost,
+           "Transfers timed, of each size [100]");
+  addCount(p2p, "--warmup", options.warmup, 0, kMost, "Transfers before them [10]");
+  p2p.add_flag("--cuda", options.cuda, "The buffer lies on a GPU");
+  addCount(p2p, "--gpu_id,--gpu-id", options.gpu_id, 0, 1024, "Which one [0]");
+  p2p.add_option("--require", options.require,
+                 "What the path has to be: rdma, same-host, not-tcp, backend:NAME")
+      ->type_name("PATH");
+  p2p.add_option_function<std::vector<std::string>>(
+         "--link-rate,--link_rate",
+         [&options](const std::vector<std::string>& texts) {
+           for (const std::string& text : texts) {
+             auto rate = measure::proof::parseLinkRate(text);
+             if (!rate) throw CLI::ValidationError("--link-rate", reason(rate.error()));
+             options.link_rates.push_back(*std::move(rate));
+           }
+         },
+         "What a link carries where the system does not know: eth0=500Mbit, joined by commas")
+      ->delimiter(',')
+      ->type_name("DEV=RATE");
+  p2p.add_option_function<std::string>(
+         "--timeout",
+         [&options](const std::string& text) {
+           const auto time = base::parseDuration(text);
+           if (!time || *time <= std::chrono::nanoseconds(0))
+             throw CLI::ValidationError("--timeout",
+                                        "\"" + text + "\" is no time like 10s or 500ms");
+           options.timeout = *time;
+         },
+         "How long the initiator tries to reach the target [10s]")
+      ->type_name("TIME");
+  p2p.add_option("--json", options.json, "Also write all results to this file")->type_name("FILE");
+}
+
+}  // namespace
+
+void declareP2p(CLI::App& app, P2pOptions& options) {
+  CLI::App& p2p = *app.add_subcommand("p2p", kAbout);
+  p2p.footer(kMore);
+  declareEnds(p2p, options);
+  declareLoad(p2p, options);
+}
+
+}  // namespace viaduct::app

@@ -1,0 +1,38 @@
+#include "viaduct/results_file.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace viaduct::app {
+namespace {
+
+Error failed(const std::string& name) {
+  Error error = systemError(Code::kDevice, "--json", errno);
+  error.device = name;
+  return error;
+}
+
+}  // namespace
+
+Result<ResultsFile> ResultsFile::open(const std::string& name) {
+  ResultsFile out;
+  if (name.empty()) return out;
+  out.name_ = name;
+  out.file_.reset(std::fopen(name.c_str(), "ae"));
+  if (!out.file_) return failed(name);
+  return out;
+}
+
+Status ResultsFile::write(const measure::Report& report) {
+  if (!file_) return Ok{};
+  const std::string text = toJson(report);
+  const bool written = ::ftruncate(::fileno(file_.get()), 0) == 0 &&
+                       std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size() &&
+                       std::fflush(file_.get()) == 0;
+  if (!written) return failed(name_);
+  return Ok{};
+}
+
+}  // namespace viaduct::app

@@ -1,0 +1,29 @@
+// The file that --json names. Threads: the main one.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "measure/result/report.h"
+
+namespace viaduct::app {
+
+class ResultsFile {
+ public:
+  // Opened before anything is measured: a name that cannot be written must not cost a run. What it
+  // held is only replaced by results. An empty name: no file.
+  static Result<ResultsFile> open(const std::string& name);
+  Status write(const measure::Report& report);
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::string name_;
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+}  // namespace viaduct::app

@@ -1,0 +1,37 @@
+#include "measure/p2p/ask.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace viaduct::measure::p2p {
+namespace {
+
+constexpr std::chrono::milliseconds kTurn{50};  // how often the peer and `stop` are looked at
+
+}  // namespace
+
+Result<std::string> Asker::ask(Request request, Deadline until) {
+  request.number = ++last_;
+  VIADUCT_CHECK(peer_.note(encode(request)));
+  while (!until.passed()) {
+    if (stop_.load()) return Error{.code = Code::kCancelled, .operation = "p2p"};
+    const auto note = agent_.waitNote(std::min(until.at(), Clock::now() + kTurn));
+    if (note) {
+      VIADUCT_TRY(Answer answer, decodeAnswer(note->bytes));
+      if (answer.number == last_) return std::move(answer.value);
+      continue;  // of a question that was given up
+    }
+    if (peer_.state() != PeerState::kReady)
+      return Error{.code = Code::kPeerLost,
+                   .operation = "p2p",
+                   .detail = "the target has ended, or cannot be reached any more"};
+  }
+  return Error{.code = Code::kTimeout, .operation = "p2p", .detail = "the target does not answer"};
+}
+
+void Asker::leave() {
+  static_cast<void>(peer_.note(encode(Request{.verb = Request::Verb::kLeave, .number = ++last_})));
+}
+
+}  // namespace viaduct::measure::p2p

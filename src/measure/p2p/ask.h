@@ -1,0 +1,31 @@
+// Questions to a target and its answers. Threads: one.
+#pragma once
+
+#include <viaduct/agent.h>
+
+#include <string>
+
+#include "base/stop.h"
+#include "measure/p2p/request.h"
+
+namespace viaduct::measure::p2p {
+
+class Asker {
+ public:
+  Asker(Agent& agent, Peer peer, const base::StopFlag& stop)
+      : agent_(agent), peer_(std::move(peer)), stop_(stop) {}
+
+  // Waits for the answer; kPeerLost when the target is gone, kCancelled when `stop` is set.
+  Result<std::string> ask(Request request, Deadline until);
+  // Says goodbye, if there is still somebody.
+  void leave();
+  const Peer& peer() const { return peer_; }
+
+ private:
+  Agent& agent_;
+  Peer peer_;
+  const base::StopFlag& stop_;
+  std::uint64_t last_ = 0;
+};
+
+}  // namespace viaduct::measure::p2p

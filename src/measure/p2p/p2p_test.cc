@@ -1,0 +1,130 @@
+// Target and initiator in one process, each with an agent and a thread of its own.
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <thread>
+
+#include "measure/p2p/initiator.h"
+#include "measure/p2p/target.h"
+
+namespace viaduct::measure::p2p {
+namespace {
+
+using namespace std::chrono_literals;
+
+class P2p : public ::testing::Test {
+ protected:
+  ~P2p() override { endTarget(); }
+  Agent open(const std::string& name) {
+    auto agent = Agent::open({.name = name, .backends = {"tcp"}});
+    EXPECT_TRUE(agent) << agent.error().text();
+    return *std::move(agent);
+  }
+  void endTarget() {
+    stop_target_.store(true);
+    if (serving_.joinable()) serving_.join();
+  }
+  Initiator initiator(Agent& agent) {
+    const Peer peer = *agent.importCard(target_.exportCard());
+    EXPECT_TRUE(peer.ready(10s));
+    return {agent, {}, peer, stop_};
+  }
+  std::vector<Row> rows(Initiator& initiator, const Plan& plan) {
+    std::vector<Row> out;
+    const auto done =
+        initiator.measure(plan, [&](const Row& row, const std::string&) { out.push_back(row); });
+    EXPECT_TRUE(done) << done.error().text();
+    return out;
+  }
+
+  const StopFlag stop_{false};
+  StopFlag stop_target_{false};
+  std::vector<std::string> told_;  // read when the target has ended
+  Agent target_ = open("target");
+  std::thread serving_{[this] {
+    Target(target_, {}, [this](const std::string& line) {
+      told_.push_back(line);
+    }).serve(stop_target_);
+  }};
+};
+
+TEST_F(P2p, MeasuresEachSizeAndProvesIt) {
+  Agent agent = open("initiator");
+  Initiator initiator = this->initiator(agent);
+  const auto target = initiator.greet(10s, [](const std::string&) {});
+  ASSERT_TRUE(target) << target.error().text();
+  EXPECT_EQ(target->name, "target");
+  EXPECT_EQ(target->role, "target");
+  const auto found = rows(initiator, {.sizes = {4096, 1'000'000}, .iterations = 12, .warmup = 2});
+  ASSERT_EQ(found.size(), 2U);
+  for (const Row& row : found) {
+    EXPECT_TRUE(isGood(row.verdict)) << row.why;
+    EXPECT_EQ(row.backend, "tcp");
+    EXPECT_EQ(row.iterations, 12U);
+    EXPECT_EQ(row.verified, Verified::kFull);
+    ASSERT_TRUE(row.gb_per_s && row.latency_us);
+    EXPECT_GT(*row.gb_per_s, 0);
+    EXPECT_GT(row.latency_us->mean, 0);
+    EXPECT_LE(row.latency_us->p50, row.latency_us->p99);
+    ASSERT_EQ(row.path.size(), 1U);
+    EXPECT_EQ(row.path[0].bytes, 12 * row.block_size);
+  }
+}
+
+TEST_F(P2p, InitiatorsComeOneAfterTheOther) {
+  for (const char* name : {"first", "second"}) {
+    Agent agent = open(name);
+    Initiator initiator = this->initiator(agent);
+    ASSERT_TRUE(initiator.greet(10s, [](const std::string&) {}));
+    EXPECT_EQ(rows(initiator, {.sizes = {4096}, .iterations = 2, .warmup = 0}).size(), 1U);
+    initiator.leave();
+  }
+  endTarget();
+  EXPECT_EQ(told_, (std::vector<std::string>{"first is here", "first has left", "second is here",
+                                             "second has left"}));
+}
+
+TEST_F(P2p, ASecondGuestIsToldWhomItWaitsFor) {
+  Agent first_agent = open("first"), second_agent = open("second");
+  Initiator first = initiator(first_agent), second = initiator(second_agent);
+  ASSERT_TRUE(first.greet(10s, [](const std::string&) {}));
+  std::string busy;
+  const auto refused = second.greet(300ms, [&](const std::string& text) { busy = text; });
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(busy, "the target is busy with first");
+  first.leave();
+  EXPECT_TRUE(second.greet(10s, [](const std::string&) {}));
+}
+
+TEST_F(P2p, ABufferThatIsTooLargeIsARowThatSaysSo) {
+  Agent agent = open("initiator");
+  Initiator initiator = this->initiator(agent);
+  ASSERT_TRUE(initiator.greet(10s, [](const std::string&) {}));
+  const auto found = rows(initiator, {.sizes = {std::uint64_t{1} << 50U, 4096}, .iterations = 2});
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].verdict, Verdict::kFailed);
+  EXPECT_NE(found[0].why.find("a quarter of its memory"), std::string::npos) << found[0].why;
+  EXPECT_TRUE(isGood(found[1].verdict)) << found[1].why;
+}
+
+TEST_F(P2p, APathThatIsRequiredAndNotThereIsNotRequired) {
+  Agent agent = open("initiator");
+  Initiator initiator = this->initiator(agent);
+  ASSERT_TRUE(initiator.greet(10s, [](const std::string&) {}));
+  const auto found = rows(initiator, {.sizes = {4096}, .iterations = 2, .require = "rdma"});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].verdict, Verdict::kNotRequired) << found[0].why;
+}
+
+TEST_F(P2p, ATargetThatEndsIsTheEnd) {
+  Agent agent = open("initiator");
+  Initiator initiator = this->initiator(agent);
+  ASSERT_TRUE(initiator.greet(10s, [](const std::string&) {}));
+  endTarget();
+  const auto done = initiator.measure({.sizes = {4096}}, [](const Row&, const std::string&) {});
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Code::kPeerLost) << done.error().text();
+}
+
+}  // namespace
+}  // namespace viaduct::measure::p2p

@@ -1,0 +1,50 @@
+#include "measure/p2p/reach.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+namespace viaduct::measure::p2p {
+namespace {
+
+const Where kThere{"10.0.0.1", 5555};
+
+std::string reached(Code code, int os_errno, const std::string& detail = "", bool secret = false) {
+  return unreachable({.code = code, .detail = detail, .os_errno = os_errno}, kThere, secret).text();
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Unreachable, SaysWhichOfThemItIs) {
+  EXPECT_TRUE(has(reached(Code::kPeerLost, ECONNREFUSED), "nobody listens"));
+  EXPECT_TRUE(has(reached(Code::kTimeout, ETIMEDOUT), "filtered"));
+  EXPECT_TRUE(has(reached(Code::kPeerLost, EHOSTUNREACH), "no route"));
+  EXPECT_TRUE(has(reached(Code::kPeerLost, ENETUNREACH), "no route"));
+  EXPECT_TRUE(has(reached(Code::kDenied, EPERM), "forbidden by this host"));
+  EXPECT_TRUE(has(reached(Code::kPeerLost, 0, "the peer is connecting: resolve: x"), "not known"));
+  EXPECT_TRUE(has(reached(Code::kProtocol, 0), "something else"));
+  for (const int os_errno : {ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, 0}) {
+    EXPECT_TRUE(has(reached(Code::kPeerLost, os_errno), "10.0.0.1:5555"));
+    EXPECT_TRUE(has(reached(Code::kPeerLost, os_errno), "what to do"));
+  }
+}
+
+TEST(Unreachable, AWrongSecretDependsOnWhoHasOne) {
+  EXPECT_TRUE(has(reached(Code::kDenied, 0), "give the same one here"));
+  EXPECT_TRUE(has(reached(Code::kDenied, 0, "", true), "both ends the same"));
+}
+
+TEST(CannotListen, SaysWhy) {
+  const auto text = [](int os_errno) {
+    return cannotListen({.code = Code::kInvalid, .os_errno = os_errno}, {"fd00::1", 80}).text();
+  };
+  EXPECT_TRUE(has(text(EADDRINUSE), "in use"));
+  EXPECT_TRUE(has(text(EADDRNOTAVAIL), "not one of this host's"));
+  EXPECT_TRUE(has(text(EACCES), "1024"));
+  EXPECT_TRUE(has(text(EACCES), "[fd00::1]:80"));
+}
+
+}  // namespace
+}  // namespace viaduct::measure::p2p
