@@ -1,0 +1,162 @@
+// `viaduct p2p` as people type it, on loopback: what it prints, how it fails, how it ends.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "app/free_port.h"
+#include "app/program.h"
+
+namespace viaduct::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+class P2pCommand : public ::testing::Test {
+ protected:
+  std::vector<std::string> words(const std::string& mode, std::vector<std::string> more = {}) {
+    std::vector<std::string> out{"p2p", "--mode", mode, "--ip", "127.0.0.1", "--port", port_};
+    out.insert(out.end(), more.begin(), more.end());
+    return out;
+  }
+  // Runs an initiator to its end.
+  int initiate(std::vector<std::string> more, const std::vector<std::string>& environment = {}) {
+    Program program(words("initiator", std::move(more)), environment);
+    const int code = program.finish();
+    out_ = program.out();
+    err_ = program.err();
+    return code;
+  }
+
+  const std::string port_ = std::to_string(freePort());
+  std::string out_, err_;
+};
+
+TEST_F(P2pCommand, TheTwoCommandsWorkAsTheyAreTyped) {
+  Program target(words("target"));
+  ASSERT_TRUE(target.readUntil("waiting for"));
+  EXPECT_TRUE(has(target.out(), "no secret")) << "what that means is said";
+  const std::vector<std::string> sizes{
+      "--buffer_sizes", "4KB,1MB,1MiB", "--iterations", "10", "--warmup", "2"};
+  // Several, one after the other.
+  EXPECT_EQ(initiate(sizes), 0) << err_;
+  for (const char* part : {"GB/s", "mean us", " 4KB ", " 1MB ", " 1MiB ", "local/", "proof: "})
+    EXPECT_TRUE(has(out_, part)) << part << "\n" << out_;
+  EXPECT_EQ(initiate(sizes, {"VIADUCT_BACKENDS=tcp"}), 0) << err_;
+  EXPECT_TRUE(has(out_, "tcp/socket")) << out_;
+  ::kill(target.pid(), SIGINT);
+  EXPECT_EQ(target.finish(), 0) << "Ctrl-C is how a target ends";
+  EXPECT_TRUE(has(target.out(), " is here\n")) << target.out();
+  EXPECT_TRUE(has(target.out(), " has left\n")) << target.out();
+}
+
+TEST_F(P2pCommand, ResultsAreWrittenAsAFile) {
+  const std::string file = ::testing::TempDir() + "p2p_" + std::to_string(::getpid()) + ".json";
+  Program target(words("target"));
+  ASSERT_TRUE(target.readUntil("waiting for"));
+  ASSERT_EQ(initiate({"--buffer_sizes", "64KB", "--iterations", "5", "--json", file}), 0) << err_;
+  std::ifstream in(file);
+  const Json report = Json::parse(in);
+  std::filesystem::remove(file);
+  EXPECT_EQ(report.at("environment").at("members").size(), 2U);
+  ASSERT_EQ(report.at("rows").size(), 1U);
+  const Json& row = report.at("rows")[0];
+  EXPECT_EQ(row.at("block_size"), 64'000);
+  EXPECT_EQ(row.at("verified"), "full");
+  EXPECT_GT(row.at("latency_us").at("mean"), 0);
+  EXPECT_EQ(row.at("path")[0].at("bytes"), 5 * 64'000);
+}
+
+TEST_F(P2pCommand, NobodyListening) {
+  EXPECT_EQ(initiate({"--timeout", "200ms"}), 1);
+  EXPECT_TRUE(has(err_, "nobody listens there")) << err_;
+  EXPECT_TRUE(has(err_, "127.0.0.1:" + port_)) << err_;
+}
+
+TEST_F(P2pCommand, SecretsThatDiffer) {
+  Program target(words("target", {"--secret", "one"}));
+  ASSERT_TRUE(target.readUntil("waiting for"));
+  EXPECT_TRUE(has(target.out(), "only who knows the secret")) << target.out();
+  EXPECT_EQ(initiate({"--buffer_sizes", "4KB"}), 1);
+  EXPECT_TRUE(has(err_, "wrong secret")) << err_;
+  EXPECT_TRUE(has(err_, "give the same one here")) << err_;
+  EXPECT_EQ(initiate({"--secret", "two", "--buffer_sizes", "4KB"}), 1);
+  EXPECT_TRUE(has(err_, "give both ends the same --secret")) << err_;
+  EXPECT_EQ(initiate({"--secret", "one", "--buffer_sizes", "4KB"}), 0) << err_;
+}
+
+TEST_F(P2pCommand, APortThatIsInUseAndAnAddressOfSomebodyElse) {
+  Program target(words("target"));
+  ASSERT_TRUE(target.readUntil("waiting for"));
+  Program second(words("target"));
+  EXPECT_EQ(second.finish(), 1);
+  EXPECT_TRUE(has(second.err(), "the port is in use")) << second.err();
+  Program elsewhere({"p2p", "--mode", "target", "--ip", "192.0.2.1", "--port", port_});
+  EXPECT_EQ(elsewhere.finish(), 1);
+  EXPECT_TRUE(has(elsewhere.err(), "not one of this host's")) << elsewhere.err();
+}
+
+TEST_F(P2pCommand, ARequiredPathThatIsNotThere) {
+  Program target(words("target"));
+  ASSERT_TRUE(target.readUntil("waiting for"));
+  EXPECT_EQ(initiate({"--buffer_sizes", "4KB", "--require", "rdma"}), 1);
+  EXPECT_TRUE(has(out_, "not-required: rdma was required")) << out_;
+}
+
+TEST_F(P2pCommand, CudaWithoutAUsableGpuSaysWhy) {
+  for (const char* mode : {"target", "initiator"}) {
+    Program program(words(mode, {"--cuda", "--gpu_id", "0"}));
+    EXPECT_EQ(program.finish(), 1);
+    EXPECT_TRUE(has(program.err(), "--cuda")) << program.err();
+    EXPECT_TRUE(has(program.err(), "what to do")) << program.err();
+  }
+}
+
+TEST_F(P2pCommand, WrongWordsAreNamed) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
+      {{"p2p"}, "--mode"},
+      {{"p2p", "--mode", "server", "--ip", "127.0.0.1"}, "\"server\" is neither"},
+      {{"p2p", "--mode", "target"}, "--ip"},
+      {{"p2p", "--mode", "target", "--ip", "::1", "--port", "0"}, "\"0\" is not a whole number"},
+      {words("initiator", {"--buffer_sizes", "1MB,x"}), "\"x\""},
+      {words("initiator", {"--iterations", "0"}), "\"0\" is not a whole number"},
+      {words("initiator", {"--link-rate", "eth0"}), "names no device"},
+      {words("initiator", {"--json", "/no/such/folder/x"}), "No such file"},
+  };
+  for (const auto& [arguments, part] : cases) {
+    Program program(arguments);
+    EXPECT_EQ(program.finish(), 2) << part;
+    EXPECT_TRUE(has(program.err(), part)) << program.err();
+  }
+}
+
+TEST_F(P2pCommand, AnInterruptedInitiatorKeepsItsRows) {
+  Program target(words("target"));
+  ASSERT_TRUE(target.readUntil("waiting for"));
+  Program initiator(
+      words("initiator", {"--buffer_sizes", "4KB,1MB", "--iterations", "4000000000"}));
+  ASSERT_TRUE(initiator.readUntil("      size"));
+  ::kill(initiator.pid(), SIGINT);
+  EXPECT_EQ(initiator.finish(), 130);
+  EXPECT_TRUE(has(initiator.err(), "interrupted; 0 rows")) << initiator.err();
+}
+
+TEST_F(P2pCommand, ATargetThatIsKilledEndsTheInitiator) {
+  Program target(words("target"));
+  ASSERT_TRUE(target.readUntil("waiting for"));
+  Program initiator(words("initiator", {"--buffer_sizes", "1MB", "--iterations", "4000000000"}));
+  ASSERT_TRUE(initiator.readUntil("      size"));
+  ::kill(target.pid(), SIGKILL);
+  EXPECT_EQ(initiator.finish(), 1);
+  EXPECT_TRUE(has(initiator.err(), "peer lost")) << initiator.err();
+}
+
+}  // namespace
+}  // namespace viaduct::testing
