@@ -28,11 +28,18 @@ json rangeJson(const KeyRange& range) {
 }
 
 json compareJson(const Compare& compare) {
-  const bool created = compare.what == Compare::What::kCreated;
-  return {{"key", toBase64(compare.key)},
-          {"result", "EQUAL"},
-          {"target", created ? "CREATE" : "MOD"},
-          {created ? "create_revision" : "mod_revision", number(compare.revision)}};
+  using What = Compare::What;
+  json out{{"key", toBase64(compare.key)}, {"result", "EQUAL"}};
+  Revision revision = compare.revision;
+  if (compare.what == What::kCreatedAfter) out["result"] = "GREATER";
+  if (compare.what == What::kModifiedUpTo) {
+    out["result"] = "LESS";
+    ++revision;
+  }
+  const bool created = compare.what == What::kCreatedAt || compare.what == What::kCreatedAfter;
+  out["target"] = created ? "CREATE" : "MOD";
+  out[created ? "create_revision" : "mod_revision"] = number(revision);
+  return out;
 }
 
 json opJson(const Op& op) {

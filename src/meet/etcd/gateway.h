@@ -38,10 +38,15 @@ struct KeyValue {
 };
 
 struct Compare {
-  enum class What { kCreated, kModified };
+  enum class What : std::uint8_t {
+    kCreatedAt,  // 0: the key is not there
+    kModifiedAt,
+    kModifiedUpTo,
+    kCreatedAfter,  // 0: the key is there
+  };
   std::string key = {};
-  What what = What::kCreated;
-  Revision revision = 0;  // kCreated 0: the key is not there
+  What what = What::kCreatedAt;
+  Revision revision = 0;
 };
 
 struct Op {

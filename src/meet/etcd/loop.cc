@@ -28,7 +28,7 @@ std::uint64_t idOf(CURL* easy) {
 
 Loop::Loop(Tls tls) : tls_(std::move(tls)), multi_(curl_multi_init()) {}
 
-Result<std::unique_ptr<Loop>> Loop::start(Tls tls) {
+Result<std::unique_ptr<Loop>> Loop::open(Tls tls) {
   VIADUCT_CHECK(initCurl());
   std::unique_ptr<Loop> loop(new Loop(std::move(tls)));
   if (!loop->multi_)

@@ -1,5 +1,5 @@
 // The one thread of a process's etcd: it runs HTTP exchanges, timers and tasks, asleep on file
-// descriptors in between. Threads: start(), post() and the destructor from any; all else, and
+// descriptors in between. Threads: open(), post() and the destructor from any; all else, and
 // whatever it calls, in the loop's own.
 #pragma once
 
@@ -22,7 +22,7 @@ class Loop {
  public:
   using Id = std::uint64_t;  // 0: none
 
-  static Result<std::unique_ptr<Loop>> start(Tls tls);
+  static Result<std::unique_ptr<Loop>> open(Tls tls);
   // Ends the thread. What is under way is dropped without a word, and its closures with it.
   ~Loop();
   Loop(const Loop&) = delete;

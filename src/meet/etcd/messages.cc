@@ -91,7 +91,8 @@ std::optional<T> whole(const Reader& in, T value) {
 }  // namespace
 
 std::string encode(const Head& head) {
-  return finish(std::move(start(Kind::kHead).put(head.instance).text(head.identity)));
+  return finish(
+      std::move(start(Kind::kHead).put(head.instance).text(head.identity).text(head.who)));
 }
 
 std::optional<Head> decodeHead(std::string_view bytes) {
@@ -100,6 +101,7 @@ std::optional<Head> decodeHead(std::string_view bytes) {
   Head out;
   out.instance = in.get<std::uint64_t>();
   out.identity = in.text();
+  out.who = in.text();
   return whole(in, std::move(out));
 }
 

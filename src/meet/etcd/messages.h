@@ -23,6 +23,7 @@ using MemberId = std::uint64_t;  // random, one for each attempt to join
 struct Head {
   std::uint64_t instance = 0;  // random; the group's other keys stand under it
   std::string identity = {};   // of the leader's process; empty: unknown
+  std::string who = {};        // the leader, for people
 };
 std::string encode(const Head& head);
 std::optional<Head> decodeHead(std::string_view bytes);

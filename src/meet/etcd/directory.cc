@@ -1,0 +1,305 @@
+#include "meet/etcd/directory.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "base/log.h"
+#include "meet/etcd/identity.h"
+#include "meet/etcd/watch.h"
+
+namespace viaduct::meet::etcd {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t kMaxName = 256;
+constexpr milliseconds kGrace{200};
+// How long after its lease's time etcd takes to see that a lease has run out.
+constexpr milliseconds kExpiry{1000};
+constexpr milliseconds kReclaim{1000};
+
+// What a caller's thread waits for.
+struct Outcome {
+  Board board;
+  std::optional<Result<std::string>> result = {};
+
+  void set(Result<std::string> value) {
+    board.change([&] {
+      if (!result) result = std::move(value);
+    });
+  }
+  std::optional<Result<std::string>> wait(Clock::time_point until, const StopFlag* stop) {
+    board.wait(until, stop, [this] { return result.has_value(); });
+    return board.look([this] { return result; });
+  }
+};
+
+// Lives in the loop: claims a name, and claims it again when the lease was lost.
+class Claim {
+ public:
+  Claim(Core& core, std::string name, std::string value, Clock::time_point until)
+      : core_(core),
+        name_(std::move(name)),
+        key_(core.space().entry(name_)),
+        value_(encode(EntryMessage{ownIdentity(), std::move(value)})),
+        until_(until) {}
+  ~Claim() {
+    core_.loop().forget(timer_);
+    core_.lease().forgetLoss(loss_);
+  }
+  Claim(const Claim&) = delete;
+  Claim& operator=(const Claim&) = delete;
+
+  Outcome outcome;
+
+  void begin() {
+    core_.lease().want(until_, [this, weak = std::weak_ptr(alive_)](Result<LeaseId> lease) {
+      if (weak.expired()) return;
+      if (!lease) return end(std::move(lease).error());
+      const Txn txn{.when = {{key_}},
+                    .then = {Op::put(key_, value_, *lease)},
+                    .otherwise = {Op::get({key_, {}})}};
+      send(txn, [this, lease = *lease](Result<TxnReply> reply) { asked(lease, std::move(reply)); });
+    });
+  }
+
+  void withdraw() {
+    if (created_ == 0) return;
+    core_.txn(
+        {.when = {{key_, Compare::What::kCreatedAt, created_}}, .then = {Op::erase({key_, {}})}},
+        core_.patience(), [](const auto&) {});
+  }
+
+ private:
+  void send(const Txn& txn, std::function<void(Result<TxnReply>)> done) {
+    core_.txn(txn, until_,
+              [done = std::move(done), weak = std::weak_ptr(alive_)](Result<TxnReply> reply) {
+                if (!weak.expired()) done(std::move(reply));
+              });
+  }
+
+  void asked(LeaseId lease, Result<TxnReply> reply) {
+    if (!reply) return end(std::move(reply).error());
+    if (reply->succeeded) return claimed(reply->revision);
+    if (reply->found.empty()) return begin();
+    const KeyValue& kv = reply->found[0];
+    // The second case: an answer was lost, and what was sent again met itself.
+    if (kv.lease == lease && kv.value == value_ && created_ == 0 && !taken_seen_)
+      return claimed(kv.created);
+    const auto entry = decodeEntry(kv.value);
+    if (kv.lease == lease) return taken("this process");
+    if (entry && kv.lease != 0 && kv.created != proven_dead_ && isProvablyDead(entry->identity)) {
+      proven_dead_ = kv.created;
+      core_.client().call(kRevokePath, leaseJson(kv.lease), until_,
+                          [this, weak = std::weak_ptr(alive_)](const Result<std::string>&) {
+                            if (!weak.expired()) begin();
+                          });
+      return;
+    }
+    waitForExpiry(reply->revision + 1);
+  }
+
+  // Whoever is alive keeps its lease alive; a dead one's entry goes within its lease's time.
+  void waitForExpiry(Revision from) {
+    taken_seen_ = true;
+    if (core_.loop().forget(std::exchange(timer_, 0)); given_up_at_ == Clock::time_point{})
+      given_up_at_ = std::min(until_, Clock::now() + core_.lease().timeToLive() + kExpiry);
+    timer_ = core_.loop().at(given_up_at_, [this] {
+      timer_ = 0;
+      watch_.reset();
+      taken("another process");
+    });
+    watch_ = std::make_unique<Watch>(
+        core_.loop(), core_.client(), std::vector<KeyRange>{{key_, {}}}, from,
+        Watch::Handlers{.event =
+                            [this](const Event& event) {
+                              if (event.deleted) retry();
+                            },
+                        .snapshot =
+                            [this](const std::vector<KeyValue>& all) {
+                              if (all.empty()) retry();
+                            },
+                        .failed = [this](Error why) { end(std::move(why)); }});
+  }
+
+  void retry() {
+    watch_.reset();
+    begin();
+  }
+
+  void taken(std::string_view by) {
+    end(Error{.code = Code::kBusy,
+              .operation = fmt::format("publish \"{}\"", name_),
+              .detail = fmt::format("the name is {}'s", by),
+              .remedy = "take another name, or another namespace"});
+  }
+
+  void claimed(Revision created) {
+    created_ = created;
+    core_.loop().forget(std::exchange(timer_, 0));
+    watch_.reset();
+    if (loss_ == 0)
+      loss_ = core_.lease().onLoss([this](const Error& why) {
+        base::log(base::LogLevel::kWarning, "the name {} is published again: {}", name_,
+                  why.text());
+        reclaim();
+      });
+    outcome.set(std::string());
+  }
+
+  // etcd was out of reach for longer than the lease, and back.
+  void reclaim() {
+    created_ = 0;
+    given_up_at_ = {};
+    until_ = core_.patience();
+    begin();
+  }
+
+  void end(Error why) {
+    watch_.reset();
+    core_.loop().forget(std::exchange(timer_, 0));
+    if (loss_ == 0) return outcome.set(std::move(why));
+    timer_ = core_.loop().at(Clock::now() + kReclaim, [this] {
+      timer_ = 0;
+      reclaim();
+    });
+  }
+
+  Core& core_;
+  const std::string name_, key_, value_;
+  Clock::time_point until_, given_up_at_ = {};
+  Revision created_ = 0, proven_dead_ = 0;
+  bool taken_seen_ = false;
+  std::unique_ptr<Watch> watch_;
+  Loop::Id timer_ = 0, loss_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+class EtcdEntry final : public Entry {
+ public:
+  EtcdEntry(std::shared_ptr<Core> core, std::unique_ptr<Claim> claim)
+      : core_(std::move(core)), claim_(std::move(claim)) {}
+  ~EtcdEntry() override {
+    core_->run([this] {
+      claim_->withdraw();
+      claim_.reset();
+    });
+  }
+  EtcdEntry(const EtcdEntry&) = delete;
+  EtcdEntry& operator=(const EtcdEntry&) = delete;
+
+ private:
+  std::shared_ptr<Core> core_;
+  std::unique_ptr<Claim> claim_;
+};
+
+// Lives in the loop: waits for a name.
+class Finding {
+ public:
+  Finding(Core& core, const std::string& name, Clock::time_point until)
+      : core_(core), key_(core.space().entry(name)), until_(until) {}
+  Finding(const Finding&) = delete;
+  Finding& operator=(const Finding&) = delete;
+  ~Finding() = default;
+
+  Outcome outcome;
+
+  void begin() {
+    core_.txn({.then = {Op::get({key_, {}})}}, until_,
+              [this, weak = std::weak_ptr(alive_)](Result<TxnReply> reply) {
+                if (weak.expired()) return;
+                if (!reply) return outcome.set(std::move(reply).error());
+                if (!reply->found.empty()) return found(reply->found[0]);
+                watch(reply->revision + 1);
+              });
+  }
+
+ private:
+  void watch(Revision from) {
+    watch_ = std::make_unique<Watch>(
+        core_.loop(), core_.client(), std::vector<KeyRange>{{key_, {}}}, from,
+        Watch::Handlers{.event =
+                            [this](const Event& event) {
+                              if (!event.deleted) found(event.kv);
+                            },
+                        .snapshot =
+                            [this](const std::vector<KeyValue>& all) {
+                              if (!all.empty()) found(all[0]);
+                            },
+                        .failed = [this](Error why) { outcome.set(std::move(why)); }});
+  }
+
+  void found(const KeyValue& kv) {
+    auto entry = decodeEntry(kv.value);
+    if (entry) return outcome.set(std::move(entry->value));
+    outcome.set(Error{.code = Code::kProtocol,
+                      .detail = fmt::format("the key {} holds what is not ours", key_),
+                      .cause = "another version of this program, or another program, wrote it"});
+  }
+
+  Core& core_;
+  const std::string key_;
+  const Clock::time_point until_;
+  std::unique_ptr<Watch> watch_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+Status checkName(const std::string& operation, const std::string& name) {
+  if (!name.empty() && name.size() <= kMaxName) return Ok{};
+  return Error{.operation = operation, .detail = fmt::format("a name has 1 to {} bytes", kMaxName)};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Entry>> publishName(std::shared_ptr<Core> core, const std::string& name,
+                                           const std::string& value, Clock::time_point until) {
+  VIADUCT_CHECK(checkName("publish", name));
+  const std::string operation = fmt::format("publish \"{}\"", name);
+  if (value.size() > kMaxValueBytes)
+    return Error{
+        .operation = operation,
+        .detail = fmt::format("a value has up to {} bytes, not {}", kMaxValueBytes, value.size())};
+  auto claim = std::make_unique<Claim>(*core, name, value, until);
+  core->loop().post([claim = claim.get()] { claim->begin(); });
+  const auto result = claim->outcome.wait(until + kGrace, nullptr);
+  if (result && *result)
+    return std::unique_ptr<Entry>(std::make_unique<EtcdEntry>(std::move(core), std::move(claim)));
+  core->run([&] {
+    claim->withdraw();
+    claim.reset();
+  });
+  if (!result)
+    return Error{.code = Code::kTimeout, .operation = operation, .detail = "etcd did not answer"};
+  Error why = result->error();
+  if (why.operation.starts_with("etcd")) why.operation = operation + ": " + why.operation;
+  return why;
+}
+
+Result<std::string> findName(Core& core, const std::string& name, Clock::time_point until,
+                             const StopFlag& stop) {
+  VIADUCT_CHECK(checkName("find", name));
+  const std::string operation = fmt::format("find \"{}\"", name);
+  auto finding = std::make_unique<Finding>(core, name, until);
+  core.loop().post([finding = finding.get()] { finding->begin(); });
+  auto result = finding->outcome.wait(until, &stop);
+  // A call that failed says so at its own deadline, which is ours.
+  const bool stopped = stop.load(std::memory_order_relaxed);
+  if (!result && !stopped) result = finding->outcome.wait(until + kGrace / 10, &stop);
+  core.run([&] { finding.reset(); });
+  if (!result && stopped)
+    return Error{.code = Code::kCancelled, .operation = operation, .detail = "asked to stop"};
+  if (!result)
+    return Error{.code = Code::kTimeout,
+                 .operation = operation,
+                 .detail = "nobody has published that name",
+                 .cause = "its process has not started, has ended, or uses another namespace"};
+  if (*result) return *result;
+  Error why = result->error();
+  why.operation = why.operation.empty() ? operation : operation + ": " + why.operation;
+  return why;
+}
+
+}  // namespace viaduct::meet::etcd

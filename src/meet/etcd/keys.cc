@@ -1,0 +1,43 @@
+#include "meet/etcd/keys.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace viaduct::meet::etcd {
+
+std::string escaped(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '_' || c == '.';
+    if (plain)
+      out += c;
+    else
+      out += fmt::format("%{:02x}", static_cast<unsigned char>(c));
+  }
+  return out;
+}
+
+GroupKeys::GroupKeys(const Space& space, std::string_view group, std::uint64_t instance)
+    : head_(space.head(group)), base_(fmt::format("{}{:016x}/", space.group(group), instance)) {}
+
+std::string GroupKeys::up(MemberId id) const { return fmt::format("{}up/{:016x}", base_, id); }
+
+std::string GroupKeys::answer(MemberId id) const { return fmt::format("{}to/{:016x}", base_, id); }
+
+std::string GroupKeys::part(std::uint32_t number) const {
+  return fmt::format("{}down/part/{:06}", base_, number);
+}
+
+std::optional<MemberId> GroupKeys::memberOf(std::string_view key) const {
+  const KeyRange range = up();
+  if (!key.starts_with(range.key)) return std::nullopt;
+  key.remove_prefix(range.key.size());
+  MemberId id = 0;
+  const auto parsed = std::from_chars(key.data(), key.data() + key.size(), id, 16);
+  if (parsed.ec != std::errc() || parsed.ptr != key.data() + key.size()) return std::nullopt;
+  return id;
+}
+
+}  // namespace viaduct::meet::etcd

@@ -1,0 +1,237 @@
+#include "meet/etcd/leader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace viaduct::meet::etcd {
+namespace {
+
+constexpr std::size_t kNamed = 8;  // members in one error; the others are counted
+
+Error death(std::string who, std::string peer, std::string how) {
+  return {.code = Code::kPeerLost,
+          .operation = "group",
+          .detail = fmt::format("{} {}", who, how),
+          .peer = std::move(peer),
+          .cause = "its process ended or hangs, or it cannot reach etcd",
+          .remedy = "look at that member's own log"};
+}
+
+}  // namespace
+
+base::Digest proofOf(const std::string& token, const std::string& group, std::uint64_t instance) {
+  const base::Hmac hmac(base::secretFromText(token));
+  const std::string what = fmt::format("viaduct etcd group {:016x} {}", instance, group);
+  return hmac.of({std::as_bytes(std::span(what))});
+}
+
+Leader::Leader(Terms terms) : terms_(std::move(terms)) {}
+
+Leader::Leader(Terms terms, const std::vector<Seat>& seats, const LeadMessage& lead)
+    : terms_(std::move(terms)),
+      seen_(lead.seen),
+      formed_(true),
+      someone_gone_(!lead.gone.empty()),
+      taken_over_(true) {
+  for (const Seat& seat : seats) {
+    Known& known = known_[seat.id];
+    known.seat = seat;
+    known.gone = std::ranges::find(lead.gone, seat.id) != lead.gone.end();
+  }
+}
+
+void Leader::said(MemberId id, LeaseId lease, Revision when, const UpMessage& message) {
+  // What is read again after a compaction has been heard before.
+  if (over_ || when <= seen_) return;
+  seen_ = when;
+  if (const auto* join_message = std::get_if<JoinMessage>(&message))
+    return join(id, lease, *join_message);
+  const auto found = known_.find(id);
+  if (found == known_.end()) return;
+  if (const auto* value_message = std::get_if<ValueMessage>(&message))
+    return value(found->second, *value_message);
+  goodbye(found->second);
+}
+
+void Leader::join(MemberId id, LeaseId lease, const JoinMessage& message) {
+  if (!base::sameBytes(std::as_bytes(std::span(message.proof)),
+                       std::as_bytes(std::span(terms_.proof))))
+    return refuse(id, Code::kDenied, "the token is not this group's",
+                  "give all members the same token, or this run another group name");
+  // Once members say goodbye, whoever comes waits for the group's end.
+  if (formed_ && someone_gone_) return;
+  if (formed_)
+    return refuse(id, Code::kBusy, fmt::format("it is whole and running; {}", whoIsThere()),
+                  "wait for the end of that run, or take another group name");
+  if (message.size != terms_.size)
+    return refuse(id, Code::kInvalid,
+                  fmt::format("it forms with {} members, and this one asks for {}; {}", terms_.size,
+                              message.size, whoIsThere()),
+                  "give all members the same size, or this run another group name");
+  joinForming(id, {.seat = {id, lease, {0, message.name, message.about}}, .asked = message.rank});
+}
+
+void Leader::joinForming(MemberId id, const Known& known) {
+  const auto holder = std::ranges::find_if(
+      known_, [&](const auto& one) { return known.asked && one.second.asked == known.asked; });
+  if (holder != known_.end())
+    return refuse(id, Code::kBusy,
+                  fmt::format("rank {} is taken by {}; {}", *known.asked,
+                              holder->second.seat.member.name, whoIsThere()),
+                  "give each member a rank of its own, or none");
+  Known& added = known_[id] = known;
+  added.arrival = ++arrivals_;
+  outbox_.answers.emplace_back(id, AnswerMessage{});
+  if (known_.size() == terms_.size) form();
+}
+
+void Leader::refuse(MemberId id, Code code, std::string detail, std::string remedy) {
+  outbox_.answers.emplace_back(
+      id, AnswerMessage{Error{.code = code,
+                              .operation = fmt::format("join group \"{}\"", terms_.group),
+                              .detail = std::move(detail),
+                              .remedy = std::move(remedy)}});
+}
+
+// Ranks that were asked for are kept; the others get the lowest that are free, first come first.
+void Leader::form() {
+  std::vector<Known*> members;
+  std::set<std::uint32_t> taken;
+  for (auto& [id, known] : known_) {
+    members.push_back(&known);
+    if (known.asked) taken.insert(*known.asked);
+  }
+  std::ranges::sort(members, {}, [](const Known* known) { return known->arrival; });
+  std::uint32_t free = 0;
+  for (Known* known : members) {
+    if (known->asked) {
+      known->seat.member.rank = *known->asked;
+      continue;
+    }
+    while (taken.contains(free)) ++free;
+    known->seat.member.rank = free++;
+  }
+  std::ranges::sort(members, {}, [](const Known* known) { return known->seat.member.rank; });
+  outbox_.roster.emplace();
+  for (const Known* known : members) outbox_.roster->push_back(known->seat);
+  formed_ = true;
+  std::erase_if(outbox_.answers, [](const auto& answer) { return !answer.second.refused; });
+}
+
+void Leader::value(Known& from, const ValueMessage& message) {
+  if (!formed_ || (!taken_over_ && message.round != from.next_round)) return;
+  ++from.next_round;
+  from.values.push_back(message.value);
+  if (someone_gone_) {
+    const auto left = std::ranges::find_if(
+        known_, [](const auto& one) { return one.second.gone && one.second.values.empty(); });
+    if (left != known_.end())
+      return end(
+          {.code = Code::kPeerLost,
+           .operation = "gather",
+           .detail = fmt::format("{} has said goodbye and {} waits for its value in round {}",
+                                 nameOf(left->second), nameOf(from), message.round),
+           .peer = left->second.seat.member.name,
+           .remedy = "let all members take part in as many rounds before they finish"});
+  }
+  if (from.values.size() == 1) ++ready_;
+  finishRounds();
+}
+
+void Leader::finishRounds() {
+  while (ready_ == known_.size()) {
+    std::vector<std::string_view> values(known_.size());
+    for (const auto& [id, known] : known_) values[known.seat.member.rank] = known.values.front();
+    outbox_.rounds.emplace_back(++rounds_done_, encodeValues(values));
+    ready_ = 0;
+    for (auto& [id, known] : known_) {
+      known.values.pop_front();
+      if (!known.values.empty()) ++ready_;
+    }
+  }
+}
+
+void Leader::goodbye(Known& from) {
+  if (!formed_) {
+    known_.erase(from.seat.id);  // gave up while it waited
+    return;
+  }
+  from.gone = someone_gone_ = true;
+  // Whoever leads next has not heard the values of the open round.
+  if (ready_ > 0 && (from.values.empty() || from.seat.id == terms_.self))
+    end({.code = Code::kPeerLost,
+         .operation = "gather",
+         .detail = fmt::format("{} has said goodbye while others wait for its value in round {}",
+                               nameOf(from), rounds_done_ + 1),
+         .peer = from.seat.member.name,
+         .remedy = "let all members take part in as many rounds before they finish"});
+}
+
+void Leader::vanished(MemberId id) {
+  const auto found = known_.find(id);
+  if (over_ || found == known_.end() || found->second.gone) return;
+  const Known& known = found->second;
+  if (formed_)
+    end(death(nameOf(known), known.seat.member.name, "died"));
+  else
+    end(death(known.asked ? fmt::format("rank {} ({})", *known.asked, known.seat.member.name)
+                          : known.seat.member.name,
+              known.seat.member.name, "died while the group formed"));
+}
+
+void Leader::end(Error trouble) {
+  over_ = true;
+  outbox_ = {};
+  outbox_.trouble = std::move(trouble);
+}
+
+std::string Leader::nameOf(const Known& known) const {
+  return fmt::format("rank {} ({})", known.seat.member.rank, known.seat.member.name);
+}
+
+std::string Leader::whoIsThere() const {
+  std::vector<const Known*> members;
+  for (const auto& [id, known] : known_) members.push_back(&known);
+  std::ranges::sort(members, {}, [](const Known* known) {
+    return std::pair(known->seat.member.rank, known->arrival);
+  });
+  std::string out = fmt::format("{} of {} are there", members.size(), terms_.size);
+  for (std::size_t i = 0; i < std::min(members.size(), kNamed); ++i) {
+    const Known& known = *members[i];
+    out += i == 0 ? ": " : ", ";
+    if (formed_ || known.asked)
+      out += fmt::format("{} ", formed_ ? known.seat.member.rank : *known.asked);
+    out += known.seat.member.name;
+  }
+  if (members.size() > kNamed) out += fmt::format(" and {} more", members.size() - kNamed);
+  return out;
+}
+
+std::vector<Seat> Leader::heirs() const {
+  std::vector<Seat> out;
+  for (const auto& [id, known] : known_)
+    if (!known.gone && id != terms_.self) out.push_back(known.seat);
+  return out;
+}
+
+std::vector<MemberId> Leader::gone() const {
+  std::vector<MemberId> out;
+  for (const auto& [id, known] : known_)
+    if (known.gone) out.push_back(id);
+  return out;
+}
+
+std::vector<MemberId> Leader::members() const {
+  std::vector<MemberId> out;
+  for (const auto& [id, known] : known_) out.push_back(id);
+  return out;
+}
+
+bool Leader::saidGoodbye(MemberId id) const {
+  const auto found = known_.find(id);
+  return found != known_.end() && found->second.gone;
+}
+
+}  // namespace viaduct::meet::etcd

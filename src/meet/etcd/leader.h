@@ -1,0 +1,81 @@
+// What a group's leader decides: who is a member, at which rank, when a round is whole, who died.
+// Knows nothing of etcd; what it wants said lies in its outbox. Threads: one at a time.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "meet/etcd/messages.h"
+
+namespace viaduct::meet::etcd {
+
+// What proves to a group that one knows its token.
+base::Digest proofOf(const std::string& token, const std::string& group, std::uint64_t instance);
+
+class Leader {
+ public:
+  struct Terms {
+    std::string group = {};
+    std::uint32_t size = 0;
+    base::Digest proof = {};
+    MemberId self = 0;  // who leads
+  };
+  struct Outbox {
+    std::vector<std::pair<MemberId, AnswerMessage>> answers = {};
+    std::optional<std::vector<Seat>> roster = {};                    // the group is whole
+    std::vector<std::pair<std::uint64_t, std::string>> rounds = {};  // encoded values
+    std::optional<Error> trouble = {};                               // the end
+  };
+
+  explicit Leader(Terms terms);
+  // Takes over a group that is whole: `lead.gone` have said goodbye, and what members said up to
+  // `lead.seen` is settled.
+  Leader(Terms terms, const std::vector<Seat>& seats, const LeadMessage& lead);
+
+  // A member's key was written, or is no more.
+  void said(MemberId id, LeaseId lease, Revision when, const UpMessage& message);
+  void vanished(MemberId id);
+  Outbox take() { return std::exchange(outbox_, {}); }
+
+  // Those who could lead after us.
+  std::vector<Seat> heirs() const;
+  std::vector<MemberId> gone() const;
+  std::vector<MemberId> members() const;
+  bool saidGoodbye(MemberId id) const;
+  Revision seen() const { return seen_; }  // what members said up to here is settled
+
+ private:
+  struct Known {
+    Seat seat = {};
+    std::optional<std::uint32_t> asked = {};
+    std::uint64_t arrival = 0;
+    bool gone = false;
+    std::uint64_t next_round = 1;         // the first that we have not had a value for
+    std::deque<std::string> values = {};  // of rounds_done_ + 1 and later
+  };
+
+  void join(MemberId id, LeaseId lease, const JoinMessage& message);
+  void joinForming(MemberId id, const Known& known);
+  void value(Known& from, const ValueMessage& message);
+  void goodbye(Known& from);
+  void form();
+  void finishRounds();
+  void refuse(MemberId id, Code code, std::string detail, std::string remedy);
+  void end(Error trouble);
+  std::string whoIsThere() const;
+  std::string nameOf(const Known& known) const;
+
+  Terms terms_;
+  std::map<MemberId, Known> known_;
+  std::uint64_t arrivals_ = 0, rounds_done_ = 0;
+  std::size_t ready_ = 0;  // members that have given a value for the next round
+  Revision seen_ = 0;
+  bool formed_ = false, over_ = false, someone_gone_ = false, taken_over_ = false;
+  Outbox outbox_;
+};
+
+}  // namespace viaduct::meet::etcd

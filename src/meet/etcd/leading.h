@@ -1,0 +1,56 @@
+// A leader at work: hears what members write, and writes what it decides. Threads: the loop's own.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+
+#include "meet/etcd/core.h"
+#include "meet/etcd/keys.h"
+#include "meet/etcd/leader.h"
+
+namespace viaduct::meet::etcd {
+
+class Leading {
+ public:
+  struct Hooks {
+    std::function<void()> left;         // another one leads now, or nobody has to
+    std::function<void(Error)> failed;  // etcd does not take what we write
+  };
+  struct Place {
+    GroupKeys keys = {};
+    std::uint64_t instance = 0;
+    Revision epoch = 0;  // the head's creation
+    MemberId self = 0;
+    std::string who = {};  // for people
+  };
+  Leading(Core& core, Place place, Leader leader, Hooks hooks);
+  ~Leading() = default;
+  Leading(const Leading&) = delete;
+  Leading& operator=(const Leading&) = delete;
+
+  void heard(const Event& event);                 // of a member's key
+  void reread(const std::vector<KeyValue>& all);  // every key of the group
+  // Writes the head anew, as the one who has taken over.
+  void announce();
+  // The group is at its end: those who come from here on form another one. `also` goes with it.
+  void end(std::vector<Op> also);
+
+ private:
+  void collect();
+  void flush();
+  void handOver();
+  void dissolve();
+  void write(Txn txn, std::function<void(const TxnReply&)> done);
+
+  Core& core_;
+  Place place_;
+  Leader leader_;
+  Hooks hooks_;
+  std::deque<Op> ops_;
+  bool busy_ = false, ended_ = false;
+  bool stuck_ = false;  // the heir has written something that we have not heard yet
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace viaduct::meet::etcd

@@ -1,0 +1,369 @@
+#include "meet/etcd/membership.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/random.h"
+#include "meet/etcd/identity.h"
+
+namespace viaduct::meet::etcd {
+namespace {
+
+std::uint64_t randomNumber() {
+  std::array<std::uint8_t, 8> bytes{};
+  // It fails only where the kernel has no getrandom(); the clock then is as good as anything.
+  if (!base::fillSecret(bytes))
+    return static_cast<std::uint64_t>(Clock::now().time_since_epoch().count());
+  std::uint64_t out = 0;
+  std::memcpy(&out, bytes.data(), sizeof(out));
+  return out;
+}
+
+}  // namespace
+
+Membership::Membership(Core& core, JoinRequest request, Clock::time_point until)
+    : core_(core), request_(std::move(request)), until_(until), id_(randomNumber()) {}
+
+Membership::~Membership() {
+  core_.loop().forget(timer_);
+  core_.lease().forgetLoss(loss_);
+}
+
+// Part of the time is kept for finding out what was missing.
+void Membership::begin() {
+  const auto left = until_ - Clock::now();
+  explain_at_ = until_ - std::min<Duration>(left / 4, std::chrono::milliseconds(300));
+  timer_ = core_.loop().at(explain_at_, [this] {
+    timer_ = 0;
+    if (phase_ == Phase::kWaiting) explainWaiting();
+  });
+  loss_ = core_.lease().onLoss([this](const Error& why) {
+    if (phase_ == Phase::kWhole)
+      lost(why);
+    else
+      refuse(why);
+  });
+  enter();
+}
+
+void Membership::send(const Txn& txn, Clock::time_point until,
+                      std::function<void(Result<TxnReply>)> done) {
+  core_.txn(txn, until,
+            [done = std::move(done), weak = std::weak_ptr(alive_)](Result<TxnReply> reply) {
+              if (!weak.expired()) done(std::move(reply));
+            });
+}
+
+std::string Membership::joinMessage() const {
+  return encode(UpMessage(JoinMessage{.size = request_.size,
+                                      .rank = request_.rank,
+                                      .proof = proofOf(core_.token(), request_.group, instance_),
+                                      .name = request_.name,
+                                      .about = request_.about}));
+}
+
+std::string Membership::who() const {
+  return request_.rank ? fmt::format("rank {} ({})", *request_.rank, request_.name) : request_.name;
+}
+
+// Founds the group, or finds out who did.
+void Membership::enter() {
+  phase_ = Phase::kEntering;
+  core_.lease().want(until_, [this, weak = std::weak_ptr(alive_)](Result<LeaseId> lease) {
+    if (weak.expired() || phase_ != Phase::kEntering) return;
+    if (!lease) return refuse(std::move(lease).error());
+    instance_ = randomNumber();
+    keys_ = GroupKeys(core_.space(), request_.group, instance_);
+    const Head head{.instance = instance_, .identity = ownIdentity(), .who = who()};
+    const Txn txn{.when = {{keys_.head()}},
+                  .then = {Op::put(keys_.head(), encode(head), *lease),
+                           Op::put(keys_.lead(), encode(LeadMessage{.leader = id_}), *lease),
+                           Op::put(keys_.up(id_), joinMessage(), *lease)},
+                  .otherwise = {Op::get({keys_.head(), {}})}};
+    send(txn, until_, [this](Result<TxnReply> reply) { entered(std::move(reply)); });
+  });
+}
+
+void Membership::entered(Result<TxnReply> reply) {
+  if (phase_ != Phase::kEntering) return;
+  if (!reply) return refuse(std::move(reply).error());
+  std::optional<Head> head;
+  Revision founded = reply->revision;
+  if (!reply->succeeded) {
+    if (reply->found.empty()) return enter();
+    head = decodeHead(reply->found[0].value);
+    if (!head)
+      return refuse({.code = Code::kProtocol,
+                     .operation = fmt::format("join group \"{}\"", request_.group),
+                     .detail = fmt::format("the key {} holds what is not ours", keys_.head()),
+                     .cause = "another version of this program, or another program, wrote it",
+                     .remedy = "use another namespace, or another group name"});
+    founded = reply->found[0].created;
+  }
+  // The second case: an answer was lost, and the transaction sent again met itself.
+  if (!head || head->instance == instance_) {
+    epoch_ = founded;
+    has_up_key_ = true;
+    leader_id_ = id_;
+    lead_modified_ = founded;
+    startLeading(Leader({.group = request_.group,
+                         .size = request_.size,
+                         .proof = proofOf(core_.token(), request_.group, instance_),
+                         .self = id_}));
+    return watch(founded);
+  }
+  const KeyValue& kv = reply->found[0];
+  if (kv.lease != 0 && kv.created != proven_dead_ && isProvablyDead(head->identity))
+    return takeBackDead(kv);
+  knock(kv, *head);
+}
+
+// The leader of a killed run on this host: its lease, and all that hangs on it, need not be waited
+// for. Whether that worked is seen when we enter again.
+void Membership::takeBackDead(const KeyValue& head) {
+  proven_dead_ = head.created;
+  core_.client().call(kRevokePath, leaseJson(head.lease), until_,
+                      [this, weak = std::weak_ptr(alive_)](const Result<std::string>&) {
+                        if (!weak.expired() && phase_ == Phase::kEntering) enter();
+                      });
+}
+
+void Membership::knock(const KeyValue& head, const Head& decoded) {
+  instance_ = decoded.instance;
+  leader_who_ = decoded.who;
+  keys_ = GroupKeys(core_.space(), request_.group, instance_);
+  const Txn txn{.when = {{keys_.head(), Compare::What::kCreatedAt, head.created}},
+                .then = {Op::put(keys_.up(id_), joinMessage(), core_.lease().id()),
+                         Op::get({keys_.lead(), {}})}};
+  send(txn, until_,
+       [this, epoch = head.created](Result<TxnReply> reply) { knocked(epoch, std::move(reply)); });
+}
+
+void Membership::knocked(Revision epoch, Result<TxnReply> reply) {
+  if (phase_ != Phase::kEntering) return;
+  if (!reply) return refuse(std::move(reply).error());
+  if (!reply->succeeded) return enter();
+  epoch_ = epoch;
+  has_up_key_ = true;
+  const auto lead = reply->found.empty() ? std::nullopt : decodeLead(reply->found[0].value);
+  if (lead) {
+    leader_id_ = lead->leader;
+    lead_modified_ = reply->found[0].modified;
+  }
+  watch(reply->revision + 1);
+  if (!lead || lead->over) again();
+}
+
+// The group that we wanted to join is no more, and never knew us: join the next one.
+void Membership::again() {
+  watch_.reset();
+  leading_.reset();
+  welcome_ = false;
+  assembly_ = {};
+  if (std::exchange(has_up_key_, false))
+    core_.txn({.then = {Op::erase({keys_.up(id_), {}})}}, core_.patience(), [](const auto&) {});
+  enter();
+}
+
+void Membership::watch(Revision from) {
+  phase_ = Phase::kWaiting;
+  std::vector<KeyRange> ranges{keys_.down(), {keys_.answer(id_), {}}};
+  if (leading_) ranges.push_back(keys_.up());
+  watch_ = std::make_unique<Watch>(
+      core_.loop(), core_.client(), std::move(ranges), from,
+      Watch::Handlers{.event = [this](const Event& event) { heard(event); },
+                      .snapshot = [this](const std::vector<KeyValue>& all) { reread(all); },
+                      .failed =
+                          [this](Error why) {
+                            if (phase_ == Phase::kWhole)
+                              lost(std::move(why));
+                            else
+                              refuse(std::move(why));
+                          }});
+  if (Clock::now() >= explain_at_) explainWaiting();
+}
+
+void Membership::startLeading(Leader leader) {
+  leading_ = std::make_unique<Leading>(
+      core_,
+      Leading::Place{
+          .keys = keys_, .instance = instance_, .epoch = epoch_, .self = id_, .who = who()},
+      std::move(leader),
+      Leading::Hooks{.left =
+                         [this] {
+                           leading_.reset();
+                           if (bye_said_) board.change([this] { state.finished = true; });
+                         },
+                     .failed =
+                         [this](Error why) {
+                           if (phase_ == Phase::kWhole)
+                             lost(std::move(why));
+                           else
+                             refuse(std::move(why));
+                         }});
+}
+
+void Membership::heard(const Event& event) {
+  const std::string& key = event.kv.key;
+  if (keys_.memberOf(key)) {
+    if (leading_) leading_->heard(event);
+  } else if (key == keys_.lead()) {
+    if (event.deleted) return leaderVanished();
+    if (const auto lead = decodeLead(event.kv.value)) led(event.kv, *lead);
+  } else if (event.deleted) {
+    return;  // what is taken away was heard before
+  } else if (key == keys_.answer(id_)) {
+    if (const auto answer = decodeAnswer(event.kv.value)) answered(*answer);
+  } else if (key == keys_.trouble()) {
+    if (const auto why = decodeTrouble(event.kv.value)) troubled(*why);
+  } else if (keys_.isPart(key)) {
+    if (auto message = decodePart(event.kv.value)) part(*std::move(message));
+  }
+}
+
+void Membership::reread(const std::vector<KeyValue>& all) {
+  const auto weak = std::weak_ptr(alive_);
+  const Revision epoch = epoch_;
+  bool lead_is_there = false;
+  for (const KeyValue& kv : all) {
+    lead_is_there = lead_is_there || kv.key == keys_.lead();
+    if (keys_.memberOf(kv.key)) continue;
+    heard({.kv = kv});
+    if (weak.expired() || phase_ == Phase::kOver || phase_ == Phase::kEntering || epoch_ != epoch)
+      return;
+  }
+  if (!lead_is_there) return leaderVanished();
+  if (leading_) leading_->reread(all);
+}
+
+void Membership::answered(const AnswerMessage& answer) {
+  if (phase_ != Phase::kWaiting) return;
+  if (answer.refused) return refuse(*answer.refused);
+  welcome_ = true;
+}
+
+void Membership::led(const KeyValue& kv, const LeadMessage& lead) {
+  lead_modified_ = kv.modified;
+  if (lead.over) {
+    if (phase_ == Phase::kWaiting && !leading_) again();
+    return;
+  }
+  leader_id_ = lead.leader;
+  if (phase_ == Phase::kWhole && leader_id_ == id_ && !leading_) {
+    startLeading(Leader({.group = request_.group,
+                         .size = request_.size,
+                         .proof = proofOf(core_.token(), request_.group, instance_),
+                         .self = id_},
+                        seats_, lead));
+    leading_->announce();
+    watch_->add(keys_.up(), lead.seen + 1);
+  }
+  if (bye_wanted_) sayGoodbye();
+}
+
+void Membership::leaderVanished() {
+  if (phase_ == Phase::kWaiting && !welcome_ && !leading_) return again();
+  std::string name = leader_who_.empty() ? who() : leader_who_;
+  std::string peer = name;
+  for (const Seat& seat : seats_)
+    if (seat.id == leader_id_) {
+      peer = seat.member.name;
+      name = fmt::format("rank {} ({})", seat.member.rank, peer);
+    }
+  Error why{.code = Code::kPeerLost,
+            .operation = "group",
+            .detail = fmt::format("{} died{}", name,
+                                  phase_ == Phase::kWaiting ? " while the group formed" : ""),
+            .peer = std::move(peer),
+            .cause = "its process ended or hangs, or it cannot reach etcd",
+            .remedy = "look at that member's own log"};
+  troubled(why);
+}
+
+void Membership::troubled(const Error& why) {
+  if (phase_ == Phase::kWhole) return lost(why);
+  if (phase_ != Phase::kWaiting) return;
+  if (welcome_ || leading_) return refuse(why);
+  again();
+}
+
+void Membership::part(PartMessage message) {
+  if (whole_round_ && message.round <= *whole_round_) return;
+  if (message.round != assembly_.round || message.parts != assembly_.parts)
+    assembly_ = {.round = message.round, .parts = message.parts};
+  assembly_.have[message.part] = std::move(message.bytes);
+  if (assembly_.have.size() < assembly_.parts) return;
+  std::string bytes;
+  for (const auto& [number, piece] : assembly_.have) bytes += piece;
+  whole(std::exchange(assembly_, {}).round, bytes);
+}
+
+void Membership::whole(std::uint64_t round, const std::string& bytes) {
+  const Error nonsense{.code = Code::kProtocol,
+                       .operation = "group",
+                       .detail = fmt::format("the outcome of round {} makes no sense", round),
+                       .cause = "members of different versions, or another program wrote our keys"};
+  if (round == 0) {
+    auto seats = decodeSeats(bytes);
+    if (!seats || phase_ != Phase::kWaiting) return refuse(nonsense);
+    return roster(*std::move(seats));
+  }
+  auto values = decodeValues(bytes);
+  if (!values || values->size() != seats_.size()) return lost(nonsense);
+  whole_round_ = round;
+  board.change([&] {
+    state.round = round;
+    state.values = *std::move(values);
+    state.missing.reset();
+  });
+}
+
+void Membership::roster(std::vector<Seat> seats) {
+  Roster out{.group = request_.group, .epoch = static_cast<std::uint64_t>(epoch_)};
+  bool found = false;
+  for (const Seat& seat : seats) {
+    out.members.push_back(seat.member);
+    if (seat.id != id_) continue;
+    out.rank = seat.member.rank;
+    found = true;
+  }
+  if (!found)
+    return refuse({.code = Code::kBusy,
+                   .operation = fmt::format("join group \"{}\"", request_.group),
+                   .detail = "the group became whole without us",
+                   .remedy = "join again"});
+  seats_ = std::move(seats);
+  whole_round_ = 0;
+  phase_ = Phase::kWhole;
+  board.change([&] { state.roster = std::move(out); });
+}
+
+void Membership::lost(Error why) {
+  if (phase_ != Phase::kWhole || state.finished) return;
+  phase_ = Phase::kOver;
+  if (leading_) leading_->end({});
+  watch_.reset();
+  board.change([&] {
+    // Whoever has said goodbye is not concerned any more.
+    state.finished = bye_said_;
+    if (bye_said_) return;
+    if (bye_wanted_) state.unfinished = why;
+    state.trouble = std::move(why);
+  });
+}
+
+void Membership::refuse(Error why) {
+  if (phase_ == Phase::kOver || phase_ == Phase::kWhole) return;
+  const bool waiting = phase_ == Phase::kWaiting;
+  phase_ = Phase::kOver;
+  if (leading_ && waiting) leading_->end({});
+  watch_.reset();
+  if (why.operation.starts_with("etcd"))
+    why.operation = fmt::format("join group \"{}\": {}", request_.group, why.operation);
+  board.change([&] { state.refused = std::move(why); });
+}
+
+}  // namespace viaduct::meet::etcd

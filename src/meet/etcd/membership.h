@@ -1,0 +1,107 @@
+// One member's way through a group: joins, waits, gives values, says goodbye; leads where that
+// falls to it. Threads: the loop's own, except what a line names.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "meet/etcd/core.h"
+#include "meet/etcd/keys.h"
+#include "meet/etcd/leading.h"
+#include "meet/etcd/messages.h"
+#include "meet/etcd/watch.h"
+
+namespace viaduct::meet::etcd {
+
+class Membership {
+ public:
+  // What the caller's threads wait for. Any thread, under the board's lock.
+  struct State {
+    std::optional<Roster> roster = {};
+    std::optional<Error> refused = {};  // there will be no roster
+    std::optional<Error> trouble = {};  // after the roster: the end
+    std::uint64_t round = 0;            // the last whole one, and its values
+    std::vector<std::string> values = {};
+    std::optional<Error> missing = {};  // why the round that was asked about is not whole
+    bool finished = false;
+    std::optional<Error> unfinished = {};
+  };
+  Board board;
+  State state;
+
+  Membership(Core& core, JoinRequest request, Clock::time_point until);
+  ~Membership();
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+
+  void begin();
+  void give(std::uint64_t round, std::string value);
+  // Finds out who has not given a value for that round, into `missing`.
+  void askWhoIsMissing(std::uint64_t round, Clock::time_point until);
+  void finish(Clock::time_point until);
+  void abandon(const std::string& reason, std::function<void()> done);
+  // Our last act. Whatever is still to be written goes on without us.
+  void leave();
+
+ private:
+  void enter();
+  void entered(Result<TxnReply> reply);
+  void knock(const KeyValue& head, const Head& decoded);
+  void knocked(Revision epoch, Result<TxnReply> reply);
+  void takeBackDead(const KeyValue& head);
+  void again();
+  void watch(Revision from);
+  void startLeading(Leader leader);
+  std::string joinMessage() const;
+
+  void heard(const Event& event);
+  void reread(const std::vector<KeyValue>& all);
+  void answered(const AnswerMessage& answer);
+  void led(const KeyValue& kv, const LeadMessage& lead);
+  void leaderVanished();
+  void troubled(const Error& why);
+  void part(PartMessage message);
+  void whole(std::uint64_t round, const std::string& bytes);
+  void roster(std::vector<Seat> seats);
+
+  void explainWaiting();
+  void lost(Error why);  // the end, for the group as we see it
+  void refuse(Error why);
+  void sayGoodbye();
+  std::string who() const;
+  void send(const Txn& txn, Clock::time_point until, std::function<void(Result<TxnReply>)> done);
+
+  enum class Phase { kEntering, kWaiting, kWhole, kOver };
+  Core& core_;
+  const JoinRequest request_;
+  const Clock::time_point until_;
+  const MemberId id_;
+  Phase phase_ = Phase::kEntering;
+  GroupKeys keys_;
+  std::uint64_t instance_ = 0;
+  Revision epoch_ = 0, proven_dead_ = 0;
+  Revision lead_modified_ = 0;
+  std::string leader_who_;
+  MemberId leader_id_ = 0;
+  bool welcome_ = false;  // the leader has seen us: its death is one of our group's
+  bool has_up_key_ = false;
+  std::unique_ptr<Watch> watch_;
+  std::unique_ptr<Leading> leading_;
+  std::vector<Seat> seats_;
+  struct Assembly {
+    std::uint64_t round = 0;
+    std::uint32_t parts = 0;
+    std::map<std::uint32_t, std::string> have = {};
+  };
+  Assembly assembly_;
+  std::optional<std::uint64_t> whole_round_ = {};
+  Clock::time_point bye_until_ = {}, explain_at_ = {};
+  bool bye_wanted_ = false, bye_said_ = false, bye_under_way_ = false;
+  Loop::Id timer_ = 0, loss_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace viaduct::meet::etcd

@@ -1,0 +1,191 @@
+// What a member does of its own accord; what it hears is in membership.cc.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "meet/etcd/membership.h"
+
+namespace viaduct::meet::etcd {
+namespace {
+
+constexpr std::size_t kNamed = 8;  // in one error; the others are counted
+
+std::string list(const std::vector<std::string>& names) {
+  std::string out;
+  for (std::size_t i = 0; i < std::min(names.size(), kNamed); ++i)
+    out += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > kNamed) out += fmt::format(" and {} more", names.size() - kNamed);
+  return out;
+}
+
+std::string nameOf(const Member& member) {
+  return fmt::format("rank {} ({})", member.rank, member.name);
+}
+
+// Who is there of a group that is still forming, and who is not.
+std::string attendance(const std::vector<KeyValue>& ups, std::uint32_t size) {
+  std::vector<std::string> there, missing;
+  std::set<std::uint32_t> ranks;
+  bool ending = false, any = false;
+  for (const KeyValue& kv : ups) {
+    const auto message = decodeUp(kv.value);
+    if (!message) continue;
+    const auto* join = std::get_if<JoinMessage>(&*message);
+    ending = ending || join == nullptr;
+    if (join == nullptr) continue;
+    there.push_back(join->rank ? fmt::format("rank {} ({})", *join->rank, join->name) : join->name);
+    if (join->rank) ranks.insert(*join->rank);
+    any = any || !join->rank;
+  }
+  if (ending) return "an earlier group of this name has not quite ended";
+  std::ranges::sort(there);
+  for (std::uint32_t rank = 0; rank < size && missing.size() < kNamed; ++rank)
+    if (!ranks.contains(rank)) missing.push_back(fmt::format("{}", rank));
+  std::string out = fmt::format("{} of {} members came: {}", there.size(), size, list(there));
+  if (!any && !missing.empty())
+    out += fmt::format("; missing: rank {}{}", fmt::join(missing, ", "),
+                       ranks.size() + missing.size() < size ? " and more" : "");
+  return out;
+}
+
+}  // namespace
+
+void Membership::explainWaiting() {
+  send({.then = {Op::get(keys_.up())}}, until_, [this](Result<TxnReply> reply) {
+    if (phase_ != Phase::kWaiting) return;
+    Error why{.code = Code::kTimeout,
+              .operation = fmt::format("join group \"{}\"", request_.group)};
+    if (!reply) {
+      why.detail = reply.error().detail;
+      why.cause = reply.error().cause;
+      why.remedy = reply.error().remedy;
+    } else if (!welcome_ && !leading_) {
+      why.detail = fmt::format("{}, who leads the group, has not answered; {}", leader_who_,
+                               attendance(reply->found, request_.size));
+      why.cause =
+          "it is stopped, or dead and its lease has not run out yet, or its group is ending";
+      why.remedy = "wait longer, or take another group name";
+    } else {
+      why.detail = attendance(reply->found, request_.size);
+      why.cause =
+          "they have not been started, look at another etcd or namespace, or were given "
+          "another group name";
+      why.remedy = "look at the logs of those that are missing";
+    }
+    board.change([&] {
+      if (!state.roster) state.refused = std::move(why);
+    });
+  });
+}
+
+void Membership::give(std::uint64_t round, std::string value) {
+  if (phase_ != Phase::kWhole) return;
+  const auto message = encode(UpMessage(ValueMessage{round, std::move(value)}));
+  send({.then = {Op::put(keys_.up(id_), message, core_.lease().id())}}, core_.patience(),
+       [this](Result<TxnReply> reply) {
+         if (reply) return;
+         Error why = std::move(reply).error();
+         if (why.code == Code::kTimeout) why.code = Code::kPeerLost;
+         lost(std::move(why));
+       });
+}
+
+void Membership::askWhoIsMissing(std::uint64_t round, Clock::time_point until) {
+  send({.then = {Op::get(keys_.up())}}, until, [this, round](Result<TxnReply> reply) {
+    Error why{.code = Code::kTimeout, .operation = "gather"};
+    if (!reply) {
+      why = std::move(reply).error();
+      why.code = Code::kTimeout;
+      why.operation = "gather: etcd";
+    } else {
+      std::set<MemberId> given;
+      for (const KeyValue& kv : reply->found) {
+        const auto message = decodeUp(kv.value);
+        const auto* value = message ? std::get_if<ValueMessage>(&*message) : nullptr;
+        if (const auto id = keys_.memberOf(kv.key); id && value != nullptr && value->round >= round)
+          given.insert(*id);
+      }
+      std::vector<std::string> missing;
+      for (const Seat& seat : seats_)
+        if (!given.contains(seat.id)) missing.push_back(nameOf(seat.member));
+      why.detail = missing.empty()
+                       ? fmt::format("all came to round {}, and its outcome has not", round)
+                       : fmt::format("{} did not come to round {}", list(missing), round);
+      why.cause = missing.empty() ? "etcd is slow" : "it is slower than we are, or hangs";
+    }
+    board.change([&] {
+      if (state.round < round) state.missing = std::move(why);
+    });
+  });
+}
+
+void Membership::finish(Clock::time_point until) {
+  bye_wanted_ = true;
+  bye_until_ = until;
+  if (phase_ == Phase::kWhole) return sayGoodbye();
+  board.change([this] { state.unfinished = state.trouble; });
+}
+
+// Only while the lead is where we think it is: it must not fall to us as we go.
+void Membership::sayGoodbye() {
+  if (bye_said_ || bye_under_way_ || phase_ != Phase::kWhole) return;
+  bye_under_way_ = true;
+  const Txn txn{
+      .when = {{keys_.lead(), Compare::What::kModifiedAt, lead_modified_}},
+      .then = {Op::put(keys_.up(id_), encode(UpMessage(ByeMessage{})), core_.lease().id())}};
+  send(txn, bye_until_, [this, known = lead_modified_](Result<TxnReply> reply) {
+    bye_under_way_ = false;
+    if (!reply) {
+      board.change([&] { state.unfinished = std::move(reply).error(); });
+      return;
+    }
+    if (reply->succeeded) {
+      bye_said_ = true;
+      if (!leading_) board.change([this] { state.finished = true; });
+      return;
+    }
+    // Who leads now is about to be heard of, or has been meanwhile.
+    if (lead_modified_ != known) sayGoodbye();
+  });
+}
+
+void Membership::abandon(const std::string& reason, std::function<void()> done) {
+  if (phase_ != Phase::kWhole) return done();
+  const Member& self =
+      std::ranges::find_if(seats_, [this](const Seat& seat) { return seat.id == id_; })->member;
+  const Error why{.code = Code::kCancelled,
+                  .operation = "group",
+                  .detail = fmt::format("{} ended it: {}", nameOf(self), reason),
+                  .peer = self.name};
+  core_.txn({.then = {Op::put(keys_.trouble(), encode(why), core_.lease().id())}}, core_.patience(),
+            [done = std::move(done)](const auto&) { done(); });
+  lost(why);
+}
+
+void Membership::leave() {
+  if (!std::exchange(has_up_key_, false)) return;
+  std::vector<Op> ops{Op::erase({keys_.up(id_), {}})};
+  const bool forming = !whole_round_;
+  if (phase_ == Phase::kWhole && !bye_said_) {
+    const Member& self =
+        std::ranges::find_if(seats_, [this](const Seat& seat) { return seat.id == id_; })->member;
+    const Error why{.code = Code::kPeerLost,
+                    .operation = "group",
+                    .detail = fmt::format("{} left without saying goodbye", nameOf(self)),
+                    .peer = self.name,
+                    .remedy = "look at that member's own log"};
+    ops.push_back(Op::put(keys_.trouble(), encode(why), core_.lease().id()));
+  }
+  if (leading_) return leading_->end(std::move(ops));
+  if (!forming) return core_.txn({.then = std::move(ops)}, core_.patience(), [](const auto&) {});
+  // Says that it gives up before its key goes: that is no death.
+  const Txn bye{
+      .then = {Op::put(keys_.up(id_), encode(UpMessage(ByeMessage{})), core_.lease().id())}};
+  core_.txn(bye, core_.patience(), [&core = core_, ops = std::move(ops)](const auto&) {
+    core.txn({.then = ops}, core.patience(), [](const auto&) {});
+  });
+}
+
+}  // namespace viaduct::meet::etcd

@@ -1,0 +1,72 @@
+// A real etcd-server on loopback for tests: started on free ports with its data in a folder of its
+// own, stopped, continued, killed, started again; ended with the test. Threads: one at a time.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace viaduct::testing {
+
+// An empty folder, removed at the end with all that is in it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+class EtcdServer {
+ public:
+  struct Settings {
+    // https, and only for clients with a certificate that `ca_file` signed.
+    std::string ca_file = {}, certificate_file = {}, key_file = {};
+    std::vector<std::string> arguments = {};  // more of etcd's own
+  };
+  // Why tests over etcd cannot run here; empty: they can.
+  static std::string whyAbsent();
+
+  EtcdServer() : EtcdServer(Settings()) {}
+  explicit EtcdServer(Settings settings);
+  ~EtcdServer();  // SIGKILL
+  EtcdServer(const EtcdServer&) = delete;
+  EtcdServer& operator=(const EtcdServer&) = delete;
+
+  std::string url() const { return url("127.0.0.1"); }
+  std::string url(const std::string& host) const;
+  std::uint16_t port() const { return port_; }
+
+  void start();  // returns when it serves; after kill() with the data and ports of before
+  void stop();   // SIGSTOP
+  void resume();
+  void kill();  // SIGKILL, and waits until it is dead
+  // etcdctl against this server; its output, a failure of the test when it fails.
+  std::string ctl(const std::string& arguments) const;
+
+ private:
+  std::string log() const;
+
+  Settings settings_;
+  TemporaryFolder folder_;
+  std::uint16_t port_ = 0, peer_port_ = 0;
+  pid_t pid_ = -1;
+};
+
+// Skips the test that asks where there is no etcd.
+#define VIADUCT_NEEDS_ETCD()                                                      \
+  if (const auto why = ::viaduct::testing::EtcdServer::whyAbsent(); !why.empty()) \
+  GTEST_SKIP() << "skipped: " << why
+
+// A port of loopback that nobody listens on.
+std::uint16_t freePort();
+// Runs a shell command; its output. A failure of the test when it does not exit with 0.
+std::string shell(const std::string& command);
+
+}  // namespace viaduct::testing
