@@ -26,6 +26,10 @@ class MeetingContract : public ::testing::TestWithParam<PlaceKind> {
  protected:
   static constexpr std::chrono::milliseconds kDetect{600};
 
+  void SetUp() override {
+    if (!running_) GTEST_SKIP() << "skipped: no " << GetParam().name << " on this machine";
+  }
+
   // A member: its own way to the place, and the group once it is in.
   struct Seat {
     std::unique_ptr<MeetingPlace> place;

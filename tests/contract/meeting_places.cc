@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "meet/embedded/server.h"
+#include "support/etcd_server.h"
 
 namespace viaduct::testing {
 namespace {
@@ -25,6 +26,20 @@ class RunningEmbedded final : public RunningPlace {
   std::unique_ptr<meet::EmbeddedServer> server_;
 };
 
+class RunningEtcd final : public RunningPlace {
+ public:
+  RunningEtcd(std::string token, std::chrono::milliseconds detect)
+      : token_(std::move(token)), detect_(detect) {}
+  meet::PlaceOptions options() const override {
+    return {.where = server_.url(), .token = token_, .detect = detect_};
+  }
+
+ private:
+  std::string token_;
+  std::chrono::milliseconds detect_;
+  EtcdServer server_;
+};
+
 template <class Place>
 std::unique_ptr<RunningPlace> start(const std::string& token, std::chrono::milliseconds detect) {
   return std::make_unique<Place>(token, detect);
@@ -35,6 +50,10 @@ std::unique_ptr<RunningPlace> start(const std::string& token, std::chrono::milli
 const std::vector<PlaceKind>& placeKinds() {
   static const std::vector<PlaceKind> kinds{
       {"embedded", &start<RunningEmbedded>},
+      {"etcd",
+       [](const std::string& token, std::chrono::milliseconds detect) {
+         return EtcdServer::whyAbsent().empty() ? start<RunningEtcd>(token, detect) : nullptr;
+       }},
   };
   return kinds;
 }

@@ -21,7 +21,7 @@ class RunningPlace {
 
 struct PlaceKind {
   std::string name;
-  // `detect`: when a silent member is dead.
+  // `detect`: when a silent member is dead. Nothing where such a place cannot run.
   std::unique_ptr<RunningPlace> (*start)(const std::string& token,
                                          std::chrono::milliseconds detect);
   friend std::ostream& operator<<(std::ostream& out, const PlaceKind& kind) {
