@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <future>
 #include <optional>
 #include <utility>
 
@@ -20,6 +21,7 @@ constexpr milliseconds kGrace{200};
 // How long after its lease's time etcd takes to see that a lease has run out.
 constexpr milliseconds kExpiry{1000};
 constexpr milliseconds kReclaim{1000};
+constexpr milliseconds kWithdraw{1000};
 
 // What a caller's thread waits for.
 struct Outcome {
@@ -66,8 +68,8 @@ class Claim {
     });
   }
 
-  void withdraw() {
-    if (created_ == 0) return;
+  void withdraw(std::function<void()> done) {
+    if (created_ == 0) return done();
     core_.txn(
         {.when = {{key_, Compare::What::kCreatedAt, created_}}, .then = {Op::erase({key_, {}})}},
         core_.patience(), [](const auto&) {});
@@ -178,16 +180,23 @@ class Claim {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
+// Ends a claim where it lives. Who looks for the name afterwards does not find it, unless etcd
+// takes longer than we wait.
+void release(Core& core, std::unique_ptr<Claim> claim) {
+  auto done = std::make_shared<std::promise<void>>();
+  auto gone = done->get_future();
+  core.run([&] {
+    claim->withdraw([done] { done->set_value(); });
+    claim.reset();
+  });
+  gone.wait_for(kWithdraw);
+}
+
 class EtcdEntry final : public Entry {
  public:
   EtcdEntry(std::shared_ptr<Core> core, std::unique_ptr<Claim> claim)
       : core_(std::move(core)), claim_(std::move(claim)) {}
-  ~EtcdEntry() override {
-    core_->run([this] {
-      claim_->withdraw();
-      claim_.reset();
-    });
-  }
+  ~EtcdEntry() override { release(*core_, std::move(claim_)); }
   EtcdEntry(const EtcdEntry&) = delete;
   EtcdEntry& operator=(const EtcdEntry&) = delete;
 
@@ -267,10 +276,7 @@ Result<std::unique_ptr<Entry>> publishName(std::shared_ptr<Core> core, const std
   const auto result = claim->outcome.wait(until + kGrace, nullptr);
   if (result && *result)
     return std::unique_ptr<Entry>(std::make_unique<EtcdEntry>(std::move(core), std::move(claim)));
-  core->run([&] {
-    claim->withdraw();
-    claim.reset();
-  });
+  release(*core, std::move(claim));
   if (!result)
     return Error{.code = Code::kTimeout, .operation = operation, .detail = "etcd did not answer"};
   Error why = result->error();
