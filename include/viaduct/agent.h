@@ -53,6 +53,9 @@ class Agent {
   Result<Peer> connect(const Card& card);
   // By address, with the group's secret from Settings.
   Result<Peer> connect(std::string_view host_port);
+  // By name, at the meeting place of Settings::meet, where every agent is from open() to its end.
+  // Waits for the name up to `until`; the peer is then being connected to.
+  Result<Peer> find(std::string_view name, Deadline until);
   // This agent as a peer of itself.
   Result<Peer> self();
   std::vector<Peer> peers() const;

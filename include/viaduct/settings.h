@@ -27,6 +27,10 @@ struct Settings {
   std::chrono::milliseconds grace = std::chrono::milliseconds(500);  // from deadline to the end
   std::chrono::microseconds spin = std::chrono::microseconds(20);    // before a wait sleeps
   std::uint64_t note_backlog = std::uint64_t{64} << 20U;  // bytes of notes kept for a slow reader
+  std::string meet = {};  // where agents find each other by name: "host:port", "http://etcd:2379"
+  std::string name_space = {};                     // of names there; empty: "/viaduct"
+  std::string meet_user = {}, meet_password = {};  // for etcd
+  std::string meet_ca = {}, meet_certificate = {}, meet_key = {};  // files, for etcd over https
   std::string weather = {};  // for the fake backend: "seed=7,delay_us=50,lose_rail=0.01"
   friend bool operator==(const Settings&, const Settings&) = default;
 };
@@ -37,6 +41,7 @@ struct SettingRow {
   std::string_view fallback;
   std::string_view help;
   Status (*parse)(std::string_view text, Settings& into);
+  std::string_view instead_of = {};  // read only where this variable is not set
 };
 std::span<const SettingRow> settingRows();
 

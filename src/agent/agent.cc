@@ -74,6 +74,12 @@ Result<Peer> Agent::connect(std::string_view host_port) {
   return Peer(std::move(peer));
 }
 
+Result<Peer> Agent::find(std::string_view name, Deadline until) {
+  VIADUCT_CHECK(core_->usable("find"));
+  VIADUCT_TRY(const Card card, core_->find(std::string(name), until));
+  return connect(card);
+}
+
 Result<Peer> Agent::self() { return connect(card()); }
 
 std::vector<Peer> Agent::peers() const {

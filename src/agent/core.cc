@@ -59,7 +59,29 @@ Result<std::shared_ptr<AgentCore>> AgentCore::open(Settings settings) {
     core->beatSooner(core->settings_.detect / 4);
   }
   core->crank_->start();
+  VIADUCT_CHECK(core->openFinder());
   return core;
+}
+
+Status AgentCore::openFinder() {
+  if (settings_.meet.empty()) return Ok{};
+  Card mine;
+  {
+    const auto held = hold();
+    mine = card();
+  }
+  VIADUCT_TRY(finder_, Finder::open(settings_, std::move(mine)));
+  return Ok{};
+}
+
+Result<Card> AgentCore::find(const std::string& name, Deadline until) const {
+  if (finder_) return finder_->find(name, until);
+  return Error{.code = Code::kInvalid,
+               .operation = fmt::format("find {}", name),
+               .detail = "this agent has no meeting place",
+               .remedy =
+                   "set VIADUCT_MEET, or Settings::meet, to host:port of `viaduct meet` or to "
+                   "http://host:port of etcd"};
 }
 
 Status AgentCore::openBackends() {
@@ -105,6 +127,7 @@ AgentCore::~AgentCore() { shutdown(); }
 void AgentCore::shutdown() {
   if (closed_.exchange(true) || !crank_) return;
   if (forked()) return abandon();
+  if (finder_) finder_->close();  // nobody shall find one that is going
   crank_->stop();
   const auto held = hold();
   for (const auto& peer : peers_) peer->close();
@@ -117,6 +140,7 @@ void AgentCore::shutdown() {
 
 // In a fork()ed child: threads, peers and sockets are the parent's. All is left as it lies.
 void AgentCore::abandon() {
+  if (finder_) finder_->abandon();
   static_cast<void>(new auto(std::move(backends_)));
   static_cast<void>(new auto(std::move(peers_)));
   static_cast<void>(new auto(std::move(newcomers_)));

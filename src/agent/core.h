@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "agent/crank.h"
+#include "agent/finder.h"
 #include "agent/pins.h"
 #include "agent/session/connection.h"
 #include "base/net/listener.h"
@@ -54,6 +55,8 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   Result<std::shared_ptr<PeerCore>> connect(const Card& card);
   Result<std::shared_ptr<PeerCore>> connectTo(std::string_view host_port);
   std::shared_ptr<PeerCore> findPeer(std::string_view name) const;
+  // The Card that the meeting place has under that name. Waits: without the lock.
+  Result<Card> find(const std::string& name, Deadline until) const;
   const std::vector<std::shared_ptr<PeerCore>>& peers() const { return peers_; }
   Card card() const;
   Hello hello(std::uint64_t last_epoch) const;
@@ -100,6 +103,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   bool forked() const;
   Status openBackends();
   Status openListener();
+  Status openFinder();
   void accept(base::Fd socket);
   void abandon();
   void offerWaiting();
@@ -118,6 +122,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   std::vector<core::Rail*> rails_;
   std::unique_ptr<PinTable> pins_;
   std::unique_ptr<base::Listener> listener_;
+  std::unique_ptr<Finder> finder_;  // where a meeting place is set
   std::vector<std::shared_ptr<PeerCore>> peers_;
   std::vector<std::unique_ptr<Session>> newcomers_;  // accepted, not yet known
   std::vector<std::unique_ptr<Session>> graveyard_;

@@ -97,6 +97,24 @@ Status intoListen(std::string_view text, std::vector<std::string>& into) {
   return Ok{};
 }
 
+// Whoever reads it says what else is wrong with it.
+Status intoMeet(std::string_view text, std::string& into) {
+  if (text.find_first_of(" \t\n") != std::string_view::npos)
+    return expected("host:port of a meeting place, or http://host:port of etcd");
+  into = text;
+  return Ok{};
+}
+
+// Endpoints as etcd's own tools take them: "http://" may be left out.
+Status intoEndpoints(std::string_view text, std::string& into) {
+  std::vector<std::string> words;
+  constexpr auto kForm = "etcd endpoints like http://host:2379, joined by commas";
+  VIADUCT_CHECK(intoList(text, kForm, words));
+  for (std::string& word : words)
+    if (word.find("://") == std::string::npos) word.insert(0, "http://");
+  return intoMeet(fmt::format("{}", fmt::join(words, ",")), into);
+}
+
 constexpr auto kWords = "names joined by commas";
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
@@ -146,10 +164,42 @@ constexpr std::array kRows{
     SettingRow{"VIADUCT_NOTE_BACKLOG", "64MiB", "Bytes of notes kept for a slow reader.",
                [](std::string_view t, Settings& s) { return intoSize(t, s.note_backlog); }},
     SettingRow{
+        "VIADUCT_MEET", "",
+        "Meeting place where agents publish themselves and find each other by name: "
+        "host:port of `viaduct meet`, or http://host:port of etcd, several joined by commas.",
+        [](std::string_view t, Settings& s) { return intoMeet(t, s.meet); }},
+    SettingRow{"VIADUCT_NAMESPACE", "",
+               "Names at the meeting place are seen within one namespace; by default /viaduct.",
+               [](std::string_view t, Settings& s) { return intoText(t, s.name_space); }},
+    SettingRow{"VIADUCT_MEET_USER", "", "User at etcd.",
+               [](std::string_view t, Settings& s) { return intoText(t, s.meet_user); }},
+    SettingRow{"VIADUCT_MEET_PASSWORD", "", "The user's password.",
+               [](std::string_view t, Settings& s) { return intoText(t, s.meet_password); }},
+    SettingRow{"VIADUCT_MEET_CA", "", "File with the authorities that etcd's certificate is from.",
+               [](std::string_view t, Settings& s) { return intoText(t, s.meet_ca); }},
+    SettingRow{"VIADUCT_MEET_CERTIFICATE", "", "File with the certificate to show to etcd.",
+               [](std::string_view t, Settings& s) { return intoText(t, s.meet_certificate); }},
+    SettingRow{"VIADUCT_MEET_KEY", "", "File with the key of that certificate.",
+               [](std::string_view t, Settings& s) { return intoText(t, s.meet_key); }},
+    SettingRow{"NIXL_ETCD_ENDPOINTS", "",
+               "Another name for VIADUCT_MEET, read where that is not set; always etcd.",
+               [](std::string_view t, Settings& s) { return intoEndpoints(t, s.meet); },
+               "VIADUCT_MEET"},
+    SettingRow{"NIXL_ETCD_NAMESPACE", "",
+               "Another name for VIADUCT_NAMESPACE, read where that is not set.",
+               [](std::string_view t, Settings& s) { return intoText(t, s.name_space); },
+               "VIADUCT_NAMESPACE"},
+    SettingRow{
         "VIADUCT_WEATHER", "",
         "For the fake backend: what happens to each op, as seed=7,delay_us=50,lose_rail=0.01.",
         [](std::string_view t, Settings& s) { return intoText(t, s.weather); }},
 };
+
+// Empty is unset: that is how a deployment file takes a setting back.
+const char* valueOf(std::string_view variable) {
+  const char* text = std::getenv(std::string(variable).c_str());
+  return text == nullptr || *text == '\0' ? nullptr : text;
+}
 
 }  // namespace
 
@@ -158,9 +208,9 @@ std::span<const SettingRow> settingRows() { return kRows; }
 Result<Settings> settingsFromEnvironment() {
   Settings out;
   for (const SettingRow& row : kRows) {
-    const char* text = std::getenv(std::string(row.variable).c_str());
-    // Empty is unset: that is how a deployment file takes a setting back.
-    if (text == nullptr || *text == '\0') continue;
+    const char* text = valueOf(row.variable);
+    if (text == nullptr || (!row.instead_of.empty() && valueOf(row.instead_of) != nullptr))
+      continue;
     auto parsed = row.parse(text, out);
     if (parsed) continue;
     Error error = std::move(parsed).error();

@@ -37,13 +37,18 @@ TEST_F(SettingsTest, EveryFallbackIsTheDefault) {
 
 TEST_F(SettingsTest, EveryFieldHasAVariable) {
   const std::pair<const char*, const char*> values[] = {
-      {"VIADUCT_NAME", "decode-3"},      {"VIADUCT_LISTEN", "0.0.0.0:4000, [::1]:0"},
-      {"VIADUCT_SECRET", "open sesame"}, {"VIADUCT_INSECURE", "yes"},
-      {"VIADUCT_BACKENDS", "local,tcp"}, {"VIADUCT_RAILS", "eth0,10.0.0.7"},
-      {"VIADUCT_SOCKETS", "4"},          {"VIADUCT_COPY_THREADS", "2"},
-      {"VIADUCT_DETECT", "1.5s"},        {"VIADUCT_DEADLINE", "1m"},
-      {"VIADUCT_GRACE", "250ms"},        {"VIADUCT_SPIN", "0"},
-      {"VIADUCT_NOTE_BACKLOG", "1MiB"},  {"VIADUCT_WEATHER", "seed=7"},
+      {"VIADUCT_NAME", "decode-3"},       {"VIADUCT_LISTEN", "0.0.0.0:4000, [::1]:0"},
+      {"VIADUCT_SECRET", "open sesame"},  {"VIADUCT_INSECURE", "yes"},
+      {"VIADUCT_BACKENDS", "local,tcp"},  {"VIADUCT_RAILS", "eth0,10.0.0.7"},
+      {"VIADUCT_SOCKETS", "4"},           {"VIADUCT_COPY_THREADS", "2"},
+      {"VIADUCT_DETECT", "1.5s"},         {"VIADUCT_DEADLINE", "1m"},
+      {"VIADUCT_GRACE", "250ms"},         {"VIADUCT_SPIN", "0"},
+      {"VIADUCT_NOTE_BACKLOG", "1MiB"},   {"VIADUCT_WEATHER", "seed=7"},
+      {"VIADUCT_MEET", "meet:7000"},      {"VIADUCT_NAMESPACE", "/mine"},
+      {"VIADUCT_MEET_USER", "me"},        {"VIADUCT_MEET_PASSWORD", "word"},
+      {"VIADUCT_MEET_CA", "ca.pem"},      {"VIADUCT_MEET_CERTIFICATE", "me.pem"},
+      {"VIADUCT_MEET_KEY", "me.key"},     {"NIXL_ETCD_ENDPOINTS", "not looked at"},
+      {"NIXL_ETCD_NAMESPACE", "neither"},
   };
   EXPECT_EQ(std::size(values), settingRows().size());
   for (const auto& [variable, value] : values) set(variable, value);
@@ -62,8 +67,25 @@ TEST_F(SettingsTest, EveryFieldHasAVariable) {
                           .grace = 250ms,
                           .spin = 0us,
                           .note_backlog = 1U << 20U,
+                          .meet = "meet:7000",
+                          .name_space = "/mine",
+                          .meet_user = "me",
+                          .meet_password = "word",
+                          .meet_ca = "ca.pem",
+                          .meet_certificate = "me.pem",
+                          .meet_key = "me.key",
                           .weather = "seed=7"};
   EXPECT_EQ(*settings, expected);
+}
+
+TEST_F(SettingsTest, TheNamesThatEtcdUsersKnowAreReadWhereOursAreNotSet) {
+  set("NIXL_ETCD_ENDPOINTS", "one:2379, https://two:2379");
+  set("NIXL_ETCD_NAMESPACE", "/nixl");
+  set("VIADUCT_NAMESPACE", "/ours");
+  const auto settings = settingsFromEnvironment();
+  ASSERT_TRUE(settings) << settings.error().text();
+  EXPECT_EQ(settings->meet, "http://one:2379,https://two:2379");
+  EXPECT_EQ(settings->name_space, "/ours");
 }
 
 TEST_F(SettingsTest, NoneListensOnNoAddressAndEmptyIsUnset) {
@@ -84,6 +106,8 @@ TEST_F(SettingsTest, AnErrorNamesVariableValueAndForm) {
       {"VIADUCT_LISTEN", "::1:0", "[v6]:port"},
       {"VIADUCT_LISTEN", "127.0.0.1:0,", "host:port"},
       {"VIADUCT_INSECURE", "maybe", "true"},
+      {"VIADUCT_MEET", "one two", "host:port"},
+      {"NIXL_ETCD_ENDPOINTS", "one,,two", "joined by commas"},
       {"VIADUCT_BACKENDS", "local,,tcp", "joined by commas"},
       {"VIADUCT_SOCKETS", "0", "from 1 to 64"},
       {"VIADUCT_SOCKETS", "many", "from 1 to 64"},

@@ -72,6 +72,7 @@ class Entry {
   virtual ~Entry() = default;
 };
 
+// Threads: any, several at once.
 class MeetingPlace {
  public:
   virtual ~MeetingPlace() = default;

@@ -1,0 +1,50 @@
+#include "agent/finder.h"
+
+#include <utility>
+#include <vector>
+
+#include "meet/place.h"
+
+namespace viaduct::agent {
+
+Result<std::unique_ptr<Finder>> Finder::open(const Settings& settings, Card mine) {
+  std::unique_ptr<Finder> finder(new Finder(mine));
+  VIADUCT_TRY(finder->place_, meet::openMeetingPlace({.where = settings.meet,
+                                                      .token = settings.secret,
+                                                      .name_space = settings.name_space,
+                                                      .user = settings.meet_user,
+                                                      .password = settings.meet_password,
+                                                      .ca_file = settings.meet_ca,
+                                                      .certificate_file = settings.meet_certificate,
+                                                      .key_file = settings.meet_key,
+                                                      .detect = settings.detect}));
+  finder->group_secret_ = !settings.secret.empty();
+  // What the others know already does not have to travel.
+  if (finder->group_secret_) mine.secret = {};
+  mine.pins.clear();  // told by the session, as they are then
+  const auto blob = mine.encode();
+  VIADUCT_TRY(finder->entry_,
+              finder->place_->publish(
+                  mine.name, std::string(reinterpret_cast<const char*>(blob.data()), blob.size()),
+                  settings.deadline));
+  return finder;
+}
+
+void Finder::close() {
+  stop_ = true;
+  entry_.reset();
+}
+
+void Finder::abandon() {
+  static_cast<void>(entry_.release());
+  static_cast<void>(place_.release());
+}
+
+Result<Card> Finder::find(const std::string& name, Deadline until) const {
+  VIADUCT_TRY(const std::string blob, place_->find(name, until, stop_));
+  VIADUCT_TRY(Card card, Card::decode(std::as_bytes(std::span(blob))));
+  if (group_secret_) card.secret = mine_.secret;
+  return card;
+}
+
+}  // namespace viaduct::agent

@@ -1,0 +1,130 @@
+// Agents that find each other by name, at a meeting place that runs in this process.
+#include <gtest/gtest.h>
+#include <viaduct/viaduct.h>
+
+#include <future>
+#include <string>
+
+#include "meet/embedded/server.h"
+#include "meet/place.h"
+
+namespace viaduct {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Find : public ::testing::Test {
+ protected:
+  void serve(const std::string& token) {
+    server_ = std::move(*meet::EmbeddedServer::start({.token = token}));
+  }
+  Settings settings(const std::string& name, const std::string& secret) const {
+    Settings settings;
+    settings.name = name;
+    settings.secret = secret;
+    settings.meet = server_->addresses().front();
+    settings.deadline = 20s;
+    return settings;
+  }
+  Agent open(const std::string& name, const std::string& secret = "swordfish") const {
+    auto agent = Agent::open(settings(name, secret));
+    EXPECT_TRUE(agent) << agent.error().text();
+    return *std::move(agent);
+  }
+
+  std::unique_ptr<meet::EmbeddedServer> server_;
+};
+
+void expectReaches(Agent& from, Agent& to) {
+  const auto peer = from.find(to.name(), 20s);
+  ASSERT_TRUE(peer) << peer.error().text();
+  const Status ready = peer->ready(20s);
+  ASSERT_TRUE(ready) << ready.error().text();
+  EXPECT_EQ(peer->name(), to.name());
+  ASSERT_TRUE(peer->note("hello"));
+  EXPECT_TRUE(to.waitNote(20s));
+}
+
+TEST_F(Find, ByNameWithTheGroupsSecret) {
+  serve("swordfish");
+  Agent prefill = open("prefill-0"), decode = open("decode-0");
+  expectReaches(prefill, decode);
+  expectReaches(decode, decode);
+}
+
+TEST_F(Find, WithoutASecretEachBringsItsOwn) {
+  serve("");
+  Agent prefill = open("prefill-0", ""), decode = open("decode-0", "");
+  expectReaches(prefill, decode);
+}
+
+TEST_F(Find, WaitsForOneThatIsNotThereYet) {
+  serve("swordfish");
+  Agent prefill = open("prefill-0");
+  auto found = std::async(std::launch::async, [&prefill] { return prefill.find("decode-0", 20s); });
+  const Agent decode = open("decode-0");
+  const auto peer = found.get();
+  ASSERT_TRUE(peer) << peer.error().text();
+  EXPECT_TRUE(peer->ready(20s));
+}
+
+TEST_F(Find, AnAgentThatHasGoneIsNotFoundAndItsSuccessorIs) {
+  serve("swordfish");
+  Agent prefill = open("prefill-0");
+  {
+    Agent decode = open("decode-0");
+    expectReaches(prefill, decode);
+  }
+  const auto gone = prefill.find("decode-0", 50ms);
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().code, Code::kTimeout) << gone.error().text();
+  Agent again = open("decode-0");
+  expectReaches(prefill, again);
+}
+
+TEST_F(Find, TheSecretIsNotPublishedWhereTheGroupHasOne) {
+  serve("swordfish");
+  const Agent decode = open("decode-0");
+  const auto place = std::move(
+      *meet::openMeetingPlace({.where = server_->addresses().front(), .token = "swordfish"}));
+  const auto blob = place->find("decode-0", 20s, meet::StopFlag{false});
+  ASSERT_TRUE(blob);
+  const auto card = Card::decode(std::as_bytes(std::span(*blob)));
+  ASSERT_TRUE(card);
+  EXPECT_EQ(card->secret, decltype(card->secret){});
+  EXPECT_NE(decode.card().secret, decltype(card->secret){});
+}
+
+TEST_F(Find, TwoOfOneNameAreRefused) {
+  serve("swordfish");
+  const Agent first = open("decode-0");
+  const auto second = Agent::open(settings("decode-0", "swordfish"));
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Code::kBusy) << second.error().text();
+}
+
+TEST_F(Find, AWrongSecretIsRefusedAtOnce) {
+  serve("swordfish");
+  const auto agent = Agent::open(settings("decode-0", "guessed"));
+  ASSERT_FALSE(agent);
+  EXPECT_EQ(agent.error().code, Code::kDenied) << agent.error().text();
+}
+
+TEST_F(Find, WithoutAMeetingPlaceTheErrorSaysWhatToSet) {
+  auto agent = Agent::open({});
+  ASSERT_TRUE(agent);
+  const auto peer = agent->find("decode-0", 1s);
+  ASSERT_FALSE(peer);
+  EXPECT_NE(peer.error().text().find("VIADUCT_MEET"), std::string::npos) << peer.error().text();
+}
+
+TEST_F(Find, AnAddressThatCannotBeRightIsRefusedBeforeAnythingElse) {
+  Settings settings;
+  settings.meet = "meet.example;7000";
+  const auto agent = Agent::open(settings);
+  ASSERT_FALSE(agent);
+  EXPECT_EQ(agent.error().code, Code::kInvalid) << agent.error().text();
+}
+
+}  // namespace
+}  // namespace viaduct
