@@ -17,7 +17,7 @@ MAY_USE = {
     "agent": {"base", "host", "core", "meet"},
     "measure": {"base", "host", "meet"},
     "diag": {"base", "host"},
-    "apps": {"base", "measure", "diag"},
+    "apps": {"base", "measure", "diag", "meet"},
     "examples": set(),
 }
 SOURCES = {".h", ".cc", ".cu"}

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "viaduct/commands.h"
+#include "viaduct/meet.h"
 #include "viaduct/p2p.h"
 
 namespace {
@@ -21,6 +22,8 @@ int run(int argc, char** argv) {
   declareBench(app, bench);
   CompareCommand compare;
   declareCompare(app, compare);
+  MeetOptions meet;
+  declareMeet(app, meet);
   P2pOptions p2p;
   declareP2p(app, p2p);
   bool markdown = false;
@@ -38,6 +41,7 @@ int run(int argc, char** argv) {
     return kExitUsage;
   }
   if (app.got_subcommand("compare")) return runCompare(compare);
+  if (app.got_subcommand("meet")) return runMeet(meet);
   if (app.got_subcommand("p2p")) return runP2p(p2p);
   return settings->parsed() ? runSettings(markdown) : runBench(bench);
 }
