@@ -1,8 +1,12 @@
 // The reference backend: copies between agents of one process, through seeded weather. Read it to
-// learn what a backend has to do; docs/adding-a-backend.md says why.
+// learn what a backend has to do; docs/adding-a-backend.md says why. In weather that is `far` it
+// also reaches other processes of this host, without the fences that a real backend owes them: for
+// tests of what programs make of bytes that arrive wrong.
 #include <fmt/format.h>
+#include <sys/uio.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -33,69 +37,96 @@ std::byte* pointer(std::uint64_t address) {
   return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
 }
 
+Error unregistered(const core::Op& op, OpKind kind) {
+  return {.code = Code::kDenied,
+          .operation = opKindName(kind),
+          .detail = fmt::format("{} bytes at {:#x} are not registered", op.bytes, op.remote),
+          .device = "fake"};
+}
+
 Status copy(std::uint64_t peer, const core::Op& op, OpKind kind) {
   return board().with([&](Board& all) -> Status {
     const auto& pins = all[peer];
     const auto pin = pins.find(op.remote_pin);
     if (pin == pins.end() || !covers(pin->second, op.remote, op.bytes))
-      return Error{
-          .code = Code::kDenied,
-          .operation = opKindName(kind),
-          .detail = fmt::format("{} bytes at {:#x} are not registered", op.bytes, op.remote),
-          .device = "fake"};
+      return unregistered(op, kind);
     std::byte* from = pointer(kind == OpKind::kWrite ? op.local : op.remote);
     std::memmove(pointer(kind == OpKind::kWrite ? op.remote : op.local), from, op.bytes);
     return Ok{};
   });
 }
 
+Status copyFar(int pid, const core::Op& op, OpKind kind) {
+  if (op.bytes == 0) return Ok{};
+  const iovec local{pointer(op.local), op.bytes};
+  const iovec remote{pointer(op.remote), op.bytes};
+  const bool writes = kind == OpKind::kWrite;
+  const auto call = writes ? ::process_vm_writev : ::process_vm_readv;
+  if (call(pid, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(op.bytes)) return Ok{};
+  return systemError(Code::kPeerLost, writes ? "process_vm_writev" : "process_vm_readv", errno);
+}
+
 using Rails = std::vector<std::unique_ptr<core::Rail>>;
 
 class FakeLink final : public core::Link {
  public:
-  FakeLink(const core::LinkSeed& seed, core::LinkHost& host, const Rails& rails)
-      : host_(host), rails_(rails) {
+  FakeLink(const core::LinkSeed& seed, core::LinkHost& host, const Rails& rails,
+           const Weather& weather)
+      : host_(host), rails_(rails), way_(weather.pose ? "rdma" : "fake"), state_{kReady, way_} {
     base::Reader reader(seed.address);
     peer_ = reader.get<std::uint64_t>();
-    if (!seed.same_process || !reader.finished())
+    if (!seed.same_process && weather.far && seed.same_host) pid_ = seed.pid;
+    if ((!seed.same_process && pid_ == 0) || !reader.finished())
       state_ = {core::LinkState::Phase::kUnusable, "the peer is in another process"};
   }
   core::LinkState state() const override { return state_; }
-  // Two fakes have nothing to tell each other, and need no keys.
+  // Two fakes have nothing to tell each other.
   void receive(std::span<const std::byte>, std::vector<core::Fd>) override {}
-  void addPin(const core::RemotePin&) override {}
-  void dropPin(std::uint32_t) override {}
+  void addPin(const core::RemotePin& pin) override {
+    far_pins_[pin.info.slot] = {.address = pin.info.address, .bytes = pin.info.bytes};
+  }
+  void dropPin(std::uint32_t slot) override { far_pins_.erase(slot); }
   std::optional<std::string_view> reaches(OpKind, std::uint32_t, std::uint32_t) const override {
-    return "fake";
+    return way_;
   }
   bool servedBy(const core::Rail&) const override { return true; }
   void close(core::Completions& out) override {
     for (const auto& rail : rails_) static_cast<FakeRail&>(*rail).drop(*this, out);
   }
 
-  std::uint64_t peer() const { return peer_; }
+  Status carry(const core::Op& op, OpKind kind) const {
+    if (pid_ == 0) return copy(peer_, op, kind);
+    const auto pin = far_pins_.find(op.remote_pin);
+    if (pin == far_pins_.end() || !covers(pin->second, op.remote, op.bytes))
+      return unregistered(op, kind);
+    return copyFar(pid_, op, kind);
+  }
   void die() {
     state_ = {core::LinkState::Phase::kUnusable, "killed by the weather"};
     host_.changed();
   }
 
  private:
+  static constexpr auto kReady = core::LinkState::Phase::kReady;
   core::LinkHost& host_;
   const Rails& rails_;
+  const std::string way_;
+  core::LinkState state_;
   std::uint64_t peer_ = 0;
-  core::LinkState state_{core::LinkState::Phase::kReady, "fake"};
+  int pid_ = 0;  // of a peer in another process; else 0
+  std::map<std::uint32_t, Segment> far_pins_;
 };
 
 class FakeBackend final : public core::Backend {
  public:
-  explicit FakeBackend(const Weather& weather) {
+  explicit FakeBackend(const Weather& weather) : weather_(weather) {
     static std::atomic<std::uint64_t> last{0};
     id_ = ++last;
     for (const char* name : {"fake0", "fake1"})
       rails_.push_back(std::make_unique<FakeRail>(
           name, weather,
           [](core::Link& link, const core::Op& op, OpKind kind) {
-            return copy(static_cast<FakeLink&>(link).peer(), op, kind);
+            return static_cast<FakeLink&>(link).carry(op, kind);
           },
           [](core::Link& link) { static_cast<FakeLink&>(link).die(); }));
   }
@@ -109,7 +140,7 @@ class FakeBackend final : public core::Backend {
   std::span<const std::unique_ptr<core::Rail>> rails() override { return rails_; }
   Bytes address() const override { return base::Writer().put(id_).take(); }
   std::unique_ptr<core::Link> link(core::LinkSeed seed, core::LinkHost& host) override {
-    return std::make_unique<FakeLink>(seed, host, rails_);
+    return std::make_unique<FakeLink>(seed, host, rails_, weather_);
   }
   Result<Bytes> pin(std::uint32_t slot, const Segment& memory) override {
     if (memory.kind != MemoryKind::kHost)
@@ -126,8 +157,12 @@ class FakeBackend final : public core::Backend {
   }
 
  private:
-  const core::Capabilities can_{
-      .name = "fake", .memory = {MemoryKind::kHost}, .same_host = true, .preference = 90};
+  const Weather weather_;
+  const core::Capabilities can_{.name = "fake",
+                                .memory = {MemoryKind::kHost},
+                                .same_host = true,
+                                .rdma = weather_.pose,
+                                .preference = 90};
   std::uint64_t id_ = 0;
   Rails rails_;
 };

@@ -10,8 +10,11 @@ std::size_t FakeRail::post(const core::Work& work) {
   const auto now = Clock::now();
   for (std::size_t i = 0; i < taken; ++i) {
     const auto late = dice_.below(static_cast<std::uint64_t>(weather_.delay.count()) + 1);
-    queue_.push_back(
-        {work, work.ops[i], work.ops[i].bytes, now + std::chrono::microseconds(late), false});
+    queue_.push_back({.work = work,
+                      .left = work.ops[i],
+                      .bytes = work.ops[i].bytes,
+                      .ready = now + std::chrono::microseconds(late)});
+    harm(queue_.back());
     if (queue_.size() > 1 && dice_.chance(weather_.reorder))
       std::swap(queue_.back(), queue_[queue_.size() - 2]);
   }
@@ -48,7 +51,7 @@ Status FakeRail::advance(Ride& ride) {
                  .device = name_};
   };
   if (ride.cancelled) return failure(Code::kCancelled, "");
-  const bool begins = ride.left.bytes == ride.bytes;
+  const bool begins = !std::exchange(ride.begun, true);
   if (begins && dice_.chance(weather_.lose_rail)) return failure(Code::kDevice, "the rail broke");
   if (begins && dice_.chance(weather_.kill_peer)) kill_(*ride.work.link);
   if (ride.work.link->state().phase != core::LinkState::Phase::kReady)
@@ -59,7 +62,34 @@ Status FakeRail::advance(Ride& ride) {
   ride.left.local += step.bytes;
   ride.left.remote += step.bytes;
   ride.left.bytes -= step.bytes;
+  if (ride.left.bytes == 0) ride.left = std::exchange(ride.after, core::Op{});
   return Ok{};
+}
+
+// Rewrites what will be carried; what is reported stays.
+void FakeRail::harm(Ride& ride) {
+  constexpr std::uint64_t kWord = 8;
+  const core::Op whole = ride.left;
+  const std::uint64_t half = whole.bytes / 2 / kWord * kWord;
+  if (half == 0) return;
+  const auto part = [&](std::uint64_t from, std::uint64_t into, std::uint64_t bytes) {
+    core::Op op = whole;
+    const bool writes = ride.work.kind == OpKind::kWrite;
+    op.local += writes ? from : into;
+    op.remote += writes ? into : from;
+    op.bytes = bytes;
+    return op;
+  };
+  if (dice_.chance(weather_.stale)) {
+    ride.left.bytes = 0;
+  } else if (dice_.chance(weather_.shift)) {
+    ride.left = part(kWord, 0, whole.bytes - kWord);
+  } else if (dice_.chance(weather_.swap)) {
+    ride.left = part(half, 0, half);
+    ride.after = part(0, half, half);
+  } else if (dice_.chance(weather_.corrupt)) {
+    ride.after = part(0, half, kWord);
+  }
 }
 
 void FakeRail::cancel(core::Tag tag) {

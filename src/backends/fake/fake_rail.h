@@ -39,12 +39,15 @@ class FakeRail final : public core::Rail {
   static constexpr std::uint64_t kStep = 256 << 10;  // a turn is short, however long the op
   struct Ride {
     core::Work work;
-    core::Op left;  // what of the op is still to be carried
+    core::Op left;        // what of the op is still to be carried
+    core::Op after = {};  // and what behind that
     std::uint64_t bytes = 0;
+    bool begun = false;
     Clock::time_point ready;
     bool cancelled = false;
   };
   Status advance(Ride& ride);
+  void harm(Ride& ride);
 
   const std::string name_;
   const Weather weather_;

@@ -2,17 +2,31 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <string>
 
 namespace viaduct::fake {
 namespace {
 
+struct Chance {
+  std::string_view name;
+  double Weather::* field;
+};
+constexpr std::array kChances{
+    Chance{"reorder", &Weather::reorder},     Chance{"lose_rail", &Weather::lose_rail},
+    Chance{"kill_peer", &Weather::kill_peer}, Chance{"corrupt", &Weather::corrupt},
+    Chance{"swap", &Weather::swap},           Chance{"shift", &Weather::shift},
+    Chance{"stale", &Weather::stale}};
+
 Error bad(std::string_view part, std::string_view why) {
   return {.code = Code::kInvalid,
           .operation = "settings: weather",
           .detail = fmt::format("\"{}\": {}", part, why),
-          .remedy = "seed=N, delay_us=N, reorder=P, lose_rail=P, kill_peer=P, with commas"};
+          .remedy =
+              "seed=N, delay_us=N, far=1, pose=1, and reorder, lose_rail, kill_peer, corrupt, "
+              "swap, shift, stale with a chance from 0 to 1; joined by commas"};
 }
 
 Result<double> number(std::string_view part, std::string_view text, double most) {
@@ -29,18 +43,18 @@ Status apply(std::string_view part, Weather& weather) {
   const auto name = part.substr(0, equals);
   const bool counts = name == "seed" || name == "delay_us";
   VIADUCT_TRY(const double value, number(part, part.substr(equals + 1), counts ? 1e9 : 1.0));
-  if (name == "seed")
+  if (name == "seed") {
     weather.seed = static_cast<std::uint64_t>(value);
-  else if (name == "delay_us")
+  } else if (name == "delay_us") {
     weather.delay = std::chrono::microseconds(static_cast<std::int64_t>(value));
-  else if (name == "reorder")
-    weather.reorder = value;
-  else if (name == "lose_rail")
-    weather.lose_rail = value;
-  else if (name == "kill_peer")
-    weather.kill_peer = value;
-  else
-    return bad(part, "no such weather");
+  } else if (name == "far" || name == "pose") {
+    (name == "far" ? weather.far : weather.pose) = value != 0;
+  } else {
+    const auto known = std::find_if(kChances.begin(), kChances.end(),
+                                    [&](const Chance& chance) { return chance.name == name; });
+    if (known == kChances.end()) return bad(part, "no such weather");
+    weather.*known->field = value;
+  }
   return Ok{};
 }
 

@@ -15,9 +15,17 @@ struct Weather {
   double reorder = 0;                  // chance that an op overtakes the one before it
   double lose_rail = 0;                // chance, per op, that the rail breaks with it
   double kill_peer = 0;                // chance, per op, that the link to the peer dies with it
+  // Chances, per op, of harm that nobody reports: for tests of who has to see it.
+  double corrupt = 0;  // some of its bytes are others
+  double swap = 0;     // its halves have changed places
+  double shift = 0;    // all bytes lie 8 too low
+  double stale = 0;    // nothing was moved
+  bool far = false;    // also reaches other processes of this host
+  bool pose = false;   // says to be RDMA
 };
 
-// "seed=7,delay_us=50,reorder=0.1,lose_rail=0.01,kill_peer=0.001"; empty: fair weather.
+// "seed=7,delay_us=50,reorder=0.1,lose_rail=0.01,kill_peer=0.001,stale=0.5,far=1"; empty: fair
+// weather.
 Result<Weather> parseWeather(std::string_view text);
 
 }  // namespace viaduct::fake
