@@ -88,6 +88,7 @@ std::vector<Device> interfacesOf(const std::string& root) {
   for (const InterfaceBytes& i : interfaceBytes(root)) names.push_back(i.name);
   const bool ours = showsOurs(root, names);
   std::vector<Device> out;
+  out.reserve(names.size());
   for (const std::string& name : names)
     out.push_back(ours ? interfaceFrom(root, name) : Device{.name = name});
   if (ours)

@@ -1,5 +1,7 @@
 #include "host/sysfs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -64,7 +66,8 @@ std::vector<RdmaPort> rdmaPorts(const std::string& root) {
   for (const std::string& device : namesIn(top)) {
     const std::string ports = top + device + "/ports/";
     for (const std::string& port : namesIn(ports))
-      out.push_back({device, ports + port, port == "1" ? device : device + ":" + port});
+      out.push_back(
+          {device, ports + port, port == "1" ? device : fmt::format("{}:{}", device, port)});
   }
   return out;
 }

@@ -110,6 +110,36 @@ TEST_F(P2pCommand, ARequiredPathThatIsNotThere) {
   EXPECT_TRUE(has(out_, "not-required: rdma was required")) << out_;
 }
 
+// A fabric that harms what it carries, and says nothing.
+TEST_F(P2pCommand, WhatArrivesWrongIsCorrupt) {
+  const std::vector<std::pair<std::string, std::string>> cases{{"corrupt=1", "wrong from offset"},
+                                                               {"swap=1", "of the same block"},
+                                                               {"shift=1", "this is offset 8"},
+                                                               {"stale=1", "nothing arrived"}};
+  for (const auto& [harm, said] : cases) {
+    const std::vector<std::string> environment{"VIADUCT_BACKENDS=fake",
+                                               "VIADUCT_WEATHER=far=1," + harm};
+    Program target(words("target"), environment);
+    ASSERT_TRUE(target.readUntil("waiting for"));
+    EXPECT_EQ(initiate({"--buffer_sizes", "1MB", "--iterations", "3"}, environment), 1);
+    EXPECT_TRUE(has(out_, "corrupt: ")) << harm << "\n" << out_;
+    EXPECT_TRUE(has(out_, said)) << harm << "\n" << out_;
+  }
+}
+
+// A fabric that says to be RDMA, and copies in memory.
+TEST_F(P2pCommand, ALocalCopyThatPosesAsANetworkIsCaught) {
+  const std::vector<std::string> environment{"VIADUCT_BACKENDS=fake",
+                                             "VIADUCT_WEATHER=far=1,pose=1"};
+  Program target(words("target"), environment);
+  ASSERT_TRUE(target.readUntil("waiting for"));
+  EXPECT_EQ(initiate({"--buffer_sizes", "1MB", "--iterations", "3"}, environment), 1);
+  EXPECT_TRUE(has(out_, "fallback: ")) << out_;
+  EXPECT_TRUE(has(out_, "NOT TRUE")) << out_;
+  EXPECT_EQ(initiate({"--buffer_sizes", "1MB", "--require", "rdma"}, environment), 1);
+  EXPECT_TRUE(has(out_, "not-required: rdma was required")) << out_;
+}
+
 TEST_F(P2pCommand, CudaWithoutAUsableGpuSaysWhy) {
   for (const char* mode : {"target", "initiator"}) {
     Program program(words(mode, {"--cuda", "--gpu_id", "0"}));

@@ -12,10 +12,9 @@ Host::Host()
     : holder_({"unshare", "--net", "--", "cat"}),
       made_(holder_.ask("here").value_or("") == "here" && ip("link set lo up")) {}
 
-bool Host::ip(const std::string& arguments) const {
-  const std::string command =
-      "nsenter --net=/proc/" + std::to_string(pid()) + "/ns/net ip " + arguments;
-  return std::system(command.c_str()) == 0;  // NOLINT(bugprone-command-processor): our own words
+bool Host::run(const std::string& command) const {
+  const std::string there = "nsenter --net=/proc/" + std::to_string(pid()) + "/ns/net " + command;
+  return std::system(there.c_str()) == 0;  // NOLINT(bugprone-command-processor): our own words
 }
 
 std::uint64_t Host::sent(const std::string& interface) const {

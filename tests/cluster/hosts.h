@@ -20,11 +20,14 @@ class Host {
   bool made() const { return made_; }
   pid_t pid() const { return holder_.pid(); }
   // Runs a command of iproute2 in it: ip("link set rail0 down"). False when it fails.
-  bool ip(const std::string& arguments) const;
+  bool ip(const std::string& arguments) const { return run("ip " + arguments); }
+  // The same for its traffic control: tc("qdisc add dev rail0 root tbf ...").
+  bool tc(const std::string& arguments) const { return run("tc " + arguments); }
   // Bytes sent so far by one of its interfaces.
   std::uint64_t sent(const std::string& interface) const;
 
  private:
+  bool run(const std::string& command) const;
   Process holder_;
   bool made_;
 };

@@ -16,12 +16,14 @@ struct Reason {
   const char* look;
 };
 
+constexpr Reason kSilence{
+    ETIMEDOUT, "nothing answers: filtered, or the host is down",
+    "firewalls and security groups between the two hosts have to let the port through, and the "
+    "data's own port behind it; nc -vz HOST PORT tries it by hand"};
 constexpr std::array kReach{
     Reason{ECONNREFUSED, "nobody listens there",
            "is the target running, and with this port? On its host: ss -ltn"},
-    Reason{ETIMEDOUT, "nothing answers: filtered, or the host is down",
-           "firewalls and security groups between the two hosts have to let the port through, and "
-           "the data's own port behind it; nc -vz HOST PORT tries it by hand"},
+    kSilence,
     Reason{EHOSTUNREACH, "no route",
            "the address may be wrong, or the host or a link is down: ip route get ADDRESS, ping"},
     Reason{ENETUNREACH, "no route",
@@ -73,6 +75,9 @@ Error unreachable(const Error& error, const Where& where, bool with_secret) {
                             : "the target was started with a --secret: give the same one here");
   if (const Reason* reason = find(kReach, error.os_errno))
     return told(error, operation, reason->name, reason->look);
+  // Still at the first try.
+  if (error.detail.find("not connected yet") != std::string::npos)
+    return told(error, operation, kSilence.name, kSilence.look);
   if (error.detail.find("resolve") != std::string::npos)
     return told(error, operation, "the name is not known",
                 "give an address, or look at /etc/resolv.conf and getent hosts NAME");

@@ -7,10 +7,10 @@
 namespace viaduct::measure::p2p {
 namespace {
 
-const Where kThere{"10.0.0.1", 5555};
+const Where there{"10.0.0.1", 5555};
 
 std::string reached(Code code, int os_errno, const std::string& detail = "", bool secret = false) {
-  return unreachable({.code = code, .detail = detail, .os_errno = os_errno}, kThere, secret).text();
+  return unreachable({.code = code, .detail = detail, .os_errno = os_errno}, there, secret).text();
 }
 
 bool has(const std::string& text, const std::string& part) {
@@ -24,6 +24,8 @@ TEST(Unreachable, SaysWhichOfThemItIs) {
   EXPECT_TRUE(has(reached(Code::kPeerLost, ENETUNREACH), "no route"));
   EXPECT_TRUE(has(reached(Code::kDenied, EPERM), "forbidden by this host"));
   EXPECT_TRUE(has(reached(Code::kPeerLost, 0, "the peer is connecting: resolve: x"), "not known"));
+  EXPECT_TRUE(
+      has(reached(Code::kPeerLost, 0, "the peer is connecting: not connected yet"), "filtered"));
   EXPECT_TRUE(has(reached(Code::kProtocol, 0), "something else"));
   for (const int os_errno : {ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, 0}) {
     EXPECT_TRUE(has(reached(Code::kPeerLost, os_errno), "10.0.0.1:5555"));

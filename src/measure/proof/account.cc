@@ -133,6 +133,11 @@ bool Account::sameHost(std::uint32_t a, std::uint32_t b) const {
   return a == b || (!boot.empty() && boot == seen_[b].place.boot_id);
 }
 
+bool Account::onNetwork(const Stream& stream) const {
+  const Realm realm = shares_[stream.share].realm;
+  return realm == Realm::kRdma || (realm == Realm::kSockets && !loops(stream));
+}
+
 std::size_t Account::shareOf(const PathShare& told) {
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     const PathShare& known = shares_[i].told;

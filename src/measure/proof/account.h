@@ -73,6 +73,8 @@ class Account {
   bool loops(const Stream& stream) const {
     return domain_of_[stream.source] == domain_of_[stream.sink];
   }
+  // Streams whose bytes have to be on a device that leads somewhere.
+  bool onNetwork(const Stream& stream) const;
   std::uint64_t payload() const { return payload_; }
   bool sound() const { return sound_; }  // false: a claim names a member that is not there
 

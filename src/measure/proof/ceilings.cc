@@ -90,26 +90,27 @@ class Limiter {
     Load out;
     const Domain& domain = account_.domains()[d];
     for (const Stream& s : account_.streams()) {
-      const Share& share = account_.shares()[s.share];
       const std::uint32_t rank = way == Direction::kSent ? s.source : s.sink;
-      const bool network =
-          share.realm == Realm::kRdma || (share.realm == Realm::kSockets && !account_.loops(s));
-      if (!network || account_.domainOf(rank) != d) continue;
+      if (!account_.onNetwork(s) || account_.domainOf(rank) != d) continue;
+      const Share& share = account_.shares()[s.share];
       out.bytes += static_cast<double>(s.bytes);
       out.realm = share.realm;
       const Line* line = s.teller == rank ? domain.lineOfRail(share.told.rail) : nullptr;
-      if (line != nullptr)
-        out.lines.insert(line);
-      else
-        out.any = true;
+      out.any = out.any || line == nullptr;
+      if (line != nullptr) out.lines.insert(line);
     }
-    // Rails that were asked for belong to the ceiling, whether they took part or not.
-    for (std::uint32_t rank = 0; rank < account_.seen().size() && out.bytes > 0; ++rank) {
+    if (out.bytes > 0) addAsked(d, way, out);
+    return out;
+  }
+
+  // Rails that were asked for belong to the ceiling, whether they took part or not.
+  void addAsked(std::size_t d, Direction way, Load& load) const {
+    const Domain& domain = account_.domains()[d];
+    for (std::uint32_t rank = 0; rank < account_.seen().size(); ++rank) {
       if (account_.domainOf(rank) != d || !tells(rank, way)) continue;
       for (const std::string& rail : account_.seen()[rank].place.rails)
-        if (const Line* line = domain.lineOfRail(rail)) out.lines.insert(line);
+        if (const Line* line = domain.lineOfRail(rail)) load.lines.insert(line);
     }
-    return out;
   }
 
   // Whether this member's own transfers move bytes in that direction.

@@ -28,21 +28,27 @@ double percentOf(const Case& c) {
   return c.limits.binding ? c.facts.gb_per_s / c.limits.binding->gb_per_s * 100 : 0;
 }
 
+// Whether a share's own word meets a requirement.
+bool meets(const Share& share, std::string_view word) {
+  if (word == "rdma") return share.realm == Realm::kRdma;
+  if (word == "not-tcp") return share.realm != Realm::kSockets;
+  if (word == "same-host") return share.realm == Realm::kMemory;
+  if (word.starts_with("backend:")) word.remove_prefix(8);
+  return share.told.backend == word;
+}
+
+// Whether the counters say that it was not met all the same.
+bool belies(Detour detour, std::string_view word) {
+  const bool tcp = detour == Detour::kTcp || detour == Detour::kLoopback;
+  return (word == "rdma" && (tcp || detour == Detour::kMemory)) || (word == "not-tcp" && tcp);
+}
+
 // A requirement that this path does not meet, in words.
 std::optional<std::string> unmet(std::string_view word, const Case& c) {
-  if (word.starts_with("backend:")) word.remove_prefix(8);
-  for (const Share& share : c.account.shares()) {
-    const std::string took = fmt::format("{}/{}", share.told.backend, share.told.way);
-    if (word == "rdma" && share.realm != Realm::kRdma) return took + " was taken";
-    if (word == "not-tcp" && share.realm == Realm::kSockets) return took + " was taken";
-    if (word == "same-host" && share.realm != Realm::kMemory) return took + " was taken";
-    const bool backend = word != "rdma" && word != "not-tcp" && word != "same-host";
-    if (backend && share.told.backend != word) return took + " was taken";
-  }
-  const bool over_tcp = c.proof.detour == Detour::kTcp || c.proof.detour == Detour::kLoopback;
-  const bool by_memory = c.proof.detour == Detour::kMemory;
-  if ((word == "rdma" && (over_tcp || by_memory)) || (word == "not-tcp" && over_tcp))
-    return c.proof.where;
+  for (const Share& share : c.account.shares())
+    if (!meets(share, word))
+      return fmt::format("{}/{} was taken", share.told.backend, share.told.way);
+  if (belies(c.proof.detour, word)) return c.proof.where;
   return std::nullopt;
 }
 
@@ -144,7 +150,7 @@ std::string conclusionOf(const Case& c, const Sentence& sentence) {
   out += fmt::format(", {:.0f} % of its ceiling ({}: {:.4g} GB/s)", percentOf(c),
                      c.limits.binding->name, c.limits.binding->gb_per_s);
   if (c.facts.cores_busy > 0) out += fmt::format(", {:.1f} cores busy", c.facts.cores_busy);
-  if (sentence.verdict == Verdict::kInvalid) return out + "; it cannot be true";
+  if (!isGood(sentence.verdict)) return out + fmt::format("; {}", verdictName(sentence.verdict));
   return out + "; " + lookAt(c);
 }
 

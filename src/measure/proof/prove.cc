@@ -113,63 +113,69 @@ class Prover {
     return out;
   }
 
-  Finding check(const Need& need, std::uint64_t bytes) const {
+  std::vector<const Line*> linesFor(const Need& need) const {
     const Domain& domain = account_.domains()[need.domain];
-    std::vector<const Line*> lines;
+    std::vector<const Line*> out;
     for (const Line& line : domain.lines)
       if (need.line == nullptr ? serves(domain, line, need.realm, need.loop) : &line == need.line)
-        lines.push_back(&line);
-    const double payload = static_cast<double>(bytes) + (need.line == nullptr ? taken(need) : 0);
-    double all = 0, others = 0;
-    bool readable = true, wrapped = false;
-    Finding out;
-    for (const Line* line : lines) {
-      const Flow& flow = line->in(need.way);
-      readable = readable && flow.counted.has_value();
-      if (!flow.counted) continue;
-      wrapped = wrapped || flow.counted->wrapped;
-      all += static_cast<double>(flow.counted->bytes);
-      others += std::max(flow.others, 0.0);
-      if (flow.ours() > payload * 0.01) out.carriers.push_back(line);
-    }
-    decide(out, need, {payload, all, others, readable && !lines.empty(), wrapped});
-    if (lines.empty()) {
-      out.proven = domain.lines.empty() ? Proven::kUnproven : Proven::kNo;
-      out.text = domain.lines.empty()
-                     ? fmt::format("the counters of {} cannot be read", domain.name)
-                     : fmt::format("{} has no device for it", domain.name);
-    }
+        out.push_back(&line);
     return out;
   }
 
   struct Sum {
-    double payload, all, others;
-    bool readable, wrapped;
+    double payload = 0, all = 0, others = 0;
+    bool readable = true, wrapped = false;
   };
-  void decide(Finding& out, const Need& need, const Sum& sum) const {
+
+  Finding check(const Need& need, std::uint64_t bytes) const {
     const Domain& domain = account_.domains()[need.domain];
-    std::string names;
-    for (const Line* line : out.carriers) names += (names.empty() ? "" : "+") + line->device->name;
-    if (names.empty() && need.line != nullptr) names = need.line->device->name;
-    if (names.empty()) names = need.loop ? "lo" : "no device";
-    out.text = fmt::format("{} of {} {} {} for {}", names, domain.name, verbOf(need.way),
-                           amount(sum.all), amount(sum.payload));
+    const std::vector<const Line*> lines = linesFor(need);
+    if (lines.empty() && domain.lines.empty())
+      return {.text = fmt::format("the counters of {} cannot be read", domain.name)};
+    if (lines.empty())
+      return {.proven = Proven::kNo, .text = fmt::format("{} has no device for it", domain.name)};
+    Finding out;
+    Sum sum{.payload = static_cast<double>(bytes) + (need.line == nullptr ? taken(need) : 0)};
+    for (const Line* line : lines) {
+      const Flow& flow = line->in(need.way);
+      sum.readable = sum.readable && flow.counted.has_value();
+      if (!flow.counted) continue;
+      sum.wrapped = sum.wrapped || flow.counted->wrapped;
+      sum.all += static_cast<double>(flow.counted->bytes);
+      sum.others += std::max(flow.others, 0.0);
+      if (flow.ours() > sum.payload * 0.01) out.carriers.push_back(line);
+    }
+    out.text = fmt::format("{} of {} {} {} for {}", namesOf(out, need), domain.name,
+                           verbOf(need.way), amount(sum.all), amount(sum.payload));
+    decide(out, sum, domain.seconds);
+    return out;
+  }
+
+  static std::string namesOf(const Finding& found, const Need& need) {
+    std::vector<std::string> names;
+    names.reserve(found.carriers.size());
+    for (const Line* line : found.carriers) names.push_back(line->device->name);
+    if (!names.empty()) return fmt::format("{}", fmt::join(names, "+"));
+    if (need.line != nullptr) return need.line->device->name;
+    return need.loop ? "lo" : "no device";
+  }
+
+  static void decide(Finding& out, const Sum& sum, double seconds) {
     const double want = sum.payload * kMost;
     if (sum.all - sum.others >= want) {
       out.proven = Proven::kYes;
       if (sum.others > sum.payload * 0.01)
         out.text += fmt::format(" (others' traffic of {}/s allowed for)",
-                                amount(sum.others / std::max(domain.seconds, 1e-9)));
-      return;
-    }
-    if (!sum.readable || sum.wrapped) {
-      out.text += sum.wrapped ? ", and a 32-bit counter has wrapped" : ", and not all can be read";
-      return;
-    }
-    if (sum.all >= want)
+                                amount(sum.others / std::max(seconds, 1e-9)));
+    } else if (sum.wrapped) {
+      out.text += ", and a 32-bit counter has wrapped";
+    } else if (!sum.readable) {
+      out.text += ", and not all can be read";
+    } else if (sum.all >= want) {
       out.text += fmt::format(", of which others' traffic could be {}", amount(sum.others));
-    else
+    } else {
       out.proven = Proven::kNo;
+    }
   }
 
   void judgeShare(std::size_t index) {
@@ -279,32 +285,40 @@ class Prover {
       for (const Direction way : {Direction::kSent, Direction::kReceived}) findSilentOf(rank, way);
   }
 
-  // Of the rails that a member was given, those that carried nothing of what was worth all of them.
-  void findSilentOf(std::uint32_t rank, Direction way) {
-    double bytes = 0;
-    for (const Stream& s : account_.streams()) {
-      const Realm realm = account_.shares()[s.share].realm;
-      const bool network =
-          realm == Realm::kRdma || (realm == Realm::kSockets && !account_.loops(s));
-      if (network && s.teller == rank && (way == Direction::kSent ? s.source : s.sink) == rank)
-        bytes += static_cast<double>(s.bytes);
-    }
+  // Payload of a member's own transfers over a network.
+  double ownPayload(std::uint32_t rank, Direction way) const {
+    double out = 0;
+    for (const Stream& s : account_.streams())
+      if (account_.onNetwork(s) && s.teller == rank &&
+          (way == Direction::kSent ? s.source : s.sink) == rank)
+        out += static_cast<double>(s.bytes);
+    return out;
+  }
+
+  std::vector<const Line*> askedOf(std::uint32_t rank) const {
     const Domain& domain = account_.domains()[account_.domainOf(rank)];
-    std::vector<const Line*> asked;
+    std::vector<const Line*> out;
     for (const std::string& rail : account_.seen()[rank].place.rails) {
       const Line* line = domain.lineOfRail(rail);
-      if (line != nullptr && std::find(asked.begin(), asked.end(), line) == asked.end())
-        asked.push_back(line);
+      if (line != nullptr && std::find(out.begin(), out.end(), line) == out.end())
+        out.push_back(line);
     }
+    return out;
+  }
+
+  // Of the rails that a member was given, those that carried nothing of what was worth all of them.
+  void findSilentOf(std::uint32_t rank, Direction way) {
+    const double bytes = ownPayload(rank, way);
+    const std::vector<const Line*> asked = askedOf(rank);
     if (bytes <= 0 || asked.size() < 2 || transfer_bytes_ / asked.size() < kWorthARail) return;
+    const std::string& host = account_.domains()[account_.domainOf(rank)].name;
     const double fair = bytes / static_cast<double>(asked.size());
     for (const Line* line : asked) {
       const Flow& flow = line->in(way);
-      const bool known = std::any_of(out_.silent.begin(), out_.silent.end(), [&](const auto& s) {
-        return s.device == line->device->name && s.host == domain.name;
-      });
-      if (!known && flow.counted && static_cast<double>(flow.counted->bytes) < fair * kSilent)
-        out_.silent.push_back({line->device->name, domain.name});
+      const SilentRail rail{line->device->name, host};
+      if (!flow.counted || static_cast<double>(flow.counted->bytes) >= fair * kSilent) continue;
+      if (std::find(out_.silent.begin(), out_.silent.end(), rail) == out_.silent.end())
+        out_.silent.push_back(rail);
     }
   }
 

@@ -21,6 +21,7 @@ enum class Detour : std::uint8_t {
 struct SilentRail {
   std::string device = {};
   std::string host = {};
+  friend bool operator==(const SilentRail&, const SilentRail&) = default;
 };
 
 struct Proof {

@@ -1,0 +1,141 @@
+// Figures that are not what they seem, between real hosts: `viaduct p2p` has to say so.
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cluster/hosts.h"
+#include "process/process.h"
+
+namespace viaduct::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// `viaduct p2p` on a host, with both of its outputs as one.
+class P2p {
+ public:
+  P2p(const Host& host, const std::string& arguments, const std::string& environment = "")
+      : process_(
+            {"sh", "-c",
+             "exec env " + environment + " " + VIADUCT_PROGRAM + " p2p " + arguments + " 2>&1"},
+            host.pid()) {}
+
+  bool readUntil(const std::string& front) {
+    while (const auto line = process_.answer(30s)) {
+      text_ += *line + "\n";
+      if (line->starts_with(front)) return true;
+    }
+    return false;
+  }
+  int finish() {
+    while (const auto line = process_.answer(60s)) text_ += *line + "\n";
+    return process_.wait(10s);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  Process process_;
+  std::string text_;
+};
+
+class Proof : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!a_.made() || !b_.made()) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
+  }
+  // Links "rail0", ... between A (10.77.N.1) and B (10.77.N.2).
+  void makeRails(int count) {
+    for (int i = 0; i < count; ++i) {
+      const std::string net = "10.77." + std::to_string(i);
+      ASSERT_TRUE(join(a_, b_, "rail" + std::to_string(i), net + ".1/24", net + ".2/24"));
+    }
+  }
+  // A target on A; then an initiator on B to its end, whose exit status is given.
+  int measure(const std::string& ip, const std::string& more, const std::string& environment = "") {
+    P2p target(a_, "--mode target --ip " + ip + " --port 5555");
+    EXPECT_TRUE(target.readUntil("waiting for")) << target.text();
+    P2p initiator(b_, "--mode initiator --ip " + reached_ + " --port 5555 " + more, environment);
+    const int code = initiator.finish();
+    text_ = initiator.text();
+    return code;
+  }
+  int measure(const std::string& more, const std::string& environment = "") {
+    return measure("10.77.0.1", more, environment);
+  }
+
+  Host a_, b_;
+  std::string reached_ = "10.77.0.1";
+  std::string text_;
+};
+
+constexpr auto kSizes = "--buffer_sizes 4MB --iterations 10";
+
+TEST_F(Proof, TheTwoCommandsBetweenTwoHosts) {
+  makeRails(1);
+  EXPECT_EQ(measure("--buffer_sizes 64KB,4MB --iterations 20"), 0) << text_;
+  EXPECT_TRUE(has(text_, "tcp/socket over rail0: proven")) << text_;
+  EXPECT_TRUE(has(text_, "rail0 of ")) << "the proof names both ends: " << text_;
+}
+
+TEST_F(Proof, TrafficOverAnotherInterfaceThanAskedIsCaught) {
+  makeRails(2);
+  // From rail0's address to rail1's network: the kernel takes rail1.
+  reached_ = "10.77.1.1";
+  EXPECT_EQ(measure(reached_, kSizes, "VIADUCT_RAILS=10.77.0.2"), 1) << text_;
+  EXPECT_TRUE(has(text_, "fallback: ")) << text_;
+  EXPECT_TRUE(has(text_, "went over rail1 of ")) << text_;
+  EXPECT_TRUE(has(text_, "not over rail0")) << text_;
+}
+
+TEST_F(Proof, FourRailsThatAllCarryAreProven) {
+  makeRails(4);
+  EXPECT_EQ(measure("0.0.0.0", kSizes, "VIADUCT_RAILS=10.77.0.2,10.77.1.2,10.77.2.2,10.77.3.2"), 0)
+      << text_;
+  EXPECT_TRUE(has(text_, "over rail3: proven")) << text_;
+}
+
+TEST_F(Proof, ARateAboveTheLinksIsCaught) {
+  makeRails(1);
+  EXPECT_EQ(measure(std::string(kSizes) + " --link-rate rail0=1Mbit"), 1) << text_;
+  EXPECT_TRUE(has(text_, "invalid: ")) << text_;
+  EXPECT_TRUE(has(text_, "link rail0 of ")) << text_;
+}
+
+TEST_F(Proof, ATbfLinkThatIsFullIsTheCeiling) {
+  makeRails(1);
+  ASSERT_TRUE(b_.tc("qdisc add dev rail0 root tbf rate 200mbit burst 128kb latency 50ms"));
+  EXPECT_EQ(measure("--buffer_sizes 4MB --iterations 5 --link-rate rail0=200Mbit"), 0) << text_;
+  EXPECT_TRUE(has(text_, "link rail0 of ")) << text_;
+}
+
+TEST_F(Proof, ARequiredPathThatIsNotThereIsSaid) {
+  makeRails(1);
+  EXPECT_EQ(measure(std::string(kSizes) + " --require not-tcp"), 1) << text_;
+  EXPECT_TRUE(has(text_, "not-required: not-tcp was required")) << text_;
+}
+
+TEST_F(Proof, FailuresToConnectAreToldApart) {
+  makeRails(1);
+  const auto said = [&](const std::string& ip) {
+    P2p initiator(b_, "--mode initiator --timeout 1500ms --port 5555 --ip " + ip);
+    EXPECT_EQ(initiator.finish(), 1) << initiator.text();
+    return initiator.text();
+  };
+  EXPECT_TRUE(has(said("10.77.0.1"), "nobody listens there"));
+  EXPECT_TRUE(has(said("10.99.0.1"), "no route"));
+  // A neighbour who swallows everything, as a firewall does.
+  ASSERT_TRUE(b_.ip("neigh add 10.77.0.9 lladdr 02:00:00:00:00:99 dev rail0"));
+  EXPECT_TRUE(has(said("10.77.0.9"), "filtered, or the host is down"));
+  P2p wrong(a_, "--mode target --ip 10.77.0.2 --port 5555");
+  EXPECT_EQ(wrong.finish(), 1);
+  EXPECT_TRUE(has(wrong.text(), "not one of this host's")) << wrong.text();
+}
+
+}  // namespace
+}  // namespace viaduct::testing
