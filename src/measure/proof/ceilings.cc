@@ -209,7 +209,7 @@ double toleranceOf(Binding what) {
       return 0.05;
     case Binding::kMemory:
     case Binding::kLoopback:
-      return 0.5;
+      return 1.0;
   }
   return 0;
 }
