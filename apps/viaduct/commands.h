@@ -39,6 +39,13 @@ struct CompareCommand {
 void declareCompare(CLI::App& app, CompareCommand& command);
 int runCompare(const CompareCommand& command);
 
+struct ReportCommand {
+  std::vector<std::string> files = {};
+  std::string out = {};
+};
+void declareReport(CLI::App& app, ReportCommand& command);
+int runReport(const ReportCommand& command);
+
 int runSettings(bool markdown);
 
 }  // namespace viaduct::app

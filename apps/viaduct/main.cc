@@ -26,6 +26,8 @@ int run(int argc, char** argv) {
   declareMeet(app, meet);
   P2pOptions p2p;
   declareP2p(app, p2p);
+  ReportCommand report;
+  declareReport(app, report);
   bool markdown = false;
   CLI::App* settings =
       app.add_subcommand("settings", "Print the VIADUCT_* variables, their defaults and meaning.");
@@ -43,6 +45,7 @@ int run(int argc, char** argv) {
   if (app.got_subcommand("compare")) return runCompare(compare);
   if (app.got_subcommand("meet")) return runMeet(meet);
   if (app.got_subcommand("p2p")) return runP2p(p2p);
+  if (app.got_subcommand("report")) return runReport(report);
   return settings->parsed() ? runSettings(markdown) : runBench(bench);
 }
 

@@ -1,0 +1,50 @@
+// One chart as SVG, complete without any script. It is drawn twice, for wide and for narrow pages;
+// the style sheet shows one of them. Threads: pure functions.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace viaduct::measure {
+
+struct Point {
+  double x = 0, y = 0;
+  std::optional<double> low = {}, high = {};  // a whisker from there to there
+  std::string tip = {};                       // the point in words
+  std::string bad = {};                       // a verdict that is shown at the point
+};
+
+struct Line {
+  std::string label = {};
+  std::vector<Point> points = {};  // by x
+};
+
+struct Level {  // a line across the chart: a ceiling
+  std::string label = {};
+  double y = 0;
+};
+
+enum class XAxis { kBlockSize, kMembers };
+enum class YAxis { kLogarithmic, kPercent };
+
+struct Chart {
+  std::string id = {};  // of letters
+  std::string title = {};
+  std::string note = {};  // how to read it: below the chart
+  std::string x_title = {}, y_title = {};
+  XAxis x_axis = XAxis::kBlockSize;
+  YAxis y_axis = YAxis::kLogarithmic;
+  std::vector<Line> lines = {};
+  std::vector<Level> levels = {};
+};
+
+// Lines beyond this are only in the tables.
+inline constexpr std::size_t kMostLines = 24;
+
+bool isEmpty(const Chart& chart);
+// A figure with both drawings, a legend, and what the chart shows in words.
+std::string chartHtml(const Chart& chart);
+
+}  // namespace viaduct::measure

@@ -1,0 +1,85 @@
+#include "measure/report/chart.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "measure/report/marks.h"
+
+namespace viaduct::measure {
+namespace {
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t out = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++out;
+  return out;
+}
+
+Chart someChart() {
+  return {.id = "rate",
+          .title = "Rate <over> size",
+          .note = "a note",
+          .x_title = "block size",
+          .y_title = "GB/s",
+          .lines = {{"tcp",
+                     {{.x = 4096, .y = 2, .low = 1, .high = 3, .tip = "tcp & 4 KiB"},
+                      {.x = 8192, .y = 4},
+                      {.x = 16384, .y = 5}}},
+                    {"none", {}}},
+          .levels = {{"link eth0", 12.5}}};
+}
+
+TEST(ChartHtml, IsAnImageWithANameAndWords) {
+  const std::string html = chartHtml(someChart());
+  EXPECT_EQ(count(html, "role=\"img\""), 2U) << "for wide and for narrow pages";
+  for (const char* part : {"aria-labelledby=\"rate-wide-t rate-wide-d\"",
+                           "<title id=\"rate-wide-t\">Rate &lt;over&gt; size</title>",
+                           "tcp: lowest 2.00 at 4 KiB, highest 5.00 at 16 KiB. Ceiling: link eth0.",
+                           "<title>tcp &amp; 4 KiB</title>", ">link eth0</text>", ">8 KiB</text>",
+                           "<figcaption>a note</figcaption>"})
+    EXPECT_TRUE(has(html, part)) << part << "\nis not in\n" << html;
+  EXPECT_FALSE(has(html, "none</li>")) << "a line without points has no legend";
+  EXPECT_FALSE(has(html, "nan") || has(html, "inf"));
+}
+
+TEST(ChartHtml, WhatCannotBeUsedIsMarkedAndNotOfTheLine) {
+  Chart chart = someChart();
+  chart.lines[0].points[1].bad = "INVALID";
+  const std::string html = chartHtml(chart);
+  EXPECT_EQ(count(html, ">INVALID</text>"), 2U);
+  const auto track = html.find("class=\"line\" d=\"");
+  ASSERT_NE(track, std::string::npos);
+  const std::string path = html.substr(track + 16, html.find('"', track + 16) - track - 16);
+  EXPECT_EQ(count(path, "M"), 2U) << path;
+  EXPECT_EQ(count(path, "L"), 0U) << path;
+}
+
+TEST(ChartHtml, OfNothingIsNothing) {
+  Chart chart = someChart();
+  chart.lines[0].points.clear();
+  EXPECT_TRUE(isEmpty(chart));
+  EXPECT_EQ(chartHtml(chart), "");
+}
+
+TEST(ChartHtml, TooManyLinesAreSaid) {
+  Chart chart = someChart();
+  chart.lines.assign(kMostLines + 3, chart.lines[0]);
+  EXPECT_TRUE(has(chartHtml(chart), "24 of 27 lines are drawn"));
+}
+
+TEST(Marks, NoTwoOfFortyLinesLookTheSame) {
+  std::set<std::string> looks;
+  for (std::size_t i = 0; i < 40; ++i) looks.insert(colourClass(i) + dashes(i) + mark(i, 0, 0, 1));
+  EXPECT_EQ(looks.size(), 40U);
+  // Not by colour alone: dashes and marks tell the first eight apart.
+  looks.clear();
+  for (std::size_t i = 0; i < 8; ++i) looks.insert(dashes(i) + mark(i, 0, 0, 1));
+  EXPECT_EQ(looks.size(), 8U);
+}
+
+}  // namespace
+}  // namespace viaduct::measure

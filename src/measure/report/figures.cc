@@ -1,0 +1,186 @@
+#include "measure/report/figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "measure/report/scale.h"
+#include "measure/result/text.h"
+#include "measure/stats/statistics.h"
+
+namespace viaduct::measure {
+namespace {
+
+constexpr std::size_t kMostLevels =
+    6;                                // of the ceilings those of the most rows: the tables have all
+constexpr double kSameCeiling = 0.1;  // measured ceilings of one name differ a little by run
+
+std::string atSize(const Series& series, const Row& row) {
+  return fmt::format("{}, {}", series.label, sizeLabel(static_cast<double>(row.block_size)));
+}
+
+Point pointOf(const Row& row, double y) {
+  return {.x = static_cast<double>(row.block_size),
+          .y = y,
+          .bad = isGood(row.verdict) ? std::string{} : loudName(row.verdict)};
+}
+
+using ToPoint = std::function<std::optional<Point>(const Series&, const Row&)>;
+
+std::vector<Line> linesOf(const std::vector<Series>& series, const ToPoint& toPoint) {
+  std::vector<Line> out;
+  for (const Series& s : series) {
+    Line line{.label = s.label};
+    for (const Row* row : s.rows)
+      if (auto point = toPoint(s, *row); point && point->y > 0)
+        line.points.push_back(*std::move(point));
+    out.push_back(std::move(line));
+  }
+  return out;
+}
+
+using ToCell = std::function<Cell(const Row&)>;
+
+// A row for each block size, a column for each series.
+Table pivot(const std::string& caption, const std::vector<Series>& series, const ToCell& toCell) {
+  Table out{.caption = caption, .columns = {"block size"}};
+  for (const Series& s : series) out.columns.push_back(s.label);
+  for (const std::uint64_t size : blockSizesOf(series)) {
+    std::vector<Cell> cells{headCell(sizeLabel(static_cast<double>(size)))};
+    bool any = false;
+    for (const Series& s : series) {
+      const Row* row = rowAt(s, size);
+      cells.push_back(row == nullptr ? numberCell("") : toCell(*row));
+      any = any || (row != nullptr && cells.back().html != kNothing);
+    }
+    if (any) out.rows.push_back(std::move(cells));
+  }
+  return withoutEmptyColumns(out);
+}
+
+std::string shown(std::optional<double> figure) {
+  return figure ? digits(figure) : std::string(kNothing);
+}
+
+Cell marked(const Row& row, std::string html) {
+  const std::string mark = verdictMark(row);
+  return {.html = mark.empty() ? std::move(html) : mark + " " + html, .number = true};
+}
+
+std::optional<Point> bandwidthPoint(const Series& series, const Row& row) {
+  if (!row.gb_per_s) return std::nullopt;
+  Point out = pointOf(row, *row.gb_per_s);
+  out.tip = atSize(series, row) + fmt::format(": {} GB/s", digits(row.gb_per_s));
+  if (row.ceiling)
+    out.tip += fmt::format(", {:.0f} % of {}", row.ceiling->percent, row.ceiling->name);
+  const auto& parts = row.gb_per_s_parts;
+  const auto [low, high] = std::minmax_element(parts.begin(), parts.end());
+  if (parts.size() > 1 && *low > 0) out.low = *low, out.high = *high;
+  return out;
+}
+
+Cell bandwidthCell(const Row& row) {
+  if (row.verdict == Verdict::kFailed) return marked(row, "");
+  std::string small;
+  if (row.gb_per_s_spread) small += fmt::format("±{:.0f} %", *row.gb_per_s_spread * 100);
+  if (row.ceiling)
+    small += fmt::format("{}{:.0f} % of max", small.empty() ? "" : ", ", row.ceiling->percent);
+  return marked(
+      row, shown(row.gb_per_s) + (small.empty() ? "" : " <small>" + escaped(small) + "</small>"));
+}
+
+// Ceilings of one name whose values lie close together are one.
+std::vector<Level> levelsOf(const std::vector<Series>& series) {
+  std::map<std::string, std::vector<double>> by_name;
+  for (const Series& s : series)
+    for (const Row* row : s.rows)
+      if (row->ceiling && row->ceiling->gb_per_s > 0)
+        by_name[row->ceiling->name].push_back(row->ceiling->gb_per_s);
+  std::vector<std::pair<std::ptrdiff_t, Level>> found;  // with how many rows are below it
+  for (auto& [name, values] : by_name) {
+    std::sort(values.begin(), values.end());
+    for (auto from = values.begin(); from != values.end();) {
+      const auto to = std::find_if(from, values.end(),
+                                   [&](double v) { return v > *from * (1 + kSameCeiling); });
+      const double middle = median({from, to});
+      found.push_back({to - from, {fmt::format("{}: {} GB/s", name, digits(middle)), middle}});
+      from = to;
+    }
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<Level> out;
+  for (const auto& [rows, level] : found)
+    if (out.size() < kMostLevels) out.push_back(level);
+  return out;
+}
+
+std::optional<Point> latencyPoint(const Series& series, const Row& row) {
+  if (!row.latency_us) return std::nullopt;
+  const Latency& l = *row.latency_us;
+  Point out = pointOf(row, l.p50);
+  out.tip =
+      atSize(series, row) + fmt::format(": p50 {} us, p99 {} us", digits(l.p50), digits(l.p99));
+  if (l.p50 > 0 && l.p99 >= l.p50) out.low = l.p50, out.high = l.p99;
+  return out;
+}
+
+Cell latencyCell(const Row& row) {
+  if (!row.latency_us) return marked(row, std::string(kNothing));
+  const Latency& l = *row.latency_us;
+  return marked(row, digits(l.p50) + " <small>p99</small> " + digits(l.p99));
+}
+
+}  // namespace
+
+std::string verdictMark(const Row& row) {
+  if (isGood(row.verdict)) return {};
+  return "<strong class=\"bad\">✗ " + escaped(loudName(row.verdict)) + "</strong>";
+}
+
+Figure bandwidthFigure(const std::vector<Series>& series) {
+  return {.chart = {.id = "bandwidth",
+                    .title = "Bandwidth over block size",
+                    .note = "10⁹ payload bytes a second, of all pairs together: the median of a "
+                            "row's parts; whiskers go from the slowest part to the fastest.",
+                    .x_title = "block size",
+                    .y_title = "GB/s",
+                    .lines = linesOf(series, bandwidthPoint),
+                    .levels = levelsOf(series)},
+          .table = pivot("Bandwidth in GB/s, spread of the parts, percentage of the ceiling",
+                         series, bandwidthCell)};
+}
+
+Figure latencyFigure(const std::vector<Series>& series) {
+  return {.chart = {.id = "latency",
+                    .title = "Latency over block size",
+                    .note = "Of one transfer, from its intended start until all its bytes are "
+                            "visible at the other end. Marks are the median (p50), whiskers go "
+                            "up to p99.",
+                    .x_title = "block size",
+                    .y_title = "µs",
+                    .lines = linesOf(series, latencyPoint)},
+          .table = pivot("Latency of one transfer in µs: p50 and p99", series, latencyCell)};
+}
+
+Figure cpuFigure(const std::vector<Series>& series) {
+  const auto point = [](const Series& s, const Row& row) -> std::optional<Point> {
+    if (!row.cpu_s_per_gb) return std::nullopt;
+    Point out = pointOf(row, *row.cpu_s_per_gb);
+    out.tip = atSize(s, row) + fmt::format(": {} CPU s/GB", digits(row.cpu_s_per_gb));
+    return out;
+  };
+  const auto cell = [](const Row& row) { return marked(row, shown(row.cpu_s_per_gb)); };
+  return {.chart = {.id = "cpu",
+                    .title = "CPU cost over block size",
+                    .note = "User and system time of all processes together for 10⁹ bytes. Lower "
+                            "is better.",
+                    .x_title = "block size",
+                    .y_title = "CPU s/GB",
+                    .lines = linesOf(series, point)},
+          .table = pivot("CPU seconds for each GB, of all processes together", series, cell)};
+}
+
+}  // namespace viaduct::measure

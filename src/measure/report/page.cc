@@ -1,0 +1,76 @@
+#include "measure/report/page.h"
+
+#include <fmt/format.h>
+
+#include "measure/report/figures.h"
+#include "measure/report/html.h"
+#include "measure/report/scaling.h"
+#include "measure/report/style.h"
+#include "measure/report/tables.h"
+
+namespace viaduct::measure {
+namespace {
+
+struct Section {
+  std::string id;
+  std::string title;
+  std::string html;  // nothing: there is no such section
+};
+
+Section figureSection(const char* title, const Figure& figure) {
+  if (isEmpty(figure.chart)) return {};
+  return {figure.chart.id, title, chartHtml(figure.chart) + tableHtml(figure.table)};
+}
+
+std::vector<Section> sectionsOf(const std::vector<Source>& sources) {
+  const std::vector<Series> series = seriesOf(sources);
+  return {{"conclusions", "Conclusions", conclusionsHtml(sources)},
+          figureSection("Bandwidth", bandwidthFigure(series)),
+          figureSection("Latency", latencyFigure(series)),
+          figureSection("CPU cost", cpuFigure(series)),
+          figureSection("Scaling", scalingFigure(sources)),
+          {"rows", "All rows", rowsHtml(sources)},
+          {"environment", "Environment", environmentHtml(sources)},
+          {"settings", "Settings", settingsHtml(sources)}};
+}
+
+std::string titleOf(const std::vector<Source>& sources) {
+  std::string out = "Viaduct report";
+  const char* comma = ": ";
+  for (const Source& source : sources) {
+    out += comma + source.name;
+    comma = ", ";
+  }
+  return out;
+}
+
+// Nothing may be fetched and no script may run, whatever a file tried to smuggle in.
+constexpr auto kHead =
+    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+    "'unsafe-inline'; img-src data:\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+    "<link rel=\"icon\" href=\"data:,\">\n<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n";
+
+}  // namespace
+
+std::string reportPage(const std::vector<Source>& sources, const std::string& version) {
+  const std::vector<Section> sections = sectionsOf(sources);
+  std::string out = fmt::format(kHead, escaped(titleOf(sources)), kStyle);
+  out += "<header>\n<h1>Viaduct report</h1>\n" + verdictsHtml(sources) + runsHtml(sources);
+  out += "<nav aria-label=\"Sections\"><ul>\n";
+  for (const Section& s : sections)
+    if (!s.html.empty()) out += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", s.id, s.title);
+  out += "</ul></nav>\n</header>\n<main>\n";
+  for (const Section& s : sections)
+    if (!s.html.empty())
+      out +=
+          fmt::format("<section aria-labelledby=\"{0}\">\n<h2 id=\"{0}\">{1}</h2>\n{2}</section>\n",
+                      s.id, s.title, s.html);
+  return out + fmt::format(
+                   "</main>\n<footer>Made by viaduct {}. A figure that was not measured is "
+                   "left out or –, never 0.</footer>\n</body>\n</html>\n",
+                   escaped(version));
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,119 @@
+#include "measure/report/page.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace viaduct::measure {
+namespace {
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+Report report(double scale = 1, std::uint32_t pairs = 1) {
+  Report out{.version = "1.2.3",
+             .started = "2026-01-02T03:04:05Z",
+             .environment = {.members = {{0, "a", "initiator", {.hostname = "node-1"}},
+                                         {1, "b", "target", {.hostname = "node-2"}}},
+                             .fingerprint = "0123"},
+             .settings = {{"verify", "full"}},
+             .agent = {{"sockets", "1"}},
+             .conclusion = {"the link limits"}};
+  for (const std::uint64_t block : {4096U, 65536U, 1048576U})
+    out.rows.push_back(
+        {.backend = "tcp",
+         .block_size = block,
+         .initiators = pairs,
+         .targets = pairs,
+         .gb_per_s = scale * pairs,
+         .latency_us = Latency{.mean = 1, .p50 = 1, .p90 = 2, .p99 = 3, .p99_9 = 4, .max = 5},
+         .cpu_s_per_gb = 0.25,
+         .path = {{"tcp", "socket", "eth0", 1, 1, Proven::kYes}},
+         .ceiling = Ceiling{"link eth0", 12.5, 80},
+         .verified = Verified::kFull});
+  return out;
+}
+
+TEST(Page, HasEverySection) {
+  const std::string page = reportPage({{"a.json", report()}, {"b.json", report(1.8, 2)}}, "9.9");
+  EXPECT_EQ(page.rfind("<!DOCTYPE html>", 0), 0U);
+  for (const char* part :
+       {"<h2 id=\"bandwidth\">", "<h2 id=\"latency\">", "<h2 id=\"cpu\">", "<h2 id=\"scaling\">",
+        "<h2 id=\"rows\">", "<h2 id=\"environment\">", "<h2 id=\"settings\">",
+        "link eth0: 12.5 GB/s", "✓ 6 rows ok.</b> Path proven: all. Contents checked: all.",
+        "the link limits", "tcp/socket on eth0, proven", "node-2", "Made by viaduct 9.9",
+        "tcp, b.json, 2→2", "180 %"})
+    EXPECT_TRUE(has(page, part)) << part;
+}
+
+TEST(Page, NeedsNothingFromElsewhere) {
+  const std::string page = reportPage({{"a.json", report()}}, "1");
+  for (const char* part : {"http:", "https:", "<script", "url(", "@import", "<img", "src="})
+    EXPECT_FALSE(has(page, part)) << part;
+  EXPECT_TRUE(has(page, "Content-Security-Policy\" content=\"default-src 'none'"));
+}
+
+TEST(Page, BadVerdictsAreLoud) {
+  Report bad = report();
+  bad.end = "interrupted";
+  bad.rows[1].verdict = Verdict::kInvalid;
+  bad.rows[1].why = "above its ceiling";
+  bad.rows[2].verdict = Verdict::kUnproven;
+  const std::string page = reportPage({{"a.json", bad}}, "1");
+  for (const char* part : {"✗ 1 of 3 rows cannot be used",
+                           "✗ INVALID</strong> <b>a.json: tcp write, 1 × 64 KiB</b><br>above",
+                           "! Not complete:</b> a.json: interrupted", "? 1 row unproven",
+                           "✓ 1 row ok", ">INVALID</text>"})
+    EXPECT_TRUE(has(page, part)) << part;
+}
+
+TEST(Page, WhatIsInAFileStaysText) {
+  const std::string evil = "\"'><script>alert(1)</script><img src=x onerror=y>\xff";
+  Report r = report();
+  r.version = r.started = r.end = r.environment.fingerprint = evil;
+  for (Member& m : r.environment.members)
+    m = {1,
+         evil,
+         evil,
+         {.boot_id = evil,
+          .hostname = evil,
+          .kernel = evil,
+          .cpu_model = evil,
+          .interfaces = {{evil, {evil}, true, 1}}}};
+  r.settings = r.agent = {{evil, evil}};
+  r.conclusion = {evil};
+  for (Row& row : r.rows) {
+    row.backend = row.scheme = row.memory = row.proof = row.why = evil;
+    row.path[0].backend = row.path[0].way = row.path[0].device = evil;
+    row.ceiling->name = evil;
+    row.verdict = Verdict::kFallback;
+  }
+  const std::string page = reportPage({{evil, r}, {"b", report(2, 2)}}, evil);
+  EXPECT_FALSE(has(page, "<script"));
+  EXPECT_FALSE(has(page, "<img"));
+  EXPECT_FALSE(has(page, "\xff"));
+  EXPECT_TRUE(has(page, "&quot;&#39;&gt;&lt;script&gt;alert(1)"));
+}
+
+TEST(Page, IdsAreThereOnce) {
+  const std::string page = reportPage({{"a.json", report()}, {"b.json", report(2, 4)}}, "1");
+  std::set<std::string> ids;
+  for (auto at = page.find(" id=\""); at != std::string::npos; at = page.find(" id=\"", at + 1)) {
+    const std::string id = page.substr(at + 5, page.find('"', at + 5) - at - 5);
+    EXPECT_TRUE(ids.insert(id).second) << id;
+  }
+  EXPECT_GE(ids.size(), 10U);
+}
+
+TEST(Page, OfAlmostNothing) {
+  EXPECT_TRUE(has(reportPage({{"a.json", Report{}}}, "1"), "No rows"));
+  Report odd;
+  odd.rows = {{.backend = "x", .block_size = 1, .gb_per_s = 0},
+              {.block_size = 1, .gb_per_s = 1e300}};
+  const std::string page = reportPage({{"a.json", odd}}, "1");
+  EXPECT_FALSE(has(page, ">nan") || has(page, ">inf") || has(page, "\"nan"));
+}
+
+}  // namespace
+}  // namespace viaduct::measure

@@ -1,0 +1,89 @@
+#include "measure/report/scale.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace viaduct::measure {
+namespace {
+
+constexpr int kLeastExponent = -300, kMostExponent = 300;
+
+int decadeBelow(double value) {
+  return std::clamp(static_cast<int>(std::floor(std::log10(value) + 1e-9)), kLeastExponent,
+                    kMostExponent);
+}
+
+// The exponents of two in the range, every so many that no more than `most` are left.
+std::vector<double> powersOfTwo(Range& range, std::size_t most) {
+  if (range.low == range.high) {  // one value stands in the middle
+    range.low /= 2;
+    range.high *= 2;
+  }
+  const int first = static_cast<int>(std::ceil(std::log2(range.low) - 1e-9));
+  const int last = static_cast<int>(std::floor(std::log2(range.high) + 1e-9));
+  const int count = last - first + 1;
+  const int step = std::max(1, (count + static_cast<int>(most) - 1) / static_cast<int>(most));
+  std::vector<double> out;
+  for (int e = first; e <= last; e += step) out.push_back(std::exp2(e));
+  if (out.empty()) out = {range.low, range.high};  // both between the same two powers
+  return out;
+}
+
+}  // namespace
+
+std::string sizeLabel(double bytes) {
+  constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  std::size_t unit = 0;
+  while (unit + 1 < kUnits.size() && bytes >= 1024 && std::fmod(bytes, 1024) == 0) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.0f} {}", bytes, kUnits[unit]);
+}
+
+std::vector<Tick> decadeTicks(Range& range, std::size_t most) {
+  if (range.low == range.high) range.high *= 1.01;  // it takes two ticks to read a scale
+  const int first = decadeBelow(range.low), last = decadeBelow(range.high) + 1;
+  const auto decades = static_cast<std::size_t>(last - first);
+  const bool fine = 3 * decades <= 2 * most;
+  const int step = std::max(1, static_cast<int>((decades + most - 1) / most));
+  std::vector<double> values;
+  for (int e = first; e <= last; e += step)
+    for (const double digit : {1.0, 2.0, 5.0})
+      if (digit == 1 || fine) values.push_back(digit * std::pow(10, e));
+  // The tick below the lowest value, the one above the highest, and all between.
+  const auto above = std::find_if(values.begin(), values.end(),
+                                  [&](double v) { return v >= range.high * (1 - 1e-9); });
+  if (above != values.end()) values.erase(above + 1, values.end());
+  while (values.size() > 2 && values[1] <= range.low) values.erase(values.begin());
+  range.low = std::min(range.low, values.front());
+  range.high = std::max(range.high, values.back());
+  std::vector<Tick> out;
+  for (const double v : values) out.push_back({v, fmt::format("{:.6g}", v)});
+  return out;
+}
+
+std::vector<Tick> sizeTicks(Range& range, std::size_t most) {
+  std::vector<Tick> out;
+  for (const double v : powersOfTwo(range, most)) out.push_back({v, sizeLabel(v)});
+  return out;
+}
+
+std::vector<Tick> countTicks(Range& range, std::size_t most) {
+  std::vector<Tick> out;
+  for (const double v : powersOfTwo(range, most)) out.push_back({v, fmt::format("{:.0f}", v)});
+  return out;
+}
+
+std::vector<Tick> percentTicks(Range& range) {
+  range.low = 0;
+  range.high = std::max(100.0, std::ceil(range.high / 20) * 20);
+  const double step = range.high > 200 ? std::ceil(range.high / 100) * 20 : 20;
+  std::vector<Tick> out;
+  for (double v = 0; v <= range.high; v += step) out.push_back({v, fmt::format("{:.0f} %", v)});
+  return out;
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,61 @@
+// Axes: where a value stands, and which values are named. Threads: pure.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace viaduct::measure {
+
+struct Range {
+  double low = 0, high = 0;
+  bool empty = true;
+  void add(double value) {
+    low = empty || value < low ? value : low;
+    high = empty || value > high ? value : high;
+    empty = false;
+  }
+};
+
+class Scale {
+ public:
+  // `from` and `to`: where the ends of the range stand, in pixels.
+  Scale(Range range, bool logarithmic, double from, double to)
+      : low_(value(range.low, logarithmic)),
+        span_(value(range.high, logarithmic) - low_),
+        log_(logarithmic),
+        from_(from),
+        to_(to) {}
+  double at(double v) const {
+    const double part = span_ == 0 ? 0.5 : (value(v, log_) - low_) / span_;
+    return from_ + part * (to_ - from_);
+  }
+
+ private:
+  static double value(double v, bool logarithmic) { return logarithmic ? std::log2(v) : v; }
+  double low_, span_;
+  bool log_;
+  double from_, to_;
+};
+
+struct Tick {
+  double value = 0;
+  std::string label = {};
+};
+
+// Widens the range, if needed, to ticks of 1, 2 and 5 times powers of ten, or of powers of ten
+// alone when those would be more than `most`, and gives them.
+std::vector<Tick> decadeTicks(Range& range, std::size_t most);
+// Powers of two in the range, at most so many, with the unit of bytes ("64 KiB"). Widens a range of
+// one value.
+std::vector<Tick> sizeTicks(Range& range, std::size_t most);
+// Powers of two, as plain numbers.
+std::vector<Tick> countTicks(Range& range, std::size_t most);
+// From 0 to 100 and what is above, in steps of 20 or more.
+std::vector<Tick> percentTicks(Range& range);
+
+// "64 KiB", "1 MiB", "1000 B": exact.
+std::string sizeLabel(double bytes);
+
+}  // namespace viaduct::measure

@@ -1,0 +1,108 @@
+#include "measure/report/scaling.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "measure/report/scale.h"
+#include "measure/result/text.h"
+#include "measure/stats/statistics.h"
+
+namespace viaduct::measure {
+namespace {
+
+using Rates = std::map<std::uint32_t, std::vector<double>>;  // by members: of every run
+using Blocks = std::map<std::uint64_t, Rates>;
+
+std::uint32_t membersOf(const Row& row) { return row.initiators + row.targets; }
+
+std::string kindOf(const Row& row) {
+  return fmt::format("{} {} {}{}{}", row.backend, opKindName(row.op), row.scheme,
+                     row.memory.empty() ? "" : ", ", row.memory);
+}
+
+// Rows of the same kind, whatever file they are in; of rows that cannot be used, nothing.
+std::map<std::string, Blocks> kindsOf(const std::vector<Source>& sources) {
+  std::map<std::string, Blocks> out;
+  for (const Source& source : sources)
+    for (const Row& row : source.report.rows)
+      if (row.gb_per_s && *row.gb_per_s > 0 && row.block_size != 0 && isGood(row.verdict))
+        out[kindOf(row)][row.block_size][membersOf(row)].push_back(*row.gb_per_s);
+  return out;
+}
+
+double efficiency(const Rates& rates, std::uint32_t members) {
+  const auto perMember = [&](std::uint32_t m) { return median(rates.at(m)) / m; };
+  return perMember(members) / perMember(rates.begin()->first) * 100;
+}
+
+// The largest block size that was measured with the most numbers of members.
+Blocks::const_iterator best(const Blocks& blocks) {
+  auto out = blocks.begin();
+  for (auto at = blocks.begin(); at != blocks.end(); ++at)
+    if (at->second.size() >= out->second.size()) out = at;
+  return out;
+}
+
+Line lineOf(const std::string& kind, const Blocks& blocks) {
+  const auto [size, rates] = *best(blocks);
+  Line out{.label = fmt::format("{}, {}", kind, sizeLabel(static_cast<double>(size)))};
+  for (const auto& [members, values] : rates)
+    out.points.push_back({.x = static_cast<double>(members),
+                          .y = efficiency(rates, members),
+                          .tip = fmt::format("{}, {} members: {} GB/s, {:.0f} %", kind, members,
+                                             digits(median(values)), efficiency(rates, members))});
+  return out;
+}
+
+void addRows(Table& table, const std::string& kind, const Blocks& blocks,
+             const std::set<std::uint32_t>& counts) {
+  for (const auto& [size, rates] : blocks) {
+    if (rates.size() < 2) continue;
+    std::vector<Cell> cells{headCell(kind), numberCell(sizeLabel(static_cast<double>(size)))};
+    for (const std::uint32_t members : counts) {
+      const auto at = rates.find(members);
+      cells.push_back(at == rates.end() ? numberCell("")
+                                        : Cell{.html = fmt::format("{} <small>{:.0f} %</small>",
+                                                                   digits(median(at->second)),
+                                                                   efficiency(rates, members)),
+                                               .number = true});
+    }
+    table.rows.push_back(std::move(cells));
+  }
+}
+
+}  // namespace
+
+Figure scalingFigure(const std::vector<Source>& sources) {
+  Figure out{
+      .chart = {.id = "scaling",
+                .title = "Scaling efficiency over members",
+                .note =
+                    "GB/s per member (process), as a percentage of what it is with the "
+                    "fewest members; 100 % is as good as it can be. Drawn for the largest block "
+                    "size that was measured with most numbers of members.",
+                .x_title = "members",
+                .y_title = "efficiency",
+                .x_axis = XAxis::kMembers,
+                .y_axis = YAxis::kPercent},
+      .table = {.caption = "GB/s of all members together, and efficiency, by members",
+                .columns = {"what", "block size"}}};
+  auto kinds = kindsOf(sources);
+  std::erase_if(kinds, [](const auto& kind) { return best(kind.second)->second.size() < 2; });
+  std::set<std::uint32_t> counts;
+  for (const auto& [kind, blocks] : kinds)
+    for (const auto& [size, rates] : blocks)
+      for (const auto& [members, values] : rates) counts.insert(members);
+  for (const std::uint32_t count : counts)
+    out.table.columns.push_back(fmt::format("{} members", count));
+  for (const auto& [kind, blocks] : kinds) {
+    out.chart.lines.push_back(lineOf(kind, blocks));
+    addRows(out.table, kind, blocks, counts);
+  }
+  return out;
+}
+
+}  // namespace viaduct::measure

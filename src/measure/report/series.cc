@@ -1,0 +1,150 @@
+#include "measure/report/series.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace viaduct::measure {
+namespace {
+
+// What tells series apart, in the order in which labels name it.
+constexpr std::size_t kParts = 9;
+using Parts = std::array<std::string, kParts>;
+
+Parts partsOf(const Source& source, const Row& row, bool with_batch) {
+  return {row.backend,
+          source.name,
+          opKindName(row.op),
+          row.scheme,
+          fmt::format("{}\u2192{}{}", row.initiators, row.targets,
+                      row.bidirectional ? " both ways" : ""),
+          row.memory,
+          row.threads == 1 ? "1 thread" : fmt::format("{} threads", row.threads),
+          fmt::format("depth {}", row.pipeline_depth) +
+              (row.rate ? fmt::format(", {:g}/s asked", row.rate->asked_per_s) : ""),
+          with_batch ? fmt::format("batch {}", row.batch_size) : std::string{}};
+}
+
+struct Group {
+  Parts parts;
+  std::size_t source = 0;
+  std::vector<const Row*> rows;
+};
+
+// The batch often follows the block size; it makes a series of its own only where one block size
+// has several.
+bool hasSeveralBatches(const std::vector<const Row*>& rows) {
+  std::map<std::uint64_t, std::uint32_t> seen;
+  return std::any_of(rows.begin(), rows.end(), [&](const Row* row) {
+    return seen.try_emplace(row->block_size, row->batch_size).first->second != row->batch_size;
+  });
+}
+
+class Grouping {
+ public:
+  void add(std::size_t index, const Source& source, const std::vector<const Row*>& rows,
+           bool with_batch) {
+    std::map<Parts, std::size_t> places;
+    for (const Row* row : rows) {
+      const Parts parts = partsOf(source, *row, with_batch);
+      const auto [at, fresh] = places.try_emplace(parts, groups_.size());
+      if (fresh) groups_.push_back({parts, index, {}});
+      groups_[at->second].rows.push_back(row);
+    }
+  }
+  std::vector<Group> take() { return std::move(groups_); }
+
+ private:
+  std::vector<Group> groups_;
+};
+
+std::vector<Group> groupsOf(const std::vector<Source>& sources) {
+  Grouping all;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    std::vector<const Row*> rows;
+    for (const Row& row : sources[i].report.rows)
+      if (row.block_size != 0) rows.push_back(&row);
+    Grouping coarse;
+    coarse.add(i, sources[i], rows, false);
+    for (const Group& group : coarse.take())
+      all.add(i, sources[i], group.rows, hasSeveralBatches(group.rows));
+  }
+  return all.take();
+}
+
+std::string labelOf(const Parts& parts, const std::array<bool, kParts>& shown) {
+  std::string out = parts[0].empty() ? "unknown" : parts[0];
+  for (std::size_t i = 1; i < kParts; ++i)
+    if (shown[i] && !parts[i].empty()) out += ", " + parts[i];
+  return out;
+}
+
+// Of rows of the same block size the one with the middle rate.
+std::vector<const Row*> middles(std::vector<const Row*> rows) {
+  std::stable_sort(rows.begin(), rows.end(), [](const Row* a, const Row* b) {
+    return std::pair(a->block_size, a->gb_per_s.value_or(0)) <
+           std::pair(b->block_size, b->gb_per_s.value_or(0));
+  });
+  std::vector<const Row*> out;
+  for (auto from = rows.begin(); from != rows.end();) {
+    const auto to = std::find_if(
+        from, rows.end(), [&](const Row* row) { return row->block_size != (*from)->block_size; });
+    out.push_back(*(from + (to - from) / 2));
+    from = to;
+  }
+  return out;
+}
+
+std::string baseName(const std::string& file) {
+  const auto slash = file.find_last_of('/');
+  return slash == std::string::npos || slash + 1 == file.size() ? file : file.substr(slash + 1);
+}
+
+}  // namespace
+
+std::vector<Source> sourcesOf(const std::vector<std::string>& files,
+                              std::vector<std::vector<Report>> reports) {
+  std::map<std::string, int> uses;
+  for (const std::string& file : files) ++uses[baseName(file)];
+  std::vector<Source> out;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const std::string base = baseName(files[i]);
+    const std::string name = uses[base] == 1 ? base : files[i];
+    for (std::size_t k = 0; k < reports[i].size(); ++k)
+      out.push_back({reports[i].size() == 1 ? name : fmt::format("{} #{}", name, k + 1),
+                     std::move(reports[i][k])});
+  }
+  return out;
+}
+
+std::vector<Series> seriesOf(const std::vector<Source>& sources) {
+  const std::vector<Group> groups = groupsOf(sources);
+  std::array<std::set<std::string>, kParts> values;
+  for (const Group& group : groups)
+    for (std::size_t i = 0; i < kParts; ++i) values[i].insert(group.parts[i]);
+  std::array<bool, kParts> shown{};
+  for (std::size_t i = 0; i < kParts; ++i) shown[i] = values[i].size() > 1;
+  std::vector<Series> out;
+  for (const Group& group : groups)
+    out.push_back({labelOf(group.parts, shown), group.source, middles(group.rows)});
+  return out;
+}
+
+std::vector<std::uint64_t> blockSizesOf(const std::vector<Series>& series) {
+  std::set<std::uint64_t> out;
+  for (const Series& s : series)
+    for (const Row* row : s.rows) out.insert(row->block_size);
+  return {out.begin(), out.end()};
+}
+
+const Row* rowAt(const Series& series, std::uint64_t block_size) {
+  const auto at = std::find_if(series.rows.begin(), series.rows.end(),
+                               [&](const Row* row) { return row->block_size == block_size; });
+  return at == series.rows.end() ? nullptr : *at;
+}
+
+}  // namespace viaduct::measure

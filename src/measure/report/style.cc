@@ -1,0 +1,115 @@
+#include "measure/report/style.h"
+
+namespace viaduct::measure {
+
+// Colours of lines have at least 3:1 against the page, those of text 4.5:1, in both schemes. They
+// are never alone: lines differ in dashes and marks, verdicts in words and signs.
+const std::string_view kStyle = R"CSS(
+:root {
+  color-scheme: light dark;
+  --page: #ffffff; --text: #1b1f24; --soft: #57606a; --edge: #d0d7de; --grid: #e6e9ed; --stripe: #f6f8fa;
+  --link: #0550ae; --bad: #b3001b; --bad-page: #fff0f0; --warn: #7a4b00; --warn-page: #fff8e5;
+  --good: #116329; --good-page: #effaf1; --level: #6e4a9e;
+  --c0: #0a5fb4; --c1: #b3480a; --c2: #14804a; --c3: #9332a8; --c4: #b0164e; --c5: #2f6f80;
+  --c6: #7a5d00; --c7: #4d4d4d;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --page: #0f141a; --text: #e6edf3; --soft: #9aa7b4; --edge: #39424e; --grid: #242c36; --stripe: #171e26;
+    --link: #79b8ff; --bad: #ff8f8f; --bad-page: #34161a; --warn: #f0c060; --warn-page: #2c2412;
+    --good: #7ee29a; --good-page: #12281a; --level: #c7a6ff;
+    --c0: #6cb6ff; --c1: #ffa057; --c2: #57d18d; --c3: #dd97f0; --c4: #ff86a8; --c5: #8cc8da;
+    --c6: #e0bf4f; --c7: #c9c9c9;
+  }
+}
+* { box-sizing: border-box; }
+body {
+  margin: 0; background: var(--page); color: var(--text);
+  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
+}
+main, header, footer { max-width: 72rem; margin: 0 auto; padding: 0 1rem; }
+header { padding-top: 1.5rem; }
+h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .25rem; }
+h2 { font-size: 1.25rem; line-height: 1.3; margin: 2.25rem 0 .5rem; }
+h3 { font-size: 1rem; margin: 1rem 0 .25rem; overflow-wrap: anywhere; }
+p, ul { margin: .5rem 0; }
+ul { padding-left: 1.25rem; }
+li { overflow-wrap: anywhere; }
+a { color: var(--link); }
+.sub, figcaption, footer { color: var(--soft); font-size: .875rem; }
+footer { padding-top: 2rem; padding-bottom: 2rem; }
+nav ul { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; list-style: none; padding: 0; }
+:focus-visible { outline: 3px solid var(--link); outline-offset: 2px; }
+.box { border: 1px solid currentColor; border-left-width: 6px; border-radius: 6px; padding: .6rem .9rem; margin: .75rem 0; }
+.box h2 { margin: 0 0 .25rem; }
+.box.bad { color: var(--bad); background: var(--bad-page); }
+.box.bad li { color: var(--text); margin-bottom: .4rem; }
+.box.warn { color: var(--warn); background: var(--warn-page); }
+.box.good { color: var(--good); background: var(--good-page); }
+strong.bad { color: var(--bad); white-space: nowrap; }
+span.good { color: var(--good); white-space: nowrap; }
+.unsure { color: var(--warn); white-space: nowrap; }
+figure { margin: .5rem 0 1rem; }
+.chart { display: block; width: 100%; height: auto; }
+.chart.narrow { display: none; }
+.chart text { fill: var(--text); font-size: 13px; font-family: inherit; }
+.narrow text { font-size: 11.5px; }
+.chart .tick text { fill: var(--soft); }
+.grid { stroke: var(--grid); stroke-width: 1; fill: none; }
+.line { fill: none; stroke: currentColor; stroke-width: 2; stroke-linejoin: round; }
+.whisker { fill: none; stroke: currentColor; stroke-width: 1.25; opacity: .75; }
+.mark { fill: currentColor; stroke: var(--page); stroke-width: 1; }
+.level { fill: none; stroke: var(--level); stroke-width: 1.5; }
+.chart .halo { paint-order: stroke; stroke: var(--page); stroke-width: 4px; stroke-linejoin: round; fill: var(--level); font-size: 12px; }
+.chart .badname { fill: var(--bad); font-weight: 700; }
+.chart .bad { stroke: var(--bad); stroke-width: 3; fill: none; }
+.series:hover .line { stroke-width: 3.5; }
+.c0 { color: var(--c0); } .c1 { color: var(--c1); } .c2 { color: var(--c2); } .c3 { color: var(--c3); }
+.c4 { color: var(--c4); } .c5 { color: var(--c5); } .c6 { color: var(--c6); } .c7 { color: var(--c7); }
+.legend { display: flex; flex-wrap: wrap; gap: .15rem 1.25rem; list-style: none; padding: 0; margin: .25rem 0; font-size: .9rem; }
+.swatch { vertical-align: -2px; }
+.scroll { overflow-x: auto; margin: .5rem 0 1rem; border: 1px solid var(--edge); border-radius: 6px; }
+table { border-collapse: collapse; width: 100%; font-size: .85rem; font-variant-numeric: tabular-nums; }
+caption { text-align: left; padding: .4rem .6rem; color: var(--soft); }
+th, td { padding: .3rem .6rem; text-align: left; vertical-align: top; border-top: 1px solid var(--edge); }
+thead th { vertical-align: bottom; background: var(--stripe); }
+tbody th { font-weight: 600; white-space: nowrap; }
+tbody tr:nth-child(even) { background: var(--stripe); }
+td.n, th.n { text-align: right; }
+td { white-space: nowrap; }
+.path { white-space: normal; min-width: 18rem; }
+small { color: var(--soft); font-size: .8em; }
+details summary { cursor: pointer; font-weight: 600; font-size: 1.25rem; margin: 2.25rem 0 .5rem; }
+details summary h2 { display: inline; margin: 0; }
+@media (max-width: 640px) {
+  body { font-size: 15px; }
+  .chart.wide { display: none; }
+  .chart.narrow { display: block; }
+}
+@media print {
+  :root {
+    color-scheme: light;
+    --page: #ffffff; --text: #000000; --soft: #444444; --edge: #bbbbbb; --grid: #dddddd; --stripe: #f4f4f4;
+    --bad: #b3001b; --bad-page: #ffffff; --warn: #7a4b00; --warn-page: #ffffff; --good: #116329;
+    --good-page: #ffffff; --level: #6e4a9e;
+    --c0: #0a5fb4; --c1: #b3480a; --c2: #14804a; --c3: #9332a8; --c4: #b0164e; --c5: #2f6f80;
+    --c6: #7a5d00; --c7: #4d4d4d;
+  }
+  @page { margin: 12mm; }
+  body { font-size: 10pt; }
+  main, header, footer { max-width: none; padding: 0; }
+  nav { display: none; }
+  figure, tr, .box { break-inside: avoid; }
+  h2, summary { break-after: avoid; }
+  thead { display: table-header-group; }
+  .chart.wide { display: block; }
+  .chart.narrow { display: none; }
+  .scroll { overflow: visible; border: 0; }
+  table { font-size: 7.5pt; }
+  th, td { padding: .15rem .3rem; }
+  tbody th, td { white-space: normal; }
+  .path { min-width: 0; }
+}
+)CSS";
+
+}  // namespace viaduct::measure

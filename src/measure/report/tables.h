@@ -1,0 +1,19 @@
+// What a report says besides charts: which runs, on which machines, with which settings, every row,
+// and what cannot be trusted. Threads: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "measure/report/series.h"
+
+namespace viaduct::measure {
+
+std::string verdictsHtml(const std::vector<Source>& sources);
+std::string runsHtml(const std::vector<Source>& sources);
+std::string conclusionsHtml(const std::vector<Source>& sources);
+std::string rowsHtml(const std::vector<Source>& sources);
+std::string environmentHtml(const std::vector<Source>& sources);
+std::string settingsHtml(const std::vector<Source>& sources);
+
+}  // namespace viaduct::measure

@@ -1,0 +1,208 @@
+// `viaduct report` as people run it, and its page in a browser where there is one.
+#include "measure/result/report.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "app/program.h"
+#include "measure/result/nixlbench.h"
+
+namespace viaduct::testing {
+namespace {
+
+using measure::Report;
+using measure::Row;
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string contentOf(const std::string& file) {
+  std::ostringstream out;
+  out << std::ifstream(file).rdbuf();
+  return out.str();
+}
+
+class ReportCommand : public ::testing::Test {
+ protected:
+  ReportCommand()
+      : folder_(::testing::TempDir() + "viaduct_report_" + std::to_string(::getpid()) + "/") {
+    std::filesystem::create_directories(folder_);
+  }
+  ~ReportCommand() override { std::filesystem::remove_all(folder_); }
+  std::string file(const std::string& name, const std::string& content) const {
+    std::ofstream(folder_ + name) << content;
+    return folder_ + name;
+  }
+  std::string result(const std::string& name, std::uint32_t pairs) const {
+    Report report{.version = "1", .started = "2026-01-02T03:04:05Z"};
+    report.environment.members = {{.host = {.hostname = "node <b>&"}}};
+    for (std::uint64_t block = 4096; block <= 1 << 26U; block *= 4)
+      for (const char* backend : {"tcp", "local"})
+        report.rows.push_back(
+            {.backend = backend,
+             .block_size = block,
+             .initiators = pairs,
+             .targets = pairs,
+             .gb_per_s = 3.0 * pairs,
+             .gb_per_s_parts = {2.9 * pairs, 3.0 * pairs, 3.2 * pairs},
+             .latency_us =
+                 measure::Latency{.mean = 9, .p50 = 8, .p90 = 9, .p99 = 20, .p99_9 = 30, .max = 40},
+             .cpu_s_per_gb = 0.3,
+             .path = {{backend, "way", "eth0", 1, 1, measure::Proven::kYes}},
+             .proof = "a long line of words that says how it was proven, on every device",
+             .ceiling = measure::Ceiling{"link eth0", 12.5 * pairs, 24}});
+    report.rows[3].verdict = measure::Verdict::kInvalid;
+    report.rows[3].why = "<script>alert(1)</script>";
+    return file(name, toJson(report));
+  }
+  std::string log() const {
+    constexpr auto kUsual = measure::NixlbenchColumns::kUsual;
+    const Row row{.block_size = 4096, .gb_per_s = 1, .tx_us = measure::MeanP99{1, 2}};
+    return file("pod.log", measure::nixlbenchBanner({}) + measure::nixlbenchHead(kUsual) +
+                               measure::nixlbenchLine(row, kUsual));
+  }
+  std::string folder_;
+};
+
+TEST_F(ReportCommand, WritesThePage) {
+  const std::string page = folder_ + "r.html";
+  Program run({"report", result("a.json", 1), result("b.json", 2), log(), "-o", page});
+  EXPECT_EQ(run.finish(), 0) << run.err();
+  EXPECT_EQ(run.out(), "");
+  const std::string html = contentOf(page);
+  EXPECT_TRUE(html.ends_with("</html>\n"));
+  for (const char* part : {"b.json", "pod.log", "id=\"scaling\"", "✗ INVALID"})
+    EXPECT_TRUE(has(html, part)) << part;
+  Program to_stdout({"report", result("a.json", 1), "-o", "-"});
+  EXPECT_EQ(to_stdout.finish(), 0);
+  EXPECT_TRUE(to_stdout.out().starts_with("<!DOCTYPE html>"));
+}
+
+TEST_F(ReportCommand, BadInputIsNamed) {
+  const std::string good = result("a.json", 1), out = folder_ + "r.html";
+  const std::pair<std::vector<std::string>, const char*> cases[] = {
+      {{"report", good}, "--output is required"},
+      {{"report", "-o", out}, "FILES is required"},
+      {{"report", folder_ + "none.json", "-o", out}, "none.json"},
+      {{"report", good, file("cut.json", "{\"format\": \"viaduct-be"), "-o", out}, "cut.json"},
+      {{"report", file("new.json", "{\"format\": \"viaduct-bench/3\"}"), "-o", out},
+       "newer viaduct"},
+  };
+  for (const auto& [arguments, words] : cases) {
+    Program run(arguments);
+    EXPECT_EQ(run.finish(), 2) << words;
+    EXPECT_TRUE(has(run.err(), words)) << run.err();
+    EXPECT_FALSE(std::filesystem::exists(out)) << "nothing is written of half of the files";
+  }
+  Program nowhere({"report", good, "-o", "/no/such/folder/r.html"});
+  EXPECT_EQ(nowhere.finish(), 1);
+  EXPECT_TRUE(has(nowhere.err(), "/no/such/folder/r.html: ") ||
+              has(nowhere.err(), "device /no/such/folder/r.html"))
+      << nowhere.err();
+  Program full({"report", good, "-o", "/dev/full"});
+  EXPECT_EQ(full.finish(), 1);
+  EXPECT_TRUE(has(full.err(), "No space left")) << full.err();
+}
+
+// --- in a browser
+
+std::string outputOf(const std::string& command) {
+  std::string out;
+  std::FILE* pipe = ::popen(command.c_str(), "r");
+  if (pipe == nullptr) return out;
+  std::array<char, 4096> part{};
+  for (std::size_t got = 0; (got = std::fread(part.data(), 1, part.size(), pipe)) > 0;)
+    out.append(part.data(), got);
+  ::pclose(pipe);
+  return out;
+}
+
+std::string browser() {
+  std::string found = outputOf("command -v chromium || command -v chromium-browser || true");
+  return found.substr(0, found.find('\n'));
+}
+
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  const auto at = text.find(what);
+  EXPECT_NE(at, std::string::npos) << what;
+  if (at != std::string::npos) text.replace(at, what.size(), by);
+  return text;
+}
+
+class ReportPage : public ReportCommand {
+ protected:
+  void SetUp() override {
+    browser_ = browser();
+    if (browser_.empty()) GTEST_SKIP() << "no chromium on this machine";
+    page_ = folder_ + "r.html";
+    Program run({"report", result("a.json", 1), result("b.json", 2), log(), "-o", page_});
+    ASSERT_EQ(run.finish(), 0) << run.err();
+  }
+  // What the browser makes of the page, after it was loaded; `log` gets what it says about it.
+  std::string load(const std::string& page, const std::string& size, std::string& log) const {
+    const std::string log_file = folder_ + "chromium.log";
+    const std::string dom =
+        outputOf("timeout 90 '" + browser_ +
+                 "' --headless --no-sandbox --disable-gpu --hide-scrollbars"
+                 " --user-data-dir='" +
+                 folder_ + "profile' --enable-logging=stderr --window-size=" + size +
+                 " --dump-dom 'file://" + page + "' 2>'" + log_file + "'");
+    log = contentOf(log_file);
+    return dom;
+  }
+  std::string browser_, page_;
+};
+
+TEST_F(ReportPage, LoadsWithoutAWordOnTheConsole) {
+  std::string log;
+  const std::string dom = load(page_, "1280,900", log);
+  EXPECT_TRUE(has(dom, "</html>")) << log;
+  EXPECT_FALSE(has(log, "CONSOLE")) << log;
+}
+
+// The page itself may not run scripts: a copy without that rule measures itself, in a frame of the
+// wanted width (windows have a least one), and says so in the frame's attributes.
+constexpr auto kMeasure = R"JS(<script>
+const says = frameElement.dataset, root = document.documentElement;
+const charts = [...document.querySelectorAll('svg.chart')];
+const isDrawn = (s) => s.clientWidth > 300 && s.querySelector('.line').getBBox().width > 100;
+const heights = charts.flatMap((s) => [...s.querySelectorAll('text')])
+    .map((t) => t.getBoundingClientRect().height).filter((h) => h > 0);
+says.width = innerWidth;
+says.sideways = root.scrollWidth > innerWidth;
+says.drawn = charts.filter(isDrawn).map((s) => s.getAttribute('aria-labelledby').split('-t')[0]).join(' ');
+says.readable = Math.min(...heights) >= 10;
+</script></body>)JS";
+
+std::string framed(const std::string& page, int width) {
+  std::string quoted;
+  for (const char c : page) quoted += c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
+  return "<!DOCTYPE html><body><iframe width=\"" + std::to_string(width) +
+         "\" height=\"800\" style=\"border:0\" srcdoc=\"" + quoted + "\"></iframe></body>";
+}
+
+TEST_F(ReportPage, FitsAPhoneAndADesk) {
+  const std::string copy = replaced(replaced(contentOf(page_), "Content-Security-Policy", "x-none"),
+                                    "</body>", kMeasure);
+  const std::pair<int, const char*> cases[] = {
+      {1280, "bandwidth-wide latency-wide cpu-wide scaling-wide"},
+      {390, "bandwidth-narrow latency-narrow cpu-narrow scaling-narrow"}};
+  for (const auto& [width, drawn] : cases) {
+    std::string log;
+    const std::string dom = load(file("frame.html", framed(copy, width)), "1400,900", log);
+    EXPECT_TRUE(has(dom, "data-width=\"" + std::to_string(width) + "\"")) << log;
+    EXPECT_TRUE(has(dom, "data-sideways=\"false\"")) << width << ": it scrolls sideways";
+    EXPECT_TRUE(has(dom, "data-drawn=\"" + std::string(drawn) + "\"")) << width;
+    EXPECT_TRUE(has(dom, "data-readable=\"true\"")) << width << ": letters too small to read";
+  }
+}
+
+}  // namespace
+}  // namespace viaduct::testing
