@@ -112,6 +112,10 @@ TEST(Compare, OtherMachinesAndSettingsAreNamed) {
       << settings.error().text();
   EXPECT_EQ(compared(a, b, {.across_settings = true}).differing.size(), 2U);
   b = a;
+  b.settings.push_back({"rows", "tcp/4096x1"});
+  b.agent.push_back({"backends", "tcp"});
+  EXPECT_TRUE(compare({a}, {b}, {})) << "which rows there are, the rows say themselves";
+  b = a;
   b.environment = {};
   EXPECT_FALSE(compare({a}, {b}, {}));
 }
