@@ -29,12 +29,12 @@ Point pointOf(const Row& row, double y) {
 
 using ToPoint = std::function<std::optional<Point>(const Series&, const Row&)>;
 
-std::vector<Line> linesOf(const std::vector<Series>& series, const ToPoint& toPoint) {
+std::vector<Line> linesOf(const std::vector<Series>& series, const ToPoint& to_point) {
   std::vector<Line> out;
   for (const Series& s : series) {
     Line line{.label = s.label};
     for (const Row* row : s.rows)
-      if (auto point = toPoint(s, *row); point && point->y > 0)
+      if (auto point = to_point(s, *row); point && point->y > 0)
         line.points.push_back(*std::move(point));
     out.push_back(std::move(line));
   }
@@ -44,7 +44,7 @@ std::vector<Line> linesOf(const std::vector<Series>& series, const ToPoint& toPo
 using ToCell = std::function<Cell(const Row&)>;
 
 // A row for each block size, a column for each series.
-Table pivot(const std::string& caption, const std::vector<Series>& series, const ToCell& toCell) {
+Table pivot(const std::string& caption, const std::vector<Series>& series, const ToCell& to_cell) {
   Table out{.caption = caption, .columns = {"block size"}};
   for (const Series& s : series) out.columns.push_back(s.label);
   for (const std::uint64_t size : blockSizesOf(series)) {
@@ -52,7 +52,7 @@ Table pivot(const std::string& caption, const std::vector<Series>& series, const
     bool any = false;
     for (const Series& s : series) {
       const Row* row = rowAt(s, size);
-      cells.push_back(row == nullptr ? numberCell("") : toCell(*row));
+      cells.push_back(row == nullptr ? numberCell("") : to_cell(*row));
       any = any || (row != nullptr && cells.back().html != kNothing);
     }
     if (any) out.rows.push_back(std::move(cells));
@@ -109,8 +109,9 @@ std::vector<Level> levelsOf(const std::vector<Series>& series) {
       from = to;
     }
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    return std::pair(-a.first, a.second.y) < std::pair(-b.first, b.second.y);
+  });
   std::vector<Level> out;
   for (const auto& [rows, level] : found)
     if (out.size() < kMostLevels) out.push_back(level);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -11,24 +12,26 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
+// Whether a character of so many bytes may have this code: the shortest way to write it, and no
+// half of a pair, no control character.
+bool isCharacter(std::uint32_t code, std::size_t size) {
+  constexpr std::array<std::uint32_t, 5> kLeast{0, 0, 0xa0, 0x800, 0x10000};
+  return code >= kLeast[size] && code <= 0x10ffff && (code < 0xd800 || code >= 0xe000);
+}
+
 // How many bytes the character at `at` has; 0 when it is none.
 std::size_t characterSize(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) -> std::uint32_t {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
-  };
-  const std::uint32_t first = byte(at);
+  const auto first = static_cast<unsigned char>(text[at]);
   if (first < 0x80) return 1;
   const std::size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4) return 0;
+  if (first < 0xc2 || first > 0xf4 || at + size > text.size()) return 0;
   std::uint32_t code = first & (0x7fU >> size);
-  for (std::size_t i = 1; i < size; ++i) {
-    if ((byte(at + i) & 0xc0U) != 0x80U) return 0;
-    code = (code << 6U) | (byte(at + i) & 0x3fU);
+  for (const char c : text.substr(at + 1, size - 1)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte & 0xc0U) != 0x80U) return 0;
+    code = (code << 6U) | (byte & 0x3fU);
   }
-  const bool overlong = (size == 3 && code < 0x800) || (size == 4 && code < 0x10000);
-  const bool surrogate = code >= 0xd800 && code < 0xe000;
-  const bool control = code < 0xa0;
-  return overlong || surrogate || control || code > 0x10ffff ? 0 : size;
+  return isCharacter(code, size) ? size : 0;
 }
 
 std::string_view entityOf(char c) {

@@ -56,7 +56,7 @@ constexpr auto kHead =
 
 std::string reportPage(const std::vector<Source>& sources, const std::string& version) {
   const std::vector<Section> sections = sectionsOf(sources);
-  std::string out = fmt::format(kHead, escaped(titleOf(sources)), kStyle);
+  std::string out = fmt::format(kHead, escaped(titleOf(sources)), pageStyle());
   out += "<header>\n<h1>Viaduct report</h1>\n" + verdictsHtml(sources) + runsHtml(sources);
   out += "<nav aria-label=\"Sections\"><ul>\n";
   for (const Section& s : sections)

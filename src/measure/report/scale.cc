@@ -61,6 +61,7 @@ std::vector<Tick> decadeTicks(Range& range, std::size_t most) {
   range.low = std::min(range.low, values.front());
   range.high = std::max(range.high, values.back());
   std::vector<Tick> out;
+  out.reserve(values.size());
   for (const double v : values) out.push_back({v, fmt::format("{:.6g}", v)});
   return out;
 }

@@ -34,8 +34,8 @@ std::map<std::string, Blocks> kindsOf(const std::vector<Source>& sources) {
 }
 
 double efficiency(const Rates& rates, std::uint32_t members) {
-  const auto perMember = [&](std::uint32_t m) { return median(rates.at(m)) / m; };
-  return perMember(members) / perMember(rates.begin()->first) * 100;
+  const auto per_member = [&](std::uint32_t m) { return median(rates.at(m)) / m; };
+  return per_member(members) / per_member(rates.begin()->first) * 100;
 }
 
 // The largest block size that was measured with the most numbers of members.

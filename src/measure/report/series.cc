@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace viaduct::measure {
@@ -85,10 +86,11 @@ std::string labelOf(const Parts& parts, const std::array<bool, kParts>& shown) {
 
 // Of rows of the same block size the one with the middle rate.
 std::vector<const Row*> middles(std::vector<const Row*> rows) {
-  std::stable_sort(rows.begin(), rows.end(), [](const Row* a, const Row* b) {
-    return std::pair(a->block_size, a->gb_per_s.value_or(0)) <
-           std::pair(b->block_size, b->gb_per_s.value_or(0));
-  });
+  const auto place = [](const Row* row) {
+    return std::tuple(row->block_size, row->gb_per_s.value_or(0), row);  // the same every time
+  };
+  std::sort(rows.begin(), rows.end(),
+            [&](const Row* a, const Row* b) { return place(a) < place(b); });
   std::vector<const Row*> out;
   for (auto from = rows.begin(); from != rows.end();) {
     const auto to = std::find_if(
@@ -129,6 +131,7 @@ std::vector<Series> seriesOf(const std::vector<Source>& sources) {
   std::array<bool, kParts> shown{};
   for (std::size_t i = 0; i < kParts; ++i) shown[i] = values[i].size() > 1;
   std::vector<Series> out;
+  out.reserve(groups.size());
   for (const Group& group : groups)
     out.push_back({labelOf(group.parts, shown), group.source, middles(group.rows)});
   return out;

@@ -1,10 +1,11 @@
 #include "measure/report/style.h"
 
 namespace viaduct::measure {
+namespace {
 
 // Colours of lines have at least 3:1 against the page, those of text 4.5:1, in both schemes. They
 // are never alone: lines differ in dashes and marks, verdicts in words and signs.
-const std::string_view kStyle = R"CSS(
+constexpr std::string_view kStyle = R"CSS(
 :root {
   color-scheme: light dark;
   --page: #ffffff; --text: #1b1f24; --soft: #57606a; --edge: #d0d7de; --grid: #e6e9ed; --stripe: #f6f8fa;
@@ -111,5 +112,9 @@ details summary h2 { display: inline; margin: 0; }
   .path { min-width: 0; }
 }
 )CSS";
+
+}  // namespace
+
+std::string_view pageStyle() { return kStyle; }
 
 }  // namespace viaduct::measure

@@ -1,10 +1,10 @@
-// How the page looks: light and dark, on paper, on a phone. Threads: a constant.
+// How the page looks: light and dark, on paper, on a phone. Threads: pure.
 #pragma once
 
 #include <string_view>
 
 namespace viaduct::measure {
 
-extern const std::string_view kStyle;
+std::string_view pageStyle();
 
 }  // namespace viaduct::measure

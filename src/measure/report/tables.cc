@@ -109,7 +109,7 @@ std::string percentText(const std::optional<double>& part) {
 }
 
 std::string pathOf(const Row& row) {
-  const std::string words = pathWords(row);
+  std::string words = pathWords(row);
   if (row.proof.empty()) return words;
   return words.empty() ? row.proof : words + ": " + row.proof;
 }
@@ -164,6 +164,7 @@ std::vector<std::vector<Cell>> hostRows(const Source& source) {
     at->second += fmt::format("{}{} {}", at->second.empty() ? "" : ", ", member.rank, member.role);
   }
   std::vector<std::vector<Cell>> out;
+  out.reserve(hosts.size());
   for (const auto& [host, members] : hosts)
     out.push_back({headCell(source.name), textCell(host.hostname), textCell(members),
                    textCell(host.cpu_model), numberCell(fmt::to_string(host.cores)),

@@ -41,9 +41,9 @@ void JsonReader::wrong(const char* key, std::string detail) {
 }
 
 Status JsonReader::status(const char* operation, const std::string& file) const {
-  if (ok()) return Ok{};
-  return Error{
-      .code = Code::kProtocol, .operation = operation, .detail = *first_error(), .device = file};
+  const auto& error = firstError();
+  if (!error) return Ok{};
+  return Error{.code = Code::kProtocol, .operation = operation, .detail = *error, .device = file};
 }
 
 const Json* JsonReader::find(const char* key, bool needed) {
@@ -108,7 +108,7 @@ std::string JsonReader::path() const {
   return front.empty() ? key_ : front + "." + key_;
 }
 
-const std::optional<std::string>& JsonReader::first_error() const {
+const std::optional<std::string>& JsonReader::firstError() const {
   const JsonReader* root = this;
   while (root->parent_ != nullptr) root = root->parent_;
   return root->error_;

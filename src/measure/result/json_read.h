@@ -64,7 +64,7 @@ class JsonReader {
   }
   void wrong(const char* key, std::string detail);
 
-  bool ok() const { return !first_error().has_value(); }
+  bool ok() const { return !firstError().has_value(); }
   // Ok, or the first error: "rows[3].block_size: ..."
   Status status(const char* operation, const std::string& file) const;
 
@@ -98,7 +98,7 @@ class JsonReader {
   void mistyped(const char* expected);
   void fail(std::string detail);
   std::string path() const;
-  const std::optional<std::string>& first_error() const;
+  const std::optional<std::string>& firstError() const;
 
   const Json& json_;
   JsonReader* parent_ = nullptr;

@@ -32,6 +32,7 @@ std::string joined(const std::vector<std::string>& texts) {
 
 std::string fingerprintOf(const std::vector<Member>& members) {
   std::vector<std::string> kinds;
+  kinds.reserve(members.size());
   for (const Member& m : members) kinds.push_back(kindOf(m.host));
   std::sort(kinds.begin(), kinds.end());
   kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());

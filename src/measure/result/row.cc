@@ -12,10 +12,10 @@ constexpr std::array kProvens{Proven::kUnproven, Proven::kYes, Proven::kNo};
 constexpr std::array kVerifieds{Verified::kOff, Verified::kSampled, Verified::kFull};
 
 template <class List, class Name>
-auto named(const List& all, Name nameOf, std::string_view name)
+auto named(const List& all, Name name_of, std::string_view name)
     -> std::optional<typename List::value_type> {
   for (const auto value : all)
-    if (name == nameOf(value)) return value;
+    if (name == name_of(value)) return value;
   return std::nullopt;
 }
 
