@@ -256,11 +256,12 @@ void Table::gone(GuestId guest, const std::string& how) {
   const auto found = sitters_.find(guest);
   if (found == sitters_.end() || found->second.finished) return;
   if (live_) {
-    end({.code = Code::kPeerLost,
-         .operation = fmt::format("group {}", group_),
-         .detail = fmt::format("{} died: {}", nameOf(found->second), how),
-         .peer = found->second.request.name});
-    return;
+    Error why{.code = Code::kPeerLost,
+              .operation = fmt::format("group {}", group_),
+              .detail = fmt::format("{} died: {}", nameOf(found->second), how),
+              .peer = found->second.request.name};
+    sitters_.erase(found);
+    return end(std::move(why));
   }
   if (found->second.request.rank) asked_.erase(*found->second.request.rank);
   const bool was_called = found->second.expects_pong != 0;

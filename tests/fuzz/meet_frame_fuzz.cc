@@ -1,0 +1,136 @@
+// Whatever bytes come to an embedded meeting place or its members, in whatever pieces: the same
+// messages are found however the bytes were cut, no more is held than has come, and what a decoder
+// takes comes out of the encoder again as it went in.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "fuzz/samples.h"
+#include "meet/embedded/frame.h"
+#include "meet/embedded/messages.h"
+
+namespace {
+
+using namespace viaduct::meet::embedded;
+using viaduct::Ok;
+using viaduct::Status;
+using viaduct::base::Writer;
+
+struct Found {
+  std::vector<std::pair<Type, Bytes>> messages;
+  bool broken = false;
+};
+
+Found decode(ByteSpan bytes, std::size_t limit, std::size_t piece) {
+  Decoder decoder(limit);
+  Found found;
+  std::size_t came = 0;
+  while (!bytes.empty() && !found.broken) {
+    const ByteSpan part = bytes.first(std::min(piece, bytes.size()));
+    bytes = bytes.subspan(part.size());
+    came += part.size();
+    const Status fed = decoder.feed(part, [&](Type type, ByteSpan payload) -> Status {
+      found.messages.emplace_back(type, Bytes(payload.begin(), payload.end()));
+      return Ok{};
+    });
+    found.broken = !fed;
+    if (decoder.held() > 2 * came) std::abort();
+  }
+  return found;
+}
+
+// Gives every message a right check, as far as the lengths lead.
+Bytes madeRight(ByteSpan bytes) {
+  Sealer sealer;
+  Writer out;
+  while (bytes.size() >= kHeaderBytes) {
+    const std::size_t length = viaduct::base::loadLittle<std::uint32_t>(bytes.data());
+    if (length > bytes.size() - kHeaderBytes) break;
+    const auto payload = bytes.subspan(kHeaderBytes, length);
+    const auto packet =
+        makePacket(static_cast<Type>(bytes[4]), Bytes(payload.begin(), payload.end()));
+    out.raw(sealer.seal(*packet)).raw(payload);
+    bytes = bytes.subspan(kHeaderBytes + length);
+  }
+  return out.raw(bytes).take();
+}
+
+template <class Message>
+void roundTrip(ByteSpan payload) {
+  const auto once = Message::decode(payload);
+  if (!once) return;
+  const Bytes again = once->encode();
+  const auto twice = Message::decode(again);
+  if (!twice || twice->encode() != again) std::abort();
+}
+
+void decodeAll(ByteSpan payload) {
+  roundTrip<OpenMessage>(payload);
+  roundTrip<ChallengeMessage>(payload);
+  roundTrip<ProofMessage>(payload);
+  roundTrip<WelcomeMessage>(payload);
+  roundTrip<ErrorMessage>(payload);
+  roundTrip<JoinMessage>(payload);
+  roundTrip<GatherMessage>(payload);
+  roundTrip<TextMessage>(payload);
+  roundTrip<NumberMessage>(payload);
+  roundTrip<NameMessage>(payload);
+  roundTrip<FormedMessage>(payload);
+  roundTrip<ValuesMessage>(payload);
+  roundTrip<AnswerMessage>(payload);
+}
+
+void check(ByteSpan bytes, std::size_t piece) {
+  for (const std::size_t limit : {kMaxUnproven, kMaxFromMember}) {
+    const Found whole = decode(bytes, limit, bytes.size());
+    const Found pieces = decode(bytes, limit, piece);
+    if (whole.messages != pieces.messages || whole.broken != pieces.broken) std::abort();
+    for (const auto& [type, payload] : whole.messages) decodeAll(payload);
+  }
+}
+
+}  // namespace
+
+namespace viaduct::fuzz {
+std::vector<Sample> samples() {
+  const std::vector<PacketPtr> packets{
+      makePacket(Type::kOpen, OpenMessage{}.encode()),
+      makePacket(Type::kJoin, JoinMessage{"/viaduct", {"g", 4, 2, "host:7", "about"}}.encode()),
+      makePacket(Type::kGather, GatherMessage{3, "value"}.encode()),
+      makePacket(Type::kPublish, NameMessage{1, "/viaduct", "name", "value", "owner"}.encode()),
+      makePacket(Type::kFormed, FormedMessage{7, {{0, "a", "x"}, {1, "b", ""}}}.encode()),
+      makePacket(Type::kValues, ValuesMessage{1, {"", "b"}}.encode()),
+      makePacket(Type::kAnswer,
+                 AnswerMessage{2, Error{.operation = "publish", .detail = "taken"}, {}}.encode()),
+      makePacket(Type::kPing, NumberMessage{9}.encode())};
+  std::vector<Sample> out;
+  Sealer all;
+  base::Writer stream;
+  stream.put(std::uint8_t{7});
+  for (const PacketPtr& packet : packets) {
+    stream.raw(all.seal(*packet)).raw(packet->payload);
+    Sealer alone;
+    out.push_back(sampleOf(
+        base::Writer().put(std::uint8_t{5}).raw(alone.seal(*packet)).raw(packet->payload).bytes()));
+  }
+  out.push_back(sampleOf(stream.bytes()));
+  return out;
+}
+}  // namespace viaduct::fuzz
+
+// The first byte: in pieces of what size.
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer calls it so
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const auto bytes = std::as_bytes(std::span(data, size)).subspan(1);
+  const std::size_t piece = 1 + data[0];
+  check(bytes, piece);
+  check(madeRight(bytes), piece);
+  decodeAll(bytes);
+  return 0;
+}
