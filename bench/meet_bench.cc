@@ -1,0 +1,235 @@
+// What meeting costs at the embedded place: 64 processes of this machine, and thousands of members
+// that one process plays.   meet_bench [processes [rounds [members]]]
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/net/address.h"
+#include "base/random.h"
+#include "meet/embedded/messages.h"
+#include "meet/embedded/proof.h"
+#include "meet/embedded/server.h"
+#include "meet/embedded/stream.h"
+#include "meet/place.h"
+
+namespace {
+
+using namespace viaduct;
+using namespace viaduct::meet;
+using std::chrono::seconds;
+
+const StopFlag kGoOn{false};
+
+double since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+[[noreturn]] void die(const std::string& why) {
+  fmt::print(stderr, "meet_bench: {}\n", why);
+  std::_Exit(1);
+}
+
+std::uint64_t residentKiB() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.rfind("VmRSS:", 0) == 0) return std::strtoull(line.c_str() + 6, nullptr, 10);
+  return 0;
+}
+
+// One of the processes: rank 0 prints.
+void member(const std::string& where, std::uint32_t size, int rounds) {
+  auto place = openMeetingPlace({.where = where, .token = "bench"});
+  if (!place) die(place.error().text());
+  const auto came = Clock::now();
+  auto group =
+      (*place)->join({.size = size, .name = std::to_string(::getpid())}, seconds(60), kGoOn);
+  if (!group) die(group.error().text());
+  const double joined = since(came);
+  const std::string value(100, 'v');
+  std::array<std::vector<double>, 2> times;
+  for (int i = 0; i < 2 * rounds + 2; ++i) {
+    const auto start = Clock::now();
+    const bool barrier = i % 2 == 0;
+    if (auto all = (*group)->gather(barrier ? "" : value, seconds(60), kGoOn); !all)
+      die(all.error().text());
+    if (i >= 2) times[barrier ? 0 : 1].push_back(since(start));
+  }
+  if ((*group)->roster().rank == 0) {
+    for (auto& list : times) std::sort(list.begin(), list.end());
+    const auto at = [](const std::vector<double>& list, double q) {
+      return list[static_cast<std::size_t>(q * static_cast<double>(list.size() - 1))];
+    };
+    fmt::print("{} processes: join {:.1f} ms (rank 0, from its start to whole)\n", size, joined);
+    fmt::print("  barrier        median {:.2f} ms, p90 {:.2f}, max {:.2f}\n", at(times[0], 0.5),
+               at(times[0], 0.9), times[0].back());
+    fmt::print("  gather of 100 B median {:.2f} ms, p90 {:.2f}, max {:.2f}\n", at(times[1], 0.5),
+               at(times[1], 0.9), times[1].back());
+  }
+  if (const Status finished = (*group)->finish(seconds(60)); !finished)
+    die(finished.error().text());
+}
+
+// The processes are there before the server has a thread.
+void manyProcesses(std::uint32_t count, int rounds) {
+  auto listening = EmbeddedServer::listen("127.0.0.1:0");
+  if (!listening) die(listening.error().text());
+  const std::string where = base::localAddress(listening->get())->text();
+  for (std::uint32_t i = 0; i < count; ++i) {
+    std::fflush(stdout);
+    if (::fork() == 0) {
+      member(where, count, rounds);
+      std::fflush(stdout);
+      std::_Exit(0);
+    }
+  }
+  const auto server = EmbeddedServer::start({.listening = std::move(*listening), .token = "bench"});
+  if (!server) die(server.error().text());
+  for (std::uint32_t i = 0; i < count; ++i) ::wait(nullptr);
+}
+
+// A member as a state machine, so that thousands fit into one process and thread.
+class Simulated {
+ public:
+  Simulated(const std::string& where, std::uint32_t size) : size_(size) {
+    const auto address = base::resolve(*base::parseHostPort(where))->front();
+    base::Fd socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (::connect(socket.get(), address.get(), address.size) != 0) die("connect");
+    static_cast<void>(base::tuneSocket(socket.get()));
+    stream_ = std::make_unique<embedded::Stream>(std::move(socket), embedded::kMaxUnproven);
+    proof_.token = base::secretFromText("bench");
+    static_cast<void>(base::fillSecret(proof_.member_nonce));
+    send(embedded::Type::kOpen, embedded::OpenMessage{.nonce = proof_.member_nonce}.encode());
+  }
+  int fd() const { return stream_->fd(); }
+  bool whole() const { return whole_; }
+  std::uint64_t rounds() const { return rounds_; }
+  void gather() { send(embedded::Type::kGather, embedded::GatherMessage{rounds_, ""}.encode()); }
+  void beat() { send(embedded::Type::kBeat, {}); }
+  void read(std::span<std::byte> scratch) {
+    const auto got = stream_->read(scratch, [this](auto type, auto payload) -> Status {
+      take(type, payload);
+      return Ok{};
+    });
+    if (!got || *got == embedded::Stream::Read::kEnd) die("a simulated member was turned away");
+  }
+
+ private:
+  void send(embedded::Type type, embedded::Bytes payload) {
+    if (!stream_->send(embedded::makePacket(type, std::move(payload)))) die("send");
+  }
+  void take(embedded::Type type, embedded::ByteSpan payload) {
+    using embedded::Type;
+    if (type == Type::kChallenge) {
+      proof_.server_nonce = embedded::ChallengeMessage::decode(payload)->nonce;
+      send(Type::kProof, embedded::ProofMessage{proof_.ofMember()}.encode());
+    } else if (type == Type::kWelcome) {
+      stream_->useKeys(proof_.fromMember(), proof_.fromServer());
+      stream_->setLimit(embedded::kMaxFromServer);
+      send(Type::kJoin,
+           embedded::JoinMessage{"/viaduct", {"sim", size_, {}, "simulated", ""}}.encode());
+    } else if (type == Type::kPing) {
+      send(Type::kPong, embedded::Bytes(payload.begin(), payload.end()));
+    } else if (type == Type::kFormed) {
+      whole_ = embedded::FormedMessage::decode(payload).has_value();
+    } else if (type == Type::kValues) {
+      ++rounds_;
+    } else if (type == Type::kTrouble) {
+      die(embedded::ErrorMessage::decode(payload)->error.text());
+    }
+  }
+
+  std::uint32_t size_;
+  std::unique_ptr<embedded::Stream> stream_;
+  embedded::Proof proof_;
+  bool whole_ = false;
+  std::uint64_t rounds_ = 0;
+};
+
+class Crowd {
+ public:
+  Crowd(const std::string& where, std::uint32_t count) : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      members_.push_back(std::make_unique<Simulated>(where, count));
+      epoll_event event{.events = EPOLLIN, .data = {.ptr = members_.back().get()}};
+      ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, members_.back()->fd(), &event);
+    }
+  }
+  template <class Done>
+  void until(Done done) {
+    std::array<epoll_event, 256> events;
+    auto beaten = Clock::now();
+    while (!std::all_of(members_.begin(), members_.end(), done)) {
+      const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), 100);
+      for (int i = 0; i < count; ++i)
+        static_cast<Simulated*>(events[static_cast<std::size_t>(i)].data.ptr)->read(scratch_);
+      if (Clock::now() - beaten < std::chrono::milliseconds(500)) continue;
+      beaten = Clock::now();
+      for (auto& member : members_) member->beat();
+    }
+  }
+  std::vector<std::unique_ptr<Simulated>>& members() { return members_; }
+
+ private:
+  base::Fd epoll_;
+  std::vector<std::unique_ptr<Simulated>> members_;
+  std::vector<std::byte> scratch_ = std::vector<std::byte>(std::size_t{64} << 10U);
+};
+
+void simulated(std::uint32_t count) {
+  // 30 s: this one process plays everybody and must not be taken for frozen.
+  auto server = EmbeddedServer::start({.token = "bench", .detect = seconds(30)});
+  if (!server) die(server.error().text());
+  const std::string where = (*server)->addresses().front();
+  std::fflush(stdout);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto begun = Clock::now();
+    Crowd crowd(where, count);
+    crowd.until([](const auto& member) { return member->whole(); });
+    const double formed = since(begun);
+    const auto start = Clock::now();
+    constexpr std::uint64_t kRounds = 5;
+    for (std::uint64_t round = 1; round <= kRounds; ++round) {
+      for (auto& member : crowd.members()) member->gather();
+      crowd.until([round](const auto& member) { return member->rounds() >= round; });
+    }
+    fmt::print("{:>6} {:>10.0f} {:>12.1f} {:>11.2f} {:>14.1f}", count, formed,
+               formed * 1000 / count, since(start) / kRounds,
+               since(start) / kRounds * 1000 / count);
+    std::fflush(stdout);
+    std::array<char, 1> wait{};
+    std::_Exit(::read(STDIN_FILENO, wait.data(), 0) == 0 ? 0 : 1);
+  }
+  const std::uint64_t before = residentKiB();
+  std::uint64_t most = before;
+  while (::waitpid(child, nullptr, WNOHANG) == 0) {
+    most = std::max(most, residentKiB());
+    ::usleep(20'000);
+  }
+  const auto counts = (*server)->counts();
+  fmt::print(" {:>12.1f} {:>12.2f}\n", static_cast<double>(counts.received + counts.sent) / count,
+             static_cast<double>(most - before) / count);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto number = [&](int at, unsigned otherwise) {
+    return argc > at ? static_cast<unsigned>(std::strtoul(argv[at], nullptr, 10)) : otherwise;
+  };
+  manyProcesses(number(1, 64), static_cast<int>(number(2, 100)));
+  fmt::print("\nmembers played by one process:\n{:>6} {:>10} {:>12} {:>11} {:>14} {:>12} {:>12}\n",
+             "", "formed ms", "us/member", "barrier ms", "us/member", "msgs/member", "KiB/member");
+  for (std::uint32_t count = 256; count <= number(3, 4096); count *= 4) simulated(count);
+}
