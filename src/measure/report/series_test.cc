@@ -28,10 +28,11 @@ TEST(SeriesOf, LabelsSayWhatTellsThemApart) {
 }
 
 TEST(SeriesOf, RowsAreByBlockSizeAndRepeatsAreOne) {
-  const Source source{"a",
-                      {.rows = {row("tcp", 4, 7), row("tcp", 2, 3), row("tcp", 2, 1),
-                                row("tcp", 2, 2), row("tcp", 0, 9)}}};
-  const auto series = seriesOf({source});
+  // Series point into the sources.
+  const std::vector<Source> sources{{"a",
+                                     {.rows = {row("tcp", 4, 7), row("tcp", 2, 3), row("tcp", 2, 1),
+                                               row("tcp", 2, 2), row("tcp", 0, 9)}}}};
+  const auto series = seriesOf(sources);
   ASSERT_EQ(series.size(), 1U);
   ASSERT_EQ(series[0].rows.size(), 2U) << "a block of nothing has no place";
   EXPECT_EQ(series[0].rows[0]->gb_per_s, 2) << "the middle one";
