@@ -55,7 +55,7 @@ iperf_pairs() {
   done
   sleep 0.5
   for ((i = 1; i <= half; ++i)); do
-    ip netns exec "$name$i" iperf3 -c "10.79.0.$((i + half))" -t 5 -O 1 -J >"$work/iperf$i" &
+    ip netns exec "$name$i" iperf3 -c "10.79.0.$((i + half))" -t 3 -O 1 -J >"$work/iperf$i" &
     clients+=($!)
   done
   wait "${clients[@]}"
@@ -73,8 +73,8 @@ viaduct_pairs() {
     targets+=($!)
   done
   sleep 0.5
-  # About five seconds of each link.
-  local transfers=$((rate * 125000 * 5 / 8000000))
+  # About three seconds of each link.
+  local transfers=$((rate * 125000 * 3 / 8000000))
   for ((i = 1; i <= half; ++i)); do
     ip netns exec "$name$i" "$viaduct" p2p --mode initiator --ip "10.79.0.$((i + half))" \
       --buffer_sizes 8MB --iterations "$transfers" --warmup 3 --link-rate "net0=${rate}Mbit" \
@@ -100,10 +100,10 @@ for count in "$@"; do
   # Interleaved: both see the same machine.
   for round in 1 2 3; do
     iperf_pairs "$count" >"$work/i$round"
-    viaduct_pairs "$count" >"$work/v$round"
-    echo "$(sum "$work/i$round") $(sum "$work/v$round")" >>"$work/sums$count"
+    viaduct_pairs "$count" >"$work/v"
+    echo "$(sum "$work/i$round") $(sum "$work/v")" >>"$work/sums$count"
   done
-  python3 - "$work/sums$count" "$work/v3" "$count" "$rate" <<'PY'
+  python3 - "$work/sums$count" "$work/v" "$count" "$rate" <<'PY'
 import statistics, sys
 rows = [tuple(map(float, line.split())) for line in open(sys.argv[1])]
 said = sorted({" ".join(line.split()[1:]) for line in open(sys.argv[2])})
