@@ -100,6 +100,17 @@ TEST_F(Proof, FourRailsThatAllCarryAreProven) {
   EXPECT_TRUE(has(text_, "over rail3: proven")) << text_;
 }
 
+// The end that was called has a rail for which the caller opened no socket.
+TEST_F(Proof, OneOfFourRailsThatIsSilentIsCaught) {
+  makeRails(4);
+  Process initiator({VIADUCT_RAILS_PEER, "initiator", "10.77.0.2,10.77.1.2,10.77.2.2,10.77.3.2"},
+                    b_.pid());
+  const std::string card = initiator.answer(20s).value_or("");
+  Process target({VIADUCT_RAILS_PEER, "target", "10.77.0.1,10.77.1.1,10.77.2.1", card}, a_.pid());
+  const std::string verdict = initiator.answer(40s).value_or("");
+  EXPECT_TRUE(verdict.starts_with("silent-rail: rail3 of ")) << verdict;
+}
+
 TEST_F(Proof, ARateAboveTheLinksIsCaught) {
   makeRails(1);
   EXPECT_EQ(measure(std::string(kSizes) + " --link-rate rail0=1Mbit"), 1) << text_;
