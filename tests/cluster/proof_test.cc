@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/command.h"
 #include "cluster/hosts.h"
 #include "process/process.h"
 
@@ -16,33 +17,6 @@ using namespace std::chrono_literals;
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
-
-// `viaduct p2p` on a host, with both of its outputs as one.
-class P2p {
- public:
-  P2p(const Host& host, const std::string& arguments, const std::string& environment = "")
-      : process_(
-            {"sh", "-c",
-             "exec env " + environment + " " + VIADUCT_PROGRAM + " p2p " + arguments + " 2>&1"},
-            host.pid()) {}
-
-  bool readUntil(const std::string& front) {
-    while (const auto line = process_.answer(30s)) {
-      text_ += *line + "\n";
-      if (line->starts_with(front)) return true;
-    }
-    return false;
-  }
-  int finish() {
-    while (const auto line = process_.answer(60s)) text_ += *line + "\n";
-    return process_.wait(10s);
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  Process process_;
-  std::string text_;
-};
 
 class Proof : public ::testing::Test {
  protected:
@@ -58,9 +32,10 @@ class Proof : public ::testing::Test {
   }
   // A target on A; then an initiator on B to its end, whose exit status is given.
   int measure(const std::string& ip, const std::string& more, const std::string& environment = "") {
-    P2p target(a_, "--mode target --ip " + ip + " --port 5555");
+    Command target(a_, "p2p --mode target --ip " + ip + " --port 5555");
     EXPECT_TRUE(target.readUntil("waiting for")) << target.text();
-    P2p initiator(b_, "--mode initiator --ip " + reached_ + " --port 5555 " + more, environment);
+    Command initiator(b_, "p2p --mode initiator --ip " + reached_ + " --port 5555 " + more,
+                      environment);
     const int code = initiator.finish();
     text_ = initiator.text();
     return code;
@@ -134,7 +109,7 @@ TEST_F(Proof, ARequiredPathThatIsNotThereIsSaid) {
 TEST_F(Proof, FailuresToConnectAreToldApart) {
   makeRails(1);
   const auto said = [&](const std::string& ip) {
-    P2p initiator(b_, "--mode initiator --timeout 1500ms --port 5555 --ip " + ip);
+    Command initiator(b_, "p2p --mode initiator --timeout 1500ms --port 5555 --ip " + ip);
     EXPECT_EQ(initiator.finish(), 1) << initiator.text();
     return initiator.text();
   };
@@ -143,7 +118,7 @@ TEST_F(Proof, FailuresToConnectAreToldApart) {
   // A neighbour who swallows everything, as a firewall does.
   ASSERT_TRUE(b_.ip("neigh add 10.77.0.9 lladdr 02:00:00:00:00:99 dev rail0"));
   EXPECT_TRUE(has(said("10.77.0.9"), "filtered, or the host is down"));
-  P2p wrong(a_, "--mode target --ip 10.77.0.2 --port 5555");
+  Command wrong(a_, "p2p --mode target --ip 10.77.0.2 --port 5555");
   EXPECT_EQ(wrong.finish(), 1);
   EXPECT_TRUE(has(wrong.text(), "not one of this host's")) << wrong.text();
 }

@@ -121,6 +121,17 @@ TEST(Rails, TrafficThatTookAnotherIsNamed) {
   EXPECT_EQ(row.path[2].proven, Proven::kYes);
 }
 
+TEST(Rails, TrafficThatWasSpreadOverOthersIsFound) {
+  // A quarter of the payload belongs to each; half of rail1's took rail0, half rail3.
+  const auto row = judged(fourRails({kGB * 3 / 2, 20, kGB, kGB * 3 / 2}), 3.0);
+  EXPECT_EQ(row.verdict, Verdict::kFallback);
+  EXPECT_TRUE(has(row.why, "went over rail")) << row.why;
+  EXPECT_TRUE(has(row.why, "rail0")) << row.why;
+  EXPECT_TRUE(has(row.why, "rail3")) << row.why;
+  const auto half = judged(fourRails({kGB / 2, kGB, kGB, kGB * 3 / 2}), 3.0);
+  EXPECT_TRUE(has(half.why, "500 MB went over rail3 of a, not over rail0")) << half.why;
+}
+
 TEST(Rails, ASmallTransferNeedNotUseAll) {
   auto seen = fourRails({4 * kGB, 0, 0, 0}, 1);
   const auto row = judge(seen, {.gb_per_s = 1.0, .transfer_bytes = 16 << 10}, {});

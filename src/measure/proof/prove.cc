@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -51,6 +52,11 @@ bool serves(const Domain& domain, const Line& line, Realm realm, bool loop) {
   if (realm == Realm::kRdma) return kind == DeviceKind::kRdma;
   return (kind == DeviceKind::kEthernet || kind == DeviceKind::kVirtual) && !domain.isPart(line);
 }
+
+using Kinds = bool (*)(host::DeviceKind kind);
+bool isRdma(host::DeviceKind kind) { return kind == host::DeviceKind::kRdma; }
+bool isLoopback(host::DeviceKind kind) { return kind == host::DeviceKind::kLoopback; }
+bool isEthernet(host::DeviceKind kind) { return !isRdma(kind) && !isLoopback(kind); }
 
 class Prover {
  public:
@@ -151,11 +157,15 @@ class Prover {
     return out;
   }
 
-  static std::string namesOf(const Finding& found, const Need& need) {
+  static std::string namesOf(const std::vector<const Line*>& lines) {
     std::vector<std::string> names;
-    names.reserve(found.carriers.size());
-    for (const Line* line : found.carriers) names.push_back(line->device->name);
-    if (!names.empty()) return fmt::format("{}", fmt::join(names, "+"));
+    names.reserve(lines.size());
+    for (const Line* line : lines) names.push_back(line->device->name);
+    return fmt::format("{}", fmt::join(names, "+"));
+  }
+
+  static std::string namesOf(const Finding& found, const Need& need) {
+    if (!found.carriers.empty()) return namesOf(found.carriers);
     if (need.line != nullptr) return need.line->device->name;
     return need.loop ? "lo" : "no device";
   }
@@ -240,31 +250,55 @@ class Prover {
       entry.device = fmt::format("{}", fmt::join(devices, "+"));
   }
 
+  // What of a need its own devices did not carry.
+  double missingOf(const Need& need) const {
+    double carried = 0;
+    for (const Line* line : linesFor(need)) carried += std::max(line->in(need.way).ours(), 0.0);
+    return static_cast<double>(needs_.at(need)) - carried;
+  }
+
+  // Devices of one kind that carried `missing` bytes more than they had to, the most first; none,
+  // when all of them together did not.
+  std::vector<const Line*> carriersOf(double missing, const Need& need, Kinds kinds) const {
+    const Domain& domain = account_.domains()[need.domain];
+    std::vector<std::pair<double, const Line*>> found;
+    for (const Line& line : domain.lines) {
+      const double more = line.in(need.way).ours() - neededOf(line, need);
+      if (&line != need.line && !domain.isPart(line) && kinds(line.device->kind) && more > 0)
+        found.emplace_back(more, &line);
+    }
+    std::sort(found.begin(), found.end(), std::greater<>());
+    std::vector<const Line*> out;
+    for (const auto& [more, line] : found) {
+      if (missing <= 0) break;
+      out.push_back(line);
+      missing -= more / kMost;
+    }
+    return missing <= 0 ? out : std::vector<const Line*>();
+  }
+
   // Who carried what `need` says and did not.
   void explain(const Need& need, const Share& share) {
-    const Domain& domain = account_.domains()[need.domain];
-    const auto missing = static_cast<double>(needs_.at(need));
-    const Line* other = nullptr;
-    for (const Line& line : domain.lines) {
-      if (&line == need.line || domain.isPart(line)) continue;
-      if (line.in(need.way).ours() - neededOf(line, need) < missing * kMost) continue;
-      if (other == nullptr || line.device->kind > other->device->kind) other = &line;
-    }
-    const std::string asked =
-        need.line != nullptr ? need.line->device->name : std::string("the network");
+    const std::string& host = account_.domains()[need.domain].name;
+    const double missing = missingOf(need);
     const std::string bytes = amount(missing);
-    if (other == nullptr)
-      return detour(Detour::kMemory,
-                    fmt::format("no device of {} carried the {} that {}/{} says: a copy in memory",
-                                domain.name, bytes, share.told.backend, share.told.way));
-    if (other->device->kind == host::DeviceKind::kLoopback)
-      return detour(Detour::kLoopback, fmt::format("{} went over loopback of {}, not over {}",
-                                                   bytes, domain.name, asked));
-    if (need.realm == Realm::kRdma && other->device->kind != host::DeviceKind::kRdma)
-      return detour(Detour::kTcp, fmt::format("{} went over {} of {}, an Ethernet device: TCP",
-                                              bytes, other->device->name, domain.name));
-    detour(Detour::kOtherInterface, fmt::format("{} went over {} of {}, not over {}", bytes,
-                                                other->device->name, domain.name, asked));
+    const std::string asked = need.line != nullptr ? need.line->device->name : "the network";
+    if (const auto other = carriersOf(missing, need, isRdma); !other.empty())
+      return detour(Detour::kOtherInterface, fmt::format("{} went over {} of {}, not over {}",
+                                                         bytes, namesOf(other), host, asked));
+    if (const auto other = carriersOf(missing, need, isEthernet); !other.empty()) {
+      if (need.realm == Realm::kRdma)
+        return detour(Detour::kTcp, fmt::format("{} went over {} of {}, an Ethernet device: TCP",
+                                                bytes, namesOf(other), host));
+      return detour(Detour::kOtherInterface, fmt::format("{} went over {} of {}, not over {}",
+                                                         bytes, namesOf(other), host, asked));
+    }
+    if (!carriersOf(missing, need, isLoopback).empty())
+      return detour(Detour::kLoopback,
+                    fmt::format("{} went over loopback of {}, not over {}", bytes, host, asked));
+    detour(Detour::kMemory,
+           fmt::format("no device of {} carried {} that {}/{} says: a copy in memory", host, bytes,
+                       share.told.backend, share.told.way));
   }
 
   double neededOf(const Line& line, const Need& like) const {
