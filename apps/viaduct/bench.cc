@@ -6,17 +6,17 @@
 #include <cstdio>
 #include <memory>
 
-#include "base/sizes.h"
 #include "measure/result/report.h"
-#include "measure/result/table.h"
-#include "measure/run/workers.h"
+#include "measure/run/run.h"
+#include "viaduct/bench_output.h"
+#include "viaduct/bench_plan.h"
+#include "viaduct/bench_progress.h"
 #include "viaduct/commands.h"
 
 namespace viaduct::app {
 namespace {
 
 using measure::Report;
-using measure::Row;
 using measure::RunEnd;
 using measure::RunOutcome;
 
@@ -29,8 +29,11 @@ void stopOnSignals() {
   ::sigaction(SIGTERM, &act, nullptr);
 }
 
+// What the user called.
+std::string_view called = "viaduct bench";
+
 int fail(const std::string& text, Exit code) {
-  fmt::print(stderr, "viaduct bench: {}\n", text);
+  fmt::print(stderr, "{}: {}\n", called, text);
   return code;
 }
 
@@ -52,106 +55,99 @@ Result<File> openResults(const std::string& name) {
 Status writeResults(File file, const std::string& name, const Report& report) {
   if (!file) return Ok{};
   const std::string text = toJson(report);
-  const bool written = ::ftruncate(::fileno(file.get()), 0) == 0 &&
-                       std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() &&
-                       std::fflush(file.get()) == 0;
-  if (written) return Ok{};
+  // A device has no length to cut.
+  const bool cut = ::ftruncate(::fileno(file.get()), 0) == 0 || errno == EINVAL;
+  if (cut && std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() &&
+      std::fflush(file.get()) == 0)
+    return Ok{};
   Error error = systemError(Code::kDevice, "--json", errno);
   error.device = name;
+  error.remedy = "the rows above are complete; --output json prints the file's content";
   return error;
 }
 
-// A line that the next one overwrites, on a terminal; nothing elsewhere.
-class ProgressLine {
- public:
-  void show(std::size_t number, std::size_t total, const measure::Workload& w) const {
-    if (!terminal_) return;
-    fmt::print(stderr, "\r\033[K[{}/{}] {} {} {} x {}", number + 1, total, w.backend,
-               opKindName(w.op), w.batch, base::showSize(w.block_bytes));
-    std::fflush(stderr);
-  }
-  void clear() const {
-    if (terminal_) fmt::print(stderr, "\r\033[K");
-  }
-
- private:
-  bool terminal_ = ::isatty(STDERR_FILENO) == 1;
-};
-
-void printHead(const Report& report, const measure::Sweep& sweep) {
-  const auto& host = report.environment.members.front().host;
-  fmt::print("viaduct {} on {}: {}, {} cores\n", report.version, host.hostname,
-             host.cpu_model.empty() ? "unknown CPU" : host.cpu_model, host.cores);
-  fmt::print("two processes, memory from {}, one transfer in flight, every byte checked\n\n{}",
-             memoryChoiceName(sweep.memory), measure::tableHead());
-  std::fflush(stdout);
-}
-
-RunOutcome measureAndPrint(const Settings& settings,
-                           const std::vector<measure::Workload>& workloads) {
-  const ProgressLine line;
-  const measure::Progress progress{
-      .started = [&](std::size_t number,
-                     const measure::Workload& w) { line.show(number, workloads.size(), w); },
-      .finished =
-          [&](const Row& row) {
-            line.clear();
-            fmt::print("{}", measure::tableLine(row));
-            std::fflush(stdout);
-          }};
-  RunOutcome outcome = measure::measureWithTwoWorkers(settings, workloads, progress, interrupted);
-  line.clear();
-  return outcome;
-}
-
 int verdictOf(const RunOutcome& outcome) {
+  const auto kept = [&] { return fmt::format("; {} rows were measured", outcome.rows.size()); };
   switch (outcome.end) {
     case RunEnd::kComplete:
       break;
     case RunEnd::kInterrupted:
-      return fail(fmt::format("{}; {} rows were measured", outcome.problem, outcome.rows.size()),
-                  kExitInterrupted);
+      return fail(outcome.problem + kept(), kExitInterrupted);
     case RunEnd::kWorkerDied:
-      return fail(outcome.problem, kExitWorkerDied);
+      return fail(outcome.problem + kept(), kExitWorkerDied);
     case RunEnd::kFailed:
       return fail(outcome.problem, kExitFailed);
   }
-  for (const Row& row : outcome.rows)
-    if (!isGood(row.verdict))
-      return fail("not everything could be measured, see the table", kExitFailed);
+  for (const measure::Row& row : outcome.rows)
+    if (!isGood(row.verdict)) return fail("not every row is to be believed", kExitFailed);
   return kExitOk;
 }
 
-std::vector<measure::Member> membersHere() {
-  const auto facts = host::facts();
-  return {{.rank = 0, .role = "initiator", .host = facts},
-          {.rank = 1, .role = "target", .host = facts}};
+Report reportOf(const BenchPlan& plan, const std::string& started, const RunOutcome& outcome) {
+  Report report = measure::startReport(VIADUCT_VERSION, plan.run.settings);
+  report.started = started;
+  report.end = outcome.end == RunEnd::kComplete ? "complete" : outcome.problem;
+  report.environment.members = outcome.members;
+  report.settings = optionsOf(plan.run.spec);
+  report.rows = outcome.rows;
+  report.conclusion = conclusionOf(outcome);
+  return report;
 }
 
-std::string endName(const RunOutcome& outcome) {
-  return outcome.end == RunEnd::kComplete ? "complete" : outcome.problem;
+int runPlan(const BenchPlan& plan, const BenchOptions& options) {
+  auto results = openResults(plan.json);
+  if (!results) return fail(results.error().text(), kExitUsage);
+  stopOnSignals();
+  const std::string started = measure::startReport(VIADUCT_VERSION, plan.run.settings).started;
+  const BenchOutput output(plan, options);
+  BenchProgress line(plan.run.spec.rows.size(), plan.output == OutputForm::kJson);
+  bool speaks = true;  // the other ranks have no rows
+  const measure::Progress progress{
+      .joined =
+          [&](std::uint32_t rank, const std::vector<measure::Member>& members) {
+            speaks = rank == 0;
+            if (speaks) output.head(members);
+          },
+      .started = [&](std::size_t number,
+                     const measure::Workload& row) { line.started(number, row); },
+      .tick = [&] { line.tick(); },
+      .finished =
+          [&](const measure::Row& row) {
+            line.finished(row);
+            output.row(row);
+          }};
+  const RunOutcome outcome = plan.run.place ? runAsMember(plan.run, progress, interrupted)
+                                            : runLocally(plan.run, progress, interrupted);
+  line.clear();
+  if (!speaks) return verdictOf(outcome);
+  const Report report = reportOf(plan, started, outcome);
+  output.end(report);
+  const auto written = writeResults(*std::move(results), plan.json, report);
+  const int code = verdictOf(outcome);
+  if (!written) return fail(written.error().text(), kExitFailed);
+  if (std::ferror(stdout) != 0) return fail("standard output could not be written", kExitFailed);
+  return code;
 }
 
 }  // namespace
 
-int runBench(const BenchOptions& options) {
-  const auto workloads = measure::workloads(options.sweep);
-  if (!workloads) return fail(workloads.error().text(), kExitUsage);
+int runBench(const std::vector<std::string>& words, bool as_nixlbench) {
+  if (as_nixlbench) called = "nixlbench";
+  if (words.size() == 1 && words[0] == "--help=markdown") {
+    fmt::print("{}", benchFlagsPage());
+    return kExitOk;
+  }
+  const auto options = readBenchOptions(words, as_nixlbench);
+  if (!options) return fail(options.error().text(), kExitUsage);
+  if (options->help) {
+    fmt::print("{}", benchHelp(as_nixlbench));
+    return kExitOk;
+  }
   const auto settings = settingsFromEnvironment();
   if (!settings) return fail(settings.error().text(), kExitUsage);
-  auto results = openResults(options.json);
-  if (!results) return fail(results.error().text(), kExitUsage);
-
-  stopOnSignals();
-  Report report = measure::startReport(VIADUCT_VERSION, *settings);
-  report.environment.members = membersHere();
-  printHead(report, options.sweep);
-  RunOutcome outcome = measureAndPrint(*settings, *workloads);
-  report.rows = outcome.rows;
-  report.end = endName(outcome);
-  if (const auto written = writeResults(*std::move(results), options.json, report); !written)
-    return fail(written.error().text(), kExitFailed);
-  return verdictOf(outcome);
+  const PlanOrProblems planned = planBench(*options, *settings);
+  for (const Error& problem : planned.problems) fail(problem.text(), kExitUsage);
+  return planned.problems.empty() ? runPlan(planned.plan, *options) : kExitUsage;
 }
 
 }  // namespace viaduct::app

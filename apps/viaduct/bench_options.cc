@@ -1,110 +1,139 @@
-#include <CLI/CLI.hpp>
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <vector>
+#include "viaduct/bench_options.h"
 
-#include "base/sizes.h"
-#include "viaduct/commands.h"
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "viaduct/bench_values.h"
 
 namespace viaduct::app {
 namespace {
 
-using measure::MemoryChoice;
+const BenchFlag* find(std::string_view name) {
+  for (const FlagGroup& group : benchFlags())
+    for (const BenchFlag& flag : group.flags)
+      if (flag.name == name) return &flag;
+  for (const BenchFlag& flag : absentFlags())
+    if (flag.name == name) return &flag;
+  return nullptr;
+}
+
+bool isDefault(const BenchFlag& flag, std::string_view text) {
+  const auto yes = parseYesNo(text), usual = parseYesNo(flag.fallback);
+  if (flag.form.empty() && yes && usual) return *yes == *usual;
+  return sameWord(text, flag.fallback);
+}
+
+Status apply(const Given& one, BenchOptions& options) {
+  const BenchFlag& flag = *find(one.name);
+  if (flag.apply == nullptr) {
+    if (isDefault(flag, one.text)) return Ok{};
+    return Error{.code = Code::kUnsupported,
+                 .operation = one.from,
+                 .detail = std::string(flag.help),
+                 .remedy = "leave it out"};
+  }
+  auto applied = flag.apply(one.text, options);
+  if (!applied) {
+    Error error = std::move(applied).error();
+    error.operation = one.from;
+    return error;
+  }
+  options.given[one.name] = one.text;
+  return Ok{};
+}
+
+Status applyAll(const std::vector<Given>& given, BenchOptions& options) {
+  for (const Given& one : given) VIADUCT_CHECK(apply(one, options));
+  return Ok{};
+}
 
 constexpr auto kAbout =
-    "Measure transfers between two processes on this machine.\n\n"
-    "Starts two worker processes, moves blocks between them over each backend, checks every byte\n"
-    "that arrived, and prints a line for each block size: rate, latency of one transfer from post\n"
-    "to its end, CPU time of both processes, and the path the bytes really took. Without options:\n"
-    "4 KiB to 64 MiB over local and tcp, in less than a minute.";
+    "Measures transfers between workers, and proves what it says: every row names the path that "
+    "the\n"
+    "bytes took, how it was proven, and what limits it. Without options: two workers on this "
+    "machine,\n"
+    "4 KiB to 64 MiB, over local and tcp, in less than a minute.\n";
 constexpr auto kMore =
-    "Ends with 0 when all was measured and arrived right, 1 when something was not, 2 for a wrong\n"
-    "command line, 3 when a worker was killed, 130 when interrupted; rows measured until then are\n"
-    "kept. Settings of the agents come from VIADUCT_* variables: see `viaduct settings`.";
+    "Every flag may be written --name value, --name=value, -name value, with dashes or "
+    "underscores;\n"
+    "flags without a value: --name, --noname. Sizes: 65536, 64K, 1MiB, 1MB (10^6). Times: 2s, "
+    "500ms.\n"
+    "Flags of nixlbench for what is not built in are known, and refused with the reason.\n\n"
+    "Ends with 0 when all was measured and is believed, 1 when something is not, 2 for a wrong "
+    "command\n"
+    "line, 3 when a worker was killed, 130 when interrupted; rows measured until then are kept.\n"
+    "Settings of the agents come from VIADUCT_* variables: see `viaduct settings`.\n";
 
-std::uint64_t size(const std::string& text) {
-  const auto bytes = base::parseSize(text);
-  if (!bytes)
-    throw CLI::ValidationError("--block-sizes", bytes.error().detail + "; " + bytes.error().remedy);
-  return *bytes;
+std::string spelled(const BenchFlag& flag) {
+  std::string name(flag.name);
+  std::replace(name.begin(), name.end(), '_', '-');
+  return fmt::format("--{}{}{}", name, flag.form.empty() ? "" : " ", flag.form);
 }
 
-std::uint64_t count(const char* option, const std::string& text, std::uint64_t most) {
-  const auto value = base::parseCount(text);
-  if (!value || *value == 0 || *value > most)
-    throw CLI::ValidationError(
-        option, "\"" + text + "\" is not a whole number from 1 to " + std::to_string(most));
-  return *value;
-}
-
-// Which of two words it is: false for the first.
-bool oneOf(const char* option, const std::string& word, const char* first, const char* second) {
-  if (word != first && word != second)
-    throw CLI::ValidationError(option, "\"" + word + "\" is neither " + first + " nor " + second);
-  return word == second;
-}
-
-void declareShape(CLI::App& bench, measure::Sweep& sweep) {
-  bench
-      .add_option_function<std::vector<std::string>>(
-          "--block-sizes",
-          [&sweep](const std::vector<std::string>& texts) {
-            for (const std::string& text : texts) sweep.block_sizes.push_back(size(text));
-          },
-          "Block sizes joined by commas: 4096, 64K, 1MiB, 1MB [4K to 64M]")
-      ->delimiter(',')
-      ->type_name("SIZE");
-  bench
-      .add_option_function<std::string>(
-          "--batch",
-          [&sweep](const std::string& text) {
-            sweep.batch = static_cast<std::uint32_t>(
-                count("--batch", text, std::numeric_limits<std::uint32_t>::max()));
-          },
-          "Blocks in one transfer [64, or fewer to stay at 64 MiB]")
-      ->type_name("N");
-  bench
-      .add_option_function<std::string>(
-          "--iterations",
-          [&sweep](const std::string& text) {
-            sweep.iterations =
-                count("--iterations", text, std::numeric_limits<std::uint32_t>::max());
-          },
-          "Transfers timed for each row [as many as fit in 0.4 s]")
-      ->type_name("N");
+// A bar ends a cell, also inside of `code`.
+std::string forTable(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|') out += '\\';
+    out += c;
+  }
+  return out;
 }
 
 }  // namespace
 
-void declareBench(CLI::App& app, BenchOptions& options) {
-  CLI::App& bench = *app.add_subcommand("bench", kAbout);
-  bench.footer(kMore);
-  measure::Sweep& sweep = options.sweep;
-  bench.add_option("--backend", sweep.backends, "Backends joined by commas [local,tcp]")
-      ->delimiter(',')
-      ->type_name("NAME");
-  declareShape(bench, sweep);
-  bench
-      .add_option_function<std::string>(
-          "--op",
-          [&sweep](const std::string& word) {
-            const bool read = oneOf("--op", word, "write", "read");
-            sweep.op = read ? OpKind::kRead : OpKind::kWrite;
-          },
-          "Which way the initiator moves the bytes: write or read [write]")
-      ->type_name("OP");
-  bench
-      .add_option_function<std::string>(
-          "--memory",
-          [&sweep](const std::string& word) {
-            const bool plain = oneOf("--memory", word, "allocate", "malloc");
-            sweep.memory = plain ? MemoryChoice::kMalloc : MemoryChoice::kAllocate;
-          },
-          "allocate: from the agent, so that peers can map it; malloc: plain memory [allocate]")
-      ->type_name("KIND");
-  bench.add_option("--json", options.json, "Also write all results to this file")
-      ->type_name("FILE");
+std::vector<FlagName> benchFlagNames() {
+  std::vector<FlagName> names;
+  for (const FlagGroup& group : benchFlags())
+    for (const BenchFlag& flag : group.flags) names.push_back({flag.name, flag.form.empty()});
+  for (const BenchFlag& flag : absentFlags()) names.push_back({flag.name, flag.form.empty()});
+  return names;
+}
+
+Result<BenchOptions> readBenchOptions(std::span<const std::string> words, bool as_nixlbench) {
+  const std::vector<FlagName> names = benchFlagNames();
+  VIADUCT_TRY(const std::vector<Given> typed, readFlags(words, names));
+  BenchOptions options{.as_nixlbench = as_nixlbench};
+  for (const Given& one : typed)
+    if (one.name == "config_file") options.config_file = one.text;
+  if (!options.config_file.empty()) {
+    VIADUCT_TRY(const std::vector<Given> filed, readFlagFile(options.config_file, names));
+    VIADUCT_CHECK(applyAll(filed, options));
+  }
+  VIADUCT_CHECK(applyAll(typed, options));
+  return options;
+}
+
+std::string benchHelp(bool as_nixlbench) {
+  std::string out =
+      fmt::format("usage: {} [flags]\n\n{}", as_nixlbench ? "nixlbench" : "viaduct bench", kAbout);
+  for (const FlagGroup& group : benchFlags()) {
+    out += fmt::format("\n{}:\n", group.title);
+    for (const BenchFlag& flag : group.flags)
+      out += fmt::format(
+          "  {:<36} {}{}\n", spelled(flag), flag.help,
+          flag.fallback.empty() || flag.form.empty() ? "" : fmt::format(" [{}]", flag.fallback));
+  }
+  return fmt::format("{}\n{}", out, kMore);
+}
+
+std::string benchFlagsPage() {
+  std::string out =
+      "# Flags of `viaduct bench`\n\n"
+      "<!-- Generated: viaduct bench --help=markdown > docs/bench-flags.md -->\n\n"
+      "[bench.md](bench.md) says what they do together. Installed also as `nixlbench`, whose flags "
+      "and defaults it then has.\n";
+  for (const FlagGroup& group : benchFlags()) {
+    out += fmt::format("\n## {}\n\n| flag | default | meaning |\n|---|---|---|\n", group.title);
+    for (const BenchFlag& flag : group.flags) {
+      out += fmt::format("| `{}` | {} | {} |\n", forTable(spelled(flag)), flag.fallback, flag.help);
+    }
+  }
+  out += "\n## nixlbench's, for what is not built in\n\n| flag | why |\n|---|---|\n";
+  for (const BenchFlag& flag : absentFlags())
+    out += fmt::format("| `--{}` | {} |\n", flag.name, flag.help);
+  return out;
 }
 
 }  // namespace viaduct::app

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "measure/load/workload.h"
 #include "measure/stats/compare.h"
 
 namespace CLI {
@@ -22,13 +21,8 @@ enum Exit : int {
   kExitInterrupted = 130,
 };
 
-struct BenchOptions {
-  measure::Sweep sweep = {};
-  std::string json = {};  // the file to write; empty: none
-};
-// Declares `bench` and its options. What was given is in `options` when the command line was read.
-void declareBench(CLI::App& app, BenchOptions& options);
-int runBench(const BenchOptions& options);
+// `words`: behind the subcommand. `as_nixlbench`: called by that name, with its defaults.
+int runBench(const std::vector<std::string>& words, bool as_nixlbench);
 
 struct CompareCommand {
   std::vector<std::string> files = {};               // A and B

@@ -2,7 +2,10 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include "viaduct/commands.h"
 #include "viaduct/meet.h"
@@ -13,13 +16,15 @@ namespace {
 using namespace viaduct::app;
 
 int run(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (std::filesystem::path(argv[0]).filename() == "nixlbench") return runBench(words, true);
+  if (!words.empty() && words[0] == "bench")
+    return runBench({words.begin() + 1, words.end()}, false);
   CLI::App app("Moves memory blocks between processes and hosts, and measures how well.",
                "viaduct");
   app.set_version_flag("--version", "viaduct " VIADUCT_VERSION);
   app.require_subcommand(0, 1);  // none is answered below: here it would hide a wrong word
 
-  BenchOptions bench;
-  declareBench(app, bench);
   CompareCommand compare;
   declareCompare(app, compare);
   MeetOptions meet;
@@ -28,6 +33,8 @@ int run(int argc, char** argv) {
   declareP2p(app, p2p);
   ReportCommand report;
   declareReport(app, report);
+  // Answered above: its flags are read as gflags reads them. Here it is for --help.
+  app.add_subcommand("bench", "Measure transfers between workers: see viaduct bench --help.");
   bool markdown = false;
   CLI::App* settings =
       app.add_subcommand("settings", "Print the VIADUCT_* variables, their defaults and meaning.");
@@ -46,7 +53,7 @@ int run(int argc, char** argv) {
   if (app.got_subcommand("meet")) return runMeet(meet);
   if (app.got_subcommand("p2p")) return runP2p(p2p);
   if (app.got_subcommand("report")) return runReport(report);
-  return settings->parsed() ? runSettings(markdown) : runBench(bench);
+  return runSettings(markdown);
 }
 
 }  // namespace

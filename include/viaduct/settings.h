@@ -45,6 +45,9 @@ struct SettingRow {
 };
 std::span<const SettingRow> settingRows();
 
+// What Settings::backends may name.
+std::vector<std::string_view> builtInBackends();
+
 // The defaults, changed by the VIADUCT_* variables that are set and not empty.
 Result<Settings> settingsFromEnvironment();
 

@@ -43,14 +43,14 @@ std::string readAll(int fd) {
 }  // namespace
 
 Program::Program(const std::vector<std::string>& arguments,
-                 const std::vector<std::string>& environment) {
+                 const std::vector<std::string>& environment, const std::string& name) {
   std::array<int, 2> out{};
   if (::pipe2(out.data(), O_CLOEXEC) != 0) return;
   stdout_.reset(out[0]);
   const base::Fd write_end(out[1]);
   // A file: nobody has to read it for the program to go on.
   stderr_.reset(::memfd_create("stderr", MFD_CLOEXEC));
-  std::vector<std::string> words{VIADUCT_PROGRAM};
+  std::vector<std::string> words{name};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<std::string> variables = environmentWith(environment);
   const auto argv = pointers(words);
@@ -59,7 +59,7 @@ Program::Program(const std::vector<std::string>& arguments,
   if (pid_ != 0) return;
   ::dup2(write_end.get(), STDOUT_FILENO);
   ::dup2(stderr_.get(), STDERR_FILENO);
-  ::execve(argv[0], argv.data(), envp.data());
+  ::execve(VIADUCT_PROGRAM, argv.data(), envp.data());
   ::_exit(127);
 }
 

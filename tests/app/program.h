@@ -13,9 +13,11 @@ namespace viaduct::testing {
 
 class Program {
  public:
-  // `environment`: NAME=value, in addition to our own without VIADUCT_*.
+  // `environment`: NAME=value, in addition to our own without VIADUCT_*. `name`: the program is
+  // called by it, as by an installed link.
   explicit Program(const std::vector<std::string>& arguments,
-                   const std::vector<std::string>& environment = {});
+                   const std::vector<std::string>& environment = {},
+                   const std::string& name = VIADUCT_PROGRAM);
   ~Program();  // killed, if it still runs
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;

@@ -1,4 +1,4 @@
-// What is to be measured: one row of a benchmark, and a sweep of them. Threads: plain values.
+// What one row moves, and how its blocks lie. Threads: plain values and pure functions.
 #pragma once
 
 #include <viaduct/result.h>
@@ -9,8 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/bytes.h"
-
 namespace viaduct::measure {
 
 enum class MemoryChoice : std::uint8_t {
@@ -19,39 +17,28 @@ enum class MemoryChoice : std::uint8_t {
 };
 const char* memoryChoiceName(MemoryChoice choice);
 
-// One transfer of `batch` blocks, posted again and again, one at a time.
+// One row of a benchmark: each stream moves transfers of `batch` blocks.
 struct Workload {
   std::string backend = {};
   OpKind op = OpKind::kWrite;
   std::uint64_t block_bytes = 0;
   std::uint32_t batch = 1;
-  std::uint64_t iterations = 0;  // 0: as many as fit in half a second or so
-  MemoryChoice memory = MemoryChoice::kAllocate;
-  std::uint64_t seed = 1;  // of contents and order
+  std::uint64_t warm_iterations = 0;  // of each stream; 0: by time
+  std::uint64_t iterations = 0;       // of each stream; 0: by time
 
   std::uint64_t bytes() const { return block_bytes * batch; }
   friend bool operator==(const Workload&, const Workload&) = default;
 };
+// An error names what cannot be.
+Status check(const Workload& workload);
 
-void encode(base::Writer& to, const Workload& workload);
-// Nothing when the bytes make no workload that check() would let pass.
-Result<Workload> decodeWorkload(base::Reader& from);
+// What is measured where nobody asked for sizes: 4 KiB to 64 MiB by fours, 64 blocks or fewer.
+std::vector<std::uint64_t> usualBlockSizes();
+std::uint32_t usualBatch(std::uint64_t block_bytes);
 
-// Which workloads a user asked for.
-struct Sweep {
-  std::vector<std::string> backends = {"local", "tcp"};
-  std::vector<std::uint64_t> block_sizes = {};  // empty: 4 KiB to 64 MiB, by fours
-  std::uint32_t batch = 0;                      // 0: 64, or fewer: 64 MiB a transfer at most
-  std::uint64_t iterations = 0;
-  OpKind op = OpKind::kWrite;
-  MemoryChoice memory = MemoryChoice::kAllocate;
-};
-// Every backend with every size; an error names what cannot be.
-Result<std::vector<Workload>> workloads(const Sweep& sweep);
-
-// In which order the blocks of one side are taken: block k of the transfer lies at place order[k].
+// In which order the blocks of one side are taken: block k of a transfer lies at place order[k].
 // Each side has its own order, so that nothing but the blocks themselves moves as one piece.
 enum class Role : std::uint8_t { kInitiator, kTarget };
-std::vector<std::uint32_t> blockOrder(const Workload& workload, Role role);
+std::vector<std::uint32_t> blockOrder(std::uint32_t batch, std::uint64_t seed, Role role);
 
 }  // namespace viaduct::measure

@@ -3,57 +3,44 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace viaduct::measure {
 namespace {
 
-TEST(Workloads, TheUsualSweepIsEverySizeOnEveryBackend) {
-  const auto all = workloads({});
-  ASSERT_TRUE(all) << all.error().text();
-  ASSERT_EQ(all->size(), 16U);
-  EXPECT_EQ(all->front().backend, "local");
-  EXPECT_EQ(all->front().block_bytes, 4096U);
-  EXPECT_EQ(all->front().batch, 64U);
-  EXPECT_EQ(all->back().backend, "tcp");
-  EXPECT_EQ(all->back().block_bytes, 64U << 20U);
-  EXPECT_EQ(all->back().batch, 1U);
-}
-
-TEST(Workloads, RefusesWhatCannotBeMeasured) {
-  EXPECT_FALSE(workloads({.backends = {}}));
-  EXPECT_FALSE(workloads({.backends = {"tcp", "tcp"}}));
-  EXPECT_FALSE(workloads({.block_sizes = {0}}));
-  EXPECT_FALSE(workloads({.block_sizes = {4096, 1, 4096}}));
-  EXPECT_FALSE(workloads({.block_sizes = {1ULL << 36U}, .batch = 2}));
-  EXPECT_FALSE(workloads({.batch = (1U << 24U) + 1}));
-  EXPECT_TRUE(workloads({.block_sizes = {1ULL << 36U}, .batch = 1}));
-}
-
-TEST(Workloads, PassTheWireAndNothingElseDoes) {
-  const Workload sent{"tcp", OpKind::kRead, 12345, 7, 99, MemoryChoice::kMalloc, 3};
-  base::Writer writer;
-  encode(writer, sent);
-  const auto bytes = writer.take();
-  base::Reader reader(bytes);
-  const auto got = decodeWorkload(reader);
-  ASSERT_TRUE(got) << got.error().text();
-  EXPECT_EQ(*got, sent);
-  for (std::size_t length = 0; length < bytes.size(); ++length) {
-    base::Reader part(std::span<const std::byte>(bytes).first(length));
-    EXPECT_FALSE(decodeWorkload(part)) << length;
+TEST(Workloads, WhatCannotBeIsNamed) {
+  const std::pair<Workload, const char*> cases[] = {
+      {{.block_bytes = 0}, "a block size of 0"},
+      {{.block_bytes = 4096, .batch = 0}, "a batch of 0 blocks"},
+      {{.block_bytes = std::uint64_t{1} << 40U}, "1 blocks of 1.0 TiB"},
+      {{.block_bytes = std::uint64_t{64} << 30U, .batch = 2}, "at most 64.0 GiB"},
+  };
+  for (const auto& [workload, words] : cases) {
+    const auto checked = check(workload);
+    ASSERT_FALSE(checked) << words;
+    EXPECT_NE(checked.error().text().find(words), std::string::npos) << checked.error().text();
   }
+  EXPECT_TRUE(check({.block_bytes = 1}));
 }
 
-TEST(Workloads, OrdersArePermutationsThatDiffer) {
-  const Workload w{.backend = "tcp", .block_bytes = 1, .batch = 100};
-  auto mine = blockOrder(w, Role::kInitiator);
-  auto theirs = blockOrder(w, Role::kTarget);
-  EXPECT_NE(mine, theirs);
-  EXPECT_EQ(mine, blockOrder(w, Role::kInitiator));
-  for (auto* order : {&mine, &theirs}) {
-    std::sort(order->begin(), order->end());
-    for (std::uint32_t i = 0; i < 100; ++i) EXPECT_EQ((*order)[i], i);
-  }
+TEST(Workloads, UsualOnesStayAtSixtyFourMebibytes) {
+  const auto sizes = usualBlockSizes();
+  EXPECT_EQ(sizes.front(), 4096U);
+  EXPECT_EQ(sizes.back(), std::uint64_t{64} << 20U);
+  EXPECT_EQ(usualBatch(4096), 64U);
+  EXPECT_EQ(usualBatch(std::uint64_t{16} << 20U), 4U);
+  EXPECT_EQ(usualBatch(std::uint64_t{1} << 30U), 1U);
+}
+
+TEST(BlockOrder, IsAPermutationOfItsOwnOnEachSide) {
+  const auto here = blockOrder(100, 7, Role::kInitiator), there = blockOrder(100, 7, Role::kTarget);
+  EXPECT_NE(here, there);
+  EXPECT_EQ(here, blockOrder(100, 7, Role::kInitiator));
+  EXPECT_NE(here, blockOrder(100, 8, Role::kInitiator));
+  std::vector<std::uint32_t> sorted = here, all(100);
+  std::sort(sorted.begin(), sorted.end());
+  std::iota(all.begin(), all.end(), 0U);
+  EXPECT_EQ(sorted, all);
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ void Histogram::record(std::uint64_t value) {
   const std::size_t shift = shiftOf(value);
   ++buckets_[shift * kSub + (value >> shift)];
   ++count_;
+  sum_ += static_cast<double>(value);
   min_ = std::min(min_, value);
   max_ = std::max(max_, value);
 }
@@ -40,6 +41,40 @@ double Histogram::quantile(double q) const {
       return std::clamp(middleOf(i), static_cast<double>(min_), static_cast<double>(max_));
   }
   return static_cast<double>(max_);
+}
+
+double Histogram::mean() const { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
+
+void Histogram::add(const Histogram& other) {
+  for (std::size_t i = 0; i < kBuckets; ++i) buckets_[i] += other.buckets_[i];
+  count_ += other.count_;
+  sum_ += other.sum_;
+  min_ = std::min(min_, other.min_);
+  max_ = std::max(max_, other.max_);
+}
+
+void Histogram::encode(base::Writer& to) const {
+  const auto used = std::count_if(buckets_.begin(), buckets_.end(), [](auto n) { return n != 0; });
+  to.put(min_).put(max_).put(std::bit_cast<std::uint64_t>(sum_));
+  to.put(static_cast<std::uint16_t>(used));
+  for (std::size_t i = 0; i < kBuckets; ++i)
+    if (buckets_[i] != 0) to.put(static_cast<std::uint16_t>(i)).put(buckets_[i]);
+}
+
+bool Histogram::decode(base::Reader& from, Histogram& into) {
+  into = {};
+  into.min_ = from.get<std::uint64_t>();
+  into.max_ = from.get<std::uint64_t>();
+  into.sum_ = std::bit_cast<double>(from.get<std::uint64_t>());
+  const auto used = from.get<std::uint16_t>();
+  for (std::uint16_t i = 0; i < used && from.ok(); ++i) {
+    const auto bucket = from.get<std::uint16_t>();
+    const auto count = from.get<std::uint64_t>();
+    if (bucket >= kBuckets) return false;
+    into.buckets_[bucket] += count;
+    into.count_ += count;
+  }
+  return from.ok();
 }
 
 }  // namespace viaduct::measure

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/bytes.h"
+
 namespace viaduct::measure {
 
 class Histogram {
@@ -15,12 +17,20 @@ class Histogram {
   std::uint64_t max() const { return max_; }  // exact
   // The value that a part `q` (0 to 1) of all values does not exceed; 0 when empty.
   double quantile(double q) const;
+  double mean() const;  // exact; 0 when empty
+
+  // As if all values of the other had been recorded here too.
+  void add(const Histogram& other);
+  // Buckets that hold something: between processes. Nothing when the bytes are no histogram.
+  void encode(base::Writer& to) const;
+  static bool decode(base::Reader& from, Histogram& into);
 
  private:
   // Values below 256 have buckets of their own; each power of two above has 128.
   static constexpr std::size_t kBuckets = std::size_t{58} * 128;
   std::array<std::uint64_t, kBuckets> buckets_{};
   std::uint64_t count_ = 0, min_ = ~std::uint64_t{0}, max_ = 0;
+  double sum_ = 0;
 };
 
 }  // namespace viaduct::measure

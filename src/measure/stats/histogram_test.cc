@@ -51,5 +51,29 @@ TEST(Histogram, TakesTheLargestValues) {
   EXPECT_EQ(seen.quantile(0.5), 0);
 }
 
+TEST(Histogram, PartsMadeElsewhereAddUp) {
+  base::Random random(2);
+  Histogram all, here, there;
+  for (int i = 0; i < 10'000; ++i) {
+    const std::uint64_t value = random.next() >> random.below(64);
+    all.record(value);
+    (i % 3 == 0 ? here : there).record(value);
+  }
+  base::Writer writer;
+  there.encode(writer);
+  const auto bytes = writer.take();
+  base::Reader reader(bytes);
+  Histogram arrived;
+  ASSERT_TRUE(Histogram::decode(reader, arrived));
+  EXPECT_TRUE(reader.finished());
+  here.add(arrived);
+  EXPECT_EQ(here.count(), all.count());
+  EXPECT_EQ(here.max(), all.max());
+  EXPECT_NEAR(here.mean() / all.mean(), 1, 1e-9);
+  for (const double q : {0.0, 0.01, 0.5, 0.99, 1.0}) EXPECT_EQ(here.quantile(q), all.quantile(q));
+  base::Reader cut(std::span<const std::byte>(bytes).first(bytes.size() - 1));
+  EXPECT_FALSE(Histogram::decode(cut, arrived));
+}
+
 }  // namespace
 }  // namespace viaduct::measure

@@ -1,0 +1,110 @@
+// Flags that cannot be meant together.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "viaduct/bench_plan.h"
+
+namespace viaduct::app {
+namespace {
+
+struct Rivals {
+  std::string_view one, other, why;
+};
+constexpr auto kSizes = "both say which block sizes";
+constexpr auto kBatches = "both say which batch sizes";
+constexpr auto kLength = "both say how long a row is timed";
+constexpr auto kPlace = "both say where the workers meet";
+constexpr auto kLocal = "one runs all workers here, the other meets those of other machines";
+constexpr auto kAlone = "a ping-pong is one transfer at a time, to and fro";
+
+constexpr std::array kRivals{
+    Rivals{"block_sizes", "start_block_size", kSizes},
+    Rivals{"block_sizes", "max_block_size", kSizes},
+    Rivals{"batch", "start_batch_size", kBatches},
+    Rivals{"batch", "max_batch_size", kBatches},
+    Rivals{"iterations", "num_iter", kLength},
+    Rivals{"iterations", "duration", kLength},
+    Rivals{"num_iter", "duration", kLength},
+    Rivals{"warmup", "warmup_iter", "both say how long a row warms up"},
+    Rivals{"hot", "cold", "memory is used again, or it is not"},
+    Rivals{"hot", "working_set", "--hot uses one set of blocks, however large a working set is"},
+    Rivals{"op", "op_type", "they are the same flag"},
+    Rivals{"meet", "etcd_endpoints", kPlace},
+    Rivals{"meet", "asio_address", kPlace},
+    Rivals{"meet", "asio_port", kPlace},
+    Rivals{"etcd_endpoints", "asio_address", kPlace},
+    Rivals{"etcd_endpoints", "asio_port", kPlace},
+    Rivals{"local_workers", "meet", kLocal},
+    Rivals{"local_workers", "etcd_endpoints", kLocal},
+    Rivals{"local_workers", "rank", kLocal},
+    Rivals{"prepared_xfer", "recreate_xfer", "a transfer is planned once, or each time"},
+    Rivals{"prepared_xfer", "reregister_mem", "registering memory anew means planning anew"},
+    Rivals{"latency", "bidirectional", kAlone},
+    Rivals{"latency", "rate", kAlone},
+    Rivals{"latency", "reregister_mem", kAlone},
+    Rivals{"latency", "recreate_xfer", kAlone},
+};
+
+Error contradiction(std::string one, std::string why) {
+  return {.code = Code::kInvalid, .operation = std::move(one), .detail = std::move(why)};
+}
+
+// A flag that says yes or no counts only where it says yes.
+bool meant(const BenchOptions& options, std::string_view flag) {
+  const auto at = options.given.find(flag);
+  if (at == options.given.end()) return false;
+  const auto yes = parseYesNo(at->second);
+  for (const FlagName& name : benchFlagNames())
+    if (name.name == flag && name.yes_or_no) return yes && *yes;
+  return true;
+}
+
+void addShapes(const BenchOptions& o, std::vector<Error>& found) {
+  if (o.start_block_size > o.max_block_size)
+    found.push_back(
+        contradiction("--start_block_size and --max_block_size",
+                      fmt::format("{} is above {}", o.start_block_size, o.max_block_size)));
+  if (o.start_batch_size > o.max_batch_size)
+    found.push_back(
+        contradiction("--start_batch_size and --max_batch_size",
+                      fmt::format("{} is above {}", o.start_batch_size, o.max_batch_size)));
+  if (o.latency && (o.num_threads > 1 || o.pipeline_depth > 1))
+    found.push_back(contradiction("--latency and --num_threads or --pipeline_depth", kAlone));
+  if (o.latency && o.op == OpKind::kRead)
+    found.push_back(contradiction("--latency and --op read", "a ping-pong is made of writes"));
+  const bool single = o.layout.mode == measure::Mode::kSg &&
+                      o.layout.scheme == measure::Scheme::kPairwise &&
+                      o.layout.initiators == o.layout.targets;
+  if (o.latency && !single)
+    found.push_back(
+        contradiction("--latency",
+                      "a ping-pong needs pairs of their own: --scheme pairwise, --mode SG and as "
+                      "many initiators as targets"));
+  if (o.reregister_mem && (o.num_threads > 1 || o.pipeline_depth > 1 || o.bidirectional || !single))
+    found.push_back(
+        contradiction("--reregister_mem",
+                      "memory can be registered anew only where one transfer uses it: with "
+                      "one thread, depth 1, and pairs of their own"));
+  if (o.reregister_mem && o.has("memory") && o.memory == measure::MemoryChoice::kAllocate)
+    found.push_back(contradiction("--reregister_mem and --memory allocate",
+                                  "memory from the agent is registered for as long as it lives"));
+  if (o.check_consistency && o.has("verify") && o.verify != measure::Verified::kFull)
+    found.push_back(contradiction("--check_consistency and --verify", "they differ"));
+  if (o.has("arrivals") && o.rate == 0)
+    found.push_back(contradiction("--arrivals", "it needs --rate"));
+}
+
+}  // namespace
+
+std::vector<Error> contradictions(const BenchOptions& options) {
+  std::vector<Error> found;
+  for (const Rivals& rivals : kRivals)
+    if (meant(options, rivals.one) && meant(options, rivals.other))
+      found.push_back(contradiction(fmt::format("--{} and --{}", rivals.one, rivals.other),
+                                    std::string(rivals.why)));
+  addShapes(options, found);
+  return found;
+}
+
+}  // namespace viaduct::app

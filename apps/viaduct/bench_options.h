@@ -1,0 +1,103 @@
+// What can be asked of `viaduct bench`: one table of flags, and the options they fill. Threads:
+// plain values and pure functions.
+#pragma once
+
+#include <viaduct/transfer.h>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "measure/load/workload.h"
+#include "measure/proof/link_rate.h"
+#include "measure/result/row.h"
+#include "measure/run/layout.h"
+#include "viaduct/flags.h"
+
+namespace viaduct::app {
+
+enum class OutputForm : std::uint8_t { kTable, kNixlbench, kJson, kCsv };
+enum class Heat : std::uint8_t { kAsUsual, kHot, kCold };
+
+struct BenchOptions {
+  // Under which name the program was called: they differ in their defaults.
+  bool as_nixlbench = false;
+  // Flags that were given, and where.
+  std::map<std::string, std::string, std::less<>> given = {};
+  bool has(std::string_view flag) const { return given.find(flag) != given.end(); }
+
+  // What moves.
+  std::vector<std::string> backends = {};
+  OpKind op = OpKind::kWrite;
+  std::vector<std::uint64_t> block_sizes = {};
+  std::uint64_t start_block_size = 4096, max_block_size = std::uint64_t{64} << 20U;
+  std::uint32_t batch = 0, start_batch_size = 1, max_batch_size = 1;
+  std::string initiator_seg_type = "DRAM", target_seg_type = "DRAM";
+  measure::MemoryChoice memory = measure::MemoryChoice::kAllocate;
+  bool use_hugepages = false;
+  std::uint64_t total_buffer_size = 0;  // 0: what the rows need
+  Heat heat = Heat::kAsUsual;
+  std::uint64_t working_set = 0;
+  std::vector<std::string> device_list = {};
+
+  // Who moves it.
+  measure::Layout layout = {};
+  std::uint32_t num_threads = 1, pipeline_depth = 1;
+  bool bidirectional = false, latency = false;
+  bool recreate_xfer = false, reregister_mem = false, prepared_xfer = false;
+
+  // How long and how often.
+  std::uint64_t iterations = 0, num_iter = 1000, warmup_iter = 100, large_blk_iter_ftr = 16;
+  std::chrono::nanoseconds duration{0}, warmup{0};
+  std::uint32_t repeat = 1;
+  double rate = 0;
+  bool poisson = false;
+  std::uint64_t seed = 1;
+
+  // What is checked.
+  measure::Verified verify = measure::Verified::kFull;
+  bool check_consistency = false;
+  std::string require = {};
+  std::vector<measure::proof::LinkRate> link_rates = {};
+
+  // Where the workers meet.
+  std::string meet = {};
+  std::string etcd_endpoints = {};
+  std::string runtime_type = "ETCD";
+  std::string asio_address = "127.0.0.1";
+  std::uint32_t asio_port = 12345;
+  std::string benchmark_group = "default";
+  std::optional<std::uint32_t> rank = {};
+  std::uint32_t local_workers = 0;
+  std::chrono::nanoseconds meet_timeout = std::chrono::minutes(3);
+
+  // What comes out.
+  std::optional<OutputForm> output = {};
+  std::string json = {};
+  std::string config_file = {};
+  bool help = false;
+};
+
+using BenchFlag = Flag<BenchOptions>;
+// In groups, as --help shows them: the first of a group has its title.
+struct FlagGroup {
+  std::string_view title;
+  std::span<const BenchFlag> flags;
+};
+std::span<const FlagGroup> benchFlags();
+// Of nixlbench, and not built in here: known by name, so that a script says what it wanted.
+std::span<const BenchFlag> absentFlags();
+std::vector<FlagName> benchFlagNames();
+
+// The options that `words` ask for, a file named by --config_file included; the command line wins.
+Result<BenchOptions> readBenchOptions(std::span<const std::string> words, bool as_nixlbench);
+
+std::string benchHelp(bool as_nixlbench);
+// The page docs/bench-flags.md.
+std::string benchFlagsPage();
+
+}  // namespace viaduct::app

@@ -1,0 +1,30 @@
+// What `viaduct bench` prints, in each of its forms. Threads: one at a time.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "measure/result/report.h"
+#include "measure/run/run.h"
+#include "viaduct/bench_plan.h"
+
+namespace viaduct::app {
+
+class BenchOutput {
+ public:
+  BenchOutput(const BenchPlan& plan, const BenchOptions& options)
+      : plan_(plan), options_(options) {}
+
+  void head(const std::vector<measure::Member>& members) const;
+  void row(const measure::Row& row) const;
+  void end(const measure::Report& report) const;
+
+ private:
+  const BenchPlan& plan_;
+  const BenchOptions& options_;
+};
+
+// Of each backend's fastest row: what limits it.
+std::vector<std::string> conclusionOf(const measure::RunOutcome& outcome);
+
+}  // namespace viaduct::app

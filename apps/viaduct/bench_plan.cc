@@ -1,0 +1,272 @@
+#include "viaduct/bench_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <utility>
+
+#include "base/sizes.h"
+#include "measure/run/machine.h"
+#include "meet/meeting.h"
+#include "viaduct/bench_values.h"
+#include "viaduct/ranks.h"
+
+namespace viaduct::app {
+namespace {
+
+using measure::Layout;
+using measure::Mode;
+using measure::Scheme;
+using measure::Spec;
+using measure::Workload;
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
+constexpr std::uint64_t kNixlbenchBuffer = 8192 * kMiB;
+constexpr std::array<std::string_view, 13> kNixlBackends{
+    "UCX",   "LIBFABRIC", "GDS",   "GDS_MT", "POSIX",      "GPUNETIO", "Mooncake",
+    "HF3FS", "OBJ",       "GUSLI", "UCCL",   "AZURE_BLOB", "INFINIA"};
+
+Error bad(std::string flag, std::string detail, std::string remedy = {}) {
+  return {.code = Code::kInvalid,
+          .operation = std::move(flag),
+          .detail = std::move(detail),
+          .remedy = std::move(remedy)};
+}
+
+// The fake one moves within a process: it is for tests.
+std::vector<std::string> usableBackends() {
+  std::vector<std::string> names;
+  for (const std::string_view name : builtInBackends())
+    if (name != "fake") names.emplace_back(name);
+  return names;
+}
+
+Result<std::vector<std::string>> backendsOf(const BenchOptions& o) {
+  const std::vector<std::string> known = usableBackends();
+  if (!o.has("backend") && !o.as_nixlbench) return std::vector<std::string>{"local", "tcp"};
+  std::vector<std::string> out;
+  for (const std::string& name : o.has("backend") ? o.backends : std::vector<std::string>{"UCX"}) {
+    const auto same = [&](std::string_view one) { return sameWord(one, name); };
+    const auto at = std::find_if(known.begin(), known.end(), same);
+    if (at != known.end() && std::find(out.begin(), out.end(), *at) != out.end())
+      return bad("--backend", fmt::format("{} is named twice", name));
+    if (at == known.end()) {
+      const bool nixl = std::any_of(kNixlBackends.begin(), kNixlBackends.end(), same);
+      return Error{.code = Code::kUnsupported,
+                   .operation = "--backend",
+                   .detail = fmt::format("{}{} is {}", name,
+                                         o.has("backend") ? "" : ", the default of nixlbench,",
+                                         nixl ? "not built in" : "no backend"),
+                   .remedy = fmt::format("name one that is: {}", fmt::join(known, ", "))};
+    }
+    out.push_back(*at);
+  }
+  return out;
+}
+
+std::vector<std::uint64_t> doubled(std::uint64_t first, std::uint64_t last) {
+  std::vector<std::uint64_t> out;
+  for (std::uint64_t size = first; size <= last; size *= 2) out.push_back(size);
+  return out;
+}
+
+std::uint64_t roundedUp(std::uint64_t count, std::uint64_t to) {
+  return (count + to - 1) / to * to;
+}
+
+// How many transfers each thread times or warms up with, counted as nixlbench does.
+std::uint64_t perThread(const BenchOptions& o, std::uint64_t count, std::uint64_t block) {
+  const std::uint64_t rounded = roundedUp(count, o.num_threads * o.large_blk_iter_ftr);
+  const std::uint64_t all = block > kMiB ? rounded / o.large_blk_iter_ftr : rounded;
+  return std::max<std::uint64_t>(all / o.num_threads, 1);
+}
+
+void setIterations(const BenchOptions& o, Workload& row) {
+  if (o.has("iterations"))
+    row.iterations = std::max<std::uint64_t>(o.iterations / o.num_threads, 1);
+  else if (o.has("num_iter") || (o.as_nixlbench && !o.has("duration")))
+    row.iterations = perThread(o, o.num_iter, row.block_bytes);
+  const bool counted = o.has("warmup_iter") || (o.as_nixlbench && !o.has("warmup"));
+  if (counted && o.warmup_iter != 0)
+    row.warm_iterations = perThread(o, o.warmup_iter, row.block_bytes);
+}
+
+std::vector<std::uint64_t> batchesOf(const BenchOptions& o, std::uint64_t block) {
+  if (o.has("batch")) return {o.batch};
+  if (o.as_nixlbench || o.has("start_batch_size") || o.has("max_batch_size"))
+    return doubled(o.start_batch_size, o.max_batch_size);
+  return {measure::usualBatch(block)};
+}
+
+measure::Verified verifyOf(const BenchOptions& o) {
+  if (o.has("verify")) return o.verify;
+  if (o.as_nixlbench && !o.check_consistency) return measure::Verified::kSampled;
+  return measure::Verified::kFull;
+}
+
+std::uint64_t workingSetOf(const BenchOptions& o) {
+  if (o.working_set != 0) return o.working_set;
+  const bool cold = o.heat == Heat::kCold || (o.heat == Heat::kAsUsual && o.as_nixlbench);
+  if (!cold) return 0;
+  return o.total_buffer_size != 0 || o.as_nixlbench ? ~std::uint64_t{0} / 2 : measure::coldBytes();
+}
+
+Spec specOf(const BenchOptions& o, const Layout& layout, std::vector<Workload> rows) {
+  Spec spec{.layout = layout,
+            .rows = std::move(rows),
+            .threads = o.num_threads,
+            .depth = o.pipeline_depth,
+            .bidirectional = o.bidirectional,
+            .ping_pong = o.latency,
+            .recreate = o.recreate_xfer,
+            .reregister = o.reregister_mem,
+            .memory = o.reregister_mem ? measure::MemoryChoice::kMalloc : o.memory,
+            .huge_pages = o.use_hugepages,
+            .buffer_bytes = o.total_buffer_size,
+            .working_set = workingSetOf(o),
+            .repeat = o.repeat,
+            .rate = o.rate,
+            .poisson = o.poisson,
+            .verify = verifyOf(o),
+            .require = o.require,
+            .link_rates = o.link_rates,
+            .seed = o.seed};
+  if (o.as_nixlbench && spec.buffer_bytes == 0) spec.buffer_bytes = kNixlbenchBuffer;
+  if (o.has("warmup")) spec.warmup = o.warmup;
+  if (o.has("duration")) spec.duration = o.duration;
+  return spec;
+}
+
+// Where workers meet; nothing: all of them are started here.
+Result<std::optional<meet::PlaceOptions>> placeOf(const BenchOptions& o, const Settings& settings) {
+  meet::PlaceOptions place{.token = settings.secret, .detect = settings.detect};
+  place.insecure = settings.insecure;
+  if (!o.meet.empty() || sameWord(o.runtime_type, "ASIO")) {
+    place.kind = meet::PlaceKind::kEmbedded;
+    place.where = o.meet.empty() ? fmt::format("{}:{}", o.asio_address, o.asio_port) : o.meet;
+    place.serve = true;
+    return std::optional(place);
+  }
+  const char* variable = std::getenv("NIXL_ETCD_ENDPOINTS");
+  place.where = o.etcd_endpoints;
+  const bool network = o.as_nixlbench && o.local_workers == 0;
+  if (place.where.empty() && network)
+    place.where = variable != nullptr ? variable : "http://localhost:2379";
+  if (place.where.empty()) return std::optional<meet::PlaceOptions>{};
+  place.kind = meet::PlaceKind::kEtcd;
+  if (const char* space = std::getenv("NIXL_ETCD_NAMESPACE")) place.name_space = space;
+  return std::optional(place);
+}
+
+OutputForm outputOf(const BenchOptions& o) {
+  return o.output.value_or(o.as_nixlbench ? OutputForm::kNixlbench : OutputForm::kTable);
+}
+
+// Members of other machines have to reach the agents: an address that nobody chose is everybody's.
+void listenForOthers(const meet::PlaceOptions& place, Settings& settings) {
+  const bool here = place.kind == meet::PlaceKind::kEmbedded &&
+                    (place.where.starts_with("127.") || place.where.starts_with("localhost:") ||
+                     place.where.starts_with("[::1]"));
+  if (!here && settings.listen == Settings{}.listen) settings.listen = {"0.0.0.0:0"};
+}
+
+template <class T>
+std::optional<T> take(Result<T> result, std::vector<Error>& problems) {
+  if (result) return *std::move(result);
+  problems.push_back(std::move(result).error());
+  return std::nullopt;
+}
+
+void checkMachine(const BenchOptions& o, const BenchPlan& plan, std::vector<Error>& problems) {
+  if (o.initiator_seg_type == "VRAM" || o.target_seg_type == "VRAM")
+    problems.push_back(measure::noDeviceMemory());
+  if (!plan.run.settings.rails.empty())
+    if (auto there = measure::devicesExist(plan.run.settings.rails); !there && o.has("device_list"))
+      problems.push_back(std::move(there).error());
+  const auto fits = measure::memorySuffices(plan.run.spec, !plan.run.place);
+  if (!fits) problems.push_back(fits.error());
+}
+
+}  // namespace
+
+Result<Layout> layoutOf(const BenchOptions& o) {
+  Layout layout = o.layout;
+  if (o.local_workers == 0) return layout;
+  const bool counted = o.has("num_initiator_dev") || o.has("num_target_dev");
+  if (!counted && layout.mode == Mode::kSg) {
+    const std::uint32_t n = o.local_workers;
+    layout.initiators = layout.scheme == Scheme::kManyToOne   ? n - 1
+                        : layout.scheme == Scheme::kOneToMany ? 1
+                                                              : n / 2;
+    layout.targets = n - layout.initiators;
+  }
+  if (layout.processes() == o.local_workers) return layout;
+  return bad(
+      "--local_workers and --num_initiator_dev, --num_target_dev, --mode",
+      fmt::format("{} x {} devices in mode {} are {} processes, not {}", layout.initiators,
+                  layout.targets, modeName(layout.mode), layout.processes(), o.local_workers),
+      "leave --local_workers out, or give it that number");
+}
+
+Result<std::vector<Workload>> rowsOf(const BenchOptions& o) {
+  VIADUCT_TRY(const std::vector<std::string> backends, backendsOf(o));
+  std::vector<std::uint64_t> sizes = o.block_sizes;
+  const bool doubling = o.as_nixlbench || o.has("start_block_size") || o.has("max_block_size");
+  if (sizes.empty())
+    sizes = doubling ? doubled(o.start_block_size, o.max_block_size) : measure::usualBlockSizes();
+  std::vector<Workload> rows;
+  for (const std::string& backend : backends)
+    for (const std::uint64_t block : sizes)
+      for (const std::uint64_t batch : batchesOf(o, block)) {
+        rows.push_back({.backend = backend,
+                        .op = o.op,
+                        .block_bytes = block,
+                        .batch = static_cast<std::uint32_t>(batch)});
+        setIterations(o, rows.back());
+        if (std::count(rows.begin(), rows.end(), rows.back()) > 1)
+          return bad("--block_sizes", fmt::format("{} is named twice", base::formatSize(block)));
+        VIADUCT_CHECK(check(rows.back()));
+      }
+  return rows;
+}
+
+PlanOrProblems planBench(const BenchOptions& o, const Settings& settings) {
+  PlanOrProblems out;
+  out.problems = contradictions(o);
+  auto layout = take(layoutOf(o), out.problems);
+  auto rows = take(rowsOf(o), out.problems);
+  auto place = take(placeOf(o, settings), out.problems);
+  if (o.layout.initiators > meet::kMaxMembers || o.layout.targets > meet::kMaxMembers)
+    out.problems.push_back(bad("--num_initiator_dev, --num_target_dev", "more than 65536 devices"));
+  if (!out.problems.empty() || !layout || !rows || !place) {
+    if (o.initiator_seg_type == "VRAM" || o.target_seg_type == "VRAM")
+      out.problems.push_back(measure::noDeviceMemory());
+    return out;
+  }
+  BenchPlan& plan = out.plan;
+  plan.output = outputOf(o);
+  plan.json = o.json;
+  plan.run.spec = specOf(o, *layout, *std::move(rows));
+  plan.run.settings = settings;
+  plan.run.settings.backends.clear();
+  for (const Workload& row : plan.run.spec.rows)
+    if (auto& b = plan.run.settings.backends; std::find(b.begin(), b.end(), row.backend) == b.end())
+      b.push_back(row.backend);
+  if (o.has("device_list") && o.device_list != std::vector<std::string>{"all"})
+    plan.run.settings.rails = o.device_list;
+  plan.run.group = o.benchmark_group;
+  plan.run.patience = o.meet_timeout;
+  plan.run.place = *std::move(place);
+  if (plan.run.place) {
+    plan.run.rank = o.rank ? o.rank : rankFromEnvironment();
+    listenForOthers(*plan.run.place, plan.run.settings);
+  }
+  checkMachine(o, plan, out.problems);
+  return out;
+}
+
+}  // namespace viaduct::app

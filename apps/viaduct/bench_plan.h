@@ -1,0 +1,36 @@
+// From options to what is to be done: a run's spec, where its workers meet, what comes out.
+// Threads: plain values; planBench() looks at this machine.
+#pragma once
+
+#include <viaduct/settings.h>
+
+#include <string>
+#include <vector>
+
+#include "measure/run/run.h"
+#include "viaduct/bench_options.h"
+
+namespace viaduct::app {
+
+struct BenchPlan {
+  measure::RunRequest run = {};
+  OutputForm output = OutputForm::kTable;
+  std::string json = {};  // the file to write; empty: none
+};
+
+// All that is wrong with the options, or the plan. `settings` are the agents' as the environment
+// has them.
+struct PlanOrProblems {
+  BenchPlan plan = {};
+  std::vector<Error> problems = {};
+};
+PlanOrProblems planBench(const BenchOptions& options, const Settings& settings);
+
+// Flags that contradict each other, each pair named together.
+std::vector<Error> contradictions(const BenchOptions& options);
+// The layout, with workers shared out where only their number was given.
+Result<measure::Layout> layoutOf(const BenchOptions& options);
+// Every row that was asked for.
+Result<std::vector<measure::Workload>> rowsOf(const BenchOptions& options);
+
+}  // namespace viaduct::app

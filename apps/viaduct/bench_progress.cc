@@ -1,0 +1,71 @@
+#include "viaduct/bench_progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/sizes.h"
+
+namespace viaduct::app {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kRedraw = 200ms;
+constexpr auto kLogEvery = 5s;  // a short run leaves no line in a log file
+constexpr std::size_t kBar = 20;
+
+}  // namespace
+
+BenchProgress::BenchProgress(std::size_t rows, bool quiet)
+    : rows_(rows),
+      terminal_(::isatty(STDERR_FILENO) == 1),
+      quiet_(quiet),
+      start_(Clock::now()),
+      said_(start_) {}
+
+std::string BenchProgress::text() const {
+  std::string out = fmt::format("[{}/{}] {}{}", number_ + 1, rows_, what_, last_);
+  if (number_ == 0) return out;
+  const auto each = (Clock::now() - start_) / static_cast<std::int64_t>(number_);
+  const auto left = each * static_cast<std::int64_t>(rows_ - number_);
+  return out +
+         fmt::format(", about {} s left", std::chrono::ceil<std::chrono::seconds>(left).count());
+}
+
+void BenchProgress::show() const {
+  const std::size_t done = kBar * number_ / std::max<std::size_t>(rows_, 1);
+  fmt::print(stderr, "\r\033[K{}{} {}", std::string(done, '#'), std::string(kBar - done, '.'),
+             text());
+  std::fflush(stderr);
+}
+
+void BenchProgress::started(std::size_t number, const measure::Workload& row) {
+  number_ = number;
+  what_ = fmt::format("{} {} {} x {}", row.backend, opKindName(row.op), row.batch,
+                      base::showSize(row.block_bytes));
+  tick();
+}
+
+void BenchProgress::tick() {
+  const auto now = Clock::now();
+  if (quiet_ || now < said_ + (terminal_ ? Duration(kRedraw) : Duration(kLogEvery))) return;
+  said_ = now;
+  if (terminal_)
+    show();
+  else
+    fmt::print(stderr, "{}\n", text());
+}
+
+void BenchProgress::finished(const measure::Row& row) {
+  if (row.gb_per_s) last_ = fmt::format(", {:.3g} GB/s before", *row.gb_per_s);
+  clear();
+}
+
+void BenchProgress::clear() const {
+  if (terminal_ && !quiet_) fmt::print(stderr, "\r\033[K");
+}
+
+}  // namespace viaduct::app

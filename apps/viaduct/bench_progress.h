@@ -1,0 +1,38 @@
+// How far a run is, on stderr: a line that the next one overwrites on a terminal; in a log file a
+// plain line now and then. Threads: one at a time.
+#pragma once
+
+#include <viaduct/deadline.h>
+
+#include <cstddef>
+#include <string>
+
+#include "measure/load/workload.h"
+#include "measure/result/row.h"
+
+namespace viaduct::app {
+
+class BenchProgress {
+ public:
+  // `quiet`: says nothing. `rows`: how many there will be.
+  BenchProgress(std::size_t rows, bool quiet);
+
+  void started(std::size_t number, const measure::Workload& row);
+  void tick();
+  void finished(const measure::Row& row);
+  void clear() const;
+
+ private:
+  void show() const;
+  std::string text() const;
+
+  const std::size_t rows_;
+  const bool terminal_, quiet_;
+  const Clock::time_point start_;
+  Clock::time_point said_;
+  std::size_t number_ = 0;
+  std::string what_;
+  std::string last_;  // the rate of the row before
+};
+
+}  // namespace viaduct::app

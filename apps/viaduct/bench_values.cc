@@ -1,0 +1,106 @@
+#include "viaduct/bench_values.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "base/sizes.h"
+#include "viaduct/flags.h"
+
+namespace viaduct::app {
+
+Error wrongValue(std::string detail, std::string remedy) {
+  return {.code = Code::kInvalid, .detail = std::move(detail), .remedy = std::move(remedy)};
+}
+
+bool sameWord(std::string_view a, std::string_view b) {
+  const auto low = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return low(x) == low(y); });
+}
+
+Status intoText(std::string_view text, std::string& into) {
+  into = text;
+  return Ok{};
+}
+
+Status intoYesNo(std::string_view text, bool& into) {
+  const auto parsed = parseYesNo(text);
+  if (!parsed) return wrongValue(parsed.error().detail, parsed.error().remedy);
+  into = *parsed;
+  return Ok{};
+}
+
+Status intoSize(std::string_view text, std::uint64_t& into) {
+  auto size = base::parseSize(text);
+  if (!size) return wrongValue(size.error().detail, size.error().remedy);
+  if (*size == 0) return wrongValue("a size of 0", "1 byte or more");
+  into = *size;
+  return Ok{};
+}
+
+Status intoWords(std::string_view text, std::vector<std::string>& into) {
+  into.clear();
+  for (bool more = true; more;) {
+    const auto comma = text.find(',');
+    const auto word = text.substr(0, comma);
+    if (word.empty()) return wrongValue("an empty name", "names joined by commas");
+    into.emplace_back(word);
+    more = comma != std::string_view::npos;
+    if (more) text.remove_prefix(comma + 1);
+  }
+  return Ok{};
+}
+
+Status intoSizes(std::string_view text, std::vector<std::uint64_t>& into) {
+  std::vector<std::string> words;
+  VIADUCT_CHECK(intoWords(text, words));
+  into.clear();
+  for (const std::string& word : words) {
+    std::uint64_t size = 0;
+    VIADUCT_CHECK(intoSize(word, size));
+    into.push_back(size);
+  }
+  return Ok{};
+}
+
+Status intoCount(std::string_view text, std::uint64_t least, std::uint64_t& into) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 48U;
+  const auto count = base::parseCount(text);
+  if (!count || *count < least || *count > kMost)
+    return wrongValue(fmt::format("\"{}\" is not a whole number from {} to {}", text, least, kMost),
+                      {});
+  into = *count;
+  return Ok{};
+}
+
+Status intoCount(std::string_view text, std::uint32_t least, std::uint32_t& into) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  const auto count = base::parseCount(text);
+  if (!count || *count < least || *count > kMost)
+    return wrongValue(fmt::format("\"{}\" is not a whole number from {} to {}", text, least, kMost),
+                      {});
+  into = static_cast<std::uint32_t>(*count);
+  return Ok{};
+}
+
+Status intoTime(std::string_view text, std::chrono::nanoseconds& into) {
+  auto time = base::parseDuration(text);
+  if (!time) return wrongValue(time.error().detail, time.error().remedy);
+  into = *time;
+  return Ok{};
+}
+
+Status intoRate(std::string_view text, double& into) {
+  double rate = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), rate);
+  if (failure != std::errc{} || end != text.data() + text.size() || !std::isfinite(rate) ||
+      rate <= 0)
+    return wrongValue(fmt::format("\"{}\" is no number above 0", text), "transfers a second");
+  into = rate;
+  return Ok{};
+}
+
+}  // namespace viaduct::app

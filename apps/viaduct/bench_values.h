@@ -1,0 +1,48 @@
+// Values of flags: each reads a text into an option, or says what it has to look like. Threads:
+// pure functions.
+#pragma once
+
+#include <fmt/format.h>
+#include <viaduct/result.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace viaduct::app {
+
+// The flag's name is added where it is known.
+Error wrongValue(std::string detail, std::string remedy);
+
+Status intoText(std::string_view text, std::string& into);
+Status intoYesNo(std::string_view text, bool& into);
+Status intoSize(std::string_view text, std::uint64_t& into);  // 1 byte or more
+Status intoSizes(std::string_view text, std::vector<std::uint64_t>& into);
+Status intoCount(std::string_view text, std::uint64_t least, std::uint64_t& into);
+Status intoCount(std::string_view text, std::uint32_t least, std::uint32_t& into);
+Status intoTime(std::string_view text, std::chrono::nanoseconds& into);
+Status intoRate(std::string_view text, double& into);
+Status intoWords(std::string_view text, std::vector<std::string>& into);
+
+// Upper and lower case are the same, as in nixlbench's own values.
+bool sameWord(std::string_view a, std::string_view b);
+
+template <class T, std::size_t N>
+Status intoOneOf(std::string_view text, const std::array<std::pair<std::string_view, T>, N>& words,
+                 T& into) {
+  std::string all;
+  for (const auto& [word, value] : words) {
+    if (sameWord(word, text)) {
+      into = value;
+      return Ok{};
+    }
+    all += fmt::format("{}{}", all.empty() ? "" : ", ", word);
+  }
+  return wrongValue(fmt::format("\"{}\" is none of {}", text, all), {});
+}
+
+}  // namespace viaduct::app

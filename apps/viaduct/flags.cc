@@ -1,0 +1,162 @@
+#include "viaduct/flags.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+namespace viaduct::app {
+namespace {
+
+// gflags takes flags from these as well; here a command line shows all that was asked for.
+constexpr std::array<std::string_view, 3> kElsewhere{"flagfile", "fromenv", "tryfromenv"};
+
+Error bad(std::string_view flag, std::string detail, std::string remedy = {}) {
+  return {.code = Code::kInvalid,
+          .operation = std::string(flag),
+          .detail = std::move(detail),
+          .remedy = std::move(remedy)};
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+const FlagName* find(std::string_view name, std::span<const FlagName> known) {
+  const auto at =
+      std::find_if(known.begin(), known.end(), [&](const FlagName& f) { return f.name == name; });
+  return at == known.end() ? nullptr : &*at;
+}
+
+// How many letters have to be put in, taken out or changed.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t corner = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t change = corner + (a[i] == b[j] ? 0 : 1);
+      corner = row[j + 1];
+      row[j + 1] = std::min({change, row[j] + 1, corner + 1});
+    }
+  }
+  return row.back();
+}
+
+bool isYesNo(std::string_view text) { return parseYesNo(text).has_value(); }
+
+// A word of the command line that starts with a dash.
+struct Word {
+  std::string name;  // with underscores
+  std::optional<std::string> value;
+};
+Word split(std::string_view word) {
+  word.remove_prefix(word.rfind("--", 0) == 0 ? 2 : 1);
+  const auto equals = word.find('=');
+  Word out{std::string(word.substr(0, equals)), {}};
+  std::replace(out.name.begin(), out.name.end(), '-', '_');
+  if (equals != std::string_view::npos) out.value = word.substr(equals + 1);
+  return out;
+}
+
+class Reader {
+ public:
+  Reader(std::span<const std::string> words, std::span<const FlagName> known)
+      : words_(words), known_(known) {}
+
+  Result<std::vector<Given>> read() {
+    for (; at_ < words_.size(); ++at_) {
+      const std::string& word = words_[at_];
+      if (word.size() < 2 || word[0] != '-' || word == "--")
+        return bad("command line", fmt::format("\"{}\" is no flag", word),
+                   "every option is written --name value");
+      VIADUCT_CHECK(take(word));
+    }
+    return std::move(given_);
+  }
+
+ private:
+  Status take(const std::string& word) {
+    Word flag = split(word);
+    if (std::find(kElsewhere.begin(), kElsewhere.end(), flag.name) != kElsewhere.end())
+      return bad("--" + flag.name, "flags from other places are not read",
+                 "write them on the command line, or in a file for --config_file");
+    const FlagName* named = find(flag.name, known_);
+    if (named == nullptr) return negated(word, std::move(flag));
+    if (!flag.value) {
+      if (named->yes_or_no)
+        flag.value = hasNext() && isYesNo(words_[at_ + 1]) ? words_[++at_] : "true";
+      else if (!hasNext())
+        return bad("--" + flag.name, "a value is missing");
+      else
+        flag.value = words_[++at_];
+    }
+    add(std::move(flag), *named);
+    return Ok{};
+  }
+
+  // --noflag
+  Status negated(const std::string& word, Word flag) {
+    const bool no = flag.name.rfind("no", 0) == 0 && !flag.value;
+    const FlagName* named = no ? find(std::string_view(flag.name).substr(2), known_) : nullptr;
+    if (named == nullptr || !named->yes_or_no)
+      return bad(word.substr(0, word.find('=')), "there is no such flag",
+                 nearestFlags(flag.name, known_));
+    flag.value = "false";
+    add(std::move(flag), *named);
+    return Ok{};
+  }
+
+  bool hasNext() const { return at_ + 1 < words_.size(); }
+  void add(Word flag, const FlagName& named) {
+    given_.push_back(
+        {std::string(named.name), *std::move(flag.value), fmt::format("--{}", named.name)});
+  }
+
+  std::span<const std::string> words_;
+  std::span<const FlagName> known_;
+  std::size_t at_ = 0;
+  std::vector<Given> given_;
+};
+
+}  // namespace
+
+Result<bool> parseYesNo(std::string_view text) {
+  constexpr std::array<std::string_view, 6> kYes{"1", "true", "yes", "y", "t", "on"};
+  constexpr std::array<std::string_view, 6> kNo{"0", "false", "no", "n", "f", "off"};
+  const std::string word = lower(text);
+  if (std::find(kYes.begin(), kYes.end(), word) != kYes.end()) return true;
+  if (std::find(kNo.begin(), kNo.end(), word) != kNo.end()) return false;
+  return bad("flag", fmt::format("\"{}\" is neither yes nor no", text),
+             "write 1, true, yes, or 0, false, no");
+}
+
+std::string nearestFlags(std::string_view name, std::span<const FlagName> known) {
+  constexpr std::size_t kMost = 3;
+  std::vector<std::pair<std::size_t, std::string>> near;
+  for (const FlagName& flag : known) {
+    const bool inside = name.size() > 3 && flag.name.find(name) != std::string_view::npos;
+    const std::size_t off = inside ? 1 : distance(name, flag.name);
+    if (off <= std::max<std::size_t>(name.size() / 3, 2)) near.emplace_back(off, flag.name);
+  }
+  std::sort(near.begin(), near.end());
+  near.resize(std::min(near.size(), kMost));
+  std::vector<std::string> names;
+  for (const auto& [off, flag] : near) names.push_back("--" + flag);
+  if (names.empty()) return "--help lists all flags";
+  return fmt::format("did you mean {}?", fmt::join(names, " or "));
+}
+
+Result<std::vector<Given>> readFlags(std::span<const std::string> words,
+                                     std::span<const FlagName> known) {
+  return Reader(words, known).read();
+}
+
+}  // namespace viaduct::app

@@ -1,0 +1,50 @@
+// Command lines as gflags reads them, over a table: --flag=v, --flag v, -flag v, dashes or
+// underscores, --flag and --noflag for yes and no. Threads: pure functions and plain values.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace viaduct::app {
+
+// One flag: help, documents, the settings record and the parser all read this row.
+template <class Options>
+struct Flag {
+  std::string_view name;      // with underscores
+  std::string_view form;      // what its value looks like: "SIZE", "a|b"; empty: yes or no
+  std::string_view fallback;  // its default, as text
+  std::string_view help;
+  // Null: not built in, `help` says why; then only the default is accepted.
+  Status (*apply)(std::string_view text, Options& into);
+};
+
+// A flag that was given. `from`: "--block_sizes", or "bench.toml line 3: block_sizes".
+struct Given {
+  std::string name = {};
+  std::string text = {};
+  std::string from = {};
+};
+
+// What the reader has to know of a flag.
+struct FlagName {
+  std::string_view name;
+  bool yes_or_no = false;
+};
+
+// Every flag in `words`, in order. The error names the word, and for an unknown flag those that are
+// nearest.
+Result<std::vector<Given>> readFlags(std::span<const std::string> words,
+                                     std::span<const FlagName> known);
+// The same from a TOML file: keys are flags, values are texts, numbers, booleans, or lists of them.
+Result<std::vector<Given>> readFlagFile(const std::string& file, std::span<const FlagName> known);
+
+// 1, true, yes, y, t, on and their opposites, in either case.
+Result<bool> parseYesNo(std::string_view text);
+// "did you mean --x or --y?"; empty when nothing is near.
+std::string nearestFlags(std::string_view name, std::span<const FlagName> known);
+
+}  // namespace viaduct::app

@@ -1,0 +1,49 @@
+#include "host/memory.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace viaduct::host {
+namespace {
+
+class AvailableMemory : public ::testing::Test {
+ protected:
+  AvailableMemory() : root_(::testing::TempDir() + "viaduct_memory_test") {
+    std::filesystem::remove_all(root_);
+  }
+  ~AvailableMemory() override { std::filesystem::remove_all(root_); }
+  void write(const std::string& file, const std::string& text) {
+    std::filesystem::create_directories(std::filesystem::path(root_ + file).parent_path());
+    std::ofstream(root_ + file) << text;
+  }
+  std::string root_;
+};
+
+TEST_F(AvailableMemory, IsTheKernelsFigure) {
+  EXPECT_EQ(availableMemory(root_), 0U);
+  write("/proc/meminfo", "MemTotal:  16000 kB\nMemFree: 1 kB\nMemAvailable:   8000 kB\n");
+  EXPECT_EQ(availableMemory(root_), 8000U * 1024);
+}
+
+TEST_F(AvailableMemory, IsLessInACgroupWithALimit) {
+  write("/proc/meminfo", "MemAvailable:   8000 kB\n");
+  write("/proc/self/cgroup", "0::/pod\n");
+  write("/sys/fs/cgroup/pod/memory.max", "max\n");
+  write("/sys/fs/cgroup/pod/memory.current", "1000\n");
+  EXPECT_EQ(availableMemory(root_), 8000U * 1024);
+  write("/sys/fs/cgroup/pod/memory.max", "5000\n");
+  EXPECT_EQ(availableMemory(root_), 4000U);
+}
+
+TEST_F(AvailableMemory, KnowsTheOlderCgroups) {
+  write("/proc/meminfo", "MemAvailable:   8000 kB\n");
+  write("/proc/self/cgroup", "5:devices:/\n4:memory:/pod\n0::/\n");
+  write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "700\n");
+  write("/sys/fs/cgroup/memory/memory.usage_in_bytes", "200\n");
+  EXPECT_EQ(availableMemory(root_), 500U);
+}
+
+}  // namespace
+}  // namespace viaduct::host

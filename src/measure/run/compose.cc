@@ -1,0 +1,211 @@
+// Many members' shares of a row become one row.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "measure/proof/judge.h"
+#include "measure/run/share.h"
+#include "measure/run/timeline.h"
+#include "measure/stats/statistics.h"
+
+namespace viaduct::measure {
+namespace {
+
+constexpr std::size_t kWindows = 5;
+
+class Composer {
+ public:
+  Composer(const Spec& spec, const Workload& workload, std::span<const RowShare> shares)
+      : spec_(spec),
+        workload_(workload),
+        shares_(shares),
+        streams_(streamsOf(spec.layout, spec.threads, spec.bidirectional)) {
+    describe();
+  }
+
+  Result<Composed> composed() {
+    for (const RowShare& share : shares_) {
+      VIADUCT_TRY(proof::Observation one, proof::decodeObservation(share.observation));
+      hosts_.push_back(one.place.boot_id);
+      seen_.push_back(std::move(one));
+    }
+    facts_.failure = failure();
+    if (!facts_.failure) {
+      sum();
+      rates();
+      times();
+      cpu();
+      pairs();
+      verified();
+    }
+    return judged();
+  }
+
+ private:
+  void describe() {
+    row_.backend = workload_.backend;
+    row_.op = workload_.op;
+    row_.scheme = schemeName(spec_.layout.scheme);
+    row_.block_size = workload_.block_bytes;
+    row_.batch_size = workload_.batch;
+    row_.threads = spec_.threads;
+    row_.pipeline_depth = spec_.depth;
+    row_.initiators = spec_.layout.initiators;
+    row_.targets = spec_.layout.targets;
+    row_.bidirectional = spec_.bidirectional;
+    row_.memory = memoryChoiceName(spec_.memory);
+  }
+
+  // The first failure that is a cause and not only the end of what another one had begun.
+  Failure failure() const {
+    Failure found;
+    for (std::size_t rank = 0; rank < shares_.size(); ++rank) {
+      const Failure& failure = shares_[rank].failure;
+      if (!failure || (found && failure->code == Code::kCancelled)) continue;
+      if (found && found->code != Code::kCancelled) continue;
+      found = failure;
+      found->detail = fmt::format("rank {}: {}", rank, found->detail);
+    }
+    return found;
+  }
+
+  void sum() {
+    for (const RowShare& share : shares_) {
+      latency_.add(share.latency);
+      prep_.add(share.prep);
+      post_.add(share.post);
+      tx_.add(share.tx);
+      for (const StreamShare& s : share.streams) row_.iterations += s.iterations;
+    }
+    for (std::size_t repeat = 0; repeat < spec_.repeat; ++repeat)
+      repeats_.push_back(placed(shares_, hosts_, repeat));
+  }
+
+  // A ping-pong moves every transfer there and back.
+  double bytes() const {
+    return static_cast<double>(row_.iterations) * static_cast<double>(workload_.bytes()) *
+           (spec_.ping_pong ? 2 : 1);
+  }
+
+  void rates() {
+    std::vector<double> whole;
+    for (const std::vector<Placed>& repeat : repeats_) {
+      const Wall wall = wallOf(repeat);
+      row_.seconds += wall.seconds;
+      whole.push_back(wall.rate());
+      for (const double rate : ratesOf(repeat, kWindows)) row_.gb_per_s_parts.push_back(rate);
+    }
+    if (row_.seconds <= 0) return;
+    // Of one stream the median is steadier; of several only the time that all took is honest.
+    row_.gb_per_s = median(streams_.size() == 1 ? row_.gb_per_s_parts : whole);
+    row_.gb_per_s_spread = spread(row_.gb_per_s_parts);
+    row_.completions_per_s = static_cast<double>(row_.iterations) / row_.seconds;
+    if (spec_.rate > 0)
+      row_.rate = OpenLoop{.asked_per_s = spec_.rate * static_cast<double>(streams_.size()),
+                           .reached_per_s = *row_.completions_per_s,
+                           .arrivals = spec_.poisson ? "poisson" : "constant"};
+  }
+
+  void times() {
+    const auto brief = [](const Histogram& ns) -> std::optional<MeanP99> {
+      if (ns.count() == 0) return std::nullopt;
+      return MeanP99{.mean = ns.mean() * 1e-3, .p99 = ns.quantile(0.99) * 1e-3};
+    };
+    if (latency_.count() != 0) row_.latency_us = latencyOf(latency_);
+    row_.prep_us = brief(prep_);
+    row_.post_us = brief(post_);
+    row_.tx_us = brief(tx_);
+  }
+
+  void cpu() {
+    CpuSeconds used;
+    for (std::uint32_t rank = 0; rank < shares_.size(); ++rank)
+      (spec_.layout.isInitiator(rank) ? used.initiators : used.targets) += shares_[rank].cpu;
+    row_.cpu_s = used;
+    if (bytes() > 0) row_.cpu_s_per_gb = (used.initiators + used.targets) / (bytes() * 1e-9);
+  }
+
+  void pairs() {
+    for (const Pair& pair :
+         pairsOf(spec_.layout.scheme, spec_.layout.initiators, spec_.layout.targets)) {
+      PairResult& result = row_.pairs.emplace_back();
+      result.initiator = spec_.layout.initiatorRank(pair.initiator);
+      result.target = spec_.layout.targetRank(pair.target);
+      std::vector<double> rates;
+      for (const std::vector<Placed>& repeat : repeats_) {
+        std::vector<Placed> own;
+        for (const Placed& one : repeat)
+          if (one.stream < streams_.size() && streams_[one.stream].pair == pair) own.push_back(one);
+        rates.push_back(wallOf(own).rate());
+      }
+      result.gb_per_s = median(rates);
+      result.latency_us = latencyOfPair(pair);
+    }
+  }
+
+  // Of a pair's threads the slowest one's: their transfers are alike.
+  std::optional<Latency> latencyOfPair(const Pair& pair) const {
+    std::optional<Latency> found;
+    for (const RowShare& share : shares_)
+      for (const StreamShare& s : share.streams) {
+        if (s.stream >= streams_.size() || streams_[s.stream].reverse) continue;
+        if (streams_[s.stream].pair != pair) continue;
+        if (!found || found->p50 < s.latency_us.p50) found = s.latency_us;
+      }
+    return found;
+  }
+
+  void verified() {
+    row_.verified = facts_.verified = spec_.verify;
+    for (std::uint32_t rank = 0; rank < shares_.size() && !facts_.mismatch; ++rank)
+      if (!shares_[rank].mismatch.empty())
+        facts_.mismatch = fmt::format("at rank {} {}", rank, shares_[rank].mismatch);
+  }
+
+  // What devices counted says whether all of this is to be believed.
+  Composed judged() {
+    facts_.backend = workload_.backend;
+    facts_.require = spec_.require;
+    facts_.gb_per_s = row_.gb_per_s.value_or(0);
+    if (row_.cpu_s && row_.seconds > 0)
+      facts_.cores_busy = (row_.cpu_s->initiators + row_.cpu_s->targets) / row_.seconds;
+    facts_.transfer_bytes = workload_.bytes();
+    facts_.working_set = workingSet();
+    proof::Judgement judgement = proof::judge(seen_, facts_, spec_.link_rates);
+    row_.path = std::move(judgement.path);
+    row_.proof = std::move(judgement.proof);
+    row_.ceiling = std::move(judgement.ceiling);
+    row_.verdict = judgement.verdict;
+    row_.why = std::move(judgement.why);
+    return {std::move(row_), std::move(judgement.conclusion)};
+  }
+
+  std::uint64_t workingSet() const {
+    std::uint64_t bytes = 0;
+    const auto memory = deviceBytes(spec_);
+    if (!memory) return 0;
+    for (const Stream& stream : streams_)
+      bytes += setsOf(spec_, workload_, stream, *memory).count * workload_.bytes();
+    return bytes;
+  }
+
+  const Spec& spec_;
+  const Workload& workload_;
+  std::span<const RowShare> shares_;
+  const std::vector<Stream> streams_;
+  std::vector<proof::Observation> seen_;
+  std::vector<std::string> hosts_;  // by rank: those of one host share a clock
+  std::vector<std::vector<Placed>> repeats_;
+  Histogram latency_, prep_, post_, tx_;
+  proof::RowFacts facts_;
+  Row row_;
+};
+
+}  // namespace
+
+Result<Composed> compose(const Spec& spec, const Workload& workload,
+                         std::span<const RowShare> shares) {
+  return Composer(spec, workload, shares).composed();
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,62 @@
+// A group of threads of one process, for tests of what members do together.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "meet/meeting.h"
+
+namespace viaduct::measure {
+
+class ThreadGroup final : public meet::Group {
+ public:
+  // Where the threads meet.
+  struct Table {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::map<std::uint64_t, std::map<std::uint32_t, std::string>> rounds;
+    std::optional<Error> trouble;
+  };
+  ThreadGroup(std::shared_ptr<Table> table, meet::Roster roster)
+      : table_(std::move(table)), roster_(std::move(roster)) {}
+
+  const meet::Roster& roster() const override { return roster_; }
+  Result<std::vector<std::string>> gather(std::string value, Deadline until,
+                                          const meet::StopFlag& stop) override {
+    std::unique_lock held(table_->mutex);
+    auto& round = table_->rounds[++round_];
+    round[roster_.rank] = std::move(value);
+    table_->changed.notify_all();
+    while (round.size() < roster_.members.size()) {
+      if (table_->trouble) return *table_->trouble;
+      if (stop.load() || until.passed()) return Error{.code = Code::kCancelled};
+      table_->changed.wait_for(held, std::chrono::milliseconds(10));
+    }
+    std::vector<std::string> all;
+    for (const auto& [rank, text] : round) all.push_back(text);
+    return all;
+  }
+  std::optional<Error> trouble() const override {
+    const std::lock_guard held(table_->mutex);
+    return table_->trouble;
+  }
+  void abandon(const std::string& reason) override {
+    const std::lock_guard held(table_->mutex);
+    table_->trouble = Error{.code = Code::kCancelled, .operation = "group", .detail = reason};
+    table_->changed.notify_all();
+  }
+  Status finish(Deadline /*until*/) override { return Ok{}; }
+
+ private:
+  std::shared_ptr<Table> table_;
+  meet::Roster roster_;
+  std::uint64_t round_ = 0;
+};
+
+}  // namespace viaduct::measure

@@ -1,0 +1,25 @@
+// What members tell each other once, before the first row: what they are to do, and where they
+// live. Threads: pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "host/facts.h"
+#include "measure/result/report.h"
+
+namespace viaduct::measure {
+
+struct Hello {
+  std::vector<Option> options = {};
+  host::Facts host = {};
+};
+
+std::string encode(const Hello& hello);
+Result<Hello> decodeHello(std::string_view text);
+
+// An error names the first option in which a member differs from rank 0.
+Status sameOptions(const std::vector<Hello>& by_rank);
+
+}  // namespace viaduct::measure

@@ -1,0 +1,217 @@
+#include "measure/run/lane.h"
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+#include <utility>
+
+namespace viaduct::measure {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kParts = 5;  // of a row; their median is its rate
+constexpr std::uint64_t kFewest = 2 * kParts, kWarmLeast = 3;
+constexpr auto kSlice = 100ms;  // how late a stop is noticed
+// A sleeper wakes up to so much late; the rest of a pause is spent awake.
+constexpr auto kAwake = 150us;
+
+std::uint64_t nanoseconds(Duration time) {
+  return static_cast<std::uint64_t>(
+      std::max<std::int64_t>(std::chrono::nanoseconds(time).count(), 0));
+}
+
+Error cancelled() { return {.code = Code::kCancelled, .operation = "bench"}; }
+
+Role other(Role role) { return role == Role::kInitiator ? Role::kTarget : Role::kInitiator; }
+
+void add(Path& all, PathShare share, std::uint64_t posts) {
+  share.bytes *= posts;
+  share.ops *= posts;
+  for (PathShare& known : all.shares)
+    if (known.backend == share.backend && known.way == share.way && known.rail == share.rail) {
+      known.bytes += share.bytes;
+      known.ops += share.ops;
+      return;
+    }
+  all.shares.push_back(std::move(share));
+}
+
+}  // namespace
+
+Goal warmGoal(const Spec& spec, const Workload& row) {
+  if (row.warm_iterations != 0) return {.iterations = row.warm_iterations};
+  return {.iterations = kWarmLeast, .time = spec.warmup};
+}
+
+Goal timedGoal(const Spec& spec, const Workload& row) {
+  if (row.iterations != 0) return {.iterations = row.iterations};
+  return {.iterations = kFewest, .time = spec.duration};
+}
+
+// One run of a lane: starts transfers when they are due, and waits for them in the order in which
+// they were started. With several in flight one that is overtaken counts until its turn has come.
+class Lane::Drive {
+ public:
+  Drive(Lane& lane, const Goal& goal, const StopFlag& stop)
+      : lane_(lane),
+        spec_(lane.seed_.spec),
+        goal_(goal),
+        stop_(stop),
+        depth_(spec_.depth),
+        flights_(depth_) {}
+
+  Result<LaneTimes> go() {
+    start_ = now_ = part_start_ = next_ = Clock::now();
+    out_.start = start_;
+    while (!enough() || posted_ != ended_) {
+      if (stop_.load(std::memory_order_relaxed)) return cancelled();
+      while (posted_ - ended_ < depth_ && !enough() && due()) VIADUCT_CHECK(launch());
+      if (posted_ == ended_)
+        rest();
+      else
+        VIADUCT_CHECK(land());
+    }
+    if (ended_ != part_first_) closePart();
+    out_.iterations = ended_;
+    return std::move(out_);
+  }
+
+ private:
+  struct Flight {
+    Clock::time_point intended, posted;
+  };
+  bool open() const { return spec_.rate > 0; }
+  bool enough() const { return posted_ >= goal_.iterations && now_ - start_ >= goal_.time; }
+  bool due() const { return !open() || next_ <= now_; }
+
+  Status launch() {
+    const std::uint64_t number = posted_++;
+    auto intended = now_;
+    if (open()) {
+      intended = next_;
+      next_ += gap();
+    }
+    if (spec_.recreate || spec_.reregister) {
+      VIADUCT_CHECK(lane_.planAgain(number));
+      now_ = Clock::now();
+    }
+    const auto called = now_;
+    VIADUCT_CHECK(lane_.transfer(number).post());
+    now_ = Clock::now();
+    out_.post.record(nanoseconds(now_ - called));
+    flights_[number % depth_] = {intended, now_};
+    return Ok{};
+  }
+
+  // Waits for the oldest transfer, or until the next one is to start.
+  Status land() {
+    const bool more = open() && posted_ - ended_ < depth_ && !enough();
+    const auto until = std::min(now_ + kSlice, more ? next_ : Clock::time_point::max());
+    auto ended = lane_.transfer(ended_).wait(until);
+    now_ = Clock::now();
+    if (!ended) return ended.error().code == Code::kTimeout && now_ >= until ? Status(Ok{}) : ended;
+    const Flight& flight = flights_[ended_ % depth_];
+    out_.latency.record(nanoseconds(now_ - flight.intended));
+    out_.tx.record(nanoseconds(now_ - flight.posted));
+    ++ended_;
+    if (partIsOver()) closePart();
+    return Ok{};
+  }
+
+  void rest() {
+    const auto left = next_ - now_;
+    if (left > kAwake) std::this_thread::sleep_for(std::min<Duration>(left - kAwake, kSlice));
+    now_ = Clock::now();
+  }
+
+  Duration gap() {
+    double seconds = 1 / spec_.rate;
+    // Above 0 and up to 1, so that its logarithm is finite.
+    const double dice = (static_cast<double>(lane_.arrivals_.next() >> 11U) + 1) * 0x1.0p-53;
+    if (spec_.poisson) seconds *= -std::log(dice);
+    return std::chrono::duration_cast<Duration>(Seconds(seconds));
+  }
+
+  bool partIsOver() const {
+    const std::uint64_t part = out_.parts.size() + 1;
+    if (part >= kParts) return false;  // the last one ends with the lane
+    if (goal_.time > Duration(0)) return (now_ - start_) * kParts >= goal_.time * part;
+    return ended_ * kParts >= goal_.iterations * part;
+  }
+  void closePart() {
+    out_.parts.push_back(
+        {(ended_ - part_first_) * lane_.seed_.row.bytes(), Seconds(now_ - part_start_).count()});
+    part_first_ = ended_;
+    part_start_ = now_;
+  }
+
+  Lane& lane_;
+  const Spec& spec_;
+  const Goal goal_;
+  const StopFlag& stop_;
+  const std::uint64_t depth_;
+  std::vector<Flight> flights_;  // a ring
+  Clock::time_point start_, now_, part_start_;
+  Clock::time_point next_;  // open loop: when the next transfer is to start
+  std::uint64_t posted_ = 0, ended_ = 0, part_first_ = 0;
+  LaneTimes out_;
+};
+
+Lane::Lane(const LaneSeed& seed)
+    : seed_(seed),
+      own_order_(blockOrder(seed.row.batch, seed.spec.seed, seed.role)),
+      remote_order_(blockOrder(seed.row.batch, seed.spec.seed, other(seed.role))),
+      arrivals_(seed.spec.seed + seed.number) {}
+
+Result<std::unique_ptr<Lane>> Lane::plan(const LaneSeed& seed) {
+  std::unique_ptr<Lane> lane(new Lane(seed));
+  // Each transfer in flight is one of its own, also where they have to share a set.
+  const auto count = std::max<std::uint64_t>(seed.sets, seed.spec.depth);
+  lane->transfers_.reserve(count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    VIADUCT_TRY(Transfer transfer, lane->planOne(i % seed.sets));
+    lane->transfers_.push_back(std::move(transfer));
+  }
+  return lane;
+}
+
+Result<Transfer> Lane::planOne(std::uint64_t set) {
+  const Workload& row = seed_.row;
+  const auto start = Clock::now();
+  const std::uint64_t at = set * seed_.stride;
+  VIADUCT_TRY(Blocks own, Blocks::strided(seed_.memory.address() + seed_.own_at + at,
+                                          row.block_bytes, row.block_bytes, row.batch));
+  VIADUCT_TRY(Blocks remote, Blocks::strided(seed_.remote_start + at, row.block_bytes,
+                                             row.block_bytes, row.batch));
+  std::string require = "backend:" + row.backend;
+  if (!seed_.spec.require.empty()) require += "," + seed_.spec.require;
+  auto transfer =
+      seed_.agent.plan(row.op, seed_.peer, {std::move(own), own_order_},
+                       {std::move(remote), remote_order_}, {.require = std::move(require)});
+  prep_.record(nanoseconds(Clock::now() - start));
+  return transfer;
+}
+
+Status Lane::planAgain(std::uint64_t number) {
+  if (seed_.spec.reregister) VIADUCT_CHECK(seed_.memory.registerAgain(seed_.agent));
+  const std::uint64_t slot = number % transfers_.size();
+  VIADUCT_TRY(transfers_[slot], planOne(slot % seed_.sets));
+  return Ok{};
+}
+
+Result<LaneTimes> Lane::run(const Goal& goal, const StopFlag& stop) {
+  return Drive(*this, goal, stop).go();
+}
+
+Path Lane::path(std::uint64_t iterations) const {
+  Path all;
+  const std::uint64_t count = transfers_.size();
+  for (std::uint64_t slot = 0; slot < std::min(count, iterations); ++slot)
+    for (PathShare& share : transfers_[slot].path().shares)
+      add(all, std::move(share), iterations / count + (slot < iterations % count ? 1 : 0));
+  return all;
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,86 @@
+// One stream's transfers of one row, at the side that initiates them. Threads: one at a time.
+#pragma once
+
+#include <viaduct/agent.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/random.h"
+#include "base/stop.h"
+#include "measure/load/buffer.h"
+#include "measure/run/spec.h"
+#include "measure/stats/histogram.h"
+
+namespace viaduct::measure {
+
+using base::StopFlag;
+
+// What a lane has to know of its surroundings.
+struct LaneSeed {
+  const Spec& spec;
+  const Workload& row;
+  Agent& agent;
+  Peer peer;
+  Buffer& memory;                  // of the device that initiates
+  std::uint64_t own_at = 0;        // where its sets begin: here, an offset
+  std::uint64_t remote_start = 0;  // and there, an address
+  std::uint64_t sets = 1, stride = 0;
+  Role role = Role::kInitiator;  // of this end in the layout
+  std::uint64_t number = 0;      // of the stream: arrivals of two streams differ
+};
+
+struct LaneTimes {
+  struct Part {
+    std::uint64_t bytes = 0;
+    double seconds = 0;
+  };
+  Histogram latency, post, tx;  // nanoseconds
+  Clock::time_point start = {};
+  std::vector<Part> parts;  // one behind another, without gaps
+  std::uint64_t iterations = 0;
+};
+
+// When a lane has moved enough: both have to be reached.
+struct Goal {
+  std::uint64_t iterations = 0;
+  Duration time{0};
+};
+Goal warmGoal(const Spec& spec, const Workload& row);
+Goal timedGoal(const Spec& spec, const Workload& row);
+
+class Lane {
+ public:
+  // Plans every transfer.
+  static Result<std::unique_ptr<Lane>> plan(const LaneSeed& seed);
+
+  // Gives up soon after `stop` is set, with kCancelled.
+  Result<LaneTimes> run(const Goal& goal, const StopFlag& stop);
+  // The same as ping-pong: latency is half of what a write and its echo take. The other end runs
+  // echo() until this one has ended.
+  Result<LaneTimes> pingPong(const Goal& goal, const StopFlag& stop);
+  Result<LaneTimes> echo(const StopFlag& stop);  // only iterations are told
+
+  const Histogram& prep() const { return prep_; }  // nanoseconds, of every planning
+  // What carried `iterations` transfers.
+  Path path(std::uint64_t iterations) const;
+  std::uint64_t sets() const { return seed_.sets; }
+
+ private:
+  class Drive;
+  explicit Lane(const LaneSeed& seed);
+  Result<Transfer> planOne(std::uint64_t set);
+  Status planAgain(std::uint64_t slot);
+  Transfer& transfer(std::uint64_t number) { return transfers_[number % transfers_.size()]; }
+  Result<Note> waitNote(const StopFlag& stop);
+  Status bounce(std::uint64_t number, const StopFlag& stop);
+
+  LaneSeed seed_;
+  std::vector<std::uint32_t> own_order_, remote_order_;
+  std::vector<Transfer> transfers_;
+  Histogram prep_;
+  base::Random arrivals_;
+};
+
+}  // namespace viaduct::measure

@@ -1,0 +1,70 @@
+// Ping-pong: a write with a note, and its echo with another.
+#include <algorithm>
+
+#include "measure/run/lane.h"
+
+namespace viaduct::measure {
+namespace {
+
+using namespace std::chrono_literals;
+using Seconds = std::chrono::duration<double>;
+
+constexpr auto kSlice = 100ms;  // how late a stop is noticed
+constexpr std::string_view kBall = "b", kOver = "o";
+
+std::span<const std::byte> bytesOf(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+}  // namespace
+
+Result<Note> Lane::waitNote(const StopFlag& stop) {
+  for (;;) {
+    auto note = seed_.agent.waitNote(kSlice);
+    if (note || note.error().code != Code::kTimeout) return note;
+    if (stop.load()) return Error{.code = Code::kCancelled, .operation = "bench"};
+    if (seed_.peer.state() == PeerState::kLost)
+      return Error{.code = Code::kPeerLost,
+                   .operation = "bench",
+                   .detail = "the other end of the ping-pong is lost",
+                   .peer = seed_.peer.name()};
+  }
+}
+
+// The transfer is over with the answer: nothing of it is left then.
+Status Lane::bounce(std::uint64_t number, const StopFlag& stop) {
+  VIADUCT_CHECK(transfer(number).post({.note = bytesOf(kBall)}));
+  for (;;) {
+    auto ended = transfer(number).wait(kSlice);
+    if (ended || ended.error().code != Code::kTimeout) return ended;
+    if (stop.load()) return Error{.code = Code::kCancelled, .operation = "bench"};
+  }
+}
+
+Result<LaneTimes> Lane::pingPong(const Goal& goal, const StopFlag& stop) {
+  LaneTimes out;
+  const auto start = Clock::now();
+  auto now = start;
+  out.start = start;
+  while (out.iterations < goal.iterations || now - start < goal.time) {
+    const auto begin = now;
+    VIADUCT_CHECK(bounce(out.iterations++, stop));
+    VIADUCT_TRY(const Note back, waitNote(stop));
+    now = Clock::now();
+    const auto half = std::chrono::nanoseconds(now - begin).count() / 2;
+    out.latency.record(static_cast<std::uint64_t>(half));
+  }
+  // Both ways count: as much came back as was sent.
+  out.parts.push_back({2 * out.iterations * seed_.row.bytes(), Seconds(now - start).count()});
+  VIADUCT_CHECK(seed_.peer.note(kOver));
+  return out;
+}
+
+Result<LaneTimes> Lane::echo(const StopFlag& stop) {
+  LaneTimes out;
+  for (;; ++out.iterations) {
+    VIADUCT_TRY(const Note note, waitNote(stop));
+    if (note.text() == kOver) return out;
+    VIADUCT_CHECK(bounce(out.iterations, stop));
+  }
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,24 @@
+// What this machine has to have for a run. Threads: pure functions.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "measure/run/spec.h"
+
+namespace viaduct::measure {
+
+// Whether the memory of all members (`local`), or of one of them, is there: said before any of it
+// is taken, with what would fit.
+Status memorySuffices(const Spec& spec, bool local, const std::string& root = "/");
+// Names of interfaces, or addresses of them.
+Status devicesExist(const std::vector<std::string>& names);
+// Why there is no memory of a GPU to be had.
+Error noDeviceMemory();
+// What "cold" means here: four times the last-level cache.
+std::uint64_t coldBytes();
+
+}  // namespace viaduct::measure

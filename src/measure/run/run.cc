@@ -1,0 +1,149 @@
+#include "measure/run/run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <memory>
+#include <utility>
+
+#include "measure/run/hello.h"
+#include "measure/run/worker.h"
+#include "meet/embedded/server.h"
+#include "meet/place.h"
+
+namespace viaduct::measure {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kGoodbye = 5s;
+constexpr auto kHello = 30s;
+
+// Whoever may be rank 0 answers at the meeting place's address, if it is its own and nobody does.
+std::unique_ptr<meet::EmbeddedServer> serve(const RunRequest& request) {
+  const meet::PlaceOptions& place = *request.place;
+  if (!place.serve || request.rank.value_or(0) != 0) return nullptr;
+  auto server = meet::EmbeddedServer::start({.listen = {place.where},
+                                             .token = place.token,
+                                             .insecure = place.insecure,
+                                             .detect = place.detect});
+  return server ? *std::move(server) : nullptr;
+}
+
+std::string nameOfThisProcess() { return fmt::format("{}:{}", host::facts().hostname, ::getpid()); }
+
+// One member's run, once its agent is open.
+class MemberRun {
+ public:
+  MemberRun(const RunRequest& request, const Progress& progress, const StopFlag& stop,
+            RunOutcome& out)
+      : request_(request), spec_(request.spec), progress_(progress), stop_(stop), out_(out) {}
+
+  Status run(meet::MeetingPlace& place, Agent& agent) {
+    const Deadline until = request_.patience;
+    VIADUCT_TRY(group_, place.join({.group = request_.group,
+                                    .size = spec_.layout.processes(),
+                                    .rank = request_.rank,
+                                    .name = nameOfThisProcess(),
+                                    .about = aboutOf(agent)},
+                                   until, stop_));
+    auto done = measure(agent);
+    if (!done) return explained(std::move(done).error());
+    return group_->finish(kGoodbye);
+  }
+
+ private:
+  Status measure(Agent& agent) {
+    VIADUCT_CHECK(greet());
+    Worker worker(spec_, agent, *group_, request_.settings.rails, stop_, progress_.tick);
+    VIADUCT_CHECK(worker.open());
+    for (std::size_t i = 0; i < spec_.rows.size(); ++i) {
+      if (progress_.started) progress_.started(i, spec_.rows[i]);
+      VIADUCT_TRY(Composed made, worker.measure(spec_.rows[i]));
+      if (out_.rank != 0) continue;
+      out_.rows.push_back(std::move(made.row));
+      out_.conclusions.push_back(std::move(made.conclusion));
+      if (progress_.finished) progress_.finished(out_.rows.back());
+    }
+    return Ok{};
+  }
+
+  Status greet() {
+    const meet::Roster& roster = group_->roster();
+    out_.rank = roster.rank;
+    const Hello own{.options = optionsOf(spec_), .host = host::facts()};
+    VIADUCT_TRY(const auto texts, group_->gather(encode(own), kHello, stop_));
+    std::vector<Hello> all;
+    for (const std::string& text : texts) {
+      VIADUCT_TRY(Hello hello, decodeHello(text));
+      all.push_back(std::move(hello));
+    }
+    for (const meet::Member& member : roster.members)
+      out_.members.push_back(
+          {.rank = member.rank,
+           .name = member.name,
+           .role = spec_.layout.isInitiator(member.rank) ? "initiator" : "target",
+           .host = all[member.rank].host});
+    VIADUCT_CHECK(sameOptions(all));
+    if (progress_.joined) progress_.joined(out_.rank, out_.members);
+    return Ok{};
+  }
+
+  // What has ended the group says more than what this member saw of it.
+  Status explained(Error error) {
+    if (stop_.load()) {
+      group_->abandon(fmt::format("interrupted at rank {}", out_.rank));
+      return Error{.code = Code::kCancelled, .operation = "bench", .detail = "interrupted"};
+    }
+    if (auto trouble = group_->trouble()) return *std::move(trouble);
+    group_->abandon(error.text());
+    return error;
+  }
+
+  const RunRequest& request_;
+  const Spec& spec_;
+  const Progress& progress_;
+  const StopFlag& stop_;
+  RunOutcome& out_;
+  std::unique_ptr<meet::Group> group_;
+};
+
+Status run(const RunRequest& request, const Progress& progress, const StopFlag& stop,
+           RunOutcome& out) {
+  // The server goes last: the others' goodbyes still need it.
+  const std::unique_ptr<meet::EmbeddedServer> server = serve(request);
+  meet::PlaceOptions options = *request.place;
+  options.serve = false;
+  VIADUCT_TRY(const auto place, meet::openMeetingPlace(options));
+  VIADUCT_TRY(Agent agent, Agent::open(request.settings));
+  auto done = MemberRun(request, progress, stop, out).run(*place, agent);
+  if (server) server->drained(kGoodbye);
+  return done;
+}
+
+RunEnd endOf(const Error& error, const StopFlag& stop) {
+  if (stop.load() || error.code == Code::kCancelled) return RunEnd::kInterrupted;
+  return error.code == Code::kPeerLost ? RunEnd::kWorkerDied : RunEnd::kFailed;
+}
+
+}  // namespace
+
+RunOutcome runAsMember(const RunRequest& request, const Progress& progress, const StopFlag& stop) {
+  RunOutcome out;
+  const auto done = run(request, progress, stop, out);
+  if (done) return out;
+  out.end = endOf(done.error(), stop);
+  out.problem =
+      out.end == RunEnd::kInterrupted && stop.load() ? "interrupted" : done.error().text();
+  return out;
+}
+
+Result<std::uint64_t> localBytes(const Spec& spec) {
+  VIADUCT_TRY(const DeviceBytes bytes, deviceBytes(spec));
+  std::uint64_t sum = 0;
+  for (std::uint32_t rank = 0; rank < spec.layout.processes(); ++rank)
+    sum += processBytes(spec, bytes, rank);
+  return sum;
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,65 @@
+// A whole run: its members meet, measure row after row, and part. Threads: one; runLocally() forks,
+// so its caller has no thread and no agent yet.
+#pragma once
+
+#include <viaduct/settings.h>
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/stop.h"
+#include "measure/result/report.h"
+#include "measure/run/share.h"
+#include "measure/run/spec.h"
+#include "meet/place_options.h"
+
+namespace viaduct::measure {
+
+using base::StopFlag;
+
+struct RunRequest {
+  Spec spec = {};
+  Settings settings = {};  // of the agents
+  // Nothing: all members are processes of this machine.
+  std::optional<meet::PlaceOptions> place = {};
+  std::string group = "default";
+  std::optional<std::uint32_t> rank = {};
+  std::chrono::nanoseconds patience = std::chrono::minutes(3);  // for all members to come
+};
+
+struct Progress {
+  std::function<void(std::uint32_t rank, const std::vector<Member>& members)> joined = {};
+  std::function<void(std::size_t number, const Workload& row)> started = {};
+  std::function<void()> tick = {};  // now and then, while a row runs
+  std::function<void(const Row& row)> finished = {};
+};
+
+enum class RunEnd : std::uint8_t {
+  kComplete,
+  kInterrupted,  // `stop` was set, here or at another member
+  kWorkerDied,   // a member was killed, or crashed, or froze
+  kFailed,       // members could not meet, connect or go on
+};
+
+struct RunOutcome {
+  RunEnd end = RunEnd::kComplete;
+  std::string problem = {};  // unless complete: what happened, and to whom
+  std::uint32_t rank = 0;    // ours
+  std::vector<Member> members = {};
+  // At rank 0 only.
+  std::vector<Row> rows = {};
+  std::vector<std::string> conclusions = {};  // of each row: what limits it
+};
+
+// This process is one member, and the place is in the request. The others need not be there yet.
+RunOutcome runAsMember(const RunRequest& request, const Progress& progress, const StopFlag& stop);
+// Forks all other members and is rank 0 itself. On return they are gone, however they ended.
+RunOutcome runLocally(const RunRequest& request, const Progress& progress, const StopFlag& stop);
+
+// Bytes of memory that all members of a run on this machine take.
+Result<std::uint64_t> localBytes(const Spec& spec);
+
+}  // namespace viaduct::measure

@@ -1,0 +1,152 @@
+#include "measure/run/share.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/bytes.h"
+
+namespace viaduct::measure {
+namespace {
+
+constexpr std::uint32_t kMostItems = 1U << 20U;
+
+void put(base::Writer& to, double value) { to.put(std::bit_cast<std::uint64_t>(value)); }
+double getDouble(base::Reader& from) { return std::bit_cast<double>(from.get<std::uint64_t>()); }
+
+std::string asText(base::Writer& writer) {
+  const base::Bytes bytes = writer.take();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+base::Reader readerOf(std::string_view text) {
+  return base::Reader(std::as_bytes(std::span(text)));
+}
+
+Error garbled() {
+  return {.code = Code::kProtocol,
+          .operation = "bench",
+          .detail = "a member sent what is no result of a row"};
+}
+
+void write(base::Writer& to, const Failure& failure) {
+  const Error e = failure.value_or(Error{});
+  to.put(static_cast<std::uint8_t>(failure ? 1 : 0));
+  to.put(static_cast<std::uint8_t>(e.code)).text(e.operation).text(e.detail);
+  to.put(static_cast<std::uint32_t>(e.os_errno)).text(e.peer).text(e.device);
+  to.text(e.cause).text(e.remedy);
+}
+
+bool read(base::Reader& from, Failure& into) {
+  const bool failed = from.get<std::uint8_t>() != 0;
+  Error e;
+  e.code = static_cast<Code>(from.get<std::uint8_t>());
+  e.operation = from.text();
+  e.detail = from.text();
+  e.os_errno = static_cast<int>(from.get<std::uint32_t>());
+  e.peer = from.text();
+  e.device = from.text();
+  e.cause = from.text();
+  e.remedy = from.text();
+  if (failed) into = std::move(e);
+  return from.ok();
+}
+
+void write(base::Writer& to, const Latency& l) {
+  for (const double v : {l.mean, l.p50, l.p90, l.p99, l.p99_9, l.max}) put(to, v);
+}
+Latency readLatency(base::Reader& from) {
+  Latency l;
+  for (double* v : {&l.mean, &l.p50, &l.p90, &l.p99, &l.p99_9, &l.max}) *v = getDouble(from);
+  return l;
+}
+
+// How many items follow; 0 when it cannot be so many.
+std::uint32_t countOf(base::Reader& from) {
+  const auto count = from.get<std::uint32_t>();
+  return count <= kMostItems ? count : 0;
+}
+
+void write(base::Writer& to, const StreamShare& s) {
+  to.put(s.stream).put(s.iterations);
+  write(to, s.latency_us);
+  to.put(static_cast<std::uint32_t>(s.stretches.size()));
+  for (const Stretch& stretch : s.stretches) {
+    to.put(stretch.start_ns).put(static_cast<std::uint32_t>(stretch.parts.size()));
+    for (const LaneTimes::Part& part : stretch.parts) {
+      to.put(part.bytes);
+      put(to, part.seconds);
+    }
+  }
+}
+
+StreamShare readStream(base::Reader& from) {
+  StreamShare s;
+  s.stream = from.get<std::uint32_t>();
+  s.iterations = from.get<std::uint64_t>();
+  s.latency_us = readLatency(from);
+  for (auto left = countOf(from); left > 0 && from.ok(); --left) {
+    Stretch& stretch = s.stretches.emplace_back();
+    stretch.start_ns = from.get<std::uint64_t>();
+    for (auto parts = countOf(from); parts > 0 && from.ok(); --parts) {
+      const auto bytes = from.get<std::uint64_t>();
+      stretch.parts.push_back({bytes, getDouble(from)});
+    }
+  }
+  return s;
+}
+
+}  // namespace
+
+Latency latencyOf(const Histogram& ns) {
+  const auto us = [&](double q) { return ns.quantile(q) * 1e-3; };
+  return {.mean = ns.mean() * 1e-3,
+          .p50 = us(0.5),
+          .p90 = us(0.9),
+          .p99 = us(0.99),
+          .p99_9 = us(0.999),
+          .max = static_cast<double>(ns.max()) * 1e-3};
+}
+
+std::string encode(const Failure& failure) {
+  base::Writer out;
+  write(out, failure);
+  return asText(out);
+}
+
+Result<Failure> decodeFailure(std::string_view text) {
+  base::Reader in = readerOf(text);
+  Failure failure;
+  if (!read(in, failure) || !in.finished()) return garbled();
+  return failure;
+}
+
+std::string encode(const RowShare& share) {
+  base::Writer out;
+  write(out, share.failure);
+  out.put(static_cast<std::uint32_t>(share.streams.size()));
+  for (const StreamShare& s : share.streams) write(out, s);
+  out.put(static_cast<std::uint32_t>(share.left_ns.size()));
+  for (const std::uint64_t left : share.left_ns) out.put(left);
+  for (const Histogram* h : {&share.latency, &share.prep, &share.post, &share.tx}) h->encode(out);
+  put(out, share.cpu);
+  out.text(share.mismatch).text(share.observation);
+  return asText(out);
+}
+
+Result<RowShare> decodeShare(std::string_view text) {
+  base::Reader in = readerOf(text);
+  RowShare share;
+  if (!read(in, share.failure)) return garbled();
+  for (auto left = countOf(in); left > 0 && in.ok(); --left)
+    share.streams.push_back(readStream(in));
+  for (auto left = countOf(in); left > 0 && in.ok(); --left)
+    share.left_ns.push_back(in.get<std::uint64_t>());
+  for (Histogram* h : {&share.latency, &share.prep, &share.post, &share.tx})
+    if (!Histogram::decode(in, *h)) return garbled();
+  share.cpu = getDouble(in);
+  share.mismatch = in.text();
+  share.observation = in.text();
+  if (!in.finished()) return garbled();
+  return share;
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,37 @@
+// What many streams moved in the time from the first one's start to the last one's end. Threads:
+// pure functions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "measure/run/share.h"
+
+namespace viaduct::measure {
+
+// A stream's stretch on the common clock of a repeat: seconds after the barrier opened.
+struct Placed {
+  std::uint32_t stream = 0;
+  double start = 0, end = 0;
+  std::uint64_t bytes = 0;
+  std::vector<LaneTimes::Part> parts = {};
+};
+
+// Members of one host (`hosts`, by rank) have one clock. Those of several hosts are let go by the
+// same barrier, which is as near as their clocks can be brought.
+std::vector<Placed> placed(std::span<const RowShare> shares, std::span<const std::string> hosts,
+                           std::size_t repeat);
+
+struct Wall {
+  double seconds = 0;  // from the first start to the last end
+  std::uint64_t bytes = 0;
+  double rate() const { return seconds > 0 ? static_cast<double>(bytes) / seconds * 1e-9 : 0; }
+};
+Wall wallOf(const std::vector<Placed>& streams);
+
+// GB/s in each of so many equal parts of that time. For one stream: in its own parts.
+std::vector<double> ratesOf(const std::vector<Placed>& streams, std::size_t windows);
+
+}  // namespace viaduct::measure

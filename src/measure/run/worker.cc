@@ -1,0 +1,150 @@
+#include "measure/run/worker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/sizes.h"
+#include "host/facts.h"
+#include "measure/run/row_run.h"
+
+namespace viaduct::measure {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Members that die are known long before this; it is for those that fill 64 GiB meanwhile.
+constexpr auto kPatience = 10min;
+constexpr auto kConnect = 10s;
+
+std::string labelOf(Role role, std::uint32_t number) {
+  return fmt::format("bench-{}-{}", role == Role::kInitiator ? "initiator" : "target", number);
+}
+
+Error namedPeer(Error error, const meet::Member& member) {
+  error.peer = fmt::format("rank {} ({})", member.rank, member.name);
+  return error;
+}
+
+}  // namespace
+
+std::string aboutOf(const Agent& agent) {
+  const std::vector<std::byte> card = agent.exportCard();
+  return {reinterpret_cast<const char*>(card.data()), card.size()};
+}
+
+Worker::Worker(const Spec& spec, Agent& agent, meet::Group& group,
+               const std::vector<std::string>& rails, const StopFlag& stop,
+               std::function<void()> tick)
+    : spec_(spec),
+      agent_(agent),
+      group_(group),
+      stop_(stop),
+      tick_(std::move(tick)),
+      streams_(streamsOf(spec.layout, spec.threads, spec.bidirectional)),
+      rank_(group.roster().rank),
+      peers_(group.roster().members.size()),
+      observer_(rails) {}
+
+Result<std::vector<std::string>> Worker::gather(std::string value) {
+  return group_.gather(std::move(value), kPatience + spec_.duration, stop_);
+}
+
+Result<bool> Worker::allWell(const Failure& mine) {
+  VIADUCT_TRY(const auto all, gather(encode(mine)));
+  bool well = true;
+  for (const std::string& one : all) {
+    VIADUCT_TRY(const Failure failure, decodeFailure(one));
+    well = well && !failure;
+  }
+  return well;
+}
+
+std::uint32_t Worker::rankOf(std::uint32_t stream, Role role) const {
+  const Pair& pair = streams_[stream].pair;
+  return role == Role::kInitiator ? spec_.layout.initiatorRank(pair.initiator)
+                                  : spec_.layout.targetRank(pair.target);
+}
+
+Device* Worker::deviceOf(std::uint32_t stream, Role role) {
+  if (rankOf(stream, role) != rank_) return nullptr;
+  const Pair& pair = streams_[stream].pair;
+  const std::uint32_t number = role == Role::kInitiator ? pair.initiator : pair.target;
+  for (Device& device : devices_)
+    if (device.role == role && device.number == number) return &device;
+  return nullptr;
+}
+
+Role Worker::initiating(std::uint32_t stream) const {
+  return streams_[stream].reverse ? Role::kTarget : Role::kInitiator;
+}
+
+Status Worker::makeMemory() {
+  VIADUCT_TRY(bytes_, deviceBytes(spec_));
+  const Layout& layout = spec_.layout;
+  const Role role = layout.isInitiator(rank_) ? Role::kInitiator : Role::kTarget;
+  const bool initiates = role == Role::kInitiator;
+  const std::uint32_t count = initiates ? layout.initiators : layout.targets;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if ((initiates ? layout.initiatorRank(i) : layout.targetRank(i)) != rank_) continue;
+    VIADUCT_TRY(Buffer memory, Buffer::make(agent_, initiates ? bytes_.initiator : bytes_.target,
+                                            {spec_.memory, spec_.huge_pages}, labelOf(role, i)));
+    devices_.push_back({role, i, std::move(memory)});
+  }
+  return Ok{};
+}
+
+// Both ends of a ping-pong are reached for: either may be the first to want the other.
+Status Worker::reachPeers() {
+  const auto& members = group_.roster().members;
+  for (std::uint32_t s = 0; s < streams_.size(); ++s) {
+    for (const Role role : {Role::kInitiator, Role::kTarget}) {
+      if (role != initiating(s) && !spec_.ping_pong) continue;
+      if (rankOf(s, role) != rank_) continue;
+      const std::uint32_t other =
+          rankOf(s, role == Role::kInitiator ? Role::kTarget : Role::kInitiator);
+      if (peers_[other]) continue;
+      auto peer = agent_.importCard(std::as_bytes(std::span(members[other].about)));
+      if (!peer) return namedPeer(std::move(peer).error(), members[other]);
+      peers_[other] = *std::move(peer);
+    }
+  }
+  for (std::uint32_t rank = 0; rank < peers_.size(); ++rank) {
+    if (!peers_[rank]) continue;
+    auto ready = peers_[rank]->ready(kConnect);
+    if (!ready) return namedPeer(std::move(ready).error(), members[rank]);
+  }
+  return Ok{};
+}
+
+// One member of each host, and one host's after another's does not matter: they share no memory.
+Status Worker::measureMemoryRates() {
+  VIADUCT_TRY(const auto boots, gather(host::bootId()));
+  const auto first = std::find(boots.begin(), boots.end(), boots[rank_]) - boots.begin();
+  if (first == static_cast<std::ptrdiff_t>(rank_)) observer_.measureMemory();
+  VIADUCT_TRY(const auto done, gather({}));
+  return Ok{};
+}
+
+Status Worker::open() {
+  VIADUCT_CHECK(measureMemoryRates());
+  Status made = makeMemory();
+  Failure failure;
+  if (!made) failure = made.error();
+  VIADUCT_TRY(const auto all, gather(encode(failure)));
+  for (std::uint32_t rank = 0; rank < all.size(); ++rank) {
+    VIADUCT_TRY(const Failure theirs, decodeFailure(all[rank]));
+    if (theirs) return namedPeer(*theirs, group_.roster().members[rank]);
+  }
+  auto reached = reachPeers();
+  VIADUCT_TRY(const bool well, allWell(reached ? Failure{} : Failure{reached.error()}));
+  if (!reached || well) return reached;
+  return Error{.code = Code::kPeerLost,
+               .operation = "bench",
+               .detail = "another member cannot reach its peers"};
+}
+
+Result<Composed> Worker::measure(const Workload& row) { return RowRun(*this, row).run(); }
+
+}  // namespace viaduct::measure

@@ -1,0 +1,75 @@
+// One process of a run: its agent, its memory, its peers, and its part of every row. Threads: one,
+// besides those that it starts for its lanes.
+#pragma once
+
+#include <viaduct/agent.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/stop.h"
+#include "measure/load/buffer.h"
+#include "measure/proof/observer.h"
+#include "measure/run/share.h"
+#include "measure/run/spec.h"
+#include "meet/meeting.h"
+
+namespace viaduct::measure {
+
+using base::StopFlag;
+
+// What the members of a group get to know of an agent when it joins.
+std::string aboutOf(const Agent& agent);
+
+// A device that this process owns.
+struct Device {
+  Role role = Role::kInitiator;
+  std::uint32_t number = 0;
+  Buffer memory;
+};
+
+class Worker {
+ public:
+  // `rails`: that were asked for; empty: any. `tick`: called now and then while a row runs.
+  Worker(const Spec& spec, Agent& agent, meet::Group& group, const std::vector<std::string>& rails,
+         const StopFlag& stop, std::function<void()> tick);
+
+  // Makes memory, and reaches the peers that this process initiates to. Every member calls it.
+  Status open();
+  // Every member calls it for the same rows in the same order; rank 0 gets what they make. An error
+  // is the end of the run.
+  Result<Composed> measure(const Workload& row);
+
+  // All members' values, by rank.
+  Result<std::vector<std::string>> gather(std::string value);
+  // Whether all members are well; else everybody knows that somebody is not.
+  Result<bool> allWell(const Failure& mine);
+
+ private:
+  friend class RowRun;
+  Status makeMemory();
+  Status reachPeers();
+  Status measureMemoryRates();
+  Device* deviceOf(std::uint32_t stream, Role role);
+  std::uint32_t rankOf(std::uint32_t stream, Role role) const;
+  // Which end of a stream runs it.
+  Role initiating(std::uint32_t stream) const;
+
+  const Spec& spec_;
+  Agent& agent_;
+  meet::Group& group_;
+  const StopFlag& stop_;
+  std::function<void()> tick_;
+  const std::vector<Stream> streams_;
+  const std::uint32_t rank_;
+  DeviceBytes bytes_;
+  std::vector<Device> devices_;
+  std::vector<std::optional<Peer>> peers_;  // by rank
+  proof::Observer observer_;
+  std::uint64_t epoch_ = 0;  // of the contents of all rows
+};
+
+}  // namespace viaduct::measure

@@ -1,0 +1,151 @@
+// Every member of a run as a thread of this process, over the fake fabric.
+#include "measure/run/worker.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "measure/run/group_testing.h"
+
+namespace viaduct::measure {
+namespace {
+
+Spec specOf(Layout layout) {
+  return {.layout = layout,
+          .rows = {{.backend = "fake", .block_bytes = 1000, .batch = 9, .iterations = 7}},
+          .warmup = std::chrono::milliseconds(1)};
+}
+
+class Members {
+ public:
+  explicit Members(Spec spec, const std::string& weather = {}) : spec_(std::move(spec)) {
+    meet::Roster roster{.group = "test"};
+    for (std::uint32_t rank = 0; rank < spec_.layout.processes(); ++rank) {
+      agents_.push_back(*Agent::open({.listen = {}, .backends = {"fake"}, .weather = weather}));
+      roster.members.push_back({.rank = rank, .name = "m", .about = aboutOf(agents_.back())});
+    }
+    const auto table = std::make_shared<ThreadGroup::Table>();
+    for (std::uint32_t rank = 0; rank < spec_.layout.processes(); ++rank) {
+      roster.rank = rank;
+      groups_.push_back(std::make_unique<ThreadGroup>(table, roster));
+      workers_.push_back(std::make_unique<Worker>(spec_, agents_[rank], *groups_[rank],
+                                                  std::vector<std::string>{}, stop, nullptr));
+    }
+  }
+
+  // Rank 0's rows.
+  std::vector<Row> measure() {
+    std::vector<Row> rows;
+    std::vector<std::thread> threads;
+    for (std::uint32_t rank = 0; rank < workers_.size(); ++rank)
+      threads.emplace_back([&, rank] {
+        const auto opened = workers_[rank]->open();
+        EXPECT_TRUE(opened) << opened.error().text();
+        if (!opened) return;
+        for (const Workload& row : spec_.rows) {
+          auto made = workers_[rank]->measure(row);
+          EXPECT_TRUE(made) << made.error().text();
+          if (made && rank == 0) rows.push_back(std::move(made->row));
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+    return rows;
+  }
+  StopFlag stop{false};
+
+ private:
+  Spec spec_;
+  std::vector<Agent> agents_;
+  std::vector<std::unique_ptr<ThreadGroup>> groups_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+bool well(const Row& row) {
+  return row.verdict == Verdict::kOk || row.verdict == Verdict::kUnproven;
+}
+
+TEST(Workers, EverySchemeAndShapeMovesWhatItSays) {
+  for (const Scheme scheme :
+       {Scheme::kPairwise, Scheme::kManyToOne, Scheme::kOneToMany, Scheme::kTp})
+    for (const Mode mode : {Mode::kSg, Mode::kMg})
+      for (const auto& [n, m] : {std::pair{1U, 1U}, {3U, 1U}, {1U, 3U}, {2U, 3U}}) {
+        const Spec spec = specOf({.scheme = scheme, .mode = mode, .initiators = n, .targets = m});
+        const std::vector<Row> rows = Members(spec).measure();
+        ASSERT_EQ(rows.size(), 1U);
+        const Row& row = rows[0];
+        const auto pairs = pairsOf(scheme, n, m);
+        EXPECT_TRUE(well(row)) << schemeName(scheme) << n << "x" << m << ": " << row.why;
+        EXPECT_EQ(row.iterations, 7 * pairs.size());
+        ASSERT_EQ(row.pairs.size(), pairs.size());
+        for (std::size_t i = 0; i < pairs.size(); ++i) {
+          EXPECT_EQ(row.pairs[i].initiator, spec.layout.initiatorRank(pairs[i].initiator));
+          EXPECT_EQ(row.pairs[i].target, spec.layout.targetRank(pairs[i].target));
+          EXPECT_GT(row.pairs[i].gb_per_s.value_or(0), 0);
+          EXPECT_GT(row.pairs[i].latency_us.value_or(Latency{}).p50, 0);
+        }
+        std::uint64_t bytes = 0;
+        for (const ProvenShare& share : row.path) bytes += share.bytes;
+        EXPECT_EQ(bytes, 9000 * row.iterations);
+      }
+}
+
+TEST(Workers, EveryWayOfMovingArrivesRight) {
+  const auto one = [](auto change) {
+    Spec spec = specOf({});
+    change(spec);
+    const std::vector<Row> rows = Members(spec).measure();
+    ASSERT_EQ(rows.size(), 1U);
+    EXPECT_TRUE(well(rows[0])) << rows[0].why;
+    EXPECT_GT(rows[0].gb_per_s.value_or(0), 0);
+    EXPECT_EQ(rows[0].verified, Verified::kFull);
+  };
+  one([](Spec& s) { s.rows[0].op = OpKind::kRead; });
+  one([](Spec& s) { s.bidirectional = true; });
+  one([](Spec& s) { s.threads = 3, s.depth = 2, s.bidirectional = true; });
+  one([](Spec& s) { s.working_set = 100'000, s.depth = 4; });
+  one([](Spec& s) { s.recreate = true; });
+  one([](Spec& s) { s.reregister = true, s.memory = MemoryChoice::kMalloc; });
+  one([](Spec& s) { s.ping_pong = true; });
+  one([](Spec& s) { s.rate = 5000, s.poisson = true; });
+  one([](Spec& s) { s.repeat = 3; });
+  one([](Spec& s) { s.rows[0].iterations = 0, s.duration = std::chrono::milliseconds(20); });
+}
+
+// Each transfer stands still for some milliseconds, and is to start every millisecond: an honest
+// latency grows with the queue, where one from post to end would be flat.
+TEST(Workers, AnOpenLoopCountsFromTheIntendedStart) {
+  Spec spec = specOf({});
+  spec.rows[0].batch = 1;
+  spec.rows[0].iterations = 40;
+  spec.rate = 1000;
+  const std::vector<Row> rows = Members(spec, "delay_us=20000").measure();
+  ASSERT_EQ(rows.size(), 1U);
+  const Row& row = rows[0];
+  ASSERT_TRUE(row.latency_us && row.tx_us && row.rate);
+  EXPECT_GT(row.latency_us->max, 5 * row.tx_us->mean);
+  EXPECT_EQ(row.rate->asked_per_s, 1000);
+  EXPECT_LT(row.rate->reached_per_s, 500);
+}
+
+TEST(Workers, WhatCannotGoThatWayIsAFailedRowAndTheNextOneGoesOn) {
+  Spec spec = specOf({.initiators = 2, .targets = 2});
+  spec.rows.insert(spec.rows.begin(), spec.rows[0]);
+  spec.rows[0].backend = "pigeon";
+  const std::vector<Row> rows = Members(spec).measure();
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].verdict, Verdict::kFailed);
+  EXPECT_NE(rows[0].why.find("pigeon"), std::string::npos) << rows[0].why;
+  EXPECT_FALSE(rows[0].gb_per_s);
+  EXPECT_TRUE(well(rows[1])) << rows[1].why;
+}
+
+TEST(Workers, APathThatIsRequiredAndNotThereIsSaid) {
+  Spec spec = specOf({});
+  spec.require = "rdma";
+  const std::vector<Row> rows = Members(spec).measure();
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].verdict, Verdict::kNotRequired) << rows[0].why;
+}
+
+}  // namespace
+}  // namespace viaduct::measure

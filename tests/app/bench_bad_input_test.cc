@@ -1,0 +1,156 @@
+// What `viaduct bench` says to what cannot be right: nothing is measured then.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "app/program.h"
+
+namespace viaduct::testing {
+namespace {
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+using Words = std::vector<std::string>;
+
+void expectRefused(const Words& arguments, const std::vector<std::string>& said,
+                   const std::string& name = "viaduct") {
+  Program run(arguments, {}, name);
+  EXPECT_EQ(run.finish(), 2) << said.front();
+  for (const std::string& words : said) EXPECT_TRUE(has(run.err(), words)) << run.err();
+  EXPECT_EQ(run.out(), "");
+}
+
+TEST(BenchInput, ValuesThatCannotBeAreNamed) {
+  const std::pair<Words, const char*> cases[] = {
+      {{"--block-sizes", "4X"}, "--block_sizes: invalid: \"4X\" has an unknown or no unit"},
+      {{"--block-sizes", "0"}, "a size of 0"},
+      {{"--block-sizes", "64GiB", "--batch", "2"}, "at most 64.0 GiB"},
+      {{"--block-sizes", "4K,4096"}, "4KiB is named twice"},
+      {{"--batch", "0"}, "--batch: invalid: \"0\" is not a whole number from 1"},
+      {{"--batch", "many"}, "--batch"},
+      {{"--iterations", "-3"}, "--iterations"},
+      {{"--op", "push"}, "\"push\" is none of WRITE, READ"},
+      {{"--memory", "disk"}, "\"disk\" is none of allocate, malloc"},
+      {{"--scheme", "ring"}, "\"ring\" is none of pairwise, manytoone, onetomany, tp"},
+      {{"--mode", "XG"}, "\"XG\" is none of SG, MG"},
+      {{"--output", "xml"}, "none of table, nixlbench, json, csv"},
+      {{"--duration", "fast"}, "--duration"},
+      {{"--rate", "-1"}, "\"-1\" is no number above 0"},
+      {{"--asio_port", "70000"}, "port 70000"},
+      {{"--recreate_xfer=perhaps"}, "\"perhaps\" is neither yes nor no"},
+      {{"--link-rate", "eth0"}, "--link_rate"},
+      {{"--backend", "tcp,tcp"}, "tcp is named twice"},
+      {{"--json", "/no/such/folder/file"}, "/no/such/folder/file"},
+      {{"--device_list", "eth77"}, "there is no device \"eth77\""},
+      {{"more"}, "\"more\" is no flag"},
+      {{"--colour", "red"}, "--colour"},
+      {{"--flagfile", "x"}, "flags from other places are not read"},
+  };
+  for (const auto& [flags, words] : cases) {
+    Words arguments{"bench"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    expectRefused(arguments, {words});
+  }
+  expectRefused({"measure"}, {"measure"});
+  expectRefused({}, {"bench"});
+  Program setting({"bench"}, {"VIADUCT_SOCKETS=many"});
+  EXPECT_EQ(setting.finish(), 2);
+  EXPECT_TRUE(has(setting.err(), "VIADUCT_SOCKETS=many")) << setting.err();
+}
+
+TEST(BenchInput, ContradictionsAreNamedTogetherAndAllAtOnce) {
+  expectRefused({"bench", "--iterations", "5", "--duration", "1s", "--hot", "--cold", "--op",
+                 "read", "--op_type", "WRITE"},
+                {"--iterations and --duration: ", "--hot and --cold: ", "--op and --op_type: "});
+  const std::pair<Words, const char*> cases[] = {
+      {{"--block-sizes", "4K", "--max-block-size", "8K"}, "--block_sizes and --max_block_size"},
+      {{"--start-block-size", "8K", "--max-block-size", "4K"},
+       "--start_block_size and --max_block_size: invalid: 8192 is above 4096"},
+      {{"--local-workers", "2", "--meet", "127.0.0.1:1"}, "--local_workers and --meet"},
+      {{"--local-workers", "3", "--num-initiator-dev", "1"}, "1 x 1 devices in mode SG are 2"},
+      {{"--meet", "a:1", "--etcd-endpoints", "http://b:2"}, "--meet and --etcd_endpoints"},
+      {{"--prepared-xfer", "--reregister-mem"}, "--prepared_xfer and --reregister_mem"},
+      {{"--latency", "--op", "read"}, "--latency and --op read"},
+      {{"--latency", "--scheme", "tp"}, "a ping-pong needs pairs of their own"},
+      {{"--reregister-mem", "--num-threads", "2"}, "--reregister_mem"},
+      {{"--arrivals", "poisson"}, "--arrivals: invalid: it needs --rate"},
+      {{"--check-consistency", "--verify", "off"}, "--check_consistency and --verify"},
+  };
+  for (const auto& [flags, words] : cases) {
+    Words arguments{"bench"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    expectRefused(arguments, {words});
+  }
+  // A flag that says no contradicts nothing.
+  Program run({"bench", "--nocold", "--cold=false", "--hot", "--block-sizes", "4K", "--iterations",
+               "2", "--backend", "local"});
+  EXPECT_EQ(run.finish(), 0) << run.err();
+}
+
+TEST(BenchInput, BackendsThatAreNotBuiltInAreNamedWithThoseThatAre) {
+  expectRefused({"bench", "--backend", "pigeon"}, {"pigeon is no backend", "local, tcp"});
+  for (const char* name : {"UCX", "LIBFABRIC", "posix", "GDS_MT", "OBJ", "Mooncake"})
+    expectRefused({"bench", "--backend", name}, {std::string(name) + " is not built in", "tcp"});
+  expectRefused({"--local_workers=2"}, {"UCX, the default of nixlbench, is not built in", "tcp"},
+                "nixlbench");
+}
+
+TEST(BenchInput, OptionsThatAreNotBuiltInSayWhyUnlessTheyAreAtTheirDefault) {
+  expectRefused({"bench", "--gds_batch_limit=7"},
+                {"--gds_batch_limit: unsupported: GPUDirect Storage is not built in"});
+  expectRefused({"bench", "--obj_access_key", "sesame"}, {"object stores are not built in"});
+  Program usual({"bench", "--gds_batch_limit", "128", "--enable_vmm=0", "--nouse_device_api",
+                 "--worker_type=nixl", "--block-sizes", "4K", "--iterations", "2", "--backend",
+                 "local"});
+  EXPECT_EQ(usual.finish(), 0) << usual.err();
+}
+
+TEST(BenchInput, MemoryThatIsNotThereIsSaidBeforeAnyIsTaken) {
+  expectRefused({"bench", "--total_buffer_size", "64TiB"},
+                {"2 processes of 64.0 TiB do not fit", "--total_buffer_size"});
+  expectRefused({"bench", "--total_buffer_size", "1M", "--block-sizes", "64K", "--batch", "32"},
+                {"32 blocks of 64.0 KiB do not fit"});
+  expectRefused({"bench", "--initiator_seg_type", "VRAM"}, {"use DRAM"});
+}
+
+// Word for word as people type it: what cannot be here is said, and all of it at once.
+TEST(BenchInput, ACommandLineOfAClusterIsUnderstood) {
+  const Words words{"-etcd_endpoints",
+                    "http://etcd.default:2379",
+                    "--backend",
+                    "LIBFABRIC",
+                    "--benchmark_group",
+                    "bg100000",
+                    "--target_seg_type",
+                    "VRAM",
+                    "--initiator_seg_type",
+                    "VRAM",
+                    "--num_initiator_dev=8",
+                    "--num_target_dev=8",
+                    "--total_buffer_size=64424509440",
+                    "--max_block_size=2147483648",
+                    "--mode=MG"};
+  expectRefused(words, {"nixlbench: --backend: unsupported: LIBFABRIC is not built in", "VRAM"},
+                "nixlbench");
+}
+
+TEST(BenchInput, AConfigFileIsReadAndTheCommandLineWins) {
+  const std::string file =
+      ::testing::TempDir() + "viaduct_config_" + std::to_string(::getpid()) + ".toml";
+  std::ofstream(file) << "backend = \"tcp\"\nblock_sizes = [4096, \"8K\"]\niterations = 3\n";
+  Program run({"bench", "--config_file", file, "--backend", "local", "--output", "csv"});
+  EXPECT_EQ(run.finish(), 0) << run.err();
+  EXPECT_TRUE(has(run.out(), "local")) << run.out();
+  EXPECT_FALSE(has(run.out(), "tcp,")) << run.out();
+  std::ofstream(file) << "iterations = 3\nblock_seizes = 1\n";
+  expectRefused({"bench", "--config_file", file},
+                {file, "line 2: unknown key \"block_seizes\"", "--block_sizes"});
+  std::filesystem::remove(file);
+}
+
+}  // namespace
+}  // namespace viaduct::testing

@@ -1,0 +1,139 @@
+// How a run of `viaduct bench` ends when something ends it.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+#include <viaduct/deadline.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "app/program.h"
+
+namespace viaduct::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+class BenchEnd : public ::testing::Test {
+ protected:
+  BenchEnd()
+      : file_(::testing::TempDir() + "viaduct_end_" + std::to_string(::getpid()) + ".json") {}
+  ~BenchEnd() override { std::filesystem::remove(file_); }
+  Json results() const {
+    std::ifstream in(file_);
+    return Json::parse(in);
+  }
+  // A run of many rows between three workers, ended at some point by the test.
+  std::vector<std::string> longRun() const {
+    return {"bench",
+            "--block-sizes",
+            "4K,8K,16K,32K,64K,128K,256K,512K",
+            "--json",
+            file_,
+            "--scheme",
+            "onetomany",
+            "--local-workers",
+            "3",
+            "--duration",
+            "400ms"};
+  }
+  void expectSomeRows() const {
+    EXPECT_GE(results().at("rows").size(), 1U);
+    EXPECT_LT(results().at("rows").size(), 16U);
+  }
+  std::string file_;
+};
+
+struct Workers {
+  explicit Workers(const Program& run)
+      : first(run.worker("bench-rank-1")), second(run.worker("bench-rank-2")) {
+    EXPECT_GT(first, 0);
+    EXPECT_GT(second, 0);
+  }
+  void expectGone() const {
+    EXPECT_TRUE(waitGone(first));
+    EXPECT_TRUE(waitGone(second));
+  }
+  pid_t first, second;
+};
+
+TEST_F(BenchEnd, CtrlCEndsAllWorkersAndKeepsTheRows) {
+  Program run(longRun());
+  ASSERT_TRUE(run.readUntil("local"));
+  const Workers workers(run);
+  // As a terminal does it: to every process of the group.
+  for (const pid_t pid : {run.pid(), workers.first, workers.second}) ::kill(pid, SIGINT);
+  EXPECT_EQ(run.finish(), 130);
+  workers.expectGone();
+  EXPECT_TRUE(has(run.err(), "interrupted")) << run.err();
+  EXPECT_EQ(results().at("end"), "interrupted");
+  expectSomeRows();
+}
+
+TEST_F(BenchEnd, AKilledWorkerEndsTheOthersAndIsNamed) {
+  Program run(longRun());
+  ASSERT_TRUE(run.readUntil("local"));
+  const Workers workers(run);
+  ::kill(workers.first, SIGKILL);
+  EXPECT_EQ(run.finish(), 3);
+  workers.expectGone();
+  EXPECT_TRUE(has(run.err(), "rank 1, a target (pid " + std::to_string(workers.first) +
+                                 "), was killed by signal 9"))
+      << run.err();
+  expectSomeRows();
+}
+
+TEST_F(BenchEnd, AStoppedWorkerIsNoticedNamedAndEnded) {
+  Program run(longRun());
+  ASSERT_TRUE(run.readUntil("local"));
+  const Workers workers(run);
+  ::kill(workers.second, SIGSTOP);
+  const auto stopped = Clock::now();
+  EXPECT_EQ(run.finish(), 3) << run.err();
+  EXPECT_LT(Clock::now() - stopped, std::chrono::seconds(20)) << "it waited for an answer";
+  workers.expectGone();
+  EXPECT_TRUE(has(run.err(), "rank 2")) << run.err();
+  EXPECT_TRUE(has(run.err(), std::to_string(workers.second))) << run.err();
+}
+
+TEST_F(BenchEnd, WorkersDoNotOutliveTheProgram) {
+  Program run(longRun());
+  ASSERT_TRUE(run.readUntil("local"));
+  const Workers workers(run);
+  ::kill(run.pid(), SIGKILL);
+  EXPECT_EQ(run.finish(), 128 + SIGKILL);
+  workers.expectGone();
+}
+
+TEST_F(BenchEnd, AFullDiskLosesNoRow) {
+  Program run({"bench", "--backend", "local", "--block-sizes", "4K,8K", "--iterations", "5",
+               "--json", "/dev/full"});
+  EXPECT_EQ(run.finish(), 1);
+  EXPECT_TRUE(has(run.out(), "4.0 KiB")) << run.out();
+  EXPECT_TRUE(has(run.out(), "8.0 KiB")) << run.out();
+  EXPECT_TRUE(has(run.err(), "No space left on device")) << run.err();
+  EXPECT_TRUE(has(run.err(), "/dev/full")) << run.err();
+}
+
+TEST_F(BenchEnd, AMemberOfAnotherTerminalIsMissedByName) {
+  const std::vector<std::string> words{"bench",      "--meet",        "127.0.0.1:18735",
+                                       "--duration", "20s",           "--backend",
+                                       "tcp",        "--block-sizes", "64K"};
+  std::vector<std::string> first = words, second = words;
+  first.insert(first.end(), {"--rank", "0", "--json", file_});
+  second.insert(second.end(), {"--rank", "1"});
+  Program lead(first), other(second);
+  ASSERT_TRUE(lead.readUntil("backend")) << "they did not meet";
+  ::kill(other.pid(), SIGKILL);
+  EXPECT_EQ(lead.finish(), 3) << lead.err();
+  EXPECT_TRUE(has(lead.err(), "rank 1")) << lead.err();
+  EXPECT_TRUE(has(lead.err(), std::to_string(other.pid()))) << lead.err();
+}
+
+}  // namespace
+}  // namespace viaduct::testing
