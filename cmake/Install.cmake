@@ -7,6 +7,9 @@ install(TARGETS viaduct EXPORT viaductTargets)
 install(DIRECTORY include/viaduct DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(TARGET viaduct_cli)
   install(TARGETS viaduct_cli)
+  # Called by the other name it has the other's flags and defaults: docs/bench.md.
+  install(CODE "file(CREATE_LINK viaduct
+    \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/nixlbench\" SYMBOLIC)")
 endif()
 
 # A static library leaves its own libraries to whoever links it; a shared one has them inside.

@@ -132,6 +132,8 @@ TEST_F(BenchCommand, ManyDevicesOfOneProcessAreMeasuredTogether) {
                "64K",
                "--total_buffer_size",
                "4M",
+               "--batch",
+               "4",
                "--cold",
                "--iterations",
                "50",
@@ -179,6 +181,14 @@ TEST_F(BenchCommand, TheOutputsAreWhatTheySay) {
   const std::string nixl = output("nixlbench");
   EXPECT_EQ(nixl.rfind(std::string(160, '*') + "\nNIXLBench Configuration\n", 0), 0U);
   EXPECT_TRUE(has(nixl, "\n4096                64             "));
+}
+
+TEST_F(BenchCommand, ThePageOfFlagsIsCurrent) {
+  Program run({"bench", "--help=markdown"});
+  EXPECT_EQ(run.finish(), 0);
+  std::ifstream page(VIADUCT_SOURCE_DIR "/docs/bench-flags.md");
+  const std::string text((std::istreambuf_iterator<char>(page)), {});
+  EXPECT_EQ(run.out(), text) << "viaduct bench --help=markdown > docs/bench-flags.md";
 }
 
 TEST_F(BenchCommand, CalledAsNixlbenchItHasItsDefaults) {

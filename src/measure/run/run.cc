@@ -18,6 +18,8 @@ using namespace std::chrono_literals;
 
 constexpr auto kGoodbye = 5s;
 constexpr auto kHello = 30s;
+// How a member's wish to stop reaches the others; every other reason is a failure.
+constexpr std::string_view kInterrupted = "interrupted at rank";
 
 // Whoever may be rank 0 answers at the meeting place's address, if it is its own and nobody does.
 std::unique_ptr<meet::EmbeddedServer> serve(const RunRequest& request) {
@@ -92,10 +94,13 @@ class MemberRun {
   // What has ended the group says more than what this member saw of it.
   Status explained(Error error) {
     if (stop_.load()) {
-      group_->abandon(fmt::format("interrupted at rank {}", out_.rank));
+      group_->abandon(fmt::format("{} {}", kInterrupted, out_.rank));
       return Error{.code = Code::kCancelled, .operation = "bench", .detail = "interrupted"};
     }
-    if (auto trouble = group_->trouble()) return *std::move(trouble);
+    const bool from_afar = error.code == Code::kCancelled || error.code == Code::kPeerLost ||
+                           error.code == Code::kTimeout;
+    auto trouble = group_->trouble();
+    if (from_afar && trouble) return *std::move(trouble);
     group_->abandon(error.text());
     return error;
   }
@@ -122,7 +127,8 @@ Status run(const RunRequest& request, const Progress& progress, const StopFlag& 
 }
 
 RunEnd endOf(const Error& error, const StopFlag& stop) {
-  if (stop.load() || error.code == Code::kCancelled) return RunEnd::kInterrupted;
+  if (stop.load() || error.text().find(kInterrupted) != std::string::npos)
+    return RunEnd::kInterrupted;
   return error.code == Code::kPeerLost ? RunEnd::kWorkerDied : RunEnd::kFailed;
 }
 
