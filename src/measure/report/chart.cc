@@ -78,7 +78,8 @@ class Drawing {
         if (p.low && p.bad.empty()) out.add(*p.low);
         if (p.high && p.bad.empty()) out.add(*p.high);
       }
-    for (const Level& level : chart_.levels) out.add(level.y);
+    for (const Level& level : chart_.levels)
+      for (const auto& [at, value] : level.points) out.add(value);
     return out;
   }
 
@@ -138,23 +139,35 @@ class Drawing {
     return fmt::format("M{0} {1}V{2}M{3} {1}H{4}", px(at), top, bottom, from, to);
   }
 
-  // Lines with their names, which are moved apart when they would cover each other.
+  std::string levelTrack(const Level& level) const {
+    if (level.points.size() == 1)
+      return fmt::format("M{} {}H{}", px(layout_.left), px(y().at(level.points[0].second)),
+                         px(plotRight()));
+    std::string out;
+    for (const auto& [at, value] : level.points)
+      out += fmt::format("{}{} {}", out.empty() ? 'M' : 'L', px(x().at(at)), px(y().at(value)));
+    return out;
+  }
+
+  // Lines with their names at their ends, which are moved apart when they would cover each other.
   std::string levels() const {
     std::vector<Level> sorted = chart_.levels;
-    std::sort(sorted.begin(), sorted.end(),
-              [](const Level& a, const Level& b) { return a.y > b.y; });
+    std::sort(sorted.begin(), sorted.end(), [](const Level& a, const Level& b) {
+      return a.points.back().second > b.points.back().second;
+    });
     std::string out;
     double last = -kLineHeight;
     for (const Level& level : sorted) {
-      const double at = y().at(level.y);
-      double label = std::max(at - 4, last + kLineHeight);
-      if (label < layout_.top + 8) label = std::max(at + 12, last + kLineHeight);
+      const double at = y().at(level.points.back().second);
+      // A line that falls comes from above: its name stands below it.
+      const bool falls = level.points.front().second > level.points.back().second;
+      const bool below = falls || at - 4 < layout_.top + 8;
+      const double label = std::max(below ? at + 14 : at - 4, last + kLineHeight);
       last = label;
       out += fmt::format(
-          "<path class=\"level\" d=\"M{} {}H{}\"/>"
+          "<path class=\"level\" d=\"{}\"/>"
           "<text class=\"halo\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n",
-          px(layout_.left), px(at), px(plotRight()), px(plotRight() - 4), px(label),
-          escaped(level.label));
+          levelTrack(level), px(plotRight() - 4), px(label), escaped(level.label));
     }
     return out;
   }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace viaduct::measure {
@@ -21,9 +22,9 @@ struct Line {
   std::vector<Point> points = {};  // by x
 };
 
-struct Level {  // a line across the chart: a ceiling
+struct Level {  // a ceiling: a line across the chart, or one that follows the block size
   std::string label = {};
-  double y = 0;
+  std::vector<std::pair<double, double>> points = {};  // by x; one stands for all
 };
 
 enum class XAxis { kBlockSize, kMembers };

@@ -30,7 +30,7 @@ Chart someChart() {
                       {.x = 8192, .y = 4},
                       {.x = 16384, .y = 5}}},
                     {"none", {}}},
-          .levels = {{"link eth0", 12.5}}};
+          .levels = {{"link eth0", {{4096, 12.5}}}}};
 }
 
 TEST(ChartHtml, IsAnImageWithANameAndWords) {
@@ -56,6 +56,14 @@ TEST(ChartHtml, WhatCannotBeUsedIsMarkedAndNotOfTheLine) {
   const std::string path = html.substr(track + 16, html.find('"', track + 16) - track - 16);
   EXPECT_EQ(count(path, "M"), 2U) << path;
   EXPECT_EQ(count(path, "L"), 0U) << path;
+}
+
+TEST(ChartHtml, ACeilingMayFollowTheBlockSize) {
+  Chart chart = someChart();
+  EXPECT_TRUE(has(chartHtml(chart), "class=\"level\" d=\"M64 "));
+  chart.levels[0].points.emplace_back(16384, 20);
+  const std::string html = chartHtml(chart);
+  EXPECT_TRUE(has(html, "class=\"level\" d=\"M76 ")) << "from the first block size";
 }
 
 TEST(ChartHtml, OfNothingIsNothing) {

@@ -3,18 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <functional>
 #include <map>
 
 #include "measure/report/scale.h"
 #include "measure/result/text.h"
-#include "measure/stats/statistics.h"
 
 namespace viaduct::measure {
 namespace {
 
-constexpr std::size_t kMostLevels =
-    6;                                // of the ceilings those of the most rows: the tables have all
+constexpr std::size_t kMostLevels = 6;
 constexpr double kSameCeiling = 0.1;  // measured ceilings of one name differ a little by run
 
 std::string atSize(const Series& series, const Row& row) {
@@ -91,30 +91,64 @@ Cell bandwidthCell(const Row& row) {
       row, shown(row.gb_per_s) + (small.empty() ? "" : " <small>" + escaped(small) + "</small>"));
 }
 
-// Ceilings of one name whose values lie close together are one.
+bool isNear(double a, double b) {
+  return std::abs(a - b) <= kSameCeiling * std::min(std::abs(a), std::abs(b));
+}
+
+// A ceiling by block size: what memory can do depends on what fits the caches.
+struct CeilingLine {
+  std::string name;
+  std::map<std::uint64_t, double> by_size;
+
+  bool fits(const std::string& other, const std::map<std::uint64_t, double>& values) const {
+    return name == other && std::all_of(values.begin(), values.end(), [&](const auto& value) {
+             const auto at = by_size.find(value.first);
+             return at == by_size.end() || isNear(at->second, value.second);
+           });
+  }
+
+  Level level() const {
+    Level out;
+    for (const auto& [size, value] : by_size)
+      out.points.emplace_back(static_cast<double>(size), value);
+    const auto [low, high] =
+        std::minmax_element(out.points.begin(), out.points.end(),
+                            [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (isNear(low->second, high->second)) {
+      const auto middle =
+          *(out.points.begin() + static_cast<std::ptrdiff_t>(out.points.size() / 2));
+      out.points = {middle};
+      out.label = fmt::format("{}: {} GB/s", name, digits(middle.second));
+    } else {
+      out.label = fmt::format("{}: {} to {} GB/s", name, digits(low->second), digits(high->second));
+    }
+    return out;
+  }
+};
+
+// Ceilings of one name that lie close together, of whatever series, are one line. Of many lines
+// those with the most block sizes are drawn: the tables have all.
 std::vector<Level> levelsOf(const std::vector<Series>& series) {
-  std::map<std::string, std::vector<double>> by_name;
-  for (const Series& s : series)
+  std::vector<CeilingLine> found;
+  for (const Series& s : series) {
+    std::map<std::string, std::map<std::uint64_t, double>> by_name;
     for (const Row* row : s.rows)
       if (row->ceiling && row->ceiling->gb_per_s > 0)
-        by_name[row->ceiling->name].push_back(row->ceiling->gb_per_s);
-  std::vector<std::pair<std::ptrdiff_t, Level>> found;  // with how many rows are below it
-  for (auto& [name, values] : by_name) {
-    std::sort(values.begin(), values.end());
-    for (auto from = values.begin(); from != values.end();) {
-      const auto to = std::find_if(from, values.end(),
-                                   [&](double v) { return v > *from * (1 + kSameCeiling); });
-      const double middle = median({from, to});
-      found.push_back({to - from, {fmt::format("{}: {} GB/s", name, digits(middle)), middle}});
-      from = to;
+        by_name[row->ceiling->name][row->block_size] = row->ceiling->gb_per_s;
+    for (const auto& [name, values] : by_name) {
+      auto same = std::find_if(found.begin(), found.end(),
+                               [&](const CeilingLine& line) { return line.fits(name, values); });
+      if (same == found.end()) same = found.insert(found.end(), CeilingLine{name, {}});
+      same->by_size.insert(values.begin(), values.end());
     }
   }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-    return std::pair(-a.first, a.second.y) < std::pair(-b.first, b.second.y);
+  std::sort(found.begin(), found.end(), [](const CeilingLine& a, const CeilingLine& b) {
+    return std::pair(b.by_size.size(), a.name) < std::pair(a.by_size.size(), b.name);
   });
+  if (found.size() > kMostLevels) found.resize(kMostLevels);
   std::vector<Level> out;
-  for (const auto& [rows, level] : found)
-    if (out.size() < kMostLevels) out.push_back(level);
+  out.reserve(found.size());
+  for (const CeilingLine& line : found) out.push_back(line.level());
   return out;
 }
 

@@ -47,6 +47,15 @@ TEST(Page, HasEverySection) {
     EXPECT_TRUE(has(page, part)) << part;
 }
 
+TEST(Page, CeilingsThatDependOnTheBlockSizeAreOneLine) {
+  Report r = report();
+  for (Row& row : r.rows)
+    row.ceiling = Ceiling{"memory", 2e7 / static_cast<double>(row.block_size), 10};
+  const std::string page = reportPage({{"a.json", r}}, "1");
+  EXPECT_TRUE(has(page, ">memory: 19.1 to 4883 GB/s</text>"));
+  EXPECT_FALSE(has(page, ">memory: 4883 GB/s"));
+}
+
 TEST(Page, NeedsNothingFromElsewhere) {
   const std::string page = reportPage({{"a.json", report()}}, "1");
   for (const char* part : {"http:", "https:", "<script", "url(", "@import", "<img", "src="})
