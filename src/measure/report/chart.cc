@@ -20,11 +20,14 @@ struct Layout {
   double left, right, top, bottom;  // margins around the plot
   std::size_t x_ticks, y_ticks;
   double radius;
+  bool level_names;  // of ceilings, in full; else a letter that the legend explains
 };
-constexpr Layout kWide{"wide", 960, 440, 64, 16, 16, 52, 12, 10, 4.5};
-constexpr Layout kNarrow{"narrow", 360, 340, 46, 8, 12, 46, 4, 8, 3.5};
+constexpr Layout kWide{"wide", 960, 440, 64, 16, 16, 52, 12, 10, 4.5, true};
+constexpr Layout kNarrow{"narrow", 360, 340, 46, 8, 12, 46, 4, 8, 3.5, false};
 constexpr double kDodge = 2.5;  // whiskers of several lines beside each other
 constexpr double kLineHeight = 14;
+
+std::string letterOf(std::size_t level) { return {static_cast<char>('A' + level % 26)}; }
 
 std::size_t drawn(const Chart& chart) { return std::min(chart.lines.size(), kMostLines); }
 
@@ -152,6 +155,8 @@ class Drawing {
   // Lines with their names at their ends, which are moved apart when they would cover each other.
   std::string levels() const {
     std::vector<Level> sorted = chart_.levels;
+    if (!layout_.level_names)
+      for (std::size_t i = 0; i < sorted.size(); ++i) sorted[i].label = letterOf(i);
     std::sort(sorted.begin(), sorted.end(), [](const Level& a, const Level& b) {
       return a.points.back().second > b.points.back().second;
     });
@@ -223,10 +228,11 @@ std::string legend(const Chart& chart) {
   for (std::size_t i = 0; i < drawn(chart); ++i)
     if (!chart.lines[i].points.empty())
       out += fmt::format("<li>{} {}</li>\n", swatch(i), escaped(chart.lines[i].label));
-  if (!chart.levels.empty())
-    out +=
+  for (std::size_t i = 0; i < chart.levels.size(); ++i)
+    out += fmt::format(
         "<li><svg class=\"swatch\" width=\"40\" height=\"14\" aria-hidden=\"true\"><path "
-        "class=\"level\" d=\"M1 7H39\"/></svg> ceiling</li>\n";
+        "class=\"level\" d=\"M1 7H39\"/></svg> ceiling {}: {}</li>\n",
+        letterOf(i), escaped(chart.levels[i].label));
   out += "</ul>\n";
   if (chart.lines.size() > kMostLines)
     out += fmt::format("<p>{} of {} lines are drawn; the table has all.</p>\n", kMostLines,

@@ -36,11 +36,12 @@ Chart someChart() {
 TEST(ChartHtml, IsAnImageWithANameAndWords) {
   const std::string html = chartHtml(someChart());
   EXPECT_EQ(count(html, "role=\"img\""), 2U) << "for wide and for narrow pages";
-  for (const char* part : {"aria-labelledby=\"rate-wide-t rate-wide-d\"",
-                           "<title id=\"rate-wide-t\">Rate &lt;over&gt; size</title>",
-                           "tcp: lowest 2.00 at 4 KiB, highest 5.00 at 16 KiB. Ceiling: link eth0.",
-                           "<title>tcp &amp; 4 KiB</title>", ">link eth0</text>", ">8 KiB</text>",
-                           "<figcaption>a note</figcaption>"})
+  for (const char* part :
+       {"aria-labelledby=\"rate-wide-t rate-wide-d\"",
+        "<title id=\"rate-wide-t\">Rate &lt;over&gt; size</title>",
+        "tcp: lowest 2.00 at 4 KiB, highest 5.00 at 16 KiB. Ceiling: link eth0.",
+        "<title>tcp &amp; 4 KiB</title>", ">link eth0</text>", ">A</text>",
+        "ceiling A: link eth0</li>", ">8 KiB</text>", "<figcaption>a note</figcaption>"})
     EXPECT_TRUE(has(html, part)) << part << "\nis not in\n" << html;
   EXPECT_FALSE(has(html, "none</li>")) << "a line without points has no legend";
   EXPECT_FALSE(has(html, "nan") || has(html, "inf"));
