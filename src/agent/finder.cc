@@ -36,8 +36,8 @@ void Finder::close() {
 }
 
 void Finder::abandon() {
-  static_cast<void>(entry_.release());
-  static_cast<void>(place_.release());
+  static_cast<void>(new auto(std::move(entry_)));
+  static_cast<void>(new auto(std::move(place_)));
 }
 
 Result<Card> Finder::find(const std::string& name, Deadline until) const {

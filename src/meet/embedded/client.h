@@ -51,6 +51,8 @@ class GroupClient final : public Group, private LineUser {
  public:
   explicit GroupClient(SitePtr site);
   ~GroupClient() override;
+  GroupClient(const GroupClient&) = delete;
+  GroupClient& operator=(const GroupClient&) = delete;
 
   Status join(const JoinRequest& request, Deadline until, const StopFlag& stop);
 
@@ -88,6 +90,8 @@ class DirectoryClient final : private LineUser {
  public:
   explicit DirectoryClient(SitePtr site);
   ~DirectoryClient() override;
+  DirectoryClient(const DirectoryClient&) = delete;
+  DirectoryClient& operator=(const DirectoryClient&) = delete;
 
   Result<std::uint32_t> publish(const std::string& name, const std::string& value, Deadline until);
   void withdraw(std::uint32_t request);

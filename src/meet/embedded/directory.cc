@@ -82,7 +82,7 @@ void Directory::withdraw(GuestId guest, std::uint32_t request) {
   remove(Name(found->first));
 }
 
-void Directory::find(GuestId guest, NameMessage message) {
+void Directory::find(GuestId guest, const NameMessage& message) {
   const Name name{message.name_space, message.name};
   const Request by{guest, message.request};
   if (const auto found = entries_.find(name); found != entries_.end())

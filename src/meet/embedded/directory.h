@@ -19,7 +19,7 @@ class Directory {
 
   void publish(GuestId guest, NameMessage message);
   void withdraw(GuestId guest, std::uint32_t request);
-  void find(GuestId guest, NameMessage message);
+  void find(GuestId guest, const NameMessage& message);
   void forget(GuestId guest, std::uint32_t request);
   void pong(GuestId guest, std::uint64_t number);
   void gone(GuestId guest);

@@ -73,8 +73,7 @@ Status Hall::takeName(GuestId guest, Type type, ByteSpan payload) {
     return Ok{};
   }
   VIADUCT_TRY(auto message, NameMessage::decode(payload));
-  type == Type::kPublish ? names_.publish(guest, std::move(message))
-                         : names_.find(guest, std::move(message));
+  type == Type::kPublish ? names_.publish(guest, std::move(message)) : names_.find(guest, message);
   return Ok{};
 }
 

@@ -32,6 +32,7 @@ class Line {
  public:
   Line(Loop& loop, std::string where, const Key& token, LineUser& user)
       : loop_(loop), where_(std::move(where)), token_(token), user_(user) {}
+  ~Line() = default;
   Line(const Line&) = delete;
   Line& operator=(const Line&) = delete;
 

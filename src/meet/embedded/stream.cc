@@ -23,28 +23,30 @@ Status Stream::send(const PacketPtr& packet) {
   return first ? flush() : Status(Ok{});
 }
 
+ssize_t Stream::writeFirst() {
+  Queued& next = queue_.front();
+  const Bytes& payload = next.packet->payload;
+  std::array<iovec, 2> parts{};
+  std::size_t count = 0;
+  if (sent_ < kHeaderBytes) parts[count++] = {next.header.data() + sent_, kHeaderBytes - sent_};
+  const std::size_t of_payload = sent_ < kHeaderBytes ? 0 : sent_ - kHeaderBytes;
+  if (of_payload < payload.size())
+    parts[count++] = {const_cast<std::byte*>(payload.data()) + of_payload,
+                      payload.size() - of_payload};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = count;
+  return ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 Status Stream::flush() {
   while (!queue_.empty()) {
-    Queued& next = queue_.front();
-    const Bytes& payload = next.packet->payload;
-    std::array<iovec, 2> parts{};
-    std::size_t count = 0;
-    if (sent_ < kHeaderBytes) parts[count++] = {next.header.data() + sent_, kHeaderBytes - sent_};
-    const std::size_t of_payload = sent_ < kHeaderBytes ? 0 : sent_ - kHeaderBytes;
-    if (of_payload < payload.size())
-      parts[count++] = {const_cast<std::byte*>(payload.data()) + of_payload,
-                        payload.size() - of_payload};
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = count;
-    const ssize_t wrote = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (wrote < 0) {
-      if (errno == EAGAIN || errno == EWOULDBLOCK) return Ok{};
-      if (errno == EINTR) continue;
-      return systemError(Code::kPeerLost, "send", errno);
-    }
+    const ssize_t wrote = writeFirst();
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Ok{};
+    if (wrote < 0) return systemError(Code::kPeerLost, "send", errno);
     sent_ += static_cast<std::size_t>(wrote);
-    if (sent_ < kHeaderBytes + payload.size()) continue;
+    if (sent_ < kHeaderBytes + queue_.front().packet->payload.size()) continue;
     queue_.pop_front();
     sent_ = 0;
   }

@@ -1,6 +1,7 @@
 // A connected socket with messages on it. Threads: one at a time.
 #pragma once
 
+#include <sys/types.h>
 #include <viaduct/result.h>
 
 #include <cstddef>
@@ -40,6 +41,8 @@ class Stream {
     Header header;
     PacketPtr packet;
   };
+
+  ssize_t writeFirst();  // what sendmsg says
 
   base::Fd socket_;
   Sealer sealer_;

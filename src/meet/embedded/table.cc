@@ -263,7 +263,7 @@ void Table::gone(GuestId guest, const std::string& how) {
     sitters_.erase(found);
     return end(std::move(why));
   }
-  if (found->second.request.rank) asked_.erase(*found->second.request.rank);
+  if (const auto& rank = found->second.request.rank) asked_.erase(*rank);
   const bool was_called = found->second.expects_pong != 0;
   sitters_.erase(found);
   form_call_ = 0;
