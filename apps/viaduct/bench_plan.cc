@@ -37,11 +37,15 @@ Error bad(std::string flag, std::string detail, std::string remedy = {}) {
           .remedy = std::move(remedy)};
 }
 
-// The fake one moves within a process: it is for tests.
+// The fake one is for tests: there for who names it, but not offered.
 std::vector<std::string> usableBackends() {
-  std::vector<std::string> names;
-  for (const std::string_view name : builtInBackends())
-    if (name != "fake") names.emplace_back(name);
+  const auto all = builtInBackends();
+  return {all.begin(), all.end()};
+}
+
+std::vector<std::string> offeredBackends() {
+  std::vector<std::string> names = usableBackends();
+  std::erase(names, "fake");
   return names;
 }
 
@@ -56,12 +60,13 @@ Result<std::vector<std::string>> backendsOf(const BenchOptions& o) {
       return bad("--backend", fmt::format("{} is named twice", name));
     if (at == known.end()) {
       const bool nixl = std::any_of(kNixlBackends.begin(), kNixlBackends.end(), same);
-      return Error{.code = Code::kUnsupported,
-                   .operation = "--backend",
-                   .detail = fmt::format("{}{} is {}", name,
-                                         o.has("backend") ? "" : ", the default of nixlbench,",
-                                         nixl ? "not built in" : "no backend"),
-                   .remedy = fmt::format("name one that is: {}", fmt::join(known, ", "))};
+      return Error{
+          .code = Code::kUnsupported,
+          .operation = "--backend",
+          .detail =
+              fmt::format("{}{} is {}", name, o.has("backend") ? "" : ", the default of nixlbench,",
+                          nixl ? "not built in" : "no backend"),
+          .remedy = fmt::format("name one that is: {}", fmt::join(offeredBackends(), ", "))};
     }
     out.push_back(*at);
   }

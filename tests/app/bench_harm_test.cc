@@ -1,0 +1,65 @@
+// `viaduct bench` over a fabric that harms what it carries, or says to be what it is not.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "app/program.h"
+
+namespace viaduct::testing {
+namespace {
+
+struct Outcome {
+  int code = 0;
+  std::string out = {};
+  // Lines are broken where a terminal ends.
+  bool says(const std::string& part) const {
+    std::string flat;
+    std::copy_if(out.begin(), out.end(), std::back_inserter(flat),
+                 [](char c) { return c != '\n' && c != ' '; });
+    std::string wanted;
+    std::copy_if(part.begin(), part.end(), std::back_inserter(wanted),
+                 [](char c) { return c != ' '; });
+    return flat.find(wanted) != std::string::npos;
+  }
+};
+
+Outcome bench(const std::string& weather, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> words{"bench", "--backend",    "fake", "--block-sizes", "64K", "--batch",
+                                 "16",    "--iterations", "20"};
+  words.insert(words.end(), more.begin(), more.end());
+  Program program(words, {"VIADUCT_WEATHER=far=1," + weather});
+  Outcome outcome;
+  outcome.code = program.finish();
+  outcome.out = program.out() + program.err();
+  return outcome;
+}
+
+TEST(BenchHarm, FairWeatherIsFine) {
+  const Outcome fair = bench("seed=1");
+  EXPECT_EQ(fair.code, 0) << fair.out;
+}
+
+TEST(BenchHarm, BlocksThatWereHarmedAreCorruptAndNamed) {
+  for (const char* harm : {"corrupt=1", "swap=1", "shift=1", "stale=1"}) {
+    const Outcome outcome = bench(harm);
+    EXPECT_EQ(outcome.code, 1) << harm << "\n" << outcome.out;
+    EXPECT_TRUE(outcome.says("CORRUPT")) << harm << "\n" << outcome.out;
+    EXPECT_TRUE(outcome.says("block")) << harm << "\n" << outcome.out;
+    EXPECT_TRUE(outcome.says("offset")) << harm << "\n" << outcome.out;
+  }
+}
+
+TEST(BenchHarm, ALocalCopyThatPosesAsANetworkIsCaught) {
+  const Outcome posing = bench("pose=1");
+  EXPECT_EQ(posing.code, 1) << posing.out;
+  EXPECT_TRUE(posing.says("FALLBACK")) << posing.out;
+  EXPECT_TRUE(posing.says("a copy in memory")) << posing.out;
+  const Outcome required = bench("pose=1", {"--require", "rdma"});
+  EXPECT_EQ(required.code, 1) << required.out;
+  EXPECT_TRUE(required.says("NOT-REQUIRED")) << required.out;
+}
+
+}  // namespace
+}  // namespace viaduct::testing

@@ -1,0 +1,96 @@
+// Runs of `viaduct bench` between real hosts whose figures are not what they seem.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+#include "cluster/command.h"
+#include "cluster/hosts.h"
+
+namespace viaduct::testing {
+namespace {
+
+bool has(const std::string& text, const std::string& part) {
+  // Lines are broken where the terminal ends.
+  std::string flat;
+  for (const char c : text)
+    if (c != '\n' && c != ' ') flat += c;
+  std::string wanted;
+  for (const char c : part)
+    if (c != ' ') wanted += c;
+  return flat.find(wanted) != std::string::npos;
+}
+
+class BenchProof : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!a_.made() || !b_.made()) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
+  }
+  void makeRails(int count) {
+    for (int i = 0; i < count; ++i) {
+      const std::string net = "10.77." + std::to_string(i);
+      ASSERT_TRUE(join(a_, b_, "rail" + std::to_string(i), net + ".1/24", net + ".2/24"));
+    }
+  }
+  // Initiator on A, target on B; their exit statuses. `text_`: what the initiator printed.
+  std::pair<int, int> run(const std::string& flags) {
+    const std::string all =
+        "bench --meet 10.77.0.1:7000 --backend tcp --block-sizes 1M --batch 8 " + flags +
+        " --rank ";
+    const auto environment = [](const std::string& listen, const std::string& rails) {
+      return "VIADUCT_SECRET=word VIADUCT_LISTEN=" + listen + " VIADUCT_RAILS=" + rails;
+    };
+    Command initiator(a_, all + "0", environment(listen_a_, rails_a_));
+    Command target(b_, all + "1", environment(listen_b_, rails_b_));
+    const int target_code = target.finish();
+    const int code = initiator.finish();
+    text_ = initiator.text() + "--- target\n" + target.text();
+    return {code, target_code};
+  }
+
+  Host a_, b_;
+  std::string listen_a_ = "10.77.0.1:0", listen_b_ = "10.77.0.2:0", rails_a_, rails_b_;
+  std::string text_;
+};
+
+TEST_F(BenchProof, ALinkBetweenTwoHostsIsProven) {
+  makeRails(1);
+  EXPECT_EQ(run(""), std::pair(0, 0)) << text_;
+  EXPECT_TRUE(has(text_, "tcp/socket on rail0, proven")) << text_;
+}
+
+TEST_F(BenchProof, TrafficOverAnotherInterfaceThanAskedIsAFallback) {
+  makeRails(2);
+  rails_a_ = "10.77.0.1";
+  listen_b_ = "10.77.1.2:0";
+  EXPECT_EQ(run("").first, 1) << text_;
+  EXPECT_TRUE(has(text_, "FALLBACK")) << text_;
+  EXPECT_TRUE(has(text_, "went over rail1 of")) << text_;
+}
+
+TEST_F(BenchProof, ARateAboveTheLinksIsInvalid) {
+  makeRails(1);
+  EXPECT_EQ(run("--link-rate rail0=1Mbit").first, 1) << text_;
+  EXPECT_TRUE(has(text_, "INVALID")) << text_;
+  EXPECT_TRUE(has(text_, "link rail0 of")) << text_;
+}
+
+TEST_F(BenchProof, ARequiredPathThatIsNotTakenIsSaid) {
+  makeRails(1);
+  EXPECT_EQ(run("--require not-tcp").first, 1) << text_;
+  EXPECT_TRUE(has(text_, "NOT-REQUIRED")) << text_;
+}
+
+// The target's own transfers have a rail for which the initiator opened no socket.
+TEST_F(BenchProof, OneOfFourRailsThatIsSilentIsNamed) {
+  makeRails(4);
+  rails_a_ = "10.77.0.1,10.77.1.1,10.77.2.1";
+  rails_b_ = "10.77.0.2,10.77.1.2,10.77.2.2,10.77.3.2";
+  listen_a_ = "none";  // so that it is the caller
+  listen_b_ = "10.77.0.2:0,10.77.1.2:0,10.77.2.2:0";
+  EXPECT_EQ(run("--bidirectional").first, 1) << text_;
+  EXPECT_TRUE(has(text_, "SILENT-RAIL: rail3 of")) << text_;
+}
+
+}  // namespace
+}  // namespace viaduct::testing
