@@ -188,10 +188,16 @@ void Client::answered(const CallPtr& call, Answer answer) {
 }
 
 void Client::refused(const CallPtr& call, const Answer& answer) {
-  const auto refusal = parseRefusal(answer.body);
-  if (!refusal)
-    return failed(call, {.text = fmt::format("HTTP {} without etcd's error", answer.status),
+  auto refusal = parseRefusal(answer.body);
+  // The one refusal that etcd's gateway makes in plain text.
+  if (!refusal && answer.body.starts_with("CommonName of client"))
+    refusal = Refusal{kPermissionDenied, answer.body.substr(0, answer.body.find('\n'))};
+  if (!refusal) {
+    // Not what was answered to a login: a mirror would show the password.
+    const std::string said = call->path == kAuthPath ? "" : " " + excerpt(answer.body);
+    return failed(call, {.text = fmt::format("HTTP {} without etcd's error{}", answer.status, said),
                          .for_good = true});
+  }
   if (refusal->code == kUnavailable || refusal->code == kDeadlineExceeded ||
       mentions(*refusal, "too many requests"))
     return failed(call, {.text = refusal->message});

@@ -1,6 +1,7 @@
 #include "meet/etcd/exchange.h"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -20,12 +21,6 @@ bool isTls(CURLcode code) {
       CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_INVALIDCERTSTATUS,    CURLE_USE_SSL_FAILED,
   };
   return std::ranges::find(kCodes, code) != kCodes.end();
-}
-
-curl_off_t timeOf(CURL* easy, CURLINFO what) {
-  curl_off_t out = 0;
-  curl_easy_getinfo(easy, what, &out);
-  return out;
 }
 
 }  // namespace
@@ -67,6 +62,10 @@ void Exchange::configure(std::uint64_t id, const Tls& tls) {
   curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &Exchange::onBytes);
   curl_easy_setopt(easy, CURLOPT_WRITEDATA, this);
+  curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, &Exchange::onSocket);
+  curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, this);
+  curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, &Exchange::onReady);
+  curl_easy_setopt(easy, CURLOPT_PREREQDATA, this);
   curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, error_);
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
   // A proxy that is set for the outside world has no business between us and the cluster's etcd.
@@ -115,13 +114,29 @@ std::optional<std::string> Exchange::nextLine() {
   }
 }
 
+curl_socket_t Exchange::onSocket(void* self, curlsocktype, curl_sockaddr* address) {
+  const int out = ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+  if (out < 0) return CURL_SOCKET_BAD;
+  static_cast<Exchange*>(self)->sockets_.push_back(out);
+  return out;
+}
+
+int Exchange::onReady(void* self, char*, char*, int, int) {
+  static_cast<Exchange*>(self)->ready_ = true;
+  return CURL_PREREQFUNC_OK;
+}
+
+// curl's own times say nothing of a step that is under way, nor of a connection that is used again.
 Step Exchange::stepReached() const {
-  CURL* const easy = easy_.get();
-  if (timeOf(easy, CURLINFO_NAMELOOKUP_TIME_T) == 0) return Step::kResolve;
-  if (timeOf(easy, CURLINFO_CONNECT_TIME_T) == 0) return Step::kConnect;
-  const bool tls = request_.url.starts_with("https:");
-  if (tls && timeOf(easy, CURLINFO_APPCONNECT_TIME_T) == 0) return Step::kTls;
-  return Step::kRequest;
+  if (ready_) return Step::kRequest;
+  if (sockets_.empty()) return Step::kResolve;
+  const bool connected = std::ranges::any_of(sockets_, [](int socket) {
+    sockaddr_storage peer{};
+    socklen_t size = sizeof(peer);
+    return ::getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &size) == 0;
+  });
+  if (!connected) return Step::kConnect;
+  return request_.url.starts_with("https:") ? Step::kTls : Step::kRequest;
 }
 
 Failure Exchange::failureOf(CURLcode code) const {

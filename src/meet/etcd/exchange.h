@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace viaduct::meet::etcd {
 
@@ -69,6 +70,8 @@ class Exchange {
   Answer expire() const;
 
  private:
+  static curl_socket_t onSocket(void* self, curlsocktype purpose, curl_sockaddr* address);
+  static int onReady(void* self, char* to, char* from, int to_port, int from_port);
   static std::size_t onBytes(char* data, std::size_t size, std::size_t count, void* self);
   void configure(std::uint64_t id, const Tls& tls);
   Failure failureOf(CURLcode code) const;
@@ -79,8 +82,10 @@ class Exchange {
   std::unique_ptr<curl_slist, FreeList> headers_;
   char error_[CURL_ERROR_SIZE] = {};
   std::string received_;
-  std::size_t read_ = 0;     // of received_: lines that were handed out
-  std::size_t scanned_ = 0;  // of received_: no end of a line before here
+  std::size_t read_ = 0;      // of received_: lines that were handed out
+  std::size_t scanned_ = 0;   // of received_: no end of a line before here
+  std::vector<int> sockets_;  // opened for this exchange
+  bool ready_ = false;        // connected, greeted, and about to send the request
   bool fed_ = false, too_long_ = false;
 };
 

@@ -64,12 +64,9 @@ json opsJson(const std::vector<Op>& ops) {
 }
 
 Error nonsense(std::string_view what, std::string_view body) {
-  std::string shown;
-  for (const char c : body.substr(0, kShown)) shown += c >= ' ' && c <= '~' ? c : '.';
   return {.code = Code::kProtocol,
           .operation = "etcd",
-          .detail = fmt::format("{} makes no sense: \"{}\"{}", what, shown,
-                                body.size() > kShown ? "..." : ""),
+          .detail = fmt::format("{} makes no sense: {}", what, excerpt(body)),
           .cause = "what answers there is not etcd's client port, or a proxy stands between",
           .remedy = "see what curl -L URL/version says"};
 }
@@ -172,6 +169,12 @@ Result<T> parse(std::string_view what, std::string_view body, Read&& reader) {
 }
 
 }  // namespace
+
+std::string excerpt(std::string_view body) {
+  std::string out = "\"";
+  for (const char c : body.substr(0, kShown)) out += c >= ' ' && c <= '~' ? c : '.';
+  return out + (body.size() > kShown ? "\"..." : "\"");
+}
 
 KeyRange prefix(std::string key) {
   std::string end = key;

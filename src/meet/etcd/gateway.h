@@ -108,4 +108,7 @@ struct Refusal {
 };
 std::optional<Refusal> parseRefusal(std::string_view body);
 
+// The beginning of an answer that makes no sense, for people: one line without odd bytes.
+std::string excerpt(std::string_view body);
+
 }  // namespace viaduct::meet::etcd

@@ -1,0 +1,184 @@
+// Members that are killed or stopped, at every stage, and what they leave behind.
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "etcd/odd_servers.h"
+#include "process/process.h"
+#include "support/etcd_server.h"
+
+namespace viaduct::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+class EtcdDeaths : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    VIADUCT_NEEDS_ETCD();
+    etcd_.emplace();
+  }
+
+  Process& start(int size, const std::string& rank, const std::string& name,
+                 const std::vector<std::string>& wrapper = {}, int detect_ms = 2000) {
+    std::vector<std::string> words = wrapper;
+    for (const std::string& word :
+         {std::string(VIADUCT_ETCD_MEMBER), etcd_->url(), std::string("g"), std::to_string(size),
+          rank, name, std::string("20"), std::to_string(detect_ms)})
+      words.push_back(word);
+    return members_.emplace_back(std::move(words));
+  }
+  std::vector<Process*> run(int size, const std::vector<std::string>& wrapper = {}) {
+    std::vector<Process*> out;
+    for (int rank = 0; rank < size; ++rank)
+      out.push_back(&start(size, std::to_string(rank), "m" + std::to_string(rank), wrapper));
+    return out;
+  }
+  static void expectWhole(const std::vector<Process*>& members) {
+    std::string agreed;
+    for (std::size_t rank = 0; rank < members.size(); ++rank) {
+      const std::string line = members[rank]->answer().value_or("nothing");
+      const std::string head = "whole " + std::to_string(rank) + " ";
+      ASSERT_TRUE(line.starts_with(head)) << line;
+      if (rank == 0) agreed = line.substr(head.size());
+      EXPECT_EQ(line.substr(head.size()), agreed) << "the same epoch and roster for all";
+    }
+  }
+  // Whoever waits for the head of the group to exist, that is for a first member.
+  void waitForKeys(const std::string& part, int count) {
+    const auto end = Clock::now() + 20s;
+    while (Clock::now() < end) {
+      const std::string keys = etcd_->ctl("get --prefix --keys-only /viaduct/group/g/");
+      int found = 0;
+      for (std::size_t at = 0; (at = keys.find(part, at)) != std::string::npos; ++at) ++found;
+      if (found >= count) return;
+    }
+    ADD_FAILURE() << "never " << count << " keys with " << part;
+  }
+
+  std::optional<EtcdServer> etcd_;
+  std::deque<Process> members_;
+};
+
+TEST_F(EtcdDeaths, AKilledMemberIsNamedToAll) {
+  const auto members = run(3);
+  expectWhole(members);
+  members[0]->send("gather a");
+  members[1]->kill();
+  const std::string waiting = members[0]->answer().value_or("");
+  EXPECT_NE(waiting.find("rank 1 (m1) died"), std::string::npos) << waiting;
+  const std::string idle = members[2]->ask("trouble").value_or("");
+  EXPECT_NE(idle.find("rank 1 (m1) died"), std::string::npos) << idle;
+}
+
+TEST_F(EtcdDeaths, AKilledLeaderIsNamedToAll) {
+  Process& leader = start(3, "0", "m0");
+  waitForKeys("/up/", 1);
+  Process& second = start(3, "1", "m1");
+  Process& third = start(3, "2", "m2");
+  expectWhole({&leader, &second, &third});
+  leader.kill();
+  for (Process* other : {&second, &third}) {
+    const std::string why = other->ask("trouble").value_or("");
+    EXPECT_NE(why.find("rank 0 (m0) died"), std::string::npos) << why;
+  }
+}
+
+TEST_F(EtcdDeaths, AMemberKilledWhileTheGroupFormsIsNamedToAll) {
+  Process& leader = start(3, "0", "m0");
+  waitForKeys("/up/", 1);
+  Process& second = start(3, "1", "m1");
+  waitForKeys("/to/", 2);
+  second.kill();
+  const std::string why = leader.answer().value_or("");
+  EXPECT_NE(why.find("rank 1 (m1) died while the group formed"), std::string::npos) << why;
+}
+
+TEST_F(EtcdDeaths, ALeaderKilledWhileTheGroupFormsIsNamedToAll) {
+  Process& leader = start(3, "0", "m0");
+  waitForKeys("/up/", 1);
+  Process& second = start(3, "1", "m1");
+  waitForKeys("/to/", 2);
+  leader.kill();
+  const std::string why = second.answer().value_or("");
+  EXPECT_NE(why.find("rank 0 (m0) died while the group formed"), std::string::npos) << why;
+}
+
+TEST_F(EtcdDeaths, AFrozenMemberIsDeadToTheOthersAndLearnsIt) {
+  const auto members = run(2);
+  expectWhole(members);
+  members[1]->stop();
+  const std::string why = members[0]->ask("trouble").value_or("");
+  EXPECT_NE(why.find("rank 1 (m1) died"), std::string::npos) << why;
+  members[1]->resume();
+  const std::string own = members[1]->ask("trouble").value_or("");
+  EXPECT_TRUE(own.starts_with("trouble ")) << own;
+}
+
+TEST_F(EtcdDeaths, ANewRunOverAKilledOneFormsAtOnceWhereItsDeathIsProven) {
+  for (int round = 0; round < 3; ++round) {
+    const auto members = run(3);
+    expectWhole(members);
+    for (Process* member : members) member->kill();
+  }
+  // Nobody is left of this one, and it never was whole.
+  Process& lonely = start(3, "0", "m0");
+  waitForKeys("/up/", 1);
+  lonely.kill();
+  expectWhole(run(3));
+}
+
+TEST_F(EtcdDeaths, ANewRunOverOneThatMayBeAliveWaitsForItsLease) {
+  // In a PID namespace of its own its death cannot be seen from outside.
+  const std::vector<std::string> hidden{"unshare", "--pid", "--fork", "--kill-child"};
+  const auto members = run(2, hidden);
+  expectWhole(members);
+  for (Process* member : members) member->kill();
+  expectWhole(run(2));
+}
+
+TEST_F(EtcdDeaths, ASecondRunIsRefusedAndTheLiveOneGoesOn) {
+  const auto members = run(2);
+  expectWhole(members);
+  Process& second = start(2, "0", "second");
+  const std::string refused = second.answer().value_or("");
+  EXPECT_NE(refused.find("whole and running; 2 of 2 are there: 0 m0, 1 m1"), std::string::npos)
+      << refused;
+  members[0]->send("gather a");
+  EXPECT_EQ(members[1]->ask("gather b"), "values a b");
+  EXPECT_EQ(members[0]->answer(), "values a b");
+}
+
+TEST_F(EtcdDeaths, GoodbyesInAnyOrderAreNoDeaths) {
+  const auto members = run(4);
+  expectWhole(members);
+  for (Process* member : members) {
+    EXPECT_EQ(member->ask("finish"), "finished");
+    EXPECT_EQ(member->ask("leave"), "left");
+  }
+  expectWhole(run(4));
+}
+
+TEST_F(EtcdDeaths, ADeathAfterTheLeadersGoodbyeIsStillNamed) {
+  const auto members = run(3);
+  expectWhole(members);
+  // Whoever led, one of the two that remain leads now.
+  EXPECT_EQ(members[0]->ask("finish"), "finished");
+  EXPECT_EQ(members[0]->ask("leave"), "left");
+  members[1]->kill();
+  const std::string why = members[2]->ask("trouble").value_or("");
+  EXPECT_NE(why.find("rank 1 (m1) died"), std::string::npos) << why;
+}
+
+TEST_F(EtcdDeaths, NothingIsLeftBehind) {
+  const auto members = run(3);
+  expectWhole(members);
+  for (Process* member : members) member->kill();
+  const auto end = Clock::now() + 20s;
+  std::string keys = "not looked";
+  while (!keys.empty() && Clock::now() < end) keys = etcd_->ctl("get --prefix --keys-only ''");
+  EXPECT_EQ(keys, "");
+}
+
+}  // namespace
+}  // namespace viaduct::testing

@@ -1,0 +1,180 @@
+// What is said when an etcd cannot be reached or is none: the endpoint, the step that failed, and
+// the system's own text; and when that is said.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+
+#include <fstream>
+#include <thread>
+
+#include "etcd/odd_servers.h"
+#include "meet/etcd/etcd.h"
+#include "support/etcd_server.h"
+
+namespace viaduct::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace meet;
+
+const StopFlag kGoOn{false};
+
+Error joinError(const std::string& where, Duration time) {
+  const auto place = openEtcd({.where = where});
+  if (!place) return place.error();
+  const auto group = (*place)->join({.group = "g", .size = 1, .name = "a"}, time, kGoOn);
+  if (group) return {.detail = "it worked"};
+  return group.error();
+}
+
+void expectMentions(const Error& error, std::initializer_list<std::string> what) {
+  for (const std::string& one : what)
+    EXPECT_NE(error.text().find(one), std::string::npos)
+        << one << " is missing in: " << error.text();
+}
+
+TEST(EtcdErrors, NobodyListens) {
+  const std::string where = "http://127.0.0.1:" + std::to_string(freePort());
+  const auto begun = Clock::now();
+  const Error why = joinError(where, 300ms);
+  EXPECT_EQ(why.code, Code::kTimeout);
+  expectMentions(why, {where, "connect:", "Connection refused"});
+  EXPECT_GE(Clock::now() - begun, 200ms) << "it may yet come up: tried to the deadline";
+}
+
+TEST(EtcdErrors, AnEndpointThatAcceptsAndNeverAnswers) {
+  const SilentServer silent;
+  const Error why = joinError(silent.url(), 300ms);
+  EXPECT_EQ(why.code, Code::kTimeout);
+  expectMentions(why, {silent.url(), "request:", "did not answer in time"});
+}
+
+TEST(EtcdErrors, ASilentEndpointHoldsNobodyUpWhereThereIsAnother) {
+  VIADUCT_NEEDS_ETCD();
+  const SilentServer silent;
+  EtcdServer etcd;
+  const auto place = openEtcd({.where = silent.url() + "," + etcd.url()});
+  ASSERT_TRUE(place);
+  const auto group = (*place)->join({.group = "g", .size = 1, .name = "a"}, 2s, kGoOn);
+  EXPECT_TRUE(group) << group.error().text();
+}
+
+TEST(EtcdErrors, EveryEndpointIsNamedWithItsOwnFailure) {
+  const SilentServer silent;
+  const std::string dead = "http://127.0.0.1:" + std::to_string(freePort());
+  const Error why = joinError(dead + "," + silent.url(), 400ms);
+  expectMentions(why, {dead + ": connect:", silent.url() + ": request:"});
+}
+
+TEST(EtcdErrors, PlainHttpWhereTlsIsExpected) {
+  const ParrotServer plain("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+  const Error why = joinError("https" + plain.url().substr(4), 300ms);
+  expectMentions(why, {"TLS:"});
+}
+
+TEST(EtcdErrors, WhatIsMalformedIsRefusedAtOnce) {
+  const auto place = openEtcd({.where = "http://et!cd:2379"});
+  ASSERT_FALSE(place);
+  EXPECT_EQ(place.error().code, Code::kInvalid);
+  expectMentions(place.error(), {"'!' at position 10"});
+}
+
+TEST(EtcdErrors, FilesThatCannotBeReadAreNamedAtOnce) {
+  const auto place = openEtcd({.where = "https://etcd", .ca_file = "/nowhere/ca.pem"});
+  ASSERT_FALSE(place);
+  expectMentions(place.error(), {"/nowhere/ca.pem", "No such file"});
+  const auto half = openEtcd({.where = "https://etcd", .certificate_file = "/dev/null"});
+  ASSERT_FALSE(half);
+  expectMentions(half.error(), {"without its key"});
+  const auto plain = openEtcd({.where = "http://etcd", .ca_file = "/dev/null"});
+  ASSERT_FALSE(plain);
+  expectMentions(plain.error(), {"https://"});
+}
+
+// Whatever answers: an error by the deadline, no crash and no hang.
+TEST(EtcdErrors, GarbageIsAnError) {
+  const auto http = [](const std::string& body, const std::string& status = "200 OK") {
+    return "HTTP/1.1 " + status + "\r\nContent-Length: " + std::to_string(body.size()) +
+           "\r\n\r\n" + body;
+  };
+  const std::vector<std::string> answers{
+      "",
+      "\r\n\r\n",
+      "SSH-2.0-OpenSSH_9.2\r\n",
+      http(""),
+      http("null"),
+      http("[]"),
+      http("{}"),
+      http("{\"TTL\":\"x\"}"),
+      http("{\"TTL\":\"2\"}"),
+      http(std::string(100'000, '[')),
+      http("<html>", "404 Not Found"),
+      http("{\"code\":5}", "404 Not Found"),
+      http("{\"error\":\"x\",\"message\":\"y\",\"code\":-7}", "500 Oops"),
+      http("", "302 Found"),
+      "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"TTL\"",
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+      "HTTP/9.9 200 OK\r\n\r\n",
+      std::string(10'000, '\0'),
+  };
+  for (const std::string& answer : answers) {
+    const ParrotServer parrot(answer);
+    const Error why = joinError(parrot.url(), 250ms);
+    EXPECT_NE(why.detail, "it worked") << answer.substr(0, 60);
+    EXPECT_FALSE(why.detail.empty()) << answer.substr(0, 60);
+  }
+}
+
+// A thread with /etc/hosts and /etc/resolv.conf of its own; the threads that it starts have them
+// too. The only name server is one that nobody runs.
+class OwnNames {
+ public:
+  bool enter() {
+    write("hosts", "127.0.0.1 localhost\n");
+    write("resolv.conf", "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n");
+    return ::unshare(CLONE_NEWNS) == 0 &&
+           ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 && bind("hosts") &&
+           bind("resolv.conf");
+  }
+  void write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_.path() + "/" + name) << text;
+  }
+
+ private:
+  bool bind(const std::string& name) {
+    const std::string from = folder_.path() + "/" + name, to = "/etc/" + name;
+    return ::mount(from.c_str(), to.c_str(), nullptr, MS_BIND, nullptr) == 0;
+  }
+  TemporaryFolder folder_;
+};
+
+TEST(EtcdErrors, ANameThatDoesNotResolveIsTriedToTheDeadline) {
+  std::thread([] {
+    OwnNames names;
+    if (!names.enter()) GTEST_SKIP() << "skipped: no mount namespaces";
+    const Error why = joinError("etcd.default", 300ms);
+    EXPECT_EQ(why.code, Code::kTimeout);
+    expectMentions(why, {"http://etcd.default:2379: resolve: Could not resolve host"});
+  }).join();
+}
+
+TEST(EtcdErrors, ANameThatResolvesLaterIsFoundThen) {
+  VIADUCT_NEEDS_ETCD();
+  EtcdServer etcd;
+  std::thread([&] {
+    OwnNames names;
+    if (!names.enter()) GTEST_SKIP() << "skipped: no mount namespaces";
+    const auto place = openEtcd({.where = etcd.url("etcd.default")});
+    ASSERT_TRUE(place);
+    const auto early = (*place)->find("x", 200ms, kGoOn);
+    ASSERT_FALSE(early);
+    expectMentions(early.error(), {"resolve: Could not resolve host"});
+    std::thread later([&] { names.write("hosts", "127.0.0.1 localhost etcd.default\n"); });
+    const auto group = (*place)->join({.group = "g", .size = 1, .name = "a"}, 20s, kGoOn);
+    EXPECT_TRUE(group) << group.error().text();
+    later.join();
+  }).join();
+}
+
+}  // namespace
+}  // namespace viaduct::testing

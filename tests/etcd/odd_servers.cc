@@ -1,0 +1,150 @@
+#include "etcd/odd_servers.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <vector>
+
+namespace viaduct::testing {
+namespace {
+
+sockaddr_in loopback(std::uint16_t port) {
+  sockaddr_in out{};
+  out.sin_family = AF_INET;
+  out.sin_port = htons(port);
+  out.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return out;
+}
+
+base::Fd listenAnywhere(std::uint16_t& port) {
+  base::Fd out(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = loopback(0);
+  socklen_t size = sizeof(address);
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  if (::bind(out.get(), generic, size) != 0 || ::listen(out.get(), 64) != 0 ||
+      ::getsockname(out.get(), generic, &size) != 0)
+    ADD_FAILURE() << "cannot listen";
+  port = ntohs(address.sin_port);
+  return out;
+}
+
+std::string urlOf(std::uint16_t port) { return fmt::format("http://127.0.0.1:{}", port); }
+
+// A whole request: its head, and the body that Content-Length promises.
+bool readRequest(int fd) {
+  std::string got;
+  std::array<char, 4096> buffer;
+  for (;;) {
+    const std::size_t head = got.find("\r\n\r\n");
+    if (head != std::string::npos) {
+      const std::size_t at = got.find("Content-Length: ");
+      const std::size_t body = at == std::string::npos ? 0 : std::stoul(got.substr(at + 16));
+      if (got.size() >= head + 4 + body) return true;
+    }
+    const ssize_t more = ::read(fd, buffer.data(), buffer.size());
+    if (more <= 0) return false;
+    got.append(buffer.data(), static_cast<std::size_t>(more));
+  }
+}
+
+bool writeAll(int fd, const char* data, std::size_t bytes) {
+  while (bytes > 0) {
+    const ssize_t put = ::send(fd, data, bytes, MSG_NOSIGNAL);
+    if (put <= 0) return false;
+    data += put;
+    bytes -= static_cast<std::size_t>(put);
+  }
+  return true;
+}
+
+}  // namespace
+
+SilentServer::SilentServer() : listener_(listenAnywhere(port_)) {}
+std::string SilentServer::url() const { return urlOf(port_); }
+
+ParrotServer::ParrotServer(std::string answer)
+    : answer_(std::move(answer)), listener_(listenAnywhere(port_)), thread_([this] { serve(); }) {}
+
+ParrotServer::~ParrotServer() {
+  stop_ = true;
+  ::shutdown(listener_.get(), SHUT_RDWR);
+  thread_.join();
+}
+
+std::string ParrotServer::url() const { return urlOf(port_); }
+
+void ParrotServer::serve() {
+  while (!stop_) {
+    const base::Fd one(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (one && readRequest(one.get())) writeAll(one.get(), answer_.data(), answer_.size());
+  }
+}
+
+Forwarder::Forwarder(std::uint16_t to)
+    : to_(to),
+      listener_(listenAnywhere(port_)),
+      bell_(::eventfd(0, EFD_CLOEXEC)),
+      thread_([this] { serve(); }) {}
+
+Forwarder::~Forwarder() {
+  stop_ = true;
+  cut();
+  ::shutdown(listener_.get(), SHUT_RDWR);
+  thread_.join();
+  while (open_ > 0) std::this_thread::yield();
+}
+
+std::string Forwarder::url() const { return urlOf(port_); }
+
+// Returns when nothing passes any more.
+void Forwarder::cut() {
+  cut_ = true;
+  ::eventfd_write(bell_.get(), 1);
+  while (open_ > 0) std::this_thread::yield();
+}
+
+void Forwarder::mend() {
+  eventfd_t rung = 0;
+  ::eventfd_read(bell_.get(), &rung);
+  cut_ = false;
+}
+
+void Forwarder::serve() {
+  while (!stop_) {
+    base::Fd one(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!one || cut_) continue;
+    ++open_;
+    std::thread([this, from = std::move(one)]() mutable {
+      pass(std::move(from));
+      --open_;
+    }).detach();
+  }
+}
+
+void Forwarder::pass(base::Fd from) {
+  const base::Fd to(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_in address = loopback(to_);
+  if (::connect(to.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0)
+    return;
+  std::array<pollfd, 3> wait{{{.fd = from.get(), .events = POLLIN, .revents = 0},
+                              {.fd = to.get(), .events = POLLIN, .revents = 0},
+                              {.fd = bell_.get(), .events = POLLIN, .revents = 0}}};
+  std::vector<char> buffer(64 * 1024);
+  while (::poll(wait.data(), wait.size(), -1) > 0 && wait[2].revents == 0) {
+    for (const int side : {0, 1}) {
+      if (wait[static_cast<std::size_t>(side)].revents == 0) continue;
+      const int in = side == 0 ? from.get() : to.get(), out = side == 0 ? to.get() : from.get();
+      const ssize_t got = ::read(in, buffer.data(), buffer.size());
+      if (got <= 0 || !writeAll(out, buffer.data(), static_cast<std::size_t>(got))) return;
+    }
+  }
+}
+
+}  // namespace viaduct::testing

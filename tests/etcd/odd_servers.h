@@ -1,0 +1,65 @@
+// What may stand where an etcd should: servers of one thread each, on loopback. Threads: any.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "base/fd.h"
+
+namespace viaduct::testing {
+
+// Accepts every connection and never says a word.
+class SilentServer {
+ public:
+  SilentServer();
+  std::string url() const;
+
+ private:
+  std::uint16_t port_ = 0;
+  base::Fd listener_;
+};
+
+// Answers every request with the same bytes and closes the connection.
+class ParrotServer {
+ public:
+  explicit ParrotServer(std::string answer);
+  ~ParrotServer();
+  ParrotServer(const ParrotServer&) = delete;
+  ParrotServer& operator=(const ParrotServer&) = delete;
+  std::string url() const;
+
+ private:
+  void serve();
+  std::string answer_;
+  std::uint16_t port_ = 0;
+  base::Fd listener_;
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+};
+
+// Passes bytes on to another port of loopback, until it is cut; then refuses until it is mended.
+class Forwarder {
+ public:
+  explicit Forwarder(std::uint16_t to);
+  ~Forwarder();
+  Forwarder(const Forwarder&) = delete;
+  Forwarder& operator=(const Forwarder&) = delete;
+  std::string url() const;
+  void cut();
+  void mend();
+
+ private:
+  void serve();
+  void pass(base::Fd from);
+  const std::uint16_t to_;
+  std::uint16_t port_ = 0;
+  base::Fd listener_, bell_;
+  std::atomic<bool> stop_ = false, cut_ = false;
+  std::atomic<int> open_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace viaduct::testing

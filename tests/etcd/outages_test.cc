@@ -1,0 +1,142 @@
+// What etcd itself may do in the middle of a run: stop, die and come back, forget its history, be
+// out of reach; alone or as one endpoint of several.
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "etcd/odd_servers.h"
+#include "meet/etcd/etcd.h"
+#include "support/etcd_server.h"
+
+namespace viaduct::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace meet;
+
+const StopFlag kGoOn{false};
+constexpr auto kLong = 20s;
+
+struct Seat {
+  std::unique_ptr<MeetingPlace> place;
+  std::unique_ptr<Group> group;
+};
+
+// A whole group of two; the second may reach etcd on another way.
+std::vector<Seat> pair(const std::string& first, const std::string& second) {
+  std::vector<std::future<Seat>> coming;
+  for (const std::string& where : {first, second})
+    coming.push_back(std::async(std::launch::async, [where] {
+      Seat seat;
+      auto place = openEtcd({.where = where, .detect = 5s});
+      if (!place) return seat;
+      seat.place = std::move(*place);
+      auto group = seat.place->join({.group = "g", .size = 2, .name = "m"}, kLong, kGoOn);
+      if (!group) ADD_FAILURE() << group.error().text();
+      if (group) seat.group = std::move(*group);
+      return seat;
+    }));
+  std::vector<Seat> out;
+  for (auto& one : coming) out.push_back(one.get());
+  return out;
+}
+
+void gatherOfBoth(std::vector<Seat>& seats) {
+  const auto gather = [](Seat& seat) {
+    const auto values = seat.group->gather("v", kLong, kGoOn);
+    EXPECT_TRUE(values) << values.error().text();
+  };
+  auto other = std::async(std::launch::async, [&] { gather(seats[1]); });
+  gather(seats[0]);
+  other.get();
+}
+
+TEST(EtcdOutages, AnEtcdThatIsStoppedForAWhile) {
+  VIADUCT_NEEDS_ETCD();
+  EtcdServer etcd;
+  auto seats = pair(etcd.url(), etcd.url());
+  ASSERT_FALSE(::testing::Test::HasFailure());
+  etcd.stop();
+  const auto early = seats[0].group->gather("v", 300ms, kGoOn);
+  ASSERT_FALSE(early);
+  EXPECT_EQ(early.error().code, Code::kTimeout) << early.error().text();
+  EXPECT_NE(early.error().text().find(etcd.url()), std::string::npos) << early.error().text();
+  etcd.resume();
+  gatherOfBoth(seats);
+}
+
+TEST(EtcdOutages, AnEtcdThatIsKilledAndStartedAgain) {
+  VIADUCT_NEEDS_ETCD();
+  EtcdServer etcd;
+  auto seats = pair(etcd.url(), etcd.url());
+  ASSERT_FALSE(::testing::Test::HasFailure());
+  for (int round = 0; round < 2; ++round) {
+    etcd.kill();
+    auto during = std::async(std::launch::async, [&] { gatherOfBoth(seats); });
+    etcd.start();
+    during.get();
+    gatherOfBoth(seats);
+  }
+}
+
+// The second member is cut off while the round that it waits for ends and is forgotten.
+TEST(EtcdOutages, HistoryThatIsCompactedWhileAMemberIsCutOff) {
+  VIADUCT_NEEDS_ETCD();
+  EtcdServer etcd;
+  Forwarder way(etcd.port());
+  auto seats = pair(etcd.url(), way.url());
+  ASSERT_FALSE(::testing::Test::HasFailure());
+  for (int round = 0; round < 3; ++round) {
+    gatherOfBoth(seats);
+    const auto given = seats[1].group->gather("v", 100ms, kGoOn);
+    ASSERT_FALSE(given);
+    way.cut();
+    const auto values = seats[0].group->gather("v", 500ms, kGoOn);
+    for (int i = 0; i < 3; ++i) etcd.ctl("put junk x");
+    const std::string status = etcd.ctl("get junk -w fields");
+    const std::size_t at = status.find("\"Revision\" : ");
+    ASSERT_NE(at, std::string::npos) << status;
+    etcd.ctl("compact " + std::to_string(std::stol(status.substr(at + 13))));
+    way.mend();
+    auto first = std::async(std::launch::async, [&] {
+      return values ? Result<std::vector<std::string>>(*values)
+                    : seats[0].group->gather("v", kLong, kGoOn);
+    });
+    const auto late = seats[1].group->gather("v", kLong, kGoOn);
+    EXPECT_TRUE(late) << late.error().text();
+    EXPECT_TRUE(first.get());
+  }
+}
+
+TEST(EtcdOutages, AnEndpointThatBreaksInTheMiddleIsLeftForAnother) {
+  VIADUCT_NEEDS_ETCD();
+  EtcdServer etcd;
+  auto way = std::make_unique<Forwarder>(etcd.port());
+  auto seats = pair(way->url() + "," + etcd.url(), etcd.url());
+  ASSERT_FALSE(::testing::Test::HasFailure());
+  gatherOfBoth(seats);
+  way->cut();
+  gatherOfBoth(seats);
+  gatherOfBoth(seats);
+}
+
+TEST(EtcdOutages, ALeaseThatEtcdTookAwayIsSaid) {
+  VIADUCT_NEEDS_ETCD();
+  EtcdServer etcd;
+  auto seats = pair(etcd.url(), etcd.url());
+  ASSERT_FALSE(::testing::Test::HasFailure());
+  const std::string leases = etcd.ctl("lease list");
+  for (std::size_t at = leases.find('\n'); at != std::string::npos && at + 1 < leases.size();
+       at = leases.find('\n', at + 1))
+    etcd.ctl("lease revoke " + leases.substr(at + 1, leases.find('\n', at + 1) - at - 1));
+  for (const Seat& seat : seats) {
+    const auto end = Clock::now() + kLong;
+    while (!seat.group->trouble() && Clock::now() < end) std::this_thread::sleep_for(1ms);
+    ASSERT_TRUE(seat.group->trouble());
+    EXPECT_EQ(seat.group->trouble()->code, Code::kPeerLost) << seat.group->trouble()->text();
+  }
+}
+
+}  // namespace
+}  // namespace viaduct::testing

@@ -1,0 +1,177 @@
+// Users and passwords, certificates of both sides, and what is said when they do not fit.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "meet/etcd/etcd.h"
+#include "support/etcd_server.h"
+
+namespace viaduct::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace meet;
+
+const StopFlag kGoOn{false};
+constexpr auto kLong = 20s;
+
+Error joinAlone(const PlaceOptions& options, Duration time = kLong) {
+  const auto place = openEtcd(options);
+  if (!place) return place.error();
+  auto group = (*place)->join({.group = "g", .size = 1, .name = "a"}, time, kGoOn);
+  if (!group) return group.error();
+  const auto values = (*group)->gather("x", time, kGoOn);
+  if (!values) return values.error();
+  const Status done = (*group)->finish(time);
+  return done ? Error{.detail = "it worked"} : done.error();
+}
+
+void expectMentions(const Error& error, std::initializer_list<std::string> what) {
+  for (const std::string& one : what)
+    EXPECT_NE(error.text().find(one), std::string::npos)
+        << one << " is missing in: " << error.text();
+}
+
+// A CA, a server's certificate and two clients': one without a CommonName, one with.
+class Certificates {
+ public:
+  Certificates() {
+    shell("cd " + folder_.path() +
+          " && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2"
+          " -keyout ca.key -out ca.pem -subj /O=viaduct-test-ca");
+    sign("server", "/O=viaduct-test", "serverAuth,clientAuth", "IP:127.0.0.1,DNS:localhost");
+    sign("client", "/O=viaduct-test", "clientAuth", "DNS:client");
+    sign("named", "/O=viaduct-test/CN=somebody", "clientAuth", "DNS:client");
+    shell("cd " + folder_.path() +
+          " && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2"
+          " -keyout other.key -out other.pem -subj /O=another-ca");
+  }
+  std::string file(const std::string& name) const { return folder_.path() + "/" + name; }
+  EtcdServer::Settings server() const {
+    return {file("ca.pem"), file("server.pem"), file("server.key")};
+  }
+
+ private:
+  void sign(const std::string& name, const std::string& subject, const std::string& use,
+            const std::string& names) {
+    shell(
+        fmt::format("cd {0} && openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
+                    " -keyout {1}.key -out {1}.csr -subj {2}"
+                    " && printf 'extendedKeyUsage={3}\\nsubjectAltName={4}\\n' > {1}.ext"
+                    " && openssl x509 -req -in {1}.csr -CA ca.pem -CAkey ca.key -CAcreateserial"
+                    " -days 2 -extfile {1}.ext -out {1}.pem",
+                    folder_.path(), name, subject, use, names));
+  }
+  TemporaryFolder folder_;
+};
+
+// A user `viaduct` who reaches the keys of /viaduct and no others.
+void switchAuthOn(const EtcdServer& etcd) {
+  for (const char* command :
+       {"user add root:rootpw", "user grant-role root root", "role add member",
+        "role grant-permission member --prefix=true readwrite /viaduct/", "user add viaduct:S3cret",
+        "user grant-role viaduct member", "auth enable"})
+    etcd.ctl(command);
+}
+
+TEST(EtcdAuth, UserAndPassword) {
+  VIADUCT_NEEDS_ETCD();
+  EtcdServer etcd;
+  switchAuthOn(etcd);
+  const PlaceOptions good{.where = etcd.url(), .user = "viaduct", .password = "S3cret"};
+  EXPECT_EQ(joinAlone(good).text(), Error{.detail = "it worked"}.text());
+
+  const Error nobody = joinAlone({.where = etcd.url()});
+  EXPECT_EQ(nobody.code, Code::kDenied);
+  expectMentions(nobody, {etcd.url() + ": auth:", "user name is empty", "give user and password"});
+
+  auto wrong = good;
+  wrong.password = "guess3d";
+  const Error refused = joinAlone(wrong);
+  EXPECT_EQ(refused.code, Code::kDenied);
+  expectMentions(refused, {etcd.url() + ": auth:", "invalid user ID or password"});
+  EXPECT_EQ(refused.text().find("guess3d"), std::string::npos);
+
+  auto elsewhere = good;
+  elsewhere.name_space = "/others";
+  const Error outside = joinAlone(elsewhere);
+  EXPECT_EQ(outside.code, Code::kDenied);
+  expectMentions(outside, {etcd.url() + ": auth:", "permission denied", "grant-permission"});
+}
+
+// A server that starts again knows none of the tokens that it gave.
+TEST(EtcdAuth, LogsInAgainWhenTheTokenIsForgotten) {
+  VIADUCT_NEEDS_ETCD();
+  EtcdServer etcd;
+  switchAuthOn(etcd);
+  const PlaceOptions options{.where = etcd.url(), .user = "viaduct", .password = "S3cret"};
+  const auto place = openEtcd(options);
+  ASSERT_TRUE(place);
+  auto group = (*place)->join({.group = "g", .size = 1, .name = "a"}, kLong, kGoOn);
+  ASSERT_TRUE(group) << group.error().text();
+  etcd.kill();
+  etcd.start();
+  for (int round = 0; round < 3; ++round) {
+    const auto values = (*group)->gather("x", kLong, kGoOn);
+    ASSERT_TRUE(values) << values.error().text();
+  }
+}
+
+TEST(EtcdAuth, AUserWhereAuthenticationIsOffIsNoHindrance) {
+  VIADUCT_NEEDS_ETCD();
+  EtcdServer etcd;
+  const Error why = joinAlone({.where = etcd.url(), .user = "viaduct", .password = "S3cret"});
+  EXPECT_EQ(why.detail, "it worked") << why.text();
+}
+
+TEST(EtcdTls, ClientCertificates) {
+  VIADUCT_NEEDS_ETCD();
+  const Certificates certificates;
+  EtcdServer etcd(certificates.server());
+  const PlaceOptions good{.where = etcd.url(),
+                          .ca_file = certificates.file("ca.pem"),
+                          .certificate_file = certificates.file("client.pem"),
+                          .key_file = certificates.file("client.key")};
+  const Error worked = joinAlone(good);
+  EXPECT_EQ(worked.detail, "it worked") << worked.text();
+
+  auto bare = good;
+  bare.certificate_file = bare.key_file = "";
+  const Error unknown = joinAlone(bare);
+  expectMentions(unknown, {etcd.url() + ": TLS:", "alert"});
+
+  auto distrustful = good;
+  distrustful.ca_file = certificates.file("other.pem");
+  const auto begun = Clock::now();
+  const Error untrusted = joinAlone(distrustful);
+  expectMentions(untrusted, {etcd.url() + ": TLS:", "certificate"});
+  EXPECT_LT(Clock::now() - begun, kLong) << "it does not get better: said at once";
+
+  auto mixed = good;
+  mixed.key_file = certificates.file("named.key");
+  expectMentions(joinAlone(mixed), {": TLS:"});
+
+  const std::string plain = "http" + etcd.url().substr(5);
+  const Error http = joinAlone({.where = plain}, 300ms);
+  expectMentions(http, {plain + ": request:"});
+}
+
+TEST(EtcdTls, WithAuthenticationACommonNameIsATrapThatIsExplained) {
+  VIADUCT_NEEDS_ETCD();
+  const Certificates certificates;
+  EtcdServer etcd(certificates.server());
+  switchAuthOn(etcd);
+  PlaceOptions options{.where = etcd.url(),
+                       .user = "viaduct",
+                       .password = "S3cret",
+                       .ca_file = certificates.file("ca.pem"),
+                       .certificate_file = certificates.file("client.pem"),
+                       .key_file = certificates.file("client.key")};
+  const Error worked = joinAlone(options);
+  EXPECT_EQ(worked.detail, "it worked") << worked.text();
+  options.certificate_file = certificates.file("named.pem");
+  options.key_file = certificates.file("named.key");
+  expectMentions(joinAlone(options), {"CommonName", "without CN"});
+}
+
+}  // namespace
+}  // namespace viaduct::testing

@@ -1,0 +1,49 @@
+// A watch by itself, from a revision that etcd has forgotten.
+#include "meet/etcd/watch.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "meet/etcd/core.h"
+#include "support/etcd_server.h"
+
+namespace viaduct::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace meet;
+using namespace meet::etcd;
+
+TEST(EtcdWatch, FromAForgottenRevisionItReadsAllAndGoesOn) {
+  VIADUCT_NEEDS_ETCD();
+  EtcdServer server;
+  for (const char* put : {"put k/a 1", "put k/b 1", "put k/a 2", "del k/b", "compact 5"})
+    server.ctl(put);
+  const auto core = Core::open({.where = server.url()});
+  ASSERT_TRUE(core) << core.error().text();
+  Board board;
+  std::vector<std::string> seen;
+  const auto add = [&](const std::string& what) { board.change([&] { seen.push_back(what); }); };
+  std::unique_ptr<Watch> watch;
+  (*core)->run([&] {
+    watch = std::make_unique<Watch>(
+        (*core)->loop(), (*core)->client(), std::vector<KeyRange>{prefix("k/")}, 2,
+        Watch::Handlers{
+            .event = [&](const Event& event) { add("event " + event.kv.key + event.kv.value); },
+            .snapshot =
+                [&](const std::vector<KeyValue>& all) {
+                  for (const KeyValue& kv : all) add("all " + kv.key + kv.value);
+                },
+            .failed = [&](const Error& why) { add(why.text()); }});
+  });
+  EXPECT_TRUE(board.wait(Clock::now() + 20s, nullptr, [&] { return !seen.empty(); }));
+  server.ctl("put k/c 3");
+  EXPECT_TRUE(board.wait(Clock::now() + 20s, nullptr, [&] { return seen.size() >= 2; }));
+  (*core)->run([&] { watch.reset(); });
+  EXPECT_EQ(seen, (std::vector<std::string>{"all k/a2", "event k/c3"}));
+}
+
+}  // namespace
+}  // namespace viaduct::testing
