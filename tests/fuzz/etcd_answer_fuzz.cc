@@ -51,9 +51,8 @@ void text(const std::string& bytes) {
 }
 
 viaduct::fuzz::Sample sample(char kind, const std::string& bytes) {
-  viaduct::fuzz::Sample out{static_cast<std::uint8_t>(kind)};
-  out.insert(out.end(), bytes.begin(), bytes.end());
-  return out;
+  const std::string all = kind + bytes;
+  return {all.begin(), all.end()};
 }
 
 }  // namespace

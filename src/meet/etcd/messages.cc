@@ -75,7 +75,7 @@ std::optional<UpMessage> getJoin(Reader& in) {
   out.size = in.get<std::uint32_t>();
   const auto asked = in.get<std::uint8_t>();
   const auto rank = in.get<std::uint32_t>();
-  if (asked > 1) return std::nullopt;
+  if (asked > 1 || (asked == 0 && rank != 0)) return std::nullopt;
   if (asked == 1) out.rank = rank;
   out.proof = in.array<sizeof(base::Digest)>();
   out.name = in.text();

@@ -1,0 +1,181 @@
+// Members of a group by the hundred against a running etcd, as threads of one process, each with a
+// place, a lease and connections of its own: how long forming, barriers, a gather and goodbyes
+// take, what they cost etcd in calls and events, and a member in memory.
+//   etcd_crowd http://127.0.0.1:2379 [members...]        (default 16 64 256 1024)
+#include <fmt/format.h>
+
+#include <array>
+#include <barrier>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "meet/etcd/etcd.h"
+
+namespace {
+
+using namespace viaduct;
+using namespace viaduct::meet;
+using namespace std::chrono_literals;
+
+const StopFlag kGoOn{false};
+constexpr int kBarriers = 5;
+
+// etcd's own counters: what it says is not ours to be wrong about.
+struct Counters {
+  double calls = 0, events = 0, watchers = 0;
+};
+Counters countersOf(const std::string& where) {
+  const std::string command = "curl -s " + where + "/metrics";
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "re"), &::pclose);
+  std::string text;
+  std::array<char, 4096> buffer;
+  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe.get()))
+    text.append(buffer.data(), got);
+  const auto sum = [&](const std::string& name) {
+    double out = 0;
+    for (std::size_t at = 0; (at = text.find("\n" + name, at)) != std::string::npos; ++at) {
+      const std::size_t end = text.find('\n', at + 1);
+      const std::size_t space = text.rfind(' ', end);
+      out += std::strtod(text.c_str() + space, nullptr);
+    }
+    return out;
+  };
+  return {.calls = sum("grpc_server_msg_received_total"),
+          .events = sum("etcd_debugging_mvcc_events_total"),
+          .watchers = sum("etcd_debugging_mvcc_watcher_total")};
+}
+
+double residentKiB() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmRSS:")) return std::strtod(line.c_str() + 6, nullptr);
+  return 0;
+}
+
+struct Times {
+  double form = 0, barrier = 0, gather = 0, goodbye = 0;
+};
+struct Costs {
+  Times times = {};
+  Counters form = {}, barrier = {};
+  double kib = 0;
+  std::string failure = {};
+};
+
+double milliseconds(Clock::time_point from) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - from).count();
+}
+
+Counters less(const Counters& a, const Counters& b) {
+  return {a.calls - b.calls, a.events - b.events, a.watchers};
+}
+
+// What the members do between the steps that the first of them times.
+class Run {
+ public:
+  Run(std::string where, std::uint32_t members)
+      : where_(std::move(where)), members_(members), step_(members) {}
+
+  Costs measure() {
+    std::vector<std::jthread> threads;
+    for (std::uint32_t i = 0; i < members_; ++i) threads.emplace_back([this, i] { member(i); });
+    threads.clear();
+    return costs_;
+  }
+
+ private:
+  void member(std::uint32_t number) {
+    const bool first = number == 0;
+    if (first) mark();
+    step_.arrive_and_wait();
+    auto place = openEtcd({.where = where_, .detect = 30s});
+    auto group = (*place)->join(
+        {.group = "crowd", .size = members_, .name = fmt::format("m{}", number)}, 120s, kGoOn);
+    if (!group) fail(group.error());
+    step_.arrive_and_wait();
+    if (first) {
+      costs_.times.form = milliseconds(begun_);
+      costs_.form = less(countersOf(where_), before_);
+      costs_.kib = (residentKiB() - resident_) / members_;
+      mark();
+    }
+    step_.arrive_and_wait();
+    for (int i = 0; i < kBarriers; ++i) gather(group, "");
+    step_.arrive_and_wait();
+    if (first) {
+      costs_.times.barrier = milliseconds(begun_) / kBarriers;
+      costs_.barrier = less(countersOf(where_), before_);
+      mark();
+    }
+    step_.arrive_and_wait();
+    gather(group, std::string(32, 'x'));
+    step_.arrive_and_wait();
+    if (first) costs_.times.gather = milliseconds(begun_);
+    if (first) mark();
+    step_.arrive_and_wait();
+    if (group) (void)(*group)->finish(60s);
+    step_.arrive_and_wait();
+    if (first) costs_.times.goodbye = milliseconds(begun_);
+    group = Error{};
+    place = Error{};
+  }
+
+  void mark() {
+    before_ = countersOf(where_);
+    resident_ = residentKiB();
+    begun_ = Clock::now();
+  }
+  void gather(Result<std::unique_ptr<Group>>& group, const std::string& value) {
+    if (!group) return;
+    const auto values = (*group)->gather(value, 120s, kGoOn);
+    if (!values) fail(values.error());
+  }
+  void fail(const Error& why) {
+    const std::lock_guard lock(mutex_);
+    costs_.failure = why.text();
+  }
+
+  const std::string where_;
+  const std::uint32_t members_;
+  std::barrier<> step_;
+  std::mutex mutex_;
+  Costs costs_;
+  Counters before_;
+  double resident_ = 0;
+  Clock::time_point begun_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::fputs("usage: etcd_crowd URL [members...]\n", stderr);
+    return 2;
+  }
+  std::vector<std::uint32_t> sizes{16, 64, 256, 1024};
+  if (argc > 2) sizes.clear();
+  for (int i = 2; i < argc; ++i)
+    sizes.push_back(static_cast<std::uint32_t>(std::strtoul(argv[i], nullptr, 10)));
+  std::puts(
+      "members |  form ms | barrier ms | gather 32 B ms | goodbye ms | per member: calls to form, "
+      "per barrier; KiB");
+  for (const std::uint32_t members : sizes) {
+    const Costs costs = Run(argv[1], members).measure();
+    if (!costs.failure.empty()) {
+      fmt::print("{}\n", costs.failure);
+      return 1;
+    }
+    const Times& t = costs.times;
+    fmt::print("{:7} | {:8.0f} | {:10.1f} | {:14.1f} | {:10.1f} | {:.1f}, {:.1f}; {:.0f}\n",
+               members, t.form, t.barrier, t.gather, t.goodbye, costs.form.calls / members,
+               costs.barrier.calls / members / kBarriers, costs.kib);
+    std::fflush(stdout);
+  }
+  return 0;
+}
