@@ -22,6 +22,7 @@ void Leading::heard(const Event& event) {
   const auto id = place_.keys.memberOf(event.kv.key);
   if (!id) return;
   stuck_ = false;
+  ++news_;
   if (event.deleted) {
     leader_.vanished(*id);
   } else if (const auto message = decodeUp(event.kv.value)) {
@@ -110,22 +111,24 @@ void Leading::handOver() {
       .then = {Op::put(place_.keys.head(), encode(Head{.instance = place_.instance}), heir.lease),
                Op::put(place_.keys.lead(), encode(lead), heir.lease)}};
   busy_ = true;
-  core_.txn(txn, core_.patience(), [this, weak = std::weak_ptr(alive_)](Result<TxnReply> reply) {
-    if (weak.expired()) return;
-    busy_ = false;
-    if (!reply && reply.error().code != Code::kNotFound) {
-      const auto failed = hooks_.failed;
-      return failed(std::move(reply).error());
-    }
-    // Its lease is no more, or it has said something: we are about to hear of it.
-    if (!reply || !reply->succeeded) {
-      stuck_ = true;
-      return;
-    }
-    ended_ = true;
-    const auto left = hooks_.left;
-    left();
-  });
+  core_.txn(txn, core_.patience(),
+            [this, news = news_, weak = std::weak_ptr(alive_)](Result<TxnReply> reply) {
+              if (weak.expired()) return;
+              busy_ = false;
+              if (!reply && reply.error().code != Code::kNotFound) {
+                const auto failed = hooks_.failed;
+                return failed(std::move(reply).error());
+              }
+              // Its lease is no more, or it has said something: we are about to hear of it, or have
+              // meanwhile.
+              if (!reply || !reply->succeeded) {
+                stuck_ = news == news_;
+                return flush();
+              }
+              ended_ = true;
+              const auto left = hooks_.left;
+              left();
+            });
 }
 
 void Leading::dissolve() {

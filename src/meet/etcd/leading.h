@@ -49,7 +49,8 @@ class Leading {
   Hooks hooks_;
   std::deque<Op> ops_;
   bool busy_ = false, ended_ = false;
-  bool stuck_ = false;  // the heir has written something that we have not heard yet
+  bool stuck_ = false;      // the heir has written something that we have not heard yet
+  std::uint64_t news_ = 0;  // that we have heard
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
