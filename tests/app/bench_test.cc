@@ -167,6 +167,20 @@ TEST_F(BenchCommand, EveryWayOfMovingArrivesRight) {
   }
 }
 
+// Harm on the way that no error tells of: the contents do, and the exit code.
+TEST_F(BenchCommand, HarmInFlightIsSeen) {
+  for (const char* weather : {"corrupt=1", "swap=1", "shift=1", "stale=1"})
+    for (const char* op : {"write", "read"}) {
+      Program run({"bench", "--backend", "fake", "--op", op, "--block-sizes", "64K", "--batch", "8",
+                   "--iterations", "20", "--json", file_},
+                  {std::string("VIADUCT_WEATHER=far=1,") + weather});
+      EXPECT_EQ(run.finish(), 1) << weather;
+      const Json row = results().at("rows").at(0);
+      EXPECT_EQ(row.at("verdict"), "corrupt") << weather << row.dump();
+      EXPECT_TRUE(has(row.at("why"), "is wrong from offset")) << row.dump();
+    }
+}
+
 TEST_F(BenchCommand, TheOutputsAreWhatTheySay) {
   const auto output = [](const char* form) {
     Program run({"bench", "--backend", "local", "--block-sizes", "4K", "--iterations", "5",
