@@ -60,7 +60,7 @@ bool meant(const BenchOptions& options, std::string_view flag) {
   return true;
 }
 
-void addShapes(const BenchOptions& o, std::vector<Error>& found) {
+void addRanges(const BenchOptions& o, std::vector<Error>& found) {
   if (o.start_block_size > o.max_block_size)
     found.push_back(
         contradiction("--start_block_size and --max_block_size",
@@ -69,30 +69,38 @@ void addShapes(const BenchOptions& o, std::vector<Error>& found) {
     found.push_back(
         contradiction("--start_batch_size and --max_batch_size",
                       fmt::format("{} is above {}", o.start_batch_size, o.max_batch_size)));
-  if (o.latency && (o.num_threads > 1 || o.pipeline_depth > 1))
-    found.push_back(contradiction("--latency and --num_threads or --pipeline_depth", kAlone));
-  if (o.latency && o.op == OpKind::kRead)
-    found.push_back(contradiction("--latency and --op read", "a ping-pong is made of writes"));
-  const bool single = o.layout.mode == measure::Mode::kSg &&
-                      o.layout.scheme == measure::Scheme::kPairwise &&
-                      o.layout.initiators == o.layout.targets;
-  if (o.latency && !single)
-    found.push_back(
-        contradiction("--latency",
-                      "a ping-pong needs pairs of their own: --scheme pairwise, --mode SG and as "
-                      "many initiators as targets"));
-  if (o.reregister_mem && (o.num_threads > 1 || o.pipeline_depth > 1 || o.bidirectional || !single))
-    found.push_back(
-        contradiction("--reregister_mem",
-                      "memory can be registered anew only where one transfer uses it: with "
-                      "one thread, depth 1, and pairs of their own"));
-  if (o.reregister_mem && o.has("memory") && o.memory == measure::MemoryChoice::kAllocate)
-    found.push_back(contradiction("--reregister_mem and --memory allocate",
-                                  "memory from the agent is registered for as long as it lives"));
   if (o.check_consistency && o.has("verify") && o.verify != measure::Verified::kFull)
     found.push_back(contradiction("--check_consistency and --verify", "they differ"));
   if (o.has("arrivals") && o.rate == 0)
     found.push_back(contradiction("--arrivals", "it needs --rate"));
+}
+
+// Whether each device is in one pair only, and each process has one device.
+bool ownPairs(const BenchOptions& o) {
+  return o.layout.mode == measure::Mode::kSg && o.layout.scheme == measure::Scheme::kPairwise &&
+         o.layout.initiators == o.layout.targets;
+}
+bool manyAtOnce(const BenchOptions& o) { return o.num_threads > 1 || o.pipeline_depth > 1; }
+
+void addPingPong(const BenchOptions& o, std::vector<Error>& found) {
+  if (manyAtOnce(o))
+    found.push_back(contradiction("--latency and --num_threads or --pipeline_depth", kAlone));
+  if (o.op == OpKind::kRead)
+    found.push_back(contradiction("--latency and --op read", "a ping-pong is made of writes"));
+  if (!ownPairs(o))
+    found.push_back(contradiction("--latency",
+                                  "a ping-pong needs pairs of their own: --scheme pairwise, --mode "
+                                  "SG and as many initiators as targets"));
+}
+
+void addReregistering(const BenchOptions& o, std::vector<Error>& found) {
+  if (manyAtOnce(o) || o.bidirectional || !ownPairs(o))
+    found.push_back(contradiction("--reregister_mem",
+                                  "memory can be registered anew only where one transfer uses it: "
+                                  "with one thread, depth 1, and pairs of their own"));
+  if (o.has("memory") && o.memory == measure::MemoryChoice::kAllocate)
+    found.push_back(contradiction("--reregister_mem and --memory allocate",
+                                  "memory from the agent is registered for as long as it lives"));
 }
 
 }  // namespace
@@ -103,7 +111,9 @@ std::vector<Error> contradictions(const BenchOptions& options) {
     if (meant(options, rivals.one) && meant(options, rivals.other))
       found.push_back(contradiction(fmt::format("--{} and --{}", rivals.one, rivals.other),
                                     std::string(rivals.why)));
-  addShapes(options, found);
+  addRanges(options, found);
+  if (options.latency) addPingPong(options, found);
+  if (options.reregister_mem) addReregistering(options, found);
   return found;
 }
 

@@ -49,6 +49,16 @@ std::vector<std::string> offeredBackends() {
   return names;
 }
 
+Error notBuiltIn(const std::string& name, bool asked) {
+  const bool nixl = std::any_of(kNixlBackends.begin(), kNixlBackends.end(),
+                                [&](std::string_view one) { return sameWord(one, name); });
+  return {.code = Code::kUnsupported,
+          .operation = "--backend",
+          .detail = fmt::format("{}{} is {}", name, asked ? "" : ", the default of nixlbench,",
+                                nixl ? "not built in" : "no backend"),
+          .remedy = fmt::format("name one that is: {}", fmt::join(offeredBackends(), ", "))};
+}
+
 Result<std::vector<std::string>> backendsOf(const BenchOptions& o) {
   const std::vector<std::string> known = usableBackends();
   if (!o.has("backend") && !o.as_nixlbench) return std::vector<std::string>{"local", "tcp"};
@@ -58,16 +68,7 @@ Result<std::vector<std::string>> backendsOf(const BenchOptions& o) {
     const auto at = std::find_if(known.begin(), known.end(), same);
     if (at != known.end() && std::find(out.begin(), out.end(), *at) != out.end())
       return bad("--backend", fmt::format("{} is named twice", name));
-    if (at == known.end()) {
-      const bool nixl = std::any_of(kNixlBackends.begin(), kNixlBackends.end(), same);
-      return Error{
-          .code = Code::kUnsupported,
-          .operation = "--backend",
-          .detail =
-              fmt::format("{}{} is {}", name, o.has("backend") ? "" : ", the default of nixlbench,",
-                          nixl ? "not built in" : "no backend"),
-          .remedy = fmt::format("name one that is: {}", fmt::join(offeredBackends(), ", "))};
-    }
+    if (at == known.end()) return notBuiltIn(name, o.has("backend"));
     out.push_back(*at);
   }
   return out;

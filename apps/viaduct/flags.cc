@@ -89,7 +89,7 @@ class Reader {
       return bad("--" + flag.name, "flags from other places are not read",
                  "write them on the command line, or in a file for --config_file");
     const FlagName* named = find(flag.name, known_);
-    if (named == nullptr) return negated(word, std::move(flag));
+    if (named == nullptr) return negated(word, flag);
     if (!flag.value) {
       if (named->yes_or_no)
         flag.value = hasNext() && isYesNo(words_[at_ + 1]) ? words_[++at_] : "true";
@@ -98,26 +98,24 @@ class Reader {
       else
         flag.value = words_[++at_];
     }
-    add(std::move(flag), *named);
+    add(*named, *std::move(flag.value));
     return Ok{};
   }
 
   // --noflag
-  Status negated(const std::string& word, Word flag) {
+  Status negated(const std::string& word, const Word& flag) {
     const bool no = flag.name.rfind("no", 0) == 0 && !flag.value;
     const FlagName* named = no ? find(std::string_view(flag.name).substr(2), known_) : nullptr;
     if (named == nullptr || !named->yes_or_no)
       return bad(word.substr(0, word.find('=')), "there is no such flag",
                  nearestFlags(flag.name, known_));
-    flag.value = "false";
-    add(std::move(flag), *named);
+    add(*named, "false");
     return Ok{};
   }
 
   bool hasNext() const { return at_ + 1 < words_.size(); }
-  void add(Word flag, const FlagName& named) {
-    given_.push_back(
-        {std::string(named.name), *std::move(flag.value), fmt::format("--{}", named.name)});
+  void add(const FlagName& named, std::string value) {
+    given_.push_back({std::string(named.name), std::move(value), fmt::format("--{}", named.name)});
   }
 
   std::span<const std::string> words_;
@@ -149,6 +147,7 @@ std::string nearestFlags(std::string_view name, std::span<const FlagName> known)
   std::sort(near.begin(), near.end());
   near.resize(std::min(near.size(), kMost));
   std::vector<std::string> names;
+  names.reserve(near.size());
   for (const auto& [off, flag] : near) names.push_back("--" + flag);
   if (names.empty()) return "--help lists all flags";
   return fmt::format("did you mean {}?", fmt::join(names, " or "));

@@ -1,6 +1,7 @@
 #include "host/memory.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -20,9 +21,9 @@ std::optional<std::uint64_t> availableInKernel(const std::string& root) {
 }
 
 // What the limits of one cgroup folder leave, if it has any.
-std::optional<std::uint64_t> leftIn(const std::string& folder, const char* limit,
+std::optional<std::uint64_t> leftIn(const std::filesystem::path& folder, const char* limit,
                                     const char* used) {
-  const auto most = numberIn(folder + limit), now = numberIn(folder + used);
+  const auto most = numberIn(folder / limit), now = numberIn(folder / used);
   if (!most || !now) return std::nullopt;
   return *most > *now ? *most - *now : 0;
 }
@@ -33,16 +34,18 @@ std::optional<std::uint64_t> leftInCgroup(const std::string& root) {
   const auto take = [&](std::optional<std::uint64_t> left) {
     if (left) least = std::min(least.value_or(*left), *left);
   };
-  const std::string top = root + "/sys/fs/cgroup";
+  const std::filesystem::path top = root + "/sys/fs/cgroup";
   std::ifstream in(root + "/proc/self/cgroup");
   for (std::string line; std::getline(in, line);) {
     const auto first = line.find(':'), second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
-    for (const std::string& path : {line.substr(second + 1), std::string("/")}) {
-      if (controllers.empty()) take(leftIn(top + path, "/memory.max", "/memory.current"));
+    // Without the slash it begins with, which would lead out of `top`.
+    const std::string own = line.substr(std::min(second + 2, line.size()));
+    for (const std::string& path : {own, std::string()}) {
+      if (controllers.empty()) take(leftIn(top / path, "memory.max", "memory.current"));
       if (controllers == "memory")
-        take(leftIn(top + "/memory" + path, "/memory.limit_in_bytes", "/memory.usage_in_bytes"));
+        take(leftIn(top / "memory" / path, "memory.limit_in_bytes", "memory.usage_in_bytes"));
     }
   }
   return least;

@@ -37,8 +37,8 @@ Result<Buffer> Buffer::make(Agent& agent, std::uint64_t bytes, Kind kind,
 }
 
 Status Buffer::registerAgain(Agent& agent) {
-  const Segment memory = pin_->segment();
-  VIADUCT_CHECK(pin_->release());
+  const Segment memory = pin_.segment();
+  VIADUCT_CHECK(pin_.release());
   VIADUCT_TRY(Pin again, agent.pin(memory, label_));
   pin_ = std::move(again);
   return Ok{};

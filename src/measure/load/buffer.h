@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 
@@ -29,16 +28,16 @@ class Buffer {
   static Result<Buffer> make(Agent& agent, std::uint64_t bytes, Kind kind,
                              const std::string& label);
 
-  std::span<std::byte> bytes() const { return pin_->bytes(); }
-  std::uint64_t address() const { return pin_->info().address; }
-  Status release() { return pin_->release(); }
+  std::span<std::byte> bytes() const { return pin_.bytes(); }
+  std::uint64_t address() const { return pin_.info().address; }
+  Status release() { return pin_.release(); }
   // Withdraws plain memory and registers it again, under the same label.
   Status registerAgain(Agent& agent);
 
  private:
   Buffer(Mapping own, Pin pin, std::string label);
   Mapping own_;  // for MemoryChoice::kMalloc; outlives the Pin
-  std::optional<Pin> pin_;
+  Pin pin_;
   std::string label_;
 };
 

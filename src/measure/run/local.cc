@@ -110,8 +110,8 @@ class Child {
   bool ended_by_us_ = false;
 };
 
-[[noreturn]] void runChild(const RunRequest& request, pid_t parent, int words) {
-  ::prctl(PR_SET_NAME, fmt::format("bench-rank-{}", *request.rank).c_str());
+[[noreturn]] void runChild(const RunRequest& request, std::uint32_t rank, pid_t parent, int words) {
+  ::prctl(PR_SET_NAME, fmt::format("bench-rank-{}", rank).c_str());
   ::signal(SIGINT, SIG_IGN);  // a terminal's Ctrl-C is for rank 0, which then asks us
   ::signal(SIGTERM, [](int) { asked_to_end.store(true); });
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -125,7 +125,7 @@ class Child {
   ::_exit(0);
 }
 
-Result<std::unique_ptr<Child>> forkChild(const RunRequest& request) {
+Result<std::unique_ptr<Child>> forkChild(const RunRequest& request, std::uint32_t rank) {
   std::array<int, 2> pipe{};
   if (::pipe2(pipe.data(), O_CLOEXEC | O_NONBLOCK) != 0)
     return systemError(Code::kExhausted, "pipe", errno);
@@ -133,8 +133,8 @@ Result<std::unique_ptr<Child>> forkChild(const RunRequest& request) {
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return systemError(Code::kExhausted, "fork", errno);
-  if (pid == 0) runChild(request, parent, said.get());
-  return std::make_unique<Child>(*request.rank, pid, std::move(words));
+  if (pid == 0) runChild(request, rank, parent, said.get());
+  return std::make_unique<Child>(rank, pid, std::move(words));
 }
 
 using Children = std::vector<std::unique_ptr<Child>>;
@@ -208,7 +208,7 @@ Result<RunOutcome> run(RunRequest request, const Progress& progress, const StopF
   request.place = place;
   Children children;
   for (std::uint32_t rank = 1; rank < request.spec.layout.processes(); ++rank) {
-    auto child = forkChild(forRank(request, rank));
+    auto child = forkChild(forRank(request, rank), rank);
     if (!child) {
       endAll(children, true);
       return std::move(child).error();

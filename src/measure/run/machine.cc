@@ -47,6 +47,7 @@ Status memorySuffices(const Spec& spec, bool local, const std::string& root) {
 Status devicesExist(const std::vector<std::string>& names) {
   const auto interfaces = host::facts().interfaces;
   std::vector<std::string> known;
+  known.reserve(interfaces.size());
   for (const host::Interface& one : interfaces) known.push_back(one.name);
   for (const std::string& name : names) {
     const bool there =

@@ -118,7 +118,7 @@ Status RowRun::plan(Own& own) {
   const Role there = other(own.role);
   const Pair& pair = worker_.streams_[own.stream].pair;
   const Sets& sets = contents_.sets(own.stream);
-  const Peer& peer = *worker_.peers_[worker_.rankOf(own.stream, there)];
+  const Peer& peer = worker_.peers_.at(worker_.rankOf(own.stream, there));
   VIADUCT_TRY(const PinInfo pin, peer.pin(labelOf(there, pair), kAnnounced));
   const bool initiator = own.role == Role::kInitiator;
   VIADUCT_TRY(
@@ -142,6 +142,7 @@ Status RowRun::runLanes(Phase phase) {
   std::condition_variable ended;
   std::size_t running = own_.size();
   std::vector<std::thread> threads;
+  threads.reserve(own_.size());
   for (Own& own : own_)
     threads.emplace_back([&] {
       runLane(own, phase);

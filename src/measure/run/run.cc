@@ -22,8 +22,8 @@ constexpr auto kHello = 30s;
 constexpr std::string_view kInterrupted = "interrupted at rank";
 
 // Whoever may be rank 0 answers at the meeting place's address, if it is its own and nobody does.
-std::unique_ptr<meet::EmbeddedServer> serve(const RunRequest& request) {
-  const meet::PlaceOptions& place = *request.place;
+std::unique_ptr<meet::EmbeddedServer> serve(const RunRequest& request,
+                                            const meet::PlaceOptions& place) {
   if (!place.serve || request.rank.value_or(0) != 0) return nullptr;
   auto server = meet::EmbeddedServer::start({.listen = {place.where},
                                              .token = place.token,
@@ -115,9 +115,11 @@ class MemberRun {
 
 Status run(const RunRequest& request, const Progress& progress, const StopFlag& stop,
            RunOutcome& out) {
-  // The server goes last: the others' goodbyes still need it.
-  const std::unique_ptr<meet::EmbeddedServer> server = serve(request);
+  if (!request.place)
+    return Error{.code = Code::kInvalid, .operation = "bench", .detail = "no meeting place"};
   meet::PlaceOptions options = *request.place;
+  // The server goes last: the others' goodbyes still need it.
+  const std::unique_ptr<meet::EmbeddedServer> server = serve(request, options);
   options.serve = false;
   VIADUCT_TRY(const auto place, meet::openMeetingPlace(options));
   VIADUCT_TRY(Agent agent, Agent::open(request.settings));

@@ -22,6 +22,8 @@ std::string labelOf(Role role, std::uint32_t number) {
   return fmt::format("bench-{}-{}", role == Role::kInitiator ? "initiator" : "target", number);
 }
 
+Role other(Role role) { return role == Role::kInitiator ? Role::kTarget : Role::kInitiator; }
+
 Error namedPeer(Error error, const meet::Member& member) {
   error.peer = fmt::format("rank {} ({})", member.rank, member.name);
   return error;
@@ -44,7 +46,6 @@ Worker::Worker(const Spec& spec, Agent& agent, meet::Group& group,
       tick_(std::move(tick)),
       streams_(streamsOf(spec.layout, spec.threads, spec.bidirectional)),
       rank_(group.roster().rank),
-      peers_(group.roster().members.size()),
       observer_(rails) {}
 
 Result<std::vector<std::string>> Worker::gather(std::string value) {
@@ -95,25 +96,25 @@ Status Worker::makeMemory() {
   return Ok{};
 }
 
+Status Worker::reach(std::uint32_t rank) {
+  if (peers_.count(rank) != 0) return Ok{};
+  const meet::Member& member = group_.roster().members[rank];
+  auto peer = agent_.importCard(std::as_bytes(std::span(member.about)));
+  if (!peer) return namedPeer(std::move(peer).error(), member);
+  peers_.emplace(rank, *std::move(peer));
+  return Ok{};
+}
+
 // Both ends of a ping-pong are reached for: either may be the first to want the other.
 Status Worker::reachPeers() {
-  const auto& members = group_.roster().members;
   for (std::uint32_t s = 0; s < streams_.size(); ++s) {
-    for (const Role role : {Role::kInitiator, Role::kTarget}) {
-      if (role != initiating(s) && !spec_.ping_pong) continue;
-      if (rankOf(s, role) != rank_) continue;
-      const std::uint32_t other =
-          rankOf(s, role == Role::kInitiator ? Role::kTarget : Role::kInitiator);
-      if (peers_[other]) continue;
-      auto peer = agent_.importCard(std::as_bytes(std::span(members[other].about)));
-      if (!peer) return namedPeer(std::move(peer).error(), members[other]);
-      peers_[other] = *std::move(peer);
-    }
+    const std::uint32_t here = rankOf(s, initiating(s)), there = rankOf(s, other(initiating(s)));
+    if (here == rank_) VIADUCT_CHECK(reach(there));
+    if (there == rank_ && spec_.ping_pong) VIADUCT_CHECK(reach(here));
   }
-  for (std::uint32_t rank = 0; rank < peers_.size(); ++rank) {
-    if (!peers_[rank]) continue;
-    auto ready = peers_[rank]->ready(kConnect);
-    if (!ready) return namedPeer(std::move(ready).error(), members[rank]);
+  for (const auto& [rank, peer] : peers_) {
+    auto ready = peer.ready(kConnect);
+    if (!ready) return namedPeer(std::move(ready).error(), group_.roster().members[rank]);
   }
   return Ok{};
 }

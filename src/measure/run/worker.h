@@ -5,8 +5,8 @@
 #include <viaduct/agent.h>
 
 #include <functional>
+#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +52,7 @@ class Worker {
   friend class RowRun;
   Status makeMemory();
   Status reachPeers();
+  Status reach(std::uint32_t rank);
   Status measureMemoryRates();
   Device* deviceOf(std::uint32_t stream, Role role);
   std::uint32_t rankOf(std::uint32_t stream, Role role) const;
@@ -67,7 +68,7 @@ class Worker {
   const std::uint32_t rank_;
   DeviceBytes bytes_;
   std::vector<Device> devices_;
-  std::vector<std::optional<Peer>> peers_;  // by rank
+  std::map<std::uint32_t, Peer> peers_;  // by rank
   proof::Observer observer_;
   std::uint64_t epoch_ = 0;  // of the contents of all rows
 };
