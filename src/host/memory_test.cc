@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -10,8 +11,9 @@ namespace {
 
 class AvailableMemory : public ::testing::Test {
  protected:
-  AvailableMemory() : root_(::testing::TempDir() + "viaduct_memory_test") {
-    std::filesystem::remove_all(root_);
+  AvailableMemory() {
+    std::string pattern = ::testing::TempDir() + "memory_XXXXXX";
+    root_ = ::mkdtemp(pattern.data());
   }
   ~AvailableMemory() override { std::filesystem::remove_all(root_); }
   void write(const std::string& file, const std::string& text) {
