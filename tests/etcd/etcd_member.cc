@@ -1,7 +1,7 @@
 // A member of a group as a process of its own, for tests that stop and kill it.
 //   etcd_member WHERE GROUP SIZE RANK|- NAME SECONDS [DETECT_MS]
-// Answers "whole RANK EPOCH HASH" or "error TEXT", then to each line: gather VALUE, trouble,
-// finish, leave.
+// Answers "whole RANK EPOCH HASH" or "error TEXT", then to each line: gather VALUE,
+// trouble [MS], finish, leave.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -51,6 +51,8 @@ int serve(std::unique_ptr<Group> group, Duration time) {
       say(gather(*group, line.substr(7), time));
     } else if (line == "trouble") {
       say(trouble(*group, time));
+    } else if (line.starts_with("trouble ")) {
+      say(trouble(*group, std::chrono::milliseconds(number<int>(line.substr(8)))));
     } else if (line == "finish") {
       const Status done = group->finish(time);
       say(done ? "finished" : "error " + done.error().text());

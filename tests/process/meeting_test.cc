@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "contract/meeting_places.h"
 #include "process/process.h"
+#include "support/etcd_server.h"
 
 namespace viaduct::testing {
 namespace {
@@ -33,6 +34,10 @@ class MeetingProcesses : public ::testing::TestWithParam<PlaceKind> {
  protected:
   static constexpr std::chrono::milliseconds kDetect{1500};
   using Member = std::unique_ptr<Process>;
+
+  void SetUp() override {
+    if (!running_) GTEST_SKIP() << "skipped: " << EtcdServer::whyAbsent();
+  }
 
   Member start(const std::string& name) const {
     const auto options = running_->options();
@@ -190,7 +195,7 @@ TEST_P(MeetingProcesses, ANameGoesWithItsProcessAndItsSuccessorTakesIt) {
   EXPECT_EQ(seeker->ask(std::string("find decode-0 ") + kLong), "ok two");
 }
 
-INSTANTIATE_TEST_SUITE_P(Places, MeetingProcesses, ::testing::Values(placeKinds().front()),
+INSTANTIATE_TEST_SUITE_P(Places, MeetingProcesses, ::testing::ValuesIn(placeKinds()),
                          [](const auto& kind) { return kind.param.name; });
 
 }  // namespace

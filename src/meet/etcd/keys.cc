@@ -5,6 +5,11 @@
 #include <charconv>
 
 namespace viaduct::meet::etcd {
+namespace {
+
+constexpr std::string_view kHere = "/here";
+
+}  // namespace
 
 std::string escaped(std::string_view name) {
   std::string out;
@@ -24,6 +29,8 @@ GroupKeys::GroupKeys(const Space& space, std::string_view group, std::uint64_t i
 
 std::string GroupKeys::up(MemberId id) const { return fmt::format("{}up/{:016x}", base_, id); }
 
+std::string GroupKeys::here(MemberId id) const { return up(id) + std::string(kHere); }
+
 std::string GroupKeys::answer(MemberId id) const { return fmt::format("{}to/{:016x}", base_, id); }
 
 std::string GroupKeys::part(std::uint32_t number) const {
@@ -38,6 +45,11 @@ std::optional<MemberId> GroupKeys::memberOf(std::string_view key) const {
   const auto parsed = std::from_chars(key.data(), key.data() + key.size(), id, 16);
   if (parsed.ec != std::errc() || parsed.ptr != key.data() + key.size()) return std::nullopt;
   return id;
+}
+
+std::optional<MemberId> GroupKeys::answererOf(std::string_view key) const {
+  if (!key.ends_with(kHere)) return std::nullopt;
+  return memberOf(key.substr(0, key.size() - kHere.size()));
 }
 
 }  // namespace viaduct::meet::etcd

@@ -34,13 +34,17 @@ class GroupKeys {
   KeyRange up() const { return prefix(base_ + "up/"); }      // members to the leader
   KeyRange down() const { return prefix(base_ + "down/"); }  // to all
   std::string up(MemberId id) const;
+  std::string here(MemberId id) const;    // a member's answer to the last call; within up()
   std::string answer(MemberId id) const;  // from the leader to one
   std::string lead() const { return base_ + "down/lead"; }
   std::string trouble() const { return base_ + "down/trouble"; }
+  std::string call() const { return base_ + "down/call"; }
   std::string part(std::uint32_t number) const;
 
   // The member whose message to the leader stands under that key.
   std::optional<MemberId> memberOf(std::string_view key) const;
+  // The member whose answer to a call stands there.
+  std::optional<MemberId> answererOf(std::string_view key) const;
   bool isPart(std::string_view key) const { return key.starts_with(base_ + "down/part/"); }
 
  private:

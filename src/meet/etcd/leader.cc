@@ -10,10 +10,10 @@ namespace {
 
 constexpr std::size_t kNamed = 8;  // members in one error; the others are counted
 
-Error death(std::string who, std::string peer, std::string how) {
+Error death(const std::string& who, std::string peer) {
   return {.code = Code::kPeerLost,
           .operation = "group",
-          .detail = fmt::format("{} {}", who, how),
+          .detail = fmt::format("{} died", who),
           .peer = std::move(peer),
           .cause = "its process ended or hangs, or it cannot reach etcd",
           .remedy = "look at that member's own log"};
@@ -49,7 +49,7 @@ void Leader::said(MemberId id, LeaseId lease, Revision when, const UpMessage& me
   if (const auto* join_message = std::get_if<JoinMessage>(&message))
     return join(id, lease, *join_message);
   const auto found = known_.find(id);
-  if (found == known_.end()) return;
+  if (found == known_.end()) return vanished(id);
   if (const auto* value_message = std::get_if<ValueMessage>(&message))
     return value(found->second, *value_message);
   goodbye(found->second);
@@ -60,31 +60,85 @@ void Leader::join(MemberId id, LeaseId lease, const JoinMessage& message) {
                        std::as_bytes(std::span(terms_.proof))))
     return refuse(id, Code::kDenied, "the token is not this group's",
                   "give all members the same token, or this run another group name");
-  // Once members say goodbye, whoever comes waits for the group's end.
-  if (formed_ && someone_gone_) return;
-  if (formed_)
-    return refuse(id, Code::kBusy, fmt::format("it is whole and running; {}", whoIsThere()),
-                  "wait for the end of that run, or take another group name");
-  if (message.size != terms_.size)
+  if (!formed_ && message.size != terms_.size)
     return refuse(id, Code::kInvalid,
                   fmt::format("it forms with {} members, and this one asks for {}; {}", terms_.size,
                               message.size, whoIsThere()),
                   "give all members the same size, or this run another group name");
-  joinForming(id, {.seat = {id, lease, {0, message.name, message.about}}, .asked = message.rank});
+  waiting_.push_back({id, lease, message, calls_ + 1});
+  settle();
 }
 
-void Leader::joinForming(MemberId id, const Known& known) {
+void Leader::settle() {
+  if (over_) return;
+  if (!formed_) settleForming();
+  if (formed_) settleWhole();
+}
+
+void Leader::settleForming() {
+  std::erase_if(waiting_, [this](const Waiting& one) { return decide(one); });
+  if (callIsOpen()) return;
+  const bool full = known_.size() == terms_.size;
+  if (full && roll_ != 0 && roll_ == calls_) return form();
+  if (!full && waiting_.empty()) return;
+  call();
+  if (full) roll_ = calls_;
+}
+
+bool Leader::decide(const Waiting& one) {
+  const auto& asked = one.message.rank;
   const auto holder = std::ranges::find_if(
-      known_, [&](const auto& one) { return known.asked && one.second.asked == known.asked; });
-  if (holder != known_.end())
-    return refuse(id, Code::kBusy,
-                  fmt::format("rank {} is taken by {}; {}", *known.asked,
-                              holder->second.seat.member.name, whoIsThere()),
-                  "give each member a rank of its own, or none");
-  Known& added = known_[id] = known;
-  added.arrival = ++arrivals_;
-  outbox_.answers.emplace_back(id, AnswerMessage{});
-  if (known_.size() == terms_.size) form();
+      known_, [&](const auto& known) { return asked && known.second.asked == asked; });
+  if (holder == known_.end()) {
+    if (known_.size() == terms_.size) return false;
+    seat(one);
+    return true;
+  }
+  if (holder->second.answered < one.call) return false;
+  refuse(one.id, Code::kBusy,
+         fmt::format("rank {} is taken by {}; {}", *asked, holder->second.seat.member.name,
+                     whoIsThere()),
+         "give each member a rank of its own, or none");
+  return true;
+}
+
+void Leader::seat(const Waiting& one) {
+  known_[one.id] = {.seat = {one.id, one.lease, {0, one.message.name, one.message.about}},
+                    .asked = one.message.rank,
+                    .arrival = ++arrivals_,
+                    .sat = calls_};
+  roll_ = 0;
+  outbox_.answers.emplace_back(one.id, AnswerMessage{});
+}
+
+// A call that a dead member leaves unanswered ends for us with the death of one of ours.
+void Leader::settleWhole() {
+  // Once members say goodbye, whoever comes waits for the group's end.
+  if (someone_gone_) return waiting_.clear();
+  if (callIsOpen()) return;
+  std::erase_if(waiting_, [this](const Waiting& one) {
+    if (one.call > calls_) return false;
+    refuse(one.id, Code::kBusy, fmt::format("it is whole and running; {}", whoIsThere()),
+           "wait for the end of that run, or take another group name");
+    return true;
+  });
+  if (!waiting_.empty()) call();
+}
+
+bool Leader::callIsOpen() const {
+  return std::ranges::any_of(known_, [this](const auto& one) {
+    return !one.second.gone && std::max(one.second.sat, one.second.answered) < calls_;
+  });
+}
+
+// One at a time: it serves all who wait when it is made.
+void Leader::call() { outbox_.call = ++calls_; }
+
+void Leader::answered(MemberId id, std::uint64_t call) {
+  const auto found = known_.find(id);
+  if (over_ || found == known_.end() || call > calls_) return;
+  found->second.answered = std::max(found->second.answered, call);
+  settle();
 }
 
 void Leader::refuse(MemberId id, Code code, std::string detail, std::string remedy) {
@@ -117,7 +171,6 @@ void Leader::form() {
   outbox_.roster.emplace();
   for (const Known* known : members) outbox_.roster->push_back(known->seat);
   formed_ = true;
-  std::erase_if(outbox_.answers, [](const auto& answer) { return !answer.second.refused; });
 }
 
 void Leader::value(Known& from, const ValueMessage& message) {
@@ -156,9 +209,11 @@ void Leader::finishRounds() {
 void Leader::goodbye(Known& from) {
   if (!formed_) {
     known_.erase(from.seat.id);  // gave up while it waited
-    return;
+    roll_ = 0;
+    return settle();
   }
   from.gone = someone_gone_ = true;
+  settle();
   // Whoever leads next has not heard the values of the open round.
   if (ready_ > 0 && (from.values.empty() || from.seat.id == terms_.self))
     end({.code = Code::kPeerLost,
@@ -170,15 +225,14 @@ void Leader::goodbye(Known& from) {
 }
 
 void Leader::vanished(MemberId id) {
+  std::erase_if(waiting_, [id](const Waiting& one) { return one.id == id; });
   const auto found = known_.find(id);
   if (over_ || found == known_.end() || found->second.gone) return;
   const Known& known = found->second;
-  if (formed_)
-    end(death(nameOf(known), known.seat.member.name, "died"));
-  else
-    end(death(known.asked ? fmt::format("rank {} ({})", *known.asked, known.seat.member.name)
-                          : known.seat.member.name,
-              known.seat.member.name, "died while the group formed"));
+  if (formed_) return end(death(nameOf(known), known.seat.member.name));
+  known_.erase(found);  // its seat is free for the next
+  roll_ = 0;
+  settle();
 }
 
 void Leader::end(Error trouble) {
@@ -226,6 +280,7 @@ std::vector<MemberId> Leader::gone() const {
 std::vector<MemberId> Leader::members() const {
   std::vector<MemberId> out;
   for (const auto& [id, known] : known_) out.push_back(id);
+  for (const Waiting& one : waiting_) out.push_back(one.id);
   return out;
 }
 

@@ -1,5 +1,8 @@
 // What a group's leader decides: who is a member, at which rank, when a round is whole, who died.
-// Knows nothing of etcd; what it wants said lies in its outbox. Threads: one at a time.
+// A group is whole when all its seats are taken and everybody who sits has answered a call that was
+// made after the last one sat down. Nobody is refused because of another one that has not answered
+// a call made after the newcomer came. Who does not answer loses its key with its lease:
+// vanished(). Knows nothing of etcd; what it wants said lies in its outbox. Threads: one at a time.
 #pragma once
 
 #include <deque>
@@ -28,7 +31,8 @@ class Leader {
     std::vector<std::pair<MemberId, AnswerMessage>> answers = {};
     std::optional<std::vector<Seat>> roster = {};                    // the group is whole
     std::vector<std::pair<std::uint64_t, std::string>> rounds = {};  // encoded values
-    std::optional<Error> trouble = {};                               // the end
+    std::optional<std::uint64_t> call = {};  // all who are there answer with that number
+    std::optional<Error> trouble = {};       // the end
   };
 
   explicit Leader(Terms terms);
@@ -39,6 +43,8 @@ class Leader {
   // A member's key was written, or is no more.
   void said(MemberId id, LeaseId lease, Revision when, const UpMessage& message);
   void vanished(MemberId id);
+  // A member has answered that call, so it was alive after the call was made.
+  void answered(MemberId id, std::uint64_t call);
   Outbox take() { return std::exchange(outbox_, {}); }
 
   // Those who could lead after us.
@@ -54,12 +60,28 @@ class Leader {
     std::optional<std::uint32_t> asked = {};
     std::uint64_t arrival = 0;
     bool gone = false;
+    std::uint64_t sat = 0, answered = 0;  // the last call when it came, and that it answered
     std::uint64_t next_round = 1;         // the first that we have not had a value for
     std::deque<std::string> values = {};  // of rounds_done_ + 1 and later
   };
 
+  // Who came and cannot be seated now, nor refused over the head of one that may be dead.
+  struct Waiting {
+    MemberId id = 0;
+    LeaseId lease = 0;
+    JoinMessage message = {};
+    std::uint64_t call = 0;  // those in its way have to answer this one, or a later one
+  };
+
   void join(MemberId id, LeaseId lease, const JoinMessage& message);
-  void joinForming(MemberId id, const Known& known);
+  void settle();
+  void settleForming();
+  void settleWhole();
+  // False when the newcomer has to wait on.
+  bool decide(const Waiting& one);
+  void seat(const Waiting& one);
+  bool callIsOpen() const;
+  void call();
   void value(Known& from, const ValueMessage& message);
   void goodbye(Known& from);
   void form();
@@ -72,6 +94,9 @@ class Leader {
   Terms terms_;
   std::map<MemberId, Known> known_;
   std::uint64_t arrivals_ = 0, rounds_done_ = 0;
+  std::uint64_t calls_ = 0;
+  std::uint64_t roll_ = 0;  // the call that was made to all who sit now, as many as there are seats
+  std::vector<Waiting> waiting_;
   std::size_t ready_ = 0;  // members that have given a value for the next round
   Revision seen_ = 0;
   bool formed_ = false, over_ = false, someone_gone_ = false, taken_over_ = false;

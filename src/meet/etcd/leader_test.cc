@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 namespace viaduct::meet::etcd {
 namespace {
 
@@ -16,18 +18,37 @@ JoinMessage join(std::uint32_t size, const std::string& name,
   return {.size = size, .rank = rank, .proof = kProof, .name = name, .about = ""};
 }
 
-// Members are numbered from 1, and so are revisions.
+// Members are numbered from 1, and so are revisions. All but the `silent` answer every call at
+// once.
 struct Talk {
   Leader leader;
   Revision now = 0;
+  std::set<MemberId> silent = {};
 
   Leader::Outbox say(MemberId id, const UpMessage& message) {
     leader.said(id, static_cast<LeaseId>(id), ++now, message);
-    return leader.take();
+    return settled();
   }
   Leader::Outbox vanish(MemberId id) {
     leader.vanished(id);
-    return leader.take();
+    return settled();
+  }
+  Leader::Outbox answer(MemberId id, std::uint64_t call) {
+    leader.answered(id, call);
+    return settled();
+  }
+  // What is said until there is no more call.
+  Leader::Outbox settled() {
+    Leader::Outbox out = leader.take(), more = out;
+    while (more.call) {
+      for (const MemberId id : leader.members())
+        if (!silent.contains(id)) leader.answered(id, *more.call);
+      more = leader.take();
+      if (more.roster) out.roster = more.roster;
+      if (more.call) out.call = more.call;
+      out.answers.insert(out.answers.end(), more.answers.begin(), more.answers.end());
+    }
+    return out;
   }
 };
 
@@ -82,6 +103,53 @@ TEST(EtcdLeader, WhatIsHeardTwiceCountsOnce) {
   talk.leader.said(1, 1, talk.now, ValueMessage{1, "a"});
   talk.leader.said(2, 2, 2, join(2, "m2"));
   EXPECT_TRUE(talk.leader.take().rounds.empty());
+}
+
+TEST(EtcdLeader, OneThatDiedBeforeTheRollCallIsInNoRosterAndItsSeatIsFree) {
+  Talk talk{.leader = leaderOf(3), .silent = {2}};
+  (void)talk.say(1, join(3, "a", 0));
+  (void)talk.say(2, join(3, "dead", 1));
+  const auto full = talk.say(3, join(3, "c", 2));
+  EXPECT_TRUE(full.call);
+  EXPECT_FALSE(full.roster) << "one has not answered";
+  EXPECT_TRUE(talk.say(4, join(3, "b", 1)).answers.empty()) << "no refusal over a dead one's head";
+  const auto out = talk.vanish(2);
+  EXPECT_FALSE(out.trouble);
+  ASSERT_TRUE(out.roster);
+  EXPECT_EQ(out.roster->at(1).member.name, "b");
+}
+
+TEST(EtcdLeader, OneThatAnsweredAnEarlierCallIsCalledAgain) {
+  Talk talk{.leader = leaderOf(2)};
+  (void)talk.say(1, join(2, "a", 0));
+  EXPECT_TRUE(talk.say(3, join(2, "rival", 0)).answers.at(0).second.refused);
+  talk.silent = {1};
+  const auto full = talk.say(2, join(2, "b"));
+  ASSERT_TRUE(full.call);
+  EXPECT_FALSE(full.roster);
+  EXPECT_FALSE(talk.answer(1, *full.call - 1).roster) << "a late answer to the earlier call";
+  EXPECT_FALSE(talk.answer(1, *full.call + 1).roster) << "nobody has called so";
+  EXPECT_TRUE(talk.answer(1, *full.call).roster);
+}
+
+TEST(EtcdLeader, ARunIsCalledBeforeAnyoneIsRefusedBecauseOfIt) {
+  Talk talk = formed(2);
+  talk.silent = {2};
+  EXPECT_TRUE(talk.say(7, join(2, "new")).answers.empty());
+  EXPECT_TRUE(talk.say(8, join(2, "newer")).answers.empty());
+  EXPECT_TRUE(talk.vanish(2).trouble) << "that run is over, and those who came form another";
+  Talk alive = formed(2);
+  EXPECT_EQ(alive.say(7, join(2, "new")).answers.at(0).second.refused->code, Code::kBusy);
+}
+
+TEST(EtcdLeader, WhoComesBetweenTheCallAndTheRosterGetsASeatOnlyWhenOneFallsFree) {
+  Talk talk{.leader = leaderOf(2), .silent = {2}};
+  (void)talk.say(1, join(2, "a"));
+  (void)talk.say(2, join(2, "dead"));
+  EXPECT_TRUE(talk.say(3, join(2, "late")).answers.empty());
+  const auto out = talk.vanish(2);
+  ASSERT_TRUE(out.roster);
+  EXPECT_EQ(out.roster->at(1).member.name, "late");
 }
 
 TEST(EtcdLeader, ADeathIsNamedButNotThatOfOneWhoSaidGoodbye) {

@@ -19,6 +19,11 @@ Leading::Leading(Core& core, Place place, Leader leader, Hooks hooks)
     : core_(core), place_(std::move(place)), leader_(std::move(leader)), hooks_(std::move(hooks)) {}
 
 void Leading::heard(const Event& event) {
+  if (const auto here = place_.keys.answererOf(event.kv.key)) {
+    const auto call = event.deleted ? std::nullopt : decodeCall(event.kv.value);
+    if (call) leader_.answered(*here, call->number);
+    return flush();
+  }
   const auto id = place_.keys.memberOf(event.kv.key);
   if (!id) return;
   stuck_ = false;
@@ -35,13 +40,13 @@ void Leading::reread(const std::vector<KeyValue>& all) {
   std::vector<const KeyValue*> ups;
   std::set<MemberId> there;
   for (const KeyValue& kv : all)
-    if (const auto id = place_.keys.memberOf(kv.key)) {
+    if (place_.keys.up().holds(kv.key)) {
       ups.push_back(&kv);
-      there.insert(*id);
+      if (const auto id = place_.keys.memberOf(kv.key)) there.insert(*id);
     }
   std::ranges::sort(ups, {}, [](const KeyValue* kv) { return kv->modified; });
   for (const KeyValue* kv : ups) heard({.kv = *kv});
-  for (const MemberId id : leader_.members())
+  for (const MemberId id : leader_.members())  // and of those who wait
     if (!there.contains(id)) leader_.vanished(id);
   flush();
 }
@@ -57,6 +62,7 @@ void Leading::collect() {
   };
   if (out.roster) broadcast(0, encodeSeats(*out.roster));
   for (const auto& [round, bytes] : out.rounds) broadcast(round, bytes);
+  if (out.call) ops_.push_back(Op::put(place_.keys.call(), encode(CallMessage{*out.call}), lease));
   if (out.trouble) ops_.push_back(Op::put(place_.keys.trouble(), encode(*out.trouble), lease));
 }
 
@@ -145,8 +151,10 @@ void Leading::dissolve() {
 
 void Leading::announce() {
   const Head head{.instance = place_.instance, .identity = ownIdentity(), .who = place_.who};
-  ops_.push_back(Op::put(place_.keys.head(), encode(head), core_.lease().id()));
-  flush();
+  // The head may be gone again already, or another group's.
+  write({.when = {{place_.keys.head(), Compare::What::kCreatedAt, place_.epoch}},
+         .then = {Op::put(place_.keys.head(), encode(head), core_.lease().id())}},
+        [this](const TxnReply&) { flush(); });
 }
 
 void Leading::end(std::vector<Op> also) {

@@ -135,9 +135,13 @@ void Membership::knock(const KeyValue& head, const Head& decoded) {
   instance_ = decoded.instance;
   leader_who_ = decoded.who;
   keys_ = GroupKeys(core_.space(), request_.group, instance_);
-  const Txn txn{.when = {{keys_.head(), Compare::What::kCreatedAt, head.created}},
-                .then = {Op::put(keys_.up(id_), joinMessage(), core_.lease().id()),
-                         Op::get({keys_.lead(), {}})}};
+  // Where an answer was lost and this is sent again, our key is there: all that has come since it
+  // was made is ours to hear.
+  const Op up = Op::get({keys_.up(id_), {}}), lead = Op::get({keys_.lead(), {}});
+  const Txn txn{.when = {{keys_.head(), Compare::What::kCreatedAt, head.created},
+                         {keys_.up(id_), Compare::What::kCreatedAt, 0}},
+                .then = {Op::put(keys_.up(id_), joinMessage(), core_.lease().id()), lead},
+                .otherwise = {up, lead}};
   send(txn, until_,
        [this, epoch = head.created](Result<TxnReply> reply) { knocked(epoch, std::move(reply)); });
 }
@@ -145,26 +149,34 @@ void Membership::knock(const KeyValue& head, const Head& decoded) {
 void Membership::knocked(Revision epoch, Result<TxnReply> reply) {
   if (phase_ != Phase::kEntering) return;
   if (!reply) return refuse(std::move(reply).error());
-  if (!reply->succeeded) return enter();
+  std::optional<LeadMessage> lead;
+  Revision seated = reply->succeeded ? reply->revision : 0;
+  for (const KeyValue& kv : reply->found)
+    if (kv.key == keys_.up(id_)) {
+      seated = kv.created;
+    } else if ((lead = decodeLead(kv.value))) {
+      leader_id_ = lead->leader;
+      lead_modified_ = kv.modified;
+    }
+  if (seated == 0) return enter();
   epoch_ = epoch;
   has_up_key_ = true;
-  const auto lead = reply->found.empty() ? std::nullopt : decodeLead(reply->found[0].value);
-  if (lead) {
-    leader_id_ = lead->leader;
-    lead_modified_ = reply->found[0].modified;
-  }
-  watch(reply->revision + 1);
+  watch(seated + 1);
   if (!lead || lead->over) again();
 }
 
-// The group that we wanted to join is no more, and never knew us: join the next one.
+// The group that we wanted to join is no more, and never was whole: join the next one.
 void Membership::again() {
   watch_.reset();
   leading_.reset();
   welcome_ = false;
+  answered_ = 0;
   assembly_ = {};
   if (std::exchange(has_up_key_, false))
-    core_.txn({.then = {Op::erase({keys_.up(id_), {}})}}, core_.patience(), [](const auto&) {});
+    core_.txn({.then = {Op::erase({keys_.up(id_), {}}), Op::erase({keys_.here(id_), {}})}},
+              core_.patience(), [](const auto&) {});
+  // Nothing that is still on its way for the old one can be taken for the new one's.
+  id_ = randomNumber();
   enter();
 }
 
@@ -208,7 +220,7 @@ void Membership::startLeading(Leader leader) {
 
 void Membership::heard(const Event& event) {
   const std::string& key = event.kv.key;
-  if (keys_.memberOf(key)) {
+  if (keys_.up().holds(key)) {
     if (leading_) leading_->heard(event);
   } else if (key == keys_.lead()) {
     if (event.deleted) return leaderVanished();
@@ -217,6 +229,8 @@ void Membership::heard(const Event& event) {
     return;  // what is taken away was heard before
   } else if (key == keys_.answer(id_)) {
     if (const auto answer = decodeAnswer(event.kv.value)) answered(*answer);
+  } else if (key == keys_.call()) {
+    if (const auto call = decodeCall(event.kv.value)) called(*call);
   } else if (key == keys_.trouble()) {
     if (const auto why = decodeTrouble(event.kv.value)) troubled(*why);
   } else if (keys_.isPart(key)) {
@@ -230,7 +244,7 @@ void Membership::reread(const std::vector<KeyValue>& all) {
   bool lead_is_there = false;
   for (const KeyValue& kv : all) {
     lead_is_there = lead_is_there || kv.key == keys_.lead();
-    if (keys_.memberOf(kv.key)) continue;
+    if (keys_.up().holds(kv.key)) continue;
     heard({.kv = kv});
     if (weak.expired() || phase_ == Phase::kOver || phase_ == Phase::kEntering || epoch_ != epoch)
       return;
@@ -243,6 +257,14 @@ void Membership::answered(const AnswerMessage& answer) {
   if (phase_ != Phase::kWaiting) return;
   if (answer.refused) return refuse(*answer.refused);
   welcome_ = true;
+}
+
+// In any phase: whoever comes while the group runs is refused only when we are there.
+void Membership::called(const CallMessage& call) {
+  if (call.number <= answered_ || bye_said_) return;
+  answered_ = call.number;
+  send({.then = {Op::put(keys_.here(id_), encode(call), core_.lease().id())}}, core_.patience(),
+       [](const Result<TxnReply>&) {});
 }
 
 void Membership::led(const KeyValue& kv, const LeadMessage& lead) {
@@ -265,7 +287,8 @@ void Membership::led(const KeyValue& kv, const LeadMessage& lead) {
 }
 
 void Membership::leaderVanished() {
-  if (phase_ == Phase::kWaiting && !welcome_ && !leading_) return again();
+  // However many have been seated: without a leader the group never becomes whole.
+  if (phase_ == Phase::kWaiting && !leading_) return again();
   std::string name = leader_who_.empty() ? who() : leader_who_;
   std::string peer = name;
   for (const Seat& seat : seats_)
@@ -286,7 +309,7 @@ void Membership::leaderVanished() {
 void Membership::troubled(const Error& why) {
   if (phase_ == Phase::kWhole) return lost(why);
   if (phase_ != Phase::kWaiting) return;
-  if (welcome_ || leading_) return refuse(why);
+  if (leading_) return refuse(why);
   again();
 }
 
@@ -330,11 +353,7 @@ void Membership::roster(std::vector<Seat> seats) {
     out.rank = seat.member.rank;
     found = true;
   }
-  if (!found)
-    return refuse({.code = Code::kBusy,
-                   .operation = fmt::format("join group \"{}\"", request_.group),
-                   .detail = "the group became whole without us",
-                   .remedy = "join again"});
+  if (!found) return;  // the leader refuses us, or we wait for that group's end
   seats_ = std::move(seats);
   whole_round_ = 0;
   phase_ = Phase::kWhole;

@@ -61,6 +61,7 @@ class Membership {
   void reread(const std::vector<KeyValue>& all);
   void answered(const AnswerMessage& answer);
   void led(const KeyValue& kv, const LeadMessage& lead);
+  void called(const CallMessage& call);
   void leaderVanished();
   void troubled(const Error& why);
   void part(PartMessage message);
@@ -78,7 +79,7 @@ class Membership {
   Core& core_;
   const JoinRequest request_;
   const Clock::time_point until_;
-  const MemberId id_;
+  MemberId id_;  // another one for each group that is tried
   Phase phase_ = Phase::kEntering;
   GroupKeys keys_;
   std::uint64_t instance_ = 0;
@@ -86,7 +87,8 @@ class Membership {
   Revision lead_modified_ = 0;
   std::string leader_who_;
   MemberId leader_id_ = 0;
-  bool welcome_ = false;  // the leader has seen us: its death is one of our group's
+  bool welcome_ = false;        // the leader has given us a seat
+  std::uint64_t answered_ = 0;  // the last call of the leader that we have answered
   bool has_up_key_ = false;
   std::unique_ptr<Watch> watch_;
   std::unique_ptr<Leading> leading_;

@@ -166,7 +166,7 @@ void Membership::abandon(const std::string& reason, std::function<void()> done) 
 
 void Membership::leave() {
   if (!std::exchange(has_up_key_, false)) return;
-  std::vector<Op> ops{Op::erase({keys_.up(id_), {}})};
+  std::vector<Op> ops{Op::erase({keys_.up(id_), {}}), Op::erase({keys_.here(id_), {}})};
   const bool forming = !whole_round_;
   if (phase_ == Phase::kWhole && !bye_said_) {
     const Member& self =

@@ -61,6 +61,13 @@ struct LeadMessage {
 std::string encode(const LeadMessage& message);
 std::optional<LeadMessage> decodeLead(std::string_view bytes);
 
+// From the leader to all: whoever is there answers with the call's number, under a key of its own.
+struct CallMessage {
+  std::uint64_t number = 0;  // from 1
+};
+std::string encode(const CallMessage& message);
+std::optional<CallMessage> decodeCall(std::string_view bytes);
+
 // From anybody to all: what ended the group.
 std::string encode(const Error& trouble);
 std::optional<Error> decodeTrouble(std::string_view bytes);

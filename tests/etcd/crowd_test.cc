@@ -1,0 +1,97 @@
+// Many processes that start at the same instant, round after round under one name, while those of
+// the round before are killed at any moment: every group that becomes whole is right.
+// VIADUCT_CROWD=64x100 for members and rounds, VIADUCT_SEED for the moments.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <deque>
+#include <set>
+#include <thread>
+
+#include "base/random.h"
+#include "process/process.h"
+#include "support/etcd_server.h"
+
+namespace viaduct::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Crowd {
+  int members = 12, rounds = 4;
+};
+Crowd crowd() {
+  Crowd out;
+  if (const char* text = std::getenv("VIADUCT_CROWD"))
+    if (std::sscanf(text, "%dx%d", &out.members, &out.rounds) != 2)  // NOLINT(cert-err34-c)
+      ADD_FAILURE() << "VIADUCT_CROWD is MEMBERSxROUNDS, not " << text;
+  return out;
+}
+
+class Round {
+ public:
+  Round(const std::string& where, int members) {
+    for (int i = 0; i < members; ++i)
+      processes_.emplace_back(std::vector<std::string>{VIADUCT_ETCD_MEMBER, where, "crowd",
+                                                       std::to_string(members), "-",
+                                                       fmt::format("m{}", i), "60"});
+  }
+  // All distinct ranks, one epoch, one roster; gives the epoch.
+  std::string expectRight() {
+    std::set<std::string> ranks, agreed;
+    for (Process& process : processes_) {
+      const std::string line = process.answer(60s).value_or("nothing");
+      const std::size_t space = line.find(' ', 6);
+      if (!line.starts_with("whole ") || space == std::string::npos) {
+        ADD_FAILURE() << line;
+        return {};
+      }
+      ranks.insert(line.substr(6, space - 6));
+      agreed.insert(line.substr(space + 1));
+    }
+    EXPECT_EQ(ranks.size(), processes_.size());
+    EXPECT_EQ(agreed.size(), 1U);
+    return *agreed.begin();
+  }
+  void expectBarrier() {
+    for (Process& process : processes_) process.send("gather x");
+    for (Process& process : processes_) {
+      const std::string line = process.answer(60s).value_or("nothing");
+      EXPECT_TRUE(line.starts_with("values x")) << line;
+    }
+  }
+  void kill() {
+    for (Process& process : processes_) process.kill();
+  }
+
+ private:
+  std::deque<Process> processes_;
+};
+
+TEST(EtcdCrowd, EveryGroupIsRightOverTheLeftoversOfKilledOnes) {
+  VIADUCT_NEEDS_ETCD();
+  const char* const given = std::getenv("VIADUCT_SEED");
+  base::Random random(given == nullptr ? 7 : std::strtoull(given, nullptr, 10));
+  EtcdServer etcd;
+  const Crowd size = crowd();
+  std::set<std::string> epochs;
+  for (int round = 0; round < size.rounds; ++round) {
+    {
+      // One that is killed at any moment: while it starts, forms, or is whole.
+      Round doomed(etcd.url(), size.members);
+      std::this_thread::sleep_for(std::chrono::milliseconds(random.below(400)));
+      doomed.kill();
+    }
+    Round right(etcd.url(), size.members);
+    epochs.insert(right.expectRight());
+    right.expectBarrier();
+    right.kill();
+    ASSERT_FALSE(::testing::Test::HasFailure()) << "in round " << round;
+  }
+  EXPECT_EQ(epochs.size(), static_cast<std::size_t>(size.rounds));
+}
+
+}  // namespace
+}  // namespace viaduct::testing
