@@ -137,12 +137,17 @@ void Forwarder::pass(base::Fd from) {
                               {.fd = to.get(), .events = POLLIN, .revents = 0},
                               {.fd = bell_.get(), .events = POLLIN, .revents = 0}}};
   std::vector<char> buffer(64 * 1024);
+  bool lose = false;
   while (::poll(wait.data(), wait.size(), -1) > 0 && wait[2].revents == 0) {
     for (const int side : {0, 1}) {
       if (wait[static_cast<std::size_t>(side)].revents == 0) continue;
       const int in = side == 0 ? from.get() : to.get(), out = side == 0 ? to.get() : from.get();
       const ssize_t got = ::read(in, buffer.data(), buffer.size());
-      if (got <= 0 || !writeAll(out, buffer.data(), static_cast<std::size_t>(got))) return;
+      if (got <= 0 || (side == 1 && lose)) return;
+      const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
+      if (side == 0 && losing_ && bytes.find("POST /v3/kv/txn") != bytes.npos)
+        lose = transactions_++ % 2 == 0;
+      if (!writeAll(out, buffer.data(), static_cast<std::size_t>(got))) return;
     }
   }
 }

@@ -50,6 +50,9 @@ class Forwarder {
   std::string url() const;
   void cut();
   void mend();
+  // From here on every other answer to a transaction is lost with its connection: the first, the
+  // third, and so on.
+  void loseAnswers() { losing_ = true; }
 
  private:
   void serve();
@@ -57,8 +60,8 @@ class Forwarder {
   const std::uint16_t to_;
   std::uint16_t port_ = 0;
   base::Fd listener_, bell_;
-  std::atomic<bool> stop_ = false, cut_ = false;
-  std::atomic<int> open_ = 0;
+  std::atomic<bool> stop_ = false, cut_ = false, losing_ = false;
+  std::atomic<int> open_ = 0, transactions_ = 0;
   std::thread thread_;
 };
 

@@ -109,6 +109,25 @@ TEST(EtcdOutages, HistoryThatIsCompactedWhileAMemberIsCutOff) {
   }
 }
 
+// etcd has done what was asked, and the answer does not come: it is asked again.
+TEST(EtcdOutages, AnswersThatAreLostOnTheWay) {
+  VIADUCT_NEEDS_ETCD();
+  EtcdServer etcd;
+  for (int round = 0; round < 5; ++round) {
+    Forwarder one(etcd.port()), other(etcd.port());
+    one.loseAnswers();
+    if (round > 0) other.loseAnswers();
+    auto seats = pair(one.url(), other.url());
+    ASSERT_FALSE(::testing::Test::HasFailure()) << round;
+    gatherOfBoth(seats);
+    gatherOfBoth(seats);
+    for (Seat& seat : seats) {
+      const Status finished = seat.group->finish(kLong);
+      EXPECT_TRUE(finished) << finished.error().text();
+    }
+  }
+}
+
 TEST(EtcdOutages, AnEndpointThatBreaksInTheMiddleIsLeftForAnother) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer etcd;

@@ -289,6 +289,8 @@ void Membership::led(const KeyValue& kv, const LeadMessage& lead) {
 void Membership::leaderVanished() {
   // However many have been seated: without a leader the group never becomes whole.
   if (phase_ == Phase::kWaiting && !leading_) return again();
+  // Our goodbye may have been the last one, with which the group ended: its answer says so.
+  if (bye_under_way_) return;
   std::string name = leader_who_.empty() ? who() : leader_who_;
   std::string peer = name;
   for (const Seat& seat : seats_)

@@ -72,6 +72,7 @@ class Membership {
   void lost(Error why);  // the end, for the group as we see it
   void refuse(Error why);
   void sayGoodbye();
+  bool saidBefore(const TxnReply& reply) const;
   std::string who() const;
   void send(const Txn& txn, Clock::time_point until, std::function<void(Result<TxnReply>)> done);
 

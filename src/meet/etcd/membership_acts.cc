@@ -128,24 +128,37 @@ void Membership::finish(Clock::time_point until) {
   board.change([this] { state.unfinished = state.trouble; });
 }
 
+// Where an answer was lost and the goodbye is sent again, it stands there, or the group has ended
+// with it: whoever dies leaves the others' keys.
+bool Membership::saidBefore(const TxnReply& reply) const {
+  const auto own = std::ranges::find(reply.found, keys_.up(id_), &KeyValue::key);
+  if (own == reply.found.end()) return reply.found.empty();
+  const auto message = decodeUp(own->value);
+  return message && std::holds_alternative<ByeMessage>(*message);
+}
+
 // Only while the lead is where we think it is: it must not fall to us as we go.
 void Membership::sayGoodbye() {
   if (bye_said_ || bye_under_way_ || phase_ != Phase::kWhole) return;
   bye_under_way_ = true;
   const Txn txn{
       .when = {{keys_.lead(), Compare::What::kModifiedAt, lead_modified_}},
-      .then = {Op::put(keys_.up(id_), encode(UpMessage(ByeMessage{})), core_.lease().id())}};
+      .then = {Op::put(keys_.up(id_), encode(UpMessage(ByeMessage{})), core_.lease().id())},
+      .otherwise = {Op::get({keys_.up(id_), {}}), Op::get({keys_.lead(), {}})}};
   send(txn, bye_until_, [this, known = lead_modified_](Result<TxnReply> reply) {
     bye_under_way_ = false;
     if (!reply) {
       board.change([&] { state.unfinished = std::move(reply).error(); });
       return;
     }
-    if (reply->succeeded) {
+    const bool led = std::ranges::any_of(
+        reply->found, [this](const KeyValue& kv) { return kv.key == keys_.lead(); });
+    if (reply->succeeded || saidBefore(*reply)) {
       bye_said_ = true;
       if (!leading_) board.change([this] { state.finished = true; });
       return;
     }
+    if (!led) return leaderVanished();
     // Who leads now is about to be heard of, or has been meanwhile.
     if (lead_modified_ != known) sayGoodbye();
   });
