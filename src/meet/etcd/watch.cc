@@ -45,16 +45,18 @@ void Watch::open() {
     if (weak.expired()) return;
     if (!status && status.error().code == Code::kDenied) return fail(status.error());
     if (!status) return backOff();
-    stream_ = client_.openStream({.body = watchJson(ranges_, next_),
-                                  .first_line = until,
-                                  .line = [this](std::string_view text) { line(text); },
-                                  .end = [this](const Error&) { backOff(); }});
+    for (std::size_t i = 0; i < ranges_.size(); ++i)
+      streams_.push_back(
+          client_.openStream({.body = watchJson({ranges_[i]}, {next_[i]}),
+                              .first_line = until,
+                              .line = [this, i](std::string_view text) { line(i, text); },
+                              .end = [this](const Error&) { backOff(); }}));
   });
 }
 
 // Opens a new stream after a while. Not at once: this may run inside a handler of the old one.
 void Watch::again(Duration pause) {
-  stream_.reset();
+  streams_.clear();
   loop_.forget(timer_);
   timer_ = loop_.at(Clock::now() + pause, [this] {
     timer_ = 0;
@@ -66,9 +68,9 @@ void Watch::backOff() {
   again(std::exchange(pause_, std::min<Duration>(pause_ * 2, kLongestPause)));
 }
 
-void Watch::line(std::string_view text) {
+void Watch::line(std::size_t range, std::string_view text) {
   auto message = parseWatch(text);
-  if (message) return take(*std::move(message));
+  if (message) return take(range, *std::move(message));
   if (const auto refusal = parseRefusal(text)) {
     client_.forgetToken();
     return backOff();
@@ -76,9 +78,9 @@ void Watch::line(std::string_view text) {
   fail(std::move(message).error());
 }
 
-void Watch::take(WatchMessage message) {
+void Watch::take(std::size_t range, WatchMessage message) {
   if (message.cancelled) return cancelled(message);
-  if (message.range >= ranges_.size())
+  if (message.range != 0)
     return fail({.code = Code::kProtocol,
                  .operation = "etcd watch",
                  .detail = "etcd answers for a watch that was not asked for"});
@@ -87,18 +89,18 @@ void Watch::take(WatchMessage message) {
   const auto alive = alive_;
   const auto handler = handlers_.event;
   // All of one transaction's events share a revision, so it counts as seen after the last of them.
-  const Revision next = next_[message.range];
+  const Revision next = next_[range];
   for (const Event& event : message.events) {
     if (event.kv.modified < next) continue;
     handler(event);
     if (alive.use_count() == 1) return;
-    if (&event == &message.events.back()) next_[message.range] = event.kv.modified + 1;
+    if (&event == &message.events.back()) next_[range] = event.kv.modified + 1;
   }
 }
 
 void Watch::cancelled(const WatchMessage& message) {
   if (message.compacted != 0) {
-    stream_.reset();
+    streams_.clear();
     return readAll();
   }
   // With a token that it has forgotten, etcd says that permission is denied.
@@ -131,7 +133,7 @@ void Watch::readAll() {
 }
 
 void Watch::fail(Error why) {
-  stream_.reset();
+  streams_.clear();
   loop_.forget(std::exchange(timer_, 0));
   client_.forgetMove(std::exchange(moved_, 0));
   const auto failed = handlers_.failed;

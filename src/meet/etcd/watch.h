@@ -34,8 +34,8 @@ class Watch {
   void open();
   void again(Duration pause);
   void backOff();
-  void line(std::string_view text);
-  void take(WatchMessage message);
+  void line(std::size_t range, std::string_view text);
+  void take(std::size_t range, WatchMessage message);
   void cancelled(const WatchMessage& message);
   void readAll();
   void fail(Error why);
@@ -45,7 +45,9 @@ class Watch {
   Handlers handlers_;
   std::vector<KeyRange> ranges_;
   std::vector<Revision> next_;  // per range: what has not been seen yet
-  std::unique_ptr<Client::Open> stream_;
+  // One per range. etcd's gateway may answer the first request of a stream and lose those that come
+  // after it in the same body: what is read of a body after the answer has begun is by chance.
+  std::vector<std::unique_ptr<Client::Open>> streams_;
   Loop::Id timer_ = 0, moved_ = 0;
   Duration pause_;
   int denied_ = 0;  // in a row
