@@ -96,8 +96,8 @@ bool Leader::decide(const Waiting& one) {
   }
   if (holder->second.answered < one.call) return false;
   refuse(one.id, Code::kBusy,
-         fmt::format("rank {} is taken by {}; {}", *asked, holder->second.seat.member.name,
-                     whoIsThere()),
+         fmt::format("rank {} is taken by {}; {}", asked.value_or(0),
+                     holder->second.seat.member.name, whoIsThere()),
          "give each member a rank of its own, or none");
   return true;
 }
@@ -247,6 +247,7 @@ std::string Leader::nameOf(const Known& known) const {
 
 std::string Leader::whoIsThere() const {
   std::vector<const Known*> members;
+  members.reserve(known_.size());
   for (const auto& [id, known] : known_) members.push_back(&known);
   std::ranges::sort(members, {}, [](const Known* known) {
     return std::pair(known->seat.member.rank, known->arrival);
@@ -279,6 +280,7 @@ std::vector<MemberId> Leader::gone() const {
 
 std::vector<MemberId> Leader::members() const {
   std::vector<MemberId> out;
+  out.reserve(known_.size() + waiting_.size());
   for (const auto& [id, known] : known_) out.push_back(id);
   for (const Waiting& one : waiting_) out.push_back(one.id);
   return out;
