@@ -8,6 +8,7 @@
 
 #include "measure/result/report.h"
 #include "measure/run/run.h"
+#include "viaduct/against.h"
 #include "viaduct/bench_output.h"
 #include "viaduct/bench_plan.h"
 #include "viaduct/bench_progress.h"
@@ -129,6 +130,14 @@ int runPlan(const BenchPlan& plan, const BenchOptions& options) {
   return code;
 }
 
+int planAndCompare(const BenchPlan& plan, const std::vector<std::string>& words,
+                   const BenchOptions& options, const Settings& settings) {
+  const auto both = planAgainst(plan, words, options, settings);
+  if (!both) return fail(both.error().text(), kExitUsage);
+  stopOnSignals();
+  return runAgainst(*both, options, interrupted);
+}
+
 }  // namespace
 
 int runBench(const std::vector<std::string>& words, bool as_nixlbench) {
@@ -147,7 +156,9 @@ int runBench(const std::vector<std::string>& words, bool as_nixlbench) {
   if (!settings) return fail(settings.error().text(), kExitUsage);
   const PlanOrProblems planned = planBench(*options, *settings);
   for (const Error& problem : planned.problems) fail(problem.text(), kExitUsage);
-  return planned.problems.empty() ? runPlan(planned.plan, *options) : kExitUsage;
+  if (!planned.problems.empty()) return kExitUsage;
+  return options->has("against") ? planAndCompare(planned.plan, words, *options, *settings)
+                                 : runPlan(planned.plan, *options);
 }
 
 }  // namespace viaduct::app

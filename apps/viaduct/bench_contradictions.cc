@@ -103,6 +103,15 @@ void addReregistering(const BenchOptions& o, std::vector<Error>& found) {
                                   "memory from the agent is registered for as long as it lives"));
 }
 
+void addAgainst(const BenchOptions& o, std::vector<Error>& found) {
+  for (const char* flag : {"rounds", "fail_if_slower"})
+    if (o.has(flag) && !o.has("against"))
+      found.push_back(contradiction(fmt::format("--{}", flag), "it needs --against"));
+  if (o.has("against") && (o.output == OutputForm::kCsv || o.output == OutputForm::kNixlbench))
+    found.push_back(
+        contradiction("--against and --output", "a comparison is printed as table or json"));
+}
+
 }  // namespace
 
 std::vector<Error> contradictions(const BenchOptions& options) {
@@ -112,6 +121,7 @@ std::vector<Error> contradictions(const BenchOptions& options) {
       found.push_back(contradiction(fmt::format("--{} and --{}", rivals.one, rivals.other),
                                     std::string(rivals.why)));
   addRanges(options, found);
+  addAgainst(options, found);
   if (options.latency) addPingPong(options, found);
   if (options.reregister_mem) addReregistering(options, found);
   return found;

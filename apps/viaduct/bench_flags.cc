@@ -220,6 +220,21 @@ constexpr std::array kMeeting{
               }},
 };
 
+constexpr std::array kAgainst{
+    BenchFlag{"against", "'SETTINGS'", "",
+              "compare with the same run with these flags and VIADUCT_* assignments on top",
+              [](V t, O& o) { return intoText(t, o.against); }},
+    BenchFlag{"rounds", "N", "5", "runs of each side, in turns; they share the time of a row",
+              [](V t, O& o) { return intoCount(t, 4, o.rounds); }},
+    BenchFlag{"fail_if_slower", "N%", "", "end with 1 when the other side is slower than that",
+              [](V t, O& o) -> Status {
+                double share = 0;
+                VIADUCT_CHECK(intoPercent(t, share));
+                o.slower = share;
+                return Ok{};
+              }},
+};
+
 constexpr std::array kOut{
     BenchFlag{"output", "table|nixlbench|json|csv", "table; nixlbench: nixlbench",
               "what is printed",
@@ -241,6 +256,7 @@ constexpr std::array kGroups{FlagGroup{"What moves", kWhat},
                              FlagGroup{"How long", kHowLong},
                              FlagGroup{"What is checked", kChecks},
                              FlagGroup{"Where workers meet", kMeeting},
+                             FlagGroup{"Against other settings", kAgainst},
                              FlagGroup{"What comes out", kOut}};
 
 }  // namespace

@@ -75,6 +75,11 @@ struct BenchOptions {
   std::uint32_t local_workers = 0;
   std::chrono::nanoseconds meet_timeout = std::chrono::minutes(3);
 
+  // Against what else, in turns.
+  std::string against = {};
+  std::uint32_t rounds = 5;
+  std::optional<double> slower = {};  // 0.05: fail when B is more than 5 % slower
+
   // What comes out.
   std::optional<OutputForm> output = {};
   std::string json = {};

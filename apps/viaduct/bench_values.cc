@@ -103,4 +103,14 @@ Status intoRate(std::string_view text, double& into) {
   return Ok{};
 }
 
+Status intoPercent(std::string_view text, double& into) {
+  double value = -1;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  if (failure != std::errc{} || (unit != "%" && unit != " %") || !(value >= 0 && value < 100))
+    return wrongValue(fmt::format("\"{}\" is not a percentage", text), "5%, 0.5%, from 0% to 99%");
+  into = value / 100;
+  return Ok{};
+}
+
 }  // namespace viaduct::app

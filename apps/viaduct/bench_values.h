@@ -26,6 +26,8 @@ Status intoCount(std::string_view text, std::uint64_t least, std::uint64_t& into
 Status intoCount(std::string_view text, std::uint32_t least, std::uint32_t& into);
 Status intoTime(std::string_view text, std::chrono::nanoseconds& into);
 Status intoRate(std::string_view text, double& into);
+// "5%" is 0.05.
+Status intoPercent(std::string_view text, double& into);
 Status intoWords(std::string_view text, std::vector<std::string>& into);
 
 // Upper and lower case are the same, as in nixlbench's own values.

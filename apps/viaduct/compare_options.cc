@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "viaduct/bench_values.h"
 #include "viaduct/commands.h"
 
 namespace viaduct::app {
@@ -23,18 +24,12 @@ constexpr auto kMore =
     "read, and results that may not be compared.";
 
 double percent(const std::string& text) {
-  std::size_t used = 0;
-  double value = -1;
-  try {
-    value = std::stod(text, &used);
-  } catch (const std::exception&) {
-    used = 0;
-  }
-  const std::string unit = text.substr(used);
-  if (used == 0 || (unit != "%" && unit != " %") || !(value >= 0 && value < 100))
+  double share = 0;
+  const auto read = intoPercent(text, share);
+  if (!read)
     throw CLI::ValidationError("--fail-if-slower",
-                               "\"" + text + "\" is not a percentage: 5%, 0.5%, from 0% to 99%");
-  return value / 100;
+                               read.error().detail + ": " + read.error().remedy);
+  return share;
 }
 
 }  // namespace

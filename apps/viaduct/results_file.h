@@ -16,7 +16,8 @@ class ResultsFile {
   // Opened before anything is measured: a name that cannot be written must not cost a run. What it
   // held is only replaced by results. An empty name: no file.
   static Result<ResultsFile> open(const std::string& name);
-  Status write(const measure::Report& report);
+  Status write(const measure::Report& report) { return write(toJson(report)); }
+  Status write(const std::string& text);
 
  private:
   struct Close {

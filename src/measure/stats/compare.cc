@@ -26,6 +26,14 @@ std::string keyOf(const Row& row, bool with_backend) {
          (row.rate ? fmt::format(", {} a second", row.rate->asked_per_s) : "");
 }
 
+enum class Belong : std::uint8_t { kSame, kAnyBackend, kByPlace };
+
+std::string keyOf(const Row& row, std::size_t place, Belong how) {
+  if (how == Belong::kByPlace)
+    return fmt::format("row {}, blocks of {}", place + 1, base::formatSize(row.block_size));
+  return keyOf(row, how == Belong::kSame);
+}
+
 // The rows of one side that are of the same thing.
 struct Group {
   std::vector<const Row*> rows;
@@ -33,11 +41,12 @@ struct Group {
 };
 using Groups = std::map<std::string, Group>;
 
-Groups groupsOf(const std::vector<Report>& side, bool with_backend) {
+Groups groupsOf(const std::vector<Report>& side, Belong how) {
   Groups out;
   for (const Report& report : side)
-    for (const Row& row : report.rows) {
-      Group& group = out.try_emplace(keyOf(row, with_backend), Group{{}, out.size()}).first->second;
+    for (std::size_t i = 0; i < report.rows.size(); ++i) {
+      const Row& row = report.rows[i];
+      Group& group = out.try_emplace(keyOf(row, i, how), Group{{}, out.size()}).first->second;
       group.rows.push_back(&row);
     }
   return out;
@@ -153,11 +162,11 @@ Result<Comparison> compare(const std::vector<Report>& a, const std::vector<Repor
                            const CompareOptions& options) {
   Comparison out{.runs_as_figures = std::min(a.size(), b.size()) >= kRunsAsFigures};
   VIADUCT_TRY(out.differing, differencesOf(a, b, options));
-  bool with_backend = true;
-  Groups of_a = groupsOf(a, true), of_b = groupsOf(b, true);
-  if (options.across_settings && !haveCommonRow(of_a, of_b)) {
-    with_backend = false;  // another backend is a setting as well
-    of_a = groupsOf(a, false), of_b = groupsOf(b, false);
+  Belong how = options.by_place ? Belong::kByPlace : Belong::kSame;
+  Groups of_a = groupsOf(a, how), of_b = groupsOf(b, how);
+  if (how == Belong::kSame && options.across_settings && !haveCommonRow(of_a, of_b)) {
+    how = Belong::kAnyBackend;  // another backend is a setting as well
+    of_a = groupsOf(a, how), of_b = groupsOf(b, how);
   }
   if (!haveCommonRow(of_a, of_b))
     return Error{
@@ -165,8 +174,9 @@ Result<Comparison> compare(const std::vector<Report>& a, const std::vector<Repor
         .operation = "compare",
         .detail =
             "no row of A is of the same backend, op, scheme, block size and batch as one of B",
-        .remedy =
-            with_backend ? "with --across-settings rows of different backends are compared" : ""};
+        .remedy = how == Belong::kSame
+                      ? "with --across-settings rows of different backends are compared"
+                      : ""};
   std::map<std::size_t, RowComparison> ordered;
   for (const auto& [key, group] : of_a) {
     const auto partner = of_b.find(key);

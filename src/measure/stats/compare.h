@@ -17,6 +17,9 @@ namespace viaduct::measure {
 struct CompareOptions {
   bool across_machines = false;  // go on although the machines differ
   bool across_settings = false;
+  // Rows belong together that have the same place in their runs and the same block size: for two
+  // sides that were planned together, where anything else may differ.
+  bool by_place = false;
   std::optional<double> slower = {};  // 0.05: complain of rows of B that are more than 5 % slower
 };
 

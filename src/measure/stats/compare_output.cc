@@ -29,21 +29,26 @@ std::string rateText(const Row& row, double rate) {
   return digits(row.gb_per_s ? std::optional(rate) : std::nullopt);
 }
 
-// Backends may differ when rows of different ones are compared.
-std::string backendOf(const RowComparison& row) {
-  return row.a.backend == row.b.backend ? row.a.backend : row.a.backend + ":" + row.b.backend;
+// Of the two sides, where they may differ: "local:tcp".
+std::string bothOf(const std::string& a, const std::string& b) { return a == b ? a : a + ":" + b; }
+std::string backendOf(const RowComparison& row) { return bothOf(row.a.backend, row.b.backend); }
+std::string opOf(const RowComparison& row) {
+  return bothOf(opKindName(row.a.op), opKindName(row.b.op));
+}
+std::string batchOf(const RowComparison& row) {
+  return bothOf(fmt::to_string(row.a.batch_size), fmt::to_string(row.b.batch_size));
 }
 
 constexpr auto kLine = "{:<11} {:<5} {:>9} {:>6} {:>8} {:>8} {:>7} {:>15} {:>6} {:>7} {:>7}  {}\n";
 
 std::string lineOf(const RowComparison& row) {
   const auto& rate = row.rate;
-  std::string out = fmt::format(
-      kLine, backendOf(row), opKindName(row.a.op), base::showSize(row.a.block_size),
-      row.a.batch_size, rateText(row.a, row.a_gb_per_s), rateText(row.b, row.b_gb_per_s),
-      ratio(rate ? std::optional(rate->ratio) : std::nullopt), intervalText(row),
-      rate ? fmt::format("{:+.2f}", rate->effect) : "-", ratio(row.p50), ratio(row.p99),
-      whatOf(row));
+  std::string out =
+      fmt::format(kLine, backendOf(row), opOf(row), base::showSize(row.a.block_size), batchOf(row),
+                  rateText(row.a, row.a_gb_per_s), rateText(row.b, row.b_gb_per_s),
+                  ratio(rate ? std::optional(rate->ratio) : std::nullopt), intervalText(row),
+                  rate ? fmt::format("{:+.2f}", rate->effect) : "-", ratio(row.p50), ratio(row.p99),
+                  whatOf(row));
   if (!row.note.empty()) out += fmt::format("            ^ {}\n", row.note);
   return out;
 }
@@ -68,7 +73,7 @@ std::string summary(const Comparison& comparison) {
 }
 
 std::string nameOf(const RowComparison& row) {
-  return fmt::format("{} {} {} x {}", backendOf(row), opKindName(row.a.op), row.a.batch_size,
+  return fmt::format("{} {} {} x {}", backendOf(row), opOf(row), batchOf(row),
                      base::showSize(row.a.block_size));
 }
 
@@ -104,9 +109,11 @@ Json asJson(const RowComparison& row) {
   Json out{{"backend", row.a.backend},
            {"backend_b", row.b.backend},
            {"op", opKindName(row.a.op)},
+           {"op_b", opKindName(row.b.op)},
            {"scheme", row.a.scheme},
            {"block_size", row.a.block_size},
            {"batch_size", row.a.batch_size},
+           {"batch_size_b", row.b.batch_size},
            {"difference", differenceName(row.difference)},
            {"too_slow", row.too_slow},
            {"cannot_tell", row.perhaps_slow}};

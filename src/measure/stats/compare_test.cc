@@ -55,6 +55,20 @@ TEST(Compare, RowsWithoutPartnersAreNamed) {
   EXPECT_FALSE(compare({report({row(1, 1)})}, {report({row(2, 1)})}, {}));
 }
 
+TEST(Compare, ByPlaceAnythingMayDifferButTheBlockSize) {
+  Row other = row(1, 5);
+  other.backend = "local";
+  other.batch_size = 7;
+  const CompareOptions by_place{.across_settings = true, .by_place = true};
+  const auto found =
+      compared(report({row(1, 10), row(1, 10)}), report({other, row(1, 20)}), by_place);
+  ASSERT_EQ(found.rows.size(), 2U);
+  EXPECT_EQ(found.rows[0].difference, Difference::kSlower);
+  EXPECT_EQ(found.rows[0].b.batch_size, 7U);
+  EXPECT_EQ(found.rows[1].difference, Difference::kFaster);
+  EXPECT_FALSE(compare({report({row(1, 10)})}, {report({row(2, 10)})}, by_place));
+}
+
 TEST(Compare, OnlyWhatIsSureFails) {
   const CompareOptions five{.slower = 0.05};
   const auto sure = compared(report({row(1, 10)}), report({row(1, 9)}), five);

@@ -1,0 +1,152 @@
+#include "viaduct/against.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "measure/stats/compare_output.h"
+#include "viaduct/bench_progress.h"
+#include "viaduct/commands.h"
+#include "viaduct/results_file.h"
+
+namespace viaduct::app {
+namespace {
+
+using measure::Report;
+using measure::RunEnd;
+using measure::RunOutcome;
+
+int fail(const BenchOptions& options, const std::string& text, Exit code) {
+  fmt::print(stderr, "{}: {}\n", options.as_nixlbench ? "nixlbench" : "viaduct bench", text);
+  return code;
+}
+
+Report reportOf(const BenchPlan& plan, std::string started, const RunOutcome& outcome) {
+  Report report = measure::startReport(VIADUCT_VERSION, plan.run.settings);
+  report.started = std::move(started);
+  report.environment.members = outcome.members;
+  report.environment.fingerprint = measure::fingerprintOf(outcome.members);
+  report.settings = optionsOf(plan.run.spec);
+  report.rows = outcome.rows;
+  return report;
+}
+
+class Turns {
+ public:
+  Turns(const AgainstPlan& plan, std::uint32_t rounds, const base::StopFlag& stop)
+      : plan_(plan),
+        rounds_(rounds),
+        stop_(stop),
+        line_(2 * rounds * plan.a.run.spec.rows.size(), plan.a.output == OutputForm::kJson) {}
+
+  // A, B, B, A, ...: what drifts favours neither.
+  void run() {
+    for (std::uint32_t turn = 0; turn < 2 * rounds_ && end_ == RunEnd::kComplete; ++turn)
+      one(turn, turn % 4 == 0 || turn % 4 == 3);
+    line_.clear();
+  }
+
+  RunEnd end() const { return end_; }
+  const std::string& problem() const { return problem_; }
+  bool speaks() const { return rank_.value_or(0) == 0; }
+  const std::vector<Report>& a() const { return a_; }
+  const std::vector<Report>& b() const { return b_; }
+
+ private:
+  void one(std::uint32_t turn, bool of_a) {
+    const BenchPlan& plan = of_a ? plan_.a : plan_.b;
+    measure::RunRequest request = plan.run;
+    // Members that the first run has shared out ranks to keep them. Every run is a group of its
+    // own: nobody joins the one that others are just leaving.
+    if (rank_) request.rank = rank_;
+    if (turn != 0) request.group += fmt::format("-turn-{}", turn);
+    const std::string started = measure::startReport(VIADUCT_VERSION, request.settings).started;
+    const std::size_t before = turn * request.spec.rows.size();
+    const measure::Progress progress{
+        .started = [&](std::size_t number,
+                       const measure::Workload& row) { line_.started(before + number, row); },
+        .tick = [&] { line_.tick(); },
+        .finished = [&](const measure::Row& row) { line_.finished(row); }};
+    const RunOutcome outcome = request.place ? runAsMember(request, progress, stop_)
+                                             : runLocally(request, progress, stop_);
+    end_ = outcome.end;
+    problem_ = outcome.problem;
+    if (request.place) rank_ = outcome.rank;
+    if (!outcome.rows.empty()) (of_a ? a_ : b_).push_back(reportOf(plan, started, outcome));
+  }
+
+  const AgainstPlan& plan_;
+  const std::uint32_t rounds_;
+  const base::StopFlag& stop_;
+  BenchProgress line_;
+  RunEnd end_ = RunEnd::kComplete;
+  std::string problem_;
+  std::optional<std::uint32_t> rank_;
+  std::vector<Report> a_, b_;
+};
+
+bool allGood(const std::vector<Report>& side) {
+  for (const Report& report : side)
+    for (const measure::Row& row : report.rows)
+      if (!isGood(row.verdict)) return false;
+  return true;
+}
+
+int verdictOf(const Turns& turns, const BenchOptions& options) {
+  const std::string kept =
+      fmt::format("; runs with rows: {} of A, {} of B", turns.a().size(), turns.b().size());
+  switch (turns.end()) {
+    case RunEnd::kComplete:
+      break;
+    case RunEnd::kInterrupted:
+      return fail(options, turns.problem() + kept, kExitInterrupted);
+    case RunEnd::kWorkerDied:
+      return fail(options, turns.problem() + kept, kExitWorkerDied);
+    case RunEnd::kFailed:
+      return fail(options, turns.problem(), kExitFailed);
+  }
+  if (!allGood(turns.a()) || !allGood(turns.b()))
+    return fail(options, "not every row is to be believed", kExitFailed);
+  return kExitOk;
+}
+
+std::string sideOf(const std::string& name, const std::vector<Report>& side) {
+  return fmt::format("{} ({} run{})", name, side.size(), side.size() == 1 ? "" : "s");
+}
+
+// Prints and writes; whether a row of B is too slow.
+Result<bool> tell(const AgainstPlan& plan, const BenchOptions& options, const Turns& turns,
+                  ResultsFile& file) {
+  const measure::CompareOptions how{
+      .across_machines = true, .across_settings = true, .by_place = true, .slower = options.slower};
+  VIADUCT_TRY(const measure::Comparison found, measure::compare(turns.a(), turns.b(), how));
+  const measure::ComparedFiles names{sideOf(plan.a_name, turns.a()),
+                                     sideOf(plan.b_name, turns.b())};
+  const std::string json = measure::compareJson(found, names);
+  fmt::print("{}",
+             plan.a.output == OutputForm::kJson ? json : measure::compareText(found, names, how));
+  std::fflush(stdout);
+  VIADUCT_CHECK(file.write(json));
+  return options.slower.has_value() && !found.ok();
+}
+
+}  // namespace
+
+int runAgainst(const AgainstPlan& plan, const BenchOptions& options, const base::StopFlag& stop) {
+  auto file = ResultsFile::open(plan.a.json);
+  if (!file) return fail(options, file.error().text(), kExitUsage);
+  Turns turns(plan, options.rounds, stop);
+  turns.run();
+  if (!turns.speaks()) return verdictOf(turns, options);
+  if (turns.end() != RunEnd::kComplete && (turns.a().empty() || turns.b().empty()))
+    return verdictOf(turns, options);
+  const auto too_slow = tell(plan, options, turns, *file);
+  const int code = verdictOf(turns, options);
+  if (!too_slow) return fail(options, too_slow.error().text(), kExitFailed);
+  if (std::ferror(stdout) != 0)
+    return fail(options, "standard output could not be written", kExitFailed);
+  return code == kExitOk && *too_slow ? kExitFailed : code;
+}
+
+}  // namespace viaduct::app

@@ -1,0 +1,172 @@
+#include "viaduct/against_settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+namespace viaduct::app {
+namespace {
+
+struct Common {
+  std::string_view name, why;
+};
+constexpr auto kWho = "both sides have the same workers: give it on the command line";
+constexpr auto kSizes = "both sides have the same block sizes: give it on the command line";
+constexpr auto kPlace = "the workers of both sides meet at one place: give it on the command line";
+constexpr auto kWhole = "it is of the whole comparison: give it on the command line";
+
+constexpr std::array kCommonFlags{
+    Common{"scheme", kWho},
+    Common{"mode", kWho},
+    Common{"num_initiator_dev", kWho},
+    Common{"num_target_dev", kWho},
+    Common{"local_workers", kWho},
+    Common{"block_sizes", kSizes},
+    Common{"start_block_size", kSizes},
+    Common{"max_block_size", kSizes},
+    Common{"meet", kPlace},
+    Common{"rank", kPlace},
+    Common{"etcd_endpoints", kPlace},
+    Common{"benchmark_group", kPlace},
+    Common{"meet_timeout", kPlace},
+    Common{"runtime_type", kPlace},
+    Common{"asio_address", kPlace},
+    Common{"asio_port", kPlace},
+    Common{"output", kWhole},
+    Common{"json", kWhole},
+    Common{"config_file", kWhole},
+    Common{"help", kWhole},
+    Common{"against", kWhole},
+    Common{"rounds", kWhole},
+    Common{"fail_if_slower", kWhole},
+};
+constexpr auto kAgents = "both sides find each other the same way: set it for the whole run";
+constexpr std::array kCommonVariables{
+    Common{"VIADUCT_NAME", kAgents},
+    Common{"VIADUCT_LISTEN", kAgents},
+    Common{"VIADUCT_SECRET", kAgents},
+    Common{"VIADUCT_INSECURE", kAgents},
+    Common{"VIADUCT_NAMESPACE", kAgents},
+    Common{"VIADUCT_BACKENDS", "rows name their backends: use --backend"},
+};
+
+Error bad(std::string operation, std::string detail, std::string remedy = {}) {
+  return {.code = Code::kInvalid,
+          .operation = std::move(operation),
+          .detail = std::move(detail),
+          .remedy = std::move(remedy)};
+}
+
+template <class Table>
+std::optional<std::string> whyCommon(const Table& table, std::string_view name) {
+  for (const Common& one : table)
+    if (one.name == name) return std::string(one.why);
+  return std::nullopt;
+}
+
+bool isAssignment(std::string_view word) {
+  const auto equals = word.find('=');
+  if (equals == std::string_view::npos || equals == 0) return false;
+  return word.substr(0, equals).find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
+         std::string_view::npos;
+}
+
+Status checkVariable(const std::string& word) {
+  const std::string name = word.substr(0, word.find('='));
+  const bool meets = name.rfind("VIADUCT_MEET", 0) == 0 || name.rfind("NIXL_ETCD", 0) == 0;
+  if (const auto why = meets ? kAgents : whyCommon(kCommonVariables, name))
+    return insideAgainst(bad(name, "it cannot differ", *why));
+  const auto rows = settingRows();
+  if (std::any_of(rows.begin(), rows.end(),
+                  [&](const SettingRow& row) { return row.variable == name; }))
+    return Ok{};
+  return insideAgainst(bad(name, "there is no such setting", "`viaduct settings` lists all"));
+}
+
+class Splitter {
+ public:
+  explicit Splitter(std::string_view text) : text_(text) {}
+
+  Result<std::vector<std::string>> split() {
+    for (const char c : text_) take(c);
+    if (quote_ != 0)
+      return bad("--against", fmt::format("a quote ({}) is not closed in: {}", quote_, text_));
+    end();
+    return std::move(words_);
+  }
+
+ private:
+  void take(char c) {
+    if (quote_ != 0) {
+      if (c == quote_)
+        quote_ = 0;
+      else
+        *word_ += c;
+    } else if (c == ' ' || c == '\t' || c == '\n') {
+      end();
+    } else {
+      if (!word_) word_.emplace();
+      if (c == '\'' || c == '"')
+        quote_ = c;
+      else
+        *word_ += c;
+    }
+  }
+  void end() {
+    if (word_) words_.push_back(*std::exchange(word_, std::nullopt));
+  }
+
+  std::string_view text_;
+  std::vector<std::string> words_;
+  std::optional<std::string> word_;
+  char quote_ = 0;
+};
+
+}  // namespace
+
+Error insideAgainst(Error error) {
+  error.operation = "--against: " + error.operation;
+  return error;
+}
+
+Result<std::vector<std::string>> splitWords(std::string_view text) {
+  return Splitter(text).split();
+}
+
+Result<OtherSettings> readOtherSettings(std::string_view text, std::span<const FlagName> known) {
+  VIADUCT_TRY(const std::vector<std::string> words, splitWords(text));
+  OtherSettings out;
+  for (const std::string& word : words)
+    (isAssignment(word) ? out.variables : out.flags).push_back(word);
+  if (words.empty())
+    return bad("--against", "it names no setting",
+               "--against '--memory malloc', --against 'VIADUCT_SOCKETS=4 --batch 16'");
+  for (const std::string& word : out.variables) VIADUCT_CHECK(checkVariable(word));
+  const auto given = readFlags(out.flags, known);
+  if (!given) return insideAgainst(given.error());
+  for (const Given& one : *given)
+    if (const auto why = whyCommon(kCommonFlags, one.name))
+      return insideAgainst(bad(one.from, "it cannot differ", *why));
+  return out;
+}
+
+Result<Settings> withVariables(Settings settings, const std::vector<std::string>& variables) {
+  for (const std::string& word : variables) {
+    const auto equals = word.find('=');
+    const std::string name = word.substr(0, equals), text = word.substr(equals + 1);
+    for (const SettingRow& row : settingRows()) {
+      if (row.variable != name) continue;
+      // Empty takes a setting back, as in the environment.
+      const auto parsed = row.parse(text.empty() ? row.fallback : text, settings);
+      if (!parsed)
+        return insideAgainst(
+            bad(word, "cannot be read", fmt::format("give {} {}", name, parsed.error().remedy)));
+    }
+  }
+  return settings;
+}
+
+}  // namespace viaduct::app

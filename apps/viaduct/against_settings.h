@@ -1,0 +1,31 @@
+// What `--against 'other settings'` says: flags and assignments that side B has on top of the
+// command line. Threads: pure functions and plain values.
+#pragma once
+
+#include <viaduct/result.h>
+#include <viaduct/settings.h>
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "viaduct/flags.h"
+
+namespace viaduct::app {
+
+struct OtherSettings {
+  std::vector<std::string> flags = {};      // words, as on a command line
+  std::vector<std::string> variables = {};  // NAME=value
+};
+
+// The words as a shell splits them: at blanks that stand in no quotes.
+Result<std::vector<std::string>> splitWords(std::string_view text);
+// Refuses what both sides of a comparison have in common. Errors say that it stands in --against.
+Result<OtherSettings> readOtherSettings(std::string_view text, std::span<const FlagName> known);
+// The agents' settings with the assignments on top.
+Result<Settings> withVariables(Settings settings, const std::vector<std::string>& variables);
+// The same error, said to be inside --against.
+Error insideAgainst(Error error);
+
+}  // namespace viaduct::app
