@@ -104,6 +104,7 @@ int runPlan(const BenchPlan& plan, const BenchOptions& options) {
   BenchProgress line(plan.run.spec.rows.size(), plan.output == OutputForm::kJson);
   bool speaks = true;  // the other ranks have no rows
   const measure::Progress progress{
+      .remark = [](const std::string& text) { fmt::print(stderr, "{}: {}\n", called, text); },
       .joined =
           [&](std::uint32_t rank, const std::vector<measure::Member>& members) {
             speaks = rank == 0;

@@ -269,6 +269,8 @@ PlanOrProblems planBench(const BenchOptions& o, const Settings& settings) {
   plan.run.place = *std::move(place);
   if (plan.run.place) {
     plan.run.rank = o.rank ? o.rank : rankFromEnvironment();
+    // Two StatefulSets, or two Jobs, each count from 0.
+    plan.run.rank_is_wish = !o.rank;
     listenForOthers(*plan.run.place, plan.run.settings);
   }
   checkMachine(o, plan, out.problems);

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "app/free_port.h"
 #include "app/program.h"
 
 namespace viaduct::testing {
@@ -121,9 +122,8 @@ TEST_F(BenchEnd, AFullDiskLosesNoRow) {
 }
 
 TEST_F(BenchEnd, AMemberOfAnotherTerminalIsMissedByName) {
-  const std::vector<std::string> words{"bench",      "--meet",        "127.0.0.1:18735",
-                                       "--duration", "20s",           "--backend",
-                                       "tcp",        "--block-sizes", "64K"};
+  const std::vector<std::string> words{"bench",     "--meet", freeAddress(),   "--duration", "20s",
+                                       "--backend", "tcp",    "--block-sizes", "64K"};
   std::vector<std::string> first = words, second = words;
   first.insert(first.end(), {"--rank", "0", "--json", file_});
   second.insert(second.end(), {"--rank", "1"});

@@ -9,6 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "app/free_port.h"
 #include "app/program.h"
 
 namespace viaduct::testing {
@@ -220,19 +221,10 @@ TEST_F(BenchCommand, CalledAsNixlbenchItHasItsDefaults) {
 }
 
 TEST_F(BenchCommand, MembersThatMeetAtAnAddressMakeOneRun) {
-  const std::vector<std::string> words{"bench",
-                                       "--meet",
-                                       "127.0.0.1:18733",
-                                       "--scheme",
-                                       "onetomany",
-                                       "--num_target_dev",
-                                       "2",
-                                       "--block-sizes",
-                                       "64K",
-                                       "--iterations",
-                                       "20",
-                                       "--backend",
-                                       "tcp"};
+  const std::vector<std::string> words{
+      "bench", "--meet",        freeAddress(), "--scheme",     "onetomany", "--num_target_dev",
+      "2",     "--block-sizes", "64K",         "--iterations", "20",        "--backend",
+      "tcp"};
   const auto ranked = [&](const char* rank, std::vector<std::string> more = {}) {
     std::vector<std::string> out = words;
     out.insert(out.end(), {"--rank", rank});
@@ -252,7 +244,7 @@ TEST_F(BenchCommand, MembersThatMeetAtAnAddressMakeOneRun) {
 }
 
 TEST_F(BenchCommand, MembersThatWereStartedDifferentlyAreTold) {
-  std::vector<std::string> words{"bench", "--meet", "127.0.0.1:18734", "--iterations", "20"};
+  std::vector<std::string> words{"bench", "--meet", freeAddress(), "--iterations", "20"};
   words.insert(words.end(), {"--backend", "tcp", "--block-sizes"});
   std::vector<std::string> other = words;
   words.insert(words.end(), {"4K", "--rank", "0"});
@@ -262,6 +254,33 @@ TEST_F(BenchCommand, MembersThatWereStartedDifferentlyAreTold) {
   EXPECT_EQ(there.finish(), 1);
   for (const Program* one : {&here, &there})
     EXPECT_TRUE(has(one->err(), "rank 1 was started with rows=tcp/8192")) << one->err();
+}
+
+// Of two Jobs, or of pods prefill-0 and decode-0 of two StatefulSets.
+TEST_F(BenchCommand, MembersWhoseEnvironmentsSayTheSameRankMeet) {
+  for (const std::string rank : {"0", "1", "7"}) {
+    std::vector<std::string> words{"bench", "--meet", freeAddress(), "--iterations", "20"};
+    words.insert(words.end(), {"--backend", "tcp", "--block-sizes", "4K"});
+    const std::vector<std::string> environment{"JOB_COMPLETION_INDEX=" + rank};
+    Program one(words, environment), other(words, environment);
+    EXPECT_EQ(one.finish(), 0) << one.err();
+    EXPECT_EQ(other.finish(), 0) << other.err();
+    const std::string said = one.err() + other.err();
+    EXPECT_TRUE(has(said, "instead of " + rank + ", which the environment says")) << said;
+    EXPECT_NE(one.out().empty(), other.out().empty()) << "one of them is rank 0";
+  }
+}
+
+TEST_F(BenchCommand, ARankOfTheCommandLineIsADemand) {
+  std::vector<std::string> words{"bench", "--meet", freeAddress(), "--iterations", "20"};
+  words.insert(words.end(), {"--backend", "tcp", "--block-sizes", "4K", "--rank"});
+  std::vector<std::string> lead = words, next = words;
+  lead.emplace_back("0");
+  next.emplace_back("2");
+  next.insert(next.end(), {"--meet-timeout", "20s"});
+  Program first(lead), third(next);
+  EXPECT_EQ(third.finish(), 1);
+  EXPECT_TRUE(has(third.err(), "rank 2")) << third.err();
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <cstdint>
+#include <string>
 
 #include "base/fd.h"
 
@@ -21,5 +22,7 @@ inline std::uint16_t freePort() {
   if (::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&at), &size) != 0) return 0;
   return ntohs(at.sin_port);
 }
+
+inline std::string freeAddress() { return "127.0.0.1:" + std::to_string(freePort()); }
 
 }  // namespace viaduct::testing

@@ -24,7 +24,7 @@ constexpr std::string_view kInterrupted = "interrupted at rank";
 // Whoever may be rank 0 answers at the meeting place's address, if it is its own and nobody does.
 std::unique_ptr<meet::EmbeddedServer> serve(const RunRequest& request,
                                             const meet::PlaceOptions& place) {
-  if (!place.serve || request.rank.value_or(0) != 0) return nullptr;
+  if (!place.serve || (!request.rank_is_wish && request.rank.value_or(0) != 0)) return nullptr;
   auto server = meet::EmbeddedServer::start({.listen = {place.where},
                                              .token = place.token,
                                              .insecure = place.insecure,
@@ -42,19 +42,33 @@ class MemberRun {
       : request_(request), spec_(request.spec), progress_(progress), stop_(stop), out_(out) {}
 
   Status run(meet::MeetingPlace& place, Agent& agent) {
-    const Deadline until = request_.patience;
-    VIADUCT_TRY(group_, place.join({.group = request_.group,
-                                    .size = spec_.layout.processes(),
-                                    .rank = request_.rank,
-                                    .name = nameOfThisProcess(),
-                                    .about = aboutOf(agent)},
-                                   until, stop_));
+    VIADUCT_TRY(group_, join(place, agent));
     auto done = measure(agent);
     if (!done) return explained(std::move(done).error());
     return group_->finish(kGoodbye);
   }
 
  private:
+  Result<std::unique_ptr<meet::Group>> join(meet::MeetingPlace& place, const Agent& agent) {
+    const Deadline until = request_.patience;
+    meet::JoinRequest wanted{.group = request_.group,
+                             .size = spec_.layout.processes(),
+                             .rank = request_.rank,
+                             .name = nameOfThisProcess(),
+                             .about = aboutOf(agent)};
+    auto joined = place.join(wanted, until, stop_);
+    if (joined || !wanted.rank || !request_.rank_is_wish) return joined;
+    // What the rank has nothing to do with is refused again.
+    const Error refused = std::move(joined).error();
+    if (refused.code != Code::kBusy && refused.code != Code::kInvalid) return refused;
+    wanted.rank.reset();
+    joined = place.join(wanted, until, stop_);
+    if (joined && progress_.remark)
+      progress_.remark(fmt::format("rank {} instead of {}, which the environment says: {}",
+                                   (*joined)->roster().rank, *request_.rank, refused.detail));
+    return joined;
+  }
+
   Status measure(Agent& agent) {
     VIADUCT_CHECK(greet());
     Worker worker(spec_, agent, *group_, request_.settings.rails, stop_, progress_.tick);

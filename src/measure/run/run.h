@@ -27,10 +27,13 @@ struct RunRequest {
   std::optional<meet::PlaceOptions> place = {};
   std::string group = "default";
   std::optional<std::uint32_t> rank = {};
+  // Any other rank will do where that one is taken, or cannot be.
+  bool rank_is_wish = false;
   std::chrono::nanoseconds patience = std::chrono::minutes(3);  // for all members to come
 };
 
 struct Progress {
+  std::function<void(const std::string& line)> remark = {};  // not as wished, and it goes on
   std::function<void(std::uint32_t rank, const std::vector<Member>& members)> joined = {};
   std::function<void(std::size_t number, const Workload& row)> started = {};
   std::function<void()> tick = {};  // now and then, while a row runs
