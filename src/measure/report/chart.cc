@@ -155,7 +155,8 @@ class Drawing {
   // Lines with their names at their ends, which are moved apart when they would cover each other.
   std::string levels() const {
     std::vector<Level> sorted = chart_.levels;
-    if (!layout_.level_names)
+    // More than a few names would cover the lines of what was measured.
+    if (!layout_.level_names || sorted.size() > 2)
       for (std::size_t i = 0; i < sorted.size(); ++i) sorted[i].label = letterOf(i);
     std::sort(sorted.begin(), sorted.end(), [](const Level& a, const Level& b) {
       return a.points.back().second > b.points.back().second;

@@ -31,6 +31,13 @@ std::vector<double> powersOfTwo(Range& range, std::size_t most) {
   return out;
 }
 
+// As short as an axis wants it: 0.5, 200, 20k, 1M.
+std::string rateLabel(double value) {
+  if (value >= 1e6 && value < 1e12) return fmt::format("{:.6g}M", value / 1e6);
+  if (value >= 1e4 && value < 1e12) return fmt::format("{:.6g}k", value / 1e3);
+  return fmt::format("{:.6g}", value);
+}
+
 }  // namespace
 
 std::string sizeLabel(double bytes) {
@@ -62,7 +69,7 @@ std::vector<Tick> decadeTicks(Range& range, std::size_t most) {
   range.high = std::max(range.high, values.back());
   std::vector<Tick> out;
   out.reserve(values.size());
-  for (const double v : values) out.push_back({v, fmt::format("{:.6g}", v)});
+  for (const double v : values) out.push_back({v, rateLabel(v)});
   return out;
 }
 

@@ -33,7 +33,13 @@ TEST(Scale, TicksOfRatesHoldAllValues) {
   EXPECT_EQ(labels(decadeTicks(r, 10)), (Labels{"10", "20"}));
   r = range(0.001, 5e6);
   EXPECT_EQ(labels(decadeTicks(r, 10)).front(), "0.001");
+  EXPECT_EQ(labels(decadeTicks(r, 10)).back(), "10M");
   EXPECT_GE(r.high, 5e6);
+}
+
+TEST(Scale, LongNumbersAreShortenedAsPeopleDo) {
+  Range r = range(3000, 90'000);
+  EXPECT_EQ(labels(decadeTicks(r, 10)), (Labels{"2000", "5000", "10k", "20k", "50k", "100k"}));
 }
 
 TEST(Scale, NoRangeGivesTooManyTicks) {
