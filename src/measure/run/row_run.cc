@@ -197,8 +197,13 @@ std::vector<StreamEnd> RowRun::ends(bool sources) {
 }
 
 void RowRun::fill(std::uint64_t epoch) {
+  orderAfterAgent();
   for (const StreamEnd& end : ends(true)) contents_.fill(end, epoch);
 }
+
+// The agent's thread may have read or written what is filled and checked here, and only the other
+// process has seen both: a turn of the agent's loop orders the two within this one as well.
+void RowRun::orderAfterAgent() { worker_.agent_.poll(); }
 
 Result<bool> RowRun::verify(const std::vector<std::string>& all) {
   std::vector<std::uint64_t> iterations(worker_.streams_.size());
@@ -210,9 +215,7 @@ Result<bool> RowRun::verify(const std::vector<std::string>& all) {
       if (s.stream < iterations.size()) iterations[s.stream] = s.iterations;
   }
   if (!well) return false;
-  // The agent's thread may have written what is read here, and only the other process has seen
-  // both: a turn of the agent's loop orders the two within this one as well.
-  worker_.agent_.poll();
+  orderAfterAgent();
   for (const StreamEnd& end : ends(false))
     if (auto wrong = contents_.verify(end, worker_.epoch_, iterations[end.stream]))
       mismatch_ = *std::move(wrong);

@@ -39,6 +39,7 @@ class RowRun {
   void keep(Own& own, LaneTimes times, Phase phase);
   void watch();
   void fill(std::uint64_t epoch);
+  void orderAfterAgent();
   // `all`: how much each stream was used, as its members say.
   Result<bool> verify(const std::vector<std::string>& all);
   void claim();
