@@ -35,6 +35,8 @@ struct Capabilities {
   bool rdma = false;
   bool tcp = false;
   int preference = 0;  // lower is tried first: 10 same host, 20 rdma hardware, 30 tcp, 90 fake
+  // Less than this is not worth a rail of its own; 0: as the agent thinks, 16 KiB.
+  std::uint64_t min_chunk = 0;
 };
 
 // One NIC, queue or socket group.
@@ -107,7 +109,8 @@ class Link {
   // Whether ops between these two can go this way now: the way's name ("mapped"), or nothing.
   virtual std::optional<std::string_view> reaches(OpKind kind, std::uint32_t local_pin,
                                                   std::uint32_t remote_pin) const = 0;
-  // Whether this rail has a way to this peer: ends may differ in their number of rails.
+  // Whether this rail has a way to this peer now: ends may differ in their number of rails, and a
+  // rail may be out. Asked before ops are posted; no call tells of a change.
   virtual bool servedBy(const Rail& rail) const = 0;
   // Ends everything at once: on return nobody here touches memory for this link, and all of its
   // ops are in `out`. What the peer can still do is what settled() says.

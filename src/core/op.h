@@ -23,7 +23,8 @@ struct Op {
   friend bool operator==(const Op&, const Op&) = default;
 };
 
-// One post of one transfer, as the agent numbers it; never used twice.
+// A part of one post of one transfer, as the agent numbers it. Used again only for the same part,
+// on another rail, when all of its ops have come back.
 using Tag = std::uint64_t;
 
 // A transfer's ops for one rail and one peer. The ops stay where they are until every one that was
@@ -46,6 +47,8 @@ struct Failed {
   Tag tag = 0;
   std::uint64_t ops = 0;
   Error why = {};
+  // The rail failed and not the work: another rail, or this one later, may do it again.
+  bool rail_lost = false;
 };
 using Completion = std::variant<Moved, Failed>;
 using Completions = std::vector<Completion>;
