@@ -11,13 +11,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Before a wait times out the server is asked whom it was for; this long before, at most.
+// Before a wait times out the server is asked whom it was for; this long before, at most. Where
+// the machine is so busy that the answer is not there in time, it is waited for as long again.
 constexpr auto kAskBefore = 250ms;
 
-Clock::time_point askAt(Clock::time_point until) {
+Duration askBefore(Clock::time_point until) {
   const auto now = Clock::now();
-  if (until == Clock::time_point::max() || until <= now) return until;
-  return until - std::min<Duration>(kAskBefore, (until - now) / 10);
+  if (until == Clock::time_point::max() || until <= now) return Duration::zero();
+  return std::min<Duration>(kAskBefore, (until - now) / 4);
 }
 
 }  // namespace
@@ -34,10 +35,14 @@ GroupClient::~GroupClient() {
 template <class Done>
 Wait GroupClient::await(Loop::Held& held, Deadline until, const StopFlag& stop, Done done) {
   status_.clear();
-  const Wait first = waitFor(changed_, held, askAt(until.at()), stop, done);
+  const Duration before = askBefore(until.at());
+  const Wait first = waitFor(changed_, held, until.at() - before, stop, done);
   if (first != Wait::kTimeout) return first;
   line_.send(makePacket(Type::kAsk));
-  return waitFor(changed_, held, until.at(), stop, done);
+  const Wait second = waitFor(changed_, held, until.at(), stop, done);
+  if (second != Wait::kTimeout || !line_.ready()) return second;
+  waitFor(changed_, held, until.at() + before, stop, [&] { return done() || !status_.empty(); });
+  return done() ? Wait::kDone : second;
 }
 
 Error GroupClient::gaveUp(Wait how, const std::string& operation) const {
