@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "base/random.h"
@@ -111,13 +112,14 @@ void Line::onEvents(std::uint32_t events) {
   if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) == 0) return;
   const auto read =
       stream_->read(scratch_, [this](Type type, ByteSpan payload) { return take(type, payload); });
+  // What it is that a killed process leaves, an end or a reset, depends on what it had not read.
+  if (!read ? read.error().os_errno == ECONNRESET : *read == Stream::Read::kEnd)
+    return failed({.code = Code::kPeerLost,
+                   .operation = phase_ == Phase::kReady ? "meet" : "hello",
+                   .detail = "the meeting place closed the connection",
+                   .cause = "its process has ended"});
   if (!read) return failed(read.error());
   heard_ = Clock::now();
-  if (*read == Stream::Read::kEnd)
-    failed({.code = Code::kPeerLost,
-            .operation = phase_ == Phase::kReady ? "meet" : "hello",
-            .detail = "the meeting place closed the connection",
-            .cause = "its process has ended"});
 }
 
 Status Line::take(Type type, ByteSpan payload) {

@@ -11,9 +11,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// No endpoint holds a call for longer, however far its deadline is: an etcd that answers does so
-// within its own election (1 to 2 s) at the most.
-constexpr milliseconds kLongestTry{3000};
 constexpr milliseconds kShortestTry{50};
 constexpr milliseconds kFirstPause{20}, kLongestPause{500};
 
@@ -105,6 +102,7 @@ struct Client::Call {
   std::size_t at = 0;  // the endpoint being tried
   std::size_t first = 0;
   int logins = 0;
+  Duration longest_try = kLongestTry;
   milliseconds pause = kFirstPause;
   std::vector<std::optional<Failure>> failures;  // the last of each endpoint
   Loop::Id exchange = 0, timer = 0;
@@ -119,13 +117,15 @@ Client::~Client() {
   }
 }
 
-void Client::call(std::string_view path, std::string body, Clock::time_point until, Done done) {
+void Client::call(std::string_view path, std::string body, Clock::time_point until, Done done,
+                  Duration longest_try) {
   auto call = std::make_shared<Call>();
   call->path = path;
   call->body = std::move(body);
   call->until = until;
   call->done = std::move(done);
   call->failures.resize(config_.endpoints.size());
+  if (config_.endpoints.size() > 1) call->longest_try = longest_try;
   call->first = current_;
   call->where = calls_.insert(calls_.end(), call);
   attempt(call);
@@ -146,7 +146,7 @@ void Client::attempt(const CallPtr& call) {
   call->at = (call->first + call->tried) % count;
   // A fair share of what is left for each endpoint that this round has still to try.
   const auto share = (call->until - now) / static_cast<int>(count - call->tried);
-  const auto most = std::clamp<Duration>(share, kShortestTry, kLongestTry);
+  const auto most = std::clamp<Duration>(share, kShortestTry, call->longest_try);
   call->exchange = loop_.start({
       .url = config_.endpoints[call->at].url() + call->path,
       .body = call->body,

@@ -31,9 +31,15 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   using Done = std::function<void(Result<std::string>)>;
+  // No endpoint holds a call for longer, however far its deadline is: an etcd that answers does so
+  // within its own election (1 to 2 s) at the most.
+  static constexpr std::chrono::milliseconds kLongestTry{3000};
+
   // `done` runs once, never inside call(), and soon after `until` at the latest. Errors name each
   // endpoint, the step that failed and the system's text. kNotFound: a lease is no more.
-  void call(std::string_view path, std::string body, Clock::time_point until, Done done);
+  // `longest_try`: where there are others to go to, an endpoint is left after it.
+  void call(std::string_view path, std::string body, Clock::time_point until, Done done,
+            Duration longest_try = kLongestTry);
 
   // A request whose answer is a stream of lines, at the endpoint that answers now. `end` runs once.
   // `first_line`: by when there has to be one.

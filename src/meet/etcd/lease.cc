@@ -59,9 +59,12 @@ void Lease::keepAliveLater() {
   });
 }
 
+// An endpoint that hangs must be left for another before the lease has run out.
 void Lease::keepAlive() {
-  client_.call(kKeepAlivePath, leaseJson(id_), kept_at_ + ttl_ + kPatience,
-               [this](Result<std::string> body) { kept(std::move(body)); });
+  client_.call(
+      kKeepAlivePath, leaseJson(id_), kept_at_ + ttl_ + kPatience,
+      [this](Result<std::string> body) { kept(std::move(body)); },
+      std::chrono::milliseconds(ttl_) / 3);
 }
 
 void Lease::kept(Result<std::string> body) {

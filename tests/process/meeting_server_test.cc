@@ -1,0 +1,187 @@
+// A meeting place in a process of its own, which is killed, frozen and started again at its
+// address while members wait there and while groups live.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "meet/embedded/server.h"
+#include "meet/place.h"
+#include "process/process.h"
+#include "support/own_names.h"
+
+namespace viaduct::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLong = "60000";
+constexpr auto kDetect = "1500";  // ms
+
+class MeetingServer : public ::testing::Test {
+ protected:
+  using Member = std::unique_ptr<Process>;
+
+  void SetUp() override { startServer(); }
+
+  void startServer() {
+    server_ = std::make_unique<Process>(
+        std::vector<std::string>{VIADUCT_PROGRAM, "meet", "--listen", where_, "--token", "secret",
+                                 "--detect", std::string(kDetect) + "ms"});
+    const std::string line = server_->answer().value_or("nothing");
+    const std::string front = "meeting place at ";
+    ASSERT_TRUE(line.starts_with(front)) << line;
+    where_ = line.substr(front.size(), line.find(',') - front.size());
+  }
+  Member start(const std::string& name) const {
+    return std::make_unique<Process>(
+        std::vector<std::string>{VIADUCT_MEETING_MEMBER, where_, "secret", name, kDetect});
+  }
+  static std::string join(std::size_t rank, const std::string& ms = kLong) {
+    return "join g 3 " + std::to_string(rank) + " " + ms;
+  }
+  static std::string answerOf(const Member& member) {
+    return member->answer(90s).value_or("no answer");
+  }
+  // Gives the epoch.
+  static std::string expectOneGroup(const std::vector<Member>& members) {
+    std::set<std::string> epochs, hashes;
+    for (const Member& member : members) {
+      const std::string answer = answerOf(member);
+      std::istringstream in(answer);
+      std::string ok, epoch, rank, hash;
+      in >> ok >> epoch >> rank >> hash;
+      EXPECT_EQ(ok, "ok") << answer;
+      epochs.insert(epoch);
+      hashes.insert(hash);
+    }
+    EXPECT_EQ(epochs.size(), 1U);
+    EXPECT_EQ(hashes.size(), 1U);
+    return *epochs.begin();
+  }
+  std::vector<Member> formed() const {
+    std::vector<Member> members;
+    for (std::size_t i = 0; i < 3; ++i) members.push_back(start("m" + std::to_string(i)));
+    for (std::size_t i = 0; i < 3; ++i) members[i]->send(join(i));
+    epoch_ = expectOneGroup(members);
+    return members;
+  }
+  // All are told of the server's end, each in what it is doing.
+  static void expectToldBy(const std::vector<Member>& members, const std::string& why) {
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      if (i > 0) members[i]->send((i == 1 ? "gather - " : "finish ") + std::string(kLong));
+      const std::string answer = answerOf(members[i]);
+      EXPECT_TRUE(answer.starts_with("error peer lost")) << answer;
+      EXPECT_NE(answer.find(why), std::string::npos) << answer;
+      EXPECT_NE(answer.find("with the meeting place the group has ended"), std::string::npos)
+          << answer;
+    }
+  }
+  void expectANewGroupOf(const std::vector<Member>& members) const {
+    for (std::size_t i = 0; i < 3; ++i) members[i]->send(join(i));
+    EXPECT_NE(expectOneGroup(members), epoch_);
+    for (const Member& member : members) member->send(std::string("gather - ") + kLong);
+    for (const Member& member : members) EXPECT_TRUE(answerOf(member).starts_with("ok"));
+  }
+  // It has surely sat down when its rank is taken by it. Where the one that looks was there first,
+  // it comes again.
+  void waitSeated(const Member& member, std::size_t rank) const {
+    const auto probe = start("probe");
+    while (probe->ask(join(rank, "100")).value_or("").find("is taken by m") == std::string::npos)
+      if (member->answer(0s)) member->send(join(rank));
+  }
+
+  std::string where_ = "127.0.0.1:0";
+  std::unique_ptr<Process> server_;
+  mutable std::string epoch_;
+};
+
+TEST_F(MeetingServer, ThoseWhoWaitComeToTheNextOneAtItsAddress) {
+  std::vector<Member> members;
+  for (std::size_t i = 0; i < 2; ++i) {
+    members.push_back(start("m" + std::to_string(i)));
+    members[i]->send(join(i));
+    waitSeated(members[i], i);
+  }
+  server_->kill();
+  startServer();
+  members.push_back(start("m2"));
+  members[2]->send(join(2));
+  expectOneGroup(members);
+}
+
+TEST_F(MeetingServer, ItsDeathEndsTheGroupForAllAndANewOneForms) {
+  const auto members = formed();
+  ASSERT_FALSE(HasFailure());
+  members[0]->send(std::string("gather - ") + kLong);
+  server_->kill();
+  expectToldBy(members, where_ + ": meet: the meeting place closed the connection");
+  startServer();
+  expectANewGroupOf(members);
+}
+
+TEST_F(MeetingServer, AFrozenOneEndsTheGroupForAllAndServesAgainWhenItGoesOn) {
+  const auto members = formed();
+  ASSERT_FALSE(HasFailure());
+  members[0]->send(std::string("gather - ") + kLong);
+  server_->stop();
+  expectToldBy(members, where_ + ": meet: the meeting place has been silent for");
+  server_->resume();
+  expectANewGroupOf(members);
+}
+
+// The server is another's port when those who waited come again: they go on waiting.
+TEST_F(MeetingServer, ThoseWhoWaitAtAFrozenOneComeToTheNext) {
+  std::vector<Member> members;
+  members.push_back(start("m0"));
+  members[0]->send(join(0));
+  waitSeated(members[0], 0);
+  server_->stop();
+  // It is found out, and tried again.
+  std::this_thread::sleep_for(3s);
+  EXPECT_FALSE(members[0]->answer(0s)) << "it still waits";
+  server_->kill();
+  startServer();
+  for (std::size_t i = 1; i < 3; ++i) {
+    members.push_back(start("m" + std::to_string(i)));
+    members[i]->send(join(i));
+  }
+  expectOneGroup(members);
+}
+
+TEST_F(MeetingServer, NamesStandAtTheNextOneToo) {
+  const auto owner = start("owner"), seeker = start("seeker");
+  EXPECT_EQ(owner->ask(std::string("publish decode-0 card ") + kLong), "ok ");
+  server_->kill();
+  startServer();
+  EXPECT_EQ(seeker->ask(std::string("find decode-0 ") + kLong), "ok card");
+}
+
+TEST(MeetingNames, ANameThatResolvesLaterIsFoundThen) {
+  const auto server = meet::EmbeddedServer::start({.token = "secret"});
+  ASSERT_TRUE(server) << server.error().text();
+  const std::string address = (*server)->addresses().front();
+  std::thread([&] {
+    OwnNames names;
+    if (!names.enter()) GTEST_SKIP() << "skipped: no mount namespaces";
+    const meet::StopFlag go_on{false};
+    const auto place = meet::openMeetingPlace(
+        {.where = "rank-0.bench" + address.substr(address.rfind(':')), .token = "secret"});
+    ASSERT_TRUE(place) << place.error().text();
+    const auto early = (*place)->join({.group = "g", .size = 1, .name = "a"}, 200ms, go_on);
+    ASSERT_FALSE(early);
+    for (const char* what : {"rank-0.bench", "resolve"})
+      EXPECT_NE(early.error().text().find(what), std::string::npos) << early.error().text();
+    std::thread later([&] { names.writeHosts("127.0.0.1 localhost rank-0.bench\n"); });
+    const auto group = (*place)->join({.group = "g", .size = 1, .name = "a"}, 20s, go_on);
+    EXPECT_TRUE(group) << group.error().text();
+    later.join();
+  }).join();
+}
+
+}  // namespace
+}  // namespace viaduct::testing
