@@ -121,12 +121,18 @@ TEST_F(EtcdDeaths, AFrozenMemberIsInNoGroupThatFormsMeanwhile) {
   expectWhole({&leader, &second, &third});
 }
 
+// Its lease runs out: that is told to those who wait, to who is idle, and to itself.
 TEST_F(EtcdDeaths, AFrozenMemberIsDeadToTheOthersAndLearnsIt) {
-  const auto members = run(2);
+  const auto members = run(4);
   expectWhole(members);
+  members[0]->send("gather a");
+  members[3]->send("gather b");
   members[1]->stop();
-  const std::string why = members[0]->ask("trouble").value_or("");
-  EXPECT_NE(why.find("rank 1 (m1) died"), std::string::npos) << why;
+  members[2]->send("trouble");
+  for (const std::size_t other : {0U, 2U, 3U}) {
+    const std::string why = members[other]->answer().value_or("");
+    EXPECT_NE(why.find("rank 1 (m1) died"), std::string::npos) << why;
+  }
   members[1]->resume();
   const std::string own = members[1]->ask("trouble").value_or("");
   EXPECT_TRUE(own.starts_with("trouble ")) << own;

@@ -1,15 +1,13 @@
 // What is said when an etcd cannot be reached or is none: the endpoint, the step that failed, and
 // the system's own text; and when that is said.
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <sys/mount.h>
 
-#include <fstream>
 #include <thread>
 
 #include "etcd/odd_servers.h"
 #include "meet/etcd/etcd.h"
 #include "support/etcd_server.h"
+#include "support/own_names.h"
 
 namespace viaduct::testing {
 namespace {
@@ -79,6 +77,30 @@ TEST(EtcdErrors, WhatIsMalformedIsRefusedAtOnce) {
   expectMentions(place.error(), {"'!' at position 10"});
 }
 
+// The alarm stays up until somebody takes it back by hand: said, and at once.
+TEST(EtcdErrors, AFullQuotaIsSaidWithWhatToDo) {
+  VIADUCT_NEEDS_ETCD();
+  EtcdServer::Settings tiny;
+  tiny.arguments = {"--quota-backend-bytes=200000"};
+  EtcdServer etcd(tiny);
+  const auto place = openEtcd({.where = etcd.url()});
+  ASSERT_TRUE(place);
+  auto group = (*place)->join({.group = "g", .size = 1, .name = "a"}, 20s, kGoOn);
+  ASSERT_TRUE(group) << group.error().text();
+  const std::string much(50'000, 'x');
+  Result<std::vector<std::string>> values = std::vector<std::string>();
+  for (int i = 0; i < 100 && values; ++i) values = (*group)->gather(much, 20s, kGoOn);
+  ASSERT_FALSE(values);
+  expectMentions(values.error(), {etcd.url(), "database space exceeded", "alarm disarm"});
+  EXPECT_NE(etcd.ctl("alarm list").find("NOSPACE"), std::string::npos);
+
+  const auto begun = Clock::now();
+  const Error next = joinError(etcd.url(), 20s);
+  EXPECT_EQ(next.code, Code::kExhausted) << next.text();
+  expectMentions(next, {etcd.url(), "database space exceeded", "alarm disarm"});
+  EXPECT_LT(Clock::now() - begun, 20s) << "it does not get better by itself";
+}
+
 TEST(EtcdErrors, FilesThatCannotBeReadAreNamedAtOnce) {
   const auto place = openEtcd({.where = "https://etcd", .ca_file = "/nowhere/ca.pem"});
   ASSERT_FALSE(place);
@@ -125,29 +147,6 @@ TEST(EtcdErrors, GarbageIsAnError) {
   }
 }
 
-// A thread with /etc/hosts and /etc/resolv.conf of its own; the threads that it starts have them
-// too. The only name server is one that nobody runs.
-class OwnNames {
- public:
-  bool enter() {
-    write("hosts", "127.0.0.1 localhost\n");
-    write("resolv.conf", "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n");
-    return ::unshare(CLONE_NEWNS) == 0 &&
-           ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 && bind("hosts") &&
-           bind("resolv.conf");
-  }
-  void write(const std::string& name, const std::string& text) {
-    std::ofstream(folder_.path() + "/" + name) << text;
-  }
-
- private:
-  bool bind(const std::string& name) {
-    const std::string from = folder_.path() + "/" + name, to = "/etc/" + name;
-    return ::mount(from.c_str(), to.c_str(), nullptr, MS_BIND, nullptr) == 0;
-  }
-  TemporaryFolder folder_;
-};
-
 TEST(EtcdErrors, ANameThatDoesNotResolveIsTriedToTheDeadline) {
   std::thread([] {
     OwnNames names;
@@ -169,7 +168,7 @@ TEST(EtcdErrors, ANameThatResolvesLaterIsFoundThen) {
     const auto early = (*place)->find("x", 200ms, kGoOn);
     ASSERT_FALSE(early);
     expectMentions(early.error(), {"resolve: Could not resolve host"});
-    std::thread later([&] { names.write("hosts", "127.0.0.1 localhost etcd.default\n"); });
+    std::thread later([&] { names.writeHosts("127.0.0.1 localhost etcd.default\n"); });
     const auto group = (*place)->join({.group = "g", .size = 1, .name = "a"}, 20s, kGoOn);
     EXPECT_TRUE(group) << group.error().text();
     later.join();

@@ -2,6 +2,7 @@
 // out of reach; alone or as one endpoint of several.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 #include <thread>
 
@@ -107,6 +108,30 @@ TEST(EtcdOutages, HistoryThatIsCompactedWhileAMemberIsCutOff) {
     EXPECT_TRUE(late) << late.error().text();
     EXPECT_TRUE(first.get());
   }
+}
+
+// A watch that is open, and others that open, while everything up to now is forgotten.
+TEST(EtcdOutages, HistoryThatIsCompactedAllTheTime) {
+  VIADUCT_NEEDS_ETCD();
+  EtcdServer etcd;
+  std::atomic<bool> stop{false};
+  std::thread compacting([&] {
+    while (!stop) {
+      const std::string status = etcd.ctl("put junk x -w fields");
+      etcd.ctl("compact " + std::to_string(std::stol(status.substr(status.find("on\" : ") + 6))));
+    }
+  });
+  for (int round = 0; round < 5; ++round) {
+    auto seats = pair(etcd.url(), etcd.url());
+    if (::testing::Test::HasFailure()) break;
+    for (int i = 0; i < 20; ++i) gatherOfBoth(seats);
+    for (Seat& seat : seats) {
+      const Status finished = seat.group->finish(kLong);
+      EXPECT_TRUE(finished) << finished.error().text();
+    }
+  }
+  stop = true;
+  compacting.join();
 }
 
 // etcd has done what was asked, and the answer does not come: it is asked again.

@@ -97,8 +97,11 @@ std::string EtcdServer::whyAbsent() {
 }
 
 EtcdServer::EtcdServer(Settings settings)
-    : settings_(std::move(settings)), port_(freePort()), peer_port_(freePort()) {
-  start();
+    : settings_(std::move(settings)),
+      port_(freePort()),
+      peer_port_(settings_.peer_port != 0 ? settings_.peer_port : freePort()) {
+  launch();
+  if (settings_.cluster.empty()) ready();
 }
 
 EtcdServer::~EtcdServer() { kill(); }
@@ -113,14 +116,22 @@ std::string EtcdServer::log() const {
 }
 
 void EtcdServer::start() {
+  launch();
+  ready();
+}
+
+void EtcdServer::launch() {
   const std::string peer = fmt::format("http://127.0.0.1:{}", peer_port_);
-  std::vector<std::string> words{"etcd",
-                                 "--data-dir=" + folder_.path() + "/data",
-                                 "--listen-client-urls=" + url(),
-                                 "--advertise-client-urls=" + url(),
-                                 "--listen-peer-urls=" + peer,
-                                 "--initial-advertise-peer-urls=" + peer,
-                                 "--initial-cluster=default=" + peer};
+  const std::string& cluster = settings_.cluster;
+  std::vector<std::string> words{
+      "etcd",
+      "--name=" + settings_.name,
+      "--data-dir=" + folder_.path() + "/data",
+      "--listen-client-urls=" + url(),
+      "--advertise-client-urls=" + url(),
+      "--listen-peer-urls=" + peer,
+      "--initial-advertise-peer-urls=" + peer,
+      "--initial-cluster=" + (cluster.empty() ? "default=" + peer : cluster)};
   if (!settings_.ca_file.empty())
     for (const std::string& word :
          {std::string("--client-cert-auth"), "--trusted-ca-file=" + settings_.ca_file,
@@ -134,6 +145,9 @@ void EtcdServer::start() {
   ::unlink(log_file.c_str());
   pid_ = ::fork();
   if (pid_ == 0) become(argv.data(), log_file.c_str());
+}
+
+void EtcdServer::ready() {
   const auto end = std::chrono::steady_clock::now() + 30s;
   while (log().find("ready to serve client requests") == std::string::npos) {
     int status = 0;

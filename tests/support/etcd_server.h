@@ -29,6 +29,10 @@ class EtcdServer {
     // https, and only for clients with a certificate that `ca_file` signed.
     std::string ca_file = {}, certificate_file = {}, key_file = {};
     std::vector<std::string> arguments = {};  // more of etcd's own
+    // As one of several: its name, and "name=http://127.0.0.1:port" of all, joined by commas. It
+    // then serves only once most of them run: whoever makes them all calls ready().
+    std::string name = "default", cluster = {};
+    std::uint16_t peer_port = 0;  // 0: a free one
   };
   // Why tests over etcd cannot run here; empty: they can.
   static std::string whyAbsent();
@@ -43,7 +47,9 @@ class EtcdServer {
   std::string url(const std::string& host) const;
   std::uint16_t port() const { return port_; }
 
-  void start();  // returns when it serves; after kill() with the data and ports of before
+  // After kill(), with the data and ports of before; returns when it serves.
+  void start();
+  void ready();  // returns when it serves
   void stop();   // SIGSTOP
   void resume();
   void kill();  // SIGKILL, and waits until it is dead
@@ -51,6 +57,7 @@ class EtcdServer {
   std::string ctl(const std::string& arguments) const;
 
  private:
+  void launch();
   std::string log() const;
 
   Settings settings_;

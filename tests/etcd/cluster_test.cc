@@ -1,0 +1,158 @@
+// An etcd of three nodes, one or two of which are killed or frozen: groups go on while most of the
+// nodes run, and all members are told where too few do.
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "meet/etcd/etcd.h"
+#include "support/etcd_cluster.h"
+
+namespace viaduct::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace meet;
+
+const StopFlag kGoOn{false};
+constexpr auto kLong = 40s;
+constexpr auto kLongerThanALease = 3s;
+constexpr std::size_t kNodes = 3;
+
+class EtcdClusters : public ::testing::Test {
+ protected:
+  struct Seat {
+    std::unique_ptr<MeetingPlace> place;
+    std::unique_ptr<Group> group;
+  };
+
+  void SetUp() override {
+    VIADUCT_NEEDS_ETCD();
+    etcd_.emplace(kNodes);
+  }
+
+  // Member i asks node i first.
+  Seat sit(std::size_t i) const {
+    Seat seat;
+    auto place = openEtcd({.where = etcd_->urls(i)});
+    if (!place) return seat;
+    seat.place = std::move(*place);
+    auto group = seat.place->join({.group = "g",
+                                   .size = kNodes,
+                                   .rank = static_cast<std::uint32_t>(i),
+                                   .name = "m" + std::to_string(i)},
+                                  kLong, kGoOn);
+    if (!group) ADD_FAILURE() << group.error().text();
+    if (group) seat.group = std::move(*group);
+    return seat;
+  }
+  std::future<Seat> sitLater(std::size_t i) const {
+    return std::async(std::launch::async, [this, i] { return sit(i); });
+  }
+  std::vector<Seat> formed() const {
+    std::vector<std::future<Seat>> coming;
+    for (std::size_t i = 0; i < kNodes; ++i) coming.push_back(sitLater(i));
+    std::vector<Seat> seats;
+    for (auto& one : coming) seats.push_back(one.get());
+    return seats;
+  }
+  static std::vector<Result<std::vector<std::string>>> gatherOfAll(std::vector<Seat>& seats) {
+    std::vector<std::future<Result<std::vector<std::string>>>> all;
+    for (Seat& seat : seats)
+      all.push_back(std::async(std::launch::async,
+                               [&seat] { return seat.group->gather("v", kLong, kGoOn); }));
+    std::vector<Result<std::vector<std::string>>> out;
+    for (auto& one : all) out.push_back(one.get());
+    return out;
+  }
+  static void expectBarrier(std::vector<Seat>& seats) {
+    for (const auto& values : gatherOfAll(seats)) EXPECT_TRUE(values) << values.error().text();
+  }
+  static void expectGoodbyes(std::vector<Seat>& seats) {
+    for (Seat& seat : seats) {
+      const Status finished = seat.group->finish(kLong);
+      EXPECT_TRUE(finished) << finished.error().text();
+    }
+  }
+
+  std::optional<EtcdCluster> etcd_;
+};
+
+TEST_F(EtcdClusters, AGroupOutlivesTheLeadersDeathBetweenBarriers) {
+  auto seats = formed();
+  ASSERT_FALSE(HasFailure());
+  for (int round = 0; round < 2; ++round) {
+    expectBarrier(seats);
+    EtcdServer& leader = etcd_->node(etcd_->leader());
+    leader.kill();
+    expectBarrier(seats);
+    leader.start();
+    expectBarrier(seats);
+  }
+  expectGoodbyes(seats);
+}
+
+TEST_F(EtcdClusters, AGroupFormsThoughTheLeaderDiesMeanwhile) {
+  auto first = sitLater(0), second = sitLater(1);
+  const auto end = Clock::now() + kLong;
+  std::string keys;
+  const auto waiting = [&] {
+    keys = etcd_->node(2).ctl("get --prefix --keys-only /viaduct/group/g/");
+    const std::size_t one = keys.find("/up/");
+    return one != keys.npos && keys.find("/up/", one + 1) != keys.npos;
+  };
+  while (!waiting() && Clock::now() < end) {
+  }
+  etcd_->node(etcd_->leader()).kill();
+  std::vector<Seat> seats;
+  seats.push_back(sit(2));
+  seats.push_back(first.get());
+  seats.push_back(second.get());
+  ASSERT_FALSE(HasFailure());
+  expectBarrier(seats);
+  expectGoodbyes(seats);
+}
+
+TEST_F(EtcdClusters, AFrozenFollowerIsLeftForAnother) {
+  auto seats = formed();
+  ASSERT_FALSE(HasFailure());
+  EtcdServer& follower = etcd_->node((etcd_->leader() + 1) % kNodes);
+  follower.stop();
+  expectBarrier(seats);
+  std::this_thread::sleep_for(kLongerThanALease);
+  expectBarrier(seats);
+  follower.resume();
+  expectBarrier(seats);
+  expectGoodbyes(seats);
+}
+
+// What comes when it goes on is not looked at: an etcd before 3.4.25 may then revoke every lease
+// that it believes to have run out, and all are told that their group has ended.
+TEST_F(EtcdClusters, AFrozenLeaderIsLeftForAnother) {
+  auto seats = formed();
+  ASSERT_FALSE(HasFailure());
+  etcd_->node(etcd_->leader()).stop();
+  expectBarrier(seats);
+  std::this_thread::sleep_for(kLongerThanALease);
+  expectBarrier(seats);
+  expectGoodbyes(seats);
+}
+
+TEST_F(EtcdClusters, WhereMostNodesAreDeadAllAreToldWithTheReason) {
+  auto seats = formed();
+  ASSERT_FALSE(HasFailure());
+  const std::size_t leader = etcd_->leader();
+  etcd_->node(leader).kill();
+  etcd_->node((leader + 1) % kNodes).kill();
+  const auto begun = Clock::now();
+  for (const auto& values : gatherOfAll(seats)) {
+    ASSERT_FALSE(values);
+    EXPECT_EQ(values.error().code, Code::kPeerLost) << values.error().text();
+    EXPECT_NE(values.error().text().find(etcd_->node(leader).url()), std::string::npos)
+        << values.error().text();
+  }
+  EXPECT_LT(Clock::now() - begun, kLong) << "long before the deadline";
+}
+
+}  // namespace
+}  // namespace viaduct::testing
