@@ -126,8 +126,8 @@ TEST_F(EtcdClusters, AFrozenFollowerIsLeftForAnother) {
   expectGoodbyes(seats);
 }
 
-// What comes when it goes on is not looked at: an etcd before 3.4.25 may then revoke every lease
-// that it believes to have run out, and all are told that their group has ended.
+// What comes when it goes on is not looked at: etcd 3.4.23 then revokes leases that it believes to
+// have run out, and all are told that their group has ended.
 TEST_F(EtcdClusters, AFrozenLeaderIsLeftForAnother) {
   auto seats = formed();
   ASSERT_FALSE(HasFailure());
