@@ -249,8 +249,8 @@ void Client::moveOn(std::size_t from) {
   current_ = (current_ + 1) % config_.endpoints.size();
   const auto subscribers = on_move_;
   for (const auto& [id, moved] : subscribers) {
-    const bool there =
-        std::ranges::any_of(on_move_, [id = id](const auto& one) { return one.first == id; });
+    const bool there = std::ranges::any_of(
+        on_move_, [wanted = id](const auto& one) { return one.first == wanted; });
     if (there) moved();
   }
 }
