@@ -131,6 +131,16 @@ int runPlan(const BenchPlan& plan, const BenchOptions& options) {
   return code;
 }
 
+// Whoever has set it on all nodes may have expected more.
+void sayThatAllRunHere(const BenchPlan& plan, const BenchOptions& options,
+                       const Settings& settings) {
+  if (plan.run.place || settings.meet.empty() || options.has("local_workers")) return;
+  fmt::print(stderr,
+             "{}: all workers run here; with --runtime-type etcd they meet those of other machines "
+             "at {}\n",
+             called, settings.meet);
+}
+
 int planAndCompare(const BenchPlan& plan, const std::vector<std::string>& words,
                    const BenchOptions& options, const Settings& settings) {
   const auto both = planAgainst(plan, words, options, settings);
@@ -158,6 +168,7 @@ int runBench(const std::vector<std::string>& words, bool as_nixlbench) {
   const PlanOrProblems planned = planBench(*options, *settings);
   for (const Error& problem : planned.problems) fail(problem.text(), kExitUsage);
   if (!planned.problems.empty()) return kExitUsage;
+  sayThatAllRunHere(planned.plan, *options, *settings);
   return options->has("against") ? planAndCompare(planned.plan, words, *options, *settings)
                                  : runPlan(planned.plan, *options);
 }

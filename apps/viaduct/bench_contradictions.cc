@@ -4,6 +4,7 @@
 #include <array>
 
 #include "viaduct/bench_plan.h"
+#include "viaduct/bench_values.h"
 
 namespace viaduct::app {
 namespace {
@@ -35,7 +36,9 @@ constexpr std::array kRivals{
     Rivals{"meet", "asio_port", kPlace},
     Rivals{"etcd_endpoints", "asio_address", kPlace},
     Rivals{"etcd_endpoints", "asio_port", kPlace},
+    Rivals{"meet", "runtime_type", kPlace},
     Rivals{"local_workers", "meet", kLocal},
+    Rivals{"local_workers", "runtime_type", kLocal},
     Rivals{"local_workers", "etcd_endpoints", kLocal},
     Rivals{"local_workers", "rank", kLocal},
     Rivals{"prepared_xfer", "recreate_xfer", "a transfer is planned once, or each time"},
@@ -71,6 +74,8 @@ void addRanges(const BenchOptions& o, std::vector<Error>& found) {
                       fmt::format("{} is above {}", o.start_batch_size, o.max_batch_size)));
   if (o.check_consistency && o.has("verify") && o.verify != measure::Verified::kFull)
     found.push_back(contradiction("--check_consistency and --verify", "they differ"));
+  if (o.has("etcd_endpoints") && sameWord(o.runtime_type, "ASIO"))
+    found.push_back(contradiction("--etcd_endpoints and --runtime_type ASIO", kPlace));
   if (o.has("arrivals") && o.rate == 0)
     found.push_back(contradiction("--arrivals", "it needs --rate"));
 }

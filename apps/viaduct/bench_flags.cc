@@ -196,14 +196,31 @@ constexpr std::array kMeeting{
                 o.rank = rank;
                 return Ok{};
               }},
-    BenchFlag{"etcd_endpoints", "URL,...", "nixlbench: http://localhost:2379",
+    BenchFlag{"etcd_endpoints", "URL,...",
+              "nixlbench, or with --runtime-type etcd: VIADUCT_MEET, NIXL_ETCD_ENDPOINTS, "
+              "http://localhost:2379",
               "the workers meet in this etcd",
               [](V t, O& o) { return intoText(t, o.etcd_endpoints); }},
+    BenchFlag{"etcd_user", "NAME", "VIADUCT_MEET_USER", "user at the etcd",
+              [](V t, O& o) { return intoText(t, o.etcd_user); }},
+    BenchFlag{"etcd_password", "WORD", "VIADUCT_MEET_PASSWORD",
+              "the user's password; in the variable, or in a file for --config-file, ps does not "
+              "show it",
+              [](V t, O& o) { return intoText(t, o.etcd_password); }},
+    BenchFlag{"etcd_ca", "FILE", "VIADUCT_MEET_CA",
+              "the authorities that the etcd's certificate is from",
+              [](V t, O& o) { return intoText(t, o.etcd_ca); }},
+    BenchFlag{"etcd_cert", "FILE", "VIADUCT_MEET_CERTIFICATE",
+              "the certificate to show to the etcd",
+              [](V t, O& o) { return intoText(t, o.etcd_cert); }},
+    BenchFlag{"etcd_key", "FILE", "VIADUCT_MEET_KEY", "the key of that certificate",
+              [](V t, O& o) { return intoText(t, o.etcd_key); }},
     BenchFlag{"benchmark_group", "NAME", "default", "one name for each run at a meeting place",
               [](V t, O& o) { return intoText(t, o.benchmark_group); }},
     BenchFlag{"meet_timeout", "TIME", "3m", "for all workers to be there",
               [](V t, O& o) { return intoTime(t, o.meet_timeout); }},
-    BenchFlag{"runtime_type", "ETCD|ASIO", "ETCD", "ASIO: meet at asio_address:asio_port",
+    BenchFlag{"runtime_type", "ETCD|ASIO", "ETCD",
+              "ASIO: meet at asio_address:asio_port; ETCD, where it is given: at an etcd",
               [](V t, O& o) -> Status {
                 V word;
                 VIADUCT_CHECK(intoOneOf(t, kRuntimes, word));

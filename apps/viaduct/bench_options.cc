@@ -9,6 +9,8 @@
 namespace viaduct::app {
 namespace {
 
+constexpr std::string_view kSecret = "etcd_password";
+
 const BenchFlag* find(std::string_view name) {
   for (const FlagGroup& group : benchFlags())
     for (const BenchFlag& flag : group.flags)
@@ -39,7 +41,7 @@ Status apply(const Given& one, BenchOptions& options) {
     error.operation = one.from;
     return error;
   }
-  options.given[one.name] = one.text;
+  options.given[one.name] = one.name == kSecret ? "(not shown)" : one.text;
   return Ok{};
 }
 

@@ -26,7 +26,7 @@ enum class Heat : std::uint8_t { kAsUsual, kHot, kCold };
 struct BenchOptions {
   // Under which name the program was called: they differ in their defaults.
   bool as_nixlbench = false;
-  // Flags that were given, and where.
+  // Flags that were given, and their values, without secrets: it is printed and recorded.
   std::map<std::string, std::string, std::less<>> given = {};
   bool has(std::string_view flag) const { return given.find(flag) != given.end(); }
 
@@ -67,6 +67,8 @@ struct BenchOptions {
   // Where the workers meet.
   std::string meet = {};
   std::string etcd_endpoints = {};
+  std::string etcd_user = {}, etcd_password = {};
+  std::string etcd_ca = {}, etcd_cert = {}, etcd_key = {};  // files
   std::string runtime_type = "ETCD";
   std::string asio_address = "127.0.0.1";
   std::uint32_t asio_port = 12345;

@@ -31,8 +31,10 @@ std::string counted(std::size_t count, const char* one) {
 // Flags as nixlbench's banner has them: their defaults there, and what was given here.
 std::vector<measure::Option> bannerFlags(const BenchPlan& plan, const BenchOptions& options) {
   std::vector<measure::Option> flags;
-  flags.reserve(options.given.size() + 1);
+  flags.reserve(options.given.size() + 2);
   for (const auto& [name, value] : options.given) flags.push_back({name, value});
+  if (plan.run.place && !options.has("etcd_endpoints"))
+    flags.push_back({"etcd_endpoints", plan.run.place->where});
   flags.push_back({"backend", plan.run.spec.rows.front().backend});
   return flags;
 }

@@ -5,13 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <cstdlib>
 #include <utility>
 
 #include "base/sizes.h"
 #include "measure/run/machine.h"
 #include "meet/meeting.h"
+#include "viaduct/bench_place.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/ranks.h"
 
@@ -147,37 +146,21 @@ Spec specOf(const BenchOptions& o, const Layout& layout, std::vector<Workload> r
   return spec;
 }
 
-// Where workers meet; nothing: all of them are started here.
-Result<std::optional<meet::PlaceOptions>> placeOf(const BenchOptions& o, const Settings& settings) {
-  meet::PlaceOptions place{.token = settings.secret, .detect = settings.detect};
-  place.insecure = settings.insecure;
-  if (!o.meet.empty() || sameWord(o.runtime_type, "ASIO")) {
-    place.kind = meet::PlaceKind::kEmbedded;
-    place.where = o.meet.empty() ? fmt::format("{}:{}", o.asio_address, o.asio_port) : o.meet;
-    place.serve = true;
-    return std::optional(place);
-  }
-  const char* variable = std::getenv("NIXL_ETCD_ENDPOINTS");
-  place.where = o.etcd_endpoints;
-  const bool network = o.as_nixlbench && o.local_workers == 0;
-  if (place.where.empty() && network)
-    place.where = variable != nullptr ? variable : "http://localhost:2379";
-  if (place.where.empty()) return std::optional<meet::PlaceOptions>{};
-  place.kind = meet::PlaceKind::kEtcd;
-  if (const char* space = std::getenv("NIXL_ETCD_NAMESPACE")) place.name_space = space;
-  return std::optional(place);
-}
-
 OutputForm outputOf(const BenchOptions& o) {
   return o.output.value_or(o.as_nixlbench ? OutputForm::kNixlbench : OutputForm::kTable);
 }
 
-// Members of other machines have to reach the agents: an address that nobody chose is everybody's.
-void listenForOthers(const meet::PlaceOptions& place, Settings& settings) {
-  const bool here = place.kind == meet::PlaceKind::kEmbedded &&
-                    (place.where.starts_with("127.") || place.where.starts_with("localhost:") ||
-                     place.where.starts_with("[::1]"));
-  if (!here && settings.listen == Settings{}.listen) settings.listen = {"0.0.0.0:0"};
+// The agents find each other through their group: in the directory their names would only be in the
+// way of the next run's.
+void findNobodyByName(Settings& settings) {
+  const Settings usual;
+  settings.meet = usual.meet;
+  settings.name_space = usual.name_space;
+  settings.meet_user = usual.meet_user;
+  settings.meet_password = usual.meet_password;
+  settings.meet_ca = usual.meet_ca;
+  settings.meet_certificate = usual.meet_certificate;
+  settings.meet_key = usual.meet_key;
 }
 
 template <class T>
@@ -258,6 +241,7 @@ PlanOrProblems planBench(const BenchOptions& o, const Settings& settings) {
   plan.json = o.json;
   plan.run.spec = specOf(o, *layout, *std::move(rows));
   plan.run.settings = settings;
+  findNobodyByName(plan.run.settings);
   plan.run.settings.backends.clear();
   for (const Workload& row : plan.run.spec.rows)
     if (auto& b = plan.run.settings.backends; std::find(b.begin(), b.end(), row.backend) == b.end())

@@ -49,6 +49,7 @@ void say(const std::string& line) {
 Settings settingsFor(const P2pOptions& options, Settings settings) {
   if (!options.secret.empty()) settings.secret = options.secret;
   if (settings.secret.empty()) settings.insecure = true;
+  settings.meet.clear();  // the address is known: nobody is found by name
   settings.listen.clear();
   if (options.target) settings.listen.push_back(p2p::Where{options.ip, options.port}.text());
   return settings;

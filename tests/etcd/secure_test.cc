@@ -1,9 +1,8 @@
 // Users and passwords, certificates of both sides, and what is said when they do not fit.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "meet/etcd/etcd.h"
-#include "support/etcd_server.h"
+#include "support/etcd_access.h"
 
 namespace viaduct::testing {
 namespace {
@@ -29,48 +28,6 @@ void expectMentions(const Error& error, std::initializer_list<std::string> what)
   for (const std::string& one : what)
     EXPECT_NE(error.text().find(one), std::string::npos)
         << one << " is missing in: " << error.text();
-}
-
-// A CA, a server's certificate and two clients': one without a CommonName, one with.
-class Certificates {
- public:
-  Certificates() {
-    shell("cd " + folder_.path() +
-          " && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2"
-          " -keyout ca.key -out ca.pem -subj /O=viaduct-test-ca");
-    sign("server", "/O=viaduct-test", "serverAuth,clientAuth", "IP:127.0.0.1,DNS:localhost");
-    sign("client", "/O=viaduct-test", "clientAuth", "DNS:client");
-    sign("named", "/O=viaduct-test/CN=somebody", "clientAuth", "DNS:client");
-    shell("cd " + folder_.path() +
-          " && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2"
-          " -keyout other.key -out other.pem -subj /O=another-ca");
-  }
-  std::string file(const std::string& name) const { return folder_.path() + "/" + name; }
-  EtcdServer::Settings server() const {
-    return {file("ca.pem"), file("server.pem"), file("server.key")};
-  }
-
- private:
-  void sign(const std::string& name, const std::string& subject, const std::string& use,
-            const std::string& names) {
-    shell(
-        fmt::format("cd {0} && openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
-                    " -keyout {1}.key -out {1}.csr -subj {2}"
-                    " && printf 'extendedKeyUsage={3}\\nsubjectAltName={4}\\n' > {1}.ext"
-                    " && openssl x509 -req -in {1}.csr -CA ca.pem -CAkey ca.key -CAcreateserial"
-                    " -days 2 -extfile {1}.ext -out {1}.pem",
-                    folder_.path(), name, subject, use, names));
-  }
-  TemporaryFolder folder_;
-};
-
-// A user `viaduct` who reaches the keys of /viaduct and no others.
-void switchAuthOn(const EtcdServer& etcd) {
-  for (const char* command :
-       {"user add root:rootpw", "user grant-role root root", "role add member",
-        "role grant-permission member --prefix=true readwrite /viaduct/", "user add viaduct:S3cret",
-        "user grant-role viaduct member", "auth enable"})
-    etcd.ctl(command);
 }
 
 TEST(EtcdAuth, UserAndPassword) {

@@ -1,0 +1,91 @@
+#include "viaduct/bench_place.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "meet/place.h"
+#include "viaduct/bench_values.h"
+
+namespace viaduct::app {
+namespace {
+
+using meet::PlaceKind;
+using meet::PlaceOptions;
+
+constexpr auto kUsualEtcd = "http://localhost:2379";
+constexpr std::array<std::string_view, 5> kOfEtcd{"etcd_user", "etcd_password", "etcd_ca",
+                                                  "etcd_cert", "etcd_key"};
+
+const std::string& either(const std::string& flag, const std::string& setting) {
+  return flag.empty() ? setting : flag;
+}
+
+// How to get in, whichever place it is.
+PlaceOptions keysOf(const BenchOptions& o, const Settings& settings) {
+  return {.token = settings.secret,
+          .name_space = settings.name_space,
+          .user = either(o.etcd_user, settings.meet_user),
+          .password = either(o.etcd_password, settings.meet_password),
+          .ca_file = either(o.etcd_ca, settings.meet_ca),
+          .certificate_file = either(o.etcd_cert, settings.meet_certificate),
+          .key_file = either(o.etcd_key, settings.meet_key),
+          .detect = settings.detect,
+          .insecure = settings.insecure};
+}
+
+std::optional<PlaceOptions> chosen(const BenchOptions& o, const Settings& settings) {
+  PlaceOptions place = keysOf(o, settings);
+  const bool asio = sameWord(o.runtime_type, "ASIO");
+  if (!o.meet.empty() || asio) {
+    place.kind = PlaceKind::kEmbedded;
+    place.where = asio ? fmt::format("{}:{}", o.asio_address, o.asio_port) : o.meet;
+    place.serve = true;
+    return place;
+  }
+  if (!o.etcd_endpoints.empty()) {
+    place.kind = PlaceKind::kEtcd;
+    place.where = o.etcd_endpoints;
+    return place;
+  }
+  // Only where that is the custom: a `viaduct bench` without a place needs nobody else.
+  if (o.local_workers != 0 || !(o.as_nixlbench || o.has("runtime_type"))) return std::nullopt;
+  place.where = settings.meet.empty() ? kUsualEtcd : settings.meet;
+  place.serve = true;
+  return place;
+}
+
+bool isEtcd(const PlaceOptions& place) {
+  return place.kind == PlaceKind::kEtcd || place.where.find("://") != std::string::npos;
+}
+
+Error needs(std::string_view flag, std::string what, std::string remedy) {
+  return {.code = Code::kInvalid,
+          .operation = fmt::format("--{}", flag),
+          .detail = std::move(what),
+          .remedy = std::move(remedy)};
+}
+
+}  // namespace
+
+Result<std::optional<PlaceOptions>> placeOf(const BenchOptions& o, const Settings& settings) {
+  const std::optional<PlaceOptions> place = chosen(o, settings);
+  for (const std::string_view flag : kOfEtcd)
+    if (o.has(flag) && !(place && isEtcd(*place)))
+      return needs(flag, "the workers do not meet at an etcd", "give --etcd_endpoints, too");
+  if (!place && o.rank)
+    return needs("rank", "all workers run here, and have their ranks",
+                 "give --meet or --etcd_endpoints, where those of other machines are met");
+  // What cannot be right is said before anybody is asked.
+  if (place) VIADUCT_CHECK(meet::openMeetingPlace(*place));
+  return place;
+}
+
+void listenForOthers(const PlaceOptions& place, Settings& settings) {
+  const bool here =
+      !isEtcd(place) && (place.where.starts_with("127.") || place.where.starts_with("localhost:") ||
+                         place.where.starts_with("[::1]"));
+  if (!here && settings.listen == Settings{}.listen) settings.listen = {"0.0.0.0:0"};
+}
+
+}  // namespace viaduct::app
