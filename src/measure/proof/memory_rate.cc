@@ -123,6 +123,11 @@ MemoryRates measureMemoryRates() {
   return Crew(std::clamp(host::facts().cores, 1U, kMostThreads)).measure();
 }
 
+const MemoryRates& memoryRates() {
+  static const MemoryRates rates = measureMemoryRates();
+  return rates;
+}
+
 double memoryCeiling(const MemoryRates& rates, std::uint64_t bytes) {
   // Smaller buffers are faster: of those measured, the next smaller one bounds this one.
   double out = 0;

@@ -9,6 +9,8 @@ namespace viaduct::measure::proof {
 // Takes about 100 ms. Buffers of several sizes, with plain and with non-temporal stores, whichever
 // is faster; the best of some passes, since a ceiling is what is possible.
 MemoryRates measureMemoryRates();
+// The same, measured once in a process: a machine's memory stays what it is. Threads: any.
+const MemoryRates& memoryRates();
 
 // The most that buffers of so many bytes can be copied with; 0 when nothing was measured.
 double memoryCeiling(const MemoryRates& rates, std::uint64_t bytes);

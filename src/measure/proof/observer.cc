@@ -48,7 +48,7 @@ Observer::Observer(std::vector<std::string> rails, std::string root) : root_(std
                  .memory = {}};
 }
 
-void Observer::measureMemory() { seen_.place.memory = measureMemoryRates(); }
+void Observer::measureMemory() { seen_.place.memory = memoryRates(); }
 
 Reading Observer::read() const { return {.at_ns = now(), .counters = host::readCounters(root_)}; }
 
