@@ -76,8 +76,11 @@ Result<std::optional<PlaceOptions>> placeOf(const BenchOptions& o, const Setting
   if (!place && o.rank)
     return needs("rank", "all workers run here, and have their ranks",
                  "give --meet or --etcd_endpoints, where those of other machines are met");
-  // What cannot be right is said before anybody is asked.
-  if (place) VIADUCT_CHECK(meet::openMeetingPlace(*place));
+  if (!place) return place;
+  // What cannot be right is said before anything is measured; nobody is asked yet.
+  PlaceOptions asked = *place;
+  asked.serve = false;
+  VIADUCT_CHECK(meet::openMeetingPlace(asked));
   return place;
 }
 
