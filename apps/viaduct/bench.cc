@@ -1,10 +1,8 @@
 #include <fmt/format.h>
 #include <signal.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <memory>
+#include <utility>
 
 #include "measure/result/report.h"
 #include "measure/run/run.h"
@@ -13,6 +11,7 @@
 #include "viaduct/bench_plan.h"
 #include "viaduct/bench_progress.h"
 #include "viaduct/commands.h"
+#include "viaduct/results_file.h"
 
 namespace viaduct::app {
 namespace {
@@ -36,35 +35,6 @@ std::string_view called = "viaduct bench";
 int fail(const std::string& text, Exit code) {
   fmt::print(stderr, "{}: {}\n", called, text);
   return code;
-}
-
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using File = std::unique_ptr<std::FILE, CloseFile>;
-
-// Opened before anything is measured: a name that cannot be written must not cost a run. What it
-// held is only replaced by results.
-Result<File> openResults(const std::string& name) {
-  if (name.empty()) return File{};
-  if (File file{std::fopen(name.c_str(), "ae")}) return file;
-  Error error = systemError(Code::kDevice, "--json", errno);
-  error.device = name;
-  return error;
-}
-
-Status writeResults(File file, const std::string& name, const Report& report) {
-  if (!file) return Ok{};
-  const std::string text = toJson(report);
-  // A device has no length to cut.
-  const bool cut = ::ftruncate(::fileno(file.get()), 0) == 0 || errno == EINVAL;
-  if (cut && std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() &&
-      std::fflush(file.get()) == 0)
-    return Ok{};
-  Error error = systemError(Code::kDevice, "--json", errno);
-  error.device = name;
-  error.remedy = "the rows above are complete; --output json prints the file's content";
-  return error;
 }
 
 int verdictOf(const RunOutcome& outcome) {
@@ -96,7 +66,7 @@ Report reportOf(const BenchPlan& plan, const std::string& started, const RunOutc
 }
 
 int runPlan(const BenchPlan& plan, const BenchOptions& options) {
-  auto results = openResults(plan.json);
+  auto results = ResultsFile::open(plan.json);
   if (!results) return fail(results.error().text(), kExitUsage);
   stopOnSignals();
   const std::string started = measure::startReport(VIADUCT_VERSION, plan.run.settings).started;
@@ -124,9 +94,13 @@ int runPlan(const BenchPlan& plan, const BenchOptions& options) {
   if (!speaks) return verdictOf(outcome);
   const Report report = reportOf(plan, started, outcome);
   output.end(report);
-  const auto written = writeResults(*std::move(results), plan.json, report);
+  auto written = results->write(report);
   const int code = verdictOf(outcome);
-  if (!written) return fail(written.error().text(), kExitFailed);
+  if (!written) {
+    Error error = std::move(written).error();
+    error.remedy = "the rows above are complete; --output json prints the file's content";
+    return fail(error.text(), kExitFailed);
+  }
   if (std::ferror(stdout) != 0) return fail("standard output could not be written", kExitFailed);
   return code;
 }
