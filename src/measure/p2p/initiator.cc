@@ -56,7 +56,8 @@ struct Initiator::Timed {
   double seconds = 0;
   std::vector<double> gb_per_s;
   CpuSeconds cpu;
-  Path path;  // of one transfer
+  double cpu_over = 0;  // seconds during which it was used
+  Path path;            // of one transfer
   std::array<proof::Observation, 2> seen;
   std::string wrong;
 };
@@ -132,11 +133,13 @@ Result<Row> Initiator::prepareAndTime(const Plan& plan, std::uint64_t bytes) {
   VIADUCT_CHECK(ask({.verb = Request::Verb::kBefore}));
   observer_.before();
   const double cpu_before = cpuUsed();
+  const auto begun = Clock::now();
   VIADUCT_CHECK(time(transfer, plan, bytes, timed));
   timed.cpu.initiators = cpuUsed() - cpu_before;
   timed.path = transfer.path();
   observer_.after({{.peer = 1, .path = times(timed.path, timed.transfers)}});
   VIADUCT_TRY(const std::string theirs_seen, ask({.verb = Request::Verb::kAfter}));
+  timed.cpu_over = std::chrono::duration<double>(Clock::now() - begun).count();
   base::Reader in(std::as_bytes(std::span(theirs_seen)));
   timed.cpu.targets = std::bit_cast<double>(in.get<std::uint64_t>());
   VIADUCT_TRY(timed.seen[1], proof::decodeObservation(in.text()));
@@ -200,7 +203,7 @@ Result<Row> Initiator::rowOf(const Plan& plan, std::uint64_t bytes, const Timed&
   proof::RowFacts facts{.backend = row.backend,
                         .require = plan.require,
                         .gb_per_s = *row.gb_per_s,
-                        .cores_busy = cpu / timed.seconds,
+                        .cores_busy = proof::coresBusy(cpu, timed.seconds, timed.cpu_over),
                         .transfer_bytes = bytes,
                         .verified = row.verified};
   if (!timed.wrong.empty()) facts.mismatch = timed.wrong;

@@ -156,6 +156,11 @@ std::string conclusionOf(const Case& c, const Sentence& sentence) {
 
 }  // namespace
 
+double coresBusy(double cpu, double row, double counted) {
+  constexpr double kMostly = 0.9;
+  return counted > 0 && row >= kMostly * counted ? cpu / counted : 0;
+}
+
 Judgement judge(std::span<const Observation> seen, const RowFacts& facts,
                 std::span<const LinkRate> link_rates) {
   const Account account(seen);

@@ -19,15 +19,20 @@ namespace viaduct::measure::proof {
 // What the runner knows of a row.
 struct RowFacts {
   std::string backend = {};
-  std::string require = {};  // as TransferOptions::require
-  double gb_per_s = 0;       // 10^9 payload bytes a second, of all pairs together
-  double cores_busy = 0;     // CPU seconds of all processes over the row's time; 0: not measured
+  std::string require = {};          // as TransferOptions::require
+  double gb_per_s = 0;               // 10^9 payload bytes a second, of all pairs together
+  double cores_busy = 0;             // by all processes, as coresBusy() says
   std::uint64_t transfer_bytes = 0;  // of one transfer
   std::uint64_t working_set = 0;     // bytes that one side cycles through; 0: one transfer
   Verified verified = Verified::kOff;
   std::optional<std::string> mismatch = {};  // what arrived wrong, and where
   std::optional<Error> failure = {};         // why it could not be measured
 };
+
+// How many cores were busy during `row` seconds, of which CPU seconds were counted over `counted`
+// seconds; 0: not known, since much of these lies before or behind the row, as where it lasted
+// milliseconds only.
+double coresBusy(double cpu, double row, double counted);
 
 struct Judgement {
   std::vector<ProvenShare> path = {};

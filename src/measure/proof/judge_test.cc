@@ -357,6 +357,12 @@ TEST(Observations, TravelAsBytes) {
     EXPECT_FALSE(decodeObservation(bytes.substr(0, cut))) << cut;
 }
 
+TEST(CoresBusy, AreLeftOutWhereMuchOfTheTimeIsNotTheRows) {
+  EXPECT_DOUBLE_EQ(coresBusy(1.5, 0.99, 1.0), 1.5);
+  EXPECT_EQ(coresBusy(0.0004, 0.00003, 0.001), 0) << "a row of 30 us within a millisecond";
+  EXPECT_EQ(coresBusy(1, 1, 0), 0) << "it was not measured";
+}
+
 TEST(LinkRates, AreReadAsPeopleWriteThem) {
   EXPECT_EQ(*parseLinkRate("eth0=500Mbit"), (LinkRate{"eth0", 62'500'000}));
   EXPECT_EQ(*parseLinkRate("mlx5_0=12.5GB"), (LinkRate{"mlx5_0", 12'500'000'000}));

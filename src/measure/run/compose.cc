@@ -167,8 +167,11 @@ class Composer {
     facts_.backend = workload_.backend;
     facts_.require = spec_.require;
     facts_.gb_per_s = row_.gb_per_s.value_or(0);
-    if (row_.cpu_s && row_.seconds > 0)
-      facts_.cores_busy = (row_.cpu_s->initiators + row_.cpu_s->targets) / row_.seconds;
+    double counted = 0;
+    for (const RowShare& share : shares_) counted = std::max(counted, share.cpu_over);
+    if (row_.cpu_s)
+      facts_.cores_busy =
+          proof::coresBusy(row_.cpu_s->initiators + row_.cpu_s->targets, row_.seconds, counted);
     facts_.transfer_bytes = workload_.bytes();
     facts_.working_set = workingSet();
     proof::Judgement judgement = proof::judge(seen_, facts_, spec_.link_rates);

@@ -81,11 +81,12 @@ Result<bool> RowRun::steps() {
 
 Result<bool> RowRun::timed() {
   double before = 0;
+  Clock::time_point begun;
   for (std::uint32_t repeat = 0; repeat < spec_.repeat; ++repeat) {
     VIADUCT_TRY(const bool well, worker_.allWell(failure_));
     if (!well) return false;
     left_ns_.push_back(nanosecondsAt(Clock::now()));
-    if (repeat == 0) before = cpuSeconds();
+    if (repeat == 0) before = cpuSeconds(), begun = Clock::now();
     auto done = runLanes(Phase::kTimed);
     if (!done) failure_ = done.error();
   }
@@ -95,6 +96,7 @@ Result<bool> RowRun::timed() {
     if (!own.echoes) used.streams.push_back({.stream = own.stream, .iterations = own.most});
   VIADUCT_TRY(const auto all, worker_.gather(encode(used)));
   cpu_ = cpuSeconds() - before;  // a target works while it waits here
+  cpu_over_ = std::chrono::duration<double>(Clock::now() - begun).count();
   claim();
   return verify(all);
 }
@@ -235,7 +237,11 @@ void RowRun::claim() {
 }
 
 RowShare RowRun::share() const {
-  RowShare out{.failure = failure_, .left_ns = left_ns_, .cpu = cpu_, .mismatch = mismatch_};
+  RowShare out{.failure = failure_,
+               .left_ns = left_ns_,
+               .cpu = cpu_,
+               .cpu_over = cpu_over_,
+               .mismatch = mismatch_};
   for (const Own& own : own_) {
     if (!own.lane) continue;
     out.prep.add(own.lane->prep());

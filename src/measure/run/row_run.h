@@ -54,7 +54,7 @@ class RowRun {
   std::vector<Own> own_;
   StopFlag stop_lanes_{false};
   std::vector<std::uint64_t> left_ns_;  // when each repeat's barrier let us go
-  double cpu_ = 0;
+  double cpu_ = 0, cpu_over_ = 0;
   std::string mismatch_;
   Failure failure_;
 };

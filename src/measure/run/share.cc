@@ -128,6 +128,7 @@ std::string encode(const RowShare& share) {
   for (const std::uint64_t left : share.left_ns) out.put(left);
   for (const Histogram* h : {&share.latency, &share.prep, &share.post, &share.tx}) h->encode(out);
   put(out, share.cpu);
+  put(out, share.cpu_over);
   out.text(share.mismatch).text(share.observation);
   return asText(out);
 }
@@ -143,6 +144,7 @@ Result<RowShare> decodeShare(std::string_view text) {
   for (Histogram* h : {&share.latency, &share.prep, &share.post, &share.tx})
     if (!Histogram::decode(in, *h)) return garbled();
   share.cpu = getDouble(in);
+  share.cpu_over = getDouble(in);
   share.mismatch = in.text();
   share.observation = in.text();
   if (!in.finished()) return garbled();

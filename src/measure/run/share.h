@@ -38,9 +38,9 @@ struct RowShare {
   std::vector<StreamShare> streams = {};
   std::vector<std::uint64_t> left_ns = {};  // when each repeat's barrier let this member go
   Histogram latency = {}, prep = {}, post = {}, tx = {};  // nanoseconds, of all its streams
-  double cpu = 0;                                         // seconds
-  std::string mismatch = {};                              // empty: none
-  std::string observation = {};                           // of the devices
+  double cpu = 0, cpu_over = 0;  // seconds of CPU, and of the time over which they were used
+  std::string mismatch = {};     // empty: none
+  std::string observation = {};  // of the devices
 };
 
 Latency latencyOf(const Histogram& nanoseconds);
