@@ -137,8 +137,7 @@ TEST_F(BenchAgainst, MembersOfADistributedRunTakeTheSameTurns) {
 TEST_F(BenchAgainst, AnInterruptKeepsWhatWasMeasured) {
   Program run({"bench", "--backend", "local", "--block-sizes", "4K", "--duration", "60s", "--json",
                file_, "--against", "--memory malloc"});
-  while (run.worker("bench-rank-1") == 0) {
-  }
+  ASSERT_NE(run.waitForWorker("bench-rank-1"), 0);
   ::kill(run.pid(), SIGINT);
   EXPECT_EQ(run.finish(), 130);
   EXPECT_TRUE(has(run.err(), "interrupted; runs with rows: 0 of A, 0 of B")) << run.err();

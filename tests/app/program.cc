@@ -9,11 +9,14 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <fstream>
 #include <sstream>
 
 namespace viaduct::testing {
 namespace {
+
+constexpr std::chrono::milliseconds kPatience{20'000};
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> out;
@@ -112,11 +115,22 @@ pid_t Program::worker(const std::string& name) const {
   return 0;
 }
 
+pid_t Program::waitForWorker(const std::string& name) const {
+  const base::Fd own(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (std::chrono::steady_clock::now() < end) {
+    if (const pid_t found = worker(name); found != 0) return found;
+    pollfd ended{.fd = own.get(), .events = POLLIN, .revents = 0};
+    if (::poll(&ended, 1, 1) != 0) break;
+  }
+  return 0;
+}
+
 bool waitGone(pid_t pid) {
   const base::Fd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!fd) return true;
   pollfd wait{.fd = fd.get(), .events = POLLIN, .revents = 0};
-  return ::poll(&wait, 1, 20'000) == 1;
+  return ::poll(&wait, 1, static_cast<int>(kPatience.count())) == 1;
 }
 
 }  // namespace viaduct::testing

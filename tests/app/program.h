@@ -34,6 +34,8 @@ class Program {
   pid_t pid() const { return pid_; }
   // Its child process of that name; 0 when there is none.
   pid_t worker(const std::string& name) const;
+  // The same, once there is one; 0 when the program ends before, or after 20 s.
+  pid_t waitForWorker(const std::string& name) const;
 
  private:
   pid_t pid_ = 0;

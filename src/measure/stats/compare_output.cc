@@ -131,6 +131,14 @@ Json asJson(const RowComparison& row) {
   return out;
 }
 
+// What intervals know nothing of, and how they would.
+constexpr auto kOnlyParts =
+    "Intervals are made from the parts of the runs and know nothing of the noise between runs: "
+    "that takes\nfour or more runs of each, best in turns (--before ... --after ...).\n";
+constexpr auto kEndedEarly =
+    "It ended before each side had four runs: intervals are made from the parts of the runs and "
+    "know nothing\nof the noise between runs.\n";
+
 }  // namespace
 
 std::string compareText(const Comparison& comparison, const ComparedFiles& files,
@@ -142,10 +150,7 @@ std::string compareText(const Comparison& comparison, const ComparedFiles& files
   for (const RowComparison& row : comparison.rows) out += lineOf(row);
   out += "\n" + listed("only in A: ", comparison.only_a) + listed("only in B: ", comparison.only_b);
   out += summary(comparison);
-  if (!comparison.runs_as_figures)
-    out +=
-        "Intervals are made from the parts of the runs and know nothing of the noise between runs: "
-        "that takes\nfour or more runs of each, best in turns (--before ... --after ...).\n";
+  if (!comparison.runs_as_figures) out += options.by_place ? kEndedEarly : kOnlyParts;
   if (options.slower) out += slownessText(comparison, *options.slower);
   return out;
 }

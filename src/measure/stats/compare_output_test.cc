@@ -54,6 +54,12 @@ TEST(CompareOutput, NothingSlowIsSaid) {
       std::string::npos);
 }
 
+TEST(CompareOutput, RunsInTurnsThatEndedEarlyAreNotToldToBeRunInTurns) {
+  const std::string text = compareText(someComparison(), {"a", "b"}, {.by_place = true});
+  EXPECT_NE(text.find("ended before each side had four runs"), std::string::npos) << text;
+  EXPECT_EQ(text.find("--before"), std::string::npos) << text;
+}
+
 TEST(CompareOutput, JsonHasTheFigures) {
   const auto json = nlohmann::json::parse(compareJson(someComparison(), {"a.json", "b.json"}));
   EXPECT_EQ(json.at("format"), "viaduct-compare/1");
