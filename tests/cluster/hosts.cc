@@ -7,26 +7,37 @@
 
 namespace viaduct::testing {
 
-// cat answers what it is told once it runs, and ends with us.
-Host::Host()
-    : holder_({"unshare", "--net", "--", "cat"}),
-      made_(holder_.ask("here").value_or("") == "here" && ip("link set lo up")) {}
+// cat answers what it is told once it runs, and ends with us. What was mounted for the processes
+// and the devices of our host would show ours.
+Host::Host(const std::string& name)
+    : holder_({"unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--kill-child",
+               "--mount-proc", "--", "sh", "-c",
+               "hostname \"$0\" && mount -t tmpfs shm /dev/shm && mount -t sysfs sys /sys && "
+               "ip link set lo up && exec cat",
+               name}),
+      made_(holder_.ask("here").value_or("") == "here") {}
 
 bool Host::run(const std::string& command) const {
-  const std::string there = "nsenter --net=/proc/" + std::to_string(pid()) + "/ns/net " + command;
+  const std::string there =
+      "nsenter --net=/proc/" + std::to_string(pid()) + "/ns/net sh -c '" + command + "'";
   return std::system(there.c_str()) == 0;  // NOLINT(bugprone-command-processor): our own words
 }
 
-std::uint64_t Host::sent(const std::string& interface) const {
+std::uint64_t Host::count(const std::string& interface, std::size_t column) const {
   std::ifstream table("/proc/" + std::to_string(pid()) + "/net/dev");
   for (std::string line; std::getline(table, line);) {
     const auto at = line.find(interface + ":");
     if (at == std::string::npos) continue;
-    // Eight columns of what was received, then the bytes sent.
+    // Eight columns of what was received, its bytes first; then the same of what was sent.
     const auto columns = words(line.substr(at + interface.size() + 1));
-    return columns.size() > 8 ? std::stoull(columns[8]) : 0;
+    return columns.size() > column ? std::stoull(columns[column]) : 0;
   }
   return 0;
+}
+
+bool Host::limit(const std::string& interface, unsigned megabits) const {
+  return tc("qdisc replace dev " + interface + " root tbf rate " + std::to_string(megabits) +
+            "mbit burst 128kb latency 50ms");
 }
 
 bool join(const Host& a, const Host& b, const std::string& link, const std::string& address_a,
@@ -40,6 +51,69 @@ bool join(const Host& a, const Host& b, const std::string& link, const std::stri
   return a.ip("link add " + link + " type veth peer name " + link + " netns " +
               std::to_string(b.pid())) &&
          up(a, address_a) && up(b, address_b);
+}
+
+Desk::Desk(std::size_t hosts, std::size_t links)
+    : links_(links), switch_(std::make_unique<Host>("switch")), made_(switch_->made()) {
+  for (std::size_t link = 0; made_ && link < links; ++link) {
+    const std::string bridge = "br" + std::to_string(link);
+    made_ = switch_->ip("link add " + bridge + " type bridge && ip link set " + bridge + " up");
+  }
+  for (std::size_t host = 0; made_ && host < hosts; ++host) {
+    hosts_.push_back(std::make_unique<Host>("host" + std::to_string(host)));
+    made_ = hosts_.back()->made();
+    for (std::size_t link = 0; made_ && link < links; ++link) made_ = connect(host, link);
+  }
+}
+
+std::string Desk::port(std::size_t host, std::size_t link) {
+  return "h" + std::to_string(host) + "l" + std::to_string(link);
+}
+
+bool Desk::connect(std::size_t host, std::size_t link) const {
+  const std::string there = port(host, link), here = rail(link);
+  return hosts_[host]->ip("link add " + here + " type veth peer name " + there + " netns " +
+                          std::to_string(switch_->pid()) + " && ip address add " +
+                          address(host, link) + "/24 dev " + here + " && ip link set " + here +
+                          " up") &&
+         switch_->ip("link set " + there + " master br" + std::to_string(link) + " up");
+}
+
+std::string Desk::address(std::size_t host, std::size_t link) {
+  return "10.77." + std::to_string(link) + "." + std::to_string(host + 1);
+}
+
+std::string Desk::rails(std::size_t host) const {
+  std::string out = address(host, 0);
+  for (std::size_t link = 1; link < links_; ++link) out += "," + address(host, link);
+  return out;
+}
+
+std::string Desk::listen(std::size_t host) const {
+  std::string out = address(host, 0) + ":0";
+  for (std::size_t link = 1; link < links_; ++link) out += "," + address(host, link) + ":0";
+  return out;
+}
+
+bool Desk::limit(unsigned megabits) const {
+  for (std::size_t host = 0; host < size(); ++host)
+    for (std::size_t link = 0; link < links_; ++link)
+      if (!hosts_[host]->limit(rail(link), megabits) || !switch_->limit(port(host, link), megabits))
+        return false;
+  return true;
+}
+
+bool Desk::cut(std::size_t host, std::size_t link) const {
+  return switch_->ip("link set " + port(host, link) + " down");
+}
+
+// A port of no bridge has a carrier, and leads nowhere.
+bool Desk::drop(std::size_t host, std::size_t link) const {
+  return switch_->ip("link set " + port(host, link) + " nomaster");
+}
+
+bool Desk::heal(std::size_t host, std::size_t link) const {
+  return switch_->ip("link set " + port(host, link) + " master br" + std::to_string(link) + " up");
 }
 
 }  // namespace viaduct::testing

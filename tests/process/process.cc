@@ -18,10 +18,41 @@ namespace viaduct::testing {
 
 namespace {
 
+// The namespaces of a host; none of them for 0. A PID namespace is entered by the parent, for its
+// children; the others by the child itself.
+class Namespaces {
+ public:
+  explicit Namespaces(pid_t host) {
+    if (host == 0) return;
+    const auto open = [](const std::string& path) {
+      return base::Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    };
+    const std::string at = "/proc/" + std::to_string(host) + "/ns/";
+    for (const char* const name : {"uts", "ipc", "net", "mnt"}) own_.push_back(open(at + name));
+    here_ = open("/proc/self/ns/pid");
+    const auto children = open(at + "pid_for_children");
+    if (::setns(children.get(), CLONE_NEWPID) != 0) ADD_FAILURE() << "setns: " << errno;
+  }
+  Namespaces(const Namespaces&) = delete;
+  Namespaces& operator=(const Namespaces&) = delete;
+  ~Namespaces() {
+    if (here_) ::setns(here_.get(), CLONE_NEWPID);
+  }
+  // In the child. The mount namespace comes last: the others' files are open already.
+  bool enter() const {
+    return std::all_of(own_.begin(), own_.end(),
+                       [](const base::Fd& one) { return ::setns(one.get(), 0) == 0; });
+  }
+
+ private:
+  std::vector<base::Fd> own_;
+  base::Fd here_;
+};
+
 // In the child, between fork and exec: only what is safe there.
-[[noreturn]] void become(char* const* argv, int talk, int net) {
+[[noreturn]] void become(char* const* argv, int talk, const Namespaces& host) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (net >= 0 && ::setns(net, CLONE_NEWNET) != 0) ::_exit(126);
+  if (!host.enter()) ::_exit(126);
   ::dup2(talk, 0);
   ::dup2(talk, 1);
   ::execvp(argv[0], argv);
@@ -36,7 +67,7 @@ int millisecondsUntil(Deadline until) {
 
 }  // namespace
 
-Process::Process(std::vector<std::string> command, pid_t network_of) {
+Process::Process(std::vector<std::string> command, pid_t host) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
     ADD_FAILURE() << "socketpair: " << errno;
@@ -44,15 +75,12 @@ Process::Process(std::vector<std::string> command, pid_t network_of) {
   }
   socket_.reset(ends[0]);
   const base::Fd theirs(ends[1]);
-  base::Fd net;
-  if (network_of != 0)
-    net.reset(
-        ::open(("/proc/" + std::to_string(network_of) + "/ns/net").c_str(), O_RDONLY | O_CLOEXEC));
+  const Namespaces namespaces(host);
   std::vector<char*> argv;
   for (std::string& word : command) argv.push_back(word.data());
   argv.push_back(nullptr);
   pid_ = ::fork();
-  if (pid_ == 0) become(argv.data(), theirs.get(), net.get());
+  if (pid_ == 0) become(argv.data(), theirs.get(), namespaces);
 }
 
 Process::~Process() { kill(); }
@@ -110,9 +138,8 @@ int Process::wait(Deadline until) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-PeerProcess::PeerProcess(const std::string& settings, pid_t network_of,
-                         std::vector<std::string> wrapper)
-    : process_((wrapper.emplace_back(VIADUCT_PROCESS_PEER), std::move(wrapper)), network_of) {
+PeerProcess::PeerProcess(const std::string& settings, pid_t host, std::vector<std::string> wrapper)
+    : process_((wrapper.emplace_back(VIADUCT_PROCESS_PEER), std::move(wrapper)), host) {
   card_ = must("open " + settings);
 }
 

@@ -17,8 +17,8 @@ namespace viaduct::testing {
 
 class Process {
  public:
-  // `network_of`: a process whose network namespace is entered first; 0: our own.
-  explicit Process(std::vector<std::string> command, pid_t network_of = 0);
+  // `host`: a process that holds a host's namespaces, which are entered first; 0: here.
+  explicit Process(std::vector<std::string> command, pid_t host = 0);
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
   ~Process();  // SIGKILL
@@ -47,7 +47,7 @@ class Process {
 class PeerProcess {
  public:
   // `settings` as the command `open` takes them: "name=b backends=tcp detect=1000".
-  explicit PeerProcess(const std::string& settings, pid_t network_of = 0,
+  explicit PeerProcess(const std::string& settings, pid_t host = 0,
                        std::vector<std::string> wrapper = {});
 
   // The rest of the answer after "ok"; a failure of the test, and empty, when there is none.
