@@ -85,8 +85,8 @@ void Lease::lose(Error why) {
   why.operation = "etcd lease";
   const auto subscribers = on_loss_;
   for (const auto& [id, lost] : subscribers) {
-    const bool there =
-        std::ranges::any_of(on_loss_, [id = id](const auto& one) { return one.first == id; });
+    const bool there = std::ranges::any_of(
+        on_loss_, [wanted = id](const auto& one) { return one.first == wanted; });
     if (there) lost(why);
   }
 }
