@@ -47,6 +47,15 @@ std::uint64_t residentKiB() {
   return 0;
 }
 
+double cpuMicroseconds() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  const auto of = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_usec);
+  };
+  return of(used.ru_utime) + of(used.ru_stime);
+}
+
 // One of the processes: rank 0 prints.
 void member(const std::string& where, std::uint32_t size, int rounds) {
   auto place = openMeetingPlace({.where = where, .token = "bench"});
@@ -98,10 +107,12 @@ void manyProcesses(std::uint32_t count, int rounds) {
   for (std::uint32_t i = 0; i < count; ++i) ::wait(nullptr);
 }
 
-// A member as a state machine, so that thousands fit into one process and thread.
+// A member as a state machine, so that thousands fit into one process and thread. Reading the
+// roster is each member's own work, so one of them does it; the others see that theirs is the same.
 class Simulated {
  public:
-  Simulated(const std::string& where, std::uint32_t size) : size_(size) {
+  Simulated(const std::string& where, std::uint32_t size, embedded::Bytes& roster)
+      : size_(size), roster_(roster) {
     const auto address = base::resolve(*base::parseHostPort(where))->front();
     base::Fd socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (::connect(socket.get(), address.get(), address.size) != 0) die("connect");
@@ -136,12 +147,14 @@ class Simulated {
     } else if (type == Type::kWelcome) {
       stream_->useKeys(proof_.fromMember(), proof_.fromServer());
       stream_->setLimit(embedded::kMaxFromServer);
-      send(Type::kJoin,
-           embedded::JoinMessage{"/viaduct", {"sim", size_, {}, "simulated", ""}}.encode());
+      send(Type::kJoin, embedded::JoinMessage{"/viaduct", {"sim", size_, {}, name(), ""}}.encode());
     } else if (type == Type::kPing) {
       send(Type::kPong, embedded::Bytes(payload.begin(), payload.end()));
     } else if (type == Type::kFormed) {
-      whole_ = embedded::FormedMessage::decode(payload).has_value();
+      whole_ = true;
+      if (roster_.empty()) roster_.assign(payload.begin(), payload.end());
+      if (!std::equal(payload.begin(), payload.end(), roster_.begin(), roster_.end()))
+        die("two members got different rosters");
     } else if (type == Type::kValues) {
       ++rounds_;
     } else if (type == Type::kTrouble) {
@@ -149,7 +162,13 @@ class Simulated {
     }
   }
 
+  // As real ones: a host of eight processes each, and a number of their own.
+  std::string name() const {
+    return fmt::format("node{:04}:{}", fd() / 8, 10'000 + fd() * 7919 % 50'000);
+  }
+
   std::uint32_t size_;
+  embedded::Bytes& roster_;
   std::unique_ptr<embedded::Stream> stream_;
   embedded::Proof proof_;
   bool whole_ = false;
@@ -160,7 +179,7 @@ class Crowd {
  public:
   Crowd(const std::string& where, std::uint32_t count) : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
     for (std::uint32_t i = 0; i < count; ++i) {
-      members_.push_back(std::make_unique<Simulated>(where, count));
+      members_.push_back(std::make_unique<Simulated>(where, count, roster_));
       epoll_event event{.events = EPOLLIN, .data = {.ptr = members_.back().get()}};
       ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, members_.back()->fd(), &event);
     }
@@ -179,8 +198,21 @@ class Crowd {
     }
   }
   std::vector<std::unique_ptr<Simulated>>& members() { return members_; }
+  std::size_t rosterBytes() const { return roster_.size(); }
+  // What a member spends on it, in microseconds: the median of several.
+  double readRoster() const {
+    std::array<double, 21> times;
+    for (double& time : times) {
+      const auto start = Clock::now();
+      if (!embedded::FormedMessage::decode(roster_)) die("a roster that cannot be read");
+      time = since(start) * 1000;
+    }
+    std::sort(times.begin(), times.end());
+    return times[times.size() / 2];
+  }
 
  private:
+  embedded::Bytes roster_;
   base::Fd epoll_;
   std::vector<std::unique_ptr<Simulated>> members_;
   std::vector<std::byte> scratch_ = std::vector<std::byte>(std::size_t{64} << 10U);
@@ -204,21 +236,26 @@ void simulated(std::uint32_t count) {
       for (auto& member : crowd.members()) member->gather();
       crowd.until([round](const auto& member) { return member->rounds() >= round; });
     }
-    fmt::print("{:>6} {:>10.0f} {:>12.1f} {:>11.2f} {:>14.1f}", count, formed,
-               formed * 1000 / count, since(start) / kRounds,
-               since(start) / kRounds * 1000 / count);
+    const double barrier = since(start) / kRounds;
+    fmt::print("{:>6} {:>10.0f} {:>10.1f} {:>11.1f} {:>9.0f} {:>11.2f} {:>10.1f}", count, formed,
+               formed * 1000 / count, static_cast<double>(crowd.rosterBytes()) / 1024,
+               crowd.readRoster(), barrier, barrier * 1000 / count);
     std::fflush(stdout);
     std::array<char, 1> wait{};
     std::_Exit(::read(STDIN_FILENO, wait.data(), 0) == 0 ? 0 : 1);
   }
   const std::uint64_t before = residentKiB();
+  const double cpu_before = cpuMicroseconds();
   std::uint64_t most = before;
+  double server_cpu = 0;
   while (::waitpid(child, nullptr, WNOHANG) == 0) {
+    if (server_cpu == 0 && (*server)->counts().groups == 1) server_cpu = cpuMicroseconds();
     most = std::max(most, residentKiB());
-    ::usleep(20'000);
+    ::usleep(2'000);
   }
   const auto counts = (*server)->counts();
-  fmt::print(" {:>12.1f} {:>12.2f}\n", static_cast<double>(counts.received + counts.sent) / count,
+  fmt::print(" {:>10.1f} {:>11.1f} {:>10.2f}\n", (server_cpu - cpu_before) / count,
+             static_cast<double>(counts.received + counts.sent) / count,
              static_cast<double>(most - before) / count);
 }
 
@@ -229,7 +266,10 @@ int main(int argc, char** argv) {
     return argc > at ? static_cast<unsigned>(std::strtoul(argv[at], nullptr, 10)) : otherwise;
   };
   manyProcesses(number(1, 64), static_cast<int>(number(2, 100)));
-  fmt::print("\nmembers played by one process:\n{:>6} {:>10} {:>12} {:>11} {:>14} {:>12} {:>12}\n",
-             "", "formed ms", "us/member", "barrier ms", "us/member", "msgs/member", "KiB/member");
+  fmt::print(
+      "\nmembers played by one process:\n{:>6} {:>10} {:>10} {:>11} {:>9} {:>11} {:>10} {:>10} "
+      "{:>11} {:>10}\n",
+      "", "formed ms", "us/member", "roster KiB", "read us", "barrier ms", "us/member", "server us",
+      "msgs/member", "KiB/member");
   for (std::uint32_t count = 256; count <= number(3, 4096); count *= 4) simulated(count);
 }

@@ -32,6 +32,14 @@ class Texts {
     if (text.size() > limit) ok_ = false;
     return text;
   }
+  std::string takeLike(std::string_view before, std::size_t limit) {
+    const std::size_t common = in_.get<std::uint8_t>();
+    const auto rest = in_.raw(in_.get<std::uint16_t>());
+    if (common > before.size() || common + rest.size() > limit) ok_ = false;
+    std::string text(before.substr(0, common));
+    text.append(reinterpret_cast<const char*>(rest.data()), rest.size());
+    return text;
+  }
   bool finished() const { return ok_ && in_.finished(); }
 
  private:
@@ -61,6 +69,20 @@ Error readError(Reader& in, Texts& texts) {
        {&error.operation, &error.detail, &error.peer, &error.cause, &error.remedy})
     *text = texts.take(kMaxAboutBytes);
   return error;
+}
+
+// A roster goes to each of its members, and its texts resemble each other: each says how many bytes
+// it has in common with the one before it, then the others.
+constexpr std::size_t kMostInCommon = 255;
+constexpr std::size_t kLeastOfText = 3;  // one byte for that, two for the length of the others
+
+void writeLike(Writer& out, std::string_view before, std::string_view text) {
+  const std::size_t limit = std::min({kMostInCommon, before.size(), text.size()});
+  const auto [differ, ignored] = std::mismatch(text.begin(), text.begin() + limit, before.begin());
+  const auto common = static_cast<std::size_t>(differ - text.begin());
+  const std::string_view rest = text.substr(common);
+  out.put(static_cast<std::uint8_t>(common)).put(static_cast<std::uint16_t>(rest.size()));
+  out.raw(std::as_bytes(std::span(rest)));
 }
 
 template <std::size_t N>
@@ -198,7 +220,13 @@ Result<NameMessage> NameMessage::decode(ByteSpan payload) {
 Bytes FormedMessage::encode() const {
   Writer out;
   out.put(epoch).put(static_cast<std::uint32_t>(members.size()));
-  for (const Member& member : members) out.text(member.name).text(member.about);
+  const Member none;
+  const Member* before = &none;
+  for (const Member& member : members) {
+    writeLike(out, before->name, member.name);
+    writeLike(out, before->about, member.about);
+    before = &member;
+  }
   return out.take();
 }
 Result<FormedMessage> FormedMessage::decode(ByteSpan payload) {
@@ -206,13 +234,16 @@ Result<FormedMessage> FormedMessage::decode(ByteSpan payload) {
   Texts texts(in);
   FormedMessage out{.epoch = in.get<std::uint64_t>()};
   const auto count = in.get<std::uint32_t>();
-  // Two lengths each: what is claimed has to be there before anything is reserved for it.
-  if (count > kMaxMembers || count > in.left() / 8) return bad("roster");
-  out.members.reserve(count);
-  for (std::uint32_t rank = 0; rank < count; ++rank) {
-    Member member{.rank = rank, .name = texts.take(kMaxNameBytes)};
-    member.about = texts.take(kMaxAboutBytes);
-    out.members.push_back(std::move(member));
+  // What is claimed has to be there before anything is reserved for it.
+  if (count > kMaxMembers || count > in.left() / (2 * kLeastOfText)) return bad("roster");
+  out.members.resize(count);
+  const Member none;
+  const Member* before = &none;
+  for (Member& member : out.members) {
+    member.rank = static_cast<std::uint32_t>(&member - out.members.data());
+    member.name = texts.takeLike(before->name, kMaxNameBytes);
+    member.about = texts.takeLike(before->about, kMaxAboutBytes);
+    before = &member;
   }
   if (!texts.finished()) return bad("roster");
   return out;

@@ -216,6 +216,7 @@ class Finding {
 
   Outcome outcome;
 
+  bool asked() const { return watch_ != nullptr; }  // etcd has answered that it is not there
   void begin() {
     core_.txn({.then = {Op::get({key_, {}})}}, until_,
               [this, weak = std::weak_ptr(alive_)](Result<TxnReply> reply) {
@@ -291,12 +292,16 @@ Result<std::string> findName(Core& core, const std::string& name, Clock::time_po
   auto finding = std::make_unique<Finding>(core, name, until);
   core.loop().post([finding = finding.get()] { finding->begin(); });
   auto result = finding->outcome.wait(until, &stop);
-  // A call that failed says so at its own deadline, which is ours.
   const bool stopped = stop.load(std::memory_order_relaxed);
-  if (!result && !stopped) result = finding->outcome.wait(until + kGrace / 10, &stop);
+  bool asked = false;
+  core.run([&] { asked = finding->asked(); });
+  // A call that failed has said so at its own deadline, which is ours, before that was run.
+  if (!result && !stopped) result = finding->outcome.wait(until, &stop);
   core.run([&] { finding.reset(); });
   if (!result && stopped)
     return Error{.code = Code::kCancelled, .operation = operation, .detail = "asked to stop"};
+  if (!result && !asked)
+    return Error{.code = Code::kTimeout, .operation = operation, .detail = "etcd did not answer"};
   if (!result)
     return Error{.code = Code::kTimeout,
                  .operation = operation,

@@ -72,11 +72,13 @@ void Lease::kept(Result<std::string> body) {
   const auto ttl = parseKeepAlive(*body);
   if (!ttl) return lose(ttl.error());
   if (*ttl == 0)
-    return lose({.detail = "the lease of this process has run out",
-                 .cause = fmt::format("this process was stopped, or could not reach etcd, for {} s",
-                                      ttl_.count())});
+    return lose({.detail = "the lease of this process has run out", .cause = whyGone()});
   kept_at_ = Clock::now();
   keepAliveLater();
+}
+
+std::string Lease::whyGone() const {
+  return fmt::format("this process was stopped, or could not reach etcd, for {} s", ttl_.count());
 }
 
 void Lease::lose(Error why) {

@@ -33,6 +33,7 @@ class Lease {
 
   LeaseId id() const { return id_; }  // 0: none
   std::chrono::seconds timeToLive() const { return ttl_; }
+  std::string whyGone() const;  // where etcd does not know it any more
 
  private:
   void granted(LeaseId id, Result<std::string> body);

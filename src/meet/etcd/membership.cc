@@ -365,6 +365,10 @@ void Membership::roster(std::vector<Seat> seats) {
 void Membership::lost(Error why) {
   if (phase_ != Phase::kWhole || state.finished) return;
   phase_ = Phase::kOver;
+  // What we write with a lease that etcd has taken away, or for longer than it is kept alive, is
+  // heard of before the loss of the lease itself.
+  if (why.code == Code::kNotFound) why.cause = core_.lease().whyGone();
+  if (why.code == Code::kNotFound || why.code == Code::kTimeout) why.code = Code::kPeerLost;
   if (leading_) leading_->end({});
   watch_.reset();
   board.change([&] {

@@ -85,10 +85,7 @@ void Membership::give(std::uint64_t round, std::string value) {
   const auto message = encode(UpMessage(ValueMessage{round, std::move(value)}));
   send({.then = {Op::put(keys_.up(id_), message, core_.lease().id())}}, core_.patience(),
        [this](Result<TxnReply> reply) {
-         if (reply) return;
-         Error why = std::move(reply).error();
-         if (why.code == Code::kTimeout) why.code = Code::kPeerLost;
-         lost(std::move(why));
+         if (!reply) lost(std::move(reply).error());
        });
 }
 
