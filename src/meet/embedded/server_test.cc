@@ -27,7 +27,7 @@ class Caller {
   }
   // The next message; kBeat where the connection ends.
   std::pair<Type, Bytes> hear() {
-    std::pair<Type, Bytes> out;
+    std::pair<Type, Bytes> out{Type::kBeat, {}};
     bool heard = false, open = true;
     while (!heard && open) {
       pollfd wait{.fd = stream_->fd(), .events = POLLIN, .revents = 0};
