@@ -38,7 +38,8 @@ class Turns {
       : plan_(plan),
         rounds_(rounds),
         stop_(stop),
-        line_(2 * rounds * plan.a.run.spec.rows.size(), plan.a.output == OutputForm::kJson) {}
+        line_(std::size_t{2} * rounds * plan.a.run.spec.rows.size(),
+              plan.a.output == OutputForm::kJson) {}
 
   // A, B, B, A, ...: what drifts favours neither.
   void run() {

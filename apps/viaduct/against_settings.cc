@@ -109,24 +109,25 @@ class Splitter {
       if (c == quote_)
         quote_ = 0;
       else
-        *word_ += c;
+        word_ += c;
     } else if (c == ' ' || c == '\t' || c == '\n') {
       end();
     } else {
-      if (!word_) word_.emplace();
+      begun_ = true;
       if (c == '\'' || c == '"')
         quote_ = c;
       else
-        *word_ += c;
+        word_ += c;
     }
   }
   void end() {
-    if (word_) words_.push_back(*std::exchange(word_, std::nullopt));
+    if (std::exchange(begun_, false)) words_.push_back(std::exchange(word_, {}));
   }
 
   std::string_view text_;
   std::vector<std::string> words_;
-  std::optional<std::string> word_;
+  std::string word_;
+  bool begun_ = false;  // also of an empty word, as '' is one
   char quote_ = 0;
 };
 

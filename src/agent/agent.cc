@@ -125,7 +125,7 @@ Result<Note> Agent::waitNote(Deadline until) {
   VIADUCT_CHECK(core_->usable("waitNote"));
   auto held = core_->hold();
   if (core_->crank().waitHeld(held, [&] { return core_->hasNote(); }, until.at()))
-    return *core_->takeNote();
+    if (auto note = core_->takeNote()) return *std::move(note);
   return Error{.code = Code::kTimeout, .operation = "waitNote", .detail = "no note came"};
 }
 

@@ -80,7 +80,7 @@ Result<PinInfo> Peer::pin(const std::string& label, Deadline until) const {
       if (pin.info.label == label) found = pin.info;
     return found.has_value();
   };
-  if (core_->agent().crank().wait(there, until.at())) return *std::move(found);
+  if (core_->agent().crank().wait(there, until.at()) && found) return *std::move(found);
   return Error{.code = Code::kTimeout,
                .operation = "pin",
                .detail = fmt::format("the peer has registered nothing labelled {}", label),

@@ -46,6 +46,7 @@ Segment Pin::segment() const {
 
 std::byte* Pin::data() const {
   return info().kind == MemoryKind::kHost
+             // NOLINTNEXTLINE(performance-no-int-to-ptr): a registered address becomes memory here
              ? reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(info().address))
              : nullptr;
 }

@@ -27,6 +27,16 @@ Status checkSegment(const Segment& memory) {
   return Ok{};
 }
 
+Result<base::Bytes> pinAt(core::Backend& backend, std::uint32_t slot, const Segment& memory) {
+  const auto& kinds = backend.can().memory;
+  if (std::find(kinds.begin(), kinds.end(), memory.kind) != kinds.end())
+    return backend.pin(slot, memory);
+  return Error{.code = Code::kUnsupported,
+               .operation = "pin",
+               .detail = fmt::format("{} memory cannot go this way", memoryKindName(memory.kind)),
+               .device = std::string(backend.can().name)};
+}
+
 }  // namespace
 
 Result<std::uint32_t> PinTable::add(const Segment& memory, std::string label) {
@@ -36,14 +46,7 @@ Result<std::uint32_t> PinTable::add(const Segment& memory, std::string label) {
   std::string refusals;
   bool taken = false;
   for (const auto& backend : backends_) {
-    const auto& kinds = backend->can().memory;
-    auto key = std::find(kinds.begin(), kinds.end(), memory.kind) != kinds.end()
-                   ? backend->pin(slot, memory)
-                   : Error{.code = Code::kUnsupported,
-                           .operation = "pin",
-                           .detail = fmt::format("{} memory cannot go this way",
-                                                 memoryKindName(memory.kind)),
-                           .device = std::string(backend->can().name)};
+    auto key = pinAt(*backend, slot, memory);
     taken = taken || key.has_value();
     if (!key) refusals += fmt::format("{}{}", refusals.empty() ? "" : "; ", key.error().text());
     keys.push_back(key ? std::optional(*std::move(key)) : std::nullopt);
