@@ -140,7 +140,7 @@ class ReportPage : public ReportCommand {
  protected:
   void SetUp() override {
     browser_ = browser();
-    if (browser_.empty()) GTEST_SKIP() << "no chromium on this machine";
+    if (browser_.empty()) GTEST_SKIP() << "skipped: no chromium on this machine";
     page_ = folder_ + "r.html";
     Program run({"report", result("a.json", 1), result("b.json", 2), log(), "-o", page_});
     ASSERT_EQ(run.finish(), 0) << run.err();
@@ -179,6 +179,22 @@ says.width = innerWidth;
 says.sideways = root.scrollWidth > innerWidth;
 says.drawn = charts.filter(isDrawn).map((s) => s.getAttribute('aria-labelledby').split('-t')[0]).join(' ');
 says.readable = Math.min(...heights) >= 10;
+const middle = (e) => { const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; };
+const near = (a, b) => Math.hypot(a[0] - b[0], a[1] - b[1]) < 3;
+const shown = (e) => getComputedStyle(e).clipPath == 'none';
+const plots = charts.filter(isDrawn).map((s) => s.parentElement);
+says.covered = plots.every((p) => {
+  const marks = [...p.querySelectorAll('.mark > g')], stops = [...p.querySelectorAll('input')];
+  return stops.length == marks.length && stops.every((s, i) => near(middle(s), middle(marks[i])));
+});
+says.told = plots.every((p) => [...p.querySelectorAll('input')].every((i) => {
+  i.focus();
+  const words = i.nextElementSibling, box = words.getBoundingClientRect();
+  const alone = [...p.querySelectorAll('.stops span')].filter(shown).length == 1;
+  const inside = box.left >= 0 && box.right <= innerWidth;
+  return document.activeElement == i && shown(words) && alone && inside && words.innerText != '' &&
+      getComputedStyle(i).outlineStyle == 'solid';
+}));
 </script></body>)JS";
 
 std::string framed(const std::string& page, int width) {
@@ -201,6 +217,8 @@ TEST_F(ReportPage, FitsAPhoneAndADesk) {
     EXPECT_TRUE(has(dom, "data-sideways=\"false\"")) << width << ": it scrolls sideways";
     EXPECT_TRUE(has(dom, "data-drawn=\"" + std::string(drawn) + "\"")) << width;
     EXPECT_TRUE(has(dom, "data-readable=\"true\"")) << width << ": letters too small to read";
+    EXPECT_TRUE(has(dom, "data-covered=\"true\"")) << width << ": a mark without a tab stop on it";
+    EXPECT_TRUE(has(dom, "data-told=\"true\"")) << width << ": a point in focus is not told";
   }
 }
 

@@ -41,6 +41,12 @@ class Drawing {
                                                : decadeTicks(y_range_, layout.y_ticks);
   }
 
+  // The drawing, and what the keyboard reaches of it.
+  std::string html() const {
+    return fmt::format("<div class=\"plot {}\">\n{}{}</div>\n", layout_.css_class, svg(), stops());
+  }
+
+ private:
   std::string svg() const {
     const std::string id = chart_.id + "-" + layout_.css_class;
     std::string out = fmt::format(
@@ -54,7 +60,31 @@ class Drawing {
     return out + levels() + badPoints() + "</svg>\n";
   }
 
- private:
+  // One tab stop for each line, whose points arrow keys walk through: radio buttons do that without
+  // a script, and readers of screens know them. They lie over the marks and cannot be seen.
+  std::string stops() const {
+    std::string out;
+    for (std::size_t i = 0; i < drawn(chart_); ++i) {
+      const Line& line = chart_.lines[i];
+      if (line.points.empty()) continue;
+      out += fmt::format("<div role=\"radiogroup\" class=\"stops\" aria-label=\"Points of {}\">\n",
+                         escaped(line.label));
+      for (const Point& p : line.points) out += stop(p, i, &p == line.points.data());
+      out += "</div>\n";
+    }
+    return out;
+  }
+
+  std::string stop(const Point& p, std::size_t line, bool first) const {
+    const double left = x().at(p.x) / layout_.width, top = y().at(p.y) / layout_.height;
+    // Words of a point on the right stand to its left, and of one high up below it.
+    return fmt::format(
+        "<label class=\"{}{}\" style=\"left:{}%;top:{}%\"><input type=\"radio\" "
+        "name=\"{}-{}-{}\"{}><span>{}</span></label>\n",
+        left > 0.5 ? "left" : "right", top < 0.5 ? " low" : "", px(100 * left), px(100 * top),
+        chart_.id, layout_.css_class, line, first ? " checked" : "", escaped(p.tip));
+  }
+
   double plotRight() const { return layout_.width - layout_.right; }
   double plotBottom() const { return layout_.height - layout_.bottom; }
   // A little room on both sides, so that marks do not stand on the axis.
@@ -250,7 +280,7 @@ bool isEmpty(const Chart& chart) {
 
 std::string chartHtml(const Chart& chart) {
   if (isEmpty(chart)) return {};
-  return "<figure>\n" + Drawing(chart, kWide).svg() + Drawing(chart, kNarrow).svg() +
+  return "<figure>\n" + Drawing(chart, kWide).html() + Drawing(chart, kNarrow).html() +
          legend(chart) +
          fmt::format("<figcaption>{}</figcaption>\n</figure>\n", escaped(chart.note));
 }

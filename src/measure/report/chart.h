@@ -1,5 +1,6 @@
-// One chart as SVG, complete without any script. It is drawn twice, for wide and for narrow pages;
-// the style sheet shows one of them. Threads: pure functions.
+// One chart as SVG, complete without any script, its points reachable with the keyboard. It is
+// drawn twice, for wide and for narrow pages; the style sheet shows one of them. Threads: pure
+// functions.
 #pragma once
 
 #include <cstddef>

@@ -47,6 +47,19 @@ TEST(ChartHtml, IsAnImageWithANameAndWords) {
   EXPECT_FALSE(has(html, "nan") || has(html, "inf"));
 }
 
+// Radio buttons of one name are one tab stop; a line without points has none.
+TEST(ChartHtml, TheKeyboardReachesEveryPoint) {
+  Chart chart = someChart();
+  chart.lines.push_back({"local", {{.x = 4096, .y = 12, .tip = "local, 12 GB/s"}}});
+  const std::string html = chartHtml(chart);
+  EXPECT_EQ(count(html, "role=\"radiogroup\""), 4U) << "two lines, wide and narrow";
+  EXPECT_EQ(count(html, "name=\"rate-wide-0\""), 3U);
+  EXPECT_EQ(count(html, "name=\"rate-narrow-2\""), 1U);
+  EXPECT_EQ(count(html, " checked>"), 4U) << "where Tab comes in";
+  for (const char* part : {"aria-label=\"Points of tcp\"", "<span>tcp &amp; 4 KiB</span>"})
+    EXPECT_TRUE(has(html, part)) << part << "\nis not in\n" << html;
+}
+
 TEST(ChartHtml, WhatCannotBeUsedIsMarkedAndNotOfTheLine) {
   Chart chart = someChart();
   chart.lines[0].points[1].bad = "INVALID";

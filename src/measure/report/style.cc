@@ -51,8 +51,17 @@ strong.bad { color: var(--bad); white-space: nowrap; }
 span.good { color: var(--good); white-space: nowrap; }
 .unsure { color: var(--warn); white-space: nowrap; }
 figure { margin: .5rem 0 1rem; }
+.plot { position: relative; }
+.plot.narrow { display: none; }
 .chart { display: block; width: 100%; height: auto; }
-.chart.narrow { display: none; }
+.stops label { position: absolute; pointer-events: none; }
+.stops input { position: absolute; appearance: none; margin: -9px; width: 18px; height: 18px; border-radius: 50%; }
+.stops span { position: absolute; bottom: 12px; width: max-content; max-width: 17rem; padding: .2rem .5rem; clip-path: inset(50%);
+  background: var(--page); color: var(--text); border: 1px solid var(--link); border-radius: 4px; font-size: .85rem; z-index: 1; }
+.stops .left span { right: 12px; }
+.stops .right span { left: 12px; }
+.stops .low span { bottom: auto; top: 12px; }
+.stops input:focus-visible + span { clip-path: none; }
 .chart text { fill: var(--text); font-size: 13px; font-family: inherit; }
 .narrow text { font-size: 11.5px; }
 .chart .tick text { fill: var(--soft); }
@@ -84,8 +93,9 @@ details summary { cursor: pointer; font-weight: 600; font-size: 1.25rem; margin:
 details summary h2 { display: inline; margin: 0; }
 @media (max-width: 640px) {
   body { font-size: 15px; }
-  .chart.wide { display: none; }
-  .chart.narrow { display: block; }
+  .plot.wide { display: none; }
+  .plot.narrow { display: block; }
+  .stops span { max-width: 11rem; }
 }
 @media print {
   :root {
@@ -103,8 +113,8 @@ details summary h2 { display: inline; margin: 0; }
   figure, tr, .box { break-inside: avoid; }
   h2, summary { break-after: avoid; }
   thead { display: table-header-group; }
-  .chart.wide { display: block; }
-  .chart.narrow { display: none; }
+  .plot.wide { display: block; }
+  .plot.narrow, .stops { display: none; }
   .scroll { overflow: visible; border: 0; }
   table { font-size: 7.5pt; }
   th, td { padding: .15rem .3rem; }
