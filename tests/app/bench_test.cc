@@ -8,6 +8,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "app/free_port.h"
 #include "app/program.h"
@@ -205,6 +206,39 @@ TEST_F(BenchCommand, ThePageOfFlagsIsCurrent) {
   std::ifstream page(VIADUCT_SOURCE_DIR "/docs/bench-flags.md");
   const std::string text((std::istreambuf_iterator<char>(page)), {});
   EXPECT_EQ(run.out(), text) << "viaduct bench --help=markdown > docs/bench-flags.md";
+}
+
+std::set<std::string> wordsInCode(const std::string& text) {
+  std::set<std::string> out;
+  for (std::size_t at = text.find('`'); at != std::string::npos; at = text.find('`', at)) {
+    const std::size_t end = text.find('`', at + 1);
+    out.insert(text.substr(at + 1, end - at - 1));
+    at = end + 1;
+  }
+  return out;
+}
+
+std::set<std::string> namesIn(const Json& object) {
+  std::set<std::string> out;
+  for (const auto& [name, value] : object.items()) out.insert(name);
+  return out;
+}
+
+TEST_F(BenchCommand, ThePageOfTheResultFileNamesTheSettings) {
+  Program run(
+      {"bench", "--backend", "local", "--block-sizes", "4K", "--iterations", "2", "--json", file_});
+  EXPECT_EQ(run.finish(), 0);
+  std::ifstream page(VIADUCT_SOURCE_DIR "/docs/results.md");
+  const std::string text((std::istreambuf_iterator<char>(page)), {});
+  const auto of_run = text.find("defaults included: "), of_agent = text.find("`agent`: ", of_run);
+  ASSERT_NE(of_agent, std::string::npos);
+  const auto end = text.find("\n\n", of_agent);
+  std::set<std::string> expected = wordsInCode(text.substr(of_run, of_agent - of_run));
+  expected.insert("agent");
+  const Json settings = results().at("settings");
+  EXPECT_EQ(namesIn(settings), expected);
+  EXPECT_EQ(namesIn(settings.at("agent")),
+            wordsInCode(text.substr(of_agent + 7, end - of_agent - 7)));
 }
 
 TEST_F(BenchCommand, CalledAsNixlbenchItHasItsDefaults) {
