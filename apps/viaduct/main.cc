@@ -60,7 +60,12 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    const int code = run(argc, argv);
+    // The last of what is printed is only written here; another failure was said already.
+    const bool printed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+    if (code != kExitOk || printed) return code;
+    std::fputs("viaduct: standard output could not be written\n", stderr);
+    return kExitFailed;
   } catch (const std::exception& e) {  // CLI11's and the standard library's: none of ours throws
     std::fprintf(stderr, "viaduct: %s\n", e.what());
   } catch (...) {

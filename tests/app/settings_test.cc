@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -22,6 +23,11 @@ TEST(SettingsCommand, PrintsEveryVariable) {
   EXPECT_EQ(run.finish(), 0);
   EXPECT_NE(run.out().find("VIADUCT_DETECT=2s\n"), std::string::npos);
   EXPECT_NE(run.out().find("VIADUCT_WEATHER\n"), std::string::npos);
+}
+
+TEST(SettingsCommand, WhatCannotBePrintedIsAFailure) {
+  const int status = std::system("'" VIADUCT_PROGRAM "' settings > /dev/full 2> /dev/null");
+  EXPECT_EQ(WEXITSTATUS(status), 1);
 }
 
 TEST(Version, IsPrinted) {
