@@ -131,6 +131,10 @@ int runBench(const std::vector<std::string>& words, bool as_nixlbench) {
     fmt::print("{}", benchFlagsPage());
     return kExitOk;
   }
+  if (words.size() == 1 && words[0] == "--version") {
+    fmt::print("viaduct {}\n", VIADUCT_VERSION);
+    return kExitOk;
+  }
   const auto options = readBenchOptions(words, as_nixlbench);
   if (!options) return fail(options.error().text(), kExitUsage);
   if (options->help) {

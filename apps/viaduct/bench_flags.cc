@@ -1,4 +1,5 @@
 // The table of all flags that do something here.
+#include <algorithm>
 #include <array>
 
 #include "viaduct/bench_options.h"
@@ -48,6 +49,20 @@ Status intoLinkRates(V text, O& into) {
     VIADUCT_TRY(measure::proof::LinkRate rate, measure::proof::parseLinkRate(word));
     into.link_rates.push_back(std::move(rate));
   }
+  return Ok{};
+}
+
+// Said here already: a plan would say it of every row.
+Status intoRequire(V text, std::string& into) {
+  constexpr std::array<V, 3> kKnown{"rdma", "same-host", "not-tcp"};
+  std::vector<std::string> words;
+  VIADUCT_CHECK(intoWords(text, words));
+  for (const std::string& word : words)
+    if (std::find(kKnown.begin(), kKnown.end(), word) == kKnown.end() &&
+        !(word.starts_with("backend:") && word.size() > V("backend:").size()))
+      return wrongValue(fmt::format("\"{}\" is no requirement", word),
+                        "rdma, same-host, not-tcp or backend:NAME, several joined by commas");
+  into = text;
   return Ok{};
 }
 
@@ -156,7 +171,11 @@ constexpr std::array kHowLong{
     BenchFlag{"large_blk_iter_ftr", "N", "16", "above 1 MiB so many times fewer transfers",
               [](V t, O& o) { return intoCount(t, 1, o.large_blk_iter_ftr); }},
     BenchFlag{"duration", "TIME", "", "time each row for so long: 2s, 500ms",
-              [](V t, O& o) { return intoTime(t, o.duration); }},
+              [](V t, O& o) -> Status {
+                VIADUCT_CHECK(intoTime(t, o.duration));
+                if (o.duration == o.duration.zero()) return wrongValue("no time", "1ms or more");
+                return Ok{};
+              }},
     BenchFlag{"warmup", "TIME", "50ms", "before a row is timed",
               [](V t, O& o) { return intoTime(t, o.warmup); }},
     BenchFlag{"warmup_iter", "N", "100", "the same in transfers, rounded as num_iter is",
@@ -179,7 +198,7 @@ constexpr std::array kChecks{
               [](V t, O& o) { return intoYesNo(t, o.check_consistency); }},
     BenchFlag{"require", "WHAT,...", "",
               "what the path must be: rdma, same-host, not-tcp, backend:NAME",
-              [](V t, O& o) { return intoText(t, o.require); }},
+              [](V t, O& o) { return intoRequire(t, o.require); }},
     BenchFlag{"link_rate", "DEVICE=RATE,...", "what devices say",
               "what a link carries, where only you know: eth0=500Mbit, rail0=100Gbit",
               intoLinkRates},

@@ -46,7 +46,10 @@ Status intoWords(std::string_view text, std::vector<std::string>& into) {
   for (bool more = true; more;) {
     const auto comma = text.find(',');
     const auto word = text.substr(0, comma);
-    if (word.empty()) return wrongValue("an empty name", "names joined by commas");
+    if (word.empty())
+      return wrongValue(
+          text.empty() ? "nothing is named" : "nothing stands before or behind a comma",
+          "words joined by commas");
     into.emplace_back(word);
     more = comma != std::string_view::npos;
     if (more) text.remove_prefix(comma + 1);

@@ -48,6 +48,9 @@ std::optional<std::string> valueText(const toml::node& node) {
 
 Result<Given> giveOne(const std::string& file, std::string name, std::uint32_t line,
                       const toml::node& node, std::span<const FlagName> known) {
+  if (node.is_table())
+    return bad(file, line, fmt::format("\"{}\" is a table", name),
+               "write flag = value lines, without a [table]");
   std::replace(name.begin(), name.end(), '-', '_');
   const auto flag =
       std::find_if(known.begin(), known.end(), [&](const FlagName& f) { return f.name == name; });

@@ -21,8 +21,10 @@ Result<ResultsFile> ResultsFile::open(const std::string& name) {
   if (name.empty()) return out;
   out.name_ = name;
   out.file_.reset(std::fopen(name.c_str(), "ae"));
-  if (!out.file_) return failed(name);
-  return out;
+  if (out.file_) return out;
+  Error error = failed(name);
+  error.remedy = "name a file that may be written, in a folder that is there";
+  return error;
 }
 
 Status ResultsFile::write(const std::string& text) {

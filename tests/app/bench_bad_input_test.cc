@@ -39,6 +39,10 @@ TEST(BenchInput, ValuesThatCannotBeAreNamed) {
       {{"--mode", "XG"}, "\"XG\" is none of SG, MG"},
       {{"--output", "xml"}, "none of table, nixlbench, json, csv"},
       {{"--duration", "fast"}, "--duration"},
+      {{"--duration", "0"}, "--duration: invalid: no time"},
+      {{"--require", "rdm"}, "--require: invalid: \"rdm\" is no requirement"},
+      {{"--require", "backend:"}, "\"backend:\" is no requirement"},
+      {{"--block-sizes", "4K,,8K"}, "nothing stands before or behind a comma"},
       {{"--rate", "-1"}, "\"-1\" is no number above 0"},
       {{"--asio_port", "70000"}, "port 70000"},
       {{"--recreate_xfer=perhaps"}, "\"perhaps\" is neither yes nor no"},
@@ -60,6 +64,17 @@ TEST(BenchInput, ValuesThatCannotBeAreNamed) {
   Program setting({"bench"}, {"VIADUCT_SOCKETS=many"});
   EXPECT_EQ(setting.finish(), 2);
   EXPECT_TRUE(has(setting.err(), "VIADUCT_SOCKETS=many")) << setting.err();
+}
+
+TEST(BenchInput, HelpAndVersionAreWhereTheyAreExpected) {
+  const std::pair<const char*, const char*> cases[] = {{"-h", "usage: viaduct bench"},
+                                                       {"--help", "usage: viaduct bench"},
+                                                       {"--version", "viaduct "}};
+  for (const auto& [flag, said] : cases) {
+    Program run({"bench", flag});
+    EXPECT_EQ(run.finish(), 0) << flag << run.err();
+    EXPECT_TRUE(has(run.out(), said)) << run.out();
+  }
 }
 
 TEST(BenchInput, ContradictionsAreNamedTogetherAndAllAtOnce) {

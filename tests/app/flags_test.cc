@@ -92,6 +92,12 @@ TEST_F(FlagFile, AnUnknownKeyIsNamedWithItsLine) {
   EXPECT_NE(text.find("did you mean --num_iter?"), std::string::npos) << text;
 }
 
+TEST_F(FlagFile, ATableIsNoFlag) {
+  const std::string text = readText("num_iter = 5\n[bench]\nnum_iter = 6\n");
+  EXPECT_NE(text.find("line 2: \"bench\" is a table"), std::string::npos) << text;
+  EXPECT_NE(text.find("without a [table]"), std::string::npos) << text;
+}
+
 TEST_F(FlagFile, WhatIsNoTomlIsNamedWithItsLine) {
   EXPECT_NE(readText("num_iter = 5\nnum_iter\n").find("line 2"), std::string::npos);
   EXPECT_NE(readText("[num_iter]\nx = 1\n").find("no text, number"), std::string::npos);

@@ -45,12 +45,12 @@ Status fits(const Spec& spec, const char* side, std::uint64_t device, std::uint3
     if (row.bytes() > part)
       return Error{
           .code = Code::kInvalid,
-          .operation = "total_buffer_size",
-          .detail = fmt::format(
-              "{} blocks of {} do not fit: a device of the {} has {}, and {} streams share it, {} "
-              "each",
-              row.batch, base::showSize(row.block_bytes), side, base::showSize(device), parts,
-              base::showSize(part)),
+          .operation = "--total_buffer_size",
+          .detail =
+              fmt::format("{} blocks of {} do not fit: a device of the {} has {}, {} for each "
+                          "stream that uses it",
+                          row.batch, base::showSize(row.block_bytes), side, base::showSize(device),
+                          base::showSize(part)),
           .remedy = fmt::format("a larger --total_buffer_size, or blocks x batch of {} at most",
                                 base::showSize(part))};
   return Ok{};
