@@ -43,8 +43,8 @@ TEST(Memory, ATransferThatDoesNotFitIsNamedWithWhatWould) {
   const auto bytes = deviceBytes(spec);
   ASSERT_FALSE(bytes);
   EXPECT_EQ(bytes.error().detail,
-            "4 blocks of 1.0 MiB do not fit: a device of the targets has 8.0 MiB, and 4 streams "
-            "share it, 2.0 MiB each");
+            "4 blocks of 1.0 MiB do not fit: a device of the targets has 8.0 MiB, 2.0 MiB for each "
+            "stream that uses it");
 }
 
 // No two streams share a byte on either side, and nothing lies outside.
