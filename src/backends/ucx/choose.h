@@ -1,0 +1,30 @@
+// Which UCP contexts an agent opens, and whether it opens any. Threads: pure, but for asking UCX.
+#pragma once
+
+#include <viaduct/settings.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/ucx/context.h"
+
+namespace viaduct::ucx {
+
+struct Chosen {
+  std::vector<std::string> names = {};  // of the rails
+  std::vector<std::unique_ptr<Context>> contexts = {};
+  bool rdma = false;  // nothing but RDMA leaves this host
+};
+
+// kUnsupported: nobody has asked for UCX by name, and there is no RDMA device that would make it
+// worth while.
+Result<Chosen> choose(const Settings& settings);
+
+// What of UCX_TLS is ours to say, for the transports that there are.
+std::string transportsFor(bool user_has_set, bool any_rdma);
+// The device that `rail` names, of those there are: "mlx5_0" is "mlx5_0:1" too, and an address is
+// the interface that has it. The error says what there is, and what is nearly that.
+Result<std::string> deviceFor(const std::string& rail, const std::vector<Transport>& resources);
+
+}  // namespace viaduct::ucx

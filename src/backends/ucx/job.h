@@ -1,0 +1,78 @@
+// A Work that a rail has taken, until all of its ops have come back. Threads: under the agent's
+// lock.
+#pragma once
+
+#include <list>
+#include <optional>
+
+#include "core/op.h"
+
+namespace viaduct::ucx {
+
+class Channel;
+struct Job;
+
+// The rail that took it.
+class JobOwner {
+ public:
+  virtual void report(Job& job) = 0;  // ops have ended: at the next poll()
+
+ protected:
+  ~JobOwner() = default;
+};
+
+struct Job {
+  core::Work work;
+  JobOwner* owner = nullptr;
+  Channel* channel = nullptr;  // the way it goes
+  std::list<Job>::iterator self = {};
+
+  std::size_t next_op = 0;                       // the first op that is not posted...
+  std::uint64_t offset = 0;                      // ...and how much of it is
+  std::uint32_t outstanding = 0;                 // entries that no flush has confirmed
+  std::uint64_t moved_ops = 0, moved_bytes = 0;  // confirmed and not reported
+  std::uint64_t reported_ops = 0;
+  std::optional<Error> why = {};  // set: no more of it is posted, and what is left fails
+  bool rail_lost = false;         // why: the way broke
+  bool unsettled = false;  // was cut short; the peer has not said that its end is cut as well
+  bool reporting = false;  // in the rail's list
+  bool ended = false;      // the channel knows it no more
+  Job* next = nullptr;     // in the channel's queue
+
+  bool allPosted() const { return next_op == work.ops.size(); }
+  bool heldBack() const { return outstanding != 0 || unsettled; }
+};
+
+// First in, first out, of jobs that are in one queue at a time.
+class JobQueue {
+ public:
+  bool empty() const { return first_ == nullptr; }
+  Job* front() const { return first_; }
+  void push(Job& job) {
+    job.next = nullptr;
+    (last_ == nullptr ? first_ : last_->next) = &job;
+    last_ = &job;
+  }
+  Job& pop() {
+    Job& job = *first_;
+    first_ = job.next;
+    if (first_ == nullptr) last_ = nullptr;
+    return job;
+  }
+  void append(JobQueue& other) {
+    while (!other.empty()) push(other.pop());
+  }
+  // For what is rare: looks at all of them.
+  void remove(const Job& job) {
+    JobQueue rest;
+    while (!empty())
+      if (Job& one = pop(); &one != &job) rest.push(one);
+    *this = rest;
+  }
+
+ private:
+  Job* first_ = nullptr;
+  Job* last_ = nullptr;
+};
+
+}  // namespace viaduct::ucx

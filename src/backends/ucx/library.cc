@@ -1,0 +1,130 @@
+#include "backends/ucx/library.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+namespace viaduct::ucx {
+namespace {
+
+thread_local int hushed = 0;
+thread_local std::string said;
+
+ucs_log_func_rc_t keep(const char*, unsigned, const char*, ucs_log_level_t level,
+                       const ucs_log_component_config_t*, const char* message, va_list arguments) {
+  // Before it aborts it shall say why, in its own way.
+  if (hushed == 0 || level == UCS_LOG_LEVEL_FATAL) return UCS_LOG_FUNC_RC_CONTINUE;
+  std::array<char, 512> line{};
+  const int length = std::vsnprintf(line.data(), line.size(), message, arguments);
+  if (length > 0 && said.size() < line.size())
+    said += (said.empty() ? "" : "; ") + std::string(line.data());
+  return UCS_LOG_FUNC_RC_STOP;
+}
+
+// UCX takes over SIGHUP, SIGSEGV, SIGBUS, SIGFPE and SIGILL when it is loaded. They are the
+// program's, unless the user has told UCX what to do with them.
+class KeepSignals {
+ public:
+  KeepSignals() {
+    for (int n = 1; n < kSignals; ++n) known_.at(n) = ::sigaction(n, nullptr, &before_.at(n)) == 0;
+  }
+  ~KeepSignals() {
+    for (const char* theirs : {"UCX_HANDLE_ERRORS", "UCX_ERROR_SIGNALS", "UCX_DEBUG_SIGNO"})
+      if (userHasSet(theirs)) return;
+    for (int n = 1; n < kSignals; ++n)
+      if (known_.at(n)) ::sigaction(n, &before_.at(n), nullptr);
+  }
+  KeepSignals(const KeepSignals&) = delete;
+  KeepSignals& operator=(const KeepSignals&) = delete;
+
+ private:
+  static constexpr int kSignals = 32;
+  std::array<struct sigaction, kSignals> before_{};
+  std::array<bool, kSignals> known_{};
+};
+
+Error cannotLoad(std::string detail) {
+  return {.code = Code::kUnsupported,
+          .operation = "load libucp.so.0",
+          .detail = std::move(detail),
+          .device = "ucx",
+          .cause = "UCX is not installed here, or is older than what this was built with",
+          .remedy = fmt::format("install UCX {}.{} or newer (Debian and Ubuntu: libucx0), or leave "
+                                "ucx out of the backends",
+                                UCP_API_MAJOR, UCP_API_MINOR)};
+}
+
+template <class F>
+bool bind(void* from, const char* name, F& into) {
+  into = reinterpret_cast<F>(::dlsym(from, name));
+  return into != nullptr;
+}
+
+Result<Library> load() {
+  const KeepSignals kept;
+  void* const handle = ::dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* const why = ::dlerror();
+    return cannotLoad(why == nullptr ? "dlopen failed" : why);
+  }
+  Library out;
+#define VIADUCT_UCX_BIND(name) \
+  if (!bind(handle, #name, out.name)) return cannotLoad("it has no " #name);
+  VIADUCT_UCX_FUNCTIONS(VIADUCT_UCX_BIND)
+#undef VIADUCT_UCX_BIND
+  unsigned major = 0, minor = 0, release = 0;
+  out.ucp_get_version(&major, &minor, &release);
+  if (major != UCP_API_MAJOR || minor < UCP_API_MINOR)
+    return cannotLoad(fmt::format("this is {}; built with {}.{}", out.ucp_get_version_string(),
+                                  UCP_API_MAJOR, UCP_API_MINOR));
+  out.version = fmt::format("{}.{}.{}", major, minor, release);
+  out.ucs_log_push_handler(&keep);
+  return out;
+}
+
+const Result<Library>& loaded() {
+  static const Result<Library> the_library = load();
+  return the_library;
+}
+
+}  // namespace
+
+Result<const Library*> library() {
+  const Result<Library>& one = loaded();
+  if (!one) return one.error();
+  return &*one;
+}
+
+Error ucxError(Code code, std::string operation, ucs_status_t status) {
+  const auto& one = loaded();
+  std::string detail = one ? one->ucs_status_string(status) : "UCX is not there";
+  if (!said.empty()) detail += fmt::format(" ({})", std::exchange(said, {}));
+  return {.code = code,
+          .operation = std::move(operation),
+          .detail = std::move(detail),
+          .device = "ucx"};
+}
+
+Hush::Hush() {
+  if (hushed++ == 0) said.clear();
+}
+Hush::~Hush() { --hushed; }
+
+bool userHasSet(const char* variable) { return std::getenv(variable) != nullptr; }
+
+std::string environmentText() {
+  std::string out;
+  for (char** one = environ; one != nullptr && *one != nullptr; ++one)
+    if (std::string_view(*one).starts_with("UCX_"))
+      out += (out.empty() ? "" : " ") + std::string(*one);
+  return out;
+}
+
+}  // namespace viaduct::ucx

@@ -1,0 +1,159 @@
+#include "backends/ucx/message.h"
+
+#include <type_traits>
+#include <utility>
+
+namespace viaduct::ucx {
+namespace {
+
+using base::Reader;
+using base::Writer;
+
+constexpr std::uint8_t kVersion = 1;
+enum Kind : std::uint8_t { kOpen = 1, kOpened, kShut, kAsk, kKey, kPing, kPong };
+constexpr std::size_t kMaxWhy = 1024;
+
+Error malformed(const char* what) {
+  return {.code = Code::kProtocol,
+          .operation = "ucx message",
+          .detail = what,
+          .cause = "the peer runs another version, or not this program"};
+}
+
+Bytes bytesOf(std::span<const std::byte> part) { return {part.begin(), part.end()}; }
+
+void put(Writer& out, const Open& open) {
+  out.put<std::uint8_t>(open.answer ? kOpened : kOpen).put(open.channel).put(open.life);
+  out.sized(open.worker).put(open.probe.address).sized(open.probe.key);
+}
+void put(Writer& out, const Shut& shut) {
+  out.put<std::uint8_t>(kShut).put(shut.channel).put(shut.life);
+  out.put(static_cast<std::uint8_t>(shut.reason))
+      .text(std::string_view(shut.why).substr(0, kMaxWhy));
+}
+void put(Writer& out, const Ask& ask) {
+  out.put<std::uint8_t>(kAsk).put(ask.slot).put(ask.generation);
+}
+void put(Writer& out, const Key& key) {
+  out.put<std::uint8_t>(kKey).put(key.slot).put(key.generation);
+  out.put(static_cast<std::uint32_t>(key.keys.size()));
+  for (const Bytes& one : key.keys) out.sized(one);
+}
+void put(Writer& out, const Ping& ping) {
+  out.put<std::uint8_t>(ping.answer ? kPong : kPing).put(ping.channel).put(ping.life);
+}
+
+Result<Message> open(Reader& in, bool answer) {
+  Open out{.answer = answer};
+  out.channel = in.get<std::uint32_t>();
+  out.life = in.get<std::uint32_t>();
+  out.worker = bytesOf(in.sized());
+  out.probe.address = in.get<std::uint64_t>();
+  out.probe.key = bytesOf(in.sized());
+  if (out.channel >= kMaxRails || out.worker.empty() || out.worker.size() > kMaxAddress ||
+      out.probe.key.empty() || out.probe.key.size() > kMaxKey)
+    return malformed("a worker that cannot be");
+  return Message(std::move(out));
+}
+
+Result<Message> shut(Reader& in) {
+  Shut out;
+  out.channel = in.get<std::uint32_t>();
+  out.life = in.get<std::uint32_t>();
+  const auto reason = in.get<std::uint8_t>();
+  out.reason = static_cast<Shut::Reason>(reason);
+  out.why = in.text();
+  if (reason > static_cast<std::uint8_t>(Shut::Reason::kOver) || out.channel >= kMaxRails ||
+      out.why.size() > kMaxWhy)
+    return malformed("an end of nothing");
+  return Message(std::move(out));
+}
+
+Result<Message> key(Reader& in) {
+  Key out;
+  out.slot = in.get<std::uint32_t>();
+  out.generation = in.get<std::uint32_t>();
+  const auto count = in.get<std::uint32_t>();
+  if (count > kMaxRails) return malformed("too many keys");
+  for (std::uint32_t i = 0; i < count && in.ok(); ++i) {
+    out.keys.push_back(bytesOf(in.sized()));
+    if (out.keys.back().empty() || out.keys.back().size() > kMaxKey)
+      return malformed("a key that cannot be");
+  }
+  return Message(std::move(out));
+}
+
+Result<Message> ping(Reader& in, bool answer) {
+  Ping out{.answer = answer};
+  out.channel = in.get<std::uint32_t>();
+  out.life = in.get<std::uint32_t>();
+  if (out.channel >= kMaxRails) return malformed("a ping of nothing");
+  return Message(out);
+}
+
+Result<Message> body(Reader& in) {
+  switch (in.get<std::uint8_t>()) {
+    case kOpen:
+      return open(in, false);
+    case kOpened:
+      return open(in, true);
+    case kShut:
+      return shut(in);
+    case kAsk: {
+      const auto slot = in.get<std::uint32_t>();
+      return Message(Ask{.slot = slot, .generation = in.get<std::uint32_t>()});
+    }
+    case kKey:
+      return key(in);
+    case kPing:
+      return ping(in, false);
+    case kPong:
+      return ping(in, true);
+    default:
+      return malformed("of no known kind");
+  }
+}
+
+}  // namespace
+
+Bytes encodeGreeting(const Greeting& greeting) {
+  return Writer().put(kVersion).put(greeting.rails).take();
+}
+
+Result<Greeting> decodeGreeting(std::span<const std::byte> bytes) {
+  Reader in(bytes);
+  const auto version = in.get<std::uint8_t>();
+  const Greeting out{.rails = in.get<std::uint32_t>()};
+  if (!in.finished() || version != kVersion) return malformed("a greeting of another version");
+  if (out.rails == 0 || out.rails > kMaxRails) return malformed("a greeting without rails");
+  return out;
+}
+
+Bytes encodePinKey(std::uint32_t generation) {
+  return Writer().put(kVersion).put(generation).take();
+}
+
+Result<std::uint32_t> decodePinKey(std::span<const std::byte> bytes) {
+  Reader in(bytes);
+  const auto version = in.get<std::uint8_t>();
+  const auto generation = in.get<std::uint32_t>();
+  if (!in.finished() || version != kVersion || generation == 0) return malformed("a pin's key");
+  return generation;
+}
+
+Bytes encode(const Message& message) {
+  Writer out;
+  out.put(kVersion);
+  std::visit([&](const auto& one) { put(out, one); }, message);
+  return out.take();
+}
+
+Result<Message> decode(std::span<const std::byte> bytes) {
+  Reader in(bytes);
+  if (in.get<std::uint8_t>() != kVersion) return malformed("of another version");
+  auto out = body(in);
+  if (out && !in.finished()) return malformed("of the wrong length");
+  return out;
+}
+
+}  // namespace viaduct::ucx

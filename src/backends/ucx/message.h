@@ -1,0 +1,78 @@
+// What two ends of a link tell each other over the session, and what their backends tell ahead of
+// it, as bytes. Threads: pure functions and values.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/bytes.h"
+
+namespace viaduct::ucx {
+
+using base::Bytes;
+
+inline constexpr std::size_t kMaxRails = 64;
+inline constexpr std::size_t kMaxAddress = 64 << 10;  // of a worker: a few hundred bytes a device
+inline constexpr std::size_t kMaxKey = 16 << 10;      // packed; a few dozen bytes a device
+
+// Where a peer's probe of a way may write its eight bytes.
+struct Probe {
+  std::uint64_t address = 0;
+  Bytes key = {};
+  friend bool operator==(const Probe&, const Probe&) = default;
+};
+
+// A backend's address: how many rails it has.
+struct Greeting {
+  std::uint32_t rails = 0;
+};
+Bytes encodeGreeting(const Greeting& greeting);
+Result<Greeting> decodeGreeting(std::span<const std::byte> bytes);
+
+// What Backend::pin gives: which of the slot's pins it is. The key itself is asked for.
+Bytes encodePinKey(std::uint32_t generation);
+Result<std::uint32_t> decodePinKey(std::span<const std::byte> bytes);
+
+// A worker of the sender's waits for the other end's: opens (from the dialer), or answers one.
+struct Open {
+  bool answer = false;
+  std::uint32_t channel = 0, life = 0;
+  Bytes worker = {};
+  Probe probe = {};
+};
+// The sender's worker of this life is gone: nothing more comes in or goes out at that end.
+struct Shut {
+  enum class Reason : std::uint8_t {
+    kBroken,  // or in answer to the other end's
+    kFence,   // on purpose: memory was withdrawn
+    kOver,    // all workers of the link are gone, and no more come
+  };
+  std::uint32_t channel = 0, life = 0;
+  Reason reason = Reason::kBroken;
+  std::string why = {};
+};
+// The key of a pin, asked for before its first use, and the answer: one per rail; none: refused.
+struct Ask {
+  std::uint32_t slot = 0, generation = 0;
+};
+struct Key {
+  std::uint32_t slot = 0, generation = 0;
+  std::vector<Bytes> keys = {};
+};
+// Do you live? The answer has the same number.
+struct Ping {
+  bool answer = false;
+  std::uint32_t channel = 0, life = 0;
+};
+using Message = std::variant<Open, Shut, Ask, Key, Ping>;
+
+Bytes encode(const Message& message);
+// Refuses what is truncated, too long, or of another version or kind.
+Result<Message> decode(std::span<const std::byte> bytes);
+
+}  // namespace viaduct::ucx

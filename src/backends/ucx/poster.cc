@@ -1,0 +1,217 @@
+#include "backends/ucx/poster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace viaduct::ucx {
+namespace {
+
+constexpr Duration kPatience = std::chrono::milliseconds(400);
+constexpr Duration kMostPatience = std::chrono::seconds(10);
+constexpr double kSlowest = 1e6;  // bytes/s, where nothing has been measured
+
+Error denied(const Job& job, std::string detail) {
+  return {.code = Code::kDenied,
+          .operation = opKindName(job.work.kind),
+          .detail = std::move(detail),
+          .device = "ucx"};
+}
+
+}  // namespace
+
+bool Poster::room() const {
+  return pieces_ < kWindowPieces && bytes_ < kWindowBytes && !batches_.full() && !entries_.full();
+}
+
+Duration Poster::patience() const {
+  const double speed = bytes_per_s_ > 0 ? bytes_per_s_ / 4 : kSlowest;
+  const auto allowance = std::chrono::duration<double>(static_cast<double>(bytes_) / speed);
+  return std::min(kMostPatience, kPatience + std::chrono::duration_cast<Duration>(allowance));
+}
+
+Poster::Found Poster::find(Conduit& conduit, Job& job, std::uint32_t slot, Target& out) {
+  RemotePin* const pin = remote_.find(slot);
+  if (pin == nullptr || pin->state == RemotePin::Key::kRefused) {
+    job.why = denied(job, fmt::format("the peer's registration {} is withdrawn", slot));
+    return Found::kNever;
+  }
+  if (pin->state == RemotePin::Key::kUnasked) host_.askForKey(slot);
+  if (pin->state != RemotePin::Key::kHere) return Found::kLater;
+  out = {.address = pin->address, .bytes = pin->bytes};
+  if (key_ < pin->keys.size()) out.key = conduit.keyOf(pin->generation, pin->keys[key_]);
+  if (out.key != nullptr) return Found::kYes;
+  job.why = denied(job, "UCX cannot read the peer's key to its memory");
+  return Found::kNever;
+}
+
+// One op, or what of it the batch has room for.
+bool Poster::postOp(Conduit& conduit, Job& job, const Target& to, Entry& entry) {
+  const core::Op& op = job.work.ops[job.next_op];
+  const std::uint64_t bytes = std::min(op.bytes - job.offset, kBatchBytes - open_.bytes);
+  const std::uint64_t remote = op.remote + job.offset;
+  std::byte* const local = own_.local(op.local_pin, op.local + job.offset, bytes);
+  if (local == nullptr || !OwnPins::inside(to.address, to.bytes, remote, bytes)) {
+    job.why = denied(job, fmt::format("{} bytes at {:#x} are not registered {}", bytes,
+                                      local == nullptr ? op.local : op.remote,
+                                      local == nullptr ? "here any more" : "there"));
+    return false;
+  }
+  const bool went = job.work.kind == OpKind::kWrite ? conduit.put(local, bytes, remote, to.key)
+                                                    : conduit.get(local, bytes, remote, to.key);
+  if (!went) return false;
+  ++open_.pieces;
+  open_.bytes += bytes;
+  ++entry.pieces;
+  entry.bytes += bytes;
+  job.offset += bytes;
+  if (job.offset != op.bytes) return true;
+  ++entry.ops;
+  ++job.next_op;
+  job.offset = 0;
+  return true;
+}
+
+Poster::Entry Poster::post(Conduit& conduit, Job& job) {
+  Entry entry{.job = &job, .first_op = job.next_op, .offset = job.offset};
+  Target to;
+  std::optional<std::uint32_t> slot;
+  while (!job.allPosted() && open_.pieces < kBatchPieces && open_.bytes < kBatchBytes) {
+    const core::Op& op = job.work.ops[job.next_op];
+    if (slot != op.remote_pin) {
+      const Found found = find(conduit, job, op.remote_pin, to);
+      entry.waits = found == Found::kLater;
+      if (found != Found::kYes) break;
+      slot = op.remote_pin;
+    }
+    if (!postOp(conduit, job, to, entry)) break;
+  }
+  return entry;
+}
+
+void Poster::push(Conduit& conduit) {
+  if (idle()) conduit.sweep();
+  while (!ready_.empty() && room() && !conduit.broken()) {
+    Job& job = ready_.pop();
+    const Entry entry = post(conduit, job);
+    if (entry.pieces > 0) {
+      entries_.push(entry);
+      ++open_.entries;
+      ++job.outstanding;
+      if (open_.pieces >= kBatchPieces || open_.bytes >= kBatchBytes) seal(conduit);
+    }
+    if (job.why)
+      finishIfOver(job);
+    else if (!job.allPosted())
+      (entry.waits ? parked_ : ready_).push(job);
+    if (entry.pieces == 0 && !job.why && !entry.waits) break;  // UCX takes nothing more now
+  }
+  if (open_.entries > 0) seal(conduit);
+}
+
+// The flush behind what was posted.
+void Poster::seal(Conduit& conduit) {
+  if (idle()) last_moved_ = Clock::now();
+  open_.flush = conduit.flush();
+  open_.turn = turn_;
+  pieces_ += open_.pieces;
+  bytes_ += open_.bytes;
+  batches_.push(std::exchange(open_, {}));
+}
+
+bool Poster::reap(Conduit& conduit) {
+  ++turn_;
+  bool any = false;
+  while (!batches_.empty()) {
+    Batch& first = batches_.front();
+    // A flush that was over at once may not have known yet that the endpoint had failed: what is
+    // told of that comes with the next turn.
+    if (first.flush.request == nullptr && first.turn + 1 >= turn_) break;
+    if (!conduit.ended(first.flush)) break;
+    confirm(first, Clock::now());
+    batches_.pop();
+    any = true;
+  }
+  return any;
+}
+
+void Poster::confirm(const Batch& batch, Clock::time_point now) {
+  const std::chrono::duration<double> took = now - std::exchange(last_moved_, now);
+  if (batch.bytes >= kBatchBytes / 2 && took.count() > 0) {
+    const double speed = static_cast<double>(batch.bytes) / took.count();
+    bytes_per_s_ = bytes_per_s_ == 0 ? speed : bytes_per_s_ * 0.75 + speed * 0.25;
+  }
+  pieces_ -= batch.pieces;
+  bytes_ -= batch.bytes;
+  for (std::uint32_t i = 0; i < batch.entries; ++i) {
+    const Entry entry = entries_.front();
+    entries_.pop();
+    Job& job = *entry.job;
+    --job.outstanding;
+    job.moved_ops += entry.ops;
+    job.moved_bytes += entry.bytes;
+    finishIfOver(job);
+  }
+}
+
+void Poster::finishIfOver(Job& job) {
+  job.ended = !job.heldBack() && (job.why.has_value() || job.allPosted());
+  if (job.ended || job.moved_ops > 0) job.owner->report(job);
+}
+
+void Poster::stop(Job& job, Error why) {
+  if (job.ended || job.why) return;
+  job.why = std::move(why);
+  ready_.remove(job);
+  parked_.remove(job);
+  if (job.unsettled) held_.push(job);
+  finishIfOver(job);
+}
+
+void Poster::stopAll(const Error& why, bool rail_lost) {
+  keysHaveCome();
+  while (!ready_.empty()) {
+    Job& job = *ready_.front();
+    job.rail_lost = rail_lost;
+    stop(job, why);
+  }
+}
+
+void Poster::rewind(Conduit& conduit) {
+  for (; !batches_.empty(); batches_.pop()) conduit.letGo(batches_.front().flush);
+  JobQueue again;
+  for (; !entries_.empty(); entries_.pop()) {
+    const Entry& entry = entries_.front();
+    Job& job = *entry.job;
+    --job.outstanding;
+    if (std::exchange(job.unsettled, true)) continue;  // an earlier entry has said from where
+    job.next_op = entry.first_op;
+    job.offset = entry.offset;
+    ready_.remove(job);
+    parked_.remove(job);
+    (job.why ? held_ : again).push(job);
+  }
+  again.append(ready_);
+  ready_ = again;
+  open_ = {};
+  pieces_ = 0;
+  bytes_ = 0;
+}
+
+void Poster::settle() {
+  keysHaveCome();
+  JobQueue all = std::exchange(ready_, {});
+  while (!all.empty()) {
+    Job& job = all.pop();
+    job.unsettled = false;
+    ready_.push(job);
+  }
+  while (!held_.empty()) {
+    Job& job = held_.pop();
+    job.unsettled = false;
+    finishIfOver(job);
+  }
+}
+
+}  // namespace viaduct::ucx

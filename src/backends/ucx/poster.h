@@ -1,0 +1,95 @@
+// The jobs of one channel: posts their ops to the conduit as far as the window has room, with one
+// flush behind each batch, and believes nothing before its flush has ended. Threads: under the
+// agent's lock.
+#pragma once
+
+#include "backends/ucx/conduit.h"
+#include "backends/ucx/job.h"
+#include "backends/ucx/own_pins.h"
+#include "backends/ucx/remote_pins.h"
+#include "backends/ucx/ring.h"
+
+namespace viaduct::ucx {
+
+// What the poster asks of others.
+class PosterHost {
+ public:
+  virtual void askForKey(std::uint32_t slot) = 0;  // to the peer's pin
+
+ protected:
+  ~PosterHost() = default;
+};
+
+class Poster {
+ public:
+  // `key`: which of a pin's keys is this channel's.
+  Poster(PosterHost& host, const OwnPins& own, RemotePins& remote, std::size_t key)
+      : host_(host), own_(own), remote_(remote), key_(key) {}
+
+  void add(Job& job) { ready_.push(job); }
+  // No more of it is posted; it fails with `why` once what is under way has ended.
+  void stop(Job& job, Error why);
+  void stopAll(const Error& why, bool rail_lost);
+  void keysHaveCome() { ready_.append(parked_); }
+
+  void push(Conduit& conduit);  // posts what there is room for
+  bool reap(Conduit& conduit);  // takes in what has ended; true: something has
+  // The conduit is about to go. What it had not confirmed will be posted again, once settle() has
+  // told that the peer's end is gone as well.
+  void rewind(Conduit& conduit);
+  void settle();
+  void forgetJobs() { ready_ = parked_ = held_ = {}; }  // they are their owners' alone
+
+  bool idle() const { return batches_.empty(); }
+  Clock::time_point lastMoved() const { return last_moved_; }
+  // Longer without an answer than this, and the way is silent: what is under way would have taken a
+  // fraction of it at the speed of late.
+  Duration patience() const;
+
+ private:
+  struct Entry {  // a part of a job that one flush confirms
+    Job* job = nullptr;
+    std::size_t first_op = 0;
+    std::uint64_t offset = 0, bytes = 0;
+    std::uint32_t ops = 0, pieces = 0;
+    bool waits = false;  // its job, for a key
+  };
+  struct Batch {
+    Conduit::Flush flush = {};
+    std::uint32_t entries = 0, pieces = 0;
+    std::uint64_t bytes = 0, turn = 0;
+  };
+  struct Target {  // of one pin at the peer
+    ucp_rkey_h key = nullptr;
+    std::uint64_t address = 0, bytes = 0;
+  };
+  enum class Found : std::uint8_t { kYes, kLater, kNever };
+
+  static constexpr std::uint32_t kBatchPieces = 256, kWindowPieces = 1024;
+  static constexpr std::uint64_t kBatchBytes = 512 << 10, kWindowBytes = 4 << 20;
+
+  bool room() const;
+  Entry post(Conduit& conduit, Job& job);
+  bool postOp(Conduit& conduit, Job& job, const Target& to, Entry& entry);
+  Found find(Conduit& conduit, Job& job, std::uint32_t slot, Target& out);
+  void seal(Conduit& conduit);
+  void confirm(const Batch& batch, Clock::time_point now);
+  void finishIfOver(Job& job);
+
+  PosterHost& host_;
+  const OwnPins& own_;
+  RemotePins& remote_;
+  const std::size_t key_;
+  JobQueue ready_;   // with something left to post
+  JobQueue parked_;  // that wait for a key
+  JobQueue held_;    // stopped, and not settled
+  Ring<Entry, 256> entries_;
+  Ring<Batch, 64> batches_;
+  Batch open_;  // posted and not flushed yet
+  std::uint32_t pieces_ = 0;
+  std::uint64_t bytes_ = 0, turn_ = 0;
+  Clock::time_point last_moved_{};
+  double bytes_per_s_ = 0;
+};
+
+}  // namespace viaduct::ucx

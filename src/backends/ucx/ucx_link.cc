@@ -1,0 +1,350 @@
+#include "backends/ucx/ucx_link.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "backends/ucx/ucx_backend.h"
+#include "backends/ucx/ucx_rail.h"
+
+namespace viaduct::ucx {
+namespace {
+
+using Phase = core::LinkState::Phase;
+// A first packet that is lost is sent again after a second.
+constexpr Duration kLeastPatience = std::chrono::milliseconds(1500);
+// Breaking this often without having worked for a while in between is enough.
+constexpr int kMostStrikes = 3;
+constexpr Duration kAWhile = std::chrono::seconds(2);
+constexpr Duration kFirstWait = std::chrono::milliseconds(20), kLastWait = std::chrono::seconds(1);
+
+}  // namespace
+
+UcxLink::UcxLink(UcxBackend& backend, core::LinkSeed seed, core::LinkHost& host)
+    : backend_(backend), seed_(std::move(seed)), host_(host) {
+  why_ = {.code = Code::kBusy, .operation = "ucx link", .detail = "its workers are not joined yet"};
+  const auto theirs = decodeGreeting(seed_.address);
+  if (!theirs) {
+    fail(theirs.error());
+    return;
+  }
+  const std::size_t own = backend_.railCount();
+  seats_ = std::vector<Seat>(seed_.dialer ? own : theirs->rails);
+  for (std::size_t i = 0; i < seats_.size(); ++i) {
+    const std::size_t rail = seed_.dialer ? i : i % own;
+    const std::size_t key = seed_.dialer ? i % theirs->rails : i;
+    seats_[i].channel = std::make_unique<Channel>(
+        backend_.channelSeed(rail, key, static_cast<std::uint32_t>(i), remote_), *this, *this);
+  }
+  const Duration opening = std::max<Duration>(backend_.detect(), kLeastPatience);
+  deciding_ = backend_.poller().at(Clock::now() + opening + kLeastPatience, [this] {
+    deciding_ = 0;
+    for (Seat& seat : seats_) seat.decided = true;
+    decide();
+  });
+  if (!seed_.dialer) return;
+  for (Seat& seat : seats_)
+    if (!over_here_) openSeat(seat);
+}
+
+UcxLink::~UcxLink() {
+  if (deciding_ != 0) backend_.poller().forgetTimer(deciding_);
+  for (Seat& seat : seats_)
+    if (seat.retry != 0) backend_.poller().forgetTimer(seat.retry);
+  backend_.forget(*this);
+}
+
+void UcxLink::send(const Message& message) {
+  // Where it does not go the session is ending, and says so itself.
+  static_cast<void>(host_.send(encode(message)));
+}
+
+// The dialer's part: a life begins here.
+void UcxLink::openSeat(Seat& seat) {
+  auto open = seat.channel->begin(seat.channel->life() + 1, false);
+  if (open) return send(*open);
+  fail(std::move(open).error());
+}
+
+Status UcxLink::join(Seat& seat, const Open& open) {
+  VIADUCT_CHECK(seat.channel->join(open));
+  const auto& lanes = seat.channel->lanes();
+  if (!backend_.can().rdma || !anyOf(lanes, Realm::kTcp)) return Ok{};
+  return Error{.code = Code::kUnsupported,
+               .operation = "ucx link",
+               .detail = "UCX chose " + listText(lanes) + " for this peer, which is not RDMA",
+               .peer = seed_.peer};
+}
+
+// The other end's part: it has closed what it had of an earlier life.
+Status UcxLink::answer(Seat& seat, const Open& open) {
+  Channel& channel = *seat.channel;
+  channel.end();
+  channel.poster().settle();
+  VIADUCT_TRY(const Open mine, channel.begin(open.life, true));
+  VIADUCT_CHECK(join(seat, open));
+  send(mine);
+  return Ok{};
+}
+
+void UcxLink::handle(const Open& open) {
+  if (open.channel >= seats_.size() || open.answer != seed_.dialer) return;
+  Seat& seat = seats_[open.channel];
+  Channel& channel = *seat.channel;
+  if (seed_.dialer) {
+    if (open.life != channel.life() || !channel.waiting()) return;
+    if (auto joined = join(seat, open); !joined) strike(seat, joined.error());
+    return;
+  }
+  if (open.life <= channel.life()) return;
+  if (auto answered = answer(seat, open); !answered) strike(seat, answered.error());
+}
+
+UcxLink::Seat* UcxLink::seatOf(std::uint32_t channel, std::uint32_t life) {
+  if (channel >= seats_.size() || seats_[channel].channel->life() != life) return nullptr;
+  return &seats_[channel];
+}
+
+void UcxLink::shut(Seat& seat, Shut::Reason reason, const Error& why) {
+  seat.channel->end();
+  send(Shut{.channel = seat.channel->index(),
+            .life = seat.channel->life(),
+            .reason = reason,
+            .why = why.text()});
+}
+
+void UcxLink::handle(const Shut& theirs) {
+  const Error why{.code = Code::kPeerLost,
+                  .operation = "ucx link",
+                  .detail = "the peer: " + theirs.why,
+                  .peer = seed_.peer};
+  if (theirs.reason == Shut::Reason::kOver) {
+    over_there_ = true;
+    if (!over_here_) return fail(why);
+    return over();
+  }
+  Seat* const seat = seatOf(theirs.channel, theirs.life);
+  if (seat == nullptr || over_here_) return;
+  remote_.forgetKeys();
+  if (!seat->channel->down()) {
+    seat->fenced = theirs.reason == Shut::Reason::kFence;
+    seat->why = why;
+    shut(*seat, Shut::Reason::kBroken, {.operation = "answer"});
+  }
+  bothShut(*seat);
+}
+
+// Nothing of that life lands anywhere any more. What was under way can be posted again: here, once
+// the channel is open, or on another rail.
+void UcxLink::bothShut(Seat& seat) {
+  Poster& poster = seat.channel->poster();
+  poster.settle();
+  const bool fenced = std::exchange(seat.fenced, false);
+  if (!fenced) {
+    seat.strikes = Clock::now() - seat.up_since > kAWhile ? 1 : seat.strikes + 1;
+    seat.decided = true;
+    decide();
+    if (over_here_) return;
+    if (anyUp()) poster.stopAll(seat.why, true);
+  }
+  if (!anyUp() && seat.strikes > kMostStrikes) return fail(seat.why);
+  if (!seed_.dialer) return;
+  if (fenced) return openSeat(seat);
+  const Duration wait = std::min(kLastWait, kFirstWait * (1 << std::min(seat.strikes, 10)));
+  seat.retry = backend_.poller().at(Clock::now() + wait, [this, &seat] {
+    seat.retry = 0;
+    if (!over_here_) openSeat(seat);
+  });
+}
+
+void UcxLink::broke(Channel& channel) {
+  Seat& seat = seats_[channel.index()];
+  strike(seat, *channel.broke());
+}
+
+void UcxLink::strike(Seat& seat, const Error& why) {
+  seat.why = why;
+  seat.why.peer = seed_.peer;
+  shut(seat, Shut::Reason::kBroken, seat.why);
+}
+
+void UcxLink::fence(Channel& channel) {
+  Seat& seat = seats_[channel.index()];
+  if (channel.down()) return;
+  seat.fenced = true;
+  shut(seat, Shut::Reason::kFence, {.operation = "fence", .detail = "memory was withdrawn"});
+}
+
+void UcxLink::withdraw(std::uint32_t slot) {
+  if (granted_.erase(slot) == 0) return;
+  granted_.clear();  // they are asked for again
+  for (Seat& seat : seats_) fence(*seat.channel);
+}
+
+void UcxLink::opened(Channel& channel) {
+  Seat& seat = seats_[channel.index()];
+  seat.decided = true;
+  seat.up_since = Clock::now();
+  decide();
+}
+
+void UcxLink::decide() {
+  if (state_.phase != Phase::kOpening || over_here_) return;
+  if (!std::all_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.decided; }))
+    return;
+  const auto up = std::find_if(seats_.begin(), seats_.end(),
+                               [](const Seat& seat) { return seat.channel->up(); });
+  if (up == seats_.end())
+    return fail(seats_.front().why.operation.empty()
+                    ? Error{.code = Code::kTimeout,
+                            .operation = "ucx link",
+                            .detail = "the peer did not open its end in time"}
+                    : seats_.front().why);
+  way_ = wayText(up->channel->lanes());
+  state_ = {Phase::kReady, way_ + " (" + backend_.describe() + ")"};
+  host_.changed();
+}
+
+void UcxLink::fail(Error why) {
+  if (over_here_) return;
+  over_here_ = true;
+  why.peer = seed_.peer;
+  why_ = std::move(why);
+  state_ = {Phase::kUnusable, why_.text()};
+  for (Seat& seat : seats_) seat.channel->end();
+  send(Shut{.reason = Shut::Reason::kOver, .why = why_.text()});
+  over();
+  host_.changed();
+}
+
+// Its jobs come back when the other end has closed everything as well, or with the session.
+void UcxLink::over() {
+  if (!over_here_ || !over_there_) return;
+  for (Seat& seat : seats_) seat.channel->poster().forgetJobs();
+  for (UcxRail* rail : backend_.ucxRails()) rail->release(*this, why_);
+}
+
+void UcxLink::close(core::Completions& out) {
+  if (!over_here_) {
+    over_here_ = true;
+    why_ = {.code = Code::kPeerLost,
+            .operation = "ucx link",
+            .detail = "the session has ended",
+            .peer = seed_.peer};
+    state_ = {Phase::kUnusable, why_.text()};
+  }
+  for (Seat& seat : seats_) {
+    seat.channel->end();
+    seat.channel->poster().forgetJobs();
+  }
+  for (UcxRail* rail : backend_.ucxRails()) rail->take(*this, why_, out);
+}
+
+void UcxLink::receive(std::span<const std::byte> bytes, std::vector<core::Fd>) {
+  const auto message = decode(bytes);
+  if (!message) return fail(message.error());
+  std::visit([this](const auto& one) { handle(one); }, *message);
+}
+
+void UcxLink::handle(const Ask& asked) {
+  Key out{.slot = asked.slot, .generation = asked.generation};
+  const OwnPins::Pin* const pin = backend_.pins().find(asked.slot);
+  if (pin != nullptr && pin->generation == asked.generation && !over_here_) {
+    for (const Registration& one : pin->registered) out.keys.push_back(one.key());
+    granted_.insert(asked.slot);
+  }
+  send(out);
+}
+
+void UcxLink::handle(const Key& key) {
+  RemotePin* const pin = remote_.find(key.slot);
+  if (pin == nullptr || pin->generation != key.generation) return;
+  pin->state = key.keys.empty() ? RemotePin::Key::kRefused : RemotePin::Key::kHere;
+  pin->keys = key.keys;
+  wakeJobs();
+}
+
+// Those that waited for a key find it, or that there will be none.
+void UcxLink::wakeJobs() {
+  if (over_here_) return;
+  for (Seat& seat : seats_) {
+    seat.channel->poster().keysHaveCome();
+    seat.channel->push();
+  }
+}
+
+void UcxLink::askForKey(std::uint32_t slot) {
+  RemotePin* const pin = remote_.find(slot);
+  pin->state = RemotePin::Key::kAsked;
+  send(Ask{.slot = slot, .generation = pin->generation});
+}
+
+void UcxLink::handle(const Ping& ping) {
+  if (ping.answer) {
+    if (Seat* const seat = seatOf(ping.channel, ping.life)) seat->channel->answered(ping);
+    return;
+  }
+  send(Ping{.answer = true, .channel = ping.channel, .life = ping.life});
+}
+
+void UcxLink::ask(const Ping& ping) { send(ping); }
+
+void UcxLink::activate(Channel& channel) {
+  backend_.ucxRails()[channel.seed().rail]->activate(channel);
+}
+void UcxLink::deactivate(Channel& channel) {
+  backend_.ucxRails()[channel.seed().rail]->deactivate(channel);
+}
+
+void UcxLink::addPin(const core::RemotePin& pin) {
+  const auto generation = decodePinKey(pin.key);
+  if (!generation || pin.info.kind != MemoryKind::kHost) return;
+  dropPin(pin.info.slot);
+  remote_.add(pin.info.slot,
+              {.generation = *generation, .address = pin.info.address, .bytes = pin.info.bytes});
+}
+
+void UcxLink::dropPin(std::uint32_t slot) {
+  const RemotePin* const pin = remote_.find(slot);
+  if (pin == nullptr) return;
+  for (Seat& seat : seats_) seat.channel->retireKey(pin->generation);
+  remote_.drop(slot);
+  wakeJobs();
+}
+
+bool UcxLink::anyUp() const {
+  return std::any_of(seats_.begin(), seats_.end(),
+                     [](const Seat& seat) { return seat.channel->up(); });
+}
+
+Error UcxLink::whyNot() const {
+  if (!ready()) return why_;
+  for (const Seat& seat : seats_)
+    if (!seat.channel->up()) return seat.why;
+  return why_;
+}
+
+// A channel that is down is waited for, unless another is up.
+Channel* UcxLink::channelFor(std::size_t rail) {
+  if (!ready()) return nullptr;
+  const std::size_t rails = backend_.railCount(), channels = seats_.size();
+  // Ours are every `rails`th, in turn.
+  const std::size_t first = rail % channels;
+  const std::size_t mine = rails >= channels ? 1 : (channels - first + rails - 1) / rails;
+  Channel* const channel = seats_[first + (turn_++ % mine) * rails].channel.get();
+  return channel->up() || !anyUp() ? channel : nullptr;
+}
+
+bool UcxLink::servedBy(const core::Rail& rail) const {
+  const std::size_t index = static_cast<const UcxRail&>(rail).index();
+  if (index >= seats_.size()) return false;
+  return seats_[index].channel->up() || !anyUp();
+}
+
+std::optional<std::string_view> UcxLink::reaches(OpKind, std::uint32_t local_pin,
+                                                 std::uint32_t remote_pin) const {
+  if (!ready() || backend_.pins().find(local_pin) == nullptr) return std::nullopt;
+  if (remote_.find(remote_pin) == nullptr) return std::nullopt;
+  return way_;
+}
+
+}  // namespace viaduct::ucx
