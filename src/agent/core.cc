@@ -99,7 +99,10 @@ Status AgentCore::openBackends() {
     auto opened = entry.open(context);
     if (!opened && named) return std::move(opened).error();
     if (!opened) {
-      log(LogLevel::kWarning, "backend {} is left out: {}", entry.name, opened.error().text());
+      // That a machine has no such hardware is no news.
+      const bool news = opened.error().code != Code::kUnsupported;
+      log(news ? LogLevel::kWarning : LogLevel::kInfo, "backend {} is left out: {}", entry.name,
+          opened.error().text());
       continue;
     }
     for (const auto& rail : (*opened)->rails()) rails_.push_back(rail.get());

@@ -77,6 +77,15 @@ Status intoList(std::string_view text, const char* form, std::vector<std::string
   return Ok{};
 }
 
+constexpr auto kWords = "names joined by commas";
+
+// Other benchmarks' names for backends are understood.
+Status intoBackends(std::string_view text, std::vector<std::string>& into) {
+  VIADUCT_CHECK(intoList(text, kWords, into));
+  std::replace(into.begin(), into.end(), std::string("UCX"), std::string("ucx"));
+  return Ok{};
+}
+
 bool hostAndPort(std::string_view text) {
   const auto colon = text.rfind(':');
   if (colon == std::string_view::npos || colon == 0) return false;
@@ -115,7 +124,6 @@ Status intoEndpoints(std::string_view text, std::string& into) {
   return intoMeet(fmt::format("{}", fmt::join(words, ",")), into);
 }
 
-constexpr auto kWords = "names joined by commas";
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
@@ -135,7 +143,7 @@ constexpr std::array kRows{
                [](std::string_view t, Settings& s) { return intoFlag(t, s.insecure); }},
     SettingRow{"VIADUCT_BACKENDS", "",
                "Backends to use, joined by commas; by default every one built in.",
-               [](std::string_view t, Settings& s) { return intoList(t, kWords, s.backends); }},
+               [](std::string_view t, Settings& s) { return intoBackends(t, s.backends); }},
     SettingRow{"VIADUCT_RAILS", "",
                "Source addresses or interfaces to send from, joined by commas; by default the one "
                "the system chooses.",

@@ -1,7 +1,9 @@
 // What `viaduct bench` says to what cannot be right: nothing is measured then.
 #include <gtest/gtest.h>
 #include <unistd.h>
+#include <viaduct/settings.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -108,8 +110,15 @@ TEST(BenchInput, ContradictionsAreNamedTogetherAndAllAtOnce) {
 
 TEST(BenchInput, BackendsThatAreNotBuiltInAreNamedWithThoseThatAre) {
   expectRefused({"bench", "--backend", "pigeon"}, {"pigeon is no backend", "local, tcp"});
-  for (const char* name : {"UCX", "LIBFABRIC", "posix", "GDS_MT", "OBJ", "Mooncake"})
+  for (const char* name : {"LIBFABRIC", "posix", "GDS_MT", "OBJ", "Mooncake"})
     expectRefused({"bench", "--backend", name}, {std::string(name) + " is not built in", "tcp"});
+}
+
+TEST(BenchInput, UcxIsTheDefaultOfNixlbenchWhereItIsBuiltIn) {
+  const auto all = builtInBackends();
+  if (std::find(all.begin(), all.end(), "ucx") != all.end())
+    GTEST_SKIP() << "skipped: ucx is built in";
+  expectRefused({"bench", "--backend", "UCX"}, {"UCX is not built in", "tcp"});
   expectRefused({"--local_workers=2"}, {"UCX, the default of nixlbench, is not built in", "tcp"},
                 "nixlbench");
 }

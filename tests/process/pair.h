@@ -25,7 +25,13 @@ struct Way {
   friend void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
 };
 inline constexpr Way kWays[] = {
-    {"mapped", "local", false}, {"cma", "local", true}, {"tcp", "tcp", false}};
+    {"mapped", "local", false},
+    {"cma", "local", true},
+    {"tcp", "tcp", false},
+#ifdef VIADUCT_WITH_UCX
+    {"ucx", "ucx", false},
+#endif
+};
 
 inline std::vector<std::byte> filled(std::uint64_t bytes, int with) {
   return std::vector<std::byte>(bytes, static_cast<std::byte>(with));

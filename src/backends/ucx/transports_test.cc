@@ -1,0 +1,77 @@
+#include "backends/ucx/transports.h"
+
+#include <gtest/gtest.h>
+
+#include "backends/ucx/choose.h"
+
+namespace viaduct::ucx {
+namespace {
+
+constexpr std::string_view kContext = R"(#
+# UCP context
+#
+#     component 0  :  self
+#            md 1  :  component 1  tcp 
+#
+#      resource 0  :  md 0  dev 0  flags -- self/memory0
+#      resource 1  :  md 1  dev 1  flags -- tcp/lo
+#      resource 2  :  md 1  dev 2  flags -s tcp/eth0.100
+#      resource 3  :  md 2  dev 3  flags -- rc_mlx5/mlx5_0:1
+#      resource 4  :  md 2  dev 3  flags -- rc_mlx5/mlx5_0:1
+#
+)";
+
+TEST(Transports, AreReadFromWhatAContextPrints) {
+  EXPECT_EQ(resourcesIn(kContext),
+            (std::vector<Transport>{
+                {"self", "memory0"}, {"tcp", "lo"}, {"tcp", "eth0.100"}, {"rc_mlx5", "mlx5_0:1"}}));
+  for (const char* odd : {"", "\n\n", "# resource 1 : md 0 dev 0 flags --", "resource flags x y",
+                          "# resource 1 : flags -- /x", "flags -- tcp/lo"})
+    EXPECT_TRUE(resourcesIn(odd).empty()) << odd;
+}
+
+TEST(Transports, OfAnEndpointAreThoseThatCarryData) {
+  constexpr std::string_view kTcp =
+      "#   lane[0]:  1:tcp/eth0.100.0 md[1]    -> md[1]/tcp/sysdev[255] am am_bw#0 keepalive "
+      "wireup\n";
+  EXPECT_EQ(lanesIn(kTcp), (std::vector<Transport>{{"tcp", "eth0.100"}}));
+  constexpr std::string_view kMixed =
+      "#   lane[0]:  3:rc_mlx5/mlx5_0:1.0 md[2] -> md[2]/ib/sysdev[0] rma_bw#0\n"
+      "#   lane[1]:  1:tcp/eth0.0 md[1]         -> md[1]/tcp/sysdev[255] am keepalive wireup\n";
+  EXPECT_EQ(lanesIn(kMixed), (std::vector<Transport>{{"rc_mlx5", "mlx5_0:1"}}));
+  for (const char* odd : {"", "lane[0]:", "# lane[0]: x -> rma", "lane[0]:  1: -> am"})
+    EXPECT_TRUE(lanesIn(odd).empty()) << odd;
+}
+
+// What nobody has heard of must not pass for RDMA.
+TEST(Transports, AreTcpUnlessKnownToBeBetter) {
+  EXPECT_EQ(realmOf("rc_verbs"), Realm::kRdma);
+  EXPECT_EQ(realmOf("cuda_ipc"), Realm::kMemory);
+  EXPECT_EQ(realmOf("tcp"), Realm::kTcp);
+  EXPECT_EQ(realmOf("carrier_pigeon"), Realm::kTcp);
+  EXPECT_EQ(wayText(std::vector<Transport>{{"rc_mlx5", "a"}, {"tcp", "b"}, {"rc_mlx5", "c"}}),
+            "tcp,rc_mlx5");
+}
+
+TEST(Choose, LeavesWhatTheUserHasSetAlone) {
+  EXPECT_EQ(transportsFor(true, true), "");
+  EXPECT_EQ(transportsFor(false, false), "^shm");
+  EXPECT_EQ(transportsFor(false, true), "^shm,tcp");
+}
+
+TEST(Choose, FindsADeviceOrSaysWhatThereIs) {
+  const auto there = resourcesIn(kContext);
+  EXPECT_EQ(*deviceFor("eth0.100", there), "eth0.100");
+  EXPECT_EQ(*deviceFor("mlx5_0", there), "mlx5_0:1");
+  EXPECT_EQ(*deviceFor("mlx5_0:1", there), "mlx5_0:1");
+  EXPECT_EQ(*deviceFor("127.0.0.1", there), "lo");
+  const auto typo = deviceFor("mlx5_0:2", there);
+  ASSERT_FALSE(typo);
+  EXPECT_EQ(typo.error().code, Code::kNotFound);
+  EXPECT_NE(typo.error().detail.find("lo, eth0.100, mlx5_0:1"), std::string::npos)
+      << typo.error().text();
+  EXPECT_EQ(typo.error().remedy, "did you mean mlx5_0:1?");
+}
+
+}  // namespace
+}  // namespace viaduct::ucx
