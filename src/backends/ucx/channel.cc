@@ -113,7 +113,8 @@ void Channel::turn(Clock::time_point now, Clock::time_point until) {
 }
 
 bool Channel::sleep(Clock::time_point now) {
-  if (broke_ || now - last_busy_ < seed_.spin || !conduit_->arm()) return false;
+  if (broke_ || now - last_busy_ < seed_.spin || poster_.starved() || !conduit_->arm())
+    return false;
   awake_ = false;
   // Fails only where the descriptor is not watched.
   static_cast<void>(seed_.poller.change(watch_, EPOLLIN));

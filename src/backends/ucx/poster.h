@@ -41,6 +41,8 @@ class Poster {
   void forgetJobs() { ready_ = parked_ = held_ = {}; }  // they are their owners' alone
 
   bool idle() const { return batches_.empty(); }
+  // UCX took nothing, and no event will tell when it does.
+  bool starved() const { return idle() && !ready_.empty(); }
   Clock::time_point lastMoved() const { return last_moved_; }
   // Longer without an answer than this, and the way is silent: what is under way would have taken a
   // fraction of it at the speed of late.

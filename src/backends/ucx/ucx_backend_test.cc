@@ -29,7 +29,10 @@ class UcxBackendTest : public ::testing::Test {
       ASSERT_TRUE(opened) << opened.error().text();
       *one = std::move(*opened);
     }
-    pair_.emplace(*a_, *b_, *poller_, core::LinkSeed{.epoch = 1, .same_host = true});
+    core::LinkSeed seed;
+    seed.epoch = 1;
+    seed.same_host = true;
+    pair_.emplace(*a_, *b_, *poller_, seed);
     ASSERT_TRUE(pair_->run([&] { return pair_->ready(); }, std::chrono::seconds(5)))
         << link(0).state().text << " / " << link(1).state().text;
     here_.assign(kBytes, std::byte{1});

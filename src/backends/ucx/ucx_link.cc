@@ -60,6 +60,7 @@ void UcxLink::send(const Message& message) {
 
 // The dialer's part: a life begins here.
 void UcxLink::openSeat(Seat& seat) {
+  seat.at_rest = false;
   auto open = seat.channel->begin(seat.channel->life() + 1, false);
   if (open) return send(*open);
   fail(std::move(open).error());
@@ -78,6 +79,7 @@ Status UcxLink::join(Seat& seat, const Open& open) {
 // The other end's part: it has closed what it had of an earlier life.
 Status UcxLink::answer(Seat& seat, const Open& open) {
   Channel& channel = *seat.channel;
+  seat.at_rest = false;
   channel.end();
   channel.poster().settle();
   VIADUCT_TRY(const Open mine, channel.begin(open.life, true));
@@ -123,7 +125,7 @@ void UcxLink::handle(const Shut& theirs) {
     return over();
   }
   Seat* const seat = seatOf(theirs.channel, theirs.life);
-  if (seat == nullptr || over_here_) return;
+  if (seat == nullptr || over_here_ || seat->at_rest) return;
   remote_.forgetKeys();
   if (!seat->channel->down()) {
     seat->fenced = theirs.reason == Shut::Reason::kFence;
@@ -137,6 +139,7 @@ void UcxLink::handle(const Shut& theirs) {
 // the channel is open, or on another rail.
 void UcxLink::bothShut(Seat& seat) {
   Poster& poster = seat.channel->poster();
+  seat.at_rest = true;
   poster.settle();
   const bool fenced = std::exchange(seat.fenced, false);
   if (!fenced) {
@@ -200,6 +203,7 @@ void UcxLink::decide() {
                             .detail = "the peer did not open its end in time"}
                     : seats_.front().why);
   way_ = wayText(up->channel->lanes());
+  if (way_.empty()) way_ = backend_.can().rdma ? "rdma" : "tcp";  // a UCX that prints otherwise
   state_ = {Phase::kReady, way_ + " (" + backend_.describe() + ")"};
   host_.changed();
 }

@@ -56,6 +56,7 @@ class UcxLink final : public core::Link, public ChannelHost, public PosterHost {
     int strikes = 0;       // how often it has broken, lately
     bool decided = false;  // it has been up, or has failed to open
     bool fenced = false;   // closed on purpose
+    bool at_rest = false;  // closed at both ends
     Clock::time_point up_since{};
     base::Poller::Id retry = 0;
   };
@@ -85,8 +86,8 @@ class UcxLink final : public core::Link, public ChannelHost, public PosterHost {
   core::LinkState state_;
   Error why_;  // it is not ready
   std::string way_;
-  std::vector<Seat> seats_;
   RemotePins remote_;
+  std::vector<Seat> seats_;
   std::unordered_set<std::uint32_t> granted_;  // slots of ours that the peer has keys of
   bool over_here_ = false, over_there_ = false;
   base::Poller::Id deciding_ = 0;

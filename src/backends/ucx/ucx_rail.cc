@@ -54,7 +54,8 @@ void UcxRail::flush(Job& job, core::Completions& out) {
   }
   if (!job.ended) return;
   if (const std::uint64_t left = job.work.ops.size() - job.reported_ops; left > 0)
-    out.emplace_back(core::Failed{job.work.tag, left, std::move(job.why).value_or(Error{})});
+    out.emplace_back(
+        core::Failed{job.work.tag, left, std::move(job.why).value_or(Error{}), job.rail_lost});
   spare_.splice(spare_.begin(), jobs_, job.self);
 }
 
