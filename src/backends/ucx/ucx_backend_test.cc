@@ -2,6 +2,7 @@
 #include "backends/ucx/ucx_backend.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <cstring>
 #include <numeric>
@@ -231,6 +232,16 @@ TEST(UcxOpen, NamesTheDevicesThereAreWhenARailIsMisspelt) {
   ASSERT_FALSE(opened);
   EXPECT_NE(opened.error().text().find("lo"), std::string::npos);
   EXPECT_EQ(opened.error().remedy, "did you mean lo?") << opened.error().text();
+}
+
+// UCX's constructor takes SIGHUP and others for itself.
+TEST(UcxOpen, LeavesTheProgramsSignalsAlone) {
+  ASSERT_TRUE(library());
+  for (const char* theirs : {"UCX_HANDLE_ERRORS", "UCX_ERROR_SIGNALS", "UCX_DEBUG_SIGNO"})
+    if (userHasSet(theirs)) GTEST_SKIP() << "skipped: " << theirs << " is set";
+  struct sigaction now{};
+  ASSERT_EQ(::sigaction(SIGHUP, nullptr, &now), 0);
+  EXPECT_TRUE(now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN);
 }
 
 TEST(UcxOpen, UnaskedOnlyWhereThereIsRdma) {
