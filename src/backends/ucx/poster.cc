@@ -114,20 +114,15 @@ void Poster::push(Conduit& conduit) {
 void Poster::seal(Conduit& conduit) {
   if (idle()) last_moved_ = Clock::now();
   open_.flush = conduit.flush();
-  open_.turn = turn_;
   pieces_ += open_.pieces;
   bytes_ += open_.bytes;
   batches_.push(std::exchange(open_, {}));
 }
 
 bool Poster::reap(Conduit& conduit) {
-  ++turn_;
   bool any = false;
   while (!batches_.empty()) {
     Batch& first = batches_.front();
-    // A flush that was over at once may not have known yet that the endpoint had failed: what is
-    // told of that comes with the next turn.
-    if (first.flush.request == nullptr && first.turn + 1 >= turn_) break;
     if (!conduit.ended(first.flush)) break;
     confirm(first, Clock::now());
     batches_.pop();

@@ -33,7 +33,9 @@ class Poster {
   void keysHaveCome() { ready_.append(parked_); }
 
   void push(Conduit& conduit);  // posts what there is room for
-  bool reap(Conduit& conduit);  // takes in what has ended; true: something has
+  // Takes in what has ended; true: something has. After progress(), so that a flush that was over
+  // at once on an endpoint that had just failed is not believed.
+  bool reap(Conduit& conduit);
   // The conduit is about to go. What it had not confirmed will be posted again, once settle() has
   // told that the peer's end is gone as well.
   void rewind(Conduit& conduit);
@@ -59,7 +61,7 @@ class Poster {
   struct Batch {
     Conduit::Flush flush = {};
     std::uint32_t entries = 0, pieces = 0;
-    std::uint64_t bytes = 0, turn = 0;
+    std::uint64_t bytes = 0;
   };
   struct Target {  // of one pin at the peer
     ucp_rkey_h key = nullptr;
@@ -89,7 +91,7 @@ class Poster {
   Ring<Batch, 64> batches_;
   Batch open_;  // posted and not flushed yet
   std::uint32_t pieces_ = 0;
-  std::uint64_t bytes_ = 0, turn_ = 0;
+  std::uint64_t bytes_ = 0;
   Clock::time_point last_moved_{};
   double bytes_per_s_ = 0;
 };
