@@ -22,28 +22,23 @@ class UcxCluster : public ::testing::Test {
     const auto all = builtInBackends();
     if (std::find(all.begin(), all.end(), "ucx") == all.end())
       GTEST_SKIP() << "skipped: ucx is not built in";
-    if (!a_.made() || !b_.made()) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
-    ASSERT_TRUE(join(a_, b_, "rail0", "10.77.0.1/24", "10.77.0.2/24"));
-    ASSERT_TRUE(join(a_, b_, "rail1", "10.77.1.1/24", "10.77.1.2/24"));
+    if (!desk_.made()) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
   }
   // The session goes over rail0, the data over what `rails` says.
   void connect(const std::string& rails) {
-    server_ = start("a", "10.77.0.1:0", rails, a_);
-    client_ = start("b", "10.77.0.2:0", rails, b_);
-    for (PeerProcess* peer : {server_.get(), client_.get()})
-      peer->must("memory data " + std::to_string(kBytes));
+    server_ = start(0, rails);
+    client_ = start(1, rails);
     client_->must("import " + server_->card());
-    client_->must("ready a 10000");
-    client_->must("plan t write a data data 65536");
+    client_->must("ready host0 10000");
+    client_->must("plan t write host0 data data 65536");
   }
-  // UCX takes its devices from /sys, which shows the namespace of whoever mounted it.
-  static std::unique_ptr<PeerProcess> start(const std::string& name, const std::string& listen,
-                                            const std::string& rails, const Host& host) {
-    const std::vector<std::string> own_sys{
-        "unshare", "--mount", "--", "sh", "-c", "mount -t sysfs sysfs /sys && exec \"$0\" \"$@\""};
-    return std::make_unique<PeerProcess>(
-        "name=" + name + " backends=ucx detect=1000 listen=" + listen + " rails=" + rails,
-        host.pid(), own_sys);
+  std::unique_ptr<PeerProcess> start(std::size_t host, const std::string& rails) {
+    auto peer = std::make_unique<PeerProcess>(
+        "name=host" + std::to_string(host) +
+            " backends=ucx detect=1000 listen=" + Desk::address(host) + ":0 rails=" + rails,
+        desk_[host].pid());
+    peer->must("memory data " + std::to_string(kBytes));
+    return peer;
   }
   void expectWorks(int byte) {
     client_->must("fill data " + std::to_string(byte));
@@ -51,34 +46,35 @@ class UcxCluster : public ::testing::Test {
     path_ = client_->must("wait t 20000");
     EXPECT_EQ(server_->number("differ data " + std::to_string(byte)), 0);
   }
+  std::uint64_t sent(const char* rail) const { return desk_[1].sent(rail); }
 
-  Host a_, b_;
+  const Desk desk_{2, 2};
   std::unique_ptr<PeerProcess> server_, client_;
   std::string path_;
 };
 
 TEST_F(UcxCluster, TwoHostsMoveBytesOverTheRailThatIsNamed) {
-  const auto before = b_.sent("rail1");
+  const auto before = sent("rail1");
   connect("rail1");
   expectWorks(5);
   EXPECT_EQ(path_.find("ucx/tcp"), 0U) << path_;
   EXPECT_NE(path_.find("rail1"), std::string::npos) << path_;
-  EXPECT_GT(b_.sent("rail1") - before, kBytes) << "the bytes went over the link";
+  EXPECT_GT(sent("rail1") - before, kBytes) << "the bytes went over the link";
 }
 
 TEST_F(UcxCluster, TwoLinksAreStriped) {
   connect("rail0,rail1");
-  const auto before0 = b_.sent("rail0"), before1 = b_.sent("rail1");
+  const auto before0 = sent("rail0"), before1 = sent("rail1");
   expectWorks(8);
-  EXPECT_GT(b_.sent("rail0") - before0, kBytes / 3) << path_;
-  EXPECT_GT(b_.sent("rail1") - before1, kBytes / 3) << path_;
+  EXPECT_GT(sent("rail0") - before0, kBytes / 3) << path_;
+  EXPECT_GT(sent("rail1") - before1, kBytes / 3) << path_;
 }
 
 // UCX itself says nothing of it for a minute and more.
 TEST_F(UcxCluster, ASilentRailIsNoticedWhileTheSessionLivesAndComesBack) {
   connect("rail0,rail1");
   client_->must("storm t");
-  ASSERT_TRUE(a_.ip("link set rail1 down"));
+  ASSERT_TRUE(desk_.drop(0, 1));
   const auto cut = Clock::now();
   // Where the agent gives a lost rail's work to another, nothing fails.
   const std::string failure = client_->ask("calm t 4000");
@@ -87,8 +83,8 @@ TEST_F(UcxCluster, ASilentRailIsNoticedWhileTheSessionLivesAndComesBack) {
   EXPECT_TRUE(failure.find("peer is well") != std::string::npos || failure.starts_with("error"))
       << failure;
   expectWorks(9);
-  ASSERT_TRUE(a_.ip("link set rail1 up"));
-  client_->must("ready a 20000");
+  ASSERT_TRUE(desk_.heal(0, 1));
+  client_->must("ready host0 20000");
   const auto end = Clock::now() + 20s;
   do expectWorks(10);
   while (path_.find("rail1") == std::string::npos && Clock::now() < end);
