@@ -52,7 +52,7 @@ Status Channel::join(const Open& theirs) {
 Status Channel::startProbe(const Probe& there) {
   const Hush hush;
   // Key 0 is no pin's generation.
-  const ucp_rkey_h key = conduit_->keyOf(0, there.key);
+  ucp_rkey* const key = conduit_->keyOf(0, there.key);
   if (key == nullptr || !conduit_->put(&kProbeWord, sizeof kProbeWord, there.address, key))
     return conduit_->broken() ? conduit_->whyBroken()
                               : Error{.code = Code::kProtocol,

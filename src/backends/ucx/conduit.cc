@@ -93,7 +93,7 @@ void Conduit::retire(std::uint32_t generation) {
 }
 
 void Conduit::sweep() {
-  for (const ucp_rkey_h key : retired_) ucx_.ucp_rkey_destroy(key);
+  for (ucp_rkey* const key : retired_) ucx_.ucp_rkey_destroy(key);
   retired_.clear();
 }
 

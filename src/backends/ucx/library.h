@@ -24,6 +24,7 @@ namespace viaduct::ucx {
 
 // The functions that are used, by their own names.
 struct Library {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a member's name
 #define VIADUCT_UCX_MEMBER(name) decltype(&::name) name = nullptr;
   VIADUCT_UCX_FUNCTIONS(VIADUCT_UCX_MEMBER)
 #undef VIADUCT_UCX_MEMBER

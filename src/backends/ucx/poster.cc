@@ -92,22 +92,25 @@ Poster::Entry Poster::post(Conduit& conduit, Job& job) {
 
 void Poster::push(Conduit& conduit) {
   if (idle()) conduit.sweep();
-  while (!ready_.empty() && room() && !conduit.broken()) {
-    Job& job = ready_.pop();
-    const Entry entry = post(conduit, job);
-    if (entry.pieces > 0) {
-      entries_.push(entry);
-      ++open_.entries;
-      ++job.outstanding;
-      if (open_.pieces >= kBatchPieces || open_.bytes >= kBatchBytes) seal(conduit);
-    }
-    if (job.why)
-      finishIfOver(job);
-    else if (!job.allPosted())
-      (entry.waits ? parked_ : ready_).push(job);
-    if (entry.pieces == 0 && !job.why && !entry.waits) break;  // UCX takes nothing more now
-  }
+  while (!ready_.empty() && room() && !conduit.broken())
+    if (!pushOne(conduit, ready_.pop())) break;
   if (open_.entries > 0) seal(conduit);
+}
+
+// A batch's worth of the job, which then stands behind the others. False: UCX takes no more now.
+bool Poster::pushOne(Conduit& conduit, Job& job) {
+  const Entry entry = post(conduit, job);
+  if (entry.pieces > 0) {
+    entries_.push(entry);
+    ++open_.entries;
+    ++job.outstanding;
+  }
+  if (open_.pieces >= kBatchPieces || open_.bytes >= kBatchBytes) seal(conduit);
+  if (job.why)
+    finishIfOver(job);
+  else if (!job.allPosted())
+    (entry.waits ? parked_ : ready_).push(job);
+  return entry.pieces > 0 || entry.waits || job.why;
 }
 
 // The flush behind what was posted.

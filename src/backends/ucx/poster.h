@@ -73,6 +73,7 @@ class Poster {
   static constexpr std::uint64_t kBatchBytes = 512 << 10, kWindowBytes = 4 << 20;
 
   bool room() const;
+  bool pushOne(Conduit& conduit, Job& job);
   Entry post(Conduit& conduit, Job& job);
   bool postOp(Conduit& conduit, Job& job, const Target& to, Entry& entry);
   Found find(Conduit& conduit, Job& job, std::uint32_t slot, Target& out);

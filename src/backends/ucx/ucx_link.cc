@@ -160,8 +160,7 @@ void UcxLink::bothShut(Seat& seat) {
 }
 
 void UcxLink::broke(Channel& channel) {
-  Seat& seat = seats_[channel.index()];
-  strike(seat, *channel.broke());
+  if (const auto& why = channel.broke()) strike(seats_[channel.index()], *why);
 }
 
 void UcxLink::strike(Seat& seat, const Error& why) {
