@@ -49,17 +49,18 @@ Poster::Found Poster::find(Conduit& conduit, Job& job, std::uint32_t slot, Targe
 // One op, or what of it the batch has room for.
 bool Poster::postOp(Conduit& conduit, Job& job, const Target& to, Entry& entry) {
   const core::Op& op = job.work.ops[job.next_op];
-  const std::uint64_t bytes = std::min(op.bytes - job.offset, kBatchBytes - open_.bytes);
-  const std::uint64_t remote = op.remote + job.offset;
-  std::byte* const local = own_.local(op.local_pin, op.local + job.offset, bytes);
-  if (local == nullptr || !OwnPins::inside(to.address, to.bytes, remote, bytes)) {
-    job.why = denied(job, fmt::format("{} bytes at {:#x} are not registered {}", bytes,
+  std::byte* const local = own_.local(op.local_pin, op.local, op.bytes);
+  if (local == nullptr || !OwnPins::inside(to.address, to.bytes, op.remote, op.bytes)) {
+    job.why = denied(job, fmt::format("{} bytes at {:#x} are not registered {}", op.bytes,
                                       local == nullptr ? op.local : op.remote,
                                       local == nullptr ? "here any more" : "there"));
     return false;
   }
-  const bool went = job.work.kind == OpKind::kWrite ? conduit.put(local, bytes, remote, to.key)
-                                                    : conduit.get(local, bytes, remote, to.key);
+  const std::uint64_t bytes = std::min(op.bytes - job.offset, kBatchBytes - open_.bytes);
+  std::byte* const here = local + job.offset;
+  const std::uint64_t there = op.remote + job.offset;
+  const bool went = job.work.kind == OpKind::kWrite ? conduit.put(here, bytes, there, to.key)
+                                                    : conduit.get(here, bytes, there, to.key);
   if (!went) return false;
   ++open_.pieces;
   open_.bytes += bytes;
