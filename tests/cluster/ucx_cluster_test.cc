@@ -46,6 +46,15 @@ class UcxCluster : public ::testing::Test {
     path_ = client_->must("wait t 20000");
     EXPECT_EQ(server_->number("differ data " + std::to_string(byte)), 0);
   }
+  // Within the time, on both rails.
+  bool worksOverBoth(Duration limit) {
+    for (const auto end = Clock::now() + limit; Clock::now() < end;) {
+      client_->ask("post t");
+      path_ = client_->ask("wait t 20000");
+      if (path_.starts_with("ok") && path_.find("rail1") != std::string::npos) return true;
+    }
+    return false;
+  }
   std::uint64_t sent(const char* rail) const { return desk_[1].sent(rail); }
 
   const Desk desk_{2, 2};
@@ -76,19 +85,15 @@ TEST_F(UcxCluster, ASilentRailIsNoticedWhileTheSessionLivesAndComesBack) {
   client_->must("storm t");
   ASSERT_TRUE(desk_.drop(0, 1));
   const auto cut = Clock::now();
-  // Where the agent gives a lost rail's work to another, nothing fails.
+  // Where the agent gives a lost rail's work to another, nothing fails: the storm goes on.
   const std::string failure = client_->ask("calm t 4000");
   std::printf("%lld ms after the cut: %s\n", static_cast<long long>((Clock::now() - cut) / 1ms),
               failure.c_str());
-  EXPECT_TRUE(failure.find("peer is well") != std::string::npos || failure.starts_with("error"))
-      << failure;
-  expectWorks(9);
+  const bool goes_on = failure.starts_with("error");
+  EXPECT_TRUE(goes_on || failure.find("the peer is well") != std::string::npos) << failure;
+  EXPECT_LT(Clock::now() - cut, goes_on ? 20s : 3s);
   ASSERT_TRUE(desk_.heal(0, 1));
-  client_->must("ready host0 20000");
-  const auto end = Clock::now() + 20s;
-  do expectWorks(10);
-  while (path_.find("rail1") == std::string::npos && Clock::now() < end);
-  EXPECT_NE(path_.find("rail1"), std::string::npos) << "the rail is back: " << path_;
+  EXPECT_TRUE(worksOverBoth(20s)) << path_;
 }
 
 }  // namespace
