@@ -69,7 +69,11 @@ void PeerFreezes::freezeInStorm(OpKind kind) {
   if (again) again = transfer.wait(20s);
   EXPECT_TRUE(again) << again.error().text();
 }
-TEST_P(PeerFreezes, InTheMiddleOfAWriteToIt) { freezeInStorm(OpKind::kWrite); }
+TEST_P(PeerFreezes, InTheMiddleOfAWriteToIt) {
+  if (GetParam().dies_with_its_writer)
+    GTEST_SKIP() << "skipped: UCX over TCP may abort a target whose writer goes away";
+  freezeInStorm(OpKind::kWrite);
+}
 TEST_P(PeerFreezes, InTheMiddleOfAReadFromIt) { freezeInStorm(OpKind::kRead); }
 
 // Memory at the target is free after Peer::over and with Peer::settled; the initiator's, which was

@@ -66,6 +66,11 @@ void UcxBackend::describe(const Library& ucx) {
   description_ =
       fmt::format("UCX {} over {}{}{}", ucx.version, listText(there), set.empty() ? "" : "; ", set);
   base::log(base::LogLevel::kInfo, "backend ucx: {}", description_);
+  if (!can_.rdma)
+    base::log(
+        base::LogLevel::kWarning,
+        "backend ucx runs over TCP, where anybody who reaches its ports can read and write this "
+        "process's memory, and a peer that dies while it writes can end it; tcp has neither");
 }
 
 core::Bytes UcxBackend::address() const {
