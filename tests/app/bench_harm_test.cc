@@ -1,11 +1,18 @@
 // `viaduct bench` over a fabric that harms what it carries, or says to be what it is not.
 #include <gtest/gtest.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "app/program.h"
+#include "base/fd.h"
 
 namespace viaduct::testing {
 namespace {
@@ -36,6 +43,26 @@ Outcome bench(const std::string& weather, const std::vector<std::string>& more =
   return outcome;
 }
 
+bool raiseLoopback() {
+  const base::Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  std::strcpy(request.ifr_name, "lo");
+  request.ifr_flags = IFF_UP | IFF_RUNNING;
+  return ::ioctl(socket.get(), SIOCSIFFLAGS, &request) == 0;
+}
+
+// Runs `body` where the loopback's counters see nobody else's bytes: a network namespace of this
+// thread's own. Without the right to make one it shares the host's, as it may on a quiet one.
+template <class F>
+void onAQuietNetwork(F body) {
+  std::thread([&] {
+    if (::unshare(CLONE_NEWNET) == 0) {
+      ASSERT_TRUE(raiseLoopback());
+    }
+    body();
+  }).join();
+}
+
 TEST(BenchHarm, FairWeatherIsFine) {
   const Outcome fair = bench("seed=1");
   EXPECT_EQ(fair.code, 0) << fair.out;
@@ -52,7 +79,8 @@ TEST(BenchHarm, BlocksThatWereHarmedAreCorruptAndNamed) {
 }
 
 TEST(BenchHarm, ALocalCopyThatPosesAsANetworkIsCaught) {
-  const Outcome posing = bench("pose=1");
+  Outcome posing;
+  onAQuietNetwork([&] { posing = bench("pose=1"); });
   EXPECT_EQ(posing.code, 1) << posing.out;
   EXPECT_TRUE(posing.says("FALLBACK")) << posing.out;
   EXPECT_TRUE(posing.says("a copy in memory")) << posing.out;
