@@ -74,7 +74,7 @@ std::vector<Sample> samples() {
       sample(1, encode(UpMessage(JoinMessage{.size = 2, .rank = 1, .name = "a", .about = "b"}))),
       sample(1, encode(UpMessage(ValueMessage{3, "value"}))),
       sample(1, encode(AnswerMessage{Error{.code = Code::kBusy, .detail = "no"}})),
-      sample(1, encode(LeadMessage{.leader = 4, .seen = 9, .gone = {1, 2}})),
+      sample(1, encode(LeadMessage{.leader = 4, .seen = 9, .rounds = 3, .gone = {1, 2}})),
       sample(1, encode(CallMessage{7})),
       sample(1, encode(PartMessage{.round = 1, .part = 0, .parts = 2, .bytes = "x"})),
       sample(1, encodeSeats({{1, 2, {0, "a", "b"}}, {3, 4, {1, "c", "d"}}})),

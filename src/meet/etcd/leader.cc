@@ -31,14 +31,15 @@ Leader::Leader(Terms terms) : terms_(std::move(terms)) {}
 
 Leader::Leader(Terms terms, const std::vector<Seat>& seats, const LeadMessage& lead)
     : terms_(std::move(terms)),
+      rounds_done_(lead.rounds),
       seen_(lead.seen),
       formed_(true),
-      someone_gone_(!lead.gone.empty()),
-      taken_over_(true) {
+      someone_gone_(!lead.gone.empty()) {
   for (const Seat& seat : seats) {
     Known& known = known_[seat.id];
     known.seat = seat;
     known.gone = std::ranges::find(lead.gone, seat.id) != lead.gone.end();
+    known.next_round = lead.rounds + 1;
   }
 }
 
@@ -173,8 +174,9 @@ void Leader::form() {
   formed_ = true;
 }
 
+// A value whose answer was lost is sent again, and may come when its round is long over.
 void Leader::value(Known& from, const ValueMessage& message) {
-  if (!formed_ || (!taken_over_ && message.round != from.next_round)) return;
+  if (!formed_ || message.round != from.next_round) return;
   ++from.next_round;
   from.values.push_back(message.value);
   if (someone_gone_) {

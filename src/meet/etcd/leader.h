@@ -53,6 +53,7 @@ class Leader {
   std::vector<MemberId> members() const;
   bool saidGoodbye(MemberId id) const;
   Revision seen() const { return seen_; }  // what members said up to here is settled
+  std::uint64_t roundsDone() const { return rounds_done_; }
 
  private:
   struct Known {
@@ -99,7 +100,7 @@ class Leader {
   std::vector<Waiting> waiting_;
   std::size_t ready_ = 0;  // members that have given a value for the next round
   Revision seen_ = 0;
-  bool formed_ = false, over_ = false, someone_gone_ = false, taken_over_ = false;
+  bool formed_ = false, over_ = false, someone_gone_ = false;
   Outbox outbox_;
 };
 

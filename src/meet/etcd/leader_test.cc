@@ -187,13 +187,14 @@ TEST(EtcdLeader, OneWhoGaveUpWhileTheGroupFormedLeavesItsRankFree) {
 TEST(EtcdLeader, WhoTakesOverKnowsWhoIsLeftAndWhatIsSettled) {
   const std::vector<Seat> seats{{1, 1, {0, "a", ""}}, {2, 2, {1, "b", ""}}, {3, 3, {2, "c", ""}}};
   Talk talk{Leader({.group = "g", .size = 3, .proof = kProof, .self = 2}, seats,
-                   {.leader = 2, .seen = 10, .gone = {1}})};
+                   {.leader = 2, .seen = 10, .rounds = 6, .gone = {1}})};
   talk.leader.said(3, 3, 9, ValueMessage{1, "old"});
   EXPECT_FALSE(talk.leader.take().trouble);
   EXPECT_FALSE(talk.vanish(1).trouble);
   ASSERT_EQ(talk.leader.heirs().size(), 1U);
   EXPECT_EQ(talk.leader.heirs()[0].id, 3U);
   talk.now = 10;
+  EXPECT_FALSE(talk.say(3, ValueMessage{6, "sent again"}).trouble) << "of a round that is over";
   EXPECT_TRUE(talk.say(4, join(3, "next run")).answers.empty()) << "waits for the end";
   EXPECT_TRUE(talk.say(3, ValueMessage{7, "new"}).trouble) << "nobody can complete that round";
 }

@@ -108,7 +108,10 @@ void Leading::handOver() {
   base::Random random(static_cast<std::uint64_t>(Clock::now().time_since_epoch().count()) ^
                       place_.self);
   const Seat& heir = heirs[random.below(heirs.size())];
-  const LeadMessage lead{.leader = heir.id, .seen = leader_.seen(), .gone = leader_.gone()};
+  const LeadMessage lead{.leader = heir.id,
+                         .seen = leader_.seen(),
+                         .rounds = leader_.roundsDone(),
+                         .gone = leader_.gone()};
   const std::string key = place_.keys.up(heir.id);
   using What = Compare::What;
   // Not to one who says goodbye at this very moment.

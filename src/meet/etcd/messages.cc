@@ -163,7 +163,7 @@ std::optional<AnswerMessage> decodeAnswer(std::string_view bytes) {
 std::string encode(const LeadMessage& message) {
   Writer out = start(Kind::kLead);
   out.put(std::uint8_t{message.over}).put(message.leader);
-  out.put(static_cast<std::uint64_t>(message.seen));
+  out.put(static_cast<std::uint64_t>(message.seen)).put(message.rounds);
   out.put(static_cast<std::uint32_t>(message.gone.size()));
   for (const MemberId id : message.gone) out.put(id);
   return finish(std::move(out));
@@ -176,6 +176,7 @@ std::optional<LeadMessage> decodeLead(std::string_view bytes) {
   out.over = in.get<std::uint8_t>() != 0;
   out.leader = in.get<std::uint64_t>();
   out.seen = static_cast<Revision>(in.get<std::uint64_t>());
+  out.rounds = in.get<std::uint64_t>();
   const auto gone = count(in, sizeof(MemberId));
   if (!gone) return std::nullopt;
   for (std::uint32_t i = 0; i < *gone; ++i) out.gone.push_back(in.get<std::uint64_t>());

@@ -56,6 +56,7 @@ struct LeadMessage {
   bool over = false;  // nobody: join anew
   MemberId leader = 0;
   Revision seen = 0;                // what members said up to here is taken into account
+  std::uint64_t rounds = 0;         // that all have given their values for
   std::vector<MemberId> gone = {};  // said goodbye
 };
 std::string encode(const LeadMessage& message);
