@@ -17,7 +17,7 @@ Row someRow() {
           .block_size = 4096,
           .gb_per_s = 3.25,
           .gb_per_s_parts = {3, 3.25},
-          .latency_us = Latency{1, 2, 3, 4, 5, 6},
+          .latency_us = Latency{1, 2, 3, 4, 5, 6, 7},
           .tx_us = MeanP99{7, 9},
           .cpu_s = CpuSeconds{1, 2},
           .rate = OpenLoop{1000, 999.5, "poisson"},

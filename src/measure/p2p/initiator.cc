@@ -192,6 +192,7 @@ Result<Row> Initiator::rowOf(const Plan& plan, std::uint64_t bytes, const Timed&
   row.latency_us = Latency{.mean = timed.sum_ns * 1e-3 / transfers,
                            .p50 = us(0.5),
                            .p90 = us(0.9),
+                           .p95 = us(0.95),
                            .p99 = us(0.99),
                            .p99_9 = us(0.999),
                            .max = static_cast<double>(timed.latency.max()) * 1e-3};
@@ -206,6 +207,7 @@ Result<Row> Initiator::rowOf(const Plan& plan, std::uint64_t bytes, const Timed&
                         .cores_busy = proof::coresBusy(cpu, timed.seconds, timed.cpu_over),
                         .transfer_bytes = bytes,
                         .verified = row.verified};
+  if (facts.cores_busy > 0) row.cores_busy = facts.cores_busy;
   if (!timed.wrong.empty()) facts.mismatch = timed.wrong;
   proof::Judgement verdict = proof::judge(timed.seen, facts, plan.link_rates);
   row.path = std::move(verdict.path);

@@ -129,6 +129,7 @@ std::vector<Cell> rowCells(const Source& source, const Row& row) {
                                                      : std::nullopt)),
           textCell(ceiling),
           quantile(row, &Latency::p50),
+          figureCell(row.latency_us ? row.latency_us->p95 : std::nullopt),
           quantile(row, &Latency::p99),
           quantile(row, &Latency::p99_9),
           quantile(row, &Latency::max),
@@ -237,11 +238,11 @@ std::string conclusionsHtml(const std::vector<Source>& sources) {
 }
 
 std::string rowsHtml(const std::vector<Source>& sources) {
-  Table table{
-      .caption = "All rows; prep, post and tx: mean / p99",
-      .columns = {"file",    "backend", "op",       "scheme", "block",    "batch",   "GB/s",
-                  "±",       "ceiling", "p50 µs",   "p99 µs", "p99.9 µs", "max µs",  "prep µs",
-                  "post µs", "tx µs",   "CPU s/GB", "ends/s", "path",     "checked", "verdict"}};
+  Table table{.caption = "All rows; prep, post and tx: mean / p99",
+              .columns = {"file",     "backend", "op",      "scheme",  "block",  "batch",
+                          "GB/s",     "±",       "ceiling", "p50 µs",  "p95 µs", "p99 µs",
+                          "p99.9 µs", "max µs",  "prep µs", "post µs", "tx µs",  "CPU s/GB",
+                          "ends/s",   "path",    "checked", "verdict"}};
   for (const Source& source : sources)
     for (const Row& row : source.report.rows) table.rows.push_back(rowCells(source, row));
   return tableHtml(withoutEmptyColumns(table));

@@ -17,7 +17,7 @@ TEST(Csv, ARowAsItIs) {
                 .seconds = 0.5,
                 .gb_per_s = 3.25,
                 .gb_per_s_spread = 0.125,
-                .latency_us = Latency{1, 2, 3, 4, 5, 6},
+                .latency_us = Latency{1, 2, 3, 3.5, 4, 5, 6},
                 .tx_us = MeanP99{7, 9.5},
                 .cpu_s = CpuSeconds{1, 2},
                 .path = {{"tcp", "socket", "eth0", 100, 2, Proven::kYes}},

@@ -44,18 +44,23 @@ Result<std::string> contentOf(int fd, const std::string& file) {
   }
 }
 
-Result<std::string> contentOf(const std::string& file) {
-  if (file == "-") return contentOf(STDIN_FILENO, "standard input");
+}  // namespace
+
+std::string nameOfFile(const std::string& file) { return file == "-" ? "standard input" : file; }
+
+Result<std::string> contentOfFile(const std::string& file) {
+  if (file == "-") return contentOf(STDIN_FILENO, nameOfFile(file));
   const base::Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return unreadable(file, errno);
   return contentOf(fd.get(), file);
 }
 
-}  // namespace
-
 Result<std::vector<Report>> readReports(const std::string& file) {
-  VIADUCT_TRY(const std::string text, contentOf(file));
-  const std::string name = file == "-" ? "standard input" : file;
+  VIADUCT_TRY(const std::string text, contentOfFile(file));
+  return reportsFrom(text, nameOfFile(file));
+}
+
+Result<std::vector<Report>> reportsFrom(const std::string& text, const std::string& name) {
   const auto first = text.find_first_not_of(" \t\r\n");
   const auto fail = [&](std::string detail) {
     return Error{.code = Code::kProtocol,

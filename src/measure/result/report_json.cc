@@ -1,3 +1,5 @@
+#include "measure/result/report_json.h"
+
 #include <fmt/format.h>
 
 #include "base/sizes.h"
@@ -7,8 +9,7 @@
 namespace viaduct::measure {
 namespace {
 
-constexpr std::string_view kFormat = "viaduct-bench/";
-constexpr std::uint64_t kFormatVersion = 2;
+constexpr FormatName kFormat{.front = "viaduct-bench/", .version = 2, .writer = "viaduct bench"};
 constexpr const char* kReading = "read result file";
 
 // --- writing
@@ -29,6 +30,8 @@ Json asJson(const host::Facts& facts) {
           {"interfaces", std::move(interfaces)}};
 }
 
+}  // namespace
+
 Json asJson(const Environment& environment) {
   Json members = Json::array();
   for (const Member& m : environment.members)
@@ -44,8 +47,6 @@ Json asJson(const std::vector<Option>& options) {
   for (const Option& option : options) out[option.name] = option.value;
   return out;
 }
-
-}  // namespace
 
 // --- reading: JsonReader finds these by their arguments, hence outside of the nameless namespace
 
@@ -78,14 +79,11 @@ void read(JsonReader& from, Environment& environment) {
   from.need("members", environment.members);
 }
 
-struct Options {
-  std::vector<Option> list;
-};
 struct AllOptions {
-  Options run, agent;
+  OptionList run, agent;
 };
 
-void read(JsonReader& from, Options& options) {
+void read(JsonReader& from, OptionList& options) {
   from.eachPlain([&](const std::string& name, std::string value) {
     options.list.push_back({name, std::move(value)});
   });
@@ -106,37 +104,50 @@ Error notRead(const std::string& file, std::string detail, std::string remedy) {
           .remedy = std::move(remedy)};
 }
 
-// Before anything else is looked at: another version may have other fields.
-Status checkFormat(const Json& json, const std::string& file) {
+// What else viaduct writes.
+std::string_view writerOf(std::string_view format) {
+  if (format.starts_with("viaduct-bench/")) return "viaduct bench";
+  if (format.starts_with("viaduct-suite/")) return "viaduct suite";
+  if (format.starts_with("viaduct-compare/")) return "viaduct compare";
+  return {};
+}
+
+}  // namespace
+
+Status checkFormat(const Json& json, const std::string& file, const FormatName& name) {
   const auto at = json.is_object() ? json.find("format") : json.end();
   const bool text = at != json.end() && at->is_string();
   const std::string format = text ? at->get<std::string>() : std::string{};
-  const bool ours = format.rfind(kFormat, 0) == 0;
-  const auto version = base::parseCount(ours ? format.substr(kFormat.size()) : "");
+  const bool ours = format.starts_with(name.front);
+  const auto version = base::parseCount(ours ? format.substr(name.front.size()) : "");
+  const std::string wanted = fmt::format("give a file that `{} --json` wrote", name.writer);
+  if (const std::string_view other = writerOf(format); !ours && !other.empty())
+    return notRead(file, fmt::format("this is a file of `{}`", other), wanted);
   if (!version)
-    return notRead(file, "this JSON is no result file: its \"format\" is not viaduct-bench/N",
-                   "give a file that `viaduct bench --json` wrote");
-  if (*version > kFormatVersion)
+    return notRead(
+        file, fmt::format("this JSON is no result file: its \"format\" is not {}N", name.front),
+        wanted);
+  if (*version > name.version)
     return notRead(file,
                    fmt::format("written by a newer viaduct: {}; this one reads up to {}", format,
-                               kFormatVersion),
+                               name.version),
                    "read it with that viaduct");
-  if (*version < kFormatVersion)
+  if (*version < name.version)
     return notRead(
         file,
-        fmt::format("written by an older viaduct: {}; this one reads {}", format, kFormatVersion),
+        fmt::format("written by an older viaduct: {}; this one reads {}", format, name.version),
         "measure again");
   return Ok{};
 }
 
-}  // namespace
+std::string textOf(const FormatName& name) { return fmt::format("{}{}", name.front, name.version); }
 
 std::string toJson(const Report& report) {
   Json rows = Json::array();
   for (const Row& row : report.rows) rows.push_back(asJson(row));
   Json settings = asJson(report.settings);
   settings["agent"] = asJson(report.agent);
-  return dumpJson({{"format", fmt::format("{}{}", kFormat, kFormatVersion)},
+  return dumpJson({{"format", textOf(kFormat)},
                    {"version", report.version},
                    {"started", report.started},
                    {"end", report.end},
@@ -156,7 +167,7 @@ Result<Report> reportFromJson(std::string_view text, const std::string& name) {
     error.device = name;
     return error;
   }
-  VIADUCT_CHECK(checkFormat(*json, name));
+  VIADUCT_CHECK(checkFormat(*json, name, kFormat));
   JsonReader from(*json);
   Report report;
   from.need("version", report.version);

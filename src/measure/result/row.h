@@ -39,7 +39,9 @@ std::optional<Verified> verifiedNamed(std::string_view name);
 // Of one transfer, from its intended start until its bytes are visible at the other end; in
 // microseconds.
 struct Latency {
-  double mean = 0, p50 = 0, p90 = 0, p99 = 0, p99_9 = 0, max = 0;
+  double mean = 0, p50 = 0, p90 = 0;
+  std::optional<double> p95 = {};  // older files have none
+  double p99 = 0, p99_9 = 0, max = 0;
   friend bool operator==(const Latency&, const Latency&) = default;
 };
 
@@ -106,6 +108,7 @@ struct Row {
   std::optional<MeanP99> prep_us = {}, post_us = {}, tx_us = {};
   std::optional<double> cpu_s_per_gb = {};
   std::optional<CpuSeconds> cpu_s = {};
+  std::optional<double> cores_busy = {};  // by all processes, while the row lasted
   std::optional<double> completions_per_s = {};
   std::optional<OpenLoop> rate = {};
   std::vector<PairResult> pairs = {};

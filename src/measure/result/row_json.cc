@@ -29,6 +29,7 @@ void put(Json& out, const char* key, const std::optional<Latency>& l) {
   using F = std::pair<const char*, double>;
   putGroup(out, key, F{"mean", l->mean}, F{"p50", l->p50}, F{"p90", l->p90}, F{"p99", l->p99},
            F{"p99_9", l->p99_9}, F{"max", l->max});
+  if (out.contains(key)) put(out[key], "p95", l->p95);
 }
 
 void put(Json& out, const char* key, const std::optional<MeanP99>& m) {
@@ -79,6 +80,7 @@ void putFigures(Json& out, const Row& row) {
   put(out, "tx_us", row.tx_us);
   put(out, "cpu_s_per_gb", row.cpu_s_per_gb);
   put(out, "cpu_s", row.cpu_s);
+  put(out, "cores_busy", row.cores_busy);
   put(out, "completions_per_s", row.completions_per_s);
   if (row.rate)
     out["rate"] = Json{{"asked_per_s", row.rate->asked_per_s},
@@ -95,6 +97,7 @@ void read(JsonReader& from, Latency& l) {
   from.need("mean", l.mean);
   from.need("p50", l.p50);
   from.need("p90", l.p90);
+  from.may("p95", l.p95);
   from.need("p99", l.p99);
   from.need("p99_9", l.p99_9);
   from.need("max", l.max);
@@ -152,6 +155,7 @@ void readFigures(JsonReader& from, Row& row) {
   from.may("tx_us", row.tx_us);
   from.may("cpu_s_per_gb", row.cpu_s_per_gb);
   from.may("cpu_s", row.cpu_s);
+  from.may("cores_busy", row.cores_busy);
   from.may("completions_per_s", row.completions_per_s);
   from.may("rate", row.rate);
   from.may("pairs", row.pairs);

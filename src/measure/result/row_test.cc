@@ -25,15 +25,16 @@ Row fullRow() {
           .gb_per_s = 3.25,
           .gb_per_s_parts = {3.0, 3.25, 3.5},
           .gb_per_s_spread = 0.125,
-          .latency_us = Latency{1, 2, 3, 4, 5, 6},
+          .latency_us = Latency{1, 2, 3, 3.5, 4, 5, 6},
           .prep_us = MeanP99{0.5, 1},
           .post_us = MeanP99{0.25, 2},
           .tx_us = MeanP99{7, 9},
           .cpu_s_per_gb = 0.5,
           .cpu_s = CpuSeconds{1, 2},
+          .cores_busy = 2.5,
           .completions_per_s = 1234.5,
           .rate = OpenLoop{1000, 999.5, "poisson"},
-          .pairs = {{0, 1, 1.5, Latency{1, 1, 1, 1, 1, 1}}, {2, 3, {}, {}}},
+          .pairs = {{0, 1, 1.5, Latency{1, 1, 1, {}, 1, 1, 1}}, {2, 3, {}, {}}},
           .path = {{"tcp", "socket", "lo", 262144, 64, Proven::kYes}},
           .proof = "lo counted 262 kB",
           .ceiling = Ceiling{"link eth0", 12.5, 26},
@@ -48,6 +49,16 @@ TEST(Rows, ReadBackAsTheyWereWritten) {
     ASSERT_TRUE(read) << read.error().text();
     EXPECT_EQ(*read, row);
   }
+}
+
+TEST(Rows, OlderFilesHaveNoP95) {
+  auto json = nlohmann::json::parse(toJson(fullRow()));
+  EXPECT_EQ(json.at("latency_us").at("p95"), 3.5);
+  json.at("latency_us").erase("p95");
+  const auto read = rowFromJson(json.dump());
+  ASSERT_TRUE(read) << read.error().text();
+  EXPECT_EQ(read->latency_us->p95, std::nullopt);
+  EXPECT_EQ(read->latency_us->p99, 4);
 }
 
 TEST(Rows, WhatWasNotMeasuredIsLeftOut) {

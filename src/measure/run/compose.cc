@@ -172,6 +172,7 @@ class Composer {
     if (row_.cpu_s)
       facts_.cores_busy =
           proof::coresBusy(row_.cpu_s->initiators + row_.cpu_s->targets, row_.seconds, counted);
+    if (facts_.cores_busy > 0) row_.cores_busy = facts_.cores_busy;
     facts_.transfer_bytes = workload_.bytes();
     facts_.working_set = workingSet();
     proof::Judgement judgement = proof::judge(seen_, facts_, spec_.link_rates);

@@ -51,11 +51,13 @@ bool read(base::Reader& from, Failure& into) {
 }
 
 void write(base::Writer& to, const Latency& l) {
-  for (const double v : {l.mean, l.p50, l.p90, l.p99, l.p99_9, l.max}) put(to, v);
+  for (const double v : {l.mean, l.p50, l.p90, l.p95.value_or(0), l.p99, l.p99_9, l.max})
+    put(to, v);
 }
 Latency readLatency(base::Reader& from) {
-  Latency l;
-  for (double* v : {&l.mean, &l.p50, &l.p90, &l.p99, &l.p99_9, &l.max}) *v = getDouble(from);
+  Latency l{.p95 = 0};
+  for (double* v : {&l.mean, &l.p50, &l.p90, &*l.p95, &l.p99, &l.p99_9, &l.max})
+    *v = getDouble(from);
   return l;
 }
 
@@ -101,6 +103,7 @@ Latency latencyOf(const Histogram& ns) {
   return {.mean = ns.mean() * 1e-3,
           .p50 = us(0.5),
           .p90 = us(0.9),
+          .p95 = us(0.95),
           .p99 = us(0.99),
           .p99_9 = us(0.999),
           .max = static_cast<double>(ns.max()) * 1e-3};

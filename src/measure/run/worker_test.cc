@@ -82,6 +82,8 @@ TEST(Workers, EverySchemeAndShapeMovesWhatItSays) {
           EXPECT_EQ(row.pairs[i].target, spec.layout.targetRank(pairs[i].target));
           EXPECT_GT(row.pairs[i].gb_per_s.value_or(0), 0);
           EXPECT_GT(row.pairs[i].latency_us.value_or(Latency{}).p50, 0);
+          EXPECT_GE(row.pairs[i].latency_us.value_or(Latency{}).p95.value_or(0),
+                    row.pairs[i].latency_us.value_or(Latency{}).p50);
         }
         std::uint64_t bytes = 0;
         for (const ProvenShare& share : row.path) bytes += share.bytes;

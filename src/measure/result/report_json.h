@@ -1,0 +1,32 @@
+// Parts of result files that several kinds of them have, as JSON. Threads: pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "measure/result/json_read.h"
+#include "measure/result/report.h"
+
+namespace viaduct::measure {
+
+// What a file says that it is: "viaduct-bench/2".
+struct FormatName {
+  std::string_view front = {};  // up to the slash
+  std::uint64_t version = 1;    // changes when a field changes its meaning
+  std::string_view writer = {};
+};
+std::string textOf(const FormatName& name);
+// Before anything else is looked at: another version may have other fields.
+Status checkFormat(const Json& json, const std::string& file, const FormatName& name);
+
+struct OptionList {
+  std::vector<Option> list;
+};
+
+Json asJson(const Environment& environment);
+Json asJson(const std::vector<Option>& options);
+void read(JsonReader& from, Environment& environment);
+void read(JsonReader& from, OptionList& options);
+
+}  // namespace viaduct::measure
