@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "measure/stats/compare_output.h"
-#include "viaduct/bench_progress.h"
 #include "viaduct/commands.h"
 #include "viaduct/results_file.h"
+#include "viaduct/turns.h"
 
 namespace viaduct::app {
 namespace {
@@ -32,58 +32,42 @@ Report reportOf(const BenchPlan& plan, std::string started, const RunOutcome& ou
   return report;
 }
 
-class Turns {
+class BothInTurns {
  public:
-  Turns(const AgainstPlan& plan, std::uint32_t rounds, const base::StopFlag& stop)
+  BothInTurns(const AgainstPlan& plan, std::uint32_t rounds, const base::StopFlag& stop)
       : plan_(plan),
         rounds_(rounds),
-        stop_(stop),
-        line_(std::size_t{2} * rounds * plan.a.run.spec.rows.size(),
-              plan.a.output == OutputForm::kJson) {}
+        turns_(std::size_t{2} * rounds * plan.a.run.spec.rows.size(),
+               plan.a.output == OutputForm::kJson, stop) {}
 
   // A, B, B, A, ...: what drifts favours neither.
   void run() {
     for (std::uint32_t turn = 0; turn < 2 * rounds_ && end_ == RunEnd::kComplete; ++turn)
       one(turn, turn % 4 == 0 || turn % 4 == 3);
-    line_.clear();
   }
 
   RunEnd end() const { return end_; }
   const std::string& problem() const { return problem_; }
-  bool speaks() const { return rank_.value_or(0) == 0; }
+  bool speaks() const { return turns_.rank().value_or(0) == 0; }
   const std::vector<Report>& a() const { return a_; }
   const std::vector<Report>& b() const { return b_; }
 
  private:
   void one(std::uint32_t turn, bool of_a) {
     const BenchPlan& plan = of_a ? plan_.a : plan_.b;
-    measure::RunRequest request = plan.run;
-    // Members that the first run has shared out ranks to keep them. Every run is a group of its
-    // own: nobody joins the one that others are just leaving.
-    if (rank_) request.rank = rank_;
-    if (turn != 0) request.group += fmt::format("-turn-{}", turn);
-    const std::string started = measure::startReport(VIADUCT_VERSION, request.settings).started;
-    const std::size_t before = turn * request.spec.rows.size();
-    const measure::Progress progress{
-        .started = [&](std::size_t number,
-                       const measure::Workload& row) { line_.started(before + number, row); },
-        .tick = [&] { line_.tick(); },
-        .finished = [&](const measure::Row& row) { line_.finished(row); }};
-    const RunOutcome outcome = request.place ? runAsMember(request, progress, stop_)
-                                             : runLocally(request, progress, stop_);
+    const std::string started = measure::startReport(VIADUCT_VERSION, plan.run.settings).started;
+    // The first group has the name that was asked for.
+    const RunOutcome outcome = turns_.run(plan, turn == 0 ? "" : fmt::format("turn-{}", turn));
     end_ = outcome.end;
     problem_ = outcome.problem;
-    if (request.place) rank_ = outcome.rank;
     if (!outcome.rows.empty()) (of_a ? a_ : b_).push_back(reportOf(plan, started, outcome));
   }
 
   const AgainstPlan& plan_;
   const std::uint32_t rounds_;
-  const base::StopFlag& stop_;
-  BenchProgress line_;
+  Turns turns_;
   RunEnd end_ = RunEnd::kComplete;
   std::string problem_;
-  std::optional<std::uint32_t> rank_;
   std::vector<Report> a_, b_;
 };
 
@@ -94,7 +78,7 @@ bool allGood(const std::vector<Report>& side) {
   return true;
 }
 
-int verdictOf(const Turns& turns, const BenchOptions& options) {
+int verdictOf(const BothInTurns& turns, const BenchOptions& options) {
   const std::string kept =
       fmt::format("; runs with rows: {} of A, {} of B", turns.a().size(), turns.b().size());
   switch (turns.end()) {
@@ -117,7 +101,7 @@ std::string sideOf(const std::string& name, const std::vector<Report>& side) {
 }
 
 // Prints and writes; whether a row of B is too slow.
-Result<bool> tell(const AgainstPlan& plan, const BenchOptions& options, const Turns& turns,
+Result<bool> tell(const AgainstPlan& plan, const BenchOptions& options, const BothInTurns& turns,
                   ResultsFile& file) {
   const measure::CompareOptions how{
       .across_machines = true, .across_settings = true, .by_place = true, .slower = options.slower};
@@ -137,7 +121,7 @@ Result<bool> tell(const AgainstPlan& plan, const BenchOptions& options, const Tu
 int runAgainst(const AgainstPlan& plan, const BenchOptions& options, const base::StopFlag& stop) {
   auto file = ResultsFile::open(plan.a.json);
   if (!file) return fail(options, file.error().text(), kExitUsage);
-  Turns turns(plan, options.rounds, stop);
+  BothInTurns turns(plan, options.rounds, stop);
   turns.run();
   if (!turns.speaks()) return verdictOf(turns, options);
   if (turns.end() != RunEnd::kComplete && (turns.a().empty() || turns.b().empty()))

@@ -59,8 +59,9 @@ Result<AgainstPlan> planAgainst(const BenchPlan& a, const std::vector<std::strin
   both.insert(both.end(), other.flags.begin(), other.flags.end());
   const auto read = readBenchOptions(both, options.as_nixlbench);
   if (!read) return insideAgainst(read.error());
-  VIADUCT_TRY(const Settings agents, withVariables(settings, other.variables));
-  const PlanOrProblems b = planBench(*read, agents);
+  const auto agents = withVariables(settings, other.variables);
+  if (!agents) return insideAgainst(agents.error());
+  const PlanOrProblems b = planBench(*read, *agents);
   if (!b.problems.empty()) return insideAgainst(b.problems.front());
   if (a.run.spec == b.plan.run.spec && a.run.settings == b.plan.run.settings)
     return bad(fmt::format("A and B are the same: \"{}\" changes nothing", options.against),

@@ -72,25 +72,6 @@ std::optional<std::string> whyCommon(const Table& table, std::string_view name) 
   return std::nullopt;
 }
 
-bool isAssignment(std::string_view word) {
-  const auto equals = word.find('=');
-  if (equals == std::string_view::npos || equals == 0) return false;
-  return word.substr(0, equals).find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
-         std::string_view::npos;
-}
-
-Status checkVariable(const std::string& word) {
-  const std::string name = word.substr(0, word.find('='));
-  const bool meets = name.rfind("VIADUCT_MEET", 0) == 0 || name.rfind("NIXL_ETCD", 0) == 0;
-  if (const auto why = meets ? kAgents : whyCommon(kCommonVariables, name))
-    return insideAgainst(bad(name, "it cannot differ", *why));
-  const auto rows = settingRows();
-  if (std::any_of(rows.begin(), rows.end(),
-                  [&](const SettingRow& row) { return row.variable == name; }))
-    return Ok{};
-  return insideAgainst(bad(name, "there is no such setting", "`viaduct settings` lists all"));
-}
-
 class Splitter {
  public:
   explicit Splitter(std::string_view text) : text_(text) {}
@@ -133,6 +114,25 @@ class Splitter {
 
 }  // namespace
 
+bool isAssignment(std::string_view word) {
+  const auto equals = word.find('=');
+  if (equals == std::string_view::npos || equals == 0) return false;
+  return word.substr(0, equals).find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
+         std::string_view::npos;
+}
+
+Status checkVariable(const std::string& word) {
+  const std::string name = word.substr(0, word.find('='));
+  const bool meets = name.rfind("VIADUCT_MEET", 0) == 0 || name.rfind("NIXL_ETCD", 0) == 0;
+  if (const auto why = meets ? kAgents : whyCommon(kCommonVariables, name))
+    return bad(name, "it cannot differ", *why);
+  const auto rows = settingRows();
+  if (std::any_of(rows.begin(), rows.end(),
+                  [&](const SettingRow& row) { return row.variable == name; }))
+    return Ok{};
+  return bad(name, "there is no such setting", "`viaduct settings` lists all");
+}
+
 Error insideAgainst(Error error) {
   error.operation = "--against: " + error.operation;
   return error;
@@ -150,7 +150,8 @@ Result<OtherSettings> readOtherSettings(std::string_view text, std::span<const F
   if (words.empty())
     return bad("--against", "it names no setting",
                "--against '--memory malloc', --against 'VIADUCT_SOCKETS=4 --batch 16'");
-  for (const std::string& word : out.variables) VIADUCT_CHECK(checkVariable(word));
+  for (const std::string& word : out.variables)
+    if (const auto fits = checkVariable(word); !fits) return insideAgainst(fits.error());
   const auto given = readFlags(out.flags, known);
   if (!given) return insideAgainst(given.error());
   for (const Given& one : *given)
@@ -168,8 +169,7 @@ Result<Settings> withVariables(Settings settings, const std::vector<std::string>
       // Empty takes a setting back, as in the environment.
       const auto parsed = row.parse(text.empty() ? row.fallback : text, settings);
       if (!parsed)
-        return insideAgainst(
-            bad(word, "cannot be read", fmt::format("give {} {}", name, parsed.error().remedy)));
+        return bad(word, "cannot be read", fmt::format("give {} {}", name, parsed.error().remedy));
     }
   }
   return settings;

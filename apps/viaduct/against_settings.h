@@ -23,6 +23,9 @@ struct OtherSettings {
 Result<std::vector<std::string>> splitWords(std::string_view text);
 // Refuses what both sides of a comparison have in common. Errors say that it stands in --against.
 Result<OtherSettings> readOtherSettings(std::string_view text, std::span<const FlagName> known);
+// Whether NAME=value names a setting that may differ between runs that are compared.
+Status checkVariable(const std::string& word);
+bool isAssignment(std::string_view word);
 // The agents' settings with the assignments on top.
 Result<Settings> withVariables(Settings settings, const std::vector<std::string>& variables);
 // The same error, said to be inside --against.

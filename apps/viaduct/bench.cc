@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <cstdio>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "viaduct/bench_plan.h"
 #include "viaduct/bench_progress.h"
 #include "viaduct/commands.h"
+#include "viaduct/interrupt.h"
 #include "viaduct/results_file.h"
 
 namespace viaduct::app {
@@ -19,15 +19,6 @@ namespace {
 using measure::Report;
 using measure::RunEnd;
 using measure::RunOutcome;
-
-measure::StopFlag interrupted{false};
-
-void stopOnSignals() {
-  struct sigaction act{};
-  act.sa_handler = [](int) { interrupted.store(true); };
-  ::sigaction(SIGINT, &act, nullptr);
-  ::sigaction(SIGTERM, &act, nullptr);
-}
 
 // What the user called.
 std::string_view called = "viaduct bench";
@@ -68,7 +59,7 @@ Report reportOf(const BenchPlan& plan, const std::string& started, const RunOutc
 int runPlan(const BenchPlan& plan, const BenchOptions& options) {
   auto results = ResultsFile::open(plan.json);
   if (!results) return fail(results.error().text(), kExitUsage);
-  stopOnSignals();
+  const measure::StopFlag& interrupted = stopOnSignals();
   const std::string started = measure::startReport(VIADUCT_VERSION, plan.run.settings).started;
   const BenchOutput output(plan, options);
   BenchProgress line(plan.run.spec.rows.size(), plan.output == OutputForm::kJson);
@@ -119,8 +110,7 @@ int planAndCompare(const BenchPlan& plan, const std::vector<std::string>& words,
                    const BenchOptions& options, const Settings& settings) {
   const auto both = planAgainst(plan, words, options, settings);
   if (!both) return fail(both.error().text(), kExitUsage);
-  stopOnSignals();
-  return runAgainst(*both, options, interrupted);
+  return runAgainst(*both, options, stopOnSignals());
 }
 
 }  // namespace

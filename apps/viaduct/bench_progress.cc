@@ -44,8 +44,8 @@ void BenchProgress::show() const {
 
 void BenchProgress::started(std::size_t number, const measure::Workload& row) {
   number_ = number;
-  what_ = fmt::format("{} {} {} x {}", row.backend, opKindName(row.op), row.batch,
-                      base::showSize(row.block_bytes));
+  what_ = fmt::format("{}{}{} {} {} x {}", part_, part_.empty() ? "" : ": ", row.backend,
+                      opKindName(row.op), row.batch, base::showSize(row.block_bytes));
   tick();
 }
 

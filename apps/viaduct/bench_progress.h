@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include "measure/load/workload.h"
 #include "measure/result/row.h"
@@ -17,6 +18,8 @@ class BenchProgress {
   // `quiet`: says nothing. `rows`: how many there will be.
   BenchProgress(std::size_t rows, bool quiet);
 
+  // What the rows from here on are part of.
+  void part(std::string name) { part_ = std::move(name); }
   void started(std::size_t number, const measure::Workload& row);
   void tick();
   void finished(const measure::Row& row);
@@ -31,7 +34,7 @@ class BenchProgress {
   const Clock::time_point start_;
   Clock::time_point said_;
   std::size_t number_ = 0;
-  std::string what_;
+  std::string part_, what_;
   std::string last_;  // the rate of the row before
 };
 

@@ -34,6 +34,28 @@ std::unique_ptr<meet::EmbeddedServer> serve(const RunRequest& request,
 
 std::string nameOfThisProcess() { return fmt::format("{}:{}", host::facts().hostname, ::getpid()); }
 
+Result<std::unique_ptr<meet::Group>> join(meet::MeetingPlace& place, const RunRequest& request,
+                                          std::string about, const Progress& progress,
+                                          const StopFlag& stop) {
+  const Deadline until = request.patience;
+  meet::JoinRequest wanted{.group = request.group,
+                           .size = request.spec.layout.processes(),
+                           .rank = request.rank,
+                           .name = nameOfThisProcess(),
+                           .about = std::move(about)};
+  auto joined = place.join(wanted, until, stop);
+  if (joined || !wanted.rank || !request.rank_is_wish) return joined;
+  // What the rank has nothing to do with is refused again.
+  const Error refused = std::move(joined).error();
+  if (refused.code != Code::kBusy && refused.code != Code::kInvalid) return refused;
+  wanted.rank.reset();
+  joined = place.join(wanted, until, stop);
+  if (joined && progress.remark)
+    progress.remark(fmt::format("rank {} instead of {}, which the environment says: {}",
+                                (*joined)->roster().rank, *request.rank, refused.detail));
+  return joined;
+}
+
 // One member's run, once its agent is open.
 class MemberRun {
  public:
@@ -42,33 +64,13 @@ class MemberRun {
       : request_(request), spec_(request.spec), progress_(progress), stop_(stop), out_(out) {}
 
   Status run(meet::MeetingPlace& place, Agent& agent) {
-    VIADUCT_TRY(group_, join(place, agent));
+    VIADUCT_TRY(group_, join(place, request_, aboutOf(agent), progress_, stop_));
     auto done = measure(agent);
     if (!done) return explained(std::move(done).error());
     return group_->finish(kGoodbye);
   }
 
  private:
-  Result<std::unique_ptr<meet::Group>> join(meet::MeetingPlace& place, const Agent& agent) {
-    const Deadline until = request_.patience;
-    meet::JoinRequest wanted{.group = request_.group,
-                             .size = spec_.layout.processes(),
-                             .rank = request_.rank,
-                             .name = nameOfThisProcess(),
-                             .about = aboutOf(agent)};
-    auto joined = place.join(wanted, until, stop_);
-    if (joined || !wanted.rank || !request_.rank_is_wish) return joined;
-    // What the rank has nothing to do with is refused again.
-    const Error refused = std::move(joined).error();
-    if (refused.code != Code::kBusy && refused.code != Code::kInvalid) return refused;
-    wanted.rank.reset();
-    joined = place.join(wanted, until, stop_);
-    if (joined && progress_.remark)
-      progress_.remark(fmt::format("rank {} instead of {}, which the environment says: {}",
-                                   (*joined)->roster().rank, *request_.rank, refused.detail));
-    return joined;
-  }
-
   Status measure(Agent& agent) {
     VIADUCT_CHECK(greet());
     Worker worker(spec_, agent, *group_, request_.settings.rails, stop_, progress_.tick);
@@ -127,8 +129,10 @@ class MemberRun {
   std::unique_ptr<meet::Group> group_;
 };
 
-Status run(const RunRequest& request, const Progress& progress, const StopFlag& stop,
-           RunOutcome& out) {
+// Whatever a member does at its meeting place.
+template <class Visit>
+auto visiting(const RunRequest& request, Visit visit)
+    -> decltype(visit(std::declval<meet::MeetingPlace&>())) {
   if (!request.place)
     return Error{.code = Code::kInvalid, .operation = "bench", .detail = "no meeting place"};
   meet::PlaceOptions options = *request.place;
@@ -136,10 +140,17 @@ Status run(const RunRequest& request, const Progress& progress, const StopFlag& 
   const std::unique_ptr<meet::EmbeddedServer> server = serve(request, options);
   options.serve = false;
   VIADUCT_TRY(const auto place, meet::openMeetingPlace(options));
-  VIADUCT_TRY(Agent agent, Agent::open(request.settings));
-  auto done = MemberRun(request, progress, stop, out).run(*place, agent);
+  auto done = visit(*place);
   if (server) server->drained(kGoodbye);
   return done;
+}
+
+Status run(const RunRequest& request, const Progress& progress, const StopFlag& stop,
+           RunOutcome& out) {
+  return visiting(request, [&](meet::MeetingPlace& place) -> Status {
+    VIADUCT_TRY(Agent agent, Agent::open(request.settings));
+    return MemberRun(request, progress, stop, out).run(place, agent);
+  });
 }
 
 RunEnd endOf(const Error& error, const StopFlag& stop) {
@@ -158,6 +169,16 @@ RunOutcome runAsMember(const RunRequest& request, const Progress& progress, cons
   out.problem =
       out.end == RunEnd::kInterrupted && stop.load() ? "interrupted" : done.error().text();
   return out;
+}
+
+Result<Agreed> agree(const RunRequest& request, const std::string& text, const Progress& progress,
+                     const StopFlag& stop) {
+  return visiting(request, [&](meet::MeetingPlace& place) -> Result<Agreed> {
+    VIADUCT_TRY(const auto group, join(place, request, {}, progress, stop));
+    VIADUCT_TRY(auto texts, group->gather(text, kHello, stop));
+    VIADUCT_CHECK(group->finish(kGoodbye));
+    return Agreed{.rank = group->roster().rank, .by_rank = std::move(texts)};
+  });
 }
 
 Result<std::uint64_t> localBytes(const Spec& spec) {

@@ -62,6 +62,15 @@ RunOutcome runAsMember(const RunRequest& request, const Progress& progress, cons
 // Forks all other members and is rank 0 itself. On return they are gone, however they ended.
 RunOutcome runLocally(const RunRequest& request, const Progress& progress, const StopFlag& stop);
 
+// Members of several runs tell each other a text before the first, at the request's meeting place
+// and in a group of its name, and get everybody's.
+struct Agreed {
+  std::uint32_t rank = 0;  // ours, which runs to come shall ask for
+  std::vector<std::string> by_rank = {};
+};
+Result<Agreed> agree(const RunRequest& request, const std::string& text, const Progress& progress,
+                     const StopFlag& stop);
+
 // Bytes of memory that all members of a run on this machine take.
 Result<std::uint64_t> localBytes(const Spec& spec);
 

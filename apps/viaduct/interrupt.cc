@@ -1,0 +1,20 @@
+#include "viaduct/interrupt.h"
+
+#include <signal.h>
+
+namespace viaduct::app {
+namespace {
+
+base::StopFlag interrupted{false};
+
+}  // namespace
+
+const base::StopFlag& stopOnSignals() {
+  struct sigaction act{};
+  act.sa_handler = [](int) { interrupted.store(true); };
+  ::sigaction(SIGINT, &act, nullptr);
+  ::sigaction(SIGTERM, &act, nullptr);
+  return interrupted;
+}
+
+}  // namespace viaduct::app

@@ -1,0 +1,24 @@
+#include "viaduct/turns.h"
+
+namespace viaduct::app {
+
+measure::RunOutcome Turns::run(const BenchPlan& plan, const std::string& turn,
+                               const std::string& part) {
+  measure::RunRequest request = plan.run;
+  if (rank_) request.rank = rank_;
+  if (!turn.empty()) request.group += "-" + turn;
+  line_.part(part);
+  const measure::Progress progress{
+      .started = [&](std::size_t number,
+                     const measure::Workload& row) { line_.started(rows_before_ + number, row); },
+      .tick = [&] { line_.tick(); },
+      .finished = [&](const measure::Row& row) { line_.finished(row); }};
+  measure::RunOutcome outcome =
+      request.place ? runAsMember(request, progress, stop_) : runLocally(request, progress, stop_);
+  line_.clear();
+  rows_before_ += request.spec.rows.size();
+  if (request.place) rank_ = outcome.rank;
+  return outcome;
+}
+
+}  // namespace viaduct::app
