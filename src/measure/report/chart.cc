@@ -37,8 +37,7 @@ class Drawing {
       : chart_(chart), layout_(layout), x_range_(xRange()), y_range_(yRange()) {
     x_ticks_ = chart.x_axis == XAxis::kBlockSize ? sizeTicks(x_range_, layout.x_ticks)
                                                  : countTicks(x_range_, layout.x_ticks);
-    y_ticks_ = chart.y_axis == YAxis::kPercent ? percentTicks(y_range_)
-                                               : decadeTicks(y_range_, layout.y_ticks);
+    y_ticks_ = yTicks();
   }
 
   // The drawing, and what the keyboard reaches of it.
@@ -85,6 +84,18 @@ class Drawing {
         chart_.id, layout_.css_class, line, first ? " checked" : "", escaped(p.tip));
   }
 
+ private:
+  std::vector<Tick> yTicks() {
+    switch (chart_.y_axis) {
+      case YAxis::kPercent:
+        return percentTicks(y_range_);
+      case YAxis::kChange:
+        return changeTicks(y_range_, layout_.y_ticks);
+      case YAxis::kLogarithmic:
+        break;
+    }
+    return decadeTicks(y_range_, layout_.y_ticks);
+  }
   double plotRight() const { return layout_.width - layout_.right; }
   double plotBottom() const { return layout_.height - layout_.bottom; }
   // A little room on both sides, so that marks do not stand on the axis.
@@ -242,8 +253,11 @@ std::string course(const Chart& chart, const Line& line) {
   const auto [low, high] =
       std::minmax_element(line.points.begin(), line.points.end(),
                           [](const Point& a, const Point& b) { return a.y < b.y; });
-  return fmt::format("{}: lowest {} at {}, highest {} at {}.", line.label, digits(low->y),
-                     xText(chart, low->x), digits(high->y), xText(chart, high->x));
+  const auto figure = [&](double y) {
+    return chart.y_axis == YAxis::kChange ? fmt::format("{:+.1f} %", y) : digits(y);
+  };
+  return fmt::format("{}: lowest {} at {}, highest {} at {}.", line.label, figure(low->y),
+                     xText(chart, low->x), figure(high->y), xText(chart, high->x));
 }
 
 std::string Drawing::description() const {

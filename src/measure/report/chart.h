@@ -29,7 +29,7 @@ struct Level {  // a ceiling: a line across the chart, or one that follows the b
 };
 
 enum class XAxis { kBlockSize, kMembers };
-enum class YAxis { kLogarithmic, kPercent };
+enum class YAxis { kLogarithmic, kPercent, kChange };  // the last: up or down, in percent
 
 struct Chart {
   std::string id = {};  // of letters

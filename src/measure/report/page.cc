@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "measure/report/figures.h"
 #include "measure/report/html.h"
 #include "measure/report/scaling.h"
@@ -22,7 +24,7 @@ Section figureSection(const char* title, const Figure& figure) {
   return {figure.chart.id, title, chartHtml(figure.chart) + tableHtml(figure.table)};
 }
 
-std::vector<Section> sectionsOf(const std::vector<Source>& sources) {
+std::vector<Section> usualSections(const std::vector<Source>& sources) {
   const std::vector<Series> series = seriesOf(sources);
   return {{"conclusions", "Conclusions", conclusionsHtml(sources)},
           figureSection("Bandwidth", bandwidthFigure(series)),
@@ -32,6 +34,23 @@ std::vector<Section> sectionsOf(const std::vector<Source>& sources) {
           {"rows", "All rows", rowsHtml(sources)},
           {"environment", "Environment", environmentHtml(sources)},
           {"settings", "Settings", settingsHtml(sources)}};
+}
+
+// 0 is "a", 26 "ba".
+std::string lettersOf(std::size_t number) {
+  std::string out(1, static_cast<char>('a' + number % 26));
+  return number < 26 ? out : lettersOf(number / 26) + out;
+}
+
+std::vector<Section> sectionsOf(const std::vector<Source>& sources,
+                                const std::vector<SuiteSource>& suites) {
+  std::vector<Section> out;
+  for (const SuiteSource& suite : suites) {
+    const std::string id = "suite" + lettersOf(out.size());
+    out.push_back({id, "Suite " + escaped(suite.name), suiteHtml(suite, id + "chart")});
+  }
+  for (Section& section : usualSections(sources)) out.push_back(std::move(section));
+  return out;
 }
 
 std::string titleOf(const std::vector<Source>& sources) {
@@ -54,8 +73,9 @@ constexpr auto kHead =
 
 }  // namespace
 
-std::string reportPage(const std::vector<Source>& sources, const std::string& version) {
-  const std::vector<Section> sections = sectionsOf(sources);
+std::string reportPage(const std::vector<Source>& sources, const std::string& version,
+                       const std::vector<SuiteSource>& suites) {
+  const std::vector<Section> sections = sectionsOf(sources, suites);
   std::string out = fmt::format(kHead, escaped(titleOf(sources)), pageStyle());
   out += "<header>\n<h1>Viaduct report</h1>\n" + verdictsHtml(sources) + runsHtml(sources);
   out += "<nav aria-label=\"Sections\"><ul>\n";

@@ -6,10 +6,13 @@
 #include <vector>
 
 #include "measure/report/series.h"
+#include "measure/report/suite_section.h"
 
 namespace viaduct::measure {
 
-// `version`: of the viaduct that makes the page.
-std::string reportPage(const std::vector<Source>& sources, const std::string& version);
+// `version`: of the viaduct that makes the page. `suites`: they have sections of their own; their
+// rows are among the sources.
+std::string reportPage(const std::vector<Source>& sources, const std::string& version,
+                       const std::vector<SuiteSource>& suites = {});
 
 }  // namespace viaduct::measure

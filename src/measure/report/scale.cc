@@ -94,4 +94,23 @@ std::vector<Tick> percentTicks(Range& range) {
   return out;
 }
 
+std::vector<Tick> changeTicks(Range& range, std::size_t most) {
+  constexpr double kLeastSpan = 1;
+  range.add(0);
+  const double span = std::max(range.high - range.low, kLeastSpan);
+  const double least = span / static_cast<double>(std::max<std::size_t>(most, 3) - 2);
+  const double power = std::pow(10, std::floor(std::log10(least)));
+  double step = 10 * power;
+  for (const double digit : {5.0, 2.0, 1.0})
+    if (digit * power >= least * (1 - 1e-9)) step = digit * power;
+  const auto first = static_cast<int>(std::floor(range.low / step + 1e-9));
+  const auto last = std::max(static_cast<int>(std::ceil(range.high / step - 1e-9)), first + 1);
+  range.low = first * step;
+  range.high = last * step;
+  std::vector<Tick> out;
+  for (int i = first; i <= last; ++i)
+    out.push_back({i * step, i == 0 ? "0" : fmt::format("{:+.6g} %", i * step)});
+  return out;
+}
+
 }  // namespace viaduct::measure

@@ -55,6 +55,9 @@ std::vector<Tick> countTicks(Range& range, std::size_t most);
 // From 0 to 100 and what is above, in steps of 20 or more.
 std::vector<Tick> percentTicks(Range& range);
 
+// Ups and downs around 0, which is always there, in steps of 1, 2 or 5 times a power of ten.
+std::vector<Tick> changeTicks(Range& range, std::size_t most);
+
 // "64 KiB", "1 MiB", "1000 B": exact.
 std::string sizeLabel(double bytes);
 

@@ -81,5 +81,20 @@ TEST(Scale, SizesAreExact) {
   EXPECT_EQ(sizeLabel(3 * 1024 * 1024), "3 MiB");
 }
 
+TEST(Scale, ChangesHaveZeroAndRoundSteps) {
+  const auto labels = [](double low, double high) {
+    Range range;
+    range.add(low);
+    range.add(high);
+    std::string out;
+    for (const Tick& t : changeTicks(range, 10)) out += t.label + ";";
+    return out;
+  };
+  EXPECT_EQ(labels(-4, 18), "-5 %;0;+5 %;+10 %;+15 %;+20 %;");
+  EXPECT_EQ(labels(90, 110), "0;+20 %;+40 %;+60 %;+80 %;+100 %;+120 %;");
+  EXPECT_EQ(labels(-0.3, -0.2), "-0.4 %;-0.2 %;0;");
+  EXPECT_EQ(labels(0, 0), "0;+0.2 %;");
+}
+
 }  // namespace
 }  // namespace viaduct::measure

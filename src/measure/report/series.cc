@@ -108,18 +108,25 @@ std::string baseName(const std::string& file) {
 
 }  // namespace
 
-std::vector<Source> sourcesOf(const std::vector<std::string>& files,
-                              std::vector<std::vector<Report>> reports) {
+std::vector<std::string> namesOf(const std::vector<std::string>& files) {
   std::map<std::string, int> uses;
   for (const std::string& file : files) ++uses[baseName(file)];
-  std::vector<Source> out;
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    const std::string base = baseName(files[i]);
-    const std::string name = uses[base] == 1 ? base : files[i];
-    for (std::size_t k = 0; k < reports[i].size(); ++k)
-      out.push_back({reports[i].size() == 1 ? name : fmt::format("{} #{}", name, k + 1),
-                     std::move(reports[i][k])});
+  std::vector<std::string> out;
+  for (const std::string& file : files) {
+    const std::string base = baseName(file);
+    out.push_back(uses[base] == 1 ? base : file);
   }
+  return out;
+}
+
+std::vector<Source> sourcesOf(const std::vector<std::string>& files,
+                              std::vector<std::vector<Report>> reports) {
+  const std::vector<std::string> names = namesOf(files);
+  std::vector<Source> out;
+  for (std::size_t i = 0; i < files.size(); ++i)
+    for (std::size_t k = 0; k < reports[i].size(); ++k)
+      out.push_back({reports[i].size() == 1 ? names[i] : fmt::format("{} #{}", names[i], k + 1),
+                     std::move(reports[i][k])});
   return out;
 }
 

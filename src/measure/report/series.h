@@ -18,6 +18,7 @@ struct Source {
 
 // Reports by the names of their files: without folders where that is enough to tell them apart, and
 // numbered when a file has several.
+std::vector<std::string> namesOf(const std::vector<std::string>& files);
 std::vector<Source> sourcesOf(const std::vector<std::string>& files,
                               std::vector<std::vector<Report>> reports);
 

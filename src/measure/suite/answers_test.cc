@@ -1,0 +1,114 @@
+#include "measure/suite/answers.h"
+
+#include <gtest/gtest.h>
+
+#include "measure/suite/suite_testing.h"
+
+namespace viaduct::measure {
+namespace {
+
+TEST(Answers, WhatIsAFifthFasterHelpsAndWhatIsNotDoesNot) {
+  const auto answers = answersOf(someSuite(5));
+  ASSERT_EQ(answers.size(), 4U);
+  ASSERT_EQ(answers[1].cells.size(), 2U);
+  const SuiteCell& small = answers[1].cells[0];
+  EXPECT_EQ(small.answer, Answer::kHelps);
+  ASSERT_TRUE(small.latency && small.latency->interval);
+  EXPECT_NEAR(small.latency->value, 1 - 1 / 1.2, 0.03);
+  EXPECT_GT(small.latency->interval->low, 0.1);
+  EXPECT_LT(small.latency->interval->high, 0.25);
+  const SuiteCell& large = answers[1].cells[1];
+  EXPECT_EQ(large.answer, Answer::kHelps);
+  EXPECT_NEAR(large.rate->value, 0.2, 0.03);
+  EXPECT_EQ(answers[2].cells[0].answer, Answer::kNoneSeen);
+  EXPECT_EQ(answers[1].text, "helps at 2 of 2 sizes (256, 64KiB)");
+  EXPECT_EQ(answers[2].text, "no difference seen at 1 of 1 size (64KiB)");
+}
+
+TEST(Answers, TheOtherWayRoundItHurts) {
+  Suite suite = someSuite(4);
+  for (SuiteRun& run : suite.runs)
+    if (run.test < 2) run.test = 1 - run.test;
+  const auto answers = answersOf(suite);
+  EXPECT_EQ(answers[1].cells[0].answer, Answer::kHurts);
+  EXPECT_EQ(answers[1].cells[1].answer, Answer::kHurts);
+  EXPECT_LT(answers[1].cells[0].judged()->interval->high, 0);
+}
+
+TEST(Answers, SmallSizesAreJudgedByLatencyAndLargeOnesByRate) {
+  EXPECT_EQ(judgedBy(1024), JudgedBy::kLatency);
+  EXPECT_EQ(judgedBy(16384), JudgedBy::kRate);
+  Suite suite = someSuite(5);
+  for (SuiteRun& run : suite.runs)
+    for (Row& row : run.rows)
+      if (run.test == 1) (sizeOf(row) == kSmall ? row.gb_per_s : row.latency_us->p95) = 1;
+  EXPECT_EQ(answersOf(suite)[1].text, "helps at 2 of 2 sizes (256, 64KiB)")
+      << "the rate of a small size and the p95 of a large one have no say";
+}
+
+TEST(Answers, WhatPeopleExpectHasNoSay) {
+  Suite suite = someSuite(5);
+  suite.tests[1].expected = "twice as slow";
+  suite.tests[2].expected = "twice as fast";
+  EXPECT_EQ(answersOf(suite)[1].cells[0].answer, Answer::kHelps);
+  EXPECT_EQ(answersOf(suite)[2].cells[0].answer, Answer::kNoneSeen);
+}
+
+TEST(Answers, ThreeRoundsAreTooFew) {
+  const auto answers = answersOf(someSuite(3));
+  EXPECT_EQ(answers[1].text, "too few rounds to tell at 2 of 2 sizes (256, 64KiB)");
+  EXPECT_FALSE(answers[1].cells[0].judged()->interval);
+}
+
+TEST(Answers, ABucketOfTheHistogramIsNoDifference) {
+  Suite suite = someSuite(5);
+  for (SuiteRun& run : suite.runs)
+    for (Row& row : run.rows) row.latency_us->p50 = run.test == 1 ? 99.7 : 100;
+  EXPECT_EQ(answersOf(suite)[1].cells[0].answer, Answer::kNoneSeen);
+}
+
+TEST(Answers, ARowThatCannotBeUsedIsNamedAndNotCompared) {
+  Suite suite = someSuite(5);
+  EXPECT_TRUE(allGood(suite));
+  suite.runs[0].rows[1].verdict = Verdict::kFallback;  // of the baseline
+  suite.runs[0].rows[1].why = "went over lo";
+  EXPECT_FALSE(allGood(suite));
+  const auto answers = answersOf(suite);
+  EXPECT_EQ(answers[2].cells[0].answer, Answer::kUnusable);
+  EXPECT_EQ(answers[2].cells[0].note, "a row of baseline is fallback: went over lo");
+  EXPECT_EQ(answers[1].text, "helps at 1 of 2 sizes (256); cannot be used at 1 of 2 sizes (64KiB)");
+}
+
+TEST(Answers, WhatThePathShowsToBeAsInTheBaselineDoesNothing) {
+  Suite suite = someSuite(5);
+  suite.tests[1].shows = "rails";
+  const auto idle = answersOf(suite)[1];
+  EXPECT_EQ(idle.text, "does nothing here at 2 of 2 sizes (256, 64KiB)");
+  EXPECT_EQ(idle.cells[1].note, "2 rails, as in the baseline");
+  EXPECT_TRUE(idle.cells[1].rate) << "the figures are shown all the same";
+  for (SuiteRun& run : suite.runs)
+    if (run.test == 1) run.rows[1].path.pop_back();
+  EXPECT_EQ(answersOf(suite)[1].text,
+            "helps at 1 of 2 sizes (64KiB); does nothing here at 1 of 2 sizes (256)");
+}
+
+TEST(Answers, FiguresAreMediansAndRailsAreCounted) {
+  Suite suite = someSuite(5);
+  const SuiteFigures figures = answersOf(suite)[0].cells[1].figures;
+  EXPECT_NEAR(*figures.gb_per_s, 10, 0.2);
+  EXPECT_NEAR(*figures.p95_us, 1.2 * *figures.p50_us, 1e-9);
+  EXPECT_DOUBLE_EQ(*figures.cores_busy, 1.5);
+  EXPECT_DOUBLE_EQ(*figures.completions_per_s, 50);
+  EXPECT_EQ(figures.rails, "2");
+  suite.runs[0].rows[1].path[0].bytes = 0;
+  EXPECT_EQ(answersOf(suite)[0].cells[1].figures.rails, "1-2");
+}
+
+TEST(Answers, WhatIsNotMeasuredSaysWhy) {
+  const auto answers = answersOf(someSuite(5));
+  EXPECT_TRUE(answers[3].cells.empty());
+  EXPECT_EQ(answers[3].text, "not built in");
+}
+
+}  // namespace
+}  // namespace viaduct::measure

@@ -1,0 +1,134 @@
+#include "measure/suite/state.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/fd.h"
+#include "measure/result/files.h"
+
+namespace viaduct::measure {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFlag = "--json";
+
+Error failed(const std::string& file, int os_errno) {
+  Error error = systemError(Code::kDevice, kFlag, os_errno);
+  error.device = file;
+  return error;
+}
+
+Error refused(const std::string& file, std::string detail, std::string remedy) {
+  return {.code = Code::kInvalid,
+          .operation = kFlag,
+          .detail = std::move(detail),
+          .device = file,
+          .remedy = std::move(remedy)};
+}
+
+std::string partOf(const std::string& target) { return target + ".part"; }
+
+Status writeAll(int fd, const std::string& text, const std::string& name) {
+  for (std::size_t at = 0; at < text.size();) {
+    const ssize_t wrote = ::write(fd, text.data() + at, text.size() - at);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return failed(name, errno);
+    at += static_cast<std::size_t>(wrote);
+  }
+  if (::fsync(fd) != 0) return failed(name, errno);
+  return Ok{};
+}
+
+base::Fd openPart(const std::string& target) {
+  return base::Fd(::open(partOf(target).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+}
+
+// A file that only a rename makes new needs its folder, and must not be a device.
+Status canBeWritten(const std::string& name, const std::string& target) {
+  std::error_code none;
+  const fs::file_status status = fs::status(target, none);
+  if (fs::exists(status) && !fs::is_regular_file(status))
+    return refused(name, "it is no regular file, and rounds are kept in one", "name another file");
+  if (fs::exists(status) && ::access(target.c_str(), W_OK) != 0) return failed(name, errno);
+  const base::Fd part = openPart(target);
+  if (!part) return failed(partOf(name), errno);
+  ::unlink(partOf(target).c_str());
+  return Ok{};
+}
+
+// Behind links, also where the last one leads to what is not there yet.
+std::string behindLinks(const std::string& name) {
+  constexpr int kMostLinks = 40;
+  std::error_code none;
+  fs::path at = name;
+  for (int i = 0; i < kMostLinks && fs::is_symlink(at, none); ++i)
+    at = at.parent_path() / fs::read_symlink(at, none);
+  return at.string();
+}
+
+bool isBlank(const std::string& text) {
+  return text.find_first_not_of(" \t\r\n") == std::string::npos;
+}
+
+}  // namespace
+
+Result<SuiteFile> SuiteFile::open(const std::string& name, bool fresh) {
+  SuiteFile out;
+  if (name.empty()) return out;
+  out.name_ = name;
+  out.target_ = behindLinks(name);
+  VIADUCT_CHECK(canBeWritten(name, out.target_));
+  std::error_code none;
+  if (!fs::exists(out.target_, none)) return out;
+  VIADUCT_TRY(const std::string text, contentOfFile(out.target_));
+  if (isBlank(text)) return out;
+  if (!isSuiteJson(text))
+    return refused(name, "it has something else than the rounds of a suite",
+                   "name another file, or remove this one");
+  if (fresh) return out;
+  auto kept = suiteFromJson(text, name);
+  if (!kept) {
+    Error error = std::move(kept).error();
+    error.remedy += error.remedy.empty() ? "" : ", or ";
+    error.remedy += "--fresh starts anew";
+    return error;
+  }
+  out.kept_ = *std::move(kept);
+  return out;
+}
+
+Status SuiteFile::write(const Suite& suite) const {
+  if (name_.empty()) return Ok{};
+  const base::Fd part = openPart(target_);
+  if (!part) return failed(partOf(name_), errno);
+  auto done = writeAll(part.get(), toJson(suite), partOf(name_));
+  if (done && std::rename(partOf(target_).c_str(), target_.c_str()) != 0)
+    done = failed(name_, errno);
+  if (!done) ::unlink(partOf(target_).c_str());
+  return done;
+}
+
+Result<Suite> goOn(const SuiteFile& file, Suite wanted) {
+  if (!file.kept()) return wanted;
+  const auto found = differencesOf(*file.kept(), wanted);
+  if (!found.empty())
+    return refused(file.name(),
+                   fmt::format("its {} rounds were measured otherwise: {}",
+                               file.kept()->rounds_done, fmt::join(found, "; ")),
+                   "give the same settings, name another file, or start anew with --fresh");
+  Suite out = *file.kept();
+  out.rounds = std::max(wanted.rounds, out.rounds_done);
+  return out;
+}
+
+}  // namespace viaduct::measure

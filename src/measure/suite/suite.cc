@@ -1,0 +1,74 @@
+#include "measure/suite/suite.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace viaduct::measure {
+namespace {
+
+void addDifferences(const std::string& front, const std::vector<Option>& kept,
+                    const std::vector<Option>& wanted, std::vector<std::string>& out) {
+  const auto valueIn = [](const std::vector<Option>& options, const std::string& name) {
+    const auto at = std::find_if(options.begin(), options.end(),
+                                 [&](const Option& one) { return one.name == name; });
+    return at == options.end() ? std::string("not there") : at->value;
+  };
+  std::vector<Option> all = kept;
+  for (const Option& one : wanted)
+    if (std::none_of(kept.begin(), kept.end(), [&](const Option& o) { return o.name == one.name; }))
+      all.push_back(one);
+  for (const Option& one : all) {
+    const std::string before = valueIn(kept, one.name), now = valueIn(wanted, one.name);
+    if (before != now)
+      out.push_back(fmt::format("{}{}: \"{}\" there, \"{}\" now", front, one.name, before, now));
+  }
+}
+
+std::string named(const std::vector<SuiteTest>& tests) {
+  std::string out;
+  for (const SuiteTest& test : tests) out += (out.empty() ? "" : ",") + test.name;
+  return out;
+}
+
+// A test as options, so that it is compared like them.
+std::vector<Option> optionsOf(const SuiteTest& test) {
+  std::vector<Option> out = test.settings;
+  std::string sizes;
+  for (const std::uint64_t size : test.sizes)
+    sizes += fmt::format("{}{}", sizes.empty() ? "" : ",", size);
+  out.push_back({"sizes", sizes});
+  if (!test.absent.empty()) out.push_back({"not measured", test.absent});
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::size_t> orderOf(const std::vector<SuiteTest>& tests, std::uint32_t round) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < tests.size(); ++i)
+    if (tests[i].absent.empty()) order.push_back(i);
+  if (order.empty()) return order;
+  const auto turn = static_cast<std::ptrdiff_t>(round / 2 % order.size());
+  std::rotate(order.begin(), order.begin() + turn, order.end());
+  if (round % 2 == 1) std::reverse(order.begin(), order.end());
+  return order;
+}
+
+std::uint64_t sizeOf(const Row& row) { return row.block_size * row.batch_size; }
+
+std::vector<std::string> differencesOf(const Suite& kept, const Suite& wanted) {
+  std::vector<std::string> out;
+  addDifferences("", {{"version", kept.version}}, {{"version", wanted.version}}, out);
+  addDifferences("", kept.settings, wanted.settings, out);
+  addDifferences("agent.", kept.agent, wanted.agent, out);
+  addDifferences("", {{"tests", named(kept.tests)}}, {{"tests", named(wanted.tests)}}, out);
+  if (!out.empty() && named(kept.tests) != named(wanted.tests)) return out;
+  for (std::size_t i = 0; i < kept.tests.size(); ++i)
+    addDifferences(kept.tests[i].name + ": ", optionsOf(kept.tests[i]), optionsOf(wanted.tests[i]),
+                   out);
+  return out;
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,112 @@
+#include "measure/suite/suite_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/sizes.h"
+#include "measure/result/text.h"
+
+namespace viaduct::measure {
+namespace {
+
+constexpr auto kFigures = "{:>9} {:>8} {:>8} {:>8} {:>8} {:>6} {:>8} {:>5}";
+constexpr auto kAnswer = "  {:>9} {:>18} {:>5}  {}";
+constexpr double kWrong = 0.05;  // of all 95 % intervals
+
+std::string figuresHead() {
+  return fmt::format(kFigures, "size", "GB/s", "p50 us", "p95 us", "p99 us", "cores", "ends/s",
+                     "rails");
+}
+
+std::string figuresLine(const SuiteCell& cell) {
+  const SuiteFigures& f = cell.figures;
+  return fmt::format(kFigures, base::formatSize(cell.size), digits(f.gb_per_s), digits(f.p50_us),
+                     digits(f.p95_us), digits(f.p99_us), digits(f.cores_busy),
+                     digits(f.completions_per_s), f.rails);
+}
+
+std::string answerLine(const SuiteCell& cell) {
+  const auto& judged = cell.judged();
+  std::string words = answerName(cell.answer);
+  if (!cell.note.empty()) words += ": " + cell.note;
+  return fmt::format(kAnswer, percentText(judged ? std::optional(judged->value) : std::nullopt),
+                     intervalText(judged), judgedByName(judgedBy(cell.size)), words);
+}
+
+std::string tableOf(const SuiteTest& test, const SuiteAnswers& answers) {
+  std::string out = "\n" + test.name;
+  if (const std::string settings = settingsText(test); !settings.empty()) out += ": " + settings;
+  if (!test.expected.empty()) out += fmt::format("\n(expected of it: {})", test.expected);
+  if (!test.absent.empty()) return out + "\nnot measured: " + test.absent + "\n";
+  const bool judged = answers.test != 0;
+  out += "\n" + figuresHead();
+  if (judged) out += fmt::format(kAnswer, "better by", "95 % interval", "of", "it");
+  out += "\n";
+  for (const SuiteCell& cell : answers.cells) {
+    out += figuresLine(cell);
+    if (judged)
+      out += answerLine(cell);
+    else if (!cell.note.empty())
+      out += "  cannot be used: " + cell.note;
+    out += "\n";
+  }
+  return out;
+}
+
+std::string headOf(const Suite& suite) {
+  std::set<std::string> hosts;
+  for (const Member& member : suite.environment.members) hosts.insert(member.host.hostname);
+  return fmt::format("{} of {} rounds, {} processes on {}; medians over the rounds\n",
+                     suite.rounds_done, std::max(suite.rounds, suite.rounds_done),
+                     suite.environment.members.size(), fmt::join(hosts, ", "));
+}
+
+}  // namespace
+
+std::string percentText(const std::optional<double>& part) {
+  return part ? fmt::format("{:+.1f} %", *part * 100) : "-";
+}
+
+std::string intervalText(const std::optional<Improvement>& improvement) {
+  if (!improvement || !improvement->interval) return "-";
+  return fmt::format("{:+.1f} to {:+.1f} %", improvement->interval->low * 100,
+                     improvement->interval->high * 100);
+}
+
+std::string settingsText(const SuiteTest& test) {
+  std::string out;
+  for (const Option& option : test.settings)
+    out += fmt::format("{}{}={}", out.empty() ? "" : " ", option.name, option.value);
+  return out;
+}
+
+std::string chanceText(const std::vector<SuiteAnswers>& answers) {
+  std::size_t count = 0;
+  for (const SuiteAnswers& one : answers)
+    if (one.test != 0)
+      count += static_cast<std::size_t>(std::count_if(
+          one.cells.begin(), one.cells.end(),
+          [](const SuiteCell& cell) { return cell.judged() && cell.judged()->interval; }));
+  if (count == 0) return {};
+  const auto wrong = std::max(1L, std::lround(kWrong * static_cast<double>(count)));
+  return fmt::format(
+      "Of {} answers about {} may be chance alone: a 95 % interval misses one time in 20. Believe "
+      "what neighbouring sizes agree on.",
+      count, wrong);
+}
+
+std::string suiteText(const Suite& suite) {
+  const std::vector<SuiteAnswers> answers = answersOf(suite);
+  std::string out = headOf(suite);
+  for (const SuiteAnswers& one : answers) out += tableOf(suite.tests[one.test], one);
+  out += "\n";
+  for (const SuiteAnswers& one : answers)
+    if (one.test != 0) out += fmt::format("{}: {}\n", suite.tests[one.test].name, one.text);
+  if (const std::string chance = chanceText(answers); !chance.empty()) out += chance + "\n";
+  return out;
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,42 @@
+#include "measure/suite/suite_text.h"
+
+#include <gtest/gtest.h>
+
+#include "measure/suite/suite_testing.h"
+
+namespace viaduct::measure {
+namespace {
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(SuiteText, HasATableForEachTestAndSaysWhatItMeans) {
+  const std::string text = suiteText(someSuite(5));
+  for (const char* part :
+       {"5 of 5 rounds, 1 processes on one", "baseline: VIADUCT_SPIN=20us\n",
+        "better: VIADUCT_SPIN=0\n(expected of it: nothing at all)\n", "p95 us", "rails",
+        "not measured: not built in", "\nbetter: helps at 2 of 2 sizes (256, 64KiB)\n",
+        "\nsame: no difference seen at 1 of 1 size (64KiB)\n", "\nabsent: not built in\n",
+        "Of 3 answers about 1 may be chance alone"})
+    EXPECT_TRUE(has(text, part)) << part << "\n" << text;
+  EXPECT_FALSE(has(text, "baseline: helps")) << text;
+}
+
+TEST(SuiteText, SignsAreShown) {
+  EXPECT_EQ(percentText(0.1234), "+12.3 %");
+  EXPECT_EQ(percentText(-0.004), "-0.4 %");
+  EXPECT_EQ(percentText({}), "-");
+  EXPECT_EQ(intervalText(Improvement{.value = 0, .interval = Interval{-0.01, 0.02}}),
+            "-1.0 to +2.0 %");
+  EXPECT_EQ(intervalText(Improvement{}), "-");
+}
+
+TEST(SuiteText, WithoutRoundsNothingIsClaimed) {
+  const std::string text = suiteText(someSuite(0));
+  EXPECT_TRUE(has(text, "better: too few rounds to tell at 2 of 2 sizes")) << text;
+  EXPECT_FALSE(has(text, "chance"));
+}
+
+}  // namespace
+}  // namespace viaduct::measure
