@@ -40,6 +40,9 @@ struct ReportCommand {
 void declareReport(CLI::App& app, ReportCommand& command);
 int runReport(const ReportCommand& command);
 
+// `words`: behind the subcommand.
+int runSuite(const std::vector<std::string>& words);
+
 int runSettings(bool markdown);
 
 }  // namespace viaduct::app

@@ -20,6 +20,7 @@ int run(int argc, char** argv) {
   if (std::filesystem::path(argv[0]).filename() == "nixlbench") return runBench(words, true);
   if (!words.empty() && words[0] == "bench")
     return runBench({words.begin() + 1, words.end()}, false);
+  if (!words.empty() && words[0] == "suite") return runSuite({words.begin() + 1, words.end()});
   CLI::App app("Moves memory blocks between processes and hosts, and measures how well.",
                "viaduct");
   app.set_version_flag("--version", "viaduct " VIADUCT_VERSION);
@@ -33,8 +34,9 @@ int run(int argc, char** argv) {
   declareP2p(app, p2p);
   ReportCommand report;
   declareReport(app, report);
-  // Answered above: its flags are read as gflags reads them. Here it is for --help.
+  // Answered above: their flags are read as gflags reads them. Here they are for --help.
   app.add_subcommand("bench", "Measure transfers between workers: see viaduct bench --help.");
+  app.add_subcommand("suite", "Does this optimisation help? See viaduct suite --help.");
   bool markdown = false;
   CLI::App* settings =
       app.add_subcommand("settings", "Print the VIADUCT_* variables, their defaults and meaning.");

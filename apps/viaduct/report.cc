@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <utility>
 
 #include "measure/report/page.h"
 #include "measure/result/files.h"
@@ -28,17 +29,38 @@ Status writePage(const std::string& page, const std::string& file) {
   return error;
 }
 
+struct AllFiles {
+  std::vector<measure::Source> sources = {};
+  std::vector<measure::SuiteSource> suites = {};
+};
+Result<AllFiles> readAll(const std::vector<std::string>& files) {
+  AllFiles out;
+  std::vector<std::vector<measure::Report>> reports(files.size());
+  const std::vector<std::string> names = measure::namesOf(files);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    VIADUCT_TRY(const std::string text, measure::contentOfFile(files[i]));
+    const std::string name = measure::nameOfFile(files[i]);
+    if (measure::isSuiteJson(text)) {
+      VIADUCT_TRY(measure::Suite suite, measure::suiteFromJson(text, name));
+      out.suites.push_back({names[i], std::move(suite)});
+    } else {
+      VIADUCT_TRY(reports[i], measure::reportsFrom(text, name));
+    }
+  }
+  out.sources = measure::sourcesOf(files, std::move(reports));
+  for (const measure::SuiteSource& suite : out.suites)
+    for (measure::Source& source : measure::sourcesOf(suite))
+      out.sources.push_back(std::move(source));
+  return out;
+}
+
 }  // namespace
 
 int runReport(const ReportCommand& command) {
-  std::vector<std::vector<measure::Report>> reports;
-  for (const std::string& file : command.files) {
-    auto read = measure::readReports(file);
-    if (!read) return fail(read.error());
-    reports.push_back(*std::move(read));
-  }
-  const auto sources = measure::sourcesOf(command.files, std::move(reports));
-  const auto written = writePage(measure::reportPage(sources, VIADUCT_VERSION), command.out);
+  const auto files = readAll(command.files);
+  if (!files) return fail(files.error());
+  const auto written =
+      writePage(measure::reportPage(files->sources, VIADUCT_VERSION, files->suites), command.out);
   if (!written) {
     fail(written.error());
     return kExitFailed;

@@ -1,0 +1,193 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "measure/suite/answers.h"
+#include "measure/suite/conduct.h"
+#include "measure/suite/state.h"
+#include "measure/suite/suite_text.h"
+#include "viaduct/commands.h"
+#include "viaduct/interrupt.h"
+#include "viaduct/suite_plan.h"
+#include "viaduct/turns.h"
+
+namespace viaduct::app {
+namespace {
+
+using measure::RunEnd;
+using measure::Suite;
+using measure::SuiteEnd;
+using measure::SuiteFile;
+
+int fail(const std::string& text, Exit code) {
+  fmt::print(stderr, "viaduct suite: {}\n", text);
+  return code;
+}
+
+void say(const std::string& text) { fmt::print(stderr, "viaduct suite: {}\n", text); }
+
+// What members tell each other: what they are to do, and how far their file is.
+std::string wishOf(Suite wanted, const Suite& suite) {
+  wanted.started.clear();
+  wanted.rounds = suite.rounds;
+  wanted.rounds_done = suite.rounds_done;
+  return toJson(wanted);
+}
+
+Error unlike(std::size_t rank, const std::string& what) {
+  return {.code = Code::kInvalid,
+          .operation = "suite",
+          .detail = fmt::format("rank {} was started otherwise: {}", rank, what),
+          .remedy = "start all members with the same flags"};
+}
+
+// Rank 0 has the rounds and says how many there are; the others go along.
+Status sameWishes(const measure::Agreed& agreed, const Suite& wanted, Suite& suite) {
+  for (std::size_t rank = 0; rank < agreed.by_rank.size(); ++rank) {
+    VIADUCT_TRY(const Suite theirs, measure::suiteFromJson(agreed.by_rank[rank], "another member"));
+    if (const auto found = differencesOf(theirs, wanted); !found.empty())
+      return unlike(rank, found.front());
+    if (rank == 0) {
+      suite.rounds = theirs.rounds;
+      if (agreed.rank != 0) suite.rounds_done = theirs.rounds_done;
+    } else if (theirs.rounds_done > suite.rounds_done) {
+      return Error{.code = Code::kInvalid,
+                   .operation = "suite",
+                   .detail = fmt::format("rank {} has a file with {} rounds, and rank 0 with {}",
+                                         rank, theirs.rounds_done, suite.rounds_done),
+                   .remedy = "give the member with that file --rank 0"};
+    }
+  }
+  return Ok{};
+}
+
+class SuiteCommand {
+ public:
+  SuiteCommand(const SuiteOptions& options, SuitePlan plan, SuiteFile file, Suite suite)
+      : options_(options),
+        plan_(std::move(plan)),
+        file_(std::move(file)),
+        suite_(std::move(suite)),
+        stop_(stopOnSignals()) {}
+
+  int run() {
+    std::uint32_t rank = 0;
+    if (plan_.plans.front().run.place) {
+      const auto agreed = meet();
+      if (!agreed) {
+        const bool wrong = agreed.error().code == Code::kInvalid && !stop_.load();
+        return fail(stop_.load() ? "interrupted" : agreed.error().text(), stop_.load()
+                                                                              ? kExitInterrupted
+                                                                          : wrong ? kExitUsage
+                                                                                  : kExitFailed);
+      }
+      rank = *agreed;
+    }
+    speaks_ = rank == 0;
+    if (speaks_) sayWhatIsDone();
+    Turns turns(rowsLeft(), options_.as_json, stop_);
+    if (plan_.plans.front().run.place) turns.keepRank(rank);
+    const SuiteEnd end = conduct(
+        suite_,
+        {.run = [&](std::uint32_t round, std::size_t test) { return one(turns, round, test); },
+         .save = [&](const Suite& now) -> Status {
+           return speaks_ ? file_.write(now) : Status(Ok{});
+         }});
+    return tell(end);
+  }
+
+ private:
+  Result<std::uint32_t> meet() {
+    const measure::Progress progress{.remark = say};
+    measure::RunRequest request = plan_.plans.front().run;
+    request.group += "-suite";
+    VIADUCT_TRY(const auto agreed, agree(request, wishOf(plan_.suite, suite_), progress, stop_));
+    VIADUCT_CHECK(sameWishes(agreed, plan_.suite, suite_));
+    return agreed.rank;
+  }
+
+  void sayWhatIsDone() const {
+    if (suite_.rounds_done == 0) return;
+    if (suite_.rounds_done >= suite_.rounds)
+      say(fmt::format("{} has all {} rounds: nothing is left to measure", file_.name(),
+                      suite_.rounds_done));
+    else
+      say(fmt::format("going on behind the {} rounds of {}", suite_.rounds_done, file_.name()));
+  }
+
+  std::size_t rowsLeft() const {
+    std::size_t rows = 0;
+    for (const measure::SuiteTest& test : suite_.tests)
+      if (test.absent.empty()) rows += test.sizes.size();
+    return rows * (suite_.rounds - suite_.rounds_done);
+  }
+
+  measure::RunOutcome one(Turns& turns, std::uint32_t round, std::size_t test) const {
+    const std::string& name = suite_.tests[test].name;
+    return turns.run(plan_.plans[test], fmt::format("suite-{}-{}", round + 1, test),
+                     fmt::format("round {} of {}, {}", round + 1, suite_.rounds, name));
+  }
+
+  std::string keptText() const {
+    std::string out = fmt::format("; {} of {} rounds are whole", suite_.rounds_done, suite_.rounds);
+    if (speaks_ && !file_.name().empty())
+      out += fmt::format(" and in {}: the same command goes on", file_.name());
+    return out;
+  }
+
+  int verdictOf(const SuiteEnd& end) const {
+    switch (end.end) {
+      case RunEnd::kComplete:
+        break;
+      case RunEnd::kInterrupted:
+        return fail(end.problem + keptText(), kExitInterrupted);
+      case RunEnd::kWorkerDied:
+        return fail(end.problem + keptText(), kExitWorkerDied);
+      case RunEnd::kFailed:
+        return fail(end.problem + keptText(), kExitFailed);
+    }
+    if (!allGood(suite_)) return fail("not every row is to be believed", kExitFailed);
+    return kExitOk;
+  }
+
+  int tell(const SuiteEnd& end) const {
+    if (speaks_ && suite_.rounds_done > 0) {
+      fmt::print("{}", options_.as_json ? toJson(suite_) : suiteText(suite_));
+      std::fflush(stdout);
+      if (std::ferror(stdout) != 0)
+        return fail("standard output could not be written", kExitFailed);
+    }
+    return verdictOf(end);
+  }
+
+  const SuiteOptions& options_;
+  const SuitePlan plan_;
+  const SuiteFile file_;
+  Suite suite_;
+  const base::StopFlag& stop_;
+  bool speaks_ = true;
+};
+
+}  // namespace
+
+int runSuite(const std::vector<std::string>& words) {
+  const auto options = readSuiteOptions(words);
+  if (!options) return fail(options.error().text(), kExitUsage);
+  if (options->help) {
+    fmt::print("{}", suiteHelp());
+    return kExitOk;
+  }
+  const auto settings = settingsFromEnvironment();
+  if (!settings) return fail(settings.error().text(), kExitUsage);
+  SuitePlanOrProblems planned = planSuite(*options, *settings);
+  for (const Error& problem : planned.problems) fail(problem.text(), kExitUsage);
+  if (!planned.problems.empty()) return kExitUsage;
+  auto file = SuiteFile::open(options->json, options->fresh);
+  if (!file) return fail(file.error().text(), kExitUsage);
+  auto suite = goOn(*file, planned.plan.suite);
+  if (!suite) return fail(suite.error().text(), kExitUsage);
+  return SuiteCommand(*options, std::move(planned.plan), *std::move(file), *std::move(suite)).run();
+}
+
+}  // namespace viaduct::app

@@ -1,0 +1,44 @@
+// What can be asked of `viaduct suite`: flags of its own, and those of `viaduct bench` that its
+// runs are given. Threads: plain values and pure functions.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "measure/result/report.h"
+
+namespace viaduct::app {
+
+// A test that the command line adds: a name, and what it sets.
+struct AddedTest {
+  std::string name = {};
+  std::vector<measure::Option> settings = {};
+};
+
+struct SuiteOptions {
+  std::map<std::string, std::string, std::less<>> given = {};
+  std::string backend = {};
+  std::vector<std::string> rails = {};
+  std::vector<std::string> tests = {};  // empty: all
+  std::vector<AddedTest> also = {};
+  std::vector<std::uint64_t> sizes = {};  // empty: each test's own
+  std::uint64_t block = 0;                // that transfers are cut into; 0: they are one block
+  std::uint32_t rounds = 5;
+  std::chrono::nanoseconds duration = std::chrono::milliseconds(200);  // of a row in a round
+  std::string json = {};
+  bool fresh = false;
+  bool as_json = false;  // on stdout
+  bool help = false;
+  std::vector<std::string> bench = {};  // flags that are handed on, as words
+};
+
+Result<SuiteOptions> readSuiteOptions(std::span<const std::string> words);
+std::string suiteHelp();
+
+}  // namespace viaduct::app

@@ -1,0 +1,161 @@
+#include "viaduct/suite_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/sizes.h"
+#include "measure/run/run.h"
+#include "viaduct/against_settings.h"
+#include "viaduct/suite_tests.h"
+
+namespace viaduct::app {
+namespace {
+
+constexpr std::uint64_t kAnySize = 4096;
+
+Error bad(std::string flag, std::string detail, std::string remedy) {
+  return {.code = Code::kInvalid,
+          .operation = std::move(flag),
+          .detail = std::move(detail),
+          .remedy = std::move(remedy)};
+}
+
+// Flags go by other names in the runs that this command makes of them.
+Error asAsked(Error error) {
+  if (error.operation == "--device_list") error.operation = "--rails";
+  if (error.operation == "--block_sizes") error.operation = "--sizes";
+  return error;
+}
+
+std::vector<std::string> wordsFor(const SuiteOptions& o) {
+  std::vector<std::string> words = o.bench;
+  words.push_back("--backend=" + o.backend);
+  words.push_back("--duration=" + base::formatDuration(o.duration));
+  if (!o.rails.empty()) words.push_back(fmt::format("--device_list={}", fmt::join(o.rails, ",")));
+  return words;
+}
+
+// The rows of a transfer size each: blocks of it, or one.
+Status setRows(const SuiteOptions& o, const std::vector<std::uint64_t>& sizes,
+               std::vector<measure::Workload>& rows) {
+  const measure::Workload like = rows.front();
+  rows.clear();
+  for (const std::uint64_t size : sizes) {
+    measure::Workload row = like;
+    const std::uint64_t block = o.block == 0 ? size : std::min(o.block, size);
+    if (size % block != 0)
+      return bad(
+          "--block and --sizes",
+          fmt::format("{} is no multiple of {}", base::formatSize(size), base::formatSize(block)),
+          "give a block that divides every larger size");
+    row.block_bytes = block;
+    row.batch = static_cast<std::uint32_t>(size / block);
+    rows.push_back(row);
+    VIADUCT_CHECK(check(row));
+  }
+  return Ok{};
+}
+
+class Planner {
+ public:
+  Planner(const SuiteOptions& options, const Settings& settings)
+      : options_(options), settings_(settings) {}
+
+  SuitePlanOrProblems plan() {
+    SuitePlanOrProblems out;
+    out.problems = contradictionsOf();
+    const auto probe = planFor({kAnySize}, settings_);
+    for (const Error& problem : probe.problems) out.problems.push_back(asAsked(problem));
+    if (!out.problems.empty()) return out;
+    // As the backend calls itself, whatever it was asked for by.
+    options_.backend = probe.plan.run.spec.rows.front().backend;
+    if (auto done = planTests(out.plan); !done) out.problems.push_back(asAsked(done.error()));
+    return out;
+  }
+
+ private:
+  std::vector<Error> contradictionsOf() const {
+    std::vector<Error> out;
+    if (options_.backend.find(',') != std::string::npos)
+      out.push_back(bad("--backend", "a suite measures one backend", "run it for each of them"));
+    if (options_.fresh && options_.json.empty())
+      out.push_back(bad("--fresh", "it needs --json: without a file there is nothing to go on from",
+                        "leave it out, or name the file"));
+    for (std::size_t i = 1; i < options_.sizes.size(); ++i)
+      if (std::count(options_.sizes.begin(), options_.sizes.end(), options_.sizes[i]) > 1) {
+        out.push_back(bad("--sizes", base::formatSize(options_.sizes[i]) + " is named twice",
+                          "name it once"));
+        break;
+      }
+    return out;
+  }
+
+  PlanOrProblems planFor(const std::vector<std::uint64_t>& sizes, const Settings& settings) const {
+    std::vector<std::string> words = wordsFor(options_);
+    words.push_back(fmt::format("--block_sizes={}", fmt::join(sizes, ",")));
+    words.emplace_back("--batch=1");
+    const auto options = readBenchOptions(words, false);
+    if (!options) return {.problems = {options.error()}};
+    return planBench(*options, settings);
+  }
+
+  Result<BenchPlan> planTest(const measure::SuiteTest& test, std::uint64_t memory) const {
+    std::vector<std::string> assignments;
+    for (const measure::Option& option : test.settings)
+      assignments.push_back(option.name + "=" + option.value);
+    VIADUCT_TRY(const Settings agents, withVariables(settings_, assignments));
+    PlanOrProblems out = planFor(test.sizes, agents);
+    if (!out.problems.empty()) return out.problems.front();
+    VIADUCT_CHECK(setRows(options_, test.sizes, out.plan.run.spec.rows));
+    out.plan.run.spec.buffer_bytes = memory;
+    return std::move(out.plan);
+  }
+
+  Status planTests(SuitePlan& into) {
+    VIADUCT_TRY(into.suite.tests, testsOf(options_));
+    VIADUCT_TRY(const BenchPlan baseline, planTest(into.suite.tests[0], 0));
+    // All tests have the same memory, whatever their sizes: how it lies must not tell them apart.
+    VIADUCT_TRY(const std::uint64_t memory, memoryOf(baseline.run.spec));
+    for (const measure::SuiteTest& test : into.suite.tests) {
+      VIADUCT_TRY(BenchPlan plan, planTest(test, memory));
+      into.plans.push_back(std::move(plan));
+    }
+    describe(baseline, into.suite);
+    return Ok{};
+  }
+
+  // Of each process, for the baseline's rows: it has every size.
+  static Result<std::uint64_t> memoryOf(const measure::Spec& spec) {
+    VIADUCT_TRY(const measure::DeviceBytes bytes, deviceBytes(spec));
+    std::uint64_t most = 0;
+    for (std::uint32_t rank = 0; rank < spec.layout.processes(); ++rank)
+      most = std::max(most, processBytes(spec, bytes, rank));
+    return most;
+  }
+
+  void describe(const BenchPlan& baseline, measure::Suite& suite) const {
+    // What the environment says, and none of the tests' own settings.
+    const auto asked = planFor({kAnySize}, settings_);
+    const measure::Report now = measure::startReport(VIADUCT_VERSION, asked.plan.run.settings);
+    suite.version = now.version;
+    suite.started = now.started;
+    suite.agent = now.agent;
+    suite.settings = optionsOf(baseline.run.spec);
+    suite.rounds = options_.rounds;
+    suite.end = fmt::format("0 of {} rounds", suite.rounds);
+  }
+
+  SuiteOptions options_;
+  const Settings& settings_;
+};
+
+}  // namespace
+
+SuitePlanOrProblems planSuite(const SuiteOptions& options, const Settings& settings) {
+  return Planner(options, settings).plan();
+}
+
+}  // namespace viaduct::app

@@ -1,0 +1,217 @@
+#include "viaduct/suite_tests.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <viaduct/settings.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <span>
+#include <string_view>
+
+#include "viaduct/bench_values.h"
+
+namespace viaduct::app {
+namespace {
+
+using measure::Option;
+using measure::SuiteTest;
+
+constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
+
+// One optimisation: the setting that turns it on and off, the sizes at which it is to show, and who
+// knows it.
+struct Optimisation {
+  std::string_view name, about;
+  std::string_view variable, on, off;
+  std::span<const std::uint64_t> sizes;
+  std::string_view expected;                   // of people; no answer looks at it
+  std::span<const std::string_view> backends;  // that do it
+  std::size_t rails = 1;                       // below there is nothing to do
+  std::string_view shows = {};                 // as SuiteTest has it
+};
+
+constexpr std::array<std::uint64_t, 5> kInjectSizes{64, 128, 256, 512, kKiB};
+constexpr std::array<std::uint64_t, 8> kDoorbellSizes{
+    128 * kKiB, 256 * kKiB, 512 * kKiB, kMiB, 2 * kMiB, 4 * kMiB, 8 * kMiB, 16 * kMiB};
+constexpr std::array<std::uint64_t, 7> kCoalescingSizes{16 * kKiB, 32 * kKiB, 48 * kKiB, 64 * kKiB,
+                                                        80 * kKiB, 96 * kKiB, 128 * kKiB};
+constexpr std::array<std::string_view, 1> kLibfabric{"ofi"};
+constexpr std::array<std::string_view, 2> kStriped{"ofi", "tcp"};
+
+constexpr std::array kOptimisations{
+    Optimisation{.name = "inject",
+                 .about = "small writes go to the NIC with their order",
+                 .variable = "VIADUCT_INJECT",
+                 .on = "on",
+                 .off = "off",
+                 .sizes = kInjectSizes,
+                 .expected = "10 to 20 % lower latency below 256 B",
+                 .backends = kLibfabric},
+    Optimisation{.name = "doorbell",
+                 .about = "a NIC is told of several orders at once",
+                 .variable = "VIADUCT_DOORBELL",
+                 .on = "on",
+                 .off = "off",
+                 .sizes = kDoorbellSizes,
+                 .expected = "up to twice the rate over 4 rails",
+                 .backends = kLibfabric},
+    Optimisation{.name = "coalescing",
+                 .about = "fewer rails, so that each gets 16 KiB or more",
+                 .variable = "VIADUCT_STRIPING",
+                 .on = "auto",
+                 .off = "on",
+                 .sizes = kCoalescingSizes,
+                 .expected = "better where a rail would get less than 16 KiB",
+                 .backends = kStriped,
+                 .rails = 2,
+                 .shows = "rails"},
+};
+constexpr std::string_view kBaseline = "baseline", kCombined = "combined";
+
+bool isSetting(std::string_view variable) {
+  const auto rows = settingRows();
+  return std::any_of(rows.begin(), rows.end(),
+                     [&](const SettingRow& row) { return row.variable == variable; });
+}
+
+// Why it is not measured; empty: it is.
+std::string whyNot(const Optimisation& one, const SuiteOptions& options) {
+  if (std::none_of(one.backends.begin(), one.backends.end(),
+                   [&](std::string_view name) { return sameWord(name, options.backend); }))
+    return fmt::format("not built into the backend {}: {} has it", options.backend,
+                       fmt::join(one.backends, ", "));
+  if (!isSetting(one.variable))
+    return fmt::format("not built into this viaduct: it has no setting {}", one.variable);
+  if (options.rails.size() < one.rails)
+    return fmt::format("it takes {} rails or more, and --rails names {}", one.rails,
+                       options.rails.empty() ? "none" : fmt::to_string(options.rails.size()));
+  return {};
+}
+
+std::vector<std::string> knownNames(const SuiteOptions& options) {
+  std::vector<std::string> out{std::string(kBaseline)};
+  for (const Optimisation& one : kOptimisations) out.emplace_back(one.name);
+  for (const AddedTest& test : options.also) out.push_back(test.name);
+  out.emplace_back(kCombined);
+  return out;
+}
+
+Error bad(std::string flag, std::string detail, std::string remedy) {
+  return {.code = Code::kInvalid,
+          .operation = std::move(flag),
+          .detail = std::move(detail),
+          .remedy = std::move(remedy)};
+}
+
+Status checkNames(const SuiteOptions& options) {
+  const std::vector<std::string> known = knownNames(options);
+  std::set<std::string> seen;
+  for (const std::string& name : known)
+    if (!seen.insert(name).second)
+      return bad("--also", fmt::format("there is a test \"{}\" already", name),
+                 "give it another name");
+  seen.clear();
+  for (const std::string& name : options.tests) {
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      return bad("--tests", fmt::format("there is no test \"{}\"", name),
+                 fmt::format("name some of {}", fmt::join(known, ", ")));
+    if (!seen.insert(name).second)
+      return bad("--tests", fmt::format("{} is named twice", name), "name it once");
+  }
+  return Ok{};
+}
+
+class Builder {
+ public:
+  explicit Builder(const SuiteOptions& options) : options_(options) {
+    for (const Optimisation& one : kOptimisations)
+      if (whyNot(one, options).empty()) known_.push_back(&one);
+  }
+
+  std::vector<SuiteTest> build() {
+    tests_.push_back({.name = std::string(kBaseline), .settings = all(nullptr)});
+    for (const Optimisation& one : kOptimisations)
+      if (wanted(one.name)) add(one);
+    for (const AddedTest& test : options_.also)
+      if (wanted(test.name)) add(test);
+    if (wanted(kCombined)) addCombined();
+    giveSizes();
+    return std::move(tests_);
+  }
+
+ private:
+  bool wanted(std::string_view name) const {
+    const auto& names = options_.tests;
+    return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+  }
+
+  // Every optimisation off, besides `on`.
+  std::vector<Option> all(const Optimisation* on) const {
+    std::vector<Option> out;
+    for (const Optimisation* one : known_)
+      out.push_back({std::string(one->variable), std::string(one == on ? one->on : one->off)});
+    return out;
+  }
+
+  void add(const Optimisation& one) {
+    tests_.push_back({.name = std::string(one.name),
+                      .settings = all(&one),
+                      .sizes = {one.sizes.begin(), one.sizes.end()},
+                      .expected = std::string(one.expected),
+                      .absent = whyNot(one, options_),
+                      .shows = std::string(one.shows)});
+    if (!tests_.back().absent.empty()) tests_.back().settings.clear();
+  }
+
+  void add(const AddedTest& added) {
+    SuiteTest test{.name = added.name, .settings = all(nullptr)};
+    for (const Option& option : added.settings) {
+      std::erase_if(test.settings, [&](const Option& o) { return o.name == option.name; });
+      test.settings.push_back(option);
+    }
+    tests_.push_back(std::move(test));
+  }
+
+  void addCombined() {
+    SuiteTest test{.name = std::string(kCombined)};
+    for (const Optimisation* one : known_)
+      test.settings.push_back({std::string(one->variable), std::string(one->on)});
+    if (known_.empty()) test.absent = "none of the optimisations is there to be combined";
+    tests_.push_back(std::move(test));
+  }
+
+  // Baseline, combined and added tests are measured with every size.
+  void giveSizes() {
+    std::set<std::uint64_t> every(options_.sizes.begin(), options_.sizes.end());
+    for (const SuiteTest& test : tests_)
+      if (options_.sizes.empty()) every.insert(test.sizes.begin(), test.sizes.end());
+    if (every.empty())
+      for (const Optimisation& one : kOptimisations)
+        every.insert(one.sizes.begin(), one.sizes.end());
+    for (SuiteTest& test : tests_)
+      if (test.sizes.empty() || !options_.sizes.empty()) test.sizes = {every.begin(), every.end()};
+  }
+
+  const SuiteOptions& options_;
+  std::vector<const Optimisation*> known_;  // that can be measured
+  std::vector<SuiteTest> tests_;
+};
+
+}  // namespace
+
+Result<std::vector<SuiteTest>> testsOf(const SuiteOptions& options) {
+  VIADUCT_CHECK(checkNames(options));
+  return Builder(options).build();
+}
+
+std::string optimisationsHelp() {
+  std::string out = fmt::format("  {:<12} every optimisation off\n", kBaseline);
+  for (const Optimisation& one : kOptimisations)
+    out += fmt::format("  {:<12} {} ({}; {}); expected: {}\n", one.name, one.about, one.variable,
+                       fmt::join(one.backends, ", "), one.expected);
+  return out + fmt::format("  {:<12} all of them on\n", kCombined);
+}
+
+}  // namespace viaduct::app

@@ -1,0 +1,20 @@
+// The optimisations that `viaduct suite` knows, in one table. Threads: pure functions.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <string>
+#include <vector>
+
+#include "measure/suite/suite.h"
+#include "viaduct/suite_options.h"
+
+namespace viaduct::app {
+
+// The baseline, the tests that were asked for, and all of them combined; those that cannot be
+// measured here with the reason. An error names what there is.
+Result<std::vector<measure::SuiteTest>> testsOf(const SuiteOptions& options);
+
+std::string optimisationsHelp();
+
+}  // namespace viaduct::app

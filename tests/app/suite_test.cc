@@ -1,0 +1,232 @@
+// `viaduct suite`: real runs, small ones, and what it says of wrong input.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "app/free_port.h"
+#include "app/program.h"
+
+namespace viaduct::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+Words joined(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+class SuiteCommand : public ::testing::Test {
+ protected:
+  SuiteCommand()
+      : folder_(::testing::TempDir() + "viaduct_suite_app_" + std::to_string(::getpid()) + "/"),
+        file_(folder_ + "suite.json") {
+    fs::create_directories(folder_);
+  }
+  ~SuiteCommand() override { fs::remove_all(folder_); }
+  std::string put(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ + name) << text;
+    return folder_ + name;
+  }
+  Json written() const {
+    std::ifstream in(file_);
+    return Json::parse(in);
+  }
+  // Two tests of two sizes over memory, in a second or so.
+  Words small(const Words& more = {}) const {
+    return joined({"suite", "--backend", "local", "--also", "single: VIADUCT_COPY_THREADS=1",
+                   "--sizes", "4K,64K", "--duration", "2ms", "--warmup", "1ms", "--json", file_},
+                  more);
+  }
+  std::string folder_, file_;
+};
+
+TEST_F(SuiteCommand, HelpNamesEveryTestAndShowsExamples) {
+  Program run({"suite", "--help"});
+  EXPECT_EQ(run.finish(), 0);
+  for (const char* part : {"baseline", "inject", "doorbell", "coalescing", "combined", "--rounds",
+                           "--meet HOST:PORT", "viaduct suite --backend ofi --rails"})
+    EXPECT_TRUE(has(run.out(), part)) << part;
+  Program all({"--help"});
+  EXPECT_EQ(all.finish(), 0);
+  EXPECT_TRUE(has(all.out(), "suite")) << all.out();
+}
+
+TEST_F(SuiteCommand, WhatCannotBeIsNamedAndNothingIsMeasured) {
+  const std::pair<Words, const char*> cases[] = {
+      {{"--tests", "inlining"},
+       "--tests: invalid: there is no test \"inlining\"; what to do: name some of baseline, "
+       "inject, "
+       "doorbell, coalescing, combined"},
+      {{"--tests", "inject,inject"}, "inject is named twice"},
+      {{"--sizes", "64,64"}, "--sizes: invalid: 64 is named twice"},
+      {{"--sizes", "0"}, "--sizes: invalid: a size of 0"},
+      {{"--rounds", "3"}, "--rounds: invalid: \"3\" is not a whole number from 4"},
+      {{"--fresh"}, "--fresh: invalid: it needs --json"},
+      {{"--backend", "carrier-pigeon"}, "carrier-pigeon is no backend"},
+      {{"--backend", "tcp,local"}, "a suite measures one backend"},
+      {{"--rails", "no-such-link", "--tests", "baseline"}, "--rails: "},
+      {{"--meet", "a:1", "--etcd-endpoints", "http://b:2"}, "--meet and --etcd_endpoints"},
+      {{"--iterations", "5"}, "--iterations: invalid: there is no such flag"},
+      {{"--block", "3K", "--sizes", "64K"}, "--block and --sizes: invalid: 64KiB is no multiple"},
+      {{"--also", "VIADUCT_SOCKETS=4"}, "does not begin with a name and a colon"},
+      {{"--also", "x: --batch 4"}, "\"--batch\" sets nothing"},
+      {{"--also", "x:"}, "it sets nothing"},
+      {{"--also", "x: VIADUCT_NOPE=1"}, "--also: invalid: VIADUCT_NOPE: there is no such setting"},
+      {{"--also", "x: VIADUCT_MEET=a:1"}, "VIADUCT_MEET: it cannot differ"},
+      {{"--also", "x: VIADUCT_SOCKETS=many"}, "VIADUCT_SOCKETS=many"},
+      {{"--also", "inject: VIADUCT_SOCKETS=4"}, "there is a test \"inject\" already"},
+      {{"--json", "/no/such/folder/s.json"}, "/no/such/folder/s.json"},
+      {{"--json", "/dev/null"}, "no regular file"},
+      {{"--json", put("notes", "to do")}, "something else than the rounds of a suite"},
+      {{"--json", put("new", "{\"format\": \"viaduct-suite/9\"}")}, "newer viaduct"},
+  };
+  for (const auto& [more, said] : cases) {
+    Program run(joined({"suite"}, more));
+    EXPECT_EQ(run.finish(), 2) << said;
+    EXPECT_TRUE(has(run.err(), said)) << said << "\n" << run.err();
+    EXPECT_EQ(run.out(), "");
+  }
+}
+
+TEST_F(SuiteCommand, MeasuresAndSaysWhatIsNotThere) {
+  Program run(small({"--rounds", "4"}));
+  EXPECT_EQ(run.finish(), 0) << run.err();
+  for (const char* part :
+       {"4 of 4 rounds, 2 processes", "\nsingle: VIADUCT_COPY_THREADS=1\n",
+        "\ninject: not built into the backend local: ofi has it\n",
+        "\ncombined: none of the optimisations is there to be combined\n", "95 % interval"})
+    EXPECT_TRUE(has(run.out(), part)) << part << "\n" << run.out();
+  const Json json = written();
+  EXPECT_EQ(json.at("format"), "viaduct-suite/1");
+  EXPECT_EQ(json.at("end"), "complete");
+  EXPECT_EQ(json.at("runs").size(), 8U);
+  ASSERT_EQ(json.at("results").size(), 4U);
+  for (const Json& result : json.at("results")) {
+    for (const char* figure :
+         {"gb_per_s", "p50_us", "p95_us", "p99_us", "completions_per_s", "rails"})
+      EXPECT_TRUE(result.contains(figure)) << figure << result;
+    if (result.at("test") == "single") {
+      EXPECT_EQ(result.at("rate_improvement").at("interval_95").size(), 2U);
+    }
+  }
+  // The tests of one round do not all follow each other in the same order.
+  EXPECT_EQ(json.at("runs")[0].at("test"), "baseline");
+  EXPECT_EQ(json.at("runs")[2].at("test"), "single");
+}
+
+TEST_F(SuiteCommand, GoesOnWhereItWas) {
+  Program first(small({"--rounds", "4"}));
+  ASSERT_EQ(first.finish(), 0) << first.err();
+  const Json before = written();
+  Program again(small({"--rounds", "4"}));
+  EXPECT_EQ(again.finish(), 0) << again.err();
+  EXPECT_TRUE(has(again.err(), "has all 4 rounds: nothing is left to measure")) << again.err();
+  EXPECT_EQ(again.out(), first.out());
+  Program more(small({"--rounds", "6"}));
+  EXPECT_EQ(more.finish(), 0) << more.err();
+  EXPECT_TRUE(has(more.err(), "going on behind the 4 rounds of ")) << more.err();
+  const Json after = written();
+  EXPECT_EQ(after.at("runs").size(), 12U);
+  EXPECT_EQ(after.at("runs")[0], before.at("runs")[0]);
+  Program other(small({"--rounds", "6", "--duration", "3ms"}));
+  EXPECT_EQ(other.finish(), 2);
+  EXPECT_TRUE(has(other.err(), "duration: \"2ms\" there, \"3ms\" now")) << other.err();
+  EXPECT_EQ(written(), after);
+  Program fresh(small({"--rounds", "4", "--duration", "3ms", "--fresh", "--output", "json"}));
+  EXPECT_EQ(fresh.finish(), 0) << fresh.err();
+  EXPECT_EQ(fresh.err(), "") << "no progress beside JSON";
+  EXPECT_EQ(Json::parse(fresh.out()), written());
+  EXPECT_EQ(written().at("rounds_done"), 4);
+}
+
+TEST_F(SuiteCommand, AnInterruptKeepsWholeRounds) {
+  Program run(small({"--rounds", "100000"}));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!fs::exists(file_) && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  ASSERT_TRUE(fs::exists(file_));
+  ::kill(run.pid(), SIGINT);
+  EXPECT_EQ(run.finish(), 130) << run.err();
+  EXPECT_TRUE(has(run.err(), "of 100000 rounds are whole and in " + file_)) << run.err();
+  const Json json = written();
+  const auto done = json.at("rounds_done").get<std::size_t>();
+  EXPECT_GE(done, 1U);
+  EXPECT_EQ(json.at("runs").size(), 2 * done);
+  EXPECT_TRUE(has(run.out(), "rounds, 2 processes")) << run.out();
+}
+
+TEST_F(SuiteCommand, ReportShowsItAndCompareRefusesIt) {
+  Program run(small({"--rounds", "4"}));
+  ASSERT_EQ(run.finish(), 0) << run.err();
+  Program page({"report", file_, "-o", "-"});
+  EXPECT_EQ(page.finish(), 0) << page.err();
+  for (const char* part :
+       {"Suite suite.json", "single: VIADUCT_COPY_THREADS=1", "better by", "suite.json: baseline"})
+    EXPECT_TRUE(has(page.out(), part)) << part;
+  Program compare({"compare", file_, file_});
+  EXPECT_EQ(compare.finish(), 2);
+  EXPECT_TRUE(has(compare.err(), "this is a file of `viaduct suite`")) << compare.err();
+}
+
+// Two members at one place; the file is rank 0's.
+class SuiteOfTwo : public SuiteCommand {
+ protected:
+  Words member(const char* rank, const Words& more) const {
+    return joined({"suite", "--backend", "tcp", "--also", "two: VIADUCT_SOCKETS=2", "--tests",
+                   "two", "--duration", "2ms", "--warmup", "1ms", "--meet", place_, "--rank", rank,
+                   "--meet-timeout", "30s"},
+                  more);
+  }
+  const Words open_{"VIADUCT_SECRET=for the test"};
+  const std::string place_ = "127.0.0.1:" + std::to_string(freePort());
+};
+
+TEST_F(SuiteOfTwo, MembersTakeTheSameTurnsAndGoOnTogether) {
+  for (const char* rounds : {"4", "5"}) {
+    Program second(member("1", {"--sizes", "64K", "--rounds", rounds}), open_);
+    Program first(member("0", {"--sizes", "64K", "--rounds", rounds, "--json", file_}), open_);
+    EXPECT_EQ(first.finish(), 0) << first.err();
+    EXPECT_EQ(second.finish(), 0) << second.err();
+    EXPECT_TRUE(has(first.out(), std::string(rounds) + " of " + rounds + " rounds, 2 processes"))
+        << first.out();
+    EXPECT_EQ(second.out(), "");
+  }
+  EXPECT_EQ(written().at("runs").size(), 10U);
+}
+
+TEST_F(SuiteOfTwo, OneThatWasStartedOtherwiseIsNamed) {
+  Program second(member("1", {"--sizes", "4K"}), open_);
+  Program first(member("0", {"--sizes", "64K"}), open_);
+  EXPECT_EQ(first.finish(), 2);
+  EXPECT_EQ(second.finish(), 2);
+  EXPECT_TRUE(has(first.err(), "rank 1 was started otherwise: ")) << first.err();
+  EXPECT_TRUE(has(second.err(), "rank 0 was started otherwise: ")) << second.err();
+}
+
+TEST_F(SuiteOfTwo, TheFileHasToBeRankZeros) {
+  Program second(member("1", {"--sizes", "64K", "--rounds", "4"}), open_);
+  Program first(member("0", {"--sizes", "64K", "--rounds", "4", "--json", file_}), open_);
+  ASSERT_EQ(first.finish(), 0) << first.err();
+  ASSERT_EQ(second.finish(), 0) << second.err();
+  Program with_file(member("1", {"--sizes", "64K", "--json", file_}), open_);
+  Program without(member("0", {"--sizes", "64K"}), open_);
+  EXPECT_EQ(with_file.finish(), 2);
+  EXPECT_EQ(without.finish(), 2);
+  EXPECT_TRUE(has(without.err(), "rank 1 has a file with 4 rounds, and rank 0 with 0"))
+      << without.err();
+}
+
+}  // namespace
+}  // namespace viaduct::testing
