@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "measure/suite/suite_testing.h"
 
 namespace viaduct::measure {
@@ -52,6 +54,17 @@ TEST(Answers, WhatPeopleExpectHasNoSay) {
   suite.tests[2].expected = "twice as fast";
   EXPECT_EQ(answersOf(suite)[1].cells[0].answer, Answer::kHelps);
   EXPECT_EQ(answersOf(suite)[2].cells[0].answer, Answer::kNoneSeen);
+}
+
+TEST(Answers, WhatIsAheadByChanceDoesNotHelp) {
+  Suite suite = someSuite(5);
+  constexpr std::array kBase{10.0, 10.4, 9.8, 10.2, 9.9}, kOwn{10.5, 9.7, 10.6, 10.1, 10.3};
+  for (SuiteRun& run : suite.runs)
+    if (run.test != 1) run.rows.back().gb_per_s = (run.test == 0 ? kBase : kOwn)[run.round];
+  const SuiteCell cell = answersOf(suite)[2].cells[0];
+  EXPECT_GT(cell.rate->value, 0.01);
+  EXPECT_LT(cell.rate->interval->low, 0);
+  EXPECT_EQ(cell.answer, Answer::kNoneSeen);
 }
 
 TEST(Answers, ThreeRoundsAreTooFew) {
