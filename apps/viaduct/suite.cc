@@ -72,32 +72,30 @@ class SuiteCommand {
         stop_(stopOnSignals()) {}
 
   int run() {
-    std::uint32_t rank = 0;
-    if (plan_.plans.front().run.place) {
-      const auto agreed = meet();
-      if (!agreed) {
-        const bool wrong = agreed.error().code == Code::kInvalid && !stop_.load();
-        return fail(stop_.load() ? "interrupted" : agreed.error().text(), stop_.load()
-                                                                              ? kExitInterrupted
-                                                                          : wrong ? kExitUsage
-                                                                                  : kExitFailed);
-      }
-      rank = *agreed;
-    }
-    speaks_ = rank == 0;
+    const bool alone = !plan_.plans.front().run.place;
+    const auto rank = alone ? Result<std::uint32_t>(0) : meet();
+    if (!rank) return notMet(rank.error());
+    speaks_ = *rank == 0;
     if (speaks_) sayWhatIsDone();
     Turns turns(rowsLeft(), options_.as_json, stop_);
-    if (plan_.plans.front().run.place) turns.keepRank(rank);
-    const SuiteEnd end = conduct(
-        suite_,
-        {.run = [&](std::uint32_t round, std::size_t test) { return one(turns, round, test); },
-         .save = [&](const Suite& now) -> Status {
-           return speaks_ ? file_.write(now) : Status(Ok{});
-         }});
-    return tell(end);
+    if (!alone) turns.keepRank(*rank);
+    return tell(measureWith(turns));
   }
 
  private:
+  int notMet(const Error& error) const {
+    if (stop_.load()) return fail("interrupted", kExitInterrupted);
+    return fail(error.text(), error.code == Code::kInvalid ? kExitUsage : kExitFailed);
+  }
+
+  SuiteEnd measureWith(Turns& turns) {
+    const auto run = [&](std::uint32_t round, std::size_t test) { return one(turns, round, test); };
+    const auto save = [&](const Suite& now) -> Status {
+      return speaks_ ? file_.write(now) : Status(Ok{});
+    };
+    return conduct(suite_, {.run = run, .save = save});
+  }
+
   Result<std::uint32_t> meet() {
     const measure::Progress progress{.remark = say};
     measure::RunRequest request = plan_.plans.front().run;

@@ -120,6 +120,7 @@ bool isHandedOn(V name) {
 
 std::vector<FlagName> names() {
   std::vector<FlagName> out;
+  out.reserve(kOwn.size() + kHandedOn.size());
   for (const SuiteFlag& flag : kOwn) out.push_back({flag.name, flag.form.empty()});
   for (const FlagName& flag : benchFlagNames())
     if (isHandedOn(flag.name)) out.push_back(flag);

@@ -104,6 +104,7 @@ class Planner {
 
   Result<BenchPlan> planTest(const measure::SuiteTest& test, std::uint64_t memory) const {
     std::vector<std::string> assignments;
+    assignments.reserve(test.settings.size());
     for (const measure::Option& option : test.settings)
       assignments.push_back(option.name + "=" + option.value);
     VIADUCT_TRY(const Settings agents, withVariables(settings_, assignments));

@@ -150,6 +150,7 @@ class Builder {
   // Every optimisation off, besides `on`.
   std::vector<Option> all(const Optimisation* on) const {
     std::vector<Option> out;
+    out.reserve(known_.size());
     for (const Optimisation* one : known_)
       out.push_back({std::string(one->variable), std::string(one == on ? one->on : one->off)});
     return out;

@@ -16,8 +16,7 @@ namespace {
 
 std::string sizeText(const SuiteCell& cell) { return sizeLabel(static_cast<double>(cell.size)); }
 
-Point pointOf(const std::string& test, const SuiteCell& cell) {
-  const Improvement& judged = *cell.judged();
+Point pointOf(const std::string& test, const SuiteCell& cell, const Improvement& judged) {
   Point out{.x = static_cast<double>(cell.size), .y = judged.value * 100};
   out.tip = fmt::format("{}, {}: {} of {}", test, sizeText(cell), percentText(judged.value),
                         judgedByName(judgedBy(cell.size)));
@@ -57,7 +56,8 @@ Chart chartOf(const Suite& suite, const std::vector<SuiteAnswers>& answers, cons
     if (one.test == 0 || one.cells.empty()) continue;
     Line line{.label = suite.tests[one.test].name};
     for (const SuiteCell& cell : one.cells)
-      if (cell.judged()) line.points.push_back(pointOf(line.label, cell));
+      if (const auto& judged = cell.judged())
+        line.points.push_back(pointOf(line.label, cell, *judged));
     out.lines.push_back(std::move(line));
   }
   cutWhiskers(out.lines);

@@ -119,14 +119,15 @@ Status SuiteFile::write(const Suite& suite) const {
 }
 
 Result<Suite> goOn(const SuiteFile& file, Suite wanted) {
-  if (!file.kept()) return wanted;
-  const auto found = differencesOf(*file.kept(), wanted);
+  const std::optional<Suite>& kept = file.kept();
+  if (!kept) return wanted;
+  const auto found = differencesOf(*kept, wanted);
   if (!found.empty())
     return refused(file.name(),
-                   fmt::format("its {} rounds were measured otherwise: {}",
-                               file.kept()->rounds_done, fmt::join(found, "; ")),
+                   fmt::format("its {} rounds were measured otherwise: {}", kept->rounds_done,
+                               fmt::join(found, "; ")),
                    "give the same settings, name another file, or start anew with --fresh");
-  Suite out = *file.kept();
+  Suite out = *kept;
   out.rounds = std::max(wanted.rounds, out.rounds_done);
   return out;
 }

@@ -10,7 +10,7 @@ namespace {
 
 void addDifferences(const std::string& front, const std::vector<Option>& kept,
                     const std::vector<Option>& wanted, std::vector<std::string>& out) {
-  const auto valueIn = [](const std::vector<Option>& options, const std::string& name) {
+  const auto value_in = [](const std::vector<Option>& options, const std::string& name) {
     const auto at = std::find_if(options.begin(), options.end(),
                                  [&](const Option& one) { return one.name == name; });
     return at == options.end() ? std::string("not there") : at->value;
@@ -20,7 +20,7 @@ void addDifferences(const std::string& front, const std::vector<Option>& kept,
     if (std::none_of(kept.begin(), kept.end(), [&](const Option& o) { return o.name == one.name; }))
       all.push_back(one);
   for (const Option& one : all) {
-    const std::string before = valueIn(kept, one.name), now = valueIn(wanted, one.name);
+    const std::string before = value_in(kept, one.name), now = value_in(wanted, one.name);
     if (before != now)
       out.push_back(fmt::format("{}{}: \"{}\" there, \"{}\" now", front, one.name, before, now));
   }
