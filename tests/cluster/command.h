@@ -12,9 +12,10 @@ class Command {
  public:
   // Both of its outputs are one.
   Command(const Host& host, const std::string& arguments, const std::string& environment = "")
-      : process_({"sh", "-c",
-                  "exec env " + environment + " " + VIADUCT_PROGRAM + " " + arguments + " 2>&1"},
-                 host.pid()) {}
+      : process_(
+            {"sh", "-c",
+             "exec env " + environment + " \"" + VIADUCT_PROGRAM + "\" " + arguments + " 2>&1"},
+            host.pid()) {}
 
   // False when no line starts like this.
   bool readUntil(const std::string& front) {
