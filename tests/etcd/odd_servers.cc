@@ -37,9 +37,8 @@ base::Fd listenAnywhere(std::uint16_t& port) {
 
 std::string urlOf(std::uint16_t port) { return fmt::format("http://127.0.0.1:{}", port); }
 
-// A whole request: its head, and the body that Content-Length promises.
-bool readRequest(int fd) {
-  std::string got;
+// A whole request, of which `got` has come: its head, and the body that Content-Length promises.
+bool readRequest(int fd, std::string& got) {
   std::array<char, 4096> buffer;
   for (;;) {
     const std::size_t head = got.find("\r\n\r\n");
@@ -83,7 +82,8 @@ std::string ParrotServer::url() const { return urlOf(port_); }
 void ParrotServer::serve() {
   while (!stop_) {
     const base::Fd one(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (one && readRequest(one.get())) writeAll(one.get(), answer_.data(), answer_.size());
+    std::string request;
+    if (one && readRequest(one.get(), request)) writeAll(one.get(), answer_.data(), answer_.size());
   }
 }
 
@@ -116,6 +116,35 @@ void Forwarder::mend() {
   cut_ = false;
 }
 
+void Forwarder::keep(Keep what, int after) {
+  keeps_answer_ = what == Keep::kAnswer;
+  before_kept_ = after;
+}
+
+void Forwarder::waitUntilKept() const {
+  while (!kept_) std::this_thread::yield();
+}
+
+void Forwarder::letGo() {
+  let_go_ = true;
+  while (!done_) std::this_thread::yield();
+}
+
+void Forwarder::keepOne(std::string request, int from, int to) {
+  const auto askEtcd = [&] {
+    std::array<char, 4096> answer;
+    if (!writeAll(to, request.data(), request.size()) ||
+        ::read(to, answer.data(), answer.size()) <= 0)
+      ADD_FAILURE() << "etcd did not take what was kept";
+  };
+  if (!readRequest(from, request)) ADD_FAILURE() << "half a request";
+  if (keeps_answer_) askEtcd();
+  kept_ = true;
+  while (!let_go_ && !stop_) std::this_thread::yield();
+  if (!keeps_answer_ && !stop_) askEtcd();
+  done_ = true;
+}
+
 void Forwarder::serve() {
   while (!stop_) {
     base::Fd one(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -145,8 +174,10 @@ void Forwarder::pass(base::Fd from) {
       const ssize_t got = ::read(in, buffer.data(), buffer.size());
       if (got <= 0 || (side == 1 && lose)) return;
       const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
-      if (side == 0 && losing_ && bytes.find("POST /v3/kv/txn") != bytes.npos)
-        lose = transactions_++ % 2 == 0;
+      const bool asks = side == 0 && bytes.find("POST /v3/kv/txn") != bytes.npos;
+      if (asks && before_kept_ >= 0 && before_kept_-- == 0)
+        return keepOne(std::string(bytes), in, out);
+      if (asks && losing_) lose = transactions_++ % 2 == 0;
       if (!writeAll(out, buffer.data(), static_cast<std::size_t>(got))) return;
     }
   }

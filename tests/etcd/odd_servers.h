@@ -54,14 +54,25 @@ class Forwarder {
   // third, and so on.
   void loseAnswers() { losing_ = true; }
 
+  // The transaction that so many others (0: none) come before is kept: etcd does not get it, or
+  // nobody gets its answer. Whoever asked hears of it no more.
+  enum class Keep : std::uint8_t { kRequest, kAnswer };
+  void keep(Keep what, int after);
+  void waitUntilKept() const;
+  // What was kept goes on its way; returns when etcd has done it.
+  void letGo();
+
  private:
   void serve();
   void pass(base::Fd from);
+  void keepOne(std::string request, int from, int to);
   const std::uint16_t to_;
   std::uint16_t port_ = 0;
   base::Fd listener_, bell_;
   std::atomic<bool> stop_ = false, cut_ = false, losing_ = false;
   std::atomic<int> open_ = 0, transactions_ = 0;
+  std::atomic<int> before_kept_ = -1;  // below 0: none is to be kept any more
+  std::atomic<bool> keeps_answer_ = false, kept_ = false, let_go_ = false, done_ = false;
   std::thread thread_;
 };
 

@@ -25,12 +25,13 @@ struct Seat {
 };
 
 // A whole group of two; the second may reach etcd on another way.
-std::vector<Seat> pair(const std::string& first, const std::string& second) {
+std::vector<Seat> pair(const std::string& first, const std::string& second,
+                       std::chrono::milliseconds detect = 5s) {
   std::vector<std::future<Seat>> coming;
   for (const std::string& where : {first, second})
-    coming.push_back(std::async(std::launch::async, [where] {
+    coming.push_back(std::async(std::launch::async, [where, detect] {
       Seat seat;
-      auto place = openEtcd({.where = where, .detect = 5s});
+      auto place = openEtcd({.where = where, .detect = detect});
       if (!place) return seat;
       seat.place = std::move(*place);
       auto group = seat.place->join({.group = "g", .size = 2, .name = "m"}, kLong, kGoOn);
@@ -165,6 +166,29 @@ TEST(EtcdOutages, AnEndpointThatBreaksInTheMiddleIsLeftForAnother) {
   gatherOfBoth(seats);
 }
 
+void expectLost(const std::vector<Seat>& seats) {
+  for (const Seat& seat : seats) {
+    const auto end = Clock::now() + kLong;
+    while (!seat.group->trouble() && Clock::now() < end) std::this_thread::sleep_for(1ms);
+    ASSERT_TRUE(seat.group->trouble());
+    EXPECT_EQ(seat.group->trouble()->code, Code::kPeerLost) << seat.group->trouble()->text();
+  }
+}
+
+// Both lose their leases, and what they still have to say has none to hang on.
+TEST(EtcdOutages, MembersThatAreCutOffForLongLeaveNothingBehind) {
+  VIADUCT_NEEDS_ETCD();
+  EtcdServer etcd;
+  Forwarder way(etcd.port());
+  auto seats = pair(way.url(), way.url(), 1s);
+  ASSERT_FALSE(::testing::Test::HasFailure());
+  way.cut();
+  expectLost(seats);
+  way.mend();
+  seats.clear();
+  EXPECT_EQ(etcd.ctl("get --prefix --keys-only ''"), "");
+}
+
 TEST(EtcdOutages, ALeaseThatEtcdTookAwayIsSaid) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer etcd;
@@ -174,12 +198,7 @@ TEST(EtcdOutages, ALeaseThatEtcdTookAwayIsSaid) {
   for (std::size_t at = leases.find('\n'); at != std::string::npos && at + 1 < leases.size();
        at = leases.find('\n', at + 1))
     etcd.ctl("lease revoke " + leases.substr(at + 1, leases.find('\n', at + 1) - at - 1));
-  for (const Seat& seat : seats) {
-    const auto end = Clock::now() + kLong;
-    while (!seat.group->trouble() && Clock::now() < end) std::this_thread::sleep_for(1ms);
-    ASSERT_TRUE(seat.group->trouble());
-    EXPECT_EQ(seat.group->trouble()->code, Code::kPeerLost) << seat.group->trouble()->text();
-  }
+  expectLost(seats);
 }
 
 }  // namespace

@@ -46,6 +46,7 @@ class Claim {
       : core_(core),
         name_(std::move(name)),
         key_(core.space().entry(name_)),
+        withdrawn_key_(core.space().withdrawn(uniqueNumber())),
         value_(encode(EntryMessage{ownIdentity(), std::move(value)})),
         until_(until) {}
   ~Claim() {
@@ -61,21 +62,37 @@ class Claim {
     core_.lease().want(until_, [this, weak = std::weak_ptr(alive_)](Result<LeaseId> lease) {
       if (weak.expired()) return;
       if (!lease) return end(std::move(lease).error());
-      const Txn txn{.when = {{key_}},
+      asked_ = true;
+      const Txn txn{.when = {{key_}, {withdrawn_key_}},
                     .then = {Op::put(key_, value_, *lease)},
                     .otherwise = {Op::get({key_, {}})}};
       send(txn, [this, lease = *lease](Result<TxnReply> reply) { asked(lease, std::move(reply)); });
     });
   }
 
+  // Our last act: `done` runs when the entry is gone, or etcd does not answer.
   void withdraw(std::function<void()> done) {
-    if (created_ == 0) return done();
-    core_.txn(
-        {.when = {{key_, Compare::What::kCreatedAt, created_}}, .then = {Op::erase({key_, {}})}},
-        core_.patience(), [](const auto&) {});
+    if (created_ != 0) return erase(core_, key_, created_, std::move(done));
+    const LeaseId lease = core_.lease().id();
+    if (!asked_ || lease == 0) return done();
+    // Whether the entry is there is not known, and it may yet come.
+    core_.txn({.then = {Op::put(withdrawn_key_, {}, lease), Op::get({key_, {}})}}, core_.patience(),
+              [&core = core_, lease, key = key_, value = value_,
+               done = std::move(done)](const Result<TxnReply>& reply) {
+                if (!reply || reply->found.empty()) return done();
+                const KeyValue& kv = reply->found[0];
+                if (kv.lease != lease || kv.value != value) return done();
+                erase(core, key, kv.created, done);
+              });
   }
 
  private:
+  static void erase(Core& core, const std::string& key, Revision created,
+                    std::function<void()> done) {
+    core.txn({.when = {{key, Compare::What::kCreatedAt, created}}, .then = {Op::erase({key, {}})}},
+             core.patience(), [done = std::move(done)](const auto&) { done(); });
+  }
+
   void send(const Txn& txn, std::function<void(Result<TxnReply>)> done) {
     core_.txn(txn, until_,
               [done = std::move(done), weak = std::weak_ptr(alive_)](Result<TxnReply> reply) {
@@ -85,6 +102,7 @@ class Claim {
 
   void asked(LeaseId lease, Result<TxnReply> reply) {
     if (!reply) return end(std::move(reply).error());
+    asked_ = false;
     if (reply->succeeded) return claimed(reply->revision);
     if (reply->found.empty()) return begin();
     const KeyValue& kv = reply->found[0];
@@ -171,9 +189,10 @@ class Claim {
   }
 
   Core& core_;
-  const std::string name_, key_, value_;
+  const std::string name_, key_, withdrawn_key_, value_;
   Clock::time_point until_, given_up_at_ = {};
   Revision created_ = 0, proven_dead_ = 0;
+  bool asked_ = false;  // and not answered
   bool taken_seen_ = false;
   std::unique_ptr<Watch> watch_;
   Loop::Id timer_ = 0, loss_ = 0;

@@ -1,8 +1,13 @@
 #include "meet/etcd/keys.h"
 
 #include <fmt/format.h>
+#include <viaduct/deadline.h>
 
+#include <array>
 #include <charconv>
+#include <cstring>
+
+#include "base/random.h"
 
 namespace viaduct::meet::etcd {
 namespace {
@@ -24,6 +29,20 @@ std::string escaped(std::string_view name) {
   return out;
 }
 
+std::uint64_t uniqueNumber() {
+  std::array<std::uint8_t, 8> bytes{};
+  // It fails only where the kernel has no getrandom(); the clock then is as good as anything.
+  if (!base::fillSecret(bytes))
+    return static_cast<std::uint64_t>(Clock::now().time_since_epoch().count());
+  std::uint64_t out = 0;
+  std::memcpy(&out, bytes.data(), sizeof(out));
+  return out;
+}
+
+std::string Space::withdrawn(std::uint64_t claim) const {
+  return fmt::format("{}/not/{:016x}", root, claim);
+}
+
 GroupKeys::GroupKeys(const Space& space, std::string_view group, std::uint64_t instance)
     : head_(space.head(group)), base_(fmt::format("{}{:016x}/", space.group(group), instance)) {}
 
@@ -32,6 +51,8 @@ std::string GroupKeys::up(MemberId id) const { return fmt::format("{}up/{:016x}"
 std::string GroupKeys::here(MemberId id) const { return up(id) + std::string(kHere); }
 
 std::string GroupKeys::answer(MemberId id) const { return fmt::format("{}to/{:016x}", base_, id); }
+
+std::string GroupKeys::gaveUp(MemberId id) const { return fmt::format("{}not/{:016x}", base_, id); }
 
 std::string GroupKeys::part(std::uint32_t number) const {
   return fmt::format("{}down/part/{:06}", base_, number);

@@ -15,12 +15,17 @@ namespace viaduct::meet::etcd {
 // keys.
 std::string escaped(std::string_view name);
 
+// Random; nobody else has it.
+std::uint64_t uniqueNumber();
+
 struct Space {
   std::string root = {};  // "/viaduct", without a slash at its end
 
   std::string group(std::string_view name) const { return root + "/group/" + escaped(name) + "/"; }
   std::string head(std::string_view group_name) const { return group(group_name) + "head"; }
   std::string entry(std::string_view name) const { return root + "/name/" + escaped(name); }
+  // Who has that number does not want its entry any more: nothing makes it then.
+  std::string withdrawn(std::uint64_t claim) const;
 };
 
 // The keys of one forming of a group.
@@ -36,6 +41,7 @@ class GroupKeys {
   std::string up(MemberId id) const;
   std::string here(MemberId id) const;    // a member's answer to the last call; within up()
   std::string answer(MemberId id) const;  // from the leader to one
+  std::string gaveUp(MemberId id) const;  // that member comes no more: nothing makes its keys then
   std::string lead() const { return base_ + "down/lead"; }
   std::string trouble() const { return base_ + "down/trouble"; }
   std::string call() const { return base_ + "down/call"; }

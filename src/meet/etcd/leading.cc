@@ -165,6 +165,8 @@ void Leading::end(std::vector<Op> also) {
     if (!also.empty()) core_.txn({.then = std::move(also)}, core_.patience(), [](const auto&) {});
     return;
   }
+  // With the lease all of it is gone; and a key without a lease would stay for ever.
+  if (core_.lease().id() == 0) return;
   Txn txn{.when = {{place_.keys.head(), Compare::What::kCreatedAt, place_.epoch}},
           .then = std::move(also)};
   txn.then.push_back(

@@ -3,29 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
-#include "base/random.h"
 #include "meet/etcd/identity.h"
 
 namespace viaduct::meet::etcd {
-namespace {
-
-std::uint64_t randomNumber() {
-  std::array<std::uint8_t, 8> bytes{};
-  // It fails only where the kernel has no getrandom(); the clock then is as good as anything.
-  if (!base::fillSecret(bytes))
-    return static_cast<std::uint64_t>(Clock::now().time_since_epoch().count());
-  std::uint64_t out = 0;
-  std::memcpy(&out, bytes.data(), sizeof(out));
-  return out;
-}
-
-}  // namespace
-
 Membership::Membership(Core& core, JoinRequest request, Clock::time_point until)
-    : core_(core), request_(std::move(request)), until_(until), id_(randomNumber()) {}
+    : core_(core), request_(std::move(request)), until_(until), id_(uniqueNumber()) {}
 
 Membership::~Membership() {
   core_.loop().forget(timer_);
@@ -75,10 +59,11 @@ void Membership::enter() {
   core_.lease().want(until_, [this, weak = std::weak_ptr(alive_)](Result<LeaseId> lease) {
     if (weak.expired() || phase_ != Phase::kEntering) return;
     if (!lease) return refuse(std::move(lease).error());
-    instance_ = randomNumber();
+    instance_ = uniqueNumber();
     keys_ = GroupKeys(core_.space(), request_.group, instance_);
     const Head head{.instance = instance_, .identity = ownIdentity(), .who = who()};
-    const Txn txn{.when = {{keys_.head()}},
+    founds_ = true;
+    const Txn txn{.when = {{keys_.head()}, {keys_.gaveUp(id_)}},
                   .then = {Op::put(keys_.head(), encode(head), *lease),
                            Op::put(keys_.lead(), encode(LeadMessage{.leader = id_}), *lease),
                            Op::put(keys_.up(id_), joinMessage(), *lease)},
@@ -90,6 +75,7 @@ void Membership::enter() {
 void Membership::entered(Result<TxnReply> reply) {
   if (phase_ != Phase::kEntering) return;
   if (!reply) return refuse(std::move(reply).error());
+  founds_ = false;
   std::optional<Head> head;
   Revision founded = reply->revision;
   if (!reply->succeeded) {
@@ -139,9 +125,11 @@ void Membership::knock(const KeyValue& head, const Head& decoded) {
   // was made is ours to hear.
   const Op up = Op::get({keys_.up(id_), {}}), lead = Op::get({keys_.lead(), {}});
   const Txn txn{.when = {{keys_.head(), Compare::What::kCreatedAt, head.created},
-                         {keys_.up(id_), Compare::What::kCreatedAt, 0}},
+                         {keys_.up(id_)},
+                         {keys_.gaveUp(id_)}},
                 .then = {Op::put(keys_.up(id_), joinMessage(), core_.lease().id()), lead},
                 .otherwise = {up, lead}};
+  has_up_key_ = true;
   send(txn, until_,
        [this, epoch = head.created](Result<TxnReply> reply) { knocked(epoch, std::move(reply)); });
 }
@@ -158,9 +146,9 @@ void Membership::knocked(Revision epoch, Result<TxnReply> reply) {
       leader_id_ = lead->leader;
       lead_modified_ = kv.modified;
     }
-  if (seated == 0) return enter();
+  has_up_key_ = seated != 0;
+  if (!has_up_key_) return enter();
   epoch_ = epoch;
-  has_up_key_ = true;
   watch(seated + 1);
   if (!lead || lead->over) again();
 }
@@ -176,7 +164,7 @@ void Membership::again() {
     core_.txn({.then = {Op::erase({keys_.up(id_), {}}), Op::erase({keys_.here(id_), {}})}},
               core_.patience(), [](const auto&) {});
   // Nothing that is still on its way for the old one can be taken for the new one's.
-  id_ = randomNumber();
+  id_ = uniqueNumber();
   enter();
 }
 

@@ -68,6 +68,7 @@ class Membership {
   void whole(std::uint64_t round, const std::string& bytes);
   void roster(std::vector<Seat> seats);
 
+  void takeBackFounding();
   void explainWaiting();
   void lost(Error why);  // the end, for the group as we see it
   void refuse(Error why);
@@ -90,7 +91,8 @@ class Membership {
   MemberId leader_id_ = 0;
   bool welcome_ = false;        // the leader has given us a seat
   std::uint64_t answered_ = 0;  // the last call of the leader that we have answered
-  bool has_up_key_ = false;
+  // Etcd was asked to make our keys and has not said no: they are there, or may yet come.
+  bool has_up_key_ = false, founds_ = false;
   std::unique_ptr<Watch> watch_;
   std::unique_ptr<Leading> leading_;
   std::vector<Seat> seats_;

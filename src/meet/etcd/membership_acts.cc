@@ -175,6 +175,9 @@ void Membership::abandon(const std::string& reason, std::function<void()> done) 
 }
 
 void Membership::leave() {
+  // What hung on a lease that is lost is gone with it, and nothing can be hung on it any more.
+  if (core_.lease().id() == 0) return;
+  if (founds_) return takeBackFounding();
   if (!std::exchange(has_up_key_, false)) return;
   std::vector<Op> ops{Op::erase({keys_.up(id_), {}}), Op::erase({keys_.here(id_), {}})};
   const bool forming = !whole_round_;
@@ -192,10 +195,21 @@ void Membership::leave() {
   if (!forming) return core_.txn({.then = std::move(ops)}, core_.patience(), [](const auto&) {});
   // Says that it gives up before its key goes: that is no death.
   const Txn bye{
-      .then = {Op::put(keys_.up(id_), encode(UpMessage(ByeMessage{})), core_.lease().id())}};
+      .then = {Op::put(keys_.up(id_), encode(UpMessage(ByeMessage{})), core_.lease().id()),
+               Op::put(keys_.gaveUp(id_), {}, core_.lease().id())}};
   core_.txn(bye, core_.patience(), [&core = core_, ops = std::move(ops)](const auto&) {
     core.txn({.then = ops}, core.patience(), [](const auto&) {});
   });
+}
+
+// Whether we have founded a group is not known, and it may yet happen.
+void Membership::takeBackFounding() {
+  const Op gave_up = Op::put(keys_.gaveUp(id_), {}, core_.lease().id());
+  const Txn txn{.when = {{keys_.up(id_), Compare::What::kCreatedAfter, 0}},
+                .then = {gave_up, Op::erase({keys_.head(), {}}), Op::erase({keys_.lead(), {}}),
+                         Op::erase({keys_.up(id_), {}})},
+                .otherwise = {gave_up}};
+  core_.txn(txn, core_.patience(), [](const auto&) {});
 }
 
 }  // namespace viaduct::meet::etcd

@@ -1,0 +1,131 @@
+// What has been given up is not done any more when etcd gets to hear of it late, and is taken back
+// where etcd has done it already: in a process that lives on, whose lease holds all its keys.
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "etcd/odd_servers.h"
+#include "meet/etcd/etcd.h"
+#include "support/etcd_server.h"
+
+namespace viaduct::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace meet;
+
+const StopFlag kGoOn{false};
+constexpr auto kLong = 20s;
+
+struct Seat {
+  std::unique_ptr<MeetingPlace> place;
+  Result<std::unique_ptr<Group>> group = Error{};
+};
+
+Seat sit(const std::string& where, std::uint32_t size, Duration time = kLong,
+         const StopFlag& stop = kGoOn) {
+  Seat seat;
+  auto place = openEtcd({.where = where});
+  if (!place) return seat;
+  seat.place = std::move(*place);
+  seat.group = seat.place->join({.group = "g", .size = size, .name = "m"}, time, stop);
+  return seat;
+}
+
+class EtcdLate : public ::testing::TestWithParam<Forwarder::Keep> {
+ protected:
+  void SetUp() override { VIADUCT_NEEDS_ETCD(); }
+
+  // A join on the way that keeps one of its transactions, stopped there. Its place lives on.
+  static Seat givenUp(Forwarder& way, std::uint32_t size) {
+    StopFlag stop{false};
+    auto coming = std::async(std::launch::async, [&] { return sit(way.url(), size, kLong, stop); });
+    way.waitUntilKept();
+    stop = true;
+    Seat seat = coming.get();
+    EXPECT_FALSE(seat.group);
+    return seat;
+  }
+};
+
+TEST_P(EtcdLate, AGroupThatIsFoundedAfterItsFounderGaveUpIsNone) {
+  EtcdServer etcd;
+  Forwarder way(etcd.port());
+  way.keep(GetParam(), 0);
+  const Seat gone = givenUp(way, 2);
+  way.letGo();
+  const Seat next = sit(etcd.url(), 1);
+  EXPECT_TRUE(next.group) << next.group.error().text();
+}
+
+// Its first transaction finds the group, the second asks for a seat.
+TEST_P(EtcdLate, ASeatThatIsAskedForAfterItsMemberGaveUpIsFree) {
+  EtcdServer etcd;
+  Forwarder way(etcd.port());
+  auto first = std::async(std::launch::async, [&] { return sit(etcd.url(), 2); });
+  while (etcd.ctl("get --prefix --keys-only /viaduct/group/g/head").empty()) {
+  }
+  way.keep(GetParam(), 1);
+  const Seat gone = givenUp(way, 2);
+  way.letGo();
+  const Seat second = sit(etcd.url(), 2);
+  EXPECT_TRUE(second.group) << second.group.error().text();
+  EXPECT_TRUE(first.get().group);
+}
+
+TEST_P(EtcdLate, ASeatThatIsAskedForAfterItsTimeWasUpIsFree) {
+  EtcdServer etcd;
+  Forwarder way(etcd.port());
+  auto first = std::async(std::launch::async, [&] { return sit(etcd.url(), 2); });
+  while (etcd.ctl("get --prefix --keys-only /viaduct/group/g/head").empty()) {
+  }
+  way.keep(GetParam(), 1);
+  const Seat gone = sit(way.url(), 2, 1s);
+  ASSERT_FALSE(gone.group);
+  EXPECT_EQ(gone.group.error().code, Code::kTimeout) << gone.group.error().text();
+  way.letGo();
+  const Seat second = sit(etcd.url(), 2);
+  EXPECT_TRUE(second.group) << second.group.error().text();
+  EXPECT_TRUE(first.get().group);
+}
+
+TEST_P(EtcdLate, ANameThatIsPublishedAfterItsTimeWasUpIsFree) {
+  EtcdServer etcd;
+  Forwarder way(etcd.port());
+  way.keep(GetParam(), 0);
+  const auto place = openEtcd({.where = way.url()}), other = openEtcd({.where = etcd.url()});
+  ASSERT_TRUE(place && other);
+  const auto entry = (*place)->publish("decode-0", "late", 1s);
+  ASSERT_FALSE(entry);
+  EXPECT_EQ(entry.error().code, Code::kTimeout) << entry.error().text();
+  way.letGo();
+  const auto found = (*other)->find("decode-0", 300ms, kGoOn);
+  EXPECT_FALSE(found) << *found;
+  const auto mine = (*other)->publish("decode-0", "mine", kLong);
+  EXPECT_TRUE(mine) << mine.error().text();
+}
+
+// With the entry's end nobody finds it any more: so etcd is waited for.
+TEST(EtcdEntries, AnEntrysEndWaitsForEtcd) {
+  VIADUCT_NEEDS_ETCD();
+  EtcdServer etcd;
+  Forwarder way(etcd.port());
+  way.keep(Forwarder::Keep::kRequest, 1);
+  const auto place = openEtcd({.where = way.url()});
+  ASSERT_TRUE(place);
+  auto entry = (*place)->publish("decode-0", "card", kLong);
+  ASSERT_TRUE(entry) << entry.error().text();
+  const auto begun = Clock::now();
+  entry->reset();
+  EXPECT_GE(Clock::now() - begun, 900ms) << "but not for ever";
+}
+
+INSTANTIATE_TEST_SUITE_P(Kept, EtcdLate,
+                         ::testing::Values(Forwarder::Keep::kRequest, Forwarder::Keep::kAnswer),
+                         [](const auto& keep) {
+                           return keep.param == Forwarder::Keep::kRequest ? "BeforeEtcdHasIt"
+                                                                          : "OnTheWayBack";
+                         });
+
+}  // namespace
+}  // namespace viaduct::testing
