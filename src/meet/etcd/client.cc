@@ -90,6 +90,17 @@ Advice adviceFor(const Refusal& refusal) {
   return {"", ""};
 }
 
+Error errorOf(const Refusal& refusal, const std::string& url, bool auth) {
+  Advice advice = adviceFor(refusal);
+  if (advice.cause[0] == '\0' && auth) advice = adviceFor(Step::kAuth);
+  const char* const step = stepName(auth ? Step::kAuth : Step::kRequest);
+  return {.code = auth ? Code::kDenied : codeOf(refusal.code),
+          .operation = "etcd",
+          .detail = fmt::format("{}: {}: {}", url, step, refusal.message),
+          .cause = advice.cause,
+          .remedy = advice.remedy};
+}
+
 }  // namespace
 
 struct Client::Call {
@@ -214,15 +225,7 @@ void Client::refused(const CallPtr& call, const Answer& answer) {
   }
   const bool auth = call->path == kAuthPath || codeOf(refusal->code) == Code::kDenied ||
                     mentions(*refusal, "user name is empty");
-  Advice advice = adviceFor(*refusal);
-  if (advice.cause[0] == '\0' && auth) advice = adviceFor(Step::kAuth);
-  finish(call, Error{.code = auth ? Code::kDenied : codeOf(refusal->code),
-                     .operation = "etcd",
-                     .detail = fmt::format("{}: {}: {}", config_.endpoints[call->at].url(),
-                                           stepName(auth ? Step::kAuth : Step::kRequest),
-                                           refusal->message),
-                     .cause = advice.cause,
-                     .remedy = advice.remedy});
+  finish(call, errorOf(*refusal, config_.endpoints[call->at].url(), auth));
 }
 
 void Client::failed(const CallPtr& call, Failure failure) {

@@ -176,9 +176,10 @@ Result<std::unique_ptr<Group>> EtcdPlace::join(const JoinRequest& request, Deadl
     core_->run([] {});
     known = member->board.look(decided);
   }
-  if (known && member->board.look([&] { return state.roster.has_value(); }))
+  auto roster = member->board.look([&] { return state.roster; });
+  if (known && roster)
     return std::unique_ptr<Group>(
-        std::make_unique<EtcdGroup>(core_, std::move(member), *state.roster));
+        std::make_unique<EtcdGroup>(core_, std::move(member), *std::move(roster)));
   const auto refused = member->board.look([&] { return state.refused; });
   core_->run([&] {
     member->leave();

@@ -42,11 +42,11 @@ const char* stepName(Step step) {
 }
 
 Exchange::Exchange(std::uint64_t id, Request request, const Tls& tls)
-    : request_(std::move(request)), easy_(curl_easy_init()) {
-  if (easy_) configure(id, tls);
+    : id_(id), request_(std::move(request)), easy_(curl_easy_init()) {
+  if (easy_) configure(tls);
 }
 
-void Exchange::configure(std::uint64_t id, const Tls& tls) {
+void Exchange::configure(const Tls& tls) {
   CURL* const easy = easy_.get();
   curl_slist* headers = curl_slist_append(nullptr, "Content-Type: application/json");
   headers = curl_slist_append(headers, "Expect:");  // no extra round trip before a large body
@@ -55,7 +55,7 @@ void Exchange::configure(std::uint64_t id, const Tls& tls) {
   headers_.reset(headers);
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
   curl_easy_setopt(easy, CURLOPT_URL, request_.url.c_str());
-  curl_easy_setopt(easy, CURLOPT_PRIVATE, reinterpret_cast<void*>(id));
+  curl_easy_setopt(easy, CURLOPT_PRIVATE, this);
   curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request_.body.data());
   curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
                    static_cast<curl_off_t>(request_.body.size()));

@@ -55,8 +55,13 @@ struct FreeList {
 
 class Exchange {
  public:
-  // `id` comes back as CURLOPT_PRIVATE, so that the loop finds the exchange of an easy handle.
+  // The easy handle has a pointer to it as its CURLOPT_PRIVATE: it must stay where it is.
   Exchange(std::uint64_t id, Request request, const Tls& tls);
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+  ~Exchange() = default;
+
+  std::uint64_t id() const { return id_; }
 
   bool ok() const { return easy_ != nullptr; }
   CURL* easy() const { return easy_.get(); }
@@ -73,10 +78,11 @@ class Exchange {
   static curl_socket_t onSocket(void* self, curlsocktype purpose, curl_sockaddr* address);
   static int onReady(void* self, char* to, char* from, int to_port, int from_port);
   static std::size_t onBytes(char* data, std::size_t size, std::size_t count, void* self);
-  void configure(std::uint64_t id, const Tls& tls);
+  void configure(const Tls& tls);
   Failure failureOf(CURLcode code) const;
   Step stepReached() const;
 
+  const std::uint64_t id_;
   Request request_;
   std::unique_ptr<CURL, CloseEasy> easy_;
   std::unique_ptr<curl_slist, FreeList> headers_;

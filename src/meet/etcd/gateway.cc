@@ -73,10 +73,10 @@ Error nonsense(std::string_view what, std::string_view body) {
 
 // The member of an object, or null: of anything else as well.
 const json& at(const json& value, const char* name) {
-  static const json kNull;
-  if (!value.is_object()) return kNull;
+  static const json null;
+  if (!value.is_object()) return null;
   const auto found = value.find(name);
-  return found == value.end() ? kNull : *found;
+  return found == value.end() ? null : *found;
 }
 
 // proto3's JSON: absent is 0, 64-bit numbers are strings.

@@ -48,13 +48,13 @@ std::string ownWorld() {
 }  // namespace
 
 const std::string& ownIdentity() {
-  static const std::string kIdentity = [] {
+  static const std::string identity = [] {
     const std::string world = ownWorld();
     const std::string start = startOf(::getpid());
     if (world.empty() || start.empty()) return std::string();
     return fmt::format("{}|{} {}", world, ::getpid(), start);
   }();
-  return kIdentity;
+  return identity;
 }
 
 bool isProvablyDead(const std::string& identity) {

@@ -66,7 +66,7 @@ void Leading::collect() {
   if (out.trouble) ops_.push_back(Op::put(place_.keys.trouble(), encode(*out.trouble), lease));
 }
 
-void Leading::write(Txn txn, std::function<void(const TxnReply&)> done) {
+void Leading::write(const Txn& txn, std::function<void(const TxnReply&)> done) {
   busy_ = true;
   core_.txn(txn, core_.patience(),
             [this, done = std::move(done), weak = std::weak_ptr(alive_)](Result<TxnReply> reply) {
@@ -97,7 +97,7 @@ void Leading::flush() {
     txn.then.push_back(std::move(ops_.front()));
     ops_.pop_front();
   }
-  write(std::move(txn), [this](const TxnReply&) { flush(); });
+  write(txn, [this](const TxnReply&) { flush(); });
 }
 
 // To any one who has not said goodbye, by chance: in the order of ranks, a group whose members all

@@ -41,7 +41,7 @@ class Leading {
   void flush();
   void handOver();
   void dissolve();
-  void write(Txn txn, std::function<void(const TxnReply&)> done);
+  void write(const Txn& txn, std::function<void(const TxnReply&)> done);
 
   Core& core_;
   Place place_;

@@ -12,16 +12,16 @@ namespace viaduct::meet::etcd {
 namespace {
 
 Status initCurl() {
-  static const CURLcode kCode = curl_global_init(CURL_GLOBAL_DEFAULT);
-  if (kCode == CURLE_OK) return Ok{};
+  static const CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);
+  if (code == CURLE_OK) return Ok{};
   return Error{
-      .code = Code::kDevice, .operation = "curl_global_init", .detail = curl_easy_strerror(kCode)};
+      .code = Code::kDevice, .operation = "curl_global_init", .detail = curl_easy_strerror(code)};
 }
 
 std::uint64_t idOf(CURL* easy) {
-  void* priv = nullptr;
-  curl_easy_getinfo(easy, CURLINFO_PRIVATE, &priv);
-  return reinterpret_cast<std::uintptr_t>(priv);
+  Exchange* exchange = nullptr;
+  curl_easy_getinfo(easy, CURLINFO_PRIVATE, &exchange);
+  return exchange->id();
 }
 
 }  // namespace

@@ -139,13 +139,16 @@ void Membership::knocked(Revision epoch, Result<TxnReply> reply) {
   if (!reply) return refuse(std::move(reply).error());
   std::optional<LeadMessage> lead;
   Revision seated = reply->succeeded ? reply->revision : 0;
-  for (const KeyValue& kv : reply->found)
+  for (const KeyValue& kv : reply->found) {
     if (kv.key == keys_.up(id_)) {
       seated = kv.created;
-    } else if ((lead = decodeLead(kv.value))) {
-      leader_id_ = lead->leader;
-      lead_modified_ = kv.modified;
+      continue;
     }
+    lead = decodeLead(kv.value);
+    if (!lead) continue;
+    leader_id_ = lead->leader;
+    lead_modified_ = kv.modified;
+  }
   has_up_key_ = seated != 0;
   if (!has_up_key_) return enter();
   epoch_ = epoch;
@@ -210,20 +213,26 @@ void Membership::heard(const Event& event) {
   const std::string& key = event.kv.key;
   if (keys_.up().holds(key)) {
     if (leading_) leading_->heard(event);
-  } else if (key == keys_.lead()) {
+    return;
+  }
+  if (key == keys_.lead()) {
     if (event.deleted) return leaderVanished();
     if (const auto lead = decodeLead(event.kv.value)) led(event.kv, *lead);
-  } else if (event.deleted) {
-    return;  // what is taken away was heard before
-  } else if (key == keys_.answer(id_)) {
-    if (const auto answer = decodeAnswer(event.kv.value)) answered(*answer);
-  } else if (key == keys_.call()) {
-    if (const auto call = decodeCall(event.kv.value)) called(*call);
-  } else if (key == keys_.trouble()) {
-    if (const auto why = decodeTrouble(event.kv.value)) troubled(*why);
-  } else if (keys_.isPart(key)) {
-    if (auto message = decodePart(event.kv.value)) part(*std::move(message));
+    return;
   }
+  // What is taken away was heard before.
+  if (!event.deleted) heardLeader(key, event.kv.value);
+}
+
+// What makes no sense is as if it were not there.
+void Membership::heardLeader(const std::string& key, const std::string& value) {
+  const auto pass = [this](auto message, auto handler) {
+    if (message) (this->*handler)(*std::move(message));
+  };
+  if (key == keys_.answer(id_)) return pass(decodeAnswer(value), &Membership::answered);
+  if (key == keys_.call()) return pass(decodeCall(value), &Membership::called);
+  if (key == keys_.trouble()) return pass(decodeTrouble(value), &Membership::troubled);
+  if (keys_.isPart(key)) return pass(decodePart(value), &Membership::part);
 }
 
 void Membership::reread(const std::vector<KeyValue>& all) {

@@ -58,6 +58,7 @@ class Membership {
   std::string joinMessage() const;
 
   void heard(const Event& event);
+  void heardLeader(const std::string& key, const std::string& value);
   void reread(const std::vector<KeyValue>& all);
   void answered(const AnswerMessage& answer);
   void led(const KeyValue& kv, const LeadMessage& lead);
@@ -69,6 +70,7 @@ class Membership {
   void roster(std::vector<Seat> seats);
 
   void takeBackFounding();
+  Error whyNotWhole(std::uint64_t round, const Result<TxnReply>& reply) const;
   void explainWaiting();
   void lost(Error why);  // the end, for the group as we see it
   void refuse(Error why);

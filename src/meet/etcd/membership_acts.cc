@@ -24,29 +24,46 @@ std::string nameOf(const Member& member) {
   return fmt::format("rank {} ({})", member.rank, member.name);
 }
 
+// The lowest ranks of a group that nobody asked for.
+std::string freeRanks(const std::set<std::uint32_t>& asked, std::uint32_t size) {
+  std::vector<std::string> free;
+  for (std::uint32_t rank = 0; rank < size && free.size() < kNamed; ++rank)
+    if (!asked.contains(rank)) free.push_back(fmt::format("{}", rank));
+  if (free.empty()) return {};
+  return fmt::format("{}{}", fmt::join(free, ", "),
+                     asked.size() + free.size() < size ? " and more" : "");
+}
+
 // Who is there of a group that is still forming, and who is not.
 std::string attendance(const std::vector<KeyValue>& ups, std::uint32_t size) {
-  std::vector<std::string> there, missing;
-  std::set<std::uint32_t> ranks;
-  bool ending = false, any = false;
+  std::vector<std::string> there;
+  std::set<std::uint32_t> asked;
+  bool all_asked = true;
   for (const KeyValue& kv : ups) {
     const auto message = decodeUp(kv.value);
     if (!message) continue;
     const auto* join = std::get_if<JoinMessage>(&*message);
-    ending = ending || join == nullptr;
-    if (join == nullptr) continue;
+    if (join == nullptr) return "an earlier group of this name has not quite ended";
     there.push_back(join->rank ? fmt::format("rank {} ({})", *join->rank, join->name) : join->name);
-    if (join->rank) ranks.insert(*join->rank);
-    any = any || !join->rank;
+    all_asked = all_asked && join->rank;
+    if (join->rank) asked.insert(*join->rank);
   }
-  if (ending) return "an earlier group of this name has not quite ended";
   std::ranges::sort(there);
-  for (std::uint32_t rank = 0; rank < size && missing.size() < kNamed; ++rank)
-    if (!ranks.contains(rank)) missing.push_back(fmt::format("{}", rank));
   std::string out = fmt::format("{} of {} members came: {}", there.size(), size, list(there));
-  if (!any && !missing.empty())
-    out += fmt::format("; missing: rank {}{}", fmt::join(missing, ", "),
-                       ranks.size() + missing.size() < size ? " and more" : "");
+  const std::string free = all_asked ? freeRanks(asked, size) : "";
+  return free.empty() ? out : fmt::format("{}; missing: rank {}", out, free);
+}
+
+// Who has given a value for that round.
+std::set<MemberId> givers(const GroupKeys& keys, const std::vector<KeyValue>& ups,
+                          std::uint64_t round) {
+  std::set<MemberId> out;
+  for (const KeyValue& kv : ups) {
+    const auto message = decodeUp(kv.value);
+    const auto* value = message ? std::get_if<ValueMessage>(&*message) : nullptr;
+    const auto id = keys.memberOf(kv.key);
+    if (id && value != nullptr && value->round >= round) out.insert(*id);
+  }
   return out;
 }
 
@@ -90,32 +107,34 @@ void Membership::give(std::uint64_t round, std::string value) {
 }
 
 void Membership::askWhoIsMissing(std::uint64_t round, Clock::time_point until) {
-  send({.then = {Op::get(keys_.up())}}, until, [this, round](Result<TxnReply> reply) {
-    Error why{.code = Code::kTimeout, .operation = "gather"};
-    if (!reply) {
-      why = std::move(reply).error();
-      why.code = Code::kTimeout;
-      why.operation = "gather: etcd";
-    } else {
-      std::set<MemberId> given;
-      for (const KeyValue& kv : reply->found) {
-        const auto message = decodeUp(kv.value);
-        const auto* value = message ? std::get_if<ValueMessage>(&*message) : nullptr;
-        if (const auto id = keys_.memberOf(kv.key); id && value != nullptr && value->round >= round)
-          given.insert(*id);
-      }
-      std::vector<std::string> missing;
-      for (const Seat& seat : seats_)
-        if (!given.contains(seat.id)) missing.push_back(nameOf(seat.member));
-      why.detail = missing.empty()
-                       ? fmt::format("all came to round {}, and its outcome has not", round)
-                       : fmt::format("{} did not come to round {}", list(missing), round);
-      why.cause = missing.empty() ? "etcd is slow" : "it is slower than we are, or hangs";
-    }
+  send({.then = {Op::get(keys_.up())}}, until, [this, round](const Result<TxnReply>& reply) {
+    Error why = whyNotWhole(round, reply);
     board.change([&] {
       if (state.round < round) state.missing = std::move(why);
     });
   });
+}
+
+Error Membership::whyNotWhole(std::uint64_t round, const Result<TxnReply>& reply) const {
+  if (!reply) {
+    Error why = reply.error();
+    why.code = Code::kTimeout;
+    why.operation = "gather: etcd";
+    return why;
+  }
+  const auto given = givers(keys_, reply->found, round);
+  std::vector<std::string> missing;
+  for (const Seat& seat : seats_)
+    if (!given.contains(seat.id)) missing.push_back(nameOf(seat.member));
+  Error why{.code = Code::kTimeout, .operation = "gather"};
+  if (missing.empty()) {
+    why.detail = fmt::format("all came to round {}, and its outcome has not", round);
+    why.cause = "etcd is slow";
+  } else {
+    why.detail = fmt::format("{} did not come to round {}", list(missing), round);
+    why.cause = "it is slower than we are, or hangs";
+  }
+  return why;
 }
 
 void Membership::finish(Clock::time_point until) {

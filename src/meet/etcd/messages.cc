@@ -35,7 +35,7 @@ Writer start(Kind kind) {
   return out;
 }
 
-std::string finish(Writer writer) {
+std::string finish(const Writer& writer) {
   const auto& bytes = writer.bytes();
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -92,8 +92,7 @@ std::optional<T> whole(const Reader& in, T value) {
 }  // namespace
 
 std::string encode(const Head& head) {
-  return finish(
-      std::move(start(Kind::kHead).put(head.instance).text(head.identity).text(head.who)));
+  return finish(start(Kind::kHead).put(head.instance).text(head.identity).text(head.who));
 }
 
 std::optional<Head> decodeHead(std::string_view bytes) {
@@ -111,10 +110,10 @@ std::string encode(const UpMessage& message) {
     Writer out = start(Kind::kJoin);
     out.put(join->size).put(std::uint8_t{join->rank.has_value()}).put(join->rank.value_or(0));
     out.raw(std::as_bytes(std::span(join->proof))).text(join->name).text(join->about);
-    return finish(std::move(out));
+    return finish(out);
   }
   if (const auto* value = std::get_if<ValueMessage>(&message))
-    return finish(std::move(start(Kind::kValue).put(value->round).text(value->value)));
+    return finish(start(Kind::kValue).put(value->round).text(value->value));
   return finish(start(Kind::kBye));
 }
 
@@ -146,7 +145,7 @@ std::string encode(const AnswerMessage& message) {
   Writer out = start(Kind::kAnswer);
   out.put(std::uint8_t{message.refused.has_value()});
   if (message.refused) put(out, *message.refused);
-  return finish(std::move(out));
+  return finish(out);
 }
 
 std::optional<AnswerMessage> decodeAnswer(std::string_view bytes) {
@@ -166,7 +165,7 @@ std::string encode(const LeadMessage& message) {
   out.put(static_cast<std::uint64_t>(message.seen)).put(message.rounds);
   out.put(static_cast<std::uint32_t>(message.gone.size()));
   for (const MemberId id : message.gone) out.put(id);
-  return finish(std::move(out));
+  return finish(out);
 }
 
 std::optional<LeadMessage> decodeLead(std::string_view bytes) {
@@ -184,7 +183,7 @@ std::optional<LeadMessage> decodeLead(std::string_view bytes) {
 }
 
 std::string encode(const CallMessage& message) {
-  return finish(std::move(start(Kind::kCall).put(message.number)));
+  return finish(start(Kind::kCall).put(message.number));
 }
 
 std::optional<CallMessage> decodeCall(std::string_view bytes) {
@@ -197,7 +196,7 @@ std::optional<CallMessage> decodeCall(std::string_view bytes) {
 std::string encode(const Error& trouble) {
   Writer out = start(Kind::kTrouble);
   put(out, trouble);
-  return finish(std::move(out));
+  return finish(out);
 }
 
 std::optional<Error> decodeTrouble(std::string_view bytes) {
@@ -210,7 +209,7 @@ std::optional<Error> decodeTrouble(std::string_view bytes) {
 std::string encode(const PartMessage& message) {
   Writer out = start(Kind::kPart);
   out.put(message.round).put(message.part).put(message.parts).text(message.bytes);
-  return finish(std::move(out));
+  return finish(out);
 }
 
 std::optional<PartMessage> decodePart(std::string_view bytes) {
@@ -231,6 +230,7 @@ std::vector<PartMessage> cut(std::uint64_t round, std::string_view bytes) {
   const auto parts = static_cast<std::uint32_t>(
       std::max<std::size_t>(1, (bytes.size() + kPartBytes - 1) / kPartBytes));
   std::vector<PartMessage> out;
+  out.reserve(parts);
   for (std::uint32_t part = 0; part < parts; ++part)
     out.push_back({round, part, parts, std::string(bytes.substr(part * kPartBytes, kPartBytes))});
   return out;
@@ -243,7 +243,7 @@ std::string encodeSeats(const std::vector<Seat>& seats) {
     out.put(seat.id).put(static_cast<std::uint64_t>(seat.lease)).put(seat.member.rank);
     out.text(seat.member.name).text(seat.member.about);
   }
-  return finish(std::move(out));
+  return finish(out);
 }
 
 std::optional<std::vector<Seat>> decodeSeats(std::string_view bytes) {
@@ -268,7 +268,7 @@ std::string encodeValues(const std::vector<std::string_view>& values) {
   Writer out = start(Kind::kValues);
   out.put(static_cast<std::uint32_t>(values.size()));
   for (const std::string_view value : values) out.text(value);
-  return finish(std::move(out));
+  return finish(out);
 }
 
 std::optional<std::vector<std::string>> decodeValues(std::string_view bytes) {
@@ -282,7 +282,7 @@ std::optional<std::vector<std::string>> decodeValues(std::string_view bytes) {
 }
 
 std::string encode(const EntryMessage& message) {
-  return finish(std::move(start(Kind::kEntry).text(message.identity).text(message.value)));
+  return finish(start(Kind::kEntry).text(message.identity).text(message.value));
 }
 
 std::optional<EntryMessage> decodeEntry(std::string_view bytes) {
