@@ -21,7 +21,8 @@ class Poller {
   static Result<std::unique_ptr<Poller>> open();
   ~Poller();
 
-  // Level-triggered. A handler may watch, change and forget anything, itself included.
+  // Level-triggered, unless EPOLLET is among the events. A handler may watch, change and forget
+  // anything, itself included.
   Result<Id> watch(int fd, std::uint32_t events, Handler handler);
   Status change(Id id, std::uint32_t events);
   void forget(Id id);  // before its fd is closed; no event of it is handled afterwards

@@ -1,0 +1,136 @@
+#include "agent/session/note_ring.h"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace viaduct::agent {
+namespace {
+
+using Entry = RingPage::Entry;
+
+// What an entry of so many bytes takes.
+constexpr std::uint64_t room(std::uint64_t bytes) {
+  return (sizeof(Entry) + bytes + RingPage::kStep - 1) / RingPage::kStep * RingPage::kStep;
+}
+
+// Bytes of the ring from `position` on, in one or two pieces.
+template <class Copy>
+void pieces(std::uint64_t position, std::size_t bytes, Copy copy) {
+  const std::size_t at = position % RingPage::kBytes;
+  const std::size_t first = std::min(bytes, RingPage::kBytes - at);
+  if (first > 0) copy(at, std::size_t{0}, first);
+  if (bytes > first) copy(std::size_t{0}, first, bytes - first);
+}
+
+void copyIn(RingPage& page, std::uint64_t position, const void* from, std::size_t bytes) {
+  pieces(position, bytes, [&](std::size_t at, std::size_t done, std::size_t n) {
+    std::memcpy(&page.data[at], static_cast<const std::byte*>(from) + done, n);
+  });
+}
+
+void copyOut(const RingPage& page, std::uint64_t position, void* into, std::size_t bytes) {
+  pieces(position, bytes, [&](std::size_t at, std::size_t done, std::size_t n) {
+    std::memcpy(static_cast<std::byte*>(into) + done, &page.data[at], n);
+  });
+}
+
+// Writing to anything else could block, or raise SIGPIPE.
+bool isEventFd(int fd) {
+  std::array<char, 64> kind{};
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const ssize_t length = ::readlink(link.c_str(), kind.data(), kind.size());
+  return length > 0 &&
+         std::string_view(kind.data(), static_cast<std::size_t>(length)) == "anon_inode:[eventfd]";
+}
+
+}  // namespace
+
+RingReceiver::RingReceiver(base::SharedMemory memory, base::Fd bell)
+    : memory_(std::move(memory)), bell_(std::move(bell)) {}
+
+Result<RingReceiver> RingReceiver::make() {
+  VIADUCT_TRY(auto memory, base::SharedMemory::allocate(sizeof(RingPage)));
+  base::Fd bell(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!bell) return systemError(Code::kExhausted, "eventfd", errno);
+  new (memory.data()) RingPage;  // leaves the data alone: pages that nobody uses cost nothing
+  return RingReceiver(std::move(memory), std::move(bell));
+}
+
+RingReceiver::Next RingReceiver::look(std::uint64_t frames, Entry& entry) const {
+  const std::uint64_t there = page().written.load() - taken_;
+  if (there == 0) return Next::kEmpty;
+  if (there > RingPage::kBytes || there < sizeof(Entry)) return Next::kBroken;
+  // A copy, which the peer cannot change between the look and the use.
+  copyOut(page(), taken_, &entry, sizeof entry);
+  if (entry.bytes > kMaxRingNote || room(entry.bytes) > there) return Next::kBroken;
+  return entry.frames > frames ? Next::kLater : Next::kNote;
+}
+
+RingReceiver::Next RingReceiver::look(std::uint64_t frames) const {
+  Entry entry;
+  return look(frames, entry);
+}
+
+RingReceiver::Next RingReceiver::take(std::uint64_t frames, base::Bytes& note) {
+  Entry entry;
+  const Next next = look(frames, entry);
+  if (next != Next::kNote) return next;
+  note.resize(entry.bytes);
+  copyOut(page(), taken_ + sizeof entry, note.data(), note.size());
+  taken_ += room(entry.bytes);
+  page().taken.store(taken_, std::memory_order_release);
+  return next;
+}
+
+RingSender::RingSender(base::SharedMemory memory, base::Fd bell)
+    : memory_(std::move(memory)), bell_(std::move(bell)) {}
+
+Result<RingSender> RingSender::map(const base::Fd& page, base::Fd bell) {
+  VIADUCT_TRY(auto memory, base::SharedMemory::map(page, sizeof(RingPage),
+                                                   base::SharedMemory::Access::kReadWrite));
+  const int flags = ::fcntl(bell.get(), F_GETFL);
+  if (!isEventFd(bell.get()) || flags < 0 || (flags & O_NONBLOCK) == 0)
+    return Error{.code = Code::kProtocol,
+                 .operation = "note ring",
+                 .detail = "what is to be rung is not an eventfd that never blocks"};
+  return RingSender(std::move(memory), std::move(bell));
+}
+
+bool RingSender::hasRoom(std::uint64_t bytes) {
+  if (bytes <= RingPage::kBytes - (written_ - taken_)) return true;
+  const std::uint64_t taken = page().taken.load(std::memory_order_acquire);
+  // Neither back nor beyond what was put in: else the peer wrote nonsense, and there is no room.
+  if (taken - taken_ > written_ - taken_) return false;
+  taken_ = taken;
+  return bytes <= RingPage::kBytes - (written_ - taken_);
+}
+
+bool RingSender::put(std::uint64_t frames, std::span<const std::byte> note) {
+  if (note.size() > kMaxRingNote || !hasRoom(room(note.size()))) return false;
+  const Entry entry{.bytes = static_cast<std::uint32_t>(note.size()), .frames = frames};
+  copyIn(page(), written_, &entry, sizeof entry);
+  if (!note.empty()) copyIn(page(), written_ + sizeof entry, note.data(), note.size());
+  written_ += room(note.size());
+  // Sequentially consistent, as arm() and look(): either we see that the receiver sleeps, or it
+  // sees this note before it does.
+  page().written.store(written_);
+  if (page().armed.load() != 0 && page().armed.exchange(0) != 0) ring();
+  return true;
+}
+
+void RingSender::ring() const {
+  const std::uint64_t one = 1;
+  // An eventfd takes one more unless the peer itself has filled it: its loss.
+  [[maybe_unused]] const auto rung = ::write(bell_.get(), &one, sizeof one);
+}
+
+}  // namespace viaduct::agent
