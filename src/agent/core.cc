@@ -164,7 +164,11 @@ Status AgentCore::usable(const char* operation) const {
 }
 
 bool AgentCore::turn() {
-  bool moved = false;
+  if (reading_paused_ && noteRoom()) {
+    reading_paused_ = false;
+    for (const auto& peer : peers_) peer->pauseReading(false);
+  }
+  bool moved = rings_.look();
   for (core::Rail* rail : rails_) {
     rail->poll(completions_);
     moved = moved || !completions_.empty();
@@ -177,10 +181,6 @@ bool AgentCore::turn() {
     for (const auto& peer : peers) peer->recheck();
   }
   if (!graveyard_.empty()) std::exchange(graveyard_, {}).clear();
-  if (reading_paused_ && noteRoom()) {
-    reading_paused_ = false;
-    for (const auto& peer : peers_) peer->pauseReading(false);
-  }
   return moved;
 }
 
@@ -280,6 +280,11 @@ Result<int> AgentCore::eventFd() {
   bell_ = std::move(bell);
   bell_poller_ = std::move(both);
   return bell_poller_.get();
+}
+
+// Whoever waits on eventFd() polls when it is readable, which an armed ring sees to.
+void AgentCore::hush() {
+  if (!bell_) rings_.hush();
 }
 
 void AgentCore::ringBell() {

@@ -16,6 +16,7 @@
 
 #include "agent/crank.h"
 #include "agent/finder.h"
+#include "agent/note_rings.h"
 #include "agent/pins.h"
 #include "agent/session/connection.h"
 #include "base/net/listener.h"
@@ -44,6 +45,9 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   bool turn() override;
   bool busy() const override;
   bool owesCallbacks() const override { return !owed_.empty(); }
+  bool listen() override { return rings_.listen(); }
+  void hush() override;
+  bool hushed() const override { return rings_.hushed(); }
   void deliver() override;
 
   // Pins
@@ -78,6 +82,8 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   void arrived(Note note);
   std::optional<Note> takeNote();
   bool hasNote() const { return !notes_.empty(); }
+  bool notesPaused() const { return reading_paused_; }
+  NoteRings& noteRings() { return rings_; }
 
   // Transfers
   core::Tag takeOff(std::shared_ptr<TransferCore> transfer);  // gives it a tag
@@ -126,6 +132,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   std::vector<std::shared_ptr<PeerCore>> peers_;
   std::vector<std::unique_ptr<Session>> newcomers_;  // accepted, not yet known
   std::vector<std::unique_ptr<Session>> graveyard_;
+  NoteRings rings_;
   std::deque<Note> notes_;
   std::uint64_t note_bytes_ = 0;
   bool reading_paused_ = false;                         // until notes are taken

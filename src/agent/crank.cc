@@ -14,9 +14,12 @@ Result<std::unique_ptr<Crank>> Crank::open(Turner& turner, Duration spin) {
   VIADUCT_TRY(crank->poller_, base::Poller::open());
   crank->outside_.reset(::epoll_create1(EPOLL_CLOEXEC));
   crank->poke_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  epoll_event inside{.events = 0, .data = {}};
-  if (!crank->outside_ || !crank->poke_ ||
-      ::epoll_ctl(crank->outside_.get(), EPOLL_CTL_ADD, crank->poller_->fd(), &inside) != 0)
+  crank->call_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  epoll_event inside{.events = 0, .data = {.fd = crank->poller_->fd()}};
+  epoll_event call{.events = EPOLLIN | EPOLLET, .data = {.fd = crank->call_.get()}};
+  if (!crank->outside_ || !crank->poke_ || !crank->call_ ||
+      ::epoll_ctl(crank->outside_.get(), EPOLL_CTL_ADD, inside.data.fd, &inside) != 0 ||
+      ::epoll_ctl(crank->outside_.get(), EPOLL_CTL_ADD, call.data.fd, &call) != 0)
     return systemError(Code::kExhausted, "open the agent's loop", errno);
   const auto silence = [self = crank.get()](std::uint32_t) {
     std::uint64_t pokes = 0;
@@ -47,7 +50,7 @@ void Crank::stop() {
 // Whether the next event of the poller wakes the progress thread. It does so once, then the poller
 // is disarmed until it is armed again.
 void Crank::arm(bool on) {
-  epoll_event inside{.events = on ? EPOLLIN | EPOLLONESHOT : 0U, .data = {}};
+  epoll_event inside{.events = on ? EPOLLIN | EPOLLONESHOT : 0U, .data = {.fd = poller_->fd()}};
   // Both descriptors are ours and open: it cannot fail.
   ::epoll_ctl(outside_.get(), EPOLL_CTL_MOD, poller_->fd(), &inside);
   armed_ = on;
@@ -67,34 +70,62 @@ void Crank::takeOverSoon() {
 }
 
 void Crank::takeOverNow() {
-  if (!aside_) poke();
+  // Aside it looks soon by itself, but not while another thread drives.
+  if (!aside_ || driven_) poke();
+}
+
+// A user thread polls, and others have been told that they need not wake anybody: the progress
+// thread looks when the user thread stops coming.
+void Crank::callAside() {
+  if (aside_ || std::exchange(called_, true)) return;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(call_.get(), &one, sizeof one);
 }
 
 // Handles what is ready, waiting for it up to `block_until` with the lock released.
-bool Crank::turnOnce(Held& held, Clock::time_point block_until) {
+bool Crank::turnOnce(Held& held, Clock::time_point now, Clock::time_point block_until) {
   base::Poller::Events events;
   int count = 0;
-  if (block_until > Clock::time_point::min() && !turner_.busy()) {
+  if (block_until > Clock::time_point::min() && !turner_.busy() && turner_.listen()) {
     if (armed_) arm(false);
     driver_until_ = std::min(block_until, poller_->nextTimer());
     held.unlock();
     count = poller_->block(events, driver_until_);
     held.lock();
     driver_until_ = Clock::time_point::max();
-  } else {
+    now = Clock::now();
+  } else if (!turner_.hushed() || now - asked_ >= kAskEvery) {
     count = poller_->block(events, Clock::time_point::min());
+    asked_ = now;
   }
   unturned_ = 0;
-  bool moved = poller_->handle(events, count, Clock::now());
+  bool moved = poller_->handle(events, count, now);
   moved = turner_.turn() || moved;
   if (moved) changed();
   return moved;
 }
 
+// After a turn whose thread does not sleep: it may have taken what was to wake those who do.
+void Crank::leaveTurn() {
+  if (!turner_.hushed()) {
+    if (!turner_.listen()) takeOverNow();
+  } else if (!driven_) {
+    callAside();
+  }
+}
+
+void Crank::turnNow(Held& held) {
+  turnOnce(held, Clock::now(), Clock::time_point::min());
+  leaveTurn();
+}
+
 bool Crank::poll() {
   Held held(lock_);
-  const bool moved = turnOnce(held, Clock::time_point::min());
+  const auto now = Clock::now();
+  if (now < claim_until_ && !driven_) turner_.hush();  // it polls again and again
+  const bool moved = turnOnce(held, now, Clock::time_point::min());
   claim_until_ = Clock::now() + kClaim;
+  leaveTurn();
   takeOverSoon();
   const bool owes = turner_.owesCallbacks();
   held.unlock();
@@ -118,7 +149,9 @@ bool Crank::waitHeld(Held& held, const std::function<bool()>& done, Clock::time_
       continue;
     }
     drives = driven_ = true;
-    if (turnOnce(held, now < spin_until ? Clock::time_point::min() : until))
+    const bool spins = now < spin_until;
+    if (spins) turner_.hush();
+    if (turnOnce(held, now, spins ? Clock::time_point::min() : until))
       spin_until = Clock::now() + spin_;
     if (turner_.owesCallbacks()) {
       held.unlock();
@@ -143,6 +176,7 @@ void Crank::stopDriving() {
   driven_ = false;
   changed();  // one of the followers drives on
   claim_until_ = Clock::now() + kClaim;
+  if (!turner_.listen()) takeOverNow();
   if (!armed_) arm(true);
   takeOverSoon();
 }
@@ -165,7 +199,8 @@ void Crank::sleepOutside(Held& held) {
   epoll_event event;
   const int woken = ::epoll_wait(outside_.get(), &event, 1, wait_ms);
   held.lock();
-  if (woken > 0) armed_ = false;
+  if (woken > 0 && event.data.fd == poller_->fd()) armed_ = false;
+  called_ = false;
 }
 
 void Crank::progress() {
@@ -176,14 +211,14 @@ void Crank::progress() {
     } else if (claimed()) {
       sleepAside(held);
     } else {
-      turnOnce(held, Clock::time_point::min());
+      turnOnce(held, Clock::now(), Clock::time_point::min());
       if (turner_.owesCallbacks()) {
         held.unlock();
         turner_.deliver();
         held.lock();
       }
       if (stopping_ || claimed()) continue;
-      if (turner_.busy()) {  // lets a thread that waits for the lock have it
+      if (turner_.busy() || !turner_.listen()) {  // lets a thread that waits for the lock have it
         held.unlock();
         std::this_thread::yield();
         held.lock();

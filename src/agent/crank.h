@@ -23,6 +23,12 @@ class Turner {
   virtual ~Turner() = default;
   virtual bool turn() = 0;        // moves things along; true when something moved
   virtual bool busy() const = 0;  // only turn() makes progress now
+  // Some of what turn() looks at is memory that others write. listen(): nobody will look; from now
+  // on such a write wakes the poller. False: one came before that, turn again. hush(): somebody
+  // turns all the time, until listen(); others need not wake the poller meanwhile.
+  virtual bool listen() = 0;
+  virtual void hush() = 0;
+  virtual bool hushed() const = 0;
   virtual bool owesCallbacks() const = 0;
   virtual void deliver() = 0;  // runs the owed callbacks, without the lock
 };
@@ -49,7 +55,7 @@ class Crank {
   // thread that posts small copies without a pause hardly ever leaves the lock to the progress
   // thread, and heartbeats would stop.
   void turnNowAndThen(std::unique_lock<std::mutex>& held) {
-    if (++unturned_ >= kUnturned) turnOnce(held, Clock::time_point::min());
+    if (++unturned_ >= kUnturned) turnNow(held);
   }
   // With the lock held: something was started, or is owed, whose caller may not come back.
   void takeOverSoon();
@@ -62,7 +68,7 @@ class Crank {
  private:
   using Held = std::unique_lock<std::mutex>;
   Crank(Turner& turner, Duration spin) : turner_(turner), spin_(spin) {}
-  bool turnOnce(Held& held, Clock::time_point block_until);
+  bool turnOnce(Held& held, Clock::time_point now, Clock::time_point block_until);
   void follow(Held& held, Clock::time_point until);
   void stopDriving();
   void progress();
@@ -70,6 +76,9 @@ class Crank {
   void sleepOutside(Held& held);
   void arm(bool on);
   void poke();
+  void callAside();
+  void leaveTurn();
+  void turnNow(Held& held);
   bool claimed() const { return driven_ || Clock::now() < claim_until_; }
 
   // A user thread that polled or waited this recently is expected back: the progress thread keeps
@@ -77,6 +86,8 @@ class Crank {
   static constexpr Duration kClaim = std::chrono::milliseconds(1);
   // Some 40 us of the smallest posts, and 8 ms of the largest that are copied at once.
   static constexpr unsigned kUnturned = 256;
+  // While memory is looked at in every turn the poller, a system call, is asked this often.
+  static constexpr Duration kAskEvery = std::chrono::microseconds(1);
 
   Turner& turner_;
   const Duration spin_;
@@ -87,6 +98,7 @@ class Crank {
   // (docs/measured/wake-up.md).
   base::Fd outside_;
   base::Fd poke_;  // an eventfd in the poller: wakes whoever sleeps
+  base::Fd call_;  // an eventfd in outside_: wakes the progress thread
   std::mutex lock_;
   std::condition_variable followers_wake_;
   // All below under the lock.
@@ -95,8 +107,10 @@ class Crank {
   bool armed_ = false;   // an event of the poller wakes the progress thread
   bool aside_ = false;   // the progress thread sleeps for a moment and looks again by itself
   bool poked_ = false;
+  bool called_ = false;  // the progress thread, to sleep aside
   bool stopping_ = false;
-  unsigned unturned_ = 0;  // posts since the last turn
+  unsigned unturned_ = 0;      // posts since the last turn
+  Clock::time_point asked_{};  // when the poller was, last
   Clock::time_point claim_until_ = Clock::time_point::min();
   Clock::time_point progress_until_ = Clock::time_point::max();  // when its sleep ends by itself
   Clock::time_point driver_until_ = Clock::time_point::max();    // the same of a waiting thread

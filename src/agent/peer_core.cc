@@ -79,24 +79,6 @@ std::vector<PeerWay> PeerCore::ways() const {
   return out;
 }
 
-Status PeerCore::note(std::span<const std::byte> bytes) {
-  if (bytes.size() > kMaxNoteBytes)
-    return Error{.code = Code::kInvalid,
-                 .operation = "note",
-                 .detail = fmt::format("{} bytes; the limit is {}", bytes.size(), kMaxNoteBytes),
-                 .peer = name_,
-                 .remedy = "move the bytes with a transfer, and send a note that names them"};
-  if (state_ != PeerState::kReady) return notReady("note");
-  auto sent = session_->connection().send(FrameType::kNote, bytes);
-  if (sent || sent.error().code != Code::kBusy) return sent;
-  Error why = std::move(sent).error();
-  why.operation = "note";
-  why.peer = name_;
-  why.cause = "the peer does not take its notes as fast as they come";
-  why.remedy = "try again after a while";
-  return why;
-}
-
 void PeerCore::announce(const PinInfo& info, const std::vector<std::optional<base::Bytes>>& keys) {
   if (!session_) return;
   PinMessage message{.info = info};
@@ -137,6 +119,7 @@ void PeerCore::pauseReading(bool paused) {
 
 void PeerCore::frame(FrameType type, std::span<const std::byte> payload,
                      std::vector<base::Fd> fds) {
+  takeNotesBefore(session_->connection().framesHeard() - 1);
   switch (type) {
     case FrameType::kHeartbeat:
       return;
@@ -154,6 +137,8 @@ void PeerCore::frame(FrameType type, std::span<const std::byte> payload,
     case FrameType::kBye:
       said_bye_ = true;
       return;  // it closes the connection next
+    case FrameType::kNoteRing:
+      return heardOfRing(payload, std::move(fds));
     default:
       return;  // the handshake's own never get here
   }

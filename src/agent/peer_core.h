@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "agent/session/connection.h"
+#include "agent/session/note_ring.h"
 #include "base/net/dialer.h"
 #include "core/backend.h"
 #include "core/plan.h"
@@ -100,6 +101,10 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   std::span<const std::unique_ptr<LinkSlot>> links() const { return links_; }
 
   Status note(std::span<const std::byte> bytes);
+  // The ring of notes from it; only where it is listed in the agent's NoteRings.
+  bool takeNotes();  // true when there was one
+  RingReceiver::Next listenForNotes();
+  void hushNotes();
   void announce(const PinInfo& info, const std::vector<std::optional<base::Bytes>>& keys);
   void withdraw(std::uint32_t slot);
   Status sendBackend(std::size_t backend, std::span<const std::byte> message,
@@ -133,6 +138,11 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   void addPin(std::span<const std::byte> payload);
   void dropPin(std::span<const std::byte> payload);
   void backendFrame(std::span<const std::byte> payload, std::vector<base::Fd> fds);
+  void openRing();
+  void closeRing();
+  void heardOfRing(std::span<const std::byte> payload, std::vector<base::Fd> fds);
+  void takeNotesBefore(std::uint64_t frames);
+  bool takeNote(std::uint64_t frames);
   void protocolError(const Error& why);
   void sendOrLose(FrameType type, std::span<const std::byte> payload,
                   std::span<const int> fds = {});
@@ -165,6 +175,9 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   std::optional<Error> broken_;  // this life is to end in the next recheck()
   std::vector<std::unique_ptr<LinkSlot>> links_;
   std::vector<std::unique_ptr<LinkSlot>> unsettled_;  // of earlier lives
+  std::optional<RingReceiver> ring_in_;               // on one host: notes from it, and to it
+  std::optional<RingSender> ring_out_;
+  base::Poller::Id ring_bell_ = 0;
   std::map<std::uint32_t, core::RemotePin> pins_;
   std::map<std::uint32_t, std::uint64_t> pin_generations_;
   std::uint64_t pins_version_ = 1, mapped_version_ = 0, last_generation_ = 0;

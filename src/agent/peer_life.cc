@@ -135,6 +135,7 @@ void PeerCore::established(Session& session, std::uint64_t epoch) {
   epoch_ = epoch;
   state_ = PeerState::kConnecting;
   denied_ = said_bye_ = synced_ = false;
+  if (session.connection().isUnix()) openRing();
   openLinks(session);
   for (const PinEntry& entry : agent_.pins().slots())
     if (entry.generation != 0) announce(entry.info, entry.keys);
@@ -185,6 +186,9 @@ void PeerCore::lose(Error why) {
   if (!session_) return;
   log(said_bye_ ? LogLevel::kInfo : LogLevel::kWarning, "peer {} lost, epoch {}: {}", name_, epoch_,
       why.text());
+  takeNotesBefore(session_->connection().framesHeard());
+  closeRing();
+  ring_out_.reset();
   session_->orphan();
   agent_.bury(std::move(session_));
   state_ = said_bye_ ? PeerState::kGone : PeerState::kLost;

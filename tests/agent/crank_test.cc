@@ -18,6 +18,9 @@ class Bells final : public Turner {
  public:
   bool turn() override { return false; }
   bool busy() const override { return false; }
+  bool listen() override { return true; }
+  void hush() override {}
+  bool hushed() const override { return false; }
   bool owesCallbacks() const override { return owed_ > 0; }
   void deliver() override {
     const std::lock_guard held(crank->lock());

@@ -53,6 +53,8 @@ class Connection::Impl {
   Key derive(std::string_view purpose) const { return base::deriveKey(common_, purpose); }
   Clock::time_point lastHeard() const { return last_heard_; }
   std::size_t unsent() const { return outbox_.unsent(); }
+  std::uint64_t framesSent() const { return sealer_.sealed(); }
+  std::uint64_t framesHeard() const { return inbox_.decoder().taken(); }
 
  private:
   enum class Phase : std::uint8_t { kProving, kMeeting, kAwaitingVerdict, kReady, kClosed };
@@ -417,5 +419,7 @@ int Connection::peerPid() const { return impl_->peerPid(); }
 std::string Connection::remoteText() const { return impl_->remoteText(); }
 Key Connection::deriveKey(std::string_view purpose) const { return impl_->derive(purpose); }
 std::size_t Connection::unsent() const { return impl_->unsent(); }
+std::uint64_t Connection::framesSent() const { return impl_->framesSent(); }
+std::uint64_t Connection::framesHeard() const { return impl_->framesHeard(); }
 
 }  // namespace viaduct::agent

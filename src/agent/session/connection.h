@@ -81,6 +81,10 @@ class Connection {
   // A secret that the two ends of this connection have in common, and nobody else. From judge() on.
   Key deriveKey(std::string_view purpose) const;
   std::size_t unsent() const;
+  // Frames of this connection, its handshake's included: sent, queued ones too; and heard, the one
+  // that is being handed over included. The ends agree on them.
+  std::uint64_t framesSent() const;
+  std::uint64_t framesHeard() const;
 
   class Impl;
 

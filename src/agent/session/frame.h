@@ -17,7 +17,7 @@ namespace viaduct::agent {
 using base::ByteSpan, base::Digest, base::Hmac, base::Key;
 
 inline constexpr std::uint8_t kWireMajor = 1;
-inline constexpr std::uint8_t kWireMinor = 0;
+inline constexpr std::uint8_t kWireMinor = 1;
 
 inline constexpr std::size_t kFrameHeaderBytes = 40;
 // The frame limit: a note of the greatest size, and room for what stands beside it.
@@ -35,6 +35,7 @@ enum class FrameType : std::uint8_t {
   kSynced,
   kBackend,
   kBye,
+  kNoteRing,  // from minor version 1 on
   // The handshake's, in the order they are sent.
   kOpen = 0x40,
   kChallenge,
@@ -61,6 +62,7 @@ class FrameSealer {
   using Header = std::array<std::byte, kFrameHeaderBytes>;
   // From the next frame on the check is a MAC under `key`; before that it is a checksum.
   void useKey(const Key& key) { mac_.emplace(key); }
+  std::uint64_t sealed() const { return sequence_; }  // how many frames
   // The header of the next frame, whose payload is `head`, then `body`.
   Header seal(FrameType type, ByteSpan head, ByteSpan body, std::size_t fds);
 
@@ -89,7 +91,8 @@ class FrameDecoder {
   Next next(Frame& out);
   const Error& error() const { return error_; }
 
-  bool midFrame() const { return end_ > begin_; }  // bytes of an unfinished frame are here
+  std::uint64_t taken() const { return sequence_; }  // how many frames next() has given
+  bool midFrame() const { return end_ > begin_; }    // bytes of an unfinished frame are here
   std::size_t capacity() const { return capacity_; }
 
  private:

@@ -1,0 +1,53 @@
+#include "agent/note_rings.h"
+
+#include <algorithm>
+
+#include "agent/peer_core.h"
+
+namespace viaduct::agent {
+namespace {
+
+// A ring that has been silent for so many sleeps is left to its eventfd.
+constexpr unsigned kSilentSleeps = 16;
+
+}  // namespace
+
+void NoteRings::add(PeerCore& peer) {
+  const bool known = std::any_of(rings_.begin(), rings_.end(),
+                                 [&](const Listed& ring) { return ring.peer == &peer; });
+  if (!known) rings_.push_back({.peer = &peer});
+}
+
+void NoteRings::remove(const PeerCore& peer) {
+  std::erase_if(rings_, [&](const Listed& ring) { return ring.peer == &peer; });
+}
+
+bool NoteRings::look() {
+  bool any = false;
+  for (Listed& ring : rings_) {
+    if (!ring.peer->takeNotes()) continue;
+    ring.silent = 0;
+    any = true;
+  }
+  return any;
+}
+
+bool NoteRings::listen() {
+  hushed_ = false;
+  bool quiet = true;
+  std::erase_if(rings_, [&](Listed& ring) {
+    const auto next = ring.peer->listenForNotes();
+    using Next = RingReceiver::Next;
+    quiet = quiet && (next == Next::kEmpty || next == Next::kLater);
+    return next == Next::kEmpty && ++ring.silent > kSilentSleeps;
+  });
+  return quiet;
+}
+
+void NoteRings::hush() {
+  if (hushed_ || rings_.empty()) return;
+  hushed_ = true;
+  for (const Listed& ring : rings_) ring.peer->hushNotes();
+}
+
+}  // namespace viaduct::agent

@@ -1,0 +1,129 @@
+// PeerCore: notes, through the session or through a ring in shared memory beside it.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "agent/core.h"
+#include "agent/peer_core.h"
+#include "base/log.h"
+
+namespace viaduct::agent {
+
+using base::log;
+using base::LogLevel;
+
+namespace {
+
+// So that a peer that writes without a pause does not keep the others waiting.
+constexpr int kNotesPerTurn = 128;
+
+}  // namespace
+
+Status PeerCore::note(std::span<const std::byte> bytes) {
+  if (bytes.size() > kMaxNoteBytes)
+    return Error{.code = Code::kInvalid,
+                 .operation = "note",
+                 .detail = fmt::format("{} bytes; the limit is {}", bytes.size(), kMaxNoteBytes),
+                 .peer = name_,
+                 .remedy = "move the bytes with a transfer, and send a note that names them"};
+  if (state_ != PeerState::kReady) return notReady("note");
+  Connection& connection = session_->connection();
+  if (ring_out_ && ring_out_->put(connection.framesSent(), bytes)) return Ok{};
+  auto sent = connection.send(FrameType::kNote, bytes);
+  if (sent || sent.error().code != Code::kBusy) return sent;
+  Error why = std::move(sent).error();
+  why.operation = "note";
+  why.peer = name_;
+  why.cause = "the peer does not take its notes as fast as they come";
+  why.remedy = "try again after a while";
+  return why;
+}
+
+// Where it cannot be had (descriptors are short) notes take the session, as between hosts.
+void PeerCore::openRing() {
+  const auto opened = [this]() -> Status {
+    VIADUCT_TRY(auto ring, RingReceiver::make());
+    scratch_ = base::Writer().put(kRingLayout).take();
+    VIADUCT_CHECK(
+        session_->connection().send(FrameType::kNoteRing, scratch_, std::array(ring.fds())));
+    ring.wasSent();
+    VIADUCT_TRY(ring_bell_, agent_.crank().poller().watch(
+                                ring.bell(), EPOLLIN | EPOLLET,
+                                [this](std::uint32_t) { agent_.noteRings().add(*this); }));
+    ring_in_ = std::move(ring);
+    return Ok{};
+  }();
+  if (!opened)
+    log(LogLevel::kWarning, "peer {}: notes from it take the session: {}", name_,
+        opened.error().text());
+}
+
+void PeerCore::heardOfRing(std::span<const std::byte> payload, std::vector<base::Fd> fds) {
+  base::Reader in(payload);
+  const auto layout = in.get<std::uint32_t>();
+  if (!in.ok() || fds.size() != 2 || ring_out_)
+    return protocolError({.code = Code::kProtocol,
+                          .operation = "note ring",
+                          .detail = "not an offer of a ring, or a second one"});
+  if (layout != kRingLayout) return;  // of a later release: notes to it take the session
+  auto ring = RingSender::map(fds[0], std::move(fds[1]));
+  if (ring)
+    ring_out_ = *std::move(ring);
+  else if (ring.error().code == Code::kProtocol)
+    protocolError(std::move(ring).error());
+  else
+    log(LogLevel::kWarning, "peer {}: notes to it take the session: {}", name_,
+        ring.error().text());
+}
+
+bool PeerCore::takeNotes() {
+  int taken = 0;
+  while (taken < kNotesPerTurn && !agent_.notesPaused() &&
+         takeNote(session_->connection().framesHeard()))
+    ++taken;
+  return taken > 0;
+}
+
+// Sent before the `frames`th frame of the session, which comes next: paused or not, they come
+// first. They are no more than a ring holds.
+void PeerCore::takeNotesBefore(std::uint64_t frames) {
+  if (!ring_in_) return;
+  for (std::size_t i = 0; i < RingPage::kBytes / RingPage::kStep && takeNote(frames); ++i) {
+  }
+}
+
+bool PeerCore::takeNote(std::uint64_t frames) {
+  Note note;
+  switch (ring_in_->take(frames, note.bytes)) {
+    case RingReceiver::Next::kNote:
+      note.from = name_;
+      agent_.arrived(std::move(note));
+      return true;
+    case RingReceiver::Next::kBroken:
+      protocolError({.code = Code::kProtocol,
+                     .operation = "note ring",
+                     .detail = "what the peer wrote into the ring is not a note"});
+      return false;
+    case RingReceiver::Next::kEmpty:
+    case RingReceiver::Next::kLater:
+      return false;
+  }
+  return false;
+}
+
+RingReceiver::Next PeerCore::listenForNotes() {
+  // Nothing is taken now: whoever makes room looks again, and arms the ring before it sleeps.
+  if (agent_.notesPaused()) return RingReceiver::Next::kLater;
+  if (!ring_in_->armed()) ring_in_->arm();
+  return ring_in_->look(session_->connection().framesHeard());
+}
+
+void PeerCore::hushNotes() { ring_in_->disarm(); }
+
+void PeerCore::closeRing() {
+  agent_.noteRings().remove(*this);
+  agent_.crank().poller().forget(std::exchange(ring_bell_, 0));
+  ring_in_.reset();
+}
+
+}  // namespace viaduct::agent

@@ -1,0 +1,253 @@
+// Notes between agents of one host, which go through a ring beside the session, or through the
+// session: whichever way, they come once, whole and in order, and wake whoever waits for them.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <viaduct/viaduct.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace viaduct {
+namespace {
+
+using namespace std::chrono_literals;
+
+Agent open(std::string name, std::uint64_t backlog = Settings{}.note_backlog) {
+  Settings settings;
+  settings.name = std::move(name);
+  settings.listen = {};
+  settings.note_backlog = backlog;
+  settings.detect = 10min;  // no heartbeat wakes who should have been woken by a note
+  auto agent = Agent::open(settings);
+  EXPECT_TRUE(agent) << agent.error().text();
+  return *std::move(agent);
+}
+
+// `to` as `from` sees it, ready.
+Peer join(Agent& from, const Agent& to) {
+  auto peer = from.importCard(to.exportCard());
+  EXPECT_TRUE(peer && peer->ready(10s));
+  return *peer;
+}
+
+// Every length there may be, mostly short; the number and a byte that follows from it are inside.
+class Stream {
+ public:
+  explicit Stream(std::uint64_t seed) : random_(seed) {}
+  std::vector<std::byte> next() {
+    const auto kind = random_() % 2000;
+    const std::size_t most = kind == 0 ? kMaxNoteBytes : kind < 40 ? 8000 : 100;
+    std::vector<std::byte> note(random_() % (most + 1), static_cast<std::byte>(number_ * 7));
+    if (note.size() >= sizeof number_) std::memcpy(note.data(), &number_, sizeof number_);
+    ++number_;
+    return note;
+  }
+
+ private:
+  std::mt19937_64 random_;
+  std::uint64_t number_ = 0;
+};
+
+void sendAll(const Peer& to, std::uint64_t seed, int notes) {
+  Stream stream(seed);
+  for (int i = 0; i < notes; ++i) {
+    const auto note = stream.next();
+    for (;;) {  // until there is room
+      const Status sent = to.note(note);
+      if (sent) break;
+      ASSERT_EQ(sent.error().code, Code::kBusy) << sent.error().text();
+      std::this_thread::yield();
+    }
+  }
+}
+
+void expectAll(Agent& at, std::uint64_t seed, int notes) {
+  Stream stream(seed);
+  for (int i = 0; i < notes; ++i) {
+    const auto note = at.waitNote(60s);
+    ASSERT_TRUE(note) << "note " << i << ": " << note.error().text();
+    ASSERT_TRUE(note->bytes == stream.next()) << "note " << i;
+  }
+  EXPECT_FALSE(at.takeNote());
+}
+
+TEST(Notes, AHundredThousandOfAllLengthsBothWaysAtOnce) {
+  constexpr int kEach = 50000;
+  Agent a = open("a"), b = open("b", 1U << 20U);
+  const Peer to_b = join(a, b);
+  const Peer to_a = *b.peer("a");
+  ASSERT_TRUE(to_a.ready(10s));
+  std::thread send_b([&] { sendAll(to_b, 1, kEach); });
+  std::thread send_a([&] { sendAll(to_a, 2, kEach); });
+  std::thread take_b([&] { expectAll(b, 1, kEach); });
+  expectAll(a, 2, kEach);
+  send_b.join();
+  send_a.join();
+  take_b.join();
+}
+
+TEST(Notes, ComeAfterTheRegistrationsMadeBefore) {
+  Agent a = open("a"), b = open("b");
+  const Peer to_b = join(a, b);
+  std::vector<Pin> pins;
+  for (int i = 0; i < 300; ++i) {
+    const std::string label = std::to_string(i);
+    pins.push_back(*a.allocate(4096, {.label = label}));
+    ASSERT_TRUE(to_b.note(label));
+    const auto note = b.waitNote(10s);
+    ASSERT_TRUE(note);
+    const auto known = b.peer("a")->pins();
+    EXPECT_TRUE(std::ranges::any_of(known, [&](const PinInfo& pin) { return pin.label == label; }))
+        << label;
+  }
+}
+
+TEST(Notes, ReceiverThatTakesNoneHoldsTheSenderUpAndLosesNone) {
+  Agent a = open("a"), b = open("b", 10000);
+  const Peer to_b = join(a, b);
+  const std::string text(500, 'x');
+  int sent = 0;
+  while (to_b.note(std::to_string(sent) + " " + text)) ++sent;
+  EXPECT_GT(sent, 30000);  // what a session holds for a peer that does not read
+  for (int i = 0; i < sent; ++i) {
+    const auto note = b.waitNote(10s);
+    ASSERT_TRUE(note) << i;
+    ASSERT_EQ(note->text(), std::to_string(i) + " " + text);
+  }
+  ASSERT_TRUE(to_b.note("more"));
+  EXPECT_EQ(b.waitNote(10s)->text(), "more");
+}
+
+TEST(Notes, SentBeforeTheSenderClosedAllCome) {
+  for (int round = 0; round < 20; ++round) {
+    Agent b = open("b");
+    {
+      Agent a = open("a");
+      const Peer to_b = join(a, b);
+      for (int i = 0; i < 40; ++i)
+        ASSERT_TRUE(to_b.note(std::to_string(i) + std::string(i % 9 == 0 ? 3000 : 0, '.')));
+    }
+    for (int i = 0; i < 40; ++i) {
+      const auto note = b.waitNote(10s);
+      ASSERT_TRUE(note) << i;
+      EXPECT_TRUE(note->text().starts_with(std::to_string(i)));
+    }
+  }
+}
+
+TEST(Notes, GoOnInTheNextLifeOfAPeer) {
+  Agent b = open("b");
+  for (int life = 0; life < 10; ++life) {
+    Agent a = open("a");
+    const Peer to_b = join(a, b);
+    ASSERT_TRUE(to_b.note("one " + std::to_string(life)));
+    ASSERT_TRUE(to_b.note("two " + std::to_string(life)));
+    EXPECT_EQ(b.waitNote(10s)->text(), "one " + std::to_string(life));
+    EXPECT_EQ(b.waitNote(10s)->text(), "two " + std::to_string(life));
+  }
+}
+
+TEST(Notes, LivesLeaveNoDescriptorsBehind) {
+  const auto open_files = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  };
+  Agent b = open("b");
+  const auto once = [&] {
+    Agent a = open("a");
+    const Peer to_b = join(a, b);
+    ASSERT_TRUE(to_b.note("x"));
+    ASSERT_TRUE(b.waitNote(10s));
+    const Peer to_a = *b.peer("a");
+    const auto epoch = to_a.epoch();
+    to_b.forget();
+    ASSERT_TRUE(to_a.over(epoch, 10s));
+  };
+  once();
+  const auto before = open_files();
+  for (int i = 0; i < 30; ++i) once();
+  EXPECT_LE(open_files(), before + 2);  // the last life's may still be on their way out
+}
+
+TEST(Notes, ComeToAnAgentWithItself) {
+  Agent a = open("a");
+  auto self = a.self();
+  ASSERT_TRUE(self && self->ready(10s));
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(self->note(std::to_string(i)));
+    EXPECT_EQ(a.waitNote(10s)->text(), std::to_string(i));
+  }
+}
+
+// Ways to look for a note, all of which the one receiver takes in turns.
+std::optional<Note> byPolling(Agent& agent) {
+  for (const auto until = Clock::now() + 20s; Clock::now() < until;) {
+    agent.poll();
+    if (auto note = agent.takeNote()) return note;
+  }
+  return std::nullopt;
+}
+std::optional<Note> byWaiting(Agent& agent) {
+  auto note = agent.waitNote(20s);
+  return note ? std::optional(*std::move(note)) : std::nullopt;
+}
+// Only the progress thread looks.
+std::optional<Note> byDoingNothing(Agent& agent) {
+  for (const auto until = Clock::now() + 20s; Clock::now() < until; std::this_thread::yield())
+    if (auto note = agent.takeNote()) return note;
+  return std::nullopt;
+}
+std::optional<Note> byEventFd(Agent& agent) {
+  pollfd waits{.fd = *agent.eventFd(), .events = POLLIN, .revents = 0};
+  for (const auto until = Clock::now() + 20s; Clock::now() < until;) {
+    if (auto note = agent.takeNote()) return note;
+    if (::poll(&waits, 1, 20000) == 1) agent.poll();
+  }
+  return std::nullopt;
+}
+
+class NotesAreHeard : public ::testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(NotesAreHeard, HoweverTheReceiverLooks) {
+  constexpr int kNotes = 3000;
+  Agent a = open("a"), b = open("b");
+  const Peer to_b = join(a, b);
+  std::atomic<int> taken{0};
+  std::thread sender([&] {
+    std::mt19937_64 random(GetParam());
+    for (int i = 0; i < kNotes; ++i) {
+      // Now after the receiver has gone to sleep, now while it goes, now with others.
+      if (random() % 2 == 0)
+        for (int seen = taken; seen < i; seen = taken) taken.wait(seen);
+      for (auto spins = random() % 4000; spins > 0; --spins)
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+      ASSERT_TRUE(to_b.note(std::to_string(i)));
+    }
+  });
+  std::mt19937_64 random(GetParam() + 1);
+  for (int i = 0; i < kNotes;) {
+    const auto way = random() % 10;
+    for (auto times = random() % 20; times > 0 && i < kNotes; --times, ++i) {
+      const auto note = way < 4                     ? byWaiting(b)
+                        : way < 8                   ? byPolling(b)
+                        : way < 9 || i < kNotes / 2 ? byDoingNothing(b)
+                                                    : byEventFd(b);
+      ASSERT_TRUE(note) << "note " << i << " way " << way;
+      ASSERT_EQ(note->text(), std::to_string(i));
+      taken = i + 1;
+      taken.notify_all();
+    }
+  }
+  sender.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, NotesAreHeard, ::testing::Values(11, 22, 33));
+
+}  // namespace
+}  // namespace viaduct
