@@ -185,8 +185,9 @@ bool AgentCore::turn() {
 }
 
 bool AgentCore::busy() const {
-  return recheck_ || std::any_of(rails_.begin(), rails_.end(),
-                                 [](const core::Rail* rail) { return rail->busy(); });
+  return recheck_ || (reading_paused_ && noteRoom()) ||
+         std::any_of(rails_.begin(), rails_.end(),
+                     [](const core::Rail* rail) { return rail->busy(); });
 }
 
 void AgentCore::deliver() {

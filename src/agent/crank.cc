@@ -148,8 +148,11 @@ bool Crank::waitHeld(Held& held, const std::function<bool()>& done, Clock::time_
       follow(held, until);
       continue;
     }
-    drives = driven_ = true;
-    const bool spins = now < spin_until;
+    // Whoever begins to drive turns once before it sleeps: what was left to the progress thread,
+    // which keeps off from now on, is done.
+    const bool begins = !std::exchange(drives, true);
+    driven_ = true;
+    const bool spins = begins || now < spin_until;
     if (spins) turner_.hush();
     if (turnOnce(held, now, spins ? Clock::time_point::min() : until))
       spin_until = Clock::now() + spin_;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -16,7 +17,10 @@ using namespace std::chrono_literals;
 // Counts the rings of an eventfd, and calls back for each when asked to.
 class Bells final : public Turner {
  public:
-  bool turn() override { return false; }
+  bool turn() override {
+    ++turns;
+    return false;
+  }
   bool busy() const override { return false; }
   bool listen() override { return true; }
   void hush() override {}
@@ -46,7 +50,7 @@ class Bells final : public Turner {
   }
 
   base::Fd bell{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
-  int rung = 0, called = 0;
+  int rung = 0, called = 0, turns = 0;
   std::thread::id handler;
   std::unique_ptr<Crank> crank;
 
@@ -86,6 +90,18 @@ TEST(Crank, AWaitingThreadDrivesItself) {
     EXPECT_TRUE(bells.crank->wait(done, Clock::now() + 5s));
     EXPECT_EQ(bells.handler, std::this_thread::get_id()) << "event " << i;
     ringer.join();
+  }
+  bells.crank->stop();
+}
+
+// What it waits for may be left over, with nothing that would wake it.
+TEST(Crank, AWaitingThreadTurnsOnceBeforeItSleeps) {
+  Bells bells;
+  bells.open(0us);
+  for (int i = 0; i < 20; ++i) {
+    std::optional<int> before;
+    const auto done = [&] { return bells.turns > before.emplace(before.value_or(bells.turns)); };
+    EXPECT_TRUE(bells.crank->wait(done, Clock::now() + 5s));
   }
   bells.crank->stop();
 }
