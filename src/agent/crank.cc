@@ -82,8 +82,8 @@ void Crank::callAside() {
   [[maybe_unused]] const auto written = ::write(call_.get(), &one, sizeof one);
 }
 
-// Handles what is ready, waiting for it up to `block_until` with the lock released.
-bool Crank::turnOnce(Held& held, Clock::time_point now, Clock::time_point block_until) {
+// Handles the events that are ready, waiting for them up to `block_until` with the lock released.
+bool Crank::handleEvents(Held& held, Clock::time_point now, Clock::time_point block_until) {
   base::Poller::Events events;
   int count = 0;
   if (block_until > Clock::time_point::min() && !turner_.busy() && turner_.listen()) {
@@ -99,7 +99,11 @@ bool Crank::turnOnce(Held& held, Clock::time_point now, Clock::time_point block_
     asked_ = now;
   }
   unturned_ = 0;
-  bool moved = poller_->handle(events, count, now);
+  return poller_->handle(events, count, now);
+}
+
+bool Crank::turnOnce(Held& held, Clock::time_point now) {
+  bool moved = handleEvents(held, now, Clock::time_point::min());
   moved = turner_.turn() || moved;
   if (moved) changed();
   return moved;
@@ -115,7 +119,7 @@ void Crank::leaveTurn() {
 }
 
 void Crank::turnNow(Held& held) {
-  turnOnce(held, Clock::now(), Clock::time_point::min());
+  turnOnce(held, Clock::now());
   leaveTurn();
 }
 
@@ -123,7 +127,7 @@ bool Crank::poll() {
   Held held(lock_);
   const auto now = Clock::now();
   if (now < claim_until_ && !driven_) turner_.hush();  // it polls again and again
-  const bool moved = turnOnce(held, now, Clock::time_point::min());
+  const bool moved = turnOnce(held, now);
   claim_until_ = Clock::now() + kClaim;
   leaveTurn();
   takeOverSoon();
@@ -154,8 +158,13 @@ bool Crank::waitHeld(Held& held, const std::function<bool()>& done, Clock::time_
     driven_ = true;
     const bool spins = begins || now < spin_until;
     if (spins) turner_.hush();
-    if (turnOnce(held, now, spins ? Clock::time_point::min() : until))
+    bool moved = handleEvents(held, now, spins ? Clock::time_point::min() : until);
+    // When an event has brought what is waited for, nothing else stands between it and the caller.
+    if (!moved || !done()) moved = turner_.turn() || moved;
+    if (moved) {
+      changed();
       spin_until = Clock::now() + spin_;
+    }
     if (turner_.owesCallbacks()) {
       held.unlock();
       turner_.deliver();
@@ -214,7 +223,7 @@ void Crank::progress() {
     } else if (claimed()) {
       sleepAside(held);
     } else {
-      turnOnce(held, Clock::now(), Clock::time_point::min());
+      turnOnce(held, Clock::now());
       if (turner_.owesCallbacks()) {
         held.unlock();
         turner_.deliver();

@@ -68,7 +68,8 @@ class Crank {
  private:
   using Held = std::unique_lock<std::mutex>;
   Crank(Turner& turner, Duration spin) : turner_(turner), spin_(spin) {}
-  bool turnOnce(Held& held, Clock::time_point now, Clock::time_point block_until);
+  bool handleEvents(Held& held, Clock::time_point now, Clock::time_point block_until);
+  bool turnOnce(Held& held, Clock::time_point now);
   void follow(Held& held, Clock::time_point until);
   void stopDriving();
   void progress();

@@ -47,9 +47,11 @@ void PeerCore::openRing() {
     VIADUCT_CHECK(
         session_->connection().send(FrameType::kNoteRing, scratch_, std::array(ring.fds())));
     ring.wasSent();
-    VIADUCT_TRY(ring_bell_, agent_.crank().poller().watch(
-                                ring.bell(), EPOLLIN | EPOLLET,
-                                [this](std::uint32_t) { agent_.noteRings().add(*this); }));
+    VIADUCT_TRY(ring_bell_, agent_.crank().poller().watch(ring.bell(), EPOLLIN | EPOLLET,
+                                                          [this](std::uint32_t) {
+                                                            agent_.noteRings().add(*this);
+                                                            takeNotes();
+                                                          }));
     ring_in_ = std::move(ring);
     return Ok{};
   }();
