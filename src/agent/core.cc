@@ -30,6 +30,13 @@ std::string freshName() {
   return fmt::format("{}-{}-{:02x}", host.data(), ::getpid(), fmt::join(salt, ""));
 }
 
+void logLeftOut(std::string_view backend, const Error& why) {
+  // That a machine has no such hardware is no news.
+  const bool news = why.code != Code::kUnsupported;
+  log(news ? LogLevel::kWarning : LogLevel::kInfo, "backend {} is left out: {}", backend,
+      why.text());
+}
+
 }  // namespace
 
 AgentCore::Held AgentCore::hold() const {
@@ -96,17 +103,14 @@ Status AgentCore::openBackends() {
     const bool named = std::find(list.begin(), list.end(), entry.name) != list.end();
     // The fake moves bytes by whim: only for those who ask for it by name.
     if (list.empty() ? entry.name == "fake" : !named) continue;
-    auto opened = entry.open(context);
-    if (!opened && named) return std::move(opened).error();
-    if (!opened) {
-      // That a machine has no such hardware is no news.
-      const bool news = opened.error().code != Code::kUnsupported;
-      log(news ? LogLevel::kWarning : LogLevel::kInfo, "backend {} is left out: {}", entry.name,
-          opened.error().text());
-      continue;
+    if (auto opened = entry.open(context)) {
+      for (const auto& rail : (*opened)->rails()) rails_.push_back(rail.get());
+      backends_.push_back(*std::move(opened));
+    } else if (named) {
+      return std::move(opened).error();
+    } else {
+      logLeftOut(entry.name, opened.error());
     }
-    for (const auto& rail : (*opened)->rails()) rails_.push_back(rail.get());
-    backends_.push_back(*std::move(opened));
   }
   pins_ = std::make_unique<PinTable>(backends_);
   return Ok{};
@@ -148,7 +152,7 @@ void AgentCore::abandon() {
   static_cast<void>(new auto(std::move(peers_)));
   static_cast<void>(new auto(std::move(newcomers_)));
   static_cast<void>(new auto(std::move(flights_)));
-  static_cast<void>(listener_.release());
+  static_cast<void>(new auto(std::move(listener_)));
   static_cast<void>(new auto(crank_));  // its lock is still asked for by handles
 }
 

@@ -32,6 +32,8 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
  public:
   static Result<std::shared_ptr<AgentCore>> open(Settings settings);
   ~AgentCore() override;
+  AgentCore(const AgentCore&) = delete;
+  AgentCore& operator=(const AgentCore&) = delete;
   void shutdown();  // takes the lock itself; not from a callback
 
   // An error after shutdown() and in a fork()ed child. No lock needed.

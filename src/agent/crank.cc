@@ -157,22 +157,30 @@ bool Crank::waitHeld(Held& held, const std::function<bool()>& done, Clock::time_
     const bool begins = !std::exchange(drives, true);
     driven_ = true;
     const bool spins = begins || now < spin_until;
-    if (spins) turner_.hush();
-    bool moved = handleEvents(held, now, spins ? Clock::time_point::min() : until);
-    // When an event has brought what is waited for, nothing else stands between it and the caller.
-    if (!moved || !done()) moved = turner_.turn() || moved;
-    if (moved) {
-      changed();
+    if (drive(held, now, spins ? Clock::time_point::min() : until, done))
       spin_until = Clock::now() + spin_;
-    }
-    if (turner_.owesCallbacks()) {
-      held.unlock();
-      turner_.deliver();
-      held.lock();
-    }
   }
   if (drives) stopDriving();
   return done();
+}
+
+// One turn of a thread that waits for `done`.
+bool Crank::drive(Held& held, Clock::time_point now, Clock::time_point block_until,
+                  const std::function<bool()>& done) {
+  if (block_until == Clock::time_point::min()) turner_.hush();
+  bool moved = handleEvents(held, now, block_until);
+  // When an event has brought what is waited for, nothing else stands between it and the caller.
+  if (!moved || !done()) moved = turner_.turn() || moved;
+  if (moved) changed();
+  callBack(held);
+  return moved;
+}
+
+void Crank::callBack(Held& held) {
+  if (!turner_.owesCallbacks()) return;
+  held.unlock();
+  turner_.deliver();
+  held.lock();
 }
 
 void Crank::follow(Held& held, Clock::time_point until) {
@@ -224,11 +232,7 @@ void Crank::progress() {
       sleepAside(held);
     } else {
       turnOnce(held, Clock::now());
-      if (turner_.owesCallbacks()) {
-        held.unlock();
-        turner_.deliver();
-        held.lock();
-      }
+      callBack(held);
       if (stopping_ || claimed()) continue;
       if (turner_.busy() || !turner_.listen()) {  // lets a thread that waits for the lock have it
         held.unlock();

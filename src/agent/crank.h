@@ -37,6 +37,8 @@ class Crank {
  public:
   static Result<std::unique_ptr<Crank>> open(Turner& turner, Duration spin);
   ~Crank();
+  Crank(const Crank&) = delete;
+  Crank& operator=(const Crank&) = delete;
 
   std::mutex& lock() { return lock_; }
   base::Poller& poller() { return *poller_; }
@@ -70,6 +72,9 @@ class Crank {
   Crank(Turner& turner, Duration spin) : turner_(turner), spin_(spin) {}
   bool handleEvents(Held& held, Clock::time_point now, Clock::time_point block_until);
   bool turnOnce(Held& held, Clock::time_point now);
+  bool drive(Held& held, Clock::time_point now, Clock::time_point block_until,
+             const std::function<bool()>& done);
+  void callBack(Held& held);
   void follow(Held& held, Clock::time_point until);
   void stopDriving();
   void progress();

@@ -60,6 +60,7 @@ std::uint64_t PeerCore::pinGeneration(std::uint32_t slot) const {
 const core::PinMap& PeerCore::pinMap() {
   if (mapped_version_ != pins_version_) {
     std::vector<core::PinRange> ranges;
+    ranges.reserve(pins_.size());
     for (const auto& [slot, pin] : pins_)
       ranges.push_back({pin.info.address, pin.info.bytes, slot});
     map_ = core::PinMap(std::move(ranges));
@@ -83,7 +84,7 @@ void PeerCore::announce(const PinInfo& info, const std::vector<std::optional<bas
   if (!session_) return;
   PinMessage message{.info = info};
   for (std::size_t i = 0; i < keys.size(); ++i)
-    if (keys[i]) message.keys.emplace_back(agent_.backend(i).can().name, *keys[i]);
+    if (const auto& key = keys[i]) message.keys.emplace_back(agent_.backend(i).can().name, *key);
   scratch_.clear();
   message.encode(scratch_);
   sendOrLose(FrameType::kPin, scratch_);
@@ -190,7 +191,7 @@ void PeerCore::protocolError(const Error& why) {
 // In the agent's turn, outside every callback of a link or a connection.
 void PeerCore::recheck() {
   if (!std::exchange(recheck_, false)) return;
-  if (broken_) return lose(*std::exchange(broken_, std::nullopt));
+  if (const auto why = std::exchange(broken_, std::nullopt)) return lose(*why);
   if (!session_ || !synced_) return;
   if (state_ == PeerState::kReady) return loseIfLinkBroke();
   using Phase = core::LinkState::Phase;
@@ -216,7 +217,7 @@ void PeerCore::loseIfLinkBroke() {
               .peer = name_};
     // A peer that goes closes its links as well: its goodbye, said before, may still be unread.
     session_->connection().readNow();
-    if (session_) lose(std::move(why));
+    if (session_) lose(why);
     return;
   }
 }

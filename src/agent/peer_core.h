@@ -123,7 +123,7 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   // From the agent.
   void recheck();
   void beat(Clock::time_point now, bool judge_silence);
-  void lose(Error why);  // ends this life; what was in flight fails with `why`
+  void lose(const Error& why);  // ends this life; what was in flight fails with `why`
   Duration beatEvery() const;
   void close();  // the agent ends: forget(), and nothing of a backend is kept
 
@@ -142,7 +142,7 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   void closeRing();
   void heardOfRing(std::span<const std::byte> payload, std::vector<base::Fd> fds);
   void takeNotesBefore(std::uint64_t frames);
-  bool takeNote(std::uint64_t frames);
+  bool takeNote(RingReceiver& ring, std::uint64_t frames);
   void protocolError(const Error& why);
   void sendOrLose(FrameType type, std::span<const std::byte> payload,
                   std::span<const int> fds = {});

@@ -46,9 +46,11 @@ void PeerCore::dial() {
     targets.push_back("unix:@" + unix_name_);
   targets.insert(targets.end(), addresses_.begin(), addresses_.end());
   tried_unix_ = unix_name_;
-  dialer_ = base::Dialer::start(
-      std::move(targets), Clock::now() + kDialLimit, agent_.crank().poller(),
-      [this](Result<base::Fd> socket, std::string target) { dialed(std::move(socket), target); });
+  dialer_ =
+      base::Dialer::start(std::move(targets), Clock::now() + kDialLimit, agent_.crank().poller(),
+                          [this](Result<base::Fd> socket, const std::string& target) {
+                            dialed(std::move(socket), target);
+                          });
 }
 
 void PeerCore::dialed(Result<base::Fd> socket, const std::string& target) {
@@ -182,7 +184,7 @@ void PeerCore::closeLinks(const Error& why) {
   agent_.failTransfersOf(*this, why);
 }
 
-void PeerCore::lose(Error why) {
+void PeerCore::lose(const Error& why) {
   if (!session_) return;
   log(said_bye_ ? LogLevel::kInfo : LogLevel::kWarning, "peer {} lost, epoch {}: {}", name_, epoch_,
       why.text());

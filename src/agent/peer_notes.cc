@@ -79,9 +79,10 @@ void PeerCore::heardOfRing(std::span<const std::byte> payload, std::vector<base:
 }
 
 bool PeerCore::takeNotes() {
+  if (!ring_in_) return false;
   int taken = 0;
   while (taken < kNotesPerTurn && !agent_.notesPaused() &&
-         takeNote(session_->connection().framesHeard()))
+         takeNote(*ring_in_, session_->connection().framesHeard()))
     ++taken;
   return taken > 0;
 }
@@ -90,13 +91,14 @@ bool PeerCore::takeNotes() {
 // first. They are no more than a ring holds.
 void PeerCore::takeNotesBefore(std::uint64_t frames) {
   if (!ring_in_) return;
-  for (std::size_t i = 0; i < RingPage::kBytes / RingPage::kStep && takeNote(frames); ++i) {
+  for (std::size_t i = 0; i < RingPage::kBytes / RingPage::kStep && takeNote(*ring_in_, frames);
+       ++i) {
   }
 }
 
-bool PeerCore::takeNote(std::uint64_t frames) {
+bool PeerCore::takeNote(RingReceiver& ring, std::uint64_t frames) {
   Note note;
-  switch (ring_in_->take(frames, note.bytes)) {
+  switch (ring.take(frames, note.bytes)) {
     case RingReceiver::Next::kNote:
       note.from = name_;
       agent_.arrived(std::move(note));
@@ -115,12 +117,14 @@ bool PeerCore::takeNote(std::uint64_t frames) {
 
 RingReceiver::Next PeerCore::listenForNotes() {
   // Nothing is taken now: whoever makes room looks again, and arms the ring before it sleeps.
-  if (agent_.notesPaused()) return RingReceiver::Next::kLater;
+  if (!ring_in_ || agent_.notesPaused()) return RingReceiver::Next::kLater;
   if (!ring_in_->armed()) ring_in_->arm();
   return ring_in_->look(session_->connection().framesHeard());
 }
 
-void PeerCore::hushNotes() { ring_in_->disarm(); }
+void PeerCore::hushNotes() {
+  if (ring_in_) ring_in_->disarm();
+}
 
 void PeerCore::closeRing() {
   agent_.noteRings().remove(*this);
