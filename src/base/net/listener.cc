@@ -20,7 +20,9 @@
 namespace viaduct::base {
 namespace {
 
-constexpr int kBacklog = 1024;
+// More than any kernel lets wait (net.core.somaxconn): who finds no room there tries again only
+// after a second.
+constexpr int kBacklog = 65'536;
 constexpr int kAcceptsPerTurn = 64;
 // How long a listener that is out of file descriptors leaves callers in its backlog.
 constexpr std::chrono::milliseconds kPauseWithoutFds{100};

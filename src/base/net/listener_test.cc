@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <fstream>
 #include <vector>
 
 #include "base/net/address.h"
@@ -116,6 +118,19 @@ TEST_F(ListenerTest, ANameInUseAndAnAddressOfAnotherHostAreRefused) {
   ASSERT_FALSE(foreign);
   EXPECT_EQ(foreign.error().code, Code::kInvalid);
   EXPECT_FALSE(open({"127.0.0.1"}));
+}
+
+// Thousands may come at the same instant, and a caller that finds no room tries again only after a
+// second.
+TEST_F(ListenerTest, AsManyMayWaitAsTheKernelLets) {
+  const auto fd = listenAt(resolve({.host = "127.0.0.1"})->front());
+  ASSERT_TRUE(fd) << fd.error().text();
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  ASSERT_EQ(::getsockopt(fd->get(), IPPROTO_TCP, TCP_INFO, &info, &size), 0);
+  std::uint32_t most = 0;
+  std::ifstream("/proc/sys/net/core/somaxconn") >> most;
+  EXPECT_EQ(info.tcpi_sacked, most) << "of a listening socket, how many may wait";
 }
 
 // Out of file descriptors: callers wait in the backlog, the listener neither spins nor dies, and
