@@ -7,6 +7,7 @@
 
 #include "app/bench_etcd.h"
 #include "support/etcd_access.h"
+#include "support/free_port.h"
 
 namespace viaduct::testing {
 namespace {

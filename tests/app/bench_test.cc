@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "app/free_port.h"
 #include "app/program.h"
+#include "support/free_port.h"
 
 namespace viaduct::testing {
 namespace {

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "app/free_port.h"
 #include "app/program.h"
+#include "support/free_port.h"
 
 namespace viaduct::testing {
 namespace {

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "app/free_port.h"
 #include "app/program.h"
+#include "support/free_port.h"
 
 namespace viaduct::testing {
 namespace {

@@ -7,6 +7,7 @@
 #include "etcd/odd_servers.h"
 #include "meet/etcd/etcd.h"
 #include "support/etcd_server.h"
+#include "support/free_port.h"
 #include "support/own_names.h"
 
 namespace viaduct::testing {

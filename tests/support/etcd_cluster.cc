@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "support/free_port.h"
+
 namespace viaduct::testing {
 namespace {
 

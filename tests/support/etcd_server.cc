@@ -1,13 +1,10 @@
 #include "support/etcd_server.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,7 +17,7 @@
 #include <memory>
 #include <thread>
 
-#include "base/fd.h"
+#include "support/free_port.h"
 
 namespace viaduct::testing {
 namespace {
@@ -54,18 +51,6 @@ Output run(const std::string& command) {
 }
 
 }  // namespace
-
-std::uint16_t freePort() {
-  const base::Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  if (::bind(socket.get(), generic, size) != 0) ADD_FAILURE() << "bind";
-  if (::getsockname(socket.get(), generic, &size) != 0) ADD_FAILURE() << "getsockname";
-  return ntohs(address.sin_port);
-}
 
 TemporaryFolder::TemporaryFolder() {
   path_ = (std::filesystem::temp_directory_path() / "viaduct-test-XXXXXX").string();

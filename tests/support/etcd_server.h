@@ -71,8 +71,6 @@ class EtcdServer {
   if (const auto why = ::viaduct::testing::EtcdServer::whyAbsent(); !why.empty()) \
   GTEST_SKIP() << "skipped: " << why
 
-// A port of loopback that nobody listens on.
-std::uint16_t freePort();
 // Runs a shell command; its output. A failure of the test when it does not exit with 0.
 std::string shell(const std::string& command);
 
