@@ -169,8 +169,10 @@ bool Crank::drive(Held& held, Clock::time_point now, Clock::time_point block_unt
                   const std::function<bool()>& done) {
   if (block_until == Clock::time_point::min()) turner_.hush();
   bool moved = handleEvents(held, now, block_until);
-  // When an event has brought what is waited for, nothing else stands between it and the caller.
-  if (!moved || !done()) moved = turner_.turn() || moved;
+  // When an event has brought what is waited for, and left nothing else to do, nothing stands
+  // between it and the caller. What is left may be what the caller counts on: that a peer whose
+  // note came is ready.
+  if (!moved || turner_.busy() || !done()) moved = turner_.turn() || moved;
   if (moved) changed();
   callBack(held);
   return moved;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace viaduct::agent {
@@ -19,9 +20,9 @@ class Bells final : public Turner {
  public:
   bool turn() override {
     ++turns;
-    return false;
+    return std::exchange(left, false);
   }
-  bool busy() const override { return false; }
+  bool busy() const override { return left; }
   bool listen() override { return true; }
   void hush() override {}
   bool hushed() const override { return false; }
@@ -39,6 +40,7 @@ class Bells final : public Turner {
       if (::read(bell.get(), &value, sizeof value) > 0) {
         rung += static_cast<int>(value);
         owed_ += 1;
+        left = leaves;
         handler = std::this_thread::get_id();
       }
     }));
@@ -51,6 +53,8 @@ class Bells final : public Turner {
 
   base::Fd bell{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
   int rung = 0, called = 0, turns = 0;
+  bool leaves = false;  // each ring leaves work for the next turn
+  bool left = false;
   std::thread::id handler;
   std::unique_ptr<Crank> crank;
 
@@ -89,6 +93,33 @@ TEST(Crank, AWaitingThreadDrivesItself) {
     };
     EXPECT_TRUE(bells.crank->wait(done, Clock::now() + 5s));
     EXPECT_EQ(bells.handler, std::this_thread::get_id()) << "event " << i;
+    ringer.join();
+  }
+  bells.crank->stop();
+}
+
+// As a note, read from a socket behind the message that makes its sender ready: whoever takes it
+// wants to answer.
+TEST(Crank, WhatAnEventLeftToDoIsDoneBeforeAWaitForItEnds) {
+  Bells bells;
+  bells.open(0us);
+  bells.leaves = true;
+  for (int i = 1; i <= 50; ++i) {
+    std::atomic<bool> asked{false};
+    std::thread ringer([&] {
+      asked.wait(false);
+      bells.ring();
+    });
+    const auto done = [&] {
+      asked = true;
+      asked.notify_one();
+      return bells.rung >= i;
+    };
+    EXPECT_TRUE(bells.crank->wait(done, Clock::now() + 5s));
+    {
+      const std::lock_guard held(bells.crank->lock());
+      EXPECT_FALSE(bells.left) << "event " << i;
+    }
     ringer.join();
   }
   bells.crank->stop();
