@@ -41,7 +41,8 @@ class Relayed {
     int quiet = 0;
     while (!(at_dialer.epoch && at_listener.epoch) && at_dialer.closes + at_listener.closes < 2) {
       turner_.turn(std::chrono::milliseconds(quiet > 3 ? 1 : 0));
-      const bool moved = pump(kToListener, change) | pump(kToDialer, change);
+      const bool there = pump(kToListener, change);
+      const bool moved = pump(kToDialer, change) || there;
       quiet = moved ? 0 : quiet + 1;
       if (over_ || quiet > 20) ends_ = {};
     }
