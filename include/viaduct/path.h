@@ -19,7 +19,9 @@ struct PathShare {
 
 struct Path {
   std::vector<PathShare> shares = {};
-  std::string text() const;  // "local/mapped 1.0 MiB in 16 ops"
+  std::string text() const;              // "local/mapped 1.0 MiB in 16 ops"
+  void add(PathShare share);             // to the share of the same rail, if there is one
+  Path since(const Path& before) const;  // what came after an earlier state of it
   friend bool operator==(const Path&, const Path&) = default;
 };
 

@@ -13,6 +13,13 @@
 
 namespace viaduct {
 
+// Whether a transfer is divided among several rails.
+enum class Striping : std::uint8_t {
+  kAuto,  // where each gets a chunk that is worth it
+  kOn,    // always, down to 4 KiB a rail
+  kOff,   // never: each transfer goes over one of them
+};
+
 struct Settings {
   std::string name = {};                              // empty: host-pid-random
   std::vector<std::string> listen = {"127.0.0.1:0"};  // "host:port"; empty: Unix socket only
@@ -21,6 +28,8 @@ struct Settings {
   std::vector<std::string> backends = {};             // empty: every one built in
   std::vector<std::string> rails = {};                // source addresses or interfaces; empty: one
   std::uint32_t sockets = 1;                          // tcp sockets per rail and peer
+  Striping striping = Striping::kAuto;                // over several rails
+  std::uint64_t min_chunk = 0;                        // worth a rail of its own; 0: by backend
   std::uint32_t copy_threads = 0;                     // for copies on this host; 0: by cores
   std::chrono::milliseconds detect = std::chrono::seconds(2);        // a silent peer is lost after
   std::chrono::milliseconds deadline = std::chrono::seconds(30);     // of a post that names none

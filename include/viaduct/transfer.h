@@ -69,6 +69,7 @@ class Transfer {
 
   TransferEnd end() const;      // of the last post
   Path path() const;            // of the last post, complete once it has ended
+  Path carried() const;         // of all posts that have ended, together
   std::uint64_t bytes() const;  // of one post
   std::uint64_t ops() const;    // after coalescing
 

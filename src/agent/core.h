@@ -8,6 +8,7 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -91,6 +92,8 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   core::Tag takeOff(std::shared_ptr<TransferCore> transfer);  // gives it a tag
   void land(core::Tag tag);
   void pollRail(core::Rail& rail);
+  // Bytes that all transfers together have given to this rail and not got back.
+  std::uint64_t& load(const core::Rail& rail) { return loads_[&rail]; }
   void apply(core::Completions& completions);
   void waitForRoom(std::shared_ptr<TransferCore> transfer);
   void owe(std::function<void()> callback);
@@ -128,6 +131,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   std::shared_ptr<Crank> crank_;
   std::vector<std::unique_ptr<core::Backend>> backends_;
   std::vector<core::Rail*> rails_;
+  std::map<const core::Rail*, std::uint64_t> loads_;
   std::unique_ptr<PinTable> pins_;
   std::unique_ptr<base::Listener> listener_;
   std::unique_ptr<Finder> finder_;  // where a meeting place is set

@@ -10,12 +10,12 @@
 namespace viaduct::agent {
 namespace {
 
-// A tag, from its low bits: the lane, the place in flights_, and a count that no later flight in
+// A tag, from its low bits: the slice, the place in flights_, and a count that no later flight in
 // that place has soon again.
-constexpr unsigned kLaneBits = 16, kFlightBits = 24;
+constexpr unsigned kSliceBits = 16, kFlightBits = 24;
 constexpr core::Tag kFlightMask = (core::Tag{1} << kFlightBits) - 1;
 
-std::size_t flightOf(core::Tag tag) { return (tag >> kLaneBits) & kFlightMask; }
+std::size_t flightOf(core::Tag tag) { return (tag >> kSliceBits) & kFlightMask; }
 
 core::Tag tagOf(const core::Completion& completion) {
   return std::visit([](const auto& done) { return done.tag; }, completion);
@@ -31,8 +31,8 @@ core::Tag AgentCore::takeOff(std::shared_ptr<TransferCore> transfer) {
   const std::uint32_t place = free_flights_.back();
   free_flights_.pop_back();
   flights_[place] = std::move(transfer);
-  return core::Tag{++last_flight_ & 0xffffffU} << (kLaneBits + kFlightBits) | core::Tag{place}
-                                                                                  << kLaneBits;
+  return core::Tag{++last_flight_ & 0xffffffU} << (kSliceBits + kFlightBits) | core::Tag{place}
+                                                                                   << kSliceBits;
 }
 
 void AgentCore::land(core::Tag tag) {
@@ -65,7 +65,7 @@ void AgentCore::waitForRoom(std::shared_ptr<TransferCore> transfer) {
 
 void AgentCore::offerWaiting() {
   auto waiting = std::exchange(waiting_, {});
-  std::erase_if(waiting, [](const auto& transfer) { return transfer->offer(); });
+  std::erase_if(waiting, [](const auto& transfer) { return transfer->offerAgain(); });
   waiting.insert(waiting.end(), waiting_.begin(), waiting_.end());
   waiting_ = std::move(waiting);
 }

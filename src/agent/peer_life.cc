@@ -179,7 +179,10 @@ void PeerCore::closeLinks(const Error& why) {
   auto closed = std::move(links_);
   links_.clear();
   for (core::Completion& completion : ended)
-    if (auto* failed = std::get_if<core::Failed>(&completion); failed != nullptr) failed->why = why;
+    if (auto* failed = std::get_if<core::Failed>(&completion); failed != nullptr) {
+      failed->why = why;
+      failed->rail_lost = false;
+    }
   agent_.apply(ended);
   agent_.failTransfersOf(*this, why);
 }

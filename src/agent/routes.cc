@@ -9,12 +9,14 @@
 
 #include "agent/core.h"
 #include "agent/peer_core.h"
+#include "base/log.h"
+#include "base/sizes.h"
 
 namespace viaduct::agent {
 namespace {
 
-// No more rails than bytes over this: below it, a second rail costs more than it carries.
-constexpr std::uint64_t kMinChunk = 16 * 1024;
+// Of backends that do not ask for more.
+constexpr std::uint64_t kMinChunk = 16 << 10;
 
 bool satisfies(const core::Capabilities& can, const core::Requirement& required) {
   return (!required.rdma || can.rdma) && (!required.same_host || can.same_host) &&
@@ -81,30 +83,55 @@ class Router {
   std::uint32_t last_local_ = 0, last_remote_ = 0;
 };
 
-void addLanes(AgentCore& agent, const Choice& choice, std::vector<core::Op> ops,
-              std::vector<Lane>& out) {
+// How finely ops are divided for this link, of whose rails so many serve.
+core::Slicing slicingFor(const Settings& settings, const core::Capabilities& can,
+                         std::size_t served) {
+  core::Slicing how{.rails = served};
+  how.min_chunk = std::max(can.min_chunk, kMinChunk);
+  if (settings.min_chunk != 0) how.min_chunk = settings.min_chunk;
+  if (settings.striping == Striping::kOn) how.min_chunk = how.align;
+  if (settings.striping == Striping::kOff) how.rails = 1;
+  return how;
+}
+
+void sayWhatWasPlanned(const PeerCore& peer, const Choice& choice, std::string_view backend,
+                       const core::Sliced& plan, std::size_t rails, const core::Slicing& how) {
+  if (rails < 2 || plan.slices.size() >= rails) return;
+  std::uint64_t bytes = 0;
+  for (const core::Slice& slice : plan.slices) bytes += slice.bytes;
+  base::log(base::LogLevel::kDebug,
+            "peer {}: {} over {} of {} rails of {}/{}: no rail gets less than {}", peer.name(),
+            base::showSize(bytes), plan.slices.size(), rails, backend, choice.way,
+            base::showSize(how.min_chunk));
+}
+
+void addBundle(AgentCore& agent, const PeerCore& peer, const Choice& choice,
+               std::vector<core::Op> ops, std::vector<Bundle>& out) {
   core::Backend& backend = agent.backend(choice.slot->backend());
-  std::vector<core::Rail*> rails;
-  for (const auto& rail : backend.rails())
-    if (choice.slot->link->servedBy(*rail)) rails.push_back(rail.get());
-  auto parts = core::stripe(std::move(ops), rails.size(), kMinChunk);
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    if (!parts[i].empty())
-      out.push_back({.rail = rails[i],
-                     .link = choice.slot->link.get(),
-                     .backend = backend.can().name,
-                     .way = choice.way,
-                     .rail_name = std::string(rails[i]->name()),
-                     .ops = std::move(parts[i])});
+  core::Link& link = *choice.slot->link;
+  std::vector<Bundle::Lane> lanes;
+  std::size_t served = 0;
+  for (const auto& rail : backend.rails()) {
+    served += link.servedBy(*rail) ? 1 : 0;
+    lanes.push_back(
+        {.rail = rail.get(), .load = &agent.load(*rail), .name = std::string(rail->name())});
+  }
+  const core::Capabilities& can = backend.can();
+  const core::Slicing how = slicingFor(agent.settings(), can, served);
+  auto plan = core::slice(std::move(ops), how);
+  sayWhatWasPlanned(peer, choice, can.name, plan, served, how);
+  const std::uint32_t first_tag = out.empty() ? 0 : out.back().endTag();
+  out.emplace_back(Bundle::Way{.link = &link, .backend = can.name, .way = choice.way},
+                   std::move(plan), std::move(lanes), first_tag);
 }
 
 }  // namespace
 
-Result<std::vector<Lane>> route(AgentCore& agent, PeerCore& peer, OpKind kind,
-                                std::vector<core::Op> ops, const core::Requirement& requirement) {
+Result<std::vector<Bundle>> route(AgentCore& agent, PeerCore& peer, OpKind kind,
+                                  std::vector<core::Op> ops, const core::Requirement& requirement) {
   Router router(agent, peer, kind, requirement);
-  std::vector<Lane> lanes;
-  if (ops.empty()) return lanes;
+  std::vector<Bundle> bundles;
+  if (ops.empty()) return bundles;
   VIADUCT_TRY(const Choice first, router.choose(ops.front()));
   // Nearly always every op goes the same way, and the list can be handed on as it is.
   std::vector<std::pair<Choice, std::vector<core::Op>>> others;
@@ -121,9 +148,9 @@ Result<std::vector<Lane>> route(AgentCore& agent, PeerCore& peer, OpKind kind,
     group->second.push_back(op);
   }
   ops.resize(same);
-  addLanes(agent, first, std::move(ops), lanes);
-  for (auto& [choice, group] : others) addLanes(agent, choice, std::move(group), lanes);
-  return lanes;
+  addBundle(agent, peer, first, std::move(ops), bundles);
+  for (auto& [choice, group] : others) addBundle(agent, peer, choice, std::move(group), bundles);
+  return bundles;
 }
 
 }  // namespace viaduct::agent

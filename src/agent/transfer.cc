@@ -67,6 +67,11 @@ Path Transfer::path() const {
   return core_->path();
 }
 
+Path Transfer::carried() const {
+  const auto held = core_->agent().hold();
+  return core_->carried();
+}
+
 std::uint64_t Transfer::bytes() const {
   const auto held = core_->agent().hold();
   return core_->bytes();

@@ -11,10 +11,10 @@ namespace viaduct::agent {
 namespace {
 
 template <class F>
-auto usedPins(const std::vector<Lane>& lanes, std::uint32_t core::Op::* slot, F generation) {
+auto usedPins(const std::vector<Bundle>& bundles, std::uint32_t core::Op::* slot, F generation) {
   std::vector<std::pair<std::uint32_t, std::uint64_t>> used;
-  for (const Lane& lane : lanes)
-    for (const core::Op& op : lane.ops)
+  for (const Bundle& bundle : bundles)
+    for (const core::Op& op : bundle.ops())
       if (used.empty() || used.back().first != op.*slot) used.emplace_back(op.*slot, 0);
   std::sort(used.begin(), used.end());
   used.erase(std::unique(used.begin(), used.end()), used.end());
@@ -51,31 +51,35 @@ Status TransferCore::plan(std::unique_lock<std::mutex>& held) {
     if (epoch != peer_->epoch() || local_version != agent_->pins().version() ||
         remote_version != peer_->pinsVersion())
       continue;  // something came or went meanwhile
-    VIADUCT_TRY(auto lanes, route(*agent_, *peer_, kind_, *std::move(ops), required));
-    if (!running()) remember(std::move(lanes));  // else another thread was first
+    VIADUCT_TRY(auto bundles, route(*agent_, *peer_, kind_, *std::move(ops), required));
+    if (!running()) remember(std::move(bundles));  // else another thread was first
     return Ok{};
   }
 }
 
-void TransferCore::remember(std::vector<Lane> lanes) {
-  lanes_ = std::move(lanes);
+void TransferCore::remember(std::vector<Bundle> bundles) {
+  carried_before_ = carried();
+  bundles_ = std::move(bundles);
   bytes_ = total_ops_ = 0;
-  for (const Lane& lane : lanes_) {
-    total_ops_ += lane.ops.size();
-    for (const core::Op& op : lane.ops) bytes_ += op.bytes;
+  for (const Bundle& bundle : bundles_) {
+    total_ops_ += bundle.ops().size();
+    for (const core::Op& op : bundle.ops()) bytes_ += op.bytes;
   }
-  local_used_ = usedPins(lanes_, &core::Op::local_pin,
+  local_used_ = usedPins(bundles_, &core::Op::local_pin,
                          [&](std::uint32_t slot) { return agent_->pins().generation(slot); });
-  remote_used_ = usedPins(lanes_, &core::Op::remote_pin,
+  remote_used_ = usedPins(bundles_, &core::Op::remote_pin,
                           [&](std::uint32_t slot) { return peer_->pinGeneration(slot); });
   planned_epoch_ = peer_->epoch();
   local_version_ = agent_->pins().version();
   remote_version_ = peer_->pinsVersion();
 }
 
-// A plan holds while its peer lives on and the pins it names do; else it is made again.
+// A plan holds while its peer lives on with as many rails, and the pins it names do; else it is
+// made again.
 bool TransferCore::stillPlanned() {
   if (planned_epoch_ != peer_->epoch()) return false;
+  for (const Bundle& bundle : bundles_)
+    if (!bundle.stillServed()) return false;
   if (local_version_ == agent_->pins().version() && remote_version_ == peer_->pinsVersion())
     return true;
   if (!allLive(local_used_, [&](auto slot) { return agent_->pins().generation(slot); }) ||
@@ -112,10 +116,11 @@ Status TransferCore::post(std::unique_lock<std::mutex>& held, const PostOptions&
 }
 
 void TransferCore::start(const PostOptions& options) {
-  for (Lane& lane : lanes_) lane.posted = lane.moved_ops = lane.moved_bytes = 0;
-  posted_ = out_ = 0;
+  for (Bundle& bundle : bundles_) bundle.start();
+  out_ = 0;
   stopping_ = false;
   error_.reset();
+  rail_error_.reset();
   has_note_ = options.with_note || !options.note.empty();
   note_.assign(options.note.begin(), options.note.end());
   tag_ = agent_->takeOff(shared_from_this());
@@ -123,50 +128,69 @@ void TransferCore::start(const PostOptions& options) {
   if (total_ops_ == 0) finish(TransferState::kDone);
 }
 
-bool TransferCore::offer() {
-  if (!running() || stopping_) return true;
-  for (Lane& lane : lanes_) {
-    if (lane.posted == lane.ops.size()) continue;
-    const std::size_t taken = lane.rail->post({.kind = kind_,
-                                               .tag = laneTag(lane),
-                                               .link = lane.link,
-                                               .ops = std::span(lane.ops).subspan(lane.posted)});
-    lane.posted += taken;
-    posted_ += taken;
-    out_ += taken;
-  }
-  if (posted_ == total_ops_) return !(waiting_ = false);
-  if (!std::exchange(waiting_, true)) agent_->waitForRoom(shared_from_this());
-  return false;
+bool TransferCore::refused() const {
+  return std::any_of(bundles_.begin(), bundles_.end(),
+                     [](const Bundle& bundle) { return bundle.refused(); });
+}
+
+void TransferCore::offer() {
+  // A peer that is being lost has closed links, whose last completions come through here.
+  if (!running() || stopping_ || peer_->state() != PeerState::kReady) return;
+  for (Bundle& bundle : bundles_) out_ += bundle.offer(kind_, tag_);
+  for (const Bundle& bundle : bundles_)
+    if (bundle.stranded()) {
+      error_ = rail_error_.value_or(Error{.code = Code::kDevice,
+                                          .operation = opKindName(kind_),
+                                          .detail = "no rail leads to the peer any more",
+                                          .peer = peer_->name()});
+      stopPosting();
+      return endIfOver();
+    }
+  if (refused() && !std::exchange(waiting_, true)) agent_->waitForRoom(shared_from_this());
+}
+
+bool TransferCore::offerAgain() {
+  offer();
+  waiting_ = running() && !stopping_ && refused();
+  return !waiting_;
 }
 
 // What a rail did inside post() is collected at once: a small copy on this host is over now.
 void TransferCore::pollOwnRails() {
-  for (std::size_t i = 0; i < lanes_.size() && running(); ++i) agent_->pollRail(*lanes_[i].rail);
+  for (const Bundle& bundle : bundles_)
+    for (const Bundle::Lane& lane : bundle.lanes()) {
+      if (!running()) return;
+      if (lane.busy > 0) agent_->pollRail(*lane.rail);
+    }
+}
+
+Bundle& TransferCore::bundleOf(core::Tag tag) {
+  return *std::find_if(bundles_.begin(), bundles_.end(),
+                       [&](const Bundle& bundle) { return bundle.has(tag & kSliceMask); });
 }
 
 void TransferCore::moved(const core::Moved& moved) {
   out_ -= moved.ops;
-  Lane& lane = lanes_[moved.tag & kLaneMask];
-  lane.moved_ops += moved.ops;
-  lane.moved_bytes += moved.bytes;
+  Bundle& bundle = bundleOf(moved.tag);
+  if (bundle.moved(moved.tag & kSliceMask, moved.ops, moved.bytes) && bundle.waits()) offer();
   endIfOver();
-}
-
-core::Tag TransferCore::laneTag(const Lane& lane) const {
-  return tag_ | static_cast<core::Tag>(&lane - lanes_.data());
 }
 
 void TransferCore::stopPosting() {
   stopping_ = true;
-  for (const Lane& lane : lanes_)
-    if (lane.posted != 0) lane.rail->cancel(laneTag(lane));
+  for (const Bundle& bundle : bundles_) bundle.cancel(tag_);
 }
 
 void TransferCore::failed(core::Failed failed) {
   out_ -= failed.ops;
-  if (!error_) error_ = std::move(failed.why);
-  if (!stopping_) stopPosting();
+  Bundle& bundle = bundleOf(failed.tag);
+  if (bundle.failed(failed.tag & kSliceMask, failed.ops, failed.rail_lost)) {
+    rail_error_ = std::move(failed.why);
+    offer();
+  } else {
+    if (!error_) error_ = std::move(failed.why);
+    if (!stopping_) stopPosting();
+  }
   endIfOver();
 }
 
@@ -188,10 +212,12 @@ void TransferCore::cancel() {
 
 void TransferCore::expire() {
   timer_ = 0;
+  std::uint64_t moved = 0;
+  for (const Bundle& bundle : bundles_) moved += bundle.movedOps();
   abort({.code = Code::kTimeout,
          .operation = opKindName(kind_),
-         .detail = fmt::format("{} of {} ops were still out at the deadline",
-                               total_ops_ - posted_ + out_, total_ops_),
+         .detail = fmt::format("{} of {} ops were still out at the deadline", total_ops_ - moved,
+                               total_ops_),
          .peer = peer_->name(),
          .cause = "the peer or the path is slower than the deadline allows, or stands still",
          .remedy = "look at Peer::state() and the path's load; or give a longer deadline"});
@@ -212,9 +238,14 @@ bool TransferCore::uses(std::uint32_t local_slot) const {
                      [&](const auto& pin) { return pin.first == local_slot; });
 }
 
+bool TransferCore::allDone() const {
+  return std::all_of(bundles_.begin(), bundles_.end(),
+                     [](const Bundle& bundle) { return bundle.done(); });
+}
+
 void TransferCore::endIfOver() {
   if (!running() || out_ != 0) return;
-  if (posted_ == total_ops_ && !error_) return finish(TransferState::kDone);
+  if (!error_ && allDone()) return finish(TransferState::kDone);
   if (!stopping_) return;  // more is to be posted
   finish(error_ && error_->code == Code::kCancelled ? TransferState::kCancelled
                                                     : TransferState::kFailed);
@@ -222,6 +253,7 @@ void TransferCore::endIfOver() {
 
 void TransferCore::finish(TransferState state) {
   if (timer_ != 0) agent_->crank().poller().forgetTimer(std::exchange(timer_, 0));
+  for (Bundle& bundle : bundles_) bundle.stop();
   if (state == TransferState::kDone && has_note_)
     if (auto sent = peer_->note(note_); !sent) {
       error_ = std::move(sent).error();
@@ -237,13 +269,13 @@ void TransferCore::finish(TransferState state) {
 
 Path TransferCore::path() const {
   Path path;
-  for (const Lane& lane : lanes_)
-    if (lane.moved_ops != 0)
-      path.shares.push_back({.backend = std::string(lane.backend),
-                             .way = std::string(lane.way),
-                             .rail = lane.rail_name,
-                             .bytes = lane.moved_bytes,
-                             .ops = lane.moved_ops});
+  for (const Bundle& bundle : bundles_) bundle.addTo(path);
+  return path;
+}
+
+Path TransferCore::carried() const {
+  Path path = carried_before_;
+  for (const Bundle& bundle : bundles_) bundle.addCarriedTo(path);
   return path;
 }
 

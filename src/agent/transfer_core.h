@@ -22,8 +22,8 @@ namespace viaduct::agent {
 class AgentCore;
 class PeerCore;
 
-// A rail's tag is the transfer's with the number of the lane in its low bits.
-inline constexpr core::Tag kLaneMask = 0xffff;
+// A rail's tag is the transfer's with the number of the slice in its low bits.
+inline constexpr core::Tag kSliceMask = 0xffff;
 
 class TransferCore final : public std::enable_shared_from_this<TransferCore> {
  public:
@@ -46,7 +46,7 @@ class TransferCore final : public std::enable_shared_from_this<TransferCore> {
   // From the agent.
   void moved(const core::Moved& moved);
   void failed(core::Failed failed);
-  bool offer();  // posts what no rail has taken yet; true when all is taken
+  bool offerAgain();  // what rails refused; true when there is nothing to offer any more
   bool uses(std::uint32_t local_slot) const;
   void abort(Error why);  // stops posting, cancels, ends with `why`
 
@@ -54,13 +54,17 @@ class TransferCore final : public std::enable_shared_from_this<TransferCore> {
   const PeerCore& peer() const { return *peer_; }
   TransferEnd end() const { return {state(), error_}; }
   Path path() const;
+  Path carried() const;
   std::uint64_t bytes() const { return bytes_; }
   std::uint64_t ops() const { return total_ops_; }
 
  private:
   bool stillPlanned();
-  void remember(std::vector<Lane> lanes);
-  core::Tag laneTag(const Lane& lane) const;
+  void remember(std::vector<Bundle> bundles);
+  Bundle& bundleOf(core::Tag tag);
+  bool refused() const;
+  bool allDone() const;
+  void offer();
   void stopPosting();
   void start(const PostOptions& options);
   void pollOwnRails();
@@ -76,7 +80,8 @@ class TransferCore final : public std::enable_shared_from_this<TransferCore> {
   const TransferOptions options_;
 
   // The plan.
-  std::vector<Lane> lanes_;
+  std::vector<Bundle> bundles_;
+  Path carried_before_;  // by earlier plans
   std::uint64_t bytes_ = 0, total_ops_ = 0;
   std::uint64_t planned_epoch_ = 0, local_version_ = 0, remote_version_ = 0;
   std::vector<std::pair<std::uint32_t, std::uint64_t>> local_used_, remote_used_;  // generations
@@ -85,10 +90,10 @@ class TransferCore final : public std::enable_shared_from_this<TransferCore> {
   std::atomic<TransferState> state_{TransferState::kIdle};
   core::Tag tag_ = 0;
   std::uint64_t out_ = 0;  // ops that rails have and owe
-  std::uint64_t posted_ = 0;
   bool waiting_ = false;   // in the agent's list of transfers that wait for room
   bool stopping_ = false;  // no more posting: error_ says why
   std::optional<Error> error_;
+  std::optional<Error> rail_error_;  // of the last rail that was lost
   bool has_note_ = false;
   std::vector<std::byte> note_;
   std::uint64_t timer_ = 0;

@@ -50,10 +50,29 @@ class PinMap {
 Result<std::vector<Op>> coalesce(OpKind kind, const Selection& local, const Selection& remote,
                                  const PinMap& local_pins, const PinMap& remote_pins);
 
-// Divides ops among `rails` rails: no more rails than bytes / min_chunk, each gets contiguous ops
-// and about the same number of bytes; an op is split only at a multiple of `align` from its start.
-std::vector<std::vector<Op>> stripe(std::vector<Op> ops, std::size_t rails, std::uint64_t min_chunk,
-                                    std::uint64_t align = 4096);
+// A contiguous range of a list of ops: what a rail gets at a time.
+struct Slice {
+  std::uint32_t first = 0, ops = 0;
+  std::uint64_t bytes = 0;
+  friend bool operator==(const Slice&, const Slice&) = default;
+};
+struct Sliced {
+  std::vector<Op> ops;
+  std::vector<Slice> slices;  // in order; together all of the ops
+};
+// For how many rails, and how finely.
+struct Slicing {
+  std::size_t rails = 1;
+  std::uint64_t min_chunk = 16 << 10;  // what is less is not worth a rail of its own
+  std::uint64_t align = 4096;          // an op is cut only at a multiple of it from its start
+  std::uint64_t least = 64 << 10;      // of slices that are handed out one after another
+  std::uint64_t most = 8 << 20;
+};
+// Divides ops into slices. A short list becomes one slice for each rail that is worth it, all of
+// about the same size, so never more than bytes / min_chunk. A long one becomes more than there are
+// rails, for the rails to take as they get free, and smaller and smaller ones, so that they all end
+// at about the same time whatever their speed.
+Sliced slice(std::vector<Op> ops, const Slicing& how);
 
 // What a caller demands of the path: "rdma", "same-host", "not-tcp", "backend:NAME", with commas.
 struct Requirement {

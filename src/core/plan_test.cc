@@ -318,58 +318,94 @@ TEST(PlanProperty, TheOrderOfPairsChangesNothing) {
   });
 }
 
-void expectFairShares(const std::vector<std::vector<Op>>& parts, const std::vector<Op>& ops,
-                      std::uint64_t align) {
-  std::uint64_t total = 0;
-  for (const Op& op : ops) total += op.bytes;
-  for (const auto& part : parts) {
-    std::uint64_t share = 0;
-    for (const Op& op : part) share += op.bytes;
-    EXPECT_FALSE(part.empty());
-    EXPECT_LE(share, parts.size() == 1 ? total : total / parts.size() + 2 * align);
+std::vector<Op> opsOf(const Sliced& plan, const Slice& slice) {
+  return {plan.ops.begin() + slice.first, plan.ops.begin() + slice.first + slice.ops};
+}
+
+// Every op in one slice, in order, and what a slice says of itself.
+void expectWhole(const Sliced& plan) {
+  std::size_t next = 0;
+  for (const Slice& slice : plan.slices) {
+    EXPECT_EQ(slice.first, next);
+    EXPECT_GT(slice.ops, 0U);
+    std::uint64_t bytes = 0;
+    for (const Op& op : opsOf(plan, slice)) bytes += op.bytes;
+    EXPECT_EQ(slice.bytes, bytes);
+    next += slice.ops;
+  }
+  EXPECT_EQ(next, plan.ops.size());
+}
+
+void expectCutsAligned(const std::vector<Op>& pieces, const std::vector<Op>& ops,
+                       std::uint64_t align) {
+  for (const Op& piece : pieces) {
+    const auto whole = std::find_if(ops.begin(), ops.end(), [&](const Op& op) {
+      return op.remote <= piece.remote && piece.remote < op.remote + op.bytes;
+    });
+    ASSERT_NE(whole, ops.end());
+    EXPECT_EQ((piece.remote - whole->remote) % align, 0U);
   }
 }
 
-TEST(PlanProperty, StripesKeepEveryByteAndShareFairly) {
+TEST(PlanProperty, SlicesKeepEveryByteAndAreOfBoundedSize) {
   forEachSeed([](Case& c) {
-    const std::uint64_t rails = 1 + c.random.below(6);
-    const std::uint64_t align = 1 + c.random.below(16);
-    const std::uint64_t min_chunk = align + c.random.below(200);
-    const auto parts = stripe(c.ops, rails, min_chunk, align);
+    Slicing how{.rails = 1 + c.random.below(6), .align = 1 + c.random.below(16)};
+    how.min_chunk = how.align + c.random.below(200);
+    how.least = 1 + c.random.below(300);
+    how.most = 1 + c.random.below(600);
+    const Sliced plan = slice(c.ops, how);
     std::uint64_t total = 0;
     for (const Op& op : c.ops) total += op.bytes;
-    EXPECT_LE(parts.size(), std::max<std::uint64_t>(1, std::min(rails, total / min_chunk)));
-    expectFairShares(parts, c.ops, align);
-    std::vector<Op> joined;
-    for (const auto& part : parts) joined.insert(joined.end(), part.begin(), part.end());
-    EXPECT_EQ(movesOf(joined), movesOf(c.ops));
-    for (const Op& piece : joined) {  // cut only at multiples of align
-      const auto whole = std::find_if(c.ops.begin(), c.ops.end(), [&](const Op& op) {
-        return op.remote <= piece.remote && piece.remote < op.remote + op.bytes;
-      });
-      ASSERT_NE(whole, c.ops.end());
-      EXPECT_EQ((piece.remote - whole->remote) % align, 0U);
+    expectWhole(plan);
+    EXPECT_EQ(movesOf(plan.ops), movesOf(c.ops));
+    expectCutsAligned(plan.ops, c.ops, how.align);
+    const std::uint64_t parts =
+        std::max<std::uint64_t>(1, std::min<std::uint64_t>(how.rails, total / how.min_chunk));
+    const std::uint64_t least = std::max({how.least, how.min_chunk, how.align});
+    if (parts == 1) {
+      EXPECT_EQ(plan.slices.size(), c.ops.empty() ? 0U : 1U);
+    } else if (total < 2 * parts * least) {
+      EXPECT_LE(plan.slices.size(), parts);
+      for (const Slice& one : plan.slices) EXPECT_LE(one.bytes, total / parts + 2 * how.align);
+    } else {
+      const std::uint64_t most = std::max({how.most, least, total / 2048});
+      for (const Slice& one : plan.slices) EXPECT_LE(one.bytes, most + least + 2 * how.align);
+      // As the first is no more than half of a fair share, nobody waits long for it.
+      EXPECT_LE(plan.slices[0].bytes, std::max(total / parts / 2, least) + how.align);
     }
   });
 }
 
-TEST(Stripe, SplitsOneLargeOpEvenly) {
-  const auto parts = stripe({{0, kMiB, 64 * kMiB, 1, 2}}, 4, kMiB);
-  ASSERT_EQ(parts.size(), 4U);
-  for (const auto& part : parts) {
-    ASSERT_EQ(part.size(), 1U);
-    EXPECT_EQ(part[0].bytes, 16 * kMiB);
-    EXPECT_EQ(part[0].local_pin, 1U);
-  }
-  EXPECT_EQ(parts[3][0].local, 48 * kMiB);
-  EXPECT_EQ(parts[3][0].remote, 49 * kMiB);
+TEST(Slice, AShortListGetsNoMoreRailsThanAreWorthIt) {
+  constexpr std::uint64_t kKiB = 1024;
+  const auto sizes = [](std::uint64_t bytes, const Slicing& how) {
+    std::vector<std::uint64_t> out;
+    for (const Slice& one : slice({{0, 0, bytes, 0, 0}}, how).slices) out.push_back(one.bytes);
+    return out;
+  };
+  using Sizes = std::vector<std::uint64_t>;
+  EXPECT_EQ(sizes(31 * kKiB, {.rails = 4}), Sizes{31 * kKiB});
+  EXPECT_EQ(sizes(32 * kKiB, {.rails = 4}), (Sizes{16 * kKiB, 16 * kKiB}));
+  EXPECT_EQ(sizes(48 * kKiB, {.rails = 4}), (Sizes{16 * kKiB, 16 * kKiB, 16 * kKiB}));
+  EXPECT_EQ(sizes(64 * kKiB, {.rails = 4}), Sizes(4, 16 * kKiB));
+  EXPECT_EQ(sizes(256 * kKiB, {.rails = 4}), Sizes(4, 64 * kKiB));
+  EXPECT_EQ(sizes(256 * kKiB, {.rails = 4, .min_chunk = 128 * kKiB}), Sizes(2, 128 * kKiB));
+  EXPECT_EQ(sizes(8, {.rails = 0, .min_chunk = 0, .align = 0}), Sizes{8});
+  EXPECT_EQ(sizes(16 * kMiB, {.rails = 1}), Sizes{16 * kMiB});
+  EXPECT_TRUE(slice({}, {.rails = 4}).slices.empty());
 }
 
-TEST(Stripe, SmallTransfersStayOnOneRail) {
-  EXPECT_EQ(stripe({{0, 0, 100'000, 0, 0}}, 4, 65536).size(), 1U);
-  EXPECT_EQ(stripe({{0, 0, 140'000, 0, 0}}, 4, 65536).size(), 2U);
-  EXPECT_EQ(stripe({}, 4, 65536).size(), 1U);
-  EXPECT_EQ(stripe({{0, 0, 8, 0, 0}}, 0, 0).size(), 1U);
+TEST(Slice, ALongOneGetsSmallerAndSmallerOnes) {
+  const Sliced plan = slice({{0, kMiB, 1024 * kMiB, 1, 2}}, {.rails = 4});
+  EXPECT_EQ(plan.slices.front().bytes, 8 * kMiB);
+  EXPECT_LT(plan.slices.back().bytes, 2 * 65536U);
+  for (std::size_t i = 1; i + 1 < plan.slices.size(); ++i)
+    EXPECT_LE(plan.slices[i].bytes, plan.slices[i - 1].bytes + 4096);
+  EXPECT_EQ(plan.ops.back().local_pin, 1U);
+  EXPECT_EQ(plan.ops.back().local + plan.ops.back().bytes, 1024 * kMiB);
+  EXPECT_EQ(plan.ops.back().remote + plan.ops.back().bytes, 1025 * kMiB);
+  // However long, there are tags for all of them.
+  EXPECT_LT(slice({{0, 0, std::uint64_t{1} << 50U, 0, 0}}, {.rails = 64}).slices.size(), 4096U);
 }
 
 TEST(Requirement, ReadsEveryWord) {

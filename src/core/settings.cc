@@ -57,6 +57,25 @@ Status intoSize(std::string_view text, std::uint64_t& into) {
   return Ok{};
 }
 
+Status intoMinChunk(std::string_view text, std::uint64_t& into) {
+  constexpr std::uint64_t kLeast = 4096;
+  const auto size = text == "auto" ? 0 : base::parseSize(text);
+  if (!size || (*size != 0 && *size < kLeast))
+    return expected("a size like 16KiB, of 4KiB at least, or auto");
+  into = *size;
+  return Ok{};
+}
+
+Status intoStriping(std::string_view text, Striping& into) {
+  if (text == "auto")
+    into = Striping::kAuto;
+  else if (text == "on" || text == "off")
+    into = text == "on" ? Striping::kOn : Striping::kOff;
+  else
+    return expected("auto, on or off");
+  return Ok{};
+}
+
 std::string_view trim(std::string_view text) {
   const auto first = text.find_first_not_of(' ');
   if (first == std::string_view::npos) return {};
@@ -150,6 +169,14 @@ constexpr std::array kRows{
                [](std::string_view t, Settings& s) { return intoList(t, kWords, s.rails); }},
     SettingRow{"VIADUCT_SOCKETS", "1", "TCP sockets per rail and peer, 1 to 64.",
                [](std::string_view t, Settings& s) { return intoCount(t, 1, 64, s.sockets); }},
+    SettingRow{"VIADUCT_STRIPING", "auto",
+               "Whether a transfer is divided among several rails: auto where each gets a chunk "
+               "that is worth it; on always, down to 4KiB a rail; off never.",
+               [](std::string_view t, Settings& s) { return intoStriping(t, s.striping); }},
+    SettingRow{"VIADUCT_MIN_CHUNK", "auto",
+               "Bytes below which a chunk is not worth a rail of its own; auto: 16KiB, or what a "
+               "backend asks for.",
+               [](std::string_view t, Settings& s) { return intoMinChunk(t, s.min_chunk); }},
     SettingRow{
         "VIADUCT_COPY_THREADS", "0",
         "Threads for copies on this host, up to 256; 0 chooses by the cores there are.",

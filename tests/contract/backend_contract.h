@@ -20,7 +20,7 @@ class BackendContract : public ::testing::TestWithParam<std::string> {
   void SetUp() override { open(); }
 
   Settings settings(const std::string& name) const {
-    Settings settings;
+    Settings settings = base_;
     settings.name = name;
     settings.backends = {GetParam()};
     settings.weather = weather_;
@@ -40,7 +40,9 @@ class BackendContract : public ::testing::TestWithParam<std::string> {
   // Waits at `at` until it knows that `pin` of the other is there.
   static void waitForPin(const Peer& at, const std::string& label);
 
+  // For the next open().
   std::string weather_;
+  Settings base_;
   std::optional<Agent> a_, b_;
   std::optional<Peer> b_at_a_, a_at_b_;
 };

@@ -90,7 +90,9 @@ class FakeLink final : public core::Link {
   std::optional<std::string_view> reaches(OpKind, std::uint32_t, std::uint32_t) const override {
     return way_;
   }
-  bool servedBy(const core::Rail&) const override { return true; }
+  bool servedBy(const core::Rail& rail) const override {
+    return !static_cast<const FakeRail&>(rail).out();
+  }
   void close(core::Completions& out) override {
     for (const auto& rail : rails_) static_cast<FakeRail&>(*rail).drop(*this, out);
   }
@@ -123,9 +125,9 @@ class FakeBackend final : public core::Backend {
   explicit FakeBackend(const Weather& weather) : weather_(weather) {
     static std::atomic<std::uint64_t> last{0};
     id_ = ++last;
-    for (const char* name : {"fake0", "fake1"})
+    for (std::uint32_t i = 0; i < weather.rails; ++i)
       rails_.push_back(std::make_unique<FakeRail>(
-          name, weather,
+          "fake" + std::to_string(i), weather, i,
           [](core::Link& link, const core::Op& op, OpKind kind) {
             return static_cast<FakeLink&>(link).carry(op, kind);
           },

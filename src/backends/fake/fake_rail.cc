@@ -5,6 +5,10 @@
 
 namespace viaduct::fake {
 
+namespace {
+constexpr auto kRepair = std::chrono::milliseconds(2);
+}  // namespace
+
 std::size_t FakeRail::post(const core::Work& work) {
   const std::size_t taken = std::min(kRoom - queue_.size(), work.ops.size());
   const auto now = Clock::now();
@@ -31,6 +35,10 @@ void FakeRail::poll(core::Completions& out) {
       queue_.push_back(ride);
       continue;
     }
+    if (breaks(ride)) {
+      queue_.push_front(ride);
+      return breakDown(out);
+    }
     const std::uint64_t before = ride.left.bytes;
     auto advanced = advance(ride);
     carried += before - ride.left.bytes;
@@ -43,19 +51,36 @@ void FakeRail::poll(core::Completions& out) {
   }
 }
 
+Error FakeRail::failure(const Ride& ride, Code code, std::string detail) const {
+  return {.code = code,
+          .operation = opKindName(ride.work.kind),
+          .detail = std::move(detail),
+          .device = name_};
+}
+
+bool FakeRail::breaks(Ride& ride) {
+  if (out()) return true;
+  return !ride.cancelled && !ride.begun && dice_.chance(weather_.lose_rail);
+}
+
+// Whatever is on its way stops where it is.
+void FakeRail::breakDown(core::Completions& out) {
+  out_until_ = Clock::now() + kRepair;
+  for (const Ride& ride : queue_)
+    if (ride.cancelled)
+      out.emplace_back(core::Failed{ride.work.tag, 1, failure(ride, Code::kCancelled, "")});
+    else
+      out.emplace_back(
+          core::Failed{ride.work.tag, 1, failure(ride, Code::kDevice, "the rail broke"), true});
+  queue_.clear();
+}
+
 Status FakeRail::advance(Ride& ride) {
-  const auto failure = [&](Code code, std::string detail) {
-    return Error{.code = code,
-                 .operation = opKindName(ride.work.kind),
-                 .detail = std::move(detail),
-                 .device = name_};
-  };
-  if (ride.cancelled) return failure(Code::kCancelled, "");
+  if (ride.cancelled) return failure(ride, Code::kCancelled, "");
   const bool begins = !std::exchange(ride.begun, true);
-  if (begins && dice_.chance(weather_.lose_rail)) return failure(Code::kDevice, "the rail broke");
   if (begins && dice_.chance(weather_.kill_peer)) kill_(*ride.work.link);
   if (ride.work.link->state().phase != core::LinkState::Phase::kReady)
-    return failure(Code::kPeerLost, "the peer died");
+    return failure(ride, Code::kPeerLost, "the peer died");
   core::Op step = ride.left;
   step.bytes = std::min(step.bytes, kStep);
   VIADUCT_CHECK(carry_(*ride.work.link, step, ride.work.kind));

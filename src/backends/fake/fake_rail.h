@@ -18,12 +18,12 @@ class FakeRail final : public core::Rail {
   using Carry = std::function<Status(core::Link& link, const core::Op& op, OpKind kind)>;
   using Kill = std::function<void(core::Link& link)>;
 
-  FakeRail(std::string name, const Weather& weather, Carry carry, Kill kill)
+  FakeRail(std::string name, const Weather& weather, std::uint64_t salt, Carry carry, Kill kill)
       : name_(std::move(name)),
         weather_(weather),
         carry_(std::move(carry)),
         kill_(std::move(kill)),
-        dice_(weather.seed) {}
+        dice_(weather.seed + salt) {}
 
   std::string_view name() const override { return name_; }
   std::size_t post(const core::Work& work) override;
@@ -31,6 +31,8 @@ class FakeRail final : public core::Rail {
   void cancel(core::Tag tag) override;
   bool busy() const override { return !queue_.empty(); }
 
+  // Broken, for a while.
+  bool out() const { return Clock::now() < out_until_; }
   // Everything of this link ends now.
   void drop(const core::Link& link, core::Completions& out);
 
@@ -47,6 +49,9 @@ class FakeRail final : public core::Rail {
     bool cancelled = false;
   };
   Status advance(Ride& ride);
+  bool breaks(Ride& ride);
+  void breakDown(core::Completions& out);
+  Error failure(const Ride& ride, Code code, std::string detail) const;
   void harm(Ride& ride);
 
   const std::string name_;
@@ -55,6 +60,7 @@ class FakeRail final : public core::Rail {
   const Kill kill_;
   base::Random dice_;
   std::deque<Ride> queue_;
+  Clock::time_point out_until_ = Clock::time_point::min();
 };
 
 }  // namespace viaduct::fake

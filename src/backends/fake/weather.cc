@@ -25,7 +25,8 @@ Error bad(std::string_view part, std::string_view why) {
           .operation = "settings: weather",
           .detail = fmt::format("\"{}\": {}", part, why),
           .remedy =
-              "seed=N, delay_us=N, far=1, pose=1, and reorder, lose_rail, kill_peer, corrupt, "
+              "seed=N, delay_us=N, rails=N (1 to 8), far=1, pose=1, and reorder, lose_rail, "
+              "kill_peer, corrupt, "
               "swap, shift, stale with a chance from 0 to 1; joined by commas"};
 }
 
@@ -41,9 +42,13 @@ Status apply(std::string_view part, Weather& weather) {
   const auto equals = part.find('=');
   if (equals == std::string_view::npos) return bad(part, "has no '='");
   const auto name = part.substr(0, equals);
+  constexpr double kMostRails = 8;
   const bool counts = name == "seed" || name == "delay_us";
-  VIADUCT_TRY(const double value, number(part, part.substr(equals + 1), counts ? 1e9 : 1.0));
-  if (name == "seed") {
+  const double most = name == "rails" ? kMostRails : counts ? 1e9 : 1.0;
+  VIADUCT_TRY(const double value, number(part, part.substr(equals + 1), most));
+  if (name == "rails") {
+    weather.rails = std::max(static_cast<std::uint32_t>(value), 1U);
+  } else if (name == "seed") {
     weather.seed = static_cast<std::uint64_t>(value);
   } else if (name == "delay_us") {
     weather.delay = std::chrono::microseconds(static_cast<std::int64_t>(value));

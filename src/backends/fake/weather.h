@@ -13,7 +13,7 @@ struct Weather {
   std::uint64_t seed = 1;
   std::chrono::microseconds delay{0};  // each op takes up to this long
   double reorder = 0;                  // chance that an op overtakes the one before it
-  double lose_rail = 0;                // chance, per op, that the rail breaks with it
+  double lose_rail = 0;                // chance, per op, that the rail breaks for some ms with it
   double kill_peer = 0;                // chance, per op, that the link to the peer dies with it
   // Chances, per op, of harm that nobody reports: for tests of who has to see it.
   double corrupt = 0;  // some of its bytes are others
@@ -22,6 +22,7 @@ struct Weather {
   double stale = 0;    // nothing was moved
   bool far = false;    // also reaches other processes of this host
   bool pose = false;   // says to be RDMA
+  std::uint32_t rails = 2;
 };
 
 // "seed=7,delay_us=50,reorder=0.1,lose_rail=0.01,kill_peer=0.001,stale=0.5,far=1"; empty: fair

@@ -37,15 +37,6 @@ Selection wholeOf(std::uint64_t address, std::uint64_t bytes) {
   return blocks ? Selection{*std::move(blocks), {}} : Selection{};
 }
 
-// Of all transfers together.
-Path times(Path path, std::uint64_t transfers) {
-  for (PathShare& share : path.shares) {
-    share.bytes *= transfers;
-    share.ops *= transfers;
-  }
-  return path;
-}
-
 }  // namespace
 
 // What one size gave.
@@ -57,7 +48,7 @@ struct Initiator::Timed {
   std::vector<double> gb_per_s;
   CpuSeconds cpu;
   double cpu_over = 0;  // seconds during which it was used
-  Path path;            // of one transfer
+  Path path;            // of all transfers
   std::array<proof::Observation, 2> seen;
   std::string wrong;
 };
@@ -134,10 +125,11 @@ Result<Row> Initiator::prepareAndTime(const Plan& plan, std::uint64_t bytes) {
   observer_.before();
   const double cpu_before = cpuUsed();
   const auto begun = Clock::now();
+  const Path before = transfer.carried();
   VIADUCT_CHECK(time(transfer, plan, bytes, timed));
   timed.cpu.initiators = cpuUsed() - cpu_before;
-  timed.path = transfer.path();
-  observer_.after({{.peer = 1, .path = times(timed.path, timed.transfers)}});
+  timed.path = transfer.carried().since(before);
+  observer_.after({{.peer = 1, .path = timed.path}});
   VIADUCT_TRY(const std::string theirs_seen, ask({.verb = Request::Verb::kAfter}));
   timed.cpu_over = std::chrono::duration<double>(Clock::now() - begun).count();
   base::Reader in(std::as_bytes(std::span(theirs_seen)));

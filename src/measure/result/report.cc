@@ -42,6 +42,14 @@ std::string fingerprintOf(const std::vector<Member>& members) {
   return kinds.empty() ? std::string{} : fmt::format("{:016x}", hash);
 }
 
+namespace {
+
+std::string stripingName(Striping striping) {
+  return striping == Striping::kAuto ? "auto" : striping == Striping::kOn ? "on" : "off";
+}
+
+}  // namespace
+
 std::vector<Option> optionsOf(const Settings& s) {
   return {{"name", s.name},
           {"listen", joined(s.listen)},
@@ -49,6 +57,8 @@ std::vector<Option> optionsOf(const Settings& s) {
           {"backends", joined(s.backends)},
           {"rails", joined(s.rails)},
           {"sockets", fmt::format("{}", s.sockets)},
+          {"striping", stripingName(s.striping)},
+          {"min_chunk", s.min_chunk == 0 ? "auto" : base::formatSize(s.min_chunk)},
           {"copy_threads", fmt::format("{}", s.copy_threads)},
           {"detect", base::formatDuration(s.detect)},
           {"deadline", base::formatDuration(s.deadline)},

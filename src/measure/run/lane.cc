@@ -26,18 +26,6 @@ Error cancelled() { return {.code = Code::kCancelled, .operation = "bench"}; }
 
 Role other(Role role) { return role == Role::kInitiator ? Role::kTarget : Role::kInitiator; }
 
-void add(Path& all, PathShare share, std::uint64_t posts) {
-  share.bytes *= posts;
-  share.ops *= posts;
-  for (PathShare& known : all.shares)
-    if (known.backend == share.backend && known.way == share.way && known.rail == share.rail) {
-      known.bytes += share.bytes;
-      known.ops += share.ops;
-      return;
-    }
-  all.shares.push_back(std::move(share));
-}
-
 }  // namespace
 
 Goal warmGoal(const Spec& spec, const Workload& row) {
@@ -197,20 +185,20 @@ Result<Transfer> Lane::planOne(std::uint64_t set) {
 Status Lane::planAgain(std::uint64_t number) {
   if (seed_.spec.reregister) VIADUCT_CHECK(seed_.memory.registerAgain(seed_.agent));
   const std::uint64_t slot = number % transfers_.size();
+  for (PathShare& share : transfers_[slot].carried().shares) retired_.add(std::move(share));
   VIADUCT_TRY(transfers_[slot], planOne(slot % seed_.sets));
   return Ok{};
 }
 
 Result<LaneTimes> Lane::run(const Goal& goal, const StopFlag& stop) {
+  before_ = carried();
   return Drive(*this, goal, stop).go();
 }
 
-Path Lane::path(std::uint64_t iterations) const {
-  Path all;
-  const std::uint64_t count = transfers_.size();
-  for (std::uint64_t slot = 0; slot < std::min(count, iterations); ++slot)
-    for (PathShare& share : transfers_[slot].path().shares)
-      add(all, std::move(share), iterations / count + (slot < iterations % count ? 1 : 0));
+Path Lane::carried() const {
+  Path all = retired_;
+  for (const Transfer& transfer : transfers_)
+    for (PathShare& share : transfer.carried().shares) all.add(std::move(share));
   return all;
 }
 

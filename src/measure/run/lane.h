@@ -63,8 +63,8 @@ class Lane {
   Result<LaneTimes> echo(const StopFlag& stop);  // only iterations are told
 
   const Histogram& prep() const { return prep_; }  // nanoseconds, of every planning
-  // What carried `iterations` transfers.
-  Path path(std::uint64_t iterations) const;
+  // What carried the last run.
+  Path path() const { return carried().since(before_); }
   std::uint64_t sets() const { return seed_.sets; }
 
  private:
@@ -72,6 +72,7 @@ class Lane {
   explicit Lane(const LaneSeed& seed);
   Result<Transfer> planOne(std::uint64_t set);
   Status planAgain(std::uint64_t slot);
+  Path carried() const;
   Transfer& transfer(std::uint64_t number) { return transfers_[number % transfers_.size()]; }
   Result<Note> waitNote(const StopFlag& stop);
   Status bounce(std::uint64_t number, const StopFlag& stop);
@@ -79,6 +80,8 @@ class Lane {
   LaneSeed seed_;
   std::vector<std::uint32_t> own_order_, remote_order_;
   std::vector<Transfer> transfers_;
+  Path retired_;  // what transfers that were planned again had carried
+  Path before_;   // what had been when the run began
   Histogram prep_;
   base::Random arrivals_;
 };

@@ -40,6 +40,7 @@ Status Lane::bounce(std::uint64_t number, const StopFlag& stop) {
 }
 
 Result<LaneTimes> Lane::pingPong(const Goal& goal, const StopFlag& stop) {
+  before_ = carried();
   LaneTimes out;
   const auto start = Clock::now();
   auto now = start;
@@ -59,6 +60,7 @@ Result<LaneTimes> Lane::pingPong(const Goal& goal, const StopFlag& stop) {
 }
 
 Result<LaneTimes> Lane::echo(const StopFlag& stop) {
+  before_ = carried();
   LaneTimes out;
   for (;; ++out.iterations) {
     VIADUCT_TRY(const Note note, waitNote(stop));

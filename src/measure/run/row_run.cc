@@ -231,7 +231,7 @@ void RowRun::claim() {
     if (!own.lane || own.failure) continue;
     claims.push_back({.peer = worker_.rankOf(own.stream, other(own.role)),
                       .op = row_.op,
-                      .path = own.lane->path(own.times.iterations)});
+                      .path = own.lane->path()});
   }
   worker_.observer_.after(std::move(claims));
 }

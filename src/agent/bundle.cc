@@ -1,0 +1,185 @@
+#include "agent/bundle.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace viaduct::agent {
+
+Bundle::Bundle(Way way, core::Sliced plan, std::vector<Lane> lanes, std::uint32_t first_tag)
+    : way_(way), ops_(std::move(plan.ops)), lanes_(std::move(lanes)), first_tag_(first_tag) {
+  slices_.reserve(plan.slices.size());
+  for (const core::Slice& slice : plan.slices) slices_.push_back({.slice = slice});
+  // So that a failure allocates nothing either.
+  if (several()) again_.reserve(slices_.size());
+  served_ = served();
+}
+
+std::uint64_t Bundle::served() const {
+  return static_cast<std::uint64_t>(std::count_if(
+      lanes_.begin(), lanes_.end(), [&](const Lane& l) { return way_.link->servedBy(*l.rail); }));
+}
+
+bool Bundle::stillServed() const { return !several() || served() == served_; }
+
+void Bundle::start() {
+  for (Run& run : slices_) run = {.slice = run.slice};
+  for (Lane& lane : lanes_) {
+    lane.filling = kNone;
+    lane.busy = lane.failures = 0;
+  }
+  again_.clear();
+  next_ = 0;
+  left_ = slices_.size();
+}
+
+// What a lane still has by halves is no longer its load.
+void Bundle::stop() {
+  for (const Run& run : slices_) {
+    lanes_[run.lane].carried_ops += run.moved;
+    lanes_[run.lane].carried_bytes += run.moved_bytes;
+  }
+  for (Lane& lane : lanes_)
+    if (const std::uint32_t index = std::exchange(lane.filling, kNone); index != kNone)
+      *lane.load -= slices_[index].slice.bytes;
+}
+
+void Bundle::askRails() {
+  for (Lane& lane : lanes_) {
+    lane.refuses = false;
+    // An only rail fails by itself, and says why.
+    lane.usable = !several() || (lane.failures < kMostFailures && way_.link->servedBy(*lane.rail));
+    if (!lane.usable && lane.filling != kNone) giveUp(lane);
+  }
+}
+
+// The rest of what it has by halves is not for this rail.
+void Bundle::giveUp(Lane& lane) {
+  Run& run = slices_[std::exchange(lane.filling, kNone)];
+  run.lost = true;
+  comeBack(run);
+}
+
+// The one with the least to do among those that have room.
+Bundle::Lane* Bundle::freeLane() {
+  Lane* best = nullptr;
+  for (Lane& lane : lanes_) {
+    if (!lane.usable || lane.refuses) continue;
+    if (lane.filling != kNone) return &lane;
+    if (lane.busy >= kInFlight || !waits()) continue;
+    if (best == nullptr || std::pair(lane.busy, *lane.load) < std::pair(best->busy, *best->load))
+      best = &lane;
+  }
+  return best;
+}
+
+void Bundle::takeNext(Lane& lane) {
+  const std::size_t index = again_.empty() ? next_++ : again_.back();
+  if (!again_.empty()) again_.pop_back();
+  Run& run = slices_[index];
+  run = {.slice = run.slice, .lane = static_cast<std::uint32_t>(&lane - lanes_.data())};
+  lane.filling = static_cast<std::uint32_t>(index);
+  ++lane.busy;
+  *lane.load += run.slice.bytes;
+}
+
+std::uint64_t Bundle::offer(OpKind kind, core::Tag base) {
+  std::uint64_t taken = 0;
+  askRails();
+  while (Lane* const lane = freeLane()) {
+    if (lane->filling == kNone) takeNext(*lane);
+    Run& run = slices_[lane->filling];
+    const auto ops = std::span(ops_).subspan(run.slice.first, run.slice.ops);
+    const std::size_t took = lane->rail->post({.kind = kind,
+                                               .tag = base | (first_tag_ + lane->filling),
+                                               .link = way_.link,
+                                               .ops = ops.subspan(run.taken)});
+    run.taken += static_cast<std::uint32_t>(took);
+    taken += took;
+    if (run.taken == run.slice.ops)
+      lane->filling = kNone;
+    else
+      lane->refuses = true;
+  }
+  return taken;
+}
+
+bool Bundle::refused() const {
+  return std::any_of(lanes_.begin(), lanes_.end(), [](const Lane& l) { return l.refuses; });
+}
+
+bool Bundle::stranded() const {
+  return waits() && std::none_of(lanes_.begin(), lanes_.end(),
+                                 [](const Lane& l) { return l.usable || l.busy > 0; });
+}
+
+// Whether all that was taken of it is back, and with it the rail's room.
+bool Bundle::comeBack(Run& run) {
+  if (run.back != run.taken || (run.taken != run.slice.ops && !run.lost)) return false;
+  Lane& lane = lanes_[run.lane];
+  --lane.busy;
+  *lane.load -= run.slice.bytes;
+  if (run.moved == run.slice.ops)
+    --left_;
+  else if (run.lost)
+    again_.push_back(indexOf(run));
+  return true;
+}
+
+bool Bundle::moved(core::Tag number, std::uint64_t ops, std::uint64_t bytes) {
+  Run& run = slices_[number - first_tag_];
+  run.back += static_cast<std::uint32_t>(ops);
+  run.moved += static_cast<std::uint32_t>(ops);
+  run.moved_bytes += bytes;
+  return comeBack(run);
+}
+
+bool Bundle::failed(core::Tag number, std::uint64_t ops, bool rail_lost) {
+  Run& run = slices_[number - first_tag_];
+  Lane& lane = lanes_[run.lane];
+  run.back += static_cast<std::uint32_t>(ops);
+  if (rail_lost && several()) {
+    lane.failures += run.lost ? 0 : 1;
+    run.lost = true;
+    if (lane.filling == indexOf(run)) lane.filling = kNone;
+  }
+  comeBack(run);
+  return run.lost;
+}
+
+void Bundle::cancel(core::Tag base) const {
+  for (const Run& run : slices_)
+    if (run.back != run.taken) lanes_[run.lane].rail->cancel(base | (first_tag_ + indexOf(run)));
+}
+
+std::uint64_t Bundle::movedOps() const {
+  std::uint64_t ops = 0;
+  for (const Run& run : slices_) ops += run.moved;
+  return ops;
+}
+
+PathShare Bundle::shareOf(const Lane& lane) const {
+  return {.backend = std::string(way_.backend), .way = std::string(way_.way), .rail = lane.name};
+}
+
+void Bundle::addCarriedTo(Path& path) const {
+  for (const Lane& lane : lanes_) {
+    if (lane.carried_ops == 0) continue;
+    PathShare share = shareOf(lane);
+    share.ops = lane.carried_ops;
+    share.bytes = lane.carried_bytes;
+    path.add(std::move(share));
+  }
+}
+
+void Bundle::addTo(Path& path) const {
+  std::vector<PathShare> shares;
+  for (const Lane& lane : lanes_) shares.push_back(shareOf(lane));
+  for (const Run& run : slices_) {
+    shares[run.lane].ops += run.moved;
+    shares[run.lane].bytes += run.moved_bytes;
+  }
+  for (PathShare& share : shares)
+    if (share.ops != 0) path.shares.push_back(std::move(share));
+}
+
+}  // namespace viaduct::agent

@@ -1,0 +1,113 @@
+// A transfer's ops for one link, and the rails that carry them: slices are bound late, and those of
+// a rail that fails go to the others. Threads: under the agent's lock.
+#pragma once
+
+#include <viaduct/path.h>
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/backend.h"
+#include "core/op.h"
+#include "core/plan.h"
+
+namespace viaduct::agent {
+
+class Bundle {
+ public:
+  // One of the link's rails.
+  struct Lane {
+    core::Rail* rail = nullptr;
+    std::uint64_t* load = nullptr;  // bytes that all transfers together have given to this rail
+    std::string name = {};
+    std::uint64_t carried_ops = 0, carried_bytes = 0;  // by posts that are over
+    // Of this post:
+    std::uint32_t filling = kNone;  // the slice of which it has not taken all
+    std::uint32_t busy = 0;         // slices given and not yet back
+    std::uint32_t failures = 0;
+    bool usable = false;   // as last asked
+    bool refuses = false;  // took less than it was offered
+  };
+  struct Way {
+    core::Link* link = nullptr;
+    std::string_view backend = {}, way = {};
+  };
+  // `first_tag`: of its first slice, within the transfer's.
+  Bundle(Way way, core::Sliced plan, std::vector<Lane> lanes, std::uint32_t first_tag);
+
+  // Begins a post: nothing is out.
+  void start();
+  // Gives slices to rails that have room; says how many ops were taken. Tags are `base` and the
+  // slice's number.
+  std::uint64_t offer(OpKind kind, core::Tag base);
+  // A rail refused ops: offer again after it was polled.
+  bool refused() const;
+  // Ops wait for a rail, and none is left that could take them.
+  bool stranded() const;
+  // Slices wait until one that is out comes back.
+  bool waits() const { return next_ < slices_.size() || !again_.empty(); }
+  bool done() const { return left_ == 0; }
+
+  bool has(core::Tag number) const {
+    return number >= first_tag_ && number - first_tag_ < slices_.size();
+  }
+  // The next bundle's first.
+  std::uint32_t endTag() const { return first_tag_ + static_cast<std::uint32_t>(slices_.size()); }
+  // Ops of that slice came back. True: a rail has room again.
+  bool moved(core::Tag number, std::uint64_t ops, std::uint64_t bytes);
+  // False when another rail would fail as well.
+  bool failed(core::Tag number, std::uint64_t ops, bool rail_lost);
+  void cancel(core::Tag base) const;
+  // The post is over.
+  void stop();
+
+  std::span<const core::Op> ops() const { return ops_; }
+  std::span<const Lane> lanes() const { return lanes_; }
+  // Whether as many rails serve the link as when this was planned.
+  bool stillServed() const;
+  std::uint64_t movedOps() const;
+  void addTo(Path& path) const;         // what this post has moved
+  void addCarriedTo(Path& path) const;  // what all posts that are over have
+
+ private:
+  static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+  // While the peer confirms one, the rail has the next.
+  static constexpr std::uint32_t kInFlight = 2;
+  // A rail that says it serves and fails all the same is left alone for the rest of the post.
+  static constexpr std::uint32_t kMostFailures = 3;
+
+  struct Run {
+    core::Slice slice;
+    std::uint32_t lane = 0;
+    std::uint32_t taken = 0, back = 0, moved = 0;  // ops
+    std::uint64_t moved_bytes = 0;
+    bool lost = false;  // with its rail: begins again when all that was taken is back
+  };
+  bool several() const { return lanes_.size() > 1; }
+  void askRails();
+  Lane* freeLane();
+  void takeNext(Lane& lane);
+  void giveUp(Lane& lane);
+  bool comeBack(Run& run);
+  std::uint64_t served() const;
+  PathShare shareOf(const Lane& lane) const;
+  std::uint32_t indexOf(const Run& run) const {
+    return static_cast<std::uint32_t>(&run - slices_.data());
+  }
+
+  Way way_;
+  std::vector<core::Op> ops_;
+  std::vector<Run> slices_;
+  std::vector<Lane> lanes_;
+  std::uint32_t first_tag_;
+  std::uint64_t served_ = 0;  // rails, when it was planned
+  std::size_t next_ = 0;      // of slices_: not yet given to any rail
+  std::vector<std::uint32_t> again_;
+  std::size_t left_ = 0;
+};
+
+}  // namespace viaduct::agent

@@ -1,0 +1,122 @@
+#include <algorithm>
+#include <utility>
+
+#include "core/plan.h"
+
+namespace viaduct::core {
+namespace {
+
+// More of them would cost more than they even out; a list so long gets larger ones.
+constexpr std::uint64_t kMostSlices = 2048;
+
+// Cuts `op` after about `bytes`, at a multiple of `align` from its start; gives what is before the
+// cut, which may be nothing or all of it.
+Op cutFront(Op& op, std::uint64_t bytes, std::uint64_t align) {
+  const std::uint64_t down = bytes / align * align;
+  const bool up = bytes - down > align / 2 && op.bytes - down > align;
+  const std::uint64_t at = bytes >= op.bytes ? op.bytes : down + (up ? align : 0);
+  Op front = op;
+  front.bytes = at;
+  op.local += at;
+  op.remote += at;
+  op.bytes -= at;
+  return front;
+}
+
+// Where slices end, as bytes from the start: equal shares, or a part of what is left each time.
+class Shares {
+ public:
+  Shares(const Slicing& how, std::uint64_t total, std::uint64_t parts)
+      : how_(how), total_(total), parts_(parts), equal_(total < 2 * parts * how.least) {}
+
+  bool last(std::uint64_t given) const {
+    return equal_ ? part_ + 1 == parts_ : total_ - given < size(given) + how_.least;
+  }
+  std::uint64_t end(std::uint64_t given) const {
+    // The first total % parts shares are one byte longer.
+    return equal_ ? (part_ + 1) * (total_ / parts_) + std::min(part_ + 1, total_ % parts_)
+                  : given + size(given);
+  }
+  void next() { ++part_; }
+
+ private:
+  std::uint64_t size(std::uint64_t given) const {
+    const std::uint64_t most = std::max({how_.most, total_ / kMostSlices, how_.least});
+    return std::clamp((total_ - given) / (2 * parts_), how_.least, most);
+  }
+  const Slicing& how_;
+  const std::uint64_t total_, parts_;
+  const bool equal_;
+  std::uint64_t part_ = 0;
+};
+
+// Hands out ops to slices in order, cutting where one has its share.
+class Slicer {
+ public:
+  Slicer(const Slicing& how, std::uint64_t total, std::uint64_t parts, std::size_t ops)
+      : shares_(how, total, parts), align_(how.align) {
+    out_.ops.reserve(ops);
+    begin();
+  }
+  void add(Op op) {
+    while (op.bytes != 0) {
+      give(last_ ? std::exchange(op, Op{}) : cutFront(op, end_ - std::min(end_, given_), align_));
+      if (op.bytes != 0) nextSlice();
+    }
+  }
+  Sliced take() {
+    closeSlice();
+    return std::move(out_);
+  }
+
+ private:
+  void begin() {
+    last_ = shares_.last(given_);
+    end_ = shares_.end(given_);
+    slice_ = {.first = static_cast<std::uint32_t>(out_.ops.size())};
+  }
+  void give(const Op& op) {
+    if (op.bytes == 0) return;
+    out_.ops.push_back(op);
+    ++slice_.ops;
+    slice_.bytes += op.bytes;
+    given_ += op.bytes;
+  }
+  void closeSlice() {
+    if (slice_.ops != 0) out_.slices.push_back(slice_);
+  }
+  void nextSlice() {
+    closeSlice();
+    shares_.next();
+    begin();
+  }
+  Shares shares_;
+  const std::uint64_t align_;
+  Sliced out_;
+  Slice slice_;
+  std::uint64_t given_ = 0, end_ = 0;
+  bool last_ = false;
+};
+
+}  // namespace
+
+Sliced slice(std::vector<Op> ops, const Slicing& how) {
+  std::uint64_t total = 0;
+  for (const Op& op : ops) total += op.bytes;
+  const std::uint64_t worth = total / std::max<std::uint64_t>(how.min_chunk, 1);
+  const std::uint64_t parts = std::min<std::uint64_t>(how.rails, worth);
+  if (parts > 1) {
+    Slicing exact = how;
+    exact.align = std::max<std::uint64_t>(how.align, 1);
+    exact.least = std::max({how.least, how.min_chunk, exact.align});
+    Slicer slicer(exact, total, parts, ops.size() + kMostSlices);
+    for (const Op& op : ops) slicer.add(op);
+    return slicer.take();
+  }
+  Sliced whole{.ops = std::move(ops), .slices = {}};
+  if (!whole.ops.empty())
+    whole.slices.push_back({0, static_cast<std::uint32_t>(whole.ops.size()), total});
+  return whole;
+}
+
+}  // namespace viaduct::core

@@ -1,0 +1,332 @@
+// Slices and rails by themselves: rails that are slow, refuse, break and come back by a seed.
+#include "agent/bundle.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+
+namespace viaduct::agent {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+// Moves so many bytes a turn; takes no more ops at a time than it has room for.
+class SlowRail final : public core::Rail {
+ public:
+  std::string_view name() const override { return "slow"; }
+  std::size_t post(const core::Work& work) override {
+    std::size_t taken = 0;
+    for (; taken < work.ops.size() && queue_.size() < room; ++taken)
+      queue_.push_back({work.tag, work.ops[taken], work.ops[taken].bytes});
+    return taken;
+  }
+  void poll(core::Completions& out) override {
+    std::uint64_t budget = speed;
+    while (!queue_.empty() && budget > 0) {
+      Ride& ride = queue_.front();
+      const std::uint64_t part = std::min(budget, ride.left);
+      budget -= part;
+      if ((ride.left -= part) > 0) return;
+      moved.push_back(ride.op);
+      out.emplace_back(core::Moved{ride.tag, 1, ride.op.bytes});
+      queue_.pop_front();
+    }
+  }
+  void cancel(core::Tag tag) override { cancelled.push_back(tag); }
+  bool busy() const override { return !queue_.empty(); }
+
+  // Everything that is on its way comes back undone.
+  void breakDown(core::Completions& out) {
+    for (const Ride& ride : queue_)
+      out.emplace_back(core::Failed{ride.tag, 1, {.code = Code::kDevice}, true});
+    queue_.clear();
+  }
+
+  std::size_t room = 1000;
+  std::uint64_t speed = kMiB;
+  bool gone = false;
+  std::vector<core::Op> moved;
+  std::vector<core::Tag> cancelled;
+
+ private:
+  struct Ride {
+    core::Tag tag;
+    core::Op op;
+    std::uint64_t left;
+  };
+  std::deque<Ride> queue_;
+};
+
+class SlowLink final : public core::Link {
+ public:
+  core::LinkState state() const override { return {core::LinkState::Phase::kReady}; }
+  void receive(std::span<const std::byte>, std::vector<core::Fd>) override {}
+  void addPin(const core::RemotePin&) override {}
+  void dropPin(std::uint32_t) override {}
+  std::optional<std::string_view> reaches(OpKind, std::uint32_t, std::uint32_t) const override {
+    return "way";
+  }
+  bool servedBy(const core::Rail& rail) const override {
+    return !static_cast<const SlowRail&>(rail).gone;
+  }
+  void close(core::Completions&) override {}
+};
+
+// A bundle, its rails, and what a transfer does with both.
+class Rig {
+ public:
+  Rig(std::size_t rails, std::uint64_t bytes, std::uint32_t first_tag = 0)
+      : rails_(rails), loads_(rails) {
+    std::vector<Bundle::Lane> lanes;
+    for (std::size_t i = 0; i < rails; ++i)
+      lanes.push_back({.rail = &rails_[i], .load = &loads_[i], .name = std::to_string(i)});
+    bundle_ = std::make_unique<Bundle>(Bundle::Way{&link_, "fake", "way"},
+                                       core::slice({{0, 0, bytes, 0, 0}}, {.rails = rails}),
+                                       std::move(lanes), first_tag);
+    bundle_->start();
+  }
+  Bundle& bundle() { return *bundle_; }
+  SlowRail& rail(std::size_t i) { return rails_[i]; }
+  std::uint64_t load(std::size_t i) const { return loads_[i]; }
+
+  void offer() { out_ += bundle_->offer(OpKind::kWrite, kBase); }
+  void breakDown(std::size_t rail) {
+    core::Completions ended;
+    rails_[rail].breakDown(ended);
+    apply(ended);
+  }
+  void turn() {
+    for (SlowRail& rail : rails_) {
+      core::Completions ended;
+      rail.poll(ended);
+      apply(ended);
+    }
+    if (bundle_->refused()) offer();
+  }
+  // False when it is stranded, or nothing moves any more.
+  bool run() {
+    offer();
+    for (int turns = 0; turns < 100'000 && !bundle_->done(); ++turns) {
+      if (bundle_->stranded()) return false;
+      turn();
+    }
+    return bundle_->done();
+  }
+  std::uint64_t out() const { return out_; }
+
+  // Of the ops that rails have moved: what lies where how often.
+  void expectEveryByte(std::uint64_t bytes, bool once) {
+    std::vector<core::Op> all;
+    for (const SlowRail& rail : rails_) all.insert(all.end(), rail.moved.begin(), rail.moved.end());
+    std::sort(all.begin(), all.end(),
+              [](const core::Op& a, const core::Op& b) { return a.remote < b.remote; });
+    std::uint64_t end = 0;
+    for (const core::Op& op : all) {
+      EXPECT_LE(op.remote, end) << "a hole";
+      if (once) {
+        EXPECT_EQ(op.remote, end) << "twice";
+      }
+      end = std::max(end, op.remote + op.bytes);
+    }
+    EXPECT_EQ(end, bytes);
+  }
+
+ private:
+  static constexpr core::Tag kBase = core::Tag{7} << 16U;
+  void apply(const core::Completions& ended) {
+    for (const core::Completion& one : ended) {
+      if (const auto* moved = std::get_if<core::Moved>(&one)) {
+        ASSERT_EQ(moved->tag & ~core::Tag{0xffff}, kBase);
+        out_ -= moved->ops;
+        bundle_->moved(moved->tag & 0xffffU, moved->ops, moved->bytes);
+      } else {
+        const auto& failed = std::get<core::Failed>(one);
+        out_ -= failed.ops;
+        EXPECT_TRUE(bundle_->failed(failed.tag & 0xffffU, failed.ops, failed.rail_lost));
+      }
+    }
+    if (bundle_->waits()) offer();
+  }
+  SlowLink link_;
+  std::vector<SlowRail> rails_;
+  std::vector<std::uint64_t> loads_;
+  std::unique_ptr<Bundle> bundle_;
+  std::uint64_t out_ = 0;
+};
+
+std::uint64_t total(const Path& path) {
+  std::uint64_t bytes = 0;
+  for (const PathShare& share : path.shares) bytes += share.bytes;
+  return bytes;
+}
+Path pathOf(Rig& rig) {
+  Path path;
+  rig.bundle().addTo(path);
+  return path;
+}
+
+TEST(Bundle, OneRailGetsEverythingInOneCall) {
+  Rig rig(1, 64 * kMiB);
+  rig.offer();
+  EXPECT_EQ(rig.out(), 1U);
+  EXPECT_FALSE(rig.bundle().waits());
+}
+
+TEST(Bundle, AFasterRailCarriesMore) {
+  Rig rig(2, 256 * kMiB);
+  rig.rail(1).speed = 3 * kMiB;
+  ASSERT_TRUE(rig.run());
+  const Path path = pathOf(rig);
+  ASSERT_EQ(path.shares.size(), 2U);
+  EXPECT_EQ(total(path), 256 * kMiB);
+  // A fair share of the speeds, but for the last slices.
+  EXPECT_NEAR(static_cast<double>(path.shares[1].bytes), 192.0 * kMiB, 8.0 * kMiB);
+  rig.expectEveryByte(256 * kMiB, true);
+}
+
+TEST(Bundle, NoRailHasMoreThanTwoSlices) {
+  Rig rig(4, 256 * kMiB);
+  rig.offer();
+  for (const Bundle::Lane& lane : rig.bundle().lanes()) EXPECT_EQ(lane.busy, 2U);
+  EXPECT_TRUE(rig.bundle().waits());
+}
+
+TEST(Bundle, SmallTransfersGoWhereThereIsLeastToDo) {
+  Rig rig(2, 8);
+  *rig.bundle().lanes()[0].load = 100;
+  rig.offer();
+  EXPECT_EQ(rig.bundle().lanes()[1].busy, 1U);
+}
+
+TEST(Bundle, WhatALostRailHadGoesToTheOthers) {
+  Rig rig(4, 256 * kMiB);
+  rig.offer();
+  for (int i = 0; i < 20; ++i) rig.turn();
+  rig.rail(2).gone = true;
+  rig.breakDown(2);
+  ASSERT_TRUE(rig.run());
+  EXPECT_EQ(total(pathOf(rig)), 256 * kMiB);
+  rig.expectEveryByte(256 * kMiB, true);
+  EXPECT_EQ(rig.out(), 0U);
+}
+
+TEST(Bundle, ARailThatComesBackIsUsedAgain) {
+  Rig rig(2, 256 * kMiB);
+  rig.offer();
+  rig.rail(1).gone = true;
+  rig.breakDown(1);
+  for (int i = 0; i < 50; ++i) rig.turn();
+  EXPECT_EQ(rig.bundle().lanes()[1].busy, 0U);
+  rig.rail(1).gone = false;
+  ASSERT_TRUE(rig.run());
+  EXPECT_GT(rig.rail(1).moved.size(), 1U);
+}
+
+TEST(Bundle, WithoutRailsItIsStranded) {
+  Rig rig(2, 64 * kMiB);
+  rig.offer();
+  for (const std::size_t i : {0U, 1U}) {
+    rig.rail(i).gone = true;
+    rig.breakDown(i);
+  }
+  EXPECT_TRUE(rig.bundle().stranded());
+  EXPECT_FALSE(rig.run());
+}
+
+TEST(Bundle, ARailThatServesAndFailsIsNotTriedForEver) {
+  Rig rig(2, 64 * kMiB);
+  rig.rail(0).speed = rig.rail(1).speed = 0;
+  rig.offer();
+  for (int i = 0; i < 10; ++i) {
+    rig.breakDown(0);
+    rig.breakDown(1);
+  }
+  EXPECT_TRUE(rig.bundle().stranded());
+}
+
+TEST(Bundle, FailuresThatAreNotTheRailsAreNotRepeated) {
+  Rig rig(2, 64 * kMiB);
+  rig.offer();
+  EXPECT_FALSE(rig.bundle().failed(0, 1, false));
+}
+
+TEST(Bundle, AnOnlyRailThatIsLostIsNotRepeatedEither) {
+  Rig rig(1, 64 * kMiB);
+  rig.offer();
+  EXPECT_FALSE(rig.bundle().failed(0, 1, true));
+}
+
+TEST(Bundle, CancelsWhatIsOutAndNothingElse) {
+  Rig rig(2, 64 * kMiB, 5);
+  rig.offer();
+  rig.bundle().cancel(core::Tag{7} << 16U);
+  for (const std::size_t i : {0U, 1U}) {
+    EXPECT_EQ(rig.rail(i).cancelled.size(), 2U);
+    for (const core::Tag tag : rig.rail(i).cancelled) {
+      EXPECT_GE(tag & 0xffffU, 5U);
+      EXPECT_LE(tag & 0xffffU, 8U);
+    }
+  }
+}
+
+TEST(Bundle, LoadsAreGivenBackWhateverHappens) {
+  Rig rig(2, 64 * kMiB);
+  rig.rail(0).room = 0;
+  rig.offer();
+  EXPECT_TRUE(rig.bundle().refused());
+  EXPECT_GT(rig.load(0), 0U);
+  rig.breakDown(1);
+  rig.rail(1).gone = true;
+  rig.breakDown(1);
+  rig.bundle().stop();
+  EXPECT_EQ(rig.load(0), 0U);
+}
+
+TEST(BundleProperty, EveryByteArrivesOrItIsStranded) {
+  int stranded = 0;
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    SCOPED_TRACE(seed);
+    base::Random random(seed);
+    const std::size_t rails = 1 + random.below(5);
+    const std::uint64_t bytes = 1 + random.below(64 * kMiB);
+    Rig rig(rails, bytes);
+    for (std::size_t i = 0; i < rails; ++i) {
+      rig.rail(i).speed = 1 + random.below(4 * kMiB);
+      rig.rail(i).room = 1 + random.below(3);
+    }
+    bool broken = false;
+    rig.offer();
+    for (int turns = 0; turns < 1'000'000 && !rig.bundle().done(); ++turns) {
+      if (rig.bundle().stranded()) break;
+      rig.turn();
+      const std::size_t i = random.below(rails);
+      if (rails > 1 && random.chance(0.02)) {
+        rig.rail(i).gone = true;
+        rig.breakDown(i);
+        broken = true;
+      } else if (random.chance(0.1)) {
+        rig.rail(i).gone = false;
+      }
+    }
+    rig.bundle().stop();
+    for (std::size_t i = 0; i < rails; ++i) EXPECT_EQ(rig.load(i), 0U);
+    EXPECT_EQ(rig.out(), 0U);
+    if (rig.bundle().stranded()) {
+      ++stranded;
+      continue;
+    }
+    ASSERT_TRUE(rig.bundle().done());
+    EXPECT_EQ(total(pathOf(rig)), bytes);
+    rig.expectEveryByte(bytes, !broken);
+  }
+  EXPECT_LT(stranded, 200);
+}
+
+}  // namespace
+}  // namespace viaduct::agent

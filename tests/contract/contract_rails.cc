@@ -1,0 +1,109 @@
+// The contract: over several rails every byte arrives once, whatever becomes of a rail, and the
+// path says which carried what.
+#include <algorithm>
+
+#include "contract/backend_contract.h"
+
+namespace viaduct::testing {
+
+namespace {
+
+std::uint64_t total(const Path& path) {
+  std::uint64_t bytes = 0;
+  for (const PathShare& share : path.shares) bytes += share.bytes;
+  return bytes;
+}
+
+}  // namespace
+
+TEST_P(BackendContract, SeveralRailsTogetherCarryEveryByteOnce) {
+  base_.sockets = 4;
+  weather_ = "rails=4,reorder=0.3";
+  open();
+  constexpr std::uint64_t kMost = 24 << 20;
+  const auto here = a_->allocate(kMost);
+  const auto there = b_->allocate(kMost, {.label = "there"});
+  ASSERT_TRUE(here && there);
+  waitForPin(*b_at_a_, "there");
+  std::uint64_t salt = 0;
+  for (const OpKind kind : {OpKind::kWrite, OpKind::kRead})
+    for (const std::uint64_t bytes : {8UL, 16384UL, 32768UL, 49152UL, 200'000UL, kMost}) {
+      const Pin& from = kind == OpKind::kWrite ? *here : *there;
+      const Pin& into = kind == OpKind::kWrite ? *there : *here;
+      fill(from.bytes(), ++salt);
+      auto transfer =
+          a_->plan(kind, *b_at_a_, blocks(*here, bytes, bytes, 1), blocks(*there, bytes, bytes, 1));
+      ASSERT_TRUE(transfer) << transfer.error().text();
+      for (int again = 0; again < 3; ++again) {
+        std::fill(into.bytes().begin(), into.bytes().end(), std::byte{0});
+        ASSERT_TRUE(transfer->post());
+        const auto done = transfer->wait(10s);
+        ASSERT_TRUE(done) << done.error().text();
+        EXPECT_TRUE(holds(into.bytes().first(bytes), salt)) << bytes;
+        EXPECT_TRUE(std::all_of(into.bytes().begin() + static_cast<std::ptrdiff_t>(bytes),
+                                into.bytes().end(), [](std::byte b) { return b == std::byte{0}; }));
+        const Path path = transfer->path();
+        EXPECT_EQ(total(path), bytes) << path.text();
+        EXPECT_LE(path.shares.size(), std::max<std::uint64_t>(1, bytes / 16384)) << path.text();
+      }
+    }
+}
+
+// Only the fake's rails break by themselves.
+TEST_P(BackendContract, WhatABrokenRailHadIsCarriedByTheOthers) {
+  constexpr std::uint64_t kBytes = 3 << 20;
+  int done = 0, ended = 0;
+  for (int seed = 1; seed <= 10; ++seed) {
+    weather_ = "rails=4,reorder=0.1,lose_rail=0.02,seed=" + std::to_string(seed);
+    open();
+    const auto here = a_->allocate(kBytes);
+    const auto there = b_->allocate(kBytes, {.label = "there"});
+    ASSERT_TRUE(here && there);
+    waitForPin(*b_at_a_, "there");
+    auto write = a_->plan(OpKind::kWrite, *b_at_a_, whole(*here), whole(*there));
+    ASSERT_TRUE(write) << write.error().text();
+    for (std::uint64_t salt = 1; salt <= 20; ++salt, ++ended) {
+      fill(here->bytes(), salt);
+      ASSERT_TRUE(write->post());
+      if (const auto ends = write->wait(10s); !ends) {
+        EXPECT_EQ(ends.error().code, Code::kDevice) << ends.error().text();
+        continue;
+      }
+      ++done;
+      ASSERT_TRUE(holds(there->bytes(), salt));
+      EXPECT_EQ(total(write->path()), kBytes) << write->path().text();
+    }
+  }
+  // It takes all four at once to end one.
+  EXPECT_GE(done, ended * 9 / 10);
+}
+
+TEST_P(BackendContract, StripingIsTurnedOnAndOff) {
+  constexpr std::uint64_t kBytes = 1 << 20;
+  weather_ = "rails=4";
+  base_.sockets = 4;
+  base_.striping = Striping::kOff;
+  open();
+  int made = 0;
+  const auto shares = [&](std::uint64_t bytes) {
+    const std::string label = "there" + std::to_string(++made);
+    const auto here = a_->allocate(kBytes);
+    const auto there = b_->allocate(kBytes, {.label = label});
+    waitForPin(*b_at_a_, label);
+    auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, blocks(*here, bytes, bytes, 1),
+                             blocks(*there, bytes, bytes, 1));
+    EXPECT_TRUE(transfer && transfer->post() && transfer->wait(10s));
+    return transfer->path().shares.size();
+  };
+  EXPECT_EQ(shares(kBytes), 1U);
+  base_.striping = Striping::kOn;
+  open();
+  const std::size_t all = shares(kBytes);
+  EXPECT_EQ(shares(16384), all) << "as many as a long one";
+  base_.striping = Striping::kAuto;
+  base_.min_chunk = 256 << 10;
+  open();
+  EXPECT_EQ(shares(400 << 10), 1U);
+}
+
+}  // namespace viaduct::testing
