@@ -11,6 +11,13 @@
 
 namespace viaduct::tcp {
 
+namespace {
+// Longer than a delayed acknowledgement, and than two repetitions on a short way.
+constexpr std::chrono::milliseconds kLeastSilence{400};
+// A long way, or a long queue: its own measure.
+constexpr int kRoundTrips = 4;
+}  // namespace
+
 Channel::Channel(Shared& shared, TcpLink& link, TcpRail& rail, const RemotePins& remote,
                  base::Fd fd)
     : shared_(shared),
@@ -76,12 +83,14 @@ void Channel::push() {
 
 void Channel::turn(Clock::time_point now, Clock::time_point until) {
   // After a gap this long the peer has given up what may be waiting here.
-  if (now - turned_ > shared_.detect && isStale(fd_.get(), shared_.detect))
+  if (now - turned_ > shared_.detect && isStale(fd_.get(), shared_.detect)) {
+    ends_link_ = true;
     return lose({.code = Code::kPeerLost,
                  .operation = "receive",
                  .detail = "what waits in the socket is older than the time in which a silent "
                            "peer is given up",
                  .cause = "this process was stopped"});
+  }
   turned_ = now;
   dry_ = full_ = false;
   bool moved = false;
@@ -95,6 +104,26 @@ void Channel::turn(Clock::time_point now, Clock::time_point until) {
   if (moved) moved_ = now;
 }
 
+// A stopped peer closes its window, and its kernel goes on answering: that is not the way's fault.
+bool Channel::watch(Clock::time_point now) {
+  if (lost_) return false;
+  const Hearing heard = hearingOf(fd_.get());
+  if (!heard.awaited) {
+    unheard_since_.reset();
+    return active;
+  }
+  unheard_since_ = std::max(unheard_since_.value_or(now), now - heard.since);
+  const auto silence = now - *unheard_since_;
+  const auto limit = std::max<Duration>(kLeastSilence, kRoundTrips * heard.round_trip);
+  if (heard.repeats && silence >= limit)
+    lose({.code = Code::kPeerLost,
+          .operation = "send",
+          .detail = "the peer's host has acknowledged nothing for " +
+                    std::to_string(silence / std::chrono::milliseconds(1)) + " ms",
+          .cause = "the link between is cut, or drops everything"});
+  return true;
+}
+
 bool Channel::receive() {
   if (dry_) return false;
   const auto into = inbound_.scatter();
@@ -104,10 +133,12 @@ bool Channel::receive() {
   const ssize_t got = ::recvmsg(fd_.get(), &message, MSG_DONTWAIT);
   dry_ = got < static_cast<ssize_t>(inbound_.room());
   if (got > 0) {
-    if (const auto wrong = inbound_.received(static_cast<std::size_t>(got)); !wrong.empty())
+    if (const auto wrong = inbound_.received(static_cast<std::size_t>(got)); !wrong.empty()) {
+      ends_link_ = true;
       lose({.code = Code::kProtocol,
             .operation = "receive",
             .detail = "the peer sent " + std::string(wrong)});
+    }
     return true;
   }
   if (got == 0)

@@ -49,8 +49,13 @@ class Channel {
   void sleep();
   void dropSlot(std::uint32_t slot);
 
+  // Asked every now and then: loses the socket when what was sent stays without an answer of the
+  // peer's kernel for too long. False: nothing is waited for.
+  bool watch(Clock::time_point now);
   // Why the socket is lost; empty while it is not.
   const std::optional<Error>& lost() const { return lost_; }
+  // Not by the way: one of the ends is to blame, and other sockets would do no better.
+  bool endsLink() const { return ends_link_; }
   // Lets go of the socket and of everything that was under way.
   void reset();
 
@@ -72,9 +77,11 @@ class Channel {
   base::Fd fd_;
   base::Poller::Id watch_ = 0;
   std::optional<Error> lost_;
+  bool ends_link_ = false;
   Clock::time_point turned_, moved_;
-  bool dry_ = false;   // nothing more to receive in this turn
-  bool full_ = false;  // the socket takes no more in this turn
+  std::optional<Clock::time_point> unheard_since_;  // while an answer is waited for
+  bool dry_ = false;                                // nothing more to receive in this turn
+  bool full_ = false;                               // the socket takes no more in this turn
 };
 
 }  // namespace viaduct::tcp

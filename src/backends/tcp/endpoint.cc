@@ -198,6 +198,22 @@ Result<std::vector<Endpoint>> decodeEndpoints(std::span<const std::byte> bytes) 
                .detail = "the peer's list of addresses makes no sense"};
 }
 
+std::vector<Endpoint> ownOf(const Source& from, const std::vector<Endpoint>& there,
+                            std::span<const Source> rails, std::span<const Interface> here) {
+  const auto onNetworkOf = [&](const Source& rail, const Endpoint& to) {
+    return rail.address && std::any_of(here.begin(), here.end(), [&](const Interface& on) {
+             return on.address.sameHost(*rail.address) && sameNet(to, on);
+           });
+  };
+  std::vector<Endpoint> out;
+  for (const Endpoint& to : there) {
+    const bool others = std::any_of(rails.begin(), rails.end(),
+                                    [&](const Source& rail) { return onNetworkOf(rail, to); });
+    if (to.loopback() || !others || onNetworkOf(from, to)) out.push_back(to);
+  }
+  return out;
+}
+
 std::vector<Endpoint> inOrder(const std::vector<Endpoint>& there, const Source& from,
                               std::span<const Interface> here, bool same_host, std::size_t turn) {
   std::vector<Endpoint> out;

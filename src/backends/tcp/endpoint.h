@@ -57,6 +57,10 @@ Result<Source> sourceOf(const std::string& text, std::span<const Interface> here
 base::Bytes encodeEndpoints(std::span<const Endpoint> endpoints);
 Result<std::vector<Endpoint>> decodeEndpoints(std::span<const std::byte> bytes);
 
+// Those that a rail reaches by itself: an address on another rail's network leads over that one.
+std::vector<Endpoint> ownOf(const Source& from, const std::vector<Endpoint>& there,
+                            std::span<const Source> rails, std::span<const Interface> here);
+
 // The peer's addresses in the order to try from this source, the `turn`th of those that are equally
 // near first.
 std::vector<Endpoint> inOrder(const std::vector<Endpoint>& there, const Source& from,

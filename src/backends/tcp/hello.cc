@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::uint32_t kHelloMagic = 0x31484456;    // "VDH1"
 constexpr std::uint32_t kWelcomeMagic = 0x31574456;  // "VDW1"
+constexpr std::uint32_t kVersion = 2;
 constexpr std::size_t kMacBytes = 32;
 constexpr std::size_t kSaid = kHelloBytes - kMacBytes;
 constexpr std::size_t kAnswered = kWelcomeBytes - kMacBytes;
@@ -39,7 +40,8 @@ bool same(const Mac& mac, std::span<const std::byte> claimed) {
 
 Mac welcomeMac(const Hello& hello, const Key& key, std::span<const std::byte> said) {
   base::Writer both;
-  both.raw(said).raw(std::as_bytes(std::span(hello.link))).put(hello.epoch).put(hello.count);
+  both.raw(said).raw(std::as_bytes(std::span(hello.link)));
+  both.put(hello.epoch).put(hello.count).put(hello.life);
   return macOf(key, "viaduct tcp welcome", both.bytes());
 }
 
@@ -54,9 +56,9 @@ LinkId linkId(const Key& key) {
 
 std::array<std::byte, kHelloBytes> encodeHello(const Hello& hello, const Key& key) {
   base::Writer out;
-  out.put(kHelloMagic).put(std::uint32_t{1});
+  out.put(kHelloMagic).put(kVersion);
   out.raw(std::as_bytes(std::span(hello.link)));
-  out.put(hello.epoch).put(hello.index).put(hello.count);
+  out.put(hello.epoch).put(hello.index).put(hello.count).put(hello.life);
   const Mac mac = macOf(key, "viaduct tcp hello", out.bytes());
   out.raw(std::as_bytes(std::span(mac)));
   std::array<std::byte, kHelloBytes> bytes{};
@@ -73,7 +75,8 @@ std::optional<Hello> decodeHello(std::span<const std::byte, kHelloBytes> from) {
   hello.epoch = in.get<std::uint64_t>();
   hello.index = in.get<std::uint32_t>();
   hello.count = in.get<std::uint32_t>();
-  const bool fits = magic == kHelloMagic && version == 1 && hello.count <= kMaxSockets &&
+  hello.life = in.get<std::uint32_t>();
+  const bool fits = magic == kHelloMagic && version == kVersion && hello.count <= kMaxSockets &&
                     hello.index < hello.count;
   if (!fits) return std::nullopt;
   return hello;
@@ -85,7 +88,7 @@ bool helloIsGenuine(std::span<const std::byte, kHelloBytes> from, const Key& key
 
 std::array<std::byte, kWelcomeBytes> encodeWelcome(const Hello& hello, const Key& key) {
   base::Writer out;
-  out.put(kWelcomeMagic).put(std::uint32_t{1}).put(hello.index).put(std::uint32_t{0});
+  out.put(kWelcomeMagic).put(kVersion).put(hello.index).put(std::uint32_t{0});
   const Mac mac = welcomeMac(hello, key, out.bytes());
   out.raw(std::as_bytes(std::span(mac)));
   std::array<std::byte, kWelcomeBytes> bytes{};

@@ -13,7 +13,7 @@ namespace viaduct::tcp {
 using Key = std::array<std::uint8_t, 32>;
 using LinkId = std::array<std::uint8_t, 16>;
 
-inline constexpr std::size_t kHelloBytes = 72;
+inline constexpr std::size_t kHelloBytes = 76;
 inline constexpr std::size_t kWelcomeBytes = 48;
 inline constexpr std::uint32_t kMaxSockets = 64;  // of one link
 
@@ -22,6 +22,7 @@ struct Hello {
   std::uint64_t epoch = 0;
   std::uint32_t index = 0;  // of this socket...
   std::uint32_t count = 0;  // ...among the link's
+  std::uint32_t life = 0;   // how often a socket of this index was lost before
   friend bool operator==(const Hello&, const Hello&) = default;
 };
 

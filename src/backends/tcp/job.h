@@ -33,6 +33,9 @@ struct Job {
   std::uint64_t moved_ops = 0, moved_bytes = 0;  // finished and not reported
   std::uint64_t reported_ops = 0;
   std::optional<Error> why = {};  // set: no more of it is sent, and what is left fails
+  bool rail_lost = false;         // that is why
+  std::uint32_t lost_socket = 0;  // which of the link's it went through when that was lost...
+  std::uint32_t lost_life = 0;    // ...and which life of it
   bool reporting = false;         // in the owner's list
   bool ended = false;             // nobody but the owner knows it any more
 

@@ -81,6 +81,13 @@ Acceptor::Verdict TcpBackend::offer(const Hello& hello, const Acceptor::HelloByt
   return found == links_.end() ? Acceptor::Verdict::kUnknown : (*found)->offer(hello, bytes, fd);
 }
 
+std::size_t TcpBackend::railFor(std::size_t index, const Endpoint& local) const {
+  for (std::size_t i = 0; i < sources_.size(); ++i)
+    if (sources_[i].address && sources_[i].address->sameHost(local))
+      return i * sockets_ + index % sockets_;
+  return index % rails_.size();
+}
+
 void TcpBackend::forget(const TcpLink& link) { std::erase(links_, &link); }
 
 Result<core::Bytes> TcpBackend::pin(std::uint32_t slot, const Segment& memory) {

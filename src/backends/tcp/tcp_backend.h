@@ -32,8 +32,8 @@ class TcpBackend final : public core::Backend {
   std::size_t socketsPerSource() const { return sockets_; }
   std::size_t railCount() const { return rails_.size(); }
   std::span<TcpRail* const> tcpRails() const { return tcp_rails_; }
-  // The rail that turns the link's socket of this number.
-  TcpRail& railOf(std::size_t index) { return *tcp_rails_[index % tcp_rails_.size()]; }
+  // The rail that turns a link's socket of this number, which has this address here.
+  std::size_t railFor(std::size_t index, const Endpoint& local) const;
   void forget(const TcpLink& link);
   std::size_t strangers() const { return acceptor_.pending(); }
 

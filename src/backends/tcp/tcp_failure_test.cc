@@ -312,6 +312,43 @@ TEST_F(TcpDoor, EachSocketOfALinkIsAcceptedOnce) {
   EXPECT_EQ(link_->state().phase, Phase::kReady);
 }
 
+// As the peer's link would say it.
+core::Bytes socketLost(std::uint32_t index, std::uint32_t count, std::uint32_t life) {
+  base::Writer out;
+  out.put(std::uint8_t{2}).put(index).put(count).put(life).text("because");
+  return out.take();
+}
+
+TEST_F(TcpDoor, ALostSocketIsAcceptedAgainInItsNextLifeOnly) {
+  const base::Fd first = say(encodeHello(hello(0), key_));
+  const base::Fd second = say(encodeHello(hello(1), key_));
+  ASSERT_TRUE(run([&] { return link_->state().phase == Phase::kReady; }));
+  link_->receive(socketLost(1, 2, 5), {});  // of no life there was
+  EXPECT_FALSE(gone(second) && !welcomed(second));
+  link_->receive(socketLost(1, 2, 0), {});
+  EXPECT_EQ(host_.sent.size(), 1U) << "it says that it has closed its end as well";
+  EXPECT_EQ(link_->state().phase, Phase::kReady);
+  const base::Fd replayed = say(encodeHello(hello(1), key_));
+  ASSERT_TRUE(run([&] { return gone(replayed); }));
+  Hello next = hello(1);
+  next.life = 1;
+  const base::Fd again = say(encodeHello(next, key_));
+  ASSERT_TRUE(run([&] { return welcomed(again); }));
+  link_->receive(socketLost(1, 2, 0), {});  // late
+  EXPECT_FALSE(gone(again) && !welcomed(again));
+}
+
+TEST_F(TcpDoor, ALinkOfWhichOneSocketCannotComeIsReadyWithTheOthers) {
+  const base::Fd first = say(encodeHello(hello(0), key_));
+  ASSERT_TRUE(run([&] { return welcomed(first); }));
+  EXPECT_EQ(link_->state().phase, Phase::kOpening);
+  link_->receive(socketLost(1, 2, 0), {});
+  EXPECT_EQ(link_->state().phase, Phase::kReady);
+  for (const auto& bad : {socketLost(2, 2, 0), socketLost(0, 3, 0), core::Bytes{std::byte{2}}})
+    link_->receive(bad, {});
+  EXPECT_EQ(link_->state().phase, Phase::kReady);
+}
+
 TEST_F(TcpDoor, AHelloMayComeBeforeItsLink) {
   core::LinkSeed seed;
   seed.epoch = 10;

@@ -17,6 +17,7 @@ namespace viaduct::tcp {
 struct Ended {
   std::uint64_t moved = 0, bytes = 0, failed = 0;
   std::optional<Error> why = {};
+  bool rail_lost = false;
 };
 
 inline Ended endedOf(const core::Completions& done, core::Tag tag) {
@@ -30,6 +31,7 @@ inline Ended endedOf(const core::Completions& done, core::Tag tag) {
         failed != nullptr && failed->tag == tag) {
       out.failed += failed->ops;
       out.why = failed->why;
+      out.rail_lost = failed->rail_lost;
     }
   }
   return out;

@@ -31,25 +31,57 @@ class TcpLink final : public core::Link {
   bool servedBy(const core::Rail& rail) const override;
   void close(core::Completions& out) override;
 
-  bool accepts() const { return !seed_.dialer && state_.phase == core::LinkState::Phase::kOpening; }
+  bool accepts() const {
+    return !seed_.dialer && state_.phase != core::LinkState::Phase::kUnusable;
+  }
   const LinkId& id() const { return id_; }
   // The accepting end is offered a socket that names this link.
   Acceptor::Verdict offer(const Hello& hello, const Acceptor::HelloBytes& bytes, base::Fd& fd);
 
-  // The socket for what this rail begins; none while the link is not ready.
+  // The socket for what this rail begins; none while the link is not ready, or the rail is out.
   Channel* channelFor(std::size_t rail);
   const Error& unusable() const { return why_; }
-  // The end of the link within the session: one of its sockets is lost, or can not be had.
-  void fail(Error why);
+  // One of its sockets is.
+  void lost(const Channel& channel);
+  // Looks after its sockets, from now until nothing is under way.
+  void watch() {
+    if (sockets_.size() > 1 && watch_timer_ == 0) watchAgain();
+  }
   void dropSlot(std::uint32_t slot);
   // Where its sockets lead.
   std::vector<Endpoint> peers() const;
 
  private:
-  void dial();
+  // One of the link's sockets, through all of its lives. A life ends when both ends have said that
+  // they have closed it; then neither touches memory for it any more, and it may be dialed again.
+  struct Socket {
+    std::unique_ptr<Channel> channel = {};
+    std::unique_ptr<Dial> dial = {};
+    std::size_t rail = 0;
+    std::uint32_t life = 0;
+    bool told = false, heard = false;  // that this life is over, to the peer and by it
+    base::Poller::Id redial = 0;
+    Duration patience{};  // before it is dialed again
+  };
+  bool isOpen(std::size_t index) const { return sockets_[index].channel != nullptr; }
+  std::size_t countOpen() const;
+  bool servesOwn(std::size_t rail, bool open) const;
+
+  void expect(std::size_t count);
+  void dial(std::size_t index);
   void dialed(std::size_t index, Result<base::Fd> fd);
   Status adopt(std::size_t index, base::Fd fd);
+  void opened(std::size_t index);
   void readyWhenComplete();
+  void makeReady();
+
+  void lose(std::size_t index, Error why);
+  void settle(std::size_t index);
+  void peerLost(std::size_t index, std::uint32_t life, const std::string& said);
+  void watchAgain();
+  void look();
+
+  void fail(Error why);
   void dropSockets();
   void tellPeer();
 
@@ -58,12 +90,11 @@ class TcpLink final : public core::Link {
   core::LinkHost& host_;
   LinkId id_;
   core::LinkState state_;
-  Error why_;                  // it is unusable
+  Error why_;                  // it is unusable, or a rail of it is out
   bool peer_gave_up_ = false;  // and closed its sockets: it touches no memory for us any more
   RemotePins remote_;
-  std::vector<std::unique_ptr<Channel>> channels_;
-  std::vector<std::unique_ptr<Dial>> dials_;
-  std::size_t missing_ = 0;  // sockets
+  std::vector<Socket> sockets_;
+  base::Poller::Id late_timer_ = 0, watch_timer_ = 0;
   std::size_t turn_ = 0;
 };
 

@@ -28,6 +28,7 @@ std::size_t TcpRail::post(const core::Work& work) {
   Channel* const channel = link.channelFor(index_);
   if (channel == nullptr) {
     job.why = link.unusable();
+    job.rail_lost = link.state().phase == core::LinkState::Phase::kReady;
     job.ended = true;
     report(job);
   } else {
@@ -51,13 +52,14 @@ void TcpRail::flush(Job& job, core::Completions& out) {
   }
   if (!job.ended) return;
   if (const std::uint64_t left = job.work.ops.size() - job.reported_ops; left > 0)
-    out.emplace_back(core::Failed{job.work.tag, left, std::move(job.why).value_or(Error{})});
+    out.emplace_back(
+        core::Failed{job.work.tag, left, std::move(job.why).value_or(Error{}), job.rail_lost});
   spare_.splice(spare_.begin(), jobs_, job.self);
 }
 
 void TcpRail::poll(core::Completions& out) {
   turnAll();
-  while (Channel* const lost = firstLost()) lost->link().fail(lost->lost().value_or(Error{}));
+  while (Channel* const lost = firstLost()) lost->link().lost(*lost);
   for (Job* const job : reports_) flush(*job, out);
   reports_.clear();
 }
@@ -88,6 +90,7 @@ Channel* TcpRail::firstLost() const {
 void TcpRail::activate(Channel& channel) {
   if (std::exchange(channel.active, true)) return;
   channel.awake();
+  channel.link().watch();
   active_.push_back(&channel);
 }
 
@@ -100,6 +103,29 @@ void TcpRail::cancel(core::Tag tag) {
     if (job.work.tag == tag && job.channel != nullptr)
       job.channel->stop(job,
                         {.code = Code::kCancelled, .operation = "transfer", .detail = "cancelled"});
+}
+
+void TcpRail::strand(const Channel& channel, std::uint32_t socket, std::uint32_t life,
+                     const Error& why) {
+  for (Job& job : jobs_) {
+    if (job.channel != &channel) continue;
+    job.channel = nullptr;
+    if (job.ended) continue;
+    job.rail_lost = !job.why;
+    if (!job.why) job.why = why;
+    job.lost_socket = socket;
+    job.lost_life = life;
+    job.outstanding = 0;
+  }
+}
+
+void TcpRail::release(const TcpLink& link, std::uint32_t socket, std::uint32_t life) {
+  for (Job& job : jobs_) {
+    if (job.work.link != &link || job.ended || job.channel != nullptr) continue;
+    if (job.lost_socket != socket || job.lost_life != life) continue;
+    job.ended = true;
+    report(job);
+  }
 }
 
 void TcpRail::strand(const TcpLink& link, const Error& why) {

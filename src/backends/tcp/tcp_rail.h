@@ -29,9 +29,11 @@ class TcpRail final : public core::Rail, public JobOwner {
   void activate(Channel& channel);
   void deactivate(Channel& channel);
 
-  // For a link whose sockets are gone. strand(): its jobs go no further; release(): they end at
-  // the next poll(); take(): they end now.
+  // For sockets that are gone: of a link one, in one of its lives, or all. strand(): their jobs go
+  // no further; release(): they end at the next poll(); take(): they end now.
+  void strand(const Channel& channel, std::uint32_t socket, std::uint32_t life, const Error& why);
   void strand(const TcpLink& link, const Error& why);
+  void release(const TcpLink& link, std::uint32_t socket, std::uint32_t life);
   void release(const TcpLink& link);
   void take(const TcpLink& link, core::Completions& out);
   // Jobs that use this local pin fail.

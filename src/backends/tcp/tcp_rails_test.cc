@@ -1,0 +1,158 @@
+// What becomes of a rail whose sockets are lost, while others are not.
+#include <sys/socket.h>
+
+#include "backends/tcp/socket.h"
+#include "backends/tcp/tcp_fixture.h"
+#include "backends/tcp/tcp_link.h"
+
+namespace viaduct::tcp {
+namespace {
+
+using Phase = core::LinkState::Phase;
+
+class TcpRailsFail : public TcpPair {
+ protected:
+  static constexpr std::size_t kBytes = std::size_t{12} << 20U;
+  void SetUp() override {
+    settings_[0].sockets = settings_[1].sockets = 2;
+    open();
+    pair_->pin(0, 0, here_.segment());
+    pair_->pin(1, 0, there_.segment());
+    ops_ = scattered(here_, there_, 9000, 4);
+  }
+  void cut(std::size_t side, std::size_t rail) {
+    ::shutdown(static_cast<TcpLink&>(link(side)).channelFor(rail)->fd(), SHUT_RDWR);
+  }
+  bool serves(std::size_t side, std::size_t i) { return link(side).servedBy(rail(side, i)); }
+  void expectAsGoodAsNew() {
+    ASSERT_TRUE(
+        pair_->run([&] { return serves(0, 0) && serves(0, 1) && serves(1, 0) && serves(1, 1); },
+                   std::chrono::seconds(10)));
+    for (const std::size_t i : {0U, 1U}) {
+      std::fill(there_.bytes.begin(), there_.bytes.end(), std::byte{0});
+      const core::Tag tag = ++last_tag_;
+      post(0, OpKind::kWrite, tag, ops_, i);
+      ASSERT_TRUE(finish(0, tag, ops_.size()));
+      EXPECT_EQ(ended(0, tag).failed, 0U);
+      EXPECT_EQ(here_.bytes, there_.bytes);
+    }
+  }
+
+  Region here_{kBytes, 1}, there_{kBytes, 2};
+  std::vector<core::Op> ops_;
+  core::Tag last_tag_ = 1000;
+};
+
+TEST_F(TcpRailsFail, ALostSocketIsItsRailsAloneAndComesBack) {
+  for (const OpKind kind : {OpKind::kWrite, OpKind::kRead}) {
+    const core::Tag tag = kind == OpKind::kWrite ? 10 : 20;
+    post(0, kind, tag, ops_, 0);
+    post(0, kind, tag + 1, ops_, 1);
+    for (int i = 0; i < 2; ++i) pair_->turn();
+    cut(0, 1);
+    ASSERT_TRUE(finish(0, tag, ops_.size()));
+    ASSERT_TRUE(finish(0, tag + 1, ops_.size()));
+    EXPECT_EQ(ended(0, tag).failed, 0U);
+    const Ended lost = ended(0, tag + 1);
+    ASSERT_GT(lost.failed, 0U);
+    EXPECT_TRUE(lost.rail_lost);
+    EXPECT_EQ(lost.why->code, Code::kPeerLost);
+    EXPECT_EQ(link(0).state().phase, Phase::kReady);
+    EXPECT_EQ(link(1).state().phase, Phase::kReady);
+    expectAsGoodAsNew();
+  }
+}
+
+TEST_F(TcpRailsFail, OpsOfALostSocketWaitUntilThePeerHasLetGo) {
+  post(0, OpKind::kWrite, 3, ops_, 1);
+  cut(0, 1);
+  turnRails(0, 3);
+  EXPECT_FALSE(serves(0, 1));
+  EXPECT_TRUE(serves(0, 0));
+  EXPECT_EQ(ended(0, 3).failed, 0U) << "the peer may still be writing what it has received";
+  // What begins meanwhile fails at once: nothing of it is under way.
+  post(0, OpKind::kWrite, 4, ops_, 1);
+  turnRails(0, 1);
+  EXPECT_EQ(ended(0, 4).failed, ops_.size());
+  EXPECT_TRUE(ended(0, 4).rail_lost);
+  ASSERT_TRUE(finish(0, 3, ops_.size()));
+  // From now on nobody writes there.
+  std::fill(there_.bytes.begin(), there_.bytes.end(), std::byte{0x22});
+  for (int i = 0; i < 50; ++i) pair_->turn();
+  EXPECT_TRUE(std::all_of(there_.bytes.begin(), there_.bytes.end(),
+                          [](std::byte b) { return b == std::byte{0x22}; }));
+  expectAsGoodAsNew();
+}
+
+TEST_F(TcpRailsFail, BothEndsMayLoseItAtOnce) {
+  post(0, OpKind::kWrite, 3, ops_, 1);
+  post(1, OpKind::kRead, 4, scattered(there_, here_, 9000, 5), 1);
+  cut(0, 1);
+  cut(1, 1);
+  turnRails(0, 3);
+  turnRails(1, 3);
+  EXPECT_FALSE(serves(0, 1) || serves(1, 1));
+  ASSERT_TRUE(finish(0, 3, ops_.size()));
+  expectAsGoodAsNew();
+}
+
+TEST_F(TcpRailsFail, ACancelledTransferOnALostSocketIsNotTheRails) {
+  post(0, OpKind::kWrite, 3, ops_, 1);
+  rail(0, 1).cancel(3);
+  cut(0, 1);
+  ASSERT_TRUE(finish(0, 3, ops_.size()));
+  EXPECT_FALSE(ended(0, 3).rail_lost);
+  EXPECT_EQ(ended(0, 3).why->code, Code::kCancelled);
+}
+
+TEST_F(TcpRailsFail, WithItsLastSocketTheLinkIsLost) {
+  post(0, OpKind::kWrite, 3, ops_, 0);
+  post(0, OpKind::kWrite, 4, ops_, 1);
+  cut(0, 0);
+  cut(0, 1);
+  ASSERT_TRUE(pair_->run([&] {
+    return link(0).state().phase == Phase::kUnusable && link(1).state().phase == Phase::kUnusable;
+  }));
+  ASSERT_TRUE(finish(0, 3, ops_.size()));
+  ASSERT_TRUE(finish(0, 4, ops_.size()));
+}
+
+TEST_F(TcpRailsFail, GarbageEndsTheLinkAndNotTheRail) {
+  const int fd = static_cast<TcpLink&>(link(0)).channelFor(1)->fd();
+  ASSERT_EQ(::send(fd, "this is not a frame, and long enough", 36, MSG_NOSIGNAL), 36);
+  ASSERT_TRUE(pair_->run([&] { return link(1).state().phase == Phase::kUnusable; }));
+}
+
+TEST_F(TcpRailsFail, ClosingWhileARailIsOutGivesEverythingBack) {
+  post(0, OpKind::kWrite, 3, ops_, 1);
+  cut(0, 1);
+  turnRails(0, 3);
+  link(0).close(pair_->done[0]);
+  EXPECT_EQ(ended(0, 3).moved + ended(0, 3).failed, ops_.size());
+  for (int i = 0; i < 50; ++i) pair_->turn(std::chrono::milliseconds(10));
+  EXPECT_EQ(ended(0, 3).moved + ended(0, 3).failed, ops_.size());
+}
+
+TEST(TcpAddresses, OfAnotherRailsNetworkAreNotThisRails) {
+  const auto at = [](const char* text) { return listenAddresses(text)->front(); };
+  const auto interface = [&](const char* name, const char* address) {
+    Interface out{name, at(address), at("255.255.255.0:0")};
+    return out;
+  };
+  const std::vector here{interface("rail0", "10.77.0.1:0"), interface("rail1", "10.77.1.1:0")};
+  const std::vector rails{Source{"10.77.0.1", at("10.77.0.1:0"), ""},
+                          Source{"10.77.1.1", at("10.77.1.1:0"), ""}};
+  const std::vector there{at("10.77.0.2:0"), at("10.99.0.2:0")};
+  const auto texts = [&](const Source& from, std::span<const Source> all) {
+    std::string out;
+    for (const Endpoint& one : ownOf(from, there, all, here)) out += one.text() + " ";
+    return out;
+  };
+  EXPECT_EQ(texts(rails[0], rails), "10.77.0.2:0 10.99.0.2:0 ");
+  EXPECT_EQ(texts(rails[1], rails), "10.99.0.2:0 ") << "the first leads over rail0";
+  // An only rail goes wherever the system sends it.
+  EXPECT_EQ(texts(rails[1], std::span(rails).subspan(1)), "10.77.0.2:0 10.99.0.2:0 ");
+}
+
+}  // namespace
+}  // namespace viaduct::tcp
