@@ -173,6 +173,7 @@ void Bundle::addCarriedTo(Path& path) const {
 
 void Bundle::addTo(Path& path) const {
   std::vector<PathShare> shares;
+  shares.reserve(lanes_.size());
   for (const Lane& lane : lanes_) shares.push_back(shareOf(lane));
   for (const Run& run : slices_) {
     shares[run.lane].ops += run.moved;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cluster/hosts.h"
@@ -13,7 +14,10 @@
 namespace viaduct::testing {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr std::uint64_t kBytes = 4 << 20;
+constexpr std::uint64_t kLong = 96 << 20;
 
 TEST(Host, HasNothingInCommonWithOthers) {
   const Host host("alone");
@@ -77,8 +81,43 @@ class Hosts : public ::testing::TestWithParam<std::string> {
     }
   }
 
+  // Two hosts; 0 writes a long transfer "t" to 1.
+  void startTwo(std::size_t links, unsigned megabits) {
+    ASSERT_TRUE(desk_->limit(megabits));
+    start(" detect=2000");
+    agents_[0]->must("memory far " + std::to_string(kLong));
+    agents_[1]->must("memory far " + std::to_string(kLong));
+    agents_[0]->must("import " + agents_[1]->card());
+    agents_[0]->must("ready 1 20000");
+    agents_[0]->must("plan t write 1 far far 65536");
+    for (std::size_t i = 0; i < links; ++i) before_.push_back((*desk_)[0].sent(Desk::rail(i)));
+  }
+  std::uint64_t sentOver(std::size_t link) {
+    return (*desk_)[0].sent(Desk::rail(link)) - before_[link];
+  }
+  // Posts, does something when so much has gone over that link, waits; how long all that took.
+  template <class F>
+  Clock::duration post(int byte, std::size_t link, std::uint64_t after, F happens) {
+    agents_[0]->must("fill far " + std::to_string(byte));
+    const auto start = Clock::now();
+    const std::uint64_t from = sentOver(link);
+    agents_[0]->must("post t");
+    while (sentOver(link) < from + after && Clock::now() < start + 20s)
+      std::this_thread::sleep_for(1ms);
+    happens();
+    path_ = agents_[0]->must("wait t 25000");
+    const auto took = Clock::now() - start;
+    EXPECT_EQ(agents_[1]->number("differ far " + std::to_string(byte)), 0);
+    return took;
+  }
+  static std::size_t shares(const std::string& path) {
+    return 1 + static_cast<std::size_t>(std::count(path.begin(), path.end(), ','));
+  }
+
   std::unique_ptr<Desk> desk_;
   std::vector<std::unique_ptr<PeerProcess>> agents_;
+  std::vector<std::uint64_t> before_;
+  std::string path_;
 };
 
 // Each writes to the next, all at once, and reads back from it.
@@ -106,6 +145,101 @@ TEST_P(Hosts, OfAnyNumberMoveBytesInARing) {
   }
 }
 
+TEST_P(Hosts, WithFourLinksUseThemAlike) {
+  if (!make(2, 4)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
+  startTwo(4, 500);
+  post(1, 0, 0, [] {});
+  EXPECT_EQ(shares(path_), 4U) << path_;
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_GT(sentOver(i), kLong * 15 / 100) << i << ": " << path_;
+    EXPECT_LT(sentOver(i), kLong * 35 / 100) << i << ": " << path_;
+  }
+}
+
+// One of the links gets slower than the others: it carries less, and nobody waits for it.
+TEST_P(Hosts, LeaveLessToASlowLink) {
+  if (!make(2, 2)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
+  startTwo(2, 400);
+  ASSERT_TRUE((*desk_)[0].limit("rail1", 100));
+  post(1, 0, 0, [] {});
+  const double ratio = static_cast<double>(sentOver(0)) / static_cast<double>(sentOver(1));
+  std::printf("%.2f times as much over the link that is four times as fast\n", ratio);
+  EXPECT_GT(ratio, 2.5);
+  EXPECT_LT(ratio, 6);
+}
+
+class CutLinks : public Hosts {
+ protected:
+  // One of four links fails in mid-transfer, in that way, and comes back.
+  void failAndHeal(bool (Desk::*fault)(std::size_t, std::size_t) const) {
+    startTwo(4, 300);
+    const auto whole = post(1, 3, 0, [] {});
+    const auto with = post(2, 3, kLong / 16, [&] { EXPECT_TRUE(((*desk_).*fault)(1, 3)); });
+    std::printf("%lld ms with all links, %lld ms with one that fails: %s\n",
+                static_cast<long long>(whole / 1ms), static_cast<long long>(with / 1ms),
+                path_.c_str());
+    EXPECT_LT(with, 2 * whole + 4s) << "about a second was to be lost";
+    EXPECT_EQ(agents_[0]->must("ready 1 100"), "1") << "the session is the same";
+    // Without it at first; with it when it is there again.
+    post(3, 0, 0, [] {});
+    EXPECT_EQ(shares(path_), 3U) << path_;
+    ASSERT_TRUE(desk_->heal(1, 3));
+    const auto healed = Clock::now();
+    for (int byte = 4; shares(path_) < 4 && Clock::now() < healed + 30s; ++byte)
+      post(byte % 100, 0, 0, [] {});
+    EXPECT_EQ(shares(path_), 4U) << path_;
+    std::printf("used again within %lld ms\n",
+                static_cast<long long>((Clock::now() - healed) / 1ms));
+  }
+};
+
+TEST_P(CutLinks, AreLeftOutAndTheTransferEndsWell) {
+  if (!make(2, 4)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
+  failAndHeal(&Desk::cut);
+}
+
+TEST_P(CutLinks, ThatOnlyDropAreLeftOutAsWell) {
+  if (!make(2, 4)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
+  failAndHeal(&Desk::drop);
+}
+
+// Its kernel goes on acknowledging: no rail is out, the peer is.
+TEST_P(CutLinks, AreNotSeenWhereThePeerIsStopped) {
+  if (!make(2, 2)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
+  startTwo(2, 300);
+  agents_[0]->must("storm t");
+  agents_[1]->process().stop();
+  const std::string failure = agents_[0]->must("calm t 20000");
+  EXPECT_NE(failure.find("nothing heard for"), std::string::npos) << failure;
+  agents_[1]->process().resume();
+  agents_[0]->must("ready 1 20000");
+  post(5, 0, 0, [] {});
+  EXPECT_EQ(shares(path_), 2U) << path_;
+}
+
+TEST_P(Hosts, ThatAreCutOffComeBack) {
+  if (!make(3, 2)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
+  start(" detect=1000");
+  for (const std::size_t to : {1U, 2U}) {
+    const std::string name = std::to_string(to);
+    agents_[0]->must("import " + agents_[to]->card());
+    agents_[0]->must("ready " + name + " 20000");
+    agents_[0]->must("plan t" + name + " write " + name + " out in 65536");
+  }
+  for (const std::size_t link : {0U, 1U}) ASSERT_TRUE(desk_->cut(1, link));
+  agents_[0]->must("over 1 1 20000");
+  agents_[0]->must("post t2");
+  agents_[0]->must("wait t2 20000");
+  for (const std::size_t link : {0U, 1U}) ASSERT_TRUE(desk_->heal(1, link));
+  agents_[0]->must("ready 1 20000");
+  agents_[0]->must("fill out 9");
+  agents_[0]->must("post t1");
+  agents_[0]->must("wait t1 20000");
+  EXPECT_EQ(agents_[1]->number("differ in 9"), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, CutLinks, ::testing::ValuesIn(backendsBetweenHosts()),
+                         [](const auto& backend) { return backend.param; });
 INSTANTIATE_TEST_SUITE_P(Every, Hosts, ::testing::ValuesIn(backendsBetweenHosts()),
                          [](const auto& backend) { return backend.param; });
 

@@ -1,0 +1,181 @@
+#!/usr/bin/env bash
+# What a transfer gets from several links between two hosts, beside what iperf3 gets from the same
+# links together, and what it costs when one of them is cut in the middle. Hosts are network
+# namespaces; every link is limited in both directions by `tc tbf`.
+#
+# usage: rails.sh BUILD [RATE]     as root; BUILD: a build folder; RATE of a link in Mbit, 500 when
+#                                  none is given. LINKS="1 4" SHAPES="1MiB 8,64MiB 1" CUTS="3"
+#                                  ROUNDS=1 make it shorter.
+set -euo pipefail
+viaduct=$(realpath "$1/apps/viaduct/viaduct")
+peer=$(realpath "$1/tests/process/process_peer")
+rate=${2:-500}
+rounds=${ROUNDS:-3}
+read -ra links_of <<<"${LINKS:-1 2 3 4}"
+IFS=, read -ra shapes <<<"${SHAPES:-1MiB 1,1MiB 8,64MiB 1}" # block, how many in flight
+read -ra cuts <<<"${CUTS:-3 2 1}"
+work=$(mktemp -d)
+name=vr$$
+trap 'cleanup' EXIT
+
+cleanup() {
+  jobs -p | xargs -r kill 2>/dev/null || true
+  wait 2>/dev/null || true
+  ip netns del "${name}a" 2>/dev/null || true
+  ip netns del "${name}b" 2>/dev/null || true
+  rm -rf "$work"
+}
+
+in_a() { ip netns exec "${name}a" "$@"; }
+in_b() { ip netns exec "${name}b" "$@"; }
+
+hosts() {
+  ip netns add "${name}a"
+  ip netns add "${name}b"
+  ip -n "${name}a" link set lo up
+  ip -n "${name}b" link set lo up
+  local i end
+  for i in 0 1 2 3; do
+    ip -n "${name}a" link add "rail$i" type veth peer name "rail$i" netns "${name}b"
+    for end in a b; do
+      ip -n "$name$end" address add "10.80.$i.$([[ $end == a ]] && echo 1 || echo 2)/24" dev "rail$i"
+      ip -n "$name$end" link set "rail$i" up
+      ip netns exec "$name$end" tc qdisc add dev "rail$i" root tbf rate "${rate}mbit" burst 128kb latency 50ms
+    done
+  done
+}
+
+addresses() { # COUNT HOST SUFFIX: 10.80.0.HOST, 10.80.1.HOST, ... joined by commas
+  local i out=
+  for ((i = 0; i < $1; ++i)); do out+=${out:+,}10.80.$i.$2$3; done
+  echo "$out"
+}
+
+# GB/s of payload over COUNT links together.
+iperf_links() {
+  local i clients=() results=()
+  for ((i = 0; i < $1; ++i)); do in_b iperf3 -s -1 -B "10.80.$i.2" >"$work/server$i" 2>&1 & done
+  sleep 0.5
+  for ((i = 0; i < $1; ++i)); do
+    in_a iperf3 -c "10.80.$i.2" -t 3 -O 1 -J >"$work/iperf$i" &
+    clients+=($!)
+    results+=("$work/iperf$i")
+  done
+  wait "${clients[@]}"
+  python3 -c 'import json, sys
+print(sum(json.load(open(f))["end"]["sum_received"]["bits_per_second"] for f in sys.argv[1:]) / 8e9)' \
+    "${results[@]}"
+}
+
+viaduct_links() { # COUNT BLOCK BATCH
+  local rates='' i
+  for ((i = 0; i < $1; ++i)); do rates+=${rates:+,}rail$i=${rate}Mbit; done
+  local flags=(bench --meet 10.80.0.1:7000 --backend tcp --block-sizes "$2" --batch "$3" --duration 3s
+    --link-rate "$rates")
+  in_b env VIADUCT_SECRET=rails VIADUCT_LISTEN="$(addresses "$1" 2 :0)" VIADUCT_RAILS="$(addresses "$1" 2 "")" \
+    "$viaduct" "${flags[@]}" --rank 1 >"$work/out1" 2>&1 &
+  local target=$!
+  in_a env VIADUCT_SECRET=rails VIADUCT_LISTEN="$(addresses "$1" 1 :0)" VIADUCT_RAILS="$(addresses "$1" 1 "")" \
+    "$viaduct" "${flags[@]}" --rank 0 --json "$work/bench" >"$work/out0" 2>&1 || { cat "$work"/out? >&2; return 1; }
+  wait "$target" || { cat "$work"/out? >&2; return 1; }
+  python3 -c 'import json, sys
+row = json.load(open(sys.argv[1]))["rows"][0]
+print(row["gb_per_s"], row["verdict"], sorted({p["proven"] for p in row["path"]}))' "$work/bench"
+}
+
+striping() {
+  echo "| links | block, in flight | iperf3, GB/s | viaduct, GB/s | ratio | verdict |"
+  echo "|---|---|---|---|---|---|"
+  local links shape round
+  for links in "${links_of[@]}"; do
+    for shape in "${shapes[@]}"; do
+      local block=${shape% *} batch=${shape#* }
+      rm -f "$work/sums"
+      # Interleaved: both see the same machine.
+      for ((round = 0; round < rounds; ++round)); do
+        iperf_links "$links" >"$work/i"
+        viaduct_links "$links" "$block" "$batch" >"$work/v"
+        echo "$(cat "$work/i") $(cat "$work/v")" >>"$work/sums"
+      done
+      python3 - "$work/sums" "$links" "$rate" "$shape" <<'PY'
+import statistics, sys
+lines = [line.split(maxsplit=2) for line in open(sys.argv[1])]
+iperf = statistics.median(float(l[0]) for l in lines)
+ours = statistics.median(float(l[1]) for l in lines)
+ratio = statistics.median(float(l[1]) / float(l[0]) for l in lines)
+said = ", ".join(sorted({l[2].strip() for l in lines}))
+block, batch = sys.argv[4].split()
+print(f"| {sys.argv[2]} x {sys.argv[3]} Mbit/s | {block}, {batch} | {iperf:.4f} | {ours:.4f} | {ratio:.3f} | {said} |",
+      flush=True)
+PY
+    done
+  done
+}
+
+# Two processes that do what they are told, a line at a time.
+cut_one() { # WHICH LINK
+  python3 - "$peer" "$name" "$1" "$rate" <<'PY'
+import os, subprocess, sys, time
+peer, name, link, rate = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+size = 1 << 30
+
+class End:
+    def __init__(self, host):
+        self.process = subprocess.Popen(["ip", "netns", "exec", name + host, peer], text=True, bufsize=1,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def tell(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+    def answer(self):
+        said = self.process.stdout.readline().strip()
+        if not said.startswith("ok"):
+            sys.exit(f"failed: {said}")
+        return said[3:]
+    def ask(self, line):
+        self.tell(line)
+        return self.answer()
+
+def addresses(host, suffix):
+    return ",".join(f"10.80.{i}.{host}{suffix}" for i in range(4))
+
+a, b = End("a"), End("b")
+cards = [end.ask(f"open name={n} backends=tcp listen={addresses(h, ':0')} rails={addresses(h, '')}")
+         for end, n, h in ((a, "a", 1), (b, "b", 2))]
+for end in (a, b):
+    end.ask(f"memory data {size}")
+a.ask("import " + cards[1])
+a.ask("ready b 20000")
+a.ask("plan t write b data data 1048576")
+
+def run(byte, cut_after=None):
+    a.ask(f"fill data {byte}")
+    start = time.monotonic()
+    a.ask("post t")
+    if cut_after is not None:
+        time.sleep(cut_after)
+        subprocess.run(["ip", "-n", name + "b", "link", "set", "rail" + link, "down"], check=True)
+        cut_after = time.monotonic() - start
+    path = a.ask("wait t 60000")
+    took = time.monotonic() - start
+    differ = int(b.ask(f"differ data {byte}"))
+    return took, cut_after, path, differ
+
+run(1)
+whole = sorted(run(2 + i)[0] for i in range(3))[1]
+took, cut, path, differ = run(9, whole / 3)
+speed = size / whole / 4
+ideal = (size - speed * cut) / (3 * speed)
+print(f"| rail{link} | {whole:.2f} | {cut:.2f} | {ideal:.2f} | {took:.2f} | {took - ideal:.2f} | {differ} | {path} |")
+subprocess.run(["ip", "-n", name + "b", "link", "set", "rail" + link, "up"], check=True)
+for end in (a, b):
+    end.process.stdin.close()
+    end.process.wait()
+PY
+}
+
+hosts
+striping
+echo
+echo "| cut | 1 GiB over four, s | cut after, s | were it free, s | took, s | lost, s | bytes that differ | path |"
+echo "|---|---|---|---|---|---|---|---|"
+for link in "${cuts[@]}"; do cut_one "$link"; done
