@@ -6,11 +6,15 @@
 namespace viaduct::agent {
 
 Bundle::Bundle(Way way, core::Sliced plan, std::vector<Lane> lanes, std::uint32_t first_tag)
-    : way_(way), ops_(std::move(plan.ops)), lanes_(std::move(lanes)), first_tag_(first_tag) {
+    : way_(way),
+      ops_(std::move(plan.ops)),
+      lanes_(std::move(lanes)),
+      first_tag_(first_tag),
+      end_tag_(first_tag + static_cast<std::uint32_t>(plan.slices.size())),
+      several_(lanes_.size() != 1) {
   slices_.reserve(plan.slices.size());
   for (const core::Slice& slice : plan.slices) slices_.push_back({.slice = slice});
-  // So that a failure allocates nothing either.
-  if (several()) again_.reserve(slices_.size());
+  again_.reserve(slices_.size());  // so that a failure allocates nothing either
   served_ = served();
 }
 
@@ -19,21 +23,18 @@ std::uint64_t Bundle::served() const {
       lanes_.begin(), lanes_.end(), [&](const Lane& l) { return way_.link->servedBy(*l.rail); }));
 }
 
-bool Bundle::stillServed() const { return !several() || served() == served_; }
-
-void Bundle::start() {
-  for (Run& run : slices_) run = {.slice = run.slice};
+void Bundle::startSeveral() {
+  for (Run& run : slices_) run.begin(0);
   for (Lane& lane : lanes_) {
     lane.filling = kNone;
     lane.busy = lane.failures = 0;
   }
   again_.clear();
   next_ = 0;
-  left_ = slices_.size();
 }
 
 // What a lane still has by halves is no longer its load.
-void Bundle::stop() {
+void Bundle::stopSeveral() {
   for (const Run& run : slices_) {
     lanes_[run.lane].carried_ops += run.moved;
     lanes_[run.lane].carried_bytes += run.moved_bytes;
@@ -46,8 +47,7 @@ void Bundle::stop() {
 void Bundle::askRails() {
   for (Lane& lane : lanes_) {
     lane.refuses = false;
-    // An only rail fails by itself, and says why.
-    lane.usable = !several() || (lane.failures < kMostFailures && way_.link->servedBy(*lane.rail));
+    lane.usable = lane.failures < kMostFailures && way_.link->servedBy(*lane.rail);
     if (!lane.usable && lane.filling != kNone) giveUp(lane);
   }
 }
@@ -56,7 +56,7 @@ void Bundle::askRails() {
 void Bundle::giveUp(Lane& lane) {
   Run& run = slices_[std::exchange(lane.filling, kNone)];
   run.lost = true;
-  comeBack(run);
+  if (run.cameBack()) makeRoom(run);
 }
 
 // The one with the least to do among those that have room.
@@ -76,74 +76,81 @@ void Bundle::takeNext(Lane& lane) {
   const std::size_t index = again_.empty() ? next_++ : again_.back();
   if (!again_.empty()) again_.pop_back();
   Run& run = slices_[index];
-  run = {.slice = run.slice, .lane = static_cast<std::uint32_t>(&lane - lanes_.data())};
+  run.begin(static_cast<std::uint32_t>(&lane - lanes_.data()));
   lane.filling = static_cast<std::uint32_t>(index);
   ++lane.busy;
   *lane.load += run.slice.bytes;
 }
 
-std::uint64_t Bundle::offer(OpKind kind, core::Tag base) {
+inline std::size_t Bundle::give(Run& run, const Lane& lane, OpKind kind, core::Tag base) const {
+  const auto ops = std::span(ops_).subspan(run.slice.first, run.slice.ops);
+  const std::size_t took = lane.rail->post({.kind = kind,
+                                            .tag = base | (first_tag_ + indexOf(run)),
+                                            .link = way_.link,
+                                            .ops = ops.subspan(run.taken)});
+  run.taken += static_cast<std::uint32_t>(took);
+  return took;
+}
+
+std::uint64_t Bundle::offerSeveral(OpKind kind, core::Tag base) {
   std::uint64_t taken = 0;
   askRails();
+  refused_ = false;
   while (Lane* const lane = freeLane()) {
     if (lane->filling == kNone) takeNext(*lane);
     Run& run = slices_[lane->filling];
-    const auto ops = std::span(ops_).subspan(run.slice.first, run.slice.ops);
-    const std::size_t took = lane->rail->post({.kind = kind,
-                                               .tag = base | (first_tag_ + lane->filling),
-                                               .link = way_.link,
-                                               .ops = ops.subspan(run.taken)});
-    run.taken += static_cast<std::uint32_t>(took);
-    taken += took;
+    taken += give(run, *lane, kind, base);
     if (run.taken == run.slice.ops)
       lane->filling = kNone;
     else
-      lane->refuses = true;
+      lane->refuses = refused_ = true;
   }
+  stranded_ = waits() && std::none_of(lanes_.begin(), lanes_.end(),
+                                      [](const Lane& l) { return l.usable || l.busy > 0; });
   return taken;
 }
 
-bool Bundle::refused() const {
-  return std::any_of(lanes_.begin(), lanes_.end(), [](const Lane& l) { return l.refuses; });
+// It fails by itself where it does not serve, and says why.
+std::uint64_t Bundle::offerOnly(OpKind kind, core::Tag base) {
+  Run& run = slices_.front();
+  if (run.taken == run.slice.ops || run.lost) return 0;
+  Lane& lane = lanes_.front();
+  lane.busy = 1;
+  const std::size_t took = give(run, lane, kind, base);
+  refused_ = run.taken != run.slice.ops;
+  return took;
 }
 
-bool Bundle::stranded() const {
-  return waits() && std::none_of(lanes_.begin(), lanes_.end(),
-                                 [](const Lane& l) { return l.usable || l.busy > 0; });
-}
-
-// Whether all that was taken of it is back, and with it the rail's room.
-bool Bundle::comeBack(Run& run) {
-  if (run.back != run.taken || (run.taken != run.slice.ops && !run.lost)) return false;
+// All that was taken of it is back, its rail's room with it. True: there is something to offer.
+bool Bundle::makeRoom(Run& run) {
+  if (!several_) {
+    run.begin(0);
+    return true;
+  }
   Lane& lane = lanes_[run.lane];
   --lane.busy;
   *lane.load -= run.slice.bytes;
-  if (run.moved == run.slice.ops)
-    --left_;
-  else if (run.lost)
-    again_.push_back(indexOf(run));
-  return true;
+  if (run.lost) again_.push_back(indexOf(run));
+  return waits();
 }
 
-bool Bundle::moved(core::Tag number, std::uint64_t ops, std::uint64_t bytes) {
-  Run& run = slices_[number - first_tag_];
-  run.back += static_cast<std::uint32_t>(ops);
-  run.moved += static_cast<std::uint32_t>(ops);
-  run.moved_bytes += bytes;
-  return comeBack(run);
+// On another rail; an only one may have lost one connection of several.
+bool Bundle::worthAnother(const Lane& lane) const {
+  return several_ || (lane.failures + 1 < kMostFailures && way_.link->servedBy(*lane.rail));
 }
 
 bool Bundle::failed(core::Tag number, std::uint64_t ops, bool rail_lost) {
   Run& run = slices_[number - first_tag_];
   Lane& lane = lanes_[run.lane];
   run.back += static_cast<std::uint32_t>(ops);
-  if (rail_lost && several()) {
-    lane.failures += run.lost ? 0 : 1;
+  if (rail_lost && !run.lost && worthAnother(lane)) {
+    ++lane.failures;
     run.lost = true;
     if (lane.filling == indexOf(run)) lane.filling = kNone;
   }
-  comeBack(run);
-  return run.lost;
+  const bool lost = run.lost;
+  if (run.cameBack() && (several_ || lost)) makeRoom(run);
+  return lost;
 }
 
 void Bundle::cancel(core::Tag base) const {

@@ -40,35 +40,51 @@ class Bundle {
   Bundle(Way way, core::Sliced plan, std::vector<Lane> lanes, std::uint32_t first_tag);
 
   // Begins a post: nothing is out.
-  void start();
+  void start() {
+    refused_ = stranded_ = false;
+    left_ = slices_.size();
+    if (several_) return startSeveral();
+    lanes_.front().failures = 0;
+    slices_.front().begin(0);
+  }
   // Gives slices to rails that have room; says how many ops were taken. Tags are `base` and the
   // slice's number.
-  std::uint64_t offer(OpKind kind, core::Tag base);
-  // A rail refused ops: offer again after it was polled.
-  bool refused() const;
+  std::uint64_t offer(OpKind kind, core::Tag base) {
+    return several_ ? offerSeveral(kind, base) : offerOnly(kind, base);
+  }
+  // As the last offer left it. A rail refused ops: offer again after it was polled.
+  bool refused() const { return refused_; }
   // Ops wait for a rail, and none is left that could take them.
-  bool stranded() const;
-  // Slices wait until one that is out comes back.
-  bool waits() const { return next_ < slices_.size() || !again_.empty(); }
+  bool stranded() const { return stranded_; }
   bool done() const { return left_ == 0; }
 
-  bool has(core::Tag number) const {
-    return number >= first_tag_ && number - first_tag_ < slices_.size();
-  }
+  bool has(core::Tag number) const { return number < end_tag_; }  // asked in their order
   // The next bundle's first.
-  std::uint32_t endTag() const { return first_tag_ + static_cast<std::uint32_t>(slices_.size()); }
-  // Ops of that slice came back. True: a rail has room again.
-  bool moved(core::Tag number, std::uint64_t ops, std::uint64_t bytes);
+  std::uint32_t endTag() const { return end_tag_; }
+  // Ops of that slice came back. True: there is something to offer, and room for it.
+  bool moved(core::Tag number, std::uint64_t ops, std::uint64_t bytes) {
+    Run& run = slices_[several_ ? number - first_tag_ : 0];
+    run.back += static_cast<std::uint32_t>(ops);
+    run.moved += static_cast<std::uint32_t>(ops);
+    run.moved_bytes += bytes;
+    if (!run.cameBack()) return false;
+    if (run.moved == run.slice.ops) --left_;
+    return (several_ || run.lost) && makeRoom(run);
+  }
   // False when another rail would fail as well.
   bool failed(core::Tag number, std::uint64_t ops, bool rail_lost);
   void cancel(core::Tag base) const;
   // The post is over.
-  void stop();
+  void stop() {
+    if (several_) return stopSeveral();
+    lanes_.front().carried_ops += slices_.front().moved;
+    lanes_.front().carried_bytes += slices_.front().moved_bytes;
+  }
 
   std::span<const core::Op> ops() const { return ops_; }
   std::span<const Lane> lanes() const { return lanes_; }
   // Whether as many rails serve the link as when this was planned.
-  bool stillServed() const;
+  bool stillServed() const { return !several_ || served() == served_; }
   std::uint64_t movedOps() const;
   void addTo(Path& path) const;         // what this post has moved
   void addCarriedTo(Path& path) const;  // what all posts that are over have
@@ -86,13 +102,28 @@ class Bundle {
     std::uint32_t taken = 0, back = 0, moved = 0;  // ops
     std::uint64_t moved_bytes = 0;
     bool lost = false;  // with its rail: begins again when all that was taken is back
+
+    void begin(std::uint32_t with) {
+      lane = with;
+      taken = back = moved = 0;
+      moved_bytes = 0;
+      lost = false;
+    }
+    bool cameBack() const { return back == taken && (taken == slice.ops || lost); }
   };
-  bool several() const { return lanes_.size() > 1; }
+  // Slices wait until one that is out comes back.
+  bool waits() const { return next_ < slices_.size() || !again_.empty(); }
+  void startSeveral();
+  void stopSeveral();
+  std::uint64_t offerSeveral(OpKind kind, core::Tag base);
+  std::uint64_t offerOnly(OpKind kind, core::Tag base);
+  std::size_t give(Run& run, const Lane& lane, OpKind kind, core::Tag base) const;
   void askRails();
   Lane* freeLane();
   void takeNext(Lane& lane);
   void giveUp(Lane& lane);
-  bool comeBack(Run& run);
+  bool worthAnother(const Lane& lane) const;
+  bool makeRoom(Run& run);
   std::uint64_t served() const;
   PathShare shareOf(const Lane& lane) const;
   std::uint32_t indexOf(const Run& run) const {
@@ -103,7 +134,10 @@ class Bundle {
   std::vector<core::Op> ops_;
   std::vector<Run> slices_;
   std::vector<Lane> lanes_;
-  std::uint32_t first_tag_;
+  std::uint32_t first_tag_, end_tag_;
+  // An only rail gets everything at once, and there is nothing to choose.
+  bool several_;
+  bool refused_ = false, stranded_ = false;
   std::uint64_t served_ = 0;  // rails, when it was planned
   std::size_t next_ = 0;      // of slices_: not yet given to any rail
   std::vector<std::uint32_t> again_;

@@ -128,30 +128,30 @@ void TransferCore::start(const PostOptions& options) {
   if (total_ops_ == 0) finish(TransferState::kDone);
 }
 
-bool TransferCore::refused() const {
-  return std::any_of(bundles_.begin(), bundles_.end(),
-                     [](const Bundle& bundle) { return bundle.refused(); });
-}
-
 void TransferCore::offer() {
   // A peer that is being lost has closed links, whose last completions come through here.
   if (!running() || stopping_ || peer_->state() != PeerState::kReady) return;
-  for (Bundle& bundle : bundles_) out_ += bundle.offer(kind_, tag_);
-  for (const Bundle& bundle : bundles_)
-    if (bundle.stranded()) {
-      error_ = rail_error_.value_or(Error{.code = Code::kDevice,
-                                          .operation = opKindName(kind_),
-                                          .detail = "no rail leads to the peer any more",
-                                          .peer = peer_->name()});
-      stopPosting();
-      return endIfOver();
-    }
-  if (refused() && !std::exchange(waiting_, true)) agent_->waitForRoom(shared_from_this());
+  refused_ = false;
+  for (Bundle& bundle : bundles_) {
+    out_ += bundle.offer(kind_, tag_);
+    if (bundle.stranded()) return strand();
+    refused_ = refused_ || bundle.refused();
+  }
+  if (refused_ && !std::exchange(waiting_, true)) agent_->waitForRoom(shared_from_this());
+}
+
+void TransferCore::strand() {
+  error_ = rail_error_.value_or(Error{.code = Code::kDevice,
+                                      .operation = opKindName(kind_),
+                                      .detail = "no rail leads to the peer any more",
+                                      .peer = peer_->name()});
+  stopPosting();
+  endIfOver();
 }
 
 bool TransferCore::offerAgain() {
   offer();
-  waiting_ = running() && !stopping_ && refused();
+  waiting_ = running() && !stopping_ && refused_;
   return !waiting_;
 }
 
@@ -164,15 +164,10 @@ void TransferCore::pollOwnRails() {
     }
 }
 
-Bundle& TransferCore::bundleOf(core::Tag tag) {
-  return *std::find_if(bundles_.begin(), bundles_.end(),
-                       [&](const Bundle& bundle) { return bundle.has(tag & kSliceMask); });
-}
-
 void TransferCore::moved(const core::Moved& moved) {
   out_ -= moved.ops;
   Bundle& bundle = bundleOf(moved.tag);
-  if (bundle.moved(moved.tag & kSliceMask, moved.ops, moved.bytes) && bundle.waits()) offer();
+  if (bundle.moved(moved.tag & kSliceMask, moved.ops, moved.bytes)) offer();
   endIfOver();
 }
 
@@ -236,11 +231,6 @@ void TransferCore::resetLinks() {
 bool TransferCore::uses(std::uint32_t local_slot) const {
   return std::any_of(local_used_.begin(), local_used_.end(),
                      [&](const auto& pin) { return pin.first == local_slot; });
-}
-
-bool TransferCore::allDone() const {
-  return std::all_of(bundles_.begin(), bundles_.end(),
-                     [](const Bundle& bundle) { return bundle.done(); });
 }
 
 void TransferCore::endIfOver() {

@@ -61,10 +61,18 @@ class TransferCore final : public std::enable_shared_from_this<TransferCore> {
  private:
   bool stillPlanned();
   void remember(std::vector<Bundle> bundles);
-  Bundle& bundleOf(core::Tag tag);
-  bool refused() const;
-  bool allDone() const;
+  Bundle& bundleOf(core::Tag tag) {
+    auto found = bundles_.begin();
+    while (!found->has(tag & kSliceMask)) ++found;
+    return *found;
+  }
+  bool allDone() const {
+    for (const Bundle& bundle : bundles_)
+      if (!bundle.done()) return false;
+    return true;
+  }
   void offer();
+  void strand();
   void stopPosting();
   void start(const PostOptions& options);
   void pollOwnRails();
@@ -90,6 +98,7 @@ class TransferCore final : public std::enable_shared_from_this<TransferCore> {
   std::atomic<TransferState> state_{TransferState::kIdle};
   core::Tag tag_ = 0;
   std::uint64_t out_ = 0;  // ops that rails have and owe
+  bool refused_ = false;   // by a rail, when last offered
   bool waiting_ = false;   // in the agent's list of transfers that wait for room
   bool stopping_ = false;  // no more posting: error_ says why
   std::optional<Error> error_;

@@ -109,7 +109,7 @@ Sliced slice(std::vector<Op> ops, const Slicing& how) {
     Slicing exact = how;
     exact.align = std::max<std::uint64_t>(how.align, 1);
     exact.least = std::max({how.least, how.min_chunk, exact.align});
-    Slicer slicer(exact, total, parts, ops.size() + kMostSlices);
+    Slicer slicer(exact, total, parts, ops.size());
     for (const Op& op : ops) slicer.add(op);
     return slicer.take();
   }

@@ -140,18 +140,20 @@ class Rig {
  private:
   static constexpr core::Tag kBase = core::Tag{7} << 16U;
   void apply(const core::Completions& ended) {
+    bool room = false;
     for (const core::Completion& one : ended) {
       if (const auto* moved = std::get_if<core::Moved>(&one)) {
         ASSERT_EQ(moved->tag & ~core::Tag{0xffff}, kBase);
         out_ -= moved->ops;
-        bundle_->moved(moved->tag & 0xffffU, moved->ops, moved->bytes);
+        room |= bundle_->moved(moved->tag & 0xffffU, moved->ops, moved->bytes);
       } else {
         const auto& failed = std::get<core::Failed>(one);
         out_ -= failed.ops;
         EXPECT_TRUE(bundle_->failed(failed.tag & 0xffffU, failed.ops, failed.rail_lost));
+        room = true;
       }
     }
-    if (bundle_->waits()) offer();
+    if (room) offer();
   }
   SlowLink link_;
   std::vector<SlowRail> rails_;
@@ -175,7 +177,8 @@ TEST(Bundle, OneRailGetsEverythingInOneCall) {
   Rig rig(1, 64 * kMiB);
   rig.offer();
   EXPECT_EQ(rig.out(), 1U);
-  EXPECT_FALSE(rig.bundle().waits());
+  rig.offer();
+  EXPECT_EQ(rig.out(), 1U);
 }
 
 TEST(Bundle, AFasterRailCarriesMore) {
@@ -194,7 +197,8 @@ TEST(Bundle, NoRailHasMoreThanTwoSlices) {
   Rig rig(4, 256 * kMiB);
   rig.offer();
   for (const Bundle::Lane& lane : rig.bundle().lanes()) EXPECT_EQ(lane.busy, 2U);
-  EXPECT_TRUE(rig.bundle().waits());
+  rig.offer();
+  for (const Bundle::Lane& lane : rig.bundle().lanes()) EXPECT_EQ(lane.busy, 2U);
 }
 
 TEST(Bundle, SmallTransfersGoWhereThereIsLeastToDo) {
@@ -259,7 +263,24 @@ TEST(Bundle, FailuresThatAreNotTheRailsAreNotRepeated) {
 TEST(Bundle, AnOnlyRailThatIsLostIsNotRepeatedEither) {
   Rig rig(1, 64 * kMiB);
   rig.offer();
+  rig.rail(0).gone = true;
   EXPECT_FALSE(rig.bundle().failed(0, 1, true));
+}
+
+// Where the peer has more rails it lost one of several connections.
+TEST(Bundle, AnOnlyRailThatGoesOnServingIsTriedAgain) {
+  Rig rig(1, 64 * kMiB);
+  rig.offer();
+  rig.breakDown(0);
+  ASSERT_TRUE(rig.run());
+  EXPECT_EQ(total(pathOf(rig)), 64 * kMiB);
+  rig.bundle().stop();
+  EXPECT_EQ(rig.load(0), 0U);
+
+  Rig bad(1, 64 * kMiB);
+  bad.offer();
+  for (int i = 0; i < 2; ++i) bad.breakDown(0);
+  EXPECT_FALSE(bad.bundle().failed(0, 1, true));
 }
 
 TEST(Bundle, CancelsWhatIsOutAndNothingElse) {
