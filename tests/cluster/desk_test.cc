@@ -82,9 +82,9 @@ class Hosts : public ::testing::TestWithParam<std::string> {
   }
 
   // Two hosts; 0 writes a long transfer "t" to 1.
-  void startTwo(std::size_t links, unsigned megabits) {
+  void startTwo(std::size_t links, unsigned megabits, int detect = 2000) {
     ASSERT_TRUE(desk_->limit(megabits));
-    start(" detect=2000");
+    start(" detect=" + std::to_string(detect));
     agents_[0]->must("memory far " + std::to_string(kLong));
     agents_[1]->must("memory far " + std::to_string(kLong));
     agents_[0]->must("import " + agents_[1]->card());
@@ -201,6 +201,19 @@ TEST_P(CutLinks, AreLeftOutAndTheTransferEndsWell) {
 TEST_P(CutLinks, ThatOnlyDropAreLeftOutAsWell) {
   if (!make(2, 4)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
   failAndHeal(&Desk::drop);
+}
+
+// Where every link is silent, none of them is to blame: a host that stands still for a moment.
+TEST_P(CutLinks, AllAtOnceForAMomentEndNothing) {
+  if (!make(2, 4)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
+  startTwo(4, 300, 8000);
+  post(2, 3, kLong / 16, [&] {
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE(desk_->drop(1, i));
+    std::this_thread::sleep_for(1s);
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE(desk_->heal(1, i));
+  });
+  EXPECT_EQ(shares(path_), 4U) << path_;
+  EXPECT_EQ(agents_[0]->must("ready 1 100"), "1") << "the session is the same";
 }
 
 // Its kernel goes on acknowledging: no rail is out, the peer is.

@@ -105,23 +105,28 @@ void Channel::turn(Clock::time_point now, Clock::time_point until) {
 }
 
 // A stopped peer closes its window, and its kernel goes on answering: that is not the way's fault.
-bool Channel::watch(Clock::time_point now) {
-  if (lost_) return false;
+bool Channel::listen(Clock::time_point now) {
   const Hearing heard = hearingOf(fd_.get());
   if (!heard.awaited) {
     unheard_since_.reset();
+    silence_ = {};
+    too_silent_ = false;
     return active;
   }
   unheard_since_ = std::max(unheard_since_.value_or(now), now - heard.since);
-  const auto silence = now - *unheard_since_;
-  const auto limit = std::max<Duration>(kLeastSilence, kRoundTrips * heard.round_trip);
-  if (heard.repeats && silence >= limit)
-    lose({.code = Code::kPeerLost,
-          .operation = "send",
-          .detail = "the peer's host has acknowledged nothing for " +
-                    std::to_string(silence / std::chrono::milliseconds(1)) + " ms",
-          .cause = "the link between is cut, or drops everything"});
+  silence_ = now - *unheard_since_;
+  too_silent_ = heard.repeats &&
+                silence_ >= std::max<Duration>(kLeastSilence, kRoundTrips * heard.round_trip);
   return true;
+}
+
+void Channel::judge(Duration least) {
+  if (!too_silent_ || silence_ < 2 * least) return;
+  lose({.code = Code::kPeerLost,
+        .operation = "send",
+        .detail = "the peer's host has acknowledged nothing for " +
+                  std::to_string(silence_ / std::chrono::milliseconds(1)) + " ms",
+        .cause = "the link between is cut, or drops everything"});
 }
 
 bool Channel::receive() {

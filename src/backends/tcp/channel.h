@@ -49,9 +49,13 @@ class Channel {
   void sleep();
   void dropSlot(std::uint32_t slot);
 
-  // Asked every now and then: loses the socket when what was sent stays without an answer of the
-  // peer's kernel for too long. False: nothing is waited for.
-  bool watch(Clock::time_point now);
+  // Looks, every now and then, for how long the peer's kernel has not answered what was sent.
+  // False: nothing is waited for.
+  bool listen(Clock::time_point now);
+  Duration silence() const { return silence_; }  // as last looked
+  // Loses the socket when that is too long, and twice as long as on the one of the link's that was
+  // heard last: where all are silent it is not the way, and the session's heartbeats decide.
+  void judge(Duration least);
   // Why the socket is lost; empty while it is not.
   const std::optional<Error>& lost() const { return lost_; }
   // Not by the way: one of the ends is to blame, and other sockets would do no better.
@@ -80,8 +84,10 @@ class Channel {
   bool ends_link_ = false;
   Clock::time_point turned_, moved_;
   std::optional<Clock::time_point> unheard_since_;  // while an answer is waited for
-  bool dry_ = false;                                // nothing more to receive in this turn
-  bool full_ = false;                               // the socket takes no more in this turn
+  Duration silence_{};
+  bool too_silent_ = false;
+  bool dry_ = false;   // nothing more to receive in this turn
+  bool full_ = false;  // the socket takes no more in this turn
 };
 
 }  // namespace viaduct::tcp

@@ -235,6 +235,8 @@ void TcpLink::settle(std::size_t index) {
   ++socket.life;
   socket.told = socket.heard = false;
   if (!seed_.dialer) return;
+  // A peer may say of a life that it is over before that has begun.
+  if (socket.redial != 0) backend_.shared().poller.forgetTimer(std::exchange(socket.redial, 0));
   socket.patience = std::clamp<Duration>(socket.patience * 2, kFirstRedial, kLastRedial);
   socket.redial = backend_.shared().poller.at(Clock::now() + socket.patience, [this, index] {
     sockets_[index].redial = 0;
@@ -251,9 +253,16 @@ void TcpLink::watchAgain() {
 
 void TcpLink::look() {
   bool more = false;
+  Duration least = Duration::max() / 2;
   const auto now = Clock::now();
+  const auto alive = [](const Socket& socket) { return socket.channel && !socket.channel->lost(); };
+  for (const Socket& socket : sockets_) {
+    if (!alive(socket)) continue;
+    if (socket.channel->listen(now)) more = true;
+    least = std::min(least, socket.channel->silence());
+  }
   for (const Socket& socket : sockets_)
-    if (socket.channel && socket.channel->watch(now)) more = true;
+    if (alive(socket)) socket.channel->judge(least);
   if (more) watch();
 }
 

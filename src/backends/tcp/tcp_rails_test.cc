@@ -133,6 +133,22 @@ TEST_F(TcpRailsFail, ClosingWhileARailIsOutGivesEverythingBack) {
   EXPECT_EQ(ended(0, 3).moved + ended(0, 3).failed, ops_.size());
 }
 
+// What a peer says of lives that have not begun leaves nothing behind that calls a link that is
+// gone.
+TEST_F(TcpRailsFail, APeerMayNotMakeItDialTwiceAtOnce) {
+  for (std::uint32_t life = 0; life < 5; ++life) {
+    base::Writer out;
+    out.put(std::uint8_t{2}).put(1U).put(2U).put(life).text("because");
+    link(0).receive(out.bytes(), {});
+  }
+  EXPECT_FALSE(serves(0, 1));
+  pair_->ends[0].link->close(pair_->done[0]);
+  pair_->ends[0].link.reset();
+  base::Poller::Events events;
+  for (const auto end = Clock::now() + std::chrono::milliseconds(700); Clock::now() < end;)
+    poller_->handle(events, poller_->block(events, Clock::now()), Clock::now());
+}
+
 TEST(TcpAddresses, OfAnotherRailsNetworkAreNotThisRails) {
   const auto at = [](const char* text) { return listenAddresses(text)->front(); };
   const auto interface = [&](const char* name, const char* address) {
