@@ -35,6 +35,14 @@ std::string wishOf(Suite wanted, const Suite& suite) {
   return toJson(wanted);
 }
 
+// Without what every host has of its own.
+Suite ofAnyHost(Suite suite) {
+  std::erase_if(suite.agent, [](const measure::Option& option) {
+    return option.name == "name" || option.name == "listen" || option.name == "rails";
+  });
+  return suite;
+}
+
 Error unlike(std::size_t rank, const std::string& what) {
   return {.code = Code::kInvalid,
           .operation = "suite",
@@ -46,7 +54,7 @@ Error unlike(std::size_t rank, const std::string& what) {
 Status sameWishes(const measure::Agreed& agreed, const Suite& wanted, Suite& suite) {
   for (std::size_t rank = 0; rank < agreed.by_rank.size(); ++rank) {
     VIADUCT_TRY(const Suite theirs, measure::suiteFromJson(agreed.by_rank[rank], "another member"));
-    if (const auto found = differencesOf(theirs, wanted); !found.empty())
+    if (const auto found = differencesOf(ofAnyHost(theirs), ofAnyHost(wanted)); !found.empty())
       return unlike(rank, found.front());
     if (rank == 0) {
       suite.rounds = theirs.rounds;

@@ -38,7 +38,7 @@ constexpr std::array<std::uint64_t, 8> kDoorbellSizes{
 constexpr std::array<std::uint64_t, 7> kCoalescingSizes{16 * kKiB, 32 * kKiB, 48 * kKiB, 64 * kKiB,
                                                         80 * kKiB, 96 * kKiB, 128 * kKiB};
 constexpr std::array<std::string_view, 1> kLibfabric{"ofi"};
-constexpr std::array<std::string_view, 2> kStriped{"ofi", "tcp"};
+constexpr std::array<std::string_view, 3> kStriped{"ofi", "tcp", "ucx"};
 
 constexpr std::array kOptimisations{
     Optimisation{.name = "inject",

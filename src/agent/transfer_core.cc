@@ -118,7 +118,7 @@ Status TransferCore::post(std::unique_lock<std::mutex>& held, const PostOptions&
 void TransferCore::start(const PostOptions& options) {
   for (Bundle& bundle : bundles_) bundle.start();
   out_ = 0;
-  stopping_ = false;
+  stopping_ = forced_ = false;
   error_.reset();
   rail_error_.reset();
   has_note_ = options.with_note || !options.note.empty();
@@ -190,11 +190,14 @@ void TransferCore::failed(core::Failed failed) {
 }
 
 void TransferCore::abort(Error why) {
-  if (!running() || stopping_) return;
-  error_ = std::move(why);
-  stopPosting();
-  if (out_ == 0) return endIfOver();
+  if (!running() || forced_) return;
+  if (!stopping_) {
+    error_ = std::move(why);
+    stopPosting();
+    if (out_ == 0) return endIfOver();
+  }
   // What has not come back by itself shortly is ended by force, within the grace.
+  forced_ = true;
   agent_->crank().poller().forgetTimer(timer_);
   timer_ = agent_->crank().poller().at(Clock::now() + agent_->settings().grace * 3 / 4,
                                        [this] { resetLinks(); });

@@ -101,6 +101,7 @@ class TransferCore final : public std::enable_shared_from_this<TransferCore> {
   bool refused_ = false;   // by a rail, when last offered
   bool waiting_ = false;   // in the agent's list of transfers that wait for room
   bool stopping_ = false;  // no more posting: error_ says why
+  bool forced_ = false;    // and the link ends with what is still out after the grace
   std::optional<Error> error_;
   std::optional<Error> rail_error_;  // of the last rail that was lost
   bool has_note_ = false;

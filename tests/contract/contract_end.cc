@@ -119,6 +119,32 @@ TEST_P(BackendContract, ADeadlineThatHasPassedEndsTheTransfer) {
   EXPECT_TRUE(again) << again.error().text();
 }
 
+// Only the fake's ops hang. Others fail, which stops the transfer: it ends in time all the same.
+TEST_P(BackendContract, AFailedTransferDoesNotOutliveItsDeadline) {
+  if (GetParam() != "fake") GTEST_SKIP() << "skipped: no ops that hang";
+  weather_ = "rails=1,hang=0.5,delay_us=200000";
+  base_.detect = 60s;
+  open();
+  constexpr std::uint64_t kBlock = 4096, kHalf = 32;
+  const auto here = a_->allocate(4 * kBlock * kHalf);
+  const auto kept = b_->allocate(kBlock * kHalf, {.label = "kept"});
+  auto gone = b_->allocate(kBlock * kHalf, {.label = "gone"});
+  ASSERT_TRUE(here && kept && gone);
+  for (const char* label : {"kept", "gone"}) waitForPin(*b_at_a_, label);
+  const std::vector<viaduct::Run> runs{{kept->info().address, kBlock, kBlock, kHalf},
+                              {gone->info().address, kBlock, kBlock, kHalf}};
+  auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, blocks(*here, kBlock, 2 * kBlock, 2 * kHalf),
+                           {*Blocks::of(runs), {}});
+  ASSERT_TRUE(transfer) << transfer.error().text();
+  ASSERT_TRUE(transfer->post({.deadline = 1s}));
+  {
+    const Pin dropped = std::move(*gone);
+  }
+  ASSERT_FALSE(transfer->wait(20s));
+  EXPECT_EQ(transfer->end().state, TransferState::kFailed);
+  EXPECT_EQ(transfer->end().error->code, Code::kDenied) << transfer->end().error->text();
+}
+
 TEST_P(BackendContract, AWithdrawnPinIsRefused) {
   const auto here = a_->allocate(8192);
   auto there = b_->allocate(8192, {.label = "there"});

@@ -18,6 +18,7 @@ std::size_t FakeRail::post(const core::Work& work) {
                       .left = work.ops[i],
                       .bytes = work.ops[i].bytes,
                       .ready = now + std::chrono::microseconds(late)});
+    queue_.back().hangs = dice_.chance(weather_.hang);
     harm(queue_.back());
     if (queue_.size() > 1 && dice_.chance(weather_.reorder))
       std::swap(queue_.back(), queue_[queue_.size() - 2]);
@@ -31,7 +32,7 @@ void FakeRail::poll(core::Completions& out) {
   for (std::size_t rides = queue_.size(); rides > 0 && carried < 4 * kStep; --rides) {
     Ride ride = queue_.front();
     queue_.pop_front();
-    if (!ride.cancelled && ride.ready > now) {
+    if (ride.hangs || (!ride.cancelled && ride.ready > now)) {
       queue_.push_back(ride);
       continue;
     }

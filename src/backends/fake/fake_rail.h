@@ -47,6 +47,7 @@ class FakeRail final : public core::Rail {
     bool begun = false;
     Clock::time_point ready;
     bool cancelled = false;
+    bool hangs = false;
   };
   Status advance(Ride& ride);
   bool breaks(Ride& ride);

@@ -18,7 +18,7 @@ constexpr std::array kChances{
     Chance{"reorder", &Weather::reorder},     Chance{"lose_rail", &Weather::lose_rail},
     Chance{"kill_peer", &Weather::kill_peer}, Chance{"corrupt", &Weather::corrupt},
     Chance{"swap", &Weather::swap},           Chance{"shift", &Weather::shift},
-    Chance{"stale", &Weather::stale}};
+    Chance{"stale", &Weather::stale},         Chance{"hang", &Weather::hang}};
 
 Error bad(std::string_view part, std::string_view why) {
   return {.code = Code::kInvalid,
@@ -26,8 +26,8 @@ Error bad(std::string_view part, std::string_view why) {
           .detail = fmt::format("\"{}\": {}", part, why),
           .remedy =
               "seed=N, delay_us=N, rails=N (1 to 8), far=1, pose=1, and reorder, lose_rail, "
-              "kill_peer, corrupt, "
-              "swap, shift, stale with a chance from 0 to 1; joined by commas"};
+              "kill_peer, hang, corrupt, swap, shift, stale with a chance from 0 to 1; joined by "
+              "commas"};
 }
 
 Result<double> number(std::string_view part, std::string_view text, double most) {

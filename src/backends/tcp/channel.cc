@@ -28,6 +28,7 @@ Channel::Channel(Shared& shared, TcpLink& link, TcpRail& rail, const RemotePins&
       outbound_(initiator_, responder_, shared.buffers),
       inbound_(shared.pins, initiator_, responder_, shared.buffers),
       fd_(std::move(fd)),
+      remote_(remoteEndpoint(fd_.get())),
       turned_(Clock::now()),
       moved_(turned_) {}
 
@@ -176,7 +177,7 @@ void Channel::loseTo(std::string_view call, int os_errno) {
 
 void Channel::lose(Error why) {
   if (lost_) return;
-  why.device = remoteEndpoint(fd_.get()).text();
+  why.device = remote_.text();
   lost_ = std::move(why);
   rail_.activate(*this);  // its next poll() tells the link
 }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <optional>
 
+#include "backends/tcp/endpoint.h"
 #include "backends/tcp/inbound.h"
 #include "backends/tcp/outbound.h"
 #include "base/fd.h"
@@ -79,6 +80,7 @@ class Channel {
   Outbound outbound_;
   Inbound inbound_;
   base::Fd fd_;
+  const Endpoint remote_;  // a socket that was reset does not know any more
   base::Poller::Id watch_ = 0;
   std::optional<Error> lost_;
   bool ends_link_ = false;

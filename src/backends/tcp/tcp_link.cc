@@ -195,7 +195,7 @@ void TcpLink::lost(const Channel& channel) {
 void TcpLink::lose(std::size_t index, Error why) {
   if (state_.phase == Phase::kUnusable) return;
   Socket& socket = sockets_[index];
-  const bool news = socket.channel || socket.life == 0;
+  const bool news = state_.phase == Phase::kReady && (socket.channel || socket.life == 0);
   why.peer = seed_.peer;
   why_ = std::move(why);
   if (socket.channel)
@@ -208,9 +208,7 @@ void TcpLink::lose(std::size_t index, Error why) {
     return !other.channel && !other.told && other.life == 0;
   });
   if (countOpen() == 0 && (state_.phase == Phase::kReady || !more)) return fail(why_);
-  if (news && state_.phase == Phase::kReady)
-    log(LogLevel::kWarning, "peer {}: tcp rail {} is out, others carry on: {}", seed_.peer,
-        backend_.tcpRails()[socket.rail]->name(), why_.text());
+  if (news) socket.out = why_.text();
   base::Writer out;
   out.put(kSocketLost).put(static_cast<std::uint32_t>(index));
   out.put(static_cast<std::uint32_t>(sockets_.size())).put(socket.life).text(why_.text());
@@ -234,6 +232,10 @@ void TcpLink::settle(std::size_t index) {
     rail->release(*this, static_cast<std::uint32_t>(index), socket.life);
   ++socket.life;
   socket.told = socket.heard = false;
+  // Not before: a peer that goes loses all of them, and that is no news of rails.
+  if (const std::string why = std::exchange(socket.out, {}); !why.empty())
+    log(LogLevel::kWarning, "peer {}: tcp rail {} is out, others carry on: {}", seed_.peer,
+        backend_.tcpRails()[socket.rail]->name(), why);
   if (!seed_.dialer) return;
   // A peer may say of a life that it is over before that has begun.
   if (socket.redial != 0) backend_.shared().poller.forgetTimer(std::exchange(socket.redial, 0));

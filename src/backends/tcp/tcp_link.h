@@ -60,6 +60,7 @@ class TcpLink final : public core::Link {
     std::size_t rail = 0;
     std::uint32_t life = 0;
     bool told = false, heard = false;  // that this life is over, to the peer and by it
+    std::string out = {};              // why; empty: it was said, or there was none
     base::Poller::Id redial = 0;
     Duration patience{};  // before it is dialed again
   };
