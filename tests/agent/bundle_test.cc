@@ -32,7 +32,8 @@ class SlowRail final : public core::Rail {
       Ride& ride = queue_.front();
       const std::uint64_t part = std::min(budget, ride.left);
       budget -= part;
-      if ((ride.left -= part) > 0) return;
+      ride.left -= part;
+      if (ride.left > 0) return;
       moved.push_back(ride.op);
       out.emplace_back(core::Moved{ride.tag, 1, ride.op.bytes});
       queue_.pop_front();
@@ -84,6 +85,7 @@ class Rig {
   Rig(std::size_t rails, std::uint64_t bytes, std::uint32_t first_tag = 0)
       : rails_(rails), loads_(rails) {
     std::vector<Bundle::Lane> lanes;
+    lanes.reserve(rails);
     for (std::size_t i = 0; i < rails; ++i)
       lanes.push_back({.rail = &rails_[i], .load = &loads_[i], .name = std::to_string(i)});
     bundle_ = std::make_unique<Bundle>(Bundle::Way{&link_, "fake", "way"},
@@ -309,6 +311,25 @@ TEST(Bundle, LoadsAreGivenBackWhateverHappens) {
   EXPECT_EQ(rig.load(0), 0U);
 }
 
+// Until it is done or stranded; says whether a rail broke meanwhile.
+bool runInBadWeather(Rig& rig, std::size_t rails, base::Random& random) {
+  bool broken = false;
+  rig.offer();
+  for (int turns = 0; turns < 1'000'000 && !rig.bundle().done(); ++turns) {
+    if (rig.bundle().stranded()) break;
+    rig.turn();
+    const std::size_t i = random.below(rails);
+    if (rails > 1 && random.chance(0.02)) {
+      rig.rail(i).gone = true;
+      rig.breakDown(i);
+      broken = true;
+    } else if (random.chance(0.1)) {
+      rig.rail(i).gone = false;
+    }
+  }
+  return broken;
+}
+
 TEST(BundleProperty, EveryByteArrivesOrItIsStranded) {
   int stranded = 0;
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
@@ -321,20 +342,7 @@ TEST(BundleProperty, EveryByteArrivesOrItIsStranded) {
       rig.rail(i).speed = 1 + random.below(4 * kMiB);
       rig.rail(i).room = 1 + random.below(3);
     }
-    bool broken = false;
-    rig.offer();
-    for (int turns = 0; turns < 1'000'000 && !rig.bundle().done(); ++turns) {
-      if (rig.bundle().stranded()) break;
-      rig.turn();
-      const std::size_t i = random.below(rails);
-      if (rails > 1 && random.chance(0.02)) {
-        rig.rail(i).gone = true;
-        rig.breakDown(i);
-        broken = true;
-      } else if (random.chance(0.1)) {
-        rig.rail(i).gone = false;
-      }
-    }
+    const bool broken = runInBadWeather(rig, rails, random);
     rig.bundle().stop();
     for (std::size_t i = 0; i < rails; ++i) EXPECT_EQ(rig.load(i), 0U);
     EXPECT_EQ(rig.out(), 0U);

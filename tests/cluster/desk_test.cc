@@ -237,7 +237,8 @@ TEST_P(Hosts, ThatAreCutOffComeBack) {
     const std::string name = std::to_string(to);
     agents_[0]->must("import " + agents_[to]->card());
     agents_[0]->must("ready " + name + " 20000");
-    agents_[0]->must("plan t" + name + " write " + name + " out in 65536");
+    agents_[0]->must(
+        std::string("plan t").append(name).append(" write ").append(name).append(" out in 65536"));
   }
   for (const std::size_t link : {0U, 1U}) ASSERT_TRUE(desk_->cut(1, link));
   agents_[0]->must("over 1 1 20000");

@@ -200,7 +200,7 @@ Result<std::vector<Endpoint>> decodeEndpoints(std::span<const std::byte> bytes) 
 
 std::vector<Endpoint> ownOf(const Source& from, const std::vector<Endpoint>& there,
                             std::span<const Source> rails, std::span<const Interface> here) {
-  const auto onNetworkOf = [&](const Source& rail, const Endpoint& to) {
+  const auto on_network_of = [&](const Source& rail, const Endpoint& to) {
     return rail.address && std::any_of(here.begin(), here.end(), [&](const Interface& on) {
              return on.address.sameHost(*rail.address) && sameNet(to, on);
            });
@@ -208,8 +208,8 @@ std::vector<Endpoint> ownOf(const Source& from, const std::vector<Endpoint>& the
   std::vector<Endpoint> out;
   for (const Endpoint& to : there) {
     const bool others = std::any_of(rails.begin(), rails.end(),
-                                    [&](const Source& rail) { return onNetworkOf(rail, to); });
-    if (to.loopback() || !others || onNetworkOf(from, to)) out.push_back(to);
+                                    [&](const Source& rail) { return on_network_of(rail, to); });
+    if (to.loopback() || !others || on_network_of(from, to)) out.push_back(to);
   }
   return out;
 }

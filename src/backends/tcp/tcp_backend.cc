@@ -83,7 +83,7 @@ Acceptor::Verdict TcpBackend::offer(const Hello& hello, const Acceptor::HelloByt
 
 std::size_t TcpBackend::railFor(std::size_t index, const Endpoint& local) const {
   for (std::size_t i = 0; i < sources_.size(); ++i)
-    if (sources_[i].address && sources_[i].address->sameHost(local))
+    if (const auto& address = sources_[i].address; address && address->sameHost(local))
       return i * sockets_ + index % sockets_;
   return index % rails_.size();
 }
