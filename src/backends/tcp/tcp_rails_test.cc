@@ -86,7 +86,8 @@ TEST_F(TcpRailsFail, OpsOfALostSocketWaitUntilThePeerHasLetGo) {
 
 TEST_F(TcpRailsFail, BothEndsMayLoseItAtOnce) {
   post(0, OpKind::kWrite, 3, ops_, 1);
-  post(1, OpKind::kRead, 4, scattered(there_, here_, 9000, 5), 1);
+  const auto back = scattered(there_, here_, 9000, 5);
+  post(1, OpKind::kRead, 4, back, 1);
   cut(0, 1);
   cut(1, 1);
   turnRails(0, 3);
