@@ -218,6 +218,7 @@ TEST_P(CutLinks, AllAtOnceForAMomentEndNothing) {
 
 // Its kernel goes on acknowledging: no rail is out, the peer is.
 TEST_P(CutLinks, AreNotSeenWhereThePeerIsStopped) {
+  if (GetParam() == "ucx") GTEST_SKIP() << "skipped: UCX may abort a process that was stopped";
   if (!make(2, 2)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
   startTwo(2, 300);
   agents_[0]->must("storm t");
