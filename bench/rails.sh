@@ -5,12 +5,13 @@
 #
 # usage: rails.sh BUILD [RATE]     as root; BUILD: a build folder; RATE of a link in Mbit, 500 when
 #                                  none is given. LINKS="1 4" SHAPES="1MiB 8,64MiB 1" CUTS="3"
-#                                  ROUNDS=1 make it shorter.
+#                                  ROUNDS=1 TURNS=4 make it shorter, and " " leaves a part out.
 set -euo pipefail
 viaduct=$(realpath "$1/apps/viaduct/viaduct")
 peer=$(realpath "$1/tests/process/process_peer")
 rate=${2:-500}
 rounds=${ROUNDS:-3}
+turns=${TURNS:-8}
 read -ra links_of <<<"${LINKS:-1 2 3 4}"
 IFS=, read -ra shapes <<<"${SHAPES:-1MiB 1,1MiB 8,64MiB 1}" # block, how many in flight
 read -ra cuts <<<"${CUTS:-3 2 1}"
@@ -112,6 +113,16 @@ PY
   done
 }
 
+# Small transfers over all four: cut for every rail, or for as many as are worth it.
+coalescing() {
+  local flags=(suite --meet 10.80.0.1:7000 --backend tcp --rails rail0,rail1,rail2,rail3 --tests coalescing
+    --rounds "$turns" --duration 100ms)
+  in_b env VIADUCT_SECRET=rails VIADUCT_LISTEN="$(addresses 4 2 :0)" "$viaduct" "${flags[@]}" --rank 1 >"$work/out1" 2>&1 &
+  local target=$!
+  in_a env VIADUCT_SECRET=rails VIADUCT_LISTEN="$(addresses 4 1 :0)" "$viaduct" "${flags[@]}" --rank 0 2>"$work/out0"
+  wait "$target" || { cat "$work"/out? >&2; return 1; }
+}
+
 # Two processes that do what they are told, a line at a time.
 cut_one() { # WHICH LINK
   python3 - "$peer" "$name" "$1" "$rate" <<'PY'
@@ -175,6 +186,8 @@ PY
 
 hosts
 striping
+echo
+[[ $turns == " " ]] || coalescing
 echo
 echo "| cut | 1 GiB over four, s | cut after, s | were it free, s | took, s | lost, s | bytes that differ | path |"
 echo "|---|---|---|---|---|---|---|---|"
