@@ -105,6 +105,24 @@ TEST_P(EtcdLate, ANameThatIsPublishedAfterItsTimeWasUpIsFree) {
   EXPECT_TRUE(mine) << mine.error().text();
 }
 
+// A value whose answer is lost is sent again: not after the goodbye, which it would undo.
+TEST(EtcdGoodbyes, AGoodbyeComesAfterTheLastValue) {
+  VIADUCT_NEEDS_ETCD();
+  EtcdServer etcd;
+  Forwarder way(etcd.port());
+  const Seat seat = sit(way.url(), 1);
+  ASSERT_TRUE(seat.group) << seat.group.error().text();
+  way.keep(Forwarder::Keep::kAnswer, 0);
+  const auto values = (*seat.group)->gather("v", kLong, kGoOn);
+  ASSERT_TRUE(values) << values.error().text();
+  auto finishing = std::async(std::launch::async, [&] { return (*seat.group)->finish(kLong); });
+  EXPECT_EQ(finishing.wait_for(300ms), std::future_status::timeout);
+  way.letGo();
+  const Status finished = finishing.get();
+  EXPECT_TRUE(finished) << finished.error().text();
+  EXPECT_EQ(etcd.ctl("get --prefix --keys-only /viaduct/group/g/"), "");
+}
+
 // With the entry's end nobody finds it any more: so etcd is waited for.
 TEST(EtcdEntries, AnEntrysEndWaitsForEtcd) {
   VIADUCT_NEEDS_ETCD();

@@ -95,6 +95,20 @@ TEST_F(TableTest, OneInTheWayIsCalledBeforeAnybodyIsRefusedForIt) {
   EXPECT_EQ(desk_.errorOf(2, Type::kRefused)->code, Code::kBusy);
 }
 
+TEST_F(TableTest, AnotherSizeIsRefusedWithBothSizes) {
+  join(1, 2);
+  join(2, 3);
+  answer(1);
+  const auto why = desk_.errorOf(2, Type::kRefused);
+  ASSERT_TRUE(why);
+  EXPECT_EQ(why->code, Code::kInvalid);
+  EXPECT_EQ(why->detail, "it forms with 2 members, as m1 asked for; this one asks for 3");
+  join(3, 2);
+  answer(1);
+  answer(3);
+  EXPECT_TRUE(table_.live()) << "and nobody is disturbed";
+}
+
 TEST_F(TableTest, TheDeadInTheWayMakeRoom) {
   join(1, 2, 0);
   join(2, 2, 0);
@@ -135,6 +149,31 @@ TEST_F(TableTest, TheNextRunWaitsForGoodbyes) {
   table_.finish(2);
   answer(1'001);
   EXPECT_TRUE(desk_.got(1'001, Type::kFormed));
+}
+
+TEST_F(TableTest, WhoGoesAfterItsGoodbyeHasNotDied) {
+  formed(2);
+  table_.finish(1);
+  table_.gone(1, "its connection closed");
+  EXPECT_FALSE(desk_.got(2, Type::kTrouble));
+  EXPECT_TRUE(table_.live());
+}
+
+TEST_F(TableTest, AGoodbyeAndAGatherOfOneRoundEndTheGroup) {
+  formed(2);
+  EXPECT_TRUE(table_.gather(1, {.round = 0}));
+  table_.finish(2);
+  EXPECT_EQ(desk_.errorOf(1, Type::kTrouble)->detail,
+            "rank 1 (m2) said goodbye while rank 0 (m1) waits for all");
+  EXPECT_FALSE(desk_.got(2, Type::kTrouble)) << "it is not concerned any more";
+}
+
+TEST_F(TableTest, AGatherAfterAnothersGoodbyeEndsTheGroup) {
+  formed(2);
+  table_.finish(2);
+  EXPECT_TRUE(table_.gather(1, {.round = 0}));
+  EXPECT_EQ(desk_.errorOf(1, Type::kTrouble)->detail,
+            "rank 1 (m2) said goodbye while rank 0 (m1) waits for all");
 }
 
 TEST_F(TableTest, OutOfTurnIsAnError) {

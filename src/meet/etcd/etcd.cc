@@ -138,9 +138,10 @@ Status EtcdGroup::finish(Deadline until) {
   return member_->board.look([&]() -> Status {
     if (state.finished) return Ok{};
     if (state.unfinished) return *state.unfinished;
-    return Error{.code = Code::kTimeout,
-                 .operation = "finish",
-                 .detail = "nobody took over the lead of the group in time"};
+    return Error{
+        .code = Code::kTimeout,
+        .operation = "finish",
+        .detail = "etcd did not answer, or nobody took over the lead of the group in time"};
   });
 }
 

@@ -69,6 +69,7 @@ class Membership {
   void whole(std::uint64_t round, const std::string& bytes);
   void roster(std::vector<Seat> seats);
 
+  void giveNext();
   void takeBackFounding();
   Error whyNotWhole(std::uint64_t round, const Result<TxnReply>& reply) const;
   void explainWaiting();
@@ -107,6 +108,9 @@ class Membership {
   std::optional<std::uint64_t> whole_round_ = {};
   Clock::time_point bye_until_ = {}, explain_at_ = {};
   bool bye_wanted_ = false, bye_said_ = false, bye_under_way_ = false;
+  // A value that etcd has not answered yet may be sent again: what we say after it waits.
+  bool giving_ = false;
+  std::optional<ValueMessage> next_value_ = {};
   Loop::Id timer_ = 0, loss_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -98,11 +98,21 @@ void Membership::explainWaiting() {
 }
 
 void Membership::give(std::uint64_t round, std::string value) {
-  if (phase_ != Phase::kWhole) return;
-  const auto message = encode(UpMessage(ValueMessage{round, std::move(value)}));
+  next_value_ = {round, std::move(value)};
+  giveNext();
+}
+
+void Membership::giveNext() {
+  if (phase_ != Phase::kWhole || giving_ || !next_value_) return;
+  giving_ = true;
+  const auto message = encode(UpMessage(*std::move(next_value_)));
+  next_value_.reset();
   send({.then = {Op::put(keys_.up(id_), message, core_.lease().id())}}, core_.patience(),
        [this](Result<TxnReply> reply) {
-         if (!reply) lost(std::move(reply).error());
+         giving_ = false;
+         if (!reply) return lost(std::move(reply).error());
+         giveNext();
+         if (bye_wanted_) sayGoodbye();
        });
 }
 
@@ -155,7 +165,7 @@ bool Membership::saidBefore(const TxnReply& reply) const {
 
 // Only while the lead is where we think it is: it must not fall to us as we go.
 void Membership::sayGoodbye() {
-  if (bye_said_ || bye_under_way_ || phase_ != Phase::kWhole) return;
+  if (bye_said_ || bye_under_way_ || giving_ || phase_ != Phase::kWhole) return;
   bye_under_way_ = true;
   const Txn txn{
       .when = {{keys_.lead(), Compare::What::kModifiedAt, lead_modified_}},
