@@ -13,6 +13,7 @@ constexpr std::chrono::milliseconds kTurn{50};  // how often the peer and `stop`
 
 Result<std::string> Asker::ask(Request request, Deadline until) {
   request.number = ++last_;
+  const auto life = peer_.epoch();
   VIADUCT_CHECK(peer_.note(encode(request)));
   while (!until.passed()) {
     if (stop_.load()) return Error{.code = Code::kCancelled, .operation = "p2p"};
@@ -22,7 +23,8 @@ Result<std::string> Asker::ask(Request request, Deadline until) {
       if (answer.number == last_) return std::move(answer.value);
       continue;  // of a question that was given up
     }
-    if (peer_.state() != PeerState::kReady)
+    // A peer that has come back does not know what was asked in its life before.
+    if (peer_.state() != PeerState::kReady || peer_.epoch() != life)
       return Error{.code = Code::kPeerLost,
                    .operation = "p2p",
                    .detail = "the target has ended, or cannot be reached any more"};
