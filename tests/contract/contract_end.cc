@@ -132,7 +132,7 @@ TEST_P(BackendContract, AFailedTransferDoesNotOutliveItsDeadline) {
   ASSERT_TRUE(here && kept && gone);
   for (const char* label : {"kept", "gone"}) waitForPin(*b_at_a_, label);
   const std::vector<viaduct::Run> runs{{kept->info().address, kBlock, kBlock, kHalf},
-                              {gone->info().address, kBlock, kBlock, kHalf}};
+                                       {gone->info().address, kBlock, kBlock, kHalf}};
   auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, blocks(*here, kBlock, 2 * kBlock, 2 * kHalf),
                            {*Blocks::of(runs), {}});
   ASSERT_TRUE(transfer) << transfer.error().text();
