@@ -10,6 +10,7 @@
 
 #include "cluster/hosts.h"
 #include "process/process.h"
+#include "support/ucx.h"
 
 namespace viaduct::testing {
 namespace {
@@ -64,6 +65,7 @@ class Hosts : public ::testing::TestWithParam<std::string> {
     const auto built = builtInBackends();
     if (std::find(built.begin(), built.end(), GetParam()) == built.end())
       GTEST_SKIP() << "skipped: the backend " << GetParam() << " is not built";
+    VIADUCT_SKIP_IF_IT_MAY_ABORT(GetParam());
   }
   bool make(std::size_t hosts, std::size_t links) {
     desk_ = std::make_unique<Desk>(hosts, links);

@@ -11,13 +11,18 @@
 #include <string>
 #include <vector>
 
+#include "support/ucx.h"
+
 namespace viaduct::testing {
 
 using namespace std::chrono_literals;
 
 class BackendContract : public ::testing::TestWithParam<std::string> {
  protected:
-  void SetUp() override { open(); }
+  void SetUp() override {
+    VIADUCT_SKIP_IF_IT_MAY_ABORT(GetParam());
+    open();
+  }
 
   Settings settings(const std::string& name) const {
     Settings settings = base_;

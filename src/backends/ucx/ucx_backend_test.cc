@@ -10,6 +10,7 @@
 #include "backends/ucx/ucx_link.h"
 #include "backends/ucx/ucx_rail.h"
 #include "support/link_pair.h"
+#include "support/ucx.h"
 
 namespace viaduct::ucx {
 Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context);
@@ -24,6 +25,7 @@ class UcxBackendTest : public ::testing::Test {
   static constexpr std::uint64_t kBytes = 16 << 20;
 
   void SetUp() override {
+    VIADUCT_SKIP_IF_IT_MAY_ABORT("ucx");
     settings_.backends = {"ucx"};
     for (auto* one : {&a_, &b_}) {
       auto opened = open({settings_, *poller_});
