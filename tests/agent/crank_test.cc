@@ -50,6 +50,21 @@ class Bells final : public Turner {
     const std::uint64_t one = 1;
     ASSERT_EQ(::write(bell.get(), &one, sizeof one), 8);
   }
+  // Waits for the ring of that number, which another thread rings while this one sleeps.
+  bool waitForRing(int number) {
+    // Asked with the lock held, which from then on is let go of only in a sleep that drives.
+    std::atomic<bool> asked{false};
+    std::jthread ringer([&] {
+      asked.wait(false);
+      ring();
+    });
+    const auto done = [&] {
+      asked = true;
+      asked.notify_one();
+      return rung >= number;
+    };
+    return crank->wait(done, Clock::now() + 5s);
+  }
 
   base::Fd bell{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
   int rung = 0, called = 0, turns = 0;
@@ -80,20 +95,8 @@ TEST(Crank, AWaitingThreadDrivesItself) {
   Bells bells;
   bells.open(0us);
   for (int i = 1; i <= 50; ++i) {
-    // Asked with the lock held, which from then on is let go of only in a sleep that drives.
-    std::atomic<bool> asked{false};
-    std::thread ringer([&] {
-      asked.wait(false);
-      bells.ring();
-    });
-    const auto done = [&] {
-      asked = true;
-      asked.notify_one();
-      return bells.rung >= i;
-    };
-    EXPECT_TRUE(bells.crank->wait(done, Clock::now() + 5s));
+    EXPECT_TRUE(bells.waitForRing(i));
     EXPECT_EQ(bells.handler, std::this_thread::get_id()) << "event " << i;
-    ringer.join();
   }
   bells.crank->stop();
 }
@@ -105,22 +108,9 @@ TEST(Crank, WhatAnEventLeftToDoIsDoneBeforeAWaitForItEnds) {
   bells.open(0us);
   bells.leaves = true;
   for (int i = 1; i <= 50; ++i) {
-    std::atomic<bool> asked{false};
-    std::thread ringer([&] {
-      asked.wait(false);
-      bells.ring();
-    });
-    const auto done = [&] {
-      asked = true;
-      asked.notify_one();
-      return bells.rung >= i;
-    };
-    EXPECT_TRUE(bells.crank->wait(done, Clock::now() + 5s));
-    {
-      const std::lock_guard held(bells.crank->lock());
-      EXPECT_FALSE(bells.left) << "event " << i;
-    }
-    ringer.join();
+    EXPECT_TRUE(bells.waitForRing(i));
+    const std::lock_guard held(bells.crank->lock());
+    EXPECT_FALSE(bells.left) << "event " << i;
   }
   bells.crank->stop();
 }
