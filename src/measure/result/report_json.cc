@@ -112,8 +112,7 @@ std::string_view writerOf(std::string_view format) {
   return {};
 }
 
-}  // namespace
-
+// Another version may have other fields.
 Status checkFormat(const Json& json, const std::string& file, const FormatName& name) {
   const auto at = json.is_object() ? json.find("format") : json.end();
   const bool text = at != json.end() && at->is_string();
@@ -140,6 +139,21 @@ Status checkFormat(const Json& json, const std::string& file, const FormatName& 
   return Ok{};
 }
 
+}  // namespace
+
+Result<Json> parseFile(std::string_view text, const std::string& file, const char* reading,
+                       const FormatName& name) {
+  auto json = parseJson(text);
+  if (!json) {
+    Error error = std::move(json).error();
+    error.operation = reading;
+    error.device = file;
+    return error;
+  }
+  VIADUCT_CHECK(checkFormat(*json, file, name));
+  return json;
+}
+
 std::string textOf(const FormatName& name) { return fmt::format("{}{}", name.front, name.version); }
 
 std::string toJson(const Report& report) {
@@ -160,15 +174,8 @@ std::string toJson(const Report& report) {
 }
 
 Result<Report> reportFromJson(std::string_view text, const std::string& name) {
-  auto json = parseJson(text);
-  if (!json) {
-    Error error = std::move(json).error();
-    error.operation = kReading;
-    error.device = name;
-    return error;
-  }
-  VIADUCT_CHECK(checkFormat(*json, name, kFormat));
-  JsonReader from(*json);
+  VIADUCT_TRY(const Json json, parseFile(text, name, kReading, kFormat));
+  JsonReader from(json);
   Report report;
   from.need("version", report.version);
   from.need("started", report.started);

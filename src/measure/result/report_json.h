@@ -17,8 +17,9 @@ struct FormatName {
   std::string_view writer = {};
 };
 std::string textOf(const FormatName& name);
-// Before anything else is looked at: another version may have other fields.
-Status checkFormat(const Json& json, const std::string& file, const FormatName& name);
+// The text of a file of that format; an error names the file and what was being done, `reading`.
+Result<Json> parseFile(std::string_view text, const std::string& file, const char* reading,
+                       const FormatName& name);
 
 struct OptionList {
   std::vector<Option> list;

@@ -161,15 +161,8 @@ bool isSuiteJson(std::string_view text) {
 }
 
 Result<Suite> suiteFromJson(std::string_view text, const std::string& name) {
-  auto json = parseJson(text);
-  if (!json) {
-    Error error = std::move(json).error();
-    error.operation = kReading;
-    error.device = name;
-    return error;
-  }
-  VIADUCT_CHECK(checkFormat(*json, name, kFormat));
-  JsonReader from(*json);
+  VIADUCT_TRY(const Json json, parseFile(text, name, kReading, kFormat));
+  JsonReader from(json);
   Suite suite;
   from.need("version", suite.version);
   from.need("started", suite.started);
