@@ -1,0 +1,29 @@
+// Some libraries take over signals of the program when they are loaded. Threads: one at a time.
+#pragma once
+
+#include <signal.h>
+
+#include <array>
+
+namespace viaduct::base {
+
+// When this goes, what is done about each signal is what was done when it was made.
+class KeptSignals {
+ public:
+  KeptSignals() {
+    for (int n = 1; n < kSignals; ++n) known_.at(n) = ::sigaction(n, nullptr, &before_.at(n)) == 0;
+  }
+  ~KeptSignals() {
+    for (int n = 1; n < kSignals; ++n)
+      if (known_.at(n)) ::sigaction(n, &before_.at(n), nullptr);
+  }
+  KeptSignals(const KeptSignals&) = delete;
+  KeptSignals& operator=(const KeptSignals&) = delete;
+
+ private:
+  static constexpr int kSignals = 32;
+  std::array<struct sigaction, kSignals> before_{};
+  std::array<bool, kSignals> known_{};
+};
+
+}  // namespace viaduct::base

@@ -1,0 +1,25 @@
+#include "base/nearest.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace viaduct::base {
+namespace {
+
+TEST(Nearest, CountsLettersChangedAddedAndLeftOut) {
+  EXPECT_EQ(distance("eth0", "eth0"), 0U);
+  EXPECT_EQ(distance("eth0", "eht0"), 2U);
+  EXPECT_EQ(distance("", "abc"), 3U);
+  EXPECT_EQ(distance("mlx5_0:1", "mlx5_0"), 2U);
+}
+
+TEST(Nearest, NamesAllThatAreWithinTwoLetters) {
+  const std::vector<std::string> names{"eth0", "eth1", "lo"};
+  EXPECT_EQ(nearest("eth2", names), "eth0 or eth1");
+  EXPECT_EQ(nearest("lq", names), "lo");
+  EXPECT_EQ(nearest("wlan0", names), "");
+}
+
+}  // namespace
+}  // namespace viaduct::base
