@@ -6,6 +6,12 @@ set_target_properties(viaduct PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${
 install(TARGETS viaduct EXPORT viaductTargets)
 install(DIRECTORY include/viaduct DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(TARGET viaduct_cli)
+  # Where the library is shared the program finds it from where it lies itself, so that an installed
+  # tree can be moved.
+  if(BUILD_SHARED_LIBS)
+    file(RELATIVE_PATH to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+    set_target_properties(viaduct_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${to_lib}")
+  endif()
   install(TARGETS viaduct_cli)
   # Called by the other name it has the other's flags and defaults: docs/bench.md.
   install(CODE "file(CREATE_LINK viaduct
