@@ -14,6 +14,8 @@ struct PathShare {
   std::string rail = {};     // which NIC, queue or socket group
   std::uint64_t bytes = 0;
   std::uint64_t ops = 0;
+  std::uint64_t injected = 0;  // orders to the NIC that held their bytes themselves
+  std::uint64_t batches = 0;   // how often the NIC was told to begin; 0: this way does not count it
   friend bool operator==(const PathShare&, const PathShare&) = default;
 };
 

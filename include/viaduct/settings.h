@@ -13,12 +13,8 @@
 
 namespace viaduct {
 
-// Whether a transfer is divided among several rails.
-enum class Striping : std::uint8_t {
-  kAuto,  // where each gets a chunk that is worth it
-  kOn,    // always, down to 4 KiB a rail
-  kOff,   // never: each transfer goes over one of them
-};
+// Whether something is done that is not always worth it.
+enum class Toggle : std::uint8_t { kAuto, kOn, kOff };
 
 struct Settings {
   std::string name = {};                              // empty: host-pid-random
@@ -28,8 +24,11 @@ struct Settings {
   std::vector<std::string> backends = {};             // empty: every one built in
   std::vector<std::string> rails = {};                // source addresses or interfaces; empty: one
   std::uint32_t sockets = 1;                          // tcp sockets per rail and peer
-  Striping striping = Striping::kAuto;                // over several rails
+  Toggle striping = Toggle::kAuto;                    // of a transfer, over several rails
   std::uint64_t min_chunk = 0;                        // worth a rail of its own; 0: by backend
+  std::string ofi_provider = {};                      // of libfabric; empty: the best there is
+  Toggle inject = Toggle::kAuto;                      // ofi: small writes within their orders
+  Toggle doorbell = Toggle::kAuto;                    // ofi: one doorbell for many orders
   std::uint32_t copy_threads = 0;                     // for copies on this host; 0: by cores
   std::chrono::milliseconds detect = std::chrono::seconds(2);        // a silent peer is lost after
   std::chrono::milliseconds deadline = std::chrono::seconds(30);     // of a post that names none

@@ -36,8 +36,7 @@ void Bundle::startSeveral() {
 // What a lane still has by halves is no longer its load.
 void Bundle::stopSeveral() {
   for (const Run& run : slices_) {
-    lanes_[run.lane].carried_ops += run.moved;
-    lanes_[run.lane].carried_bytes += run.moved_bytes;
+    lanes_[run.lane].carried.add(run.moved);
   }
   for (Lane& lane : lanes_)
     if (const std::uint32_t index = std::exchange(lane.filling, kNone); index != kNone)
@@ -160,7 +159,7 @@ void Bundle::cancel(core::Tag base) const {
 
 std::uint64_t Bundle::movedOps() const {
   std::uint64_t ops = 0;
-  for (const Run& run : slices_) ops += run.moved;
+  for (const Run& run : slices_) ops += run.moved.ops;
   return ops;
 }
 
@@ -170,10 +169,9 @@ PathShare Bundle::shareOf(const Lane& lane) const {
 
 void Bundle::addCarriedTo(Path& path) const {
   for (const Lane& lane : lanes_) {
-    if (lane.carried_ops == 0) continue;
+    if (lane.carried.ops == 0) continue;
     PathShare share = shareOf(lane);
-    share.ops = lane.carried_ops;
-    share.bytes = lane.carried_bytes;
+    lane.carried.addTo(share);
     path.add(std::move(share));
   }
 }
@@ -183,8 +181,7 @@ void Bundle::addTo(Path& path) const {
   shares.reserve(lanes_.size());
   for (const Lane& lane : lanes_) shares.push_back(shareOf(lane));
   for (const Run& run : slices_) {
-    shares[run.lane].ops += run.moved;
-    shares[run.lane].bytes += run.moved_bytes;
+    run.moved.addTo(shares[run.lane]);
   }
   for (PathShare& share : shares)
     if (share.ops != 0) path.shares.push_back(std::move(share));

@@ -19,12 +19,30 @@ namespace viaduct::agent {
 
 class Bundle {
  public:
+  // What rails have moved.
+  struct Tally {
+    std::uint64_t ops = 0, bytes = 0, injected = 0, batches = 0;
+    // Of a Moved, or another Tally.
+    template <class Some>
+    void add(const Some& some) {
+      ops += some.ops;
+      bytes += some.bytes;
+      injected += some.injected;
+      batches += some.batches;
+    }
+    void addTo(PathShare& share) const {
+      share.ops += ops;
+      share.bytes += bytes;
+      share.injected += injected;
+      share.batches += batches;
+    }
+  };
   // One of the link's rails.
   struct Lane {
     core::Rail* rail = nullptr;
     std::uint64_t* load = nullptr;  // bytes that all transfers together have given to this rail
     std::string name = {};
-    std::uint64_t carried_ops = 0, carried_bytes = 0;  // by posts that are over
+    Tally carried = {};  // by posts that are over
     // Of this post:
     std::uint32_t filling = kNone;  // the slice of which it has not taken all
     std::uint32_t busy = 0;         // slices given and not yet back
@@ -62,13 +80,12 @@ class Bundle {
   // The next bundle's first.
   std::uint32_t endTag() const { return end_tag_; }
   // Ops of that slice came back. True: there is something to offer, and room for it.
-  bool moved(core::Tag number, std::uint64_t ops, std::uint64_t bytes) {
+  bool moved(core::Tag number, const core::Moved& what) {
     Run& run = slices_[several_ ? number - first_tag_ : 0];
-    run.back += static_cast<std::uint32_t>(ops);
-    run.moved += static_cast<std::uint32_t>(ops);
-    run.moved_bytes += bytes;
+    run.back += static_cast<std::uint32_t>(what.ops);
+    run.moved.add(what);
     if (!run.cameBack()) return false;
-    if (run.moved == run.slice.ops) --left_;
+    if (run.moved.ops == run.slice.ops) --left_;
     return (several_ || run.lost) && makeRoom(run);
   }
   // False when another rail would fail as well.
@@ -77,8 +94,7 @@ class Bundle {
   // The post is over.
   void stop() {
     if (several_) return stopSeveral();
-    lanes_.front().carried_ops += slices_.front().moved;
-    lanes_.front().carried_bytes += slices_.front().moved_bytes;
+    lanes_.front().carried.add(slices_.front().moved);
   }
 
   std::span<const core::Op> ops() const { return ops_; }
@@ -99,14 +115,14 @@ class Bundle {
   struct Run {
     core::Slice slice;
     std::uint32_t lane = 0;
-    std::uint32_t taken = 0, back = 0, moved = 0;  // ops
-    std::uint64_t moved_bytes = 0;
+    std::uint32_t taken = 0, back = 0;  // ops
+    Tally moved = {};
     bool lost = false;  // with its rail: begins again when all that was taken is back
 
     void begin(std::uint32_t with) {
       lane = with;
-      taken = back = moved = 0;
-      moved_bytes = 0;
+      taken = back = 0;
+      moved = {};
       lost = false;
     }
     bool cameBack() const { return back == taken && (taken == slice.ops || lost); }

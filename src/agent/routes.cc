@@ -89,8 +89,8 @@ core::Slicing slicingFor(const Settings& settings, const core::Capabilities& can
   core::Slicing how{.rails = served};
   how.min_chunk = std::max(can.min_chunk, kMinChunk);
   if (settings.min_chunk != 0) how.min_chunk = settings.min_chunk;
-  if (settings.striping == Striping::kOn) how.min_chunk = how.align;
-  if (settings.striping == Striping::kOff) how.rails = 1;
+  if (settings.striping == Toggle::kOn) how.min_chunk = how.align;
+  if (settings.striping == Toggle::kOff) how.rails = 1;
   return how;
 }
 

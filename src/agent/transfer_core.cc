@@ -167,7 +167,7 @@ void TransferCore::pollOwnRails() {
 void TransferCore::moved(const core::Moved& moved) {
   out_ -= moved.ops;
   Bundle& bundle = bundleOf(moved.tag);
-  if (bundle.moved(moved.tag & kSliceMask, moved.ops, moved.bytes)) offer();
+  if (bundle.moved(moved.tag & kSliceMask, moved)) offer();
   endIfOver();
 }
 

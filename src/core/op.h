@@ -41,6 +41,8 @@ struct Moved {
   Tag tag = 0;
   std::uint64_t ops = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t injected = 0;  // of what went to the library: pieces with their bytes in the order
+  std::uint64_t batches = 0;   // and how often it was told to begin
 };
 // `ops` ops of this tag will never be finished, and nobody touches their memory any more.
 struct Failed {

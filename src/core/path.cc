@@ -1,24 +1,26 @@
 #include <fmt/format.h>
 #include <viaduct/path.h>
 
+#include <string_view>
 #include <utility>
 
 #include "base/sizes.h"
 
 namespace viaduct {
+namespace {
 
-std::string Path::text() const {
-  std::string out;
-  for (const PathShare& share : shares) {
-    const bool named = shares.size() > 1 && !share.rail.empty();
-    out += fmt::format("{}{}/{}{}{} {} in {} {}", out.empty() ? "" : ", ", share.backend, share.way,
-                       named ? " " : "", named ? share.rail : "", base::showSize(share.bytes),
-                       share.ops, share.ops == 1 ? "op" : "ops");
-  }
-  return out.empty() ? "nothing moved" : out;
+std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
 }
 
-namespace {
+// "16 ops and 2 batches (15 injected)"
+std::string ordersOf(const PathShare& share) {
+  std::string out = counted(share.ops, "op", "ops");
+  if (share.batches > 0 && share.batches < share.ops)
+    out += " and " + counted(share.batches, "batch", "batches");
+  if (share.injected > 0) out += fmt::format(" ({} injected)", share.injected);
+  return out;
+}
 
 bool sameRail(const PathShare& a, const PathShare& b) {
   return a.backend == b.backend && a.way == b.way && a.rail == b.rail;
@@ -26,11 +28,24 @@ bool sameRail(const PathShare& a, const PathShare& b) {
 
 }  // namespace
 
+std::string Path::text() const {
+  std::string out;
+  for (const PathShare& share : shares) {
+    const bool named = shares.size() > 1 && !share.rail.empty();
+    out += fmt::format("{}{}/{}{}{} {} in {}", out.empty() ? "" : ", ", share.backend, share.way,
+                       named ? " " : "", named ? share.rail : "", base::showSize(share.bytes),
+                       ordersOf(share));
+  }
+  return out.empty() ? "nothing moved" : out;
+}
+
 void Path::add(PathShare share) {
   for (PathShare& known : shares)
     if (sameRail(known, share)) {
       known.bytes += share.bytes;
       known.ops += share.ops;
+      known.injected += share.injected;
+      known.batches += share.batches;
       return;
     }
   shares.push_back(std::move(share));
@@ -43,6 +58,8 @@ Path Path::since(const Path& before) const {
       if (sameRail(known, share)) {
         share.bytes -= known.bytes;
         share.ops -= known.ops;
+        share.injected -= known.injected;
+        share.batches -= known.batches;
       }
     if (share.ops != 0) out.shares.push_back(std::move(share));
   }

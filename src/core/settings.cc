@@ -66,11 +66,11 @@ Status intoMinChunk(std::string_view text, std::uint64_t& into) {
   return Ok{};
 }
 
-Status intoStriping(std::string_view text, Striping& into) {
+Status intoToggle(std::string_view text, Toggle& into) {
   if (text == "auto")
-    into = Striping::kAuto;
+    into = Toggle::kAuto;
   else if (text == "on" || text == "off")
-    into = text == "on" ? Striping::kOn : Striping::kOff;
+    into = text == "on" ? Toggle::kOn : Toggle::kOff;
   else
     return expected("auto, on or off");
   return Ok{};
@@ -102,6 +102,7 @@ constexpr auto kWords = "names joined by commas";
 Status intoBackends(std::string_view text, std::vector<std::string>& into) {
   VIADUCT_CHECK(intoList(text, kWords, into));
   std::replace(into.begin(), into.end(), std::string("UCX"), std::string("ucx"));
+  std::replace(into.begin(), into.end(), std::string("LIBFABRIC"), std::string("ofi"));
   return Ok{};
 }
 
@@ -172,11 +173,23 @@ constexpr std::array kRows{
     SettingRow{"VIADUCT_STRIPING", "auto",
                "Whether a transfer is divided among several rails: auto where each gets a chunk "
                "that is worth it; on always, down to 4KiB a rail; off never.",
-               [](std::string_view t, Settings& s) { return intoStriping(t, s.striping); }},
+               [](std::string_view t, Settings& s) { return intoToggle(t, s.striping); }},
     SettingRow{"VIADUCT_MIN_CHUNK", "auto",
                "Bytes below which a chunk is not worth a rail of its own; auto: 16KiB, or what a "
                "backend asks for.",
                [](std::string_view t, Settings& s) { return intoMinChunk(t, s.min_chunk); }},
+    SettingRow{"VIADUCT_OFI_PROVIDER", "",
+               "For the ofi backend: the libfabric provider, as fi_info lists them; by default the "
+               "best there is.",
+               [](std::string_view t, Settings& s) { return intoText(t, s.ofi_provider); }},
+    SettingRow{"VIADUCT_INJECT", "auto",
+               "For the ofi backend: whether a small write carries its bytes within its order: "
+               "auto or on as far as the provider takes them; off never.",
+               [](std::string_view t, Settings& s) { return intoToggle(t, s.inject); }},
+    SettingRow{"VIADUCT_DOORBELL", "auto",
+               "For the ofi backend: whether orders that are given together share one doorbell: "
+               "auto or on; off each has its own.",
+               [](std::string_view t, Settings& s) { return intoToggle(t, s.doorbell); }},
     SettingRow{
         "VIADUCT_COPY_THREADS", "0",
         "Threads for copies on this host, up to 256; 0 chooses by the cores there are.",

@@ -155,7 +155,7 @@ class Rig {
       if (const auto* moved = std::get_if<core::Moved>(&one)) {
         ASSERT_EQ(moved->tag & ~core::Tag{0xffff}, kBase);
         out_ -= moved->ops;
-        room |= bundle_->moved(moved->tag & 0xffffU, moved->ops, moved->bytes);
+        room |= bundle_->moved(moved->tag & 0xffffU, *moved);
       } else {
         const auto& failed = std::get<core::Failed>(one);
         out_ -= failed.ops;

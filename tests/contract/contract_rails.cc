@@ -82,7 +82,7 @@ TEST_P(BackendContract, StripingIsTurnedOnAndOff) {
   constexpr std::uint64_t kBytes = 1 << 20;
   weather_ = "rails=4";
   base_.sockets = 4;
-  base_.striping = Striping::kOff;
+  base_.striping = Toggle::kOff;
   open();
   int made = 0;
   const auto shares = [&](std::uint64_t bytes) {
@@ -96,11 +96,11 @@ TEST_P(BackendContract, StripingIsTurnedOnAndOff) {
     return transfer->path().shares.size();
   };
   EXPECT_EQ(shares(kBytes), 1U);
-  base_.striping = Striping::kOn;
+  base_.striping = Toggle::kOn;
   open();
   const std::size_t all = shares(kBytes);
   EXPECT_EQ(shares(16384), all) << "as many as a long one";
-  base_.striping = Striping::kAuto;
+  base_.striping = Toggle::kAuto;
   base_.min_chunk = 256 << 10;
   open();
   EXPECT_EQ(shares(400 << 10), 1U);

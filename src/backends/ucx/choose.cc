@@ -3,15 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "backends/ucx/library.h"
 #include "base/log.h"
+#include "base/nearest.h"
 #include "host/devices.h"
 #include "host/sysfs.h"
 
 namespace viaduct::ucx {
 namespace {
+
+using core::fabric::Fabric;
 
 bool namedIn(const Settings& settings) {
   return std::find(settings.backends.begin(), settings.backends.end(), "ucx") !=
@@ -33,21 +35,6 @@ std::vector<std::string> devicesOf(const std::vector<Transport>& resources) {
         std::find(out.begin(), out.end(), one.device) == out.end())
       out.push_back(one.device);
   return out;
-}
-
-// How many letters to change, add or leave out.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
 }
 
 std::string interfaceOf(const std::string& address) {
@@ -73,9 +60,7 @@ Result<std::string> deviceFor(const std::string& rail, const std::vector<Transpo
   const std::string wanted = interfaceOf(rail);
   for (const std::string& device : there)
     if (device == wanted || device.substr(0, device.find(':')) == wanted) return device;
-  std::string near;
-  for (const std::string& device : there)
-    if (distance(device, rail) <= 2) near += (near.empty() ? "" : " or ") + device;
+  const std::string near = base::nearest(rail, there);
   return Error{
       .code = Code::kNotFound,
       .operation = "open ucx",
@@ -87,40 +72,52 @@ Result<std::string> deviceFor(const std::string& rail, const std::vector<Transpo
 namespace {
 
 // Every rail's context, from what `all` has shown there to be.
-Result<Chosen> openRails(const Library& ucx, const Settings& settings, const Choice& common,
-                         std::unique_ptr<Context> all) {
-  Chosen out;
+Status openRails(const Library& ucx, const Settings& settings, const Choice& common,
+                 std::unique_ptr<Context> all, Fabric& out) {
+  std::vector<Transport> there;
+  const auto add = [&](std::string name, std::unique_ptr<Context> context) {
+    for (const Transport& one : context->resources())
+      if (realmOf(one.name) != Realm::kMemory) there.push_back(one);
+    out.names.push_back(std::move(name));
+    out.grounds.push_back(std::move(context));
+  };
   for (const std::string& rail : settings.rails) {
     Choice choice = common;
     VIADUCT_TRY(choice.devices, deviceFor(rail, all->resources()));
     VIADUCT_TRY(auto context, Context::open(ucx, choice));
-    out.names.push_back(choice.devices);
-    out.contexts.push_back(std::move(context));
+    add(choice.devices, std::move(context));
   }
-  if (!out.contexts.empty()) return out;
-  out.names.emplace_back("any");
-  out.contexts.push_back(std::move(all));
-  return out;
+  if (out.grounds.empty()) add("any", std::move(all));
+  const std::string set = environmentText();
+  out.description =
+      fmt::format("UCX {} over {}{}{}", ucx.version, listText(there), set.empty() ? "" : "; ", set);
+  return Ok{};
 }
 
 }  // namespace
 
-Result<Chosen> choose(const Settings& settings) {
+Result<Fabric> choose(const Settings& settings) {
   const bool named = namedIn(settings);
   if (!named && host::rdmaPorts("/").empty()) return notWorthIt("this host has no RDMA device");
   VIADUCT_TRY(const Library* const ucx, library());
   const bool user_chose = userHasSet("UCX_TLS");
   Choice choice{.transports = transportsFor(user_chose, false)};
   VIADUCT_TRY(auto all, Context::open(*ucx, choice));
-  const bool rdma = anyOf(all->resources(), Realm::kRdma);
-  if (!named && !rdma)
+  const bool any_rdma = anyOf(all->resources(), Realm::kRdma);
+  if (!named && !any_rdma)
     return notWorthIt("UCX shows no RDMA transport: " + listText(all->resources()));
-  choice.transports = transportsFor(user_chose, rdma);
-  const bool tcp = anyOf(all->resources(), Realm::kTcp) && (user_chose || !rdma);
+  choice.transports = transportsFor(user_chose, any_rdma);
+  const bool tcp = anyOf(all->resources(), Realm::kTcp) && (user_chose || !any_rdma);
   choice.connect_later = tcp && !userHasSet("UCX_TCP_CONN_NB");
+  choice.rdma_only = any_rdma && !tcp;
   VIADUCT_TRY(all, Context::open(*ucx, choice));
-  VIADUCT_TRY(auto out, openRails(*ucx, settings, choice, std::move(all)));
-  out.rdma = rdma && !tcp;
+  Fabric out{.can = {.name = "ucx",
+                     .memory = {MemoryKind::kHost},
+                     .rdma = choice.rdma_only,
+                     .tcp = !choice.rdma_only,
+                     .preference = choice.rdma_only ? 21 : 35},
+             .kind = "ucx"};
+  VIADUCT_CHECK(openRails(*ucx, settings, choice, std::move(all), out));
   return out;
 }
 

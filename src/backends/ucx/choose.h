@@ -3,23 +3,17 @@
 
 #include <viaduct/settings.h>
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "backends/ucx/context.h"
+#include "core/fabric/fabric_backend.h"
 
 namespace viaduct::ucx {
 
-struct Chosen {
-  std::vector<std::string> names = {};  // of the rails
-  std::vector<std::unique_ptr<Context>> contexts = {};
-  bool rdma = false;  // nothing but RDMA leaves this host
-};
-
 // kUnsupported: nobody has asked for UCX by name, and there is no RDMA device that would make it
 // worth while.
-Result<Chosen> choose(const Settings& settings);
+Result<core::fabric::Fabric> choose(const Settings& settings);
 
 // What of UCX_TLS is ours to say, for the transports that there are.
 std::string transportsFor(bool user_has_set, bool any_rdma);

@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "core/fabric/message.h"
+
 namespace viaduct::ucx {
 namespace {
 
@@ -16,7 +18,7 @@ constexpr auto kClosing = std::chrono::milliseconds(100);
 Result<std::unique_ptr<Conduit>> Conduit::open(const Context& context) {
   const Hush hush;
   const Library& ucx = context.ucx();
-  std::unique_ptr<Conduit> out(new Conduit(ucx));
+  std::unique_ptr<Conduit> out(new Conduit(context));
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_FLAGS;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
@@ -36,7 +38,7 @@ Result<std::unique_ptr<Conduit>> Conduit::open(const Context& context) {
   const auto* const first = reinterpret_cast<const std::byte*>(address);
   out->address_.assign(first, first + bytes);
   ucx.ucp_worker_release_address(out->worker_, address);
-  if (out->address_.size() > kMaxAddress)
+  if (out->address_.size() > core::fabric::kMaxAddress)
     return Error{.code = Code::kUnsupported,
                  .operation = "ucp_worker_get_address",
                  .detail = std::to_string(bytes) + " bytes"};
@@ -58,18 +60,30 @@ Status Conduit::join(const Bytes& peer) {
     endpoint_ = nullptr;
     return ucxError(Code::kPeerLost, "ucp_ep_create", status);
   }
-  lanes_ = lanesIn(printed([&](std::FILE* file) { ucx_.ucp_ep_print_info(endpoint_, file); }));
-  return Ok{};
+  return readLanes();
+}
+
+Status Conduit::readLanes() {
+  const auto lanes =
+      lanesIn(printed([&](std::FILE* file) { ucx_.ucp_ep_print_info(endpoint_, file); }));
+  lanes_ = listText(lanes);
+  way_ = wayText(lanes);
+  if (way_.empty()) way_ = context_.rdmaOnly() ? "rdma" : "tcp";  // a UCX that prints otherwise
+  if (!context_.rdmaOnly() || !anyOf(lanes, Realm::kTcp)) return Ok{};
+  return Error{.code = Code::kUnsupported,
+               .operation = "ucp_ep_create",
+               .detail = "UCX chose " + lanes_ + " for this peer, which is not RDMA",
+               .device = "ucx"};
 }
 
 void Conduit::failed(void* self, ucp_ep_h, ucs_status_t status) {
   static_cast<Conduit*>(self)->breakWith(status);
 }
 
-Error Conduit::whyBroken() const {
-  Error why = ucxError(Code::kPeerLost, "ucp endpoint", broken_);
-  why.cause = "the peer has closed the connection, or the path to it is down";
-  return why;
+void Conduit::breakWith(ucs_status_t status) {
+  if (broken_) return;
+  broken_ = ucxError(Code::kPeerLost, "ucp endpoint", status);
+  broken_->cause = "the peer has closed the connection, or the path to it is down";
 }
 
 bool Conduit::refused(ucs_status_t status) {
@@ -77,7 +91,8 @@ bool Conduit::refused(ucs_status_t status) {
   return false;
 }
 
-ucp_rkey_h Conduit::keyOf(std::uint32_t generation, const Bytes& packed) {
+RemoteKey Conduit::keyOf(std::uint32_t generation, const Bytes& packed) {
+  const Hush hush;
   if (const auto known = keys_.find(generation); known != keys_.end()) return known->second;
   ucp_rkey_h key = nullptr;
   if (ucx_.ucp_ep_rkey_unpack(endpoint_, packed.data(), &key) != UCS_OK) return nullptr;
@@ -97,7 +112,34 @@ void Conduit::sweep() {
   retired_.clear();
 }
 
-Conduit::Flush Conduit::flush() {
+Posted Conduit::post(OpKind kind, std::span<const Piece> pieces, RemoteKey key) {
+  const Hush hush;
+  // UCX takes it as it gave it: with no promise not to change it.
+  auto* const theirs = static_cast<ucp_rkey_h>(const_cast<void*>(key));
+  Posted out;
+  for (const Piece& one : pieces) {
+    const bool went =
+        kind == OpKind::kWrite
+            ? posted(ucx_.ucp_put_nbx(endpoint_, one.here, one.bytes, one.there, theirs, &params_))
+            : posted(ucx_.ucp_get_nbx(endpoint_, one.here, one.bytes, one.there, theirs, &params_));
+    if (!went) break;
+    ++out.pieces;
+  }
+  return out;
+}
+
+bool Conduit::progress() {
+  const Hush hush;
+  return ucx_.ucp_worker_progress(worker_) != 0;
+}
+
+bool Conduit::arm() {
+  const Hush hush;
+  return ucx_.ucp_worker_arm(worker_) == UCS_OK;
+}
+
+Flush Conduit::flush() {
+  const Hush hush;
   void* const request = ucx_.ucp_ep_flush_nbx(endpoint_, &params_);
   if (!UCS_PTR_IS_ERR(request)) return {request};
   breakWith(UCS_PTR_STATUS(request));
@@ -105,7 +147,7 @@ Conduit::Flush Conduit::flush() {
 }
 
 bool Conduit::ended(Flush& flush) {
-  if (broken() || flush.request == nullptr) return !broken();
+  if (broken_ || flush.request == nullptr) return !broken_;
   const ucs_status_t status = ucx_.ucp_request_check_status(flush.request);
   if (status == UCS_INPROGRESS) return false;
   letGo(flush);

@@ -4,6 +4,9 @@
 #include <cstdlib>
 #include <utility>
 
+#include "backends/ucx/conduit.h"
+#include "core/fabric/message.h"
+
 namespace viaduct::ucx {
 namespace {
 
@@ -29,7 +32,7 @@ Result<std::unique_ptr<Context>> Context::open(const Library& ucx, const Choice&
   ucp_config_t* config = nullptr;
   if (const ucs_status_t status = ucx.ucp_config_read(nullptr, nullptr, &config); status != UCS_OK)
     return ucxError(Code::kInvalid, "ucp_config_read", status);
-  std::unique_ptr<Context> out(new Context(ucx));
+  std::unique_ptr<Context> out(new Context(ucx, choice.rdma_only));
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES;
   params.features = UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP;
@@ -53,50 +56,65 @@ Context::~Context() {
   if (handle_ != nullptr) ucx_.ucp_cleanup(handle_);
 }
 
-Result<Registration> Registration::make(const Context& context, std::uint64_t address,
-                                        std::uint64_t bytes) {
-  const Hush hush;
+namespace {
+
+class Registration final : public core::fabric::Registration {
+ public:
+  Registration(const Context& context, ucp_mem_h memory, core::fabric::Bytes key)
+      : core::fabric::Registration(std::move(key)), context_(context), memory_(memory) {}
+  ~Registration() override {
+    const Hush hush;
+    context_.ucx().ucp_mem_unmap(context_.handle(), memory_);
+  }
+  Registration(const Registration&) = delete;
+  Registration& operator=(const Registration&) = delete;
+
+ private:
+  const Context& context_;
+  ucp_mem_h memory_;
+};
+
+Result<core::fabric::Bytes> packed(const Context& context, ucp_mem_h memory) {
   const Library& ucx = context.ucx();
+  void* key = nullptr;
+  std::size_t size = 0;
+  if (const auto status = ucx.ucp_rkey_pack(context.handle(), memory, &key, &size);
+      status != UCS_OK)
+    return ucxError(Code::kDevice, "ucp_rkey_pack", status);
+  const auto* const first = static_cast<const std::byte*>(key);
+  core::fabric::Bytes out(first, first + size);
+  ucx.ucp_rkey_buffer_release(key);
+  if (out.size() <= core::fabric::kMaxKey) return out;
+  return Error{
+      .code = Code::kUnsupported, .operation = "ucp_rkey_pack", .detail = "a key too long"};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<core::fabric::Registration>> Context::add(std::uint64_t address,
+                                                                 std::uint64_t bytes) const {
+  const Hush hush;
   ucp_mem_map_params_t params{};
   params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
   // NOLINTNEXTLINE(performance-no-int-to-ptr): what is to be registered comes as a number
   params.address = reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
   params.length = bytes;
-  Registration out;
-  if (const auto status = ucx.ucp_mem_map(context.handle(), &params, &out.memory_);
-      status != UCS_OK)
+  ucp_mem_h memory = nullptr;
+  if (const auto status = ucx_.ucp_mem_map(handle_, &params, &memory); status != UCS_OK)
     return ucxError(Code::kDevice, "ucp_mem_map", status);
-  out.context_ = &context;
-  void* packed = nullptr;
-  std::size_t size = 0;
-  if (const auto status = ucx.ucp_rkey_pack(context.handle(), out.memory_, &packed, &size);
-      status != UCS_OK)
-    return ucxError(Code::kDevice, "ucp_rkey_pack", status);
-  const auto* const first = static_cast<const std::byte*>(packed);
-  out.key_.assign(first, first + size);
-  ucx.ucp_rkey_buffer_release(packed);
-  if (out.key_.size() > kMaxKey)
-    return Error{
-        .code = Code::kUnsupported, .operation = "ucp_rkey_pack", .detail = "a key too long"};
+  auto key = packed(*this, memory);
+  if (!key) {
+    ucx_.ucp_mem_unmap(handle_, memory);
+    return std::move(key).error();
+  }
+  std::unique_ptr<core::fabric::Registration> out =
+      std::make_unique<Registration>(*this, memory, std::move(*key));
   return out;
 }
 
-Registration::Registration(Registration&& other) noexcept
-    : context_(std::exchange(other.context_, nullptr)),
-      memory_(std::exchange(other.memory_, nullptr)),
-      key_(std::move(other.key_)) {}
-
-Registration& Registration::operator=(Registration&& other) noexcept {
-  std::swap(context_, other.context_);
-  std::swap(memory_, other.memory_);
-  std::swap(key_, other.key_);
-  return *this;
-}
-
-Registration::~Registration() {
-  if (context_ == nullptr) return;
-  const Hush hush;
-  context_->ucx().ucp_mem_unmap(context_->handle(), memory_);
+Result<std::unique_ptr<core::fabric::Conduit>> Context::open() const {
+  VIADUCT_TRY(auto conduit, Conduit::open(*this));
+  return std::unique_ptr<core::fabric::Conduit>(std::move(conduit));
 }
 
 }  // namespace viaduct::ucx

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "backends/ucx/library.h"
-#include "backends/ucx/message.h"
 #include "backends/ucx/transports.h"
+#include "core/fabric/conduit.h"
 
 namespace viaduct::ucx {
 
@@ -19,45 +19,31 @@ struct Choice {
   std::string transports = {};  // UCX_TLS
   std::string devices = {};     // UCX_NET_DEVICES
   bool connect_later = false;   // TCP connections do not block
+  bool rdma_only = false;       // a peer that is reached by TCP all the same is not reached
 };
 
-class Context {
+class Context final : public core::fabric::Ground {
  public:
   static Result<std::unique_ptr<Context>> open(const Library& ucx, const Choice& choice);
-  ~Context();
+  ~Context() override;
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
+  Result<std::unique_ptr<core::fabric::Conduit>> open() const override;
+  Result<std::unique_ptr<core::fabric::Registration>> add(std::uint64_t address,
+                                                          std::uint64_t bytes) const override;
 
   const Library& ucx() const { return ucx_; }
   ucp_context_h handle() const { return handle_; }
   const std::vector<Transport>& resources() const { return resources_; }
+  bool rdmaOnly() const { return rdma_only_; }
 
  private:
-  explicit Context(const Library& ucx) : ucx_(ucx) {}
+  Context(const Library& ucx, bool rdma_only) : ucx_(ucx), rdma_only_(rdma_only) {}
 
   const Library& ucx_;
+  const bool rdma_only_;
   ucp_context_h handle_ = nullptr;
   std::vector<Transport> resources_;
-};
-
-// Memory that peers reach through one context, until this is gone.
-class Registration {
- public:
-  static Result<Registration> make(const Context& context, std::uint64_t address,
-                                   std::uint64_t bytes);
-  Registration(Registration&& other) noexcept;
-  Registration& operator=(Registration&& other) noexcept;
-  Registration(const Registration&) = delete;
-  Registration& operator=(const Registration&) = delete;
-  ~Registration();
-
-  const Bytes& key() const { return key_; }  // packed, for peers
-
- private:
-  Registration() = default;
-  const Context* context_ = nullptr;
-  ucp_mem_h memory_ = nullptr;
-  Bytes key_;
 };
 
 // What such a function prints: it has no other way to tell.

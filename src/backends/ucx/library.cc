@@ -2,14 +2,16 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
+
+#include "base/kept_signals.h"
 
 namespace viaduct::ucx {
 namespace {
@@ -28,27 +30,12 @@ ucs_log_func_rc_t keep(const char*, unsigned, const char*, ucs_log_level_t level
   return UCS_LOG_FUNC_RC_STOP;
 }
 
-// UCX takes over SIGHUP, SIGSEGV, SIGBUS, SIGFPE and SIGILL when it is loaded. They are the
-// program's, unless the user has told UCX what to do with them.
-class KeepSignals {
- public:
-  KeepSignals() {
-    for (int n = 1; n < kSignals; ++n) known_.at(n) = ::sigaction(n, nullptr, &before_.at(n)) == 0;
-  }
-  ~KeepSignals() {
-    for (const char* theirs : {"UCX_HANDLE_ERRORS", "UCX_ERROR_SIGNALS", "UCX_DEBUG_SIGNO"})
-      if (userHasSet(theirs)) return;
-    for (int n = 1; n < kSignals; ++n)
-      if (known_.at(n)) ::sigaction(n, &before_.at(n), nullptr);
-  }
-  KeepSignals(const KeepSignals&) = delete;
-  KeepSignals& operator=(const KeepSignals&) = delete;
-
- private:
-  static constexpr int kSignals = 32;
-  std::array<struct sigaction, kSignals> before_{};
-  std::array<bool, kSignals> known_{};
-};
+// What the user has told UCX to do with signals is his.
+bool signalsAreTheUsers() {
+  for (const char* theirs : {"UCX_HANDLE_ERRORS", "UCX_ERROR_SIGNALS", "UCX_DEBUG_SIGNO"})
+    if (userHasSet(theirs)) return true;
+  return false;
+}
 
 Error cannotLoad(std::string detail) {
   return {.code = Code::kUnsupported,
@@ -68,7 +55,9 @@ bool bind(void* from, const char* name, F& into) {
 }
 
 Result<Library> load() {
-  const KeepSignals kept;
+  // UCX takes over SIGHUP, SIGSEGV, SIGBUS, SIGFPE and SIGILL when it is loaded.
+  std::optional<base::KeptSignals> kept;
+  if (!signalsAreTheUsers()) kept.emplace();
   void* const handle = ::dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* const why = ::dlerror();

@@ -7,7 +7,7 @@
 
 #include "core/op.h"
 
-namespace viaduct::ucx {
+namespace viaduct::core::fabric {
 
 class Channel;
 struct Job;
@@ -22,15 +22,15 @@ class JobOwner {
 };
 
 struct Job {
-  core::Work work;
+  Work work;
   JobOwner* owner = nullptr;
   Channel* channel = nullptr;  // the way it goes
   std::list<Job>::iterator self = {};
 
-  std::size_t next_op = 0;                       // the first op that is not posted...
-  std::uint64_t offset = 0;                      // ...and how much of it is
-  std::uint32_t outstanding = 0;                 // entries that no flush has confirmed
-  std::uint64_t moved_ops = 0, moved_bytes = 0;  // confirmed and not reported
+  std::size_t next_op = 0;        // the first op that is not posted...
+  std::uint64_t offset = 0;       // ...and how much of it is
+  std::uint32_t outstanding = 0;  // entries that no flush has confirmed
+  Moved moved = {};               // confirmed and not reported
   std::uint64_t reported_ops = 0;
   std::optional<Error> why = {};  // set: no more of it is posted, and what is left fails
   bool rail_lost = false;         // why: the way broke
@@ -75,4 +75,4 @@ class JobQueue {
   Job* last_ = nullptr;
 };
 
-}  // namespace viaduct::ucx
+}  // namespace viaduct::core::fabric

@@ -3,13 +3,16 @@
 // agent's lock.
 #pragma once
 
-#include "backends/ucx/conduit.h"
-#include "backends/ucx/job.h"
-#include "backends/ucx/own_pins.h"
-#include "backends/ucx/remote_pins.h"
-#include "backends/ucx/ring.h"
+#include <span>
+#include <string_view>
 
-namespace viaduct::ucx {
+#include "core/fabric/conduit.h"
+#include "core/fabric/job.h"
+#include "core/fabric/own_pins.h"
+#include "core/fabric/remote_pins.h"
+#include "core/fabric/ring.h"
+
+namespace viaduct::core::fabric {
 
 // What the poster asks of others.
 class PosterHost {
@@ -22,9 +25,17 @@ class PosterHost {
 
 class Poster {
  public:
-  // `key`: which of a pin's keys is this channel's.
-  Poster(PosterHost& host, const OwnPins& own, RemotePins& remote, std::size_t key)
-      : host_(host), own_(own), remote_(remote), key_(key) {}
+  static constexpr std::uint32_t kBatchPieces = 256;
+
+  struct Seed {
+    std::string_view device;  // for errors: the backend's name
+    const OwnPins& own;
+    RemotePins& remote;
+    std::size_t rail = 0;           // ours
+    std::size_t key = 0;            // which of a pin's keys is for its rail at the peer
+    std::span<Piece> scratch = {};  // kBatchPieces, for one call at a time
+  };
+  Poster(PosterHost& host, const Seed& seed) : host_(host), seed_(seed) {}
 
   void add(Job& job) { ready_.push(job); }
   // No more of it is posted; it fails with `why` once what is under way has ended.
@@ -43,7 +54,7 @@ class Poster {
   void forgetJobs() { ready_ = parked_ = held_ = {}; }  // they are their owners' alone
 
   bool idle() const { return batches_.empty(); }
-  // UCX took nothing, and no event will tell when it does.
+  // The conduit took nothing, and no event will tell when it does.
   bool starved() const { return idle() && !ready_.empty(); }
   Clock::time_point lastMoved() const { return last_moved_; }
   // Longer without an answer than this, and the way is silent: what is under way would have taken a
@@ -55,36 +66,35 @@ class Poster {
     Job* job = nullptr;
     std::size_t first_op = 0;
     std::uint64_t offset = 0, bytes = 0;
-    std::uint32_t ops = 0, pieces = 0;
+    std::uint32_t ops = 0, pieces = 0, injected = 0, batches = 0;
     bool waits = false;  // its job, for a key
   };
   struct Batch {
-    Conduit::Flush flush = {};
+    Flush flush = {};
     std::uint32_t entries = 0, pieces = 0;
     std::uint64_t bytes = 0;
   };
   struct Target {  // of one pin at the peer
-    ucp_rkey_h key = nullptr;
+    RemoteKey key = nullptr;
     std::uint64_t address = 0, bytes = 0;
   };
   enum class Found : std::uint8_t { kYes, kLater, kNever };
 
-  static constexpr std::uint32_t kBatchPieces = 256, kWindowPieces = 1024;
+  static constexpr std::uint32_t kWindowPieces = 1024;
   static constexpr std::uint64_t kBatchBytes = 512 << 10, kWindowBytes = 4 << 20;
 
   bool room() const;
   bool pushOne(Conduit& conduit, Job& job);
   Entry post(Conduit& conduit, Job& job);
-  bool postOp(Conduit& conduit, Job& job, const Target& to, Entry& entry);
+  std::span<const Piece> cut(Job& job, std::uint32_t slot, const Target& to) const;
+  bool postRun(Conduit& conduit, Job& job, std::uint32_t slot, const Target& to, Entry& entry);
   Found find(Conduit& conduit, Job& job, std::uint32_t slot, Target& out);
   void seal(Conduit& conduit);
   void confirm(const Batch& batch, Clock::time_point now);
   void finishIfOver(Job& job);
 
   PosterHost& host_;
-  const OwnPins& own_;
-  RemotePins& remote_;
-  const std::size_t key_;
+  const Seed seed_;
   JobQueue ready_;   // with something left to post
   JobQueue parked_;  // that wait for a key
   JobQueue held_;    // stopped, and not settled
@@ -97,4 +107,4 @@ class Poster {
   double bytes_per_s_ = 0;
 };
 
-}  // namespace viaduct::ucx
+}  // namespace viaduct::core::fabric

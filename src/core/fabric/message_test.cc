@@ -1,18 +1,18 @@
-#include "backends/ucx/message.h"
+#include "core/fabric/message.h"
 
 #include <gtest/gtest.h>
 
-namespace viaduct::ucx {
+namespace viaduct::core::fabric {
 namespace {
 
 Bytes some(std::size_t bytes) { return Bytes(bytes, std::byte{7}); }
 
-TEST(UcxMessage, EveryKindComesBackAsItWas) {
+TEST(FabricMessage, EveryKindComesBackAsItWas) {
   const auto open = decode(encode(Open{true, 3, 9, some(200), {0x1234, some(12)}}));
   ASSERT_TRUE(open && std::holds_alternative<Open>(*open));
   const Open& opened = std::get<Open>(*open);
   EXPECT_TRUE(opened.answer && opened.channel == 3 && opened.life == 9);
-  EXPECT_EQ(opened.worker, some(200));
+  EXPECT_EQ(opened.address, some(200));
   EXPECT_EQ(opened.probe, (Probe{0x1234, some(12)}));
 
   const auto shut = decode(encode(Shut{1, 2, Shut::Reason::kFence, "why"}));
@@ -33,11 +33,12 @@ TEST(UcxMessage, EveryKindComesBackAsItWas) {
   ASSERT_TRUE(ping && std::holds_alternative<Ping>(*ping));
   EXPECT_TRUE(std::get<Ping>(*ping).answer);
 
-  EXPECT_EQ(decodeGreeting(encodeGreeting({4}))->rails, 4U);
+  EXPECT_EQ(decodeGreeting(encodeGreeting({4, "kind"}))->rails, 4U);
+  EXPECT_EQ(decodeGreeting(encodeGreeting({4, "kind"}))->kind, "kind");
   EXPECT_EQ(*decodePinKey(encodePinKey(77)), 77U);
 }
 
-TEST(UcxMessage, WhatIsCutShortOrTooLongIsRefused) {
+TEST(FabricMessage, WhatIsCutShortOrTooLongIsRefused) {
   for (const Message& whole :
        {Message(Open{false, 0, 1, some(20), {8, some(9)}}), Message(Shut{0, 1, {}, "x"}),
         Message(Ask{1, 2}), Message(Key{1, 2, {some(3)}}), Message(Ping{})}) {
@@ -53,7 +54,7 @@ TEST(UcxMessage, WhatIsCutShortOrTooLongIsRefused) {
   }
 }
 
-TEST(UcxMessage, WhatCannotBeIsRefused) {
+TEST(FabricMessage, WhatCannotBeIsRefused) {
   EXPECT_FALSE(decode(encode(Open{false, kMaxRails, 1, some(20), {8, some(9)}})));
   EXPECT_FALSE(decode(encode(Open{false, 0, 1, {}, {8, some(9)}})));
   EXPECT_FALSE(decode(encode(Open{false, 0, 1, some(kMaxAddress + 1), {8, some(9)}})));
@@ -62,12 +63,13 @@ TEST(UcxMessage, WhatCannotBeIsRefused) {
   EXPECT_FALSE(decode(encode(Shut{0, 1, static_cast<Shut::Reason>(3), ""})));
   EXPECT_FALSE(decode(encode(Key{1, 2, std::vector<Bytes>(kMaxRails + 1, some(1))})));
   EXPECT_FALSE(decode(encode(Key{1, 2, {Bytes{}}})));
-  EXPECT_FALSE(decodeGreeting(encodeGreeting({0})));
-  EXPECT_FALSE(decodeGreeting(encodeGreeting({kMaxRails + 1})));
+  EXPECT_FALSE(decodeGreeting(encodeGreeting({0, ""})));
+  EXPECT_FALSE(decodeGreeting(encodeGreeting({kMaxRails + 1, ""})));
+  EXPECT_FALSE(decodeGreeting(encodeGreeting({1, std::string(257, 'x')})));
   EXPECT_FALSE(decodeGreeting({}));
   EXPECT_FALSE(decodePinKey(encodePinKey(0)));
   EXPECT_FALSE(decodePinKey({}));
 }
 
 }  // namespace
-}  // namespace viaduct::ucx
+}  // namespace viaduct::core::fabric

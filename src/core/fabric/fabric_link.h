@@ -7,34 +7,34 @@
 #include <unordered_set>
 #include <vector>
 
-#include "backends/ucx/channel.h"
 #include "core/backend.h"
+#include "core/fabric/channel.h"
 
-namespace viaduct::ucx {
+namespace viaduct::core::fabric {
 
-class UcxBackend;
-class UcxRail;
+class FabricBackend;
+class FabricRail;
 
-class UcxLink final : public core::Link, public ChannelHost, public PosterHost {
+class FabricLink final : public Link, public ChannelHost, public PosterHost {
  public:
-  UcxLink(UcxBackend& backend, core::LinkSeed seed, core::LinkHost& host);
-  ~UcxLink() override;
-  UcxLink(const UcxLink&) = delete;
-  UcxLink& operator=(const UcxLink&) = delete;
-  static UcxLink& of(Channel& channel) { return static_cast<UcxLink&>(channel.host()); }
+  FabricLink(FabricBackend& backend, LinkSeed seed, LinkHost& host);
+  ~FabricLink() override;
+  FabricLink(const FabricLink&) = delete;
+  FabricLink& operator=(const FabricLink&) = delete;
+  static FabricLink& of(Channel& channel) { return static_cast<FabricLink&>(channel.host()); }
 
-  core::LinkState state() const override { return state_; }
-  void receive(std::span<const std::byte> message, std::vector<core::Fd> fds) override;
+  LinkState state() const override { return state_; }
+  void receive(std::span<const std::byte> message, std::vector<Fd> fds) override;
   void addPin(const core::RemotePin& pin) override;
   void dropPin(std::uint32_t slot) override;
   std::optional<std::string_view> reaches(OpKind kind, std::uint32_t local_pin,
                                           std::uint32_t remote_pin) const override;
-  bool servedBy(const core::Rail& rail) const override;
-  void close(core::Completions& out) override;
+  bool servedBy(const Rail& rail) const override;
+  void close(Completions& out) override;
 
   // From the rails.
   Channel* channelFor(std::size_t rail);  // none: the link is over, or this rail of it is out
-  bool ready() const { return state_.phase == core::LinkState::Phase::kReady; }
+  bool ready() const { return state_.phase == LinkState::Phase::kReady; }
   Error whyNot() const;
   void broke(Channel& channel);
   // A pin of ours goes: when the peer has its key, nothing that it has sent may land any more.
@@ -68,7 +68,6 @@ class UcxLink final : public core::Link, public ChannelHost, public PosterHost {
   void handle(const Ping& ping);
   void openSeat(Seat& seat);
   Status answer(Seat& seat, const Open& open);
-  Status join(Seat& seat, const Open& open);
   void shut(Seat& seat, Shut::Reason reason, const Error& why);
   void bothShut(Seat& seat);
   void strike(Seat& seat, const Error& why);
@@ -77,13 +76,14 @@ class UcxLink final : public core::Link, public ChannelHost, public PosterHost {
   void fail(Error why);
   void over();
   bool anyUp() const;
+  Error named(Code code, std::string detail) const;
   Seat* seatOf(std::uint32_t channel, std::uint32_t life);
   void send(const Message& message);
 
-  UcxBackend& backend_;
-  const core::LinkSeed seed_;
-  core::LinkHost& host_;
-  core::LinkState state_;
+  FabricBackend& backend_;
+  const LinkSeed seed_;
+  LinkHost& host_;
+  LinkState state_;
   Error why_;  // it is not ready
   std::string way_;
   RemotePins remote_;
@@ -94,4 +94,4 @@ class UcxLink final : public core::Link, public ChannelHost, public PosterHost {
   std::size_t turn_ = 0;
 };
 
-}  // namespace viaduct::ucx
+}  // namespace viaduct::core::fabric

@@ -1,22 +1,22 @@
-#include "backends/ucx/poster.h"
+#include "core/fabric/poster.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-namespace viaduct::ucx {
+namespace viaduct::core::fabric {
 namespace {
 
 constexpr Duration kPatience = std::chrono::milliseconds(400);
 constexpr Duration kMostPatience = std::chrono::seconds(10);
 constexpr double kSlowest = 1e6;  // bytes/s, where nothing has been measured
 
-Error denied(const Job& job, std::string detail) {
+Error denied(const Job& job, std::string_view device, std::string detail) {
   return {.code = Code::kDenied,
           .operation = opKindName(job.work.kind),
           .detail = std::move(detail),
-          .device = "ucx"};
+          .device = std::string(device)};
 }
 
 }  // namespace
@@ -32,61 +32,81 @@ Duration Poster::patience() const {
 }
 
 Poster::Found Poster::find(Conduit& conduit, Job& job, std::uint32_t slot, Target& out) {
-  RemotePin* const pin = remote_.find(slot);
+  RemotePin* const pin = seed_.remote.find(slot);
   if (pin == nullptr || pin->state == RemotePin::Key::kRefused) {
-    job.why = denied(job, fmt::format("the peer's registration {} is withdrawn", slot));
+    job.why =
+        denied(job, seed_.device, fmt::format("the peer's registration {} is withdrawn", slot));
     return Found::kNever;
   }
   if (pin->state == RemotePin::Key::kUnasked) host_.askForKey(slot);
   if (pin->state != RemotePin::Key::kHere) return Found::kLater;
   out = {.address = pin->address, .bytes = pin->bytes};
-  if (key_ < pin->keys.size()) out.key = conduit.keyOf(pin->generation, pin->keys[key_]);
+  if (seed_.key < pin->keys.size()) out.key = conduit.keyOf(pin->generation, pin->keys[seed_.key]);
   if (out.key != nullptr) return Found::kYes;
-  job.why = denied(job, "UCX cannot read the peer's key to its memory");
+  job.why = denied(job, seed_.device, "the peer's key to its memory cannot be read");
   return Found::kNever;
 }
 
-// One op, or what of it the batch has room for.
-bool Poster::postOp(Conduit& conduit, Job& job, const Target& to, Entry& entry) {
-  const core::Op& op = job.work.ops[job.next_op];
-  std::byte* const local = own_.local(op.local_pin, op.local, op.bytes);
-  if (local == nullptr || !OwnPins::inside(to.address, to.bytes, op.remote, op.bytes)) {
-    job.why = denied(job, fmt::format("{} bytes at {:#x} are not registered {}", op.bytes,
-                                      local == nullptr ? op.local : op.remote,
-                                      local == nullptr ? "here any more" : "there"));
-    return false;
+// The job's next pieces, all under one key, as far as the batch has room.
+std::span<const Piece> Poster::cut(Job& job, std::uint32_t slot, const Target& to) const {
+  const auto out = seed_.scratch.first(kBatchPieces - open_.pieces);
+  std::size_t count = 0;
+  std::uint64_t room = kBatchBytes - open_.bytes, offset = job.offset;
+  for (std::size_t at = job.next_op; at < job.work.ops.size() && count < out.size() && room > 0;
+       ++at, offset = 0) {
+    const Op& op = job.work.ops[at];
+    if (op.remote_pin != slot) break;
+    Piece piece = seed_.own.local(op.local_pin, op.local, op.bytes, seed_.rail);
+    if (piece.here == nullptr || !OwnPins::inside(to.address, to.bytes, op.remote, op.bytes)) {
+      const bool here = piece.here == nullptr;
+      job.why = denied(job, seed_.device,
+                       fmt::format("{} bytes at {:#x} are not registered {}", op.bytes,
+                                   here ? op.local : op.remote, here ? "here any more" : "there"));
+      break;
+    }
+    piece.here += offset;
+    piece.there = op.remote + offset;
+    piece.bytes = std::min(op.bytes - offset, room);
+    room -= piece.bytes;
+    out[count++] = piece;
   }
-  const std::uint64_t bytes = std::min(op.bytes - job.offset, kBatchBytes - open_.bytes);
-  std::byte* const here = local + job.offset;
-  const std::uint64_t there = op.remote + job.offset;
-  const bool went = job.work.kind == OpKind::kWrite ? conduit.put(here, bytes, there, to.key)
-                                                    : conduit.get(here, bytes, there, to.key);
-  if (!went) return false;
-  ++open_.pieces;
-  open_.bytes += bytes;
-  ++entry.pieces;
-  entry.bytes += bytes;
-  job.offset += bytes;
-  if (job.offset != op.bytes) return true;
-  ++entry.ops;
-  ++job.next_op;
-  job.offset = 0;
-  return true;
+  return out.first(count);
+}
+
+// One call of the conduit's. False: not all of it went.
+bool Poster::postRun(Conduit& conduit, Job& job, std::uint32_t slot, const Target& to,
+                     Entry& entry) {
+  const auto run = cut(job, slot, to);
+  if (run.empty()) return false;
+  const Posted posted = conduit.post(job.work.kind, run, to.key);
+  if (posted.pieces == 0) return false;
+  for (const Piece& piece : run.first(posted.pieces)) {
+    entry.bytes += piece.bytes;
+    job.offset += piece.bytes;
+    if (job.offset != job.work.ops[job.next_op].bytes) break;  // the batch is full
+    ++entry.ops;
+    ++job.next_op;
+    job.offset = 0;
+  }
+  entry.pieces += posted.pieces;
+  entry.injected += posted.injected;
+  ++entry.batches;
+  return posted.pieces == run.size();
 }
 
 Poster::Entry Poster::post(Conduit& conduit, Job& job) {
   Entry entry{.job = &job, .first_op = job.next_op, .offset = job.offset};
   Target to;
-  std::optional<std::uint32_t> slot;
-  while (!job.allPosted() && open_.pieces < kBatchPieces && open_.bytes < kBatchBytes) {
-    const core::Op& op = job.work.ops[job.next_op];
-    if (slot != op.remote_pin) {
-      const Found found = find(conduit, job, op.remote_pin, to);
-      entry.waits = found == Found::kLater;
-      if (found != Found::kYes) break;
-      slot = op.remote_pin;
-    }
-    if (!postOp(conduit, job, to, entry)) break;
+  while (!job.why && !job.allPosted() && open_.pieces < kBatchPieces && open_.bytes < kBatchBytes) {
+    const std::uint32_t slot = job.work.ops[job.next_op].remote_pin;
+    const Found found = find(conduit, job, slot, to);
+    entry.waits = found == Found::kLater;
+    if (found != Found::kYes) break;
+    const Entry before = entry;
+    const bool all = postRun(conduit, job, slot, to, entry);
+    open_.pieces += entry.pieces - before.pieces;
+    open_.bytes += entry.bytes - before.bytes;
+    if (!all) break;
   }
   return entry;
 }
@@ -98,7 +118,8 @@ void Poster::push(Conduit& conduit) {
   if (open_.entries > 0) seal(conduit);
 }
 
-// A batch's worth of the job, which then stands behind the others. False: UCX takes no more now.
+// A batch's worth of the job, which then stands behind the others. False: the conduit takes no more
+// now.
 bool Poster::pushOne(Conduit& conduit, Job& job) {
   const Entry entry = post(conduit, job);
   if (entry.pieces > 0) {
@@ -148,15 +169,17 @@ void Poster::confirm(const Batch& batch, Clock::time_point now) {
     entries_.pop();
     Job& job = *entry.job;
     --job.outstanding;
-    job.moved_ops += entry.ops;
-    job.moved_bytes += entry.bytes;
+    job.moved.ops += entry.ops;
+    job.moved.bytes += entry.bytes;
+    job.moved.injected += entry.injected;
+    job.moved.batches += entry.batches;
     finishIfOver(job);
   }
 }
 
 void Poster::finishIfOver(Job& job) {
   job.ended = !job.heldBack() && (job.why.has_value() || job.allPosted());
-  if (job.ended || job.moved_ops > 0) job.owner->report(job);
+  if (job.ended || job.moved.ops > 0) job.owner->report(job);
 }
 
 void Poster::stop(Job& job, Error why) {
@@ -213,4 +236,4 @@ void Poster::settle() {
   }
 }
 
-}  // namespace viaduct::ucx
+}  // namespace viaduct::core::fabric

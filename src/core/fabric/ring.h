@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 
-namespace viaduct::ucx {
+namespace viaduct::core::fabric {
 
 template <class T, std::size_t N>
 class Ring {
@@ -26,4 +26,4 @@ class Ring {
   std::size_t first_ = 0, count_ = 0;
 };
 
-}  // namespace viaduct::ucx
+}  // namespace viaduct::core::fabric

@@ -1,11 +1,11 @@
-#include "backends/ucx/ucx_rail.h"
+#include "core/fabric/fabric_rail.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "backends/ucx/ucx_link.h"
+#include "core/fabric/fabric_link.h"
 
-namespace viaduct::ucx {
+namespace viaduct::core::fabric {
 namespace {
 
 // Of one poll(); others wait for the lock meanwhile.
@@ -14,7 +14,7 @@ constexpr std::size_t kMaxJobs = 4096;
 
 }  // namespace
 
-Job& UcxRail::newJob(const core::Work& work) {
+Job& FabricRail::newJob(const Work& work) {
   if (spare_.empty()) spare_.emplace_back();
   jobs_.splice(jobs_.end(), spare_, spare_.begin());
   Job& job = jobs_.back();
@@ -22,9 +22,9 @@ Job& UcxRail::newJob(const core::Work& work) {
   return job;
 }
 
-std::size_t UcxRail::post(const core::Work& work) {
+std::size_t FabricRail::post(const Work& work) {
   if (work.ops.empty() || jobs_.size() >= kMaxJobs) return 0;
-  auto& link = static_cast<UcxLink&>(*work.link);
+  auto& link = static_cast<FabricLink&>(*work.link);
   Job& job = newJob(work);
   job.channel = link.channelFor(index_);
   if (job.channel == nullptr) {
@@ -40,35 +40,34 @@ std::size_t UcxRail::post(const core::Work& work) {
   return work.ops.size();
 }
 
-void UcxRail::report(Job& job) {
+void FabricRail::report(Job& job) {
   if (std::exchange(job.reporting, true)) return;
   reports_.push_back(&job);
 }
 
-void UcxRail::flush(Job& job, core::Completions& out) {
+void FabricRail::flush(Job& job, Completions& out) {
   job.reporting = false;
-  if (job.moved_ops > 0) {
-    job.reported_ops += job.moved_ops;
-    out.emplace_back(core::Moved{job.work.tag, std::exchange(job.moved_ops, 0),
-                                 std::exchange(job.moved_bytes, 0)});
+  if (job.moved.ops > 0) {
+    job.reported_ops += job.moved.ops;
+    job.moved.tag = job.work.tag;
+    out.emplace_back(std::exchange(job.moved, {}));
   }
   if (!job.ended) return;
   if (const std::uint64_t left = job.work.ops.size() - job.reported_ops; left > 0)
     out.emplace_back(
-        core::Failed{job.work.tag, left, std::move(job.why).value_or(Error{}), job.rail_lost});
+        Failed{job.work.tag, left, std::move(job.why).value_or(Error{}), job.rail_lost});
   spare_.splice(spare_.begin(), jobs_, job.self);
 }
 
-void UcxRail::poll(core::Completions& out) {
+void FabricRail::poll(Completions& out) {
   turnAll();
-  while (Channel* const broken = firstBroken()) UcxLink::of(*broken).broke(*broken);
+  while (Channel* const broken = firstBroken()) FabricLink::of(*broken).broke(*broken);
   for (Job* const job : reports_) flush(*job, out);
   reports_.clear();
 }
 
-void UcxRail::turnAll() {
+void FabricRail::turnAll() {
   if (active_.empty()) return;
-  const Hush hush;
   const auto now = Clock::now();
   std::size_t turned = 0;
   do {
@@ -83,30 +82,29 @@ void UcxRail::turnAll() {
   std::erase_if(active_, [](const Channel* channel) { return !channel->active; });
 }
 
-Channel* UcxRail::firstBroken() const {
+Channel* FabricRail::firstBroken() const {
   const auto found = std::find_if(active_.begin(), active_.end(),
                                   [](const Channel* channel) { return !!channel->broke(); });
   return found == active_.end() ? nullptr : *found;
 }
 
-void UcxRail::activate(Channel& channel) {
-  if (std::exchange(channel.active, true)) return;
+void FabricRail::activate(Channel& channel) {
   channel.awake();
-  active_.push_back(&channel);
+  if (!std::exchange(channel.active, true)) active_.push_back(&channel);
 }
 
-void UcxRail::deactivate(Channel& channel) {
+void FabricRail::deactivate(Channel& channel) {
   if (std::exchange(channel.active, false)) std::erase(active_, &channel);
 }
 
-void UcxRail::cancel(core::Tag tag) {
+void FabricRail::cancel(Tag tag) {
   for (Job& job : jobs_)
     if (job.work.tag == tag && job.channel != nullptr)
       job.channel->poster().stop(
           job, {.code = Code::kCancelled, .operation = "transfer", .detail = "cancelled"});
 }
 
-void UcxRail::release(const UcxLink& link, const Error& why) {
+void FabricRail::release(const FabricLink& link, const Error& why) {
   for (Job& job : jobs_) {
     if (job.work.link != &link) continue;
     if (!job.why) job.why = why;
@@ -116,7 +114,7 @@ void UcxRail::release(const UcxLink& link, const Error& why) {
   }
 }
 
-void UcxRail::take(const UcxLink& link, const Error& why, core::Completions& out) {
+void FabricRail::take(const FabricLink& link, const Error& why, Completions& out) {
   for (auto at = jobs_.begin(); at != jobs_.end();) {
     Job& job = *at++;
     if (job.work.link != &link) continue;
@@ -127,9 +125,9 @@ void UcxRail::take(const UcxLink& link, const Error& why, core::Completions& out
   }
 }
 
-std::vector<Channel*> UcxRail::dropSlot(std::uint32_t slot) {
+std::vector<Channel*> FabricRail::dropSlot(std::uint32_t slot) {
   std::vector<Channel*> out;
-  const auto uses = [&](const core::Op& op) { return op.local_pin == slot; };
+  const auto uses = [&](const Op& op) { return op.local_pin == slot; };
   for (Job& job : jobs_) {
     if (job.channel == nullptr || job.ended) continue;
     if (std::none_of(job.work.ops.begin(), job.work.ops.end(), uses)) continue;
@@ -142,4 +140,4 @@ std::vector<Channel*> UcxRail::dropSlot(std::uint32_t slot) {
   return out;
 }
 
-}  // namespace viaduct::ucx
+}  // namespace viaduct::core::fabric

@@ -12,12 +12,12 @@
 
 #include "base/bytes.h"
 
-namespace viaduct::ucx {
+namespace viaduct::core::fabric {
 
 using base::Bytes;
 
 inline constexpr std::size_t kMaxRails = 64;
-inline constexpr std::size_t kMaxAddress = 64 << 10;  // of a worker: a few hundred bytes a device
+inline constexpr std::size_t kMaxAddress = 64 << 10;  // of a conduit: a few hundred bytes a device
 inline constexpr std::size_t kMaxKey = 16 << 10;      // packed; a few dozen bytes a device
 
 // Where a peer's probe of a way may write its eight bytes.
@@ -27,9 +27,10 @@ struct Probe {
   friend bool operator==(const Probe&, const Probe&) = default;
 };
 
-// A backend's address: how many rails it has.
+// A backend's address: how many rails it has, and of what kind. Only the same kinds fit together.
 struct Greeting {
   std::uint32_t rails = 0;
+  std::string kind = {};  // "ucx", "tcp;ofi_rxm"
 };
 Bytes encodeGreeting(const Greeting& greeting);
 Result<Greeting> decodeGreeting(std::span<const std::byte> bytes);
@@ -38,19 +39,19 @@ Result<Greeting> decodeGreeting(std::span<const std::byte> bytes);
 Bytes encodePinKey(std::uint32_t generation);
 Result<std::uint32_t> decodePinKey(std::span<const std::byte> bytes);
 
-// A worker of the sender's waits for the other end's: opens (from the dialer), or answers one.
+// A conduit of the sender's waits for the other end's: opens (from the dialer), or answers one.
 struct Open {
   bool answer = false;
   std::uint32_t channel = 0, life = 0;
-  Bytes worker = {};
+  Bytes address = {};
   Probe probe = {};
 };
-// The sender's worker of this life is gone: nothing more comes in or goes out at that end.
+// The sender's conduit of this life is gone: nothing more comes in or goes out at that end.
 struct Shut {
   enum class Reason : std::uint8_t {
     kBroken,  // or in answer to the other end's
     kFence,   // on purpose: memory was withdrawn
-    kOver,    // all workers of the link are gone, and no more come
+    kOver,    // all conduits of the link are gone, and no more come
   };
   std::uint32_t channel = 0, life = 0;
   Reason reason = Reason::kBroken;
@@ -75,4 +76,4 @@ Bytes encode(const Message& message);
 // Refuses what is truncated, too long, or of another version or kind.
 Result<Message> decode(std::span<const std::byte> bytes);
 
-}  // namespace viaduct::ucx
+}  // namespace viaduct::core::fabric

@@ -2,14 +2,17 @@
 // the jobs that go through it. Threads: under the agent's lock.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 
-#include "backends/ucx/conduit.h"
-#include "backends/ucx/poster.h"
 #include "base/poller.h"
+#include "core/fabric/conduit.h"
+#include "core/fabric/poster.h"
 
-namespace viaduct::ucx {
+namespace viaduct::core::fabric {
 
 class Channel;
 
@@ -24,17 +27,26 @@ class ChannelHost {
   ~ChannelHost() = default;
 };
 
+// What a rail's peers write first, and what it writes to them.
+struct ProbeWord {
+  using Words = std::array<std::uint64_t, 2>;  // theirs, ours
+  std::unique_ptr<Words> words;
+  std::unique_ptr<Registration> registered;
+
+  std::byte* out() const { return reinterpret_cast<std::byte*>(&(*words)[1]); }
+  Probe probe() const {
+    return {.address = reinterpret_cast<std::uintptr_t>(words->data()), .key = registered->key()};
+  }
+};
+
 struct ChannelSeed {
-  const Context& context;
-  const OwnPins& own;
-  RemotePins& remote;
+  const Ground& ground;
   base::Poller& poller;
-  const Probe& probe;  // our word for the peer's first write
-  Duration opening;    // may take this long
-  Duration spin;       // before it sleeps
+  const ProbeWord& word;
+  Duration opening;  // may take this long
+  Duration spin;     // before it sleeps
   std::uint32_t index = 0;
-  std::size_t rail = 0;  // that turns it
-  std::size_t key = 0;   // which of a pin's keys is for its rail at the peer
+  Poster::Seed poster;
 };
 
 class Channel {
@@ -44,23 +56,24 @@ class Channel {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  const ChannelSeed& seed() const { return seed_; }
   ChannelHost& host() { return host_; }
   std::uint32_t index() const { return seed_.index; }
   std::uint32_t life() const { return life_; }
   bool up() const { return phase_ == Phase::kUp; }
   bool down() const { return phase_ == Phase::kDown; }
   bool waiting() const { return phase_ == Phase::kWaiting; }
-  const std::vector<Transport>& lanes() const { return lanes_; }
+  std::size_t rail() const { return seed_.poster.rail; }  // that turns it
+  // The conduit's, also after it is gone.
+  const std::string& way() const { return way_; }
 
-  // A worker of our own; what the peer has to know of it.
+  // A conduit of our own; what the peer has to know of it.
   Result<Open> begin(std::uint32_t life, bool answer);
   // The endpoint to the peer's, and a first write that shows that the way leads there.
   Status join(const Open& theirs);
   // Closes our end. On return nothing touches memory here for it; what was under way is unsettled
   // until Poster::settle().
   void end();
-  // UCX, or silence, has ended it: seen by the rail's poll().
+  // The library, or silence, has ended it: seen by the rail's poll().
   const std::optional<Error>& broke() const { return broke_; }
 
   Poster& poster() { return poster_; }
@@ -70,17 +83,20 @@ class Channel {
 
   // From the rail.
   void turn(Clock::time_point now, Clock::time_point until);
-  // Until the poller calls, when nothing has happened for a while; false: not yet.
+  // When nothing has happened for a while. True: until the poller calls. False: not yet, or it
+  // dozes: turned along with its rail, which need not be turned for it.
   bool sleep(Clock::time_point now);
   void awake();
+  bool dozes() const { return doze_ != 0; }
   bool active = false;  // in the rail's list of those to turn
 
  private:
   enum class Phase : std::uint8_t { kDown, kWaiting, kProbing, kUp };
-  Status startProbe(const Probe& there);
   void lookLater();
   void look();
   void judgeSilence(Clock::time_point now);
+  bool probed();
+  Error named(Error why) const;
   void breakWith(Error why);
 
   const ChannelSeed seed_;
@@ -89,15 +105,16 @@ class Channel {
   Phase phase_ = Phase::kDown;
   std::uint32_t life_ = 0;
   std::unique_ptr<Conduit> conduit_;
-  std::vector<Transport> lanes_;
+  std::string way_, lanes_;
   std::optional<Error> broke_;
-  Conduit::Flush probe_;
-  base::Poller::Id watch_ = 0, timer_ = 0;
+  Probe there_;  // the peer's word
+  bool probe_sent_ = false;
+  Flush probe_;
+  base::Poller::Id watch_ = 0, timer_ = 0, doze_ = 0;
   Clock::time_point opening_until_{}, last_busy_{};
   // While nothing comes back: questions to the peer and its answers.
   bool asked_ = false;
   int answers_ = 0;
-  bool awake_ = false;
 };
 
-}  // namespace viaduct::ucx
+}  // namespace viaduct::core::fabric

@@ -3,24 +3,25 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "backends/ucx/context.h"
+#include "core/fabric/conduit.h"
 
-namespace viaduct::ucx {
+namespace viaduct::core::fabric {
 
 class OwnPins {
  public:
   struct Pin {
     std::uint64_t address = 0, bytes = 0;  // no bytes: not in use
     std::uint32_t generation = 0;
-    std::vector<Registration> registered = {};  // one per rail
+    std::vector<std::unique_ptr<Registration>> registered = {};  // one per rail
   };
   static constexpr std::uint32_t kMaxSlots = 1U << 24U;
 
   // The generation of this registration; 0: the slot is beyond all reason.
   std::uint32_t add(std::uint32_t slot, std::uint64_t address, std::uint64_t bytes,
-                    std::vector<Registration> registered) {
+                    std::vector<std::unique_ptr<Registration>> registered) {
     if (slot >= kMaxSlots) return 0;
     if (slot >= pins_.size()) pins_.resize(slot + 1);
     pins_[slot] = {address, bytes, ++generations_, std::move(registered)};
@@ -32,12 +33,14 @@ class OwnPins {
   const Pin* find(std::uint32_t slot) const {
     return slot < pins_.size() && pins_[slot].bytes > 0 ? &pins_[slot] : nullptr;
   }
-  // Where those bytes are, or null: not registered, or not all of them.
-  std::byte* local(std::uint32_t slot, std::uint64_t address, std::uint64_t bytes) const {
+  // Those bytes, as the rail moves them; nowhere: not registered, or not all of them.
+  Piece local(std::uint32_t slot, std::uint64_t address, std::uint64_t bytes,
+              std::size_t rail) const {
     const Pin* const pin = find(slot);
-    if (pin == nullptr || !inside(pin->address, pin->bytes, address, bytes)) return nullptr;
+    if (pin == nullptr || !inside(pin->address, pin->bytes, address, bytes)) return {};
     // NOLINTNEXTLINE(performance-no-int-to-ptr): a registered address becomes memory here alone
-    return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
+    auto* const here = reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
+    return {.here = here, .bytes = bytes, .local = pin->registered[rail].get()};
   }
   static bool inside(std::uint64_t start, std::uint64_t room, std::uint64_t address,
                      std::uint64_t bytes) {
@@ -49,4 +52,4 @@ class OwnPins {
   std::uint32_t generations_ = 0;
 };
 
-}  // namespace viaduct::ucx
+}  // namespace viaduct::core::fabric

@@ -1,21 +1,21 @@
-#include "backends/ucx/message.h"
+#include "core/fabric/message.h"
 
 #include <type_traits>
 #include <utility>
 
-namespace viaduct::ucx {
+namespace viaduct::core::fabric {
 namespace {
 
 using base::Reader;
 using base::Writer;
 
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kVersion = 2;
 enum Kind : std::uint8_t { kOpen = 1, kOpened, kShut, kAsk, kKey, kPing, kPong };
-constexpr std::size_t kMaxWhy = 1024;
+constexpr std::size_t kMaxWhy = 1024, kMaxKind = 256;
 
 Error malformed(const char* what) {
   return {.code = Code::kProtocol,
-          .operation = "ucx message",
+          .operation = "fabric message",
           .detail = what,
           .cause = "the peer runs another version, or not this program"};
 }
@@ -24,7 +24,7 @@ Bytes bytesOf(std::span<const std::byte> part) { return {part.begin(), part.end(
 
 void put(Writer& out, const Open& open) {
   out.put<std::uint8_t>(open.answer ? kOpened : kOpen).put(open.channel).put(open.life);
-  out.sized(open.worker).put(open.probe.address).sized(open.probe.key);
+  out.sized(open.address).put(open.probe.address).sized(open.probe.key);
 }
 void put(Writer& out, const Shut& shut) {
   out.put<std::uint8_t>(kShut).put(shut.channel).put(shut.life);
@@ -47,12 +47,12 @@ Result<Message> open(Reader& in, bool answer) {
   Open out{.answer = answer};
   out.channel = in.get<std::uint32_t>();
   out.life = in.get<std::uint32_t>();
-  out.worker = bytesOf(in.sized());
+  out.address = bytesOf(in.sized());
   out.probe.address = in.get<std::uint64_t>();
   out.probe.key = bytesOf(in.sized());
-  if (out.channel >= kMaxRails || out.worker.empty() || out.worker.size() > kMaxAddress ||
+  if (out.channel >= kMaxRails || out.address.empty() || out.address.size() > kMaxAddress ||
       out.probe.key.empty() || out.probe.key.size() > kMaxKey)
-    return malformed("a worker that cannot be");
+    return malformed("an address that cannot be");
   return Message(std::move(out));
 }
 
@@ -117,15 +117,17 @@ Result<Message> body(Reader& in) {
 }  // namespace
 
 Bytes encodeGreeting(const Greeting& greeting) {
-  return Writer().put(kVersion).put(greeting.rails).take();
+  return Writer().put(kVersion).put(greeting.rails).text(greeting.kind).take();
 }
 
 Result<Greeting> decodeGreeting(std::span<const std::byte> bytes) {
   Reader in(bytes);
   const auto version = in.get<std::uint8_t>();
-  const Greeting out{.rails = in.get<std::uint32_t>()};
+  Greeting out{.rails = in.get<std::uint32_t>()};
+  out.kind = in.text();
   if (!in.finished() || version != kVersion) return malformed("a greeting of another version");
   if (out.rails == 0 || out.rails > kMaxRails) return malformed("a greeting without rails");
+  if (out.kind.size() > kMaxKind) return malformed("a greeting of too long a kind");
   return out;
 }
 
@@ -156,4 +158,4 @@ Result<Message> decode(std::span<const std::byte> bytes) {
   return out;
 }
 
-}  // namespace viaduct::ucx
+}  // namespace viaduct::core::fabric

@@ -1,15 +1,17 @@
-#include "backends/ucx/ucx_link.h"
+#include "core/fabric/fabric_link.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "backends/ucx/ucx_backend.h"
-#include "backends/ucx/ucx_rail.h"
+#include "core/fabric/fabric_backend.h"
+#include "core/fabric/fabric_rail.h"
 
-namespace viaduct::ucx {
+namespace viaduct::core::fabric {
 namespace {
 
-using Phase = core::LinkState::Phase;
+using Phase = LinkState::Phase;
 // A first packet that is lost is sent again after a second.
 constexpr Duration kLeastPatience = std::chrono::milliseconds(1500);
 // Breaking this often without having worked for a while in between is enough.
@@ -19,12 +21,17 @@ constexpr Duration kFirstWait = std::chrono::milliseconds(20), kLastWait = std::
 
 }  // namespace
 
-UcxLink::UcxLink(UcxBackend& backend, core::LinkSeed seed, core::LinkHost& host)
+FabricLink::FabricLink(FabricBackend& backend, LinkSeed seed, LinkHost& host)
     : backend_(backend), seed_(std::move(seed)), host_(host) {
-  why_ = {.code = Code::kBusy, .operation = "ucx link", .detail = "its workers are not joined yet"};
+  why_ = named(Code::kBusy, "its two ends are not joined yet");
   const auto theirs = decodeGreeting(seed_.address);
   if (!theirs) {
     fail(theirs.error());
+    return;
+  }
+  if (theirs->kind != backend_.kind()) {
+    fail(named(Code::kUnsupported, fmt::format("this end has {}, and the peer {}: they do not mix",
+                                               backend_.kind(), theirs->kind)));
     return;
   }
   const std::size_t own = backend_.railCount();
@@ -46,67 +53,65 @@ UcxLink::UcxLink(UcxBackend& backend, core::LinkSeed seed, core::LinkHost& host)
     if (!over_here_) openSeat(seat);
 }
 
-UcxLink::~UcxLink() {
+FabricLink::~FabricLink() {
   if (deciding_ != 0) backend_.poller().forgetTimer(deciding_);
   for (Seat& seat : seats_)
     if (seat.retry != 0) backend_.poller().forgetTimer(seat.retry);
   backend_.forget(*this);
 }
 
-void UcxLink::send(const Message& message) {
+Error FabricLink::named(Code code, std::string detail) const {
+  return {.code = code,
+          .operation = fmt::format("{} link", backend_.can().name),
+          .detail = std::move(detail),
+          .peer = seed_.peer,
+          .device = std::string(backend_.can().name)};
+}
+
+void FabricLink::send(const Message& message) {
   // Where it does not go the session is ending, and says so itself.
   static_cast<void>(host_.send(encode(message)));
 }
 
 // The dialer's part: a life begins here.
-void UcxLink::openSeat(Seat& seat) {
+void FabricLink::openSeat(Seat& seat) {
   seat.at_rest = false;
   auto open = seat.channel->begin(seat.channel->life() + 1, false);
   if (open) return send(*open);
   fail(std::move(open).error());
 }
 
-Status UcxLink::join(Seat& seat, const Open& open) {
-  VIADUCT_CHECK(seat.channel->join(open));
-  const auto& lanes = seat.channel->lanes();
-  if (!backend_.can().rdma || !anyOf(lanes, Realm::kTcp)) return Ok{};
-  return Error{.code = Code::kUnsupported,
-               .operation = "ucx link",
-               .detail = "UCX chose " + listText(lanes) + " for this peer, which is not RDMA",
-               .peer = seed_.peer};
-}
-
 // The other end's part: it has closed what it had of an earlier life.
-Status UcxLink::answer(Seat& seat, const Open& open) {
+Status FabricLink::answer(Seat& seat, const Open& open) {
   Channel& channel = *seat.channel;
   seat.at_rest = false;
   channel.end();
   channel.poster().settle();
   VIADUCT_TRY(const Open mine, channel.begin(open.life, true));
-  VIADUCT_CHECK(join(seat, open));
+  VIADUCT_CHECK(seat.channel->join(open));
   send(mine);
   return Ok{};
 }
 
-void UcxLink::handle(const Open& open) {
+void FabricLink::handle(const Open& open) {
   if (open.channel >= seats_.size() || open.answer != seed_.dialer) return;
   Seat& seat = seats_[open.channel];
   Channel& channel = *seat.channel;
   if (seed_.dialer) {
     if (open.life != channel.life() || !channel.waiting()) return;
-    if (auto joined = join(seat, open); !joined) strike(seat, joined.error());
+    if (auto joined = seat.channel->join(open); !joined) strike(seat, joined.error());
     return;
   }
   if (open.life <= channel.life()) return;
   if (auto answered = answer(seat, open); !answered) strike(seat, answered.error());
 }
 
-UcxLink::Seat* UcxLink::seatOf(std::uint32_t channel, std::uint32_t life) {
+FabricLink::Seat* FabricLink::seatOf(std::uint32_t channel, std::uint32_t life) {
   if (channel >= seats_.size() || seats_[channel].channel->life() != life) return nullptr;
   return &seats_[channel];
 }
 
-void UcxLink::shut(Seat& seat, Shut::Reason reason, const Error& why) {
+void FabricLink::shut(Seat& seat, Shut::Reason reason, const Error& why) {
   seat.channel->end();
   send(Shut{.channel = seat.channel->index(),
             .life = seat.channel->life(),
@@ -114,11 +119,8 @@ void UcxLink::shut(Seat& seat, Shut::Reason reason, const Error& why) {
             .why = why.text()});
 }
 
-void UcxLink::handle(const Shut& theirs) {
-  const Error why{.code = Code::kPeerLost,
-                  .operation = "ucx link",
-                  .detail = "the peer: " + theirs.why,
-                  .peer = seed_.peer};
+void FabricLink::handle(const Shut& theirs) {
+  const Error why = named(Code::kPeerLost, "the peer: " + theirs.why);
   if (theirs.reason == Shut::Reason::kOver) {
     over_there_ = true;
     if (!over_here_) return fail(why);
@@ -137,7 +139,7 @@ void UcxLink::handle(const Shut& theirs) {
 
 // Nothing of that life lands anywhere any more. What was under way can be posted again: here, once
 // the channel is open, or on another rail.
-void UcxLink::bothShut(Seat& seat) {
+void FabricLink::bothShut(Seat& seat) {
   Poster& poster = seat.channel->poster();
   seat.at_rest = true;
   poster.settle();
@@ -159,37 +161,37 @@ void UcxLink::bothShut(Seat& seat) {
   });
 }
 
-void UcxLink::broke(Channel& channel) {
+void FabricLink::broke(Channel& channel) {
   if (const auto& why = channel.broke()) strike(seats_[channel.index()], *why);
 }
 
-void UcxLink::strike(Seat& seat, const Error& why) {
+void FabricLink::strike(Seat& seat, const Error& why) {
   seat.why = why;
   seat.why.peer = seed_.peer;
   shut(seat, Shut::Reason::kBroken, seat.why);
 }
 
-void UcxLink::fence(Channel& channel) {
+void FabricLink::fence(Channel& channel) {
   Seat& seat = seats_[channel.index()];
   if (channel.down()) return;
   seat.fenced = true;
   shut(seat, Shut::Reason::kFence, {.operation = "fence", .detail = "memory was withdrawn"});
 }
 
-void UcxLink::withdraw(std::uint32_t slot) {
+void FabricLink::withdraw(std::uint32_t slot) {
   if (granted_.erase(slot) == 0) return;
   granted_.clear();  // they are asked for again
   for (Seat& seat : seats_) fence(*seat.channel);
 }
 
-void UcxLink::opened(Channel& channel) {
+void FabricLink::opened(Channel& channel) {
   Seat& seat = seats_[channel.index()];
   seat.decided = true;
   seat.up_since = Clock::now();
   decide();
 }
 
-void UcxLink::decide() {
+void FabricLink::decide() {
   if (state_.phase != Phase::kOpening || over_here_) return;
   if (!std::all_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.decided; }))
     return;
@@ -197,17 +199,14 @@ void UcxLink::decide() {
                                [](const Seat& seat) { return seat.channel->up(); });
   if (up == seats_.end())
     return fail(seats_.front().why.operation.empty()
-                    ? Error{.code = Code::kTimeout,
-                            .operation = "ucx link",
-                            .detail = "the peer did not open its end in time"}
+                    ? named(Code::kTimeout, "the peer did not open its end in time")
                     : seats_.front().why);
-  way_ = wayText(up->channel->lanes());
-  if (way_.empty()) way_ = backend_.can().rdma ? "rdma" : "tcp";  // a UCX that prints otherwise
-  state_ = {Phase::kReady, way_ + " (" + backend_.describe() + ")"};
+  way_ = up->channel->way();
+  state_ = {Phase::kReady, way_ + " (" + backend_.description() + ")"};
   host_.changed();
 }
 
-void UcxLink::fail(Error why) {
+void FabricLink::fail(Error why) {
   if (over_here_) return;
   over_here_ = true;
   why.peer = seed_.peer;
@@ -220,45 +219,42 @@ void UcxLink::fail(Error why) {
 }
 
 // Its jobs come back when the other end has closed everything as well, or with the session.
-void UcxLink::over() {
+void FabricLink::over() {
   if (!over_here_ || !over_there_) return;
   for (Seat& seat : seats_) seat.channel->poster().forgetJobs();
-  for (UcxRail* rail : backend_.ucxRails()) rail->release(*this, why_);
+  for (FabricRail* rail : backend_.fabricRails()) rail->release(*this, why_);
 }
 
-void UcxLink::close(core::Completions& out) {
+void FabricLink::close(Completions& out) {
   if (!over_here_) {
     over_here_ = true;
-    why_ = {.code = Code::kPeerLost,
-            .operation = "ucx link",
-            .detail = "the session has ended",
-            .peer = seed_.peer};
+    why_ = named(Code::kPeerLost, "the session has ended");
     state_ = {Phase::kUnusable, why_.text()};
   }
   for (Seat& seat : seats_) {
     seat.channel->end();
     seat.channel->poster().forgetJobs();
   }
-  for (UcxRail* rail : backend_.ucxRails()) rail->take(*this, why_, out);
+  for (FabricRail* rail : backend_.fabricRails()) rail->take(*this, why_, out);
 }
 
-void UcxLink::receive(std::span<const std::byte> bytes, std::vector<core::Fd>) {
+void FabricLink::receive(std::span<const std::byte> bytes, std::vector<Fd>) {
   const auto message = decode(bytes);
   if (!message) return fail(message.error());
   std::visit([this](const auto& one) { handle(one); }, *message);
 }
 
-void UcxLink::handle(const Ask& asked) {
+void FabricLink::handle(const Ask& asked) {
   Key out{.slot = asked.slot, .generation = asked.generation};
   const OwnPins::Pin* const pin = backend_.pins().find(asked.slot);
   if (pin != nullptr && pin->generation == asked.generation && !over_here_) {
-    for (const Registration& one : pin->registered) out.keys.push_back(one.key());
+    for (const auto& one : pin->registered) out.keys.push_back(one->key());
     granted_.insert(asked.slot);
   }
   send(out);
 }
 
-void UcxLink::handle(const Key& key) {
+void FabricLink::handle(const Key& key) {
   RemotePin* const pin = remote_.find(key.slot);
   if (pin == nullptr || pin->generation != key.generation) return;
   pin->state = key.keys.empty() ? RemotePin::Key::kRefused : RemotePin::Key::kHere;
@@ -267,7 +263,7 @@ void UcxLink::handle(const Key& key) {
 }
 
 // Those that waited for a key find it, or that there will be none.
-void UcxLink::wakeJobs() {
+void FabricLink::wakeJobs() {
   if (over_here_) return;
   for (Seat& seat : seats_) {
     seat.channel->poster().keysHaveCome();
@@ -275,13 +271,13 @@ void UcxLink::wakeJobs() {
   }
 }
 
-void UcxLink::askForKey(std::uint32_t slot) {
+void FabricLink::askForKey(std::uint32_t slot) {
   RemotePin* const pin = remote_.find(slot);
   pin->state = RemotePin::Key::kAsked;
   send(Ask{.slot = slot, .generation = pin->generation});
 }
 
-void UcxLink::handle(const Ping& ping) {
+void FabricLink::handle(const Ping& ping) {
   if (ping.answer) {
     if (Seat* const seat = seatOf(ping.channel, ping.life)) seat->channel->answered(ping);
     return;
@@ -289,16 +285,16 @@ void UcxLink::handle(const Ping& ping) {
   send(Ping{.answer = true, .channel = ping.channel, .life = ping.life});
 }
 
-void UcxLink::ask(const Ping& ping) { send(ping); }
+void FabricLink::ask(const Ping& ping) { send(ping); }
 
-void UcxLink::activate(Channel& channel) {
-  backend_.ucxRails()[channel.seed().rail]->activate(channel);
+void FabricLink::activate(Channel& channel) {
+  backend_.fabricRails()[channel.rail()]->activate(channel);
 }
-void UcxLink::deactivate(Channel& channel) {
-  backend_.ucxRails()[channel.seed().rail]->deactivate(channel);
+void FabricLink::deactivate(Channel& channel) {
+  backend_.fabricRails()[channel.rail()]->deactivate(channel);
 }
 
-void UcxLink::addPin(const core::RemotePin& pin) {
+void FabricLink::addPin(const core::RemotePin& pin) {
   const auto generation = decodePinKey(pin.key);
   if (!generation || pin.info.kind != MemoryKind::kHost) return;
   dropPin(pin.info.slot);
@@ -306,7 +302,7 @@ void UcxLink::addPin(const core::RemotePin& pin) {
               {.generation = *generation, .address = pin.info.address, .bytes = pin.info.bytes});
 }
 
-void UcxLink::dropPin(std::uint32_t slot) {
+void FabricLink::dropPin(std::uint32_t slot) {
   const RemotePin* const pin = remote_.find(slot);
   if (pin == nullptr) return;
   for (Seat& seat : seats_) seat.channel->retireKey(pin->generation);
@@ -314,12 +310,12 @@ void UcxLink::dropPin(std::uint32_t slot) {
   wakeJobs();
 }
 
-bool UcxLink::anyUp() const {
+bool FabricLink::anyUp() const {
   return std::any_of(seats_.begin(), seats_.end(),
                      [](const Seat& seat) { return seat.channel->up(); });
 }
 
-Error UcxLink::whyNot() const {
+Error FabricLink::whyNot() const {
   if (!ready()) return why_;
   for (const Seat& seat : seats_)
     if (!seat.channel->up()) return seat.why;
@@ -327,7 +323,7 @@ Error UcxLink::whyNot() const {
 }
 
 // A channel that is down is waited for, unless another is up.
-Channel* UcxLink::channelFor(std::size_t rail) {
+Channel* FabricLink::channelFor(std::size_t rail) {
   if (!ready()) return nullptr;
   const std::size_t rails = backend_.railCount(), channels = seats_.size();
   // Ours are every `rails`th, in turn.
@@ -337,17 +333,17 @@ Channel* UcxLink::channelFor(std::size_t rail) {
   return channel->up() || !anyUp() ? channel : nullptr;
 }
 
-bool UcxLink::servedBy(const core::Rail& rail) const {
-  const std::size_t index = static_cast<const UcxRail&>(rail).index();
+bool FabricLink::servedBy(const Rail& rail) const {
+  const std::size_t index = static_cast<const FabricRail&>(rail).index();
   if (index >= seats_.size()) return false;
   return seats_[index].channel->up() || !anyUp();
 }
 
-std::optional<std::string_view> UcxLink::reaches(OpKind, std::uint32_t local_pin,
-                                                 std::uint32_t remote_pin) const {
+std::optional<std::string_view> FabricLink::reaches(OpKind, std::uint32_t local_pin,
+                                                    std::uint32_t remote_pin) const {
   if (!ready() || backend_.pins().find(local_pin) == nullptr) return std::nullopt;
   if (remote_.find(remote_pin) == nullptr) return std::nullopt;
   return way_;
 }
 
-}  // namespace viaduct::ucx
+}  // namespace viaduct::core::fabric

@@ -1,12 +1,12 @@
-// Whatever bytes a peer's ucx link sends: no crash, and what is read reads the same when written.
-// What UCX itself makes of addresses and keys is not ours to fuzz: src/backends/ucx/NOTES.md.
+// Whatever bytes the link of a peer's fabric backend sends: no crash, and what is read reads the
+// same when written. What the libraries make of addresses and keys is not ours to fuzz.
 #include <cstdint>
 #include <cstdlib>
 
-#include "backends/ucx/message.h"
+#include "core/fabric/message.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace viaduct::ucx;
+  using namespace viaduct::core::fabric;
   const auto bytes = std::as_bytes(std::span(data, size));
   static_cast<void>(decodeGreeting(bytes));
   static_cast<void>(decodePinKey(bytes));

@@ -1,34 +1,35 @@
-// The ucx backend seen from its links: fences, breaks, cancels. Over whatever UCX has here: TCP.
-#include "backends/ucx/ucx_backend.h"
+// What the backends over fabric libraries have in common, seen from their links: fences, breaks,
+// cancels. Over whatever the libraries have here: TCP.
 
 #include <gtest/gtest.h>
-#include <signal.h>
 
-#include <cstring>
+#include <algorithm>
 #include <numeric>
 
-#include "backends/ucx/ucx_link.h"
-#include "backends/ucx/ucx_rail.h"
+#include "core/fabric/fabric_backend.h"
+#include "core/fabric/fabric_link.h"
 #include "support/link_pair.h"
 #include "support/ucx.h"
 
-namespace viaduct::ucx {
-Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context);
+namespace viaduct::core::fabric {
 namespace {
 
 using core::Op;
 using testing::LinkPair;
 using Phase = core::LinkState::Phase;
 
-class UcxBackendTest : public ::testing::Test {
+class FabricContract : public ::testing::TestWithParam<std::string> {
  protected:
   static constexpr std::uint64_t kBytes = 16 << 20;
 
   void SetUp() override {
-    VIADUCT_SKIP_IF_IT_MAY_ABORT("ucx");
-    settings_.backends = {"ucx"};
+    VIADUCT_SKIP_IF_IT_MAY_ABORT(GetParam());
+    settings_.backends = {GetParam()};
+    const auto catalogue = backendCatalogue();
+    const auto entry = std::find_if(catalogue.begin(), catalogue.end(),
+                                    [](const BackendEntry& one) { return one.name == GetParam(); });
     for (auto* one : {&a_, &b_}) {
-      auto opened = open({settings_, *poller_});
+      auto opened = entry->open({settings_, *poller_});
       ASSERT_TRUE(opened) << opened.error().text();
       *one = std::move(*opened);
     }
@@ -44,8 +45,8 @@ class UcxBackendTest : public ::testing::Test {
     pair_->pin(1, 0, Segment::host(there_.data(), kBytes));
   }
 
-  UcxLink& link(int end) {
-    return static_cast<UcxLink&>(*pair_->ends.at(static_cast<std::size_t>(end)).link);
+  FabricLink& link(int end) {
+    return static_cast<FabricLink&>(*pair_->ends.at(static_cast<std::size_t>(end)).link);
   }
   Channel& channel(int end) { return *link(end).channelFor(0); }
   core::Rail& rail(int end) { return *(end == 0 ? *a_ : *b_).rails()[0]; }
@@ -101,15 +102,17 @@ class UcxBackendTest : public ::testing::Test {
   std::optional<LinkPair> pair_;
 };
 
-TEST_F(UcxBackendTest, SaysWhatIsInForce) {
+TEST_P(FabricContract, SaysWhatIsInForce) {
   EXPECT_EQ(a_->can().rdma, !a_->can().tcp);
-  EXPECT_NE(link(0).state().text.find("UCX 1."), std::string::npos) << link(0).state().text;
+  const auto& described = static_cast<const FabricBackend&>(*a_).description();
+  EXPECT_FALSE(described.empty());
+  EXPECT_NE(link(0).state().text.find(described), std::string::npos) << link(0).state().text;
   const auto way = link(0).reaches(OpKind::kWrite, 0, 0);
   ASSERT_TRUE(way);
-  EXPECT_EQ(a_->can().tcp, *way == "tcp") << *way;
+  EXPECT_EQ(a_->can().tcp, way->starts_with("tcp")) << *way;
 }
 
-TEST_F(UcxBackendTest, MovesEveryByteOfSmallAndOfLargeOps) {
+TEST_P(FabricContract, MovesEveryByteOfSmallAndOfLargeOps) {
   core::Tag tag = 0;
   for (const OpKind kind : {OpKind::kWrite, OpKind::kRead})
     for (const std::uint64_t bytes : {std::uint64_t{64}, std::uint64_t{4096}, kBytes}) {
@@ -126,8 +129,8 @@ TEST_F(UcxBackendTest, MovesEveryByteOfSmallAndOfLargeOps) {
     }
 }
 
-// What the peer had sent before the pin went must not land after it: UCX itself does not look.
-TEST_F(UcxBackendTest, AfterUnpinNothingLandsAndTheRestGoesOn) {
+// What the peer had sent before the pin went must not land after it: the libraries do not look.
+TEST_P(FabricContract, AfterUnpinNothingLandsAndTheRestGoesOn) {
   pair_->pin(1, 1, Segment::host(there_.data() + kBytes / 2, kBytes / 2));
   const auto ops = blocks(64 << 10);
   std::vector<Op> others(ops.begin() + ops.size() / 2, ops.end());
@@ -150,7 +153,7 @@ TEST_F(UcxBackendTest, AfterUnpinNothingLandsAndTheRestGoesOn) {
   EXPECT_TRUE(pair_->ready());
 }
 
-TEST_F(UcxBackendTest, ABrokenConduitIsOpenedAgainAndWhatWasUnderWayIsPostedAgain) {
+TEST_P(FabricContract, ABrokenConduitIsOpenedAgainAndWhatWasUnderWayIsPostedAgain) {
   for (const int end : {0, 1}) {
     std::fill(there_.begin(), there_.end(), std::byte{9});
     const auto ops = blocks(64 << 10);
@@ -165,7 +168,7 @@ TEST_F(UcxBackendTest, ABrokenConduitIsOpenedAgainAndWhatWasUnderWayIsPostedAgai
   }
 }
 
-TEST_F(UcxBackendTest, ACancelledPostComesBackWhenItsLastFlushHas) {
+TEST_P(FabricContract, ACancelledPostComesBackWhenItsLastFlushHas) {
   const auto ops = blocks(kBytes);
   ASSERT_EQ(post(1, ops), 1U);
   ASSERT_TRUE(pair_->run([&] { return !rail(0).busy() || channel(0).up(); }));
@@ -177,7 +180,7 @@ TEST_F(UcxBackendTest, ACancelledPostComesBackWhenItsLastFlushHas) {
   EXPECT_TRUE(all(there_, 3)) << "bytes came late";
 }
 
-TEST_F(UcxBackendTest, OpsOutsideOfWhatIsRegisteredAreRefused) {
+TEST_P(FabricContract, OpsOutsideOfWhatIsRegisteredAreRefused) {
   auto ops = blocks(kBytes);
   for (const std::uint64_t off : {std::uint64_t{1}, kBytes}) {
     Op op = ops[0];
@@ -189,7 +192,7 @@ TEST_F(UcxBackendTest, OpsOutsideOfWhatIsRegisteredAreRefused) {
   EXPECT_TRUE(all(there_, 2));
 }
 
-TEST_F(UcxBackendTest, AfterCloseNobodyTouchesAnything) {
+TEST_P(FabricContract, AfterCloseNobodyTouchesAnything) {
   const auto ops = blocks(64 << 10);
   ASSERT_EQ(post(1, ops), ops.size());
   ASSERT_TRUE(pair_->run([&] { return ended(1).moved > 2; }));
@@ -202,7 +205,7 @@ TEST_F(UcxBackendTest, AfterCloseNobodyTouchesAnything) {
   EXPECT_TRUE(link(1).settled());
 }
 
-TEST_F(UcxBackendTest, NonsenseFromThePeerEndsTheLinkOnBothEnds) {
+TEST_P(FabricContract, NonsenseFromThePeerEndsTheLinkOnBothEnds) {
   const std::vector<std::byte> nonsense(3, std::byte{0x5a});
   link(1).receive(nonsense, {});
   EXPECT_EQ(link(1).state().phase, Phase::kUnusable);
@@ -215,7 +218,7 @@ TEST_F(UcxBackendTest, NonsenseFromThePeerEndsTheLinkOnBothEnds) {
   EXPECT_EQ(ended(1).failed, ops.size());
 }
 
-TEST_F(UcxBackendTest, WithNothingToDoNobodyIsBusy) {
+TEST_P(FabricContract, WithNothingToDoNobodyIsBusy) {
   const auto ops = blocks(4096);
   ASSERT_EQ(post(1, ops), ops.size());
   ASSERT_TRUE(runToEnd(1, ops.size()));
@@ -225,34 +228,16 @@ TEST_F(UcxBackendTest, WithNothingToDoNobodyIsBusy) {
   EXPECT_TRUE(runToEnd(2, 1));
 }
 
-TEST(UcxOpen, NamesTheDevicesThereAreWhenARailIsMisspelt) {
-  auto poller = std::move(*base::Poller::open());
-  Settings settings;
-  settings.backends = {"ucx"};
-  settings.rails = {"lo0"};
-  const auto opened = open({settings, *poller});
-  ASSERT_FALSE(opened);
-  EXPECT_NE(opened.error().text().find("lo"), std::string::npos);
-  EXPECT_EQ(opened.error().remedy, "did you mean lo?") << opened.error().text();
+std::vector<std::string> fabrics() {
+  std::vector<std::string> out;
+  for (const BackendEntry& one : backendCatalogue())
+    if (one.name == "ofi" || one.name == "ucx") out.emplace_back(one.name);
+  return out;
 }
-
-// UCX's constructor takes SIGHUP and others for itself.
-TEST(UcxOpen, LeavesTheProgramsSignalsAlone) {
-  ASSERT_TRUE(library());
-  for (const char* theirs : {"UCX_HANDLE_ERRORS", "UCX_ERROR_SIGNALS", "UCX_DEBUG_SIGNO"})
-    if (userHasSet(theirs)) GTEST_SKIP() << "skipped: " << theirs << " is set";
-  struct sigaction now{};
-  ASSERT_EQ(::sigaction(SIGHUP, nullptr, &now), 0);
-  EXPECT_TRUE(now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN);
-}
-
-TEST(UcxOpen, UnaskedOnlyWhereThereIsRdma) {
-  auto poller = std::move(*base::Poller::open());
-  const Settings settings;
-  const auto opened = open({settings, *poller});
-  if (opened) GTEST_SKIP() << "skipped: this host has RDMA devices";
-  EXPECT_EQ(opened.error().code, Code::kUnsupported) << opened.error().text();
-}
+// A build without either has none of these tests.
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FabricContract);
+INSTANTIATE_TEST_SUITE_P(Fabrics, FabricContract, ::testing::ValuesIn(fabrics()),
+                         [](const auto& one) { return one.param; });
 
 }  // namespace
-}  // namespace viaduct::ucx
+}  // namespace viaduct::core::fabric

@@ -6,9 +6,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backends/ucx/message.h"
+#include "core/fabric/message.h"
 
-namespace viaduct::ucx {
+namespace viaduct::core::fabric {
 
 struct RemotePin {
   enum class Key : std::uint8_t { kUnasked, kAsked, kHere, kRefused };
@@ -42,4 +42,4 @@ class RemotePins {
   std::unordered_map<std::uint32_t, RemotePin> pins_;
 };
 
-}  // namespace viaduct::ucx
+}  // namespace viaduct::core::fabric

@@ -1,0 +1,222 @@
+#include "backends/ofi/choose.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/nearest.h"
+#include "host/devices.h"
+#include "host/sysfs.h"
+
+namespace viaduct::ofi {
+namespace {
+
+// Best first. Others are used where they are named.
+constexpr std::array kPreference{"efa", "verbs;ofi_rxm", "cxi", "tcp;ofi_rxm", "tcp"};
+
+Error notWorthIt(std::string detail) {
+  return {.code = Code::kUnsupported,
+          .operation = "open ofi",
+          .detail = std::move(detail),
+          .device = "ofi",
+          .remedy = "name ofi among the backends to use it over TCP all the same"};
+}
+
+std::string coreOf(const std::string& provider) { return provider.substr(0, provider.find(';')); }
+
+std::string textOf(const void* address, std::uint32_t format) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const int family = format == FI_SOCKADDR_IN ? AF_INET : AF_INET6;
+  const void* const number =
+      family == AF_INET
+          ? static_cast<const void*>(&static_cast<const sockaddr_in*>(address)->sin_addr)
+          : &static_cast<const sockaddr_in6*>(address)->sin6_addr;
+  return ::inet_ntop(family, number, text.data(), text.size()) == nullptr ? "" : text.data();
+}
+
+Offer offerOf(const fi_info& info) {
+  Offer out{.provider = info.fabric_attr->prov_name,
+            .device = info.domain_attr->name,
+            .ipv6 = info.addr_format == FI_SOCKADDR_IN6,
+            .usable = refusedModes(info.domain_attr->mr_mode).empty(),
+            .info = &info};
+  if (info.nic != nullptr && info.nic->device_attr != nullptr &&
+      info.nic->device_attr->name != nullptr)
+    out.nic = info.nic->device_attr->name;
+  if (info.src_addr != nullptr && (info.addr_format == FI_SOCKADDR_IN || out.ipv6))
+    out.address = textOf(info.src_addr, info.addr_format);
+  return out;
+}
+
+// Each once, in the order they come in.
+template <class Member>
+std::vector<std::string> each(std::span<const Offer> offers, Member member) {
+  std::vector<std::string> out;
+  for (const Offer& one : offers)
+    if (const std::string& word = one.*member;
+        !word.empty() && std::find(out.begin(), out.end(), word) == out.end())
+      out.push_back(word);
+  return out;
+}
+
+Error unknown(const std::string& what, const std::string& word,
+              const std::vector<std::string>& there, const char* setting) {
+  const std::string near = base::nearest(word, there);
+  return {.code = Code::kNotFound,
+          .operation = "open ofi",
+          .detail = fmt::format("{} {}; there is: {}", what, word, fmt::join(there, ", ")),
+          .device = word,
+          .remedy = near.empty() ? fmt::format("name one of those in {}", setting)
+                                 : "did you mean " + near + "?"};
+}
+
+// The addresses of the interface of that name; for providers whose domains are called otherwise.
+std::vector<std::string> addressesOf(const std::string& interface) {
+  for (const host::Device& device : host::devices())
+    if (device.name == interface) return device.addresses;
+  return {};
+}
+
+}  // namespace
+
+std::vector<Offer> offersIn(const fi_info* list) {
+  std::vector<Offer> out;
+  for (; list != nullptr; list = list->next) {
+    Offer one = offerOf(*list);
+    const auto same = [&](const Offer& other) {
+      return other.provider == one.provider && other.device == one.device &&
+             other.address == one.address;
+    };
+    if (std::none_of(out.begin(), out.end(), same)) out.push_back(std::move(one));
+  }
+  return out;
+}
+
+bool isRdma(const std::string& provider) {
+  constexpr std::array kRdma{"efa", "verbs", "cxi"};
+  return std::find(kRdma.begin(), kRdma.end(), coreOf(provider)) != kRdma.end();
+}
+
+Result<std::string> providerFor(const std::string& wanted, std::span<const Offer> offers) {
+  const auto there = each(offers, &Offer::provider);
+  const auto has = [&](const std::string& name) {
+    return std::find(there.begin(), there.end(), name) != there.end();
+  };
+  if (wanted.empty()) {
+    for (const std::string name : kPreference)
+      if (std::any_of(offers.begin(), offers.end(),
+                      [&](const Offer& one) { return one.usable && one.provider == name; }))
+        return name;
+    return unknown("libfabric has no provider", "that is used without being named", there,
+                   "VIADUCT_OFI_PROVIDER");
+  }
+  if (has(wanted)) return wanted;
+  for (const std::string& name : there)
+    if (coreOf(name) == wanted) return name;
+  return unknown("libfabric has no provider", wanted, there, "VIADUCT_OFI_PROVIDER");
+}
+
+Result<Offer> deviceFor(const std::string& rail, const std::string& provider,
+                        std::span<const Offer> offers) {
+  std::vector<Offer> mine;
+  for (const bool ipv6 : {false, true})
+    std::copy_if(offers.begin(), offers.end(), std::back_inserter(mine),
+                 [&](const Offer& one) { return one.provider == provider && one.ipv6 == ipv6; });
+  const auto first = [&](auto fits) {
+    const auto found = std::find_if(mine.begin(), mine.end(), fits);
+    return found == mine.end() ? nullptr : &*found;
+  };
+  const auto addresses = addressesOf(rail);
+  const Offer* found = first([&](const Offer& one) { return rail.empty() || one.address == rail; });
+  if (found == nullptr)
+    found = first([&](const Offer& one) { return one.device == rail || one.nic == rail; });
+  if (found == nullptr)
+    found = first([&](const Offer& one) {
+      return std::find(addresses.begin(), addresses.end(), one.address) != addresses.end();
+    });
+  if (found != nullptr) return *found;
+  auto there = each(mine, &Offer::device);
+  for (std::string& address : each(mine, &Offer::address)) there.push_back(std::move(address));
+  return unknown(provider + " has no device", rail, there, "rails");
+}
+
+namespace {
+
+bool namedIn(const Settings& settings) {
+  return std::find(settings.backends.begin(), settings.backends.end(), "ofi") !=
+         settings.backends.end();
+}
+
+// What there is with these promises, and then what there is without them.
+Result<Info> ask(const Library& ofi, std::uint64_t order) {
+  Info hints(ofi.fi_dupinfo(nullptr));
+  if (!hints) return Error{.code = Code::kExhausted, .operation = "fi_dupinfo", .device = "ofi"};
+  hints->caps = FI_RMA;
+  hints->mode = 0;
+  hints->ep_attr->type = FI_EP_RDM;
+  hints->tx_attr->msg_order = order;
+  fi_domain_attr& domain = *hints->domain_attr;
+  domain.threading = FI_THREAD_DOMAIN;
+  domain.control_progress = FI_PROGRESS_MANUAL;
+  domain.data_progress = FI_PROGRESS_MANUAL;
+  // The last two so that those who want them are there to be refused by name.
+  domain.mr_mode =
+      FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_RAW | FI_MR_ENDPOINT;
+  fi_info* list = nullptr;
+  const int rc = ofi.fi_getinfo(kSpoken, nullptr, nullptr, 0, hints.get(), &list);
+  if (rc == -FI_ENODATA) return Info();
+  if (rc != 0) return ofiError(Code::kDevice, "fi_getinfo", rc, "ofi");
+  return Info(list);
+}
+
+Status openRails(const Library& ofi, const Settings& settings, std::span<const Offer> offers,
+                 Chosen& out) {
+  auto rails = settings.rails;
+  if (rails.empty()) rails.emplace_back();
+  for (const std::string& rail : rails) {
+    VIADUCT_TRY(const Offer offer, deviceFor(rail, out.provider, offers));
+    VIADUCT_TRY(auto ground, Ground::open(ofi, *offer.info, settings));
+    // Two addresses of one interface are two rails.
+    const bool twice =
+        std::find(out.names.begin(), out.names.end(), offer.device) != out.names.end();
+    out.names.push_back(twice ? rail : offer.device);
+    out.grounds.push_back(std::move(ground));
+  }
+  return Ok{};
+}
+
+std::string describe(const Library& ofi, const Chosen& chosen) {
+  const Manner& manner = static_cast<const Ground&>(*chosen.grounds.front()).manner();
+  std::string out = fmt::format("libfabric {}, {} over {}; inject {}, doorbell {}, {}", ofi.version,
+                                chosen.provider, fmt::join(chosen.names, ", "), manner.inject,
+                                manner.doorbell ? "shared" : "each",
+                                manner.ordered ? "writes in order" : "writes in no order");
+  if (const std::string set = environmentText(); !set.empty()) out += "; " + set;
+  return out;
+}
+
+}  // namespace
+
+Result<Chosen> choose(const Settings& settings) {
+  const bool named = namedIn(settings);
+  if (!named && host::rdmaPorts("/").empty()) return notWorthIt("this host has no RDMA device");
+  VIADUCT_TRY(const Library* const ofi, library());
+  VIADUCT_TRY(const Info ordered, ask(*ofi, FI_ORDER_RMA_WAW));
+  VIADUCT_TRY(const Info any, ask(*ofi, 0));
+  std::vector<Offer> offers = offersIn(ordered.get());
+  for (Offer& one : offersIn(any.get())) offers.push_back(std::move(one));
+  Chosen out;
+  VIADUCT_TRY(out.provider, providerFor(settings.ofi_provider, offers));
+  out.rdma = isRdma(out.provider);
+  if (!named && !out.rdma)
+    return notWorthIt(fmt::format("libfabric shows no RDMA provider: {}",
+                                  fmt::join(each(offers, &Offer::provider), ", ")));
+  VIADUCT_CHECK(openRails(*ofi, settings, offers, out));
+  out.text = describe(*ofi, out);
+  return out;
+}
+
+}  // namespace viaduct::ofi

@@ -1,0 +1,66 @@
+// One endpoint with its queue and its one peer: everything that libfabric has open for one rail of
+// one life of one peer. When this is gone, so is every socket and queue behind it. Threads: under
+// the agent's lock.
+#pragma once
+
+#include <rdma/fi_endpoint.h>
+#include <viaduct/deadline.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "backends/ofi/ground.h"
+#include "backends/ofi/orders.h"
+
+namespace viaduct::ofi {
+
+class Conduit final : public core::fabric::Conduit {
+ public:
+  static Result<std::unique_ptr<Conduit>> open(const Ground& ground);
+
+  const Bytes& address() const override { return address_; }
+  int fd() const override { return fd_; }
+  Status join(const Bytes& peer) override;
+  const std::string& way() const override { return ground_.provider(); }
+  const std::string& lanes() const override { return ground_.device(); }
+
+  core::fabric::RemoteKey keyOf(std::uint32_t generation, const Bytes& packed) override;
+  void retire(std::uint32_t generation) override { keys_.erase(generation); }
+  void sweep() override {}  // keys are numbers, of which nothing is kept
+
+  core::fabric::Posted post(OpKind kind, std::span<const core::fabric::Piece> pieces,
+                            core::fabric::RemoteKey key) override;
+  core::fabric::Flush flush() override { return orders_->flush(); }
+  bool ended(core::fabric::Flush& flush) override;
+  void letGo(core::fabric::Flush& flush) override { Orders::letGo(flush); }
+  bool progress() override;
+  bool arm() override;
+  std::optional<Error> broken() const override { return broken_; }
+
+ private:
+  explicit Conduit(const Ground& ground) : ground_(ground) {}
+  Status openQueue();
+  Status openEndpoint();
+  Status readAddress();
+  Result<Bytes> ownName() const;
+  void breakWith(Error why);
+  void readError();
+  void seeRefusal();
+  void judgeDeaf();
+
+  const Ground& ground_;
+  int fd_ = -1;  // libfabric's own
+  Bytes address_, name_;
+  std::optional<Error> broken_;
+  bool connected_ = false;  // an order has ended
+  Clock::time_point deaf_since_{};
+  std::unordered_map<std::uint32_t, RemoteMemory> keys_;
+  Fid<fid_cq> queue_;
+  Fid<fid_av> peers_;
+  Fid<fid_ep> endpoint_;
+  std::unique_ptr<Orders> orders_;
+};
+
+}  // namespace viaduct::ofi

@@ -1,0 +1,301 @@
+#include "backends/ofi/conduit.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <numeric>
+
+#include "backends/ofi/choose.h"
+
+// The provider net of libfabric 1.17 leaks what it knew of each endpoint.
+extern "C" const char* __lsan_default_suppressions();
+extern "C" const char* __lsan_default_suppressions() { return "leak:libfabric.so"; }
+
+namespace viaduct::ofi {
+namespace {
+
+using core::fabric::Flush;
+using core::fabric::Piece;
+using core::fabric::RemoteKey;
+
+constexpr auto kLongest = std::chrono::seconds(20);
+
+// One side: a rail, a conduit and some memory that the other may reach.
+struct Side {
+  std::unique_ptr<core::fabric::Ground> ground;
+  std::unique_ptr<core::fabric::Registration> memory;
+  std::unique_ptr<core::fabric::Conduit> conduit;
+  std::vector<std::byte> bytes = std::vector<std::byte>(4U << 20U);
+  RemoteKey key = nullptr;  // to the other's memory
+
+  std::uint64_t address() const { return reinterpret_cast<std::uintptr_t>(bytes.data()); }
+};
+
+std::byte patternAt(std::size_t i) { return static_cast<std::byte>(i * 131 + i / 251); }
+
+class ConduitTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (const auto there = library(); !there) GTEST_SKIP() << there.error().text();
+    settings_.backends = {"ofi"};
+    settings_.ofi_provider = GetParam();
+    if (std::string_view(GetParam()) != "shm") settings_.rails = {"127.0.0.1"};
+    if (const auto there = choose(settings_); !there) GTEST_SKIP() << there.error().text();
+  }
+  void meet() {
+    for (Side* side : {&a_, &b_}) open(*side);
+    join();
+    for (std::size_t i = 0; i < a_.bytes.size(); ++i) a_.bytes[i] = patternAt(i);
+  }
+  void open(Side& side) {
+    auto chosen = choose(settings_);
+    ASSERT_TRUE(chosen) << chosen.error().text();
+    side.ground = std::move(chosen->grounds.front());
+    auto memory = side.ground->add(side.address(), side.bytes.size());
+    ASSERT_TRUE(memory) << memory.error().text();
+    side.memory = *std::move(memory);
+    auto conduit = side.ground->open();
+    ASSERT_TRUE(conduit) << conduit.error().text();
+    side.conduit = *std::move(conduit);
+  }
+  void join() {
+    const auto first = a_.conduit->join(b_.conduit->address());
+    ASSERT_TRUE(first) << first.error().text();
+    const auto second = b_.conduit->join(a_.conduit->address());
+    ASSERT_TRUE(second) << second.error().text();
+    a_.key = a_.conduit->keyOf(1, b_.memory->key());
+    b_.key = b_.conduit->keyOf(1, a_.memory->key());
+    ASSERT_NE(a_.key, nullptr);
+    ASSERT_NE(b_.key, nullptr);
+  }
+
+  bool turnUntil(const std::function<bool()>& done) {
+    const auto until = Clock::now() + kLongest;
+    while (!done()) {
+      if (Clock::now() > until) return false;
+      for (Side* side : {&a_, &b_})
+        if (side->conduit) side->conduit->progress();
+    }
+    return true;
+  }
+  // Pieces at the same place at both ends, `stride` apart.
+  std::vector<Piece> pieces(std::size_t count, std::size_t bytes, std::size_t stride) {
+    std::vector<Piece> out;
+    for (std::size_t i = 0; i < count; ++i)
+      out.push_back({.here = a_.bytes.data() + i * stride,
+                     .there = b_.address() + i * stride,
+                     .bytes = bytes,
+                     .local = a_.memory.get()});
+    return out;
+  }
+  std::uint32_t moved(OpKind kind, std::span<const Piece> all) {
+    std::uint32_t injected = 0;
+    std::size_t at = 0;
+    Flush flush;
+    const bool posted = turnUntil([&] {
+      const auto went = a_.conduit->post(kind, all.subspan(at), a_.key);
+      injected += went.injected;
+      at += went.pieces;
+      return at == all.size() || a_.conduit->broken();
+    });
+    EXPECT_TRUE(posted);
+    flush = a_.conduit->flush();
+    EXPECT_TRUE(turnUntil([&] { return a_.conduit->ended(flush) || a_.conduit->broken(); }));
+    if (a_.conduit->broken()) ADD_FAILURE() << a_.conduit->broken()->text();
+    return injected;
+  }
+  bool same(const Side& side, std::size_t from, std::size_t bytes) const {
+    for (std::size_t i = from; i < from + bytes; ++i)
+      if (side.bytes[i] != patternAt(i)) return false;
+    return true;
+  }
+
+  Settings settings_;
+  Side a_, b_;
+};
+
+TEST_P(ConduitTest, AWriteIsThereWhenItsFlushHasEnded) {
+  ASSERT_NO_FATAL_FAILURE(meet());
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{8}, std::size_t{4096},
+                                  std::size_t{65536}, std::size_t{512} << 10U}) {
+    std::fill(b_.bytes.begin(), b_.bytes.end(), std::byte{0});
+    moved(OpKind::kWrite, pieces(1, bytes, 0));
+    EXPECT_TRUE(same(b_, 0, bytes)) << bytes;
+    EXPECT_EQ(b_.bytes[bytes], std::byte{0}) << "nothing beyond it";
+  }
+}
+
+TEST_P(ConduitTest, AReadIsHereWhenItsFlushHasEnded) {
+  ASSERT_NO_FATAL_FAILURE(meet());
+  std::swap_ranges(a_.bytes.begin(), a_.bytes.end(), b_.bytes.begin());
+  moved(OpKind::kRead, pieces(3, 512U << 10U, 1U << 20U));
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(same(a_, i << 20U, 512U << 10U));
+  EXPECT_EQ(a_.bytes[512U << 10U], std::byte{0});
+}
+
+TEST_P(ConduitTest, ManyPiecesArriveWhateverIsInjectedAndHoweverDoorbellsAreRung) {
+  for (const Toggle inject : {Toggle::kOff, Toggle::kOn})
+    for (const Toggle doorbell : {Toggle::kOff, Toggle::kOn}) {
+      settings_.inject = inject;
+      settings_.doorbell = doorbell;
+      a_ = {};
+      b_ = {};
+      ASSERT_NO_FATAL_FAILURE(meet());
+      // More than a window, so that it is full at times.
+      const std::uint32_t small = moved(OpKind::kWrite, pieces(5000, 16, 512));
+      EXPECT_EQ(small > 0, inject == Toggle::kOn);
+      const auto& manner = static_cast<const Ground&>(*a_.ground).manner();
+      const std::uint32_t large = moved(OpKind::kWrite, pieces(900, 4096, 4096));
+      EXPECT_EQ(large > 0, manner.inject >= 4096);
+      EXPECT_TRUE(same(b_, 0, 900 * 4096));
+      for (std::size_t i = 900 * 4096 / 512 + 1; i < 5000; ++i)
+        ASSERT_TRUE(same(b_, i * 512, 16)) << i;
+    }
+}
+
+TEST_P(ConduitTest, FlushesEndInTheOrderTheyWereAskedForInAndCoverWhatWasPosted) {
+  ASSERT_NO_FATAL_FAILURE(meet());
+  moved(OpKind::kWrite, pieces(1, 8, 0));  // they are connected
+  const auto all = pieces(8, 256U << 10U, 512U << 10U);
+  std::vector<Flush> flushes;
+  for (const Piece& one : all) {
+    ASSERT_TRUE(turnUntil(
+        [&] { return a_.conduit->post(OpKind::kWrite, std::span(&one, 1), a_.key).pieces == 1; }));
+    flushes.push_back(a_.conduit->flush());
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    ASSERT_TRUE(turnUntil([&] { return a_.conduit->ended(flushes[i]); }));
+    EXPECT_TRUE(same(b_, i * (512U << 10U), 256U << 10U)) << i;
+  }
+}
+
+TEST_P(ConduitTest, AKeyThatIsNoneIsNoKey) {
+  ASSERT_NO_FATAL_FAILURE(meet());
+  Bytes garbage(20, std::byte{0x5a});
+  EXPECT_EQ(a_.conduit->keyOf(2, garbage), nullptr);
+  EXPECT_EQ(a_.conduit->keyOf(2, {}), nullptr);
+  EXPECT_NE(a_.conduit->keyOf(2, b_.memory->key()), nullptr);
+  a_.conduit->retire(2);
+  EXPECT_EQ(a_.conduit->keyOf(2, garbage), nullptr) << "the old one is forgotten";
+}
+
+TEST_P(ConduitTest, AnAddressThatIsNoneIsRefused) {
+  ASSERT_NO_FATAL_FAILURE(open(a_));
+  Bytes cut = a_.conduit->address();
+  cut.pop_back();
+  Bytes foreign = a_.conduit->address();
+  foreign[4 + 4] = std::byte{'?'};  // the provider's name
+  for (const Bytes& one : {Bytes{}, Bytes(64, std::byte{1}), cut, foreign})
+    EXPECT_FALSE(a_.conduit->join(one));
+}
+
+// A number that was never given out opens nothing.
+TEST_P(ConduitTest, AGuessedKeyReachesNothingAndBreaksTheConduit) {
+  if (std::string_view(GetParam()) == "shm") GTEST_SKIP() << "shm never ends it";
+  ASSERT_NO_FATAL_FAILURE(meet());
+  moved(OpKind::kWrite, pieces(1, 8, 0));
+  const RemoteMemory guess{.key = 12345, .base = b_.address()};
+  const auto key = a_.conduit->keyOf(9, packed(guess));
+  const auto one = pieces(1, 4096, 0);
+  EXPECT_EQ(a_.conduit->post(OpKind::kWrite, one, key).pieces, 1U);
+  auto flush = a_.conduit->flush();
+  EXPECT_TRUE(turnUntil([&] { return a_.conduit->ended(flush) || a_.conduit->broken(); }));
+  EXPECT_TRUE(a_.conduit->broken());
+  EXPECT_EQ(b_.bytes[8], std::byte{0});
+}
+
+TEST_P(ConduitTest, APeerThatHasGoneBreaksWhatIsPostedToIt) {
+  if (std::string_view(GetParam()) == "shm") GTEST_SKIP() << "shm does not survive it";
+  ASSERT_NO_FATAL_FAILURE(meet());
+  moved(OpKind::kWrite, pieces(1, 8, 0));
+  const auto all = pieces(4, 512U << 10U, 512U << 10U);
+  static_cast<void>(a_.conduit->post(OpKind::kWrite, all, a_.key));
+  auto flush = a_.conduit->flush();
+  b_.conduit.reset();
+  EXPECT_TRUE(turnUntil([&] { return !!a_.conduit->broken(); }));
+  EXPECT_FALSE(a_.conduit->ended(flush));
+  EXPECT_NE(a_.conduit->broken()->detail, "");
+  std::cout << "a broken conduit says: " << a_.conduit->broken()->text() << "\n";
+}
+
+TEST_P(ConduitTest, APeerThatWentUnnoticedBreaksTheConduitThatHasSomethingForIt) {
+  if (std::string_view(GetParam()) == "shm") GTEST_SKIP() << "shm does not survive it";
+  ASSERT_NO_FATAL_FAILURE(meet());
+  moved(OpKind::kWrite, pieces(1, 8, 0));
+  b_.conduit.reset();
+  for (int i = 0; i < 1000; ++i) a_.conduit->progress();  // sees that the connection is closed
+  EXPECT_FALSE(a_.conduit->broken()) << "this provider tells, and the rest is not needed";
+  const auto one = pieces(1, 4096, 0);
+  EXPECT_TRUE(turnUntil([&] {
+    static_cast<void>(a_.conduit->post(OpKind::kWrite, one, a_.key));
+    return !!a_.conduit->broken();
+  }));
+}
+
+// Closed in the middle, nothing that the peer has sent reaches memory any more, and a read that was
+// under way leaves it alone.
+TEST_P(ConduitTest, WhatIsClosedTouchesNoMemory) {
+  if (std::string_view(GetParam()) == "shm") GTEST_SKIP() << "shm does not survive it";
+  ASSERT_NO_FATAL_FAILURE(meet());
+  moved(OpKind::kWrite, pieces(1, 8, 0));
+  const auto all = pieces(8, 512U << 10U, 512U << 10U);
+  static_cast<void>(a_.conduit->post(OpKind::kWrite, all, a_.key));
+  std::vector<Piece> reads;
+  for (std::size_t i = 0; i < 8; ++i)
+    reads.push_back({.here = b_.bytes.data() + (i << 19U),
+                     .there = a_.address() + (i << 19U),
+                     .bytes = 512U << 10U,
+                     .local = b_.memory.get()});
+  static_cast<void>(b_.conduit->post(OpKind::kRead, reads, b_.key));
+  // Until the first bytes have come.
+  ASSERT_TRUE(turnUntil([&] { return b_.bytes[9] == patternAt(9); }));
+  b_.conduit.reset();
+  std::fill(b_.bytes.begin(), b_.bytes.end(), std::byte{0x77});
+  for (int i = 0; i < 20000; ++i) a_.conduit->progress();
+  EXPECT_TRUE(std::all_of(b_.bytes.begin(), b_.bytes.end(),
+                          [](std::byte one) { return one == std::byte{0x77}; }));
+}
+
+TEST_P(ConduitTest, ASleeperIsWokenByWhatComes) {
+  ASSERT_NO_FATAL_FAILURE(meet());
+  if (b_.conduit->fd() < 0) GTEST_SKIP() << "this provider has nothing to sleep on";
+  moved(OpKind::kWrite, pieces(1, 8, 0));
+  ASSERT_TRUE(turnUntil([&] { return b_.conduit->arm(); }));
+  const auto big = pieces(1, 512U << 10U, 0);
+  ASSERT_EQ(a_.conduit->post(OpKind::kWrite, big, a_.key).pieces, 1U);
+  auto flush = a_.conduit->flush();
+  int wakes = 0;
+  const auto until = Clock::now() + kLongest;
+  while (!a_.conduit->ended(flush) && Clock::now() < until) {
+    a_.conduit->progress();
+    if (!b_.conduit->arm()) {
+      b_.conduit->progress();
+      continue;
+    }
+    pollfd one{.fd = b_.conduit->fd(), .events = POLLIN, .revents = 0};
+    if (::poll(&one, 1, 0) != 1) continue;
+    ++wakes;
+    b_.conduit->progress();
+  }
+  EXPECT_GT(wakes, 0);
+  EXPECT_TRUE(same(b_, 0, 512U << 10U));
+}
+
+TEST_P(ConduitTest, ItSaysWhatCarriesIt) {
+  ASSERT_NO_FATAL_FAILURE(open(a_));
+  EXPECT_EQ(a_.conduit->way(), GetParam());
+  EXPECT_EQ(a_.conduit->lanes().rfind(std::string(GetParam()) + "/", 0), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ofi, ConduitTest, ::testing::Values("tcp;ofi_rxm", "net", "shm"),
+                         [](const auto& one) {
+                           std::string name(one.param);
+                           std::replace(name.begin(), name.end(), ';', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace viaduct::ofi

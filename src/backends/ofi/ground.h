@@ -1,0 +1,74 @@
+// What is open of libfabric for one rail: its domain, and the memory that is registered with it.
+// Threads: under the agent's lock.
+#pragma once
+
+#include <rdma/fi_domain.h>
+#include <viaduct/settings.h>
+
+#include <memory>
+#include <string>
+
+#include "backends/ofi/library.h"
+#include "core/fabric/conduit.h"
+
+namespace viaduct::ofi {
+
+using base::Bytes;
+
+// The longest piece that is ever posted at once.
+constexpr std::uint64_t kMostPiece = 512U << 10U;
+
+// How a rail is used: what the provider has promised, as far as the user wants it.
+struct Manner {
+  std::size_t inject = 0;   // bytes that an order may carry within itself; 0: none
+  bool doorbell = false;    // orders given together share one
+  bool ordered = false;     // writes become visible in the order they were given in
+  std::uint32_t depth = 0;  // orders under way at most
+};
+Manner mannerOf(const fi_info& info, const Settings& settings);
+
+// Why a provider cannot be used as it wants to be; empty: it can. For the bits of FI_MR_*.
+std::string refusedModes(int mr_mode);
+
+// Memory that is registered with one domain.
+class Memory final : public core::fabric::Registration {
+ public:
+  Memory(Bytes key, Fid<fid_mr> region)
+      : Registration(std::move(key)), region_(std::move(region)) {}
+  void* descriptor() const { return fi_mr_desc(region_.get()); }
+
+ private:
+  Fid<fid_mr> region_;
+};
+
+class Ground final : public core::fabric::Ground {
+ public:
+  // `info` is one that fi_getinfo has given, and is copied.
+  static Result<std::unique_ptr<Ground>> open(const Library& ofi, const fi_info& info,
+                                              const Settings& settings);
+
+  Result<std::unique_ptr<core::fabric::Conduit>> open() const override;
+  Result<std::unique_ptr<core::fabric::Registration>> add(std::uint64_t address,
+                                                          std::uint64_t bytes) const override;
+
+  const Library& ofi() const { return ofi_; }
+  fi_info& info() const { return *info_; }
+  fid_fabric& fabric() const { return *fabric_; }
+  fid_domain& domain() const { return *domain_; }
+  const Manner& manner() const { return manner_; }
+  const std::string& provider() const { return provider_; }  // "tcp;ofi_rxm"
+  const std::string& device() const { return device_; }      // "tcp;ofi_rxm/eth0"
+
+ private:
+  Ground(const Library& ofi, Info info, const Manner& manner);
+  Result<Fid<fid_mr>> registered(std::uint64_t address, std::uint64_t bytes) const;
+
+  const Library& ofi_;
+  Info info_;
+  const Manner manner_;
+  const std::string provider_, device_;
+  Fid<fid_fabric> fabric_;
+  Fid<fid_domain> domain_;
+};
+
+}  // namespace viaduct::ofi

@@ -1,0 +1,84 @@
+// What one endpoint has been asked for: reads and writes, which of them tell of their end, and the
+// flushes behind them. Knows nothing of queues and connections. Threads: under the agent's lock.
+#pragma once
+
+#include <rdma/fi_rma.h>
+
+#include <array>
+#include <vector>
+
+#include "backends/ofi/ground.h"
+#include "backends/ofi/remote_key.h"
+
+namespace viaduct::ofi {
+
+class Orders {
+ public:
+  Orders(const Manner& manner, fid_ep& endpoint);
+
+  void join(fi_addr_t peer) { peer_ = peer; }
+  core::fabric::Posted post(OpKind kind, std::span<const core::fabric::Piece> pieces,
+                            const RemoteMemory& there);
+  // An order that told of its end has ended; `context` is what the provider says of it.
+  void ended(void* context);
+  // Orders that were refused may leave some that nothing tells of, behind a doorbell that was not
+  // rung. True: there are none any more. Call it again after each look at the queue.
+  bool settle();
+
+  core::fabric::Flush flush();
+  bool over(const core::fabric::Flush& flush);
+  static void letGo(core::fabric::Flush& flush);
+
+  bool idle() const { return under_way_ == 0; }
+  // What the provider said when it refused an order for good, negative; 0: it has not.
+  std::int64_t refusal() const { return refusal_; }
+
+ private:
+  // Orders between two flushes; `orders` of them have yet to tell of their end.
+  struct Slot {
+    std::uint64_t number = 0;
+    std::uint32_t orders = 0, holders = 0;
+  };
+  // Of one order that tells of its end, and with that of the end of those before it.
+  struct Ticket {
+    Slot* slot = nullptr;
+    std::uint32_t covers = 0;
+  };
+  // The front of the last order, once more: told of, and not followed by any.
+  struct Owed {
+    bool yes = false;
+    OpKind kind = OpKind::kWrite;
+    core::fabric::Piece piece = {};
+    RemoteMemory there = {};
+    Slot* slot = nullptr;
+  };
+  struct How {
+    bool tells = false, last = false, inject = false;
+  };
+
+  bool order(OpKind kind, const core::fabric::Piece& piece, const RemoteMemory& there, How how,
+             Slot* slot);
+  std::int64_t give(OpKind kind, const core::fabric::Piece& piece, const RemoteMemory& there,
+                    How how);
+  bool injects(OpKind kind, std::uint64_t bytes) const {
+    return kind == OpKind::kWrite && bytes <= inject_;
+  }
+  Slot& slot() { return slots_[last_ % kSlots]; }  // of the orders to come
+
+  static constexpr std::size_t kSlots = 128;  // more than there are batches in flight
+
+  const Manner manner_;
+  fid_ep& endpoint_;
+  fi_addr_t peer_ = FI_ADDR_UNSPEC;
+  std::size_t inject_;
+  std::vector<Ticket> tickets_;
+  std::vector<Ticket*> free_;
+  std::array<Slot, kSlots> slots_{};
+  std::uint64_t first_ = 0, last_ = 0;  // slots with these numbers are in use
+  std::uint32_t under_way_ = 0;
+  std::uint32_t untold_ = 0;  // since the last order that tells of its end
+  Owed owed_;
+  std::int64_t refusal_ = 0;
+};
+
+}  // namespace viaduct::ofi

@@ -1,0 +1,42 @@
+// What opening the backend does, and does not do, to the program.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "backends/ucx/library.h"
+#include "core/backend.h"
+
+namespace viaduct::ucx {
+Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context);
+namespace {
+
+TEST(UcxOpen, NamesTheDevicesThereAreWhenARailIsMisspelt) {
+  auto poller = std::move(*base::Poller::open());
+  Settings settings;
+  settings.backends = {"ucx"};
+  settings.rails = {"lo0"};
+  const auto opened = open({settings, *poller});
+  ASSERT_FALSE(opened);
+  EXPECT_NE(opened.error().text().find("lo"), std::string::npos);
+  EXPECT_EQ(opened.error().remedy, "did you mean lo?") << opened.error().text();
+}
+
+// UCX's constructor takes SIGHUP and others for itself.
+TEST(UcxOpen, LeavesTheProgramsSignalsAlone) {
+  ASSERT_TRUE(library());
+  for (const char* theirs : {"UCX_HANDLE_ERRORS", "UCX_ERROR_SIGNALS", "UCX_DEBUG_SIGNO"})
+    if (userHasSet(theirs)) GTEST_SKIP() << "skipped: " << theirs << " is set";
+  struct sigaction now{};
+  ASSERT_EQ(::sigaction(SIGHUP, nullptr, &now), 0);
+  EXPECT_TRUE(now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN);
+}
+
+TEST(UcxOpen, UnaskedOnlyWhereThereIsRdma) {
+  auto poller = std::move(*base::Poller::open());
+  const Settings settings;
+  const auto opened = open({settings, *poller});
+  if (opened) GTEST_SKIP() << "skipped: this host has RDMA devices";
+  EXPECT_EQ(opened.error().code, Code::kUnsupported) << opened.error().text();
+}
+
+}  // namespace
+}  // namespace viaduct::ucx

@@ -1,0 +1,196 @@
+#include "core/fabric/channel.h"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace viaduct::core::fabric {
+namespace {
+
+// How often a channel with something under way is looked at.
+constexpr Duration kLook = std::chrono::milliseconds(50);
+// The peer's end turns its sockets between two answers: after the second, what it had received is
+// no excuse any more.
+constexpr int kEnoughAnswers = 2;
+// Of a channel that has no descriptor to wait for.
+constexpr Duration kLongestDoze = std::chrono::milliseconds(1);
+
+}  // namespace
+
+Channel::Channel(const ChannelSeed& seed, ChannelHost& host, PosterHost& poster_host)
+    : seed_(seed), host_(host), poster_(poster_host, seed.poster) {}
+
+Channel::~Channel() { end(); }
+
+Result<Open> Channel::begin(std::uint32_t life, bool answer) {
+  life_ = life;
+  VIADUCT_TRY(conduit_, seed_.ground.open());
+  phase_ = Phase::kWaiting;
+  opening_until_ = Clock::now() + seed_.opening;
+  lookLater();
+  return Open{.answer = answer,
+              .channel = seed_.index,
+              .life = life,
+              .address = conduit_->address(),
+              .probe = seed_.word.probe()};
+}
+
+Status Channel::join(const Open& theirs) {
+  VIADUCT_CHECK(conduit_->join(theirs.address));
+  way_ = conduit_->way();
+  lanes_ = conduit_->lanes();
+  there_ = theirs.probe;
+  // Watched all the time: what comes in while the channel is turned shows that it is to stay awake,
+  // and some libraries tell of that in no other way.
+  if (conduit_->fd() >= 0) {
+    VIADUCT_TRY(watch_, seed_.poller.watch(conduit_->fd(), EPOLLIN, [this](std::uint32_t) {
+      last_busy_ = Clock::now();
+      host_.activate(*this);
+    }));
+  }
+  phase_ = Phase::kProbing;
+  last_busy_ = Clock::now();
+  host_.activate(*this);
+  return Ok{};
+}
+
+// Nobody says of a way that leads nowhere that it does, before it is used, and some not even then.
+// False: the conduit did not take the probe; the next turn tries again.
+bool Channel::probed() {
+  if (!probe_sent_) {
+    const Piece word{.here = seed_.word.out(),
+                     .there = there_.address,
+                     .bytes = sizeof(std::uint64_t),
+                     .local = seed_.word.registered.get()};
+    // Generation 0 is no pin's.
+    const RemoteKey key = conduit_->keyOf(0, there_.key);
+    if (key == nullptr)
+      breakWith(named({.code = Code::kProtocol, .detail = "the peer's key cannot be read"}));
+    else if (conduit_->post(OpKind::kWrite, std::span(&word, 1), key).pieces == 1) {
+      probe_ = conduit_->flush();
+      probe_sent_ = true;
+    }
+  }
+  return probe_sent_ && conduit_->ended(probe_);
+}
+
+Error Channel::named(Error why) const {
+  why.operation = fmt::format("{} link", seed_.poster.device);
+  why.device = seed_.poster.device;
+  return why;
+}
+
+void Channel::end() {
+  if (timer_ != 0) seed_.poller.forgetTimer(std::exchange(timer_, 0));
+  awake();
+  if (watch_ != 0) seed_.poller.forget(std::exchange(watch_, 0));
+  host_.deactivate(*this);
+  phase_ = Phase::kDown;
+  probe_sent_ = false;
+  broke_.reset();
+  if (!conduit_) return;
+  conduit_->letGo(probe_);
+  poster_.rewind(*conduit_);
+  conduit_.reset();
+}
+
+void Channel::breakWith(Error why) {
+  if (broke_ || down()) return;
+  broke_ = std::move(why);
+  host_.activate(*this);
+}
+
+void Channel::push() {
+  if (!up() || broke_) return;
+  const bool was_idle = poster_.idle();
+  poster_.push(*conduit_);
+  if (was_idle && !poster_.idle()) lookLater();
+}
+
+void Channel::retireKey(std::uint32_t generation) {
+  if (conduit_) conduit_->retire(generation);
+}
+
+void Channel::turn(Clock::time_point now, Clock::time_point until) {
+  bool moved = false;
+  do {
+    moved = conduit_->progress();
+    if (phase_ == Phase::kProbing && probed()) {
+      phase_ = Phase::kUp;
+      host_.opened(*this);
+      moved = true;
+    }
+    if (poster_.reap(*conduit_)) {
+      asked_ = false;
+      answers_ = 0;
+      moved = true;
+    }
+    if (auto why = conduit_->broken()) return breakWith(std::move(*why));
+    push();
+    if (!moved) continue;
+    last_busy_ = now;
+    awake();
+  } while (moved && (now = Clock::now()) < until);
+}
+
+bool Channel::sleep(Clock::time_point now) {
+  const Duration quiet = now - std::max(last_busy_, poster_.lastMoved());
+  if (broke_ || quiet < seed_.spin) return false;
+  const bool unposted = poster_.starved() || (phase_ == Phase::kProbing && !probe_sent_);
+  if (watch_ != 0 && !unposted) return conduit_->arm();
+  // Nobody will call: it is turned whenever its rail is, and again when it has been quiet for half
+  // as long once more.
+  if (doze_ == 0 && (unposted || poster_.idle()))
+    doze_ = seed_.poller.at(now + std::min(kLongestDoze, quiet / 2), [this] { doze_ = 0; });
+  return false;
+}
+
+void Channel::awake() {
+  if (doze_ != 0) seed_.poller.forgetTimer(std::exchange(doze_, 0));
+}
+
+void Channel::lookLater() {
+  if (timer_ == 0)
+    timer_ = seed_.poller.at(Clock::now() + kLook, [this] {
+      timer_ = 0;
+      look();
+    });
+}
+
+void Channel::look() {
+  const auto now = Clock::now();
+  if (phase_ == Phase::kWaiting || phase_ == Phase::kProbing) {
+    if (now >= opening_until_)
+      return breakWith(
+          named({.code = Code::kTimeout,
+                 .detail = phase_ == Phase::kWaiting ? "the peer did not open its end in time"
+                                                     : "no byte got through over " + lanes_,
+                 .cause = "the devices of the two ends do not reach each other"}));
+    return lookLater();
+  }
+  if (poster_.idle()) return;
+  judgeSilence(now);
+  lookLater();
+}
+
+// Neither UCX nor libfabric nor the kernel tells of a path that was cut: for minutes nothing comes
+// back, and that is all. The session may go another way, and can be asked whether the peer is well.
+void Channel::judgeSilence(Clock::time_point now) {
+  if (now - poster_.lastMoved() < poster_.patience()) return;
+  if (answers_ >= kEnoughAnswers)
+    return breakWith(named({.code = Code::kTimeout,
+                            .detail = "nothing came back over " + lanes_ + ", and the peer is well",
+                            .cause = "the path of this rail is cut, or stands still",
+                            .remedy = "look at the link; the rail is being tried again"}));
+  if (std::exchange(asked_, true)) return;
+  host_.ask({.channel = seed_.index, .life = life_});
+}
+
+void Channel::answered(const Ping& pong) {
+  if (pong.life != life_ || !std::exchange(asked_, false)) return;
+  ++answers_;
+}
+
+}  // namespace viaduct::core::fabric

@@ -1,0 +1,111 @@
+#include "core/fabric/fabric_backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "core/fabric/fabric_link.h"
+#include "core/fabric/fabric_rail.h"
+
+namespace viaduct::core::fabric {
+namespace {
+
+// What every probe writes.
+constexpr std::uint64_t kProbeWord = 0x5649414455435421U;
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> FabricBackend::open(const BackendContext& context, Fabric fabric) {
+  auto backend = std::make_unique<FabricBackend>(context, std::move(fabric));
+  VIADUCT_CHECK(backend->openRails());
+  base::log(base::LogLevel::kInfo, "backend {}: {}", backend->can().name, backend->description());
+  return std::unique_ptr<Backend>(std::move(backend));
+}
+
+FabricBackend::FabricBackend(const BackendContext& context, Fabric fabric)
+    : poller_(context.poller),
+      detect_(context.settings.detect),
+      spin_(context.settings.spin),
+      fabric_(std::move(fabric)),
+      scratch_(Poster::kBatchPieces) {}
+
+FabricBackend::~FabricBackend() = default;
+
+Status FabricBackend::openRails() {
+  if (fabric_.grounds.size() > kMaxRails)
+    return Error{
+        .code = Code::kInvalid,
+        .operation = fmt::format("open {}", can().name),
+        .detail = fmt::format("{} rails; {} are possible", fabric_.grounds.size(), kMaxRails)};
+  for (std::size_t i = 0; i < fabric_.grounds.size(); ++i) {
+    ProbeWord word;
+    word.words = std::make_unique<ProbeWord::Words>(ProbeWord::Words{0, kProbeWord});
+    VIADUCT_TRY(word.registered,
+                fabric_.grounds[i]->add(reinterpret_cast<std::uintptr_t>(word.words->data()),
+                                        sizeof(ProbeWord::Words)));
+    words_.push_back(std::move(word));
+    auto rail = std::make_unique<FabricRail>(fabric_.names[i], i);
+    fabric_rails_.push_back(rail.get());
+    rails_.push_back(std::move(rail));
+  }
+  return Ok{};
+}
+
+Bytes FabricBackend::address() const {
+  return encodeGreeting({.rails = static_cast<std::uint32_t>(rails_.size()), .kind = kind()});
+}
+
+std::unique_ptr<Link> FabricBackend::link(LinkSeed seed, LinkHost& host) {
+  auto link = std::make_unique<FabricLink>(*this, std::move(seed), host);
+  links_.push_back(link.get());
+  return link;
+}
+
+void FabricBackend::forget(const FabricLink& link) { std::erase(links_, &link); }
+
+ChannelSeed FabricBackend::channelSeed(std::size_t rail, std::size_t key, std::uint32_t index,
+                                       RemotePins& remote) {
+  return {.ground = *fabric_.grounds[rail],
+          .poller = poller_,
+          .word = words_[rail],
+          .opening = std::max<Duration>(detect_, std::chrono::milliseconds(1500)),
+          .spin = spin_,
+          .index = index,
+          .poster = {.device = can().name,
+                     .own = pins_,
+                     .remote = remote,
+                     .rail = rail,
+                     .key = key,
+                     .scratch = scratch_}};
+}
+
+Result<Bytes> FabricBackend::pin(std::uint32_t slot, const Segment& memory) {
+  if (memory.kind != MemoryKind::kHost)
+    return Error{.code = Code::kUnsupported,
+                 .operation = "pin",
+                 .detail = "host memory only",
+                 .device = std::string(can().name)};
+  std::vector<std::unique_ptr<Registration>> registered;
+  for (const auto& ground : fabric_.grounds) {
+    VIADUCT_TRY(auto one, ground->add(memory.address, memory.bytes));
+    registered.push_back(std::move(one));
+  }
+  const auto generation = pins_.add(slot, memory.address, memory.bytes, std::move(registered));
+  if (generation == 0)
+    return Error{.code = Code::kExhausted, .operation = "pin", .detail = "too many pins"};
+  return encodePinKey(generation);
+}
+
+// Libraries do not look at what is registered once bytes are coming in over TCP, and keep
+// registrations of RDMA memory for later: only a conduit that is gone is sure to write nothing.
+Status FabricBackend::unpin(std::uint32_t slot) {
+  for (FabricRail* rail : fabric_rails_)
+    for (Channel* channel : rail->dropSlot(slot)) FabricLink::of(*channel).fence(*channel);
+  for (FabricLink* link : links_) link->withdraw(slot);
+  pins_.drop(slot);
+  return Ok{};
+}
+
+}  // namespace viaduct::core::fabric

@@ -1,0 +1,67 @@
+// A backend over a library that writes and reads one-sidedly: all of it but the library, of which
+// it knows the Grounds. docs/design/0010-one-skeleton-for-fabrics.md. Threads: under the agent's
+// lock.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/backend.h"
+#include "core/fabric/channel.h"
+
+namespace viaduct::core::fabric {
+
+class FabricLink;
+class FabricRail;
+
+// What a library has been found to give.
+struct Fabric {
+  Capabilities can = {};
+  std::string kind = {};                // both ends' are the same, or they do not fit together
+  std::string description = {};         // "UCX 1.13.1 over tcp/eth0; UCX_TLS=tcp": what is in force
+  std::vector<std::string> names = {};  // of the rails
+  std::vector<std::unique_ptr<Ground>> grounds = {};
+};
+
+class FabricBackend final : public Backend {
+ public:
+  static Result<std::unique_ptr<Backend>> open(const BackendContext& context, Fabric fabric);
+  FabricBackend(const BackendContext& context, Fabric fabric);
+  ~FabricBackend() override;
+  FabricBackend(const FabricBackend&) = delete;
+  FabricBackend& operator=(const FabricBackend&) = delete;
+
+  const Capabilities& can() const override { return fabric_.can; }
+  std::span<const std::unique_ptr<Rail>> rails() override { return rails_; }
+  Bytes address() const override;
+  std::unique_ptr<Link> link(LinkSeed seed, LinkHost& host) override;
+  Result<Bytes> pin(std::uint32_t slot, const Segment& memory) override;
+  Status unpin(std::uint32_t slot) override;
+
+  std::size_t railCount() const { return rails_.size(); }
+  std::span<FabricRail* const> fabricRails() const { return fabric_rails_; }
+  const OwnPins& pins() const { return pins_; }
+  base::Poller& poller() { return poller_; }
+  Duration detect() const { return detect_; }
+  const std::string& kind() const { return fabric_.kind; }
+  const std::string& description() const { return fabric_.description; }
+  ChannelSeed channelSeed(std::size_t rail, std::size_t key, std::uint32_t index,
+                          RemotePins& remote);
+  void forget(const FabricLink& link);
+
+ private:
+  Status openRails();
+
+  base::Poller& poller_;
+  const Duration detect_, spin_;
+  Fabric fabric_;                 // its grounds outlive what uses them
+  std::vector<ProbeWord> words_;  // by rail
+  OwnPins pins_;
+  std::vector<Piece> scratch_;
+  std::vector<std::unique_ptr<Rail>> rails_;
+  std::vector<FabricRail*> fabric_rails_;
+  std::vector<FabricLink*> links_;
+};
+
+}  // namespace viaduct::core::fabric

@@ -1,0 +1,56 @@
+// What is open for one rail: drives its channels to all peers. Threads: under the agent's lock.
+#pragma once
+
+#include <algorithm>
+#include <list>
+#include <string>
+#include <vector>
+
+#include "core/backend.h"
+#include "core/fabric/channel.h"
+
+namespace viaduct::core::fabric {
+
+class FabricLink;
+
+class FabricRail final : public Rail, public JobOwner {
+ public:
+  FabricRail(std::string name, std::size_t index) : name_(std::move(name)), index_(index) {}
+
+  std::string_view name() const override { return name_; }
+  std::size_t index() const { return index_; }
+  std::size_t post(const Work& work) override;
+  void poll(Completions& out) override;
+  void cancel(Tag tag) override;
+  bool busy() const override {
+    return !reports_.empty() || std::any_of(active_.begin(), active_.end(),
+                                            [](const Channel* one) { return !one->dozes(); });
+  }
+
+  void report(Job& job) override;
+
+  // The rail turns this channel until it sleeps.
+  void activate(Channel& channel);
+  void deactivate(Channel& channel);
+
+  // For a link that is over. release(): its jobs end at the next poll(); take(): they end now.
+  void release(const FabricLink& link, const Error& why);
+  void take(const FabricLink& link, const Error& why, Completions& out);
+  // Jobs that use this local pin fail; the channels that have some of it under way.
+  std::vector<Channel*> dropSlot(std::uint32_t slot);
+
+ private:
+  Job& newJob(const Work& work);
+  // Reports what there is; the job is gone after its last report.
+  void flush(Job& job, Completions& out);
+  void turnAll();
+  Channel* firstBroken() const;
+
+  const std::string name_;
+  const std::size_t index_;
+  std::list<Job> jobs_, spare_;
+  std::vector<Job*> reports_;
+  std::vector<Channel*> active_;
+};
+
+}  // namespace viaduct::core::fabric
