@@ -63,7 +63,8 @@ Result<std::vector<std::string>> backendsOf(const BenchOptions& o) {
   if (!o.has("backend") && !o.as_nixlbench) return std::vector<std::string>{"local", "tcp"};
   std::vector<std::string> out;
   for (const std::string& name : o.has("backend") ? o.backends : std::vector<std::string>{"UCX"}) {
-    const auto same = [&](std::string_view one) { return sameWord(one, name); };
+    const std::string ours = backendNamed(name);
+    const auto same = [&](std::string_view one) { return sameWord(one, ours); };
     const auto at = std::find_if(known.begin(), known.end(), same);
     if (at != known.end() && std::find(out.begin(), out.end(), *at) != out.end())
       return bad("--backend", fmt::format("{} is named twice", name));

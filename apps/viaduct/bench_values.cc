@@ -21,6 +21,10 @@ bool sameWord(std::string_view a, std::string_view b) {
                     [&](char x, char y) { return low(x) == low(y); });
 }
 
+std::string backendNamed(const std::string& name) {
+  return sameWord(name, "LIBFABRIC") ? "ofi" : name;
+}
+
 Status intoText(std::string_view text, std::string& into) {
   into = text;
   return Ok{};

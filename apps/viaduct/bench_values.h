@@ -32,6 +32,8 @@ Status intoWords(std::string_view text, std::vector<std::string>& into);
 
 // Upper and lower case are the same, as in nixlbench's own values.
 bool sameWord(std::string_view a, std::string_view b);
+// A backend under its name here: "LIBFABRIC" is "ofi".
+std::string backendNamed(const std::string& name);
 
 template <class T, std::size_t N>
 Status intoOneOf(std::string_view text, const std::array<std::pair<std::string_view, T>, N>& words,

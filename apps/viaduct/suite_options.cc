@@ -52,7 +52,10 @@ Status intoAlso(V text, O& into) {
 
 constexpr std::array kOwn{
     SuiteFlag{"backend", "NAME", "tcp", "the backend to measure with",
-              [](V t, O& o) { return intoText(t, o.backend); }},
+              [](V t, O& o) {
+                o.backend = backendNamed(std::string(t));
+                return Status(Ok{});
+              }},
     SuiteFlag{"rails", "NAME,...", "what the system chooses",
               "interfaces or source addresses to use: coalescing takes two or more",
               [](V t, O& o) { return intoWords(t, o.rails); }},

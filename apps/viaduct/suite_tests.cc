@@ -84,7 +84,8 @@ std::string whyNot(const Optimisation& one, const SuiteOptions& options) {
                        fmt::join(one.backends, ", "));
   if (!isSetting(one.variable))
     return fmt::format("not built into this viaduct: it has no setting {}", one.variable);
-  if (options.rails.size() < one.rails)
+  // Where none is named, there is the one that the backend takes by itself.
+  if (std::max<std::size_t>(options.rails.size(), 1) < one.rails)
     return fmt::format("it takes {} rails or more, and --rails names {}", one.rails,
                        options.rails.empty() ? "none" : fmt::to_string(options.rails.size()));
   return {};

@@ -109,8 +109,8 @@ TEST(BenchInput, ContradictionsAreNamedTogetherAndAllAtOnce) {
 }
 
 TEST(BenchInput, BackendsThatAreNotBuiltInAreNamedWithThoseThatAre) {
-  expectRefused({"bench", "--backend", "pigeon"}, {"pigeon is no backend", "local, tcp"});
-  for (const char* name : {"LIBFABRIC", "posix", "GDS_MT", "OBJ", "Mooncake"})
+  expectRefused({"bench", "--backend", "pigeon"}, {"pigeon is no backend", "local, "});
+  for (const char* name : {"posix", "GDS_MT", "OBJ", "Mooncake"})
     expectRefused({"bench", "--backend", name}, {std::string(name) + " is not built in", "tcp"});
 }
 
@@ -158,8 +158,19 @@ TEST(BenchInput, ACommandLineOfAClusterIsUnderstood) {
                     "--total_buffer_size=64424509440",
                     "--max_block_size=2147483648",
                     "--mode=MG"};
-  expectRefused(words, {"nixlbench: --backend: unsupported: LIBFABRIC is not built in", "VRAM"},
-                "nixlbench");
+  const auto all = builtInBackends();
+  if (std::find(all.begin(), all.end(), "ofi") != all.end())
+    expectRefused(words, {"nixlbench: ", "VRAM"}, "nixlbench");
+  else
+    expectRefused(words, {"nixlbench: --backend: unsupported: LIBFABRIC is not built in", "VRAM"},
+                  "nixlbench");
+}
+
+TEST(BenchInput, LibfabricIsOfi) {
+  const auto all = builtInBackends();
+  if (std::find(all.begin(), all.end(), "ofi") == all.end())
+    GTEST_SKIP() << "skipped: ofi is not built in";
+  expectRefused({"bench", "--backend", "LIBFABRIC,ofi"}, {"ofi is named twice"});
 }
 
 TEST(BenchInput, AConfigFileIsReadAndTheCommandLineWins) {

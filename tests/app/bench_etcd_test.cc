@@ -83,7 +83,7 @@ TEST(BenchAtEtcd, WhatIsNotBuiltInIsRefusedBeforeAnybodyIsAsked) {
   VIADUCT_NEEDS_ETCD();
   const EtcdServer etcd;
   const std::string before = revision(etcd);
-  for (const std::string backend : {"LIBFABRIC", "GDS"}) {
+  for (const std::string backend : {"GPUNETIO", "GDS"}) {
     Nixlbench run({"-etcd_endpoints", etcd.url(), "--backend", backend, "--benchmark_group",
                    "bg100000", "--target_seg_type", "VRAM", "--initiator_seg_type", "VRAM",
                    "--num_initiator_dev=8", "--num_target_dev=8", "--total_buffer_size=64424509440",

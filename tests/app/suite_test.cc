@@ -2,11 +2,14 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
+#include <viaduct/settings.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "app/program.h"
@@ -125,6 +128,20 @@ TEST_F(SuiteCommand, MeasuresAndSaysWhatIsNotThere) {
   // The tests of one round do not all follow each other in the same order.
   EXPECT_EQ(json.at("runs")[0].at("test"), "baseline");
   EXPECT_EQ(json.at("runs")[2].at("test"), "single");
+}
+
+// The backend's own rail is one, though nobody has named it.
+TEST_F(SuiteCommand, MeasuresWhatTheBackendHasOverItsOnlyRail) {
+  const auto built = builtInBackends();
+  if (std::find(built.begin(), built.end(), "ofi") == built.end())
+    GTEST_SKIP() << "skipped: ofi is not built in";
+  Program run({"suite", "--backend", "LIBFABRIC", "--tests", "inject,doorbell", "--sizes", "64",
+               "--rounds", "4", "--duration", "2ms", "--output", "json"});
+  EXPECT_EQ(run.finish(), 0) << run.err();
+  const Json json = Json::parse(run.out());
+  std::set<std::string> tests;
+  for (const Json& result : json.at("results")) tests.insert(result.at("test").get<std::string>());
+  EXPECT_EQ(tests, (std::set<std::string>{"baseline", "doorbell", "inject"})) << run.out();
 }
 
 TEST_F(SuiteCommand, GoesOnWhereItWas) {

@@ -159,6 +159,8 @@ void Account::addClaims(std::uint32_t rank) {
       const std::size_t share = shareOf(told);
       shares_[share].told.bytes += told.bytes;
       shares_[share].told.ops += told.ops;
+      shares_[share].told.injected += told.injected;
+      shares_[share].told.batches += told.batches;
       payload_ += told.bytes;
       streams_.push_back({.share = share,
                           .source = writes ? rank : claim.peer,

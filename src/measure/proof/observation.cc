@@ -10,7 +10,7 @@ namespace {
 using base::Reader;
 using base::Writer;
 
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kVersion = 2;
 
 // A class, so that each of these finds all the others.
 struct Wire {
@@ -98,6 +98,7 @@ struct Wire {
 
   static void put(Writer& out, const PathShare& s) {
     out.text(s.backend).text(s.way).text(s.rail).put(s.bytes).put(s.ops);
+    out.put(s.injected).put(s.batches);
   }
   static void get(Reader& in, PathShare& s) {
     s.backend = in.text();
@@ -105,6 +106,8 @@ struct Wire {
     s.rail = in.text();
     s.bytes = in.get<std::uint64_t>();
     s.ops = in.get<std::uint64_t>();
+    s.injected = in.get<std::uint64_t>();
+    s.batches = in.get<std::uint64_t>();
   }
 
   static void put(Writer& out, const Claim& c) {

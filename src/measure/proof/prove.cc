@@ -195,7 +195,9 @@ class Prover {
                       .way = share.told.way,
                       .device = share.told.rail,
                       .bytes = share.told.bytes,
-                      .ops = share.told.ops};
+                      .ops = share.told.ops,
+                      .injected = share.told.injected,
+                      .batches = share.told.batches};
     if (share.realm == Realm::kMemory)
       entry.proven = silence(share, mine);
     else if (share.realm == Realm::kUnknown)

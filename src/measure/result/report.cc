@@ -44,8 +44,8 @@ std::string fingerprintOf(const std::vector<Member>& members) {
 
 namespace {
 
-std::string stripingName(Striping striping) {
-  return striping == Striping::kAuto ? "auto" : striping == Striping::kOn ? "on" : "off";
+std::string toggleName(Toggle toggle) {
+  return toggle == Toggle::kAuto ? "auto" : toggle == Toggle::kOn ? "on" : "off";
 }
 
 }  // namespace
@@ -57,8 +57,11 @@ std::vector<Option> optionsOf(const Settings& s) {
           {"backends", joined(s.backends)},
           {"rails", joined(s.rails)},
           {"sockets", fmt::format("{}", s.sockets)},
-          {"striping", stripingName(s.striping)},
+          {"striping", toggleName(s.striping)},
           {"min_chunk", s.min_chunk == 0 ? "auto" : base::formatSize(s.min_chunk)},
+          {"ofi_provider", s.ofi_provider},
+          {"inject", toggleName(s.inject)},
+          {"doorbell", toggleName(s.doorbell)},
           {"copy_threads", fmt::format("{}", s.copy_threads)},
           {"detect", base::formatDuration(s.detect)},
           {"deadline", base::formatDuration(s.deadline)},

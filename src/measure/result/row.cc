@@ -85,7 +85,8 @@ std::vector<ProvenShare> unproven(const Path& path) {
   std::vector<ProvenShare> out;
   out.reserve(path.shares.size());
   for (const PathShare& s : path.shares)
-    out.push_back({s.backend, s.way, s.rail, s.bytes, s.ops, Proven::kUnproven});
+    out.push_back(
+        {s.backend, s.way, s.rail, s.bytes, s.ops, Proven::kUnproven, s.injected, s.batches});
   return out;
 }
 

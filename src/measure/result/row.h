@@ -58,6 +58,7 @@ struct ProvenShare {
   std::uint64_t bytes = 0;
   std::uint64_t ops = 0;
   Proven proven = Proven::kUnproven;
+  std::uint64_t injected = 0, batches = 0;  // 0: not counted there
   friend bool operator==(const ProvenShare&, const ProvenShare&) = default;
 };
 // As a transfer says it: nobody has looked yet.

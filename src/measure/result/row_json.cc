@@ -47,8 +47,11 @@ void put(Json& out, const char* key, const std::string& text) {
 }
 
 Json asJson(const ProvenShare& s) {
-  return {{"backend", s.backend}, {"way", s.way}, {"device", s.device},
-          {"bytes", s.bytes},     {"ops", s.ops}, {"proven", provenName(s.proven)}};
+  Json out{{"backend", s.backend}, {"way", s.way}, {"device", s.device},
+           {"bytes", s.bytes},     {"ops", s.ops}, {"proven", provenName(s.proven)}};
+  if (s.injected > 0) out["injected"] = s.injected;
+  if (s.batches > 0) out["batches"] = s.batches;
+  return out;
 }
 
 Json asJson(const PairResult& pair) {
@@ -131,6 +134,8 @@ void read(JsonReader& from, ProvenShare& share) {
   from.need("device", share.device);
   from.need("bytes", share.bytes);
   from.need("ops", share.ops);
+  from.may("injected", share.injected);
+  from.may("batches", share.batches);
   from.word("proven", share.proven, provenNamed, "yes, no, unproven");
 }
 
