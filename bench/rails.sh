@@ -5,11 +5,13 @@
 #
 # usage: rails.sh BUILD [RATE]     as root; BUILD: a build folder; RATE of a link in Mbit, 500 when
 #                                  none is given. LINKS="1 4" SHAPES="1MiB 8,64MiB 1" CUTS="3"
-#                                  ROUNDS=1 TURNS=4 make it shorter, and " " leaves a part out.
+#                                  ROUNDS=1 TURNS=4 make it shorter, and " " leaves a part out;
+#                                  BACKEND=ofi measures another backend than tcp.
 set -euo pipefail
 viaduct=$(realpath "$1/apps/viaduct/viaduct")
 peer=$(realpath "$1/tests/process/process_peer")
 rate=${2:-500}
+backend=${BACKEND:-tcp}
 rounds=${ROUNDS:-3}
 turns=${TURNS:-8}
 read -ra links_of <<<"${LINKS:-1 2 3 4}"
@@ -71,7 +73,7 @@ print(sum(json.load(open(f))["end"]["sum_received"]["bits_per_second"] for f in 
 viaduct_links() { # COUNT BLOCK BATCH
   local rates='' i
   for ((i = 0; i < $1; ++i)); do rates+=${rates:+,}rail$i=${rate}Mbit; done
-  local flags=(bench --meet 10.80.0.1:7000 --backend tcp --block-sizes "$2" --batch "$3" --duration 3s
+  local flags=(bench --meet 10.80.0.1:7000 --backend "$backend" --block-sizes "$2" --batch "$3" --duration 3s
     --link-rate "$rates")
   in_b env VIADUCT_SECRET=rails VIADUCT_LISTEN="$(addresses "$1" 2 :0)" VIADUCT_RAILS="$(addresses "$1" 2 "")" \
     "$viaduct" "${flags[@]}" --rank 1 >"$work/out1" 2>&1 &
@@ -115,7 +117,7 @@ PY
 
 # Small transfers over all four: cut for every rail, or for as many as are worth it.
 coalescing() {
-  local flags=(suite --meet 10.80.0.1:7000 --backend tcp --rails rail0,rail1,rail2,rail3 --tests coalescing
+  local flags=(suite --meet 10.80.0.1:7000 --backend "$backend" --rails rail0,rail1,rail2,rail3 --tests coalescing
     --rounds "$turns" --duration 100ms)
   in_b env VIADUCT_SECRET=rails VIADUCT_LISTEN="$(addresses 4 2 :0)" "$viaduct" "${flags[@]}" --rank 1 >"$work/out1" 2>&1 &
   local target=$!
@@ -125,9 +127,9 @@ coalescing() {
 
 # Two processes that do what they are told, a line at a time.
 cut_one() { # WHICH LINK
-  python3 - "$peer" "$name" "$1" "$rate" <<'PY'
+  python3 - "$peer" "$name" "$1" "$rate" "$backend" <<'PY'
 import os, subprocess, sys, time
-peer, name, link, rate = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+peer, name, link, rate, backend = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5]
 size = 1 << 30
 
 class End:
@@ -150,7 +152,7 @@ def addresses(host, suffix):
     return ",".join(f"10.80.{i}.{host}{suffix}" for i in range(4))
 
 a, b = End("a"), End("b")
-cards = [end.ask(f"open name={n} backends=tcp listen={addresses(h, ':0')} rails={addresses(h, '')}")
+cards = [end.ask(f"open name={n} backends={backend} listen={addresses(h, ':0')} rails={addresses(h, '')}")
          for end, n, h in ((a, "a", 1), (b, "b", 2))]
 for end in (a, b):
     end.ask(f"memory data {size}")

@@ -1,0 +1,124 @@
+// Transfers over the ofi backend beside a bare loop of the same libfabric calls (fi_writemsg, the
+// last of a transfer with FI_DELIVERY_COMPLETE, a target that only reads its queue), turn by turn
+// in one run. Usage: FI_OFI_RXM_USE_SRX=0 ofi_floor [provider [rounds [milliseconds a turn]]]
+#include <rdma/fi_cm.h>
+#include <rdma/fi_rma.h>
+
+#include "backends/ofi/choose.h"
+#include "backends/ofi/remote_key.h"
+#include "fabric_floor.h"
+
+namespace viaduct::bench {
+namespace {
+
+constexpr Workload kWorkloads[] = {
+    {"8 B", 8, 1}, {"64 KiB", 65536, 1}, {"1 MiB", 1U << 20U, 1}, {"4 KiB x 1024", 4096, 1024}};
+
+void must(std::int64_t status, const char* call) {
+  if (status < 0) die(ofi::ofiError(Code::kDevice, call, status, "bare").text());
+}
+
+// One endpoint with its queue, and the other's memory.
+class Bare {
+ public:
+  Bare(const Settings& settings, int session, std::byte* memory)
+      : chosen_(bench::must(ofi::choose(settings))),
+        ground_(static_cast<const ofi::Ground&>(*chosen_.grounds.front())),
+        memory_(bench::must(ground_.add(reinterpret_cast<std::uintptr_t>(memory), kRegion))) {
+    open();
+    std::vector<std::byte> name(1024);
+    std::size_t bytes = name.size();
+    must(fi_getname(&endpoint_->fid, name.data(), &bytes), "fi_getname");
+    name.resize(bytes);
+    tell(session, name);
+    must(fi_av_insert(peers_.get(), hear(session).data(), 1, &peer_, 0, nullptr), "fi_av_insert");
+    tell(session, memory_->key());
+    there_ = ofi::unpacked(hear(session)).value();
+  }
+
+  void write(std::span<const Extent> from, std::span<const Extent> into) {
+    const bool ordered = ground_.manner().ordered;
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      const bool last = i + 1 == from.size();
+      const std::uint64_t tells = last || !ordered ? FI_COMPLETION | FI_DELIVERY_COMPLETE : 0;
+      while (pending_ + 1 >= ground_.manner().depth) progress();
+      while (!went(from[i], into[i], tells | (last ? 0 : FI_MORE))) progress();
+      pending_ += tells != 0 ? 1 : 0;
+    }
+    while (pending_ != 0) progress();
+  }
+  void progress() {
+    fi_cq_entry entries[16];
+    const ssize_t got = fi_cq_read(queue_.get(), entries, std::size(entries));
+    if (got > 0) pending_ -= static_cast<std::size_t>(got);
+    if (got != -FI_EAGAIN) must(got, "fi_cq_read");
+  }
+
+ private:
+  bool went(const Extent& from, const Extent& into, std::uint64_t flags) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): an extent's address is a number
+    const iovec here{.iov_base = reinterpret_cast<void*>(static_cast<std::uintptr_t>(from.address)),
+                     .iov_len = from.bytes};
+    const fi_rma_iov target{
+        .addr = into.address - there_.base, .len = into.bytes, .key = there_.key};
+    void* descriptor = static_cast<const ofi::Memory&>(*memory_).descriptor();
+    const fi_msg_rma message{.msg_iov = &here,
+                             .desc = &descriptor,
+                             .iov_count = 1,
+                             .addr = peer_,
+                             .rma_iov = &target,
+                             .rma_iov_count = 1,
+                             .context = nullptr,
+                             .data = 0};
+    const bool small = from.bytes <= ground_.manner().inject;
+    const ssize_t given = fi_writemsg(endpoint_.get(), &message, flags | (small ? FI_INJECT : 0));
+    if (given != -FI_EAGAIN) must(given, "fi_writemsg");
+    return given == 0;
+  }
+  void open() {
+    fi_cq_attr queue{};
+    queue.size = ground_.manner().depth;
+    queue.format = FI_CQ_FORMAT_CONTEXT;
+    fid_cq* cq = nullptr;
+    must(fi_cq_open(&ground_.domain(), &queue, &cq, nullptr), "fi_cq_open");
+    queue_.reset(cq);
+    fi_av_attr peers{};
+    fid_av* av = nullptr;
+    must(fi_av_open(&ground_.domain(), &peers, &av, nullptr), "fi_av_open");
+    peers_.reset(av);
+    fid_ep* ep = nullptr;
+    must(fi_endpoint(&ground_.domain(), &ground_.info(), &ep, nullptr), "fi_endpoint");
+    endpoint_.reset(ep);
+    must(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION), "fi_ep_bind");
+    must(fi_ep_bind(ep, &av->fid, 0), "fi_ep_bind");
+    must(fi_enable(ep), "fi_enable");
+  }
+
+  ofi::Chosen chosen_;
+  const ofi::Ground& ground_;
+  std::unique_ptr<core::fabric::Registration> memory_;
+  ofi::Fid<fid_cq> queue_;
+  ofi::Fid<fid_av> peers_;
+  ofi::Fid<fid_ep> endpoint_;
+  fi_addr_t peer_ = FI_ADDR_UNSPEC;
+  ofi::RemoteMemory there_;
+  std::size_t pending_ = 0;
+};
+
+}  // namespace
+}  // namespace viaduct::bench
+
+int main(int argc, char** argv) {
+  static_cast<void>(std::setvbuf(stdout, nullptr, _IOLBF, 0));
+  const std::string provider = argc > 1 ? argv[1] : "tcp;ofi_rxm";
+  const int rounds = argc > 2 ? std::atoi(argv[2]) : 15;
+  const int turn_ms = argc > 3 ? std::atoi(argv[3]) : 40;
+  viaduct::Settings settings;
+  settings.backends = {"ofi"};
+  settings.ofi_provider = provider;
+  if (provider != "shm") settings.rails = {"lo"};
+  return viaduct::bench::Floor<viaduct::bench::Bare>(settings, viaduct::bench::kWorkloads,
+                                                     std::max(rounds, 1),
+                                                     std::chrono::milliseconds(turn_ms))
+      .run();
+}
