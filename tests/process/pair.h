@@ -31,6 +31,9 @@ inline constexpr Way kWays[] = {
     {"mapped", "local", false},
     {"cma", "local", true},
     {"tcp", "tcp", false},
+#ifdef VIADUCT_WITH_OFI
+    {"ofi", "ofi", false},
+#endif
 #ifdef VIADUCT_WITH_UCX
     {"ucx", "ucx", false, true},
 #endif

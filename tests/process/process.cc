@@ -38,9 +38,11 @@ class Namespaces {
   ~Namespaces() {
     if (here_) ::setns(here_.get(), CLONE_NEWPID);
   }
-  // In the child. The mount namespace comes last: the others' files are open already.
+  // In the child. The mount namespace comes last: the others' files are open already. It takes in
+  // only who shares no working directory, and TSan has started a thread since fork().
   bool enter() const {
-    return std::all_of(own_.begin(), own_.end(),
+    return ::unshare(CLONE_FS) == 0 &&
+           std::all_of(own_.begin(), own_.end(),
                        [](const base::Fd& one) { return ::setns(one.get(), 0) == 0; });
   }
 
