@@ -15,7 +15,7 @@ namespace viaduct::ofi {
 namespace {
 
 // Best first. Others are used where they are named.
-constexpr std::array kPreference{"efa", "verbs;ofi_rxm", "cxi", "tcp;ofi_rxm", "tcp"};
+constexpr std::array kPreference{"efa", "verbs", "verbs;ofi_rxm", "cxi", "tcp", "tcp;ofi_rxm"};
 
 Error notWorthIt(std::string detail) {
   return {.code = Code::kUnsupported,
@@ -150,13 +150,13 @@ bool namedIn(const Settings& settings) {
          settings.backends.end();
 }
 
-// What there is with these promises, and then what there is without them.
-Result<Info> ask(const Library& ofi, std::uint64_t order) {
+// What there is of this kind and with these promises.
+Result<Info> ask(const Library& ofi, fi_ep_type type, std::uint64_t order) {
   Info hints(ofi.fi_dupinfo(nullptr));
   if (!hints) return Error{.code = Code::kExhausted, .operation = "fi_dupinfo", .device = "ofi"};
   hints->caps = FI_RMA;
   hints->mode = 0;
-  hints->ep_attr->type = FI_EP_RDM;
+  hints->ep_attr->type = type;
   hints->tx_attr->msg_order = order;
   fi_domain_attr& domain = *hints->domain_attr;
   domain.threading = FI_THREAD_DOMAIN;
@@ -204,10 +204,14 @@ Result<Chosen> choose(const Settings& settings) {
   const bool named = namedIn(settings);
   if (!named && host::rdmaPorts("/").empty()) return notWorthIt("this host has no RDMA device");
   VIADUCT_TRY(const Library* const ofi, library());
-  VIADUCT_TRY(const Info ordered, ask(*ofi, FI_ORDER_RMA_WAW));
-  VIADUCT_TRY(const Info any, ask(*ofi, 0));
-  std::vector<Offer> offers = offersIn(ordered.get());
-  for (Offer& one : offersIn(any.get())) offers.push_back(std::move(one));
+  // Best first: connected, which tells of a peer that goes, and in order.
+  std::vector<Info> lists;
+  std::vector<Offer> offers;
+  for (const fi_ep_type type : {FI_EP_MSG, FI_EP_RDM})
+    for (const std::uint64_t order : {std::uint64_t{FI_ORDER_RMA_WAW}, std::uint64_t{0}}) {
+      VIADUCT_TRY(lists.emplace_back(), ask(*ofi, type, order));
+      for (Offer& one : offersIn(lists.back().get())) offers.push_back(std::move(one));
+    }
   Chosen out;
   VIADUCT_TRY(out.provider, providerFor(settings.ofi_provider, offers));
   out.rdma = isRdma(out.provider);

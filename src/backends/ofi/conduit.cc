@@ -1,12 +1,11 @@
 #include "backends/ofi/conduit.h"
 
 #include <fmt/format.h>
-#include <rdma/fi_cm.h>
-#include <sys/socket.h>
+#include <sys/epoll.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
-#include <cstring>
 
 namespace viaduct::ofi {
 
@@ -19,7 +18,6 @@ namespace {
 
 // Of ours, before one of libfabric's own addresses.
 constexpr std::uint32_t kAddressMark = 0x31614f56;  // "VOa1"
-constexpr std::size_t kLongestName = 1024;
 // Entries of the queue taken at once.
 constexpr std::size_t kEntries = 64;
 // An endpoint that has been connected and takes nothing for this long is not any more.
@@ -29,23 +27,20 @@ constexpr auto kGone = "the peer has closed the connection, or the path to it is
 // `net` signals its descriptor without end: a sleeper would spin.
 bool sleepsWell(const std::string& provider) { return provider != "net"; }
 
-// Whether the provider may be given this address of a peer's: of the kind of our own, and whole. It
-// reads as far as the kind says, whatever came over the wire.
-bool fits(std::uint32_t format, std::span<const std::byte> theirs, const Bytes& ours) {
-  if (theirs.empty() || theirs.size() > kLongestName) return false;
-  if (format == FI_ADDR_STR) return theirs.back() == std::byte{0};
-  const bool family = format == FI_SOCKADDR_IN || format == FI_SOCKADDR_IN6;
-  return theirs.size() == ours.size() &&
-         (!family || std::memcmp(theirs.data(), ours.data(), sizeof(sa_family_t)) == 0);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Conduit>> Conduit::open(const Ground& ground) {
   std::unique_ptr<Conduit> out(new Conduit(ground));
   VIADUCT_CHECK(out->openQueue());
-  VIADUCT_CHECK(out->openEndpoint());
-  VIADUCT_CHECK(out->readAddress());
+  VIADUCT_TRY(out->endpoint_, Endpoint::open(ground, *out->queue_));
+  VIADUCT_CHECK(out->openFd());
+  out->address_ = base::Writer()
+                      .put(kAddressMark)
+                      .text(ground.provider())
+                      .put(static_cast<std::uint32_t>(ground.info().ep_attr->type))
+                      .put(ground.info().addr_format)
+                      .sized(out->endpoint_->name())
+                      .take();
   return out;
 }
 
@@ -67,41 +62,20 @@ Status Conduit::openQueue() {
   return Ok{};
 }
 
-Status Conduit::openEndpoint() {
-  fi_av_attr how{};
-  how.type = ground_.info().domain_attr->av_type;
-  how.count = 1;
-  fid_av* peers = nullptr;
-  if (const int rc = fi_av_open(&ground_.domain(), &how, &peers, nullptr); rc != 0)
-    return ofiError(Code::kDevice, "fi_av_open", rc, ground_.device());
-  peers_.reset(peers);
-  fid_ep* endpoint = nullptr;
-  if (const int rc = fi_endpoint(&ground_.domain(), &ground_.info(), &endpoint, nullptr); rc != 0)
-    return ofiError(Code::kDevice, "fi_endpoint", rc, ground_.device());
-  endpoint_.reset(endpoint);
-  constexpr std::uint64_t kQueue = FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION;
-  if (const int rc = fi_ep_bind(endpoint, &queue_->fid, kQueue); rc != 0)
-    return ofiError(Code::kDevice, "fi_ep_bind", rc, ground_.device());
-  if (const int rc = fi_ep_bind(endpoint, &peers->fid, 0); rc != 0)
-    return ofiError(Code::kDevice, "fi_ep_bind", rc, ground_.device());
-  if (const int rc = fi_enable(endpoint); rc != 0)
-    return ofiError(Code::kDevice, "fi_enable", rc, ground_.device());
-  orders_ = std::make_unique<Orders>(ground_.manner(), *endpoint);
-  return Ok{};
-}
-
-Status Conduit::readAddress() {
-  name_.resize(kLongestName);
-  std::size_t bytes = name_.size();
-  if (const int rc = fi_getname(&endpoint_->fid, name_.data(), &bytes); rc != 0)
-    return ofiError(Code::kDevice, "fi_getname", rc, ground_.device());
-  name_.resize(bytes);
-  address_ = base::Writer()
-                 .put(kAddressMark)
-                 .text(ground_.provider())
-                 .put(ground_.info().addr_format)
-                 .sized(name_)
-                 .take();
+Status Conduit::openFd() {
+  fid_eq* const events = endpoint_->events();
+  if (events == nullptr || fd_ < 0) return Ok{};
+  int other = -1;
+  if (const int rc = fi_control(&events->fid, FI_GETWAIT, &other); rc != 0)
+    return ofiError(Code::kDevice, "fi_control", rc, ground_.device());
+  both_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  if (!both_) return systemError(Code::kExhausted, "epoll_create1", errno);
+  for (const int one : {fd_, other}) {
+    epoll_event event{.events = EPOLLIN, .data = {.fd = one}};
+    if (::epoll_ctl(both_.get(), EPOLL_CTL_ADD, one, &event) != 0)
+      return systemError(Code::kExhausted, "epoll_ctl", errno);
+  }
+  fd_ = both_.get();
   return Ok{};
 }
 
@@ -115,18 +89,22 @@ Status Conduit::join(const Bytes& peer) {
   base::Reader in(peer);
   const bool ours = in.get<std::uint32_t>() == kAddressMark;
   const std::string provider = in.text();
-  const auto format = in.get<std::uint32_t>();
+  const auto type = in.get<std::uint32_t>(), format = in.get<std::uint32_t>();
   const auto name = in.sized();
   if (!ours || !in.finished()) return refuse("the peer's address is not one");
   if (provider != ground_.provider())
     return refuse(fmt::format("the peer uses the provider {:.64}", provider));
-  if (format != ground_.info().addr_format || !fits(format, name, name_))
+  if (type != ground_.info().ep_attr->type || format != ground_.info().addr_format)
     return refuse("the peer's address is of another kind, such as IPv6 against IPv4");
-  fi_addr_t address = FI_ADDR_UNSPEC;
-  if (const int got = fi_av_insert(peers_.get(), name.data(), 1, &address, 0, nullptr); got != 1)
-    return ofiError(Code::kPeerLost, "fi_av_insert", got < 0 ? got : -FI_EINVAL, ground_.device());
-  orders_->join(address);
+  VIADUCT_CHECK(endpoint_->join(name));
+  look();
   return Ok{};
+}
+
+void Conduit::look() {
+  if (auto well = endpoint_->look(); !well) return breakWith(std::move(well).error());
+  if (fid_ep* const ready = endpoint_->ready(); !orders_ && ready != nullptr)
+    orders_ = std::make_unique<Orders>(ground_.manner(), *ready, endpoint_->peer());
 }
 
 RemoteKey Conduit::keyOf(std::uint32_t generation, const Bytes& packed) {
@@ -136,7 +114,7 @@ RemoteKey Conduit::keyOf(std::uint32_t generation, const Bytes& packed) {
 }
 
 Posted Conduit::post(OpKind kind, std::span<const Piece> pieces, RemoteKey key) {
-  if (broken_) return {};
+  if (broken_ || !orders_) return {};
   const Posted out = orders_->post(kind, pieces, *static_cast<const RemoteMemory*>(key));
   seeRefusal();
   if (out.pieces == 0 && connected_ && orders_->idle() && !broken_)
@@ -159,13 +137,13 @@ void Conduit::judgeDeaf() {
 }
 
 void Conduit::seeRefusal() {
-  if (orders_->refusal() != 0)
+  if (orders_ && orders_->refusal() != 0)
     breakWith(ofiError(Code::kPeerLost, "fi_writemsg or fi_readmsg", orders_->refusal(),
                        ground_.device()));
 }
 
 bool Conduit::ended(Flush& flush) {
-  if (broken_ || !orders_->over(flush)) return false;
+  if (broken_ || (orders_ && !orders_->over(flush))) return false;
   letGo(flush);
   return true;
 }
@@ -181,7 +159,9 @@ bool Conduit::progress() {
     readError();
   else if (got < 0 && got != -FI_EAGAIN)
     breakWith(ofiError(Code::kDevice, "fi_cq_read", got, ground_.device()));
-  if (!broken_) orders_->settle();
+  // What has ended before the connection did comes first.
+  if (got == -FI_EAGAIN) look();
+  if (!broken_ && orders_) orders_->settle();
   seeRefusal();
   return got > 0 || broken_;
 }
@@ -204,9 +184,12 @@ void Conduit::breakWith(Error why) {
 }
 
 bool Conduit::arm() {
-  if (fd_ < 0 || broken_ || !orders_->settle()) return false;
-  fid* one = &queue_->fid;
-  return fi_trywait(&ground_.fabric(), &one, 1) == FI_SUCCESS;
+  if (fd_ < 0 || broken_ || (orders_ && !orders_->settle())) return false;
+  std::array<fid*, 2> sources{&queue_->fid};
+  int count = 1;
+  if (fid_eq* const events = endpoint_->events(); events != nullptr)
+    sources[count++] = &events->fid;
+  return fi_trywait(&ground_.fabric(), sources.data(), count) == FI_SUCCESS;
 }
 
 }  // namespace viaduct::ofi

@@ -3,7 +3,6 @@
 // the agent's lock.
 #pragma once
 
-#include <rdma/fi_endpoint.h>
 #include <viaduct/deadline.h>
 
 #include <memory>
@@ -11,8 +10,9 @@
 #include <string>
 #include <unordered_map>
 
-#include "backends/ofi/ground.h"
+#include "backends/ofi/endpoint.h"
 #include "backends/ofi/orders.h"
+#include "base/fd.h"
 
 namespace viaduct::ofi {
 
@@ -32,7 +32,9 @@ class Conduit final : public core::fabric::Conduit {
 
   core::fabric::Posted post(OpKind kind, std::span<const core::fabric::Piece> pieces,
                             core::fabric::RemoteKey key) override;
-  core::fabric::Flush flush() override { return orders_->flush(); }
+  core::fabric::Flush flush() override {
+    return orders_ ? orders_->flush() : core::fabric::Flush{};
+  }
   bool ended(core::fabric::Flush& flush) override;
   void letGo(core::fabric::Flush& flush) override { Orders::letGo(flush); }
   bool progress() override;
@@ -42,25 +44,24 @@ class Conduit final : public core::fabric::Conduit {
  private:
   explicit Conduit(const Ground& ground) : ground_(ground) {}
   Status openQueue();
-  Status openEndpoint();
-  Status readAddress();
-  Result<Bytes> ownName() const;
+  Status openFd();
+  void look();
   void breakWith(Error why);
   void readError();
   void seeRefusal();
   void judgeDeaf();
 
   const Ground& ground_;
-  int fd_ = -1;  // libfabric's own
-  Bytes address_, name_;
+  int fd_ = -1;    // to sleep on: the queue's, or both_
+  base::Fd both_;  // of queue and events
+  Bytes address_;
   std::optional<Error> broken_;
   bool connected_ = false;  // an order has ended
   Clock::time_point deaf_since_{};
   std::unordered_map<std::uint32_t, RemoteMemory> keys_;
   Fid<fid_cq> queue_;
-  Fid<fid_av> peers_;
-  Fid<fid_ep> endpoint_;
-  std::unique_ptr<Orders> orders_;
+  std::unique_ptr<Endpoint> endpoint_;
+  std::unique_ptr<Orders> orders_;  // once the endpoint takes some
 };
 
 }  // namespace viaduct::ofi

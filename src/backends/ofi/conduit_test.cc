@@ -290,7 +290,7 @@ TEST_P(ConduitTest, ItSaysWhatCarriesIt) {
   EXPECT_EQ(a_.conduit->lanes().rfind(std::string(GetParam()) + "/", 0), 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ofi, ConduitTest, ::testing::Values("tcp;ofi_rxm", "net", "shm"),
+INSTANTIATE_TEST_SUITE_P(Ofi, ConduitTest, ::testing::Values("tcp", "tcp;ofi_rxm", "net", "shm"),
                          [](const auto& one) {
                            std::string name(one.param);
                            std::replace(name.begin(), name.end(), ';', '_');

@@ -20,8 +20,12 @@ void* descriptorOf(const core::fabric::Registration* local) {
 
 }  // namespace
 
-Orders::Orders(const Manner& manner, fid_ep& endpoint)
-    : manner_(manner), endpoint_(endpoint), inject_(manner.inject), tickets_(manner.depth) {
+Orders::Orders(const Manner& manner, fid_ep& endpoint, fi_addr_t peer)
+    : manner_(manner),
+      endpoint_(endpoint),
+      peer_(peer),
+      inject_(manner.inject),
+      tickets_(manner.depth) {
   for (Ticket& ticket : tickets_) free_.push_back(&ticket);
 }
 

@@ -14,9 +14,9 @@ namespace viaduct::ofi {
 
 class Orders {
  public:
-  Orders(const Manner& manner, fid_ep& endpoint);
+  // `peer`: for endpoints that are told it with each order.
+  Orders(const Manner& manner, fid_ep& endpoint, fi_addr_t peer = FI_ADDR_UNSPEC);
 
-  void join(fi_addr_t peer) { peer_ = peer; }
   core::fabric::Posted post(OpKind kind, std::span<const core::fabric::Piece> pieces,
                             const RemoteMemory& there);
   // An order that told of its end has ended; `context` is what the provider says of it.
@@ -69,7 +69,7 @@ class Orders {
 
   const Manner manner_;
   fid_ep& endpoint_;
-  fi_addr_t peer_ = FI_ADDR_UNSPEC;
+  const fi_addr_t peer_;
   std::size_t inject_;
   std::vector<Ticket> tickets_;
   std::vector<Ticket*> free_;

@@ -1,0 +1,30 @@
+// An endpoint that is given the peer's address with each order (FI_EP_RDM), and has no other peer.
+// Connecting, if there is any, is libfabric's affair. Threads: under the agent's lock.
+#pragma once
+
+#include "backends/ofi/endpoint.h"
+
+namespace viaduct::ofi {
+
+class Addressed final : public Endpoint {
+ public:
+  static Result<std::unique_ptr<Endpoint>> open(const Ground& ground, fid_cq& queue);
+
+  const Bytes& name() const override { return name_; }
+  Status join(std::span<const std::byte> theirs) override;
+  fid_ep* ready() const override { return peer_ == FI_ADDR_UNSPEC ? nullptr : endpoint_.get(); }
+  fi_addr_t peer() const override { return peer_; }
+  Status look() override { return Ok{}; }
+  fid_eq* events() const override { return nullptr; }
+
+ private:
+  explicit Addressed(const Ground& ground) : ground_(ground) {}
+
+  const Ground& ground_;
+  Bytes name_;
+  fi_addr_t peer_ = FI_ADDR_UNSPEC;
+  Fid<fid_av> peers_;
+  Fid<fid_ep> endpoint_;
+};
+
+}  // namespace viaduct::ofi

@@ -1,0 +1,51 @@
+#include "backends/ofi/endpoint.h"
+
+#include <rdma/fi_cm.h>
+#include <sys/socket.h>
+
+#include <cstring>
+
+#include "backends/ofi/addressed.h"
+#include "backends/ofi/connected.h"
+
+namespace viaduct::ofi {
+namespace {
+
+constexpr std::size_t kLongestName = 1024;
+
+}  // namespace
+
+Result<std::unique_ptr<Endpoint>> Endpoint::open(const Ground& ground, fid_cq& queue) {
+  return ground.info().ep_attr->type == FI_EP_MSG ? Connected::open(ground, queue)
+                                                  : Addressed::open(ground, queue);
+}
+
+bool fits(std::uint32_t format, std::span<const std::byte> theirs,
+          std::span<const std::byte> ours) {
+  if (theirs.empty() || theirs.size() > kLongestName) return false;
+  if (format == FI_ADDR_STR) return theirs.back() == std::byte{0};
+  const bool family = format == FI_SOCKADDR_IN || format == FI_SOCKADDR_IN6;
+  return theirs.size() == ours.size() &&
+         (!family || std::memcmp(theirs.data(), ours.data(), sizeof(sa_family_t)) == 0);
+}
+
+Result<Bytes> nameOf(fid& one, const Ground& ground) {
+  Bytes out(kLongestName);
+  std::size_t bytes = out.size();
+  if (const int rc = fi_getname(&one, out.data(), &bytes); rc != 0)
+    return ofiError(Code::kDevice, "fi_getname", rc, ground.device());
+  out.resize(bytes);
+  return out;
+}
+
+Status enable(fid_ep& endpoint, fid_cq& queue, fid& other, const Ground& ground) {
+  constexpr std::uint64_t kQueue = FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION;
+  int rc = fi_ep_bind(&endpoint, &queue.fid, kQueue);
+  if (rc == 0) rc = fi_ep_bind(&endpoint, &other, 0);
+  if (rc != 0) return ofiError(Code::kDevice, "fi_ep_bind", rc, ground.device());
+  if (rc = fi_enable(&endpoint); rc != 0)
+    return ofiError(Code::kDevice, "fi_enable", rc, ground.device());
+  return Ok{};
+}
+
+}  // namespace viaduct::ofi

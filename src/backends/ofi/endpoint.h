@@ -1,0 +1,43 @@
+// One end of the way to a peer. There are two kinds: one that is given the peer's address with each
+// order (addressed.cc), and one that is connected to it (connected.cc). Threads: under the agent's
+// lock.
+#pragma once
+
+#include <rdma/fi_endpoint.h>
+
+#include <memory>
+#include <span>
+
+#include "backends/ofi/ground.h"
+
+namespace viaduct::ofi {
+
+class Endpoint {
+ public:
+  // Completions of its orders come to `queue`, which outlives it.
+  static Result<std::unique_ptr<Endpoint>> open(const Ground& ground, fid_cq& queue);
+
+  virtual ~Endpoint() = default;
+  Endpoint() = default;
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  virtual const Bytes& name() const = 0;  // for the peer's join()
+  virtual Status join(std::span<const std::byte> theirs) = 0;
+  // What takes orders, once it does; null: not yet. After look().
+  virtual fid_ep* ready() const = 0;
+  virtual fi_addr_t peer() const = 0;  // for the orders
+  // Sees what has become of the connection; an error: there is none any more.
+  virtual Status look() = 0;
+  virtual fid_eq* events() const = 0;  // that look() reads; null: none
+};
+
+// Whether the provider may be given this address of a peer's: of the kind of our own, and whole. It
+// reads as far as the kind says, whatever came over the wire.
+bool fits(std::uint32_t format, std::span<const std::byte> theirs, std::span<const std::byte> ours);
+// What libfabric calls an endpoint, or a listener, itself.
+Result<Bytes> nameOf(fid& one, const Ground& ground);
+// An endpoint that has been made, with its queue, and with its events or addresses; takes orders.
+Status enable(fid_ep& endpoint, fid_cq& queue, fid& other, const Ground& ground);
+
+}  // namespace viaduct::ofi
