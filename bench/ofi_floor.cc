@@ -1,10 +1,10 @@
 // Transfers over the ofi backend beside a bare loop of the same libfabric calls (fi_writemsg, the
 // last of a transfer with FI_DELIVERY_COMPLETE, a target that only reads its queue), turn by turn
-// in one run. Usage: FI_OFI_RXM_USE_SRX=0 ofi_floor [provider [rounds [milliseconds a turn]]]
-#include <rdma/fi_cm.h>
+// in one run. Usage: ofi_floor [provider [rounds [milliseconds a turn]]]
 #include <rdma/fi_rma.h>
 
 #include "backends/ofi/choose.h"
+#include "backends/ofi/endpoint.h"
 #include "backends/ofi/remote_key.h"
 #include "fabric_floor.h"
 
@@ -26,12 +26,11 @@ class Bare {
         ground_(static_cast<const ofi::Ground&>(*chosen_.grounds.front())),
         memory_(bench::must(ground_.add(reinterpret_cast<std::uintptr_t>(memory), kRegion))) {
     open();
-    std::vector<std::byte> name(1024);
-    std::size_t bytes = name.size();
-    must(fi_getname(&endpoint_->fid, name.data(), &bytes), "fi_getname");
-    name.resize(bytes);
-    tell(session, name);
-    must(fi_av_insert(peers_.get(), hear(session).data(), 1, &peer_, 0, nullptr), "fi_av_insert");
+    tell(session, endpoint_->name());
+    if (auto joined = endpoint_->join(hear(session)); !joined) die(joined.error().text());
+    while (endpoint_->ready() == nullptr) {
+      if (auto well = endpoint_->look(); !well) die(well.error().text());
+    }
     tell(session, memory_->key());
     there_ = ofi::unpacked(hear(session)).value();
   }
@@ -65,13 +64,14 @@ class Bare {
     const fi_msg_rma message{.msg_iov = &here,
                              .desc = &descriptor,
                              .iov_count = 1,
-                             .addr = peer_,
+                             .addr = endpoint_->peer(),
                              .rma_iov = &target,
                              .rma_iov_count = 1,
                              .context = nullptr,
                              .data = 0};
     const bool small = from.bytes <= ground_.manner().inject;
-    const ssize_t given = fi_writemsg(endpoint_.get(), &message, flags | (small ? FI_INJECT : 0));
+    const ssize_t given =
+        fi_writemsg(endpoint_->ready(), &message, flags | (small ? FI_INJECT : 0));
     if (given != -FI_EAGAIN) must(given, "fi_writemsg");
     return given == 0;
   }
@@ -82,25 +82,14 @@ class Bare {
     fid_cq* cq = nullptr;
     must(fi_cq_open(&ground_.domain(), &queue, &cq, nullptr), "fi_cq_open");
     queue_.reset(cq);
-    fi_av_attr peers{};
-    fid_av* av = nullptr;
-    must(fi_av_open(&ground_.domain(), &peers, &av, nullptr), "fi_av_open");
-    peers_.reset(av);
-    fid_ep* ep = nullptr;
-    must(fi_endpoint(&ground_.domain(), &ground_.info(), &ep, nullptr), "fi_endpoint");
-    endpoint_.reset(ep);
-    must(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION), "fi_ep_bind");
-    must(fi_ep_bind(ep, &av->fid, 0), "fi_ep_bind");
-    must(fi_enable(ep), "fi_enable");
+    endpoint_ = bench::must(ofi::Endpoint::open(ground_, *cq));
   }
 
   ofi::Chosen chosen_;
   const ofi::Ground& ground_;
   std::unique_ptr<core::fabric::Registration> memory_;
   ofi::Fid<fid_cq> queue_;
-  ofi::Fid<fid_av> peers_;
-  ofi::Fid<fid_ep> endpoint_;
-  fi_addr_t peer_ = FI_ADDR_UNSPEC;
+  std::unique_ptr<ofi::Endpoint> endpoint_;
   ofi::RemoteMemory there_;
   std::size_t pending_ = 0;
 };
@@ -110,7 +99,7 @@ class Bare {
 
 int main(int argc, char** argv) {
   static_cast<void>(std::setvbuf(stdout, nullptr, _IOLBF, 0));
-  const std::string provider = argc > 1 ? argv[1] : "tcp;ofi_rxm";
+  const std::string provider = argc > 1 ? argv[1] : "tcp";
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 15;
   const int turn_ms = argc > 3 ? std::atoi(argv[3]) : 40;
   viaduct::Settings settings;
