@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/environment.h"
 #include "base/nearest.h"
 #include "host/devices.h"
 #include "host/sysfs.h"
@@ -194,7 +195,7 @@ std::string describe(const Library& ofi, const Chosen& chosen) {
                                 chosen.provider, fmt::join(chosen.names, ", "), manner.inject,
                                 manner.doorbell ? "shared" : "each",
                                 manner.ordered ? "writes in order" : "writes in no order");
-  if (const std::string set = environmentText(); !set.empty()) out += "; " + set;
+  if (const std::string set = base::environmentText("FI_"); !set.empty()) out += "; " + set;
   return out;
 }
 

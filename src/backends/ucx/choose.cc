@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "backends/ucx/library.h"
-#include "base/log.h"
+#include "base/environment.h"
 #include "base/nearest.h"
 #include "host/devices.h"
 #include "host/sysfs.h"
@@ -88,7 +88,7 @@ Status openRails(const Library& ucx, const Settings& settings, const Choice& com
     add(choice.devices, std::move(context));
   }
   if (out.grounds.empty()) add("any", std::move(all));
-  const std::string set = environmentText();
+  const std::string set = base::environmentText("UCX_");
   out.description =
       fmt::format("UCX {} over {}{}{}", ucx.version, listText(there), set.empty() ? "" : "; ", set);
   return Ok{};
