@@ -9,22 +9,18 @@
 
 #include "base/environment.h"
 #include "base/nearest.h"
+#include "core/fabric/worth.h"
 #include "host/devices.h"
 #include "host/sysfs.h"
 
 namespace viaduct::ofi {
 namespace {
 
+using core::fabric::namedIn;
+using core::fabric::notWorthIt;
+
 // Best first. Others are used where they are named.
 constexpr std::array kPreference{"efa", "verbs;ofi_rxm", "cxi", "tcp;ofi_rxm", "tcp"};
-
-Error notWorthIt(std::string detail) {
-  return {.code = Code::kUnsupported,
-          .operation = "open ofi",
-          .detail = std::move(detail),
-          .device = "ofi",
-          .remedy = "name ofi among the backends to use it over TCP all the same"};
-}
 
 std::string coreOf(const std::string& provider) { return provider.substr(0, provider.find(';')); }
 
@@ -146,11 +142,6 @@ Result<Offer> deviceFor(const std::string& rail, const std::string& provider,
 
 namespace {
 
-bool namedIn(const Settings& settings) {
-  return std::find(settings.backends.begin(), settings.backends.end(), "ofi") !=
-         settings.backends.end();
-}
-
 // What there is with these promises, and then what there is without them.
 Result<Info> ask(const Library& ofi, std::uint64_t order) {
   Info hints(ofi.fi_dupinfo(nullptr));
@@ -202,8 +193,9 @@ std::string describe(const Library& ofi, const Chosen& chosen) {
 }  // namespace
 
 Result<Chosen> choose(const Settings& settings) {
-  const bool named = namedIn(settings);
-  if (!named && host::rdmaPorts("/").empty()) return notWorthIt("this host has no RDMA device");
+  const bool named = namedIn(settings, "ofi");
+  if (!named && host::rdmaPorts("/").empty())
+    return notWorthIt("ofi", "this host has no RDMA device");
   VIADUCT_TRY(const Library* const ofi, library());
   VIADUCT_TRY(const Info ordered, ask(*ofi, FI_ORDER_RMA_WAW));
   VIADUCT_TRY(const Info any, ask(*ofi, 0));
@@ -213,8 +205,8 @@ Result<Chosen> choose(const Settings& settings) {
   VIADUCT_TRY(out.provider, providerFor(settings.ofi_provider, offers));
   out.rdma = isRdma(out.provider);
   if (!named && !out.rdma)
-    return notWorthIt(fmt::format("libfabric shows no RDMA provider: {}",
-                                  fmt::join(each(offers, &Offer::provider), ", ")));
+    return notWorthIt("ofi", fmt::format("libfabric shows no RDMA provider: {}",
+                                         fmt::join(each(offers, &Offer::provider), ", ")));
   VIADUCT_CHECK(openRails(*ofi, settings, offers, out));
   out.text = describe(*ofi, out);
   return out;
