@@ -16,6 +16,7 @@
 namespace viaduct::ofi {
 namespace {
 
+using core::fabric::Fabric;
 using core::fabric::namedIn;
 using core::fabric::notWorthIt;
 
@@ -165,11 +166,11 @@ Result<Info> ask(const Library& ofi, std::uint64_t order) {
 }
 
 Status openRails(const Library& ofi, const Settings& settings, std::span<const Offer> offers,
-                 Chosen& out) {
+                 Fabric& out) {
   auto rails = settings.rails;
   if (rails.empty()) rails.emplace_back();
   for (const std::string& rail : rails) {
-    VIADUCT_TRY(const Offer offer, deviceFor(rail, out.provider, offers));
+    VIADUCT_TRY(const Offer offer, deviceFor(rail, out.kind, offers));
     VIADUCT_TRY(auto ground, Ground::open(ofi, *offer.info, settings));
     // Two addresses of one interface are two rails.
     const bool twice =
@@ -180,19 +181,19 @@ Status openRails(const Library& ofi, const Settings& settings, std::span<const O
   return Ok{};
 }
 
-std::string describe(const Library& ofi, const Chosen& chosen) {
+std::string describe(const Library& ofi, const Fabric& chosen) {
   const Manner& manner = static_cast<const Ground&>(*chosen.grounds.front()).manner();
-  std::string out = fmt::format("libfabric {}, {} over {}; inject {}, doorbell {}, {}", ofi.version,
-                                chosen.provider, fmt::join(chosen.names, ", "), manner.inject,
-                                manner.doorbell ? "shared" : "each",
-                                manner.ordered ? "writes in order" : "writes in no order");
+  std::string out =
+      fmt::format("libfabric {}, {} over {}; inject {}, doorbell {}, {}", ofi.version, chosen.kind,
+                  fmt::join(chosen.names, ", "), manner.inject, manner.doorbell ? "shared" : "each",
+                  manner.ordered ? "writes in order" : "writes in no order");
   if (const std::string set = base::environmentText("FI_"); !set.empty()) out += "; " + set;
   return out;
 }
 
 }  // namespace
 
-Result<Chosen> choose(const Settings& settings) {
+Result<Fabric> choose(const Settings& settings) {
   const bool named = namedIn(settings, "ofi");
   if (!named && host::rdmaPorts("/").empty())
     return notWorthIt("ofi", "this host has no RDMA device");
@@ -201,14 +202,19 @@ Result<Chosen> choose(const Settings& settings) {
   VIADUCT_TRY(const Info any, ask(*ofi, 0));
   std::vector<Offer> offers = offersIn(ordered.get());
   for (Offer& one : offersIn(any.get())) offers.push_back(std::move(one));
-  Chosen out;
-  VIADUCT_TRY(out.provider, providerFor(settings.ofi_provider, offers));
-  out.rdma = isRdma(out.provider);
-  if (!named && !out.rdma)
+  VIADUCT_TRY(const std::string provider, providerFor(settings.ofi_provider, offers));
+  const bool rdma = isRdma(provider);
+  if (!named && !rdma)
     return notWorthIt("ofi", fmt::format("libfabric shows no RDMA provider: {}",
                                          fmt::join(each(offers, &Offer::provider), ", ")));
+  Fabric out{.can = {.name = "ofi",
+                     .memory = {MemoryKind::kHost},
+                     .rdma = rdma,
+                     .tcp = !rdma,
+                     .preference = rdma ? 20 : 34},
+             .kind = provider};
   VIADUCT_CHECK(openRails(*ofi, settings, offers, out));
-  out.text = describe(*ofi, out);
+  out.description = describe(*ofi, out);
   return out;
 }
 
