@@ -85,7 +85,7 @@ class Bare {
     endpoint_ = bench::must(ofi::Endpoint::open(ground_, *cq));
   }
 
-  ofi::Chosen chosen_;
+  core::fabric::Fabric chosen_;
   const ofi::Ground& ground_;
   std::unique_ptr<core::fabric::Registration> memory_;
   ofi::Fid<fid_cq> queue_;

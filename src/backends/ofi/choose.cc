@@ -7,23 +7,21 @@
 #include <algorithm>
 #include <array>
 
+#include "base/environment.h"
 #include "base/nearest.h"
+#include "core/fabric/worth.h"
 #include "host/devices.h"
 #include "host/sysfs.h"
 
 namespace viaduct::ofi {
 namespace {
 
+using core::fabric::Fabric;
+using core::fabric::namedIn;
+using core::fabric::notWorthIt;
+
 // Best first. Others are used where they are named.
 constexpr std::array kPreference{"efa", "verbs", "verbs;ofi_rxm", "cxi", "tcp", "tcp;ofi_rxm"};
-
-Error notWorthIt(std::string detail) {
-  return {.code = Code::kUnsupported,
-          .operation = "open ofi",
-          .detail = std::move(detail),
-          .device = "ofi",
-          .remedy = "name ofi among the backends to use it over TCP all the same"};
-}
 
 std::string coreOf(const std::string& provider) { return provider.substr(0, provider.find(';')); }
 
@@ -145,11 +143,6 @@ Result<Offer> deviceFor(const std::string& rail, const std::string& provider,
 
 namespace {
 
-bool namedIn(const Settings& settings) {
-  return std::find(settings.backends.begin(), settings.backends.end(), "ofi") !=
-         settings.backends.end();
-}
-
 // What there is of this kind and with these promises.
 Result<Info> ask(const Library& ofi, fi_ep_type type, std::uint64_t order) {
   Info hints(ofi.fi_dupinfo(nullptr));
@@ -173,11 +166,11 @@ Result<Info> ask(const Library& ofi, fi_ep_type type, std::uint64_t order) {
 }
 
 Status openRails(const Library& ofi, const Settings& settings, std::span<const Offer> offers,
-                 Chosen& out) {
+                 Fabric& out) {
   auto rails = settings.rails;
   if (rails.empty()) rails.emplace_back();
   for (const std::string& rail : rails) {
-    VIADUCT_TRY(const Offer offer, deviceFor(rail, out.provider, offers));
+    VIADUCT_TRY(const Offer offer, deviceFor(rail, out.kind, offers));
     VIADUCT_TRY(auto ground, Ground::open(ofi, *offer.info, settings));
     // Two addresses of one interface are two rails.
     const bool twice =
@@ -188,21 +181,22 @@ Status openRails(const Library& ofi, const Settings& settings, std::span<const O
   return Ok{};
 }
 
-std::string describe(const Library& ofi, const Chosen& chosen) {
+std::string describe(const Library& ofi, const Fabric& chosen) {
   const Manner& manner = static_cast<const Ground&>(*chosen.grounds.front()).manner();
-  std::string out = fmt::format("libfabric {}, {} over {}; inject {}, doorbell {}, {}", ofi.version,
-                                chosen.provider, fmt::join(chosen.names, ", "), manner.inject,
-                                manner.doorbell ? "shared" : "each",
-                                manner.ordered ? "writes in order" : "writes in no order");
-  if (const std::string set = environmentText(); !set.empty()) out += "; " + set;
+  std::string out =
+      fmt::format("libfabric {}, {} over {}; inject {}, doorbell {}, {}", ofi.version, chosen.kind,
+                  fmt::join(chosen.names, ", "), manner.inject, manner.doorbell ? "shared" : "each",
+                  manner.ordered ? "writes in order" : "writes in no order");
+  if (const std::string set = base::environmentText("FI_"); !set.empty()) out += "; " + set;
   return out;
 }
 
 }  // namespace
 
-Result<Chosen> choose(const Settings& settings) {
-  const bool named = namedIn(settings);
-  if (!named && host::rdmaPorts("/").empty()) return notWorthIt("this host has no RDMA device");
+Result<Fabric> choose(const Settings& settings) {
+  const bool named = namedIn(settings, "ofi");
+  if (!named && host::rdmaPorts("/").empty())
+    return notWorthIt("ofi", "this host has no RDMA device");
   VIADUCT_TRY(const Library* const ofi, library());
   // Best first: connected, which tells of a peer that goes, and in order.
   std::vector<Info> lists;
@@ -212,14 +206,19 @@ Result<Chosen> choose(const Settings& settings) {
       VIADUCT_TRY(lists.emplace_back(), ask(*ofi, type, order));
       for (Offer& one : offersIn(lists.back().get())) offers.push_back(std::move(one));
     }
-  Chosen out;
-  VIADUCT_TRY(out.provider, providerFor(settings.ofi_provider, offers));
-  out.rdma = isRdma(out.provider);
-  if (!named && !out.rdma)
-    return notWorthIt(fmt::format("libfabric shows no RDMA provider: {}",
-                                  fmt::join(each(offers, &Offer::provider), ", ")));
+  VIADUCT_TRY(const std::string provider, providerFor(settings.ofi_provider, offers));
+  const bool rdma = isRdma(provider);
+  if (!named && !rdma)
+    return notWorthIt("ofi", fmt::format("libfabric shows no RDMA provider: {}",
+                                         fmt::join(each(offers, &Offer::provider), ", ")));
+  Fabric out{.can = {.name = "ofi",
+                     .memory = {MemoryKind::kHost},
+                     .rdma = rdma,
+                     .tcp = !rdma,
+                     .preference = rdma ? 20 : 34},
+             .kind = provider};
   VIADUCT_CHECK(openRails(*ofi, settings, offers, out));
-  out.text = describe(*ofi, out);
+  out.description = describe(*ofi, out);
   return out;
 }
 

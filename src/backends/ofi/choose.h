@@ -4,26 +4,18 @@
 
 #include <viaduct/settings.h>
 
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "backends/ofi/ground.h"
+#include "core/fabric/fabric_backend.h"
 
 namespace viaduct::ofi {
 
-struct Chosen {
-  std::vector<std::string> names = {};  // of the rails
-  std::vector<std::unique_ptr<core::fabric::Ground>> grounds = {};
-  std::string provider = {};
-  bool rdma = false;      // nothing but RDMA leaves this host
-  std::string text = {};  // what is in force, for people
-};
-
 // kUnsupported: nobody has asked for ofi by name, and there is no RDMA device that would make it
 // worth while.
-Result<Chosen> choose(const Settings& settings);
+Result<core::fabric::Fabric> choose(const Settings& settings);
 
 // One way to send that libfabric offers.
 struct Offer {

@@ -93,8 +93,11 @@ TEST_F(ChooseHere, TheLoopbackIsARailWithItsNameAndItsText) {
       choose({.backends = {"ofi"}, .rails = {"127.0.0.1"}, .ofi_provider = "tcp;ofi_rxm"});
   ASSERT_TRUE(chosen) << chosen.error().text();
   EXPECT_EQ(chosen->names, std::vector<std::string>{"lo"});
-  EXPECT_FALSE(chosen->rdma);
-  EXPECT_NE(chosen->text.find("tcp;ofi_rxm over lo; inject "), std::string::npos) << chosen->text;
+  EXPECT_EQ(chosen->kind, "tcp;ofi_rxm");
+  EXPECT_FALSE(chosen->can.rdma);
+  EXPECT_TRUE(chosen->can.tcp);
+  EXPECT_NE(chosen->description.find("tcp;ofi_rxm over lo; inject "), std::string::npos)
+      << chosen->description;
 }
 
 TEST_F(ChooseHere, EachRailThatIsNamedIsOne) {
@@ -106,7 +109,7 @@ TEST_F(ChooseHere, EachRailThatIsNamedIsOne) {
 
 TEST_F(ChooseHere, WithoutRdmaItIsNotOpenedUnasked) {
   const auto chosen = choose({});
-  if (chosen) GTEST_SKIP() << "there is RDMA here: " << chosen->text;
+  if (chosen) GTEST_SKIP() << "there is RDMA here: " << chosen->description;
   EXPECT_EQ(chosen.error().code, Code::kUnsupported);
   EXPECT_NE(chosen.error().remedy.find("name ofi"), std::string::npos);
 }

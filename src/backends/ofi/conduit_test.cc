@@ -76,9 +76,7 @@ class ConduitTest : public ::testing::TestWithParam<const char*> {
     ASSERT_NE(b_.key, nullptr);
   }
 
-  bool connected() const {
-    return static_cast<const Ground&>(*a_.ground).info().ep_attr->type == FI_EP_MSG;
-  }
+  bool connected() const { return static_cast<const Ground&>(*a_.ground).connects(); }
   // In the address: mark, provider, kind, format, bytes that follow.
   static std::size_t tokenAt(const Side& side) {
     return 4 + 4 + static_cast<const Ground&>(*side.ground).provider().size() + 4 + 4 + 4;

@@ -16,8 +16,7 @@ constexpr std::size_t kLongestName = 1024;
 }  // namespace
 
 Result<std::unique_ptr<Endpoint>> Endpoint::open(const Ground& ground, fid_cq& queue) {
-  return ground.info().ep_attr->type == FI_EP_MSG ? Connected::open(ground, queue)
-                                                  : Addressed::open(ground, queue);
+  return ground.connects() ? Connected::open(ground, queue) : Addressed::open(ground, queue);
 }
 
 bool fits(std::uint32_t format, std::span<const std::byte> theirs,

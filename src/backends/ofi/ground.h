@@ -55,9 +55,11 @@ class Ground final : public core::fabric::Ground {
   fi_info& info() const { return *info_; }
   fid_fabric& fabric() const { return *fabric_; }
   fid_domain& domain() const { return *domain_; }
+  // Endpoints are connected to their peers (FI_EP_MSG), or are told the peer with each order.
+  bool connects() const { return info_->ep_attr->type == FI_EP_MSG; }
   const Manner& manner() const { return manner_; }
-  const std::string& provider() const { return provider_; }  // "tcp;ofi_rxm"
-  const std::string& device() const { return device_; }      // "tcp;ofi_rxm/eth0"
+  const std::string& provider() const { return provider_; }  // "tcp"
+  const std::string& device() const { return device_; }      // "tcp/eth0"
 
  private:
   Ground(const Library& ofi, Info info, const Manner& manner);

@@ -1,13 +1,11 @@
 #include "backends/ofi/library.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <string_view>
 #include <utility>
 
 #include "base/kept_signals.h"
+#include "base/shared_library.h"
 
 namespace viaduct::ofi {
 namespace {
@@ -23,22 +21,13 @@ Error cannotLoad(std::string detail) {
                                 FI_MAJOR(kSpoken), FI_MINOR(kSpoken))};
 }
 
-template <class F>
-bool bind(void* from, const char* name, F& into) {
-  into = reinterpret_cast<F>(::dlsym(from, name));
-  return into != nullptr;
-}
-
 Result<Library> load() {
   const base::KeptSignals kept;  // psm and psm2 take SIGINT and SIGTERM, among others
-  void* const handle = ::dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    const char* const why = ::dlerror();
-    return cannotLoad(why == nullptr ? "dlopen failed" : why);
-  }
+  const auto file = base::SharedLibrary::open("libfabric.so.1");
+  if (!file) return cannotLoad(file.error().detail);
   Library out;
 #define VIADUCT_OFI_BIND(name) \
-  if (!bind(handle, #name, out.name)) return cannotLoad("it has no " #name);
+  if (!file->bind(#name, out.name)) return cannotLoad("it has no " #name);
   VIADUCT_OFI_FUNCTIONS(VIADUCT_OFI_BIND)
 #undef VIADUCT_OFI_BIND
   const std::uint32_t there = out.fi_version();
@@ -50,37 +39,24 @@ Result<Library> load() {
   return out;
 }
 
-const Result<Library>& loaded() {
-  static const Result<Library> the_library = load();
-  return the_library;
-}
-
 }  // namespace
 
 Result<const Library*> library() {
-  const Result<Library>& one = loaded();
-  if (!one) return one.error();
-  return &*one;
+  static const Result<Library> the_library = load();
+  if (!the_library) return the_library.error();
+  return &*the_library;
 }
 
 Error ofiError(Code code, std::string operation, std::int64_t status, std::string device) {
-  const auto& one = loaded();
+  const auto ofi = library();
   return {.code = code,
           .operation = std::move(operation),
-          .detail = one ? one->fi_strerror(static_cast<int>(-status)) : "libfabric is not there",
+          .detail = ofi ? (*ofi)->fi_strerror(static_cast<int>(-status)) : "libfabric is not there",
           .device = std::move(device)};
 }
 
 void FreeInfo::operator()(fi_info* info) const noexcept {
-  if (const auto& one = loaded(); one) one->fi_freeinfo(info);
-}
-
-std::string environmentText() {
-  std::string out;
-  for (char** one = environ; one != nullptr && *one != nullptr; ++one)
-    if (std::string_view(*one).starts_with("FI_"))
-      out += (out.empty() ? "" : " ") + std::string(*one);
-  return out;
+  if (const auto ofi = library(); ofi) (*ofi)->fi_freeinfo(info);
 }
 
 }  // namespace viaduct::ofi

@@ -49,7 +49,4 @@ struct CloseFid {
 template <class F>
 using Fid = std::unique_ptr<F, CloseFid>;
 
-// "FI_TCP_IFACE=eth0 FI_LOG_LEVEL=warn": what the user has set; empty: nothing.
-std::string environmentText();
-
 }  // namespace viaduct::ofi

@@ -5,8 +5,9 @@
 #include <algorithm>
 
 #include "backends/ucx/library.h"
-#include "base/log.h"
+#include "base/environment.h"
 #include "base/nearest.h"
+#include "core/fabric/worth.h"
 #include "host/devices.h"
 #include "host/sysfs.h"
 
@@ -14,19 +15,8 @@ namespace viaduct::ucx {
 namespace {
 
 using core::fabric::Fabric;
-
-bool namedIn(const Settings& settings) {
-  return std::find(settings.backends.begin(), settings.backends.end(), "ucx") !=
-         settings.backends.end();
-}
-
-Error notWorthIt(std::string detail) {
-  return {.code = Code::kUnsupported,
-          .operation = "open ucx",
-          .detail = std::move(detail),
-          .device = "ucx",
-          .remedy = "name ucx among the backends to use it over TCP all the same"};
-}
+using core::fabric::namedIn;
+using core::fabric::notWorthIt;
 
 std::vector<std::string> devicesOf(const std::vector<Transport>& resources) {
   std::vector<std::string> out;
@@ -88,7 +78,7 @@ Status openRails(const Library& ucx, const Settings& settings, const Choice& com
     add(choice.devices, std::move(context));
   }
   if (out.grounds.empty()) add("any", std::move(all));
-  const std::string set = environmentText();
+  const std::string set = base::environmentText("UCX_");
   out.description =
       fmt::format("UCX {} over {}{}{}", ucx.version, listText(there), set.empty() ? "" : "; ", set);
   return Ok{};
@@ -97,15 +87,16 @@ Status openRails(const Library& ucx, const Settings& settings, const Choice& com
 }  // namespace
 
 Result<Fabric> choose(const Settings& settings) {
-  const bool named = namedIn(settings);
-  if (!named && host::rdmaPorts("/").empty()) return notWorthIt("this host has no RDMA device");
+  const bool named = namedIn(settings, "ucx");
+  if (!named && host::rdmaPorts("/").empty())
+    return notWorthIt("ucx", "this host has no RDMA device");
   VIADUCT_TRY(const Library* const ucx, library());
   const bool user_chose = userHasSet("UCX_TLS");
   Choice choice{.transports = transportsFor(user_chose, false)};
   VIADUCT_TRY(auto all, Context::open(*ucx, choice));
   const bool any_rdma = anyOf(all->resources(), Realm::kRdma);
   if (!named && !any_rdma)
-    return notWorthIt("UCX shows no RDMA transport: " + listText(all->resources()));
+    return notWorthIt("ucx", "UCX shows no RDMA transport: " + listText(all->resources()));
   choice.transports = transportsFor(user_chose, any_rdma);
   const bool tcp = anyOf(all->resources(), Realm::kTcp) && (user_chose || !any_rdma);
   choice.connect_later = tcp && !userHasSet("UCX_TCP_CONN_NB");

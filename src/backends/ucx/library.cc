@@ -1,17 +1,16 @@
 #include "backends/ucx/library.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
-#include <string_view>
+#include <utility>
 
 #include "base/kept_signals.h"
+#include "base/shared_library.h"
 
 namespace viaduct::ucx {
 namespace {
@@ -48,24 +47,15 @@ Error cannotLoad(std::string detail) {
                                 UCP_API_MAJOR, UCP_API_MINOR)};
 }
 
-template <class F>
-bool bind(void* from, const char* name, F& into) {
-  into = reinterpret_cast<F>(::dlsym(from, name));
-  return into != nullptr;
-}
-
 Result<Library> load() {
   // UCX takes over SIGHUP, SIGSEGV, SIGBUS, SIGFPE and SIGILL when it is loaded.
   std::optional<base::KeptSignals> kept;
   if (!signalsAreTheUsers()) kept.emplace();
-  void* const handle = ::dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    const char* const why = ::dlerror();
-    return cannotLoad(why == nullptr ? "dlopen failed" : why);
-  }
+  const auto file = base::SharedLibrary::open("libucp.so.0");
+  if (!file) return cannotLoad(file.error().detail);
   Library out;
 #define VIADUCT_UCX_BIND(name) \
-  if (!bind(handle, #name, out.name)) return cannotLoad("it has no " #name);
+  if (!file->bind(#name, out.name)) return cannotLoad("it has no " #name);
   VIADUCT_UCX_FUNCTIONS(VIADUCT_UCX_BIND)
 #undef VIADUCT_UCX_BIND
   unsigned major = 0, minor = 0, release = 0;
@@ -78,22 +68,17 @@ Result<Library> load() {
   return out;
 }
 
-const Result<Library>& loaded() {
-  static const Result<Library> the_library = load();
-  return the_library;
-}
-
 }  // namespace
 
 Result<const Library*> library() {
-  const Result<Library>& one = loaded();
-  if (!one) return one.error();
-  return &*one;
+  static const Result<Library> the_library = load();
+  if (!the_library) return the_library.error();
+  return &*the_library;
 }
 
 Error ucxError(Code code, std::string operation, ucs_status_t status) {
-  const auto& one = loaded();
-  std::string detail = one ? one->ucs_status_string(status) : "UCX is not there";
+  const auto ucx = library();
+  std::string detail = ucx ? (*ucx)->ucs_status_string(status) : "UCX is not there";
   if (!said.empty()) detail += fmt::format(" ({})", std::exchange(said, {}));
   return {.code = code,
           .operation = std::move(operation),
@@ -107,13 +92,5 @@ Hush::Hush() {
 Hush::~Hush() { --hushed; }
 
 bool userHasSet(const char* variable) { return std::getenv(variable) != nullptr; }
-
-std::string environmentText() {
-  std::string out;
-  for (char** one = environ; one != nullptr && *one != nullptr; ++one)
-    if (std::string_view(*one).starts_with("UCX_"))
-      out += (out.empty() ? "" : " ") + std::string(*one);
-  return out;
-}
 
 }  // namespace viaduct::ucx

@@ -48,7 +48,5 @@ class Hush {
 };
 
 bool userHasSet(const char* variable);
-// "UCX_TLS=rc UCX_NET_DEVICES=mlx5_0:1": what the user has set; empty: nothing.
-std::string environmentText();
 
 }  // namespace viaduct::ucx

@@ -1,0 +1,24 @@
+#include "core/fabric/worth.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace viaduct::core::fabric {
+
+bool namedIn(const Settings& settings, std::string_view backend) {
+  return std::find(settings.backends.begin(), settings.backends.end(), backend) !=
+         settings.backends.end();
+}
+
+Error notWorthIt(std::string_view backend, std::string detail) {
+  return {
+      .code = Code::kUnsupported,
+      .operation = fmt::format("open {}", backend),
+      .detail = std::move(detail),
+      .device = std::string(backend),
+      .remedy = fmt::format("name {} among the backends to use it over TCP all the same", backend)};
+}
+
+}  // namespace viaduct::core::fabric
