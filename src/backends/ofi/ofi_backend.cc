@@ -6,11 +6,13 @@ namespace viaduct::ofi {
 
 Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context) {
   VIADUCT_TRY(auto chosen, choose(context.settings));
+  static std::atomic_flag warned;
   if (!chosen.can.rdma)
-    base::log(base::LogLevel::kWarning,
-              "backend ofi runs over {}, where anybody who reaches its ports can read and write "
-              "what is registered of this process's memory; tcp asks who it is",
-              chosen.kind);
+    base::logOnce(
+        warned, base::LogLevel::kWarning,
+        "backend ofi runs over {}, where anybody who reaches its ports can read and write "
+        "what is registered of this process's memory; tcp asks who it is",
+        chosen.kind);
   return core::fabric::FabricBackend::open(context, std::move(chosen));
 }
 

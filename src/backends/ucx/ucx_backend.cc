@@ -7,9 +7,10 @@ namespace viaduct::ucx {
 
 Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context) {
   VIADUCT_TRY(auto chosen, choose(context.settings));
+  static std::atomic_flag warned;
   if (!chosen.can.rdma)
-    base::log(
-        base::LogLevel::kWarning,
+    base::logOnce(
+        warned, base::LogLevel::kWarning,
         "backend ucx runs over TCP, where anybody who reaches its ports can read and write this "
         "process's memory, and a peer that dies while it writes can end it; tcp has neither");
   return core::fabric::FabricBackend::open(context, std::move(chosen));

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include "backends/ucx/choose.h"
 #include "backends/ucx/library.h"
+#include "base/log.h"
 #include "core/backend.h"
 
 namespace viaduct::ucx {
@@ -18,6 +20,23 @@ TEST(UcxOpen, NamesTheDevicesThereAreWhenARailIsMisspelt) {
   ASSERT_FALSE(opened);
   EXPECT_NE(opened.error().text().find("lo"), std::string::npos);
   EXPECT_EQ(opened.error().remedy, "did you mean lo?") << opened.error().text();
+}
+
+// Seen once in a process; under ctest each test has its own.
+TEST(UcxOpen, WarnsOfTcpOnceHoweverManyAgentsOpenIt) {
+  if (const auto chosen = choose({.backends = {"ucx"}}); chosen && chosen->can.rdma)
+    GTEST_SKIP() << "skipped: this host has RDMA devices";
+  base::setLogLevel(base::LogLevel::kWarning);
+  auto poller = std::move(*base::Poller::open());
+  const auto warned = [&] {
+    ::testing::internal::CaptureStderr();
+    const auto opened = open({{.backends = {"ucx"}}, *poller});
+    const std::string lines = ::testing::internal::GetCapturedStderr();
+    EXPECT_TRUE(opened) << opened.error().text();
+    return lines.find("anybody who reaches its ports") != std::string::npos;
+  };
+  EXPECT_TRUE(warned());
+  EXPECT_FALSE(warned());
 }
 
 // UCX's constructor takes SIGHUP and others for itself.
