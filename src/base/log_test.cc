@@ -9,7 +9,7 @@ namespace {
 
 class Log : public ::testing::Test {
  protected:
-  ~Log() override { setLogLevel(before_); }
+  void TearDown() override { setLogLevel(before_); }
 
   template <class Call>
   static std::string written(Call call) {
