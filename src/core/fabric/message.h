@@ -30,7 +30,7 @@ struct Probe {
 // A backend's address: how many rails it has, and of what kind. Only the same kinds fit together.
 struct Greeting {
   std::uint32_t rails = 0;
-  std::string kind = {};  // "ucx", "tcp;ofi_rxm"
+  std::string kind = {};  // "ucx", "tcp"
 };
 Bytes encodeGreeting(const Greeting& greeting);
 Result<Greeting> decodeGreeting(std::span<const std::byte> bytes);
