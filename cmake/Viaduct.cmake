@@ -61,6 +61,16 @@ std::span<const BackendEntry> backendCatalogue() { return kBackends; }
 ")
 endfunction()
 
+# What most tests include, compiled once where VIADUCT_PCH says so.
+function(viaduct_precompile_for_tests)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/test_headers.cc CONTENT "int main() {}\n")
+  add_executable(viaduct_test_headers ${PROJECT_BINARY_DIR}/test_headers.cc)
+  target_link_libraries(viaduct_test_headers PRIVATE viaduct_options fmt::fmt GTest::gtest)
+  target_compile_options(viaduct_test_headers PRIVATE ${VIADUCT_TEST_OPTIONS})
+  target_precompile_headers(viaduct_test_headers PRIVATE <algorithm> <array> <chrono> <functional>
+    <memory> <optional> <span> <string> <thread> <vector> <fmt/format.h> <gtest/gtest.h>)
+endfunction()
+
 # viaduct_test(<name> SOURCES ... [LIBS ...] [LABELS ...] [TIMEOUT seconds] [SERIAL]): a GoogleTest
 # program over the whole library; each of its tests is one of ctest's. SERIAL: alone on the machine.
 function(viaduct_test name)
@@ -69,6 +79,10 @@ function(viaduct_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE viaduct_options viaduct fmt::fmt ${arg_LIBS}
                                         GTest::gtest_main)
+  target_compile_options(${name} PRIVATE ${VIADUCT_TEST_OPTIONS})
+  if(VIADUCT_PCH)
+    target_precompile_headers(${name} REUSE_FROM viaduct_test_headers)
+  endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)
   endif()

@@ -94,12 +94,17 @@ bool Crank::handleEvents(Held& held, Clock::time_point now, Clock::time_point bl
     held.lock();
     driver_until_ = Clock::time_point::max();
     now = Clock::now();
-  } else if (!turner_.hushed() || now - asked_ >= kAskEvery) {
+  } else if (now - asked_ >= askEvery()) {
     count = poller_->block(events, Clock::time_point::min());
     asked_ = now;
   }
   unturned_ = 0;
   return poller_->handle(events, count, now);
+}
+
+Duration Crank::askEvery() const {
+  if (turner_.busy()) return kAskBusy;
+  return turner_.hushed() ? kAskHushed : Duration::zero();
 }
 
 bool Crank::turnOnce(Held& held, Clock::time_point now) {

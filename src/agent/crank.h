@@ -71,6 +71,7 @@ class Crank {
   using Held = std::unique_lock<std::mutex>;
   Crank(Turner& turner, Duration spin) : turner_(turner), spin_(spin) {}
   bool handleEvents(Held& held, Clock::time_point now, Clock::time_point block_until);
+  Duration askEvery() const;
   bool turnOnce(Held& held, Clock::time_point now);
   bool drive(Held& held, Clock::time_point now, Clock::time_point block_until,
              const std::function<bool()>& done);
@@ -92,8 +93,10 @@ class Crank {
   static constexpr Duration kClaim = std::chrono::milliseconds(1);
   // Some 40 us of the smallest posts, and 8 ms of the largest that are copied at once.
   static constexpr unsigned kUnturned = 256;
-  // While memory is looked at in every turn the poller, a system call, is asked this often.
-  static constexpr Duration kAskEvery = std::chrono::microseconds(1);
+  // Asking the poller is a system call of about a microsecond. It is asked this often while memory is
+  // looked at in every turn, and while rails are busy, which are moved by turning alone.
+  static constexpr Duration kAskHushed = std::chrono::microseconds(1);
+  static constexpr Duration kAskBusy = std::chrono::microseconds(10);
 
   Turner& turner_;
   const Duration spin_;

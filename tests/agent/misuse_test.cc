@@ -71,7 +71,7 @@ TEST_F(Misuse, OfBlocksIsRefusedWhenPlanned) {
 }
 
 TEST_F(Misuse, OfSegmentsIsRefusedWhenPinned) {
-  std::byte memory[64];
+  std::byte memory[64] = {};
   for (const Segment& segment :
        {Segment::host(memory, 0), Segment::host(memory, std::uint64_t{1} << 63U),
         Segment::host(nullptr, 4096),

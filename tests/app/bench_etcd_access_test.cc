@@ -51,7 +51,7 @@ TEST(BenchAtEtcd, AnEndpointThatCannotBeReachedIsNamedWithTheStep) {
       {dead, dead + ": connect: "},
   };
   for (const auto& [endpoint, said] : cases) {
-    Nixlbench run(Words{"--etcd_endpoints", endpoint, "--meet_timeout=1s"} + kShort);
+    Nixlbench run(Words{"--etcd_endpoints", endpoint} + kShort + Words{"--meet_timeout=1s"});
     EXPECT_EQ(run.finish(), 1);
     EXPECT_TRUE(has(run.err(), said)) << run.err();
   }
