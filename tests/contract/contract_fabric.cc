@@ -10,6 +10,7 @@
 #include "core/fabric/fabric_backend.h"
 #include "core/fabric/fabric_link.h"
 #include "support/link_pair.h"
+#include "support/ofi.h"
 #include "support/ucx.h"
 
 namespace viaduct::core::fabric {
@@ -28,6 +29,7 @@ class FabricContract : public ::testing::TestWithParam<std::string> {
   void SetUp() override {
     VIADUCT_SKIP_IF_IT_MAY_ABORT(GetParam());
     settings_.backends = {GetParam()};
+    settings_.ofi_provider = testing::ofiProvider();
     const auto catalogue = backendCatalogue();
     const auto entry = std::find_if(catalogue.begin(), catalogue.end(),
                                     [](const BackendEntry& one) { return one.name == GetParam(); });

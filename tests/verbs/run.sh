@@ -25,6 +25,7 @@ tests=(
 modules=(crc32_generic rdma_rxe rdma_ucm veth sch_netem)
 # The queues that libfabric asks for are longer than rxe has them: docs/gotchas/verbs.md
 environment=(
+  "VIADUCT_OFI_PROVIDER='verbs;ofi_rxm'"
   FI_UNIVERSE_SIZE=4 FI_OFI_RXM_TX_SIZE=64 FI_OFI_RXM_RX_SIZE=64
   FI_OFI_RXM_MSG_TX_SIZE=64 FI_OFI_RXM_MSG_RX_SIZE=64 FI_OFI_RXM_USE_SRX=1
 )
