@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "support/ofi.h"
 #include "support/ucx.h"
 
 namespace viaduct::testing {
@@ -28,6 +29,7 @@ class BackendContract : public ::testing::TestWithParam<std::string> {
     Settings settings = base_;
     settings.name = name;
     settings.backends = {GetParam()};
+    settings.ofi_provider = ofiProvider();
     settings.weather = weather_;
     return settings;
   }

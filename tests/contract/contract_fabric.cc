@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "core/fabric/fabric_backend.h"
 #include "core/fabric/fabric_link.h"
 #include "support/link_pair.h"
+#include "support/ofi.h"
 #include "support/ucx.h"
 
 namespace viaduct::core::fabric {
@@ -21,10 +23,13 @@ using Phase = core::LinkState::Phase;
 class FabricContract : public ::testing::TestWithParam<std::string> {
  protected:
   static constexpr std::uint64_t kBytes = 16 << 20;
+  // Many windows' worth, and no more than a device in software moves in seconds.
+  static constexpr std::size_t kMostOps = 16384;
 
   void SetUp() override {
     VIADUCT_SKIP_IF_IT_MAY_ABORT(GetParam());
     settings_.backends = {GetParam()};
+    settings_.ofi_provider = testing::ofiProvider();
     const auto catalogue = backendCatalogue();
     const auto entry = std::find_if(catalogue.begin(), catalogue.end(),
                                     [](const BackendEntry& one) { return one.name == GetParam(); });
@@ -120,12 +125,14 @@ TEST_P(FabricContract, MovesEveryByteOfSmallAndOfLargeOps) {
                 reinterpret_cast<std::uint32_t*>((kind == OpKind::kWrite ? here_ : there_).data()) +
                     kBytes / 4,
                 static_cast<std::uint32_t>(bytes));
-      const auto ops = blocks(bytes);
+      auto ops = blocks(bytes);
+      ops = ops.first(std::min(ops.size(), kMostOps));
+      const std::uint64_t moved = ops.size() * bytes;
       ASSERT_EQ(post(++tag, ops, kind), ops.size());
       ASSERT_TRUE(runToEnd(tag, ops.size()));
       EXPECT_EQ(ended(tag).moved, ops.size());
-      EXPECT_EQ(ended(tag).bytes, kBytes);
-      EXPECT_TRUE(here_ == there_) << opKindName(kind) << bytes;
+      EXPECT_EQ(ended(tag).bytes, moved);
+      EXPECT_EQ(std::memcmp(here_.data(), there_.data(), moved), 0) << opKindName(kind) << bytes;
     }
 }
 
