@@ -215,6 +215,11 @@ std::vector<Nic> nicsNamed(std::span<const std::string> names, const std::string
   std::vector<Nic> out;
   for (const std::string& name : names) {
     Nic nic{.name = name, .place = placeOfNic(name, root)};
+    if (!nic.place.pci.empty()) {
+      std::error_code none;
+      const std::string function = root + "/sys/bus/pci/devices/" + nic.place.pci.back();
+      nic.physical = fs::canonical(function + "/physfn", none).filename();
+    }
     for (const RdmaPort& port : ports)
       if (port.device == name.substr(0, name.find(':')))
         nic.bytes_per_s = std::max(nic.bytes_per_s, rdmaRate(firstLine(port.folder + "/rate")));
@@ -238,9 +243,15 @@ NearChoice nearOwnCpus(std::span<const std::string> names, const std::string& ro
   // The least are the best: hardware, the nearest of it, and of that the fastest.
   using Rank = std::tuple<bool, Distance, std::uint64_t>;
   std::vector<std::pair<Rank, std::string>> ranked;
-  for (const Nic& nic : nicsNamed(names, root))
-    ranked.emplace_back(
-        Rank(nic.place.pci.empty(), nearestOf(own, nic.place, nodes), ~nic.bytes_per_s), nic.name);
+  const std::vector<Nic> nics = nicsNamed(names, root);
+  const auto spare = [&](const Nic& nic) {
+    return nic.place.pci.empty() || std::any_of(nics.begin(), nics.end(), [&](const Nic& other) {
+             return !other.place.pci.empty() && other.place.pci.back() == nic.physical;
+           });
+  };
+  for (const Nic& nic : nics)
+    ranked.emplace_back(Rank(spare(nic), nearestOf(own, nic.place, nodes), ~nic.bytes_per_s),
+                        nic.name);
   NearChoice out;
   if (ranked.empty()) return out;
   const Rank best =

@@ -54,6 +54,7 @@ struct Nic {
   std::string name = {};
   Place place = {};
   std::uint64_t bytes_per_s = 0;  // of the fastest port of an RDMA device; 0: unknown
+  std::string physical = {};      // the PCI function that it is a virtual function of
 };
 std::vector<Nic> nicsNamed(std::span<const std::string> names, const std::string& root = "/");
 
@@ -66,7 +67,8 @@ std::vector<NearGroup> byNearness(const Place& memory, std::span<const Nic> nics
                                   const Nodes& nodes);
 
 // Of several NICs those worth using where nobody has said which: as near as any to a CPU that this
-// process may run on and, of those, the fastest. A virtual one only where there is no other.
+// process may run on and, of those, the fastest. A virtual one only where there is no other, and no
+// virtual function beside its physical one.
 struct NearChoice {
   std::vector<std::string> near = {}, rest = {};
 };

@@ -51,6 +51,7 @@ class Machine : public ::testing::Test {
             const std::string& rate = "400 Gb/sec (4X NDR)") {
     function(path, numa);
     link("sys/class/infiniband/" + name + "/device", path);
+    link("sys/bus/pci/devices/" + path.substr(path.rfind('/') + 1), path);
     put("sys/class/infiniband/" + name + "/ports/1/rate", rate);
   }
   void gpu(const std::string& path, int numa) {
@@ -215,6 +216,19 @@ TEST_F(Machine, OfEquallyNearNicsTheFastestAreUsed) {
   rdma("mlx5_2", "pci0000:35/0000:35:01.0/0000:36:00.0", 0);
   EXPECT_EQ(choose({"mlx5_0", "mlx5_1", "mlx5_2"}).near, (Names{"mlx5_1", "mlx5_2"}));
   EXPECT_EQ(choose({"mlx5_0:1", "mlx5_1:1"}).near, Names{"mlx5_1:1"}) << "as UCX names them";
+}
+
+TEST_F(Machine, AVirtualFunctionIsNoSecondNicBesideItsPhysicalOne) {
+  twoNodes();
+  const std::string port = "pci0000:15/0000:15:01.0/";
+  rdma("mlx5_0", port + "0000:16:00.0", 0);
+  for (const char* one : {"1", "2"}) {
+    rdma(std::string("mlx5_") + one, port + "0000:16:00." + one, 0);
+    link("sys/devices/" + port + "0000:16:00." + one + "/physfn", port + "0000:16:00.0");
+  }
+  EXPECT_EQ(choose({"mlx5_0", "mlx5_1", "mlx5_2"}).near, Names{"mlx5_0"});
+  // A container has been given these, and not the other.
+  EXPECT_EQ(choose({"mlx5_1", "mlx5_2"}).near, (Names{"mlx5_1", "mlx5_2"}));
 }
 
 TEST_F(Machine, AnInterfaceBelowAVirtioDeviceIsWhereItsFunctionIs) {
