@@ -35,10 +35,19 @@ function(viaduct_backend name)
   set_property(GLOBAL APPEND PROPERTY VIADUCT_BACKENDS ${name})
 endfunction()
 
-# Writes the one list of built-in backends from what the folders declared.
+# viaduct_backend_absent(<name> <why>): instead of it, where the machine lacks what it takes to build.
+function(viaduct_backend_absent name why)
+  message(STATUS "${name}: left out, ${why}")
+  set_property(GLOBAL APPEND PROPERTY VIADUCT_BACKENDS_ABSENT "    AbsentBackend{\"${name}\", \"${why}\"},\n")
+endfunction()
+
+# Writes the one list of built-in backends, and that of the others, from what the folders declared.
 function(viaduct_write_catalogue out)
   get_property(names GLOBAL PROPERTY VIADUCT_BACKENDS)
   list(LENGTH names count)
+  get_property(absent GLOBAL PROPERTY VIADUCT_BACKENDS_ABSENT)
+  list(LENGTH absent absent_count)
+  list(JOIN absent "" absent)
   set(decls "")
   set(rows "")
   foreach(n IN LISTS names)
@@ -54,8 +63,11 @@ ${decls}namespace core {
 namespace {
 constexpr std::array<BackendEntry, ${count}> kBackends{{
 ${rows}}};
+constexpr std::array<AbsentBackend, ${absent_count}> kAbsent{{
+${absent}}};
 }  // namespace
 std::span<const BackendEntry> backendCatalogue() { return kBackends; }
+std::span<const AbsentBackend> absentBackends() { return kAbsent; }
 }  // namespace core
 }  // namespace viaduct
 ")

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "measure/result/report.h"
+#include "measure/run/explain.h"
 #include "measure/run/run.h"
 #include "viaduct/against.h"
 #include "viaduct/bench_output.h"
@@ -113,6 +114,26 @@ int planAndCompare(const BenchPlan& plan, const std::vector<std::string>& words,
   return runAgainst(*both, options, stopOnSignals());
 }
 
+// What agents open by themselves, unless the command line names backends.
+int explainPlan(const BenchPlan& plan, const BenchOptions& options, const Settings& environment) {
+  auto file = ResultsFile::open(plan.json);
+  if (!file) return fail(file.error().text(), kExitUsage);
+  measure::ExplainRequest request{.settings = plan.run.settings,
+                                  .memory = {plan.run.spec.memory, plan.run.spec.huge_pages},
+                                  .require = plan.run.spec.require};
+  const bool named = options.has("backend") || options.as_nixlbench;
+  if (!named) request.settings.backends = environment.backends;
+  const auto found = measure::explainChoice(request);
+  if (!found) return fail(found.error().text(), kExitFailed);
+  const std::string json = measure::explanationJson(*found);
+  fmt::print("{}", plan.output == OutputForm::kJson ? json : measure::explanationText(*found));
+  std::fflush(stdout);
+  if (const auto written = file->write(json); !written)
+    return fail(written.error().text(), kExitFailed);
+  if (std::ferror(stdout) != 0) return fail("standard output could not be written", kExitFailed);
+  return kExitOk;
+}
+
 }  // namespace
 
 int runBench(const std::vector<std::string>& words, bool as_nixlbench) {
@@ -136,6 +157,7 @@ int runBench(const std::vector<std::string>& words, bool as_nixlbench) {
   const PlanOrProblems planned = planBench(*options, *settings);
   for (const Error& problem : planned.problems) fail(problem.text(), kExitUsage);
   if (!planned.problems.empty()) return kExitUsage;
+  if (options->explain) return explainPlan(planned.plan, *options, *settings);
   sayThatAllRunHere(planned.plan, *options, *settings);
   return options->has("against") ? planAndCompare(planned.plan, words, *options, *settings)
                                  : runPlan(planned.plan, *options);

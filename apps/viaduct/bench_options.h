@@ -86,6 +86,7 @@ struct BenchOptions {
   std::optional<OutputForm> output = {};
   std::string json = {};
   std::string config_file = {};
+  bool explain = false;  // instead of measuring
   bool help = false;
 };
 

@@ -2,6 +2,7 @@
 // or on one that polls or waits. Not across fork(): a child's calls are refused.
 #pragma once
 
+#include <viaduct/backend.h>
 #include <viaduct/blocks.h>
 #include <viaduct/card.h>
 #include <viaduct/deadline.h>
@@ -40,6 +41,9 @@ class Agent {
   ~Agent();  // says goodbye to all peers; Pins and Transfers that outlive it are dead but harmless
 
   const std::string& name() const;
+  // In the order in which a transfer tries them (docs/choosing.md), then those that are not open,
+  // each with the reason, also where it is not built in.
+  std::vector<BackendInfo> backends() const;
 
   // Memory that peers on this host can map, registered at once and freed with its Pin.
   Result<Pin> allocate(std::uint64_t bytes, const AllocateOptions& options = {});

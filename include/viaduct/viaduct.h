@@ -2,6 +2,7 @@
 #pragma once
 
 #include <viaduct/agent.h>     // IWYU pragma: export
+#include <viaduct/backend.h>   // IWYU pragma: export
 #include <viaduct/blocks.h>    // IWYU pragma: export
 #include <viaduct/card.h>      // IWYU pragma: export
 #include <viaduct/deadline.h>  // IWYU pragma: export

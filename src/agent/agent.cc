@@ -33,6 +33,11 @@ Result<Agent> Agent::open(const Settings& settings) {
 
 const std::string& Agent::name() const { return core_->settings().name; }
 
+std::vector<BackendInfo> Agent::backends() const {
+  const auto held = core_->hold();
+  return core_->backendInfos();
+}
+
 Result<Pin> Agent::allocate(std::uint64_t bytes, const AllocateOptions& options) {
   VIADUCT_CHECK(core_->usable("allocate"));
   VIADUCT_TRY(auto memory, base::SharedMemory::allocate(bytes, {.huge_pages = options.huge_pages}));

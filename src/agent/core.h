@@ -74,6 +74,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   bool precedes(const Hello& theirs) const { return id_ < theirs.agent; }
   std::size_t backendCount() const { return backends_.size(); }
   core::Backend& backend(std::size_t index) { return *backends_[index]; }
+  std::vector<BackendInfo> backendInfos() const;
   // A connection from outside has proved itself: whom it belongs to, or why it may not come in.
   Result<std::uint64_t> admit(Session& session, const Hello& theirs);
   // Joins a peer that was named by address with what its name turned out to be.
@@ -113,6 +114,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   explicit AgentCore(Settings settings);
   bool forked() const;
   Status openBackends();
+  Status openBackend(const core::BackendEntry& entry);
   Status openListener();
   Status openFinder();
   void accept(base::Fd socket);
@@ -130,6 +132,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   std::atomic<bool> closed_{false};
   std::shared_ptr<Crank> crank_;
   std::vector<std::unique_ptr<core::Backend>> backends_;
+  std::vector<BackendInfo> left_out_;  // those that are not open
   std::vector<core::Rail*> rails_;
   std::map<const core::Rail*, std::uint64_t> loads_;
   std::unique_ptr<PinTable> pins_;

@@ -125,6 +125,8 @@ class Backend {
   virtual ~Backend() = default;
   virtual const Capabilities& can() const = 0;
   virtual std::span<const std::unique_ptr<Rail>> rails() = 0;
+  // What is in force: "UCX 1.13.1 over tcp/eth0". Empty: it has nothing to choose.
+  virtual std::string_view description() const { return {}; }
 
   // What a peer's same-named backend needs to know to reach this one. Goes to peers that have
   // proved that they are invited.
@@ -152,5 +154,10 @@ struct BackendEntry {
 };
 // Every backend built in, by name; generated from src/backends/*/CMakeLists.txt.
 std::span<const BackendEntry> backendCatalogue();
+// Those that this build has left out.
+struct AbsentBackend {
+  std::string_view name, why;
+};
+std::span<const AbsentBackend> absentBackends();
 
 }  // namespace viaduct::core

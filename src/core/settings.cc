@@ -165,8 +165,8 @@ constexpr std::array kRows{
                "Backends to use, joined by commas; by default every one built in.",
                [](std::string_view t, Settings& s) { return intoBackends(t, s.backends); }},
     SettingRow{"VIADUCT_RAILS", "",
-               "Source addresses or interfaces to send from, joined by commas; by default the one "
-               "the system chooses.",
+               "Source addresses, interfaces or RDMA devices to send from, joined by commas; by "
+               "default the one the system chooses, over RDMA all near this process's CPUs.",
                [](std::string_view t, Settings& s) { return intoList(t, kWords, s.rails); }},
     SettingRow{"VIADUCT_SOCKETS", "1", "TCP sockets per rail and peer, 1 to 64.",
                [](std::string_view t, Settings& s) { return intoCount(t, 1, 64, s.sockets); }},

@@ -6,11 +6,16 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <optional>
 
 #include "base/environment.h"
+#include "base/log.h"
 #include "base/nearest.h"
+#include "core/fabric/message.h"
 #include "core/fabric/worth.h"
 #include "host/devices.h"
+#include "host/nearness.h"
 #include "host/sysfs.h"
 
 namespace viaduct::ofi {
@@ -18,6 +23,7 @@ namespace {
 
 using core::fabric::Fabric;
 using core::fabric::namedIn;
+using core::fabric::notNear;
 using core::fabric::notWorthIt;
 
 // Best first. Others are used where they are named.
@@ -54,7 +60,7 @@ template <class Member>
 std::vector<std::string> each(std::span<const Offer> offers, Member member) {
   std::vector<std::string> out;
   for (const Offer& one : offers)
-    if (const std::string& word = one.*member;
+    if (const std::string& word = std::invoke(member, one);
         !word.empty() && std::find(out.begin(), out.end(), word) == out.end())
       out.push_back(word);
   return out;
@@ -143,6 +149,47 @@ Result<Offer> deviceFor(const std::string& rail, const std::string& provider,
 
 namespace {
 
+// As the kernel calls it, where libfabric says.
+const std::string& nicOf(const Offer& offer) {
+  return offer.nic.empty() ? offer.device : offer.nic;
+}
+
+// One for each device that can be used.
+std::vector<Offer> eachUsable(const std::string& provider, std::span<const Offer> offers) {
+  std::vector<Offer> out;
+  for (const std::string& device : each(offers, &Offer::device)) {
+    const auto first = deviceFor(device, provider, offers);
+    if (first && first->usable && first->device == device) out.push_back(*first);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Rails> railsFor(std::span<const std::string> named, const std::string& provider,
+                       std::span<const Offer> offers, const std::string& root) {
+  Rails out;
+  for (const std::string& rail : named) {
+    VIADUCT_TRY(out.offers.emplace_back(), deviceFor(rail, provider, offers));
+  }
+  if (!named.empty()) return out;
+  const std::vector<Offer> all =
+      isRdma(provider) ? eachUsable(provider, offers) : std::vector<Offer>();
+  const auto nics = each(all, &nicOf);
+  const auto near = host::nearOwnCpus(nics, root).near;
+  for (const Offer& one : all)
+    if (out.offers.size() < core::fabric::kMaxRails &&
+        std::find(near.begin(), near.end(), nicOf(one)) != near.end())
+      out.offers.push_back(one);
+    else
+      out.left_out.push_back(one.device);
+  if (!out.offers.empty()) return out;
+  VIADUCT_TRY(out.offers.emplace_back(), deviceFor("", provider, offers));
+  return out;
+}
+
+namespace {
+
 // What there is of this kind and with these promises.
 Result<Info> ask(const Library& ofi, fi_ep_type type, std::uint64_t order) {
   Info hints(ofi.fi_dupinfo(nullptr));
@@ -165,27 +212,34 @@ Result<Info> ask(const Library& ofi, fi_ep_type type, std::uint64_t order) {
   return Info(list);
 }
 
-Status openRails(const Library& ofi, const Settings& settings, std::span<const Offer> offers,
-                 Fabric& out) {
-  auto rails = settings.rails;
-  if (rails.empty()) rails.emplace_back();
-  for (const std::string& rail : rails) {
-    VIADUCT_TRY(const Offer offer, deviceFor(rail, out.kind, offers));
-    VIADUCT_TRY(auto ground, Ground::open(ofi, *offer.info, settings));
+// Rails that were named all open, or none does; of others, those that can.
+Status openRails(const Library& ofi, const Settings& settings, const Rails& rails, Fabric& out) {
+  std::optional<Error> why;
+  for (std::size_t i = 0; i < rails.offers.size(); ++i) {
+    const Offer& offer = rails.offers[i];
+    auto ground = Ground::open(ofi, *offer.info, settings);
+    if (!ground) {
+      if (!settings.rails.empty()) return std::move(ground).error();
+      why = std::move(ground).error();
+      base::log(base::LogLevel::kWarning, "ofi: {} is left out: {}", offer.device, why->text());
+      continue;
+    }
     // Two addresses of one interface are two rails.
     const bool twice =
         std::find(out.names.begin(), out.names.end(), offer.device) != out.names.end();
-    out.names.push_back(twice ? rail : offer.device);
-    out.grounds.push_back(std::move(ground));
+    out.names.push_back(twice ? settings.rails[i] : offer.device);
+    out.grounds.push_back(*std::move(ground));
   }
+  if (out.grounds.empty()) return *std::move(why);
   return Ok{};
 }
 
-std::string describe(const Library& ofi, const Fabric& chosen) {
+std::string describe(const Library& ofi, const Fabric& chosen, const Rails& rails) {
   const Manner& manner = static_cast<const Ground&>(*chosen.grounds.front()).manner();
   std::string out =
-      fmt::format("libfabric {}, {} over {}; inject {}, doorbell {}, {}", ofi.version, chosen.kind,
-                  fmt::join(chosen.names, ", "), manner.inject, manner.doorbell ? "shared" : "each",
+      fmt::format("libfabric {}, {} over {}{}; inject {}, doorbell {}, {}", ofi.version,
+                  chosen.kind, fmt::join(chosen.names, ", "), notNear(rails.left_out),
+                  manner.inject, manner.doorbell ? "shared" : "each",
                   manner.ordered ? "writes in order" : "writes in no order");
   if (const std::string set = base::environmentText("FI_"); !set.empty()) out += "; " + set;
   return out;
@@ -217,8 +271,9 @@ Result<Fabric> choose(const Settings& settings) {
                      .tcp = !rdma,
                      .preference = rdma ? 20 : 34},
              .kind = provider};
-  VIADUCT_CHECK(openRails(*ofi, settings, offers, out));
-  out.description = describe(*ofi, out);
+  VIADUCT_TRY(const Rails rails, railsFor(settings.rails, provider, offers));
+  VIADUCT_CHECK(openRails(*ofi, settings, rails, out));
+  out.description = describe(*ofi, out, rails);
   return out;
 }
 

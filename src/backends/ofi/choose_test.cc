@@ -4,6 +4,8 @@
 #include <signal.h>
 
 #include <array>
+#include <filesystem>
+#include <fstream>
 
 namespace viaduct::ofi {
 namespace {
@@ -74,6 +76,71 @@ TEST(Choose, AProviderThatIsNotThereIsAnsweredWithThoseThatAre) {
   const std::string text = providerOf("nett", kTwoHosts);
   EXPECT_NE(text.find("there is: shm, tcp;ofi_rxm, net"), std::string::npos) << text;
   EXPECT_NE(text.find("did you mean net"), std::string::npos) << text;
+}
+
+// Two sockets, each with an EFA device; an address more or less makes no device.
+class TwoSockets : public ::testing::Test {
+ protected:
+  TwoSockets() {
+    std::string pattern = ::testing::TempDir() + "ofi_choose_XXXXXX";
+    root_ = ::mkdtemp(pattern.data());
+    put("proc/self/status", "Cpus_allowed_list:\t0-7");
+    for (const std::string node : {"0", "1"}) {
+      const std::string folder = "sys/devices/system/node/node" + node;
+      put(folder + "/cpulist", node == "0" ? "0-3" : "4-7");
+      put(folder + "/distance", node == "0" ? "10 21" : "21 10");
+      const std::string function = "sys/devices/pci0000:0" + node + "/0000:0" + node + ":1c.0";
+      put(function + "/numa_node", node);
+      const std::string device = "sys/class/infiniband/rdmap" + node + "s28";
+      std::filesystem::create_directories(root_ / device);
+      std::filesystem::create_directory_symlink(root_ / function, root_ / device / "device");
+    }
+  }
+  ~TwoSockets() override { std::filesystem::remove_all(root_); }
+  void put(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text << "\n";
+  }
+  std::vector<std::string> rails(std::vector<std::string> named, const std::string& provider) {
+    const auto found = railsFor(named, provider, offers_, root_.string());
+    if (!found) return {found.error().text()};
+    left_out_ = found->left_out;
+    std::vector<std::string> out;
+    for (const Offer& one : found->offers) out.push_back(one.device + one.address);
+    return out;
+  }
+
+  const std::vector<Offer> offers_{
+      {.provider = "efa", .device = "rdmap0s28-rdm", .nic = "rdmap0s28"},
+      {.provider = "efa", .device = "rdmap1s28-rdm", .nic = "rdmap1s28"},
+      {.provider = "efa", .device = "rdmap0s28-rdm", .nic = "rdmap0s28", .address = "10.0.0.1"},
+      {.provider = "cxi", .device = "rdmap0s28", .usable = false},
+      {.provider = "tcp", .device = "eth0", .address = "10.0.0.1"},
+      {.provider = "tcp", .device = "eth1", .address = "10.0.1.1"}};
+  std::vector<std::string> left_out_;
+  std::filesystem::path root_;
+};
+
+TEST_F(TwoSockets, OverRdmaEveryDeviceNearOurCpusIsARail) {
+  const std::vector<std::string> both{"rdmap0s28-rdm", "rdmap1s28-rdm"};
+  EXPECT_EQ(rails({}, "efa"), both);
+  EXPECT_TRUE(left_out_.empty());
+  put("proc/self/status", "Cpus_allowed_list:\t5");
+  EXPECT_EQ(rails({}, "efa"), std::vector<std::string>{"rdmap1s28-rdm"});
+  EXPECT_EQ(left_out_, std::vector<std::string>{"rdmap0s28-rdm"});
+}
+
+TEST_F(TwoSockets, WhatIsNamedIsUsedAndNothingElse) {
+  put("proc/self/status", "Cpus_allowed_list:\t5");
+  EXPECT_EQ(rails({"rdmap0s28"}, "efa"), std::vector<std::string>{"rdmap0s28-rdm"});
+  EXPECT_TRUE(left_out_.empty());
+  const std::string refusal = rails({"rdmap0s28", "rdmap2s28"}, "efa").at(0);
+  EXPECT_NE(refusal.find("efa has no device rdmap2s28"), std::string::npos) << refusal;
+}
+
+TEST_F(TwoSockets, OverTcpOrWhereNothingCanBeUsedItIsTheFirst) {
+  EXPECT_EQ(rails({}, "tcp"), std::vector<std::string>{"eth010.0.0.1"});
+  EXPECT_EQ(rails({}, "cxi"), std::vector<std::string>{"rdmap0s28"}) << "to be refused by name";
 }
 
 TEST(Choose, NobodyTakesForRdmaWhatNobodyHasHeardOf) {

@@ -3,12 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "backends/ucx/library.h"
 #include "base/environment.h"
+#include "base/log.h"
 #include "base/nearest.h"
+#include "core/fabric/message.h"
 #include "core/fabric/worth.h"
 #include "host/devices.h"
+#include "host/nearness.h"
 #include "host/sysfs.h"
 
 namespace viaduct::ucx {
@@ -16,6 +21,7 @@ namespace {
 
 using core::fabric::Fabric;
 using core::fabric::namedIn;
+using core::fabric::notNear;
 using core::fabric::notWorthIt;
 
 std::vector<std::string> devicesOf(const std::vector<Transport>& resources) {
@@ -59,11 +65,33 @@ Result<std::string> deviceFor(const std::string& rail, const std::vector<Transpo
       .remedy = near.empty() ? "name one of those in rails" : "did you mean " + near + "?"};
 }
 
+Result<Rails> railsFor(const std::vector<std::string>& named,
+                       const std::vector<Transport>& resources, bool user_chose_devices,
+                       const std::string& root) {
+  Rails out;
+  for (const std::string& rail : named) {
+    VIADUCT_TRY(out.devices.emplace_back(), deviceFor(rail, resources));
+  }
+  if (!named.empty() || user_chose_devices) return out;
+  std::vector<Transport> rdma;
+  std::copy_if(resources.begin(), resources.end(), std::back_inserter(rdma),
+               [](const Transport& one) { return realmOf(one.name) == Realm::kRdma; });
+  auto [near, rest] = host::nearOwnCpus(devicesOf(rdma), root);
+  for (std::string& device : near)
+    (out.devices.size() < core::fabric::kMaxRails ? out.devices : rest)
+        .push_back(std::move(device));
+  out.left_out = std::move(rest);
+  return out;
+}
+
 namespace {
 
-// Every rail's context, from what `all` has shown there to be.
+// Every rail's context, from what `all` has shown there to be. Rails that were named all open, or
+// none does; of others, those that can.
 Status openRails(const Library& ucx, const Settings& settings, const Choice& common,
                  std::unique_ptr<Context> all, Fabric& out) {
+  VIADUCT_TRY(const Rails rails, railsFor(settings.rails, all->resources(),
+                                          !common.rdma_only || userHasSet("UCX_NET_DEVICES")));
   std::vector<Transport> there;
   const auto add = [&](std::string name, std::unique_ptr<Context> context) {
     for (const Transport& one : context->resources())
@@ -71,16 +99,21 @@ Status openRails(const Library& ucx, const Settings& settings, const Choice& com
     out.names.push_back(std::move(name));
     out.grounds.push_back(std::move(context));
   };
-  for (const std::string& rail : settings.rails) {
+  for (const std::string& device : rails.devices) {
     Choice choice = common;
-    VIADUCT_TRY(choice.devices, deviceFor(rail, all->resources()));
-    VIADUCT_TRY(auto context, Context::open(ucx, choice));
-    add(choice.devices, std::move(context));
+    choice.devices = device;
+    auto context = Context::open(ucx, choice);
+    if (context) {
+      add(device, *std::move(context));
+      continue;
+    }
+    if (!settings.rails.empty()) return std::move(context).error();
+    base::log(base::LogLevel::kWarning, "ucx: {} is left out: {}", device, context.error().text());
   }
   if (out.grounds.empty()) add("any", std::move(all));
   const std::string set = base::environmentText("UCX_");
-  out.description =
-      fmt::format("UCX {} over {}{}{}", ucx.version, listText(there), set.empty() ? "" : "; ", set);
+  out.description = fmt::format("UCX {} over {}{}{}{}", ucx.version, listText(there),
+                                notNear(rails.left_out), set.empty() ? "" : "; ", set);
   return Ok{};
 }
 

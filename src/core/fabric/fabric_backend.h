@@ -34,6 +34,7 @@ class FabricBackend final : public Backend {
 
   const Capabilities& can() const override { return fabric_.can; }
   std::span<const std::unique_ptr<Rail>> rails() override { return rails_; }
+  std::string_view description() const override { return fabric_.description; }
   Bytes address() const override;
   std::unique_ptr<Link> link(LinkSeed seed, LinkHost& host) override;
   Result<Bytes> pin(std::uint32_t slot, const Segment& memory) override;
@@ -45,7 +46,6 @@ class FabricBackend final : public Backend {
   base::Poller& poller() { return poller_; }
   Duration detect() const { return detect_; }
   const std::string& kind() const { return fabric_.kind; }
-  const std::string& description() const { return fabric_.description; }
   ChannelSeed channelSeed(std::size_t rail, std::size_t key, std::uint32_t index,
                           RemotePins& remote);
   void forget(const FabricLink& link);

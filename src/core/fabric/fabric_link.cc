@@ -202,7 +202,7 @@ void FabricLink::decide() {
                     ? named(Code::kTimeout, "the peer did not open its end in time")
                     : seats_.front().why);
   way_ = up->channel->way();
-  state_ = {Phase::kReady, way_ + " (" + backend_.description() + ")"};
+  state_ = {Phase::kReady, fmt::format("{} ({})", way_, backend_.description())};
   host_.changed();
 }
 

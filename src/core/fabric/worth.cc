@@ -1,6 +1,7 @@
 #include "core/fabric/worth.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -19,6 +20,12 @@ Error notWorthIt(std::string_view backend, std::string detail) {
       .detail = std::move(detail),
       .device = std::string(backend),
       .remedy = fmt::format("name {} among the backends to use it over TCP all the same", backend)};
+}
+
+std::string notNear(std::span<const std::string> devices) {
+  if (devices.empty()) return {};
+  return fmt::format(" (not {}: farther from this process's CPUs, or slower)",
+                     fmt::join(devices, ", "));
 }
 
 }  // namespace viaduct::core::fabric

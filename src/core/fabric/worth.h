@@ -1,10 +1,11 @@
 // Whether a backend over a fabric library is worth opening: it was asked for by name, or there is
-// RDMA. Threads: pure.
+// RDMA; and what is said of the devices that it uses. Threads: pure.
 #pragma once
 
 #include <viaduct/result.h>
 #include <viaduct/settings.h>
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -14,5 +15,8 @@ namespace viaduct::core::fabric {
 bool namedIn(const Settings& settings, std::string_view backend);
 // kUnsupported: nobody has named it, and `detail` tells what RDMA there is not.
 Error notWorthIt(std::string_view backend, std::string detail);
+// For a description, behind the rails: devices that nobody has named, and that host::nearOwnCpus
+// has not chosen. Empty: there are none.
+std::string notNear(std::span<const std::string> devices);
 
 }  // namespace viaduct::core::fabric

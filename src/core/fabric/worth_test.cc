@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 namespace viaduct::core::fabric {
 namespace {
 
@@ -18,6 +21,12 @@ TEST(Worth, WhoIsRefusedHearsOfWhichBackendAndHowToHaveIt) {
   EXPECT_EQ(why.detail, "this host has no RDMA device");
   EXPECT_EQ(why.device, "ofi");
   EXPECT_EQ(why.remedy, "name ofi among the backends to use it over TCP all the same");
+}
+
+TEST(Worth, DevicesThatAreNotUsedAreNamed) {
+  EXPECT_EQ(notNear({}), "");
+  const std::vector<std::string> far{"mlx5_2", "mlx5_3"};
+  EXPECT_EQ(notNear(far), " (not mlx5_2, mlx5_3: farther from this process's CPUs, or slower)");
 }
 
 }  // namespace

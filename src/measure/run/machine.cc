@@ -10,6 +10,7 @@
 #include "host/facts.h"
 #include "host/gpu.h"
 #include "host/memory.h"
+#include "host/sysfs.h"
 
 namespace viaduct::measure {
 namespace {
@@ -44,17 +45,23 @@ Status memorySuffices(const Spec& spec, bool local, const std::string& root) {
                             base::formatSize(fit))};
 }
 
-Status devicesExist(const std::vector<std::string>& names) {
-  const auto interfaces = host::facts().interfaces;
+Status devicesExist(const std::vector<std::string>& names, const std::string& root) {
+  const auto interfaces = host::facts(root).interfaces;
+  const auto ports = host::rdmaPorts(root);
   std::vector<std::string> known;
-  known.reserve(interfaces.size());
+  known.reserve(interfaces.size() + ports.size());
   for (const host::Interface& one : interfaces) known.push_back(one.name);
+  for (const host::RdmaPort& port : ports) known.push_back(port.name);
   for (const std::string& name : names) {
-    const bool there =
-        std::any_of(interfaces.begin(), interfaces.end(), [&](const host::Interface& one) {
-          return one.name == name ||
-                 std::find(one.addresses.begin(), one.addresses.end(), name) != one.addresses.end();
-        });
+    const bool there = std::any_of(interfaces.begin(), interfaces.end(),
+                                   [&](const host::Interface& one) {
+                                     return one.name == name ||
+                                            std::find(one.addresses.begin(), one.addresses.end(),
+                                                      name) != one.addresses.end();
+                                   }) ||
+                       std::any_of(ports.begin(), ports.end(), [&](const host::RdmaPort& port) {
+                         return port.device == name.substr(0, name.find(':'));
+                       });
     if (!there)
       return Error{
           .code = Code::kNotFound,

@@ -14,8 +14,8 @@ namespace viaduct::measure {
 // Whether the memory of all members (`local`), or of one of them, is there: said before any of it
 // is taken, with what would fit.
 Status memorySuffices(const Spec& spec, bool local, const std::string& root = "/");
-// Names of interfaces, or addresses of them.
-Status devicesExist(const std::vector<std::string>& names);
+// Names of interfaces, or addresses of them, or RDMA devices ("mlx5_0", "mlx5_0:1").
+Status devicesExist(const std::vector<std::string>& names, const std::string& root = "/");
 // Why there is no memory of a GPU to be had.
 Error noDeviceMemory();
 // What "cold" means here: four times the last-level cache.

@@ -1,0 +1,265 @@
+#include "host/nearness.h"
+
+#include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <tuple>
+#include <utility>
+
+#include "host/devices.h"
+#include "host/sysfs.h"
+
+namespace viaduct::host {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "0000:18:00.0"
+bool isPciFunction(const std::string& name) {
+  constexpr std::string_view kShape = "hhhh:hh:hh.h";
+  return name.size() == kShape.size() &&
+         std::equal(name.begin(), name.end(), kShape.begin(), [](char c, char shape) {
+           return shape == 'h' ? std::isxdigit(static_cast<unsigned char>(c)) != 0 : c == shape;
+         });
+}
+
+std::optional<int> wholeNumber(const std::string& text) {
+  int out = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return out;
+}
+
+// `link` is a symbolic link to the device's own folder, whose path is its way to the CPU.
+Place placeAt(const fs::path& link) {
+  std::error_code none;
+  const fs::path folder = fs::canonical(link, none);
+  Place out;
+  fs::path function;  // the last one; a virtio device lies below it
+  fs::path at;
+  for (const fs::path& part : folder) {
+    at /= part;
+    if (!isPciFunction(part.string())) continue;
+    out.pci.push_back(part.string());
+    function = at;
+  }
+  out.node = wholeNumber(firstLine(function.empty() ? "" : (function / "numa_node").string()))
+                 .value_or(-1);
+  return out;
+}
+
+// "0-3,8,10-11"
+std::vector<std::pair<int, int>> rangesIn(const std::string& list) {
+  std::vector<std::pair<int, int>> out;
+  std::istringstream in(list);
+  for (std::string word; std::getline(in, word, ',');) {
+    const auto dash = word.find('-');
+    const auto first = wholeNumber(word.substr(0, dash));
+    const auto last = dash == std::string::npos ? first : wholeNumber(word.substr(dash + 1));
+    if (first && last) out.emplace_back(*first, *last);
+  }
+  return out;
+}
+
+std::string cpusAllowed(const std::string& root) {
+  constexpr std::string_view kKey = "Cpus_allowed_list:";
+  std::ifstream in(root + "/proc/self/status");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with(kKey)) {
+      std::string list;
+      std::istringstream(line.substr(kKey.size())) >> list;
+      return list;
+    }
+  return {};
+}
+
+std::string nodeFolder(const std::string& root, int number) {
+  return fmt::format("{}/sys/devices/system/node/node{}", root, number);
+}
+
+// How many bridges both lie behind, from the CPU on.
+std::size_t sharedBridges(const Place& one, const Place& other) {
+  const std::size_t most = std::min(one.pci.size(), other.pci.size()) - 1;
+  std::size_t shared = 0;
+  while (shared < most && one.pci[shared] == other.pci[shared]) ++shared;
+  return shared;
+}
+
+Distance nearestOf(const std::vector<int>& own, const Place& nic, const Nodes& nodes) {
+  Distance best = distance({}, nic, nodes);
+  for (const int node : own) best = std::min(best, distance({.node = node}, nic, nodes));
+  return best;
+}
+
+}  // namespace
+
+Place placeOfNic(const std::string& name, const std::string& root) {
+  const std::string rdma = name.substr(0, name.find(':'));  // a port is where its device is
+  for (const std::string& at :
+       {root + "/sys/class/infiniband/" + rdma, root + "/sys/class/net/" + name})
+    if (exists(at + "/device")) return placeAt(at + "/device");
+  return {};
+}
+
+std::vector<PciGpu> gpusOnPci(const std::string& root) {
+  constexpr std::string_view kDisplay = "0x03", k3d = "0x0302", kNvidia = "0x10de", kAmd = "0x1002";
+  const std::string top = root + "/sys/bus/pci/devices/";
+  std::vector<PciGpu> out;
+  for (const std::string& address : namesIn(top)) {
+    const std::string kind = firstLine(top + address + "/class");
+    const std::string vendor = firstLine(top + address + "/vendor");
+    // What a server has for its screen is not one of them.
+    if (kind.starts_with(k3d) ||
+        (kind.starts_with(kDisplay) && (vendor == kNvidia || vendor == kAmd)))
+      out.push_back({address, placeAt(top + address)});
+  }
+  return out;
+}
+
+Nodes numaNodes(const std::string& root) {
+  constexpr std::string_view kNode = "node";
+  Nodes out;
+  for (const std::string& name : namesIn(root + "/sys/devices/system/node"))
+    if (name.starts_with(kNode))
+      if (const auto number = wholeNumber(name.substr(kNode.size())))
+        out.numbers.push_back(*number);
+  std::sort(out.numbers.begin(), out.numbers.end());  // as the kernel lists their distances
+  for (const int number : out.numbers) {
+    std::istringstream row(firstLine(nodeFolder(root, number) + "/distance"));
+    auto& distances = out.distances.emplace_back();
+    for (int one = 0; row >> one;) distances.push_back(one);
+  }
+  return out;
+}
+
+std::vector<int> nodesOfOwnCpus(const Nodes& nodes, const std::string& root) {
+  const auto allowed = rangesIn(cpusAllowed(root));
+  std::vector<int> out;
+  for (const int node : nodes.numbers) {
+    const auto theirs = rangesIn(firstLine(nodeFolder(root, node) + "/cpulist"));
+    const auto meets = [&](const auto& range) {
+      return std::any_of(allowed.begin(), allowed.end(), [&](const auto& own) {
+        return own.first <= range.second && range.first <= own.second;
+      });
+    };
+    if (std::any_of(theirs.begin(), theirs.end(), meets)) out.push_back(node);
+  }
+  return out;
+}
+
+int nodeOfMemory(const void* start, std::uint64_t bytes) {
+  constexpr std::uint64_t kMost = 64;  // pages, spread over it
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<std::uintptr_t>(start) / page;
+  const auto count = (reinterpret_cast<std::uintptr_t>(start) + bytes + page - 1) / page - first;
+  const std::uint64_t looked = std::min(count, kMost);
+  std::vector<std::uintptr_t> pages;
+  for (std::uint64_t i = 0; i < looked; ++i) pages.push_back((first + i * count / looked) * page);
+  std::vector<int> found(looked, -1);
+  // Without nodes to move to, it tells where they are.
+  if (::syscall(SYS_move_pages, 0, looked, pages.data(), nullptr, found.data(), 0) != 0) return -1;
+  std::map<int, int> votes;
+  for (const int node : found)
+    if (node >= 0) ++votes[node];
+  const auto most = std::max_element(
+      votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == votes.end() ? -1 : most->first;
+}
+
+Distance distance(const Place& one, const Place& other, const Nodes& nodes) {
+  using Kind = Distance::Kind;
+  if (!one.pci.empty() && !other.pci.empty()) {
+    const std::size_t shared = sharedBridges(one, other);
+    const auto between = static_cast<int>(one.pci.size() + other.pci.size() - 2 - 2 * shared);
+    if (shared > 0) return {Kind::kBridge, between};
+  }
+  if (!nodes.several()) return {Kind::kNode};
+  if (one.node < 0 || other.node < 0) return {Kind::kUnknown};
+  if (one.node == other.node) return {Kind::kNode};
+  const auto at = [&](int node) {
+    return std::find(nodes.numbers.begin(), nodes.numbers.end(), node) - nodes.numbers.begin();
+  };
+  const auto from = static_cast<std::size_t>(at(one.node)),
+             to = static_cast<std::size_t>(at(other.node));
+  const bool told = from < nodes.distances.size() && to < nodes.distances[from].size();
+  return {Kind::kOtherNode, told ? nodes.distances[from][to] : 0};
+}
+
+std::string textOf(const Distance& distance) {
+  switch (distance.kind) {
+    case Distance::Kind::kBridge:
+      return distance.steps == 0
+                 ? "same PCIe bridge"
+                 : fmt::format("same PCIe switch, {} bridges between", distance.steps);
+    case Distance::Kind::kNode:
+      return "same node";
+    case Distance::Kind::kOtherNode:
+      return fmt::format("another node, distance {}", distance.steps);
+    case Distance::Kind::kUnknown:
+      break;
+  }
+  return "nobody tells how far";
+}
+
+std::vector<Nic> nicsNamed(std::span<const std::string> names, const std::string& root) {
+  const std::vector<RdmaPort> ports = rdmaPorts(root);
+  std::vector<Nic> out;
+  for (const std::string& name : names) {
+    Nic nic{.name = name, .place = placeOfNic(name, root)};
+    if (!nic.place.pci.empty()) {
+      std::error_code none;
+      const std::string function = root + "/sys/bus/pci/devices/" + nic.place.pci.back();
+      nic.physical = fs::canonical(function + "/physfn", none).filename();
+    }
+    for (const RdmaPort& port : ports)
+      if (port.device == name.substr(0, name.find(':')))
+        nic.bytes_per_s = std::max(nic.bytes_per_s, rdmaRate(firstLine(port.folder + "/rate")));
+    out.push_back(std::move(nic));
+  }
+  return out;
+}
+
+std::vector<NearGroup> byNearness(const Place& memory, std::span<const Nic> nics,
+                                  const Nodes& nodes) {
+  std::map<Distance, std::vector<std::string>> groups;
+  for (const Nic& nic : nics) groups[distance(memory, nic.place, nodes)].push_back(nic.name);
+  std::vector<NearGroup> out;
+  for (auto& [distance, names] : groups) out.push_back({distance, std::move(names)});
+  return out;
+}
+
+NearChoice nearOwnCpus(std::span<const std::string> names, const std::string& root) {
+  const Nodes nodes = numaNodes(root);
+  const std::vector<int> own = nodesOfOwnCpus(nodes, root);
+  // The least are the best: hardware, the nearest of it, and of that the fastest.
+  using Rank = std::tuple<bool, Distance, std::uint64_t>;
+  std::vector<std::pair<Rank, std::string>> ranked;
+  const std::vector<Nic> nics = nicsNamed(names, root);
+  const auto spare = [&](const Nic& nic) {
+    return nic.place.pci.empty() || std::any_of(nics.begin(), nics.end(), [&](const Nic& other) {
+             return !other.place.pci.empty() && other.place.pci.back() == nic.physical;
+           });
+  };
+  for (const Nic& nic : nics)
+    ranked.emplace_back(Rank(spare(nic), nearestOf(own, nic.place, nodes), ~nic.bytes_per_s),
+                        nic.name);
+  NearChoice out;
+  if (ranked.empty()) return out;
+  const Rank best =
+      std::min_element(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
+        return a.first < b.first;
+      })->first;
+  for (auto& [rank, name] : ranked) (rank == best ? out.near : out.rest).push_back(std::move(name));
+  return out;
+}
+
+}  // namespace viaduct::host
