@@ -42,8 +42,8 @@ for tool in qemu-system-x86_64 busybox cpio depmod modprobe ip rdma tc dpkg-deb;
   command -v $tool >/dev/null || skip "no $tool"
 done
 
-# Where a library lies whose name the loader knows.
-library() { ldconfig -p | awk -v name="$1" '$1 == name && /x86-64/ { print $NF; exit }'; }
+# Where a library lies whose name the loader knows. All is read: who stops early fails who still writes.
+library() { ldconfig -p | awk -v name="$1" '$1 == name && /x86-64/ && !n++ { print $NF }'; }
 libfabric=$(library libfabric.so.1)
 [[ -n $libfabric ]] || skip "no libfabric.so.1"
 rxe_provider=$(find /usr/lib -path '*/libibverbs/librxe-*.so' -print -quit)
@@ -52,7 +52,7 @@ rxe_provider=$(find /usr/lib -path '*/libibverbs/librxe-*.so' -print -quit)
 
 # The kernel's package: the newest that apt has, kept in build/verbs.
 package=$(apt-cache depends linux-image-amd64 2>/dev/null |
-  sed -n 's/^ *Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1)
+  awk '$1 == "Depends:" && $2 ~ /^linux-image-[0-9]/ && !n++ { print $2 }') || true
 deb=$(find "$work" -name "${package:-linux-image-}*.deb" -print | sort -V | tail -n 1)
 if [[ -z $deb ]]; then
   [[ -n $package ]] || skip "apt knows no linux-image-amd64 (not Debian, or no lists)"
