@@ -109,19 +109,19 @@ Status AgentCore::openBackend(const core::BackendEntry& entry) {
   const core::BackendContext context{.settings = settings_, .poller = crank_->poller()};
   const auto& list = settings_.backends;
   const bool named = std::find(list.begin(), list.end(), entry.name) != list.end();
-  const auto leaveOut = [&](std::string why) {
+  const auto leave_out = [&](std::string why) {
     left_out_.push_back({.name = std::string(entry.name), .text = std::move(why)});
     return Ok{};
   };
   // The fake moves bytes by whim: only for those who ask for it by name.
   if (list.empty() && entry.name == "fake")
-    return leaveOut("for tests: opened only where it is named");
-  if (!list.empty() && !named) return leaveOut("not among the backends that were asked for");
+    return leave_out("for tests: opened only where it is named");
+  if (!list.empty() && !named) return leave_out("not among the backends that were asked for");
   auto opened = entry.open(context);
   if (!opened && named) return std::move(opened).error();
   if (!opened) {
     logLeftOut(entry.name, opened.error());
-    return leaveOut(opened.error().text());
+    return leave_out(opened.error().text());
   }
   for (const auto& rail : (*opened)->rails()) rails_.push_back(rail.get());
   backends_.push_back(*std::move(opened));
@@ -132,20 +132,21 @@ std::vector<BackendInfo> AgentCore::backendInfos() const {
   std::vector<BackendInfo> out;
   for (const auto& backend : backends_) {
     const core::Capabilities& can = backend->can();
-    out.push_back({.name = std::string(can.name),
-                   .open = true,
-                   .text = std::string(backend->description()),
-                   .preference = can.preference,
-                   .memory = can.memory,
-                   .same_host = can.same_host,
-                   .rdma = can.rdma,
-                   .tcp = can.tcp});
-    for (const auto& rail : backend->rails()) out.back().rails.emplace_back(rail->name());
+    BackendInfo info{.name = std::string(can.name),
+                     .open = true,
+                     .text = std::string(backend->description()),
+                     .preference = can.preference,
+                     .memory = can.memory,
+                     .same_host = can.same_host,
+                     .rdma = can.rdma,
+                     .tcp = can.tcp};
+    for (const auto& rail : backend->rails()) info.rails.emplace_back(rail->name());
+    // As the router does: among equals the agent's order.
+    const auto behind = std::upper_bound(
+        out.begin(), out.end(), info,
+        [](const auto& one, const auto& other) { return one.preference < other.preference; });
+    out.insert(behind, std::move(info));
   }
-  // As the router does: among equals the agent's order.
-  std::stable_sort(out.begin(), out.end(), [](const BackendInfo& a, const BackendInfo& b) {
-    return a.preference < b.preference;
-  });
   out.insert(out.end(), left_out_.begin(), left_out_.end());
   return out;
 }

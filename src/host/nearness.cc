@@ -104,9 +104,9 @@ Distance nearestOf(const std::vector<int>& own, const Place& nic, const Nodes& n
 
 Place placeOfNic(const std::string& name, const std::string& root) {
   const std::string rdma = name.substr(0, name.find(':'));  // a port is where its device is
-  for (const std::string& at :
-       {root + "/sys/class/infiniband/" + rdma, root + "/sys/class/net/" + name})
-    if (exists(at + "/device")) return placeAt(at + "/device");
+  for (const std::string& at : {fmt::format("{}/sys/class/infiniband/{}/device", root, rdma),
+                                fmt::format("{}/sys/class/net/{}/device", root, name)})
+    if (exists(at)) return placeAt(at);
   return {};
 }
 
@@ -163,6 +163,7 @@ int nodeOfMemory(const void* start, std::uint64_t bytes) {
   const auto count = (reinterpret_cast<std::uintptr_t>(start) + bytes + page - 1) / page - first;
   const std::uint64_t looked = std::min(count, kMost);
   std::vector<std::uintptr_t> pages;
+  pages.reserve(looked);
   for (std::uint64_t i = 0; i < looked; ++i) pages.push_back((first + i * count / looked) * page);
   std::vector<int> found(looked, -1);
   // Without nodes to move to, it tells where they are.
@@ -233,6 +234,7 @@ std::vector<NearGroup> byNearness(const Place& memory, std::span<const Nic> nics
   std::map<Distance, std::vector<std::string>> groups;
   for (const Nic& nic : nics) groups[distance(memory, nic.place, nodes)].push_back(nic.name);
   std::vector<NearGroup> out;
+  out.reserve(groups.size());
   for (auto& [distance, names] : groups) out.push_back({distance, std::move(names)});
   return out;
 }
@@ -244,6 +246,7 @@ NearChoice nearOwnCpus(std::span<const std::string> names, const std::string& ro
   using Rank = std::tuple<bool, Distance, std::uint64_t>;
   std::vector<std::pair<Rank, std::string>> ranked;
   const std::vector<Nic> nics = nicsNamed(names, root);
+  ranked.reserve(nics.size());
   const auto spare = [&](const Nic& nic) {
     return nic.place.pci.empty() || std::any_of(nics.begin(), nics.end(), [&](const Nic& other) {
              return !other.place.pci.empty() && other.place.pci.back() == nic.physical;

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <optional>
 
 #include "base/environment.h"
 #include "base/log.h"
@@ -214,14 +213,15 @@ Result<Info> ask(const Library& ofi, fi_ep_type type, std::uint64_t order) {
 
 // Rails that were named all open, or none does; of others, those that can.
 Status openRails(const Library& ofi, const Settings& settings, const Rails& rails, Fabric& out) {
-  std::optional<Error> why;
+  Status last = Ok{};
   for (std::size_t i = 0; i < rails.offers.size(); ++i) {
     const Offer& offer = rails.offers[i];
     auto ground = Ground::open(ofi, *offer.info, settings);
     if (!ground) {
       if (!settings.rails.empty()) return std::move(ground).error();
-      why = std::move(ground).error();
-      base::log(base::LogLevel::kWarning, "ofi: {} is left out: {}", offer.device, why->text());
+      last = std::move(ground).error();
+      base::log(base::LogLevel::kWarning, "ofi: {} is left out: {}", offer.device,
+                last.error().text());
       continue;
     }
     // Two addresses of one interface are two rails.
@@ -230,8 +230,7 @@ Status openRails(const Library& ofi, const Settings& settings, const Rails& rail
     out.names.push_back(twice ? settings.rails[i] : offer.device);
     out.grounds.push_back(*std::move(ground));
   }
-  if (out.grounds.empty()) return *std::move(why);
-  return Ok{};
+  return out.grounds.empty() ? last : Ok{};
 }
 
 std::string describe(const Library& ofi, const Fabric& chosen, const Rails& rails) {
