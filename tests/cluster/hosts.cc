@@ -35,6 +35,11 @@ std::uint64_t Host::count(const std::string& interface, std::size_t column) cons
   return 0;
 }
 
+bool Host::carries(const std::string& interface) const {
+  return run("i=0; until ip -o link show " + interface +
+             " | grep -q \"state UP\"; do i=$((i+1)); [ $i -lt 1000 ] || exit 1; sleep 0.01; done");
+}
+
 bool Host::limit(const std::string& interface, unsigned megabits) const {
   return tc("qdisc replace dev " + interface + " root tbf rate " + std::to_string(megabits) +
             "mbit burst 128kb latency 50ms");
@@ -76,7 +81,8 @@ bool Desk::connect(std::size_t host, std::size_t link) const {
                           std::to_string(switch_->pid()) + " && ip address add " +
                           address(host, link) + "/24 dev " + here + " && ip link set " + here +
                           " up") &&
-         switch_->ip("link set " + there + " master br" + std::to_string(link) + " up");
+         switch_->ip("link set " + there + " master br" + std::to_string(link) + " up") &&
+         hosts_[host]->carries(here);
 }
 
 std::string Desk::address(std::size_t host, std::size_t link) {

@@ -32,6 +32,9 @@ class Host {
   std::uint64_t sent(const std::string& interface) const { return count(interface, 8); }
   std::uint64_t received(const std::string& interface) const { return count(interface, 0); }
 
+  // Waits until its link is there: the kernel says so up to a second after it is up, and libfabric
+  // lists no others.
+  bool carries(const std::string& interface) const;
   // What goes out by this interface goes at this rate.
   bool limit(const std::string& interface, unsigned megabits) const;
 

@@ -17,7 +17,7 @@ root=$work/root
 # program under BUILD/tests, and which of its tests. Not those that an emulated processor takes too
 # long for, and not those whose matter is the backend fake.
 tests=(
-  "backends_ofi_test Ofi/ConduitTest.*/verbs*"
+  "backends_ofi_test Ofi/ConduitTest.*/verbs_ofi_rxm"
   "contract/contract_test Fabrics/FabricContract.*/ofi"
   "contract/contract_test Every/BackendContract.*/ofi:-*.ACancelledTransferLeavesBothMemoriesAlone/*:*.AFailedTransferDoesNotOutliveItsDeadline/*:*.WhatABrokenRailHadIsCarriedByTheOthers/*:*.SeveralRailsTogetherCarryEveryByteOnce/*"
   "verbs/verbs_rails_test *"

@@ -26,7 +26,13 @@ using core::fabric::notNear;
 using core::fabric::notWorthIt;
 
 // Best first. Others are used where they are named.
-constexpr std::array kPreference{"efa", "verbs", "verbs;ofi_rxm", "cxi", "tcp", "tcp;ofi_rxm"};
+constexpr std::array kPreference{"efa", "verbs;ofi_rxm", "cxi", "tcp", "tcp;ofi_rxm"};
+// Used with endpoints that are connected. `verbs` has them as well, and refuses to make one.
+constexpr std::array kConnected{"tcp", "net"};
+
+bool isOneOf(std::span<const char* const> words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
 
 std::string coreOf(const std::string& provider) { return provider.substr(0, provider.find(';')); }
 
@@ -76,6 +82,15 @@ Error unknown(const std::string& what, const std::string& word,
                                  : "did you mean " + near + "?"};
 }
 
+// Whether the kernel knows an interface of that name or address.
+bool isHere(const std::string& rail) {
+  const auto devices = host::devices();
+  return std::any_of(devices.begin(), devices.end(), [&](const host::Device& one) {
+    return one.name == rail ||
+           std::find(one.addresses.begin(), one.addresses.end(), rail) != one.addresses.end();
+  });
+}
+
 // The addresses of the interface of that name; for providers whose domains are called otherwise.
 std::vector<std::string> addressesOf(const std::string& interface) {
   for (const host::Device& device : host::devices())
@@ -100,7 +115,7 @@ std::vector<Offer> offersIn(const fi_info* list) {
 
 bool isRdma(const std::string& provider) {
   constexpr std::array kRdma{"efa", "verbs", "cxi"};
-  return std::find(kRdma.begin(), kRdma.end(), coreOf(provider)) != kRdma.end();
+  return isOneOf(kRdma, coreOf(provider));
 }
 
 Result<std::string> providerFor(const std::string& wanted, std::span<const Offer> offers) {
@@ -143,7 +158,12 @@ Result<Offer> deviceFor(const std::string& rail, const std::string& provider,
   if (found != nullptr) return *found;
   auto there = each(mine, &Offer::device);
   for (std::string& address : each(mine, &Offer::address)) there.push_back(std::move(address));
-  return unknown(provider + " has no device", rail, there, "rails");
+  Error why = unknown(provider + " has no device", rail, there, "rails");
+  if (isHere(rail)) {
+    why.cause = "its link is down: libfabric lists no interface without a carrier";
+    why.remedy = "bring the link up";
+  }
+  return why;
 }
 
 namespace {
@@ -257,7 +277,9 @@ Result<Fabric> choose(const Settings& settings) {
   for (const fi_ep_type type : {FI_EP_MSG, FI_EP_RDM})
     for (const std::uint64_t order : {std::uint64_t{FI_ORDER_RMA_WAW}, std::uint64_t{0}}) {
       VIADUCT_TRY(lists.emplace_back(), ask(*ofi, type, order));
-      for (Offer& one : offersIn(lists.back().get())) offers.push_back(std::move(one));
+      for (Offer& one : offersIn(lists.back().get()))
+        if (type != FI_EP_MSG || isOneOf(kConnected, one.provider))
+          offers.push_back(std::move(one));
     }
   VIADUCT_TRY(const std::string provider, providerFor(settings.ofi_provider, offers));
   const bool rdma = isRdma(provider);
