@@ -6,7 +6,7 @@
 namespace viaduct::agent {
 
 Bundle::Bundle(Way way, core::Sliced plan, std::vector<Lane> lanes, std::uint32_t first_tag)
-    : way_(way),
+    : way_(std::move(way)),
       ops_(std::move(plan.ops)),
       lanes_(std::move(lanes)),
       first_tag_(first_tag),
@@ -164,7 +164,7 @@ std::uint64_t Bundle::movedOps() const {
 }
 
 PathShare Bundle::shareOf(const Lane& lane) const {
-  return {.backend = std::string(way_.backend), .way = std::string(way_.way), .rail = lane.name};
+  return {.backend = std::string(way_.backend), .way = way_.way, .rail = lane.name};
 }
 
 void Bundle::addCarriedTo(Path& path) const {

@@ -52,7 +52,8 @@ class Bundle {
   };
   struct Way {
     core::Link* link = nullptr;
-    std::string_view backend = {}, way = {};
+    std::string_view backend = {};
+    std::string way = {};  // of its own: the link that told it may go before
   };
   // `first_tag`: of its first slice, within the transfer's.
   Bundle(Way way, core::Sliced plan, std::vector<Lane> lanes, std::uint32_t first_tag);

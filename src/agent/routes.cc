@@ -121,7 +121,7 @@ void addBundle(AgentCore& agent, const PeerCore& peer, const Choice& choice,
   auto plan = core::slice(std::move(ops), how);
   sayWhatWasPlanned(peer, choice, can.name, plan, served, how);
   const std::uint32_t first_tag = out.empty() ? 0 : out.back().endTag();
-  out.emplace_back(Bundle::Way{.link = &link, .backend = can.name, .way = choice.way},
+  out.emplace_back(Bundle::Way{.link = &link, .backend = can.name, .way = std::string(choice.way)},
                    std::move(plan), std::move(lanes), first_tag);
 }
 
