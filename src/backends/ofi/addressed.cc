@@ -21,11 +21,7 @@ Result<std::unique_ptr<Endpoint>> Addressed::open(const Ground& ground, fid_cq& 
 }
 
 Status Addressed::join(std::span<const std::byte> theirs) {
-  if (!fits(ground_.info().addr_format, theirs, name_))
-    return Error{.code = Code::kProtocol,
-                 .operation = "ofi join",
-                 .detail = "the peer's address is of another kind, such as IPv6 against IPv4",
-                 .device = ground_.device()};
+  if (!fits(ground_.info().addr_format, theirs, name_)) return otherKind(ground_);
   if (const int got = fi_av_insert(peers_.get(), theirs.data(), 1, &peer_, 0, nullptr); got != 1)
     return ofiError(Code::kPeerLost, "fi_av_insert", got < 0 ? got : -FI_EINVAL, ground_.device());
   return Ok{};

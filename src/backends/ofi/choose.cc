@@ -120,9 +120,6 @@ bool isRdma(const std::string& provider) {
 
 Result<std::string> providerFor(const std::string& wanted, std::span<const Offer> offers) {
   const auto there = each(offers, &Offer::provider);
-  const auto has = [&](const std::string& name) {
-    return std::find(there.begin(), there.end(), name) != there.end();
-  };
   if (wanted.empty()) {
     for (const std::string name : kPreference)
       if (std::any_of(offers.begin(), offers.end(),
@@ -131,7 +128,7 @@ Result<std::string> providerFor(const std::string& wanted, std::span<const Offer
     return unknown("libfabric has no provider", "that is used without being named", there,
                    "VIADUCT_OFI_PROVIDER");
   }
-  if (has(wanted)) return wanted;
+  if (std::find(there.begin(), there.end(), wanted) != there.end()) return wanted;
   for (const std::string& name : there)
     if (coreOf(name) == wanted) return name;
   return unknown("libfabric has no provider", wanted, there, "VIADUCT_OFI_PROVIDER");

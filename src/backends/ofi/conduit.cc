@@ -22,7 +22,6 @@ constexpr std::uint32_t kAddressMark = 0x31614f56;  // "VOa1"
 constexpr std::size_t kEntries = 64;
 // An endpoint that has been connected and takes nothing for this long is not any more.
 constexpr Duration kDeaf = std::chrono::milliseconds(500);
-constexpr auto kGone = "the peer has closed the connection, or the path to it is down";
 
 // `net` signals its descriptor without end: a sleeper would spin.
 bool sleepsWell(const std::string& provider) { return provider != "net"; }
@@ -80,22 +79,16 @@ Status Conduit::openFd() {
 }
 
 Status Conduit::join(const Bytes& peer) {
-  const auto refuse = [this](std::string detail) {
-    return Error{.code = Code::kProtocol,
-                 .operation = "ofi join",
-                 .detail = std::move(detail),
-                 .device = ground_.device()};
-  };
   base::Reader in(peer);
   const bool ours = in.get<std::uint32_t>() == kAddressMark;
   const std::string provider = in.text();
   const auto type = in.get<std::uint32_t>(), format = in.get<std::uint32_t>();
   const auto name = in.sized();
-  if (!ours || !in.finished()) return refuse("the peer's address is not one");
+  if (!ours || !in.finished()) return refusedName(ground_, "the peer's address is not one");
   if (provider != ground_.provider())
-    return refuse(fmt::format("the peer uses the provider {:.64}", provider));
+    return refusedName(ground_, fmt::format("the peer uses the provider {:.64}", provider));
   if (type != ground_.info().ep_attr->type || format != ground_.info().addr_format)
-    return refuse("the peer's address is of another kind, such as IPv6 against IPv4");
+    return otherKind(ground_);
   VIADUCT_CHECK(endpoint_->join(name));
   look();
   return Ok{};

@@ -10,7 +10,6 @@
 namespace viaduct::ofi {
 namespace {
 
-constexpr auto kGone = "the peer has closed the connection, or the path to it is down";
 constexpr std::size_t kLongestData = 256;  // of what comes with a request
 
 }  // namespace
@@ -50,16 +49,9 @@ Status Connected::make(fi_info& info) {
 }
 
 Status Connected::join(std::span<const std::byte> theirs) {
-  const auto refuse = [this](const char* detail) {
-    return Error{.code = Code::kProtocol,
-                 .operation = "ofi join",
-                 .detail = detail,
-                 .device = ground_.device()};
-  };
-  if (theirs.size() < sizeof(Token)) return refuse("the peer's address is not one");
+  if (theirs.size() < sizeof(Token)) return refusedName(ground_, "the peer's address is not one");
   const auto token = theirs.first(sizeof(Token)), address = theirs.subspan(sizeof(Token));
-  if (!fits(ground_.info().addr_format, address, address_))
-    return refuse("the peer's address is of another kind, such as IPv6 against IPv4");
+  if (!fits(ground_.info().addr_format, address, address_)) return otherKind(ground_);
   const auto mine = std::as_bytes(std::span(token_));
   if (!std::lexicographical_compare(mine.begin(), mine.end(), token.begin(), token.end()))
     return Ok{};

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <cstring>
+#include <utility>
 
 #include "backends/ofi/addressed.h"
 #include "backends/ofi/connected.h"
@@ -17,6 +18,17 @@ constexpr std::size_t kLongestName = 1024;
 
 Result<std::unique_ptr<Endpoint>> Endpoint::open(const Ground& ground, fid_cq& queue) {
   return ground.connects() ? Connected::open(ground, queue) : Addressed::open(ground, queue);
+}
+
+Error refusedName(const Ground& ground, std::string detail) {
+  return {.code = Code::kProtocol,
+          .operation = "ofi join",
+          .detail = std::move(detail),
+          .device = ground.device()};
+}
+
+Error otherKind(const Ground& ground) {
+  return refusedName(ground, "the peer's address is of another kind, such as IPv6 against IPv4");
 }
 
 bool fits(std::uint32_t format, std::span<const std::byte> theirs,

@@ -32,6 +32,13 @@ class Endpoint {
   virtual fid_eq* events() const = 0;  // that look() reads; null: none
 };
 
+// What most likely ended a connection.
+inline constexpr auto kGone = "the peer has closed the connection, or the path to it is down";
+// Of join(): what the peer has said of its end cannot be used.
+Error refusedName(const Ground& ground, std::string detail);
+// The same for a name that does not fit().
+Error otherKind(const Ground& ground);
+
 // Whether the provider may be given this address of a peer's: of the kind of our own, and whole. It
 // reads as far as the kind says, whatever came over the wire.
 bool fits(std::uint32_t format, std::span<const std::byte> theirs, std::span<const std::byte> ours);
