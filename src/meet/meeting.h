@@ -19,6 +19,8 @@ namespace viaduct::meet {
 using base::StopFlag;
 
 inline constexpr std::uint32_t kMaxMembers = 65'536;
+inline constexpr std::size_t kMaxNameBytes = 255;    // of groups, members, entries, namespaces
+inline constexpr std::size_t kMaxAboutBytes = 4096;  // of members, and of reasons
 inline constexpr std::size_t kMaxValueBytes = std::size_t{256} * 1024;  // gathered, published
 
 struct JoinRequest {

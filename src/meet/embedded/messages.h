@@ -13,8 +13,6 @@
 
 namespace viaduct::meet::embedded {
 
-inline constexpr std::size_t kMaxNameBytes = 255;    // of groups, members, entries, namespaces
-inline constexpr std::size_t kMaxAboutBytes = 4096;  // and of reasons
 inline constexpr std::uint16_t kMajor = 1, kMinor = 0;
 
 struct OpenMessage {

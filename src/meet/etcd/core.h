@@ -2,6 +2,7 @@
 // Threads: open(), run() and the destructor from any but the loop's own; the rest in the loop's.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -15,6 +16,9 @@
 #include "meet/place_options.h"
 
 namespace viaduct::meet::etcd {
+
+// For an answer that was due at a deadline to come through.
+inline constexpr std::chrono::milliseconds kGrace{200};
 
 class Core {
  public:

@@ -16,8 +16,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kMaxName = 256;
-constexpr milliseconds kGrace{200};
 // How long after its lease's time etcd takes to see that a lease has run out.
 constexpr milliseconds kExpiry{1000};
 constexpr milliseconds kReclaim{1000};
@@ -277,8 +275,9 @@ class Finding {
 };
 
 Status checkName(const std::string& operation, const std::string& name) {
-  if (!name.empty() && name.size() <= kMaxName) return Ok{};
-  return Error{.operation = operation, .detail = fmt::format("a name has 1 to {} bytes", kMaxName)};
+  if (!name.empty() && name.size() <= kMaxNameBytes) return Ok{};
+  return Error{.operation = operation,
+               .detail = fmt::format("a name has 1 to {} bytes", kMaxNameBytes)};
 }
 
 }  // namespace

@@ -16,9 +16,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kMaxName = 256, kMaxAbout = 4096;
-// For an answer that was due at a deadline to come through.
-constexpr milliseconds kGrace{200};
 constexpr milliseconds kAbandon{1000};
 
 // The clock's end is no moment that can be added to.
@@ -31,21 +28,22 @@ Error invalid(std::string operation, std::string detail) {
 }
 
 Status checkRequest(const JoinRequest& request) {
-  const std::string operation = fmt::format("join group \"{}\"", request.group.substr(0, kMaxName));
-  if (request.group.empty() || request.group.size() > kMaxName)
-    return invalid(operation, fmt::format("a group's name has 1 to {} bytes", kMaxName));
+  const std::string operation =
+      fmt::format("join group \"{}\"", request.group.substr(0, kMaxNameBytes));
+  if (request.group.empty() || request.group.size() > kMaxNameBytes)
+    return invalid(operation, fmt::format("a group's name has 1 to {} bytes", kMaxNameBytes));
   if (request.size == 0 || request.size > kMaxMembers)
     return invalid(operation,
                    fmt::format("a group has 1 to {} members, not {}", kMaxMembers, request.size));
   if (request.rank && *request.rank >= request.size)
     return invalid(operation,
                    fmt::format("rank {} is not below the size {}", *request.rank, request.size));
-  if (request.name.size() > kMaxName)
-    return invalid(operation, fmt::format("a member's name has up to {} bytes", kMaxName));
-  if (request.about.size() > kMaxAbout)
+  if (request.name.size() > kMaxNameBytes)
+    return invalid(operation, fmt::format("a member's name has up to {} bytes", kMaxNameBytes));
+  if (request.about.size() > kMaxAboutBytes)
     return invalid(operation,
                    fmt::format("what a member says about itself has up to {} bytes, not {}",
-                               kMaxAbout, request.about.size()));
+                               kMaxAboutBytes, request.about.size()));
   return Ok{};
 }
 
