@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "measure/result/text.h"
+
 namespace viaduct::measure {
 namespace {
 
@@ -74,6 +76,10 @@ bool isEmpty(const Table& table, std::size_t column) {
 }
 
 }  // namespace
+
+Cell figureCell(std::optional<double> figure) {
+  return numberCell(figure ? digits(figure) : std::string(kNothing));
+}
 
 Table withoutEmptyColumns(const Table& table) {
   Table out{.caption = table.caption};

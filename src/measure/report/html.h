@@ -1,6 +1,7 @@
 // Writing HTML and SVG: every text that comes from outside goes through escaped(). Threads: pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,9 @@ struct Cell {
 };
 inline Cell textCell(std::string_view text) { return {.html = escaped(text)}; }
 inline Cell numberCell(std::string_view text) { return {.html = escaped(text), .number = true}; }
+// What stands for a figure that was not measured.
+inline constexpr std::string_view kNothing = "–";
+Cell figureCell(std::optional<double> figure);
 inline Cell headCell(std::string_view text) { return {.html = escaped(text), .head = true}; }
 
 struct Table {
@@ -28,8 +32,6 @@ struct Table {
   std::vector<std::string> columns = {};  // texts
   std::vector<std::vector<Cell>> rows = {};
 };
-// What stands for a figure that was not measured.
-inline constexpr std::string_view kNothing = "–";
 // Without columns in which no row has anything. Every row has all columns.
 Table withoutEmptyColumns(const Table& table);
 // In a box of its own that scrolls when the table is wider than the page.

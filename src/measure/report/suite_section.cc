@@ -83,10 +83,6 @@ Cell answerCell(const SuiteCell& cell) {
   return {};
 }
 
-Cell figureCell(const std::optional<double>& figure) {
-  return numberCell(figure ? digits(figure) : std::string(kNothing));
-}
-
 std::string captionOf(const SuiteTest& test) {
   std::string out = test.name;
   if (const std::string settings = settingsText(test); !settings.empty()) out += ": " + settings;

@@ -92,10 +92,6 @@ Cell verdictCell(const Row& row) {
   return {.html = "<span class=\"good\">✓ ok</span>"};
 }
 
-Cell figureCell(std::optional<double> figure) {
-  return numberCell(figure ? digits(figure) : std::string(kNothing));
-}
-
 Cell quantile(const Row& row, double Latency::* which) {
   return numberCell(row.latency_us ? digits((*row.latency_us).*which) : std::string(kNothing));
 }
