@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "measure/stats/compare_output.h"
-#include "viaduct/commands.h"
+#include "viaduct/remarks.h"
 #include "viaduct/results_file.h"
 #include "viaduct/turns.h"
 
@@ -17,12 +17,7 @@ using measure::Report;
 using measure::RunEnd;
 using measure::RunOutcome;
 
-int fail(const BenchOptions& options, const std::string& text, Exit code) {
-  fmt::print(stderr, "{}: {}\n", options.as_nixlbench ? "nixlbench" : "viaduct bench", text);
-  return code;
-}
-
-Report reportOf(const BenchPlan& plan, std::string started, const RunOutcome& outcome) {
+Report turnOf(const BenchPlan& plan, std::string started, const RunOutcome& outcome) {
   Report report = measure::startReport(VIADUCT_VERSION, plan.run.settings);
   report.started = std::move(started);
   report.environment.members = outcome.members;
@@ -60,7 +55,7 @@ class BothInTurns {
     const RunOutcome outcome = turns_.run(plan, turn == 0 ? "" : fmt::format("turn-{}", turn));
     end_ = outcome.end;
     problem_ = outcome.problem;
-    if (!outcome.rows.empty()) (of_a ? a_ : b_).push_back(reportOf(plan, started, outcome));
+    if (!outcome.rows.empty()) (of_a ? a_ : b_).push_back(turnOf(plan, started, outcome));
   }
 
   const AgainstPlan& plan_;
@@ -78,21 +73,21 @@ bool allGood(const std::vector<Report>& side) {
   return true;
 }
 
-int verdictOf(const BothInTurns& turns, const BenchOptions& options) {
+int verdictOf(const BothInTurns& turns) {
   const std::string kept =
       fmt::format("; runs with rows: {} of A, {} of B", turns.a().size(), turns.b().size());
   switch (turns.end()) {
     case RunEnd::kComplete:
       break;
     case RunEnd::kInterrupted:
-      return fail(options, turns.problem() + kept, kExitInterrupted);
+      return fail(turns.problem() + kept, kExitInterrupted);
     case RunEnd::kWorkerDied:
-      return fail(options, turns.problem() + kept, kExitWorkerDied);
+      return fail(turns.problem() + kept, kExitWorkerDied);
     case RunEnd::kFailed:
-      return fail(options, turns.problem(), kExitFailed);
+      return fail(turns.problem(), kExitFailed);
   }
   if (!allGood(turns.a()) || !allGood(turns.b()))
-    return fail(options, "not every row is to be believed", kExitFailed);
+    return fail("not every row is to be believed", kExitFailed);
   return kExitOk;
 }
 
@@ -120,17 +115,16 @@ Result<bool> tell(const AgainstPlan& plan, const BenchOptions& options, const Bo
 
 int runAgainst(const AgainstPlan& plan, const BenchOptions& options, const base::StopFlag& stop) {
   auto file = ResultsFile::open(plan.a.json);
-  if (!file) return fail(options, file.error().text(), kExitUsage);
+  if (!file) return fail(file.error().text(), kExitUsage);
   BothInTurns turns(plan, options.rounds, stop);
   turns.run();
-  if (!turns.speaks()) return verdictOf(turns, options);
+  if (!turns.speaks()) return verdictOf(turns);
   if (turns.end() != RunEnd::kComplete && (turns.a().empty() || turns.b().empty()))
-    return verdictOf(turns, options);
+    return verdictOf(turns);
   const auto too_slow = tell(plan, options, turns, *file);
-  const int code = verdictOf(turns, options);
-  if (!too_slow) return fail(options, too_slow.error().text(), kExitFailed);
-  if (std::ferror(stdout) != 0)
-    return fail(options, "standard output could not be written", kExitFailed);
+  const int code = verdictOf(turns);
+  if (!too_slow) return fail(too_slow.error().text(), kExitFailed);
+  if (std::ferror(stdout) != 0) return fail("standard output could not be written", kExitFailed);
   return code == kExitOk && *too_slow ? kExitFailed : code;
 }
 

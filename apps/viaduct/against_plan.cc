@@ -9,13 +9,6 @@
 namespace viaduct::app {
 namespace {
 
-Error bad(std::string detail, std::string remedy) {
-  return {.code = Code::kInvalid,
-          .operation = "--against",
-          .detail = std::move(detail),
-          .remedy = std::move(remedy)};
-}
-
 // All rounds of a side together take as long as one run without --against.
 void takeShare(measure::Spec& spec, std::uint32_t rounds) {
   const auto share = [&](std::uint64_t& count) {
@@ -30,13 +23,15 @@ void takeShare(measure::Spec& spec, std::uint32_t rounds) {
 Status sameRows(const measure::Spec& a, const measure::Spec& b) {
   constexpr auto kRemedy = "give --backend, and --batch, so that both sides have the same rows";
   if (a.rows.size() != b.rows.size())
-    return bad(fmt::format("A has {} rows and B {}", a.rows.size(), b.rows.size()), kRemedy);
+    return badFlag("--against", fmt::format("A has {} rows and B {}", a.rows.size(), b.rows.size()),
+                   kRemedy);
   for (std::size_t i = 0; i < a.rows.size(); ++i)
     if (a.rows[i].block_bytes != b.rows[i].block_bytes)
-      return bad(fmt::format("row {} is of {} in A and of {} in B", i + 1,
-                             base::formatSize(a.rows[i].block_bytes),
-                             base::formatSize(b.rows[i].block_bytes)),
-                 kRemedy);
+      return badFlag("--against",
+                     fmt::format("row {} is of {} in A and of {} in B", i + 1,
+                                 base::formatSize(a.rows[i].block_bytes),
+                                 base::formatSize(b.rows[i].block_bytes)),
+                     kRemedy);
   return Ok{};
 }
 
@@ -64,8 +59,9 @@ Result<AgainstPlan> planAgainst(const BenchPlan& a, const std::vector<std::strin
   const PlanOrProblems b = planBench(*read, *agents);
   if (!b.problems.empty()) return insideAgainst(b.problems.front());
   if (a.run.spec == b.plan.run.spec && a.run.settings == b.plan.run.settings)
-    return bad(fmt::format("A and B are the same: \"{}\" changes nothing", options.against),
-               "name a setting with another value");
+    return badFlag("--against",
+                   fmt::format("A and B are the same: \"{}\" changes nothing", options.against),
+                   "name a setting with another value");
   VIADUCT_CHECK(sameRows(a.run.spec, b.plan.run.spec));
   AgainstPlan out{a, b.plan, nameOf(options), "the same with " + options.against};
   takeShare(out.a.run.spec, options.rounds);

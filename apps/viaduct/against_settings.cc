@@ -13,33 +13,34 @@ namespace {
 struct Common {
   std::string_view name, why;
 };
-constexpr auto kWho = "both sides have the same workers: give it on the command line";
-constexpr auto kSizes = "both sides have the same block sizes: give it on the command line";
-constexpr auto kPlace = "the workers of both sides meet at one place: give it on the command line";
+constexpr auto kSameWorkers = "both sides have the same workers: give it on the command line";
+constexpr auto kSameSizes = "both sides have the same block sizes: give it on the command line";
+constexpr auto kSamePlace =
+    "the workers of both sides meet at one place: give it on the command line";
 constexpr auto kWhole = "it is of the whole comparison: give it on the command line";
 
 constexpr std::array kCommonFlags{
-    Common{"scheme", kWho},
-    Common{"mode", kWho},
-    Common{"num_initiator_dev", kWho},
-    Common{"num_target_dev", kWho},
-    Common{"local_workers", kWho},
-    Common{"block_sizes", kSizes},
-    Common{"start_block_size", kSizes},
-    Common{"max_block_size", kSizes},
-    Common{"meet", kPlace},
-    Common{"rank", kPlace},
-    Common{"etcd_endpoints", kPlace},
-    Common{"etcd_user", kPlace},
-    Common{"etcd_password", kPlace},
-    Common{"etcd_ca", kPlace},
-    Common{"etcd_cert", kPlace},
-    Common{"etcd_key", kPlace},
-    Common{"benchmark_group", kPlace},
-    Common{"meet_timeout", kPlace},
-    Common{"runtime_type", kPlace},
-    Common{"asio_address", kPlace},
-    Common{"asio_port", kPlace},
+    Common{"scheme", kSameWorkers},
+    Common{"mode", kSameWorkers},
+    Common{"num_initiator_dev", kSameWorkers},
+    Common{"num_target_dev", kSameWorkers},
+    Common{"local_workers", kSameWorkers},
+    Common{"block_sizes", kSameSizes},
+    Common{"start_block_size", kSameSizes},
+    Common{"max_block_size", kSameSizes},
+    Common{"meet", kSamePlace},
+    Common{"rank", kSamePlace},
+    Common{"etcd_endpoints", kSamePlace},
+    Common{"etcd_user", kSamePlace},
+    Common{"etcd_password", kSamePlace},
+    Common{"etcd_ca", kSamePlace},
+    Common{"etcd_cert", kSamePlace},
+    Common{"etcd_key", kSamePlace},
+    Common{"benchmark_group", kSamePlace},
+    Common{"meet_timeout", kSamePlace},
+    Common{"runtime_type", kSamePlace},
+    Common{"asio_address", kSamePlace},
+    Common{"asio_port", kSamePlace},
     Common{"output", kWhole},
     Common{"json", kWhole},
     Common{"config_file", kWhole},
@@ -58,13 +59,6 @@ constexpr std::array kCommonVariables{
     Common{"VIADUCT_BACKENDS", "rows name their backends: use --backend"},
 };
 
-Error bad(std::string operation, std::string detail, std::string remedy = {}) {
-  return {.code = Code::kInvalid,
-          .operation = std::move(operation),
-          .detail = std::move(detail),
-          .remedy = std::move(remedy)};
-}
-
 template <class Table>
 std::optional<std::string> whyCommon(const Table& table, std::string_view name) {
   for (const Common& one : table)
@@ -79,7 +73,7 @@ class Splitter {
   Result<std::vector<std::string>> split() {
     for (const char c : text_) take(c);
     if (quote_ != 0)
-      return bad("--against", fmt::format("a quote ({}) is not closed in: {}", quote_, text_));
+      return badFlag("--against", fmt::format("a quote ({}) is not closed in: {}", quote_, text_));
     end();
     return std::move(words_);
   }
@@ -125,12 +119,12 @@ Status checkVariable(const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
   const bool meets = name.rfind("VIADUCT_MEET", 0) == 0 || name.rfind("NIXL_ETCD", 0) == 0;
   if (const auto why = meets ? kAgents : whyCommon(kCommonVariables, name))
-    return bad(name, "it cannot differ", *why);
+    return badFlag(name, "it cannot differ", *why);
   const auto rows = settingRows();
   if (std::any_of(rows.begin(), rows.end(),
                   [&](const SettingRow& row) { return row.variable == name; }))
     return Ok{};
-  return bad(name, "there is no such setting", "`viaduct settings` lists all");
+  return badFlag(name, "there is no such setting", "`viaduct settings` lists all");
 }
 
 Error insideAgainst(Error error) {
@@ -148,15 +142,15 @@ Result<OtherSettings> readOtherSettings(std::string_view text, std::span<const F
   for (const std::string& word : words)
     (isAssignment(word) ? out.variables : out.flags).push_back(word);
   if (words.empty())
-    return bad("--against", "it names no setting",
-               "--against '--memory malloc', --against 'VIADUCT_SOCKETS=4 --batch 16'");
+    return badFlag("--against", "it names no setting",
+                   "--against '--memory malloc', --against 'VIADUCT_SOCKETS=4 --batch 16'");
   for (const std::string& word : out.variables)
     if (const auto fits = checkVariable(word); !fits) return insideAgainst(fits.error());
   const auto given = readFlags(out.flags, known);
   if (!given) return insideAgainst(given.error());
   for (const Given& one : *given)
     if (const auto why = whyCommon(kCommonFlags, one.name))
-      return insideAgainst(bad(one.from, "it cannot differ", *why));
+      return insideAgainst(badFlag(one.from, "it cannot differ", *why));
   return out;
 }
 
@@ -169,7 +163,8 @@ Result<Settings> withVariables(Settings settings, const std::vector<std::string>
       // Empty takes a setting back, as in the environment.
       const auto parsed = row.parse(text.empty() ? row.fallback : text, settings);
       if (!parsed)
-        return bad(word, "cannot be read", fmt::format("give {} {}", name, parsed.error().remedy));
+        return badFlag(word, "cannot be read",
+                       fmt::format("give {} {}", name, parsed.error().remedy));
     }
   }
   return settings;

@@ -10,8 +10,8 @@
 #include "viaduct/bench_output.h"
 #include "viaduct/bench_plan.h"
 #include "viaduct/bench_progress.h"
-#include "viaduct/commands.h"
 #include "viaduct/interrupt.h"
+#include "viaduct/remarks.h"
 #include "viaduct/results_file.h"
 
 namespace viaduct::app {
@@ -20,14 +20,6 @@ namespace {
 using measure::Report;
 using measure::RunEnd;
 using measure::RunOutcome;
-
-// What the user called.
-std::string_view called = "viaduct bench";
-
-int fail(const std::string& text, Exit code) {
-  fmt::print(stderr, "{}: {}\n", called, text);
-  return code;
-}
 
 int verdictOf(const RunOutcome& outcome) {
   const auto kept = [&] { return fmt::format("; {} rows were measured", outcome.rows.size()); };
@@ -66,7 +58,7 @@ int runPlan(const BenchPlan& plan, const BenchOptions& options) {
   BenchProgress line(plan.run.spec.rows.size(), plan.output == OutputForm::kJson);
   bool speaks = true;  // the other ranks have no rows
   const measure::Progress progress{
-      .remark = [](const std::string& text) { fmt::print(stderr, "{}: {}\n", called, text); },
+      .remark = remark,
       .joined =
           [&](std::uint32_t rank, const std::vector<measure::Member>& members) {
             speaks = rank == 0;
@@ -101,10 +93,9 @@ int runPlan(const BenchPlan& plan, const BenchOptions& options) {
 void sayThatAllRunHere(const BenchPlan& plan, const BenchOptions& options,
                        const Settings& settings) {
   if (plan.run.place || settings.meet.empty() || options.has("local_workers")) return;
-  fmt::print(stderr,
-             "{}: all workers run here; with --runtime-type etcd they meet those of other machines "
-             "at {}\n",
-             called, settings.meet);
+  remark(fmt::format(
+      "all workers run here; with --runtime-type etcd they meet those of other machines at {}",
+      settings.meet));
 }
 
 int planAndCompare(const BenchPlan& plan, const std::vector<std::string>& words,
@@ -137,7 +128,7 @@ int explainPlan(const BenchPlan& plan, const BenchOptions& options, const Settin
 }  // namespace
 
 int runBench(const std::vector<std::string>& words, bool as_nixlbench) {
-  if (as_nixlbench) called = "nixlbench";
+  calledAs(as_nixlbench ? "nixlbench" : "viaduct bench");
   if (words.size() == 1 && words[0] == "--help=markdown") {
     fmt::print("{}", benchFlagsPage());
     return kExitOk;

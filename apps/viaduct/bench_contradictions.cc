@@ -12,17 +12,17 @@ namespace {
 struct Rivals {
   std::string_view one, other, why;
 };
-constexpr auto kSizes = "both say which block sizes";
+constexpr auto kBothSizes = "both say which block sizes";
 constexpr auto kBatches = "both say which batch sizes";
 constexpr auto kLength = "both say how long a row is timed";
-constexpr auto kPlace = "both say where the workers meet";
+constexpr auto kBothMeet = "both say where the workers meet";
 constexpr auto kLocal = "one runs all workers here, the other meets those of other machines";
 constexpr auto kOneSide = "an explanation is of one side; put B's flags in A's place";
 constexpr auto kAlone = "a ping-pong is one transfer at a time, to and fro";
 
 constexpr std::array kRivals{
-    Rivals{"block_sizes", "start_block_size", kSizes},
-    Rivals{"block_sizes", "max_block_size", kSizes},
+    Rivals{"block_sizes", "start_block_size", kBothSizes},
+    Rivals{"block_sizes", "max_block_size", kBothSizes},
     Rivals{"batch", "start_batch_size", kBatches},
     Rivals{"batch", "max_batch_size", kBatches},
     Rivals{"iterations", "num_iter", kLength},
@@ -32,12 +32,12 @@ constexpr std::array kRivals{
     Rivals{"hot", "cold", "memory is used again, or it is not"},
     Rivals{"hot", "working_set", "--hot uses one set of blocks, however large a working set is"},
     Rivals{"op", "op_type", "they are the same flag"},
-    Rivals{"meet", "etcd_endpoints", kPlace},
-    Rivals{"meet", "asio_address", kPlace},
-    Rivals{"meet", "asio_port", kPlace},
-    Rivals{"etcd_endpoints", "asio_address", kPlace},
-    Rivals{"etcd_endpoints", "asio_port", kPlace},
-    Rivals{"meet", "runtime_type", kPlace},
+    Rivals{"meet", "etcd_endpoints", kBothMeet},
+    Rivals{"meet", "asio_address", kBothMeet},
+    Rivals{"meet", "asio_port", kBothMeet},
+    Rivals{"etcd_endpoints", "asio_address", kBothMeet},
+    Rivals{"etcd_endpoints", "asio_port", kBothMeet},
+    Rivals{"meet", "runtime_type", kBothMeet},
     Rivals{"local_workers", "meet", kLocal},
     Rivals{"local_workers", "runtime_type", kLocal},
     Rivals{"local_workers", "etcd_endpoints", kLocal},
@@ -77,7 +77,7 @@ void addRanges(const BenchOptions& o, std::vector<Error>& found) {
   if (o.check_consistency && o.has("verify") && o.verify != measure::Verified::kFull)
     found.push_back(contradiction("--check_consistency and --verify", "they differ"));
   if (o.has("etcd_endpoints") && sameWord(o.runtime_type, "ASIO"))
-    found.push_back(contradiction("--etcd_endpoints and --runtime_type ASIO", kPlace));
+    found.push_back(contradiction("--etcd_endpoints and --runtime_type ASIO", kBothMeet));
   if (o.has("arrivals") && o.rate == 0)
     found.push_back(contradiction("--arrivals", "it needs --rate"));
 }

@@ -29,13 +29,6 @@ constexpr std::array<std::string_view, 13> kNixlBackends{
     "UCX",   "LIBFABRIC", "GDS",   "GDS_MT", "POSIX",      "GPUNETIO", "Mooncake",
     "HF3FS", "OBJ",       "GUSLI", "UCCL",   "AZURE_BLOB", "INFINIA"};
 
-Error bad(std::string flag, std::string detail, std::string remedy = {}) {
-  return {.code = Code::kInvalid,
-          .operation = std::move(flag),
-          .detail = std::move(detail),
-          .remedy = std::move(remedy)};
-}
-
 // The fake one is for tests: there for who names it, but not offered.
 std::vector<std::string> usableBackends() {
   const auto all = builtInBackends();
@@ -67,7 +60,7 @@ Result<std::vector<std::string>> backendsOf(const BenchOptions& o) {
     const auto same = [&](std::string_view one) { return sameWord(one, ours); };
     const auto at = std::find_if(known.begin(), known.end(), same);
     if (at != known.end() && std::find(out.begin(), out.end(), *at) != out.end())
-      return bad("--backend", fmt::format("{} is named twice", name));
+      return badFlag("--backend", fmt::format("{} is named twice", name));
     if (at == known.end()) return notBuiltIn(name, o.has("backend"));
     out.push_back(*at);
   }
@@ -195,7 +188,7 @@ Result<Layout> layoutOf(const BenchOptions& o) {
     layout.targets = n - layout.initiators;
   }
   if (layout.processes() == o.local_workers) return layout;
-  return bad(
+  return badFlag(
       "--local_workers and --num_initiator_dev, --num_target_dev, --mode",
       fmt::format("{} x {} devices in mode {} are {} processes, not {}", layout.initiators,
                   layout.targets, modeName(layout.mode), layout.processes(), o.local_workers),
@@ -218,7 +211,8 @@ Result<std::vector<Workload>> rowsOf(const BenchOptions& o) {
                         .batch = static_cast<std::uint32_t>(batch)});
         setIterations(o, rows.back());
         if (std::count(rows.begin(), rows.end(), rows.back()) > 1)
-          return bad("--block_sizes", fmt::format("{} is named twice", base::formatSize(block)));
+          return badFlag("--block_sizes",
+                         fmt::format("{} is named twice", base::formatSize(block)));
         VIADUCT_CHECK(check(rows.back()));
       }
   return rows;
@@ -231,7 +225,8 @@ PlanOrProblems planBench(const BenchOptions& o, const Settings& settings) {
   auto rows = take(rowsOf(o), out.problems);
   auto place = take(placeOf(o, settings), out.problems);
   if (o.layout.initiators > meet::kMaxMembers || o.layout.targets > meet::kMaxMembers)
-    out.problems.push_back(bad("--num_initiator_dev, --num_target_dev", "more than 65536 devices"));
+    out.problems.push_back(
+        badFlag("--num_initiator_dev, --num_target_dev", "more than 65536 devices"));
   if (!out.problems.empty() || !layout || !rows || !place) {
     if (o.initiator_seg_type == "VRAM" || o.target_seg_type == "VRAM")
       out.problems.push_back(measure::noDeviceMemory());

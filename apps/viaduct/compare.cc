@@ -2,17 +2,12 @@
 
 #include "measure/result/files.h"
 #include "measure/stats/compare_output.h"
-#include "viaduct/commands.h"
+#include "viaduct/remarks.h"
 
 namespace viaduct::app {
 namespace {
 
 using measure::Report;
-
-int fail(const Error& error) {
-  fmt::print(stderr, "viaduct compare: {}\n", error.text());
-  return kExitUsage;
-}
 
 Result<std::vector<Report>> readSide(const std::vector<std::string>& files) {
   std::vector<Report> out;
@@ -34,19 +29,22 @@ std::string describe(const std::vector<std::string>& files, const std::vector<Re
 }  // namespace
 
 int runCompare(const CompareCommand& command) {
+  calledAs("viaduct compare");
   const bool two = command.before.empty();
   if (two && command.files.size() != 2)
-    return fail({.operation = "compare",
-                 .detail = "two files are needed",
-                 .remedy = "viaduct compare A.json B.json, or --before ... --after ..."});
+    return fail(Error{.operation = "compare",
+                      .detail = "two files are needed",
+                      .remedy = "viaduct compare A.json B.json, or --before ... --after ..."}
+                    .text(),
+                kExitUsage);
   const auto files_a = two ? std::vector{command.files[0]} : command.before;
   const auto files_b = two ? std::vector{command.files[1]} : command.after;
   const auto a = readSide(files_a);
-  if (!a) return fail(a.error());
+  if (!a) return fail(a.error().text(), kExitUsage);
   const auto b = readSide(files_b);
-  if (!b) return fail(b.error());
+  if (!b) return fail(b.error().text(), kExitUsage);
   const auto found = measure::compare(*a, *b, command.options);
-  if (!found) return fail(found.error());
+  if (!found) return fail(found.error().text(), kExitUsage);
 
   const measure::ComparedFiles names{describe(files_a, *a), describe(files_b, *b)};
   const std::string out = command.json ? measure::compareJson(*found, names)

@@ -16,13 +16,6 @@ namespace {
 // gflags takes flags from these as well; here a command line shows all that was asked for.
 constexpr std::array<std::string_view, 3> kElsewhere{"flagfile", "fromenv", "tryfromenv"};
 
-Error bad(std::string_view flag, std::string detail, std::string remedy = {}) {
-  return {.code = Code::kInvalid,
-          .operation = std::string(flag),
-          .detail = std::move(detail),
-          .remedy = std::move(remedy)};
-}
-
 std::string lower(std::string_view text) {
   std::string out(text);
   for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -76,8 +69,8 @@ class Reader {
     for (; at_ < words_.size(); ++at_) {
       const std::string& word = words_[at_];
       if (word.size() < 2 || word[0] != '-' || word == "--")
-        return bad("command line", fmt::format("\"{}\" is no flag", word),
-                   "every option is written --name value");
+        return badFlag("command line", fmt::format("\"{}\" is no flag", word),
+                       "every option is written --name value");
       VIADUCT_CHECK(take(word));
     }
     return std::move(given_);
@@ -87,15 +80,15 @@ class Reader {
   Status take(const std::string& word) {
     Word flag = split(word);
     if (std::find(kElsewhere.begin(), kElsewhere.end(), flag.name) != kElsewhere.end())
-      return bad("--" + flag.name, "flags from other places are not read",
-                 "write them on the command line, or in a file for --config_file");
+      return badFlag("--" + flag.name, "flags from other places are not read",
+                     "write them on the command line, or in a file for --config_file");
     const FlagName* named = find(flag.name, known_);
     if (named == nullptr) return negated(word, flag);
     if (!flag.value) {
       if (named->yes_or_no)
         flag.value = hasNext() && isYesNo(words_[at_ + 1]) ? words_[++at_] : "true";
       else if (!hasNext())
-        return bad("--" + flag.name, "a value is missing");
+        return badFlag("--" + flag.name, "a value is missing");
       else
         flag.value = words_[++at_];
     }
@@ -108,8 +101,8 @@ class Reader {
     const bool no = flag.name.rfind("no", 0) == 0 && !flag.value;
     const FlagName* named = no ? find(std::string_view(flag.name).substr(2), known_) : nullptr;
     if (named == nullptr || !named->yes_or_no)
-      return bad(word.substr(0, word.find('=')), "there is no such flag",
-                 nearestFlags(flag.name, known_));
+      return badFlag(word.substr(0, word.find('=')), "there is no such flag",
+                     nearestFlags(flag.name, known_));
     add(*named, "false");
     return Ok{};
   }
@@ -127,14 +120,21 @@ class Reader {
 
 }  // namespace
 
+Error badFlag(std::string_view flag, std::string detail, std::string remedy) {
+  return {.code = Code::kInvalid,
+          .operation = std::string(flag),
+          .detail = std::move(detail),
+          .remedy = std::move(remedy)};
+}
+
 Result<bool> parseYesNo(std::string_view text) {
   constexpr std::array<std::string_view, 6> kYes{"1", "true", "yes", "y", "t", "on"};
   constexpr std::array<std::string_view, 6> kNo{"0", "false", "no", "n", "f", "off"};
   const std::string word = lower(text);
   if (std::find(kYes.begin(), kYes.end(), word) != kYes.end()) return true;
   if (std::find(kNo.begin(), kNo.end(), word) != kNo.end()) return false;
-  return bad("flag", fmt::format("\"{}\" is neither yes nor no", text),
-             "write 1, true, yes, or 0, false, no");
+  return badFlag("flag", fmt::format("\"{}\" is neither yes nor no", text),
+                 "write 1, true, yes, or 0, false, no");
 }
 
 std::string nearestFlags(std::string_view name, std::span<const FlagName> known) {

@@ -42,6 +42,8 @@ Result<std::vector<Given>> readFlags(std::span<const std::string> words,
 // The same from a TOML file: keys are flags, values are texts, numbers, booleans, or lists of them.
 Result<std::vector<Given>> readFlagFile(const std::string& file, std::span<const FlagName> known);
 
+Error badFlag(std::string_view flag, std::string detail, std::string remedy = {});
+
 // 1, true, yes, y, t, on and their opposites, in either case.
 Result<bool> parseYesNo(std::string_view text);
 // "did you mean --x or --y?"; empty when nothing is near.

@@ -14,7 +14,7 @@
 #include "measure/p2p/initiator.h"
 #include "measure/p2p/reach.h"
 #include "measure/p2p/target.h"
-#include "viaduct/commands.h"
+#include "viaduct/remarks.h"
 #include "viaduct/results_file.h"
 
 namespace viaduct::app {
@@ -31,11 +31,6 @@ void stopOnSignals() {
   act.sa_handler = [](int) { stopped.store(true); };
   ::sigaction(SIGINT, &act, nullptr);
   ::sigaction(SIGTERM, &act, nullptr);
-}
-
-int fail(const std::string& text, Exit code) {
-  fmt::print(stderr, "viaduct p2p: {}\n", text);
-  return code;
 }
 
 // At once, also into a pipe: the other host's command is typed when this line is seen.
@@ -206,6 +201,7 @@ int runInitiator(const P2pOptions& options, const Settings& settings) {
 }  // namespace
 
 int runP2p(const P2pOptions& given) {
+  calledAs("viaduct p2p");
   P2pOptions options = given;
   if (options.sizes.empty())
     options.sizes = {{"4KB", 4'000},

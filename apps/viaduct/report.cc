@@ -6,15 +6,10 @@
 
 #include "measure/report/page.h"
 #include "measure/result/files.h"
-#include "viaduct/commands.h"
+#include "viaduct/remarks.h"
 
 namespace viaduct::app {
 namespace {
-
-int fail(const Error& error) {
-  fmt::print(stderr, "viaduct report: {}\n", error.text());
-  return kExitUsage;
-}
 
 Status writePage(const std::string& page, const std::string& file) {
   const bool to_stdout = file == "-";
@@ -57,14 +52,12 @@ Result<AllFiles> readAll(const std::vector<std::string>& files) {
 }  // namespace
 
 int runReport(const ReportCommand& command) {
+  calledAs("viaduct report");
   const auto files = readAll(command.files);
-  if (!files) return fail(files.error());
+  if (!files) return fail(files.error().text(), kExitUsage);
   const auto written =
       writePage(measure::reportPage(files->sources, VIADUCT_VERSION, files->suites), command.out);
-  if (!written) {
-    fail(written.error());
-    return kExitFailed;
-  }
+  if (!written) return fail(written.error().text(), kExitFailed);
   return kExitOk;
 }
 

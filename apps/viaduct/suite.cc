@@ -7,8 +7,8 @@
 #include "measure/suite/conduct.h"
 #include "measure/suite/state.h"
 #include "measure/suite/suite_text.h"
-#include "viaduct/commands.h"
 #include "viaduct/interrupt.h"
+#include "viaduct/remarks.h"
 #include "viaduct/suite_plan.h"
 #include "viaduct/turns.h"
 
@@ -19,13 +19,6 @@ using measure::RunEnd;
 using measure::Suite;
 using measure::SuiteEnd;
 using measure::SuiteFile;
-
-int fail(const std::string& text, Exit code) {
-  fmt::print(stderr, "viaduct suite: {}\n", text);
-  return code;
-}
-
-void say(const std::string& text) { fmt::print(stderr, "viaduct suite: {}\n", text); }
 
 // What members tell each other: what they are to do, and how far their file is.
 std::string wishOf(Suite wanted, const Suite& suite) {
@@ -105,7 +98,7 @@ class SuiteCommand {
   }
 
   Result<std::uint32_t> meet() {
-    const measure::Progress progress{.remark = say};
+    const measure::Progress progress{.remark = remark};
     measure::RunRequest request = plan_.plans.front().run;
     request.group += "-suite";
     VIADUCT_TRY(const auto agreed, agree(request, wishOf(plan_.suite, suite_), progress, stop_));
@@ -116,10 +109,10 @@ class SuiteCommand {
   void sayWhatIsDone() const {
     if (suite_.rounds_done == 0) return;
     if (suite_.rounds_done >= suite_.rounds)
-      say(fmt::format("{} has all {} rounds: nothing is left to measure", file_.name(),
-                      suite_.rounds_done));
+      remark(fmt::format("{} has all {} rounds: nothing is left to measure", file_.name(),
+                         suite_.rounds_done));
     else
-      say(fmt::format("going on behind the {} rounds of {}", suite_.rounds_done, file_.name()));
+      remark(fmt::format("going on behind the {} rounds of {}", suite_.rounds_done, file_.name()));
   }
 
   std::size_t rowsLeft() const {
@@ -178,6 +171,7 @@ class SuiteCommand {
 }  // namespace
 
 int runSuite(const std::vector<std::string>& words) {
+  calledAs("viaduct suite");
   const auto options = readSuiteOptions(words);
   if (!options) return fail(options.error().text(), kExitUsage);
   if (options->help) {

@@ -16,13 +16,6 @@ namespace {
 
 constexpr std::uint64_t kAnySize = 4096;
 
-Error bad(std::string flag, std::string detail, std::string remedy) {
-  return {.code = Code::kInvalid,
-          .operation = std::move(flag),
-          .detail = std::move(detail),
-          .remedy = std::move(remedy)};
-}
-
 // Flags go by other names in the runs that this command makes of them.
 Error asAsked(Error error) {
   if (error.operation == "--device_list") error.operation = "--rails";
@@ -47,7 +40,7 @@ Status setRows(const SuiteOptions& o, const std::vector<std::uint64_t>& sizes,
     measure::Workload row = like;
     const std::uint64_t block = o.block == 0 ? size : std::min(o.block, size);
     if (size % block != 0)
-      return bad(
+      return badFlag(
           "--block and --sizes",
           fmt::format("{} is no multiple of {}", base::formatSize(size), base::formatSize(block)),
           "give a block that divides every larger size");
@@ -80,14 +73,16 @@ class Planner {
   std::vector<Error> contradictionsOf() const {
     std::vector<Error> out;
     if (options_.backend.find(',') != std::string::npos)
-      out.push_back(bad("--backend", "a suite measures one backend", "run it for each of them"));
+      out.push_back(
+          badFlag("--backend", "a suite measures one backend", "run it for each of them"));
     if (options_.fresh && options_.json.empty())
-      out.push_back(bad("--fresh", "it needs --json: without a file there is nothing to go on from",
-                        "leave it out, or name the file"));
+      out.push_back(badFlag("--fresh",
+                            "it needs --json: without a file there is nothing to go on from",
+                            "leave it out, or name the file"));
     for (std::size_t i = 1; i < options_.sizes.size(); ++i)
       if (std::count(options_.sizes.begin(), options_.sizes.end(), options_.sizes[i]) > 1) {
-        out.push_back(bad("--sizes", base::formatSize(options_.sizes[i]) + " is named twice",
-                          "name it once"));
+        out.push_back(badFlag("--sizes", base::formatSize(options_.sizes[i]) + " is named twice",
+                              "name it once"));
         break;
       }
     return out;

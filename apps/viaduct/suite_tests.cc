@@ -99,27 +99,20 @@ std::vector<std::string> knownNames(const SuiteOptions& options) {
   return out;
 }
 
-Error bad(std::string flag, std::string detail, std::string remedy) {
-  return {.code = Code::kInvalid,
-          .operation = std::move(flag),
-          .detail = std::move(detail),
-          .remedy = std::move(remedy)};
-}
-
 Status checkNames(const SuiteOptions& options) {
   const std::vector<std::string> known = knownNames(options);
   std::set<std::string> seen;
   for (const std::string& name : known)
     if (!seen.insert(name).second)
-      return bad("--also", fmt::format("there is a test \"{}\" already", name),
-                 "give it another name");
+      return badFlag("--also", fmt::format("there is a test \"{}\" already", name),
+                     "give it another name");
   seen.clear();
   for (const std::string& name : options.tests) {
     if (std::find(known.begin(), known.end(), name) == known.end())
-      return bad("--tests", fmt::format("there is no test \"{}\"", name),
-                 fmt::format("name some of {}", fmt::join(known, ", ")));
+      return badFlag("--tests", fmt::format("there is no test \"{}\"", name),
+                     fmt::format("name some of {}", fmt::join(known, ", ")));
     if (!seen.insert(name).second)
-      return bad("--tests", fmt::format("{} is named twice", name), "name it once");
+      return badFlag("--tests", fmt::format("{} is named twice", name), "name it once");
   }
   return Ok{};
 }

@@ -1,0 +1,23 @@
+#include "viaduct/remarks.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+namespace viaduct::app {
+namespace {
+
+std::string_view called = "viaduct";
+
+}  // namespace
+
+void calledAs(std::string_view name) { called = name; }
+
+void remark(const std::string& text) { fmt::print(stderr, "{}: {}\n", called, text); }
+
+int fail(const std::string& text, Exit code) {
+  remark(text);
+  return code;
+}
+
+}  // namespace viaduct::app
