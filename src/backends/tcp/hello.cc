@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint32_t kHelloMagic = 0x31484456;    // "VDH1"
 constexpr std::uint32_t kWelcomeMagic = 0x31574456;  // "VDW1"
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kHelloVersion = 2;
 constexpr std::size_t kMacBytes = 32;
 constexpr std::size_t kSaid = kHelloBytes - kMacBytes;
 constexpr std::size_t kAnswered = kWelcomeBytes - kMacBytes;
@@ -56,7 +56,7 @@ LinkId linkId(const Key& key) {
 
 std::array<std::byte, kHelloBytes> encodeHello(const Hello& hello, const Key& key) {
   base::Writer out;
-  out.put(kHelloMagic).put(kVersion);
+  out.put(kHelloMagic).put(kHelloVersion);
   out.raw(std::as_bytes(std::span(hello.link)));
   out.put(hello.epoch).put(hello.index).put(hello.count).put(hello.life);
   const Mac mac = macOf(key, "viaduct tcp hello", out.bytes());
@@ -76,8 +76,8 @@ std::optional<Hello> decodeHello(std::span<const std::byte, kHelloBytes> from) {
   hello.index = in.get<std::uint32_t>();
   hello.count = in.get<std::uint32_t>();
   hello.life = in.get<std::uint32_t>();
-  const bool fits = magic == kHelloMagic && version == kVersion && hello.count <= kMaxSockets &&
-                    hello.index < hello.count;
+  const bool fits = magic == kHelloMagic && version == kHelloVersion &&
+                    hello.count <= kMaxSockets && hello.index < hello.count;
   if (!fits) return std::nullopt;
   return hello;
 }
@@ -88,7 +88,7 @@ bool helloIsGenuine(std::span<const std::byte, kHelloBytes> from, const Key& key
 
 std::array<std::byte, kWelcomeBytes> encodeWelcome(const Hello& hello, const Key& key) {
   base::Writer out;
-  out.put(kWelcomeMagic).put(kVersion).put(hello.index).put(std::uint32_t{0});
+  out.put(kWelcomeMagic).put(kHelloVersion).put(hello.index).put(std::uint32_t{0});
   const Mac mac = welcomeMac(hello, key, out.bytes());
   out.raw(std::as_bytes(std::span(mac)));
   std::array<std::byte, kWelcomeBytes> bytes{};

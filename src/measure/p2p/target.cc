@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kTurn = 50ms;  // how often `stop` and the guest are looked at
+constexpr auto kLookAround = 50ms;  // how often `stop` and the guest are looked at
 // A guest who was let in without a secret must not take all that this host has.
 constexpr std::uint64_t kPartOfMemory = 4;
 
@@ -37,7 +37,7 @@ Target::Target(Agent& agent, std::vector<std::string> rails, Told told)
 
 void Target::serve(const StopFlag& stop) {
   while (!stop.load()) {
-    if (const auto note = agent_.waitNote(kTurn)) take(*note);
+    if (const auto note = agent_.waitNote(kLookAround)) take(*note);
     lookAfterGuest();
   }
   dismiss("was here when the target ended");

@@ -22,7 +22,7 @@ using Flags = std::map<std::string, std::string, std::less<>>;
 
 // --- a table's columns, found by their titles: versions differ in which they have
 
-enum class Column : std::uint8_t {
+enum class LogColumn : std::uint8_t {
   kBlock,
   kBatch,
   kRate,
@@ -37,26 +37,26 @@ enum class Column : std::uint8_t {
 };
 struct Title {
   std::string_view text;
-  Column column;
+  LogColumn column;
 };
 constexpr std::string_view kFirstTitle = "Block Size (B)";
 constexpr std::array kTitles{
-    Title{kFirstTitle, Column::kBlock},
-    Title{"Batch Size", Column::kBatch},
-    Title{"B/W (GB/Sec)", Column::kRate},
-    Title{"Aggregate B/W (GB/Sec)", Column::kTotalRate},
-    Title{"Avg Prep (us)", Column::kPrep},
-    Title{"P99 Prep (us)", Column::kPrepP99},
-    Title{"Avg Post (us)", Column::kPost},
-    Title{"P99 Post (us)", Column::kPostP99},
-    Title{"Avg Tx (us)", Column::kTx},
-    Title{"P99 Tx (us)", Column::kTxP99},
-    Title{"Avg Lat. (us)", Column::kIgnored},     // inverse throughput
-    Title{"Network Util (%)", Column::kIgnored},  // of 50 GB/s, whatever the network is
-    Title{"B/W (MiB/Sec)", Column::kIgnored},
-    Title{"B/W (GiB/Sec)", Column::kIgnored},
+    Title{kFirstTitle, LogColumn::kBlock},
+    Title{"Batch Size", LogColumn::kBatch},
+    Title{"B/W (GB/Sec)", LogColumn::kRate},
+    Title{"Aggregate B/W (GB/Sec)", LogColumn::kTotalRate},
+    Title{"Avg Prep (us)", LogColumn::kPrep},
+    Title{"P99 Prep (us)", LogColumn::kPrepP99},
+    Title{"Avg Post (us)", LogColumn::kPost},
+    Title{"P99 Post (us)", LogColumn::kPostP99},
+    Title{"Avg Tx (us)", LogColumn::kTx},
+    Title{"P99 Tx (us)", LogColumn::kTxP99},
+    Title{"Avg Lat. (us)", LogColumn::kIgnored},     // inverse throughput
+    Title{"Network Util (%)", LogColumn::kIgnored},  // of 50 GB/s, whatever the network is
+    Title{"B/W (MiB/Sec)", LogColumn::kIgnored},
+    Title{"B/W (GiB/Sec)", LogColumn::kIgnored},
 };
-using Columns = std::vector<Column>;
+using Columns = std::vector<LogColumn>;
 constexpr std::string_view kNotMeasured = "nan";  // as our own --output nixlbench has it
 
 Columns columnsOf(std::string_view head) {
@@ -72,16 +72,17 @@ Columns columnsOf(std::string_view head) {
 }
 
 bool isTable(const Columns& columns) {
-  const auto has = [&](Column c) {
+  const auto has = [&](LogColumn c) {
     return std::find(columns.begin(), columns.end(), c) != columns.end();
   };
-  return has(Column::kBlock) && has(Column::kBatch) &&
-         (has(Column::kRate) || has(Column::kTotalRate));
+  return has(LogColumn::kBlock) && has(LogColumn::kBatch) &&
+         (has(LogColumn::kRate) || has(LogColumn::kTotalRate));
 }
 
 // --- one line of a table
 
-using Figures = std::array<std::optional<double>, static_cast<std::size_t>(Column::kIgnored) + 1>;
+using Figures =
+    std::array<std::optional<double>, static_cast<std::size_t>(LogColumn::kIgnored) + 1>;
 
 std::optional<double> figureIn(std::string_view text) {
   double value = 0;
@@ -117,7 +118,7 @@ std::optional<std::uint64_t> wholeOf(std::optional<double> value, double most) {
   return static_cast<std::uint64_t>(*value);
 }
 
-std::optional<MeanP99> meanP99(const Figures& f, Column mean, Column p99) {
+std::optional<MeanP99> meanP99(const Figures& f, LogColumn mean, LogColumn p99) {
   const auto m = f[static_cast<std::size_t>(mean)], p = f[static_cast<std::size_t>(p99)];
   return m && p ? std::optional(MeanP99{*m, *p}) : std::nullopt;
 }
@@ -147,10 +148,10 @@ std::string memoryOf(const Flags& flags) {
 
 std::optional<Row> rowOf(const Figures& figures, const Flags& flags) {
   constexpr double kMostBlock = 1e15, kMostBatch = 4e9;
-  const auto at = [&](Column c) { return figures[static_cast<std::size_t>(c)]; };
-  const auto block = wholeOf(at(Column::kBlock), kMostBlock);
-  const auto batch = wholeOf(at(Column::kBatch), kMostBatch);
-  const auto rate = at(Column::kTotalRate) ? at(Column::kTotalRate) : at(Column::kRate);
+  const auto at = [&](LogColumn c) { return figures[static_cast<std::size_t>(c)]; };
+  const auto block = wholeOf(at(LogColumn::kBlock), kMostBlock);
+  const auto batch = wholeOf(at(LogColumn::kBatch), kMostBatch);
+  const auto rate = at(LogColumn::kTotalRate) ? at(LogColumn::kTotalRate) : at(LogColumn::kRate);
   if (!block || !batch || !rate) return std::nullopt;
   Row row{.backend = flag(flags, "backend", "unknown"),
           .op = flag(flags, "op_type", "WRITE") == "READ" ? OpKind::kRead : OpKind::kWrite,
@@ -163,9 +164,9 @@ std::optional<Row> rowOf(const Figures& figures, const Flags& flags) {
           .targets = few(flags, "num_target_dev"),
           .memory = memoryOf(flags),
           .gb_per_s = rate,
-          .prep_us = meanP99(figures, Column::kPrep, Column::kPrepP99),
-          .post_us = meanP99(figures, Column::kPost, Column::kPostP99),
-          .tx_us = meanP99(figures, Column::kTx, Column::kTxP99),
+          .prep_us = meanP99(figures, LogColumn::kPrep, LogColumn::kPrepP99),
+          .post_us = meanP99(figures, LogColumn::kPost, LogColumn::kPostP99),
+          .tx_us = meanP99(figures, LogColumn::kTx, LogColumn::kTxP99),
           .verdict = Verdict::kUnproven,
           .why = "nixlbench does not look at which path the bytes took"};
   row.iterations = count(flags, "num_iter", 0) * row.initiators;

@@ -14,8 +14,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kAnnounced = 10s;  // for the other end's pin to be known here
-constexpr auto kTurn = 50ms;      // how often a running row is looked after
+constexpr auto kAnnounced = 10s;   // for the other end's pin to be known here
+constexpr auto kLookAfter = 50ms;  // how often a running row is
 
 double seconds(const timeval& t) {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
@@ -154,7 +154,7 @@ Status RowRun::runLanes(Phase phase) {
     });
   for (bool over = false; !over;) {
     std::unique_lock held(mutex);
-    over = ended.wait_for(held, kTurn, [&] { return running == 0; });
+    over = ended.wait_for(held, kLookAfter, [&] { return running == 0; });
     held.unlock();
     watch();
   }
