@@ -192,12 +192,15 @@ PinMap anyPins(Random& random, const Selection& over) {
     for (std::uint64_t b = 1; b < e.bytes; ++b) inside[e.address + b] = true;
   }
   std::vector<PinRange> pins;
-  const double cut = random.chance(0.3) ? 0.0 : 0.1;
-  for (std::uint64_t at = 1, begin = 0; at <= inside.size(); ++at) {
-    if (at != inside.size() && (inside[at] || !random.chance(cut))) continue;
+  const bool cut = !random.chance(0.3);
+  std::uint64_t begin = 0;
+  for (std::uint64_t at = 0; cut; begin = at) {
+    at += 1 + random.below(19);
+    while (at < inside.size() && inside[at]) ++at;
+    if (at >= inside.size()) break;
     pins.push_back({begin, at - begin, static_cast<std::uint32_t>(pins.size())});
-    begin = at;
   }
+  pins.push_back({begin, inside.size() - begin, static_cast<std::uint32_t>(pins.size())});
   if (random.chance(0.3)) pins.push_back({random.below(200), 300, 1'000'000});
   return PinMap(std::move(pins));
 }

@@ -1,6 +1,7 @@
 #include "contract/backend_contract.h"
 
 #include "core/backend.h"
+#include "support/bytes.h"
 
 namespace viaduct::testing {
 
@@ -36,19 +37,18 @@ std::uint64_t word(std::size_t place, std::uint64_t salt) {
 }  // namespace
 
 void BackendContract::fill(std::span<std::byte> bytes, std::uint64_t salt) {
-  for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
+  std::byte* const into = bytes.data();
+  const std::size_t size = bytes.size();
+  for (std::size_t at = 0; at < size; at += sizeof(std::uint64_t)) {
     const std::uint64_t value = word(at, salt);
-    std::memcpy(&bytes[at], &value, std::min(sizeof value, bytes.size() - at));
+    std::memcpy(into + at, &value, size - at < sizeof value ? size - at : sizeof value);
   }
 }
 
 bool BackendContract::holds(std::span<const std::byte> bytes, std::uint64_t salt) {
-  for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
-    const std::uint64_t value = word(at, salt);
-    if (std::memcmp(&bytes[at], &value, std::min(sizeof value, bytes.size() - at)) != 0)
-      return false;
-  }
-  return true;
+  std::vector<std::byte> expected(bytes.size());
+  fill(expected, salt);
+  return same(bytes, expected);
 }
 
 Selection BackendContract::blocks(const Pin& pin, std::uint64_t bytes, std::uint64_t stride,

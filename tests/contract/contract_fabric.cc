@@ -9,6 +9,7 @@
 
 #include "core/fabric/fabric_backend.h"
 #include "core/fabric/fabric_link.h"
+#include "support/bytes.h"
 #include "support/link_pair.h"
 #include "support/ofi.h"
 #include "support/ucx.h"
@@ -94,10 +95,6 @@ class FabricContract : public ::testing::TestWithParam<std::string> {
     return pair_->run([&] { return ended(tag).moved + ended(tag).failed == ops; },
                       std::chrono::seconds(10));
   }
-  static bool all(const std::vector<std::byte>& memory, int value) {
-    return std::all_of(memory.begin(), memory.end(),
-                       [&](std::byte one) { return one == std::byte(value); });
-  }
 
   Settings settings_;
   std::unique_ptr<base::Poller> poller_ = std::move(*base::Poller::open());
@@ -153,16 +150,14 @@ TEST_P(FabricContract, AfterUnpinNothingLandsAndTheRestGoesOn) {
   EXPECT_GT(ended(1).failed, 0U);
   EXPECT_EQ(ended(1).why->code, Code::kDenied) << ended(1).why->text();
   EXPECT_EQ(ended(2).moved, others.size()) << ended(2).why->text();
-  EXPECT_TRUE(std::all_of(there_.begin(), there_.begin() + kBytes / 2,
-                          [](std::byte one) { return one == std::byte{3}; }));
-  EXPECT_TRUE(std::all_of(there_.begin() + kBytes / 2, there_.end(),
-                          [](std::byte one) { return one == std::byte{1}; }));
+  EXPECT_TRUE(testing::allAre(std::span(there_).first(kBytes / 2), std::byte{3}));
+  EXPECT_TRUE(testing::allAre(std::span(there_).subspan(kBytes / 2), std::byte{1}));
   EXPECT_TRUE(pair_->ready());
 }
 
 TEST_P(FabricContract, ABrokenConduitIsOpenedAgainAndWhatWasUnderWayIsPostedAgain) {
   for (const int end : {0, 1}) {
-    std::fill(there_.begin(), there_.end(), std::byte{9});
+    testing::fillWith(there_, std::byte{9});
     const auto ops = blocks(64 << 10);
     const auto tag = static_cast<core::Tag>(end + 1);
     ASSERT_EQ(post(tag, ops), ops.size());
@@ -171,7 +166,7 @@ TEST_P(FabricContract, ABrokenConduitIsOpenedAgainAndWhatWasUnderWayIsPostedAgai
     ASSERT_TRUE(runToEnd(tag, ops.size()));
     EXPECT_EQ(ended(tag).moved, ops.size());
     EXPECT_EQ(ended(tag).bytes, kBytes);
-    EXPECT_TRUE(all(there_, 1)) << end;
+    EXPECT_TRUE(testing::allAre(there_, std::byte{1})) << end;
   }
 }
 
@@ -182,9 +177,9 @@ TEST_P(FabricContract, ACancelledPostComesBackWhenItsLastFlushHas) {
   rail(0).cancel(1);
   ASSERT_TRUE(runToEnd(1, 1));
   EXPECT_EQ(ended(1).why->code, Code::kCancelled);
-  std::fill(there_.begin(), there_.end(), std::byte{3});
+  testing::fillWith(there_, std::byte{3});
   for (int i = 0; i < 1000; ++i) pair_->turn();
-  EXPECT_TRUE(all(there_, 3)) << "bytes came late";
+  EXPECT_TRUE(testing::allAre(there_, std::byte{3})) << "bytes came late";
 }
 
 TEST_P(FabricContract, OpsOutsideOfWhatIsRegisteredAreRefused) {
@@ -196,7 +191,7 @@ TEST_P(FabricContract, OpsOutsideOfWhatIsRegisteredAreRefused) {
     ASSERT_TRUE(runToEnd(off, 1));
     EXPECT_EQ(ended(off).why->code, Code::kDenied);
   }
-  EXPECT_TRUE(all(there_, 2));
+  EXPECT_TRUE(testing::allAre(there_, std::byte{2}));
 }
 
 TEST_P(FabricContract, AfterCloseNobodyTouchesAnything) {
@@ -204,11 +199,11 @@ TEST_P(FabricContract, AfterCloseNobodyTouchesAnything) {
   ASSERT_EQ(post(1, ops), ops.size());
   ASSERT_TRUE(pair_->run([&] { return ended(1).moved > 2; }));
   link(1).close(pair_->done[1]);
-  std::fill(there_.begin(), there_.end(), std::byte{3});
+  testing::fillWith(there_, std::byte{3});
   link(0).close(pair_->done[0]);
   EXPECT_EQ(ended(1).moved + ended(1).failed, ops.size());
   for (int i = 0; i < 100; ++i) pair_->turn();
-  EXPECT_TRUE(all(there_, 3));
+  EXPECT_TRUE(testing::allAre(there_, std::byte{3}));
   EXPECT_TRUE(link(1).settled());
 }
 

@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "contract/backend_contract.h"
 #include "host/sysfs.h"
+#include "support/bytes.h"
 
 namespace viaduct::testing {
 namespace {
@@ -30,7 +31,7 @@ TEST_P(BackendContract, ScatteredBlocksLandInTheirPlacesAndNowhereElse) {
     const Pin& from = kind == OpKind::kWrite ? *here : *there;
     const Pin& into = kind == OpKind::kWrite ? *there : *here;
     fill(from.bytes(), 1);
-    std::fill(into.bytes().begin(), into.bytes().end(), std::byte{0x5a});
+    fillWith(into.bytes(), std::byte{0x5a});
     auto take = shuffled(kCount, 7);
     auto put = shuffled(kCount, 8);
     take.resize(kCount / 3);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "contract/backend_contract.h"
+#include "support/bytes.h"
 
 namespace viaduct::testing {
 
@@ -35,13 +36,12 @@ TEST_P(BackendContract, SeveralRailsTogetherCarryEveryByteOnce) {
           a_->plan(kind, *b_at_a_, blocks(*here, bytes, bytes, 1), blocks(*there, bytes, bytes, 1));
       ASSERT_TRUE(transfer) << transfer.error().text();
       for (int again = 0; again < 3; ++again) {
-        std::fill(into.bytes().begin(), into.bytes().end(), std::byte{0});
+        fillWith(into.bytes(), std::byte{0});
         ASSERT_TRUE(transfer->post());
         const auto done = transfer->wait(10s);
         ASSERT_TRUE(done) << done.error().text();
         EXPECT_TRUE(holds(into.bytes().first(bytes), salt)) << bytes;
-        EXPECT_TRUE(std::all_of(into.bytes().begin() + static_cast<std::ptrdiff_t>(bytes),
-                                into.bytes().end(), [](std::byte b) { return b == std::byte{0}; }));
+        EXPECT_TRUE(allAre(into.bytes().subspan(bytes), std::byte{0}));
         const Path path = transfer->path();
         EXPECT_EQ(total(path), bytes) << path.text();
         EXPECT_LE(path.shares.size(), std::max<std::uint64_t>(1, bytes / 16384)) << path.text();

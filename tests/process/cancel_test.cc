@@ -1,5 +1,6 @@
 // What is taken back stays taken back: cancelled transfers and withdrawn memory, on both sides.
 #include "process/pair.h"
+#include "support/bytes.h"
 
 namespace viaduct::testing {
 namespace {
@@ -100,12 +101,11 @@ TEST_P(TakenBack, MemoryIsWithdrawnInTheMiddleOfAPeersStorm) {
   const Status released = data.pin->release();
   EXPECT_TRUE(released) << released.error().text();
   // Only memory of our own can still be looked at.
-  if (!data.own.empty()) std::fill(data.own.begin(), data.own.end(), std::byte{0x21});
+  fillWith(data.own, std::byte{0x21});
   const std::string failure = victim_->must("calm t 10000");
   EXPECT_NE(failure.find(codeName(Code::kDenied)), std::string::npos) << failure;
   survivor_.expectWorks(*victim_);
-  EXPECT_TRUE(std::all_of(data.own.begin(), data.own.end(),
-                          [](std::byte b) { return b == std::byte{0x21}; }));
+  EXPECT_TRUE(allAre(data.own, std::byte{0x21}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, Cancelled, ::testing::ValuesIn(kWays),

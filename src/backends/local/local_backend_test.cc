@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "base/shared_memory.h"
 #include "base/wide_copy.h"
+#include "support/bytes.h"
 #include "support/link_pair.h"
 
 namespace viaduct::local {
@@ -140,7 +141,7 @@ TEST_F(LocalDirect, ScatteredUnequalBlocksBothWays) {
                 reinterpret_cast<void*>(o.local), o.bytes);
   ASSERT_EQ(std::memcmp(expected.data(), there_.data(), kBytes), 0);
 
-  std::ranges::fill(here_, std::byte{0});
+  testing::fillWith(here_, std::byte{0});
   ASSERT_EQ(post(ops, OpKind::kRead, 2), ops.size());
   ASSERT_TRUE(finish(2 * ops.size()));
   for (const Op& o : ops)
@@ -184,9 +185,9 @@ TEST_F(LocalAlone, CancelGivesBackWhatWasNotTaken) {
   ASSERT_NE(failure(), nullptr);
   EXPECT_EQ(failure()->why.code, Code::kCancelled);
   // It is over: what changes there now stays changed.
-  std::ranges::fill(there_, std::byte{0xee});
+  testing::fillWith(there_, std::byte{0xee});
   for (int i = 0; i < 100; ++i) pair_->turn();
-  EXPECT_EQ(std::ranges::count(there_, std::byte{0xee}), static_cast<long>(kBytes));
+  EXPECT_TRUE(testing::allAre(there_, std::byte{0xee}));
 }
 
 TEST_F(LocalDirect, CancelOfAnUnknownTagDoesNothing) {
@@ -243,9 +244,9 @@ TEST_F(LocalDirect, UnpinDuringTrafficLeavesTheMemoryAlone) {
     ASSERT_EQ(post(ops), ops.size());
     if (round % 2 == 1) pair_->turn();
     ASSERT_TRUE(b_->unpin(kThere));
-    std::ranges::fill(there_, std::byte{0xdd});
+    testing::fillWith(there_, std::byte{0xdd});
     ASSERT_TRUE(finish(ops.size()));
-    ASSERT_EQ(std::ranges::count(there_, std::byte{0xdd}), static_cast<long>(kBytes));
+    ASSERT_TRUE(testing::allAre(there_, std::byte{0xdd}));
     pair_->pin(1, kThere, Segment::host(there_.data(), kBytes));
   }
 }
@@ -258,10 +259,10 @@ TEST_F(LocalDirect, CloseReturnsEverythingAndEndsAllAccess) {
   std::uint64_t ops = 0;
   for (const auto& done : out) std::visit([&](const auto& d) { ops += d.ops; }, done);
   EXPECT_EQ(ops, 2U);
-  std::ranges::fill(there_, std::byte{0xcc});
+  testing::fillWith(there_, std::byte{0xcc});
   EXPECT_EQ(post({op(0, 0, 8)}), 0U);
   for (int i = 0; i < 10; ++i) pair_->turn();
-  EXPECT_EQ(std::ranges::count(there_, std::byte{0xcc}), static_cast<long>(kBytes));
+  EXPECT_TRUE(testing::allAre(there_, std::byte{0xcc}));
   EXPECT_TRUE(link().settled());
   EXPECT_EQ(link().state().phase, core::LinkState::Phase::kUnusable);
 }
@@ -274,7 +275,7 @@ TEST_F(LocalDirect, TheOwnersFenceStopsTheInitiator) {
   ASSERT_NE(failure(), nullptr);
   EXPECT_EQ(failure()->why.code, Code::kPeerLost);
   EXPECT_EQ(failure()->why.peer, "b");
-  EXPECT_EQ(std::ranges::count(there_, std::byte{0}), static_cast<long>(kBytes));
+  EXPECT_TRUE(testing::allAre(there_, std::byte{0}));
   EXPECT_TRUE(pair_->ends[1].link->settled());
 }
 
@@ -333,7 +334,7 @@ TEST(WideCopy, CopiesEveryLengthAndAlignment) {
   for (int round = 0; round < 3000; ++round) {
     const std::size_t a = random.below(200), b = random.below(200);
     const std::size_t bytes = random.below(from.size() - 200);
-    std::ranges::fill(to, std::byte{0x5a});
+    testing::fillWith(to, std::byte{0x5a});
     base::copyWide(to.data() + b, from.data() + a, bytes);
     base::finishWide();
     ASSERT_EQ(std::memcmp(to.data() + b, from.data() + a, bytes), 0);

@@ -13,6 +13,7 @@
 
 #include "backends/ofi/choose.h"
 #include "base/fd.h"
+#include "support/bytes.h"
 
 // The provider net of libfabric 1.17 leaks what it knew of each endpoint.
 extern "C" const char* __lsan_default_suppressions();
@@ -149,7 +150,7 @@ TEST_P(ConduitTest, AWriteIsThereWhenItsFlushHasEnded) {
   ASSERT_NO_FATAL_FAILURE(meet());
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{8}, std::size_t{4096},
                                   std::size_t{65536}, std::size_t{512} << 10U}) {
-    std::fill(b_.bytes.begin(), b_.bytes.end(), std::byte{0});
+    testing::fillWith(b_.bytes, std::byte{0});
     moved(OpKind::kWrite, pieces(1, bytes, 0));
     EXPECT_TRUE(same(b_, 0, bytes)) << bytes;
     EXPECT_EQ(b_.bytes[bytes], std::byte{0}) << "nothing beyond it";
@@ -317,10 +318,9 @@ TEST_P(ConduitTest, WhatIsClosedTouchesNoMemory) {
   // Until the first bytes have come.
   ASSERT_TRUE(turnUntil([&] { return b_.bytes[9] == patternAt(9); }));
   b_.conduit.reset();
-  std::fill(b_.bytes.begin(), b_.bytes.end(), std::byte{0x77});
+  testing::fillWith(b_.bytes, std::byte{0x77});
   for (int i = 0; i < 20000; ++i) a_.conduit->progress();
-  EXPECT_TRUE(std::all_of(b_.bytes.begin(), b_.bytes.end(),
-                          [](std::byte one) { return one == std::byte{0x77}; }));
+  EXPECT_TRUE(testing::allAre(b_.bytes, std::byte{0x77}));
 }
 
 // Where the process at the target takes part, that is who sleeps. An RDMA device does without it,

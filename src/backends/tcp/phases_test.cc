@@ -6,7 +6,7 @@
 #include <array>
 
 #include "backends/tcp/half.h"
-#include "base/random.h"
+#include "support/bytes.h"
 
 namespace viaduct::tcp {
 namespace {
@@ -19,9 +19,7 @@ class Pages {
   explicit Pages(std::uint64_t seed)
       : at_(static_cast<std::byte*>(
             ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
-    base::Random random(seed);
-    for (std::size_t i = 0; seed != 0 && i < kBytes; ++i)
-      at_[i] = static_cast<std::byte>(random.next());
+    if (seed != 0) testing::fillRandom({at_, kBytes}, seed);
   }
   ~Pages() { ::munmap(at_, kBytes); }
   Pages(const Pages&) = delete;
@@ -82,7 +80,7 @@ TEST_P(TcpPhases, UndisturbedItMovesEverything) {
   finish();
   EXPECT_TRUE(job_->ended);
   EXPECT_TRUE(whole());
-  EXPECT_TRUE(std::ranges::equal(here_.bytes(), there_.bytes()));
+  EXPECT_TRUE(testing::same(here_.bytes(), there_.bytes()));
 }
 
 TEST_P(TcpPhases, ACancelledJobEndsAndThenTouchesNothing) {
@@ -132,7 +130,7 @@ TEST_P(TcpPhases, TheSocketGoesOnAfterwards) {
   finish();
   EXPECT_TRUE(again.ended);
   EXPECT_EQ(again.moved_ops, ops_.size());
-  EXPECT_TRUE(std::ranges::equal(here_.bytes(), there_.bytes()));
+  EXPECT_TRUE(testing::same(here_.bytes(), there_.bytes()));
 }
 
 TEST_P(TcpPhases, ASlotUsedAgainIsAnotherPin) {

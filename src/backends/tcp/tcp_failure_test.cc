@@ -9,6 +9,7 @@
 #include "backends/tcp/socket.h"
 #include "backends/tcp/tcp_fixture.h"
 #include "backends/tcp/tcp_link.h"
+#include "support/bytes.h"
 
 namespace viaduct::tcp {
 namespace {
@@ -30,12 +31,9 @@ class TcpFails : public TcpPair {
       return link(0).state().phase == Phase::kUnusable && link(1).state().phase == Phase::kUnusable;
     });
   }
-  static void fill(Region& region, std::byte with) {
-    std::fill(region.bytes.begin(), region.bytes.end(), with);
-  }
+  static void fill(Region& region, std::byte with) { testing::fillWith(region.bytes, with); }
   static bool filled(const Region& region, std::byte with) {
-    return std::all_of(region.bytes.begin(), region.bytes.end(),
-                       [&](std::byte b) { return b == with; });
+    return testing::allAre(region.bytes, with);
   }
 
   Region here_{kBytes, 1}, there_{kBytes, 2};

@@ -10,6 +10,7 @@
 
 #include "backends/tcp/tcp_backend.h"
 #include "base/random.h"
+#include "support/bytes.h"
 #include "support/link_pair.h"
 
 namespace viaduct::tcp {
@@ -40,9 +41,7 @@ inline Ended endedOf(const core::Completions& done, core::Tag tag) {
 // Memory with a content of its own, pinned whole.
 struct Region {
   explicit Region(std::size_t size, std::uint64_t seed = 0) : bytes(size) {
-    base::Random random(seed);
-    if (seed != 0)
-      for (std::byte& b : bytes) b = static_cast<std::byte>(random.next());
+    if (seed != 0) testing::fillRandom(bytes, seed);
   }
   std::uint64_t at(std::size_t offset = 0) const {
     return reinterpret_cast<std::uintptr_t>(bytes.data()) + offset;

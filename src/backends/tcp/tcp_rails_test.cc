@@ -4,6 +4,7 @@
 #include "backends/tcp/socket.h"
 #include "backends/tcp/tcp_fixture.h"
 #include "backends/tcp/tcp_link.h"
+#include "support/bytes.h"
 
 namespace viaduct::tcp {
 namespace {
@@ -29,7 +30,7 @@ class TcpRailsFail : public TcpPair {
         pair_->run([&] { return serves(0, 0) && serves(0, 1) && serves(1, 0) && serves(1, 1); },
                    std::chrono::seconds(10)));
     for (const std::size_t i : {0U, 1U}) {
-      std::fill(there_.bytes.begin(), there_.bytes.end(), std::byte{0});
+      testing::fillWith(there_.bytes, std::byte{0});
       const core::Tag tag = ++last_tag_;
       post(0, OpKind::kWrite, tag, ops_, i);
       ASSERT_TRUE(finish(0, tag, ops_.size()));
@@ -78,10 +79,9 @@ TEST_F(TcpRailsFail, OpsOfALostSocketWaitUntilThePeerHasLetGo) {
   EXPECT_TRUE(ended(0, 4).rail_lost);
   ASSERT_TRUE(finish(0, 3, ops_.size()));
   // From now on nobody writes there.
-  std::fill(there_.bytes.begin(), there_.bytes.end(), std::byte{0x22});
+  testing::fillWith(there_.bytes, std::byte{0x22});
   for (int i = 0; i < 50; ++i) pair_->turn();
-  EXPECT_TRUE(std::all_of(there_.bytes.begin(), there_.bytes.end(),
-                          [](std::byte b) { return b == std::byte{0x22}; }));
+  EXPECT_TRUE(testing::allAre(there_.bytes, std::byte{0x22}));
   expectAsGoodAsNew();
 }
 
