@@ -2,25 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
+#include "support/temporary_folder.h"
 
 namespace viaduct::host {
 namespace {
 
 class AvailableMemory : public ::testing::Test {
  protected:
-  AvailableMemory() {
-    std::string pattern = ::testing::TempDir() + "memory_XXXXXX";
-    root_ = ::mkdtemp(pattern.data());
-  }
-  ~AvailableMemory() override { std::filesystem::remove_all(root_); }
-  void write(const std::string& file, const std::string& text) {
-    std::filesystem::create_directories(std::filesystem::path(root_ + file).parent_path());
-    std::ofstream(root_ + file) << text;
-  }
-  std::string root_;
+  void write(const std::string& file, const std::string& text) { folder_.write(file, text); }
+  testing::TemporaryFolder folder_;
+  const std::string root_ = folder_.path();
 };
 
 TEST_F(AvailableMemory, IsTheKernelsFigure) {

@@ -4,11 +4,15 @@
 #include <unistd.h>
 #include <viaduct/deadline.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "app/program.h"
 #include "support/free_port.h"
@@ -182,6 +186,27 @@ TEST_F(BenchCommand, HarmInFlightIsSeen) {
       EXPECT_EQ(row.at("verdict"), "corrupt") << weather << row.dump();
       EXPECT_TRUE(has(row.at("why"), "is wrong from offset")) << row.dump();
     }
+}
+
+TEST_F(BenchCommand, WhateverElseHasTheProcessorsIsBlamed) {
+  const auto row = [&] {
+    Program run({"bench", "--backend", "tcp", "--block-sizes", "1M", "--batch", "8", "--duration",
+                 "500ms", "--json", file_});
+    EXPECT_EQ(run.finish(), 0) << run.out() << run.err();
+    return std::pair(results().at("rows").at(0), run.out());
+  };
+  const unsigned cores = std::thread::hardware_concurrency();
+  std::atomic<bool> over{false};
+  std::vector<std::jthread> others;
+  for (unsigned i = 0; i < 4 * cores; ++i)
+    others.emplace_back([&] {
+      while (!over) {
+      }
+    });
+  const auto [busy, said] = row();
+  over = true;
+  EXPECT_GT(busy.at("cores_others"), 0.4 * cores);
+  EXPECT_TRUE(has(said, "measure again when it rests")) << said;
 }
 
 TEST_F(BenchCommand, TheOutputsAreWhatTheySay) {

@@ -52,16 +52,6 @@ Output run(const std::string& command) {
 
 }  // namespace
 
-TemporaryFolder::TemporaryFolder() {
-  path_ = (std::filesystem::temp_directory_path() / "viaduct-test-XXXXXX").string();
-  if (::mkdtemp(path_.data()) == nullptr) ADD_FAILURE() << "mkdtemp " << path_;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 std::string shell(const std::string& command) {
   const Output out = run(command);
   EXPECT_EQ(out.status, 0) << command << "\n" << out.text;

@@ -8,20 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "support/temporary_folder.h"
+
 namespace viaduct::testing {
-
-// An empty folder, removed at the end with all that is in it.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 class EtcdServer {
  public:

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "support/etcd_server.h"
+#include "support/temporary_folder.h"
 
 namespace viaduct::testing {
 

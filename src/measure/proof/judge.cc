@@ -130,8 +130,19 @@ Sentence verdictOf(const Case& c) {
   return {Verdict::kOk, ""};
 }
 
+// Others had a part that counts, and left nothing idle that the benchmark could have had.
+bool crowded(const RowFacts& facts) {
+  constexpr double kMuch = 0.2, kIdle = 0.1;
+  return facts.cores > 0 && facts.cores_others >= kMuch * facts.cores &&
+         facts.cores_busy + facts.cores_others >= (1 - kIdle) * facts.cores;
+}
+
 std::string lookAt(const Case& c) {
   if (percentOf(c) >= 90) return "nothing is left to gain here";
+  if (crowded(c.facts))
+    return fmt::format(
+        "something else kept {:.1f} of {:.0f} cores busy; measure again when it rests",
+        c.facts.cores_others, c.facts.cores);
   const bool small = c.facts.transfer_bytes != 0 && c.facts.transfer_bytes < (1U << 20U);
   if (small) return "the cost of each transfer limits; look at larger batches or blocks";
   if (c.limits.binding && c.limits.binding->what == Binding::kLoopback)

@@ -22,6 +22,8 @@ struct RowFacts {
   std::string require = {};          // as TransferOptions::require
   double gb_per_s = 0;               // 10^9 payload bytes a second, of all pairs together
   double cores_busy = 0;             // by all processes, as coresBusy() says
+  double cores_others = 0;           // by whatever else ran on their hosts meanwhile
+  double cores = 0;                  // that these hosts have; 0: not known
   std::uint64_t transfer_bytes = 0;  // of one transfer
   std::uint64_t working_set = 0;     // bytes that one side cycles through; 0: one transfer
   Verified verified = Verified::kOff;

@@ -363,6 +363,28 @@ TEST(CoresBusy, AreLeftOutWhereMuchOfTheTimeIsNotTheRows) {
   EXPECT_EQ(coresBusy(1, 1, 0), 0) << "it was not measured";
 }
 
+TEST(Conclusions, BlameWhateverElseHadTheProcessors) {
+  const auto concluded = [](double busy, double others, double cores) {
+    const std::vector<Observation> seen{
+        Seen("a").loopback(kGB).memory(20).claims(1, {{"tcp", "socket", "any", kGB, 1}}),
+        Seen("a").loopback(kGB)};
+    return judge(seen,
+                 {.gb_per_s = 1,
+                  .cores_busy = busy,
+                  .cores_others = others,
+                  .cores = cores,
+                  .transfer_bytes = kLarge,
+                  .verified = Verified::kFull},
+                 {})
+        .conclusion;
+  };
+  const std::string blamed = "something else kept 1.4 of 2 cores busy";
+  EXPECT_TRUE(has(concluded(0.5, 1.4, 2), blamed)) << concluded(0.5, 1.4, 2);
+  EXPECT_FALSE(has(concluded(1.8, 0.1, 2), "something else")) << "it was ours";
+  EXPECT_FALSE(has(concluded(1, 4, 64), "something else")) << "most were idle";
+  EXPECT_FALSE(has(concluded(0.5, 1.4, 0), "something else")) << "nobody knows";
+}
+
 TEST(LinkRates, AreReadAsPeopleWriteThem) {
   EXPECT_EQ(*parseLinkRate("eth0=500Mbit"), (LinkRate{"eth0", 62'500'000}));
   EXPECT_EQ(*parseLinkRate("mlx5_0=12.5GB"), (LinkRate{"mlx5_0", 12'500'000'000}));

@@ -109,7 +109,9 @@ struct Row {
   std::optional<MeanP99> prep_us = {}, post_us = {}, tx_us = {};
   std::optional<double> cpu_s_per_gb = {};
   std::optional<CpuSeconds> cpu_s = {};
-  std::optional<double> cores_busy = {};  // by all processes, while the row lasted
+  // While the row lasted: by all processes of the benchmark, and by whatever else ran on their
+  // hosts.
+  std::optional<double> cores_busy = {}, cores_others = {};
   std::optional<double> completions_per_s = {};
   std::optional<OpenLoop> rate = {};
   std::vector<PairResult> pairs = {};

@@ -84,6 +84,7 @@ void putFigures(Json& out, const Row& row) {
   put(out, "cpu_s_per_gb", row.cpu_s_per_gb);
   put(out, "cpu_s", row.cpu_s);
   put(out, "cores_busy", row.cores_busy);
+  put(out, "cores_others", row.cores_others);
   put(out, "completions_per_s", row.completions_per_s);
   if (row.rate)
     out["rate"] = Json{{"asked_per_s", row.rate->asked_per_s},
@@ -161,6 +162,7 @@ void readFigures(JsonReader& from, Row& row) {
   from.may("cpu_s_per_gb", row.cpu_s_per_gb);
   from.may("cpu_s", row.cpu_s);
   from.may("cores_busy", row.cores_busy);
+  from.may("cores_others", row.cores_others);
   from.may("completions_per_s", row.completions_per_s);
   from.may("rate", row.rate);
   from.may("pairs", row.pairs);

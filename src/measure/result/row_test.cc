@@ -32,6 +32,7 @@ Row fullRow() {
           .cpu_s_per_gb = 0.5,
           .cpu_s = CpuSeconds{1, 2},
           .cores_busy = 2.5,
+          .cores_others = 0.75,
           .completions_per_s = 1234.5,
           .rate = OpenLoop{1000, 999.5, "poisson"},
           .pairs = {{0, 1, 1.5, Latency{1, 1, 1, {}, 1, 1, 1}}, {2, 3, {}, {}}},

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 
 #include "measure/proof/judge.h"
 #include "measure/run/share.h"
@@ -120,7 +122,7 @@ class Composer {
   void cpu() {
     CpuSeconds used;
     for (std::uint32_t rank = 0; rank < shares_.size(); ++rank)
-      (spec_.layout.isInitiator(rank) ? used.initiators : used.targets) += shares_[rank].cpu;
+      (spec_.layout.isInitiator(rank) ? used.initiators : used.targets) += shares_[rank].cpu.used;
     row_.cpu_s = used;
     if (bytes() > 0) row_.cpu_s_per_gb = (used.initiators + used.targets) / (bytes() * 1e-9);
   }
@@ -167,12 +169,7 @@ class Composer {
     facts_.backend = workload_.backend;
     facts_.require = spec_.require;
     facts_.gb_per_s = row_.gb_per_s.value_or(0);
-    double counted = 0;
-    for (const RowShare& share : shares_) counted = std::max(counted, share.cpu_over);
-    if (row_.cpu_s)
-      facts_.cores_busy =
-          proof::coresBusy(row_.cpu_s->initiators + row_.cpu_s->targets, row_.seconds, counted);
-    if (facts_.cores_busy > 0) row_.cores_busy = facts_.cores_busy;
+    if (row_.cpu_s) cores(row_.cpu_s->initiators + row_.cpu_s->targets);
     facts_.transfer_bytes = workload_.bytes();
     facts_.working_set = workingSet();
     proof::Judgement judgement = proof::judge(seen_, facts_, spec_.link_rates);
@@ -182,6 +179,29 @@ class Composer {
     row_.verdict = judgement.verdict;
     row_.why = std::move(judgement.why);
     return {std::move(row_), std::move(judgement.conclusion)};
+  }
+
+  // `used`: seconds of CPU, of all members.
+  void cores(double used) {
+    double counted = 0;
+    for (const RowShare& share : shares_) counted = std::max(counted, share.cpu.over);
+    facts_.cores_busy = proof::coresBusy(used, row_.seconds, counted);
+    if (facts_.cores_busy <= 0) return;
+    row_.cores_busy = facts_.cores_busy;
+    std::map<std::string_view, CpuUse> machines;  // what one saw for longest is the machine's
+    for (std::size_t rank = 0; rank < shares_.size(); ++rank) {
+      const CpuUse& seen = shares_[rank].cpu;
+      if (seen.processors == 0) return;
+      CpuUse& machine = machines[hosts_[rank]];
+      if (seen.over > machine.over) machine = seen;
+    }
+    double all = 0;
+    for (const auto& [host, machine] : machines) {
+      all += machine.machine;
+      facts_.cores += machine.processors;
+    }
+    facts_.cores_others = std::max(0.0, all - used) / counted;
+    row_.cores_others = facts_.cores_others;
   }
 
   std::uint64_t workingSet() const {

@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
+
+#include "host/processors.h"
 
 namespace viaduct::measure {
 namespace {
@@ -39,13 +42,32 @@ std::uint64_t nanosecondsAt(Clock::time_point at) {
   return static_cast<std::uint64_t>(std::chrono::nanoseconds(at.time_since_epoch()).count());
 }
 
-}  // namespace
-
+// The CPU time this process has used, user and system, in seconds.
 double cpuSeconds() {
   rusage used{};
   ::getrusage(RUSAGE_SELF, &used);
   return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
+
+class CpuWatch {
+ public:
+  CpuUse used() const {
+    CpuUse out{.used = cpuSeconds() - used_,
+               .over = std::chrono::duration<double>(Clock::now() - begun_).count()};
+    if (const auto machine = host::processorUse(); machine && machine_) {
+      out.machine = machine->seconds - machine_->seconds;
+      out.processors = machine->count;
+    }
+    return out;
+  }
+
+ private:
+  double used_ = cpuSeconds();
+  std::optional<host::ProcessorUse> machine_ = host::processorUse();
+  Clock::time_point begun_ = Clock::now();
+};
+
+}  // namespace
 
 RowRun::RowRun(Worker& worker, const Workload& row)
     : worker_(worker),
@@ -80,13 +102,12 @@ Result<bool> RowRun::steps() {
 }
 
 Result<bool> RowRun::timed() {
-  double before = 0;
-  Clock::time_point begun;
+  std::optional<CpuWatch> cpu;
   for (std::uint32_t repeat = 0; repeat < spec_.repeat; ++repeat) {
     VIADUCT_TRY(const bool well, worker_.allWell(failure_));
     if (!well) return false;
     left_ns_.push_back(nanosecondsAt(Clock::now()));
-    if (repeat == 0) before = cpuSeconds(), begun = Clock::now();
+    if (repeat == 0) cpu.emplace();
     auto done = runLanes(Phase::kTimed);
     if (!done) failure_ = done.error();
   }
@@ -95,8 +116,7 @@ Result<bool> RowRun::timed() {
   for (const Own& own : own_)
     if (!own.echoes) used.streams.push_back({.stream = own.stream, .iterations = own.most});
   VIADUCT_TRY(const auto all, worker_.gather(encode(used)));
-  cpu_ = cpuSeconds() - before;  // a target works while it waits here
-  cpu_over_ = std::chrono::duration<double>(Clock::now() - begun).count();
+  cpu_ = cpu->used();  // a target works while it waits here
   claim();
   return verify(all);
 }
@@ -237,11 +257,7 @@ void RowRun::claim() {
 }
 
 RowShare RowRun::share() const {
-  RowShare out{.failure = failure_,
-               .left_ns = left_ns_,
-               .cpu = cpu_,
-               .cpu_over = cpu_over_,
-               .mismatch = mismatch_};
+  RowShare out{.failure = failure_, .left_ns = left_ns_, .cpu = cpu_, .mismatch = mismatch_};
   for (const Own& own : own_) {
     if (!own.lane) continue;
     out.prep.add(own.lane->prep());

@@ -54,12 +54,9 @@ class RowRun {
   std::vector<Own> own_;
   StopFlag stop_lanes_{false};
   std::vector<std::uint64_t> left_ns_;  // when each repeat's barrier let us go
-  double cpu_ = 0, cpu_over_ = 0;
+  CpuUse cpu_;
   std::string mismatch_;
   Failure failure_;
 };
-
-// The CPU time this process has used, user and system, in seconds.
-double cpuSeconds();
 
 }  // namespace viaduct::measure

@@ -130,8 +130,10 @@ std::string encode(const RowShare& share) {
   out.put(static_cast<std::uint32_t>(share.left_ns.size()));
   for (const std::uint64_t left : share.left_ns) out.put(left);
   for (const Histogram* h : {&share.latency, &share.prep, &share.post, &share.tx}) h->encode(out);
-  put(out, share.cpu);
-  put(out, share.cpu_over);
+  put(out, share.cpu.used);
+  put(out, share.cpu.over);
+  put(out, share.cpu.machine);
+  out.put(share.cpu.processors);
   out.text(share.mismatch).text(share.observation);
   return asText(out);
 }
@@ -146,8 +148,10 @@ Result<RowShare> decodeShare(std::string_view text) {
     share.left_ns.push_back(in.get<std::uint64_t>());
   for (Histogram* h : {&share.latency, &share.prep, &share.post, &share.tx})
     if (!Histogram::decode(in, *h)) return garbled();
-  share.cpu = getDouble(in);
-  share.cpu_over = getDouble(in);
+  share.cpu.used = getDouble(in);
+  share.cpu.over = getDouble(in);
+  share.cpu.machine = getDouble(in);
+  share.cpu.processors = in.get<std::uint32_t>();
   share.mismatch = in.text();
   share.observation = in.text();
   if (!in.finished()) return garbled();

@@ -33,12 +33,19 @@ struct StreamShare {
   std::vector<Stretch> stretches = {};  // by repeat
 };
 
+// What a member's process took of the processors, and what everything on its machine did meanwhile.
+struct CpuUse {
+  double used = 0, over = 0;     // seconds of CPU, and of the time over which they were used
+  double machine = 0;            // seconds of CPU
+  std::uint32_t processors = 0;  // of the machine; 0: neither is known
+};
+
 struct RowShare {
   Failure failure = {};
   std::vector<StreamShare> streams = {};
   std::vector<std::uint64_t> left_ns = {};  // when each repeat's barrier let this member go
   Histogram latency = {}, prep = {}, post = {}, tx = {};  // nanoseconds, of all its streams
-  double cpu = 0, cpu_over = 0;  // seconds of CPU, and of the time over which they were used
+  CpuUse cpu = {};
   std::string mismatch = {};     // empty: none
   std::string observation = {};  // of the devices
 };

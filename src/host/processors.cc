@@ -1,0 +1,34 @@
+#include "host/processors.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+namespace viaduct::host {
+
+std::optional<ProcessorUse> processorUse(const std::string& root) {
+  std::ifstream file(root + "/proc/stat");
+  ProcessorUse out;
+  bool found = false;
+  for (std::string line; std::getline(file, line) && line.starts_with("cpu");) {
+    std::istringstream words(line);
+    std::string name;
+    // Behind these come the guests' times, which are in `user` and `nice` already.
+    std::uint64_t user = 0, nice = 0, system = 0, idle = 0, waiting = 0, irq = 0, soft = 0,
+                  stolen = 0;
+    if (!(words >> name >> user >> nice >> system >> idle >> waiting >> irq >> soft >> stolen))
+      return std::nullopt;
+    if (name != "cpu") {
+      ++out.count;
+      continue;
+    }
+    found = true;
+    out.seconds = static_cast<double>(user + nice + system + irq + soft + stolen) /
+                  static_cast<double>(::sysconf(_SC_CLK_TCK));
+  }
+  if (!found || out.count == 0) return std::nullopt;
+  return out;
+}
+
+}  // namespace viaduct::host
