@@ -6,6 +6,7 @@
 
 #include "agent/core.h"
 #include "agent/peer_core.h"
+#include "base/log.h"
 
 namespace viaduct::agent {
 namespace {
@@ -244,8 +245,17 @@ void TransferCore::endIfOver() {
                                                     : TransferState::kFailed);
 }
 
+// Over how many rails, in how many doorbells, what was injected: to be seen without a program's
+// help.
+void TransferCore::sayWhatMoved() const {
+  if (base::logLevel() > base::LogLevel::kDebug) return;
+  base::log(base::LogLevel::kDebug, "peer {}: {}: {}", peer_->name(), opKindName(kind_),
+            path().text());
+}
+
 void TransferCore::finish(TransferState state) {
   if (timer_ != 0) agent_->crank().poller().forgetTimer(std::exchange(timer_, 0));
+  sayWhatMoved();
   for (Bundle& bundle : bundles_) bundle.stop();
   if (state == TransferState::kDone && has_note_)
     if (auto sent = peer_->note(note_); !sent) {

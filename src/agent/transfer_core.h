@@ -79,6 +79,7 @@ class TransferCore final : public std::enable_shared_from_this<TransferCore> {
   void expire();
   void resetLinks();
   void endIfOver();
+  void sayWhatMoved() const;
   void finish(TransferState state);
 
   const std::shared_ptr<AgentCore> agent_;

@@ -1,0 +1,61 @@
+// What a log at `debug` says of how transfers go: over which rails, injected, in how many batches.
+#include <gtest/gtest.h>
+#include <viaduct/viaduct.h>
+
+#include <algorithm>
+#include <string>
+
+#include "base/log.h"
+
+namespace viaduct {
+namespace {
+
+using namespace std::chrono_literals;
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// The lines of one transfer of an agent with itself: `count` blocks of `bytes`, apart.
+std::string linesOf(const Settings& settings, std::uint64_t bytes, std::uint64_t count) {
+  auto agent = Agent::open(settings);
+  if (!agent) {
+    ADD_FAILURE() << agent.error().text();
+    return {};
+  }
+  const auto from = agent->allocate(2 * bytes * count);
+  const auto into = agent->allocate(2 * bytes * count, {.label = "into"});
+  auto self = agent->importCard(agent->exportCard());
+  EXPECT_TRUE(from && into && self && self->ready(5s) && self->pin("into", 5s));
+  const auto blocks = [&](const Pin& pin) {
+    return Selection{*Blocks::strided(pin.info().address, 2 * bytes, bytes, count), {}};
+  };
+  base::setLogLevel(base::LogLevel::kDebug);
+  ::testing::internal::CaptureStderr();
+  auto transfer = agent->plan(OpKind::kWrite, *self, blocks(*from), blocks(*into));
+  EXPECT_TRUE(transfer && transfer->post() && transfer->wait(5s));
+  base::setLogLevel(base::LogLevel::kWarning);
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(DebugLines, SayOverHowManyRailsASmallTransferGoes) {
+  const std::string lines =
+      linesOf({.name = "me", .backends = {"fake"}, .weather = "rails=4"}, 32 << 10, 1);
+  EXPECT_TRUE(has(lines, "32.0 KiB over 2 of 4 rails of fake/")) << lines;
+  EXPECT_TRUE(has(lines, "no rail gets less than 16.0 KiB")) << lines;
+}
+
+TEST(DebugLines, SayWhatWasInjectedAndInHowManyBatches) {
+  const auto built_in = builtInBackends();
+  if (std::find(built_in.begin(), built_in.end(), "ofi") == built_in.end())
+    GTEST_SKIP() << "skipped: no libfabric at build time";
+  Settings settings{.name = "me", .backends = {"ofi"}, .rails = {"127.0.0.1"}};
+  settings.inject = settings.doorbell = Toggle::kOn;
+  const std::string lines = linesOf(settings, 8, 64);
+  EXPECT_TRUE(has(lines, "peer me: write: ofi/")) << lines;
+  EXPECT_TRUE(has(lines, " batch")) << lines;
+  EXPECT_TRUE(has(lines, " injected)")) << lines;
+}
+
+}  // namespace
+}  // namespace viaduct
