@@ -71,7 +71,7 @@ class Relayed {
   template <class Change>
   bool pump(Direction direction, Change change) {
     const int from = ends_[direction].get(), to = ends_[1 - direction].get();
-    std::string bytes(1U << 20U, '\0');
+    std::string bytes(1U << 14U, '\0');
     const ssize_t got = ::recv(from, bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (got == 0) over_ = true;
     if (got <= 0) return false;
