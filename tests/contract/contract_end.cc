@@ -89,6 +89,7 @@ TEST_P(BackendContract, ACancelledTransferLeavesBothMemoriesAlone) {
       const auto state = transfer->end().state;
       ASSERT_TRUE(state == TransferState::kCancelled || state == TransferState::kDone)
           << transferStateName(state);
+      comeBehindTheAgents();
       fill(here->bytes(), 100);
       fill(there->bytes(), 200);
       // A round trip, and some turns, in which late bytes would come.

@@ -31,6 +31,7 @@ TEST_P(BackendContract, SeveralRailsTogetherCarryEveryByteOnce) {
     for (const std::uint64_t bytes : {8UL, 16384UL, 32768UL, 49152UL, 200'000UL, kMost}) {
       const Pin& from = kind == OpKind::kWrite ? *here : *there;
       const Pin& into = kind == OpKind::kWrite ? *there : *here;
+      comeBehindTheAgents();
       fill(from.bytes(), ++salt);
       auto transfer =
           a_->plan(kind, *b_at_a_, blocks(*here, bytes, bytes, 1), blocks(*there, bytes, bytes, 1));
@@ -40,6 +41,7 @@ TEST_P(BackendContract, SeveralRailsTogetherCarryEveryByteOnce) {
         ASSERT_TRUE(transfer->post());
         const auto done = transfer->wait(10s);
         ASSERT_TRUE(done) << done.error().text();
+        comeBehindTheAgents();
         EXPECT_TRUE(holds(into.bytes().first(bytes), salt)) << bytes;
         EXPECT_TRUE(allAre(into.bytes().subspan(bytes), std::byte{0}));
         const Path path = transfer->path();
