@@ -93,8 +93,8 @@ class Crank {
   static constexpr Duration kClaim = std::chrono::milliseconds(1);
   // Some 40 us of the smallest posts, and 8 ms of the largest that are copied at once.
   static constexpr unsigned kUnturned = 256;
-  // Asking the poller is a system call of about a microsecond. It is asked this often while memory is
-  // looked at in every turn, and while rails are busy, which are moved by turning alone.
+  // Asking the poller is a system call of about a microsecond. It is asked this often while memory
+  // is looked at in every turn, and while rails are busy, which are moved by turning alone.
   static constexpr Duration kAskHushed = std::chrono::microseconds(1);
   static constexpr Duration kAskBusy = std::chrono::microseconds(10);
 
