@@ -5,6 +5,7 @@
 
 #include "base/sizes.h"
 #include "viaduct/against.h"
+#include "viaduct/flags.h"
 
 namespace viaduct::app {
 namespace {

@@ -12,6 +12,7 @@
 #include "meet/meeting.h"
 #include "viaduct/bench_place.h"
 #include "viaduct/bench_values.h"
+#include "viaduct/flags.h"
 #include "viaduct/ranks.h"
 
 namespace viaduct::app {

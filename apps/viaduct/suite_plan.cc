@@ -9,6 +9,7 @@
 #include "base/sizes.h"
 #include "measure/run/run.h"
 #include "viaduct/against_settings.h"
+#include "viaduct/flags.h"
 #include "viaduct/suite_tests.h"
 
 namespace viaduct::app {

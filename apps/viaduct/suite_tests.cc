@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "viaduct/bench_values.h"
+#include "viaduct/flags.h"
 
 namespace viaduct::app {
 namespace {
