@@ -92,8 +92,7 @@ class FabricContract : public ::testing::TestWithParam<std::string> {
     return out;
   }
   bool runToEnd(core::Tag tag, std::size_t ops) {
-    return pair_->run([&] { return ended(tag).moved + ended(tag).failed == ops; },
-                      std::chrono::seconds(10));
+    return pair_->run([&] { return ended(tag).moved + ended(tag).failed == ops; });
   }
 
   Settings settings_;

@@ -74,9 +74,9 @@ class LinkPair {
     deliver();
   }
 
-  // Turns until `until()` is true or two seconds have passed; says whether it is.
+  // Turns until `until()` is true; false: it is not after a time that a busy machine does not need.
   template <class F>
-  bool run(F until, std::chrono::milliseconds limit = std::chrono::milliseconds(2000)) {
+  bool run(F until, std::chrono::milliseconds limit = std::chrono::seconds(30)) {
     const auto end = Clock::now() + limit;
     while (!until())
       if (turn(); Clock::now() > end) return until();

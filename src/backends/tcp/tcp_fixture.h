@@ -83,12 +83,10 @@ class TcpPair : public ::testing::Test {
   }
   Ended ended(std::size_t side, core::Tag tag) { return endedOf(pair_->done[side], tag); }
   bool finish(std::size_t side, core::Tag tag, std::uint64_t ops) {
-    return pair_->run(
-        [&] {
-          const Ended now = ended(side, tag);
-          return now.moved + now.failed >= ops;
-        },
-        std::chrono::seconds(20));
+    return pair_->run([&] {
+      const Ended now = ended(side, tag);
+      return now.moved + now.failed >= ops;
+    });
   }
   // `count` turns of one side only; the other stands still.
   void turnRails(std::size_t side, int count) {
