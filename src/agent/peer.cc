@@ -49,10 +49,13 @@ Status Peer::ready(Deadline until) const {
   const auto over = [this] {
     return real(core_).state() == PeerState::kReady || real(core_).hopeless();
   };
-  core_->agent().crank().wait(over, until.at());
-  const auto held = core_->agent().hold();
-  if (real(core_).state() == PeerState::kReady) return Ok{};
-  return real(core_).notReady("ready");
+  for (;;) {
+    const bool in_time = core_->agent().crank().wait(over, until.at());
+    const auto held = core_->agent().hold();
+    if (real(core_).state() == PeerState::kReady) return Ok{};
+    // What was ready a moment ago was a life that ended just then: the next one has the same time.
+    if (!in_time || real(core_).hopeless()) return real(core_).notReady("ready");
+  }
 }
 
 Status Peer::over(std::uint64_t epoch, Deadline until) const {
