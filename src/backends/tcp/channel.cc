@@ -42,8 +42,14 @@ Status Channel::open() {
   return Ok{};
 }
 
+// The kernel may refuse: then every packet wakes us.
+void Channel::await(std::size_t bytes) {
+  if (bytes != awaited_ && wakeFor(fd_.get(), bytes)) awaited_ = bytes;
+}
+
 void Channel::sleep() {
   inbound_.rest();
+  await(inbound_.worthwhile());
   initiator_.trim();
   responder_.trim();
   const std::uint32_t out = outbound_.wants() ? EPOLLOUT : 0U;

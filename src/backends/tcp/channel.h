@@ -70,6 +70,7 @@ class Channel {
   bool receive();
   bool send();
   void lose(Error why);
+  void await(std::size_t bytes);
   void loseTo(std::string_view call, int os_errno);
 
   Shared& shared_;
@@ -88,8 +89,9 @@ class Channel {
   std::optional<Clock::time_point> unheard_since_;  // while an answer is waited for
   Duration silence_{};
   bool too_silent_ = false;
-  bool dry_ = false;   // nothing more to receive in this turn
-  bool full_ = false;  // the socket takes no more in this turn
+  std::size_t awaited_ = 1;  // bytes that the poller wakes us for
+  bool dry_ = false;         // nothing more to receive in this turn
+  bool full_ = false;        // the socket takes no more in this turn
 };
 
 }  // namespace viaduct::tcp

@@ -13,6 +13,7 @@ namespace {
 // more, so no more than a small frame's worth.
 constexpr std::size_t kFirstRead = std::size_t{8} << 10U;
 constexpr std::size_t kLeastAhead = 256;
+constexpr std::size_t kMostAwaited = std::size_t{128} << 10U;
 static_assert(kMaxHeadBytes + kLeastAhead <= kStagingBytes);
 }  // namespace
 
@@ -190,6 +191,12 @@ void Inbound::dropSlot(std::uint32_t slot) {
 
 void Inbound::rest() {
   if (state_ == State::kHead && staged() == 0) buffers_.in.give(std::move(buffer_));
+}
+
+// Half of what is to come, so that little of it is left to be copied when the last byte is there.
+std::size_t Inbound::worthwhile() const {
+  if (state_ != State::kPayload || left_ < kMostAwaited) return 1;
+  return std::min<std::size_t>(left_ / 2, kMostAwaited);
 }
 
 void Inbound::clear() {

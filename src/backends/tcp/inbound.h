@@ -25,6 +25,8 @@ class Inbound {
   void dropSlot(std::uint32_t slot);
   // Gives the buffer back when nothing is under way.
   void rest();
+  // How many bytes are worth waking up for: of a long payload that comes slowly, not each packet.
+  std::size_t worthwhile() const;
   void clear();
 
  private:

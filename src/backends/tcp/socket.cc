@@ -71,6 +71,11 @@ void tune(int fd, std::chrono::milliseconds detect, bool same_host) {
   if (same_host && !setCongestion(fd, "cubic")) setCongestion(fd, "reno");
 }
 
+bool wakeFor(int fd, std::size_t bytes) {
+  const auto least = static_cast<int>(bytes);
+  return ::setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof(least)) == 0;
+}
+
 Endpoint localEndpoint(int fd) {
   Endpoint out;
   out.length = sizeof(out.storage);

@@ -4,6 +4,7 @@
 #include <viaduct/result.h>
 
 #include <chrono>
+#include <cstddef>
 
 #include "backends/tcp/endpoint.h"
 #include "base/fd.h"
@@ -19,6 +20,9 @@ Result<base::Fd> socketFrom(const Source& from, int family);
 void tune(int fd, std::chrono::milliseconds detect, bool same_host);
 // Both ends have an address of this host.
 bool isLocal(int fd, std::span<const Interface> here);
+
+// With fewer bytes than that in it the socket does not become readable; its end always shows.
+bool wakeFor(int fd, std::size_t bytes);
 
 Endpoint localEndpoint(int fd);
 Endpoint remoteEndpoint(int fd);

@@ -56,6 +56,38 @@ TEST_F(TcpMoves, SmallWriteLeavesInPost) {
   }));
 }
 
+TEST_F(TcpMoves, OfALongPayloadThatComesSlowlyNotEveryPacketWakes) {
+  open();
+  const Region from(16 << 20, 1);
+  Region into(16 << 20);
+  pinBoth(from, into);
+  const auto fdOf = [&](std::size_t side) {
+    return static_cast<TcpLink&>(link(side)).channelFor(0)->fd();
+  };
+  const auto awaited = [&] {
+    int bytes = 0;
+    socklen_t length = sizeof(bytes);
+    EXPECT_EQ(::getsockopt(fdOf(1), SOL_SOCKET, SO_RCVLOWAT, &bytes, &length), 0);
+    return bytes;
+  };
+  // So that the initiator's first push ends in the middle of a frame.
+  constexpr int kLittle = 64 << 10;
+  ASSERT_EQ(::setsockopt(fdOf(0), SOL_SOCKET, SO_SNDBUF, &kLittle, sizeof(kLittle)), 0);
+  const std::vector ops{core::Op{.local = from.at(), .remote = into.at(), .bytes = 16 << 20}};
+  post(0, OpKind::kWrite, 5, ops);
+  // The initiator stands still.
+  ASSERT_TRUE(pair_->run([&] {
+    base::Poller::Events events;
+    poller_->handle(events, poller_->block(events, Clock::now()), Clock::now());
+    turnRails(1, 1);
+    return awaited() > 1;
+  }));
+  ASSERT_TRUE(finish(0, 5, 1));
+  EXPECT_EQ(ended(0, 5).failed, 0U);
+  EXPECT_TRUE(testing::same(from.bytes, into.bytes));
+  EXPECT_TRUE(pair_->run([&] { return awaited() == 1; })) << "a byte of the next frame wakes";
+}
+
 TEST_F(TcpMoves, TheAcceptingEndMovesToo) {
   open();
   const Region from(5000, 1);
