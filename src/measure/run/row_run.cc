@@ -102,12 +102,12 @@ Result<bool> RowRun::steps() {
 }
 
 Result<bool> RowRun::timed() {
-  std::optional<CpuWatch> cpu;
+  CpuWatch cpu;
   for (std::uint32_t repeat = 0; repeat < spec_.repeat; ++repeat) {
     VIADUCT_TRY(const bool well, worker_.allWell(failure_));
     if (!well) return false;
     left_ns_.push_back(nanosecondsAt(Clock::now()));
-    if (repeat == 0) cpu.emplace();
+    if (repeat == 0) cpu = CpuWatch();
     auto done = runLanes(Phase::kTimed);
     if (!done) failure_ = done.error();
   }
@@ -116,7 +116,7 @@ Result<bool> RowRun::timed() {
   for (const Own& own : own_)
     if (!own.echoes) used.streams.push_back({.stream = own.stream, .iterations = own.most});
   VIADUCT_TRY(const auto all, worker_.gather(encode(used)));
-  cpu_ = cpu->used();  // a target works while it waits here
+  cpu_ = cpu.used();  // a target works while it waits here
   claim();
   return verify(all);
 }
