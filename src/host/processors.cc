@@ -1,11 +1,25 @@
 #include "host/processors.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <sstream>
 
 namespace viaduct::host {
+namespace {
+
+double seconds(const timeval& t) {
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+}
+
+}  // namespace
+
+double ownProcessorSeconds() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
 
 std::optional<ProcessorUse> processorUse(const std::string& root) {
   std::ifstream file(root + "/proc/stat");

@@ -1,4 +1,5 @@
-// How much of this machine's processors has been used. Threads: pure functions.
+// How much of the processors has been used, by this machine and by this process. Threads: pure
+// functions.
 #pragma once
 
 #include <cstdint>
@@ -15,5 +16,8 @@ struct ProcessorUse {
 // Nothing where the kernel does not say. In steps of 10 ms a processor; files are read below
 // `root`.
 std::optional<ProcessorUse> processorUse(const std::string& root = "/");
+
+// What this process has used, user and system, in seconds.
+double ownProcessorSeconds();
 
 }  // namespace viaduct::host

@@ -34,5 +34,13 @@ TEST(Processors, AreThoseOfThisMachine) {
   EXPECT_GE(used(), 0.02);
 }
 
+TEST(Processors, OfOwnUseOnlyWorkCounts) {
+  const double before = ownProcessorSeconds();
+  ::usleep(50'000);
+  EXPECT_LT(ownProcessorSeconds() - before, 0.05);
+  while (ownProcessorSeconds() - before < 0.05) {
+  }
+}
+
 }  // namespace
 }  // namespace viaduct::host

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "host/processors.h"
 #include "measure/load/pattern.h"
 #include "measure/p2p/target.h"
 #include "measure/stats/histogram.h"
@@ -123,11 +124,11 @@ Result<Row> Initiator::prepareAndTime(const Plan& plan, std::uint64_t bytes) {
   fill(memory, kTimedEpoch);
   VIADUCT_CHECK(ask({.verb = Request::Verb::kBefore}));
   observer_.before();
-  const double cpu_before = cpuUsed();
+  const double cpu_before = host::ownProcessorSeconds();
   const auto begun = Clock::now();
   const Path before = transfer.carried();
   VIADUCT_CHECK(time(transfer, plan, bytes, timed));
-  timed.cpu.initiators = cpuUsed() - cpu_before;
+  timed.cpu.initiators = host::ownProcessorSeconds() - cpu_before;
   timed.path = transfer.carried().since(before);
   observer_.after({{.peer = 1, .path = timed.path}});
   VIADUCT_TRY(const std::string theirs_seen, ask({.verb = Request::Verb::kAfter}));

@@ -1,13 +1,13 @@
 #include "measure/p2p/target.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <bit>
 #include <chrono>
 #include <utility>
 
 #include "host/facts.h"
+#include "host/processors.h"
 #include "measure/load/pattern.h"
 #include "measure/result/report.h"
 
@@ -20,17 +20,7 @@ constexpr auto kLookAround = 50ms;  // how often `stop` and the guest are looked
 // A guest who was let in without a secret must not take all that this host has.
 constexpr std::uint64_t kPartOfMemory = 4;
 
-double seconds(const timeval& t) {
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
-}
-
 }  // namespace
-
-double cpuUsed() {
-  rusage used{};
-  ::getrusage(RUSAGE_SELF, &used);
-  return seconds(used.ru_utime) + seconds(used.ru_stime);
-}
 
 Target::Target(Agent& agent, std::vector<std::string> rails, Told told)
     : agent_(agent), told_(std::move(told)), observer_(std::move(rails)) {}
@@ -82,7 +72,7 @@ Result<std::string> Target::answer(const Request& request) {
       return verify(request);
     case Request::Verb::kBefore:
       observer_.before();
-      cpu_before_ = cpuUsed();
+      cpu_before_ = host::ownProcessorSeconds();
       return std::string();
     case Request::Verb::kAfter:
       return after();
@@ -128,7 +118,8 @@ Result<std::string> Target::verify(const Request& request) {
 std::string Target::after() {
   observer_.after({});
   base::Writer out;
-  out.put(std::bit_cast<std::uint64_t>(cpuUsed() - cpu_before_)).text(observer_.encoded());
+  out.put(std::bit_cast<std::uint64_t>(host::ownProcessorSeconds() - cpu_before_))
+      .text(observer_.encoded());
   const base::Bytes bytes = out.take();
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }

@@ -49,7 +49,4 @@ class Target {
   std::optional<Pin> memory_;
 };
 
-// CPU time of this process so far, in seconds.
-double cpuUsed();
-
 }  // namespace viaduct::measure::p2p

@@ -1,7 +1,6 @@
 #include "measure/run/row_run.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -19,10 +18,6 @@ using namespace std::chrono_literals;
 
 constexpr auto kAnnounced = 10s;   // for the other end's pin to be known here
 constexpr auto kLookAfter = 50ms;  // how often a running row is
-
-double seconds(const timeval& t) {
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
-}
 
 Role other(Role role) { return role == Role::kInitiator ? Role::kTarget : Role::kInitiator; }
 
@@ -42,17 +37,10 @@ std::uint64_t nanosecondsAt(Clock::time_point at) {
   return static_cast<std::uint64_t>(std::chrono::nanoseconds(at.time_since_epoch()).count());
 }
 
-// The CPU time this process has used, user and system, in seconds.
-double cpuSeconds() {
-  rusage used{};
-  ::getrusage(RUSAGE_SELF, &used);
-  return seconds(used.ru_utime) + seconds(used.ru_stime);
-}
-
 class CpuWatch {
  public:
   CpuUse used() const {
-    CpuUse out{.used = cpuSeconds() - used_,
+    CpuUse out{.used = host::ownProcessorSeconds() - used_,
                .over = std::chrono::duration<double>(Clock::now() - begun_).count()};
     if (const auto machine = host::processorUse(); machine && machine_) {
       out.machine = machine->seconds - machine_->seconds;
@@ -62,7 +50,7 @@ class CpuWatch {
   }
 
  private:
-  double used_ = cpuSeconds();
+  double used_ = host::ownProcessorSeconds();
   std::optional<host::ProcessorUse> machine_ = host::processorUse();
   Clock::time_point begun_ = Clock::now();
 };
