@@ -91,7 +91,7 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   bool settled();
   const std::optional<Error>& lastError() const { return last_error_; }
   Error notReady(const char* operation) const;
-  bool hopeless() const { return state_ == PeerState::kGone && denied_; }
+  bool hopeless() const { return denied_ && !met_; }
 
   const std::map<std::uint32_t, core::RemotePin>& pins() const { return pins_; }
   std::uint64_t pinGeneration(std::uint32_t slot) const;
@@ -131,6 +131,7 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   void dial();
   void dialed(Result<base::Fd> socket, const std::string& target);
   void redialLater();
+  void denied(const Error& why);
   void openLinks(Session& session);
   void closeLinks(const Error& why);
   void warnOfUnusableLinks();
@@ -153,6 +154,7 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   PeerState state_ = PeerState::kConnecting;
   std::uint64_t epoch_ = 0, ended_epoch_ = 0;
   std::optional<Error> last_error_;
+  bool met_ = false;  // there was a session since it was aimed at
   bool denied_ = false;
 
   // Reaching it.

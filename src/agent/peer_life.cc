@@ -29,7 +29,7 @@ void PeerCore::aim(const Card& card) {
   on_this_host_ = agent_.isThisHost(card.boot);
   addresses_ = card.addresses;
   wanted_ = true;
-  denied_ = false;
+  denied_ = met_ = false;
   if (!session_ && !attempt_ && !dialer_) dial();
 }
 
@@ -135,6 +135,7 @@ Result<std::uint64_t> PeerCore::judgeAccepted(Session& session, const Hello& the
 void PeerCore::established(Session& session, std::uint64_t epoch) {
   if (attempt_.get() == &session) session_ = std::move(attempt_);
   epoch_ = epoch;
+  met_ = true;
   state_ = PeerState::kConnecting;
   denied_ = said_bye_ = synced_ = false;
   if (session.connection().isUnix()) openRing();
@@ -219,13 +220,18 @@ void PeerCore::closed(Session& session, const Error& why) {
   }
   if (std::exchange(upgrading_, false)) return dial();
   last_error_ = why;
-  if (why.code == Code::kDenied) {
-    wanted_ = false;
-    denied_ = true;
-    state_ = PeerState::kGone;
-    log(LogLevel::kWarning, "peer {}: {}", name_, why.text());
-  }
+  if (why.code == Code::kDenied) denied(why);
   redialLater();
+}
+
+// A Card that was never right will not become it. Where one was, another agent has taken the
+// address since: it may leave it again, and the peer may come to us.
+void PeerCore::denied(const Error& why) {
+  if (std::exchange(denied_, true)) return;
+  log(LogLevel::kWarning, "peer {}: {}", name_, why.text());
+  if (met_) return;
+  wanted_ = false;
+  state_ = PeerState::kGone;
 }
 
 void PeerCore::close() {

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 
-#include <atomic>
 #include <optional>
+#include <stop_token>
+#include <string>
 #include <thread>
+#include <utility>
 
 namespace viaduct {
 namespace {
@@ -21,9 +23,8 @@ TEST(Ready, LastsUntilThePeerIsThereOrTheTimeIsOver) {
   std::optional<Agent> b(*opened("b"));
   const auto peer = a->importCard(b->exportCard());
   ASSERT_TRUE(peer && peer->ready(10s));
-  std::atomic<bool> over{false};
-  std::jthread waits([&] {
-    while (!over) {
+  const std::jthread waits([&](const std::stop_token& over) {
+    while (!over.stop_requested()) {
       const Status ready = peer->ready(30s);
       ASSERT_TRUE(ready) << ready.error().text();
     }
@@ -34,7 +35,37 @@ TEST(Ready, LastsUntilThePeerIsThereOrTheTimeIsOver) {
     ASSERT_TRUE(b->importCard(a->exportCard()));
     ASSERT_TRUE(peer->over(epoch, 10s) && peer->ready(30s));
   }
-  over = true;
+}
+
+// Who has taken a peer's address and does not know its secret ends neither the waiting nor the
+// reaching for it.
+TEST(Ready, OutlivesAStrangerAtThePeersAddress) {
+  const auto opened = [](const char* name, std::string at, std::string secret) {
+    return Agent::open({.name = name,
+                        .listen = {std::move(at)},
+                        .secret = std::move(secret),
+                        .backends = {"tcp"}});
+  };
+  auto a = opened("a", "127.0.0.1:0", "ours");
+  auto b = opened("b", "127.7.0.1:0", "ours");  // where nobody else takes ports
+  ASSERT_TRUE(a && b);
+  const auto peer = a->importCard(b->exportCard());
+  ASSERT_TRUE(peer && peer->ready(10s));
+  const std::string address = b->card().addresses.at(0);
+  b = Error{};
+  {
+    const auto stranger = opened("stranger", address, "theirs");
+    ASSERT_TRUE(stranger) << stranger.error().text();
+    const auto denied = [&] {
+      const Status ready = peer->ready(10ms);
+      return !ready && ready.error().code == Code::kDenied;
+    };
+    for (const Deadline until = 30s; !denied();) ASSERT_FALSE(until.passed());
+  }
+  b = opened("b", address, "ours");
+  ASSERT_TRUE(b) << b.error().text();
+  const Status ready = peer->ready(30s);
+  EXPECT_TRUE(ready) << ready.error().text();
 }
 
 }  // namespace
