@@ -1,5 +1,6 @@
 // The table of all flags that do something here.
-#include <algorithm>
+#include <viaduct/transfer.h>
+
 #include <array>
 
 #include "viaduct/bench_options.h"
@@ -54,14 +55,8 @@ Status intoLinkRates(V text, O& into) {
 
 // Said here already: a plan would say it of every row.
 Status intoRequire(V text, std::string& into) {
-  constexpr std::array<V, 3> kKnown{"rdma", "same-host", "not-tcp"};
-  std::vector<std::string> words;
-  VIADUCT_CHECK(intoWords(text, words));
-  for (const std::string& word : words)
-    if (std::find(kKnown.begin(), kKnown.end(), word) == kKnown.end() &&
-        !(word.starts_with("backend:") && word.size() > V("backend:").size()))
-      return wrongValue(fmt::format("\"{}\" is no requirement", word),
-                        "rdma, same-host, not-tcp or backend:NAME, several joined by commas");
+  if (auto can = checkRequire(text); !can)
+    return wrongValue(can.error().detail, can.error().remedy);
   into = text;
   return Ok{};
 }

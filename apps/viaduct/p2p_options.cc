@@ -1,3 +1,5 @@
+#include <viaduct/transfer.h>
+
 #include <CLI/CLI.hpp>
 #include <limits>
 #include <string>
@@ -90,8 +92,14 @@ void declareLoad(CLI::App& p2p, P2pOptions& options) {
   addCount(p2p, "--warmup", options.warmup, 0, kMost, "Transfers before them [10]");
   p2p.add_flag("--cuda", options.cuda, "The buffer lies on a GPU");
   addCount(p2p, "--gpu_id,--gpu-id", options.gpu_id, 0, 1024, "Which one [0]");
-  p2p.add_option("--require", options.require,
-                 "What the path has to be: rdma, same-host, not-tcp, backend:NAME")
+  p2p.add_option_function<std::string>(
+         "--require",
+         [&options](const std::string& words) {
+           if (const auto can = checkRequire(words); !can)
+             throw CLI::ValidationError("--require", reason(can.error()));
+           options.require = words;
+         },
+         "What the path has to be: rdma, same-host, not-tcp, backend:NAME")
       ->type_name("PATH");
   p2p.add_option_function<std::vector<std::string>>(
          "--link-rate,--link_rate",

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace viaduct {
 
@@ -39,6 +40,8 @@ struct TransferOptions {
   // post(). Must not block. It may post again.
   std::function<void(const TransferEnd&)> on_end = {};
 };
+// Whether this can be a `require`, as plan() would say it: for programs that are told one.
+Status checkRequire(std::string_view require);
 
 struct PostOptions {
   std::optional<Deadline> deadline = {};  // none: Settings::deadline from now

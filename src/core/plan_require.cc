@@ -1,8 +1,10 @@
 #include <fmt/format.h>
+#include <viaduct/transfer.h>
 
 #include "core/plan.h"
 
-namespace viaduct::core {
+namespace viaduct {
+namespace core {
 namespace {
 
 constexpr std::string_view kBackend = "backend:";
@@ -52,4 +54,11 @@ Result<Requirement> parseRequirement(std::string_view text) {
   return out;
 }
 
-}  // namespace viaduct::core
+}  // namespace core
+
+Status checkRequire(std::string_view require) {
+  VIADUCT_CHECK(core::parseRequirement(require));
+  return Ok{};
+}
+
+}  // namespace viaduct
