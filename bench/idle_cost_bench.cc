@@ -1,6 +1,8 @@
 // What an agent costs that does nothing, and how soon a fresh one has moved its first bytes. Every
 // figure is taken in processes of their own, forked before any agent is opened.
 //   idle_cost_bench [PEERS] [SECONDS]
+// VIADUCT_* are heard where memory is measured: VIADUCT_BACKENDS=ofi
+// VIADUCT_RAILS=127.0.0.1,127.0.0.2 says what a peer costs over two rails of ofi.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -162,10 +164,17 @@ void firstTransfers(const std::string& backend) {
   row("plan and first transfer", &FirstTransfer::transfer);
 }
 
+Settings named(std::string name) {
+  auto settings = settingsFromEnvironment();
+  if (!settings) std::abort();
+  settings->name = std::move(name);
+  return *std::move(settings);
+}
+
 // The hub says how large it is, each time it is asked; its peers are agents of one other process.
 Status hub(int in, int out) {
   const double bare = residentKib();
-  VIADUCT_TRY(auto agent, Agent::open({.name = "hub"}));
+  VIADUCT_TRY(auto agent, Agent::open(named("hub")));
   put(out, agent.exportCard());
   while (!get(in).empty()) putValue(out, residentKib() - bare);
   return Ok{};
@@ -178,7 +187,7 @@ Status crowd(int in, int out) {
     const auto wanted = getValue<std::uint64_t>(in);
     if (wanted == 0) return Ok{};
     while (agents.size() < wanted) {
-      VIADUCT_TRY(auto agent, Agent::open({.name = "peer" + std::to_string(agents.size())}));
+      VIADUCT_TRY(auto agent, Agent::open(named("peer" + std::to_string(agents.size()))));
       VIADUCT_TRY(auto peer, agent.importCard(card));
       VIADUCT_CHECK(peer.ready(10s));
       agents.push_back(std::move(agent));
@@ -194,15 +203,23 @@ void memoryOfPeers(std::uint64_t peers) {
   put(others.out(), card);
   const auto sizeWith = [&](std::uint64_t count) {
     putValue(others.out(), count);
-    if (getValue<std::uint64_t>(others.in()) != count) return 0.0;
+    if (getValue<std::uint64_t>(others.in()) != count) std::exit(1);  // it has said why
     putValue(center.out(), count);
     return getValue<double>(center.in());
   };
-  const double one = sizeWith(1);
-  const double many = sizeWith(peers + 1);
-  std::printf("an agent with one peer: %.0f KiB resident; each of %llu further ones: %.1f KiB\n",
-              one, static_cast<unsigned long long>(peers),
-              (many - one) / static_cast<double>(peers));
+  double before = sizeWith(1);
+  std::printf("an agent with one peer: %.0f KiB resident\n", before);
+  std::uint64_t there = 1;
+  for (const std::uint64_t quarter : {1, 2, 3, 4}) {
+    const std::uint64_t count = 1 + peers * quarter / 4;
+    if (count == there) continue;
+    const double now = sizeWith(count);
+    std::printf("  each of the peers %llu to %llu: %.1f KiB\n",
+                static_cast<unsigned long long>(there + 1), static_cast<unsigned long long>(count),
+                (now - before) / static_cast<double>(count - there));
+    before = now;
+    there = count;
+  }
   putValue(others.out(), std::uint64_t{0});
 }
 
