@@ -105,6 +105,13 @@ TEST(EtcdLeader, WhatIsHeardTwiceCountsOnce) {
   EXPECT_TRUE(talk.leader.take().rounds.empty());
 }
 
+TEST(EtcdLeader, WhoIsHeardTwiceIsNotInItsOwnWay) {
+  Talk talk{leaderOf(2)};
+  (void)talk.say(1, join(2, "a", 0));
+  talk.leader.said(1, 1, talk.now, join(2, "a", 0));
+  EXPECT_TRUE(talk.settled().answers.empty()) << "its rank is taken by itself";
+}
+
 TEST(EtcdLeader, OneThatDiedBeforeTheRollCallIsInNoRosterAndItsSeatIsFree) {
   Talk talk{.leader = leaderOf(3), .silent = {2}};
   (void)talk.say(1, join(3, "a", 0));
