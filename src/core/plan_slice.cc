@@ -23,31 +23,41 @@ Op cutFront(Op& op, std::uint64_t bytes, std::uint64_t align) {
   return front;
 }
 
-// Where slices end, as bytes from the start: equal shares, or a part of what is left each time.
+// Where slices end, as bytes from the start. They come in rounds of one for each rail, all of about
+// the same size, so that rails alike end at the same time: a part of what is left each time, and in
+// the last round the rest.
 class Shares {
  public:
   Shares(const Slicing& how, std::uint64_t total, std::uint64_t parts)
-      : how_(how), total_(total), parts_(parts), equal_(total < 2 * parts * how.least) {}
+      : how_(how), total_(total), parts_(parts) {
+    beginRound();
+  }
 
-  bool last(std::uint64_t given) const {
-    return equal_ ? part_ + 1 == parts_ : total_ - given < size(given) + how_.least;
+  bool last() const { return last_round_ && part_ + 1 == parts_; }
+  std::uint64_t end() const {
+    // What does not divide makes the first ones one byte longer.
+    const std::uint64_t longer = last_round_ ? std::min(part_ + 1, (total_ - from_) % parts_) : 0;
+    return from_ + (part_ + 1) * size_ + longer;
   }
-  std::uint64_t end(std::uint64_t given) const {
-    // The first total % parts shares are one byte longer.
-    return equal_ ? (part_ + 1) * (total_ / parts_) + std::min(part_ + 1, total_ % parts_)
-                  : given + size(given);
+  void next() {
+    if (++part_ < parts_) return;
+    from_ += parts_ * size_;
+    part_ = 0;
+    beginRound();
   }
-  void next() { ++part_; }
 
  private:
-  std::uint64_t size(std::uint64_t given) const {
+  void beginRound() {
+    const std::uint64_t left = total_ - from_;
     const std::uint64_t most = std::max({how_.most, total_ / kMostSlices, how_.least});
-    return std::clamp((total_ - given) / (2 * parts_), how_.least, most);
+    size_ = std::clamp(left / (2 * parts_), how_.least, most);
+    last_round_ = left < parts_ * (size_ + how_.least);
+    if (last_round_) size_ = left / parts_;
   }
   const Slicing& how_;
   const std::uint64_t total_, parts_;
-  const bool equal_;
-  std::uint64_t part_ = 0;
+  std::uint64_t from_ = 0, part_ = 0, size_ = 0;  // of this round
+  bool last_round_ = false;
 };
 
 // Hands out ops to slices in order, cutting where one has its share.
@@ -71,8 +81,8 @@ class Slicer {
 
  private:
   void begin() {
-    last_ = shares_.last(given_);
-    end_ = shares_.end(given_);
+    last_ = shares_.last();
+    end_ = shares_.end();
     slice_ = {.first = static_cast<std::uint32_t>(out_.ops.size())};
   }
   void give(const Op& op) {

@@ -398,6 +398,20 @@ TEST(Slice, AShortListGetsNoMoreRailsThanAreWorthIt) {
   EXPECT_TRUE(slice({}, {.rails = 4}).slices.empty());
 }
 
+// Rails that are alike, and take them in turns, have the same to do.
+TEST(Slice, SizesComeInRoundsOfOneForEachRail) {
+  for (const std::uint64_t bytes : {std::uint64_t{1} << 20U, std::uint64_t{10'000'000}, 64 * kMiB})
+    for (const std::size_t rails : {2, 3, 4, 8}) {
+      const Sliced plan = slice({{0, 0, bytes, 0, 0}}, {.rails = rails});
+      ASSERT_EQ(plan.slices.size() % rails, 0U) << bytes;
+      std::vector<std::uint64_t> carried(rails);
+      for (std::size_t i = 0; i < plan.slices.size(); ++i)
+        carried[i % rails] += plan.slices[i].bytes;
+      const auto [least, most] = std::minmax_element(carried.begin(), carried.end());
+      EXPECT_LE(*most - *least, 4 * Slicing{}.align) << bytes << " over " << rails;
+    }
+}
+
 TEST(Slice, ALongOneGetsSmallerAndSmallerOnes) {
   const Sliced plan = slice({{0, kMiB, 1024 * kMiB, 1, 2}}, {.rails = 4});
   EXPECT_EQ(plan.slices.front().bytes, 8 * kMiB);
