@@ -4,10 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 
 #include "host/counters.h"
+#include "support/temporary_folder.h"
 
 namespace viaduct::host {
 namespace {
@@ -16,14 +15,8 @@ constexpr std::uint64_t kGbit = 1'000'000'000 / 8;
 
 class Tree : public ::testing::Test {
  protected:
-  Tree() {
-    std::string pattern = ::testing::TempDir() + "devices_XXXXXX";
-    root_ = ::mkdtemp(pattern.data());
-  }
-  ~Tree() override { std::filesystem::remove_all(root_); }
-  void put(const std::string& path, const std::string& text) {
-    std::filesystem::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text << "\n";
+  void put(const std::string& path, const std::string& text) const {
+    root_.write("/" + path, text + "\n");
   }
   // Interfaces with what they have received and sent.
   void carried(const std::vector<std::tuple<std::string, std::uint64_t, std::uint64_t>>& all) {
@@ -50,18 +43,18 @@ class Tree : public ::testing::Test {
     put(at + "/device/physfn/current_link_width", "16");
   }
   Device device(const std::string& name) const {
-    const auto all = devices(root_.string());
+    const auto all = devices(root_.path());
     const auto found =
         std::find_if(all.begin(), all.end(), [&](const Device& d) { return d.name == name; });
     return found == all.end() ? Device{} : *found;
   }
   Counter counter(const std::string& name) const {
-    const auto all = readCounters(root_.string());
+    const auto all = readCounters(root_.path());
     const auto found =
         std::find_if(all.begin(), all.end(), [&](const Counter& c) { return c.device == name; });
     return found == all.end() ? Counter{} : *found;
   }
-  std::filesystem::path root_;
+  testing::TemporaryFolder root_;
 };
 
 TEST_F(Tree, AnEthernetCardHasARateASlotAndANode) {

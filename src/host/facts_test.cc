@@ -4,32 +4,26 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <thread>
+
+#include "support/temporary_folder.h"
 
 namespace viaduct::host {
 namespace {
 
 class FactsTest : public ::testing::Test {
  protected:
-  FactsTest() {
-    std::string pattern = ::testing::TempDir() + "facts_XXXXXX";
-    root_ = ::mkdtemp(pattern.data());
+  void put(const std::string& path, const std::string& text) const {
+    root_.write("/" + path, text);
   }
-  ~FactsTest() override { std::filesystem::remove_all(root_); }
-  void put(const std::string& path, const std::string& text) {
-    std::filesystem::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text;
-  }
-  std::filesystem::path root_;
+  testing::TemporaryFolder root_;
 };
 
 TEST_F(FactsTest, ReadsFilesBelowTheRoot) {
   put("proc/sys/kernel/random/boot_id", "0f1e-77\n");
   put("proc/meminfo", "MemTotal:       16308788 kB\nMemFree: 1 kB\n");
   put("proc/cpuinfo", "processor\t: 0\nmodel name\t: Some CPU @ 2.6 GHz\nmodel name : other\n");
-  const Facts found = facts(root_.string());
+  const Facts found = facts(root_.path());
   EXPECT_EQ(found.boot_id, "0f1e-77");
   EXPECT_EQ(found.memory, 16308788ULL * 1024);
   EXPECT_EQ(found.cpu_model, "Some CPU @ 2.6 GHz");
@@ -37,7 +31,7 @@ TEST_F(FactsTest, ReadsFilesBelowTheRoot) {
 
 TEST_F(FactsTest, WhatIsMissingIsEmpty) {
   put("proc/meminfo", "nonsense\n");
-  const Facts found = facts(root_.string());
+  const Facts found = facts(root_.path());
   EXPECT_EQ(found.boot_id, "");
   EXPECT_EQ(found.memory, 0U);
   EXPECT_EQ(found.cpu_model, "");
@@ -45,7 +39,7 @@ TEST_F(FactsTest, WhatIsMissingIsEmpty) {
 
 TEST_F(FactsTest, ALinkHasARateWhenADeviceStandsBehindIt) {
   const auto rate = [&] {
-    for (const Interface& i : facts(root_.string()).interfaces)
+    for (const Interface& i : facts(root_.path()).interfaces)
       if (i.name == "lo") return i.mbit_per_s;
     return std::uint64_t{1};
   };

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
+
+#include "support/temporary_folder.h"
 
 namespace viaduct::host {
 namespace {
@@ -15,16 +16,10 @@ using Names = std::vector<std::string>;
 
 class Machine : public ::testing::Test {
  protected:
-  Machine() {
-    std::string pattern = ::testing::TempDir() + "nearness_XXXXXX";
-    root_ = ::mkdtemp(pattern.data());
-    runsOn("0-127");
-  }
-  ~Machine() override { std::filesystem::remove_all(root_); }
+  Machine() { runsOn("0-127"); }
 
-  void put(const std::string& path, const std::string& text) {
-    std::filesystem::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text << "\n";
+  void put(const std::string& path, const std::string& text) const {
+    root_.write("/" + path, text + "\n");
   }
   void runsOn(const std::string& cpus) {
     put("proc/self/status", "Name:\tx\nCpus_allowed:\tff\nCpus_allowed_list:\t" + cpus + "\nMems:");
@@ -41,8 +36,9 @@ class Machine : public ::testing::Test {
   }
   // `path`: below /sys/devices; gives that of the link to it.
   void link(const std::string& from, const std::string& path) {
-    std::filesystem::create_directories((root_ / from).parent_path());
-    std::filesystem::create_directory_symlink(root_ / "sys/devices" / path, root_ / from);
+    const std::filesystem::path at(root());
+    std::filesystem::create_directories((at / from).parent_path());
+    std::filesystem::create_directory_symlink(at / "sys/devices" / path, at / from);
   }
   void function(const std::string& path, int numa) {
     put("sys/devices/" + path + "/numa_node", std::to_string(numa));
@@ -68,13 +64,13 @@ class Machine : public ::testing::Test {
     rdma("mlx5_2", "pci0000:95/0000:95:01.0/0000:96:00.0", 1);
     rdma("mlx5_3", "pci0000:a5/0000:a5:01.0/0000:a6:00.0", 1);
   }
-  std::string root() const { return root_.string(); }
+  const std::string& root() const { return root_.path(); }
   NearChoice choose(const Names& names) const { return nearOwnCpus(names, root()); }
   std::vector<NearGroup> groups(const Place& memory, const Names& names) const {
     return byNearness(memory, nicsNamed(names, root()), numaNodes(root()));
   }
 
-  std::filesystem::path root_;
+  testing::TemporaryFolder root_;
 };
 
 const Names kFour{"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"};

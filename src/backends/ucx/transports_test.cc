@@ -2,10 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "backends/ucx/choose.h"
+#include "support/temporary_folder.h"
 
 namespace viaduct::ucx {
 namespace {
@@ -84,21 +82,19 @@ TEST(Choose, OverRdmaEachDeviceNearOurCpusIsARailUnlessSomebodySaysWhich) {
                                      {"rc_mlx5", "mlx5_0:1"},
                                      {"rc_mlx5", "mlx5_1:1"},
                                      {"cuda_copy", "cuda"}};
-  std::string root = ::testing::TempDir() + "ucx_choose_XXXXXX";
-  ASSERT_NE(::mkdtemp(root.data()), nullptr);
+  const testing::TemporaryFolder folder;
+  const std::string& root = folder.path();
   EXPECT_EQ(railsFor({}, there, false, root)->devices, (Names{"mlx5_0:1", "mlx5_1:1"}));
   EXPECT_EQ(railsFor({}, there, true, root)->devices, Names{});
   EXPECT_EQ(railsFor({"mlx5_1"}, there, false, root)->devices, Names{"mlx5_1:1"});
   EXPECT_FALSE(railsFor({"mlx5_2"}, there, false, root));
   for (const char* one : {"mlx5_0", "mlx5_1"}) {
-    const std::string port = root + "/sys/class/infiniband/" + one + "/ports/1";
-    std::filesystem::create_directories(port);
-    std::ofstream(port + "/rate") << (one == std::string("mlx5_0") ? "25" : "400") << " Gb/sec\n";
+    const std::string rate = one == std::string("mlx5_0") ? "25" : "400";
+    folder.write(std::string("/sys/class/infiniband/") + one + "/ports/1/rate", rate + " Gb/sec\n");
   }
   const auto rails = railsFor({}, there, false, root);
   EXPECT_EQ(rails->devices, Names{"mlx5_1:1"});
   EXPECT_EQ(rails->left_out, Names{"mlx5_0:1"});
-  std::filesystem::remove_all(root);
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
+
+#include "support/temporary_folder.h"
 
 namespace viaduct::measure::proof {
 namespace {
@@ -12,27 +12,23 @@ namespace {
 class ObserverTest : public ::testing::Test {
  protected:
   ObserverTest() {
-    std::string pattern = ::testing::TempDir() + "observer_XXXXXX";
-    root_ = ::mkdtemp(pattern.data());
     put("proc/sys/kernel/random/boot_id", "0f1e-77");
     put("sys/class/infiniband/efa0/ports/1/rate", "100 Gb/sec (4X EDR)");
     carried(100);
   }
-  ~ObserverTest() override { std::filesystem::remove_all(root_); }
-  void put(const std::string& path, const std::string& text) {
-    std::filesystem::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text << "\n";
+  void put(const std::string& path, const std::string& text) const {
+    root_.write("/" + path, text + "\n");
   }
   void carried(std::uint64_t bytes) {
     for (const char* name : {"tx_bytes", "rx_bytes"})
       put(std::string("sys/class/infiniband/efa0/ports/1/hw_counters/") + name,
           std::to_string(bytes));
   }
-  std::filesystem::path root_;
+  testing::TemporaryFolder root_;
 };
 
 TEST_F(ObserverTest, SeesWhatWasCarriedInBetween) {
-  Observer observer({"efa0"}, root_.string());
+  Observer observer({"efa0"}, root_.path());
   observer.before();
   carried(5100);
   observer.after({{1, OpKind::kRead, {{{"ofi", "efa", "efa0", 5000, 2}}}}});
@@ -48,7 +44,7 @@ TEST_F(ObserverTest, SeesWhatWasCarriedInBetween) {
 }
 
 TEST_F(ObserverTest, ANewRowForgetsTheOldOnesClaims) {
-  Observer observer({}, root_.string());
+  Observer observer({}, root_.path());
   observer.before();
   observer.after({{1, OpKind::kRead, {{{"ofi", "efa", "efa0", 0, 2}}}}});
   observer.before();
@@ -56,7 +52,7 @@ TEST_F(ObserverTest, ANewRowForgetsTheOldOnesClaims) {
 }
 
 TEST_F(ObserverTest, CountersThatLagBehindAreWaitedFor) {
-  Observer observer({}, root_.string());
+  Observer observer({}, root_.path());
   observer.before();
   observer.after({{1, OpKind::kWrite, {{{"ofi", "efa", "efa0", 5000, 2}}}}});
   const Observation& seen = observer.observation();

@@ -4,12 +4,14 @@
 
 #include <filesystem>
 
+#include "support/temporary_folder.h"
+
 namespace viaduct::measure {
 namespace {
 
 TEST(DevicesExist, InterfacesAddressesAndRdmaDevicesAreDevices) {
-  std::string root = ::testing::TempDir() + "machine_XXXXXX";
-  ASSERT_NE(::mkdtemp(root.data()), nullptr);
+  const testing::TemporaryFolder folder;
+  const std::string& root = folder.path();
   EXPECT_FALSE(devicesExist({"mlx5_0"}, root));
   std::filesystem::create_directories(root + "/sys/class/infiniband/mlx5_0/ports/1");
   for (const char* one : {"lo", "127.0.0.1", "mlx5_0", "mlx5_0:1"})
@@ -18,7 +20,6 @@ TEST(DevicesExist, InterfacesAddressesAndRdmaDevicesAreDevices) {
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().detail, "there is no device \"mlx5_1\"");
   EXPECT_NE(none.error().remedy.find("mlx5_0"), std::string::npos) << none.error().remedy;
-  std::filesystem::remove_all(root);
 }
 
 }  // namespace
