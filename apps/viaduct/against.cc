@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <utility>
 
 #include "measure/stats/compare_output.h"
+#include "viaduct/bench_output.h"
 #include "viaduct/remarks.h"
 #include "viaduct/results_file.h"
 #include "viaduct/turns.h"
@@ -16,16 +16,6 @@ namespace {
 using measure::Report;
 using measure::RunEnd;
 using measure::RunOutcome;
-
-Report turnOf(const BenchPlan& plan, std::string started, const RunOutcome& outcome) {
-  Report report = measure::startReport(VIADUCT_VERSION, plan.run.settings);
-  report.started = std::move(started);
-  report.environment.members = outcome.members;
-  report.environment.fingerprint = measure::fingerprintOf(outcome.members);
-  report.settings = optionsOf(plan.run.spec);
-  report.rows = outcome.rows;
-  return report;
-}
 
 class BothInTurns {
  public:
@@ -55,7 +45,7 @@ class BothInTurns {
     const RunOutcome outcome = turns_.run(plan, turn == 0 ? "" : fmt::format("turn-{}", turn));
     end_ = outcome.end;
     problem_ = outcome.problem;
-    if (!outcome.rows.empty()) (of_a ? a_ : b_).push_back(turnOf(plan, started, outcome));
+    if (!outcome.rows.empty()) (of_a ? a_ : b_).push_back(reportOf(plan, started, outcome));
   }
 
   const AgainstPlan& plan_;

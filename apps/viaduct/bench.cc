@@ -38,17 +38,6 @@ int verdictOf(const RunOutcome& outcome) {
   return kExitOk;
 }
 
-Report reportOf(const BenchPlan& plan, const std::string& started, const RunOutcome& outcome) {
-  Report report = measure::startReport(VIADUCT_VERSION, plan.run.settings);
-  report.started = started;
-  report.end = outcome.end == RunEnd::kComplete ? "complete" : outcome.problem;
-  report.environment.members = outcome.members;
-  report.settings = optionsOf(plan.run.spec);
-  report.rows = outcome.rows;
-  report.conclusion = conclusionOf(outcome);
-  return report;
-}
-
 int runPlan(const BenchPlan& plan, const BenchOptions& options) {
   auto results = ResultsFile::open(plan.json);
   if (!results) return fail(results.error().text(), kExitUsage);

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "measure/result/csv.h"
 #include "measure/result/nixlbench.h"
@@ -56,6 +57,21 @@ void printHead(const BenchPlan& plan, const std::vector<measure::Member>& member
              memoryChoiceName(spec.memory), verifiedName(spec.verify));
 }
 
+std::vector<std::string> conclusionOf(const measure::RunOutcome& outcome) {
+  std::map<std::string, std::size_t> best;
+  for (std::size_t i = 0; i < outcome.rows.size(); ++i) {
+    const measure::Row& row = outcome.rows[i];
+    const auto [known, fresh] = best.emplace(row.backend, i);
+    if (!fresh && row.gb_per_s.value_or(0) > outcome.rows[known->second].gb_per_s.value_or(0))
+      known->second = i;
+  }
+  std::vector<std::string> lines;
+  for (const auto& [backend, at] : best)
+    if (!outcome.conclusions[at].empty())
+      lines.push_back(fmt::format("{}: {}", backend, outcome.conclusions[at]));
+  return lines;
+}
+
 }  // namespace
 
 void BenchOutput::head(const std::vector<measure::Member>& members) const {
@@ -103,19 +119,17 @@ void BenchOutput::end(const measure::Report& report) const {
   std::fflush(stdout);
 }
 
-std::vector<std::string> conclusionOf(const measure::RunOutcome& outcome) {
-  std::map<std::string, std::size_t> best;
-  for (std::size_t i = 0; i < outcome.rows.size(); ++i) {
-    const measure::Row& row = outcome.rows[i];
-    const auto [known, fresh] = best.emplace(row.backend, i);
-    if (!fresh && row.gb_per_s.value_or(0) > outcome.rows[known->second].gb_per_s.value_or(0))
-      known->second = i;
-  }
-  std::vector<std::string> lines;
-  for (const auto& [backend, at] : best)
-    if (!outcome.conclusions[at].empty())
-      lines.push_back(fmt::format("{}: {}", backend, outcome.conclusions[at]));
-  return lines;
+measure::Report reportOf(const BenchPlan& plan, std::string started,
+                         const measure::RunOutcome& outcome) {
+  measure::Report report = measure::startReport(VIADUCT_VERSION, plan.run.settings);
+  report.started = std::move(started);
+  report.end = outcome.end == measure::RunEnd::kComplete ? "complete" : outcome.problem;
+  report.environment.members = outcome.members;
+  report.environment.fingerprint = measure::fingerprintOf(outcome.members);
+  report.settings = optionsOf(plan.run.spec);
+  report.rows = outcome.rows;
+  report.conclusion = conclusionOf(outcome);
+  return report;
 }
 
 }  // namespace viaduct::app

@@ -24,7 +24,8 @@ class BenchOutput {
   const BenchOptions& options_;
 };
 
-// Of each backend's fastest row: what limits it.
-std::vector<std::string> conclusionOf(const measure::RunOutcome& outcome);
+// All of one run, for its file; what limits each backend's fastest row is its conclusion.
+measure::Report reportOf(const BenchPlan& plan, std::string started,
+                         const measure::RunOutcome& outcome);
 
 }  // namespace viaduct::app
