@@ -178,6 +178,8 @@ void Forwarder::pass(base::Fd from) {
       if (asks && before_kept_ >= 0 && before_kept_-- == 0)
         return keepOne(std::string(bytes), in, out);
       if (asks && losing_) lose = transactions_++ % 2 == 0;
+      const bool leases = side == 0 && bytes.find("POST /v3/lease/grant") != bytes.npos;
+      if (leases && losing_) lose = leases_++ % 2 == 0;
       if (!writeAll(out, buffer.data(), static_cast<std::size_t>(got))) return;
     }
   }

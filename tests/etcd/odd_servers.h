@@ -51,7 +51,7 @@ class Forwarder {
   void cut();
   void mend();
   // From here on every other answer to a transaction is lost with its connection: the first, the
-  // third, and so on.
+  // third, and so on. So are those to who asks for a lease.
   void loseAnswers() { losing_ = true; }
 
   // The transaction that so many others (0: none) come before is kept: etcd does not get it, or
@@ -70,7 +70,7 @@ class Forwarder {
   std::uint16_t port_ = 0;
   base::Fd listener_, bell_;
   std::atomic<bool> stop_ = false, cut_ = false, losing_ = false;
-  std::atomic<int> open_ = 0, transactions_ = 0;
+  std::atomic<int> open_ = 0, transactions_ = 0, leases_ = 0;
   std::atomic<int> before_kept_ = -1;  // below 0: none is to be kept any more
   std::atomic<bool> keeps_answer_ = false, kept_ = false, let_go_ = false, done_ = false;
   std::thread thread_;
