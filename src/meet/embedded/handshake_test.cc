@@ -1,38 +1,42 @@
-// The server by itself: what it says to one that does not keep to the rules that our members keep.
-#include "meet/embedded/server.h"
-
+// The handshake of member and server, each with another end that does not keep to our rules.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <thread>
+
 #include "base/net/address.h"
 #include "base/random.h"
+#include "meet/embedded/embedded.h"
 #include "meet/embedded/messages.h"
 #include "meet/embedded/proof.h"
+#include "meet/embedded/server.h"
 #include "meet/embedded/stream.h"
 
 namespace viaduct::meet::embedded {
 namespace {
 
-class Caller {
+base::Fd called(const std::string& where) {
+  const auto address = base::resolve(*base::parseHostPort(where))->front();
+  base::Fd socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(::connect(socket.get(), address.get(), address.size), 0);
+  return socket;
+}
+
+class Talker {
  public:
-  explicit Caller(const std::string& where) {
-    const auto address = base::resolve(*base::parseHostPort(where))->front();
-    base::Fd socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
-    EXPECT_EQ(::connect(socket.get(), address.get(), address.size), 0);
-    stream_ = std::make_unique<Stream>(std::move(socket), kMaxUnproven);
-  }
+  explicit Talker(base::Fd socket) : stream_(std::move(socket), kMaxUnproven) {}
   void say(Type type, Bytes payload) {
-    EXPECT_TRUE(stream_->send(makePacket(type, std::move(payload))));
+    EXPECT_TRUE(stream_.send(makePacket(type, std::move(payload))));
   }
   // The next message; kBeat where the connection ends.
   std::pair<Type, Bytes> hear() {
     std::pair<Type, Bytes> out{Type::kBeat, {}};
     bool heard = false, open = true;
     while (!heard && open) {
-      pollfd wait{.fd = stream_->fd(), .events = POLLIN, .revents = 0};
+      pollfd wait{.fd = stream_.fd(), .events = POLLIN, .revents = 0};
       if (::poll(&wait, 1, 20'000) != 1) break;
-      const auto got = stream_->read(scratch_, [&](Type type, ByteSpan payload) -> Status {
+      const auto got = stream_.read(scratch_, [&](Type type, ByteSpan payload) -> Status {
         out = {type, Bytes(payload.begin(), payload.end())};
         heard = true;
         return Ok{};
@@ -43,13 +47,13 @@ class Caller {
   }
 
  private:
-  std::unique_ptr<Stream> stream_;
+  Stream stream_;
   std::vector<std::byte> scratch_ = std::vector<std::byte>(4096);
 };
 
 // What comes back for a proof made with this token.
 std::pair<Type, Bytes> proveWith(const std::string& where, const std::string& token) {
-  Caller caller(where);
+  Talker caller(called(where));
   Proof proof{.token = base::secretFromText(token)};
   EXPECT_TRUE(base::fillSecret(proof.member_nonce));
   caller.say(Type::kOpen, OpenMessage{.nonce = proof.member_nonce}.encode());
@@ -78,12 +82,35 @@ TEST(EmbeddedServer, HearsNobodyBeforeTheProof) {
   const auto server = EmbeddedServer::start({.token = "secret"});
   ASSERT_TRUE(server) << server.error().text();
   const std::string where = (*server)->addresses().front();
-  Caller caller(where);
+  Talker caller(called(where));
   caller.say(Type::kJoin, JoinMessage{"/viaduct", {.group = "g", .size = 1, .name = "a"}}.encode());
   EXPECT_EQ(caller.hear().first, Type::kBeat) << "hung up on";
-  Caller hasty(where);
+  Talker hasty(called(where));
   hasty.say(Type::kProof, ProofMessage{}.encode());
   EXPECT_EQ(hasty.hear().first, Type::kBeat) << "hung up on";
+}
+
+// Somebody else may answer at the address, and let everybody in.
+TEST(EmbeddedMember, TurnsAwayAServerThatDoesNotKnowTheToken) {
+  const auto listening = EmbeddedServer::listen("127.0.0.1:0");
+  ASSERT_TRUE(listening) << listening.error().text();
+  const std::jthread impostor([&] {
+    Talker server(base::Fd(::accept4(listening->get(), nullptr, nullptr, SOCK_CLOEXEC)));
+    EXPECT_EQ(server.hear().first, Type::kOpen);
+    server.say(Type::kChallenge, ChallengeMessage{}.encode());
+    EXPECT_EQ(server.hear().first, Type::kProof);
+    server.say(Type::kWelcome, WelcomeMessage{.detect_ms = 1000}.encode());
+    EXPECT_EQ(server.hear().first, Type::kBeat) << "hung up on";
+  });
+  const auto place =
+      openEmbedded({.where = base::localAddress(listening->get())->text(), .token = "secret"});
+  ASSERT_TRUE(place) << place.error().text();
+  const StopFlag go_on{false};
+  const auto group = (*place)->join({.size = 1, .name = "m"}, std::chrono::seconds(20), go_on);
+  ASSERT_FALSE(group);
+  EXPECT_EQ(group.error().code, Code::kDenied);
+  EXPECT_NE(group.error().text().find("does not know the token"), std::string::npos)
+      << group.error().text();
 }
 
 }  // namespace
