@@ -15,7 +15,7 @@ class Addressed final : public Endpoint {
   fid_ep* ready() const override { return peer_ == FI_ADDR_UNSPEC ? nullptr : endpoint_.get(); }
   fi_addr_t peer() const override { return peer_; }
   Status look() override { return Ok{}; }
-  fid_eq* events() const override { return nullptr; }
+  Events events() const override { return {}; }
 
  private:
   explicit Addressed(const Ground& ground) : ground_(ground) {}
