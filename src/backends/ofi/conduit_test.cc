@@ -159,7 +159,7 @@ TEST_P(ConduitTest, WhatIsClosedTouchesNoMemory) {
                      .local = b_.memory.get()});
   static_cast<void>(b_.conduit->post(OpKind::kRead, reads, b_.key));
   // Until the first bytes have come.
-  ASSERT_TRUE(turnUntil([&] { return b_.bytes[9] == patternAt(9); }));
+  ASSERT_TRUE(turnUntil([&] { return b_.bytes[9] == pattern()[9]; }));
   b_.conduit.reset();
   testing::fillWith(b_.bytes, std::byte{0x77});
   for (int i = 0; i < 20000; ++i) a_.conduit->progress();

@@ -92,7 +92,7 @@ TEST_P(ListenerTest, AStrangerIsTurnedAwayAndDisturbsNobody) {
   std::cout << "a stranger is told: " << stranger.conduit->broken()->text() << "\n";
   for (Side* side : {&a_, &b_}) EXPECT_FALSE(side->conduit->broken());
   ASSERT_NO_FATAL_FAILURE(join());
-  for (std::size_t i = 0; i < 4096; ++i) a_.bytes[i] = patternAt(i);
+  a_.bytes = pattern();
   moved(OpKind::kWrite, pieces(1, 4096, 0));
   EXPECT_TRUE(same(b_, 0, 4096));
 }
@@ -111,7 +111,7 @@ TEST_P(ListenerTest, AStrangerWhoAsksTooLateIsNotHeard) {
   moved(OpKind::kWrite, pieces(1, 8, 0));
   ASSERT_EQ(::send(stranger.get(), request.data(), request.size(), MSG_NOSIGNAL),
             static_cast<ssize_t>(request.size()));
-  for (std::size_t i = 0; i < 4096; ++i) a_.bytes[i] = patternAt(i);
+  a_.bytes = pattern();
   moved(OpKind::kWrite, pieces(1, 4096, 0));
   EXPECT_TRUE(same(b_, 0, 4096));
   for (Side* side : {&a_, &b_}) EXPECT_FALSE(side->conduit->broken());
@@ -144,7 +144,7 @@ TEST_P(ListenerTest, NonsenseAtTheListenerDisturbsNobody) {
   for (int i = 0; i < 1000; ++i)
     for (Side* side : {&a_, &b_}) side->conduit->progress();
   ASSERT_NO_FATAL_FAILURE(join());
-  for (std::size_t i = 0; i < 4096; ++i) a_.bytes[i] = patternAt(i);
+  a_.bytes = pattern();
   moved(OpKind::kWrite, pieces(1, 4096, 0));
   EXPECT_TRUE(same(b_, 0, 4096));
 }
