@@ -1,5 +1,7 @@
 #include "backends/ofi/addressed.h"
 
+#include "backends/ofi/choose.h"
+
 namespace viaduct::ofi {
 
 Result<std::unique_ptr<Endpoint>> Addressed::open(const Ground& ground, fid_cq& queue) {
@@ -24,6 +26,22 @@ Status Addressed::join(std::span<const std::byte> theirs) {
   if (!fits(ground_.info().addr_format, theirs, name_)) return otherKind(ground_);
   if (const int got = fi_av_insert(peers_.get(), theirs.data(), 1, &peer_, 0, nullptr); got != 1)
     return ofiError(Code::kPeerLost, "fi_av_insert", got < 0 ? got : -FI_EINVAL, ground_.device());
+  const std::uint32_t format = ground_.info().addr_format;
+  const bool internet = format == FI_SOCKADDR_IN || format == FI_SOCKADDR_IN6;
+  if (internet && isRdma(ground_.provider())) knock_.emplace(name_, theirs);
+  return Ok{};
+}
+
+Status Addressed::look() {
+  if (!knock_) return Ok{};
+  const auto over = knock_->over();
+  if (!over) {
+    Error why = over.error();
+    why.device = ground_.device();
+    why.cause = "the peer's host does not answer on this rail";
+    return why;
+  }
+  if (*over) knock_.reset();
   return Ok{};
 }
 

@@ -1,8 +1,12 @@
 // An endpoint that is given the peer's address with each order (FI_EP_RDM), and has no other peer.
-// Connecting, if there is any, is libfabric's affair. Threads: under the agent's lock.
+// Connecting, if there is any, is libfabric's affair; over RDMA it has to be known before where the
+// peer's host is. Threads: under the agent's lock.
 #pragma once
 
+#include <optional>
+
 #include "backends/ofi/endpoint.h"
+#include "backends/ofi/knock.h"
 
 namespace viaduct::ofi {
 
@@ -12,10 +16,12 @@ class Addressed final : public Endpoint {
 
   const Bytes& name() const override { return name_; }
   Status join(std::span<const std::byte> theirs) override;
-  fid_ep* ready() const override { return peer_ == FI_ADDR_UNSPEC ? nullptr : endpoint_.get(); }
+  fid_ep* ready() const override {
+    return peer_ == FI_ADDR_UNSPEC || knock_ ? nullptr : endpoint_.get();
+  }
   fi_addr_t peer() const override { return peer_; }
-  Status look() override { return Ok{}; }
-  fid_eq* events() const override { return nullptr; }
+  Status look() override;
+  Events events() const override { return {}; }
 
  private:
   explicit Addressed(const Ground& ground) : ground_(ground) {}
@@ -23,6 +29,7 @@ class Addressed final : public Endpoint {
   const Ground& ground_;
   Bytes name_;
   fi_addr_t peer_ = FI_ADDR_UNSPEC;
+  std::optional<Knock> knock_;  // until it is over
   Fid<fid_av> peers_;
   Fid<fid_ep> endpoint_;
 };

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <vector>
 
 namespace viaduct::ofi {
 
@@ -61,15 +62,18 @@ Status Conduit::openQueue() {
   return Ok{};
 }
 
+// A listener's events leave the set by themselves, with their descriptor.
 Status Conduit::openFd() {
-  fid_eq* const events = endpoint_->events();
-  if (events == nullptr || fd_ < 0) return Ok{};
-  int other = -1;
-  if (const int rc = fi_control(&events->fid, FI_GETWAIT, &other); rc != 0)
-    return ofiError(Code::kDevice, "fi_control", rc, ground_.device());
+  const auto events = endpoint_->events();
+  if (events.front() == nullptr || fd_ < 0) return Ok{};
   both_.reset(::epoll_create1(EPOLL_CLOEXEC));
   if (!both_) return systemError(Code::kExhausted, "epoll_create1", errno);
-  for (const int one : {fd_, other}) {
+  std::vector<int> all{fd_};
+  for (fid_eq* const one : events) {
+    if (const int rc = fi_control(&one->fid, FI_GETWAIT, &all.emplace_back()); rc != 0)
+      return ofiError(Code::kDevice, "fi_control", rc, ground_.device());
+  }
+  for (const int one : all) {
     epoll_event event{.events = EPOLLIN, .data = {.fd = one}};
     if (::epoll_ctl(both_.get(), EPOLL_CTL_ADD, one, &event) != 0)
       return systemError(Code::kExhausted, "epoll_ctl", errno);
@@ -178,10 +182,10 @@ void Conduit::breakWith(Error why) {
 
 bool Conduit::arm() {
   if (fd_ < 0 || broken_ || (orders_ && !orders_->settle())) return false;
-  std::array<fid*, 2> sources{&queue_->fid};
+  std::array<fid*, 1 + std::tuple_size_v<Endpoint::Events>> sources{&queue_->fid};
   int count = 1;
-  if (fid_eq* const events = endpoint_->events(); events != nullptr)
-    sources[count++] = &events->fid;
+  for (fid_eq* const events : endpoint_->events())
+    if (events != nullptr) sources.at(static_cast<std::size_t>(count++)) = &events->fid;
   return fi_trywait(&ground_.fabric(), sources.data(), count) == FI_SUCCESS;
 }
 

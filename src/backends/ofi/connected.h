@@ -1,11 +1,9 @@
 // An endpoint that is connected to its peer (FI_EP_MSG). Both ends listen; the one whose token is
-// the smaller connects. Who does not show the token of this end is turned away: it went over the
-// session, which knows who the peer is. Threads: under the agent's lock.
+// the smaller connects. Threads: under the agent's lock.
 #pragma once
 
-#include <array>
-
 #include "backends/ofi/endpoint.h"
+#include "backends/ofi/listener.h"
 
 namespace viaduct::ofi {
 
@@ -18,25 +16,22 @@ class Connected final : public Endpoint {
   fid_ep* ready() const override { return connected_ ? endpoint_.get() : nullptr; }
   fi_addr_t peer() const override { return FI_ADDR_UNSPEC; }
   Status look() override;
-  fid_eq* events() const override { return events_.get(); }
+  Events events() const override {
+    return {events_.get(), listener_ ? &listener_->events() : nullptr};
+  }
 
  private:
-  // Nobody guesses it, and it serves once.
-  using Token = std::array<std::uint8_t, 16>;
-
   Connected(const Ground& ground, fid_cq& queue) : ground_(ground), queue_(queue) {}
-  Status listen();
   Status make(fi_info& info);
-  Status asked(fi_info& info, std::span<const std::byte> token);
+  Status hear();
   Status failed();
 
   const Ground& ground_;
   fid_cq& queue_;
-  Token token_{};
-  Bytes address_, name_;  // of the listener; with the token before it
+  Bytes name_;  // the listener's token and address
   bool connected_ = false;
   Fid<fid_eq> events_;
-  Fid<fid_pep> listener_;
+  std::unique_ptr<Listener> listener_;  // until it is known who is the peer
   Fid<fid_ep> endpoint_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <rdma/fi_endpoint.h>
 
+#include <array>
 #include <memory>
 #include <span>
 
@@ -29,7 +30,8 @@ class Endpoint {
   virtual fi_addr_t peer() const = 0;  // for the orders
   // Sees what has become of the connection; an error: there is none any more.
   virtual Status look() = 0;
-  virtual fid_eq* events() const = 0;  // that look() reads; null: none
+  using Events = std::array<fid_eq*, 2>;
+  virtual Events events() const = 0;  // that look() reads; null: none
 };
 
 // What most likely ended a connection.

@@ -71,15 +71,19 @@ Result<std::unique_ptr<Ground>> Ground::open(const Library& ofi, const fi_info& 
                  .detail = fmt::format("{} cannot be used: {}", out->provider_, refused),
                  .device = out->device_,
                  .remedy = "name another provider in VIADUCT_OFI_PROVIDER"};
-  fid_fabric* fabric = nullptr;
-  if (const int rc = ofi.fi_fabric(out->info_->fabric_attr, &fabric, nullptr); rc != 0)
-    return ofiError(Code::kDevice, "fi_fabric", rc, out->device_);
-  out->fabric_.reset(fabric);
+  VIADUCT_TRY(out->fabric_, out->fabricAnew());
   fid_domain* domain = nullptr;
-  if (const int rc = fi_domain(fabric, out->info_.get(), &domain, nullptr); rc != 0)
+  if (const int rc = fi_domain(out->fabric_.get(), out->info_.get(), &domain, nullptr); rc != 0)
     return ofiError(Code::kDevice, "fi_domain", rc, out->device_);
   out->domain_.reset(domain);
   return out;
+}
+
+Result<Fid<fid_fabric>> Ground::fabricAnew() const {
+  fid_fabric* fabric = nullptr;
+  if (const int rc = ofi_.fi_fabric(info_->fabric_attr, &fabric, nullptr); rc != 0)
+    return ofiError(Code::kDevice, "fi_fabric", rc, device_);
+  return Fid<fid_fabric>(fabric);
 }
 
 Result<std::unique_ptr<core::fabric::Conduit>> Ground::open() const {

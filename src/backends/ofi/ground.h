@@ -54,6 +54,8 @@ class Ground final : public core::fabric::Ground {
   const Library& ofi() const { return ofi_; }
   fi_info& info() const { return *info_; }
   fid_fabric& fabric() const { return *fabric_; }
+  // One that shares nothing with it.
+  Result<Fid<fid_fabric>> fabricAnew() const;
   fid_domain& domain() const { return *domain_; }
   // Endpoints are connected to their peers (FI_EP_MSG), or are told the peer with each order.
   bool connects() const { return info_->ep_attr->type == FI_EP_MSG; }

@@ -16,6 +16,9 @@ constexpr Duration kLook = std::chrono::milliseconds(50);
 constexpr int kEnoughAnswers = 2;
 // Of a channel that has no descriptor to wait for.
 constexpr Duration kLongestDoze = std::chrono::milliseconds(1);
+// While a channel is turned, what is new: some descriptors stay readable until arm(), and one that
+// is taken for traffic at every turn would never get there.
+constexpr std::uint32_t kNews = EPOLLIN | EPOLLET;
 
 }  // namespace
 
@@ -45,7 +48,7 @@ Status Channel::join(const Open& theirs) {
   // Watched all the time: what comes in while the channel is turned shows that it is to stay awake,
   // and some libraries tell of that in no other way.
   if (conduit_->fd() >= 0) {
-    VIADUCT_TRY(watch_, seed_.poller.watch(conduit_->fd(), EPOLLIN, [this](std::uint32_t) {
+    VIADUCT_TRY(watch_, seed_.poller.watch(conduit_->fd(), kNews, [this](std::uint32_t) {
       last_busy_ = Clock::now();
       host_.activate(*this);
     }));
@@ -139,7 +142,9 @@ bool Channel::sleep(Clock::time_point now) {
   const Duration quiet = now - std::max(last_busy_, poster_.lastMoved());
   if (broke_ || quiet < seed_.spin) return false;
   const bool unposted = poster_.starved() || (phase_ == Phase::kProbing && !probe_sent_);
-  if (watch_ != 0 && !unposted) return conduit_->arm();
+  // Told of anew, where it is readable already.
+  if (watch_ != 0 && !unposted)
+    return conduit_->arm() && seed_.poller.change(watch_, kNews).has_value();
   // Nobody will call: it is turned whenever its rail is, and again when it has been quiet for half
   // as long once more.
   if (doze_ == 0 && (unposted || poster_.idle()))

@@ -1,0 +1,133 @@
+// Two conduits in one process, joined over the provider that is the parameter.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "backends/ofi/choose.h"
+#include "backends/ofi/conduit.h"
+#include "support/bytes.h"
+
+namespace viaduct::ofi {
+
+using core::fabric::Flush;
+using core::fabric::Piece;
+using core::fabric::RemoteKey;
+
+inline constexpr auto kLongest = std::chrono::seconds(20);
+
+// One side: a rail, a conduit and some memory that the other may reach.
+struct Side {
+  std::unique_ptr<core::fabric::Ground> ground;
+  std::unique_ptr<core::fabric::Registration> memory;
+  std::unique_ptr<core::fabric::Conduit> conduit;
+  std::vector<std::byte> bytes = std::vector<std::byte>(4U << 20U);
+  RemoteKey key = nullptr;  // to the other's memory
+
+  std::uint64_t address() const { return reinterpret_cast<std::uintptr_t>(bytes.data()); }
+  // From above to below: what lies on a domain goes before it.
+  void close() {
+    conduit.reset();
+    memory.reset();
+    ground.reset();
+  }
+};
+
+// As many bytes as a side has, made once: a loop over each takes an emulated processor half a
+// second.
+inline const std::vector<std::byte>& pattern() {
+  static const std::vector<std::byte> made = [] {
+    std::vector<std::byte> out(Side{}.bytes.size());
+    testing::fillRandom(out, 1);
+    return out;
+  }();
+  return made;
+}
+
+class ConduitTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (const auto there = library(); !there) GTEST_SKIP() << there.error().text();
+    settings_.backends = {"ofi"};
+    settings_.ofi_provider = GetParam();
+    const std::string_view provider(GetParam());
+    if (provider != "shm" && !isRdma(GetParam())) settings_.rails = {"127.0.0.1"};
+    if (const auto there = choose(settings_); !there) GTEST_SKIP() << there.error().text();
+  }
+  void meet() {
+    for (Side* side : {&a_, &b_}) open(*side);
+    join();
+    a_.bytes = pattern();
+  }
+  void open(Side& side) {
+    auto chosen = choose(settings_);
+    ASSERT_TRUE(chosen) << chosen.error().text();
+    side.ground = std::move(chosen->grounds.front());
+    auto memory = side.ground->add(side.address(), side.bytes.size());
+    ASSERT_TRUE(memory) << memory.error().text();
+    side.memory = *std::move(memory);
+    auto conduit = side.ground->open();
+    ASSERT_TRUE(conduit) << conduit.error().text();
+    side.conduit = *std::move(conduit);
+  }
+  void join() {
+    const auto first = a_.conduit->join(b_.conduit->address());
+    ASSERT_TRUE(first) << first.error().text();
+    const auto second = b_.conduit->join(a_.conduit->address());
+    ASSERT_TRUE(second) << second.error().text();
+    a_.key = a_.conduit->keyOf(1, b_.memory->key());
+    b_.key = b_.conduit->keyOf(1, a_.memory->key());
+    ASSERT_NE(a_.key, nullptr);
+    ASSERT_NE(b_.key, nullptr);
+  }
+
+  bool connected() const { return static_cast<const Ground&>(*a_.ground).connects(); }
+  bool turnUntil(const std::function<bool()>& done) {
+    const auto until = Clock::now() + kLongest;
+    while (!done()) {
+      if (Clock::now() > until) return false;
+      for (Side* side : {&a_, &b_})
+        if (side->conduit) side->conduit->progress();
+    }
+    return true;
+  }
+  // Pieces at the same place at both ends, `stride` apart.
+  std::vector<Piece> pieces(std::size_t count, std::size_t bytes, std::size_t stride) {
+    std::vector<Piece> out;
+    for (std::size_t i = 0; i < count; ++i)
+      out.push_back({.here = a_.bytes.data() + i * stride,
+                     .there = b_.address() + i * stride,
+                     .bytes = bytes,
+                     .local = a_.memory.get()});
+    return out;
+  }
+  std::uint32_t moved(OpKind kind, std::span<const Piece> all) {
+    std::uint32_t injected = 0;
+    std::size_t at = 0;
+    Flush flush;
+    const bool posted = turnUntil([&] {
+      const auto went = a_.conduit->post(kind, all.subspan(at), a_.key);
+      injected += went.injected;
+      at += went.pieces;
+      return at == all.size() || a_.conduit->broken();
+    });
+    EXPECT_TRUE(posted);
+    flush = a_.conduit->flush();
+    EXPECT_TRUE(turnUntil([&] { return a_.conduit->ended(flush) || a_.conduit->broken(); }));
+    if (a_.conduit->broken()) ADD_FAILURE() << a_.conduit->broken()->text();
+    return injected;
+  }
+  bool same(const Side& side, std::size_t from, std::size_t bytes) const {
+    return testing::same(std::span(side.bytes).subspan(from, bytes),
+                         std::span(pattern()).subspan(from, bytes));
+  }
+
+  Settings settings_;
+  Side a_, b_;
+};
+
+}  // namespace viaduct::ofi

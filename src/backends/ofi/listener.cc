@@ -1,0 +1,90 @@
+#include "backends/ofi/listener.h"
+
+#include "backends/ofi/endpoint.h"
+#include "base/net/crypto.h"
+#include "base/random.h"
+
+namespace viaduct::ofi {
+namespace {
+
+// Of the last looks: one takes a caller in, the next hears him. Two of each, since the second may
+// have come meanwhile.
+constexpr int kLastLooks = 4;
+
+}  // namespace
+
+std::int64_t Event::read(fid_eq& events) {
+  return fi_eq_read(&events, &kind, bytes.data(), bytes.size(), 0);
+}
+
+const fi_eq_cm_entry& Event::entry() const {
+  return *reinterpret_cast<const fi_eq_cm_entry*>(bytes.data());
+}
+
+std::span<const std::byte> Event::data(std::int64_t got) const {
+  return std::span(bytes).first(static_cast<std::size_t>(got)).subspan(sizeof(fi_eq_cm_entry));
+}
+
+Result<Fid<fid_eq>> openEvents(const Ground& ground, fid_fabric& fabric) {
+  fi_eq_attr how{};
+  how.wait_obj = FI_WAIT_FD;
+  fid_eq* events = nullptr;
+  if (const int rc = fi_eq_open(&fabric, &how, &events, nullptr); rc != 0)
+    return ofiError(Code::kDevice, "fi_eq_open", rc, ground.device());
+  return Fid<fid_eq>(events);
+}
+
+Result<std::unique_ptr<Listener>> Listener::open(const Ground& ground) {
+  std::unique_ptr<Listener> out(new Listener(ground));
+  VIADUCT_CHECK(base::fillSecret(out->token_));
+  VIADUCT_CHECK(out->listen());
+  return out;
+}
+
+// Whom libfabric has taken in and not heard it forgets when the queue is closed, and leaks his
+// socket. Who has never been looked for is still with the kernel, which closes him.
+Listener::~Listener() {
+  for (int looks = looked_ ? kLastLooks : 0; looks > 0; --looks)
+    for (auto one = caller(); one && *one; one = caller()) turnAway(*one);
+}
+
+Status Listener::listen() {
+  VIADUCT_TRY(fabric_, ground_.fabricAnew());
+  VIADUCT_TRY(events_, openEvents(ground_, *fabric_));
+  fid_pep* listener = nullptr;
+  int rc = fi_passive_ep(fabric_.get(), &ground_.info(), &listener, nullptr);
+  if (rc != 0) return ofiError(Code::kDevice, "fi_passive_ep", rc, ground_.device());
+  listener_.reset(listener);
+  rc = fi_pep_bind(listener, &events_->fid, 0);
+  if (rc == 0) rc = fi_listen(listener);
+  if (rc != 0) return ofiError(Code::kDevice, "fi_listen", rc, ground_.device());
+  VIADUCT_TRY(address_, nameOf(listener->fid, ground_));
+  return Ok{};
+}
+
+void Listener::turnAway(const Info& caller) {
+  static_cast<void>(fi_reject(listener_.get(), caller->handle, nullptr, 0));
+}
+
+Result<Info> Listener::caller() {
+  looked_ = true;
+  for (;;) {
+    Event event;
+    const std::int64_t got = event.read(*events_);
+    if (got == -FI_EAGAIN) return Info();
+    if (got == -FI_EAVAIL) {  // of somebody who began to connect and went away again
+      fi_eq_err_entry entry{};
+      static_cast<void>(fi_eq_readerr(events_.get(), &entry, 0));
+      continue;
+    }
+    if (got < 0) return ofiError(Code::kDevice, "fi_eq_read", got, ground_.device());
+    if (event.kind != FI_CONNREQ) continue;
+    Info caller(event.entry().info);
+    const auto shown = event.data(got);
+    if (shown.size() >= sizeof(Token) && base::sameBytes(shown.first(sizeof(Token)), token()))
+      return caller;
+    turnAway(caller);
+  }
+}
+
+}  // namespace viaduct::ofi

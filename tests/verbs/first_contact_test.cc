@@ -1,0 +1,102 @@
+// What a peer's host that is not known yet costs the first contact, in the guest of `./dev check
+// --verbs`, whose clock counts instructions: so times may be judged here.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/ofi/choose.h"
+#include "backends/ofi/conduit.h"
+
+namespace viaduct::ofi {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct End {
+  std::vector<std::byte> bytes = std::vector<std::byte>(4096);
+  std::unique_ptr<core::fabric::Ground> ground;
+  std::unique_ptr<core::fabric::Registration> memory;
+  std::unique_ptr<core::fabric::Conduit> conduit;
+};
+
+class FirstContact : public ::testing::Test {
+ protected:
+  static void open(End& end, const std::string& rail) {
+    Settings settings;
+    settings.backends = {"ofi"};
+    settings.ofi_provider = "verbs;ofi_rxm";
+    settings.rails = {rail};
+    auto chosen = choose(settings);
+    ASSERT_TRUE(chosen) << chosen.error().text();
+    end.ground = std::move(chosen->grounds.front());
+    auto memory = end.ground->add(std::bit_cast<std::uintptr_t>(end.bytes.data()), 4096);
+    ASSERT_TRUE(memory) << memory.error().text();
+    end.memory = *std::move(memory);
+    auto conduit = end.ground->open();
+    ASSERT_TRUE(conduit) << conduit.error().text();
+    end.conduit = *std::move(conduit);
+  }
+  // Both ends are opened and joined, and the near one writes, until it has or cannot any more.
+  void write() {
+    ASSERT_NO_FATAL_FAILURE(open(near_, "near1"));
+    ASSERT_NO_FATAL_FAILURE(open(far_, "far1"));
+    ASSERT_EQ(std::system("/rail unknown 1"), 0);
+    timed([&] { ASSERT_TRUE(near_.conduit->join(far_.conduit->address())); });
+    timed([&] { ASSERT_TRUE(far_.conduit->join(near_.conduit->address())); });
+    const core::fabric::Piece piece{.here = near_.bytes.data(),
+                                    .there = std::bit_cast<std::uintptr_t>(far_.bytes.data()),
+                                    .bytes = 8,
+                                    .local = near_.memory.get()};
+    const auto key = near_.conduit->keyOf(1, far_.memory->key());
+    const auto begun = Clock::now();
+    core::fabric::Flush flush;
+    bool posted = false;
+    while (!(posted && near_.conduit->ended(flush)) && !near_.conduit->broken()) {
+      ASSERT_LT(Clock::now() - begun, 20s);
+      timed([&] {
+        if (posted) return;
+        posted = near_.conduit->post(OpKind::kWrite, std::span(&piece, 1), key).pieces == 1;
+        if (posted) flush = near_.conduit->flush();
+      });
+      timed([&] { near_.conduit->progress(); });
+      timed([&] { far_.conduit->progress(); });
+    }
+    const std::chrono::duration<double> took = Clock::now() - begun, longest = longest_;
+    std::cout << "with a host that is not known yet it ended after " << took.count()
+              << " s; the longest call took " << longest.count() << " s\n";
+  }
+  template <class F>
+  void timed(F call) {
+    const auto begun = Clock::now();
+    call();
+    longest_ = std::max<Duration>(longest_, Clock::now() - begun);
+  }
+
+  End near_, far_;
+  Duration longest_{};
+};
+
+TEST_F(FirstContact, NoCallWaitsForAHostThatAnswers) {
+  ASSERT_NO_FATAL_FAILURE(write());
+  EXPECT_FALSE(near_.conduit->broken()) << near_.conduit->broken()->text();
+  EXPECT_LT(longest_, 500ms);
+}
+
+TEST_F(FirstContact, NoCallWaitsForAHostThatDoesNotAnswer) {
+  ASSERT_EQ(std::system("/rail deaf 1"), 0);
+  write();
+  ASSERT_EQ(std::system("/rail hears 1"), 0);
+  ASSERT_TRUE(near_.conduit->broken());
+  std::cout << near_.conduit->broken()->text() << "\n";
+  EXPECT_LT(longest_, 500ms);
+}
+
+}  // namespace
+}  // namespace viaduct::ofi
