@@ -46,6 +46,12 @@ hosts() {
       ip netns exec "$name$end" tc qdisc add dev "rail$i" root tbf rate "${rate}mbit" burst 128kb latency 50ms
     done
   done
+  # The kernel says up to a second late that a link is there, and libfabric lists no others.
+  for i in 0 1 2 3; do
+    for end in a b; do
+      until [[ $(ip -n "$name$end" link show "rail$i") == *"state UP"* ]]; do sleep 0.1; done
+    done
+  done
 }
 
 addresses() { # COUNT HOST SUFFIX: 10.80.0.HOST, 10.80.1.HOST, ... joined by commas
@@ -121,7 +127,7 @@ coalescing() {
     --rounds "$turns" --duration 100ms)
   in_b env VIADUCT_SECRET=rails VIADUCT_LISTEN="$(addresses 4 2 :0)" "$viaduct" "${flags[@]}" --rank 1 >"$work/out1" 2>&1 &
   local target=$!
-  in_a env VIADUCT_SECRET=rails VIADUCT_LISTEN="$(addresses 4 1 :0)" "$viaduct" "${flags[@]}" --rank 0 2>"$work/out0"
+  in_a env VIADUCT_SECRET=rails VIADUCT_LISTEN="$(addresses 4 1 :0)" "$viaduct" "${flags[@]}" --rank 0 2>"$work/out0" || { cat "$work"/out? >&2; return 1; }
   wait "$target" || { cat "$work"/out? >&2; return 1; }
 }
 

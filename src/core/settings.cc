@@ -188,7 +188,7 @@ constexpr std::array kRows{
                [](std::string_view t, Settings& s) { return intoToggle(t, s.inject); }},
     SettingRow{"VIADUCT_DOORBELL", "auto",
                "For the ofi backend: whether orders that are given together share one doorbell: "
-               "auto or on; off each has its own.",
+               "auto where there is RDMA; off each has its own.",
                [](std::string_view t, Settings& s) { return intoToggle(t, s.doorbell); }},
     SettingRow{
         "VIADUCT_COPY_THREADS", "0",

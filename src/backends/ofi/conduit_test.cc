@@ -201,6 +201,17 @@ TEST_P(ConduitTest, ItSaysWhatCarriesIt) {
   EXPECT_EQ(a_.conduit->lanes().rfind(std::string(GetParam()) + "/", 0), 0U);
 }
 
+TEST_P(ConduitTest, DoorbellsAreSharedWhereThereIsANicOrSomebodyAsksForIt) {
+  const auto shared = [&] {
+    return static_cast<const Ground&>(*choose(settings_)->grounds.front()).manner().doorbell;
+  };
+  EXPECT_EQ(shared(), isRdma(GetParam()));
+  settings_.doorbell = Toggle::kOn;
+  EXPECT_TRUE(shared());
+  settings_.doorbell = Toggle::kOff;
+  EXPECT_FALSE(shared());
+}
+
 INSTANTIATE_TEST_SUITE_P(Ofi, ConduitTest,
                          ::testing::Values("tcp", "tcp;ofi_rxm", "net", "shm", "verbs;ofi_rxm"),
                          [](const auto& one) {
