@@ -29,7 +29,8 @@ void PeerCore::aim(const Card& card) {
   on_this_host_ = agent_.isThisHost(card.boot);
   addresses_ = card.addresses;
   wanted_ = true;
-  denied_ = met_ = false;
+  denied_ = false;
+  met_ = session_ != nullptr;
   if (!session_ && !attempt_ && !dialer_) dial();
 }
 

@@ -51,6 +51,7 @@ TEST(Ready, OutlivesAStrangerAtThePeersAddress) {
   ASSERT_TRUE(a && b);
   const auto peer = a->importCard(b->exportCard());
   ASSERT_TRUE(peer && peer->ready(10s));
+  ASSERT_TRUE(a->importCard(b->exportCard())) << "again, while they are together";
   const std::string address = b->card().addresses.at(0);
   b = Error{};
   {
