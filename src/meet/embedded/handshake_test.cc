@@ -23,6 +23,11 @@ base::Fd called(const std::string& where) {
   return socket;
 }
 
+bool readable(int socket) {
+  pollfd wait{.fd = socket, .events = POLLIN, .revents = 0};
+  return ::poll(&wait, 1, 20'000) == 1;
+}
+
 class Talker {
  public:
   explicit Talker(base::Fd socket) : stream_(std::move(socket), kMaxUnproven) {}
@@ -33,9 +38,7 @@ class Talker {
   std::pair<Type, Bytes> hear() {
     std::pair<Type, Bytes> out{Type::kBeat, {}};
     bool heard = false, open = true;
-    while (!heard && open) {
-      pollfd wait{.fd = stream_.fd(), .events = POLLIN, .revents = 0};
-      if (::poll(&wait, 1, 20'000) != 1) break;
+    while (!heard && open && readable(stream_.fd())) {
       const auto got = stream_.read(scratch_, [&](Type type, ByteSpan payload) -> Status {
         out = {type, Bytes(payload.begin(), payload.end())};
         heard = true;
@@ -95,6 +98,7 @@ TEST(EmbeddedMember, TurnsAwayAServerThatDoesNotKnowTheToken) {
   const auto listening = EmbeddedServer::listen("127.0.0.1:0");
   ASSERT_TRUE(listening) << listening.error().text();
   const std::jthread impostor([&] {
+    ASSERT_TRUE(readable(listening->get())) << "nobody called";
     Talker server(base::Fd(::accept4(listening->get(), nullptr, nullptr, SOCK_CLOEXEC)));
     EXPECT_EQ(server.hear().first, Type::kOpen);
     server.say(Type::kChallenge, ChallengeMessage{}.encode());
