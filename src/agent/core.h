@@ -76,7 +76,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   core::Backend& backend(std::size_t index) { return *backends_[index]; }
   std::vector<BackendInfo> backendInfos() const;
   // A connection from outside has proved itself: whom it belongs to, or why it may not come in.
-  Result<std::uint64_t> admit(Session& session, const Hello& theirs);
+  Result<Life> admit(Session& session, const Hello& theirs);
   // Joins a peer that was named by address with what its name turned out to be.
   void named(const std::shared_ptr<PeerCore>& peer);
   std::unique_ptr<Session> takeNewcomer(Session& session);

@@ -62,13 +62,14 @@ void AgentCore::bury(std::unique_ptr<Session> session) {
 }
 
 // An agent that is its own peer is two peers: one that dialed, and one of the same name that came.
-Result<std::uint64_t> AgentCore::admit(Session& session, const Hello& theirs) {
+Result<Life> AgentCore::admit(Session& session, const Hello& theirs) {
   std::shared_ptr<PeerCore> peer;
   for (const auto& known : peers_)
     if (known->name() == theirs.name && (!isSelf(theirs) || !known->wanted())) peer = known;
   if (!peer)
     peer = peers_.emplace_back(std::make_shared<PeerCore>(shared_from_this(), theirs.name));
-  return peer->judgeAccepted(session, theirs);
+  return session.connection().resume() ? peer->judgeResume(session, theirs)
+                                       : peer->judgeAccepted(session, theirs);
 }
 
 void AgentCore::named(const std::shared_ptr<PeerCore>& peer) {

@@ -18,11 +18,13 @@ namespace {
 
 // Of one peer: what it announces is kept here, and it is not trusted with our memory.
 constexpr std::size_t kMaxPins = std::size_t{1} << 16U;
+// Of what it has not said that it heard; a peer says so each 256 KiB.
+constexpr std::size_t kMaxKeptBytes = std::size_t{8} << 20U;
 
 }  // namespace
 
 PeerCore::PeerCore(std::shared_ptr<AgentCore> agent, std::string name)
-    : owner_(std::move(agent)), agent_(*owner_), name_(std::move(name)) {}
+    : owner_(std::move(agent)), agent_(*owner_), name_(std::move(name)), sent_(kMaxKeptBytes) {}
 PeerCore::~PeerCore() = default;
 
 Status LinkSlot::send(std::span<const std::byte> message, std::span<const int> fds) {
@@ -97,10 +99,21 @@ void PeerCore::withdraw(std::uint32_t slot) {
   sendOrLose(FrameType::kUnpin, scratch_);
 }
 
+// While its connection is lost and another is tried, frames only wait for that.
+Status PeerCore::send(FrameType type, std::span<const std::byte> head,
+                      std::span<const std::byte> body, std::span<const int> fds) {
+  Connection& connection = session_->connection();
+  if (!way_lost_) {
+    auto sent = connection.sendParts(type, head, body, fds);
+    if (!sent && (sent.error().code != Code::kPeerLost || !isReaching())) return sent;
+  }
+  if (connection.canResume()) sent_.add(type, head, body);
+  return Ok{};
+}
+
 // What keeps the two ends in step cannot be left out: a peer that takes nothing any more is lost.
-void PeerCore::sendOrLose(FrameType type, std::span<const std::byte> payload,
-                          std::span<const int> fds) {
-  if (auto sent = session_->connection().send(type, payload, fds); !sent) {
+void PeerCore::sendOrLose(FrameType type, std::span<const std::byte> payload) {
+  if (auto sent = send(type, payload); !sent) {
     broken_ = std::move(sent).error();
     linkChanged();
   }
@@ -111,7 +124,7 @@ Status PeerCore::sendBackend(std::size_t backend, std::span<const std::byte> mes
   if (!session_) return notReady("send");
   scratch_.clear();
   BackendMessage::encodeHead(agent_.backend(backend).can().name, scratch_);
-  return session_->connection().sendParts(FrameType::kBackend, scratch_, message, fds);
+  return send(FrameType::kBackend, scratch_, message, fds);
 }
 
 void PeerCore::pauseReading(bool paused) {
@@ -121,9 +134,10 @@ void PeerCore::pauseReading(bool paused) {
 void PeerCore::frame(FrameType type, std::span<const std::byte> payload,
                      std::vector<base::Fd> fds) {
   takeNotesBefore(session_->connection().framesHeard() - 1);
+  if (isNumbered(type) && isRepeated(payload.size())) return;
   switch (type) {
     case FrameType::kHeartbeat:
-      return;
+      return heardOfHeard(payload);
     case FrameType::kNote:
       return agent_.arrived({.from = name_, .bytes = {payload.begin(), payload.end()}});
     case FrameType::kPin:
@@ -248,7 +262,9 @@ void PeerCore::beat(Clock::time_point now, bool judge_silence) {
                  .device = session_->connection().remoteText(),
                  .cause = "the peer is stopped, its host is down, or the path is cut",
                  .remedy = "look at the peer's process and the path; it is being tried again"});
-  sendOrLose(FrameType::kHeartbeat, {});
+  if (judge_silence && seemsCut(now)) reachAnotherWay();
+  beaten_ = now;
+  sayHeard();
 }
 
 Duration PeerCore::beatEvery() const {

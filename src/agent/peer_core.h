@@ -14,6 +14,7 @@
 
 #include "agent/session/connection.h"
 #include "agent/session/note_ring.h"
+#include "agent/session/sent_frames.h"
 #include "base/net/dialer.h"
 #include "core/backend.h"
 #include "core/plan.h"
@@ -29,8 +30,8 @@ class Session final : public ConnectionUser {
   // Dialed for `peer`, or accepted from a stranger (no peer until it is admitted).
   Session(AgentCore& agent, std::shared_ptr<PeerCore> peer)
       : agent_(agent), peer_(std::move(peer)), dialed_(peer_ != nullptr) {}
-  Status open(base::Fd socket, const std::array<std::uint8_t, 32>& secret,
-              std::uint64_t last_epoch);
+  Status open(base::Fd socket, const std::array<std::uint8_t, 32>& secret, std::uint64_t last_epoch,
+              std::optional<Life> resume = std::nullopt);
 
   Connection& connection() { return *connection_; }
   bool dialed() const { return dialed_; }
@@ -41,7 +42,7 @@ class Session final : public ConnectionUser {
     peer_ = nullptr;
   }
 
-  Result<std::uint64_t> judge(const Hello& theirs) override;
+  Result<Life> judge(const Hello& theirs) override;
   void established(std::uint64_t epoch) override;
   void frame(FrameType type, std::span<const std::byte> payload,
              std::vector<base::Fd> fds) override;
@@ -112,8 +113,9 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   void pauseReading(bool paused);
 
   // From its sessions.
-  Result<std::uint64_t> judgeDialed(Session& session, const Hello& theirs);
-  Result<std::uint64_t> judgeAccepted(Session& session, const Hello& theirs);
+  Result<Life> judgeDialed(Session& session, const Hello& theirs);
+  Result<Life> judgeAccepted(Session& session, const Hello& theirs);
+  Result<Life> judgeResume(Session& session, const Hello& theirs);
   void established(Session& session, std::uint64_t epoch);
   void frame(FrameType type, std::span<const std::byte> payload, std::vector<base::Fd> fds);
   void closed(Session& session, const Error& why);
@@ -131,6 +133,7 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   void dial();
   void dialed(Result<base::Fd> socket, const std::string& target);
   void redialLater();
+  void dropAttempt();
   void denied(const Error& why);
   void openLinks(Session& session);
   void closeLinks(const Error& why);
@@ -145,8 +148,19 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   void takeNotesBefore(std::uint64_t frames);
   bool takeNote(RingReceiver& ring, std::uint64_t frames);
   void protocolError(const Error& why);
-  void sendOrLose(FrameType type, std::span<const std::byte> payload,
-                  std::span<const int> fds = {});
+  Status send(FrameType type, std::span<const std::byte> head, std::span<const std::byte> body = {},
+              std::span<const int> fds = {});
+  void sendOrLose(FrameType type, std::span<const std::byte> payload);
+  // peer_resume.cc: the session goes on over another connection.
+  bool seemsCut(Clock::time_point now) const;
+  bool isReaching() const { return attempt_ || dialer_; }
+  void reachAnotherWay();
+  void attemptFailed();
+  void resumed(Session& session);
+  std::uint64_t heard() const;
+  bool isRepeated(std::size_t bytes);
+  void sayHeard();
+  void heardOfHeard(std::span<const std::byte> heartbeat);
 
   const std::shared_ptr<AgentCore> owner_;  // which lets go of its peers when it closes
   AgentCore& agent_;
@@ -165,13 +179,22 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   bool upgrading_ = false;  // from TCP to the Unix socket of a peer that turned out to be near
   std::vector<std::string> addresses_;
   std::unique_ptr<base::Dialer> dialer_, buried_dialer_;
-  std::unique_ptr<Session> attempt_;  // dialed, not yet established
+  std::unique_ptr<Session> attempt_;  // dialed, not yet established; where there is a session_, to
+                                      // replace its connection
   base::Poller::Id redial_ = 0;
   Duration backoff_{};
 
   // This life.
   std::unique_ptr<Session> session_;
   bool synced_ = false;  // its registrations have all been announced
+  Key life_key_ = {};
+  SentFrames sent_;
+  std::uint64_t heard_before_ = 0;  // numbered frames, before this connection
+  std::uint64_t said_heard_ = 0;    // where the attempt takes over
+  std::uint64_t delivered_ = 0;     // the number of the last one that was handed over
+  std::size_t unsaid_ = 0;          // bytes heard since the peer was told
+  Clock::time_point beaten_ = {};   // the last heartbeat
+  std::optional<Error> way_lost_;   // the connection has closed; the attempt decides
   bool said_bye_ = false;
   bool recheck_ = false;
   std::optional<Error> broken_;  // this life is to end in the next recheck()

@@ -57,14 +57,18 @@ void PeerCore::dial() {
 void PeerCore::dialed(Result<base::Fd> socket, const std::string& target) {
   buried_dialer_ = std::move(dialer_);  // it is calling us
   if (!socket) {
+    if (session_) return attemptFailed();
     last_error_ = std::move(socket).error();
     return redialLater();
   }
   log(LogLevel::kDebug, "peer {}: connected to {}", name_, target);
+  std::optional<Life> goes_on;
+  if (session_) goes_on = Life{.epoch = epoch_, .heard = said_heard_ = heard(), .key = life_key_};
   attempt_ = std::make_unique<Session>(agent_, shared_from_this());
-  if (auto opened = attempt_->open(*std::move(socket), secret_, epoch_); !opened) {
-    last_error_ = std::move(opened).error();
+  if (auto opened = attempt_->open(*std::move(socket), secret_, epoch_, goes_on); !opened) {
     attempt_.reset();
+    if (session_) return attemptFailed();
+    last_error_ = std::move(opened).error();
     redialLater();
   }
 }
@@ -80,7 +84,17 @@ void PeerCore::redialLater() {
   });
 }
 
-Result<std::uint64_t> PeerCore::judgeDialed(Session& session, const Hello& theirs) {
+void PeerCore::dropAttempt() {
+  dialer_.reset();
+  if (!attempt_) return;
+  attempt_->orphan();
+  agent_.bury(std::move(attempt_));
+}
+
+Result<Life> PeerCore::judgeDialed(Session& session, const Hello& theirs) {
+  if (session_ && session_->connection().theirs().agent != theirs.agent)
+    return Error{
+        .code = Code::kPeerLost, .operation = "resume", .detail = "another agent is there"};
   if (!name_.empty() && theirs.name != name_)
     return Error{.code = Code::kNotFound,
                  .operation = "connect",
@@ -101,11 +115,11 @@ Result<std::uint64_t> PeerCore::judgeDialed(Session& session, const Hello& their
     if (same_as)
       return Error{.code = Code::kBusy, .operation = "connect", .detail = "already connected"};
   }
-  return epoch_;
+  return Life{.epoch = epoch_};
 }
 
 // Two ends that dial each other at once: the one with the smaller id keeps its own connection.
-Result<std::uint64_t> PeerCore::judgeAccepted(Session& session, const Hello& theirs) {
+Result<Life> PeerCore::judgeAccepted(Session& session, const Hello& theirs) {
   const bool same_life = session_ && session_->connection().theirs().agent == theirs.agent;
   const bool healthy =
       session_ && Clock::now() - session_->connection().lastHeard() < beatEvery() * 2;
@@ -116,25 +130,23 @@ Result<std::uint64_t> PeerCore::judgeAccepted(Session& session, const Hello& the
                  .peer = name_,
                  .cause = "two agents have the same name",
                  .remedy = "give each agent its own Settings::name"};
-  if (attempt_ && agent_.precedes(theirs))
+  if (attempt_ && !session_ && agent_.precedes(theirs))
     return Error{.code = Code::kBusy, .operation = "connect", .detail = "both dialed: ours stays"};
   if (session_)
     lose({.code = Code::kPeerLost,
           .operation = "session",
           .detail = "the peer has begun a new session",
           .peer = name_});
-  dialer_.reset();
-  if (attempt_) {
-    attempt_->orphan();
-    agent_.bury(std::move(attempt_));
-  }
+  dropAttempt();
   session_ = agent_.takeNewcomer(session);
   session.belongsTo(shared_from_this());
-  return std::max(epoch_, theirs.last_epoch) + 1;
+  return Life{.epoch = std::max(epoch_, theirs.last_epoch) + 1};
 }
 
 void PeerCore::established(Session& session, std::uint64_t epoch) {
+  if (session.connection().resume()) return resumed(session);
   if (attempt_.get() == &session) session_ = std::move(attempt_);
+  life_key_ = session.connection().deriveKey("life");
   epoch_ = epoch;
   met_ = true;
   state_ = PeerState::kConnecting;
@@ -196,8 +208,13 @@ void PeerCore::lose(const Error& why) {
   takeNotesBefore(session_->connection().framesHeard());
   closeRing();
   ring_out_.reset();
+  dropAttempt();
   session_->orphan();
   agent_.bury(std::move(session_));
+  sent_.clear();
+  heard_before_ = delivered_ = unsaid_ = 0;
+  beaten_ = {};
+  way_lost_.reset();
   state_ = said_bye_ ? PeerState::kGone : PeerState::kLost;
   ended_epoch_ = epoch_;
   last_error_ = why;
@@ -211,10 +228,15 @@ void PeerCore::lose(const Error& why) {
 }
 
 void PeerCore::closed(Session& session, const Error& why) {
-  if (&session == session_.get()) return lose(why);
+  if (&session == session_.get()) {
+    if (said_bye_ || !isReaching()) return lose(why);
+    way_lost_ = why;
+    return;
+  }
   if (&session != attempt_.get()) return;
   session.orphan();
   agent_.bury(std::move(attempt_));
+  if (session_) return attemptFailed();
   if (same_as) {
     wanted_ = false;
     return agent_.crank().changed();
@@ -243,17 +265,13 @@ void PeerCore::close() {
 
 void PeerCore::forget() {
   wanted_ = false;
-  dialer_.reset();
+  dropAttempt();
   if (redial_ != 0) agent_.crank().poller().forgetTimer(std::exchange(redial_, 0));
-  if (attempt_) {
-    attempt_->orphan();
-    agent_.bury(std::move(attempt_));
-  }
   if (session_) {
     scratch_.clear();
     ByeMessage{"forgotten"}.encode(scratch_);
     // A peer that takes no more bytes learns it from the closing of the socket.
-    static_cast<void>(session_->connection().send(FrameType::kBye, scratch_));
+    static_cast<void>(send(FrameType::kBye, scratch_));
     said_bye_ = true;
     lose({.code = Code::kPeerLost, .operation = "forget", .detail = "forgotten here"});
   }

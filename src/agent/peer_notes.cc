@@ -29,7 +29,7 @@ Status PeerCore::note(std::span<const std::byte> bytes) {
   if (state_ != PeerState::kReady) return notReady("note");
   Connection& connection = session_->connection();
   if (ring_out_ && ring_out_->put(connection.framesSent(), bytes)) return Ok{};
-  auto sent = connection.send(FrameType::kNote, bytes);
+  auto sent = send(FrameType::kNote, bytes);
   if (sent || sent.error().code != Code::kBusy) return sent;
   Error why = std::move(sent).error();
   why.operation = "note";

@@ -15,19 +15,20 @@ constexpr std::size_t kMaxUnsent = std::size_t{16} << 20U;
 }  // namespace
 
 Status Session::open(base::Fd socket, const std::array<std::uint8_t, 32>& secret,
-                     std::uint64_t last_epoch) {
+                     std::uint64_t last_epoch, std::optional<Life> resume) {
   VIADUCT_TRY(connection_,
               Connection::open(std::move(socket),
                                dialed_ ? Connection::Role::kDialer : Connection::Role::kListener,
                                {.secret = secret,
                                 .mine = agent_.hello(last_epoch),
+                                .resume = resume,
                                 .handshake_until = Clock::now() + kHandshakeLimit,
                                 .max_unsent = kMaxUnsent},
                                agent_.crank().poller(), *this));
   return Ok{};
 }
 
-Result<std::uint64_t> Session::judge(const Hello& theirs) {
+Result<Life> Session::judge(const Hello& theirs) {
   return dialed_ ? peer_->judgeDialed(*this, theirs) : agent_.admit(*this, theirs);
 }
 

@@ -233,6 +233,86 @@ TEST_P(CutLinks, AreNotSeenWhereThePeerIsStopped) {
   EXPECT_EQ(shares(path_), 2U) << path_;
 }
 
+// The first link carries the session as well, and with it what the ends of a rail have to say of
+// its loss. `side`: the end whose link fails; 0 dialed.
+class CutSessions : public CutLinks {
+ protected:
+  void failTheFirst(bool (Desk::*fault)(std::size_t, std::size_t) const, std::size_t side) {
+    if (!make(2, 4)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
+    startTwo(4, 300);
+    const auto whole = post(1, 0, 0, [] {});
+    const auto with = post(2, 0, kLong / 16, [&] { EXPECT_TRUE(((*desk_).*fault)(side, 0)); });
+    std::printf("%lld ms with all links, %lld ms with one that fails: %s\n",
+                static_cast<long long>(whole / 1ms), static_cast<long long>(with / 1ms),
+                path_.c_str());
+    EXPECT_LT(with, 2 * whole + 4s) << "about a second was to be lost";
+    EXPECT_TRUE(agents_[0]->ask("over 1 1 4000").starts_with("error timed out")) << "twice `detect`";
+    post(3, 1, 0, [] {});
+    EXPECT_EQ(shares(path_), 3U) << path_;
+    EXPECT_EQ(agents_[0]->must("ready 1 100"), "1") << "the session is the same";
+    EXPECT_EQ(agents_[1]->must("ready 0 100"), "1") << "at both ends";
+    notesPass(0, 3);
+  }
+  // Numbered notes of both ends.
+  void sendNotes(int from, int to) {
+    for (int i = from; i < to; ++i) {
+      agents_[0]->must("note 1 " + std::to_string(i));
+      agents_[1]->must("note 0 " + std::to_string(i));
+    }
+  }
+  void takeNotes(int from, int to) {
+    for (int i = from; i < to; ++i) {
+      ASSERT_EQ(agents_[1]->must("takenote 20000"), "0 " + std::to_string(i));
+      ASSERT_EQ(agents_[0]->must("takenote 20000"), "1 " + std::to_string(i));
+    }
+  }
+  void notesPass(int from, int to) {
+    sendNotes(from, to);
+    takeNotes(from, to);
+  }
+};
+
+TEST_P(CutSessions, GoOnOverAnotherLinkWhenThePeersIsCut) { failTheFirst(&Desk::cut, 1); }
+
+TEST_P(CutSessions, GoOnOverAnotherLinkWhenTheirOwnIsCut) { failTheFirst(&Desk::cut, 0); }
+
+TEST_P(CutSessions, GoOnOverAnotherLinkWhenOneDropsEverything) { failTheFirst(&Desk::drop, 1); }
+
+// Notes that were under way come once and in order, from link to link and back.
+TEST_P(CutSessions, KeepTheirNotes) {
+  if (!make(2, 2)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
+  start(" detect=2000");
+  agents_[0]->must("import " + agents_[1]->card());
+  agents_[0]->must("ready 1 20000");
+  int next = 0;
+  for (const std::size_t link : {0U, 1U, 0U}) {
+    notesPass(next, next + 10);
+    ASSERT_TRUE(desk_->drop(1, link));
+    sendNotes(next + 10, next + 100);
+    takeNotes(next + 10, next + 100);
+    ASSERT_TRUE(desk_->heal(1, link));
+    next += 100;
+  }
+  EXPECT_EQ(agents_[0]->must("ready 1 100"), "1") << "the session is the same";
+  EXPECT_TRUE(agents_[0]->ask("takenote 100").starts_with("error timed out")) << "one came twice";
+  EXPECT_TRUE(agents_[1]->ask("takenote 100").starts_with("error timed out")) << "one came twice";
+}
+
+// Where no link is left, or nobody at the other end, the peer is lost as soon as ever.
+TEST_P(CutSessions, EndWhereThePeerIsGoneAsWell) {
+  if (!make(2, 2)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
+  start(" detect=2000");
+  agents_[0]->must("import " + agents_[1]->card());
+  agents_[0]->must("ready 1 20000");
+  ASSERT_TRUE(desk_->drop(1, 0));
+  agents_[1]->process().kill();
+  const auto start = Clock::now();
+  agents_[0]->must("over 1 1 20000");
+  const auto took = Clock::now() - start;
+  std::printf("noticed after %lld ms\n", static_cast<long long>(took / 1ms));
+  EXPECT_LT(took, 2500ms) << "detect, and half a second";
+}
+
 TEST_P(Hosts, ThatAreCutOffComeBack) {
   if (!make(3, 2)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
   start(" detect=1000");
@@ -256,6 +336,8 @@ TEST_P(Hosts, ThatAreCutOffComeBack) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, CutLinks, ::testing::ValuesIn(backendsBetweenHosts()),
+                         [](const auto& backend) { return backend.param; });
+INSTANTIATE_TEST_SUITE_P(Every, CutSessions, ::testing::ValuesIn(backendsBetweenHosts()),
                          [](const auto& backend) { return backend.param; });
 INSTANTIATE_TEST_SUITE_P(Every, Hosts, ::testing::ValuesIn(backendsBetweenHosts()),
                          [](const auto& backend) { return backend.param; });

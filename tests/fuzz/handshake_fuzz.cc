@@ -26,7 +26,7 @@ using viaduct::base::Poller;
 
 // Nobody who does not know the secret gets further than this.
 struct Unreached final : ConnectionUser {
-  viaduct::Result<std::uint64_t> judge(const Hello&) override { std::abort(); }
+  viaduct::Result<Life> judge(const Hello&) override { std::abort(); }
   void established(std::uint64_t) override { std::abort(); }
   void frame(FrameType, ByteSpan, std::vector<Fd>) override { std::abort(); }
   void closed(const viaduct::Error&) override {

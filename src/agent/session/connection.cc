@@ -5,14 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <optional>
 #include <utility>
 
-#include "agent/session/handshake.h"
-#include "agent/session/inbox.h"
-#include "agent/session/messages.h"
-#include "agent/session/outbox.h"
-#include "agent/session/way.h"
+#include "agent/session/connection_impl.h"
+#include "base/net/hearing.h"
 #include "base/random.h"
 
 namespace viaduct::agent {
@@ -24,91 +20,6 @@ constexpr int kReadsPerTurn = 8;
 constexpr int kLastReads = 256;
 
 }  // namespace
-
-class Connection::Impl {
- public:
-  Impl(base::Fd socket, Role role, ConnectionConfig config, base::Poller& poller,
-       ConnectionUser& user)
-      : socket_(std::move(socket)),
-        role_(role),
-        config_(std::move(config)),
-        poller_(poller),
-        user_(user) {}
-  ~Impl() {
-    if (gone_ != nullptr) *gone_ = true;
-    leavePoller();
-  }
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
-
-  Status start();
-  Status send(FrameType type, ByteSpan head, ByteSpan body, std::span<const int> fds);
-  void pause(bool paused);
-  void readNow();
-
-  const Hello& theirs() const { return theirs_; }
-  bool isUnix() const { return way_.is_unix; }
-  int peerPid() const { return way_.peer_pid; }
-  const std::string& remoteText() const { return way_.remote; }
-  Key derive(std::string_view purpose) const { return base::deriveKey(common_, purpose); }
-  Clock::time_point lastHeard() const { return last_heard_; }
-  std::size_t unsent() const { return outbox_.unsent(); }
-  std::uint64_t framesSent() const { return sealer_.sealed(); }
-  std::uint64_t framesHeard() const { return inbox_.decoder().taken(); }
-
- private:
-  enum class Phase : std::uint8_t { kProving, kMeeting, kAwaitingVerdict, kReady, kClosed };
-
-  // Those that return bool may have called the user: false means that the connection is closed,
-  // and perhaps destroyed: return at once.
-  void onEvents(std::uint32_t events);
-  bool readTurn();
-  bool readOnce(Inbox::Read& got);
-  bool deliver();
-  bool take(const Frame& frame);
-  bool prove(const Frame& frame);
-  void useKeys();
-  bool meet(const Frame& frame);
-  bool hearVerdict(const Frame& frame);
-  bool establish(std::uint64_t epoch);
-  bool say(FrameType type, ByteSpan payload);
-  bool fail(Error why);
-  template <class Call>
-  bool tell(Call call);
-
-  Status write(FrameType type, ByteSpan head, ByteSpan body, std::vector<base::Fd> fds);
-  void sendFailed(const Error& why);
-  void flush();
-  void soon();
-  void onSoon();
-  void listen();
-  void leavePoller();
-  bool mayRead() const { return !paused_ || ended_; }
-  Error protocolError(std::string detail) const;
-
-  base::Fd socket_;
-  const Role role_;
-  const ConnectionConfig config_;
-  base::Poller& poller_;
-  ConnectionUser& user_;
-
-  Phase phase_ = Phase::kProving;
-  std::unique_ptr<Handshake> proof_;  // until it is given
-  Key common_ = {};                   // what deriveKey() starts from
-  FrameSealer sealer_;
-  Inbox inbox_;
-  Outbox outbox_;
-  Hello theirs_;
-  std::optional<Error> send_error_;  // the socket takes nothing more; reading finds out the rest
-  Clock::time_point last_heard_ = Clock::now();
-  Way way_;
-
-  bool paused_ = false;
-  bool ended_ = false;    // the other end has closed: what it sent before is read, paused or not
-  bool* gone_ = nullptr;  // set while the user is being called
-  base::Poller::Id watch_ = 0, handshake_timer_ = 0, soon_timer_ = 0;
-  std::uint32_t watched_ = 0;
-};
 
 Status Connection::Impl::start() {
   base::Bytes hello;
@@ -150,16 +61,6 @@ void Connection::Impl::listen() {
   if (watch_ == 0 || wanted == watched_) return;
   watched_ = wanted;
   if (const Status changed = poller_.change(watch_, wanted); !changed) sendFailed(changed.error());
-}
-
-template <class Call>
-bool Connection::Impl::tell(Call call) {
-  bool gone = false;
-  gone_ = &gone;
-  call();
-  if (gone) return false;
-  gone_ = nullptr;
-  return phase_ != Phase::kClosed;
 }
 
 bool Connection::Impl::fail(Error why) {
@@ -228,85 +129,13 @@ bool Connection::Impl::take(const Frame& frame) {
   std::vector<base::Fd> fds;
   if (!inbox_.takeFds(frame.fds, fds))
     return fail(protocolError("a frame's file descriptors did not come with it"));
+  if (phase_ == Phase::kReady && isNumbered(frame.type)) ++numbered_heard_;
   if (frame.skip) return true;
   if (phase_ == Phase::kMeeting) return meet(frame);
   if (phase_ == Phase::kAwaitingVerdict) return hearVerdict(frame);
   if (isHandshake(frame.type))
     return fail(protocolError("a frame of the handshake, which is over"));
   return tell([&] { user_.frame(frame.type, frame.payload, std::move(fds)); });
-}
-
-bool Connection::Impl::prove(const Frame& frame) {
-  auto taken = frame.fds == 0 && !frame.skip
-                   ? proof_->take(frame)
-                   : Result<Handshake::Step>(protocolError("not a frame of the handshake"));
-  if (!taken) {
-    const auto deny = Handshake::deny(taken.error().code);
-    if (frame.type != FrameType::kDeny) static_cast<void>(write(deny.type, deny.payload(), {}, {}));
-    return fail(std::move(taken).error());
-  }
-  const Handshake::Step& step = *taken;
-  if (step.sends && !say(step.send.type, step.send.payload())) return false;
-  if (!step.proven) return true;
-  useKeys();
-  if (role_ == Role::kDialer) return true;
-  base::Bytes hello;
-  config_.mine.encode(hello);
-  return say(FrameType::kHello, hello);
-}
-
-void Connection::Impl::useKeys() {
-  const SessionKeys keys = proof_->keys();
-  proof_.reset();
-  common_ = keys.common;
-  phase_ = Phase::kMeeting;
-  inbox_.decoder().setLimit(kMaxHelloPayload);
-  if (way_.is_unix) {
-    inbox_.acceptFds();
-    return;
-  }
-  const bool dialer = role_ == Role::kDialer;
-  sealer_.useKey(dialer ? keys.to_listener : keys.to_dialer);
-  inbox_.decoder().useKey(dialer ? keys.to_dialer : keys.to_listener);
-}
-
-bool Connection::Impl::meet(const Frame& frame) {
-  if (frame.type != FrameType::kHello) return fail(protocolError("a frame before the hello"));
-  auto hello = Hello::decode(frame.payload);
-  if (!hello) return fail(hello.error());
-  theirs_ = std::move(*hello);
-  Result<std::uint64_t> verdict = std::uint64_t{0};
-  if (!tell([&] { verdict = user_.judge(theirs_); })) return false;
-  base::Bytes payload;
-  if (role_ == Role::kDialer) {
-    if (!verdict) return fail(verdict.error());
-    config_.mine.encode(payload);
-    phase_ = Phase::kAwaitingVerdict;
-    return say(FrameType::kHello, payload);
-  }
-  if (!verdict) {
-    RefuseMessage{verdict.error()}.encode(payload);
-    return say(FrameType::kRefuse, payload) && fail(verdict.error());
-  }
-  payload = base::Writer().put(*verdict).take();
-  return say(FrameType::kAccept, payload) && establish(*verdict);
-}
-
-bool Connection::Impl::hearVerdict(const Frame& frame) {
-  if (frame.type == FrameType::kRefuse) {
-    auto refusal = RefuseMessage::decode(frame.payload);
-    return fail(refusal ? std::move(refusal->why) : std::move(refusal).error());
-  }
-  if (frame.type != FrameType::kAccept || frame.payload.size() != sizeof(std::uint64_t))
-    return fail(protocolError("neither an acceptance nor a refusal"));
-  return establish(base::loadLittle<std::uint64_t>(frame.payload.data()));
-}
-
-bool Connection::Impl::establish(std::uint64_t epoch) {
-  poller_.forgetTimer(std::exchange(handshake_timer_, 0));
-  inbox_.decoder().setLimit(kMaxFramePayload);
-  phase_ = Phase::kReady;
-  return tell([&] { user_.established(epoch); });
 }
 
 bool Connection::Impl::say(FrameType type, ByteSpan payload) {
@@ -377,6 +206,11 @@ void Connection::Impl::onSoon() {
   fail(*send_error_);
 }
 
+std::chrono::milliseconds Connection::Impl::unanswered() const {
+  const base::Hearing heard = base::hearingOf(socket_.get());
+  return heard.awaited ? heard.since : std::chrono::milliseconds{0};
+}
+
 void Connection::Impl::pause(bool paused) {
   if (phase_ == Phase::kClosed || paused == paused_) return;
   paused_ = paused;
@@ -421,5 +255,10 @@ Key Connection::deriveKey(std::string_view purpose) const { return impl_->derive
 std::size_t Connection::unsent() const { return impl_->unsent(); }
 std::uint64_t Connection::framesSent() const { return impl_->framesSent(); }
 std::uint64_t Connection::framesHeard() const { return impl_->framesHeard(); }
+const std::optional<ResumeMessage>& Connection::resume() const { return impl_->resume(); }
+bool Connection::proves(const Key& life) const { return impl_->proves(life); }
+bool Connection::canResume() const { return impl_->canResume(); }
+std::uint64_t Connection::numberedHeard() const { return impl_->numberedHeard(); }
+std::chrono::milliseconds Connection::unanswered() const { return impl_->unanswered(); }
 
 }  // namespace viaduct::agent

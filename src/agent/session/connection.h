@@ -7,9 +7,11 @@
 #include <viaduct/result.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,20 +19,30 @@
 
 #include "agent/session/frame.h"
 #include "agent/session/hello.h"
+#include "agent/session/messages.h"
 #include "base/fd.h"
 #include "base/net/crypto.h"
 #include "base/poller.h"
 
 namespace viaduct::agent {
 
+// A life of a session as one end knows it. A connection begins one, or goes on with one that
+// another connection carried before.
+struct Life {
+  std::uint64_t epoch = 0;
+  std::uint64_t heard = 0;  // numbered frames, before this connection
+  Key key = {};             // a secret of the two ends, made when it began
+};
+
 // Whom a connection tells. Every call may destroy the Connection.
 class ConnectionUser {
  public:
   virtual ~ConnectionUser() = default;
   // The other end has proved itself and said who it is. Dialer: any value goes on (our hello is
-  // sent), an error closes. Listener: the epoch of the new session, or the error that is sent as
-  // the refusal. After an error closed() is called with it.
-  virtual Result<std::uint64_t> judge(const Hello& theirs) = 0;
+  // sent), an error closes. Listener: the life that begins, only its epoch, or the whole of the
+  // one that resume() asks to go on with; or the error that is sent as the refusal. After an error
+  // closed() is called with it.
+  virtual Result<Life> judge(const Hello& theirs) = 0;
   virtual void established(std::uint64_t epoch) = 0;
   // `payload` stands in the Connection, for the time of the call.
   virtual void frame(FrameType type, std::span<const std::byte> payload,
@@ -41,6 +53,7 @@ class ConnectionUser {
 struct ConnectionConfig {
   Key secret = {};
   Hello mine = {};
+  std::optional<Life> resume = {};  // dialer: the life to go on with
   Clock::time_point handshake_until = {};
   std::size_t max_unsent = std::size_t{4} << 20U;
 };
@@ -80,11 +93,20 @@ class Connection {
   std::string remoteText() const;  // "127.0.0.1:4242", "unix:@viaduct-...", "unix:pid 4242"
   // A secret that the two ends of this connection have in common, and nobody else. From judge() on.
   Key deriveKey(std::string_view purpose) const;
+  // What the other end says of the life that goes on. Listener: from judge() on, and proves() is
+  // still to be asked whether it knows that life's key; dialer: from established() on.
+  const std::optional<ResumeMessage>& resume() const;
+  bool proves(const Key& life) const;
+  // Whether its session may go on over another connection one day: TCP, and the peer knows how.
+  bool canResume() const;
+  // For how long the other end's host has acknowledged nothing, while something waits for that.
+  std::chrono::milliseconds unanswered() const;
   std::size_t unsent() const;
   // Frames of this connection, its handshake's included: sent, queued ones too; and heard, the one
   // that is being handed over included. The ends agree on them.
   std::uint64_t framesSent() const;
   std::uint64_t framesHeard() const;
+  std::uint64_t numberedHeard() const;  // those that have a number in the session's life
 
   class Impl;
 

@@ -35,7 +35,7 @@ std::string pattern(std::size_t size, std::size_t seed) {
 
 TEST_P(ConnectionTest, BothEndsMeetAndFramesPassBothWays) {
   SessionPair pair(GetParam(), turner_);
-  pair.at_listener.verdict = std::uint64_t{42};
+  pair.at_listener.verdict = Life{.epoch = 42};
   ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
   EXPECT_EQ(*pair.at_dialer.epoch, 42U);
   EXPECT_EQ(*pair.at_listener.epoch, 42U);

@@ -46,7 +46,7 @@ Error protocolError(std::string detail) {
 
 }  // namespace
 
-bool isHandshake(FrameType type) { return type >= FrameType::kOpen && type <= FrameType::kRefuse; }
+bool isHandshake(FrameType type) { return type >= FrameType::kOpen && type <= FrameType::kResume; }
 
 bool isKnown(FrameType type) {
   return (type >= FrameType::kHeartbeat && type <= FrameType::kNoteRing) || isHandshake(type);

@@ -17,7 +17,8 @@ namespace viaduct::agent {
 using base::ByteSpan, base::Digest, base::Hmac, base::Key;
 
 inline constexpr std::uint8_t kWireMajor = 1;
-inline constexpr std::uint8_t kWireMinor = 1;
+inline constexpr std::uint8_t kWireMinor = 2;
+inline constexpr std::uint8_t kResumeMinor = 2;  // from here on sessions can go on
 
 inline constexpr std::size_t kFrameHeaderBytes = 40;
 // The frame limit: a note of the greatest size, and room for what stands beside it.
@@ -44,9 +45,14 @@ enum class FrameType : std::uint8_t {
   kHello,
   kAccept,
   kRefuse,
+  kResume,  // before the dialer's hello; from minor version 2 on
 };
 bool isKnown(FrameType type);
 bool isHandshake(FrameType type);
+// Whether it has a number in its session's life, by which the other end says how far it has heard.
+inline bool isNumbered(FrameType type) {
+  return !isHandshake(type) && type != FrameType::kHeartbeat;
+}
 
 struct Frame {
   FrameType type = FrameType::kHeartbeat;

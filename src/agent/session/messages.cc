@@ -82,6 +82,22 @@ Result<ByeMessage> ByeMessage::decode(std::span<const std::byte> payload) {
   return message;
 }
 
+void ResumeMessage::encode(base::Bytes& out) const {
+  base::Writer w(std::move(out));
+  w.put(epoch).put(heard).raw(std::as_bytes(std::span(proof)));
+  out = w.take();
+}
+
+Result<ResumeMessage> ResumeMessage::decode(std::span<const std::byte> payload) {
+  LimitedReader in(payload);
+  ResumeMessage message;
+  message.epoch = in.raw().get<std::uint64_t>();
+  message.heard = in.raw().get<std::uint64_t>();
+  message.proof = in.raw().array<sizeof message.proof>();
+  if (!in.finished()) return in.error("resume");
+  return message;
+}
+
 void RefuseMessage::encode(base::Bytes& out) const {
   base::Writer w(std::move(out));
   w.put(static_cast<std::uint8_t>(why.code));

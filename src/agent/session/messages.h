@@ -14,6 +14,7 @@
 
 #include "agent/session/hello.h"
 #include "base/bytes.h"
+#include "base/net/crypto.h"
 
 namespace viaduct::agent {
 
@@ -54,6 +55,16 @@ struct ByeMessage {
   std::string why = {};
   void encode(base::Bytes& out) const;  // no more than kMaxByeBytes of `why`
   static Result<ByeMessage> decode(std::span<const std::byte> payload);
+};
+
+// An end of a session whose connection is to be replaced by the one that this goes over: which life
+// of it, how many numbered frames that end has heard, and the proof that it is that end.
+struct ResumeMessage {
+  std::uint64_t epoch = 0, heard = 0;
+  base::Key proof = {};
+  void encode(base::Bytes& out) const;
+  static Result<ResumeMessage> decode(std::span<const std::byte> payload);
+  friend bool operator==(const ResumeMessage&, const ResumeMessage&) = default;
 };
 
 // The listener does not want the dialer: judge()'s error.

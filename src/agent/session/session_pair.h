@@ -30,7 +30,7 @@ inline std::string textOf(ByteSpan bytes) {
 }
 
 struct Recorder final : ConnectionUser {
-  Result<std::uint64_t> judge(const Hello& theirs) override {
+  Result<Life> judge(const Hello& theirs) override {
     ++judged;
     hello = theirs;
     if (on_judge) on_judge();
@@ -54,7 +54,7 @@ struct Recorder final : ConnectionUser {
   }
   Code code() const { return error ? error->code : Code::kInvalid; }
 
-  Result<std::uint64_t> verdict = std::uint64_t{7};
+  Result<Life> verdict = Life{.epoch = 7};
   int judged = 0, closes = 0;
   std::optional<std::uint64_t> epoch;
   Hello hello;

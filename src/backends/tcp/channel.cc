@@ -8,6 +8,7 @@
 #include "backends/tcp/socket.h"
 #include "backends/tcp/tcp_link.h"
 #include "backends/tcp/tcp_rail.h"
+#include "base/net/hearing.h"
 
 namespace viaduct::tcp {
 
@@ -113,7 +114,7 @@ void Channel::turn(Clock::time_point now, Clock::time_point until) {
 
 // A stopped peer closes its window, and its kernel goes on answering: that is not the way's fault.
 bool Channel::listen(Clock::time_point now) {
-  const Hearing heard = hearingOf(fd_.get());
+  const base::Hearing heard = base::hearingOf(fd_.get());
   if (!heard.awaited) {
     unheard_since_.reset();
     silence_ = {};

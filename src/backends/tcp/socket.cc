@@ -98,16 +98,6 @@ bool isLocal(int fd, std::span<const Interface> here) {
          });
 }
 
-Hearing hearingOf(int fd) {
-  tcp_info info{};
-  socklen_t length = sizeof(info);
-  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return {};
-  return {.awaited = info.tcpi_unacked > 0,
-          .repeats = info.tcpi_retransmits > 0,
-          .since = std::chrono::milliseconds(info.tcpi_last_ack_recv),
-          .round_trip = std::chrono::microseconds(info.tcpi_rtt)};
-}
-
 void reset(base::Fd& fd) {
   if (!fd) return;
   set(fd.get(), SOL_SOCKET, SO_LINGER, linger{.l_onoff = 1, .l_linger = 0});

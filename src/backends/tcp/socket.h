@@ -27,15 +27,6 @@ bool wakeFor(int fd, std::size_t bytes);
 Endpoint localEndpoint(int fd);
 Endpoint remoteEndpoint(int fd);
 
-// What is known of the way to the peer's kernel, whatever its process does.
-struct Hearing {
-  bool awaited = false;               // something that was sent is not acknowledged
-  bool repeats = false;               // and has been sent again for that
-  std::chrono::milliseconds since{};  // the last acknowledgement
-  std::chrono::microseconds round_trip{};
-};
-Hearing hearingOf(int fd);
-
 // Closes at once: what is queued on either side is thrown away, the peer gets a reset.
 void reset(base::Fd& fd);
 

@@ -1,0 +1,138 @@
+// PeerCore: a session goes on over another connection when the link under the one it has is cut.
+// docs/design/0012-a-session-outlives-its-connection.md.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "agent/core.h"
+#include "agent/peer_core.h"
+#include "agent/session/messages.h"
+#include "base/log.h"
+
+namespace viaduct::agent {
+
+using base::log;
+using base::LogLevel;
+
+namespace {
+
+// A peer keeps what it sent until it is told that it was heard: with each heartbeat, and when so
+// much has come since.
+constexpr std::size_t kSayEvery = std::size_t{256} << 10U;
+// How exactly the kernel knows when the last acknowledgement came.
+constexpr auto kKernelClock = std::chrono::milliseconds(10);
+
+}  // namespace
+
+// Numbered frames of this life, over all its connections.
+std::uint64_t PeerCore::heard() const {
+  return std::max(delivered_, heard_before_ + session_->connection().numberedHeard());
+}
+
+// The peer repeats what it does not know to be heard.
+bool PeerCore::isRepeated(std::size_t bytes) {
+  const std::uint64_t number = heard_before_ + session_->connection().numberedHeard();
+  if (number <= delivered_) return true;
+  delivered_ = number;
+  unsaid_ += bytes;
+  if (unsaid_ >= kSayEvery) sayHeard();
+  return false;
+}
+
+void PeerCore::sayHeard() {
+  Connection& connection = session_->connection();
+  if (way_lost_) return;
+  base::Bytes payload;
+  if (connection.canResume()) payload = base::Writer().put(heard()).take();
+  unsaid_ = 0;
+  // Where the connection is at its end it is closed() next.
+  if (auto sent = connection.send(FrameType::kHeartbeat, payload);
+      !sent && sent.error().code != Code::kPeerLost)
+    protocolError(sent.error());
+}
+
+void PeerCore::heardOfHeard(std::span<const std::byte> heartbeat) {
+  if (heartbeat.empty()) return;
+  base::Reader in(heartbeat);
+  const auto count = in.get<std::uint64_t>();
+  if (!in.finished() || !sent_.heard(count))
+    protocolError({.code = Code::kProtocol,
+                   .operation = "heartbeat",
+                   .detail = "it does not say how many frames were heard"});
+}
+
+// Since the last heartbeat went out, neither the peer nor its kernel has said anything. A frozen
+// peer's kernel would have.
+bool PeerCore::seemsCut(Clock::time_point now) const {
+  const Connection& connection = session_->connection();
+  return session_->dialed() && connection.canResume() &&
+         now - connection.lastHeard() >= beatEvery() &&
+         connection.unanswered() >= now - beaten_ + kKernelClock;
+}
+
+// The end that dialed does it, so that the two do not cross.
+void PeerCore::reachAnotherWay() {
+  const Connection& connection = session_->connection();
+  if (isReaching() || said_bye_) return;
+  auto targets = connection.theirs().addresses;
+  std::erase(targets, connection.remoteText());
+  if (targets.empty()) return;
+  log(LogLevel::kWarning, "peer {}: {} is silent; its session is to go on over another address",
+      name_, connection.remoteText());
+  dialer_ = base::Dialer::start(
+      std::move(targets), connection.lastHeard() + agent_.settings().detect,
+      agent_.crank().poller(), [this](Result<base::Fd> socket, const std::string& target) {
+        dialed(std::move(socket), target);
+      });
+}
+
+// The connection there was may still be good; if not, it is tried again with the next heartbeat.
+void PeerCore::attemptFailed() {
+  if (!way_lost_) return;
+  const Error why = *way_lost_;
+  lose(why);
+}
+
+// Listener. From here on nothing is read from the connection there was.
+Result<Life> PeerCore::judgeResume(Session& session, const Hello& theirs) {
+  const ResumeMessage& asked = *session.connection().resume();
+  if (!session_ || session_->dialed() || epoch_ != asked.epoch ||
+      session_->connection().theirs().agent != theirs.agent ||
+      !session.connection().proves(life_key_) || !sent_.follows(asked.heard))
+    return Error{.code = Code::kPeerLost,
+                 .operation = "resume",
+                 .detail = "that session is over",
+                 .peer = name_};
+  heard_before_ = heard();
+  session_->orphan();
+  agent_.bury(std::move(session_));
+  session_ = agent_.takeNewcomer(session);
+  session.belongsTo(shared_from_this());
+  return Life{.epoch = epoch_, .heard = heard_before_, .key = life_key_};
+}
+
+// Both ends: what the other has not heard is sent again.
+void PeerCore::resumed(Session& session) {
+  const std::uint64_t they_heard = session.connection().resume()->heard;
+  if (attempt_.get() == &session) {
+    delivered_ = heard();
+    heard_before_ = said_heard_;
+    session_->orphan();
+    agent_.bury(std::move(session_));
+    session_ = std::move(attempt_);
+  }
+  way_lost_.reset();
+  beaten_ = {};
+  if (!sent_.heard(they_heard) || !sent_.follows(they_heard))
+    return protocolError({.code = Code::kPeerLost,
+                          .operation = "resume",
+                          .detail = "what the peer has not heard is no longer here"});
+  log(LogLevel::kWarning, "peer {}: its session goes on over {}", name_,
+      session.connection().remoteText());
+  session.connection().pauseReading(agent_.notesPaused());
+  for (const auto& [type, payload] : sent_.kept())
+    if (auto sent = session.connection().send(type, payload); !sent)
+      return protocolError(sent.error());
+}
+
+}  // namespace viaduct::agent

@@ -1,0 +1,135 @@
+// Connection: how its ends meet, from the proof to the verdict.
+#include <span>
+#include <utility>
+
+#include "agent/session/connection_impl.h"
+
+namespace viaduct::agent {
+
+bool Connection::Impl::prove(const Frame& frame) {
+  auto taken = frame.fds == 0 && !frame.skip
+                   ? proof_->take(frame)
+                   : Result<Handshake::Step>(protocolError("not a frame of the handshake"));
+  if (!taken) {
+    const auto deny = Handshake::deny(taken.error().code);
+    if (frame.type != FrameType::kDeny) static_cast<void>(write(deny.type, deny.payload(), {}, {}));
+    return fail(std::move(taken).error());
+  }
+  their_minor_ = frame.minor;
+  const Handshake::Step& step = *taken;
+  if (step.sends && !say(step.send.type, step.send.payload())) return false;
+  if (!step.proven) return true;
+  useKeys();
+  if (role_ == Role::kDialer) return true;
+  base::Bytes hello;
+  config_.mine.encode(hello);
+  return say(FrameType::kHello, hello);
+}
+
+void Connection::Impl::useKeys() {
+  const SessionKeys keys = proof_->keys();
+  proof_.reset();
+  common_ = keys.common;
+  phase_ = Phase::kMeeting;
+  inbox_.decoder().setLimit(kMaxHelloPayload);
+  if (way_.is_unix) {
+    inbox_.acceptFds();
+    return;
+  }
+  const bool dialer = role_ == Role::kDialer;
+  sealer_.useKey(dialer ? keys.to_listener : keys.to_dialer);
+  inbox_.decoder().useKey(dialer ? keys.to_dialer : keys.to_listener);
+}
+
+bool Connection::Impl::meet(const Frame& frame) {
+  if (frame.type == FrameType::kResume) return hearResume(frame);
+  if (frame.type != FrameType::kHello) return fail(protocolError("a frame before the hello"));
+  auto hello = Hello::decode(frame.payload);
+  if (!hello) return fail(hello.error());
+  theirs_ = std::move(*hello);
+  Result<Life> verdict = Life{};
+  if (!tell([&] { verdict = user_.judge(theirs_); })) return false;
+  base::Bytes payload;
+  if (role_ == Role::kDialer) {
+    if (!verdict) return fail(verdict.error());
+    if (config_.resume) {
+      resumeOf(*config_.resume).encode(payload);
+      if (!say(FrameType::kResume, payload)) return false;
+      payload.clear();
+    }
+    config_.mine.encode(payload);
+    phase_ = Phase::kAwaitingVerdict;
+    return say(FrameType::kHello, payload);
+  }
+  if (!verdict) {
+    RefuseMessage{verdict.error()}.encode(payload);
+    return say(FrameType::kRefuse, payload) && fail(verdict.error());
+  }
+  if (resume_)
+    resumeOf(*verdict).encode(payload);
+  else
+    payload = base::Writer().put(verdict->epoch).take();
+  return say(FrameType::kAccept, payload) && establish(verdict->epoch);
+}
+
+// Listener: the dialer wants no new session, but to go on with one.
+bool Connection::Impl::hearResume(const Frame& frame) {
+  if (role_ == Role::kDialer || resume_) return fail(protocolError("a resume that is not due"));
+  auto message = ResumeMessage::decode(frame.payload);
+  if (!message) return fail(message.error());
+  resume_ = *message;
+  return true;
+}
+
+bool Connection::Impl::hearVerdict(const Frame& frame) {
+  if (frame.type == FrameType::kRefuse) {
+    auto refusal = RefuseMessage::decode(frame.payload);
+    return fail(refusal ? std::move(refusal->why) : std::move(refusal).error());
+  }
+  std::uint64_t epoch = 0;
+  if (frame.type != FrameType::kAccept || !hearLife(frame, epoch))
+    return fail(protocolError("neither an acceptance nor a refusal"));
+  return establish(epoch);
+}
+
+bool Connection::Impl::hearLife(const Frame& accept, std::uint64_t& epoch) {
+  if (!config_.resume) {
+    if (accept.payload.size() != sizeof epoch) return false;
+    epoch = base::loadLittle<std::uint64_t>(accept.payload.data());
+    return true;
+  }
+  auto message = ResumeMessage::decode(accept.payload);
+  if (!message || message->epoch != config_.resume->epoch) return false;
+  resume_ = *message;
+  epoch = message->epoch;
+  return proves(config_.resume->key);
+}
+
+// Both the life and this connection go into it: neither an eavesdropper nor another who knows the
+// secret can show it.
+Key Connection::Impl::resumeProof(const Key& life, bool of_dialer) const {
+  return base::deriveKey(life, of_dialer ? "resume of the dialer" : "resume of the listener",
+                         std::as_bytes(std::span(common_)));
+}
+
+ResumeMessage Connection::Impl::resumeOf(const Life& life) const {
+  return {.epoch = life.epoch,
+          .heard = life.heard,
+          .proof = resumeProof(life.key, role_ == Role::kDialer)};
+}
+
+bool Connection::Impl::proves(const Key& life) const {
+  if (!resume_) return false;
+  const Key expected = resumeProof(life, role_ == Role::kListener);
+  return base::sameBytes(std::as_bytes(std::span(resume_->proof)),
+                         std::as_bytes(std::span(expected)));
+}
+
+bool Connection::Impl::establish(std::uint64_t epoch) {
+  poller_.forgetTimer(std::exchange(handshake_timer_, 0));
+  inbox_.decoder().setLimit(kMaxFramePayload);
+  phase_ = Phase::kReady;
+  return tell([&] { user_.established(epoch); });
+}
+
+}  // namespace viaduct::agent
