@@ -262,8 +262,7 @@ void PeerCore::beat(Clock::time_point now, bool judge_silence) {
                  .device = session_->connection().remoteText(),
                  .cause = "the peer is stopped, its host is down, or the path is cut",
                  .remedy = "look at the peer's process and the path; it is being tried again"});
-  if (judge_silence && seemsCut(now)) reachAnotherWay();
-  beaten_ = now;
+  if (seemsCut() && judge_silence) reachAnotherWay();
   sayHeard();
 }
 

@@ -152,7 +152,7 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
               std::span<const int> fds = {});
   void sendOrLose(FrameType type, std::span<const std::byte> payload);
   // peer_resume.cc: the session goes on over another connection.
-  bool seemsCut(Clock::time_point now) const;
+  bool seemsCut();
   bool isReaching() const { return attempt_ || dialer_; }
   void reachAnotherWay();
   void attemptFailed();
@@ -189,12 +189,12 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   bool synced_ = false;  // its registrations have all been announced
   Key life_key_ = {};
   SentFrames sent_;
-  std::uint64_t heard_before_ = 0;  // numbered frames, before this connection
-  std::uint64_t said_heard_ = 0;    // where the attempt takes over
-  std::uint64_t delivered_ = 0;     // the number of the last one that was handed over
-  std::size_t unsaid_ = 0;          // bytes heard since the peer was told
-  Clock::time_point beaten_ = {};   // the last heartbeat
-  std::optional<Error> way_lost_;   // the connection has closed; the attempt decides
+  std::uint64_t heard_before_ = 0;             // numbered frames, before this connection
+  std::uint64_t said_heard_ = 0;               // where the attempt takes over
+  std::uint64_t delivered_ = 0;                // the number of the last one that was handed over
+  std::size_t unsaid_ = 0;                     // bytes heard since the peer was told
+  std::optional<std::uint64_t> acknowledged_;  // by its host, before the last heartbeat
+  std::optional<Error> way_lost_;              // the connection has closed; the attempt decides
   bool said_bye_ = false;
   bool recheck_ = false;
   std::optional<Error> broken_;  // this life is to end in the next recheck()

@@ -213,7 +213,7 @@ void PeerCore::lose(const Error& why) {
   agent_.bury(std::move(session_));
   sent_.clear();
   heard_before_ = delivered_ = unsaid_ = 0;
-  beaten_ = {};
+  acknowledged_.reset();
   way_lost_.reset();
   state_ = said_bye_ ? PeerState::kGone : PeerState::kLost;
   ended_epoch_ = epoch_;

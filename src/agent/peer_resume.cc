@@ -1,7 +1,6 @@
 // PeerCore: a session goes on over another connection when the link under the one it has is cut.
 // docs/design/0012-a-session-outlives-its-connection.md.
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "agent/core.h"
@@ -19,8 +18,6 @@ namespace {
 // A peer keeps what it sent until it is told that it was heard: with each heartbeat, and when so
 // much has come since.
 constexpr std::size_t kSayEvery = std::size_t{256} << 10U;
-// How exactly the kernel knows when the last acknowledgement came.
-constexpr auto kKernelClock = std::chrono::milliseconds(10);
 
 }  // namespace
 
@@ -61,13 +58,12 @@ void PeerCore::heardOfHeard(std::span<const std::byte> heartbeat) {
                    .detail = "it does not say how many frames were heard"});
 }
 
-// Since the last heartbeat went out, neither the peer nor its kernel has said anything. A frozen
-// peer's kernel would have.
-bool PeerCore::seemsCut(Clock::time_point now) const {
-  const Connection& connection = session_->connection();
-  return session_->dialed() && connection.canResume() &&
-         now - connection.lastHeard() >= beatEvery() &&
-         connection.unanswered() >= now - beaten_ + kKernelClock;
+// The peer's host has not acknowledged the last heartbeat, and it is time for the next. That of a
+// frozen peer would have.
+bool PeerCore::seemsCut() {
+  if (!session_->dialed() || !session_->connection().canResume()) return false;
+  const base::Hearing heard = session_->connection().hearing();
+  return std::exchange(acknowledged_, heard.acknowledged) == heard.acknowledged && heard.awaited;
 }
 
 // The end that dialed does it, so that the two do not cross.
@@ -122,7 +118,7 @@ void PeerCore::resumed(Session& session) {
     session_ = std::move(attempt_);
   }
   way_lost_.reset();
-  beaten_ = {};
+  acknowledged_.reset();
   if (!sent_.heard(they_heard) || !sent_.follows(they_heard))
     return protocolError({.code = Code::kPeerLost,
                           .operation = "resume",

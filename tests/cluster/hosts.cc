@@ -118,6 +118,24 @@ bool Desk::drop(std::size_t host, std::size_t link) const {
   return switch_->ip("link set " + port(host, link) + " nomaster");
 }
 
+// Frames for an address that no port has are dropped.
+bool Desk::mute(std::size_t host, std::size_t link) const {
+  for (std::size_t other = 0; other < hosts_.size(); ++other)
+    if (other != host &&
+        !hosts_[host]->ip("neigh replace " + address(other, link) +
+                          " lladdr 02:00:00:00:00:01 nud permanent dev " + rail(link)))
+      return false;
+  return true;
+}
+
+bool Desk::unmute(std::size_t host, std::size_t link) const {
+  for (std::size_t other = 0; other < hosts_.size(); ++other)
+    if (other != host &&
+        !hosts_[host]->ip("neigh del " + address(other, link) + " dev " + rail(link)))
+      return false;
+  return true;
+}
+
 bool Desk::heal(std::size_t host, std::size_t link) const {
   return switch_->ip("link set " + port(host, link) + " master br" + std::to_string(link) + " up");
 }

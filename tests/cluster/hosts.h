@@ -70,6 +70,9 @@ class Desk {
   // nothing at all. Or its switch drops what comes and goes there, and nobody sees anything.
   bool cut(std::size_t host, std::size_t link) const;
   bool drop(std::size_t host, std::size_t link) const;
+  // The host goes on hearing there, and nobody hears it.
+  bool mute(std::size_t host, std::size_t link) const;
+  bool unmute(std::size_t host, std::size_t link) const;
   bool heal(std::size_t host, std::size_t link) const;
 
  private:

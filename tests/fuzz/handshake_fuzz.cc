@@ -76,8 +76,10 @@ std::vector<Sample> samples() {
   };
   return {framed({{FrameType::kOpen, 32}, {FrameType::kProof, 32}}),
           framed({{FrameType::kOpen, 32}, {FrameType::kDeny, 1}}),
-          framed({{FrameType::kChallenge, 64}}), framed({{FrameType::kDeny, 1}}),
-          framed({{FrameType::kHello, 60}})};
+          framed({{FrameType::kChallenge, 64}}),
+          framed({{FrameType::kDeny, 1}}),
+          framed({{FrameType::kHello, 60}}),
+          framed({{FrameType::kResume, 48}})};
 }
 }  // namespace viaduct::fuzz
 

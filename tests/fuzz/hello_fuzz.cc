@@ -55,7 +55,8 @@ std::vector<Sample> samples() {
   addSample(out, 2, UnpinMessage{.slot = 3});
   addSample(out, 3, ByeMessage{.why = "done"});
   addSample(out, 4, RefuseMessage{{.code = Code::kDenied, .detail = "no"}});
-  base::Bytes message{std::byte{5}};
+  addSample(out, 5, ResumeMessage{.epoch = 1, .heard = 7});
+  base::Bytes message{std::byte{6}};
   BackendMessage::encodeHead("tcp", message);
   out.push_back(sampleOf(message));
   return out;
@@ -67,7 +68,7 @@ std::vector<Sample> samples() {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const auto payload = std::as_bytes(std::span(data + 1, size - 1));
-  switch (data[0] % 6) {
+  switch (data[0] % 7) {
     case 0:
       roundTrip<Hello>(payload);
       break;
@@ -82,6 +83,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 4:
       roundTrip<RefuseMessage>(payload);
+      break;
+    case 5:
+      roundTrip<ResumeMessage>(payload);
       break;
     default:
       backend(payload);

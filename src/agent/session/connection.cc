@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "agent/session/connection_impl.h"
-#include "base/net/hearing.h"
 #include "base/random.h"
 
 namespace viaduct::agent {
@@ -206,11 +205,6 @@ void Connection::Impl::onSoon() {
   fail(*send_error_);
 }
 
-std::chrono::milliseconds Connection::Impl::unanswered() const {
-  const base::Hearing heard = base::hearingOf(socket_.get());
-  return heard.awaited ? heard.since : std::chrono::milliseconds{0};
-}
-
 void Connection::Impl::pause(bool paused) {
   if (phase_ == Phase::kClosed || paused == paused_) return;
   paused_ = paused;
@@ -259,6 +253,6 @@ const std::optional<ResumeMessage>& Connection::resume() const { return impl_->r
 bool Connection::proves(const Key& life) const { return impl_->proves(life); }
 bool Connection::canResume() const { return impl_->canResume(); }
 std::uint64_t Connection::numberedHeard() const { return impl_->numberedHeard(); }
-std::chrono::milliseconds Connection::unanswered() const { return impl_->unanswered(); }
+base::Hearing Connection::hearing() const { return impl_->hearing(); }
 
 }  // namespace viaduct::agent

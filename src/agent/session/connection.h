@@ -7,7 +7,6 @@
 #include <viaduct/result.h>
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,6 +21,7 @@
 #include "agent/session/messages.h"
 #include "base/fd.h"
 #include "base/net/crypto.h"
+#include "base/net/hearing.h"
 #include "base/poller.h"
 
 namespace viaduct::agent {
@@ -99,8 +99,8 @@ class Connection {
   bool proves(const Key& life) const;
   // Whether its session may go on over another connection one day: TCP, and the peer knows how.
   bool canResume() const;
-  // For how long the other end's host has acknowledged nothing, while something waits for that.
-  std::chrono::milliseconds unanswered() const;
+  // Nothing for a Unix socket.
+  base::Hearing hearing() const;
   std::size_t unsent() const;
   // Frames of this connection, its handshake's included: sent, queued ones too; and heard, the one
   // that is being handed over included. The ends agree on them.

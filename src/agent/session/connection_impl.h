@@ -47,7 +47,7 @@ class Connection::Impl {
   bool proves(const Key& life) const;
   bool canResume() const { return !way_.is_unix && their_minor_ >= kResumeMinor; }
   std::uint64_t numberedHeard() const { return numbered_heard_; }
-  std::chrono::milliseconds unanswered() const;
+  base::Hearing hearing() const { return base::hearingOf(socket_.get()); }
   Clock::time_point lastHeard() const { return last_heard_; }
   std::size_t unsent() const { return outbox_.unsent(); }
   std::uint64_t framesSent() const { return sealer_.sealed(); }

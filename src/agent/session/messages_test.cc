@@ -67,6 +67,8 @@ TEST(Messages, ComeOutAsTheyWentIn) {
   const Error why{
       .code = Code::kBusy, .operation = "a", .detail = "b", .cause = "c", .remedy = "d"};
   EXPECT_EQ(RefuseMessage::decode(encoded(RefuseMessage{why}))->why.text(), why.text());
+  const ResumeMessage resume{.epoch = 3, .heard = 1U << 20U, .proof = {1, 2, 3}};
+  EXPECT_EQ(*ResumeMessage::decode(encoded(resume)), resume);
 
   Bytes message;
   BackendMessage::encodeHead("tcp", message);
@@ -90,6 +92,7 @@ TEST(Messages, EveryOtherLengthIsRefused) {
   refusesOtherLengths(fullPin());
   refusesOtherLengths(UnpinMessage{.slot = 1});
   refusesOtherLengths(ByeMessage{.why = "why"});
+  refusesOtherLengths(ResumeMessage{.epoch = 1});
   refusesOtherLengths(RefuseMessage{{.detail = "x"}});
   EXPECT_FALSE(BackendMessage::decode({}));
 }

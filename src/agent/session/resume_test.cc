@@ -94,7 +94,7 @@ TEST_F(ResumeTest, OnlyTcpCanResumeOneDay) {
   EXPECT_TRUE(tcp.dialer->canResume());
   EXPECT_TRUE(tcp.listener->canResume());
   EXPECT_FALSE(local.dialer->canResume());
-  EXPECT_EQ(local.dialer->unanswered(), std::chrono::milliseconds(0));
+  EXPECT_FALSE(local.dialer->hearing().awaited);
 }
 
 TEST_F(ResumeTest, HeartbeatsHaveNoNumber) {

@@ -1,7 +1,7 @@
 #include "base/net/hearing.h"
 
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 namespace viaduct::base {
@@ -12,6 +12,7 @@ Hearing hearingOf(int socket) {
   if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return {};
   return {.awaited = info.tcpi_unacked > 0,
           .repeats = info.tcpi_retransmits > 0,
+          .acknowledged = info.tcpi_bytes_acked,
           .since = std::chrono::milliseconds(info.tcpi_last_ack_recv),
           .round_trip = std::chrono::microseconds(info.tcpi_rtt)};
 }
