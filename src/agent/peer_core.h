@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "agent/session/connection.h"
+#include "agent/session/life_frames.h"
 #include "agent/session/note_ring.h"
-#include "agent/session/sent_frames.h"
 #include "base/net/dialer.h"
 #include "core/backend.h"
 #include "core/plan.h"
@@ -189,9 +189,8 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   bool synced_ = false;  // its registrations have all been announced
   Key life_key_ = {};
   SentFrames sent_;
-  std::uint64_t heard_before_ = 0;             // numbered frames, before this connection
+  HeardFrames heard_;
   std::uint64_t said_heard_ = 0;               // where the attempt takes over
-  std::uint64_t delivered_ = 0;                // the number of the last one that was handed over
   std::size_t unsaid_ = 0;                     // bytes heard since the peer was told
   std::optional<std::uint64_t> acknowledged_;  // by its host, before the last heartbeat
   std::optional<Error> way_lost_;              // the connection has closed; the attempt decides

@@ -212,7 +212,8 @@ void PeerCore::lose(const Error& why) {
   session_->orphan();
   agent_.bury(std::move(session_));
   sent_.clear();
-  heard_before_ = delivered_ = unsaid_ = 0;
+  heard_ = {};
+  unsaid_ = 0;
   acknowledged_.reset();
   way_lost_.reset();
   state_ = said_bye_ ? PeerState::kGone : PeerState::kLost;

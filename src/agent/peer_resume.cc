@@ -1,6 +1,5 @@
 // PeerCore: a session goes on over another connection when the link under the one it has is cut.
 // docs/design/0012-a-session-outlives-its-connection.md.
-#include <algorithm>
 #include <utility>
 
 #include "agent/core.h"
@@ -23,14 +22,12 @@ constexpr std::size_t kSayEvery = std::size_t{256} << 10U;
 
 // Numbered frames of this life, over all its connections.
 std::uint64_t PeerCore::heard() const {
-  return std::max(delivered_, heard_before_ + session_->connection().numberedHeard());
+  return heard_.total(session_->connection().numberedHeard());
 }
 
 // The peer repeats what it does not know to be heard.
 bool PeerCore::isRepeated(std::size_t bytes) {
-  const std::uint64_t number = heard_before_ + session_->connection().numberedHeard();
-  if (number <= delivered_) return true;
-  delivered_ = number;
+  if (!heard_.take(session_->connection().numberedHeard())) return true;
   unsaid_ += bytes;
   if (unsaid_ >= kSayEvery) sayHeard();
   return false;
@@ -99,20 +96,20 @@ Result<Life> PeerCore::judgeResume(Session& session, const Hello& theirs) {
                  .operation = "resume",
                  .detail = "that session is over",
                  .peer = name_};
-  heard_before_ = heard();
+  const std::uint64_t so_far = heard();
+  heard_.goOn(session_->connection().numberedHeard(), so_far);
   session_->orphan();
   agent_.bury(std::move(session_));
   session_ = agent_.takeNewcomer(session);
   session.belongsTo(shared_from_this());
-  return Life{.epoch = epoch_, .heard = heard_before_, .key = life_key_};
+  return Life{.epoch = epoch_, .heard = so_far, .key = life_key_};
 }
 
 // Both ends: what the other has not heard is sent again.
 void PeerCore::resumed(Session& session) {
   const std::uint64_t they_heard = session.connection().resume()->heard;
   if (attempt_.get() == &session) {
-    delivered_ = heard();
-    heard_before_ = said_heard_;
+    heard_.goOn(session_->connection().numberedHeard(), said_heard_);
     session_->orphan();
     agent_.bury(std::move(session_));
     session_ = std::move(attempt_);

@@ -1,5 +1,6 @@
-#include "agent/session/sent_frames.h"
+#include "agent/session/life_frames.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace viaduct::agent {
@@ -36,6 +37,21 @@ void SentFrames::clear() {
   bytes_ = 0;
   sent_ = 0;
   full_ = false;
+}
+
+bool HeardFrames::take(std::uint64_t count) {
+  if (before_ + count <= taken_) return false;
+  taken_ = before_ + count;
+  return true;
+}
+
+std::uint64_t HeardFrames::total(std::uint64_t count) const {
+  return std::max(taken_, before_ + count);
+}
+
+void HeardFrames::goOn(std::uint64_t count, std::uint64_t after) {
+  taken_ = total(count);
+  before_ = after;
 }
 
 }  // namespace viaduct::agent

@@ -1,4 +1,4 @@
-#include "agent/session/sent_frames.h"
+#include "agent/session/life_frames.h"
 
 #include <gtest/gtest.h>
 
@@ -70,6 +70,41 @@ TEST(SentFrames, OfAnotherLifeBeginAnew) {
   EXPECT_EQ(keptIn(frames), "");
   frames.add(FrameType::kNote, bytesOf("b"), {});
   EXPECT_TRUE(frames.follows(0));
+}
+
+// The connection that is given up goes on bringing frames after the other end of the next one has
+// been told how many there were.
+TEST(HeardFrames, ThatComeAgainAreKnown) {
+  HeardFrames frames;
+  for (std::uint64_t i = 1; i <= 5; ++i) EXPECT_TRUE(frames.take(i));
+  const std::uint64_t told = 3;
+  frames.goOn(5, told);
+  EXPECT_EQ(frames.total(0), 5U);
+  EXPECT_FALSE(frames.take(1)) << "the fourth";
+  EXPECT_FALSE(frames.take(2)) << "the fifth";
+  EXPECT_EQ(frames.total(2), 5U);
+  EXPECT_TRUE(frames.take(3));
+  EXPECT_EQ(frames.total(3), 6U);
+}
+
+TEST(HeardFrames, AreKnownAlsoWhenTheRepetitionIsCutShort) {
+  HeardFrames frames;
+  for (std::uint64_t i = 1; i <= 5; ++i) EXPECT_TRUE(frames.take(i));
+  frames.goOn(5, 1);
+  EXPECT_FALSE(frames.take(1)) << "the second";
+  frames.goOn(1, 2);
+  for (std::uint64_t i = 1; i <= 3; ++i) EXPECT_FALSE(frames.take(i)) << "up to the fifth";
+  EXPECT_TRUE(frames.take(4));
+}
+
+// A frame that we do not know, of a later release, has a number as well.
+TEST(HeardFrames, CountWhatWasSkipped) {
+  HeardFrames frames;
+  EXPECT_TRUE(frames.take(1));
+  EXPECT_EQ(frames.total(3), 3U);
+  frames.goOn(3, 3);
+  EXPECT_TRUE(frames.take(1));
+  EXPECT_EQ(frames.total(1), 4U);
 }
 
 }  // namespace

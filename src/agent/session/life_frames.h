@@ -1,5 +1,5 @@
-// The numbered frames of a session's life that the other end may not have heard: what has to be
-// sent again when another connection takes over. Threads: one at a time.
+// The numbered frames of a session's life, which one connection after another carries. Threads: one
+// at a time.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,8 @@
 
 namespace viaduct::agent {
 
+// Those that the other end may not have heard: what has to be sent again when another connection
+// takes over.
 class SentFrames {
  public:
   struct Kept {
@@ -40,6 +42,22 @@ class SentFrames {
   std::size_t bytes_ = 0;
   std::uint64_t sent_ = 0;
   bool full_ = false;
+};
+
+// Those that came. Of one that comes again the other end did not know that it was heard.
+class HeardFrames {
+ public:
+  // The `count`th of this connection. False: it has come before, over another.
+  bool take(std::uint64_t count);
+  // All of the life, when `count` have come over this connection.
+  std::uint64_t total(std::uint64_t count) const;
+  // Another connection takes over from the one that brought `count`; its first frame is that behind
+  // the `after`th of the life.
+  void goOn(std::uint64_t count, std::uint64_t after);
+
+ private:
+  std::uint64_t before_ = 0;  // this connection
+  std::uint64_t taken_ = 0;
 };
 
 }  // namespace viaduct::agent
