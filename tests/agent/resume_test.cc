@@ -1,0 +1,163 @@
+// A session that another connection is to go on with, seen by the agent that listens; the other end
+// is played by hand.
+#include <gtest/gtest.h>
+#include <viaduct/viaduct.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "agent/session/session_pair.h"
+#include "base/net/dialer.h"
+
+namespace viaduct::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+// One connection of the other end to the agent.
+struct Line {
+  Recorder user;
+  std::unique_ptr<Connection> connection;
+  bool closed() const { return user.closes > 0; }
+};
+
+class Resume : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Settings settings;
+    settings.name = "a";
+    settings.secret = "secret";
+    settings.backends = {"tcp"};
+    auto opened = Agent::open(settings);
+    ASSERT_TRUE(opened) << opened.error().text();
+    agent_.emplace(*std::move(opened));
+    dial(first_);
+    ASSERT_TRUE(turner_.run([&] { return first_.user.epoch.has_value(); }));
+    life_ = {.epoch = *first_.user.epoch, .key = first_.connection->deriveKey("life")};
+    ASSERT_TRUE(first_.connection->send(FrameType::kSynced, {}));
+    ASSERT_TRUE(turner_.run([&] { return count(first_, FrameType::kSynced) == 1; }));
+    ASSERT_TRUE(agent_->peer("b")->ready(20s));
+    say(first_, "one");
+    hear("one");
+  }
+  void dial(Line& line, std::optional<Life> resume = std::nullopt, std::string name = "b",
+            std::uint8_t id = 1) {
+    ConnectionConfig config = configOf(std::move(name));
+    config.mine.agent[0] = id;
+    config.mine.boot = "another host";
+    config.mine.backends.clear();
+    config.mine.detect_ms = 60'000;
+    config.resume = resume;
+    const auto dialer = base::Dialer::start(
+        {agent_->card().addresses.front()}, Clock::now() + 20s, turner_.poller(),
+        [&](Result<base::Fd> socket, const std::string&) {
+          ASSERT_TRUE(socket) << socket.error().text();
+          line.connection =
+              std::move(*Connection::open(*std::move(socket), Connection::Role::kDialer,
+                                          std::move(config), turner_.poller(), line.user));
+        });
+    ASSERT_TRUE(turner_.run([&] { return line.connection != nullptr; }));
+  }
+  static std::ptrdiff_t count(const Line& line, FrameType type) {
+    return std::count(line.user.types.begin(), line.user.types.end(), type);
+  }
+  static void say(Line& line, std::string_view text) {
+    ASSERT_TRUE(line.connection->send(FrameType::kNote, bytesOf(text)));
+  }
+  void hear(std::string_view text) {
+    const auto note = agent_->waitNote(20s);
+    ASSERT_TRUE(note) << note.error().text();
+    EXPECT_EQ(note->text(), text);
+  }
+  // Somebody who cannot show that it is his session is refused, and the session is as it was.
+  void isRefused(const Life& life, std::string name = "b", std::uint8_t id = 1) {
+    Line line;
+    dial(line, life, std::move(name), id);
+    ASSERT_TRUE(turner_.run([&] { return line.closed(); }));
+    EXPECT_FALSE(line.user.epoch);
+    EXPECT_EQ(line.user.code(), Code::kPeerLost);
+    EXPECT_EQ(line.user.error->detail, "that session is over");
+    say(first_, "still here");
+    hear("still here");
+    EXPECT_EQ(agent_->peer("b")->epoch(), life_.epoch);
+    EXPECT_FALSE(first_.closed());
+  }
+
+  std::optional<Agent> agent_;
+  Turner turner_;
+  Line first_, second_;
+  Life life_;
+};
+
+TEST_F(Resume, GoesOnWhereTheOtherHasHeard) {
+  const auto pin = agent_->allocate(4096, {.label = "mine"});
+  ASSERT_TRUE(pin);
+  ASSERT_TRUE(agent_->peer("b")->note("heard"));
+  ASSERT_TRUE(turner_.run([&] { return count(first_, FrameType::kNote) == 1; }));
+  const std::uint64_t heard = first_.connection->numberedHeard();
+  ASSERT_TRUE(agent_->peer("b")->note("not heard"));
+  life_.heard = heard;
+  dial(second_, life_);
+  ASSERT_TRUE(turner_.run([&] { return count(second_, FrameType::kNote) == 1; }));
+  EXPECT_EQ(second_.user.epoch, life_.epoch);
+  EXPECT_EQ(second_.user.frames.front(), "not heard");
+  EXPECT_EQ(count(second_, FrameType::kPin), 0) << "was heard before";
+  EXPECT_EQ(second_.connection->resume()->heard, 2U) << "synced, and a note";
+  EXPECT_TRUE(turner_.run([&] { return first_.closed(); })) << "its place is taken";
+  say(second_, "two");
+  hear("two");
+  EXPECT_EQ(agent_->peer("b")->state(), PeerState::kReady);
+  EXPECT_EQ(agent_->peer("b")->epoch(), life_.epoch);
+}
+
+// Also when the one that took over is replaced in its turn.
+TEST_F(Resume, CountsOverAllConnections) {
+  Line lines[3];
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    dial(lines[i], life_);  // has heard nothing, whatever came
+    ASSERT_TRUE(turner_.run([&] { return count(lines[i], FrameType::kSynced) == 1; }));
+    EXPECT_EQ(lines[i].connection->resume()->heard, 2 + i);
+    say(lines[i], std::to_string(i));
+    hear(std::to_string(i));
+  }
+}
+
+TEST_F(Resume, IsRefusedToWhoDoesNotKnowTheLife) {
+  isRefused({.epoch = life_.epoch, .key = base::secretFromText("guessed")});
+  isRefused({.epoch = life_.epoch});
+}
+
+TEST_F(Resume, IsRefusedForWhatIsNotThere) {
+  isRefused({.epoch = life_.epoch + 1, .key = life_.key});
+  isRefused({.epoch = life_.epoch, .heard = 1000, .key = life_.key});
+  isRefused(life_, "b", 2);
+  isRefused(life_, "nobody");
+}
+
+// What was said to have been heard is not kept.
+TEST_F(Resume, IsRefusedWhereTheFramesAreGone) {
+  const base::Bytes heard =
+      base::Writer().put(std::uint64_t{first_.connection->numberedHeard()}).take();
+  ASSERT_TRUE(first_.connection->send(FrameType::kHeartbeat, heard));
+  say(first_, "two");
+  hear("two");
+  isRefused(life_);
+}
+
+class WrongHeartbeat : public Resume, public ::testing::WithParamInterface<std::size_t> {};
+
+TEST_P(WrongHeartbeat, EndsTheSession) {
+  const base::Bytes wrong(GetParam(), std::byte{0x7f});
+  ASSERT_TRUE(first_.connection->send(FrameType::kHeartbeat, wrong));
+  EXPECT_TRUE(turner_.run([&] { return first_.closed(); }));
+  EXPECT_EQ(agent_->peer("b")->state(), PeerState::kLost);
+}
+
+// Eight bytes are a number, of more frames than were ever sent.
+INSTANTIATE_TEST_SUITE_P(Bytes, WrongHeartbeat, ::testing::Values(1U, 7U, 8U, 9U));
+
+}  // namespace
+}  // namespace viaduct::agent
