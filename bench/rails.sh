@@ -16,7 +16,7 @@ rounds=${ROUNDS:-3}
 turns=${TURNS:-8}
 read -ra links_of <<<"${LINKS:-1 2 3 4}"
 IFS=, read -ra shapes <<<"${SHAPES:-1MiB 1,1MiB 8,64MiB 1}" # block, how many in flight
-read -ra cuts <<<"${CUTS:-3 2 1}"
+read -ra cuts <<<"${CUTS:-3 1 0}"
 work=$(mktemp -d)
 name=vr$$
 trap 'cleanup' EXIT
