@@ -136,4 +136,12 @@ std::vector<Device> devices(const std::string& root) {
   return out;
 }
 
+std::optional<Device> findDevice(std::string_view name_or_address, const std::string& root) {
+  for (Device& one : devices(root))
+    if (one.name == name_or_address || std::find(one.addresses.begin(), one.addresses.end(),
+                                                 name_or_address) != one.addresses.end())
+      return std::move(one);
+  return std::nullopt;
+}
+
 }  // namespace viaduct::host

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace viaduct::host {
@@ -26,6 +28,8 @@ struct Device {
 // Interfaces of this process's network namespace and RDMA devices of this host, by name. Files are
 // read below `root`, which a test replaces by a folder.
 std::vector<Device> devices(const std::string& root = "/");
+// The one of that name, or that has that address.
+std::optional<Device> findDevice(std::string_view name_or_address, const std::string& root = "/");
 
 // Parts of it. "12.5 Gb/sec (4X SDR)" and "16.0 GT/s PCIe" in bytes a second; 0: makes no sense.
 std::uint64_t rdmaRate(const std::string& text);

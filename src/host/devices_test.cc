@@ -43,10 +43,7 @@ class Tree : public ::testing::Test {
     put(at + "/device/physfn/current_link_width", "16");
   }
   Device device(const std::string& name) const {
-    const auto all = devices(root_.path());
-    const auto found =
-        std::find_if(all.begin(), all.end(), [&](const Device& d) { return d.name == name; });
-    return found == all.end() ? Device{} : *found;
+    return findDevice(name, root_.path()).value_or(Device{});
   }
   Counter counter(const std::string& name) const {
     const auto all = readCounters(root_.path());
@@ -133,6 +130,16 @@ TEST_F(Tree, ADeviceThatDoesNotTellIsLeftOut) {
   put("sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data", "2000");
   EXPECT_EQ(counter("mlx5_0").device, "");
   EXPECT_EQ(device("mlx5_0").name, "mlx5_0");
+}
+
+TEST(FindDevice, ByNameAndByAddress) {
+  for (const char* word : {"lo", "127.0.0.1"}) {
+    const auto found = findDevice(word);
+    ASSERT_TRUE(found) << word;
+    EXPECT_EQ(found->name, "lo");
+    EXPECT_EQ(found->kind, DeviceKind::kLoopback);
+  }
+  for (const char* word : {"", "lo0", "127.0.0"}) EXPECT_FALSE(findDevice(word)) << word;
 }
 
 TEST(Delta, KnowsTurnsResetsAndStops) {

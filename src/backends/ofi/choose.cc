@@ -82,22 +82,6 @@ Error unknown(const std::string& what, const std::string& word,
                                  : "did you mean " + near + "?"};
 }
 
-// Whether the kernel knows an interface of that name or address.
-bool isHere(const std::string& rail) {
-  const auto devices = host::devices();
-  return std::any_of(devices.begin(), devices.end(), [&](const host::Device& one) {
-    return one.name == rail ||
-           std::find(one.addresses.begin(), one.addresses.end(), rail) != one.addresses.end();
-  });
-}
-
-// The addresses of the interface of that name; for providers whose domains are called otherwise.
-std::vector<std::string> addressesOf(const std::string& interface) {
-  for (const host::Device& device : host::devices())
-    if (device.name == interface) return device.addresses;
-  return {};
-}
-
 }  // namespace
 
 std::vector<Offer> offersIn(const fi_info* list) {
@@ -144,19 +128,21 @@ Result<Offer> deviceFor(const std::string& rail, const std::string& provider,
     const auto found = std::find_if(mine.begin(), mine.end(), fits);
     return found == mine.end() ? nullptr : &*found;
   };
-  const auto addresses = addressesOf(rail);
+  // For providers whose domains are not called as the interface is.
+  const auto device = host::findDevice(rail);
   const Offer* found = first([&](const Offer& one) { return rail.empty() || one.address == rail; });
   if (found == nullptr)
     found = first([&](const Offer& one) { return one.device == rail || one.nic == rail; });
-  if (found == nullptr)
+  if (found == nullptr && device)
     found = first([&](const Offer& one) {
-      return std::find(addresses.begin(), addresses.end(), one.address) != addresses.end();
+      return std::find(device->addresses.begin(), device->addresses.end(), one.address) !=
+             device->addresses.end();
     });
   if (found != nullptr) return *found;
   auto there = each(mine, &Offer::device);
   for (std::string& address : each(mine, &Offer::address)) there.push_back(std::move(address));
   Error why = unknown(provider + " has no device", rail, there, "rails");
-  if (isHere(rail)) {
+  if (device) {
     why.cause = "its link is down: libfabric lists no interface without a carrier";
     why.remedy = "bring the link up";
   }

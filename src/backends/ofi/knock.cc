@@ -1,16 +1,19 @@
 #include "backends/ofi/knock.h"
 
-#include <ifaddrs.h>
+#include <arpa/inet.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
-#include <memory>
+#include <string>
 #include <utility>
+
+#include "host/devices.h"
 
 namespace viaduct::ofi {
 namespace {
@@ -26,12 +29,11 @@ struct Address {
     size = static_cast<socklen_t>(bytes.size());
   }
   bool isV6() const { return any.sa_family == AF_INET6; }
-  bool sameHost(const sockaddr* other) const {
-    if (other == nullptr || other->sa_family != any.sa_family) return false;
-    if (isV6())
-      return std::memcmp(&reinterpret_cast<const sockaddr_in6*>(other)->sin6_addr, &v6.sin6_addr,
-                         sizeof v6.sin6_addr) == 0;
-    return reinterpret_cast<const sockaddr_in*>(other)->sin_addr.s_addr == v4.sin_addr.s_addr;
+  std::string host() const {
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    const void* bytes = isV6() ? static_cast<const void*>(&v6.sin6_addr) : &v4.sin_addr;
+    return ::inet_ntop(any.sa_family, bytes, text.data(), text.size()) == nullptr ? ""
+                                                                                  : text.data();
   }
 
   union {
@@ -44,12 +46,8 @@ struct Address {
 
 // The interface that has it, as the sockets' options want it; 0: none.
 std::uint32_t interfaceOf(const Address& address) {
-  ifaddrs* first = nullptr;
-  if (::getifaddrs(&first) != 0) return 0;
-  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> list(first, &::freeifaddrs);
-  for (const ifaddrs* one = first; one != nullptr; one = one->ifa_next)
-    if (address.sameHost(one->ifa_addr)) return htonl(::if_nametoindex(one->ifa_name));
-  return 0;
+  const auto device = host::findDevice(address.host());
+  return device ? htonl(::if_nametoindex(device->name.c_str())) : 0;
 }
 
 template <class T>

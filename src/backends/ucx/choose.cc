@@ -33,14 +33,6 @@ std::vector<std::string> devicesOf(const std::vector<Transport>& resources) {
   return out;
 }
 
-std::string interfaceOf(const std::string& address) {
-  for (const host::Device& device : host::devices())
-    if (std::find(device.addresses.begin(), device.addresses.end(), address) !=
-        device.addresses.end())
-      return device.name;
-  return address;
-}
-
 }  // namespace
 
 std::string transportsFor(bool user_has_set, bool any_rdma) {
@@ -53,7 +45,8 @@ std::string transportsFor(bool user_has_set, bool any_rdma) {
 
 Result<std::string> deviceFor(const std::string& rail, const std::vector<Transport>& resources) {
   const auto there = devicesOf(resources);
-  const std::string wanted = interfaceOf(rail);
+  const auto known = host::findDevice(rail);
+  const std::string& wanted = known ? known->name : rail;
   for (const std::string& device : there)
     if (device == wanted || device.substr(0, device.find(':')) == wanted) return device;
   const std::string near = base::nearest(rail, there);
