@@ -137,7 +137,7 @@ void PeerCore::frame(FrameType type, std::span<const std::byte> payload,
   if (isNumbered(type) && isRepeated(payload.size())) return;
   switch (type) {
     case FrameType::kHeartbeat:
-      return heardOfHeard(payload);
+      return takeHeartbeat(payload);
     case FrameType::kNote:
       return agent_.arrived({.from = name_, .bytes = {payload.begin(), payload.end()}});
     case FrameType::kPin:

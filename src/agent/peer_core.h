@@ -160,7 +160,7 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   std::uint64_t heard() const;
   bool isRepeated(std::size_t bytes);
   void sayHeard();
-  void heardOfHeard(std::span<const std::byte> heartbeat);
+  void takeHeartbeat(std::span<const std::byte> heartbeat);
 
   const std::shared_ptr<AgentCore> owner_;  // which lets go of its peers when it closes
   AgentCore& agent_;

@@ -45,7 +45,7 @@ void PeerCore::sayHeard() {
     protocolError(sent.error());
 }
 
-void PeerCore::heardOfHeard(std::span<const std::byte> heartbeat) {
+void PeerCore::takeHeartbeat(std::span<const std::byte> heartbeat) {
   if (heartbeat.empty()) return;
   base::Reader in(heartbeat);
   const auto count = in.get<std::uint64_t>();
