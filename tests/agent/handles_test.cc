@@ -4,6 +4,8 @@
 
 #include <optional>
 
+#include "support/free_port.h"
+
 namespace viaduct {
 namespace {
 
@@ -40,8 +42,10 @@ TEST(Handles, ThatOutliveTheirAgentAreDeadButHarmless) {
 TEST(Handles, AnAgentThatIsAssignedOverClosesTheOldOne) {
   Settings settings;
   settings.name = "first";
+  settings.listen = {testing::freeAddress()};
   auto first = Agent::open(settings);
   settings.name = "second";
+  settings.listen = Settings{}.listen;
   auto second = Agent::open(settings);
   ASSERT_TRUE(first && second);
   const auto address = first->card().addresses.front();

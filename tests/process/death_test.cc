@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "process/pair.h"
+#include "support/free_port.h"
 
 namespace viaduct::testing {
 namespace {
@@ -113,7 +114,7 @@ TEST_P(PeerDies, WhileItIsBeingReached) {
 }
 
 TEST_P(PeerDies, AndIsReachedAgainAtTheSameAddressByTheSurvivor) {
-  PeerProcess first(survivor_.settings("server") + " secret=s listen=127.0.0.1:0");
+  PeerProcess first(survivor_.settings("server") + " secret=s listen=" + freeAddress());
   const auto card = Card::decode(fromHex(first.card()));
   ASSERT_TRUE(card) << card.error().text();
   auto peer = survivor_.agent().connect(*card);

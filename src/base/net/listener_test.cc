@@ -14,6 +14,7 @@
 
 #include "base/net/address.h"
 #include "base/turner_testing.h"
+#include "support/free_port.h"
 
 namespace viaduct::base {
 namespace {
@@ -95,9 +96,9 @@ TEST_F(ListenerTest, AWildcardIsToldAsAddressesThatCanBeReached) {
 }
 
 TEST_F(ListenerTest, APortInUseIsNamedWithWhatToDo) {
-  auto first = open({"127.0.0.1:0"});
+  const std::string taken = testing::freeAddress();
+  auto first = open({taken});
   ASSERT_TRUE(first);
-  const std::string taken = (*first)->addresses()[0];
   const auto second = open({taken});
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, Code::kBusy);
