@@ -411,9 +411,11 @@ class TcpDials : public TcpDoor {
 };
 
 TEST_F(TcpDials, NobodyListens) {
-  base::Fd listener = *listenOn(door_.withPort(0));
-  const Endpoint there = localEndpoint(listener.get());
-  listener.reset();
+  // Bound, so that nobody else gets the port meanwhile.
+  const base::Fd bound(::socket(AF_INET, SOCK_STREAM, 0));
+  Endpoint there = door_.withPort(0);
+  ASSERT_EQ(::bind(bound.get(), there.raw(), there.length), 0);
+  there = localEndpoint(bound.get());
   const std::string text = reasonFor({there}, {});
   EXPECT_TRUE(has(text, there.text())) << text;
   EXPECT_TRUE(has(text, "Connection refused")) << text;
