@@ -177,13 +177,15 @@ TEST_F(TcpFails, AfterAFreezeNothingStaleLands) {
 }
 
 TEST_F(TcpFails, AnIdleLinkIsNotAFreeze) {
-  settings_[0].detect = settings_[1].detect = std::chrono::milliseconds(200);
+  // A busy machine may well stop this process for a part of it while it moves bytes.
+  settings_[0].detect = settings_[1].detect = std::chrono::seconds(1);
+  constexpr std::chrono::milliseconds kIdle{1200};
   openWithMemory();
-  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  std::this_thread::sleep_for(kIdle);
   post(0, OpKind::kWrite, 3, ops_);
   ASSERT_TRUE(finish(0, 3, ops_.size()));
   EXPECT_EQ(ended(0, 3).failed, 0U);
-  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  std::this_thread::sleep_for(kIdle);
   const auto back = scattered(there_, here_, 9000, 4);
   post(1, OpKind::kWrite, 3, back);
   ASSERT_TRUE(finish(1, 3, back.size()));
