@@ -1,7 +1,9 @@
 // Target and initiator in one process, each with an agent and a thread of its own.
 #include <gtest/gtest.h>
 
-#include <optional>
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 
 #include "measure/p2p/initiator.h"
@@ -37,14 +39,25 @@ class P2p : public ::testing::Test {
     return out;
   }
 
+  // Who has left is gone for the target only when it has heard so.
+  bool isTold(const std::string& line) {
+    std::unique_lock held(mutex_);
+    return changed_.wait_for(held, 30s, [&] { return std::ranges::count(told_, line) > 0; });
+  }
+  void tell(const std::string& line) {
+    const std::lock_guard held(mutex_);
+    told_.push_back(line);
+    changed_.notify_all();
+  }
+
   const StopFlag stop_{false};
   StopFlag stop_target_{false};
+  std::mutex mutex_;
+  std::condition_variable changed_;
   std::vector<std::string> told_;  // read when the target has ended
   Agent target_ = open("target");
   std::thread serving_{[this] {
-    Target(target_, {}, [this](const std::string& line) {
-      told_.push_back(line);
-    }).serve(stop_target_);
+    Target(target_, {}, [this](const std::string& line) { tell(line); }).serve(stop_target_);
   }};
 };
 
@@ -78,6 +91,7 @@ TEST_F(P2p, InitiatorsComeOneAfterTheOther) {
     ASSERT_TRUE(initiator.greet(10s, [](const std::string&) {}));
     EXPECT_EQ(rows(initiator, {.sizes = {4096}, .iterations = 2, .warmup = 0}).size(), 1U);
     initiator.leave();
+    EXPECT_TRUE(isTold(std::string(name) + " has left"));
   }
   endTarget();
   EXPECT_EQ(told_, (std::vector<std::string>{"first is here", "first has left", "second is here",
