@@ -2,18 +2,20 @@
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 
-#include <optional>
 #include <string>
+
+#include "support/free_port.h"
 
 namespace viaduct {
 namespace {
 
 using namespace std::chrono_literals;
 
-Agent open(std::string name, std::string secret = {}) {
+Agent open(std::string name, std::string secret = {}, std::string listen = {}) {
   Settings settings;
   settings.name = std::move(name);
   settings.secret = std::move(secret);
+  if (!listen.empty()) settings.listen = {std::move(listen)};
   auto agent = Agent::open(settings);
   EXPECT_TRUE(agent) << agent.error().text();
   return *std::move(agent);
@@ -100,11 +102,7 @@ TEST(Meeting, InsecureAgentsNeedNoSecret) {
 
 TEST(Meeting, NobodyThereIsSaidWithTheAddress) {
   Agent a = open("a", "swordfish");
-  std::string address;
-  {
-    const Agent gone = open("gone", "swordfish");
-    address = addressOf(gone);
-  }
+  const std::string address = testing::freeAddress();
   const auto peer = a.connect(address);
   ASSERT_TRUE(peer);
   const auto ready = peer->ready(300ms);
@@ -115,20 +113,11 @@ TEST(Meeting, NobodyThereIsSaidWithTheAddress) {
 
 TEST(Meeting, ALateListenerIsFound) {
   Agent a = open("a", "swordfish");
-  std::string address;
-  {
-    const Agent early = open("b", "swordfish");
-    address = addressOf(early);
-  }
+  const std::string address = testing::freeAddress();
   const auto peer = a.connect(address);
   ASSERT_TRUE(peer);
   EXPECT_FALSE(peer->ready(50ms));
-  Settings settings;
-  settings.name = "b";
-  settings.secret = "swordfish";
-  settings.listen = {address};
-  auto late = Agent::open(settings);
-  ASSERT_TRUE(late) << late.error().text();
+  const Agent late = open("b", "swordfish", address);
   const auto ready = peer->ready(10s);
   EXPECT_TRUE(ready) << ready.error().text();
 }
