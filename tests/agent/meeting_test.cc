@@ -180,7 +180,7 @@ TEST(Meeting, AForgottenPeerIsGoneAndCanBeMetAgain) {
 // Copies that are over inside post() leave the loop no other time than what post() gives it.
 TEST(Meeting, APeerIsHeardWhileItPostsWithoutAPause) {
   Settings settings;
-  settings.detect = 400ms;
+  settings.detect = 1500ms;
   settings.name = "a";
   auto a = Agent::open(settings);
   settings.name = "b";
@@ -195,7 +195,7 @@ TEST(Meeting, APeerIsHeardWhileItPostsWithoutAPause) {
                           {.blocks = *Blocks::strided(there->info().address, 1, 256 << 10, 1)});
   ASSERT_TRUE(transfer) << transfer.error().text();
   const auto epoch = peer->epoch();
-  for (const auto until = Clock::now() + 1500ms; Clock::now() < until;) {
+  for (const auto until = Clock::now() + 4s; Clock::now() < until;) {
     const auto posted = transfer->post();
     ASSERT_TRUE(posted) << posted.error().text();
     ASSERT_TRUE(transfer->wait());
