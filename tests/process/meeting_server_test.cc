@@ -12,6 +12,7 @@
 #include "meet/embedded/server.h"
 #include "meet/place.h"
 #include "process/process.h"
+#include "support/free_port.h"
 #include "support/own_names.h"
 
 namespace viaduct::testing {
@@ -33,9 +34,7 @@ class MeetingServer : public ::testing::Test {
         std::vector<std::string>{VIADUCT_PROGRAM, "meet", "--listen", where_, "--token", "secret",
                                  "--detect", std::string(kDetect) + "ms"});
     const std::string line = server_->answer().value_or("nothing");
-    const std::string front = "meeting place at ";
-    ASSERT_TRUE(line.starts_with(front)) << line;
-    where_ = line.substr(front.size(), line.find(',') - front.size());
+    ASSERT_TRUE(line.starts_with("meeting place at " + where_ + ",")) << line;
   }
   Member start(const std::string& name) const {
     return std::make_unique<Process>(
@@ -88,14 +87,18 @@ class MeetingServer : public ::testing::Test {
     for (const Member& member : members) EXPECT_TRUE(answerOf(member).starts_with("ok"));
   }
   // It has surely sat down when its rank is taken by it. Where the one that looks was there first,
-  // it comes again.
+  // it comes again. It looks for longer and longer: the place may be slow.
   void waitSeated(const Member& member, std::size_t rank) const {
     const auto probe = start("probe");
-    while (probe->ask(join(rank, "100")).value_or("").find("is taken by m") == std::string::npos)
+    for (int ms = 100;; ms *= 2) {
+      const auto look = probe->ask(join(rank, std::to_string(ms)), 90s);
+      if (look.value_or("").find("is taken by m") != std::string::npos) return;
       if (member->answer(0s)) member->send(join(rank));
+      ASSERT_LT(ms, 60'000) << look.value_or("no answer");
+    }
   }
 
-  std::string where_ = "127.0.0.1:0";
+  const std::string where_ = freeAddress();
   std::unique_ptr<Process> server_;
   mutable std::string epoch_;
 };
