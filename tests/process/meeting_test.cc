@@ -85,11 +85,15 @@ class MeetingProcesses : public ::testing::TestWithParam<PlaceKind> {
     for (const Member& member : members) expectOk(answerOf(member));
   }
   // The victim has surely sat down when its rank is taken. Where the one that looks was there
-  // first, the victim comes again.
-  void waitSeated(const Member& victim, const std::string& its_join, const std::string& look) {
+  // first, the victim comes again. It looks for longer and longer: the place may be slow.
+  void waitSeated(const Member& victim, std::size_t size, const std::string& rank) {
     const auto probe = start("probe");
-    while (probe->ask(look, 30s).value_or("").find("taken by victim") == std::string::npos)
-      if (victim->answer(0s)) victim->send(its_join);
+    for (int ms = 100;; ms *= 2) {
+      const auto look = probe->ask(join(size, rank, std::to_string(ms)), 90s);
+      if (look.value_or("").find("taken by victim") != std::string::npos) return;
+      if (victim->answer(0s)) victim->send(join(size, rank));
+      ASSERT_LT(ms, 60'000) << look.value_or("no answer");
+    }
   }
   static void expectOk(const std::string& answer) {
     EXPECT_EQ(answer.rfind("ok", 0), 0U) << answer;
@@ -132,7 +136,7 @@ TEST_P(MeetingProcesses, OneThatIsKilledWhileAGroupFormsLeavesItsSeat) {
   const auto first = start("first"), victim = start("victim");
   first->send(join(3, "0"));
   victim->send(join(3, "1"));
-  waitSeated(victim, join(3, "1"), join(3, "1", "100"));
+  waitSeated(victim, 3, "1");
   victim->kill();
   const auto second = start("second"), third = start("third");
   second->send(join(3, "1"));
@@ -143,7 +147,7 @@ TEST_P(MeetingProcesses, OneThatIsKilledWhileAGroupFormsLeavesItsSeat) {
 TEST_P(MeetingProcesses, OneThatIsFrozenWhileAGroupFormsLosesItsSeatToWhoComesForIt) {
   const auto victim = start("victim");
   victim->send(join(2, "1"));
-  waitSeated(victim, join(2, "1"), join(2, "1", "100"));
+  waitSeated(victim, 2, "1");
   victim->stop();
   const auto first = start("first"), second = start("second");
   first->send(join(2, "0"));
