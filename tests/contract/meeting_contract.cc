@@ -21,6 +21,8 @@ using namespace meet;
 const StopFlag kGoOn{false};
 // A place needs this long to be sure of what it says, at most.
 constexpr auto kLong = 20s;
+// And a member to be seated, on a slow machine.
+constexpr auto kEnoughToSitDown = 2s;
 
 class MeetingContract : public ::testing::TestWithParam<PlaceKind> {
  protected:
@@ -228,7 +230,7 @@ TEST_P(MeetingContract, StopEndsEveryWait) {
 }
 
 TEST_P(MeetingContract, AJoinThatTimesOutSaysWhoCameAndLeavesNoSeatTaken) {
-  const Seat alone = sit(options(), request(2, "first", 0), 300ms);
+  const Seat alone = sit(options(), request(2, "first", 0), kEnoughToSitDown);
   ASSERT_FALSE(alone.group);
   EXPECT_EQ(alone.error.code, Code::kTimeout) << alone.error.text();
   EXPECT_TRUE(mentions(alone.error, "1 of 2")) << alone.error.text();
