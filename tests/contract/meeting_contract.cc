@@ -26,7 +26,8 @@ constexpr auto kEnoughToSitDown = 2s;
 
 class MeetingContract : public ::testing::TestWithParam<PlaceKind> {
  protected:
-  static constexpr std::chrono::milliseconds kDetect{600};
+  // Nobody here is silent without having gone: who stands still for a while has not died.
+  static constexpr std::chrono::milliseconds kDetect{10'000};
 
   void SetUp() override {
     if (!running_) GTEST_SKIP() << "skipped: no " << GetParam().name << " on this machine";
