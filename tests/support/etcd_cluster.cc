@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <viaduct/deadline.h>
 
+#include <chrono>
 #include <cstdint>
 
 #include "support/free_port.h"
@@ -46,11 +48,13 @@ std::string EtcdCluster::urls(std::size_t first) const {
 }
 
 std::size_t EtcdCluster::leader() const {
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    const std::string status = nodes_[i]->ctl("endpoint status -w fields");
-    if (const auto id = field(status, "MemberID"); !id.empty() && id == field(status, "Leader"))
-      return i;
-  }
+  // On a busy machine a leader may be late with its heartbeats, and another be elected.
+  for (const Deadline until = std::chrono::seconds(60); !until.passed();)
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      const std::string status = nodes_[i]->ctl("endpoint status -w fields");
+      if (const auto id = field(status, "MemberID"); !id.empty() && id == field(status, "Leader"))
+        return i;
+    }
   ADD_FAILURE() << "no node leads";
   return 0;
 }

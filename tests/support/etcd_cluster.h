@@ -17,7 +17,7 @@ class EtcdCluster {
   EtcdServer& node(std::size_t at) { return *nodes_.at(at); }
   // All endpoints, joined by commas; the first is that of node `first`, the others follow in turn.
   std::string urls(std::size_t first = 0) const;
-  // Which node leads; a failure of the test where none does.
+  // Which node leads, once one does; a failure of the test where none ever does.
   std::size_t leader() const;
 
  private:
