@@ -54,7 +54,7 @@ TEST(EtcdErrors, ASilentEndpointHoldsNobodyUpWhereThereIsAnother) {
   EtcdServer etcd;
   const auto place = openEtcd({.where = silent.url() + "," + etcd.url()});
   ASSERT_TRUE(place);
-  const auto group = (*place)->join({.group = "g", .size = 1, .name = "a"}, 2s, kGoOn);
+  const auto group = (*place)->join({.group = "g", .size = 1, .name = "a"}, 20s, kGoOn);
   EXPECT_TRUE(group) << group.error().text();
 }
 
