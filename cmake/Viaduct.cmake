@@ -93,7 +93,8 @@ function(viaduct_precompile_for_tests)
 endfunction()
 
 # viaduct_test(<name> SOURCES ... [LIBS ...] [LABELS ...] [TIMEOUT seconds]): a GoogleTest
-# program over the whole library; each of its tests is one of ctest's.
+# program over the whole library; each of its tests is one of ctest's. The timeout ends what hangs,
+# and nothing that is only slow.
 function(viaduct_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
@@ -105,7 +106,7 @@ function(viaduct_test name)
     target_precompile_headers(${name} REUSE_FROM viaduct_test_headers)
   endif()
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 60)
+    set(arg_TIMEOUT 600)
   endif()
   # Without it an endpoint of libfabric over TCP costs 70 MB: docs/gotchas/libfabric.md.
   set(properties TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"
