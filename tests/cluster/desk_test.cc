@@ -40,23 +40,27 @@ TEST(Desk, LinksAreCutDroppedHealedAndCounted) {
   if (!desk.made()) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
   ASSERT_TRUE(desk.limit(500));
   // Refused at once by a host that is there; else time runs out.
-  const auto reaches = [&](std::size_t link) {
-    return desk[0].run("timeout 0.5 bash -c \"</dev/tcp/" + Desk::address(1, link) +
-                       "/9\" 2>/dev/null; test $? -ne 124");
+  const auto answers = [&](std::size_t link, const char* seconds) {
+    return desk[0].run(std::string("timeout ") + seconds + " bash -c \"</dev/tcp/" +
+                       Desk::address(1, link) + "/9\" 2>/dev/null; test $? -ne 124");
   };
+  const auto reaches = [&](std::size_t link) { return answers(link, "60"); };
+  const auto silent = [&](std::size_t link) { return !answers(link, "0.5"); };
   EXPECT_TRUE(reaches(0) && reaches(1));
   ASSERT_TRUE(desk.cut(1, 1));
   EXPECT_TRUE(reaches(0));
-  EXPECT_FALSE(reaches(1));
+  EXPECT_TRUE(silent(1));
   ASSERT_TRUE(desk.heal(1, 1));
   ASSERT_TRUE(desk.drop(1, 0));
-  EXPECT_FALSE(reaches(0));
+  EXPECT_TRUE(silent(0));
   EXPECT_TRUE(reaches(1));
   ASSERT_TRUE(desk.heal(1, 0));
   EXPECT_TRUE(reaches(0));
   const auto before = desk[1].received("rail0"), sent = desk[0].sent("rail0");
   ASSERT_TRUE(desk[0].run("bash -c \"printf %01000d 0 >/dev/udp/" + Desk::address(1, 0) + "/9\""));
-  EXPECT_GE(desk[1].received("rail0") - before, 1000U);
+  // What is sent has not come yet: the kernel carries it from link to link when it gets to it.
+  for (const Deadline until = 60s; desk[1].received("rail0") - before < 1000;)
+    ASSERT_FALSE(until.passed());
   EXPECT_GE(desk[0].sent("rail0") - sent, 1000U);
 }
 
