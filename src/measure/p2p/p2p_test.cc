@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "measure/p2p/initiator.h"
@@ -27,7 +28,7 @@ class P2p : public ::testing::Test {
     if (serving_.joinable()) serving_.join();
   }
   Initiator initiator(Agent& agent) {
-    const Peer peer = *agent.importCard(target_.exportCard());
+    const Peer peer = *agent.importCard(target_->exportCard());
     EXPECT_TRUE(peer.ready(10s));
     return {agent, {}, peer, stop_};
   }
@@ -55,9 +56,9 @@ class P2p : public ::testing::Test {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::string> told_;  // read when the target has ended
-  Agent target_ = open("target");
+  std::optional<Agent> target_ = open("target");
   std::thread serving_{[this] {
-    Target(target_, {}, [this](const std::string& line) { tell(line); }).serve(stop_target_);
+    Target(*target_, {}, [this](const std::string& line) { tell(line); }).serve(stop_target_);
   }};
 };
 
@@ -136,6 +137,7 @@ TEST_F(P2p, ATargetThatEndsIsTheEnd) {
   Initiator initiator = this->initiator(agent);
   ASSERT_TRUE(initiator.greet(10s, [](const std::string&) {}));
   endTarget();
+  target_.reset();  // else it is reached again, and nobody answers
   const auto done = initiator.measure({.sizes = {4096}}, [](const Row&, const std::string&) {});
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, Code::kPeerLost) << done.error().text();
