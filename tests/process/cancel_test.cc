@@ -43,9 +43,13 @@ class Cancelled : public ::testing::TestWithParam<Way> {
 TEST_P(Cancelled, AWriteInTheMiddle) { cancelInTheMiddle(OpKind::kWrite); }
 TEST_P(Cancelled, AReadInTheMiddle) { cancelInTheMiddle(OpKind::kRead); }
 
+// Nothing ends here because a peer is silent: that would take longer than all a test waits for.
 class TakenBack : public ::testing::TestWithParam<Way> {
  protected:
-  Survivor survivor_{GetParam()};
+  static constexpr auto kGrace = 500ms;
+  static constexpr auto kBusy = 10s;  // what a busy machine takes besides
+
+  Survivor survivor_{GetParam(), 60s, kGrace};
   std::unique_ptr<PeerProcess> victim_ = survivor_.start();
 };
 
@@ -56,9 +60,9 @@ TEST_P(TakenBack, ATransferToAFrozenPeerEndsWithinGraceWhenCancelled) {
   ASSERT_TRUE(transfer.post());
   const auto start = Clock::now();
   transfer.cancel();
-  static_cast<void>(transfer.wait(10s));
+  static_cast<void>(transfer.wait(30s));
   std::printf("ended %lld ms after cancel\n", static_cast<long long>(since(start)));
-  EXPECT_LT(Clock::now() - start, 500ms + 2s);
+  EXPECT_LT(Clock::now() - start, kGrace + kBusy);
   EXPECT_NE(transfer.end().state, TransferState::kRunning);
   data.fill(0x2a);
   victim_->process().resume();
@@ -74,9 +78,9 @@ TEST_P(TakenBack, ADeadlineEndsATransferToAFrozenPeer) {
   victim_->process().stop();
   const auto start = Clock::now();
   ASSERT_TRUE(transfer.post({.deadline = 100ms}));
-  static_cast<void>(transfer.wait(10s));
+  static_cast<void>(transfer.wait(30s));
   std::printf("ended %lld ms after post\n", static_cast<long long>(since(start)));
-  EXPECT_LT(Clock::now() - start, 100ms + 500ms + 2s);
+  EXPECT_LT(Clock::now() - start, 100ms + kGrace + kBusy);
   EXPECT_NE(transfer.end().state, TransferState::kRunning);
   victim_->process().resume();
 }
