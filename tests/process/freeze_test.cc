@@ -8,7 +8,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kDetect = 1s;
-constexpr auto kSlack = 500ms + 2s;  // promised is the first part; the rest is for a busy machine
+constexpr auto kSlack = 500ms + 10s;  // promised is the first part; the rest is for a busy machine
 
 class PeerFreezes : public ::testing::TestWithParam<Way> {
  protected:
@@ -139,7 +139,8 @@ TEST_P(PeerFreezes, AndWithdrawingMuchMemoryLosesNobodyElse) {
   const auto epoch = survivor_.peer("third").epoch();
   auto data = survivor_.memory(Survivor::kData, "target");
   std::vector<Survivor::Memory> more;
-  for (int i = 0; i < 8; ++i) more.push_back(survivor_.memory(4096, ""));
+  // Each for itself, they would take twice the time.
+  for (int i = 0; i < 42; ++i) more.push_back(survivor_.memory(4096, ""));
   victim_->must("plan t write survivor data target 65536");
   victim_->must("storm t");
   victim_->process().stop();
