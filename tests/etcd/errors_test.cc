@@ -65,6 +65,14 @@ TEST(EtcdErrors, EveryEndpointIsNamedWithItsOwnFailure) {
   expectMentions(why, {dead + ": connect:", silent.url() + ": request:"});
 }
 
+// The last try has what is left of the time, which may be next to nothing.
+TEST(EtcdErrors, WhatWasSaidIsNotHiddenByATryThatTheDeadlineCutShort) {
+  const ParrotServer parrot("", 1);
+  const Error why = joinError(parrot.url(), 800ms);
+  EXPECT_EQ(why.code, Code::kTimeout);
+  expectMentions(why, {parrot.url(), "request: Empty reply"});
+}
+
 TEST(EtcdErrors, PlainHttpWhereTlsIsExpected) {
   const ParrotServer plain("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
   const Error why = joinError("https" + plain.url().substr(4), 300ms);
@@ -152,7 +160,7 @@ TEST(EtcdErrors, ANameThatDoesNotResolveIsTriedToTheDeadline) {
   std::thread([] {
     OwnNames names;
     if (!names.enter()) GTEST_SKIP() << "skipped: no mount namespaces";
-    const Error why = joinError("etcd.default", 300ms);
+    const Error why = joinError("etcd.default", 2s);
     EXPECT_EQ(why.code, Code::kTimeout);
     expectMentions(why, {"http://etcd.default:2379: resolve: Could not resolve host"});
   }).join();
@@ -166,7 +174,7 @@ TEST(EtcdErrors, ANameThatResolvesLaterIsFoundThen) {
     if (!names.enter()) GTEST_SKIP() << "skipped: no mount namespaces";
     const auto place = openEtcd({.where = etcd.url("etcd.default")});
     ASSERT_TRUE(place);
-    const auto early = (*place)->find("x", 200ms, kGoOn);
+    const auto early = (*place)->find("x", 2s, kGoOn);
     ASSERT_FALSE(early);
     expectMentions(early.error(), {"resolve: Could not resolve host"});
     std::thread later([&] { names.writeHosts("127.0.0.1 localhost etcd.default\n"); });

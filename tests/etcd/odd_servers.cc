@@ -68,8 +68,11 @@ bool writeAll(int fd, const char* data, std::size_t bytes) {
 SilentServer::SilentServer() : listener_(listenAnywhere(port_)) {}
 std::string SilentServer::url() const { return urlOf(port_); }
 
-ParrotServer::ParrotServer(std::string answer)
-    : answer_(std::move(answer)), listener_(listenAnywhere(port_)), thread_([this] { serve(); }) {}
+ParrotServer::ParrotServer(std::string answer, int times)
+    : answer_(std::move(answer)),
+      times_(times),
+      listener_(listenAnywhere(port_)),
+      thread_([this] { serve(); }) {}
 
 ParrotServer::~ParrotServer() {
   stop_ = true;
@@ -80,10 +83,12 @@ ParrotServer::~ParrotServer() {
 std::string ParrotServer::url() const { return urlOf(port_); }
 
 void ParrotServer::serve() {
-  while (!stop_) {
+  while (!stop_ && times_ > 0) {
     const base::Fd one(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     std::string request;
-    if (one && readRequest(one.get(), request)) writeAll(one.get(), answer_.data(), answer_.size());
+    if (!one || !readRequest(one.get(), request)) continue;
+    writeAll(one.get(), answer_.data(), answer_.size());
+    --times_;
   }
 }
 

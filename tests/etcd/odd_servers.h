@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <climits>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -22,10 +23,11 @@ class SilentServer {
   base::Fd listener_;
 };
 
-// Answers every request with the same bytes and closes the connection.
+// Answers every request, or so many, with the same bytes and closes the connection; and never says
+// a word to those that come later.
 class ParrotServer {
  public:
-  explicit ParrotServer(std::string answer);
+  explicit ParrotServer(std::string answer, int times = INT_MAX);
   ~ParrotServer();
   ParrotServer(const ParrotServer&) = delete;
   ParrotServer& operator=(const ParrotServer&) = delete;
@@ -34,6 +36,7 @@ class ParrotServer {
  private:
   void serve();
   std::string answer_;
+  int times_;
   std::uint16_t port_ = 0;
   base::Fd listener_;
   std::atomic<bool> stop_ = false;

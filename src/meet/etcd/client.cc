@@ -13,6 +13,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kShortestTry{50};
 constexpr milliseconds kFirstPause{20}, kLongestPause{500};
+// A try that ended without an answer after less says nothing of the endpoint.
+constexpr milliseconds kTellingTry{1000};
 
 // gRPC's codes, as the gateway passes them on.
 enum GrpcCode {
@@ -112,10 +114,11 @@ struct Client::Call {
   std::size_t for_good = 0;
   std::size_t at = 0;  // the endpoint being tried
   std::size_t first = 0;
+  Clock::time_point begun = {};  // of the try
   int logins = 0;
   Duration longest_try = kLongestTry;
   milliseconds pause = kFirstPause;
-  std::vector<std::optional<Failure>> failures;  // the last of each endpoint
+  std::vector<std::optional<Failure>> failures;  // the last that tells something, of each endpoint
   Loop::Id exchange = 0, timer = 0;
 };
 
@@ -158,6 +161,7 @@ void Client::attempt(const CallPtr& call) {
   // A fair share of what is left for each endpoint that this round has still to try.
   const auto share = (call->until - now) / static_cast<int>(count - call->tried);
   const auto most = std::clamp<Duration>(share, kShortestTry, call->longest_try);
+  call->begun = now;
   call->exchange = loop_.start({
       .url = config_.endpoints[call->at].url() + call->path,
       .body = call->body,
@@ -230,10 +234,12 @@ void Client::refused(const CallPtr& call, const Answer& answer) {
 
 void Client::failed(const CallPtr& call, Failure failure) {
   if (failure.for_good) ++call->for_good;
-  call->failures[call->at] = std::move(failure);
+  const auto now = Clock::now();
+  const bool cut_short = failure.timed_out && now - call->begun < kTellingTry;
+  auto& known = call->failures[call->at];
+  if (!known || !cut_short) known = std::move(failure);
   moveOn(call->at);
   const std::size_t count = config_.endpoints.size();
-  const auto now = Clock::now();
   if (++call->tried < count && now < call->until) return attempt(call);
   if (now >= call->until || call->for_good == count) return finish(call, failureOf(*call));
   call->tried = call->for_good = 0;
