@@ -90,11 +90,16 @@ void PeerFreezes::freezeInItsStorm(const std::string& kind) {
   const Peer peer = survivor_.peer();
   const auto epoch = peer.epoch();
   victim_->process().stop();
-  waitFree(peer, epoch);
+  const bool between = waitFree(peer, epoch);
   data.fill(0x33);
-  victim_->process().resume();
-  const std::string failure = victim_->must("calm t 20000");
-  EXPECT_NE(failure.find(codeName(Code::kPeerLost)), std::string::npos) << failure;
+  {
+    // It may have been stopped between two posts, and would go on with the next where it is let in
+    // again: not while another has its name.
+    const auto other = between ? survivor_.start() : nullptr;
+    victim_->process().resume();
+    const std::string failure = victim_->must("calm t 20000");
+    EXPECT_NE(failure.find(codeName(Code::kPeerLost)), std::string::npos) << failure;
+  }
   victim_->must("fill data 68");
   recover();
   EXPECT_EQ(data.differ(0x33), 0);
