@@ -156,7 +156,7 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   bool isReaching() const { return attempt_ || dialer_; }
   void reachAnotherWay();
   void attemptFailed();
-  void resumed(Session& session);
+  void resumed(Session& session, std::uint64_t they_heard);
   std::uint64_t heard() const;
   bool isRepeated(std::size_t bytes);
   void sayHeard();

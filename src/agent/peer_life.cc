@@ -144,7 +144,7 @@ Result<Life> PeerCore::judgeAccepted(Session& session, const Hello& theirs) {
 }
 
 void PeerCore::established(Session& session, std::uint64_t epoch) {
-  if (session.connection().resume()) return resumed(session);
+  if (const auto& theirs = session.connection().resume()) return resumed(session, theirs->heard);
   if (attempt_.get() == &session) session_ = std::move(attempt_);
   life_key_ = session.connection().deriveKey("life");
   epoch_ = epoch;

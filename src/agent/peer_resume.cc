@@ -88,10 +88,10 @@ void PeerCore::attemptFailed() {
 
 // Listener. From here on nothing is read from the connection there was.
 Result<Life> PeerCore::judgeResume(Session& session, const Hello& theirs) {
-  const ResumeMessage& asked = *session.connection().resume();
-  if (!session_ || session_->dialed() || epoch_ != asked.epoch ||
+  const auto& asked = session.connection().resume();
+  if (!asked || !session_ || session_->dialed() || epoch_ != asked->epoch ||
       session_->connection().theirs().agent != theirs.agent ||
-      !session.connection().proves(life_key_) || !sent_.follows(asked.heard))
+      !session.connection().proves(life_key_) || !sent_.follows(asked->heard))
     return Error{.code = Code::kPeerLost,
                  .operation = "resume",
                  .detail = "that session is over",
@@ -106,8 +106,7 @@ Result<Life> PeerCore::judgeResume(Session& session, const Hello& theirs) {
 }
 
 // Both ends: what the other has not heard is sent again.
-void PeerCore::resumed(Session& session) {
-  const std::uint64_t they_heard = session.connection().resume()->heard;
+void PeerCore::resumed(Session& session, std::uint64_t they_heard) {
   if (attempt_.get() == &session) {
     heard_.goOn(session_->connection().numberedHeard(), said_heard_);
     session_->orphan();

@@ -66,6 +66,8 @@ class Connection::Impl {
   bool prove(const Frame& frame);
   void useKeys();
   bool meet(const Frame& frame);
+  bool introduce(const Result<Life>& verdict);
+  bool answer(const Result<Life>& verdict);
   bool hearVerdict(const Frame& frame);
   bool hearResume(const Frame& frame);
   bool hearLife(const Frame& accept, std::uint64_t& epoch);

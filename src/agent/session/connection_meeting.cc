@@ -49,18 +49,24 @@ bool Connection::Impl::meet(const Frame& frame) {
   theirs_ = std::move(*hello);
   Result<Life> verdict = Life{};
   if (!tell([&] { verdict = user_.judge(theirs_); })) return false;
+  return role_ == Role::kDialer ? introduce(verdict) : answer(verdict);
+}
+
+bool Connection::Impl::introduce(const Result<Life>& verdict) {
+  if (!verdict) return fail(verdict.error());
   base::Bytes payload;
-  if (role_ == Role::kDialer) {
-    if (!verdict) return fail(verdict.error());
-    if (config_.resume) {
-      resumeOf(*config_.resume).encode(payload);
-      if (!say(FrameType::kResume, payload)) return false;
-      payload.clear();
-    }
-    config_.mine.encode(payload);
-    phase_ = Phase::kAwaitingVerdict;
-    return say(FrameType::kHello, payload);
+  if (config_.resume) {
+    resumeOf(*config_.resume).encode(payload);
+    if (!say(FrameType::kResume, payload)) return false;
+    payload.clear();
   }
+  config_.mine.encode(payload);
+  phase_ = Phase::kAwaitingVerdict;
+  return say(FrameType::kHello, payload);
+}
+
+bool Connection::Impl::answer(const Result<Life>& verdict) {
+  base::Bytes payload;
   if (!verdict) {
     RefuseMessage{verdict.error()}.encode(payload);
     return say(FrameType::kRefuse, payload) && fail(verdict.error());

@@ -236,6 +236,18 @@ Status openRails(const Library& ofi, const Settings& settings, const Rails& rail
   return out.grounds.empty() ? last : Ok{};
 }
 
+// Best first: connected, which tells of a peer that goes, and in order. They stand in the lists.
+Result<std::vector<Offer>> askAll(const Library& ofi, std::vector<Info>& lists) {
+  std::vector<Offer> out;
+  for (const fi_ep_type type : {FI_EP_MSG, FI_EP_RDM})
+    for (const std::uint64_t order : {std::uint64_t{FI_ORDER_RMA_WAW}, std::uint64_t{0}}) {
+      VIADUCT_TRY(lists.emplace_back(), ask(ofi, type, order));
+      for (Offer& one : offersIn(lists.back().get()))
+        if (type != FI_EP_MSG || isOneOf(kConnected, one.provider)) out.push_back(std::move(one));
+    }
+  return out;
+}
+
 std::string describe(const Library& ofi, const Fabric& chosen, const Rails& rails) {
   const Manner& manner = static_cast<const Ground&>(*chosen.grounds.front()).manner();
   std::string out =
@@ -254,16 +266,8 @@ Result<Fabric> choose(const Settings& settings) {
   if (!named && host::rdmaPorts("/").empty())
     return notWorthIt("ofi", "this host has no RDMA device");
   VIADUCT_TRY(const Library* const ofi, library());
-  // Best first: connected, which tells of a peer that goes, and in order.
   std::vector<Info> lists;
-  std::vector<Offer> offers;
-  for (const fi_ep_type type : {FI_EP_MSG, FI_EP_RDM})
-    for (const std::uint64_t order : {std::uint64_t{FI_ORDER_RMA_WAW}, std::uint64_t{0}}) {
-      VIADUCT_TRY(lists.emplace_back(), ask(*ofi, type, order));
-      for (Offer& one : offersIn(lists.back().get()))
-        if (type != FI_EP_MSG || isOneOf(kConnected, one.provider))
-          offers.push_back(std::move(one));
-    }
+  VIADUCT_TRY(const auto offers, askAll(*ofi, lists));
   VIADUCT_TRY(const std::string provider, providerFor(settings.ofi_provider, offers));
   const bool rdma = isRdma(provider);
   if (!named && !rdma)
