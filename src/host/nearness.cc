@@ -168,12 +168,16 @@ int nodeOfMemory(const void* start, std::uint64_t bytes) {
   std::vector<int> found(looked, -1);
   // Without nodes to move to, it tells where they are.
   if (::syscall(SYS_move_pages, 0, looked, pages.data(), nullptr, found.data(), 0) != 0) return -1;
-  std::map<int, int> votes;
-  for (const int node : found)
+  return nodeOfPages(found);
+}
+
+int nodeOfPages(std::span<const int> nodes) {
+  std::map<int, std::size_t> votes;
+  for (const int node : nodes)
     if (node >= 0) ++votes[node];
-  const auto most = std::max_element(
-      votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == votes.end() ? -1 : most->first;
+  for (const auto& [node, pages] : votes)
+    if (pages * 4 >= nodes.size() * 3) return node;
+  return -1;
 }
 
 Distance distance(const Place& one, const Place& other, const Nodes& nodes) {

@@ -39,8 +39,10 @@ struct Nodes {
 Nodes numaNodes(const std::string& root = "/");
 // Those with CPUs that this process may run on.
 std::vector<int> nodesOfOwnCpus(const Nodes& nodes, const std::string& root = "/");
-// Of most of these pages, as the kernel tells; -1: it does not, or nobody has touched them yet.
+// Where three quarters of these pages are, as the kernel tells; -1: it does not, nobody has touched
+// them yet, or they are spread over several.
 int nodeOfMemory(const void* start, std::uint64_t bytes);
+int nodeOfPages(std::span<const int> nodes);  // each page's; negative: unknown
 
 struct Distance {
   enum class Kind : std::uint8_t { kBridge, kNode, kOtherNode, kUnknown } kind = Kind::kUnknown;

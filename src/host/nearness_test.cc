@@ -244,6 +244,14 @@ TEST(Nearness, IsReadFromThisMachineAsWell) {
   EXPECT_EQ(nodeOfMemory(nullptr, 4096), -1);
 }
 
+TEST(Nearness, MemoryIsOnANodeThatHasThreeQuartersOfIt) {
+  EXPECT_EQ(nodeOfPages(std::vector<int>{1, 1, 1, 0}), 1);
+  EXPECT_EQ(nodeOfPages(std::vector<int>{1, 1, 0, 1, 0}), -1) << "it is on both";
+  EXPECT_EQ(nodeOfPages(std::vector<int>{0, 1, 2, 3}), -1);
+  EXPECT_EQ(nodeOfPages(std::vector<int>{0, -2, -2, -2}), -1) << "most are on none yet";
+  EXPECT_EQ(nodeOfPages(std::vector<int>{}), -1);
+}
+
 TEST(Nearness, HasWords) {
   EXPECT_EQ(textOf({Kind::kBridge, 0}), "same PCIe bridge");
   EXPECT_EQ(textOf({Kind::kBridge, 2}), "same PCIe switch, 2 bridges between");
