@@ -18,9 +18,14 @@ Bundle::Bundle(Way way, core::Sliced plan, std::vector<Lane> lanes, std::uint32_
   served_ = served();
 }
 
-std::uint64_t Bundle::served() const {
-  return static_cast<std::uint64_t>(std::count_if(
-      lanes_.begin(), lanes_.end(), [&](const Lane& l) { return way_.link->servedBy(*l.rail); }));
+std::uint64_t Bundle::serving(const core::Link& link, std::span<const Lane> lanes) {
+  std::uint64_t near = 0, all = 0;
+  for (const Lane& lane : lanes) {
+    if (!link.servedBy(*lane.rail)) continue;
+    ++all;
+    near += lane.near ? 1 : 0;
+  }
+  return near != 0 ? near : all;
 }
 
 void Bundle::startSeveral() {
@@ -44,9 +49,11 @@ void Bundle::stopSeveral() {
 }
 
 void Bundle::askRails() {
+  far_ = true;
   for (Lane& lane : lanes_) {
     lane.refuses = false;
     lane.usable = lane.failures < kMostFailures && way_.link->servedBy(*lane.rail);
+    far_ = far_ && !(lane.usable && lane.near);
     if (!lane.usable && lane.filling != kNone) giveUp(lane);
   }
 }
@@ -58,13 +65,14 @@ void Bundle::giveUp(Lane& lane) {
   if (run.cameBack()) makeRoom(run);
 }
 
-// The one with the least to do among those that have room.
+// The one with the least to do among those that have room, of the near ones while any serves. A
+// slice that it has by halves is finished wherever it is.
 Bundle::Lane* Bundle::freeLane() {
   Lane* best = nullptr;
   for (Lane& lane : lanes_) {
     if (!lane.usable || lane.refuses) continue;
     if (lane.filling != kNone) return &lane;
-    if (lane.busy >= kInFlight || !waits()) continue;
+    if (lane.busy >= kInFlight || !waits() || !(lane.near || far_)) continue;
     if (best == nullptr || std::pair(lane.busy, *lane.load) < std::pair(best->busy, *best->load))
       best = &lane;
   }

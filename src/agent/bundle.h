@@ -42,6 +42,7 @@ class Bundle {
     core::Rail* rail = nullptr;
     std::uint64_t* load = nullptr;  // bytes that all transfers together have given to this rail
     std::string name = {};
+    bool near = true;    // to the memory here: others get slices while none of these serves
     Tally carried = {};  // by posts that are over
     // Of this post:
     std::uint32_t filling = kNone;  // the slice of which it has not taken all
@@ -55,6 +56,8 @@ class Bundle {
     std::string_view backend = {};
     std::string way = {};  // of its own: the link that told it may go before
   };
+  // The rails that a transfer has to itself now: the near ones that serve, or else all that do.
+  static std::uint64_t serving(const core::Link& link, std::span<const Lane> lanes);
   // `first_tag`: of its first slice, within the transfer's.
   Bundle(Way way, core::Sliced plan, std::vector<Lane> lanes, std::uint32_t first_tag);
 
@@ -141,7 +144,7 @@ class Bundle {
   void giveUp(Lane& lane);
   bool worthAnother(const Lane& lane) const;
   bool makeRoom(Run& run);
-  std::uint64_t served() const;
+  std::uint64_t served() const { return serving(*way_.link, lanes_); }
   PathShare shareOf(const Lane& lane) const;
   std::uint32_t indexOf(const Run& run) const {
     return static_cast<std::uint32_t>(&run - slices_.data());
@@ -155,6 +158,7 @@ class Bundle {
   // An only rail gets everything at once, and there is nothing to choose.
   bool several_;
   bool refused_ = false, stranded_ = false;
+  bool far_ = false;          // no near rail serves, as last asked
   std::uint64_t served_ = 0;  // rails, when it was planned
   std::size_t next_ = 0;      // of slices_: not yet given to any rail
   std::vector<std::uint32_t> again_;

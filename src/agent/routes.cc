@@ -105,17 +105,38 @@ void sayWhatWasPlanned(const PeerCore& peer, const Choice& choice, std::string_v
             base::showSize(how.min_chunk));
 }
 
+// Of its rails those nearest to any of the memory here.
+core::RailMask nearestTo(std::span<const core::Op> ops, const core::Backend& backend) {
+  core::RailMask near = 0;
+  std::uint32_t last = 0;
+  for (const core::Op& op : ops) {
+    if (near != 0 && op.local_pin == last) continue;
+    last = op.local_pin;
+    near |= backend.near(last);
+  }
+  return near;
+}
+
+std::vector<Bundle::Lane> lanesFor(AgentCore& agent, core::Backend& backend,
+                                   std::span<const core::Op> ops) {
+  const auto rails = backend.rails();
+  const core::RailMask near = rails.size() < 2 ? core::kAllRails : nearestTo(ops, backend);
+  std::vector<Bundle::Lane> lanes;
+  lanes.reserve(rails.size());
+  for (std::size_t i = 0; i < rails.size(); ++i)
+    lanes.push_back({.rail = rails[i].get(),
+                     .load = &agent.load(*rails[i]),
+                     .name = std::string(rails[i]->name()),
+                     .near = near == core::kAllRails || (near >> i & 1U) != 0});
+  return lanes;
+}
+
 void addBundle(AgentCore& agent, const PeerCore& peer, const Choice& choice,
                std::vector<core::Op> ops, std::vector<Bundle>& out) {
   core::Backend& backend = agent.backend(choice.slot->backend());
   core::Link& link = *choice.slot->link;
-  std::vector<Bundle::Lane> lanes;
-  std::size_t served = 0;
-  for (const auto& rail : backend.rails()) {
-    served += link.servedBy(*rail) ? 1 : 0;
-    lanes.push_back(
-        {.rail = rail.get(), .load = &agent.load(*rail), .name = std::string(rail->name())});
-  }
+  std::vector<Bundle::Lane> lanes = lanesFor(agent, backend, ops);
+  const std::size_t served = Bundle::serving(link, lanes);
   const core::Capabilities& can = backend.can();
   const core::Slicing how = slicingFor(agent.settings(), can, served);
   auto plan = core::slice(std::move(ops), how);

@@ -120,6 +120,11 @@ class Link {
   virtual bool settled() const { return true; }
 };
 
+// Some of a backend's rails: bit i stands for the one at place i. It has 64 at most that does not
+// always say all.
+using RailMask = std::uint64_t;
+inline constexpr RailMask kAllRails = ~RailMask{0};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -140,6 +145,12 @@ class Backend {
   // On return no peer reaches the memory through this backend and nothing here touches it; ops in
   // flight on it fail. kPeerLost: an unsettled peer may still change it.
   virtual Status unpin(std::uint32_t slot) = 0;
+  // Its rails that are nearest to this pinned memory, which transfers of it use while they serve.
+  // Asked when a transfer is planned; the same as long as the memory is pinned.
+  virtual RailMask near(std::uint32_t slot) const {
+    static_cast<void>(slot);
+    return kAllRails;
+  }
 };
 
 struct BackendContext {

@@ -82,19 +82,22 @@ class SlowLink final : public core::Link {
 // A bundle, its rails, and what a transfer does with both.
 class Rig {
  public:
-  // In ops of `piece` bytes; 0: one op.
-  Rig(std::size_t rails, std::uint64_t bytes, std::uint32_t first_tag = 0, std::uint64_t piece = 0)
+  // In ops of `piece` bytes; 0: one op. Only the first `near` rails are near the memory.
+  Rig(std::size_t rails, std::uint64_t bytes, std::uint32_t first_tag = 0, std::uint64_t piece = 0,
+      std::size_t near = SIZE_MAX)
       : rails_(rails), loads_(rails) {
     std::vector<Bundle::Lane> lanes;
     lanes.reserve(rails);
     for (std::size_t i = 0; i < rails; ++i)
-      lanes.push_back({.rail = &rails_[i], .load = &loads_[i], .name = std::to_string(i)});
+      lanes.push_back(
+          {.rail = &rails_[i], .load = &loads_[i], .name = std::to_string(i), .near = i < near});
     bundle_ = std::make_unique<Bundle>(Bundle::Way{&link_, "fake", "way"},
                                        core::slice(opsOf(bytes, piece), {.rails = rails}),
                                        std::move(lanes), first_tag);
     bundle_->start();
   }
   Bundle& bundle() { return *bundle_; }
+  core::Link& link() { return link_; }
   SlowRail& rail(std::size_t i) { return rails_[i]; }
   std::uint64_t load(std::size_t i) const { return loads_[i]; }
 
@@ -254,6 +257,53 @@ TEST(Bundle, ARailThatComesBackIsUsedAgain) {
   rig.rail(1).gone = false;
   ASSERT_TRUE(rig.run());
   EXPECT_GT(rig.rail(1).moved.size(), 1U);
+}
+
+TEST(Bundle, TheOthersCarryWhatNearRailsHadUntilOneReturns) {
+  Rig rig(4, 256 * kMiB, 0, kMiB, 2);
+  rig.offer();
+  for (int i = 0; i < 20; ++i) rig.turn();
+  EXPECT_TRUE(rig.rail(2).moved.empty());
+  rig.rail(0).gone = rig.rail(1).gone = true;
+  rig.breakDown(0);
+  rig.breakDown(1);
+  for (int i = 0; i < 20; ++i) rig.turn();
+  const auto lanes = rig.bundle().lanes();
+  EXPECT_FALSE(rig.rail(2).moved.empty() || rig.rail(3).moved.empty());
+  rig.rail(1).gone = false;
+  for (int i = 0; i < 50; ++i) rig.turn();
+  EXPECT_EQ(lanes[2].busy + lanes[3].busy, 0U);
+  EXPECT_EQ(lanes[1].busy, 2U);
+  ASSERT_TRUE(rig.run());
+  EXPECT_EQ(total(pathOf(rig)), 256 * kMiB);
+}
+
+TEST(Bundle, AFarRailFinishesTheSliceThatItHasByHalves) {
+  Rig rig(2, 64 * kMiB, 0, kMiB / 4, 1);
+  rig.rail(0).gone = true;
+  rig.rail(1).room = 1;
+  rig.offer();
+  rig.turn();
+  EXPECT_TRUE(rig.bundle().refused());
+  rig.rail(0).gone = false;
+  ASSERT_TRUE(rig.run());
+  EXPECT_GT(rig.rail(1).moved.size(), 1U);
+  EXPECT_GT(rig.rail(0).moved.size(), rig.rail(1).moved.size());
+  rig.expectEveryByte(64 * kMiB, true);
+}
+
+TEST(Bundle, AsManyRailsHaveItAsAreNearOrElseAsServe) {
+  Rig rig(5, 64 * kMiB, 0, 0, 2);
+  const auto lanes = rig.bundle().lanes();
+  core::Link& link = rig.link();
+  EXPECT_EQ(Bundle::serving(link, lanes), 2U);
+  rig.rail(3).gone = rig.rail(0).gone = true;
+  EXPECT_EQ(Bundle::serving(link, lanes), 1U);
+  EXPECT_FALSE(rig.bundle().stillServed()) << "it is planned anew";
+  rig.rail(1).gone = true;
+  EXPECT_EQ(Bundle::serving(link, lanes), 2U);
+  rig.rail(2).gone = rig.rail(4).gone = true;
+  EXPECT_EQ(Bundle::serving(link, lanes), 0U);
 }
 
 TEST(Bundle, WithoutRailsItIsStranded) {

@@ -127,7 +127,7 @@ class FakeBackend final : public core::Backend {
     id_ = ++last;
     for (std::uint32_t i = 0; i < weather.rails; ++i)
       rails_.push_back(std::make_unique<FakeRail>(
-          "fake" + std::to_string(i), weather, i,
+          i, weather,
           [](core::Link& link, const core::Op& op, OpKind kind) {
             return static_cast<FakeLink&>(link).carry(op, kind);
           },
@@ -157,6 +157,12 @@ class FakeBackend final : public core::Backend {
   Status unpin(std::uint32_t slot) override {
     board().with([&](Board& all) { all[id_].erase(slot); });
     return Ok{};
+  }
+  core::RailMask near(std::uint32_t slot) const override {
+    core::RailMask out = 0;
+    for (std::uint32_t i = slot % weather_.nodes; i < weather_.rails; i += weather_.nodes)
+      out |= core::RailMask{1} << i;
+    return out;
   }
 
  private:

@@ -1,6 +1,7 @@
 // The fake's queue of ops on their way through the weather. Threads: as core::Rail.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <string>
@@ -12,18 +13,22 @@
 
 namespace viaduct::fake {
 
+// Rails that a test holds down by hand, in all of this process's fakes.
+inline std::atomic<core::RailMask> rails_cut{0};
+
 class FakeRail final : public core::Rail {
  public:
   // Carries (a part of) an op out: the copy, or why it cannot be.
   using Carry = std::function<Status(core::Link& link, const core::Op& op, OpKind kind)>;
   using Kill = std::function<void(core::Link& link)>;
 
-  FakeRail(std::string name, const Weather& weather, std::uint64_t salt, Carry carry, Kill kill)
-      : name_(std::move(name)),
+  FakeRail(std::uint32_t index, const Weather& weather, Carry carry, Kill kill)
+      : name_("fake" + std::to_string(index)),
+        index_(index),
         weather_(weather),
         carry_(std::move(carry)),
         kill_(std::move(kill)),
-        dice_(weather.seed + salt) {}
+        dice_(weather.seed + index) {}
 
   std::string_view name() const override { return name_; }
   std::size_t post(const core::Work& work) override;
@@ -31,8 +36,8 @@ class FakeRail final : public core::Rail {
   void cancel(core::Tag tag) override;
   bool busy() const override { return !queue_.empty(); }
 
-  // Broken, for a while.
-  bool out() const { return Clock::now() < out_until_; }
+  // Broken: for a while, or by hand.
+  bool out() const { return (rails_cut >> index_ & 1U) != 0 || Clock::now() < out_until_; }
   // Everything of this link ends now.
   void drop(const core::Link& link, core::Completions& out);
 
@@ -56,6 +61,7 @@ class FakeRail final : public core::Rail {
   void harm(Ride& ride);
 
   const std::string name_;
+  const std::uint32_t index_;
   const Weather weather_;
   const Carry carry_;
   const Kill kill_;

@@ -25,9 +25,9 @@ Error bad(std::string_view part, std::string_view why) {
           .operation = "settings: weather",
           .detail = fmt::format("\"{}\": {}", part, why),
           .remedy =
-              "seed=N, delay_us=N, rails=N (1 to 8), far=1, pose=1, and reorder, lose_rail, "
-              "kill_peer, hang, corrupt, swap, shift, stale with a chance from 0 to 1; joined by "
-              "commas"};
+              "seed=N, delay_us=N, rails=N and nodes=N (1 to 8), far=1, pose=1, and reorder, "
+              "lose_rail, kill_peer, hang, corrupt, swap, shift, stale with a chance from 0 to 1; "
+              "joined by commas"};
 }
 
 Result<double> number(std::string_view part, std::string_view text, double most) {
@@ -43,11 +43,13 @@ Status apply(std::string_view part, Weather& weather) {
   if (equals == std::string_view::npos) return bad(part, "has no '='");
   const auto name = part.substr(0, equals);
   constexpr double kMostRails = 8;
+  const bool few = name == "rails" || name == "nodes";
   const bool counts = name == "seed" || name == "delay_us";
-  const double most = name == "rails" ? kMostRails : counts ? 1e9 : 1.0;
+  const double most = few ? kMostRails : counts ? 1e9 : 1.0;
   VIADUCT_TRY(const double value, number(part, part.substr(equals + 1), most));
-  if (name == "rails") {
-    weather.rails = std::max(static_cast<std::uint32_t>(value), 1U);
+  if (few) {
+    (name == "rails" ? weather.rails : weather.nodes) =
+        std::max(static_cast<std::uint32_t>(value), 1U);
   } else if (name == "seed") {
     weather.seed = static_cast<std::uint64_t>(value);
   } else if (name == "delay_us") {

@@ -24,6 +24,8 @@ struct Weather {
   bool far = false;    // also reaches other processes of this host
   bool pose = false;   // says to be RDMA
   std::uint32_t rails = 2;
+  // Rails and memory lie on so many NUMA nodes in turn: rail i on i mod nodes, a pin on its slot's.
+  std::uint32_t nodes = 1;
 };
 
 // "seed=7,delay_us=50,reorder=0.1,lose_rail=0.01,kill_peer=0.001,stale=0.5,far=1"; empty: fair

@@ -13,13 +13,14 @@ TEST(Weather, ReadsEveryKind) {
   EXPECT_EQ(weather->reorder, 0.5);
   EXPECT_EQ(weather->lose_rail, 0.25);
   EXPECT_EQ(weather->kill_peer, 1.0);
-  const auto harm =
-      parseWeather("corrupt=0.1,swap=0.2,shift=0.3,stale=0.4,far=1,pose=1,rails=4,hang=0.5");
+  const auto harm = parseWeather(
+      "corrupt=0.1,swap=0.2,shift=0.3,stale=0.4,far=1,pose=1,rails=4,nodes=2,hang=0.5");
   ASSERT_TRUE(harm) << harm.error().text();
   EXPECT_EQ(harm->corrupt + harm->swap + harm->shift, 0.1 + 0.2 + 0.3);
   EXPECT_EQ(harm->stale, 0.4);
   EXPECT_TRUE(harm->far && harm->pose);
   EXPECT_EQ(harm->rails, 4U);
+  EXPECT_EQ(harm->nodes, 2U);
   EXPECT_EQ(harm->hang, 0.5);
 }
 
