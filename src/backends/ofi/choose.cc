@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <iterator>
 
 #include "base/environment.h"
 #include "base/log.h"
@@ -168,6 +169,12 @@ std::vector<Offer> eachUsable(const std::string& provider, std::span<const Offer
 
 }  // namespace
 
+core::fabric::NearRails nearRails(std::span<const Offer> opened, const std::string& root) {
+  std::vector<std::string> nics;
+  std::transform(opened.begin(), opened.end(), std::back_inserter(nics), nicOf);
+  return core::fabric::NearRails(nics, root);
+}
+
 Result<Rails> railsFor(std::span<const std::string> named, const std::string& provider,
                        std::span<const Offer> offers, const std::string& root) {
   Rails out;
@@ -217,6 +224,7 @@ Result<Info> ask(const Library& ofi, fi_ep_type type, std::uint64_t order) {
 // Rails that were named all open, or none does; of others, those that can.
 Status openRails(const Library& ofi, const Settings& settings, const Rails& rails, Fabric& out) {
   Status last = Ok{};
+  std::vector<Offer> opened;
   for (std::size_t i = 0; i < rails.offers.size(); ++i) {
     const Offer& offer = rails.offers[i];
     auto ground = Ground::open(ofi, *offer.info, settings);
@@ -232,7 +240,9 @@ Status openRails(const Library& ofi, const Settings& settings, const Rails& rail
         std::find(out.names.begin(), out.names.end(), offer.device) != out.names.end();
     out.names.push_back(twice ? settings.rails[i] : offer.device);
     out.grounds.push_back(*std::move(ground));
+    opened.push_back(offer);
   }
+  if (settings.rails.empty()) out.near = nearRails(opened);
   return out.grounds.empty() ? last : Ok{};
 }
 

@@ -30,6 +30,9 @@ struct Offer {
 // The first of those that are the same but for what they promise.
 std::vector<Offer> offersIn(const fi_info* list);
 
+// What is known of rails that nobody has named: of which NIC each is.
+core::fabric::NearRails nearRails(std::span<const Offer> opened, const std::string& root = "/");
+
 bool isRdma(const std::string& provider);
 // Which provider to use: `wanted` is its name, or the name before its ";"; empty: the best.
 Result<std::string> providerFor(const std::string& wanted, std::span<const Offer> offers);

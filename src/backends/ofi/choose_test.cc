@@ -130,6 +130,15 @@ TEST_F(TwoSockets, OverRdmaEveryDeviceNearOurCpusIsARail) {
   EXPECT_EQ(left_out_, std::vector<std::string>{"rdmap0s28-rdm"});
 }
 
+TEST_F(TwoSockets, MemoryHasTheRailOfItsOwnSocket) {
+  const auto opened = railsFor({}, "efa", offers_, root_.string());
+  ASSERT_TRUE(opened);
+  const auto near = nearRails(opened->offers, root_.string());
+  EXPECT_TRUE(near.differ());
+  EXPECT_EQ(near.to({.node = 0}), 0b01U);
+  EXPECT_EQ(near.to({.node = 1}), 0b10U);
+}
+
 TEST_F(TwoSockets, WhatIsNamedIsUsedAndNothingElse) {
   put("proc/self/status", "Cpus_allowed_list:\t5");
   EXPECT_EQ(rails({"rdmap0s28"}, "efa"), std::vector<std::string>{"rdmap0s28-rdm"});

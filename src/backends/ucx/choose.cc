@@ -103,6 +103,7 @@ Status openRails(const Library& ucx, const Settings& settings, const Choice& com
     if (!settings.rails.empty()) return std::move(context).error();
     base::log(base::LogLevel::kWarning, "ucx: {} is left out: {}", device, context.error().text());
   }
+  if (settings.rails.empty()) out.near = core::fabric::NearRails(out.names);
   if (out.grounds.empty()) add("any", std::move(all));
   const std::string set = base::environmentText("UCX_");
   out.description = fmt::format("UCX {} over {}{}{}{}", ucx.version, listText(there),

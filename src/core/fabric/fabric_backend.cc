@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/sizes.h"
 #include "core/fabric/fabric_link.h"
 #include "core/fabric/fabric_rail.h"
+#include "host/nearness.h"
 
 namespace viaduct::core::fabric {
 namespace {
@@ -29,7 +31,9 @@ FabricBackend::FabricBackend(const BackendContext& context, Fabric fabric)
       detect_(context.settings.detect),
       spin_(context.settings.spin),
       fabric_(std::move(fabric)),
-      scratch_(Poster::kBatchPieces) {}
+      scratch_(Poster::kBatchPieces) {
+  if (fabric_.near.differ()) fabric_.description += "; memory goes by the rails nearest to it";
+}
 
 FabricBackend::~FabricBackend() = default;
 
@@ -92,10 +96,28 @@ Result<Bytes> FabricBackend::pin(std::uint32_t slot, const Segment& memory) {
     VIADUCT_TRY(auto one, ground->add(memory.address, memory.bytes));
     registered.push_back(std::move(one));
   }
-  const auto generation = pins_.add(slot, memory.address, memory.bytes, std::move(registered));
+  const auto generation =
+      pins_.add(slot, memory.address, memory.bytes, std::move(registered), nearestTo(memory));
   if (generation == 0)
     return Error{.code = Code::kExhausted, .operation = "pin", .detail = "too many pins"};
   return encodePinKey(generation);
+}
+
+// Once it is registered: for RDMA its pages are there from now on, and stay where they are.
+RailMask FabricBackend::nearestTo(const Segment& memory) const {
+  if (!fabric_.near.differ()) return kAllRails;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel is asked about it
+  const auto* const start = reinterpret_cast<const void*>(memory.address);
+  const int node = host::nodeOfMemory(start, memory.bytes);
+  base::log(base::LogLevel::kDebug, "backend {}: {} at {:#x}: {}", can().name,
+            base::showSize(memory.bytes), memory.address,
+            node < 0 ? "nobody tells its node" : fmt::format("on node {}", node));
+  return fabric_.near.to({.node = node});
+}
+
+RailMask FabricBackend::near(std::uint32_t slot) const {
+  const OwnPins::Pin* const pin = pins_.find(slot);
+  return pin == nullptr ? kAllRails : pin->near;
 }
 
 // Libraries do not look at what is registered once bytes are coming in over TCP, and keep

@@ -9,6 +9,7 @@
 
 #include "core/backend.h"
 #include "core/fabric/channel.h"
+#include "core/fabric/near_rails.h"
 
 namespace viaduct::core::fabric {
 
@@ -22,6 +23,7 @@ struct Fabric {
   std::string description = {};         // "UCX 1.13.1 over tcp/eth0; UCX_TLS=tcp": what is in force
   std::vector<std::string> names = {};  // of the rails
   std::vector<std::unique_ptr<Ground>> grounds = {};
+  NearRails near = {};  // where nobody has named them
 };
 
 class FabricBackend final : public Backend {
@@ -39,6 +41,7 @@ class FabricBackend final : public Backend {
   std::unique_ptr<Link> link(LinkSeed seed, LinkHost& host) override;
   Result<Bytes> pin(std::uint32_t slot, const Segment& memory) override;
   Status unpin(std::uint32_t slot) override;
+  RailMask near(std::uint32_t slot) const override;
 
   std::size_t railCount() const { return rails_.size(); }
   std::span<FabricRail* const> fabricRails() const { return fabric_rails_; }
@@ -52,6 +55,7 @@ class FabricBackend final : public Backend {
 
  private:
   Status openRails();
+  RailMask nearestTo(const Segment& memory) const;
 
   base::Poller& poller_;
   const Duration detect_, spin_;

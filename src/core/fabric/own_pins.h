@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/backend.h"
 #include "core/fabric/conduit.h"
 
 namespace viaduct::core::fabric {
@@ -16,15 +17,17 @@ class OwnPins {
     std::uint64_t address = 0, bytes = 0;  // no bytes: not in use
     std::uint32_t generation = 0;
     std::vector<std::unique_ptr<Registration>> registered = {};  // one per rail
+    RailMask near = kAllRails;
   };
   static constexpr std::uint32_t kMaxSlots = 1U << 24U;
 
   // The generation of this registration; 0: the slot is beyond all reason.
   std::uint32_t add(std::uint32_t slot, std::uint64_t address, std::uint64_t bytes,
-                    std::vector<std::unique_ptr<Registration>> registered) {
+                    std::vector<std::unique_ptr<Registration>> registered,
+                    RailMask near = kAllRails) {
     if (slot >= kMaxSlots) return 0;
     if (slot >= pins_.size()) pins_.resize(slot + 1);
-    pins_[slot] = {address, bytes, ++generations_, std::move(registered)};
+    pins_[slot] = {address, bytes, ++generations_, std::move(registered), near};
     return generations_;
   }
   void drop(std::uint32_t slot) {
