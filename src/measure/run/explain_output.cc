@@ -113,8 +113,11 @@ std::string explanationText(const Explanation& all) {
       "\nBetween hosts: {}\n",
       far == nullptr ? "none of these" : far->info.name + ", where its network joins the two");
   if (!all.serving.empty())
-    out += "\nNICs by their nearness to memory; a transfer uses all rails of its backend:\n" +
-           servingText(all.serving);
+    out += fmt::format("\nNICs by their nearness to memory; {}:\n{}",
+                       all.asked.settings.rails.empty()
+                           ? "a transfer uses the nearest, and others while none of those serves"
+                           : "those that were named carry it wherever it lies",
+                       servingText(all.serving));
   return out;
 }
 

@@ -72,6 +72,17 @@ TEST(Explanation, SaysOfEachWhatBecameOfIt) {
   EXPECT_NE(explanationText({}).find("write: nothing carries it"), std::string::npos);
 }
 
+TEST(Explanation, SaysWhichNicsATransferUses) {
+  Explanation all = twoSockets();
+  const auto has = [&](const char* said) {
+    return explanationText(all).find(said) != std::string::npos;
+  };
+  EXPECT_TRUE(has("a transfer uses the nearest,"));
+  all.asked.settings.rails = {"mlx5_0", "mlx5_2"};
+  EXPECT_TRUE(has("those that were named carry it wherever it lies"));
+  EXPECT_FALSE(has("uses the nearest"));
+}
+
 TEST(Explanation, IsJsonAsWell) {
   const auto json = parseJson(explanationJson(twoSockets()));
   ASSERT_TRUE(json) << json.error().text();
