@@ -2,6 +2,7 @@
 // here, joined to far1 and far2 there. Rails carry a transfer together; one fails in the middle,
 // comes back and is used again.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <viaduct/viaduct.h>
 
 #include <chrono>
@@ -11,6 +12,8 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "host/nearness.h"
 
 namespace viaduct {
 namespace {
@@ -102,6 +105,22 @@ void VerbsRails::goesOverBoth(Transfer& transfer, OpKind kind) {
   EXPECT_TRUE(both(path));
   EXPECT_EQ(carriedBy(path, "rxe_near1") + carriedBy(path, "rxe_near2"), kBytes);
   for (const PathShare& share : path.shares) EXPECT_EQ(share.way, "verbs;ofi_rxm");
+}
+
+// Which rails are nearest to memory is asked when it has been registered: nobody need have touched
+// it.
+TEST_F(VerbsRails, PagesOfMemoryAreInPlaceOnceItIsPinned) {
+  constexpr std::size_t kSome = 4 << 20;
+  void* const memory =
+      ::mmap(nullptr, kSome, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  EXPECT_EQ(host::nodeOfMemory(memory, kSome), -1);
+  {
+    const auto pin = a_->pin(Segment::host(memory, kSome));
+    ASSERT_TRUE(pin) << pin.error().text();
+    EXPECT_EQ(host::nodeOfMemory(memory, kSome), 0);
+  }
+  ::munmap(memory, kSome);
 }
 
 TEST_F(VerbsRails, TogetherTheyCarryEveryByteAndThePathSaysWhich) {
