@@ -2,7 +2,7 @@
 // transfer, a target that only progresses its worker), turn by turn in one run, over the transport
 // that UCX_TLS names. Usage: UCX_TLS=tcp UCX_NET_DEVICES=lo ucx_floor [rounds [milliseconds a
 // turn]]
-#include "backends/ucx/conduit.h"
+#include "backends/ucx/put_conduit.h"
 #include "fabric_floor.h"
 
 namespace viaduct::bench {
@@ -20,7 +20,7 @@ class Bare {
   Bare(const Settings&, int session, std::byte* memory)
       : context_(must(ucx::Context::open(*must(ucx::library()), {}))),
         registered_(must(context_->add(reinterpret_cast<std::uintptr_t>(memory), kRegion))),
-        conduit_(must(ucx::Conduit::open(*context_))) {
+        conduit_(must(ucx::PutConduit::open(*context_))) {
     tell(session, conduit_->address());
     const auto worker = hear(session);
     tell(session, registered_->key());
@@ -49,7 +49,7 @@ class Bare {
  private:
   std::unique_ptr<ucx::Context> context_;
   std::unique_ptr<core::fabric::Registration> registered_;
-  std::unique_ptr<ucx::Conduit> conduit_;
+  std::unique_ptr<ucx::PutConduit> conduit_;
   ucx::RemoteKey key_ = nullptr;
 };
 

@@ -2,6 +2,8 @@
 
 #include <sys/random.h>
 
+#include <array>
+#include <bit>
 #include <cerrno>
 
 namespace viaduct::base {
@@ -14,6 +16,12 @@ Status fillSecret(std::span<std::uint8_t> out) {
     out = out.subspan(static_cast<std::size_t>(got));
   }
   return Ok{};
+}
+
+Result<std::uint64_t> secretNumber() {
+  std::array<std::uint8_t, 8> bytes{};
+  VIADUCT_CHECK(fillSecret(bytes));
+  return std::bit_cast<std::uint64_t>(bytes);
 }
 
 }  // namespace viaduct::base

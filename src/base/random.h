@@ -28,5 +28,7 @@ class Random {
 
 // Fills with bytes nobody can guess.
 Status fillSecret(std::span<std::uint8_t> out);
+// A number nobody can guess.
+Result<std::uint64_t> secretNumber();
 
 }  // namespace viaduct::base

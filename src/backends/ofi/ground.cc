@@ -19,12 +19,9 @@ constexpr std::size_t kWindow = 1024;
 // Somebody else in this process may have asked the provider for the same number.
 constexpr int kKeyTries = 4;
 
-// A number nobody can guess: with some providers it is all that keeps strangers out.
+// With some providers it is all that keeps strangers out.
 Result<std::uint64_t> unguessable(std::size_t key_bytes) {
-  std::array<std::uint8_t, 8> random{};
-  VIADUCT_CHECK(base::fillSecret(random));
-  const std::uint64_t key =
-      base::loadLittle<std::uint64_t>(std::as_bytes(std::span(random)).data());
+  VIADUCT_TRY(const std::uint64_t key, base::secretNumber());
   return key_bytes >= sizeof key ? key : key & ((std::uint64_t{1} << (8 * key_bytes)) - 1);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <utility>
 
@@ -111,6 +112,16 @@ Status openRails(const Library& ucx, const Settings& settings, const Choice& com
   return Ok{};
 }
 
+// Only ends that go about it in the same way fit together. A packet longer than the other end takes
+// would end its process.
+std::string kindOf(const Choice& choice) {
+  std::string out = choice.by_messages ? "ucx by messages" : "ucx";
+  if (choice.by_messages)
+    for (const char* size : {"UCX_TCP_TX_SEG_SIZE", "UCX_TCP_RX_SEG_SIZE"})
+      if (const char* const value = std::getenv(size)) out += fmt::format(", {}={}", size, value);
+  return out;
+}
+
 }  // namespace
 
 Result<Fabric> choose(const Settings& settings) {
@@ -126,7 +137,7 @@ Result<Fabric> choose(const Settings& settings) {
     return notWorthIt("ucx", "UCX shows no RDMA transport: " + listText(all->resources()));
   choice.transports = transportsFor(user_chose, any_rdma);
   const bool tcp = anyOf(all->resources(), Realm::kTcp) && (user_chose || !any_rdma);
-  choice.connect_later = tcp && !userHasSet("UCX_TCP_CONN_NB");
+  choice.by_messages = tcp;
   choice.rdma_only = any_rdma && !tcp;
   VIADUCT_TRY(all, Context::open(*ucx, choice));
   Fabric out{.can = {.name = "ucx",
@@ -134,7 +145,7 @@ Result<Fabric> choose(const Settings& settings) {
                      .rdma = choice.rdma_only,
                      .tcp = !choice.rdma_only,
                      .preference = choice.rdma_only ? 21 : 35},
-             .kind = "ucx"};
+             .kind = kindOf(choice)};
   VIADUCT_CHECK(openRails(*ucx, settings, choice, std::move(all), out));
   return out;
 }

@@ -4,7 +4,8 @@
 #include <cstdlib>
 #include <utility>
 
-#include "backends/ucx/conduit.h"
+#include "backends/ucx/message_conduit.h"
+#include "backends/ucx/put_conduit.h"
 #include "core/fabric/message.h"
 
 namespace viaduct::ucx {
@@ -18,11 +19,23 @@ Status modify(const Library& ucx, ucp_config_t* config, const char* name,
   return ucxError(Code::kInvalid, "ucp_config_modify " + std::string(name) + "=" + value, status);
 }
 
+// What messages need, where the user has not said otherwise. Why: NOTES.md.
+struct Ours {
+  const char* variable;
+  const char* name;  // of what is the transport tcp's 1.13 finds nothing with its prefix
+  const char* value;
+};
+constexpr Ours kForMessages[] = {{"UCX_TCP_CONN_NB", "CONN_NB", "y"},
+                                 {"UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "64k"},
+                                 {"UCX_ZCOPY_THRESH", "ZCOPY_THRESH", "inf"}};
+
 Status apply(const Library& ucx, ucp_config_t* config, const Choice& choice) {
   VIADUCT_CHECK(modify(ucx, config, "TLS", choice.transports));
   VIADUCT_CHECK(modify(ucx, config, "NET_DEVICES", choice.devices));
-  // Of the tcp transport; with the variable's own prefix 1.13 does not find it.
-  return modify(ucx, config, "CONN_NB", choice.connect_later ? "y" : "");
+  if (!choice.by_messages) return Ok{};
+  for (const Ours& one : kForMessages)
+    if (!userHasSet(one.variable)) VIADUCT_CHECK(modify(ucx, config, one.name, one.value));
+  return Ok{};
 }
 
 }  // namespace
@@ -32,10 +45,11 @@ Result<std::unique_ptr<Context>> Context::open(const Library& ucx, const Choice&
   ucp_config_t* config = nullptr;
   if (const ucs_status_t status = ucx.ucp_config_read(nullptr, nullptr, &config); status != UCS_OK)
     return ucxError(Code::kInvalid, "ucp_config_read", status);
-  std::unique_ptr<Context> out(new Context(ucx, choice.rdma_only));
+  std::unique_ptr<Context> out(new Context(ucx, choice));
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES;
-  params.features = UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP;
+  // Without puts and gets, so that nobody else's are obeyed either.
+  params.features = UCP_FEATURE_WAKEUP | (choice.by_messages ? UCP_FEATURE_AM : UCP_FEATURE_RMA);
   const Status applied = apply(ucx, config, choice);
   const ucs_status_t status =
       applied ? ucx.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &out->handle_)
@@ -58,20 +72,34 @@ Context::~Context() {
 
 namespace {
 
-class Registration final : public core::fabric::Registration {
+class Registered final : public core::fabric::Registration {
  public:
-  Registration(const Context& context, ucp_mem_h memory, core::fabric::Bytes key)
+  Registered(const Context& context, ucp_mem_h memory, core::fabric::Bytes key)
       : core::fabric::Registration(std::move(key)), context_(context), memory_(memory) {}
-  ~Registration() override {
+  ~Registered() override {
     const Hush hush;
     context_.ucx().ucp_mem_unmap(context_.handle(), memory_);
   }
-  Registration(const Registration&) = delete;
-  Registration& operator=(const Registration&) = delete;
+  Registered(const Registered&) = delete;
+  Registered& operator=(const Registered&) = delete;
 
  private:
   const Context& context_;
   ucp_mem_h memory_;
+};
+
+// Reached by messages: UCX does not know of it.
+class Listed final : public core::fabric::Registration {
+ public:
+  Listed(Reachable& among, std::uint64_t key)
+      : core::fabric::Registration(base::Writer().put(key).take()), among_(among), key_(key) {}
+  ~Listed() override { among_.drop(key_); }
+  Listed(const Listed&) = delete;
+  Listed& operator=(const Listed&) = delete;
+
+ private:
+  Reachable& among_;
+  const std::uint64_t key_;
 };
 
 Result<core::fabric::Bytes> packed(const Context& context, ucp_mem_h memory) {
@@ -93,6 +121,10 @@ Result<core::fabric::Bytes> packed(const Context& context, ucp_mem_h memory) {
 
 Result<std::unique_ptr<core::fabric::Registration>> Context::add(std::uint64_t address,
                                                                  std::uint64_t bytes) const {
+  if (reachable_) {
+    VIADUCT_TRY(const std::uint64_t key, reachable_->add(address, bytes));
+    return std::unique_ptr<core::fabric::Registration>(std::make_unique<Listed>(*reachable_, key));
+  }
   const Hush hush;
   ucp_mem_map_params_t params{};
   params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
@@ -108,12 +140,16 @@ Result<std::unique_ptr<core::fabric::Registration>> Context::add(std::uint64_t a
     return std::move(key).error();
   }
   std::unique_ptr<core::fabric::Registration> out =
-      std::make_unique<Registration>(*this, memory, std::move(*key));
+      std::make_unique<Registered>(*this, memory, std::move(*key));
   return out;
 }
 
 Result<std::unique_ptr<core::fabric::Conduit>> Context::open() const {
-  VIADUCT_TRY(auto conduit, Conduit::open(*this));
+  if (reachable_) {
+    VIADUCT_TRY(auto conduit, MessageConduit::open(*this, *reachable_));
+    return std::unique_ptr<core::fabric::Conduit>(std::move(conduit));
+  }
+  VIADUCT_TRY(auto conduit, PutConduit::open(*this));
   return std::unique_ptr<core::fabric::Conduit>(std::move(conduit));
 }
 

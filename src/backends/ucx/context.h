@@ -1,4 +1,4 @@
-// One UCP context: a rail's devices, and the memory that is registered with them. Threads: under
+// One UCP context: a rail's devices, and the memory that peers reach through them. Threads: under
 // the agent's lock.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/ucx/library.h"
+#include "backends/ucx/reachable.h"
 #include "backends/ucx/transports.h"
 #include "core/fabric/conduit.h"
 
@@ -18,7 +19,7 @@ namespace viaduct::ucx {
 struct Choice {
   std::string transports = {};  // UCX_TLS
   std::string devices = {};     // UCX_NET_DEVICES
-  bool connect_later = false;   // TCP connections do not block
+  bool by_messages = false;     // instead of puts and gets
   bool rdma_only = false;       // a peer that is reached by TCP all the same is not reached
 };
 
@@ -38,12 +39,15 @@ class Context final : public core::fabric::Ground {
   bool rdmaOnly() const { return rdma_only_; }
 
  private:
-  Context(const Library& ucx, bool rdma_only) : ucx_(ucx), rdma_only_(rdma_only) {}
+  Context(const Library& ucx, const Choice& choice) : ucx_(ucx), rdma_only_(choice.rdma_only) {
+    if (choice.by_messages) reachable_ = std::make_unique<Reachable>();
+  }
 
   const Library& ucx_;
   const bool rdma_only_;
   ucp_context_h handle_ = nullptr;
   std::vector<Transport> resources_;
+  std::unique_ptr<Reachable> reachable_;  // by messages; null: by puts and gets
 };
 
 // What such a function prints: it has no other way to tell.

@@ -16,7 +16,8 @@
   F(ucp_worker_release_address) F(ucp_worker_progress) F(ucp_worker_get_efd) F(ucp_worker_arm)    \
   F(ucp_ep_create) F(ucp_ep_close_nbx) F(ucp_ep_flush_nbx) F(ucp_ep_print_info) F(ucp_mem_map)    \
   F(ucp_mem_unmap) F(ucp_rkey_pack) F(ucp_rkey_buffer_release) F(ucp_ep_rkey_unpack)              \
-  F(ucp_rkey_destroy) F(ucp_put_nbx) F(ucp_get_nbx) F(ucp_request_check_status)                   \
+  F(ucp_rkey_destroy) F(ucp_put_nbx) F(ucp_get_nbx) F(ucp_am_send_nbx)                            \
+  F(ucp_worker_set_am_recv_handler) F(ucp_request_check_status)                                   \
   F(ucp_request_free) F(ucs_status_string) F(ucs_log_push_handler)
 // clang-format on
 

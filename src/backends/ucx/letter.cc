@@ -1,0 +1,71 @@
+#include "backends/ucx/letter.h"
+
+#include <algorithm>
+
+#include "base/bytes.h"
+
+namespace viaduct::ucx {
+namespace {
+
+constexpr std::uint32_t kMark = 0x316c5556;  // "VUl1"
+
+// What the kind allows: kData is as long as its question, which only the reader of it knows.
+bool plausible(const Letter& letter, std::size_t bytes_behind) {
+  std::uint64_t total = 0;
+  for (const Letter::Extent& one : letter.list()) {
+    if (one.bytes > Letter::kMostBytes) return false;
+    total += one.bytes;
+  }
+  switch (letter.kind) {
+    case Letter::Kind::kWrite:
+      return letter.count > 0 && total == bytes_behind;
+    case Letter::Kind::kRead:
+      return letter.count > 0 && total <= Letter::kMostBytes && bytes_behind == 0;
+    case Letter::Kind::kData:
+      return letter.count == 0;
+    case Letter::Kind::kFlush:
+    case Letter::Kind::kFlushed:
+      return letter.count == 0 && bytes_behind == 0;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::size_t encode(const Letter& letter, std::span<std::byte, Letter::kLongestHead> out) {
+  std::byte* at = out.data();
+  const auto put = [&at](auto value) {
+    base::storeLittle(at, value);
+    at += sizeof value;
+  };
+  put(kMark);
+  put(static_cast<std::uint16_t>(letter.kind));
+  put(static_cast<std::uint16_t>(letter.count));
+  put(letter.number);
+  put(letter.key);
+  for (const Letter::Extent& one : letter.list()) {
+    put(one.address);
+    put(one.bytes);
+  }
+  return static_cast<std::size_t>(at - out.data());
+}
+
+std::optional<Letter> decode(std::span<const std::byte> head, std::size_t bytes_behind) {
+  base::Reader in(head);
+  const auto mark = in.get<std::uint32_t>();
+  const auto kind = in.get<std::uint16_t>();
+  Letter out;
+  out.kind = static_cast<Letter::Kind>(kind);
+  out.count = in.get<std::uint16_t>();
+  out.number = in.get<std::uint64_t>();
+  out.key = in.get<std::uint64_t>();
+  if (mark != kMark || kind > 0xff || out.count > Letter::kMostExtents) return std::nullopt;
+  for (std::uint32_t i = 0; i < out.count; ++i) {
+    const auto address = in.get<std::uint64_t>();
+    out.extents[i] = {.address = address, .bytes = in.get<std::uint64_t>()};
+  }
+  if (!in.finished() || !plausible(out, bytes_behind)) return std::nullopt;
+  return out;
+}
+
+}  // namespace viaduct::ucx

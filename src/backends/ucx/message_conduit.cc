@@ -1,0 +1,236 @@
+#include "backends/ucx/message_conduit.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace viaduct::ucx {
+namespace {
+
+constexpr unsigned kLetters = 1;  // the only kind of message in UCX's own numbering
+// More than the windows of both ends ever have under way: a peer that asks and never listens.
+constexpr std::size_t kMostEnvelopes = 8192;
+
+}  // namespace
+
+Result<std::unique_ptr<MessageConduit>> MessageConduit::open(const Context& context,
+                                                             const Reachable& memory) {
+  const Hush hush;
+  std::unique_ptr<MessageConduit> out(new MessageConduit(context, memory));
+  VIADUCT_CHECK(out->openWorker());
+  ucp_am_handler_param_t handler{};
+  handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+                       UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  handler.id = kLetters;
+  handler.flags = UCP_AM_FLAG_WHOLE_MSG;
+  handler.cb = &MessageConduit::came;
+  handler.arg = out.get();
+  const auto status = out->ucx_.ucp_worker_set_am_recv_handler(out->worker_, &handler);
+  if (status != UCS_OK) return ucxError(Code::kDevice, "ucp_worker_set_am_recv_handler", status);
+  return out;
+}
+
+MessageConduit::~MessageConduit() {
+  closeEndpoint();
+  closeWorker();
+}
+
+void MessageConduit::Line::push(Envelope& one) {
+  one.next = nullptr;
+  (last == nullptr ? first : last->next) = &one;
+  last = &one;
+}
+
+MessageConduit::Envelope* MessageConduit::Line::pop() {
+  Envelope* const one = first;
+  if (one == nullptr) return nullptr;
+  first = one->next;
+  if (first == nullptr) last = nullptr;
+  return one;
+}
+
+MessageConduit::Envelope& MessageConduit::blank(Letter::Kind kind) {
+  Envelope* one = blank_.pop();
+  if (one == nullptr) {
+    one = envelopes_.emplace_back(std::make_unique<Envelope>()).get();
+    one->owner = this;
+    if (envelopes_.size() > kMostEnvelopes)
+      foreign(Code::kProtocol, "it asks, and does not take the answers");
+  }
+  one->letter.kind = kind;
+  one->letter.count = 0;
+  one->parts = 0;
+  one->bytes = 0;
+  return *one;
+}
+
+void MessageConduit::letGo(Envelope& envelope) {
+  if (!envelope.sending && !envelope.asking) blank_.push(envelope);
+}
+
+void MessageConduit::foreign(Code code, std::string detail) {
+  breakWith({.code = code,
+             .operation = "ucx message",
+             .detail = std::move(detail),
+             .device = "ucx",
+             .cause = "the peer runs another version, or not this program"});
+}
+
+// What came before it went before it: UCX keeps the order of what goes over one lane, and short
+// messages go over one.
+void MessageConduit::send(Envelope& envelope) {
+  if (broken_) return letGo(envelope);
+  envelope.letter.number = ++sent_;
+  const std::size_t head = encode(envelope.letter, envelope.head);
+  ucp_request_param_t params{};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+                        UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_MEMORY_TYPE |
+                        UCP_OP_ATTR_FIELD_DATATYPE;
+  params.flags = UCP_AM_SEND_FLAG_EAGER;
+  params.cb.send = &MessageConduit::sent;
+  params.user_data = &envelope;
+  params.memory_type = UCS_MEMORY_TYPE_HOST;
+  const bool asks = envelope.letter.kind == Letter::Kind::kRead;
+  const std::uint32_t parts = asks ? 0 : envelope.parts;
+  const void* from = envelope.memory.data();
+  std::size_t count = parts;
+  params.datatype = ucp_dt_make_iov();
+  if (parts <= 1) {
+    params.datatype = ucp_dt_make_contig(1);
+    from = parts == 0 ? nullptr : envelope.memory[0].buffer;
+    count = parts == 0 ? 0 : envelope.memory[0].length;
+  }
+  envelope.asking = asks;
+  if (asks) asked_.push(envelope);
+  void* const request =
+      ucx_.ucp_am_send_nbx(endpoint_, kLetters, envelope.head.data(), head, from, count, &params);
+  envelope.sending = request != nullptr && !UCS_PTR_IS_ERR(request);
+  if (UCS_PTR_IS_ERR(request)) breakWith(UCS_PTR_STATUS(request));
+  letGo(envelope);
+}
+
+void MessageConduit::sent(void* request, ucs_status_t status, void* user_data) {
+  auto& envelope = *static_cast<Envelope*>(user_data);
+  MessageConduit& self = *envelope.owner;
+  self.ucx_.ucp_request_free(request);
+  envelope.sending = false;
+  if (status != UCS_OK) self.breakWith(status);
+  self.letGo(envelope);
+}
+
+RemoteKey MessageConduit::keyOf(std::uint32_t generation, const Bytes& packed) {
+  if (const auto known = keys_.find(generation); known != keys_.end()) return &known->second;
+  base::Reader in(packed);
+  const auto key = in.get<std::uint64_t>();
+  return in.finished() ? &keys_.emplace(generation, key).first->second : nullptr;
+}
+
+Posted MessageConduit::post(OpKind kind, std::span<const Piece> pieces, RemoteKey key) {
+  const Hush hush;
+  if (broken_) return {};
+  Envelope* open = nullptr;
+  for (const Piece& piece : pieces) {
+    for (std::uint64_t offset = 0; offset < piece.bytes;) {
+      if (open == nullptr) {
+        open = &blank(kind == OpKind::kWrite ? Letter::Kind::kWrite : Letter::Kind::kRead);
+        open->letter.key = *static_cast<const std::uint64_t*>(key);
+      }
+      const std::uint64_t part = std::min(piece.bytes - offset, Letter::kMostBytes - open->bytes);
+      open->letter.extents[open->letter.count++] = {piece.there + offset, part};
+      open->memory[open->parts++] = {piece.here + offset, part};
+      open->bytes += part;
+      offset += part;
+      if (open->parts == Letter::kMostExtents || open->bytes == Letter::kMostBytes)
+        send(*std::exchange(open, nullptr));
+    }
+  }
+  if (open != nullptr) send(*open);
+  return {.pieces = static_cast<std::uint32_t>(pieces.size())};
+}
+
+Flush MessageConduit::flush() {
+  const Hush hush;
+  send(blank(Letter::Kind::kFlush));
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): a number, of which the poster knows nothing
+  return {reinterpret_cast<void*>(++flushes_)};
+}
+
+bool MessageConduit::ended(Flush& flush) {
+  if (broken_ || flush.request == nullptr) return !broken_;
+  if (reinterpret_cast<std::uintptr_t>(flush.request) > flushed_) return false;
+  letGo(flush);
+  return true;
+}
+
+bool MessageConduit::progress() {
+  const Hush hush;
+  const bool moved = ucx_.ucp_worker_progress(worker_) != 0;
+  while (Envelope* const answer = answers_.pop()) send(*answer);
+  return moved;
+}
+
+ucs_status_t MessageConduit::came(void* self, const void* head, std::size_t head_bytes, void* data,
+                                  std::size_t bytes, const ucp_am_recv_param_t* how) {
+  auto& me = *static_cast<MessageConduit*>(self);
+  if (me.broken_) return UCS_OK;
+  const bool here = (how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;
+  const auto letter =
+      here ? decode({static_cast<const std::byte*>(head), head_bytes}, bytes) : std::nullopt;
+  if (letter && letter->number == ++me.heard_)
+    me.take(*letter, {static_cast<const std::byte*>(data), bytes});
+  else
+    me.foreign(Code::kProtocol,
+               letter ? "a message is missing, or out of order" : "a message that cannot be read");
+  return UCS_OK;
+}
+
+void MessageConduit::take(const Letter& letter, std::span<const std::byte> data) {
+  switch (letter.kind) {
+    case Letter::Kind::kWrite:
+      return takeWrite(letter, data);
+    case Letter::Kind::kRead:
+      return takeRead(letter);
+    case Letter::Kind::kData:
+      return takeData(data);
+    case Letter::Kind::kFlush:
+      return answers_.push(blank(Letter::Kind::kFlushed));
+    case Letter::Kind::kFlushed:
+      if (++flushed_ > flushes_) foreign(Code::kProtocol, "an answer to no question");
+  }
+}
+
+void MessageConduit::takeWrite(const Letter& letter, std::span<const std::byte> data) {
+  for (const Letter::Extent& one : letter.list()) {
+    std::byte* const into = reachable_.find(letter.key, one.address, one.bytes);
+    if (into == nullptr) return foreign(Code::kDenied, "it writes where nothing is registered");
+    std::memcpy(into, data.data(), one.bytes);
+    data = data.subspan(one.bytes);
+  }
+}
+
+void MessageConduit::takeRead(const Letter& letter) {
+  Envelope& answer = blank(Letter::Kind::kData);
+  for (const Letter::Extent& one : letter.list()) {
+    std::byte* const from = reachable_.find(letter.key, one.address, one.bytes);
+    if (from == nullptr) {
+      letGo(answer);
+      return foreign(Code::kDenied, "it reads where nothing is registered");
+    }
+    answer.memory[answer.parts++] = {from, one.bytes};
+  }
+  answers_.push(answer);
+}
+
+void MessageConduit::takeData(std::span<const std::byte> data) {
+  Envelope* const question = asked_.pop();
+  if (question == nullptr || question->bytes != data.size())
+    return foreign(Code::kProtocol, "an answer to another question");
+  for (const ucp_dt_iov_t& one : std::span(question->memory).first(question->parts)) {
+    std::memcpy(one.buffer, data.data(), one.length);
+    data = data.subspan(one.length);
+  }
+  question->asking = false;
+  letGo(*question);
+}
+
+}  // namespace viaduct::ucx

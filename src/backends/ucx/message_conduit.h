@@ -1,0 +1,80 @@
+// By messages: the peer's process copies, and looks first at whether the memory is one that it has
+// given a key to. For transports that would do so anyway, without looking: TCP. Threads: under the
+// agent's lock.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/ucx/conduit.h"
+#include "backends/ucx/letter.h"
+#include "backends/ucx/reachable.h"
+
+namespace viaduct::ucx {
+
+class MessageConduit final : public Conduit {
+ public:
+  static Result<std::unique_ptr<MessageConduit>> open(const Context& context,
+                                                      const Reachable& memory);
+  ~MessageConduit() override;
+  MessageConduit(const MessageConduit&) = delete;
+  MessageConduit& operator=(const MessageConduit&) = delete;
+
+  RemoteKey keyOf(std::uint32_t generation, const Bytes& packed) override;
+  void retire(std::uint32_t generation) override { keys_.erase(generation); }
+  void sweep() override {}
+
+  Posted post(OpKind kind, std::span<const Piece> pieces, RemoteKey key) override;
+  Flush flush() override;
+  bool ended(Flush& flush) override;
+  void letGo(Flush& flush) override { flush.request = nullptr; }
+  bool progress() override;
+
+ private:
+  // A letter of ours, until UCX has no more use for it and, where it asks, the answer is here.
+  struct Envelope {
+    MessageConduit* owner = nullptr;
+    Letter letter = {};
+    std::array<std::byte, Letter::kLongestHead> head = {};
+    std::array<ucp_dt_iov_t, Letter::kMostExtents> memory =
+        {};  // here: of its bytes, or its answer's
+    std::uint32_t parts = 0;
+    std::uint64_t bytes = 0;
+    bool sending = false, asking = false;
+    Envelope* next = nullptr;  // in one list at a time
+  };
+  struct Line {  // first in, first out
+    Envelope* first = nullptr;
+    Envelope* last = nullptr;
+    void push(Envelope& one);
+    Envelope* pop();  // null: it is empty
+  };
+
+  MessageConduit(const Context& context, const Reachable& memory)
+      : Conduit(context), reachable_(memory) {}
+  Envelope& blank(Letter::Kind kind);
+  void letGo(Envelope& envelope);
+  void send(Envelope& envelope);
+  static void sent(void* request, ucs_status_t status, void* envelope);
+
+  static ucs_status_t came(void* self, const void* head, std::size_t head_bytes, void* data,
+                           std::size_t bytes, const ucp_am_recv_param_t* how);
+  void take(const Letter& letter, std::span<const std::byte> data);
+  void takeWrite(const Letter& letter, std::span<const std::byte> data);
+  void takeRead(const Letter& letter);
+  void takeData(std::span<const std::byte> data);
+  void foreign(Code code, std::string detail);
+
+  const Reachable& reachable_;
+  std::unordered_map<std::uint32_t, std::uint64_t> keys_;
+  std::vector<std::unique_ptr<Envelope>> envelopes_;
+  Line blank_;
+  Line asked_;                          // reads of ours, until their data comes
+  Line answers_;                        // to the peer: sent after what has called us is done
+  std::uint64_t sent_ = 0, heard_ = 0;  // letters
+  std::uintptr_t flushes_ = 0, flushed_ = 0;
+};
+
+}  // namespace viaduct::ucx

@@ -1,0 +1,90 @@
+#include "backends/ucx/put_conduit.h"
+
+namespace viaduct::ucx {
+
+Result<std::unique_ptr<PutConduit>> PutConduit::open(const Context& context) {
+  const Hush hush;
+  std::unique_ptr<PutConduit> out(new PutConduit(context));
+  VIADUCT_CHECK(out->openWorker());
+  out->params_.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  out->params_.memory_type = UCS_MEMORY_TYPE_HOST;
+  return out;
+}
+
+PutConduit::~PutConduit() {
+  closeEndpoint();
+  for (const auto& [generation, key] : keys_) retired_.push_back(key);
+  sweep();  // UCX wants them gone before the worker
+  closeWorker();
+}
+
+bool PutConduit::refused(ucs_status_t status) {
+  if (status != UCS_ERR_NO_RESOURCE && status != UCS_ERR_NO_MEMORY) breakWith(status);
+  return false;
+}
+
+RemoteKey PutConduit::keyOf(std::uint32_t generation, const Bytes& packed) {
+  const Hush hush;
+  if (const auto known = keys_.find(generation); known != keys_.end()) return known->second;
+  ucp_rkey_h key = nullptr;
+  if (ucx_.ucp_ep_rkey_unpack(endpoint_, packed.data(), &key) != UCS_OK) return nullptr;
+  keys_.emplace(generation, key);
+  return key;
+}
+
+void PutConduit::retire(std::uint32_t generation) {
+  const auto known = keys_.find(generation);
+  if (known == keys_.end()) return;
+  retired_.push_back(known->second);
+  keys_.erase(known);
+}
+
+void PutConduit::sweep() {
+  for (ucp_rkey* const key : retired_) ucx_.ucp_rkey_destroy(key);
+  retired_.clear();
+}
+
+Posted PutConduit::post(OpKind kind, std::span<const Piece> pieces, RemoteKey key) {
+  const Hush hush;
+  // UCX takes it as it gave it: with no promise not to change it.
+  auto* const theirs = static_cast<ucp_rkey_h>(const_cast<void*>(key));
+  Posted out;
+  for (const Piece& one : pieces) {
+    const bool went =
+        kind == OpKind::kWrite
+            ? posted(ucx_.ucp_put_nbx(endpoint_, one.here, one.bytes, one.there, theirs, &params_))
+            : posted(ucx_.ucp_get_nbx(endpoint_, one.here, one.bytes, one.there, theirs, &params_));
+    if (!went) break;
+    ++out.pieces;
+  }
+  return out;
+}
+
+bool PutConduit::progress() {
+  const Hush hush;
+  return ucx_.ucp_worker_progress(worker_) != 0;
+}
+
+Flush PutConduit::flush() {
+  const Hush hush;
+  void* const request = ucx_.ucp_ep_flush_nbx(endpoint_, &params_);
+  if (!UCS_PTR_IS_ERR(request)) return {request};
+  breakWith(UCS_PTR_STATUS(request));
+  return {};
+}
+
+bool PutConduit::ended(Flush& flush) {
+  if (broken_ || flush.request == nullptr) return !broken_;
+  const ucs_status_t status = ucx_.ucp_request_check_status(flush.request);
+  if (status == UCS_INPROGRESS) return false;
+  letGo(flush);
+  if (status != UCS_OK) breakWith(status);
+  return status == UCS_OK;
+}
+
+void PutConduit::letGo(Flush& flush) {
+  if (flush.request != nullptr) ucx_.ucp_request_free(flush.request);
+  flush.request = nullptr;
+}
+
+}  // namespace viaduct::ucx

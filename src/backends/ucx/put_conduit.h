@@ -1,0 +1,45 @@
+// By puts and gets: the bytes move without the peer's help, where the hardware can. Threads: under
+// the agent's lock.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/ucx/conduit.h"
+
+namespace viaduct::ucx {
+
+class PutConduit final : public Conduit {
+ public:
+  static Result<std::unique_ptr<PutConduit>> open(const Context& context);
+  ~PutConduit() override;
+  PutConduit(const PutConduit&) = delete;
+  PutConduit& operator=(const PutConduit&) = delete;
+
+  RemoteKey keyOf(std::uint32_t generation, const Bytes& packed) override;
+  void retire(std::uint32_t generation) override;
+  void sweep() override;
+
+  Posted post(OpKind kind, std::span<const Piece> pieces, RemoteKey key) override;
+  Flush flush() override;
+  bool ended(Flush& flush) override;
+  void letGo(Flush& flush) override;
+  bool progress() override;
+
+ private:
+  using Conduit::Conduit;
+  bool posted(ucs_status_ptr_t request) {
+    if (request == nullptr) return true;
+    if (UCS_PTR_IS_ERR(request)) return refused(UCS_PTR_STATUS(request));
+    ucx_.ucp_request_free(request);  // it ends by itself, and the flush tells of it
+    return true;
+  }
+  bool refused(ucs_status_t status);
+
+  ucp_request_param_t params_{};
+  std::unordered_map<std::uint32_t, ucp_rkey_h> keys_;
+  std::vector<ucp_rkey_h> retired_;
+};
+
+}  // namespace viaduct::ucx
