@@ -23,7 +23,7 @@ class UcxCluster : public ::testing::Test {
     const auto all = builtInBackends();
     if (std::find(all.begin(), all.end(), "ucx") == all.end())
       GTEST_SKIP() << "skipped: ucx is not built in";
-    VIADUCT_SKIP_IF_IT_MAY_ABORT("ucx");
+    VIADUCT_SKIP_IF_UCX_CRASHES("ucx");
     if (!desk_.made()) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
   }
   // The session goes over rail0, the data over what `rails` says.

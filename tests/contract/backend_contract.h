@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 class BackendContract : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    VIADUCT_SKIP_IF_IT_MAY_ABORT(GetParam());
+    VIADUCT_SKIP_IF_UCX_CRASHES(GetParam());
     open();
   }
 

@@ -28,7 +28,7 @@ class FabricContract : public ::testing::TestWithParam<std::string> {
   static constexpr std::size_t kMostOps = 16384;
 
   void SetUp() override {
-    VIADUCT_SKIP_IF_IT_MAY_ABORT(GetParam());
+    VIADUCT_SKIP_IF_UCX_CRASHES(GetParam());
     settings_.backends = {GetParam()};
     settings_.ofi_provider = testing::ofiProvider();
     const auto catalogue = backendCatalogue();

@@ -58,8 +58,6 @@ TEST_P(PeerDies, InTheMiddleOfAWriteToIt) { killInStorm(OpKind::kWrite); }
 TEST_P(PeerDies, InTheMiddleOfAReadFromIt) { killInStorm(OpKind::kRead); }
 
 TEST_P(PeerDies, InTheMiddleOfItsOwnWrite) {
-  if (GetParam().dies_with_its_writer)
-    GTEST_SKIP() << "skipped: UCX over TCP may abort a target whose writer goes away";
   const auto data = survivor_.memory(Survivor::kData, "target");
   victim_->must("plan t write survivor data target 65536");
   victim_->must("storm t");

@@ -22,9 +22,6 @@ struct Way {
   const char* name;
   const char* backend;
   bool heap;  // the victim's and the survivor's memory is their own, not from Agent::allocate
-  // Over TCP UCX 1.13 may abort a process while it receives a write from a peer that goes away, and
-  // nothing keeps it from that: docs/gotchas/ucx.md.
-  bool dies_with_its_writer = false;
   friend void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
 };
 inline constexpr Way kWays[] = {
@@ -33,7 +30,7 @@ inline constexpr Way kWays[] = {
     {"ofi", "ofi", false},
 #endif
 #ifdef VIADUCT_WITH_UCX
-    {"ucx", "ucx", false, true},
+    {"ucx", "ucx", false},
 #endif
 };
 

@@ -25,7 +25,7 @@ bool plausible(const Letter& letter, std::size_t bytes_behind) {
       return letter.count == 0;
     case Letter::Kind::kFlush:
     case Letter::Kind::kFlushed:
-      return letter.count == 0 && bytes_behind == 0;
+      return letter.flush && letter.count == 0 && bytes_behind == 0;
   }
   return false;
 }
@@ -39,7 +39,8 @@ std::size_t encode(const Letter& letter, std::span<std::byte, Letter::kLongestHe
     at += sizeof value;
   };
   put(kMark);
-  put(static_cast<std::uint16_t>(letter.kind));
+  put(static_cast<std::uint8_t>(letter.kind));
+  put(static_cast<std::uint8_t>(letter.flush ? 1 : 0));
   put(static_cast<std::uint16_t>(letter.count));
   put(letter.number);
   put(letter.key);
@@ -53,13 +54,14 @@ std::size_t encode(const Letter& letter, std::span<std::byte, Letter::kLongestHe
 std::optional<Letter> decode(std::span<const std::byte> head, std::size_t bytes_behind) {
   base::Reader in(head);
   const auto mark = in.get<std::uint32_t>();
-  const auto kind = in.get<std::uint16_t>();
   Letter out;
-  out.kind = static_cast<Letter::Kind>(kind);
+  out.kind = static_cast<Letter::Kind>(in.get<std::uint8_t>());
+  const auto flush = in.get<std::uint8_t>();
+  out.flush = flush == 1;
   out.count = in.get<std::uint16_t>();
   out.number = in.get<std::uint64_t>();
   out.key = in.get<std::uint64_t>();
-  if (mark != kMark || kind > 0xff || out.count > Letter::kMostExtents) return std::nullopt;
+  if (mark != kMark || flush > 1 || out.count > Letter::kMostExtents) return std::nullopt;
   for (std::uint32_t i = 0; i < out.count; ++i) {
     const auto address = in.get<std::uint64_t>();
     out.extents[i] = {.address = address, .bytes = in.get<std::uint64_t>()};

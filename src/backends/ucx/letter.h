@@ -15,8 +15,8 @@ struct Letter {
     kWrite = 1,  // its bytes go to the extents
     kRead,       // the extents' bytes are asked for
     kData,       // the answer, in order of the questions
-    kFlush,      // say when you are here
-    kFlushed,    // here
+    kFlush,      // nothing but a flush
+    kFlushed,    // the answer to one that asked for no data
   };
   struct Extent {
     std::uint64_t address = 0, bytes = 0;
@@ -29,6 +29,7 @@ struct Letter {
   static constexpr std::size_t kLongestHead = 24 + kMostExtents * 16;
 
   Kind kind = Kind::kFlush;
+  bool flush = false;        // say when you have come to here; in the answer: here
   std::uint64_t number = 0;  // of all that this end has written; none is missing or out of order
   std::uint64_t key = 0;     // kWrite, kRead: to the memory the extents lie in
   std::uint32_t count = 0;   // of the extents; none but for kWrite and kRead

@@ -58,6 +58,7 @@ MessageConduit::Envelope& MessageConduit::blank(Letter::Kind kind) {
       foreign(Code::kProtocol, "it asks, and does not take the answers");
   }
   one->letter.kind = kind;
+  one->letter.flush = false;
   one->letter.count = 0;
   one->parts = 0;
   one->bytes = 0;
@@ -125,32 +126,37 @@ RemoteKey MessageConduit::keyOf(std::uint32_t generation, const Bytes& packed) {
   return in.finished() ? &keys_.emplace(generation, key).first->second : nullptr;
 }
 
+void MessageConduit::sendOpen() {
+  if (open_ != nullptr) send(*std::exchange(open_, nullptr));
+}
+
 Posted MessageConduit::post(OpKind kind, std::span<const Piece> pieces, RemoteKey key) {
   const Hush hush;
   if (broken_) return {};
-  Envelope* open = nullptr;
-  for (const Piece& piece : pieces) {
+  const auto letters = kind == OpKind::kWrite ? Letter::Kind::kWrite : Letter::Kind::kRead;
+  const std::uint64_t theirs = *static_cast<const std::uint64_t*>(key);
+  if (open_ != nullptr && (open_->letter.kind != letters || open_->letter.key != theirs))
+    sendOpen();
+  for (const Piece& piece : pieces)
     for (std::uint64_t offset = 0; offset < piece.bytes;) {
-      if (open == nullptr) {
-        open = &blank(kind == OpKind::kWrite ? Letter::Kind::kWrite : Letter::Kind::kRead);
-        open->letter.key = *static_cast<const std::uint64_t*>(key);
-      }
-      const std::uint64_t part = std::min(piece.bytes - offset, Letter::kMostBytes - open->bytes);
-      open->letter.extents[open->letter.count++] = {piece.there + offset, part};
-      open->memory[open->parts++] = {piece.here + offset, part};
-      open->bytes += part;
+      if (open_ == nullptr) open_ = &blank(letters);
+      Envelope& open = *open_;
+      const std::uint64_t part = std::min(piece.bytes - offset, Letter::kMostBytes - open.bytes);
+      open.letter.key = theirs;
+      open.letter.extents[open.letter.count++] = {piece.there + offset, part};
+      open.memory[open.parts++] = {piece.here + offset, part};
+      open.bytes += part;
       offset += part;
-      if (open->parts == Letter::kMostExtents || open->bytes == Letter::kMostBytes)
-        send(*std::exchange(open, nullptr));
+      if (open.parts == Letter::kMostExtents || open.bytes == Letter::kMostBytes) sendOpen();
     }
-  }
-  if (open != nullptr) send(*open);
   return {.pieces = static_cast<std::uint32_t>(pieces.size())};
 }
 
 Flush MessageConduit::flush() {
   const Hush hush;
-  send(blank(Letter::Kind::kFlush));
+  if (open_ == nullptr) open_ = &blank(Letter::Kind::kFlush);
+  open_->letter.flush = true;
+  sendOpen();
   // NOLINTNEXTLINE(performance-no-int-to-ptr): a number, of which the poster knows nothing
   return {reinterpret_cast<void*>(++flushes_)};
 }
@@ -187,16 +193,27 @@ ucs_status_t MessageConduit::came(void* self, const void* head, std::size_t head
 void MessageConduit::take(const Letter& letter, std::span<const std::byte> data) {
   switch (letter.kind) {
     case Letter::Kind::kWrite:
-      return takeWrite(letter, data);
+      takeWrite(letter, data);
+      break;
     case Letter::Kind::kRead:
       return takeRead(letter);
     case Letter::Kind::kData:
-      return takeData(data);
+      takeData(data);
+      break;
     case Letter::Kind::kFlush:
-      return answers_.push(blank(Letter::Kind::kFlushed));
     case Letter::Kind::kFlushed:
-      if (++flushed_ > flushes_) foreign(Code::kProtocol, "an answer to no question");
+      break;
   }
+  if (!letter.flush || broken_) return;
+  const bool answers = letter.kind == Letter::Kind::kData || letter.kind == Letter::Kind::kFlushed;
+  if (answers) return takeFlushed();
+  Envelope& here = blank(Letter::Kind::kFlushed);
+  here.letter.flush = true;
+  answers_.push(here);
+}
+
+void MessageConduit::takeFlushed() {
+  if (++flushed_ > flushes_) foreign(Code::kProtocol, "an answer to no question");
 }
 
 void MessageConduit::takeWrite(const Letter& letter, std::span<const std::byte> data) {
@@ -210,6 +227,7 @@ void MessageConduit::takeWrite(const Letter& letter, std::span<const std::byte> 
 
 void MessageConduit::takeRead(const Letter& letter) {
   Envelope& answer = blank(Letter::Kind::kData);
+  answer.letter.flush = letter.flush;
   for (const Letter::Extent& one : letter.list()) {
     std::byte* const from = reachable_.find(letter.key, one.address, one.bytes);
     if (from == nullptr) {

@@ -57,6 +57,7 @@ class MessageConduit final : public Conduit {
   Envelope& blank(Letter::Kind kind);
   void letGo(Envelope& envelope);
   void send(Envelope& envelope);
+  void sendOpen();
   static void sent(void* request, ucs_status_t status, void* envelope);
 
   static ucs_status_t came(void* self, const void* head, std::size_t head_bytes, void* data,
@@ -65,11 +66,13 @@ class MessageConduit final : public Conduit {
   void takeWrite(const Letter& letter, std::span<const std::byte> data);
   void takeRead(const Letter& letter);
   void takeData(std::span<const std::byte> data);
+  void takeFlushed();
   void foreign(Code code, std::string detail);
 
   const Reachable& reachable_;
   std::unordered_map<std::uint32_t, std::uint64_t> keys_;
   std::vector<std::unique_ptr<Envelope>> envelopes_;
+  Envelope* open_ = nullptr;  // has room for more, and is sent with the flush at the latest
   Line blank_;
   Line asked_;                          // reads of ours, until their data comes
   Line answers_;                        // to the peer: sent after what has called us is done

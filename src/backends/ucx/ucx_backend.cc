@@ -1,5 +1,4 @@
-// The backend that moves bytes by UCX's put and get. NOTES.md says what holds, and what UCX does
-// not give.
+// The backend that moves bytes by UCX. NOTES.md says what holds, and what UCX does not give.
 #include "backends/ucx/choose.h"
 #include "base/log.h"
 
@@ -11,8 +10,8 @@ Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context)
   if (!chosen.can.rdma)
     base::logOnce(
         warned, base::LogLevel::kWarning,
-        "backend ucx runs over TCP, where anybody who reaches its ports can read and write this "
-        "process's memory, and a peer that dies while it writes can end it; tcp has neither");
+        "backend ucx runs over TCP, where UCX talks to anybody who reaches its ports, and may end "
+        "the process when a connection is lost while it is made; tcp does neither");
   return core::fabric::FabricBackend::open(context, std::move(chosen));
 }
 
