@@ -78,7 +78,10 @@ void FabricLink::openSeat(Seat& seat) {
   seat.at_rest = false;
   auto open = seat.channel->begin(seat.channel->life() + 1, false);
   if (open) return send(*open);
-  fail(std::move(open).error());
+  // The peer has not heard of this life. A device whose link is down may not open, and comes back.
+  seat.why = std::move(open).error();
+  seat.why.peer = seed_.peer;
+  bothShut(seat);
 }
 
 // The other end's part: it has closed what it had of an earlier life.
@@ -129,8 +132,9 @@ void FabricLink::handle(const Shut& theirs) {
   Seat* const seat = seatOf(theirs.channel, theirs.life);
   if (seat == nullptr || over_here_ || seat->at_rest) return;
   remote_.forgetKeys();
+  // Also where the library has told of it first.
+  seat->fenced = seat->fenced || theirs.reason == Shut::Reason::kFence;
   if (!seat->channel->down()) {
-    seat->fenced = theirs.reason == Shut::Reason::kFence;
     seat->why = why;
     shut(*seat, Shut::Reason::kBroken, {.operation = "answer"});
   }
@@ -145,7 +149,9 @@ void FabricLink::bothShut(Seat& seat) {
   poster.settle();
   const bool fenced = std::exchange(seat.fenced, false);
   if (!fenced) {
-    seat.strikes = Clock::now() - seat.up_since > kAWhile ? 1 : seat.strikes + 1;
+    const auto up_since = std::exchange(seat.up_since, std::nullopt);
+    const bool worked = up_since && Clock::now() - *up_since > kAWhile;
+    seat.strikes = worked ? 1 : seat.strikes + 1;
     seat.decided = true;
     decide();
     if (over_here_) return;

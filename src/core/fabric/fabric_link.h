@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -57,7 +58,7 @@ class FabricLink final : public Link, public ChannelHost, public PosterHost {
     bool decided = false;  // it has been up, or has failed to open
     bool fenced = false;   // closed on purpose
     bool at_rest = false;  // closed at both ends
-    Clock::time_point up_since{};
+    std::optional<Clock::time_point> up_since = {};
     base::Poller::Id retry = 0;
   };
 
