@@ -54,6 +54,7 @@ Status Conduit::join(const Bytes& peer) {
     endpoint_ = nullptr;
     return ucxError(Code::kPeerLost, "ucp_ep_create", status);
   }
+  joined_at_ = Clock::now();
   return readLanes();
 }
 

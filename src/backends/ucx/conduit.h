@@ -2,6 +2,8 @@
 // How bytes go over it is its two kinds'. Threads: under the agent's lock.
 #pragma once
 
+#include <viaduct/deadline.h>
+
 #include <optional>
 #include <string>
 
@@ -42,6 +44,7 @@ class Conduit : public core::fabric::Conduit {
   const Library& ucx_;
   ucp_worker_h worker_ = nullptr;
   ucp_ep_h endpoint_ = nullptr;  // after join()
+  Clock::time_point joined_at_{};
   std::optional<Error> broken_;
 
  private:

@@ -1,6 +1,9 @@
 #include "backends/ucx/message_conduit.h"
 
+#include <viaduct/deadline.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -8,6 +11,8 @@ namespace viaduct::ucx {
 namespace {
 
 constexpr unsigned kLetters = 1;  // the only kind of message in UCX's own numbering
+// Two ends are through with it in a few milliseconds, but for a busy machine.
+constexpr auto kConnecting = std::chrono::milliseconds(100);
 // More than the windows of both ends ever have under way: a peer that asks and never listens.
 constexpr std::size_t kMostEnvelopes = 8192;
 
@@ -31,8 +36,17 @@ Result<std::unique_ptr<MessageConduit>> MessageConduit::open(const Context& cont
 }
 
 MessageConduit::~MessageConduit() {
+  waitForTheFirst();
   closeEndpoint();
   closeWorker();
+}
+
+// To go while the peer connects may end its process (docs/gotchas/ucx.md). Its first letter tells
+// that it has connected.
+void MessageConduit::waitForTheFirst() {
+  if (endpoint_ == nullptr || broken_) return;
+  const auto until = joined_at_ + kConnecting;
+  while (heard_ == 0 && !broken_ && Clock::now() < until) progress();
 }
 
 void MessageConduit::Line::push(Envelope& one) {

@@ -54,6 +54,7 @@ class MessageConduit final : public Conduit {
 
   MessageConduit(const Context& context, const Reachable& memory)
       : Conduit(context), reachable_(memory) {}
+  void waitForTheFirst();
   Envelope& blank(Letter::Kind kind);
   void letGo(Envelope& envelope);
   void send(Envelope& envelope);
