@@ -1,8 +1,10 @@
-// Transfers over the ucx backend beside a bare loop of the same UCX calls (put, one flush a
-// transfer, a target that only progresses its worker), turn by turn in one run, over the transport
-// that UCX_TLS names. Usage: UCX_TLS=tcp UCX_NET_DEVICES=lo ucx_floor [rounds [milliseconds a
-// turn]]
-#include "backends/ucx/put_conduit.h"
+// Transfers over the ucx backend beside a bare loop, turn by turn in one run, over the transport
+// that UCX_TLS names: of puts (one flush a transfer, a target that only progresses its worker), or
+// of the backend's own messages without what stands above them.
+// Usage: UCX_TLS=tcp UCX_NET_DEVICES=lo ucx_floor [rounds [milliseconds a turn [puts|messages]]]
+#include <string_view>
+
+#include "backends/ucx/context.h"
 #include "fabric_floor.h"
 
 namespace viaduct::bench {
@@ -17,10 +19,11 @@ constexpr Workload kWorkloads[] = {{"64 B x 1024", 64, 1024},
 // A worker, an endpoint, and the other's key.
 class Bare {
  public:
+  inline static bool by_messages = false;
   Bare(const Settings&, int session, std::byte* memory)
-      : context_(must(ucx::Context::open(*must(ucx::library()), {}))),
+      : context_(must(ucx::Context::open(*must(ucx::library()), {.by_messages = by_messages}))),
         registered_(must(context_->add(reinterpret_cast<std::uintptr_t>(memory), kRegion))),
-        conduit_(must(ucx::PutConduit::open(*context_))) {
+        conduit_(must(context_->open())) {
     tell(session, conduit_->address());
     const auto worker = hear(session);
     tell(session, registered_->key());
@@ -33,9 +36,9 @@ class Bare {
     for (std::size_t i = 0; i < from.size(); ++i) {
       const auto at = static_cast<std::uintptr_t>(from[i].address);
       // NOLINTNEXTLINE(performance-no-int-to-ptr): an extent's address is a number
-      const ucx::Piece piece{.here = reinterpret_cast<std::byte*>(at),
-                             .there = into[i].address,
-                             .bytes = from[i].bytes};
+      const core::fabric::Piece piece{.here = reinterpret_cast<std::byte*>(at),
+                                      .there = into[i].address,
+                                      .bytes = from[i].bytes};
       while (conduit_->post(OpKind::kWrite, std::span(&piece, 1), key_).pieces == 0) progress();
     }
     auto flush = conduit_->flush();
@@ -49,8 +52,8 @@ class Bare {
  private:
   std::unique_ptr<ucx::Context> context_;
   std::unique_ptr<core::fabric::Registration> registered_;
-  std::unique_ptr<ucx::PutConduit> conduit_;
-  ucx::RemoteKey key_ = nullptr;
+  std::unique_ptr<core::fabric::Conduit> conduit_;
+  core::fabric::RemoteKey key_ = nullptr;
 };
 
 }  // namespace
@@ -60,6 +63,7 @@ int main(int argc, char** argv) {
   static_cast<void>(std::setvbuf(stdout, nullptr, _IOLBF, 0));
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 15;
   const int turn_ms = argc > 2 ? std::atoi(argv[2]) : 40;
+  viaduct::bench::Bare::by_messages = argc > 3 && argv[3] == std::string_view("messages");
   viaduct::Settings settings;
   settings.backends = {"ucx"};
   return viaduct::bench::Floor<viaduct::bench::Bare>(settings, viaduct::bench::kWorkloads,

@@ -1,5 +1,5 @@
 #!/bin/bash
-# ucx_floor beside ucx_perftest's put on the same transport, in turns.
+# ucx_floor beside ucx_perftest's put and active messages on the same transport, in turns.
 # Usage: bench/ucx_rivals.sh BUILD_DIR [rounds]. UCX_TLS and UCX_NET_DEVICES choose the transport; by
 # default TCP over loopback. Prints GB/s (1e9 bytes of payload).
 set -u
@@ -17,8 +17,8 @@ wait_for_port() {
   return 1
 }
 
+# perftest TEST: its rate at each size.
 perftest() {
-  command -v ucx_perftest > /dev/null || { echo "skipped: no ucx_perftest (package ucx-utils)"; return; }
   local size count server rate
   for size in 64 4096 65536 1048576 67108864; do
     count=$((500000000 / size + 5))
@@ -28,14 +28,19 @@ perftest() {
     taskset -c 1 timeout 60 ucx_perftest -p $port > /dev/null 2>&1 &
     server=$!
     wait_for_port $port
-    rate=$(taskset -c 0 timeout 60 ucx_perftest 127.0.0.1 -p $port -e -t ucp_put_bw -s $size \
+    rate=$(taskset -c 0 timeout 60 ucx_perftest 127.0.0.1 -p $port -e -t "$1" -s $size \
       -n $count -w 10 -f 2> /dev/null | tail -1 | awk '{printf "%.3f", $(NF-2) * 1048576 / 1e9}')
     wait $server 2> /dev/null
-    printf 'ucx_perftest ucp_put_bw %9d B: %s\n' $size "${rate:-failed}"
+    printf 'ucx_perftest %s %9d B: %s\n' "$1" $size "${rate:-failed}"
   done
 }
 
 for _ in $(seq "$rounds"); do
   "$build/bench/ucx_floor" 9 30
-  perftest
+  if command -v ucx_perftest > /dev/null; then
+    perftest ucp_put_bw
+    perftest ucp_am_bw
+  else
+    echo "skipped: no ucx_perftest (package ucx-utils)"
+  fi
 done
