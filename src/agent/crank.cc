@@ -63,8 +63,12 @@ void Crank::poke() {
   [[maybe_unused]] const auto written = ::write(poke_.get(), &one, sizeof one);
 }
 
+bool Crank::leavesWork() const {
+  return turner_.busy() || poller_->nextTimer() < std::min(progress_until_, driver_until_);
+}
+
 void Crank::takeOverSoon() {
-  if (!turner_.busy() && poller_->nextTimer() >= std::min(progress_until_, driver_until_)) return;
+  if (!leavesWork()) return;
   claim_until_ = Clock::now() + kClaim;
   takeOverNow();
 }
@@ -133,9 +137,10 @@ bool Crank::poll() {
   const auto now = Clock::now();
   if (now < claim_until_ && !driven_) turner_.hush();  // it polls again and again
   const bool moved = turnOnce(held, now);
-  claim_until_ = Clock::now() + kClaim;
+  // The clock costs what a turn that moves nothing does.
+  claim_until_ = (moved ? Clock::now() : now) + kClaim;
   leaveTurn();
-  takeOverSoon();
+  if (leavesWork()) takeOverNow();
   const bool owes = turner_.owesCallbacks();
   held.unlock();
   if (owes) turner_.deliver();

@@ -86,6 +86,7 @@ class Crank {
   void callAside();
   void leaveTurn();
   void turnNow(Held& held);
+  bool leavesWork() const;  // that only turning, or a timer, carries on
   bool claimed() const { return driven_ || Clock::now() < claim_until_; }
 
   // A user thread that polled or waited this recently is expected back: the progress thread keeps

@@ -41,12 +41,15 @@ class Poller {
   int block(Events& into, Clock::time_point until) const;
   // Runs the handlers of those events and of the timers that are due; true when any ran.
   bool handle(const Events& events, int count, Clock::time_point now);
+  // Then: near enough to now for whoever is turned after it, and free.
+  Clock::time_point handledAt() const { return handled_at_; }
 
  private:
   Poller();
   bool runTimers(Clock::time_point now);
   struct State;
   std::unique_ptr<State> state_;
+  Clock::time_point handled_at_{};
 };
 
 }  // namespace viaduct::base

@@ -117,7 +117,7 @@ void Channel::retireKey(std::uint32_t generation) {
 }
 
 void Channel::turn(Clock::time_point now, Clock::time_point until) {
-  bool moved = false;
+  bool moved = false, told = false;
   do {
     moved = conduit_->progress();
     if (phase_ == Phase::kProbing && probed()) {
@@ -125,7 +125,8 @@ void Channel::turn(Clock::time_point now, Clock::time_point until) {
       host_.opened(*this);
       moved = true;
     }
-    if (poster_.reap(*conduit_)) {
+    const bool reaped = poster_.reap(*conduit_);
+    if (reaped) {
       asked_ = false;
       answers_ = 0;
       moved = true;
@@ -135,7 +136,8 @@ void Channel::turn(Clock::time_point now, Clock::time_point until) {
     if (!moved) continue;
     last_busy_ = now;
     awake();
-  } while (moved && (now = Clock::now()) < until);
+    told = reaped && poster_.idle();  // all is over: who waits for it hears that first
+  } while (moved && !told && (now = Clock::now()) < until);
 }
 
 bool Channel::sleep(Clock::time_point now) {

@@ -50,7 +50,7 @@ Status FabricBackend::openRails() {
                 fabric_.grounds[i]->add(reinterpret_cast<std::uintptr_t>(word.words->data()),
                                         sizeof(ProbeWord::Words)));
     words_.push_back(std::move(word));
-    auto rail = std::make_unique<FabricRail>(fabric_.names[i], i);
+    auto rail = std::make_unique<FabricRail>(fabric_.names[i], i, poller_);
     fabric_rails_.push_back(rail.get());
     rails_.push_back(std::move(rail));
   }

@@ -68,7 +68,7 @@ void FabricRail::poll(Completions& out) {
 
 void FabricRail::turnAll() {
   if (active_.empty()) return;
-  const auto now = Clock::now();
+  const auto now = poller_.handledAt();
   std::size_t turned = 0;
   do {
     Channel& channel = *active_[turned++];

@@ -15,7 +15,8 @@ class FabricLink;
 
 class FabricRail final : public Rail, public JobOwner {
  public:
-  FabricRail(std::string name, std::size_t index) : name_(std::move(name)), index_(index) {}
+  FabricRail(std::string name, std::size_t index, const base::Poller& poller)
+      : name_(std::move(name)), index_(index), poller_(poller) {}
 
   std::string_view name() const override { return name_; }
   std::size_t index() const { return index_; }
@@ -48,6 +49,7 @@ class FabricRail final : public Rail, public JobOwner {
 
   const std::string name_;
   const std::size_t index_;
+  const base::Poller& poller_;
   std::list<Job> jobs_, spare_;
   std::vector<Job*> reports_;
   std::vector<Channel*> active_;
