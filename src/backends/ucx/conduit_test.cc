@@ -4,12 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backends/ucx/context.h"
+#include "backends/ucx/letter.h"
 #include "backends/ucx/library.h"
 #include "support/bytes.h"
 #include "support/ucx.h"
@@ -63,9 +67,9 @@ class Conduits : public ::testing::Test {
     ASSERT_TRUE(conduit) << conduit.error().text();
     side.conduit = *std::move(conduit);
   }
-  void meet(bool a_by_messages, bool b_by_messages) {
-    ASSERT_NO_FATAL_FAILURE(open(a_, a_by_messages));
-    ASSERT_NO_FATAL_FAILURE(open(b_, b_by_messages));
+  void meet(bool by_messages) {
+    ASSERT_NO_FATAL_FAILURE(open(a_, by_messages));
+    ASSERT_NO_FATAL_FAILURE(open(b_, by_messages));
     ASSERT_TRUE(a_.conduit->join(b_.conduit->address()));
     ASSERT_TRUE(b_.conduit->join(a_.conduit->address()));
     testing::fillRandom(a_.bytes, 1);
@@ -112,7 +116,7 @@ class Conduits : public ::testing::Test {
 class EitherWay : public Conduits, public ::testing::WithParamInterface<bool> {
  protected:
   void meetSo() {
-    meet(GetParam(), GetParam());
+    meet(GetParam());
     if (HasFatalFailure()) return;
     a_.key = a_.conduit->keyOf(1, b_.memory->key());
     ASSERT_NE(a_.key, nullptr);
@@ -155,7 +159,7 @@ TEST_F(Conduits, ByMessagesOnlyWhatIsRegisteredIsReached) {
     for (const char* wrong : {"key", "place", "withdrawn"}) {
       a_.close();
       b_.close();
-      ASSERT_NO_FATAL_FAILURE(meet(true, true));
+      ASSERT_NO_FATAL_FAILURE(meet(true));
       testing::fillWith(b_.bytes, std::byte{0x22});
       const auto before = a_.bytes;
       auto key = b_.memory->key();
@@ -178,7 +182,13 @@ TEST_F(Conduits, ByMessagesOnlyWhatIsRegisteredIsReached) {
 
 // UCX's own puts need no key that anybody checks. An end that goes by messages does not hear them.
 TEST_F(Conduits, ByMessagesAPutOfUcxsOwnLandsNowhere) {
-  ASSERT_NO_FATAL_FAILURE(meet(false, true));
+  ASSERT_NO_FATAL_FAILURE(open(a_, false));
+  ASSERT_NO_FATAL_FAILURE(open(b_, true));
+  testing::fillRandom(a_.bytes, 1);
+  const auto address = std::span(b_.conduit->address()).subspan(8);  // behind the token
+  ASSERT_TRUE(a_.conduit->join({address.begin(), address.end()}));
+  ASSERT_TRUE(
+      b_.conduit->join(base::Writer().put(std::uint64_t{0}).raw(a_.conduit->address()).take()));
   Side other;
   ASSERT_NO_FATAL_FAILURE(open(other, false));
   a_.key = a_.conduit->keyOf(1, other.memory->key());
@@ -196,8 +206,88 @@ TEST_F(Conduits, ByMessagesAPutOfUcxsOwnLandsNowhere) {
   other.close();
 }
 
+// Says letters that he has made up, to a worker whose address he knows: without a conduit.
+class Stranger {
+ public:
+  explicit Stranger(std::span<const std::byte> worker_address)
+      : context_(*Context::open(**library(), {.transports = "tcp", .by_messages = true})) {
+    ucp_worker_params_t worker{};
+    ucp_ep_params_t endpoint{};
+    endpoint.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+    endpoint.address = reinterpret_cast<const ucp_address_t*>(worker_address.data());
+    endpoint.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+    EXPECT_EQ(ucx().ucp_worker_create(context_->handle(), &worker, &worker_), UCS_OK);
+    EXPECT_EQ(ucx().ucp_ep_create(worker_, &endpoint, &endpoint_), UCS_OK);
+  }
+  ~Stranger() { ucx().ucp_worker_destroy(worker_); }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+
+  void say(const Letter& letter, std::span<const std::byte> data) {
+    const std::size_t bytes = encode(letter, head_);
+    ucp_request_param_t params{};
+    params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    params.flags = UCP_AM_SEND_FLAG_EAGER;
+    request_ =
+        ucx().ucp_am_send_nbx(endpoint_, 1, head_.data(), bytes, data.data(), data.size(), &params);
+    EXPECT_FALSE(UCS_PTR_IS_ERR(request_));
+  }
+  bool gone() {
+    ucx().ucp_worker_progress(worker_);
+    if (request_ == nullptr) return true;
+    if (ucx().ucp_request_check_status(request_) == UCS_INPROGRESS) return false;
+    ucx().ucp_request_free(std::exchange(request_, nullptr));
+    return true;
+  }
+
+ private:
+  const Library& ucx() const { return context_->ucx(); }
+  std::unique_ptr<Context> context_;
+  ucp_worker_h worker_ = nullptr;
+  ucp_ep_h endpoint_ = nullptr;
+  void* request_ = nullptr;
+  std::array<std::byte, Letter::kLongestHead> head_{};
+};
+
+// UCX lets anybody in. Who does not know the token is not heard, though he knows all else; with it
+// he is the peer, and one whose count is wrong is not believed.
+TEST_F(Conduits, ByMessagesAStrangersLettersAreNotRead) {
+  for (const bool knows_the_token : {false, true}) {
+    a_.close();
+    b_.close();
+    ASSERT_NO_FATAL_FAILURE(meet(true));
+    testing::fillWith(b_.bytes, std::byte{0});
+    a_.key = a_.conduit->keyOf(1, b_.memory->key());
+    const auto one = pieces(1, 64, 4096);
+    ASSERT_TRUE(moved(OpKind::kWrite, one));
+    const std::span address(b_.conduit->address());
+    Stranger stranger(address.subspan(8));
+    const std::vector<std::byte> data(5, std::byte{0x66});
+    Letter letter;
+    letter.kind = Letter::Kind::kWrite;
+    letter.token = base::loadLittle<std::uint64_t>(address.data()) ^ (knows_the_token ? 0U : 1U);
+    letter.number = knows_the_token ? 7 : 2;
+    letter.key = base::loadLittle<std::uint64_t>(b_.memory->key().data());
+    letter.count = 1;
+    letter.extents[0] = {.address = b_.address() + 8192, .bytes = data.size()};
+    stranger.say(letter, data);
+    ASSERT_TRUE(turnUntil([&] { return stranger.gone(); }));
+    if (knows_the_token) {
+      EXPECT_TRUE(turnUntil([&] { return b_.conduit->broken().has_value(); }));
+      EXPECT_EQ(b_.conduit->broken()->code, Code::kProtocol);
+    } else {
+      // What comes after it comes behind it.
+      for (int i = 0; i < 50; ++i) ASSERT_TRUE(moved(OpKind::kWrite, one)) << i;
+      EXPECT_FALSE(b_.conduit->broken()) << b_.conduit->broken()->text();
+    }
+    EXPECT_EQ(b_.bytes[8192], std::byte{0}) << knows_the_token;
+  }
+}
+
 TEST_F(Conduits, ByMessagesAKeyThatIsNoneIsNoKey) {
-  ASSERT_NO_FATAL_FAILURE(meet(true, true));
+  ASSERT_NO_FATAL_FAILURE(meet(true));
+  for (const std::size_t bytes : {0, 7, 8})
+    EXPECT_FALSE(a_.conduit->join(core::fabric::Bytes(bytes))) << bytes;
   EXPECT_EQ(a_.conduit->keyOf(2, {}), nullptr);
   EXPECT_EQ(a_.conduit->keyOf(2, core::fabric::Bytes(9)), nullptr);
   EXPECT_NE(a_.conduit->keyOf(2, b_.memory->key()), nullptr);

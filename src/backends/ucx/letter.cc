@@ -42,6 +42,7 @@ std::size_t encode(const Letter& letter, std::span<std::byte, Letter::kLongestHe
   put(static_cast<std::uint8_t>(letter.kind));
   put(static_cast<std::uint8_t>(letter.flush ? 1 : 0));
   put(static_cast<std::uint16_t>(letter.count));
+  put(letter.token);
   put(letter.number);
   put(letter.key);
   for (const Letter::Extent& one : letter.list()) {
@@ -49,6 +50,12 @@ std::size_t encode(const Letter& letter, std::span<std::byte, Letter::kLongestHe
     put(one.bytes);
   }
   return static_cast<std::size_t>(at - out.data());
+}
+
+std::optional<std::uint64_t> tokenOf(std::span<const std::byte> head) {
+  constexpr std::size_t kAt = 8;
+  if (head.size() < kAt + sizeof(std::uint64_t)) return std::nullopt;
+  return base::loadLittle<std::uint64_t>(head.data() + kAt);
 }
 
 std::optional<Letter> decode(std::span<const std::byte> head, std::size_t bytes_behind) {
@@ -59,6 +66,7 @@ std::optional<Letter> decode(std::span<const std::byte> head, std::size_t bytes_
   const auto flush = in.get<std::uint8_t>();
   out.flush = flush == 1;
   out.count = in.get<std::uint16_t>();
+  out.token = in.get<std::uint64_t>();
   out.number = in.get<std::uint64_t>();
   out.key = in.get<std::uint64_t>();
   if (mark != kMark || flush > 1 || out.count > Letter::kMostExtents) return std::nullopt;

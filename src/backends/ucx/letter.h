@@ -26,10 +26,11 @@ struct Letter {
   // One of UCX's packets over TCP, with its head: less costs more calls, more is put together by
   // the receiver before we see it.
   static constexpr std::uint64_t kMostBytes = 60U << 10U;
-  static constexpr std::size_t kLongestHead = 24 + kMostExtents * 16;
+  static constexpr std::size_t kLongestHead = 32 + kMostExtents * 16;
 
   Kind kind = Kind::kFlush;
   bool flush = false;        // say when you have come to here; in the answer: here
+  std::uint64_t token = 0;   // the reader's, told over the session: nobody else is heard
   std::uint64_t number = 0;  // of all that this end has written; none is missing or out of order
   std::uint64_t key = 0;     // kWrite, kRead: to the memory the extents lie in
   std::uint32_t count = 0;   // of the extents; none but for kWrite and kRead
@@ -40,6 +41,8 @@ struct Letter {
 
 // The bytes of the head that were written.
 std::size_t encode(const Letter& letter, std::span<std::byte, Letter::kLongestHead> out);
+// Nothing: it is too short for one.
+std::optional<std::uint64_t> tokenOf(std::span<const std::byte> head);
 // Nothing: it is no letter of ours, or says something that none of ours would, with so many bytes
 // behind it.
 std::optional<Letter> decode(std::span<const std::byte> head, std::size_t bytes_behind);

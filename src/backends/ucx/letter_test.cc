@@ -13,6 +13,7 @@ Letter letter(Kind kind, std::vector<Letter::Extent> extents, bool flush = false
   Letter out;
   out.kind = kind;
   out.flush = flush;
+  out.token = 0x1122334455667788U;
   out.number = 0x0123456789abcdefU;
   out.key = 0xfedcba9876543210U;
   for (const Letter::Extent& one : extents) out.extents[out.count++] = one;
@@ -41,6 +42,8 @@ TEST(Letter, IsReadAsItWasWritten) {
     ASSERT_TRUE(read) << static_cast<int>(sent.kind);
     EXPECT_EQ(read->kind, sent.kind);
     EXPECT_EQ(read->flush, sent.flush);
+    EXPECT_EQ(read->token, sent.token);
+    EXPECT_EQ(tokenOf(bytesOf(sent)), sent.token);
     EXPECT_EQ(read->number, sent.number);
     EXPECT_EQ(read->key, sent.key);
     ASSERT_EQ(read->count, sent.count);
@@ -71,8 +74,10 @@ TEST(Letter, ThatSaysMoreThanItBringsIsRefused) {
 TEST(Letter, ThatIsCutShortOrLongerOrForeignIsRefused) {
   const auto whole = bytesOf(letter(Kind::kWrite, {{0x7000, 5}, {0x8000, 6}}));
   ASSERT_TRUE(decode(whole, 11));
-  for (std::size_t bytes = 0; bytes < whole.size(); ++bytes)
+  for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
     EXPECT_FALSE(decode(std::span(whole).first(bytes), 11)) << bytes;
+    EXPECT_EQ(tokenOf(std::span(whole).first(bytes)).has_value(), bytes >= 16) << bytes;
+  }
   auto longer = whole;
   longer.push_back(std::byte{0});
   EXPECT_FALSE(decode(longer, 11));
@@ -81,7 +86,7 @@ TEST(Letter, ThatIsCutShortOrLongerOrForeignIsRefused) {
   EXPECT_FALSE(decode(foreign, 11));
   auto too_many = bytesOf(letter(Kind::kRead, {{1, 1}}));
   too_many[6] = std::byte{Letter::kMostExtents + 1};
-  too_many.resize(24 + 16 * (Letter::kMostExtents + 1));
+  too_many.resize(32 + 16 * (Letter::kMostExtents + 1));
   EXPECT_FALSE(decode(too_many, 0));
 }
 

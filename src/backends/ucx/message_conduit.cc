@@ -32,7 +32,20 @@ Result<std::unique_ptr<MessageConduit>> MessageConduit::open(const Context& cont
   handler.arg = out.get();
   const auto status = out->ucx_.ucp_worker_set_am_recv_handler(out->worker_, &handler);
   if (status != UCS_OK) return ucxError(Code::kDevice, "ucp_worker_set_am_recv_handler", status);
+  VIADUCT_TRY(out->token_, base::secretNumber());
+  out->address_ = base::Writer().put(out->token_).raw(out->Conduit::address()).take();
   return out;
+}
+
+Status MessageConduit::join(const Bytes& peer) {
+  base::Reader in(peer);
+  their_token_ = in.get<std::uint64_t>();
+  const auto address = in.raw(in.left());
+  if (!in.ok() || address.empty())
+    return Error{.code = Code::kProtocol,
+                 .operation = "ucx link",
+                 .detail = "the peer's address is too short"};
+  return Conduit::join({address.begin(), address.end()});
 }
 
 MessageConduit::~MessageConduit() {
@@ -95,6 +108,7 @@ void MessageConduit::foreign(Code code, std::string detail) {
 // messages go over one.
 void MessageConduit::send(Envelope& envelope) {
   if (broken_) return letGo(envelope);
+  envelope.letter.token = their_token_;
   envelope.letter.number = ++sent_;
   const std::size_t head = encode(envelope.letter, envelope.head);
   ucp_request_param_t params{};
@@ -192,10 +206,10 @@ bool MessageConduit::progress() {
 ucs_status_t MessageConduit::came(void* self, const void* head, std::size_t head_bytes, void* data,
                                   std::size_t bytes, const ucp_am_recv_param_t* how) {
   auto& me = *static_cast<MessageConduit*>(self);
-  if (me.broken_) return UCS_OK;
+  const std::span said(static_cast<const std::byte*>(head), head_bytes);
+  if (me.broken_ || tokenOf(said) != me.token_) return UCS_OK;
   const bool here = (how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;
-  const auto letter =
-      here ? decode({static_cast<const std::byte*>(head), head_bytes}, bytes) : std::nullopt;
+  const auto letter = here ? decode(said, bytes) : std::nullopt;
   if (letter && letter->number == ++me.heard_)
     me.take(*letter, {static_cast<const std::byte*>(data), bytes});
   else

@@ -22,6 +22,8 @@ class MessageConduit final : public Conduit {
   MessageConduit(const MessageConduit&) = delete;
   MessageConduit& operator=(const MessageConduit&) = delete;
 
+  const Bytes& address() const override { return address_; }
+  Status join(const Bytes& peer) override;
   RemoteKey keyOf(std::uint32_t generation, const Bytes& packed) override;
   void retire(std::uint32_t generation) override { keys_.erase(generation); }
   void sweep() override {}
@@ -71,6 +73,8 @@ class MessageConduit final : public Conduit {
   void foreign(Code code, std::string detail);
 
   const Reachable& reachable_;
+  std::uint64_t token_ = 0, their_token_ = 0;
+  Bytes address_;  // the token, then UCX's
   std::unordered_map<std::uint32_t, std::uint64_t> keys_;
   std::vector<std::unique_ptr<Envelope>> envelopes_;
   Envelope* open_ = nullptr;  // has room for more, and is sent with the flush at the latest
