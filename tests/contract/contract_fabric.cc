@@ -169,6 +169,19 @@ TEST_P(FabricContract, ABrokenConduitIsOpenedAgainAndWhatWasUnderWayIsPostedAgai
   }
 }
 
+// Only so many breaks in a row are borne, and memory may be withdrawn as often as somebody likes.
+TEST_P(FabricContract, AFenceThatTheLibraryTellsOfFirstIsNoBreak) {
+  for (int i = 0; i < 6; ++i) {
+    link(1).fence(channel(1));
+    // Its letter is on the way. Where the library tells of nothing, that is what comes first.
+    const auto until = Clock::now() + std::chrono::seconds(1);
+    while (channel(0).up() && Clock::now() < until) rail(0).poll(pair_->done[0]);
+    const auto up = [&] { return channel(0).up() && channel(1).up(); };
+    ASSERT_TRUE(pair_->run([&] { return !pair_->ready() || up(); }));
+    ASSERT_TRUE(pair_->ready()) << i << ": " << link(0).state().text;
+  }
+}
+
 TEST_P(FabricContract, ACancelledPostComesBackWhenItsLastFlushHas) {
   const auto ops = blocks(kBytes);
   ASSERT_EQ(post(1, ops), 1U);
