@@ -108,8 +108,8 @@ Status openRails(const Library& ucx, const Settings& settings, const Choice& com
   if (out.grounds.empty()) add("any", std::move(all));
   const std::string set = base::environmentText("UCX_");
   out.description = fmt::format("UCX {} over {}{}{}{}{}", ucx.version, listText(there),
-                                common.by_messages ? ", by messages" : "",
-                                notNear(rails.left_out), set.empty() ? "" : "; ", set);
+                                common.by_messages ? ", by messages" : "", notNear(rails.left_out),
+                                set.empty() ? "" : "; ", set);
   return Ok{};
 }
 
