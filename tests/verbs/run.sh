@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Boots Debian's kernel in qemu with RDMA devices in software (rdma_rxe over veth), and runs in it what
-# Viaduct promises of the backend ofi over verbs;ofi_rxm.
+# Viaduct promises of the backends ofi, over verbs;ofi_rxm, and ucx, over rc_verbs.
 #
 #   tests/verbs/run.sh BUILD      a build folder with the programs listed below
 #
@@ -15,18 +15,26 @@ work=$(cd -- "$here/../../build/verbs" && pwd)
 root=$work/root
 
 # program under BUILD/tests, and which of its tests: README.md says why not the others.
+not_there='*.ACancelledTransferLeavesBothMemoriesAlone/*:*.AFailedTransferDoesNotOutliveItsDeadline/*:*.WhatABrokenRailHadIsCarriedByTheOthers/*:*.SeveralRailsTogetherCarryEveryByteOnce/*:*.StripingIsTurnedOnAndOff/*'
 tests=(
   "backends_ofi_test Ofi/ConduitTest.*/verbs_ofi_rxm"
   "contract/contract_test Fabrics/FabricContract.*/ofi"
-  "contract/contract_test Every/BackendContract.*/ofi:-*.ACancelledTransferLeavesBothMemoriesAlone/*:*.AFailedTransferDoesNotOutliveItsDeadline/*:*.WhatABrokenRailHadIsCarriedByTheOthers/*:*.SeveralRailsTogetherCarryEveryByteOnce/*:*.StripingIsTurnedOnAndOff/*"
+  "contract/contract_test Every/BackendContract.*/ofi:-$not_there"
   "verbs/verbs_rails_test *"
 )
+ucx_tests=(
+  "backends_ucx_test *OverRdma*"
+  "contract/contract_test Fabrics/FabricContract.*/ucx"
+  "contract/contract_test Every/BackendContract.*/ucx:-$not_there:*.ReleasingAPinUnderTrafficLeavesItsMemoryAlone/*:*.BothDirectionsAtOnceDoNotBlockEachOther/*"
+)
 modules=(crc32_generic rdma_rxe rdma_ucm veth sch_netem)
-# The queues that libfabric asks for are longer than rxe has them: docs/gotchas/verbs.md
+# The queues that libfabric asks for are longer than rxe has them, and UCX looks for an IPv4 packet's
+# mark where rxe leaves none: docs/gotchas/verbs.md
 environment=(
   "VIADUCT_OFI_PROVIDER='verbs;ofi_rxm'"
   FI_UNIVERSE_SIZE=4 FI_OFI_RXM_TX_SIZE=64 FI_OFI_RXM_RX_SIZE=64
   FI_OFI_RXM_MSG_TX_SIZE=64 FI_OFI_RXM_MSG_RX_SIZE=64 FI_OFI_RXM_USE_SRX=1
+  UCX_UD_VERBS_ETH_DGID_CHECK=n UCX_RC_VERBS_RX_QUEUE_LEN=64 UCX_UD_VERBS_RX_QUEUE_LEN=128
 )
 
 skip() {
@@ -48,6 +56,16 @@ libfabric=$(library libfabric.so.1)
 rxe_provider=$(find /usr/lib -path '*/libibverbs/librxe-*.so' -print -quit)
 [[ -n $rxe_provider && -e /etc/libibverbs.d/rxe.driver ]] ||
   skip "no librxe of libibverbs (package ibverbs-providers)"
+# UCX finds its transports in a folder beside its libraries.
+libucp=$(library libucp.so.0)
+ucx_ib=$(dirname "${libucp:-/}")/ucx/libuct_ib.so.0
+if [[ ! -x $build/tests/backends_ucx_test ]]; then
+  echo "ucx: skipped: built without it (libucx-dev)"
+elif [[ -z $libucp || ! -e $ucx_ib ]]; then
+  echo "ucx: skipped: no libucp.so.0 with the transports for verbs (package libucx0)"
+else
+  tests+=("${ucx_tests[@]}")
+fi
 
 # The kernel's package: the newest that apt has, kept in build/verbs.
 package=$(apt-cache depends linux-image-amd64 2>/dev/null |
@@ -94,6 +112,10 @@ fill_root() {
   done <"$work/modules"
   for tool in ip rdma tc; do with "$(command -v $tool)" "/host/$tool"; done
   with "$libfabric"
+  if [[ " ${tests[*]} " == *" backends_ucx_test "* ]]; then
+    with "$libucp"
+    with "$ucx_ib"
+  fi
   with "$rxe_provider"
   cp /etc/libibverbs.d/rxe.driver "$root/etc/libibverbs.d/"
   # The provider verbs looks up `localhost`, and is not there where nobody knows it.

@@ -36,6 +36,8 @@ std::vector<std::string> devicesOf(const std::vector<Transport>& resources) {
 
 }  // namespace
 
+bool fitUnasked(unsigned major, unsigned minor) { return major > 1 || (major == 1 && minor >= 14); }
+
 std::string transportsFor(bool user_has_set, bool any_rdma) {
   if (user_has_set) return "";
   // Shared memory is the business of the backend `local`; in UCX it costs 4 MiB and 4 descriptors a
@@ -130,6 +132,9 @@ Result<Fabric> choose(const Settings& settings) {
   if (!named && host::rdmaPorts("/").empty())
     return notWorthIt("ucx", "this host has no RDMA device");
   VIADUCT_TRY(const Library* const ucx, library());
+  if (!named && !fitUnasked(ucx->major, ucx->minor))
+    return notWorthIt("ucx", fmt::format("UCX {} may end the process where a peer does not answer",
+                                         ucx->version));
   const bool user_chose = userHasSet("UCX_TLS");
   Choice choice{.transports = transportsFor(user_chose, false)};
   VIADUCT_TRY(auto all, Context::open(*ucx, choice));

@@ -15,6 +15,9 @@ namespace viaduct::ucx {
 // worth while.
 Result<core::fabric::Fabric> choose(const Settings& settings);
 
+// Of a version that nobody has asked for: it does not end the process where a peer does not answer
+// (docs/gotchas/ucx.md).
+bool fitUnasked(unsigned major, unsigned minor);
 // What of UCX_TLS is ours to say, for the transports that there are.
 std::string transportsFor(bool user_has_set, bool any_rdma);
 // The device that `rail` names, of those there are: "mlx5_0" is "mlx5_0:1" too, and an address is

@@ -58,12 +58,12 @@ Result<Library> load() {
   if (!file->bind(#name, out.name)) return cannotLoad("it has no " #name);
   VIADUCT_UCX_FUNCTIONS(VIADUCT_UCX_BIND)
 #undef VIADUCT_UCX_BIND
-  unsigned major = 0, minor = 0, release = 0;
-  out.ucp_get_version(&major, &minor, &release);
-  if (major != UCP_API_MAJOR || minor < UCP_API_MINOR)
+  unsigned release = 0;
+  out.ucp_get_version(&out.major, &out.minor, &release);
+  if (out.major != UCP_API_MAJOR || out.minor < UCP_API_MINOR)
     return cannotLoad(fmt::format("this is {}; built with {}.{}", out.ucp_get_version_string(),
                                   UCP_API_MAJOR, UCP_API_MINOR));
-  out.version = fmt::format("{}.{}.{}", major, minor, release);
+  out.version = fmt::format("{}.{}.{}", out.major, out.minor, release);
   out.ucs_log_push_handler(&keep);
   return out;
 }

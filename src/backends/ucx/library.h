@@ -29,6 +29,7 @@ struct Library {
 #define VIADUCT_UCX_MEMBER(name) decltype(&::name) name = nullptr;
   VIADUCT_UCX_FUNCTIONS(VIADUCT_UCX_MEMBER)
 #undef VIADUCT_UCX_MEMBER
+  unsigned major = 0, minor = 0;
   std::string version = {};  // "1.13.1"
 };
 

@@ -36,7 +36,9 @@ class PutConduit final : public Conduit {
     return true;
   }
   bool refused(ucs_status_t status);
+  void letFirstMessageLeave();
 
+  bool reached_ = false;  // a flush has ended: the peer's end has answered
   ucp_request_param_t params_{};
   std::unordered_map<std::uint32_t, ucp_rkey_h> keys_;
   std::vector<ucp_rkey_h> retired_;

@@ -12,6 +12,8 @@ Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context)
 namespace {
 
 TEST(UcxOpen, NamesTheDevicesThereAreWhenARailIsMisspelt) {
+  if (const auto chosen = choose({.backends = {"ucx"}}); chosen && chosen->can.rdma)
+    GTEST_SKIP() << "skipped: over RDMA there is no lo";
   auto poller = std::move(*base::Poller::open());
   Settings settings;
   settings.backends = {"ucx"};
@@ -47,6 +49,12 @@ TEST(UcxOpen, LeavesTheProgramsSignalsAlone) {
   struct sigaction now{};
   ASSERT_EQ(::sigaction(SIGHUP, nullptr, &now), 0);
   EXPECT_TRUE(now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN);
+}
+
+TEST(UcxOpen, UnaskedOnlyOfAVersionThatDoesNotEndTheProcess) {
+  EXPECT_FALSE(fitUnasked(1, 13));
+  EXPECT_TRUE(fitUnasked(1, 14));
+  EXPECT_TRUE(fitUnasked(2, 0));
 }
 
 TEST(UcxOpen, UnaskedOnlyWhereThereIsRdma) {
