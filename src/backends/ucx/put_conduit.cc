@@ -7,8 +7,9 @@
 namespace viaduct::ucx {
 namespace {
 
-// Devices that reach each other answer sooner. The agent's lock is held meanwhile.
-constexpr auto kAnswer = std::chrono::milliseconds(20);
+// Since the endpoint was made. Devices that reach each other answer within milliseconds; the
+// agent's lock is held meanwhile.
+constexpr auto kAnswer = std::chrono::milliseconds(500);
 
 }  // namespace
 
@@ -34,7 +35,7 @@ PutConduit::~PutConduit() {
 void PutConduit::letFirstMessageLeave() {
   if (endpoint_ == nullptr || reached_ || broken_ || !context_.rdmaOnly()) return;
   Flush answer = flush();
-  const auto until = Clock::now() + kAnswer;
+  const auto until = joined_at_ + kAnswer;
   while (!ended(answer) && !broken_ && Clock::now() < until) progress();
   letGo(answer);
 }
