@@ -77,8 +77,9 @@ void Conduit::failed(void* self, ucp_ep_h, ucs_status_t status) {
 
 void Conduit::breakWith(ucs_status_t status) {
   if (broken_) return;
-  breakWith(ucxError(Code::kPeerLost, "ucp endpoint", status));
-  broken_->cause = "the peer has closed the connection, or the path to it is down";
+  Error why = ucxError(Code::kPeerLost, "ucp endpoint", status);
+  why.cause = "the peer has closed the connection, or the path to it is down";
+  breakWith(std::move(why));
 }
 
 void Conduit::breakWith(Error why) {

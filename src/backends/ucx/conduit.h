@@ -20,6 +20,7 @@ using core::fabric::RemoteKey;
 
 class Conduit : public core::fabric::Conduit {
  public:
+  ~Conduit() override = default;
   Conduit(const Conduit&) = delete;
   Conduit& operator=(const Conduit&) = delete;
 

@@ -9,7 +9,7 @@ namespace {
 
 using Kind = Letter::Kind;
 
-Letter letter(Kind kind, std::vector<Letter::Extent> extents, bool flush = false) {
+Letter letter(Kind kind, const std::vector<Letter::Extent>& extents, bool flush = false) {
   Letter out;
   out.kind = kind;
   out.flush = flush;
