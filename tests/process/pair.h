@@ -25,7 +25,7 @@ struct Way {
   friend void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
 };
 inline constexpr Way kWays[] = {
-    {"mapped", "local", false},  {"cma", "local", true}, {"tcp", "tcp", false},
+    {"mapped", "local", false}, {"cma", "local", true}, {"tcp", "tcp", false},
 #ifdef VIADUCT_WITH_OFI
     {"ofi", "ofi", false},
 #endif
