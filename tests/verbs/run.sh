@@ -105,7 +105,7 @@ fill_root() {
   install "$here/rail" "$root/rail"
   for module in "${modules[@]}"; do
     modprobe -d "$kernel" -S "$release" --show-depends "$module"
-  done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$work/modules"
+  done | sed -n 's/^insmod \(.*[^ ]\) *$/\1/p' | awk '!seen[$0]++' >"$work/modules"
   while read -r file; do
     install -m 644 "$file" "$root/modules/"
     basename "$file" >>"$root/modules/order"
