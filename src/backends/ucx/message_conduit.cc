@@ -62,34 +62,20 @@ void MessageConduit::waitForTheFirst() {
   while (heard_ == 0 && !broken_ && Clock::now() < until) progress();
 }
 
-void MessageConduit::Line::push(Envelope& one) {
-  one.next = nullptr;
-  (last == nullptr ? first : last->next) = &one;
-  last = &one;
-}
-
-MessageConduit::Envelope* MessageConduit::Line::pop() {
-  Envelope* const one = first;
-  if (one == nullptr) return nullptr;
-  first = one->next;
-  if (first == nullptr) last = nullptr;
-  return one;
-}
-
 MessageConduit::Envelope& MessageConduit::blank(Letter::Kind kind) {
-  Envelope* one = blank_.pop();
-  if (one == nullptr) {
-    one = envelopes_.emplace_back(std::make_unique<Envelope>()).get();
-    one->owner = this;
+  if (blank_.empty()) {
+    blank_.push(*envelopes_.emplace_back(std::make_unique<Envelope>()));
+    blank_.front()->owner = this;
     if (envelopes_.size() > kMostEnvelopes)
       foreign(Code::kProtocol, "it asks, and does not take the answers");
   }
-  one->letter.kind = kind;
-  one->letter.flush = false;
-  one->letter.count = 0;
-  one->parts = 0;
-  one->bytes = 0;
-  return *one;
+  Envelope& one = blank_.pop();
+  one.letter.kind = kind;
+  one.letter.flush = false;
+  one.letter.count = 0;
+  one.parts = 0;
+  one.bytes = 0;
+  return one;
 }
 
 void MessageConduit::letGo(Envelope& envelope) {
@@ -199,7 +185,7 @@ bool MessageConduit::ended(Flush& flush) {
 bool MessageConduit::progress() {
   const Hush hush;
   const bool moved = ucx_.ucp_worker_progress(worker_) != 0;
-  while (Envelope* const answer = answers_.pop()) send(*answer);
+  while (!answers_.empty()) send(answers_.pop());
   return moved;
 }
 
@@ -268,15 +254,15 @@ void MessageConduit::takeRead(const Letter& letter) {
 }
 
 void MessageConduit::takeData(std::span<const std::byte> data) {
-  Envelope* const question = asked_.pop();
-  if (question == nullptr || question->bytes != data.size())
+  if (asked_.empty() || asked_.front()->bytes != data.size())
     return foreign(Code::kProtocol, "an answer to another question");
-  for (const ucp_dt_iov_t& one : std::span(question->memory).first(question->parts)) {
+  Envelope& question = asked_.pop();
+  for (const ucp_dt_iov_t& one : std::span(question.memory).first(question.parts)) {
     std::memcpy(one.buffer, data.data(), one.length);
     data = data.subspan(one.length);
   }
-  question->asking = false;
-  letGo(*question);
+  question.asking = false;
+  letGo(question);
 }
 
 }  // namespace viaduct::ucx

@@ -11,6 +11,7 @@
 #include "backends/ucx/conduit.h"
 #include "backends/ucx/letter.h"
 #include "backends/ucx/reachable.h"
+#include "core/fabric/queue.h"
 
 namespace viaduct::ucx {
 
@@ -40,19 +41,14 @@ class MessageConduit final : public Conduit {
     MessageConduit* owner = nullptr;
     Letter letter = {};
     std::array<std::byte, Letter::kLongestHead> head = {};
-    std::array<ucp_dt_iov_t, Letter::kMostExtents> memory =
-        {};  // here: of its bytes, or its answer's
+    // Here: where its bytes are, or its answer's go.
+    std::array<ucp_dt_iov_t, Letter::kMostExtents> memory = {};
     std::uint32_t parts = 0;
     std::uint64_t bytes = 0;
     bool sending = false, asking = false;
     Envelope* next = nullptr;  // in one list at a time
   };
-  struct Line {  // first in, first out
-    Envelope* first = nullptr;
-    Envelope* last = nullptr;
-    void push(Envelope& one);
-    Envelope* pop();  // null: it is empty
-  };
+  using Line = core::fabric::Queue<Envelope>;
 
   MessageConduit(const Context& context, const Reachable& memory)
       : Conduit(context), reachable_(memory) {}

@@ -5,6 +5,7 @@
 #include <list>
 #include <optional>
 
+#include "core/fabric/queue.h"
 #include "core/op.h"
 
 namespace viaduct::core::fabric {
@@ -43,36 +44,6 @@ struct Job {
   bool heldBack() const { return outstanding != 0 || unsettled; }
 };
 
-// First in, first out, of jobs that are in one queue at a time.
-class JobQueue {
- public:
-  bool empty() const { return first_ == nullptr; }
-  Job* front() const { return first_; }
-  void push(Job& job) {
-    job.next = nullptr;
-    (last_ == nullptr ? first_ : last_->next) = &job;
-    last_ = &job;
-  }
-  Job& pop() {
-    Job& job = *first_;
-    first_ = job.next;
-    if (first_ == nullptr) last_ = nullptr;
-    return job;
-  }
-  void append(JobQueue& other) {
-    while (!other.empty()) push(other.pop());
-  }
-  // For what is rare: looks at all of them.
-  void remove(const Job& job) {
-    JobQueue rest;
-    while (!empty())
-      if (Job& one = pop(); &one != &job) rest.push(one);
-    *this = rest;
-  }
-
- private:
-  Job* first_ = nullptr;
-  Job* last_ = nullptr;
-};
+using JobQueue = Queue<Job>;
 
 }  // namespace viaduct::core::fabric
