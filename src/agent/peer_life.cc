@@ -118,7 +118,8 @@ Result<Life> PeerCore::judgeDialed(Session& session, const Hello& theirs) {
   return Life{.epoch = epoch_};
 }
 
-// Two ends that dial each other at once: the one with the smaller id keeps its own connection.
+// Two ends that dial each other at once: the one with the smaller id keeps its own connection. The
+// other's hello may be heard late, when that session has begun: it knows nothing of it.
 Result<Life> PeerCore::judgeAccepted(Session& session, const Hello& theirs) {
   const bool same_life = session_ && session_->connection().theirs().agent == theirs.agent;
   const bool healthy =
@@ -130,7 +131,8 @@ Result<Life> PeerCore::judgeAccepted(Session& session, const Hello& theirs) {
                  .peer = name_,
                  .cause = "two agents have the same name",
                  .remedy = "give each agent its own Settings::name"};
-  if (attempt_ && !session_ && agent_.precedes(theirs))
+  const bool late = same_life && healthy && theirs.last_epoch < epoch_;
+  if (late || (attempt_ && !session_ && agent_.precedes(theirs)))
     return Error{.code = Code::kBusy, .operation = "connect", .detail = "both dialed: ours stays"};
   if (session_)
     lose({.code = Code::kPeerLost,

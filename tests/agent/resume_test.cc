@@ -1,5 +1,5 @@
-// A session that another connection is to go on with, seen by the agent that listens; the other end
-// is played by hand.
+// A session that another connection is to go on with, or to replace, seen by the agent that listens;
+// the other end is played by hand.
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 
@@ -44,12 +44,13 @@ class Resume : public ::testing::Test {
     hear("one");
   }
   void dial(Line& line, std::optional<Life> resume = std::nullopt, std::string name = "b",
-            std::uint8_t id = 1) {
+            std::uint8_t id = 1, std::uint64_t last_epoch = 0) {
     ConnectionConfig config = configOf(std::move(name));
     config.mine.agent[0] = id;
     config.mine.boot = "another host";
     config.mine.backends.clear();
     config.mine.detect_ms = 60'000;
+    config.mine.last_epoch = last_epoch;
     config.resume = resume;
     const auto dialer = base::Dialer::start(
         {agent_->card().addresses.front()}, Clock::now() + 20s, turner_.poller(),
@@ -145,6 +146,26 @@ TEST_F(Resume, IsRefusedWhereTheFramesAreGone) {
   say(first_, "two");
   hear("two");
   isRefused(life_);
+}
+
+// The peer dialed before it accepted our call, and what it said then is heard only now.
+TEST_F(Resume, AHelloOfBeforeTheSessionDoesNotEndIt) {
+  dial(second_);
+  ASSERT_TRUE(turner_.run([&] { return second_.closed(); }));
+  EXPECT_EQ(second_.user.code(), Code::kBusy);
+  EXPECT_FALSE(second_.user.epoch);
+  say(first_, "still here");
+  hear("still here");
+  EXPECT_EQ(agent_->peer("b")->epoch(), life_.epoch);
+  EXPECT_FALSE(first_.closed());
+}
+
+TEST_F(Resume, APeerThatHasLostTheSessionBeginsANewOne) {
+  dial(second_, std::nullopt, "b", 1, life_.epoch);
+  ASSERT_TRUE(turner_.run([&] { return second_.user.epoch && first_.closed(); }));
+  EXPECT_EQ(*second_.user.epoch, life_.epoch + 1);
+  say(second_, "again");
+  hear("again");
 }
 
 class WrongHeartbeat : public Resume, public ::testing::WithParamInterface<std::size_t> {};
