@@ -69,19 +69,20 @@ bool Crank::leavesWork() const {
 
 void Crank::takeOverSoon() {
   if (!leavesWork()) return;
-  claim_until_ = Clock::now() + kClaim;
+  // Who starts more and more, and never comes back, does not keep the progress thread off.
+  if (const auto now = Clock::now(); !isAside() && !claimed(now)) claim(now);
   takeOverNow();
 }
 
 void Crank::takeOverNow() {
   // Aside it looks soon by itself, but not while another thread drives.
-  if (!aside_ || driven_) poke();
+  if (!isAside() || driven_) poke();
 }
 
 // A user thread polls, and others have been told that they need not wake anybody: the progress
 // thread looks when the user thread stops coming.
 void Crank::callAside() {
-  if (aside_ || std::exchange(called_, true)) return;
+  if (isAside() || std::exchange(called_, true)) return;
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = ::write(call_.get(), &one, sizeof one);
 }
@@ -135,10 +136,10 @@ void Crank::turnNow(Held& held) {
 bool Crank::poll() {
   Held held(lock_);
   const auto now = Clock::now();
-  if (now < claim_until_ && !driven_) turner_.hush();  // it polls again and again
+  if (claimed(now) && !driven_) turner_.hush();  // it polls again and again
   const bool moved = turnOnce(held, now);
   // The clock costs what a turn that moves nothing does.
-  claim_until_ = (moved ? Clock::now() : now) + kClaim;
+  claim(moved ? Clock::now() : now);
   leaveTurn();
   if (leavesWork()) takeOverNow();
   const bool owes = turner_.owesCallbacks();
@@ -177,7 +178,10 @@ bool Crank::waitHeld(Held& held, const std::function<bool()>& done, Clock::time_
 // One turn of a thread that waits for `done`.
 bool Crank::drive(Held& held, Clock::time_point now, Clock::time_point block_until,
                   const std::function<bool()>& done) {
-  if (block_until == Clock::time_point::min()) turner_.hush();
+  if (block_until == Clock::time_point::min()) {
+    turner_.hush();
+    claim(now);
+  }
   bool moved = handleEvents(held, now, block_until);
   // When an event has brought what is waited for, and left nothing else to do, nothing stands
   // between it and the caller. What is left may be what the caller counts on: that a peer whose
@@ -207,20 +211,21 @@ void Crank::follow(Held& held, Clock::time_point until) {
 void Crank::stopDriving() {
   driven_ = false;
   changed();  // one of the followers drives on
-  claim_until_ = Clock::now() + kClaim;
+  claim(Clock::now());
   if (!turner_.listen()) takeOverNow();
-  if (!armed_) arm(true);
+  if (!armed_ && !isAside()) arm(true);
   takeOverSoon();
 }
 
-// A user thread polled or waited a moment ago: it has this moment to come back.
+// A user thread polled or waited a moment ago: it has this moment to come back. With the lock or
+// without; it has it afterwards.
 void Crank::sleepAside(Held& held) {
-  aside_ = true;
-  const auto until = claim_until_;
-  held.unlock();
-  std::this_thread::sleep_until(until);
+  aside_.store(true, std::memory_order_relaxed);
+  if (held.owns_lock()) held.unlock();
+  for (auto now = Clock::now(); claimed(now); now = Clock::now())
+    std::this_thread::sleep_until(claim_until_.load(std::memory_order_relaxed));
   held.lock();
-  aside_ = false;
+  aside_.store(false, std::memory_order_relaxed);
 }
 
 // Until an event comes while the poller is armed, or a timer is due.
@@ -230,7 +235,7 @@ void Crank::sleepOutside(Held& held) {
   held.unlock();
   epoll_event event;
   const int woken = ::epoll_wait(outside_.get(), &event, 1, wait_ms);
-  held.lock();
+  if (!held.try_lock()) sleepAside(held);
   if (woken > 0 && event.data.fd == poller_->fd()) armed_ = false;
   called_ = false;
 }
@@ -238,14 +243,15 @@ void Crank::sleepOutside(Held& held) {
 void Crank::progress() {
   Held held(lock_);
   while (!stopping_) {
-    if (driven_) {  // who arms the poller when it stops driving
-      sleepOutside(held);
-    } else if (claimed()) {
+    const auto now = Clock::now();
+    if (claimed(now)) {
       sleepAside(held);
+    } else if (driven_) {  // who arms the poller when it stops driving
+      sleepOutside(held);
     } else {
-      turnOnce(held, Clock::now());
+      turnOnce(held, now);
       callBack(held);
-      if (stopping_ || claimed()) continue;
+      if (stopping_ || driven_ || claimed(Clock::now())) continue;
       if (turner_.busy() || !turner_.listen()) {  // lets a thread that waits for the lock have it
         held.unlock();
         std::this_thread::yield();

@@ -5,6 +5,7 @@
 #include <viaduct/deadline.h>
 #include <viaduct/result.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -87,7 +88,11 @@ class Crank {
   void leaveTurn();
   void turnNow(Held& held);
   bool leavesWork() const;  // that only turning, or a timer, carries on
-  bool claimed() const { return driven_ || Clock::now() < claim_until_; }
+  bool claimed(Clock::time_point now) const {
+    return now < claim_until_.load(std::memory_order_relaxed);
+  }
+  bool isAside() const { return aside_.load(std::memory_order_relaxed); }
+  void claim(Clock::time_point now) { claim_until_.store(now + kClaim, std::memory_order_relaxed); }
 
   // A user thread that polled or waited this recently is expected back: the progress thread keeps
   // off so long, and not longer, so that a caller that stopped polling delays nobody noticeably.
@@ -111,17 +116,20 @@ class Crank {
   base::Fd call_;  // an eventfd in outside_: wakes the progress thread
   std::mutex lock_;
   std::condition_variable followers_wake_;
+  // The progress thread reads the first and sets the second without the lock: a thread that posts
+  // and waits in a loop leaves it for moments only, and who waits for it then costs that thread two
+  // system calls each time, and hardly ever gets it.
+  std::atomic<Clock::time_point> claim_until_ = Clock::time_point::min();
+  std::atomic<bool> aside_ = false;  // it sleeps for a moment, and looks again by itself
   // All below under the lock.
   int followers_ = 0;    // waiting threads that do not drive
   bool driven_ = false;  // a waiting thread drives
   bool armed_ = false;   // an event of the poller wakes the progress thread
-  bool aside_ = false;   // the progress thread sleeps for a moment and looks again by itself
   bool poked_ = false;
   bool called_ = false;  // the progress thread, to sleep aside
   bool stopping_ = false;
-  unsigned unturned_ = 0;      // posts since the last turn
-  Clock::time_point asked_{};  // when the poller was, last
-  Clock::time_point claim_until_ = Clock::time_point::min();
+  unsigned unturned_ = 0;                                        // posts since the last turn
+  Clock::time_point asked_{};                                    // when the poller was, last
   Clock::time_point progress_until_ = Clock::time_point::max();  // when its sleep ends by itself
   Clock::time_point driver_until_ = Clock::time_point::max();    // the same of a waiting thread
   std::thread thread_;

@@ -5,7 +5,11 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -148,6 +152,56 @@ TEST(Crank, ManyWaitingThreadsAllSeeTheirEvent) {
   for (int i = 0; i < 8; ++i) bells.ring();
   for (auto& waiter : waiters) waiter.join();
   EXPECT_EQ(seen, 8);
+  bells.crank->stop();
+}
+
+// How often the thread of that name has gone to sleep, or for the lock.
+long sleepsOf(const std::string& name) {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string line, found;
+    std::ifstream comm(task.path() / "comm"), status(task.path() / "status");
+    std::getline(comm, found);
+    if (found != name) continue;
+    while (std::getline(status, line))
+      if (line.starts_with("voluntary_ctxt_switches:")) return std::stol(line.substr(24));
+  }
+  ADD_FAILURE() << "there is no thread " << name;
+  return 0;
+}
+
+// It looks up once a millisecond; not at each event, nor for the lock each time it is free.
+TEST(Crank, AThreadThatWaitsInALoopIsLeftAlone) {
+  constexpr int kWaits = 5000;
+  Bells bells;
+  bells.open(1ms);
+  const auto start = Clock::now();
+  const long before = sleepsOf("viaduct");
+  for (int i = 1; i <= kWaits; ++i) {
+    bells.ring();
+    const auto due = Clock::now() + 10us;
+    const auto done = [&] { return bells.rung >= i && Clock::now() >= due; };
+    ASSERT_TRUE(bells.crank->wait(done, Clock::now() + 5s));
+  }
+  const long sleeps = sleepsOf("viaduct") - before;
+  const auto took = std::chrono::ceil<std::chrono::milliseconds>(Clock::now() - start);
+  EXPECT_LT(sleeps, 20 + 3 * took.count()) << kWaits << " waits in " << took.count() << " ms";
+  bells.crank->stop();
+}
+
+// Who only starts things, one soon after the other, has them turned by the progress thread.
+TEST(Crank, AThreadThatNeverWaitsDoesNotKeepTheOtherOff) {
+  Bells bells;
+  bells.open(0us);
+  bool started = false, turned = false;
+  for (int i = 0; !turned && i < 500; ++i) {
+    std::unique_lock held(bells.crank->lock());
+    turned = started && !bells.left;
+    started = bells.left = true;
+    bells.crank->takeOverSoon();
+    held.unlock();
+    std::this_thread::sleep_for(100us);
+  }
+  EXPECT_TRUE(turned);
   bells.crank->stop();
 }
 
