@@ -155,7 +155,9 @@ bool Crank::wait(const std::function<bool()>& done, Clock::time_point until) {
 
 bool Crank::waitHeld(Held& held, const std::function<bool()>& done, Clock::time_point until) {
   bool drives = false;
-  auto spin_until = Clock::now() + spin_;
+  const auto begun = Clock::now();
+  const bool again = claimed(begun);
+  auto spin_until = begun + spin_;
   while (!done()) {
     const auto now = Clock::now();
     if (now >= until) break;
@@ -171,7 +173,7 @@ bool Crank::waitHeld(Held& held, const std::function<bool()>& done, Clock::time_
     if (drive(held, now, spins ? Clock::time_point::min() : until, done))
       spin_until = Clock::now() + spin_;
   }
-  if (drives) stopDriving();
+  if (drives) stopDriving(again);
   return done();
 }
 
@@ -208,23 +210,37 @@ void Crank::follow(Held& held, Clock::time_point until) {
   --followers_;
 }
 
-void Crank::stopDriving() {
+// `again`: the thread waits again and again. While the poller were armed, each event that it waits
+// for would wake the progress thread as well.
+void Crank::stopDriving(bool again) {
   driven_ = false;
   changed();  // one of the followers drives on
   claim(Clock::now());
   if (!turner_.listen()) takeOverNow();
-  if (!armed_ && !isAside()) arm(true);
+  if (again)
+    callAside();
+  else if (!armed_ && !isAside())
+    arm(true);
   takeOverSoon();
 }
 
-// A user thread polled or waited a moment ago: it has this moment to come back. With the lock or
-// without; it has it afterwards.
-void Crank::sleepAside(Held& held) {
-  aside_.store(true, std::memory_order_relaxed);
-  if (held.owns_lock()) held.unlock();
-  for (auto now = Clock::now(); claimed(now); now = Clock::now())
-    std::this_thread::sleep_until(claim_until_.load(std::memory_order_relaxed));
-  held.lock();
+// The progress thread, which does not have the lock, takes it: when no user thread has polled or
+// waited for a while. One that posts and waits in a loop leaves the lock for moments only: to wait
+// for it would cost that thread two system calls each time, and hardly ever get it.
+void Crank::takeLock(Held& held) {
+  for (int i = 0; i < kLockTries; ++i) {
+    while (claimed(Clock::now())) {
+      aside_.store(true, std::memory_order_relaxed);
+      std::this_thread::sleep_until(claim_until_.load(std::memory_order_relaxed));
+    }
+    if (held.try_lock()) break;
+    // Who has had it for longer was kept from running, or does something long.
+    if (i < kLockYields)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(kLockSleep);
+  }
+  if (!held.owns_lock()) held.lock();
   aside_.store(false, std::memory_order_relaxed);
 }
 
@@ -235,27 +251,28 @@ void Crank::sleepOutside(Held& held) {
   held.unlock();
   epoll_event event;
   const int woken = ::epoll_wait(outside_.get(), &event, 1, wait_ms);
-  if (!held.try_lock()) sleepAside(held);
+  takeLock(held);
   if (woken > 0 && event.data.fd == poller_->fd()) armed_ = false;
   called_ = false;
 }
 
 void Crank::progress() {
-  Held held(lock_);
+  Held held(lock_, std::defer_lock);
+  takeLock(held);
   while (!stopping_) {
-    const auto now = Clock::now();
-    if (claimed(now)) {
-      sleepAside(held);
+    if (claimed(Clock::now())) {
+      held.unlock();
+      takeLock(held);
     } else if (driven_) {  // who arms the poller when it stops driving
       sleepOutside(held);
     } else {
-      turnOnce(held, now);
+      turnOnce(held, Clock::now());
       callBack(held);
       if (stopping_ || driven_ || claimed(Clock::now())) continue;
       if (turner_.busy() || !turner_.listen()) {  // lets a thread that waits for the lock have it
         held.unlock();
         std::this_thread::yield();
-        held.lock();
+        takeLock(held);
       } else {
         arm(true);
         sleepOutside(held);

@@ -78,9 +78,9 @@ class Crank {
              const std::function<bool()>& done);
   void callBack(Held& held);
   void follow(Held& held, Clock::time_point until);
-  void stopDriving();
+  void stopDriving(bool again);
   void progress();
-  void sleepAside(Held& held);
+  void takeLock(Held& held);
   void sleepOutside(Held& held);
   void arm(bool on);
   void poke();
@@ -97,6 +97,9 @@ class Crank {
   // A user thread that polled or waited this recently is expected back: the progress thread keeps
   // off so long, and not longer, so that a caller that stopped polling delays nobody noticeably.
   static constexpr Duration kClaim = std::chrono::milliseconds(1);
+  // So often it tries for the lock before it waits for it: first it yields in between, then sleeps.
+  static constexpr int kLockYields = 100, kLockTries = kLockYields + 20;
+  static constexpr Duration kLockSleep = std::chrono::microseconds(100);
   // Some 40 us of the smallest posts, and 8 ms of the largest that are copied at once.
   static constexpr unsigned kUnturned = 256;
   // Asking the poller is a system call of about a microsecond. It is asked this often while memory
@@ -116,9 +119,7 @@ class Crank {
   base::Fd call_;  // an eventfd in outside_: wakes the progress thread
   std::mutex lock_;
   std::condition_variable followers_wake_;
-  // The progress thread reads the first and sets the second without the lock: a thread that posts
-  // and waits in a loop leaves it for moments only, and who waits for it then costs that thread two
-  // system calls each time, and hardly ever gets it.
+  // The progress thread reads the first and sets the second without the lock.
   std::atomic<Clock::time_point> claim_until_ = Clock::time_point::min();
   std::atomic<bool> aside_ = false;  // it sleeps for a moment, and looks again by itself
   // All below under the lock.

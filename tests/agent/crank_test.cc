@@ -43,7 +43,7 @@ class Bells final : public Turner {
       std::uint64_t value = 0;
       if (::read(bell.get(), &value, sizeof value) > 0) {
         rung += static_cast<int>(value);
-        owed_ += 1;
+        if (owes) owed_ += 1;
         left = leaves;
         handler = std::this_thread::get_id();
       }
@@ -74,6 +74,7 @@ class Bells final : public Turner {
   int rung = 0, called = 0, turns = 0;
   bool leaves = false;  // each ring leaves work for the next turn
   bool left = false;
+  bool owes = true;  // each ring owes a callback
   std::thread::id handler;
   std::unique_ptr<Crank> crank;
 
@@ -173,6 +174,7 @@ long sleepsOf(const std::string& name) {
 TEST(Crank, AThreadThatWaitsInALoopIsLeftAlone) {
   constexpr int kWaits = 5000;
   Bells bells;
+  bells.owes = false;
   bells.open(1ms);
   const auto start = Clock::now();
   const long before = sleepsOf("viaduct");
