@@ -33,7 +33,7 @@ struct Settings {
   std::chrono::milliseconds detect = std::chrono::seconds(2);        // a silent peer is lost after
   std::chrono::milliseconds deadline = std::chrono::seconds(30);     // of a post that names none
   std::chrono::milliseconds grace = std::chrono::milliseconds(500);  // from deadline to the end
-  std::chrono::microseconds spin = std::chrono::microseconds(20);    // before a wait sleeps
+  std::chrono::microseconds spin = std::chrono::microseconds(50);    // before a wait sleeps
   std::uint64_t note_backlog = std::uint64_t{64} << 20U;  // bytes of notes kept for a slow reader
   std::string meet = {};  // where agents find each other by name: "host:port", "http://etcd:2379"
   std::string name_space = {};                     // of names there; empty: "/viaduct"

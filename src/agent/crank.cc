@@ -79,8 +79,8 @@ void Crank::takeOverNow() {
   if (!isAside() || driven_) poke();
 }
 
-// A user thread polls, and others have been told that they need not wake anybody: the progress
-// thread looks when the user thread stops coming.
+// A user thread polls or waits again and again, and may have told others that they need not wake
+// anybody: the progress thread looks when that thread stops coming.
 void Crank::callAside() {
   if (isAside() || std::exchange(called_, true)) return;
   const std::uint64_t one = 1;
