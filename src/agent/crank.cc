@@ -210,14 +210,16 @@ void Crank::follow(Held& held, Clock::time_point until) {
   --followers_;
 }
 
-// `again`: the thread waits again and again. While the poller were armed, each event that it waits
-// for would wake the progress thread as well.
+// `again`: the thread was here a moment before it waited. Where it did not wait long either, each
+// event that it waits for next would wake the progress thread as well, were the poller armed.
 void Crank::stopDriving(bool again) {
   driven_ = false;
   changed();  // one of the followers drives on
-  claim(Clock::now());
+  const auto now = Clock::now();
+  const bool soon = again && claimed(now);
+  claim(now);
   if (!turner_.listen()) takeOverNow();
-  if (again)
+  if (soon)
     callAside();
   else if (!armed_ && !isAside())
     arm(true);
