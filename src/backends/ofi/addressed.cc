@@ -4,20 +4,24 @@
 
 namespace viaduct::ofi {
 
-Result<std::unique_ptr<Endpoint>> Addressed::open(const Ground& ground, fid_cq& queue) {
+Result<std::unique_ptr<Endpoint>> Addressed::open(const Ground& ground, fid_domain& domain,
+                                                  fid_cq& queue) {
   std::unique_ptr<Addressed> out(new Addressed(ground));
   fi_av_attr how{};
   how.type = ground.info().domain_attr->av_type;
   how.count = 1;
   fid_av* peers = nullptr;
-  if (const int rc = fi_av_open(&ground.domain(), &how, &peers, nullptr); rc != 0)
+  if (const int rc = fi_av_open(&domain, &how, &peers, nullptr); rc != 0)
     return ofiError(Code::kDevice, "fi_av_open", rc, ground.device());
   out->peers_.reset(peers);
   fid_ep* endpoint = nullptr;
-  if (const int rc = fi_endpoint(&ground.domain(), &ground.info(), &endpoint, nullptr); rc != 0)
+  if (const int rc = fi_endpoint(&domain, &ground.info(), &endpoint, nullptr); rc != 0)
     return ofiError(Code::kDevice, "fi_endpoint", rc, ground.device());
   out->endpoint_.reset(endpoint);
   VIADUCT_CHECK(enable(*endpoint, queue, peers->fid, ground));
+  if (Exposures* const all = ground.exposures(); all != nullptr) {
+    VIADUCT_TRY(out->exposure_, all->open(domain, *endpoint));
+  }
   VIADUCT_TRY(out->name_, nameOf(endpoint->fid, ground));
   return std::unique_ptr<Endpoint>(std::move(out));
 }

@@ -12,7 +12,8 @@ namespace viaduct::ofi {
 
 class Addressed final : public Endpoint {
  public:
-  static Result<std::unique_ptr<Endpoint>> open(const Ground& ground, fid_cq& queue);
+  static Result<std::unique_ptr<Endpoint>> open(const Ground& ground, fid_domain& domain,
+                                                fid_cq& queue);
 
   const Bytes& name() const override { return name_; }
   Status join(std::span<const std::byte> theirs) override;
@@ -32,6 +33,7 @@ class Addressed final : public Endpoint {
   std::optional<Knock> knock_;  // until it is over
   Fid<fid_av> peers_;
   Fid<fid_ep> endpoint_;
+  std::unique_ptr<Exposure> exposure_;  // where memory is registered for each endpoint
 };
 
 }  // namespace viaduct::ofi

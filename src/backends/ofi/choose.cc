@@ -199,8 +199,19 @@ Result<Rails> railsFor(std::span<const std::string> named, const std::string& pr
 
 namespace {
 
+// Some, so that those who want them are there to be refused by name.
+constexpr int kAnyMode =
+    FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_RAW | FI_MR_ENDPOINT;
+// For who registers memory for each endpoint. He chooses keys himself where he may, and they would
+// differ from endpoint to endpoint.
+constexpr int kEndpointMode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_ENDPOINT;
+
+bool registersForEndpoints(const fi_info& info) {
+  return (info.domain_attr->mr_mode & FI_MR_ENDPOINT) != 0;
+}
+
 // What there is of this kind and with these promises.
-Result<Info> ask(const Library& ofi, fi_ep_type type, std::uint64_t order) {
+Result<Info> ask(const Library& ofi, fi_ep_type type, std::uint64_t order, int mr_mode) {
   Info hints(ofi.fi_dupinfo(nullptr));
   if (!hints) return Error{.code = Code::kExhausted, .operation = "fi_dupinfo", .device = "ofi"};
   hints->caps = FI_RMA;
@@ -211,9 +222,7 @@ Result<Info> ask(const Library& ofi, fi_ep_type type, std::uint64_t order) {
   domain.threading = FI_THREAD_DOMAIN;
   domain.control_progress = FI_PROGRESS_MANUAL;
   domain.data_progress = FI_PROGRESS_MANUAL;
-  // The last two so that those who want them are there to be refused by name.
-  domain.mr_mode =
-      FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_RAW | FI_MR_ENDPOINT;
+  domain.mr_mode = mr_mode;
   fi_info* list = nullptr;
   const int rc = ofi.fi_getinfo(kSpoken, nullptr, nullptr, 0, hints.get(), &list);
   if (rc == -FI_ENODATA) return Info();
@@ -246,15 +255,25 @@ Status openRails(const Library& ofi, const Settings& settings, const Rails& rail
   return out.grounds.empty() ? last : Ok{};
 }
 
-// Best first: connected, which tells of a peer that goes, and in order. They stand in the lists.
+// Best first: connected, which tells of a peer that goes, and in order; behind them those that are
+// only there to be refused. They stand in the lists.
 Result<std::vector<Offer>> askAll(const Library& ofi, std::vector<Info>& lists) {
   std::vector<Offer> out;
   for (const fi_ep_type type : {FI_EP_MSG, FI_EP_RDM})
     for (const std::uint64_t order : {std::uint64_t{FI_ORDER_RMA_WAW}, std::uint64_t{0}}) {
-      VIADUCT_TRY(lists.emplace_back(), ask(ofi, type, order));
-      for (Offer& one : offersIn(lists.back().get()))
-        if (type != FI_EP_MSG || isOneOf(kConnected, one.provider)) out.push_back(std::move(one));
+      VIADUCT_TRY(lists.emplace_back(), ask(ofi, type, order, kAnyMode));
+      const auto all = offersIn(lists.back().get());
+      std::copy_if(all.begin(), all.end(), std::back_inserter(out), [&](const Offer& one) {
+        return type == FI_EP_RDM ||
+               (isOneOf(kConnected, one.provider) && !registersForEndpoints(*one.info));
+      });
+      const auto for_endpoints = [](const Offer& one) { return registersForEndpoints(*one.info); };
+      if (type == FI_EP_MSG || std::none_of(all.begin(), all.end(), for_endpoints)) continue;
+      VIADUCT_TRY(lists.emplace_back(), ask(ofi, type, order, kEndpointMode));
+      const auto again = offersIn(lists.back().get());
+      std::copy_if(again.begin(), again.end(), std::back_inserter(out), for_endpoints);
     }
+  std::stable_partition(out.begin(), out.end(), std::mem_fn(&Offer::usable));
   return out;
 }
 

@@ -31,8 +31,9 @@ bool sleepsWell(const std::string& provider) { return provider != "net"; }
 
 Result<std::unique_ptr<Conduit>> Conduit::open(const Ground& ground) {
   std::unique_ptr<Conduit> out(new Conduit(ground));
+  VIADUCT_TRY(out->domain_, ground.domain());
   VIADUCT_CHECK(out->openQueue());
-  VIADUCT_TRY(out->endpoint_, Endpoint::open(ground, *out->queue_));
+  VIADUCT_TRY(out->endpoint_, Endpoint::open(ground, *out->domain_, *out->queue_));
   VIADUCT_CHECK(out->openFd());
   out->address_ = base::Writer()
                       .put(kAddressMark)
@@ -50,10 +51,10 @@ Status Conduit::openQueue() {
   how.format = FI_CQ_FORMAT_CONTEXT;
   how.wait_obj = sleepsWell(ground_.provider()) ? FI_WAIT_FD : FI_WAIT_NONE;
   fid_cq* queue = nullptr;
-  int rc = fi_cq_open(&ground_.domain(), &how, &queue, nullptr);
+  int rc = fi_cq_open(domain_.get(), &how, &queue, nullptr);
   if (rc == -FI_ENOSYS && how.wait_obj == FI_WAIT_FD) {
     how.wait_obj = FI_WAIT_NONE;
-    rc = fi_cq_open(&ground_.domain(), &how, &queue, nullptr);
+    rc = fi_cq_open(domain_.get(), &how, &queue, nullptr);
   }
   if (rc != 0) return ofiError(Code::kDevice, "fi_cq_open", rc, ground_.device());
   queue_.reset(queue);

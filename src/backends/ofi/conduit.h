@@ -59,6 +59,7 @@ class Conduit final : public core::fabric::Conduit {
   bool connected_ = false;  // an order has ended
   Clock::time_point deaf_since_{};
   std::unordered_map<std::uint32_t, RemoteMemory> keys_;
+  std::shared_ptr<fid_domain> domain_;
   Fid<fid_cq> queue_;
   std::unique_ptr<Endpoint> endpoint_;
   std::unique_ptr<Orders> orders_;  // once the endpoint takes some

@@ -4,8 +4,9 @@
 
 namespace viaduct::ofi {
 
-Result<std::unique_ptr<Endpoint>> Connected::open(const Ground& ground, fid_cq& queue) {
-  std::unique_ptr<Connected> out(new Connected(ground, queue));
+Result<std::unique_ptr<Endpoint>> Connected::open(const Ground& ground, fid_domain& domain,
+                                                  fid_cq& queue) {
+  std::unique_ptr<Connected> out(new Connected(ground, domain, queue));
   VIADUCT_TRY(out->events_, openEvents(ground, ground.fabric()));
   VIADUCT_TRY(out->listener_, Listener::open(ground));
   const Listener& listener = *out->listener_;
@@ -15,7 +16,7 @@ Result<std::unique_ptr<Endpoint>> Connected::open(const Ground& ground, fid_cq& 
 
 Status Connected::make(fi_info& info) {
   fid_ep* endpoint = nullptr;
-  if (const int rc = fi_endpoint(&ground_.domain(), &info, &endpoint, nullptr); rc != 0)
+  if (const int rc = fi_endpoint(&domain_, &info, &endpoint, nullptr); rc != 0)
     return ofiError(Code::kDevice, "fi_endpoint", rc, ground_.device());
   endpoint_.reset(endpoint);
   return enable(*endpoint, queue_, events_->fid, ground_);

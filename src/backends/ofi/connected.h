@@ -9,7 +9,8 @@ namespace viaduct::ofi {
 
 class Connected final : public Endpoint {
  public:
-  static Result<std::unique_ptr<Endpoint>> open(const Ground& ground, fid_cq& queue);
+  static Result<std::unique_ptr<Endpoint>> open(const Ground& ground, fid_domain& domain,
+                                                fid_cq& queue);
 
   const Bytes& name() const override { return name_; }
   Status join(std::span<const std::byte> theirs) override;
@@ -21,12 +22,14 @@ class Connected final : public Endpoint {
   }
 
  private:
-  Connected(const Ground& ground, fid_cq& queue) : ground_(ground), queue_(queue) {}
+  Connected(const Ground& ground, fid_domain& domain, fid_cq& queue)
+      : ground_(ground), domain_(domain), queue_(queue) {}
   Status make(fi_info& info);
   Status hear();
   Status failed();
 
   const Ground& ground_;
+  fid_domain& domain_;
   fid_cq& queue_;
   Bytes name_;  // the listener's token and address
   bool connected_ = false;

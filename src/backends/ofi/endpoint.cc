@@ -16,8 +16,10 @@ constexpr std::size_t kLongestName = 1024;
 
 }  // namespace
 
-Result<std::unique_ptr<Endpoint>> Endpoint::open(const Ground& ground, fid_cq& queue) {
-  return ground.connects() ? Connected::open(ground, queue) : Addressed::open(ground, queue);
+Result<std::unique_ptr<Endpoint>> Endpoint::open(const Ground& ground, fid_domain& domain,
+                                                 fid_cq& queue) {
+  return ground.connects() ? Connected::open(ground, domain, queue)
+                           : Addressed::open(ground, domain, queue);
 }
 
 Error refusedName(const Ground& ground, std::string detail) {

@@ -15,8 +15,9 @@ namespace viaduct::ofi {
 
 class Endpoint {
  public:
-  // Completions of its orders come to `queue`, which outlives it.
-  static Result<std::unique_ptr<Endpoint>> open(const Ground& ground, fid_cq& queue);
+  // Completions of its orders come to `queue`, which is of `domain`; both outlive it.
+  static Result<std::unique_ptr<Endpoint>> open(const Ground& ground, fid_domain& domain,
+                                                fid_cq& queue);
 
   virtual ~Endpoint() = default;
   Endpoint() = default;

@@ -9,21 +9,12 @@
 #include "backends/ofi/choose.h"
 #include "backends/ofi/conduit.h"
 #include "backends/ofi/remote_key.h"
-#include "base/random.h"
 
 namespace viaduct::ofi {
 namespace {
 
 // What the poster has under way at most, in pieces.
 constexpr std::size_t kWindow = 1024;
-// Somebody else in this process may have asked the provider for the same number.
-constexpr int kKeyTries = 4;
-
-// With some providers it is all that keeps strangers out.
-Result<std::uint64_t> unguessable(std::size_t key_bytes) {
-  VIADUCT_TRY(const std::uint64_t key, base::secretNumber());
-  return key_bytes >= sizeof key ? key : key & ((std::uint64_t{1} << (8 * key_bytes)) - 1);
-}
 
 }  // namespace
 
@@ -40,8 +31,13 @@ Manner mannerOf(const fi_info& info, const Settings& settings) {
 
 std::string refusedModes(int mr_mode) {
   if ((mr_mode & FI_MR_RAW) != 0) return "its keys are longer than a number (FI_MR_RAW)";
-  if ((mr_mode & FI_MR_ENDPOINT) != 0)
-    return "it registers memory for each endpoint anew (FI_MR_ENDPOINT)";
+  if ((mr_mode & FI_MR_ENDPOINT) == 0) return {};
+  if ((mr_mode & FI_MR_PROV_KEY) != 0)
+    return "it registers memory for each endpoint, with keys of its own (FI_MR_ENDPOINT and "
+           "FI_MR_PROV_KEY)";
+  if ((mr_mode & FI_MR_LOCAL) != 0)
+    return "it registers memory for each endpoint, for both sides (FI_MR_ENDPOINT and "
+           "FI_MR_LOCAL)";
   return {};
 }
 
@@ -72,11 +68,26 @@ Result<std::unique_ptr<Ground>> Ground::open(const Library& ofi, const fi_info& 
                  .device = out->device_,
                  .remedy = "name another provider in VIADUCT_OFI_PROVIDER"};
   VIADUCT_TRY(out->fabric_, out->fabricAnew());
-  fid_domain* domain = nullptr;
-  if (const int rc = fi_domain(out->fabric_.get(), out->info_.get(), &domain, nullptr); rc != 0)
-    return ofiError(Code::kDevice, "fi_domain", rc, out->device_);
-  out->domain_.reset(domain);
+  VIADUCT_TRY(out->domain_, out->openDomain());
+  const fi_domain_attr& domain = *out->info_->domain_attr;
+  if ((domain.mr_mode & FI_MR_ENDPOINT) != 0) {
+    out->domain_.reset();
+    out->exposures_ = std::make_unique<Exposures>(out->device_, domain.mr_key_size,
+                                                  (domain.mr_mode & FI_MR_VIRT_ADDR) != 0);
+  }
   return out;
+}
+
+Result<std::shared_ptr<fid_domain>> Ground::openDomain() const {
+  fid_domain* domain = nullptr;
+  if (const int rc = fi_domain(fabric_.get(), info_.get(), &domain, nullptr); rc != 0)
+    return ofiError(Code::kDevice, "fi_domain", rc, device_);
+  return std::shared_ptr<fid_domain>(domain, CloseFid{});
+}
+
+Result<std::shared_ptr<fid_domain>> Ground::domain() const {
+  if (exposures_) return openDomain();
+  return domain_;
 }
 
 Result<Fid<fid_fabric>> Ground::fabricAnew() const {
@@ -91,31 +102,30 @@ Result<std::unique_ptr<core::fabric::Conduit>> Ground::open() const {
   return std::unique_ptr<core::fabric::Conduit>(std::move(conduit));
 }
 
-Result<Fid<fid_mr>> Ground::registered(std::uint64_t address, std::uint64_t bytes) const {
-  constexpr std::uint64_t kAccess = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): what is to be registered comes as a number
-  const void* const start = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(address));
+Result<Fid<fid_mr>> Ground::registered(const Range& range) const {
   const bool chosen_here = (info_->domain_attr->mr_mode & FI_MR_PROV_KEY) == 0;
-  int rc = 0;
-  for (int i = 0; i < kKeyTries; ++i) {
+  Fid<fid_mr> region;
+  int rc = -FI_ENOKEY;
+  // Somebody else in this process may have asked the provider for the same number.
+  for (int i = 0; i < kKeyTries && rc == -FI_ENOKEY; ++i) {
     std::uint64_t key = 0;
     if (chosen_here) {
-      VIADUCT_TRY(key, unguessable(info_->domain_attr->mr_key_size));
+      VIADUCT_TRY(key, drawnKey(info_->domain_attr->mr_key_size));
     }
-    fid_mr* region = nullptr;
-    rc = fi_mr_reg(domain_.get(), start, bytes, kAccess, 0, key, 0, &region, nullptr);
-    if (rc == 0) return Fid<fid_mr>(region);
-    if (rc != -FI_ENOKEY) break;
+    rc = registerWith(*domain_, range, key, region);
   }
-  Error why = ofiError(Code::kDevice, "fi_mr_reg", rc, device_);
-  why.detail += fmt::format(" ({} bytes at {:#x})", bytes, address);
-  if (rc == -FI_ENOMEM) why.remedy = "look at `ulimit -l`: registered memory is locked";
-  return why;
+  if (rc != 0) return cannotRegister("fi_mr_reg", rc, range, device_);
+  return region;
 }
 
 Result<std::unique_ptr<core::fabric::Registration>> Ground::add(std::uint64_t address,
                                                                 std::uint64_t bytes) const {
-  VIADUCT_TRY(auto region, registered(address, bytes));
+  const Range range{.address = address, .bytes = bytes};
+  if (exposures_) {
+    VIADUCT_TRY(auto memory, exposures_->add(range));
+    return std::unique_ptr<core::fabric::Registration>(std::move(memory));
+  }
+  VIADUCT_TRY(auto region, registered(range));
   const bool by_address = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
   const RemoteMemory there{.key = fi_mr_key(region.get()), .base = by_address ? 0 : address};
   if (there.key == FI_KEY_NOTAVAIL)
@@ -124,7 +134,7 @@ Result<std::unique_ptr<core::fabric::Registration>> Ground::add(std::uint64_t ad
                  .detail = "the provider gives no key",
                  .device = device_};
   return std::unique_ptr<core::fabric::Registration>(
-      std::make_unique<Memory>(packed(there), std::move(region)));
+      std::make_unique<DomainMemory>(packed(there), std::move(region)));
 }
 
 }  // namespace viaduct::ofi

@@ -1,4 +1,4 @@
-// What is open of libfabric for one rail: its domain, and the memory that is registered with it.
+// What is open of libfabric for one rail: its domain, and the memory that is registered there.
 // Threads: under the agent's lock.
 #pragma once
 
@@ -8,12 +8,12 @@
 #include <memory>
 #include <string>
 
+#include "backends/ofi/exposure.h"
 #include "backends/ofi/library.h"
+#include "backends/ofi/memory.h"
 #include "core/fabric/conduit.h"
 
 namespace viaduct::ofi {
-
-using base::Bytes;
 
 // The longest piece that is ever posted at once.
 constexpr std::uint64_t kMostPiece = 512U << 10U;
@@ -30,17 +30,6 @@ Manner mannerOf(const fi_info& info, const Settings& settings);
 // Why a provider cannot be used as it wants to be; empty: it can. For the bits of FI_MR_*.
 std::string refusedModes(int mr_mode);
 
-// Memory that is registered with one domain.
-class Memory final : public core::fabric::Registration {
- public:
-  Memory(Bytes key, Fid<fid_mr> region)
-      : Registration(std::move(key)), region_(std::move(region)) {}
-  void* descriptor() const { return fi_mr_desc(region_.get()); }
-
- private:
-  Fid<fid_mr> region_;
-};
-
 class Ground final : public core::fabric::Ground {
  public:
   // `info` is one that fi_getinfo has given, and is copied.
@@ -56,7 +45,10 @@ class Ground final : public core::fabric::Ground {
   fid_fabric& fabric() const { return *fabric_; }
   // One that shares nothing with it.
   Result<Fid<fid_fabric>> fabricAnew() const;
-  fid_domain& domain() const { return *domain_; }
+  // For one conduit: the rail's, or one of its own where memory is registered for each endpoint.
+  Result<std::shared_ptr<fid_domain>> domain() const;
+  // Of memory that is; null: it is not.
+  Exposures* exposures() const { return exposures_.get(); }
   // Endpoints are connected to their peers (FI_EP_MSG), or are told the peer with each order.
   bool connects() const { return info_->ep_attr->type == FI_EP_MSG; }
   const Manner& manner() const { return manner_; }
@@ -65,14 +57,16 @@ class Ground final : public core::fabric::Ground {
 
  private:
   Ground(const Library& ofi, Info info, const Manner& manner);
-  Result<Fid<fid_mr>> registered(std::uint64_t address, std::uint64_t bytes) const;
+  Result<std::shared_ptr<fid_domain>> openDomain() const;
+  Result<Fid<fid_mr>> registered(const Range& range) const;
 
   const Library& ofi_;
   Info info_;
   const Manner manner_;
   const std::string provider_, device_;
   Fid<fid_fabric> fabric_;
-  Fid<fid_domain> domain_;
+  std::shared_ptr<fid_domain> domain_;    // of all conduits, or null
+  std::unique_ptr<Exposures> exposures_;  // instead of it
 };
 
 }  // namespace viaduct::ofi
