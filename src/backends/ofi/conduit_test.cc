@@ -213,7 +213,8 @@ TEST_P(ConduitTest, DoorbellsAreSharedWhereThereIsANicOrSomebodyAsksForIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ofi, ConduitTest,
-                         ::testing::Values("tcp", "tcp;ofi_rxm", "net", "shm", "verbs;ofi_rxm"),
+                         ::testing::Values("tcp", "tcp;ofi_rxm", "net", "shm", "strict",
+                                           "verbs;ofi_rxm"),
                          [](const auto& one) {
                            std::string name(one.param);
                            std::replace(name.begin(), name.end(), ';', '_');
