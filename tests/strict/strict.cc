@@ -234,7 +234,7 @@ int getInfo(std::uint32_t version, const char* node, const char* service, std::u
 fi_provider provider{.version = FI_VERSION(1, 0),
                      .fi_version = FI_VERSION(1, 17),
                      .context = {},
-                     .name = "strict",
+                     .name = "tcp_strict",
                      .getinfo = getInfo,
                      .fabric = openFabric,
                      .cleanup = [] {}};

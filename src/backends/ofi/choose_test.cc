@@ -67,9 +67,17 @@ TEST(Choose, AProviderWhoseKeysWeCannotCarryIsPassedOver) {
   const std::vector<Offer> offers{{.provider = "cxi", .device = "cxi0", .usable = false},
                                   {.provider = "tcp;ofi_rxm", .device = "hsn0"}};
   EXPECT_EQ(providerOf("", offers), "tcp;ofi_rxm");
-  EXPECT_NE(refusedModes(FI_MR_ENDPOINT), "");
-  EXPECT_NE(refusedModes(FI_MR_RAW), "");
+}
+
+TEST(Choose, WhatAProviderWantsAndWeCannotDoIsNamed) {
+  const auto names = [](int modes, const char* one) {
+    return refusedModes(modes).find(one) != std::string::npos;
+  };
+  EXPECT_TRUE(names(FI_MR_RAW | FI_MR_PROV_KEY, "FI_MR_RAW"));
+  EXPECT_TRUE(names(FI_MR_ENDPOINT | FI_MR_PROV_KEY, "FI_MR_ENDPOINT and FI_MR_PROV_KEY"));
+  EXPECT_TRUE(names(FI_MR_ENDPOINT | FI_MR_LOCAL, "FI_MR_ENDPOINT and FI_MR_LOCAL"));
   EXPECT_EQ(refusedModes(FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY), "");
+  EXPECT_EQ(refusedModes(FI_MR_ENDPOINT | FI_MR_ALLOCATED | FI_MR_VIRT_ADDR), "");
 }
 
 TEST(Choose, AProviderThatIsNotThereIsAnsweredWithThoseThatAre) {

@@ -103,6 +103,64 @@ TEST_P(ConduitTest, AGuessedKeyReachesNothingAndBreaksTheConduit) {
   EXPECT_EQ(b_.bytes[8], std::byte{0});
 }
 
+TEST_P(ConduitTest, MemoryThatComesLaterIsReachedOverWhatIsOpen) {
+  ASSERT_NO_FATAL_FAILURE(meet());
+  moved(OpKind::kWrite, pieces(1, 8, 0));
+  b_.memory.reset();
+  auto later = b_.ground->add(b_.address(), b_.bytes.size());
+  ASSERT_TRUE(later) << later.error().text();
+  b_.memory = *std::move(later);
+  a_.key = a_.conduit->keyOf(2, b_.memory->key());
+  moved(OpKind::kWrite, pieces(1, 4096, 0));
+  EXPECT_TRUE(same(b_, 0, 4096));
+}
+
+TEST_P(ConduitTest, MemoryThatHasGoneIsNotReachedOverWhatIsOpen) {
+  if (std::string_view(GetParam()) == "shm") GTEST_SKIP() << "shm never ends it";
+  ASSERT_NO_FATAL_FAILURE(meet());
+  moved(OpKind::kWrite, pieces(1, 8, 0));
+  b_.memory.reset();
+  const auto one = pieces(1, 4096, 0);
+  EXPECT_EQ(a_.conduit->post(OpKind::kWrite, one, a_.key).pieces, 1U);
+  auto flush = a_.conduit->flush();
+  EXPECT_TRUE(turnUntil([&] { return a_.conduit->ended(flush) || a_.conduit->broken(); }));
+  EXPECT_TRUE(a_.conduit->broken());
+  EXPECT_EQ(b_.bytes[8], std::byte{0});
+}
+
+// All memory of a rail, and not only while the others are there.
+TEST_P(ConduitTest, EachConduitOfARailReachesItsMemory) {
+  if (std::string_view(GetParam()) == "shm") GTEST_SKIP() << "shm does not survive it";
+  ASSERT_NO_FATAL_FAILURE(meet());
+  Side c;
+  ASSERT_NO_FATAL_FAILURE(open(c));
+  c.bytes = pattern();
+  auto second = b_.ground->open();
+  ASSERT_TRUE(second) << second.error().text();
+  ASSERT_TRUE(c.conduit->join((*second)->address()));
+  ASSERT_TRUE((*second)->join(c.conduit->address()));
+  const auto key = c.conduit->keyOf(1, b_.memory->key());
+  const Piece there{
+      .here = c.bytes.data(), .there = b_.address(), .bytes = 4096, .local = c.memory.get()};
+  std::uint32_t posted = 0;
+  Flush flush;
+  EXPECT_TRUE(turnUntil([&] {
+    (*second)->progress();
+    c.conduit->progress();
+    if (posted > 0) return c.conduit->ended(flush) || c.conduit->broken();
+    posted = c.conduit->post(OpKind::kWrite, std::span(&there, 1), key).pieces;
+    flush = c.conduit->flush();
+    return false;
+  }));
+  EXPECT_FALSE(c.conduit->broken());
+  EXPECT_TRUE(same(b_, 0, 4096));
+  c.close();
+  second->reset();
+  testing::fillWith(b_.bytes, std::byte{0});
+  moved(OpKind::kWrite, pieces(1, 4096, 0));
+  EXPECT_TRUE(same(b_, 0, 4096));
+}
+
 TEST_P(ConduitTest, APeerThatHasGoneBreaksWhatIsPostedToIt) {
   if (std::string_view(GetParam()) == "shm") GTEST_SKIP() << "shm does not survive it";
   ASSERT_NO_FATAL_FAILURE(meet());
@@ -213,7 +271,7 @@ TEST_P(ConduitTest, DoorbellsAreSharedWhereThereIsANicOrSomebodyAsksForIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ofi, ConduitTest,
-                         ::testing::Values("tcp", "tcp;ofi_rxm", "net", "shm", "strict",
+                         ::testing::Values("tcp", "tcp;ofi_rxm", "net", "shm", "tcp_strict",
                                            "verbs;ofi_rxm"),
                          [](const auto& one) {
                            std::string name(one.param);
