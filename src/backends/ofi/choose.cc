@@ -199,15 +199,18 @@ Result<Rails> railsFor(std::span<const std::string> named, const std::string& pr
 
 namespace {
 
-// Some, so that those who want them are there to be refused by name.
+// Some of these so that those who want them are there to be refused by name.
 constexpr int kAnyMode =
     FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_RAW | FI_MR_ENDPOINT;
-// For who registers memory for each endpoint. He chooses keys himself where he may, and they would
-// differ from endpoint to endpoint.
+// For those who register memory for each endpoint. They choose the keys where they may, and then
+// other ones for each.
 constexpr int kEndpointMode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_ENDPOINT;
 
-bool registersForEndpoints(const fi_info& info) {
-  return (info.domain_attr->mr_mode & FI_MR_ENDPOINT) != 0;
+bool forEndpoints(const Offer& offer) {
+  return (offer.info->domain_attr->mr_mode & FI_MR_ENDPOINT) != 0;
+}
+bool connects(const Offer& offer) {
+  return isOneOf(kConnected, offer.provider) && !forEndpoints(offer);
 }
 
 // What there is of this kind and with these promises.
@@ -255,24 +258,26 @@ Status openRails(const Library& ofi, const Settings& settings, const Rails& rail
   return out.grounds.empty() ? last : Ok{};
 }
 
-// Best first: connected, which tells of a peer that goes, and in order; behind them those that are
-// only there to be refused. They stand in the lists.
+// Best first: connected, which tells of a peer that goes, and in order; those that are only there
+// to be refused last. They stand in the lists.
 Result<std::vector<Offer>> askAll(const Library& ofi, std::vector<Info>& lists) {
   std::vector<Offer> out;
-  for (const fi_ep_type type : {FI_EP_MSG, FI_EP_RDM})
-    for (const std::uint64_t order : {std::uint64_t{FI_ORDER_RMA_WAW}, std::uint64_t{0}}) {
-      VIADUCT_TRY(lists.emplace_back(), ask(ofi, type, order, kAnyMode));
-      const auto all = offersIn(lists.back().get());
-      std::copy_if(all.begin(), all.end(), std::back_inserter(out), [&](const Offer& one) {
-        return type == FI_EP_RDM ||
-               (isOneOf(kConnected, one.provider) && !registersForEndpoints(*one.info));
-      });
-      const auto for_endpoints = [](const Offer& one) { return registersForEndpoints(*one.info); };
-      if (type == FI_EP_MSG || std::none_of(all.begin(), all.end(), for_endpoints)) continue;
-      VIADUCT_TRY(lists.emplace_back(), ask(ofi, type, order, kEndpointMode));
-      const auto again = offersIn(lists.back().get());
-      std::copy_if(again.begin(), again.end(), std::back_inserter(out), for_endpoints);
-    }
+  const auto take = [&](const std::vector<Offer>& offers, auto fits) {
+    std::copy_if(offers.begin(), offers.end(), std::back_inserter(out), fits);
+  };
+  constexpr std::array kOrders{std::uint64_t{FI_ORDER_RMA_WAW}, std::uint64_t{0}};
+  for (const std::uint64_t order : kOrders) {
+    VIADUCT_TRY(lists.emplace_back(), ask(ofi, FI_EP_MSG, order, kAnyMode));
+    take(offersIn(lists.back().get()), connects);
+  }
+  for (const std::uint64_t order : kOrders) {
+    VIADUCT_TRY(lists.emplace_back(), ask(ofi, FI_EP_RDM, order, kAnyMode));
+    const auto all = offersIn(lists.back().get());
+    take(all, [](const Offer&) { return true; });
+    if (std::none_of(all.begin(), all.end(), forEndpoints)) continue;
+    VIADUCT_TRY(lists.emplace_back(), ask(ofi, FI_EP_RDM, order, kEndpointMode));
+    take(offersIn(lists.back().get()), forEndpoints);
+  }
   std::stable_partition(out.begin(), out.end(), std::mem_fn(&Offer::usable));
   return out;
 }

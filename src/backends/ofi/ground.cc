@@ -71,7 +71,7 @@ Result<std::unique_ptr<Ground>> Ground::open(const Library& ofi, const fi_info& 
   VIADUCT_TRY(out->domain_, out->openDomain());
   const fi_domain_attr& domain = *out->info_->domain_attr;
   if ((domain.mr_mode & FI_MR_ENDPOINT) != 0) {
-    out->domain_.reset();
+    out->domain_.reset();  // it has shown that there can be one
     out->exposures_ = std::make_unique<Exposures>(out->device_, domain.mr_key_size,
                                                   (domain.mr_mode & FI_MR_VIRT_ADDR) != 0);
   }

@@ -1,4 +1,4 @@
-// What is open of libfabric for one rail: its domain, and the memory that is registered there.
+// What is open of libfabric for one rail: its domain, and the memory that peers reach through it.
 // Threads: under the agent's lock.
 #pragma once
 
@@ -65,8 +65,8 @@ class Ground final : public core::fabric::Ground {
   const Manner manner_;
   const std::string provider_, device_;
   Fid<fid_fabric> fabric_;
-  std::shared_ptr<fid_domain> domain_;    // of all conduits, or null
-  std::unique_ptr<Exposures> exposures_;  // instead of it
+  std::shared_ptr<fid_domain> domain_;    // of all conduits; null: each has its own
+  std::unique_ptr<Exposures> exposures_;  // then
 };
 
 }  // namespace viaduct::ofi
