@@ -261,9 +261,10 @@ Status openRails(const Library& ofi, const Settings& settings, const Rails& rail
 // Best first: connected, which tells of a peer that goes, and in order; those that are only there
 // to be refused last. They stand in the lists.
 Result<std::vector<Offer>> askAll(const Library& ofi, std::vector<Info>& lists) {
-  std::vector<Offer> out;
+  std::vector<Offer> out, refused;
   const auto take = [&](const std::vector<Offer>& offers, auto fits) {
-    std::copy_if(offers.begin(), offers.end(), std::back_inserter(out), fits);
+    for (const Offer& one : offers)
+      if (fits(one)) (one.usable ? out : refused).push_back(one);
   };
   constexpr std::array kOrders{std::uint64_t{FI_ORDER_RMA_WAW}, std::uint64_t{0}};
   for (const std::uint64_t order : kOrders) {
@@ -278,7 +279,7 @@ Result<std::vector<Offer>> askAll(const Library& ofi, std::vector<Info>& lists) 
     VIADUCT_TRY(lists.emplace_back(), ask(ofi, FI_EP_RDM, order, kEndpointMode));
     take(offersIn(lists.back().get()), forEndpoints);
   }
-  std::stable_partition(out.begin(), out.end(), std::mem_fn(&Offer::usable));
+  out.insert(out.end(), refused.begin(), refused.end());
   return out;
 }
 

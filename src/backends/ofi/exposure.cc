@@ -11,6 +11,8 @@ class Exposures::EachEndpoint final : public Memory {
   EachEndpoint(Exposures& all, std::uint64_t key, const RemoteMemory& there)
       : Memory(packed(there), nullptr), all_(all), key_(key) {}
   ~EachEndpoint() override { all_.remove(key_); }
+  EachEndpoint(const EachEndpoint&) = delete;
+  EachEndpoint& operator=(const EachEndpoint&) = delete;
 
  private:
   Exposures& all_;
