@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "backends/ofi/library.h"
 #include "core/fabric/conduit.h"
