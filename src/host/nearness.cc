@@ -105,6 +105,7 @@ Distance nearestOf(const std::vector<int>& own, const Place& nic, const Nodes& n
 Place placeOfNic(const std::string& name, const std::string& root) {
   const std::string rdma = name.substr(0, name.find(':'));  // a port is where its device is
   for (const std::string& at : {fmt::format("{}/sys/class/infiniband/{}/device", root, rdma),
+                                fmt::format("{}/sys/class/cxi/{}/device", root, name),
                                 fmt::format("{}/sys/class/net/{}/device", root, name)})
     if (exists(at)) return placeAt(at);
   return {};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "host/sysfs.h"
 #include "support/temporary_folder.h"
 
 namespace viaduct::host {
@@ -86,6 +87,19 @@ TEST_F(Machine, TwoSocketsEachHaveTheirOwnNicsFirst) {
   EXPECT_EQ(near[1].names, (Names{"mlx5_0", "mlx5_1"}));
   EXPECT_EQ(near[1].distance, (Distance{Kind::kOtherNode, 21}));
   EXPECT_EQ(groups({.node = 0}, kFour)[0].names, (Names{"mlx5_0", "mlx5_1"}));
+}
+
+TEST_F(Machine, ASlingshotNicIsWhereItsFunctionIs) {
+  twoNodes();
+  runsOn("32-63");
+  EXPECT_EQ(cxiNics(root()), Names{});
+  for (const int numa : {0, 1}) {
+    const std::string n = std::to_string(numa), path = "pci0000:0" + n + "/0000:0" + n + ":01.0";
+    function(path, numa);
+    link("sys/class/cxi/cxi" + n + "/device", path);
+  }
+  EXPECT_EQ(cxiNics(root()), (Names{"cxi0", "cxi1"}));
+  EXPECT_EQ(choose({"cxi0", "cxi1"}).near, Names{"cxi1"});
 }
 
 TEST_F(Machine, AProcessUsesTheNicsNearTheCpusThatItMayRunOn) {

@@ -72,4 +72,8 @@ std::vector<RdmaPort> rdmaPorts(const std::string& root) {
   return out;
 }
 
+std::vector<std::string> cxiNics(const std::string& root) {
+  return namesIn(root + "/sys/class/cxi");
+}
+
 }  // namespace viaduct::host

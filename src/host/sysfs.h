@@ -31,5 +31,7 @@ struct RdmaPort {
   std::string name = {};
 };
 std::vector<RdmaPort> rdmaPorts(const std::string& root);
+// Slingshot's NICs, which are no devices of that kind: "cxi0".
+std::vector<std::string> cxiNics(const std::string& root);
 
 }  // namespace viaduct::host

@@ -298,7 +298,7 @@ std::string describe(const Library& ofi, const Fabric& chosen, const Rails& rail
 
 Result<Fabric> choose(const Settings& settings) {
   const bool named = namedIn(settings, "ofi");
-  if (!named && host::rdmaPorts("/").empty())
+  if (!named && host::rdmaPorts("/").empty() && host::cxiNics("/").empty())
     return notWorthIt("ofi", "this host has no RDMA device");
   VIADUCT_TRY(const Library* const ofi, library());
   std::vector<Info> lists;
