@@ -207,7 +207,9 @@ constexpr std::array kRows{
         "Time from a deadline, or a cancel, to the end of the transfer at the latest.",
         [](std::string_view t, Settings& s) { return intoDuration(t, milliseconds(1), s.grace); }},
     SettingRow{
-        "VIADUCT_SPIN", "20us", "Time that a wait spins before it sleeps.",
+        "VIADUCT_SPIN", "50us",
+        "Time that a wait spins before it sleeps, and that a connection is looked at after its "
+        "last byte.",
         [](std::string_view t, Settings& s) { return intoDuration(t, microseconds(0), s.spin); }},
     SettingRow{"VIADUCT_NOTE_BACKLOG", "64MiB", "Bytes of notes kept for a slow reader.",
                [](std::string_view t, Settings& s) { return intoSize(t, s.note_backlog); }},
