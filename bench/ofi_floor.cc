@@ -80,14 +80,16 @@ class Bare {
     queue.size = ground_.manner().depth;
     queue.format = FI_CQ_FORMAT_CONTEXT;
     fid_cq* cq = nullptr;
-    must(fi_cq_open(&ground_.domain(), &queue, &cq, nullptr), "fi_cq_open");
+    domain_ = bench::must(ground_.domain());
+    must(fi_cq_open(domain_.get(), &queue, &cq, nullptr), "fi_cq_open");
     queue_.reset(cq);
-    endpoint_ = bench::must(ofi::Endpoint::open(ground_, *cq));
+    endpoint_ = bench::must(ofi::Endpoint::open(ground_, *domain_, *cq));
   }
 
   core::fabric::Fabric chosen_;
   const ofi::Ground& ground_;
   std::unique_ptr<core::fabric::Registration> memory_;
+  std::shared_ptr<fid_domain> domain_;
   ofi::Fid<fid_cq> queue_;
   std::unique_ptr<ofi::Endpoint> endpoint_;
   ofi::RemoteMemory there_;
