@@ -16,7 +16,7 @@ namespace {
 TEST_P(ConduitTest, AWriteIsThereWhenItsFlushHasEnded) {
   ASSERT_NO_FATAL_FAILURE(meet());
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{8}, std::size_t{4096},
-                                  std::size_t{65536}, std::size_t{512} << 10U}) {
+                                  std::size_t{65536}, kMostPiece}) {
     testing::fillWith(b_.bytes, std::byte{0});
     moved(OpKind::kWrite, pieces(1, bytes, 0));
     EXPECT_TRUE(same(b_, 0, bytes)) << bytes;

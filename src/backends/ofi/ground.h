@@ -16,7 +16,7 @@
 namespace viaduct::ofi {
 
 // The longest piece that is ever posted at once.
-constexpr std::uint64_t kMostPiece = 512U << 10U;
+constexpr std::uint64_t kMostPiece = 1U << 20U;
 
 // How a rail is used: what the provider has promised, as far as the user wants it.
 struct Manner {

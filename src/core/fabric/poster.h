@@ -81,7 +81,7 @@ class Poster {
   enum class Found : std::uint8_t { kYes, kLater, kNever };
 
   static constexpr std::uint32_t kWindowPieces = 1024;
-  static constexpr std::uint64_t kBatchBytes = 512 << 10, kWindowBytes = 4 << 20;
+  static constexpr std::uint64_t kBatchBytes = 1 << 20, kWindowBytes = 4 << 20;
 
   bool room() const;
   bool pushOne(Conduit& conduit, Job& job);
