@@ -236,11 +236,7 @@ void Crank::takeLock(Held& held) {
       std::this_thread::sleep_until(claim_until_.load(std::memory_order_relaxed));
     }
     if (held.try_lock()) break;
-    // Who has had it for longer was kept from running, or does something long.
-    if (i < kLockYields)
-      std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(kLockSleep);
+    std::this_thread::yield();
   }
   if (!held.owns_lock()) held.lock();
   aside_.store(false, std::memory_order_relaxed);

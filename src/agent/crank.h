@@ -97,9 +97,8 @@ class Crank {
   // A user thread that polled or waited this recently is expected back: the progress thread keeps
   // off so long, and not longer, so that a caller that stopped polling delays nobody noticeably.
   static constexpr Duration kClaim = std::chrono::milliseconds(1);
-  // So often it tries for the lock before it waits for it: first it yields in between, then sleeps.
-  static constexpr int kLockYields = 100, kLockTries = kLockYields + 20;
-  static constexpr Duration kLockSleep = std::chrono::microseconds(100);
+  // So often it tries for the lock, and yields in between, before it waits for it.
+  static constexpr int kLockTries = 100;
   // Some 40 us of the smallest posts, and 8 ms of the largest that are copied at once.
   static constexpr unsigned kUnturned = 256;
   // Asking the poller is a system call of about a microsecond. It is asked this often while memory
