@@ -15,8 +15,8 @@ namespace {
 
 TEST_P(ConduitTest, AWriteIsThereWhenItsFlushHasEnded) {
   ASSERT_NO_FATAL_FAILURE(meet());
-  for (const std::size_t bytes : {std::size_t{1}, std::size_t{8}, std::size_t{4096},
-                                  std::size_t{65536}, kMostPiece}) {
+  for (const std::size_t bytes :
+       {std::size_t{1}, std::size_t{8}, std::size_t{4096}, std::size_t{65536}, kMostPiece}) {
     testing::fillWith(b_.bytes, std::byte{0});
     moved(OpKind::kWrite, pieces(1, bytes, 0));
     EXPECT_TRUE(same(b_, 0, bytes)) << bytes;
@@ -117,6 +117,7 @@ TEST_P(ConduitTest, MemoryThatComesLaterIsReachedOverWhatIsOpen) {
 
 TEST_P(ConduitTest, MemoryThatHasGoneIsNotReachedOverWhatIsOpen) {
   if (std::string_view(GetParam()) == "shm") GTEST_SKIP() << "shm never ends it";
+  if (isRdma(GetParam())) GTEST_SKIP() << "libfabric keeps it registered for the next who asks";
   ASSERT_NO_FATAL_FAILURE(meet());
   moved(OpKind::kWrite, pieces(1, 8, 0));
   b_.memory.reset();
