@@ -1,5 +1,5 @@
-// A session that another connection is to go on with, or to replace, seen by the agent that listens;
-// the other end is played by hand.
+// A session that another connection is to go on with, or to replace, seen by the agent that
+// listens; the other end is played by hand.
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 
