@@ -121,6 +121,15 @@ class ConduitTest : public ::testing::TestWithParam<const char*> {
     if (a_.conduit->broken()) ADD_FAILURE() << a_.conduit->broken()->text();
     return injected;
   }
+  // A write by this key changes nothing there, and breaks the conduit. Eight bytes were written.
+  void reachesNothing(RemoteKey key) {
+    const auto one = pieces(1, 4096, 0);
+    EXPECT_EQ(a_.conduit->post(OpKind::kWrite, one, key).pieces, 1U);
+    auto flush = a_.conduit->flush();
+    EXPECT_TRUE(turnUntil([&] { return a_.conduit->ended(flush) || a_.conduit->broken(); }));
+    EXPECT_TRUE(a_.conduit->broken());
+    EXPECT_EQ(b_.bytes[8], std::byte{0});
+  }
   bool same(const Side& side, std::size_t from, std::size_t bytes) const {
     return testing::same(std::span(side.bytes).subspan(from, bytes),
                          std::span(pattern()).subspan(from, bytes));

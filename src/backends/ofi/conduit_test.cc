@@ -95,12 +95,7 @@ TEST_P(ConduitTest, AGuessedKeyReachesNothingAndBreaksTheConduit) {
   moved(OpKind::kWrite, pieces(1, 8, 0));
   const RemoteMemory guess{.key = 12345, .base = b_.address()};
   const auto key = a_.conduit->keyOf(9, packed(guess));
-  const auto one = pieces(1, 4096, 0);
-  EXPECT_EQ(a_.conduit->post(OpKind::kWrite, one, key).pieces, 1U);
-  auto flush = a_.conduit->flush();
-  EXPECT_TRUE(turnUntil([&] { return a_.conduit->ended(flush) || a_.conduit->broken(); }));
-  EXPECT_TRUE(a_.conduit->broken());
-  EXPECT_EQ(b_.bytes[8], std::byte{0});
+  reachesNothing(key);
 }
 
 TEST_P(ConduitTest, MemoryThatComesLaterIsReachedOverWhatIsOpen) {
@@ -121,12 +116,7 @@ TEST_P(ConduitTest, MemoryThatHasGoneIsNotReachedOverWhatIsOpen) {
   ASSERT_NO_FATAL_FAILURE(meet());
   moved(OpKind::kWrite, pieces(1, 8, 0));
   b_.memory.reset();
-  const auto one = pieces(1, 4096, 0);
-  EXPECT_EQ(a_.conduit->post(OpKind::kWrite, one, a_.key).pieces, 1U);
-  auto flush = a_.conduit->flush();
-  EXPECT_TRUE(turnUntil([&] { return a_.conduit->ended(flush) || a_.conduit->broken(); }));
-  EXPECT_TRUE(a_.conduit->broken());
-  EXPECT_EQ(b_.bytes[8], std::byte{0});
+  reachesNothing(a_.key);
 }
 
 // All memory of a rail, and not only while the others are there.
