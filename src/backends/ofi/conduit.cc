@@ -1,12 +1,9 @@
 #include "backends/ofi/conduit.h"
 
 #include <fmt/format.h>
-#include <sys/epoll.h>
 
 #include <array>
-#include <cerrno>
 #include <chrono>
-#include <vector>
 
 namespace viaduct::ofi {
 
@@ -24,17 +21,14 @@ constexpr std::size_t kEntries = 64;
 // An endpoint that has been connected and takes nothing for this long is not any more.
 constexpr Duration kDeaf = std::chrono::milliseconds(500);
 
-// `net` signals its descriptor without end: a sleeper would spin.
-bool sleepsWell(const std::string& provider) { return provider != "net"; }
-
 }  // namespace
 
 Result<std::unique_ptr<Conduit>> Conduit::open(const Ground& ground) {
   std::unique_ptr<Conduit> out(new Conduit(ground));
   VIADUCT_TRY(out->domain_, ground.domain());
-  VIADUCT_CHECK(out->openQueue());
-  VIADUCT_TRY(out->endpoint_, Endpoint::open(ground, *out->domain_, *out->queue_));
-  VIADUCT_CHECK(out->openFd());
+  VIADUCT_TRY(out->queue_, Queue::open(ground, *out->domain_));
+  VIADUCT_TRY(out->endpoint_, Endpoint::open(ground, *out->domain_, out->queue_->get()));
+  VIADUCT_CHECK(out->queue_->sleepOnThese(out->endpoint_->events()));
   out->address_ = base::Writer()
                       .put(kAddressMark)
                       .text(ground.provider())
@@ -43,44 +37,6 @@ Result<std::unique_ptr<Conduit>> Conduit::open(const Ground& ground) {
                       .sized(out->endpoint_->name())
                       .take();
   return out;
-}
-
-Status Conduit::openQueue() {
-  fi_cq_attr how{};
-  how.size = ground_.manner().depth;
-  how.format = FI_CQ_FORMAT_CONTEXT;
-  how.wait_obj = sleepsWell(ground_.provider()) ? FI_WAIT_FD : FI_WAIT_NONE;
-  fid_cq* queue = nullptr;
-  int rc = fi_cq_open(domain_.get(), &how, &queue, nullptr);
-  if (rc == -FI_ENOSYS && how.wait_obj == FI_WAIT_FD) {
-    how.wait_obj = FI_WAIT_NONE;
-    rc = fi_cq_open(domain_.get(), &how, &queue, nullptr);
-  }
-  if (rc != 0) return ofiError(Code::kDevice, "fi_cq_open", rc, ground_.device());
-  queue_.reset(queue);
-  if (how.wait_obj == FI_WAIT_NONE) return Ok{};
-  if (fi_control(&queue->fid, FI_GETWAIT, &fd_) != 0) fd_ = -1;
-  return Ok{};
-}
-
-// A listener's events leave the set by themselves, with their descriptor.
-Status Conduit::openFd() {
-  const auto events = endpoint_->events();
-  if (events.front() == nullptr || fd_ < 0) return Ok{};
-  both_.reset(::epoll_create1(EPOLL_CLOEXEC));
-  if (!both_) return systemError(Code::kExhausted, "epoll_create1", errno);
-  std::vector<int> all{fd_};
-  for (fid_eq* const one : events) {
-    if (const int rc = fi_control(&one->fid, FI_GETWAIT, &all.emplace_back()); rc != 0)
-      return ofiError(Code::kDevice, "fi_control", rc, ground_.device());
-  }
-  for (const int one : all) {
-    epoll_event event{.events = EPOLLIN, .data = {.fd = one}};
-    if (::epoll_ctl(both_.get(), EPOLL_CTL_ADD, one, &event) != 0)
-      return systemError(Code::kExhausted, "epoll_ctl", errno);
-  }
-  fd_ = both_.get();
-  return Ok{};
 }
 
 Status Conduit::join(const Bytes& peer) {
@@ -149,7 +105,7 @@ bool Conduit::ended(Flush& flush) {
 bool Conduit::progress() {
   if (broken_) return false;
   std::array<fi_cq_entry, kEntries> entries;
-  const std::int64_t got = fi_cq_read(queue_.get(), entries.data(), entries.size());
+  const std::int64_t got = fi_cq_read(&queue_->get(), entries.data(), entries.size());
   for (std::int64_t i = 0; i < got; ++i)
     orders_->ended(entries.at(static_cast<std::size_t>(i)).op_context);
   connected_ = connected_ || got > 0;
@@ -166,11 +122,11 @@ bool Conduit::progress() {
 
 void Conduit::readError() {
   fi_cq_err_entry entry{};
-  if (fi_cq_readerr(queue_.get(), &entry, 0) != 1) return;
+  if (fi_cq_readerr(&queue_->get(), &entry, 0) != 1) return;
   Error why = ofiError(Code::kPeerLost, "libfabric endpoint", -entry.err, ground_.device());
   std::array<char, 128> text{};
   const char* const said =
-      fi_cq_strerror(queue_.get(), entry.prov_errno, entry.err_data, text.data(), text.size());
+      fi_cq_strerror(&queue_->get(), entry.prov_errno, entry.err_data, text.data(), text.size());
   if (said != nullptr && *said != '\0' && why.detail != said)
     why.detail += fmt::format(" ({})", said);
   why.cause = kGone;
@@ -182,12 +138,8 @@ void Conduit::breakWith(Error why) {
 }
 
 bool Conduit::arm() {
-  if (fd_ < 0 || broken_ || (orders_ && !orders_->settle())) return false;
-  std::array<fid*, 1 + std::tuple_size_v<Endpoint::Events>> sources{&queue_->fid};
-  int count = 1;
-  for (fid_eq* const events : endpoint_->events())
-    if (events != nullptr) sources.at(static_cast<std::size_t>(count++)) = &events->fid;
-  return fi_trywait(&ground_.fabric(), sources.data(), count) == FI_SUCCESS;
+  if (broken_ || (orders_ && !orders_->settle())) return false;
+  return queue_->arm(endpoint_->events());
 }
 
 }  // namespace viaduct::ofi

@@ -12,7 +12,7 @@
 
 #include "backends/ofi/endpoint.h"
 #include "backends/ofi/orders.h"
-#include "base/fd.h"
+#include "backends/ofi/queue.h"
 
 namespace viaduct::ofi {
 
@@ -21,7 +21,8 @@ class Conduit final : public core::fabric::Conduit {
   static Result<std::unique_ptr<Conduit>> open(const Ground& ground);
 
   const Bytes& address() const override { return address_; }
-  int fd() const override { return fd_; }
+  int fd() const override { return queue_->fd(); }
+  bool tellsUnarmed() const override { return queue_->tellsUnarmed(); }
   Status join(const Bytes& peer) override;
   const std::string& way() const override { return ground_.provider(); }
   const std::string& lanes() const override { return ground_.device(); }
@@ -39,12 +40,11 @@ class Conduit final : public core::fabric::Conduit {
   void letGo(core::fabric::Flush& flush) override { Orders::letGo(flush); }
   bool progress() override;
   bool arm() override;
+  void disarm() override { queue_->disarm(); }
   std::optional<Error> broken() const override { return broken_; }
 
  private:
   explicit Conduit(const Ground& ground) : ground_(ground) {}
-  Status openQueue();
-  Status openFd();
   void look();
   void breakWith(Error why);
   void readError();
@@ -52,15 +52,13 @@ class Conduit final : public core::fabric::Conduit {
   void judgeDeaf();
 
   const Ground& ground_;
-  int fd_ = -1;    // to sleep on: the queue's, or both_
-  base::Fd both_;  // of queue and events
   Bytes address_;
   std::optional<Error> broken_;
   bool connected_ = false;  // an order has ended
   Clock::time_point deaf_since_{};
   std::unordered_map<std::uint32_t, RemoteMemory> keys_;
   std::shared_ptr<fid_domain> domain_;
-  Fid<fid_cq> queue_;
+  std::unique_ptr<Queue> queue_;
   std::unique_ptr<Endpoint> endpoint_;
   std::unique_ptr<Orders> orders_;  // once the endpoint takes some
 };

@@ -244,6 +244,26 @@ TEST_P(ConduitTest, ASleeperIsWokenByWhatComes) {
   EXPECT_TRUE(same(b_, 0, 512U << 10U));
 }
 
+// While it is not armed the kernel does nothing about its descriptor, packet for packet.
+TEST_P(ConduitTest, WhatComesInBeforeItIsArmedIsNotTold) {
+  ASSERT_NO_FATAL_FAILURE(meet());
+  if (b_.conduit->fd() < 0) GTEST_SKIP() << "this provider has nothing to sleep on";
+  if (b_.conduit->tellsUnarmed()) GTEST_SKIP() << "this provider tells at any time";
+  moved(OpKind::kWrite, pieces(1, 8, 0));
+  ASSERT_TRUE(turnUntil([&] { return b_.conduit->arm(); }));
+  b_.conduit->disarm();
+  const auto piece = pieces(1, 4096, 0);
+  ASSERT_EQ(a_.conduit->post(OpKind::kWrite, piece, a_.key).pieces, 1U);
+  auto flush = a_.conduit->flush();
+  pollfd one{.fd = b_.conduit->fd(), .events = POLLIN, .revents = 0};
+  bool told = false;
+  EXPECT_TRUE(turnUntil([&] {
+    told = told || ::poll(&one, 1, 0) != 0;
+    return a_.conduit->ended(flush);
+  }));
+  EXPECT_FALSE(told);
+}
+
 TEST_P(ConduitTest, ItSaysWhatCarriesIt) {
   ASSERT_NO_FATAL_FAILURE(open(a_));
   EXPECT_EQ(a_.conduit->way(), GetParam());

@@ -26,10 +26,12 @@ class Conduit : public core::fabric::Conduit {
 
   const Bytes& address() const override { return address_; }
   int fd() const override { return fd_; }
+  bool tellsUnarmed() const override { return true; }
   Status join(const Bytes& peer) override;
   const std::string& way() const override { return way_; }
   const std::string& lanes() const override { return lanes_; }
   bool arm() override;
+  void disarm() override {}
   std::optional<Error> broken() const override { return broken_; }
 
  protected:

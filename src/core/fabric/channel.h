@@ -96,6 +96,8 @@ class Channel {
   void look();
   void judgeSilence(Clock::time_point now);
   bool probed();
+  void told();
+  bool listenedAWhile(Clock::time_point now, Duration quiet);
   Error named(Error why) const;
   void breakWith(Error why);
 
@@ -112,6 +114,10 @@ class Channel {
   Flush probe_;
   base::Poller::Id watch_ = 0, timer_ = 0, doze_ = 0;
   Clock::time_point opening_until_{}, last_busy_{};
+  // Where the conduit tells only while it is armed: since when it is, and how long it is not when
+  // something has come in, in times of the spin.
+  std::optional<Clock::time_point> listening_since_;
+  int deaf_for_ = 1;
   // While nothing comes back: questions to the peer and its answers.
   bool asked_ = false;
   int answers_ = 0;

@@ -68,6 +68,8 @@ class Conduit {
   // Readable when there is something to do, once arm() was true. -1: no such thing; turn it by the
   // clock.
   virtual int fd() const = 0;
+  // It tells of what comes in at any time; false: from arm() to disarm().
+  virtual bool tellsUnarmed() const = 0;
   // The way to the peer's conduit. Returns before it is known whether it leads there.
   virtual Status join(const Bytes& peer) = 0;
   virtual const std::string& way() const = 0;    // "tcp", "rc_mlx5": after join()
@@ -87,6 +89,7 @@ class Conduit {
   virtual bool progress() = 0;           // true: something has happened
   // True: fd() tells of the next event. False: turn it again first.
   virtual bool arm() = 0;
+  virtual void disarm() = 0;  // it need not any more
 
   // Set once the library has given the way up.
   virtual std::optional<Error> broken() const = 0;

@@ -1,0 +1,104 @@
+#include "backends/ofi/queue.h"
+
+#include <sys/epoll.h>
+
+#include <array>
+#include <cerrno>
+
+namespace viaduct::ofi {
+namespace {
+
+// What there is to sleep on, the best first. With a list of descriptors (FI_WAIT_POLLFD) a packet
+// costs nothing while nobody sleeps. `net` signals without end: a sleeper would spin.
+std::span<const fi_wait_obj> waitsOf(const std::string& provider) {
+  static constexpr std::array kAll{FI_WAIT_POLLFD, FI_WAIT_FD, FI_WAIT_NONE};
+  return provider == "net" ? std::span(kAll).last(1) : std::span(kAll);
+}
+
+constexpr std::size_t kFewDescriptors = 8;
+
+}  // namespace
+
+Result<std::unique_ptr<Queue>> Queue::open(const Ground& ground, fid_domain& domain) {
+  std::unique_ptr<Queue> out(new Queue(ground));
+  fi_cq_attr how{};
+  how.size = ground.manner().depth;
+  how.format = FI_CQ_FORMAT_CONTEXT;
+  fid_cq* queue = nullptr;
+  int rc = -FI_ENOSYS;
+  for (const fi_wait_obj wait : waitsOf(ground.provider())) {
+    how.wait_obj = out->wait_ = wait;
+    if (rc = fi_cq_open(&domain, &how, &queue, nullptr); rc == 0) break;
+  }
+  if (rc != 0) return ofiError(Code::kDevice, "fi_cq_open", rc, ground.device());
+  out->queue_.reset(queue);
+  if (out->wait_ == FI_WAIT_POLLFD) {
+    out->polled_.resize(kFewDescriptors);
+    out->set_.reset(::epoll_create1(EPOLL_CLOEXEC));
+    if (!out->set_) return systemError(Code::kExhausted, "epoll_create1", errno);
+  } else if (out->wait_ == FI_WAIT_FD) {
+    if (rc = fi_control(&queue->fid, FI_GETWAIT, &out->own_); rc != 0)
+      return ofiError(Code::kDevice, "fi_control", rc, ground.device());
+  }
+  return out;
+}
+
+// A listener's events leave the set by themselves, with their descriptor.
+Status Queue::sleepOnThese(const Endpoint::Events& events) {
+  if (events.front() == nullptr || fd() < 0) return Ok{};
+  if (!set_) {
+    set_.reset(::epoll_create1(EPOLL_CLOEXEC));
+    if (!set_) return systemError(Code::kExhausted, "epoll_create1", errno);
+    VIADUCT_CHECK(watch(own_, EPOLLIN));
+  }
+  for (fid_eq* const one : events) {
+    int fd = -1;
+    if (const int rc = fi_control(&one->fid, FI_GETWAIT, &fd); rc != 0)
+      return ofiError(Code::kDevice, "fi_control", rc, ground_.device());
+    VIADUCT_CHECK(watch(fd, EPOLLIN));
+  }
+  return Ok{};
+}
+
+Status Queue::watch(int fd, std::uint32_t events) {
+  epoll_event event{.events = events, .data = {.fd = fd}};
+  if (::epoll_ctl(set_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+    return systemError(Code::kExhausted, "epoll_ctl", errno);
+  return Ok{};
+}
+
+bool Queue::arm(const Endpoint::Events& events) {
+  if (fd() < 0) return false;
+  std::array<fid*, 1 + std::tuple_size_v<Endpoint::Events>> sources{&queue_->fid};
+  int count = 1;
+  for (fid_eq* const one : events)
+    if (one != nullptr) sources.at(static_cast<std::size_t>(count++)) = &one->fid;
+  return fi_trywait(&ground_.fabric(), sources.data(), count) == FI_SUCCESS &&
+         (wait_ != FI_WAIT_POLLFD || watchAll());
+}
+
+// libfabric may have closed some that were watched; those have left the set by themselves.
+bool Queue::watchAll() {
+  disarm();
+  fi_wait_pollfd list{.change_index = 0, .nfds = polled_.size(), .fd = polled_.data()};
+  int rc = fi_control(&queue_->fid, FI_GETWAIT, &list);
+  if (rc == -FI_ETOOSMALL) {
+    polled_.resize(list.nfds);
+    list.fd = polled_.data();
+    rc = fi_control(&queue_->fid, FI_GETWAIT, &list);
+  }
+  if (rc != 0) return false;
+  for (const pollfd& one : std::span(polled_).first(list.nfds)) {
+    if (one.fd < 0) continue;
+    if (!watch(one.fd, static_cast<std::uint32_t>(one.events))) return false;  // the same bits
+    watched_.push_back(one.fd);
+  }
+  return true;
+}
+
+void Queue::disarm() {
+  for (const int fd : watched_) ::epoll_ctl(set_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  watched_.clear();
+}
+
+}  // namespace viaduct::ofi

@@ -1,0 +1,47 @@
+// The queue of one endpoint's completions, and a descriptor to sleep on, for it and for what is
+// said of the connection. Threads: under the agent's lock.
+#pragma once
+
+#include <poll.h>
+#include <rdma/fi_eq.h>
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backends/ofi/endpoint.h"
+#include "base/fd.h"
+
+namespace viaduct::ofi {
+
+class Queue {
+ public:
+  static Result<std::unique_ptr<Queue>> open(const Ground& ground, fid_domain& domain);
+
+  fid_cq& get() const { return *queue_; }
+  // Once the endpoint is there.
+  Status sleepOnThese(const Endpoint::Events& events);
+  // Readable when there is something to do, once arm() was true; -1: there is nothing to sleep on.
+  int fd() const { return set_ ? set_.get() : own_; }
+  // fd() tells of what comes in whether it was armed or not. It costs 2 to 3 us for each packet, so
+  // that it is only where libfabric gives nothing else (docs/measured/ofi.md).
+  bool tellsUnarmed() const { return wait_ == FI_WAIT_FD; }
+  bool arm(const Endpoint::Events& events);
+  void disarm();
+
+ private:
+  explicit Queue(const Ground& ground) : ground_(ground) {}
+  Status watch(int fd, std::uint32_t events);
+  bool watchAll();
+
+  const Ground& ground_;
+  Fid<fid_cq> queue_;
+  fi_wait_obj wait_ = FI_WAIT_NONE;
+  int own_ = -1;  // with FI_WAIT_FD: the queue's
+  base::Fd set_;  // of all that there is to sleep on, where that is more than one
+  // With FI_WAIT_POLLFD: the queue's, of which libfabric makes more; those of them in the set.
+  std::vector<pollfd> polled_;
+  std::vector<int> watched_;
+};
+
+}  // namespace viaduct::ofi
