@@ -20,6 +20,8 @@ constexpr std::uint32_t kAddressMark = 0x31614f56;  // "VOa1"
 constexpr std::size_t kEntries = 64;
 // An endpoint that has been connected and takes nothing for this long is not any more.
 constexpr Duration kDeaf = std::chrono::milliseconds(500);
+// Of what is said of a connection that stands, in turns: a look is a system call.
+constexpr int kLookEvery = 32;
 
 }  // namespace
 
@@ -56,6 +58,7 @@ Status Conduit::join(const Bytes& peer) {
 }
 
 void Conduit::look() {
+  unlooked_ = 0;
   if (auto well = endpoint_->look(); !well) return breakWith(std::move(well).error());
   if (fid_ep* const ready = endpoint_->ready(); !orders_ && ready != nullptr)
     orders_ = std::make_unique<Orders>(ground_.manner(), *ready, endpoint_->peer());
@@ -114,7 +117,7 @@ bool Conduit::progress() {
   else if (got < 0 && got != -FI_EAGAIN)
     breakWith(ofiError(Code::kDevice, "fi_cq_read", got, ground_.device()));
   // What has ended before the connection did comes first.
-  if (got == -FI_EAGAIN) look();
+  if (got == -FI_EAGAIN && (!orders_ || ++unlooked_ >= kLookEvery)) look();
   if (!broken_ && orders_) orders_->settle();
   seeRefusal();
   return got > 0 || broken_;

@@ -54,6 +54,7 @@ class Conduit final : public core::fabric::Conduit {
   const Ground& ground_;
   Bytes address_;
   std::optional<Error> broken_;
+  int unlooked_ = 0;
   bool connected_ = false;  // an order has ended
   Clock::time_point deaf_since_{};
   std::unordered_map<std::uint32_t, RemoteMemory> keys_;
