@@ -2,6 +2,7 @@
 
 #include <sys/epoll.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -26,23 +27,34 @@ Result<std::unique_ptr<Queue>> Queue::open(const Ground& ground, fid_domain& dom
   fi_cq_attr how{};
   how.size = ground.manner().depth;
   how.format = FI_CQ_FORMAT_CONTEXT;
-  fid_cq* queue = nullptr;
-  int rc = -FI_ENOSYS;
+  int rc = 0;
   for (const fi_wait_obj wait : waitsOf(ground)) {
     how.wait_obj = out->wait_ = wait;
-    if (rc = fi_cq_open(&domain, &how, &queue, nullptr); rc == 0) break;
+    fid_cq* queue = nullptr;
+    if (rc = fi_cq_open(&domain, &how, &queue, nullptr); rc != 0) continue;
+    out->queue_.reset(queue);
+    if (rc = out->listDescriptors(); rc == 0) break;
   }
   if (rc != 0) return ofiError(Code::kDevice, "fi_cq_open", rc, ground.device());
-  out->queue_.reset(queue);
-  if (out->wait_ == FI_WAIT_POLLFD) {
-    out->polled_.resize(kFewDescriptors);
-    out->set_.reset(::epoll_create1(EPOLL_CLOEXEC));
-    if (!out->set_) return systemError(Code::kExhausted, "epoll_create1", errno);
-  } else if (out->wait_ == FI_WAIT_FD) {
-    if (rc = fi_control(&queue->fid, FI_GETWAIT, &out->own_); rc != 0)
-      return ofiError(Code::kDevice, "fi_control", rc, ground.device());
-  }
+  if (out->wait_ != FI_WAIT_POLLFD) return out;
+  out->set_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  if (!out->set_) return systemError(Code::kExhausted, "epoll_create1", errno);
   return out;
+}
+
+// What the queue has to be slept on, as libfabric says it.
+int Queue::listDescriptors() {
+  if (wait_ == FI_WAIT_NONE) return 0;
+  if (wait_ == FI_WAIT_FD) return fi_control(&queue_->fid, FI_GETWAIT, &own_);
+  fi_wait_pollfd list{};
+  int rc = 0;
+  do {
+    list_.resize(std::max(list.nfds, kFewDescriptors));
+    list = {.change_index = 0, .nfds = list_.size(), .fd = list_.data()};
+    rc = fi_control(&queue_->fid, FI_GETWAIT, &list);
+  } while (rc == -FI_ETOOSMALL && list.nfds > list_.size());
+  if (rc == 0) list_.resize(list.nfds);
+  return rc;
 }
 
 // A listener's events leave the set by themselves, with their descriptor.
@@ -82,15 +94,8 @@ bool Queue::arm(const Endpoint::Events& events) {
 // libfabric may have closed some that were watched; those have left the set by themselves.
 bool Queue::watchAll() {
   disarm();
-  fi_wait_pollfd list{.change_index = 0, .nfds = polled_.size(), .fd = polled_.data()};
-  int rc = fi_control(&queue_->fid, FI_GETWAIT, &list);
-  if (rc == -FI_ETOOSMALL) {
-    polled_.resize(list.nfds);
-    list.fd = polled_.data();
-    rc = fi_control(&queue_->fid, FI_GETWAIT, &list);
-  }
-  if (rc != 0) return false;
-  auto all = std::span(polled_).first(list.nfds);
+  if (listDescriptors() != 0) return false;
+  std::span<pollfd> all(list_);
   // The first is a bell of libfabric's own: who changes the list wakes who sleeps on it, and it may
   // ring on when all has been seen. Nobody else changes it.
   if (!all.empty() && ::poll(all.data(), 1, 0) != 0) all = all.subspan(1);

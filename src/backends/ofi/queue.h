@@ -33,6 +33,7 @@ class Queue {
   explicit Queue(const Ground& ground) : ground_(ground) {}
   Status watch(int fd, std::uint32_t events);
   bool watchAll();
+  int listDescriptors();
 
   const Ground& ground_;
   Fid<fid_cq> queue_;
@@ -40,7 +41,7 @@ class Queue {
   int own_ = -1;  // with FI_WAIT_FD: the queue's
   base::Fd set_;  // of all that there is to sleep on, where that is more than one
   // With FI_WAIT_POLLFD: the queue's, of which libfabric makes more; those of them in the set.
-  std::vector<pollfd> polled_;
+  std::vector<pollfd> list_;
   std::vector<int> watched_;
 };
 
