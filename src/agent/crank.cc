@@ -172,9 +172,19 @@ bool Crank::waitHeld(Held& held, const std::function<bool()>& done, Clock::time_
     const bool spins = begins || now < spin_until;
     if (drive(held, now, spins ? Clock::time_point::min() : until, done))
       spin_until = Clock::now() + spin_;
+    else if (!spins && turner_.busy())
+      letOthersHaveIt(held);
   }
   if (drives) stopDriving(again);
   return done();
+}
+
+// Of a thread that cannot sleep, since only turning makes progress: the lock, and the processor,
+// on which the peer may be waiting for its turn.
+void Crank::letOthersHaveIt(Held& held) {
+  held.unlock();
+  std::this_thread::yield();
+  held.lock();
 }
 
 // One turn of a thread that waits for `done`.

@@ -78,6 +78,7 @@ class Crank {
              const std::function<bool()>& done);
   void callBack(Held& held);
   void follow(Held& held, Clock::time_point until);
+  static void letOthersHaveIt(Held& held);
   void stopDriving(bool again);
   void progress();
   void takeLock(Held& held);

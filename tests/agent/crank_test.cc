@@ -26,7 +26,7 @@ class Bells final : public Turner {
     ++turns;
     return std::exchange(left, false);
   }
-  bool busy() const override { return left; }
+  bool busy() const override { return left || sleepless; }
   bool listen() override { return true; }
   void hush() override {}
   bool hushed() const override { return false; }
@@ -72,7 +72,8 @@ class Bells final : public Turner {
 
   base::Fd bell{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
   int rung = 0, called = 0, turns = 0;
-  bool leaves = false;  // each ring leaves work for the next turn
+  bool leaves = false;     // each ring leaves work for the next turn
+  bool sleepless = false;  // only turning makes progress
   bool left = false;
   bool owes = true;  // each ring owes a callback
   std::thread::id handler;
@@ -204,6 +205,31 @@ TEST(Crank, AThreadThatNeverWaitsDoesNotKeepTheOtherOff) {
     std::this_thread::sleep_for(100us);
   }
   EXPECT_TRUE(turned);
+  bells.crank->stop();
+}
+
+// What a busy rail is waited for takes as long as it takes: others have things to start meanwhile.
+TEST(Crank, WhoWaitsAndCannotSleepLeavesTheLockToOthers) {
+  Bells bells;
+  bells.sleepless = true;
+  bells.open(0us);
+  std::atomic<bool> drives = false;
+  bool over = false, ended = false;
+  std::jthread waiter([&] {
+    const auto done = [&] {
+      drives = true;
+      drives.notify_one();
+      return over;
+    };
+    ended = bells.crank->wait(done, Clock::now() + 10s);
+  });
+  drives.wait(false);
+  {
+    const std::lock_guard held(bells.crank->lock());
+    over = true;
+  }
+  waiter.join();
+  EXPECT_TRUE(ended);
   bells.crank->stop();
 }
 
