@@ -56,5 +56,29 @@ TEST_P(Idle, TwoConnectedAgentsSleepBetweenHeartbeats) {
 INSTANTIATE_TEST_SUITE_P(Ways, Idle, ::testing::ValuesIn(kWays),
                          [](const auto& way) { return std::string(way.param.name); });
 
+#ifdef VIADUCT_WITH_OFI
+INSTANTIATE_TEST_SUITE_P(Mute, Idle, ::testing::Values(kMute),
+                         [](const auto& way) { return std::string(way.param.name); });
+
+// By the clock a peer that rests looks once a second: it has to be told.
+TEST(Mute, APeerThatRestsIsStirred) {
+  Survivor survivor(kMute);
+  const auto victim = survivor.start();
+  const auto small = survivor.memory(Survivor::kSmall, "mine");
+  Transfer write = survivor.plan(OpKind::kWrite, small, "small");
+  settle(*victim);
+  Duration took{};
+  constexpr int kTimes = 8;
+  for (int i = 0; i < kTimes; ++i) {
+    EXPECT_FALSE(survivor.agent().waitNote(400ms));
+    const auto start = Clock::now();
+    ASSERT_TRUE(write.post());
+    ASSERT_TRUE(write.wait(10s));
+    took += Clock::now() - start;
+  }
+  EXPECT_LT(took, kTimes * 20ms);
+}
+#endif
+
 }  // namespace
 }  // namespace viaduct::testing

@@ -25,15 +25,17 @@ Selection backwards(std::uint64_t address, std::uint64_t bytes, std::uint64_t bl
 
 Survivor::Survivor(Way way, std::chrono::milliseconds detect, std::chrono::milliseconds grace)
     : way_(way), detect_(detect) {
-  agent_ = std::make_unique<Agent>(
-      need(Agent::open(
-               {.name = "survivor", .backends = {way.backend}, .detect = detect, .grace = grace}),
-           "open"));
+  agent_ = std::make_unique<Agent>(need(Agent::open({.name = "survivor",
+                                                     .backends = {way.backend},
+                                                     .ofi_provider = way.provider,
+                                                     .detect = detect,
+                                                     .grace = grace}),
+                                        "open"));
 }
 
 std::string Survivor::settings(const std::string& name) const {
   return "name=" + name + " backends=" + way_.backend +
-         " detect=" + std::to_string(detect_.count());
+         " detect=" + std::to_string(detect_.count()) + " provider=" + way_.provider;
 }
 
 std::unique_ptr<PeerProcess> Survivor::start(const std::string& name) {

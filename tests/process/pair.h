@@ -22,8 +22,13 @@ struct Way {
   const char* name;
   const char* backend;
   bool heap;  // the victim's and the survivor's memory is their own, not from Agent::allocate
+  const char* provider = "";  // of libfabric's; empty: the backend's choice
   friend void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
 };
+#ifdef VIADUCT_WITH_OFI
+// There is nothing to sleep on for what comes in.
+inline constexpr Way kMute{"mute", "ofi", false, "net"};
+#endif
 inline constexpr Way kWays[] = {
     {"mapped", "local", false}, {"cma", "local", true}, {"tcp", "tcp", false},
 #ifdef VIADUCT_WITH_OFI

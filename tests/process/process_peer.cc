@@ -61,6 +61,7 @@ Answer open(State& state, const Words& in) {
     if (key == "listen") settings.listen = split(value);
     if (key == "rails") settings.rails = split(value);
     if (key == "secret") settings.secret = value;
+    if (key == "provider") settings.ofi_provider = value;
     if (key == "detect") settings.detect = std::chrono::milliseconds(number(value));
   }
   auto agent = Agent::open(settings);

@@ -14,8 +14,10 @@ constexpr Duration kLook = std::chrono::milliseconds(50);
 // The peer's end turns its sockets between two answers: after the second, what it had received is
 // no excuse any more.
 constexpr int kEnoughAnswers = 2;
-// Of a channel that has no descriptor to wait for.
+// Of a channel that has no descriptor to wait for: while something waits for it to be turned, and
+// while it is known that nothing does.
 constexpr Duration kLongestDoze = std::chrono::milliseconds(1);
+constexpr Duration kLongestRest = std::chrono::seconds(1);
 // To be told of what comes in costs both ends some 5 us: while it goes on, a channel listens less
 // and less often, in times of the spin.
 constexpr int kLongestDeaf = 8;
@@ -98,7 +100,7 @@ void Channel::end() {
   if (watch_ != 0) seed_.poller.forget(std::exchange(watch_, 0));
   host_.deactivate(*this);
   phase_ = Phase::kDown;
-  probe_sent_ = false;
+  probe_sent_ = stirring_ = peer_stirring_ = false;
   broke_.reset();
   if (!conduit_) return;
   conduit_->letGo(probe_);
@@ -115,8 +117,11 @@ void Channel::breakWith(Error why) {
 void Channel::push() {
   if (!up() || broke_) return;
   const bool was_idle = poster_.idle();
+  if (poster_.starved()) stir(true);
   poster_.push(*conduit_);
-  if (was_idle && !poster_.idle()) lookLater();
+  if (!was_idle || poster_.idle()) return;
+  lookLater();
+  host_.activate(*this);
 }
 
 void Channel::retireKey(std::uint32_t generation) {
@@ -156,11 +161,30 @@ bool Channel::sleep(Clock::time_point now) {
     // Told of anew, where it is readable already.
     return conduit_->arm() && seed_.poller.change(watch_, kNews).has_value();
   }
+  if (!unposted && !poster_.idle()) return false;
+  const bool rests = up() && !unposted;
+  if (rests) stir(false);
   // Nobody will call: it is turned whenever its rail is, and again when it has been quiet for half
   // as long once more.
-  if (doze_ == 0 && (unposted || poster_.idle()))
-    doze_ = seed_.poller.at(now + std::min(kLongestDoze, quiet / 2), [this] { doze_ = 0; });
+  if (doze_ == 0 && !peer_stirring_) {
+    const Duration longest = rests ? kLongestRest : kLongestDoze;
+    doze_ = seed_.poller.at(now + std::min(longest, quiet / 2), [this] { doze_ = 0; });
+  }
   return false;
+}
+
+// Who writes to a peer whose conduit cannot tell it of that has it turn its end meanwhile.
+void Channel::stir(bool awake) {
+  if (watch_ != 0 || stirring_ == awake) return;
+  stirring_ = awake;
+  host_.tell(Stir{.awake = awake, .channel = seed_.index, .life = life_});
+}
+
+void Channel::stirred(const Stir& theirs) {
+  peer_stirring_ = theirs.awake && watch_ == 0;
+  if (!peer_stirring_ || down() || waiting()) return;
+  last_busy_ = Clock::now();
+  host_.activate(*this);
 }
 
 // Nobody knows what has come in while it was not armed: it sleeps when it has been for a while, and
@@ -210,7 +234,7 @@ void Channel::judgeSilence(Clock::time_point now) {
                             .cause = "the path of this rail is cut, or stands still",
                             .remedy = "look at the link; the rail is being tried again"}));
   if (std::exchange(asked_, true)) return;
-  host_.ask({.channel = seed_.index, .life = life_});
+  host_.tell(Ping{.channel = seed_.index, .life = life_});
 }
 
 void Channel::answered(const Ping& pong) {

@@ -20,7 +20,7 @@ class Channel;
 class ChannelHost {
  public:
   virtual void opened(Channel& channel) = 0;      // in the rail's poll()
-  virtual void ask(const Ping& ping) = 0;         // of the peer's end
+  virtual void tell(const Message& message) = 0;  // the peer's end
   virtual void activate(Channel& channel) = 0;    // it wants to be turned
   virtual void deactivate(Channel& channel) = 0;  // it does not any more
  protected:
@@ -80,6 +80,7 @@ class Channel {
   void push();
   void retireKey(std::uint32_t generation);
   void answered(const Ping& pong);
+  void stirred(const Stir& theirs);
 
   // From the rail.
   void turn(Clock::time_point now, Clock::time_point until);
@@ -96,6 +97,7 @@ class Channel {
   void look();
   void judgeSilence(Clock::time_point now);
   bool probed();
+  void stir(bool awake);
   void told();
   bool listenedAWhile(Clock::time_point now, Duration quiet);
   Error named(Error why) const;
@@ -118,6 +120,8 @@ class Channel {
   // something has come in, in times of the spin.
   std::optional<Clock::time_point> listening_since_;
   int deaf_for_ = 1;
+  // Where the conduit has nothing to tell by: what the two ends have told each other.
+  bool stirring_ = false, peer_stirring_ = false;
   // While nothing comes back: questions to the peer and its answers.
   bool asked_ = false;
   int answers_ = 0;

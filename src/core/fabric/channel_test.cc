@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <functional>
+#include <list>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,7 @@ namespace {
 
 // What a test sees of a conduit, and does to it.
 struct Bell {
+  bool mute = false;    // there is none
   bool unarmed = true;  // tells also while it is not armed
   int told = -1;        // the conduit's descriptor
   bool armed = false;
@@ -26,7 +29,7 @@ class StubbornConduit final : public Conduit {
  public:
   explicit StubbornConduit(Bell& bell) : bell_(bell) { bell.told = fd_.get(); }
   const Bytes& address() const override { return address_; }
-  int fd() const override { return fd_.get(); }
+  int fd() const override { return bell_.mute ? -1 : fd_.get(); }
   bool tellsUnarmed() const override { return bell_.unarmed; }
   Status join(const Bytes&) override { return Ok{}; }
   const std::string& way() const override { return way_; }
@@ -70,7 +73,7 @@ class StubbornGround final : public Ground {
 
 constexpr Duration kSpin = std::chrono::milliseconds(20);
 
-class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHost {
+class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHost, public JobOwner {
  protected:
   void SetUp() override {
     auto opened = base::Poller::open();
@@ -78,18 +81,30 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
     poller_ = *std::move(opened);
     word_.words = std::make_unique<ProbeWord::Words>();
     word_.registered = std::make_unique<Registration>(Bytes());
-    channel_.emplace(ChannelSeed{.ground = ground_,
-                                 .poller = *poller_,
-                                 .word = word_,
-                                 .opening = std::chrono::seconds(20),
-                                 .spin = kSpin,
-                                 .poster = {.device = "stub", .own = own_, .remote = remote_}},
-                     *this, *this);
+    const auto address = reinterpret_cast<std::uintptr_t>(word_.words.get());
+    std::vector<std::unique_ptr<Registration>> mine;
+    mine.push_back(std::make_unique<Registration>(Bytes()));
+    own_.add(0, address, 8, std::move(mine));
+    remote_.add(0, {.generation = 1,
+                    .address = address,
+                    .bytes = 8,
+                    .state = RemotePin::Key::kHere,
+                    .keys = {Bytes()}});
+    op_ = {.local = address, .remote = address, .bytes = 8};
+    channel_.emplace(
+        ChannelSeed{
+            .ground = ground_,
+            .poller = *poller_,
+            .word = word_,
+            .opening = std::chrono::seconds(20),
+            .spin = kSpin,
+            .poster = {.device = "stub", .own = own_, .remote = remote_, .scratch = scratch_}},
+        *this, *this);
     ASSERT_TRUE(channel_->begin(1, false));
     ASSERT_TRUE(channel_->join(Open{}));
   }
   void opened(Channel&) override {}
-  void ask(const Ping&) override {}
+  void tell(const Message& message) override { told_.push_back(message); }
   void activate(Channel& channel) override {
     channel.awake();
     channel.active = true;
@@ -122,12 +137,43 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
     poller_->handle(events, poller_->block(events, Clock::now()), Clock::now());
   }
 
+  // Posts eight bytes, which are on their way at once.
+  void post() {
+    Job& job = jobs_.emplace_back(
+        Job{.work = {.ops = std::span(&op_, 1)}, .owner = this, .channel = &*channel_});
+    channel_->poster().add(job);
+    channel_->push();
+    ASSERT_TRUE(job.allPosted());
+    activate(*channel_);
+  }
+  void report(Job&) override {}
+  // How often the peer was told that this end is awake, and that it rests.
+  int toldThat(bool awake) const {
+    return static_cast<int>(std::count_if(told_.begin(), told_.end(), [&](const Message& one) {
+      const auto* const stir = std::get_if<Stir>(&one);
+      return stir != nullptr && stir->awake == awake;
+    }));
+  }
+
+  std::vector<Message> told_;
   std::unique_ptr<base::Poller> poller_;
   StubbornGround ground_;
   ProbeWord word_;
   OwnPins own_;
   RemotePins remote_;
+  std::vector<Piece> scratch_ = std::vector<Piece>(Poster::kBatchPieces);
+  Op op_;
+  std::list<Job> jobs_;
   std::optional<Channel> channel_;
+};
+
+// Its conduit has nothing to sleep on.
+class MuteChannelTest : public ChannelTest {
+ protected:
+  MuteChannelTest() { ground_.bell.mute = true; }
+  bool turnsUntilItDozes() {
+    return turnsUntil([&] { return channel_->dozes(); });
+  }
 };
 
 TEST_F(ChannelTest, WhatWasToldOnceKeepsNobodyAwake) {
@@ -179,6 +225,41 @@ TEST_F(ChannelTest, WhileTrafficGoesOnItListensLessAndLessOften) {
   heard = Clock::now();
   ASSERT_TRUE(turnsUntil([&] { return ground_.bell.armed; }));
   EXPECT_LT(Clock::now() - heard, 8 * kSpin) << "who has slept begins anew";
+}
+
+// The other end would find what comes in when it looks the next time: it is told to look.
+TEST_F(MuteChannelTest, WhoPostsTellsThePeerThatItIsAwakeAndLaterThatItRests) {
+  ASSERT_TRUE(turnsUntilItDozes());
+  EXPECT_EQ(toldThat(true), 0) << "nothing was posted";
+  for (int times = 1; times <= 2; ++times) {
+    post();
+    EXPECT_EQ(toldThat(true), times);
+    post();
+    EXPECT_EQ(toldThat(true), times) << "once is enough";
+    ASSERT_TRUE(turnsUntilItDozes());
+    EXPECT_EQ(toldThat(false), times);
+  }
+}
+
+TEST_F(MuteChannelTest, WhileThePeerIsAwakeItIsTurned) {
+  ASSERT_TRUE(turnsUntilItDozes());
+  channel_->stirred({.awake = true});
+  EXPECT_FALSE(channel_->dozes());
+  for (const auto until = Clock::now() + 3 * kSpin; Clock::now() < until; turn())
+    ASSERT_FALSE(channel_->dozes());
+  post();
+  EXPECT_TRUE(turnsUntil([&] { return toldThat(false) == 1; })) << "or each waits for the other";
+  EXPECT_FALSE(channel_->dozes());
+  channel_->stirred({.awake = false});
+  EXPECT_TRUE(turnsUntilItDozes());
+}
+
+TEST_F(ChannelTest, WhereTheConduitTellsNobodyIsStirred) {
+  ASSERT_TRUE(turnsUntilAsleep());
+  post();
+  channel_->stirred({.awake = true});
+  EXPECT_TRUE(turnsUntilAsleep());
+  EXPECT_EQ(toldThat(true) + toldThat(false), 0);
 }
 
 }  // namespace

@@ -291,7 +291,9 @@ void FabricLink::handle(const Ping& ping) {
   send(Ping{.answer = true, .channel = ping.channel, .life = ping.life});
 }
 
-void FabricLink::ask(const Ping& ping) { send(ping); }
+void FabricLink::handle(const Stir& stir) {
+  if (Seat* const seat = seatOf(stir.channel, stir.life)) seat->channel->stirred(stir);
+}
 
 void FabricLink::activate(Channel& channel) {
   backend_.fabricRails()[channel.rail()]->activate(channel);

@@ -44,7 +44,7 @@ class FabricLink final : public Link, public ChannelHost, public PosterHost {
 
   // ChannelHost, PosterHost
   void opened(Channel& channel) override;
-  void ask(const Ping& ping) override;
+  void tell(const Message& message) override { send(message); }
   void activate(Channel& channel) override;
   void deactivate(Channel& channel) override;
   void askForKey(std::uint32_t slot) override;
@@ -67,6 +67,7 @@ class FabricLink final : public Link, public ChannelHost, public PosterHost {
   void handle(const Ask& ask);
   void handle(const Key& key);
   void handle(const Ping& ping);
+  void handle(const Stir& stir);
   void openSeat(Seat& seat);
   Status answer(Seat& seat, const Open& open);
   void shut(Seat& seat, Shut::Reason reason, const Error& why);

@@ -9,8 +9,8 @@ namespace {
 using base::Reader;
 using base::Writer;
 
-constexpr std::uint8_t kVersion = 2;
-enum Kind : std::uint8_t { kOpen = 1, kOpened, kShut, kAsk, kKey, kPing, kPong };
+constexpr std::uint8_t kVersion = 3;
+enum Kind : std::uint8_t { kOpen = 1, kOpened, kShut, kAsk, kKey, kPing, kPong, kAwake, kAtRest };
 constexpr std::size_t kMaxWhy = 1024, kMaxKind = 256;
 
 Error malformed(const char* what) {
@@ -41,6 +41,9 @@ void put(Writer& out, const Key& key) {
 }
 void put(Writer& out, const Ping& ping) {
   out.put<std::uint8_t>(ping.answer ? kPong : kPing).put(ping.channel).put(ping.life);
+}
+void put(Writer& out, const Stir& stir) {
+  out.put<std::uint8_t>(stir.awake ? kAwake : kAtRest).put(stir.channel).put(stir.life);
 }
 
 Result<Message> open(Reader& in, bool answer) {
@@ -91,6 +94,14 @@ Result<Message> ping(Reader& in, bool answer) {
   return Message(out);
 }
 
+Result<Message> stir(Reader& in, bool awake) {
+  Stir out{.awake = awake};
+  out.channel = in.get<std::uint32_t>();
+  out.life = in.get<std::uint32_t>();
+  if (out.channel >= kMaxRails) return malformed("news of nothing");
+  return Message(out);
+}
+
 Result<Message> body(Reader& in) {
   switch (in.get<std::uint8_t>()) {
     case kOpen:
@@ -109,6 +120,10 @@ Result<Message> body(Reader& in) {
       return ping(in, false);
     case kPong:
       return ping(in, true);
+    case kAwake:
+      return stir(in, true);
+    case kAtRest:
+      return stir(in, false);
     default:
       return malformed("of no known kind");
   }

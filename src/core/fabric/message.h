@@ -70,7 +70,13 @@ struct Ping {
   bool answer = false;
   std::uint32_t channel = 0, life = 0;
 };
-using Message = std::variant<Open, Shut, Ask, Key, Ping>;
+// The sender's end is turned all the time, or rests: where nobody is told of what comes in, the
+// other end does as it does.
+struct Stir {
+  bool awake = false;
+  std::uint32_t channel = 0, life = 0;
+};
+using Message = std::variant<Open, Shut, Ask, Key, Ping, Stir>;
 
 Bytes encode(const Message& message);
 // Refuses what is truncated, too long, or of another version or kind.

@@ -33,6 +33,13 @@ TEST(FabricMessage, EveryKindComesBackAsItWas) {
   ASSERT_TRUE(ping && std::holds_alternative<Ping>(*ping));
   EXPECT_TRUE(std::get<Ping>(*ping).answer);
 
+  for (const bool awake : {true, false}) {
+    const auto stir = decode(encode(Stir{awake, 1, 2}));
+    ASSERT_TRUE(stir && std::holds_alternative<Stir>(*stir));
+    const Stir& told = std::get<Stir>(*stir);
+    EXPECT_TRUE(told.awake == awake && told.channel == 1 && told.life == 2);
+  }
+
   EXPECT_EQ(decodeGreeting(encodeGreeting({4, "kind"}))->rails, 4U);
   EXPECT_EQ(decodeGreeting(encodeGreeting({4, "kind"}))->kind, "kind");
   EXPECT_EQ(*decodePinKey(encodePinKey(77)), 77U);
@@ -41,7 +48,7 @@ TEST(FabricMessage, EveryKindComesBackAsItWas) {
 TEST(FabricMessage, WhatIsCutShortOrTooLongIsRefused) {
   for (const Message& whole :
        {Message(Open{false, 0, 1, some(20), {8, some(9)}}), Message(Shut{0, 1, {}, "x"}),
-        Message(Ask{1, 2}), Message(Key{1, 2, {some(3)}}), Message(Ping{})}) {
+        Message(Ask{1, 2}), Message(Key{1, 2, {some(3)}}), Message(Ping{}), Message(Stir{})}) {
     Bytes bytes = encode(whole);
     ASSERT_TRUE(decode(bytes));
     for (std::size_t length = 0; length < bytes.size(); ++length)
@@ -63,6 +70,8 @@ TEST(FabricMessage, WhatCannotBeIsRefused) {
   EXPECT_FALSE(decode(encode(Shut{0, 1, static_cast<Shut::Reason>(3), ""})));
   EXPECT_FALSE(decode(encode(Key{1, 2, std::vector<Bytes>(kMaxRails + 1, some(1))})));
   EXPECT_FALSE(decode(encode(Key{1, 2, {Bytes{}}})));
+  EXPECT_FALSE(decode(encode(Ping{true, kMaxRails, 1})));
+  EXPECT_FALSE(decode(encode(Stir{true, kMaxRails, 1})));
   EXPECT_FALSE(decodeGreeting(encodeGreeting({0, ""})));
   EXPECT_FALSE(decodeGreeting(encodeGreeting({kMaxRails + 1, ""})));
   EXPECT_FALSE(decodeGreeting(encodeGreeting({1, std::string(257, 'x')})));
