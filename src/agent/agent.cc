@@ -67,7 +67,7 @@ Result<Peer> Agent::connect(const Card& card) {
   VIADUCT_CHECK(core_->usable("connect"));
   const auto held = core_->hold();
   VIADUCT_TRY(auto peer, core_->connect(card));
-  core_->crank().takeOverSoon();
+  core_->crank().takeOverSoon(Clock::now());
   return Peer(std::move(peer));
 }
 
@@ -75,7 +75,7 @@ Result<Peer> Agent::connect(std::string_view host_port) {
   VIADUCT_CHECK(core_->usable("connect"));
   const auto held = core_->hold();
   VIADUCT_TRY(auto peer, core_->connectTo(host_port));
-  core_->crank().takeOverSoon();
+  core_->crank().takeOverSoon(Clock::now());
   return Peer(std::move(peer));
 }
 

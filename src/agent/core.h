@@ -92,6 +92,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   // Transfers
   core::Tag takeOff(std::shared_ptr<TransferCore> transfer);  // gives it a tag
   void land(core::Tag tag);
+  void expectBy(Clock::time_point due);  // of a flight: who is then not over is told
   void pollRail(core::Rail& rail);
   // Bytes that all transfers together have given to this rail and not got back.
   std::uint64_t& load(const core::Rail& rail) { return loads_[&rail]; }
@@ -120,6 +121,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   void accept(base::Fd socket);
   void abandon();
   void offerWaiting();
+  void tellOverdue();
   void beat();
   void scheduleBeat(Clock::time_point now);
   bool noteRoom() const { return note_bytes_ < settings_.note_backlog; }
@@ -148,6 +150,8 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   std::vector<std::shared_ptr<TransferCore>> flights_;  // by the tag's low half
   std::vector<std::uint32_t> free_flights_;
   std::uint32_t last_flight_ = 0;
+  Clock::time_point due_ = Clock::time_point::max();  // the first of all flights', or before it
+  base::Poller::Id due_timer_ = 0;
   std::vector<std::shared_ptr<TransferCore>> waiting_;  // have ops that no rail has taken
   std::vector<std::function<void()>> owed_;
   core::Completions completions_;

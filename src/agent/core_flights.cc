@@ -40,6 +40,25 @@ void AgentCore::land(core::Tag tag) {
   free_flights_.push_back(static_cast<std::uint32_t>(flightOf(tag)));
 }
 
+// One timer for all: most end long before it, and one that is posted again and again costs a
+// comparison.
+void AgentCore::expectBy(Clock::time_point due) {
+  if (due >= due_) return;
+  due_ = due;
+  if (due_timer_ != 0) crank_->poller().forgetTimer(due_timer_);
+  due_timer_ = crank_->poller().at(due, [this] { tellOverdue(); });
+}
+
+void AgentCore::tellOverdue() {
+  due_timer_ = 0;
+  due_ = Clock::time_point::max();
+  const auto now = Clock::now();
+  for (const auto& transfer : std::vector(flights_))
+    if (transfer && transfer->due() <= now) transfer->overdue();
+  for (const auto& transfer : flights_)
+    if (transfer) expectBy(transfer->due());
+}
+
 void AgentCore::pollRail(core::Rail& rail) {
   rail.poll(completions_);
   apply(completions_);

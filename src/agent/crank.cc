@@ -67,10 +67,10 @@ bool Crank::leavesWork() const {
   return turner_.busy() || poller_->nextTimer() < std::min(progress_until_, driver_until_);
 }
 
-void Crank::takeOverSoon() {
+void Crank::takeOverSoon(Clock::time_point now) {
   if (!leavesWork()) return;
   // Who starts more and more, and never comes back, does not keep the progress thread off.
-  if (const auto now = Clock::now(); !isAside() && !claimed(now)) claim(now);
+  if (!isAside() && !claimed(now)) claim(now);
   takeOverNow();
 }
 
@@ -233,7 +233,7 @@ void Crank::stopDriving(bool again) {
     callAside();
   else if (!armed_ && !isAside())
     arm(true);
-  takeOverSoon();
+  takeOverSoon(now);
 }
 
 // The progress thread, which does not have the lock, takes it: when no user thread has polled or

@@ -61,7 +61,7 @@ class Crank {
     if (++unturned_ >= kUnturned) turnNow(held);
   }
   // With the lock held: something was started, or is owed, whose caller may not come back.
-  void takeOverSoon();
+  void takeOverSoon(Clock::time_point now);
   void takeOverNow();
   // With the lock held: something that a waiting thread may wait for has changed.
   void changed() {

@@ -108,12 +108,15 @@ Status TransferCore::post(std::unique_lock<std::mutex>& held, const PostOptions&
   offer();
   pollOwnRails();
   if (!running()) return Ok{};
-  const auto until =
-      options.deadline ? options.deadline->at() : Clock::now() + agent_->settings().deadline;
-  if (until != Clock::time_point::max())
-    timer_ = agent_->crank().poller().at(until, [this] { expire(); });
-  agent_->crank().takeOverSoon();
+  const auto now = Clock::now();
+  expect(options.deadline ? options.deadline->at() : now + agent_->settings().deadline);
+  agent_->crank().takeOverSoon(now);
   return Ok{};
+}
+
+void TransferCore::expect(Clock::time_point due) {
+  due_ = due;
+  agent_->expectBy(due);
 }
 
 void TransferCore::start(const PostOptions& options) {
@@ -199,18 +202,18 @@ void TransferCore::abort(Error why) {
   }
   // What has not come back by itself shortly is ended by force, within the grace.
   forced_ = true;
-  agent_->crank().poller().forgetTimer(timer_);
-  timer_ = agent_->crank().poller().at(Clock::now() + agent_->settings().grace * 3 / 4,
-                                       [this] { resetLinks(); });
-  agent_->crank().takeOverSoon();
+  const auto now = Clock::now();
+  expect(now + agent_->settings().grace * 3 / 4);
+  agent_->crank().takeOverSoon(now);
 }
 
 void TransferCore::cancel() {
   abort({.code = Code::kCancelled, .operation = "transfer", .peer = peer_->name()});
 }
 
-void TransferCore::expire() {
-  timer_ = 0;
+void TransferCore::overdue() {
+  due_ = Clock::time_point::max();
+  if (forced_) return resetLinks();
   std::uint64_t moved = 0;
   for (const Bundle& bundle : bundles_) moved += bundle.movedOps();
   abort({.code = Code::kTimeout,
@@ -224,7 +227,6 @@ void TransferCore::expire() {
 
 // The peer does not confirm: its session ends, and with it everybody's access.
 void TransferCore::resetLinks() {
-  timer_ = 0;
   peer_->lose({.code = Code::kPeerLost,
                .operation = "transfer",
                .detail = "the peer did not confirm the end of a transfer within the grace",
@@ -254,7 +256,6 @@ void TransferCore::sayWhatMoved() const {
 }
 
 void TransferCore::finish(TransferState state) {
-  if (timer_ != 0) agent_->crank().poller().forgetTimer(std::exchange(timer_, 0));
   sayWhatMoved();
   for (Bundle& bundle : bundles_) bundle.stop();
   if (state == TransferState::kDone && has_note_)

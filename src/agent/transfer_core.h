@@ -48,7 +48,9 @@ class TransferCore final : public std::enable_shared_from_this<TransferCore> {
   void failed(core::Failed failed);
   bool offerAgain();  // what rails refused; true when there is nothing to offer any more
   bool uses(std::uint32_t local_slot) const;
-  void abort(Error why);  // stops posting, cancels, ends with `why`
+  void abort(Error why);                          // stops posting, cancels, ends with `why`
+  Clock::time_point due() const { return due_; }  // while it runs
+  void overdue();
 
   AgentCore& agent() { return *agent_; }
   const PeerCore& peer() const { return *peer_; }
@@ -76,7 +78,7 @@ class TransferCore final : public std::enable_shared_from_this<TransferCore> {
   void stopPosting();
   void start(const PostOptions& options);
   void pollOwnRails();
-  void expire();
+  void expect(Clock::time_point due);
   void resetLinks();
   void endIfOver();
   void sayWhatMoved() const;
@@ -107,7 +109,7 @@ class TransferCore final : public std::enable_shared_from_this<TransferCore> {
   std::optional<Error> rail_error_;  // of the last rail that was lost
   bool has_note_ = false;
   std::vector<std::byte> note_;
-  std::uint64_t timer_ = 0;
+  Clock::time_point due_ = Clock::time_point::max();
 };
 
 }  // namespace viaduct::agent

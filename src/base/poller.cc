@@ -79,7 +79,8 @@ int Poller::fd() const { return state_->epoll.get(); }
 
 int Poller::waitFor(Clock::time_point until) {
   if (until == Clock::time_point::max()) return -1;
-  const auto now = Clock::now();  // compared first: time_point::min() - now would overflow
+  if (until == Clock::time_point::min()) return 0;  // and no clock is asked
+  const auto now = Clock::now();
   if (until <= now) return 0;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now);
   return static_cast<int>(std::min<std::int64_t>(left.count(), 1 << 30));

@@ -200,7 +200,7 @@ TEST(Crank, AThreadThatNeverWaitsDoesNotKeepTheOtherOff) {
     std::unique_lock held(bells.crank->lock());
     turned = started && !bells.left;
     started = bells.left = true;
-    bells.crank->takeOverSoon();
+    bells.crank->takeOverSoon(Clock::now());
     held.unlock();
     std::this_thread::sleep_for(100us);
   }

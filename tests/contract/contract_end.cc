@@ -120,6 +120,33 @@ TEST_P(BackendContract, ADeadlineThatHasPassedEndsTheTransfer) {
   EXPECT_TRUE(again) << again.error().text();
 }
 
+TEST_P(BackendContract, EachTransferEndsAtItsOwnDeadline) {
+  if (GetParam() != "fake") GTEST_SKIP() << "skipped: no ops that take as long as they are told to";
+  weather_ = "rails=1,delay_us=60000000";
+  base_.detect = 60s;
+  open();
+  const auto here = a_->allocate(64 << 10);
+  const auto there = b_->allocate(64 << 10, {.label = "there"});
+  ASSERT_TRUE(here && there);
+  waitForPin(*b_at_a_, "there");
+  std::vector<Transfer> transfers;
+  for (const auto deadline : {10000ms, 300ms, 200ms, 100ms}) {
+    auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, blocks(*here, 4096, 8192, 8),
+                             blocks(*there, 4096, 8192, 8));
+    ASSERT_TRUE(transfer);
+    ASSERT_TRUE(transfer->post({.deadline = deadline}));
+    transfers.push_back(std::move(*transfer));
+  }
+  transfers[3].cancel();  // the first that would have been due
+  for (const std::size_t next : {2U, 1U}) {
+    const auto ended = transfers[next].wait(8s);
+    ASSERT_FALSE(ended);
+    EXPECT_EQ(ended.error().code, Code::kTimeout) << ended.error().text();
+    EXPECT_EQ(transfers[next].end().state, TransferState::kFailed);
+  }
+  EXPECT_EQ(transfers[0].end().state, TransferState::kRunning);
+}
+
 // Only the fake's ops hang. Others fail, which stops the transfer: it ends in time all the same.
 TEST_P(BackendContract, AFailedTransferDoesNotOutliveItsDeadline) {
   if (GetParam() != "fake") GTEST_SKIP() << "skipped: no ops that hang";
