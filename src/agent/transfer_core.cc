@@ -164,7 +164,7 @@ void TransferCore::pollOwnRails() {
   for (const Bundle& bundle : bundles_)
     for (const Bundle::Lane& lane : bundle.lanes()) {
       if (!running()) return;
-      if (lane.busy > 0) agent_->pollRail(*lane.rail);
+      if (lane.busy > 0 && lane.rail->mayHaveEnded()) agent_->pollRail(*lane.rail);
     }
 }
 

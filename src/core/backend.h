@@ -60,6 +60,9 @@ class Rail {
   // True while only poll() makes progress; false while nothing is in flight or a watched fd or
   // timer will call. The agent does not sleep while a rail is busy.
   virtual bool busy() const = 0;
+
+  // Whether poll() is worth its price right after post(): work may be over that was done within.
+  virtual bool mayHaveEnded() const = 0;
 };
 
 // What the agent does for one link.

@@ -41,6 +41,7 @@ class SlowRail final : public core::Rail {
   }
   void cancel(core::Tag tag) override { cancelled.push_back(tag); }
   bool busy() const override { return !queue_.empty(); }
+  bool mayHaveEnded() const override { return true; }
 
   // Everything that is on its way comes back undone.
   void breakDown(core::Completions& out) {

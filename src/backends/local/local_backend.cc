@@ -32,6 +32,7 @@ class LocalRail final : public core::Rail {
   void poll(core::Completions& out) override { backend_.crew().poll(out); }
   void cancel(core::Tag tag) override { backend_.crew().cancel(tag); }
   bool busy() const override { return backend_.crew().busy(); }
+  bool mayHaveEnded() const override { return true; }
 
  private:
   LocalBackend& backend_;

@@ -22,6 +22,7 @@ class TcpRail final : public core::Rail, public JobOwner {
   void poll(core::Completions& out) override;
   void cancel(core::Tag tag) override;
   bool busy() const override { return !active_.empty() || !reports_.empty(); }
+  bool mayHaveEnded() const override { return !reports_.empty(); }
 
   void report(Job& job) override;
 

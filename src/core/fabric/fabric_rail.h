@@ -27,6 +27,7 @@ class FabricRail final : public Rail, public JobOwner {
     return !reports_.empty() || std::any_of(active_.begin(), active_.end(),
                                             [](const Channel* one) { return !one->dozes(); });
   }
+  bool mayHaveEnded() const override { return !reports_.empty(); }
 
   void report(Job& job) override;
 
