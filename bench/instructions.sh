@@ -15,7 +15,8 @@ count() {  # path times
 }
 
 printf '%-16s %10s %22s\n' path blocks 'instructions per post'
-for row in local-8:1 local-64x64:64 local-1024x64:1024 tcp-8:1 tcp-64x64:64 tcp-1024x64:1024 note:0; do
+for row in local-8:1 local-64x64:64 local-1024x64:1024 tcp-8:1 tcp-64x64:64 tcp-1024x64:1024 \
+  ofi-8:1 ofi-64x64:64 ofi-1024x64:1024 note:0; do
   path=${row%:*}
   short=$(count "$path" 200)
   long=$(count "$path" 1200)
