@@ -86,19 +86,12 @@ Result<Message> key(Reader& in) {
   return Message(std::move(out));
 }
 
-Result<Message> ping(Reader& in, bool answer) {
-  Ping out{.answer = answer};
+// A Ping or a Stir.
+template <class T>
+Result<Message> ofChannel(Reader& in, T out) {
   out.channel = in.get<std::uint32_t>();
   out.life = in.get<std::uint32_t>();
-  if (out.channel >= kMaxRails) return malformed("a ping of nothing");
-  return Message(out);
-}
-
-Result<Message> stir(Reader& in, bool awake) {
-  Stir out{.awake = awake};
-  out.channel = in.get<std::uint32_t>();
-  out.life = in.get<std::uint32_t>();
-  if (out.channel >= kMaxRails) return malformed("news of nothing");
+  if (out.channel >= kMaxRails) return malformed("of no channel");
   return Message(out);
 }
 
@@ -117,13 +110,13 @@ Result<Message> body(Reader& in) {
     case kKey:
       return key(in);
     case kPing:
-      return ping(in, false);
+      return ofChannel(in, Ping{.answer = false});
     case kPong:
-      return ping(in, true);
+      return ofChannel(in, Ping{.answer = true});
     case kAwake:
-      return stir(in, true);
+      return ofChannel(in, Stir{.awake = true});
     case kAtRest:
-      return stir(in, false);
+      return ofChannel(in, Stir{.awake = false});
     default:
       return malformed("of no known kind");
   }
