@@ -156,21 +156,24 @@ bool Channel::sleep(Clock::time_point now) {
   const Duration quiet = now - std::max(last_busy_, poster_.lastMoved());
   if (broke_ || quiet < seed_.spin) return false;
   const bool unposted = poster_.starved() || (phase_ == Phase::kProbing && !probe_sent_);
-  if (watch_ != 0 && !unposted) {
-    if (!conduit_->tellsUnarmed() && !listenedAWhile(now, quiet)) return false;
-    // Told of anew, where it is readable already.
-    return conduit_->arm() && seed_.poller.change(watch_, kNews).has_value();
-  }
-  if (!unposted && !poster_.idle()) return false;
-  const bool rests = up() && !unposted;
-  if (rests) stir(false);
-  // Nobody will call: it is turned whenever its rail is, and again when it has been quiet for half
-  // as long once more.
-  if (doze_ == 0 && !peer_stirring_) {
-    const Duration longest = rests ? kLongestRest : kLongestDoze;
-    doze_ = seed_.poller.at(now + std::min(longest, quiet / 2), [this] { doze_ = 0; });
-  }
+  if (watch_ != 0 && !unposted) return sleepUntilTold(now, quiet);
+  if (unposted || poster_.idle()) doze(now, quiet, up() && !unposted);
   return false;
+}
+
+bool Channel::sleepUntilTold(Clock::time_point now, Duration quiet) {
+  if (!conduit_->tellsUnarmed() && !listenedAWhile(now, quiet)) return false;
+  // Told of anew, where it is readable already.
+  return conduit_->arm() && seed_.poller.change(watch_, kNews).has_value();
+}
+
+// Nobody will call: it is turned whenever its rail is, and again when it has been quiet for half as
+// long once more.
+void Channel::doze(Clock::time_point now, Duration quiet, bool rests) {
+  if (rests) stir(false);
+  if (doze_ != 0 || peer_stirring_) return;
+  const Duration longest = rests ? kLongestRest : kLongestDoze;
+  doze_ = seed_.poller.at(now + std::min(longest, quiet / 2), [this] { doze_ = 0; });
 }
 
 // Who writes to a peer whose conduit cannot tell it of that has it turn its end meanwhile.

@@ -99,7 +99,9 @@ class Channel {
   bool probed();
   void stir(bool awake);
   void told();
+  bool sleepUntilTold(Clock::time_point now, Duration quiet);
   bool listenedAWhile(Clock::time_point now, Duration quiet);
+  void doze(Clock::time_point now, Duration quiet, bool rests);
   Error named(Error why) const;
   void breakWith(Error why);
 
