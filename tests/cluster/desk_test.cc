@@ -246,10 +246,14 @@ class CutSessions : public CutLinks {
   // A cut is seen after a quarter to a half of it; a busy machine may stand still for as long.
   static constexpr int kDetect = 4000;
 
+  // Who has been connected to is ready a little later.
   void connect() {
     start(" detect=" + std::to_string(kDetect));
     agents_[0]->must("import " + agents_[1]->card());
     agents_[0]->must("ready 1 20000");
+    agents_[0]->must("note 1 first");
+    EXPECT_EQ(agents_[1]->must("takenote 20000"), "0 first");
+    agents_[1]->must("ready 0 20000");
   }
   void failTheFirst(bool (Desk::*fault)(std::size_t, std::size_t) const, std::size_t side) {
     if (!make(2, 4)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
