@@ -36,9 +36,6 @@ Result<std::unique_ptr<Queue>> Queue::open(const Ground& ground, fid_domain& dom
     if (rc = out->listDescriptors(); rc == 0) break;
   }
   if (rc != 0) return ofiError(Code::kDevice, "fi_cq_open", rc, ground.device());
-  if (out->wait_ != FI_WAIT_POLLFD) return out;
-  out->set_.reset(::epoll_create1(EPOLL_CLOEXEC));
-  if (!out->set_) return systemError(Code::kExhausted, "epoll_create1", errno);
   return out;
 }
 
@@ -59,12 +56,10 @@ int Queue::listDescriptors() {
 
 // A listener's events leave the set by themselves, with their descriptor.
 Status Queue::sleepOnThese(const Endpoint::Events& events) {
-  if (events.front() == nullptr || fd() < 0) return Ok{};
-  if (!set_) {
-    set_.reset(::epoll_create1(EPOLL_CLOEXEC));
-    if (!set_) return systemError(Code::kExhausted, "epoll_create1", errno);
-    VIADUCT_CHECK(watch(own_, EPOLLIN));
-  }
+  if (events.front() == nullptr || wait_ == FI_WAIT_NONE) return Ok{};
+  set_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  if (!set_) return systemError(Code::kExhausted, "epoll_create1", errno);
+  if (own_ >= 0) VIADUCT_CHECK(watch(own_, EPOLLIN));
   for (fid_eq* const one : events) {
     int fd = -1;
     if (const int rc = fi_control(&one->fid, FI_GETWAIT, &fd); rc != 0)

@@ -23,8 +23,8 @@ class Queue {
   Status sleepOnThese(const Endpoint::Events& events);
   // Readable when there is something to do, once arm() was true; -1: there is nothing to sleep on.
   int fd() const { return set_ ? set_.get() : own_; }
-  // fd() tells of what comes in whether it was armed or not. It costs 2 to 3 us for each packet, so
-  // that it is only where libfabric gives nothing else (docs/measured/ofi.md).
+  // fd() tells of what comes in whether it was armed or not. It costs 2 to 3 us a transfer, so that
+  // it is only where libfabric gives nothing else (docs/measured/ofi.md).
   bool tellsUnarmed() const { return wait_ == FI_WAIT_FD; }
   bool arm(const Endpoint::Events& events);
   void disarm();
