@@ -11,8 +11,14 @@
 namespace viaduct::bench {
 namespace {
 
-constexpr Workload kWorkloads[] = {
-    {"8 B", 8, 1}, {"64 KiB", 65536, 1}, {"1 MiB", 1U << 20U, 1}, {"4 KiB x 1024", 4096, 1024}};
+// One at a time, and a window of them behind each other.
+constexpr Workload kWorkloads[] = {{"8 B", 8, 1},
+                                   {"64 KiB", 65536, 1},
+                                   {"1 MiB", 1U << 20U, 1},
+                                   {"4 KiB x 1024", 4096, 1024},
+                                   {"64 KiB x 64", 65536, 64},
+                                   {"1 MiB x 16", 1U << 20U, 16},
+                                   {"64 MiB", 64U << 20U, 1}};
 
 void must(std::int64_t status, const char* call) {
   if (status < 0) die(ofi::ofiError(Code::kDevice, call, status, "bare").text());
