@@ -34,6 +34,9 @@ Channel::~Channel() { end(); }
 
 Result<Open> Channel::begin(std::uint32_t life, bool answer) {
   life_ = life;
+  // Of an earlier life, also if it was told after its end.
+  probe_sent_ = stirring_ = peer_stirring_ = asked_ = false;
+  answers_ = 0;
   VIADUCT_TRY(conduit_, seed_.ground.open());
   phase_ = Phase::kWaiting;
   opening_until_ = Clock::now() + seed_.opening;
@@ -100,7 +103,6 @@ void Channel::end() {
   if (watch_ != 0) seed_.poller.forget(std::exchange(watch_, 0));
   host_.deactivate(*this);
   phase_ = Phase::kDown;
-  probe_sent_ = stirring_ = peer_stirring_ = false;
   broke_.reset();
   if (!conduit_) return;
   conduit_->letGo(probe_);

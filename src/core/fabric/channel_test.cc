@@ -18,6 +18,7 @@ namespace {
 struct Bell {
   bool mute = false;    // there is none
   bool unarmed = true;  // tells also while it is not armed
+  bool silent = false;  // nothing comes back
   int told = -1;        // the conduit's descriptor
   bool armed = false;
   int arms = 0;
@@ -41,7 +42,7 @@ class StubbornConduit final : public Conduit {
     return {.pieces = static_cast<std::uint32_t>(pieces.size())};
   }
   Flush flush() override { return {}; }
-  bool ended(Flush&) override { return true; }
+  bool ended(Flush&) override { return !bell_.silent; }
   void letGo(Flush&) override {}
   bool progress() override { return false; }
   bool arm() override {
@@ -100,8 +101,16 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
             .spin = kSpin,
             .poster = {.device = "stub", .own = own_, .remote = remote_, .scratch = scratch_}},
         *this, *this);
-    ASSERT_TRUE(channel_->begin(1, false));
+    live(1);
+  }
+  void live(std::uint32_t life) {
+    ASSERT_TRUE(channel_->begin(life, false));
     ASSERT_TRUE(channel_->join(Open{}));
+  }
+  // Both ends have closed it.
+  void end() {
+    channel_->end();
+    channel_->poster().settle();
   }
   void opened(Channel&) override {}
   void tell(const Message& message) override { told_.push_back(message); }
@@ -147,6 +156,21 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
     activate(*channel_);
   }
   void report(Job&) override {}
+  // How often the peer was asked whether it is well, in this life.
+  int asked() const {
+    return static_cast<int>(std::count_if(told_.begin(), told_.end(), [&](const Message& one) {
+      const auto* const ping = std::get_if<Ping>(&one);
+      return ping != nullptr && !ping->answer && ping->life == channel_->life();
+    }));
+  }
+  // With something under way of which nothing comes back.
+  void fallSilent() {
+    ASSERT_TRUE(turnsUntil([&] { return channel_->up(); }));
+    ground_.bell.silent = true;
+    post();
+    ASSERT_TRUE(turnsUntil([&] { return asked() == 1 || channel_->broke(); }));
+    ASSERT_FALSE(channel_->broke()) << "the peer has not said that it is well";
+  }
   // How often the peer was told that this end is awake, and that it rests.
   int toldThat(bool awake) const {
     return static_cast<int>(std::count_if(told_.begin(), told_.end(), [&](const Message& one) {
@@ -251,6 +275,33 @@ TEST_F(MuteChannelTest, WhileThePeerIsAwakeItIsTurned) {
   EXPECT_TRUE(turnsUntil([&] { return toldThat(false) == 1; })) << "or each waits for the other";
   EXPECT_FALSE(channel_->dozes());
   channel_->stirred({.awake = false});
+  EXPECT_TRUE(turnsUntilItDozes());
+}
+
+// What is known of the peer is of one life.
+TEST_F(ChannelTest, ASilentWayIsAskedAfterInEachOfItsLives) {
+  ASSERT_NO_FATAL_FAILURE(fallSilent());
+  end();  // before the answer
+  ground_.bell.silent = false;
+  live(2);
+  ASSERT_NO_FATAL_FAILURE(fallSilent());
+  for (int answers = 0; answers < 2; ++answers) {
+    ASSERT_TRUE(turnsUntil([&] { return asked() == answers + 1; }));
+    EXPECT_FALSE(channel_->broke());
+    channel_->answered({.answer = true, .life = 2});
+  }
+  EXPECT_TRUE(turnsUntil([&] { return !!channel_->broke(); }));
+  end();
+  ground_.bell.silent = false;
+  live(3);
+  ASSERT_NO_FATAL_FAILURE(fallSilent());
+}
+
+TEST_F(MuteChannelTest, WhatThePeerSaidLateOfAnEndedLifeKeepsNobodyAwake) {
+  ASSERT_TRUE(turnsUntilItDozes());
+  end();
+  channel_->stirred({.awake = true});
+  live(2);
   EXPECT_TRUE(turnsUntilItDozes());
 }
 
