@@ -36,8 +36,8 @@ struct TransferOptions {
   // What the path must be: "rdma", "same-host", "not-tcp", "backend:NAME", several joined by
   // commas. Enforced when the route is chosen; empty takes the best there is.
   std::string require = {};
-  // Runs once per post, on a thread of the agent or on one that polls or waits; never inside
-  // post(). Must not block. It may post again.
+  // Runs once per post, on a thread of the agent or on one that polls or waits, or closes the
+  // agent; never inside post(). Must not block. It may post again.
   std::function<void(const TransferEnd&)> on_end = {};
 };
 // Whether this can be a `require`, as plan() would say it: for programs that are told one.

@@ -171,13 +171,22 @@ void AgentCore::shutdown() {
   if (forked()) return abandon();
   if (finder_) finder_->close();  // nobody shall find one that is going
   crank_->stop();
+  letGo();
+  deliver();
+}
+
+// Threads that still wait or poll find nothing to turn, and that all is over.
+void AgentCore::letGo() {
   const auto held = hold();
   for (const auto& peer : peers_) peer->close();
   peers_.clear();
   newcomers_.clear();
   graveyard_.clear();
+  waiting_.clear();
   listener_.reset();
-  for (auto& backend : backends_) backend.reset();
+  rails_.clear();
+  backends_.clear();
+  crank_->takeOverNow();
 }
 
 // In a fork()ed child: threads, peers and sockets are the parent's. All is left as it lies.
@@ -194,6 +203,10 @@ void AgentCore::abandon() {
 Status AgentCore::usable(const char* operation) const {
   if (closed_.load(std::memory_order_relaxed))
     return Error{.code = Code::kInvalid, .operation = operation, .detail = "the agent is closed"};
+  return ofThisProcess(operation);
+}
+
+Status AgentCore::ofThisProcess(const char* operation) const {
   if (forked())
     return Error{.code = Code::kInvalid,
                  .operation = operation,
@@ -260,6 +273,7 @@ Status AgentCore::unpin(Held& held, std::uint32_t slot) {
   crank_->waitHeld(
       held, [&] { return std::none_of(flights_.begin(), flights_.end(), uses); },
       Clock::time_point::max());
+  if (backends_.empty()) return Ok{};  // an agent that has closed has let go of everything
   for (const auto& peer : peers_) peer->withdraw(slot);
   return pins_->remove(slot);
 }

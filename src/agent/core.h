@@ -39,6 +39,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
 
   // An error after shutdown() and in a fork()ed child. No lock needed.
   Status usable(const char* operation) const;
+  Status ofThisProcess(const char* operation) const;  // the latter alone
   using Held = std::unique_lock<std::mutex>;
   Held hold() const;
   Crank& crank() { return *crank_; }
@@ -119,6 +120,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   Status openListener();
   Status openFinder();
   void accept(base::Fd socket);
+  void letGo();
   void abandon();
   void offerWaiting();
   void tellOverdue();

@@ -37,7 +37,8 @@ TransferState Transfer::poll() {
 Status Transfer::wait(Deadline until) {
   const auto over = [this] { return !core_->running(); };
   if (core_->running()) {
-    VIADUCT_CHECK(core_->agent().usable("wait"));
+    // An agent that closes ends it: until then its memory is in use.
+    VIADUCT_CHECK(core_->agent().ofThisProcess("wait"));
     if (!core_->agent().crank().wait(over, until.at()))
       return Error{.code = Code::kTimeout,
                    .operation = "wait",

@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 
+#include <memory>
 #include <optional>
+#include <thread>
+#include <utility>
 
 #include "support/free_port.h"
 
@@ -37,6 +40,61 @@ TEST(Handles, ThatOutliveTheirAgentAreDeadButHarmless) {
   EXPECT_FALSE(peer->ready(0ms));
   EXPECT_TRUE(here->release());
   EXPECT_EQ(here->size(), 4096U);
+}
+
+// An agent, its peer, and a transfer between them that never ends by itself.
+struct Endless {
+  explicit Endless(TransferOptions options = {}) {
+    for (auto* agent : {&a, &b}) {
+      auto opened = Agent::open({.backends = {"fake"}, .weather = "hang=1"});
+      EXPECT_TRUE(opened) << opened.error().text();
+      agent->emplace(*std::move(opened));
+    }
+    here.emplace(*a->allocate(4096));
+    there.emplace(*b->allocate(4096, {.label = "there"}));
+    auto peer = a->importCard(b->exportCard());
+    EXPECT_TRUE(peer && peer->ready(5s) && peer->pin("there", 5s));
+    auto planned = a->plan(
+        OpKind::kWrite, *peer, {.blocks = *Blocks::strided(here->info().address, 1, 4096, 1)},
+        {.blocks = *Blocks::strided(there->info().address, 1, 4096, 1)}, std::move(options));
+    EXPECT_TRUE(planned) << planned.error().text();
+    transfer.emplace(*std::move(planned));
+    EXPECT_TRUE(transfer->post());
+  }
+  std::optional<Agent> a, b;
+  std::optional<Pin> here, there;
+  std::optional<Transfer> transfer;
+};
+
+TEST(Handles, AnAgentThatClosesEndsTheWaitsForItsTransfersAtOnce) {
+  for (int round = 0; round < 5; ++round) {
+    Endless endless;
+    std::optional<Status> ended;
+    std::thread waits([&] { ended = endless.transfer->wait(30s); });
+    std::thread polls([&] {
+      while (endless.transfer->poll() == TransferState::kRunning) std::this_thread::yield();
+    });
+    EXPECT_FALSE(endless.transfer->wait(5ms * round));
+    endless.a.reset();
+    const auto closed = Clock::now();
+    waits.join();
+    polls.join();
+    EXPECT_LT(Clock::now() - closed, 250ms) << "not by the next heartbeat";
+    ASSERT_TRUE(ended);
+    ASSERT_FALSE(*ended);
+    EXPECT_EQ(ended->error().code, Code::kPeerLost) << ended->error().text();
+  }
+}
+
+TEST(Handles, WhatAnAgentEndsAsItClosesIsToldAndNothingOfItIsKept) {
+  const auto told = std::make_shared<int>(0);
+  Endless endless({.on_end = [told](const TransferEnd& end) {
+    *told += end.state == TransferState::kFailed ? 1 : 0;
+  }});
+  endless.a.reset();
+  EXPECT_EQ(*told, 1);
+  endless.transfer.reset();
+  EXPECT_EQ(told.use_count(), 1) << "somebody keeps the transfer, and with it the agent";
 }
 
 TEST(Handles, AnAgentThatIsAssignedOverClosesTheOldOne) {
