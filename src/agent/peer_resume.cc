@@ -39,9 +39,10 @@ void PeerCore::sayHeard() {
   base::Bytes payload;
   if (connection.canResume()) payload = base::Writer().put(heard()).take();
   unsaid_ = 0;
-  // Where the connection is at its end it is closed() next.
+  // Where the connection is at its end it is closed() next. Behind more than it takes, one more
+  // would tell nothing.
   if (auto sent = connection.send(FrameType::kHeartbeat, payload);
-      !sent && sent.error().code != Code::kPeerLost)
+      !sent && sent.error().code != Code::kPeerLost && sent.error().code != Code::kBusy)
     protocolError(sent.error());
 }
 

@@ -125,6 +125,25 @@ TEST(Notes, ReceiverThatTakesNoneHoldsTheSenderUpAndLosesNone) {
   EXPECT_EQ(b.waitNote(10s)->text(), "more");
 }
 
+// What the two agents have to tell each other meanwhile has room of its own.
+TEST(Notes, ReceiverThatTakesNoneIsAPeerAllTheSame) {
+  Settings settings{.name = "a", .listen = {}, .detect = 200ms, .note_backlog = 10000};
+  auto a = Agent::open(settings);
+  settings.name = "b";
+  auto b = Agent::open(settings);
+  ASSERT_TRUE(a && b);
+  const Peer to_b = join(*a, *b);
+  const std::string text(kMaxNoteBytes, 'x');
+  int sent = 0;
+  while (to_b.note(text)) ++sent;
+  EXPECT_EQ(to_b.note(text).error().code, Code::kBusy);
+  const auto pin = a->allocate(4096, {.label = "pinned meanwhile"});
+  EXPECT_FALSE(to_b.over(to_b.epoch(), 1s)) << to_b.note(text).error().text();
+  for (int i = 0; i < sent; ++i) ASSERT_TRUE(b->waitNote(10s)) << i << " of " << sent;
+  EXPECT_TRUE(b->peer("a")->pin("pinned meanwhile", 10s));
+  EXPECT_EQ(to_b.epoch(), 1U);
+}
+
 TEST(Notes, SentBeforeTheSenderClosedAllCome) {
   for (int round = 0; round < 20; ++round) {
     Agent b = open("b");

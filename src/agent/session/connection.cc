@@ -161,7 +161,8 @@ Status Connection::Impl::send(FrameType type, ByteSpan head, ByteSpan body,
       (!fds.empty() && !way_.is_unix))
     return Error{
         .operation = "send", .detail = "not a frame that can be sent", .peer = way_.remote};
-  if (outbox_.unsent() > config_.max_unsent)
+  const std::size_t most = config_.max_unsent * (type == FrameType::kNote ? 1 : 2);
+  if (outbox_.unsent() > most)
     return Error{.code = Code::kBusy,
                  .operation = "send",
                  .detail = fmt::format("{} bytes wait for the peer to read", outbox_.unsent()),

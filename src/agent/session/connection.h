@@ -71,9 +71,10 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   // Writes at once what the socket takes and queues the rest. kBusy, and nothing is sent, when more
-  // than max_unsent waits already; so at most that and one frame ever wait. Fds, kMaxFrameFds of
-  // them, only on Unix sockets; the caller keeps his. After a failure of the socket the error comes
-  // back here, and closed() is called from the poller.
+  // than max_unsent waits already, for a note, or twice that: notes that a peer does not take leave
+  // room for what keeps the two ends in step. So at most twice that and one frame ever wait. Fds,
+  // kMaxFrameFds of them, only on Unix sockets; the caller keeps his. After a failure of the socket
+  // the error comes back here, and closed() is called from the poller.
   Status send(FrameType type, std::span<const std::byte> payload, std::span<const int> fds = {});
   // The same with the payload in two parts.
   Status sendParts(FrameType type, std::span<const std::byte> head, std::span<const std::byte> body,
