@@ -195,6 +195,11 @@ void FabricLink::opened(Channel& channel) {
   seat.decided = true;
   seat.up_since = Clock::now();
   decide();
+  // What waits for others, while none was up, need not any more. Those that were closed on purpose
+  // are opened at once.
+  for (Seat& other : seats_)
+    if (other.channel->down() && !other.fenced)
+      other.channel->poster().stopAll(whyDown(other), true);
 }
 
 void FabricLink::decide() {
@@ -203,10 +208,7 @@ void FabricLink::decide() {
     return;
   const auto up = std::find_if(seats_.begin(), seats_.end(),
                                [](const Seat& seat) { return seat.channel->up(); });
-  if (up == seats_.end())
-    return fail(seats_.front().why.operation.empty()
-                    ? named(Code::kTimeout, "the peer did not open its end in time")
-                    : seats_.front().why);
+  if (up == seats_.end()) return fail(whyDown(seats_.front()));
   way_ = up->channel->way();
   state_ = {Phase::kReady, fmt::format("{} ({})", way_, backend_.description())};
   host_.changed();
@@ -323,28 +325,39 @@ bool FabricLink::anyUp() const {
                      [](const Seat& seat) { return seat.channel->up(); });
 }
 
-Error FabricLink::whyNot() const {
-  if (!ready()) return why_;
-  for (const Seat& seat : seats_)
-    if (!seat.channel->up()) return seat.why;
-  return why_;
+// A rail's channels are every `railCount()`th from its own number on: none, one, or several where
+// the peer has more rails.
+bool FabricLink::anyUpOf(std::size_t rail) const {
+  for (std::size_t i = rail; i < seats_.size(); i += backend_.railCount())
+    if (seats_[i].channel->up()) return true;
+  return false;
 }
 
-// A channel that is down is waited for, unless another is up.
+Error FabricLink::whyNot(std::size_t rail) const {
+  return ready() && rail < seats_.size() ? whyDown(seats_[rail]) : why_;
+}
+
+Error FabricLink::whyDown(const Seat& seat) const {
+  return seat.why.operation.empty() ? named(Code::kTimeout, "the peer did not open its end in time")
+                                    : seat.why;
+}
+
+// In turn. One that is down is waited for, unless another is up.
 Channel* FabricLink::channelFor(std::size_t rail) {
-  if (!ready()) return nullptr;
-  const std::size_t rails = backend_.railCount(), channels = seats_.size();
-  // Ours are every `rails`th, in turn.
-  const std::size_t first = rail % channels;
-  const std::size_t mine = rails >= channels ? 1 : (channels - first + rails - 1) / rails;
-  Channel* const channel = seats_[first + (turn_++ % mine) * rails].channel.get();
-  return channel->up() || !anyUp() ? channel : nullptr;
+  if (!ready() || rail >= seats_.size()) return nullptr;
+  const std::size_t rails = backend_.railCount();
+  const std::size_t mine = (seats_.size() - rail + rails - 1) / rails;
+  Channel* channel = nullptr;
+  for (std::size_t i = 0; i < mine; ++i) {
+    channel = seats_[rail + (turn_++ % mine) * rails].channel.get();
+    if (channel->up()) return channel;
+  }
+  return anyUp() ? nullptr : channel;
 }
 
 bool FabricLink::servedBy(const Rail& rail) const {
   const std::size_t index = static_cast<const FabricRail&>(rail).index();
-  if (index >= seats_.size()) return false;
-  return seats_[index].channel->up() || !anyUp();
+  return index < seats_.size() && (anyUpOf(index) || !anyUp());
 }
 
 std::optional<std::string_view> FabricLink::reaches(OpKind, std::uint32_t local_pin,

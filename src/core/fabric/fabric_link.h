@@ -36,7 +36,7 @@ class FabricLink final : public Link, public ChannelHost, public PosterHost {
   // From the rails.
   Channel* channelFor(std::size_t rail);  // none: the link is over, or this rail of it is out
   bool ready() const { return state_.phase == LinkState::Phase::kReady; }
-  Error whyNot() const;
+  Error whyNot(std::size_t rail) const;
   void broke(Channel& channel);
   // A pin of ours goes: when the peer has its key, nothing that it has sent may land any more.
   void withdraw(std::uint32_t slot);
@@ -78,6 +78,8 @@ class FabricLink final : public Link, public ChannelHost, public PosterHost {
   void fail(Error why);
   void over();
   bool anyUp() const;
+  bool anyUpOf(std::size_t rail) const;
+  Error whyDown(const Seat& seat) const;
   Error named(Code code, std::string detail) const;
   Seat* seatOf(std::uint32_t channel, std::uint32_t life);
   void send(const Message& message);

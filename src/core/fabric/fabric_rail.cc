@@ -28,7 +28,7 @@ std::size_t FabricRail::post(const Work& work) {
   Job& job = newJob(work);
   job.channel = link.channelFor(index_);
   if (job.channel == nullptr) {
-    job.why = link.whyNot();
+    job.why = link.whyNot(index_);
     job.rail_lost = link.ready();
     job.ended = true;
     report(job);
