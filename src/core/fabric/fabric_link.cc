@@ -97,7 +97,7 @@ Status FabricLink::answer(Seat& seat, const Open& open) {
 }
 
 void FabricLink::handle(const Open& open) {
-  if (open.channel >= seats_.size() || open.answer != seed_.dialer) return;
+  if (over_here_ || open.channel >= seats_.size() || open.answer != seed_.dialer) return;
   Seat& seat = seats_[open.channel];
   Channel& channel = *seat.channel;
   if (seed_.dialer) {

@@ -187,5 +187,13 @@ TEST_F(FabricLinkTest, WhatWaitsForARailIsNotKeptFromAnotherThatComesBackFirst) 
   EXPECT_EQ(ended(0).lost, 1) << "to be posted again on the other";
 }
 
+TEST_F(FabricLinkTest, NothingIsOpenedOnceTheLinkIsOver) {
+  ASSERT_NO_FATAL_FAILURE(join(1, 1));
+  link(1).receive(std::vector<std::byte>(3), {});
+  ASSERT_TRUE(pair_->run([&] { return open_.empty(); }));
+  link(1).receive(encode(Open{.life = 9, .address = Bytes(8), .probe = {.key = Bytes(1)}}), {});
+  EXPECT_TRUE(open_.empty());
+}
+
 }  // namespace
 }  // namespace viaduct::core::fabric
