@@ -201,7 +201,7 @@ void AgentCore::abandon() {
 }
 
 Status AgentCore::usable(const char* operation) const {
-  if (closed_.load(std::memory_order_relaxed))
+  if (closed())
     return Error{.code = Code::kInvalid, .operation = operation, .detail = "the agent is closed"};
   return ofThisProcess(operation);
 }

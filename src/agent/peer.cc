@@ -2,6 +2,7 @@
 #include <viaduct/peer.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -11,6 +12,7 @@
 namespace viaduct {
 namespace {
 
+using agent::AgentCore;
 using agent::PeerCore;
 
 // A peer that was named by address may have turned out to be one that was known.
@@ -18,6 +20,12 @@ PeerCore& real(const std::shared_ptr<PeerCore>& core) {
   PeerCore* it = core.get();
   while (it->same_as) it = it->same_as.get();
   return *it;
+}
+
+// Until it is so, or the agent closes: nobody says anything of the peer any more.
+bool waitFor(PeerCore& core, const std::function<bool()>& done, Deadline until) {
+  const AgentCore& agent = core.agent();
+  return core.agent().crank().wait([&] { return done() || agent.closed(); }, until.at());
 }
 
 }  // namespace
@@ -50,7 +58,8 @@ Status Peer::ready(Deadline until) const {
     return real(core_).state() == PeerState::kReady || real(core_).hopeless();
   };
   for (;;) {
-    const bool in_time = core_->agent().crank().wait(over, until.at());
+    const bool in_time = waitFor(*core_, over, until);
+    VIADUCT_CHECK(core_->agent().usable("ready"));
     const auto held = core_->agent().hold();
     if (real(core_).state() == PeerState::kReady) return Ok{};
     // What was ready a moment ago was a life that ended just then: the next one has the same time.
@@ -61,7 +70,10 @@ Status Peer::ready(Deadline until) const {
 Status Peer::over(std::uint64_t epoch, Deadline until) const {
   VIADUCT_CHECK(core_->agent().usable("over"));
   const auto over = [this, epoch] { return real(core_).endedEpoch() >= epoch; };
-  if (core_->agent().crank().wait(over, until.at())) return Ok{};
+  if (waitFor(*core_, over, until)) {
+    const auto held = core_->agent().hold();
+    return over() ? Status(Ok{}) : core_->agent().usable("over");
+  }
   return Error{.code = Code::kTimeout,
                .operation = "over",
                .detail = fmt::format("the session of epoch {} goes on", epoch),
@@ -83,7 +95,9 @@ Result<PinInfo> Peer::pin(const std::string& label, Deadline until) const {
       if (pin.info.label == label) found = pin.info;
     return found.has_value();
   };
-  if (core_->agent().crank().wait(there, until.at()) && found) return *std::move(found);
+  waitFor(*core_, there, until);
+  if (found) return *std::move(found);
+  VIADUCT_CHECK(core_->agent().usable("pin"));
   return Error{.code = Code::kTimeout,
                .operation = "pin",
                .detail = fmt::format("the peer has registered nothing labelled {}", label),

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -83,6 +84,26 @@ TEST(Handles, AnAgentThatClosesEndsTheWaitsForItsTransfersAtOnce) {
     ASSERT_TRUE(ended);
     ASSERT_FALSE(*ended);
     EXPECT_EQ(ended->error().code, Code::kPeerLost) << ended->error().text();
+  }
+}
+
+TEST(Handles, AnAgentThatClosesEndsTheWaitsForItsPeers) {
+  std::optional<Agent> agent(*Agent::open());
+  const auto nobody = agent->connect(testing::freeAddress());
+  ASSERT_TRUE(nobody) << nobody.error().text();
+  std::array<std::optional<Status>, 3> ended;
+  std::thread ready([&] { ended[0] = nobody->ready(10s); });
+  std::thread over([&] { ended[1] = nobody->over(7, 10s); });
+  std::thread pin([&] {
+    const auto found = nobody->pin("there", 10s);
+    ended[2] = found ? Status(Ok{}) : Status(found.error());
+  });
+  EXPECT_FALSE(nobody->ready(20ms));
+  agent.reset();
+  for (std::thread* one : {&ready, &over, &pin}) one->join();
+  for (const auto& one : ended) {
+    ASSERT_TRUE(one && !*one);
+    EXPECT_EQ(one->error().code, Code::kInvalid) << one->error().text();
   }
 }
 
