@@ -39,7 +39,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
 
   // An error after shutdown() and in a fork()ed child. No lock needed.
   Status usable(const char* operation) const;
-  Status ofThisProcess(const char* operation) const;  // the latter alone
+  Status ofThisProcess(const char* operation) const;                       // the latter alone
   bool closed() const { return closed_.load(std::memory_order_relaxed); }  // or about to be
   using Held = std::unique_lock<std::mutex>;
   Held hold() const;
