@@ -265,6 +265,7 @@ Result<PinInfo> AgentCore::pin(const Segment& memory, std::string label) {
 
 Status AgentCore::unpin(Held& held, std::uint32_t slot) {
   const auto uses = [slot](const auto& transfer) { return transfer && transfer->uses(slot); };
+  pins_->retire(slot);
   for (const auto& transfer : std::vector(flights_))
     if (uses(transfer))
       transfer->abort({.code = Code::kDenied,

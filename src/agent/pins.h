@@ -20,7 +20,7 @@ namespace viaduct::agent {
 
 struct PinEntry {
   PinInfo info;
-  std::uint64_t generation = 0;  // 0: the slot is free
+  std::uint64_t generation = 0;  // 0: the slot is free, or will be
   // By backend, in the agent's order; nothing where the backend does not take such memory.
   std::vector<std::optional<base::Bytes>> keys;
 };
@@ -32,6 +32,11 @@ class PinTable {
 
   // Registers with every backend; fails when none takes it, with what each said.
   Result<std::uint32_t> add(const Segment& memory, std::string label);
+  // It is there for no new plan and no new post; its slot stays taken until remove().
+  void retire(std::uint32_t slot) {
+    slots_[slot].generation = 0;
+    ++version_;
+  }
   // Withdraws from every backend; the first failure is the error, all are tried.
   Status remove(std::uint32_t slot);
 

@@ -3,6 +3,7 @@
 #include <viaduct/viaduct.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -43,11 +44,11 @@ TEST(Handles, ThatOutliveTheirAgentAreDeadButHarmless) {
   EXPECT_EQ(here->size(), 4096U);
 }
 
-// An agent, its peer, and a transfer between them that never ends by itself.
+// An agent, its peer, and a transfer between them that takes minutes.
 struct Endless {
   explicit Endless(TransferOptions options = {}) {
     for (auto* agent : {&a, &b}) {
-      auto opened = Agent::open({.backends = {"fake"}, .weather = "hang=1"});
+      auto opened = Agent::open({.backends = {"fake"}, .weather = "delay_us=1000000000"});
       EXPECT_TRUE(opened) << opened.error().text();
       agent->emplace(*std::move(opened));
     }
@@ -105,6 +106,19 @@ TEST(Handles, AnAgentThatClosesEndsTheWaitsForItsPeers) {
     ASSERT_TRUE(one && !*one);
     EXPECT_EQ(one->error().code, Code::kInvalid) << one->error().text();
   }
+}
+
+TEST(Handles, APinIsReleasedAlsoFromWhoPostsAgainWhateverTheEndWas) {
+  const auto until = Clock::now() + 5s;
+  std::atomic<Transfer*> again = nullptr;
+  std::atomic<int> posted = 1;
+  Endless one({.on_end = [&](const TransferEnd&) {
+    if (Clock::now() < until && again.load()->post()) ++posted;
+  }});
+  again = &*one.transfer;
+  EXPECT_TRUE(one.here->release());
+  EXPECT_LT(Clock::now(), until);
+  EXPECT_EQ(posted, 1) << "what is being released is not there for posts";
 }
 
 TEST(Handles, WhatAnAgentEndsAsItClosesIsToldAndNothingOfItIsKept) {
