@@ -76,6 +76,7 @@ void AgentCore::named(const std::shared_ptr<PeerCore>& peer) {
   for (const auto& known : peers_)
     if (known != peer && known->name() == peer->name() && known->state() == PeerState::kReady) {
       peer->same_as = known;
+      std::erase(peers_, peer);
       return;
     }
   std::erase_if(peers_, [&](const auto& known) {

@@ -37,6 +37,22 @@ TEST(Ready, LastsUntilThePeerIsThereOrTheTimeIsOver) {
   }
 }
 
+TEST(Ready, APeerThatIsConnectedToAgainIsOnePeer) {
+  const auto opened = [](const char* name) {
+    return Agent::open(
+        {.name = name, .listen = {"127.0.0.1:0"}, .secret = "ours", .backends = {"tcp"}});
+  };
+  auto a = opened("a"), b = opened("b");
+  ASSERT_TRUE(a && b);
+  for (int i = 0; i < 5; ++i) {
+    const auto peer = a->connect(b->card().addresses.at(0));
+    ASSERT_TRUE(peer && peer->ready(10s));
+    EXPECT_EQ(peer->name(), "b");
+    EXPECT_EQ(peer->epoch(), 1U);
+  }
+  EXPECT_EQ(a->peers().size(), 1U);
+}
+
 // Who has taken a peer's address and does not know its secret ends neither the waiting nor the
 // reaching for it.
 TEST(Ready, OutlivesAStrangerAtThePeersAddress) {
