@@ -239,6 +239,7 @@ void Channel::judgeSilence(Clock::time_point now) {
                             .cause = "the path of this rail is cut, or stands still",
                             .remedy = "look at the link; the rail is being tried again"}));
   if (std::exchange(asked_, true)) return;
+  host_.activate(*this);  // it may sleep, and a library may have lost what was to wake it
   host_.tell(Ping{.channel = seed_.index, .life = life_});
 }
 

@@ -297,6 +297,22 @@ TEST_F(ChannelTest, ASilentWayIsAskedAfterInEachOfItsLives) {
   ASSERT_NO_FATAL_FAILURE(fallSilent());
 }
 
+// Some libraries lose what their descriptor was to tell of.
+TEST_F(ChannelTest, BeforeAWayIsTakenForSilentItIsTurnedOnceMore) {
+  ASSERT_TRUE(turnsUntil([&] { return channel_->up(); }));
+  ground_.bell.silent = true;
+  post();
+  ASSERT_TRUE(turnsUntilAsleep());
+  ground_.bell.silent = false;  // and nobody is told
+  const auto until = Clock::now() + std::chrono::seconds(5);
+  for (int answered = 0; !jobs_.back().ended && !channel_->broke() && Clock::now() < until;) {
+    channel_->active ? turn() : look();
+    for (; answered < asked(); ++answered) channel_->answered({.answer = true, .life = 1});
+  }
+  EXPECT_TRUE(jobs_.back().ended);
+  EXPECT_FALSE(channel_->broke());
+}
+
 TEST_F(MuteChannelTest, WhatThePeerSaidLateOfAnEndedLifeKeepsNobodyAwake) {
   ASSERT_TRUE(turnsUntilItDozes());
   end();
