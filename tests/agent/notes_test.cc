@@ -127,7 +127,7 @@ TEST(Notes, ReceiverThatTakesNoneHoldsTheSenderUpAndLosesNone) {
 
 // What the two agents have to tell each other meanwhile has room of its own.
 TEST(Notes, ReceiverThatTakesNoneIsAPeerAllTheSame) {
-  Settings settings{.name = "a", .listen = {}, .detect = 200ms, .note_backlog = 10000};
+  Settings settings{.name = "a", .listen = {}, .detect = 1s, .note_backlog = 10000};
   auto a = Agent::open(settings);
   settings.name = "b";
   auto b = Agent::open(settings);
