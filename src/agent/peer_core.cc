@@ -113,10 +113,7 @@ Status PeerCore::send(FrameType type, std::span<const std::byte> head,
 
 // What keeps the two ends in step cannot be left out: a peer that takes nothing any more is lost.
 void PeerCore::sendOrLose(FrameType type, std::span<const std::byte> payload) {
-  if (auto sent = send(type, payload); !sent) {
-    broken_ = std::move(sent).error();
-    linkChanged();
-  }
+  if (auto sent = send(type, payload); !sent) breakOff(std::move(sent).error());
 }
 
 Status PeerCore::sendBackend(std::size_t backend, std::span<const std::byte> message,
@@ -161,12 +158,12 @@ void PeerCore::frame(FrameType type, std::span<const std::byte> payload,
 
 void PeerCore::addPin(std::span<const std::byte> payload) {
   auto message = PinMessage::decode(payload);
-  if (!message) return protocolError(std::move(message).error());
+  if (!message) return breakOff(std::move(message).error());
   const std::uint32_t slot = message->info.slot;
   if (pins_.size() >= kMaxPins && !pins_.contains(slot))
-    return protocolError({.code = Code::kProtocol,
-                          .operation = "pin",
-                          .detail = fmt::format("more than {} registrations", kMaxPins)});
+    return breakOff({.code = Code::kProtocol,
+                     .operation = "pin",
+                     .detail = fmt::format("more than {} registrations", kMaxPins)});
   for (const auto& link : links_) {
     const auto name = agent_.backend(link->backend()).can().name;
     for (auto& [backend, key] : message->keys)
@@ -180,7 +177,7 @@ void PeerCore::addPin(std::span<const std::byte> payload) {
 
 void PeerCore::dropPin(std::span<const std::byte> payload) {
   const auto message = UnpinMessage::decode(payload);
-  if (!message) return protocolError(message.error());
+  if (!message) return breakOff(message.error());
   for (const auto& link : links_) link->link->dropPin(message->slot);
   pins_.erase(message->slot);
   pin_generations_.erase(message->slot);
@@ -190,14 +187,14 @@ void PeerCore::dropPin(std::span<const std::byte> payload) {
 
 void PeerCore::backendFrame(std::span<const std::byte> payload, std::vector<base::Fd> fds) {
   const auto message = BackendMessage::decode(payload);
-  if (!message) return protocolError(message.error());
+  if (!message) return breakOff(message.error());
   for (const auto& link : links_)
     if (agent_.backend(link->backend()).can().name == message->backend)
       return link->link->receive(message->bytes, std::move(fds));
 }
 
-void PeerCore::protocolError(const Error& why) {
-  broken_ = why;
+void PeerCore::breakOff(Error why) {
+  broken_ = std::move(why);
   broken_->peer = name_;
   linkChanged();
 }

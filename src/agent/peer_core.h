@@ -147,7 +147,7 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   void heardOfRing(std::span<const std::byte> payload, std::vector<base::Fd> fds);
   void takeNotesBefore(std::uint64_t frames);
   bool takeNote(RingReceiver& ring, std::uint64_t frames);
-  void protocolError(const Error& why);
+  void breakOff(Error why);
   Status send(FrameType type, std::span<const std::byte> head, std::span<const std::byte> body = {},
               std::span<const int> fds = {});
   void sendOrLose(FrameType type, std::span<const std::byte> payload);

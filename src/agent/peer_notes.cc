@@ -64,15 +64,15 @@ void PeerCore::heardOfRing(std::span<const std::byte> payload, std::vector<base:
   base::Reader in(payload);
   const auto layout = in.get<std::uint32_t>();
   if (!in.ok() || fds.size() != 2 || ring_out_)
-    return protocolError({.code = Code::kProtocol,
-                          .operation = "note ring",
-                          .detail = "not an offer of a ring, or a second one"});
+    return breakOff({.code = Code::kProtocol,
+                     .operation = "note ring",
+                     .detail = "not an offer of a ring, or a second one"});
   if (layout != kRingLayout) return;  // of a later release: notes to it take the session
   auto ring = RingSender::map(fds[0], std::move(fds[1]));
   if (ring)
     ring_out_ = *std::move(ring);
   else if (ring.error().code == Code::kProtocol)
-    protocolError(std::move(ring).error());
+    breakOff(std::move(ring).error());
   else
     log(LogLevel::kWarning, "peer {}: notes to it take the session: {}", name_,
         ring.error().text());
@@ -104,9 +104,9 @@ bool PeerCore::takeNote(RingReceiver& ring, std::uint64_t frames) {
       agent_.arrived(std::move(note));
       return true;
     case RingReceiver::Next::kBroken:
-      protocolError({.code = Code::kProtocol,
-                     .operation = "note ring",
-                     .detail = "what the peer wrote into the ring is not a note"});
+      breakOff({.code = Code::kProtocol,
+                .operation = "note ring",
+                .detail = "what the peer wrote into the ring is not a note"});
       return false;
     case RingReceiver::Next::kEmpty:
     case RingReceiver::Next::kLater:

@@ -43,7 +43,7 @@ void PeerCore::sayHeard() {
   // would tell nothing.
   if (auto sent = connection.send(FrameType::kHeartbeat, payload);
       !sent && sent.error().code != Code::kPeerLost && sent.error().code != Code::kBusy)
-    protocolError(sent.error());
+    breakOff(sent.error());
 }
 
 void PeerCore::takeHeartbeat(std::span<const std::byte> heartbeat) {
@@ -51,9 +51,9 @@ void PeerCore::takeHeartbeat(std::span<const std::byte> heartbeat) {
   base::Reader in(heartbeat);
   const auto count = in.get<std::uint64_t>();
   if (!in.finished() || !sent_.heard(count))
-    protocolError({.code = Code::kProtocol,
-                   .operation = "heartbeat",
-                   .detail = "it does not say how many frames were heard"});
+    breakOff({.code = Code::kProtocol,
+              .operation = "heartbeat",
+              .detail = "it does not say how many frames were heard"});
 }
 
 // The peer's host has not acknowledged the last heartbeat, and it is time for the next. That of a
@@ -117,15 +117,14 @@ void PeerCore::resumed(Session& session, std::uint64_t they_heard) {
   way_lost_.reset();
   acknowledged_.reset();
   if (!sent_.heard(they_heard) || !sent_.follows(they_heard))
-    return protocolError({.code = Code::kPeerLost,
-                          .operation = "resume",
-                          .detail = "what the peer has not heard is no longer here"});
+    return breakOff({.code = Code::kPeerLost,
+                     .operation = "resume",
+                     .detail = "what the peer has not heard is no longer here"});
   log(LogLevel::kWarning, "peer {}: its session goes on over {}", name_,
       session.connection().remoteText());
   session.connection().pauseReading(agent_.notesPaused());
   for (const auto& [type, payload] : sent_.kept())
-    if (auto sent = session.connection().send(type, payload); !sent)
-      return protocolError(sent.error());
+    if (auto sent = session.connection().send(type, payload); !sent) return breakOff(sent.error());
 }
 
 }  // namespace viaduct::agent

@@ -150,10 +150,7 @@ class Backend {
   virtual Status unpin(std::uint32_t slot) = 0;
   // Its rails that are nearest to this pinned memory, which transfers of it use while they serve.
   // Asked when a transfer is planned; the same as long as the memory is pinned.
-  virtual RailMask near(std::uint32_t slot) const {
-    static_cast<void>(slot);
-    return kAllRails;
-  }
+  virtual RailMask near(std::uint32_t /*slot*/) const { return kAllRails; }
 };
 
 struct BackendContext {

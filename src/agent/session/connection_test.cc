@@ -1,8 +1,10 @@
 #include "agent/session/connection.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -372,19 +374,20 @@ TEST(SessionTest, OverAListenerAndADialer) {
   Turner turner;
   Recorder at_dialer, at_listener;
   std::unique_ptr<Connection> dialer, listener;
-  const auto door = std::move(*base::Listener::open(
-      {"127.0.0.1:0"}, "viaduct-session-test", turner.poller(), [&](base::Fd fd, bool) {
+  const std::string name = fmt::format("viaduct-session-test-{}", ::getpid());
+  const auto door = std::move(
+      *base::Listener::open({"127.0.0.1:0"}, name, turner.poller(), [&](base::Fd fd, bool) {
         listener = std::move(*Connection::open(std::move(fd), Connection::Role::kListener,
                                                configOf("listener"), turner.poller(), at_listener));
       }));
   const auto reach = base::Dialer::start(
-      {"unix:@viaduct-session-test", door->addresses()[0]}, Clock::now() + 5s, turner.poller(),
+      {"unix:@" + name, door->addresses()[0]}, Clock::now() + 5s, turner.poller(),
       [&](Result<base::Fd> fd, const std::string&) {
         dialer = std::move(*Connection::open(*std::move(fd), Connection::Role::kDialer,
                                              configOf("dialer"), turner.poller(), at_dialer));
       });
   ASSERT_TRUE(turner.run([&] { return at_dialer.epoch && at_listener.epoch; }));
-  EXPECT_EQ(dialer->remoteText(), "unix:@viaduct-session-test");
+  EXPECT_EQ(dialer->remoteText(), "unix:@" + name);
   EXPECT_EQ(dialer->peerPid(), ::getpid());
 }
 

@@ -1,8 +1,10 @@
 // Both ends of a handshake with somebody between them.
 #include "agent/session/handshake.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <array>
 #include <functional>
@@ -336,17 +338,18 @@ TEST_F(ByHandTest, ASlowTalkerIsDroppedAtTheDeadline) {
 TEST(UnixBinding, ARelayFromAnotherNameDoesNotPass) {
   Turner turner;
   base::Fd at_relay, at_listener;
+  const std::string relay_name = fmt::format("viaduct-relay-{}", ::getpid());
+  const std::string real_name = fmt::format("viaduct-real-{}", ::getpid());
   const auto relay = std::move(*base::Listener::open(
-      {}, "viaduct-relay", turner.poller(), [&](base::Fd fd, bool) { at_relay = std::move(fd); }));
-  const auto real =
-      std::move(*base::Listener::open({}, "viaduct-real", turner.poller(),
-                                      [&](base::Fd fd, bool) { at_listener = std::move(fd); }));
+      {}, relay_name, turner.poller(), [&](base::Fd fd, bool) { at_relay = std::move(fd); }));
+  const auto real = std::move(*base::Listener::open(
+      {}, real_name, turner.poller(), [&](base::Fd fd, bool) { at_listener = std::move(fd); }));
   base::Fd at_dialer, onward;
   const auto d1 = base::Dialer::start(
-      {"unix:@viaduct-relay"}, Clock::now() + 5s, turner.poller(),
+      {"unix:@" + relay_name}, Clock::now() + 5s, turner.poller(),
       [&](Result<base::Fd> fd, const std::string&) { at_dialer = *std::move(fd); });
   const auto d2 = base::Dialer::start(
-      {"unix:@viaduct-real"}, Clock::now() + 5s, turner.poller(),
+      {"unix:@" + real_name}, Clock::now() + 5s, turner.poller(),
       [&](Result<base::Fd> fd, const std::string&) { onward = *std::move(fd); });
   ASSERT_TRUE(turner.run([&] { return at_relay && at_listener && at_dialer && onward; }));
   Recorder user_d, user_l;
@@ -354,7 +357,7 @@ TEST(UnixBinding, ARelayFromAnotherNameDoesNotPass) {
                                                   configOf("d"), turner.poller(), user_d));
   const auto listener = std::move(*Connection::open(
       std::move(at_listener), Connection::Role::kListener, configOf("l"), turner.poller(), user_l));
-  EXPECT_EQ(dialer->remoteText(), "unix:@viaduct-relay");
+  EXPECT_EQ(dialer->remoteText(), "unix:@" + relay_name);
   EXPECT_TRUE(turner.run([&] {
     std::string bytes(4096, '\0');
     for (const auto& [from, to] : {std::pair{&at_relay, &onward}, std::pair{&onward, &at_relay}}) {

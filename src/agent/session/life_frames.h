@@ -33,7 +33,6 @@ class SentFrames {
     return count <= sent_ && sent_ - count <= kept_.size();
   }
   const std::deque<Kept>& kept() const { return kept_; }
-  std::uint64_t sent() const { return sent_; }
   void clear();
 
  private:

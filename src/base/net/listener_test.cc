@@ -1,11 +1,13 @@
 #include "base/net/listener.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -71,11 +73,12 @@ TEST_F(ListenerTest, AcceptsOverIPv6) {
 }
 
 TEST_F(ListenerTest, AcceptsOverAnAbstractUnixSocketAlone) {
-  auto listener = open({}, "viaduct-listener-test");
+  const std::string name = fmt::format("viaduct-listener-test-{}", ::getpid());
+  auto listener = open({}, name);
   ASSERT_TRUE(listener) << listener.error().text();
   EXPECT_TRUE((*listener)->addresses().empty());
-  EXPECT_EQ((*listener)->unixName(), "viaduct-listener-test");
-  const auto address = *unixAddress("viaduct-listener-test");
+  EXPECT_EQ((*listener)->unixName(), name);
+  const auto address = *unixAddress(name);
   const Fd caller = *streamSocket(AF_UNIX);
   ASSERT_EQ(::connect(caller.get(), address.get(), address.size), 0);
   ASSERT_TRUE(turner_.run([&] { return accepted_.size() == 1; }));
