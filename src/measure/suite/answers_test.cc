@@ -97,7 +97,7 @@ TEST(Answers, WhatThePathShowsToBeAsInTheBaselineDoesNothing) {
   suite.tests[1].shows = "rails";
   const auto idle = answersOf(suite)[1];
   EXPECT_EQ(idle.text, "does nothing here at 2 of 2 sizes (256, 64KiB)");
-  EXPECT_EQ(idle.cells[1].note, "2 rails, as in the baseline");
+  EXPECT_EQ(idle.cells[1].note, "rails: 2, as in the baseline");
   EXPECT_TRUE(idle.cells[1].rate) << "the figures are shown all the same";
   for (SuiteRun& run : suite.runs)
     if (run.test == 1) run.rows[1].path.pop_back();
@@ -113,6 +113,8 @@ TEST(Answers, FiguresAreMediansAndRailsAreCounted) {
   EXPECT_DOUBLE_EQ(*figures.cores_busy, 1.5);
   EXPECT_DOUBLE_EQ(*figures.completions_per_s, 50);
   EXPECT_EQ(figures.rails, "2");
+  for (ProvenShare& share : suite.runs[0].rows[1].path) share.device = "lo";
+  EXPECT_EQ(answersOf(suite)[0].cells[1].figures.rails, "2") << "however many devices they come to";
   suite.runs[0].rows[1].path[0].bytes = 0;
   EXPECT_EQ(answersOf(suite)[0].cells[1].figures.rails, "1-2");
 }
