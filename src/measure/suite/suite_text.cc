@@ -91,11 +91,12 @@ std::string chanceText(const std::vector<SuiteAnswers>& answers) {
           one.cells.begin(), one.cells.end(),
           [](const SuiteCell& cell) { return cell.judged() && cell.judged()->interval; }));
   if (count == 0) return {};
-  const auto wrong = std::max(1L, std::lround(kWrong * static_cast<double>(count)));
-  return fmt::format(
-      "Of {} answers about {} may be chance alone: a 95 % interval misses one time in 20. Believe "
-      "what neighbouring sizes agree on.",
-      count, wrong);
+  const auto wrong = std::lround(kWrong * static_cast<double>(count));
+  const std::string which =
+      wrong > 0 ? fmt::format("Of {} answers about {} may be", count, wrong) : "An answer may be";
+  return which +
+         " chance alone: a 95 % interval misses one time in 20. Believe what neighbouring sizes "
+         "agree on.";
 }
 
 std::string suiteText(const Suite& suite) {

@@ -18,9 +18,20 @@ TEST(SuiteText, HasATableForEachTestAndSaysWhatItMeans) {
         "better: VIADUCT_SPIN=0\n(expected of it: nothing at all)\n", "p95 us", "rails",
         "not measured: not built in", "\nbetter: helps at 2 of 2 sizes (256, 64KiB)\n",
         "\nsame: no difference seen at 1 of 1 size (64KiB)\n", "\nabsent: not built in\n",
-        "Of 3 answers about 1 may be chance alone"})
+        "\nAn answer may be chance alone: a 95 % interval misses one time in 20."})
     EXPECT_TRUE(has(text, part)) << part << "\n" << text;
   EXPECT_FALSE(has(text, "baseline: helps")) << text;
+}
+
+TEST(SuiteText, SaysHowManyAnswersAreChanceWhereItIsOneOrMore) {
+  std::vector<SuiteAnswers> answers = answersOf(someSuite(5));
+  std::vector<SuiteCell>& cells = answers[1].cells;
+  for (const std::size_t count : {9U, 10U, 40U}) {
+    cells.resize(count, cells.front());
+    answers.resize(2);
+    const std::string about = count == 40 ? "Of 40 answers about 2" : "Of 10 answers about 1";
+    EXPECT_EQ(has(chanceText(answers), about), count != 9) << chanceText(answers);
+  }
 }
 
 TEST(SuiteText, SignsAreShown) {
