@@ -70,6 +70,7 @@ class SuiteCommand {
         plan_(std::move(plan)),
         file_(std::move(file)),
         suite_(std::move(suite)),
+        kept_(suite_.rounds_done),
         stop_(stopOnSignals()) {}
 
   int run() {
@@ -92,7 +93,10 @@ class SuiteCommand {
   SuiteEnd measureWith(Turns& turns) {
     const auto run = [&](std::uint32_t round, std::size_t test) { return one(turns, round, test); };
     const auto save = [&](const Suite& now) -> Status {
-      return speaks_ ? file_.write(now) : Status(Ok{});
+      if (!speaks_) return Ok{};
+      VIADUCT_CHECK(file_.write(now));
+      kept_ = now.rounds_done;
+      return Ok{};
     };
     return conduct(suite_, {.run = run, .save = save});
   }
@@ -130,9 +134,11 @@ class SuiteCommand {
 
   std::string keptText() const {
     std::string out = fmt::format("; {} of {} rounds are whole", suite_.rounds_done, suite_.rounds);
-    if (speaks_ && !file_.name().empty())
-      out += fmt::format(" and in {}: the same command goes on", file_.name());
-    return out;
+    if (!speaks_ || file_.name().empty() || suite_.rounds_done == 0) return out;
+    if (kept_ < suite_.rounds_done)
+      return out + fmt::format(", and {} has {} of them", file_.name(),
+                               kept_ == 0 ? "none" : fmt::to_string(kept_));
+    return out + fmt::format(" and in {}: the same command goes on", file_.name());
   }
 
   int verdictOf(const SuiteEnd& end) const {
@@ -164,6 +170,7 @@ class SuiteCommand {
   const SuitePlan plan_;
   const SuiteFile file_;
   Suite suite_;
+  std::uint32_t kept_;  // rounds that the file has
   const base::StopFlag& stop_;
   bool speaks_ = true;
 };

@@ -184,6 +184,20 @@ TEST_F(SuiteCommand, AnInterruptKeepsWholeRounds) {
   EXPECT_TRUE(has(run.out(), "rounds, 2 processes")) << run.out();
 }
 
+TEST_F(SuiteCommand, SaysHowManyRoundsTheFileHasWhenItCannotBeWritten) {
+  Program run(small({"--rounds", "100000"}));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!fs::exists(file_) && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  std::error_code busy;  // it is there for a moment in each round
+  while (!fs::create_directory(file_ + ".part", busy) && std::chrono::steady_clock::now() < end)
+    std::this_thread::yield();
+  EXPECT_EQ(run.finish(), 1) << run.err();
+  const auto kept = written().at("rounds_done").get<std::size_t>();
+  EXPECT_TRUE(has(run.err(), std::to_string(kept + 1) + " of 100000 rounds are whole, and " +
+                                 file_ + " has " + std::to_string(kept) + " of them"))
+      << run.err();
+}
+
 TEST_F(SuiteCommand, ReportShowsItAndCompareRefusesIt) {
   Program run(small({"--rounds", "4"}));
   ASSERT_EQ(run.finish(), 0) << run.err();
