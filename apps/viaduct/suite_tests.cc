@@ -81,8 +81,8 @@ bool isSetting(std::string_view variable) {
 std::string whyNot(const Optimisation& one, const SuiteOptions& options) {
   if (std::none_of(one.backends.begin(), one.backends.end(),
                    [&](std::string_view name) { return sameWord(name, options.backend); }))
-    return fmt::format("not built into the backend {}: {} has it", options.backend,
-                       fmt::join(one.backends, ", "));
+    return fmt::format("not built into the backend {}: {} {} it", options.backend,
+                       fmt::join(one.backends, ", "), one.backends.size() == 1 ? "has" : "have");
   if (!isSetting(one.variable))
     return fmt::format("not built into this viaduct: it has no setting {}", one.variable);
   // Where none is named, there is the one that the backend takes by itself.
