@@ -1,6 +1,7 @@
 #include "base/nearest.h"
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 #include <vector>
 
@@ -20,10 +21,22 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+namespace {
+
+std::string inSmallLetters(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  return out;
+}
+
+}  // namespace
+
 std::string nearest(std::string_view word, std::span<const std::string> names) {
   std::string out;
   for (const std::string& name : names)
-    if (distance(name, word) <= 2) out += (out.empty() ? "" : " or ") + name;
+    if (distance(inSmallLetters(name), inSmallLetters(word)) <= 2)
+      out += (out.empty() ? "" : " or ") + name;
   return out;
 }
 
