@@ -19,11 +19,11 @@ struct Layout {
   double width, height;
   double left, right, top, bottom;  // margins around the plot
   std::size_t x_ticks, y_ticks;
-  double radius;
+  double radius, font;
   bool level_names;  // of ceilings, in full; else a letter that the legend explains
 };
-constexpr Layout kWide{"wide", 960, 440, 64, 16, 16, 52, 12, 10, 4.5, true};
-constexpr Layout kNarrow{"narrow", 360, 340, 46, 8, 12, 46, 4, 8, 3.5, false};
+constexpr Layout kWide{"wide", 960, 440, 64, 16, 16, 52, 12, 10, 4.5, 13, true};
+constexpr Layout kNarrow{"narrow", 360, 340, 46, 8, 12, 46, 4, 8, 3.5, 11.5, false};
 constexpr double kDodge = 2.5;  // whiskers of several lines beside each other
 constexpr double kLineHeight = 14;
 
@@ -38,6 +38,7 @@ class Drawing {
     x_ticks_ = chart.x_axis == XAxis::kBlockSize ? sizeTicks(x_range_, layout.x_ticks)
                                                  : countTicks(x_range_, layout.x_ticks);
     y_ticks_ = yTicks();
+    for (const Tick& tick : y_ticks_) layout_.left = std::max(layout_.left, leftFor(tick.label));
   }
 
   // The drawing, and what the keyboard reaches of it.
@@ -85,6 +86,11 @@ class Drawing {
   }
 
  private:
+  // Beside the axis' title; a letter is about this wide in the fonts that pages come in.
+  double leftFor(const std::string& label) const {
+    constexpr double kTitle = 23, kLetter = 0.67;
+    return kTitle + kLetter * layout_.font * static_cast<double>(label.size());
+  }
   std::vector<Tick> yTicks() {
     switch (chart_.y_axis) {
       case YAxis::kPercent:
@@ -239,7 +245,7 @@ class Drawing {
   std::string description() const;
 
   const Chart& chart_;
-  const Layout& layout_;
+  Layout layout_;
   Range x_range_, y_range_;
   std::vector<Tick> x_ticks_, y_ticks_;
 };

@@ -47,6 +47,17 @@ TEST(ChartHtml, IsAnImageWithANameAndWords) {
   EXPECT_FALSE(has(html, "nan") || has(html, "inf"));
 }
 
+TEST(ChartHtml, LongLabelsOfTheAxisDoNotReachItsTitle) {
+  Chart chart = someChart();
+  chart.levels.clear();
+  EXPECT_TRUE(has(chartHtml(chart), "<path class=\"grid\" d=\"M64 "));
+  chart.y_axis = YAxis::kChange;
+  chart.lines[0].points = {{.x = 4096, .y = -50}, {.x = 8192, .y = 250}};
+  const std::string html = chartHtml(chart);
+  EXPECT_TRUE(has(html, ">+250 %</text>")) << html;
+  EXPECT_FALSE(has(html, "<path class=\"grid\" d=\"M64 ")) << html;
+}
+
 // Radio buttons of one name are one tab stop; a line without points has none.
 TEST(ChartHtml, TheKeyboardReachesEveryPoint) {
   Chart chart = someChart();
