@@ -115,6 +115,21 @@ Status openRails(const Library& ucx, const Settings& settings, const Choice& com
   return Ok{};
 }
 
+// What is left is memory, which gives an endpoint no way to hear that its peer is gone.
+Error noNetwork(const std::vector<Transport>& resources) {
+  Error out{.code = Code::kNotFound,
+            .operation = "open ucx",
+            .detail = "UCX has no network to use; there is: " + listText(resources),
+            .remedy = "see what `ucx_info -d` lists"};
+  for (const char* chosen : {"UCX_TLS=", "UCX_NET_DEVICES="})
+    if (const std::string set = base::environmentText(chosen); !set.empty())
+      out.cause += (out.cause.empty() ? "" : " ") + set;
+  if (out.cause.empty()) return out;
+  out.cause += " leaves none";
+  out.remedy = "unset it, or name what `ucx_info -d` lists";
+  return out;
+}
+
 // Only ends that go about it in the same way fit together. A packet longer than the other end takes
 // would end its process.
 std::string kindOf(const Choice& choice) {
@@ -143,6 +158,7 @@ Result<Fabric> choose(const Settings& settings) {
     return notWorthIt("ucx", "UCX shows no RDMA transport: " + listText(all->resources()));
   choice.transports = transportsFor(user_chose, any_rdma);
   const bool tcp = anyOf(all->resources(), Realm::kTcp) && (user_chose || !any_rdma);
+  if (!any_rdma && !tcp) return noNetwork(all->resources());
   choice.by_messages = tcp;
   choice.rdma_only = any_rdma && !tcp;
   VIADUCT_TRY(all, Context::open(*ucx, choice));

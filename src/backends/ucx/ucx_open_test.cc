@@ -24,6 +24,16 @@ TEST(UcxOpen, NamesTheDevicesThereAreWhenARailIsMisspelt) {
   EXPECT_EQ(opened.error().remedy, "did you mean lo?") << opened.error().text();
 }
 
+TEST(UcxOpen, RefusesToRunOverNoNetworkAtAll) {
+  ::setenv("UCX_NET_DEVICES", "nonsense", 1);
+  const auto chosen = choose({.backends = {"ucx"}});
+  ::unsetenv("UCX_NET_DEVICES");
+  ASSERT_FALSE(chosen) << chosen->description;
+  const std::string text = chosen.error().text();
+  EXPECT_NE(text.find("no network to use; there is: self/memory"), std::string::npos) << text;
+  EXPECT_EQ(chosen.error().cause, "UCX_NET_DEVICES=nonsense leaves none");
+}
+
 // Seen once in a process; under ctest each test has its own.
 TEST(UcxOpen, WarnsOfTcpOnceHoweverManyAgentsOpenIt) {
   if (const auto chosen = choose({.backends = {"ucx"}}); chosen && chosen->can.rdma)
