@@ -31,6 +31,9 @@ constexpr std::array kPreference{"efa", "verbs;ofi_rxm", "cxi", "tcp", "tcp;ofi_
 // Used with endpoints that are connected. `verbs` has them as well, and refuses to make one.
 constexpr std::array kConnected{"tcp", "net"};
 
+// Between processes of one host, by its memory.
+constexpr std::array kMemory{"shm", "sm2"};
+
 bool isOneOf(std::span<const char* const> words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
@@ -72,15 +75,31 @@ std::vector<std::string> each(std::span<const Offer> offers, Member member) {
   return out;
 }
 
-Error unknown(const std::string& what, const std::string& word,
-              const std::vector<std::string>& there, const char* setting) {
-  const std::string near = base::nearest(word, there);
+Error notThere(const std::string& what, const std::vector<std::string>& there,
+               const char* setting) {
   return {.code = Code::kNotFound,
           .operation = "open ofi",
-          .detail = fmt::format("{} {}; there is: {}", what, word, fmt::join(there, ", ")),
-          .device = word,
-          .remedy = near.empty() ? fmt::format("name one of those in {}", setting)
-                                 : "did you mean " + near + "?"};
+          .detail = there.empty() ? what + "; there is none"
+                                  : fmt::format("{}; there is: {}", what, fmt::join(there, ", ")),
+          .remedy = there.empty() ? "see what `fi_info` lists"
+                                  : fmt::format("name one of those in {}", setting)};
+}
+
+Error unknown(const std::string& what, const std::string& word,
+              const std::vector<std::string>& there, const char* setting) {
+  Error out = notThere(what + " " + word, there, setting);
+  if (const std::string near = base::nearest(word, there); !near.empty())
+    out.remedy = "did you mean " + near + "?";
+  return out;
+}
+
+// libfabric shows nothing of what it hides.
+Error mindfulOfFilter(Error error) {
+  const std::string filter = base::environmentText("FI_PROVIDER=");
+  if (filter.empty()) return error;
+  error.cause = filter + " hides all others from every program";
+  error.remedy = "unset FI_PROVIDER, or " + error.remedy;
+  return error;
 }
 
 }  // namespace
@@ -110,8 +129,8 @@ Result<std::string> providerFor(const std::string& wanted, std::span<const Offer
       if (std::any_of(offers.begin(), offers.end(),
                       [&](const Offer& one) { return one.usable && one.provider == name; }))
         return name;
-    return unknown("libfabric has no provider", "that is used without being named", there,
-                   "VIADUCT_OFI_PROVIDER");
+    return notThere("libfabric has no provider that is used without being named", there,
+                    "VIADUCT_OFI_PROVIDER");
   }
   if (std::find(there.begin(), there.end(), wanted) != there.end()) return wanted;
   for (const std::string& name : there)
@@ -143,6 +162,7 @@ Result<Offer> deviceFor(const std::string& rail, const std::string& provider,
   auto there = each(mine, &Offer::device);
   for (std::string& address : each(mine, &Offer::address)) there.push_back(std::move(address));
   Error why = unknown(provider + " has no device", rail, there, "rails");
+  why.device = rail;
   if (device) {
     why.cause = "its link is down: libfabric lists no interface without a carrier";
     why.remedy = "bring the link up";
@@ -303,15 +323,19 @@ Result<Fabric> choose(const Settings& settings) {
   VIADUCT_TRY(const Library* const ofi, library());
   std::vector<Info> lists;
   VIADUCT_TRY(const auto offers, askAll(*ofi, lists));
-  VIADUCT_TRY(const std::string provider, providerFor(settings.ofi_provider, offers));
+  const auto found = providerFor(settings.ofi_provider, offers);
+  if (!found) return mindfulOfFilter(found.error());
+  const std::string& provider = *found;
   const bool rdma = isRdma(provider);
   if (!named && !rdma)
     return notWorthIt("ofi", fmt::format("libfabric shows no RDMA provider: {}",
                                          fmt::join(each(offers, &Offer::provider), ", ")));
+  const bool same_host = isOneOf(kMemory, provider);
   Fabric out{.can = {.name = "ofi",
                      .memory = {MemoryKind::kHost},
+                     .same_host = same_host,
                      .rdma = rdma,
-                     .tcp = !rdma,
+                     .tcp = !rdma && !same_host,
                      .preference = rdma ? 20 : 34},
              .kind = provider};
   VIADUCT_TRY(const Rails rails, railsFor(settings.rails, provider, offers));

@@ -61,6 +61,8 @@ TEST(Choose, TheBestProviderIsTakenAndOthersOnlyWhereTheyAreNamed) {
   EXPECT_EQ(providerOf("", more), "efa");
   const std::vector<Offer> only_shm{{.provider = "shm", .device = "shm"}};
   EXPECT_NE(providerOf("", only_shm).find("there is: shm"), std::string::npos);
+  EXPECT_NE(providerOf("", {}).find("there is none; what to do: see"), std::string::npos)
+      << providerOf("", {});
 }
 
 TEST(Choose, AProviderWhoseKeysWeCannotCarryIsPassedOver) {
@@ -84,6 +86,7 @@ TEST(Choose, AProviderThatIsNotThereIsAnsweredWithThoseThatAre) {
   const std::string text = providerOf("nett", kTwoHosts);
   EXPECT_NE(text.find("there is: shm, tcp;ofi_rxm, net"), std::string::npos) << text;
   EXPECT_NE(text.find("did you mean net"), std::string::npos) << text;
+  EXPECT_EQ(text.find("device"), std::string::npos) << "a provider is none: " << text;
 }
 
 // Two sockets, each with an EFA device; an address more or less makes no device.
@@ -184,11 +187,30 @@ TEST_F(ChooseHere, TheLoopbackIsARailWithItsNameAndItsText) {
       << chosen->description;
 }
 
+TEST_F(ChooseHere, WhatGoesByMemoryIsNoNetwork) {
+  const auto chosen = choose({.backends = {"ofi"}, .ofi_provider = "shm"});
+  if (!chosen) GTEST_SKIP() << "skipped: " << chosen.error().text();
+  EXPECT_TRUE(chosen->can.same_host);
+  EXPECT_FALSE(chosen->can.tcp);
+}
+
 TEST_F(ChooseHere, EachRailThatIsNamedIsOne) {
   const auto chosen = choose({.backends = {"ofi"}, .rails = {"lo", "127.0.0.1"}});
   ASSERT_TRUE(chosen) << chosen.error().text();
   EXPECT_EQ(chosen->grounds.size(), 2U);
   EXPECT_NE(chosen->names[0], chosen->names[1]);
+}
+
+// Before libfabric is asked for the first time: later it does not look. Under ctest each test has a
+// process of its own.
+TEST_F(ChooseHere, TheUsersFilterIsNamedWhereItLeavesNothing) {
+  ::setenv("FI_PROVIDER", "carrier_pigeon", 1);
+  const auto chosen = choose({.backends = {"ofi"}});
+  ::unsetenv("FI_PROVIDER");
+  if (chosen) GTEST_SKIP() << "skipped: libfabric was asked before";
+  const std::string text = chosen.error().text();
+  EXPECT_NE(text.find("FI_PROVIDER=carrier_pigeon hides all others"), std::string::npos) << text;
+  EXPECT_NE(text.find("what to do: unset FI_PROVIDER"), std::string::npos) << text;
 }
 
 TEST_F(ChooseHere, WithoutRdmaItIsNotOpenedUnasked) {
