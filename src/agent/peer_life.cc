@@ -254,7 +254,7 @@ void PeerCore::closed(Session& session, const Error& why) {
 // address since: it may leave it again, and the peer may come to us.
 void PeerCore::denied(const Error& why) {
   if (std::exchange(denied_, true)) return;
-  log(LogLevel::kWarning, "peer {}: {}", name_, why.text());
+  log(LogLevel::kWarning, "peer {}: {}", name_.empty() ? "that is not met yet" : name_, why.text());
   if (met_) return;
   wanted_ = false;
   state_ = PeerState::kGone;

@@ -66,6 +66,7 @@ class Router {
     std::string said;
     for (const PeerWay& way : peer_.ways())
       said += fmt::format("{}{}: {}", said.empty() ? "" : "; ", way.backend, way.text);
+    if (said.empty()) said = "none is open at both ends";
     return {.code = Code::kUnsupported,
             .operation = "route",
             .detail =
