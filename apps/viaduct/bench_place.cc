@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "measure/run/machine.h"
 #include "meet/place.h"
 #include "viaduct/bench_values.h"
 
@@ -88,7 +89,9 @@ void listenForOthers(const PlaceOptions& place, Settings& settings) {
   const bool here =
       !isEtcd(place) && (place.where.starts_with("127.") || place.where.starts_with("localhost:") ||
                          place.where.starts_with("[::1]"));
-  if (!here && settings.listen == Settings{}.listen) settings.listen = {"0.0.0.0:0"};
+  if (settings.listen != Settings{}.listen) return;
+  settings.listen =
+      here ? measure::listenHere(settings.rails) : std::vector<std::string>{"0.0.0.0:0"};
 }
 
 }  // namespace viaduct::app

@@ -19,6 +19,7 @@
 
 #include "base/fd.h"
 #include "host/devices.h"
+#include "measure/run/machine.h"
 
 namespace viaduct::measure {
 namespace {
@@ -63,7 +64,7 @@ Result<Ends> openWhatOpens(Settings settings) {
 // Names and ports that were asked for are for one agent: the other process has them.
 Settings ofThisEnd(Settings settings) {
   if (!settings.name.empty()) settings.name += "-0";
-  settings.listen = {"127.0.0.1:0"};
+  settings.listen = listenHere(settings.rails);
   return settings;
 }
 
@@ -99,7 +100,9 @@ Result<Pipe> makePipe() {
 
 // The other process: shows its card, and stays until `stay` is closed at the far end.
 Status serve(const ExplainRequest& request, base::Fd card, const base::Fd& stay) {
-  VIADUCT_TRY(auto ends, openWhatOpens(request.settings));
+  Settings settings = request.settings;
+  if (settings.listen == Settings{}.listen) settings.listen = listenHere(settings.rails);
+  VIADUCT_TRY(auto ends, openWhatOpens(settings));
   if (!ends.agent) return Ok{};
   VIADUCT_TRY(const Buffer memory,
               Buffer::make(*ends.agent, bytesOf(request.memory), request.memory, kLabel));

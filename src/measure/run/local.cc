@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "base/random.h"
+#include "measure/run/machine.h"
 #include "measure/run/run.h"
 #include "meet/embedded/server.h"
 
@@ -56,7 +57,9 @@ RunRequest forRank(const RunRequest& request, std::uint32_t rank) {
   RunRequest own = request;
   own.rank = rank;
   if (!own.settings.name.empty()) own.settings.name += fmt::format("-{}", rank);
-  if (rank != request.spec.layout.initiatorProcesses()) own.settings.listen = {"127.0.0.1:0"};
+  if (rank != request.spec.layout.initiatorProcesses() ||
+      request.settings.listen == Settings{}.listen)
+    own.settings.listen = listenHere(request.settings.rails);
   return own;
 }
 

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 
+#include "base/nearest.h"
 #include "base/sizes.h"
+#include "host/devices.h"
 #include "host/facts.h"
 #include "host/gpu.h"
 #include "host/memory.h"
@@ -62,14 +64,32 @@ Status devicesExist(const std::vector<std::string>& names, const std::string& ro
                        std::any_of(ports.begin(), ports.end(), [&](const host::RdmaPort& port) {
                          return port.device == name.substr(0, name.find(':'));
                        });
-    if (!there)
-      return Error{
-          .code = Code::kNotFound,
-          .operation = "--device_list",
-          .detail = fmt::format("there is no device \"{}\"", name),
-          .remedy = fmt::format("here are {}, or their addresses", fmt::join(known, ", "))};
+    if (there) continue;
+    const std::string near = base::nearest(name, known);
+    return Error{.code = Code::kNotFound,
+                 .operation = "--device_list",
+                 .detail = fmt::format("there is no device \"{}\"", name),
+                 .remedy = fmt::format("{}here are {}, or their addresses",
+                                       near.empty() ? "" : "did you mean " + near + "? ",
+                                       fmt::join(known, ", "))};
   }
   return Ok{};
+}
+
+std::vector<std::string> listenHere(const std::vector<std::string>& rails,
+                                    const std::string& root) {
+  std::vector<std::string> out{"127.0.0.1:0"};
+  for (const std::string& rail : rails) {
+    const auto device = host::findDevice(rail, root);
+    if (!device) continue;
+    for (const std::string& address : device->addresses) {
+      if (address.starts_with("fe80:") || (rail != device->name && rail != address)) continue;
+      const bool v6 = address.find(':') != std::string::npos;
+      std::string place = v6 ? fmt::format("[{}]:0", address) : address + ":0";
+      if (std::find(out.begin(), out.end(), place) == out.end()) out.push_back(std::move(place));
+    }
+  }
+  return out;
 }
 
 Error noDeviceMemory() {

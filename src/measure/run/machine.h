@@ -16,6 +16,10 @@ namespace viaduct::measure {
 Status memorySuffices(const Spec& spec, bool local, const std::string& root = "/");
 // Names of interfaces, or addresses of them, or RDMA devices ("mlx5_0", "mlx5_0:1").
 Status devicesExist(const std::vector<std::string>& names, const std::string& root = "/");
+// Where agents of one host listen for each other: loopback, and the addresses of the rails that are
+// named, which nothing reaches that is bound to another device.
+std::vector<std::string> listenHere(const std::vector<std::string>& rails,
+                                    const std::string& root = "/");
 // Why there is no memory of a GPU to be had.
 Error noDeviceMemory();
 // What "cold" means here: four times the last-level cache.

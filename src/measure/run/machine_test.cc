@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
+#include "host/devices.h"
 #include "support/temporary_folder.h"
 
 namespace viaduct::measure {
@@ -19,7 +21,20 @@ TEST(DevicesExist, InterfacesAddressesAndRdmaDevicesAreDevices) {
   const auto none = devicesExist({"lo", "mlx5_1"}, root);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().detail, "there is no device \"mlx5_1\"");
-  EXPECT_NE(none.error().remedy.find("mlx5_0"), std::string::npos) << none.error().remedy;
+  EXPECT_EQ(none.error().remedy.rfind("did you mean mlx5_0? here are ", 0), 0U)
+      << none.error().remedy;
+  EXPECT_EQ(devicesExist({"wlan0"}, root).error().remedy.rfind("here are ", 0), 0U);
+}
+
+TEST(ListenHere, WhatIsBoundToADeviceReachesItsAddresses) {
+  using Places = std::vector<std::string>;
+  EXPECT_EQ(listenHere({}), Places{"127.0.0.1:0"});
+  EXPECT_EQ(listenHere({"no such", "127.0.0.1"}), Places{"127.0.0.1:0"});
+  const auto lo = host::findDevice("lo");
+  ASSERT_TRUE(lo);
+  const bool v6 =
+      std::find(lo->addresses.begin(), lo->addresses.end(), "::1") != lo->addresses.end();
+  EXPECT_EQ(listenHere({"lo"}), (v6 ? Places{"127.0.0.1:0", "[::1]:0"} : Places{"127.0.0.1:0"}));
 }
 
 }  // namespace
