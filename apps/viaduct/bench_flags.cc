@@ -53,14 +53,6 @@ Status intoLinkRates(V text, O& into) {
   return Ok{};
 }
 
-// Said here already: a plan would say it of every row.
-Status intoRequire(V text, std::string& into) {
-  if (auto can = checkRequire(text); !can)
-    return wrongValue(can.error().detail, can.error().remedy);
-  into = text;
-  return Ok{};
-}
-
 // Takes the flag, and changes nothing: what it asks for is always so.
 Status alreadySo(V text, O& /*into*/) {
   bool asked = false;

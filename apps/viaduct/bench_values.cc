@@ -1,5 +1,9 @@
 #include "viaduct/bench_values.h"
 
+#include <fmt/ranges.h>
+#include <viaduct/settings.h>
+#include <viaduct/transfer.h>
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -45,15 +49,55 @@ Status intoSize(std::string_view text, std::uint64_t& into) {
   return Ok{};
 }
 
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(' ');
+  return first == std::string_view::npos
+             ? std::string_view()
+             : text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+Result<std::string> requirementOf(const std::string& word) {
+  constexpr std::string_view kBackend = "backend:";
+  if (!word.starts_with(kBackend) || word.size() == kBackend.size()) return word;
+  const std::string wanted = backendNamed(word.substr(kBackend.size()));
+  std::vector<std::string> offered;
+  for (const std::string_view name : builtInBackends()) {
+    if (sameWord(name, wanted)) return fmt::format("{}{}", kBackend, name);
+    if (name != "fake") offered.emplace_back(name);
+  }
+  return wrongValue(fmt::format("there is no backend \"{}\"", wanted),
+                    fmt::format("name one that is: {}", fmt::join(offered, ", ")));
+}
+
+}  // namespace
+
+// Said here already: a plan would say it of every row.
+Status intoRequire(std::string_view text, std::string& into) {
+  if (auto can = checkRequire(text); !can)
+    return wrongValue(can.error().detail, can.error().remedy);
+  into.clear();
+  if (trimmed(text).empty()) return Ok{};
+  std::vector<std::string> words;
+  VIADUCT_CHECK(intoWords(text, words));
+  for (std::string& word : words) {
+    VIADUCT_TRY(word, requirementOf(word));
+  }
+  into = fmt::format("{}", fmt::join(words, ","));
+  return checkRequire(into);
+}
+
 Status intoWords(std::string_view text, std::vector<std::string>& into) {
   into.clear();
   for (bool more = true; more;) {
     const auto comma = text.find(',');
-    const auto word = text.substr(0, comma);
+    const auto word = trimmed(text.substr(0, comma));
     if (word.empty())
-      return wrongValue(
-          text.empty() ? "nothing is named" : "nothing stands before or behind a comma",
-          "words joined by commas");
+      return wrongValue(into.empty() && comma == std::string_view::npos
+                            ? "nothing is named"
+                            : "nothing stands before or behind a comma",
+                        "words joined by commas");
     into.emplace_back(word);
     more = comma != std::string_view::npos;
     if (more) text.remove_prefix(comma + 1);

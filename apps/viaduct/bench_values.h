@@ -29,6 +29,8 @@ Status intoRate(std::string_view text, double& into);
 // "5%" is 0.05.
 Status intoPercent(std::string_view text, double& into);
 Status intoWords(std::string_view text, std::vector<std::string>& into);
+// "rdma,backend:ofi": only of backends that are built in, under their names here.
+Status intoRequire(std::string_view text, std::string& into);
 
 // Upper and lower case are the same, as in nixlbench's own values.
 bool sameWord(std::string_view a, std::string_view b);

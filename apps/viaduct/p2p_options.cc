@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/sizes.h"
+#include "viaduct/bench_values.h"
 #include "viaduct/p2p.h"
 
 namespace viaduct::app {
@@ -95,9 +96,8 @@ void declareLoad(CLI::App& p2p, P2pOptions& options) {
   p2p.add_option_function<std::string>(
          "--require",
          [&options](const std::string& words) {
-           if (const auto can = checkRequire(words); !can)
+           if (const auto can = intoRequire(words, options.require); !can)
              throw CLI::ValidationError("--require", reason(can.error()));
-           options.require = words;
          },
          "What the path has to be: rdma, same-host, not-tcp, backend:NAME")
       ->type_name("PATH");

@@ -78,7 +78,7 @@ TEST(BenchExplain, BackendsThatAreNamedAreTriedInTheirOrder) {
 }
 
 TEST(BenchExplain, ARequirementIsTheReasonOfThoseBefore) {
-  const Json tcp = explained({"--require", "backend:tcp"});
+  const Json tcp = explained({"--require", "backend:TCP"});
   EXPECT_EQ(tcp.at("chosen").at("write"), "tcp");
   EXPECT_EQ(backend(tcp, "local").at("write").at("text"),
             "--require backend:tcp does not allow it");

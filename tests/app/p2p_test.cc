@@ -158,6 +158,8 @@ TEST_F(P2pCommand, WrongWordsAreNamed) {
       {words("initiator", {"--buffer_sizes", "1MB,x"}), "\"x\""},
       {words("initiator", {"--iterations", "0"}), "\"0\" is not a whole number"},
       {words("initiator", {"--link-rate", "eth0"}), "names no device"},
+      {words("initiator", {"--require", "backend:x"}),
+       "--require: there is no backend \"x\"; name"},
       {words("initiator", {"--require", "rdm"}), "--require: \"rdm\" is no requirement; use rdma"},
       {words("initiator", {"--json", "/no/such/folder/x"}), "No such file"},
   };
