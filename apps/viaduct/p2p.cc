@@ -1,13 +1,16 @@
 #include "viaduct/p2p.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <viaduct/agent.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/sizes.h"
 #include "measure/p2p/cuda.h"
@@ -70,15 +73,16 @@ int runTarget(const P2pOptions& options, const Settings& settings) {
 }
 
 std::string carried(const Row& row) {
-  std::string out;
+  std::vector<std::string> ways;  // two rails may have had one device
   for (const auto& share : row.path) {
     const std::string device = share.device.empty() ? "" : " over " + share.device;
-    out += fmt::format("{}{}/{}{}: {}", out.empty() ? "" : ", ", share.backend, share.way, device,
-                       share.proven == measure::Proven::kYes  ? "proven"
-                       : share.proven == measure::Proven::kNo ? "NOT TRUE"
-                                                              : "unproven");
+    std::string way = fmt::format("{}/{}{}: {}", share.backend, share.way, device,
+                                  share.proven == measure::Proven::kYes  ? "proven"
+                                  : share.proven == measure::Proven::kNo ? "NOT TRUE"
+                                                                         : "unproven");
+    if (std::find(ways.begin(), ways.end(), way) == ways.end()) ways.push_back(std::move(way));
   }
-  return out;
+  return fmt::format("{}", fmt::join(ways, ", "));
 }
 
 void printHead() {
