@@ -137,8 +137,13 @@ bool crowded(const RowFacts& facts) {
          facts.cores_busy + facts.cores_others >= (1 - kIdle) * facts.cores;
 }
 
+// Poisson arrivals of a short row are so many more or fewer than were asked for.
+constexpr double kRateKept = 0.9;
+
 std::string lookAt(const Case& c) {
   if (percentOf(c) >= 90) return "nothing is left to gain here";
+  if (c.facts.rate_kept >= kRateKept)
+    return "the rate that was asked for limits, and was kept; look at the latencies";
   if (crowded(c.facts))
     return fmt::format(
         "something else kept {:.1f} of {:.0f} cores busy; measure again when it rests",

@@ -24,6 +24,7 @@ struct RowFacts {
   double cores_busy = 0;             // by all processes, as coresBusy() says
   double cores_others = 0;           // by whatever else ran on their hosts meanwhile
   double cores = 0;                  // that these hosts have; 0: not known
+  double rate_kept = 0;              // open loop: what part of the rate asked for was reached
   std::uint64_t transfer_bytes = 0;  // of one transfer
   std::uint64_t working_set = 0;     // bytes that one side cycles through; 0: one transfer
   Verified verified = Verified::kOff;

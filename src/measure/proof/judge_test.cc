@@ -363,6 +363,18 @@ TEST(CoresBusy, AreLeftOutWhereMuchOfTheTimeIsNotTheRows) {
   EXPECT_EQ(coresBusy(1, 1, 0), 0) << "it was not measured";
 }
 
+TEST(Conclusions, NothingIsToBlameWhereTheRateThatWasAskedForIsKept) {
+  const auto concluded = [](double kept) {
+    const std::vector<Observation> seen{
+        Seen("a").loopback(kGB).memory(20).claims(1, {{"tcp", "socket", "any", kGB, 1}}),
+        Seen("a").loopback(kGB)};
+    return judge(seen, {.gb_per_s = 1, .rate_kept = kept, .transfer_bytes = 4096}, {}).conclusion;
+  };
+  EXPECT_TRUE(has(concluded(0.98), "the rate that was asked for limits")) << concluded(0.98);
+  EXPECT_TRUE(has(concluded(0.5), "the cost of each transfer limits")) << concluded(0.5);
+  EXPECT_TRUE(has(concluded(0), "the cost of each transfer limits")) << "closed loop";
+}
+
 TEST(Conclusions, BlameWhateverElseHadTheProcessors) {
   const auto concluded = [](double busy, double others, double cores) {
     const std::vector<Observation> seen{

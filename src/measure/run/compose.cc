@@ -169,6 +169,8 @@ class Composer {
     facts_.backend = workload_.backend;
     facts_.require = spec_.require;
     facts_.gb_per_s = row_.gb_per_s.value_or(0);
+    if (row_.rate && row_.rate->asked_per_s > 0)
+      facts_.rate_kept = row_.rate->reached_per_s / row_.rate->asked_per_s;
     if (row_.cpu_s) cores(row_.cpu_s->initiators + row_.cpu_s->targets);
     facts_.transfer_bytes = workload_.bytes();
     facts_.working_set = workingSet();
