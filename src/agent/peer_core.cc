@@ -39,7 +39,9 @@ void PeerCore::linkChanged() {
 }
 
 Error PeerCore::notReady(const char* operation) const {
-  Error why = last_error_.value_or(Error{.code = Code::kPeerLost, .detail = "not connected yet"});
+  Error why = last_error_.value_or(
+      attempt_ ? Error{.operation = "handshake", .detail = "connected, and nothing came yet"}
+               : Error{.operation = "connect", .detail = "not connected yet"});
   if (why.code != Code::kDenied) why.code = Code::kPeerLost;
   why.detail =
       fmt::format("the peer is {}: {}: {}", peerStateName(state_), why.operation, why.detail);

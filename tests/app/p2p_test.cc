@@ -1,6 +1,8 @@
 // `viaduct p2p` as people type it, on loopback: what it prints, how it fails, how it ends.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -8,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/program.h"
+#include "base/fd.h"
 #include "support/free_port.h"
 
 namespace viaduct::testing {
@@ -78,6 +81,19 @@ TEST_F(P2pCommand, NobodyListening) {
   EXPECT_EQ(initiate({"--timeout", "200ms"}), 1);
   EXPECT_TRUE(has(err_, "nobody listens there")) << err_;
   EXPECT_TRUE(has(err_, "127.0.0.1:" + port_)) << err_;
+}
+
+// It takes the connection and waits for words that it knows, as a web server does.
+TEST_F(P2pCommand, SomethingElseListening) {
+  const base::Fd listening(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(static_cast<std::uint16_t>(std::stoi(port_)));
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(::bind(listening.get(), reinterpret_cast<const sockaddr*>(&at), sizeof(at)), 0);
+  ASSERT_EQ(::listen(listening.get(), 8), 0);
+  EXPECT_EQ(initiate({"--timeout", "500ms"}), 1);
+  EXPECT_TRUE(has(err_, "it does not answer as a `viaduct p2p` target does")) << err_;
 }
 
 TEST_F(P2pCommand, SecretsThatDiffer) {

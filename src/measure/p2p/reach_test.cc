@@ -26,6 +26,8 @@ TEST(Unreachable, SaysWhichOfThemItIs) {
   EXPECT_TRUE(has(reached(Code::kPeerLost, 0, "the peer is connecting: resolve: x"), "not known"));
   EXPECT_TRUE(
       has(reached(Code::kPeerLost, 0, "the peer is connecting: not connected yet"), "filtered"));
+  EXPECT_TRUE(has(reached(Code::kPeerLost, 0, "handshake: connected, and nothing came yet"),
+                  "it does not answer as a"));
   EXPECT_TRUE(has(reached(Code::kProtocol, 0), "something else"));
   for (const int os_errno : {ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, 0}) {
     EXPECT_TRUE(has(reached(Code::kPeerLost, os_errno), "10.0.0.1:5555"));
