@@ -269,7 +269,7 @@ constexpr std::array kOut{
                 return Ok{};
               }},
     BenchFlag{"json", "FILE", "", "also write all results to this file",
-              [](V t, O& o) { return intoText(t, o.json); }},
+              [](V t, O& o) { return intoFile(t, o.json); }},
     BenchFlag{"explain", "", "false",
               "measure nothing: say which backends there are, which would carry this, and why",
               [](V t, O& o) { return intoYesNo(t, o.explain); }},

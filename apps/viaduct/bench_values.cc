@@ -34,6 +34,11 @@ Status intoText(std::string_view text, std::string& into) {
   return Ok{};
 }
 
+Status intoFile(std::string_view text, std::string& into) {
+  if (text.empty()) return wrongValue("no file is named", "name one, or leave the flag out");
+  return intoText(text, into);
+}
+
 Status intoYesNo(std::string_view text, bool& into) {
   const auto parsed = parseYesNo(text);
   if (!parsed) return wrongValue(parsed.error().detail, parsed.error().remedy);

@@ -19,6 +19,7 @@ namespace viaduct::app {
 Error wrongValue(std::string detail, std::string remedy);
 
 Status intoText(std::string_view text, std::string& into);
+Status intoFile(std::string_view text, std::string& into);  // a name, which is not empty
 Status intoYesNo(std::string_view text, bool& into);
 Status intoSize(std::string_view text, std::uint64_t& into);  // 1 byte or more
 Status intoSizes(std::string_view text, std::vector<std::uint64_t>& into);

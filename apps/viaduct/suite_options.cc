@@ -75,7 +75,7 @@ constexpr std::array kOwn{
               [](V t, O& o) { return intoTime(t, o.duration); }},
     SuiteFlag{"json", "FILE", "",
               "keep every round in this file; the same command goes on where it was",
-              [](V t, O& o) { return intoText(t, o.json); }},
+              [](V t, O& o) { return intoFile(t, o.json); }},
     SuiteFlag{"fresh", "", "false", "start anew, whatever rounds the file has",
               [](V t, O& o) { return intoYesNo(t, o.fresh); }},
     SuiteFlag{"output", "table|json", "table", "what is printed",

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "app/program.h"
+#include "host/devices.h"
 #include "support/free_port.h"
 
 namespace viaduct::testing {
@@ -101,6 +102,15 @@ std::map<int, std::vector<int>> targetsOf(const Json& row) {
 }
 
 using Targets = std::map<int, std::vector<int>>;
+
+TEST_F(BenchCommand, WorkersOfThisMachineReachEachOtherByTheRailThatIsNamed) {
+  const auto there = host::findDevice("::1");
+  if (!there) GTEST_SKIP() << "skipped: no IPv6 loopback here";
+  Program run({"bench", "--backend", "tcp", "--device-list", "::1", "--block-sizes", "64K",
+               "--iterations", "5", "--json", file_});
+  EXPECT_EQ(run.finish(), 0) << run.out() << run.err();
+  EXPECT_EQ(results().at("rows").at(0).at("verdict"), "ok") << run.out();
+}
 
 TEST_F(BenchCommand, EverySchemeRunsAsWorkersOfThisMachine) {
   const std::tuple<const char*, const char*, Targets> cases[] = {
