@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -153,6 +154,10 @@ class SuiteCommand {
         return fail(end.problem + keptText(), kExitFailed);
     }
     if (!allGood(suite_)) return fail("not every row is to be believed", kExitFailed);
+    for (const measure::SuiteTest& test : suite_.tests)
+      if (!test.absent.empty() && std::find(options_.tests.begin(), options_.tests.end(),
+                                            test.name) != options_.tests.end())
+        return fail(fmt::format("{} was not measured: {}", test.name, test.absent), kExitFailed);
     return kExitOk;
   }
 

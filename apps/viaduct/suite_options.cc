@@ -59,7 +59,8 @@ constexpr std::array kOwn{
     SuiteFlag{"rails", "NAME,...", "what the system chooses",
               "interfaces or source addresses to use: coalescing takes two or more",
               [](V t, O& o) { return intoWords(t, o.rails); }},
-    SuiteFlag{"tests", "NAME,...", "all", "some of the tests; the baseline is always measured",
+    SuiteFlag{"tests", "NAME,...", "all",
+              "some of the tests; the baseline, and what --also adds, always are",
               [](V t, O& o) { return intoWords(t, o.tests); }},
     SuiteFlag{"also", "'NAME: SETTINGS'", "",
               "one more test, with VIADUCT_* assignments on top of the baseline; may be repeated",
@@ -168,7 +169,7 @@ constexpr auto kExamples =
     "  viaduct suite --json suite.json                        # Ctrl-C, and go on with the same "
     "words\n"
     "  viaduct suite --backend ofi --rails rail1,rail2,rail3,rail4 --tests coalescing\n"
-    "  viaduct suite --tests doorbell --sizes 4M --block 4K   # 1,024 blocks of 4 KiB a transfer\n"
+    "  viaduct suite --backend ofi --tests doorbell --sizes 4M --block 4K   # 1,024 blocks each\n"
     "  viaduct suite --also 'four: VIADUCT_SOCKETS=4' --sizes 64K,1M\n"
     "  viaduct suite --meet node0:7000 --rank 0 --json suite.json   # on node0; on node1 --rank 1\n"
     "  viaduct report suite.json -o suite.html\n";

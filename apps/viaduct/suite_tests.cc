@@ -129,8 +129,7 @@ class Builder {
     tests_.push_back({.name = std::string(kBaseline), .settings = all(nullptr)});
     for (const Optimisation& one : kOptimisations)
       if (wanted(one.name)) add(one);
-    for (const AddedTest& test : options_.also)
-      if (wanted(test.name)) add(test);
+    for (const AddedTest& test : options_.also) add(test);  // nobody adds one to leave it out
     if (wanted(kCombined)) addCombined();
     giveSizes();
     return std::move(tests_);

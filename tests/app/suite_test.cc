@@ -130,6 +130,14 @@ TEST_F(SuiteCommand, MeasuresAndSaysWhatIsNotThere) {
   EXPECT_EQ(json.at("runs")[2].at("test"), "single");
 }
 
+TEST_F(SuiteCommand, WhatIsAskedForByNameHasToBeMeasured) {
+  Program run(small({"--tests", "inject", "--rounds", "4"}));
+  EXPECT_EQ(run.finish(), 1) << run.out();
+  EXPECT_TRUE(has(run.err(), "inject was not measured: not built into the backend local"))
+      << run.err();
+  EXPECT_TRUE(has(run.out(), "\nsingle: ")) << "what is added is measured: " << run.out();
+}
+
 // The backend's own rail is one, though nobody has named it.
 TEST_F(SuiteCommand, MeasuresWhatTheBackendHasOverItsOnlyRail) {
   const auto built = builtInBackends();
