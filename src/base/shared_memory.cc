@@ -41,6 +41,11 @@ Error noHugePages(const char* call, int os_errno, std::uint64_t bytes) {
 
 Error noMemory(const char* call, int os_errno, std::uint64_t bytes) {
   Error error = systemError(Code::kExhausted, call, os_errno);
+  if (os_errno == EMFILE) {
+    error.cause = "this process has as many files open as its limit allows";
+    error.remedy = "raise the limit (ulimit -n)";
+    return error;
+  }
   error.cause = fmt::format("{} bytes were asked for", bytes);
   return error;
 }
@@ -62,7 +67,8 @@ Result<SharedMemory> SharedMemory::allocate(std::uint64_t bytes, const Options& 
 Status SharedMemory::create(std::uint64_t page, bool huge_pages) {
   const std::uint64_t mapped = (bytes_ + page - 1) / page * page;
   const auto refused = [&](const char* call) {
-    return huge_pages ? noHugePages(call, errno, mapped) : noMemory(call, errno, bytes_);
+    return huge_pages && errno != EMFILE ? noHugePages(call, errno, mapped)
+                                         : noMemory(call, errno, bytes_);
   };
   const unsigned flags =
       MFD_CLOEXEC | MFD_ALLOW_SEALING | (huge_pages ? MFD_HUGETLB | kMfdHuge2Mb : 0U);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -57,6 +58,18 @@ TEST(SharedMemory, RefusesImpossibleSizes) {
   EXPECT_EQ(SharedMemory::allocate(0).error().code, Code::kInvalid);
   EXPECT_EQ(SharedMemory::allocate(std::uint64_t{1} << 63U).error().code, Code::kInvalid);
   EXPECT_EQ(SharedMemory::allocate(std::uint64_t{1} << 55U).error().code, Code::kExhausted);
+}
+
+TEST(SharedMemory, TooManyOpenFilesAreNoLackOfMemory) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto memory = SharedMemory::allocate(4096);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_FALSE(memory);
+  EXPECT_EQ(memory.error().code, Code::kExhausted);
+  EXPECT_NE(memory.error().remedy.find("ulimit -n"), std::string::npos) << memory.error().text();
 }
 
 TEST(SharedMemory, RefusesFilesThatCouldBeCutShort) {
