@@ -34,9 +34,12 @@ std::string inSmallLetters(std::string_view text) {
 
 std::string nearest(std::string_view word, std::span<const std::string> names) {
   std::string out;
-  for (const std::string& name : names)
-    if (distance(inSmallLetters(name), inSmallLetters(word)) <= 2)
+  for (const std::string& name : names) {
+    const std::size_t apart = distance(inSmallLetters(name), inSmallLetters(word));
+    // Where every letter differs nothing is near, however few there are.
+    if (apart <= 2 && apart < std::min(name.size(), word.size()))
       out += (out.empty() ? "" : " or ") + name;
+  }
   return out;
 }
 

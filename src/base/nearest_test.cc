@@ -19,6 +19,7 @@ TEST(Nearest, NamesAllThatAreWithinTwoLetters) {
   EXPECT_EQ(nearest("eth2", names), "eth0 or eth1");
   EXPECT_EQ(nearest("lq", names), "lo");
   EXPECT_EQ(nearest("wlan0", names), "");
+  EXPECT_EQ(nearest("all", names), "") << "two letters are all that lo has";
   EXPECT_EQ(nearest("ETH1", names), "eth0 or eth1") << "large or small";
 }
 
