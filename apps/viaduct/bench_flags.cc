@@ -60,7 +60,7 @@ Status alreadySo(V text, O& /*into*/) {
 }
 
 constexpr std::array kWhat{
-    BenchFlag{"backend", "NAME,...", "local,tcp",
+    BenchFlag{"backend", "NAME,...", "VIADUCT_BACKENDS, or local,tcp",
               "backends, each measured with each size; a path over another one is an error",
               [](V t, O& o) { return intoWords(t, o.backends); }},
     BenchFlag{"op_type", "WRITE|READ", "WRITE", "which way the initiators move the bytes",

@@ -52,17 +52,28 @@ Error notBuiltIn(const std::string& name, bool asked) {
           .remedy = fmt::format("name one that is: {}", fmt::join(offeredBackends(), ", "))};
 }
 
-Result<std::vector<std::string>> backendsOf(const BenchOptions& o) {
+// The flag wins over the variable, and nixlbench's default is its own.
+std::vector<std::string> wantedBackends(const BenchOptions& o, const Settings& settings) {
+  if (o.has("backend")) return o.backends;
+  if (o.as_nixlbench) return {"UCX"};
+  if (!settings.backends.empty()) return settings.backends;
+  return {"local", "tcp"};
+}
+
+Result<std::vector<std::string>> backendsOf(const BenchOptions& o, const Settings& settings) {
   const std::vector<std::string> known = usableBackends();
-  if (!o.has("backend") && !o.as_nixlbench) return std::vector<std::string>{"local", "tcp"};
   std::vector<std::string> out;
-  for (const std::string& name : o.has("backend") ? o.backends : std::vector<std::string>{"UCX"}) {
+  for (const std::string& name : wantedBackends(o, settings)) {
     const std::string ours = backendNamed(name);
     const auto same = [&](std::string_view one) { return sameWord(one, ours); };
     const auto at = std::find_if(known.begin(), known.end(), same);
     if (at != known.end() && std::find(out.begin(), out.end(), *at) != out.end())
       return badFlag("--backend", fmt::format("{} is named twice", name));
-    if (at == known.end()) return notBuiltIn(name, o.has("backend"));
+    if (at == known.end()) {
+      Error error = notBuiltIn(name, o.has("backend") || !o.as_nixlbench);
+      if (!o.has("backend") && !o.as_nixlbench) error.operation = "VIADUCT_BACKENDS";
+      return error;
+    }
     out.push_back(*at);
   }
   return out;
@@ -196,8 +207,8 @@ Result<Layout> layoutOf(const BenchOptions& o) {
       "leave --local_workers out, or give it that number");
 }
 
-Result<std::vector<Workload>> rowsOf(const BenchOptions& o) {
-  VIADUCT_TRY(const std::vector<std::string> backends, backendsOf(o));
+Result<std::vector<Workload>> rowsOf(const BenchOptions& o, const Settings& settings) {
+  VIADUCT_TRY(const std::vector<std::string> backends, backendsOf(o, settings));
   std::vector<std::uint64_t> sizes = o.block_sizes;
   const bool doubling = o.as_nixlbench || o.has("start_block_size") || o.has("max_block_size");
   if (sizes.empty())
@@ -223,7 +234,7 @@ PlanOrProblems planBench(const BenchOptions& o, const Settings& settings) {
   PlanOrProblems out;
   out.problems = contradictions(o);
   auto layout = take(layoutOf(o), out.problems);
-  auto rows = take(rowsOf(o), out.problems);
+  auto rows = take(rowsOf(o, settings), out.problems);
   auto place = take(placeOf(o, settings), out.problems);
   if (o.layout.initiators > meet::kMaxMembers || o.layout.targets > meet::kMaxMembers)
     out.problems.push_back(

@@ -184,7 +184,7 @@ class SuiteCommand {
 
 int runSuite(const std::vector<std::string>& words) {
   calledAs("viaduct suite");
-  const auto options = readSuiteOptions(words);
+  auto options = readSuiteOptions(words);
   if (!options) return fail(options.error().text(), kExitUsage);
   if (options->help) {
     fmt::print("{}", suiteHelp());
@@ -192,6 +192,12 @@ int runSuite(const std::vector<std::string>& words) {
   }
   const auto settings = settingsFromEnvironment();
   if (!settings) return fail(settings.error().text(), kExitUsage);
+  if (options->backend.empty()) {
+    if (settings->backends.size() > 1)
+      return fail("VIADUCT_BACKENDS: a suite measures one backend; what to do: --backend NAME",
+                  kExitUsage);
+    options->backend = settings->backends.empty() ? "tcp" : settings->backends.front();
+  }
   SuitePlanOrProblems planned = planSuite(*options, *settings);
   for (const Error& problem : planned.problems) fail(problem.text(), kExitUsage);
   if (!planned.problems.empty()) return kExitUsage;

@@ -51,7 +51,7 @@ Status intoAlso(V text, O& into) {
 }
 
 constexpr std::array kOwn{
-    SuiteFlag{"backend", "NAME", "tcp", "the backend to measure with",
+    SuiteFlag{"backend", "NAME", "VIADUCT_BACKENDS, or tcp", "the backend to measure with",
               [](V t, O& o) {
                 o.backend = backendNamed(std::string(t));
                 return Status(Ok{});
@@ -183,7 +183,7 @@ constexpr auto kEnd =
 Result<SuiteOptions> readSuiteOptions(std::span<const std::string> words) {
   const std::vector<FlagName> known = names();
   VIADUCT_TRY(const std::vector<Given> given, readFlags(words, known));
-  SuiteOptions options{.backend = "tcp"};
+  SuiteOptions options;
   for (const Given& one : given) VIADUCT_CHECK(apply(one, options));
   return options;
 }

@@ -23,7 +23,7 @@ struct AddedTest {
 
 struct SuiteOptions {
   std::map<std::string, std::string, std::less<>> given = {};
-  std::string backend = {};
+  std::string backend = {};  // empty: what the environment says, or tcp
   std::vector<std::string> rails = {};
   std::vector<std::string> tests = {};  // empty: all
   std::vector<AddedTest> also = {};

@@ -103,6 +103,19 @@ std::map<int, std::vector<int>> targetsOf(const Json& row) {
 
 using Targets = std::map<int, std::vector<int>>;
 
+TEST_F(BenchCommand, TheVariableSaysTheBackendsWhereNoFlagDoes) {
+  const std::vector<std::string> words{"bench", "--block-sizes", "4K", "--iterations",
+                                       "5",     "--json",        file_};
+  Program run(words, {"VIADUCT_BACKENDS=local"});
+  EXPECT_EQ(run.finish(), 0) << run.err();
+  ASSERT_EQ(results().at("rows").size(), 1U);
+  EXPECT_EQ(results().at("rows").at(0).at("backend"), "local");
+  Program wrong(words, {"VIADUCT_BACKENDS=garbage"});
+  EXPECT_EQ(wrong.finish(), 2) << wrong.out();
+  EXPECT_TRUE(has(wrong.err(), "VIADUCT_BACKENDS: unsupported: garbage is no backend"))
+      << wrong.err();
+}
+
 TEST_F(BenchCommand, WorkersOfThisMachineReachEachOtherByTheRailThatIsNamed) {
   const auto there = host::findDevice("::1");
   if (!there) GTEST_SKIP() << "skipped: no IPv6 loopback here";

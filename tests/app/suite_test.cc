@@ -130,6 +130,17 @@ TEST_F(SuiteCommand, MeasuresAndSaysWhatIsNotThere) {
   EXPECT_EQ(json.at("runs")[2].at("test"), "single");
 }
 
+TEST_F(SuiteCommand, TheVariableSaysTheBackendWhereNoFlagDoes) {
+  const Words words{"suite", "--tests",    "baseline", "--sizes", "4K", "--rounds",
+                    "4",     "--duration", "2ms",      "--json",  file_};
+  Program one(words, {"VIADUCT_BACKENDS=local"});
+  EXPECT_EQ(one.finish(), 0) << one.err();
+  EXPECT_EQ(written().at("runs")[0].at("rows")[0].at("backend"), "local");
+  Program two(words, {"VIADUCT_BACKENDS=local,tcp"});
+  EXPECT_EQ(two.finish(), 2) << two.out();
+  EXPECT_TRUE(has(two.err(), "a suite measures one backend")) << two.err();
+}
+
 TEST_F(SuiteCommand, WhatIsAskedForByNameHasToBeMeasured) {
   Program run(small({"--tests", "inject", "--rounds", "4"}));
   EXPECT_EQ(run.finish(), 1) << run.out();
