@@ -132,6 +132,7 @@ void FabricLink::handle(const Shut& theirs) {
   Seat* const seat = seatOf(theirs.channel, theirs.life);
   if (seat == nullptr || over_here_ || seat->at_rest) return;
   remote_.forgetKeys();
+  wakeJobs();  // on other channels: to ask anew
   // Also where the library has told of it first.
   seat->fenced = seat->fenced || theirs.reason == Shut::Reason::kFence;
   if (!seat->channel->down()) {
@@ -265,6 +266,7 @@ void FabricLink::handle(const Ask& asked) {
 void FabricLink::handle(const Key& key) {
   RemotePin* const pin = remote_.find(key.slot);
   if (pin == nullptr || pin->generation != key.generation) return;
+  if (pin->state != RemotePin::Key::kAsked) return;  // nobody's memory is filled unasked
   pin->state = key.keys.empty() ? RemotePin::Key::kRefused : RemotePin::Key::kHere;
   pin->keys = key.keys;
   wakeJobs();

@@ -187,6 +187,25 @@ TEST_F(FabricLinkTest, WhatWaitsForARailIsNotKeptFromAnotherThatComesBackFirst) 
   EXPECT_EQ(ended(0).lost, 1) << "to be posted again on the other";
 }
 
+TEST_F(FabricLinkTest, AKeyThatNobodyAskedForIsNotKept) {
+  ASSERT_NO_FATAL_FAILURE(join(1, 1));
+  link(1).receive(encode(Key{.slot = 0, .generation = 1}), {});  // which would be a refusal
+  post(0, 0);
+  ASSERT_TRUE(runUntilEnded(0));
+  EXPECT_EQ(ended(0).moved, 1);
+}
+
+TEST_F(FabricLinkTest, AKeyThatWasAskedForBeforeAnotherChannelBrokeStillComes) {
+  ASSERT_NO_FATAL_FAILURE(join(2, 2));
+  post(1, 1);
+  rail(1).poll(pair_->done[1]);
+  ASSERT_FALSE(pair_->ends[1].sent.empty()) << "it asks";
+  link(1).receive(encode(Shut{.channel = 0, .life = 1}), {});
+  EXPECT_FALSE(serves(0));
+  ASSERT_TRUE(runUntilEnded(1));
+  EXPECT_EQ(ended(1).moved, 1);
+}
+
 TEST_F(FabricLinkTest, NothingIsOpenedOnceTheLinkIsOver) {
   ASSERT_NO_FATAL_FAILURE(join(1, 1));
   link(1).receive(std::vector<std::byte>(3), {});
