@@ -62,6 +62,7 @@ class Agent {
   Result<Peer> find(std::string_view name, Deadline until);
   // This agent as a peer of itself.
   Result<Peer> self();
+  // Of those that came from outside, are gone and that nobody holds, the last 256 are known.
   std::vector<Peer> peers() const;
   Result<Peer> peer(std::string_view name) const;
 

@@ -126,6 +126,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   void offerWaiting();
   void tellOverdue();
   void beat();
+  void forgetDeparted();
   void scheduleBeat(Clock::time_point now);
   bool noteRoom() const { return note_bytes_ < settings_.note_backlog; }
 

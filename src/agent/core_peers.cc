@@ -14,6 +14,9 @@ namespace {
 
 // Accepted sockets that have not proved themselves yet; more are turned away.
 constexpr std::size_t kMaxNewcomers = 1024;
+// Peers that came, have gone, and that nobody holds: beyond these the first are forgotten, also by
+// name.
+constexpr std::size_t kMostDeparted = 256;
 
 }  // namespace
 
@@ -87,6 +90,19 @@ void AgentCore::named(const std::shared_ptr<PeerCore>& peer) {
   });
 }
 
+void AgentCore::forgetDeparted() {
+  const auto departed = [](const auto& peer) { return peer.use_count() == 1 && peer->departed(); };
+  const auto count =
+      static_cast<std::size_t>(std::count_if(peers_.begin(), peers_.end(), departed));
+  if (count <= kMostDeparted) return;
+  std::size_t left = count - kMostDeparted;
+  std::erase_if(peers_, [&](const auto& peer) {
+    if (left == 0 || !departed(peer)) return false;
+    --left;
+    return true;
+  });
+}
+
 void AgentCore::beatSooner(Duration every) {
   every = std::max<Duration>(every, std::chrono::milliseconds(5));
   if (beat_timer_ != 0 && beat_every_ <= every) return;
@@ -106,6 +122,7 @@ void AgentCore::beat() {
   // After a gap this process was stopped itself: what peers sent meanwhile is to be read first.
   const bool gap = now - last_beat_ > 2 * beat_every_;
   last_beat_ = now;
+  forgetDeparted();
   Duration every = settings_.detect / 4;
   const auto peers = peers_;
   for (const auto& peer : peers) {

@@ -56,6 +56,8 @@ bool PeerCore::settled() {
   return unsettled_.empty();
 }
 
+bool PeerCore::departed() { return !wanted_ && !session_ && !isReaching() && settled(); }
+
 std::uint64_t PeerCore::pinGeneration(std::uint32_t slot) const {
   const auto found = pin_generations_.find(slot);
   return found == pin_generations_.end() ? 0 : found->second;

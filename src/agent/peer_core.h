@@ -90,6 +90,7 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   std::uint64_t epoch() const { return epoch_; }
   std::uint64_t endedEpoch() const { return ended_epoch_; }
   bool settled();
+  bool departed();  // it is not here, nobody reaches for it, and it can change nothing here
   const std::optional<Error>& lastError() const { return last_error_; }
   Error notReady(const char* operation) const;
   bool hopeless() const { return denied_ && !met_; }

@@ -53,6 +53,31 @@ TEST(Ready, APeerThatIsConnectedToAgainIsOnePeer) {
   EXPECT_EQ(a->peers().size(), 1U);
 }
 
+// A server that outlives thousands of clients, each with a name of its own.
+TEST(Ready, PeersThatCameAndWentAreForgottenWhenThereAreMany) {
+  constexpr std::size_t kCome = 300, kKept = 256;
+  const auto opened = [](std::string name) {
+    return Agent::open({.name = std::move(name), .backends = {"local"}, .detect = 200ms});
+  };
+  auto a = opened("a");
+  ASSERT_TRUE(a) << a.error().text();
+  std::optional<Peer> held;
+  for (std::size_t i = 0; i < kCome; ++i) {
+    auto b = opened("b" + std::to_string(i));
+    ASSERT_TRUE(b) << b.error().text();
+    const auto to = b->importCard(a->exportCard());
+    ASSERT_TRUE(to && to->ready(10s));
+    if (i == 0) held = *a->peer("b0");
+  }
+  const auto until = Clock::now() + 10s;
+  while (a->peers().size() > kKept + 1 && Clock::now() < until) a->poll();
+  EXPECT_EQ(a->peers().size(), kKept + 1);
+  EXPECT_TRUE(a->peer("b0")) << "somebody holds it";
+  EXPECT_FALSE(a->peer("b1"));
+  EXPECT_TRUE(a->peer("b299"));
+  EXPECT_EQ(held->state(), PeerState::kGone);
+}
+
 // Who has taken a peer's address and does not know its secret ends neither the waiting nor the
 // reaching for it.
 TEST(Ready, OutlivesAStrangerAtThePeersAddress) {
