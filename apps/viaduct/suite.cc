@@ -32,7 +32,8 @@ std::string wishOf(Suite wanted, const Suite& suite) {
 // Without what every host has of its own.
 Suite ofAnyHost(Suite suite) {
   std::erase_if(suite.agent, [](const measure::Option& option) {
-    return option.name == "name" || option.name == "listen" || option.name == "rails";
+    return option.name == "name" || option.name == "listen" || option.name == "rails" ||
+           option.name.starts_with("FI_") || option.name.starts_with("UCX_");
   });
   return suite;
 }

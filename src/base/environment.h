@@ -4,10 +4,14 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace viaduct::base {
 
-// "UCX_TLS=rc UCX_NET_DEVICES=mlx5_0:1": the variables that begin with `prefix`; empty: none.
+// "UCX_NET_DEVICES=mlx5_0:1", "UCX_TLS=rc": the variables that begin with `prefix`, in the order of
+// their names.
+std::vector<std::string> environmentOf(std::string_view prefix);
+// All of them in one line; empty: none.
 std::string environmentText(std::string_view prefix);
 
 }  // namespace viaduct::base

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -186,6 +187,22 @@ TEST_F(SuiteCommand, GoesOnWhereItWas) {
   EXPECT_EQ(fresh.err(), "") << "no progress beside JSON";
   EXPECT_EQ(Json::parse(fresh.out()), written());
   EXPECT_EQ(written().at("rounds_done"), 4);
+}
+
+TEST_F(SuiteCommand, GoesOnWithTheLibrarysVariablesOfThenOnly) {
+  const auto built = builtInBackends();
+  if (std::find(built.begin(), built.end(), "ofi") == built.end())
+    GTEST_SKIP() << "skipped: ofi is not built in";
+  const Words words{"suite",      "--backend", "ofi",    "--tests", "baseline", "--sizes", "64",
+                    "--duration", "2ms",       "--json", file_,     "--rounds", "4"};
+  Program first(words);
+  EXPECT_EQ(first.finish(), 0) << first.err();
+  ::setenv("FI_VIADUCT_TEST", "1", 1);
+  Program again(words);
+  EXPECT_EQ(again.finish(), 2) << again.out();
+  ::unsetenv("FI_VIADUCT_TEST");
+  EXPECT_TRUE(has(again.err(), "agent.FI_VIADUCT_TEST: \"not there\" there, \"1\" now"))
+      << again.err();
 }
 
 TEST_F(SuiteCommand, AnInterruptKeepsWholeRounds) {

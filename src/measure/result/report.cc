@@ -6,6 +6,7 @@
 #include <ctime>
 #include <utility>
 
+#include "base/environment.h"
 #include "base/sizes.h"
 
 namespace viaduct::measure {
@@ -72,9 +73,18 @@ std::vector<Option> optionsOf(const Settings& s) {
 }
 
 Report startReport(std::string version, const Settings& agent) {
-  return {.version = std::move(version),
-          .started = fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr))),
-          .agent = optionsOf(agent)};
+  Report out{.version = std::move(version),
+             .started = fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr))),
+             .agent = optionsOf(agent)};
+  const auto& named = agent.backends;
+  for (const auto& [backend, prefix] : {std::pair{"ofi", "FI_"}, std::pair{"ucx", "UCX_"}}) {
+    if (!named.empty() && std::find(named.begin(), named.end(), backend) == named.end()) continue;
+    for (const std::string& one : base::environmentOf(prefix)) {
+      const auto equals = one.find('=');
+      out.agent.push_back({one.substr(0, equals), one.substr(equals + 1)});
+    }
+  }
+  return out;
 }
 
 }  // namespace viaduct::measure

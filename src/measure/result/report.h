@@ -55,7 +55,8 @@ struct Report {
   friend bool operator==(const Report&, const Report&) = default;
 };
 
-// A report of this moment, without members, options of the run and rows yet.
+// A report of this moment, without members, options of the run and rows yet. Beside the settings of
+// the agents it has what this process's environment tells the libraries of their backends.
 Report startReport(std::string version, const Settings& agent);
 
 // The whole file. The fingerprint is made from the members when it is empty.

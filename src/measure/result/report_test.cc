@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 namespace viaduct::measure {
@@ -52,6 +53,24 @@ TEST(Reports, SayWhereAndHowAndHideTheSecret) {
   EXPECT_EQ(json.at("end"), "complete");
   EXPECT_EQ(json.at("environment").at("fingerprint"), fingerprintOf(report.environment.members));
   EXPECT_EQ(json.at("environment").at("members").at(0).at("host").at("cores"), 8);
+}
+
+TEST(Reports, SayWhatTheLibrariesOfTheirBackendsWereTold) {
+  ::setenv("FI_VIADUCT_TEST", "a b=c", 1);
+  ::setenv("UCX_VIADUCT_TEST", "", 1);
+  const auto told = [](std::vector<std::string> backends) {
+    std::string out;
+    for (const Option& one : startReport("1", {.backends = std::move(backends)}).agent)
+      if (one.name.find("_VIADUCT_TEST") != std::string::npos)
+        out += one.name + "=" + one.value + ";";
+    return out;
+  };
+  EXPECT_EQ(told({}), "FI_VIADUCT_TEST=a b=c;UCX_VIADUCT_TEST=;");
+  EXPECT_EQ(told({"tcp", "ofi"}), "FI_VIADUCT_TEST=a b=c;");
+  EXPECT_EQ(told({"ucx"}), "UCX_VIADUCT_TEST=;");
+  EXPECT_EQ(told({"tcp"}), "");
+  ::unsetenv("FI_VIADUCT_TEST");
+  ::unsetenv("UCX_VIADUCT_TEST");
 }
 
 TEST(Reports, TheFingerprintIsOfTheKindsOfMachines) {

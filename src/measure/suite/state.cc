@@ -127,6 +127,12 @@ Result<Suite> goOn(const SuiteFile& file, Suite wanted) {
                    fmt::format("its {} rounds were measured otherwise: {}", kept->rounds_done,
                                fmt::join(found, "; ")),
                    "give the same settings, name another file, or start anew with --fresh");
+  const std::size_t whole = kept->rounds_done * orderOf(kept->tests, 0).size();
+  if (kept->runs.size() != whole)
+    return refused(file.name(),
+                   fmt::format("it has {} runs, where {} rounds are {}", kept->runs.size(),
+                               kept->rounds_done, whole),
+                   "name another file, or start anew with --fresh");
   Suite out = *kept;
   out.rounds = std::max(wanted.rounds, out.rounds_done);
   return out;

@@ -122,5 +122,17 @@ TEST_F(SuiteFileTest, GoesOnWithTheSameSettingsOnly) {
   EXPECT_TRUE(has(other.error().text(), "--fresh"));
 }
 
+TEST_F(SuiteFileTest, GoesOnWithWholeRoundsOnly) {
+  Suite damaged = someSuite(2);
+  damaged.rounds_done = 99;
+  put(toJson(damaged));
+  const auto file = SuiteFile::open(file_, false);
+  ASSERT_TRUE(file);
+  const auto on = goOn(*file, someSuite(0));
+  ASSERT_FALSE(on);
+  EXPECT_TRUE(has(on.error().text(), "it has 6 runs, where 99 rounds are 297"))
+      << on.error().text();
+}
+
 }  // namespace
 }  // namespace viaduct::measure
