@@ -36,6 +36,7 @@ Status intoText(std::string_view text, std::string& into) {
 
 Status intoFile(std::string_view text, std::string& into) {
   if (text.empty()) return wrongValue("no file is named", "name one, or leave the flag out");
+  if (text == "-") return wrongValue("\"-\" is no file", "--output json prints the results");
   return intoText(text, into);
 }
 

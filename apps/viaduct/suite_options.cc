@@ -59,6 +59,8 @@ constexpr std::array kOwn{
     SuiteFlag{"rails", "NAME,...", "what the system chooses",
               "interfaces or source addresses to use: coalescing takes two or more",
               [](V t, O& o) { return intoWords(t, o.rails); }},
+    SuiteFlag{"device_list", "NAME,...", "", "the same as --rails",
+              [](V t, O& o) { return intoWords(t, o.rails); }},
     SuiteFlag{"tests", "NAME,...", "all",
               "some of the tests; the baseline, and what --also adds, always are",
               [](V t, O& o) { return intoWords(t, o.tests); }},
@@ -140,7 +142,6 @@ Status apply(const Given& one, O& options) {
       error.operation = one.from;
       return error;
     }
-    options.given[one.name] = one.text;
     return Ok{};
   }
   options.bench.push_back(fmt::format("--{}={}", one.name, one.text));

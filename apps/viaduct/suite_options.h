@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,7 +21,6 @@ struct AddedTest {
 };
 
 struct SuiteOptions {
-  std::map<std::string, std::string, std::less<>> given = {};
   std::string backend = {};  // empty: what the environment says, or tcp
   std::vector<std::string> rails = {};
   std::vector<std::string> tests = {};  // empty: all

@@ -44,6 +44,7 @@ TEST(BenchInput, ValuesThatCannotBeAreNamed) {
       {{"--duration", "0"}, "--duration: invalid: no time"},
       {{"--require", "rdm"}, "--require: invalid: \"rdm\" is no requirement"},
       {{"--json", ""}, "--json: invalid: no file is named"},
+      {{"--json", "-"}, "--output json prints the results"},
       {{"--require", "backend:garbage"}, "there is no backend \"garbage\"; what to do: name one"},
       {{"--require", "backend:"}, "\"backend:\" is no requirement"},
       {{"--block-sizes", "4K,,8K"}, "nothing stands before or behind a comma"},

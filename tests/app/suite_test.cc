@@ -82,6 +82,7 @@ TEST_F(SuiteCommand, WhatCannotBeIsNamedAndNothingIsMeasured) {
       {{"--backend", "carrier-pigeon"}, "carrier-pigeon is no backend"},
       {{"--backend", "tcp,local"}, "a suite measures one backend"},
       {{"--rails", "no-such-link", "--tests", "baseline"}, "--rails: "},
+      {{"--device_list", "no-such-link"}, "there is no device \"no-such-link\""},
       {{"--meet", "a:1", "--etcd-endpoints", "http://b:2"}, "--meet and --etcd_endpoints"},
       {{"--iterations", "5"}, "--iterations: invalid: there is no such flag"},
       {{"--block", "3K", "--sizes", "64K"}, "--block and --sizes: invalid: 64KiB is no multiple"},
