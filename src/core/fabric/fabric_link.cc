@@ -187,7 +187,6 @@ void FabricLink::fence(Channel& channel) {
 
 void FabricLink::withdraw(std::uint32_t slot) {
   if (granted_.erase(slot) == 0) return;
-  granted_.clear();  // they are asked for again
   for (Seat& seat : seats_) fence(*seat.channel);
 }
 

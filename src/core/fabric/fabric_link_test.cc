@@ -187,6 +187,22 @@ TEST_F(FabricLinkTest, WhatWaitsForARailIsNotKeptFromAnotherThatComesBackFirst) 
   EXPECT_EQ(ended(0).lost, 1) << "to be posted again on the other";
 }
 
+// A peer is to ask again after each fence, and may have kept what it was told before.
+TEST_F(FabricLinkTest, AKeyThatWasToldOnceIsTakenBackWheneverItsMemoryGoes) {
+  ASSERT_NO_FATAL_FAILURE(join(1, 1));
+  for (const std::uint32_t slot : {1U, 2U})
+    pair_->pin(0, slot, Segment::host(memory_.data(), memory_.size()));
+  for (const std::uint32_t slot : {0U, 1U})
+    link(0).receive(encode(Ask{.slot = slot, .generation = slot + 1}), {});
+  for (const std::uint32_t slot : {0U, 1U}) {
+    ASSERT_TRUE(backends_[0]->unpin(slot));
+    EXPECT_EQ(open_.size(), 1U) << "closed here, for " << slot;
+    ASSERT_TRUE(pair_->run([&] { return open_.size() == 2; })) << "and open again";
+  }
+  ASSERT_TRUE(backends_[0]->unpin(2));
+  EXPECT_EQ(open_.size(), 2U) << "nobody was told of that";
+}
+
 TEST_F(FabricLinkTest, AKeyThatNobodyAskedForIsNotKept) {
   ASSERT_NO_FATAL_FAILURE(join(1, 1));
   link(1).receive(encode(Key{.slot = 0, .generation = 1}), {});  // which would be a refusal
