@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -93,10 +94,11 @@ class Conduits : public ::testing::Test {
     ASSERT_TRUE(b_.conduit->join(a_.conduit->address()));
     testing::fillRandom(a_.bytes, 1);
   }
-  bool turnUntil(const std::function<bool()>& done) {
+  bool turnUntil(const std::function<bool()>& done) { return turnUntil({&a_, &b_}, done); }
+  static bool turnUntil(std::initializer_list<Side*> sides, const std::function<bool()>& done) {
     for (const auto until = Clock::now() + kLongest; !done();) {
       if (Clock::now() > until) return false;
-      for (Side* side : {&a_, &b_}) side->conduit->progress();
+      for (Side* side : sides) side->conduit->progress();
     }
     return true;
   }
@@ -344,6 +346,47 @@ TEST_F(Conduits, ByMessagesAStrangersLettersAreNotRead) {
       EXPECT_FALSE(b_.conduit->broken()) << b_.conduit->broken()->text();
     }
     EXPECT_EQ(b_.bytes[8192], std::byte{0}) << knows_the_token;
+  }
+}
+
+// Who says "flushed" before he has answered, or heard, what was posted before it would have us
+// touch memory after its transfer has ended.
+TEST_F(Conduits, ByMessagesAnAnswerThatComesTooEarlyEndsNothing) {
+  for (const OpKind kind : {OpKind::kRead, OpKind::kWrite}) {
+    a_.close();
+    b_.close();
+    ASSERT_NO_FATAL_FAILURE(open(a_, overTcp(true)));
+    ASSERT_NO_FATAL_FAILURE(open(b_, overTcp(true)));
+    ASSERT_TRUE(a_.conduit->join(b_.conduit->address()));  // which is never turned
+    a_.key = a_.conduit->keyOf(1, b_.memory->key());
+    const auto all = pieces(1, a_.bytes.size(), 0);
+    // Of writes: more than sockets hold.
+    for (int i = 0; i < (kind == OpKind::kWrite ? 16 : 1); ++i)
+      ASSERT_EQ(a_.conduit->post(kind, all, a_.key).pieces, 1U);
+    Flush flush = a_.conduit->flush();
+    const std::span address(a_.conduit->address());
+    Stranger peer(address.subspan(8));  // it knows what the peer does
+    Letter flushed, mark;
+    flushed.kind = Letter::Kind::kFlushed;
+    flushed.flush = true;
+    mark.kind = Letter::Kind::kWrite;
+    mark.key = base::loadLittle<std::uint64_t>(a_.memory->key().data());
+    mark.count = 1;
+    mark.extents[0] = {.address = a_.address(), .bytes = 1};
+    const std::byte seen{0x5a};
+    a_.bytes[0] = std::byte{0};
+    const auto says = [&](Letter& letter, std::span<const std::byte> data) {
+      letter.token = base::loadLittle<std::uint64_t>(address.data());
+      ++letter.number;
+      peer.say(letter, data);
+      return turnUntil({&a_}, [&] { return peer.gone(); });
+    };
+    ASSERT_TRUE(says(flushed, {}));
+    mark.number = flushed.number;
+    ASSERT_TRUE(says(mark, std::span(&seen, 1)));
+    ASSERT_TRUE(turnUntil({&a_}, [&] { return a_.bytes[0] == seen || a_.conduit->broken(); }));
+    EXPECT_FALSE(a_.conduit->ended(flush)) << opKindName(kind);
+    EXPECT_EQ(a_.conduit->broken().has_value(), kind == OpKind::kRead);
   }
 }
 

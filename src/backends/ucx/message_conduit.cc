@@ -79,7 +79,7 @@ MessageConduit::Envelope& MessageConduit::blank(Letter::Kind kind) {
 }
 
 void MessageConduit::letGo(Envelope& envelope) {
-  if (!envelope.sending && !envelope.asking) blank_.push(envelope);
+  if (!envelope.sending && !envelope.asking && !envelope.leaving) blank_.push(envelope);
 }
 
 void MessageConduit::foreign(Code code, std::string detail) {
@@ -96,6 +96,7 @@ void MessageConduit::send(Envelope& envelope) {
   if (broken_) return letGo(envelope);
   envelope.letter.token = their_token_;
   envelope.letter.number = ++sent_;
+  envelope.flush = flushes_ + 1;
   const std::size_t head = encode(envelope.letter, envelope.head);
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
@@ -120,6 +121,8 @@ void MessageConduit::send(Envelope& envelope) {
   void* const request =
       ucx_.ucp_am_send_nbx(endpoint_, kLetters, envelope.head.data(), head, from, count, &params);
   envelope.sending = request != nullptr && !UCS_PTR_IS_ERR(request);
+  envelope.leaving = envelope.sending && envelope.letter.kind == Letter::Kind::kWrite;
+  if (envelope.leaving) leaving_.push(envelope);
   if (UCS_PTR_IS_ERR(request)) breakWith(UCS_PTR_STATUS(request));
   letGo(envelope);
 }
@@ -130,7 +133,12 @@ void MessageConduit::sent(void* request, ucs_status_t status, void* user_data) {
   self.ucx_.ucp_request_free(request);
   envelope.sending = false;
   if (status != UCS_OK) self.breakWith(status);
-  self.letGo(envelope);
+  if (!envelope.leaving) return self.letGo(envelope);
+  while (!self.leaving_.empty() && !self.leaving_.front()->sending) {
+    Envelope& gone = self.leaving_.pop();
+    gone.leaving = false;
+    self.letGo(gone);
+  }
 }
 
 RemoteKey MessageConduit::keyOf(std::uint32_t generation, const Bytes& packed) {
@@ -177,7 +185,10 @@ Flush MessageConduit::flush() {
 
 bool MessageConduit::ended(Flush& flush) {
   if (broken_ || flush.request == nullptr) return !broken_;
-  if (reinterpret_cast<std::uintptr_t>(flush.request) > flushed_) return false;
+  const auto number = reinterpret_cast<std::uintptr_t>(flush.request);
+  if (number > flushed_) return false;
+  // Whatever the peer says: UCX still reads what one of them brings.
+  if (!leaving_.empty() && leaving_.front()->flush <= number) return false;
   letGo(flush);
   return true;
 }
@@ -228,6 +239,9 @@ void MessageConduit::take(const Letter& letter, std::span<const std::byte> data)
 
 void MessageConduit::takeFlushed() {
   if (++flushed_ > flushes_) foreign(Code::kProtocol, "an answer to no question");
+  // What it brought later would land in memory that is no longer ours.
+  if (!asked_.empty() && asked_.front()->flush <= flushed_)
+    foreign(Code::kProtocol, "an answer before that to an earlier question");
 }
 
 void MessageConduit::takeWrite(const Letter& letter, std::span<const std::byte> data) {

@@ -45,7 +45,8 @@ class MessageConduit final : public Conduit {
     std::array<ucp_dt_iov_t, Letter::kMostExtents> memory = {};
     std::uint32_t parts = 0;
     std::uint64_t bytes = 0;
-    bool sending = false, asking = false;
+    std::uintptr_t flush = 0;  // the first whose end says that this is over
+    bool sending = false, asking = false, leaving = false;
     Envelope* next = nullptr;  // in one list at a time
   };
   using Line = core::fabric::Queue<Envelope>;
@@ -76,6 +77,7 @@ class MessageConduit final : public Conduit {
   Envelope* open_ = nullptr;  // has room for more, and is sent with the flush at the latest
   Line blank_;
   Line asked_;                          // reads of ours, until their data comes
+  Line leaving_;                        // writes of ours that UCX has not taken at once
   Line answers_;                        // to the peer: sent after what has called us is done
   std::uint64_t sent_ = 0, heard_ = 0;  // letters
   std::uintptr_t flushes_ = 0, flushed_ = 0;
