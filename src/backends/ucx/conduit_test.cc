@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <functional>
 #include <initializer_list>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -242,6 +244,44 @@ TEST_F(Conduits, ByMessagesOnlyWhatIsRegisteredIsReached) {
       })) << wrong;
       EXPECT_EQ(a_.bytes, before) << wrong;
     }
+  }
+}
+
+// A value of an environment variable, for as long as this lives.
+class Set {
+ public:
+  Set(const char* variable, const char* value) : variable_(variable) {
+    ::setenv(variable, value, 1);
+  }
+  ~Set() { ::unsetenv(variable_); }
+  Set(const Set&) = delete;
+  Set& operator=(const Set&) = delete;
+
+ private:
+  const char* const variable_;
+};
+
+// They are his: also those into which our longest heads do not go.
+TEST_F(Conduits, ByMessagesTheUsersSizesOfPacketsHold) {
+  constexpr std::pair<const char*, const char*> kSizes[] = {{"UCX_TCP_RX_SEG_SIZE", "8k"},
+                                                            {"UCX_TCP_RX_SEG_SIZE", "128k"},
+                                                            {"UCX_TCP_TX_SEG_SIZE", "2k"},
+                                                            {"UCX_TCP_TX_SEG_SIZE", "256"}};
+  for (const auto& [variable, value] : kSizes)
+    if (userHasSet(variable)) GTEST_SKIP() << "skipped: " << variable << " is set";
+  for (const auto& [variable, value] : kSizes) {
+    SCOPED_TRACE(std::string(variable) + "=" + value);
+    a_.close();
+    b_.close();
+    const Set set(variable, value);
+    ASSERT_NO_FATAL_FAILURE(meet(overTcp(true)));
+    testing::fillWith(b_.bytes, std::byte{0});
+    a_.key = a_.conduit->keyOf(1, b_.memory->key());
+    ASSERT_TRUE(moved(OpKind::kWrite, pieces(1000, 700, 2000)));
+    for (std::size_t i = 0; i < 1000; ++i) ASSERT_TRUE(same(i * 2000, 700)) << i;
+    testing::fillWith(a_.bytes, std::byte{0});
+    ASSERT_TRUE(moved(OpKind::kRead, pieces(1000, 700, 2000)));
+    for (std::size_t i = 0; i < 1000; ++i) ASSERT_TRUE(same(i * 2000, 700)) << i;
   }
 }
 

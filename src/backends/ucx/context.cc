@@ -24,17 +24,20 @@ struct Ours {
   const char* variable;
   const char* name;  // of what is the transport tcp's 1.13 finds nothing with its prefix
   const char* value;
+  const char* unless = "";  // the user has set this one: the two have to fit together
 };
-constexpr Ours kForMessages[] = {{"UCX_TCP_CONN_NB", "CONN_NB", "y"},
-                                 {"UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "64k"},
-                                 {"UCX_ZCOPY_THRESH", "ZCOPY_THRESH", "inf"}};
+constexpr Ours kForMessages[] = {
+    {"UCX_TCP_CONN_NB", "CONN_NB", "y"},
+    {"UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "64k", "UCX_TCP_RX_SEG_SIZE"},
+    {"UCX_ZCOPY_THRESH", "ZCOPY_THRESH", "inf"}};
 
 Status apply(const Library& ucx, ucp_config_t* config, const Choice& choice) {
   VIADUCT_CHECK(modify(ucx, config, "TLS", choice.transports));
   VIADUCT_CHECK(modify(ucx, config, "NET_DEVICES", choice.devices));
   if (!choice.by_messages) return Ok{};
   for (const Ours& one : kForMessages)
-    if (!userHasSet(one.variable)) VIADUCT_CHECK(modify(ucx, config, one.name, one.value));
+    if (!userHasSet(one.variable) && !userHasSet(one.unless))
+      VIADUCT_CHECK(modify(ucx, config, one.name, one.value));
   return Ok{};
 }
 

@@ -26,7 +26,8 @@ struct Letter {
   // One of UCX's packets over TCP, with its head: less costs more calls, more is put together by
   // the receiver before we see it.
   static constexpr std::uint64_t kMostBytes = 60U << 10U;
-  static constexpr std::size_t kLongestHead = 32 + kMostExtents * 16;
+  static constexpr std::size_t kShortestHead = 32, kHeadPerExtent = 16;
+  static constexpr std::size_t kLongestHead = kShortestHead + kMostExtents * kHeadPerExtent;
 
   Kind kind = Kind::kFlush;
   bool flush = false;        // say when you have come to here; in the answer: here

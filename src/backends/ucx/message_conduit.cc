@@ -23,6 +23,7 @@ Result<std::unique_ptr<MessageConduit>> MessageConduit::open(const Context& cont
   const Hush hush;
   std::unique_ptr<MessageConduit> out(new MessageConduit(context, memory));
   VIADUCT_CHECK(out->openWorker());
+  VIADUCT_CHECK(out->fitHeads());
   ucp_am_handler_param_t handler{};
   handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
                        UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
@@ -35,6 +36,24 @@ Result<std::unique_ptr<MessageConduit>> MessageConduit::open(const Context& cont
   VIADUCT_TRY(out->token_, base::secretNumber());
   out->address_ = base::Writer().put(out->token_).raw(out->Conduit::address()).take();
   return out;
+}
+
+// UCX ends the process where a head is longer than it takes.
+Status MessageConduit::fitHeads() {
+  ucp_worker_attr_t worker{};
+  worker.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER;
+  if (const auto status = ucx_.ucp_worker_query(worker_, &worker); status != UCS_OK)
+    return ucxError(Code::kDevice, "ucp_worker_query", status);
+  const std::size_t room = std::min(worker.max_am_header, Letter::kLongestHead);
+  if (room < Letter::kShortestHead + Letter::kHeadPerExtent)
+    return Error{.code = Code::kUnsupported,
+                 .operation = "ucp_worker_query",
+                 .detail = "a message's head may have " + std::to_string(room) + " bytes",
+                 .device = "ucx",
+                 .remedy = "let UCX's packets be longer (UCX_TCP_TX_SEG_SIZE)"};
+  most_extents_ =
+      static_cast<std::uint32_t>((room - Letter::kShortestHead) / Letter::kHeadPerExtent);
+  return Ok{};
 }
 
 Status MessageConduit::join(const Bytes& peer) {
@@ -169,7 +188,7 @@ Posted MessageConduit::post(OpKind kind, std::span<const Piece> pieces, RemoteKe
       open.memory[open.parts++] = {piece.here + offset, part};
       open.bytes += part;
       offset += part;
-      if (open.parts == Letter::kMostExtents || open.bytes == Letter::kMostBytes) sendOpen();
+      if (open.parts == most_extents_ || open.bytes == Letter::kMostBytes) sendOpen();
     }
   return {.pieces = static_cast<std::uint32_t>(pieces.size())};
 }

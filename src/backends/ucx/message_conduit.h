@@ -53,6 +53,7 @@ class MessageConduit final : public Conduit {
 
   MessageConduit(const Context& context, const Reachable& memory)
       : Conduit(context), reachable_(memory) {}
+  Status fitHeads();
   void waitForTheFirst();
   Envelope& blank(Letter::Kind kind);
   void letGo(Envelope& envelope);
@@ -71,7 +72,8 @@ class MessageConduit final : public Conduit {
 
   const Reachable& reachable_;
   std::uint64_t token_ = 0, their_token_ = 0;
-  Bytes address_;  // the token, then UCX's
+  std::uint32_t most_extents_ = 0;  // that the head of a letter of ours has room for
+  Bytes address_;                   // the token, then UCX's
   std::unordered_map<std::uint32_t, std::uint64_t> keys_;
   std::vector<std::unique_ptr<Envelope>> envelopes_;
   Envelope* open_ = nullptr;  // has room for more, and is sent with the flush at the latest
