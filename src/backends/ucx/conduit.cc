@@ -43,6 +43,11 @@ Status Conduit::openWorker() {
 
 Status Conduit::join(const Bytes& peer) {
   const Hush hush;
+  // UCX is not told how long it is.
+  if (peer.empty())
+    return Error{.code = Code::kProtocol,
+                 .operation = "ucx link",
+                 .detail = "the peer's address is too short"};
   ucp_ep_params_t params{};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                       UCP_EP_PARAM_FIELD_ERR_HANDLER;

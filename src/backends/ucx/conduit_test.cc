@@ -195,6 +195,15 @@ TEST_P(EitherWay, ItSaysWhatCarriesIt) {
   EXPECT_TRUE(a_.conduit->lanes().starts_with(a_.conduit->way() + "/")) << a_.conduit->lanes();
 }
 
+// Lengths are ours to check; what else is wrong with it UCX does not look at.
+TEST_P(EitherWay, NoKeyAndNoAddressAreRefused) {
+  ASSERT_NO_FATAL_FAILURE(meet(choice()));
+  EXPECT_EQ(a_.conduit->keyOf(2, {}), nullptr);
+  const auto unmet = a_.context->open();
+  ASSERT_TRUE(unmet) << unmet.error().text();
+  EXPECT_FALSE((*unmet)->join({}));
+}
+
 // A fence, or a peer that goes, may come at any time; 1.13 ends the process where nobody has
 // turned in between.
 class OverRdma : public EitherWay {};

@@ -60,10 +60,6 @@ Status MessageConduit::join(const Bytes& peer) {
   base::Reader in(peer);
   their_token_ = in.get<std::uint64_t>();
   const auto address = in.raw(in.left());
-  if (!in.ok() || address.empty())
-    return Error{.code = Code::kProtocol,
-                 .operation = "ucx link",
-                 .detail = "the peer's address is too short"};
   return Conduit::join({address.begin(), address.end()});
 }
 

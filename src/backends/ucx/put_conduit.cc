@@ -49,6 +49,7 @@ RemoteKey PutConduit::keyOf(std::uint32_t generation, const Bytes& packed) {
   const Hush hush;
   if (const auto known = keys_.find(generation); known != keys_.end()) return known->second;
   ucp_rkey_h key = nullptr;
+  if (packed.empty()) return nullptr;  // UCX is not told how long it is
   if (ucx_.ucp_ep_rkey_unpack(endpoint_, packed.data(), &key) != UCS_OK) return nullptr;
   keys_.emplace(generation, key);
   return key;
