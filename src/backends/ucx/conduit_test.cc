@@ -294,6 +294,40 @@ TEST_F(Conduits, ByMessagesTheUsersSizesOfPacketsHold) {
   }
 }
 
+// Those by which a UCX of another version was told of what is TCP's.
+std::vector<std::string> told;
+
+// 1.20.1 and newer know them by their full names, and refuse others.
+ucs_status_t modifyFullNames(ucp_config_t* config, const char* name, const char* value) {
+  const std::string_view said(name);
+  told.emplace_back(name);
+  if (said == "CONN_NB" || said == "TX_SEG_SIZE") return UCS_ERR_INVALID_PARAM;
+  if (said.starts_with("TCP_")) name += 4;
+  return (*library())->ucp_config_modify(config, name, value);
+}
+// Those between take any, and warn later of what they do not know.
+ucs_status_t modifyAnyNames(ucp_config_t* config, const char* name, const char* value) {
+  told.emplace_back(name);
+  return std::string_view(name).starts_with("TCP_")
+             ? (*library())->ucp_config_modify(config, name + 4, value)
+             : UCS_OK;
+}
+
+TEST_F(Conduits, NewerVersionsAreToldByTheNamesTheyKnow) {
+  for (const auto modify : {&modifyFullNames, &modifyAnyNames}) {
+    told.clear();
+    Library newer = **library();
+    newer.minor = modify == &modifyFullNames ? 20 : 15;
+    newer.ucp_config_modify = modify;
+    const auto context = Context::open(newer, {.by_messages = true});
+    ASSERT_TRUE(context) << context.error().text();
+    for (const char* name : {"TCP_CONN_NB", "TCP_TX_SEG_SIZE"})
+      EXPECT_TRUE(std::find(told.begin(), told.end(), name) != told.end() ||
+                  userHasSet((std::string("UCX_") + name).c_str()))
+          << name;
+  }
+}
+
 // UCX's own puts need no key that anybody checks. An end that goes by messages does not hear them.
 TEST_F(Conduits, ByMessagesAPutOfUcxsOwnLandsNowhere) {
   ASSERT_NO_FATAL_FAILURE(open(a_, overTcp(false)));

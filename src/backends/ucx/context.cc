@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "backends/ucx/message_conduit.h"
@@ -22,14 +23,25 @@ Status modify(const Library& ucx, ucp_config_t* config, const char* name,
 // What messages need, where the user has not said otherwise. Why: NOTES.md.
 struct Ours {
   const char* variable;
-  const char* name;  // of what is the transport tcp's 1.13 finds nothing with its prefix
   const char* value;
-  const char* unless = "";  // the user has set this one: the two have to fit together
+  const char* bare = nullptr;  // its name without the transport's: all that 1.13 and 1.14 know
+  const char* unless = "";     // the user has set this one: the two have to fit together
 };
 constexpr Ours kForMessages[] = {
-    {"UCX_TCP_CONN_NB", "CONN_NB", "y"},
-    {"UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "64k", "UCX_TCP_RX_SEG_SIZE"},
-    {"UCX_ZCOPY_THRESH", "ZCOPY_THRESH", "inf"}};
+    {"UCX_TCP_CONN_NB", "y", "CONN_NB"},
+    {"UCX_TCP_TX_SEG_SIZE", "64k", "TX_SEG_SIZE", "UCX_TCP_RX_SEG_SIZE"},
+    {"UCX_ZCOPY_THRESH", "inf"}};
+
+// 1.20.1 and newer refuse a name that they do not know; others warn of it, when a worker is made.
+Status modify(const Library& ucx, ucp_config_t* config, const Ours& one) {
+  const char* const full = one.variable + std::string_view("UCX_").size();
+  if (one.bare == nullptr) return modify(ucx, config, full, one.value);
+  if (ucx.major == 1 && ucx.minor < 15) return modify(ucx, config, one.bare, one.value);
+  // Between the two somewhere the full names came to be known.
+  const Status bare = modify(ucx, config, one.bare, one.value);
+  const Status whole = modify(ucx, config, full, one.value);
+  return whole ? whole : bare;
+}
 
 Status apply(const Library& ucx, ucp_config_t* config, const Choice& choice) {
   VIADUCT_CHECK(modify(ucx, config, "TLS", choice.transports));
@@ -37,7 +49,7 @@ Status apply(const Library& ucx, ucp_config_t* config, const Choice& choice) {
   if (!choice.by_messages) return Ok{};
   for (const Ours& one : kForMessages)
     if (!userHasSet(one.variable) && !userHasSet(one.unless))
-      VIADUCT_CHECK(modify(ucx, config, one.name, one.value));
+      VIADUCT_CHECK(modify(ucx, config, one));
   return Ok{};
 }
 
