@@ -34,6 +34,26 @@ std::vector<std::string> devicesOf(const std::vector<Transport>& resources) {
   return out;
 }
 
+// UCX's own files, which it reads beside the environment, count as much.
+bool inFile(const Library& ucx, const char* variable) {
+  if (userHasSet(variable)) return false;
+  const std::string value = settingInForce(ucx, variable);
+  return !value.empty() && value != "all";  // the default
+}
+bool userChose(const Library& ucx, const char* variable) {
+  return userHasSet(variable) || inFile(ucx, variable);
+}
+
+// What the user has set, as far as it can be seen.
+std::string settingsText(const Library& ucx) {
+  std::string out = base::environmentText("UCX_");
+  for (const char* variable : {"UCX_TLS", "UCX_NET_DEVICES"})
+    if (inFile(ucx, variable))
+      out += fmt::format("{}{}={} (ucx.conf)", out.empty() ? "" : " ", variable,
+                         settingInForce(ucx, variable));
+  return out;
+}
+
 }  // namespace
 
 bool fitUnasked(unsigned major, unsigned minor) { return major > 1 || (major == 1 && minor >= 14); }
@@ -87,7 +107,7 @@ namespace {
 Status openRails(const Library& ucx, const Settings& settings, const Choice& common,
                  std::unique_ptr<Context> all, Fabric& out) {
   VIADUCT_TRY(const Rails rails, railsFor(settings.rails, all->resources(),
-                                          !common.rdma_only || userHasSet("UCX_NET_DEVICES")));
+                                          !common.rdma_only || userChose(ucx, "UCX_NET_DEVICES")));
   std::vector<Transport> there;
   const auto add = [&](std::string name, std::unique_ptr<Context> context) {
     for (const Transport& one : context->resources())
@@ -108,7 +128,7 @@ Status openRails(const Library& ucx, const Settings& settings, const Choice& com
   }
   if (settings.rails.empty()) out.near = core::fabric::NearRails(out.names);
   if (out.grounds.empty()) add("any", std::move(all));
-  const std::string set = base::environmentText("UCX_");
+  const std::string set = settingsText(ucx);
   out.description = fmt::format("UCX {} over {}{}{}{}{}", ucx.version, listText(there),
                                 common.by_messages ? ", by messages" : "", notNear(rails.left_out),
                                 set.empty() ? "" : "; ", set);
@@ -150,7 +170,7 @@ Result<Fabric> choose(const Settings& settings) {
   if (!named && !fitUnasked(ucx->major, ucx->minor))
     return notWorthIt("ucx", fmt::format("UCX {} may end the process where a peer does not answer",
                                          ucx->version));
-  const bool user_chose = userHasSet("UCX_TLS");
+  const bool user_chose = userChose(*ucx, "UCX_TLS");
   Choice choice{.transports = transportsFor(user_chose, false)};
   VIADUCT_TRY(auto all, Context::open(*ucx, choice));
   const bool any_rdma = anyOf(all->resources(), Realm::kRdma);

@@ -50,18 +50,4 @@ class Context final : public core::fabric::Ground {
   std::unique_ptr<Reachable> reachable_;  // by messages; null: by puts and gets
 };
 
-// What such a function prints: it has no other way to tell.
-template <class Print>
-std::string printed(Print print) {
-  char* text = nullptr;
-  std::size_t bytes = 0;
-  std::FILE* const file = ::open_memstream(&text, &bytes);
-  if (file == nullptr) return {};
-  print(file);
-  std::fclose(file);
-  std::string out(text, bytes);
-  std::free(text);
-  return out;
-}
-
 }  // namespace viaduct::ucx

@@ -93,4 +93,18 @@ Hush::~Hush() { --hushed; }
 
 bool userHasSet(const char* variable) { return std::getenv(variable) != nullptr; }
 
+std::string settingInForce(const Library& ucx, const std::string& variable) {
+  const Hush hush;
+  ucp_config_t* config = nullptr;
+  if (ucx.ucp_config_read(nullptr, nullptr, &config) != UCS_OK) return {};
+  const std::string all = "\n" + printed([&](std::FILE* file) {
+                            ucx.ucp_config_print(config, file, nullptr, UCS_CONFIG_PRINT_CONFIG);
+                          });
+  ucx.ucp_config_release(config);
+  const auto line = all.find("\n" + variable + "=");
+  if (line == std::string::npos) return {};
+  const auto value = line + variable.size() + 2;
+  return all.substr(value, all.find('\n', value) - value);
+}
+
 }  // namespace viaduct::ucx

@@ -6,12 +6,15 @@
 #include <ucs/debug/log_def.h>
 #include <viaduct/result.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 
 // clang-format off
 #define VIADUCT_UCX_FUNCTIONS(F)                                                                  \
   F(ucp_get_version) F(ucp_get_version_string) F(ucp_config_read) F(ucp_config_modify)            \
-  F(ucp_config_release) F(ucp_init_version) F(ucp_cleanup) F(ucp_context_print_info)              \
+  F(ucp_config_release) F(ucp_config_print) F(ucp_init_version) F(ucp_cleanup)                    \
+  F(ucp_context_print_info)                                                                       \
   F(ucp_worker_create) F(ucp_worker_destroy) F(ucp_worker_query) F(ucp_worker_get_address)        \
   F(ucp_worker_release_address) F(ucp_worker_progress) F(ucp_worker_get_efd) F(ucp_worker_arm)    \
   F(ucp_ep_create) F(ucp_ep_close_nbx) F(ucp_ep_flush_nbx) F(ucp_ep_print_info) F(ucp_mem_map)    \
@@ -49,6 +52,22 @@ class Hush {
   Hush& operator=(const Hush&) = delete;
 };
 
-bool userHasSet(const char* variable);
+bool userHasSet(const char* variable);  // in the environment
+// Of one of UCP's own, by the environment or one of UCX's files; empty: it has no such thing.
+std::string settingInForce(const Library& ucx, const std::string& variable);
+
+// What such a function prints: it has no other way to tell.
+template <class Print>
+std::string printed(Print print) {
+  char* text = nullptr;
+  std::size_t bytes = 0;
+  std::FILE* const file = ::open_memstream(&text, &bytes);
+  if (file == nullptr) return {};
+  print(file);
+  std::fclose(file);
+  std::string out(text, bytes);
+  std::free(text);
+  return out;
+}
 
 }  // namespace viaduct::ucx

@@ -2,10 +2,14 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cstdlib>
+#include <string>
+
 #include "backends/ucx/choose.h"
 #include "backends/ucx/library.h"
 #include "base/log.h"
 #include "core/backend.h"
+#include "support/temporary_folder.h"
 
 namespace viaduct::ucx {
 Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context);
@@ -49,6 +53,26 @@ TEST(UcxOpen, WarnsOfTcpOnceHoweverManyAgentsOpenIt) {
   };
   EXPECT_TRUE(warned());
   EXPECT_FALSE(warned());
+}
+
+// Which UCX reads once, when it is loaded; under ctest each test has a process of its own.
+TEST(UcxOpen, LeavesWhatTheUsersFileHasSetAlone) {
+  for (const char* theirs : {"UCX_TLS", "UCX_NET_DEVICES", "UCX_CONFIG_DIR"})
+    if (userHasSet(theirs)) GTEST_SKIP() << "skipped: " << theirs << " is set";
+  const testing::TemporaryFolder folder;
+  folder.write("/ucx.conf", "UCX_TLS=tcp\n");
+  ::setenv("UCX_CONFIG_DIR", folder.path().c_str(), 1);
+  ASSERT_TRUE(library());
+  const std::string in_force = settingInForce(**library(), "UCX_TLS");
+  ::unsetenv("UCX_CONFIG_DIR");
+  if (in_force == "all") GTEST_SKIP() << "skipped: UCX has read its files before";
+  EXPECT_EQ(in_force, "tcp");
+  const auto chosen = choose({.backends = {"ucx"}});
+  ASSERT_TRUE(chosen) << chosen.error().text();
+  EXPECT_NE(chosen->description.find("UCX_TLS=tcp"), std::string::npos) << chosen->description;
+  for (const auto& ground : chosen->grounds)
+    for (const Transport& one : static_cast<const Context&>(*ground).resources())
+      EXPECT_EQ(one.name, "tcp");
 }
 
 // UCX's constructor takes SIGHUP and others for itself.
