@@ -21,6 +21,21 @@ constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
 // Of what is available: the rest is for sockets, sessions and everybody else.
 constexpr std::uint64_t kPercent = 90;
 
+// Of a device all that others reach, of an address itself.
+std::vector<std::string> addressesOf(const std::string& rail, const std::string& root) {
+  const auto device = host::findDevice(rail, root);
+  if (!device) return {};
+  std::vector<std::string> out;
+  for (const std::string& address : device->addresses)
+    if (rail == address || (rail == device->name && !address.starts_with("fe80:")))
+      out.push_back(address);
+  return out;
+}
+
+std::string placeOf(const std::string& address) {
+  return address.find(':') == std::string::npos ? address + ":0" : fmt::format("[{}]:0", address);
+}
+
 }  // namespace
 
 Status memorySuffices(const Spec& spec, bool local, const std::string& root) {
@@ -79,16 +94,11 @@ Status devicesExist(const std::vector<std::string>& names, const std::string& ro
 std::vector<std::string> listenHere(const std::vector<std::string>& rails,
                                     const std::string& root) {
   std::vector<std::string> out{"127.0.0.1:0"};
-  for (const std::string& rail : rails) {
-    const auto device = host::findDevice(rail, root);
-    if (!device) continue;
-    for (const std::string& address : device->addresses) {
-      if (address.starts_with("fe80:") || (rail != device->name && rail != address)) continue;
-      const bool v6 = address.find(':') != std::string::npos;
-      std::string place = v6 ? fmt::format("[{}]:0", address) : address + ":0";
+  for (const std::string& rail : rails)
+    for (const std::string& address : addressesOf(rail, root)) {
+      std::string place = placeOf(address);
       if (std::find(out.begin(), out.end(), place) == out.end()) out.push_back(std::move(place));
     }
-  }
   return out;
 }
 
