@@ -102,6 +102,11 @@ Error resolveError(const HostPort& where, int rc) {
 
 }  // namespace
 
+std::string hostPortText(std::string_view host, std::uint16_t port) {
+  const bool brackets = host.find(':') != std::string_view::npos && !host.starts_with('[');
+  return fmt::format("{}{}{}:{}", brackets ? "[" : "", host, brackets ? "]" : "", port);
+}
+
 Result<HostPort> parseHostPort(std::string_view text) {
   if (text.empty()) return malformed(text, "it is empty");
   if (text[0] == '[') return parseBracketed(text);
@@ -152,8 +157,7 @@ std::string SocketAddress::text() const {
   std::array<char, NI_MAXHOST> host{};
   if (::getnameinfo(get(), size, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0)
     return "?";
-  const bool v6 = family() == AF_INET6;
-  return fmt::format("{}{}{}:{}", v6 ? "[" : "", host.data(), v6 ? "]" : "", port());
+  return hostPortText(host.data(), port());
 }
 
 Result<SocketAddress> unixAddress(std::string_view name) {

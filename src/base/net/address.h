@@ -21,6 +21,8 @@ struct HostPort {
 };
 // "host:port", "1.2.3.4:port", "[v6]:port". The error names the character that is wrong.
 Result<HostPort> parseHostPort(std::string_view text);
+// "1.2.3.4:80", "[::1]:80", of a host with or without brackets.
+std::string hostPortText(std::string_view host, std::uint16_t port);
 
 struct SocketAddress {
   sockaddr_storage storage = {};

@@ -166,6 +166,13 @@ TEST(ParseHostPort, TakesWhatPeopleWrite) {
   EXPECT_EQ(parseHostPort("*:0")->host, "*");
 }
 
+TEST(HostPortText, HasBracketsWhereTheHostHasColons) {
+  EXPECT_EQ(hostPortText("a.example", 80), "a.example:80");
+  EXPECT_EQ(hostPortText("10.0.0.1", 0), "10.0.0.1:0");
+  EXPECT_EQ(hostPortText("fe80::1%eth0", 7), "[fe80::1%eth0]:7");
+  EXPECT_EQ(hostPortText("[::1]", 65535), "[::1]:65535");
+}
+
 TEST(ParseHostPort, NamesTheCharacterThatIsWrong) {
   const std::vector<std::pair<std::string, std::string>> bad{
       {"", "empty"},

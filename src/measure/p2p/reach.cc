@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/net/address.h"
+
 namespace viaduct::measure::p2p {
 namespace {
 
@@ -62,10 +64,7 @@ Error told(const Error& error, std::string operation, const char* name, std::str
 
 }  // namespace
 
-std::string Where::text() const {
-  const bool v6 = ip.find(':') != std::string::npos && !ip.starts_with('[');
-  return v6 ? fmt::format("[{}]:{}", ip, port) : fmt::format("{}:{}", ip, port);
-}
+std::string Where::text() const { return base::hostPortText(ip, port); }
 
 Error unreachable(const Error& error, const Where& where, bool with_secret) {
   const std::string operation = "connect to " + where.text();

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/nearest.h"
+#include "base/net/address.h"
 #include "base/sizes.h"
 #include "host/devices.h"
 #include "host/facts.h"
@@ -30,10 +31,6 @@ std::vector<std::string> addressesOf(const std::string& rail, const std::string&
     if (rail == address || (rail == device->name && !address.starts_with("fe80:")))
       out.push_back(address);
   return out;
-}
-
-std::string placeOf(const std::string& address) {
-  return address.find(':') == std::string::npos ? address + ":0" : fmt::format("[{}]:0", address);
 }
 
 }  // namespace
@@ -96,7 +93,7 @@ std::vector<std::string> listenHere(const std::vector<std::string>& rails,
   std::vector<std::string> out{"127.0.0.1:0"};
   for (const std::string& rail : rails)
     for (const std::string& address : addressesOf(rail, root)) {
-      std::string place = placeOf(address);
+      std::string place = base::hostPortText(address, 0);
       if (std::find(out.begin(), out.end(), place) == out.end()) out.push_back(std::move(place));
     }
   return out;
