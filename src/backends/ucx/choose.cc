@@ -34,23 +34,22 @@ std::vector<std::string> devicesOf(const std::vector<Transport>& resources) {
   return out;
 }
 
-// UCX's own files, which it reads beside the environment, count as much.
-bool inFile(const Library& ucx, const char* variable) {
-  if (userHasSet(variable)) return false;
-  const std::string value = settingInForce(ucx, variable);
-  return !value.empty() && value != "all";  // the default
+// UCX's own files, which it reads beside the environment, count as much; empty: they say nothing.
+std::string inFile(const Library& ucx, const char* variable) {
+  if (userHasSet(variable)) return {};
+  std::string value = settingInForce(ucx, variable);
+  return value == "all" ? std::string() : value;  // the default
 }
 bool userChose(const Library& ucx, const char* variable) {
-  return userHasSet(variable) || inFile(ucx, variable);
+  return userHasSet(variable) || !inFile(ucx, variable).empty();
 }
 
 // What the user has set, as far as it can be seen.
 std::string settingsText(const Library& ucx) {
   std::string out = base::environmentText("UCX_");
   for (const char* variable : {"UCX_TLS", "UCX_NET_DEVICES"})
-    if (inFile(ucx, variable))
-      out += fmt::format("{}{}={} (ucx.conf)", out.empty() ? "" : " ", variable,
-                         settingInForce(ucx, variable));
+    if (const std::string value = inFile(ucx, variable); !value.empty())
+      out += fmt::format("{}{}={} (ucx.conf)", out.empty() ? "" : " ", variable, value);
   return out;
 }
 
