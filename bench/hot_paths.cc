@@ -35,7 +35,7 @@ class Pair {
         there_(must(b_.allocate(kBytes, {.label = "there"}))),
         peer_(must(a_.importCard(b_.exportCard()))) {
     must(peer_.ready(10s));
-    must(peer_.pin("there", 10s));
+    must(peer_.waitPin("there", 10s));
   }
 
   Transfer blocks(std::uint64_t bytes, std::uint32_t count) {
@@ -44,9 +44,14 @@ class Pair {
       take[i] = (i * 7919U) % kBlocks;
       put[i] = (i * 6151U) % kBlocks;
     }
-    return must(a_.plan(OpKind::kWrite, peer_,
-                        {*Blocks::strided(start(here_), kStride, bytes, kBlocks), take},
-                        {*Blocks::strided(start(there_), kStride, bytes, kBlocks), put}));
+    return must(
+        a_.plan(OpKind::kWrite, peer_,
+                {*Blocks::strided(
+                     {.base = start(here_), .stride = kStride, .bytes = bytes, .count = kBlocks}),
+                 take},
+                {*Blocks::strided(
+                     {.base = start(there_), .stride = kStride, .bytes = bytes, .count = kBlocks}),
+                 put}));
   }
   void move(Transfer& transfer) {
     must(transfer.post());

@@ -130,9 +130,10 @@ Status visit(const std::string& backend, int in, int out) {
   VIADUCT_TRY(auto peer, agent.importCard(card));
   VIADUCT_CHECK(peer.ready(10s));
   const auto ready = Clock::now();
-  VIADUCT_TRY(auto inbox, peer.pin("inbox", 10s));
-  VIADUCT_TRY(auto here, Blocks::strided(memory.info().address, kBytes, kBytes, 1));
-  VIADUCT_TRY(auto there, Blocks::strided(inbox.address, kBytes, kBytes, 1));
+  VIADUCT_TRY(auto inbox, peer.waitPin("inbox", 10s));
+  VIADUCT_TRY(auto here,
+              Blocks::strided({.base = memory.info().address, .bytes = kBytes, .count = 1}));
+  VIADUCT_TRY(auto there, Blocks::strided({.base = inbox.address, .bytes = kBytes, .count = 1}));
   VIADUCT_TRY(auto transfer, agent.plan(OpKind::kWrite, peer, {here}, {there}));
   VIADUCT_CHECK(transfer.post());
   VIADUCT_CHECK(transfer.wait(10s));

@@ -181,8 +181,8 @@ struct Side {
         plain(must(agent.pin(Segment::host(plain_start, kArena)))),
         peer(must(agent.importCard(std::span(board.card).first(board.card_bytes)))) {
     must(peer.ready(10s));
-    shared_there = must(peer.pin("shared", 10s)).address;
-    plain_there = must(peer.pin("plain", 10s)).address;
+    shared_there = must(peer.waitPin("shared", 10s)).address;
+    plain_there = must(peer.waitPin("plain", 10s)).address;
   }
   static Settings with(std::uint32_t threads) {
     Settings settings;
@@ -193,10 +193,11 @@ struct Side {
   Transfer plan(std::uint64_t here, std::uint64_t there, std::uint64_t bytes,
                 const Pairs& pairs = {{0}, {0}}) {
     const std::uint64_t count = kArena / bytes;
-    return must(agent.plan(OpKind::kWrite, peer,
-                           {must(Blocks::strided(here, bytes, bytes, count)), pairs.here},
-                           {must(Blocks::strided(there, bytes, bytes, count)), pairs.there},
-                           {.require = "backend:local"}));
+    return must(agent.plan(
+        OpKind::kWrite, peer,
+        {must(Blocks::strided({.base = here, .bytes = bytes, .count = count})), pairs.here},
+        {must(Blocks::strided({.base = there, .bytes = bytes, .count = count})), pairs.there},
+        {.require = "backend:local"}));
   }
   Transfer planShared(std::uint64_t bytes, const Pairs& pairs) {
     return plan(shared.info().address, shared_there, bytes, pairs);

@@ -93,10 +93,10 @@ void row(Agent& agent, const Peer& peer, Buffer& memory, const Spec& spec, const
                       .agent = agent,
                       .peer = peer,
                       .memory = memory,
-                      .remote_start = must(peer.pin(kLabel, std::chrono::seconds(10))).address};
+                      .remote_start = must(peer.waitPin(kLabel, std::chrono::seconds(10))).address};
   const auto lane = must(Lane::plan(seed));
   const auto blocks = [&](std::uint64_t at) {
-    return must(Blocks::strided(at, load.block_bytes, load.block_bytes, load.batch));
+    return must(Blocks::strided({.base = at, .bytes = load.block_bytes, .count = load.batch}));
   };
   Transfer transfer = must(agent.plan(
       load.op, peer, {blocks(memory.address()), blockOrder(load.batch, spec.seed, seed.role)},
@@ -123,9 +123,9 @@ void contents(Agent& agent, const Peer& peer, Buffer& memory, std::uint64_t bloc
     return 1e3 * seconds(Clock::now() - start);
   };
   const auto all = [&](std::uint64_t at) {
-    return must(Blocks::strided(at, block, block, pattern.blocks));
+    return must(Blocks::strided({.base = at, .bytes = block, .count = pattern.blocks}));
   };
-  const std::uint64_t remote = must(peer.pin(kLabel, std::chrono::seconds(10))).address;
+  const std::uint64_t remote = must(peer.waitPin(kLabel, std::chrono::seconds(10))).address;
   Transfer transfer =
       must(agent.plan(OpKind::kWrite, peer, {all(memory.address()), {}}, {all(remote), {}}));
   std::vector<double> copy, fill, verify, ratio;

@@ -74,7 +74,8 @@ BENCHMARK_CAPTURE(plan, runs_of_64_in_80_layers, 64, 80)->Unit(benchmark::kMilli
 
 void describe(benchmark::State& state) {
   for (auto _ : state) {
-    auto made = Blocks::strided(kLocal, 2 * kBlock, kBlock, kBlocks);
+    auto made =
+        Blocks::strided({.base = kLocal, .stride = 2 * kBlock, .bytes = kBlock, .count = kBlocks});
     benchmark::DoNotOptimize(made);
   }
 }

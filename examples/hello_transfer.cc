@@ -23,11 +23,13 @@ viaduct::Result<std::string> copyThere() {
   // Bob's card lets Alice in; between processes it travels by file, socket or pod annotation.
   VIADUCT_TRY(auto peer, alice.importCard(bob.exportCard()));
   VIADUCT_CHECK(peer.ready(5s));
-  VIADUCT_TRY(auto inbox, peer.pin("inbox", 5s));
+  VIADUCT_TRY(auto inbox, peer.waitPin("inbox", 5s));
 
   // All blocks on both sides, described in one run each. Planned once, posted as often as needed.
-  VIADUCT_TRY(auto here, viaduct::Blocks::strided(from.info().address, kBlock, kBlock, kBlocks));
-  VIADUCT_TRY(auto there, viaduct::Blocks::strided(inbox.address, kBlock, kBlock, kBlocks));
+  VIADUCT_TRY(auto here, viaduct::Blocks::strided(
+                             {.base = from.info().address, .bytes = kBlock, .count = kBlocks}));
+  VIADUCT_TRY(auto there,
+              viaduct::Blocks::strided({.base = inbox.address, .bytes = kBlock, .count = kBlocks}));
   VIADUCT_TRY(auto transfer, alice.plan(viaduct::OpKind::kWrite, peer, {here}, {there}));
   VIADUCT_CHECK(transfer.post());
   VIADUCT_CHECK(transfer.wait(5s));

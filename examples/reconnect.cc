@@ -18,9 +18,10 @@ constexpr std::uint64_t kBytes = 64 << 10;
 
 Status send(Agent& agent, const Pin& from, const Peer& peer) {
   VIADUCT_CHECK(peer.ready(10s));
-  VIADUCT_TRY(auto inbox, peer.pin("inbox", 10s));
-  VIADUCT_TRY(auto here, Blocks::strided(from.info().address, kBytes, kBytes, 1));
-  VIADUCT_TRY(auto there, Blocks::strided(inbox.address, kBytes, kBytes, 1));
+  VIADUCT_TRY(auto inbox, peer.waitPin("inbox", 10s));
+  VIADUCT_TRY(auto here,
+              Blocks::strided({.base = from.info().address, .bytes = kBytes, .count = 1}));
+  VIADUCT_TRY(auto there, Blocks::strided({.base = inbox.address, .bytes = kBytes, .count = 1}));
   VIADUCT_TRY(auto transfer, agent.plan(viaduct::OpKind::kWrite, peer, {here}, {there}));
   VIADUCT_CHECK(transfer.post());
   VIADUCT_CHECK(transfer.wait(10s));

@@ -75,9 +75,10 @@ Status visit(const char* file) {
 
   VIADUCT_TRY(auto server, agent.importCard(card));
   VIADUCT_CHECK(server.ready(10s));
-  VIADUCT_TRY(auto inbox, server.pin("inbox", 10s));
-  VIADUCT_TRY(auto here, Blocks::strided(memory.info().address, kBytes, kBytes, 1));
-  VIADUCT_TRY(auto there, Blocks::strided(inbox.address, kBytes, kBytes, 1));
+  VIADUCT_TRY(auto inbox, server.waitPin("inbox", 10s));
+  VIADUCT_TRY(auto here,
+              Blocks::strided({.base = memory.info().address, .bytes = kBytes, .count = 1}));
+  VIADUCT_TRY(auto there, Blocks::strided({.base = inbox.address, .bytes = kBytes, .count = 1}));
   VIADUCT_TRY(auto transfer, agent.plan(viaduct::OpKind::kWrite, server, {here}, {there}));
   VIADUCT_CHECK(transfer.post({.note = std::as_bytes(std::span("it is full", 10))}));
   VIADUCT_CHECK(transfer.wait(10s));

@@ -3,17 +3,20 @@
 
 #include <viaduct/result.h>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <ranges>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace viaduct {
 
-// `count` pieces of `bytes` each, the first at `base`, each `stride` after the one before.
+// `count` blocks of `bytes` each. The first starts at `base`, the others `stride` apart.
 struct Run {
   std::uint64_t base = 0;
-  std::uint64_t stride = 0;
+  std::uint64_t stride = 0;  // 0: the blocks touch, as with stride = bytes
   std::uint64_t bytes = 0;
   std::uint64_t count = 0;
   friend bool operator==(const Run&, const Run&) = default;
@@ -26,14 +29,14 @@ struct Extent {
 };
 
 // Blocks of one memory space, numbered from 0 through all runs in order. Checked when made: no
-// empty block, no block beyond 2^63, none that overlaps another.
+// empty block, no block beyond 2^63, none that overlaps another, no stride smaller than a block.
 class Blocks {
  public:
   Blocks() = default;
   static Result<Blocks> of(std::vector<Run> runs);
-  // Equal blocks that lie `stride` apart: O(1), however many.
-  static Result<Blocks> strided(std::uint64_t base, std::uint64_t stride, std::uint64_t bytes,
-                                std::uint64_t count);
+  // One run: O(1), however many blocks. Callers name the fields:
+  //   Blocks::strided({.base = cache, .stride = 8192, .bytes = 4096, .count = 1024})
+  static Result<Blocks> strided(const Run& run);
   static Result<Blocks> list(std::span<const Extent> extents);
 
   std::uint64_t count() const { return count_; }
@@ -55,10 +58,27 @@ class Blocks {
   std::uint64_t count_ = 0, bytes_ = 0;
 };
 
-// Which blocks of a list a transfer takes, in which order. No indices: all of them.
+// A container of 32-bit integers in one piece: a vector, an array, a span.
+template <class R>
+concept BlockNumbers = std::ranges::contiguous_range<const R> &&
+                       (std::same_as<std::ranges::range_value_t<const R>, std::uint32_t> ||
+                        std::same_as<std::ranges::range_value_t<const R>, std::int32_t>);
+
+// Numbers of blocks, in the order in which a transfer takes them: a vector that also copies an
+// engine's block table. plan() refuses a negative number.
+class Indices : public std::vector<std::uint32_t> {
+ public:
+  using vector::vector;
+  Indices(std::vector<std::uint32_t> numbers) : vector(std::move(numbers)) {}
+  template <BlockNumbers R>
+  Indices(const R& table) : vector(std::ranges::begin(table), std::ranges::end(table)) {}
+};
+
+// The blocks that a transfer takes. Without indices: all of them, in order. With a block table:
+//   Selection{blocks, std::span(table, used)}
 struct Selection {
   Blocks blocks = {};
-  std::vector<std::uint32_t> indices = {};
+  Indices indices = {};
 };
 
 }  // namespace viaduct

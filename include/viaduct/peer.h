@@ -47,8 +47,8 @@ class Peer {
   bool settled() const;
 
   std::vector<PinInfo> pins() const;  // what it has registered now
-  // Waits for a registration of that label to be announced.
-  Result<PinInfo> pin(const std::string& label, Deadline until) const;
+  // Waits until the peer has announced a pin of that label.
+  Result<PinInfo> waitPin(const std::string& label, Deadline until) const;
   std::vector<PeerWay> ways() const;
 
   // Sends bytes, at most kMaxNoteBytes; they arrive once, in the order sent, or the peer is lost.

@@ -87,8 +87,8 @@ std::vector<PinInfo> Peer::pins() const {
   return out;
 }
 
-Result<PinInfo> Peer::pin(const std::string& label, Deadline until) const {
-  VIADUCT_CHECK(core_->agent().usable("pin"));
+Result<PinInfo> Peer::waitPin(const std::string& label, Deadline until) const {
+  VIADUCT_CHECK(core_->agent().usable("waitPin"));
   std::optional<PinInfo> found;
   const auto there = [&] {
     for (const auto& [slot, pin] : real(core_).pins())
@@ -97,9 +97,9 @@ Result<PinInfo> Peer::pin(const std::string& label, Deadline until) const {
   };
   waitFor(*core_, there, until);
   if (found) return *std::move(found);
-  VIADUCT_CHECK(core_->agent().usable("pin"));
+  VIADUCT_CHECK(core_->agent().usable("waitPin"));
   return Error{.code = Code::kTimeout,
-               .operation = "pin",
+               .operation = "waitPin",
                .detail = fmt::format("the peer has registered nothing labelled {}", label),
                .peer = name(),
                .remedy = "compare with Peer::pins(); labels are the owner's choice at pin()"};

@@ -47,9 +47,11 @@ Status checkRun(const Run& run, std::size_t number) {
   if (!checkedEnd(run))
     return bad(fmt::format("run {} ({}) reaches beyond 2^63", number, show(run)),
                "check base, stride and count");
-  if (run.count > 1 && run.stride < run.bytes)
-    return bad(fmt::format("the blocks of run {} ({}) overlap each other", number, show(run)),
-               "use a stride of at least the block's bytes");
+  // Also for a run of one block, where the stride moves nothing: bytes and stride may be swapped.
+  if (run.stride < run.bytes)
+    return bad(fmt::format("run {} at {:#x} has a stride of {}, less than its blocks of {} bytes",
+                           number, run.base, run.stride, run.bytes),
+               "use a stride of at least the block's bytes, or 0 for blocks that touch");
   return Ok{};
 }
 
@@ -124,6 +126,7 @@ Result<Blocks> Blocks::of(std::vector<Run> runs) {
   Blocks out;
   bool even = true;
   for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i].stride == 0) runs[i].stride = runs[i].bytes;
     VIADUCT_CHECK(checkRun(runs[i], i));
     out.count_ += runs[i].count;
     if (out.count_ > kMaxBlocks || runs[i].count > kMaxBlocks)
@@ -147,10 +150,7 @@ Result<Blocks> Blocks::of(std::vector<Run> runs) {
   return out;
 }
 
-Result<Blocks> Blocks::strided(std::uint64_t base, std::uint64_t stride, std::uint64_t bytes,
-                               std::uint64_t count) {
-  return of({Run{.base = base, .stride = stride, .bytes = bytes, .count = count}});
-}
+Result<Blocks> Blocks::strided(const Run& run) { return of({run}); }
 
 Result<Blocks> Blocks::list(std::span<const Extent> extents) {
   std::vector<Run> runs;

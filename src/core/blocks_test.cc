@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <type_traits>
 
 #include "base/random.h"
 
@@ -14,13 +15,43 @@ constexpr std::uint64_t kTop = std::uint64_t{1} << 63U;
 std::string why(const Result<Blocks>& made) { return made ? "made" : made.error().text(); }
 
 TEST(Blocks, AStridedRunKnowsEveryBlock) {
-  const auto blocks = Blocks::strided(0x1000, 0x300, 0x100, 6'500'000);
+  const auto blocks =
+      Blocks::strided({.base = 0x1000, .stride = 0x300, .bytes = 0x100, .count = 6'500'000});
   ASSERT_TRUE(blocks) << why(blocks);
   EXPECT_EQ(blocks->count(), 6'500'000U);
   EXPECT_EQ(blocks->bytes(), 6'500'000U * 0x100U);
   EXPECT_EQ(blocks->runs().size(), 1U);
   EXPECT_EQ((*blocks)[0], (Extent{0x1000, 0x100}));
   EXPECT_EQ((*blocks)[6'499'999], (Extent{0x1000 + 6'499'999ULL * 0x300, 0x100}));
+}
+
+TEST(Blocks, WithoutAStrideTheBlocksTouch) {
+  const auto blocks = Blocks::strided({.base = 0x1000, .bytes = 16, .count = 3});
+  ASSERT_TRUE(blocks) << why(blocks);
+  EXPECT_EQ(blocks->runs()[0],
+            (viaduct::Run{.base = 0x1000, .stride = 16, .bytes = 16, .count = 3}));
+}
+
+// A swapped stride changes nothing for one block: without the error it would copy 64 KiB for 4.
+TEST(Blocks, StrideAndBytesAreNotSwappedSilentlyEvenForOneBlock) {
+  const auto swapped = Blocks::strided({.base = 0, .stride = 4096, .bytes = 65536, .count = 1});
+  ASSERT_FALSE(swapped);
+  EXPECT_NE(why(swapped).find("stride of 4096, less than its blocks of 65536"), std::string::npos)
+      << why(swapped);
+}
+
+TEST(Blocks, ASelectionTakesTheBlockTableAsItIs) {
+  const std::vector<std::int32_t> table{7, 3, -1};
+  const std::uint32_t unsigned_table[] = {7, 3};
+  const std::vector<std::uint32_t> expected{7, 3};
+  EXPECT_EQ((Selection{{}, std::span(table).first(2)}.indices), expected);
+  EXPECT_EQ((Selection{{}, std::span<const std::uint32_t>(unsigned_table)}.indices), expected);
+  EXPECT_EQ((Selection{{}, unsigned_table}.indices), expected);
+  EXPECT_EQ((Selection{{}, expected}.indices), expected);
+  EXPECT_EQ((Selection{{}, {7, 3}}.indices), expected);
+  EXPECT_EQ((Selection{{}, table}.indices).back(), ~0U);
+  EXPECT_TRUE((Selection{{}, {}}.indices.empty()));
+  static_assert(!std::is_constructible_v<Indices, std::vector<std::int64_t>>);
 }
 
 TEST(Blocks, AListKeepsItsOrder) {
@@ -58,19 +89,18 @@ TEST(Blocks, RefusesWhatCannotBe) {
     EXPECT_EQ(made.error().code, Code::kInvalid);
     EXPECT_NE(why(made).find(words), std::string::npos) << why(made);
   };
-  says(Blocks::strided(0, 16, 0, 4), "zero bytes");
-  says(Blocks::strided(0, 16, 16, 0), "no blocks");
-  says(Blocks::strided(0, 15, 16, 2), "overlap each other");
-  says(Blocks::strided(0, 0, 16, 2), "overlap each other");
-  says(Blocks::strided(kTop - 1, 2, 2, 1), "beyond 2^63");
-  says(Blocks::strided(~0ULL, 1, 1, 1), "beyond 2^63");
-  says(Blocks::strided(0, kTop, 1, 3), "beyond 2^63");
-  says(Blocks::strided(0, 1, 1, (1ULL << 32U) + 1), "2^32 blocks");
+  says(Blocks::strided({0, 16, 0, 4}), "zero bytes");
+  says(Blocks::strided({0, 16, 16, 0}), "no blocks");
+  says(Blocks::strided({0, 15, 16, 2}), "stride of 15, less than its blocks of 16 bytes");
+  says(Blocks::strided({kTop - 1, 2, 2, 1}), "beyond 2^63");
+  says(Blocks::strided({~0ULL, 1, 1, 1}), "beyond 2^63");
+  says(Blocks::strided({0, kTop, 1, 3}), "beyond 2^63");
+  says(Blocks::strided({0, 1, 1, (1ULL << 32U) + 1}), "2^32 blocks");
   says(Blocks::of({{0, 1, 1, 1ULL << 31U}, {kTop / 2, 1, 1, (1ULL << 31U) + 1}}), "2^32 blocks");
   says(Blocks::list(std::vector<Extent>{{0x2000, 16}, {0x1000, 0x1001}}),
        "block 1 [0x1000, 0x2001) overlaps block 0 [0x2000, 0x2010)");
-  EXPECT_TRUE(Blocks::strided(0, 1, kTop, 1));
-  EXPECT_TRUE(Blocks::strided(0, 1, 1, 1ULL << 32U));
+  EXPECT_TRUE(Blocks::strided({0, 1, kTop, 1}));
+  EXPECT_TRUE(Blocks::strided({0, 1, 1, 1ULL << 32U}));
 }
 
 TEST(Blocks, RunsMayInterleave) {

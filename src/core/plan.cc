@@ -47,7 +47,7 @@ Error unpinned(const Side& side, std::uint64_t k, bool remote) {
   return {.code = Code::kDenied,
           .operation = "plan",
           .detail = fmt::format("{} {}", nameBlock(side, k), where),
-          .remedy = remote ? "let the peer pin this memory in one piece, and wait for Peer::pin"
+          .remedy = remote ? "let the peer pin this memory in one piece, and wait for Peer::waitPin"
                            : "pin this memory in one piece and keep the Pin alive"};
 }
 
@@ -60,8 +60,10 @@ Status checkIndices(const Side& side) {
   if (side.selection.indices.empty() || largest < count) return Ok{};
   const auto& all = side.selection.indices;
   const auto at = std::find_if(all.begin(), all.end(), [&](auto i) { return i >= count; });
-  return bad(fmt::format("{} index {} (number {} of {} taken) is out of range", side.name, *at,
-                         at - all.begin(), all.size()),
+  const auto as_signed = static_cast<std::int32_t>(*at);  // as in a block table of signed integers
+  return bad(fmt::format("{} index {}{} (number {} of {} taken) is out of range", side.name, *at,
+                         as_signed < 0 ? fmt::format(" or {}", as_signed) : "", at - all.begin(),
+                         all.size()),
              fmt::format("the list has {} blocks, numbered from 0", count));
 }
 

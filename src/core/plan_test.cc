@@ -18,7 +18,8 @@ constexpr std::uint64_t kMiB = 1U << 20U;
 
 Selection strided(std::uint64_t base, std::uint64_t stride, std::uint64_t bytes,
                   std::uint64_t count, std::vector<std::uint32_t> indices = {}) {
-  return {*Blocks::strided(base, stride, bytes, count), std::move(indices)};
+  return {*Blocks::strided({.base = base, .stride = stride, .bytes = bytes, .count = count}),
+          std::move(indices)};
 }
 Selection list(std::vector<Extent> extents, std::vector<std::uint32_t> indices = {}) {
   return {*Blocks::list(extents), std::move(indices)};
@@ -85,6 +86,11 @@ TEST(Coalesce, RefusesAnIndexOutOfRange) {
       refused(OpKind::kWrite, strided(0, 8, 8, 10, {0, 10}), strided(0, 8, 8, 10, {0, 1}));
   EXPECT_TRUE(has(text, "local index 10 (number 1 of 2 taken) is out of range")) << text;
   EXPECT_TRUE(has(text, "the list has 10 blocks")) << text;
+  const std::vector<std::int32_t> padded{4, -1};
+  const auto padding =
+      refused(OpKind::kWrite, {*Blocks::strided({.bytes = 8, .count = 10}), std::span(padded)},
+              strided(0, 8, 8, 10, {0, 1}));
+  EXPECT_TRUE(has(padding, "local index 4294967295 or -1 (number 1 of 2 taken)")) << padding;
 }
 
 TEST(Coalesce, RefusesUnequalTotals) {

@@ -26,9 +26,12 @@ std::string linesOf(const Settings& settings, std::uint64_t bytes, std::uint64_t
   const auto from = agent->allocate(2 * bytes * count);
   const auto into = agent->allocate(2 * bytes * count, {.label = "into"});
   auto self = agent->importCard(agent->exportCard());
-  EXPECT_TRUE(from && into && self && self->ready(5s) && self->pin("into", 5s));
+  EXPECT_TRUE(from && into && self && self->ready(5s) && self->waitPin("into", 5s));
   const auto blocks = [&](const Pin& pin) {
-    return Selection{*Blocks::strided(pin.info().address, 2 * bytes, bytes, count), {}};
+    return Selection{
+        *Blocks::strided(
+            {.base = pin.info().address, .stride = 2 * bytes, .bytes = bytes, .count = count}),
+        {}};
   };
   base::setLogLevel(base::LogLevel::kDebug);
   ::testing::internal::CaptureStderr();

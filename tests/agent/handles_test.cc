@@ -26,10 +26,11 @@ TEST(Handles, ThatOutliveTheirAgentAreDeadButHarmless) {
   auto here = a->allocate(4096);
   auto there = b->allocate(4096, {.label = "there"});
   auto peer = a->importCard(b->exportCard());
-  ASSERT_TRUE(here && there && peer && peer->ready(5s) && peer->pin("there", 5s));
-  auto transfer =
-      a->plan(OpKind::kWrite, *peer, {.blocks = *Blocks::strided(here->info().address, 1, 4096, 1)},
-              {.blocks = *Blocks::strided(there->info().address, 1, 4096, 1)});
+  ASSERT_TRUE(here && there && peer && peer->ready(5s) && peer->waitPin("there", 5s));
+  auto transfer = a->plan(
+      OpKind::kWrite, *peer,
+      {.blocks = *Blocks::strided({.base = here->info().address, .bytes = 4096, .count = 1})},
+      {.blocks = *Blocks::strided({.base = there->info().address, .bytes = 4096, .count = 1})});
   ASSERT_TRUE(transfer) << transfer.error().text();
   ASSERT_TRUE(transfer->post());
   ASSERT_TRUE(transfer->wait(5s));
@@ -55,10 +56,12 @@ struct Endless {
     here.emplace(*a->allocate(4096));
     there.emplace(*b->allocate(4096, {.label = "there"}));
     auto peer = a->importCard(b->exportCard());
-    EXPECT_TRUE(peer && peer->ready(5s) && peer->pin("there", 5s));
+    EXPECT_TRUE(peer && peer->ready(5s) && peer->waitPin("there", 5s));
     auto planned = a->plan(
-        OpKind::kWrite, *peer, {.blocks = *Blocks::strided(here->info().address, 1, 4096, 1)},
-        {.blocks = *Blocks::strided(there->info().address, 1, 4096, 1)}, std::move(options));
+        OpKind::kWrite, *peer,
+        {.blocks = *Blocks::strided({.base = here->info().address, .bytes = 4096, .count = 1})},
+        {.blocks = *Blocks::strided({.base = there->info().address, .bytes = 4096, .count = 1})},
+        std::move(options));
     EXPECT_TRUE(planned) << planned.error().text();
     transfer.emplace(*std::move(planned));
     EXPECT_TRUE(transfer->post());
@@ -96,7 +99,7 @@ TEST(Handles, AnAgentThatClosesEndsTheWaitsForItsPeers) {
   std::thread ready([&] { ended[0] = nobody->ready(10s); });
   std::thread over([&] { ended[1] = nobody->over(7, 10s); });
   std::thread pin([&] {
-    const auto found = nobody->pin("there", 10s);
+    const auto found = nobody->waitPin("there", 10s);
     ended[2] = found ? Status(Ok{}) : Status(found.error());
   });
   EXPECT_FALSE(nobody->ready(20ms));

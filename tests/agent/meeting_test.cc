@@ -189,10 +189,12 @@ TEST(Meeting, APeerIsHeardWhileItPostsWithoutAPause) {
   const auto here = a->allocate(256 << 10);
   const auto there = b->allocate(256 << 10, {.label = "there"});
   const auto peer = a->importCard(b->exportCard());
-  ASSERT_TRUE(here && there && peer && peer->ready(5s) && peer->pin("there", 5s));
-  auto transfer = a->plan(OpKind::kWrite, *peer,
-                          {.blocks = *Blocks::strided(here->info().address, 1, 256 << 10, 1)},
-                          {.blocks = *Blocks::strided(there->info().address, 1, 256 << 10, 1)});
+  ASSERT_TRUE(here && there && peer && peer->ready(5s) && peer->waitPin("there", 5s));
+  auto transfer = a->plan(
+      OpKind::kWrite, *peer,
+      {.blocks = *Blocks::strided({.base = here->info().address, .bytes = 256 << 10, .count = 1})},
+      {.blocks =
+           *Blocks::strided({.base = there->info().address, .bytes = 256 << 10, .count = 1})});
   ASSERT_TRUE(transfer) << transfer.error().text();
   const auto epoch = peer->epoch();
   for (const auto until = Clock::now() + 4s; Clock::now() < until;) {

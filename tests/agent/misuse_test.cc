@@ -27,14 +27,15 @@ class Misuse : public ::testing::Test {
     auto there = b_->allocate(64 << 10, {.label = "there"});
     auto peer = a_->importCard(b_->exportCard());
     ASSERT_TRUE(here && there && peer && peer->ready(5s));
-    ASSERT_TRUE(peer->pin("there", 5s));
+    ASSERT_TRUE(peer->waitPin("there", 5s));
     here_.emplace(*std::move(here));
     there_.emplace(*std::move(there));
     peer_ = *peer;
   }
 
   static Selection part(const Pin& pin, std::uint64_t offset, std::uint64_t bytes) {
-    return {.blocks = *Blocks::strided(pin.info().address + offset, bytes, bytes, 1)};
+    return {.blocks = *Blocks::strided(
+                {.base = pin.info().address + offset, .bytes = bytes, .count = 1})};
   }
   void refuses(const Selection& local, const Selection& remote, std::string_view word) {
     const auto plan = a_->plan(OpKind::kWrite, *peer_, local, remote);
@@ -57,15 +58,18 @@ class Misuse : public ::testing::Test {
 TEST_F(Misuse, OfBlocksIsRefusedWhenPlanned) {
   std::vector<std::byte> loose(4096);
   const Selection unpinned{
-      .blocks = *Blocks::strided(reinterpret_cast<std::uintptr_t>(loose.data()), 4096, 4096, 1)};
+      .blocks = *Blocks::strided(
+          {.base = reinterpret_cast<std::uintptr_t>(loose.data()), .bytes = 4096, .count = 1})};
   refuses(unpinned, part(*there_, 0, 4096), "pin");
   refuses(part(*here_, 0, 4096), part(*there_, 62 << 10, 4096), "pin");
   refuses(part(*here_, 0, 4096), part(*there_, 0, 8192), "8192");
-  const Selection beyond{.blocks = *Blocks::strided(here_->info().address, 4096, 4096, 16),
-                         .indices = {0, 16}};
+  const Selection beyond{
+      .blocks = *Blocks::strided({.base = here_->info().address, .bytes = 4096, .count = 16}),
+      .indices = {0, 16}};
   refuses(beyond, part(*there_, 0, 8192), "16");
-  const Selection twice{.blocks = *Blocks::strided(there_->info().address, 4096, 4096, 16),
-                        .indices = {3, 3}};
+  const Selection twice{
+      .blocks = *Blocks::strided({.base = there_->info().address, .bytes = 4096, .count = 16}),
+      .indices = {3, 3}};
   refuses(part(*here_, 0, 8192), twice, "3");
   stillWorks();
 }

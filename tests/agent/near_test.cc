@@ -36,7 +36,7 @@ class NearMemory : public ::testing::Test {
       ASSERT_EQ(pin->info().slot, pins_.size());
       pins_.push_back(*std::move(pin));
     }
-    ASSERT_TRUE(self_->pin("there", 5s));
+    ASSERT_TRUE(self_->waitPin("there", 5s));
   }
   void TearDown() override {
     fake::rails_cut = 0;
@@ -45,7 +45,7 @@ class NearMemory : public ::testing::Test {
   }
 
   static Selection part(const Pin& pin, std::uint64_t bytes) {
-    return {*Blocks::strided(pin.info().address, bytes, bytes, 1), {}};
+    return {*Blocks::strided({.base = pin.info().address, .bytes = bytes, .count = 1}), {}};
   }
   Transfer plan(OpKind kind, const Selection& local, std::uint64_t bytes = kBytes) {
     auto transfer = agent_->plan(kind, *self_, local, part(pins_[2], bytes));

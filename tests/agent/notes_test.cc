@@ -140,7 +140,7 @@ TEST(Notes, ReceiverThatTakesNoneIsAPeerAllTheSame) {
   const auto pin = a->allocate(4096, {.label = "pinned meanwhile"});
   EXPECT_FALSE(to_b.over(to_b.epoch(), 1s)) << to_b.note(text).error().text();
   for (int i = 0; i < sent; ++i) ASSERT_TRUE(b->waitNote(10s)) << i << " of " << sent;
-  EXPECT_TRUE(b->peer("a")->pin("pinned meanwhile", 10s));
+  EXPECT_TRUE(b->peer("a")->waitPin("pinned meanwhile", 10s));
   EXPECT_EQ(to_b.epoch(), 1U);
 }
 

@@ -53,13 +53,14 @@ bool BackendContract::holds(std::span<const std::byte> bytes, std::uint64_t salt
 
 Selection BackendContract::blocks(const Pin& pin, std::uint64_t bytes, std::uint64_t stride,
                                   std::uint64_t count, std::vector<std::uint32_t> indices) {
-  auto made = Blocks::strided(pin.info().address, stride, bytes, count);
+  auto made = Blocks::strided(
+      {.base = pin.info().address, .stride = stride, .bytes = bytes, .count = count});
   EXPECT_TRUE(made) << made.error().text();
   return {.blocks = made ? *std::move(made) : Blocks(), .indices = std::move(indices)};
 }
 
 void BackendContract::waitForPin(const Peer& at, const std::string& label) {
-  const auto pin = at.pin(label, 5s);
+  const auto pin = at.waitPin(label, 5s);
   ASSERT_TRUE(pin) << pin.error().text();
 }
 

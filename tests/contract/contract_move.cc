@@ -160,12 +160,16 @@ TEST_P(BackendContract, AnyThreadMayCall) {
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t)
     threads.emplace_back([&, t] {
-      const Selection mine{
-          .blocks = *Blocks::strided(here->info().address + kPart * static_cast<std::uint64_t>(t),
-                                     kPart, kPart, 1)};
-      const Selection theirs{
-          .blocks = *Blocks::strided(there->info().address + kPart * static_cast<std::uint64_t>(t),
-                                     kPart, kPart, 1)};
+      const Selection mine{.blocks =
+                               *Blocks::strided({.base = here->info().address +
+                                                         kPart * static_cast<std::uint64_t>(t),
+                                                 .bytes = kPart,
+                                                 .count = 1})};
+      const Selection theirs{.blocks =
+                                 *Blocks::strided({.base = there->info().address +
+                                                           kPart * static_cast<std::uint64_t>(t),
+                                                   .bytes = kPart,
+                                                   .count = 1})};
       auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, mine, theirs);
       ASSERT_TRUE(transfer) << transfer.error().text();
       for (int i = 0; i < kRounds; ++i) {

@@ -15,7 +15,9 @@ T need(Result<T> result, const char* what) {
 }
 
 Selection backwards(std::uint64_t address, std::uint64_t bytes, std::uint64_t block) {
-  Selection all{need(Blocks::strided(address, block, block, bytes / block), "blocks"), {}};
+  Selection all{
+      need(Blocks::strided({.base = address, .bytes = block, .count = bytes / block}), "blocks"),
+      {}};
   for (std::uint64_t i = bytes / block; i-- > 0;)
     all.indices.push_back(static_cast<std::uint32_t>(i));
   return all;
@@ -67,7 +69,7 @@ Survivor::Memory Survivor::memory(std::uint64_t bytes, const std::string& label)
 Transfer Survivor::plan(OpKind kind, const Memory& local, const std::string& remote,
                         std::uint64_t block) {
   const Peer victim = peer();
-  const PinInfo there = need(victim.pin(remote, std::chrono::seconds(10)), "remote pin");
+  const PinInfo there = need(victim.waitPin(remote, std::chrono::seconds(10)), "remote pin");
   return need(
       agent_->plan(kind, victim, backwards(local.pin->info().address, local.pin->size(), block),
                    backwards(there.address, there.bytes, block)),

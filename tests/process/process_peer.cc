@@ -137,7 +137,8 @@ Answer ways(State& state, const Words& in) {
 
 // All blocks of a pin, backwards, so that neighbours do not merge.
 Result<Selection> backwards(const PinInfo& pin, std::uint64_t block) {
-  VIADUCT_TRY(auto blocks, Blocks::strided(pin.address, block, block, pin.bytes / block));
+  VIADUCT_TRY(auto blocks,
+              Blocks::strided({.base = pin.address, .bytes = block, .count = pin.bytes / block}));
   std::vector<std::uint32_t> indices(blocks.count());
   for (std::size_t i = 0; i < indices.size(); ++i)
     indices[i] = static_cast<std::uint32_t>(indices.size() - 1 - i);
@@ -147,7 +148,7 @@ Result<Selection> backwards(const PinInfo& pin, std::uint64_t block) {
 // plan ID write|read PEER LOCAL REMOTE BLOCK [REQUIRE]
 Answer plan(State& state, const Words& in) {
   VIADUCT_TRY(auto peer, state.agent->peer(in.at(3)));
-  VIADUCT_TRY(auto there, peer.pin(in.at(5), std::chrono::seconds(10)));
+  VIADUCT_TRY(auto there, peer.waitPin(in.at(5), std::chrono::seconds(10)));
   VIADUCT_TRY(auto local, backwards(state.pins.at(in.at(4)).info(), number(in.at(6))));
   VIADUCT_TRY(auto remote, backwards(there, number(in.at(6))));
   const OpKind kind = in.at(2) == "write" ? OpKind::kWrite : OpKind::kRead;

@@ -37,7 +37,7 @@ class VerbsRails : public ::testing::Test {
     ASSERT_TRUE(here && there);
     here_ = *std::move(here);
     there_ = *std::move(there);
-    const auto known = b_at_a_->pin("there", 20s);
+    const auto known = b_at_a_->waitPin("there", 20s);
     ASSERT_TRUE(known) << known.error().text();
   }
   static void open(std::optional<Agent>& agent, const char* name, std::vector<std::string> rails) {
@@ -52,7 +52,8 @@ class VerbsRails : public ::testing::Test {
   }
   Result<Transfer> plan(OpKind kind) {
     const auto all = [](const Pin& pin) {
-      return Selection{.blocks = *Blocks::strided(pin.info().address, kBytes, kBytes, 1)};
+      return Selection{
+          .blocks = *Blocks::strided({.base = pin.info().address, .bytes = kBytes, .count = 1})};
     };
     return a_->plan(kind, *b_at_a_, all(*here_), all(*there_), {.require = "rdma"});
   }

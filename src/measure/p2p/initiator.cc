@@ -34,7 +34,7 @@ void fill(const Pin& memory, std::uint64_t epoch) {
 }
 
 Selection wholeOf(std::uint64_t address, std::uint64_t bytes) {
-  auto blocks = Blocks::strided(address, bytes, bytes, 1);
+  auto blocks = Blocks::strided({.base = address, .bytes = bytes, .count = 1});
   return blocks ? Selection{*std::move(blocks), {}} : Selection{};
 }
 
@@ -114,7 +114,7 @@ Result<Row> Initiator::prepareAndTime(const Plan& plan, std::uint64_t bytes) {
   const std::string label = fmt::format("p2p-{}", ++labels_);
   VIADUCT_CHECK(ask({.verb = Request::Verb::kPrepare, .bytes = bytes, .label = label}));
   VIADUCT_TRY(const Pin memory, agent_.allocate(bytes));
-  VIADUCT_TRY(const PinInfo theirs, asker_.peer().pin(label, kAnnounced));
+  VIADUCT_TRY(const PinInfo theirs, asker_.peer().waitPin(label, kAnnounced));
   VIADUCT_TRY(Transfer transfer,
               agent_.plan(OpKind::kWrite, asker_.peer(), wholeOf(memory.info().address, bytes),
                           wholeOf(theirs.address, bytes), {.require = plan.require}));

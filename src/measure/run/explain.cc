@@ -163,8 +163,10 @@ struct Pair {
 };
 
 Result<Path> moveOne(const Pair& pair, OpKind op, std::string require) {
-  VIADUCT_TRY(Blocks here, Blocks::strided(pair.here.address(), kBlock, kBlock, 1));
-  VIADUCT_TRY(Blocks there, Blocks::strided(pair.there.address, kBlock, kBlock, 1));
+  VIADUCT_TRY(Blocks here,
+              Blocks::strided({.base = pair.here.address(), .bytes = kBlock, .count = 1}));
+  VIADUCT_TRY(Blocks there,
+              Blocks::strided({.base = pair.there.address, .bytes = kBlock, .count = 1}));
   VIADUCT_TRY(Transfer transfer,
               pair.agent.plan(op, pair.peer, {.blocks = std::move(here)},
                               {.blocks = std::move(there)}, {.require = std::move(require)}));
@@ -187,7 +189,7 @@ Status tryAll(Agent& agent, const OtherEnd& other, const Buffer& here,
               const ExplainRequest& request, std::vector<ExplainedBackend>& backends) {
   VIADUCT_TRY(const Peer peer, agent.importCard(other.card()));
   VIADUCT_CHECK(peer.ready(kJoining));
-  VIADUCT_TRY(PinInfo there, peer.pin(kLabel, kJoining));
+  VIADUCT_TRY(PinInfo there, peer.waitPin(kLabel, kJoining));
   const Pair pair{agent, peer, here, std::move(there), request.require};
   const std::vector<PeerWay> ways = peer.ways();
   for (ExplainedBackend& backend : backends)

@@ -169,10 +169,12 @@ Result<Transfer> Lane::planOne(std::uint64_t set) {
   const Workload& row = seed_.row;
   const auto start = Clock::now();
   const std::uint64_t at = set * seed_.stride;
-  VIADUCT_TRY(Blocks own, Blocks::strided(seed_.memory.address() + seed_.own_at + at,
-                                          row.block_bytes, row.block_bytes, row.batch));
-  VIADUCT_TRY(Blocks remote, Blocks::strided(seed_.remote_start + at, row.block_bytes,
-                                             row.block_bytes, row.batch));
+  VIADUCT_TRY(Blocks own, Blocks::strided({.base = seed_.memory.address() + seed_.own_at + at,
+                                           .bytes = row.block_bytes,
+                                           .count = row.batch}));
+  VIADUCT_TRY(Blocks remote,
+              Blocks::strided(
+                  {.base = seed_.remote_start + at, .bytes = row.block_bytes, .count = row.batch}));
   std::string require = "backend:" + row.backend;
   if (!seed_.spec.require.empty()) require += "," + seed_.spec.require;
   auto transfer =

@@ -129,7 +129,7 @@ Status RowRun::plan(Own& own) {
   const Pair& pair = worker_.streams_[own.stream].pair;
   const Sets& sets = contents_.sets(own.stream);
   const Peer& peer = worker_.peers_.at(worker_.rankOf(own.stream, there));
-  VIADUCT_TRY(const PinInfo pin, peer.pin(labelOf(there, pair), kAnnounced));
+  VIADUCT_TRY(const PinInfo pin, peer.waitPin(labelOf(there, pair), kAnnounced));
   const bool initiator = own.role == Role::kInitiator;
   VIADUCT_TRY(
       own.lane,
