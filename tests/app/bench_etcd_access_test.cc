@@ -8,6 +8,7 @@
 #include "app/bench_etcd.h"
 #include "support/etcd_access.h"
 #include "support/free_port.h"
+#include "support/temporary_folder.h"
 
 namespace viaduct::testing {
 namespace {
@@ -55,6 +56,16 @@ TEST(BenchAtEtcd, AnEndpointThatCannotBeReachedIsNamedWithTheStep) {
     EXPECT_EQ(run.finish(), 1);
     EXPECT_TRUE(has(run.err(), said)) << run.err();
   }
+}
+
+TEST(BenchAtEtcd, ALibcurlThatDoesNotLoadIsNamedWithItsPackage) {
+  const TemporaryFolder folder;
+  folder.write("/libcurl.so.4", "not a library");
+  Nixlbench run(Words{"--etcd_endpoints", "http://127.0.0.1:2379"} + kShort,
+                {"LD_LIBRARY_PATH=" + folder.path()});
+  EXPECT_EQ(run.finish(), 2);
+  for (const char* said : {"load libcurl.so.4: ", "(Debian and Ubuntu: libcurl4)"})
+    EXPECT_TRUE(has(run.err(), said)) << run.err();
 }
 
 std::string contentOf(const std::string& file) {

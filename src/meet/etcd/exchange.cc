@@ -41,50 +41,54 @@ const char* stepName(Step step) {
   return "?";
 }
 
-Exchange::Exchange(std::uint64_t id, Request request, const Tls& tls)
-    : id_(id), request_(std::move(request)), easy_(curl_easy_init()) {
+Exchange::Exchange(const Library& curl, std::uint64_t id, Request request, const Tls& tls)
+    : curl_(curl),
+      id_(id),
+      request_(std::move(request)),
+      easy_(curl.curl_easy_init(), curl.curl_easy_cleanup),
+      headers_(nullptr, curl.curl_slist_free_all) {
   if (easy_) configure(tls);
 }
 
 void Exchange::configure(const Tls& tls) {
-  CURL* const easy = easy_.get();
-  curl_slist* headers = curl_slist_append(nullptr, "Content-Type: application/json");
-  headers = curl_slist_append(headers, "Expect:");  // no extra round trip before a large body
+  const auto set = [this](CURLoption option, auto value) {
+    curl_.curl_easy_setopt(easy_.get(), option, value);
+  };
+  curl_slist* headers = curl_.curl_slist_append(nullptr, "Content-Type: application/json");
+  headers = curl_.curl_slist_append(headers, "Expect:");  // no extra round trip before a large body
   if (!request_.token.empty())
-    headers = curl_slist_append(headers, ("Authorization: " + request_.token).c_str());
+    headers = curl_.curl_slist_append(headers, ("Authorization: " + request_.token).c_str());
   headers_.reset(headers);
-  curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
-  curl_easy_setopt(easy, CURLOPT_URL, request_.url.c_str());
-  curl_easy_setopt(easy, CURLOPT_PRIVATE, this);
-  curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request_.body.data());
-  curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
-                   static_cast<curl_off_t>(request_.body.size()));
-  curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
-  curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &Exchange::onBytes);
-  curl_easy_setopt(easy, CURLOPT_WRITEDATA, this);
-  curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, &Exchange::onSocket);
-  curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, this);
-  curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, &Exchange::onReady);
-  curl_easy_setopt(easy, CURLOPT_PREREQDATA, this);
-  curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, error_);
-  curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+  set(CURLOPT_HTTPHEADER, headers);
+  set(CURLOPT_URL, request_.url.c_str());
+  set(CURLOPT_PRIVATE, this);
+  set(CURLOPT_POSTFIELDS, request_.body.data());
+  set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
+  set(CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_1_1});
+  set(CURLOPT_WRITEFUNCTION, &Exchange::onBytes);
+  set(CURLOPT_WRITEDATA, this);
+  set(CURLOPT_OPENSOCKETFUNCTION, &Exchange::onSocket);
+  set(CURLOPT_OPENSOCKETDATA, this);
+  set(CURLOPT_PREREQFUNCTION, &Exchange::onReady);
+  set(CURLOPT_PREREQDATA, this);
+  set(CURLOPT_ERRORBUFFER, error_);
+  set(CURLOPT_NOSIGNAL, 1L);
   // A proxy that is set for the outside world has no business between us and the cluster's etcd.
-  curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
+  set(CURLOPT_NOPROXY, "*");
   // Who has moved is found again: an address is asked for whenever a connection is made.
-  curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, 0L);
+  set(CURLOPT_DNS_CACHE_TIMEOUT, 0L);
 #if LIBCURL_VERSION_NUM >= 0x075700
   // A name server that does not answer must not hold up whoever closes the handle.
-  curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+  set(CURLOPT_QUICK_EXIT, 1L);
 #endif
-  curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-  curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, 10L);
-  curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 5L);
+  set(CURLOPT_TCP_KEEPALIVE, 1L);
+  set(CURLOPT_TCP_KEEPIDLE, 10L);
+  set(CURLOPT_TCP_KEEPINTVL, 5L);
   // The loop ends what takes too long; curl's own limit would give the same a second text.
-  curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, 24L * 3600 * 1000);
-  if (!tls.ca_file.empty()) curl_easy_setopt(easy, CURLOPT_CAINFO, tls.ca_file.c_str());
-  if (!tls.certificate_file.empty())
-    curl_easy_setopt(easy, CURLOPT_SSLCERT, tls.certificate_file.c_str());
-  if (!tls.key_file.empty()) curl_easy_setopt(easy, CURLOPT_SSLKEY, tls.key_file.c_str());
+  set(CURLOPT_CONNECTTIMEOUT_MS, 24L * 3600 * 1000);
+  if (!tls.ca_file.empty()) set(CURLOPT_CAINFO, tls.ca_file.c_str());
+  if (!tls.certificate_file.empty()) set(CURLOPT_SSLCERT, tls.certificate_file.c_str());
+  if (!tls.key_file.empty()) set(CURLOPT_SSLKEY, tls.key_file.c_str());
 }
 
 std::size_t Exchange::onBytes(char* data, std::size_t size, std::size_t count, void* self) {
@@ -141,7 +145,7 @@ Step Exchange::stepReached() const {
 
 Failure Exchange::failureOf(CURLcode code) const {
   Failure out;
-  out.text = error_[0] != '\0' ? error_ : curl_easy_strerror(code);
+  out.text = error_[0] != '\0' ? error_ : curl_.curl_easy_strerror(code);
   // With TLS 1.3 a server says what it thinks of our certificate after the handshake.
   const bool alert = out.text.find("alert") != std::string::npos;
   if (too_long_)
@@ -154,7 +158,7 @@ Failure Exchange::failureOf(CURLcode code) const {
     out.step = Step::kTls;
   out.for_good = out.step == Step::kTls && (alert || code != CURLE_SSL_CONNECT_ERROR);
   long system = 0;
-  curl_easy_getinfo(easy_.get(), CURLINFO_OS_ERRNO, &system);
+  curl_.curl_easy_getinfo(easy_.get(), CURLINFO_OS_ERRNO, &system);
   if (system != 0 && out.step == Step::kConnect)
     out.text += fmt::format(" ({})", std::system_category().message(static_cast<int>(system)));
   return out;
@@ -162,7 +166,7 @@ Failure Exchange::failureOf(CURLcode code) const {
 
 Answer Exchange::finish(CURLcode code) {
   Answer out;
-  curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &out.status);
+  curl_.curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &out.status);
   if (code != CURLE_OK) out.failure = failureOf(code);
   out.body = received_.substr(read_);
   return out;

@@ -1,7 +1,6 @@
 // One HTTP request and its answer, over libcurl. Threads: that of the loop that runs it.
 #pragma once
 
-#include <curl/curl.h>
 #include <viaduct/deadline.h>
 #include <viaduct/result.h>
 
@@ -12,6 +11,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "meet/etcd/library.h"
 
 namespace viaduct::meet::etcd {
 
@@ -46,17 +47,10 @@ struct Request {
   std::function<void(Answer)> done = {};            // its end; of a stream too
 };
 
-struct CloseEasy {
-  void operator()(CURL* easy) const noexcept { curl_easy_cleanup(easy); }
-};
-struct FreeList {
-  void operator()(curl_slist* list) const noexcept { curl_slist_free_all(list); }
-};
-
 class Exchange {
  public:
   // The easy handle has a pointer to it as its CURLOPT_PRIVATE: it must stay where it is.
-  Exchange(std::uint64_t id, Request request, const Tls& tls);
+  Exchange(const Library& curl, std::uint64_t id, Request request, const Tls& tls);
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
   ~Exchange() = default;
@@ -82,10 +76,11 @@ class Exchange {
   Failure failureOf(CURLcode code) const;
   Step stepReached() const;
 
+  const Library& curl_;
   const std::uint64_t id_;
   Request request_;
-  std::unique_ptr<CURL, CloseEasy> easy_;
-  std::unique_ptr<curl_slist, FreeList> headers_;
+  std::unique_ptr<CURL, decltype(Library::curl_easy_cleanup)> easy_;
+  std::unique_ptr<curl_slist, decltype(Library::curl_slist_free_all)> headers_;
   char error_[CURL_ERROR_SIZE] = {};
   std::string received_;
   std::size_t read_ = 0;      // of received_: lines that were handed out

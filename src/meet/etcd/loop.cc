@@ -11,26 +11,20 @@
 namespace viaduct::meet::etcd {
 namespace {
 
-Status initCurl() {
-  static const CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);
-  if (code == CURLE_OK) return Ok{};
-  return Error{
-      .code = Code::kDevice, .operation = "curl_global_init", .detail = curl_easy_strerror(code)};
-}
-
-std::uint64_t idOf(CURL* easy) {
+std::uint64_t idOf(const Library& curl, CURL* easy) {
   Exchange* exchange = nullptr;
-  curl_easy_getinfo(easy, CURLINFO_PRIVATE, &exchange);
+  curl.curl_easy_getinfo(easy, CURLINFO_PRIVATE, &exchange);
   return exchange->id();
 }
 
 }  // namespace
 
-Loop::Loop(Tls tls) : tls_(std::move(tls)), multi_(curl_multi_init()) {}
+Loop::Loop(const Library& curl, Tls tls)
+    : curl_(curl), tls_(std::move(tls)), multi_(curl.curl_multi_init(), curl.curl_multi_cleanup) {}
 
 Result<std::unique_ptr<Loop>> Loop::open(Tls tls) {
-  VIADUCT_CHECK(initCurl());
-  std::unique_ptr<Loop> loop(new Loop(std::move(tls)));
+  VIADUCT_TRY(const Library* curl, library());
+  std::unique_ptr<Loop> loop(new Loop(*curl, std::move(tls)));
   if (!loop->multi_)
     return Error{.code = Code::kExhausted, .operation = "curl_multi_init", .detail = "no memory"};
   // The program's signals are for the program's threads; SIGPIPE is for nobody.
@@ -51,16 +45,16 @@ Result<std::unique_ptr<Loop>> Loop::open(Tls tls) {
 Loop::~Loop() {
   if (thread_.joinable()) {
     inbox_.with([](Inbox& inbox) { inbox.stop = true; });
-    curl_multi_wakeup(multi_.get());
+    curl_.curl_multi_wakeup(multi_.get());
     thread_.join();
   }
   for (auto& [id, running] : running_)
-    curl_multi_remove_handle(multi_.get(), running.exchange->easy());
+    curl_.curl_multi_remove_handle(multi_.get(), running.exchange->easy());
 }
 
 void Loop::post(std::function<void()> task) {
   inbox_.with([&](Inbox& inbox) { inbox.tasks.push_back(std::move(task)); });
-  curl_multi_wakeup(multi_.get());
+  curl_.curl_multi_wakeup(multi_.get());
 }
 
 Loop::Id Loop::at(Clock::time_point when, std::function<void()> run) {
@@ -80,9 +74,9 @@ Loop::Id Loop::start(Request request) {
   const Id id = ++last_id_;
   Running& running = running_[id];
   const Clock::time_point until = request.until;
-  running.exchange = std::make_unique<Exchange>(id, std::move(request), tls_);
+  running.exchange = std::make_unique<Exchange>(curl_, id, std::move(request), tls_);
   if (!running.exchange->ok() ||
-      curl_multi_add_handle(multi_.get(), running.exchange->easy()) != CURLM_OK) {
+      curl_.curl_multi_add_handle(multi_.get(), running.exchange->easy()) != CURLM_OK) {
     running.timer = at(Clock::now(), [this, id] {
       end(id, {.failure = Failure{.text = "libcurl is out of memory", .for_good = true}});
     });
@@ -96,7 +90,7 @@ void Loop::drop(Id exchange) {
   const auto found = running_.find(exchange);
   if (found == running_.end()) return;
   forget(found->second.timer);
-  curl_multi_remove_handle(multi_.get(), found->second.exchange->easy());
+  curl_.curl_multi_remove_handle(multi_.get(), found->second.exchange->easy());
   running_.erase(found);
 }
 
@@ -114,7 +108,7 @@ void Loop::run() {
 
 bool Loop::turn() {
   int running = 0;
-  curl_multi_perform(multi_.get(), &running);
+  curl_.curl_multi_perform(multi_.get(), &running);
   deliverLines();
   deliverEnds();
   runTimers();
@@ -125,7 +119,7 @@ bool Loop::turn() {
   });
   for (const auto& task : tasks) task();
   // Does not sleep when something was just started.
-  if (!stop) curl_multi_poll(multi_.get(), nullptr, 0, sleepFor(), nullptr);
+  if (!stop) curl_.curl_multi_poll(multi_.get(), nullptr, 0, sleepFor(), nullptr);
   return !stop;
 }
 
@@ -169,9 +163,9 @@ void Loop::deliverLines() {
 void Loop::deliverEnds() {
   std::vector<std::pair<Id, CURLcode>> ended;
   int left = 0;
-  while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &left))
+  while (const CURLMsg* message = curl_.curl_multi_info_read(multi_.get(), &left))
     if (message->msg == CURLMSG_DONE)
-      ended.emplace_back(idOf(message->easy_handle), message->data.result);
+      ended.emplace_back(idOf(curl_, message->easy_handle), message->data.result);
   for (const auto& [id, code] : ended) {
     const auto found = running_.find(id);
     if (found == running_.end()) continue;

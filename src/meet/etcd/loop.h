@@ -37,12 +37,9 @@ class Loop {
   void drop(Id exchange);
 
  private:
-  struct CloseMulti {
-    void operator()(CURLM* multi) const noexcept { curl_multi_cleanup(multi); }
-  };
   using Timers = std::multimap<Clock::time_point, std::pair<Id, std::function<void()>>>;
 
-  explicit Loop(Tls tls);
+  Loop(const Library& curl, Tls tls);
   void run();
   bool turn();  // false: the end
   void runTimers();
@@ -51,8 +48,9 @@ class Loop {
   void end(Id id, Answer answer);
   int sleepFor() const;
 
+  const Library& curl_;
   Tls tls_;
-  std::unique_ptr<CURLM, CloseMulti> multi_;
+  std::unique_ptr<CURLM, decltype(Library::curl_multi_cleanup)> multi_;
   struct Inbox {
     std::vector<std::function<void()>> tasks;
     bool stop = false;

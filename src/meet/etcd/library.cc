@@ -1,0 +1,52 @@
+#include "meet/etcd/library.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "base/shared_library.h"
+
+namespace viaduct::meet::etcd {
+namespace {
+
+// 7.80 has the newest option that an exchange cannot do without, CURLOPT_PREREQFUNCTION.
+constexpr unsigned kNeeded = 0x075000;
+
+Error cannotLoad(std::string detail) {
+  return {.code = Code::kUnsupported,
+          .operation = "load libcurl.so.4",
+          .detail = std::move(detail),
+          .cause = "an etcd is spoken to over libcurl, which is not installed here or is too old",
+          .remedy =
+              "install libcurl 7.80 or newer (Debian and Ubuntu: libcurl4), or meet at a "
+              "`viaduct meet` instead of an etcd"};
+}
+
+Result<Library> load() {
+  const auto file = base::SharedLibrary::open("libcurl.so.4");
+  if (!file) return cannotLoad(file.error().detail);
+  Library out;
+#define VIADUCT_CURL_BIND(name) \
+  if (!file->bind(#name, out.name)) return cannotLoad("it has no " #name);
+  VIADUCT_CURL_FUNCTIONS(VIADUCT_CURL_BIND)
+#undef VIADUCT_CURL_BIND
+  const curl_version_info_data* const there = out.curl_version_info(CURLVERSION_NOW);
+  if (there->version_num < kNeeded)
+    return cannotLoad(fmt::format("this is {}; 7.80 is needed", there->version));
+  if (const CURLcode code = out.curl_global_init(CURL_GLOBAL_DEFAULT); code != CURLE_OK)
+    return Error{.code = Code::kDevice,
+                 .operation = "curl_global_init",
+                 .detail = out.curl_easy_strerror(code)};
+  return out;
+}
+
+}  // namespace
+
+Result<const Library*> library() {
+  static const Result<Library> the_library = load();
+  if (!the_library) return the_library.error();
+  return &*the_library;
+}
+
+}  // namespace viaduct::meet::etcd
