@@ -4,7 +4,17 @@ include(CMakePackageConfigHelpers)
 
 set_target_properties(viaduct PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 install(TARGETS viaduct EXPORT viaductTargets)
+# `cmake --install --strip` leaves archives alone, and most of this one is debug information.
+if(NOT BUILD_SHARED_LIBS)
+  install(CODE "if(CMAKE_INSTALL_DO_STRIP)
+    execute_process(COMMAND \"${CMAKE_STRIP}\" --strip-debug
+      \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/$<TARGET_FILE_NAME:viaduct>\"
+      COMMAND_ERROR_IS_FATAL ANY)
+  endif()")
+endif()
 install(DIRECTORY include/viaduct DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 if(TARGET viaduct_cli)
   # Where the library is shared the program finds it from where it lies itself, so that an installed
   # tree can be moved.
@@ -14,8 +24,9 @@ if(TARGET viaduct_cli)
   endif()
   install(TARGETS viaduct_cli)
   # Called by the other name it has the other's flags and defaults: docs/bench.md.
-  install(CODE "file(CREATE_LINK viaduct
-    \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/nixlbench\" SYMBOLIC)")
+  install(CODE "set(link \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/nixlbench\")
+    file(CREATE_LINK viaduct \"\$ENV{DESTDIR}\${link}\" SYMBOLIC)
+    list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${link}\")")
 endif()
 
 # A static library leaves its own libraries to whoever links it; a shared one has them inside.

@@ -1,25 +1,61 @@
 #!/usr/bin/env bash
-# stranger.sh find_package|pkg_config DIR: builds and runs the stranger's project against the tree
-# installed in DIR/prefix, with the compiler $CXX and $CXXFLAGS.
+# stranger.sh WHAT DIR BUILD: one thing that a stranger does with the tree in DIR/prefix, which `tree`
+# installs from BUILD; with the compiler $CXX and $CXXFLAGS.
 set -euo pipefail
 here=$(cd -- "$(dirname -- "$0")" && pwd)
-prefix=$2/prefix
-out=$2/$1
+what=$1 out=$2/$1 prefix=$2/prefix build=$3
+examples=$prefix/share/doc/viaduct/examples
 rm -rf -- "$out"
 mkdir -p -- "$out"
 
-case $1 in
+fail() {
+  printf '%s\n' "$*" >&2
+  exit 1
+}
+
+# A program that moves blocks starts with few libraries; a sanitizer's do not count.
+expect_few_libraries() {
+  ldd "$1"
+  local count
+  count=$(ldd "$1" | grep -cv 'linux-vdso\|lib[atu].*san\.')
+  ((count <= 8)) || fail "$1 starts with $count shared libraries"
+}
+
+expect_stripped() {
+  if readelf --section-headers --wide "$1" | grep -F .debug_; then fail "$1 is not stripped"; fi
+}
+
+case $what in
+  tree)
+    rm -rf -- "$prefix"
+    "$here/../../tools/install.sh" "$build" "$prefix" | tee "$out/said"
+    ;;
+  content)
+    for one in "$prefix"/lib*/libviaduct.* "$prefix/bin/viaduct"; do expect_stripped "$one"; done
+    for one in LICENSE README.md docs/install.md examples/hello_transfer.cc; do
+      [[ -s $prefix/share/doc/viaduct/$one ]] || fail "share/doc/viaduct has no $one"
+    done
+    python3 -B "$here/../../tools/check_docs.py" "$prefix/share/doc/viaduct"
+    ;;
   find_package)
-    cmake -G Ninja -S "$here/stranger" -B "$out" -DCMAKE_PREFIX_PATH="$prefix"
+    cmake -G Ninja -S "$examples" -B "$out" -DCMAKE_PREFIX_PATH="$prefix"
     cmake --build "$out"
+    ctest --test-dir "$out" --output-on-failure
+    expect_few_libraries "$out/hello_transfer"
     ;;
   pkg_config)
     PKG_CONFIG_PATH=$(dirname -- "$(find "$prefix" -name viaduct.pc)")
     export PKG_CONFIG_PATH
     # Word splitting of flags is what eval undoes: pkg-config escapes a prefix that has spaces.
     eval "flags=($CXXFLAGS $(pkg-config --cflags --libs viaduct))"
-    "$CXX" -std=c++20 "$here/../../examples/hello_transfer.cc" "${flags[@]}" \
+    "$CXX" -std=c++20 "$examples/hello_transfer.cc" "${flags[@]}" \
       "-Wl,-rpath,$(dirname -- "$PKG_CONFIG_PATH")" -o "$out/stranger"
+    "$out/stranger"
+    expect_few_libraries "$out/stranger"
+    ;;
+  remove)
+    eval "$(sed -n '/^To remove it:/{n;p}' "$2/tree/said")"
+    left=$(find "$prefix" ! -type d)
+    [[ -z $left ]] || fail "left behind: $left"
     ;;
 esac
-"$out/stranger"
