@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -53,7 +54,10 @@ Header Sealer::seal(const Packet& packet) {
 
 Status Decoder::feed(ByteSpan bytes, const Take& take) {
   if (!held_.empty()) {
-    held_.insert(held_.end(), bytes.begin(), bytes.end());
+    // Not insert(): g++ 13 warns that it overflows.
+    const std::size_t before = held_.size();
+    held_.resize(before + bytes.size());
+    std::ranges::copy(bytes, std::span(held_).subspan(before).begin());
     bytes = held_;
   }
   VIADUCT_TRY(const std::size_t taken, takeAll(bytes, take));
