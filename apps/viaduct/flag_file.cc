@@ -1,88 +1,197 @@
-// The TOML reader costs seconds to compile: this is the only file that includes it.
+// Reads the part of TOML that flags need: `key = value` lines, comments, and lists of values.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
 #include <fstream>
 #include <optional>
 #include <sstream>
 #include <utility>
-
-#define TOML_EXCEPTIONS 0
-#define TOML_HEADER_ONLY 1
-#include <toml++/toml.h>
 
 #include "viaduct/flags.h"
 
 namespace viaduct::app {
 namespace {
 
-Error bad(const std::string& file, std::uint32_t line, std::string detail,
-          std::string remedy = {}) {
-  return {.code = Code::kInvalid,
-          .operation = "--config_file",
-          .detail = line == 0 ? std::move(detail) : fmt::format("line {}: {}", line, detail),
-          .device = file,
-          .remedy = std::move(remedy)};
+template <class Number, class... Base>
+std::optional<Number> parseWhole(std::string_view digits, Base... base) {
+  Number value = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, value, base...);
+  if (stop != end || error != std::errc()) return std::nullopt;
+  return value;
 }
 
-std::optional<std::string> scalar(const toml::node& node) {
-  if (const auto* text = node.as_string()) return text->get();
-  if (const auto* number = node.as_integer()) return fmt::format("{}", number->get());
-  if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());
-  if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
-  return std::nullopt;
+// A number of TOML in decimal, as the flags' parsers read it.
+std::optional<std::string> decimal(std::string_view word) {
+  std::string digits(word);
+  std::erase(digits, '_');
+  for (const auto& [prefix, base] : {std::pair("0x", 16), std::pair("0o", 8), std::pair("0b", 2)})
+    if (digits.starts_with(prefix)) {
+      const auto whole = parseWhole<std::uint64_t>(std::string_view(digits).substr(2), base);
+      return whole ? std::optional(fmt::format("{}", *whole)) : std::nullopt;
+    }
+  if (digits.starts_with('+')) digits.erase(0, 1);
+  if (const auto whole = parseWhole<std::int64_t>(digits)) return fmt::format("{}", *whole);
+  const auto real = parseWhole<double>(digits);
+  if (!real || !std::isfinite(*real)) return std::nullopt;
+  return fmt::format("{}", *real);
 }
 
-std::optional<std::string> valueText(const toml::node& node) {
-  const auto* list = node.as_array();
-  if (list == nullptr) return scalar(node);
-  std::vector<std::string> parts;
-  for (const toml::node& part : *list) {
-    auto text = scalar(part);
-    if (!text) return std::nullopt;
-    parts.push_back(*std::move(text));
+class FlagFile {
+ public:
+  FlagFile(const std::string& name, std::string_view text, std::span<const FlagName> known)
+      : name_(name), rest_(text), known_(known) {}
+
+  Result<std::vector<Given>> read() {
+    for (skipLines(); !rest_.empty(); skipLines()) VIADUCT_CHECK(readFlag());
+    return std::move(given_);
   }
-  return fmt::format("{}", fmt::join(parts, ","));
-}
 
-Result<Given> giveOne(const std::string& file, std::string name, std::uint32_t line,
-                      const toml::node& node, std::span<const FlagName> known) {
-  if (node.is_table())
-    return bad(file, line, fmt::format("\"{}\" is a table", name),
+ private:
+  Status readFlag() {
+    if (take('[')) return table(takeUntil("]\n"));
+    VIADUCT_TRY(const std::string key, takeKey());
+    skipBlanks();
+    if (rest_.starts_with('.')) return table(key);
+    if (!take('=')) return bad(fmt::format("there is no = after \"{}\"", key));
+    skipBlanks();
+    if (rest_.starts_with('{')) return table(key);
+    VIADUCT_TRY(Given one, startGiven(key));
+    VIADUCT_TRY(one.text, take('[') ? takeList(key) : takeScalar(key));
+    skipBlanks();
+    if (!rest_.empty() && !rest_.starts_with('\n'))
+      return bad(fmt::format("there is more after the value of \"{}\"", key));
+    given_.push_back(std::move(one));
+    return Ok{};
+  }
+
+  // The flag that `key` names, still without its text.
+  Result<Given> startGiven(const std::string& key) const {
+    std::string name = key;
+    std::replace(name.begin(), name.end(), '-', '_');
+    const auto named = [&](const auto& one) { return one.name == name; };
+    if (std::none_of(known_.begin(), known_.end(), named))
+      return bad(fmt::format("unknown key \"{}\"", name), nearestFlags(name, known_));
+    if (std::any_of(given_.begin(), given_.end(), named))
+      return bad(fmt::format("\"{}\" is given twice", name));
+    return Given{.name = name, .from = fmt::format("{} line {}: {}", name_, line_, name)};
+  }
+
+  Result<std::string> takeKey() {
+    if (rest_.starts_with('"') || rest_.starts_with('\'')) return takeQuoted();
+    const std::string_view key = takeUntil(" \t\r\n=.#");
+    if (key.empty()) return bad("there is no key");
+    return std::string(key);
+  }
+
+  // After its bracket; its values joined by commas.
+  Result<std::string> takeList(const std::string& key) {
+    std::string all;
+    for (skipLines(); !take(']'); skipLines()) {
+      VIADUCT_TRY(const std::string one, takeScalar(key));
+      all += (all.empty() ? "" : ",") + one;
+      skipLines();
+      if (!take(',') && !rest_.starts_with(']'))
+        return bad(fmt::format("the list of \"{}\" goes on without a comma or a ]", key));
+    }
+    return all;
+  }
+
+  Result<std::string> takeScalar(const std::string& key) {
+    if (rest_.starts_with('"') || rest_.starts_with('\'')) return takeQuoted();
+    const std::string_view word = takeUntil(" \t\r\n,]#");
+    if (word == "true" || word == "false") return std::string(word);
+    if (auto number = decimal(word)) return *std::move(number);
+    return bad(fmt::format("\"{}\" is no text, number, boolean or list of them", key),
+               "put text into quotes");
+  }
+
+  // "text", with the escapes of escaped(), or 'text' as it stands.
+  Result<std::string> takeQuoted() {
+    const char quote = takeOne();
+    std::string text;
+    while (!rest_.empty() && !rest_.starts_with('\n')) {
+      const char c = takeOne();
+      if (c == quote) return text;
+      if (c == '\\' && quote == '"') {
+        VIADUCT_TRY(const char meant, takeEscaped());
+        text += meant;
+      } else {
+        text += c;
+      }
+    }
+    return bad(fmt::format("a text has no closing {}", quote));
+  }
+
+  // After its backslash.
+  Result<char> takeEscaped() {
+    if (take('"')) return '"';
+    if (take('\\')) return '\\';
+    if (take('t')) return '\t';
+    if (take('n')) return '\n';
+    return bad("a text knows only \\\", \\\\, \\t and \\n", "put the text into single quotes");
+  }
+
+  void skipBlanks() {
+    while (take(' ') || take('\t') || take('\r')) {
+    }
+    if (rest_.starts_with('#')) takeUntil("\n");
+  }
+  void skipLines() {
+    for (skipBlanks(); take('\n'); skipBlanks()) ++line_;
+  }
+  char takeOne() {
+    const char c = rest_.front();
+    rest_.remove_prefix(1);
+    return c;
+  }
+  bool take(char c) {
+    const bool there = rest_.starts_with(c);
+    if (there) rest_.remove_prefix(1);
+    return there;
+  }
+  std::string_view takeUntil(std::string_view stops) {
+    const std::string_view taken = rest_.substr(0, rest_.find_first_of(stops));
+    rest_.remove_prefix(taken.size());
+    return taken;
+  }
+
+  Error table(std::string_view name) const {
+    return bad(fmt::format("\"{}\" is a table", name),
                "write flag = value lines, without a [table]");
-  std::replace(name.begin(), name.end(), '-', '_');
-  const auto flag =
-      std::find_if(known.begin(), known.end(), [&](const FlagName& f) { return f.name == name; });
-  if (flag == known.end())
-    return bad(file, line, fmt::format("unknown key \"{}\"", name), nearestFlags(name, known));
-  auto text = valueText(node);
-  if (!text)
-    return bad(file, line, fmt::format("\"{}\" is no text, number, boolean or list of them", name));
-  return Given{name, *std::move(text), fmt::format("{} line {}: {}", file, line, name)};
-}
+  }
+  Error bad(std::string detail, std::string remedy = {}) const {
+    return {.code = Code::kInvalid,
+            .operation = "--config_file",
+            .detail = fmt::format("line {}: {}", line_, detail),
+            .device = name_,
+            .remedy = std::move(remedy)};
+  }
+
+  const std::string& name_;
+  std::string_view rest_;  // the text that is not read yet
+  std::span<const FlagName> known_;
+  std::size_t line_ = 1;
+  std::vector<Given> given_;
+};
 
 }  // namespace
 
 Result<std::vector<Given>> readFlagFile(const std::string& file, std::span<const FlagName> known) {
   std::ifstream in(file);
+  if (in) errno = 0;
   std::ostringstream text;
-  // A folder opens, and only reading it fails.
-  if (!in || !(text << in.rdbuf())) {
+  text << in.rdbuf();
+  // A folder opens and only reading it fails, with errno; an empty file fails without.
+  if (!in || (!text && errno != 0)) {
     Error error = systemError(Code::kNotFound, "--config_file", errno);
     error.device = file;
     return error;
   }
-  const toml::parse_result parsed = toml::parse(text.str(), file);
-  if (!parsed)
-    return bad(file, parsed.error().source().begin.line, std::string(parsed.error().description()));
-  std::vector<Given> given;
-  for (const auto& [key, node] : parsed.table()) {
-    VIADUCT_TRY(Given one,
-                giveOne(file, std::string(key.str()), key.source().begin.line, node, known));
-    given.push_back(std::move(one));
-  }
-  return given;
+  return FlagFile(file, text.str(), known).read();
 }
 
 }  // namespace viaduct::app

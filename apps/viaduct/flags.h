@@ -39,7 +39,8 @@ struct FlagName {
 // nearest.
 Result<std::vector<Given>> readFlags(std::span<const std::string> words,
                                      std::span<const FlagName> known);
-// The same from a TOML file: keys are flags, values are texts, numbers, booleans, or lists of them.
+// The same from a TOML file without tables: keys are flags, values are texts, numbers, booleans, or
+// lists of them.
 Result<std::vector<Given>> readFlagFile(const std::string& file, std::span<const FlagName> known);
 
 Error badFlag(std::string_view flag, std::string detail, std::string remedy = {});

@@ -93,14 +93,65 @@ TEST_F(FlagFile, AnUnknownKeyIsNamedWithItsLine) {
 }
 
 TEST_F(FlagFile, ATableIsNoFlag) {
-  const std::string text = readText("num_iter = 5\n[bench]\nnum_iter = 6\n");
-  EXPECT_NE(text.find("line 2: \"bench\" is a table"), std::string::npos) << text;
-  EXPECT_NE(text.find("without a [table]"), std::string::npos) << text;
+  for (const char* table : {"[bench]\nnum_iter = 6\n", "bench.num_iter = 6\n", "bench = {}\n"}) {
+    const std::string text = readText(std::string("num_iter = 5\n") + table);
+    EXPECT_NE(text.find("line 2: \"bench\" is a table"), std::string::npos) << text;
+    EXPECT_NE(text.find("without a [table]"), std::string::npos) << text;
+  }
 }
 
-TEST_F(FlagFile, WhatIsNoTomlIsNamedWithItsLine) {
-  EXPECT_NE(readText("num_iter = 5\nnum_iter\n").find("line 2"), std::string::npos);
-  EXPECT_NE(readText("num_iter = 2026-01-02\n").find("no text, number"), std::string::npos);
+TEST_F(FlagFile, ReadsTheNumbersOfToml) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"5", "5"},     {"+5", "5"},    {"-5", "-5"},   {"1_000", "1000"}, {"0x1000", "4096"},
+      {"0o17", "15"}, {"0b101", "5"}, {"1.5", "1.5"}, {"1e3", "1000"},   {"-0.25", "-0.25"},
+  };
+  for (const auto& [written, meant] : cases)
+    EXPECT_EQ(readText(std::string("num_iter = ") + written + "\n"),
+              std::string("num_iter=") + meant + ";");
+}
+
+TEST_F(FlagFile, ReadsTextsInEitherQuotes) {
+  EXPECT_EQ(readText(R"(backend = "a \"b\" \\ # = [,]")"), R"(backend=a "b" \ # = [,];)");
+  EXPECT_EQ(readText(R"(backend = 'C:\new')"), R"(backend=C:\new;)");
+  EXPECT_EQ(readText("\"backend\" = \"\"\t# empty\n"), "backend=;");
+}
+
+TEST_F(FlagFile, AListMayTakeSeveralLines) {
+  EXPECT_EQ(readText("backend = [ # two\r\n  'tcp',\r\n\r\n  \"local\", # and no more\r\n]\r\n"
+                     "num_iter=5"),
+            "backend=tcp,local;num_iter=5;");
+  EXPECT_EQ(readText("backend = []"), "backend=;");
+}
+
+TEST_F(FlagFile, AnEmptyFileGivesNoFlag) {
+  EXPECT_EQ(readText(""), "");
+  EXPECT_EQ(readText("\n# nothing\n"), "");
+}
+
+TEST_F(FlagFile, AMistakeIsNamedWithItsLine) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"num_iter = 5\nnum_iter\n", "line 2: there is no = after \"num_iter\""},
+      {"\n = 5\n", "line 2: there is no key"},
+      {"num_iter = 2026-01-02\n", "line 1: \"num_iter\" is no text, number"},
+      {"backend = tcp\n", "put text into quotes"},
+      {"num_iter = nan\n", "is no text, number"},
+      {"num_iter = 0x-5\n", "is no text, number"},
+      {"num_iter =\n", "is no text, number"},
+      {"num_iter = 5 6\n", "line 1: there is more after the value of \"num_iter\""},
+      {"backend = \"\"\"tcp\"\"\"\n", "line 1: there is more after the value"},
+      {"num_iter = 5\n\nnum-iter = 6\n", "line 3: \"num_iter\" is given twice"},
+      {"backend = \"tcp\n", "line 1: a text has no closing \""},
+      {"backend = 'tcp", "line 1: a text has no closing '"},
+      {"backend = \"C:\\users\"\n", "put the text into single quotes"},
+      {"backend = [\n'tcp'\n'local']\n", "line 3: the list of \"backend\" goes on without a comma"},
+      {"backend = ['tcp',\n", "is no text, number"},
+      {"backend = [['tcp']]\n", "is no text, number"},
+  };
+  for (const auto& [text, error] : cases)
+    EXPECT_NE(readText(text).find(error), std::string::npos) << text << readText(text);
+}
+
+TEST_F(FlagFile, AFileThatCannotBeReadIsNamed) {
   const auto missing = readFlagFile("/no/such/file", kKnown);
   EXPECT_NE(missing.error().text().find("/no/such/file"), std::string::npos);
   EXPECT_FALSE(readFlagFile(::testing::TempDir(), kKnown));
