@@ -31,12 +31,10 @@ target_include_directories(check_headers PRIVATE ${PROJECT_SOURCE_DIR}/include $
   ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(check_headers PRIVATE viaduct_options fmt::fmt Threads::Threads ${libs})
 
-if(VIADUCT_TESTS)
-  add_test(NAME Tools.TheChecksFindWhatTheyAreFor
-    COMMAND ${Python3_EXECUTABLE} -B ${tools}/check_tools_test.py)
-  add_test(NAME Docs.LinksLeadSomewhere
-    COMMAND ${Python3_EXECUTABLE} -B ${tools}/check_docs.py ${PROJECT_SOURCE_DIR})
-  add_test(NAME Docs.SettingsAreThoseOfTheProgram
-    COMMAND bash -c [["$0" settings --markdown | diff - "$1"]]
-      $<TARGET_FILE:viaduct_cli> ${PROJECT_SOURCE_DIR}/docs/settings.md)
-endif()
+add_test(NAME Tools.TheChecksFindWhatTheyAreFor
+  COMMAND ${Python3_EXECUTABLE} -B ${tools}/check_tools_test.py)
+add_test(NAME Docs.LinksLeadSomewhere
+  COMMAND ${Python3_EXECUTABLE} -B ${tools}/check_docs.py ${PROJECT_SOURCE_DIR})
+add_test(NAME Docs.SettingsAreThoseOfTheProgram
+  COMMAND bash -c [["$0" settings --markdown | diff - "$1"]]
+    $<TARGET_FILE:viaduct_cli> ${PROJECT_SOURCE_DIR}/docs/settings.md)
