@@ -1,6 +1,8 @@
 // When something has to have ended. Threads: plain values.
 #pragma once
 
+#include <viaduct/cxx20.h>
+
 #include <chrono>
 
 namespace viaduct {

@@ -1,6 +1,8 @@
 // Pieces of memory, as values. Threads: plain values.
 #pragma once
 
+#include <viaduct/cxx20.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,6 +1,8 @@
 // Bytes delivered to a peer, alone or after a transfer's data. Threads: plain values.
 #pragma once
 
+#include <viaduct/cxx20.h>
+
 #include <cstddef>
 #include <string>
 #include <string_view>

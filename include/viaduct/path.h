@@ -1,6 +1,8 @@
 // What really happened to the bytes of a transfer. Threads: plain values.
 #pragma once
 
+#include <viaduct/cxx20.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>

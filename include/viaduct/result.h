@@ -1,7 +1,8 @@
 // What a call gives back: a value, or the reason why there is none. Threads: plain values.
 #pragma once
 
-#include <cassert>
+#include <viaduct/cxx20.h>
+
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -42,7 +43,14 @@ struct Error {
 // The error of a system call that has just failed with `os_errno`; detail is the system's text.
 Error systemError(Code code, std::string operation, int os_errno);
 
-// A T, or why there is none. Member names follow std::expected.
+namespace detail {
+// End the process, in every build: the first after printing the error's text.
+[[noreturn, gnu::cold]] void dieWithoutValue(const Error* held);
+[[noreturn, gnu::cold]] void dieWithoutError();
+}  // namespace detail
+
+// A T, or why there is none. Member names follow std::expected. Reading the value of an error, or
+// the error of a value, ends the process with a line on stderr.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -56,17 +64,32 @@ class [[nodiscard]] Result {
   T&& operator*() && { return std::move(value()); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
-  T& value() & { return *check(std::get_if<0>(&state_)); }
-  const T& value() const& { return *check(std::get_if<0>(&state_)); }
-  T&& value() && { return std::move(*check(std::get_if<0>(&state_))); }
-  const Error& error() const& { return *check(std::get_if<1>(&state_)); }
-  Error&& error() && { return std::move(*check(std::get_if<1>(&state_))); }
+  T& value() & {
+    needValue();
+    return *std::get_if<0>(&state_);
+  }
+  const T& value() const& {
+    needValue();
+    return *std::get_if<0>(&state_);
+  }
+  T&& value() && { return std::move(value()); }
+  const Error& error() const& {
+    needError();
+    return *std::get_if<1>(&state_);
+  }
+  Error&& error() && {
+    needError();
+    return std::move(*std::get_if<1>(&state_));
+  }
 
  private:
-  template <class P>
-  static P* check(P* there) {
-    assert(there != nullptr && "a Result was read as what it is not");
-    return there;
+  void needValue() const {
+    if (!has_value()) [[unlikely]]
+      detail::dieWithoutValue(std::get_if<1>(&state_));
+  }
+  void needError() const {
+    if (has_value()) [[unlikely]]
+      detail::dieWithoutError();
   }
   std::variant<T, Error> state_;
 };

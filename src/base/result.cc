@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <viaduct/result.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <system_error>
 
 namespace viaduct {
@@ -51,5 +53,20 @@ Error systemError(Code code, std::string operation, int os_errno) {
           .detail = std::system_category().message(os_errno),
           .os_errno = os_errno};
 }
+
+namespace detail {
+
+void dieWithoutValue(const Error* held) {
+  const std::string text = held != nullptr ? held->text() : "it was left without either";
+  fmt::print(stderr, "viaduct: the value of a Result was read, but it holds an error: {}\n", text);
+  std::abort();
+}
+
+void dieWithoutError() {
+  fmt::print(stderr, "viaduct: the error of a Result was read, but it holds a value\n");
+  std::abort();
+}
+
+}  // namespace detail
 
 }  // namespace viaduct

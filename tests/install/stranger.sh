@@ -43,6 +43,14 @@ case $what in
     ctest --test-dir "$out" --output-on-failure
     expect_few_libraries "$out/hello_transfer"
     ;;
+  cxx17)  # the headers refuse it in words, and pkg-config names the standard
+    grep -q '^Description: .*-std=c++20' "$(find "$prefix" -name viaduct.pc)"
+    echo '#include <viaduct/viaduct.h>' >"$out/old.cc"
+    if "$CXX" -std=c++17 -I"$prefix/include" -fsyntax-only "$out/old.cc" 2>"$out/errors"; then
+      fail "C++17 was accepted"
+    fi
+    grep -m1 "error: .*Viaduct's headers need C++20: compile with -std=c++20" "$out/errors"
+    ;;
   pkg_config)
     PKG_CONFIG_PATH=$(dirname -- "$(find "$prefix" -name viaduct.pc)")
     export PKG_CONFIG_PATH
