@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <viaduct/agent.h>
 
 #include <cerrno>
@@ -7,8 +8,31 @@
 #include "agent/faces.h"
 #include "agent/peer_core.h"
 #include "agent/transfer_core.h"
+#include "base/sizes.h"
+#include "host/memory.h"
 
 namespace viaduct {
+namespace {
+
+// The kernel gives a file more pages than there are, and ends a process that touches them. An
+// allocation below 1 MiB is not worth reading the files that say so. Huge pages are taken at once.
+Status checkRoom(std::uint64_t bytes, const AllocateOptions& options) {
+  if (bytes < (1U << 20U) || options.huge_pages) return Ok{};
+  const std::uint64_t memory = host::availableMemory();
+  if (memory == 0) return Ok{};  // the system does not say
+  const std::uint64_t room = memory + host::freeSwap();
+  if (bytes <= room) return Ok{};
+  return Error{.code = Code::kExhausted,
+               .operation = "allocate",
+               .detail = fmt::format("{} do not fit: this process can have {} more",
+                                     base::showSize(bytes), base::showSize(room)),
+               .cause = "the memory and swap that are free on this host, or a limit of the cgroup",
+               .remedy = fmt::format("allocate at most {}, or raise the memory limit of the "
+                                     "container or service",
+                                     base::showSize(room))};
+}
+
+}  // namespace
 
 using agent::AgentCore;
 using agent::PinCore;
@@ -45,6 +69,7 @@ Result<Pin> Agent::allocate(std::uint64_t bytes, const AllocateOptions& options)
   VIADUCT_TRY(auto info, core_->pin(memory.segment(), options.label));
   return Pin(std::make_unique<PinCore>(core_, std::move(info), std::move(memory)));
 }
+  VIADUCT_CHECK(checkRoom(bytes, options));
 
 Result<Pin> Agent::pin(const Segment& memory, std::string label) {
   VIADUCT_CHECK(core_->usable("pin"));

@@ -1,31 +1,50 @@
 #include "host/memory.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <sstream>
+#include <string_view>
 
 #include "host/sysfs.h"
 
 namespace viaduct::host {
 namespace {
 
-std::optional<std::uint64_t> availableInKernel(const std::string& root) {
-  std::ifstream in(root + "/proc/meminfo");
-  for (std::string key; in >> key; in.ignore(256, '\n')) {
-    std::uint64_t kibibytes = 0;
-    if (key == "MemAvailable:" && in >> kibibytes) return kibibytes * 1024;
+// The number after `key` in a file of "key number" lines.
+std::optional<std::uint64_t> numberOf(const std::filesystem::path& file, std::string_view key) {
+  std::ifstream in(file);
+  for (std::string word; in >> word; in.ignore(256, '\n')) {
+    std::uint64_t number = 0;
+    if (word == key && in >> number) return number;
   }
   return std::nullopt;
 }
 
+std::optional<std::uint64_t> inMeminfo(const std::string& root, std::string_view key) {
+  const auto kibibytes = numberOf(root + "/proc/meminfo", key);
+  return kibibytes ? std::optional(*kibibytes * 1024) : std::nullopt;
+}
+
+// The names of one cgroup version. `cache`: page cache that the kernel drops when it needs room.
+struct MemoryFiles {
+  const char* limit;
+  const char* used;
+  std::array<const char*, 2> cache;
+};
+constexpr MemoryFiles kVersion1{
+    "memory.limit_in_bytes", "memory.usage_in_bytes", {"total_inactive_file", "total_active_file"}};
+constexpr MemoryFiles kVersion2{"memory.max", "memory.current", {"inactive_file", "active_file"}};
+
 // What the limits of one cgroup folder leave, if it has any.
-std::optional<std::uint64_t> leftIn(const std::filesystem::path& folder, const char* limit,
-                                    const char* used) {
-  const auto most = numberIn(folder / limit), now = numberIn(folder / used);
-  if (!most || !now) return std::nullopt;
-  return *most > *now ? *most - *now : 0;
+std::optional<std::uint64_t> leftIn(const std::filesystem::path& folder, const MemoryFiles& files) {
+  const auto most = numberIn(folder / files.limit);
+  auto used = numberIn(folder / files.used);
+  if (!most || !used) return std::nullopt;
+  for (const char* key : files.cache)
+    *used -= std::min(*used, numberOf(folder / "memory.stat", key).value_or(0));
+  return *most - std::min(*most, *used);
 }
 
 // Version 2: "0::/path"; version 1: "4:memory:/path". A container sees its own folder as the top.
@@ -42,10 +61,11 @@ std::optional<std::uint64_t> leftInCgroup(const std::string& root) {
     const std::string controllers = line.substr(first + 1, second - first - 1);
     // Without the slash it begins with, which would lead out of `top`.
     const std::string own = line.substr(std::min(second + 2, line.size()));
-    for (const std::string& path : {own, std::string()}) {
-      if (controllers.empty()) take(leftIn(top / path, "memory.max", "memory.current"));
-      if (controllers == "memory")
-        take(leftIn(top / "memory" / path, "memory.limit_in_bytes", "memory.usage_in_bytes"));
+    // Its own folder, then each one above it.
+    for (std::filesystem::path path = own;; path = path.parent_path()) {
+      if (controllers.empty()) take(leftIn(top / path, kVersion2));
+      if (controllers == "memory") take(leftIn(top / "memory" / path, kVersion1));
+      if (path.empty()) break;
     }
   }
   return least;
@@ -54,9 +74,11 @@ std::optional<std::uint64_t> leftInCgroup(const std::string& root) {
 }  // namespace
 
 std::uint64_t availableMemory(const std::string& root) {
-  const auto kernel = availableInKernel(root), cgroup = leftInCgroup(root);
+  const auto kernel = inMeminfo(root, "MemAvailable:"), cgroup = leftInCgroup(root);
   if (!kernel || !cgroup) return kernel.value_or(cgroup.value_or(0));
   return std::min(*kernel, *cgroup);
 }
+
+std::uint64_t freeSwap(const std::string& root) { return inMeminfo(root, "SwapFree:").value_or(0); }
 
 }  // namespace viaduct::host

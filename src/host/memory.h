@@ -7,7 +7,10 @@
 namespace viaduct::host {
 
 // What the kernel says is available, or what is left in this process's cgroup where that is less;
-// 0 when it cannot be found out. Files are read below `root`.
+// 0 when it cannot be found out. Page cache that the kernel can drop counts as available. Files are
+// read below `root`.
 std::uint64_t availableMemory(const std::string& root = "/");
+// Swap space that is free on this host; 0 also when it cannot be found out.
+std::uint64_t freeSwap(const std::string& root = "/");
 
 }  // namespace viaduct::host

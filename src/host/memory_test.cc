@@ -30,6 +30,31 @@ TEST_F(AvailableMemory, IsLessInACgroupWithALimit) {
   EXPECT_EQ(availableMemory(root_), 4000U);
 }
 
+// A job that reads its weights from files fills its cgroup with page cache, and still has room.
+TEST_F(AvailableMemory, CountsPageCacheOfTheCgroupAsAvailable) {
+  write("/proc/meminfo", "MemAvailable:   8000 kB\n");
+  write("/proc/self/cgroup", "0::/pod\n");
+  write("/sys/fs/cgroup/pod/memory.max", "5000\n");
+  write("/sys/fs/cgroup/pod/memory.current", "5000\n");
+  write("/sys/fs/cgroup/pod/memory.stat", "anon 1000\ninactive_file 2500\nactive_file 500\n");
+  EXPECT_EQ(availableMemory(root_), 3000U);
+}
+
+TEST_F(AvailableMemory, IsBoundedByACgroupAboveItsOwn) {
+  write("/proc/self/cgroup", "0::/slice/pod/container\n");
+  write("/sys/fs/cgroup/slice/pod/container/memory.max", "max\n");
+  write("/sys/fs/cgroup/slice/pod/memory.max", "7000\n");
+  write("/sys/fs/cgroup/slice/pod/memory.current", "1000\n");
+  EXPECT_EQ(availableMemory(root_), 6000U);
+}
+
+TEST_F(AvailableMemory, LeavesSwapToItsOwnFigure) {
+  EXPECT_EQ(freeSwap(root_), 0U);
+  write("/proc/meminfo", "MemAvailable:   8000 kB\nSwapFree: 3 kB\n");
+  EXPECT_EQ(availableMemory(root_), 8000U * 1024);
+  EXPECT_EQ(freeSwap(root_), 3U * 1024);
+}
+
 TEST_F(AvailableMemory, KnowsTheOlderCgroups) {
   write("/proc/meminfo", "MemAvailable:   8000 kB\n");
   write("/proc/self/cgroup", "5:devices:/\n4:memory:/pod\n0::/\n");

@@ -89,6 +89,25 @@ TEST_F(Misuse, OfSegmentsIsRefusedWhenPinned) {
   stillWorks();
 }
 
+TEST_F(Misuse, AnAllocationThatDoesNotFitSaysHowMuchDoes) {
+  const auto huge = a_->allocate(std::uint64_t{1} << 50U);
+  ASSERT_FALSE(huge);
+  EXPECT_EQ(huge.error().code, Code::kExhausted);
+  const std::string text = huge.error().text();
+  EXPECT_NE(text.find("1.0 PiB do not fit: this process can have "), std::string::npos) << text;
+  EXPECT_NE(text.find("allocate at most "), std::string::npos) << text;
+  EXPECT_TRUE(a_->allocate(4U << 20U));
+}
+
+TEST_F(Misuse, AWaitBeforeAPostSaysWhatIsMissing) {
+  auto transfer = a_->plan(OpKind::kWrite, *peer_, part(*here_, 0, 4096), part(*there_, 0, 4096));
+  ASSERT_TRUE(transfer) << transfer.error().text();
+  const Status waited = transfer->wait(1s);
+  ASSERT_FALSE(waited);
+  EXPECT_EQ(waited.error().code, Code::kInvalid);
+  EXPECT_EQ(waited.error().remedy, "call post() first");
+}
+
 TEST_F(Misuse, OfCardsIsRefusedWithTheReason) {
   auto card = b_->exportCard();
   EXPECT_FALSE(a_->importCard(std::span(card).first(card.size() - 1)));
