@@ -99,7 +99,7 @@ TEST(Blocks, RefusesWhatCannotBe) {
   says(Blocks::of({{0, 1, 1, 1ULL << 31U}, {kTop / 2, 1, 1, (1ULL << 31U) + 1}}), "2^32 blocks");
   says(Blocks::list(std::vector<Extent>{{0x2000, 16}, {0x1000, 0x1001}}),
        "block 1 [0x1000, 0x2001) overlaps block 0 [0x2000, 0x2010)");
-  EXPECT_TRUE(Blocks::strided({0, 1, kTop, 1}));
+  EXPECT_TRUE(Blocks::strided({.bytes = kTop, .count = 1}));
   EXPECT_TRUE(Blocks::strided({0, 1, 1, 1ULL << 32U}));
 }
 
