@@ -73,7 +73,8 @@ class Agent {
   Result<Transfer> plan(OpKind kind, const Peer& peer, const Selection& local,
                         const Selection& remote, TransferOptions options = {});
 
-  // The next note from anyone, if one is here.
+  // The next note that has arrived, from any peer. Makes no progress: a loop over takeNote() gets
+  // its notes from the progress thread; poll() or waitNote() fetch them on the caller's thread.
   std::optional<Note> takeNote();
   Result<Note> waitNote(Deadline until);
 

@@ -47,7 +47,10 @@ Status Transfer::wait(Deadline until) {
   }
   TransferEnd ended = end();
   if (ended.state == TransferState::kIdle)
-    return Error{.code = Code::kInvalid, .operation = "wait", .detail = "nothing was posted"};
+    return Error{.code = Code::kInvalid,
+                 .operation = "wait",
+                 .detail = "nothing was posted",
+                 .remedy = "call post() first"};
   if (ended.error) return *std::move(ended.error);
   return Ok{};
 }
