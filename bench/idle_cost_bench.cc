@@ -239,7 +239,7 @@ Idle usage() {
 
 // One of two connected agents, that sleeps in a wait of its own.
 Status idle(std::chrono::seconds seconds, int in, int out) {
-  VIADUCT_TRY(auto agent, Agent::open());
+  VIADUCT_TRY(auto agent, Agent::open({}));
   put(out, agent.exportCard());
   if (const auto card = get(in); card.size() > 1) {
     VIADUCT_TRY(auto peer, agent.importCard(card));

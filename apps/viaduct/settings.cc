@@ -10,9 +10,12 @@ constexpr auto kLogHelp = "What is written to stderr: debug, info, warning, erro
 constexpr auto kPage =
     "# Settings\n\n"
     "<!-- Generated: viaduct settings --markdown > docs/settings.md -->\n\n"
-    "Every setting is a field of `viaduct::Settings`, and a variable that\n"
-    "`settingsFromEnvironment()` and the command line read. An unset or empty variable leaves the\n"
-    "default. Durations are written `2s`, `500ms`, `20us`; sizes `64MiB`, `4K`, `1MB` (10^6).\n\n"
+    "Every setting is a field of `viaduct::Settings` and an environment variable. The command "
+    "line,\n"
+    "`Agent::open()` and `settingsFromEnvironment()` read the variables. `Agent::open(settings)` "
+    "takes\n"
+    "exactly the settings that it is given. An unset or empty variable leaves the default.\n\n"
+    "Durations are written `2s`, `500ms`, `20us`; sizes `64MiB`, `4K`, `1MB` (10^6).\n\n"
     "| variable | default | meaning |\n"
     "|---|---|---|\n";
 

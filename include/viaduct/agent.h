@@ -33,7 +33,10 @@ struct AllocateOptions {
 
 class Agent {
  public:
-  static Result<Agent> open(const Settings& settings = {});
+  // With settingsFromEnvironment(): the defaults, changed by VIADUCT_* variables.
+  static Result<Agent> open();
+  // With exactly these settings, whatever the environment says.
+  static Result<Agent> open(const Settings& settings);
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
   Agent(Agent&&) noexcept;

@@ -56,7 +56,8 @@ std::span<const SettingRow> settingRows();
 // What Settings::backends may name.
 std::vector<std::string_view> builtInBackends();
 
-// The defaults, changed by the VIADUCT_* variables that are set and not empty.
+// The defaults, changed by the VIADUCT_* variables that are set and not empty. Agent::open()
+// without arguments and the command line use it; Agent::open(settings) reads no variable.
 Result<Settings> settingsFromEnvironment();
 
 }  // namespace viaduct

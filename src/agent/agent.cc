@@ -50,6 +50,11 @@ Agent::~Agent() {
   if (core_) core_->shutdown();
 }
 
+Result<Agent> Agent::open() {
+  VIADUCT_TRY(const Settings settings, settingsFromEnvironment());
+  return open(settings);
+}
+
 Result<Agent> Agent::open(const Settings& settings) {
   VIADUCT_TRY(auto core, AgentCore::open(settings));
   return Agent(std::move(core));
@@ -64,12 +69,12 @@ std::vector<BackendInfo> Agent::backends() const {
 
 Result<Pin> Agent::allocate(std::uint64_t bytes, const AllocateOptions& options) {
   VIADUCT_CHECK(core_->usable("allocate"));
+  VIADUCT_CHECK(checkRoom(bytes, options));
   VIADUCT_TRY(auto memory, base::SharedMemory::allocate(bytes, {.huge_pages = options.huge_pages}));
   const auto held = core_->hold();
   VIADUCT_TRY(auto info, core_->pin(memory.segment(), options.label));
   return Pin(std::make_unique<PinCore>(core_, std::move(info), std::move(memory)));
 }
-  VIADUCT_CHECK(checkRoom(bytes, options));
 
 Result<Pin> Agent::pin(const Segment& memory, std::string label) {
   VIADUCT_CHECK(core_->usable("pin"));

@@ -13,6 +13,7 @@
 #include "agent/transfer_core.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "core/setting_name.h"
 #include "host/facts.h"
 
 namespace viaduct::agent {
@@ -83,12 +84,12 @@ Status AgentCore::openFinder() {
 
 Result<Card> AgentCore::find(const std::string& name, Deadline until) const {
   if (finder_) return finder_->find(name, until);
-  return Error{.code = Code::kInvalid,
-               .operation = fmt::format("find {}", name),
-               .detail = "this agent has no meeting place",
-               .remedy =
-                   "set VIADUCT_MEET, or Settings::meet, to host:port of `viaduct meet` or to "
-                   "http://host:port of etcd"};
+  return Error{
+      .code = Code::kInvalid,
+      .operation = fmt::format("find {}", name),
+      .detail = "this agent has no meeting place",
+      .remedy = fmt::format("set {} to host:port of `viaduct meet`, or to http://host:port of etcd",
+                            core::settingName("meet", "VIADUCT_MEET"))};
 }
 
 Status AgentCore::openBackends() {

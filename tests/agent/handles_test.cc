@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 TEST(Handles, ThatOutliveTheirAgentAreDeadButHarmless) {
   std::optional<Agent> a, b;
   for (auto* agent : {&a, &b}) {
-    auto opened = Agent::open();
+    auto opened = Agent::open({});
     ASSERT_TRUE(opened) << opened.error().text();
     agent->emplace(*std::move(opened));
   }
@@ -92,7 +92,7 @@ TEST(Handles, AnAgentThatClosesEndsTheWaitsForItsTransfersAtOnce) {
 }
 
 TEST(Handles, AnAgentThatClosesEndsTheWaitsForItsPeers) {
-  std::optional<Agent> agent(*Agent::open());
+  std::optional<Agent> agent(*Agent::open({}));
   const auto nobody = agent->connect(testing::freeAddress());
   ASSERT_TRUE(nobody) << nobody.error().text();
   std::array<std::optional<Status>, 3> ended;

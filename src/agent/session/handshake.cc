@@ -6,6 +6,8 @@
 #include <span>
 #include <utility>
 
+#include "core/setting_name.h"
+
 namespace viaduct::agent {
 namespace {
 
@@ -21,9 +23,9 @@ Error wrongSecret() {
           .cause =
               "the Card is of an earlier life of that agent, or the two were given different "
               "group secrets",
-          .remedy =
-              "pass on a fresh Card of that agent, or set the same VIADUCT_SECRET at both "
-              "ends"};
+          .remedy = fmt::format(
+              "pass on a fresh Card of that agent, or give both ends the same secret: {}",
+              core::settingName("secret", "VIADUCT_SECRET"))};
 }
 
 Error unexpected(const Frame& frame) {

@@ -14,6 +14,7 @@
 #include "base/nearest.h"
 #include "core/fabric/message.h"
 #include "core/fabric/worth.h"
+#include "core/setting_name.h"
 #include "host/devices.h"
 #include "host/nearness.h"
 #include "host/sysfs.h"
@@ -76,7 +77,7 @@ std::vector<std::string> each(std::span<const Offer> offers, Member member) {
 }
 
 Error notThere(const std::string& what, const std::vector<std::string>& there,
-               const char* setting) {
+               const std::string& setting) {
   return {.code = Code::kNotFound,
           .operation = "open ofi",
           .detail = there.empty() ? what + "; there is none"
@@ -86,7 +87,7 @@ Error notThere(const std::string& what, const std::vector<std::string>& there,
 }
 
 Error unknown(const std::string& what, const std::string& word,
-              const std::vector<std::string>& there, const char* setting) {
+              const std::vector<std::string>& there, const std::string& setting) {
   Error out = notThere(what + " " + word, there, setting);
   if (const std::string near = base::nearest(word, there); !near.empty())
     out.remedy = "did you mean " + near + "?";
@@ -124,18 +125,18 @@ bool isRdma(const std::string& provider) {
 
 Result<std::string> providerFor(const std::string& wanted, std::span<const Offer> offers) {
   const auto there = each(offers, &Offer::provider);
+  const std::string setting = core::settingName("ofi_provider", "VIADUCT_OFI_PROVIDER");
   if (wanted.empty()) {
     for (const std::string name : kPreference)
       if (std::any_of(offers.begin(), offers.end(),
                       [&](const Offer& one) { return one.usable && one.provider == name; }))
         return name;
-    return notThere("libfabric has no provider that is used without being named", there,
-                    "VIADUCT_OFI_PROVIDER");
+    return notThere("libfabric has no provider that is used without being named", there, setting);
   }
   if (std::find(there.begin(), there.end(), wanted) != there.end()) return wanted;
   for (const std::string& name : there)
     if (coreOf(name) == wanted) return name;
-  return unknown("libfabric has no provider", wanted, there, "VIADUCT_OFI_PROVIDER");
+  return unknown("libfabric has no provider", wanted, there, setting);
 }
 
 Result<Offer> deviceFor(const std::string& rail, const std::string& provider,
@@ -161,7 +162,8 @@ Result<Offer> deviceFor(const std::string& rail, const std::string& provider,
   if (found != nullptr) return *found;
   auto there = each(mine, &Offer::device);
   for (std::string& address : each(mine, &Offer::address)) there.push_back(std::move(address));
-  Error why = unknown(provider + " has no device", rail, there, "rails");
+  Error why = unknown(provider + " has no device", rail, there,
+                      core::settingName("rails", "VIADUCT_RAILS"));
   why.device = rail;
   if (device) {
     why.cause = "its link is down: libfabric lists no interface without a carrier";

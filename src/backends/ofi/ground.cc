@@ -9,6 +9,7 @@
 #include "backends/ofi/choose.h"
 #include "backends/ofi/conduit.h"
 #include "backends/ofi/remote_key.h"
+#include "core/setting_name.h"
 
 namespace viaduct::ofi {
 namespace {
@@ -66,7 +67,8 @@ Result<std::unique_ptr<Ground>> Ground::open(const Library& ofi, const fi_info& 
                  .operation = "open ofi",
                  .detail = fmt::format("{} cannot be used: {}", out->provider_, refused),
                  .device = out->device_,
-                 .remedy = "name another provider in VIADUCT_OFI_PROVIDER"};
+                 .remedy = "name another provider in " +
+                           core::settingName("ofi_provider", "VIADUCT_OFI_PROVIDER")};
   VIADUCT_TRY(out->fabric_, out->fabricAnew());
   VIADUCT_TRY(out->domain_, out->openDomain());
   const fi_domain_attr& domain = *out->info_->domain_attr;

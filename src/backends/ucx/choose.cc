@@ -13,6 +13,7 @@
 #include "base/nearest.h"
 #include "core/fabric/message.h"
 #include "core/fabric/worth.h"
+#include "core/setting_name.h"
 #include "host/devices.h"
 #include "host/nearness.h"
 #include "host/sysfs.h"
@@ -77,7 +78,8 @@ Result<std::string> deviceFor(const std::string& rail, const std::vector<Transpo
       .operation = "open ucx",
       .detail = fmt::format("UCX has no device {}; there is: {}", rail, fmt::join(there, ", ")),
       .device = rail,
-      .remedy = near.empty() ? "name one of those in rails" : "did you mean " + near + "?"};
+      .remedy = near.empty() ? "name one of those in " + core::settingName("rails", "VIADUCT_RAILS")
+                             : "did you mean " + near + "?"};
 }
 
 Result<Rails> railsFor(const std::vector<std::string>& named,
