@@ -28,6 +28,14 @@ double percentOf(const Case& c) {
   return c.limits.binding ? c.facts.gb_per_s / c.limits.binding->gb_per_s * 100 : 0;
 }
 
+// Memory's rate is measured in a moment at the start, and a host with neighbours is quicker in the
+// next one. A row above that rate shows that it is no ceiling of this row: no percentage.
+bool outranMemory(const Case& c) {
+  const auto& binding = c.limits.binding;
+  return binding && (binding->what == Binding::kMemory || binding->what == Binding::kLoopback) &&
+         c.facts.gb_per_s > binding->gb_per_s;
+}
+
 // Whether a share's own word meets a requirement.
 bool meets(const Share& share, std::string_view word) {
   if (word == "rdma") return share.realm == Realm::kRdma;
@@ -141,13 +149,15 @@ bool crowded(const RowFacts& facts) {
 constexpr double kRateKept = 0.9;
 
 std::string lookAt(const Case& c) {
-  if (percentOf(c) >= 90) return "nothing is left to gain here";
+  const bool outran = outranMemory(c);
+  if (!outran && percentOf(c) >= 90) return "nothing is left to gain here";
   if (c.facts.rate_kept >= kRateKept)
     return "the rate that was asked for limits, and was kept; look at the latencies";
   if (crowded(c.facts))
     return fmt::format(
         "something else kept {:.1f} of {:.0f} cores busy; measure again when it rests",
         c.facts.cores_others, c.facts.cores);
+  if (outran) return "measure again on a quiet host to learn what is left to gain";
   const bool small = c.facts.transfer_bytes != 0 && c.facts.transfer_bytes < (1U << 20U);
   if (small) return "the cost of each transfer limits; look at larger batches or blocks";
   if (c.limits.binding && c.limits.binding->what == Binding::kLoopback)
@@ -163,8 +173,12 @@ std::string conclusionOf(const Case& c, const Sentence& sentence) {
   if (!c.limits.binding)
     return out + fmt::format(", with no known ceiling{}{}", c.limits.unknown.empty() ? "" : ": ",
                              c.limits.unknown);
-  out += fmt::format(", {:.0f} % of its ceiling ({}: {:.4g} GB/s)", percentOf(c),
-                     c.limits.binding->name, c.limits.binding->gb_per_s);
+  const Limit& binding = *c.limits.binding;
+  const std::string ceiling = fmt::format("{}: {:.4g} GB/s", binding.name, binding.gb_per_s);
+  if (outranMemory(c))
+    out += fmt::format(", more than memory copied when its rate was measured ({})", ceiling);
+  else
+    out += fmt::format(", {:.0f} % of its ceiling ({})", percentOf(c), ceiling);
   if (c.facts.cores_busy > 0) out += fmt::format(", {:.1f} cores busy", c.facts.cores_busy);
   if (!isGood(sentence.verdict)) return out + fmt::format("; {}", verdictName(sentence.verdict));
   return out + "; " + lookAt(c);
@@ -186,7 +200,7 @@ Judgement judge(std::span<const Observation> seen, const RowFacts& facts,
   const Case all{facts, account, proof, limits};
   Sentence sentence = verdictOf(all);
   Judgement out{.verdict = sentence.verdict, .conclusion = conclusionOf(all, sentence)};
-  if (limits.binding)
+  if (limits.binding && (sentence.verdict == Verdict::kInvalid || !outranMemory(all)))
     out.ceiling = Ceiling{limits.binding->name, limits.binding->gb_per_s, percentOf(all)};
   out.why = std::move(sentence.why);
   out.path = std::move(proof.path);

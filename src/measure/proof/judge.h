@@ -40,7 +40,7 @@ double coresBusy(double cpu, double row, double counted);
 struct Judgement {
   std::vector<ProvenShare> path = {};
   std::string proof = {};
-  std::optional<Ceiling> ceiling = {};
+  std::optional<Ceiling> ceiling = {};  // none where the row outran the rate measured for memory
   Verdict verdict = Verdict::kUnproven;
   std::string why = {};         // when not ok
   std::string conclusion = {};  // what limits, how far from the ceiling, what to look at

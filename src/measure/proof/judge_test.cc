@@ -245,6 +245,31 @@ TEST(Proof, MemoryIsProvenByTheSilenceOfTheDevices) {
   EXPECT_TRUE(has(busy.why, "lo of a was too busy")) << busy.why;
 }
 
+TEST(Ceilings, ARowThatOutranTheMeasuredMemoryRateHasNoPercentage) {
+  const auto row = [](double gb_per_s, const char* backend, const char* way, const char* rail) {
+    const std::uint64_t looped = std::string_view(backend) == "tcp" ? kGB : 0;
+    return judged({Seen("a").loopback(looped).memory(20).claims(1, {{backend, way, rail, kGB, 1}}),
+                   Seen("a").loopback(looped)},
+                  gb_per_s);
+  };
+  const auto near = row(19.0, "local", "mapped", "crew");
+  ASSERT_TRUE(near.ceiling);
+  EXPECT_DOUBLE_EQ(near.ceiling->percent, 95.0);
+  EXPECT_TRUE(has(near.conclusion, "nothing is left to gain")) << near.conclusion;
+  for (const auto& above :
+       {row(22.0, "local", "mapped", "crew"), row(11.0, "tcp", "socket", "any")}) {
+    EXPECT_EQ(above.verdict, Verdict::kOk) << above.why;
+    EXPECT_FALSE(above.ceiling);
+    EXPECT_TRUE(has(above.conclusion, "more than memory copied when its rate was measured"))
+        << above.conclusion;
+    EXPECT_FALSE(has(above.conclusion, "nothing is left to gain")) << above.conclusion;
+    EXPECT_FALSE(has(above.conclusion, "%")) << above.conclusion;
+  }
+  const auto untrue = row(41.0, "local", "mapped", "crew");
+  EXPECT_EQ(untrue.verdict, Verdict::kInvalid);
+  EXPECT_TRUE(untrue.ceiling) << "an invalid row says of what it is too much";
+}
+
 TEST(Proof, MemoryDoesNotReachAnotherHost) {
   const auto row =
       judged({Seen("a").claims(1, {{"local", "mapped", "crew", kGB, 1}}), Seen("b")}, 1.0);

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <barrier>
 #include <cstring>
@@ -18,10 +19,10 @@ namespace {
 
 // More do not copy faster on any machine we know, and their buffers would take long to make.
 constexpr std::uint32_t kMostThreads = 32;
-// Of each thread: larger than a core's own caches; in its second-level cache; in its first.
+// Of each thread: from larger than a core's own caches down to its first-level cache, so that each
+// row has a size near its own working set.
 constexpr std::size_t kLarge = std::size_t{16} << 20U;
-constexpr std::size_t kMiddle = std::size_t{1} << 20U;
-constexpr std::size_t kSmall = std::size_t{64} << 10U;
+constexpr std::array kSizes{kLarge, kLarge / 4, kLarge / 16, kLarge / 64, kLarge / 256};
 constexpr double kPass = 0.002;  // seconds
 constexpr int kPasses = 4;
 // Copied between two looks at the clock.
@@ -90,7 +91,7 @@ class Crew {
     gate_.arrive_and_wait();
     if (failed_.load()) return;
     if (first) out_.one_thread_gb_per_s = best(own.get(), kLarge) * 1e-9;
-    for (const std::size_t bytes : {kLarge, kMiddle, kSmall}) {
+    for (const std::size_t bytes : kSizes) {
       const double all = together(own.get(), bytes, first);
       if (first) out_.all_threads.push_back({bytes * threads_, all * 1e-9});
     }
