@@ -1,5 +1,9 @@
 #!/usr/bin/env python3
-"""Fails when a relative link in a Markdown file leads nowhere, or to a heading that is not there.
+"""Fails when a relative link in a Markdown file leads nowhere, or to a heading that is not there, and
+when code that a page quotes from a file differs from it.
+
+A quote is a block of C++ under a line `<!-- the code of FILE -->`. FILE holds the same lines between
+`// README begins` and `// README ends`.
 
 usage: check_docs.py [ROOT]
 """
@@ -9,6 +13,8 @@ import sys
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"```.*?```|`[^`\n]*`", re.S)
+QUOTE = re.compile(r"^<!-- the code of (\S+) -->\n```cpp\n(.*?)^```", re.M | re.S)
+QUOTED = re.compile(r"^// README begins\n(.*?)^// README ends", re.M | re.S)
 HEADING = re.compile(r"^#+\s+(.*)$", re.M)
 
 
@@ -16,6 +22,15 @@ def anchors(text):
     """The names that a page's headings go by."""
     names = (re.sub(r"[^\w\- ]", "", h.lower()).strip() for h in HEADING.findall(text))
     return {name.replace(" ", "-") for name in names}
+
+
+def quotes(root, page, text):
+    """The quotes of a page that are not what their files say."""
+    for name, quote in QUOTE.findall(text):
+        source = root / name
+        there = QUOTED.search(source.read_text()) if source.exists() else None
+        if there is None or there[1] != quote:
+            yield f"{page.relative_to(root)}: the code of {name} is not what that file says"
 
 
 def check(root):
@@ -34,6 +49,7 @@ def check(root):
                 found.append(f"{name}: {link} leads nowhere")
             elif heading and heading not in anchors(there.read_text()):
                 found.append(f"{name}: {link}: no such heading")
+        found.extend(quotes(root, page, text))
     return found
 
 

@@ -73,6 +73,14 @@ class Docs(unittest.TestCase):
         text = "[b](b.md#what-it-is) [w](https://x.invalid/) `[not](a link)`"
         self.assertEqual(check_docs.check(tree({"d/a.md": text, "d/b.md": "# What it is"})), [])
 
+    def test_a_quote_that_differs_from_its_file_is_found(self):
+        source = "// README begins\nint x;\n// README ends\n"
+        for quoted, faults in {"int x;\n": 0, "int y;\n": 1, "": 1}.items():
+            page = f"<!-- the code of a.cc -->\n```cpp\n{quoted}```\n"
+            with self.subTest(quoted):
+                self.assertEqual(len(check_docs.check(tree({"a.md": page, "a.cc": source}))), faults)
+                self.assertEqual(len(check_docs.check(tree({"a.md": page}))), 1)
+
 
 if __name__ == "__main__":
     unittest.main()
