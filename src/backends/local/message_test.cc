@@ -62,6 +62,7 @@ class BogusPeer : public ::testing::Test {
     core::Completions out;
     if (link_) link_->close(out);
     link_.reset();
+    host_.sent.clear();  // three descriptors a hello
   }
   void fresh() {
     close();
@@ -71,7 +72,11 @@ class BogusPeer : public ::testing::Test {
     ASSERT_EQ(link_->state().phase, Phase::kOpening);
   }
 
-  static Fd sealed(std::uint64_t bytes) { return Fd(::dup(SharedMemory::allocate(bytes)->fd())); }
+  static Fd sealed(std::uint64_t bytes) {
+    const auto memory = SharedMemory::allocate(bytes);
+    EXPECT_TRUE(memory) << memory.error().text();
+    return Fd(memory ? ::dup(memory->fd()) : -1);
+  }
   static Fd unsealed(std::uint64_t bytes) {
     Fd file(::memfd_create("bogus", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     EXPECT_EQ(::ftruncate(file.get(), static_cast<off_t>(bytes)), 0);
