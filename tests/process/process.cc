@@ -140,6 +140,12 @@ int Process::wait(Deadline until) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+bool mayUnshare(std::vector<std::string> options) {
+  options.insert(options.begin(), "unshare");
+  options.insert(options.end(), {"--", "true"});
+  return Process(std::move(options)).wait(std::chrono::seconds(60)) == 0;
+}
+
 PeerProcess::PeerProcess(const std::string& settings, pid_t host, std::vector<std::string> wrapper)
     : process_((wrapper.emplace_back(VIADUCT_PROCESS_PEER), std::move(wrapper)), host) {
   card_ = must("open " + settings);
