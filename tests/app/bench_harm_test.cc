@@ -51,16 +51,19 @@ bool raiseLoopback() {
   return ::ioctl(socket.get(), SIOCSIFFLAGS, &request) == 0;
 }
 
-// Runs `body` where the loopback's counters see nobody else's bytes: a network namespace of this
-// thread's own. Without the right to make one it shares the host's, as it may on a quiet one.
+// Runs `body` in a network namespace of its own, where the loopback's counters see no other program.
+// False without the right to make one: `body` then shares the host's loopback.
 template <class F>
-void onAQuietNetwork(F body) {
+bool onAQuietNetwork(F body) {
+  bool quiet = false;
   std::thread([&] {
-    if (::unshare(CLONE_NEWNET) == 0) {
-      ASSERT_TRUE(raiseLoopback());
+    quiet = ::unshare(CLONE_NEWNET) == 0;
+    if (quiet) {
+      EXPECT_TRUE(raiseLoopback());
     }
     body();
   }).join();
+  return quiet;
 }
 
 TEST(BenchHarm, FairWeatherIsFine) {
@@ -80,10 +83,11 @@ TEST(BenchHarm, BlocksThatWereHarmedAreCorruptAndNamed) {
 
 TEST(BenchHarm, ALocalCopyThatPosesAsANetworkIsCaught) {
   Outcome posing;
-  onAQuietNetwork([&] { posing = bench("pose=1"); });
+  const bool quiet = onAQuietNetwork([&] { posing = bench("pose=1"); });
   EXPECT_EQ(posing.code, 1) << posing.out;
   EXPECT_TRUE(posing.says("FALLBACK")) << posing.out;
-  EXPECT_TRUE(posing.says("a copy in memory")) << posing.out;
+  // The traffic of other programs can be taken for the bytes that no device carried.
+  EXPECT_TRUE(!quiet || posing.says("a copy in memory")) << posing.out;
   const Outcome required = bench("pose=1", {"--require", "rdma"});
   EXPECT_EQ(required.code, 1) << required.out;
   EXPECT_TRUE(required.says("NOT-REQUIRED")) << required.out;
