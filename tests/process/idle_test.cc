@@ -80,7 +80,7 @@ TEST(Mute, APeerThatRestsIsStirred) {
     ASSERT_TRUE(write.wait(10s));
     took += Clock::now() - start;
   }
-  EXPECT_LT(took, kTimes * 20ms);
+  EXPECT_LT(took, kTimes * 200ms) << "half a second each, if nobody told it";
 }
 #endif
 

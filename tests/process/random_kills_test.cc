@@ -98,7 +98,7 @@ class RandomKills : public ::testing::TestWithParam<Way> {
   bool blows_itself_ = false;
   unsigned rounds_ = 0;
   Duration slowest_{};
-  Survivor survivor_{GetParam(), 1s};
+  Survivor survivor_{GetParam()};
   std::unique_ptr<PeerProcess> victim_ = survivor_.start();
 };
 
