@@ -35,7 +35,8 @@ class Agent {
  public:
   // With settingsFromEnvironment(): the defaults, changed by VIADUCT_* variables.
   static Result<Agent> open();
-  // With exactly these settings, whatever the environment says.
+  // With exactly these settings, whatever the environment says. Both end within Settings::deadline,
+  // also where Settings::listen or meet name a host that no name server answers for.
   static Result<Agent> open(const Settings& settings);
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;

@@ -50,6 +50,7 @@ bool AgentCore::forked() const { return fork_generation_ != forkGeneration(); }
 Result<std::shared_ptr<AgentCore>> AgentCore::open(Settings settings) {
   if (settings.name.empty()) settings.name = freshName();
   VIADUCT_CHECK(checkSettings(settings));
+  const Deadline until = settings.deadline;
   std::shared_ptr<AgentCore> core(new AgentCore(std::move(settings)));
   core->fork_generation_ = forkGeneration();
   core->boot_ = host::bootId();
@@ -62,23 +63,23 @@ Result<std::shared_ptr<AgentCore>> AgentCore::open(Settings settings) {
   core->crank_ = std::move(crank);
   {
     const auto held = core->hold();
-    VIADUCT_CHECK(core->openListener());
-    VIADUCT_CHECK(core->openBackends());
+    VIADUCT_CHECK(core->openListener(until));
+    VIADUCT_CHECK(core->openBackends(until));
     core->beatSooner(core->settings_.detect / 4);
   }
   core->crank_->start();
-  VIADUCT_CHECK(core->openFinder());
+  VIADUCT_CHECK(core->openFinder(until));
   return core;
 }
 
-Status AgentCore::openFinder() {
+Status AgentCore::openFinder(Deadline until) {
   if (settings_.meet.empty()) return Ok{};
   Card mine;
   {
     const auto held = hold();
     mine = card();
   }
-  VIADUCT_TRY(finder_, Finder::open(settings_, std::move(mine)));
+  VIADUCT_TRY(finder_, Finder::open(settings_, std::move(mine), until));
   return Ok{};
 }
 
@@ -92,13 +93,13 @@ Result<Card> AgentCore::find(const std::string& name, Deadline until) const {
                             core::settingName("meet", "VIADUCT_MEET"))};
 }
 
-Status AgentCore::openBackends() {
+Status AgentCore::openBackends(Deadline until) {
   const auto catalogue = core::backendCatalogue();
   for (const std::string& wanted : settings_.backends)
     if (std::none_of(catalogue.begin(), catalogue.end(),
                      [&](const core::BackendEntry& entry) { return entry.name == wanted; }))
       return unknownBackend(wanted, catalogue);
-  for (const core::BackendEntry& entry : catalogue) VIADUCT_CHECK(openBackend(entry));
+  for (const core::BackendEntry& entry : catalogue) VIADUCT_CHECK(openBackend(entry, until));
   for (const core::AbsentBackend& absent : core::absentBackends())
     left_out_.push_back(
         {.name = std::string(absent.name), .text = fmt::format("not built in: {}", absent.why)});
@@ -106,8 +107,9 @@ Status AgentCore::openBackends() {
   return Ok{};
 }
 
-Status AgentCore::openBackend(const core::BackendEntry& entry) {
-  const core::BackendContext context{.settings = settings_, .poller = crank_->poller()};
+Status AgentCore::openBackend(const core::BackendEntry& entry, Deadline until) {
+  const core::BackendContext context{
+      .settings = settings_, .poller = crank_->poller(), .until = until.at()};
   const auto& list = settings_.backends;
   const bool named = std::find(list.begin(), list.end(), entry.name) != list.end();
   const auto leave_out = [&](std::string why) {
@@ -152,14 +154,14 @@ std::vector<BackendInfo> AgentCore::backendInfos() const {
   return out;
 }
 
-Status AgentCore::openListener() {
+Status AgentCore::openListener(Deadline until) {
   if (settings_.insecure && settings_.secret.empty())
     log(LogLevel::kWarning, "agent {} lets anyone in who reaches its socket", settings_.name);
   const std::string unix_name =
       fmt::format("viaduct-{:02x}", fmt::join(std::span(id_).first(8), ""));
-  VIADUCT_TRY(listener_,
-              base::Listener::open(settings_.listen, unix_name, crank_->poller(),
-                                   [this](base::Fd socket, bool) { accept(std::move(socket)); }));
+  auto accepted = [this](base::Fd socket, bool) { accept(std::move(socket)); };
+  VIADUCT_TRY(listener_, base::Listener::open(settings_.listen, unix_name, crank_->poller(),
+                                              std::move(accepted), until.at()));
   return Ok{};
 }
 

@@ -116,10 +116,10 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
  private:
   explicit AgentCore(Settings settings);
   bool forked() const;
-  Status openBackends();
-  Status openBackend(const core::BackendEntry& entry);
-  Status openListener();
-  Status openFinder();
+  Status openBackends(Deadline until);
+  Status openBackend(const core::BackendEntry& entry, Deadline until);
+  Status openListener(Deadline until);
+  Status openFinder(Deadline until);
   void accept(base::Fd socket);
   void letGo();
   void abandon();

@@ -7,7 +7,7 @@
 
 namespace viaduct::agent {
 
-Result<std::unique_ptr<Finder>> Finder::open(const Settings& settings, Card mine) {
+Result<std::unique_ptr<Finder>> Finder::open(const Settings& settings, Card mine, Deadline until) {
   std::unique_ptr<Finder> finder(new Finder(mine));
   VIADUCT_TRY(finder->place_, meet::openMeetingPlace({.where = settings.meet,
                                                       .token = settings.secret,
@@ -23,10 +23,10 @@ Result<std::unique_ptr<Finder>> Finder::open(const Settings& settings, Card mine
   if (finder->group_secret_) mine.secret = {};
   mine.pins.clear();  // told by the session, as they are then
   const auto blob = mine.encode();
-  VIADUCT_TRY(finder->entry_,
-              finder->place_->publish(
-                  mine.name, std::string(reinterpret_cast<const char*>(blob.data()), blob.size()),
-                  settings.deadline));
+  VIADUCT_TRY(
+      finder->entry_,
+      finder->place_->publish(
+          mine.name, std::string(reinterpret_cast<const char*>(blob.data()), blob.size()), until));
   return finder;
 }
 

@@ -16,8 +16,8 @@ namespace viaduct::agent {
 
 class Finder {
  public:
-  // The entry stands when this returns: within Settings::deadline, or there is an error.
-  static Result<std::unique_ptr<Finder>> open(const Settings& settings, Card mine);
+  // The entry stands when this returns: by `until`, or there is an error.
+  static Result<std::unique_ptr<Finder>> open(const Settings& settings, Card mine, Deadline until);
   // Takes the entry away and ends the waits of others.
   void close();
   // In a fork()ed child: what is there belongs to the parent.

@@ -156,6 +156,7 @@ class Backend {
 struct BackendContext {
   const Settings& settings;
   base::Poller& poller;  // the agent's: fds and timers that call back under its lock
+  Clock::time_point until = Clock::time_point::max();  // host names have to be found by then
 };
 
 using BackendFactory = Result<std::unique_ptr<Backend>> (*)(const BackendContext& context);

@@ -7,9 +7,10 @@
 
 namespace viaduct::testing {
 
-bool OwnNames::enter() {
+bool OwnNames::enter(const std::string& server, int timeout) {
   writeHosts("127.0.0.1 localhost\n");
-  std::ofstream(file("resolv.conf")) << "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n";
+  std::ofstream(file("resolv.conf"))
+      << "nameserver " << server << "\noptions timeout:" << timeout << " attempts:1\n";
   return ::unshare(CLONE_NEWNS) == 0 &&
          ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 && bind("hosts") &&
          bind("resolv.conf");

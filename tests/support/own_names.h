@@ -1,5 +1,5 @@
 // A thread with /etc/hosts and /etc/resolv.conf of its own; the threads that it starts have them
-// too. The only name server is one that nobody runs. Threads: the one that enters.
+// too. Nobody runs its only name server. Threads: the one that enters.
 #pragma once
 
 #include <string>
@@ -10,7 +10,8 @@ namespace viaduct::testing {
 
 class OwnNames {
  public:
-  bool enter();  // false where there are no mount namespaces
+  // False where there are no mount namespaces. The resolver gives the server so many seconds.
+  bool enter(const std::string& server = "127.0.0.1", int timeout = 1);
   void writeHosts(const std::string& text);
 
  private:

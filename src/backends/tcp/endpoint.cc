@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/net/lookup.h"
+
 namespace viaduct::tcp {
 
 namespace {
@@ -132,10 +134,16 @@ std::vector<Interface> interfaces() {
   return out;
 }
 
-Result<std::vector<Endpoint>> listenAddresses(std::string_view host_port) {
+Result<std::vector<Endpoint>> listenAddresses(std::string_view host_port, Clock::time_point until) {
   std::string host(host_port.substr(0, host_port.rfind(':')));
-  if (host.size() >= 2 && host.front() == '[' && host.back() == ']')
-    host = host.substr(1, host.size() - 2);
+  const bool v6 = host.size() >= 2 && host.front() == '[' && host.back() == ']';
+  if (v6) host = host.substr(1, host.size() - 2);
+  std::vector<Endpoint> out;
+  if (const base::HostPort name{.host = host, .v6 = v6}; !host.empty() && !base::isLiteral(name)) {
+    VIADUCT_TRY(const auto found, base::resolve(name, until));
+    for (const auto& one : found) out.push_back(Endpoint::of(one.get(), one.size));
+    return out;
+  }
   addrinfo hints{};
   hints.ai_flags = AI_PASSIVE;
   hints.ai_socktype = SOCK_STREAM;
@@ -146,7 +154,6 @@ Result<std::vector<Endpoint>> listenAddresses(std::string_view host_port) {
                  .operation = "listen on " + std::string(host_port),
                  .detail = ::gai_strerror(rc),
                  .remedy = "give an address of this machine"};
-  std::vector<Endpoint> out;
   for (const addrinfo* at = list; at != nullptr; at = at->ai_next)
     if (at->ai_family == AF_INET || at->ai_family == AF_INET6)
       out.push_back(Endpoint::of(at->ai_addr, at->ai_addrlen));

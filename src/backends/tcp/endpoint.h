@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sys/socket.h>
+#include <viaduct/deadline.h>
 #include <viaduct/result.h>
 
 #include <cstdint>
@@ -43,7 +44,8 @@ struct Interface {
 std::vector<Interface> interfaces();
 
 // "host:port" to bind to; the host by number or name, the port ignored.
-Result<std::vector<Endpoint>> listenAddresses(std::string_view host_port);
+Result<std::vector<Endpoint>> listenAddresses(std::string_view host_port,
+                                              Clock::time_point until = Clock::time_point::max());
 
 // Where a rail's sockets come from. No address: wherever the system likes.
 struct Source {

@@ -10,7 +10,7 @@ namespace viaduct::tcp {
 
 Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context) {
   auto backend = std::make_unique<TcpBackend>(context);
-  VIADUCT_CHECK(backend->open(context.settings));
+  VIADUCT_CHECK(backend->open(context.settings, context.until));
   return std::unique_ptr<core::Backend>(std::move(backend));
 }
 
@@ -25,7 +25,7 @@ TcpBackend::TcpBackend(const core::BackendContext& context)
 
 TcpBackend::~TcpBackend() = default;
 
-Status TcpBackend::open(const Settings& settings) {
+Status TcpBackend::open(const Settings& settings, Clock::time_point until) {
   const auto here = interfaces();
   for (const std::string& text : settings.rails) {
     VIADUCT_TRY(Source source, sourceOf(text, here));
@@ -47,7 +47,7 @@ Status TcpBackend::open(const Settings& settings) {
   }
   std::vector<Endpoint> bound;
   for (const std::string& text : settings.listen) {
-    VIADUCT_TRY(const std::vector<Endpoint> at, listenAddresses(text));
+    VIADUCT_TRY(const std::vector<Endpoint> at, listenAddresses(text, until));
     for (const Endpoint& one : at) {
       const auto same = [&](const Endpoint& other) { return other.sameHost(one); };
       if (std::any_of(bound.begin(), bound.end(), same)) continue;

@@ -42,7 +42,8 @@ Result<SocketAddress> unixAddress(std::string_view name);
 Result<SocketAddress> localAddress(int socket);
 Result<SocketAddress> remoteAddress(int socket);
 
-// The addresses of a host: at once when it is written as numbers, else by asking the system.
+// The addresses of a host: at once when it is written as numbers, else by asking the system, which
+// takes its time; lookup.h has a resolve() with a deadline.
 bool isLiteral(const HostPort& where);
 Result<std::vector<SocketAddress>> resolve(const HostPort& where);
 

@@ -200,11 +200,7 @@ void Dialer::Impl::onAnswer() {
 }
 
 void Dialer::Impl::lookupTimedOut() {
-  note({.code = Code::kTimeout,
-        .operation = "resolve",
-        .detail = "the name was not found in time",
-        .cause = "the name server is slow or cannot be reached",
-        .remedy = "check /etc/resolv.conf, or use the address in numbers"});
+  note(lookupTimeout());
   advance();
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "base/net/address.h"
+#include "base/net/lookup.h"
 
 namespace viaduct::base {
 namespace {
@@ -96,7 +97,7 @@ class Listener::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  Status start(const std::vector<std::string>& listen);
+  Status start(const std::vector<std::string>& listen, Clock::time_point until);
   Status adopt(Fd listening);
   const std::vector<std::string>& addresses() const { return addresses_; }
   const std::string& unixName() const { return unix_name_; }
@@ -108,7 +109,7 @@ class Listener::Impl {
     Poller::Id watch = 0;
   };
 
-  Status openHost(const std::string& text);
+  Status openHost(const std::string& text, Clock::time_point until);
   Status openDoor(const SocketAddress& address);
   Status addDoor(Fd fd);
   Status watchDoors();
@@ -126,8 +127,8 @@ class Listener::Impl {
   bool complained_ = false;  // since the last success
 };
 
-Status Listener::Impl::start(const std::vector<std::string>& listen) {
-  for (const std::string& text : listen) VIADUCT_CHECK(openHost(text));
+Status Listener::Impl::start(const std::vector<std::string>& listen, Clock::time_point until) {
+  for (const std::string& text : listen) VIADUCT_CHECK(openHost(text, until));
   if (!unix_name_.empty()) {
     VIADUCT_TRY(const SocketAddress address, unixAddress(unix_name_));
     VIADUCT_CHECK(openDoor(address));
@@ -161,9 +162,9 @@ Status Listener::Impl::watchDoors() {
 }
 
 // A name may have several addresses, one of a family that this system lacks: one is enough.
-Status Listener::Impl::openHost(const std::string& text) {
+Status Listener::Impl::openHost(const std::string& text, Clock::time_point until) {
   VIADUCT_TRY(const HostPort where, parseHostPort(text));
-  VIADUCT_TRY(const auto addresses, resolve(where));
+  VIADUCT_TRY(const auto addresses, resolve(where, until));
   std::optional<Error> failed;
   bool opened = false;
   for (const SocketAddress& address : addresses) {
@@ -255,9 +256,9 @@ Result<std::unique_ptr<Listener>> Listener::adopt(Fd listening, Poller& poller, 
 
 Result<std::unique_ptr<Listener>> Listener::open(const std::vector<std::string>& listen,
                                                  std::string unix_name, Poller& poller,
-                                                 Accepted accepted) {
+                                                 Accepted accepted, Clock::time_point until) {
   auto impl = std::make_unique<Impl>(std::move(unix_name), poller, std::move(accepted));
-  VIADUCT_CHECK(impl->start(listen));
+  VIADUCT_CHECK(impl->start(listen, until));
   return std::unique_ptr<Listener>(new Listener(std::move(impl)));
 }
 

@@ -22,10 +22,12 @@ class Listener {
   using Accepted = std::function<void(Fd socket, bool is_unix)>;
 
   // `listen`: "host:port", "[v6]:port", "0.0.0.0:port", "[::]:port" (IPv6 only), "*:port"; port 0
-  // takes a free one. `unix_name`: of an abstract Unix socket, without '@'; empty for none.
+  // takes a free one. `unix_name`: of an abstract Unix socket, without '@'; empty for none. Host
+  // names have to be found by `until`.
   static Result<std::unique_ptr<Listener>> open(const std::vector<std::string>& listen,
                                                 std::string unix_name, Poller& poller,
-                                                Accepted accepted);
+                                                Accepted accepted,
+                                                Clock::time_point until = Clock::time_point::max());
   // Takes over a socket that listens already.
   static Result<std::unique_ptr<Listener>> adopt(Fd listening, Poller& poller, Accepted accepted);
   ~Listener();

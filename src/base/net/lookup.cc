@@ -1,5 +1,6 @@
 #include "base/net/lookup.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "base/guarded.h"
+#include "base/poller.h"
 
 namespace viaduct::base {
 
@@ -59,6 +61,28 @@ Result<std::unique_ptr<Lookup>> Lookup::start(const HostPort& where) {
 
 std::optional<Result<std::vector<SocketAddress>>> Lookup::answer() {
   return shared_->answer.with([](auto& answer) { return std::move(answer); });
+}
+
+Result<std::vector<SocketAddress>> resolve(const HostPort& where, Clock::time_point until) {
+  if (isLiteral(where)) return resolve(where);
+  VIADUCT_TRY(const auto lookup, Lookup::start(where));
+  pollfd wait{.fd = lookup->fd(), .events = POLLIN, .revents = 0};
+  while (true) {
+    const int ready = ::poll(&wait, 1, Poller::waitFor(until));
+    if (auto answer = lookup->answer()) return *std::move(answer);
+    if (ready != 0) continue;  // a signal came
+    Error why = lookupTimeout();
+    why.detail = hostPortText(where.host, where.port) + ": " + why.detail;
+    return why;
+  }
+}
+
+Error lookupTimeout() {
+  return {.code = Code::kTimeout,
+          .operation = "resolve",
+          .detail = "the name was not found in time",
+          .cause = "the name server is slow or cannot be reached",
+          .remedy = "check /etc/resolv.conf, or use the address in numbers"};
 }
 
 }  // namespace viaduct::base

@@ -1,7 +1,8 @@
 // One name looked up by a thread of its own: the system's resolver cannot be interrupted, so the
-// thread is never waited for. Threads: under the owner's lock.
+// thread is never waited for. Threads: under the owner's lock; the functions any.
 #pragma once
 
+#include <viaduct/deadline.h>
 #include <viaduct/result.h>
 
 #include <memory>
@@ -27,5 +28,9 @@ class Lookup {
   explicit Lookup(std::shared_ptr<Shared> shared);
   std::shared_ptr<Shared> shared_;
 };
+
+// resolve(), which gives up at `until`: a resolver that hangs is left behind.
+Result<std::vector<SocketAddress>> resolve(const HostPort& where, Clock::time_point until);
+Error lookupTimeout();
 
 }  // namespace viaduct::base
