@@ -49,7 +49,8 @@ class Agent {
   // each with the reason, also where it is not built in.
   std::vector<BackendInfo> backends() const;
 
-  // Memory that peers on this host can map, registered at once and freed with its Pin. kExhausted
+  // Memory that peers on this host can map, registered at once and freed with its Pin. It lies in a
+  // file of its own. A peer may keep that file; nothing of ours is written there later. kExhausted
   // where the host, the cgroup or a limit of the process cannot give as much; it names the room.
   Result<Pin> allocate(std::uint64_t bytes, const AllocateOptions& options = {});
   // Registers memory of the caller, who keeps it alive at least as long as the Pin.

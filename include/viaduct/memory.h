@@ -20,6 +20,9 @@ struct Segment {
   std::uint64_t bytes = 0;
   int fd = -1;  // the file; for kHost the memfd behind the memory, when there is one
   std::uint64_t fd_offset = 0;  // for kHost with fd: where in the memfd `address` lies
+  // For kHost with fd: may peers on this host have the memfd, to map it? They get all of it, to
+  // write, and can keep it when the Pin is gone: only for a file that holds nothing else.
+  bool share_file = false;
 
   static Segment host(const void* start, std::uint64_t bytes) {
     return {.address = reinterpret_cast<std::uintptr_t>(start), .bytes = bytes};

@@ -136,6 +136,7 @@ Status SharedMemory::seal(int more_seals) {
 Segment SharedMemory::segment() const {
   Segment segment = Segment::host(start_, bytes_);
   segment.fd = fd();
+  segment.share_file = true;  // nothing else lies in it, and nothing ever will
   return segment;
 }
 

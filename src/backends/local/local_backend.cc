@@ -74,11 +74,11 @@ Result<Bytes> LocalBackend::pin(std::uint32_t slot, const Segment& memory) {
                     .offset = record.in_file ? memory.fd_offset : 0});
 }
 
-// Whether peers can map this memory: it lies in a memfd that cannot shrink. Such a file is offered
-// to all links once, before the key that names it goes out.
+// Whether peers may and can map this memory: its owner shares the file, which is a memfd that
+// cannot shrink. Such a file is offered to all links once, before the key that names it goes out.
 bool LocalBackend::holdFile(const Segment& memory, std::uint32_t& id) {
   struct stat facts{};
-  if (memory.fd < 0 || ::fstat(memory.fd, &facts) != 0) return false;
+  if (!memory.share_file || memory.fd < 0 || ::fstat(memory.fd, &facts) != 0) return false;
   const int seals = ::fcntl(memory.fd, F_GET_SEALS);
   const auto bytes = static_cast<std::uint64_t>(facts.st_size);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || memory.fd_offset > bytes ||

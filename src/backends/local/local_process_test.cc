@@ -115,6 +115,36 @@ TEST(LocalProcess, RegistrationsMayShareAMemfd) {
   EXPECT_EQ(child.exitCode(), 0);
 }
 
+// A file descriptor is all of the file, for as long as its holder likes.
+TEST(LocalProcess, AMemfdThatIsNotSharedIsNotHandedOut) {
+  Child child([](int socket, int pid) {
+    Station station(socket, pid, settings());
+    Memory memory(true);
+    Segment part = memory.segment();
+    part.bytes = 4096;
+    part.share_file = false;
+    station.pin(kThere, part);
+    if (!station.hears("moved")) return false;
+    const auto bytes = memory.bytes();
+    station.say(bytes[4095] == std::byte{42} && bytes[4096] == std::byte{0} ? "part" : "wrong");
+    return station.hears("end");
+  });
+  Station station(child.socket(), child.pid(), settings());
+  const std::vector<std::byte> block(8192, std::byte{42});
+  ASSERT_TRUE(station.backend().pin(kHere, Segment::host(block.data(), block.size())));
+  ASSERT_TRUE(station.reaches(kHere, kThere, "cma"));
+  const auto from = reinterpret_cast<std::uintptr_t>(block.data());
+  const Op all{from, station.pins.front().info.address, 4096, kHere, kThere};
+  EXPECT_FALSE(station.move(OpKind::kWrite, {&all, 1}));
+  const Op beyond{from, all.remote + 1, 4096, kHere, kThere};
+  EXPECT_TRUE(station.move(OpKind::kWrite, {&beyond, 1})) << "in the pin's last page, behind it";
+  station.say("moved");
+  EXPECT_TRUE(station.hears("part"));
+  EXPECT_EQ(station.files, 0U);
+  station.say("end");
+  EXPECT_EQ(child.exitCode(), 0);
+}
+
 TEST(LocalProcess, AMemfdThatCouldShrinkIsReachedAsPlainMemory) {
   Child child([](int socket, int pid) {
     Station station(socket, pid, settings());
@@ -123,6 +153,7 @@ TEST(LocalProcess, AMemfdThatCouldShrinkIsReachedAsPlainMemory) {
     void* start = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
     Segment segment = Segment::host(start, 4096);
     segment.fd = file.get();
+    segment.share_file = true;
     station.pin(kThere, segment);
     return station.hears("end");
   });

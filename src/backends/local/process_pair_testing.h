@@ -16,9 +16,11 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "backends/local/local_backend.h"
+#include "backends/local/message.h"
 #include "base/bytes.h"
 #include "core/backend.h"
 
@@ -111,6 +113,7 @@ class Station final : public core::LinkHost {
   std::deque<std::string> said;                                       // by the other end
   std::vector<core::RemotePin> pins;                                  // of the other end
   std::deque<std::pair<core::Bytes, std::vector<core::Fd>>> letters;  // raw only
+  unsigned files = 0;                                                 // that were offered here
   core::Completions done;
 
  private:
@@ -170,6 +173,8 @@ class Station final : public core::LinkHost {
       pins.push_back(pin);
       if (link_) link_->addPin(pin);
     } else if (link_) {
+      if (const auto message = decode(body); message && std::holds_alternative<FileOffer>(*message))
+        ++files;
       link_->receive(body, std::move(fds));
     } else {
       letters.emplace_back(core::Bytes(body.begin(), body.end()), std::move(fds));
