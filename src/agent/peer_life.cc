@@ -124,7 +124,8 @@ Result<Life> PeerCore::judgeAccepted(Session& session, const Hello& theirs) {
   const bool same_life = session_ && session_->connection().theirs().agent == theirs.agent;
   const bool healthy =
       session_ && Clock::now() - session_->connection().lastHeard() < beatEvery() * 2;
-  if (session_ && !same_life && healthy)
+  // However silent: it is lost after Settings::detect, and not before.
+  if (session_ && !same_life)
     return Error{.code = Code::kBusy,
                  .operation = "connect",
                  .detail = fmt::format("an agent named {} is connected already", name_),

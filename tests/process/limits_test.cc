@@ -83,6 +83,23 @@ TEST(Names, TwoAgentsWithOneNameAreToldApartOrRefused) {
   EXPECT_EQ(first->must("takenote 10000"), "survivor still here");
 }
 
+// A name is its holder's until the holder is lost: a silent one is, after Settings::detect.
+TEST(Names, ASilentAgentKeepsItsNameUntilItIsLost) {
+  Survivor survivor(kWays[2], 4s);
+  auto first = survivor.start("twin");
+  const Peer twin = survivor.peer("twin");
+  const auto epoch = twin.epoch();
+  first->process().stop();
+  PeerProcess second(survivor.settings("twin"));
+  second.must("import " + toHex(survivor.agent().exportCard()));
+  ::testing::internal::CaptureStderr();
+  ASSERT_TRUE(twin.over(epoch, 20s));
+  second.must("ready survivor 20000");
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("nothing heard for"), std::string::npos) << log;
+  EXPECT_EQ(log.find("new session"), std::string::npos) << log;
+}
+
 TEST(Limits, TooFewDescriptorsToOpenIsAnErrorThatSaysSo) {
   // The test program of a real life: no agent, a limit just above what it has open.
   Process process({VIADUCT_PROCESS_PEER});
