@@ -43,7 +43,9 @@ class Peer {
   Status ready(Deadline until) const;
   // Waits until the session of `epoch` is over: the peer was lost, or has begun another life.
   Status over(std::uint64_t epoch, Deadline until) const;
-  // True when no one-sided copy by an earlier life of the peer can change memory here any more.
+  // False while a one-sided copy by the peer may still change memory here that it has no right to
+  // any more: a Pin that was released, and every Pin once the session is over. True as soon as the
+  // peer has gone on and left that copy, or its process is dead. Looks anew at each call.
   bool settled() const;
 
   std::vector<PinInfo> pins() const;  // what it has registered now

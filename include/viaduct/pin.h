@@ -20,7 +20,7 @@ class Pin {
   Pin& operator=(const Pin&) = delete;
   Pin(Pin&&) noexcept;
   Pin& operator=(Pin&&) noexcept;
-  ~Pin();  // release(), its failure logged
+  ~Pin();  // release() where nobody has called it, its failure logged
 
   const PinInfo& info() const;
   Segment segment() const;
@@ -29,8 +29,10 @@ class Pin {
   std::span<std::byte> bytes() const { return {data(), size()}; }
 
   // Withdraws the registration. On return no peer reaches the memory and no transfer of ours uses
-  // it (those still running end with an error); it may be freed. kPeerLost: a peer stopped in the
-  // middle of a one-sided copy may still change it, see docs/failure.md.
+  // it (those still running end with an error); it may be freed. kPeerLost, after Settings::grace:
+  // the peer that the error names was stopped in the middle of a one-sided copy. It may still
+  // change the memory until its Peer::settled() is true, see docs/failure.md. A second call
+  // gives the outcome of the first.
   Status release();
 
  private:

@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include "agent/identity.h"
@@ -22,6 +25,9 @@ using base::log;
 using base::LogLevel;
 
 namespace {
+
+// How often release() looks whether a peer that copies by itself has left.
+constexpr Duration kLookEvery = std::chrono::milliseconds(1);
 
 std::string freshName() {
   std::array<char, 64> host{};
@@ -180,8 +186,11 @@ void AgentCore::shutdown() {
 
 // Threads that still wait or poll find nothing to turn, and that all is over.
 void AgentCore::letGo() {
-  const auto held = hold();
-  for (const auto& peer : peers_) peer->close();
+  auto held = hold();
+  for (const auto& peer : peers_) {
+    peer->close();
+    for (const auto& settled : peer->unsettled()) unsettled_.emplace_back(peer->name(), settled);
+  }
   peers_.clear();
   newcomers_.clear();
   graveyard_.clear();
@@ -190,6 +199,18 @@ void AgentCore::letGo() {
   rails_.clear();
   backends_.clear();
   crank_->takeOverNow();
+  waitUntilSettled(held);
+}
+
+// A running peer leaves the memory here with the chunk that it is copying.
+void AgentCore::waitUntilSettled(Held& held) {
+  const Deadline until = settings_.grace;
+  while (!leftByPeers() && !until.passed()) {
+    held.unlock();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    held.lock();
+  }
+  if (const Status left = leftByPeers(); !left) log(LogLevel::kError, "{}", left.error().text());
 }
 
 // In a fork()ed child: threads, peers and sockets are the parent's. All is left as it lies.
@@ -277,9 +298,37 @@ Status AgentCore::unpin(Held& held, std::uint32_t slot) {
   crank_->waitHeld(
       held, [&] { return std::none_of(flights_.begin(), flights_.end(), uses); },
       Clock::time_point::max());
-  if (backends_.empty()) return Ok{};  // an agent that has closed has let go of everything
   for (const auto& peer : peers_) peer->withdraw(slot);
-  return pins_->remove(slot);
+  return removePin(held, slot);
+}
+
+// The loop turns meanwhile: other peers are to hear heartbeats. Nothing wakes it when a peer
+// leaves.
+Status AgentCore::removePin(Held& held, std::uint32_t slot) {
+  std::optional<Status> outcome;
+  const auto over = [&] {
+    if (outcome) return true;
+    Status removed = backends_.empty() ? leftByPeers() : pins_->remove(slot);
+    if (!removed && removed.error().code == Code::kBusy) return false;
+    outcome = std::move(removed);
+    return true;
+  };
+  while (!crank_->waitHeld(held, over, Clock::now() + kLookEvery)) {
+  }
+  return *std::move(outcome);
+}
+
+// Of an agent that has closed: nobody enters any more.
+Status AgentCore::leftByPeers() {
+  std::erase_if(unsettled_, [](const auto& peer) { return peer.second(); });
+  if (unsettled_.empty()) return Ok{};
+  return Error{.code = Code::kPeerLost,
+               .operation = "release",
+               .detail =
+                   "the agent was closed while a peer was stopped in the middle of a copy, "
+                   "which it may still finish",
+               .peer = unsettled_.front().first,
+               .remedy = "keep the memory until the peer has died or its settled() is true"};
 }
 
 Hello AgentCore::hello(std::uint64_t last_epoch) const {

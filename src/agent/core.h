@@ -13,6 +13,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "agent/crank.h"
@@ -122,6 +123,9 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   Status openFinder(Deadline until);
   void accept(base::Fd socket);
   void letGo();
+  void waitUntilSettled(Held& held);
+  Status leftByPeers();
+  Status removePin(Held& held, std::uint32_t slot);
   void abandon();
   void offerWaiting();
   void tellOverdue();
@@ -145,6 +149,8 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   std::unique_ptr<base::Listener> listener_;
   std::unique_ptr<Finder> finder_;  // where a meeting place is set
   std::vector<std::shared_ptr<PeerCore>> peers_;
+  // Of an agent that has closed: peers that were inside memory here, and whether they have left.
+  std::vector<std::pair<std::string, std::function<bool()>>> unsettled_;
   std::vector<std::unique_ptr<Session>> newcomers_;  // accepted, not yet known
   std::vector<std::unique_ptr<Session>> graveyard_;
   NoteRings rings_;

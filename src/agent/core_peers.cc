@@ -85,6 +85,7 @@ void AgentCore::named(const std::shared_ptr<PeerCore>& peer) {
   std::erase_if(peers_, [&](const auto& known) {
     if (known == peer || known->name() != peer->name()) return false;
     known->forget();
+    peer->takeUnsettled(*known);
     known->same_as = peer;
     return true;
   });

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "agent/core.h"
 #include "base/shared_memory.h"
@@ -16,13 +17,15 @@ class PinCore {
 
   const PinInfo& info() const { return info_; }
   const base::SharedMemory& memory() const { return memory_; }
+  // Withdraws it once, and gives that outcome again to who asks again.
   Status release();
+  bool released() const { return outcome_.has_value(); }
 
  private:
   const std::shared_ptr<AgentCore> agent_;
   const PinInfo info_;
   base::SharedMemory memory_;  // of allocate(); else empty
-  bool released_ = false;
+  std::optional<Status> outcome_;
 };
 
 }  // namespace viaduct::agent

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "agent/core.h"
@@ -52,8 +53,14 @@ Error PeerCore::notReady(const char* operation) const {
 }
 
 bool PeerCore::settled() {
-  std::erase_if(unsettled_, [](const auto& slot) { return slot->link->settled(); });
-  return unsettled_.empty();
+  std::erase_if(unsettled_, [](const auto& settled) { return settled(); });
+  return unsettled_.empty() &&
+         std::ranges::all_of(links_, [](const auto& slot) { return slot->link->settled(); });
+}
+
+void PeerCore::takeUnsettled(PeerCore& other) {
+  std::ranges::move(other.unsettled_, std::back_inserter(unsettled_));
+  other.unsettled_.clear();
 }
 
 bool PeerCore::departed() { return !wanted_ && !session_ && !isReaching() && settled(); }

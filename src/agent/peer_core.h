@@ -5,6 +5,7 @@
 #include <viaduct/card.h>
 #include <viaduct/peer.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -90,6 +91,9 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   std::uint64_t epoch() const { return epoch_; }
   std::uint64_t endedEpoch() const { return ended_epoch_; }
   bool settled();
+  const std::vector<std::function<bool()>>& unsettled() const { return unsettled_; }
+  // What `other`, of the same name, has left unsettled is to be asked here from now on.
+  void takeUnsettled(PeerCore& other);
   bool departed();  // it is not here, nobody reaches for it, and it can change nothing here
   const std::optional<Error>& lastError() const { return last_error_; }
   Error notReady(const char* operation) const;
@@ -199,8 +203,8 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   bool recheck_ = false;
   std::optional<Error> broken_;  // this life is to end in the next recheck()
   std::vector<std::unique_ptr<LinkSlot>> links_;
-  std::vector<std::unique_ptr<LinkSlot>> unsettled_;  // of earlier lives
-  std::optional<RingReceiver> ring_in_;               // on one host: notes from it, and to it
+  std::vector<std::function<bool()>> unsettled_;  // earlier lives: whether they are by now
+  std::optional<RingReceiver> ring_in_;           // on one host: notes from it, and to it
   std::optional<RingSender> ring_out_;
   base::Poller::Id ring_bell_ = 0;
   std::map<std::uint32_t, core::RemotePin> pins_;

@@ -191,8 +191,9 @@ void PeerCore::openLinks(Session& session) {
 void PeerCore::closeLinks(const Error& why) {
   core::Completions ended;
   for (auto& slot : links_) slot->link->close(ended);
-  for (auto& slot : links_)
-    if (!slot->link->settled()) unsettled_.push_back(std::move(slot));
+  for (const auto& slot : links_)
+    if (auto settled = slot->link->settling(); settled && !settled())
+      unsettled_.push_back(std::move(settled));
   auto closed = std::move(links_);
   links_.clear();
   for (core::Completion& completion : ended)
@@ -263,7 +264,6 @@ void PeerCore::denied(const Error& why) {
 
 void PeerCore::close() {
   forget();
-  unsettled_.clear();
   buried_dialer_.reset();
 }
 

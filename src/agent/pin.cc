@@ -10,10 +10,13 @@ namespace viaduct {
 namespace agent {
 
 Status PinCore::release() {
-  if (std::exchange(released_, true)) return Ok{};
+  if (outcome_) return *outcome_;
   auto held = agent_->hold();
   if (!held) return Ok{};  // in a fork()ed child it is the parent's
-  return agent_->unpin(held, info_.slot);
+  // A callback that runs meanwhile may ask as well.
+  outcome_ = Error{.code = Code::kBusy, .operation = "release", .detail = "it is being released"};
+  outcome_ = agent_->unpin(held, info_.slot);
+  return *outcome_;
 }
 
 }  // namespace agent
@@ -28,7 +31,7 @@ Pin& Pin::operator=(Pin&& other) noexcept {
 }
 
 Pin::~Pin() {
-  if (!core_) return;
+  if (!core_ || core_->released()) return;
   if (const auto released = core_->release(); !released)
     base::log(base::LogLevel::kError, "{}", released.error().text());
 }

@@ -72,16 +72,24 @@ Result<std::uint32_t> PinTable::add(const Segment& memory, std::string label) {
 }
 
 Status PinTable::remove(std::uint32_t slot) {
-  std::optional<Error> first;
+  PinEntry& entry = slots_[slot];
+  std::optional<Error> busy;
   for (std::size_t i = 0; i < backends_.size(); ++i) {
-    if (!slots_[slot].keys[i]) continue;
-    if (auto status = backends_[i]->unpin(slot); !status && !first)
-      first = std::move(status).error();
+    if (!entry.keys[i]) continue;
+    auto status = backends_[i]->unpin(slot);
+    if (!status && status.error().code == Code::kBusy) {
+      busy = std::move(status).error();
+      continue;
+    }
+    entry.keys[i].reset();
+    if (!status && !entry.left_inside) entry.left_inside = std::move(status).error();
   }
-  slots_[slot] = {};
+  if (busy) return *std::move(busy);
+  const auto left_inside = std::move(entry.left_inside);
+  entry = {};
   free_.push_back(slot);
   ++version_;
-  if (first) return *std::move(first);
+  if (left_inside) return *left_inside;
   return Ok{};
 }
 

@@ -23,6 +23,7 @@ struct PinEntry {
   std::uint64_t generation = 0;  // 0: the slot is free, or will be
   // By backend, in the agent's order; nothing where the backend does not take such memory.
   std::vector<std::optional<base::Bytes>> keys;
+  std::optional<Error> left_inside = {};  // a backend could not withdraw it from everybody
 };
 
 class PinTable {
@@ -37,7 +38,8 @@ class PinTable {
     slots_[slot].generation = 0;
     ++version_;
   }
-  // Withdraws from every backend; the first failure is the error, all are tried.
+  // Withdraws from every backend. kBusy: one has a peer inside; call again. Any other answer is the
+  // last, with the first failure as the error, and the slot is free.
   Status remove(std::uint32_t slot);
 
   const PinEntry& operator[](std::uint32_t slot) const { return slots_[slot]; }

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -118,9 +119,14 @@ class Link {
   // Ends everything at once: on return nobody here touches memory for this link, and all of its
   // ops are in `out`. What the peer can still do is what settled() says.
   virtual void close(Completions& out) = 0;
-  // False while the peer, stopped in the middle of a one-sided copy, may still change memory here.
-  // Asked after close() too.
-  virtual bool settled() const { return true; }
+  // Asks whether the peer, stopped in the middle of a one-sided copy, can no longer change memory
+  // here that was unpinned; after close(), any memory here. The question outlives the link and its
+  // backend. Empty: it never can.
+  virtual std::function<bool()> settling() const { return {}; }
+  bool settled() const {
+    const auto ask = settling();
+    return !ask || ask();
+  }
 };
 
 // Some of a backend's rails: bit i stands for the one at place i. It has 64 at most that does not
@@ -145,8 +151,10 @@ class Backend {
   // Registers memory under a slot of the agent's table. Gives what peers need to reach it: empty
   // when they can not reach it this way.
   virtual Result<Bytes> pin(std::uint32_t slot, const Segment& memory) = 0;
-  // On return no peer reaches the memory through this backend and nothing here touches it; ops in
-  // flight on it fail. kPeerLost: an unsettled peer may still change it.
+  // From the first call on no op through this backend begins to touch the memory, here or at a
+  // peer, and ops in flight on it fail. Ok: nobody touches it any more. kBusy: a peer is in the
+  // middle of a one-sided copy; call again until it is something else, within Settings::grace.
+  // kPeerLost: the peer is still in there, and the slot is free nevertheless; see Link::settling().
   virtual Status unpin(std::uint32_t slot) = 0;
   // Its rails that are nearest to this pinned memory, which transfers of it use while they serve.
   // Asked when a transfer is planned; the same as long as the memory is pinned.

@@ -1,5 +1,8 @@
 // A peer's process is stopped in the middle of things, and continues later: it is noticed in time,
 // what was freed stays untouched (docs/failure.md says when memory is free), and the pair recovers.
+#include <atomic>
+#include <thread>
+
 #include "process/pair.h"
 
 namespace viaduct::testing {
@@ -152,6 +155,138 @@ TEST_P(PeerFreezes, AndWithdrawingMuchMemoryLosesNobodyElse) {
   victim_->process().resume();
 }
 
+// What Pin::release() and Peer::settled() say of a peer that is stopped, while its session lives.
+class ReleaseFromAFrozenPeer : public ::testing::TestWithParam<Way> {
+ protected:
+  static constexpr std::uint64_t kBytes = 1 << 20;
+
+  // `victim` copies between memory of its own and all of `target` here without a pause.
+  static void storm(PeerProcess& victim, const std::string& id, const std::string& kind,
+                    const std::string& target) {
+    const std::string bytes = std::to_string(kBytes);
+    victim.must("memory " + id + " " + bytes);
+    victim.must("plan " + id + " " + kind + " survivor " + id + " " + target + " " + bytes);
+    victim.must("storm " + id);
+  }
+  bool waitSettled(const Peer& peer) {
+    const auto end = Clock::now() + 20s;
+    while (!peer.settled() && Clock::now() < end) survivor_.agent().poll();
+    return peer.settled();
+  }
+
+  Survivor survivor_{GetParam(), 60s, 50ms};
+  std::unique_ptr<PeerProcess> victim_ = survivor_.start();
+};
+
+TEST_P(ReleaseFromAFrozenPeer, SaysWhetherTheMemoryMayStillChange) {
+  const Peer peer = survivor_.peer();
+  const auto busy = survivor_.memory(kBytes, "busy");
+  storm(*victim_, "b", "read", "busy");
+  int inside = 0;
+  for (int round = 0; round < 12; ++round) {
+    SCOPED_TRACE(round);
+    const std::string name = "target" + std::to_string(round);
+    const auto target = survivor_.memory(kBytes, name);
+    storm(*victim_, "t", "write", name);
+    victim_->process().stop();
+    const Status released = target.pin->release();
+    const bool settled = peer.settled();
+    EXPECT_EQ(released.has_value(), settled);
+    if (!released) {
+      ++inside;
+      EXPECT_EQ(released.error().code, Code::kPeerLost) << released.error().text();
+      EXPECT_EQ(released.error().peer, "victim");
+      EXPECT_FALSE(target.pin->release()) << "asked again, it says the same";
+    }
+    if (settled) target.fill(0x22);
+    victim_->process().resume();
+    ASSERT_TRUE(waitSettled(peer)) << "it runs again";
+    if (!settled) target.fill(0x22);
+    // The running peer, which copies elsewhere all the time, holds nothing up.
+    for (int i = 0; i < 3; ++i) {
+      const Status next = survivor_.memory(4096, "").pin->release();
+      EXPECT_TRUE(next) << next.error().text();
+    }
+    EXPECT_NE(victim_->must("calm t 20000").find(codeName(Code::kDenied)), std::string::npos);
+    EXPECT_EQ(target.differ(0x22), 0);
+  }
+  std::printf("%d of 12 stopped inside a copy\n", inside);
+}
+
+TEST_P(ReleaseFromAFrozenPeer, IsOverWhenThePeerIsKilled) {
+  const auto target = survivor_.memory(kBytes, "target");
+  storm(*victim_, "t", "write", "target");
+  const Peer peer = survivor_.peer();
+  victim_->process().stop();
+  const bool released = target.pin->release().has_value();
+  EXPECT_EQ(released, peer.settled());
+  victim_->process().kill();
+  EXPECT_TRUE(peer.settled());
+  target.fill(0x22);
+  victim_ = survivor_.start();
+  survivor_.expectWorks(*victim_);
+  EXPECT_EQ(target.differ(0x22), 0);
+}
+
+// Also where nobody can be told any more but by the Pins and Peers that outlive the agent.
+TEST_P(ReleaseFromAFrozenPeer, AfterTheAgentHasClosedSaysSoToo) {
+  for (const bool frozen : {false, true}) {
+    SCOPED_TRACE(frozen ? "frozen" : "running");
+    Survivor closing(GetParam(), 60s, 50ms);
+    const auto victim = closing.start();
+    const auto target = closing.memory(kBytes, "target");
+    storm(*victim, "t", "write", "target");
+    const Peer peer = closing.peer();
+    if (frozen) victim->process().stop();
+    {
+      const Agent ends = std::move(closing.agent());
+    }
+    const Status released = target.pin->release();
+    const bool settled = peer.settled();
+    EXPECT_EQ(released.has_value(), settled);
+    if (!frozen) {
+      EXPECT_TRUE(settled) << "it leaves within the grace";
+    }
+    if (settled) target.fill(0x22);
+    if (frozen) victim->process().resume();
+    const auto end = Clock::now() + 20s;
+    while (!peer.settled() && Clock::now() < end) std::this_thread::yield();
+    ASSERT_TRUE(peer.settled());
+    if (!settled) target.fill(0x22);
+    victim->must("calm t 20000");
+    EXPECT_EQ(target.differ(0x22), 0);
+  }
+}
+
+// Whoever waits for the frozen peer does so alone.
+TEST_P(ReleaseFromAFrozenPeer, HoldsUpNobodyElse) {
+  Survivor patient(GetParam(), 60s, 60s);
+  const auto victim = patient.start();
+  const auto third = patient.start("third");
+  for (int round = 0; round < 20; ++round) {
+    const std::string name = "target" + std::to_string(round);
+    const auto target = patient.memory(kBytes, name);
+    storm(*victim, "t", "write", name);
+    victim->process().stop();
+    std::atomic<bool> released = false;
+    std::thread releases([&] {
+      EXPECT_TRUE(target.pin->release()) << "the peer went on within the grace";
+      released = true;
+    });
+    third->must("note survivor hello");
+    const auto note = patient.agent().waitNote(20s);
+    const bool waited = !released;
+    victim->process().resume();
+    releases.join();
+    ASSERT_TRUE(note) << note.error().text();
+    if (waited) return;
+    victim->must("calm t 20000");
+  }
+  std::printf("never stopped inside a copy\n");
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, ReleaseFromAFrozenPeer, ::testing::ValuesIn(kWays),
+                         [](const auto& way) { return std::string(way.param.name); });
 INSTANTIATE_TEST_SUITE_P(Ways, PeerFreezes, ::testing::ValuesIn(kWays),
                          [](const auto& way) { return std::string(way.param.name); });
 

@@ -14,6 +14,13 @@
 
 namespace viaduct::testing {
 
+// Unpins as an agent does: until nobody is inside, or the backend gives up.
+inline Status withdraw(core::Backend& backend, std::uint32_t slot) {
+  Status left = backend.unpin(slot);
+  while (!left && left.error().code == Code::kBusy) left = backend.unpin(slot);
+  return left;
+}
+
 class LinkEnd final : public core::LinkHost {
  public:
   Status send(std::span<const std::byte> message, std::span<const int> fds = {}) override {

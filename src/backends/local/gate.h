@@ -34,15 +34,12 @@ class Gate {
   // barrier first.
   void leave(Pass pass) { word_.fetch_sub(pass.unit); }
 
-  // For the owner. What turn() gives is for left().
+  // For the owner. What turn() gives is for left(). Not before the last turn's have left:
+  // newcomers would be counted with them, and nobody could tell when they are out.
   using Leaving = std::uint64_t;
   Leaving turn() {
     const std::uint64_t before = word_.fetch_xor(kPhase);
-    const bool second = (before & kPhase) != 0;
-    const std::uint64_t others = before & (second ? kFirstCount : kSecondCount);
-    // Someone from before the last turn is still inside, where newcomers are counted now.
-    if (others != 0) return kFirstCount | kSecondCount;
-    return second ? kSecondCount : kFirstCount;
+    return (before & kPhase) != 0 ? kSecondCount : kFirstCount;
   }
   bool left(Leaving who) const { return (word_.load() & who) == 0; }
   void fence() { word_.fetch_or(kFence); }

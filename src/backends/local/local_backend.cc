@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <thread>
+#include <chrono>
 #include <utility>
 
 #include "backends/local/local_link.h"
@@ -16,7 +16,9 @@ using core::Bytes;
 
 namespace {
 
-constexpr unsigned kYields = 1000;  // looks before the wait for a peer sleeps in between
+// How long a withdrawal waits for peers that an earlier one has waited for in vain: one that has
+// just been continued has left by then.
+constexpr std::chrono::milliseconds kStuckPatience{10};
 
 }  // namespace
 
@@ -43,7 +45,10 @@ LocalBackend::LocalBackend(const Settings& settings, std::shared_ptr<LiveTable> 
   rails_.push_back(std::make_unique<LocalRail>(*this));
 }
 
-LocalBackend::~LocalBackend() = default;
+LocalBackend::~LocalBackend() {
+  for (auto& gate : gates_)
+    if (!gate->settled()) keepUntilSettled(std::move(gate));
+}
 
 const core::Capabilities& LocalBackend::can() const {
   static const core::Capabilities facts{
@@ -116,46 +121,44 @@ void LocalBackend::letGoOfFile(std::uint32_t id) {
 Status LocalBackend::unpin(std::uint32_t slot) {
   const auto pin = pins_.find(slot);
   if (pin == pins_.end()) return Ok{};  // of a kind that this backend does not move
-  live_->clear(slot);
-  crew_.drain();
-  Status drained = drainGates();
-  const PinRecord record = pin->second;
-  pins_.erase(pin);
+  PinRecord& record = pin->second;
+  if (!record.withdrawal) record.withdrawal = withdraw(slot);
+  Status left = look(*record.withdrawal);
+  if (!left && left.error().code == Code::kBusy) return left;
   if (record.in_file) letGoOfFile(record.file);
-  return drained;
+  pins_.erase(pin);
+  return left;
 }
 
-// Waits until every peer's chunk that may have seen the table as it was before is over.
-Status LocalBackend::drainGates() {
+LocalBackend::Withdrawal LocalBackend::withdraw(std::uint32_t slot) {
+  live_->clear(slot);
+  crew_.drain();
   forgetSettledGates();
-  std::vector<std::pair<OwnGate*, Gate::Leaving>> inside;
-  inside.reserve(gates_.size());
-  for (const auto& gate : gates_) inside.emplace_back(gate.get(), gate->gate().turn());
-  const auto gone = [](const auto& entry) {
-    return entry.first->gate().left(entry.second) || entry.first->dead();
-  };
-  const auto frozen = [](const auto& entry) { return entry.first->waitedInVain(); };
-  const auto until = Clock::now() + patience_;
-  for (unsigned looks = 0;; ++looks) {
-    std::erase_if(inside, [&](const auto& entry) {
-      if (!gone(entry)) return false;
-      entry.first->setWaitedInVain(false);
-      return true;
-    });
-    if (inside.empty()) return Ok{};
-    // Our own agent must not stand still again and again for a peer that is known to.
-    if (std::ranges::all_of(inside, frozen) || Clock::now() >= until) break;
-    if (looks < kYields)
-      std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-  for (const auto& entry : inside) entry.first->setWaitedInVain(true);
-  return Error{.code = Code::kPeerLost,
-               .operation = "unpin",
-               .detail = "a peer was stopped in the middle of a copy and may still finish it",
-               .peer = inside.front().first->peer(),
-               .remedy = "keep the memory until the peer has died or its settled() is true"};
+  Withdrawal withdrawal;
+  withdrawal.inside.reserve(gates_.size());
+  for (const auto& gate : gates_) withdrawal.inside.push_back({gate, gate->withdraw()});
+  return withdrawal;
+}
+
+// Whether every peer's chunk that may have seen the table as it was before is over.
+Status LocalBackend::look(Withdrawal& withdrawal) const {
+  auto& inside = withdrawal.inside;
+  std::erase_if(inside, [](const auto& one) { return one.gate->left(one.ticket); });
+  if (inside.empty()) return Ok{};
+  const bool stuck = std::ranges::all_of(inside, [](const auto& one) { return one.gate->stuck(); });
+  const auto patience = stuck ? std::min(patience_, kStuckPatience) : patience_;
+  std::string peers;
+  for (const auto& one : inside) peers += (peers.empty() ? "" : ", ") + one.gate->peer();
+  Error why{.code = Code::kBusy,
+            .operation = "unpin",
+            .detail = "a peer is in the middle of a copy",
+            .peer = std::move(peers)};
+  if (Clock::now() < withdrawal.begun + patience) return why;
+  for (const auto& one : inside) one.gate->giveUp();
+  why.code = Code::kPeerLost;
+  why.detail = "a peer was stopped in the middle of a copy and may still finish it";
+  why.remedy = "keep the memory until the peer has died or its settled() is true";
+  return why;
 }
 
 Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context) {

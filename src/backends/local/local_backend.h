@@ -1,7 +1,9 @@
 // Peers on the same host: this process's side of it. Threads: as core::Backend says.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -34,7 +36,7 @@ class LocalBackend final : public core::Backend {
   // For links and the rail.
   Crew& crew() { return crew_; }
   const std::shared_ptr<LiveTable>& live() const { return live_; }
-  bool pinned(std::uint32_t slot) const { return pins_.contains(slot); }
+  bool pinned(std::uint32_t slot) const { return live_->generation(slot) != 0; }
   std::uint64_t now() const { return clock_; }
   std::uint64_t tick() { return ++clock_; }
   void adopt(std::shared_ptr<OwnGate> gate) {
@@ -53,13 +55,24 @@ class LocalBackend final : public core::Backend {
   const std::unordered_map<std::uint32_t, File>& files() const { return files_; }
 
  private:
+  // Peers that were inside their gates when a pin was withdrawn, and may be copying it.
+  struct Withdrawal {
+    struct Inside {
+      std::shared_ptr<OwnGate> gate;
+      OwnGate::Ticket ticket;
+    };
+    std::vector<Inside> inside = {};
+    Clock::time_point begun = Clock::now();
+  };
   struct PinRecord {
     bool in_file = false;
     std::uint32_t file = 0;
+    std::optional<Withdrawal> withdrawal = {};
   };
   bool holdFile(const Segment& memory, std::uint32_t& id);
   void letGoOfFile(std::uint32_t id);
-  Status drainGates();
+  Withdrawal withdraw(std::uint32_t slot);
+  Status look(Withdrawal& withdrawal) const;
   void forgetSettledGates() {
     std::erase_if(gates_,
                   [](const auto& gate) { return gate.use_count() == 1 && gate->settled(); });

@@ -215,11 +215,12 @@ TEST_F(LocalDirect, WithdrawnMemoryIsRefusedOnEitherSide) {
     EXPECT_TRUE(finish(1));
     return failure() != nullptr && failure()->why.code == Code::kDenied;
   };
-  ASSERT_TRUE(b_->unpin(kThere));  // its announcement has not arrived at the other end yet
+  ASSERT_TRUE(
+      testing::withdraw(*b_, kThere));  // its announcement has not arrived at the other end yet
   EXPECT_TRUE(refused(op(0, 0, 8)));
   pair_->pin(1, kThere, Segment::host(there_.data(), kBytes));
   EXPECT_FALSE(refused(op(0, 0, 8)));
-  ASSERT_TRUE(a_->unpin(kHere));
+  ASSERT_TRUE(testing::withdraw(*a_, kHere));
   EXPECT_TRUE(refused(op(0, 0, 8)));
   EXPECT_FALSE(link().reaches(OpKind::kWrite, kHere, kThere));
   pair_->ends[0].link->dropPin(kThere);
@@ -229,7 +230,7 @@ TEST_F(LocalDirect, WithdrawnMemoryIsRefusedOnEitherSide) {
 TEST_F(LocalAlone, ASlotUsedAgainIsNotMeantByEarlierPosts) {
   const std::vector<Op> ops(8192, op(0, 0, 4096));  // 32 MiB: not done inside post
   ASSERT_EQ(post(ops), ops.size());
-  ASSERT_TRUE(a_->unpin(kHere));
+  ASSERT_TRUE(testing::withdraw(*a_, kHere));
   ASSERT_TRUE(a_->pin(kHere, Segment::host(here_.data(), kBytes)));
   ASSERT_TRUE(finish(ops.size()));
   ASSERT_NE(failure(), nullptr);
@@ -243,7 +244,7 @@ TEST_F(LocalDirect, UnpinDuringTrafficLeavesTheMemoryAlone) {
     pair_->done[0].clear();
     ASSERT_EQ(post(ops), ops.size());
     if (round % 2 == 1) pair_->turn();
-    ASSERT_TRUE(b_->unpin(kThere));
+    ASSERT_TRUE(testing::withdraw(*b_, kThere));
     testing::fillWith(there_, std::byte{0xdd});
     ASSERT_TRUE(finish(ops.size()));
     ASSERT_TRUE(testing::allAre(there_, std::byte{0xdd}));
@@ -300,7 +301,7 @@ TEST_F(LocalDirect, AnEndOfItselfIsAPeerToo) {
   ASSERT_EQ(rail().post({.tag = 5, .link = self.ends[0].link.get(), .ops = std::span(&o, 1)}), 1U);
   ASSERT_TRUE(self.run([&] { return self.done[0].size() + self.done[1].size() == 1; }));
   EXPECT_EQ(std::memcmp(there_.data(), here_.data(), kBytes), 0);
-  EXPECT_TRUE(a_->unpin(7));
+  EXPECT_TRUE(testing::withdraw(*a_, 7));
 }
 
 class LocalUnusable : public LocalDirect {
@@ -356,14 +357,86 @@ TEST(Gate, CountsThoseFromBeforeATurnApart) {
   EXPECT_TRUE(gate.empty());
 }
 
-TEST(Gate, ASecondTurnStillWaitsForTheFirst) {
-  Gate gate;
-  const auto stuck = gate.enter();
-  gate.turn();
-  const auto leaving = gate.turn();  // newcomers are counted where the stuck one is
-  EXPECT_FALSE(gate.left(leaving));
-  gate.leave(stuck);
-  EXPECT_TRUE(gate.left(leaving));
+class OwnGateTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<OwnGate> own_ = *OwnGate::make("peer", 1);
+  Gate& gate_ = own_->gate();
+};
+
+TEST_F(OwnGateTest, AWithdrawalWaitsForThoseFromBeforeItAlone) {
+  const auto before = gate_.enter();
+  const auto ticket = own_->withdraw();
+  EXPECT_FALSE(own_->left(ticket));
+  EXPECT_FALSE(own_->settled());
+  const auto after = gate_.enter();
+  gate_.leave(before);
+  EXPECT_TRUE(own_->left(ticket));
+  EXPECT_TRUE(own_->settled()) << "who is inside now can only be at memory that is pinned";
+  gate_.leave(after);
+}
+
+TEST_F(OwnGateTest, AWithdrawalDuringAnotherWaitsForThoseWhoCameBetween) {
+  const auto stuck = gate_.enter();
+  const auto first = own_->withdraw();
+  const auto between = gate_.enter();
+  const auto second = own_->withdraw();
+  const auto third = own_->withdraw();
+  const auto after = gate_.enter();
+  gate_.leave(stuck);
+  EXPECT_TRUE(own_->left(first));
+  EXPECT_FALSE(own_->left(second));
+  EXPECT_FALSE(own_->settled());
+  gate_.leave(after);
+  EXPECT_FALSE(own_->left(third));
+  gate_.leave(between);
+  EXPECT_TRUE(own_->left(second));
+  EXPECT_TRUE(own_->left(third));
+  EXPECT_TRUE(own_->settled());
+}
+
+// Two threads of a busy peer: one of them is always inside.
+TEST_F(OwnGateTest, APeerThatNeverPausesHasLeftAllTheSame) {
+  auto inside = gate_.enter();
+  for (int i = 0; i < 10; ++i) {
+    const auto one = own_->withdraw();
+    const auto two = own_->withdraw();
+    for (int turn = 0; turn < 2; ++turn) {
+      const auto next = gate_.enter();
+      gate_.leave(inside);
+      inside = next;
+      static_cast<void>(own_->left(two));
+    }
+    EXPECT_TRUE(own_->left(one));
+    EXPECT_TRUE(own_->left(two));
+    EXPECT_TRUE(own_->settled());
+  }
+}
+
+TEST_F(OwnGateTest, IsStuckFromAWaitInVainUntilAChunkEnds) {
+  const auto frozen = gate_.enter();
+  const auto ticket = own_->withdraw();
+  EXPECT_FALSE(own_->stuck());
+  own_->giveUp();
+  EXPECT_TRUE(own_->stuck());
+  own_->withdraw();
+  EXPECT_TRUE(own_->stuck());
+  const auto goes_on = gate_.enter();
+  gate_.leave(frozen);
+  EXPECT_TRUE(own_->left(ticket));
+  EXPECT_FALSE(own_->stuck()) << "it runs";
+  gate_.leave(goes_on);
+}
+
+TEST_F(OwnGateTest, BehindTheFenceEveryoneHasToBeOut) {
+  const auto inside = gate_.enter();
+  const auto ticket = own_->withdraw();
+  const auto after = gate_.enter();
+  own_->fence();
+  gate_.leave(inside);
+  EXPECT_TRUE(own_->left(ticket));
+  EXPECT_FALSE(own_->settled());
+  gate_.leave(after);
+  EXPECT_TRUE(own_->settled());
 }
 
 TEST(Gate, NobodyEntersAFencedOne) {

@@ -38,7 +38,7 @@ TEST_P(LocalDeath, UnpinDuringTrafficFromAnotherProcess) {
   ASSERT_TRUE(station.run([&] { return memory.bytes()[0] == std::byte{0}; }));
   memory.mark();
   ASSERT_TRUE(station.run([&] { return memory.bytes()[kBytes / 2] != kMark; }));  // it is at it
-  const Status unpinned = station.backend().unpin(kThere);
+  const Status unpinned = station.unpin(kThere);
   ASSERT_TRUE(unpinned) << unpinned.error().text();
   memory.mark();
   ASSERT_TRUE(station.hears(codeName(Code::kDenied)));
@@ -77,7 +77,7 @@ TEST_P(LocalDeath, APeerStoppedBetweenChunksNeverWritesAgain) {
   core::Completions out;
   station.link().close(out);
   EXPECT_TRUE(station.link().settled());
-  EXPECT_TRUE(station.backend().unpin(kThere));
+  EXPECT_TRUE(station.unpin(kThere));
   memory.mark();
   child.signal(SIGCONT);
   ASSERT_TRUE(station.hears(codeName(Code::kPeerLost)));
@@ -127,7 +127,7 @@ TEST_P(LocalDeath, AKilledWriterSettles) {
   EXPECT_TRUE(station.run([&] { return station.link().settled(); }));
   EXPECT_EQ(child.exitCode(), -1);  // and reaped: nothing of it is left
   EXPECT_TRUE(station.link().settled());
-  EXPECT_TRUE(station.backend().unpin(kThere));
+  EXPECT_TRUE(station.unpin(kThere));
   memory.mark();
   EXPECT_TRUE(memory.marked());
 }
@@ -180,19 +180,19 @@ TEST(LocalInside, APeerFrozenInsideAChunkIsUnsettledUntilItLeaves) {
   for (std::uint32_t slot = kThere; slot < kThere + 3; ++slot) station.pin(slot, memory.segment());
   ASSERT_TRUE(station.hears("inside"));
   const auto before = Clock::now();
-  const Status unpinned = station.backend().unpin(kThere);
+  const Status unpinned = station.unpin(kThere);
   ASSERT_FALSE(unpinned);
   EXPECT_EQ(unpinned.error().code, Code::kPeerLost);
   EXPECT_EQ(unpinned.error().peer, "other");
   EXPECT_LT(Clock::now() - before, std::chrono::seconds(5));  // bounded by the grace of 100 ms
-  EXPECT_FALSE(station.backend().unpin(kThere + 1));          // still inside
+  EXPECT_FALSE(station.unpin(kThere + 1));                    // still inside
   core::Completions out;
   station.link().close(out);
   EXPECT_FALSE(station.link().settled());
   station.say("leave");
   ASSERT_TRUE(station.hears("outside"));
   EXPECT_TRUE(station.link().settled());
-  EXPECT_TRUE(station.backend().unpin(kThere + 2));
+  EXPECT_TRUE(station.unpin(kThere + 2));
   station.say("end");
   EXPECT_EQ(child.exitCode(), 0);
 }

@@ -59,7 +59,7 @@ Status LocalLink::sayHello() {
   VIADUCT_CHECK(base::fillSecret(hello_.door));
   VIADUCT_CHECK(base::fillSecret(hello_.probe));
   hello_.probe_address = addressOf(hello_.probe);
-  hello_.scratch_address = addressOf(scratch_);
+  hello_.scratch_address = addressOf(own_->scratch());
   if (seed_.same_process) {
     offerDoor(hello_.door, {own_, backend_.live()});
     return host_.send(encode(hello_));
@@ -130,7 +130,11 @@ std::string LocalLink::tryCma(const Hello& hello) {
   if (seed_.pid == 0) return "the peer's process is not visible here (another PID namespace)";
   if (own_->process() < 0) return "no pidfd of the peer's process could be opened";
   const CmaTarget target{.pid = seed_.pid, .pidfd = own_->process()};
+  // Stopped before the probe writes, we find the gate shut if the peer has gone on without us.
+  const Gate::Pass pass = peer_.gate().enter();
+  if (!pass) return "the peer has ended this session";
   const Status tried = probe(target, hello.probe_address, hello.scratch_address, hello.probe);
+  peer_.gate().leave(pass);
   if (!tried) return brief(tried.error());
   cma_ = true;
   peer_.attachCma(target);
@@ -226,7 +230,7 @@ void LocalLink::close(core::Completions& out) {
   if (closed_) return;
   closed_ = true;
   backend_.crew().close(peer_, out);
-  if (own_) own_->gate().fence();
+  if (own_) own_->fence();
   withdrawDoor(hello_.door);
   for (const auto& [slot, pin] : pins_) retire(peer_.drop(slot));
   pins_.clear();
@@ -234,7 +238,10 @@ void LocalLink::close(core::Completions& out) {
   if (state_.phase != LinkState::Phase::kUnusable) state_ = {LinkState::Phase::kUnusable, "closed"};
 }
 
-bool LocalLink::settled() const { return own_ == nullptr || own_->settled(); }
+std::function<bool()> LocalLink::settling() const {
+  if (own_ == nullptr) return {};
+  return [own = own_] { return own->settled(); };
+}
 
 void LocalLink::fail(std::string why) {
   state_ = {LinkState::Phase::kUnusable, std::move(why)};

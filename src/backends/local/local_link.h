@@ -28,7 +28,7 @@ class LocalLink final : public core::Link {
                                           std::uint32_t remote_pin) const override;
   bool servedBy(const core::Rail& rail) const override;
   void close(core::Completions& out) override;
-  bool settled() const override;
+  std::function<bool()> settling() const override;
 
   // For the rail and the backend.
   PeerMemory* peer() { return usable() ? &peer_ : nullptr; }
@@ -64,7 +64,6 @@ class LocalLink final : public core::Link {
   // Our memory, as the peer reaches it.
   std::shared_ptr<OwnGate> own_;
   Hello hello_;
-  Token scratch_ = {};  // peers write here to see whether they can
 
   // The peer's memory. What `peer_` points to is declared before it.
   std::optional<Door> door_;  // same process

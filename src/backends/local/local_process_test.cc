@@ -94,10 +94,10 @@ TEST(LocalProcess, RegistrationsMayShareAMemfd) {
     station.pin(8, first);
     station.pin(9, second);
     if (!station.hears("unpin")) return false;
-    if (!station.backend().unpin(8)) return false;
+    if (!station.unpin(8)) return false;
     station.say("unpinned");
     if (!station.hears("look")) return false;
-    return memory.bytes()[kBytes / 2 + 5] == std::byte{42} && station.backend().unpin(9);
+    return memory.bytes()[kBytes / 2 + 5] == std::byte{42} && station.unpin(9);
   });
   Station station(child.socket(), child.pid(), settings());
   std::vector<std::byte> small(8, std::byte{42});

@@ -82,7 +82,7 @@ inline bool own(int socket, int pid, bool shared) {
     if (what == "end") return true;
     if (what == "sum") station.say(std::to_string(sum(memory.bytes())));
     if (what == "fill") memory.fill(77), station.say("filled");
-    if (what == "unpin") station.say(station.backend().unpin(kThere) ? "unpinned" : "stuck");
+    if (what == "unpin") station.say(station.unpin(kThere) ? "unpinned" : "stuck");
     if (what == "unmap") ::munmap(memory.bytes().data(), kBytes), station.say("unmapped");
   }
   return false;

@@ -23,6 +23,7 @@
 #include "backends/local/message.h"
 #include "base/bytes.h"
 #include "core/backend.h"
+#include "support/link_pair.h"
 
 namespace viaduct::local::testing {
 
@@ -57,6 +58,7 @@ class Station final : public core::LinkHost {
     const auto key = *backend_->pin(slot, memory);
     put('P', base::Writer().put(slot).put(memory.address).put(memory.bytes).sized(key).take());
   }
+  Status unpin(std::uint32_t slot) { return viaduct::testing::withdraw(*backend_, slot); }
   void say(std::string_view text) { put('S', std::as_bytes(std::span(text))); }
 
   // Turns until `until()`; false after half a minute.
