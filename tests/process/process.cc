@@ -114,6 +114,17 @@ std::optional<std::string> Process::ask(const std::string& line, Deadline until)
   return answer(until);
 }
 
+bool Process::ended() const {
+  char next = 0;
+  return ::recv(socket_.get(), &next, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+int Process::endSignal() {
+  int status = 0;
+  ::waitpid(std::exchange(pid_, -1), &status, 0);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
 void Process::stop() {
   ::kill(pid_, SIGSTOP);
   int status = 0;

@@ -34,6 +34,10 @@ class Process {
   void stop();
   void resume();
   void kill();
+  // Whether it has closed its end of the conversation, which processes do when they end.
+  bool ended() const;
+  // Waits for its end: the signal that it was, or 0.
+  int endSignal();
   // Waits for its own end: its exit status, or -1 when a signal ended it or it did not come.
   int wait(Deadline until);
 

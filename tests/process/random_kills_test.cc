@@ -1,20 +1,15 @@
 // Rounds of random deaths and freezes, from a seed: VIADUCT_KILL_ROUNDS says how many, VIADUCT_SEED
 // which. One survivor per way lives through all of them.
-#include <cstdlib>
 #include <thread>
 
 #include "base/random.h"
 #include "process/pair.h"
+#include "process/seeds.h"
 
 namespace viaduct::testing {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::uint64_t fromEnvironment(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
-}
 
 class RandomKills : public ::testing::TestWithParam<Way> {
  protected:

@@ -1,0 +1,329 @@
+#include "process/checked_traffic.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "process/words.h"
+#include "support/bytes.h"
+
+namespace viaduct::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kBytes = 1 << 20;
+constexpr std::uint64_t kSlots = 4, kSlotBytes = kBytes / kSlots;  // of an inbox
+constexpr std::size_t kBuffers = 6, kKept = 6;
+// A transfer without a deadline of its own has to end by Settings::deadline and the grace: this is
+// past all patience.
+constexpr auto kForEver = 120s;
+
+// Pattern `number`: every word is another, so that one which is shifted, stale or missing is seen.
+std::uint64_t wordOf(std::uint64_t number, std::uint64_t at) {
+  return base::Random(number * 0x100000000U + at).next();
+}
+void fill(std::span<std::byte> bytes, std::uint64_t number) {
+  for (std::uint64_t at = 0; at < bytes.size(); at += 8) {
+    const std::uint64_t word = wordOf(number, at);
+    std::memcpy(bytes.data() + at, &word, 8);
+  }
+}
+// Where the first wrong word lies.
+std::optional<std::uint64_t> wrongAt(std::span<const std::byte> bytes, std::uint64_t number) {
+  for (std::uint64_t at = 0; at < bytes.size(); at += 8) {
+    const std::uint64_t word = wordOf(number, at);
+    if (std::memcmp(bytes.data() + at, &word, 8) != 0) return at;
+  }
+  return std::nullopt;
+}
+
+// The peer's latest registration of that sort.
+std::optional<PinInfo> latest(const Peer& peer, const std::string& prefix) {
+  std::optional<PinInfo> found;
+  std::uint64_t newest = 0;
+  for (PinInfo& pin : peer.pins()) {
+    if (!pin.label.starts_with(prefix)) continue;
+    const std::uint64_t number = std::stoull(pin.label.substr(pin.label.rfind(':') + 1));
+    if (std::exchange(newest, std::max(newest, number)) > number) continue;
+    found = std::move(pin);
+  }
+  return found;
+}
+
+}  // namespace
+
+CheckedTraffic::CheckedTraffic(Agent& agent, std::string peer, bool heap, std::uint64_t seed,
+                               Violated violated)
+    : agent_(agent),
+      peer_(std::move(peer)),
+      instance_(std::to_string(::getpid())),
+      heap_(heap),
+      violated_(std::move(violated)),
+      random_(seed) {
+  for (std::size_t i = 0; i < kBuffers; ++i) {
+    buffers_.push_back(memory(""));
+    seal(*buffers_.back());
+  }
+  inbox_ = memory(label("inbox"));
+  shelf_ = memory(label("shelf"));
+  yard_ = memory(label("yard"));
+  copies_ = std::thread([this] { copyUntilStopped(); });
+  releases_thread_ = std::thread([this] { releaseUntilStopped(); });
+}
+
+void CheckedTraffic::stop() {
+  if (stop_.exchange(true)) return;
+  acknowledged_.notify_all();
+  copies_.join();
+  releases_thread_.join();
+  for (const auto& one : buffers_) inspect(*one, "a buffer whose transfer has ended");
+  for (const auto& one : released_) inspect(*one, "released memory");
+}
+
+std::string CheckedTraffic::counts() const {
+  return fmt::format(
+      "{} transfers done, {} failed, {} contents and {} notes verified, {} released, {} of these "
+      "unsettled at first",
+      done_.load(), failed_.load(), verified_.load(), notes_.load(), releases_.load(),
+      unsettled_.load());
+}
+
+std::string CheckedTraffic::label(const std::string& what) {
+  return fmt::format("{}:{}:{}:{}", what, peer_, instance_, ++labels_);
+}
+
+std::unique_ptr<CheckedTraffic::Memory> CheckedTraffic::memory(const std::string& label) {
+  auto out = std::make_unique<Memory>();
+  if (heap_) out->own.resize(kBytes);
+  auto pin = heap_ ? agent_.pin(Segment::host(out->own.data(), kBytes), label)
+                   : agent_.allocate(kBytes, {.label = label});
+  if (pin)
+    out->pin.emplace(*std::move(pin));
+  else
+    violated_("no memory: " + pin.error().text());
+  return out;
+}
+
+void CheckedTraffic::seal(Memory& memory) {
+  memory.mark = static_cast<std::byte>(++patterns_);
+  fillWith(memory.bytes(), memory.mark);
+}
+
+void CheckedTraffic::inspect(const Memory& memory, const char* whose) {
+  if (allAre(memory.bytes(), memory.mark)) return;
+  const auto bytes = memory.bytes();
+  const auto at = std::ranges::find_if(bytes, [&](std::byte one) { return one != memory.mark; });
+  violated_(fmt::format("{}: {} was changed at {}", peer_, whose, at - bytes.begin()));
+}
+
+// It is looked at when all others have had their turn: whatever comes late has had the time to.
+CheckedTraffic::Memory& CheckedTraffic::nextBuffer() {
+  last_buffer_ = (last_buffer_ + 1) % buffers_.size();
+  inspect(*buffers_[last_buffer_], "a buffer whose transfer has ended");
+  return *buffers_[last_buffer_];
+}
+
+// From 8 bytes to all, in blocks that may merge or not.
+CheckedTraffic::Part CheckedTraffic::anyPart(std::uint64_t within) {
+  Part part;
+  part.block = std::uint64_t{8} << random_.below(16);
+  part.block = std::min(part.block, within);
+  part.count = 1 + random_.below(std::min<std::uint64_t>(within / part.block, 256));
+  part.offset = random_.below((within - part.bytes()) / 8 + 1) * 8;
+  return part;
+}
+
+void CheckedTraffic::copyUntilStopped() {
+  while (!stop_) {
+    const auto peer = agent_.peer(peer_);
+    if (!peer || !peer->ready(50ms)) {
+      std::this_thread::sleep_for(1ms);
+      continue;
+    }
+    const std::uint64_t what = random_.below(10);
+    if (what < 2)
+      copyOverAndOver(*peer);
+    else if (what < 5)
+      writeAndReadBack(*peer);
+    else if (what < 8)
+      writeWithNote(*peer);
+    else
+      sendNotes(*peer);
+  }
+}
+
+// With hardly any time between copies, so that whatever happens, happens in the middle of one.
+void CheckedTraffic::copyOverAndOver(const Peer& peer) {
+  const auto yard = latest(peer, "yard:" + agent_.name() + ":");
+  if (!yard) return;
+  Memory& local = nextBuffer();
+  const auto kind = random_.chance(0.7) ? OpKind::kWrite : OpKind::kRead;
+  move(kind, peer, local, {.block = kBytes, .count = 1}, *yard, {.again = 10ms});
+  seal(local);
+}
+
+// Nobody else writes on the shelf, in this session or another.
+void CheckedTraffic::writeAndReadBack(const Peer& peer) {
+  const auto shelf = latest(peer, "shelf:" + agent_.name() + ":");
+  if (!shelf) return;
+  Memory& from = nextBuffer();
+  Memory& back = nextBuffer();
+  const std::uint64_t number = ++patterns_;
+  const Part part = anyPart(kBytes);
+  const auto of = [&](const Memory& memory) {
+    return memory.bytes().subspan(part.offset, part.bytes());
+  };
+  fill(of(from), number);
+  if (move(OpKind::kWrite, peer, from, part, *shelf, {.remote_offset = part.offset}) &&
+      move(OpKind::kRead, peer, back, part, *shelf, {.remote_offset = part.offset})) {
+    if (const auto at = wrongAt(of(back), number))
+      violated_(fmt::format("{}: read back is not what was written, at {} of {}", peer_, *at,
+                            part.bytes()));
+    ++verified_;
+  }
+  seal(from);
+  seal(back);
+}
+
+// A slot is written again when its note was answered, or with the next session.
+void CheckedTraffic::writeWithNote(const Peer& peer) {
+  const auto inbox = latest(peer, "inbox:" + agent_.name() + ":");
+  if (!inbox) return;
+  Memory& from = nextBuffer();
+  const std::uint64_t number = ++patterns_, slot = number % kSlots, epoch = peer.epoch();
+  Part part = anyPart(kSlotBytes);
+  fill(from.bytes().subspan(part.offset, part.bytes()), number);
+  const std::string note = fmt::format("data {} {} {} {} {}", instance_, number,
+                                       slot * kSlotBytes + part.offset, part.bytes(), epoch);
+  const bool moved = move(OpKind::kWrite, peer, from, part, *inbox,
+                          {.remote_offset = slot * kSlotBytes + part.offset, .note = note});
+  seal(from);
+  std::unique_lock lock(mutex_);
+  while (moved && !stop_ && acknowledged_data_ < number && peer.epoch() == epoch)
+    acknowledged_.wait_for(lock, 10ms);
+}
+
+void CheckedTraffic::sendNotes(const Peer& peer) {
+  for (std::uint64_t left = 1 + random_.below(20); left > 0 && !stop_; --left) {
+    const std::string padding(random_.chance(0.1) ? 3000 : random_.below(100), '.');
+    const Status sent = peer.note(
+        fmt::format("note {} {} {} {}", instance_, notes_sent_ + 1, peer.epoch(), padding));
+    if (!sent && sent.error().code == Code::kBusy) return;
+    // What failed may have gone out all the same, with the session that ended.
+    ++notes_sent_;
+    if (!sent) return;
+  }
+}
+
+// Now and then it has hardly any time, or is taken back. True when it is done.
+bool CheckedTraffic::move(OpKind kind, const Peer& peer, const Memory& local, const Part& here,
+                          const PinInfo& remote, const How& how) {
+  const auto blocks = [&](std::uint64_t base) {
+    return Selection{*Blocks::strided(base, here.block, here.block, here.count), {}};
+  };
+  Selection from = blocks(local.pin->info().address + here.offset);
+  Selection into = blocks(remote.address + how.remote_offset);
+  if (random_.chance(0.5))
+    for (std::uint64_t i = here.count; i-- > 0;) {
+      from.indices.push_back(static_cast<std::uint32_t>(i));
+      into.indices.push_back(static_cast<std::uint32_t>(i));
+    }
+  auto transfer = agent_.plan(kind, peer, from, into);
+  bool done = transfer.has_value();
+  const auto until = Clock::now() + how.again;
+  for (bool first = true; done && (first || Clock::now() < until); first = false) {
+    PostOptions options{.note = std::as_bytes(std::span(how.note))};
+    if (random_.chance(0.05)) options.deadline = std::chrono::microseconds(random_.below(5000));
+    Status ended = transfer->post(options);
+    if (ended && random_.chance(0.05)) transfer->cancel();
+    if (ended) ended = transfer->wait(kForEver);
+    if (transfer->end().state == TransferState::kRunning)
+      violated_(peer_ + ": a transfer does not end");
+    done = ended.has_value();
+    ++(done ? done_ : failed_);
+  }
+  return done;
+}
+
+// Memory is taken away while the peer copies to and from it, and there is another.
+void CheckedTraffic::releaseUntilStopped() {
+  base::Random random(patterns_ + 1);
+  while (!stop_) {
+    std::this_thread::sleep_for(std::chrono::microseconds(random.below(60'000)));
+    const bool shelf = random.chance(0.5);
+    auto& lent = shelf ? shelf_ : yard_;
+    auto gone = std::exchange(lent, memory(label(shelf ? "shelf" : "yard")));
+    becomesOurs(*gone);
+    seal(*gone);
+    released_.push_back(std::move(gone));
+    if (released_.size() <= kKept) continue;
+    inspect(*released_.front(), "released memory");
+    released_.pop_front();
+  }
+}
+
+// The peer is stopped no longer than a part of the storm.
+void CheckedTraffic::becomesOurs(Memory& memory) {
+  ++releases_;
+  const Status released = memory.pin->release();
+  if (released) return;
+  if (released.error().code != Code::kPeerLost)
+    violated_(peer_ + ": release: " + released.error().text());
+  ++unsettled_;
+  const auto peer = agent_.peer(peer_);
+  const auto until = Clock::now() + kForEver;
+  while (!peer->settled() && Clock::now() < until) std::this_thread::sleep_for(100us);
+  if (!peer->settled()) violated_(peer_ + ": is never settled");
+}
+
+void CheckedTraffic::take(const Note& note) {
+  const auto in = words(std::string(note.text()));
+  if (in.size() < 3) return violated_(peer_ + ": a note that nobody sent");
+  const auto peer = agent_.peer(peer_);
+  if (!peer) return;
+  Heard& heard = heard_[in[1]];
+  if (in[0] == "data") takeData(*peer, in, heard);
+  if (in[0] == "note") takeNumber(*peer, std::stoull(in[2]), std::stoull(in.at(3)), heard);
+  if (in[0] == "seen" && in[1] == instance_) {
+    const std::lock_guard lock(mutex_);
+    acknowledged_data_ = std::max<std::uint64_t>(acknowledged_data_, std::stoull(in[2]));
+    acknowledged_.notify_all();
+  }
+}
+
+// What lies there is asked for while the session lives in which it was written: the next one may
+// bring something else.
+void CheckedTraffic::takeData(const Peer& peer, const std::vector<std::string>& in, Heard& heard) {
+  const std::uint64_t number = std::stoull(in.at(2)), epoch = std::stoull(in.at(5));
+  if (number <= heard.data) violated_(fmt::format("{}: data {} comes again", peer_, number));
+  heard.data = number;
+  const auto before = peer.epoch();
+  const auto wrong =
+      wrongAt(inbox_->bytes().subspan(std::stoull(in[3]), std::stoull(in[4])), number);
+  const bool same = before == epoch && peer.epoch() == epoch;
+  if (same && wrong)
+    violated_(fmt::format("{}: data {} is not there with its note, at {}", peer_, number, *wrong));
+  if (same) ++verified_;
+  static_cast<void>(peer.note(fmt::format("seen {} {}", in[1], number)));
+}
+
+// A session that ends may take some with it, once. `sent_in`: no later session than it was sent in.
+void CheckedTraffic::takeNumber(const Peer& peer, std::uint64_t number, std::uint64_t sent_in,
+                                Heard& heard) {
+  if (heard.note == 0) {
+    heard.first_epoch = sent_in;
+  } else if (number <= heard.note) {
+    violated_(fmt::format("{}: note {} after {}", peer_, number, heard.note));
+  } else if (number > heard.note + 1 && ++heard.gaps > peer.epoch() - heard.first_epoch) {
+    violated_(fmt::format("{}: notes before {} are missing", peer_, number));
+  }
+  heard.note = number;
+  ++notes_;
+}
+
+}  // namespace viaduct::testing
