@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/random.h"
+#include "support/text.h"
 
 namespace viaduct::core {
 namespace {
@@ -37,9 +38,7 @@ std::string refused(OpKind kind, const Selection& local, const Selection& remote
   const auto ops = coalesce(kind, local, remote, here, there);
   return ops ? "planned" : ops.error().text();
 }
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using testing::has;
 
 TEST(Coalesce, DenseRunsAreOneOp) {
   const auto ops = planned(strided(0x1000, 64, 64, 1000), strided(0x90000, 64, 64, 1000));

@@ -6,15 +6,14 @@
 #include <string>
 
 #include "base/log.h"
+#include "support/text.h"
 
 namespace viaduct {
 namespace {
 
 using namespace std::chrono_literals;
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using testing::has;
 
 // The lines of one transfer of an agent with itself: `count` blocks of `bytes`, apart.
 std::string linesOf(const Settings& settings, std::uint64_t bytes, std::uint64_t count) {

@@ -9,6 +9,7 @@
 
 #include "app/program.h"
 #include "support/free_port.h"
+#include "support/text.h"
 #include "viaduct/against_settings.h"
 
 namespace viaduct::testing {
@@ -16,10 +17,6 @@ namespace {
 
 using Json = nlohmann::json;
 using Words = std::vector<std::string>;
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST(AgainstSettings, WordsAreSplitAsAShellDoes) {
   EXPECT_EQ(*app::splitWords("  --batch 16\t--memory  malloc "),

@@ -8,13 +8,10 @@
 #include <fstream>
 
 #include "app/program.h"
+#include "support/text.h"
 
 namespace viaduct::testing {
 namespace {
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 using Words = std::vector<std::string>;
 

@@ -10,15 +10,12 @@
 
 #include "app/program.h"
 #include "support/free_port.h"
+#include "support/text.h"
 
 namespace viaduct::testing {
 namespace {
 
 using Json = nlohmann::json;
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 class BenchEnd : public ::testing::Test {
  protected:

@@ -10,16 +10,13 @@
 
 #include "app/program.h"
 #include "support/free_port.h"
+#include "support/text.h"
 
 namespace viaduct::testing {
 namespace {
 
 using Json = nlohmann::json;
 using Words = std::vector<std::string>;
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 bool builtIn(const std::string& name) {
   const auto all = builtInBackends();

@@ -8,16 +8,13 @@
 
 #include "app/program.h"
 #include "measure/result/report.h"
+#include "support/text.h"
 
 namespace viaduct::testing {
 namespace {
 
 using measure::Report;
 using measure::Row;
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 class CompareCommand : public ::testing::Test {
  protected:

@@ -12,15 +12,12 @@
 #include "app/program.h"
 #include "base/fd.h"
 #include "support/free_port.h"
+#include "support/text.h"
 
 namespace viaduct::testing {
 namespace {
 
 using Json = nlohmann::json;
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 class P2pCommand : public ::testing::Test {
  protected:

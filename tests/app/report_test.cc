@@ -12,16 +12,13 @@
 
 #include "app/program.h"
 #include "measure/result/nixlbench.h"
+#include "support/text.h"
 
 namespace viaduct::testing {
 namespace {
 
 using measure::Report;
 using measure::Row;
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 std::string contentOf(const std::string& file) {
   std::ostringstream out;

@@ -15,6 +15,7 @@
 
 #include "app/program.h"
 #include "support/free_port.h"
+#include "support/text.h"
 
 namespace viaduct::testing {
 namespace {
@@ -22,10 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using Words = std::vector<std::string>;
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 Words joined(Words a, const Words& b) {
   a.insert(a.end(), b.begin(), b.end());

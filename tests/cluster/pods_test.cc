@@ -10,6 +10,7 @@
 #include "cluster/hosts.h"
 #include "support/etcd_server.h"
 #include "support/temporary_folder.h"
+#include "support/text.h"
 
 namespace viaduct::testing {
 namespace {
@@ -22,10 +23,6 @@ constexpr auto kFlags =
     "--initiator_seg_type DRAM --num_initiator_dev=8 --num_target_dev=8 "
     "--total_buffer_size=16777216 --start_block_size=65536 --max_block_size=131072 "
     "--warmup_iter=1 --mode=MG --meet_timeout=60s --backend ";
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 class Pods : public ::testing::TestWithParam<const char*> {
  protected:

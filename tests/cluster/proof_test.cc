@@ -8,15 +8,12 @@
 #include "cluster/command.h"
 #include "cluster/hosts.h"
 #include "process/process.h"
+#include "support/text.h"
 
 namespace viaduct::testing {
 namespace {
 
 using namespace std::chrono_literals;
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 class Proof : public ::testing::Test {
  protected:

@@ -4,6 +4,8 @@
 
 #include <cerrno>
 
+#include "support/text.h"
+
 namespace viaduct::measure::p2p {
 namespace {
 
@@ -13,9 +15,7 @@ std::string reached(Code code, int os_errno, const std::string& detail = "", boo
   return unreachable({.code = code, .detail = detail, .os_errno = os_errno}, there, secret).text();
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using testing::has;
 
 TEST(Unreachable, SaysWhichOfThemItIs) {
   EXPECT_TRUE(has(reached(Code::kPeerLost, ECONNREFUSED), "nobody listens"));

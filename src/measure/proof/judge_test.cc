@@ -4,15 +4,14 @@
 #include <gtest/gtest.h>
 
 #include "measure/proof/scene_testing.h"
+#include "support/text.h"
 
 namespace viaduct::measure::proof {
 namespace {
 
 constexpr std::uint64_t kLarge = 100'000'000;  // of one transfer
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using testing::has;
 
 Judgement judged(std::vector<Observation> seen, double gb_per_s, const std::string& require = "",
                  std::vector<LinkRate> rates = {}) {

@@ -5,13 +5,12 @@
 #include <set>
 
 #include "measure/report/marks.h"
+#include "support/text.h"
 
 namespace viaduct::measure {
 namespace {
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using testing::has;
 
 std::size_t count(const std::string& text, const std::string& part) {
   std::size_t out = 0;

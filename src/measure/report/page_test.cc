@@ -4,12 +4,12 @@
 
 #include <set>
 
+#include "support/text.h"
+
 namespace viaduct::measure {
 namespace {
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using testing::has;
 
 Report report(double scale = 1, std::uint32_t pairs = 1) {
   Report out{.version = "1.2.3",

@@ -4,13 +4,12 @@
 
 #include "measure/report/page.h"
 #include "measure/suite/suite_testing.h"
+#include "support/text.h"
 
 namespace viaduct::measure {
 namespace {
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using testing::has;
 
 TEST(SuiteSection, HasAnswersAChartAndATableForEachTest) {
   const std::string html = suiteHtml({"s.json", someSuite(5)}, "suitea");

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "measure/result/nixlbench.h"
+#include "support/text.h"
 
 namespace viaduct::measure {
 namespace {
@@ -23,9 +24,7 @@ class Files : public ::testing::Test {
   std::string file_;
 };
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using testing::has;
 
 TEST_F(Files, ResultFilesAndLogsAreTold) {
   std::ofstream(file_) << toJson(Report{.version = "1", .rows = {Row{.backend = "tcp"}}});

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "support/text.h"
+
 namespace viaduct::measure {
 namespace {
 
@@ -100,9 +102,7 @@ std::string complaintAbout(const std::string& text) {
   return read ? "it was read" : read.error().text();
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using testing::has;
 
 TEST(Reports, BadFilesAreRefusedWithTheReason) {
   const std::string whole = toJson(fullReport());

@@ -8,15 +8,14 @@
 #include <sstream>
 
 #include "measure/suite/suite_testing.h"
+#include "support/text.h"
 
 namespace viaduct::measure {
 namespace {
 
 namespace fs = std::filesystem;
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using testing::has;
 
 class SuiteFileTest : public ::testing::Test {
  protected:

@@ -3,13 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "measure/suite/suite_testing.h"
+#include "support/text.h"
 
 namespace viaduct::measure {
 namespace {
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using testing::has;
 
 TEST(SuiteText, HasATableForEachTestAndSaysWhatItMeans) {
   const std::string text = suiteText(someSuite(5));

@@ -1,0 +1,12 @@
+// What tests look for in a text. Threads: any.
+#pragma once
+
+#include <string>
+
+namespace viaduct::testing {
+
+inline bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace viaduct::testing
