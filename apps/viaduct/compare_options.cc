@@ -7,14 +7,14 @@
 namespace viaduct::app {
 namespace {
 
-constexpr auto kAbout =
+constexpr auto kCompareAbout =
     "Compare two results of `viaduct bench --json`: how much faster is B than A?\n\n"
     "For each row of the same backend, op, scheme, block size and batch: the ratio of B to A, its\n"
     "95 % interval, the effect size (-1: every part of B is slower than every part of A, 1: "
     "faster),\n"
     "and the ratios of the latencies. Results of other machines or settings are refused, and what\n"
     "differs is named, unless that is meant.";
-constexpr auto kMore =
+constexpr auto kCompareMore =
     "The parts of one run share its luck. Runs that alternate, four or more of each, show what is\n"
     "left of a difference: viaduct compare --before a1 a2 a3 a4 --after b1 b2 b3 b4\n\n"
     "Ends with 0; with 1 when a row is slower than --fail-if-slower allows, with 95 % confidence, "
@@ -35,8 +35,8 @@ double percent(const std::string& text) {
 }  // namespace
 
 void declareCompare(CLI::App& app, CompareCommand& command) {
-  CLI::App& compare = *app.add_subcommand("compare", kAbout);
-  compare.footer(kMore);
+  CLI::App& compare = *app.add_subcommand("compare", kCompareAbout);
+  compare.footer(kCompareMore);
   auto* files = compare.add_option("FILES", command.files, "A.json and B.json")->expected(2);
   auto* before = compare.add_option("--before", command.before, "Several files for A")
                      ->type_name("FILE ...")

@@ -7,14 +7,14 @@
 namespace viaduct::app {
 namespace {
 
-constexpr auto kAbout =
+constexpr auto kMeetAbout =
     "Run a meeting place that stands alone.\n\n"
     "Members of a group (`viaduct bench --meet HOST:PORT`) and agents (VIADUCT_MEET=HOST:PORT) "
     "find\n"
     "each other at it. It says where it listens, and one line for each group that forms or ends "
     "and\n"
     "for each caller that is turned away, until Ctrl-C.";
-constexpr auto kMore =
+constexpr auto kMeetMore =
     "Beyond loopback it wants a token, which members prove to know and never send; it may stand "
     "in\n"
     "VIADUCT_SECRET, where other users of this host do not see it. docs/meeting.md says more.";
@@ -22,8 +22,8 @@ constexpr auto kMore =
 }  // namespace
 
 void declareMeet(CLI::App& app, MeetOptions& options) {
-  CLI::App& meet = *app.add_subcommand("meet", kAbout);
-  meet.footer(kMore);
+  CLI::App& meet = *app.add_subcommand("meet", kMeetAbout);
+  meet.footer(kMeetMore);
   meet.add_option(
           "--listen", options.listen,
           "Addresses to listen on, host:port, [v6]:port or *:port, joined by commas; port 0 "

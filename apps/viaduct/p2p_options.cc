@@ -13,14 +13,14 @@
 namespace viaduct::app {
 namespace {
 
-constexpr auto kAbout =
+constexpr auto kP2pAbout =
     "Measure between two hosts.\n\n"
     "On the one host:    viaduct p2p --mode target --ip 192.168.1.100 --port 5555\n"
     "On the other host:  viaduct p2p --mode initiator --ip 192.168.1.100 --port 5555 \\\n"
     "                        --buffer_sizes 1MB,16MB,64MB --iterations 100 --warmup 10\n\n"
     "Both name the target's address. For each size: bandwidth, latency, and what carried the\n"
     "bytes, with its proof. The target stays until Ctrl-C, for one initiator after the other.";
-constexpr auto kMore =
+constexpr auto kP2pMore =
     "Without a secret the target lets in whoever reaches its port, and says so: it holds nothing\n"
     "but buffers for this measurement. Give both ends the same --secret (or VIADUCT_SECRET) where\n"
     "that is not wanted. Ends with 0, 1 when a row is no good or the target cannot be reached,\n"
@@ -130,8 +130,8 @@ void declareLoad(CLI::App& p2p, P2pOptions& options) {
 }  // namespace
 
 void declareP2p(CLI::App& app, P2pOptions& options) {
-  CLI::App& p2p = *app.add_subcommand("p2p", kAbout);
-  p2p.footer(kMore);
+  CLI::App& p2p = *app.add_subcommand("p2p", kP2pAbout);
+  p2p.footer(kP2pMore);
   declareEnds(p2p, options);
   declareLoad(p2p, options);
 }
