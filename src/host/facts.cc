@@ -1,6 +1,7 @@
 #include "host/facts.h"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -36,6 +37,15 @@ std::string valueOf(const std::string& path, const std::string& key) {
       return trim(line.substr(colon + 1));
   }
   return {};
+}
+
+// A kernel on arm64 numbers its cores and names none: Grace has implementer 0x41, part 0xd4f.
+std::string cpuModel(const std::string& root) {
+  const std::string file = root + "/proc/cpuinfo";
+  std::string name = valueOf(file, "model name");
+  const std::string part = valueOf(file, "CPU part");
+  if (!name.empty() || part.empty()) return name;
+  return fmt::format("arm64, implementer {}, part {}", valueOf(file, "CPU implementer"), part);
 }
 
 std::uint64_t memoryTotal(const std::string& root) {
@@ -109,7 +119,7 @@ std::string bootId(const std::string& root) {
 Facts facts(const std::string& root) {
   Facts out;
   out.boot_id = bootId(root);
-  out.cpu_model = valueOf(root + "/proc/cpuinfo", "model name");
+  out.cpu_model = cpuModel(root);
   out.memory = memoryTotal(root);
   out.cores = usableCores();
   out.interfaces = interfaces(root);

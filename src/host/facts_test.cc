@@ -37,6 +37,11 @@ TEST_F(FactsTest, WhatIsMissingIsEmpty) {
   EXPECT_EQ(found.cpu_model, "");
 }
 
+TEST_F(FactsTest, AnArm64CoreIsNamedByItsNumbers) {
+  put("proc/cpuinfo", "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f\n");
+  EXPECT_EQ(facts(root_.path()).cpu_model, "arm64, implementer 0x41, part 0xd4f");
+}
+
 TEST_F(FactsTest, ALinkHasARateWhenADeviceStandsBehindIt) {
   const auto rate = [&] {
     for (const Interface& i : facts(root_.path()).interfaces)

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/sizes.h"
 #include "host/sysfs.h"
 
 namespace viaduct::host {
@@ -80,5 +81,14 @@ std::uint64_t availableMemory(const std::string& root) {
 }
 
 std::uint64_t freeSwap(const std::string& root) { return inMeminfo(root, "SwapFree:").value_or(0); }
+
+std::uint64_t largestCache(const std::string& root) {
+  const std::string folder = root + "/sys/devices/system/cpu/cpu0/cache/";
+  std::uint64_t most = 0;
+  for (const std::string& cache : namesIn(folder))
+    if (const auto size = base::parseSize(firstLine(folder + cache + "/size")))  // "2048K"
+      most = std::max(most, *size);
+  return most;
+}
 
 }  // namespace viaduct::host

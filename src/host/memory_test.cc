@@ -63,5 +63,14 @@ TEST_F(AvailableMemory, KnowsTheOlderCgroups) {
   EXPECT_EQ(availableMemory(root_), 500U);
 }
 
+TEST(LargestCache, IsTheLargestThatTheFirstProcessorHas) {
+  const testing::TemporaryFolder root;
+  EXPECT_EQ(largestCache(root.path()), 0U);
+  root.write("/sys/devices/system/cpu/cpu0/cache/index0/size", "64K\n");
+  root.write("/sys/devices/system/cpu/cpu0/cache/index3/size", "116736K\n");
+  root.write("/sys/devices/system/cpu/cpu0/cache/uevent", "");
+  EXPECT_EQ(largestCache(root.path()), 114U << 20U);
+}
+
 }  // namespace
 }  // namespace viaduct::host

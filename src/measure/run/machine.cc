@@ -109,8 +109,9 @@ Error noDeviceMemory() {
 }
 
 std::uint64_t coldBytes() {
-  const long cache = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return 4 * std::max<std::uint64_t>(cache > 0 ? static_cast<std::uint64_t>(cache) : 0, 16 * kMiB);
+  const long told = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return 4 * std::max({told > 0 ? static_cast<std::uint64_t>(told) : 0, host::largestCache(),
+                       16 * kMiB});
 }
 
 }  // namespace viaduct::measure
