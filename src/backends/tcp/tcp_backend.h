@@ -18,7 +18,7 @@ class TcpBackend final : public core::Backend {
  public:
   explicit TcpBackend(const core::BackendContext& context);
   ~TcpBackend() override;
-  Status open(const Settings& settings, Clock::time_point until);
+  Status open(const Settings& settings, Clock::time_point until = Clock::time_point::max());
 
   const core::Capabilities& can() const override;
   std::span<const std::unique_ptr<core::Rail>> rails() override { return rails_; }
