@@ -29,6 +29,7 @@ constexpr std::array kCommonFlags{
     Common{"start_block_size", kSameSizes},
     Common{"max_block_size", kSameSizes},
     Common{"meet", kSamePlace},
+    Common{"secret", kSamePlace},
     Common{"rank", kSamePlace},
     Common{"etcd_endpoints", kSamePlace},
     Common{"etcd_user", kSamePlace},

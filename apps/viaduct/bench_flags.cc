@@ -195,6 +195,10 @@ constexpr std::array kChecks{
 constexpr std::array kMeeting{
     BenchFlag{"meet", "HOST:PORT", "", "the workers meet here; rank 0 answers there",
               [](V t, O& o) { return intoText(t, o.meet); }},
+    BenchFlag{"secret", "WORD", "VIADUCT_SECRET",
+              "a word that all workers have to know; needed where they meet beyond loopback; in "
+              "the variable ps does not show it",
+              [](V t, O& o) { return intoText(t, o.secret); }},
     BenchFlag{"rank", "N", "from the environment, or the next free one",
               "of this worker; below num_initiator_dev: an initiator",
               [](V t, O& o) -> Status {

@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "viaduct/bench_values.h"
 
 namespace viaduct::app {
 namespace {
 
-constexpr std::string_view kSecret = "etcd_password";
+constexpr std::array<std::string_view, 2> kSecrets{"etcd_password", "secret"};
 
 const BenchFlag* find(std::string_view name) {
   for (const FlagGroup& group : benchFlags())
@@ -41,7 +42,8 @@ Status apply(const Given& one, BenchOptions& options) {
     error.operation = one.from;
     return error;
   }
-  options.given[one.name] = one.name == kSecret ? "(not shown)" : one.text;
+  const bool hidden = std::find(kSecrets.begin(), kSecrets.end(), one.name) != kSecrets.end();
+  options.given[one.name] = hidden ? "(not shown)" : one.text;
   return Ok{};
 }
 

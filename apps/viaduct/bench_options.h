@@ -66,6 +66,7 @@ struct BenchOptions {
 
   // Where the workers meet.
   std::string meet = {};
+  std::string secret = {};
   std::string etcd_endpoints = {};
   std::string etcd_user = {}, etcd_password = {};
   std::string etcd_ca = {}, etcd_cert = {}, etcd_key = {};  // files

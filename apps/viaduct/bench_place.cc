@@ -56,10 +56,6 @@ std::optional<PlaceOptions> chosen(const BenchOptions& o, const Settings& settin
   return place;
 }
 
-bool isEtcd(const PlaceOptions& place) {
-  return place.kind == PlaceKind::kEtcd || place.where.find("://") != std::string::npos;
-}
-
 Error needs(std::string_view flag, std::string what, std::string remedy) {
   return {.code = Code::kInvalid,
           .operation = fmt::format("--{}", flag),
@@ -72,22 +68,20 @@ Error needs(std::string_view flag, std::string what, std::string remedy) {
 Result<std::optional<PlaceOptions>> placeOf(const BenchOptions& o, const Settings& settings) {
   const std::optional<PlaceOptions> place = chosen(o, settings);
   for (const std::string_view flag : kOfEtcd)
-    if (o.has(flag) && !(place && isEtcd(*place)))
+    if (o.has(flag) && !(place && meet::isEtcd(*place)))
       return needs(flag, "the workers do not meet at an etcd", "give --etcd_endpoints, too");
   if (!place && o.rank)
     return needs("rank", "all workers run here, and have their ranks",
                  "give --meet or --etcd_endpoints, where those of other machines are met");
   if (!place) return place;
   // What cannot be right is said before anything is measured; nobody is asked yet.
-  PlaceOptions asked = *place;
-  asked.serve = false;
-  VIADUCT_CHECK(meet::openMeetingPlace(asked));
+  VIADUCT_CHECK(meet::openMeetingPlace(*place));
   return place;
 }
 
 void listenForOthers(const PlaceOptions& place, Settings& settings) {
   const bool here =
-      !isEtcd(place) && (place.where.starts_with("127.") || place.where.starts_with("localhost:") ||
+      !meet::isEtcd(place) && (place.where.starts_with("127.") || place.where.starts_with("localhost:") ||
                          place.where.starts_with("[::1]"));
   if (settings.listen != Settings{}.listen) return;
   settings.listen =

@@ -230,7 +230,9 @@ Result<std::vector<Workload>> rowsOf(const BenchOptions& o, const Settings& sett
   return rows;
 }
 
-PlanOrProblems planBench(const BenchOptions& o, const Settings& settings) {
+PlanOrProblems planBench(const BenchOptions& o, const Settings& environment) {
+  Settings settings = environment;
+  if (o.has("secret")) settings.secret = o.secret;
   PlanOrProblems out;
   out.problems = contradictions(o);
   auto layout = take(layoutOf(o), out.problems);

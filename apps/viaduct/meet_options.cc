@@ -30,7 +30,7 @@ void declareMeet(CLI::App& app, MeetOptions& options) {
           "takes a free one [127.0.0.1:7000]")
       ->delimiter(',')
       ->type_name("HOST:PORT");
-  meet.add_option("--token", options.token, "The members' secret [VIADUCT_SECRET]")
+  meet.add_option("--token,--secret", options.token, "The members' secret [VIADUCT_SECRET]")
       ->envname("VIADUCT_SECRET");
   meet.add_flag("--insecure", options.insecure, "Let in whoever reaches the port, beyond loopback");
   meet.add_option_function<std::string>(

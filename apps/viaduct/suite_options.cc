@@ -87,7 +87,7 @@ constexpr std::array kOwn{
 };
 
 // Of `viaduct bench`, with the same meaning.
-constexpr std::array<V, 32> kHandedOn{"op_type",
+constexpr std::array<V, 33> kHandedOn{"op_type",
                                       "op",
                                       "memory",
                                       "use_hugepages",
@@ -107,6 +107,7 @@ constexpr std::array<V, 32> kHandedOn{"op_type",
                                       "require",
                                       "link_rate",
                                       "meet",
+                                      "secret",
                                       "rank",
                                       "etcd_endpoints",
                                       "etcd_user",

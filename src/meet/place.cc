@@ -4,18 +4,14 @@
 #include "meet/etcd/etcd.h"
 
 namespace viaduct::meet {
-namespace {
 
-PlaceKind kindOf(const PlaceOptions& options) {
-  if (options.kind != PlaceKind::kByAddress) return options.kind;
-  const bool url = options.where.starts_with("http://") || options.where.starts_with("https://");
-  return url ? PlaceKind::kEtcd : PlaceKind::kEmbedded;
+bool isEtcd(const PlaceOptions& options) {
+  if (options.kind != PlaceKind::kByAddress) return options.kind == PlaceKind::kEtcd;
+  return options.where.starts_with("http://") || options.where.starts_with("https://");
 }
 
-}  // namespace
-
 Result<std::unique_ptr<MeetingPlace>> openMeetingPlace(const PlaceOptions& options) {
-  return kindOf(options) == PlaceKind::kEtcd ? openEtcd(options) : openEmbedded(options);
+  return isEtcd(options) ? openEtcd(options) : openEmbedded(options);
 }
 
 }  // namespace viaduct::meet

@@ -13,4 +13,6 @@ namespace viaduct::meet {
 // Refuses what cannot be right at once; nobody is asked yet. Not across fork().
 Result<std::unique_ptr<MeetingPlace>> openMeetingPlace(const PlaceOptions& options);
 
+bool isEtcd(const PlaceOptions& options);
+
 }  // namespace viaduct::meet

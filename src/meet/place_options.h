@@ -28,9 +28,9 @@ struct PlaceOptions {
   std::string ca_file = {}, certificate_file = {}, key_file = {};
   // A member that is silent for so long is dead. The embedded server's own figure counts for all.
   std::chrono::milliseconds detect = std::chrono::seconds(2);
-  // Embedded: runs the server inside this process as well (rank 0 of a group).
+  // Embedded: a member that may be rank 0 runs the server itself, see serveIfHere().
   bool serve = false;
-  bool insecure = false;  // lets `serve` listen beyond loopback without a token
+  bool insecure = false;  // lets that server listen beyond loopback without a token
 };
 
 }  // namespace viaduct::meet

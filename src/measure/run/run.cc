@@ -8,7 +8,7 @@
 
 #include "measure/run/hello.h"
 #include "measure/run/worker.h"
-#include "meet/embedded/server.h"
+#include "meet/embedded/embedded.h"
 #include "meet/place.h"
 
 namespace viaduct::measure {
@@ -21,15 +21,12 @@ constexpr auto kHello = 30s;
 // How a member's wish to stop reaches the others; every other reason is a failure.
 constexpr std::string_view kInterrupted = "interrupted at rank";
 
-// Whoever may be rank 0 answers at the meeting place's address, if it is its own and nobody does.
-std::unique_ptr<meet::EmbeddedServer> serve(const RunRequest& request,
-                                            const meet::PlaceOptions& place) {
-  if (!place.serve || (!request.rank_is_wish && request.rank.value_or(0) != 0)) return nullptr;
-  auto server = meet::EmbeddedServer::start({.listen = {place.where},
-                                             .token = place.token,
-                                             .insecure = place.insecure,
-                                             .detect = place.detect});
-  return server ? *std::move(server) : nullptr;
+// A member that may become rank 0 runs the meeting place, if its address is this host's.
+Result<std::unique_ptr<meet::EmbeddedServer>> serve(const RunRequest& request) {
+  const bool may_lead = request.rank_is_wish || request.rank.value_or(0) == 0;
+  if (!request.place->serve || meet::isEtcd(*request.place) || !may_lead)
+    return std::unique_ptr<meet::EmbeddedServer>();
+  return meet::serveIfHere(*request.place);
 }
 
 std::string nameOfThisProcess() { return fmt::format("{}:{}", host::facts().hostname, ::getpid()); }
@@ -135,11 +132,9 @@ auto visiting(const RunRequest& request, Visit visit)
     -> decltype(visit(std::declval<meet::MeetingPlace&>())) {
   if (!request.place)
     return Error{.code = Code::kInvalid, .operation = "bench", .detail = "no meeting place"};
-  meet::PlaceOptions options = *request.place;
   // The server goes last: the others' goodbyes still need it.
-  const std::unique_ptr<meet::EmbeddedServer> server = serve(request, options);
-  options.serve = false;
-  VIADUCT_TRY(const auto place, meet::openMeetingPlace(options));
+  VIADUCT_TRY(const auto server, serve(request));
+  VIADUCT_TRY(const auto place, meet::openMeetingPlace(*request.place));
   auto done = visit(*place);
   if (server) server->drained(kGoodbye);
   return done;

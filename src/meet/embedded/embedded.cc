@@ -1,12 +1,14 @@
 #include "meet/embedded/embedded.h"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "base/net/address.h"
 #include "meet/embedded/client.h"
-#include "meet/embedded/server.h"
 
 namespace viaduct::meet {
 namespace {
@@ -28,18 +30,8 @@ class EmbeddedEntry final : public Entry {
 
 class EmbeddedPlace final : public MeetingPlace {
  public:
-  EmbeddedPlace(wire::SitePtr site, std::unique_ptr<EmbeddedServer> server,
-                std::chrono::milliseconds patience)
-      : site_(std::move(site)),
-        names_(std::make_shared<wire::DirectoryClient>(site_)),
-        server_(std::move(server)),
-        patience_(patience) {}
-  // The others may still be saying goodbye.
-  ~EmbeddedPlace() override {
-    if (server_) server_->drained(patience_);
-  }
-  EmbeddedPlace(const EmbeddedPlace&) = delete;
-  EmbeddedPlace& operator=(const EmbeddedPlace&) = delete;
+  explicit EmbeddedPlace(wire::SitePtr site)
+      : site_(std::move(site)), names_(std::make_shared<wire::DirectoryClient>(site_)) {}
 
   std::string text() const override { return "embedded " + site_->where; }
 
@@ -61,20 +53,33 @@ class EmbeddedPlace final : public MeetingPlace {
  private:
   wire::SitePtr site_;
   std::shared_ptr<wire::DirectoryClient> names_;
-  std::unique_ptr<EmbeddedServer> server_;
-  std::chrono::milliseconds patience_;
 };
 
-// A number is listened on as it stands. A name is what the others call this host, and perhaps
-// nobody knows it yet: all interfaces.
-std::vector<std::string> whereToListen(const base::HostPort& where, const std::string& text) {
-  if (base::isLiteral(where) || where.host == "localhost") return {text};
-  return {fmt::format("0.0.0.0:{}", where.port), fmt::format("[::]:{}", where.port)};
+// An address that this host can bind is its own.
+bool isOwn(base::SocketAddress address) {
+  address.setPort(0);
+  const auto socket = base::streamSocket(address.family());
+  return socket && ::bind(socket->get(), address.get(), address.size) == 0;
 }
 
-Error startFailed(Error why, const std::string& where) {
-  why.detail = fmt::format("the server for meeting place {}: {}", where, why.detail);
-  return why;
+// Where this host has to listen to answer at `where`; nowhere when that is another host. An address
+// is listened on as it stands. A name may lead to other addresses for the other hosts (Debian's own
+// name is 127.0.1.1), or be known to nobody yet: then all interfaces.
+Result<std::vector<std::string>> whereToListen(const PlaceOptions& options) {
+  VIADUCT_TRY(const auto where, base::parseHostPort(options.where));
+  if (base::isLiteral(where) || where.host == "localhost") return std::vector{options.where};
+  const auto known = base::resolve(where);
+  if (known && std::none_of(known->begin(), known->end(), &isOwn)) return std::vector<std::string>{};
+  // A name that nobody knows may turn out to be another host's: no reason to ask for a token.
+  if (!known && options.token.empty() && !options.insecure) return std::vector<std::string>{};
+  std::vector<std::string> out;
+  for (const auto* any : {"0.0.0.0", "::"}) {
+    out.push_back(base::hostPortText(any, where.port));
+    VIADUCT_TRY(const auto all, base::parseHostPort(out.back()));
+    VIADUCT_TRY(const auto addresses, base::resolve(all));
+    if (!isOwn(addresses.front())) out.pop_back();  // a family that this host lacks
+  }
+  return out;
 }
 
 }  // namespace
@@ -86,22 +91,27 @@ Result<std::unique_ptr<MeetingPlace>> openEmbedded(const PlaceOptions& options) 
         .operation = "meeting place",
         .detail = fmt::format("\"{}\" is no address that members can go to", options.where),
         .remedy = "give the host and port at which all reach it"};
-  std::unique_ptr<EmbeddedServer> server;
-  if (options.serve) {
-    auto started = EmbeddedServer::start({.listen = whereToListen(where, options.where),
-                                          .token = options.token,
-                                          .insecure = options.insecure,
-                                          .detect = options.detect});
-    if (!started) return startFailed(std::move(started).error(), options.where);
-    server = std::move(*started);
-  }
   auto site = std::make_shared<wire::Site>();
   site->where = options.where;
   site->name_space = options.name_space.empty() ? "/viaduct" : options.name_space;
   site->token = base::secretFromText(options.token);
   VIADUCT_TRY(site->loop, wire::Loop::start("viaduct meeting"));
-  return std::unique_ptr<MeetingPlace>(
-      std::make_unique<EmbeddedPlace>(std::move(site), std::move(server), options.detect));
+  return std::unique_ptr<MeetingPlace>(std::make_unique<EmbeddedPlace>(std::move(site)));
+}
+
+Result<std::unique_ptr<EmbeddedServer>> serveIfHere(const PlaceOptions& options) {
+  VIADUCT_TRY(auto listen, whereToListen(options));
+  if (listen.empty()) return std::unique_ptr<EmbeddedServer>();
+  auto server = EmbeddedServer::start({.listen = std::move(listen),
+                                       .token = options.token,
+                                       .insecure = options.insecure,
+                                       .detect = options.detect});
+  if (server) return server;
+  Error why = std::move(server).error();
+  if (why.os_errno == EADDRNOTAVAIL || why.os_errno == EADDRINUSE)
+    return std::unique_ptr<EmbeddedServer>();
+  why.operation = fmt::format("serve meeting place {}: {}", options.where, why.operation);
+  return why;
 }
 
 }  // namespace viaduct::meet

@@ -129,7 +129,8 @@ Status EmbeddedServer::Impl::start() {
                  .operation = "listen",
                  .detail = fmt::format("{}: anybody who reaches it could join", at.front()),
                  .cause = "there is no token, and the address is not a loopback one",
-                 .remedy = "give all members the same token, or say that insecure is meant"};
+                 .remedy = "give all members the same word (--secret, VIADUCT_SECRET), or let "
+                           "everybody in: VIADUCT_INSECURE=yes"};
   tick();
   loop_->wake();
   return Ok{};
