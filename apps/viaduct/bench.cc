@@ -33,9 +33,7 @@ int verdictOf(const RunOutcome& outcome) {
     case RunEnd::kFailed:
       return fail(outcome.problem, kExitFailed);
   }
-  for (const measure::Row& row : outcome.rows)
-    if (!isGood(row.verdict)) return fail("not every row is to be believed", kExitFailed);
-  return kExitOk;
+  return outcome.believed ? kExitOk : fail("not every row is to be believed", kExitFailed);
 }
 
 int runPlan(const BenchPlan& plan, const BenchOptions& options) {
@@ -48,9 +46,11 @@ int runPlan(const BenchPlan& plan, const BenchOptions& options) {
   bool speaks = true;  // the other ranks have no rows
   const measure::Progress progress{
       .remark = remark,
+      .waiting = [&](const std::string& what) { line.waiting(what); },
       .joined =
           [&](std::uint32_t rank, const std::vector<measure::Member>& members) {
             speaks = rank == 0;
+            if (plan.run.place) sayWhereResultsAppear(rank, members.size(), members.front().name);
             if (speaks) output.head(members);
           },
       .started = [&](std::size_t number,

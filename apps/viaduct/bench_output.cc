@@ -11,6 +11,7 @@
 #include "measure/result/csv.h"
 #include "measure/result/nixlbench.h"
 #include "measure/result/table.h"
+#include "viaduct/remarks.h"
 
 namespace viaduct::app {
 namespace {
@@ -117,6 +118,11 @@ void BenchOutput::end(const measure::Report& report) const {
     for (const std::string& line : report.conclusion) fmt::print("{}\n", line);
   }
   std::fflush(stdout);
+}
+
+void sayWhereResultsAppear(std::uint32_t rank, std::size_t members, const std::string& first) {
+  remark(fmt::format("rank {} of {}; results appear {}", rank, members,
+                     rank == 0 ? "here" : fmt::format("at rank 0 ({})", first)));
 }
 
 measure::Report reportOf(const BenchPlan& plan, std::string started,

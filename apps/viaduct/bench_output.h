@@ -25,6 +25,10 @@ class BenchOutput {
 };
 
 // All of one run, for its file; what limits each backend's fastest row is its conclusion.
+// Says, where members of several terminals meet, at which of them the results appear. `first`: rank
+// 0's name.
+void sayWhereResultsAppear(std::uint32_t rank, std::size_t members, const std::string& first);
+
 measure::Report reportOf(const BenchPlan& plan, std::string started,
                          const measure::RunOutcome& outcome);
 

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "base/sizes.h"
+#include "viaduct/remarks.h"
 
 namespace viaduct::app {
 namespace {
@@ -44,6 +45,7 @@ void BenchProgress::show() const {
 
 void BenchProgress::started(std::size_t number, const measure::Workload& row) {
   number_ = number;
+  measuring_ = true;
   what_ = fmt::format("{}{}{} {} {} x {}", part_, part_.empty() ? "" : ": ", row.backend,
                       opKindName(row.op), row.batch, base::showSize(row.block_bytes));
   tick();
@@ -64,7 +66,14 @@ void BenchProgress::finished(const measure::Row& row) {
   clear();
 }
 
-void BenchProgress::clear() const {
+void BenchProgress::waiting(const std::string& line) {
+  if (measuring_) return tick();
+  clear();
+  remark(line);
+}
+
+void BenchProgress::clear() {
+  measuring_ = false;
   if (terminal_ && !quiet_) fmt::print(stderr, "\r\033[K");
 }
 

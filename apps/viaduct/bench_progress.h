@@ -23,7 +23,9 @@ class BenchProgress {
   void started(std::size_t number, const measure::Workload& row);
   void tick();
   void finished(const measure::Row& row);
-  void clear() const;
+  // A line about a long wait. While a row runs that is progress: members wait for each other.
+  void waiting(const std::string& line);
+  void clear();
 
  private:
   void show() const;
@@ -34,6 +36,7 @@ class BenchProgress {
   const Clock::time_point start_;
   Clock::time_point said_;
   std::size_t number_ = 0;
+  bool measuring_ = false;
   std::string part_, what_;
   std::string last_;  // the rate of the row before
 };

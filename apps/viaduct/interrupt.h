@@ -5,7 +5,7 @@
 
 namespace viaduct::app {
 
-// Set by either signal from here on.
+// Set by either signal from here on. A second one of the same kind ends the process at once.
 const base::StopFlag& stopOnSignals();
 
 }  // namespace viaduct::app

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <signal.h>
 #include <viaduct/agent.h>
 
 #include <algorithm>
@@ -17,6 +16,8 @@
 #include "measure/p2p/initiator.h"
 #include "measure/p2p/reach.h"
 #include "measure/p2p/target.h"
+#include "measure/run/wait_ready.h"
+#include "viaduct/interrupt.h"
 #include "viaduct/remarks.h"
 #include "viaduct/results_file.h"
 
@@ -26,15 +27,6 @@ namespace {
 namespace p2p = measure::p2p;
 using measure::Report;
 using measure::Row;
-
-base::StopFlag stopped{false};
-
-void stopOnSignals() {
-  struct sigaction act{};
-  act.sa_handler = [](int) { stopped.store(true); };
-  ::sigaction(SIGINT, &act, nullptr);
-  ::sigaction(SIGTERM, &act, nullptr);
-}
 
 // At once, also into a pipe: the other host's command is typed when this line is seen.
 void say(const std::string& line) {
@@ -60,7 +52,7 @@ std::string guarded(const Settings& settings) {
              : "only who knows the secret is let in";
 }
 
-int runTarget(const P2pOptions& options, const Settings& settings) {
+int runTarget(const P2pOptions& options, const Settings& settings, const base::StopFlag& stop) {
   const p2p::Where where{options.ip, options.port};
   auto agent = Agent::open(settings);
   if (!agent) return fail(p2p::cannotListen(agent.error(), where).text(), kExitFailed);
@@ -68,7 +60,7 @@ int runTarget(const P2pOptions& options, const Settings& settings) {
   say(guarded(settings));
   say(fmt::format("waiting for: viaduct p2p --mode initiator --ip {} --port {} ...", options.ip,
                   options.port));
-  p2p::Target(*agent, settings.rails, say).serve(stopped);
+  p2p::Target(*agent, settings.rails, say).serve(stop);
   return kExitOk;
 }
 
@@ -118,8 +110,9 @@ std::vector<measure::Option> optionsOf(const P2pOptions& options) {
 // The initiator's run, from the first contact to the last row.
 class Run {
  public:
-  Run(const P2pOptions& options, const Settings& settings, Report& report)
-      : options_(options), settings_(settings), report_(report) {}
+  Run(const P2pOptions& options, const Settings& settings, const base::StopFlag& stop,
+      Report& report)
+      : options_(options), settings_(settings), stop_(stop), report_(report) {}
 
   Status go() {
     const Deadline until = options_.timeout;
@@ -128,8 +121,8 @@ class Run {
     auto peer = agent.connect(where.text());
     if (!peer) return p2p::unreachable(peer.error(), where, !settings_.secret.empty());
     VIADUCT_CHECK(reach(*peer, where, until));
-    p2p::Initiator initiator(agent, settings_.rails, *peer, stopped);
-    VIADUCT_TRY(const measure::Member target, initiator.greet(until, say));
+    p2p::Initiator initiator(agent, settings_.rails, *peer, stop_);
+    VIADUCT_TRY(const measure::Member target, initiator.greet(until, say, remark));
     say(fmt::format("viaduct {} p2p initiator: {} is {} on {}", VIADUCT_VERSION, where.text(),
                     target.name, target.host.hostname));
     say(settings_.secret.empty() ? "no secret: the target lets anyone in"
@@ -142,19 +135,10 @@ class Run {
   }
 
  private:
-  // Asked in slices, so that Ctrl-C is heard.
-  static Status waitReady(const Peer& peer, Deadline until) {
-    for (;;) {
-      auto ready = peer.ready(std::min(until.at(), Clock::now() + std::chrono::milliseconds(100)));
-      if (ready || until.passed() || ready.error().code == Code::kDenied) return ready;
-      if (stopped.load()) return Error{.code = Code::kCancelled, .operation = "p2p"};
-    }
-  }
-
   Status reach(const Peer& peer, const p2p::Where& where, Deadline until) const {
-    auto ready = waitReady(peer, until);
-    if (ready || ready.error().code == Code::kCancelled) return ready;
-    return p2p::unreachable(ready.error(), where, !settings_.secret.empty());
+    return measure::waitReady(peer, until, stop_, remark, [&](const Error& error) {
+      return p2p::unreachable(error, where, !settings_.secret.empty());
+    });
   }
 
   Status measure(p2p::Initiator& initiator) {
@@ -176,6 +160,7 @@ class Run {
 
   const P2pOptions& options_;
   const Settings& settings_;
+  const base::StopFlag& stop_;
   Report& report_;
 };
 
@@ -185,18 +170,18 @@ int exitOf(const Report& report) {
   return good ? kExitOk : fail("not every row can be used: see above", kExitFailed);
 }
 
-int runInitiator(const P2pOptions& options, const Settings& settings) {
+int runInitiator(const P2pOptions& options, const Settings& settings, const base::StopFlag& stop) {
   auto file = ResultsFile::open(options.json);
   if (!file) return fail(file.error().text(), kExitUsage);
   Report report = measure::startReport(VIADUCT_VERSION, settings);
   report.settings = optionsOf(options);
-  const auto done = Run(options, settings, report).go();
+  const auto done = Run(options, settings, stop, report).go();
   for (const std::string& line : report.conclusion) say(line);
-  if (!done) report.end = stopped.load() ? "interrupted" : done.error().text();
+  if (!done) report.end = stop.load() ? "interrupted" : done.error().text();
   if (!report.rows.empty())
     if (const auto written = file->write(report); !written)
       return fail(written.error().text(), kExitFailed);
-  if (!done && stopped.load())
+  if (!done && stop.load())
     return fail(fmt::format("interrupted; {} rows were measured", report.rows.size()),
                 kExitInterrupted);
   return done ? exitOf(report) : fail(done.error().text(), kExitFailed);
@@ -219,8 +204,9 @@ int runP2p(const P2pOptions& given) {
   const auto environment = settingsFromEnvironment();
   if (!environment) return fail(environment.error().text(), kExitUsage);
   const Settings settings = settingsFor(options, *environment);
-  stopOnSignals();
-  return options.target ? runTarget(options, settings) : runInitiator(options, settings);
+  const base::StopFlag& stop = stopOnSignals();
+  return options.target ? runTarget(options, settings, stop)
+                        : runInitiator(options, settings, stop);
 }
 
 }  // namespace viaduct::app

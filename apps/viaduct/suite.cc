@@ -8,6 +8,7 @@
 #include "measure/suite/conduct.h"
 #include "measure/suite/state.h"
 #include "measure/suite/suite_text.h"
+#include "viaduct/bench_output.h"
 #include "viaduct/interrupt.h"
 #include "viaduct/remarks.h"
 #include "viaduct/suite_plan.h"
@@ -33,7 +34,8 @@ std::string wishOf(Suite wanted, const Suite& suite) {
 Suite ofAnyHost(Suite suite) {
   std::erase_if(suite.agent, [](const measure::Option& option) {
     return option.name == "name" || option.name == "listen" || option.name == "rails" ||
-           option.name.starts_with("FI_") || option.name.starts_with("UCX_");
+           option.name == "tcp_ports" || option.name.starts_with("FI_") ||
+           option.name.starts_with("UCX_");
   });
   return suite;
 }
@@ -83,7 +85,8 @@ class SuiteCommand {
     if (speaks_) sayWhatIsDone();
     Turns turns(rowsLeft(), options_.as_json, stop_);
     if (!alone) turns.keepRank(*rank);
-    return tell(measureWith(turns));
+    const SuiteEnd end = measureWith(turns);
+    return tell(end, turns.believed());
   }
 
  private:
@@ -104,11 +107,12 @@ class SuiteCommand {
   }
 
   Result<std::uint32_t> meet() {
-    const measure::Progress progress{.remark = remark};
+    const measure::Progress progress{.remark = remark, .waiting = remark};
     measure::RunRequest request = plan_.plans.front().run;
     request.group += "-suite";
     VIADUCT_TRY(const auto agreed, agree(request, wishOf(plan_.suite, suite_), progress, stop_));
     VIADUCT_CHECK(sameWishes(agreed, plan_.suite, suite_));
+    sayWhereResultsAppear(agreed.rank, agreed.by_rank.size(), agreed.first);
     return agreed.rank;
   }
 
@@ -143,7 +147,8 @@ class SuiteCommand {
     return out + fmt::format(" and in {}: the same command goes on", file_.name());
   }
 
-  int verdictOf(const SuiteEnd& end) const {
+  // `believed`: the rows of this command's rounds; rank 0 has those of the file as well.
+  int verdictOf(const SuiteEnd& end, bool believed) const {
     switch (end.end) {
       case RunEnd::kComplete:
         break;
@@ -154,7 +159,7 @@ class SuiteCommand {
       case RunEnd::kFailed:
         return fail(end.problem + keptText(), kExitFailed);
     }
-    if (!allGood(suite_)) return fail("not every row is to be believed", kExitFailed);
+    if (!believed || !allGood(suite_)) return fail("not every row is to be believed", kExitFailed);
     for (const measure::SuiteTest& test : suite_.tests)
       if (!test.absent.empty() && std::find(options_.tests.begin(), options_.tests.end(),
                                             test.name) != options_.tests.end())
@@ -162,14 +167,14 @@ class SuiteCommand {
     return kExitOk;
   }
 
-  int tell(const SuiteEnd& end) const {
+  int tell(const SuiteEnd& end, bool believed) const {
     if (speaks_ && suite_.rounds_done > 0) {
       fmt::print("{}", options_.as_json ? toJson(suite_) : suiteText(suite_));
       std::fflush(stdout);
       if (std::ferror(stdout) != 0)
         return fail("standard output could not be written", kExitFailed);
     }
-    return verdictOf(end);
+    return verdictOf(end, believed);
   }
 
   const SuiteOptions& options_;

@@ -1,5 +1,8 @@
 #include "viaduct/turns.h"
 
+#include "viaduct/bench_output.h"
+#include "viaduct/remarks.h"
+
 namespace viaduct::app {
 
 measure::RunOutcome Turns::run(const BenchPlan& plan, const std::string& turn,
@@ -8,7 +11,15 @@ measure::RunOutcome Turns::run(const BenchPlan& plan, const std::string& turn,
   if (rank_) request.rank = rank_;
   if (!turn.empty()) request.group += "-" + turn;
   line_.part(part);
+  const bool ranked = rank_.has_value();
   const measure::Progress progress{
+      .remark = remark,
+      .waiting = [&](const std::string& what) { line_.waiting(what); },
+      .joined =
+          [&](std::uint32_t rank, const std::vector<measure::Member>& members) {
+            if (request.place && !ranked)
+              sayWhereResultsAppear(rank, members.size(), members.front().name);
+          },
       .started = [&](std::size_t number,
                      const measure::Workload& row) { line_.started(rows_before_ + number, row); },
       .tick = [&] { line_.tick(); },
@@ -18,6 +29,7 @@ measure::RunOutcome Turns::run(const BenchPlan& plan, const std::string& turn,
   line_.clear();
   rows_before_ += request.spec.rows.size();
   if (request.place) rank_ = outcome.rank;
+  believed_ = believed_ && outcome.believed;
   return outcome;
 }
 

@@ -27,12 +27,15 @@ class Turns {
   // Of this member; the first run has shared out the ranks, or somebody before it.
   void keepRank(std::uint32_t rank) { rank_ = rank; }
   std::optional<std::uint32_t> rank() const { return rank_; }
+  // Whether every row of every run is to be believed; known at every rank.
+  bool believed() const { return believed_; }
 
  private:
   const base::StopFlag& stop_;
   BenchProgress line_;
   std::size_t rows_before_ = 0;
   std::optional<std::uint32_t> rank_;
+  bool believed_ = true;
 };
 
 }  // namespace viaduct::app

@@ -16,6 +16,12 @@ namespace viaduct {
 // Whether something is done that is not always worth it.
 enum class Toggle : std::uint8_t { kAuto, kOn, kOff };
 
+// TCP ports, first and last included; 0 to 0: whichever the system chooses.
+struct PortRange {
+  std::uint16_t first = 0, last = 0;
+  friend bool operator==(const PortRange&, const PortRange&) = default;
+};
+
 struct Settings {
   std::string name = {};                              // empty: host-pid-random
   std::vector<std::string> listen = {"127.0.0.1:0"};  // "host:port"; empty: Unix socket only
@@ -24,6 +30,7 @@ struct Settings {
   std::vector<std::string> backends = {};             // empty: every one built in
   std::vector<std::string> rails = {};  // addresses or devices; empty: docs/choosing.md
   std::uint32_t sockets = 1;            // tcp sockets per rail and peer
+  PortRange tcp_ports = {};             // where tcp listens for data
   Toggle striping = Toggle::kAuto;      // of a transfer, over several rails
   std::uint64_t min_chunk = 0;          // worth a rail of its own; 0: by backend
   std::string ofi_provider = {};        // of libfabric; empty: the best there is

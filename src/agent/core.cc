@@ -16,7 +16,9 @@
 #include "agent/transfer_core.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/waiting.h"
 #include "core/setting_name.h"
+#include "host/devices.h"
 #include "host/facts.h"
 
 namespace viaduct::agent {
@@ -44,6 +46,20 @@ void logLeftOut(std::string_view backend, const Error& why) {
       why.text());
 }
 
+// A pod gets its devices, and these their carriers and addresses, a moment after its processes
+// start: some backends do not open without them, and the others lose their first session. What is
+// not ready in time is left to the backends.
+void awaitDevices(const std::vector<std::string>& named, Deadline until) {
+  constexpr std::chrono::milliseconds kLook{20};
+  base::Waiting waiting([](const std::string& line) { log(LogLevel::kWarning, "{}", line); },
+                        until.at());
+  for (const std::string& device : named)
+    for (std::string amiss; !(amiss = host::notReady(device)).empty() && !until.passed();) {
+      if (waiting.isDue()) waiting.tell({.operation = "open the agent", .detail = amiss});
+      std::this_thread::sleep_for(kLook);
+    }
+}
+
 }  // namespace
 
 AgentCore::Held AgentCore::hold() const {
@@ -60,6 +76,7 @@ Result<std::shared_ptr<AgentCore>> AgentCore::open(Settings settings) {
   std::shared_ptr<AgentCore> core(new AgentCore(std::move(settings)));
   core->fork_generation_ = forkGeneration();
   core->boot_ = host::bootId();
+  awaitDevices(core->settings_.rails, core->settings_.deadline);
   VIADUCT_CHECK(base::fillSecret(core->id_));
   if (!core->settings_.secret.empty())
     core->secret_ = base::secretFromText(core->settings_.secret);

@@ -3,9 +3,15 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "meet/place.h"
 
 namespace viaduct::agent {
+namespace {
+
+void sayWaiting(const std::string& line) { base::log(base::LogLevel::kWarning, "{}", line); }
+
+}  // namespace
 
 Result<std::unique_ptr<Finder>> Finder::open(const Settings& settings, Card mine, Deadline until) {
   std::unique_ptr<Finder> finder(new Finder(mine));
@@ -17,7 +23,8 @@ Result<std::unique_ptr<Finder>> Finder::open(const Settings& settings, Card mine
                                                       .ca_file = settings.meet_ca,
                                                       .certificate_file = settings.meet_certificate,
                                                       .key_file = settings.meet_key,
-                                                      .detect = settings.detect}));
+                                                      .detect = settings.detect,
+                                                      .waiting = &sayWaiting}));
   finder->group_secret_ = !settings.secret.empty();
   // What the others know already does not have to travel.
   if (finder->group_secret_) mine.secret = {};

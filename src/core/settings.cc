@@ -66,6 +66,18 @@ Status intoMinChunk(std::string_view text, std::uint64_t& into) {
   return Ok{};
 }
 
+Status intoPorts(std::string_view text, PortRange& into) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint16_t>::max();
+  const auto dash = text.find('-');
+  const auto first = base::parseCount(text.substr(0, dash));
+  const auto last =
+      dash == std::string_view::npos ? first : base::parseCount(text.substr(dash + 1));
+  if (!first || !last || *first == 0 || *first > *last || *last > kMost)
+    return expected("a port like 7100, or a range like 7100-7199, within 1 to 65535");
+  into = {static_cast<std::uint16_t>(*first), static_cast<std::uint16_t>(*last)};
+  return Ok{};
+}
+
 Status intoToggle(std::string_view text, Toggle& into) {
   if (text == "auto")
     into = Toggle::kAuto;
@@ -170,6 +182,10 @@ constexpr std::array kRows{
                [](std::string_view t, Settings& s) { return intoList(t, kWords, s.rails); }},
     SettingRow{"VIADUCT_SOCKETS", "1", "TCP sockets per rail and peer, 1 to 64.",
                [](std::string_view t, Settings& s) { return intoCount(t, 1, 64, s.sockets); }},
+    SettingRow{"VIADUCT_TCP_PORTS", "",
+               "Ports at which the tcp backend listens for data, 7100-7199 or 7100, for a firewall "
+               "to let through; each agent of a host takes one; by default the system chooses.",
+               [](std::string_view t, Settings& s) { return intoPorts(t, s.tcp_ports); }},
     SettingRow{"VIADUCT_STRIPING", "auto",
                "Whether a transfer is divided among several rails: auto where each gets a chunk "
                "that is worth it; on always, down to 4KiB a rail; off never.",

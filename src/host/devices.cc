@@ -1,7 +1,16 @@
 #include "host/devices.h"
 
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -142,6 +151,53 @@ std::optional<Device> findDevice(std::string_view name_or_address, const std::st
                                                  name_or_address) != one.addresses.end())
       return std::move(one);
   return std::nullopt;
+}
+
+namespace {
+
+struct InterfaceState {
+  bool there = false, running = false, addressed = false;
+};
+
+bool isAddress(const std::string& text) {
+  std::array<unsigned char, sizeof(in6_addr)> address{};
+  return ::inet_pton(AF_INET, text.c_str(), address.data()) == 1 ||
+         ::inet_pton(AF_INET6, text.c_str(), address.data()) == 1;
+}
+
+InterfaceState stateOf(const std::string& name) {
+  ifaddrs* raw = nullptr;
+  if (::getifaddrs(&raw) != 0) return {};
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> all(raw, &::freeifaddrs);
+  InterfaceState out;
+  for (const ifaddrs* at = all.get(); at != nullptr; at = at->ifa_next) {
+    if (name != at->ifa_name) continue;
+    out.there = true;
+    out.running = (at->ifa_flags & IFF_UP) != 0 && (at->ifa_flags & IFF_RUNNING) != 0;
+    const int family = at->ifa_addr == nullptr ? AF_UNSPEC : at->ifa_addr->sa_family;
+    out.addressed = out.addressed || family == AF_INET || family == AF_INET6;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string notReady(const std::string& name_or_address, const std::string& root) {
+  for (const RdmaPort& port : rdmaPorts(root)) {
+    if (port.device != name_or_address.substr(0, name_or_address.find(':'))) continue;
+    const std::string state = firstLine(port.folder + "/state");  // "4: ACTIVE"
+    const bool active = state.empty() || state.find("ACTIVE") != std::string::npos;
+    return active ? "" : fmt::format("the port of {} is in state {}", port.device, state);
+  }
+  const auto cxi = cxiNics(root);
+  if (std::find(cxi.begin(), cxi.end(), name_or_address) != cxi.end()) return {};
+  const auto device = findDevice(name_or_address, root);
+  if (!device && isAddress(name_or_address)) return {};
+  const std::string& name = device ? device->name : name_or_address;
+  const InterfaceState state = stateOf(name);
+  if (!state.there) return fmt::format("this host has no device {}", name);
+  if (!state.running) return fmt::format("{} is down, or has no carrier", name);
+  return state.addressed ? "" : fmt::format("{} has no address", name);
 }
 
 }  // namespace viaduct::host

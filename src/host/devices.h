@@ -31,6 +31,11 @@ std::vector<Device> devices(const std::string& root = "/");
 // The one of that name, or that has that address.
 std::optional<Device> findDevice(std::string_view name_or_address, const std::string& root = "/");
 
+// Why a device, by name or address, cannot be used now but may be soon: it is not there, it is
+// down, or it has no carrier or no address yet. Empty: it is ready, or an address that no device is
+// known to have (all of 127.0.0.0/8 is there, and little of it listed).
+std::string notReady(const std::string& name_or_address, const std::string& root = "/");
+
 // Parts of it. "12.5 Gb/sec (4X SDR)" and "16.0 GT/s PCIe" in bytes a second; 0: makes no sense.
 std::uint64_t rdmaRate(const std::string& text);
 std::uint64_t pcieRate(const std::string& speed, const std::string& width);

@@ -142,6 +142,20 @@ TEST(FindDevice, ByNameAndByAddress) {
   for (const char* word : {"", "lo0", "127.0.0"}) EXPECT_FALSE(findDevice(word)) << word;
 }
 
+TEST(NotReady, ThatOfAnInterfaceIsWhatItLacks) {
+  EXPECT_EQ(notReady("lo"), "");
+  EXPECT_EQ(notReady("127.0.0.1"), "");
+  EXPECT_EQ(notReady("127.0.0.2"), "");
+  EXPECT_EQ(notReady("viaduct9"), "this host has no device viaduct9");
+}
+
+TEST_F(Tree, AnRdmaPortIsReadyOnceItIsActive) {
+  put("sys/class/infiniband/mlx5_0/ports/1/state", "2: INIT");
+  EXPECT_EQ(notReady("mlx5_0:1", root_.path()), "the port of mlx5_0 is in state 2: INIT");
+  put("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE");
+  EXPECT_EQ(notReady("mlx5_0", root_.path()), "");
+}
+
 TEST(Delta, KnowsTurnsResetsAndStops) {
   constexpr std::uint64_t kTurn = std::uint64_t{1} << 32U;
   EXPECT_EQ(deltaOf(100, 350, 4)->bytes, 1000U);

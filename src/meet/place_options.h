@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/waiting.h"
+
 namespace viaduct::meet {
 
 enum class PlaceKind : std::uint8_t {
@@ -31,6 +33,8 @@ struct PlaceOptions {
   // Embedded: a member that may be rank 0 runs the server itself, see serveIfHere().
   bool serve = false;
   bool insecure = false;  // lets that server listen beyond loopback without a token
+  // Hears who is missing from long waits; called by the thread that waits.
+  base::SayWaiting waiting = {};
 };
 
 }  // namespace viaduct::meet

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "support/etcd_server.h"
+#include "support/free_port.h"
 
 namespace viaduct::testing {
 namespace {
@@ -110,6 +111,24 @@ TEST(BenchAtEtcd, AgentsOfARunPublishNoNames) {
   EXPECT_EQ(here.finish(), 0) << here.err();
   EXPECT_TRUE(has(here.err(), "all workers run here")) << here.err();
   EXPECT_EQ(revision(etcd), before);
+}
+
+TEST(BenchAtEtcd, AMemberThatWaitsSaysForWhom) {
+  VIADUCT_NEEDS_ETCD();
+  const EtcdServer etcd;
+  Nixlbench alone(Words{"-etcd_endpoints", etcd.url()} + kEndless + Words{"--meet_timeout=4s"});
+  EXPECT_EQ(alone.finish(), 1);
+  EXPECT_TRUE(has(alone.err(), "still waiting: join group \"bg\": 1 of 2 members came: "))
+      << alone.err();
+}
+
+TEST(BenchAtEtcd, AMemberThatReachesNoEtcdSaysTheLastError) {
+  const std::string nobody = "http://" + freeAddress();
+  Nixlbench alone(Words{"-etcd_endpoints", nobody} + kEndless + Words{"--meet_timeout=4s"});
+  EXPECT_EQ(alone.finish(), 1);
+  EXPECT_TRUE(has(alone.err(), "still waiting: ")) << alone.err();
+  EXPECT_TRUE(has(alone.err(), nobody + ": connect: ")) << alone.err();
+  EXPECT_TRUE(has(alone.err(), " s left\n")) << alone.err();
 }
 
 }  // namespace

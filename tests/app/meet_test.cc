@@ -51,6 +51,19 @@ TEST(MeetCommand, BeyondLoopbackItWantsAToken) {
   EXPECT_NE(secret.readLine().value_or("").find("with a token"), std::string::npos);
 }
 
+TEST(MeetCommand, WhoeverLooksForANameSaysWhatIsMissing) {
+  Program program({"meet", "--listen", "127.0.0.1:0", "--secret", "swordfish"});
+  std::string said;
+  auto place = meet::openMeetingPlace({.where = addressOf(program),
+                                       .token = "swordfish",
+                                       .waiting = [&](const std::string& line) { said += line; }});
+  ASSERT_TRUE(place);
+  EXPECT_FALSE((*place)->find("decode-0", 4s, kGoOn));
+  EXPECT_NE(said.find("still waiting: find decode-0: meeting place "), std::string::npos) << said;
+  EXPECT_NE(said.find("nobody has published \"decode-0\""), std::string::npos) << said;
+  EXPECT_NE(said.find(" s left"), std::string::npos) << said;
+}
+
 TEST(MeetCommand, WhatCannotBeListenedOnIsNamed) {
   Program wrong({"meet", "--listen", "127.0.0.1:70000"});
   EXPECT_EQ(wrong.finish(), 2);

@@ -204,5 +204,13 @@ TEST_F(P2pCommand, ATargetThatIsKilledEndsTheInitiator) {
   EXPECT_TRUE(has(initiator.err(), "peer lost")) << initiator.err();
 }
 
+TEST_F(P2pCommand, AnInitiatorThatWaitsSaysWhatIsMissing) {
+  EXPECT_EQ(initiate({"--timeout", "4s"}), 1);
+  EXPECT_TRUE(has(err_, "still waiting: connect to 127.0.0.1:" + port_ + ": nobody listens there"))
+      << err_;
+  EXPECT_TRUE(has(err_, " s left\n")) << err_;
+  EXPECT_EQ(out_, "");
+}
+
 }  // namespace
 }  // namespace viaduct::testing

@@ -1,6 +1,7 @@
 // The built command line on a host of a test. Threads: the test's.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "cluster/hosts.h"
@@ -19,11 +20,11 @@ class Command {
 
   // False when no line starts like this.
   bool readUntil(const std::string& front) {
-    while (const auto line = process_.answer(std::chrono::seconds(30))) {
-      text_ += *line + "\n";
-      if (line->starts_with(front)) return true;
-    }
-    return false;
+    return readUntil([&](const std::string& line) { return line.starts_with(front); });
+  }
+  // False when no line has this in it.
+  bool readUntilHas(const std::string& part) {
+    return readUntil([&](const std::string& line) { return line.find(part) != std::string::npos; });
   }
   // Its exit status.
   int finish() {
@@ -33,6 +34,14 @@ class Command {
   const std::string& text() const { return text_; }
 
  private:
+  bool readUntil(const std::function<bool(const std::string&)>& wanted) {
+    while (const auto line = process_.answer(std::chrono::seconds(30))) {
+      text_ += *line + "\n";
+      if (wanted(*line)) return true;
+    }
+    return false;
+  }
+
   Process process_;
   std::string text_;
 };

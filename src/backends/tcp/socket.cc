@@ -38,6 +38,9 @@ Result<base::Fd> open(int family) {
 Result<base::Fd> listenOn(const Endpoint& at) {
   VIADUCT_TRY(base::Fd fd, open(at.family()));
   if (at.family() == AF_INET6) set(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  // A port that was asked for is free again at once when its agent has ended. Two that live cannot
+  // share it: the second one's listen() fails.
+  if (at.port() != 0) set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (::bind(fd.get(), at.raw(), at.length) != 0 || ::listen(fd.get(), kBacklog) != 0) {
     Error why = systemError(Code::kInvalid, "listen on " + at.text(), errno);
     why.remedy = "give an address of this machine";

@@ -1,6 +1,9 @@
 #include "backends/tcp/tcp_backend.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "backends/tcp/tcp_link.h"
@@ -51,11 +54,28 @@ Status TcpBackend::open(const Settings& settings, Clock::time_point until) {
     for (const Endpoint& one : at) {
       const auto same = [&](const Endpoint& other) { return other.sameHost(one); };
       if (std::any_of(bound.begin(), bound.end(), same)) continue;
-      VIADUCT_CHECK(acceptor_.listen(one));
+      VIADUCT_CHECK(listen(one, settings.tcp_ports));
       bound.push_back(one);
     }
   }
   return Ok{};
+}
+
+// At the first of the ports that is free.
+Status TcpBackend::listen(const Endpoint& at, const PortRange& ports) {
+  for (std::uint32_t port = ports.first; port <= ports.last; ++port) {
+    auto listening = acceptor_.listen(at.withPort(static_cast<std::uint16_t>(port)));
+    if (listening || listening.error().os_errno != EADDRINUSE) return listening;
+  }
+  const bool one = ports.first == ports.last;
+  return Error{
+      .code = Code::kBusy,
+      .operation = "open tcp",
+      .detail = fmt::format("{} of {} is in use", one ? "the port" : "every port",
+                            one ? fmt::format("VIADUCT_TCP_PORTS={}", ports.first)
+                                : fmt::format("VIADUCT_TCP_PORTS={}-{}", ports.first, ports.last)),
+      .cause = "each agent of this host takes one of them",
+      .remedy = "name more ports; ss -ltnp shows who has them"};
 }
 
 const core::Capabilities& TcpBackend::can() const {

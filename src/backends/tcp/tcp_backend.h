@@ -38,6 +38,7 @@ class TcpBackend final : public core::Backend {
   std::size_t strangers() const { return acceptor_.pending(); }
 
  private:
+  Status listen(const Endpoint& at, const PortRange& ports);
   Acceptor::Verdict offer(const Hello& hello, const Acceptor::HelloBytes& bytes, base::Fd& fd);
 
   Shared shared_;

@@ -4,6 +4,7 @@
 #include "backends/tcp/socket.h"
 #include "backends/tcp/tcp_fixture.h"
 #include "backends/tcp/tcp_link.h"
+#include "support/free_port.h"
 
 namespace viaduct::tcp {
 namespace {
@@ -301,6 +302,38 @@ TEST(TcpOpen, RefusesWhatIsNotHere) {
   settings.listen = {"192.0.2.1:0"};
   TcpBackend no_address({.settings = settings, .poller = *poller});
   EXPECT_FALSE(no_address.open(settings));
+}
+
+class TcpPorts : public ::testing::Test {
+ protected:
+  // The port at which an agent with these ports listens; else the error's text.
+  std::string open(PortRange ports) {
+    settings_.tcp_ports = ports;
+    auto& backend = *backends_.emplace_back(
+        std::make_unique<TcpBackend>(core::BackendContext{settings_, *poller_}));
+    if (const auto opened = backend.open(settings_); !opened) return opened.error().text();
+    return std::to_string(decodeEndpoints(backend.address())->front().port());
+  }
+  Settings settings_;
+  const std::unique_ptr<base::Poller> poller_ = *base::Poller::open();
+  std::vector<std::unique_ptr<TcpBackend>> backends_;
+};
+
+TEST_F(TcpPorts, ABusyPortOfTheRangeIsSkipped) {
+  const std::uint16_t first = testing::freePort(), last = first + 50;
+  EXPECT_EQ(open({first, first}), std::to_string(first));
+  const std::string next = open({first, last});
+  EXPECT_NE(next, std::to_string(first));
+  EXPECT_GT(std::atoi(next.c_str()), first) << next;
+  EXPECT_LE(std::atoi(next.c_str()), last) << next;
+}
+
+TEST_F(TcpPorts, ARangeThatIsUsedUpIsNamed) {
+  const std::uint16_t port = testing::freePort();
+  EXPECT_EQ(open({port, port}), std::to_string(port));
+  const std::string why = open({port, port});
+  EXPECT_NE(why.find("VIADUCT_TCP_PORTS=" + std::to_string(port)), std::string::npos) << why;
+  EXPECT_NE(why.find("name more ports"), std::string::npos) << why;
 }
 
 }  // namespace

@@ -65,8 +65,9 @@ Result<std::string> Initiator::ask(Request request) {
   return asker_.ask(std::move(request), kAnswer);
 }
 
-Result<Member> Initiator::greet(Deadline until,
-                                const std::function<void(const std::string&)>& busy) {
+Result<Member> Initiator::greet(Deadline until, const std::function<void(const std::string&)>& busy,
+                                const base::SayWaiting& waiting) {
+  base::Waiting aloud(waiting, until.at());
   for (bool said = false;;) {
     auto answer = asker_.ask({.verb = Request::Verb::kGreet}, until);
     if (answer) {
@@ -81,6 +82,7 @@ Result<Member> Initiator::greet(Deadline until,
     }
     if (answer.error().code != Code::kBusy || until.passed()) return std::move(answer).error();
     if (!std::exchange(said, true)) busy(answer.error().detail);
+    if (aloud.isDue()) aloud.tell(answer.error());
     std::this_thread::sleep_for(kBusyPause);
   }
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/stop.h"
+#include "base/waiting.h"
 #include "measure/p2p/ask.h"
 #include "measure/proof/judge.h"
 #include "measure/proof/observer.h"
@@ -30,8 +31,10 @@ class Initiator {
   // `rails`: Settings::rails of the agent.
   Initiator(Agent& agent, std::vector<std::string> rails, Peer target, const base::StopFlag& stop);
 
-  // Introduces us; waits while the target is busy with another. Gives the target as a member.
-  Result<Member> greet(Deadline until, const std::function<void(const std::string&)>& busy);
+  // Introduces us; waits while the target is busy with another, which `busy` hears at once and
+  // `waiting` again and again. Gives the target as a member.
+  Result<Member> greet(Deadline until, const std::function<void(const std::string&)>& busy,
+                       const base::SayWaiting& waiting = {});
   // One row for each size, handed over as soon as it is known. What cannot be measured is a row
   // that says why; an error is the end: the target is gone, or `stop` was set.
   Status measure(const Plan& plan, const std::function<void(const Row&, const std::string&)>& row);

@@ -49,6 +49,10 @@ std::string toggleName(Toggle toggle) {
   return toggle == Toggle::kAuto ? "auto" : toggle == Toggle::kOn ? "on" : "off";
 }
 
+std::string portsName(const PortRange& ports) {
+  return ports.first == 0 ? "" : fmt::format("{}-{}", ports.first, ports.last);
+}
+
 }  // namespace
 
 std::vector<Option> optionsOf(const Settings& s) {
@@ -58,6 +62,7 @@ std::vector<Option> optionsOf(const Settings& s) {
           {"backends", joined(s.backends)},
           {"rails", joined(s.rails)},
           {"sockets", fmt::format("{}", s.sockets)},
+          {"tcp_ports", portsName(s.tcp_ports)},
           {"striping", toggleName(s.striping)},
           {"min_chunk", s.min_chunk == 0 ? "auto" : base::formatSize(s.min_chunk)},
           {"ofi_provider", s.ofi_provider},

@@ -40,7 +40,7 @@ const std::string* find(const std::vector<Option>& options, const std::string& n
 
 std::string encode(const Hello& hello) {
   base::Writer to;
-  to.put(static_cast<std::uint32_t>(hello.options.size()));
+  to.text(encode(hello.failure)).put(static_cast<std::uint32_t>(hello.options.size()));
   for (const Option& option : hello.options) to.text(option.name).text(option.value);
   const host::Facts& f = hello.host;
   to.text(f.boot_id).text(f.hostname).text(f.kernel).text(f.cpu_model);
@@ -53,6 +53,7 @@ std::string encode(const Hello& hello) {
 Result<Hello> decodeHello(std::string_view text) {
   base::Reader from(std::as_bytes(std::span(text)));
   Hello hello;
+  VIADUCT_TRY(hello.failure, decodeFailure(from.text()));
   for (auto left = countOf(from); left > 0 && from.ok(); --left) {
     Option option{.name = from.text()};
     option.value = from.text();

@@ -8,10 +8,12 @@
 
 #include "host/facts.h"
 #include "measure/result/report.h"
+#include "measure/run/share.h"
 
 namespace viaduct::measure {
 
 struct Hello {
+  Failure failure = {};  // the member takes no part: it cannot open its agent
   std::vector<Option> options = {};
   host::Facts host = {};
 };

@@ -193,7 +193,7 @@ void RowRun::keep(Own& own, LaneTimes times, Phase phase) {
 // A lane knows its own peer only: what happens to others ends it as well.
 void RowRun::watch() {
   if (worker_.stop_.load() || worker_.group_.trouble()) stop_lanes_.store(true);
-  if (worker_.tick_) worker_.tick_();
+  if (worker_.heard_.tick) worker_.heard_.tick();
 }
 
 std::vector<StreamEnd> RowRun::ends(bool sources) {

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "measure/run/hello.h"
+#include "measure/run/machine.h"
 #include "measure/run/worker.h"
 #include "meet/embedded/embedded.h"
 #include "meet/place.h"
@@ -20,6 +22,7 @@ constexpr auto kGoodbye = 5s;
 constexpr auto kHello = 30s;
 // How a member's wish to stop reaches the others; every other reason is a failure.
 constexpr std::string_view kInterrupted = "interrupted at rank";
+constexpr auto kBelieved = "believed";
 
 // A member that may become rank 0 runs the meeting place, if its address is this host's.
 Result<std::unique_ptr<meet::EmbeddedServer>> serve(const RunRequest& request) {
@@ -53,24 +56,34 @@ Result<std::unique_ptr<meet::Group>> join(meet::MeetingPlace& place, const RunRe
   return joined;
 }
 
-// One member's run, once its agent is open.
+// No worker has died before there was a group.
+Error notMet(Error error) {
+  if (error.code == Code::kPeerLost) error.code = Code::kTimeout;
+  return error;
+}
+
+// One member's run, with its agent, or without one that could be opened.
 class MemberRun {
  public:
   MemberRun(const RunRequest& request, const Progress& progress, const StopFlag& stop,
             RunOutcome& out)
       : request_(request), spec_(request.spec), progress_(progress), stop_(stop), out_(out) {}
 
-  Status run(meet::MeetingPlace& place, Agent& agent) {
-    VIADUCT_TRY(group_, join(place, request_, aboutOf(agent), progress_, stop_));
+  // A member without an agent joins as well: the others learn why, and wait for nobody.
+  Status run(meet::MeetingPlace& place, Result<Agent>& agent) {
+    auto group = join(place, request_, agent ? aboutOf(*agent) : "", progress_, stop_);
+    if (!group) return agent ? notMet(std::move(group).error()) : agent.error();
+    group_ = *std::move(group);
     auto done = measure(agent);
     if (!done) return explained(std::move(done).error());
     return group_->finish(kGoodbye);
   }
 
  private:
-  Status measure(Agent& agent) {
-    VIADUCT_CHECK(greet());
-    Worker worker(spec_, agent, *group_, request_.settings.rails, stop_, progress_.tick);
+  Status measure(Result<Agent>& agent) {
+    VIADUCT_CHECK(greet(agent ? Failure{} : agent.error()));
+    Worker worker(spec_, *agent, *group_, request_.settings.rails, stop_,
+                  {progress_.waiting, progress_.tick});
     VIADUCT_CHECK(worker.open());
     for (std::size_t i = 0; i < spec_.rows.size(); ++i) {
       if (progress_.started) progress_.started(i, spec_.rows[i]);
@@ -80,13 +93,22 @@ class MemberRun {
       out_.conclusions.push_back(std::move(made.conclusion));
       if (progress_.finished) progress_.finished(out_.rows.back());
     }
+    return shareVerdict();
+  }
+
+  // Rank 0 has the rows, and every member ends with the run's verdict.
+  Status shareVerdict() {
+    const bool good = std::all_of(out_.rows.begin(), out_.rows.end(),
+                                  [](const Row& row) { return isGood(row.verdict); });
+    VIADUCT_TRY(const auto said, group_->gather(good ? kBelieved : "", kHello, stop_));
+    out_.believed = said.front() == kBelieved;
     return Ok{};
   }
 
-  Status greet() {
+  Status greet(const Failure& failure) {
     const meet::Roster& roster = group_->roster();
     out_.rank = roster.rank;
-    const Hello own{.options = optionsOf(spec_), .host = host::facts()};
+    const Hello own{.failure = failure, .options = optionsOf(spec_), .host = host::facts()};
     VIADUCT_TRY(const auto texts, group_->gather(encode(own), kHello, stop_));
     std::vector<Hello> all;
     for (const std::string& text : texts) {
@@ -99,6 +121,13 @@ class MemberRun {
            .name = member.name,
            .role = spec_.layout.isInitiator(member.rank) ? "initiator" : "target",
            .host = all[member.rank].host});
+    if (failure) return *failure;
+    for (const meet::Member& member : roster.members)
+      if (Failure& theirs = all[member.rank].failure) {
+        theirs->operation =
+            fmt::format("rank {} ({}): {}", member.rank, member.name, theirs->operation);
+        return *std::move(theirs);
+      }
     VIADUCT_CHECK(sameOptions(all));
     if (progress_.joined) progress_.joined(out_.rank, out_.members);
     return Ok{};
@@ -128,23 +157,40 @@ class MemberRun {
 
 // Whatever a member does at its meeting place.
 template <class Visit>
-auto visiting(const RunRequest& request, Visit visit)
+auto visiting(const RunRequest& request, const Progress& progress, Visit visit)
     -> decltype(visit(std::declval<meet::MeetingPlace&>())) {
   if (!request.place)
     return Error{.code = Code::kInvalid, .operation = "bench", .detail = "no meeting place"};
   // The server goes last: the others' goodbyes still need it.
   VIADUCT_TRY(const auto server, serve(request));
-  VIADUCT_TRY(const auto place, meet::openMeetingPlace(*request.place));
+  meet::PlaceOptions options = *request.place;
+  options.waiting = progress.waiting;
+  VIADUCT_TRY(const auto place, meet::openMeetingPlace(options));
   auto done = visit(*place);
   if (server) server->drained(kGoodbye);
   return done;
 }
 
+// For a device that is not there, the list of those that are is the best remedy.
+Result<Agent> openAgent(const Settings& settings) {
+  auto agent = Agent::open(settings);
+  if (!agent) VIADUCT_CHECK(devicesExist(settings.rails));
+  return agent;
+}
+
 Status run(const RunRequest& request, const Progress& progress, const StopFlag& stop,
            RunOutcome& out) {
-  return visiting(request, [&](meet::MeetingPlace& place) -> Status {
-    VIADUCT_TRY(Agent agent, Agent::open(request.settings));
-    return MemberRun(request, progress, stop, out).run(place, agent);
+  std::string why_not;  // this member takes no part, until its user knows
+  Progress aloud = progress;
+  if (progress.waiting)
+    aloud.waiting = [&](const std::string& line) {
+      if (!why_not.empty()) progress.remark(std::exchange(why_not, {}));
+      progress.waiting(line);
+    };
+  return visiting(request, aloud, [&](meet::MeetingPlace& place) -> Status {
+    auto agent = openAgent(request.settings);
+    if (!agent) why_not = agent.error().text() + "; staying until the other members know";
+    return MemberRun(request, aloud, stop, out).run(place, agent);
   });
 }
 
@@ -168,11 +214,13 @@ RunOutcome runAsMember(const RunRequest& request, const Progress& progress, cons
 
 Result<Agreed> agree(const RunRequest& request, const std::string& text, const Progress& progress,
                      const StopFlag& stop) {
-  return visiting(request, [&](meet::MeetingPlace& place) -> Result<Agreed> {
+  return visiting(request, progress, [&](meet::MeetingPlace& place) -> Result<Agreed> {
     VIADUCT_TRY(const auto group, join(place, request, {}, progress, stop));
     VIADUCT_TRY(auto texts, group->gather(text, kHello, stop));
     VIADUCT_CHECK(group->finish(kGoodbye));
-    return Agreed{.rank = group->roster().rank, .by_rank = std::move(texts)};
+    const meet::Roster& roster = group->roster();
+    return Agreed{
+        .rank = roster.rank, .first = roster.members.front().name, .by_rank = std::move(texts)};
   });
 }
 

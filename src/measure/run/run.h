@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/stop.h"
+#include "base/waiting.h"
 #include "measure/result/report.h"
 #include "measure/run/share.h"
 #include "measure/run/spec.h"
@@ -34,6 +35,7 @@ struct RunRequest {
 
 struct Progress {
   std::function<void(const std::string& line)> remark = {};  // not as wished, and it goes on
+  base::SayWaiting waiting = {};                             // who is missing, in a long wait
   std::function<void(std::uint32_t rank, const std::vector<Member>& members)> joined = {};
   std::function<void(std::size_t number, const Workload& row)> started = {};
   std::function<void()> tick = {};  // now and then, while a row runs
@@ -52,6 +54,7 @@ struct RunOutcome {
   std::string problem = {};  // unless complete: what happened, and to whom
   std::uint32_t rank = 0;    // ours
   std::vector<Member> members = {};
+  bool believed = true;  // every row, as rank 0 says; at all ranks
   // At rank 0 only.
   std::vector<Row> rows = {};
   std::vector<std::string> conclusions = {};  // of each row: what limits it
@@ -66,6 +69,7 @@ RunOutcome runLocally(const RunRequest& request, const Progress& progress, const
 // and in a group of its name, and get everybody's.
 struct Agreed {
   std::uint32_t rank = 0;  // ours, which runs to come shall ask for
+  std::string first = {};  // rank 0's name
   std::vector<std::string> by_rank = {};
 };
 Result<Agreed> agree(const RunRequest& request, const std::string& text, const Progress& progress,

@@ -8,6 +8,7 @@
 #include "base/sizes.h"
 #include "host/facts.h"
 #include "measure/run/row_run.h"
+#include "measure/run/wait_ready.h"
 
 namespace viaduct::measure {
 namespace {
@@ -37,13 +38,12 @@ std::string aboutOf(const Agent& agent) {
 }
 
 Worker::Worker(const Spec& spec, Agent& agent, meet::Group& group,
-               const std::vector<std::string>& rails, const StopFlag& stop,
-               std::function<void()> tick)
+               const std::vector<std::string>& rails, const StopFlag& stop, Heard heard)
     : spec_(spec),
       agent_(agent),
       group_(group),
       stop_(stop),
-      tick_(std::move(tick)),
+      heard_(std::move(heard)),
       streams_(streamsOf(spec.layout, spec.threads, spec.bidirectional)),
       rank_(group.roster().rank),
       observer_(rails) {}
@@ -113,8 +113,9 @@ Status Worker::reachPeers() {
     if (there == rank_ && spec_.ping_pong) VIADUCT_CHECK(reach(here));
   }
   for (const auto& [rank, peer] : peers_) {
-    auto ready = peer.ready(kConnect);
-    if (!ready) return namedPeer(std::move(ready).error(), group_.roster().members[rank]);
+    const meet::Member& member = group_.roster().members[rank];
+    const auto named = [&](const Error& error) { return namedPeer(error, member); };
+    VIADUCT_CHECK(waitReady(peer, kConnect, stop_, heard_.waiting, named));
   }
   return Ok{};
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/stop.h"
+#include "base/waiting.h"
 #include "measure/load/buffer.h"
 #include "measure/proof/observer.h"
 #include "measure/run/share.h"
@@ -24,6 +25,12 @@ using base::StopFlag;
 // What the members of a group get to know of an agent when it joins.
 std::string aboutOf(const Agent& agent);
 
+// What a worker tells while it goes on.
+struct Heard {
+  base::SayWaiting waiting = {};    // who is missing, in a long wait
+  std::function<void()> tick = {};  // now and then, while a row runs
+};
+
 // A device that this process owns.
 struct Device {
   Role role = Role::kInitiator;
@@ -33,9 +40,9 @@ struct Device {
 
 class Worker {
  public:
-  // `rails`: that were asked for; empty: any. `tick`: called now and then while a row runs.
+  // `rails`: that were asked for; empty: any.
   Worker(const Spec& spec, Agent& agent, meet::Group& group, const std::vector<std::string>& rails,
-         const StopFlag& stop, std::function<void()> tick);
+         const StopFlag& stop, Heard heard);
 
   // Makes memory, and reaches the peers that this process initiates to. Every member calls it.
   Status open();
@@ -63,7 +70,7 @@ class Worker {
   Agent& agent_;
   meet::Group& group_;
   const StopFlag& stop_;
-  std::function<void()> tick_;
+  const Heard heard_;
   const std::vector<Stream> streams_;
   const std::uint32_t rank_;
   DeviceBytes bytes_;

@@ -29,7 +29,7 @@ class Members {
       roster.rank = rank;
       groups_.push_back(std::make_unique<ThreadGroup>(table, roster));
       workers_.push_back(std::make_unique<Worker>(spec_, agents_[rank], *groups_[rank],
-                                                  std::vector<std::string>{}, stop, nullptr));
+                                                  std::vector<std::string>{}, stop, Heard{}));
     }
   }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/waiting.h"
 #include "meet/embedded/line.h"
 #include "meet/embedded/loop.h"
 #include "meet/embedded/messages.h"
@@ -23,6 +24,7 @@ namespace viaduct::meet::embedded {
 struct Site {
   std::string where = {}, name_space = {};
   Key token = {};
+  base::SayWaiting waiting = {};
   std::unique_ptr<Loop> loop = {};
 };
 using SitePtr = std::shared_ptr<Site>;
@@ -68,8 +70,11 @@ class GroupClient final : public Group, private LineUser {
   Status message(Type type, ByteSpan payload) override;
   void lost(const Error& why, bool again) override;
 
+  // `operation`: for people, in the lines that a long wait says.
   template <class Done>
-  Wait await(Loop::Held& held, Deadline until, const StopFlag& stop, Done done);
+  Wait await(Loop::Held& held, Deadline until, const StopFlag& stop, const std::string& operation,
+             Done done);
+  void askWhom();
   Error gaveUp(Wait how, const std::string& operation) const;
   std::string label() const { return "group " + request_.group; }
 
@@ -113,6 +118,8 @@ class DirectoryClient final : private LineUser {
   };
   // The request stands, once answered, until it is withdrawn.
   Result<Answered> ask(Request request, Deadline until, const StopFlag& stop);
+  Wait await(Loop::Held& held, const Request& request, Deadline until, const StopFlag& stop);
+  Error unanswered(const Request& request) const;
 
   const SitePtr site_;
   std::condition_variable changed_;

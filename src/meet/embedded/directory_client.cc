@@ -45,6 +45,33 @@ void DirectoryClient::lost(const Error& why, bool again) {
   changed_.notify_all();
 }
 
+// Why there is no answer yet.
+Error DirectoryClient::unanswered(const Request& request) const {
+  if (!line_.ready()) return line_.unreachable();
+  return {
+      .code = Code::kTimeout,
+      .detail = fmt::format("meeting place {}: {} \"{}\" in namespace {}", site_->where,
+                            request.type == Type::kFind ? "nobody has published" : "no word about",
+                            request.message.name, site_->name_space)};
+}
+
+Wait DirectoryClient::await(Loop::Held& held, const Request& request, Deadline until,
+                            const StopFlag& stop) {
+  const auto answered = [&] { return request.answer.has_value(); };
+  base::Waiting waiting(site_->waiting, until.at());
+  while (waiting.due() < until.at()) {
+    const Wait quiet = waitFor(changed_, held, waiting.due(), stop, answered);
+    if (quiet != Wait::kTimeout) return quiet;
+    Error so_far = unanswered(request);
+    so_far.operation = fmt::format("{} {}", request.type == Type::kFind ? "find" : "publish",
+                                   request.message.name);
+    held.unlock();
+    waiting.tell(so_far);
+    held.lock();
+  }
+  return waitFor(changed_, held, until.at(), stop, answered);
+}
+
 Result<DirectoryClient::Answered> DirectoryClient::ask(Request request, Deadline until,
                                                        const StopFlag& stop) {
   auto held = site_->loop->hold();
@@ -55,24 +82,16 @@ Result<DirectoryClient::Answered> DirectoryClient::ask(Request request, Deadline
     line_.open(Clock::time_point::max());
   else
     line_.send(makePacket(type, mine.message.encode()));
-  const Wait waited =
-      waitFor(changed_, held, until.at(), stop, [&] { return mine.answer.has_value(); });
+  const Wait waited = await(held, mine, until, stop);
   if (mine.answer && *mine.answer) return Answered{number, **mine.answer};
-  if (mine.answer) {
-    Error why = mine.answer->error();
-    requests_.erase(number);
-    return why;
-  }
-  const std::string name = mine.message.name;
+  const Error why = mine.answer ? mine.answer->error() : unanswered(mine);
+  const bool answered = mine.answer.has_value();
   requests_.erase(number);
+  if (answered) return why;
   line_.send(makePacket(Type::kForget, NumberMessage{number}.encode()));
   if (waited == Wait::kStopped)
     return Error{.code = Code::kCancelled, .detail = "stopped by the caller"};
-  if (!line_.ready()) return line_.unreachable();
-  return Error{.code = Code::kTimeout,
-               .detail = fmt::format("meeting place {}: {} \"{}\" in namespace {}", site_->where,
-                                     type == Type::kFind ? "nobody has published" : "no word about",
-                                     name, site_->name_space)};
+  return why;
 }
 
 Result<std::uint32_t> DirectoryClient::publish(const std::string& name, const std::string& value,

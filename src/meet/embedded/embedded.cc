@@ -69,7 +69,8 @@ Result<std::vector<std::string>> whereToListen(const PlaceOptions& options) {
   VIADUCT_TRY(const auto where, base::parseHostPort(options.where));
   if (base::isLiteral(where) || where.host == "localhost") return std::vector{options.where};
   const auto known = base::resolve(where);
-  if (known && std::none_of(known->begin(), known->end(), &isOwn)) return std::vector<std::string>{};
+  if (known && std::none_of(known->begin(), known->end(), &isOwn))
+    return std::vector<std::string>{};
   // A name that nobody knows may turn out to be another host's: no reason to ask for a token.
   if (!known && options.token.empty() && !options.insecure) return std::vector<std::string>{};
   std::vector<std::string> out;
@@ -95,6 +96,7 @@ Result<std::unique_ptr<MeetingPlace>> openEmbedded(const PlaceOptions& options) 
   site->where = options.where;
   site->name_space = options.name_space.empty() ? "/viaduct" : options.name_space;
   site->token = base::secretFromText(options.token);
+  site->waiting = options.waiting;
   VIADUCT_TRY(site->loop, wire::Loop::start("viaduct meeting"));
   return std::unique_ptr<MeetingPlace>(std::make_unique<EmbeddedPlace>(std::move(site)));
 }

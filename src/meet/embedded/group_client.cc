@@ -32,13 +32,33 @@ GroupClient::~GroupClient() {
   line_.close();
 }
 
-template <class Done>
-Wait GroupClient::await(Loop::Held& held, Deadline until, const StopFlag& stop, Done done) {
+// The answer comes into status_.
+void GroupClient::askWhom() {
   status_.clear();
-  const Duration before = askBefore(until.at());
-  const Wait first = waitFor(changed_, held, until.at() - before, stop, done);
-  if (first != Wait::kTimeout) return first;
   line_.send(makePacket(Type::kAsk));
+}
+
+template <class Done>
+Wait GroupClient::await(Loop::Held& held, Deadline until, const StopFlag& stop,
+                        const std::string& operation, Done done) {
+  const Duration before = askBefore(until.at());
+  const auto ask_at = until.at() - before;
+  base::Waiting waiting(site_->waiting, until.at());
+  while (waiting.due() < ask_at) {
+    const Wait quiet = waitFor(changed_, held, waiting.due(), stop, done);
+    if (quiet != Wait::kTimeout) return quiet;
+    askWhom();
+    waitFor(changed_, held, std::min(ask_at, Clock::now() + kAskBefore), stop,
+            [&] { return done() || !status_.empty() || !line_.ready(); });
+    if (done()) return Wait::kDone;
+    const Error so_far = gaveUp(Wait::kTimeout, operation);
+    held.unlock();
+    waiting.tell(so_far);
+    held.lock();
+  }
+  const Wait first = waitFor(changed_, held, ask_at, stop, done);
+  if (first != Wait::kTimeout) return first;
+  askWhom();
   const Wait second = waitFor(changed_, held, until.at(), stop, done);
   if (second != Wait::kTimeout || !line_.ready()) return second;
   waitFor(changed_, held, until.at() + before, stop, [&] { return done() || !status_.empty(); });
@@ -65,12 +85,13 @@ Status GroupClient::join(const JoinRequest& request, Deadline until, const StopF
   request_ = request;
   join_until_ = until.at();
   line_.open(join_until_);
-  const Wait waited = await(held, until, stop, [&] { return whole_ || refused_; });
+  const std::string operation = "join " + label();
+  const Wait waited = await(held, until, stop, operation, [&] { return whole_ || refused_; });
   if (refused_) {
-    refused_->operation = "join " + label();
+    refused_->operation = operation;
     return *refused_;
   }
-  if (!whole_) return gaveUp(waited, "join " + label());
+  if (!whole_) return gaveUp(waited, operation);
   return Ok{};
 }
 
@@ -132,17 +153,18 @@ void GroupClient::lost(const Error& why, bool again) {
 Result<std::vector<std::string>> GroupClient::gather(std::string value, Deadline until,
                                                      const StopFlag& stop) {
   auto held = site_->loop->hold();
+  const std::string operation = "gather in " + label();
   if (value.size() > kMaxValueBytes)
-    return Error{.operation = "gather in " + label(),
+    return Error{.operation = operation,
                  .detail = fmt::format("a value of {} bytes, where {} is the limit", value.size(),
                                        kMaxValueBytes)};
-  if (finished_) return Error{.operation = "gather in " + label(), .detail = "after finish()"};
+  if (finished_) return Error{.operation = operation, .detail = "after finish()"};
   if (trouble_) return *trouble_;
   if (!std::exchange(waiting_, true)) {
     values_.reset();
     line_.send(makePacket(Type::kGather, GatherMessage{round_, std::move(value)}.encode()));
   }
-  const Wait waited = await(held, until, stop, [&] { return values_ || trouble_; });
+  const Wait waited = await(held, until, stop, operation, [&] { return values_ || trouble_; });
   if (values_) {
     waiting_ = false;
     ++round_;
@@ -151,7 +173,7 @@ Result<std::vector<std::string>> GroupClient::gather(std::string value, Deadline
     return all;
   }
   if (trouble_) return *trouble_;
-  return gaveUp(waited, "gather in " + label());
+  return gaveUp(waited, operation);
 }
 
 std::optional<Error> GroupClient::trouble() const {

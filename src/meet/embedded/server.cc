@@ -129,8 +129,9 @@ Status EmbeddedServer::Impl::start() {
                  .operation = "listen",
                  .detail = fmt::format("{}: anybody who reaches it could join", at.front()),
                  .cause = "there is no token, and the address is not a loopback one",
-                 .remedy = "give all members the same word (--secret, VIADUCT_SECRET), or let "
-                           "everybody in: VIADUCT_INSECURE=yes"};
+                 .remedy =
+                     "give all members the same word (--secret, VIADUCT_SECRET), or let "
+                     "everybody in: VIADUCT_INSECURE=yes"};
   tick();
   loop_->wake();
   return Ok{};
@@ -195,12 +196,14 @@ Status EmbeddedServer::Impl::prove(Guest& guest, ByteSpan payload) {
   VIADUCT_TRY(const auto theirs, wire::ProofMessage::decode(payload));
   const auto expected = guest.proof.ofMember();
   if (!base::sameBytes(std::as_bytes(std::span(theirs.proof)), std::as_bytes(std::span(expected))))
-    return deny(guest, {.code = Code::kDenied,
-                        .operation = "hello",
-                        .detail = "the token is not the meeting place's",
-                        .cause = options_.token.empty() ? "the meeting place has no token"
-                                                        : "a wrong or missing token",
-                        .remedy = "give all members, and the meeting place, the same token"});
+    return deny(guest,
+                {.code = Code::kDenied,
+                 .operation = "hello",
+                 .detail = "the token is not the meeting place's",
+                 .cause = options_.token.empty() ? "the meeting place has no token"
+                                                 : "a wrong or missing token",
+                 .remedy = "give all members, and the meeting place, the same word (--secret, "
+                           "VIADUCT_SECRET)"});
   const wire::WelcomeMessage welcome{guest.proof.ofServer(),
                                      static_cast<std::uint32_t>(options_.detect.count())};
   VIADUCT_CHECK(guest.stream.send(wire::makePacket(Type::kWelcome, welcome.encode())));
@@ -212,7 +215,12 @@ Status EmbeddedServer::Impl::prove(Guest& guest, ByteSpan payload) {
 
 // The reason goes to the other end, and is the error that closes the connection here.
 Status EmbeddedServer::Impl::deny(Guest& guest, Error why) {
-  say(fmt::format("turned {} away: {}", guest.remote, why.detail));
+  const std::string line = fmt::format("turned {} away: {}", guest.remote, why.detail);
+  // Without somebody who hears say(), the user of a member with the server inside learns it here.
+  if (options_.say)
+    say(line);
+  else
+    base::log(base::LogLevel::kWarning, "meet: {}", line);
   static_cast<void>(
       guest.stream.send(wire::makePacket(Type::kDeny, wire::ErrorMessage{why}.encode())));
   return why;

@@ -284,6 +284,13 @@ void Client::whenIdle(std::function<void()> run) {
   when_idle_ = std::move(run);
 }
 
+std::optional<Error> Client::trouble() const {
+  for (const CallPtr& call : calls_)
+    if (std::ranges::any_of(call->failures, [](const auto& one) { return one.has_value(); }))
+      return failureOf(*call);
+  return std::nullopt;
+}
+
 Error Client::failureOf(const Call& call) const {
   Error out{.code = call.for_good == config_.endpoints.size() ? Code::kDevice : Code::kTimeout,
             .operation = "etcd"};

@@ -60,6 +60,9 @@ class Client {
   Loop::Id onMove(std::function<void()> moved);
   void forgetMove(Loop::Id id);
 
+  // Why a call that is under way has not been answered yet, where an endpoint has failed it.
+  std::optional<Error> trouble() const;
+
   // Runs once, as soon as no call is under way.
   void whenIdle(std::function<void()> run);
 

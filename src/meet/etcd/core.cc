@@ -52,6 +52,7 @@ Result<std::shared_ptr<Core>> Core::open(const PlaceOptions& options) {
   VIADUCT_CHECK(check(options, endpoints));
   std::shared_ptr<Core> core(new Core);
   core->token_ = options.token;
+  core->waiting_ = options.waiting;
   core->space_.root = options.name_space.empty() ? "/viaduct" : options.name_space;
   while (core->space_.root.ends_with('/')) core->space_.root.pop_back();
   core->text_ = "etcd";

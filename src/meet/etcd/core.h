@@ -2,12 +2,16 @@
 // Threads: open(), run() and the destructor from any but the loop's own; the rest in the loop's.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
+#include "base/waiting.h"
 #include "meet/etcd/client.h"
 #include "meet/etcd/keys.h"
 #include "meet/etcd/lease.h"
@@ -19,6 +23,8 @@ namespace viaduct::meet::etcd {
 
 // For an answer that was due at a deadline to come through.
 inline constexpr std::chrono::milliseconds kGrace{200};
+// For finding out what a wait is for, while it goes on.
+inline constexpr std::chrono::milliseconds kAskTime{500};
 
 class Core {
  public:
@@ -37,6 +43,7 @@ class Core {
   const Space& space() const { return space_; }
   const std::string& token() const { return token_; }
   const std::string& text() const { return text_; }
+  const base::SayWaiting& waiting() const { return waiting_; }
 
   // A transaction; the error is etcd's own or of an answer that makes no sense.
   void txn(const Txn& txn, Clock::time_point until, std::function<void(Result<TxnReply>)> done);
@@ -51,6 +58,7 @@ class Core {
 
   Space space_;
   std::string token_, text_;
+  base::SayWaiting waiting_;
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<Client> client_;
   std::unique_ptr<Lease> lease_;
@@ -90,5 +98,25 @@ class Board {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
 };
+
+// Waits as Board::wait() does, and says whom for. `ask` finds that out into `so_far`, a value of
+// the board's, in the loop's thread.
+template <class Ready>
+bool waitAloud(Core& core, Board& board, std::optional<Error>& so_far, Clock::time_point until,
+               const StopFlag& stop, const Ready& ready, const std::function<void()>& ask) {
+  base::Waiting waiting(core.waiting(), until);
+  while (waiting.due() < until) {
+    if (board.wait(waiting.due(), &stop, ready)) return true;
+    if (stop.load(std::memory_order_relaxed)) return false;
+    board.change([&] { so_far.reset(); });
+    core.loop().post(ask);
+    board.wait(std::min(until, Clock::now() + kAskTime), &stop, [&] { return ready() || so_far; });
+    if (board.look(ready)) return true;
+    waiting.tell(board.look([&] {
+      return so_far.value_or(Error{.operation = core.text(), .detail = "it has not answered yet"});
+    }));
+  }
+  return board.wait(until, &stop, ready);
+}
 
 }  // namespace viaduct::meet::etcd

@@ -25,6 +25,7 @@ constexpr milliseconds kWithdraw{1000};
 struct Outcome {
   Board board;
   std::optional<Result<std::string>> result = {};
+  std::optional<Error> so_far = {};  // why there is no result, once somebody has asked
 
   void set(Result<std::string> value) {
     board.change([&] {
@@ -274,6 +275,18 @@ class Finding {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
+// `missing`: what the wait is for, while etcd answers.
+std::optional<Result<std::string>> await(Core& core, Outcome& outcome, const Error& missing,
+                                         Clock::time_point until, const StopFlag& stop) {
+  const auto known = [&outcome] { return outcome.result.has_value(); };
+  waitAloud(core, outcome.board, outcome.so_far, until, stop, known, [&core, &outcome, missing] {
+    Error why = core.client().trouble().value_or(missing);
+    why.operation = missing.operation;
+    outcome.board.change([&] { outcome.so_far = std::move(why); });
+  });
+  return outcome.board.look([&outcome] { return outcome.result; });
+}
+
 Status checkName(const std::string& operation, const std::string& name) {
   if (!name.empty() && name.size() <= kMaxNameBytes) return Ok{};
   return Error{.operation = operation,
@@ -292,7 +305,11 @@ Result<std::unique_ptr<Entry>> publishName(std::shared_ptr<Core> core, const std
         .detail = fmt::format("a value has up to {} bytes, not {}", kMaxValueBytes, value.size())};
   auto claim = std::make_unique<Claim>(*core, name, value, until);
   core->loop().post([claim = claim.get()] { claim->begin(); });
-  const auto result = claim->outcome.wait(until + kGrace, nullptr);
+  const StopFlag never{false};
+  const auto result = await(
+      *core, claim->outcome,
+      {.operation = operation, .detail = core->text() + " has not said that the name is free"},
+      until + kGrace, never);
   if (result && *result)
     return std::unique_ptr<Entry>(std::make_unique<EtcdEntry>(std::move(core), std::move(claim)));
   release(*core, std::move(claim));
@@ -309,7 +326,10 @@ Result<std::string> findName(Core& core, const std::string& name, Clock::time_po
   const std::string operation = fmt::format("find \"{}\"", name);
   auto finding = std::make_unique<Finding>(core, name, until);
   core.loop().post([finding = finding.get()] { finding->begin(); });
-  auto result = finding->outcome.wait(until, &stop);
+  auto result =
+      await(core, finding->outcome,
+            {.operation = operation, .detail = "nobody has published that name at " + core.text()},
+            until, stop);
   const bool stopped = stop.load(std::memory_order_relaxed);
   bool asked = false;
   core.run([&] { asked = finding->asked(); });

@@ -100,11 +100,15 @@ Result<std::vector<std::string>> EtcdGroup::gather(std::string value, Deadline u
   const auto left = at - Clock::now();
   const auto ask_at = at - std::min<Duration>(left / 4, milliseconds(200));
   Board& board = member_->board;
-  board.change([&] { state.missing.reset(); });
-  if (!board.wait(ask_at, &stop, ready)) {
+  const auto whole = [&] { return state.trouble || state.round == round_; };
+  const auto ask = [member = member_.get(), round = round_](Clock::time_point answer_at) {
+    member->askWhoIsMissing(round, answer_at);
+  };
+  if (!waitAloud(*core_, board, state.missing, ask_at, stop, whole,
+                 [ask] { ask(Clock::now() + kAskTime); })) {
     if (stop.load(std::memory_order_relaxed)) return stopped("gather");
-    core_->loop().post(
-        [member = member_.get(), round = round_, at] { member->askWhoIsMissing(round, at); });
+    board.change([&] { state.missing.reset(); });
+    core_->loop().post([ask, at] { ask(at); });
     board.wait(at + kGrace, &stop, ready);
   }
   return board.look([&]() -> Result<std::vector<std::string>> {
@@ -169,7 +173,8 @@ Result<std::unique_ptr<Group>> EtcdPlace::join(const JoinRequest& request, Deadl
   core_->loop().post([member = member.get()] { member->begin(); });
   Membership::State& state = member->state;
   const auto decided = [&] { return state.roster || state.refused; };
-  bool known = member->board.wait(at + kGrace, &stop, decided);
+  bool known = waitAloud(*core_, member->board, state.missing, at + kGrace, stop, decided,
+                         [member = member.get()] { member->askWhoIsMissing(); });
   if (!known && !stop.load(std::memory_order_relaxed)) {
     // On a busy machine the loop may be late: calls that have failed say so before this has run.
     core_->run([] {});

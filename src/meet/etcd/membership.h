@@ -25,7 +25,7 @@ class Membership {
     std::optional<Error> trouble = {};  // after the roster: the end
     std::uint64_t round = 0;            // the last whole one, and its values
     std::vector<std::string> values = {};
-    std::optional<Error> missing = {};  // why the round that was asked about is not whole
+    std::optional<Error> missing = {};  // why the group, or the round asked about, is not whole
     bool finished = false;
     std::optional<Error> unfinished = {};
   };
@@ -39,6 +39,8 @@ class Membership {
 
   void begin();
   void give(std::uint64_t round, std::string value);
+  // Finds out who has not come yet, into `missing`, while the group forms.
+  void askWhoIsMissing();
   // Finds out who has not given a value for that round, into `missing`.
   void askWhoIsMissing(std::uint64_t round, Clock::time_point until);
   void finish(Clock::time_point until);
@@ -73,6 +75,7 @@ class Membership {
   void takeBackFounding();
   Error whyNotWhole(std::uint64_t round, const Result<TxnReply>& reply) const;
   void explainWaiting();
+  Error whyNotFormed(const Result<TxnReply>& reply) const;
   void lost(Error why);  // the end, for the group as we see it
   void refuse(Error why);
   void sayGoodbye();

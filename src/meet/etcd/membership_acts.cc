@@ -70,31 +70,46 @@ std::set<MemberId> givers(const GroupKeys& keys, const std::vector<KeyValue>& up
 }  // namespace
 
 void Membership::explainWaiting() {
-  send({.then = {Op::get(keys_.up())}}, until_, [this](Result<TxnReply> reply) {
+  send({.then = {Op::get(keys_.up())}}, until_, [this](const Result<TxnReply>& reply) {
     if (phase_ != Phase::kWaiting) return;
-    Error why{.code = Code::kTimeout,
-              .operation = fmt::format("join group \"{}\"", request_.group)};
-    if (!reply) {
-      why.detail = reply.error().detail;
-      why.cause = reply.error().cause;
-      why.remedy = reply.error().remedy;
-    } else if (!welcome_ && !leading_) {
-      why.detail = fmt::format("{}, who leads the group, has not answered; {}", leader_who_,
-                               attendance(reply->found, request_.size));
-      why.cause =
-          "it is stopped, or dead and its lease has not run out yet, or its group is ending";
-      why.remedy = "wait longer, or take another group name";
-    } else {
-      why.detail = attendance(reply->found, request_.size);
-      why.cause =
-          "they have not been started, look at another etcd or namespace, or were given "
-          "another group name";
-      why.remedy = "look at the logs of those that are missing";
-    }
     board.change([&] {
-      if (!state.roster) state.refused = std::move(why);
+      if (!state.roster) state.refused = whyNotFormed(reply);
     });
   });
+}
+
+void Membership::askWhoIsMissing() {
+  auto trouble = core_.client().trouble();
+  if (phase_ != Phase::kWaiting || trouble) {
+    Error why = trouble.value_or(
+        Error{.operation = core_.text(), .detail = "it has not answered a question yet"});
+    return board.change([&] { state.missing = std::move(why); });
+  }
+  send({.then = {Op::get(keys_.up())}}, Clock::now() + kAskTime,
+       [this](const Result<TxnReply>& reply) {
+         board.change([&] { state.missing = whyNotFormed(reply); });
+       });
+}
+
+Error Membership::whyNotFormed(const Result<TxnReply>& reply) const {
+  Error why{.code = Code::kTimeout, .operation = fmt::format("join group \"{}\"", request_.group)};
+  if (!reply) {
+    why.detail = reply.error().detail;
+    why.cause = reply.error().cause;
+    why.remedy = reply.error().remedy;
+  } else if (!welcome_ && !leading_) {
+    why.detail = fmt::format("{}, who leads the group, has not answered; {}", leader_who_,
+                             attendance(reply->found, request_.size));
+    why.cause = "it is stopped, or dead and its lease has not run out yet, or its group is ending";
+    why.remedy = "wait longer, or take another group name";
+  } else {
+    why.detail = attendance(reply->found, request_.size);
+    why.cause =
+        "they have not been started, look at another etcd or namespace, or were given another "
+        "group name";
+    why.remedy = "look at the logs of those that are missing";
+  }
+  return why;
 }
 
 void Membership::give(std::uint64_t round, std::string value) {

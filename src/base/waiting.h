@@ -1,0 +1,38 @@
+// What a long wait says to the user: after 2 s, then every 10 s, one line about who or what is
+// missing, the last error and the time left. Threads: one.
+#pragma once
+
+#include <viaduct/deadline.h>
+#include <viaduct/result.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+
+namespace viaduct::base {
+
+using SayWaiting = std::function<void(const std::string& line)>;
+
+class Waiting {
+ public:
+  static constexpr std::chrono::seconds kFirst{2}, kEvery{10};
+
+  // An empty `say`: the wait is silent. `until`: when the caller gives up.
+  Waiting(SayWaiting say, Clock::time_point until)
+      : say_(std::move(say)),
+        until_(until),
+        due_(say_ ? Clock::now() + kFirst : Clock::time_point::max()) {}
+
+  // When tell() is to be called next; never for a silent wait.
+  Clock::time_point due() const { return due_; }
+  bool isDue() const { return Clock::now() >= due_; }
+  // `so_far`: the error that the wait would end with now.
+  void tell(const Error& so_far);
+
+ private:
+  const SayWaiting say_;
+  const Clock::time_point until_;
+  Clock::time_point due_;
+};
+
+}  // namespace viaduct::base

@@ -1,0 +1,133 @@
+// `viaduct bench` typed into several terminals: how members meet, wait for each other and end.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <string>
+#include <vector>
+
+#include "app/program.h"
+#include "support/free_port.h"
+
+namespace viaduct::testing {
+namespace {
+
+using Words = std::vector<std::string>;
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+class BenchMeeting : public ::testing::Test {
+ protected:
+  Words member(const char* rank, const Words& more = {}) const {
+    Words out{"bench", "--meet",       where_, "--backend", "tcp", "--block-sizes",
+              "4K",    "--iterations", "20",   "--rank",    rank,  "--meet-timeout",
+              "20s"};
+    out.insert(out.end(), more.begin(), more.end());
+    return out;
+  }
+  std::string where_ = freeAddress();
+};
+
+// Every interface is an address of this host that is not loopback.
+class BenchMeetingBeyondLoopback : public BenchMeeting {
+ protected:
+  BenchMeetingBeyondLoopback() { where_ = "0.0.0.0:" + std::to_string(freePort()); }
+};
+
+TEST_F(BenchMeetingBeyondLoopback, RankZeroWithoutASecretSaysSoInsteadOfWaiting) {
+  Program lead(member("0"));
+  EXPECT_EQ(lead.finish(), 1);
+  EXPECT_TRUE(has(lead.err(), "there is no token")) << lead.err();
+  EXPECT_TRUE(has(lead.err(), "--secret")) << lead.err();
+  EXPECT_FALSE(has(lead.err(), "waiting")) << lead.err();
+}
+
+TEST_F(BenchMeetingBeyondLoopback, OneSecretLetsMembersMeet) {
+  Program lead(member("0", {"--secret", "swordfish", "--output", "json"}));
+  Program other(member("1"), {"VIADUCT_SECRET=swordfish"});
+  EXPECT_EQ(lead.finish(), 0) << lead.err();
+  EXPECT_EQ(other.finish(), 0) << other.err();
+  EXPECT_FALSE(has(lead.out() + lead.err(), "swordfish")) << lead.out();
+}
+
+TEST_F(BenchMeetingBeyondLoopback, AWrongSecretIsSaidAtBothEnds) {
+  Program lead(member("0", {"--secret", "swordfish"}));
+  Program other(member("1", {"--secret", "guessed"}));
+  EXPECT_EQ(other.finish(), 1);
+  EXPECT_TRUE(has(other.err(), "the token is not the meeting place's")) << other.err();
+  ::kill(lead.pid(), SIGINT);
+  EXPECT_EQ(lead.finish(), 130) << "it was still waiting";
+  EXPECT_TRUE(has(lead.err(), "turned 127.0.0.1")) << lead.err();
+}
+
+TEST_F(BenchMeeting, AMemberThatWaitsSaysForWhom) {
+  Program lead(member("0", {"--output", "json", "--meet-timeout", "4s"}));
+  EXPECT_EQ(lead.finish(), 1);
+  EXPECT_TRUE(has(lead.err(), "still waiting: join group default: meeting place " + where_ +
+                                  ": 1 of 2 have come: rank 0 ("))
+      << lead.err();
+  EXPECT_TRUE(has(lead.err(), "nobody has asked for rank 1; ")) << lead.err();
+  EXPECT_TRUE(has(lead.err(), " s left\n")) << lead.err();
+  EXPECT_FALSE(has(lead.out(), "waiting")) << lead.out();
+}
+
+TEST_F(BenchMeeting, AMemberThatReachesNobodySaysTheLastError) {
+  Program other(member("1", {"--meet-timeout", "4s"}));
+  EXPECT_EQ(other.finish(), 1);
+  EXPECT_TRUE(has(other.err(), "still waiting: join group default: meeting place " + where_))
+      << other.err();
+  EXPECT_TRUE(has(other.err(), "Connection refused")) << other.err();
+}
+
+TEST_F(BenchMeeting, CtrlCEndsTheWait) {
+  Program lead(member("0"), {"VIADUCT_LOG=info"});
+  // Its server answers: it waits.
+  Program other(member("0", {"--meet-timeout", "20s"}));
+  EXPECT_EQ(other.finish(), 1) << other.err();
+  ::kill(lead.pid(), SIGINT);
+  EXPECT_EQ(lead.finish(), 130) << lead.err();
+}
+
+TEST_F(BenchMeeting, EveryMemberSaysWhereTheResultsAppear) {
+  Program lead(member("0")), other(member("1"));
+  EXPECT_EQ(lead.finish(), 0) << lead.err();
+  EXPECT_EQ(other.finish(), 0) << other.err();
+  EXPECT_TRUE(has(lead.err(), "rank 0 of 2; results appear here")) << lead.err();
+  EXPECT_TRUE(has(other.err(), "rank 1 of 2; results appear at rank 0 (")) << other.err();
+  EXPECT_TRUE(has(other.err(), ":" + std::to_string(lead.pid()) + ")")) << other.err();
+}
+
+TEST_F(BenchMeeting, EveryMemberEndsWithTheVerdictOfTheRun) {
+  for (const Words& more :
+       {Words{"--require", "not-tcp"}, Words{"--require", "not-tcp", "--against", "--batch 2"}}) {
+    Program lead(member("0", more)), other(member("1", more));
+    EXPECT_EQ(lead.finish(), 1) << lead.err();
+    EXPECT_EQ(other.finish(), 1) << other.err();
+    EXPECT_TRUE(has(other.err(), "not every row is to be believed")) << other.err();
+  }
+}
+
+TEST_F(BenchMeeting, AMemberThatCannotOpenItsAgentTellsTheOthersWhy) {
+  // An address for documentation, which no host has.
+  const Words elsewhere{"VIADUCT_LISTEN=203.0.113.1:0"};
+  for (const bool lead_fails : {false, true}) {
+    Program lead(member("0"), lead_fails ? elsewhere : Words{});
+    Program other(member("1"), lead_fails ? Words{} : elsewhere);
+    EXPECT_EQ(lead.finish(), 1) << lead.err();
+    EXPECT_EQ(other.finish(), 1) << other.err();
+    const std::string& told = lead_fails ? other.err() : lead.err();
+    EXPECT_TRUE(has(told, lead_fails ? "rank 0 (" : "rank 1 (")) << told;
+    EXPECT_TRUE(has(told, "203.0.113.1:0: Cannot assign requested address")) << told;
+    EXPECT_FALSE(has(told, "died")) << told;
+  }
+}
+
+TEST(SuiteMeeting, AMemberThatWaitsSaysForWhom) {
+  Program other({"suite", "--meet", freeAddress(), "--rank", "1", "--meet-timeout", "4s"});
+  EXPECT_EQ(other.finish(), 1);
+  EXPECT_TRUE(has(other.err(), "still waiting: join group default-suite: ")) << other.err();
+}
+
+}  // namespace
+}  // namespace viaduct::testing
