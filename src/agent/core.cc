@@ -182,13 +182,16 @@ Status AgentCore::openListener(Deadline until) {
     log(LogLevel::kWarning, "agent {} lets anyone in who reaches its socket", settings_.name);
   const std::string unix_name =
       fmt::format("viaduct-{:02x}", fmt::join(std::span(id_).first(8), ""));
-  auto accepted = [this](base::Fd socket, bool) { accept(std::move(socket)); };
+  auto accepted = [this](base::Fd socket, base::Unproven::Place place) {
+    accept(std::move(socket), std::move(place));
+  };
   VIADUCT_TRY(listener_, base::Listener::open(settings_.listen, unix_name, crank_->poller(),
                                               std::move(accepted), until.at()));
   return Ok{};
 }
 
-AgentCore::AgentCore(Settings settings) : settings_(std::move(settings)) {}
+AgentCore::AgentCore(Settings settings)
+    : settings_(std::move(settings)), notes_(settings_.note_backlog) {}
 
 AgentCore::~AgentCore() { shutdown(); }
 
@@ -257,10 +260,7 @@ Status AgentCore::ofThisProcess(const char* operation) const {
 }
 
 bool AgentCore::turn() {
-  if (reading_paused_ && noteRoom()) {
-    reading_paused_ = false;
-    for (const auto& peer : peers_) peer->pauseReading(false);
-  }
+  if (notes_.forgetMadeRoom()) letSendersGoOn();
   bool moved = rings_.look();
   for (core::Rail* rail : rails_) {
     rail->poll(completions_);
@@ -278,7 +278,7 @@ bool AgentCore::turn() {
 }
 
 bool AgentCore::busy() const {
-  return recheck_ || (reading_paused_ && noteRoom()) ||
+  return recheck_ || notes_.madeRoom() ||
          std::any_of(rails_.begin(), rails_.end(),
                      [](const core::Rail* rail) { return rail->busy(); });
 }
@@ -300,7 +300,7 @@ void AgentCore::owe(std::function<void()> callback) {
 Result<PinInfo> AgentCore::pin(const Segment& memory, std::string label) {
   VIADUCT_TRY(const std::uint32_t slot, pins_->add(memory, std::move(label)));
   const PinEntry& entry = (*pins_)[slot];
-  for (const auto& peer : peers_) peer->announce(entry.info, entry.keys);
+  for (const auto& peer : peers_) peer->announce(entry);
   return entry.info;
 }
 
@@ -374,21 +374,30 @@ Card AgentCore::card() const {
 
 bool AgentCore::isThisProcess(const Hello& theirs) const { return theirs.process == processId(); }
 
-void AgentCore::arrived(Note note) {
-  note_bytes_ += note.bytes.size();
-  notes_.push_back(std::move(note));
+void AgentCore::arrived(PeerCore& from, base::Bytes note) {
+  const auto& sender = from.noteSender();
+  const bool kept = notes_.add(sender, std::move(note));
   ringBell();
   crank_->changed();
-  if (noteRoom() || std::exchange(reading_paused_, true)) return;
+  if (!notes_.hasRoom(*sender)) holdUp(from);
+  if (!kept) from.noteDropped();
+}
+
+// Others go on unless all notes together are too many.
+void AgentCore::holdUp(PeerCore& from) {
+  from.pauseReading(true);
+  if (!notes_.full()) return;
   for (const auto& peer : peers_) peer->pauseReading(true);
 }
 
+void AgentCore::letSendersGoOn() {
+  for (const auto& peer : peers_)
+    if (notes_.hasRoom(*peer->noteSender())) peer->pauseReading(false);
+}
+
 std::optional<Note> AgentCore::takeNote() {
-  if (notes_.empty()) return std::nullopt;
-  Note note = std::move(notes_.front());
-  notes_.pop_front();
-  note_bytes_ -= note.bytes.size();
-  if (reading_paused_ && noteRoom()) crank_->takeOverNow();
+  auto note = notes_.take();
+  if (notes_.madeRoom()) crank_->takeOverNow();
   return note;
 }
 

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <atomic>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -18,9 +17,11 @@
 
 #include "agent/crank.h"
 #include "agent/finder.h"
+#include "agent/note_backlog.h"
 #include "agent/note_rings.h"
 #include "agent/pins.h"
 #include "agent/session/connection.h"
+#include "base/budget.h"
 #include "base/net/listener.h"
 #include "core/backend.h"
 
@@ -58,6 +59,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
 
   // Pins
   PinTable& pins() { return *pins_; }
+  base::Budget& peersPinsBytes() { return peers_pins_bytes_; }  // what all peers have announced
   Result<PinInfo> pin(const Segment& memory, std::string label);
   Status unpin(Held& held, std::uint32_t slot);
 
@@ -86,10 +88,9 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   void bury(std::unique_ptr<Session> session);  // destroyed at the end of the turn
 
   // Notes
-  void arrived(Note note);
+  void arrived(PeerCore& from, base::Bytes note);
   std::optional<Note> takeNote();
   bool hasNote() const { return !notes_.empty(); }
-  bool notesPaused() const { return reading_paused_; }
   NoteRings& noteRings() { return rings_; }
 
   // Transfers
@@ -121,7 +122,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   Status openBackend(const core::BackendEntry& entry, Deadline until);
   Status openListener(Deadline until);
   Status openFinder(Deadline until);
-  void accept(base::Fd socket);
+  void accept(base::Fd socket, base::Unproven::Place place);
   void letGo();
   void waitUntilSettled(Held& held);
   Status leftByPeers();
@@ -132,7 +133,8 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   void beat();
   void forgetDeparted();
   void scheduleBeat(Clock::time_point now);
-  bool noteRoom() const { return note_bytes_ < settings_.note_backlog; }
+  void holdUp(PeerCore& from);
+  void letSendersGoOn();
 
   const Settings settings_;
   std::array<std::uint8_t, 16> id_{};
@@ -148,15 +150,14 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   std::unique_ptr<PinTable> pins_;
   std::unique_ptr<base::Listener> listener_;
   std::unique_ptr<Finder> finder_;  // where a meeting place is set
+  base::Budget peers_pins_bytes_{kMaxPinsBytesOfAll};
   std::vector<std::shared_ptr<PeerCore>> peers_;
   // Of an agent that has closed: peers that were inside memory here, and whether they have left.
   std::vector<std::pair<std::string, std::function<bool()>>> unsettled_;
   std::vector<std::unique_ptr<Session>> newcomers_;  // accepted, not yet known
   std::vector<std::unique_ptr<Session>> graveyard_;
   NoteRings rings_;
-  std::deque<Note> notes_;
-  std::uint64_t note_bytes_ = 0;
-  bool reading_paused_ = false;                         // until notes are taken
+  NoteBacklog notes_;
   std::vector<std::shared_ptr<TransferCore>> flights_;  // by the tag's low half
   std::vector<std::uint32_t> free_flights_;
   std::uint32_t last_flight_ = 0;

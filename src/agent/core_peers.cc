@@ -12,8 +12,6 @@
 namespace viaduct::agent {
 namespace {
 
-// Accepted sockets that have not proved themselves yet; more are turned away.
-constexpr std::size_t kMaxNewcomers = 1024;
 // Peers that came, have gone, and that nobody holds: beyond these the first are forgotten, also by
 // name.
 constexpr std::size_t kMostDeparted = 256;
@@ -42,13 +40,14 @@ Result<std::shared_ptr<PeerCore>> AgentCore::connectTo(std::string_view host_por
   return peer;
 }
 
-void AgentCore::accept(base::Fd socket) {
-  if (newcomers_.size() >= kMaxNewcomers) return;  // closing it is the answer
+void AgentCore::accept(base::Fd socket, base::Unproven::Place place) {
   auto& session = newcomers_.emplace_back(std::make_unique<Session>(*this, nullptr));
   if (auto opened = session->open(std::move(socket), secret_, 0); !opened) {
     base::log(base::LogLevel::kWarning, "a connection was dropped: {}", opened.error().text());
     newcomers_.pop_back();
+    return;
   }
+  session->unproven(std::move(place));
 }
 
 std::unique_ptr<Session> AgentCore::takeNewcomer(Session& session) {
@@ -57,6 +56,7 @@ std::unique_ptr<Session> AgentCore::takeNewcomer(Session& session) {
   if (found == newcomers_.end()) return nullptr;
   auto taken = std::move(*found);
   newcomers_.erase(found);
+  taken->leavePlace();
   return taken;
 }
 
@@ -127,7 +127,7 @@ void AgentCore::beat() {
   Duration every = settings_.detect / 4;
   const auto peers = peers_;
   for (const auto& peer : peers) {
-    peer->beat(now, !gap && !reading_paused_);
+    peer->beat(now, !gap && !peer->readingPaused());
     every = std::min(every, peer->beatEvery());
   }
   beat_every_ = std::max<Duration>(every, std::chrono::milliseconds(5));

@@ -17,15 +17,17 @@ using base::LogLevel;
 
 namespace {
 
-// Of one peer: what it announces is kept here, and it is not trusted with our memory.
-constexpr std::size_t kMaxPins = std::size_t{1} << 16U;
 // Of what it has not said that it heard; a peer says so each 256 KiB.
 constexpr std::size_t kMaxKeptBytes = std::size_t{8} << 20U;
 
 }  // namespace
 
 PeerCore::PeerCore(std::shared_ptr<AgentCore> agent, std::string name)
-    : owner_(std::move(agent)), agent_(*owner_), name_(std::move(name)), sent_(kMaxKeptBytes) {}
+    : owner_(std::move(agent)),
+      agent_(*owner_),
+      name_(std::move(name)),
+      sent_(kMaxKeptBytes),
+      pins_bytes_(kMaxPinsBytes, &agent_.peersPinsBytes()) {}
 PeerCore::~PeerCore() = default;
 
 Status LinkSlot::send(std::span<const std::byte> message, std::span<const int> fds) {
@@ -66,8 +68,8 @@ void PeerCore::takeUnsettled(PeerCore& other) {
 bool PeerCore::departed() { return !wanted_ && !session_ && !isReaching() && settled(); }
 
 std::uint64_t PeerCore::pinGeneration(std::uint32_t slot) const {
-  const auto found = pin_generations_.find(slot);
-  return found == pin_generations_.end() ? 0 : found->second;
+  const auto found = announced_.find(slot);
+  return found == announced_.end() ? 0 : found->second.generation;
 }
 
 const core::PinMap& PeerCore::pinMap() {
@@ -93,13 +95,10 @@ std::vector<PeerWay> PeerCore::ways() const {
   return out;
 }
 
-void PeerCore::announce(const PinInfo& info, const std::vector<std::optional<base::Bytes>>& keys) {
+void PeerCore::announce(const PinEntry& pin) {
   if (!session_) return;
-  PinMessage message{.info = info};
-  for (std::size_t i = 0; i < keys.size(); ++i)
-    if (const auto& key = keys[i]) message.keys.emplace_back(agent_.backend(i).can().name, *key);
   scratch_.clear();
-  message.encode(scratch_);
+  agent_.pins().message(pin).encode(scratch_);
   sendOrLose(FrameType::kPin, scratch_);
 }
 
@@ -132,10 +131,15 @@ Status PeerCore::sendBackend(std::size_t backend, std::span<const std::byte> mes
   if (!session_) return notReady("send");
   scratch_.clear();
   BackendMessage::encodeHead(agent_.backend(backend).can().name, scratch_);
-  return send(FrameType::kBackend, scratch_, message, fds);
+  auto sent = send(FrameType::kBackend, scratch_, message, fds);
+  // The link that said it goes on as if it had been heard. Where only descriptors are short nothing
+  // has gone, and the link that sends them does without.
+  if (!sent && sent.error().code != Code::kExhausted) breakOff(sent.error());
+  return sent;
 }
 
 void PeerCore::pauseReading(bool paused) {
+  paused_ = paused;
   if (session_) session_->connection().pauseReading(paused);
 }
 
@@ -147,7 +151,7 @@ void PeerCore::frame(FrameType type, std::span<const std::byte> payload,
     case FrameType::kHeartbeat:
       return takeHeartbeat(payload);
     case FrameType::kNote:
-      return agent_.arrived({.from = name_, .bytes = {payload.begin(), payload.end()}});
+      return agent_.arrived(*this, {payload.begin(), payload.end()});
     case FrameType::kPin:
       return addPin(payload);
     case FrameType::kUnpin:
@@ -175,13 +179,17 @@ void PeerCore::addPin(std::span<const std::byte> payload) {
     return breakOff({.code = Code::kProtocol,
                      .operation = "pin",
                      .detail = fmt::format("more than {} registrations", kMaxPins)});
+  const std::size_t cost = message->cost();
+  forgetPin(slot);
+  if (!pins_bytes_.take(cost))
+    return breakOff(pins_bytes_.refusal("pin", cost, "one peer's registrations", "all peers'"));
   for (const auto& link : links_) {
     const auto name = agent_.backend(link->backend()).can().name;
     for (auto& [backend, key] : message->keys)
       if (backend == name) link->link->addPin({message->info, std::move(key)});
   }
   pins_[slot] = {message->info, {}};
-  pin_generations_[slot] = ++last_generation_;
+  announced_[slot] = {.generation = ++last_generation_, .cost = cost};
   ++pins_version_;
   agent_.crank().changed();
 }
@@ -190,10 +198,17 @@ void PeerCore::dropPin(std::span<const std::byte> payload) {
   const auto message = UnpinMessage::decode(payload);
   if (!message) return breakOff(message.error());
   for (const auto& link : links_) link->link->dropPin(message->slot);
-  pins_.erase(message->slot);
-  pin_generations_.erase(message->slot);
+  forgetPin(message->slot);
   ++pins_version_;
   agent_.crank().changed();
+}
+
+void PeerCore::forgetPin(std::uint32_t slot) {
+  pins_.erase(slot);
+  const auto found = announced_.find(slot);
+  if (found == announced_.end()) return;
+  pins_bytes_.give(found->second.cost);
+  announced_.erase(found);
 }
 
 void PeerCore::backendFrame(std::span<const std::byte> payload, std::vector<base::Fd> fds) {

@@ -13,10 +13,14 @@
 #include <string>
 #include <vector>
 
+#include "agent/note_backlog.h"
+#include "agent/pins.h"
 #include "agent/session/connection.h"
 #include "agent/session/life_frames.h"
 #include "agent/session/note_ring.h"
+#include "base/budget.h"
 #include "base/net/dialer.h"
+#include "base/net/unproven.h"
 #include "core/backend.h"
 #include "core/plan.h"
 
@@ -37,6 +41,9 @@ class Session final : public ConnectionUser {
   Connection& connection() { return *connection_; }
   bool dialed() const { return dialed_; }
   void belongsTo(std::shared_ptr<PeerCore> peer) { peer_ = std::move(peer); }
+  // Until leavePlace() the listener may drop it for a newer connection.
+  void unproven(base::Unproven::Place place);
+  void leavePlace() { place_.leave(); }
   // Nobody's from now on: hears nothing more, and only waits for its burial.
   void orphan() {
     connection_.reset();
@@ -54,6 +61,7 @@ class Session final : public ConnectionUser {
   std::shared_ptr<PeerCore> peer_;
   const bool dialed_;
   std::unique_ptr<Connection> connection_;
+  base::Unproven::Place place_;
 };
 
 // One backend's link to this life of a peer.
@@ -111,11 +119,15 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   bool takeNotes();  // true when there was one
   RingReceiver::Next listenForNotes();
   void hushNotes();
-  void announce(const PinInfo& info, const std::vector<std::optional<base::Bytes>>& keys);
+  void announce(const PinEntry& pin);
   void withdraw(std::uint32_t slot);
   Status sendBackend(std::size_t backend, std::span<const std::byte> message,
                      std::span<const int> fds);
+  // While the notes that it has sent are too many.
   void pauseReading(bool paused);
+  bool readingPaused() const { return paused_; }
+  const NoteBacklog::SenderPtr& noteSender() const { return note_sender_; }
+  void noteDropped();
 
   // From its sessions.
   Result<Life> judgeDialed(Session& session, const Hello& theirs);
@@ -146,6 +158,7 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   void loseIfLinkBroke();
   void addPin(std::span<const std::byte> payload);
   void dropPin(std::span<const std::byte> payload);
+  void forgetPin(std::uint32_t slot);
   void backendFrame(std::span<const std::byte> payload, std::vector<base::Fd> fds);
   void openRing();
   void closeRing();
@@ -201,14 +214,21 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   std::optional<Error> way_lost_;              // the connection has closed; the attempt decides
   bool said_bye_ = false;
   bool recheck_ = false;
+  bool paused_ = false, note_dropped_ = false;
   std::optional<Error> broken_;  // this life is to end in the next recheck()
   std::vector<std::unique_ptr<LinkSlot>> links_;
   std::vector<std::function<bool()>> unsettled_;  // earlier lives: whether they are by now
   std::optional<RingReceiver> ring_in_;           // on one host: notes from it, and to it
   std::optional<RingSender> ring_out_;
   base::Poller::Id ring_bell_ = 0;
+  NoteBacklog::SenderPtr note_sender_ = std::make_shared<NoteBacklog::Sender>();
   std::map<std::uint32_t, core::RemotePin> pins_;
-  std::map<std::uint32_t, std::uint64_t> pin_generations_;
+  struct Announced {
+    std::uint64_t generation = 0;
+    std::size_t cost = 0;
+  };
+  std::map<std::uint32_t, Announced> announced_;  // of each of pins_
+  base::Budget pins_bytes_;
   std::uint64_t pins_version_ = 1, mapped_version_ = 0, last_generation_ = 0;
   core::PinMap map_;
   base::Bytes scratch_;

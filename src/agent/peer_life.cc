@@ -153,11 +153,12 @@ void PeerCore::established(Session& session, std::uint64_t epoch) {
   epoch_ = epoch;
   met_ = true;
   state_ = PeerState::kConnecting;
-  denied_ = said_bye_ = synced_ = false;
+  denied_ = said_bye_ = synced_ = paused_ = note_dropped_ = false;
+  note_sender_->name = name_;
   if (session.connection().isUnix()) openRing();
   openLinks(session);
   for (const PinEntry& entry : agent_.pins().slots())
-    if (entry.generation != 0) announce(entry.info, entry.keys);
+    if (entry.generation != 0) announce(entry);
   sendOrLose(FrameType::kSynced, {});
   agent_.beatSooner(beatEvery());
   linkChanged();
@@ -226,7 +227,8 @@ void PeerCore::lose(const Error& why) {
   recheck_ = false;
   broken_.reset();
   pins_.clear();
-  pin_generations_.clear();
+  announced_.clear();
+  pins_bytes_.give(pins_bytes_.used());
   ++pins_version_;
   closeLinks(why);
   redialLater();

@@ -81,7 +81,7 @@ void PeerCore::heardOfRing(std::span<const std::byte> payload, std::vector<base:
 bool PeerCore::takeNotes() {
   if (!ring_in_) return false;
   int taken = 0;
-  while (taken < kNotesPerTurn && !agent_.notesPaused() &&
+  while (taken < kNotesPerTurn && !paused_ &&
          takeNote(*ring_in_, session_->connection().framesHeard()))
     ++taken;
   return taken > 0;
@@ -97,11 +97,10 @@ void PeerCore::takeNotesBefore(std::uint64_t frames) {
 }
 
 bool PeerCore::takeNote(RingReceiver& ring, std::uint64_t frames) {
-  Note note;
-  switch (ring.take(frames, note.bytes)) {
+  base::Bytes note;
+  switch (ring.take(frames, note)) {
     case RingReceiver::Next::kNote:
-      note.from = name_;
-      agent_.arrived(std::move(note));
+      agent_.arrived(*this, std::move(note));
       return true;
     case RingReceiver::Next::kBroken:
       breakOff({.code = Code::kProtocol,
@@ -117,9 +116,18 @@ bool PeerCore::takeNote(RingReceiver& ring, std::uint64_t frames) {
 
 RingReceiver::Next PeerCore::listenForNotes() {
   // Nothing is taken now: whoever makes room looks again, and arms the ring before it sleeps.
-  if (!ring_in_ || agent_.notesPaused()) return RingReceiver::Next::kLater;
+  if (!ring_in_ || paused_) return RingReceiver::Next::kLater;
   if (!ring_in_->armed()) ring_in_->arm();
   return ring_in_->look(session_->connection().framesHeard());
+}
+
+// Once per life: whoever sends too much shall not fill the log instead.
+void PeerCore::noteDropped() {
+  if (std::exchange(note_dropped_, true)) return;
+  log(LogLevel::kWarning,
+      "peer {}: a note from it was dropped: twice what VIADUCT_NOTE_BACKLOG lets one peer send "
+      "waits to be taken",
+      name_);
 }
 
 void PeerCore::hushNotes() {

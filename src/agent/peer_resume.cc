@@ -122,7 +122,7 @@ void PeerCore::resumed(Session& session, std::uint64_t they_heard) {
                      .detail = "what the peer has not heard is no longer here"});
   log(LogLevel::kWarning, "peer {}: its session goes on over {}", name_,
       session.connection().remoteText());
-  session.connection().pauseReading(agent_.notesPaused());
+  session.connection().pauseReading(paused_);
   for (const auto& [type, payload] : sent_.kept())
     if (auto sent = session.connection().send(type, payload); !sent) return breakOff(sent.error());
 }

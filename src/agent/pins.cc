@@ -37,10 +37,18 @@ Result<base::Bytes> pinAt(core::Backend& backend, std::uint32_t slot, const Segm
                .device = std::string(backend.can().name)};
 }
 
+bool isBusy(const Status& status) { return !status && status.error().code == Code::kBusy; }
+
 }  // namespace
 
 Result<std::uint32_t> PinTable::add(const Segment& memory, std::string label) {
   VIADUCT_CHECK(checkSegment(memory));
+  if (free_.empty() && slots_.size() >= kMaxPins)
+    return Error{.code = Code::kExhausted,
+                 .operation = "pin",
+                 .detail = fmt::format("{} segments are pinned, and peers take no more", kMaxPins),
+                 .remedy = "release some, or pin larger segments"};
+  std::erase_if(withdrawing_, [this](std::uint32_t old) { return !isBusy(remove(old)); });
   const auto slot = free_.empty() ? static_cast<std::uint32_t>(slots_.size()) : free_.back();
   std::vector<std::optional<base::Bytes>> keys;
   std::string refusals;
@@ -55,20 +63,29 @@ Result<std::uint32_t> PinTable::add(const Segment& memory, std::string label) {
     return Error{.code = Code::kUnsupported,
                  .operation = "pin",
                  .detail = refusals.empty() ? "no backend is open" : refusals};
+  PinEntry entry{.info = {.label = std::move(label),
+                          .kind = memory.kind,
+                          .device = memory.device,
+                          .address = memory.address,
+                          .bytes = memory.bytes,
+                          .slot = slot},
+                 .generation = ++last_generation_,
+                 .keys = std::move(keys)};
   if (free_.empty())
     slots_.emplace_back();
   else
     free_.pop_back();
-  slots_[slot] = {.info = {.label = std::move(label),
-                           .kind = memory.kind,
-                           .device = memory.device,
-                           .address = memory.address,
-                           .bytes = memory.bytes,
-                           .slot = slot},
-                  .generation = ++last_generation_,
-                  .keys = std::move(keys)};
+  const std::size_t cost = message(entry).cost();
+  const bool fits = announced_.take(cost);
+  if (fits) entry.cost = cost;
+  slots_[slot] = std::move(entry);
   ++version_;
-  return slot;
+  if (fits) return slot;
+  retire(slot);
+  if (isBusy(remove(slot))) withdrawing_.push_back(slot);
+  Error why = announced_.refusal("pin", cost, "what peers keep of all segments", "");
+  why.remedy = "release some, give shorter labels, or pin larger segments";
+  return why;
 }
 
 Status PinTable::remove(std::uint32_t slot) {
@@ -77,7 +94,7 @@ Status PinTable::remove(std::uint32_t slot) {
   for (std::size_t i = 0; i < backends_.size(); ++i) {
     if (!entry.keys[i]) continue;
     auto status = backends_[i]->unpin(slot);
-    if (!status && status.error().code == Code::kBusy) {
+    if (isBusy(status)) {
       busy = std::move(status).error();
       continue;
     }
@@ -86,11 +103,19 @@ Status PinTable::remove(std::uint32_t slot) {
   }
   if (busy) return *std::move(busy);
   const auto left_inside = std::move(entry.left_inside);
+  announced_.give(entry.cost);
   entry = {};
   free_.push_back(slot);
   ++version_;
   if (left_inside) return *left_inside;
   return Ok{};
+}
+
+PinMessage PinTable::message(const PinEntry& entry) const {
+  PinMessage message{.info = entry.info};
+  for (std::size_t i = 0; i < entry.keys.size(); ++i)
+    if (const auto& key = entry.keys[i]) message.keys.emplace_back(backends_[i]->can().name, *key);
+  return message;
 }
 
 std::vector<PinInfo> PinTable::infos() const {

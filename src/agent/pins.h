@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "agent/session/messages.h"
+#include "base/budget.h"
 #include "base/bytes.h"
 #include "core/backend.h"
 #include "core/plan.h"
@@ -23,13 +25,16 @@ struct PinEntry {
   std::uint64_t generation = 0;  // 0: the slot is free, or will be
   // By backend, in the agent's order; nothing where the backend does not take such memory.
   std::vector<std::optional<base::Bytes>> keys;
+  std::size_t cost = 0;                   // to a peer
   std::optional<Error> left_inside = {};  // a backend could not withdraw it from everybody
 };
 
 class PinTable {
  public:
   explicit PinTable(std::span<const std::unique_ptr<core::Backend>> backends)
-      : backends_(backends) {}
+      : backends_(backends), announced_(kMaxPinsBytes) {}
+  // As peers hear of it.
+  PinMessage message(const PinEntry& entry) const;
 
   // Registers with every backend; fails when none takes it, with what each said.
   Result<std::uint32_t> add(const Segment& memory, std::string label);
@@ -53,8 +58,10 @@ class PinTable {
 
  private:
   std::span<const std::unique_ptr<core::Backend>> backends_;
+  base::Budget announced_;
   std::vector<PinEntry> slots_;
   std::vector<std::uint32_t> free_;
+  std::vector<std::uint32_t> withdrawing_;  // refused by add() while a peer was inside other memory
   std::uint64_t last_generation_ = 0, version_ = 1, mapped_version_ = 0;
   core::PinMap map_;
 };

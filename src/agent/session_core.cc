@@ -20,7 +20,7 @@ Status Session::open(base::Fd socket, const std::array<std::uint8_t, 32>& secret
               Connection::open(std::move(socket),
                                dialed_ ? Connection::Role::kDialer : Connection::Role::kListener,
                                {.secret = secret,
-                                .mine = agent_.hello(last_epoch),
+                                .mine = [this, last_epoch] { return agent_.hello(last_epoch); },
                                 .resume = resume,
                                 .handshake_until = Clock::now() + kHandshakeLimit,
                                 .max_unsent = kMaxUnsent},
@@ -36,6 +36,18 @@ void Session::established(std::uint64_t epoch) { peer_->established(*this, epoch
 
 void Session::frame(FrameType type, std::span<const std::byte> payload, std::vector<base::Fd> fds) {
   if (peer_) peer_->frame(type, payload, std::move(fds));
+}
+
+// From the listener, which needs the descriptor at once.
+void Session::unproven(base::Unproven::Place place) {
+  place_ = std::move(place);
+  const auto drop = [this] {
+    base::log(base::LogLevel::kInfo, "a stranger from {} was dropped for a newer connection",
+              connection_->remoteText());
+    orphan();
+    agent_.bury(agent_.takeNewcomer(*this));
+  };
+  place_.watch([this] { return connection_->framesHeard() > 0; }, drop);
 }
 
 void Session::closed(const Error& why) {

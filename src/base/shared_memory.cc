@@ -88,23 +88,27 @@ Status SharedMemory::create(std::uint64_t page, bool huge_pages) {
   return Ok{};
 }
 
-Result<SharedMemory> SharedMemory::map(const Fd& file, std::uint64_t at_least, Access access) {
+Result<SharedMemory> SharedMemory::map(const Fd& file, std::uint64_t bytes, Access access) {
   const int seals = ::fcntl(file.get(), F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
     return Error{Code::kProtocol, "map",
                  "the file is not a memfd that is sealed against shrinking"};
   struct stat facts{};
   if (::fstat(file.get(), &facts) != 0) return systemError(Code::kDevice, "fstat", errno);
-  const auto bytes = static_cast<std::uint64_t>(facts.st_size);
-  if (bytes == 0 || bytes < at_least)
+  const auto there = static_cast<std::uint64_t>(facts.st_size);
+  if (bytes == 0 || there < bytes)
     return Error{Code::kProtocol, "map",
-                 fmt::format("the memfd has {} bytes, {} were announced", bytes, at_least)};
+                 fmt::format("the memfd has {} bytes, {} were announced", there, bytes)};
+  // Of huge pages, only whole ones can be unmapped.
+  const auto page = static_cast<std::uint64_t>(facts.st_blksize);
+  const std::uint64_t mapped = (bytes + page - 1) / page * page;
   const int protection = access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
-  void* start = ::mmap(nullptr, bytes, protection, MAP_SHARED, file.get(), 0);
+  void* start = ::mmap(nullptr, mapped, protection, MAP_SHARED, file.get(), 0);
   if (start == MAP_FAILED) return systemError(Code::kExhausted, "mmap", errno);
   SharedMemory memory;
   memory.start_ = static_cast<std::byte*>(start);
-  memory.bytes_ = memory.mapped_ = bytes;
+  memory.bytes_ = bytes;
+  memory.mapped_ = mapped;
   return memory;
 }
 

@@ -26,9 +26,10 @@ class SharedMemory {
   static Result<SharedMemory> allocate(std::uint64_t bytes) { return allocate(bytes, {}); }
 
   enum class Access : std::uint8_t { kRead, kReadWrite };
-  // Maps a file that somebody else sent. Refused (kProtocol) unless it is a memfd that can not
-  // shrink and has at least `at_least` bytes: nothing its sender does later can fault our accesses.
-  static Result<SharedMemory> map(const Fd& file, std::uint64_t at_least, Access access);
+  // Maps the first `bytes` of a file that somebody else sent, and no more, however large it is.
+  // Refused (kProtocol) unless it is a memfd that can not shrink and has so many: nothing its
+  // sender does later can fault our accesses.
+  static Result<SharedMemory> map(const Fd& file, std::uint64_t bytes, Access access);
 
   SharedMemory() = default;
   SharedMemory(SharedMemory&& other) noexcept;
@@ -41,7 +42,7 @@ class SharedMemory {
   Status seal(int more_seals);
 
   std::byte* data() const { return start_; }
-  std::uint64_t size() const { return bytes_; }  // what was asked for, or the file's size
+  std::uint64_t size() const { return bytes_; }  // what was asked for
   std::span<std::byte> bytes() const { return {start_, bytes_}; }
   int fd() const { return file_.get(); }  // -1: mapped from a file that we did not keep
   void closeFile() { file_.reset(); }     // once everyone who is to map it has it

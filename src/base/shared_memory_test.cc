@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 namespace viaduct::base {
 namespace {
@@ -83,6 +84,20 @@ TEST(SharedMemory, RefusesFilesThatCouldBeCutShort) {
   const Fd device(::open("/dev/zero", O_RDWR | O_CLOEXEC));
   EXPECT_EQ(SharedMemory::map(device, 0, SharedMemory::Access::kRead).error().code,
             Code::kProtocol);
+}
+
+// However large a file is: a sparse one costs its sender nothing.
+TEST(SharedMemory, MapsNoMoreThanWasAnnounced) {
+  const Fd sparse(::memfd_create("sparse", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(sparse.get(), off_t{1} << 45U), 0);
+  ASSERT_EQ(::fcntl(sparse.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  std::vector<SharedMemory> mapped;
+  for (int i = 0; i < 100; ++i) {  // of 32 TiB each there would be room for four
+    auto one = SharedMemory::map(sparse, 5000, SharedMemory::Access::kReadWrite);
+    ASSERT_TRUE(one) << i << ": " << one.error().text();
+    EXPECT_EQ(one->size(), 5000U);
+    mapped.push_back(*std::move(one));
+  }
 }
 
 TEST(SharedMemory, MissingHugePagesAreAnErrorThatSaysSo) {

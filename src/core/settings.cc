@@ -227,8 +227,11 @@ constexpr std::array kRows{
         "Time that a wait spins before it sleeps, and that a connection is looked at after its "
         "last byte.",
         [](std::string_view t, Settings& s) { return intoDuration(t, microseconds(0), s.spin); }},
-    SettingRow{"VIADUCT_NOTE_BACKLOG", "64MiB", "Bytes of notes kept for a slow reader.",
-               [](std::string_view t, Settings& s) { return intoSize(t, s.note_backlog); }},
+    SettingRow{
+        "VIADUCT_NOTE_BACKLOG", "64MiB",
+        "Memory for notes that wait to be taken, half of it for those of one peer; beyond it a "
+        "sender waits.",
+        [](std::string_view t, Settings& s) { return intoSize(t, s.note_backlog); }},
     SettingRow{
         "VIADUCT_MEET", "",
         "Meeting place where agents publish themselves and find each other by name: "

@@ -144,6 +144,33 @@ TEST(Notes, ReceiverThatTakesNoneIsAPeerAllTheSame) {
   EXPECT_EQ(to_b.epoch(), 1U);
 }
 
+// Each costs the receiver its place, whatever it holds.
+TEST(Notes, EmptyOnesCountToo) {
+  constexpr int kFarTooMany = 5'000'000;
+  Agent a = open("a"), b = open("b", 1U << 20U);
+  const Peer to_b = join(a, b);
+  int sent = 0;
+  while (sent < kFarTooMany && to_b.note("")) ++sent;
+  ASSERT_LT(sent, kFarTooMany);
+  for (int i = 0; i < sent; ++i) ASSERT_TRUE(b.waitNote(10s)) << i << " of " << sent;
+  ASSERT_TRUE(to_b.note("more"));
+  EXPECT_EQ(b.waitNote(10s)->text(), "more");
+}
+
+TEST(Notes, APeerThatSendsTooManyHoldsUpNobodyElse) {
+  Agent a = open("a"), b = open("b", 1U << 20U), c = open("c");
+  const Peer to_b = join(a, b), also_to_b = join(c, b);
+  while (to_b.note("x")) continue;
+  const auto of_a = a.allocate(4096, {.label = "of a"}), of_c = c.allocate(4096, {.label = "of c"});
+  ASSERT_TRUE(of_a && of_c);
+  ASSERT_TRUE(also_to_b.note("of c"));
+  EXPECT_TRUE(b.peer("c")->pin("of c", 10s));
+  EXPECT_FALSE(b.peer("a")->pin("of a", 0s)) << "nothing more is read from it";
+  std::string last;
+  while (last != "of c") last = b.waitNote(10s)->text();
+  while (!b.peer("a")->pin("of a", 0s)) ASSERT_TRUE(b.waitNote(10s));
+}
+
 TEST(Notes, SentBeforeTheSenderClosedAllCome) {
   for (int round = 0; round < 20; ++round) {
     Agent b = open("b");

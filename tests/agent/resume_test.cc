@@ -45,12 +45,13 @@ class Resume : public ::testing::Test {
   }
   void dial(Line& line, std::optional<Life> resume = std::nullopt, std::string name = "b",
             std::uint8_t id = 1, std::uint64_t last_epoch = 0) {
-    ConnectionConfig config = configOf(std::move(name));
-    config.mine.agent[0] = id;
-    config.mine.boot = "another host";
-    config.mine.backends.clear();
-    config.mine.detect_ms = 60'000;
-    config.mine.last_epoch = last_epoch;
+    Hello mine = helloOf(std::move(name));
+    mine.agent[0] = id;
+    mine.boot = "another host";
+    mine.backends.clear();
+    mine.detect_ms = 60'000;
+    mine.last_epoch = last_epoch;
+    ConnectionConfig config = configOf(mine);
     config.resume = resume;
     const auto dialer = base::Dialer::start(
         {agent_->card().addresses.front()}, Clock::now() + 20s, turner_.poller(),

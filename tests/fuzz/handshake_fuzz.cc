@@ -50,7 +50,7 @@ void tryRole(Connection::Role role, ByteSpan bytes) {
   Unreached user;
   ConnectionConfig config;
   config.secret = viaduct::base::secretFromText("a secret that no input holds");
-  config.mine.name = "us";
+  config.mine = [] { return Hello{.name = "us"}; };
   config.handshake_until = Clock::time_point::max();
   const auto opened = Connection::open(Fd(both[0]), role, std::move(config), *poller, user);
   if (!opened) std::abort();

@@ -165,6 +165,28 @@ TEST_F(MeetingServer, NamesStandAtTheNextOneToo) {
   EXPECT_EQ(seeker->ask(std::string("find decode-0 ") + kLong), "ok card");
 }
 
+// Thousands who connect and never say a word; of a flood, each that is hung up on calls again.
+TEST_F(MeetingServer, StrangersKeepNoMemberOut) {
+  for (const std::string how : {"idle", "flood"}) {
+    Process strangers({VIADUCT_STRANGERS, where_, how == "idle" ? "2000" : "500", how});
+    const std::string there = strangers.answer(60s).value_or("nothing");
+    ASSERT_TRUE(there.starts_with("ok")) << there;
+    std::chrono::milliseconds longest{0};
+    for (int i = 0; i < 20; ++i) {
+      const auto begin = Clock::now();
+      const auto member = start("m");
+      const std::string joined =
+          member->ask(std::string("join alone 1 - ") + kLong, 90s).value_or("");
+      ASSERT_TRUE(joined.starts_with("ok")) << joined;
+      longest = std::max(
+          longest, std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin));
+      EXPECT_EQ(member->ask(std::string("finish ") + kLong, 90s), "ok ");
+    }
+    std::printf("%s %s strangers: a member is in within %lld ms\n", there.c_str() + 3, how.c_str(),
+                static_cast<long long>(longest.count()));
+  }
+}
+
 TEST(MeetingNames, ANameThatResolvesLaterIsFoundThen) {
   const auto server = meet::EmbeddedServer::start({.token = "secret"});
   ASSERT_TRUE(server) << server.error().text();

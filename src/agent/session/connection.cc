@@ -21,12 +21,9 @@ constexpr int kLastReads = 256;
 }  // namespace
 
 Status Connection::Impl::start() {
-  base::Bytes hello;
-  config_.mine.encode(hello);
-  if (hello.size() > kMaxHelloPayload || !Hello::decode(hello))
-    return Error{.operation = "connection",
-                 .detail = "what this agent says of itself is beyond the protocol's limits",
-                 .remedy = "a shorter name, fewer addresses or backends"};
+  if (role_ == Role::kDialer) {
+    VIADUCT_TRY(hello_, ourHello());
+  }
   VIADUCT_TRY(way_, describeWay(socket_.get(), role_ == Role::kDialer));
   Key nonce;
   VIADUCT_CHECK(base::fillSecret(nonce));
@@ -46,6 +43,15 @@ Status Connection::Impl::start() {
           .cause = "it is frozen or overloaded, or no Viaduct agent listens there"});
   });
   return Ok{};
+}
+
+Result<base::Bytes> Connection::Impl::ourHello() const {
+  base::Bytes hello;
+  config_.mine().encode(hello);
+  if (hello.size() <= kMaxHelloPayload && Hello::decode(hello)) return hello;
+  return Error{.operation = "connection",
+               .detail = "what this agent says of itself is beyond the protocol's limits",
+               .remedy = "a shorter name, fewer addresses or backends"};
 }
 
 void Connection::Impl::leavePoller() {

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -52,8 +53,8 @@ class ConnectionUser {
 
 struct ConnectionConfig {
   Key secret = {};
-  Hello mine = {};
-  std::optional<Life> resume = {};  // dialer: the life to go on with
+  std::function<Hello()> mine = {};  // asked once, and not for a stranger
+  std::optional<Life> resume = {};   // dialer: the life to go on with
   Clock::time_point handshake_until = {};
   std::size_t max_unsent = std::size_t{4} << 20U;
 };

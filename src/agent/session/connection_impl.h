@@ -74,6 +74,7 @@ class Connection::Impl {
   ResumeMessage resumeOf(const Life& life) const;
   Key resumeProof(const Key& life, bool of_dialer) const;
   bool establish(std::uint64_t epoch);
+  Result<base::Bytes> ourHello() const;
   bool say(FrameType type, ByteSpan payload);
   bool fail(Error why);
   template <class Call>
@@ -98,6 +99,7 @@ class Connection::Impl {
   Phase phase_ = Phase::kProving;
   std::unique_ptr<Handshake> proof_;  // until it is given
   Key common_ = {};                   // what deriveKey() starts from
+  base::Bytes hello_;                 // dialer: ours
   FrameSealer sealer_;
   Inbox inbox_;
   Outbox outbox_;

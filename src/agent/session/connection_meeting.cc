@@ -21,9 +21,8 @@ bool Connection::Impl::prove(const Frame& frame) {
   if (!step.proven) return true;
   useKeys();
   if (role_ == Role::kDialer) return true;
-  base::Bytes hello;
-  config_.mine.encode(hello);
-  return say(FrameType::kHello, hello);
+  const auto hello = ourHello();
+  return hello ? say(FrameType::kHello, *hello) : fail(hello.error());
 }
 
 void Connection::Impl::useKeys() {
@@ -54,15 +53,13 @@ bool Connection::Impl::meet(const Frame& frame) {
 
 bool Connection::Impl::introduce(const Result<Life>& verdict) {
   if (!verdict) return fail(verdict.error());
-  base::Bytes payload;
   if (config_.resume) {
+    base::Bytes payload;
     resumeOf(*config_.resume).encode(payload);
     if (!say(FrameType::kResume, payload)) return false;
-    payload.clear();
   }
-  config_.mine.encode(payload);
   phase_ = Phase::kAwaitingVerdict;
-  return say(FrameType::kHello, payload);
+  return say(FrameType::kHello, std::exchange(hello_, {}));
 }
 
 bool Connection::Impl::answer(const Result<Life>& verdict) {

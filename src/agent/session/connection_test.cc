@@ -129,11 +129,11 @@ TEST_P(ConnectionTest, WhatCannotBeAFrameIsRefused) {
 
 TEST_P(ConnectionTest, AHelloBeyondTheLimitsDoesNotStart) {
   auto [left, right] = socketPair(GetParam());
-  ConnectionConfig config = configOf("a");
-  config.mine.backends.assign(3, {"b", base::Bytes(30000)});
+  Hello mine = helloOf("a");
+  mine.backends.assign(3, {"b", base::Bytes(30000)});
   Recorder user;
-  const auto opened = Connection::open(std::move(left), Connection::Role::kDialer,
-                                       std::move(config), turner_.poller(), user);
+  const auto opened = Connection::open(std::move(left), Connection::Role::kDialer, configOf(mine),
+                                       turner_.poller(), user);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, Code::kInvalid);
 }
@@ -375,8 +375,8 @@ TEST(SessionTest, OverAListenerAndADialer) {
   Recorder at_dialer, at_listener;
   std::unique_ptr<Connection> dialer, listener;
   const std::string name = fmt::format("viaduct-session-test-{}", ::getpid());
-  const auto door = std::move(
-      *base::Listener::open({"127.0.0.1:0"}, name, turner.poller(), [&](base::Fd fd, bool) {
+  const auto door = std::move(*base::Listener::open(
+      {"127.0.0.1:0"}, name, turner.poller(), [&](base::Fd fd, base::Unproven::Place) {
         listener = std::move(*Connection::open(std::move(fd), Connection::Role::kListener,
                                                configOf("listener"), turner.poller(), at_listener));
       }));

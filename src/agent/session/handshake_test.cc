@@ -340,10 +340,12 @@ TEST(UnixBinding, ARelayFromAnotherNameDoesNotPass) {
   base::Fd at_relay, at_listener;
   const std::string relay_name = fmt::format("viaduct-relay-{}", ::getpid());
   const std::string real_name = fmt::format("viaduct-real-{}", ::getpid());
-  const auto relay = std::move(*base::Listener::open(
-      {}, relay_name, turner.poller(), [&](base::Fd fd, bool) { at_relay = std::move(fd); }));
+  const auto relay = std::move(
+      *base::Listener::open({}, relay_name, turner.poller(),
+                            [&](base::Fd fd, base::Unproven::Place) { at_relay = std::move(fd); }));
   const auto real = std::move(*base::Listener::open(
-      {}, real_name, turner.poller(), [&](base::Fd fd, bool) { at_listener = std::move(fd); }));
+      {}, real_name, turner.poller(),
+      [&](base::Fd fd, base::Unproven::Place) { at_listener = std::move(fd); }));
   base::Fd at_dialer, onward;
   const auto d1 = base::Dialer::start(
       {"unix:@" + relay_name}, Clock::now() + 5s, turner.poller(),

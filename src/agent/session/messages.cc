@@ -42,6 +42,13 @@ Result<PinMessage> PinMessage::decode(std::span<const std::byte> payload) {
   return message;
 }
 
+std::size_t PinMessage::cost() const {
+  constexpr std::size_t kOfTables = 384;
+  std::size_t bytes = kOfTables + info.label.size();
+  for (const auto& [backend, key] : keys) bytes += backend.size() + key.size();
+  return bytes;
+}
+
 void UnpinMessage::encode(base::Bytes& out) const {
   base::Writer w(std::move(out));
   w.put(slot);

@@ -22,6 +22,14 @@ inline constexpr std::size_t kMaxLabelBytes = 1024;
 inline constexpr std::size_t kMaxByeBytes = 1024;
 inline constexpr std::size_t kMaxReasonBytes = 4096;  // each text of a refusal
 
+// What one agent may announce: its peers keep it, and it is not trusted with their memory. By
+// PinMessage::cost, which is more than the frame: all are sent when a session begins, and have to
+// find room in it.
+inline constexpr std::size_t kMaxPins = std::size_t{1} << 16U;
+inline constexpr std::size_t kMaxPinsBytes = std::size_t{32} << 20U;
+// And all the peers of an agent together.
+inline constexpr std::size_t kMaxPinsBytesOfAll = std::size_t{1} << 30U;
+
 // encode() appends, so that a Bytes can be used again and again. decode() refuses what is short,
 // long, out of range or more than the limits above.
 
@@ -31,6 +39,7 @@ struct PinMessage {
   std::vector<std::pair<std::string, base::Bytes>> keys = {};  // backend, Backend::pin's key
   void encode(base::Bytes& out) const;
   static Result<PinMessage> decode(std::span<const std::byte> payload);
+  std::size_t cost() const;  // to a peer: what it keeps in all its tables, roughly
   friend bool operator==(const PinMessage&, const PinMessage&) = default;
 };
 

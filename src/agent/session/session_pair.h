@@ -100,11 +100,14 @@ inline Hello helloOf(std::string name) {
           .backends = {{"tcp", {std::byte{9}}}, {"local", {}}}};
 }
 
-inline ConnectionConfig configOf(std::string name, std::string_view secret = "secret") {
+inline ConnectionConfig configOf(const Hello& mine, std::string_view secret = "secret") {
   return {.secret = base::secretFromText(secret),
-          .mine = helloOf(std::move(name)),
+          .mine = [mine] { return mine; },
           .handshake_until = Clock::now() + std::chrono::seconds(20),
           .max_unsent = std::size_t{1} << 20U};
+}
+inline ConnectionConfig configOf(std::string name, std::string_view secret = "secret") {
+  return configOf(helloOf(std::move(name)), secret);
 }
 
 // A dialer and a listener joined by a socket.

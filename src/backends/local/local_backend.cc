@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -19,6 +20,8 @@ namespace {
 // How long a withdrawal waits for peers that an earlier one has waited for in vain: one that has
 // just been continued has left by then.
 constexpr std::chrono::milliseconds kStuckPatience{10};
+// Of this host's memory: several peers may have pinned the same.
+constexpr std::uint64_t kMostMappedOfAll = 8;
 
 }  // namespace
 
@@ -40,8 +43,16 @@ class LocalRail final : public core::Rail {
   LocalBackend& backend_;
 };
 
+std::uint64_t hostMemory() {
+  return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
 LocalBackend::LocalBackend(const Settings& settings, std::shared_ptr<LiveTable> live)
-    : patience_(settings.grace), live_(std::move(live)), crew_(*live_, settings.copy_threads) {
+    : patience_(settings.grace),
+      live_(std::move(live)),
+      crew_(*live_, settings.copy_threads),
+      mapped_(kMostMappedOfAll * hostMemory()) {
   rails_.push_back(std::make_unique<LocalRail>(*this));
 }
 

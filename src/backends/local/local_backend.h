@@ -12,6 +12,7 @@
 #include "backends/local/crew.h"
 #include "backends/local/live_table.h"
 #include "backends/local/own_gate.h"
+#include "base/budget.h"
 #include "core/backend.h"
 
 namespace viaduct::local {
@@ -43,6 +44,8 @@ class LocalBackend final : public core::Backend {
     forgetSettledGates();  // or every life of a peer would leave its page mapped
     gates_.push_back(std::move(gate));
   }
+  // Of peers' memory, mapped here: for all of them.
+  base::Budget& mapped() { return mapped_; }
   void enlist(LocalLink* link) { links_.push_back(link); }
   void dismiss(LocalLink* link) { std::erase(links_, link); }
 
@@ -86,9 +89,13 @@ class LocalBackend final : public core::Backend {
   std::unordered_map<std::uint32_t, PinRecord> pins_;
   std::unordered_map<std::uint32_t, File> files_;
   std::uint32_t next_file_ = 0;
+  base::Budget mapped_;
   std::vector<LocalLink*> links_;
   std::vector<std::shared_ptr<OwnGate>> gates_;  // of all links, closed but unsettled ones included
 };
+
+// All that this host has, which is the most that one peer's memory can be.
+std::uint64_t hostMemory();
 
 Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context);
 

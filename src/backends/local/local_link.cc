@@ -30,7 +30,11 @@ std::string brief(const Error& error) { return error.operation + ": " + error.de
 }  // namespace
 
 LocalLink::LocalLink(LocalBackend& backend, core::LinkSeed seed, core::LinkHost& host)
-    : backend_(backend), seed_(std::move(seed)), host_(host), peer_(seed_.peer) {
+    : backend_(backend),
+      seed_(std::move(seed)),
+      host_(host),
+      mapped_(hostMemory(), &backend.mapped()),
+      peer_(seed_.peer) {
   backend_.enlist(this);
 }
 
@@ -146,18 +150,35 @@ Status LocalLink::heard(const FileOffer& offer, Fds fds) {
   if (fds.size() != 1) return protocol("a file offer without its file");
   if (files_.contains(offer.file)) return protocol("a file offered twice");
   if (files_.size() >= kMostFiles) return protocol("too many files");
-  auto mapped = SharedMemory::map(fds[0], offer.bytes, SharedMemory::Access::kReadWrite);
+  auto mapped = mapFile(fds[0], offer.bytes);
   if (!mapped && mapped.error().code == Code::kProtocol) return std::move(mapped).error();
   if (!mapped) {  // our shortage, not its fault: its memory is reached as plain memory is
     base::log(base::LogLevel::kWarning, "local: memory of {} was not mapped: {}", seed_.peer,
               mapped.error().text());
     return Ok{};
   }
-  files_.emplace(offer.file, std::make_shared<const SharedMemory>(*std::move(mapped)));
+  files_.emplace(offer.file, *std::move(mapped));
   for (const auto& [slot, pin] : pins_)
     if (pin.key.in_file && pin.key.file == offer.file) show(slot, pin);
   host_.changed();
   return Ok{};
+}
+
+// A sparse file costs its sender nothing, and us our address space.
+Result<std::shared_ptr<const SharedMemory>> LocalLink::mapFile(const core::Fd& file,
+                                                               std::uint64_t bytes) {
+  if (!mapped_.take(bytes)) return mapped_.refusal("map", bytes, "one peer", "all peers");
+  auto memory = SharedMemory::map(file, bytes, SharedMemory::Access::kReadWrite);
+  if (!memory) {
+    mapped_.give(bytes);
+    return std::move(memory).error();
+  }
+  // Until the last view of it is dropped.
+  const auto unmap = [this, bytes](const SharedMemory* mapped) {
+    delete mapped;
+    mapped_.give(bytes);
+  };
+  return std::shared_ptr<const SharedMemory>(new SharedMemory(*std::move(memory)), unmap);
 }
 
 Status LocalLink::heard(const FileGone& gone, const Fds& fds) {

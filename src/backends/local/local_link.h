@@ -53,6 +53,8 @@ class LocalLink final : public core::Link {
   std::string tryCma(const Hello& hello);
   void show(std::uint32_t slot, const KnownPin& pin);
   void retire(PeerMemory::Old old);
+  Result<std::shared_ptr<const base::SharedMemory>> mapFile(const core::Fd& file,
+                                                            std::uint64_t bytes);
   void fail(std::string why);
 
   LocalBackend& backend_;
@@ -70,6 +72,7 @@ class LocalLink final : public core::Link {
   base::SharedMemory gate_page_;
   std::optional<LiveTable> live_;
   bool cma_ = false;
+  base::Budget mapped_;
   std::unordered_map<std::uint32_t, std::shared_ptr<const base::SharedMemory>> files_;
   std::unordered_map<std::uint32_t, KnownPin> pins_;
   PeerMemory peer_;

@@ -6,6 +6,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <fstream>
+
 #include "backends/local/gate.h"
 #include "backends/local/live_table.h"
 #include "backends/local/local_backend.h"
@@ -161,6 +164,40 @@ TEST_F(BogusPeer, FileOffersAreChecked) {
   again();
   link_->receive(encode(FileGone{77}), {});  // unknown: nothing to let go of
   EXPECT_FALSE(refused());
+}
+
+std::uint64_t addressSpace() {
+  std::ifstream statm("/proc/self/statm");
+  std::uint64_t pages = 0;
+  statm >> pages;
+  return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// Sparse files cost their sender nothing, and us our address space.
+TEST_F(BogusPeer, NoMoreIsMappedThanThisHostHas) {
+  hello(hellosFiles());
+  const std::uint64_t before = addressSpace();
+  for (std::uint32_t id = 1; id <= 20; ++id) {
+    Fd sparse = unsealed(hostMemory() / 2);
+    ASSERT_EQ(::fcntl(sparse.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+    std::vector<Fd> files;
+    files.push_back(std::move(sparse));
+    link_->receive(encode(FileOffer{id, hostMemory() / 2}), std::move(files));
+    ASSERT_FALSE(refused()) << "it is reached another way";
+  }
+  EXPECT_LE(addressSpace(), before + hostMemory() + (std::uint64_t{1} << 30U));
+  // What is taken back makes room.
+  link_->receive(encode(FileGone{1}), {});
+  std::vector<Fd> files;
+  files.push_back(sealed(4096));
+  link_->receive(encode(FileOffer{21, 4096}), std::move(files));
+  std::byte byte{};
+  ASSERT_TRUE(backend_->pin(0, Segment::host(&byte, 1)));
+  link_->addPin({.info = {.address = 4096, .bytes = 4096, .slot = 1},
+                 .key = encodeKey({.generation = 1, .in_file = true, .file = 21, .offset = 0})});
+  EXPECT_EQ(link_->reaches(OpKind::kWrite, 0, 1), "mapped");
+  close();
+  EXPECT_LE(addressSpace(), before + (std::uint64_t{1} << 30U));
 }
 
 TEST_F(BogusPeer, KeysThatLieReachNothing) {

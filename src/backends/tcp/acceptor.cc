@@ -10,37 +10,28 @@
 
 namespace viaduct::tcp {
 
-namespace {
-constexpr int kAcceptsPerEvent = 16;
-// Without free descriptors the listener would stay readable, and wake us for ever.
-constexpr std::chrono::milliseconds kPause{100};
-}  // namespace
-
 Acceptor::~Acceptor() {
   while (!pending_.empty()) drop(pending_.begin());
-  for (const Listener& one : listeners_) poller_.forget(one.watch);
-  for (const base::Poller::Id id : pauses_)
-    if (id != 0) poller_.forgetTimer(id);
   for (const base::Poller::Id id : {timer_, again_})
     if (id != 0) poller_.forgetTimer(id);
 }
 
 Status Acceptor::listen(const Endpoint& at) {
+  if (!listener_) {
+    VIADUCT_TRY(listener_, base::Listener::open({}, {}, poller_,
+                                                [this](base::Fd fd, base::Unproven::Place place) {
+                                                  add(std::move(fd), std::move(place));
+                                                }));
+  }
   VIADUCT_TRY(base::Fd fd, listenOn(at));
-  const std::size_t index = listeners_.size();
-  VIADUCT_TRY(
-      const base::Poller::Id watch,
-      poller_.watch(fd.get(), EPOLLIN, [this, index](std::uint32_t) { onConnection(index); }));
-  listeners_.push_back({std::move(fd), watch});
-  pauses_.push_back(0);
-  return Ok{};
+  bound_.push_back(localEndpoint(fd.get()));
+  return listener_->adopt(std::move(fd));
 }
 
 std::vector<Endpoint> Acceptor::addresses() const {
   std::vector<Endpoint> out;
   const auto here = interfaces();
-  for (const Listener& listener : listeners_) {
-    const Endpoint at = localEndpoint(listener.fd.get());
+  for (const Endpoint& at : bound_) {
     if (!at.wildcard()) {
       out.push_back(at);
       continue;
@@ -52,33 +43,11 @@ std::vector<Endpoint> Acceptor::addresses() const {
   return out;
 }
 
-void Acceptor::onConnection(std::size_t listener) {
-  for (int i = 0; i < kAcceptsPerEvent; ++i) {
-    base::Fd fd(
-        ::accept4(listeners_[listener].fd.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (fd) {
-      add(std::move(fd));
-    } else {
-      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
-        pause(listener);
-      return;
-    }
-  }
-}
-
-void Acceptor::pause(std::size_t listener) {
-  static_cast<void>(poller_.change(listeners_[listener].watch, 0));
-  pauses_[listener] = poller_.at(Clock::now() + kPause, [this, listener] {
-    pauses_[listener] = 0;
-    static_cast<void>(poller_.change(listeners_[listener].watch, EPOLLIN));
-  });
-}
-
-void Acceptor::add(base::Fd fd) {
-  // A peer says hello at once; who has waited longest is most likely a stranger.
-  if (pending_.size() >= kMaxPending) drop(pending_.begin());
-  pending_.push_back({.fd = std::move(fd), .until = Clock::now() + patience_});
+void Acceptor::add(base::Fd fd, base::Unproven::Place place) {
+  pending_.push_back(
+      {.fd = std::move(fd), .until = Clock::now() + patience_, .place = std::move(place)});
   const Place one = std::prev(pending_.end());
+  one->place.watch([one] { return one->got == one->bytes.size(); }, [this, one] { drop(one); });
   auto watch = poller_.watch(one->fd.get(), EPOLLIN, [this, one](std::uint32_t) { onBytes(one); });
   if (!watch) return drop(one);
   one->watch = *watch;

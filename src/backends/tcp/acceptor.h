@@ -1,14 +1,15 @@
-// Listens for data sockets and reads their hello. Strangers cost a file descriptor for a few
-// seconds, and there is a limit to how many. Threads: under the agent's lock.
+// Listens for data sockets and reads their hello. Threads: under the agent's lock.
 #pragma once
 
 #include <functional>
 #include <list>
+#include <memory>
 #include <vector>
 
 #include "backends/tcp/endpoint.h"
 #include "backends/tcp/hello.h"
 #include "base/fd.h"
+#include "base/net/listener.h"
 #include "base/poller.h"
 
 namespace viaduct::tcp {
@@ -23,8 +24,6 @@ class Acceptor {
   };
   using HelloBytes = std::array<std::byte, kHelloBytes>;
   using Offer = std::function<Verdict(const Hello& hello, const HelloBytes& bytes, base::Fd& fd)>;
-
-  static constexpr std::size_t kMaxPending = 256;
 
   // Who has not said hello after `patience` is dropped.
   Acceptor(base::Poller& poller, std::chrono::milliseconds patience, Offer offer)
@@ -41,22 +40,17 @@ class Acceptor {
   std::size_t pending() const { return pending_.size(); }
 
  private:
-  struct Listener {
-    base::Fd fd;
-    base::Poller::Id watch = 0;
-  };
   struct Pending {
     base::Fd fd;
     base::Poller::Id watch = 0;
     Clock::time_point until;
     HelloBytes bytes = {};
     std::size_t got = 0;
+    base::Unproven::Place place = {};
   };
   using Place = std::list<Pending>::iterator;
 
-  void onConnection(std::size_t listener);
-  void pause(std::size_t listener);
-  void add(base::Fd fd);
+  void add(base::Fd fd, base::Unproven::Place place);
   void onBytes(Place one);
   void offer(Place one);
   void drop(Place one);
@@ -67,9 +61,9 @@ class Acceptor {
   base::Poller& poller_;
   Offer offer_;
   std::chrono::milliseconds patience_;
-  std::vector<Listener> listeners_;
-  std::vector<base::Poller::Id> pauses_;  // one per listener; 0: it is not paused
-  std::list<Pending> pending_;            // the oldest first
+  std::unique_ptr<base::Listener> listener_;
+  std::vector<Endpoint> bound_;
+  std::list<Pending> pending_;  // the oldest first
   base::Poller::Id timer_ = 0, again_ = 0;
 };
 

@@ -15,7 +15,8 @@ namespace viaduct::tcp {
 
 namespace {
 
-constexpr int kBacklog = 256;
+// More than any kernel lets wait: a peer that finds no room tries again only after a second.
+constexpr int kBacklog = 65'536;
 
 template <class T>
 bool set(int fd, int level, int option, T value) {

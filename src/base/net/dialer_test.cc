@@ -34,8 +34,9 @@ class DialerTest : public ::testing::Test {
     return *result_;
   }
   std::unique_ptr<Listener> listen(const std::vector<std::string>& at, std::string name = {}) {
-    auto listener = Listener::open(at, std::move(name), turner_.poller(),
-                                   [this](Fd fd, bool) { accepted_.push_back(std::move(fd)); });
+    auto listener =
+        Listener::open(at, std::move(name), turner_.poller(),
+                       [this](Fd fd, Unproven::Place) { accepted_.push_back(std::move(fd)); });
     EXPECT_TRUE(listener) << listener.error().text();
     return std::move(*listener);
   }

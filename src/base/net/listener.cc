@@ -5,6 +5,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -25,8 +26,24 @@ namespace {
 // after a second.
 constexpr int kBacklog = 65'536;
 constexpr int kAcceptsPerTurn = 64;
-// How long a listener that is out of file descriptors leaves callers in its backlog.
+// How long a listener that is out of file descriptors, and has no connection to drop, leaves
+// callers in its backlog.
 constexpr std::chrono::milliseconds kPauseWithoutFds{100};
+constexpr std::chrono::seconds kSayEvery{10};
+
+// Whether a caller waits: nobody is dropped for none.
+bool isCalled(const Fd& listening) {
+  pollfd calls{.fd = listening.get(), .events = POLLIN, .revents = 0};
+  return ::poll(&calls, 1, 0) != 0;
+}
+
+// Whether to say again what goes on and on; from now on it was said.
+bool isDue(std::optional<Clock::time_point>& last_said) {
+  const auto now = Clock::now();
+  if (last_said && now - *last_said < kSayEvery) return false;
+  last_said = now;
+  return true;
+}
 
 bool isLinkLocal(const SocketAddress& address) {
   return address.family() == AF_INET6 &&
@@ -101,30 +118,33 @@ class Listener::Impl {
   Status adopt(Fd listening);
   const std::vector<std::string>& addresses() const { return addresses_; }
   const std::string& unixName() const { return unix_name_; }
+  const Unproven& unproven() const { return unproven_; }
 
  private:
   struct Door {
     Fd fd;
-    bool is_unix = false;
     Poller::Id watch = 0;
   };
 
   Status openHost(const std::string& text, Clock::time_point until);
   Status openDoor(const SocketAddress& address);
   Status addDoor(Fd fd);
-  Status watchDoors();
   void acceptFrom(std::size_t door);
   bool acceptOne(const Door& door);
-  void closeForNow(int why);
+  bool makePlace();
+  bool makeDescriptor(int why);
+  bool dropOne();
+  void closeUntil(Clock::time_point when);
   void watchAll(std::uint32_t events);
 
   std::string unix_name_;
   Poller& poller_;
   Accepted accepted_;
+  Unproven unproven_;
   std::vector<Door> doors_;
   std::vector<std::string> addresses_;
   Poller::Id reopen_timer_ = 0;
-  bool complained_ = false;  // since the last success
+  std::optional<Clock::time_point> crowd_said_, shortage_said_;
 };
 
 Status Listener::Impl::start(const std::vector<std::string>& listen, Clock::time_point until) {
@@ -133,7 +153,7 @@ Status Listener::Impl::start(const std::vector<std::string>& listen, Clock::time
     VIADUCT_TRY(const SocketAddress address, unixAddress(unix_name_));
     VIADUCT_CHECK(openDoor(address));
   }
-  return watchDoors();
+  return Ok{};
 }
 
 Status Listener::Impl::adopt(Fd listening) {
@@ -149,16 +169,7 @@ Status Listener::Impl::adopt(Fd listening) {
   if (flags < 0 || ::fcntl(listening.get(), F_SETFL, flags | O_NONBLOCK) != 0 ||
       ::fcntl(listening.get(), F_SETFD, FD_CLOEXEC) != 0)
     return systemError(Code::kDevice, "fcntl", errno);
-  VIADUCT_CHECK(addDoor(std::move(listening)));
-  return watchDoors();
-}
-
-Status Listener::Impl::watchDoors() {
-  for (std::size_t i = 0; i < doors_.size(); ++i) {
-    VIADUCT_TRY(doors_[i].watch, poller_.watch(doors_[i].fd.get(), EPOLLIN,
-                                               [this, i](std::uint32_t) { acceptFrom(i); }));
-  }
-  return Ok{};
+  return addDoor(std::move(listening));
 }
 
 // A name may have several addresses, one of a family that this system lacks: one is enough.
@@ -185,15 +196,17 @@ Status Listener::Impl::openDoor(const SocketAddress& address) {
 
 Status Listener::Impl::addDoor(Fd fd) {
   VIADUCT_TRY(const SocketAddress bound, localAddress(fd.get()));
-  const bool is_unix = bound.family() == AF_UNIX;
-  if (!is_unix) {
+  if (bound.family() != AF_UNIX) {
     std::vector<std::string> reached{bound.text()};
     if (bound.isAny()) {
       VIADUCT_TRY(reached, expand(bound));
     }
     addresses_.insert(addresses_.end(), reached.begin(), reached.end());
   }
-  doors_.push_back({.fd = std::move(fd), .is_unix = is_unix});
+  const std::size_t door = doors_.size();
+  VIADUCT_TRY(const Poller::Id watch,
+              poller_.watch(fd.get(), EPOLLIN, [this, door](std::uint32_t) { acceptFrom(door); }));
+  doors_.push_back({.fd = std::move(fd), .watch = watch});
   return Ok{};
 }
 
@@ -203,38 +216,62 @@ void Listener::Impl::acceptFrom(std::size_t door) {
 }
 
 bool Listener::Impl::acceptOne(const Door& door) {
+  if (unproven_.full() && (!isCalled(door.fd) || !makePlace())) return false;
   Fd socket(::accept4(door.fd.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (socket) {
-    complained_ = false;
+    auto place = unproven_.admit(socket.get(), Clock::now());
     // A caller that has gone already is found out by whoever reads from it.
-    if (tuneSocket(socket.get())) accepted_(std::move(socket), door.is_unix);
+    if (tuneSocket(socket.get())) accepted_(std::move(socket), std::move(place));
     return true;
   }
-  switch (errno) {
+  const int why = errno;
+  switch (why) {
     case EAGAIN:
       return false;
-    case EMFILE:
+    case EMFILE:  // before accept() has looked for a caller
     case ENFILE:
     case ENOBUFS:
     case ENOMEM:
-      closeForNow(errno);
-      return false;
+      return isCalled(door.fd) && makeDescriptor(why);
     default:
       return true;  // the caller's own trouble: ECONNABORTED, a network error that waited in line
   }
 }
 
-// The caller stays in the backlog and its socket readable: without a pause we would spin on it.
-void Listener::Impl::closeForNow(int why) {
-  if (!std::exchange(complained_, true)) {
+bool Listener::Impl::makePlace() {
+  if (isDue(crowd_said_))
+    log(LogLevel::kWarning,
+        "{} connections have not proved that they are invited, which is the limit: the oldest are "
+        "dropped for new ones",
+        unproven_.count());
+  return dropOne();
+}
+
+bool Listener::Impl::makeDescriptor(int why) {
+  if (isDue(shortage_said_)) {
     Error error = systemError(Code::kExhausted, "accept", why);
     error.cause = "this process has as many files open as its limit allows";
     error.remedy = "raise the limit (ulimit -n); callers wait until there is room";
     log(LogLevel::kError, "{}", error.text());
   }
+  if (unproven_.count() > 0) return dropOne();
+  closeUntil(Clock::now() + kPauseWithoutFds);
+  return false;
+}
+
+// False: nobody may be dropped yet. Callers wait in the backlog meanwhile.
+bool Listener::Impl::dropOne() {
+  const auto now = Clock::now();
+  const auto when = unproven_.dropOne(now);
+  if (when > now) closeUntil(when);
+  return when <= now;
+}
+
+// A caller stays in the backlog and its socket readable: without a pause we would spin on it.
+void Listener::Impl::closeUntil(Clock::time_point when) {
   watchAll(0);
   poller_.forgetTimer(reopen_timer_);
-  reopen_timer_ = poller_.at(Clock::now() + kPauseWithoutFds, [this] { watchAll(EPOLLIN); });
+  reopen_timer_ = poller_.at(when, [this] { watchAll(EPOLLIN); });
 }
 
 void Listener::Impl::watchAll(std::uint32_t events) {
@@ -247,12 +284,8 @@ Listener::Listener(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Listener::~Listener() = default;
 std::vector<std::string> Listener::addresses() const { return impl_->addresses(); }
 const std::string& Listener::unixName() const { return impl_->unixName(); }
-
-Result<std::unique_ptr<Listener>> Listener::adopt(Fd listening, Poller& poller, Accepted accepted) {
-  auto impl = std::make_unique<Impl>(std::string(), poller, std::move(accepted));
-  VIADUCT_CHECK(impl->adopt(std::move(listening)));
-  return std::unique_ptr<Listener>(new Listener(std::move(impl)));
-}
+const Unproven& Listener::unproven() const { return impl_->unproven(); }
+Status Listener::adopt(Fd listening) { return impl_->adopt(std::move(listening)); }
 
 Result<std::unique_ptr<Listener>> Listener::open(const std::vector<std::string>& listen,
                                                  std::string unix_name, Poller& poller,

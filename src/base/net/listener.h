@@ -1,4 +1,6 @@
-// Where peers come in. Threads: under the owner's lock; `accepted` runs from the Poller's handlers.
+// Where peers come in. Strangers keep nobody out: when connections that have not proved themselves
+// fill their room, or this process has no descriptor left, the oldest of them is dropped for the
+// next. Threads: under the owner's lock; `accepted` runs from the Poller's handlers.
 #pragma once
 
 #include <viaduct/result.h>
@@ -10,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/net/address.h"
+#include "base/net/unproven.h"
 #include "base/poller.h"
 
 namespace viaduct::base {
@@ -19,7 +22,8 @@ Result<Fd> listenAt(const SocketAddress& address);
 
 class Listener {
  public:
-  using Accepted = std::function<void(Fd socket, bool is_unix)>;
+  // `place` is kept until the connection has proved itself, and not longer than the Listener.
+  using Accepted = std::function<void(Fd socket, Unproven::Place place)>;
 
   // `listen`: "host:port", "[v6]:port", "0.0.0.0:port", "[::]:port" (IPv6 only), "*:port"; port 0
   // takes a free one. `unix_name`: of an abstract Unix socket, without '@'; empty for none. Host
@@ -28,8 +32,8 @@ class Listener {
                                                 std::string unix_name, Poller& poller,
                                                 Accepted accepted,
                                                 Clock::time_point until = Clock::time_point::max());
-  // Takes over a socket that listens already.
-  static Result<std::unique_ptr<Listener>> adopt(Fd listening, Poller& poller, Accepted accepted);
+  // Takes over a socket that listens already, beside those there are.
+  Status adopt(Fd listening);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -38,6 +42,7 @@ class Listener {
   // only where there is nothing else.
   std::vector<std::string> addresses() const;
   const std::string& unixName() const;
+  const Unproven& unproven() const;
 
   class Impl;
 

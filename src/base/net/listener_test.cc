@@ -11,7 +11,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <fstream>
+#include <list>
 #include <vector>
 
 #include "base/net/address.h"
@@ -26,9 +28,15 @@ class ListenerTest : public ::testing::Test {
   Result<std::unique_ptr<Listener>> open(const std::vector<std::string>& listen,
                                          std::string unix_name = {}) {
     return Listener::open(listen, std::move(unix_name), turner_.poller(),
-                          [this](Fd socket, bool is_unix) {
+                          [this](Fd socket, Unproven::Place place) {
                             accepted_.push_back(std::move(socket));
-                            unix_.push_back(is_unix);
+                            if (!keeps_places_) return;
+                            places_.push_back(std::move(place));
+                            places_.back().watch([] { return false; },
+                                                 [this, at = std::prev(places_.end())] {
+                                                   places_.erase(at);
+                                                   accepted_.pop_front();
+                                                 });
                           });
   }
   Fd call(const std::string& host_port) {
@@ -40,8 +48,9 @@ class ListenerTest : public ::testing::Test {
   bool hasV6() { return static_cast<bool>(open({"[::1]:0"})); }
 
   Turner turner_;
-  std::vector<Fd> accepted_;
-  std::vector<bool> unix_;
+  std::deque<Fd> accepted_;
+  bool keeps_places_ = false;  // as strangers do
+  std::list<Unproven::Place> places_;
 };
 
 TEST_F(ListenerTest, AcceptsOverIPv4WithTheOptionsOfASession) {
@@ -51,7 +60,6 @@ TEST_F(ListenerTest, AcceptsOverIPv4WithTheOptionsOfASession) {
   EXPECT_NE(parseHostPort((*listener)->addresses()[0])->port, 0);
   const Fd caller = call((*listener)->addresses()[0]);
   ASSERT_TRUE(turner_.run([&] { return accepted_.size() == 1; }));
-  EXPECT_FALSE(unix_[0]);
   const int fd = accepted_[0].get();
   int value = 0;
   socklen_t size = sizeof value;
@@ -82,7 +90,7 @@ TEST_F(ListenerTest, AcceptsOverAnAbstractUnixSocketAlone) {
   const Fd caller = *streamSocket(AF_UNIX);
   ASSERT_EQ(::connect(caller.get(), address.get(), address.size), 0);
   ASSERT_TRUE(turner_.run([&] { return accepted_.size() == 1; }));
-  EXPECT_TRUE(unix_[0]);
+  EXPECT_EQ(localAddress(accepted_[0].get())->family(), AF_UNIX);
 }
 
 TEST_F(ListenerTest, AWildcardIsToldAsAddressesThatCanBeReached) {
@@ -159,6 +167,61 @@ TEST_F(ListenerTest, SurvivesTheLimitOfOpenFiles) {
   EXPECT_NE(log.find("ulimit"), std::string::npos) << log;
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
   EXPECT_TRUE(turner_.run([&] { return accepted_.size() == 3; }));
+}
+
+// Connections that never prove themselves take turns in their room, the oldest goes first, and one
+// line of the log says so.
+TEST_F(ListenerTest, DropsTheOldestStrangerForTheNextCaller) {
+  keeps_places_ = true;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{.rlim_cur = std::min<rlim_t>(before.rlim_cur, 512), .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  auto listener = open({"127.0.0.1:0"});
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_TRUE(listener);
+  const std::size_t room = (*listener)->unproven().room();
+  ASSERT_LE(room, 64U);
+  ::testing::internal::CaptureStderr();
+  std::vector<Fd> callers;
+  for (std::size_t i = 0; i < 2 * room; ++i) callers.push_back(call((*listener)->addresses()[0]));
+  const auto isHeld = [](const Fd& caller) {
+    char byte = 0;
+    return ::recv(caller.get(), &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+  };
+  EXPECT_TRUE(turner_.run([&] { return !isHeld(callers[room - 1]); }));
+  EXPECT_EQ((*listener)->unproven().count(), room);
+  for (std::size_t i = 0; i < 2 * room; ++i) EXPECT_EQ(isHeld(callers[i]), i >= room) << i;
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
+  places_.clear();
+}
+
+// Out of file descriptors: the oldest stranger gives his to the next caller.
+TEST_F(ListenerTest, TakesTheDescriptorOfAStrangerWhereThereIsNoOther) {
+  keeps_places_ = true;
+  auto listener = open({"127.0.0.1:0"});
+  ASSERT_TRUE(listener);
+  std::vector<Fd> callers;
+  for (int i = 0; i < 3; ++i) callers.push_back(call((*listener)->addresses()[0]));
+  ASSERT_TRUE(turner_.run([&] { return accepted_.size() == 3; }));
+  const Fd late = call((*listener)->addresses()[0]);
+  const std::uint16_t port = localAddress(late.get())->port();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  ::testing::internal::CaptureStderr();
+  // The lowest free number, which a stranger's descriptor has when it is dropped.
+  const rlimit one{.rlim_cur = static_cast<rlim_t>(accepted_.front().get()) + 1,
+                   .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &one), 0);
+  const bool came =
+      turner_.run([&] { return remoteAddress(accepted_.back().get())->port() == port; });
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(came);
+  EXPECT_EQ(accepted_.size(), 3U);
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
+  places_.clear();
 }
 
 }  // namespace

@@ -7,7 +7,12 @@
 namespace viaduct::meet::embedded {
 namespace {
 
-constexpr std::size_t kMaxPerGuest = 10'000;  // entries, claims and searches under way
+// For one member: entries, claims and searches under way, and what they cost. An agent publishes
+// one Card.
+constexpr std::size_t kMaxRequests = 10'000;
+constexpr std::size_t kMaxBytes = std::size_t{16} << 20U;
+// Beside its texts: the tables' own.
+constexpr std::size_t kRequestBytes = 256;
 
 template <class Map, class Which>
 std::size_t eraseIf(Map& map, Which which) {
@@ -25,28 +30,44 @@ void Directory::refuse(Request to, Error why) {
              makePacket(Type::kAnswer, AnswerMessage{to.number, std::move(why), {}}.encode()));
 }
 
-bool Directory::within(GuestId guest, std::uint32_t request) {
-  if (requests_[guest] < kMaxPerGuest) {
-    ++requests_[guest];
-    return true;
+Directory::Account::Account(base::Budget& memory) : bytes(kMaxBytes, &memory) {}
+
+// False: it was refused, since it is too much.
+bool Directory::open(Request& request, const NameMessage& message) {
+  Account& account = accounts_.try_emplace(request.guest, memory_).first->second;
+  const std::size_t bytes = kRequestBytes + message.name_space.size() + message.name.size() +
+                            message.value.size() + message.owner.size();
+  if (account.requests >= kMaxRequests) {
+    refuse(request, {.code = Code::kExhausted,
+                     .operation = "directory",
+                     .detail = fmt::format(
+                         "{} names and searches of one member, which is the limit", kMaxRequests)});
+    return false;
   }
-  refuse({guest, request}, {.code = Code::kExhausted,
-                            .operation = "directory",
-                            .detail = fmt::format("{} requests of one process", kMaxPerGuest)});
-  return false;
+  if (!account.bytes.take(bytes)) {
+    refuse(request, account.bytes.refusal("directory", bytes, "one member", "all members"));
+    return false;
+  }
+  ++account.requests;
+  request.bytes = bytes;
+  return true;
+}
+
+void Directory::close(const Request& request) {
+  Account& account = accounts_.at(request.guest);
+  --account.requests;
+  account.bytes.give(request.bytes);
 }
 
 void Directory::publish(GuestId guest, NameMessage message) {
-  if (!within(guest, message.request)) return;
+  Request by{guest, message.request};
+  if (!open(by, message)) return;
   const Name name{message.name_space, message.name};
   const auto found = entries_.find(name);
   if (found == entries_.end() || found->second.by.guest == guest)
-    return enter(name, {guest, message.request}, std::move(message.owner),
-                 std::move(message.value));
+    return enter(name, by, std::move(message.owner), std::move(message.value));
   // It may be a leftover of one that was killed: refused only when it answers.
-  claims_.emplace(name, Claim{{guest, message.request},
-                              std::move(message.owner),
-                              std::move(message.value),
+  claims_.emplace(name, Claim{by, std::move(message.owner), std::move(message.value),
                               post_.ping(found->second.by.guest)});
 }
 
@@ -55,9 +76,11 @@ void Directory::enter(const Name& name, Request by, std::string owner, std::stri
   const auto [from, to] = seekers_.equal_range(name);
   for (auto seeker = from; seeker != to; ++seeker) {
     answer(seeker->second, value);
-    --requests_[seeker->second.guest];
+    close(seeker->second);
   }
   seekers_.erase(from, to);
+  const auto before = entries_.find(name);
+  if (before != entries_.end()) close(before->second.by);
   entries_.insert_or_assign(name, Entry{by, std::move(owner), std::move(value)});
 }
 
@@ -74,26 +97,30 @@ void Directory::remove(const Name& name) {
 }
 
 void Directory::withdraw(GuestId guest, std::uint32_t request) {
-  const Request by{guest, request};
-  const auto found = std::find_if(entries_.begin(), entries_.end(),
-                                  [&](const auto& entry) { return entry.second.by == by; });
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
+    return entry.second.by.is(guest, request);
+  });
   if (found == entries_.end()) return;
-  --requests_[guest];
+  close(found->second.by);
   remove(Name(found->first));
 }
 
 void Directory::find(GuestId guest, const NameMessage& message) {
   const Name name{message.name_space, message.name};
-  const Request by{guest, message.request};
+  Request by{guest, message.request};
   if (const auto found = entries_.find(name); found != entries_.end())
     return answer(by, found->second.value);
-  if (within(guest, message.request)) seekers_.emplace(name, by);
+  if (open(by, message)) seekers_.emplace(name, by);
 }
 
 void Directory::forget(GuestId guest, std::uint32_t request) {
-  const Request by{guest, request};
-  requests_[guest] -= eraseIf(seekers_, [&](const Request& seeker) { return seeker == by; });
-  requests_[guest] -= eraseIf(claims_, [&](const Claim& claim) { return claim.by == by; });
+  const auto closes = [&](const Request& by) {
+    if (!by.is(guest, request)) return false;
+    close(by);
+    return true;
+  };
+  eraseIf(seekers_, closes);
+  eraseIf(claims_, [&](const Claim& claim) { return closes(claim.by); });
 }
 
 void Directory::pong(GuestId guest, std::uint64_t number) {
@@ -110,13 +137,13 @@ void Directory::pong(GuestId guest, std::uint64_t number) {
                                                     claim->first.second, entry->second.owner),
                               .cause = "two processes were given the same name",
                               .remedy = "give each its own name, or its own namespace"});
-    --requests_[claim->second.by.guest];
+    close(claim->second.by);
     claim = claims_.erase(claim);
   }
 }
 
 void Directory::gone(GuestId guest) {
-  if (requests_.erase(guest) == 0) return;
+  if (accounts_.erase(guest) == 0) return;
   eraseIf(seekers_, [&](const Request& seeker) { return seeker.guest == guest; });
   eraseIf(claims_, [&](const Claim& claim) { return claim.by.guest == guest; });
   std::vector<Name> names;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/budget.h"
 #include "meet/embedded/messages.h"
 #include "meet/embedded/post.h"
 
@@ -15,7 +16,8 @@ namespace viaduct::meet::embedded {
 
 class Directory {
  public:
-  explicit Directory(Post& post) : post_(post) {}
+  // `memory`: of the whole server.
+  Directory(Post& post, base::Budget& memory) : post_(post), memory_(memory) {}
 
   void publish(GuestId guest, NameMessage message);
   void withdraw(GuestId guest, std::uint32_t request);
@@ -30,7 +32,14 @@ class Directory {
   struct Request {
     GuestId guest;
     std::uint32_t number;
-    friend bool operator==(const Request&, const Request&) = default;
+    std::size_t bytes = 0;  // that it costs
+    bool is(GuestId whose, std::uint32_t which) const { return guest == whose && number == which; }
+  };
+  // What a member has here: entries, claims and searches under way.
+  struct Account {
+    explicit Account(base::Budget& memory);
+    std::size_t requests = 0;
+    base::Budget bytes;
   };
   struct Entry {
     Request by;
@@ -42,7 +51,8 @@ class Directory {
     std::uint64_t pong;
   };
 
-  bool within(GuestId guest, std::uint32_t request);
+  bool open(Request& request, const NameMessage& message);
+  void close(const Request& request);
   void enter(const Name& name, Request by, std::string owner, std::string value);
   void remove(const Name& name);
   void answer(Request to, const std::string& value);
@@ -52,7 +62,8 @@ class Directory {
   std::map<Name, Entry> entries_;
   std::multimap<Name, Claim> claims_;
   std::multimap<Name, Request> seekers_;
-  std::unordered_map<GuestId, std::size_t> requests_;  // of each, since it came: bounded
+  base::Budget& memory_;
+  std::unordered_map<GuestId, Account> accounts_;  // of those who have asked for anything
 };
 
 }  // namespace viaduct::meet::embedded

@@ -59,7 +59,7 @@ Status Hall::join(GuestId guest, ByteSpan payload) {
   }
   const Name name{message.name_space, message.request.group};
   auto& table = tables_[name];
-  if (!table) table = std::make_shared<Table>(message.request.group, post_, epochs_);
+  if (!table) table = std::make_shared<Table>(message.request.group, post_, epochs_, memory_);
   guests_.emplace(guest, Place{name, table});
   table->join(guest, message.request);
   return Ok{};

@@ -21,7 +21,8 @@ namespace viaduct::meet::embedded {
 class Hall {
  public:
   // `first_epoch`: no other life of a server has used this one or a greater.
-  Hall(Post& post, std::uint64_t first_epoch) : post_(post), epochs_(first_epoch), names_(post) {}
+  Hall(Post& post, std::uint64_t first_epoch)
+      : post_(post), epochs_(first_epoch), names_(post, memory_) {}
 
   // An error means that the guest does not keep to the protocol.
   Status take(GuestId guest, Type type, ByteSpan payload);
@@ -42,8 +43,12 @@ class Hall {
   Status takeOfMember(GuestId guest, Type type, ByteSpan payload);
   void tidy(const Name& name);
 
+  // For all that members have us keep: names, searches, values that are gathered.
+  static constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30U;
+
   Post& post_;
   std::uint64_t epochs_;
+  base::Budget memory_{kMaxBytes};
   std::map<Name, std::shared_ptr<Table>> tables_;
   std::unordered_map<GuestId, Place> guests_;
   Directory names_;

@@ -80,11 +80,12 @@ class EmbeddedServer::Impl final : public wire::Post {
     base::Poller::Id watch = 0;
     bool writes = false;  // waits for room in the socket
     bool challenged = false, proven = false, doomed = false;
+    base::Unproven::Place place = {};  // until it is proven
     wire::Proof proof = {};
     Clock::time_point came = Clock::now(), heard = came;
   };
 
-  void accept(base::Fd socket);
+  void accept(base::Fd socket, base::Unproven::Place place);
   void onEvents(GuestId id, std::uint32_t events);
   Status take(GuestId id, Guest& guest, Type type, ByteSpan payload);
   Status challenge(Guest& guest, ByteSpan payload);
@@ -94,14 +95,15 @@ class EmbeddedServer::Impl final : public wire::Post {
   void watchWriting(GuestId id, Guest& guest);
   void doom(GuestId id, std::string how);
   void reap();
+  void dropUnproven(GuestId id);
   void tick();
 
   ServerOptions options_;
   base::Key token_;
   std::unique_ptr<wire::Loop> loop_;
   wire::Hall hall_;
+  std::unique_ptr<base::Listener> listener_;  // before the guests, who have places at it
   std::unordered_map<GuestId, std::unique_ptr<Guest>> guests_;
-  std::unique_ptr<base::Listener> listener_;
   std::vector<std::pair<GuestId, std::string>> doomed_;
   GuestId last_guest_ = 0;
   std::uint64_t last_ping_ = 0;
@@ -114,14 +116,12 @@ class EmbeddedServer::Impl final : public wire::Post {
 Status EmbeddedServer::Impl::start() {
   VIADUCT_TRY(loop_, wire::Loop::start("viaduct meet", [this] { reap(); }));
   const auto held = loop_->hold();
-  auto accepted = [this](base::Fd socket, bool) { accept(std::move(socket)); };
-  if (options_.listening) {
-    VIADUCT_TRY(listener_, base::Listener::adopt(std::move(options_.listening), loop_->poller(),
-                                                 std::move(accepted)));
-  } else {
-    VIADUCT_TRY(listener_,
-                base::Listener::open(options_.listen, {}, loop_->poller(), std::move(accepted)));
-  }
+  const auto where = options_.listening ? std::vector<std::string>{} : options_.listen;
+  VIADUCT_TRY(listener_, base::Listener::open(where, {}, loop_->poller(),
+                                              [this](base::Fd socket, base::Unproven::Place place) {
+                                                accept(std::move(socket), std::move(place));
+                                              }));
+  if (options_.listening) VIADUCT_CHECK(listener_->adopt(std::move(options_.listening)));
   const auto at = addresses();
   if (options_.token.empty() && !options_.insecure &&
       !std::all_of(at.begin(), at.end(), &isLoopback))
@@ -137,7 +137,7 @@ Status EmbeddedServer::Impl::start() {
   return Ok{};
 }
 
-void EmbeddedServer::Impl::accept(base::Fd socket) {
+void EmbeddedServer::Impl::accept(base::Fd socket, base::Unproven::Place place) {
   const auto remote = base::remoteAddress(socket.get());
   const GuestId id = ++last_guest_;
   auto guest = std::make_unique<Guest>(std::move(socket), remote ? remote->text() : "?");
@@ -145,6 +145,9 @@ void EmbeddedServer::Impl::accept(base::Fd socket) {
                                      [this, id](std::uint32_t events) { onEvents(id, events); });
   if (!watch) return base::log(base::LogLevel::kError, "meet: {}", watch.error().text());
   guest->watch = *watch;
+  guest->place = std::move(place);
+  guest->place.watch([one = guest.get()] { return one->challenged; },
+                     [this, id] { dropUnproven(id); });
   guests_.emplace(id, std::move(guest));
 }
 
@@ -210,6 +213,7 @@ Status EmbeddedServer::Impl::prove(Guest& guest, ByteSpan payload) {
   guest.stream.useKeys(guest.proof.fromServer(), guest.proof.fromMember());
   guest.stream.setLimit(wire::kMaxFromMember);
   guest.proven = true;
+  guest.place.leave();
   return Ok{};
 }
 
@@ -268,12 +272,22 @@ void EmbeddedServer::Impl::reap() {
     const auto [id, how] = std::move(doomed_.back());
     doomed_.pop_back();
     const auto found = guests_.find(id);
+    if (found == guests_.end()) continue;  // dropped since
     loop_->poller().forget(found->second->watch);
     const bool proven = found->second->proven;
     guests_.erase(found);
     if (proven) hall_.gone(id, how);
   }
   if (hall_.liveGroups() == 0) quiet_.notify_all();
+}
+
+// From the listener, which needs the descriptor at once.
+void EmbeddedServer::Impl::dropUnproven(GuestId id) {
+  const auto found = guests_.find(id);
+  base::log(base::LogLevel::kInfo, "meet: {} was dropped for a newer connection",
+            found->second->remote);
+  loop_->poller().forget(found->second->watch);
+  guests_.erase(found);
 }
 
 void EmbeddedServer::Impl::tick() {

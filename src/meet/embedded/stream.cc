@@ -1,5 +1,6 @@
 #include "meet/embedded/stream.h"
 
+#include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -9,15 +10,25 @@
 namespace viaduct::meet::embedded {
 namespace {
 
-constexpr std::size_t kMaxQueued = 4096;  // messages for one that does not read
+// For one that does not read: messages, and bytes of those that all others do not share.
+constexpr std::size_t kMaxQueued = 4096;
+constexpr std::size_t kMaxOwnBytes = std::size_t{64} << 20U;
+
+std::size_t ownBytes(const Packet& packet) {
+  const bool shared = packet.type == Type::kFormed || packet.type == Type::kValues;
+  return shared ? 0 : packet.payload.size();
+}
 
 }  // namespace
 
 Status Stream::send(const PacketPtr& packet) {
-  if (queue_.size() >= kMaxQueued)
+  if (queue_.size() >= kMaxQueued || own_bytes_ + ownBytes(*packet) > kMaxOwnBytes)
     return Error{.code = Code::kBusy,
                  .operation = "send",
-                 .detail = "the other end has not read for a long time"};
+                 .detail = fmt::format("{} messages wait for the other end to read them, {} bytes "
+                                       "of them for it alone; {} and {} are the limits",
+                                       queue_.size(), own_bytes_, kMaxQueued, kMaxOwnBytes)};
+  own_bytes_ += ownBytes(*packet);
   const bool first = queue_.empty();
   queue_.push_back({sealer_.seal(*packet), packet});
   return first ? flush() : Status(Ok{});
@@ -47,6 +58,7 @@ Status Stream::flush() {
     if (wrote < 0) return systemError(Code::kPeerLost, "send", errno);
     sent_ += static_cast<std::size_t>(wrote);
     if (sent_ < kHeaderBytes + queue_.front().packet->payload.size()) continue;
+    own_bytes_ -= ownBytes(*queue_.front().packet);
     queue_.pop_front();
     sent_ = 0;
   }

@@ -27,7 +27,8 @@ class Stream {
   void setLimit(std::size_t limit) { decoder_.setLimit(limit); }
 
   // Writes what the socket takes at once and keeps the rest for flush(). An error is the socket's,
-  // or kBusy when the other end has not read for a long time; nothing more goes then.
+  // or kBusy when too much waits already, because the other end does not read; nothing more goes
+  // then.
   Status send(const PacketPtr& packet);
   Status flush();
   bool unsent() const { return !queue_.empty(); }
@@ -48,7 +49,8 @@ class Stream {
   Sealer sealer_;
   Decoder decoder_;
   std::deque<Queued> queue_;
-  std::size_t sent_ = 0;  // bytes of the first that are gone
+  std::size_t own_bytes_ = 0;  // in it, for this end alone
+  std::size_t sent_ = 0;       // bytes of the first that are gone
 };
 
 }  // namespace viaduct::meet::embedded

@@ -9,8 +9,6 @@ namespace viaduct::meet::embedded {
 namespace {
 
 constexpr std::size_t kNamesInText = 8;
-// What one round may gather: it is held once here, and once by every member.
-constexpr std::size_t kMaxRoundBytes = std::size_t{256} << 20U;
 
 PacketPtr refused(const Error& why) {
   return makePacket(Type::kRefused, ErrorMessage{why}.encode());
@@ -183,6 +181,13 @@ Status Table::gather(GuestId guest, GatherMessage message) {
   Sitter& sitter = found->second;
   if (!live_ || sitter.finished || sitter.given || message.round != round_)
     return Error{.code = Code::kProtocol, .operation = "gather", .detail = "out of turn"};
+  if (!values_.take(message.value.size())) {
+    Error why = values_.refusal(fmt::format("group {}", group_), message.value.size(),
+                                "one round of a group", "all members");
+    why.remedy = "gather less, or in several rounds";
+    end(std::move(why));
+    return Ok{};
+  }
   sitter.given = true;
   sitter.value = std::move(message.value);
   ++given_;
@@ -198,24 +203,15 @@ Status Table::gather(GuestId guest, GatherMessage message) {
 
 void Table::finishRound() {
   ValuesMessage all{.round = round_};
-  std::size_t bytes = 0;
   for (const GuestId guest : ranks_) {
     Sitter& sitter = sitters_.at(guest);
-    bytes += sitter.value.size();
     all.values.push_back(std::move(sitter.value));
     sitter.value.clear();
     sitter.given = false;
   }
   given_ = 0;
   ++round_;
-  if (bytes > kMaxRoundBytes) {
-    end({.code = Code::kExhausted,
-         .operation = fmt::format("group {}", group_),
-         .detail = fmt::format("{} bytes were to be gathered at once, where {} is the limit", bytes,
-                               kMaxRoundBytes),
-         .remedy = "gather less, or in several rounds"});
-    return;
-  }
+  values_.give(values_.used());
   const PacketPtr packet = makePacket(Type::kValues, all.encode());
   for (const GuestId guest : ranks_) post_.send(guest, packet);
 }
@@ -284,6 +280,7 @@ void Table::end(Error why) {
 
 void Table::clear() {
   sitters_.clear();
+  values_.give(values_.used());
   asked_.clear();
   ranks_.clear();
   live_ = false;

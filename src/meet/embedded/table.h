@@ -18,6 +18,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/budget.h"
 #include "meet/embedded/messages.h"
 #include "meet/embedded/post.h"
 
@@ -25,9 +26,12 @@ namespace viaduct::meet::embedded {
 
 class Table {
  public:
-  // `epochs` is the server's: every group that forms there takes the next one.
-  Table(std::string group, Post& post, std::uint64_t& epochs)
-      : group_(std::move(group)), post_(post), epochs_(epochs) {}
+  // What one round may gather: it is held once here, and once by every member.
+  static constexpr std::size_t kMaxRoundBytes = std::size_t{256} << 20U;
+
+  // `epochs` is the server's: every group that forms there takes the next one. So is `memory`.
+  Table(std::string group, Post& post, std::uint64_t& epochs, base::Budget& memory)
+      : group_(std::move(group)), post_(post), epochs_(epochs), values_(kMaxRoundBytes, &memory) {}
 
   void join(GuestId guest, const JoinRequest& request);
   // Those who do not sit here (any more) are not heard, except that an error is somebody who does
@@ -88,6 +92,7 @@ class Table {
   std::uint64_t epoch_ = 0, round_ = 0;
   std::vector<GuestId> ranks_;
   std::size_t given_ = 0, finished_ = 0;
+  base::Budget values_;  // of this round
   Clock::time_point formed_ = {};
 
   std::uint64_t calls_ = 0;      // roll calls begun

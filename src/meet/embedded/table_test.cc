@@ -47,7 +47,8 @@ class TableTest : public ::testing::Test {
 
   Desk desk_;
   std::uint64_t epochs_ = 100;
-  Table table_{"g", desk_, epochs_};
+  base::Budget memory_{1000};
+  Table table_{"g", desk_, epochs_, memory_};
 };
 
 TEST_F(TableTest, NobodyIsCalledWholeBeforeAllHaveAnswered) {
@@ -188,6 +189,28 @@ TEST_F(TableTest, AskingSaysWhoIsMissing) {
   table_.ask(1);
   const auto text = TextMessage::decode(desk_.sent[1].back()->payload)->text;
   EXPECT_EQ(text, "1 of 4 have come: rank 2 (m1); nobody has asked for rank 0, 1, 3");
+}
+
+// The server holds what some have given while it waits for the others.
+TEST_F(TableTest, ARoundThatDoesNotFitEndsTheGroupAtOnce) {
+  formed(3);
+  EXPECT_TRUE(table_.gather(1, {.round = 0, .value = std::string(600, 'x')}));
+  EXPECT_TRUE(table_.gather(2, {.round = 0, .value = std::string(600, 'x')}));
+  for (const GuestId guest : {1, 2, 3}) {
+    const auto error = desk_.errorOf(guest, Type::kTrouble);
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code, Code::kExhausted);
+    EXPECT_NE(error->detail.find("600 bytes do not fit: 400 are left"), std::string::npos)
+        << error->detail;
+  }
+  EXPECT_EQ(memory_.used(), 0U);
+}
+
+TEST_F(TableTest, ARoundThatIsOverMakesRoomForTheNext) {
+  formed(1);
+  for (std::uint64_t round = 0; round < 10; ++round)
+    EXPECT_TRUE(table_.gather(1, {.round = round, .value = std::string(600, 'x')}));
+  EXPECT_FALSE(desk_.got(1, Type::kTrouble));
 }
 
 }  // namespace

@@ -1,0 +1,82 @@
+// Notes that have come and wait to be taken. What they cost is counted whole, so that empty notes
+// count too; half of the limit is for one sender. Threads: under the agent's lock.
+#pragma once
+
+#include <viaduct/note.h>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/bytes.h"
+
+namespace viaduct::agent {
+
+class NoteBacklog {
+ public:
+  struct Sender {
+    std::string name = {};
+    std::uint64_t waiting = 0;  // what its notes cost
+  };
+  using SenderPtr = std::shared_ptr<Sender>;
+
+  explicit NoteBacklog(std::uint64_t limit) : limit_(limit) {}
+
+  bool empty() const { return waiting_.empty(); }
+  // Beyond that the sender is not read from any more.
+  bool hasRoom(const Sender& from) const { return cost_ < limit_ && from.waiting < shareOfOne(); }
+  bool full() const { return cost_ >= limit_; }
+
+  // A sender that is not read from any more may have sent what is here already, in each of its
+  // lives. False: the note is dropped, because that is as much again as the limit allows, and more
+  // than one life leaves.
+  bool add(const SenderPtr& from, base::Bytes bytes) {
+    if (cost_ >= 2 * limit_ + kOfOneLife || from->waiting >= 2 * shareOfOne() + kOfOneLife)
+      return false;
+    const std::uint64_t cost = costOf(bytes);
+    cost_ += cost;
+    from->waiting += cost;
+    waiting_.push_back({from, std::move(bytes)});
+    return true;
+  }
+
+  std::optional<Note> take() {
+    if (waiting_.empty()) return std::nullopt;
+    Waiting& first = waiting_.front();
+    const std::uint64_t cost = costOf(first.bytes);
+    const bool was_full = full(), had_share = first.from->waiting >= shareOfOne();
+    cost_ -= cost;
+    first.from->waiting -= cost;
+    if ((was_full && !full()) || (had_share && first.from->waiting < shareOfOne()))
+      made_room_ = true;
+    std::optional<Note> note({.from = first.from->name, .bytes = std::move(first.bytes)});
+    waiting_.pop_front();
+    return note;
+  }
+
+  // Whether senders that were not read from may be again; they are to be looked through then.
+  bool madeRoom() const { return made_room_; }
+  bool forgetMadeRoom() { return std::exchange(made_room_, false); }
+
+ private:
+  struct Waiting {
+    SenderPtr from;
+    base::Bytes bytes;
+  };
+  // Beside a note's own bytes: its place in the queue, and what their allocation takes.
+  static constexpr std::uint64_t kOverhead = sizeof(Waiting) + 32;
+  // A ring, a socket's buffer and a frame may still be full of notes.
+  static constexpr std::uint64_t kOfOneLife = std::uint64_t{4} << 20U;
+  static std::uint64_t costOf(const base::Bytes& bytes) { return bytes.size() + kOverhead; }
+  std::uint64_t shareOfOne() const { return limit_ - limit_ / 2; }
+
+  const std::uint64_t limit_;
+  std::deque<Waiting> waiting_;
+  std::uint64_t cost_ = 0;
+  bool made_room_ = false;
+};
+
+}  // namespace viaduct::agent

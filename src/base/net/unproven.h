@@ -1,0 +1,86 @@
+// The connections that a listener has accepted and that have not proved yet that they are invited.
+// They share a limited room, so that strangers leave descriptors to peers. Threads: one at a time.
+#pragma once
+
+#include <viaduct/deadline.h>
+
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <map>
+#include <string>
+#include <utility>
+
+namespace viaduct::base {
+
+class Unproven {
+  struct Connection {
+    int socket;
+    Clock::time_point came;
+    std::function<bool()> spoke = {};
+    std::function<void()> drop = {};
+  };
+  // The oldest of each source first. A source is an address, the /64 network of an IPv6 address, or
+  // the user at the other end of a Unix socket.
+  using Sources = std::map<std::string, std::list<Connection>>;
+
+ public:
+  // What one connection occupies until it is proven or closed: its owner then destroys the place.
+  // Not longer than the Unproven.
+  class Place {
+   public:
+    Place() = default;
+    Place(Place&& other) noexcept
+        : room_(std::exchange(other.room_, nullptr)), source_(other.source_), at_(other.at_) {}
+    Place& operator=(Place&& other) noexcept {
+      leave();
+      room_ = std::exchange(other.room_, nullptr);
+      source_ = other.source_;
+      at_ = other.at_;
+      return *this;
+    }
+    ~Place() { leave(); }
+    // `spoke`: whether the other end has said anything that a peer would say. `drop` closes the
+    // socket, and destroys this place.
+    void watch(std::function<bool()> spoke, std::function<void()> drop) {
+      at_->spoke = std::move(spoke);
+      at_->drop = std::move(drop);
+    }
+    void leave();
+
+   private:
+    friend class Unproven;
+    Unproven* room_ = nullptr;
+    Sources::iterator source_ = {};
+    std::list<Connection>::iterator at_ = {};
+  };
+
+  // A share of the descriptors that this process may open.
+  Unproven() : Unproven(shareOfDescriptors()) {}
+  explicit Unproven(std::size_t room);
+  Unproven(const Unproven&) = delete;
+  Unproven& operator=(const Unproven&) = delete;
+  static std::size_t shareOfDescriptors();
+
+  std::size_t room() const { return room_; }
+  std::size_t count() const { return count_; }
+  bool full() const { return count_ >= room_; }
+
+  Place admit(int socket, Clock::time_point now);
+
+  // Drops the oldest connection of the source that has the most: a source that floods pushes out
+  // its own, and a peer from elsewhere stays. Each has some time to say a word, and whoever has
+  // said one has more, for its proof. Gives `now`; or, where all of that source are within their
+  // time, when one will not be; or time_point::max() where there is no connection.
+  Clock::time_point dropOne(Clock::time_point now);
+
+ private:
+  Clock::time_point mayGo(const Connection& connection) const;
+
+  const std::size_t room_;
+  const Duration silence_;  // that each may keep
+  Sources sources_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace viaduct::base

@@ -1,0 +1,63 @@
+// How much an agent may pin: what its peers keep of it is bounded, and they end the session of an
+// agent that announces more. So the agent itself refuses it.
+#include <gtest/gtest.h>
+#include <viaduct/viaduct.h>
+
+#include <string>
+#include <vector>
+
+namespace viaduct {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Pins : public ::testing::Test {
+ protected:
+  static Agent opened(const char* name) {
+    return *Agent::open({.name = name, .listen = {}, .backends = {"local"}, .detect = 60s});
+  }
+  Result<Pin> pin(std::string label = {}) {
+    return agent_.pin(Segment::host(memory_.data(), memory_.size()), std::move(label));
+  }
+  // A peer that takes all of them.
+  void expectWelcome(std::size_t pins) {
+    Agent other = opened("other");
+    const auto peer = other.importCard(agent_.exportCard());
+    ASSERT_TRUE(peer);
+    const Status ready = peer->ready(60s);
+    ASSERT_TRUE(ready) << ready.error().text();
+    EXPECT_EQ(peer->pins().size(), pins);
+  }
+
+  std::vector<std::byte> memory_ = std::vector<std::byte>(4096);
+  Agent agent_ = opened("agent");
+  std::vector<Pin> pins_;
+};
+
+TEST_F(Pins, AreNoMoreThanPeersTake) {
+  constexpr std::size_t kMost = 65'536;
+  for (std::size_t i = 0; i < kMost; ++i) pins_.push_back(*pin());
+  const auto more = pin();
+  ASSERT_FALSE(more);
+  EXPECT_EQ(more.error().code, Code::kExhausted);
+  EXPECT_NE(more.error().text().find("65536"), std::string::npos) << more.error().text();
+  expectWelcome(kMost);
+  pins_.pop_back();
+  EXPECT_TRUE(pin());
+}
+
+TEST_F(Pins, CountWithTheirLabels) {
+  const std::string label(1000, 'x');
+  auto one = pin(label);
+  for (; one && pins_.size() < 65'536; one = pin(label)) pins_.push_back(*std::move(one));
+  ASSERT_FALSE(one);
+  EXPECT_EQ(one.error().code, Code::kExhausted);
+  EXPECT_NE(one.error().text().find("33554432"), std::string::npos) << one.error().text();
+  EXPECT_NE(one.error().remedy.find("shorter labels"), std::string::npos);
+  expectWelcome(pins_.size());
+  pins_.pop_back();
+  EXPECT_TRUE(pin(label));
+}
+
+}  // namespace
+}  // namespace viaduct
