@@ -30,7 +30,8 @@ class Bare {
   Bare(const Settings& settings, int session, std::byte* memory)
       : chosen_(bench::must(ofi::choose(settings))),
         ground_(static_cast<const ofi::Ground&>(*chosen_.grounds.front())),
-        memory_(bench::must(ground_.add(reinterpret_cast<std::uintptr_t>(memory), kRegion))) {
+        memory_(bench::must(
+            ground_.add({.address = reinterpret_cast<std::uintptr_t>(memory), .bytes = kRegion}))) {
     open();
     tell(session, endpoint_->name());
     if (auto joined = endpoint_->join(hear(session)); !joined) die(joined.error().text());

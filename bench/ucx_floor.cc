@@ -22,7 +22,8 @@ class Bare {
   inline static bool by_messages = false;
   Bare(const Settings&, int session, std::byte* memory)
       : context_(must(ucx::Context::open(*must(ucx::library()), {.by_messages = by_messages}))),
-        registered_(must(context_->add(reinterpret_cast<std::uintptr_t>(memory), kRegion))),
+        registered_(must(context_->add(
+            {.address = reinterpret_cast<std::uintptr_t>(memory), .bytes = kRegion}))),
         conduit_(must(context_->open())) {
     tell(session, conduit_->address());
     const auto worker = hear(session);

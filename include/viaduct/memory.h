@@ -12,6 +12,9 @@ namespace viaduct {
 enum class MemoryKind : std::uint8_t { kHost, kDevice, kFile, kBlock, kObject };
 const char* memoryKindName(MemoryKind kind);
 
+// How transfers may use memory.
+enum class MemoryAccess : std::uint8_t { kReadWrite, kReadOnly };
+
 // A piece of memory that somebody owns: this only describes it.
 struct Segment {
   MemoryKind kind = MemoryKind::kHost;
@@ -23,6 +26,9 @@ struct Segment {
   // For kHost with fd: may peers on this host have the memfd, to map it? They get all of it, to
   // write, and can keep it when the Pin is gone: only for a file that holds nothing else.
   bool share_file = false;
+  // kReadOnly: no transfer writes here. Agent::pin chooses it itself for host memory that this
+  // process may not write.
+  MemoryAccess access = MemoryAccess::kReadWrite;
 
   static Segment host(const void* start, std::uint64_t bytes) {
     return {.address = reinterpret_cast<std::uintptr_t>(start), .bytes = bytes};
@@ -36,7 +42,8 @@ struct PinInfo {
   std::uint32_t device = 0;
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
-  std::uint32_t slot = 0;  // its number in the owner's table
+  std::uint32_t slot = 0;                          // its number in the owner's table
+  MemoryAccess access = MemoryAccess::kReadWrite;  // announced by the session; a Card omits it
   friend bool operator==(const PinInfo&, const PinInfo&) = default;
 };
 

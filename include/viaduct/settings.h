@@ -57,8 +57,13 @@ struct SettingRow {
   std::string_view help;
   Status (*parse)(std::string_view text, Settings& into);
   std::string_view instead_of = {};  // read only where this variable is not set
+  // Refuses a value out of range; null: every value is in range.
+  Status (*check)(const Settings& settings) = nullptr;
 };
 std::span<const SettingRow> settingRows();
+
+// Refuses the first setting that is out of its row's range. Agent::open does this.
+Status checkSettings(const Settings& settings);
 
 // What Settings::backends may name.
 std::vector<std::string_view> builtInBackends();

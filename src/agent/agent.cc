@@ -78,8 +78,9 @@ Result<Pin> Agent::allocate(std::uint64_t bytes, const AllocateOptions& options)
 
 Result<Pin> Agent::pin(const Segment& memory, std::string label) {
   VIADUCT_CHECK(core_->usable("pin"));
+  VIADUCT_TRY(const Segment checked, agent::checkedSegment(memory));
   const auto held = core_->hold();
-  VIADUCT_TRY(auto info, core_->pin(memory, std::move(label)));
+  VIADUCT_TRY(auto info, core_->pin(checked, std::move(label)));
   return Pin(std::make_unique<PinCore>(core_, std::move(info), base::SharedMemory()));
 }
 

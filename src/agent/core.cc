@@ -88,11 +88,25 @@ Result<std::shared_ptr<AgentCore>> AgentCore::open(Settings settings) {
     const auto held = core->hold();
     VIADUCT_CHECK(core->openListener(until));
     VIADUCT_CHECK(core->openBackends(until));
+    VIADUCT_CHECK(core->checkHello());
     core->beatSooner(core->settings_.detect / 4);
   }
   core->crank_->start();
   VIADUCT_CHECK(core->openFinder(until));
   return core;
+}
+
+// What peers would refuse, each time, is better said here.
+Status AgentCore::checkHello() const {
+  base::Bytes bytes;
+  hello(0).encode(bytes);
+  if (bytes.size() <= kMaxHelloPayload && Hello::decode(bytes)) return Ok{};
+  return Error{
+      .code = Code::kInvalid,
+      .operation = "settings: listen",
+      .detail = fmt::format("{} addresses; peers take {} at most, and {} bytes of hello",
+                            listener_->addresses().size(), kMaxAddresses, kMaxHelloPayload),
+      .remedy = "listen on fewer addresses"};
 }
 
 Status AgentCore::openFinder(Deadline until) {

@@ -122,6 +122,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   Status openBackend(const core::BackendEntry& entry, Deadline until);
   Status openListener(Deadline until);
   Status openFinder(Deadline until);
+  Status checkHello() const;
   void accept(base::Fd socket, base::Unproven::Place place);
   void letGo();
   void waitUntilSettled(Held& held);

@@ -19,8 +19,6 @@ std::array<std::uint8_t, 16> processId();
 // Counts the fork()s between the program's start and this process. Cheap.
 std::uint64_t forkGeneration();
 
-// What cannot be right in itself.
-Status checkSettings(const Settings& settings);
 Error unknownBackend(std::string_view wanted, std::span<const core::BackendEntry> catalogue);
 
 }  // namespace viaduct::agent

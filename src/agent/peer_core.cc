@@ -77,7 +77,10 @@ const core::PinMap& PeerCore::pinMap() {
     std::vector<core::PinRange> ranges;
     ranges.reserve(pins_.size());
     for (const auto& [slot, pin] : pins_)
-      ranges.push_back({pin.info.address, pin.info.bytes, slot});
+      ranges.push_back({.address = pin.info.address,
+                        .bytes = pin.info.bytes,
+                        .slot = slot,
+                        .read_only = pin.info.access == MemoryAccess::kReadOnly});
     map_ = core::PinMap(std::move(ranges));
     mapped_version_ = pins_version_;
   }
@@ -97,6 +100,11 @@ std::vector<PeerWay> PeerCore::ways() const {
 
 void PeerCore::announce(const PinEntry& pin) {
   if (!session_) return;
+  if (pin.info.access == MemoryAccess::kReadOnly) {
+    scratch_.clear();
+    ReadOnlyMessage{pin.info.slot}.encode(scratch_);
+    sendOrLose(FrameType::kReadOnly, scratch_);
+  }
   scratch_.clear();
   agent_.pins().message(pin).encode(scratch_);
   sendOrLose(FrameType::kPin, scratch_);
@@ -123,7 +131,12 @@ Status PeerCore::send(FrameType type, std::span<const std::byte> head,
 
 // What keeps the two ends in step cannot be left out: a peer that takes nothing any more is lost.
 void PeerCore::sendOrLose(FrameType type, std::span<const std::byte> payload) {
-  if (auto sent = send(type, payload); !sent) breakOff(std::move(sent).error());
+  if (auto sent = send(type, payload); !sent) notSent(std::move(sent).error());
+}
+
+// A connection that has ended says so itself, when what the peer sent before has been read.
+void PeerCore::notSent(Error why) {
+  if (why.code != Code::kPeerLost) breakOff(std::move(why));
 }
 
 Status PeerCore::sendBackend(std::size_t backend, std::span<const std::byte> message,
@@ -134,7 +147,7 @@ Status PeerCore::sendBackend(std::size_t backend, std::span<const std::byte> mes
   auto sent = send(FrameType::kBackend, scratch_, message, fds);
   // The link that said it goes on as if it had been heard. Where only descriptors are short nothing
   // has gone, and the link that sends them does without.
-  if (!sent && sent.error().code != Code::kExhausted) breakOff(sent.error());
+  if (!sent && sent.error().code != Code::kExhausted) notSent(sent.error());
   return sent;
 }
 
@@ -166,15 +179,25 @@ void PeerCore::frame(FrameType type, std::span<const std::byte> payload,
       return;  // it closes the connection next
     case FrameType::kNoteRing:
       return heardOfRing(payload, std::move(fds));
+    case FrameType::kReadOnly:
+      return heardReadOnly(payload);
     default:
       return;  // the handshake's own never get here
   }
+}
+
+void PeerCore::heardReadOnly(std::span<const std::byte> payload) {
+  const auto message = ReadOnlyMessage::decode(payload);
+  if (!message) return breakOff(message.error());
+  next_read_only_ = message->slot;
 }
 
 void PeerCore::addPin(std::span<const std::byte> payload) {
   auto message = PinMessage::decode(payload);
   if (!message) return breakOff(std::move(message).error());
   const std::uint32_t slot = message->info.slot;
+  if (std::exchange(next_read_only_, std::nullopt) == slot)
+    message->info.access = MemoryAccess::kReadOnly;
   if (pins_.size() >= kMaxPins && !pins_.contains(slot))
     return breakOff({.code = Code::kProtocol,
                      .operation = "pin",

@@ -156,6 +156,7 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   void closeLinks(const Error& why);
   void warnOfUnusableLinks();
   void loseIfLinkBroke();
+  void heardReadOnly(std::span<const std::byte> payload);
   void addPin(std::span<const std::byte> payload);
   void dropPin(std::span<const std::byte> payload);
   void forgetPin(std::uint32_t slot);
@@ -169,6 +170,7 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   Status send(FrameType type, std::span<const std::byte> head, std::span<const std::byte> body = {},
               std::span<const int> fds = {});
   void sendOrLose(FrameType type, std::span<const std::byte> payload);
+  void notSent(Error why);
   // peer_resume.cc: the session goes on over another connection.
   bool seemsCut();
   bool isReaching() const { return attempt_ || dialer_; }
@@ -223,6 +225,7 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   base::Poller::Id ring_bell_ = 0;
   NoteBacklog::SenderPtr note_sender_ = std::make_shared<NoteBacklog::Sender>();
   std::map<std::uint32_t, core::RemotePin> pins_;
+  std::optional<std::uint32_t> next_read_only_;  // the slot of the pin that comes next
   struct Announced {
     std::uint64_t generation = 0;
     std::size_t cost = 0;

@@ -227,6 +227,7 @@ void PeerCore::lose(const Error& why) {
   recheck_ = false;
   broken_.reset();
   pins_.clear();
+  next_read_only_.reset();
   announced_.clear();
   pins_bytes_.give(pins_bytes_.used());
   ++pins_version_;

@@ -44,7 +44,8 @@ Segment Pin::segment() const {
   return {.kind = pinned.kind,
           .device = pinned.device,
           .address = pinned.address,
-          .bytes = pinned.bytes};
+          .bytes = pinned.bytes,
+          .access = pinned.access};
 }
 
 std::byte* Pin::data() const {

@@ -6,6 +6,9 @@
 #include <optional>
 #include <utility>
 
+#include "agent/session/messages.h"
+#include "base/memory_access.h"
+
 namespace viaduct::agent {
 namespace {
 
@@ -41,13 +44,26 @@ bool isBusy(const Status& status) { return !status && status.error().code == Cod
 
 }  // namespace
 
-Result<std::uint32_t> PinTable::add(const Segment& memory, std::string label) {
+Result<Segment> checkedSegment(Segment memory) {
   VIADUCT_CHECK(checkSegment(memory));
+  if (memory.kind != MemoryKind::kHost) return memory;
+  VIADUCT_TRY(const auto allowed, base::memoryAccess(memory.address, memory.bytes));
+  if (allowed == MemoryAccess::kReadOnly) memory.access = allowed;
+  return memory;
+}
+
+Result<std::uint32_t> PinTable::add(const Segment& memory, std::string label) {
+  if (label.size() > kMaxLabelBytes)
+    return Error{
+        .code = Code::kInvalid,
+        .operation = "pin",
+        .detail = fmt::format("a label of {} bytes; the limit is {}", label.size(), kMaxLabelBytes),
+        .remedy = "choose a shorter label"};
   if (free_.empty() && slots_.size() >= kMaxPins)
     return Error{.code = Code::kExhausted,
                  .operation = "pin",
                  .detail = fmt::format("{} segments are pinned, and peers take no more", kMaxPins),
-                 .remedy = "release some, or pin larger segments"};
+                 .remedy = "release some, or pin neighbours in one piece"};
   std::erase_if(withdrawing_, [this](std::uint32_t old) { return !isBusy(remove(old)); });
   const auto slot = free_.empty() ? static_cast<std::uint32_t>(slots_.size()) : free_.back();
   std::vector<std::optional<base::Bytes>> keys;
@@ -68,7 +84,8 @@ Result<std::uint32_t> PinTable::add(const Segment& memory, std::string label) {
                           .device = memory.device,
                           .address = memory.address,
                           .bytes = memory.bytes,
-                          .slot = slot},
+                          .slot = slot,
+                          .access = memory.access},
                  .generation = ++last_generation_,
                  .keys = std::move(keys)};
   if (free_.empty())
@@ -130,7 +147,10 @@ const core::PinMap& PinTable::map() {
     std::vector<core::PinRange> ranges;
     for (const PinEntry& entry : slots_)
       if (entry.generation != 0)
-        ranges.push_back({entry.info.address, entry.info.bytes, entry.info.slot});
+        ranges.push_back({.address = entry.info.address,
+                          .bytes = entry.info.bytes,
+                          .slot = entry.info.slot,
+                          .read_only = entry.info.access == MemoryAccess::kReadOnly});
     map_ = core::PinMap(std::move(ranges));
     mapped_version_ = version_;
   }

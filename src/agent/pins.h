@@ -29,6 +29,10 @@ struct PinEntry {
   std::optional<Error> left_inside = {};  // a backend could not withdraw it from everybody
 };
 
+// The segment with the access that its memory allows. Refuses one that cannot be pinned. No lock
+// needed.
+Result<Segment> checkedSegment(Segment memory);
+
 class PinTable {
  public:
   explicit PinTable(std::span<const std::unique_ptr<core::Backend>> backends)
@@ -36,7 +40,8 @@ class PinTable {
   // As peers hear of it.
   PinMessage message(const PinEntry& entry) const;
 
-  // Registers with every backend; fails when none takes it, with what each said.
+  // Registers with every backend; fails when none takes it, with what each said. The segment has
+  // been checked.
   Result<std::uint32_t> add(const Segment& memory, std::string label);
   // It is there for no new plan and no new post; its slot stays taken until remove().
   void retire(std::uint32_t slot) {

@@ -14,7 +14,8 @@ namespace {
 struct Side {
   const char* name;
   const Selection& selection;
-  const PinMap& pins;
+  const PinMap& pins;  // that may serve it
+  const PinMap& all;   // with those that are read-only, where it is written
 
   std::uint64_t taken() const {
     return selection.indices.empty() ? selection.blocks.count() : selection.indices.size();
@@ -37,8 +38,20 @@ std::string nameBlock(const Side& side, std::uint64_t k) {
                      side.number(k), k, side.taken(), block.address, block.bytes);
 }
 
+Error readOnly(const Side& side, std::uint64_t k, std::uint32_t slot, bool remote) {
+  return {.code = Code::kDenied,
+          .operation = "plan",
+          .detail =
+              fmt::format("{} would be written, and pin {} is read-only", nameBlock(side, k), slot),
+          .cause = "its owner may not write that memory, or has pinned it for reading only",
+          .remedy = remote ? "name other memory, or let the peer pin memory that it may write"
+                           : "name other memory, or pin this again once it is writable"};
+}
+
 Error unpinned(const Side& side, std::uint64_t k, bool remote) {
   const Extent block = side.selection.blocks[side.number(k)];
+  if (const PinRange* const pin = side.all.cover(block.address, block.bytes))
+    return readOnly(side, k, pin->slot, remote);
   const PinRange* near = side.pins.cover(block.address, 1);
   std::string where = "is not in any pin";
   if (near != nullptr)
@@ -305,11 +318,16 @@ Result<std::vector<Op>> pairUp(const Side& local, const Side& remote) {
 
 Result<std::vector<Op>> coalesce(OpKind kind, const Selection& local, const Selection& remote,
                                  const PinMap& local_pins, const PinMap& remote_pins) {
-  const Side here{"local", local, local_pins};
-  const Side there{"remote", remote, remote_pins};
+  const bool writes = kind == OpKind::kWrite;
+  const PinMap& all = writes ? remote_pins : local_pins;  // of the side that is written
+  const std::optional<PinMap> some =
+      all.allWritable() ? std::nullopt : std::optional(all.writable());
+  const PinMap& into = some ? *some : all;
+  const Side here{"local", local, writes ? local_pins : into, local_pins};
+  const Side there{"remote", remote, writes ? into : remote_pins, remote_pins};
   VIADUCT_CHECK(checkIndices(here));
   VIADUCT_CHECK(checkIndices(there));
-  VIADUCT_CHECK(checkWrittenOnce(kind == OpKind::kWrite ? there : here));
+  VIADUCT_CHECK(checkWrittenOnce(writes ? there : here));
   return pairUp(here, there);
 }
 

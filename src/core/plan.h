@@ -21,6 +21,7 @@ struct PinRange {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
   std::uint32_t slot = 0;
+  bool read_only = false;
 };
 
 // Sorted by address; may overlap (the same memory pinned twice): of those that cover a block the
@@ -31,6 +32,8 @@ class PinMap {
   // The pin that covers [address, address + bytes), or nullptr.
   const PinRange* cover(std::uint64_t address, std::uint64_t bytes) const;
   std::span<const PinRange> ranges() const { return pins_; }
+  bool allWritable() const;
+  PinMap writable() const;  // without the read-only pins
 
   // What serves all addresses in [low, high): the pin, or nullptr when none starts before.
   struct Stretch {
@@ -45,8 +48,9 @@ class PinMap {
 };
 
 // Pairs the bytes of both selections in order, merges neighbours that touch on both sides, and
-// checks: equal totals, indices in range, every block in one pin, no block written twice. An error
-// names the block. Tens of nanoseconds an index; one step a run where whole dense runs are taken.
+// checks: equal totals, indices in range, every block in one pin, the written ones in writable pins
+// and none of them twice. An error names the block. Tens of nanoseconds an index; one step a run
+// where whole dense runs are taken.
 Result<std::vector<Op>> coalesce(OpKind kind, const Selection& local, const Selection& remote,
                                  const PinMap& local_pins, const PinMap& remote_pins);
 

@@ -22,6 +22,17 @@ PinMap::PinMap(std::vector<PinRange> pins) : pins_(std::move(pins)) {
   }
 }
 
+bool PinMap::allWritable() const {
+  return std::none_of(pins_.begin(), pins_.end(),
+                      [](const PinRange& pin) { return pin.read_only; });
+}
+
+PinMap PinMap::writable() const {
+  std::vector<PinRange> pins = pins_;
+  std::erase_if(pins, [](const PinRange& pin) { return pin.read_only; });
+  return PinMap(std::move(pins));
+}
+
 PinMap::Stretch PinMap::stretch(std::uint64_t address) const {
   const auto after =
       std::upper_bound(pins_.begin(), pins_.end(), address,

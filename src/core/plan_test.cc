@@ -57,6 +57,26 @@ TEST(Coalesce, NeighboursMergeOnlyWhereBothSidesTouch) {
   EXPECT_EQ(ops, (std::vector<Op>{{24, 0x1008, 16, 0, 0}, {40, 0x1038, 16, 0, 0}}));
 }
 
+TEST(Coalesce, ReadOnlyPinsAreReadAndNotWritten) {
+  const PinMap both({{.address = 0, .bytes = 0x2000, .slot = 1, .read_only = true},
+                     {.address = 0, .bytes = 0x1000, .slot = 2}});
+  const auto low = strided(0x100, 64, 64, 4), high = strided(0x1800, 64, 64, 4);
+  // Read through either; written through the one that allows it, though the other reaches further.
+  for (const Selection& part : {low, high})
+    EXPECT_TRUE(coalesce(OpKind::kRead, low, part, everywhere(), both));
+  const auto ops = planned(low, low, everywhere(), both);
+  ASSERT_EQ(ops.size(), 1U);
+  EXPECT_EQ(ops[0].remote_pin, 2U);
+  const std::string remote = refused(OpKind::kWrite, low, high, everywhere(), both);
+  EXPECT_TRUE(has(remote, "remote block 0") && has(remote, "pin 1 is read-only")) << remote;
+  const std::string local = refused(OpKind::kRead, high, low, both, everywhere());
+  EXPECT_TRUE(has(local, "local block 0") && has(local, "pin 1 is read-only")) << local;
+  EXPECT_TRUE(has(refused(OpKind::kWrite, low, strided(0x1f80, 64, 64, 4), everywhere(), both),
+                  "read-only"));
+  EXPECT_TRUE(has(refused(OpKind::kWrite, low, strided(0x3000, 64, 64, 4), everywhere(), both),
+                  "not in any pin"));
+}
+
 TEST(Coalesce, AnOpStaysInsideOnePinOnEitherSide) {
   const PinMap two(
       {{.address = 0, .bytes = 32, .slot = 4}, {.address = 32, .bytes = 64, .slot = 9}});

@@ -30,38 +30,65 @@ Status intoFlag(std::string_view text, bool& into) {
   return expected("1, yes, true, on, or 0, no, false, off");
 }
 
-Status intoCount(std::string_view text, std::uint32_t least, std::uint32_t most,
-                 std::uint32_t& into) {
+// Both ends belong to it.
+template <class T>
+struct Range {
+  T least, most;
+};
+
+template <class T>
+Status within(const Range<T>& range, T value, std::string (*show)(T)) {
+  if (value >= range.least && value <= range.most) return Ok{};
+  return Error{.code = Code::kInvalid,
+               .operation = "settings",
+               .detail = fmt::format("{} is out of range", show(value)),
+               .remedy = fmt::format("from {} to {}", show(range.least), show(range.most))};
+}
+
+std::string showCount(std::uint64_t count) { return std::to_string(count); }
+
+template <class Time>
+std::string showTime(Time time) {
+  // Nanoseconds do not reach as far as what a program may have set.
+  constexpr bool kMillis = std::is_same_v<Time, std::chrono::milliseconds>;
+  return fmt::format("{}{}", time.count(), kMillis ? "ms" : "us");
+}
+
+Status intoCount(std::string_view text, const Range<std::uint64_t>& range, std::uint32_t& into) {
   const auto count = base::parseCount(text);
-  if (!count || *count < least || *count > most)
-    return expected(fmt::format("a whole number from {} to {}", least, most));
+  if (!count || !within(range, *count, showCount))
+    return expected(fmt::format("a whole number from {} to {}", range.least, range.most));
   into = static_cast<std::uint32_t>(*count);
   return Ok{};
 }
 
 template <class Time>
-Status intoDuration(std::string_view text, Time least, Time& into) {
+Status intoDuration(std::string_view text, const Range<Time>& range, Time& into) {
   const auto time = base::parseDuration(text);
-  if (!time || *time < least || *time % Time(1) != std::chrono::nanoseconds(0))
-    return expected(fmt::format("a duration like 2s, 500ms or 20us, in whole {} and at least {}",
+  if (!time || *time < range.least || *time > range.most ||
+      *time % Time(1) != std::chrono::nanoseconds(0))
+    return expected(fmt::format("a duration like 2s, 500ms or 20us, in whole {}, from {} to {}",
                                 std::is_same_v<Time, std::chrono::milliseconds> ? "ms" : "us",
-                                base::formatDuration(least)));
+                                base::formatDuration(range.least),
+                                base::formatDuration(range.most)));
   into = std::chrono::duration_cast<Time>(*time);
   return Ok{};
 }
 
-Status intoSize(std::string_view text, std::uint64_t& into) {
+Status intoSize(std::string_view text, const Range<std::uint64_t>& range, std::uint64_t& into) {
   const auto size = base::parseSize(text);
-  if (!size) return expected("a size like 64MiB or 65536");
+  if (!size || !within(range, *size, base::formatSize))
+    return expected(fmt::format("a size like 64MiB or 65536, from {} to {}",
+                                base::formatSize(range.least), base::formatSize(range.most)));
   into = *size;
   return Ok{};
 }
 
-Status intoMinChunk(std::string_view text, std::uint64_t& into) {
-  constexpr std::uint64_t kLeast = 4096;
+Status intoMinChunk(std::string_view text, const Range<std::uint64_t>& range, std::uint64_t& into) {
   const auto size = text == "auto" ? 0 : base::parseSize(text);
-  if (!size || (*size != 0 && *size < kLeast))
-    return expected("a size like 16KiB, of 4KiB at least, or auto");
+  if (!size || (*size != 0 && !within(range, *size, base::formatSize)))
+    return expected(fmt::format("a size like 16KiB, from {} to {}, or auto",
+                                base::formatSize(range.least), base::formatSize(range.most)));
   into = *size;
   return Ok{};
 }
@@ -156,13 +183,46 @@ Status intoEndpoints(std::string_view text, std::string& into) {
   return intoMeet(fmt::format("{}", fmt::join(words, ",")), into);
 }
 
+using std::chrono::hours;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Beyond the first two the agent's threads and sockets alone would overwhelm a host. Times fit into
+// what is sent to peers, and can be added to now.
+constexpr Range<std::uint64_t> kSockets{1, 64};
+constexpr Range<std::uint64_t> kCopyThreads{0, 256};
+constexpr Range<std::uint64_t> kMinChunk{4096, std::uint64_t{1} << 40U};
+constexpr Range<std::uint64_t> kNoteBacklog{1, std::uint64_t{1} << 40U};
+constexpr Range<milliseconds> kDetect{milliseconds(20), hours(24)};
+constexpr Range<milliseconds> kDeadline{milliseconds(1), hours(24 * 365)};
+constexpr Range<milliseconds> kGrace{milliseconds(1), hours(1)};
+constexpr Range<microseconds> kSpin{microseconds(0), seconds(10)};
+// What a handshake has room for: docs/wire.md.
+constexpr std::size_t kMostNameBytes = 255;
+
+Status checkName(const Settings& settings) {
+  const auto bad = [](std::string detail, const char* remedy) {
+    return Error{.code = Code::kInvalid,
+                 .operation = "settings",
+                 .detail = std::move(detail),
+                 .remedy = remedy};
+  };
+  if (settings.name.size() > kMostNameBytes)
+    return bad(fmt::format("{} bytes; the limit is {}", settings.name.size(), kMostNameBytes),
+               "choose a shorter name");
+  if (settings.name.find('\0') != std::string::npos)
+    return bad("contains a NUL byte", "choose a printable name");
+  return Ok{};
+}
 
 constexpr std::array kRows{
-    SettingRow{"VIADUCT_NAME", "",
+    SettingRow{"VIADUCT_NAME",
+               "",
                "Name that peers see; by default the host's name, the process and a random part.",
-               [](std::string_view t, Settings& s) { return intoText(t, s.name); }},
+               [](std::string_view t, Settings& s) { return intoText(t, s.name); },
+               {},
+               checkName},
     SettingRow{"VIADUCT_LISTEN", "127.0.0.1:0",
                "Addresses to listen on, host:port or [v6]:port, joined by commas; port 0 takes a "
                "free one; none: only this host's processes reach it.",
@@ -180,8 +240,13 @@ constexpr std::array kRows{
                "Source addresses, interfaces or RDMA devices to send from, joined by commas; by "
                "default the one the system chooses, over RDMA all near this process's CPUs.",
                [](std::string_view t, Settings& s) { return intoList(t, kWords, s.rails); }},
-    SettingRow{"VIADUCT_SOCKETS", "1", "TCP sockets per rail and peer, 1 to 64.",
-               [](std::string_view t, Settings& s) { return intoCount(t, 1, 64, s.sockets); }},
+    SettingRow{
+        "VIADUCT_SOCKETS",
+        "1",
+        "TCP sockets per rail and peer, 1 to 64.",
+        [](std::string_view t, Settings& s) { return intoCount(t, kSockets, s.sockets); },
+        {},
+        [](const Settings& s) { return within<std::uint64_t>(kSockets, s.sockets, showCount); }},
     SettingRow{"VIADUCT_TCP_PORTS", "",
                "Ports at which the tcp backend listens for data, 7100-7199 or 7100, for a firewall "
                "to let through; each agent of a host takes one; by default the system chooses.",
@@ -190,10 +255,16 @@ constexpr std::array kRows{
                "Whether a transfer is divided among several rails: auto where each gets a chunk "
                "that is worth it; on always, down to 4KiB a rail; off never.",
                [](std::string_view t, Settings& s) { return intoToggle(t, s.striping); }},
-    SettingRow{"VIADUCT_MIN_CHUNK", "auto",
-               "Bytes below which a chunk is not worth a rail of its own; auto: 16KiB, or what a "
-               "backend asks for.",
-               [](std::string_view t, Settings& s) { return intoMinChunk(t, s.min_chunk); }},
+    SettingRow{
+        "VIADUCT_MIN_CHUNK",
+        "auto",
+        "Bytes below which a chunk is not worth a rail of its own; auto: 16KiB, or what a "
+        "backend asks for.",
+        [](std::string_view t, Settings& s) { return intoMinChunk(t, kMinChunk, s.min_chunk); },
+        {},
+        [](const Settings& s) {
+          return s.min_chunk == 0 ? Status(Ok{}) : within(kMinChunk, s.min_chunk, base::formatSize);
+        }},
     SettingRow{"VIADUCT_OFI_PROVIDER", "",
                "For the ofi backend: the libfabric provider, as fi_info lists them; by default the "
                "best there is.",
@@ -207,31 +278,49 @@ constexpr std::array kRows{
                "auto where there is RDMA; off each has its own.",
                [](std::string_view t, Settings& s) { return intoToggle(t, s.doorbell); }},
     SettingRow{
-        "VIADUCT_COPY_THREADS", "0",
+        "VIADUCT_COPY_THREADS",
+        "0",
         "Threads for copies on this host, up to 256; 0 chooses by the cores there are.",
-        [](std::string_view t, Settings& s) { return intoCount(t, 0, 256, s.copy_threads); }},
-    SettingRow{"VIADUCT_DETECT", "2s", "A peer that is silent for this long is lost.",
-               [](std::string_view t, Settings& s) {
-                 return intoDuration(t, milliseconds(10), s.detect);
-               }},
-    SettingRow{"VIADUCT_DEADLINE", "30s", "Time for a post that names no deadline.",
-               [](std::string_view t, Settings& s) {
-                 return intoDuration(t, milliseconds(1), s.deadline);
-               }},
+        [](std::string_view t, Settings& s) { return intoCount(t, kCopyThreads, s.copy_threads); },
+        {},
+        [](const Settings& s) {
+          return within<std::uint64_t>(kCopyThreads, s.copy_threads, showCount);
+        }},
+    SettingRow{"VIADUCT_DETECT",
+               "2s",
+               "A peer that is silent for this long is lost.",
+               [](std::string_view t, Settings& s) { return intoDuration(t, kDetect, s.detect); },
+               {},
+               [](const Settings& s) { return within(kDetect, s.detect, showTime); }},
     SettingRow{
-        "VIADUCT_GRACE", "500ms",
-        "Time from a deadline, or a cancel, to the end of the transfer at the latest.",
-        [](std::string_view t, Settings& s) { return intoDuration(t, milliseconds(1), s.grace); }},
+        "VIADUCT_DEADLINE",
+        "30s",
+        "Time for a post that names no deadline.",
+        [](std::string_view t, Settings& s) { return intoDuration(t, kDeadline, s.deadline); },
+        {},
+        [](const Settings& s) { return within(kDeadline, s.deadline, showTime); }},
+    SettingRow{"VIADUCT_GRACE",
+               "500ms",
+               "Time from a deadline, or a cancel, to the end of the transfer at the latest.",
+               [](std::string_view t, Settings& s) { return intoDuration(t, kGrace, s.grace); },
+               {},
+               [](const Settings& s) { return within(kGrace, s.grace, showTime); }},
     SettingRow{
-        "VIADUCT_SPIN", "50us",
+        "VIADUCT_SPIN",
+        "50us",
         "Time that a wait spins before it sleeps, and that a connection is looked at after its "
         "last byte.",
-        [](std::string_view t, Settings& s) { return intoDuration(t, microseconds(0), s.spin); }},
+        [](std::string_view t, Settings& s) { return intoDuration(t, kSpin, s.spin); },
+        {},
+        [](const Settings& s) { return within(kSpin, s.spin, showTime); }},
     SettingRow{
-        "VIADUCT_NOTE_BACKLOG", "64MiB",
+        "VIADUCT_NOTE_BACKLOG",
+        "64MiB",
         "Memory for notes that wait to be taken, half of it for those of one peer; beyond it a "
         "sender waits.",
-        [](std::string_view t, Settings& s) { return intoSize(t, s.note_backlog); }},
+        [](std::string_view t, Settings& s) { return intoSize(t, kNoteBacklog, s.note_backlog); },
+        {},
+        [](const Settings& s) { return within(kNoteBacklog, s.note_backlog, base::formatSize); }},
     SettingRow{
         "VIADUCT_MEET", "",
         "Meeting place where agents publish themselves and find each other by name: "
@@ -264,6 +353,14 @@ constexpr std::array kRows{
         [](std::string_view t, Settings& s) { return intoText(t, s.weather); }},
 };
 
+// "VIADUCT_COPY_THREADS" is Settings::copy_threads.
+std::string fieldOf(std::string_view variable) {
+  std::string field(variable.substr(std::string_view("VIADUCT_").size()));
+  std::transform(field.begin(), field.end(), field.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return field;
+}
+
 // Empty is unset: that is how a deployment file takes a setting back.
 const char* valueOf(std::string_view variable) {
   const char* text = std::getenv(std::string(variable).c_str());
@@ -273,6 +370,19 @@ const char* valueOf(std::string_view variable) {
 }  // namespace
 
 std::span<const SettingRow> settingRows() { return kRows; }
+
+Status checkSettings(const Settings& settings) {
+  for (const SettingRow& row : kRows) {
+    if (row.check == nullptr) continue;
+    Status checked = row.check(settings);
+    if (checked) continue;
+    Error error = std::move(checked).error();
+    error.operation = fmt::format("settings: {}", fieldOf(row.variable));
+    error.remedy = fmt::format("{} ({})", error.remedy, row.variable);
+    return error;
+  }
+  return Ok{};
+}
 
 Result<Settings> settingsFromEnvironment() {
   Settings out;

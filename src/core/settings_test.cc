@@ -127,13 +127,17 @@ TEST_F(SettingsTest, AnErrorNamesVariableValueAndForm) {
       {"VIADUCT_TCP_PORTS", "7199-7100", "a range like 7100-7199"},
       {"VIADUCT_TCP_PORTS", "7100-", "a range like 7100-7199"},
       {"VIADUCT_TCP_PORTS", "7100-65536", "within 1 to 65535"},
-      {"VIADUCT_MIN_CHUNK", "4000", "4KiB at least, or auto"},
+      {"VIADUCT_MIN_CHUNK", "4000", "from 4KiB to 1TiB, or auto"},
       {"VIADUCT_COPY_THREADS", "257", "from 0 to 256"},
       {"VIADUCT_DETECT", "2", "like 2s, 500ms"},
-      {"VIADUCT_DETECT", "1ms", "at least 10ms"},
+      {"VIADUCT_DETECT", "1ms", "from 20ms to 86400s"},
       {"VIADUCT_GRACE", "20us", "whole ms"},
       {"VIADUCT_SPIN", "-1us", "20us"},
+      {"VIADUCT_DETECT", "25h", "from 20ms to 86400s"},
+      {"VIADUCT_DEADLINE", "10000h", "from 1ms"},
+      {"VIADUCT_SPIN", "1m", "from 0"},
       {"VIADUCT_NOTE_BACKLOG", "lots", "64MiB"},
+      {"VIADUCT_NOTE_BACKLOG", "0", "from 1 to 1TiB"},
   };
   for (const auto& c : cases) {
     clear();
@@ -143,6 +147,43 @@ TEST_F(SettingsTest, AnErrorNamesVariableValueAndForm) {
     const std::string text = settings.error().text();
     EXPECT_NE(text.find(std::string(c.variable) + "=" + c.value), std::string::npos) << text;
     EXPECT_NE(text.find(c.form), std::string::npos) << text;
+  }
+}
+
+// As numbers that a program has computed come out when it errs.
+TEST_F(SettingsTest, WhatCodeHasSetIsInTheSameRange) {
+  using Change = void (*)(Settings&);
+  const struct {
+    Change change;
+    const char* field;
+  } cases[] = {
+      {[](Settings& s) { s.name = std::string(256, 'n'); }, "name"},
+      {[](Settings& s) { s.name = std::string("a\0b", 3); }, "name"},
+      {[](Settings& s) { s.sockets = 0; }, "sockets"},
+      {[](Settings& s) { s.sockets = 65; }, "sockets"},
+      {[](Settings& s) { s.min_chunk = 1; }, "min_chunk"},
+      {[](Settings& s) { s.min_chunk = ~std::uint64_t{0}; }, "min_chunk"},
+      {[](Settings& s) { s.copy_threads = 100'000; }, "copy_threads"},
+      {[](Settings& s) { s.detect = 19ms; }, "detect"},
+      {[](Settings& s) { s.detect = std::chrono::milliseconds::max(); }, "detect"},
+      {[](Settings& s) { s.deadline = 0ms; }, "deadline"},
+      {[](Settings& s) { s.deadline = std::chrono::milliseconds::max(); }, "deadline"},
+      {[](Settings& s) { s.grace = -1ms; }, "grace"},
+      {[](Settings& s) { s.grace = std::chrono::milliseconds::max(); }, "grace"},
+      {[](Settings& s) { s.spin = -1us; }, "spin"},
+      {[](Settings& s) { s.spin = std::chrono::microseconds::max(); }, "spin"},
+      {[](Settings& s) { s.note_backlog = 0; }, "note_backlog"},
+      {[](Settings& s) { s.note_backlog = ~std::uint64_t{0}; }, "note_backlog"},
+  };
+  EXPECT_TRUE(checkSettings({}));
+  for (const auto& c : cases) {
+    Settings settings;
+    c.change(settings);
+    const auto checked = checkSettings(settings);
+    ASSERT_FALSE(checked) << c.field;
+    EXPECT_EQ(checked.error().code, Code::kInvalid);
+    EXPECT_EQ(checked.error().operation, std::string("settings: ") + c.field);
+    EXPECT_FALSE(checked.error().remedy.empty()) << checked.error().text();
   }
 }
 

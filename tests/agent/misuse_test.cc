@@ -108,6 +108,50 @@ TEST_F(Misuse, AWaitBeforeAPostSaysWhatIsMissing) {
   EXPECT_EQ(waited.error().remedy, "call post() first");
 }
 
+// Peers would end the session for it, and the next one.
+TEST_F(Misuse, OfLabelsIsRefusedWhenPinned) {
+  std::byte memory[64] = {};
+  const std::string longest(1024, 'l');
+  for (const auto& pin : {a_->pin(Segment::host(memory, 64), longest + "l"),
+                          a_->allocate(64, {.label = longest + "l"})}) {
+    ASSERT_FALSE(pin);
+    EXPECT_EQ(pin.error().code, Code::kInvalid);
+    EXPECT_NE(pin.error().text().find("1024"), std::string::npos) << pin.error().text();
+  }
+  const auto pin = b_->pin(Segment::host(memory, 64), longest);
+  ASSERT_TRUE(pin) << pin.error().text();
+  EXPECT_TRUE(peer_->waitPin(longest, 5s));
+  stillWorks();
+}
+
+// More than a peer keeps.
+TEST_F(Misuse, OfMorePinsThanPeersTakeIsRefused) {
+  Settings settings;
+  settings.backends = {"fake"};
+  auto agent = Agent::open(settings);
+  ASSERT_TRUE(agent) << agent.error().text();
+  static std::byte memory[64] = {};
+  std::vector<Pin> pins;
+  for (std::size_t i = 0; i < std::size_t{1} << 16U; ++i) {
+    auto pin = agent->pin(Segment::host(memory, 64));
+    ASSERT_TRUE(pin) << i << pin.error().text();
+    pins.push_back(*std::move(pin));
+  }
+  const auto beyond = agent->pin(Segment::host(memory, 64));
+  ASSERT_FALSE(beyond);
+  EXPECT_EQ(beyond.error().code, Code::kExhausted);
+  ASSERT_TRUE(pins.back().release());
+  EXPECT_TRUE(agent->pin(Segment::host(memory, 64)));
+}
+
+TEST_F(Misuse, OfListenIsRefusedBeforePeersDo) {
+  Settings settings;
+  settings.listen.assign(300, "127.0.0.1:0");
+  const auto agent = Agent::open(settings);
+  ASSERT_FALSE(agent);
+  EXPECT_NE(agent.error().text().find("listen"), std::string::npos) << agent.error().text();
+}
+
 TEST_F(Misuse, OfCardsIsRefusedWithTheReason) {
   auto card = b_->exportCard();
   EXPECT_FALSE(a_->importCard(std::span(card).first(card.size() - 1)));

@@ -164,11 +164,11 @@ TEST(Notes, APeerThatSendsTooManyHoldsUpNobodyElse) {
   const auto of_a = a.allocate(4096, {.label = "of a"}), of_c = c.allocate(4096, {.label = "of c"});
   ASSERT_TRUE(of_a && of_c);
   ASSERT_TRUE(also_to_b.note("of c"));
-  EXPECT_TRUE(b.peer("c")->pin("of c", 10s));
-  EXPECT_FALSE(b.peer("a")->pin("of a", 0s)) << "nothing more is read from it";
+  EXPECT_TRUE(b.peer("c")->waitPin("of c", 10s));
+  EXPECT_FALSE(b.peer("a")->waitPin("of a", 0s)) << "nothing more is read from it";
   std::string last;
   while (last != "of c") last = b.waitNote(10s)->text();
-  while (!b.peer("a")->pin("of a", 0s)) ASSERT_TRUE(b.waitNote(10s));
+  while (!b.peer("a")->waitPin("of a", 0s)) ASSERT_TRUE(b.waitNote(10s));
 }
 
 TEST(Notes, SentBeforeTheSenderClosedAllCome) {

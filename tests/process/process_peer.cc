@@ -1,5 +1,6 @@
 // A process with an agent that does what it is told: a command per line on stdin, an answer per
 // line on stdout: "ok [value]" or "error CODE text". It ends with its stdin.
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <viaduct/viaduct.h>
@@ -82,6 +83,32 @@ Answer memory(State& state, const Words& in) {
   block.resize(bytes);
   VIADUCT_TRY(auto pin, state.agent->pin(Segment::host(block.data(), bytes), in[1]));
   state.pins.insert_or_assign(in[1], std::move(pin));
+  return std::string();
+}
+
+int protection(const std::string& name) {
+  return name == "none" ? PROT_NONE : name == "read" ? PROT_READ : PROT_READ | PROT_WRITE;
+}
+
+// pages LABEL BYTES read|write: memory of its own mapping, full of 1s, with that protection
+Answer pages(State& state, const Words& in) {
+  const std::uint64_t bytes = number(in.at(2));
+  void* const start =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (start == MAP_FAILED) return systemError(Code::kExhausted, "mmap", errno);
+  std::memset(start, 1, bytes);
+  ::mprotect(start, bytes, protection(in.at(3)));
+  VIADUCT_TRY(auto pin, state.agent->pin(Segment::host(start, bytes), in[1]));
+  state.pins.insert_or_assign(in[1], std::move(pin));
+  return std::string();
+}
+
+// protect LABEL none|read|write|gone: what becomes of its memory while it is pinned
+Answer protect(State& state, const Words& in) {
+  const Pin& pin = state.pins.at(in.at(1));
+  const int changed = in.at(2) == "gone" ? ::munmap(pin.data(), pin.size())
+                                         : ::mprotect(pin.data(), pin.size(), protection(in[2]));
+  if (changed != 0) return systemError(Code::kDevice, in[2], errno);
   return std::string();
 }
 
@@ -247,7 +274,7 @@ constexpr Command kCommands[] = {
     {"over", over},   {"settled", settled}, {"ways", ways},         {"plan", plan},
     {"wait", wait},   {"cancel", cancel},   {"storm", storm},       {"calm", calm},
     {"note", note},   {"usage", usage},     {"takenote", takeNote}, {"limit", limit},
-    {"close", close},
+    {"close", close}, {"pages", pages},     {"protect", protect},
 };
 
 // Memory goes from the agent's threads to this one and back with the words that are exchanged with

@@ -36,7 +36,8 @@ class FirstContact : public ::testing::Test {
     auto chosen = choose(settings);
     ASSERT_TRUE(chosen) << chosen.error().text();
     end.ground = std::move(chosen->grounds.front());
-    auto memory = end.ground->add(std::bit_cast<std::uintptr_t>(end.bytes.data()), 4096);
+    auto memory = end.ground->add(
+        {.address = std::bit_cast<std::uintptr_t>(end.bytes.data()), .bytes = 4096});
     ASSERT_TRUE(memory) << memory.error().text();
     end.memory = *std::move(memory);
     auto conduit = end.ground->open();

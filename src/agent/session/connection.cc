@@ -45,9 +45,11 @@ Status Connection::Impl::start() {
   return Ok{};
 }
 
-Result<base::Bytes> Connection::Impl::ourHello() const {
+Result<base::Bytes> Connection::Impl::ourHello() {
+  const Hello mine = config_.mine();
+  last_epoch_ = mine.last_epoch;
   base::Bytes hello;
-  config_.mine().encode(hello);
+  mine.encode(hello);
   if (hello.size() <= kMaxHelloPayload && Hello::decode(hello)) return hello;
   return Error{.operation = "connection",
                .detail = "what this agent says of itself is beyond the protocol's limits",

@@ -74,7 +74,7 @@ class Connection::Impl {
   ResumeMessage resumeOf(const Life& life) const;
   Key resumeProof(const Key& life, bool of_dialer) const;
   bool establish(std::uint64_t epoch);
-  Result<base::Bytes> ourHello() const;
+  Result<base::Bytes> ourHello();
   bool say(FrameType type, ByteSpan payload);
   bool fail(Error why);
   template <class Call>
@@ -100,6 +100,7 @@ class Connection::Impl {
   std::unique_ptr<Handshake> proof_;  // until it is given
   Key common_ = {};                   // what deriveKey() starts from
   base::Bytes hello_;                 // dialer: ours
+  std::uint64_t last_epoch_ = 0;      // that our hello named
   FrameSealer sealer_;
   Inbox inbox_;
   Outbox outbox_;

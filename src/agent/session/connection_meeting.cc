@@ -99,7 +99,7 @@ bool Connection::Impl::hearLife(const Frame& accept, std::uint64_t& epoch) {
   if (!config_.resume) {
     if (accept.payload.size() != sizeof epoch) return false;
     epoch = base::loadLittle<std::uint64_t>(accept.payload.data());
-    return true;
+    return epoch > last_epoch_ && epoch <= kMaxEpoch;
   }
   auto message = ResumeMessage::decode(accept.payload);
   if (!message || message->epoch != config_.resume->epoch) return false;

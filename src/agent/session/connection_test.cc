@@ -57,6 +57,17 @@ TEST_P(ConnectionTest, BothEndsMeetAndFramesPassBothWays) {
   EXPECT_EQ(pair.at_dialer.types, (std::vector{FrameType::kBye}));
 }
 
+// The dialer's last one was 3.
+TEST_P(ConnectionTest, AnEpochThatIsNoLaterLifeIsRefused) {
+  for (const std::uint64_t epoch : {std::uint64_t{0}, std::uint64_t{3}, kMaxEpoch + 1}) {
+    SessionPair pair(GetParam(), turner_);
+    pair.at_listener.verdict = Life{.epoch = epoch};
+    ASSERT_TRUE(turner_.run([&] { return pair.at_dialer.closes > 0; })) << epoch;
+    EXPECT_EQ(pair.at_dialer.code(), Code::kProtocol);
+    EXPECT_FALSE(pair.at_dialer.epoch);
+  }
+}
+
 TEST_P(ConnectionTest, EverySessionHasItsOwnKeys) {
   SessionPair one(GetParam(), turner_), two(GetParam(), turner_);
   ASSERT_TRUE(turner_.run([&] { return one.ready() && two.ready(); }));

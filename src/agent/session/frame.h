@@ -17,7 +17,7 @@ namespace viaduct::agent {
 using base::ByteSpan, base::Digest, base::Hmac, base::Key;
 
 inline constexpr std::uint8_t kWireMajor = 1;
-inline constexpr std::uint8_t kWireMinor = 2;
+inline constexpr std::uint8_t kWireMinor = 3;
 inline constexpr std::uint8_t kResumeMinor = 2;  // from here on sessions can go on
 
 inline constexpr std::size_t kFrameHeaderBytes = 40;
@@ -37,6 +37,7 @@ enum class FrameType : std::uint8_t {
   kBackend,
   kBye,
   kNoteRing,  // from minor version 1 on
+  kReadOnly,  // before the pin it is about; from minor version 3 on
   // The handshake's, in the order they are sent.
   kOpen = 0x40,
   kChallenge,

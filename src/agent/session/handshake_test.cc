@@ -247,7 +247,7 @@ TEST(Proof, IsTheOneOfTheProtocol) {
   const auto opened = listener.take(
       {.type = FrameType::kOpen, .minor = 5, .payload = std::as_bytes(std::span(nonce_d))});
   ASSERT_TRUE(opened && opened->sends);
-  const std::string said = std::string("viaduct listener ") + '\x01' + '\x05' + '\x02' +
+  const std::string said = std::string("viaduct listener ") + '\x01' + '\x05' + '\x03' +
                            textOf(std::as_bytes(std::span(nonce_d))) +
                            textOf(std::as_bytes(std::span(nonce_l))) + "tcp";
   const Digest proof = Hmac(secret).of({bytesOf(said)});
@@ -296,8 +296,8 @@ TEST_F(ByHandTest, AnotherVersionIsNamedAtBothEnds) {
   EXPECT_EQ(hand_->receive().type, FrameType::kDeny);  // whose header names our version
   EXPECT_TRUE(closed());
   EXPECT_EQ(user_.code(), Code::kUnsupported);
-  EXPECT_NE(user_.error->detail.find("version 2.2"), std::string::npos);
-  EXPECT_NE(user_.error->detail.find("we speak 1.2"), std::string::npos);
+  EXPECT_NE(user_.error->detail.find("version 2.3"), std::string::npos);
+  EXPECT_NE(user_.error->detail.find("we speak 1.3"), std::string::npos);
 }
 
 TEST_F(ByHandTest, NothingButTheHandshakeIsTakenBeforeTheProof) {

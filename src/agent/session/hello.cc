@@ -32,6 +32,7 @@ Result<Hello> Hello::decode(std::span<const std::byte> payload) {
   hello.last_epoch = in.raw().get<std::uint64_t>();
   hello.detect_ms = in.raw().get<std::uint32_t>();
   hello.backends = in.blobs();
+  if (hello.last_epoch >= kMaxEpoch) in.refuse();
   if (!in.finished()) return in.error("hello");
   return hello;
 }

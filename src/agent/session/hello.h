@@ -20,6 +20,9 @@ inline constexpr std::size_t kMaxAddresses = 256;        // of one agent
 inline constexpr std::size_t kMaxBackends = 64;          // of one agent
 inline constexpr std::size_t kMaxBlobBytes = 1U << 15U;  // a backend's address or key
 
+// Of a session's lives: far more than there can be, and one more is still a number.
+inline constexpr std::uint64_t kMaxEpoch = std::uint64_t{1} << 63U;
+
 struct Hello {
   std::string name = {};
   std::array<std::uint8_t, 16> agent = {};    // this life of the agent

@@ -49,17 +49,34 @@ std::size_t PinMessage::cost() const {
   return bytes;
 }
 
-void UnpinMessage::encode(base::Bytes& out) const {
+namespace {
+
+void encodeSlot(std::uint32_t slot, base::Bytes& out) {
   base::Writer w(std::move(out));
   w.put(slot);
   out = w.take();
 }
 
-Result<UnpinMessage> UnpinMessage::decode(std::span<const std::byte> payload) {
+template <class Message>
+Result<Message> decodeSlot(std::span<const std::byte> payload, std::string_view what) {
   LimitedReader in(payload);
-  const UnpinMessage message{.slot = in.raw().get<std::uint32_t>()};
-  if (!in.finished()) return in.error("unpin");
+  const Message message{.slot = in.raw().get<std::uint32_t>()};
+  if (!in.finished()) return in.error(what);
   return message;
+}
+
+}  // namespace
+
+void ReadOnlyMessage::encode(base::Bytes& out) const { encodeSlot(slot, out); }
+
+Result<ReadOnlyMessage> ReadOnlyMessage::decode(std::span<const std::byte> payload) {
+  return decodeSlot<ReadOnlyMessage>(payload, "read-only");
+}
+
+void UnpinMessage::encode(base::Bytes& out) const { encodeSlot(slot, out); }
+
+Result<UnpinMessage> UnpinMessage::decode(std::span<const std::byte> payload) {
+  return decodeSlot<UnpinMessage>(payload, "unpin");
 }
 
 void BackendMessage::encodeHead(std::string_view backend, base::Bytes& out) {

@@ -43,6 +43,14 @@ struct PinMessage {
   friend bool operator==(const PinMessage&, const PinMessage&) = default;
 };
 
+// The registration of that slot, announced next, may not be written: peers of minor version 2 and
+// older skip this, and learn it from a refusal.
+struct ReadOnlyMessage {
+  std::uint32_t slot = 0;
+  void encode(base::Bytes& out) const;
+  static Result<ReadOnlyMessage> decode(std::span<const std::byte> payload);
+};
+
 // A registration is gone.
 struct UnpinMessage {
   std::uint32_t slot = 0;

@@ -63,6 +63,7 @@ TEST(Messages, ComeOutAsTheyWentIn) {
   EXPECT_EQ(*Hello::decode(encoded(Hello{})), Hello{});
   EXPECT_EQ(*PinMessage::decode(encoded(fullPin())), fullPin());
   EXPECT_EQ(UnpinMessage::decode(encoded(UnpinMessage{.slot = 9}))->slot, 9U);
+  EXPECT_EQ(ReadOnlyMessage::decode(encoded(ReadOnlyMessage{.slot = 8}))->slot, 8U);
   EXPECT_EQ(ByeMessage::decode(encoded(ByeMessage{.why = "done"}))->why, "done");
   const Error why{
       .code = Code::kBusy, .operation = "a", .detail = "b", .cause = "c", .remedy = "d"};
@@ -91,6 +92,7 @@ TEST(Messages, EveryOtherLengthIsRefused) {
   refusesOtherLengths(fullHello());
   refusesOtherLengths(fullPin());
   refusesOtherLengths(UnpinMessage{.slot = 1});
+  refusesOtherLengths(ReadOnlyMessage{.slot = 1});
   refusesOtherLengths(ByeMessage{.why = "why"});
   refusesOtherLengths(ResumeMessage{.epoch = 1});
   refusesOtherLengths(RefuseMessage{{.detail = "x"}});
@@ -119,6 +121,9 @@ TEST(Messages, WhatIsBeyondTheLimitsIsRefused) {
   Bytes kind = encoded(fullPin());
   kind[4] = std::byte{5};
   EXPECT_FALSE(PinMessage::decode(kind));
+  Hello epoch = fullHello();
+  epoch.last_epoch = kMaxEpoch;
+  EXPECT_FALSE(Hello::decode(encoded(epoch))) << "the next one would begin at 0 some day";
   Bytes code = encoded(RefuseMessage{});
   code[0] = std::byte{200};
   EXPECT_FALSE(RefuseMessage::decode(code));

@@ -15,8 +15,8 @@ Error refused(const char* call, int os_errno) {
   }
   if (os_errno == EFAULT) {
     error.code = Code::kDenied;
-    error.cause = "registered memory is no longer mapped, here or at the peer";
-    error.remedy = "keep memory mapped as long as its Pin lives";
+    error.cause = "registered memory was unmapped or protected since, here or at the peer";
+    error.remedy = "keep memory as it is as long as its Pin lives";
   }
   return error;
 }

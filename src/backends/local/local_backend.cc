@@ -91,10 +91,13 @@ Result<Bytes> LocalBackend::pin(std::uint32_t slot, const Segment& memory) {
 }
 
 // Whether peers may and can map this memory: its owner shares the file, which is a memfd that
-// cannot shrink. Such a file is offered to all links once, before the key that names it goes out.
+// cannot shrink, and peers may write it, as a holder of the file can. Such a file is offered to all
+// links once, before the key that names it goes out.
 bool LocalBackend::holdFile(const Segment& memory, std::uint32_t& id) {
   struct stat facts{};
-  if (!memory.share_file || memory.fd < 0 || ::fstat(memory.fd, &facts) != 0) return false;
+  if (!memory.share_file || memory.fd < 0 || memory.access == MemoryAccess::kReadOnly ||
+      ::fstat(memory.fd, &facts) != 0)
+    return false;
   const int seals = ::fcntl(memory.fd, F_GET_SEALS);
   const auto bytes = static_cast<std::uint64_t>(facts.st_size);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || memory.fd_offset > bytes ||

@@ -67,7 +67,7 @@ class ConduitTest : public ::testing::TestWithParam<const char*> {
     auto chosen = choose(settings_);
     ASSERT_TRUE(chosen) << chosen.error().text();
     side.ground = std::move(chosen->grounds.front());
-    auto memory = side.ground->add(side.address(), side.bytes.size());
+    auto memory = side.ground->add({.address = side.address(), .bytes = side.bytes.size()});
     ASSERT_TRUE(memory) << memory.error().text();
     side.memory = *std::move(memory);
     auto conduit = side.ground->open();

@@ -102,7 +102,7 @@ TEST_P(ConduitTest, MemoryThatComesLaterIsReachedOverWhatIsOpen) {
   ASSERT_NO_FATAL_FAILURE(meet());
   moved(OpKind::kWrite, pieces(1, 8, 0));
   b_.memory.reset();
-  auto later = b_.ground->add(b_.address(), b_.bytes.size());
+  auto later = b_.ground->add({.address = b_.address(), .bytes = b_.bytes.size()});
   ASSERT_TRUE(later) << later.error().text();
   b_.memory = *std::move(later);
   a_.key = a_.conduit->keyOf(2, b_.memory->key());

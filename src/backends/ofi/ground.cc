@@ -120,16 +120,14 @@ Result<Fid<fid_mr>> Ground::registered(const Range& range) const {
   return region;
 }
 
-Result<std::unique_ptr<core::fabric::Registration>> Ground::add(std::uint64_t address,
-                                                                std::uint64_t bytes) const {
-  const Range range{.address = address, .bytes = bytes};
+Result<std::unique_ptr<core::fabric::Registration>> Ground::add(const Range& range) const {
   if (exposures_) {
     VIADUCT_TRY(auto memory, exposures_->add(range));
     return std::unique_ptr<core::fabric::Registration>(std::move(memory));
   }
   VIADUCT_TRY(auto region, registered(range));
   const bool by_address = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
-  const RemoteMemory there{.key = fi_mr_key(region.get()), .base = by_address ? 0 : address};
+  const RemoteMemory there{.key = fi_mr_key(region.get()), .base = by_address ? 0 : range.address};
   if (there.key == FI_KEY_NOTAVAIL)
     return Error{.code = Code::kDevice,
                  .operation = "fi_mr_key",

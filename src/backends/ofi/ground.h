@@ -37,8 +37,7 @@ class Ground final : public core::fabric::Ground {
                                               const Settings& settings);
 
   Result<std::unique_ptr<core::fabric::Conduit>> open() const override;
-  Result<std::unique_ptr<core::fabric::Registration>> add(std::uint64_t address,
-                                                          std::uint64_t bytes) const override;
+  Result<std::unique_ptr<core::fabric::Registration>> add(const Range& range) const override;
 
   const Library& ofi() const { return ofi_; }
   fi_info& info() const { return *info_; }

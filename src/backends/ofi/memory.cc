@@ -14,12 +14,14 @@ Result<std::uint64_t> drawnKey(std::size_t key_bytes) {
 }
 
 int registerWith(fid_domain& domain, const Range& range, std::uint64_t key, Fid<fid_mr>& region) {
-  constexpr std::uint64_t kAccess = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  std::uint64_t access =
+      FI_WRITE | FI_REMOTE_READ;  // what our own WRITEs and the peer's READs need
+  if (range.access == MemoryAccess::kReadWrite) access |= FI_READ | FI_REMOTE_WRITE;
   const auto number = static_cast<std::uintptr_t>(range.address);
   // NOLINTNEXTLINE(performance-no-int-to-ptr): what is to be registered comes as a number
   const auto* const start = reinterpret_cast<const void*>(number);
   fid_mr* made = nullptr;
-  const int rc = fi_mr_reg(&domain, start, range.bytes, kAccess, 0, key, 0, &made, nullptr);
+  const int rc = fi_mr_reg(&domain, start, range.bytes, access, 0, key, 0, &made, nullptr);
   if (rc == 0) region.reset(made);
   return rc;
 }

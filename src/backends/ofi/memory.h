@@ -15,9 +15,7 @@ namespace viaduct::ofi {
 
 using base::Bytes;
 
-struct Range {
-  std::uint64_t address = 0, bytes = 0;
-};
+using core::fabric::Range;
 
 // How often a number is drawn that somebody else already has.
 inline constexpr int kKeyTries = 4;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backends/tcp/wire.h"
+#include "base/checked_copy.h"
 
 namespace viaduct::tcp {
 
@@ -65,6 +66,8 @@ struct Buffers {
   Pool<InBuffer> in;
   Pool<OutFrame> out;
   Pool<RequestBuffer> requests;
+  // From staging to pinned memory, which may have gone.
+  base::CheckedCopy copy;
   // Where refused bytes go.
   std::unique_ptr<std::array<std::byte, kScrapBytes>> scrap =
       std::make_unique<std::array<std::byte, kScrapBytes>>();

@@ -156,9 +156,11 @@ bool Channel::receive() {
   }
   if (got == 0)
     lose({.code = Code::kPeerLost, .operation = "recvmsg", .detail = "the peer closed the socket"});
+  else if (errno == EFAULT && inbound_.faulted())
+    dry_ = false;
   else if (errno != EAGAIN && errno != EINTR)
     loseTo("recvmsg", errno);
-  return false;
+  return !dry_;
 }
 
 bool Channel::send() {
@@ -173,6 +175,7 @@ bool Channel::send() {
     full_ = !outbound_.sent(static_cast<std::size_t>(took));
     return true;
   }
+  if (errno == EFAULT && outbound_.faulted()) return true;
   full_ = true;
   if (errno != EAGAIN && errno != EINTR) loseTo("sendmsg", errno);
   return false;

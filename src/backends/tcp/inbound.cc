@@ -84,13 +84,23 @@ bool Inbound::takeFrame(std::string_view& wrong) {
 }
 
 bool Inbound::takePayload() {
-  if (staged() == 0) return false;
-  const iovec& piece = buffer_->iov[next_];
-  const std::size_t part = std::min(staged(), piece.iov_len);
-  std::memcpy(piece.iov_base, at(), part);
+  const std::size_t part = std::min<std::uint64_t>(staged(), left_);
+  if (part == 0) return false;
+  if (!draining_ && !place(part)) faulted();
   begin_ += part;
   advance(part);
   return true;
+}
+
+// The payload's next bytes, out of staging. False: their memory cannot be written.
+bool Inbound::place(std::size_t bytes) {
+  std::size_t last = next_;
+  for (; buffer_->iov[last].iov_len < bytes; ++last) bytes -= buffer_->iov[last].iov_len;
+  const std::size_t whole = std::exchange(buffer_->iov[last].iov_len, bytes);
+  const auto pieces = std::span<const iovec>(buffer_->iov).subspan(next_, last + 1 - next_);
+  const bool placed = buffers_.copy.copy(pieces, at());
+  buffer_->iov[last].iov_len = whole;
+  return placed;
 }
 
 bool Inbound::takeTrailer() {
@@ -152,7 +162,7 @@ std::string_view Inbound::beginWrite(std::span<const std::byte> entries) {
   state_ = State::kPayload;
   for (std::size_t at = 0; at < entries.size(); at += kEntryBytes) {
     const Entry entry = decodeEntry(entries.data() + at);
-    std::byte* const place = pins_.named(entry);
+    std::byte* const place = pins_.writable(entry);
     if (place == nullptr) {
       drain();
       break;
@@ -187,6 +197,17 @@ void Inbound::dropSlot(std::uint32_t slot) {
   if (state_ != State::kPayload || draining_) return;
   for (std::size_t i = next_; i < pieces_; ++i)
     if (buffer_->slot[i] == slot) return drain();
+}
+
+bool Inbound::faulted() {
+  if (state_ != State::kPayload || draining_) return false;
+  const std::uint32_t slot = buffer_->slot[next_];
+  if (head_.type == FrameType::kReadData)
+    initiator_.answerFaulted(slot);
+  else
+    responder_.faulted(slot);
+  drain();
+  return true;
 }
 
 void Inbound::rest() {

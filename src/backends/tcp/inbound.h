@@ -23,6 +23,9 @@ class Inbound {
   std::string_view received(std::size_t bytes);
   // The memory of this local pin is written no more: what is left of the frame goes to scrap.
   void dropSlot(std::uint32_t slot);
+  // The system could not write where scatter() said: memory was unmapped or protected after it was
+  // pinned. What is left of the frame goes to scrap. False: nothing of that kind was to be written.
+  bool faulted();
   // Gives the buffer back when nothing is under way.
   void rest();
   // How many bytes are worth waking up for: of a long payload that comes slowly, not each packet.
@@ -40,6 +43,7 @@ class Inbound {
   std::string_view takeStaged();
   bool takeFrame(std::string_view& wrong);
   bool takePayload();
+  bool place(std::size_t bytes);
   bool takeTrailer();
   void advance(std::size_t bytes);
   void drain();

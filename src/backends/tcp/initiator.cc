@@ -1,6 +1,7 @@
 #include "backends/tcp/initiator.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 namespace viaduct::tcp {
@@ -32,7 +33,19 @@ Error unknownThere(const Job& job, const core::Op& op) {
 Error refusedThere(const Job& job) {
   return {.code = Code::kDenied,
           .operation = std::string(verb(job)),
-          .detail = "the peer refused: memory it has not registered, or has withdrawn"};
+          .detail =
+              "the peer refused: memory that it has not registered, has withdrawn, has "
+              "registered as read-only, or has unmapped or protected since"};
+}
+
+Error faultHere(const Job& job, std::uint32_t slot) {
+  return {.code = Code::kDenied,
+          .operation = std::string(verb(job)),
+          .detail = "the memory of local pin " + std::to_string(slot) +
+                    ", or of another that is named with it, cannot be used",
+          .os_errno = EFAULT,
+          .cause = "it was unmapped or protected after it was pinned",
+          .remedy = "keep memory as it is as long as its Pin lives"};
 }
 
 }  // namespace
@@ -165,6 +178,18 @@ bool Initiator::composeRead(FrameWriter& writer) {
 void Initiator::sent(OutFrame::Kind kind) {
   if (kind == OutFrame::Kind::kWrite) ++sent_writes_;
   if (kind == OutFrame::Kind::kRequest) ++sent_reads_;
+}
+
+// Zeros are nothing that was moved.
+void Initiator::writeFaulted(std::uint32_t slot) {
+  Sent& last = unacked_[unacked_.size() - 1];
+  last.refused = true;
+  stop(*last.job, faultHere(*last.job, slot));
+}
+
+void Initiator::answerFaulted(std::uint32_t slot) {
+  Job& job = *asked_.front().job;
+  stop(job, faultHere(job, slot));
 }
 
 void Initiator::settle(Job& job) {

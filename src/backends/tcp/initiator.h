@@ -28,6 +28,8 @@ class Initiator {
   void control(FrameWriter& writer);
   bool compose(FrameWriter& writer);
   void sent(OutFrame::Kind kind);  // the last byte of such a frame has left
+  // The system could not read this pin's memory for the WRITE under way, which has zeros from here.
+  void writeFaulted(std::uint32_t slot);
 
   // Receiving. The views say what the peer did wrong; empty: nothing.
   std::string_view acked(std::uint64_t count);
@@ -37,6 +39,8 @@ class Initiator {
   // True while the answer that is arriving must not touch memory.
   bool answerUnwanted() const { return asked_.front().job->why.has_value(); }
   void answerEnds(FrameStatus status, bool placed);
+  // The system could not write this pin's memory: what is left of the answer is drained.
+  void answerFaulted(std::uint32_t slot);
 
   void trim();
 

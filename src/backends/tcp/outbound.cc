@@ -44,16 +44,33 @@ bool Outbound::sent(std::size_t bytes) {
   return true;
 }
 
-void Outbound::dropSlot(std::uint32_t slot) {
-  if (!frame_) return;
+// Pieces of those pins become zeros; an answer that has some ends as refused. True: there are.
+template <class Which>
+bool Outbound::blank(Which which) {
   bool hit = false;
   for (std::size_t i = std::max<std::size_t>(next_, 1); i < frame_->pieces; ++i)
-    if (frame_->slot[i] == slot) {
+    if (frame_->slot[i] != FrameWriter::kNoSlot && which(frame_->slot[i])) {
       frame_->iov[i].iov_base = const_cast<std::byte*>(zeros());
       hit = true;
     }
   if (hit && frame_->kind == OutFrame::Kind::kAnswer)
     base::storeLittle(frame_->trailer.data(), static_cast<std::uint32_t>(FrameStatus::kDenied));
+  return hit;
+}
+
+void Outbound::dropSlot(std::uint32_t slot) {
+  if (frame_) blank([slot](std::uint32_t other) { return other == slot; });
+}
+
+bool Outbound::faulted() {
+  if (!frame_) return false;
+  const std::uint32_t slot = frame_->slot[std::max<std::size_t>(next_, 1)];
+  if (!blank([](std::uint32_t) { return true; })) return false;
+  if (frame_->kind == OutFrame::Kind::kAnswer)
+    responder_.faulted(slot);
+  else
+    initiator_.writeFaulted(slot);
+  return true;
 }
 
 void Outbound::clear() { buffers_.out.give(std::move(frame_)); }

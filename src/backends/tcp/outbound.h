@@ -23,10 +23,16 @@ class Outbound {
   // The memory of this local pin is read no more: what is left of it in the frame becomes zeros,
   // and a READ's answer ends as refused. (A WRITE's job is stopped by its initiator.)
   void dropSlot(std::uint32_t slot);
+  // The system could not read what gather() gave: memory was unmapped or protected after it was
+  // pinned. What is left of the frame becomes zeros, and it ends as with dropSlot(). False: nothing
+  // of that kind was to be read.
+  bool faulted();
   void clear();
 
  private:
   bool compose();
+  template <class Which>
+  bool blank(Which which);
 
   Initiator& initiator_;
   Responder& responder_;

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <array>
+#include <cerrno>
 
 #include "backends/tcp/half.h"
 #include "support/bytes.h"
@@ -25,6 +26,8 @@ class Pages {
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
   void forbid() { ASSERT_EQ(::mprotect(at_, kBytes, PROT_NONE), 0); }
+  void forbidWrites() { ASSERT_EQ(::mprotect(at_, kBytes, PROT_READ), 0); }
+  void allow() { ASSERT_EQ(::mprotect(at_, kBytes, PROT_READ | PROT_WRITE), 0); }
   std::uint64_t address() const { return reinterpret_cast<std::uintptr_t>(at_); }
   std::span<const std::byte> bytes() const { return {at_, kBytes}; }
 
@@ -120,6 +123,41 @@ TEST_P(TcpPhases, WithdrawnAtTheInitiatorItIsLeftAlone) {
   EXPECT_TRUE(whole() || job_->why->code == Code::kDenied);
 }
 
+// Memory that nobody has withdrawn: both ends learn that it cannot be used, and go on.
+TEST_P(TcpPhases, ProtectedAtTheTargetItIsRefusedAndTheSocketGoesOn) {
+  for (const bool all : {false, true}) {
+    all ? there_.forbid() : there_.forbidWrites();
+    finish();
+    EXPECT_TRUE(job_->ended);
+    const bool touches = all || GetParam().kind == OpKind::kWrite;
+    EXPECT_TRUE(whole() || (touches && job_->why->code == Code::kDenied));
+    EXPECT_EQ(job_->outstanding, 0U);
+    there_.allow();
+    job_ = &a_.post(GetParam().kind, ops_);
+    finish();
+    EXPECT_TRUE(job_->ended && whole());
+    EXPECT_TRUE(testing::same(here_.bytes(), there_.bytes()));
+    job_ = &a_.post(GetParam().kind, ops_);
+    exchange(GetParam().moved);
+  }
+  finish();
+}
+
+TEST_P(TcpPhases, ProtectedAtTheInitiatorItFailsAndTheSocketGoesOn) {
+  here_.forbid();
+  finish();
+  EXPECT_TRUE(job_->ended);
+  EXPECT_TRUE(whole() || job_->why->code == Code::kDenied);
+  EXPECT_TRUE(whole() || job_->why->os_errno == EFAULT) << job_->why->text();
+  EXPECT_EQ(job_->outstanding, 0U);
+  here_.allow();
+  Job& again = a_.post(GetParam().kind, ops_);
+  finish();
+  EXPECT_TRUE(again.ended);
+  EXPECT_EQ(again.moved_ops, ops_.size());
+  EXPECT_TRUE(testing::same(here_.bytes(), there_.bytes()));
+}
+
 TEST_P(TcpPhases, TheSocketGoesOnAfterwards) {
   a_.stop(*job_, Code::kCancelled);
   b_.withdraw(0);
@@ -151,6 +189,29 @@ std::vector<Case> cases() {
   return out;
 }
 INSTANTIATE_TEST_SUITE_P(Every, TcpPhases, ::testing::ValuesIn(cases()));
+
+// A peer that does not heed the announcement, or was told nothing by an older release.
+TEST(TcpDenied, AReadOnlyPinIsReadAndNotWritten) {
+  Half a, b;
+  std::array<std::byte, 64> here{}, there{};
+  there.fill(std::byte{7});
+  const auto address = [](auto& bytes) { return reinterpret_cast<std::uintptr_t>(bytes.data()); };
+  a.pins.add(0, address(here), here.size());
+  a.remote.add(0, b.pins.add(0, address(there), there.size(), MemoryAccess::kReadOnly));
+  const std::vector ops{core::Op{.local = address(here), .remote = address(there), .bytes = 64}};
+  const auto moved = [&](OpKind kind) {
+    Job& job = a.post(kind, ops);
+    while (!job.ended) {
+      EXPECT_EQ(b.give(a.take(SIZE_MAX)), "");
+      EXPECT_EQ(a.give(b.take(SIZE_MAX)), "");
+    }
+    return !job.why.has_value();
+  };
+  EXPECT_FALSE(moved(OpKind::kWrite));
+  EXPECT_EQ(there[0], std::byte{7});
+  EXPECT_TRUE(moved(OpKind::kRead));
+  EXPECT_EQ(here, there);
+}
 
 // Memory that is bad from the start.
 TEST(TcpDenied, WhatIsNotPinnedHereNeverLeaves) {

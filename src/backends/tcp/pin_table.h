@@ -2,8 +2,11 @@
 // Threads: under the agent's lock.
 #pragma once
 
+#include <viaduct/memory.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "backends/tcp/wire.h"
@@ -13,10 +16,14 @@ namespace viaduct::tcp {
 class PinTable {
  public:
   // The generation of this registration; 0 when the slot is beyond all reason.
-  std::uint32_t add(std::uint32_t slot, std::uint64_t address, std::uint64_t bytes) {
+  std::uint32_t add(std::uint32_t slot, std::uint64_t address, std::uint64_t bytes,
+                    MemoryAccess access = MemoryAccess::kReadWrite) {
     if (slot >= kMaxSlots) return 0;
     if (slot >= pins_.size()) pins_.resize(slot + 1);
-    pins_[slot] = {address, bytes, ++generations_};
+    pins_[slot] = {.address = address,
+                   .bytes = bytes,
+                   .generation = ++generations_,
+                   .read_only = access == MemoryAccess::kReadOnly};
     return generations_;
   }
   void drop(std::uint32_t slot) {
@@ -33,10 +40,19 @@ class PinTable {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): a registered address becomes memory here alone
     return inside ? reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address)) : nullptr;
   }
-  // The same for what a peer names.
+  // The same for what a peer names, to read it.
   std::byte* named(const Entry& entry) const {
     if (!live(entry.slot) || pins_[entry.slot].generation != entry.generation) return nullptr;
     return local(entry.slot, entry.address, entry.bytes);
+  }
+  // The same to write it.
+  std::byte* writable(const Entry& entry) const {
+    std::byte* const place = named(entry);
+    return place != nullptr && !pins_[entry.slot].read_only ? place : nullptr;
+  }
+  // The system did not let a peer's bytes in or out. True: the first time for this registration.
+  bool faulted(std::uint32_t slot) {
+    return live(slot) && !std::exchange(pins_[slot].faulted, true);
   }
 
  private:
@@ -44,6 +60,7 @@ class PinTable {
   struct Pinned {
     std::uint64_t address = 0, bytes = 0;  // no bytes: not in use
     std::uint32_t generation = 0;
+    bool read_only = false, faulted = false;
   };
   std::vector<Pinned> pins_;
   std::uint32_t generations_ = 0;

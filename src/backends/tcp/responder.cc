@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/log.h"
+
 namespace viaduct::tcp {
 
 std::string_view Responder::writeBegins(std::uint64_t sequence) const {
@@ -69,6 +71,14 @@ bool Responder::compose(FrameWriter& writer) {
              {.type = FrameType::kReadData, .payload = served ? answer.bytes : 0, .sequence = id});
   buffers_.requests.give(std::move(answer.request));
   return true;
+}
+
+void Responder::faulted(std::uint32_t slot) {
+  if (pins_.faulted(slot))
+    base::log(base::LogLevel::kWarning,
+              "tcp: peers' transfers to pin {}, or to another that they name with it, fail: its "
+              "memory was unmapped or protected after it was pinned",
+              slot);
 }
 
 void Responder::clear() {

@@ -15,7 +15,7 @@ namespace viaduct::tcp {
 
 class Responder {
  public:
-  Responder(const PinTable& pins, Buffers& buffers) : pins_(pins), buffers_(buffers) {}
+  Responder(PinTable& pins, Buffers& buffers) : pins_(pins), buffers_(buffers) {}
 
   // Receiving. The views say what the peer did wrong; empty: nothing.
   std::string_view writeBegins(std::uint64_t sequence) const;
@@ -27,6 +27,9 @@ class Responder {
   bool wants() const { return acked_ != finished_ || !refused_.empty() || !answers_.empty(); }
   void control(FrameWriter& writer);
   bool compose(FrameWriter& writer);
+
+  // The system did not let the peer's bytes into this pin, or ours out of it: says so once.
+  void faulted(std::uint32_t slot);
 
   void clear();
   void trim();
@@ -40,7 +43,7 @@ class Responder {
   };
   bool reachable(const Answer& answer) const;
 
-  const PinTable& pins_;
+  PinTable& pins_;
   Buffers& buffers_;
   std::uint64_t finished_ = 0;  // WRITE frames, refused ones included
   std::uint64_t acked_ = 0;     // what the last ACK says

@@ -29,6 +29,7 @@ TcpBackend::TcpBackend(const core::BackendContext& context)
 TcpBackend::~TcpBackend() = default;
 
 Status TcpBackend::open(const Settings& settings, Clock::time_point until) {
+  VIADUCT_TRY(shared_.buffers.copy, base::CheckedCopy::open());
   const auto here = interfaces();
   for (const std::string& text : settings.rails) {
     VIADUCT_TRY(Source source, sourceOf(text, here));
@@ -112,7 +113,8 @@ void TcpBackend::forget(const TcpLink& link) { std::erase(links_, &link); }
 
 Result<core::Bytes> TcpBackend::pin(std::uint32_t slot, const Segment& memory) {
   if (memory.kind != MemoryKind::kHost) return core::Bytes{};
-  const std::uint32_t generation = shared_.pins.add(slot, memory.address, memory.bytes);
+  const std::uint32_t generation =
+      shared_.pins.add(slot, memory.address, memory.bytes, memory.access);
   if (generation == 0)
     return Error{.code = Code::kExhausted, .operation = "pin", .detail = "too many pins"};
   return base::Writer().put(generation).take();

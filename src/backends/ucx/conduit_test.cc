@@ -82,7 +82,7 @@ class Conduits : public ::testing::Test {
     auto context = Context::open(**library(), choice);
     ASSERT_TRUE(context) << context.error().text();
     side.context = *std::move(context);
-    auto memory = side.context->add(side.address(), side.half());
+    auto memory = side.context->add({.address = side.address(), .bytes = side.half()});
     ASSERT_TRUE(memory) << memory.error().text();
     side.memory = *std::move(memory);
     auto conduit = side.context->open();

@@ -57,10 +57,13 @@ Status apply(const Library& ucx, ucp_config_t* config, const Choice& choice) {
 
 Result<std::unique_ptr<Context>> Context::open(const Library& ucx, const Choice& choice) {
   const Hush hush;
+  std::unique_ptr<Context> out(new Context(ucx, choice));
+  if (choice.by_messages) {
+    VIADUCT_TRY(out->copy_, base::CheckedCopy::open());
+  }
   ucp_config_t* config = nullptr;
   if (const ucs_status_t status = ucx.ucp_config_read(nullptr, nullptr, &config); status != UCS_OK)
     return ucxError(Code::kInvalid, "ucp_config_read", status);
-  std::unique_ptr<Context> out(new Context(ucx, choice));
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES;
   // Without puts and gets, so that nobody else's are obeyed either.
@@ -109,6 +112,7 @@ class Listed final : public core::fabric::Registration {
   Listed(Reachable& among, std::uint64_t key)
       : core::fabric::Registration(base::Writer().put(key).take()), among_(among), key_(key) {}
   ~Listed() override { among_.drop(key_); }
+  bool usable() const override { return among_.has(key_); }
   Listed(const Listed&) = delete;
   Listed& operator=(const Listed&) = delete;
 
@@ -134,18 +138,22 @@ Result<core::fabric::Bytes> packed(const Context& context, ucp_mem_h memory) {
 
 }  // namespace
 
-Result<std::unique_ptr<core::fabric::Registration>> Context::add(std::uint64_t address,
-                                                                 std::uint64_t bytes) const {
+Result<std::unique_ptr<core::fabric::Registration>> Context::add(
+    const core::fabric::Range& range) const {
   if (reachable_) {
-    VIADUCT_TRY(const std::uint64_t key, reachable_->add(address, bytes));
+    VIADUCT_TRY(const std::uint64_t key, reachable_->add(range));
     return std::unique_ptr<core::fabric::Registration>(std::make_unique<Listed>(*reachable_, key));
   }
   const Hush hush;
   ucp_mem_map_params_t params{};
-  params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+  params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH |
+                      UCP_MEM_MAP_PARAM_FIELD_PROT;
   // NOLINTNEXTLINE(performance-no-int-to-ptr): what is to be registered comes as a number
-  params.address = reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
-  params.length = bytes;
+  params.address = reinterpret_cast<void*>(static_cast<std::uintptr_t>(range.address));
+  params.length = range.bytes;
+  params.prot = UCP_MEM_MAP_PROT_LOCAL_READ | UCP_MEM_MAP_PROT_REMOTE_READ;
+  if (range.access == MemoryAccess::kReadWrite)
+    params.prot |= UCP_MEM_MAP_PROT_LOCAL_WRITE | UCP_MEM_MAP_PROT_REMOTE_WRITE;
   ucp_mem_h memory = nullptr;
   if (const auto status = ucx_.ucp_mem_map(handle_, &params, &memory); status != UCS_OK)
     return ucxError(Code::kDevice, "ucp_mem_map", status);

@@ -11,6 +11,7 @@
 #include "backends/ucx/library.h"
 #include "backends/ucx/reachable.h"
 #include "backends/ucx/transports.h"
+#include "base/checked_copy.h"
 #include "core/fabric/conduit.h"
 
 namespace viaduct::ucx {
@@ -30,13 +31,14 @@ class Context final : public core::fabric::Ground {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
   Result<std::unique_ptr<core::fabric::Conduit>> open() const override;
-  Result<std::unique_ptr<core::fabric::Registration>> add(std::uint64_t address,
-                                                          std::uint64_t bytes) const override;
+  Result<std::unique_ptr<core::fabric::Registration>> add(
+      const core::fabric::Range& range) const override;
 
   const Library& ucx() const { return ucx_; }
   ucp_context_h handle() const { return handle_; }
   const std::vector<Transport>& resources() const { return resources_; }
   bool rdmaOnly() const { return rdma_only_; }
+  const base::CheckedCopy& copy() const { return copy_; }  // of letters
 
  private:
   Context(const Library& ucx, const Choice& choice) : ucx_(ucx), rdma_only_(choice.rdma_only) {
@@ -48,6 +50,7 @@ class Context final : public core::fabric::Ground {
   ucp_context_h handle_ = nullptr;
   std::vector<Transport> resources_;
   std::unique_ptr<Reachable> reachable_;  // by messages; null: by puts and gets
+  base::CheckedCopy copy_;                // then
 };
 
 }  // namespace viaduct::ucx

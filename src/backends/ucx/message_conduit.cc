@@ -1,11 +1,15 @@
 #include "backends/ucx/message_conduit.h"
 
+#include <sys/uio.h>
 #include <viaduct/deadline.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <utility>
+
+#include "base/log.h"
 
 namespace viaduct::ucx {
 namespace {
@@ -19,7 +23,7 @@ constexpr std::size_t kMostEnvelopes = 8192;
 }  // namespace
 
 Result<std::unique_ptr<MessageConduit>> MessageConduit::open(const Context& context,
-                                                             const Reachable& memory) {
+                                                             Reachable& memory) {
   const Hush hush;
   std::unique_ptr<MessageConduit> out(new MessageConduit(context, memory));
   VIADUCT_CHECK(out->openWorker());
@@ -260,19 +264,34 @@ void MessageConduit::takeFlushed() {
 }
 
 void MessageConduit::takeWrite(const Letter& letter, std::span<const std::byte> data) {
+  std::array<iovec, Letter::kMostExtents> into;
+  std::size_t parts = 0;
   for (const Letter::Extent& one : letter.list()) {
-    std::byte* const into = reachable_.find(letter.key, one.address, one.bytes);
-    if (into == nullptr) return foreign(Code::kDenied, "it writes where nothing is registered");
-    std::memcpy(into, data.data(), one.bytes);
-    data = data.subspan(one.bytes);
+    std::byte* const place =
+        reachable_.find(letter.key, one.address, one.bytes, MemoryAccess::kReadWrite);
+    if (place == nullptr) return foreign(Code::kDenied, "it writes where it may not");
+    into[parts++] = {place, one.bytes};
   }
+  if (context_.copy().copy(std::span<const iovec>(into).first(parts), data.data())) return;
+  // The peer asks for a key anew once this end has closed, and is told that there is none.
+  reachable_.drop(letter.key);
+  breakWith({.code = Code::kDenied,
+             .operation = "ucx message",
+             .detail = "memory was unmapped or protected after it was pinned",
+             .os_errno = EFAULT,
+             .device = "ucx"});
+  base::log(base::LogLevel::kWarning,
+            "ucx: memory at {:#x} was unmapped or protected after it was pinned: peers reach it "
+            "no more",
+            letter.list().front().address);
 }
 
 void MessageConduit::takeRead(const Letter& letter) {
   Envelope& answer = blank(Letter::Kind::kData);
   answer.letter.flush = letter.flush;
   for (const Letter::Extent& one : letter.list()) {
-    std::byte* const from = reachable_.find(letter.key, one.address, one.bytes);
+    std::byte* const from =
+        reachable_.find(letter.key, one.address, one.bytes, MemoryAccess::kReadOnly);
     if (from == nullptr) {
       letGo(answer);
       return foreign(Code::kDenied, "it reads where nothing is registered");
@@ -286,12 +305,19 @@ void MessageConduit::takeData(std::span<const std::byte> data) {
   if (asked_.empty() || asked_.front()->bytes != data.size())
     return foreign(Code::kProtocol, "an answer to another question");
   Envelope& question = asked_.pop();
-  for (const ucp_dt_iov_t& one : std::span(question.memory).first(question.parts)) {
-    std::memcpy(one.buffer, data.data(), one.length);
-    data = data.subspan(one.length);
-  }
+  std::array<iovec, Letter::kMostExtents> into;
+  for (std::uint32_t i = 0; i < question.parts; ++i)
+    into[i] = {question.memory[i].buffer, question.memory[i].length};
+  const bool placed =
+      context_.copy().copy(std::span<const iovec>(into).first(question.parts), data.data());
   question.asking = false;
   letGo(question);
+  if (!placed)
+    breakWith({.code = Code::kDenied,
+               .operation = "ucx message",
+               .detail = "memory that a read was to fill was unmapped or protected since",
+               .device = "ucx",
+               .remedy = "keep memory as it is as long as its Pin lives"});
 }
 
 }  // namespace viaduct::ucx

@@ -17,8 +17,7 @@ namespace viaduct::ucx {
 
 class MessageConduit final : public Conduit {
  public:
-  static Result<std::unique_ptr<MessageConduit>> open(const Context& context,
-                                                      const Reachable& memory);
+  static Result<std::unique_ptr<MessageConduit>> open(const Context& context, Reachable& memory);
   ~MessageConduit() override;
   MessageConduit(const MessageConduit&) = delete;
   MessageConduit& operator=(const MessageConduit&) = delete;
@@ -51,7 +50,7 @@ class MessageConduit final : public Conduit {
   };
   using Line = core::fabric::Queue<Envelope>;
 
-  MessageConduit(const Context& context, const Reachable& memory)
+  MessageConduit(const Context& context, Reachable& memory)
       : Conduit(context), reachable_(memory) {}
   Status fitHeads();
   void waitForTheFirst();
@@ -70,7 +69,7 @@ class MessageConduit final : public Conduit {
   void takeFlushed();
   void foreign(Code code, std::string detail);
 
-  const Reachable& reachable_;
+  Reachable& reachable_;
   std::uint64_t token_ = 0, their_token_ = 0;
   std::uint32_t most_extents_ = 0;  // that the head of a letter of ours has room for
   Bytes address_;                   // the token, then UCX's

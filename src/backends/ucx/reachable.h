@@ -9,32 +9,33 @@
 #include <unordered_map>
 
 #include "base/random.h"
+#include "core/fabric/conduit.h"
 
 namespace viaduct::ucx {
 
 class Reachable {
  public:
-  Result<std::uint64_t> add(std::uint64_t address, std::uint64_t bytes) {
+  Result<std::uint64_t> add(const core::fabric::Range& range) {
     VIADUCT_TRY(const std::uint64_t key, base::secretNumber());
-    memory_[key] = {address, bytes};
+    memory_[key] = range;
     return key;
   }
   void drop(std::uint64_t key) { memory_.erase(key); }
-  // Null: the key opens nothing, or not all of that.
-  std::byte* find(std::uint64_t key, std::uint64_t address, std::uint64_t bytes) const {
+  bool has(std::uint64_t key) const { return memory_.contains(key); }
+  // For who wants that access. Null: the key opens nothing, or not all of that.
+  std::byte* find(std::uint64_t key, std::uint64_t address, std::uint64_t bytes,
+                  MemoryAccess wanted) const {
     const auto found = memory_.find(key);
     if (found == memory_.end()) return nullptr;
-    const auto& [start, room] = found->second;
+    const auto& [start, room, allowed] = found->second;
     if (address < start || bytes > room || address - start > room - bytes) return nullptr;
+    if (wanted == MemoryAccess::kReadWrite && allowed != wanted) return nullptr;
     // NOLINTNEXTLINE(performance-no-int-to-ptr): a peer's number becomes memory here alone
     return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
   }
 
  private:
-  struct Memory {
-    std::uint64_t start = 0, room = 0;
-  };
-  std::unordered_map<std::uint64_t, Memory> memory_;
+  std::unordered_map<std::uint64_t, core::fabric::Range> memory_;
 };
 
 }  // namespace viaduct::ucx

@@ -66,7 +66,7 @@ class StubbornGround final : public Ground {
   Result<std::unique_ptr<Conduit>> open() const override {
     return std::unique_ptr<Conduit>(std::make_unique<StubbornConduit>(bell));
   }
-  Result<std::unique_ptr<Registration>> add(std::uint64_t, std::uint64_t) const override {
+  Result<std::unique_ptr<Registration>> add(const Range&) const override {
     return std::make_unique<Registration>(Bytes());
   }
   mutable Bell bell;

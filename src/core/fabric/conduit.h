@@ -3,6 +3,7 @@
 // the agent's lock.
 #pragma once
 
+#include <viaduct/memory.h>
 #include <viaduct/result.h>
 #include <viaduct/transfer.h>
 
@@ -27,6 +28,8 @@ class Registration {
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;
   const Bytes& key() const { return key_; }  // what peers need, packed
+  // False: its memory was found to have changed, and is reached no more.
+  virtual bool usable() const { return true; }
 
  private:
   Bytes key_;
@@ -91,8 +94,15 @@ class Conduit {
   virtual bool arm() = 0;
   virtual void disarm() = 0;  // it need not any more
 
-  // Set once the library has given the way up.
+  // Set once the library has given the way up. With errno EFAULT: the peer named memory here that
+  // has changed since it was pinned, and whose registration is no longer usable().
   virtual std::optional<Error> broken() const = 0;
+};
+
+// A range that is to be registered.
+struct Range {
+  std::uint64_t address = 0, bytes = 0;
+  MemoryAccess access = MemoryAccess::kReadWrite;  // of the peer, and of our own READs
 };
 
 // What is open for one rail.
@@ -104,8 +114,7 @@ class Ground {
   Ground& operator=(const Ground&) = delete;
   // Listens from now on; does nothing before join().
   virtual Result<std::unique_ptr<Conduit>> open() const = 0;
-  virtual Result<std::unique_ptr<Registration>> add(std::uint64_t address,
-                                                    std::uint64_t bytes) const = 0;
+  virtual Result<std::unique_ptr<Registration>> add(const Range& range) const = 0;
 };
 
 }  // namespace viaduct::core::fabric

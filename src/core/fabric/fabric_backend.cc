@@ -46,9 +46,10 @@ Status FabricBackend::openRails() {
   for (std::size_t i = 0; i < fabric_.grounds.size(); ++i) {
     ProbeWord word;
     word.words = std::make_unique<ProbeWord::Words>(ProbeWord::Words{0, kProbeWord});
-    VIADUCT_TRY(word.registered,
-                fabric_.grounds[i]->add(reinterpret_cast<std::uintptr_t>(word.words->data()),
-                                        sizeof(ProbeWord::Words)));
+    VIADUCT_TRY(
+        word.registered,
+        fabric_.grounds[i]->add({.address = reinterpret_cast<std::uintptr_t>(word.words->data()),
+                                 .bytes = sizeof(ProbeWord::Words)}));
     words_.push_back(std::move(word));
     auto rail = std::make_unique<FabricRail>(fabric_.names[i], i, poller_);
     fabric_rails_.push_back(rail.get());
@@ -91,9 +92,10 @@ Result<Bytes> FabricBackend::pin(std::uint32_t slot, const Segment& memory) {
                  .operation = "pin",
                  .detail = "host memory only",
                  .device = std::string(can().name)};
+  const Range range{.address = memory.address, .bytes = memory.bytes, .access = memory.access};
   std::vector<std::unique_ptr<Registration>> registered;
   for (const auto& ground : fabric_.grounds) {
-    VIADUCT_TRY(auto one, ground->add(memory.address, memory.bytes));
+    VIADUCT_TRY(auto one, ground->add(range));
     registered.push_back(std::move(one));
   }
   const auto generation =

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "core/fabric/fabric_backend.h"
@@ -169,7 +170,11 @@ void FabricLink::bothShut(Seat& seat) {
 }
 
 void FabricLink::broke(Channel& channel) {
-  if (const auto& why = channel.broke()) strike(seats_[channel.index()], *why);
+  const auto& why = channel.broke();
+  if (!why) return;
+  // Memory here has changed, and is not reached any more: the way is as good as it was.
+  if (why->os_errno == EFAULT) return fence(channel);
+  strike(seats_[channel.index()], *why);
 }
 
 void FabricLink::strike(Seat& seat, const Error& why) {
@@ -255,7 +260,7 @@ void FabricLink::receive(std::span<const std::byte> bytes, std::vector<Fd>) {
 void FabricLink::handle(const Ask& asked) {
   Key out{.slot = asked.slot, .generation = asked.generation};
   const OwnPins::Pin* const pin = backend_.pins().find(asked.slot);
-  if (pin != nullptr && pin->generation == asked.generation && !over_here_) {
+  if (pin != nullptr && pin->generation == asked.generation && pin->usable() && !over_here_) {
     for (const auto& one : pin->registered) out.keys.push_back(one->key());
     granted_.insert(asked.slot);
   }

@@ -84,7 +84,7 @@ class MemoryGround final : public Ground {
     if (device_.out) return gone();
     return std::unique_ptr<Conduit>(std::make_unique<MemoryConduit>(device_, all_));
   }
-  Result<std::unique_ptr<Registration>> add(std::uint64_t, std::uint64_t) const override {
+  Result<std::unique_ptr<Registration>> add(const Range&) const override {
     return std::make_unique<Registration>(Bytes(1));
   }
 

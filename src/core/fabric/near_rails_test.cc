@@ -82,10 +82,9 @@ class IdleGround final : public Ground {
   Result<std::unique_ptr<Conduit>> open() const override {
     return Error{.code = Code::kUnsupported, .operation = "open"};
   }
-  Result<std::unique_ptr<Registration>> add(std::uint64_t address,
-                                            std::uint64_t bytes) const override {
+  Result<std::unique_ptr<Registration>> add(const Range& range) const override {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): as the poster makes it
-    if (touches_) std::memset(reinterpret_cast<void*>(address), 'x', bytes);
+    if (touches_) std::memset(reinterpret_cast<void*>(range.address), 'x', range.bytes);
     return std::make_unique<Registration>(Bytes{});
   }
 

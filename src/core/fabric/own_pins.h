@@ -1,6 +1,7 @@
 // What is registered here, by slot. Threads: under the agent's lock.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,6 +19,11 @@ class OwnPins {
     std::uint32_t generation = 0;
     std::vector<std::unique_ptr<Registration>> registered = {};  // one per rail
     RailMask near = kAllRails;
+
+    bool usable() const {
+      return std::all_of(registered.begin(), registered.end(),
+                         [](const auto& one) { return one->usable(); });
+    }
   };
   static constexpr std::uint32_t kMaxSlots = 1U << 24U;
 

@@ -1,0 +1,34 @@
+// Writing to memory of this process that may be gone: the kernel copies, and tells. Threads: one at
+// a time per object.
+#pragma once
+
+#include <sys/uio.h>
+#include <viaduct/result.h>
+
+#include <cstddef>
+#include <span>
+
+#include "base/shared_memory.h"
+
+namespace viaduct::base {
+
+// A memcpy to memory that is not mapped or not writable ends the process. This costs a system call
+// instead (docs/measured/memory.md).
+class CheckedCopy {
+ public:
+  static constexpr std::size_t kMostBytes = std::size_t{64} << 10U;
+
+  static Result<CheckedCopy> open();
+  CheckedCopy() = default;  // cannot copy
+
+  // Fills `to`, at most IOV_MAX pieces, from as many bytes at `from`: kMostBytes at most. False:
+  // some of `to` cannot be written, and what of the rest has been is not known.
+  [[nodiscard]] bool copy(std::span<const iovec> to, const std::byte* from) const;
+
+ private:
+  explicit CheckedCopy(SharedMemory bounce) : bounce_(std::move(bounce)) {}
+
+  SharedMemory bounce_;  // the kernel copies out of its file
+};
+
+}  // namespace viaduct::base
