@@ -135,7 +135,7 @@ stop() {
     first=$(cat "/proc/$unshared/task/$unshared/children" 2>/dev/null || true)
     # shellcheck disable=SC2086  # it ends in a space
     kill -KILL ${first:-$unshared} 2>/dev/null || true
-    wait "$unshared" || true
+    wait "$unshared" 2>/dev/null || true
   fi
   if [[ -n $root ]]; then rm -rf --one-file-system -- "$root"; fi
 }
