@@ -95,6 +95,8 @@ Status intoMinChunk(std::string_view text, const Range<std::uint64_t>& range, st
 
 Status intoPorts(std::string_view text, PortRange& into) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint16_t>::max();
+  into = {};
+  if (text.empty()) return Ok{};
   const auto dash = text.find('-');
   const auto first = base::parseCount(text.substr(0, dash));
   const auto last =

@@ -15,9 +15,10 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-std::string member(int rank, const std::string& backend, const std::string& more = "") {
+std::string member(int rank, const std::string& backend,
+                   const std::string& more = "--iterations 20") {
   return "bench --meet 10.77.0.1:7000 --rank " + std::to_string(rank) + " --backend " + backend +
-         " --block-sizes 64K --iterations 20 --meet-timeout 60s " + more;
+         " --block-sizes 64K --meet-timeout 60s " + more;
 }
 
 class TwoHosts : public ::testing::Test {
@@ -45,8 +46,8 @@ TEST_F(TwoHosts, ThreeKnownPortsAreEnough) {
   for (std::size_t host = 0; host < 2; ++host)
     if (!desk_[host].run(filter))
       GTEST_SKIP() << "skipped: no nft here, or no filter in the kernel";
-  Command lead(desk_[0], member(0, "tcp", "--secret swordfish"), ports);
-  Command other(desk_[1], member(1, "tcp", "--secret swordfish"), ports);
+  Command lead(desk_[0], member(0, "tcp", "--secret swordfish --iterations 20"), ports);
+  Command other(desk_[1], member(1, "tcp", "--secret swordfish --iterations 20"), ports);
   EXPECT_EQ(lead.finish(), 0) << lead.text();
   EXPECT_EQ(other.finish(), 0) << other.text();
 }
@@ -69,7 +70,7 @@ TEST_P(NamedDevice, WhoseCarrierIsLateIsWaitedFor) {
   if (std::find(built.begin(), built.end(), GetParam()) == built.end())
     GTEST_SKIP() << "skipped: the backend " << GetParam() << " is not built";
   ASSERT_TRUE(desk_.cut(1, 1));
-  const std::string rail = "--secret swordfish --device_list rail1";
+  const std::string rail = "--secret swordfish --device_list rail1 --iterations 20";
   Command lead(desk_[0], member(0, GetParam(), rail));
   Command late(desk_[1], member(1, GetParam(), rail));
   ASSERT_TRUE(late.readUntilHas("still waiting: open the agent: rail1 is down, or has no carrier"))
