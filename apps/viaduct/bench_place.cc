@@ -80,9 +80,9 @@ Result<std::optional<PlaceOptions>> placeOf(const BenchOptions& o, const Setting
 }
 
 void listenForOthers(const PlaceOptions& place, Settings& settings) {
-  const bool here =
-      !meet::isEtcd(place) && (place.where.starts_with("127.") || place.where.starts_with("localhost:") ||
-                         place.where.starts_with("[::1]"));
+  const bool here = !meet::isEtcd(place) &&
+                    (place.where.starts_with("127.") || place.where.starts_with("localhost:") ||
+                     place.where.starts_with("[::1]"));
   if (settings.listen != Settings{}.listen) return;
   settings.listen =
       here ? measure::listenHere(settings.rails) : std::vector<std::string>{"0.0.0.0:0"};

@@ -51,8 +51,8 @@ bool raiseLoopback() {
   return ::ioctl(socket.get(), SIOCSIFFLAGS, &request) == 0;
 }
 
-// Runs `body` in a network namespace of its own, where the loopback's counters see no other program.
-// False without the right to make one: `body` then shares the host's loopback.
+// Runs `body` in a network namespace of its own, where the loopback's counters see no other
+// program. False without the right to make one: `body` then shares the host's loopback.
 template <class F>
 bool onAQuietNetwork(F body) {
   bool quiet = false;

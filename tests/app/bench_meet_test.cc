@@ -111,7 +111,8 @@ TEST_F(BenchMeeting, EveryMemberSaysWhereTheResultsAppear) {
   EXPECT_EQ(lead.finish(), 0) << lead.err();
   EXPECT_EQ(other.finish(), 0) << other.err();
   EXPECT_TRUE(has(lead.err(), "rank 0 of 2; results appear here")) << lead.err();
-  const std::string there = "rank 1 of 2; results appear at rank 0 (" + host::facts().hostname + ":";
+  const std::string there =
+      "rank 1 of 2; results appear at rank 0 (" + host::facts().hostname + ":";
   EXPECT_TRUE(has(other.err(), there)) << other.err();
 }
 

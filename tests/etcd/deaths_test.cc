@@ -155,8 +155,7 @@ TEST_F(EtcdDeaths, ANewRunOverAKilledOneFormsAtOnceWhereItsDeathIsProven) {
 }
 
 TEST_F(EtcdDeaths, ANewRunOverOneThatMayBeAliveWaitsForItsLease) {
-  if (!mayUnshare({"--pid", "--fork"}))
-    GTEST_SKIP() << "skipped: no right to make a PID namespace";
+  if (!mayUnshare({"--pid", "--fork"})) GTEST_SKIP() << "skipped: no right to make a PID namespace";
   // In a PID namespace of its own its death cannot be seen from outside.
   const std::vector<std::string> hidden{"unshare", "--pid", "--fork", "--kill-child"};
   const auto members = run(2, hidden);

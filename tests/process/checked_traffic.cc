@@ -224,7 +224,8 @@ void CheckedTraffic::sendNotes(const Peer& peer) {
 bool CheckedTraffic::move(OpKind kind, const Peer& peer, const Memory& local, const Part& here,
                           const PinInfo& remote, const How& how) {
   const auto blocks = [&](std::uint64_t base) {
-    return Selection{*Blocks::strided({.base = base, .bytes = here.block, .count = here.count}), {}};
+    return Selection{*Blocks::strided({.base = base, .bytes = here.block, .count = here.count}),
+                     {}};
   };
   Selection from = blocks(local.pin->info().address + here.offset);
   Selection into = blocks(remote.address + how.remote_offset);

@@ -47,7 +47,8 @@ class Process {
   std::string unread_;
 };
 
-// Whether this process has the right to make the namespaces that `unshare` with these options makes.
+// Whether this process has the right to make the namespaces that `unshare` with these options
+// makes.
 bool mayUnshare(std::vector<std::string> options);
 
 // A `process_peer` (see there) that has opened its agent. Failed commands fail the test.
