@@ -276,10 +276,19 @@ void CheckedTraffic::becomesOurs(Memory& memory) {
   if (released.error().code != Code::kPeerLost)
     violated_(peer_ + ": release: " + released.error().text());
   ++unsettled_;
-  const auto peer = agent_.peer(peer_);
   const auto until = Clock::now() + kForEver;
-  while (!peer->settled() && Clock::now() < until) std::this_thread::sleep_for(100us);
-  if (!peer->settled()) violated_(peer_ + ": is never settled");
+  while (!areSettled(released.error().peer) && Clock::now() < until)
+    std::this_thread::sleep_for(100us);
+  if (!areSettled(released.error().peer)) violated_(released.error().peer + ": never settled");
+}
+
+// "anna, boris": peers that a release has named.
+bool CheckedTraffic::areSettled(std::string names) const {
+  std::ranges::replace(names, ',', ' ');
+  return std::ranges::all_of(words(names), [&](const std::string& name) {
+    const auto peer = agent_.peer(name);
+    return peer && peer->settled();
+  });
 }
 
 void CheckedTraffic::take(const Note& note) {

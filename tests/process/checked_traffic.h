@@ -86,6 +86,7 @@ class CheckedTraffic {
             const PinInfo& remote, const How& how);
   void releaseUntilStopped();
   void becomesOurs(Memory& memory);
+  bool areSettled(std::string names) const;
   void takeData(const Peer& peer, const std::vector<std::string>& words, Heard& heard);
   void takeNumber(const Peer& peer, std::uint64_t number, std::uint64_t sent_in, Heard& heard);
 
