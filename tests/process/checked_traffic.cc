@@ -235,7 +235,10 @@ bool CheckedTraffic::move(OpKind kind, const Peer& peer, const Memory& local, co
       into.indices.push_back(static_cast<std::uint32_t>(i));
     }
   auto transfer = agent_.plan(kind, peer, from, into);
-  bool done = transfer.has_value();
+  // While this process was stopped, the memory may have been released, and its address taken by
+  // another pin: a plan made before that is looked for here is for the right one.
+  const auto pins = peer.pins();
+  bool done = transfer.has_value() && std::ranges::find(pins, remote) != pins.end();
   const auto until = Clock::now() + how.again;
   for (bool first = true; done && (first || Clock::now() < until); first = false) {
     PostOptions options{.note = std::as_bytes(std::span(how.note))};
