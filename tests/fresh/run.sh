@@ -66,6 +66,9 @@ mount_system() {
   mount -t devpts -o newinstance,ptmxmode=666 devpts "$1/dev/pts"
   ln -s pts/ptmx "$1/dev/ptmx"
   ln -s /proc/self/fd "$1/dev/fd"
+  ln -s fd/0 "$1/dev/stdin"
+  ln -s fd/1 "$1/dev/stdout"
+  ln -s fd/2 "$1/dev/stderr"
   local device
   for device in null zero full random urandom tty; do
     : >"$1/dev/$device"
