@@ -126,13 +126,19 @@ int Process::endSignal() {
 }
 
 void Process::stop() {
+  if (pid_ <= 0) {  // which would mean others to kill()
+    ADD_FAILURE() << "a process that has ended is to stop";
+    return;
+  }
   ::kill(pid_, SIGSTOP);
   int status = 0;
   if (::waitpid(pid_, &status, WUNTRACED) != pid_ || !WIFSTOPPED(status))
     ADD_FAILURE() << "process " << pid_ << " did not stop";
 }
 
-void Process::resume() { ::kill(pid_, SIGCONT); }
+void Process::resume() {
+  if (pid_ > 0) ::kill(pid_, SIGCONT);
+}
 
 void Process::kill() {
   if (pid_ <= 0) return;
