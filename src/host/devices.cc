@@ -165,6 +165,13 @@ bool isAddress(const std::string& text) {
          ::inet_pton(AF_INET6, text.c_str(), address.data()) == 1;
 }
 
+// The kernel adds a link-local address by itself, and a route through it needs a device's name.
+bool isRoutable(const sockaddr* address) {
+  if (address == nullptr) return false;
+  if (address->sa_family != AF_INET6) return address->sa_family == AF_INET;
+  return !IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
+}
+
 InterfaceState stateOf(const std::string& name) {
   ifaddrs* raw = nullptr;
   if (::getifaddrs(&raw) != 0) return {};
@@ -174,8 +181,7 @@ InterfaceState stateOf(const std::string& name) {
     if (name != at->ifa_name) continue;
     out.there = true;
     out.running = (at->ifa_flags & IFF_UP) != 0 && (at->ifa_flags & IFF_RUNNING) != 0;
-    const int family = at->ifa_addr == nullptr ? AF_UNSPEC : at->ifa_addr->sa_family;
-    out.addressed = out.addressed || family == AF_INET || family == AF_INET6;
+    out.addressed = out.addressed || isRoutable(at->ifa_addr);
   }
   return out;
 }

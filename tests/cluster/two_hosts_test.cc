@@ -40,12 +40,12 @@ TEST_F(TwoHosts, WithoutASecretRankZeroSaysSoAtOnce) {
 TEST_F(TwoHosts, ThreeKnownPortsAreEnough) {
   const std::string ports = "VIADUCT_LISTEN=0.0.0.0:7001 VIADUCT_TCP_PORTS=7100-7109";
   const std::string filter =
-      "nft add table inet f '{ chain in { type filter hook input priority 0; policy drop; "
+      "nft \"add table inet f { chain in { type filter hook input priority 0; policy drop; "
       "iif lo accept; ct state established,related accept; "
-      "tcp dport { 7000, 7001, 7100-7109 } accept; }; }' 2>/dev/null";
+      "tcp dport { 7000, 7001, 7100-7109 } accept; }; }\"";
   for (std::size_t host = 0; host < 2; ++host)
     if (!desk_[host].run(filter))
-      GTEST_SKIP() << "skipped: no nft here, or no filter in the kernel";
+      GTEST_SKIP() << "skipped: no nft (package nftables), or no nf_tables in the kernel";
   Command lead(desk_[0], member(0, "tcp", "--secret swordfish --iterations 20"), ports);
   Command other(desk_[1], member(1, "tcp", "--secret swordfish --iterations 20"), ports);
   EXPECT_EQ(lead.finish(), 0) << lead.text();
@@ -90,6 +90,20 @@ TEST_F(TwoHosts, ADeviceThatAppearsLateIsWaitedFor) {
   ASSERT_TRUE(desk_[0].ip("link add late0 type veth peer name late1"));
   ASSERT_TRUE(desk_[0].ip("addr add 10.99.0.1/24 dev late0"));
   ASSERT_TRUE(desk_[0].ip("link set late1 up") && desk_[0].ip("link set late0 up"));
+  EXPECT_TRUE(target.readUntil("waiting for: viaduct p2p")) << target.text();
+}
+
+// The kernel gives a device its link-local address as soon as the carrier is there.
+TEST_F(TwoHosts, ALinkLocalAddressIsNotTheOneThatIsWaitedFor) {
+  ASSERT_TRUE(desk_[0].ip("link add late0 type veth peer name late1"));
+  ASSERT_TRUE(desk_[0].ip("link set late1 up") && desk_[0].ip("link set late0 up"));
+  if (!desk_[0].ip("addr replace fe80::7/64 dev late0 nodad"))
+    GTEST_SKIP() << "skipped: no IPv6 in the kernel";
+  Command target(desk_[0], "p2p --mode target --ip 10.77.0.1",
+                 "VIADUCT_BACKENDS=tcp VIADUCT_RAILS=late0");
+  ASSERT_TRUE(target.readUntilHas("still waiting: open the agent: late0 has no address"))
+      << target.text();
+  ASSERT_TRUE(desk_[0].ip("addr add 10.99.0.1/24 dev late0"));
   EXPECT_TRUE(target.readUntil("waiting for: viaduct p2p")) << target.text();
 }
 
