@@ -1,6 +1,8 @@
 #include "process/checked_traffic.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,13 +35,23 @@ void fill(std::span<std::byte> bytes, std::uint64_t number) {
     std::memcpy(bytes.data() + at, &word, 8);
   }
 }
-// Where the first wrong word lies.
-std::optional<std::uint64_t> wrongAt(std::span<const std::byte> bytes, std::uint64_t number) {
+// Where the first wrong word lies. `from`: where in the pattern the bytes begin.
+std::optional<std::uint64_t> wrongAt(std::span<const std::byte> bytes, std::uint64_t number,
+                                     std::uint64_t from = 0) {
   for (std::uint64_t at = 0; at < bytes.size(); at += 8) {
-    const std::uint64_t word = wordOf(number, at);
+    const std::uint64_t word = wordOf(number, from + at);
     if (std::memcmp(bytes.data() + at, &word, 8) != 0) return at;
   }
   return std::nullopt;
+}
+
+// For the report of a violation.
+std::string describe(std::span<const std::byte> bytes, std::uint64_t at, std::uint64_t number) {
+  std::uint64_t wrong = 0;
+  for (std::uint64_t i = 0; i < bytes.size(); i += 8)
+    wrong += wrongAt(bytes.subspan(i, 8), number, i) ? 1 : 0;
+  return fmt::format("{:02x} at {} of {}, {} words wrong", fmt::join(bytes.subspan(at, 8), " "), at,
+                     bytes.size(), wrong);
 }
 
 // The peer's latest registration of that sort.
@@ -97,9 +109,24 @@ std::string CheckedTraffic::label(const std::string& what) {
   return fmt::format("{}:{}:{}:{}", what, peer_, instance_, ++labels_);
 }
 
+// A transfer names addresses, and is planned again when pins have come and gone: each address has
+// one life, or a peer that was stopped meanwhile finds another memory there and is right to.
+CheckedTraffic::Memory::~Memory() {
+  const std::span<std::byte> gone = pin ? pin->bytes() : std::span(own);
+  pin.reset();
+  static_cast<void>(::mmap(
+      gone.data(), gone.size(), PROT_NONE,
+      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (own.empty() ? MAP_FIXED_NOREPLACE : MAP_FIXED),
+      -1, 0));
+}
+
 std::unique_ptr<CheckedTraffic::Memory> CheckedTraffic::memory(const std::string& label) {
   auto out = std::make_unique<Memory>();
-  if (heap_) out->own.resize(kBytes);
+  if (heap_) {
+    void* const own =
+        ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (own != MAP_FAILED) out->own = {static_cast<std::byte*>(own), kBytes};
+  }
   auto pin = heap_ ? agent_.pin(Segment::host(out->own.data(), kBytes), label)
                    : agent_.allocate(kBytes, {.label = label});
   if (pin)
@@ -182,8 +209,8 @@ void CheckedTraffic::writeAndReadBack(const Peer& peer) {
   if (move(OpKind::kWrite, peer, from, part, *shelf, {.remote_offset = part.offset}) &&
       move(OpKind::kRead, peer, back, part, *shelf, {.remote_offset = part.offset})) {
     if (const auto at = wrongAt(of(back), number))
-      violated_(fmt::format("{}: read back is not what was written, at {} of {}", peer_, *at,
-                            part.bytes()));
+      violated_(fmt::format("{}: read back is not what was written, {}", peer_,
+                            describe(of(back), *at, number)));
     ++verified_;
   }
   seal(from);
@@ -235,10 +262,7 @@ bool CheckedTraffic::move(OpKind kind, const Peer& peer, const Memory& local, co
       into.indices.push_back(static_cast<std::uint32_t>(i));
     }
   auto transfer = agent_.plan(kind, peer, from, into);
-  // While this process was stopped, the memory may have been released, and its address taken by
-  // another pin: a plan made before that is looked for here is for the right one.
-  const auto pins = peer.pins();
-  bool done = transfer.has_value() && std::ranges::find(pins, remote) != pins.end();
+  bool done = transfer.has_value();
   const auto until = Clock::now() + how.again;
   for (bool first = true; done && (first || Clock::now() < until); first = false) {
     PostOptions options{.note = std::as_bytes(std::span(how.note))};
@@ -316,11 +340,12 @@ void CheckedTraffic::takeData(const Peer& peer, const std::vector<std::string>& 
   if (number <= heard.data) violated_(fmt::format("{}: data {} comes again", peer_, number));
   heard.data = number;
   const auto before = peer.epoch();
-  const auto wrong =
-      wrongAt(inbox_->bytes().subspan(std::stoull(in[3]), std::stoull(in[4])), number);
+  const auto bytes = inbox_->bytes().subspan(std::stoull(in[3]), std::stoull(in[4]));
+  const auto wrong = wrongAt(bytes, number);
   const bool same = before == epoch && peer.epoch() == epoch;
   if (same && wrong)
-    violated_(fmt::format("{}: data {} is not there with its note, at {}", peer_, number, *wrong));
+    violated_(fmt::format("{}: data {} is not there with its note, {}", peer_, number,
+                          describe(bytes, *wrong, number)));
   if (same) ++verified_;
   static_cast<void>(peer.note(fmt::format("seen {} {}", in[1], number)));
 }

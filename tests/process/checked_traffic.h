@@ -35,7 +35,7 @@ inline constexpr auto kStormGrace = std::chrono::milliseconds(100);
 class CheckedTraffic {
  public:
   using Violated = std::function<void(const std::string&)>;
-  // `heap`: memory of this process's own instead of Agent::allocate.
+  // `heap`: private memory of the process instead of Agent::allocate.
   CheckedTraffic(Agent& agent, std::string peer, bool heap, std::uint64_t seed, Violated violated);
   CheckedTraffic(const CheckedTraffic&) = delete;
   CheckedTraffic& operator=(const CheckedTraffic&) = delete;
@@ -51,8 +51,12 @@ class CheckedTraffic {
  private:
   // Pinned memory, and what all of its bytes are while it is this end's own.
   struct Memory {
-    std::vector<std::byte> own;
-    std::optional<Pin> pin;
+    Memory() = default;
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    ~Memory();
+    std::span<std::byte> own = {};  // not the agent's
+    std::optional<Pin> pin = {};
     std::byte mark = {};
     std::span<std::byte> bytes() const { return pin->bytes(); }
   };
