@@ -119,21 +119,24 @@ bool Process::ended() const {
   return ::recv(socket_.get(), &next, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-int Process::endSignal() {
-  int status = 0;
-  ::waitpid(std::exchange(pid_, -1), &status, 0);
-  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+int Process::end() {
+  if (pid_ > 0) ::waitpid(std::exchange(pid_, -1), &end_, 0);
+  return end_;
 }
 
 void Process::stop() {
-  if (pid_ <= 0) {  // which would mean others to kill()
-    ADD_FAILURE() << "a process that has ended is to stop";
-    return;
-  }
+  if (!stops()) ADD_FAILURE() << "a process that is to stop has ended";
+}
+
+bool Process::stops() {
+  if (pid_ <= 0) return false;  // which would mean others to kill()
   ::kill(pid_, SIGSTOP);
   int status = 0;
-  if (::waitpid(pid_, &status, WUNTRACED) != pid_ || !WIFSTOPPED(status))
-    ADD_FAILURE() << "process " << pid_ << " did not stop";
+  if (::waitpid(pid_, &status, WUNTRACED) != pid_) return false;
+  if (WIFSTOPPED(status)) return true;
+  end_ = status;
+  pid_ = -1;
+  return false;
 }
 
 void Process::resume() {
@@ -152,8 +155,7 @@ int Process::wait(Deadline until) {
   while (answer(until).has_value()) {
   }
   if (until.passed()) return -1;
-  int status = 0;
-  ::waitpid(std::exchange(pid_, -1), &status, 0);
+  const int status = end();
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 

@@ -32,17 +32,19 @@ class Process {
 
   // SIGSTOP returns when the process has stopped, SIGKILL when it is dead and reaped.
   void stop();
+  bool stops();  // the same; false: it had ended, or ends instead
   void resume();
   void kill();
   // Whether it has closed its end of the conversation, which processes do when they end.
   bool ended() const;
-  // Waits for its end: the signal that it was, or 0.
-  int endSignal();
+  // Waits for its end, and says it as waitpid() does.
+  int end();
   // Waits for its own end: its exit status, or -1 when a signal ended it or it did not come.
   int wait(Deadline until);
 
  private:
-  pid_t pid_ = -1;
+  pid_t pid_ = -1;  // -1: reaped
+  int end_ = 0;
   base::Fd socket_;
   std::string unread_;
 };

@@ -2,6 +2,7 @@
 // survivor copy to each other without a pause, over each way; every promise is checked all the time
 // (checked_traffic.h). VIADUCT_STORM_SECONDS says how long, VIADUCT_SEED which storm.
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <atomic>
@@ -82,9 +83,11 @@ class StormOverProcesses : public ::testing::TestWithParam<Way> {
 
   // UCX 1.13 ends a process whose connection is lost while it is made: docs/gotchas/ucx.md.
   void endedByItself(Victim& victim) {
-    const int signal = victim.process->endSignal();
-    if (!isUcx() || signal != SIGABRT)
-      return violated(victim.name + " has ended by itself, signal " + std::to_string(signal));
+    const int end = victim.process->end();
+    if (!isUcx() || !WIFSIGNALED(end) || WTERMSIG(end) != SIGABRT)
+      return violated(victim.name + " has ended by itself, " +
+                      (WIFSIGNALED(end) ? "signal " + std::to_string(WTERMSIG(end))
+                                        : "exit status " + std::to_string(WEXITSTATUS(end))));
     ++aborted_;
     start(victim);
   }
@@ -100,7 +103,7 @@ class StormOverProcesses : public ::testing::TestWithParam<Way> {
       victim.stopped = false;
       if (!kills) victim.process->resume();
     } else if (!kills) {
-      victim.process->stop();
+      if (!victim.process->stops()) return endedByItself(victim);
       victim.stopped = true;
       ++stops_;
     }
