@@ -185,7 +185,8 @@ Result<std::vector<Given>> readFlagFile(const std::string& file, std::span<const
   if (in) errno = 0;
   std::ostringstream text;
   text << in.rdbuf();
-  // A folder opens and only reading it fails, with errno; an empty file fails without.
+  // A directory opens, but reading it fails and sets errno. An empty file also fails to read,
+  // without errno, and is valid.
   if (!in || (!text && errno != 0)) {
     Error error = systemError(Code::kNotFound, "--config_file", errno);
     error.device = file;

@@ -64,8 +64,8 @@ concept BlockNumbers = std::ranges::contiguous_range<const R> &&
                        (std::same_as<std::ranges::range_value_t<const R>, std::uint32_t> ||
                         std::same_as<std::ranges::range_value_t<const R>, std::int32_t>);
 
-// Numbers of blocks, in the order in which a transfer takes them: a vector that also copies an
-// engine's block table. plan() refuses a negative number.
+// Block numbers, in the order in which a transfer takes them. A vector that also copies an engine's
+// block table, which is any contiguous range of 32-bit integers. plan() refuses a negative number.
 class Indices : public std::vector<std::uint32_t> {
  public:
   using vector::vector;

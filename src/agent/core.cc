@@ -46,9 +46,9 @@ void logLeftOut(std::string_view backend, const Error& why) {
       why.text());
 }
 
-// A pod gets its devices, and these their carriers and addresses, a moment after its processes
-// start: some backends do not open without them, and the others lose their first session. What is
-// not ready in time is left to the backends.
+// Waits until each named device is ready: link and address, or an active RDMA port. A pod's devices
+// appear shortly after its processes start. Without them some backends do not open, and others lose
+// their first session. After the deadline the backends open anyway.
 void awaitDevices(const std::vector<std::string>& named, Deadline until) {
   constexpr std::chrono::milliseconds kLook{20};
   base::Waiting waiting([](const std::string& line) { log(LogLevel::kWarning, "{}", line); },

@@ -30,9 +30,9 @@ class NoteBacklog {
   bool hasRoom(const Sender& from) const { return cost_ < limit_ && from.waiting < shareOfOne(); }
   bool full() const { return cost_ >= limit_; }
 
-  // A sender that is not read from any more may have sent what is here already, in each of its
-  // lives. False: the note is dropped, because that is as much again as the limit allows, and more
-  // than one life leaves.
+  // Pausing a sender does not stop notes already in flight, and each of its sessions may leave
+  // some. Returns false and drops the note beyond twice the limit, or the sender's share, plus
+  // kOfOneLife.
   bool add(const SenderPtr& from, base::Bytes bytes) {
     if (cost_ >= 2 * limit_ + kOfOneLife || from->waiting >= 2 * shareOfOne() + kOfOneLife)
       return false;

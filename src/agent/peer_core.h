@@ -123,7 +123,8 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   void withdraw(std::uint32_t slot);
   Status sendBackend(std::size_t backend, std::span<const std::byte> message,
                      std::span<const int> fds);
-  // While the notes that it has sent are too many.
+  // Stops or resumes reading from this peer. The agent pauses it while its waiting notes, or all
+  // peers' notes, exceed the limit.
   void pauseReading(bool paused);
   bool readingPaused() const { return paused_; }
   const NoteBacklog::SenderPtr& noteSender() const { return note_sender_; }

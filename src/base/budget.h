@@ -13,7 +13,8 @@ namespace viaduct::base {
 
 class Budget {
  public:
-  // `whole`: what all share; it lives longer. Null: this one is all there is.
+  // `whole` is the budget that this one and its siblings draw from. It outlives them. Null: no
+  // parent.
   explicit Budget(std::uint64_t most, Budget* whole = nullptr) : most_(most), whole_(whole) {}
   ~Budget() { give(used_); }
   Budget(const Budget&) = delete;

@@ -8,7 +8,8 @@
 
 namespace viaduct::core {
 
-// Both ways to set it: an agent that got a Settings reads no variable.
+// Names the Settings field and its environment variable. An error needs both, because
+// Agent::open(settings) reads no environment variable.
 inline std::string settingName(std::string_view field, std::string_view variable) {
   return fmt::format("Settings::{} (or {} with Agent::open() or settingsFromEnvironment())", field,
                      variable);

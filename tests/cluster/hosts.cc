@@ -7,9 +7,9 @@
 
 namespace viaduct::testing {
 
-// The shell says so once all is made, without being asked: a request would fail the test where
-// `unshare` was refused and has ended. cat ends with us. What was mounted for the processes and the
-// devices of our host would show ours.
+// The shell prints "made" when the namespaces and mounts are ready. The constructor sends nothing:
+// a send to a refused `unshare` that has exited fails the test. `cat` exits with the test. /proc,
+// /dev/shm and /sys are mounted anew, because the old mounts show this host's.
 Host::Host(const std::string& name)
     : holder_({"unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--kill-child",
                "--mount-proc", "--", "sh", "-c",

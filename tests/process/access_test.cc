@@ -79,8 +79,8 @@ TEST_P(Access, ThatTheTargetLosesFailsTheTransferAndNobodyDies) {
       }
 }
 
-// What the initiator's own program does to memory that it has pinned. By plain copies it ends
-// itself.
+// The initiator unmaps or protects memory that it has pinned: the transfer fails. With plain copies
+// ("mapped") a process ends itself so, as any program does.
 TEST_P(Access, ThatTheInitiatorLosesFailsTheTransferAndNobodyDies) {
   const std::string name = GetParam().name;
   if (name != "tcp" && name != "cma") GTEST_SKIP() << "skipped: " << name << " does not tell";

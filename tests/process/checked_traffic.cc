@@ -109,8 +109,9 @@ std::string CheckedTraffic::label(const std::string& what) {
   return fmt::format("{}:{}:{}:{}", what, peer_, instance_, ++labels_);
 }
 
-// A transfer names addresses, and is planned again when pins have come and gone: each address has
-// one life, or a peer that was stopped meanwhile finds another memory there and is right to.
+// Leaves the range mapped without access, so that no address is used twice. A transfer names
+// addresses and is planned again when pins change: a peer that was stopped could rightly reach new
+// memory at an old address.
 CheckedTraffic::Memory::~Memory() {
   const std::span<std::byte> gone = pin ? pin->bytes() : std::span(own);
   pin.reset();
@@ -155,7 +156,8 @@ CheckedTraffic::Memory& CheckedTraffic::nextBuffer() {
   return *buffers_[last_buffer_];
 }
 
-// From 8 bytes to all, in blocks that may merge or not.
+// Picks a random part of `within` bytes, at a multiple of 8: 1 to 256 equal, touching blocks of 8
+// bytes to 256 KiB.
 CheckedTraffic::Part CheckedTraffic::anyPart(std::uint64_t within) {
   Part part;
   part.block = std::uint64_t{8} << random_.below(16);
@@ -241,7 +243,8 @@ void CheckedTraffic::sendNotes(const Peer& peer) {
     const Status sent = peer.note(
         fmt::format("note {} {} {} {}", instance_, notes_sent_ + 1, peer.epoch(), padding));
     if (!sent && sent.error().code == Code::kBusy) return;
-    // What failed may have gone out all the same, with the session that ended.
+    // A note whose send failed may still have left with the session that ended: its number is used
+    // up.
     ++notes_sent_;
     if (!sent) return;
   }

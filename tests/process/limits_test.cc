@@ -83,7 +83,7 @@ TEST(Names, TwoAgentsWithOneNameAreToldApartOrRefused) {
   EXPECT_EQ(first->must("takenote 10000"), "survivor still here");
 }
 
-// A name is its holder's until the holder is lost: a silent one is, after Settings::detect.
+// An agent keeps its name until it is lost. A silent agent is lost after Settings::detect.
 TEST(Names, ASilentAgentKeepsItsNameUntilItIsLost) {
   Survivor survivor(kWays[2], 4s);
   auto first = survivor.start("twin");

@@ -52,8 +52,8 @@ Result<base::Bytes> Connection::Impl::ourHello() {
   mine.encode(hello);
   if (hello.size() <= kMaxHelloPayload && Hello::decode(hello)) return hello;
   return Error{.operation = "connection",
-               .detail = "what this agent says of itself is beyond the protocol's limits",
-               .remedy = "a shorter name, fewer addresses or backends"};
+               .detail = "this agent's hello exceeds the protocol's limits",
+               .remedy = "use a shorter agent name, or fewer addresses or backends"};
 }
 
 void Connection::Impl::leavePoller() {

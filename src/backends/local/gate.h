@@ -34,8 +34,8 @@ class Gate {
   // barrier first.
   void leave(Pass pass) { word_.fetch_sub(pass.unit); }
 
-  // For the owner. What turn() gives is for left(). Not before the last turn's have left:
-  // newcomers would be counted with them, and nobody could tell when they are out.
+  // For the owner. Pass turn()'s result to left(), and call turn() again only after left() is true.
+  // Otherwise new entries share a counter with old ones, and left() cannot tell them apart.
   using Leaving = std::uint64_t;
   Leaving turn() {
     const std::uint64_t before = word_.fetch_xor(kPhase);

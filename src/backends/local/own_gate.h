@@ -47,7 +47,8 @@ class OwnGate {
   // Memory has been withdrawn. The ticket is for left().
   using Ticket = std::uint64_t;
   Ticket withdraw();
-  // Whether the chunks from before that withdrawal are over, or their process is dead.
+  // True when every chunk that entered before the withdrawal has left, or the peer's process is
+  // dead.
   bool left(Ticket ticket);
   // The session is over: nobody enters any more.
   void fence();

@@ -44,7 +44,7 @@ Error faultHere(const Job& job, std::uint32_t slot) {
           .detail = "the memory of local pin " + std::to_string(slot) +
                     ", or of another that is named with it, cannot be used",
           .os_errno = EFAULT,
-          .cause = "it was unmapped or protected after it was pinned",
+          .cause = "the memory was unmapped or protected after it was pinned",
           .remedy = "keep memory as it is as long as its Pin lives"};
 }
 
@@ -180,7 +180,7 @@ void Initiator::sent(OutFrame::Kind kind) {
   if (kind == OutFrame::Kind::kRequest) ++sent_reads_;
 }
 
-// Zeros are nothing that was moved.
+// Marks the last write as refused: acked() does not count its zeros as bytes moved.
 void Initiator::writeFaulted(std::uint32_t slot) {
   Sent& last = unacked_[unacked_.size() - 1];
   last.refused = true;

@@ -75,8 +75,8 @@ Status TcpBackend::listen(const Endpoint& at, const PortRange& ports) {
       .detail = fmt::format("{} of {} is in use", one ? "the port" : "every port",
                             one ? fmt::format("VIADUCT_TCP_PORTS={}", ports.first)
                                 : fmt::format("VIADUCT_TCP_PORTS={}-{}", ports.first, ports.last)),
-      .cause = "each agent of this host takes one of them",
-      .remedy = "name more ports; ss -ltnp shows who has them"};
+      .cause = "each agent on this host takes one of these ports",
+      .remedy = "widen VIADUCT_TCP_PORTS; `ss -ltnp` shows which processes hold these ports"};
 }
 
 const core::Capabilities& TcpBackend::can() const {

@@ -368,7 +368,8 @@ TEST_F(TcpDoor, AHelloMayComeBeforeItsLink) {
 class TcpCrowd : public TcpDoor {
  protected:
   TcpCrowd() { detect_ = std::chrono::minutes(10); }
-  // With descriptors for a small crowd.
+  // Lowers RLIMIT_NOFILE to 512 while the backend opens, so that a test can fill the room for
+  // unproven connections.
   void SetUp() override {
     rlimit before{};
     ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);

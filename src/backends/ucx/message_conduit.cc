@@ -279,7 +279,8 @@ void MessageConduit::takeWrite(const Letter& letter, std::span<const std::byte> 
              .operation = "ucx message",
              .detail = "memory was unmapped or protected after it was pinned",
              .os_errno = EFAULT,
-             .device = "ucx"});
+             .device = "ucx",
+             .remedy = "keep memory as it is as long as its Pin lives"});
   base::log(base::LogLevel::kWarning,
             "ucx: memory at {:#x} was unmapped or protected after it was pinned: peers reach it "
             "no more",

@@ -169,8 +169,8 @@ TEST_F(ListenerTest, SurvivesTheLimitOfOpenFiles) {
   EXPECT_TRUE(turner_.run([&] { return accepted_.size() == 3; }));
 }
 
-// Connections that never prove themselves take turns in their room, the oldest goes first, and one
-// line of the log says so.
+// When the room for unproven connections is full, the listener drops the oldest for each new
+// caller. It logs this once.
 TEST_F(ListenerTest, DropsTheOldestStrangerForTheNextCaller) {
   keeps_places_ = true;
   rlimit before{};

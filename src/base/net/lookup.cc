@@ -82,7 +82,7 @@ Error lookupTimeout() {
           .operation = "resolve",
           .detail = "the name was not found in time",
           .cause = "the name server is slow or cannot be reached",
-          .remedy = "check /etc/resolv.conf, or use the address in numbers"};
+          .remedy = "check /etc/resolv.conf, or use a numeric IP address"};
 }
 
 }  // namespace viaduct::base

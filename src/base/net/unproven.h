@@ -55,7 +55,7 @@ class Unproven {
     std::list<Connection>::iterator at_ = {};
   };
 
-  // A share of the descriptors that this process may open.
+  // Room for an eighth of RLIMIT_NOFILE: at least 16 connections, at most 1,024.
   Unproven() : Unproven(shareOfDescriptors()) {}
   explicit Unproven(std::size_t room);
   Unproven(const Unproven&) = delete;
@@ -68,10 +68,10 @@ class Unproven {
 
   Place admit(int socket, Clock::time_point now);
 
-  // Drops the oldest connection of the source that has the most: a source that floods pushes out
-  // its own, and a peer from elsewhere stays. Each has some time to say a word, and whoever has
-  // said one has more, for its proof. Gives `now`; or, where all of that source are within their
-  // time, when one will not be; or time_point::max() where there is no connection.
+  // Drops one connection of the source with the most connections: the oldest whose time is up. A
+  // flooding source thus loses its own connections. A connection that has sent bytes gets more time
+  // than a silent one. Returns `now` after a drop, otherwise when to try again, and
+  // time_point::max() without connections.
   Clock::time_point dropOne(Clock::time_point now);
 
  private:

@@ -28,8 +28,8 @@ double percentOf(const Case& c) {
   return c.limits.binding ? c.facts.gb_per_s / c.limits.binding->gb_per_s * 100 : 0;
 }
 
-// Memory's rate is measured in a moment at the start, and a host with neighbours is quicker in the
-// next one. A row above that rate shows that it is no ceiling of this row: no percentage.
+// The memory rate is measured once, at the start; a shared host may copy faster later. A row above
+// that rate gets no percentage, because the rate did not limit the row.
 bool outranMemory(const Case& c) {
   const auto& binding = c.limits.binding;
   return binding && (binding->what == Binding::kMemory || binding->what == Binding::kLoopback) &&

@@ -40,7 +40,7 @@ struct Device {
 
 class Worker {
  public:
-  // `rails`: that were asked for; empty: any.
+  // `rails` lists the rails that the user named; empty means any.
   Worker(const Spec& spec, Agent& agent, meet::Group& group, const std::vector<std::string>& rails,
          const StopFlag& stop, Heard heard);
 

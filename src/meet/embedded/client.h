@@ -70,7 +70,7 @@ class GroupClient final : public Group, private LineUser {
   Status message(Type type, ByteSpan payload) override;
   void lost(const Error& why, bool again) override;
 
-  // `operation`: for people, in the lines that a long wait says.
+  // `operation` names the wait in progress lines and errors.
   template <class Done>
   Wait await(Loop::Held& held, Deadline until, const StopFlag& stop, const std::string& operation,
              Done done);

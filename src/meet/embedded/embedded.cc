@@ -62,9 +62,10 @@ bool isOwn(base::SocketAddress address) {
   return socket && ::bind(socket->get(), address.get(), address.size) == 0;
 }
 
-// Where this host has to listen to answer at `where`; nowhere when that is another host. An address
-// is listened on as it stands. A name may lead to other addresses for the other hosts (Debian's own
-// name is 127.0.1.1), or be known to nobody yet: then all interfaces.
+// Returns the addresses to listen on for `where`; none when the name is another host's. A literal
+// address or localhost is used unchanged. This host's own name, or one that does not resolve yet,
+// means all interfaces: other hosts may resolve it differently (Debian maps a host's own name to
+// 127.0.1.1).
 Result<std::vector<std::string>> whereToListen(const PlaceOptions& options) {
   VIADUCT_TRY(const auto where, base::parseHostPort(options.where));
   if (base::isLiteral(where) || where.host == "localhost") return std::vector{options.where};

@@ -1,4 +1,4 @@
-// Which process answers at a meeting place that all members name alike.
+// Tests which process serves a meeting place when all members are given the same address.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -58,7 +58,8 @@ TEST(ServeIfHere, ByTheHostsOwnNameOnAllInterfaces) {
   ASSERT_FALSE(loopback) << "the wildcard has that port";
 }
 
-// Who has the address is not known yet: no reason to ask for a token.
+// The name does not resolve yet and may be another host's. serveIfHere() then returns null instead
+// of asking for a token.
 TEST(ServeIfHere, NotByANameThatNobodyKnowsYetWithoutAToken) {
   const auto server = serveIfHere({.where = "nobody.invalid" + anyFreePort()});
   ASSERT_TRUE(server) << server.error().text();

@@ -10,7 +10,8 @@
 namespace viaduct::meet::embedded {
 namespace {
 
-// For one that does not read: messages, and bytes of those that all others do not share.
+// Queue limits for a connection whose other end does not read: messages, and payload bytes queued
+// for it alone. Payloads that all members share do not count.
 constexpr std::size_t kMaxQueued = 4096;
 constexpr std::size_t kMaxOwnBytes = std::size_t{64} << 20U;
 

@@ -43,7 +43,7 @@ TEST_F(StreamTest, KeepsSoManyMessagesForOneThatDoesNotRead) {
   EXPECT_NE(error_.detail.find("4096"), std::string::npos) << error_.detail;
 }
 
-// They are kept once for all members.
+// All members share one payload of values, which does not count against one member's byte limit.
 TEST_F(StreamTest, WhatAllMembersGetIsNotOneMembers) {
   EXPECT_GE(takes(Type::kValues, kMaxValueBytes), 4096U);
 }

@@ -17,7 +17,7 @@ Error cannotLoad(std::string detail) {
   return {.code = Code::kUnsupported,
           .operation = "load libcurl.so.4",
           .detail = std::move(detail),
-          .cause = "an etcd is spoken to over libcurl, which is not installed here or is too old",
+          .cause = "Viaduct reaches etcd through libcurl, which is not installed or is too old",
           .remedy =
               "install libcurl 7.80 or newer (Debian and Ubuntu: libcurl4), or meet at a "
               "`viaduct meet` instead of an etcd"};

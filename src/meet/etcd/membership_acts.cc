@@ -81,8 +81,8 @@ void Membership::explainWaiting() {
 void Membership::askWhoIsMissing() {
   auto trouble = core_.client().trouble();
   if (phase_ != Phase::kWaiting || trouble) {
-    Error why = trouble.value_or(
-        Error{.operation = core_.text(), .detail = "it has not answered a question yet"});
+    Error why =
+        trouble.value_or(Error{.operation = core_.text(), .detail = "etcd has not answered yet"});
     return board.change([&] { state.missing = std::move(why); });
   }
   send({.then = {Op::get(keys_.up())}}, Clock::now() + kAskTime,
