@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -73,7 +72,7 @@ CheckedTraffic::CheckedTraffic(Agent& agent, std::string peer, bool heap, std::u
                                Violated violated)
     : agent_(agent),
       peer_(std::move(peer)),
-      instance_(std::to_string(::getpid())),
+      instance_(std::to_string(seed)),
       heap_(heap),
       violated_(std::move(violated)),
       random_(seed) {

@@ -95,6 +95,7 @@ class CheckedTraffic {
   void takeNumber(const Peer& peer, std::uint64_t number, std::uint64_t sent_in, Heard& heard);
 
   Agent& agent_;
+  // `instance_` tells lives of a process apart; a pid may come again within a long storm.
   const std::string peer_, instance_;
   const bool heap_;
   const Violated violated_;
