@@ -254,6 +254,7 @@ void PeerCore::recheck() {
   if (const auto why = std::exchange(broken_, std::nullopt)) return lose(*why);
   if (!session_ || !synced_) return;
   if (state_ == PeerState::kReady) return loseIfLinkBroke();
+  if (const auto why = exhausted()) return lose(*why);
   using Phase = core::LinkState::Phase;
   for (const auto& slot : links_)
     if (slot->link->state().phase == Phase::kOpening) return;
@@ -261,9 +262,29 @@ void PeerCore::recheck() {
   for (const auto& slot : links_) slot->was_ready = slot->link->state().phase == Phase::kReady;
   state_ = PeerState::kReady;
   last_error_.reset();
-  backoff_ = {};
+  backoff_ = exhausted_wait_ = {};
   log(LogLevel::kInfo, "peer {} is ready, epoch {}", name_, epoch_);
   agent_.crank().changed();
+}
+
+// Why this life is to end, for the next one to open what this one could not. After some lives, one
+// that has another way is kept.
+std::optional<Error> PeerCore::exhausted() const {
+  std::optional<Error> why;
+  bool usable = false;
+  for (const auto& slot : links_) {
+    auto state = slot->link->state();
+    usable = usable || state.phase != core::LinkState::Phase::kUnusable;
+    if (!state.exhausted || why) continue;
+    why = Error{.code = Code::kExhausted,
+                .operation = std::string(agent_.backend(slot->backend()).can().name),
+                .detail = std::move(state.text),
+                .peer = name_,
+                .cause = "too few file descriptors, or too little memory, to open the backend",
+                .remedy = "raise the limit (ulimit -n); it is being tried again"};
+  }
+  if (usable && exhausted_wait_ == kLastBackoff) why.reset();
+  return why;
 }
 
 // A way that broke comes back with the next life, so this one ends.

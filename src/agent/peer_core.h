@@ -148,6 +148,9 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   void close();  // the agent ends: forget(), and nothing of a backend is kept
 
  private:
+  static constexpr Duration kFirstBackoff = std::chrono::milliseconds(10);
+  static constexpr Duration kLastBackoff = std::chrono::seconds(1);
+
   void dial();
   void dialed(Result<base::Fd> socket, const std::string& target);
   void redialLater();
@@ -156,6 +159,7 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   void openLinks(Session& session);
   void closeLinks(const Error& why);
   void warnOfUnusableLinks();
+  std::optional<Error> exhausted() const;
   void loseIfLinkBroke();
   void heardReadOnly(std::span<const std::byte> payload);
   void addPin(std::span<const std::byte> payload);
@@ -204,6 +208,9 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
                                       // replace its connection
   base::Poller::Id redial_ = 0;
   Duration backoff_{};
+  // This end lacked descriptors or memory for the last sessions: the peer's next one has to wait.
+  Duration exhausted_wait_{};
+  Clock::time_point refuses_until_{};
 
   // This life.
   std::unique_ptr<Session> session_;

@@ -16,8 +16,6 @@ using base::LogLevel;
 
 namespace {
 
-constexpr Duration kFirstBackoff = std::chrono::milliseconds(10);
-constexpr Duration kLastBackoff = std::chrono::milliseconds(1000);
 constexpr Duration kDialLimit = std::chrono::seconds(5);
 
 }  // namespace
@@ -135,6 +133,14 @@ Result<Life> PeerCore::judgeAccepted(Session& session, const Hello& theirs) {
   const bool late = same_life && healthy && theirs.last_epoch < epoch_;
   if (late || (attempt_ && !session_ && agent_.precedes(theirs)))
     return Error{.code = Code::kBusy, .operation = "connect", .detail = "both dialed: ours stays"};
+  if (Clock::now() < refuses_until_)
+    return Error{
+        .code = Code::kBusy,
+        .operation = "connect",
+        .detail = fmt::format("agent {} could not hold the last session: {}",
+                              agent_.settings().name, last_error_.value_or(Error{}).text()),
+        .cause = "it has too few file descriptors or too little memory",
+        .remedy = "raise its limits (ulimit -n); it is being tried again"};
   if (session_)
     lose({.code = Code::kPeerLost,
           .operation = "session",
@@ -157,6 +163,8 @@ void PeerCore::established(Session& session, std::uint64_t epoch) {
   note_sender_->name = name_;
   if (session.connection().isUnix()) openRing();
   openLinks(session);
+  // Before the peer has reason to be ready.
+  if (auto why = exhausted()) return breakOff(*std::move(why));
   for (const PinEntry& entry : agent_.pins().slots())
     if (entry.generation != 0) announce(entry);
   sendOrLose(FrameType::kSynced, {});
@@ -224,6 +232,10 @@ void PeerCore::lose(const Error& why) {
   state_ = said_bye_ ? PeerState::kGone : PeerState::kLost;
   ended_epoch_ = epoch_;
   last_error_ = why;
+  if (why.code == Code::kExhausted) {
+    exhausted_wait_ = std::clamp(exhausted_wait_ * 2, kFirstBackoff, kLastBackoff);
+    refuses_until_ = Clock::now() + exhausted_wait_;
+  }
   recheck_ = false;
   broken_.reset();
   pins_.clear();

@@ -93,6 +93,8 @@ struct LinkSeed {
 struct LinkState {
   enum class Phase : std::uint8_t { kOpening, kReady, kUnusable } phase = Phase::kOpening;
   std::string text = {};  // ready: the ways, "mapped, cma"; unusable: why
+  // This end lacked descriptors or memory to open it, or all of it: a later session may have them.
+  bool exhausted = false;
 };
 
 // What a peer has pinned, with what its backend says of it.

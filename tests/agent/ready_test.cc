@@ -5,8 +5,10 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace viaduct {
 namespace {
@@ -52,6 +54,66 @@ TEST(Ready, APeerThatIsConnectedToAgainIsOnePeer) {
   }
   EXPECT_EQ(a->peers().size(), 1U);
 }
+
+// Two agents of this process; the first links of the fake backend of "poor" lack descriptors.
+class Shortage : public ::testing::TestWithParam<bool> {
+ protected:
+  void meet(std::vector<std::string> backends, int exhausted) {
+    poor_.emplace(*Agent::open({.name = "poor",
+                                .secret = "ours",
+                                .backends = backends,
+                                .weather = "exhaust=" + std::to_string(exhausted)}));
+    rich_.emplace(*Agent::open({.name = "rich", .secret = "ours", .backends = backends}));
+    const bool poor_dials = GetParam();
+    ASSERT_TRUE(poor_dials ? poor_->importCard(rich_->exportCard())
+                           : rich_->importCard(poor_->exportCard()));
+  }
+  Peer poor() { return *rich_->peer("poor"); }
+  // As "poor" sees it. Who is dialed has not met the peer at first.
+  Status ready(Deadline until) {
+    auto rich = poor_->peer("rich");
+    while (!rich && !until.passed()) rich = poor_->peer("rich");
+    return rich ? rich->ready(until) : Status(rich.error());
+  }
+  bool isUsable(std::string_view backend) {
+    for (const PeerWay& way : poor_->peer("rich")->ways())
+      if (way.backend == backend) return way.usable;
+    return false;
+  }
+  std::optional<Agent> poor_, rich_;
+};
+
+TEST_P(Shortage, BackendsAreOpenedByALaterSession) {
+  meet({"fake", "tcp"}, 3);
+  ASSERT_TRUE(ready(30s));
+  EXPECT_TRUE(isUsable("fake") && isUsable("tcp"));
+  ASSERT_TRUE(poor().ready(30s));
+  EXPECT_GE(poor().epoch(), 4U);
+}
+
+TEST_P(Shortage, APeerIsReadyWithTheOthersWhenOneLacksDescriptorsForLong) {
+  meet({"fake", "tcp"}, 1'000'000);
+  ASSERT_TRUE(ready(30s));
+  EXPECT_FALSE(isUsable("fake"));
+  EXPECT_TRUE(isUsable("tcp"));
+  ASSERT_TRUE(poor().ready(30s));
+}
+
+// Eight sessions in the first 1.3 s, and at most one a second from then on.
+TEST_P(Shortage, APeerWithoutAnyBackendIsNotReadyAndIsTriedLessAndLessOften) {
+  const auto began = Clock::now();
+  meet({"fake"}, 1'000'000);
+  const Status never = ready(2s);
+  ASSERT_FALSE(never);
+  EXPECT_NE(never.error().text().find("no descriptors"), std::string::npos) << never.error().text();
+  const auto epochs = poor().epoch();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - began);
+  EXPECT_LE(epochs, 9U + static_cast<std::uint64_t>(seconds.count()));
+}
+
+INSTANTIATE_TEST_SUITE_P(EachEnd, Shortage, ::testing::Bool(), [](const auto& dials) {
+  return dials.param ? std::string("Dials") : std::string("IsDialed");
+});
 
 // A server that outlives thousands of clients, each with a name of its own.
 TEST(Ready, PeersThatCameAndWentAreForgottenWhenThereAreMany) {

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <memory>
 #include <set>
+#include <span>
 #include <string>
 
 #include "process/pair.h"
@@ -129,6 +131,74 @@ TEST(Limits, TooFewDescriptorsForAPeerHurtNobodyElse) {
   poor->must("limit files 256");
   late.must("ready poor 20000");
 }
+
+class Shortage : public ::testing::TestWithParam<Way> {
+ protected:
+  // A process that can open `left` more descriptors. It dials the survivor, or is dialed.
+  std::unique_ptr<PeerProcess> start(int left, bool dials) {
+    auto process = std::make_unique<PeerProcess>(survivor_.settings("victim"));
+    process->must("memory small " + std::to_string(Survivor::kSmall) +
+                  (GetParam().heap ? " heap" : ""));
+    process->must("limit files 256");
+    process->must("shortage " + std::to_string(left));
+    if (dials)
+      process->must("import " + toHex(survivor_.agent().exportCard()));
+    else
+      EXPECT_TRUE(survivor_.agent().importCard(fromHex(process->card())));
+    return process;
+  }
+  void expectRecovers(PeerProcess& victim) {
+    victim.must("plenty");
+    ASSERT_TRUE(met());
+    victim.must("ready survivor 20000");  // the survivor may have been ready before it
+    ASSERT_TRUE(survivor_.peer().ready(20s));
+    survivor_.expectWorks(victim);
+    survivor_.peer().forget();
+  }
+  Survivor survivor_{GetParam()};
+
+ private:
+  // A peer that dials is unknown before it has come.
+  bool met() {
+    const Deadline until = 20s;
+    auto peer = survivor_.agent().peer("victim");
+    while (!peer && !until.passed()) peer = survivor_.agent().peer("victim");
+    return peer && peer->ready(until);
+  }
+};
+
+// Each number of descriptors makes another step of a session's beginning fail.
+TEST_P(Shortage, BackendsAreTriedAgain) {
+  for (int left = 2; left <= 10; ++left) {
+    for (const bool dials : {true, false}) {
+      SCOPED_TRACE((dials ? "dials, " : "is dialed, ") + std::to_string(left));
+      const auto victim = start(left, dials);
+      if (dials)
+        victim->ask("ready survivor 100");
+      else
+        static_cast<void>(survivor_.peer().ready(100ms));
+      expectRecovers(*victim);
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Every, Shortage, ::testing::ValuesIn(kWays),
+                         [](const auto& way) { return std::string(way.param.name); });
+
+// They begin and end at any step. Of libfabric and UCX nobody promises what they make of that.
+using ShortMoments = Shortage;
+TEST_P(ShortMoments, LeaveNoPeerWithoutABackend) {
+  for (int round = 0; round < 40; ++round) {
+    SCOPED_TRACE(round);
+    const auto victim = start(12, round % 2 == 0);
+    for (int moment = 0; moment < 20; ++moment) {
+      victim->must("shortage 0");
+      victim->must("plenty");
+    }
+    expectRecovers(*victim);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Ours, ShortMoments, ::testing::ValuesIn(std::span(kWays).first<3>()),
+                         [](const auto& way) { return std::string(way.param.name); });
 
 TEST(Limits, TooLittleMemoryIsAnErrorThatSaysSo) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__clang__)

@@ -1,5 +1,6 @@
 // A process with an agent that does what it is told: a command per line on stdin, an answer per
 // line on stdout: "ok [value]" or "error CODE text". It ends with its stdin.
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/fd.h"
 #include "process/storm.h"
 #include "process/words.h"
 
@@ -30,6 +32,7 @@ using viaduct::testing::Storm;
 
 // Members are destroyed from last to first: storms before their transfers, the agent last.
 struct State {
+  std::vector<viaduct::base::Fd> taken;
   std::optional<Agent> agent;
   std::map<std::string, std::vector<std::byte>> heap;
   std::map<std::string, Pin> pins;
@@ -255,6 +258,22 @@ Answer limit(State&, const Words& in) {
   return std::string();
 }
 
+// shortage N: takes all descriptors that this process may open but N
+Answer shortage(State& state, const Words& in) {
+  auto& taken = state.taken;
+  while (taken.emplace_back(::fcntl(0, F_DUPFD_CLOEXEC, 0))) continue;
+  taken.pop_back();
+  if (taken.size() < number(in.at(1))) return systemError(Code::kExhausted, "shortage", EMFILE);
+  taken.resize(taken.size() - number(in[1]));
+  return std::string();
+}
+
+// plenty: ends the shortage
+Answer plenty(State& state, const Words&) {
+  state.taken.clear();
+  return std::string();
+}
+
 // close: ends the agent, with a goodbye
 Answer close(State& state, const Words&) {
   state.storms.clear();
@@ -269,12 +288,13 @@ struct Command {
   Answer (*run)(State& state, const Words& in);
 };
 constexpr Command kCommands[] = {
-    {"open", open},   {"memory", memory},   {"fill", fill},         {"differ", differ},
-    {"post", post},   {"release", release}, {"import", import},     {"ready", ready},
-    {"over", over},   {"settled", settled}, {"ways", ways},         {"plan", plan},
-    {"wait", wait},   {"cancel", cancel},   {"storm", storm},       {"calm", calm},
-    {"note", note},   {"usage", usage},     {"takenote", takeNote}, {"limit", limit},
-    {"close", close}, {"pages", pages},     {"protect", protect},
+    {"open", open},     {"memory", memory},   {"fill", fill},         {"differ", differ},
+    {"post", post},     {"release", release}, {"import", import},     {"ready", ready},
+    {"over", over},     {"settled", settled}, {"ways", ways},         {"plan", plan},
+    {"wait", wait},     {"cancel", cancel},   {"storm", storm},       {"calm", calm},
+    {"note", note},     {"usage", usage},     {"takenote", takeNote}, {"limit", limit},
+    {"close", close},   {"pages", pages},     {"protect", protect},   {"shortage", shortage},
+    {"plenty", plenty},
 };
 
 // Memory goes from the agent's threads to this one and back with the words that are exchanged with

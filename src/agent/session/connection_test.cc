@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "agent/session/session_pair.h"
 #include "base/net/dialer.h"
 #include "base/net/listener.h"
+#include "support/shortage.h"
 
 namespace viaduct::agent {
 namespace {
@@ -356,13 +356,10 @@ TEST_F(FdTest, AtTheLimitOfOpenFilesTheReceiverSaysSo) {
   const base::Fd fd = numbered(1);
   const int raw = fd.get();
   ASSERT_TRUE(pair.dialer->send(FrameType::kBackend, bytesOf("x"), {&raw, 1}));
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  const bool closed = turner_.run([&] { return pair.at_listener.closes == 1; });
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
-  ASSERT_TRUE(closed);
+  {
+    const testing::Shortage none;
+    ASSERT_TRUE(turner_.run([&] { return pair.at_listener.closes == 1; }));
+  }
   EXPECT_EQ(pair.at_listener.code(), Code::kExhausted);
 }
 

@@ -72,13 +72,14 @@ using Rails = std::vector<std::unique_ptr<core::Rail>>;
 class FakeLink final : public core::Link {
  public:
   FakeLink(const core::LinkSeed& seed, core::LinkHost& host, const Rails& rails,
-           const Weather& weather)
+           const Weather& weather, bool exhausted)
       : host_(host), rails_(rails), way_(weather.pose ? "rdma" : "fake"), state_{kReady, way_} {
     base::Reader reader(seed.address);
     peer_ = reader.get<std::uint64_t>();
     if (!seed.same_process && weather.far && seed.same_host) pid_ = seed.pid;
     if ((!seed.same_process && pid_ == 0) || !reader.finished())
       state_ = {core::LinkState::Phase::kUnusable, "the peer is in another process"};
+    if (exhausted) state_ = {core::LinkState::Phase::kUnusable, "no descriptors", true};
   }
   core::LinkState state() const override { return state_; }
   // Two fakes have nothing to tell each other.
@@ -143,7 +144,7 @@ class FakeBackend final : public core::Backend {
   std::span<const std::unique_ptr<core::Rail>> rails() override { return rails_; }
   Bytes address() const override { return base::Writer().put(id_).take(); }
   std::unique_ptr<core::Link> link(core::LinkSeed seed, core::LinkHost& host) override {
-    return std::make_unique<FakeLink>(seed, host, rails_, weather_);
+    return std::make_unique<FakeLink>(seed, host, rails_, weather_, links_++ < weather_.exhaust);
   }
   Result<Bytes> pin(std::uint32_t slot, const Segment& memory) override {
     if (memory.kind != MemoryKind::kHost)
@@ -173,6 +174,7 @@ class FakeBackend final : public core::Backend {
                                 .rdma = weather_.pose,
                                 .preference = 90};
   std::uint64_t id_ = 0;
+  std::uint32_t links_ = 0;  // that were opened so far
   Rails rails_;
 };
 

@@ -25,9 +25,9 @@ Error bad(std::string_view part, std::string_view why) {
           .operation = "settings: weather",
           .detail = fmt::format("\"{}\": {}", part, why),
           .remedy =
-              "seed=N, delay_us=N, rails=N and nodes=N (1 to 8), far=1, pose=1, and reorder, "
-              "lose_rail, kill_peer, hang, corrupt, swap, shift, stale with a chance from 0 to 1; "
-              "joined by commas"};
+              "seed=N, delay_us=N, exhaust=N, rails=N and nodes=N (1 to 8), far=1, pose=1, and "
+              "reorder, lose_rail, kill_peer, hang, corrupt, swap, shift, stale with a chance from "
+              "0 to 1; joined by commas"};
 }
 
 Result<double> number(std::string_view part, std::string_view text, double most) {
@@ -44,7 +44,7 @@ Status apply(std::string_view part, Weather& weather) {
   const auto name = part.substr(0, equals);
   constexpr double kMostRails = 8;
   const bool few = name == "rails" || name == "nodes";
-  const bool counts = name == "seed" || name == "delay_us";
+  const bool counts = name == "seed" || name == "delay_us" || name == "exhaust";
   const double most = few ? kMostRails : counts ? 1e9 : 1.0;
   VIADUCT_TRY(const double value, number(part, part.substr(equals + 1), most));
   if (few) {
@@ -54,6 +54,8 @@ Status apply(std::string_view part, Weather& weather) {
     weather.seed = static_cast<std::uint64_t>(value);
   } else if (name == "delay_us") {
     weather.delay = std::chrono::microseconds(static_cast<std::int64_t>(value));
+  } else if (name == "exhaust") {
+    weather.exhaust = static_cast<std::uint32_t>(value);
   } else if (name == "far" || name == "pose") {
     (name == "far" ? weather.far : weather.pose) = value != 0;
   } else {

@@ -15,6 +15,7 @@ struct Weather {
   double reorder = 0;                  // chance that an op overtakes the one before it
   double lose_rail = 0;                // chance, per op, that the rail breaks for some ms with it
   double kill_peer = 0;                // chance, per op, that the link to the peer dies with it
+  std::uint32_t exhaust = 0;           // links, the first ones, that lack descriptors to open
   double hang = 0;                     // chance, per op, that only the link's end ends it
   // Chances, per op, of harm that nobody reports: for tests of who has to see it.
   double corrupt = 0;  // some of its bytes are others

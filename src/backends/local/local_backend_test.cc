@@ -15,6 +15,7 @@
 #include "base/wide_copy.h"
 #include "support/bytes.h"
 #include "support/link_pair.h"
+#include "support/shortage.h"
 
 namespace viaduct::local {
 namespace {
@@ -23,6 +24,31 @@ using core::Failed;
 using core::Moved;
 using core::Op;
 using core::Work;
+
+// Of two ends on one host.
+TEST(LocalShortage, AnEndWithoutDescriptorsSaysSoAndEndsThePeersLink) {
+  const auto poller = std::move(*base::Poller::open());
+  const Settings settings;
+  const auto poor = std::move(*open({settings, *poller})),
+             rich = std::move(*open({settings, *poller}));
+  core::LinkSeed seed;
+  seed.same_host = seed.unix_socket = true;
+  seed.pid = ::getpid();
+  testing::LinkEnd here, there;
+  {
+    const testing::Shortage none;
+    here.link = poor->link(seed, here);
+  }
+  there.link = rich->link(seed, there);
+  using Phase = core::LinkState::Phase;
+  EXPECT_EQ(here.link->state().phase, Phase::kUnusable);
+  EXPECT_TRUE(here.link->state().exhausted);
+  for (auto& letter : here.sent) there.link->receive(letter.bytes, std::move(letter.fds));
+  EXPECT_EQ(there.link->state().phase, Phase::kUnusable) << "it would wait for a hello";
+  EXPECT_FALSE(there.link->state().exhausted);
+  core::Completions done;
+  for (const auto* end : {&here, &there}) end->link->close(done);
+}
 
 class LocalDirect : public ::testing::Test {
  protected:

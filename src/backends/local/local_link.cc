@@ -50,8 +50,9 @@ void LocalLink::open() {
     return;
   }
   if (const Status said = sayHello(); !said) {
-    fail(said.error().text());
-    return;
+    // The peer waits for a hello: one without files makes its link unusable as well.
+    static_cast<void>(host_.send(encode(hello_)));
+    return fail(said.error().text(), said.error().code);
   }
   for (const auto& [id, file] : backend_.files()) offerFile(id, file);
 }
@@ -69,7 +70,9 @@ Status LocalLink::sayHello() {
     return host_.send(encode(hello_));
   }
   const base::Fd self = openPidfd(::getpid());
-  if (!self) return systemError(Code::kUnsupported, "pidfd_open", errno);
+  if (!self)
+    return systemError(errno == EMFILE || errno == ENFILE ? Code::kExhausted : Code::kUnsupported,
+                       "pidfd_open", errno);
   VIADUCT_CHECK(
       host_.send(encode(hello_), std::array{own_->fd(), backend_.live()->fd(), self.get()}));
   own_->wasSent();
@@ -79,9 +82,10 @@ Status LocalLink::sayHello() {
 void LocalLink::offerFile(std::uint32_t id, const LocalBackend::File& file) {
   if (closed_ || seed_.same_process || own_ == nullptr) return;
   const Status sent = host_.send(encode(FileOffer{id, file.bytes}), std::array{file.fd.get()});
-  if (!sent)
-    base::log(base::LogLevel::kWarning, "local: a memfd was not passed to {}: {}", seed_.peer,
-              sent.error().text());
+  if (sent) return;
+  if (sent.error().code == Code::kExhausted) state_.exhausted = true;
+  base::log(base::LogLevel::kWarning, "local: a memfd was not passed to {}: {}", seed_.peer,
+            sent.error().text());
 }
 
 void LocalLink::withdrawFile(std::uint32_t id) {
@@ -96,7 +100,7 @@ void LocalLink::receive(std::span<const std::byte> message, std::vector<core::Fd
   const Status done =
       decoded ? std::visit([&](const auto& m) { return heard(m, std::move(fds)); }, *decoded)
               : Status(std::move(decoded).error());
-  if (!done) fail(brief(done.error()));
+  if (!done) fail(brief(done.error()), done.error().code);
 }
 
 Status LocalLink::heard(const Hello& hello, Fds fds) {
@@ -264,8 +268,8 @@ std::function<bool()> LocalLink::settling() const {
   return [own = own_] { return own->settled(); };
 }
 
-void LocalLink::fail(std::string why) {
-  state_ = {LinkState::Phase::kUnusable, std::move(why)};
+void LocalLink::fail(std::string why, Code code) {
+  state_ = {LinkState::Phase::kUnusable, std::move(why), code == Code::kExhausted};
   host_.changed();
 }
 

@@ -55,7 +55,7 @@ class LocalLink final : public core::Link {
   void retire(PeerMemory::Old old);
   Result<std::shared_ptr<const base::SharedMemory>> mapFile(const core::Fd& file,
                                                             std::uint64_t bytes);
-  void fail(std::string why);
+  void fail(std::string why, Code code = Code::kUnsupported);
 
   LocalBackend& backend_;
   core::LinkSeed seed_;

@@ -38,6 +38,9 @@ class Acceptor {
   // Offers again, from a handler, what came before its link did.
   void linkAdded();
   std::size_t pending() const { return pending_.size(); }
+  bool lackedSince(Clock::time_point then) const {
+    return listener_ && listener_->lackedSince(then);
+  }
 
  private:
   struct Pending {

@@ -36,6 +36,7 @@ class TcpBackend final : public core::Backend {
   std::size_t railFor(std::size_t index, const Endpoint& local) const;
   void forget(const TcpLink& link);
   std::size_t strangers() const { return acceptor_.pending(); }
+  bool lackedSince(Clock::time_point then) const { return acceptor_.lackedSince(then); }
 
  private:
   Status listen(const Endpoint& at, const PortRange& ports);

@@ -10,6 +10,7 @@
 #include "backends/tcp/tcp_fixture.h"
 #include "backends/tcp/tcp_link.h"
 #include "support/bytes.h"
+#include "support/shortage.h"
 
 namespace viaduct::tcp {
 namespace {
@@ -80,6 +81,23 @@ std::vector<CloseCase> closeCases() {
   return out;
 }
 INSTANTIATE_TEST_SUITE_P(Phases, TcpCloses, ::testing::ValuesIn(closeCases()));
+
+TEST_F(TcpFails, TheEndThatLackedDescriptorsToDialSaysSo) {
+  open(false);
+  const testing::Shortage none;
+  ASSERT_TRUE(bothUnusable());
+  EXPECT_TRUE(link(0).state().exhausted);
+  EXPECT_FALSE(link(1).state().exhausted) << link(1).state().text;
+}
+
+TEST_F(TcpFails, TheEndThatLackedDescriptorsToAcceptSaysSo) {
+  open(false);
+  pair_->turn();  // it dials
+  const testing::Shortage none;
+  ASSERT_TRUE(bothUnusable());
+  EXPECT_FALSE(link(0).state().exhausted) << link(0).state().text;
+  EXPECT_TRUE(link(1).state().exhausted);
+}
 
 TEST_F(TcpFails, AResetInMidFrameEndsTheLinkAtBothEnds) {
   openWithMemory();

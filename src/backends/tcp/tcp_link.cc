@@ -289,7 +289,8 @@ void TcpLink::fail(Error why) {
   if (state_.phase == Phase::kUnusable) return;
   why.peer = seed_.peer;
   why_ = std::move(why);
-  state_ = {Phase::kUnusable, why_.text()};
+  state_ = {Phase::kUnusable, why_.text(),
+            why_.code == Code::kExhausted || backend_.lackedSince(begun_)};
   dropSockets();
   // Bytes of ours may still be on the way into the peer's memory: its jobs end when it says that
   // it has closed its sockets as well, or with the session.

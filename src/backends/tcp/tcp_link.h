@@ -90,6 +90,7 @@ class TcpLink final : public core::Link {
   core::LinkSeed seed_;
   core::LinkHost& host_;
   LinkId id_;
+  const Clock::time_point begun_ = Clock::now();
   core::LinkState state_;
   Error why_;                  // it is unusable, or a rail of it is out
   bool peer_gave_up_ = false;  // and closed its sockets: it touches no memory for us any more

@@ -119,6 +119,7 @@ class Listener::Impl {
   const std::vector<std::string>& addresses() const { return addresses_; }
   const std::string& unixName() const { return unix_name_; }
   const Unproven& unproven() const { return unproven_; }
+  bool lackedSince(Clock::time_point then) const { return lacked_ && *lacked_ >= then; }
 
  private:
   struct Door {
@@ -144,7 +145,7 @@ class Listener::Impl {
   std::vector<Door> doors_;
   std::vector<std::string> addresses_;
   Poller::Id reopen_timer_ = 0;
-  std::optional<Clock::time_point> crowd_said_, shortage_said_;
+  std::optional<Clock::time_point> crowd_said_, shortage_said_, lacked_;
 };
 
 Status Listener::Impl::start(const std::vector<std::string>& listen, Clock::time_point until) {
@@ -248,6 +249,7 @@ bool Listener::Impl::makePlace() {
 }
 
 bool Listener::Impl::makeDescriptor(int why) {
+  lacked_ = Clock::now();
   if (isDue(shortage_said_)) {
     Error error = systemError(Code::kExhausted, "accept", why);
     error.cause = "this process has as many files open as its limit allows";
@@ -285,6 +287,7 @@ Listener::~Listener() = default;
 std::vector<std::string> Listener::addresses() const { return impl_->addresses(); }
 const std::string& Listener::unixName() const { return impl_->unixName(); }
 const Unproven& Listener::unproven() const { return impl_->unproven(); }
+bool Listener::lackedSince(Clock::time_point then) const { return impl_->lackedSince(then); }
 Status Listener::adopt(Fd listening) { return impl_->adopt(std::move(listening)); }
 
 Result<std::unique_ptr<Listener>> Listener::open(const std::vector<std::string>& listen,

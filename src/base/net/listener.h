@@ -43,6 +43,8 @@ class Listener {
   std::vector<std::string> addresses() const;
   const std::string& unixName() const;
   const Unproven& unproven() const;
+  // Whether callers have had to wait since then, because this process had no descriptor for them.
+  bool lackedSince(Clock::time_point then) const;
 
   class Impl;
 

@@ -14,11 +14,14 @@
 #include <deque>
 #include <fstream>
 #include <list>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/net/address.h"
 #include "base/turner_testing.h"
 #include "support/free_port.h"
+#include "support/shortage.h"
 
 namespace viaduct::base {
 namespace {
@@ -152,15 +155,12 @@ TEST_F(ListenerTest, SurvivesTheLimitOfOpenFiles) {
   ASSERT_TRUE(listener);
   std::vector<Fd> callers;
   for (int i = 0; i < 3; ++i) callers.push_back(call((*listener)->addresses()[0]));
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
   ::testing::internal::CaptureStderr();
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  std::optional<testing::Shortage> shortage(std::in_place);
   int turns = 0;
   const auto end = Clock::now() + std::chrono::milliseconds(350);
   for (; Clock::now() < end; ++turns) turner_.turn(std::chrono::milliseconds(350));
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  shortage.reset();
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_TRUE(accepted_.empty());
   EXPECT_LT(turns, 50);

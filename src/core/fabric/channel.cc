@@ -1,7 +1,9 @@
 #include "core/fabric/channel.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <utility>
@@ -24,6 +26,18 @@ constexpr int kLongestDeaf = 8;
 // While a channel is turned, what is new: some descriptors stay readable until arm(), and one that
 // is taken for traffic at every turn would never get there.
 constexpr std::uint32_t kNews = EPOLLIN | EPOLLET;
+// An endpoint of libfabric or UCX opens about a dozen.
+constexpr int kEnoughDescriptors = 24;
+
+// From the highest number down: the system gives out the lowest that is free.
+bool areDescriptorsShort() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  int free = 0;
+  for (auto fd = static_cast<int>(limit.rlim_cur); fd-- > 0 && free < kEnoughDescriptors;)
+    if (::fcntl(fd, F_GETFD) < 0) ++free;
+  return free < kEnoughDescriptors;
+}
 
 }  // namespace
 
@@ -37,6 +51,12 @@ Result<Open> Channel::begin(std::uint32_t life, bool answer) {
   // Of an earlier life, also if it was told after its end.
   probe_sent_ = stirring_ = peer_stirring_ = asked_ = false;
   answers_ = 0;
+  // Libraries report a shortage of descriptors as any other error, and UCX may end the process. A
+  // later life opens what an earlier one has closed.
+  if (life == 1 && areDescriptorsShort())
+    return named(
+        {.code = Code::kExhausted,
+         .detail = fmt::format("fewer than {} file descriptors are free", kEnoughDescriptors)});
   VIADUCT_TRY(conduit_, seed_.ground.open());
   phase_ = Phase::kWaiting;
   opening_until_ = Clock::now() + seed_.opening;

@@ -224,7 +224,7 @@ void FabricLink::fail(Error why) {
   over_here_ = true;
   why.peer = seed_.peer;
   why_ = std::move(why);
-  state_ = {Phase::kUnusable, why_.text()};
+  state_ = {Phase::kUnusable, why_.text(), why_.code == Code::kExhausted};
   for (Seat& seat : seats_) seat.channel->end();
   send(Shut{.reason = Shut::Reason::kOver, .why = why_.text()});
   over();
