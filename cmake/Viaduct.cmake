@@ -118,11 +118,14 @@ function(viaduct_test name)
   gtest_discover_tests(${name} PROPERTIES ${properties} DISCOVERY_TIMEOUT 60)
 endfunction()
 
-# The unit tests that stand beside their sources, one program per layer.
+# The unit tests that stand beside their sources, one program per layer; the target unit_tests builds
+# all of them.
 function(viaduct_unit_tests)
   get_property(names GLOBAL PROPERTY VIADUCT_UNIT_TESTS)
   foreach(id IN LISTS names)
     get_property(tests GLOBAL PROPERTY VIADUCT_UNIT_TESTS_${id})
     viaduct_test(${id}_test SOURCES ${tests} LABELS unit)
   endforeach()
+  list(TRANSFORM names APPEND _test)
+  add_custom_target(unit_tests DEPENDS ${names})
 endfunction()

@@ -14,14 +14,7 @@ source=$(realpath -- "$(dirname -- "$self")/../..")
 work=$source/build/fresh
 mkdir -p "$work"
 
-# The sources of this machine's apt that are of distribution $1 and its release $2.
-host_sources() {
-  local label=${1^}
-  # shellcheck disable=SC2016  # apt-get fills in the names
-  apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' \
-    'Created-By: Packages' "Origin: $label" | awk -v release="$2" '$3 ~ "^" release "(-|$)"' | sort -u
-}
-# Those of a mirror.
+# Lines of sources.list: DISTRIBUTION RELEASE MIRROR.
 mirror_sources() {
   local components=main
   if [[ $1 == ubuntu ]]; then components="main universe"; fi
@@ -154,7 +147,7 @@ for system in "debian bookworm" "ubuntu jammy" "ubuntu noble"; do
   if [[ -n ${!mirror:-} ]]; then
     sources=$(mirror_sources "$distribution" "$release" "${!mirror}")
   else
-    sources=$(host_sources "$distribution" "$release")
+    sources=$("$source/tools/apt_sources.sh" "$distribution" "$release")
   fi
   printf '\n== %s\n' "$name"
   if [[ -z $sources ]]; then
