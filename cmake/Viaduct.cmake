@@ -8,11 +8,34 @@ if(VIADUCT_WERROR)
   target_compile_options(viaduct_options INTERFACE -Werror)
 endif()
 
-# Most of the time that a file takes is its headers': with VIADUCT_MERGE the compiler sees several
-# sources of one folder as one. Two of a folder then cannot have helpers of one name.
-function(viaduct_merge_sources target)
+# Most of the time that a file takes is its headers' and templates': with VIADUCT_MERGE the compiler sees
+# up to `most` sources of one folder as one. Two of a folder then cannot have helpers of one name.
+function(viaduct_merge_sources target most)
   if(VIADUCT_MERGE)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    get_target_property(sources ${target} SOURCES)
+    list(LENGTH sources count)
+    math(EXPR batches "(${count} + ${most} - 1) / ${most}")
+    math(EXPR even "(${count} + ${batches} - 1) / ${batches}")
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${even})
+  endif()
+endfunction()
+
+# viaduct_precompile(<name> LIBS ... OPTIONS ... HEADERS ...): with VIADUCT_PCH the headers are compiled
+# once for all targets that call viaduct_use_precompiled(<target> <name>). Those have the
+# options of the headers, and CMAKE_POSITION_INDEPENDENT_CODE like them.
+function(viaduct_precompile name)
+  cmake_parse_arguments(arg "" "" "LIBS;OPTIONS;HEADERS" ${ARGN})
+  if(VIADUCT_PCH)
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/${name}.cc CONTENT "")
+    add_library(${name} OBJECT EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/${name}.cc)
+    target_link_libraries(${name} PRIVATE viaduct_options ${arg_LIBS})
+    target_compile_options(${name} PRIVATE ${arg_OPTIONS})
+    target_precompile_headers(${name} PRIVATE ${arg_HEADERS})
+  endif()
+endfunction()
+function(viaduct_use_precompiled target name)
+  if(VIADUCT_PCH)
+    target_precompile_headers(${target} REUSE_FROM ${name})
   endif()
 endfunction()
 
@@ -26,7 +49,8 @@ function(viaduct_layer name)
     ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(viaduct_${id} PUBLIC fmt::fmt Threads::Threads ${arg_LIBS}
                                       PRIVATE viaduct_options)
-  viaduct_merge_sources(viaduct_${id})
+  viaduct_merge_sources(viaduct_${id} 10)
+  viaduct_use_precompiled(viaduct_${id} viaduct_library_headers)
   set_property(GLOBAL APPEND PROPERTY VIADUCT_LAYERS viaduct_${id})
   set_property(GLOBAL APPEND PROPERTY VIADUCT_LIBS ${arg_LIBS})
   if(arg_TESTS AND VIADUCT_TESTS)
@@ -82,14 +106,13 @@ std::span<const AbsentBackend> absentBackends() { return kAbsent; }
 ")
 endfunction()
 
-# What most tests include, compiled once where VIADUCT_PCH says so.
-function(viaduct_precompile_for_tests)
-  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/test_headers.cc CONTENT "int main() {}\n")
-  add_executable(viaduct_test_headers ${PROJECT_BINARY_DIR}/test_headers.cc)
-  target_link_libraries(viaduct_test_headers PRIVATE viaduct_options fmt::fmt GTest::gtest)
-  target_compile_options(viaduct_test_headers PRIVATE ${VIADUCT_TEST_OPTIONS})
-  target_precompile_headers(viaduct_test_headers PRIVATE <algorithm> <array> <chrono> <functional>
-    <memory> <optional> <span> <string> <thread> <vector> <fmt/format.h> <gtest/gtest.h>)
+# What test programs, and libraries that they share, are compiled with.
+function(viaduct_test_code target)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${target} PRIVATE viaduct_options viaduct fmt::fmt GTest::gtest)
+  target_compile_options(${target} PRIVATE ${VIADUCT_TEST_OPTIONS})
+  viaduct_merge_sources(${target} 6)
+  viaduct_use_precompiled(${target} viaduct_test_headers)
 endfunction()
 
 # viaduct_test(<name> SOURCES ... [LIBS ...] [LABELS ...] [TIMEOUT seconds]): a GoogleTest
@@ -98,13 +121,8 @@ endfunction()
 function(viaduct_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(${name} PRIVATE viaduct_options viaduct fmt::fmt ${arg_LIBS}
-                                        GTest::gtest_main)
-  target_compile_options(${name} PRIVATE ${VIADUCT_TEST_OPTIONS})
-  if(VIADUCT_PCH)
-    target_precompile_headers(${name} REUSE_FROM viaduct_test_headers)
-  endif()
+  viaduct_test_code(${name})
+  target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gtest_main)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()

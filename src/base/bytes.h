@@ -16,6 +16,10 @@ namespace viaduct::base {
 
 using Bytes = std::vector<std::byte>;
 
+inline std::span<const std::byte> bytesOf(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
 template <class T>
 void storeLittle(std::byte* to, T value) {
   static_assert(std::is_unsigned_v<T>);
@@ -52,7 +56,7 @@ class Writer {
   Writer& sized(std::span<const std::byte> bytes) {
     return put(static_cast<std::uint32_t>(bytes.size())).raw(bytes);
   }
-  Writer& text(std::string_view text) { return sized(std::as_bytes(std::span(text))); }
+  Writer& text(std::string_view text) { return sized(bytesOf(text)); }
 
   Bytes take() { return std::move(out_); }
   const Bytes& bytes() const { return out_; }

@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Agent open(std::string name, std::uint64_t backlog = Settings{}.note_backlog) {
+Agent openWithoutHeartbeat(std::string name, std::uint64_t backlog = Settings{}.note_backlog) {
   Settings settings;
   settings.name = std::move(name);
   settings.listen = {};
@@ -80,7 +80,7 @@ void expectAll(Agent& at, std::uint64_t seed, int notes) {
 
 TEST(Notes, AHundredThousandOfAllLengthsBothWaysAtOnce) {
   constexpr int kEach = 50000;
-  Agent a = open("a"), b = open("b", 1U << 20U);
+  Agent a = openWithoutHeartbeat("a"), b = openWithoutHeartbeat("b", 1U << 20U);
   const Peer to_b = join(a, b);
   const Peer to_a = *b.peer("a");
   ASSERT_TRUE(to_a.ready(10s));
@@ -94,7 +94,7 @@ TEST(Notes, AHundredThousandOfAllLengthsBothWaysAtOnce) {
 }
 
 TEST(Notes, ComeAfterTheRegistrationsMadeBefore) {
-  Agent a = open("a"), b = open("b");
+  Agent a = openWithoutHeartbeat("a"), b = openWithoutHeartbeat("b");
   const Peer to_b = join(a, b);
   std::vector<Pin> pins;
   for (int i = 0; i < 300; ++i) {
@@ -110,7 +110,7 @@ TEST(Notes, ComeAfterTheRegistrationsMadeBefore) {
 }
 
 TEST(Notes, ReceiverThatTakesNoneHoldsTheSenderUpAndLosesNone) {
-  Agent a = open("a"), b = open("b", 10000);
+  Agent a = openWithoutHeartbeat("a"), b = openWithoutHeartbeat("b", 10000);
   const Peer to_b = join(a, b);
   const std::string text(500, 'x');
   int sent = 0;
@@ -147,7 +147,7 @@ TEST(Notes, ReceiverThatTakesNoneIsAPeerAllTheSame) {
 // Each costs the receiver its place, whatever it holds.
 TEST(Notes, EmptyOnesCountToo) {
   constexpr int kFarTooMany = 5'000'000;
-  Agent a = open("a"), b = open("b", 1U << 20U);
+  Agent a = openWithoutHeartbeat("a"), b = openWithoutHeartbeat("b", 1U << 20U);
   const Peer to_b = join(a, b);
   int sent = 0;
   while (sent < kFarTooMany && to_b.note("")) ++sent;
@@ -158,7 +158,8 @@ TEST(Notes, EmptyOnesCountToo) {
 }
 
 TEST(Notes, APeerThatSendsTooManyHoldsUpNobodyElse) {
-  Agent a = open("a"), b = open("b", 1U << 20U), c = open("c");
+  Agent a = openWithoutHeartbeat("a"), b = openWithoutHeartbeat("b", 1U << 20U),
+        c = openWithoutHeartbeat("c");
   const Peer to_b = join(a, b), also_to_b = join(c, b);
   while (to_b.note("x")) continue;
   const auto of_a = a.allocate(4096, {.label = "of a"}), of_c = c.allocate(4096, {.label = "of c"});
@@ -173,9 +174,9 @@ TEST(Notes, APeerThatSendsTooManyHoldsUpNobodyElse) {
 
 TEST(Notes, SentBeforeTheSenderClosedAllCome) {
   for (int round = 0; round < 20; ++round) {
-    Agent b = open("b");
+    Agent b = openWithoutHeartbeat("b");
     {
-      Agent a = open("a");
+      Agent a = openWithoutHeartbeat("a");
       const Peer to_b = join(a, b);
       for (int i = 0; i < 40; ++i)
         ASSERT_TRUE(to_b.note(std::to_string(i) + std::string(i % 9 == 0 ? 3000 : 0, '.')));
@@ -189,9 +190,9 @@ TEST(Notes, SentBeforeTheSenderClosedAllCome) {
 }
 
 TEST(Notes, GoOnInTheNextLifeOfAPeer) {
-  Agent b = open("b");
+  Agent b = openWithoutHeartbeat("b");
   for (int life = 0; life < 10; ++life) {
-    Agent a = open("a");
+    Agent a = openWithoutHeartbeat("a");
     const Peer to_b = join(a, b);
     ASSERT_TRUE(to_b.note("one " + std::to_string(life)));
     ASSERT_TRUE(to_b.note("two " + std::to_string(life)));
@@ -204,9 +205,9 @@ TEST(Notes, LivesLeaveNoDescriptorsBehind) {
   const auto open_files = [] {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
   };
-  Agent b = open("b");
+  Agent b = openWithoutHeartbeat("b");
   const auto once = [&] {
-    Agent a = open("a");
+    Agent a = openWithoutHeartbeat("a");
     const Peer to_b = join(a, b);
     ASSERT_TRUE(to_b.note("x"));
     ASSERT_TRUE(b.waitNote(10s));
@@ -222,7 +223,7 @@ TEST(Notes, LivesLeaveNoDescriptorsBehind) {
 }
 
 TEST(Notes, ComeToAnAgentWithItself) {
-  Agent a = open("a");
+  Agent a = openWithoutHeartbeat("a");
   auto self = a.self();
   ASSERT_TRUE(self && self->ready(10s));
   for (int i = 0; i < 100; ++i) {
@@ -262,7 +263,7 @@ class NotesAreHeard : public ::testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(NotesAreHeard, HoweverTheReceiverLooks) {
   constexpr int kNotes = 3000;
-  Agent a = open("a"), b = open("b");
+  Agent a = openWithoutHeartbeat("a"), b = openWithoutHeartbeat("b");
   const Peer to_b = join(a, b);
   std::atomic<int> taken{0};
   std::thread sender([&] {

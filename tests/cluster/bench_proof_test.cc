@@ -10,7 +10,7 @@
 namespace viaduct::testing {
 namespace {
 
-bool has(const std::string& text, const std::string& part) {
+bool hasWords(const std::string& text, const std::string& part) {
   // Lines are broken where the terminal ends.
   std::string flat;
   for (const char c : text)
@@ -56,7 +56,7 @@ class BenchProof : public ::testing::Test {
 TEST_F(BenchProof, ALinkBetweenTwoHostsIsProven) {
   makeRails(1);
   EXPECT_EQ(run(""), std::pair(0, 0)) << text_;
-  EXPECT_TRUE(has(text_, "tcp/socket on rail0, proven")) << text_;
+  EXPECT_TRUE(hasWords(text_, "tcp/socket on rail0, proven")) << text_;
 }
 
 TEST_F(BenchProof, TrafficOverAnotherInterfaceThanAskedIsAFallback) {
@@ -64,21 +64,21 @@ TEST_F(BenchProof, TrafficOverAnotherInterfaceThanAskedIsAFallback) {
   rails_a_ = "10.77.0.1";
   listen_b_ = "10.77.1.2:0";
   EXPECT_EQ(run("").first, 1) << text_;
-  EXPECT_TRUE(has(text_, "FALLBACK")) << text_;
-  EXPECT_TRUE(has(text_, "went over rail1 of")) << text_;
+  EXPECT_TRUE(hasWords(text_, "FALLBACK")) << text_;
+  EXPECT_TRUE(hasWords(text_, "went over rail1 of")) << text_;
 }
 
 TEST_F(BenchProof, ARateAboveTheLinksIsInvalid) {
   makeRails(1);
   EXPECT_EQ(run("--link-rate rail0=1Mbit").first, 1) << text_;
-  EXPECT_TRUE(has(text_, "INVALID")) << text_;
-  EXPECT_TRUE(has(text_, "link rail0 of")) << text_;
+  EXPECT_TRUE(hasWords(text_, "INVALID")) << text_;
+  EXPECT_TRUE(hasWords(text_, "link rail0 of")) << text_;
 }
 
 TEST_F(BenchProof, ARequiredPathThatIsNotTakenIsSaid) {
   makeRails(1);
   EXPECT_EQ(run("--require not-tcp").first, 1) << text_;
-  EXPECT_TRUE(has(text_, "NOT-REQUIRED")) << text_;
+  EXPECT_TRUE(hasWords(text_, "NOT-REQUIRED")) << text_;
 }
 
 // The target's own transfers have a rail for which the initiator opened no socket.
@@ -89,7 +89,7 @@ TEST_F(BenchProof, OneOfFourRailsThatIsSilentIsNamed) {
   listen_a_ = "none";  // so that it is the caller
   listen_b_ = "10.77.0.2:0,10.77.1.2:0,10.77.2.2:0";
   EXPECT_EQ(run("--bidirectional").first, 1) << text_;
-  EXPECT_TRUE(has(text_, "SILENT-RAIL: rail3 of")) << text_;
+  EXPECT_TRUE(hasWords(text_, "SILENT-RAIL: rail3 of")) << text_;
 }
 
 }  // namespace

@@ -17,7 +17,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t kBytes = 4 << 20;
 constexpr std::uint64_t kLong = 96 << 20;
 // Milliseconds of silence after which a peer is lost, where no test is about it: more than a busy
 // machine lets it wait for the processor.
@@ -68,6 +67,8 @@ std::vector<std::string> backendsBetweenHosts() { return {"tcp", "ofi", "ucx"}; 
 
 class Hosts : public ::testing::TestWithParam<std::string> {
  protected:
+  static constexpr std::uint64_t kBytes = 4 << 20;
+
   void SetUp() override {
     const auto built = builtInBackends();
     if (std::find(built.begin(), built.end(), GetParam()) == built.end())

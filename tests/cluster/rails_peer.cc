@@ -36,7 +36,7 @@ Result<Agent> open(const std::string& name, const std::vector<std::string>& rail
 
 Status initiate(const std::vector<std::string>& rails) {
   VIADUCT_TRY(Agent agent, open("initiator", rails));
-  std::printf("%s\n", testing::toHex(agent.exportCard()).c_str());
+  std::printf("%s\n", viaduct::testing::toHex(agent.exportCard()).c_str());
   std::fflush(stdout);
   VIADUCT_TRY(const Note hello, agent.waitNote(20s));
   VIADUCT_TRY(const Peer peer, agent.peer(hello.from));
@@ -51,7 +51,7 @@ Status initiate(const std::vector<std::string>& rails) {
 
 Status serve(const std::vector<std::string>& rails, const std::string& card) {
   VIADUCT_TRY(Agent agent, open("target", rails));
-  VIADUCT_TRY(const Peer peer, agent.importCard(testing::fromHex(card)));
+  VIADUCT_TRY(const Peer peer, agent.importCard(viaduct::testing::fromHex(card)));
   VIADUCT_CHECK(peer.ready(20s));
   VIADUCT_CHECK(peer.note("here"));
   const base::StopFlag stop{false};  // the test ends this process

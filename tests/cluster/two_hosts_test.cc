@@ -7,13 +7,10 @@
 
 #include "cluster/command.h"
 #include "cluster/hosts.h"
+#include "support/text.h"
 
 namespace viaduct::testing {
 namespace {
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 std::string member(int rank, const std::string& backend,
                    const std::string& more = "--iterations 20") {

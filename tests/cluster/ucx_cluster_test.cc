@@ -15,10 +15,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t kBytes = 32 << 20;
-
 class UcxCluster : public ::testing::Test {
  protected:
+  static constexpr std::uint64_t kBytes = 32 << 20;
+
   void SetUp() override {
     const auto all = builtInBackends();
     if (std::find(all.begin(), all.end(), "ucx") == all.end())

@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "etcd/etcd_testing.h"
 #include "etcd/odd_servers.h"
 #include "meet/etcd/etcd.h"
 #include "support/etcd_server.h"
@@ -16,20 +17,12 @@ namespace {
 using namespace std::chrono_literals;
 using namespace meet;
 
-const StopFlag kGoOn{false};
-
 Error joinError(const std::string& where, Duration time) {
   const auto place = openEtcd({.where = where});
   if (!place) return place.error();
   const auto group = (*place)->join({.group = "g", .size = 1, .name = "a"}, time, kGoOn);
   if (group) return {.detail = "it worked"};
   return group.error();
-}
-
-void expectMentions(const Error& error, std::initializer_list<std::string> what) {
-  for (const std::string& one : what)
-    EXPECT_NE(error.text().find(one), std::string::npos)
-        << one << " is missing in: " << error.text();
 }
 
 TEST(EtcdErrors, NobodyListens) {

@@ -4,6 +4,7 @@
 
 #include <future>
 
+#include "etcd/etcd_testing.h"
 #include "etcd/odd_servers.h"
 #include "meet/etcd/etcd.h"
 #include "support/etcd_server.h"
@@ -14,20 +15,18 @@ namespace {
 using namespace std::chrono_literals;
 using namespace meet;
 
-const StopFlag kGoOn{false};
-constexpr auto kLong = 20s;
 // To come, on a slow machine, as far as the transaction that is kept, and no longer: this is waited
 // for.
 constexpr auto kToWhatIsKept = 3s;
 
-struct Seat {
+struct Joined {
   std::unique_ptr<MeetingPlace> place;
   Result<std::unique_ptr<Group>> group = Error{};
 };
 
-Seat sit(const std::string& where, std::uint32_t size, Duration time = kLong,
-         const StopFlag& stop = kGoOn) {
-  Seat seat;
+Joined sit(const std::string& where, std::uint32_t size, Duration time = kLong,
+           const StopFlag& stop = kGoOn) {
+  Joined seat;
   auto place = openEtcd({.where = where});
   if (!place) return seat;
   seat.place = std::move(*place);
@@ -40,12 +39,12 @@ class EtcdLate : public ::testing::TestWithParam<Forwarder::Keep> {
   void SetUp() override { VIADUCT_NEEDS_ETCD(); }
 
   // A join on the way that keeps one of its transactions, stopped there. Its place lives on.
-  static Seat givenUp(Forwarder& way, std::uint32_t size) {
+  static Joined givenUp(Forwarder& way, std::uint32_t size) {
     StopFlag stop{false};
     auto coming = std::async(std::launch::async, [&] { return sit(way.url(), size, kLong, stop); });
     way.waitUntilKept();
     stop = true;
-    Seat seat = coming.get();
+    Joined seat = coming.get();
     EXPECT_FALSE(seat.group);
     return seat;
   }
@@ -55,9 +54,9 @@ TEST_P(EtcdLate, AGroupThatIsFoundedAfterItsFounderGaveUpIsNone) {
   EtcdServer etcd;
   Forwarder way(etcd.port());
   way.keep(GetParam(), 0);
-  const Seat gone = givenUp(way, 2);
+  const Joined gone = givenUp(way, 2);
   way.letGo();
-  const Seat next = sit(etcd.url(), 1);
+  const Joined next = sit(etcd.url(), 1);
   EXPECT_TRUE(next.group) << next.group.error().text();
 }
 
@@ -69,9 +68,9 @@ TEST_P(EtcdLate, ASeatThatIsAskedForAfterItsMemberGaveUpIsFree) {
   while (etcd.ctl("get --prefix --keys-only /viaduct/group/g/head").empty()) {
   }
   way.keep(GetParam(), 1);
-  const Seat gone = givenUp(way, 2);
+  const Joined gone = givenUp(way, 2);
   way.letGo();
-  const Seat second = sit(etcd.url(), 2);
+  const Joined second = sit(etcd.url(), 2);
   EXPECT_TRUE(second.group) << second.group.error().text();
   EXPECT_TRUE(first.get().group);
 }
@@ -83,11 +82,11 @@ TEST_P(EtcdLate, ASeatThatIsAskedForAfterItsTimeWasUpIsFree) {
   while (etcd.ctl("get --prefix --keys-only /viaduct/group/g/head").empty()) {
   }
   way.keep(GetParam(), 1);
-  const Seat gone = sit(way.url(), 2, kToWhatIsKept);
+  const Joined gone = sit(way.url(), 2, kToWhatIsKept);
   ASSERT_FALSE(gone.group);
   EXPECT_EQ(gone.group.error().code, Code::kTimeout) << gone.group.error().text();
   way.letGo();
-  const Seat second = sit(etcd.url(), 2);
+  const Joined second = sit(etcd.url(), 2);
   EXPECT_TRUE(second.group) << second.group.error().text();
   EXPECT_TRUE(first.get().group);
 }
@@ -113,7 +112,7 @@ TEST(EtcdGoodbyes, AGoodbyeComesAfterTheLastValue) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer etcd;
   Forwarder way(etcd.port());
-  const Seat seat = sit(way.url(), 1);
+  const Joined seat = sit(way.url(), 1);
   ASSERT_TRUE(seat.group) << seat.group.error().text();
   way.keep(Forwarder::Keep::kAnswer, 0);
   const auto values = (*seat.group)->gather("v", kLong, kGoOn);

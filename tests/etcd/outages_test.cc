@@ -6,6 +6,7 @@
 #include <future>
 #include <thread>
 
+#include "etcd/etcd_testing.h"
 #include "etcd/odd_servers.h"
 #include "meet/etcd/etcd.h"
 #include "support/etcd_server.h"
@@ -15,9 +16,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using namespace meet;
-
-const StopFlag kGoOn{false};
-constexpr auto kLong = 20s;
 
 struct Seat {
   std::unique_ptr<MeetingPlace> place;

@@ -1,6 +1,7 @@
 // Users and passwords, certificates of both sides, and what is said when they do not fit.
 #include <gtest/gtest.h>
 
+#include "etcd/etcd_testing.h"
 #include "meet/etcd/etcd.h"
 #include "support/etcd_access.h"
 
@@ -9,9 +10,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using namespace meet;
-
-const StopFlag kGoOn{false};
-constexpr auto kLong = 20s;
 
 Error joinAlone(const PlaceOptions& options, Duration time = kLong) {
   const auto place = openEtcd(options);
@@ -22,12 +20,6 @@ Error joinAlone(const PlaceOptions& options, Duration time = kLong) {
   if (!values) return values.error();
   const Status done = (*group)->finish(time);
   return done ? Error{.detail = "it worked"} : done.error();
-}
-
-void expectMentions(const Error& error, std::initializer_list<std::string> what) {
-  for (const std::string& one : what)
-    EXPECT_NE(error.text().find(one), std::string::npos)
-        << one << " is missing in: " << error.text();
 }
 
 TEST(EtcdAuth, UserAndPassword) {

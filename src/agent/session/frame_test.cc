@@ -14,11 +14,10 @@ namespace viaduct::agent {
 namespace {
 
 using base::Bytes;
-using Next = FrameDecoder::Next;
+using base::bytesOf;
+using Decoded = FrameDecoder::Next;
 
 const Key kKey{1, 2, 3};
-
-ByteSpan bytesOf(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 Bytes sealed(FrameSealer& sealer, FrameType type, std::string_view payload, std::size_t fds = 0) {
   const auto header = sealer.seal(type, bytesOf(payload).first(payload.size() / 2),
@@ -41,13 +40,13 @@ void reseal(Bytes& frame, const Key* key) {
 struct Seen {
   std::vector<std::pair<FrameType, std::string>> frames;
   std::size_t skipped = 0, largest = 0;
-  Next last = Next::kMore;
+  Decoded last = Decoded::kMore;
 };
 
 // Feeds in pieces of at most `piece` bytes.
 Seen feed(FrameDecoder& decoder, ByteSpan bytes, std::size_t piece = SIZE_MAX) {
   Seen seen;
-  while (!bytes.empty() && seen.last != Next::kBroken) {
+  while (!bytes.empty() && seen.last != Decoded::kBroken) {
     const auto space = decoder.space();
     seen.largest = std::max(seen.largest, decoder.capacity());
     const std::size_t n = std::min({piece, bytes.size(), space.size()});
@@ -55,7 +54,7 @@ Seen feed(FrameDecoder& decoder, ByteSpan bytes, std::size_t piece = SIZE_MAX) {
     decoder.wrote(n);
     bytes = bytes.subspan(n);
     Frame frame;
-    while ((seen.last = decoder.next(frame)) == Next::kFrame) {
+    while ((seen.last = decoder.next(frame)) == Decoded::kFrame) {
       if (frame.skip)
         ++seen.skipped;
       else
@@ -106,7 +105,7 @@ TEST_P(FrameTest, FramesComeOutAsTheyWentInWhateverThePieces) {
     if (GetParam()) decoder.useKey(kKey);
     const Seen seen = feed(decoder, stream, piece);
     EXPECT_EQ(seen.frames, sent) << piece;
-    EXPECT_EQ(seen.last, Next::kMore);
+    EXPECT_EQ(seen.last, Decoded::kMore);
     EXPECT_FALSE(decoder.midFrame());
   }
 }
@@ -120,7 +119,7 @@ TEST_P(FrameTest, EveryChangedBitIsSeen) {
       const Seen seen = fresh(bad);
       EXPECT_TRUE(seen.frames.empty() && seen.skipped == 0) << at;
       // Waiting for more is right only where the length has grown.
-      if (seen.last != Next::kBroken) {
+      if (seen.last != Decoded::kBroken) {
         EXPECT_TRUE(at >= 8 && at < 12) << at;
       }
     }
@@ -139,7 +138,7 @@ TEST_P(FrameTest, ReplayedReorderedAndLostFramesAreRefused) {
     Error why;
     const Seen seen = fresh(bad, &why);
     EXPECT_LE(seen.frames.size(), 1U);
-    EXPECT_EQ(seen.last, Next::kBroken);
+    EXPECT_EQ(seen.last, Decoded::kBroken);
     EXPECT_EQ(why.code, Code::kProtocol);
     EXPECT_NE(why.detail.find("was due"), std::string::npos) << why.detail;
   }
@@ -151,7 +150,7 @@ TEST(Frame, WhoDoesNotKnowTheKeyCannotForge) {
     if (with_mac) forger.useKey({9});
     FrameDecoder decoder(kMaxFramePayload);
     decoder.useKey(kKey);
-    EXPECT_EQ(feed(decoder, sealed(forger, FrameType::kNote, "x")).last, Next::kBroken);
+    EXPECT_EQ(feed(decoder, sealed(forger, FrameType::kNote, "x")).last, Decoded::kBroken);
     EXPECT_EQ(decoder.error().code, Code::kProtocol);
   }
 }
@@ -162,7 +161,7 @@ TEST_P(FrameTest, AnotherMajorVersionIsRefusedAndBothAreNamed) {
   frame[5] = std::byte{3};
   reseal(frame, key());
   Error why;
-  EXPECT_EQ(fresh(ByteSpan(frame).first(6), &why).last, Next::kBroken);
+  EXPECT_EQ(fresh(ByteSpan(frame).first(6), &why).last, Decoded::kBroken);
   EXPECT_EQ(why.code, Code::kUnsupported);
   EXPECT_NE(why.detail.find("9.3"), std::string::npos) << why.detail;
   EXPECT_NE(why.detail.find("1.3"), std::string::npos) << why.detail;
@@ -170,12 +169,12 @@ TEST_P(FrameTest, AnotherMajorVersionIsRefusedAndBothAreNamed) {
 
 TEST_P(FrameTest, UnknownTypesAreSkippedOnlyFromANewerMinorVersion) {
   Bytes frame = sealed(sealer_, static_cast<FrameType>(0x30), "x", 2);
-  EXPECT_EQ(fresh(frame).last, Next::kBroken);
+  EXPECT_EQ(fresh(frame).last, Decoded::kBroken);
   frame[5] = std::byte{kWireMinor + 1};
   frame[7] = std::byte{0xff};  // flags that it may know
   reseal(frame, key());
   const Seen seen = fresh(frame);
-  EXPECT_EQ(seen.last, Next::kMore);
+  EXPECT_EQ(seen.last, Decoded::kMore);
   EXPECT_EQ(seen.skipped, 1U);
 }
 
@@ -186,16 +185,16 @@ TEST_P(FrameTest, FlagsOfThisVersionAreZero) {
     Bytes frame = sealed(sealer, FrameType::kNote, "x");
     frame[at] = std::byte{1};
     reseal(frame, key());
-    EXPECT_EQ(fresh(frame).last, Next::kBroken);
+    EXPECT_EQ(fresh(frame).last, Decoded::kBroken);
   }
 }
 
 TEST_P(FrameTest, SomethingElseIsSeenAtItsFirstByte) {
   Error why;
-  EXPECT_EQ(fresh(bytesOf("G"), &why).last, Next::kBroken);
+  EXPECT_EQ(fresh(bytesOf("G"), &why).last, Decoded::kBroken);
   EXPECT_EQ(why.code, Code::kProtocol);
   EXPECT_NE(why.detail.find("not a Viaduct session"), std::string::npos);
-  EXPECT_EQ(fresh(bytesOf("VDC")).last, Next::kMore);
+  EXPECT_EQ(fresh(bytesOf("VDC")).last, Decoded::kMore);
 }
 
 TEST_P(FrameTest, NoLengthMakesItHoldMoreThanTheLimit) {
@@ -207,7 +206,7 @@ TEST_P(FrameTest, NoLengthMakesItHoldMoreThanTheLimit) {
       base::storeLittle(&frame[8], static_cast<std::uint32_t>(length));
       FrameDecoder decoder(limit);
       const Seen seen = feed(decoder, frame);
-      EXPECT_EQ(seen.last, length > limit ? Next::kBroken : Next::kMore);
+      EXPECT_EQ(seen.last, length > limit ? Decoded::kBroken : Decoded::kMore);
       static_cast<void>(decoder.space());
       EXPECT_LE(decoder.capacity(), std::max(limit + kFrameHeaderBytes, std::size_t{4096}));
     }

@@ -15,12 +15,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/bytes.h"
+
 namespace viaduct::agent {
 namespace {
 
+using base::bytesOf;
 using Next = RingReceiver::Next;
-
-std::span<const std::byte> bytesOf(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 base::Fd copyOf(int fd) { return base::Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
 

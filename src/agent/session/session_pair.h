@@ -16,15 +16,16 @@
 #include <vector>
 
 #include "agent/session/connection.h"
+#include "base/bytes.h"
 #include "base/net/address.h"
 #include "base/poller.h"
 #include "base/turner_testing.h"
 
 namespace viaduct::agent {
 
+using base::bytesOf;
 using base::Turner;
 
-inline ByteSpan bytesOf(std::string_view text) { return std::as_bytes(std::span(text)); }
 inline std::string textOf(ByteSpan bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }

@@ -101,7 +101,7 @@ class BogusPeer : public ::testing::Test {
   Settings settings_;
   std::unique_ptr<base::Poller> poller_;
   std::unique_ptr<core::Backend> backend_;
-  testing::LinkEnd host_;
+  viaduct::testing::LinkEnd host_;
   std::unique_ptr<core::Link> link_;
 };
 

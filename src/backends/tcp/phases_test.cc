@@ -12,11 +12,11 @@
 namespace viaduct::tcp {
 namespace {
 
-constexpr std::size_t kBytes = std::size_t{5} << 20U;  // two frames and a half
-
 // Pages that can be taken away.
 class Pages {
  public:
+  static constexpr std::size_t kBytes = std::size_t{5} << 20U;  // two frames and a half
+
   explicit Pages(std::uint64_t seed)
       : at_(static_cast<std::byte*>(
             ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
@@ -46,12 +46,13 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
 class TcpPhases : public ::testing::TestWithParam<Case> {
  protected:
   TcpPhases() : here_(GetParam().kind == OpKind::kWrite ? 1 : 0), there_(2) {
-    const auto generation = b_.pins.add(0, there_.address(), kBytes);
-    a_.pins.add(0, here_.address(), kBytes);
+    const auto generation = b_.pins.add(0, there_.address(), Pages::kBytes);
+    a_.pins.add(0, here_.address(), Pages::kBytes);
     a_.remote.add(0, generation);
-    for (std::size_t at = 0; at < kBytes; at += kBytes / 80)
-      ops_.push_back(
-          {.local = here_.address() + at, .remote = there_.address() + at, .bytes = kBytes / 80});
+    for (std::size_t at = 0; at < Pages::kBytes; at += Pages::kBytes / 80)
+      ops_.push_back({.local = here_.address() + at,
+                      .remote = there_.address() + at,
+                      .bytes = Pages::kBytes / 80});
     job_ = &a_.post(GetParam().kind, ops_);
     exchange(GetParam().moved);
   }
@@ -162,7 +163,7 @@ TEST_P(TcpPhases, TheSocketGoesOnAfterwards) {
   a_.stop(*job_, Code::kCancelled);
   b_.withdraw(0);
   finish();
-  const auto generation = b_.pins.add(0, there_.address(), kBytes);
+  const auto generation = b_.pins.add(0, there_.address(), Pages::kBytes);
   a_.remote.add(0, generation);
   Job& again = a_.post(GetParam().kind, ops_);
   finish();
@@ -173,7 +174,7 @@ TEST_P(TcpPhases, TheSocketGoesOnAfterwards) {
 
 TEST_P(TcpPhases, ASlotUsedAgainIsAnotherPin) {
   b_.withdraw(0);
-  b_.pins.add(0, there_.address(), kBytes);
+  b_.pins.add(0, there_.address(), Pages::kBytes);
   finish();
   EXPECT_TRUE(job_->ended);
   EXPECT_TRUE(whole() || job_->why->code == Code::kDenied);

@@ -36,9 +36,12 @@ Status check(const Workload& workload);
 std::vector<std::uint64_t> usualBlockSizes();
 std::uint32_t usualBatch(std::uint64_t block_bytes);
 
+enum class Role : std::uint8_t { kInitiator, kTarget };
+constexpr Role other(Role role) {
+  return role == Role::kInitiator ? Role::kTarget : Role::kInitiator;
+}
 // In which order the blocks of one side are taken: block k of a transfer lies at place order[k].
 // Each side has its own order, so that nothing but the blocks themselves moves as one piece.
-enum class Role : std::uint8_t { kInitiator, kTarget };
 std::vector<std::uint32_t> blockOrder(std::uint32_t batch, std::uint64_t seed, Role role);
 
 }  // namespace viaduct::measure

@@ -155,7 +155,7 @@ class OtherEnd {
   base::Fd card_, stay_;
 };
 
-struct Pair {
+struct TwoEnds {
   Agent& agent;
   const Peer& peer;
   const Buffer& here;
@@ -163,26 +163,26 @@ struct Pair {
   const std::string& require;
 };
 
-Result<Path> moveOne(const Pair& pair, OpKind op, std::string require) {
+Result<Path> moveOne(const TwoEnds& ends, OpKind op, std::string require) {
   VIADUCT_TRY(Blocks here,
-              Blocks::strided({.base = pair.here.address(), .bytes = kBlock, .count = 1}));
+              Blocks::strided({.base = ends.here.address(), .bytes = kBlock, .count = 1}));
   VIADUCT_TRY(Blocks there,
-              Blocks::strided({.base = pair.there.address, .bytes = kBlock, .count = 1}));
+              Blocks::strided({.base = ends.there.address, .bytes = kBlock, .count = 1}));
   VIADUCT_TRY(Transfer transfer,
-              pair.agent.plan(op, pair.peer, {.blocks = std::move(here)},
+              ends.agent.plan(op, ends.peer, {.blocks = std::move(here)},
                               {.blocks = std::move(there)}, {.require = std::move(require)}));
   VIADUCT_CHECK(transfer.post({.deadline = Deadline(kMoving)}));
   VIADUCT_CHECK(transfer.wait());
   return transfer.path();
 }
 
-Attempt attempt(const Pair& pair, OpKind op, const PeerWay& way) {
+Attempt attempt(const TwoEnds& ends, OpKind op, const PeerWay& way) {
   if (!way.usable) return {.op = op, .text = "it does not reach the other process"};
   const std::string only = "backend:" + way.backend;
-  auto moved = moveOne(pair, op, pair.require.empty() ? only : only + "," + pair.require);
+  auto moved = moveOne(ends, op, ends.require.empty() ? only : only + "," + ends.require);
   if (moved) return {.op = op, .carried = true, .text = moved->text()};
-  if (!pair.require.empty() && moveOne(pair, op, only))
-    return {.op = op, .text = fmt::format("--require {} does not allow it", pair.require)};
+  if (!ends.require.empty() && moveOne(ends, op, only))
+    return {.op = op, .text = fmt::format("--require {} does not allow it", ends.require)};
   return {.op = op, .text = moved.error().text()};
 }
 
@@ -191,14 +191,14 @@ Status tryAll(Agent& agent, const OtherEnd& other, const Buffer& here,
   VIADUCT_TRY(const Peer peer, agent.importCard(other.card()));
   VIADUCT_CHECK(peer.ready(kJoining));
   VIADUCT_TRY(PinInfo there, peer.waitPin(kLabel, kJoining));
-  const Pair pair{agent, peer, here, std::move(there), request.require};
+  const TwoEnds ends{agent, peer, here, std::move(there), request.require};
   const std::vector<PeerWay> ways = peer.ways();
   for (ExplainedBackend& backend : backends)
     for (const PeerWay& way : ways) {
       if (!backend.info.open || way.backend != backend.info.name) continue;
       backend.link = way.text;
       for (const OpKind op : {OpKind::kWrite, OpKind::kRead})
-        backend.attempts.push_back(attempt(pair, op, way));
+        backend.attempts.push_back(attempt(ends, op, way));
     }
   return Ok{};
 }

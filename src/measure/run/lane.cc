@@ -13,7 +13,6 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t kParts = 5;  // of a row; their median is its rate
 constexpr std::uint64_t kFewest = 2 * kParts, kWarmLeast = 3;
-constexpr auto kSlice = 100ms;  // how late a stop is noticed
 // A sleeper wakes up to so much late; the rest of a pause is spent awake.
 constexpr auto kAwake = 150us;
 
@@ -23,8 +22,6 @@ std::uint64_t nanoseconds(Duration time) {
 }
 
 Error cancelled() { return {.code = Code::kCancelled, .operation = "bench"}; }
-
-Role other(Role role) { return role == Role::kInitiator ? Role::kTarget : Role::kInitiator; }
 
 }  // namespace
 
@@ -96,7 +93,7 @@ class Lane::Drive {
   // Waits for the oldest transfer, or until the next one is to start.
   Status land() {
     const bool more = open() && posted_ - ended_ < depth_ && !enough();
-    const auto until = std::min(now_ + kSlice, more ? next_ : Clock::time_point::max());
+    const auto until = std::min(now_ + kLaneSlice, more ? next_ : Clock::time_point::max());
     auto ended = lane_.transfer(ended_).wait(until);
     now_ = Clock::now();
     if (!ended) return ended.error().code == Code::kTimeout && now_ >= until ? Status(Ok{}) : ended;
@@ -110,7 +107,7 @@ class Lane::Drive {
 
   void rest() {
     const auto left = next_ - now_;
-    if (left > kAwake) std::this_thread::sleep_for(std::min<Duration>(left - kAwake, kSlice));
+    if (left > kAwake) std::this_thread::sleep_for(std::min<Duration>(left - kAwake, kLaneSlice));
     now_ = Clock::now();
   }
 

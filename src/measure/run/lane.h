@@ -3,6 +3,7 @@
 
 #include <viaduct/agent.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -16,6 +17,8 @@
 namespace viaduct::measure {
 
 using base::StopFlag;
+
+constexpr auto kLaneSlice = std::chrono::milliseconds(100);  // how late a lane notices a stop
 
 // What a lane has to know of its surroundings.
 struct LaneSeed {

@@ -1,24 +1,22 @@
 // Ping-pong: a write with a note, and its echo with another.
 #include <algorithm>
 
+#include "base/bytes.h"
 #include "measure/run/lane.h"
 
 namespace viaduct::measure {
 namespace {
 
-using namespace std::chrono_literals;
+using base::bytesOf;
 using Seconds = std::chrono::duration<double>;
 
-constexpr auto kSlice = 100ms;  // how late a stop is noticed
 constexpr std::string_view kBall = "b", kOver = "o";
-
-std::span<const std::byte> bytesOf(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 }  // namespace
 
 Result<Note> Lane::waitNote(const StopFlag& stop) {
   for (;;) {
-    auto note = seed_.agent.waitNote(kSlice);
+    auto note = seed_.agent.waitNote(kLaneSlice);
     if (note || note.error().code != Code::kTimeout) return note;
     if (stop.load()) return Error{.code = Code::kCancelled, .operation = "bench"};
     if (seed_.peer.state() == PeerState::kLost)
@@ -33,7 +31,7 @@ Result<Note> Lane::waitNote(const StopFlag& stop) {
 Status Lane::bounce(std::uint64_t number, const StopFlag& stop) {
   VIADUCT_CHECK(transfer(number).post({.note = bytesOf(kBall)}));
   for (;;) {
-    auto ended = transfer(number).wait(kSlice);
+    auto ended = transfer(number).wait(kLaneSlice);
     if (ended || ended.error().code != Code::kTimeout) return ended;
     if (stop.load()) return Error{.code = Code::kCancelled, .operation = "bench"};
   }

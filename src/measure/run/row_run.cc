@@ -19,8 +19,6 @@ using namespace std::chrono_literals;
 constexpr auto kAnnounced = 10s;   // for the other end's pin to be known here
 constexpr auto kLookAfter = 50ms;  // how often a running row is
 
-Role other(Role role) { return role == Role::kInitiator ? Role::kTarget : Role::kInitiator; }
-
 std::string labelOf(Role role, const Pair& pair) {
   return role == Role::kInitiator ? fmt::format("bench-initiator-{}", pair.initiator)
                                   : fmt::format("bench-target-{}", pair.target);

@@ -23,8 +23,6 @@ std::string labelOf(Role role, std::uint32_t number) {
   return fmt::format("bench-{}-{}", role == Role::kInitiator ? "initiator" : "target", number);
 }
 
-Role other(Role role) { return role == Role::kInitiator ? Role::kTarget : Role::kInitiator; }
-
 Error namedPeer(Error error, const meet::Member& member) {
   error.peer = fmt::format("rank {} ({})", member.rank, member.name);
   return error;

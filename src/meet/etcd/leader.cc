@@ -8,8 +8,6 @@
 namespace viaduct::meet::etcd {
 namespace {
 
-constexpr std::size_t kNamed = 8;  // members in one error; the others are counted
-
 Error death(const std::string& who, std::string peer) {
   return {.code = Code::kPeerLost,
           .operation = "group",

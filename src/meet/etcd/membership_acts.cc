@@ -10,8 +10,6 @@
 namespace viaduct::meet::etcd {
 namespace {
 
-constexpr std::size_t kNamed = 8;  // in one error; the others are counted
-
 std::string list(const std::vector<std::string>& names) {
   std::string out;
   for (std::size_t i = 0; i < std::min(names.size(), kNamed); ++i)

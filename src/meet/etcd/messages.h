@@ -4,6 +4,7 @@
 
 #include <viaduct/result.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,6 +19,8 @@
 namespace viaduct::meet::etcd {
 
 using MemberId = std::uint64_t;  // random, one for each attempt to join
+
+constexpr std::size_t kNamed = 8;  // members in one error; the others are counted
 
 // Who leads the forming of a group.
 struct Head {
