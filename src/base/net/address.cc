@@ -92,10 +92,10 @@ Error resolveError(const HostPort& where, int rc) {
   if (rc == EAI_SYSTEM) why.os_errno = errno;
   if (rc == EAI_AGAIN) {
     why.cause = "no name server answered";
-    why.remedy = "check /etc/resolv.conf and the network, or use the address in numbers";
+    why.remedy = "check /etc/resolv.conf and the network, or use a numeric IP address";
   } else {
     why.cause = "the name is misspelt, or unknown to this host's name servers";
-    why.remedy = "check it with getent hosts, or use the address in numbers";
+    why.remedy = "check it with getent hosts, or use a numeric IP address";
   }
   return why;
 }

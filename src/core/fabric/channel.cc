@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace viaduct::core::fabric {
@@ -33,8 +34,10 @@ constexpr int kEnoughDescriptors = 24;
 bool areDescriptorsShort() {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
+  constexpr rlim_t kMost = std::numeric_limits<int>::max();
   int free = 0;
-  for (auto fd = static_cast<int>(limit.rlim_cur); fd-- > 0 && free < kEnoughDescriptors;)
+  for (auto fd = static_cast<int>(std::min(limit.rlim_cur, kMost));
+       fd-- > 0 && free < kEnoughDescriptors;)
     if (::fcntl(fd, F_GETFD) < 0) ++free;
   return free < kEnoughDescriptors;
 }
