@@ -53,9 +53,10 @@ class TcpCloses : public TcpFails, public ::testing::WithParamInterface<CloseCas
 
 TEST_P(TcpCloses, AfterCloseNothingTouchesTheMemoryHere) {
   openWithMemory();
-  const auto [kind, side, turns] = GetParam();
-  ASSERT_EQ(post(0, kind, 3, ops_), ops_.size());
-  for (int i = 0; i < turns; ++i) pair_->turn();
+  const CloseCase& closing = GetParam();
+  const std::size_t side = closing.side;
+  ASSERT_EQ(post(0, closing.kind, 3, ops_), ops_.size());
+  for (int i = 0; i < closing.turns; ++i) pair_->turn();
   link(side).close(pair_->done[side]);
   Region& mine = side == 0 ? here_ : there_;
   fill(mine, std::byte{0x77});
