@@ -160,7 +160,9 @@ TEST(WireTest, ReplayedReorderedForgedAndDroppedFramesEndTheSession) {
          const auto header = forger.seal(FrameType::kNote, bytesOf("zzz"), {}, 0);
          b.insert(0, textOf(header) + "zzz");
        }}};
-  for (const auto& [name, attack] : attacks) {
+  for (const auto& one : attacks) {
+    const char* const name = one.first;
+    const Change& attack = one.second;
     Turner turner;
     Relayed session(Kind::kTcp, turner);
     session.run();

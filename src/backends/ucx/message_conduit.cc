@@ -222,10 +222,10 @@ bool MessageConduit::progress() {
 ucs_status_t MessageConduit::came(void* self, const void* head, std::size_t head_bytes, void* data,
                                   std::size_t bytes, const ucp_am_recv_param_t* how) {
   auto& me = *static_cast<MessageConduit*>(self);
-  const std::span said(static_cast<const std::byte*>(head), head_bytes);
-  if (me.broken_ || tokenOf(said) != me.token_) return UCS_OK;
+  const std::span header(static_cast<const std::byte*>(head), head_bytes);
+  if (me.broken_ || tokenOf(header) != me.token_) return UCS_OK;
   const bool here = (how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;
-  const auto letter = here ? decode(said, bytes) : std::nullopt;
+  const auto letter = here ? decode(header, bytes) : std::nullopt;
   if (letter && letter->number == ++me.heard_)
     me.take(*letter, {static_cast<const std::byte*>(data), bytes});
   else

@@ -113,7 +113,7 @@ class NearPins : public TwoSockets {
     return *FabricBackend::open({.settings = settings_, .poller = *poller_}, std::move(fabric));
   }
 
-  const Settings settings_;
+  const Settings settings_ = {};
   std::unique_ptr<base::Poller> poller_ = *base::Poller::open();
   void* memory_ = nullptr;
 };

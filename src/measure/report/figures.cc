@@ -135,7 +135,9 @@ std::vector<Level> levelsOf(const std::vector<Series>& series) {
     for (const Row* row : s.rows)
       if (row->ceiling && row->ceiling->gb_per_s > 0)
         by_name[row->ceiling->name][row->block_size] = row->ceiling->gb_per_s;
-    for (const auto& [name, values] : by_name) {
+    for (const auto& one : by_name) {
+      const auto& name = one.first;
+      const auto& values = one.second;
       auto same = std::find_if(found.begin(), found.end(),
                                [&](const CeilingLine& line) { return line.fits(name, values); });
       if (same == found.end()) same = found.insert(found.end(), CeilingLine{name, {}});

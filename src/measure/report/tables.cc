@@ -262,7 +262,9 @@ std::string settingsHtml(const std::vector<Source>& sources) {
   }
   Table table{.caption = "Settings; ≠ marks what differs", .columns = {"setting"}};
   for (const Source& source : sources) table.columns.push_back(source.name);
-  for (const auto& [name, of_each] : values) {
+  for (const auto& one : values) {
+    const auto& name = one.first;
+    const auto& of_each = one.second;
     const bool same = std::all_of(of_each.begin(), of_each.end(),
                                   [&](const std::string& v) { return v == of_each.front(); });
     std::vector<Cell> cells{headCell((same ? "" : "≠ ") + name)};
