@@ -109,7 +109,7 @@ endfunction()
 # What test programs, and libraries that they share, are compiled with.
 function(viaduct_test_code target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(${target} PRIVATE viaduct_options viaduct fmt::fmt GTest::gtest)
+  target_link_libraries(${target} PRIVATE viaduct_options viaduct many_bytes fmt::fmt GTest::gtest)
   target_compile_options(${target} PRIVATE ${VIADUCT_TEST_OPTIONS})
   viaduct_merge_sources(${target} 6)
   viaduct_use_precompiled(${target} viaduct_test_headers)

@@ -27,22 +27,8 @@ void BackendContract::connect() {
   ASSERT_TRUE(back_ready) << back_ready.error().text();
 }
 
-namespace {
-
-// Eight bytes that say where they belong.
-std::uint64_t word(std::size_t place, std::uint64_t salt) {
-  return (place + (salt << 40U) + 1) * 0x9e3779b97f4a7c15U;
-}
-
-}  // namespace
-
 void BackendContract::fill(std::span<std::byte> bytes, std::uint64_t salt) {
-  std::byte* const into = bytes.data();
-  const std::size_t size = bytes.size();
-  for (std::size_t at = 0; at < size; at += sizeof(std::uint64_t)) {
-    const std::uint64_t value = word(at, salt);
-    std::memcpy(into + at, &value, size - at < sizeof value ? size - at : sizeof value);
-  }
+  fillRandom(bytes, salt);
 }
 
 bool BackendContract::holds(std::span<const std::byte> bytes, std::uint64_t salt) {

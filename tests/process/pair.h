@@ -14,6 +14,7 @@
 #include "process/process.h"
 #include "process/storm.h"
 #include "process/words.h"
+#include "support/bytes.h"
 
 namespace viaduct::testing {
 
@@ -55,9 +56,7 @@ class Survivor {
     std::vector<std::byte> own;
     std::unique_ptr<Pin> pin;
     std::ptrdiff_t differ(int from) const {
-      const auto bytes = pin->bytes();
-      return static_cast<std::ptrdiff_t>(bytes.size()) -
-             std::count(bytes.begin(), bytes.end(), static_cast<std::byte>(from));
+      return static_cast<std::ptrdiff_t>(countOther(pin->bytes(), static_cast<std::byte>(from)));
     }
     void fill(int with) const { std::memset(pin->data(), with, pin->size()); }
   };

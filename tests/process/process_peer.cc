@@ -22,6 +22,7 @@
 #include "base/fd.h"
 #include "process/storm.h"
 #include "process/words.h"
+#include "support/bytes.h"
 
 namespace {
 
@@ -124,10 +125,8 @@ Answer fill(State& state, const Words& in) {
 
 // differ LABEL BYTE: how many bytes are another
 Answer differ(State& state, const Words& in) {
-  const auto bytes = state.pins.at(in.at(1)).bytes();
-  const auto same =
-      std::count(bytes.begin(), bytes.end(), static_cast<std::byte>(number(in.at(2))));
-  return std::to_string(static_cast<std::ptrdiff_t>(bytes.size()) - same);
+  return std::to_string(viaduct::testing::countOther(state.pins.at(in.at(1)).bytes(),
+                                                     static_cast<std::byte>(number(in.at(2)))));
 }
 
 Answer release(State& state, const Words& in) { return done(state.pins.at(in.at(1)).release()); }
