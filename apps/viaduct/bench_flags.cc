@@ -179,8 +179,8 @@ constexpr std::array kHowLong{
 };
 
 constexpr std::array kChecks{
-    BenchFlag{"verify", "full|sampled|off", "full; nixlbench: sampled",
-              "check what arrived: every byte, or about 1 MiB of each stream",
+    BenchFlag{"verify", "full|sampled|off", "sampled",
+              "check every byte of every transfer, or of some transfers among the timed ones",
               [](V t, O& o) { return intoOneOf(t, kVerify, o.verify); }},
     BenchFlag{"check_consistency", "", "false", "the same as --verify full",
               [](V t, O& o) { return intoYesNo(t, o.check_consistency); }},

@@ -59,7 +59,7 @@ struct BenchOptions {
   std::uint64_t seed = 1;
 
   // What is checked.
-  measure::Verified verify = measure::Verified::kFull;
+  measure::Verified verify = measure::Verified::kSampled;
   bool check_consistency = false;
   std::string require = {};
   std::vector<measure::proof::LinkRate> link_rates = {};

@@ -115,8 +115,7 @@ std::vector<std::uint64_t> batchesOf(const BenchOptions& o, std::uint64_t block)
 
 measure::Verified verifyOf(const BenchOptions& o) {
   if (o.has("verify")) return o.verify;
-  if (o.as_nixlbench && !o.check_consistency) return measure::Verified::kSampled;
-  return measure::Verified::kFull;
+  return o.check_consistency ? measure::Verified::kFull : measure::Verified::kSampled;
 }
 
 std::uint64_t workingSetOf(const BenchOptions& o) {

@@ -53,28 +53,6 @@ std::optional<Place> placeOf(const Pattern& p, std::uint64_t word) {
   return place;
 }
 
-// What the memory holds at `offset`, where it is wrong.
-std::string describe(const Pattern& p, std::span<const std::byte> memory, std::uint64_t block,
-                     std::uint64_t offset) {
-  const std::uint64_t aligned = offset / kWord * kWord;
-  if (aligned + kWord > memory.size()) return "wrong bytes in the last, partial word";
-  const std::uint64_t word = load(memory.data() + aligned);
-  if (word == 0) return "zeros: nothing arrived here";
-  if (const auto place = placeOf(p, word)) {
-    const char* age = place->epoch == p.epoch ? "" : ", of an earlier epoch";
-    if (place->block != block)
-      return fmt::format("swapped: this is block {} offset {}{}", place->block, place->offset, age);
-    if (place->offset != aligned)
-      return fmt::format("shifted: this is offset {} of the same block{}", place->offset, age);
-    return fmt::format("stale: this is the content of epoch {}, not {}", place->epoch, p.epoch);
-  }
-  for (std::uint64_t by = 1; by < kWord && aligned + by + kWord <= memory.size(); ++by)
-    if (const auto place = placeOf(p, load(memory.data() + aligned + by)))
-      return fmt::format("shifted by {} bytes: block {} offset {} begins inside this word", by,
-                         place->block, place->offset);
-  return fmt::format("foreign bytes: the word {:#018x} is not of this pattern", word);
-}
-
 // The two loops that touch every word, compiled for each width of vectors: a check costs no more
 // than the copy that it checks (docs/measured/measuring.md).
 [[gnu::always_inline]] inline void fillGroups(std::byte* at, std::uint64_t groups,
@@ -144,6 +122,30 @@ std::uint64_t firstWrongByte(const std::byte* found, const std::byte* wanted, st
 
 }  // namespace
 
+std::uint64_t Pattern::word(std::uint64_t block, std::uint64_t offset) const {
+  return (firstNumber(*this, block) + offset / kWord) * kOdd ^ maskOf(*this);
+}
+
+std::string Pattern::describe(std::span<const std::byte> found, std::uint64_t block,
+                              std::uint64_t offset) const {
+  if (found.size() < kWord) return "wrong bytes in the last, partial word";
+  const std::uint64_t word = load(found.data());
+  if (word == 0) return "zeros: nothing arrived here";
+  if (const auto place = placeOf(*this, word)) {
+    const char* age = place->epoch == epoch ? "" : ", of an earlier epoch";
+    if (place->block != block)
+      return fmt::format("swapped: this is block {} offset {}{}", place->block, place->offset, age);
+    if (place->offset != offset)
+      return fmt::format("shifted: this is offset {} of the same block{}", place->offset, age);
+    return fmt::format("stale: this is the content of epoch {}, not {}", place->epoch, epoch);
+  }
+  for (std::uint64_t by = 1; by < kWord && by + kWord <= found.size(); ++by)
+    if (const auto place = placeOf(*this, load(found.data() + by)))
+      return fmt::format("shifted by {} bytes: block {} offset {} begins inside this word", by,
+                         place->block, place->offset);
+  return fmt::format("foreign bytes: the word {:#018x} is not of this pattern", word);
+}
+
 void Pattern::fill(std::span<std::byte> memory, std::uint64_t block) const {
   const std::uint64_t mask = maskOf(*this);
   std::uint64_t product = firstNumber(*this, block) * kOdd;
@@ -180,7 +182,8 @@ std::optional<Mismatch> Pattern::verify(std::span<const std::byte> memory,
     product += kGroup * kOdd;
     if (std::memcmp(at, wanted.data(), bytes) == 0) continue;
     const std::uint64_t offset = done + firstWrongByte(at, wanted.data(), bytes);
-    return Mismatch{block, offset, describe(*this, memory, block, offset)};
+    const std::uint64_t aligned = offset / kWord * kWord;
+    return Mismatch{block, offset, describe(memory.subspan(aligned), block, aligned)};
   }
   return std::nullopt;
 }

@@ -24,6 +24,11 @@ struct Pattern {
   std::uint64_t blocks = 0;  // together at most 2^48 words
   std::uint64_t epoch = 1;   // below 2^16; a later filling of the same blocks has a higher one
 
+  // The eight bytes at `offset` of the block; a multiple of eight.
+  std::uint64_t word(std::uint64_t block, std::uint64_t offset) const;
+  // What the wrong bytes are that a block has from `offset` on.
+  std::string describe(std::span<const std::byte> found, std::uint64_t block,
+                       std::uint64_t offset) const;
   // `memory` holds the block from its start, `block_bytes` of it or fewer.
   void fill(std::span<std::byte> memory, std::uint64_t block) const;
   std::optional<Mismatch> verify(std::span<const std::byte> memory, std::uint64_t block) const;

@@ -89,6 +89,15 @@ struct PairResult {
   friend bool operator==(const PairResult&, const PairResult&) = default;
 };
 
+// Transfers whose contents were looked at.
+struct Checks {
+  std::uint64_t transfers = 0;
+  // The smallest part of transfers whose skipping they show in 999 rows of 1,000. 0: any, since
+  // every transfer was checked.
+  double smallest_caught = 1;
+  friend bool operator==(const Checks&, const Checks&) = default;
+};
+
 struct Row {
   std::string backend = {};
   OpKind op = OpKind::kWrite;
@@ -116,10 +125,12 @@ struct Row {
   std::optional<OpenLoop> rate = {};
   std::vector<PairResult> pairs = {};
 
+  std::uint64_t transfers = 0;  // that the path counts: timed ones, and spot checks among them
   std::vector<ProvenShare> path = {};
   std::string proof = {};  // how `path` was proven: one line for people
   std::optional<Ceiling> ceiling = {};
   Verified verified = Verified::kOff;
+  std::optional<Checks> checks = {};
   Verdict verdict = Verdict::kOk;
   std::string why = {};  // when not ok
   friend bool operator==(const Row&, const Row&) = default;

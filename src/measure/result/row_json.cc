@@ -129,6 +129,11 @@ void read(JsonReader& from, Ceiling& ceiling) {
   from.need("percent", ceiling.percent);
 }
 
+void read(JsonReader& from, Checks& checks) {
+  from.need("transfers", checks.transfers);
+  from.need("smallest_caught", checks.smallest_caught);
+}
+
 void read(JsonReader& from, ProvenShare& share) {
   from.need("backend", share.backend);
   from.need("way", share.way);
@@ -183,6 +188,7 @@ Json asJson(const Row& row) {
            {"bidirectional", row.bidirectional}};
   put(out, "memory", row.memory);
   putFigures(out, row);
+  if (row.transfers > 0) out["transfers"] = row.transfers;
   out["path"] = listOf(row.path);
   put(out, "proof", row.proof);
   if (row.ceiling && std::isfinite(row.ceiling->gb_per_s) && std::isfinite(row.ceiling->percent))
@@ -190,6 +196,9 @@ Json asJson(const Row& row) {
                           {"gb_per_s", row.ceiling->gb_per_s},
                           {"percent", row.ceiling->percent}};
   out["verified"] = verifiedName(row.verified);
+  if (row.checks)
+    out["checks"] = Json{{"transfers", row.checks->transfers},
+                         {"smallest_caught", row.checks->smallest_caught}};
   out["verdict"] = verdictName(row.verdict);
   put(out, "why", row.why);
   return out;
@@ -208,10 +217,12 @@ void read(JsonReader& from, Row& row) {
   from.may("bidirectional", row.bidirectional);
   from.may("memory", row.memory);
   readFigures(from, row);
+  from.may("transfers", row.transfers);
   from.need("path", row.path);
   from.may("proof", row.proof);
   from.may("ceiling", row.ceiling);
   from.word("verified", row.verified, verifiedNamed, "full, sampled, off");
+  from.may("checks", row.checks);
   from.word("verdict", row.verdict, verdictNamed,
             "ok, invalid, fallback, silent-rail, not-required, corrupt, unproven, failed");
   from.may("why", row.why);

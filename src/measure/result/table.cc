@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/sizes.h"
 #include "measure/result/text.h"
 
@@ -9,7 +11,7 @@ namespace viaduct::measure {
 namespace {
 
 constexpr std::size_t kWidth = 120;
-constexpr std::size_t kPathWidth = 36;  // what the other columns leave
+constexpr std::size_t kPathWidth = 30;  // what the other columns leave
 
 // The text in lines that start with `indent` spaces; broken between words where that is possible.
 std::string wrapped(std::string text, std::size_t indent) {
@@ -39,11 +41,18 @@ std::string percent(std::optional<double> part) {
   return part ? fmt::format("{:.0f}%", *part) : "-";
 }
 
+// How many transfers could have been skipped unseen.
+std::string skipsWords(const Row& row) {
+  if (!row.checks) return "-";
+  if (row.checks->smallest_caught == 0) return "none";
+  return fmt::format("<{:.0f}%", std::ceil(row.checks->smallest_caught * 100));
+}
+
 }  // namespace
 
 std::string tableHead() {
-  return fmt::format("{:<8} {:<5} {:>9} {:>6} {:>8} {:>5} {:>6} {:>9} {:>9} {:>7}  {}\n", "backend",
-                     "op", "block", "batch", "GB/s", "+/-", "of max", "p50 us", "p99 us", "CPU/GB",
+  return fmt::format("{:<8} {:<5} {:>9} {:>6} {:>8} {:>5} {:>6} {:>5} {:>9} {:>9} {:>7}  {}\n", "backend",
+                     "op", "block", "batch", "GB/s", "+/-", "of max", "skips", "p50 us", "p99 us", "CPU/GB",
                      "path");
 }
 
@@ -53,10 +62,10 @@ std::string tableLine(const Row& row) {
   std::string out = fmt::format("{:<8} {:<5} {:>9} {:>6}", shortened(row.backend, 8),
                                 opKindName(row.op), base::showSize(row.block_size), row.batch_size);
   if (row.verdict != Verdict::kFailed)
-    out += fmt::format(" {:>8} {:>5} {:>6} {:>9} {:>9} {:>7}  {}", digits(row.gb_per_s),
+    out += fmt::format(" {:>8} {:>5} {:>6} {:>5} {:>9} {:>9} {:>7}  {}", digits(row.gb_per_s),
                        percent(spread ? std::optional(*spread * 100) : std::nullopt),
                        percent(row.ceiling ? std::optional(row.ceiling->percent) : std::nullopt),
-                       digits(latency ? std::optional(latency->p50) : std::nullopt),
+                       skipsWords(row), digits(latency ? std::optional(latency->p50) : std::nullopt),
                        digits(latency ? std::optional(latency->p99) : std::nullopt),
                        digits(row.cpu_s_per_gb), shortened(pathWords(row), kPathWidth));
   out += "\n";

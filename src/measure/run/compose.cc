@@ -7,20 +7,24 @@
 
 #include "measure/proof/judge.h"
 #include "measure/run/share.h"
+#include "measure/run/spot_checks.h"
 #include "measure/run/timeline.h"
 #include "measure/stats/statistics.h"
 
 namespace viaduct::measure {
 namespace {
 
-constexpr std::size_t kWindows = 5;
+constexpr std::size_t kWindows = 3;    // of a round of several streams
+constexpr std::size_t kMostParts = 12;  // of a repeat
 
 class Composer {
  public:
-  Composer(const Spec& spec, const Workload& workload, std::span<const RowShare> shares)
+  Composer(const Spec& spec, const Workload& workload, std::span<const RowShare> shares,
+           const Rounds& rounds)
       : spec_(spec),
         workload_(workload),
         shares_(shares),
+        rounds_(rounds),
         streams_(streamsOf(spec.layout, spec.threads, spec.bidirectional)) {
     describe();
   }
@@ -44,6 +48,8 @@ class Composer {
   }
 
  private:
+  using Repeat = std::vector<std::vector<Placed>>;  // by round
+
   void describe() {
     row_.backend = workload_.backend;
     row_.op = workload_.op;
@@ -77,10 +83,14 @@ class Composer {
       prep_.add(share.prep);
       post_.add(share.post);
       tx_.add(share.tx);
+      row_.transfers += share.transfers;
       for (const StreamShare& s : share.streams) row_.iterations += s.iterations;
     }
-    for (std::size_t repeat = 0; repeat < spec_.repeat; ++repeat)
-      repeats_.push_back(placed(shares_, hosts_, repeat));
+    const std::size_t each = rounds_.each.size() / spec_.repeat;
+    for (std::size_t i = 0; i < rounds_.each.size(); ++i) {
+      if (i % each == 0) repeats_.emplace_back();
+      repeats_.back().push_back(placed(rounds_.each[i], hosts_));
+    }
   }
 
   // A ping-pong moves every transfer there and back.
@@ -91,11 +101,17 @@ class Composer {
 
   void rates() {
     std::vector<double> whole;
-    for (const std::vector<Placed>& repeat : repeats_) {
-      const Wall wall = wallOf(repeat);
+    for (const Repeat& repeat : repeats_) {
+      Wall wall;
+      std::vector<LaneTimes::Part> parts;
+      for (const std::vector<Placed>& round : repeat) {
+        wall.add(wallOf(round));
+        for (const LaneTimes::Part& part : partsOf(round, kWindows)) parts.push_back(part);
+      }
       row_.seconds += wall.seconds;
       whole.push_back(wall.rate());
-      for (const double rate : ratesOf(repeat, kWindows)) row_.gb_per_s_parts.push_back(rate);
+      for (const LaneTimes::Part& part : merged(parts, kMostParts))
+        row_.gb_per_s_parts.push_back(Wall{part.seconds, part.bytes}.rate());
     }
     if (row_.seconds <= 0) return;
     // Of one stream the median is steadier; of several only the time that all took is honest.
@@ -134,15 +150,21 @@ class Composer {
       result.initiator = spec_.layout.initiatorRank(pair.initiator);
       result.target = spec_.layout.targetRank(pair.target);
       std::vector<double> rates;
-      for (const std::vector<Placed>& repeat : repeats_) {
-        std::vector<Placed> own;
-        for (const Placed& one : repeat)
-          if (one.stream < streams_.size() && streams_[one.stream].pair == pair) own.push_back(one);
-        rates.push_back(wallOf(own).rate());
-      }
+      for (const Repeat& repeat : repeats_) rates.push_back(wallOfPair(repeat, pair).rate());
       result.gb_per_s = median(rates);
       result.latency_us = latencyOfPair(pair);
     }
+  }
+
+  Wall wallOfPair(const Repeat& repeat, const Pair& pair) const {
+    Wall wall;
+    for (const std::vector<Placed>& round : repeat) {
+      std::vector<Placed> own;
+      for (const Placed& one : round)
+        if (one.stream < streams_.size() && streams_[one.stream].pair == pair) own.push_back(one);
+      wall.add(wallOf(own));
+    }
+    return wall;
   }
 
   // Of a pair's threads the slowest one's: their transfers are alike.
@@ -159,9 +181,21 @@ class Composer {
 
   void verified() {
     row_.verified = facts_.verified = spec_.verify;
-    for (std::uint32_t rank = 0; rank < shares_.size() && !facts_.mismatch; ++rank)
-      if (!shares_[rank].mismatch.empty())
+    Checks checks;
+    std::uint64_t missed = 0;
+    for (std::uint32_t rank = 0; rank < shares_.size(); ++rank) {
+      checks.transfers += shares_[rank].checks;
+      missed += shares_[rank].missed;
+      if (!shares_[rank].mismatch.empty() && !facts_.mismatch)
         facts_.mismatch = fmt::format("at rank {} {}", rank, shares_[rank].mismatch);
+    }
+    if (checks.transfers == 0) return;
+    // Checks of every transfer leave none that could have been skipped.
+    checks.smallest_caught = rounds_.every_transfer_checked ? 0 : smallestCaught(checks.transfers);
+    row_.checks = checks;
+    if (missed != 0)
+      facts_.mismatch = fmt::format("{} of {} checked transfers arrived wrong: {}",
+                                    missed, checks.transfers, facts_.mismatch.value_or(""));
   }
 
   // What devices counted says whether all of this is to be believed.
@@ -218,10 +252,11 @@ class Composer {
   const Spec& spec_;
   const Workload& workload_;
   std::span<const RowShare> shares_;
+  const Rounds& rounds_;
   const std::vector<Stream> streams_;
   std::vector<proof::Observation> seen_;
   std::vector<std::string> hosts_;  // by rank: those of one host share a clock
-  std::vector<std::vector<Placed>> repeats_;
+  std::vector<Repeat> repeats_;
   Histogram latency_, prep_, post_, tx_;
   proof::RowFacts facts_;
   Row row_;
@@ -230,8 +265,8 @@ class Composer {
 }  // namespace
 
 Result<Composed> compose(const Spec& spec, const Workload& workload,
-                         std::span<const RowShare> shares) {
-  return Composer(spec, workload, shares).composed();
+                         std::span<const RowShare> shares, const Rounds& rounds) {
+  return Composer(spec, workload, shares, rounds).composed();
 }
 
 }  // namespace viaduct::measure

@@ -11,8 +11,8 @@ namespace {
 using Seconds = std::chrono::duration<double>;
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t kParts = 5;  // of a row; their median is its rate
-constexpr std::uint64_t kFewest = 2 * kParts, kWarmLeast = 3;
+constexpr std::uint64_t kParts = 3;  // of a run
+constexpr std::uint64_t kWarmLeast = 3;
 // A sleeper wakes up to so much late; the rest of a pause is spent awake.
 constexpr auto kAwake = 150us;
 
@@ -30,11 +30,6 @@ Goal warmGoal(const Spec& spec, const Workload& row) {
   return {.iterations = kWarmLeast, .time = spec.warmup};
 }
 
-Goal timedGoal(const Spec& spec, const Workload& row) {
-  if (row.iterations != 0) return {.iterations = row.iterations};
-  return {.iterations = kFewest, .time = spec.duration};
-}
-
 // One run of a lane: starts transfers when they are due, and waits for them in the order in which
 // they were started. With several in flight one that is overtaken counts until its turn has come.
 class Lane::Drive {
@@ -44,6 +39,7 @@ class Lane::Drive {
         spec_(lane.seed_.spec),
         goal_(goal),
         stop_(stop),
+        first_(lane.begun_),
         depth_(spec_.depth),
         flights_(depth_) {}
 
@@ -60,6 +56,7 @@ class Lane::Drive {
     }
     if (ended_ != part_first_) closePart();
     out_.iterations = ended_;
+    lane_.begun_ += ended_;
     return std::move(out_);
   }
 
@@ -79,11 +76,11 @@ class Lane::Drive {
       next_ += gap();
     }
     if (spec_.recreate || spec_.reregister) {
-      VIADUCT_CHECK(lane_.planAgain(number));
+      VIADUCT_CHECK(lane_.planAgain(first_ + number));
       now_ = Clock::now();
     }
     const auto called = now_;
-    VIADUCT_CHECK(lane_.transfer(number).post());
+    VIADUCT_CHECK(lane_.transfer(first_ + number).post());
     now_ = Clock::now();
     out_.post.record(nanoseconds(now_ - called));
     flights_[number % depth_] = {intended, now_};
@@ -94,13 +91,14 @@ class Lane::Drive {
   Status land() {
     const bool more = open() && posted_ - ended_ < depth_ && !enough();
     const auto until = std::min(now_ + kLaneSlice, more ? next_ : Clock::time_point::max());
-    auto ended = lane_.transfer(ended_).wait(until);
+    auto ended = lane_.transfer(first_ + ended_).wait(until);
     now_ = Clock::now();
     if (!ended) return ended.error().code == Code::kTimeout && now_ >= until ? Status(Ok{}) : ended;
     const Flight& flight = flights_[ended_ % depth_];
     out_.latency.record(nanoseconds(now_ - flight.intended));
     out_.tx.record(nanoseconds(now_ - flight.posted));
     ++ended_;
+    ++lane_.transfers_ended_;
     if (partIsOver()) closePart();
     return Ok{};
   }
@@ -136,6 +134,7 @@ class Lane::Drive {
   const Spec& spec_;
   const Goal goal_;
   const StopFlag& stop_;
+  const std::uint64_t first_;  // the lane's number of our first transfer
   const std::uint64_t depth_;
   std::vector<Flight> flights_;  // a ring
   Clock::time_point start_, now_, part_start_;
@@ -189,8 +188,18 @@ Status Lane::planAgain(std::uint64_t number) {
   return Ok{};
 }
 
+Status Lane::once(std::uint64_t set, const std::function<bool()>& ended) {
+  if (seed_.spec.recreate || seed_.spec.reregister) VIADUCT_CHECK(planAgain(set));
+  VIADUCT_CHECK(transfer(set).post());
+  for (;;) {
+    auto done = transfer(set).wait(kLaneSlice);
+    if (done) ++transfers_ended_;
+    if (done || done.error().code != Code::kTimeout) return done;
+    if (ended()) return cancelled();
+  }
+}
+
 Result<LaneTimes> Lane::run(const Goal& goal, const StopFlag& stop) {
-  before_ = carried();
   return Drive(*this, goal, stop).go();
 }
 

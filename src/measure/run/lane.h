@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -51,14 +52,21 @@ struct Goal {
   Duration time{0};
 };
 Goal warmGoal(const Spec& spec, const Workload& row);
-Goal timedGoal(const Spec& spec, const Workload& row);
 
 class Lane {
  public:
   // Plans every transfer.
   static Result<std::unique_ptr<Lane>> plan(const LaneSeed& seed);
 
-  // Gives up soon after `stop` is set, with kCancelled.
+  // From here on path() and transfers() count.
+  void mark() {
+    before_ = carried();
+    transfers_ended_ = 0;
+  }
+  // A transfer of that set, untimed. kCancelled when `ended` says so.
+  Status once(std::uint64_t set, const std::function<bool()>& ended);
+  // Goes on with the set behind those that run() has used before. Gives up soon after `stop` is
+  // set, with kCancelled.
   Result<LaneTimes> run(const Goal& goal, const StopFlag& stop);
   // The same as ping-pong: latency is half of what a write and its echo take. The other end runs
   // echo() until this one has ended.
@@ -66,9 +74,10 @@ class Lane {
   Result<LaneTimes> echo(const StopFlag& stop);  // only iterations are told
 
   const Histogram& prep() const { return prep_; }  // nanoseconds, of every planning
-  // What carried the last run.
   Path path() const { return carried().since(before_); }
+  std::uint64_t transfers() const { return transfers_ended_; }  // timed or not
   std::uint64_t sets() const { return seed_.sets; }
+  std::uint64_t bytes() const { return seed_.row.bytes(); }
 
  private:
   class Drive;
@@ -84,7 +93,9 @@ class Lane {
   std::vector<std::uint32_t> own_order_, remote_order_;
   std::vector<Transfer> transfers_;
   Path retired_;  // what transfers that were planned again had carried
-  Path before_;   // what had been when the run began
+  Path before_;   // what had been when mark() was called
+  std::uint64_t begun_ = 0;            // transfers of all runs
+  std::uint64_t transfers_ended_ = 0;  // since mark()
   Histogram prep_;
   base::Random arrivals_;
 };

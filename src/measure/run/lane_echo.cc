@@ -32,20 +32,21 @@ Status Lane::bounce(std::uint64_t number, const StopFlag& stop) {
   VIADUCT_CHECK(transfer(number).post({.note = bytesOf(kBall)}));
   for (;;) {
     auto ended = transfer(number).wait(kLaneSlice);
+    if (ended) ++transfers_ended_;
     if (ended || ended.error().code != Code::kTimeout) return ended;
     if (stop.load()) return Error{.code = Code::kCancelled, .operation = "bench"};
   }
 }
 
 Result<LaneTimes> Lane::pingPong(const Goal& goal, const StopFlag& stop) {
-  before_ = carried();
   LaneTimes out;
   const auto start = Clock::now();
   auto now = start;
   out.start = start;
   while (out.iterations < goal.iterations || now - start < goal.time) {
     const auto begin = now;
-    VIADUCT_CHECK(bounce(out.iterations++, stop));
+    VIADUCT_CHECK(bounce(begun_++, stop));
+    ++out.iterations;
     VIADUCT_TRY(const Note back, waitNote(stop));
     now = Clock::now();
     const auto half = std::chrono::nanoseconds(now - begin).count() / 2;
@@ -58,12 +59,12 @@ Result<LaneTimes> Lane::pingPong(const Goal& goal, const StopFlag& stop) {
 }
 
 Result<LaneTimes> Lane::echo(const StopFlag& stop) {
-  before_ = carried();
   LaneTimes out;
-  for (;; ++out.iterations) {
+  for (;;) {
     VIADUCT_TRY(const Note note, waitNote(stop));
     if (note.text() == kOver) return out;
-    VIADUCT_CHECK(bounce(out.iterations, stop));
+    VIADUCT_CHECK(bounce(begun_++, stop));
+    ++out.iterations;
   }
 }
 

@@ -17,6 +17,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kAnnounced = 10s;   // for the other end's pin to be known here
+// Of a row, at first: what an earlier row has left is not taken for this one's.
+constexpr std::uint64_t kEpochsOfARow = 4096;
 constexpr auto kLookAfter = 50ms;  // how often a running row is
 
 std::string labelOf(Role role, const Pair& pair) {
@@ -59,7 +61,9 @@ RowRun::RowRun(Worker& worker, const Workload& row)
     : worker_(worker),
       spec_(worker.spec_),
       row_(row),
-      contents_(spec_, row, worker.streams_, worker.bytes_) {}
+      contents_(spec_, row, worker.streams_, worker.bytes_),
+      begun_(worker.streams_.size()),
+      last_epoch_(++worker.rows_ * kEpochsOfARow) {}
 
 Result<Composed> RowRun::run() {
   VIADUCT_TRY(const bool whole, steps());
@@ -69,42 +73,76 @@ Result<Composed> RowRun::run() {
 }
 
 Result<bool> RowRun::steps() {
-  const std::uint64_t warm = ++worker_.epoch_, now = ++worker_.epoch_;
   auto done = prepare();
-  if (done) fill(warm);
+  if (done) touchSinks();
+  if (done) fill(++last_epoch_);
   if (!done) failure_ = done.error();
   VIADUCT_TRY(bool well, worker_.allWell(failure_));
   if (!well) return false;
-  done = runLanes(Phase::kWarm);
-  if (!done) failure_ = done.error();
-  VIADUCT_TRY(well, worker_.allWell(failure_));
+  VIADUCT_TRY(well, warmUp());
   if (!well) return false;
-  fill(now);
+  fill(++last_epoch_);
   // From here until all have looked at their devices nobody moves anything.
   VIADUCT_TRY(well, worker_.allWell({}));
   worker_.observer_.before();
-  VIADUCT_TRY(well, timed());
+  for (Own& own : own_) own.lane->mark();
+  return timed();
+}
+
+// Shows how long a transfer takes, and with it how the row has to be checked.
+Result<bool> RowRun::warmUp() {
+  VIADUCT_TRY(const Rounds::Round all, runRound(warmGoal(spec_, row_)));
+  double slowest = 0;
+  bool well = true;
+  for (const RoundShare& share : all) {
+    well = well && !share.failure;
+    for (const Stretch& stretch : share.streams) {
+      double seconds = 0;
+      for (const LaneTimes::Part& part : stretch.parts) seconds += part.seconds;
+      if (stretch.iterations != 0)
+        slowest = std::max(slowest, seconds / static_cast<double>(stretch.iterations));
+    }
+  }
+  schedule_ = scheduleOf(spec_, row_, slowest, worker_.streams_.size(), contents_.fewestSets());
+  usedIn(all);
   return well;
 }
 
 Result<bool> RowRun::timed() {
-  CpuWatch cpu;
-  for (std::uint32_t repeat = 0; repeat < spec_.repeat; ++repeat) {
-    VIADUCT_TRY(const bool well, worker_.allWell(failure_));
-    if (!well) return false;
-    left_ns_.push_back(nanosecondsAt(Clock::now()));
-    if (repeat == 0) cpu = CpuWatch();
-    auto done = runLanes(Phase::kTimed);
-    if (!done) failure_ = done.error();
-  }
-  // How often each stream has run is how much of its memory the other end has to check.
-  RowShare used{.failure = failure_};
-  for (const Own& own : own_)
-    if (!own.echoes) used.streams.push_back({.stream = own.stream, .iterations = own.most});
-  VIADUCT_TRY(const auto all, worker_.gather(encode(used)));
-  cpu_ = cpu.used();  // a target works while it waits here
+  rounds_.every_transfer_checked = schedule_.every_transfer;
+  const std::vector<std::uint64_t> before = begun_;
+  for (std::uint32_t repeat = 0; repeat < spec_.repeat; ++repeat)
+    for (std::uint64_t round = 0; round < schedule_.rounds; ++round) {
+      spotChecks();
+      VIADUCT_TRY(const bool well, timedRound(schedule_.goalOf(round)));
+      if (!well) return false;
+    }
+  spotChecks();
+  VIADUCT_TRY(const bool well, worker_.allWell(failure_));
+  if (!well) return false;
   claim();
-  return verify(all);
+  if (schedule_.every_transfer || spec_.verify == Verified::kOff) return true;
+  std::vector<SetRange> used;
+  for (std::size_t s = 0; s < begun_.size(); ++s)
+    used.push_back({.first = before[s], .count = begun_[s] - before[s]});
+  verify(used);
+  return true;
+}
+
+Result<bool> RowRun::timedRound(const Goal& goal) {
+  if (schedule_.every_transfer) fillNext(goal.iterations);
+  VIADUCT_TRY(bool well, worker_.allWell(failure_));
+  if (!well) return false;
+  left_ns_ = nanosecondsAt(Clock::now());
+  const CpuWatch cpu;
+  VIADUCT_TRY(Rounds::Round all, runRound(goal));
+  cpu_.add(cpu.used());  // a target works while it waits for the others here
+  for (const RoundShare& share : all) well = well && !share.failure;
+  for (Own& own : own_) append(own.times, own.last);
+  const std::vector<SetRange> used = usedIn(all);
+  if (well && schedule_.every_transfer) countChecked(used);
+  if (worker_.rank_ == 0) rounds_.each.push_back(std::move(all));
+  return well;
 }
 
 Status RowRun::prepare() {
@@ -145,7 +183,39 @@ Status RowRun::plan(Own& own) {
   return Ok{};
 }
 
-Status RowRun::runLanes(Phase phase) {
+Result<Rounds::Round> RowRun::runRound(const Goal& goal) {
+  auto done = runLanes(goal);
+  if (!done) failure_ = done.error();
+  VIADUCT_TRY(const auto all, worker_.gather(encode(roundShare())));
+  Rounds::Round round;
+  for (const std::string& one : all) {
+    VIADUCT_TRY(RoundShare share, decodeRound(one));
+    round.push_back(std::move(share));
+  }
+  return round;
+}
+
+RoundShare RowRun::roundShare() const {
+  RoundShare out{.failure = failure_, .left_ns = left_ns_};
+  for (const Own& own : own_)
+    if (!own.echoes && !own.failure)
+      out.streams.push_back(
+          {own.stream, own.last.iterations, nanosecondsAt(own.last.start), own.last.parts});
+  return out;
+}
+
+std::vector<SetRange> RowRun::usedIn(const Rounds::Round& round) {
+  std::vector<SetRange> used(begun_.size());
+  for (const RoundShare& share : round)
+    for (const Stretch& stretch : share.streams)
+      if (stretch.stream < used.size()) {
+        used[stretch.stream] = {begun_[stretch.stream], stretch.iterations};
+        begun_[stretch.stream] += stretch.iterations;
+      }
+  return used;
+}
+
+Status RowRun::runLanes(const Goal& goal) {
   std::mutex mutex;
   std::condition_variable ended;
   std::size_t running = own_.size();
@@ -153,7 +223,7 @@ Status RowRun::runLanes(Phase phase) {
   threads.reserve(own_.size());
   for (Own& own : own_)
     threads.emplace_back([&] {
-      runLane(own, phase);
+      runLane(own, goal);
       const std::lock_guard held(mutex);
       --running;
       ended.notify_one();
@@ -171,27 +241,54 @@ Status RowRun::runLanes(Phase phase) {
   return found ? Status(*found) : Status(Ok{});
 }
 
-void RowRun::runLane(Own& own, Phase phase) {
-  const Goal goal = phase == Phase::kWarm ? warmGoal(spec_, row_) : timedGoal(spec_, row_);
+void RowRun::runLane(Own& own, const Goal& goal) {
   auto times = own.echoes        ? own.lane->echo(stop_lanes_)
                : spec_.ping_pong ? own.lane->pingPong(goal, stop_lanes_)
                                  : own.lane->run(goal, stop_lanes_);
-  if (!times) own.failure = times.error();
-  if (times) keep(own, *std::move(times), phase);
+  if (times)
+    own.last = *std::move(times);
+  else
+    own.failure = times.error();
   if (own.failure) stop_lanes_.store(true);  // the row is over for all
 }
 
-void RowRun::keep(Own& own, LaneTimes times, Phase phase) {
-  if (phase == Phase::kWarm) return;
-  append(own.times, times);
-  own.stretches.push_back({nanosecondsAt(times.start), std::move(times.parts)});
-  own.most = std::max(own.most, times.iterations);
-}
-
 // A lane knows its own peer only: what happens to others ends it as well.
-void RowRun::watch() {
+bool RowRun::watch() {
   if (worker_.stop_.load() || worker_.group_.trouble()) stop_lanes_.store(true);
   if (worker_.heard_.tick) worker_.heard_.tick();
+  return stop_lanes_.load();
+}
+
+void RowRun::spotChecks() {
+  if (schedule_.checks == 0 || failure_) return;
+  SpotChecks checks(worker_.agent_, contents_, epoch_, [this] { return watch(); });
+  auto done = runSpotChecks(checks);
+  if (!done) failure_ = done.error();
+  missed_ += checks.missed();
+  if (mismatch_.empty()) mismatch_ = checks.wrong();
+}
+
+Status RowRun::runSpotChecks(SpotChecks& checks) {
+  const std::uint64_t first = last_epoch_ + 1;
+  last_epoch_ += schedule_.checks;
+  for (std::uint32_t s = 0; s < worker_.streams_.size(); ++s) {
+    const Role leads = worker_.initiating(s), follows = other(leads);
+    if (Device* device = worker_.deviceOf(s, leads)) {
+      const Peer& far = worker_.peers_.at(worker_.rankOf(s, follows));
+      VIADUCT_CHECK(checks.lead(laneOf(s, leads), {s, leads, device->memory.bytes()}, far,
+                                schedule_.checks, first));
+      checks_ += schedule_.checks;
+    } else if (Device* far_device = worker_.deviceOf(s, follows)) {
+      VIADUCT_CHECK(checks.follow({s, follows, far_device->memory.bytes()}));
+    }
+  }
+  return Ok{};
+}
+
+Lane& RowRun::laneOf(std::uint32_t stream, Role role) {
+  return *std::find_if(own_.begin(), own_.end(), [&](const Own& own) {
+            return own.stream == stream && own.role == role;
+          })->lane;
 }
 
 std::vector<StreamEnd> RowRun::ends(bool sources) {
@@ -204,30 +301,44 @@ std::vector<StreamEnd> RowRun::ends(bool sources) {
   return out;
 }
 
+// A page that is touched for the first time costs more than what it is touched for.
+void RowRun::touchSinks() {
+  for (const StreamEnd& end : ends(false)) contents_.touch(end);
+}
+
 void RowRun::fill(std::uint64_t epoch) {
+  epoch_ = epoch;
   orderAfterAgent();
-  for (const StreamEnd& end : ends(true)) contents_.fill(end, epoch);
+  for (const StreamEnd& end : ends(true)) contents_.fill(end, epoch, contents_.all(end.stream));
+}
+
+void RowRun::fillNext(std::uint64_t transfers) {
+  epoch_ = ++last_epoch_;
+  orderAfterAgent();
+  for (const StreamEnd& end : ends(true))
+    contents_.fill(end, epoch_, {begun_[end.stream], transfers});
 }
 
 // The agent's thread may have read or written what is filled and checked here, and only the other
 // process has seen both: a turn of the agent's loop orders the two within this one as well.
 void RowRun::orderAfterAgent() { worker_.agent_.poll(); }
 
-Result<bool> RowRun::verify(const std::vector<std::string>& all) {
-  std::vector<std::uint64_t> iterations(worker_.streams_.size());
-  bool well = true;
-  for (const std::string& one : all) {
-    VIADUCT_TRY(const RowShare used, decodeShare(one));
-    well = well && !used.failure;
-    for (const StreamShare& s : used.streams)
-      if (s.stream < iterations.size()) iterations[s.stream] = s.iterations;
-  }
-  if (!well) return false;
+// `used`: the sets that each stream has used, whose sources hold the present epoch.
+std::uint64_t RowRun::verify(const std::vector<SetRange>& used) {
+  std::uint64_t wrong_streams = 0;
   orderAfterAgent();
-  for (const StreamEnd& end : ends(false))
-    if (auto wrong = contents_.verify(end, worker_.epoch_, iterations[end.stream]))
-      mismatch_ = *std::move(wrong);
-  return true;
+  for (const StreamEnd& end : ends(false)) {
+    auto wrong = contents_.verify(end, epoch_, used[end.stream]);
+    if (!wrong) continue;
+    ++wrong_streams;
+    if (mismatch_.empty()) mismatch_ = *std::move(wrong);
+  }
+  return wrong_streams;
+}
+
+void RowRun::countChecked(const std::vector<SetRange>& used) {
+  missed_ += verify(used);
+  for (const StreamEnd& end : ends(false)) checks_ += used[end.stream].count;
 }
 
 // What this process's transfers say that they have moved, for the observer.
@@ -243,18 +354,22 @@ void RowRun::claim() {
 }
 
 RowShare RowRun::share() const {
-  RowShare out{.failure = failure_, .left_ns = left_ns_, .cpu = cpu_, .mismatch = mismatch_};
+  RowShare out{.failure = failure_,
+               .cpu = cpu_,
+               .mismatch = mismatch_,
+               .checks = checks_,
+               .missed = missed_};
   for (const Own& own : own_) {
     if (!own.lane) continue;
     out.prep.add(own.lane->prep());
+    out.transfers += own.lane->transfers();
     if (own.echoes) continue;
     out.latency.add(own.times.latency);
     out.post.add(own.times.post);
     out.tx.add(own.times.tx);
     out.streams.push_back({.stream = own.stream,
                            .iterations = own.times.iterations,
-                           .latency_us = latencyOf(own.times.latency),
-                           .stretches = own.stretches});
+                           .latency_us = latencyOf(own.times.latency)});
   }
   out.observation = worker_.observer_.encoded();
   return out;
@@ -268,7 +383,7 @@ Result<Composed> RowRun::finish() {
     VIADUCT_TRY(RowShare decoded, decodeShare(one));
     shares.push_back(std::move(decoded));
   }
-  return compose(spec_, row_, shares);
+  return compose(spec_, row_, shares, rounds_);
 }
 
 }  // namespace viaduct::measure

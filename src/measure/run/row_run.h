@@ -7,6 +7,8 @@
 
 #include "measure/run/contents.h"
 #include "measure/run/lane.h"
+#include "measure/run/schedule.h"
+#include "measure/run/spot_checks.h"
 #include "measure/run/worker.h"
 
 namespace viaduct::measure {
@@ -17,33 +19,42 @@ class RowRun {
   Result<Composed> run();
 
  private:
-  enum class Phase : std::uint8_t { kWarm, kTimed };
   struct Own {  // a stream that this process runs an end of
     std::uint32_t stream = 0;
     Role role = Role::kInitiator;
     bool echoes = false;  // the far end of a ping-pong
     std::unique_ptr<Lane> lane;
-    LaneTimes times = {};  // of all repeats, besides start and parts
-    std::vector<Stretch> stretches = {};
-    std::uint64_t most = 0;  // transfers of the longest repeat
+    LaneTimes last = {};   // of the last round
+    LaneTimes times = {};  // of all timed rounds, besides start and parts
     Failure failure = {};
   };
 
   // False: somebody failed, and the row is over.
   Result<bool> steps();
+  Result<bool> warmUp();
   Result<bool> timed();
+  Result<bool> timedRound(const Goal& goal);
   Status prepare();
   Status plan(Own& own);
-  Status runLanes(Phase phase);
-  void runLane(Own& own, Phase phase);
-  void keep(Own& own, LaneTimes times, Phase phase);
-  void watch();
+  // Runs all lanes until all have reached the goal, and gathers what all members tell.
+  Result<Rounds::Round> runRound(const Goal& goal);
+  Status runLanes(const Goal& goal);
+  void runLane(Own& own, const Goal& goal);
+  RoundShare roundShare() const;
+  Lane& laneOf(std::uint32_t stream, Role role);
+  bool watch();  // true: the row is over
+  void touchSinks();
   void fill(std::uint64_t epoch);
+  void fillNext(std::uint64_t transfers);  // of each stream
   void orderAfterAgent();
-  // `all`: how much each stream was used, as its members say.
-  Result<bool> verify(const std::vector<std::string>& all);
+  void spotChecks();
+  Status runSpotChecks(SpotChecks& checks);
+  std::uint64_t verify(const std::vector<SetRange>& used);
+  void countChecked(const std::vector<SetRange>& used);
   void claim();
   std::vector<StreamEnd> ends(bool sources);
+  // The sets that each stream has used in this round, which come behind those before.
+  std::vector<SetRange> usedIn(const Rounds::Round& round);
   RowShare share() const;
   Result<Composed> finish();
 
@@ -51,10 +62,16 @@ class RowRun {
   const Spec& spec_;
   const Workload& row_;
   Contents contents_;
+  std::uint64_t epoch_ = 0;  // of what the sources hold
+  Schedule schedule_;
   std::vector<Own> own_;
   StopFlag stop_lanes_{false};
-  std::vector<std::uint64_t> left_ns_;  // when each repeat's barrier let us go
+  std::uint64_t left_ns_ = 0;         // when the last barrier let us go
+  std::vector<std::uint64_t> begun_;  // transfers of each stream, so far
+  std::uint64_t last_epoch_;          // that a filling or a spot check has had
+  Rounds rounds_;                     // timed; rank 0 keeps them
   CpuUse cpu_;
+  std::uint64_t checks_ = 0, missed_ = 0;
   std::string mismatch_;
   Failure failure_;
 };

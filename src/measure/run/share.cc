@@ -67,31 +67,20 @@ std::uint32_t countOf(base::Reader& from) {
   return count <= kMostItems ? count : 0;
 }
 
-void write(base::Writer& to, const StreamShare& s) {
-  to.put(s.stream).put(s.iterations);
-  write(to, s.latency_us);
-  to.put(static_cast<std::uint32_t>(s.stretches.size()));
-  for (const Stretch& stretch : s.stretches) {
-    to.put(stretch.start_ns).put(static_cast<std::uint32_t>(stretch.parts.size()));
-    for (const LaneTimes::Part& part : stretch.parts) {
-      to.put(part.bytes);
-      put(to, part.seconds);
-    }
+void write(base::Writer& to, const Stretch& s) {
+  to.put(s.stream).put(s.iterations).put(s.start_ns);
+  to.put(static_cast<std::uint32_t>(s.parts.size()));
+  for (const LaneTimes::Part& part : s.parts) {
+    to.put(part.bytes);
+    put(to, part.seconds);
   }
 }
 
-StreamShare readStream(base::Reader& from) {
-  StreamShare s;
-  s.stream = from.get<std::uint32_t>();
-  s.iterations = from.get<std::uint64_t>();
-  s.latency_us = readLatency(from);
-  for (auto left = countOf(from); left > 0 && from.ok(); --left) {
-    Stretch& stretch = s.stretches.emplace_back();
-    stretch.start_ns = from.get<std::uint64_t>();
-    for (auto parts = countOf(from); parts > 0 && from.ok(); --parts) {
-      const auto bytes = from.get<std::uint64_t>();
-      stretch.parts.push_back({bytes, getDouble(from)});
-    }
+Stretch readStretch(base::Reader& from) {
+  Stretch s{from.get<std::uint32_t>(), from.get<std::uint64_t>(), from.get<std::uint64_t>()};
+  for (auto parts = countOf(from); parts > 0 && from.ok(); --parts) {
+    const auto bytes = from.get<std::uint64_t>();
+    s.parts.push_back({bytes, getDouble(from)});
   }
   return s;
 }
@@ -122,19 +111,39 @@ Result<Failure> decodeFailure(std::string_view text) {
   return failure;
 }
 
+std::string encode(const RoundShare& share) {
+  base::Writer out;
+  write(out, share.failure);
+  out.put(share.left_ns).put(static_cast<std::uint32_t>(share.streams.size()));
+  for (const Stretch& s : share.streams) write(out, s);
+  return asText(out);
+}
+
+Result<RoundShare> decodeRound(std::string_view text) {
+  base::Reader in = readerOf(text);
+  RoundShare share;
+  if (!read(in, share.failure)) return garbled();
+  share.left_ns = in.get<std::uint64_t>();
+  for (auto left = countOf(in); left > 0 && in.ok(); --left)
+    share.streams.push_back(readStretch(in));
+  if (!in.finished()) return garbled();
+  return share;
+}
+
 std::string encode(const RowShare& share) {
   base::Writer out;
   write(out, share.failure);
   out.put(static_cast<std::uint32_t>(share.streams.size()));
-  for (const StreamShare& s : share.streams) write(out, s);
-  out.put(static_cast<std::uint32_t>(share.left_ns.size()));
-  for (const std::uint64_t left : share.left_ns) out.put(left);
+  for (const StreamShare& s : share.streams) {
+    out.put(s.stream).put(s.iterations);
+    write(out, s.latency_us);
+  }
   for (const Histogram* h : {&share.latency, &share.prep, &share.post, &share.tx}) h->encode(out);
   put(out, share.cpu.used);
   put(out, share.cpu.over);
   put(out, share.cpu.machine);
   out.put(share.cpu.processors);
-  out.text(share.mismatch).text(share.observation);
+  out.put(share.transfers).text(share.mismatch).put(share.checks).put(share.missed).text(share.observation);
   return asText(out);
 }
 
@@ -142,17 +151,22 @@ Result<RowShare> decodeShare(std::string_view text) {
   base::Reader in = readerOf(text);
   RowShare share;
   if (!read(in, share.failure)) return garbled();
-  for (auto left = countOf(in); left > 0 && in.ok(); --left)
-    share.streams.push_back(readStream(in));
-  for (auto left = countOf(in); left > 0 && in.ok(); --left)
-    share.left_ns.push_back(in.get<std::uint64_t>());
+  for (auto left = countOf(in); left > 0 && in.ok(); --left) {
+    StreamShare& s = share.streams.emplace_back();
+    s.stream = in.get<std::uint32_t>();
+    s.iterations = in.get<std::uint64_t>();
+    s.latency_us = readLatency(in);
+  }
   for (Histogram* h : {&share.latency, &share.prep, &share.post, &share.tx})
     if (!Histogram::decode(in, *h)) return garbled();
   share.cpu.used = getDouble(in);
   share.cpu.over = getDouble(in);
   share.cpu.machine = getDouble(in);
   share.cpu.processors = in.get<std::uint32_t>();
+  share.transfers = in.get<std::uint64_t>();
   share.mismatch = in.text();
+  share.checks = in.get<std::uint64_t>();
+  share.missed = in.get<std::uint64_t>();
   share.observation = in.text();
   if (!in.finished()) return garbled();
   return share;

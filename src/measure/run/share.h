@@ -20,17 +20,31 @@ namespace viaduct::measure {
 // What went wrong at a member, if anything.
 using Failure = std::optional<Error>;
 
-// One stream in one repeat. Times are of its host's steady clock.
+// One stream in one round. Times are of its host's steady clock.
 struct Stretch {
+  std::uint32_t stream = 0;
+  std::uint64_t iterations = 0;
   std::uint64_t start_ns = 0;
   std::vector<LaneTimes::Part> parts = {};  // one behind another from there
 };
 
+// What a member tells after each round.
+struct RoundShare {
+  Failure failure = {};
+  std::uint64_t left_ns = 0;  // when the barrier before it let this member go
+  std::vector<Stretch> streams = {};
+};
+// What all members tell of a row's rounds.
+struct Rounds {
+  using Round = std::vector<RoundShare>;  // by rank
+  std::vector<Round> each = {};           // those of the first repeat first
+  bool every_transfer_checked = false;
+};
+
 struct StreamShare {
   std::uint32_t stream = 0;
-  std::uint64_t iterations = 0;  // of all repeats; to those who verify: of the longest
+  std::uint64_t iterations = 0;  // of all rounds
   Latency latency_us = {};
-  std::vector<Stretch> stretches = {};  // by repeat
 };
 
 // What a member's process took of the processors, and what everything on its machine did meanwhile.
@@ -38,15 +52,22 @@ struct CpuUse {
   double used = 0, over = 0;     // seconds of CPU, and of the time over which they were used
   double machine = 0;            // seconds of CPU
   std::uint32_t processors = 0;  // of the machine; 0: neither is known
+  void add(const CpuUse& more) {
+    used += more.used;
+    over += more.over;
+    machine += more.machine;
+    processors = more.processors;
+  }
 };
 
 struct RowShare {
   Failure failure = {};
   std::vector<StreamShare> streams = {};
-  std::vector<std::uint64_t> left_ns = {};  // when each repeat's barrier let this member go
   Histogram latency = {}, prep = {}, post = {}, tx = {};  // nanoseconds, of all its streams
-  CpuUse cpu = {};
+  std::uint64_t transfers = 0;  // that its claims count, timed or not
+  CpuUse cpu = {};              // of all rounds
   std::string mismatch = {};     // empty: none
+  std::uint64_t checks = 0, missed = 0;  // transfers whose contents were looked at, and were wrong
   std::string observation = {};  // of the devices
 };
 
@@ -54,6 +75,8 @@ Latency latencyOf(const Histogram& nanoseconds);
 
 std::string encode(const Failure& failure);
 Result<Failure> decodeFailure(std::string_view text);
+std::string encode(const RoundShare& share);
+Result<RoundShare> decodeRound(std::string_view text);
 std::string encode(const RowShare& share);
 Result<RowShare> decodeShare(std::string_view text);
 
@@ -63,6 +86,6 @@ struct Composed {
   std::string conclusion = {};
 };
 Result<Composed> compose(const Spec& spec, const Workload& workload,
-                         std::span<const RowShare> shares);
+                         std::span<const RowShare> shares, const Rounds& rounds);
 
 }  // namespace viaduct::measure

@@ -33,7 +33,7 @@ struct Spec {
   double rate = 0;  // transfers a second that each thread starts; 0: one after another
   bool poisson = false;
 
-  Verified verify = Verified::kFull;
+  Verified verify = Verified::kSampled;
   std::string require = {};
   std::vector<proof::LinkRate> link_rates = {};
   std::uint64_t seed = 1;

@@ -1,6 +1,7 @@
 #include "measure/run/timeline.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 
@@ -28,21 +29,17 @@ double firstStart(const std::vector<Placed>& streams) {
 
 }  // namespace
 
-std::vector<Placed> placed(std::span<const RowShare> shares, std::span<const std::string> hosts,
-                           std::size_t repeat) {
+std::vector<Placed> placed(std::span<const RoundShare> shares, std::span<const std::string> hosts) {
   std::map<std::string, std::uint64_t> opened;
   for (std::size_t rank = 0; rank < shares.size(); ++rank) {
-    if (repeat >= shares[rank].left_ns.size()) continue;
-    const std::uint64_t left = shares[rank].left_ns[repeat];
+    const std::uint64_t left = shares[rank].left_ns;
     const auto [known, fresh] = opened.emplace(hosts[rank], left);
     if (!fresh) known->second = std::min(known->second, left);
   }
   std::vector<Placed> out;
   for (std::size_t rank = 0; rank < shares.size(); ++rank)
-    for (const StreamShare& share : shares[rank].streams) {
-      if (repeat >= share.stretches.size()) continue;
-      const Stretch& stretch = share.stretches[repeat];
-      Placed& one = out.emplace_back(Placed{.stream = share.stream, .parts = stretch.parts});
+    for (const Stretch& stretch : shares[rank].streams) {
+      Placed& one = out.emplace_back(Placed{.stream = stretch.stream, .parts = stretch.parts});
       one.start = static_cast<double>(stretch.start_ns - opened[hosts[rank]]) * 1e-9;
       one.end = one.start;
       for (const LaneTimes::Part& part : stretch.parts) {
@@ -65,23 +62,30 @@ Wall wallOf(const std::vector<Placed>& streams) {
   return wall;
 }
 
-std::vector<double> ratesOf(const std::vector<Placed>& streams, std::size_t windows) {
-  std::vector<double> rates;
-  if (streams.size() == 1) {
-    for (const LaneTimes::Part& part : streams[0].parts)
-      if (part.seconds > 0) rates.push_back(static_cast<double>(part.bytes) / part.seconds * 1e-9);
-    return rates;
-  }
+std::vector<LaneTimes::Part> partsOf(const std::vector<Placed>& streams, std::size_t windows) {
+  if (streams.size() == 1) return streams[0].parts;
   const Wall wall = wallOf(streams);
-  if (wall.seconds <= 0) return rates;
+  if (wall.seconds <= 0) return {};
   const double width = wall.seconds / static_cast<double>(windows);
+  std::vector<LaneTimes::Part> parts;
   double from = firstStart(streams);
   for (std::size_t i = 0; i < windows; ++i, from += width) {
     double bytes = 0;
     for (const Placed& stream : streams) bytes += bytesBetween(stream, from, from + width);
-    rates.push_back(bytes / width * 1e-9);
+    parts.push_back({static_cast<std::uint64_t>(std::llround(bytes)), width});
   }
-  return rates;
+  return parts;
+}
+
+std::vector<LaneTimes::Part> merged(const std::vector<LaneTimes::Part>& parts, std::size_t most) {
+  if (parts.size() <= most) return parts;
+  std::vector<LaneTimes::Part> out(most);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    LaneTimes::Part& into = out[i * most / parts.size()];
+    into.bytes += parts[i].bytes;
+    into.seconds += parts[i].seconds;
+  }
+  return out;
 }
 
 }  // namespace viaduct::measure

@@ -11,7 +11,7 @@
 
 namespace viaduct::measure {
 
-// A stream's stretch on the common clock of a repeat: seconds after the barrier opened.
+// A stream's stretch on the common clock of a round: seconds after the barrier opened.
 struct Placed {
   std::uint32_t stream = 0;
   double start = 0, end = 0;
@@ -21,17 +21,22 @@ struct Placed {
 
 // Members of one host (`hosts`, by rank) have one clock. Those of several hosts are let go by the
 // same barrier, which is as near as their clocks can be brought.
-std::vector<Placed> placed(std::span<const RowShare> shares, std::span<const std::string> hosts,
-                           std::size_t repeat);
+std::vector<Placed> placed(std::span<const RoundShare> shares, std::span<const std::string> hosts);
 
 struct Wall {
   double seconds = 0;  // from the first start to the last end
   std::uint64_t bytes = 0;
   double rate() const { return seconds > 0 ? static_cast<double>(bytes) / seconds * 1e-9 : 0; }
+  void add(const Wall& next) {
+    seconds += next.seconds;
+    bytes += next.bytes;
+  }
 };
 Wall wallOf(const std::vector<Placed>& streams);
 
-// GB/s in each of so many equal parts of that time. For one stream: in its own parts.
-std::vector<double> ratesOf(const std::vector<Placed>& streams, std::size_t windows);
+// What all moved in each of so many equal parts of that time. For one stream: its own parts.
+std::vector<LaneTimes::Part> partsOf(const std::vector<Placed>& streams, std::size_t windows);
+// Neighbours become one until there are `most` or fewer.
+std::vector<LaneTimes::Part> merged(const std::vector<LaneTimes::Part>& parts, std::size_t most);
 
 }  // namespace viaduct::measure

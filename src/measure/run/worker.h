@@ -77,7 +77,7 @@ class Worker {
   std::vector<Device> devices_;
   std::map<std::uint32_t, Peer> peers_;  // by rank
   proof::Observer observer_;
-  std::uint64_t epoch_ = 0;  // of the contents of all rows
+  std::uint64_t rows_ = 0;  // begun
 };
 
 }  // namespace viaduct::measure

@@ -87,7 +87,7 @@ TEST(Workers, EverySchemeAndShapeMovesWhatItSays) {
         }
         std::uint64_t bytes = 0;
         for (const ProvenShare& share : row.path) bytes += share.bytes;
-        EXPECT_EQ(bytes, 9000 * row.iterations);
+        EXPECT_EQ(bytes, 9000 * row.transfers);
       }
 }
 
@@ -99,8 +99,17 @@ TEST(Workers, EveryWayOfMovingArrivesRight) {
     ASSERT_EQ(rows.size(), 1U);
     EXPECT_TRUE(well(rows[0])) << rows[0].why;
     EXPECT_GT(rows[0].gb_per_s.value_or(0), 0);
-    EXPECT_EQ(rows[0].verified, Verified::kFull);
+    EXPECT_EQ(rows[0].verified, spec.verify);
+    ASSERT_TRUE(rows[0].checks);
+    EXPECT_LT(rows[0].checks->smallest_caught, 0.1);
   };
+  const auto many = [](Spec& s) { s.rows[0].iterations = 200; };
+  one(many);
+  one([&](Spec& s) { many(s), s.rows[0].op = OpKind::kRead; });
+  one([&](Spec& s) { many(s), s.bidirectional = true, s.threads = 2, s.depth = 3; });
+  one([&](Spec& s) { many(s), s.working_set = 100'000; });
+  one([&](Spec& s) { many(s), s.rows[0].block_bytes = 5, s.rows[0].batch = 1; });
+  one([&](Spec& s) { many(s), s.verify = Verified::kFull, s.depth = 2; });
   one([](Spec& s) { s.rows[0].op = OpKind::kRead; });
   one([](Spec& s) { s.bidirectional = true; });
   one([](Spec& s) { s.threads = 3, s.depth = 2, s.bidirectional = true; });

@@ -1,0 +1,48 @@
+#include "measure/run/schedule.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "measure/run/spot_checks.h"
+
+namespace viaduct::measure {
+namespace {
+
+constexpr std::uint64_t kFewest = 12;  // transfers of a stream, where time decides
+constexpr std::uint64_t kRounds = 2;   // that have spot checks before, between and after them
+// What two barriers and the checking take where the transfer takes no time.
+constexpr double kRoundSeconds = 1e-3;
+
+std::uint64_t ceilOf(std::uint64_t value, std::uint64_t by) { return (value + by - 1) / by; }
+
+std::uint64_t transfersOf(const Spec& spec, const Workload& row, double seconds) {
+  if (row.iterations != 0) return row.iterations;
+  const double time = std::chrono::duration<double>(spec.duration).count();
+  return std::max(kFewest, static_cast<std::uint64_t>(time / std::max(seconds, 1e-9)));
+}
+
+}  // namespace
+
+Goal Schedule::goalOf(std::uint64_t round) const {
+  return {.iterations = iterations / rounds + (round < iterations % rounds ? 1 : 0),
+          .time = time / static_cast<std::int64_t>(rounds)};
+}
+
+Schedule scheduleOf(const Spec& spec, const Workload& row, double seconds, std::size_t streams,
+                    std::uint64_t sets) {
+  // Few transfers are checked all, which costs less than spot checks among them.
+  const bool few = transfersOf(spec, row, seconds) * streams < kSpotChecks && spec.rate == 0;
+  if (spec.verify == Verified::kFull || (few && spec.verify == Verified::kSampled)) {
+    const std::uint64_t all = transfersOf(spec, row, seconds + kRoundSeconds);
+    const std::uint64_t together = std::min<std::uint64_t>(spec.depth, sets);
+    return {.rounds = ceilOf(all, together), .iterations = all, .every_transfer = true};
+  }
+  Schedule out{.rounds = kRounds, .iterations = kFewest, .time = spec.duration};
+  if (row.iterations != 0)
+    out = {.rounds = std::min(kRounds, row.iterations), .iterations = row.iterations};
+  if (spec.verify == Verified::kSampled)
+    out.checks = ceilOf(kSpotChecks, streams * (out.rounds + 1));
+  return out;
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,142 @@
+#include "measure/run/spot_checks.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/random.h"
+
+namespace viaduct::measure {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kEndLook = 50ms;  // how often the end of the run is looked for
+// Before each check go up to so many transfers that are like the timed ones, of so many bytes.
+constexpr std::uint64_t kOthers = 4, kOtherBytes = std::uint64_t{16} << 20U;
+constexpr double kUnseen = 0.001;  // rows of which a lie may stay unseen
+
+Error notACheck() {
+  return {.code = Code::kProtocol, .operation = "bench", .detail = "a note that is no spot check"};
+}
+
+}  // namespace
+
+double smallestCaught(std::uint64_t checks) {
+  return checks == 0 ? 1 : 1 - std::pow(kUnseen, 1 / static_cast<double>(checks));
+}
+
+Status SpotChecks::lead(Lane& lane, const StreamEnd& own, const Peer& far, std::uint64_t count,
+                        std::uint64_t first_epoch) {
+  base::Random random(first_epoch);
+  Failure failure;
+  for (std::uint64_t i = 0; i < count && !failure; ++i) {
+    const SpotCheck check{own.stream, random.below(lane.sets()), first_epoch + i};
+    auto wrong = checkOne(lane, own, far, check);
+    if (!wrong) failure = wrong.error();
+    if (!wrong || wrong->empty()) continue;
+    if (missed_++ == 0) wrong_ = *std::move(wrong);
+  }
+  // Also after a failure: the other end waits for it.
+  auto told = send(far, {.verb = Verb::kOver, .check = {.stream = own.stream}});
+  return failure ? Status(*failure) : told;
+}
+
+Result<std::string> SpotChecks::checkOne(Lane& lane, const StreamEnd& own, const Peer& far,
+                                         const SpotCheck& check) {
+  if (!isSource(own)) VIADUCT_CHECK(ask(far, Verb::kFreshen, check));
+  VIADUCT_CHECK(passOthers(lane, check.set, check.epoch));
+  agent_.poll();  // orders the agent's writes to this memory before ours
+  isSource(own) ? contents_.freshen(own, check) : contents_.spoil(own, check);
+  VIADUCT_CHECK(lane.once(check.set, ended_));
+  agent_.poll();
+  std::string wrong;
+  if (isSource(own)) {
+    VIADUCT_TRY(wrong, ask(far, Verb::kVerify, check));
+  } else {
+    wrong = contents_.verify(own, check).value_or("");
+  }
+  contents_.restore(own, check, epoch_);
+  return wrong;
+}
+
+// Nothing but its contents tells the checked transfer from those before it.
+Status SpotChecks::passOthers(Lane& lane, std::uint64_t set, std::uint64_t seed) {
+  base::Random random(seed);
+  const std::uint64_t most = std::min(kOthers, kOtherBytes / lane.bytes());
+  for (std::uint64_t left = random.below(most + 1); left > 0; --left)
+    VIADUCT_CHECK(lane.once(set, ended_));
+  return Ok{};
+}
+
+Status SpotChecks::follow(const StreamEnd& own) {
+  std::optional<SpotCheck> fresh;
+  for (;;) {
+    VIADUCT_TRY(const Message asked, receive(own.stream, false));
+    agent_.poll();  // orders the agent's writes to this memory before ours
+    if (fresh) contents_.restore(own, *std::exchange(fresh, std::nullopt), epoch_);
+    if (asked.verb == Verb::kOver) return Ok{};
+    Message reply{.answer = true, .verb = asked.verb, .check = asked.check};
+    if (asked.verb == Verb::kFreshen) {
+      contents_.freshen(own, asked.check);
+      fresh = asked.check;
+    } else {
+      reply.wrong = contents_.verify(own, asked.check).value_or("");
+      contents_.restore(own, asked.check, epoch_);
+    }
+    VIADUCT_TRY(const Peer leader, agent_.peer(asked.from));
+    VIADUCT_CHECK(send(leader, reply));
+  }
+}
+
+Result<std::string> SpotChecks::ask(const Peer& far, Verb verb, const SpotCheck& check) {
+  VIADUCT_CHECK(send(far, {.verb = verb, .check = check}));
+  VIADUCT_TRY(Message reply, receive(check.stream, true));
+  if (reply.check.epoch != check.epoch) return notACheck();
+  return std::move(reply.wrong);
+}
+
+Status SpotChecks::send(const Peer& to, const Message& message) {
+  base::Writer out;
+  out.put(static_cast<std::uint8_t>(message.answer)).put(static_cast<std::uint8_t>(message.verb));
+  out.put(message.check.stream).put(message.check.set).put(message.check.epoch);
+  out.text(message.wrong);
+  return to.note(out.bytes());
+}
+
+Result<SpotChecks::Message> SpotChecks::decode(const Note& note) const {
+  base::Reader in(note.bytes);
+  Message message{.answer = in.get<std::uint8_t>() != 0, .from = note.from};
+  const auto verb = in.get<std::uint8_t>();
+  message.check = {in.get<std::uint32_t>(), in.get<std::uint64_t>(), in.get<std::uint64_t>()};
+  message.wrong = in.text();
+  message.verb = static_cast<Verb>(verb);
+  if (!in.finished() || verb > static_cast<std::uint8_t>(Verb::kOver)) return notACheck();
+  if (!contents_.has(message.check)) return notACheck();
+  return message;
+}
+
+Result<SpotChecks::Message> SpotChecks::receive(std::uint32_t stream, bool answer) {
+  const auto wanted = [&](const Message& m) {
+    return m.check.stream == stream && m.answer == answer;
+  };
+  if (const auto at = std::find_if(early_.begin(), early_.end(), wanted); at != early_.end()) {
+    Message found = std::move(*at);
+    early_.erase(at);
+    return found;
+  }
+  for (;;) {
+    auto note = agent_.waitNote(kEndLook);
+    if (!note && note.error().code != Code::kTimeout) return std::move(note).error();
+    if (!note && ended_()) return Error{.code = Code::kCancelled, .operation = "bench"};
+    if (!note) continue;
+    VIADUCT_TRY(Message message, decode(*note));
+    if (wanted(message)) return message;
+    early_.push_back(std::move(message));
+  }
+}
+
+}  // namespace viaduct::measure

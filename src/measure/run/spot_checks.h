@@ -1,0 +1,69 @@
+// Untimed transfers among the timed ones. Each carries fresh words, and the end where they arrive
+// looks for them: a backend that skips transfers is caught although the timed ones move the same
+// blocks again and again. Threads: one.
+#pragma once
+
+#include <viaduct/agent.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+
+#include "measure/run/contents.h"
+#include "measure/run/lane.h"
+
+namespace viaduct::measure {
+
+// So many show that a backend skips one transfer in ten in 999 rows of 1,000: 0.9^66 < 0.001.
+constexpr std::uint64_t kSpotChecks = 66;
+// The smallest part of transfers whose skipping `checks` show in 999 rows of 1,000.
+double smallestCaught(std::uint64_t checks);
+
+// One process's part in the checks between two rounds of a row. Its streams take their turns in
+// order, so that both ends of a stream are at it at the same time.
+class SpotChecks {
+ public:
+  // Anything but nothing ends the waiting for the other end.
+  using Ended = std::function<bool()>;
+  // `epoch`: of all contents besides the spots, before and after.
+  SpotChecks(Agent& agent, const Contents& contents, std::uint64_t epoch, Ended ended)
+      : agent_(agent), contents_(contents), epoch_(epoch), ended_(std::move(ended)) {}
+
+  // At the end that initiates the stream. Check i has the epoch `first_epoch` + i.
+  Status lead(Lane& lane, const StreamEnd& own, const Peer& far, std::uint64_t count,
+              std::uint64_t first_epoch);
+  // At the other end: answers until lead() is done there.
+  Status follow(const StreamEnd& own);
+
+  std::uint64_t missed() const { return missed_; }
+  const std::string& wrong() const { return wrong_; }  // what the first missed one found
+
+ private:
+  enum class Verb : std::uint8_t { kFreshen, kVerify, kOver };
+  struct Message {
+    bool answer = false;
+    Verb verb = Verb::kOver;
+    SpotCheck check = {};
+    std::string wrong = {};  // of an answer to kVerify
+    std::string from = {};   // the agent that sent it
+  };
+  Result<std::string> checkOne(Lane& lane, const StreamEnd& own, const Peer& far,
+                               const SpotCheck& check);
+  Status passOthers(Lane& lane, std::uint64_t among, std::uint64_t seed);
+  Result<std::string> ask(const Peer& far, Verb verb, const SpotCheck& check);
+  Status send(const Peer& to, const Message& message);
+  Result<Message> receive(std::uint32_t stream, bool answer);
+  Result<Message> decode(const Note& note) const;
+  bool isSource(const StreamEnd& own) const { return contents_.source(own.stream) == own.role; }
+
+  Agent& agent_;
+  const Contents& contents_;
+  const std::uint64_t epoch_;
+  const Ended ended_;
+  std::deque<Message> early_;  // of streams whose turn has not come here
+  std::uint64_t missed_ = 0;
+  std::string wrong_;
+};
+
+}  // namespace viaduct::measure
