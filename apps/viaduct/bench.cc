@@ -100,7 +100,7 @@ int explainPlan(const BenchPlan& plan, const BenchOptions& options, const Settin
   if (!file) return fail(file.error().text(), kExitUsage);
   measure::ExplainRequest request{.settings = plan.run.settings,
                                   .memory = {plan.run.spec.memory, plan.run.spec.huge_pages},
-                                  .require = plan.run.spec.require};
+                                  .require = measure::requireOfTransfer(plan.run.spec.require)};
   const bool named = options.has("backend") || options.as_nixlbench;
   if (!named) request.settings.backends = environment.backends;
   const auto found = measure::explainChoice(request);

@@ -185,7 +185,7 @@ constexpr std::array kChecks{
     BenchFlag{"check_consistency", "", "false", "the same as --verify full",
               [](V t, O& o) { return intoYesNo(t, o.check_consistency); }},
     BenchFlag{"require", "WHAT,...", "",
-              "what the path must be: rdma, same-host, not-tcp, backend:NAME",
+              "what the path must be: rdma, same-host, not-tcp, backend:NAME, proven",
               [](V t, O& o) { return intoRequire(t, o.require); }},
     BenchFlag{"link_rate", "DEVICE=RATE,...", "what devices say",
               "what a link carries, where only you know: eth0=500Mbit, rail0=100Gbit",

@@ -44,7 +44,7 @@ std::vector<measure::Option> bannerFlags(const BenchPlan& plan, const BenchOptio
 void printHead(const BenchPlan& plan, const std::vector<measure::Member>& members) {
   const measure::Spec& spec = plan.run.spec;
   std::set<std::string> hosts;
-  for (const measure::Member& member : members) hosts.insert(member.host.hostname);
+  for (const measure::Member& member : members) hosts.insert(member.host.boot_id);
   const auto& host = members.front().host;
   fmt::print(
       "viaduct {} on {}{}: {}, {} cores\n", VIADUCT_VERSION, host.hostname,

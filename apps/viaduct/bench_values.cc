@@ -81,7 +81,7 @@ Result<std::string> requirementOf(const std::string& word) {
 
 // Said here already: a plan would say it of every row.
 Status intoRequire(std::string_view text, std::string& into) {
-  if (auto can = checkRequire(text); !can)
+  if (auto can = checkRequire(measure::requireOfTransfer(text)); !can)
     return wrongValue(can.error().detail, can.error().remedy);
   into.clear();
   if (trimmed(text).empty()) return Ok{};
@@ -91,7 +91,7 @@ Status intoRequire(std::string_view text, std::string& into) {
     VIADUCT_TRY(word, requirementOf(word));
   }
   into = fmt::format("{}", fmt::join(words, ","));
-  return checkRequire(into);
+  return checkRequire(measure::requireOfTransfer(into));
 }
 
 Status intoWords(std::string_view text, std::vector<std::string>& into) {

@@ -99,7 +99,7 @@ void declareLoad(CLI::App& p2p, P2pOptions& options) {
            if (const auto can = intoRequire(words, options.require); !can)
              throw CLI::ValidationError("--require", reason(can.error()));
          },
-         "What the path has to be: rdma, same-host, not-tcp, backend:NAME")
+         "What the path has to be: rdma, same-host, not-tcp, backend:NAME, proven")
       ->type_name("PATH");
   p2p.add_option_function<std::vector<std::string>>(
          "--link-rate,--link_rate",

@@ -1,34 +1,11 @@
 // A backend that skips transfers and reports them as done.
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
-#include "app/program.h"
+#include "lies/lies_testing.h"
 
 namespace viaduct::testing {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kPreloads = false;
-#else
-constexpr bool kPreloads = true;
-#endif
-
-// Copies between two processes' plain memory, each transfer by one system call.
 std::string bench(const std::string& part, const std::vector<std::string>& more) {
-  std::vector<std::string> words{"bench",         "--backend", "local",   "--memory", "malloc",
-                                 "--block-sizes", "4KiB",      "--batch", "4"};
-  words.insert(words.end(), more.begin(), more.end());
-  Program program(words, {"LD_PRELOAD=" VIADUCT_LIE_SKIP, "LIE_SKIP=" + part});
-  program.finish();
-  return program.out() + program.err();
-}
-
-std::size_t count(const std::string& text, const std::string& word) {
-  std::size_t found = 0;
-  for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
-  return found;
+  return benchWith(VIADUCT_LIE_SKIP, {"LIE_SKIP=" + part}, more);
 }
 
 class Skipped : public ::testing::Test {

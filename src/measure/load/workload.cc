@@ -45,6 +45,19 @@ Status check(const Workload& w) {
   return Ok{};
 }
 
+std::string requireOfTransfer(std::string_view require) {
+  std::string out;
+  while (!require.empty()) {
+    const auto comma = require.find(',');
+    std::string_view word = require.substr(0, comma);
+    require = comma == std::string_view::npos ? "" : require.substr(comma + 1);
+    while (word.starts_with(' ')) word.remove_prefix(1);
+    while (word.ends_with(' ')) word.remove_suffix(1);
+    if (word != kProvenPath) out += (out.empty() ? "" : ",") + std::string(word);
+  }
+  return out;
+}
+
 std::vector<std::uint64_t> usualBlockSizes() {
   std::vector<std::uint64_t> sizes;
   for (std::uint64_t size = 4 * kKiB; size <= 64 * kMiB; size *= 4) sizes.push_back(size);

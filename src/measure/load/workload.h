@@ -32,6 +32,11 @@ struct Workload {
 // An error names what cannot be.
 Status check(const Workload& workload);
 
+// Of a row, and not of a transfer, which cannot know it: the path is proven.
+inline constexpr std::string_view kProvenPath = "proven";
+// The words of a requirement besides that one, for a transfer.
+std::string requireOfTransfer(std::string_view require);
+
 // What is measured where nobody asked for sizes: 4 KiB to 64 MiB by fours, 64 blocks or fewer.
 std::vector<std::uint64_t> usualBlockSizes();
 std::uint32_t usualBatch(std::uint64_t block_bytes);

@@ -12,6 +12,7 @@
 
 #include "host/processors.h"
 #include "measure/load/pattern.h"
+#include "measure/load/workload.h"
 #include "measure/p2p/target.h"
 #include "measure/stats/histogram.h"
 #include "measure/stats/statistics.h"
@@ -119,7 +120,7 @@ Result<Row> Initiator::prepareAndTime(const Plan& plan, std::uint64_t bytes) {
   VIADUCT_TRY(const PinInfo theirs, asker_.peer().waitPin(label, kAnnounced));
   VIADUCT_TRY(Transfer transfer,
               agent_.plan(OpKind::kWrite, asker_.peer(), wholeOf(memory.info().address, bytes),
-                          wholeOf(theirs.address, bytes), {.require = plan.require}));
+                          wholeOf(theirs.address, bytes), {.require = requireOfTransfer(plan.require)}));
   Timed timed;
   fill(memory, kWarmEpoch);
   for (std::uint64_t i = 0; i < plan.warmup; ++i) VIADUCT_CHECK(once(transfer));

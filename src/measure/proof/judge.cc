@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
+#include "measure/load/workload.h"
 #include "measure/proof/account.h"
 #include "measure/proof/ceilings.h"
 #include "measure/proof/prove.h"
@@ -51,8 +54,19 @@ bool belies(Detour detour, std::string_view word) {
   return (word == "rdma" && (tcp || detour == Detour::kMemory)) || (word == "not-tcp" && tcp);
 }
 
+std::optional<Sentence> unprovenPath(const Case& c) {
+  for (const ProvenShare& share : c.proof.path)
+    if (share.proven != Proven::kYes) return Sentence{Verdict::kUnproven, c.proof.text};
+  if (c.proof.path.empty()) return Sentence{Verdict::kUnproven, "no transfer said where it went"};
+  return std::nullopt;
+}
+
 // A requirement that this path does not meet, in words.
 std::optional<std::string> unmet(std::string_view word, const Case& c) {
+  if (word == kProvenPath) {
+    const auto why = unprovenPath(c);
+    return why ? std::optional(why->why) : std::nullopt;
+  }
   for (const Share& share : c.account.shares())
     if (!meets(share, word))
       return fmt::format("{}/{} was taken", share.told.backend, share.told.way);
@@ -93,6 +107,36 @@ std::optional<Sentence> invalid(const Case& c) {
                   c.facts.gb_per_s, percentOf(c), binding->name, binding->gb_per_s, cause)};
 }
 
+bool differ(double a, double b) {
+  constexpr double kTolerance = 0.01;
+  return std::abs(a - b) > kTolerance * std::max(a, b);
+}
+
+std::optional<Sentence> miscounted(const Case& c) {
+  const Totals& t = c.facts.totals;
+  const auto told = static_cast<double>(c.account.payload());
+  if (t.seconds <= 0 || (!differ(t.rated, t.timed) && !differ(t.all, told))) return std::nullopt;
+  return Sentence{Verdict::kInvalid,
+                  fmt::format("its totals disagree: the rate counts {}, {} were timed, and the "
+                              "paths count {} of {}",
+                              amount(t.rated), amount(t.timed), amount(told), amount(t.all))};
+}
+
+std::optional<Sentence> wrongClock(const Case& c) {
+  const ClockDrift& clock = c.facts.clock;
+  if (clock.isImpossible())
+    return Sentence{
+        Verdict::kInvalid,
+        fmt::format("the clock of rank {} {} {:.3f} s {} the kernel's raw clock in {:.3f} s",
+                    c.facts.clock_rank, clock.jumped() ? "jumped" : "ran", std::abs(clock.ahead),
+                    clock.ahead > 0 ? "ahead of" : "behind", clock.seconds)};
+  constexpr double kTolerance = 1.1;  // two readings are not of one moment
+  if (c.facts.cores <= 0 || c.facts.cores_busy <= kTolerance * c.facts.cores) return std::nullopt;
+  return Sentence{Verdict::kInvalid,
+                  fmt::format("{:.1f} of {:.0f} cores busy cannot be: a clock is wrong",
+                              c.facts.cores_busy, c.facts.cores)};
+}
+
 std::optional<Sentence> notRequired(const Case& c) {
   std::string_view words = c.facts.require;
   while (!words.empty()) {
@@ -123,17 +167,10 @@ std::optional<Sentence> silentRail(const Case& c) {
                               names, amount(static_cast<double>(c.facts.transfer_bytes)))};
 }
 
-std::optional<Sentence> unprovenPath(const Case& c) {
-  for (const ProvenShare& share : c.proof.path)
-    if (share.proven != Proven::kYes) return Sentence{Verdict::kUnproven, c.proof.text};
-  if (c.proof.path.empty()) return Sentence{Verdict::kUnproven, "no transfer said where it went"};
-  return std::nullopt;
-}
-
 Sentence verdictOf(const Case& c) {
   // In this order: what makes a figure worthless comes before what makes it another one.
   for (const auto rule :
-       {failed, corrupt, invalid, notRequired, fallback, silentRail, unprovenPath})
+       {failed, corrupt, wrongClock, miscounted, invalid, notRequired, fallback, silentRail, unprovenPath})
     if (auto found = rule(c)) return *std::move(found);
   return {Verdict::kOk, ""};
 }
@@ -145,6 +182,11 @@ bool crowded(const RowFacts& facts) {
          facts.cores_busy + facts.cores_others >= (1 - kIdle) * facts.cores;
 }
 
+std::string crowd(const RowFacts& facts) {
+  return fmt::format("something else kept {:.1f} of {:.0f} cores busy; measure again when it rests",
+                     facts.cores_others, facts.cores);
+}
+
 // Poisson arrivals of a short row are so many more or fewer than were asked for.
 constexpr double kRateKept = 0.9;
 
@@ -153,10 +195,7 @@ std::string lookAt(const Case& c) {
   if (!outran && percentOf(c) >= 90) return "nothing is left to gain here";
   if (c.facts.rate_kept >= kRateKept)
     return "the rate that was asked for limits, and was kept; look at the latencies";
-  if (crowded(c.facts))
-    return fmt::format(
-        "something else kept {:.1f} of {:.0f} cores busy; measure again when it rests",
-        c.facts.cores_others, c.facts.cores);
+  if (crowded(c.facts)) return crowd(c.facts);
   if (outran) return "measure again on a quiet host to learn what is left to gain";
   const bool small = c.facts.transfer_bytes != 0 && c.facts.transfer_bytes < (1U << 20U);
   if (small) return "the cost of each transfer limits; look at larger batches or blocks";
@@ -167,12 +206,25 @@ std::string lookAt(const Case& c) {
   return "look at pipeline depth, sockets and rails, and at what else the processor does";
 }
 
+// The rate of one stream is the median of its parts.
+std::string remarkOf(const RowFacts& facts) {
+  constexpr double kFar = 1.5;
+  const Totals& t = facts.totals;
+  if (t.seconds <= 0 || t.rated <= 0) return {};
+  const double mean = t.rated / t.seconds * 1e-9, times = facts.gb_per_s / mean;
+  if (times <= kFar && times >= 1 / kFar) return {};
+  return fmt::format("uneven: the median of its parts is {:.1f} times bytes / seconds, {:.4g} GB/s",
+                     times, mean);
+}
+
 std::string conclusionOf(const Case& c, const Sentence& sentence) {
   if (sentence.verdict == Verdict::kFailed || c.facts.gb_per_s <= 0) return {};
   std::string out = fmt::format("{:.4g} GB/s", c.facts.gb_per_s);
-  if (!c.limits.binding)
-    return out + fmt::format(", with no known ceiling{}{}", c.limits.unknown.empty() ? "" : ": ",
-                             c.limits.unknown);
+  if (!c.limits.binding) {
+    out += fmt::format(", with no known ceiling{}{}", c.limits.unknown.empty() ? "" : ": ",
+                       c.limits.unknown);
+    return crowded(c.facts) ? out + "; " + crowd(c.facts) : out;
+  }
   const Limit& binding = *c.limits.binding;
   const std::string ceiling = fmt::format("{}: {:.4g} GB/s", binding.name, binding.gb_per_s);
   if (outranMemory(c))
@@ -203,6 +255,7 @@ Judgement judge(std::span<const Observation> seen, const RowFacts& facts,
   if (limits.binding && (sentence.verdict == Verdict::kInvalid || !outranMemory(all)))
     out.ceiling = Ceiling{limits.binding->name, limits.binding->gb_per_s, percentOf(all)};
   out.why = std::move(sentence.why);
+  out.remark = remarkOf(facts);
   out.path = std::move(proof.path);
   out.proof = std::move(proof.text);
   return out;

@@ -10,11 +10,20 @@
 #include <string>
 #include <vector>
 
+#include "measure/proof/clock_watch.h"
 #include "measure/proof/link_rate.h"
 #include "measure/proof/observation.h"
 #include "measure/result/row.h"
 
 namespace viaduct::measure::proof {
+
+// Bytes of a row, counted in ways that have nothing in common.
+struct Totals {
+  double rated = 0;      // that the rate was made from
+  double timed = 0;      // iterations x bytes of one
+  double all = 0;        // transfers x bytes of one, untimed ones too: what paths have to count
+  double seconds = 0;    // over which `rated` was moved; 0: nothing of this is known
+};
 
 // What the runner knows of a row.
 struct RowFacts {
@@ -24,6 +33,9 @@ struct RowFacts {
   double cores_busy = 0;             // by all processes, as coresBusy() says
   double cores_others = 0;           // by whatever else ran on their hosts meanwhile
   double cores = 0;                  // that these hosts have; 0: not known
+  Totals totals = {};
+  ClockDrift clock = {};         // of the member whose clocks differ most
+  std::uint32_t clock_rank = 0;  // who that is
   double rate_kept = 0;              // open loop: what part of the rate asked for was reached
   std::uint64_t transfer_bytes = 0;  // of one transfer
   std::uint64_t working_set = 0;     // bytes that one side cycles through; 0: one transfer
@@ -43,6 +55,7 @@ struct Judgement {
   std::optional<Ceiling> ceiling = {};  // none where the row outran the rate measured for memory
   Verdict verdict = Verdict::kUnproven;
   std::string why = {};         // when not ok
+  std::string remark = {};      // what a reader of the figures has to know besides
   std::string conclusion = {};  // what limits, how far from the ceiling, what to look at
 };
 

@@ -112,6 +112,13 @@ TEST(Rails, OneOfFourThatIsSilentIsNamed) {
   EXPECT_FALSE(has(row.why, "rail2")) << row.why;
 }
 
+// Another program's bytes on the link are no sign that the rail carried any of ours.
+TEST(Rails, OneThatIsSilentBesideOthersTrafficIsNamed) {
+  const auto row = judged(fourRails({2 * kGB, 2 * kGB, 2 * kGB, kGB}, 3), 3.0);
+  EXPECT_EQ(row.verdict, Verdict::kSilentRail) << row.why;
+  EXPECT_TRUE(has(row.why, "rail3 of a")) << row.why;
+}
+
 TEST(Rails, TrafficThatTookAnotherIsNamed) {
   const auto row = judged(fourRails({2 * kGB, 20, kGB, kGB}), 3.0);
   EXPECT_EQ(row.verdict, Verdict::kFallback);
@@ -430,6 +437,72 @@ TEST(LinkRates, AreReadAsPeopleWriteThem) {
     ASSERT_FALSE(rate) << wrong;
     EXPECT_TRUE(has(rate.error().text(), "eth0=500Mbit")) << rate.error().text();
   }
+}
+
+// A row between two hosts about which nothing else is to be said.
+Judgement plain(RowFacts facts) {
+  const auto bytes = static_cast<std::uint64_t>(facts.totals.all);
+  facts.gb_per_s = facts.gb_per_s == 0 ? 1 : facts.gb_per_s;
+  facts.transfer_bytes = 1'000'000;
+  const std::vector<Observation> seen{
+      Seen("a").ethernet("eth0", 0, kGB, 0).claims(1, {{"tcp", "socket", "any", bytes, 1}}),
+      Seen("b").ethernet("eth0", 0, 0, kGB)};
+  return judge(seen, facts, {});
+}
+
+constexpr Totals kAgree{.rated = 9e8, .timed = 9e8, .all = 1e9, .seconds = 0.9};
+
+TEST(Totals, ThatAgreeAreFine) { EXPECT_EQ(plain({.totals = kAgree}).verdict, Verdict::kOk); }
+
+TEST(Totals, ThatDisagreeAreInvalidWithTheNumbers) {
+  Totals rated = kAgree;
+  rated.rated = 1.8e9;
+  const auto row = plain({.gb_per_s = 2, .totals = rated});
+  EXPECT_EQ(row.verdict, Verdict::kInvalid);
+  EXPECT_TRUE(has(row.why, "the rate counts 1.80 GB, 900 MB were timed")) << row.why;
+  const auto path = judge({}, {.gb_per_s = 1, .totals = kAgree}, {});
+  EXPECT_EQ(path.verdict, Verdict::kInvalid);
+  EXPECT_TRUE(has(path.why, "the paths count 0 B of 1.00 GB")) << path.why;
+}
+
+TEST(Totals, AMedianFarFromTheMeanIsSaid) {
+  EXPECT_EQ(plain({.totals = kAgree}).remark, "");
+  const auto row = plain({.gb_per_s = 4.7, .totals = kAgree});
+  EXPECT_TRUE(has(row.remark, "4.7 times bytes / seconds, 1 GB/s")) << row.remark;
+}
+
+TEST(Clocks, MoreCoresBusyThanThereAreIsInvalid) {
+  const auto row = plain({.cores_busy = 34.4, .cores = 2, .totals = kAgree});
+  EXPECT_EQ(row.verdict, Verdict::kInvalid);
+  EXPECT_TRUE(has(row.why, "34.4 of 2 cores busy")) << row.why;
+  EXPECT_EQ(plain({.cores_busy = 2.1, .cores = 2, .totals = kAgree}).verdict, Verdict::kOk);
+}
+
+TEST(Clocks, OneThatRunsFastOrJumpsIsInvalid) {
+  const auto fast = plain(
+      {.totals = kAgree, .clock = {.seconds = 1, .ahead = 9, .largest = 2}, .clock_rank = 1});
+  EXPECT_EQ(fast.verdict, Verdict::kInvalid);
+  EXPECT_TRUE(has(fast.why, "the clock of rank 1 ran 9.000 s ahead of")) << fast.why;
+  const auto jump = plain({.totals = kAgree, .clock = {.seconds = 1, .ahead = -5, .largest = -5}});
+  EXPECT_TRUE(has(jump.why, "jumped 5.000 s behind")) << jump.why;
+  EXPECT_EQ(plain({.totals = kAgree, .clock = {.seconds = 1, .ahead = 0.001}}).verdict,
+            Verdict::kOk);
+}
+
+TEST(Noise, IsSaidWhereNoCeilingIsKnown) {
+  const auto row = plain({.cores_busy = 0.5, .cores_others = 1.5, .cores = 2, .totals = kAgree});
+  EXPECT_TRUE(has(row.conclusion, "no known ceiling")) << row.conclusion;
+  EXPECT_TRUE(has(row.conclusion, "something else kept 1.5 of 2 cores busy")) << row.conclusion;
+}
+
+TEST(Required, AProvenPathIs) {
+  const auto silent = [](const std::string& require) {
+    return judge({}, {.require = require, .gb_per_s = 1}, {});
+  };
+  EXPECT_EQ(silent("").verdict, Verdict::kUnproven);
+  EXPECT_EQ(silent("proven").verdict, Verdict::kNotRequired);
+  EXPECT_EQ(plain({.require = "not-tcp,proven", .totals = kAgree}).verdict, Verdict::kNotRequired);
+  EXPECT_EQ(plain({.require = "proven", .totals = kAgree}).verdict, Verdict::kOk);
 }
 
 }  // namespace

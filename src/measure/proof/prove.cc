@@ -321,13 +321,18 @@ class Prover {
       for (const Direction way : {Direction::kSent, Direction::kReceived}) findSilentOf(rank, way);
   }
 
-  // Payload of a member's own transfers over a network.
-  double ownPayload(std::uint32_t rank, Direction way) const {
+  // Payload of a member's own transfers over a network; where `line` is given, over that rail as
+  // their paths say.
+  double ownPayload(std::uint32_t rank, Direction way, const Line* line = nullptr) const {
+    const Domain& domain = account_.domains()[account_.domainOf(rank)];
     double out = 0;
-    for (const Stream& s : account_.streams())
+    for (const Stream& s : account_.streams()) {
+      const std::string& rail = account_.shares()[s.share].told.rail;
       if (account_.onNetwork(s) && s.teller == rank &&
-          (way == Direction::kSent ? s.source : s.sink) == rank)
+          (way == Direction::kSent ? s.source : s.sink) == rank &&
+          (line == nullptr || domain.lineOfRail(rail) == line))
         out += static_cast<double>(s.bytes);
+    }
     return out;
   }
 
@@ -342,17 +347,25 @@ class Prover {
     return out;
   }
 
-  // Of the rails that a member was given, those that carried nothing of what was worth all of them.
+  // Of the rails that a member was given, those that carried nothing of what was worth all of them:
+  // by the path's own count where the path names its rails, since a device counts others' traffic
+  // too, and by the device's.
   void findSilentOf(std::uint32_t rank, Direction way) {
     const double bytes = ownPayload(rank, way);
     const std::vector<const Line*> asked = askedOf(rank);
     if (bytes <= 0 || asked.size() < 2 || transfer_bytes_ / asked.size() < kWorthARail) return;
     const std::string& host = account_.domains()[account_.domainOf(rank)].name;
     const double fair = bytes / static_cast<double>(asked.size());
+    double told = 0;
+    for (const Line* line : asked) told += ownPayload(rank, way, line);
+    const bool names_rails = told >= bytes * kMost;
     for (const Line* line : asked) {
       const Flow& flow = line->in(way);
       const SilentRail rail{line->device->name, host};
-      if (!flow.counted || static_cast<double>(flow.counted->bytes) >= fair * kSilent) continue;
+      const bool untold = names_rails && ownPayload(rank, way, line) < fair * kSilent;
+      const bool uncounted =
+          flow.counted && static_cast<double>(flow.counted->bytes) < fair * kSilent;
+      if (!untold && !uncounted) continue;
       if (std::find(out_.silent.begin(), out_.silent.end(), rail) == out_.silent.end())
         out_.silent.push_back(rail);
     }

@@ -107,6 +107,7 @@ struct Row {
   std::uint32_t threads = 1, pipeline_depth = 1, initiators = 1, targets = 1;
   bool bidirectional = false;
   std::string memory = {};
+  std::string heat = {};  // "hot": the same blocks again and again; "cold"
 
   // Figures: one that was not measured is not there.
   std::uint64_t iterations = 0;         // transfers that were timed, of all initiators together
@@ -132,7 +133,8 @@ struct Row {
   Verified verified = Verified::kOff;
   std::optional<Checks> checks = {};
   Verdict verdict = Verdict::kOk;
-  std::string why = {};  // when not ok
+  std::string why = {};     // when not ok
+  std::string remark = {};  // what a reader of the figures has to know besides
   friend bool operator==(const Row&, const Row&) = default;
 };
 

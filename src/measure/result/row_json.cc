@@ -187,6 +187,7 @@ Json asJson(const Row& row) {
            {"targets", row.targets},
            {"bidirectional", row.bidirectional}};
   put(out, "memory", row.memory);
+  put(out, "heat", row.heat);
   putFigures(out, row);
   if (row.transfers > 0) out["transfers"] = row.transfers;
   out["path"] = listOf(row.path);
@@ -201,6 +202,7 @@ Json asJson(const Row& row) {
                          {"smallest_caught", row.checks->smallest_caught}};
   out["verdict"] = verdictName(row.verdict);
   put(out, "why", row.why);
+  put(out, "remark", row.remark);
   return out;
 }
 
@@ -216,6 +218,7 @@ void read(JsonReader& from, Row& row) {
   from.may("targets", row.targets);
   from.may("bidirectional", row.bidirectional);
   from.may("memory", row.memory);
+  from.may("heat", row.heat);
   readFigures(from, row);
   from.may("transfers", row.transfers);
   from.need("path", row.path);
@@ -226,6 +229,7 @@ void read(JsonReader& from, Row& row) {
   from.word("verdict", row.verdict, verdictNamed,
             "ok, invalid, fallback, silent-rail, not-required, corrupt, unproven, failed");
   from.may("why", row.why);
+  from.may("remark", row.remark);
 }
 
 std::string toJson(const Row& row) { return dumpJson(asJson(row), -1); }

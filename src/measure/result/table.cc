@@ -70,6 +70,8 @@ std::string tableLine(const Row& row) {
                        digits(row.cpu_s_per_gb), shortened(pathWords(row), kPathWidth));
   out += "\n";
   if (!isGood(row.verdict)) out += wrapped("^ " + loudName(row.verdict) + ": " + row.why, 9);
+  if (row.verdict == Verdict::kUnproven) out += wrapped("^ unproven: " + row.why, 9);
+  if (!row.remark.empty()) out += wrapped("^ " + row.remark, 9);
   return out;
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string_view>
 
@@ -62,6 +63,7 @@ class Composer {
     row_.targets = spec_.layout.targets;
     row_.bidirectional = spec_.bidirectional;
     row_.memory = memoryChoiceName(spec_.memory);
+    row_.heat = spec_.working_set == 0 ? "hot" : "cold";
   }
 
   // The first failure that is a cause and not only the end of what another one had begun.
@@ -109,6 +111,7 @@ class Composer {
         for (const LaneTimes::Part& part : partsOf(round, kWindows)) parts.push_back(part);
       }
       row_.seconds += wall.seconds;
+      rated_ += static_cast<double>(wall.bytes);
       whole.push_back(wall.rate());
       for (const LaneTimes::Part& part : merged(parts, kMostParts))
         row_.gb_per_s_parts.push_back(Wall{part.seconds, part.bytes}.rate());
@@ -207,6 +210,10 @@ class Composer {
       facts_.rate_kept = row_.rate->reached_per_s / row_.rate->asked_per_s;
     if (row_.cpu_s) cores(row_.cpu_s->initiators + row_.cpu_s->targets);
     facts_.transfer_bytes = workload_.bytes();
+    if (!facts_.failure) {
+      totals();
+      clocks();
+    }
     facts_.working_set = workingSet();
     proof::Judgement judgement = proof::judge(seen_, facts_, spec_.link_rates);
     row_.path = std::move(judgement.path);
@@ -214,7 +221,24 @@ class Composer {
     row_.ceiling = std::move(judgement.ceiling);
     row_.verdict = judgement.verdict;
     row_.why = std::move(judgement.why);
+    row_.remark = std::move(judgement.remark);
     return {std::move(row_), std::move(judgement.conclusion)};
+  }
+
+  void totals() {
+    const auto one = static_cast<double>(workload_.bytes());
+    facts_.totals = {.rated = rated_,
+                     .timed = bytes(),
+                     .all = static_cast<double>(row_.transfers) * one,
+                     .seconds = row_.seconds};
+  }
+
+  void clocks() {
+    for (std::uint32_t rank = 0; rank < shares_.size(); ++rank)
+      if (std::abs(shares_[rank].clock.ahead) > std::abs(facts_.clock.ahead)) {
+        facts_.clock = shares_[rank].clock;
+        facts_.clock_rank = rank;
+      }
   }
 
   // `used`: seconds of CPU, of all members.
@@ -258,6 +282,7 @@ class Composer {
   std::vector<std::string> hosts_;  // by rank: those of one host share a clock
   std::vector<Repeat> repeats_;
   Histogram latency_, prep_, post_, tx_;
+  double rated_ = 0;  // bytes of all rounds
   proof::RowFacts facts_;
   Row row_;
 };

@@ -172,7 +172,7 @@ Result<Transfer> Lane::planOne(std::uint64_t set) {
               Blocks::strided(
                   {.base = seed_.remote_start + at, .bytes = row.block_bytes, .count = row.batch}));
   std::string require = "backend:" + row.backend;
-  if (!seed_.spec.require.empty()) require += "," + seed_.spec.require;
+  if (const auto more = requireOfTransfer(seed_.spec.require); !more.empty()) require += "," + more;
   auto transfer =
       seed_.agent.plan(row.op, seed_.peer, {std::move(own), own_order_},
                        {std::move(remote), remote_order_}, {.require = std::move(require)});

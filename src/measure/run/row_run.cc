@@ -135,7 +135,9 @@ Result<bool> RowRun::timedRound(const Goal& goal) {
   if (!well) return false;
   left_ns_ = nanosecondsAt(Clock::now());
   const CpuWatch cpu;
+  clock_.start();
   VIADUCT_TRY(Rounds::Round all, runRound(goal));
+  clock_.look();
   cpu_.add(cpu.used());  // a target works while it waits for the others here
   for (const RoundShare& share : all) well = well && !share.failure;
   for (Own& own : own_) append(own.times, own.last);
@@ -254,6 +256,7 @@ void RowRun::runLane(Own& own, const Goal& goal) {
 
 // A lane knows its own peer only: what happens to others ends it as well.
 bool RowRun::watch() {
+  clock_.look();
   if (worker_.stop_.load() || worker_.group_.trouble()) stop_lanes_.store(true);
   if (worker_.heard_.tick) worker_.heard_.tick();
   return stop_lanes_.load();
@@ -356,6 +359,7 @@ void RowRun::claim() {
 RowShare RowRun::share() const {
   RowShare out{.failure = failure_,
                .cpu = cpu_,
+               .clock = clock_.drift(),
                .mismatch = mismatch_,
                .checks = checks_,
                .missed = missed_};

@@ -71,6 +71,7 @@ class RowRun {
   std::uint64_t last_epoch_;          // that a filling or a spot check has had
   Rounds rounds_;                     // timed; rank 0 keeps them
   CpuUse cpu_;
+  proof::ClockWatch clock_;
   std::uint64_t checks_ = 0, missed_ = 0;
   std::string mismatch_;
   Failure failure_;

@@ -143,6 +143,7 @@ std::string encode(const RowShare& share) {
   put(out, share.cpu.over);
   put(out, share.cpu.machine);
   out.put(share.cpu.processors);
+  for (const double v : {share.clock.seconds, share.clock.ahead, share.clock.largest}) put(out, v);
   out.put(share.transfers).text(share.mismatch).put(share.checks).put(share.missed).text(share.observation);
   return asText(out);
 }
@@ -163,6 +164,8 @@ Result<RowShare> decodeShare(std::string_view text) {
   share.cpu.over = getDouble(in);
   share.cpu.machine = getDouble(in);
   share.cpu.processors = in.get<std::uint32_t>();
+  for (double* v : {&share.clock.seconds, &share.clock.ahead, &share.clock.largest})
+    *v = getDouble(in);
   share.transfers = in.get<std::uint64_t>();
   share.mismatch = in.text();
   share.checks = in.get<std::uint64_t>();

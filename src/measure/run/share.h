@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "measure/proof/clock_watch.h"
 #include "measure/result/row.h"
 #include "measure/run/lane.h"
 #include "measure/run/spec.h"
@@ -66,6 +67,7 @@ struct RowShare {
   Histogram latency = {}, prep = {}, post = {}, tx = {};  // nanoseconds, of all its streams
   std::uint64_t transfers = 0;  // that its claims count, timed or not
   CpuUse cpu = {};              // of all rounds
+  proof::ClockDrift clock = {};
   std::string mismatch = {};     // empty: none
   std::uint64_t checks = 0, missed = 0;  // transfers whose contents were looked at, and were wrong
   std::string observation = {};  // of the devices

@@ -1,0 +1,15 @@
+// A clock that makes everything look faster.
+#include "lies/lies_testing.h"
+
+namespace viaduct::testing {
+namespace {
+
+TEST(SlowClock, IsCaught) {
+  if (!kPreloads) GTEST_SKIP() << "skipped: no preloading under a sanitizer";
+  const std::string out = benchWith(VIADUCT_LIE_SLOW_CLOCK, {}, {"--duration", "100ms"});
+  EXPECT_EQ(count(out, "INVALID: the clock of rank"), 1U) << out;
+  EXPECT_EQ(count(out, "behind the kernel's raw clock"), 1U) << out;
+}
+
+}  // namespace
+}  // namespace viaduct::testing

@@ -1,0 +1,38 @@
+// The shipped program with a lie preloaded into it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "app/program.h"
+
+namespace viaduct::testing {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kPreloads = false;
+#else
+constexpr bool kPreloads = true;
+#endif
+
+inline std::size_t count(const std::string& text, const std::string& word) {
+  std::size_t found = 0;
+  for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
+  return found;
+}
+
+// What it prints. One row: blocks of plain memory, copied between two processes.
+inline std::string benchWith(const std::string& library, const std::vector<std::string>& environment,
+                             const std::vector<std::string>& more) {
+  std::vector<std::string> words{"bench",         "--backend", "local",   "--memory", "malloc",
+                                 "--block-sizes", "4KiB",      "--batch", "4"};
+  words.insert(words.end(), more.begin(), more.end());
+  std::vector<std::string> all{"LD_PRELOAD=" + library};
+  all.insert(all.end(), environment.begin(), environment.end());
+  Program program(words, all);
+  program.finish();
+  return program.out() + program.err();
+}
+
+}  // namespace viaduct::testing
