@@ -239,7 +239,7 @@ std::string conclusionOf(const Case& c, const Sentence& sentence) {
 }  // namespace
 
 double coresBusy(double cpu, double row, double counted) {
-  constexpr double kMostly = 0.9;
+  constexpr double kMostly = 0.6;
   return counted > 0 && row >= kMostly * counted ? cpu / counted : 0;
 }
 
