@@ -1,0 +1,138 @@
+// Preloaded into the program: copies between processes that go wrong, and are reported as done.
+// LIE says how, LIE_PART which part of them: 0.5.
+//   skip: nothing is copied        short: the last half is not
+//   swap: the first two pieces change places     shift: all arrives 8 bytes late
+//   stale: what was copied before is copied again    flip: one bit turns over
+#include <dlfcn.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using Pieces = std::vector<iovec>;
+using Copy = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long,
+                         unsigned long);
+
+std::string_view variable(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? "" : text;
+}
+
+bool lies() {
+  static const double part = std::strtod(std::string(variable("LIE_PART")).c_str(), nullptr);
+  // A row's rounds have threads of their own: the numbers go on from one to the next.
+  static std::atomic<std::uint64_t> count{static_cast<std::uint64_t>(::getpid()) << 32U};
+  std::uint64_t dice = (count.fetch_add(1) + 1) * 0x9e3779b97f4a7c15U;
+  dice = (dice ^ (dice >> 30U)) * 0xbf58476d1ce4e5b9U;
+  dice = (dice ^ (dice >> 27U)) * 0x94d049bb133111ebU;
+  return static_cast<double>((dice ^ (dice >> 31U)) >> 11U) * 0x1.0p-53 < part;
+}
+
+std::size_t bytesOf(const Pieces& pieces) {
+  std::size_t bytes = 0;
+  for (const iovec& piece : pieces) bytes += piece.iov_len;
+  return bytes;
+}
+
+std::byte* start(const iovec& piece) { return static_cast<std::byte*>(piece.iov_base); }
+
+// The pieces without their first `bytes`.
+Pieces without(Pieces pieces, std::size_t bytes) {
+  while (bytes >= pieces.front().iov_len) {
+    bytes -= pieces.front().iov_len;
+    pieces.erase(pieces.begin());
+  }
+  pieces.front() = {start(pieces.front()) + bytes, pieces.front().iov_len - bytes};
+  return pieces;
+}
+
+Pieces first(Pieces pieces, std::size_t bytes) {
+  Pieces out;
+  for (iovec piece : pieces) {
+    piece.iov_len = std::min(piece.iov_len, bytes);
+    bytes -= piece.iov_len;
+    if (piece.iov_len != 0) out.push_back(piece);
+  }
+  return out;
+}
+
+class Lie {
+ public:
+  Lie(Copy real, pid_t pid, bool writes) : real_(real), pid_(pid), writes_(writes) {}
+
+  void tell(std::string_view kind, const Pieces& local, const Pieces& remote) {
+    const std::size_t bytes = bytesOf(local);
+    if (kind == "short") copy(first(local, bytes / 2), first(remote, bytes / 2));
+    if (kind == "shift") copy(first(local, bytes - 8), without(remote, 8));
+    if (kind == "swap") swap(local, remote);
+    if (kind == "stale") stale(local, remote);
+    if (kind == "flip") flip(local, remote);
+  }
+
+ private:
+  void copy(const Pieces& local, const Pieces& remote) const {
+    real_(pid_, local.data(), local.size(), remote.data(), remote.size(), 0);
+  }
+  void swap(Pieces local, const Pieces& remote) const {
+    if (local.size() > 1) std::swap(local[0], local[1]);
+    copy(local, remote);
+  }
+  // Of writes: what the first one that was this long carried.
+  void stale(const Pieces& local, const Pieces& remote) const {
+    static std::vector<std::byte> before;
+    if (!writes_ || before.size() != bytesOf(local)) {
+      before.clear();
+      for (const iovec& piece : local)
+        before.insert(before.end(), start(piece), start(piece) + piece.iov_len);
+      return copy(local, remote);
+    }
+    copy({{before.data(), before.size()}}, remote);
+  }
+  void flip(const Pieces& local, const Pieces& remote) const {
+    copy(local, remote);
+    std::byte one = *start(local[0]) ^ std::byte{4};
+    const Pieces here{{&one, 1}};
+    if (writes_)
+      copy(here, first(remote, 1));
+    else
+      *start(local[0]) ^= std::byte{4};
+  }
+
+  const Copy real_;
+  const pid_t pid_;
+  const bool writes_;
+};
+
+ssize_t copied(const char* name, pid_t pid, const iovec* local, unsigned long locals,
+               const iovec* remote, unsigned long remotes, unsigned long flags) {
+  const auto real = reinterpret_cast<Copy>(::dlsym(RTLD_NEXT, name));
+  const Pieces here(local, local + locals), there(remote, remote + remotes);
+  // Few bytes are a backend that looks whether it may.
+  if (bytesOf(here) < 4096 || !lies()) return real(pid, local, locals, remote, remotes, flags);
+  Lie(real, pid, std::string_view(name) == "process_vm_writev").tell(variable("LIE"), here, there);
+  return static_cast<ssize_t>(bytesOf(here));
+}
+
+}  // namespace
+
+extern "C" ssize_t process_vm_writev(pid_t pid, const iovec* local, unsigned long locals,
+                                     const iovec* remote, unsigned long remotes,
+                                     unsigned long flags) {
+  return copied("process_vm_writev", pid, local, locals, remote, remotes, flags);
+}
+
+extern "C" ssize_t process_vm_readv(pid_t pid, const iovec* local, unsigned long locals,
+                                    const iovec* remote, unsigned long remotes,
+                                    unsigned long flags) {
+  return copied("process_vm_readv", pid, local, locals, remote, remotes, flags);
+}

@@ -1,0 +1,58 @@
+// A backend that reports transfers as done which it skips, or which arrive wrong.
+#include "lies/lies_testing.h"
+
+namespace viaduct::testing {
+namespace {
+
+std::string bench(const std::string& kind, const std::string& part,
+                  const std::vector<std::string>& more) {
+  return benchWith(VIADUCT_LIE_COPIES, {"LIE=" + kind, "LIE_PART=" + part}, more);
+}
+
+class Copies : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!kPreloads) GTEST_SKIP() << "skipped: no preloading under a sanitizer";
+    const std::string out = bench("skip", "0", {"--iterations", "500"});
+    if (count(out, "local/cma") == 0) GTEST_SKIP() << "skipped: no cross-memory attach here";
+    EXPECT_EQ(count(out, "CORRUPT"), 0U) << out;
+    EXPECT_EQ(count(out, "<10%"), 1U) << out;
+  }
+  static void expectCaught(const std::string& out) {
+    EXPECT_EQ(count(out, "CORRUPT"), 1U) << out;
+    EXPECT_EQ(count(out, "checked transfers arrived wrong"), 1U) << out;
+  }
+};
+
+TEST_F(Copies, EverySecondThatIsSkippedIsCaught) {
+  for (const char* op : {"write", "read"})
+    expectCaught(bench("skip", "0.5", {"--iterations", "2000", "--op", op}));
+}
+
+TEST_F(Copies, AlmostAllThatAreSkippedAreCaught) {
+  expectCaught(bench("skip", "0.99", {"--iterations", "2000"}));
+}
+
+// A fifth of them escapes 72 checks once in 9,000,000 rows.
+TEST_F(Copies, AFifthThatIsSkippedIsCaughtInEveryShape) {
+  const std::vector<std::vector<std::string>> shapes{
+      {"--iterations", "2000"},
+      {"--iterations", "40", "--num-threads", "2"},
+      {"--iterations", "2000", "--pipeline-depth", "4", "--cold"},
+      {"--duration", "30ms", "--bidirectional"},
+      {"--iterations", "200", "--verify", "full"}};
+  for (const auto& shape : shapes) expectCaught(bench("skip", "0.2", shape));
+}
+
+TEST_F(Copies, ThatAreShortSwappedShiftedOrStaleAreCaught) {
+  for (const char* kind : {"short", "swap", "shift", "stale"})
+    expectCaught(bench(kind, "0.5", {"--iterations", "2000"}));
+}
+
+TEST_F(Copies, ASingleBitIsCaughtWhereEveryTransferIsChecked) {
+  for (const char* op : {"write", "read"})
+    expectCaught(bench("flip", "0.2", {"--iterations", "200", "--verify", "full", "--op", op}));
+}
+
+}  // namespace
+}  // namespace viaduct::testing
