@@ -41,7 +41,7 @@ int runPlan(const BenchPlan& plan, const BenchOptions& options) {
   if (!results) return fail(results.error().text(), kExitUsage);
   const measure::StopFlag& interrupted = stopOnSignals();
   const std::string started = measure::startReport(VIADUCT_VERSION, plan.run.settings).started;
-  const BenchOutput output(plan, options);
+  BenchOutput output(plan, options);
   BenchProgress line(plan.run.spec.rows.size(), plan.output == OutputForm::kJson);
   bool speaks = true;  // the other ranks have no rows
   const measure::Progress progress{

@@ -91,20 +91,20 @@ constexpr std::array kWhat{
     BenchFlag{"total_buffer_size", "SIZE", "what the rows need; nixlbench: 8 GiB",
               "memory of each process, split over its devices and their streams",
               [](V t, O& o) { return intoSize(t, o.total_buffer_size); }},
-    BenchFlag{"hot", "", "true; nixlbench: false",
+    BenchFlag{"hot", "", "true",
               "each stream uses one set of blocks all the time",
               [](V t, O& o) -> Status {
                 bool hot = false;
                 VIADUCT_CHECK(intoYesNo(t, hot));
-                o.heat = hot ? Heat::kHot : Heat::kCold;
+                o.cold = !hot;
                 return Ok{};
               }},
-    BenchFlag{"cold", "", "false; nixlbench: true",
+    BenchFlag{"cold", "", "false",
               "each transfer uses other memory: four times the caches, or the whole buffer",
               [](V t, O& o) -> Status {
                 bool cold = false;
                 VIADUCT_CHECK(intoYesNo(t, cold));
-                o.heat = cold ? Heat::kCold : Heat::kHot;
+                o.cold = cold;
                 return Ok{};
               }},
     BenchFlag{"working_set", "SIZE", "", "memory that the transfers of a stream walk through",

@@ -21,7 +21,6 @@
 namespace viaduct::app {
 
 enum class OutputForm : std::uint8_t { kTable, kNixlbench, kJson, kCsv };
-enum class Heat : std::uint8_t { kAsUsual, kHot, kCold };
 
 struct BenchOptions {
   // Under which name the program was called: they differ in their defaults.
@@ -40,7 +39,7 @@ struct BenchOptions {
   measure::MemoryChoice memory = measure::MemoryChoice::kAllocate;
   bool use_hugepages = false;
   std::uint64_t total_buffer_size = 0;  // 0: what the rows need
-  Heat heat = Heat::kAsUsual;
+  bool cold = false;  // each transfer uses other memory
   std::uint64_t working_set = 0;
   std::vector<std::string> device_list = {};
 

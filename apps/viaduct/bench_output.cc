@@ -79,7 +79,6 @@ void BenchOutput::head(const std::vector<measure::Member>& members) const {
   switch (plan_.output) {
     case OutputForm::kTable:
       printHead(plan_, members);
-      fmt::print("{}", measure::tableHead());
       break;
     case OutputForm::kNixlbench:
       fmt::print("{}{}", measure::nixlbenchBanner(bannerFlags(plan_, options_)),
@@ -94,10 +93,10 @@ void BenchOutput::head(const std::vector<measure::Member>& members) const {
   std::fflush(stdout);
 }
 
-void BenchOutput::row(const measure::Row& row) const {
+void BenchOutput::row(const measure::Row& row) {
   switch (plan_.output) {
     case OutputForm::kTable:
-      fmt::print("{}", measure::tableLine(row));
+      fmt::print("{}", table_.add(row));
       break;
     case OutputForm::kNixlbench:
       fmt::print("{}", measure::nixlbenchLine(row, columnsOf(plan_.run.spec.layout)));

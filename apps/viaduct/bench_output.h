@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "measure/result/report.h"
+#include "measure/result/table.h"
 #include "measure/run/run.h"
 #include "viaduct/bench_plan.h"
 
@@ -16,12 +17,13 @@ class BenchOutput {
       : plan_(plan), options_(options) {}
 
   void head(const std::vector<measure::Member>& members) const;
-  void row(const measure::Row& row) const;
+  void row(const measure::Row& row);
   void end(const measure::Report& report) const;
 
  private:
   const BenchPlan& plan_;
   const BenchOptions& options_;
+  measure::Table table_;
 };
 
 // All of one run, for its file; what limits each backend's fastest row is its conclusion.

@@ -120,8 +120,7 @@ measure::Verified verifyOf(const BenchOptions& o) {
 
 std::uint64_t workingSetOf(const BenchOptions& o) {
   if (o.working_set != 0) return o.working_set;
-  const bool cold = o.heat == Heat::kCold || (o.heat == Heat::kAsUsual && o.as_nixlbench);
-  if (!cold) return 0;
+  if (!o.cold) return 0;
   return o.total_buffer_size != 0 || o.as_nixlbench ? ~std::uint64_t{0} / 2 : measure::coldBytes();
 }
 

@@ -16,7 +16,8 @@ using namespace std::chrono_literals;
 
 constexpr auto kRedraw = 200ms;
 constexpr auto kLogEvery = 5s;  // a short run leaves no line in a log file
-constexpr std::size_t kBar = 20;
+constexpr std::size_t kBar = 10;
+constexpr std::size_t kWidth = 79;  // a line that a terminal wraps is not erased whole
 
 }  // namespace
 
@@ -38,12 +39,14 @@ std::string BenchProgress::text() const {
 
 void BenchProgress::show() const {
   const std::size_t done = kBar * number_ / std::max<std::size_t>(rows_, 1);
-  fmt::print(stderr, "\r\033[K{}{} {}", std::string(done, '#'), std::string(kBar - done, '.'),
-             text());
+  const std::string line =
+      fmt::format("{}{} {}", std::string(done, '#'), std::string(kBar - done, '.'), text());
+  fmt::print(stderr, "\r\033[K{}", line.substr(0, kWidth));
   std::fflush(stderr);
 }
 
 void BenchProgress::started(std::size_t number, const measure::Workload& row) {
+  if (number == 0) start_ = Clock::now();  // members were waited for before
   number_ = number;
   measuring_ = true;
   what_ = fmt::format("{}{}{} {} {} x {}", part_, part_.empty() ? "" : ": ", row.backend,

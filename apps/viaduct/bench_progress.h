@@ -33,7 +33,7 @@ class BenchProgress {
 
   const std::size_t rows_;
   const bool terminal_, quiet_;
-  const Clock::time_point start_;
+  Clock::time_point start_;
   Clock::time_point said_;
   std::size_t number_ = 0;
   bool measuring_ = false;

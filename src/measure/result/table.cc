@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 #include "base/sizes.h"
 #include "measure/result/text.h"
@@ -10,8 +11,8 @@
 namespace viaduct::measure {
 namespace {
 
-constexpr std::size_t kWidth = 120;
-constexpr std::size_t kPathWidth = 30;  // what the other columns leave
+constexpr std::size_t kWidth = 80;
+constexpr std::size_t kIndent = 9;  // of lines about a row
 
 // The text in lines that start with `indent` spaces; broken between words where that is possible.
 std::string wrapped(std::string text, std::size_t indent) {
@@ -32,11 +33,6 @@ std::string wrapped(std::string text, std::size_t indent) {
   return out;
 }
 
-std::string shortened(std::string text, std::size_t most) {
-  if (text.size() > most) text.replace(most - 3, std::string::npos, "...");
-  return text;
-}
-
 std::string percent(std::optional<double> part) {
   return part ? fmt::format("{:.0f}%", *part) : "-";
 }
@@ -48,30 +44,41 @@ std::string skipsWords(const Row& row) {
   return fmt::format("<{:.0f}%", std::ceil(row.checks->smallest_caught * 100));
 }
 
-}  // namespace
-
-std::string tableHead() {
-  return fmt::format("{:<8} {:<5} {:>9} {:>6} {:>8} {:>5} {:>6} {:>5} {:>9} {:>9} {:>7}  {}\n", "backend",
-                     "op", "block", "batch", "GB/s", "+/-", "of max", "skips", "p50 us", "p99 us", "CPU/GB",
-                     "path");
+std::string headOf(const std::string& what, const std::string& path) {
+  return wrapped(path.empty() ? what : what + ": " + path, 0) +
+         fmt::format("{:>9} {:>6} {:>8} {:>5} {:>6} {:>5} {:>9} {:>9} {:>7}\n", "block", "batch",
+                     "GB/s", "+/-", "of max", "skips", "p50 us", "p99 us", "CPU/GB");
 }
 
-std::string tableLine(const Row& row) {
+std::string figuresOf(const Row& row) {
   const auto latency = row.latency_us;
   const auto spread = row.gb_per_s_spread;
-  std::string out = fmt::format("{:<8} {:<5} {:>9} {:>6}", shortened(row.backend, 8),
-                                opKindName(row.op), base::showSize(row.block_size), row.batch_size);
-  if (row.verdict != Verdict::kFailed)
-    out += fmt::format(" {:>8} {:>5} {:>6} {:>5} {:>9} {:>9} {:>7}  {}", digits(row.gb_per_s),
-                       percent(spread ? std::optional(*spread * 100) : std::nullopt),
-                       percent(row.ceiling ? std::optional(row.ceiling->percent) : std::nullopt),
-                       skipsWords(row), digits(latency ? std::optional(latency->p50) : std::nullopt),
-                       digits(latency ? std::optional(latency->p99) : std::nullopt),
-                       digits(row.cpu_s_per_gb), shortened(pathWords(row), kPathWidth));
+  return fmt::format(" {:>8} {:>5} {:>6} {:>5} {:>9} {:>9} {:>7}", digits(row.gb_per_s),
+                     percent(spread ? std::optional(*spread * 100) : std::nullopt),
+                     percent(row.ceiling ? std::optional(row.ceiling->percent) : std::nullopt),
+                     skipsWords(row), digits(latency ? std::optional(latency->p50) : std::nullopt),
+                     digits(latency ? std::optional(latency->p99) : std::nullopt),
+                     digits(row.cpu_s_per_gb));
+}
+
+}  // namespace
+
+std::string Table::add(const Row& row) {
+  std::string what = fmt::format("{} {}", row.backend, opKindName(row.op));
+  if (!row.heat.empty()) what += fmt::format(", {} blocks", row.heat);
+  std::string path = pathWords(row), out;
+  // A row that moved nothing has no path of its own.
+  if (what != what_ || (path != path_ && !path.empty())) {
+    out = (what_.empty() ? "" : "\n") + headOf(what, path);
+    what_ = std::move(what);
+    path_ = std::move(path);
+  }
+  out += fmt::format("{:>9} {:>6}", base::showSize(row.block_size), row.batch_size);
+  if (row.verdict != Verdict::kFailed) out += figuresOf(row);
   out += "\n";
-  if (!isGood(row.verdict)) out += wrapped("^ " + loudName(row.verdict) + ": " + row.why, 9);
-  if (row.verdict == Verdict::kUnproven) out += wrapped("^ unproven: " + row.why, 9);
-  if (!row.remark.empty()) out += wrapped("^ " + row.remark, 9);
+  if (!isGood(row.verdict)) out += wrapped("^ " + loudName(row.verdict) + ": " + row.why, kIndent);
+  if (row.verdict == Verdict::kUnproven) out += wrapped("^ unproven: " + row.why, kIndent);
+  if (!row.remark.empty()) out += wrapped("^ " + row.remark, kIndent);
   return out;
 }
 

@@ -1,4 +1,4 @@
-// Rows as lines for a terminal, none longer than 120 columns. Threads: pure functions.
+// Rows as lines for a terminal, none longer than 80 columns. Threads: one at a time.
 #pragma once
 
 #include <string>
@@ -7,8 +7,14 @@
 
 namespace viaduct::measure {
 
-std::string tableHead();
-// One line and, when the row cannot be used, lines that say so and why.
-std::string tableLine(const Row& row);
+class Table {
+ public:
+  // The row's line, and lines that say why it cannot be used, or what to know besides. Before it
+  // stands a heading, where what moved the bytes, or how, is not what the rows before it had.
+  std::string add(const Row& row);
+
+ private:
+  std::string what_, path_;  // of the last heading
+};
 
 }  // namespace viaduct::measure
