@@ -125,7 +125,7 @@ TEST_F(BenchEnd, AMemberOfAnotherTerminalIsMissedByName) {
   first.insert(first.end(), {"--rank", "0", "--json", file_});
   second.insert(second.end(), {"--rank", "1"});
   Program lead(first), other(second);
-  ASSERT_TRUE(lead.readUntil("backend")) << "they did not meet";
+  ASSERT_TRUE(lead.readUntil("2 processes")) << "they did not meet";
   ::kill(other.pid(), SIGKILL);
   EXPECT_EQ(lead.finish(), 3) << lead.err();
   EXPECT_TRUE(has(lead.err(), "rank 1")) << lead.err();

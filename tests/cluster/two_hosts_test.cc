@@ -53,7 +53,7 @@ TEST_F(TwoHosts, DataGoesByThePortThatWasNamed) {
   const std::string ports = "VIADUCT_LISTEN=0.0.0.0:7001 VIADUCT_TCP_PORTS=7100";
   Command lead(desk_[0], member(0, "tcp", "--secret swordfish --duration 1h"), ports);
   Command other(desk_[1], member(1, "tcp", "--secret swordfish --duration 1h"), ports);
-  ASSERT_TRUE(lead.readUntil("backend")) << lead.text();
+  ASSERT_TRUE(lead.readUntil("2 processes")) << lead.text();
   EXPECT_TRUE(desk_[1].run("ss -ltn | grep -q ':7100 '"));
   EXPECT_TRUE(desk_[1].run("ss -ltn | grep -q ':7001 '"));
   EXPECT_TRUE(desk_[0].run("ss -ltn | grep -q '10.77.0.1:7000 '"));
