@@ -43,7 +43,7 @@ def anchors(text):
 
 
 def quotes(root, page, text):
-    """The quotes of a page that are not what their files say."""
+    """The quotes of a page that differ from their files."""
     for name, quote in QUOTE.findall(text):
         source = root / name
         there = QUOTED.search(source.read_text()) if source.exists() else None
@@ -87,19 +87,17 @@ def pages(root):
 def check(root):
     found = []
     for page in pages(root):
-        text = page.read_text()
+        name, text = str(page.relative_to(root)), page.read_text()
         for link in LINK.findall(CODE.sub("", text)):
             if re.match(r"[a-z]+:", link):
                 continue
             target, _, heading = link.partition("#")
             there = (page.parent / target).resolve() if target else page
-            name = page.relative_to(root)
             if not there.exists():
                 found.append(f"{name}: {link} leads nowhere")
             elif heading and heading not in anchors(there.read_text()):
                 found.append(f"{name}: {link}: no such heading")
         found.extend(quotes(root, page, text))
-        name = str(page.relative_to(root))
         if checked_for_words(name, text):
             found.extend(f"{name}: {why}" for why in hard_sentences(text))
     return found
