@@ -22,7 +22,7 @@ QUOTED = re.compile(r"^// README begins\n(.*?)^// README ends", re.M | re.S)
 HEADING = re.compile(r"^#+\s+(.*)$", re.M)
 
 # Pages that are not yet in plain words.
-UNCHECKED = ("docs/design/", "docs/measured/", "src/", "tests/")
+UNCHECKED = ("docs/design/", "docs/measured/")
 GENERATED = "<!-- Generated: "  # the text is the program's
 NOT_PROSE = re.compile(r"^```.*?^```|^(?: {4}|#|<!--)[^\n]*", re.M | re.S)
 BLOCK_END = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.)\s)|\|")
