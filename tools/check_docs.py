@@ -21,8 +21,6 @@ QUOTE = re.compile(r"^<!-- the code of (\S+) -->\n```cpp\n(.*?)^```", re.M | re.
 QUOTED = re.compile(r"^// README begins\n(.*?)^// README ends", re.M | re.S)
 HEADING = re.compile(r"^#+\s+(.*)$", re.M)
 
-# Pages that are not yet in plain words.
-UNCHECKED = ("docs/measured/",)
 GENERATED = "<!-- Generated: "  # the text is the program's
 NOT_PROSE = re.compile(r"^```.*?^```|^(?: {4}|#|<!--)[^\n]*", re.M | re.S)
 BLOCK_END = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.)\s)|\|")
@@ -73,10 +71,6 @@ def hard_sentences(text):
             yield f'"{picture}": name the thing: {sentence[:60]}...'
 
 
-def checked_for_words(name, text):
-    return not name.startswith(UNCHECKED) and GENERATED not in text
-
-
 def pages(root):
     """The Markdown files below root. Tests that run beside this one change the build folder."""
     for folder, folders, files in os.walk(root):
@@ -98,7 +92,7 @@ def check(root):
             elif heading and heading not in anchors(there.read_text()):
                 found.append(f"{name}: {link}: no such heading")
         found.extend(quotes(root, page, text))
-        if checked_for_words(name, text):
+        if GENERATED not in text:
             found.extend(f"{name}: {why}" for why in hard_sentences(text))
     return found
 
