@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""Fails when a relative link in a Markdown file leads nowhere, or to a heading that is not there, and
-when code that a page quotes from a file differs from it.
+"""Fails when a relative link in a Markdown file leads nowhere, or to a heading that is not there; when
+code that a page quotes from a file differs from it; and when a sentence is hard to read.
 
 A quote is a block of C++ under a line `<!-- the code of FILE -->`. FILE holds the same lines between
 `// README begins` and `// README ends`.
+
+A sentence is hard to read when it has more than 25 words, starts with a word such as "What" or "Where",
+or uses a picture in place of the field's own word. Code, headings and generated pages are not checked.
 
 usage: check_docs.py [ROOT]
 """
@@ -18,6 +21,18 @@ QUOTE = re.compile(r"^<!-- the code of (\S+) -->\n```cpp\n(.*?)^```", re.M | re.
 QUOTED = re.compile(r"^// README begins\n(.*?)^// README ends", re.M | re.S)
 HEADING = re.compile(r"^#+\s+(.*)$", re.M)
 
+GENERATED = "<!-- Generated: "  # the text is the program's
+NOT_PROSE = re.compile(r"^```.*?^```|^(?: {4}|#|<!--)[^\n]*", re.M | re.S)
+BLOCK_END = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.)\s)|\|")
+SENTENCE_END = re.compile(r"(?<=[.!?])[)\"*]*\s+")
+MOST_WORDS = 25
+VAGUE_START = re.compile(r"(What|Who|Whom|Those|Of|Where|That which)\b")
+PICTURE = re.compile(
+    r"\b(cranks?|halls?|letters?|knocks?|ground|crews?|seats?|so many|is of|are of|by halves"
+    r"|who does|what does|who comes|what comes|what came|who waits|whoever|whom it|is nobody's)\b",
+    re.I,
+)
+
 
 def anchors(text):
     """The names that a page's headings go by."""
@@ -26,12 +41,34 @@ def anchors(text):
 
 
 def quotes(root, page, text):
-    """The quotes of a page that are not what their files say."""
+    """The quotes of a page that differ from their files."""
     for name, quote in QUOTE.findall(text):
         source = root / name
         there = QUOTED.search(source.read_text()) if source.exists() else None
         if there is None or there[1] != quote:
             yield f"{page.relative_to(root)}: the code of {name} is not what that file says"
+
+
+def sentences(text):
+    """The sentences of a page: of its paragraphs, list items and table cells. Code, and a list of
+    code, is the word X."""
+    text = re.sub(r"`[^`]*`(,\s+`[^`]*`)*", "X", NOT_PROSE.sub("\n", text))
+    text = LINK.sub(lambda link: link[0].partition("](")[0].lstrip("["), text).replace("**", "")
+    for block in BLOCK_END.split(text):
+        block = re.sub(r"^([-*>]|\d+\.)\s+", "", " ".join(block.split()))
+        yield from SENTENCE_END.split(block)
+
+
+def hard_sentences(text):
+    """Says of each sentence that is hard to read why it is."""
+    for sentence in sentences(text):
+        words = len(re.findall(r"\S*\w\S*", sentence))
+        if words > MOST_WORDS:
+            yield f"{words} words in a sentence, {MOST_WORDS} at most: {sentence[:60]}..."
+        if start := VAGUE_START.match(sentence):
+            yield f'a sentence starts with "{start[0]}": {sentence[:60]}...'
+        for picture in PICTURE.findall(sentence):
+            yield f'"{picture}": name the thing: {sentence[:60]}...'
 
 
 def pages(root):
@@ -44,18 +81,19 @@ def pages(root):
 def check(root):
     found = []
     for page in pages(root):
-        text = page.read_text()
+        name, text = str(page.relative_to(root)), page.read_text()
         for link in LINK.findall(CODE.sub("", text)):
             if re.match(r"[a-z]+:", link):
                 continue
             target, _, heading = link.partition("#")
             there = (page.parent / target).resolve() if target else page
-            name = page.relative_to(root)
             if not there.exists():
                 found.append(f"{name}: {link} leads nowhere")
             elif heading and heading not in anchors(there.read_text()):
                 found.append(f"{name}: {link}: no such heading")
         found.extend(quotes(root, page, text))
+        if GENERATED not in text:
+            found.extend(f"{name}: {why}" for why in hard_sentences(text))
     return found
 
 

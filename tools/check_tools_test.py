@@ -81,6 +81,44 @@ class Docs(unittest.TestCase):
                 self.assertEqual(len(check_docs.check(tree({"a.md": page, "a.cc": source}))), faults)
                 self.assertEqual(len(check_docs.check(tree({"a.md": page}))), 1)
 
+    def test_a_hard_sentence_is_found(self):
+        long = "Every " + "very " * 24 + "long one."
+        for hard in (
+            long,
+            f"A short one. {long}",
+            f"- an item\n- {long}\n",
+            f"| cell | {long} |\n",
+            "**Good.** Where no server answers, it ends.",
+            "It ends.\nWhat arrived is dropped.",
+            "1. Those that are gone.",
+            "It turns the crank.",
+            "It reads so many bytes.",
+            "Its state [is\nof](a.md) the peer.",
+        ):
+            with self.subTest(hard):
+                self.assertEqual(len(check_docs.check(tree({"a.md": hard}))), 1)
+
+    def test_plain_sentences_and_what_is_no_prose_pass(self):
+        twenty_five = "Every " + "very " * 22 + "short one."
+        for plain in (
+            twenty_five,
+                        f"{twenty_five} {twenty_five}",
+            f"*Short one.* {twenty_five}",
+            f"- {twenty_five}\n- {twenty_five}\n",
+            f"It prints `{'word ' * 30}`.",
+            f"Its fields are {'`word`, ' * 30}`word`.",
+            f"```\n{'word ' * 30}\n\nWhat came\n```\n",
+            f"    $ {'word ' * 30}\n",
+            "# What it is\n\nA thing in the background.",
+            f"| {'1 ' * 20} | {'2 ' * 20} |\n",
+        ):
+            with self.subTest(plain):
+                self.assertEqual(check_docs.check(tree({"b.md": "", "a.md": plain})), [])
+
+    def test_the_text_of_a_program_is_not_checked(self):
+        page = "# A\n\n<!-- Generated: a program -->\n\nWhat came."
+        self.assertEqual(check_docs.check(tree({"a.md": page})), [])
+
 
 if __name__ == "__main__":
     unittest.main()
