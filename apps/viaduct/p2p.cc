@@ -16,7 +16,10 @@
 #include "measure/p2p/initiator.h"
 #include "measure/p2p/reach.h"
 #include "measure/p2p/target.h"
+#include "measure/result/csv.h"
+#include "measure/result/text.h"
 #include "measure/run/wait_ready.h"
+#include "viaduct/bench_progress.h"
 #include "viaduct/interrupt.h"
 #include "viaduct/remarks.h"
 #include "viaduct/results_file.h"
@@ -29,9 +32,26 @@ using measure::Report;
 using measure::Row;
 
 // At once, also into a pipe: the other host's command is typed when this line is seen.
-void say(const std::string& line) {
-  fmt::print("{}\n", line);
+void print(const std::string& text) {
+  fmt::print("{}", text);
   std::fflush(stdout);
+}
+void say(const std::string& line) { print(line + "\n"); }
+
+// What `viaduct bench` would be told: one pair, each size a row.
+measure::Spec specOf(const P2pOptions& options) {
+  measure::Spec spec{.bidirectional = options.bidirectional,
+                     .warmup = std::chrono::nanoseconds(0),
+                     .require = options.require,
+                     .link_rates = options.link_rates};
+  if (options.duration.count() != 0) spec.duration = options.duration;
+  for (const NamedSize& size : options.sizes)
+    spec.rows.push_back({.backend = options.backend,
+                         .op = options.op,
+                         .block_bytes = size.bytes,
+                         .warm_iterations = options.warmup,
+                         .iterations = options.duration.count() != 0 ? 0 : options.iterations});
+  return spec;
 }
 
 // Two commands without a secret have to work as they are typed: then the port is open to all, and
@@ -77,34 +97,28 @@ std::string carried(const Row& row) {
   return fmt::format("{}", fmt::join(ways, ", "));
 }
 
-void printHead() {
-  say(fmt::format("\n{:>10} {:>10} {:>10} {:>12} {:>12} {:>12} {:>8}  {}", "size", "iterations",
-                  "GB/s", "mean us", "p50 us", "p99 us", "ceiling", "carried by"));
-}
-
 void printRow(const std::string& size, const Row& row) {
-  if (row.gb_per_s && row.latency_us)
-    say(fmt::format(
-        "{:>10} {:>10} {:>10.4g} {:>12.2f} {:>12.2f} {:>12.2f} {:>8}  {}", size, row.iterations,
-        *row.gb_per_s, row.latency_us->mean, row.latency_us->p50, row.latency_us->p99,
-        row.ceiling ? fmt::format("{:.0f} %", row.ceiling->percent) : "-", carried(row)));
+  using measure::digits;
+  const auto& us = row.latency_us;
+  if (row.gb_per_s && us)
+    say(fmt::format("{:>8} {:>10} {:>8} {:>9} {:>9} {:>9} {:>6} {:>5}  {}", size, row.iterations,
+                    digits(row.gb_per_s), digits(us->mean), digits(us->p50), digits(us->p99),
+                    row.ceiling ? fmt::format("{:.0f}%", row.ceiling->percent) : "-",
+                    measure::skipsWords(row), carried(row)));
   else
-    say(fmt::format("{:>10} not measured", size));
-  if (!row.proof.empty()) say(fmt::format("{:>10} proof: {}", "", row.proof));
+    say(fmt::format("{:>8} not measured", size));
+  if (!row.proof.empty()) say(fmt::format("{:>8} proof: {}", "", row.proof));
   if (row.verdict != measure::Verdict::kOk && row.why != row.proof)
-    say(fmt::format("{:>10} {}: {}", "", verdictName(row.verdict), row.why));
+    say(fmt::format("{:>8} {}: {}", "", verdictName(row.verdict), row.why));
+  if (!row.remark.empty()) say(fmt::format("{:>8} {}", "", row.remark));
 }
 
 std::vector<measure::Option> optionsOf(const P2pOptions& options) {
-  std::string sizes;
-  for (const NamedSize& size : options.sizes) sizes += (sizes.empty() ? "" : ",") + size.text;
-  return {{"mode", "initiator"},
-          {"ip", options.ip},
-          {"port", std::to_string(options.port)},
-          {"buffer_sizes", sizes},
-          {"iterations", std::to_string(options.iterations)},
-          {"warmup", std::to_string(options.warmup)},
-          {"require", options.require}};
+  std::vector<measure::Option> all{{"mode", "initiator"},
+                                   {"ip", options.ip},
+                                   {"port", std::to_string(options.port)}};
+  for (measure::Option& one : optionsOf(specOf(options))) all.push_back(std::move(one));
+  return all;
 }
 
 // The initiator's run, from the first contact to the last row.
@@ -123,12 +137,8 @@ class Run {
     VIADUCT_CHECK(reach(*peer, where, until));
     p2p::Initiator initiator(agent, settings_.rails, *peer, stop_);
     VIADUCT_TRY(const measure::Member target, initiator.greet(until, say, remark));
-    say(fmt::format("viaduct {} p2p initiator: {} is {} on {}", VIADUCT_VERSION, where.text(),
-                    target.name, target.host.hostname));
-    say(settings_.secret.empty() ? "no secret: the target lets anyone in"
-                                 : "both ends know the secret");
     report_.environment.members = {initiator.self(), target};
-    printHead();
+    printHead(where, target);
     auto done = measure(initiator);
     initiator.leave();
     return done;
@@ -142,20 +152,47 @@ class Run {
   }
 
   Status measure(p2p::Initiator& initiator) {
-    p2p::Plan plan{.iterations = options_.iterations,
-                   .warmup = options_.warmup,
-                   .require = options_.require,
-                   .link_rates = options_.link_rates};
-    for (const NamedSize& size : options_.sizes) plan.sizes.push_back(size.bytes);
+    const measure::Spec spec = specOf(options_);
+    BenchProgress line(spec.rows.size(), false);
     double best = 0;
-    return initiator.measure(plan, [&](const Row& row, const std::string& conclusion) {
+    const auto next = [&] {
+      const std::size_t number = report_.rows.size();
+      if (number < spec.rows.size()) line.started(number, spec.rows[number]);
+    };
+    next();
+    return initiator.measure(
+        spec,
+        [&](const measure::Composed& measured) {
+          const Row& row = measured.row;
+          line.finished(row);
+          show(row);
+          if (row.gb_per_s.value_or(0) > best && !measured.conclusion.empty()) {
+            best = *row.gb_per_s;
+            report_.conclusion = {measured.conclusion};
+          }
+          report_.rows.push_back(row);
+          next();
+        },
+        [&] { line.tick(); });
+  }
+
+  void printHead(const p2p::Where& where, const measure::Member& target) const {
+    if (options_.csv) return print(measure::csvHead());
+    say(fmt::format("viaduct {} p2p initiator: {} is {} on {}", VIADUCT_VERSION, where.text(),
+                    target.name, target.host.hostname));
+    say(settings_.secret.empty() ? "no secret: the target lets anyone in"
+                                 : "both ends know the secret");
+    say(fmt::format("{}{}: the same block again and again, from and to host memory\n",
+                    opKindName(options_.op), options_.bidirectional ? " both ways" : ""));
+    say(fmt::format("{:>8} {:>10} {:>8} {:>9} {:>9} {:>9} {:>6} {:>5}  {}", "size", "iterations",
+                    "GB/s", "mean us", "p50 us", "p99 us", "of max", "skips", "carried by"));
+  }
+
+  void show(const Row& row) const {
+    if (options_.csv)
+      print(measure::csvLine(row));
+    else
       printRow(options_.sizes[report_.rows.size()].text, row);
-      if (row.gb_per_s.value_or(0) > best && !conclusion.empty()) {
-        best = *row.gb_per_s;
-        report_.conclusion = {conclusion};
-      }
-      report_.rows.push_back(row);
-    });
   }
 
   const P2pOptions& options_;
@@ -176,7 +213,8 @@ int runInitiator(const P2pOptions& options, const Settings& settings, const base
   Report report = measure::startReport(VIADUCT_VERSION, settings);
   report.settings = optionsOf(options);
   const auto done = Run(options, settings, stop, report).go();
-  for (const std::string& line : report.conclusion) say(line);
+  if (!options.csv)
+    for (const std::string& line : report.conclusion) say(line);
   if (!done) report.end = stop.load() ? "interrupted" : done.error().text();
   if (!report.rows.empty())
     if (const auto written = file->write(report); !written)

@@ -1,6 +1,8 @@
 // `viaduct p2p`: two hosts, two commands. Threads: the main one.
 #pragma once
 
+#include <viaduct/transfer.h>
+
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -24,8 +26,12 @@ struct P2pOptions {
   std::string ip = {};
   std::uint16_t port = 5555;
   std::vector<NamedSize> sizes = {};  // empty: some from 4KB to 64MB
-  std::uint64_t iterations = 100;
+  std::uint64_t iterations = 100;  // 0: as many as fit into `duration`
+  std::chrono::nanoseconds duration{0};
   std::uint64_t warmup = 10;
+  std::string backend = {};  // empty: the one that is chosen
+  OpKind op = OpKind::kWrite;
+  bool bidirectional = false;
   bool cuda = false;
   int gpu_id = 0;
   std::string secret = {};
@@ -33,6 +39,7 @@ struct P2pOptions {
   std::chrono::nanoseconds timeout = std::chrono::seconds(10);
   std::vector<measure::proof::LinkRate> link_rates = {};
   std::string json = {};
+  bool csv = false;
 };
 
 // Declares `p2p` and its options. What was given is in `options` when the command line was read.

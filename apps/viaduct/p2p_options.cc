@@ -90,6 +90,38 @@ void declareLoad(CLI::App& p2p, P2pOptions& options) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
   addCount(p2p, "--iterations", options.iterations, 1, kMost,
            "Transfers timed, of each size [100]");
+  p2p.add_option_function<std::string>(
+         "--duration",
+         [&options](const std::string& text) {
+           const auto time = base::parseDuration(text);
+           if (!time || *time <= std::chrono::nanoseconds(0))
+             throw CLI::ValidationError("--duration",
+                                        "\"" + text + "\" is no time like 10s or 500ms");
+           options.duration = *time;
+         },
+         "Time of each size, instead of --iterations")
+      ->type_name("TIME");
+  p2p.add_option_function<std::string>(
+         "--backend",
+         [&options](const std::string& name) {
+           std::string require;
+           if (const auto can = intoRequire("backend:" + name, require); !can)
+             throw CLI::ValidationError("--backend", reason(can.error()));
+           options.backend = require.substr(std::string_view("backend:").size());
+         },
+         "What carries the bytes: local, tcp, ofi, ucx [the first that can]")
+      ->type_name("NAME");
+  p2p.add_option_function<std::string>(
+         "--op",
+         [&options](const std::string& word) {
+           if (word != "write" && word != "read")
+             throw CLI::ValidationError("--op", "\"" + word + "\" is neither write nor read");
+           options.op = word == "read" ? OpKind::kRead : OpKind::kWrite;
+         },
+         "Which way the initiator moves the bytes: write, read [write]")
+      ->type_name("OP");
+  p2p.add_flag("--bidirectional", options.bidirectional,
+               "The target moves as much the other way at the same time");
   addCount(p2p, "--warmup", options.warmup, 0, kMost, "Transfers before them [10]");
   p2p.add_flag("--cuda", options.cuda, "The buffer lies on a GPU");
   addCount(p2p, "--gpu_id,--gpu-id", options.gpu_id, 0, 1024, "Which one [0]");
@@ -124,6 +156,7 @@ void declareLoad(CLI::App& p2p, P2pOptions& options) {
          },
          "How long the initiator tries to reach the target [10s]")
       ->type_name("TIME");
+  p2p.add_flag("--csv", options.csv, "Print rows as CSV");
   p2p.add_option("--json", options.json, "Also write all results to this file")->type_name("FILE");
 }
 

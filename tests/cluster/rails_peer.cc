@@ -43,10 +43,12 @@ Status initiate(const std::vector<std::string>& rails) {
   const base::StopFlag stop{false};
   measure::p2p::Initiator initiator(agent, rails, peer, stop);
   VIADUCT_CHECK(initiator.greet(20s, [](const std::string&) {}));
-  return initiator.measure({.sizes = {4 << 20}, .iterations = 10, .warmup = 1},
-                           [](const measure::Row& row, const std::string&) {
-                             std::printf("%s: %s\n", verdictName(row.verdict), row.why.c_str());
-                           });
+  const measure::Spec spec{
+      .rows = {{.block_bytes = 4 << 20, .warm_iterations = 1, .iterations = 10}}};
+  return initiator.measure(spec, [](const measure::Composed& measured) {
+    const measure::Row& row = measured.row;
+    std::printf("%s: %s\n", verdictName(row.verdict), row.why.c_str());
+  });
 }
 
 Status serve(const std::vector<std::string>& rails, const std::string& card) {

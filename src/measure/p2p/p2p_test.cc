@@ -32,10 +32,16 @@ class P2p : public ::testing::Test {
     EXPECT_TRUE(peer.ready(10s));
     return {agent, {}, peer, stop_};
   }
-  std::vector<Row> rows(Initiator& initiator, const Plan& plan) {
+  static Spec specOf(const std::vector<std::uint64_t>& sizes, std::uint64_t iterations) {
+    Spec spec{.warmup = 0ns};
+    for (const std::uint64_t size : sizes)
+      spec.rows.push_back({.block_bytes = size, .warm_iterations = 2, .iterations = iterations});
+    return spec;
+  }
+  std::vector<Row> rows(Initiator& initiator, const Spec& spec) {
     std::vector<Row> out;
-    const auto done =
-        initiator.measure(plan, [&](const Row& row, const std::string&) { out.push_back(row); });
+    const auto done = initiator.measure(
+        spec, [&](const Composed& measured) { out.push_back(measured.row); });
     EXPECT_TRUE(done) << done.error().text();
     return out;
   }
@@ -69,13 +75,14 @@ TEST_F(P2p, MeasuresEachSizeAndProvesIt) {
   ASSERT_TRUE(target) << target.error().text();
   EXPECT_EQ(target->name, "target");
   EXPECT_EQ(target->role, "target");
-  const auto found = rows(initiator, {.sizes = {4096, 1'000'000}, .iterations = 12, .warmup = 2});
+  const auto found = rows(initiator, specOf({4096, 1'000'000}, 12));
   ASSERT_EQ(found.size(), 2U);
   for (const Row& row : found) {
     EXPECT_TRUE(isGood(row.verdict)) << row.why;
     EXPECT_EQ(row.backend, "tcp");
     EXPECT_EQ(row.iterations, 12U);
-    EXPECT_EQ(row.verified, Verified::kFull);
+    ASSERT_TRUE(row.checks);
+    EXPECT_EQ(row.checks->transfers, 12U) << "each of so few";
     ASSERT_TRUE(row.gb_per_s && row.latency_us);
     EXPECT_GT(*row.gb_per_s, 0);
     EXPECT_GT(row.latency_us->mean, 0);
@@ -85,12 +92,30 @@ TEST_F(P2p, MeasuresEachSizeAndProvesIt) {
   }
 }
 
+TEST_F(P2p, MeasuresInEveryDirectionAndChecksManyTransfers) {
+  Agent agent = open("initiator");
+  Initiator initiator = this->initiator(agent);
+  ASSERT_TRUE(initiator.greet(10s, [](const std::string&) {}));
+  for (const OpKind op : {OpKind::kWrite, OpKind::kRead})
+    for (const bool both : {false, true}) {
+      Spec spec = specOf({4096}, 200);
+      spec.rows[0].op = op;
+      spec.bidirectional = both;
+      const auto found = rows(initiator, spec);
+      ASSERT_EQ(found.size(), 1U);
+      EXPECT_TRUE(isGood(found[0].verdict)) << found[0].why;
+      EXPECT_EQ(found[0].iterations, both ? 400U : 200U);
+      ASSERT_TRUE(found[0].checks);
+      EXPECT_LT(found[0].checks->smallest_caught, 0.1);
+    }
+}
+
 TEST_F(P2p, InitiatorsComeOneAfterTheOther) {
   for (const char* name : {"first", "second"}) {
     Agent agent = open(name);
     Initiator initiator = this->initiator(agent);
     ASSERT_TRUE(initiator.greet(10s, [](const std::string&) {}));
-    EXPECT_EQ(rows(initiator, {.sizes = {4096}, .iterations = 2, .warmup = 0}).size(), 1U);
+    EXPECT_EQ(rows(initiator, specOf({4096}, 2)).size(), 1U);
     initiator.leave();
     EXPECT_TRUE(isTold(std::string(name) + " has left"));
   }
@@ -116,7 +141,7 @@ TEST_F(P2p, ABufferThatIsTooLargeIsARowThatSaysSo) {
   Agent agent = open("initiator");
   Initiator initiator = this->initiator(agent);
   ASSERT_TRUE(initiator.greet(10s, [](const std::string&) {}));
-  const auto found = rows(initiator, {.sizes = {std::uint64_t{1} << 50U, 4096}, .iterations = 2});
+  const auto found = rows(initiator, specOf({std::uint64_t{1} << 36U, 4096}, 2));
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].verdict, Verdict::kFailed);
   EXPECT_NE(found[0].why.find("a quarter of its memory"), std::string::npos) << found[0].why;
@@ -127,7 +152,9 @@ TEST_F(P2p, APathThatIsRequiredAndNotThereIsNotRequired) {
   Agent agent = open("initiator");
   Initiator initiator = this->initiator(agent);
   ASSERT_TRUE(initiator.greet(10s, [](const std::string&) {}));
-  const auto found = rows(initiator, {.sizes = {4096}, .iterations = 2, .require = "rdma"});
+  Spec spec = specOf({4096}, 2);
+  spec.require = "rdma";
+  const auto found = rows(initiator, spec);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].verdict, Verdict::kNotRequired) << found[0].why;
 }
@@ -138,7 +165,7 @@ TEST_F(P2p, ATargetThatEndsIsTheEnd) {
   ASSERT_TRUE(initiator.greet(10s, [](const std::string&) {}));
   endTarget();
   target_.reset();  // else it is reached again, and nobody answers
-  const auto done = initiator.measure({.sizes = {4096}}, [](const Row&, const std::string&) {});
+  const auto done = initiator.measure(specOf({4096}, 2), [](const Composed&) {});
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, Code::kPeerLost) << done.error().text();
 }

@@ -1,5 +1,7 @@
 #include "measure/p2p/request.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace viaduct::measure::p2p {
@@ -7,7 +9,9 @@ namespace {
 
 // "VP2P", and the version of what follows.
 constexpr std::uint32_t kMagic = 0x50325056;
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kVersion = 2;
+
+constexpr std::uint32_t kMostStreams = 1024;  // and transfers in flight of each
 
 Error garbled() {
   return {.code = Code::kProtocol,
@@ -28,12 +32,54 @@ bool begins(base::Reader& in) {
   return in.get<std::uint8_t>() == kVersion && magic == kMagic;
 }
 
+void write(base::Writer& out, const Spec& s) {
+  out.put(static_cast<std::uint32_t>(s.rows.size()));
+  for (const Workload& row : s.rows) {
+    out.text(row.backend).put(static_cast<std::uint8_t>(row.op == OpKind::kRead));
+    out.put(row.block_bytes).put(row.batch).put(row.warm_iterations).put(row.iterations);
+  }
+  out.put(s.threads).put(s.depth).put(static_cast<std::uint8_t>(s.bidirectional));
+  out.put(static_cast<std::uint8_t>(s.memory == MemoryChoice::kMalloc));
+  out.put(static_cast<std::uint64_t>(s.warmup.count()));
+  out.put(static_cast<std::uint64_t>(s.duration.count()));
+  out.put(static_cast<std::uint8_t>(s.verify)).text(s.require).put(s.seed);
+}
+
+Spec readSpec(base::Reader& in) {
+  Spec s;
+  for (auto left = in.get<std::uint32_t>(); left > 0 && in.ok(); --left) {
+    Workload& row = s.rows.emplace_back();
+    row.backend = in.text();
+    row.op = in.get<std::uint8_t>() != 0 ? OpKind::kRead : OpKind::kWrite;
+    row.block_bytes = in.get<std::uint64_t>();
+    row.batch = in.get<std::uint32_t>();
+    row.warm_iterations = in.get<std::uint64_t>();
+    row.iterations = in.get<std::uint64_t>();
+  }
+  s.threads = std::clamp(in.get<std::uint32_t>(), 1U, kMostStreams);
+  s.depth = std::clamp(in.get<std::uint32_t>(), 1U, kMostStreams);
+  s.bidirectional = in.get<std::uint8_t>() != 0;
+  s.memory = in.get<std::uint8_t>() != 0 ? MemoryChoice::kMalloc : MemoryChoice::kAllocate;
+  s.warmup = std::chrono::nanoseconds(in.get<std::uint64_t>());
+  s.duration = std::chrono::nanoseconds(in.get<std::uint64_t>());
+  s.verify = static_cast<Verified>(std::min<std::uint8_t>(
+      in.get<std::uint8_t>(), static_cast<std::uint8_t>(Verified::kFull)));
+  s.require = in.text();
+  s.seed = in.get<std::uint64_t>();
+  return s;
+}
+
 }  // namespace
 
 base::Bytes encode(const Request& r) {
   base::Writer out = begin();
-  out.put(static_cast<std::uint8_t>(r.verb)).put(r.number).put(r.bytes).text(r.label);
-  return out.put(r.seed).put(r.epoch).take();
+  out.put(static_cast<std::uint8_t>(r.verb)).put(r.number);
+  if (r.verb == Request::Verb::kRun) write(out, r.spec);
+  return out.take();
+}
+
+bool isRequest(std::span<const std::byte> note) {
+  return base::Reader(note).get<std::uint32_t>() == kMagic;
 }
 
 Result<Request> decodeRequest(std::span<const std::byte> note) {
@@ -41,11 +87,10 @@ Result<Request> decodeRequest(std::span<const std::byte> note) {
   const bool known = begins(in);
   Request out{.verb = static_cast<Request::Verb>(in.get<std::uint8_t>())};
   out.number = in.get<std::uint64_t>();
-  out.bytes = in.get<std::uint64_t>();
-  out.label = in.text();
-  out.seed = in.get<std::uint64_t>();
-  out.epoch = in.get<std::uint64_t>();
-  if (!known || !in.finished() || out.verb > Request::Verb::kLeave) return garbled();
+  if (!known || !in.ok() || out.verb > Request::Verb::kLeave) return garbled();
+  if (out.verb == Request::Verb::kRun) out.spec = readSpec(in);
+  if (!in.finished()) return garbled();
+  for (const Workload& row : out.spec.rows) VIADUCT_CHECK(check(row));
   return out;
 }
 

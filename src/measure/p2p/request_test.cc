@@ -6,8 +6,11 @@ namespace viaduct::measure::p2p {
 namespace {
 
 TEST(Requests, TravelAsBytes) {
-  const Request request{
-      .verb = Request::Verb::kPrepare, .number = 7, .bytes = 4096, .label = "p2p-1", .seed = 3};
+  Request request{.verb = Request::Verb::kRun, .number = 7};
+  request.spec.rows = {{.backend = "tcp", .op = OpKind::kRead, .block_bytes = 5, .batch = 2}};
+  request.spec.bidirectional = true;
+  request.spec.require = "not-tcp";
+  request.spec.verify = Verified::kFull;
   const auto bytes = encode(request);
   EXPECT_EQ(*decodeRequest(bytes), request);
   for (std::size_t cut = 0; cut < bytes.size(); ++cut)
@@ -15,6 +18,10 @@ TEST(Requests, TravelAsBytes) {
   auto newer = bytes;
   newer[4] = std::byte{9};
   EXPECT_FALSE(decodeRequest(newer));
+  EXPECT_TRUE(isRequest(newer));
+  EXPECT_FALSE(isRequest(std::span(bytes).first(3)));
+  request.spec.rows[0].block_bytes = 0;
+  EXPECT_FALSE(decodeRequest(encode(request))) << "nothing can be measured by that";
 }
 
 TEST(Answers, CarryAValueOrAnError) {

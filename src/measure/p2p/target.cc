@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <chrono>
 #include <utility>
 
 #include "host/facts.h"
-#include "host/processors.h"
-#include "measure/load/pattern.h"
+#include "measure/p2p/pair_group.h"
 #include "measure/result/report.h"
+#include "measure/run/worker.h"
 
 namespace viaduct::measure::p2p {
 namespace {
@@ -23,11 +22,12 @@ constexpr std::uint64_t kPartOfMemory = 4;
 }  // namespace
 
 Target::Target(Agent& agent, std::vector<std::string> rails, Told told)
-    : agent_(agent), told_(std::move(told)), observer_(std::move(rails)) {}
+    : agent_(agent), rails_(std::move(rails)), told_(std::move(told)) {}
 
 void Target::serve(const StopFlag& stop) {
   while (!stop.load()) {
     if (const auto note = agent_.waitNote(kLookAround)) take(*note);
+    if (asked_) run(stop);
     lookAfterGuest();
   }
   dismiss("was here when the target ended");
@@ -42,7 +42,7 @@ void Target::take(const Note& note) {
     return;
   }
   if (request->verb == Request::Verb::kLeave) {
-    if (note.from == guest_name_) dismiss("has left");
+    if (note.from == guest_name_) left_ = true;
     return;
   }
   Answer reply{.number = request->number};
@@ -63,22 +63,9 @@ void Target::take(const Note& note) {
 }
 
 Result<std::string> Target::answer(const Request& request) {
-  switch (request.verb) {
-    case Request::Verb::kGreet:
-      return greet();
-    case Request::Verb::kPrepare:
-      return prepare(request);
-    case Request::Verb::kVerify:
-      return verify(request);
-    case Request::Verb::kBefore:
-      observer_.before();
-      cpu_before_ = host::ownProcessorSeconds();
-      return std::string();
-    case Request::Verb::kAfter:
-      return after();
-    case Request::Verb::kLeave:
-      break;
-  }
+  if (request.verb == Request::Verb::kGreet) return greet();
+  VIADUCT_CHECK(prepare(request.spec));
+  asked_ = request.spec;
   return std::string();
 }
 
@@ -89,43 +76,45 @@ Result<std::string> Target::greet() {
   return toJson(about);
 }
 
-Result<std::string> Target::prepare(const Request& request) {
-  memory_.reset();
+Status Target::prepare(const Spec& spec) const {
+  VIADUCT_TRY(const DeviceBytes bytes, deviceBytes(spec));
   const std::uint64_t most = host::facts().memory / kPartOfMemory;
-  if (request.bytes == 0 || (most != 0 && request.bytes > most))
-    return Error{.code = Code::kExhausted,
-                 .operation = "p2p",
-                 .detail = fmt::format("a buffer of {} bytes; the target gives up to {}, a quarter "
-                                       "of its memory",
-                                       request.bytes, most),
-                 .remedy = "ask for smaller --buffer_sizes"};
-  VIADUCT_TRY(memory_, agent_.allocate(request.bytes, {.label = request.label}));
-  return std::string();
+  if (spec.rows.size() == 1 && (most == 0 || bytes.target <= most)) return Ok{};
+  return Error{.code = Code::kExhausted,
+               .operation = "p2p",
+               .detail = fmt::format("a buffer of {} bytes; the target gives up to {}, a quarter of "
+                                     "its memory",
+                                     bytes.target, most),
+               .remedy = "ask for smaller --buffer_sizes"};
 }
 
-Result<std::string> Target::verify(const Request& request) {
-  if (!memory_)
-    return Error{.code = Code::kInvalid, .operation = "p2p", .detail = "no memory was prepared"};
-  // Orders what the agent's own thread has written before what is read here.
-  agent_.poll();
-  const Pattern pattern{
-      .seed = request.seed, .block_bytes = memory_->size(), .blocks = 1, .epoch = request.epoch};
-  const auto wrong = pattern.verify(memory_->bytes(), 0);
-  if (!wrong) return std::string();
-  return fmt::format("wrong from offset {}: {}", wrong->offset, wrong->text);
+void Target::run(const StopFlag& stop) {
+  const Spec spec = *std::exchange(asked_, std::nullopt);
+  const NoteSource notes = [this](Deadline until) { return nextOfGuest(until); };
+  PairGroup group(1, *guest_, notes, [this] { return left_.load(); });
+  Worker worker(spec, agent_, group, rails_, stop, {}, notes);
+  worker.know(0, *guest_);
+  auto done = worker.open();
+  if (done) {
+    const auto measured = worker.measure(spec.rows.front());
+    if (!measured) done = measured.error();
+  }
+  // The initiator says what went wrong, unless it is the one that is gone.
+  if (!done && !left_ && !stop.load() && group.trouble()) told_(done.error().text());
 }
 
-std::string Target::after() {
-  observer_.after({});
-  base::Writer out;
-  out.put(std::bit_cast<std::uint64_t>(host::ownProcessorSeconds() - cpu_before_))
-      .text(observer_.encoded());
-  const base::Bytes bytes = out.take();
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+Result<Note> Target::nextOfGuest(Deadline until) {
+  for (;;) {
+    VIADUCT_TRY(Note note, agent_.waitNote(until));
+    if (note.from == guest_name_ && !isRequest(note.bytes)) return note;
+    take(note);
+    if (left_) return Error{.code = Code::kTimeout, .operation = "p2p"};
+  }
 }
 
 void Target::lookAfterGuest() {
   if (!guest_) return;
+  if (left_) return dismiss("has left");
   const PeerState state = guest_->state();
   if (state == PeerState::kLost) dismiss("was lost");
   if (state == PeerState::kGone) dismiss("has left");
@@ -134,7 +123,7 @@ void Target::lookAfterGuest() {
 void Target::dismiss(const std::string& why) {
   if (!guest_) return;
   told_(fmt::format("{} {}", guest_name_, why));
-  memory_.reset();
+  left_ = false;
   guest_->forget();
   guest_.reset();
   guest_name_.clear();

@@ -4,15 +4,14 @@
 
 #include <viaduct/agent.h>
 
+#include <atomic>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/stop.h"
 #include "measure/p2p/request.h"
-#include "measure/proof/observer.h"
 
 namespace viaduct::measure::p2p {
 
@@ -32,21 +31,23 @@ class Target {
  private:
   void take(const Note& note);
   Result<std::string> answer(const Request& request);
-  Result<std::string> prepare(const Request& request);
-  Result<std::string> verify(const Request& request);
   Result<std::string> greet();
-  std::string after();
+  Status prepare(const Spec& spec) const;
+  // Our part of the measurement that the guest has asked for.
+  void run(const StopFlag& stop);
+  // The guest's next word about the measurement; what others say is answered meanwhile.
+  Result<Note> nextOfGuest(Deadline until);
   // A guest that has died, or left without a word, makes room for the next.
   void lookAfterGuest();
   void dismiss(const std::string& why);
 
   Agent& agent_;
+  const std::vector<std::string> rails_;
   const Told told_;
-  proof::Observer observer_;
-  double cpu_before_ = 0;
   std::optional<Peer> guest_;
   std::string guest_name_;
-  std::optional<Pin> memory_;
+  std::optional<Spec> asked_;  // for a measurement that begins
+  std::atomic<bool> left_{false};
 };
 
 }  // namespace viaduct::measure::p2p

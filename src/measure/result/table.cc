@@ -37,13 +37,6 @@ std::string percent(std::optional<double> part) {
   return part ? fmt::format("{:.0f}%", *part) : "-";
 }
 
-// How many transfers could have been skipped unseen.
-std::string skipsWords(const Row& row) {
-  if (!row.checks) return "-";
-  if (row.checks->smallest_caught == 0) return "none";
-  return fmt::format("<{:.0f}%", std::ceil(row.checks->smallest_caught * 100));
-}
-
 std::string headOf(const std::string& what, const std::string& path) {
   return wrapped(path.empty() ? what : what + ": " + path, 0) +
          fmt::format("{:>9} {:>6} {:>8} {:>5} {:>6} {:>5} {:>9} {:>9} {:>7}\n", "block", "batch",

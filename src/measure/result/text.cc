@@ -53,6 +53,12 @@ std::string pathWords(const Row& row) {
   return out + ", " + proofWords(row);
 }
 
+std::string skipsWords(const Row& row) {
+  if (!row.checks) return "-";
+  if (row.checks->smallest_caught == 0) return "none";
+  return fmt::format("<{:.0f}%", std::ceil(row.checks->smallest_caught * 100));
+}
+
 std::string loudName(Verdict verdict) {
   std::string name = verdictName(verdict);
   for (char& c : name) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;

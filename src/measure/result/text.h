@@ -13,6 +13,8 @@ std::string digits(std::optional<double> value);
 // How the bytes went, on which devices, and whether that was proven: "tcp/socket on eth0, proven";
 // empty when it is not known.
 std::string pathWords(const Row& row);
+// What part of the transfers could have been skipped unseen: "<10%", "none", "-".
+std::string skipsWords(const Row& row);
 // "INVALID", "SILENT-RAIL": what must not be overlooked.
 std::string loudName(Verdict verdict);
 

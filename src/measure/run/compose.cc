@@ -217,6 +217,7 @@ class Composer {
     facts_.working_set = workingSet();
     proof::Judgement judgement = proof::judge(seen_, facts_, spec_.link_rates);
     row_.path = std::move(judgement.path);
+    if (row_.backend.empty() && !row_.path.empty()) row_.backend = row_.path.front().backend;
     row_.proof = std::move(judgement.proof);
     row_.ceiling = std::move(judgement.ceiling);
     row_.verdict = judgement.verdict;

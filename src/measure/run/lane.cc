@@ -171,8 +171,9 @@ Result<Transfer> Lane::planOne(std::uint64_t set) {
   VIADUCT_TRY(Blocks remote,
               Blocks::strided(
                   {.base = seed_.remote_start + at, .bytes = row.block_bytes, .count = row.batch}));
-  std::string require = "backend:" + row.backend;
-  if (const auto more = requireOfTransfer(seed_.spec.require); !more.empty()) require += "," + more;
+  std::string require = row.backend.empty() ? "" : "backend:" + row.backend;
+  if (const auto more = requireOfTransfer(seed_.spec.require); !more.empty())
+    require += (require.empty() ? "" : ",") + more;
   auto transfer =
       seed_.agent.plan(row.op, seed_.peer, {std::move(own), own_order_},
                        {std::move(remote), remote_order_}, {.require = std::move(require)});

@@ -21,12 +21,16 @@ using base::StopFlag;
 
 constexpr auto kLaneSlice = std::chrono::milliseconds(100);  // how late a lane notices a stop
 
+// As Agent::waitNote(): the next note of a member of this run.
+using NoteSource = std::function<Result<Note>(Deadline until)>;
+
 // What a lane has to know of its surroundings.
 struct LaneSeed {
   const Spec& spec;
   const Workload& row;
   Agent& agent;
   Peer peer;
+  const NoteSource& notes;
   Buffer& memory;                  // of the device that initiates
   std::uint64_t own_at = 0;        // where its sets begin: here, an offset
   std::uint64_t remote_start = 0;  // and there, an address

@@ -16,7 +16,7 @@ constexpr std::string_view kBall = "b", kOver = "o";
 
 Result<Note> Lane::waitNote(const StopFlag& stop) {
   for (;;) {
-    auto note = seed_.agent.waitNote(kLaneSlice);
+    auto note = seed_.notes(kLaneSlice);
     if (note || note.error().code != Code::kTimeout) return note;
     if (stop.load()) return Error{.code = Code::kCancelled, .operation = "bench"};
     if (seed_.peer.state() == PeerState::kLost)

@@ -175,6 +175,7 @@ Status RowRun::plan(Own& own) {
                   .row = row_,
                   .agent = worker_.agent_,
                   .peer = peer,
+                  .notes = worker_.notes_,
                   .memory = worker_.deviceOf(own.stream, own.role)->memory,
                   .own_at = initiator ? sets.initiator_at : sets.target_at,
                   .remote_start = pin.address + (initiator ? sets.target_at : sets.initiator_at),
@@ -264,7 +265,7 @@ bool RowRun::watch() {
 
 void RowRun::spotChecks() {
   if (schedule_.checks == 0 || failure_) return;
-  SpotChecks checks(worker_.agent_, contents_, epoch_, [this] { return watch(); });
+  SpotChecks checks(worker_.agent_, worker_.notes_, contents_, epoch_, [this] { return watch(); });
   auto done = runSpotChecks(checks);
   if (!done) failure_ = done.error();
   missed_ += checks.missed();

@@ -129,7 +129,7 @@ Result<SpotChecks::Message> SpotChecks::receive(std::uint32_t stream, bool answe
     return found;
   }
   for (;;) {
-    auto note = agent_.waitNote(kEndLook);
+    auto note = notes_(kEndLook);
     if (!note && note.error().code != Code::kTimeout) return std::move(note).error();
     if (!note && ended_()) return Error{.code = Code::kCancelled, .operation = "bench"};
     if (!note) continue;

@@ -28,8 +28,13 @@ class SpotChecks {
   // Anything but nothing ends the waiting for the other end.
   using Ended = std::function<bool()>;
   // `epoch`: of all contents besides the spots, before and after.
-  SpotChecks(Agent& agent, const Contents& contents, std::uint64_t epoch, Ended ended)
-      : agent_(agent), contents_(contents), epoch_(epoch), ended_(std::move(ended)) {}
+  SpotChecks(Agent& agent, const NoteSource& notes, const Contents& contents, std::uint64_t epoch,
+             Ended ended)
+      : agent_(agent),
+        notes_(notes),
+        contents_(contents),
+        epoch_(epoch),
+        ended_(std::move(ended)) {}
 
   // At the end that initiates the stream. Check i has the epoch `first_epoch` + i.
   Status lead(Lane& lane, const StreamEnd& own, const Peer& far, std::uint64_t count,
@@ -59,6 +64,7 @@ class SpotChecks {
   bool isSource(const StreamEnd& own) const { return contents_.source(own.stream) == own.role; }
 
   Agent& agent_;
+  const NoteSource& notes_;
   const Contents& contents_;
   const std::uint64_t epoch_;
   const Ended ended_;

@@ -36,12 +36,14 @@ std::string aboutOf(const Agent& agent) {
 }
 
 Worker::Worker(const Spec& spec, Agent& agent, meet::Group& group,
-               const std::vector<std::string>& rails, const StopFlag& stop, Heard heard)
+               const std::vector<std::string>& rails, const StopFlag& stop, Heard heard,
+               NoteSource notes)
     : spec_(spec),
       agent_(agent),
       group_(group),
       stop_(stop),
       heard_(std::move(heard)),
+      notes_(notes ? std::move(notes) : [&agent](Deadline until) { return agent.waitNote(until); }),
       streams_(streamsOf(spec.layout, spec.threads, spec.bidirectional)),
       rank_(group.roster().rank),
       observer_(rails) {}

@@ -14,6 +14,7 @@
 #include "base/waiting.h"
 #include "measure/load/buffer.h"
 #include "measure/proof/observer.h"
+#include "measure/run/lane.h"
 #include "measure/run/share.h"
 #include "measure/run/spec.h"
 #include "meet/meeting.h"
@@ -42,7 +43,10 @@ class Worker {
  public:
   // `rails` lists the rails that the user named; empty means any.
   Worker(const Spec& spec, Agent& agent, meet::Group& group, const std::vector<std::string>& rails,
-         const StopFlag& stop, Heard heard);
+         const StopFlag& stop, Heard heard, NoteSource notes = {});
+
+  // A member that is reached already.
+  void know(std::uint32_t rank, Peer peer) { peers_.emplace(rank, std::move(peer)); }
 
   // Makes memory, and reaches the peers that this process initiates to. Every member calls it.
   Status open();
@@ -71,6 +75,7 @@ class Worker {
   meet::Group& group_;
   const StopFlag& stop_;
   const Heard heard_;
+  const NoteSource notes_;  // all that the agent hears, unless given
   const std::vector<Stream> streams_;
   const std::uint32_t rank_;
   DeviceBytes bytes_;

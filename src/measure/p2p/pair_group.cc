@@ -1,0 +1,63 @@
+#include "measure/p2p/pair_group.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/bytes.h"
+
+namespace viaduct::measure::p2p {
+namespace {
+
+constexpr std::chrono::milliseconds kLookAtEnd{50};  // how often `stop` and the peer are looked at
+
+}  // namespace
+
+PairGroup::PairGroup(std::uint32_t rank, Peer other, const NoteSource& notes,
+                     std::function<bool()> has_left)
+    : other_(std::move(other)),
+      life_(other_.epoch()),
+      notes_(notes),
+      has_left_(std::move(has_left)),
+      roster_{.group = "p2p", .rank = rank} {
+  for (const std::uint32_t one : {0U, 1U})
+    roster_.members.push_back({.rank = one, .name = one == rank ? "this end" : other_.name()});
+}
+
+std::optional<Error> PairGroup::trouble() const {
+  // A peer that has come back does not know what was going on in its life before.
+  if (!has_left_() && other_.state() == PeerState::kReady && other_.epoch() == life_)
+    return std::nullopt;
+  return Error{.code = Code::kPeerLost,
+               .operation = "p2p",
+               .detail = "the other end has ended, or cannot be reached any more",
+               .peer = other_.name()};
+}
+
+Result<std::vector<std::string>> PairGroup::gather(std::string value, Deadline until,
+                                                   const meet::StopFlag& stop) {
+  if (told_ == round_) {
+    own_ = std::move(value);
+    VIADUCT_CHECK(other_.note(base::Writer().put(++told_).text(own_).take()));
+  }
+  for (;;) {
+    const auto note = notes_(std::min(until.at(), Clock::now() + kLookAtEnd));
+    if (note) {
+      base::Reader in(note->bytes);
+      const auto round = in.get<std::uint64_t>();
+      std::string theirs = in.text();
+      if (!in.finished() || round != told_)
+        return Error{.code = Code::kProtocol, .operation = "p2p", .detail = "a note out of turn"};
+      round_ = told_;
+      std::vector<std::string> all{own_, std::move(theirs)};
+      if (roster_.rank == 1) std::swap(all[0], all[1]);
+      return all;
+    }
+    if (stop.load()) return Error{.code = Code::kCancelled, .operation = "p2p"};
+    if (auto why = trouble()) return *std::move(why);
+    if (until.passed())
+      return Error{.code = Code::kTimeout, .operation = "p2p", .detail = "the other end is silent"};
+  }
+}
+
+}  // namespace viaduct::measure::p2p
