@@ -188,7 +188,7 @@ TEST_F(P2pCommand, AnInterruptedInitiatorKeepsItsRows) {
   ASSERT_TRUE(target.readUntil("waiting for"));
   Program initiator(
       words("initiator", {"--buffer_sizes", "4KB,1MB", "--iterations", "4000000000"}));
-  ASSERT_TRUE(initiator.readUntil("      size"));
+  ASSERT_TRUE(initiator.readUntil("    size"));
   ::kill(initiator.pid(), SIGINT);
   EXPECT_EQ(initiator.finish(), 130);
   EXPECT_TRUE(has(initiator.err(), "interrupted; 0 rows")) << initiator.err();
@@ -198,7 +198,7 @@ TEST_F(P2pCommand, ATargetThatIsKilledEndsTheInitiator) {
   Program target(words("target"));
   ASSERT_TRUE(target.readUntil("waiting for"));
   Program initiator(words("initiator", {"--buffer_sizes", "1MB", "--iterations", "4000000000"}));
-  ASSERT_TRUE(initiator.readUntil("      size"));
+  ASSERT_TRUE(initiator.readUntil("    size"));
   ::kill(target.pid(), SIGKILL);
   EXPECT_EQ(initiator.finish(), 1);
   EXPECT_TRUE(has(initiator.err(), "peer lost")) << initiator.err();
