@@ -16,6 +16,7 @@
 #include "measure/p2p/initiator.h"
 #include "measure/p2p/reach.h"
 #include "measure/p2p/target.h"
+#include "measure/result/text.h"
 #include "measure/run/wait_ready.h"
 #include "viaduct/interrupt.h"
 #include "viaduct/remarks.h"
@@ -182,8 +183,9 @@ int runInitiator(const P2pOptions& options, const Settings& settings, const base
     if (const auto written = file->write(report); !written)
       return fail(written.error().text(), kExitFailed);
   if (!done && stop.load())
-    return fail(fmt::format("interrupted; {} rows were measured", report.rows.size()),
-                kExitInterrupted);
+    return fail(
+        fmt::format("interrupted; {} measured", measure::counted(report.rows.size(), "row")),
+        kExitInterrupted);
   return done ? exitOf(report) : fail(done.error().text(), kExitFailed);
 }
 
