@@ -14,6 +14,7 @@
 #include "viaduct/interrupt.h"
 #include "viaduct/remarks.h"
 #include "viaduct/suite_plan.h"
+#include "viaduct/suite_tests.h"
 #include "viaduct/turns.h"
 
 namespace viaduct::app {
@@ -216,6 +217,7 @@ int runSuite(const std::vector<std::string>& words) {
   if (!file) return fail(file.error().text(), kExitUsage);
   auto suite = goOn(*file, planned.plan.suite);
   if (!suite) return fail(suite.error().text(), kExitUsage);
+  if (const auto why = nothingToCompare(suite->tests)) return fail(*why, kExitUsage);
   return SuiteCommand(options, std::move(planned.plan), *std::move(file), *std::move(suite)).run();
 }
 
