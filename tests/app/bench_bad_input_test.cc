@@ -152,6 +152,26 @@ TEST(BenchInput, ABareNumberIsSeconds) {
   EXPECT_TRUE(has(run.out(), "\"warmup\": \"10ms\"")) << run.out();
 }
 
+TEST(BenchInput, ARequirementThatCannotBeMetIsSaidOnceBeforeTheRun) {
+  const std::pair<Words, const char*> cases[] = {
+      {{"--require", "rdma"}, "viaduct bench: REQUIREMENT NOT MET: no RDMA here: "},
+      {{"--require", "not-tcp", "--backend", "tcp"},
+       "viaduct bench: REQUIREMENT NOT MET: no path but TCP here: "},
+      {{"--require", "same-host"},
+       "viaduct bench: REQUIREMENT NOT MET: no path within this host by tcp: unsupported: "
+       "--require same-host and rows over tcp; what to do: --backend local\n"}};
+  for (const auto& [more, said] : cases) {
+    Words words{"bench"};
+    words.insert(words.end(), more.begin(), more.end());
+    Program run(words);
+    EXPECT_EQ(run.finish(), 1) << run.err();
+    EXPECT_EQ(run.out(), "") << "no row was measured";
+    EXPECT_EQ(run.err().rfind(said, 0), 0U) << run.err();
+    EXPECT_EQ(run.err().find("REQUIREMENT"), run.err().rfind("REQUIREMENT")) << run.err();
+    EXPECT_FALSE(has(run.err(), "0x")) << run.err();
+  }
+}
+
 TEST(BenchInput, ContradictionsAreNamedTogetherAndAllAtOnce) {
   expectRefused({"bench", "--iterations", "5", "--duration", "1s", "--hot", "--cold", "--op",
                  "read", "--op_type", "WRITE"},
@@ -213,7 +233,7 @@ TEST(BenchInput, MemoryThatIsNotThereIsSaidBeforeAnyIsTaken) {
   expectRefused({"bench", "--total_buffer_size", "1M", "--block-sizes", "64K", "--batch", "32"},
                 {"32 blocks of 64.0 KiB do not fit"});
   expectRefused({"bench", "--initiator_seg_type", "VRAM"},
-                {"use DRAM"});
+                {"VRAM: unsupported: this version moves no GPU memory; ", "use DRAM"});
 }
 
 // Word for word as people type it: what cannot be here is said, and all of it at once.
