@@ -60,12 +60,15 @@ function(viaduct_layer name)
   endif()
 endfunction()
 
-# viaduct_backend(<name> SOURCES ... [TESTS ...] [LIBS ...]): a backend is one folder; this call in
-# its CMakeLists.txt is all it takes. It defines `Result<std::unique_ptr<core::Backend>>
-# viaduct::<name>::open(const core::BackendContext&)`.
+# viaduct_backend(<name> [LOADS_LIBRARY] SOURCES ... [TESTS ...] [LIBS ...]): a backend is one folder;
+# this call in its CMakeLists.txt is all it takes. It defines `Result<std::unique_ptr<core::Backend>>
+# viaduct::<name>::open(const core::BackendContext&)`, and with LOADS_LIBRARY also
+# `std::string viaduct::<name>::libraryVersion()`.
 function(viaduct_backend name)
-  viaduct_layer(backends/${name} ${ARGN})
+  cmake_parse_arguments(arg "LOADS_LIBRARY" "" "" ${ARGN})
+  viaduct_layer(backends/${name} ${arg_UNPARSED_ARGUMENTS})
   set_property(GLOBAL APPEND PROPERTY VIADUCT_BACKENDS ${name})
+  set_property(GLOBAL PROPERTY VIADUCT_BACKEND_LOADS_${name} ${arg_LOADS_LIBRARY})
 endfunction()
 
 # viaduct_backend_absent(<name> <why>): instead of it, where the machine lacks what it takes to build.
@@ -84,8 +87,14 @@ function(viaduct_write_catalogue out)
   set(decls "")
   set(rows "")
   foreach(n IN LISTS names)
+    get_property(loads GLOBAL PROPERTY VIADUCT_BACKEND_LOADS_${n})
+    set(library nullptr)
+    if(loads)
+      string(APPEND decls "namespace ${n} {\nstd::string libraryVersion();\n}\n")
+      set(library "&${n}::libraryVersion")
+    endif()
     string(APPEND decls "namespace ${n} {\nResult<std::unique_ptr<core::Backend>> open(const core::BackendContext&);\n}\n")
-    string(APPEND rows "    BackendEntry{\"${n}\", &${n}::open},\n")
+    string(APPEND rows "    BackendEntry{\"${n}\", &${n}::open, ${library}},\n")
   endforeach()
   file(CONFIGURE OUTPUT ${out} CONTENT "// Generated from src/backends/*/CMakeLists.txt.
 #include <array>

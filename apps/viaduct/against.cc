@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "measure/result/text.h"
 #include "measure/stats/compare_output.h"
 #include "viaduct/bench_output.h"
 #include "viaduct/remarks.h"
@@ -74,7 +75,7 @@ int verdictOf(const BothInTurns& turns) {
 }
 
 std::string sideOf(const std::string& name, const std::vector<Report>& side) {
-  return fmt::format("{} ({} run{})", name, side.size(), side.size() == 1 ? "" : "s");
+  return fmt::format("{} ({})", name, measure::counted(side.size(), "run"));
 }
 
 // Prints and writes; whether a row of B is too slow.

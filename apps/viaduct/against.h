@@ -14,10 +14,13 @@ struct AgainstPlan {
   BenchPlan a = {}, b = {};              // each for one round
   std::string a_name = {}, b_name = {};  // in words
 };
-// `a`: the plan of the command line, `words` and `options`, as it stands. An error says what is
-// wrong with the other side.
-Result<AgainstPlan> planAgainst(const BenchPlan& a, const std::vector<std::string>& words,
-                                const BenchOptions& options, const Settings& settings);
+struct AgainstPlanOrProblems {
+  AgainstPlan plan = {};
+  std::vector<Error> problems = {};  // of the other side
+};
+// `a`: the plan of the command line, `words` and `options`, as it stands.
+AgainstPlanOrProblems planAgainst(const BenchPlan& a, const std::vector<std::string>& words,
+                                  const BenchOptions& options, const Settings& settings);
 
 // The exit code. Stops at `stop`, and compares what was measured until then.
 int runAgainst(const AgainstPlan& plan, const BenchOptions& options, const base::StopFlag& stop);

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/sizes.h"
+#include "measure/result/text.h"
 #include "viaduct/against.h"
 #include "viaduct/flags.h"
 
@@ -24,8 +26,10 @@ void takeShare(measure::Spec& spec, std::uint32_t rounds) {
 Status sameRows(const measure::Spec& a, const measure::Spec& b) {
   constexpr auto kRemedy = "give --backend, and --batch, so that both sides have the same rows";
   if (a.rows.size() != b.rows.size())
-    return badFlag("--against", fmt::format("A has {} rows and B {}", a.rows.size(), b.rows.size()),
-                   kRemedy);
+    return badFlag(
+        "--against",
+        fmt::format("A has {} and B {}", measure::counted(a.rows.size(), "row"), b.rows.size()),
+        kRemedy);
   for (std::size_t i = 0; i < a.rows.size(); ++i)
     if (a.rows[i].block_bytes != b.rows[i].block_bytes)
       return badFlag("--against",
@@ -46,27 +50,38 @@ std::string nameOf(const BenchOptions& options) {
   return out;
 }
 
+// Why two sides cannot be compared.
+Status comparable(const BenchPlan& a, const BenchPlan& b, const std::string& against) {
+  if (a.run.spec == b.run.spec && a.run.settings == b.run.settings)
+    return badFlag("--against",
+                   fmt::format("A and B are the same: \"{}\" changes nothing", against),
+                   "name a setting with another value");
+  return sameRows(a.run.spec, b.run.spec);
+}
+
 }  // namespace
 
-Result<AgainstPlan> planAgainst(const BenchPlan& a, const std::vector<std::string>& words,
-                                const BenchOptions& options, const Settings& settings) {
-  VIADUCT_TRY(const OtherSettings other, readOtherSettings(options.against, benchFlagNames()));
+AgainstPlanOrProblems planAgainst(const BenchPlan& a, const std::vector<std::string>& words,
+                                  const BenchOptions& options, const Settings& settings) {
+  const OtherSettings other = readOtherSettings(options.against, benchFlagNames());
+  AgainstPlanOrProblems out{.problems = other.problems};
+  if (other.flags.empty() && other.variables.empty()) return out;
   std::vector<std::string> both = words;
   both.insert(both.end(), other.flags.begin(), other.flags.end());
-  const auto read = readBenchOptions(both, options.as_nixlbench);
-  if (!read) return insideAgainst(read.error());
+  const OptionsOrProblems read = readBenchOptions(both, options.as_nixlbench);
+  for (const Error& problem : read.problems) out.problems.push_back(insideAgainst(problem));
   const auto agents = withVariables(settings, other.variables);
-  if (!agents) return insideAgainst(agents.error());
-  const PlanOrProblems b = planBench(*read, *agents);
-  if (!b.problems.empty()) return insideAgainst(b.problems.front());
-  if (a.run.spec == b.plan.run.spec && a.run.settings == b.plan.run.settings)
-    return badFlag("--against",
-                   fmt::format("A and B are the same: \"{}\" changes nothing", options.against),
-                   "name a setting with another value");
-  VIADUCT_CHECK(sameRows(a.run.spec, b.plan.run.spec));
-  AgainstPlan out{a, b.plan, nameOf(options), "the same with " + options.against};
-  takeShare(out.a.run.spec, options.rounds);
-  takeShare(out.b.run.spec, options.rounds);
+  if (!agents) out.problems.push_back(insideAgainst(agents.error()));
+  const PlanOrProblems b = planBench(read.options, agents ? *agents : settings);
+  for (const Error& problem : b.problems) out.problems.push_back(insideAgainst(problem));
+  if (!out.problems.empty()) return out;
+  if (auto fits = comparable(a, b.plan, options.against); !fits) {
+    out.problems.push_back(std::move(fits).error());
+    return out;
+  }
+  out.plan = {a, b.plan, nameOf(options), "the same with " + options.against};
+  takeShare(out.plan.a.run.spec, options.rounds);
+  takeShare(out.plan.b.run.spec, options.rounds);
   return out;
 }
 

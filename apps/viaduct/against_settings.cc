@@ -125,7 +125,10 @@ Status checkVariable(const std::string& word) {
   if (std::any_of(rows.begin(), rows.end(),
                   [&](const SettingRow& row) { return row.variable == name; }))
     return Ok{};
-  return badFlag(name, "there is no such setting", "`viaduct settings` lists all");
+  const std::string_view near = nearestSetting(name);
+  return badFlag(
+      name, "there is no such setting",
+      near.empty() ? "`viaduct settings` lists all" : fmt::format("did you mean {}?", near));
 }
 
 Error insideAgainst(Error error) {
@@ -137,21 +140,23 @@ Result<std::vector<std::string>> splitWords(std::string_view text) {
   return Splitter(text).split();
 }
 
-Result<OtherSettings> readOtherSettings(std::string_view text, std::span<const FlagName> known) {
-  VIADUCT_TRY(const std::vector<std::string> words, splitWords(text));
+OtherSettings readOtherSettings(std::string_view text, std::span<const FlagName> known) {
+  const auto words = splitWords(text);
+  if (!words) return {.problems = {words.error()}};
+  if (words->empty())
+    return {.problems = {
+                badFlag("--against", "it names no setting",
+                        "--against '--memory malloc', --against 'VIADUCT_SOCKETS=4 --batch 16'")}};
   OtherSettings out;
-  for (const std::string& word : words)
+  for (const std::string& word : *words)
     (isAssignment(word) ? out.variables : out.flags).push_back(word);
-  if (words.empty())
-    return badFlag("--against", "it names no setting",
-                   "--against '--memory malloc', --against 'VIADUCT_SOCKETS=4 --batch 16'");
   for (const std::string& word : out.variables)
-    if (const auto fits = checkVariable(word); !fits) return insideAgainst(fits.error());
-  const auto given = readFlags(out.flags, known);
-  if (!given) return insideAgainst(given.error());
-  for (const Given& one : *given)
+    if (const auto fits = checkVariable(word); !fits)
+      out.problems.push_back(insideAgainst(fits.error()));
+  const FlagsRead read = readFlags(out.flags, known);
+  for (const Given& one : read.given)
     if (const auto why = whyCommon(kCommonFlags, one.name))
-      return insideAgainst(badFlag(one.from, "it cannot differ", *why));
+      out.problems.push_back(insideAgainst(badFlag(one.from, "it cannot differ", *why)));
   return out;
 }
 

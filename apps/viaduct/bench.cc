@@ -1,9 +1,12 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
+#include <iterator>
 #include <utility>
 
 #include "measure/result/report.h"
+#include "measure/result/text.h"
 #include "measure/run/explain.h"
 #include "measure/run/run.h"
 #include "viaduct/against.h"
@@ -22,7 +25,9 @@ using measure::RunEnd;
 using measure::RunOutcome;
 
 int verdictOf(const RunOutcome& outcome) {
-  const auto kept = [&] { return fmt::format("; {} rows were measured", outcome.rows.size()); };
+  const auto kept = [&] {
+    return fmt::format("; {} measured", measure::counted(outcome.rows.size(), "row"));
+  };
   switch (outcome.end) {
     case RunEnd::kComplete:
       break;
@@ -87,11 +92,17 @@ void sayThatAllRunHere(const BenchPlan& plan, const BenchOptions& options,
       settings.meet));
 }
 
+void sayWhatIsIgnored(const BenchOptions& options) {
+  if (!options.ignored.empty())
+    remark(fmt::format("ignored, as nixlbench does with such a backend: --{}",
+                       fmt::join(options.ignored, ", --")));
+}
+
 int planAndCompare(const BenchPlan& plan, const std::vector<std::string>& words,
                    const BenchOptions& options, const Settings& settings) {
-  const auto both = planAgainst(plan, words, options, settings);
-  if (!both) return fail(both.error().text(), kExitUsage);
-  return runAgainst(*both, options, stopOnSignals());
+  const AgainstPlanOrProblems both = planAgainst(plan, words, options, settings);
+  if (!both.problems.empty()) return failAll(both.problems);
+  return runAgainst(both.plan, options, stopOnSignals());
 }
 
 // What agents open by themselves, unless the command line names backends.
@@ -122,25 +133,21 @@ int runBench(const std::vector<std::string>& words, bool as_nixlbench) {
     fmt::print("{}", benchFlagsPage());
     return kExitOk;
   }
-  if (words.size() == 1 && words[0] == "--version") {
-    fmt::print("viaduct {}\n", VIADUCT_VERSION);
-    return kExitOk;
-  }
-  const auto options = readBenchOptions(words, as_nixlbench);
-  if (!options) return fail(options.error().text(), kExitUsage);
-  if (options->help) {
+  auto [options, problems] = readBenchOptions(words, as_nixlbench);
+  if (options.help && problems.empty()) {
     fmt::print("{}", benchHelp(as_nixlbench));
     return kExitOk;
   }
   const auto settings = settingsFromEnvironment();
-  if (!settings) return fail(settings.error().text(), kExitUsage);
-  const PlanOrProblems planned = planBench(*options, *settings);
-  for (const Error& problem : planned.problems) fail(problem.text(), kExitUsage);
-  if (!planned.problems.empty()) return kExitUsage;
-  if (options->explain) return explainPlan(planned.plan, *options, *settings);
-  sayThatAllRunHere(planned.plan, *options, *settings);
-  return options->has("against") ? planAndCompare(planned.plan, words, *options, *settings)
-                                 : runPlan(planned.plan, *options);
+  if (!settings) problems.push_back(settings.error());
+  PlanOrProblems planned = planBench(options, settings ? *settings : Settings{});
+  std::move(planned.problems.begin(), planned.problems.end(), std::back_inserter(problems));
+  if (!problems.empty()) return failAll(problems);
+  sayWhatIsIgnored(options);
+  if (options.explain) return explainPlan(planned.plan, options, *settings);
+  sayThatAllRunHere(planned.plan, options, *settings);
+  return options.has("against") ? planAndCompare(planned.plan, words, options, *settings)
+                                : runPlan(planned.plan, options);
 }
 
 }  // namespace viaduct::app

@@ -60,21 +60,23 @@ Status alreadySo(V text, O& /*into*/) {
 }
 
 constexpr std::array kWhat{
-    BenchFlag{"backend", "NAME,...", "VIADUCT_BACKENDS, or local,tcp",
+    BenchFlag{"backend", "NAME,...", "VIADUCT_BACKENDS, or local,tcp; nixlbench: UCX",
               "backends, each measured with each size; a path over another one is an error",
               [](V t, O& o) { return intoWords(t, o.backends); }},
     BenchFlag{"op_type", "WRITE|READ", "WRITE", "which way the initiators move the bytes",
               [](V t, O& o) { return intoOneOf(t, kOps, o.op); }},
     BenchFlag{"op", "write|read", "write", "the same",
               [](V t, O& o) { return intoOneOf(t, kOps, o.op); }},
-    BenchFlag{"block_sizes", "SIZE,...", "4K to 64M, by fours", "64K, 65536, 1MiB; 1MB is 10^6",
-              [](V t, O& o) { return intoSizes(t, o.block_sizes); }},
+    BenchFlag{
+        "block_sizes", "SIZE,...", "4K to 64M, by fours; nixlbench: doubled from start_block_size",
+        "64K, 65536, 1MiB; 1MB is 10^6", [](V t, O& o) { return intoSizes(t, o.block_sizes); }},
     BenchFlag{"start_block_size", "SIZE", "4096", "the first block size; doubled for each row",
               [](V t, O& o) { return intoSize(t, o.start_block_size); }},
     BenchFlag{"max_block_size", "SIZE", "67108864", "the last block size",
               [](V t, O& o) { return intoSize(t, o.max_block_size); }},
-    BenchFlag{"batch", "N", "64, or fewer to stay at 64 MiB", "blocks in one transfer",
-              [](V t, O& o) { return intoCount(t, 1, o.batch); }},
+    BenchFlag{"batch", "N",
+              "64, or fewer to stay at 64 MiB; nixlbench: doubled from start_batch_size",
+              "blocks in one transfer", [](V t, O& o) { return intoCount(t, 1, o.batch); }},
     BenchFlag{"start_batch_size", "N", "1", "the first batch size; doubled for each row",
               [](V t, O& o) { return intoCount(t, 1, o.start_batch_size); }},
     BenchFlag{"max_batch_size", "N", "1", "the last batch size",
@@ -82,9 +84,9 @@ constexpr std::array kWhat{
     BenchFlag{"memory", "allocate|malloc", "allocate",
               "allocate: from the agent, which peers on this host can map; malloc: plain memory",
               [](V t, O& o) { return intoOneOf(t, kMemory, o.memory); }},
-    BenchFlag{"initiator_seg_type", "DRAM|VRAM", "DRAM", "VRAM is not built in",
+    BenchFlag{"initiator_seg_type", "DRAM|VRAM", "DRAM", "this version moves no GPU memory",
               [](V t, O& o) { return intoSegment(t, o.initiator_seg_type); }},
-    BenchFlag{"target_seg_type", "DRAM|VRAM", "DRAM", "VRAM is not built in",
+    BenchFlag{"target_seg_type", "DRAM|VRAM", "DRAM", "this version moves no GPU memory",
               [](V t, O& o) { return intoSegment(t, o.target_seg_type); }},
     BenchFlag{"use_hugepages", "", "false", "2 MiB pages",
               [](V t, O& o) { return intoYesNo(t, o.use_hugepages); }},
@@ -151,20 +153,21 @@ constexpr std::array kWho{
 };
 
 constexpr std::array kHowLong{
-    BenchFlag{"iterations", "N", "as many as fit in 0.4 s", "transfers timed for each pair",
+    BenchFlag{"iterations", "N", "as many as fit in 0.4 s; nixlbench: num_iter",
+              "transfers timed for each pair",
               [](V t, O& o) { return intoCount(t, 1, o.iterations); }},
     BenchFlag{"num_iter", "N", "1000",
               "the same, rounded up to a multiple of num_threads x large_blk_iter_ftr",
               [](V t, O& o) { return intoCount(t, 1, o.num_iter); }},
     BenchFlag{"large_blk_iter_ftr", "N", "16", "above 1 MiB so many times fewer transfers",
               [](V t, O& o) { return intoCount(t, 1, o.large_blk_iter_ftr); }},
-    BenchFlag{"duration", "TIME", "", "time each row for so long: 2s, 500ms",
+    BenchFlag{"duration", "TIME", "", "time each row for so long: 2s, 500ms, 60 (seconds)",
               [](V t, O& o) -> Status {
                 VIADUCT_CHECK(intoTime(t, o.duration));
                 if (o.duration == o.duration.zero()) return wrongValue("no time", "1ms or more");
                 return Ok{};
               }},
-    BenchFlag{"warmup", "TIME", "50ms", "before a row is timed",
+    BenchFlag{"warmup", "TIME", "50ms; nixlbench: warmup_iter", "before a row is timed",
               [](V t, O& o) { return intoTime(t, o.warmup); }},
     BenchFlag{"warmup_iter", "N", "100", "the same in transfers, rounded as num_iter is",
               [](V t, O& o) { return intoCount(t, 0, o.warmup_iter); }},
@@ -188,7 +191,7 @@ constexpr std::array kChecks{
               "what the path must be: rdma, same-host, not-tcp, backend:NAME, proven",
               [](V t, O& o) { return intoRequire(t, o.require); }},
     BenchFlag{"link_rate", "DEVICE=RATE,...", "what devices say",
-              "what a link carries, where only you know: eth0=500Mbit, rail0=100Gbit",
+              "what a link carries, where only you know: eth0=500Mbit, rail0=100G (bits)",
               intoLinkRates},
 };
 
@@ -208,8 +211,8 @@ constexpr std::array kMeeting{
                 return Ok{};
               }},
     BenchFlag{"etcd_endpoints", "URL,...",
-              "nixlbench, or with --runtime-type etcd: VIADUCT_MEET, NIXL_ETCD_ENDPOINTS, "
-              "http://localhost:2379",
+              "with --runtime-type etcd: VIADUCT_MEET, NIXL_ETCD_ENDPOINTS, http://localhost:2379"
+              "; nixlbench: VIADUCT_MEET, NIXL_ETCD_ENDPOINTS, http://localhost:2379",
               "the workers meet in this etcd",
               [](V t, O& o) { return intoText(t, o.etcd_endpoints); }},
     BenchFlag{"etcd_user", "NAME", "VIADUCT_MEET_USER", "user at the etcd",

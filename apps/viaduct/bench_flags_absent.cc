@@ -1,4 +1,4 @@
-// nixlbench's flags for what is not built in.
+// nixlbench's flags for what is not built in. The help of each says what it is for.
 #include <array>
 
 #include "viaduct/bench_options.h"
@@ -6,21 +6,24 @@
 namespace viaduct::app {
 namespace {
 
-constexpr auto kStorage = "storage backends are not built in";
-constexpr auto kGds = "GPUDirect Storage is not built in";
-constexpr auto kGpunetio = "GPUNETIO is not built in";
-constexpr auto kObject = "object stores are not built in";
-constexpr auto kAzure = "Azure Blob is not built in";
-constexpr auto kGusli = "GUSLI is not built in";
-constexpr auto kPosix = "the POSIX backend is not built in";
+constexpr auto kStorage = "storage backends";
+constexpr auto kGds = "GPUDirect Storage";
+constexpr auto kGpunetio = "GPUNETIO";
+constexpr auto kObject = "object stores";
+constexpr auto kAzure = "Azure Blob";
+constexpr auto kGusli = "GUSLI";
+constexpr auto kPosix = "the POSIX backend";
 
 constexpr std::array kAbsent{
     BenchFlag{"worker_type", "nixl|nvshmem", "nixl", "NVSHMEM workers are not built in", nullptr},
     BenchFlag{"enable_vmm", "", "false", "CUDA memory is not built in", nullptr},
     BenchFlag{"use_device_api", "", "false", "transfers started by GPU kernels are not built in",
               nullptr},
+};
+
+constexpr std::array kOfOtherBackends{
     BenchFlag{"randomize_location_mode", "MODE", "none", kStorage, nullptr},
-    BenchFlag{"randomize_location_seed", "N", "0", kStorage, nullptr},
+    BenchFlag{"randomize_location_mode_seed", "N", "0", kStorage, nullptr},
     BenchFlag{"filepath", "PATH", "", kStorage, nullptr},
     BenchFlag{"filenames", "NAMES", "", kStorage, nullptr},
     BenchFlag{"num_files", "N", "1", kStorage, nullptr},
@@ -49,8 +52,8 @@ constexpr std::array kAbsent{
     BenchFlag{"azure_blob_account_url", "URL", "", kAzure, nullptr},
     BenchFlag{"azure_blob_container_name", "NAME", "", kAzure, nullptr},
     BenchFlag{"azure_blob_connection_string", "TEXT", "", kAzure, nullptr},
-    BenchFlag{"infinia_config_file", "FILE", "", "INFINIA is not built in", nullptr},
-    BenchFlag{"hf3fs_iopool_size", "N", "64", "HF3FS is not built in", nullptr},
+    BenchFlag{"infinia_config_file", "FILE", "", "INFINIA", nullptr},
+    BenchFlag{"hf3fs_iopool_size", "N", "64", "HF3FS", nullptr},
     BenchFlag{"gusli_client_name", "NAME", "NIXLBench", kGusli, nullptr},
     BenchFlag{"gusli_max_simultaneous_requests", "N", "32", kGusli, nullptr},
     BenchFlag{"gusli_config_file", "FILE", "", kGusli, nullptr},
@@ -62,5 +65,6 @@ constexpr std::array kAbsent{
 }  // namespace
 
 std::span<const BenchFlag> absentFlags() { return kAbsent; }
+std::span<const BenchFlag> flagsOfOtherBackends() { return kOfOtherBackends; }
 
 }  // namespace viaduct::app

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <utility>
 
 #include "viaduct/bench_values.h"
 
@@ -12,13 +14,17 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kSecrets{"etcd_password", "secret"};
 
-const BenchFlag* find(std::string_view name) {
-  for (const FlagGroup& group : benchFlags())
-    for (const BenchFlag& flag : group.flags)
-      if (flag.name == name) return &flag;
-  for (const BenchFlag& flag : absentFlags())
+const BenchFlag* find(std::string_view name, std::span<const BenchFlag> flags) {
+  for (const BenchFlag& flag : flags)
     if (flag.name == name) return &flag;
   return nullptr;
+}
+
+const BenchFlag& flagNamed(std::string_view name) {
+  for (const FlagGroup& group : benchFlags())
+    if (const BenchFlag* flag = find(name, group.flags)) return *flag;
+  const BenchFlag* other = find(name, flagsOfOtherBackends());
+  return other != nullptr ? *other : *find(name, absentFlags());
 }
 
 bool isDefault(const BenchFlag& flag, std::string_view text) {
@@ -27,15 +33,22 @@ bool isDefault(const BenchFlag& flag, std::string_view text) {
   return sameWord(text, flag.fallback);
 }
 
-Status apply(const Given& one, BenchOptions& options) {
-  const BenchFlag& flag = *find(one.name);
-  if (flag.apply == nullptr) {
-    if (isDefault(flag, one.text)) return Ok{};
+// A flag that does nothing here.
+Status leaveOut(const BenchFlag& flag, const Given& one, BenchOptions& options) {
+  if (isDefault(flag, one.text)) return Ok{};
+  if (find(flag.name, flagsOfOtherBackends()) == nullptr)
     return Error{.code = Code::kUnsupported,
                  .operation = one.from,
                  .detail = std::string(flag.help),
                  .remedy = "leave it out"};
-  }
+  if (std::find(options.ignored.begin(), options.ignored.end(), flag.name) == options.ignored.end())
+    options.ignored.emplace_back(flag.name);
+  return Ok{};
+}
+
+Status apply(const Given& one, BenchOptions& options) {
+  const BenchFlag& flag = flagNamed(one.name);
+  if (flag.apply == nullptr) return leaveOut(flag, one, options);
   auto applied = flag.apply(one.text, options);
   if (!applied) {
     Error error = std::move(applied).error();
@@ -47,32 +60,67 @@ Status apply(const Given& one, BenchOptions& options) {
   return Ok{};
 }
 
-Status applyAll(const std::vector<Given>& given, BenchOptions& options) {
-  for (const Given& one : given) VIADUCT_CHECK(apply(one, options));
-  return Ok{};
+void applyAll(FlagsRead read, OptionsOrProblems& into) {
+  std::move(read.problems.begin(), read.problems.end(), std::back_inserter(into.problems));
+  for (const Given& one : read.given)
+    if (auto applied = apply(one, into.options); !applied) {
+      into.problems.push_back(std::move(applied).error());
+      into.options.unread.push_back(one.name);
+    }
 }
 
-constexpr auto kAbout =
+struct Help {
+  std::string_view name, about, examples;
+};
+constexpr Help kBench{
+    "viaduct bench",
     "Measures transfers between workers, and proves what it says: every row names the path that "
     "the\n"
     "bytes took, how it was proven, and what limits it. Without options: two workers on this "
     "machine,\n"
-    "4 KiB to 64 MiB, over local and tcp, in less than a minute.\n";
+    "4 KiB to 64 MiB, over local and tcp, in less than a minute.\n",
+    "  viaduct bench                                              # two workers here\n"
+    "  viaduct bench --backend tcp --block-sizes 64K,1MiB --duration 2s --json result.json\n"
+    "  viaduct bench --latency --block-sizes 8,4K --batch 1       # ping-pong\n"
+    "  viaduct bench --meet node0:7000 --secret WORD --rank 0     # on node0; on node1 --rank 1\n"
+    "  viaduct bench --explain                                    # what would carry it, and "
+    "why\n"};
+constexpr Help kNixlbench{
+    "nixlbench",
+    "Measures transfers between workers, with the flags, the defaults and the table of NVIDIA's\n"
+    "nixlbench. Start one process for each worker: they meet at an etcd, by default at\n"
+    "http://localhost:2379. --output table shows what carried each row, and how that is proven.\n",
+    "  nixlbench --etcd_endpoints http://etcd:2379 --backend UCX            # on both hosts\n"
+    "  nixlbench --runtime_type ASIO --asio_address node0 --secret WORD     # the same, no etcd\n"
+    "  nixlbench --local_workers 2 --backend tcp --max_block_size 1048576   # both workers here\n"
+    "  nixlbench --local_workers 2 --op_type READ --output table            # with path and "
+    "proof\n"};
 constexpr auto kMore =
     "Every flag may be written --name value, --name=value, -name value, with dashes or "
     "underscores;\n"
     "flags without a value: --name, --noname. Sizes: 65536, 64K, 1MiB, 1MB (10^6). Times: 2s, "
-    "500ms.\n"
-    "Flags of nixlbench for what is not built in are known, and refused with the reason.\n\n"
+    "500ms;\n"
+    "a bare number is seconds.\n"
+    "Flags of nixlbench for what is not built in are known, and refused with the reason; those of\n"
+    "storage backends are ignored with a note.\n\n"
     "Ends with 0 when all was measured and is believed, 1 when something is not, 2 for a wrong "
     "command\n"
     "line, 3 when a worker was killed, 130 when interrupted; rows measured until then are kept.\n"
     "Settings of the agents come from VIADUCT_* variables: see `viaduct settings`.\n";
 
-std::string spelled(const BenchFlag& flag) {
+std::string spelled(const BenchFlag& flag, char between_words) {
   std::string name(flag.name);
-  std::replace(name.begin(), name.end(), '_', '-');
+  std::replace(name.begin(), name.end(), '_', between_words);
   return fmt::format("--{}{}{}", name, flag.form.empty() ? "" : " ", flag.form);
+}
+
+// "50ms; nixlbench: warmup_iter" is the default under either name.
+std::string_view defaultOf(const BenchFlag& flag, bool as_nixlbench) {
+  constexpr std::string_view kTheirs = "; nixlbench: ";
+  const auto theirs = flag.fallback.find(kTheirs);
+  if (theirs == std::string_view::npos) return flag.fallback;
+  return as_nixlbench ? flag.fallback.substr(theirs + kTheirs.size())
+                      : flag.fallback.substr(0, theirs);
 }
 
 // A bar ends a cell, also inside of `code`.
@@ -91,33 +139,35 @@ std::vector<FlagName> benchFlagNames() {
   std::vector<FlagName> names;
   for (const FlagGroup& group : benchFlags())
     for (const BenchFlag& flag : group.flags) names.push_back({flag.name, flag.form.empty()});
-  for (const BenchFlag& flag : absentFlags()) names.push_back({flag.name, flag.form.empty()});
+  for (const auto flags : {absentFlags(), flagsOfOtherBackends()})
+    for (const BenchFlag& flag : flags) names.push_back({flag.name, flag.form.empty(), false});
   return names;
 }
 
-Result<BenchOptions> readBenchOptions(std::span<const std::string> words, bool as_nixlbench) {
+OptionsOrProblems readBenchOptions(std::span<const std::string> words, bool as_nixlbench) {
   const std::vector<FlagName> names = benchFlagNames();
-  VIADUCT_TRY(const std::vector<Given> typed, readFlags(words, names));
-  BenchOptions options{.as_nixlbench = as_nixlbench};
-  for (const Given& one : typed)
-    if (one.name == "config_file") options.config_file = one.text;
-  if (!options.config_file.empty()) {
-    VIADUCT_TRY(const std::vector<Given> filed, readFlagFile(options.config_file, names));
-    VIADUCT_CHECK(applyAll(filed, options));
-  }
-  VIADUCT_CHECK(applyAll(typed, options));
-  return options;
+  FlagsRead typed = readFlags(words, names);
+  OptionsOrProblems out{.options = {.as_nixlbench = as_nixlbench}};
+  std::string& file = out.options.config_file;
+  for (const Given& one : typed.given)
+    if (one.name == "config_file") file = one.text;
+  if (!file.empty()) applyAll(readFlagFile(file, names), out);
+  applyAll(std::move(typed), out);
+  return out;
 }
 
 std::string benchHelp(bool as_nixlbench) {
+  const Help& help = as_nixlbench ? kNixlbench : kBench;
   std::string out =
-      fmt::format("usage: {} [flags]\n\n{}", as_nixlbench ? "nixlbench" : "viaduct bench", kAbout);
+      fmt::format("usage: {} [flags]\n\n{}\n{}", help.name, help.about, help.examples);
   for (const FlagGroup& group : benchFlags()) {
     out += fmt::format("\n{}:\n", group.title);
-    for (const BenchFlag& flag : group.flags)
-      out += fmt::format(
-          "  {:<36} {}{}\n", spelled(flag), flag.help,
-          flag.fallback.empty() || flag.form.empty() ? "" : fmt::format(" [{}]", flag.fallback));
+    for (const BenchFlag& flag : group.flags) {
+      const std::string_view fallback = defaultOf(flag, as_nixlbench);
+      out +=
+          fmt::format("  {:<36} {}{}\n", spelled(flag, as_nixlbench ? '_' : '-'), flag.help,
+                      fallback.empty() || flag.form.empty() ? "" : fmt::format(" [{}]", fallback));
+    }
   }
   return fmt::format("{}\n{}", out, kMore);
 }
@@ -131,11 +181,18 @@ std::string benchFlagsPage() {
   for (const FlagGroup& group : benchFlags()) {
     out += fmt::format("\n## {}\n\n| flag | default | meaning |\n|---|---|---|\n", group.title);
     for (const BenchFlag& flag : group.flags) {
-      out += fmt::format("| `{}` | {} | {} |\n", forTable(spelled(flag)), flag.fallback, flag.help);
+      out += fmt::format("| `{}` | {} | {} |\n", forTable(spelled(flag, '-')), flag.fallback,
+                         flag.help);
     }
   }
   out += "\n## nixlbench's, for what is not built in\n\n| flag | why |\n|---|---|\n";
   for (const BenchFlag& flag : absentFlags())
+    out += fmt::format("| `--{}` | {} |\n", flag.name, flag.help);
+  out +=
+      "\n## nixlbench's, for backends that are not built in\n\n"
+      "Ignored with a note, as nixlbench ignores them with another backend.\n\n"
+      "| flag | of |\n|---|---|\n";
+  for (const BenchFlag& flag : flagsOfOtherBackends())
     out += fmt::format("| `--{}` | {} |\n", flag.name, flag.help);
   return out;
 }

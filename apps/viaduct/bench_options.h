@@ -28,6 +28,8 @@ struct BenchOptions {
   // Flags that were given, and their values, without secrets: it is printed and recorded.
   std::map<std::string, std::string, std::less<>> given = {};
   bool has(std::string_view flag) const { return given.find(flag) != given.end(); }
+  std::vector<std::string> unread = {};   // flags whose value is wrong: they have their defaults
+  std::vector<std::string> ignored = {};  // flags of backends that none of ours is
 
   // What moves.
   std::vector<std::string> backends = {};
@@ -97,12 +99,20 @@ struct FlagGroup {
   std::span<const BenchFlag> flags;
 };
 std::span<const FlagGroup> benchFlags();
-// Of nixlbench, and not built in here: known by name, so that a script says what it wanted.
+// Flags of nixlbench for what is not built in here: refused by name.
 std::span<const BenchFlag> absentFlags();
+// Flags of nixlbench for backends that are not built in. nixlbench does not read them with another
+// backend, and scripts give them all the same: they change nothing.
+std::span<const BenchFlag> flagsOfOtherBackends();
 std::vector<FlagName> benchFlagNames();
 
 // The options that `words` ask for, a file named by --config_file included; the command line wins.
-Result<BenchOptions> readBenchOptions(std::span<const std::string> words, bool as_nixlbench);
+// With problems: as far as they can be read.
+struct OptionsOrProblems {
+  BenchOptions options = {};
+  std::vector<Error> problems = {};
+};
+OptionsOrProblems readBenchOptions(std::span<const std::string> words, bool as_nixlbench);
 
 std::string benchHelp(bool as_nixlbench);
 // The page docs/bench-flags.md.

@@ -11,11 +11,14 @@
 #include "measure/result/csv.h"
 #include "measure/result/nixlbench.h"
 #include "measure/result/table.h"
+#include "measure/result/text.h"
+#include "meet/place.h"
 #include "viaduct/remarks.h"
 
 namespace viaduct::app {
 namespace {
 
+using measure::counted;
 using measure::Mode;
 using measure::NixlbenchColumns;
 using measure::Scheme;
@@ -26,18 +29,66 @@ NixlbenchColumns columnsOf(const measure::Layout& layout) {
   return many ? NixlbenchColumns::kManyPairs : NixlbenchColumns::kUsual;
 }
 
-std::string counted(std::size_t count, const char* one) {
-  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+// Where the workers meet, in nixlbench's words: its ASIO runtime is an address and a port as well.
+void addPlace(const BenchPlan& plan, std::vector<measure::Option>& flags) {
+  const auto& place = plan.run.place;
+  if (!place || isEtcd(*place)) {
+    flags.push_back({"runtime_type", "ETCD"});
+    flags.push_back({"etcd_endpoints", place ? place->where : "disabled (all workers run here)"});
+    return;
+  }
+  const auto colon = place->where.rfind(':');
+  flags.push_back({"runtime_type", "ASIO"});
+  flags.push_back({"asio_address", place->where.substr(0, colon)});
+  flags.push_back({"asio_port", place->where.substr(colon + 1)});
 }
 
-// Flags as nixlbench's banner has them: their defaults there, and what was given here.
+// The memory of one process; 0 where it does not suffice, which the plan has refused.
+std::uint64_t processMemory(const measure::Spec& spec) {
+  const auto bytes = deviceBytes(spec);
+  return bytes ? processBytes(spec, *bytes, 0) : 0;
+}
+
+// What the run does, as nixlbench's banner says it: numbers without units, yes and no as 1 and 0.
 std::vector<measure::Option> bannerFlags(const BenchPlan& plan, const BenchOptions& options) {
-  std::vector<measure::Option> flags;
-  flags.reserve(options.given.size() + 2);
-  for (const auto& [name, value] : options.given) flags.push_back({name, value});
-  if (plan.run.place && !options.has("etcd_endpoints"))
-    flags.push_back({"etcd_endpoints", plan.run.place->where});
-  flags.push_back({"backend", plan.run.spec.rows.front().backend});
+  const measure::Spec& spec = plan.run.spec;
+  const auto by_block = [](const auto& a, const auto& b) { return a.block_bytes < b.block_bytes; };
+  const auto by_batch = [](const auto& a, const auto& b) { return a.batch < b.batch; };
+  const auto [least, most] = std::minmax_element(spec.rows.begin(), spec.rows.end(), by_block);
+  const auto [few, many] = std::minmax_element(spec.rows.begin(), spec.rows.end(), by_batch);
+  const auto yes = [](bool value) { return std::string(value ? "1" : "0"); };
+  const auto number = [](std::uint64_t value) { return fmt::to_string(value); };
+  const auto given = [&](const char* flag, std::string otherwise) {
+    const auto at = options.given.find(flag);
+    return at == options.given.end() ? std::move(otherwise) : at->second;
+  };
+  const RowLength length = rowLength(options, spec);
+  std::vector<measure::Option> flags{
+      {"backend", given("backend", options.as_nixlbench ? "UCX" : least->backend)},
+      {"enable_pt", yes(parseYesNo(given("enable_pt", "no")).value())},
+      {"progress_threads", given("progress_threads", "0")},
+      {"device_list", given("device_list", "all")},
+      {"recreate_xfer", yes(spec.recreate || spec.reregister)},
+      {"reregister_mem", yes(spec.reregister)},
+      {"prepared_xfer", yes(options.prepared_xfer)},
+      {"pipeline_depth", number(spec.depth)},
+      {"use_hugepages", yes(spec.huge_pages)},
+      {"scheme", schemeName(spec.layout.scheme)},
+      {"mode", modeName(spec.layout.mode)},
+      {"op_type", spec.rows.front().op == OpKind::kRead ? "READ" : "WRITE"},
+      {"check_consistency", yes(options.check_consistency)},
+      {"total_buffer_size", number(processMemory(spec))},
+      {"num_initiator_dev", number(spec.layout.initiators)},
+      {"num_target_dev", number(spec.layout.targets)},
+      {"start_block_size", number(least->block_bytes)},
+      {"max_block_size", number(most->block_bytes)},
+      {"start_batch_size", number(few->batch)},
+      {"max_batch_size", number(many->batch)},
+      {"num_iter", length.timed},
+      {"warmup_iter", length.warm},
+      {"large_blk_iter_ftr", number(options.large_blk_iter_ftr)},
+      {"num_threads", number(spec.threads)}};
+  addPlace(plan, flags);
   return flags;
 }
 
@@ -47,9 +98,9 @@ void printHead(const BenchPlan& plan, const std::vector<measure::Member>& member
   for (const measure::Member& member : members) hosts.insert(member.host.boot_id);
   const auto& host = members.front().host;
   fmt::print(
-      "viaduct {} on {}{}: {}, {} cores\n", VIADUCT_VERSION, host.hostname,
+      "viaduct {} on {}{}: {}, {}\n", VIADUCT_VERSION, host.hostname,
       hosts.size() > 1 ? fmt::format(" and {}", counted(hosts.size() - 1, "other host")) : "",
-      host.cpu_model.empty() ? "unknown CPU" : host.cpu_model, host.cores);
+      host.cpu_model.empty() ? "unknown CPU" : host.cpu_model, counted(host.cores, "core"));
   const std::size_t pairs =
       pairsOf(spec.layout.scheme, spec.layout.initiators, spec.layout.targets).size();
   fmt::print("{}, {} x {} {}, {}; memory: {}; contents checked: {}\n\n",

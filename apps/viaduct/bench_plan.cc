@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <utility>
 
 #include "base/sizes.h"
@@ -89,20 +90,31 @@ std::uint64_t roundedUp(std::uint64_t count, std::uint64_t to) {
   return (count + to - 1) / to * to;
 }
 
+// As nixlbench counts transfers, of all threads.
+std::uint64_t roundedForThreads(const BenchOptions& o, std::uint64_t count) {
+  return roundedUp(count, o.num_threads * o.large_blk_iter_ftr);
+}
+
 // How many transfers each thread times or warms up with, counted as nixlbench does.
 std::uint64_t perThread(const BenchOptions& o, std::uint64_t count, std::uint64_t block) {
-  const std::uint64_t rounded = roundedUp(count, o.num_threads * o.large_blk_iter_ftr);
+  const std::uint64_t rounded = roundedForThreads(o, count);
   const std::uint64_t all = block > kMiB ? rounded / o.large_blk_iter_ftr : rounded;
   return std::max<std::uint64_t>(all / o.num_threads, 1);
+}
+
+bool countsTimed(const BenchOptions& o) {
+  return o.has("num_iter") || (o.as_nixlbench && !o.has("duration"));
+}
+bool countsWarm(const BenchOptions& o) {
+  return o.has("warmup_iter") || (o.as_nixlbench && !o.has("warmup"));
 }
 
 void setIterations(const BenchOptions& o, Workload& row) {
   if (o.has("iterations"))
     row.iterations = std::max<std::uint64_t>(o.iterations / o.num_threads, 1);
-  else if (o.has("num_iter") || (o.as_nixlbench && !o.has("duration")))
+  else if (countsTimed(o))
     row.iterations = perThread(o, o.num_iter, row.block_bytes);
-  const bool counted = o.has("warmup_iter") || (o.as_nixlbench && !o.has("warmup"));
-  if (counted && o.warmup_iter != 0)
+  if (countsWarm(o) && o.warmup_iter != 0)
     row.warm_iterations = perThread(o, o.warmup_iter, row.block_bytes);
 }
 
@@ -174,18 +186,31 @@ std::optional<T> take(Result<T> result, std::vector<Error>& problems) {
   return std::nullopt;
 }
 
-void checkMachine(const BenchOptions& o, const BenchPlan& plan, std::vector<Error>& problems) {
+bool namesDevices(const BenchOptions& o) {
+  return o.has("device_list") && o.device_list != std::vector<std::string>{"all"};
+}
+
+// `alone`: all workers run here. Where other hosts take part, an agent waits for a device that its
+// pod is just being given.
+void checkDevices(const BenchOptions& o, bool alone, std::vector<Error>& problems) {
   if (o.initiator_seg_type == "VRAM" || o.target_seg_type == "VRAM")
     problems.push_back(measure::noDeviceMemory());
-  // Where other hosts take part, an agent waits for a device that its pod is just being given.
-  if (!plan.run.place && !plan.run.settings.rails.empty())
-    if (auto there = measure::devicesExist(plan.run.settings.rails); !there && o.has("device_list"))
-      problems.push_back(std::move(there).error());
-  const auto fits = measure::memorySuffices(plan.run.spec, !plan.run.place);
-  if (!fits) problems.push_back(fits.error());
+  if (!alone || !namesDevices(o)) return;
+  if (auto there = measure::devicesExist(o.device_list); !there)
+    problems.push_back(std::move(there).error());
 }
 
 }  // namespace
+
+RowLength rowLength(const BenchOptions& o, const Spec& spec) {
+  RowLength out{base::formatDuration(spec.duration), base::formatDuration(spec.warmup)};
+  if (o.has("iterations"))
+    out.timed = fmt::to_string(o.iterations);
+  else if (countsTimed(o))
+    out.timed = fmt::to_string(roundedForThreads(o, o.num_iter));
+  if (countsWarm(o)) out.warm = fmt::to_string(roundedForThreads(o, o.warmup_iter));
+  return out;
+}
 
 Result<Layout> layoutOf(const BenchOptions& o) {
   Layout layout = o.layout;
@@ -229,7 +254,9 @@ Result<std::vector<Workload>> rowsOf(const BenchOptions& o, const Settings& sett
   return rows;
 }
 
-PlanOrProblems planBench(const BenchOptions& o, const Settings& environment) {
+namespace {
+
+PlanOrProblems planAsRead(const BenchOptions& o, const Settings& environment) {
   Settings settings = environment;
   if (o.has("secret")) settings.secret = o.secret;
   PlanOrProblems out;
@@ -240,11 +267,8 @@ PlanOrProblems planBench(const BenchOptions& o, const Settings& environment) {
   if (o.layout.initiators > meet::kMaxMembers || o.layout.targets > meet::kMaxMembers)
     out.problems.push_back(
         badFlag("--num_initiator_dev, --num_target_dev", "more than 65536 devices"));
-  if (!out.problems.empty() || !layout || !rows || !place) {
-    if (o.initiator_seg_type == "VRAM" || o.target_seg_type == "VRAM")
-      out.problems.push_back(measure::noDeviceMemory());
-    return out;
-  }
+  checkDevices(o, place && !*place, out.problems);
+  if (!out.problems.empty() || !layout || !rows || !place) return out;
   BenchPlan& plan = out.plan;
   plan.output = outputOf(o);
   plan.json = o.json;
@@ -255,8 +279,7 @@ PlanOrProblems planBench(const BenchOptions& o, const Settings& environment) {
   for (const Workload& row : plan.run.spec.rows)
     if (auto& b = plan.run.settings.backends; std::find(b.begin(), b.end(), row.backend) == b.end())
       b.push_back(row.backend);
-  if (o.has("device_list") && o.device_list != std::vector<std::string>{"all"})
-    plan.run.settings.rails = o.device_list;
+  if (namesDevices(o)) plan.run.settings.rails = o.device_list;
   plan.run.group = o.benchmark_group;
   plan.run.patience = o.meet_timeout;
   plan.run.place = *std::move(place);
@@ -266,7 +289,29 @@ PlanOrProblems planBench(const BenchOptions& o, const Settings& environment) {
     plan.run.rank_is_wish = !o.rank;
     listenForOthers(*plan.run.place, plan.run.settings);
   }
-  checkMachine(o, plan, out.problems);
+  if (auto fits = measure::memorySuffices(plan.run.spec, !plan.run.place); !fits)
+    out.problems.push_back(std::move(fits).error());
+  return out;
+}
+
+bool mentions(const std::string& text, const std::string& flag) {
+  const std::string word = "--" + flag;
+  for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+    if (const auto end = at + word.size();
+        end == text.size() ||
+        (text[end] != '_' && !std::isalnum(static_cast<unsigned char>(text[end]))))
+      return true;
+  return false;
+}
+
+}  // namespace
+
+PlanOrProblems planBench(const BenchOptions& options, const Settings& settings) {
+  PlanOrProblems out = planAsRead(options, settings);
+  std::erase_if(out.problems, [&](const Error& problem) {
+    return std::any_of(options.unread.begin(), options.unread.end(),
+                       [&](const std::string& flag) { return mentions(problem.text(), flag); });
+  });
   return out;
 }
 

@@ -18,13 +18,20 @@ struct BenchPlan {
   std::string json = {};  // the file to write; empty: none
 };
 
-// All that is wrong with the options, or the plan. `settings` are the agents' as the environment
-// has them.
+// All that is wrong with the options, or the plan. What may only be wrong because a flag could not
+// be read is left out. `settings` are the agents' as the environment has them.
 struct PlanOrProblems {
   BenchPlan plan = {};
   std::vector<Error> problems = {};
 };
 PlanOrProblems planBench(const BenchOptions& options, const Settings& settings);
+
+// How many transfers of a row are timed, and warm it up, in words: their number, rounded as
+// nixlbench rounds it, or for how long.
+struct RowLength {
+  std::string timed = {}, warm = {};
+};
+RowLength rowLength(const BenchOptions& options, const measure::Spec& spec);
 
 // Flags that contradict each other, each pair named together.
 std::vector<Error> contradictions(const BenchOptions& options);

@@ -144,7 +144,8 @@ Status intoCount(std::string_view text, std::uint32_t least, std::uint32_t& into
 }
 
 Status intoTime(std::string_view text, std::chrono::nanoseconds& into) {
-  auto time = base::parseDuration(text);
+  const bool bare = !text.empty() && text.find_first_not_of("0123456789.") == text.npos;
+  auto time = base::parseDuration(bare ? fmt::format("{}s", text) : text);
   if (!time) return wrongValue(time.error().detail, time.error().remedy);
   into = *time;
   return Ok{};

@@ -25,6 +25,7 @@ Status intoSize(std::string_view text, std::uint64_t& into);  // 1 byte or more
 Status intoSizes(std::string_view text, std::vector<std::uint64_t>& into);
 Status intoCount(std::string_view text, std::uint64_t least, std::uint64_t& into);
 Status intoCount(std::string_view text, std::uint32_t least, std::uint32_t& into);
+// A bare number is seconds.
 Status intoTime(std::string_view text, std::chrono::nanoseconds& into);
 Status intoRate(std::string_view text, double& into);
 // "5%" is 0.05.

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/file_error.h"
 #include "viaduct/flags.h"
 
 namespace viaduct::app {
@@ -45,12 +46,17 @@ class FlagFile {
   FlagFile(const std::string& name, std::string_view text, std::span<const FlagName> known)
       : name_(name), rest_(text), known_(known) {}
 
-  Result<std::vector<Given>> read() {
-    for (skipLines(); !rest_.empty(); skipLines()) VIADUCT_CHECK(readFlag());
-    return std::move(given_);
+  FlagsRead read() {
+    for (skipLines(); !rest_.empty(); skipLines())
+      if (auto done = readFlag(); !done) {
+        out_.problems.push_back(std::move(done).error());
+        break;
+      }
+    return std::move(out_);
   }
 
  private:
+  // Fails only where nothing behind it can be read.
   Status readFlag() {
     if (take('[')) return table(takeUntil("]\n"));
     VIADUCT_TRY(const std::string key, takeKey());
@@ -59,12 +65,15 @@ class FlagFile {
     if (!take('=')) return bad(fmt::format("there is no = after \"{}\"", key));
     skipBlanks();
     if (rest_.starts_with('{')) return table(key);
-    VIADUCT_TRY(Given one, startGiven(key));
-    VIADUCT_TRY(one.text, take('[') ? takeList(key) : takeScalar(key));
+    auto one = startGiven(key);
+    VIADUCT_TRY(std::string value, take('[') ? takeList(key) : takeScalar(key));
     skipBlanks();
     if (!rest_.empty() && !rest_.starts_with('\n'))
       return bad(fmt::format("there is more after the value of \"{}\"", key));
-    given_.push_back(std::move(one));
+    if (one)
+      out_.given.push_back({std::move(one->name), std::move(value), std::move(one->from)});
+    else
+      out_.problems.push_back(std::move(one).error());
     return Ok{};
   }
 
@@ -75,7 +84,7 @@ class FlagFile {
     const auto named = [&](const auto& one) { return one.name == name; };
     if (std::none_of(known_.begin(), known_.end(), named))
       return bad(fmt::format("unknown key \"{}\"", name), nearestFlags(name, known_));
-    if (std::any_of(given_.begin(), given_.end(), named))
+    if (std::any_of(out_.given.begin(), out_.given.end(), named))
       return bad(fmt::format("\"{}\" is given twice", name));
     return Given{.name = name, .from = fmt::format("{} line {}: {}", name_, line_, name)};
   }
@@ -167,7 +176,7 @@ class FlagFile {
     return {.code = Code::kInvalid,
             .operation = "--config_file",
             .detail = fmt::format("line {}: {}", line_, detail),
-            .device = name_,
+            .file = name_,
             .remedy = std::move(remedy)};
   }
 
@@ -175,23 +184,20 @@ class FlagFile {
   std::string_view rest_;  // the text that is not read yet
   std::span<const FlagName> known_;
   std::size_t line_ = 1;
-  std::vector<Given> given_;
+  FlagsRead out_;
 };
 
 }  // namespace
 
-Result<std::vector<Given>> readFlagFile(const std::string& file, std::span<const FlagName> known) {
+FlagsRead readFlagFile(const std::string& file, std::span<const FlagName> known) {
   std::ifstream in(file);
   if (in) errno = 0;
   std::ostringstream text;
   text << in.rdbuf();
   // A directory opens, but reading it fails and sets errno. An empty file also fails to read,
   // without errno, and is valid.
-  if (!in || (!text && errno != 0)) {
-    Error error = systemError(Code::kNotFound, "--config_file", errno);
-    error.device = file;
-    return error;
-  }
+  if (!in || (!text && errno != 0))
+    return {.problems = {base::fileError("--config_file", errno, file)}};
   return FlagFile(file, text.str(), known).read();
 }
 

@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <numeric>
 #include <optional>
 #include <utility>
+
+#include "base/nearest.h"
 
 namespace viaduct::app {
 namespace {
@@ -26,21 +27,6 @@ const FlagName* find(std::string_view name, std::span<const FlagName> known) {
   const auto at =
       std::find_if(known.begin(), known.end(), [&](const FlagName& f) { return f.name == name; });
   return at == known.end() ? nullptr : &*at;
-}
-
-// How many letters have to be put in, taken out or changed.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t corner = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t change = corner + (a[i] == b[j] ? 0 : 1);
-      corner = row[j + 1];
-      row[j + 1] = std::min({change, row[j] + 1, corner + 1});
-    }
-  }
-  return row.back();
 }
 
 bool isYesNo(std::string_view text) { return parseYesNo(text).has_value(); }
@@ -65,23 +51,23 @@ class Reader {
   Reader(std::span<const std::string> words, std::span<const FlagName> known)
       : words_(words), known_(known) {}
 
-  Result<std::vector<Given>> read() {
-    for (; at_ < words_.size(); ++at_) {
-      const std::string& word = words_[at_];
-      if (word.size() < 2 || word[0] != '-' || word == "--")
-        return badFlag("command line", fmt::format("\"{}\" is no flag", word),
-                       "every option is written --name value");
-      VIADUCT_CHECK(take(word));
-    }
-    return std::move(given_);
+  FlagsRead read() {
+    for (; at_ < words_.size(); ++at_)
+      if (auto taken = take(words_[at_]); !taken) out_.problems.push_back(std::move(taken).error());
+    return std::move(out_);
   }
 
  private:
   Status take(const std::string& word) {
+    if (word.size() < 2 || word[0] != '-' || word == "--")
+      return badFlag("command line", fmt::format("\"{}\" is no flag", word),
+                     "every option is written --name value");
     Word flag = split(word);
-    if (std::find(kElsewhere.begin(), kElsewhere.end(), flag.name) != kElsewhere.end())
+    if (std::find(kElsewhere.begin(), kElsewhere.end(), flag.name) != kElsewhere.end()) {
+      if (!flag.value) skipValue();
       return badFlag("--" + flag.name, "flags from other places are not read",
                      "write them on the command line, or in a file for --config_file");
+    }
     const FlagName* named = find(flag.name, known_);
     if (named == nullptr) return negated(word, flag);
     if (!flag.value) {
@@ -100,22 +86,30 @@ class Reader {
   Status negated(const std::string& word, const Word& flag) {
     const bool no = flag.name.rfind("no", 0) == 0 && !flag.value;
     const FlagName* named = no ? find(std::string_view(flag.name).substr(2), known_) : nullptr;
-    if (named == nullptr || !named->yes_or_no)
+    if (named == nullptr || !named->yes_or_no) {
+      if (!flag.value) skipValue();
       return badFlag(word.substr(0, word.find('=')), "there is no such flag",
                      nearestFlags(flag.name, known_));
+    }
     add(*named, "false");
     return Ok{};
   }
 
+  // The word behind an unknown flag is most likely its value, and no mistake of its own.
+  void skipValue() {
+    if (hasNext() && !words_[at_ + 1].starts_with('-')) ++at_;
+  }
+
   bool hasNext() const { return at_ + 1 < words_.size(); }
   void add(const FlagName& named, std::string value) {
-    given_.push_back({std::string(named.name), std::move(value), fmt::format("--{}", named.name)});
+    out_.given.push_back(
+        {std::string(named.name), std::move(value), fmt::format("--{}", named.name)});
   }
 
   std::span<const std::string> words_;
   std::span<const FlagName> known_;
   std::size_t at_ = 0;
-  std::vector<Given> given_;
+  FlagsRead out_;
 };
 
 }  // namespace
@@ -141,8 +135,9 @@ std::string nearestFlags(std::string_view name, std::span<const FlagName> known)
   constexpr std::size_t kMost = 3;
   std::vector<std::pair<std::size_t, std::string>> near;
   for (const FlagName& flag : known) {
+    if (!flag.works) continue;
     const bool inside = name.size() > 3 && flag.name.find(name) != std::string_view::npos;
-    const std::size_t off = inside ? 1 : distance(name, flag.name);
+    const std::size_t off = inside ? 1 : base::distance(name, flag.name);
     if (off <= std::max<std::size_t>(name.size() / 3, 2)) near.emplace_back(off, flag.name);
   }
   std::sort(near.begin(), near.end());
@@ -154,8 +149,7 @@ std::string nearestFlags(std::string_view name, std::span<const FlagName> known)
   return fmt::format("did you mean {}?", fmt::join(names, " or "));
 }
 
-Result<std::vector<Given>> readFlags(std::span<const std::string> words,
-                                     std::span<const FlagName> known) {
+FlagsRead readFlags(std::span<const std::string> words, std::span<const FlagName> known) {
   return Reader(words, known).read();
 }
 

@@ -18,7 +18,7 @@ struct Flag {
   std::string_view form;      // what its value looks like: "SIZE", "a|b"; empty: yes or no
   std::string_view fallback;  // its default, as text
   std::string_view help;
-  // Null: not built in, `help` says why; then only the default is accepted.
+  // Null: it does nothing here; `help` says what it is for.
   Status (*apply)(std::string_view text, Options& into);
 };
 
@@ -33,15 +33,19 @@ struct Given {
 struct FlagName {
   std::string_view name;
   bool yes_or_no = false;
+  bool works = true;  // false: never suggested in the place of a wrong one
 };
 
-// Every flag in `words`, in order. The error names the word, and for an unknown flag those that are
-// nearest.
-Result<std::vector<Given>> readFlags(std::span<const std::string> words,
-                                     std::span<const FlagName> known);
+// The flags that can be read, in order, and one problem for each of the others. A problem names the
+// word, and for an unknown flag those that are nearest.
+struct FlagsRead {
+  std::vector<Given> given = {};
+  std::vector<Error> problems = {};
+};
+FlagsRead readFlags(std::span<const std::string> words, std::span<const FlagName> known);
 // The same from a TOML file without tables: keys are flags, values are texts, numbers, booleans, or
-// lists of them.
-Result<std::vector<Given>> readFlagFile(const std::string& file, std::span<const FlagName> known);
+// lists of them. Behind a line that is no TOML nothing is read.
+FlagsRead readFlagFile(const std::string& file, std::span<const FlagName> known);
 
 Error badFlag(std::string_view flag, std::string detail, std::string remedy = {});
 

@@ -1,29 +1,76 @@
 // The command line: reads it, and hands over to one subcommand.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/nearest.h"
 #include "viaduct/commands.h"
 #include "viaduct/meet.h"
 #include "viaduct/p2p.h"
+#include "viaduct/remarks.h"
+#include "viaduct/version.h"
 
 namespace {
 
 using namespace viaduct::app;
 
+using Words = std::vector<std::string>;
+
+bool asksForVersion(const std::string& word) { return word == "--version" || word == "-V"; }
+
+int printVersion() {
+  fmt::print("{}", versionText());
+  return kExitOk;
+}
+
+// `help bench` is `bench --help`, and `version` is `--version`.
+Words asFlags(Words words) {
+  if (words.empty()) return words;
+  if (words[0] == "help") {
+    words.erase(words.begin());
+    if (words.empty() || words[0] != "--help") words.emplace_back("--help");
+  } else if (words.size() == 1 && words[0] == "version") {
+    words[0] = "--version";
+  }
+  return words;
+}
+
+// What is no subcommand, with the one that was most likely meant.
+std::optional<std::string> unknownCommand(const Words& words, const CLI::App& app) {
+  if (words.empty() || words[0].starts_with('-')) return std::nullopt;
+  std::vector<std::string> names;
+  for (const CLI::App* one : app.get_subcommands(nullptr)) names.push_back(one->get_name());
+  if (std::find(names.begin(), names.end(), words[0]) != names.end()) return std::nullopt;
+  const std::string near = viaduct::base::nearest(words[0], names);
+  return fmt::format("there is no command \"{}\"; {}", words[0],
+                     near.empty()
+                         ? fmt::format("what to do: name one of {}", fmt::join(names, ", "))
+                         : fmt::format("did you mean {}?", near));
+}
+
 int run(int argc, char** argv) {
-  const std::vector<std::string> words(argv + 1, argv + argc);
-  if (std::filesystem::path(argv[0]).filename() == "nixlbench") return runBench(words, true);
+  const Words typed(argv + 1, argv + argc);
+  if (typed.size() == 1 && asksForVersion(typed[0])) return printVersion();
+  if (std::filesystem::path(argv[0]).filename() == "nixlbench") return runBench(typed, true);
+  const Words words = asFlags(typed);
+  if ((words.size() == 1 && asksForVersion(words[0])) ||
+      (words.size() == 2 && asksForVersion(words[1])))
+    return printVersion();
   if (!words.empty() && words[0] == "bench")
     return runBench({words.begin() + 1, words.end()}, false);
   if (!words.empty() && words[0] == "suite") return runSuite({words.begin() + 1, words.end()});
   CLI::App app("Moves memory blocks between processes and hosts, and measures how well.",
                "viaduct");
-  app.set_version_flag("--version", "viaduct " VIADUCT_VERSION);
+  app.set_version_flag("-V,--version", versionText);
   app.require_subcommand(0, 1);  // none is answered below: here it would hide a wrong word
 
   CompareCommand compare;
@@ -41,9 +88,13 @@ int run(int argc, char** argv) {
   CLI::App* settings =
       app.add_subcommand("settings", "Print the VIADUCT_* variables, their defaults and meaning.");
   settings->add_flag("--markdown", markdown, "As the page docs/settings.md.");
+  // Turned into flags above. Here they are for --help.
+  app.add_subcommand("help", "Print the help of a command: viaduct help bench.");
+  app.add_subcommand("version", "Print the version, and those of the libraries that are loaded.");
 
+  if (const auto wrong = unknownCommand(words, app)) return fail(*wrong, kExitUsage);
   try {
-    app.parse(argc, argv);
+    app.parse(Words(words.rbegin(), words.rend()));  // CLI11 takes them from the back
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? kExitOk : kExitUsage;
   }

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "measure/result/text.h"
 #include "meet/embedded/server.h"
 #include "viaduct/commands.h"
 
@@ -49,7 +50,8 @@ int runMeet(const MeetOptions& options) {
   int signal = 0;
   ::sigwait(&ends, &signal);
   const auto counts = (*server)->counts();
-  fmt::print("ended, with {} members and {} groups\n", counts.members, counts.groups);
+  fmt::print("ended, with {} and {}\n", measure::counted(counts.members, "member"),
+             measure::counted(counts.groups, "group"));
   return kExitOk;
 }
 

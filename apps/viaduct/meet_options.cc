@@ -1,7 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <limits>
 
-#include "base/sizes.h"
+#include "viaduct/bench_values.h"
 #include "viaduct/meet.h"
 
 namespace viaduct::app {
@@ -36,11 +36,12 @@ void declareMeet(CLI::App& app, MeetOptions& options) {
   meet.add_option_function<std::string>(
           "--detect",
           [&options](const std::string& text) {
-            const auto time = base::parseDuration(text);
-            if (!time || *time < std::chrono::milliseconds(10) || *time > std::chrono::hours(1))
+            std::chrono::nanoseconds time{0};
+            if (!intoTime(text, time) || time < std::chrono::milliseconds(10) ||
+                time > std::chrono::hours(1))
               throw CLI::ValidationError("--detect",
                                          "\"" + text + "\" is not a duration from 10ms to 1h");
-            options.detect = std::chrono::duration_cast<std::chrono::milliseconds>(*time);
+            options.detect = std::chrono::duration_cast<std::chrono::milliseconds>(time);
           },
           "A member that is silent for so long is dead [2s]")
       ->type_name("TIME");

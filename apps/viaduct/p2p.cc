@@ -220,8 +220,9 @@ int runInitiator(const P2pOptions& options, const Settings& settings, const base
     if (const auto written = file->write(report); !written)
       return fail(written.error().text(), kExitFailed);
   if (!done && stop.load())
-    return fail(fmt::format("interrupted; {} rows were measured", report.rows.size()),
-                kExitInterrupted);
+    return fail(
+        fmt::format("interrupted; {} measured", measure::counted(report.rows.size(), "row")),
+        kExitInterrupted);
   return done ? exitOf(report) : fail(done.error().text(), kExitFailed);
 }
 

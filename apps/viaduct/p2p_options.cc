@@ -148,11 +148,11 @@ void declareLoad(CLI::App& p2p, P2pOptions& options) {
   p2p.add_option_function<std::string>(
          "--timeout",
          [&options](const std::string& text) {
-           const auto time = base::parseDuration(text);
-           if (!time || *time <= std::chrono::nanoseconds(0))
+           std::chrono::nanoseconds time{0};
+           if (!intoTime(text, time) || time <= std::chrono::nanoseconds(0))
              throw CLI::ValidationError("--timeout",
                                         "\"" + text + "\" is no time like 10s or 500ms");
-           options.timeout = *time;
+           options.timeout = time;
          },
          "How long the initiator tries to reach the target [10s]")
       ->type_name("TIME");

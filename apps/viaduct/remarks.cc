@@ -20,4 +20,9 @@ int fail(const std::string& text, Exit code) {
   return code;
 }
 
+int failAll(const std::vector<Error>& problems) {
+  for (const Error& problem : problems) remark(problem.text());
+  return kExitUsage;
+}
+
 }  // namespace viaduct::app

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/file_error.h"
 #include "measure/report/page.h"
 #include "measure/result/files.h"
 #include "viaduct/remarks.h"
@@ -19,9 +20,8 @@ Status writePage(const std::string& page, const std::string& file) {
   const int why = errno;
   const bool closed = out == nullptr || to_stdout || std::fclose(out) == 0;
   if (written && closed) return Ok{};
-  Error error = systemError(Code::kDevice, "write the page", written ? errno : why);
-  error.device = to_stdout ? "standard output" : file;
-  return error;
+  return base::fileError("write the page", written ? errno : why,
+                         to_stdout ? "standard output" : file);
 }
 
 struct AllFiles {

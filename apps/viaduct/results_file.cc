@@ -3,26 +3,17 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <utility>
+
+#include "base/file_error.h"
 
 namespace viaduct::app {
-namespace {
-
-Error failed(const std::string& name) {
-  Error error = systemError(Code::kDevice, "--json", errno);
-  error.device = name;
-  return error;
-}
-
-}  // namespace
-
 Result<ResultsFile> ResultsFile::open(const std::string& name) {
   ResultsFile out;
   if (name.empty()) return out;
   out.name_ = name;
   out.file_.reset(std::fopen(name.c_str(), "ae"));
   if (out.file_) return out;
-  Error error = failed(name);
+  Error error = base::fileError("--json", errno, name);
   error.remedy = "name a file that may be written, in a folder that is there";
   return error;
 }
@@ -34,7 +25,7 @@ Status ResultsFile::write(const std::string& text) {
   const bool written = cut &&
                        std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size() &&
                        std::fflush(file_.get()) == 0;
-  if (!written) return failed(name_);
+  if (!written) return base::fileError("--json", errno, name_);
   return Ok{};
 }
 

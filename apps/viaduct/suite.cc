@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <utility>
 
+#include "measure/result/text.h"
 #include "measure/suite/answers.h"
 #include "measure/suite/conduct.h"
 #include "measure/suite/state.h"
@@ -12,6 +14,7 @@
 #include "viaduct/interrupt.h"
 #include "viaduct/remarks.h"
 #include "viaduct/suite_plan.h"
+#include "viaduct/suite_tests.h"
 #include "viaduct/turns.h"
 
 namespace viaduct::app {
@@ -57,11 +60,12 @@ Status sameWishes(const measure::Agreed& agreed, const Suite& wanted, Suite& sui
       suite.rounds = theirs.rounds;
       if (agreed.rank != 0) suite.rounds_done = theirs.rounds_done;
     } else if (theirs.rounds_done > suite.rounds_done) {
-      return Error{.code = Code::kInvalid,
-                   .operation = "suite",
-                   .detail = fmt::format("rank {} has a file with {} rounds, and rank 0 with {}",
-                                         rank, theirs.rounds_done, suite.rounds_done),
-                   .remedy = "give the member with that file --rank 0"};
+      return Error{
+          .code = Code::kInvalid,
+          .operation = "suite",
+          .detail = fmt::format("rank {} has a file with {}, and rank 0 with {}", rank,
+                                measure::counted(theirs.rounds_done, "round"), suite.rounds_done),
+          .remedy = "give the member with that file --rank 0"};
     }
   }
   return Ok{};
@@ -122,7 +126,8 @@ class SuiteCommand {
       remark(fmt::format("{} has all {} rounds: nothing is left to measure", file_.name(),
                          suite_.rounds_done));
     else
-      remark(fmt::format("going on behind the {} rounds of {}", suite_.rounds_done, file_.name()));
+      remark(fmt::format("going on behind the {} of {}",
+                         measure::counted(suite_.rounds_done, "round"), file_.name()));
   }
 
   std::size_t rowsLeft() const {
@@ -190,28 +195,30 @@ class SuiteCommand {
 
 int runSuite(const std::vector<std::string>& words) {
   calledAs("viaduct suite");
-  auto options = readSuiteOptions(words);
-  if (!options) return fail(options.error().text(), kExitUsage);
-  if (options->help) {
+  auto [options, problems] = readSuiteOptions(words);
+  if (options.help && problems.empty()) {
     fmt::print("{}", suiteHelp());
     return kExitOk;
   }
   const auto settings = settingsFromEnvironment();
-  if (!settings) return fail(settings.error().text(), kExitUsage);
-  if (options->backend.empty()) {
-    if (settings->backends.size() > 1)
-      return fail("VIADUCT_BACKENDS: a suite measures one backend; what to do: --backend NAME",
-                  kExitUsage);
-    options->backend = settings->backends.empty() ? "tcp" : settings->backends.front();
+  if (!settings) problems.push_back(settings.error());
+  if (options.backend.empty()) {
+    const std::vector<std::string> usual{"tcp"};
+    const auto& asked = settings && !settings->backends.empty() ? settings->backends : usual;
+    if (asked.size() > 1)
+      problems.push_back(
+          badFlag("VIADUCT_BACKENDS", "a suite measures one backend", "--backend NAME"));
+    options.backend = asked.front();
   }
-  SuitePlanOrProblems planned = planSuite(*options, *settings);
-  for (const Error& problem : planned.problems) fail(problem.text(), kExitUsage);
-  if (!planned.problems.empty()) return kExitUsage;
-  auto file = SuiteFile::open(options->json, options->fresh);
+  SuitePlanOrProblems planned = planSuite(options, settings ? *settings : Settings{});
+  std::move(planned.problems.begin(), planned.problems.end(), std::back_inserter(problems));
+  if (!problems.empty()) return failAll(problems);
+  auto file = SuiteFile::open(options.json, options.fresh);
   if (!file) return fail(file.error().text(), kExitUsage);
   auto suite = goOn(*file, planned.plan.suite);
   if (!suite) return fail(suite.error().text(), kExitUsage);
-  return SuiteCommand(*options, std::move(planned.plan), *std::move(file), *std::move(suite)).run();
+  if (const auto why = nothingToCompare(suite->tests)) return fail(*why, kExitUsage);
+  return SuiteCommand(options, std::move(planned.plan), *std::move(file), *std::move(suite)).run();
 }
 
 }  // namespace viaduct::app

@@ -166,8 +166,8 @@ constexpr auto kAbout =
     "Does this optimisation help? Measures tests that differ in one setting in turns, round after\n"
     "round, and says of each size whether it helps, by how much, and how sure that is.\n";
 constexpr auto kExamples =
-    "  viaduct suite --backend tcp                            # here, all tests, about two "
-    "minutes\n"
+    "  viaduct suite --backend ofi                            # here, over libfabric's best "
+    "provider\n"
     "  viaduct suite --json suite.json                        # Ctrl-C, and go on with the same "
     "words\n"
     "  viaduct suite --backend ofi --rails rail1,rail2,rail3,rail4 --tests coalescing\n"
@@ -182,12 +182,13 @@ constexpr auto kEnd =
 
 }  // namespace
 
-Result<SuiteOptions> readSuiteOptions(std::span<const std::string> words) {
-  const std::vector<FlagName> known = names();
-  VIADUCT_TRY(const std::vector<Given> given, readFlags(words, known));
-  SuiteOptions options;
-  for (const Given& one : given) VIADUCT_CHECK(apply(one, options));
-  return options;
+SuiteOptionsOrProblems readSuiteOptions(std::span<const std::string> words) {
+  FlagsRead read = readFlags(words, names());
+  SuiteOptionsOrProblems out{.problems = std::move(read.problems)};
+  for (const Given& one : read.given)
+    if (auto applied = apply(one, out.options); !applied)
+      out.problems.push_back(std::move(applied).error());
+  return out;
 }
 
 std::string suiteHelp() {

@@ -36,7 +36,12 @@ struct SuiteOptions {
   std::vector<std::string> bench = {};  // flags that are handed on, as words
 };
 
-Result<SuiteOptions> readSuiteOptions(std::span<const std::string> words);
+// With problems: as far as they can be read.
+struct SuiteOptionsOrProblems {
+  SuiteOptions options = {};
+  std::vector<Error> problems = {};
+};
+SuiteOptionsOrProblems readSuiteOptions(std::span<const std::string> words);
 std::string suiteHelp();
 
 }  // namespace viaduct::app

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/sizes.h"
@@ -21,6 +22,7 @@ constexpr std::uint64_t kAnySize = 4096;
 Error asAsked(Error error) {
   if (error.operation == "--device_list") error.operation = "--rails";
   if (error.operation == "--block_sizes") error.operation = "--sizes";
+  if (error.operation == "memory") error.remedy = "smaller --sizes or --working_set need less";
   return error;
 }
 
@@ -93,9 +95,11 @@ class Planner {
     std::vector<std::string> words = wordsFor(options_);
     words.push_back(fmt::format("--block_sizes={}", fmt::join(sizes, ",")));
     words.emplace_back("--batch=1");
-    const auto options = readBenchOptions(words, false);
-    if (!options) return {.problems = {options.error()}};
-    return planBench(*options, settings);
+    OptionsOrProblems read = readBenchOptions(words, false);
+    PlanOrProblems out = planBench(read.options, settings);
+    std::swap(out.problems, read.problems);
+    std::move(read.problems.begin(), read.problems.end(), std::back_inserter(out.problems));
+    return out;
   }
 
   Result<BenchPlan> planTest(const measure::SuiteTest& test, std::uint64_t memory) const {

@@ -201,6 +201,20 @@ Result<std::vector<SuiteTest>> testsOf(const SuiteOptions& options) {
   return Builder(options).build();
 }
 
+std::optional<std::string> nothingToCompare(const std::vector<SuiteTest>& tests) {
+  std::string reasons;
+  for (const SuiteTest& test : tests) {
+    if (test.name == kBaseline || test.name == kCombined) continue;
+    if (test.absent.empty()) return std::nullopt;
+    reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", test.name, test.absent);
+  }
+  if (reasons.empty()) return std::nullopt;
+  return fmt::format(
+      "nothing to compare with the baseline: {}; what to do: another --backend, more --rails, or a "
+      "test of your own: --also 'NAME: VIADUCT_X=1'",
+      reasons);
+}
+
 std::string optimisationsHelp() {
   std::string out = fmt::format("  {:<12} every optimisation off\n", kBaseline);
   for (const Optimisation& one : kOptimisations)

@@ -3,6 +3,7 @@
 
 #include <viaduct/result.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,10 @@ namespace viaduct::app {
 // The baseline, the tests that were asked for, and all of them combined; those that cannot be
 // measured here with the reason. An error names what there is.
 Result<std::vector<measure::SuiteTest>> testsOf(const SuiteOptions& options);
+
+// Why there is nothing to compare with the baseline; nothing where there is, or where the baseline
+// is all that was asked for.
+std::optional<std::string> nothingToCompare(const std::vector<measure::SuiteTest>& tests);
 
 std::string optimisationsHelp();
 

@@ -32,7 +32,8 @@ struct Error {
   std::string detail = {};     // the provider's or the system's own text, or the facts
   int os_errno = 0;            // 0: not a system call's failure
   std::string peer = {};       // whom it was about
-  std::string device = {};     // the NIC, file or backend
+  std::string device = {};     // the NIC or backend
+  std::string file = {};       // the file or folder
   std::string cause = {};      // likely cause, in words
   std::string remedy = {};     // what to do
 

@@ -61,15 +61,21 @@ struct SettingRow {
   Status (*check)(const Settings& settings) = nullptr;
 };
 std::span<const SettingRow> settingRows();
+// The setting that a variable of no setting was most likely meant for; empty: none is near.
+std::string_view nearestSetting(std::string_view variable);
 
 // Refuses the first setting that is out of its row's range. Agent::open does this.
 Status checkSettings(const Settings& settings);
 
 // What Settings::backends may name.
 std::vector<std::string_view> builtInBackends();
+// The library that one of them loads, as "UCX 1.13.1", or why it does not load. Empty: it loads
+// none.
+std::string backendLibrary(std::string_view name);
 
 // The defaults, changed by the VIADUCT_* variables that are set and not empty. Agent::open()
-// without arguments and the command line use it; Agent::open(settings) reads no variable.
+// without arguments and the command line use it; Agent::open(settings) reads no variable. A
+// variable that nearly has the name of a setting is warned of, once in a process.
 Result<Settings> settingsFromEnvironment();
 
 }  // namespace viaduct

@@ -10,4 +10,10 @@ std::vector<std::string_view> builtInBackends() {
   return names;
 }
 
+std::string backendLibrary(std::string_view name) {
+  for (const core::BackendEntry& entry : core::backendCatalogue())
+    if (entry.name == name && entry.library != nullptr) return entry.library();
+  return {};
+}
+
 }  // namespace viaduct

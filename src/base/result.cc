@@ -42,6 +42,7 @@ std::string Error::text() const {
   if (os_errno != 0) out += fmt::format(" (errno {})", os_errno);
   if (!peer.empty()) out += fmt::format("; peer {}", peer);
   if (!device.empty()) out += fmt::format("; device {}", device);
+  if (!file.empty()) out += fmt::format("; file {}", file);
   if (!cause.empty()) out += fmt::format("; likely cause: {}", cause);
   if (!remedy.empty()) out += fmt::format("; what to do: {}", remedy);
   return out;

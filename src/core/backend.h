@@ -173,6 +173,8 @@ using BackendFactory = Result<std::unique_ptr<Backend>> (*)(const BackendContext
 struct BackendEntry {
   std::string_view name;
   BackendFactory open;
+  // The library that it loads, "UCX 1.13.1", or why that does not load; null: it loads none.
+  std::string (*library)() = nullptr;
 };
 // Every backend built in, by name; generated from src/backends/*/CMakeLists.txt.
 std::span<const BackendEntry> backendCatalogue();

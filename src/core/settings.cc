@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <limits>
 #include <utility>
 
+#include "base/environment.h"
+#include "base/log.h"
+#include "base/nearest.h"
 #include "base/sizes.h"
 
 namespace viaduct {
@@ -369,9 +373,60 @@ const char* valueOf(std::string_view variable) {
   return text == nullptr || *text == '\0' ? nullptr : text;
 }
 
+constexpr std::string_view kOurs = "VIADUCT_";
+
+// VIADUCT_PROVIDER is as near to VIADUCT_OFI_PROVIDER as one letter.
+std::size_t distanceOf(std::string_view variable, std::string_view setting) {
+  if (!variable.starts_with(kOurs)) return base::distance(variable, setting);
+  variable.remove_prefix(kOurs.size());
+  const std::string tail = fmt::format("_{}", variable);
+  if (setting.starts_with(kOurs)) setting.remove_prefix(kOurs.size());
+  return setting.ends_with(tail) ? 1 : base::distance(variable, setting);
+}
+
+// Short names are near each other by chance.
+std::size_t mostMistakes(std::string_view variable) {
+  constexpr std::size_t kLettersForEach = 4;
+  const std::size_t letters = variable.size() - std::min(kOurs.size(), variable.size());
+  return std::min<std::size_t>(letters / kLettersForEach, 2);
+}
+
+bool isKnown(std::string_view variable) {
+  return variable == "VIADUCT_LOG" ||
+         std::any_of(kRows.begin(), kRows.end(),
+                     [&](const SettingRow& row) { return row.variable == variable; });
+}
+
+// Other variables of that front are the build's, or a pod's: Kubernetes sets VIADUCT_PORT for a
+// service called viaduct.
+void warnOfMistypedVariables() {
+  static std::atomic_flag said;
+  if (said.test_and_set()) return;
+  for (const std::string& one : base::environmentOf(kOurs)) {
+    const std::string variable = one.substr(0, one.find('='));
+    const std::string_view meant = isKnown(variable) ? "" : nearestSetting(variable);
+    if (!meant.empty())
+      base::log(base::LogLevel::kWarning, "there is no setting {}: did you mean {}?", variable,
+                meant);
+  }
+}
+
 }  // namespace
 
 std::span<const SettingRow> settingRows() { return kRows; }
+
+std::string_view nearestSetting(std::string_view variable) {
+  std::string_view best;
+  std::size_t least = variable.size();
+  for (const SettingRow& row : kRows) {
+    const std::size_t apart = distanceOf(variable, row.variable);
+    if (apart <= mostMistakes(variable) && apart < least) {
+      best = row.variable;
+      least = apart;
+    }
+  }
+  return best;
+}
 
 Status checkSettings(const Settings& settings) {
   for (const SettingRow& row : kRows) {
@@ -387,6 +442,7 @@ Status checkSettings(const Settings& settings) {
 }
 
 Result<Settings> settingsFromEnvironment() {
+  warnOfMistypedVariables();
   Settings out;
   for (const SettingRow& row : kRows) {
     const char* text = valueOf(row.variable);

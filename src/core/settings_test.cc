@@ -106,6 +106,20 @@ TEST_F(SettingsTest, NoneListensOnNoAddressAndEmptyIsUnset) {
   EXPECT_EQ(settings->sockets, 1U);
 }
 
+TEST_F(SettingsTest, AMistypedVariableIsNearTheOneThatWasMeant) {
+  EXPECT_EQ(nearestSetting("VIADUCT_BACKEND"), "VIADUCT_BACKENDS");
+  EXPECT_EQ(nearestSetting("VIADUCT_SOKETS"), "VIADUCT_SOCKETS");
+  EXPECT_EQ(nearestSetting("VIADUCT_PROVIDER"), "VIADUCT_OFI_PROVIDER");
+  EXPECT_EQ(nearestSetting("VIADUCT_COPYTHREADS"), "VIADUCT_COPY_THREADS");
+  // Of the build, of tests, and of pods beside services called viaduct and viaduct-meet.
+  for (const char* other :
+       {"VIADUCT_SETUP", "VIADUCT_WERROR", "VIADUCT_LAST", "VIADUCT_UBUNTU_MIRROR", "VIADUCT_SEED",
+        "VIADUCT_TEST", "VIADUCT_TESTS", "VIADUCT_BENCH", "VIADUCT_KILL_ROUNDS",
+        "VIADUCT_MEET_ROUNDS", "VIADUCT_NEEDS_ETCD", "VIADUCT_PORT", "VIADUCT_SERVICE_HOST",
+        "VIADUCT_MEET_PORT", "VIADUCT_MEET_SERVICE_HOST", "VIADUCT_FUZZ_RUNS", "VIADUCT_VERSION"})
+    EXPECT_EQ(nearestSetting(other), "") << other;
+}
+
 TEST_F(SettingsTest, AnErrorNamesVariableValueAndForm) {
   const struct {
     const char *variable, *value, *form;

@@ -77,6 +77,99 @@ TEST(BenchInput, HelpAndVersionAreWhereTheyAreExpected) {
     EXPECT_EQ(run.finish(), 0) << flag << run.err();
     EXPECT_TRUE(has(run.out(), said)) << run.out();
   }
+  Program theirs({"--help"}, {}, "nixlbench");
+  EXPECT_EQ(theirs.finish(), 0) << theirs.err();
+  for (const char* said : {"usage: nixlbench [flags]", "  nixlbench --etcd_endpoints ",
+                           "--total_buffer_size SIZE", "[8 GiB]"})
+    EXPECT_TRUE(has(theirs.out(), said)) << theirs.out();
+  for (const char* said : {"viaduct bench", "nixlbench: ", "-buffer-size"})
+    EXPECT_FALSE(has(theirs.out(), said)) << theirs.out();
+}
+
+TEST(BenchInput, AllThatIsWrongIsNamedAtOnce) {
+  expectRefused({"bench", "--blok-sizes", "4K", "--batch", "many", "--backend", "pigeon", "--hot",
+                 "--cold", "--device_list", "eth77"},
+                {"--blok-sizes: invalid: there is no such flag", "--batch: invalid: \"many\"",
+                 "pigeon is no backend", "--hot and --cold: ", "there is no device \"eth77\""});
+  expectRefused({"bench", "--against", "--batch 0 --colour red VIADUCT_SOKETS=4"},
+                {"--batch: invalid: \"0\"", "--colour: invalid", "did you mean VIADUCT_SOCKETS?"});
+  expectRefused({"suite", "--rounds", "1", "--backend", "pigeon", "--colour"},
+                {"--rounds: invalid", "pigeon is no backend", "--colour: invalid"});
+  // What only follows from a value that cannot be read is no problem of its own.
+  Program run({"bench", "--rate", "fast", "--arrivals", "poisson"});
+  EXPECT_EQ(run.finish(), 2);
+  EXPECT_FALSE(has(run.err(), "it needs --rate")) << run.err();
+}
+
+TEST(BenchInput, OnlyFlagsThatWorkAreSuggested) {
+  Program run({"bench", "--filepat", "/tmp"});
+  EXPECT_EQ(run.finish(), 2);
+  EXPECT_FALSE(has(run.err(), "--filepath")) << run.err();
+}
+
+// As NIXL's own tests start it, but for the backend and the place.
+TEST(BenchInput, FlagsOfOtherBackendsAreIgnoredWithOneNote) {
+  Program run({"--local_workers=2",
+               "--filepath",
+               "/tmp",
+               "--total_buffer_size",
+               "80000000",
+               "--start_block_size",
+               "4096",
+               "--max_block_size",
+               "8192",
+               "--start_batch_size",
+               "1",
+               "--max_batch_size",
+               "2",
+               "--num_iter",
+               "16",
+               "--obj_access_key",
+               "sesame",
+               "--randomize_location_mode_seed=7",
+               "--backend",
+               "tcp",
+               "--op_type",
+               "READ",
+               "--initiator_seg_type",
+               "DRAM",
+               "--target_seg_type",
+               "DRAM"},
+              {}, "nixlbench");
+  EXPECT_EQ(run.finish(), 0) << run.err();
+  EXPECT_TRUE(has(run.err(),
+                  "nixlbench: ignored, as nixlbench does with such a backend: "
+                  "--filepath, --obj_access_key, --randomize_location_mode_seed\n"))
+      << run.err();
+  EXPECT_FALSE(has(run.out() + run.err(), "sesame"));
+}
+
+TEST(BenchInput, ABareNumberIsSeconds) {
+  Program run({"bench", "--backend", "local", "--block-sizes", "4K", "--duration", "0.05",
+               "--warmup", "0.01", "--output", "json"});
+  EXPECT_EQ(run.finish(), 0) << run.err();
+  EXPECT_TRUE(has(run.out(), "\"duration\": \"50ms\"")) << run.out();
+  EXPECT_TRUE(has(run.out(), "\"warmup\": \"10ms\"")) << run.out();
+}
+
+TEST(BenchInput, ARequirementThatCannotBeMetIsSaidOnceBeforeTheRun) {
+  const std::pair<Words, const char*> cases[] = {
+      {{"--require", "rdma"}, "viaduct bench: REQUIREMENT NOT MET: no RDMA here: "},
+      {{"--require", "not-tcp", "--backend", "tcp"},
+       "viaduct bench: REQUIREMENT NOT MET: no path but TCP here: "},
+      {{"--require", "same-host"},
+       "viaduct bench: REQUIREMENT NOT MET: no path within this host by tcp: unsupported: "
+       "--require same-host and rows over tcp; what to do: --backend local\n"}};
+  for (const auto& [more, said] : cases) {
+    Words words{"bench"};
+    words.insert(words.end(), more.begin(), more.end());
+    Program run(words);
+    EXPECT_EQ(run.finish(), 1) << run.err();
+    EXPECT_EQ(run.out(), "") << "no row was measured";
+    EXPECT_EQ(run.err().rfind(said, 0), 0U) << run.err();
+    EXPECT_EQ(run.err().find("REQUIREMENT"), run.err().rfind("REQUIREMENT")) << run.err();
+    EXPECT_FALSE(has(run.err(), "0x")) << run.err();
+  }
 }
 
 TEST(BenchInput, ContradictionsAreNamedTogetherAndAllAtOnce) {
@@ -124,9 +217,10 @@ TEST(BenchInput, UcxIsTheDefaultOfNixlbenchWhereItIsBuiltIn) {
 }
 
 TEST(BenchInput, OptionsThatAreNotBuiltInSayWhyUnlessTheyAreAtTheirDefault) {
-  expectRefused({"bench", "--gds_batch_limit=7"},
-                {"--gds_batch_limit: unsupported: GPUDirect Storage is not built in"});
-  expectRefused({"bench", "--obj_access_key", "sesame"}, {"object stores are not built in"});
+  expectRefused(
+      {"bench", "--use_device_api"},
+      {"--use_device_api: unsupported: transfers started by GPU kernels are not built in"});
+  expectRefused({"bench", "--worker_type", "nvshmem"}, {"NVSHMEM workers are not built in"});
   Program usual({"bench", "--gds_batch_limit", "128", "--enable_vmm=0", "--nouse_device_api",
                  "--worker_type=nixl", "--block-sizes", "4K", "--iterations", "2", "--backend",
                  "local"});
@@ -138,7 +232,8 @@ TEST(BenchInput, MemoryThatIsNotThereIsSaidBeforeAnyIsTaken) {
                 {"2 processes of 64.0 TiB do not fit", "--total_buffer_size"});
   expectRefused({"bench", "--total_buffer_size", "1M", "--block-sizes", "64K", "--batch", "32"},
                 {"32 blocks of 64.0 KiB do not fit"});
-  expectRefused({"bench", "--initiator_seg_type", "VRAM"}, {"use DRAM"});
+  expectRefused({"bench", "--initiator_seg_type", "VRAM"},
+                {"VRAM: unsupported: this version moves no GPU memory; ", "use DRAM"});
 }
 
 // Word for word as people type it: what cannot be here is said, and all of it at once.

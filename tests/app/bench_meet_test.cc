@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/program.h"
@@ -117,13 +118,65 @@ TEST_F(BenchMeeting, EveryMemberSaysWhereTheResultsAppear) {
 }
 
 TEST_F(BenchMeeting, EveryMemberEndsWithTheVerdictOfTheRun) {
+  // The last --backend counts.
+  const Words harmed{"VIADUCT_WEATHER=far=1,corrupt=1"};
   for (const Words& more :
-       {Words{"--require", "not-tcp"}, Words{"--require", "not-tcp", "--against", "--batch 2"}}) {
-    Program lead(member("0", more)), other(member("1", more));
+       {Words{"--backend", "fake"}, Words{"--backend", "fake", "--against", "--batch 2"}}) {
+    Program lead(member("0", more), harmed), other(member("1", more), harmed);
     EXPECT_EQ(lead.finish(), 1) << lead.err();
     EXPECT_EQ(other.finish(), 1) << other.err();
     EXPECT_TRUE(has(other.err(), "not every row is to be believed")) << other.err();
   }
+}
+
+TEST_F(BenchMeeting, EveryMemberSaysWhichRequirementIsNotMet) {
+  const Words more{"--require", "not-tcp"};
+  Program lead(member("0", more)), other(member("1", more));
+  for (Program* one : {&lead, &other}) {
+    EXPECT_EQ(one->finish(), 1) << one->err();
+    EXPECT_TRUE(has(one->err(), "REQUIREMENT NOT MET: no path but TCP here")) << one->err();
+    EXPECT_EQ(one->out(), "");
+  }
+}
+
+TEST_F(BenchMeeting, TheBannerOfNixlbenchSaysWhatIsRun) {
+  const Words words{"--runtime_type",
+                    "ASIO",
+                    "--asio_port",
+                    std::to_string(port_),
+                    "--backend",
+                    "tcp",
+                    "--block-sizes",
+                    "8K,4KiB",
+                    "--norecreate_xfer",
+                    "--use_hugepages=false",
+                    "--check_consistency",
+                    "--total_buffer_size",
+                    "8MiB",
+                    "--num_iter",
+                    "10"};
+  Program lead(words, {}, "nixlbench"), other(words, {}, "nixlbench");
+  EXPECT_EQ(lead.finish(), 0) << lead.err();
+  EXPECT_EQ(other.finish(), 0) << other.err();
+  const std::string out = lead.out() + other.out();  // one of them is rank 0
+  const std::pair<const char*, std::string> lines[] = {
+      {"Runtime (--runtime_type=[ETCD,ASIO])", "ASIO"},
+      {"ASIO Address (--asio_address) ", "127.0.0.1"},
+      {"ASIO Port (--asio_port) ", std::to_string(port_)},
+      {"Recreate xfer each iteration (--recreate_xfer=[0,1])", "0"},
+      {"Use hugepages (--use_hugepages=[0,1])", "0"},
+      {"Check consistency (--check_consistency=[0,1])", "1"},
+      {"Total buffer size (--total_buffer_size=N)", "8388608"},
+      {"Start block size (--start_block_size=N)", "4096"},
+      {"Max block size (--max_block_size=N)", "8192"},
+      {"Num iter (--num_iter=N)", "16"},
+      {"Warmup iter (--warmup_iter=N)", "112"}};
+  for (const auto& [label, value] : lines) {
+    std::string line = label;
+    line.resize(60, ' ');
+    EXPECT_TRUE(has(out, "\n" + line + ": " + value + "\n")) << line << out;
+  }
+  EXPECT_FALSE(has(out, "ETCD Endpoint")) << out;
 }
 
 TEST_F(BenchMeeting, AMemberThatCannotOpenItsAgentTellsTheOthersWhy) {
@@ -142,7 +195,8 @@ TEST_F(BenchMeeting, AMemberThatCannotOpenItsAgentTellsTheOthersWhy) {
 }
 
 TEST(SuiteMeeting, AMemberThatWaitsSaysForWhom) {
-  Program other({"suite", "--meet", freeAddress(), "--rank", "1", "--meet-timeout", "4s"});
+  Program other({"suite", "--also", "two: VIADUCT_SOCKETS=2", "--meet", freeAddress(), "--rank",
+                 "1", "--meet-timeout", "4s"});
   EXPECT_EQ(other.finish(), 1);
   EXPECT_TRUE(has(other.err(), "still waiting: join group default-suite: ")) << other.err();
 }

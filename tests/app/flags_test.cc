@@ -13,13 +13,16 @@ namespace {
 
 constexpr FlagName kKnown[] = {{"backend"}, {"num_iter"}, {"recreate_xfer", true}, {"op_type"}};
 
-std::string read(const std::vector<std::string>& words) {
-  const auto given = readFlags(words, kKnown);
-  if (!given) return given.error().text();
+// The flags, or the problems, a line each.
+std::string shown(const FlagsRead& read) {
   std::string out;
-  for (const Given& one : *given) out += one.name + "=" + one.text + ";";
+  for (const Error& problem : read.problems) out += problem.text() + "\n";
+  if (read.problems.empty())
+    for (const Given& one : read.given) out += one.name + "=" + one.text + ";";
   return out;
 }
+
+std::string read(const std::vector<std::string>& words) { return shown(readFlags(words, kKnown)); }
 
 TEST(Flags, EverySpellingOfGflagsIsTheSame) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{"--num_iter=5"},
@@ -64,6 +67,25 @@ TEST(Flags, WhatIsWrongIsNamed) {
     EXPECT_NE(read(words).find(text), std::string::npos) << read(words);
 }
 
+TEST(Flags, AllThatIsWrongIsNamedOnce) {
+  const FlagsRead found = readFlags(std::vector<std::string>{"--colour", "red", "--num_iter=5",
+                                                             "--bakend=tcp", "stray", "--op_type"},
+                                    kKnown);
+  ASSERT_EQ(found.problems.size(), 4U) << shown(found);
+  EXPECT_EQ(found.problems[0].operation, "--colour") << "red is its value";
+  EXPECT_EQ(found.problems[1].operation, "--bakend");
+  EXPECT_EQ(found.problems[2].detail, "\"stray\" is no flag");
+  EXPECT_EQ(found.problems[3].detail, "a value is missing");
+  ASSERT_EQ(found.given.size(), 1U) << "what is right is read";
+  EXPECT_EQ(found.given[0].name, "num_iter");
+}
+
+TEST(Flags, AFlagThatDoesNothingHereIsNotSuggested) {
+  constexpr FlagName kSome[] = {{"filepath", false, false}, {"file"}};
+  const auto suggested = nearestFlags("filepaht", kSome);
+  EXPECT_EQ(suggested.find("--filepath"), std::string::npos) << suggested;
+}
+
 class FlagFile : public ::testing::Test {
  protected:
   FlagFile()
@@ -71,11 +93,7 @@ class FlagFile : public ::testing::Test {
   ~FlagFile() override { std::filesystem::remove(file_); }
   std::string readText(const std::string& text) {
     std::ofstream(file_) << text;
-    const auto given = readFlagFile(file_, kKnown);
-    if (!given) return given.error().text();
-    std::string out;
-    for (const Given& one : *given) out += one.name + "=" + one.text + ";";
-    return out;
+    return shown(readFlagFile(file_, kKnown));
   }
   std::string file_;
 };
@@ -90,6 +108,12 @@ TEST_F(FlagFile, AnUnknownKeyIsNamedWithItsLine) {
   const std::string text = readText("num_iter = 5\n\nnum_itre = 6\n");
   EXPECT_NE(text.find("line 3: unknown key \"num_itre\""), std::string::npos) << text;
   EXPECT_NE(text.find("did you mean --num_iter?"), std::string::npos) << text;
+}
+
+TEST_F(FlagFile, AllUnknownKeysAreNamed) {
+  const std::string text = readText("one = 1\nnum_iter = 5\ntwo = [2, 3]\n");
+  EXPECT_NE(text.find("line 1: unknown key \"one\""), std::string::npos) << text;
+  EXPECT_NE(text.find("line 3: unknown key \"two\""), std::string::npos) << text;
 }
 
 TEST_F(FlagFile, ATableIsNoFlag) {
@@ -152,9 +176,10 @@ TEST_F(FlagFile, AMistakeIsNamedWithItsLine) {
 }
 
 TEST_F(FlagFile, AFileThatCannotBeReadIsNamed) {
-  const auto missing = readFlagFile("/no/such/file", kKnown);
-  EXPECT_NE(missing.error().text().find("/no/such/file"), std::string::npos);
-  EXPECT_FALSE(readFlagFile(::testing::TempDir(), kKnown));
+  EXPECT_EQ(shown(readFlagFile("/no/such/file", kKnown)),
+            "--config_file: not found: No such file or directory (errno 2); file /no/such/file\n");
+  EXPECT_EQ(shown(readFlagFile("/proc", kKnown)),
+            "--config_file: invalid: Is a directory (errno 21); file /proc\n");
 }
 
 TEST(Ranks, AreTakenFromAStatefulSetsPod) {

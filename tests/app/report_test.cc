@@ -101,7 +101,7 @@ TEST_F(ReportCommand, BadInputIsNamed) {
   Program nowhere({"report", good, "-o", "/no/such/folder/r.html"});
   EXPECT_EQ(nowhere.finish(), 1);
   EXPECT_TRUE(has(nowhere.err(), "/no/such/folder/r.html: ") ||
-              has(nowhere.err(), "device /no/such/folder/r.html"))
+              has(nowhere.err(), "file /no/such/folder/r.html"))
       << nowhere.err();
   Program full({"report", good, "-o", "/dev/full"});
   EXPECT_EQ(full.finish(), 1);

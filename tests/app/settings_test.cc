@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
+#include <viaduct/settings.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -30,10 +33,55 @@ TEST(SettingsCommand, WhatCannotBePrintedIsAFailure) {
   EXPECT_EQ(WEXITSTATUS(status), 1);
 }
 
-TEST(Version, IsPrinted) {
-  Program run({"--version"});
-  EXPECT_EQ(run.finish(), 0);
-  EXPECT_EQ(run.out().rfind("viaduct 0.", 0), 0U) << run.out();
+TEST(SettingsCommand, AVariableThatIsNearlyASettingIsWarnedOf) {
+  const std::vector<std::string> words{"bench", "--explain", "--backend", "local"};
+  Program mistyped(words, {"VIADUCT_BACKEND=tcp"});
+  EXPECT_EQ(mistyped.finish(), 0) << mistyped.err();
+  EXPECT_NE(
+      mistyped.err().find("there is no setting VIADUCT_BACKEND: did you mean VIADUCT_BACKENDS?"),
+      std::string::npos)
+      << mistyped.err();
+  Program others(words, {"VIADUCT_SETUP=no", "VIADUCT_LAST=v0", "VIADUCT_SEED=7",
+                         "VIADUCT_LOG=info", "VIADUCT_PORT=tcp://10.0.0.1:7000"});
+  EXPECT_EQ(others.finish(), 0);
+  EXPECT_EQ(others.err().find("there is no setting"), std::string::npos) << others.err();
+}
+
+std::string printedBy(const std::vector<std::string>& words, const std::string& name = "viaduct") {
+  Program run(words, {}, name);
+  EXPECT_EQ(run.finish(), 0) << run.err();
+  return run.out();
+}
+
+TEST(Version, NamesTheCommitAndTheLibrariesThatAreLoaded) {
+  const std::string text = printedBy({"--version"});
+  EXPECT_EQ(text.rfind("viaduct 0.", 0), 0U) << text;
+  const bool from_git = std::filesystem::exists(VIADUCT_SOURCE_DIR "/.git");
+  EXPECT_EQ(text.find(" (git ") != std::string::npos, from_git) << text;
+  EXPECT_NE(text.find("\nbackends: local, "), std::string::npos) << text;
+  const auto all = builtInBackends();
+  const bool loads = std::find(all.begin(), all.end(), "ofi") != all.end();
+  EXPECT_EQ(text.find("ofi (libfabric") != std::string::npos, loads) << text;
+  EXPECT_EQ(text.find("fake"), std::string::npos) << text;
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"-V"}, {"version"}, {"bench", "--version"}, {"suite", "-V"}})
+    EXPECT_EQ(printedBy(words), text) << words[0];
+  EXPECT_EQ(printedBy({"--version"}, "nixlbench"), text);
+}
+
+TEST(Help, OfACommandIsWhatItsFlagPrints) {
+  EXPECT_EQ(printedBy({"help"}), printedBy({"--help"}));
+  for (const char* command : {"bench", "suite", "compare", "p2p", "version"})
+    EXPECT_EQ(printedBy({"help", command}), printedBy({command, "--help"})) << command;
+}
+
+TEST(Help, AMistypedCommandIsAnsweredWithTheNearest) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"benhc"}, {"help", "benhc"}, {"benhc", "--batch", "4"}}) {
+    Program run(words);
+    EXPECT_EQ(run.finish(), 2);
+    EXPECT_EQ(run.err(), "viaduct: there is no command \"benhc\"; did you mean bench?\n");
+  }
 }
 
 }  // namespace

@@ -140,6 +140,17 @@ TEST_F(SuiteCommand, TheVariableSaysTheBackendWhereNoFlagDoes) {
   EXPECT_TRUE(has(two.err(), "a suite measures one backend")) << two.err();
 }
 
+TEST_F(SuiteCommand, ABackendWithNothingToOptimiseIsSaidAtOnce) {
+  for (const Words& more : {Words{"--backend", "local"}, Words{"--backend", "tcp"},
+                            Words{"--backend", "local", "--tests", "inject"}}) {
+    Program run(joined({"suite"}, more));
+    EXPECT_EQ(run.finish(), 2) << run.out();
+    EXPECT_TRUE(has(run.err(), "nothing to compare with the baseline: inject: not built into"))
+        << run.err();
+    EXPECT_EQ(run.out(), "");
+  }
+}
+
 TEST_F(SuiteCommand, WhatIsAskedForByNameHasToBeMeasured) {
   Program run(small({"--tests", "inject", "--rounds", "4"}));
   EXPECT_EQ(run.finish(), 1) << run.out();

@@ -47,6 +47,11 @@ Result<const Library*> library() {
   return &*the_library;
 }
 
+std::string libraryVersion() {
+  const auto ofi = library();
+  return ofi ? "libfabric " + (*ofi)->version : "libfabric: " + ofi.error().detail;
+}
+
 Error ofiError(Code code, std::string operation, std::int64_t status, std::string device) {
   const auto ofi = library();
   return {.code = code,

@@ -30,6 +30,8 @@ struct Library {
 
 // The one of this process. kUnsupported: not installed, or older than what we speak.
 Result<const Library*> library();
+// "libfabric 1.17.0", or why it is not loaded.
+std::string libraryVersion();
 
 // The error of a call of libfabric's that gave `status`, which is negative.
 Error ofiError(Code code, std::string operation, std::int64_t status, std::string device);

@@ -76,6 +76,11 @@ Result<const Library*> library() {
   return &*the_library;
 }
 
+std::string libraryVersion() {
+  const auto ucx = library();
+  return ucx ? "UCX " + (*ucx)->version : "UCX: " + ucx.error().detail;
+}
+
 Error ucxError(Code code, std::string operation, ucs_status_t status) {
   const auto ucx = library();
   std::string detail = ucx ? (*ucx)->ucs_status_string(status) : "UCX is not there";

@@ -38,6 +38,8 @@ struct Library {
 
 // The one of this process. kUnsupported: not installed, or older than what this was built with.
 Result<const Library*> library();
+// "UCX 1.13.1", or why it is not loaded.
+std::string libraryVersion();
 
 // The error of a call of UCX's that gave this status, with what UCX itself said meanwhile.
 Error ucxError(Code code, std::string operation, ucs_status_t status);

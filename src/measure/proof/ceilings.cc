@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "measure/proof/memory_rate.h"
+#include "measure/result/text.h"
 
 namespace viaduct::measure::proof {
 namespace {
@@ -168,7 +169,8 @@ class Limiter {
     const double rate = memoryCeiling(*rates, working_set_);
     if (copied > 0)
       consider({.what = Binding::kMemory,
-                .name = fmt::format("memory copy of {}, {} threads", domain.name, rates->threads),
+                .name = fmt::format("memory copy of {}, {}", domain.name,
+                                    counted(rates->threads, "thread")),
                 .gb_per_s = rate},
                copied);
     if (looped > 0)

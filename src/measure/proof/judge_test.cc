@@ -431,8 +431,13 @@ TEST(Conclusions, BlameWhateverElseHadTheProcessors) {
 TEST(LinkRates, AreReadAsPeopleWriteThem) {
   EXPECT_EQ(*parseLinkRate("eth0=500Mbit"), (LinkRate{"eth0", 62'500'000}));
   EXPECT_EQ(*parseLinkRate("mlx5_0=12.5GB"), (LinkRate{"mlx5_0", 12'500'000'000}));
-  for (const char* wrong : {"", "eth0", "=1Gbit", "eth0=fast", "eth0=10", "eth0=-1Gbit",
-                            "eth0=0Gbit", "eth0=1furlong", "eth0=nanGbit"}) {
+  for (const char* gigabit : {"1gbit", "1Gbit", "1GBit", "1G", "1g", "1Gb", "1gbps", "1Gbit/s",
+                              "1000M", "1e6kbit", "0.001T"})
+    EXPECT_EQ(parseLinkRate(std::string("eth0=") + gigabit)->bytes_per_s, 125'000'000U) << gigabit;
+  EXPECT_EQ(parseLinkRate("eth0=1gB/s")->bytes_per_s, 1'000'000'000U);
+  for (const char* wrong :
+       {"", "eth0", "=1Gbit", "eth0=fast", "eth0=10", "eth0=-1Gbit", "eth0=0Gbit", "eth0=1furlong",
+        "eth0=nanGbit", "eth0=1GBPS", "eth0=infGbit", "eth0=1e300T"}) {
     const auto rate = parseLinkRate(wrong);
     ASSERT_FALSE(rate) << wrong;
     EXPECT_TRUE(has(rate.error().text(), "eth0=500Mbit")) << rate.error().text();

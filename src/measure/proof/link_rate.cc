@@ -2,27 +2,53 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
+#include <span>
 #include <utility>
 
 namespace viaduct::measure::proof {
 namespace {
 
-struct Unit {
-  std::string_view name;
-  double bytes_per_s;
-};
-constexpr std::array kUnits{Unit{"Mbit", 1e6 / 8}, Unit{"Gbit", 1e9 / 8},   Unit{"Mb/s", 1e6 / 8},
-                            Unit{"Gb/s", 1e9 / 8}, Unit{"Mbit/s", 1e6 / 8}, Unit{"Gbit/s", 1e9 / 8},
-                            Unit{"MB", 1e6},       Unit{"GB", 1e9},         Unit{"MB/s", 1e6},
-                            Unit{"GB/s", 1e9}};
+constexpr double kFastest = 1e15;  // bytes a second
+using Words = std::span<const std::string_view>;
+// Behind k, m, g or t. Links are sold in bits, so "100G" is bits too. Only a capital B is bytes.
+constexpr std::array<std::string_view, 5> kBitWords{"", "bit", "bits", "bit/s", "bits/s"};
+constexpr std::array<std::string_view, 3> kBits{"b", "b/s", "bps"};
+constexpr std::array<std::string_view, 3> kBytes{"B", "B/s", "Bps"};
+constexpr std::array kPrefixes{std::pair('k', 1e3), std::pair('m', 1e6), std::pair('g', 1e9),
+                               std::pair('t', 1e12)};
+
+std::string inSmallLetters(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+bool isOneOf(Words words, std::string_view text) {
+  return std::find(words.begin(), words.end(), text) != words.end();
+}
+
+// Bytes a second; 0: no unit of a rate.
+double bytesOf(std::string_view unit) {
+  const std::string small = inSmallLetters(unit);
+  for (const auto& [prefix, factor] : kPrefixes) {
+    if (!small.starts_with(prefix)) continue;
+    const std::string_view rest = unit.substr(1);
+    if (isOneOf(kBytes, rest)) return factor;
+    if (isOneOf(kBits, rest) || isOneOf(kBitWords, small.substr(1))) return factor / 8;
+  }
+  return 0;
+}
 
 Error bad(std::string_view text, std::string why) {
-  return {.code = Code::kInvalid,
-          .operation = "--link-rate",
-          .detail = fmt::format("\"{}\": {}", text, why),
-          .remedy = "write DEVICE=RATE, as eth0=500Mbit, eth0=100Gbit or mlx5_0=12.5GB"};
+  return {
+      .code = Code::kInvalid,
+      .operation = "--link-rate",
+      .detail = fmt::format("\"{}\": {}", text, why),
+      .remedy = "write DEVICE=RATE, as eth0=500Mbit, eth0=100G (bits) or mlx5_0=12.5GB (bytes)"};
 }
 
 }  // namespace
@@ -33,15 +59,13 @@ Result<LinkRate> parseLinkRate(std::string_view text) {
   const std::string_view rate = text.substr(equals + 1);
   double figure = 0;
   const auto [end, failure] = std::from_chars(rate.data(), rate.data() + rate.size(), figure);
-  if (failure != std::errc{} || !(figure > 0) || figure > 1e6)
-    return bad(text, "the rate is no number above 0");
+  if (failure != std::errc{} || !(figure > 0)) return bad(text, "the rate is no number above 0");
   const std::string_view unit(end, static_cast<std::size_t>(rate.data() + rate.size() - end));
-  for (const Unit& known : kUnits)
-    if (known.name == unit)
-      return LinkRate{std::string(text.substr(0, equals)),
-                      static_cast<std::uint64_t>(figure * known.bytes_per_s)};
-  return bad(text, unit.empty() ? "the rate has no unit"
-                                : fmt::format("\"{}\" is no unit of a rate", unit));
+  const double factor = bytesOf(unit), bytes = figure * factor;
+  if (unit.empty()) return bad(text, "the rate has no unit");
+  if (factor == 0) return bad(text, fmt::format("\"{}\" is no unit of a rate", unit));
+  if (bytes < 1 || bytes > kFastest) return bad(text, "no link carries this");
+  return LinkRate{std::string(text.substr(0, equals)), static_cast<std::uint64_t>(bytes)};
 }
 
 }  // namespace viaduct::measure::proof

@@ -16,7 +16,8 @@ struct LinkRate {
   friend bool operator==(const LinkRate&, const LinkRate&) = default;
 };
 
-// "eth0=500Mbit", "rail0=100Gbit", "eth0=12.5GB" (10^9 bytes a second). The value of --link-rate.
+// "eth0=500Mbit", "rail0=100G" (bits), "eth0=12.5GB" (10^9 bytes a second). The value of
+// --link-rate.
 Result<LinkRate> parseLinkRate(std::string_view text);
 
 }  // namespace viaduct::measure::proof

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "base/file_error.h"
 #include "base/sizes.h"
 #include "measure/result/nixlbench_log.h"
 
@@ -20,9 +21,7 @@ constexpr std::size_t kLargest = std::size_t{256} << 20U;
 constexpr std::size_t kAtOnce = std::size_t{64} << 10U;
 
 Error unreadable(const std::string& file, int os_errno) {
-  Error error = systemError(Code::kNotFound, "read result file", os_errno);
-  error.device = file;
-  return error;
+  return base::fileError("read result file", os_errno, file);
 }
 
 Result<std::string> contentOf(int fd, const std::string& file) {
@@ -39,7 +38,7 @@ Result<std::string> contentOf(int fd, const std::string& file) {
       return Error{.code = Code::kUnsupported,
                    .operation = "read result file",
                    .detail = "larger than " + base::showSize(kLargest),
-                   .device = file,
+                   .file = file,
                    .remedy = "cut the table out of it"};
   }
 }
@@ -66,7 +65,7 @@ Result<std::vector<Report>> reportsFrom(const std::string& text, const std::stri
     return Error{.code = Code::kProtocol,
                  .operation = "read result file",
                  .detail = std::move(detail),
-                 .device = name,
+                 .file = name,
                  .remedy = "give a file of `viaduct bench --json`, or the output of nixlbench"};
   };
   if (first == std::string::npos) return fail("it is empty");

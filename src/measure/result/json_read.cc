@@ -43,7 +43,7 @@ void JsonReader::wrong(const char* key, std::string detail) {
 Status JsonReader::status(const char* operation, const std::string& file) const {
   const auto& error = firstError();
   if (!error) return Ok{};
-  return Error{.code = Code::kProtocol, .operation = operation, .detail = *error, .device = file};
+  return Error{.code = Code::kProtocol, .operation = operation, .detail = *error, .file = file};
 }
 
 const Json* JsonReader::find(const char* key, bool needed) {

@@ -16,11 +16,13 @@ constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 struct Label {
   std::string_view text;
   std::string_view flag;
-  std::string_view fallback;
+  std::string_view fallback;  // none: the line is only there where the flag is
 };
 constexpr std::array kLabels{
     Label{"Runtime (--runtime_type=[ETCD,ASIO])", "runtime_type", "ETCD"},
-    Label{"ETCD Endpoint ", "etcd_endpoints", "http://localhost:2379"},
+    Label{"ETCD Endpoint ", "etcd_endpoints", ""},
+    Label{"ASIO Address (--asio_address) ", "asio_address", ""},
+    Label{"ASIO Port (--asio_port) ", "asio_port", ""},
     Label{"Worker type (--worker_type=[nixl,nvshmem])", "worker_type", "nixl"},
     Label{"Backend (--backend=[UCX,GDS,GDS_MT,POSIX,Mooncake,HF3FS,OBJ,AZURE_BLOB])", "backend",
           "UCX"},
@@ -80,8 +82,8 @@ std::string nixlbenchBanner(const std::vector<Option>& flags) {
   for (const Label& label : kLabels) {
     const auto given = std::find_if(flags.begin(), flags.end(),
                                     [&](const Option& o) { return o.name == label.flag; });
-    out += fmt::format("{:<60}: {}\n", label.text,
-                       given == flags.end() ? label.fallback : std::string_view(given->value));
+    const std::string_view value = given == flags.end() ? label.fallback : given->value;
+    if (!value.empty()) out += fmt::format("{:<60}: {}\n", label.text, value);
   }
   return out + rule('-') + "\n";
 }

@@ -233,7 +233,7 @@ class LogReader {
     return {.code = Code::kProtocol,
             .operation = "read nixlbench output",
             .detail = std::move(detail),
-            .device = name};
+            .file = name};
   }
 
   void line(const std::string& text) {

@@ -53,7 +53,9 @@ TEST(NixlbenchOutput, WhatWasNotMeasuredIsNan) {
 }
 
 TEST(NixlbenchOutput, TheBanner) {
-  const std::string text = nixlbenchBanner({{"backend", "LIBFABRIC"}, {"num_iter", "1008"}});
+  const std::string text = nixlbenchBanner({{"backend", "LIBFABRIC"},
+                                            {"num_iter", "1008"},
+                                            {"etcd_endpoints", "http://localhost:2379"}});
   const std::string stars(160, '*');
   EXPECT_EQ(text.rfind(stars + "\nNIXLBench Configuration\n" + stars + "\n", 0), 0U) << text;
   for (const char* line :
@@ -65,6 +67,14 @@ TEST(NixlbenchOutput, TheBanner) {
         "\nLarge block iter factor (--large_blk_iter_ftr=N)            : 16\n"})
     EXPECT_NE(text.find(line), std::string::npos) << line;
   EXPECT_TRUE(text.ends_with("\n" + kRule + "\n"));
+  EXPECT_EQ(text.find("ASIO Address"), std::string::npos) << text;
+  const std::string met = nixlbenchBanner(
+      {{"runtime_type", "ASIO"}, {"asio_address", "10.0.0.1"}, {"asio_port", "12345"}});
+  EXPECT_NE(
+      met.find(": ASIO\nASIO Address (--asio_address)                               : 10.0.0.1\n"
+               "ASIO Port (--asio_port)                                     : 12345\nWorker type"),
+      std::string::npos)
+      << met;
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ Error notRead(const std::string& file, std::string detail, std::string remedy) {
   return {.code = Code::kUnsupported,
           .operation = kReading,
           .detail = std::move(detail),
-          .device = file,
+          .file = file,
           .remedy = std::move(remedy)};
 }
 
@@ -147,7 +147,7 @@ Result<Json> parseFile(std::string_view text, const std::string& file, const cha
   if (!json) {
     Error error = std::move(json).error();
     error.operation = reading;
-    error.device = file;
+    error.file = file;
     return error;
   }
   VIADUCT_CHECK(checkFormat(*json, file, name));

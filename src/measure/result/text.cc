@@ -38,6 +38,10 @@ std::string digits(std::optional<double> value) {
   return v >= 0.001 ? fmt::format("{:.4f}", v) : fmt::format("{:.2g}", v);
 }
 
+std::string counted(std::size_t count, std::string_view one) {
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
+
 std::string pathWords(const Row& row) {
   if (row.path.empty()) return {};
   std::vector<std::string> ways, devices;

@@ -1,8 +1,10 @@
-// Parts of a row in words, the same in every output. Threads: pure functions.
+// Parts of a row, and numbers of things, in words, the same in every output. Threads: pure
+// functions.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "measure/result/row.h"
 
@@ -10,6 +12,8 @@ namespace viaduct::measure {
 
 // Three digits that mean something: "0.0123", "1.25", "12.5", "125", "12500"; "-" of nothing.
 std::string digits(std::optional<double> value);
+// "1 row", "2 rows".
+std::string counted(std::size_t count, std::string_view one);
 // How the bytes went, on which devices, and whether that was proven: "tcp/socket on eth0, proven";
 // empty when it is not known.
 std::string pathWords(const Row& row);

@@ -33,7 +33,49 @@ std::vector<std::string> addressesOf(const std::string& rail, const std::string&
   return out;
 }
 
+bool canBe(const BackendInfo& backend, std::string_view word) {
+  if (word == "rdma") return backend.rdma;
+  if (word == "same-host") return backend.same_host;
+  if (word == "not-tcp") return !backend.tcp;
+  constexpr std::string_view kBackend = "backend:";
+  // Any other word is about what happens in a row.
+  return !word.starts_with(kBackend) || word.substr(kBackend.size()) == backend.name;
+}
+
+std::string lackOf(std::string_view word) {
+  if (word == "rdma") return "no RDMA";
+  if (word == "same-host") return "no path within this host";
+  if (word == "not-tcp") return "no path but TCP";
+  return fmt::format("no {}", word);
+}
+
 }  // namespace
+
+Status requirementMet(const std::vector<BackendInfo>& backends, std::string_view require) {
+  while (!require.empty()) {
+    const auto comma = require.find(',');
+    const std::string_view word = require.substr(0, comma);
+    require = comma == require.npos ? "" : require.substr(comma + 1);
+    std::vector<std::string> able, unable, told;
+    for (const BackendInfo& backend : backends) {
+      if (!backend.open) continue;
+      (canBe(backend, word) ? able : unable).push_back(backend.name);
+      if (!canBe(backend, word))
+        told.push_back(backend.text.empty() ? backend.name
+                                            : fmt::format("{} ({})", backend.name, backend.text));
+    }
+    if (unable.empty()) continue;
+    return Error{
+        .code = Code::kUnsupported,
+        .operation =
+            fmt::format("REQUIREMENT NOT MET: {} {}", lackOf(word),
+                        able.empty() ? "here" : "by " + fmt::format("{}", fmt::join(unable, ", "))),
+        .detail = fmt::format("--require {} and rows over {}", word, fmt::join(told, ", ")),
+        .remedy = able.empty() ? "`viaduct bench --explain` says what there is"
+                               : fmt::format("--backend {}", fmt::join(able, ","))};
+  }
+  return Ok{};
+}
 
 Status memorySuffices(const Spec& spec, bool local, const std::string& root) {
   const std::uint64_t available = host::availableMemory(root) / 100 * kPercent;
@@ -103,8 +145,9 @@ Error noDeviceMemory() {
   const auto gpu = host::findGpu(0);
   return {.code = Code::kUnsupported,
           .operation = "VRAM",
-          .detail = gpu ? fmt::format("memory of GPUs ({}) is not built in", gpu->name)
-                        : "no usable GPU: " + gpu.error().text(),
+          .detail = fmt::format("this version moves no GPU memory; {}",
+                                gpu ? fmt::format("{} is left alone", gpu->name)
+                                    : "this host has no usable one either: " + gpu.error().detail),
           .remedy = "use DRAM"};
 }
 

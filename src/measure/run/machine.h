@@ -1,10 +1,12 @@
 // What this machine has to have for a run. Threads: pure functions.
 #pragma once
 
+#include <viaduct/backend.h>
 #include <viaduct/result.h>
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "measure/run/spec.h"
@@ -20,6 +22,9 @@ Status devicesExist(const std::vector<std::string>& names, const std::string& ro
 // named, which nothing reaches that is bound to another device.
 std::vector<std::string> listenHere(const std::vector<std::string>& rails,
                                     const std::string& root = "/");
+// Whether rows over each open backend can take a path as `require` demands it, by what the backends
+// can do: said before any row is measured.
+Status requirementMet(const std::vector<BackendInfo>& backends, std::string_view require);
 // Why there is no memory of a GPU to be had.
 Error noDeviceMemory();
 // What "cold" means here: four times the last-level cache.

@@ -26,6 +26,25 @@ TEST(DevicesExist, InterfacesAddressesAndRdmaDevicesAreDevices) {
   EXPECT_EQ(devicesExist({"wlan0"}, root).error().remedy.rfind("here are ", 0), 0U);
 }
 
+TEST(Requirements, AreHeldAgainstWhatEachOpenBackendCanDo) {
+  const BackendInfo local{.name = "local", .open = true, .same_host = true};
+  const BackendInfo tcp{.name = "tcp", .open = true, .tcp = true};
+  const BackendInfo fabric{.name = "ofi", .open = true, .text = "over efa", .rdma = true};
+  const BackendInfo closed{.name = "ucx"};
+  EXPECT_TRUE(requirementMet({local, tcp}, ""));
+  EXPECT_TRUE(requirementMet({local, tcp}, "proven")) << "of rows, not of backends";
+  EXPECT_TRUE(requirementMet({local, closed}, "not-tcp,same-host,backend:local"));
+  EXPECT_TRUE(requirementMet({fabric}, "rdma,not-tcp"));
+  EXPECT_EQ(requirementMet({local, tcp}, "rdma").error().text(),
+            "REQUIREMENT NOT MET: no RDMA here: unsupported: --require rdma and rows over local, "
+            "tcp; what to do: `viaduct bench --explain` says what there is");
+  EXPECT_EQ(requirementMet({tcp, fabric}, "rdma").error().operation,
+            "REQUIREMENT NOT MET: no RDMA by tcp");
+  EXPECT_EQ(requirementMet({tcp, fabric}, "rdma").error().remedy, "--backend ofi");
+  EXPECT_EQ(requirementMet({fabric}, "rdma,backend:tcp").error().detail,
+            "--require backend:tcp and rows over ofi (over efa)");
+}
+
 TEST(ListenHere, WhatIsBoundToADeviceReachesItsAddresses) {
   using Places = std::vector<std::string>;
   EXPECT_EQ(listenHere({}), Places{"127.0.0.1:0"});

@@ -172,9 +172,13 @@ auto visiting(const RunRequest& request, const Progress& progress, Visit visit)
 }
 
 // For a device that is not there, the list of those that are is the best remedy.
-Result<Agent> openAgent(const Settings& settings) {
+Result<Agent> openAgent(const Settings& settings, const std::string& require) {
   auto agent = Agent::open(settings);
-  if (!agent) VIADUCT_CHECK(devicesExist(settings.rails));
+  if (!agent) {
+    VIADUCT_CHECK(devicesExist(settings.rails));
+    return agent;
+  }
+  VIADUCT_CHECK(requirementMet(agent->backends(), require));
   return agent;
 }
 
@@ -188,7 +192,7 @@ Status run(const RunRequest& request, const Progress& progress, const StopFlag& 
       progress.waiting(line);
     };
   return visiting(request, aloud, [&](meet::MeetingPlace& place) -> Status {
-    auto agent = openAgent(request.settings);
+    auto agent = openAgent(request.settings, request.spec.require);
     if (!agent) why_not = agent.error().text() + "; staying until the other members know";
     return MemberRun(request, aloud, stop, out).run(place, agent);
   });

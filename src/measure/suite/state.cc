@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "base/file_error.h"
 #include "measure/result/files.h"
 
 namespace viaduct::measure {
@@ -23,16 +24,14 @@ namespace fs = std::filesystem;
 constexpr const char* kFlag = "--json";
 
 Error failed(const std::string& file, int os_errno) {
-  Error error = systemError(Code::kDevice, kFlag, os_errno);
-  error.device = file;
-  return error;
+  return base::fileError(kFlag, os_errno, file);
 }
 
 Error refused(const std::string& file, std::string detail, std::string remedy) {
   return {.code = Code::kInvalid,
           .operation = kFlag,
           .detail = std::move(detail),
-          .device = file,
+          .file = file,
           .remedy = std::move(remedy)};
 }
 

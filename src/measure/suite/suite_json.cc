@@ -112,10 +112,8 @@ namespace {
 // What the fields alone do not say.
 Status takeRuns(std::vector<NamedRun> runs, Suite& into, const std::string& file) {
   const auto wrong = [&](std::string detail) {
-    return Error{.code = Code::kProtocol,
-                 .operation = kReading,
-                 .detail = std::move(detail),
-                 .device = file};
+    return Error{
+        .code = Code::kProtocol, .operation = kReading, .detail = std::move(detail), .file = file};
   };
   if (into.tests.empty()) return wrong("tests: there are none");
   for (NamedRun& run : runs) {

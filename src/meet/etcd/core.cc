@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "base/file_error.h"
 
 namespace viaduct::meet::etcd {
 namespace {
@@ -20,9 +21,7 @@ Status readable(const std::string& file, const char* what) {
   if (file.empty()) return Ok{};
   const base::Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (fd) return Ok{};
-  Error why = systemError(Code::kInvalid, fmt::format("etcd: open {}", what), errno);
-  why.device = file;
-  return why;
+  return base::fileError(fmt::format("etcd: open {}", what), errno, file);
 }
 
 Status check(const PlaceOptions& options, const std::vector<Endpoint>& endpoints) {
