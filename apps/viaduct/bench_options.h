@@ -20,6 +20,11 @@
 
 namespace viaduct::app {
 
+using GivenFlags = std::map<std::string, std::string, std::less<>>;
+// A command line for people, such as "viaduct bench --backend tcp"; without secrets, and without
+// the place where members meet.
+std::string commandText(std::string program, const GivenFlags& given);
+
 enum class OutputForm : std::uint8_t { kTable, kNixlbench, kJson, kCsv };
 enum class Heat : std::uint8_t { kAsUsual, kHot, kCold };
 
@@ -27,7 +32,7 @@ struct BenchOptions {
   // Under which name the program was called: they differ in their defaults.
   bool as_nixlbench = false;
   // Flags that were given, and their values, without secrets: it is printed and recorded.
-  std::map<std::string, std::string, std::less<>> given = {};
+  GivenFlags given = {};
   bool has(std::string_view flag) const { return given.find(flag) != given.end(); }
 
   // What moves.

@@ -186,7 +186,10 @@ Result<SuiteOptions> readSuiteOptions(std::span<const std::string> words) {
   const std::vector<FlagName> known = names();
   VIADUCT_TRY(const std::vector<Given> given, readFlags(words, known));
   SuiteOptions options;
-  for (const Given& one : given) VIADUCT_CHECK(apply(one, options));
+  for (const Given& one : given) {
+    VIADUCT_CHECK(apply(one, options));
+    options.given[one.name] = one.text;
+  }
   return options;
 }
 

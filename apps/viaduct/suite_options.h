@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "measure/result/report.h"
+#include "viaduct/bench_options.h"
 
 namespace viaduct::app {
 
@@ -33,6 +34,7 @@ struct SuiteOptions {
   bool fresh = false;
   bool as_json = false;  // on stdout
   bool help = false;
+  GivenFlags given = {};
   std::vector<std::string> bench = {};  // flags that are handed on, as words
 };
 

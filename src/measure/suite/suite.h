@@ -38,6 +38,7 @@ struct Suite {
   std::string version = {};              // of viaduct
   std::string started = {};              // UTC, ISO 8601
   std::string end = "complete";          // or how it ended early
+  std::string command = {};              // that began it, without secrets; older files have none
   Environment environment = {};          // known once a run has been
   std::vector<Option> settings = {};     // what was asked for, the same for all tests
   std::vector<Option> agent = {};        // the agents' settings, the tests' own not among them

@@ -141,6 +141,7 @@ std::string toJson(const Suite& suite) {
                    {"version", suite.version},
                    {"started", suite.started},
                    {"end", suite.end},
+                   {"command", suite.command},
                    {"environment", asJson(suite.environment)},
                    {"settings", std::move(settings)},
                    {"rounds", suite.rounds},
@@ -167,6 +168,7 @@ Result<Suite> suiteFromJson(std::string_view text, const std::string& name) {
   from.need("version", suite.version);
   from.need("started", suite.started);
   from.need("end", suite.end);
+  from.may("command", suite.command);
   from.need("environment", suite.environment);
   SuiteSettings settings;
   from.need("settings", settings);
