@@ -16,6 +16,7 @@
 #include "measure/proof/link_rate.h"
 #include "measure/result/row.h"
 #include "measure/run/layout.h"
+#include "measure/stats/rank_sum.h"
 #include "viaduct/flags.h"
 
 namespace viaduct::app {
@@ -87,6 +88,7 @@ struct BenchOptions {
   std::string against = {};
   std::uint32_t rounds = 5;
   std::optional<double> slower = {};  // 0.05: fail when B is more than 5 % slower
+  double least_effect = measure::kLeastEffect;
 
   // What comes out.
   std::optional<OutputForm> output = {};
