@@ -76,6 +76,8 @@ constexpr std::array kOwn{
               [](V t, O& o) { return intoCount(t, measure::kFewestRounds, o.rounds); }},
     SuiteFlag{"duration", "TIME", "200ms", "time each row of each round for so long",
               [](V t, O& o) { return intoTime(t, o.duration); }},
+    SuiteFlag{"least_effect", "N%", "1%", "say helps or hurts of no effect smaller than this",
+              [](V t, O& o) { return intoPercent(t, o.least_effect); }},
     SuiteFlag{"json", "FILE", "",
               "keep every round in this file; the same command goes on where it was",
               [](V t, O& o) { return intoFile(t, o.json); }},

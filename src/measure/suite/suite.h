@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "measure/result/report.h"
+#include "measure/stats/rank_sum.h"
 
 namespace viaduct::measure {
 
@@ -45,7 +46,8 @@ struct Suite {
   std::vector<SuiteTest> tests = {};     // the first is the baseline
   std::uint32_t rounds = kFewestRounds;  // that were asked for
   std::uint32_t rounds_done = 0;
-  std::vector<SuiteRun> runs = {};  // of the rounds that are done
+  double least_effect = kLeastEffect;  // no answer names a smaller one
+  std::vector<SuiteRun> runs = {};     // of the rounds that are done
   friend bool operator==(const Suite&, const Suite&) = default;
 };
 

@@ -146,6 +146,7 @@ std::string toJson(const Suite& suite) {
                    {"settings", std::move(settings)},
                    {"rounds", suite.rounds},
                    {"rounds_done", suite.rounds_done},
+                   {"least_effect", suite.least_effect},
                    {"tests", std::move(tests)},
                    {"conclusion", conclusionOf(suite)},
                    {"results", resultsOf(suite)},
@@ -176,6 +177,7 @@ Result<Suite> suiteFromJson(std::string_view text, const std::string& name) {
   suite.agent = std::move(settings.agent.list);
   from.need("rounds", suite.rounds);
   from.need("rounds_done", suite.rounds_done);
+  from.may("least_effect", suite.least_effect);  // older files have none
   from.need("tests", suite.tests);
   std::vector<NamedRun> runs;
   from.need("runs", runs);
