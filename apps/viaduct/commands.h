@@ -39,6 +39,7 @@ int endOf(const measure::Comparison& found, const measure::CompareOptions& optio
 struct ReportCommand {
   std::vector<std::string> files = {};
   std::string out = {};
+  std::string title = {};
 };
 void declareReport(CLI::App& app, ReportCommand& command);
 int runReport(const ReportCommand& command);

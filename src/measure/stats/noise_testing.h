@@ -1,7 +1,6 @@
 // How the rate of a machine changes from run to run, for simulations. Threads: one at a time.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
