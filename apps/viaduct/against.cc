@@ -6,7 +6,9 @@
 
 #include "measure/result/text.h"
 #include "measure/stats/compare_output.h"
+#include "measure/stats/turns.h"
 #include "viaduct/bench_output.h"
+#include "viaduct/commands.h"
 #include "viaduct/remarks.h"
 #include "viaduct/results_file.h"
 #include "viaduct/turns.h"
@@ -26,10 +28,9 @@ class BothInTurns {
         turns_(std::size_t{2} * rounds * plan.a.run.spec.rows.size(),
                plan.a.output == OutputForm::kJson, stop) {}
 
-  // A, B, B, A, ...: what drifts favours neither.
   void run() {
     for (std::uint32_t turn = 0; turn < 2 * rounds_ && end_ == RunEnd::kComplete; ++turn)
-      one(turn, turn % 4 == 0 || turn % 4 == 3);
+      one(turn, measure::isTurnOfA(turn));
   }
 
   RunEnd end() const { return end_; }
@@ -78,12 +79,20 @@ std::string sideOf(const std::string& name, const std::vector<Report>& side) {
   return fmt::format("{} ({})", name, measure::counted(side.size(), "run"));
 }
 
-// Prints and writes; whether a row of B is too slow.
-Result<bool> tell(const AgainstPlan& plan, const BenchOptions& options, const BothInTurns& turns,
-                  ResultsFile& file) {
-  const measure::CompareOptions how{
-      .across_machines = true, .across_settings = true, .by_place = true, .slower = options.slower};
-  VIADUCT_TRY(const measure::Comparison found, measure::compare(turns.a(), turns.b(), how));
+measure::CompareOptions howToCompare(const BenchOptions& options) {
+  return {.across_machines = true,
+          .across_settings = true,
+          .across_time = true,  // they do take turns
+          .by_place = true,
+          .slower = options.slower,
+          .least_effect = options.least_effect};
+}
+
+// Compares, prints and writes.
+Result<measure::Comparison> tell(const AgainstPlan& plan, const BenchOptions& options,
+                                 const BothInTurns& turns, ResultsFile& file) {
+  const measure::CompareOptions how = howToCompare(options);
+  VIADUCT_TRY(measure::Comparison found, measure::compare(turns.a(), turns.b(), how));
   const measure::ComparedFiles names{sideOf(plan.a_name, turns.a()),
                                      sideOf(plan.b_name, turns.b())};
   const std::string json = measure::compareJson(found, names);
@@ -91,7 +100,7 @@ Result<bool> tell(const AgainstPlan& plan, const BenchOptions& options, const Bo
              plan.a.output == OutputForm::kJson ? json : measure::compareText(found, names, how));
   std::fflush(stdout);
   VIADUCT_CHECK(file.write(json));
-  return options.slower.has_value() && !found.ok();
+  return found;
 }
 
 }  // namespace
@@ -104,11 +113,11 @@ int runAgainst(const AgainstPlan& plan, const BenchOptions& options, const base:
   if (!turns.speaks()) return verdictOf(turns);
   if (turns.end() != RunEnd::kComplete && (turns.a().empty() || turns.b().empty()))
     return verdictOf(turns);
-  const auto too_slow = tell(plan, options, turns, *file);
+  const auto found = tell(plan, options, turns, *file);
   const int code = verdictOf(turns);
-  if (!too_slow) return fail(too_slow.error().text(), kExitFailed);
+  if (!found) return fail(found.error().text(), kExitFailed);
   if (std::ferror(stdout) != 0) return fail("standard output could not be written", kExitFailed);
-  return code == kExitOk && *too_slow ? kExitFailed : code;
+  return code == kExitOk ? endOf(*found, howToCompare(options)) : code;
 }
 
 }  // namespace viaduct::app

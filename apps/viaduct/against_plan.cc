@@ -41,13 +41,12 @@ Status sameRows(const measure::Spec& a, const measure::Spec& b) {
 }
 
 std::string nameOf(const BenchOptions& options) {
-  constexpr std::array<std::string_view, 6> kLeftOut{"against", "rounds", "fail_if_slower",
-                                                     "json",    "output", "config_file"};
-  std::string out = options.as_nixlbench ? "nixlbench" : "viaduct bench";
-  for (const auto& [name, value] : options.given)
-    if (std::find(kLeftOut.begin(), kLeftOut.end(), name) == kLeftOut.end())
-      out += fmt::format(" --{} {}", name, value);
-  return out;
+  constexpr std::array<std::string_view, 7> kLeftOut{
+      "against", "rounds", "fail_if_slower", "least_effect", "json", "output", "config_file"};
+  GivenFlags given = options.given;
+  for (const std::string_view name : kLeftOut)
+    if (const auto at = given.find(name); at != given.end()) given.erase(at);
+  return commandText(options.as_nixlbench ? "nixlbench" : "viaduct bench", given);
 }
 
 // Why two sides cannot be compared.

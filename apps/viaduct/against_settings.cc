@@ -49,6 +49,7 @@ constexpr std::array kCommonFlags{
     Common{"against", kWhole},
     Common{"rounds", kWhole},
     Common{"fail_if_slower", kWhole},
+    Common{"least_effect", kWhole},
 };
 constexpr auto kAgents = "both sides find each other the same way: set it for the whole run";
 constexpr std::array kCommonVariables{

@@ -111,7 +111,7 @@ void addReregistering(const BenchOptions& o, std::vector<Error>& found) {
 }
 
 void addAgainst(const BenchOptions& o, std::vector<Error>& found) {
-  for (const char* flag : {"rounds", "fail_if_slower"})
+  for (const char* flag : {"rounds", "fail_if_slower", "least_effect"})
     if (o.has(flag) && !o.has("against"))
       found.push_back(contradiction(fmt::format("--{}", flag), "it needs --against"));
   if (o.has("against") && (o.output == OutputForm::kCsv || o.output == OutputForm::kNixlbench))

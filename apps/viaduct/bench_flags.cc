@@ -264,6 +264,8 @@ constexpr std::array kAgainst{
                 o.slower = share;
                 return Ok{};
               }},
+    BenchFlag{"least_effect", "N%", "1%", "call no row faster or slower for less than that",
+              [](V t, O& o) { return intoPercent(t, o.least_effect); }},
 };
 
 constexpr std::array kOut{

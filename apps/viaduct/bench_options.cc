@@ -13,6 +13,10 @@ namespace viaduct::app {
 namespace {
 
 constexpr std::array<std::string_view, 2> kSecrets{"etcd_password", "secret"};
+// Where members meet and how they get in: result files are passed around.
+constexpr std::array<std::string_view, 10> kUnrecorded{
+    "etcd_password", "secret",    "meet",     "etcd_endpoints", "etcd_user",
+    "etcd_ca",       "etcd_cert", "etcd_key", "asio_address",   "asio_port"};
 
 const BenchFlag* find(std::string_view name, std::span<const BenchFlag> flags) {
   for (const BenchFlag& flag : flags)
@@ -133,7 +137,24 @@ std::string forTable(std::string_view text) {
   return out;
 }
 
+// As a shell takes it.
+std::string quoted(const std::string& text) {
+  constexpr auto kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,:/=+%@";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
 }  // namespace
+
+std::string commandText(std::string program, const GivenFlags& given) {
+  for (const auto& [name, value] : given)
+    if (std::find(kUnrecorded.begin(), kUnrecorded.end(), name) == kUnrecorded.end())
+      program += fmt::format(" --{} {}", name, quoted(value));
+  return program;
+}
 
 std::vector<FlagName> benchFlagNames() {
   std::vector<FlagName> names;

@@ -16,9 +16,15 @@
 #include "measure/proof/link_rate.h"
 #include "measure/result/row.h"
 #include "measure/run/layout.h"
+#include "measure/stats/rank_sum.h"
 #include "viaduct/flags.h"
 
 namespace viaduct::app {
+
+using GivenFlags = std::map<std::string, std::string, std::less<>>;
+// A command line for people, such as "viaduct bench --backend tcp"; without secrets, and without
+// the place where members meet.
+std::string commandText(std::string program, const GivenFlags& given);
 
 enum class OutputForm : std::uint8_t { kTable, kNixlbench, kJson, kCsv };
 
@@ -26,7 +32,7 @@ struct BenchOptions {
   // Under which name the program was called: they differ in their defaults.
   bool as_nixlbench = false;
   // Flags that were given, and their values, without secrets: it is printed and recorded.
-  std::map<std::string, std::string, std::less<>> given = {};
+  GivenFlags given = {};
   bool has(std::string_view flag) const { return given.find(flag) != given.end(); }
   std::vector<std::string> unread = {};   // flags whose value is wrong: they have their defaults
   std::vector<std::string> ignored = {};  // flags of backends that none of ours is
@@ -83,6 +89,7 @@ struct BenchOptions {
   std::string against = {};
   std::uint32_t rounds = 5;
   std::optional<double> slower = {};  // 0.05: fail when B is more than 5 % slower
+  double least_effect = measure::kLeastEffect;
 
   // What comes out.
   std::optional<OutputForm> output = {};

@@ -179,6 +179,7 @@ measure::Report reportOf(const BenchPlan& plan, std::string started,
                          const measure::RunOutcome& outcome) {
   measure::Report report = measure::startReport(VIADUCT_VERSION, plan.run.settings);
   report.started = std::move(started);
+  report.command = plan.command;
   report.end = outcome.end == measure::RunEnd::kComplete ? "complete" : outcome.problem;
   report.environment.members = outcome.members;
   report.environment.fingerprint = measure::fingerprintOf(outcome.members);

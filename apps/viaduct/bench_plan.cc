@@ -272,6 +272,7 @@ PlanOrProblems planAsRead(const BenchOptions& o, const Settings& environment) {
   BenchPlan& plan = out.plan;
   plan.output = outputOf(o);
   plan.json = o.json;
+  plan.command = commandText(o.as_nixlbench ? "nixlbench" : "viaduct bench", o.given);
   plan.run.spec = specOf(o, *layout, *std::move(rows));
   plan.run.settings = settings;
   findNobodyByName(plan.run.settings);

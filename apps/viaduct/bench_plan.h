@@ -15,7 +15,8 @@ namespace viaduct::app {
 struct BenchPlan {
   measure::RunRequest run = {};
   OutputForm output = OutputForm::kTable;
-  std::string json = {};  // the file to write; empty: none
+  std::string json = {};     // the file to write; empty: none
+  std::string command = {};  // as it was given, for people
 };
 
 // All that is wrong with the options, or the plan. What may only be wrong because a flag could not

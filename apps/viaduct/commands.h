@@ -18,6 +18,7 @@ enum Exit : int {
   kExitFailed = 1,  // something could not be measured, or arrived wrong
   kExitUsage = 2,
   kExitWorkerDied = 3,
+  kExitUnsure = 4,  // a comparison whose runs are too few, or did not take turns
   kExitInterrupted = 130,
 };
 
@@ -32,10 +33,13 @@ struct CompareCommand {
 };
 void declareCompare(CLI::App& app, CompareCommand& command);
 int runCompare(const CompareCommand& command);
+// The exit code of a comparison; says on standard error why it is not 0.
+int endOf(const measure::Comparison& found, const measure::CompareOptions& options);
 
 struct ReportCommand {
   std::vector<std::string> files = {};
   std::string out = {};
+  std::string title = {};
 };
 void declareReport(CLI::App& app, ReportCommand& command);
 int runReport(const ReportCommand& command);

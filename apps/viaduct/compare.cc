@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <cstdio>
+
 #include "measure/result/files.h"
 #include "measure/stats/compare_output.h"
 #include "viaduct/remarks.h"
@@ -28,6 +30,19 @@ std::string describe(const std::vector<std::string>& files, const std::vector<Re
 
 }  // namespace
 
+int endOf(const measure::Comparison& found, const measure::CompareOptions& options) {
+  if (options.slower && found.isWorse()) return kExitFailed;
+  switch (found.evidence) {
+    case measure::Evidence::kEnough:
+      break;
+    case measure::Evidence::kTooFewRuns:
+      return fail("not enough runs to tell a difference", kExitUnsure);
+    case measure::Evidence::kNotInTurns:
+      return fail("the runs of A and B did not take turns", kExitUnsure);
+  }
+  return kExitOk;
+}
+
 int runCompare(const CompareCommand& command) {
   calledAs("viaduct compare");
   const bool two = command.before.empty();
@@ -50,7 +65,8 @@ int runCompare(const CompareCommand& command) {
   const std::string out = command.json ? measure::compareJson(*found, names)
                                        : measure::compareText(*found, names, command.options);
   fmt::print("{}", out);
-  return command.options.slower && !found->ok() ? kExitFailed : kExitOk;
+  std::fflush(stdout);
+  return endOf(*found, command.options);
 }
 
 }  // namespace viaduct::app

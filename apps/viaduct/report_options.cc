@@ -27,6 +27,8 @@ void declareReport(CLI::App& app, ReportCommand& command) {
   report.add_option("-o,--output", command.out, "The page; - is the standard output")
       ->required()
       ->type_name("FILE");
+  report.add_option("--title", command.title, "Heading of the page [backends and hosts]")
+      ->type_name("TEXT");
 }
 
 }  // namespace viaduct::app

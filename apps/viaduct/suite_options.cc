@@ -76,6 +76,8 @@ constexpr std::array kOwn{
               [](V t, O& o) { return intoCount(t, measure::kFewestRounds, o.rounds); }},
     SuiteFlag{"duration", "TIME", "200ms", "time each row of each round for so long",
               [](V t, O& o) { return intoTime(t, o.duration); }},
+    SuiteFlag{"least_effect", "N%", "1%", "say helps or hurts of no effect smaller than this",
+              [](V t, O& o) { return intoPercent(t, o.least_effect); }},
     SuiteFlag{"json", "FILE", "",
               "keep every round in this file; the same command goes on where it was",
               [](V t, O& o) { return intoFile(t, o.json); }},
@@ -186,7 +188,9 @@ SuiteOptionsOrProblems readSuiteOptions(std::span<const std::string> words) {
   FlagsRead read = readFlags(words, names());
   SuiteOptionsOrProblems out{.problems = std::move(read.problems)};
   for (const Given& one : read.given)
-    if (auto applied = apply(one, out.options); !applied)
+    if (auto applied = apply(one, out.options); applied)
+      out.options.given[one.name] = one.text;
+    else
       out.problems.push_back(std::move(applied).error());
   return out;
 }

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "measure/result/report.h"
+#include "measure/stats/rank_sum.h"
+#include "viaduct/bench_options.h"
 
 namespace viaduct::app {
 
@@ -31,8 +33,10 @@ struct SuiteOptions {
   std::chrono::nanoseconds duration = std::chrono::milliseconds(200);  // of a row in a round
   std::string json = {};
   bool fresh = false;
+  double least_effect = measure::kLeastEffect;
   bool as_json = false;  // on stdout
   bool help = false;
+  GivenFlags given = {};
   std::vector<std::string> bench = {};  // flags that are handed on, as words
 };
 

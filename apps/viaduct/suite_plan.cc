@@ -146,6 +146,8 @@ class Planner {
     suite.agent = now.agent;
     suite.settings = optionsOf(baseline.run.spec);
     suite.rounds = options_.rounds;
+    suite.least_effect = options_.least_effect;
+    suite.command = commandText("viaduct suite", options_.given);
     suite.end = fmt::format("0 of {} rounds", suite.rounds);
   }
 

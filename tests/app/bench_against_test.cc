@@ -63,6 +63,7 @@ TEST(AgainstInput, WhatCannotBeIsNamedAndNothingIsMeasured) {
   }
   const std::pair<Words, const char*> flags[] = {
       {{"--rounds", "5"}, "--rounds: invalid: it needs --against"},
+      {{"--least-effect", "5%"}, "--least_effect: invalid: it needs --against"},
       {{"--against", "--batch 4", "--rounds", "3"}, "\"3\" is not a whole number from 4"},
       {{"--against", "--batch 4", "--fail-if-slower", "5"}, "\"5\" is not a percentage"},
       {{"--against", "--batch 4", "--output", "csv"}, "--against and --output"},
@@ -109,9 +110,11 @@ TEST_F(BenchAgainst, BothSidesAreNamedAndEveryRowIsCompared) {
 
 TEST_F(BenchAgainst, SettingsOfTheAgentsMayDiffer) {
   Program run({"bench", "--backend", "tcp", "--block-sizes", "64K", "--iterations", "8", "--rounds",
-               "4", "--output", "json", "--against", "VIADUCT_SOCKETS=4"});
+               "4", "--output", "json", "--least-effect", "99%", "--against", "VIADUCT_SOCKETS=4"});
   EXPECT_EQ(run.finish(), 0) << run.err();
   const Json json = Json::parse(run.out());
+  EXPECT_EQ(json.at("outcome"), "compared");
+  EXPECT_EQ(json.at("rows").at(0).at("difference"), "no difference seen");
   EXPECT_EQ(json.at("differing"), Json::array({"agent.sockets: A 1, B 4"}));
 }
 

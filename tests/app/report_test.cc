@@ -175,6 +175,13 @@ const heights = charts.flatMap((s) => [...s.querySelectorAll('text')])
 says.width = innerWidth;
 says.sideways = root.scrollWidth > innerWidth;
 says.drawn = charts.filter(isDrawn).map((s) => s.getAttribute('aria-labelledby').split('-t')[0]).join(' ');
+const over = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+const ceilings = charts.filter(isDrawn)
+    .map((s) => [...s.querySelectorAll('.levelname')].map((t) => t.getBoundingClientRect()));
+says.ceilings = ceilings.flat().length > 1 && ceilings.every((names) => names.every((a, i) =>
+    names.every((b, k) => k <= i || !over(a, b))));
+says.outcome = [...document.querySelectorAll('.path')].every(
+    (p) => p.offsetWidth > 0 && p.getBoundingClientRect().right <= innerWidth);
 says.readable = Math.min(...heights) >= 10;
 const middle = (e) => { const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; };
 const near = (a, b) => Math.hypot(a[0] - b[0], a[1] - b[1]) < 3;
@@ -213,6 +220,8 @@ TEST_F(ReportPage, FitsAPhoneAndADesk) {
     EXPECT_TRUE(has(dom, "data-width=\"" + std::to_string(width) + "\"")) << log;
     EXPECT_TRUE(has(dom, "data-sideways=\"false\"")) << width << ": it scrolls sideways";
     EXPECT_TRUE(has(dom, "data-drawn=\"" + std::string(drawn) + "\"")) << width;
+    EXPECT_TRUE(has(dom, "data-ceilings=\"true\"")) << width << ": names of ceilings overlap";
+    EXPECT_TRUE(has(dom, "data-outcome=\"true\"")) << width << ": a path is out of sight";
     EXPECT_TRUE(has(dom, "data-readable=\"true\"")) << width << ": letters too small to read";
     EXPECT_TRUE(has(dom, "data-covered=\"true\"")) << width << ": a mark without a tab stop on it";
     EXPECT_TRUE(has(dom, "data-told=\"true\"")) << width << ": a point in focus is not told";

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "measure/report/html.h"
 #include "measure/report/marks.h"
@@ -20,21 +21,53 @@ struct Layout {
   double left, right, top, bottom;  // margins around the plot
   std::size_t x_ticks, y_ticks;
   double radius, font;
-  bool level_names;  // of ceilings, in full; else a letter that the legend explains
 };
-constexpr Layout kWide{"wide", 960, 440, 64, 16, 16, 52, 12, 10, 4.5, 13, true};
-constexpr Layout kNarrow{"narrow", 360, 340, 46, 8, 12, 46, 4, 8, 3.5, 11.5, false};
+constexpr Layout kWide{"wide", 960, 440, 64, 16, 16, 52, 12, 10, 4.5, 13};
+constexpr Layout kNarrow{"narrow", 360, 340, 46, 8, 12, 46, 4, 8, 3.5, 11.5};
 constexpr double kDodge = 2.5;  // whiskers of several lines beside each other
 constexpr double kLineHeight = 14;
+constexpr double kLevelMargin = 30;  // right of the plot, for the letters of ceilings
 
 std::string letterOf(std::size_t level) { return {static_cast<char>('A' + level % 26)}; }
 
 std::size_t drawn(const Chart& chart) { return std::min(chart.lines.size(), kMostLines); }
 
+// The lines of one drawing.
+struct Part {
+  std::size_t first = 0, end = 0;
+  std::size_t number = 0, all = 1;  // of the drawing, from 0
+};
+
+std::vector<Part> partsOf(const Chart& chart) {
+  const std::size_t all = (drawn(chart) + kLinesOfDrawing - 1) / kLinesOfDrawing;
+  std::vector<Part> out;
+  for (std::size_t i = 0; i < all; ++i)
+    out.push_back({i * kLinesOfDrawing, std::min((i + 1) * kLinesOfDrawing, drawn(chart)), i, all});
+  return out;
+}
+
+bool isEmpty(const Chart& chart, const Part& part) {
+  for (std::size_t i = part.first; i < part.end; ++i)
+    if (!chart.lines[i].points.empty()) return false;
+  return true;
+}
+
+// Where names stand that want to stand at `wanted`, from the top: at least a line apart, and none
+// below `bottom` where they all have room.
+std::vector<double> apart(std::vector<double> wanted, double bottom) {
+  for (std::size_t i = 1; i < wanted.size(); ++i)
+    wanted[i] = std::max(wanted[i], wanted[i - 1] + kLineHeight);
+  double most = bottom;
+  for (auto at = wanted.rbegin(); at != wanted.rend(); ++at, most -= kLineHeight)
+    *at = std::min(*at, most);
+  return wanted;
+}
+
 class Drawing {
  public:
-  Drawing(const Chart& chart, const Layout& layout)
-      : chart_(chart), layout_(layout), x_range_(xRange()), y_range_(yRange()) {
+  Drawing(const Chart& chart, const Part& part, const Layout& layout)
+      : chart_(chart), part_(part), layout_(layout), x_range_(xRange()), y_range_(yRange()) {
+    if (!chart.levels.empty()) layout_.right = kLevelMargin;
     x_ticks_ = chart.x_axis == XAxis::kBlockSize ? sizeTicks(x_range_, layout.x_ticks)
                                                  : countTicks(x_range_, layout.x_ticks);
     y_ticks_ = yTicks();
@@ -48,14 +81,16 @@ class Drawing {
 
  private:
   std::string svg() const {
-    const std::string id = chart_.id + "-" + layout_.css_class;
+    std::string id = chart_.id + "-" + layout_.css_class, title = chart_.title;
+    if (part_.number != 0) id += fmt::format("-{}", part_.number + 1);
+    if (part_.all > 1) title += fmt::format(", {} of {}", part_.number + 1, part_.all);
     std::string out = fmt::format(
         "<svg class=\"chart {}\" viewBox=\"0 0 {} {}\" role=\"img\" aria-labelledby=\"{}-t {}-d\">"
         "<title id=\"{}-t\">{}</title><desc id=\"{}-d\">{}</desc>\n",
-        layout_.css_class, layout_.width, layout_.height, id, id, id, escaped(chart_.title), id,
+        layout_.css_class, layout_.width, layout_.height, id, id, id, escaped(title), id,
         escaped(description()));
     out += grid() + axisTitles();
-    for (std::size_t i = 0; i < drawn(chart_); ++i) out += line(i);
+    for (std::size_t i = part_.first; i < part_.end; ++i) out += line(i);
     // Above the lines: they must be readable.
     return out + levels() + badPoints() + "</svg>\n";
   }
@@ -64,7 +99,7 @@ class Drawing {
   // a script, and readers of screens know them. They lie over the marks and cannot be seen.
   std::string stops() const {
     std::string out;
-    for (std::size_t i = 0; i < drawn(chart_); ++i) {
+    for (std::size_t i = part_.first; i < part_.end; ++i) {
       const Line& line = chart_.lines[i];
       if (line.points.empty()) continue;
       out += fmt::format("<div role=\"radiogroup\" class=\"stops\" aria-label=\"Points of {}\">\n",
@@ -164,8 +199,8 @@ class Drawing {
     const auto& points = chart_.lines[index].points;
     std::string track, whiskers, marks;
     bool broken = true;  // the line starts anew
-    const double shift =
-        kDodge * (static_cast<double>(index) - static_cast<double>(drawn(chart_) - 1) / 2);
+    const double shift = kDodge * (static_cast<double>(index) -
+                                   static_cast<double>(part_.first + part_.end - 1) / 2);
     for (const Point& p : points) {
       const double at_x = x().at(p.x), at_y = y().at(p.y);
       // What cannot be used is not part of a line.
@@ -189,45 +224,40 @@ class Drawing {
     return fmt::format("M{0} {1}V{2}M{3} {1}H{4}", px(at), top, bottom, from, to);
   }
 
+  // To the right edge of the plot.
   std::string levelTrack(const Level& level) const {
-    if (level.points.size() == 1)
-      return fmt::format("M{} {}H{}", px(layout_.left), px(y().at(level.points[0].second)),
-                         px(plotRight()));
     std::string out;
-    for (const auto& [at, value] : level.points)
-      out += fmt::format("{}{} {}", out.empty() ? 'M' : 'L', px(x().at(at)), px(y().at(value)));
-    return out;
+    if (level.points.size() == 1)
+      out = fmt::format("M{} {}", px(layout_.left), px(y().at(level.points[0].second)));
+    else
+      for (const auto& [at, value] : level.points)
+        out += fmt::format("{}{} {}", out.empty() ? 'M' : 'L', px(x().at(at)), px(y().at(value)));
+    return out + fmt::format("H{}", px(plotRight()));
   }
 
-  // Lines with their names at their ends, which are moved apart when they would cover each other.
+  // Lines with a letter right of the plot, where it covers nothing; the legend explains it.
   std::string levels() const {
-    std::vector<Level> sorted = chart_.levels;
-    // More than a few names would cover the lines of what was measured.
-    if (!layout_.level_names || sorted.size() > 2)
-      for (std::size_t i = 0; i < sorted.size(); ++i) sorted[i].label = letterOf(i);
-    std::sort(sorted.begin(), sorted.end(), [](const Level& a, const Level& b) {
-      return a.points.back().second > b.points.back().second;
-    });
+    std::vector<std::size_t> order(chart_.levels.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const auto value = [&](std::size_t i) { return chart_.levels[i].points.back().second; };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return value(a) > value(b); });
+    std::vector<double> ends;
+    for (const std::size_t i : order) ends.push_back(y().at(value(i)));
+    const std::vector<double> names = apart(ends, plotBottom());
     std::string out;
-    double last = -kLineHeight;
-    for (const Level& level : sorted) {
-      const double at = y().at(level.points.back().second);
-      // A line that falls comes from above: its name stands below it.
-      const bool falls = level.points.front().second > level.points.back().second;
-      const bool below = falls || at - 4 < layout_.top + 8;
-      const double label = std::max(below ? at + 14 : at - 4, last + kLineHeight);
-      last = label;
+    for (std::size_t i = 0; i < order.size(); ++i)
       out += fmt::format(
-          "<path class=\"level\" d=\"{}\"/>"
-          "<text class=\"halo\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n",
-          levelTrack(level), px(plotRight() - 4), px(label), escaped(level.label));
-    }
+          "<path class=\"level\" d=\"{}L{} {}\"/>"
+          "<text class=\"levelname\" x=\"{}\" y=\"{}\" dy=\".35em\">{}</text>\n",
+          levelTrack(chart_.levels[order[i]]), px(plotRight() + 10), px(names[i]),
+          px(plotRight() + 13), px(names[i]), letterOf(order[i]));
     return out;
   }
 
   std::string badPoints() const {
     std::string out;
-    for (std::size_t i = 0; i < drawn(chart_); ++i)
+    for (std::size_t i = part_.first; i < part_.end; ++i)
       for (const Point& p : chart_.lines[i].points) {
         if (p.bad.empty()) continue;
         const double at_x = x().at(p.x), at_y = y().at(p.y), r = layout_.radius * 2.2;
@@ -245,6 +275,7 @@ class Drawing {
   std::string description() const;
 
   const Chart& chart_;
+  const Part part_;
   Layout layout_;
   Range x_range_, y_range_;
   std::vector<Tick> x_ticks_, y_ticks_;
@@ -268,15 +299,15 @@ std::string course(const Chart& chart, const Line& line) {
 
 std::string Drawing::description() const {
   std::string out = fmt::format("{} over {}.", chart_.y_title, chart_.x_title);
-  for (std::size_t i = 0; i < drawn(chart_); ++i)
+  for (std::size_t i = part_.first; i < part_.end; ++i)
     if (!chart_.lines[i].points.empty()) out += " " + course(chart_, chart_.lines[i]);
   for (const Level& level : chart_.levels) out += fmt::format(" Ceiling: {}.", level.label);
   return out + " All figures are in the table below.";
 }
 
-std::string legend(const Chart& chart) {
+std::string legend(const Chart& chart, const Part& part) {
   std::string out = "<ul class=\"legend\">\n";
-  for (std::size_t i = 0; i < drawn(chart); ++i)
+  for (std::size_t i = part.first; i < part.end; ++i)
     if (!chart.lines[i].points.empty())
       out += fmt::format("<li>{} {}</li>\n", swatch(i), escaped(chart.lines[i].label));
   for (std::size_t i = 0; i < chart.levels.size(); ++i)
@@ -284,11 +315,14 @@ std::string legend(const Chart& chart) {
         "<li><svg class=\"swatch\" width=\"40\" height=\"14\" aria-hidden=\"true\"><path "
         "class=\"level\" d=\"M1 7H39\"/></svg> ceiling {}: {}</li>\n",
         letterOf(i), escaped(chart.levels[i].label));
-  out += "</ul>\n";
-  if (chart.lines.size() > kMostLines)
-    out += fmt::format("<p>{} of {} lines are drawn; the table has all.</p>\n", kMostLines,
-                       chart.lines.size());
-  return out;
+  return out + "</ul>\n";
+}
+
+std::string partHtml(const Chart& chart, const Part& part) {
+  if (isEmpty(chart, part)) return {};
+  return "<figure>\n" + Drawing(chart, part, kWide).html() + Drawing(chart, part, kNarrow).html() +
+         legend(chart, part) +
+         fmt::format("<figcaption>{}</figcaption>\n</figure>\n", escaped(chart.note));
 }
 
 }  // namespace
@@ -300,9 +334,12 @@ bool isEmpty(const Chart& chart) {
 
 std::string chartHtml(const Chart& chart) {
   if (isEmpty(chart)) return {};
-  return "<figure>\n" + Drawing(chart, kWide).html() + Drawing(chart, kNarrow).html() +
-         legend(chart) +
-         fmt::format("<figcaption>{}</figcaption>\n</figure>\n", escaped(chart.note));
+  std::string out;
+  for (const Part& part : partsOf(chart)) out += partHtml(chart, part);
+  if (chart.lines.size() > kMostLines)
+    out += fmt::format("<p>{} of {} lines are drawn; the table has all.</p>\n", kMostLines,
+                       chart.lines.size());
+  return out;
 }
 
 }  // namespace viaduct::measure

@@ -42,11 +42,12 @@ struct Chart {
   std::vector<Level> levels = {};
 };
 
-// Lines beyond this are only in the tables.
+// Lines beyond this are only in the tables. Above kLinesOfDrawing there are several drawings.
 inline constexpr std::size_t kMostLines = 24;
 
 bool isEmpty(const Chart& chart);
-// A figure with both drawings, a legend, and what the chart shows in words.
+// A figure with both drawings, a legend, and what the chart shows in words; of many lines several
+// figures with the same axes.
 std::string chartHtml(const Chart& chart);
 
 }  // namespace viaduct::measure

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <vector>
 
 #include "measure/report/marks.h"
 #include "support/text.h"
@@ -39,8 +40,8 @@ TEST(ChartHtml, IsAnImageWithANameAndWords) {
        {"aria-labelledby=\"rate-wide-t rate-wide-d\"",
         "<title id=\"rate-wide-t\">Rate &lt;over&gt; size</title>",
         "tcp: lowest 2.00 at 4 KiB, highest 5.00 at 16 KiB. Ceiling: link eth0.",
-        "<title>tcp &amp; 4 KiB</title>", ">link eth0</text>", ">A</text>",
-        "ceiling A: link eth0</li>", ">8 KiB</text>", "<figcaption>a note</figcaption>"})
+        "<title>tcp &amp; 4 KiB</title>", ">A</text>", "ceiling A: link eth0</li>", ">8 KiB</text>",
+        "<figcaption>a note</figcaption>"})
     EXPECT_TRUE(has(html, part)) << part << "\nis not in\n" << html;
   EXPECT_FALSE(has(html, "none</li>")) << "a line without points has no legend";
   EXPECT_FALSE(has(html, "nan") || has(html, "inf"));
@@ -101,6 +102,50 @@ TEST(ChartHtml, TooManyLinesAreSaid) {
   Chart chart = someChart();
   chart.lines.assign(kMostLines + 3, chart.lines[0]);
   EXPECT_TRUE(has(chartHtml(chart), "24 of 27 lines are drawn"));
+}
+
+TEST(ChartHtml, NoColourIsTwiceInADrawing) {
+  Chart chart = someChart();
+  chart.lines.assign(2 * kLinesOfDrawing, chart.lines[0]);
+  const std::string html = chartHtml(chart);
+  std::size_t drawings = 0;
+  for (auto at = html.find("<svg class=\"chart"); at != std::string::npos;
+       at = html.find("<svg class=\"chart", at + 1)) {
+    const std::string drawing = html.substr(at, html.find("</svg>", at) - at);
+    std::set<std::string> colours;
+    for (auto s = drawing.find("\"series "); s != std::string::npos;
+         s = drawing.find("\"series ", s + 1))
+      EXPECT_TRUE(colours.insert(drawing.substr(s, drawing.find('"', s + 1) - s)).second);
+    EXPECT_EQ(colours.size(), kLinesOfDrawing);
+    ++drawings;
+  }
+  EXPECT_EQ(drawings, 4U) << "two parts, wide and narrow";
+  EXPECT_TRUE(has(html, ">Rate &lt;over&gt; size, 2 of 2</title>")) << html;
+}
+
+// The letters of ceilings, from top to bottom.
+std::vector<double> heightsOfNames(const std::string& html) {
+  std::vector<double> out;
+  const std::string drawing = html.substr(0, html.find("</svg>"));
+  for (auto at = drawing.find("\"levelname\""); at != std::string::npos;
+       at = drawing.find("\"levelname\"", at + 1))
+    out.push_back(std::stod(drawing.substr(drawing.find(" y=\"", at) + 4)));
+  return out;
+}
+
+TEST(ChartHtml, NamesOfCeilingsStandApartAndInsideOfTheDrawing) {
+  for (const double first : {12.5, 0.9, 2.5}) {  // above, below and among the points
+    Chart chart = someChart();
+    chart.levels.clear();
+    for (int i = 0; i < 6; ++i)
+      chart.levels.push_back({"link " + std::to_string(i), {{4096, first * (1 + 0.001 * i)}}});
+    const auto heights = heightsOfNames(chartHtml(chart));
+    ASSERT_EQ(heights.size(), 6U);
+    for (std::size_t i = 1; i < heights.size(); ++i)
+      EXPECT_GE(heights[i] - heights[i - 1], 13.9) << first;
+    EXPECT_GE(heights.front(), 0) << first;
+    EXPECT_LE(heights.back(), 440) << first;
+  }
 }
 
 TEST(Marks, NoTwoOfFortyLinesLookTheSame) {

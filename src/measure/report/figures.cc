@@ -151,6 +151,10 @@ std::vector<Level> levelsOf(const std::vector<Series>& series) {
   std::vector<Level> out;
   out.reserve(found.size());
   for (const CeilingLine& line : found) out.push_back(line.level());
+  // Their letters go from top to bottom.
+  std::stable_sort(out.begin(), out.end(), [](const Level& a, const Level& b) {
+    return a.points.back().second > b.points.back().second;
+  });
   return out;
 }
 

@@ -120,7 +120,7 @@ std::string tableHtml(const Table& table) {
   // A region that scrolls has to be reached with the keyboard.
   std::string out = fmt::format(
       "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{0}\">\n<table>\n"
-      "<caption>{0}</caption>\n<thead><tr>",
+      "<caption><span>{0}</span></caption>\n<thead><tr>",
       escaped(table.caption));
   for (std::size_t i = 0; i < table.columns.size(); ++i)
     out += fmt::format("<th scope=\"col\"{}>{}</th>", hasNumbers(table, i) ? " class=\"n\"" : "",

@@ -10,8 +10,8 @@
 namespace viaduct::measure {
 namespace {
 
-constexpr std::size_t kColours = 8;
-// One fewer than colours and marks: a ninth line has a colour again, but never all three.
+constexpr std::size_t kMarks = 8;
+// No divisor in common with colours and marks: where those come again, dashes differ.
 constexpr std::array<std::string_view, 5> kDashes{"", "7 4", "2 3", "10 3 2 3", "14 5"};
 
 struct Corner {
@@ -43,7 +43,7 @@ constexpr std::array kBar{Corner{-.45, -1.3}, Corner{.45, -1.3}, Corner{.45, 1.3
 
 }  // namespace
 
-std::string colourClass(std::size_t line) { return fmt::format("c{}", line % kColours); }
+std::string colourClass(std::size_t line) { return fmt::format("c{}", line % kLinesOfDrawing); }
 
 std::string dashes(std::size_t line) {
   const std::string_view dash = kDashes[line % kDashes.size()];
@@ -51,7 +51,7 @@ std::string dashes(std::size_t line) {
 }
 
 std::string mark(std::size_t line, double x, double y, double radius) {
-  switch (line % kColours) {
+  switch (line % kMarks) {
     case 0:
       return fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"{}\"/>", px(x), px(y), px(radius));
     case 1:

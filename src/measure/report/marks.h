@@ -6,7 +6,9 @@
 
 namespace viaduct::measure {
 
-// The class that has the colour: "c0" to "c7".
+// As many lines a drawing has, and as many colours there are: none comes twice.
+inline constexpr std::size_t kLinesOfDrawing = 12;
+// The class that has the colour: "c0" to "c11".
 std::string colourClass(std::size_t line);
 // The attribute stroke-dasharray, or nothing for a solid line.
 std::string dashes(std::size_t line);

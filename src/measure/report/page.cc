@@ -6,6 +6,7 @@
 
 #include "measure/report/figures.h"
 #include "measure/report/html.h"
+#include "measure/report/outcome.h"
 #include "measure/report/scaling.h"
 #include "measure/report/style.h"
 #include "measure/report/tables.h"
@@ -53,16 +54,6 @@ std::vector<Section> sectionsOf(const std::vector<Source>& sources,
   return out;
 }
 
-std::string titleOf(const std::vector<Source>& sources) {
-  std::string out = "Viaduct report";
-  const char* comma = ": ";
-  for (const Source& source : sources) {
-    out += comma + source.name;
-    comma = ", ";
-  }
-  return out;
-}
-
 // Nothing may be fetched and no script may run, whatever a file tried to smuggle in.
 constexpr auto kHead =
     "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -74,10 +65,12 @@ constexpr auto kHead =
 }  // namespace
 
 std::string reportPage(const std::vector<Source>& sources, const std::string& version,
-                       const std::vector<SuiteSource>& suites) {
+                       const std::vector<SuiteSource>& suites, const std::string& title) {
   const std::vector<Section> sections = sectionsOf(sources, suites);
-  std::string out = fmt::format(kHead, escaped(titleOf(sources)), pageStyle());
-  out += "<header>\n<h1>Viaduct report</h1>\n" + verdictsHtml(sources) + runsHtml(sources);
+  const std::string heading = escaped(title.empty() ? titleOf(sources) : title);
+  std::string out = fmt::format(kHead, heading, pageStyle());
+  out += fmt::format("<header>\n<h1>{}</h1>\n", heading) + originHtml(sources) +
+         outcomeHtml(sources, suites) + runsHtml(sources);
   out += "<nav aria-label=\"Sections\"><ul>\n";
   for (const Section& s : sections)
     if (!s.html.empty()) out += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", s.id, s.title);

@@ -11,8 +11,8 @@
 namespace viaduct::measure {
 
 // `version`: of the viaduct that makes the page. `suites`: they have sections of their own; their
-// rows are among the sources.
+// rows are among the sources. `title`: empty for one that is made from the sources.
 std::string reportPage(const std::vector<Source>& sources, const std::string& version,
-                       const std::vector<SuiteSource>& suites = {});
+                       const std::vector<SuiteSource>& suites = {}, const std::string& title = {});
 
 }  // namespace viaduct::measure

@@ -14,6 +14,7 @@ using testing::has;
 Report report(double scale = 1, std::uint32_t pairs = 1) {
   Report out{.version = "1.2.3",
              .started = "2026-01-02T03:04:05Z",
+             .command = "viaduct bench --backend tcp",
              .environment = {.members = {{0, "a", "initiator", {.hostname = "node-1"}},
                                          {1, "b", "target", {.hostname = "node-2"}}},
                              .fingerprint = "0123"},
@@ -38,12 +39,26 @@ Report report(double scale = 1, std::uint32_t pairs = 1) {
 TEST(Page, HasEverySection) {
   const std::string page = reportPage({{"a.json", report()}, {"b.json", report(1.8, 2)}}, "9.9");
   EXPECT_EQ(page.rfind("<!DOCTYPE html>", 0), 0U);
-  for (const char* part :
-       {"<h2 id=\"bandwidth\">", "<h2 id=\"latency\">", "<h2 id=\"cpu\">", "<h2 id=\"scaling\">",
-        "<h2 id=\"rows\">", "<h2 id=\"environment\">", "<h2 id=\"settings\">",
-        "link eth0: 12.5 GB/s", "✓ 6 rows ok.</b> Path proven: all. Contents checked: all.",
-        "the link limits", "tcp/socket on eth0, proven", "node-2", "Made by viaduct 9.9",
-        "tcp, b.json, 2→2", "180 %"})
+  for (const char* part : {"<h2 id=\"bandwidth\">",
+                           "<h2 id=\"latency\">",
+                           "<h2 id=\"cpu\">",
+                           "<h2 id=\"scaling\">",
+                           "<h2 id=\"rows\">",
+                           "<h2 id=\"environment\">",
+                           "<h2 id=\"settings\">",
+                           "link eth0: 12.5 GB/s",
+                           "✓ 6 rows ok.</b> Path proven: all. Contents checked: all.",
+                           "the link limits",
+                           "tcp/socket on eth0, proven",
+                           "node-2",
+                           "Made by viaduct 9.9",
+                           "<h1>Viaduct report: tcp on node-1, node-2</h1>",
+                           "Measured 2026-01-02 03:04 UTC",
+                           "<code>viaduct bench --backend tcp</code>",
+                           "<span class=\"good\" style=\"flex-grow:6\">",
+                           "1.00 GB/s at 4 KiB, 80 % of link eth0",
+                           "tcp, b.json, 2→2",
+                           "180 %"})
     EXPECT_TRUE(has(page, part)) << part;
 }
 
@@ -52,8 +67,8 @@ TEST(Page, CeilingsThatDependOnTheBlockSizeAreOneLine) {
   for (Row& row : r.rows)
     row.ceiling = Ceiling{"memory", 2e7 / static_cast<double>(row.block_size), 10};
   const std::string page = reportPage({{"a.json", r}}, "1");
-  EXPECT_TRUE(has(page, ">memory: 19.1 to 4883 GB/s</text>"));
-  EXPECT_FALSE(has(page, ">memory: 4883 GB/s"));
+  EXPECT_TRUE(has(page, "ceiling A: memory: 19.1 to 4883 GB/s</li>"));
+  EXPECT_FALSE(has(page, ": memory: 4883 GB/s"));
 }
 
 TEST(Page, NeedsNothingFromElsewhere) {
@@ -69,18 +84,62 @@ TEST(Page, BadVerdictsAreLoud) {
   bad.rows[1].verdict = Verdict::kInvalid;
   bad.rows[1].why = "above its ceiling";
   bad.rows[2].verdict = Verdict::kUnproven;
+  bad.rows[2].why = "counters of eth0 cannot be read";
   const std::string page = reportPage({{"a.json", bad}}, "1");
-  for (const char* part : {"✗ 1 of 3 rows cannot be used",
-                           "✗ INVALID</strong> <b>a.json: tcp write, 1 × 64 KiB</b><br>above",
-                           "! Not complete:</b> a.json: interrupted", "? 1 row unproven",
-                           "✓ 1 row ok", ">INVALID</text>"})
+  for (const char* part :
+       {"✗ 1 of 3 rows cannot be used",
+        "✗ INVALID</strong> <b>a.json: tcp write, 1 × 64 KiB</b><br>above",
+        "! Not complete:</b> a.json: interrupted", "? 1 row unproven", "? 1 unproven</span>",
+        "<b>a.json: tcp write, 1 × 1 MiB</b><br>counters of eth0 cannot", "✓ 1 row ok",
+        ">INVALID</text>"})
     EXPECT_TRUE(has(page, part)) << part;
+}
+
+TEST(Page, UnprovenRowsOfOneReasonStandTogether) {
+  Report r = report();
+  for (Row& row : r.rows) row.verdict = Verdict::kUnproven;
+  r.rows[0].proof = r.rows[1].proof = "no counters";
+  const std::string page = reportPage({{"a.json", r}}, "1");
+  EXPECT_TRUE(has(page,
+                  "<b>a.json: tcp write, 1 × 4 KiB; a.json: tcp write, 1 × 64 KiB</b><br>no "
+                  "counters</li>"));
+  EXPECT_TRUE(has(page, "<b>a.json: tcp write, 1 × 1 MiB</b><br>nobody could look"));
+}
+
+TEST(Page, TheTitleCanBeGiven) {
+  const std::string page = reportPage({{"a.json", report()}}, "1", {}, "Cluster <7>");
+  EXPECT_TRUE(has(page, "<title>Cluster &lt;7&gt;</title>"));
+  EXPECT_TRUE(has(page, "<h1>Cluster &lt;7&gt;</h1>"));
+}
+
+TEST(Page, ColumnsThatSayTheSameInAllRowsAreInTheCaption) {
+  const std::string one = reportPage({{"a.json", report()}}, "1");
+  EXPECT_TRUE(has(one, "Rates and paths of all rows; file: a.json; backend: tcp; op: write"));
+  const auto head = [](const std::string& page) {
+    const auto at = page.find("<thead>", page.find("<caption><span>Rates and paths"));
+    return page.substr(at, page.find("</thead>", at) - at);
+  };
+  EXPECT_FALSE(has(head(one), ">file<") || has(head(one), ">scheme<")) << head(one);
+  const std::string two = reportPage({{"a.json", report()}, {"b.json", report()}}, "1");
+  EXPECT_TRUE(has(head(two), ">file<")) << head(two);
+}
+
+TEST(Page, SettingsThatDifferAreApartFromTheOthers) {
+  Report other = report();
+  other.settings[0].value = "off";
+  const std::string page = reportPage({{"a.json", report()}, {"b.json", other}}, "1");
+  const auto differ = page.find("<caption><span>Settings that differ"),
+             same = page.find("<caption><span>Settings that are the same");
+  ASSERT_TRUE(differ != std::string::npos && same != std::string::npos);
+  EXPECT_LT(differ, page.find("≠ verify"));
+  EXPECT_LT(page.find("≠ verify"), same);
+  EXPECT_LT(same, page.find("agent.sockets"));
 }
 
 TEST(Page, WhatIsInAFileStaysText) {
   const std::string evil = "\"'><script>alert(1)</script><img src=x onerror=y>\xff";
   Report r = report();
-  r.version = r.started = r.end = r.environment.fingerprint = evil;
+  r.version = r.started = r.end = r.command = r.environment.fingerprint = evil;
   for (Member& m : r.environment.members)
     m = {1,
          evil,

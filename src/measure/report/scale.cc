@@ -31,10 +31,10 @@ std::vector<double> powersOfTwo(Range& range, std::size_t most) {
   return out;
 }
 
-// As short as an axis wants it: 0.5, 200, 20k, 1M.
+// As short as an axis wants it: 0.5, 200, 2k, 20k, 1M.
 std::string rateLabel(double value) {
   if (value >= 1e6 && value < 1e12) return fmt::format("{:.6g}M", value / 1e6);
-  if (value >= 1e4 && value < 1e12) return fmt::format("{:.6g}k", value / 1e3);
+  if (value >= 1e3 && value < 1e12) return fmt::format("{:.6g}k", value / 1e3);
   return fmt::format("{:.6g}", value);
 }
 
@@ -109,7 +109,7 @@ std::vector<Tick> changeTicks(Range& range, std::size_t most) {
   range.high = last * step;
   std::vector<Tick> out;
   for (int i = first; i <= last; ++i)
-    out.push_back({i * step, i == 0 ? "0" : fmt::format("{:+.6g} %", i * step)});
+    out.push_back({i * step, i == 0 ? "0 %" : fmt::format("{:+.6g} %", i * step)});
   return out;
 }
 

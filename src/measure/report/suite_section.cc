@@ -146,6 +146,7 @@ std::vector<Source> sourcesOf(const SuiteSource& source) {
     if (!test.absent.empty()) continue;
     Report report{.version = suite.version,
                   .started = suite.started,
+                  .command = suite.command,
                   .environment = suite.environment,
                   .settings = suite.settings,
                   .agent = suite.agent};

@@ -15,58 +15,6 @@
 namespace viaduct::measure {
 namespace {
 
-std::string rowName(const Source& source, const Row& row) {
-  return fmt::format("{}: {} {}, {} × {}", source.name, row.backend, opKindName(row.op),
-                     row.batch_size, sizeLabel(static_cast<double>(row.block_size)));
-}
-
-std::size_t countOf(const std::vector<Source>& sources, bool (*fits)(const Row&)) {
-  std::size_t out = 0;
-  for (const Source& source : sources)
-    out += static_cast<std::size_t>(
-        std::count_if(source.report.rows.begin(), source.report.rows.end(), fits));
-  return out;
-}
-
-std::string badList(const std::vector<Source>& sources) {
-  std::string out;
-  for (const Source& source : sources)
-    for (const Row& row : source.report.rows)
-      if (!isGood(row.verdict))
-        out += fmt::format("<li>{} <b>{}</b><br>{}</li>\n", verdictMark(row),
-                           escaped(rowName(source, row)), escaped(row.why));
-  return out.empty() ? out : "<ul>\n" + out + "</ul>\n";
-}
-
-std::string earlyEnds(const std::vector<Source>& sources) {
-  std::string out;
-  for (const Source& source : sources)
-    if (source.report.end != "complete")
-      out += fmt::format("<p class=\"box warn\"><b>! Not complete:</b> {}: {}</p>\n",
-                         escaped(source.name), escaped(source.report.end));
-  return out;
-}
-
-std::string plural(std::size_t count, const char* one) {
-  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
-}
-
-// How far "ok" goes.
-std::string goodWords(const std::vector<Source>& sources, std::size_t good) {
-  const std::size_t proven = countOf(sources, [](const Row& row) {
-    return row.verdict == Verdict::kOk && !row.path.empty() &&
-           std::all_of(row.path.begin(), row.path.end(),
-                       [](const ProvenShare& s) { return s.proven == Proven::kYes; });
-  });
-  const std::size_t checked = countOf(sources, [](const Row& row) {
-    return row.verdict == Verdict::kOk && row.verified != Verified::kOff;
-  });
-  const auto part = [&](std::size_t count) {
-    return count == good ? std::string("all") : count == 0 ? "none" : fmt::to_string(count);
-  };
-  return fmt::format("Path proven: {}. Contents checked: {}.", part(proven), part(checked));
-}
-
 std::string bestOf(const Report& report) {
   std::map<std::string, double> best;
   for (const Row& row : report.rows)
@@ -101,42 +49,133 @@ Cell times(const std::optional<MeanP99>& us) {
 }
 
 std::string percentText(const std::optional<double>& part) {
-  return part ? fmt::format("{:.0f} %", *part) : std::string(kNothing);
+  return part ? fmt::format("{:.0f}\u00a0%", *part) : std::string(kNothing);
 }
 
-std::string pathOf(const Row& row) {
-  std::string words = pathWords(row);
-  if (row.proof.empty()) return words;
-  return words.empty() ? row.proof : words + ": " + row.proof;
+// What rows are of, besides their blocks. Where all rows have the same, the caption says it once.
+class Identity {
+ public:
+  Identity(const std::vector<Source>& sources, const std::vector<const char*>& names,
+           std::vector<std::string> (*facts)(const Source&, const Row&))
+      : names_(names.begin(), names.end()), facts_(facts), values_(names.size()) {
+    for (const Source& source : sources)
+      for (const Row& row : source.report.rows) {
+        const auto all = facts_(source, row);
+        for (std::size_t i = 0; i < all.size(); ++i) values_[i].insert(all[i]);
+      }
+  }
+
+  std::string caption(std::string out) const {
+    for (std::size_t i = 0; i < names_.size(); ++i)
+      if (values_[i].size() == 1 && !values_[i].begin()->empty())
+        out += fmt::format("; {}: {}", names_[i], *values_[i].begin());
+    return out;
+  }
+  void addColumns(std::vector<std::string>& to) const {
+    for (std::size_t i = 0; i < names_.size(); ++i)
+      if (values_[i].size() > 1) to.push_back(names_[i]);
+  }
+  void addCells(const Source& source, const Row& row, std::vector<Cell>& to) const {
+    const auto all = facts_(source, row);
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (values_[i].size() > 1) to.push_back(textCell(all[i]));
+  }
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<std::string> (*facts_)(const Source&, const Row&);
+  std::vector<std::set<std::string>> values_;
+};
+
+Identity whatRowsAre(const std::vector<Source>& sources) {
+  return {sources, {"file", "backend", "op"}, [](const Source& source, const Row& row) {
+            return std::vector<std::string>{source.name, row.backend, opKindName(row.op)};
+          }};
 }
 
-std::vector<Cell> rowCells(const Source& source, const Row& row) {
-  std::string ceiling = std::string(kNothing);
-  if (row.ceiling) ceiling = fmt::format("{:.0f} % of {}", row.ceiling->percent, row.ceiling->name);
-  return {headCell(source.name),
-          textCell(row.backend),
-          textCell(opKindName(row.op)),
-          textCell(fmt::format("{} {}→{}{}", row.scheme, row.initiators, row.targets,
-                               row.bidirectional ? ", both ways" : "")),
-          numberCell(sizeLabel(static_cast<double>(row.block_size))),
-          numberCell(fmt::to_string(row.batch_size)),
-          figureCell(row.gb_per_s),
-          numberCell(percentText(row.gb_per_s_spread ? std::optional(*row.gb_per_s_spread * 100)
-                                                     : std::nullopt)),
-          textCell(ceiling),
-          quantile(row, &Latency::p50),
-          figureCell(row.latency_us ? row.latency_us->p95 : std::nullopt),
-          quantile(row, &Latency::p99),
-          quantile(row, &Latency::p99_9),
-          quantile(row, &Latency::max),
-          times(row.prep_us),
-          times(row.post_us),
-          times(row.tx_us),
-          figureCell(row.cpu_s_per_gb),
-          figureCell(row.completions_per_s),
-          {.html = "<div class=\"path\">" + escaped(pathOf(row)) + "</div>"},
-          textCell(verifiedName(row.verified)),
-          verdictCell(row)};
+Identity howRowsWereDone(const std::vector<Source>& sources) {
+  return {sources, {"scheme", "checked"}, [](const Source& /*source*/, const Row& row) {
+            return std::vector<std::string>{
+                fmt::format("{} {}→{}{}", row.scheme, row.initiators, row.targets,
+                            row.bidirectional ? ", both ways" : ""),
+                verifiedName(row.verified)};
+          }};
+}
+
+Cell blocksCell(const Row& row) {
+  return headCell(
+      fmt::format("{} × {}", row.batch_size, sizeLabel(static_cast<double>(row.block_size))));
+}
+
+Cell wordsCell(const std::string& words) {
+  return {.html = words.empty() ? "" : "<div class=\"words\">" + escaped(words) + "</div>"};
+}
+
+// What a reader looks for first.
+void addOutcomeCells(const Row& row, std::vector<Cell>& to) {
+  to.push_back(verdictCell(row));
+  to.push_back(figureCell(row.gb_per_s));
+  to.push_back({.html = "<div class=\"path\">" + escaped(pathWords(row)) + "</div>"});
+}
+
+void addLimitCells(const Row& row, std::vector<Cell>& to) {
+  to.push_back(numberCell(
+      percentText(row.gb_per_s_spread ? std::optional(*row.gb_per_s_spread * 100) : std::nullopt)));
+  if (!row.ceiling) return to.push_back({});
+  to.push_back(
+      {.html = "<div class=\"limit\">" +
+               escaped(fmt::format("{:.0f} % of {}", row.ceiling->percent, row.ceiling->name)) +
+               "</div>"});
+}
+
+void addTimeCells(const Row& row, std::vector<Cell>& to) {
+  to.push_back(quantile(row, &Latency::p50));
+  to.push_back(figureCell(row.latency_us ? row.latency_us->p95 : std::nullopt));
+  to.push_back(quantile(row, &Latency::p99));
+  to.push_back(quantile(row, &Latency::p99_9));
+  to.push_back(quantile(row, &Latency::max));
+  to.push_back(times(row.prep_us));
+  to.push_back(times(row.post_us));
+  to.push_back(times(row.tx_us));
+  to.push_back(figureCell(row.cpu_s_per_gb));
+  to.push_back(figureCell(row.completions_per_s));
+}
+
+Table resultTable(const std::vector<Source>& sources) {
+  const Identity what = whatRowsAre(sources), how = howRowsWereDone(sources);
+  Table out{.caption = how.caption(what.caption("Rates and paths of all rows")),
+            .columns = {"blocks", "verdict", "GB/s", "path"}};
+  what.addColumns(out.columns);
+  out.columns.insert(out.columns.end(), {"±", "ceiling"});
+  how.addColumns(out.columns);
+  out.columns.emplace_back("proof");
+  for (const Source& source : sources)
+    for (const Row& row : source.report.rows) {
+      std::vector<Cell>& cells = out.rows.emplace_back(std::vector<Cell>{blocksCell(row)});
+      addOutcomeCells(row, cells);
+      what.addCells(source, row, cells);
+      addLimitCells(row, cells);
+      how.addCells(source, row, cells);
+      cells.push_back({.html = "<div class=\"proof\">" + escaped(row.proof) + "</div>"});
+    }
+  return withoutEmptyColumns(out);
+}
+
+Table timeTable(const std::vector<Source>& sources) {
+  const Identity what = whatRowsAre(sources);
+  Table out{.caption = what.caption("Times and costs of all rows; prep, post and tx: mean / p99"),
+            .columns = {"blocks"}};
+  what.addColumns(out.columns);
+  for (const char* name : {"p50 µs", "p95 µs", "p99 µs", "p99.9 µs", "max µs", "prep µs", "post µs",
+                           "tx µs", "CPU s/GB", "ends/s"})
+    out.columns.emplace_back(name);
+  for (const Source& source : sources)
+    for (const Row& row : source.report.rows) {
+      std::vector<Cell>& cells = out.rows.emplace_back(std::vector<Cell>{blocksCell(row)});
+      what.addCells(source, row, cells);
+      addTimeCells(row, cells);
+    }
+  return withoutEmptyColumns(out);
 }
 
 std::string rateOf(const host::Interface& i) {
@@ -183,28 +222,6 @@ void addOptions(Values& to, std::size_t source, std::size_t sources, const std::
 
 }  // namespace
 
-std::string verdictsHtml(const std::vector<Source>& sources) {
-  const std::size_t all = countOf(sources, [](const Row&) { return true; });
-  const std::size_t bad = countOf(sources, [](const Row& row) { return !isGood(row.verdict); });
-  const std::size_t unsure =
-      countOf(sources, [](const Row& row) { return row.verdict == Verdict::kUnproven; });
-  std::string out;
-  if (bad != 0)
-    out += fmt::format("<div class=\"box bad\"><h2>✗ {} of {} cannot be used</h2>\n{}</div>\n", bad,
-                       plural(all, "row"), badList(sources));
-  out += earlyEnds(sources);
-  if (unsure != 0)
-    out += fmt::format(
-        "<p class=\"box warn\"><b>? {} unproven:</b> nobody could look which path the bytes "
-        "took.</p>\n",
-        plural(unsure, "row"));
-  if (all == 0) out += "<p class=\"box warn\"><b>! No rows:</b> nothing was measured.</p>\n";
-  if (const std::size_t good = all - bad - unsure; good != 0)
-    out += fmt::format("<p class=\"box good\"><b>✓ {} ok.</b> {}</p>\n", plural(good, "row"),
-                       goodWords(sources, good));
-  return out;
-}
-
 std::string runsHtml(const std::vector<Source>& sources) {
   Table table{.caption = "Runs",
               .columns = {"file", "by", "started", "hosts", "members", "rows", "best GB/s", "end"}};
@@ -234,14 +251,7 @@ std::string conclusionsHtml(const std::vector<Source>& sources) {
 }
 
 std::string rowsHtml(const std::vector<Source>& sources) {
-  Table table{.caption = "All rows; prep, post and tx: mean / p99",
-              .columns = {"file",     "backend", "op",      "scheme",  "block",  "batch",
-                          "GB/s",     "±",       "ceiling", "p50 µs",  "p95 µs", "p99 µs",
-                          "p99.9 µs", "max µs",  "prep µs", "post µs", "tx µs",  "CPU s/GB",
-                          "ends/s",   "path",    "checked", "verdict"}};
-  for (const Source& source : sources)
-    for (const Row& row : source.report.rows) table.rows.push_back(rowCells(source, row));
-  return tableHtml(withoutEmptyColumns(table));
+  return tableHtml(resultTable(sources)) + tableHtml(timeTable(sources));
 }
 
 std::string environmentHtml(const std::vector<Source>& sources) {
@@ -260,19 +270,25 @@ std::string settingsHtml(const std::vector<Source>& sources) {
     addOptions(values, i, sources.size(), "", sources[i].report.settings);
     addOptions(values, i, sources.size(), "agent.", sources[i].report.agent);
   }
-  Table table{.caption = "Settings; ≠ marks what differs", .columns = {"setting"}};
-  for (const Source& source : sources) table.columns.push_back(source.name);
-  for (const auto& one : values) {
-    const auto& name = one.first;
-    const auto& of_each = one.second;
-    const bool same = std::all_of(of_each.begin(), of_each.end(),
-                                  [&](const std::string& v) { return v == of_each.front(); });
-    std::vector<Cell> cells{headCell((same ? "" : "≠ ") + name)};
-    for (const std::string& value : of_each)
-      cells.push_back(same ? textCell(value) : Cell{.html = "<b>" + escaped(value) + "</b>"});
-    table.rows.push_back(std::move(cells));
+  Table same{
+      .caption = sources.size() == 1 ? "Settings" : "Settings that are the same in all files",
+      .columns = {"setting", "value"}};
+  Table differing{.caption = "Settings that differ", .columns = {"setting"}};
+  for (const Source& source : sources) differing.columns.push_back(source.name);
+  for (const auto& [name, of_each] : values) {
+    const std::string& first = of_each.front();
+    if (std::all_of(of_each.begin(), of_each.end(), [&](const auto& v) { return v == first; })) {
+      same.rows.push_back(
+          {headCell(name), wordsCell(first.empty() ? std::string(kNothing) : first)});
+      continue;
+    }
+    std::vector<Cell>& cells =
+        differing.rows.emplace_back(std::vector<Cell>{headCell("≠ " + name)});
+    for (const std::string& value : of_each) cells.push_back(wordsCell(value));
   }
-  return table.rows.empty() ? std::string{} : tableHtml(table);
+  return (differing.rows.empty() ? std::string{} : tableHtml(differing)) +
+         (same.rows.empty() ? std::string{}
+                            : "<div class=\"columns\">" + tableHtml(same) + "</div>\n");
 }
 
 }  // namespace viaduct::measure

@@ -1,5 +1,5 @@
-// What a report says besides charts: which runs, on which machines, with which settings, every row,
-// and what cannot be trusted. Threads: pure functions.
+// What a report says besides charts: which runs, on which machines, with which settings, and every
+// row. Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -9,7 +9,6 @@
 
 namespace viaduct::measure {
 
-std::string verdictsHtml(const std::vector<Source>& sources);
 std::string runsHtml(const std::vector<Source>& sources);
 std::string conclusionsHtml(const std::vector<Source>& sources);
 std::string rowsHtml(const std::vector<Source>& sources);

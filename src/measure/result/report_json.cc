@@ -161,16 +161,16 @@ std::string toJson(const Report& report) {
   for (const Row& row : report.rows) rows.push_back(asJson(row));
   Json settings = asJson(report.settings);
   settings["agent"] = asJson(report.agent);
-  return dumpJson({{"format", textOf(kFormat)},
-                   {"version", report.version},
-                   {"started", report.started},
-                   {"end", report.end},
-                   {"environment", asJson(report.environment)},
-                   {"settings", std::move(settings)},
-                   {"rows", std::move(rows)},
-                   {"conclusion", report.conclusion}},
-                  2) +
-         "\n";
+  Json out{{"format", textOf(kFormat)},
+           {"version", report.version},
+           {"started", report.started},
+           {"end", report.end},
+           {"environment", asJson(report.environment)},
+           {"settings", std::move(settings)},
+           {"rows", std::move(rows)},
+           {"conclusion", report.conclusion}};
+  if (!report.command.empty()) out["command"] = report.command;
+  return dumpJson(out, 2) + "\n";
 }
 
 Result<Report> reportFromJson(std::string_view text, const std::string& name) {
@@ -180,6 +180,7 @@ Result<Report> reportFromJson(std::string_view text, const std::string& name) {
   from.need("version", report.version);
   from.need("started", report.started);
   from.need("end", report.end);
+  from.may("command", report.command);
   from.need("environment", report.environment);
   AllOptions options;
   from.need("settings", options);

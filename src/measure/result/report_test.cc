@@ -25,6 +25,7 @@ Report fullReport() {
       .version = "1.2.3",
       .started = "2026-01-02T03:04:05Z",
       .end = "interrupted",
+      .command = "viaduct bench --backend tcp",
       .environment = {.members = {{0, "a", "initiator", machine()}, {1, "b", "target", machine()}},
                       .fingerprint = "0123"},
       .settings = {{"block_sizes", "4KiB,64KiB"}, {"op", "write"}},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/sizes.h"
@@ -25,8 +26,11 @@ const char* whatOf(const RowComparison& row) {
   return row.too_slow ? "TOO SLOW" : differenceName(row.difference);
 }
 
+// Four digits, so that B/A can be had from the figures beside it.
 std::string rateText(const Row& row, double rate) {
-  return digits(row.gb_per_s ? std::optional(rate) : std::nullopt);
+  if (!row.gb_per_s || !(rate > 0) || !std::isfinite(rate)) return "-";
+  const int whole = static_cast<int>(std::floor(std::log10(rate))) + 1;
+  return fmt::format("{:.{}f}", rate, std::clamp(4 - whole, 0, 6));
 }
 
 // Of the two sides, where they may differ: "local:tcp".
@@ -47,8 +51,8 @@ std::string lineOf(const RowComparison& row) {
       fmt::format(kLine, backendOf(row), opOf(row), base::showSize(row.a.block_size), batchOf(row),
                   rateText(row.a, row.a_gb_per_s), rateText(row.b, row.b_gb_per_s),
                   ratio(rate ? std::optional(rate->ratio) : std::nullopt), intervalText(row),
-                  rate ? fmt::format("{:+.2f}", rate->effect) : "-", ratio(row.p50), ratio(row.p99),
-                  whatOf(row));
+                  rate && rate->interval ? fmt::format("{:+.2f}", rate->effect) : "-",
+                  ratio(row.p50), ratio(row.p99), whatOf(row));
   if (!row.note.empty()) out += fmt::format("            ^ {}\n", row.note);
   return out;
 }
@@ -63,8 +67,9 @@ std::string summary(const Comparison& comparison) {
   std::string out =
       fmt::format("{} row{}:", comparison.rows.size(), comparison.rows.size() == 1 ? "" : "s");
   const char* comma = "";
-  for (const Difference d : {Difference::kFaster, Difference::kSlower, Difference::kNoneSeen,
-                             Difference::kUnknown, Difference::kUnusable})
+  for (const Difference d :
+       {Difference::kFaster, Difference::kSlower, Difference::kNoneSeen, Difference::kTooFewRuns,
+        Difference::kNotInTurns, Difference::kUnusable})
     if (const auto count = countOf(comparison, d); count != 0) {
       out += fmt::format("{} {} {}", comma, count, differenceName(d));
       comma = ",";
@@ -96,7 +101,8 @@ std::string slownessText(const Comparison& comparison, double allowed) {
         "or "
         "more often:\n{}",
         percent, unknown);
-  return out.empty() ? fmt::format("no row is slower by more than {:.3g} %\n", percent) : out;
+  if (!out.empty() || comparison.evidence != Evidence::kEnough) return out;
+  return fmt::format("no row is slower by more than {:.3g} %\n", percent);
 }
 
 std::string listed(const char* title, const std::vector<std::string>& lines) {
@@ -121,9 +127,10 @@ Json asJson(const RowComparison& row) {
   if (row.b.gb_per_s) out["b_gb_per_s"] = row.b_gb_per_s;
   if (row.rate) {
     out["ratio"] = row.rate->ratio;
-    out["effect"] = row.rate->effect;
-    if (row.rate->interval)
+    if (row.rate->interval) {
+      out["effect"] = row.rate->effect;
       out["interval_95"] = {row.rate->interval->low, row.rate->interval->high};
+    }
   }
   if (row.p50) out["p50_ratio"] = *row.p50;
   if (row.p99) out["p99_ratio"] = *row.p99;
@@ -131,13 +138,47 @@ Json asJson(const RowComparison& row) {
   return out;
 }
 
-// What intervals know nothing of, and how they would.
-constexpr auto kOnlyParts =
-    "Intervals are made from the parts of the runs and know nothing of the noise between runs: "
-    "that takes\nfour or more runs of each, best in turns (--before ... --after ...).\n";
-constexpr auto kEndedEarly =
-    "It ended before each side had four runs: intervals are made from the parts of the runs and "
-    "know nothing\nof the noise between runs.\n";
+const char* outcomeName(const Comparison& comparison) {
+  if (comparison.isWorse()) return "worse";
+  switch (comparison.evidence) {
+    case Evidence::kEnough:
+      return "compared";
+    case Evidence::kTooFewRuns:
+      return "not enough runs";
+    case Evidence::kNotInTurns:
+      return "runs not in turns";
+  }
+  return "?";
+}
+
+std::string fewRunsText(const Comparison& comparison, bool planned_together) {
+  const std::string counts = fmt::format("A has {} and B {}", comparison.runs_a, comparison.runs_b);
+  if (planned_together)
+    return fmt::format("Not enough runs: it ended early. {}, and each side needs {}.\n", counts,
+                       kFewestRuns);
+  return fmt::format(
+      "Not enough runs: {}, and each side needs {} with the same rows. Otherwise nobody can tell\n"
+      "a difference from the noise between runs. Measure both sides in turns:\n"
+      "  viaduct bench ... --against 'SETTINGS', or --before a1 a2 a3 a4 --after b1 b2 b3 b4\n",
+      counts, kFewestRuns);
+}
+
+constexpr auto kNoTurns =
+    "The runs of A and B did not take turns, or do not say when they started: drift of the machine "
+    "would\nlook like a difference. Measure A, B, B, A and so on, or accept that with "
+    "--across-time.\n";
+
+std::string evidenceText(const Comparison& comparison, bool planned_together) {
+  switch (comparison.evidence) {
+    case Evidence::kEnough:
+      break;
+    case Evidence::kTooFewRuns:
+      return fewRunsText(comparison, planned_together);
+    case Evidence::kNotInTurns:
+      return kNoTurns;
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -150,7 +191,7 @@ std::string compareText(const Comparison& comparison, const ComparedFiles& files
   for (const RowComparison& row : comparison.rows) out += lineOf(row);
   out += "\n" + listed("only in A: ", comparison.only_a) + listed("only in B: ", comparison.only_b);
   out += summary(comparison);
-  if (!comparison.runs_as_figures) out += options.by_place ? kEndedEarly : kOnlyParts;
+  out += evidenceText(comparison, options.by_place);
   if (options.slower) out += slownessText(comparison, *options.slower);
   return out;
 }
@@ -162,10 +203,14 @@ std::string compareJson(const Comparison& comparison, const ComparedFiles& files
                    {"a", files.a},
                    {"b", files.b},
                    {"method",
-                    "median of all ratios of a part of B to a part of A, 95 % interval of the "
-                    "rank-sum test; effect: Cliff's delta"},
+                    "ratio of the medians over the runs of B and A, 95 % interval of the rank-sum "
+                    "test; effect: Cliff's delta"},
                    {"differing", comparison.differing},
                    {"ok", comparison.ok()},
+                   {"outcome", outcomeName(comparison)},
+                   {"runs_a", comparison.runs_a},
+                   {"runs_b", comparison.runs_b},
+                   {"runs_needed", kFewestRuns},
                    {"rows", std::move(rows)},
                    {"only_a", comparison.only_a},
                    {"only_b", comparison.only_b}},

@@ -35,12 +35,12 @@ TEST(CompareOutput, TextSaysWhatWasFound) {
   const std::string text = compareText(someComparison(), {"a.json", "b.json"}, {.slower = 0.05});
   for (const char* part :
        {"A: a.json\nB: b.json\ndiffers: cores: A 4, B 8\n",
-        "tcp         write  64.0 KiB     64     10.0     9.00   0.900    0.880..0.930  -1.00   "
+        "tcp         write  64.0 KiB     64    10.00    9.000   0.900    0.880..0.930  -1.00   "
         "1.100"
         "       -  TOO SLOW\n",
         "only in A: tcp read 1\n", "2 rows: 1 slower, 1 no difference seen\n",
         "TOO SLOW, by more than 5 % with 95 % confidence:\n  tcp write 64 x 64.0 KiB\n",
-        "cannot tell whether slower by more than 5 %", "noise between runs"})
+        "cannot tell whether slower by more than 5 %"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\nis not in\n" << text;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 150U) << line;
@@ -54,16 +54,38 @@ TEST(CompareOutput, NothingSlowIsSaid) {
       std::string::npos);
 }
 
-TEST(CompareOutput, RunsInTurnsThatEndedEarlyAreNotToldToBeRunInTurns) {
-  const std::string text = compareText(someComparison(), {"a", "b"}, {.by_place = true});
-  EXPECT_NE(text.find("ended before each side had four runs"), std::string::npos) << text;
-  EXPECT_EQ(text.find("--before"), std::string::npos) << text;
+TEST(CompareOutput, SaysWhatTheRunsLack) {
+  Comparison few = someComparison();
+  few.runs_a = 1, few.runs_b = 2;
+  few.evidence = Evidence::kTooFewRuns;
+  for (RowComparison& row : few.rows) {
+    row.too_slow = row.perhaps_slow = false;
+    row.difference = Difference::kTooFewRuns;
+    row.rate->interval.reset();
+  }
+  const std::string text = compareText(few, {"a", "b"}, {.slower = 0.05});
+  EXPECT_NE(text.find("2 rows: 2 not enough runs\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("Not enough runs: A has 1 and B 2, and each side needs 4"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("--before"), std::string::npos) << text;
+  EXPECT_EQ(text.find("no row is slower"), std::string::npos) << text;
+  const std::string early = compareText(few, {"a", "b"}, {.by_place = true});
+  EXPECT_NE(early.find("Not enough runs: it ended early. A has 1 and B 2"), std::string::npos);
+  EXPECT_EQ(early.find("--before"), std::string::npos) << early;
+  const auto json = nlohmann::json::parse(compareJson(few, {"a", "b"}));
+  EXPECT_EQ(json.at("outcome"), "not enough runs");
+  EXPECT_EQ(json.at("ok"), false);
+  EXPECT_EQ(json.at("runs_b"), 2);
+  EXPECT_FALSE(json.at("rows").at(0).contains("effect"));
+  few.evidence = Evidence::kNotInTurns;
+  EXPECT_NE(compareText(few, {"a", "b"}, {}).find("did not take turns"), std::string::npos);
 }
 
 TEST(CompareOutput, JsonHasTheFigures) {
   const auto json = nlohmann::json::parse(compareJson(someComparison(), {"a.json", "b.json"}));
   EXPECT_EQ(json.at("format"), "viaduct-compare/1");
   EXPECT_EQ(json.at("ok"), false);
+  EXPECT_EQ(json.at("outcome"), "worse");
   const auto& row = json.at("rows").at(0);
   EXPECT_EQ(row.at("ratio"), 0.9);
   EXPECT_EQ(row.at("interval_95").at(1), 0.93);

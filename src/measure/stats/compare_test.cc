@@ -23,10 +23,37 @@ Report report(std::vector<Row> rows) {
   return out;
 }
 
+// Four runs of each side, in turns, with a little noise between them.
+Result<Comparison> fourOfEach(const Report& a, const Report& b, const CompareOptions& options) {
+  const auto runs = [](const Report& like, int first) {
+    std::vector<Report> out;
+    for (const double luck : {0.995, 1.0, 1.003, 1.005}) {
+      Report& run = out.emplace_back(like);
+      run.started = "2026-01-02T03:04:" + std::to_string(first) + "Z";
+      first += 2;
+      for (Row& one : run.rows)
+        if (one.gb_per_s) *one.gb_per_s *= luck;
+    }
+    return out;
+  };
+  return compare(runs(a, 10), runs(b, 11), options);
+}
+
 Comparison compared(const Report& a, const Report& b, const CompareOptions& options = {}) {
-  auto out = compare({a}, {b}, options);
+  auto out = fourOfEach(a, b, options);
   EXPECT_TRUE(out) << out.error().text();
   return out ? *std::move(out) : Comparison{};
+}
+
+// Runs with one row each, every second from `first` on.
+std::vector<Report> runsOf(const std::vector<double>& rates, int first = 0) {
+  std::vector<Report> out;
+  for (const double rate : rates) {
+    out.push_back(report({row(1, rate)}));
+    out.back().started = "2026-01-02T03:04:" + std::to_string(10 + first) + "Z";
+    first += 2;
+  }
+  return out;
 }
 
 TEST(Compare, FasterSlowerAndNoDifference) {
@@ -78,19 +105,80 @@ TEST(Compare, OnlyWhatIsSureFails) {
   EXPECT_EQ(little.rows[0].difference, Difference::kSlower);
   EXPECT_FALSE(little.rows[0].too_slow || little.rows[0].perhaps_slow);
   EXPECT_TRUE(little.ok());
-  const auto noisy = compared(report({row(1, 10, 0.3)}), report({row(1, 9, 0.3)}), five);
-  EXPECT_FALSE(noisy.rows[0].too_slow);
-  EXPECT_TRUE(noisy.rows[0].perhaps_slow);
-  EXPECT_TRUE(noisy.ok());
+  const auto noisy = compare(runsOf({10, 12, 8, 11}), runsOf({9.4, 7.5, 11.5, 9}, 1), five);
+  ASSERT_TRUE(noisy);
+  EXPECT_FALSE(noisy->rows[0].too_slow);
+  EXPECT_TRUE(noisy->rows[0].perhaps_slow);
+  EXPECT_TRUE(noisy->ok());
 }
 
-TEST(Compare, TooFewPartsGiveNoAnswer) {
-  Row few = row(1, 5);
-  few.gb_per_s_parts = {5};
-  const auto found = compared(report({row(1, 10)}), report({few}), {.slower = 0.05});
-  EXPECT_EQ(found.rows[0].difference, Difference::kUnknown);
-  EXPECT_NEAR(found.rows[0].rate->ratio, 0.5, 0.01);
-  EXPECT_TRUE(found.rows[0].perhaps_slow);
+TEST(Compare, FewerThanFourRunsOfASideGiveNoAnswer) {
+  const CompareOptions five{.slower = 0.05};
+  const std::vector<double> rates{5, 5.1, 5.2, 5.05};
+  for (const std::size_t runs : {1U, 2U, 3U}) {
+    const std::vector<double> few(rates.begin(), rates.begin() + static_cast<long>(runs));
+    for (const auto& found : {compare(runsOf({10, 10.1, 10.2, 10.05}), runsOf(few, 1), five),
+                              compare(runsOf(few), runsOf({10, 10.1, 10.2, 10.05}, 1), five)}) {
+      ASSERT_TRUE(found);
+      EXPECT_EQ(found->rows[0].difference, Difference::kTooFewRuns);
+      EXPECT_FALSE(found->rows[0].rate->interval);
+      EXPECT_FALSE(found->rows[0].too_slow || found->rows[0].perhaps_slow);
+      EXPECT_EQ(found->evidence, Evidence::kTooFewRuns);
+      EXPECT_FALSE(found->ok() || found->isWorse());
+    }
+  }
+}
+
+TEST(Compare, ARowThatARunLacksHasTooFewRuns) {
+  auto b = runsOf({10, 10.1, 10.2, 10.05}, 1);
+  b[2].rows = {row(2, 1)};
+  const auto found = compare(runsOf({5, 5.1, 5.2, 5.05}), b, {});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->rows[0].difference, Difference::kTooFewRuns);
+  EXPECT_EQ(found->evidence, Evidence::kTooFewRuns);
+}
+
+TEST(Compare, RowsThatARunRepeatsAreOneFigure) {
+  const Report a = report({row(1, 10), row(1, 11), row(1, 12), row(1, 13), row(1, 14)});
+  const auto found = compare({a}, {report({row(1, 1), row(1, 2), row(1, 3), row(1, 4)})}, {});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->rows[0].difference, Difference::kTooFewRuns);
+  EXPECT_DOUBLE_EQ(found->rows[0].a_gb_per_s, 12);
+}
+
+TEST(Compare, OneRunUnderTwoNamesIsRefused) {
+  const auto runs = runsOf({10, 10.1, 10.2, 10.05});
+  const auto found = compare({runs[0], runs[1], runs[2], runs[0]}, runsOf({5, 6, 7, 8}, 1), {});
+  ASSERT_FALSE(found);
+  EXPECT_NE(found.error().text().find("A has the same run twice"), std::string::npos)
+      << found.error().text();
+}
+
+TEST(Compare, RunsThatDidNotTakeTurnsGiveNoAnswer) {
+  const auto a = runsOf({5, 5.1, 5.2, 5.05}), b = runsOf({10, 10.1, 10.2, 10.05}, 20);
+  const auto found = compare(a, b, {.slower = 0.05});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->rows[0].difference, Difference::kNotInTurns);
+  EXPECT_EQ(found->evidence, Evidence::kNotInTurns);
+  EXPECT_FALSE(found->ok());
+  EXPECT_EQ(compare(a, b, {.across_time = true})->rows[0].difference, Difference::kFaster);
+}
+
+TEST(Compare, TheRatioIsThatOfTheColumns) {
+  // The median of all sixteen ratios would be another one.
+  const auto found = compare(runsOf({10, 11, 15, 16}), runsOf({9, 9.5, 20, 21}, 1), {});
+  ASSERT_TRUE(found);
+  const RowComparison& one = found->rows[0];
+  EXPECT_DOUBLE_EQ(one.a_gb_per_s, 13);
+  EXPECT_DOUBLE_EQ(one.b_gb_per_s, 14.75);
+  EXPECT_DOUBLE_EQ(one.rate->ratio, 14.75 / 13);
+}
+
+TEST(Compare, AnEffectBelowTheLeastHasNoName) {
+  const auto a = runsOf({10, 10.001, 10.002, 10.003}), b = runsOf({9.95, 9.951, 9.952, 9.953}, 1);
+  EXPECT_EQ(compare(a, b, {})->rows[0].difference, Difference::kNoneSeen) << "0.5 % slower";
+  EXPECT_EQ(compare(a, b, {.least_effect = 0.001})->rows[0].difference, Difference::kSlower);
+  EXPECT_EQ(compare(b, a, {.least_effect = 0.001})->rows[0].difference, Difference::kFaster);
 }
 
 TEST(Compare, ARowThatBrokeIsNotOk) {
@@ -109,7 +197,7 @@ TEST(Compare, OtherMachinesAndSettingsAreNamed) {
   Report b = a;
   b.environment.members[0].host.cores = 8;
   b.environment.fingerprint = fingerprintOf(b.environment.members);
-  const auto machines = compare({a}, {b}, {});
+  const auto machines = fourOfEach(a, b, {});
   ASSERT_FALSE(machines);
   EXPECT_NE(machines.error().text().find("cores: A 4, B 8"), std::string::npos);
   EXPECT_NE(machines.error().text().find("--across-machines"), std::string::npos);
@@ -143,18 +231,12 @@ TEST(Compare, AcrossSettingsOtherBackendsMayMeet) {
   EXPECT_EQ(found.rows[0].b.backend, "local");
 }
 
-TEST(Compare, RunsAreFiguresWhenThereAreEnough) {
-  // Each run is very sure of itself, but they do not agree.
-  const std::vector<Report> a{report({row(1, 10, 0.001)}), report({row(1, 12, 0.001)}),
-                              report({row(1, 8, 0.001)}), report({row(1, 11, 0.001)})};
-  const std::vector<Report> b{report({row(1, 9.5, 0.001)}), report({row(1, 7.5, 0.001)}),
-                              report({row(1, 11.5, 0.001)}), report({row(1, 9, 0.001)})};
-  const auto found = compare(a, b, {});
+TEST(Compare, RunsAreFiguresAndTheirPartsAreNot) {
+  // The parts of each run agree, and the runs do not.
+  const auto found = compare(runsOf({10, 12, 8, 11}), runsOf({9.5, 7.5, 11.5, 9}, 1), {});
   ASSERT_TRUE(found);
   EXPECT_EQ(found->rows[0].rate->pairs, 16U);
   EXPECT_EQ(found->rows[0].difference, Difference::kNoneSeen);
-  const auto three = compare({a[0], a[1], a[2]}, {b[0], b[1], b[2]}, {});
-  EXPECT_EQ(three->rows[0].rate->pairs, 225U) << "their parts together";
 }
 
 }  // namespace

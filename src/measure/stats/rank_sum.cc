@@ -61,7 +61,7 @@ std::optional<RatioEstimate> ratioOf(std::vector<double> a, std::vector<double> 
   prepare(a);
   prepare(b);
   if (a.empty() || b.empty()) return std::nullopt;
-  RatioEstimate out{.pairs = a.size() * b.size()};
+  RatioEstimate out{.ratio = median(b) / median(a), .pairs = a.size() * b.size()};
   std::vector<double> ratios;
   ratios.reserve(out.pairs);
   std::size_t behind = 0;
@@ -72,11 +72,11 @@ std::optional<RatioEstimate> ratioOf(std::vector<double> a, std::vector<double> 
       behind += y < x ? 1 : 0;
     }
   std::sort(ratios.begin(), ratios.end());
-  out.ratio = median(ratios);
   out.effect = (static_cast<double>(out.ahead) - static_cast<double>(behind)) /
                static_cast<double>(out.pairs);
   if (const auto skip = outside(a.size(), b.size()))
-    out.interval = Interval{ratios[*skip], ratios[ratios.size() - 1 - *skip]};
+    out.interval = Interval{std::min(ratios[*skip], out.ratio),
+                            std::max(ratios[ratios.size() - 1 - *skip], out.ratio)};
   return out;
 }
 

@@ -78,6 +78,24 @@ TEST(RankSum, WhatIsNoFigureIsLeftOut) {
   EXPECT_FALSE(found->interval);
 }
 
+TEST(RankSum, TheRatioIsThatOfTheMediansAndInsideOfTheInterval) {
+  const auto found = ratioOf({10, 11, 15, 16}, {9, 9.5, 20, 21});
+  ASSERT_TRUE(found && found->interval);
+  EXPECT_DOUBLE_EQ(found->ratio, 14.75 / 13);
+  base::Random random(3);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<double> a, b;  // many and uneven ones: the median of all ratios is far from it
+    for (int i = 0; i < 41; ++i) {
+      a.push_back(i < 20 ? 1 + 0.01 * static_cast<double>(random.below(100)) : 10);
+      b.push_back(i < 21 ? 1 + 0.01 * static_cast<double>(random.below(100)) : 10);
+    }
+    const auto odd = ratioOf(a, b);
+    ASSERT_TRUE(odd && odd->interval);
+    EXPECT_LE(odd->interval->low, odd->ratio);
+    EXPECT_GE(odd->interval->high, odd->ratio);
+  }
+}
+
 // What "95 %" promises: that the true ratio is in the interval that often, or more often.
 TEST(RankSum, TheIntervalHoldsWhatItSays) {
   base::Random random(7);

@@ -107,10 +107,11 @@ std::string complaintAbout(const Rows& rows, const std::string& test) {
   return {};
 }
 
-Answer answerOf(const SuiteCell& cell) {
+Answer answerOf(const SuiteCell& cell, double least_effect) {
   const std::optional<Improvement>& judged = cell.judged();
   if (!judged || !judged->interval) return Answer::kTooFew;
-  const double least = judgedBy(cell.size) == JudgedBy::kLatency ? kLatencyResolution : 0;
+  const bool by_latency = judgedBy(cell.size) == JudgedBy::kLatency;
+  const double least = std::max(least_effect, by_latency ? kLatencyResolution : 0);
   if (judged->interval->low > least) return Answer::kHelps;
   return judged->interval->high < -least ? Answer::kHurts : Answer::kNoneSeen;
 }
@@ -133,7 +134,7 @@ SuiteCell cellOf(const Suite& suite, std::size_t test, std::uint64_t size) {
       out.rate = rateImprovement(base, own);
       out.latency = latencyImprovement(base, own);
       out.note = idleness(suite.tests[test], base, own);
-      out.answer = out.note.empty() ? answerOf(out) : Answer::kIdle;
+      out.answer = out.note.empty() ? answerOf(out, suite.least_effect) : Answer::kIdle;
       return out;
     }
   }

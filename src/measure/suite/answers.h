@@ -14,9 +14,9 @@
 namespace viaduct::measure {
 
 enum class Answer : std::uint8_t {
-  kHelps,     // the whole interval is above 0
+  kHelps,     // the whole interval is above 0, by more than the least effect
   kHurts,     // below
-  kNoneSeen,  // 0 is inside
+  kNoneSeen,  // 0 is inside, or nearer than the least effect
   kTooFew,    // rounds for an interval
   kIdle,      // the path shows that nothing was done otherwise than in the baseline
   kUnusable,  // a row that it is made of cannot be used

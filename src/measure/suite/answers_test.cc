@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "measure/stats/noise_testing.h"
 #include "measure/suite/suite_testing.h"
 
 namespace viaduct::measure {
@@ -78,6 +79,48 @@ TEST(Answers, ABucketOfTheHistogramIsNoDifference) {
   for (SuiteRun& run : suite.runs)
     for (Row& row : run.rows) row.latency_us->p50 = run.test == 1 ? 99.7 : 100;
   EXPECT_EQ(answersOf(suite)[1].cells[0].answer, Answer::kNoneSeen);
+}
+
+TEST(Answers, AnEffectBelowTheLeastHasNoName) {
+  Suite suite = someSuite(5);
+  for (SuiteRun& run : suite.runs)
+    for (Row& row : run.rows) {
+      row.gb_per_s = run.test == 1 ? 9.99 : 10;  // 0.1 % fewer, for sure
+      row.latency_us->p50 = run.test == 1 ? 100.8 : 100;
+    }
+  EXPECT_EQ(answersOf(suite)[1].text, "no difference seen at 2 of 2 sizes (256, 64KiB)");
+  suite.least_effect = 0.0005;
+  EXPECT_EQ(answersOf(suite)[1].text, "hurts at 2 of 2 sizes (256, 64KiB)");
+}
+
+// Tests that differ in nothing, with the noise of real machines over the turns of a suite.
+TEST(Answers, ASuiteIsWrongInLessThanOneAnswerOfTwenty) {
+  constexpr std::uint32_t kRounds = 5;
+  constexpr std::uint64_t kSizes = 25;
+  constexpr int kSuites = 15;
+  base::Random random(16);
+  for (const NamedNoise& noise : kNoises) {
+    std::size_t wrong = 0, all = 0;
+    for (int i = 0; i < kSuites; ++i) {
+      Suite suite{.tests = std::vector<SuiteTest>(4), .rounds = kRounds, .rounds_done = kRounds};
+      for (std::uint32_t round = 0; round < kRounds; ++round)
+        for (const std::size_t test : orderOf(suite.tests, round))
+          suite.runs.push_back({.round = round, .test = test});
+      for (std::uint64_t size = 1; size <= kSizes; ++size) {
+        for (SuiteTest& test : suite.tests) test.sizes.push_back(size * 1024);
+        const std::vector<double> rates = noise.noise(suite.runs.size(), random);
+        for (std::size_t run = 0; run < rates.size(); ++run)
+          suite.runs[run].rows.push_back(rowOf(size * 1024, rates[run], 100 / rates[run]));
+      }
+      for (const SuiteAnswers& answers : answersOf(suite))
+        for (const SuiteCell& cell : answers.cells) {
+          all += answers.test == 0 ? 0 : 1;
+          wrong += cell.answer == Answer::kHelps || cell.answer == Answer::kHurts ? 1 : 0;
+        }
+    }
+    EXPECT_EQ(all, 3 * kSizes * kSuites);
+    EXPECT_LE(static_cast<double>(wrong), 0.05 * static_cast<double>(all)) << noise.name;
+  }
 }
 
 TEST(Answers, ARowThatCannotBeUsedIsNamedAndNotCompared) {

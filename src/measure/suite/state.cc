@@ -134,6 +134,7 @@ Result<Suite> goOn(const SuiteFile& file, Suite wanted) {
                    "name another file, or start anew with --fresh");
   Suite out = *kept;
   out.rounds = std::max(wanted.rounds, out.rounds_done);
+  out.least_effect = wanted.least_effect;
   return out;
 }
 

@@ -106,11 +106,13 @@ TEST_F(SuiteFileTest, GoesOnWithTheSameSettingsOnly) {
   ASSERT_TRUE(file);
   Suite wanted = someSuite(0);
   wanted.rounds = 7;
+  wanted.least_effect = 0.05;
   const auto on = goOn(*file, wanted);
   ASSERT_TRUE(on) << on.error().text();
   EXPECT_EQ(on->rounds_done, 2U);
   EXPECT_EQ(on->rounds, 7U);
   EXPECT_EQ(on->runs.size(), 6U);
+  EXPECT_EQ(on->least_effect, 0.05) << "what is asked for now";
   wanted.rounds = 1;
   EXPECT_EQ(goOn(*file, wanted)->rounds, 2U) << "what is done is done";
   wanted.settings[0].value = "tcp";

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "measure/result/report.h"
+#include "measure/stats/rank_sum.h"
 
 namespace viaduct::measure {
 
@@ -38,13 +39,15 @@ struct Suite {
   std::string version = {};              // of viaduct
   std::string started = {};              // UTC, ISO 8601
   std::string end = "complete";          // or how it ended early
+  std::string command = {};              // that began it, without secrets; older files have none
   Environment environment = {};          // known once a run has been
   std::vector<Option> settings = {};     // what was asked for, the same for all tests
   std::vector<Option> agent = {};        // the agents' settings, the tests' own not among them
   std::vector<SuiteTest> tests = {};     // the first is the baseline
   std::uint32_t rounds = kFewestRounds;  // that were asked for
   std::uint32_t rounds_done = 0;
-  std::vector<SuiteRun> runs = {};  // of the rounds that are done
+  double least_effect = kLeastEffect;  // no answer names a smaller one
+  std::vector<SuiteRun> runs = {};     // of the rounds that are done
   friend bool operator==(const Suite&, const Suite&) = default;
 };
 

@@ -139,10 +139,12 @@ std::string toJson(const Suite& suite) {
                    {"version", suite.version},
                    {"started", suite.started},
                    {"end", suite.end},
+                   {"command", suite.command},
                    {"environment", asJson(suite.environment)},
                    {"settings", std::move(settings)},
                    {"rounds", suite.rounds},
                    {"rounds_done", suite.rounds_done},
+                   {"least_effect", suite.least_effect},
                    {"tests", std::move(tests)},
                    {"conclusion", conclusionOf(suite)},
                    {"results", resultsOf(suite)},
@@ -165,6 +167,7 @@ Result<Suite> suiteFromJson(std::string_view text, const std::string& name) {
   from.need("version", suite.version);
   from.need("started", suite.started);
   from.need("end", suite.end);
+  from.may("command", suite.command);
   from.need("environment", suite.environment);
   SuiteSettings settings;
   from.need("settings", settings);
@@ -172,6 +175,7 @@ Result<Suite> suiteFromJson(std::string_view text, const std::string& name) {
   suite.agent = std::move(settings.agent.list);
   from.need("rounds", suite.rounds);
   from.need("rounds_done", suite.rounds_done);
+  from.may("least_effect", suite.least_effect);  // older files have none
   from.need("tests", suite.tests);
   std::vector<NamedRun> runs;
   from.need("runs", runs);

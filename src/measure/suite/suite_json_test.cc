@@ -16,6 +16,12 @@ TEST(SuiteJson, ReadsBackAsItWasWritten) {
     ASSERT_TRUE(read) << read.error().text();
     EXPECT_EQ(*read, someSuite(rounds));
   }
+  Suite strict = someSuite(1);
+  strict.least_effect = 0.05;
+  EXPECT_EQ(suiteFromJson(toJson(strict), "f")->least_effect, 0.05);
+  Json older = Json::parse(toJson(strict));
+  older.erase("least_effect");
+  EXPECT_EQ(suiteFromJson(older.dump(), "f")->least_effect, kLeastEffect);
 }
 
 TEST(SuiteJson, AnswersStandInItForOtherReaders) {

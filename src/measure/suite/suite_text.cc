@@ -59,9 +59,11 @@ std::string tableOf(const SuiteTest& test, const SuiteAnswers& answers) {
 std::string headOf(const Suite& suite) {
   std::set<std::string> hosts;
   for (const Member& member : suite.environment.members) hosts.insert(member.host.hostname);
-  return fmt::format("{} of {} rounds, {} processes on {}; medians over the rounds\n",
-                     suite.rounds_done, std::max(suite.rounds, suite.rounds_done),
-                     suite.environment.members.size(), fmt::join(hosts, ", "));
+  return fmt::format(
+      "{} of {} rounds, {} processes on {}; medians over the rounds. No effect below {:.3g} % is "
+      "named\n",
+      suite.rounds_done, std::max(suite.rounds, suite.rounds_done),
+      suite.environment.members.size(), fmt::join(hosts, ", "), suite.least_effect * 100);
 }
 
 }  // namespace

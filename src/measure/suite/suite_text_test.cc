@@ -13,7 +13,8 @@ using testing::has;
 TEST(SuiteText, HasATableForEachTestAndSaysWhatItMeans) {
   const std::string text = suiteText(someSuite(5));
   for (const char* part :
-       {"5 of 5 rounds, 1 processes on one", "baseline: VIADUCT_SPIN=20us\n",
+       {"5 of 5 rounds, 1 processes on one", "No effect below 1 % is named\n",
+        "baseline: VIADUCT_SPIN=20us\n",
         "better: VIADUCT_SPIN=0\n(expected of it: nothing at all)\n", "p95 us", "rails",
         "not measured: not built in", "\nbetter: helps at 2 of 2 sizes (256, 64KiB)\n",
         "\nsame: no difference seen at 1 of 1 size (64KiB)\n", "\nabsent: not built in\n",
