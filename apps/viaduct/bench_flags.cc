@@ -93,8 +93,7 @@ constexpr std::array kWhat{
     BenchFlag{"total_buffer_size", "SIZE", "what the rows need; nixlbench: 8 GiB",
               "memory of each process, split over its devices and their streams",
               [](V t, O& o) { return intoSize(t, o.total_buffer_size); }},
-    BenchFlag{"hot", "", "true",
-              "each stream uses one set of blocks all the time",
+    BenchFlag{"hot", "", "true", "each stream uses one set of blocks all the time",
               [](V t, O& o) -> Status {
                 bool hot = false;
                 VIADUCT_CHECK(intoYesNo(t, hot));

@@ -47,7 +47,7 @@ struct BenchOptions {
   measure::MemoryChoice memory = measure::MemoryChoice::kAllocate;
   bool use_hugepages = false;
   std::uint64_t total_buffer_size = 0;  // 0: what the rows need
-  bool cold = false;  // each transfer uses other memory
+  bool cold = false;                    // each transfer uses other memory
   std::uint64_t working_set = 0;
   std::vector<std::string> device_list = {};
 

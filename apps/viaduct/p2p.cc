@@ -114,9 +114,8 @@ void printRow(const std::string& size, const Row& row) {
 }
 
 std::vector<measure::Option> optionsOf(const P2pOptions& options) {
-  std::vector<measure::Option> all{{"mode", "initiator"},
-                                   {"ip", options.ip},
-                                   {"port", std::to_string(options.port)}};
+  std::vector<measure::Option> all{
+      {"mode", "initiator"}, {"ip", options.ip}, {"port", std::to_string(options.port)}};
   for (measure::Option& one : optionsOf(specOf(options))) all.push_back(std::move(one));
   return all;
 }

@@ -26,7 +26,7 @@ struct P2pOptions {
   std::string ip = {};
   std::uint16_t port = 5555;
   std::vector<NamedSize> sizes = {};  // empty: some from 4KB to 64MB
-  std::uint64_t iterations = 100;  // 0: as many as fit into `duration`
+  std::uint64_t iterations = 100;     // 0: as many as fit into `duration`
   std::chrono::nanoseconds duration{0};
   std::uint64_t warmup = 10;
   std::string backend = {};  // empty: the one that is chosen

@@ -39,8 +39,9 @@ proof::Observation someObservation() {
 
 std::vector<fuzz::Sample> viaduct::fuzz::samples() {
   const std::string seen = encode(someObservation());
-  return {sampleOf(std::as_bytes(std::span(seen))),
-          sampleOf(p2p::encode(p2p::Request{.label = "p2p-1", .seed = 1})),
+  p2p::Request request{.verb = p2p::Request::Verb::kRun, .number = 1};
+  request.spec.rows = {{.backend = "tcp", .block_bytes = 4096, .batch = 2}};
+  return {sampleOf(std::as_bytes(std::span(seen))), sampleOf(p2p::encode(request)),
           sampleOf(p2p::encode(p2p::Answer{.number = 1, .value = Error{.detail = "no"}}))};
 }
 

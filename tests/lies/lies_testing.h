@@ -23,7 +23,8 @@ inline std::size_t count(const std::string& text, const std::string& word) {
 }
 
 // What it prints. One row: blocks of plain memory, copied between two processes.
-inline std::string benchWith(const std::string& library, const std::vector<std::string>& environment,
+inline std::string benchWith(const std::string& library,
+                             const std::vector<std::string>& environment,
                              const std::vector<std::string>& more) {
   std::vector<std::string> words{"bench",         "--backend", "local",   "--memory", "malloc",
                                  "--block-sizes", "4KiB",      "--batch", "4"};

@@ -40,8 +40,8 @@ class P2p : public ::testing::Test {
   }
   std::vector<Row> rows(Initiator& initiator, const Spec& spec) {
     std::vector<Row> out;
-    const auto done = initiator.measure(
-        spec, [&](const Composed& measured) { out.push_back(measured.row); });
+    const auto done =
+        initiator.measure(spec, [&](const Composed& measured) { out.push_back(measured.row); });
     EXPECT_TRUE(done) << done.error().text();
     return out;
   }

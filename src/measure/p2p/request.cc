@@ -62,8 +62,8 @@ Spec readSpec(base::Reader& in) {
   s.memory = in.get<std::uint8_t>() != 0 ? MemoryChoice::kMalloc : MemoryChoice::kAllocate;
   s.warmup = std::chrono::nanoseconds(in.get<std::uint64_t>());
   s.duration = std::chrono::nanoseconds(in.get<std::uint64_t>());
-  s.verify = static_cast<Verified>(std::min<std::uint8_t>(
-      in.get<std::uint8_t>(), static_cast<std::uint8_t>(Verified::kFull)));
+  s.verify = static_cast<Verified>(
+      std::min<std::uint8_t>(in.get<std::uint8_t>(), static_cast<std::uint8_t>(Verified::kFull)));
   s.require = in.text();
   s.seed = in.get<std::uint64_t>();
   return s;

@@ -80,12 +80,13 @@ Status Target::prepare(const Spec& spec) const {
   VIADUCT_TRY(const DeviceBytes bytes, deviceBytes(spec));
   const std::uint64_t most = host::facts().memory / kPartOfMemory;
   if (spec.rows.size() == 1 && (most == 0 || bytes.target <= most)) return Ok{};
-  return Error{.code = Code::kExhausted,
-               .operation = "p2p",
-               .detail = fmt::format("a buffer of {} bytes; the target gives up to {}, a quarter of "
-                                     "its memory",
-                                     bytes.target, most),
-               .remedy = "ask for smaller --buffer_sizes"};
+  return Error{
+      .code = Code::kExhausted,
+      .operation = "p2p",
+      .detail = fmt::format("a buffer of {} bytes; the target gives up to {}, a quarter of "
+                            "its memory",
+                            bytes.target, most),
+      .remedy = "ask for smaller --buffer_sizes"};
 }
 
 void Target::run(const StopFlag& stop) {

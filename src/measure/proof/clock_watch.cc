@@ -27,9 +27,7 @@ std::int64_t secondClock() {
 
 }  // namespace
 
-bool ClockDrift::isImpossible() const {
-  return std::abs(ahead) > kLeastOff + kPartOff * seconds;
-}
+bool ClockDrift::isImpossible() const { return std::abs(ahead) > kLeastOff + kPartOff * seconds; }
 
 bool ClockDrift::jumped() const { return std::abs(largest) >= kInOneStep * std::abs(ahead); }
 

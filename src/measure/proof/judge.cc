@@ -169,8 +169,8 @@ std::optional<Sentence> silentRail(const Case& c) {
 
 Sentence verdictOf(const Case& c) {
   // In this order: what makes a figure worthless comes before what makes it another one.
-  for (const auto rule :
-       {failed, corrupt, wrongClock, miscounted, invalid, notRequired, fallback, silentRail, unprovenPath})
+  for (const auto rule : {failed, corrupt, wrongClock, miscounted, invalid, notRequired, fallback,
+                          silentRail, unprovenPath})
     if (auto found = rule(c)) return *std::move(found);
   return {Verdict::kOk, ""};
 }

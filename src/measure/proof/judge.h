@@ -19,23 +19,23 @@ namespace viaduct::measure::proof {
 
 // Bytes of a row, counted in ways that have nothing in common.
 struct Totals {
-  double rated = 0;      // that the rate was made from
-  double timed = 0;      // iterations x bytes of one
-  double all = 0;        // transfers x bytes of one, untimed ones too: what paths have to count
-  double seconds = 0;    // over which `rated` was moved; 0: nothing of this is known
+  double rated = 0;    // that the rate was made from
+  double timed = 0;    // iterations x bytes of one
+  double all = 0;      // transfers x bytes of one, untimed ones too: what paths have to count
+  double seconds = 0;  // over which `rated` was moved; 0: nothing of this is known
 };
 
 // What the runner knows of a row.
 struct RowFacts {
   std::string backend = {};
-  std::string require = {};          // as TransferOptions::require
-  double gb_per_s = 0;               // 10^9 payload bytes a second, of all pairs together
-  double cores_busy = 0;             // by all processes, as coresBusy() says
-  double cores_others = 0;           // by whatever else ran on their hosts meanwhile
-  double cores = 0;                  // that these hosts have; 0: not known
+  std::string require = {};  // as TransferOptions::require
+  double gb_per_s = 0;       // 10^9 payload bytes a second, of all pairs together
+  double cores_busy = 0;     // by all processes, as coresBusy() says
+  double cores_others = 0;   // by whatever else ran on their hosts meanwhile
+  double cores = 0;          // that these hosts have; 0: not known
   Totals totals = {};
-  ClockDrift clock = {};         // of the member whose clocks differ most
-  std::uint32_t clock_rank = 0;  // who that is
+  ClockDrift clock = {};             // of the member whose clocks differ most
+  std::uint32_t clock_rank = 0;      // who that is
   double rate_kept = 0;              // open loop: what part of the rate asked for was reached
   std::uint64_t transfer_bytes = 0;  // of one transfer
   std::uint64_t working_set = 0;     // bytes that one side cycles through; 0: one transfer

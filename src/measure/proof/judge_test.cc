@@ -484,8 +484,8 @@ TEST(Clocks, MoreCoresBusyThanThereAreIsInvalid) {
 }
 
 TEST(Clocks, OneThatRunsFastOrJumpsIsInvalid) {
-  const auto fast = plain(
-      {.totals = kAgree, .clock = {.seconds = 1, .ahead = 9, .largest = 2}, .clock_rank = 1});
+  const auto fast =
+      plain({.totals = kAgree, .clock = {.seconds = 1, .ahead = 9, .largest = 2}, .clock_rank = 1});
   EXPECT_EQ(fast.verdict, Verdict::kInvalid);
   EXPECT_TRUE(has(fast.why, "the clock of rank 1 ran 9.000 s ahead of")) << fast.why;
   const auto jump = plain({.totals = kAgree, .clock = {.seconds = 1, .ahead = -5, .largest = -5}});

@@ -15,7 +15,7 @@
 namespace viaduct::measure {
 namespace {
 
-constexpr std::size_t kWindows = 3;    // of a round of several streams
+constexpr std::size_t kWindows = 3;     // of a round of several streams
 constexpr std::size_t kMostParts = 12;  // of a repeat
 
 class Composer {
@@ -197,8 +197,8 @@ class Composer {
     checks.smallest_caught = rounds_.every_transfer_checked ? 0 : smallestCaught(checks.transfers);
     row_.checks = checks;
     if (missed != 0)
-      facts_.mismatch = fmt::format("{} of {} checked transfers arrived wrong: {}",
-                                    missed, checks.transfers, facts_.mismatch.value_or(""));
+      facts_.mismatch = fmt::format("{} of {} checked transfers arrived wrong: {}", missed,
+                                    checks.transfers, facts_.mismatch.value_or(""));
   }
 
   // What devices counted says whether all of this is to be believed.

@@ -12,7 +12,7 @@ namespace viaduct::measure {
 namespace {
 
 constexpr std::uint64_t kSample = std::uint64_t{64} << 20U;  // bytes of a stream
-constexpr std::uint64_t kEpochs = std::uint64_t{1} << 16U;  // that a Pattern tells apart
+constexpr std::uint64_t kEpochs = std::uint64_t{1} << 16U;   // that a Pattern tells apart
 constexpr std::uint64_t kWord = sizeof(std::uint64_t);
 constexpr std::uint64_t kSpots = 16;  // words that a spot check freshens
 
@@ -38,7 +38,10 @@ Role Contents::source(std::uint32_t stream) const {
 }
 
 Pattern Contents::pattern(std::uint64_t epoch) const {
-  return {.seed = spec_.seed, .block_bytes = row_.block_bytes, .blocks = blocks_, .epoch = epoch % kEpochs};
+  return {.seed = spec_.seed,
+          .block_bytes = row_.block_bytes,
+          .blocks = blocks_,
+          .epoch = epoch % kEpochs};
 }
 
 std::span<std::byte> Contents::block(const StreamEnd& end, std::uint64_t set,
@@ -127,8 +130,7 @@ void Contents::freshen(const StreamEnd& end, const SpotCheck& check) const {
 void Contents::restore(const StreamEnd& end, const SpotCheck& check, std::uint64_t epoch) const {
   const Pattern then = pattern(epoch);
   for (const Spot spot : spots(check)) {
-    const std::uint64_t word =
-        then.word(number(check.stream, check.set, spot.block), spot.offset);
+    const std::uint64_t word = then.word(number(check.stream, check.set, spot.block), spot.offset);
     const auto memory = memoryOf(end, check, spot);
     std::memcpy(memory.data(), &word, memory.size());
   }

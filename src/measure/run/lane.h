@@ -96,8 +96,8 @@ class Lane {
   LaneSeed seed_;
   std::vector<std::uint32_t> own_order_, remote_order_;
   std::vector<Transfer> transfers_;
-  Path retired_;  // what transfers that were planned again had carried
-  Path before_;   // what had been when mark() was called
+  Path retired_;                       // what transfers that were planned again had carried
+  Path before_;                        // what had been when mark() was called
   std::uint64_t begun_ = 0;            // transfers of all runs
   std::uint64_t transfers_ended_ = 0;  // since mark()
   Histogram prep_;

@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kAnnounced = 10s;   // for the other end's pin to be known here
+constexpr auto kAnnounced = 10s;  // for the other end's pin to be known here
 // Of a row, at first: what an earlier row has left is not taken for this one's.
 constexpr std::uint64_t kEpochsOfARow = 4096;
 constexpr auto kLookAfter = 50ms;  // how often a running row is

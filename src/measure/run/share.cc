@@ -144,7 +144,11 @@ std::string encode(const RowShare& share) {
   put(out, share.cpu.machine);
   out.put(share.cpu.processors);
   for (const double v : {share.clock.seconds, share.clock.ahead, share.clock.largest}) put(out, v);
-  out.put(share.transfers).text(share.mismatch).put(share.checks).put(share.missed).text(share.observation);
+  out.put(share.transfers)
+      .text(share.mismatch)
+      .put(share.checks)
+      .put(share.missed)
+      .text(share.observation);
   return asText(out);
 }
 

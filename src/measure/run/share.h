@@ -65,12 +65,12 @@ struct RowShare {
   Failure failure = {};
   std::vector<StreamShare> streams = {};
   Histogram latency = {}, prep = {}, post = {}, tx = {};  // nanoseconds, of all its streams
-  std::uint64_t transfers = 0;  // that its claims count, timed or not
-  CpuUse cpu = {};              // of all rounds
+  std::uint64_t transfers = 0;                            // that its claims count, timed or not
+  CpuUse cpu = {};                                        // of all rounds
   proof::ClockDrift clock = {};
-  std::string mismatch = {};     // empty: none
+  std::string mismatch = {};             // empty: none
   std::uint64_t checks = 0, missed = 0;  // transfers whose contents were looked at, and were wrong
-  std::string observation = {};  // of the devices
+  std::string observation = {};          // of the devices
 };
 
 Latency latencyOf(const Histogram& nanoseconds);

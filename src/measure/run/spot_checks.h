@@ -15,8 +15,8 @@
 
 namespace viaduct::measure {
 
-// A backend that skips one transfer in ten is caught in 999 rows of 1,000 by 66 checks, since 0.9^66
-// is less than 0.001. Some more leave room for chance.
+// A backend that skips one transfer in ten is caught in 999 rows of 1,000 by 66 checks, since
+// 0.9^66 is less than 0.001. Some more leave room for chance.
 constexpr std::uint64_t kSpotChecks = 72;
 // The smallest part of transfers whose skipping `checks` show in 999 rows of 1,000.
 double smallestCaught(std::uint64_t checks);

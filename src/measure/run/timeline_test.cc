@@ -24,7 +24,7 @@ std::vector<double> ratesOf(const std::vector<Placed>& streams, std::size_t wind
 // Two that each move 1 GB in a second, but one after the other: together 1 GB/s, not 2.
 TEST(Timeline, StreamsThatDoNotOverlapAreNotAddedUp) {
   const RoundShare shares[] = {share(5 * kSecond, 0, 5 * kSecond, {{kGb, 1.0}}),
-                             share(6 * kSecond, 1, 6 * kSecond, {{kGb, 1.0}})};
+                               share(6 * kSecond, 1, 6 * kSecond, {{kGb, 1.0}})};
   const std::string hosts[] = {"a", "a"};
   const auto streams = placed(shares, hosts);
   EXPECT_DOUBLE_EQ(wallOf(streams).rate(), 1);
@@ -33,14 +33,14 @@ TEST(Timeline, StreamsThatDoNotOverlapAreNotAddedUp) {
 
 TEST(Timeline, StreamsThatOverlapAre) {
   const RoundShare shares[] = {share(5 * kSecond, 0, 5 * kSecond, {{kGb, 1.0}}),
-                             share(5 * kSecond, 1, 5 * kSecond, {{3 * kGb, 1.0}})};
+                               share(5 * kSecond, 1, 5 * kSecond, {{3 * kGb, 1.0}})};
   const std::string hosts[] = {"a", "a"};
   EXPECT_DOUBLE_EQ(wallOf(placed(shares, hosts)).rate(), 4);
 }
 
 TEST(Timeline, TheSlowestCountsAndTheWindowsShowWhen) {
   const RoundShare shares[] = {share(kSecond, 0, kSecond, {{kGb, 1.0}}),
-                             share(kSecond, 1, kSecond, {{kGb, 2.0}})};
+                               share(kSecond, 1, kSecond, {{kGb, 2.0}})};
   const std::string hosts[] = {"a", "a"};
   const auto streams = placed(shares, hosts);
   EXPECT_DOUBLE_EQ(wallOf(streams).rate(), 1);
@@ -52,7 +52,7 @@ TEST(Timeline, TheSlowestCountsAndTheWindowsShowWhen) {
 // Clocks of two hosts have nothing in common: what both know is when the barrier opened.
 TEST(Timeline, HostsAreBroughtTogetherAtTheBarrier) {
   const RoundShare shares[] = {share(5 * kSecond, 0, 5 * kSecond, {{kGb, 1.0}}),
-                             share(900 * kSecond, 1, 900 * kSecond + kSecond / 2, {{kGb, 1.0}})};
+                               share(900 * kSecond, 1, 900 * kSecond + kSecond / 2, {{kGb, 1.0}})};
   const std::string hosts[] = {"a", "b"};
   EXPECT_NEAR(wallOf(placed(shares, hosts)).seconds, 1.5, 1e-9);
 }
