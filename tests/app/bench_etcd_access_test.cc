@@ -125,7 +125,7 @@ TEST(BenchAtEtcd, APasswordIsNotPrintedByAComparison) {
   EXPECT_EQ(one.finish(), 0) << one.err();
   EXPECT_EQ(other.finish(), 0) << other.err();
   const std::string all = one.out() + other.out() + one.err() + other.err();
-  EXPECT_TRUE(has(all, "--etcd_user viaduct")) << all;
+  EXPECT_TRUE(has(all, "A: viaduct bench --backend tcp")) << all;
   EXPECT_FALSE(has(all, "S3cret")) << all;
 }
 

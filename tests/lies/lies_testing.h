@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,14 @@ inline std::size_t count(const std::string& text, const std::string& word) {
   return found;
 }
 
+// The text as one line: what is printed is broken where a terminal ends.
+inline std::string flat(const std::string& text) {
+  std::istringstream words(text);
+  std::string out;
+  for (std::string word; words >> word;) out += word + " ";
+  return out;
+}
+
 // What it prints. One row: blocks of plain memory, copied between two processes.
 inline std::string benchWith(const std::string& library,
                              const std::vector<std::string>& environment,
@@ -33,7 +42,7 @@ inline std::string benchWith(const std::string& library,
   all.insert(all.end(), environment.begin(), environment.end());
   Program program(words, all);
   program.finish();
-  return program.out() + program.err();
+  return flat(program.out() + program.err());
 }
 
 }  // namespace viaduct::testing

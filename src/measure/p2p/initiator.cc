@@ -79,6 +79,8 @@ Result<Composed> Initiator::measureRow(const Spec& spec, const std::function<voi
   VIADUCT_CHECK(worker.open());
   auto measured = worker.measure(spec.rows.front());
   if (auto lost = group.trouble()) return *std::move(lost);
+  // The row that the other end was told about is no row for the user.
+  if (stop_.load()) return Error{.code = Code::kCancelled, .operation = "p2p"};
   return measured;
 }
 
