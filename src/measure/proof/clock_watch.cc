@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 namespace viaduct::measure::proof {
 namespace {
@@ -25,6 +26,26 @@ std::int64_t secondClock() {
   return static_cast<std::int64_t>(at.tv_sec) * 1'000'000'000 + at.tv_nsec;
 }
 
+struct BothClocks {
+  std::int64_t first = 0, second = 0;
+};
+
+// Both clocks at one moment: the second one is read between two readings of the first, and again
+// where this thread lost the processor meanwhile.
+BothClocks readBoth() {
+  constexpr int kTries = 20;
+  constexpr std::int64_t kClose = 20'000;  // nanoseconds
+  BothClocks best;
+  std::int64_t closest = std::numeric_limits<std::int64_t>::max();
+  for (int i = 0; i < kTries && closest > kClose; ++i) {
+    const std::int64_t before = firstClock(), second = secondClock(), after = firstClock();
+    if (after - before >= closest) continue;
+    closest = after - before;
+    best = {before + closest / 2, second};
+  }
+  return best;
+}
+
 }  // namespace
 
 bool ClockDrift::isImpossible() const { return std::abs(ahead) > kLeastOff + kPartOff * seconds; }
@@ -32,19 +53,20 @@ bool ClockDrift::isImpossible() const { return std::abs(ahead) > kLeastOff + kPa
 bool ClockDrift::jumped() const { return std::abs(largest) >= kInOneStep * std::abs(ahead); }
 
 void ClockWatch::start() {
-  first_ns_ = firstClock();
-  second_ns_ = secondClock();
+  const BothClocks now = readBoth();
+  first_ns_ = now.first;
+  second_ns_ = now.second;
 }
 
 void ClockWatch::look() {
-  const std::int64_t first = firstClock(), second = secondClock();
-  const double took = static_cast<double>(second - second_ns_) * 1e-9;
-  const double ahead = static_cast<double>(first - first_ns_) * 1e-9 - took;
+  const BothClocks now = readBoth();
+  const double took = static_cast<double>(now.second - second_ns_) * 1e-9;
+  const double ahead = static_cast<double>(now.first - first_ns_) * 1e-9 - took;
   drift_.seconds += took;
   drift_.ahead += ahead;
   if (std::abs(ahead) > std::abs(drift_.largest)) drift_.largest = ahead;
-  first_ns_ = first;
-  second_ns_ = second;
+  first_ns_ = now.first;
+  second_ns_ = now.second;
 }
 
 }  // namespace viaduct::measure::proof
