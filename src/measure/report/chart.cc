@@ -240,8 +240,9 @@ class Drawing {
     std::vector<std::size_t> order(chart_.levels.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     const auto value = [&](std::size_t i) { return chart_.levels[i].points.back().second; };
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return value(a) > value(b); });
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return std::pair(value(b), a) < std::pair(value(a), b);
+    });
     std::vector<double> ends;
     for (const std::size_t i : order) ends.push_back(y().at(value(i)));
     const std::vector<double> names = apart(ends, plotBottom());

@@ -152,8 +152,8 @@ std::vector<Level> levelsOf(const std::vector<Series>& series) {
   out.reserve(found.size());
   for (const CeilingLine& line : found) out.push_back(line.level());
   // Their letters go from top to bottom.
-  std::stable_sort(out.begin(), out.end(), [](const Level& a, const Level& b) {
-    return a.points.back().second > b.points.back().second;
+  std::sort(out.begin(), out.end(), [](const Level& a, const Level& b) {
+    return std::pair(b.points.back().second, a.label) < std::pair(a.points.back().second, b.label);
   });
   return out;
 }
