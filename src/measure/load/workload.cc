@@ -45,16 +45,23 @@ Status check(const Workload& w) {
   return Ok{};
 }
 
-std::string requireOfTransfer(std::string_view require) {
-  std::string out;
+std::vector<std::string_view> requirementWords(std::string_view require) {
+  std::vector<std::string_view> words;
   while (!require.empty()) {
     const auto comma = require.find(',');
     std::string_view word = require.substr(0, comma);
     require = comma == std::string_view::npos ? "" : require.substr(comma + 1);
     while (word.starts_with(' ')) word.remove_prefix(1);
     while (word.ends_with(' ')) word.remove_suffix(1);
-    if (word != kProvenPath) out += (out.empty() ? "" : ",") + std::string(word);
+    words.push_back(word);
   }
+  return words;
+}
+
+std::string requireOfTransfer(std::string_view require) {
+  std::string out;
+  for (const std::string_view word : requirementWords(require))
+    if (word != kProvenPath) out += (out.empty() ? "" : ",") + std::string(word);
   return out;
 }
 

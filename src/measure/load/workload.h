@@ -32,7 +32,9 @@ struct Workload {
 // An error names what cannot be.
 Status check(const Workload& workload);
 
-// Of a row, and not of a transfer, which cannot know it: the path is proven.
+// The words of `require`, which commas join, without the blanks around them.
+std::vector<std::string_view> requirementWords(std::string_view require);
+// A requirement of a row: its path is proven. A transfer cannot know that.
 inline constexpr std::string_view kProvenPath = "proven";
 // The words of a requirement besides that one, for a transfer.
 std::string requireOfTransfer(std::string_view require);

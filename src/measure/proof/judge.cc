@@ -141,13 +141,7 @@ std::optional<Sentence> wrongClock(const Case& c) {
 }
 
 std::optional<Sentence> notRequired(const Case& c) {
-  std::string_view words = c.facts.require;
-  while (!words.empty()) {
-    const auto comma = words.find(',');
-    std::string_view word = words.substr(0, comma);
-    words = comma == std::string_view::npos ? "" : words.substr(comma + 1);
-    while (word.starts_with(' ')) word.remove_prefix(1);
-    while (word.ends_with(' ')) word.remove_suffix(1);
+  for (const std::string_view word : requirementWords(c.facts.require)) {
     if (word.empty()) continue;
     if (const auto why = unmet(word, c))
       return Sentence{Verdict::kNotRequired, fmt::format("{} was required: {}", word, *why)};

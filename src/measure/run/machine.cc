@@ -52,10 +52,7 @@ std::string lackOf(std::string_view word) {
 }  // namespace
 
 Status requirementMet(const std::vector<BackendInfo>& backends, std::string_view require) {
-  while (!require.empty()) {
-    const auto comma = require.find(',');
-    const std::string_view word = require.substr(0, comma);
-    require = comma == require.npos ? "" : require.substr(comma + 1);
+  for (const std::string_view word : requirementWords(require)) {
     std::vector<std::string> able, unable, told;
     for (const BackendInfo& backend : backends) {
       if (!backend.open) continue;
