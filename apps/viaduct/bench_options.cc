@@ -13,7 +13,7 @@ namespace viaduct::app {
 namespace {
 
 constexpr std::array<std::string_view, 2> kSecrets{"etcd_password", "secret"};
-// Where members meet and how they get in: result files are passed around.
+// Meeting places and credentials are not recorded: people pass result files around.
 constexpr std::array<std::string_view, 10> kUnrecorded{
     "etcd_password", "secret",    "meet",     "etcd_endpoints", "etcd_user",
     "etcd_ca",       "etcd_cert", "etcd_key", "asio_address",   "asio_port"};

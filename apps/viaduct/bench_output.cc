@@ -29,7 +29,7 @@ NixlbenchColumns columnsOf(const measure::Layout& layout) {
   return many ? NixlbenchColumns::kManyPairs : NixlbenchColumns::kUsual;
 }
 
-// Where the workers meet, in nixlbench's words: its ASIO runtime is an address and a port as well.
+// The meeting place in nixlbench's words: its ASIO runtime is an address and a port as well.
 void addPlace(const BenchPlan& plan, std::vector<measure::Option>& flags) {
   const auto& place = plan.run.place;
   if (!place || isEtcd(*place)) {
@@ -49,7 +49,7 @@ std::uint64_t processMemory(const measure::Spec& spec) {
   return bytes ? processBytes(spec, *bytes, 0) : 0;
 }
 
-// What the run does, as nixlbench's banner says it: numbers without units, yes and no as 1 and 0.
+// The run as nixlbench's banner prints it: numbers without units, yes and no as 1 and 0.
 std::vector<measure::Option> bannerFlags(const BenchPlan& plan, const BenchOptions& options) {
   const measure::Spec& spec = plan.run.spec;
   const auto by_block = [](const auto& a, const auto& b) { return a.block_bytes < b.block_bytes; };

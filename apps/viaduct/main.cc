@@ -44,7 +44,7 @@ Words asFlags(Words words) {
   return words;
 }
 
-// What is no subcommand, with the one that was most likely meant.
+// Names a word that is no subcommand, and the subcommand that was most likely meant.
 std::optional<std::string> unknownCommand(const Words& words, const CLI::App& app) {
   if (words.empty() || words[0].starts_with('-')) return std::nullopt;
   std::vector<std::string> names;

@@ -111,7 +111,8 @@ TEST_F(SettingsTest, AMistypedVariableIsNearTheOneThatWasMeant) {
   EXPECT_EQ(nearestSetting("VIADUCT_SOKETS"), "VIADUCT_SOCKETS");
   EXPECT_EQ(nearestSetting("VIADUCT_PROVIDER"), "VIADUCT_OFI_PROVIDER");
   EXPECT_EQ(nearestSetting("VIADUCT_COPYTHREADS"), "VIADUCT_COPY_THREADS");
-  // Of the build, of tests, and of pods beside services called viaduct and viaduct-meet.
+  // These belong to the build, to tests, and to pods beside services called viaduct and
+  // viaduct-meet.
   for (const char* other :
        {"VIADUCT_SETUP", "VIADUCT_WERROR", "VIADUCT_LAST", "VIADUCT_UBUNTU_MIRROR", "VIADUCT_SEED",
         "VIADUCT_TEST", "VIADUCT_TESTS", "VIADUCT_BENCH", "VIADUCT_KILL_ROUNDS",

@@ -26,7 +26,7 @@ struct Pattern {
 
   // The eight bytes at `offset` of the block; a multiple of eight.
   std::uint64_t word(std::uint64_t block, std::uint64_t offset) const;
-  // What the wrong bytes are that a block has from `offset` on.
+  // Names the wrong bytes that a block has from `offset` on.
   std::string describe(std::span<const std::byte> found, std::uint64_t block,
                        std::uint64_t offset) const;
   // `memory` holds the block from its start, `block_bytes` of it or fewer.

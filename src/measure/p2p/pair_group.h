@@ -5,7 +5,6 @@
 #include <viaduct/agent.h>
 
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
