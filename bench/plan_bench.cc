@@ -1,5 +1,6 @@
 // What planning costs: per index, and per run. The counters are what to look at.
 #include <benchmark/benchmark.h>
+#include <viaduct/viaduct.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -47,7 +48,7 @@ struct Input {
       : local{blocks(kLocal, layers), indices(1, together)},
         remote{blocks(kRemote, layers), indices(2, together)},
         pins({{.address = kLocal, .bytes = std::uint64_t{1} << 42U, .slot = 0}}) {}
-  Result<std::vector<core::Op>> plan() const {
+  Result<core::OpList> plan() const {
     return core::coalesce(OpKind::kWrite, local, remote, pins, pins);
   }
   Selection local, remote;
@@ -60,8 +61,8 @@ void plan(benchmark::State& state, std::uint32_t together, std::uint64_t layers)
   for (auto _ : state) {
     auto made = input.plan();
     if (!made) std::abort();
-    ops = made->size();
-    benchmark::DoNotOptimize(made->data());
+    ops = made->ops.size();
+    benchmark::DoNotOptimize(made->ops.data());
   }
   state.counters["ops"] = static_cast<double>(ops);
   state.counters["per_index"] = benchmark::Counter(
@@ -88,6 +89,98 @@ void planAllOfADenseRun(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(input.plan());
 }
 BENCHMARK(planAllOfADenseRun);
+
+// Two agents of this process, for whole plans: as a caller makes and drops them.
+class Pair {
+ public:
+  Pair()
+      : a_(open("a")),
+        b_(open("b")),
+        here_(allocate(a_)),
+        there_(allocate(b_)),
+        peer_(*a_.importCard(b_.exportCard())) {
+    using namespace std::chrono_literals;
+    if (!peer_.ready(10s) || !peer_.waitPin("pool", 10s)) std::abort();
+  }
+  Transfer plan(const Selection& local, const Selection& remote) {
+    auto made = a_.plan(OpKind::kWrite, peer_, local, remote);
+    if (!made) std::abort();
+    return *std::move(made);
+  }
+  std::uint64_t here() const { return here_.info().address; }
+  std::uint64_t there() const { return there_.info().address; }
+
+  static constexpr std::uint64_t kPool = 512U << 20U;
+  static constexpr std::uint32_t kPieces = 16'384;
+
+ private:
+  static Agent open(const char* name) {
+    Settings settings;
+    settings.name = name;
+    settings.backends = {"local"};
+    auto agent = Agent::open(settings);
+    if (!agent) std::abort();
+    return *std::move(agent);
+  }
+  static Pin allocate(Agent& agent) {
+    auto pin = agent.allocate(kPool, {.label = "pool"});
+    if (!pin) std::abort();
+    return *std::move(pin);
+  }
+  Agent a_, b_;
+  Pin here_, there_;
+  Peer peer_;
+};
+
+// Random places of a pool that do not overlap: every block at `shift` bytes into its cell, or at a
+// random place of a cell of twice its size.
+std::vector<Extent> places(std::uint64_t base, std::uint64_t seed, bool on_a_grid) {
+  const std::uint64_t cell = on_a_grid ? kBlock : 2 * kBlock;
+  base::Random random(seed);
+  std::vector<std::uint32_t> cells(Pair::kPool / cell);
+  std::iota(cells.begin(), cells.end(), 0U);
+  std::vector<Extent> out;
+  for (std::uint32_t i = 0; i < Pair::kPieces; ++i) {
+    std::swap(cells[i], cells[i + random.below(cells.size() - i)]);
+    const std::uint64_t shift = on_a_grid ? 0 : random.below(kBlock);
+    out.push_back({base + cells[i] * cell + shift, kBlock});
+  }
+  return out;
+}
+
+void fromLists(benchmark::State& state, bool on_a_grid) {
+  Pair pair;
+  const auto local = places(pair.here(), 1, on_a_grid), remote = places(pair.there(), 2, on_a_grid);
+  for (auto _ : state) {
+    Selection from{*Blocks::list(local), {}}, to{*Blocks::list(remote), {}};
+    benchmark::DoNotOptimize(pair.plan(from, to));
+  }
+}
+BENCHMARK_CAPTURE(fromLists, on_a_grid, true)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(fromLists, anywhere, false)->Unit(benchmark::kMicrosecond);
+
+void listOnly(benchmark::State& state, bool on_a_grid) {
+  const auto extents = places(kLocal, 1, on_a_grid);
+  for (auto _ : state) benchmark::DoNotOptimize(*Blocks::list(extents));
+}
+BENCHMARK_CAPTURE(listOnly, on_a_grid, true)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(listOnly, anywhere, false)->Unit(benchmark::kMicrosecond);
+
+void byIndex(benchmark::State& state) {
+  Pair pair;
+  const auto numbers = [&](std::uint64_t seed) {
+    Indices out;
+    for (const Extent& place : places(0, seed, true))
+      out.push_back(static_cast<std::uint32_t>(place.address / kBlock));
+    return out;
+  };
+  const auto pool = [](std::uint64_t base) {
+    return *Blocks::strided({.base = base, .bytes = kBlock, .count = Pair::kPool / kBlock});
+  };
+  const Selection from{pool(pair.here()), numbers(1)}, to{pool(pair.there()), numbers(2)};
+  for (auto _ : state) benchmark::DoNotOptimize(pair.plan(from, to));
+}
+BENCHMARK(byIndex)->Unit(benchmark::kMicrosecond);
 
 // `plan_bench --once TOGETHER`: plans a single time, for counting instructions:
 //   valgrind --tool=callgrind --toggle-collect='viaduct::core::coalesce*' plan_bench --once 64

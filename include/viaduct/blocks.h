@@ -6,6 +6,8 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <ranges>
 #include <span>
 #include <utility>
@@ -30,6 +32,7 @@ struct Extent {
 
 // Blocks of one memory space, numbered from 0 through all runs in order. Checked when made: no
 // empty block, no block beyond 2^63, none that overlaps another, no stride smaller than a block.
+// A copy shares the list, so it costs the same however many blocks there are.
 class Blocks {
  public:
   Blocks() = default;
@@ -41,21 +44,41 @@ class Blocks {
 
   std::uint64_t count() const { return count_; }
   std::uint64_t bytes() const { return bytes_; }
-  std::span<const Run> runs() const { return runs_; }
+  // The bytes of every block where all have equally many; else 0.
+  std::uint64_t blockBytes() const { return block_bytes_; }
+  // Which runs it has: those it was made of; of a list, one for each block.
+  std::size_t runs() const {
+    return table_ == nullptr ? 0 : table_->addresses.size() + table_->runs.size();
+  }
+  Run run(std::size_t number) const {
+    if (table_->addresses.empty()) return table_->runs[number];
+    return {table_->addresses[number], block_bytes_, block_bytes_, 1};
+  }
+  // Of a list of blocks of one size, which takes 8 bytes a block: where they are. Else empty.
+  std::span<const std::uint64_t> addresses() const {
+    return table_ == nullptr ? std::span<const std::uint64_t>{} : table_->addresses;
+  }
   Extent operator[](std::uint64_t index) const;  // index < count()
 
   // Which run a block is in, and the number of a run's first block. O(1) where all runs have
   // equally many blocks (so for one run, and for a list of extents); else a binary search.
   std::size_t runOf(std::uint64_t index) const;
   std::uint64_t firstOf(std::size_t run) const {
-    return per_run_ != 0 ? run * per_run_ : first_[run];
+    return per_run_ != 0 ? run * per_run_ : table_->first[run];
   }
 
  private:
-  std::vector<Run> runs_;
-  std::vector<std::uint64_t> first_;  // of each run, where they are not equally long
-  std::uint64_t per_run_ = 0;         // blocks in each run, where they are
-  std::uint64_t count_ = 0, bytes_ = 0;
+  // What copies of one list share: nobody changes it.
+  struct Table {
+    std::vector<std::uint64_t> addresses;  // of a list of blocks of one size, or
+    std::vector<Run> runs;                 // of anything else
+    std::vector<std::uint64_t> first;      // block of each run, where they are not equally long
+  };
+  static std::optional<Blocks> listOfOneSize(std::span<const Extent> extents);
+
+  std::shared_ptr<const Table> table_;
+  std::uint64_t per_run_ = 0;  // blocks in each run, where they are equally long
+  std::uint64_t count_ = 0, bytes_ = 0, block_bytes_ = 0;
 };
 
 // A container of 32-bit integers in one piece: a vector, an array, a span.

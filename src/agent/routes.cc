@@ -47,17 +47,11 @@ class Router {
               [&](const LinkSlot* a, const LinkSlot* b) { return rank(a) < rank(b); });
   }
 
-  // The same pair comes many times in a row: one comparison then.
-  Result<Choice> choose(const core::Op& op) {
-    if (last_.slot != nullptr && op.local_pin == last_local_ && op.remote_pin == last_remote_)
-      return last_;
+  // For all ops of the pair of pins that `op` has.
+  Result<Choice> choose(const core::Op& op) const {
     for (LinkSlot* slot : links_)
-      if (const auto way = slot->link->reaches(kind_, op.local_pin, op.remote_pin)) {
-        last_ = {slot, *way};
-        last_local_ = op.local_pin;
-        last_remote_ = op.remote_pin;
-        return last_;
-      }
+      if (const auto way = slot->link->reaches(kind_, op.local_pin, op.remote_pin))
+        return Choice{slot, *way};
     return refusal(op);
   }
 
@@ -80,8 +74,6 @@ class Router {
   PeerCore& peer_;
   const OpKind kind_;
   std::vector<LinkSlot*> links_;
-  Choice last_;
-  std::uint32_t last_local_ = 0, last_remote_ = 0;
 };
 
 // How finely ops are divided for this link, of whose rails so many serve.
@@ -107,21 +99,16 @@ void sayWhatWasPlanned(const PeerCore& peer, const Choice& choice, std::string_v
 }
 
 // Of its rails those nearest to any of the memory here.
-core::RailMask nearestTo(std::span<const core::Op> ops, const core::Backend& backend) {
+core::RailMask nearestTo(std::span<const core::PinSpan> spans, const core::Backend& backend) {
   core::RailMask near = 0;
-  std::uint32_t last = 0;
-  for (const core::Op& op : ops) {
-    if (near != 0 && op.local_pin == last) continue;
-    last = op.local_pin;
-    near |= backend.near(last);
-  }
+  for (const core::PinSpan& span : spans) near |= backend.near(span.local_pin);
   return near;
 }
 
 std::vector<Bundle::Lane> lanesFor(AgentCore& agent, core::Backend& backend,
-                                   std::span<const core::Op> ops) {
+                                   std::span<const core::PinSpan> spans) {
   const auto rails = backend.rails();
-  const core::RailMask near = rails.size() < 2 ? core::kAllRails : nearestTo(ops, backend);
+  const core::RailMask near = rails.size() < 2 ? core::kAllRails : nearestTo(spans, backend);
   std::vector<Bundle::Lane> lanes;
   lanes.reserve(rails.size());
   for (std::size_t i = 0; i < rails.size(); ++i)
@@ -132,46 +119,66 @@ std::vector<Bundle::Lane> lanesFor(AgentCore& agent, core::Backend& backend,
   return lanes;
 }
 
-void addBundle(AgentCore& agent, const PeerCore& peer, const Choice& choice,
-               std::vector<core::Op> ops, std::vector<Bundle>& out) {
+void addBundle(AgentCore& agent, const PeerCore& peer, const Choice& choice, core::OpList list,
+               std::vector<Bundle>& out) {
   core::Backend& backend = agent.backend(choice.slot->backend());
   core::Link& link = *choice.slot->link;
-  std::vector<Bundle::Lane> lanes = lanesFor(agent, backend, ops);
+  std::vector<Bundle::Lane> lanes = lanesFor(agent, backend, list.spans);
   const std::size_t served = Bundle::serving(link, lanes);
   const core::Capabilities& can = backend.can();
   const core::Slicing how = slicingFor(agent.settings(), can, served);
-  auto plan = core::slice(std::move(ops), how);
+  auto plan = core::slice(std::move(list), how);
   sayWhatWasPlanned(peer, choice, can.name, plan, served, how);
   const std::uint32_t first_tag = out.empty() ? 0 : out.back().endTag();
   out.emplace_back(Bundle::Way{.link = &link, .backend = can.name, .way = std::string(choice.way)},
                    std::move(plan), std::move(lanes), first_tag);
 }
 
+struct Group {
+  Choice choice;
+  core::OpList list = {};
+};
+
+// Divides a list by the choice for each span, in the order in which the choices first come.
+std::vector<Group> divide(const core::OpList& list, std::span<const Choice> choices) {
+  std::vector<Group> groups;
+  const core::Op* op = list.ops.data();
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const core::PinSpan& span = list.spans[i];
+    auto group = std::find_if(groups.begin(), groups.end(),
+                              [&](const Group& one) { return one.choice == choices[i]; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {.choice = choices[i]});
+    group->list.spans.push_back(span);
+    for (const core::Op* const end = op + span.ops; op != end; ++op) {
+      group->list.ops.push_back(*op);
+      group->list.bytes += op->bytes;
+    }
+  }
+  return groups;
+}
+
 }  // namespace
 
-Result<std::vector<Bundle>> route(AgentCore& agent, PeerCore& peer, OpKind kind,
-                                  std::vector<core::Op> ops, const core::Requirement& requirement) {
-  Router router(agent, peer, kind, requirement);
-  std::vector<Bundle> bundles;
-  if (ops.empty()) return bundles;
-  VIADUCT_TRY(const Choice first, router.choose(ops.front()));
-  // Nearly always every op goes the same way, and the list can be handed on as it is.
-  std::vector<std::pair<Choice, std::vector<core::Op>>> others;
-  std::size_t same = 0;
-  for (const core::Op& op : ops) {
-    VIADUCT_TRY(const Choice choice, router.choose(op));
-    if (choice == first) {
-      ops[same++] = op;
-      continue;
-    }
-    auto group = std::find_if(others.begin(), others.end(),
-                              [&](const auto& other) { return other.first == choice; });
-    if (group == others.end()) group = others.insert(others.end(), {choice, {}});
-    group->second.push_back(op);
+Result<std::vector<Bundle>> route(AgentCore& agent, PeerCore& peer, OpKind kind, core::OpList list,
+                                  const core::Requirement& requirement) {
+  const Router router(agent, peer, kind, requirement);
+  std::vector<Choice> choices;
+  choices.reserve(list.spans.size());
+  const core::Op* first = list.ops.data();
+  for (const core::PinSpan& span : list.spans) {
+    VIADUCT_TRY(Choice choice, router.choose(*first));
+    choices.push_back(choice);
+    first += span.ops;
   }
-  ops.resize(same);
-  addBundle(agent, peer, first, std::move(ops), bundles);
-  for (auto& [choice, group] : others) addBundle(agent, peer, choice, std::move(group), bundles);
+  std::vector<Bundle> bundles;
+  if (choices.empty()) return bundles;
+  // Nearly always every op goes the same way, and the list can be handed on as it is.
+  if (std::all_of(choices.begin(), choices.end(), [&](auto& c) { return c == choices[0]; })) {
+    addBundle(agent, peer, choices[0], std::move(list), bundles);
+    return bundles;
+  }
+  for (Group& group : divide(list, choices))
+    addBundle(agent, peer, group.choice, std::move(group.list), bundles);
   return bundles;
 }
 

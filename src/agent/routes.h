@@ -14,7 +14,7 @@ class PeerCore;
 
 // Divides planned ops among the backends that reach both memories and satisfy the requirement (the
 // most preferred first). An error says what each backend said.
-Result<std::vector<Bundle>> route(AgentCore& agent, PeerCore& peer, OpKind kind,
-                                  std::vector<core::Op> ops, const core::Requirement& requirement);
+Result<std::vector<Bundle>> route(AgentCore& agent, PeerCore& peer, OpKind kind, core::OpList list,
+                                  const core::Requirement& requirement);
 
 }  // namespace viaduct::agent

@@ -11,12 +11,13 @@
 namespace viaduct::agent {
 namespace {
 
+// The pins of one side, each once, and their generations now.
 template <class F>
-auto usedPins(const std::vector<Bundle>& bundles, std::uint32_t core::Op::* slot, F generation) {
+auto usedPins(std::span<const core::PinSpan> spans, std::uint32_t core::PinSpan::* slot,
+              F generation) {
   std::vector<std::pair<std::uint32_t, std::uint64_t>> used;
-  for (const Bundle& bundle : bundles)
-    for (const core::Op& op : bundle.ops())
-      if (used.empty() || used.back().first != op.*slot) used.emplace_back(op.*slot, 0);
+  for (const core::PinSpan& span : spans)
+    if (used.empty() || used.back().first != span.*slot) used.emplace_back(span.*slot, 0);
   std::sort(used.begin(), used.end());
   used.erase(std::unique(used.begin(), used.end()), used.end());
   for (auto& [number, value] : used) value = generation(number);
@@ -46,29 +47,30 @@ Status TransferCore::plan(std::unique_lock<std::mutex>& held) {
     const auto local_version = agent_->pins().version(), remote_version = peer_->pinsVersion();
     const core::PinMap local_pins = agent_->pins().map(), remote_pins = peer_->pinMap();
     held.unlock();
-    auto ops = core::coalesce(kind_, local_, remote_, local_pins, remote_pins);
+    auto list = core::coalesce(kind_, local_, remote_, local_pins, remote_pins);
     held.lock();
-    if (!ops) return std::move(ops).error();
+    if (!list) return std::move(list).error();
     if (epoch != peer_->epoch() || local_version != agent_->pins().version() ||
         remote_version != peer_->pinsVersion())
       continue;  // something came or went meanwhile
-    VIADUCT_TRY(auto bundles, route(*agent_, *peer_, kind_, *std::move(ops), required));
-    if (!running()) remember(std::move(bundles));  // else another thread was first
+    const std::vector<core::PinSpan> spans = list->spans;
+    const std::uint64_t bytes = list->bytes;
+    VIADUCT_TRY(auto bundles, route(*agent_, *peer_, kind_, *std::move(list), required));
+    if (!running()) remember(std::move(bundles), spans, bytes);  // else another thread was first
     return Ok{};
   }
 }
 
-void TransferCore::remember(std::vector<Bundle> bundles) {
+void TransferCore::remember(std::vector<Bundle> bundles, std::span<const core::PinSpan> spans,
+                            std::uint64_t bytes) {
   carried_before_ = carried();
   bundles_ = std::move(bundles);
-  bytes_ = total_ops_ = 0;
-  for (const Bundle& bundle : bundles_) {
-    total_ops_ += bundle.ops().size();
-    for (const core::Op& op : bundle.ops()) bytes_ += op.bytes;
-  }
-  local_used_ = usedPins(bundles_, &core::Op::local_pin,
+  bytes_ = bytes;
+  total_ops_ = 0;
+  for (const Bundle& bundle : bundles_) total_ops_ += bundle.ops().size();
+  local_used_ = usedPins(spans, &core::PinSpan::local_pin,
                          [&](std::uint32_t slot) { return agent_->pins().generation(slot); });
-  remote_used_ = usedPins(bundles_, &core::Op::remote_pin,
+  remote_used_ = usedPins(spans, &core::PinSpan::remote_pin,
                           [&](std::uint32_t slot) { return peer_->pinGeneration(slot); });
   planned_epoch_ = peer_->epoch();
   local_version_ = agent_->pins().version();

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,7 +63,8 @@ class TransferCore final : public std::enable_shared_from_this<TransferCore> {
 
  private:
   bool stillPlanned();
-  void remember(std::vector<Bundle> bundles);
+  void remember(std::vector<Bundle> bundles, std::span<const core::PinSpan> spans,
+                std::uint64_t bytes);
   Bundle& bundleOf(core::Tag tag) {
     auto found = bundles_.begin();
     while (!found->has(tag & kSliceMask)) ++found;

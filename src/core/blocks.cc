@@ -2,9 +2,13 @@
 #include <viaduct/blocks.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <utility>
+
+#include "base/sort_numbers.h"
 
 namespace viaduct {
 namespace {
@@ -39,7 +43,12 @@ std::optional<std::uint64_t> checkedEnd(const Run& run) {
   return end;
 }
 
-Status checkRun(const Run& run, std::size_t number) {
+bool valid(const Run& run) {
+  return run.count != 0 && run.bytes != 0 && run.stride >= run.bytes && checkedEnd(run).has_value();
+}
+
+// Why a run is not valid.
+Error refusal(const Run& run, std::size_t number) {
   if (run.count == 0) return bad(fmt::format("run {} has no blocks", number), "leave the run out");
   if (run.bytes == 0)
     return bad(fmt::format("the blocks of run {} at {:#x} have zero bytes", number, run.base),
@@ -48,11 +57,9 @@ Status checkRun(const Run& run, std::size_t number) {
     return bad(fmt::format("run {} ({}) reaches beyond 2^63", number, show(run)),
                "check base, stride and count");
   // Also for a run of one block, where the stride moves nothing: bytes and stride may be swapped.
-  if (run.stride < run.bytes)
-    return bad(fmt::format("run {} at {:#x} has a stride of {}, less than its blocks of {} bytes",
-                           number, run.base, run.stride, run.bytes),
-               "use a stride of at least the block's bytes, or 0 for blocks that touch");
-  return Ok{};
+  return bad(fmt::format("run {} at {:#x} has a stride of {}, less than its blocks of {} bytes",
+                         number, run.base, run.stride, run.bytes),
+             "use a stride of at least the block's bytes, or 0 for blocks that touch");
 }
 
 // The block of `run` that shares a byte with [low, high): of those that start before `high` the
@@ -81,13 +88,6 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> meet(const Run& a, const 
   return std::nullopt;
 }
 
-// Where a run lies, for the sweep below.
-struct Reach {
-  std::uint64_t base = 0;
-  std::uint64_t end = 0;
-  std::size_t run = 0;
-};
-
 Error overlap(std::span<const Run> runs, std::size_t a, std::size_t b,
               std::pair<std::uint64_t, std::uint64_t> blocks) {
   const auto name = [&](std::size_t run, std::uint64_t block) {
@@ -100,59 +100,84 @@ Error overlap(std::span<const Run> runs, std::size_t a, std::size_t b,
              "describe every byte once");
 }
 
-// Sweeps over the runs by base and compares each with those that reach past its start: none, for
-// runs that do not interleave.
-Status checkApart(std::span<const Run> runs) {
-  std::vector<Reach> order;
-  order.reserve(runs.size());
-  for (std::size_t i = 0; i < runs.size(); ++i) order.push_back({runs[i].base, endOf(runs[i]), i});
-  const auto by_base = [](const Reach& a, const Reach& b) { return a.base < b.base; };
-  if (!std::is_sorted(order.begin(), order.end(), by_base))
-    std::sort(order.begin(), order.end(), by_base);
-  std::vector<Reach> open;
-  for (const Reach& next : order) {
-    std::erase_if(open, [&](const Reach& r) { return r.end <= next.base; });
-    for (const Reach& before : open)
-      if (const auto blocks = meet(runs[before.run], runs[next.run]))
-        return overlap(runs, before.run, next.run, *blocks);
+// Compares each run with those that start before it and reach past its start.
+Status sweep(std::span<const Run> runs) {
+  std::vector<std::size_t> by_base(runs.size());
+  std::iota(by_base.begin(), by_base.end(), std::size_t{0});
+  std::sort(by_base.begin(), by_base.end(),
+            [&](std::size_t a, std::size_t b) { return runs[a].base < runs[b].base; });
+  std::vector<std::size_t> open;
+  for (const std::size_t next : by_base) {
+    std::erase_if(open, [&](std::size_t r) { return endOf(runs[r]) <= runs[next].base; });
+    for (const std::size_t before : open)
+      if (const auto blocks = meet(runs[before], runs[next]))
+        return overlap(runs, before, next, *blocks);
     open.push_back(next);
   }
   return Ok{};
+}
+
+// Whether blocks of one size are apart. They may come in any order.
+bool apart(std::vector<std::uint64_t> addresses, std::uint64_t bytes) {
+  base::sortNumbers(addresses);
+  const auto meet = [&](std::uint64_t a, std::uint64_t b) { return b - a < bytes; };
+  return std::adjacent_find(addresses.begin(), addresses.end(), meet) == addresses.end();
+}
+
+// Whether every run ends before another starts: exactly then the first n runs by their ends are
+// over before run n + 1 by their starts begins, for every n.
+bool apart(std::span<const Run> runs) {
+  std::vector<std::uint64_t> starts(runs.size()), ends(runs.size());
+  std::transform(runs.begin(), runs.end(), starts.begin(), [](const Run& run) { return run.base; });
+  std::transform(runs.begin(), runs.end(), ends.begin(), endOf);
+  base::sortNumbers(starts);
+  base::sortNumbers(ends);
+  return std::equal(starts.begin() + 1, starts.end(), ends.begin(), std::greater_equal{});
+}
+
+// The number of each run's first block.
+std::vector<std::uint64_t> firstOfEach(std::span<const Run> runs) {
+  std::vector<std::uint64_t> out;
+  out.reserve(runs.size());
+  std::uint64_t first = 0;
+  for (const Run& run : runs) out.push_back(std::exchange(first, first + run.count));
+  return out;
 }
 
 }  // namespace
 
 Result<Blocks> Blocks::of(std::vector<Run> runs) {
   Blocks out;
-  bool even = true;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    if (runs[i].stride == 0) runs[i].stride = runs[i].bytes;
-    VIADUCT_CHECK(checkRun(runs[i], i));
-    out.count_ += runs[i].count;
-    if (out.count_ > kMaxBlocks || runs[i].count > kMaxBlocks)
-      return bad(fmt::format("more than 2^32 blocks, with run {} ({})", i, show(runs[i])),
+  if (runs.empty()) return out;
+  bool even = true, alike = true, ascending = true;
+  std::uint64_t end = 0;
+  for (Run& run : runs) {
+    if (run.stride == 0) run.stride = run.bytes;
+    const auto number = static_cast<std::size_t>(&run - runs.data());
+    if (!valid(run)) return refusal(run, number);
+    out.count_ += run.count;
+    if (out.count_ > kMaxBlocks || run.count > kMaxBlocks)
+      return bad(fmt::format("more than 2^32 blocks, with run {} ({})", number, show(run)),
                  "use larger blocks, or several lists");
-    even = even && runs[i].count == runs[0].count;
+    out.bytes_ += run.count * run.bytes;
+    even = even && run.count == runs[0].count;
+    alike = alike && run.bytes == runs[0].bytes;
+    ascending = ascending && end <= run.base;
+    end = endOf(run);
   }
-  if (runs.size() > 1) VIADUCT_CHECK(checkApart(runs));
-  for (const Run& run : runs) out.bytes_ += run.count * run.bytes;
-  out.runs_ = std::move(runs);
-  if (even && !out.runs_.empty()) {
-    out.per_run_ = out.runs_[0].count;
-    return out;
-  }
-  out.first_.reserve(out.runs_.size());
-  std::uint64_t first = 0;
-  for (const Run& run : out.runs_) {
-    out.first_.push_back(first);
-    first += run.count;
-  }
+  if (!ascending && !apart(runs)) VIADUCT_CHECK(sweep(runs));
+  if (even) out.per_run_ = runs[0].count;
+  if (alike) out.block_bytes_ = runs[0].bytes;
+  Table table{.addresses = {}, .runs = std::move(runs), .first = {}};
+  if (!even) table.first = firstOfEach(table.runs);
+  out.table_ = std::make_shared<const Table>(std::move(table));
   return out;
 }
 
 Result<Blocks> Blocks::strided(const Run& run) { return of({run}); }
 
 Result<Blocks> Blocks::list(std::span<const Extent> extents) {
+  if (std::optional<Blocks> out = listOfOneSize(extents)) return *std::move(out);
   std::vector<Run> runs;
   runs.reserve(extents.size());
   for (const Extent& e : extents)
@@ -160,16 +185,42 @@ Result<Blocks> Blocks::list(std::span<const Extent> extents) {
   return of(std::move(runs));
 }
 
+// Nothing for what of() has to look at: blocks of several sizes, or some that are not valid.
+std::optional<Blocks> Blocks::listOfOneSize(std::span<const Extent> extents) {
+  if (extents.empty() || extents.size() > kMaxBlocks) return std::nullopt;
+  const std::uint64_t bytes = extents[0].bytes;
+  if (bytes == 0 || bytes > kEndOfMemory) return std::nullopt;
+  std::vector<std::uint64_t> addresses(extents.size());
+  bool valid = true, ascending = true;
+  std::uint64_t end = 0;
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    const Extent& e = extents[i];
+    valid = valid && e.bytes == bytes && e.address <= kEndOfMemory - bytes;
+    ascending = ascending && end <= e.address;
+    end = e.address + bytes;
+    addresses[i] = e.address;
+  }
+  if (!valid || (!ascending && !apart(addresses, bytes))) return std::nullopt;
+  Blocks out;
+  out.per_run_ = 1;
+  out.count_ = extents.size();
+  out.bytes_ = extents.size() * bytes;
+  out.block_bytes_ = bytes;
+  out.table_ = std::make_shared<const Table>(Table{std::move(addresses), {}, {}});
+  return out;
+}
+
 std::size_t Blocks::runOf(std::uint64_t index) const {
   if (per_run_ == 1) return index;
   if (per_run_ != 0) return index / per_run_;
-  const auto after = std::upper_bound(first_.begin(), first_.end(), index);
-  return static_cast<std::size_t>(after - first_.begin()) - 1;
+  const auto& first = table_->first;
+  const auto after = std::upper_bound(first.begin(), first.end(), index);
+  return static_cast<std::size_t>(after - first.begin()) - 1;
 }
 
 Extent Blocks::operator[](std::uint64_t index) const {
   const std::size_t number = runOf(index);
-  const Run& run = runs_[number];
+  const Run run = this->run(number);
   return {run.base + (index - firstOf(number)) * run.stride, run.bytes};
 }
 

@@ -20,7 +20,7 @@ TEST(Blocks, AStridedRunKnowsEveryBlock) {
   ASSERT_TRUE(blocks) << why(blocks);
   EXPECT_EQ(blocks->count(), 6'500'000U);
   EXPECT_EQ(blocks->bytes(), 6'500'000U * 0x100U);
-  EXPECT_EQ(blocks->runs().size(), 1U);
+  EXPECT_EQ(blocks->runs(), 1U);
   EXPECT_EQ((*blocks)[0], (Extent{0x1000, 0x100}));
   EXPECT_EQ((*blocks)[6'499'999], (Extent{0x1000 + 6'499'999ULL * 0x300, 0x100}));
 }
@@ -28,8 +28,7 @@ TEST(Blocks, AStridedRunKnowsEveryBlock) {
 TEST(Blocks, WithoutAStrideTheBlocksTouch) {
   const auto blocks = Blocks::strided({.base = 0x1000, .bytes = 16, .count = 3});
   ASSERT_TRUE(blocks) << why(blocks);
-  EXPECT_EQ(blocks->runs()[0],
-            (viaduct::Run{.base = 0x1000, .stride = 16, .bytes = 16, .count = 3}));
+  EXPECT_EQ(blocks->run(0), (viaduct::Run{.base = 0x1000, .stride = 16, .bytes = 16, .count = 3}));
 }
 
 // A swapped stride changes nothing for one block: without the error it would copy 64 KiB for 4.
@@ -131,6 +130,29 @@ TEST(Blocks, OverlapIsFoundExactly) {
   }
   EXPECT_GT(refused, 1000);
   EXPECT_LT(refused, 3900);
+}
+
+// Lists short and long (which are sorted differently), of blocks of one size and of several.
+TEST(Blocks, OverlapInAListIsFoundExactly) {
+  int refused = 0;
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+    base::Random random(seed);
+    const std::uint64_t count = 2 + random.below(400), room = count * count * 8;
+    const bool one_size = random.chance(0.5);
+    std::vector<Extent> list;
+    for (std::uint64_t i = 0; i < count; ++i)
+      list.push_back({random.below(room), one_size ? 4 : 1 + random.below(7)});
+    std::vector<int> touched(room + 8, 0);
+    for (const Extent& e : list)
+      for (std::uint64_t b = 0; b < e.bytes; ++b) ++touched[e.address + b];
+    const bool apart = *std::max_element(touched.begin(), touched.end()) < 2;
+    refused += apart ? 0 : 1;
+    const auto made = Blocks::list(list);
+    ASSERT_EQ(made.has_value(), apart) << "seed " << seed;
+    for (std::uint64_t i = 0; made && i < count; ++i) ASSERT_EQ((*made)[i], list[i]);
+  }
+  EXPECT_GT(refused, 20);
+  EXPECT_LT(refused, 100);
 }
 
 }  // namespace

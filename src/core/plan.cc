@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -157,75 +158,99 @@ class PinCursor {
 };
 
 // Grows the last op while pieces touch on both sides and its pins reach.
-class OpList {
+class OpListBuilder {
  public:
   // Room that is never touched costs nothing; beyond 128 MiB of it, growing does not show.
-  explicit OpList(std::uint64_t most) { ops_.reserve(std::min(most, std::uint64_t{1} << 22U)); }
+  explicit OpListBuilder(std::uint64_t most) {
+    list_.ops.reserve(std::min(most, std::uint64_t{1} << 22U));
+  }
   bool extend(std::uint64_t local, std::uint64_t remote, std::uint64_t bytes) {
     if (local != local_at_ || remote != remote_at_) return false;
     if (local_room_ - local < bytes || remote_room_ - remote < bytes) return false;
     local_at_ += bytes;
     remote_at_ += bytes;
+    list_.ops.back().bytes += bytes;
     return true;
   }
   void begin(std::uint64_t local, std::uint64_t remote, std::uint64_t bytes, const PinCursor& here,
              const PinCursor& there) {
-    finish();
-    ops_.push_back({local, remote, 0, here.slot(), there.slot()});
+    list_.ops.push_back({local, remote, bytes, here.slot(), there.slot()});
+    addToSpan(here.slot(), there.slot());
     local_at_ = local + bytes;
     remote_at_ = remote + bytes;
     local_room_ = here.end();
     remote_room_ = there.end();
   }
-  std::vector<Op> take() {
-    finish();
-    if (ops_.size() < ops_.capacity() / 2) ops_.shrink_to_fit();
-    return std::move(ops_);
+  OpList take(std::uint64_t bytes) {
+    list_.bytes = bytes;
+    if (list_.ops.size() < list_.ops.capacity() / 2) list_.ops.shrink_to_fit();
+    return std::move(list_);
   }
 
  private:
-  void finish() {
-    if (!ops_.empty()) ops_.back().bytes = local_at_ - ops_.back().local;
+  void addToSpan(std::uint32_t local_pin, std::uint32_t remote_pin) {
+    auto& spans = list_.spans;
+    if (spans.empty() || spans.back().local_pin != local_pin ||
+        spans.back().remote_pin != remote_pin)
+      spans.push_back({local_pin, remote_pin, 0});
+    ++spans.back().ops;
   }
-  std::vector<Op> ops_;
+  OpList list_;
   // Where the last op ends, and where its pins do. No piece starts at the first values.
   std::uint64_t local_at_ = ~std::uint64_t{0}, remote_at_ = ~std::uint64_t{0};
   std::uint64_t local_room_ = 0, remote_room_ = 0;
 };
 
-// The addresses of one run's blocks, by position in the selection.
-template <bool kIndexed>
-struct RunAddresses {
-  std::uint64_t base, stride;
-  const std::uint32_t* indices;
-  explicit RunAddresses(const Selection& from)
-      : base(from.blocks.runs()[0].base),
-        stride(from.blocks.runs()[0].stride),
-        indices(from.indices.data()) {}
-  std::uint64_t operator[](std::uint64_t k) const {
-    return base + stride * (kIndexed ? indices[k] : k);
+// Addresses of a selection's blocks, a chunk at a time.
+class Addresses {
+ public:
+  static constexpr std::size_t kChunk = 256;
+  explicit Addresses(const Side& side) : side_(side) {}
+
+  // Those of the blocks taken from number `first` on.
+  std::span<const std::uint64_t> chunk(std::uint64_t first) {
+    const std::size_t count = std::min<std::uint64_t>(kChunk, side_.taken() - first);
+    const Blocks& blocks = side_.selection.blocks;
+    if (const auto addresses = blocks.addresses(); !addresses.empty())
+      fill(first, count, [&](auto block) { return addresses[block]; });
+    else if (blocks.runs() == 1)
+      fill(first, count,
+           [run = blocks.run(0)](auto block) { return run.base + run.stride * block; });
+    else
+      fill(first, count, [&](auto block) { return blocks[block].address; });
+    return std::span(chunk_).first(count);
   }
+
+ private:
+  template <class F>
+  void fill(std::uint64_t first, std::size_t count, F addressOf) {
+    const auto& indices = side_.selection.indices;
+    if (indices.empty())
+      for (std::size_t i = 0; i < count; ++i) chunk_[i] = addressOf(first + i);
+    else
+      for (std::size_t i = 0; i < count; ++i) chunk_[i] = addressOf(indices[first + i]);
+  }
+  const Side& side_;
+  std::array<std::uint64_t, kChunk> chunk_;
 };
 
-// One strided run on either side, blocks of one size: the common cache, and the fast loop.
-template <bool kLocalIndexed, bool kRemoteIndexed>
-Result<std::vector<Op>> pairRuns(const Side& local, const Side& remote) {
-  const RunAddresses<kLocalIndexed> from(local.selection);
-  const RunAddresses<kRemoteIndexed> to(remote.selection);
-  const std::uint64_t bytes = local.selection.blocks.runs()[0].bytes;
+// Blocks of one size on both sides: the common cache, and the fast loop.
+Result<OpList> pairBlocks(const Side& local, const Side& remote) {
+  const std::uint64_t bytes = local.selection.blocks.blockBytes();
   const std::uint64_t taken = local.taken();
-  PinCursor here(local.pins);
-  PinCursor there(remote.pins);
-  OpList ops(taken);
-  for (std::uint64_t k = 0; k < taken; ++k) {
-    const std::uint64_t a = from[k];
-    const std::uint64_t b = to[k];
-    if (ops.extend(a, b, bytes)) continue;
-    if (!here.seek(a, bytes)) return unpinned(local, k, false);
-    if (!there.seek(b, bytes)) return unpinned(remote, k, true);
-    ops.begin(a, b, bytes, here, there);
+  Addresses from(local), to(remote);
+  PinCursor here(local.pins), there(remote.pins);
+  OpListBuilder ops(taken);
+  for (std::uint64_t first = 0; first < taken; first += Addresses::kChunk) {
+    const auto a = from.chunk(first), b = to.chunk(first);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      if (ops.extend(a[i], b[i], bytes)) continue;
+      if (!here.seek(a[i], bytes)) return unpinned(local, first + i, false);
+      if (!there.seek(b[i], bytes)) return unpinned(remote, first + i, true);
+      ops.begin(a[i], b[i], bytes, here, there);
+    }
   }
-  return ops.take();
+  return ops.take(taken * bytes);
 }
 
 // Any selection as one stream of bytes. Dense runs that are taken whole, and lie in one pin, are
@@ -262,7 +287,7 @@ class Stream {
 
  private:
   void enter(const Blocks& blocks, std::size_t run) {
-    run_ = blocks.runs()[run];
+    run_ = blocks.run(run);
     first_ = blocks.firstOf(run);
     width_ = run_.count;
   }
@@ -275,14 +300,14 @@ class Stream {
   std::uint64_t first_ = 0, width_ = 0;
 };
 
-Result<std::vector<Op>> pairStreams(const Side& local, const Side& remote) {
+Result<OpList> pairStreams(const Side& local, const Side& remote) {
   Stream from(local);
   Stream to(remote);
   const auto pieces = [](const Side& side) {
     const Selection& all = side.selection;
-    return all.indices.empty() ? all.blocks.runs().size() : all.indices.size();
+    return all.indices.empty() ? all.blocks.runs() : all.indices.size();
   };
-  OpList ops(std::max(pieces(local), pieces(remote)));
+  OpListBuilder ops(std::max(pieces(local), pieces(remote)));
   for (;;) {
     if (!from.load()) return unpinned(local, from.current(), false);
     if (!to.load()) return unpinned(remote, to.current(), true);
@@ -294,30 +319,31 @@ Result<std::vector<Op>> pairStreams(const Side& local, const Side& remote) {
     to.skip(bytes);
   }
   if (!from.empty() || !to.empty()) return unequal(local, remote);
-  return ops.take();
+  return ops.take(totalBytes(local));
 }
 
-Result<std::vector<Op>> pairUp(const Side& local, const Side& remote) {
-  const auto a = local.selection.blocks.runs();
-  const auto b = remote.selection.blocks.runs();
-  const bool local_indexed = !local.selection.indices.empty();
-  const bool remote_indexed = !remote.selection.indices.empty();
-  const bool dense =
-      !local_indexed && !remote_indexed && a[0].stride == a[0].bytes && b[0].stride == b[0].bytes;
-  const bool alike = a.size() == 1 && b.size() == 1 && a[0].bytes == b[0].bytes;
+// All of several blocks that touch are fewer pieces than blocks.
+bool takesWholeRuns(const Side& side) {
+  const Blocks& blocks = side.selection.blocks;
+  if (!side.selection.indices.empty() || blocks.runs() == blocks.count()) return false;
+  for (std::size_t i = 0; i < blocks.runs(); ++i)
+    if (const Run run = blocks.run(i); run.stride != run.bytes) return false;
+  return true;
+}
+
+Result<OpList> pairUp(const Side& local, const Side& remote) {
+  const std::uint64_t bytes = local.selection.blocks.blockBytes();
+  const bool alike = bytes != 0 && bytes == remote.selection.blocks.blockBytes();
   if (alike && local.taken() != remote.taken()) return unequal(local, remote);
-  if (!alike || dense) return pairStreams(local, remote);
-  if (local_indexed)
-    return remote_indexed ? pairRuns<true, true>(local, remote)
-                          : pairRuns<true, false>(local, remote);
-  return remote_indexed ? pairRuns<false, true>(local, remote)
-                        : pairRuns<false, false>(local, remote);
+  if (!alike || (takesWholeRuns(local) && takesWholeRuns(remote)))
+    return pairStreams(local, remote);
+  return pairBlocks(local, remote);
 }
 
 }  // namespace
 
-Result<std::vector<Op>> coalesce(OpKind kind, const Selection& local, const Selection& remote,
-                                 const PinMap& local_pins, const PinMap& remote_pins) {
+Result<OpList> coalesce(OpKind kind, const Selection& local, const Selection& remote,
+                        const PinMap& local_pins, const PinMap& remote_pins) {
   const bool writes = kind == OpKind::kWrite;
   const PinMap& all = writes ? remote_pins : local_pins;  // of the side that is written
   const std::optional<PinMap> some =

@@ -110,22 +110,20 @@ class Slicer {
 
 }  // namespace
 
-Sliced slice(std::vector<Op> ops, const Slicing& how) {
-  std::uint64_t total = 0;
-  for (const Op& op : ops) total += op.bytes;
-  const std::uint64_t worth = total / std::max<std::uint64_t>(how.min_chunk, 1);
+Sliced slice(OpList list, const Slicing& how) {
+  const std::uint64_t worth = list.bytes / std::max<std::uint64_t>(how.min_chunk, 1);
   const std::uint64_t parts = std::min<std::uint64_t>(how.rails, worth);
   if (parts > 1) {
     Slicing exact = how;
     exact.align = std::max<std::uint64_t>(how.align, 1);
     exact.least = std::max({how.least, how.min_chunk, exact.align});
-    Slicer slicer(exact, total, parts, ops.size());
-    for (const Op& op : ops) slicer.add(op);
+    Slicer slicer(exact, list.bytes, parts, list.ops.size());
+    for (const Op& op : list.ops) slicer.add(op);
     return slicer.take();
   }
-  Sliced whole{.ops = std::move(ops), .slices = {}};
+  Sliced whole{.ops = std::move(list.ops), .slices = {}};
   if (!whole.ops.empty())
-    whole.slices.push_back({0, static_cast<std::uint32_t>(whole.ops.size()), total});
+    whole.slices.push_back({0, static_cast<std::uint32_t>(whole.ops.size()), list.bytes});
   return whole;
 }
 

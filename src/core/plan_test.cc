@@ -27,11 +27,28 @@ Selection list(std::vector<Extent> extents, std::vector<std::uint32_t> indices =
 }
 PinMap everywhere() { return PinMap({{.address = 0, .bytes = 1ULL << 63U, .slot = 0}}); }
 
+// The totals of a list are those of its ops.
+void expectTotals(const OpList& list) {
+  std::uint64_t bytes = 0;
+  for (const Op& op : list.ops) bytes += op.bytes;
+  EXPECT_EQ(list.bytes, bytes);
+  auto op = list.ops.begin();
+  for (const PinSpan& span : list.spans)
+    for (std::size_t i = 0; i < span.ops; ++i, ++op) {
+      ASSERT_NE(op, list.ops.end());
+      EXPECT_EQ(op->local_pin, span.local_pin);
+      EXPECT_EQ(op->remote_pin, span.remote_pin);
+    }
+  EXPECT_EQ(op, list.ops.end());
+}
+
 std::vector<Op> planned(const Selection& local, const Selection& remote,
                         const PinMap& here = everywhere(), const PinMap& there = everywhere()) {
   auto ops = coalesce(OpKind::kWrite, local, remote, here, there);
   EXPECT_TRUE(ops) << ops.error().text();
-  return ops ? *ops : std::vector<Op>{};
+  if (!ops) return {};
+  expectTotals(*ops);
+  return ops->ops;
 }
 std::string refused(OpKind kind, const Selection& local, const Selection& remote,
                     const PinMap& here = everywhere(), const PinMap& there = everywhere()) {
@@ -200,7 +217,8 @@ void level(Selection& a, Selection& b) {
   const std::uint64_t have[] = {bytesOf(a).size(), bytesOf(b).size()};
   if (have[0] == have[1]) return;
   Selection& small = have[0] < have[1] ? a : b;
-  std::vector<Run> runs(small.blocks.runs().begin(), small.blocks.runs().end());
+  std::vector<Run> runs;
+  for (std::size_t i = 0; i < small.blocks.runs(); ++i) runs.push_back(small.blocks.run(i));
   const std::uint64_t more = std::max(have[0], have[1]) - std::min(have[0], have[1]);
   runs.push_back({40'000, more, more, 1});
   if (!small.indices.empty())
@@ -346,6 +364,12 @@ TEST(PlanProperty, TheOrderOfPairsChangesNothing) {
   });
 }
 
+Sliced sliced(std::vector<Op> ops, const Slicing& how) {
+  std::uint64_t bytes = 0;
+  for (const Op& op : ops) bytes += op.bytes;
+  return slice({.ops = std::move(ops), .spans = {}, .bytes = bytes}, how);
+}
+
 std::vector<Op> opsOf(const Sliced& plan, const Slice& slice) {
   return {plan.ops.begin() + slice.first, plan.ops.begin() + slice.first + slice.ops};
 }
@@ -381,7 +405,7 @@ TEST(PlanProperty, SlicesKeepEveryByteAndAreOfBoundedSize) {
     how.min_chunk = how.align + c.random.below(200);
     how.least = 1 + c.random.below(300);
     how.most = 1 + c.random.below(600);
-    const Sliced plan = slice(c.ops, how);
+    const Sliced plan = sliced(c.ops, how);
     std::uint64_t total = 0;
     for (const Op& op : c.ops) total += op.bytes;
     expectWhole(plan);
@@ -408,7 +432,7 @@ TEST(Slice, AShortListGetsNoMoreRailsThanAreWorthIt) {
   constexpr std::uint64_t kKiB = 1024;
   const auto sizes = [](std::uint64_t bytes, const Slicing& how) {
     std::vector<std::uint64_t> out;
-    for (const Slice& one : slice({{0, 0, bytes, 0, 0}}, how).slices) out.push_back(one.bytes);
+    for (const Slice& one : sliced({{0, 0, bytes, 0, 0}}, how).slices) out.push_back(one.bytes);
     return out;
   };
   using Sizes = std::vector<std::uint64_t>;
@@ -420,14 +444,14 @@ TEST(Slice, AShortListGetsNoMoreRailsThanAreWorthIt) {
   EXPECT_EQ(sizes(256 * kKiB, {.rails = 4, .min_chunk = 128 * kKiB}), Sizes(2, 128 * kKiB));
   EXPECT_EQ(sizes(8, {.rails = 0, .min_chunk = 0, .align = 0}), Sizes{8});
   EXPECT_EQ(sizes(16 * kMiB, {.rails = 1}), Sizes{16 * kMiB});
-  EXPECT_TRUE(slice({}, {.rails = 4}).slices.empty());
+  EXPECT_TRUE(sliced({}, {.rails = 4}).slices.empty());
 }
 
 // Rails that are alike, and take them in turns, have the same to do.
 TEST(Slice, SizesComeInRoundsOfOneForEachRail) {
   for (const std::uint64_t bytes : {std::uint64_t{1} << 20U, std::uint64_t{10'000'000}, 64 * kMiB})
     for (const std::size_t rails : {2, 3, 4, 8}) {
-      const Sliced plan = slice({{0, 0, bytes, 0, 0}}, {.rails = rails});
+      const Sliced plan = sliced({{0, 0, bytes, 0, 0}}, {.rails = rails});
       ASSERT_EQ(plan.slices.size() % rails, 0U) << bytes;
       std::vector<std::uint64_t> carried(rails);
       for (std::size_t i = 0; i < plan.slices.size(); ++i)
@@ -438,7 +462,7 @@ TEST(Slice, SizesComeInRoundsOfOneForEachRail) {
 }
 
 TEST(Slice, ALongOneGetsSmallerAndSmallerOnes) {
-  const Sliced plan = slice({{0, kMiB, 1024 * kMiB, 1, 2}}, {.rails = 4});
+  const Sliced plan = sliced({{0, kMiB, 1024 * kMiB, 1, 2}}, {.rails = 4});
   EXPECT_EQ(plan.slices.front().bytes, 8 * kMiB);
   EXPECT_LT(plan.slices.back().bytes, 2 * 65536U);
   for (std::size_t i = 1; i + 1 < plan.slices.size(); ++i)
@@ -447,7 +471,7 @@ TEST(Slice, ALongOneGetsSmallerAndSmallerOnes) {
   EXPECT_EQ(plan.ops.back().local + plan.ops.back().bytes, 1024 * kMiB);
   EXPECT_EQ(plan.ops.back().remote + plan.ops.back().bytes, 1025 * kMiB);
   // However long, there are tags for all of them.
-  EXPECT_LT(slice({{0, 0, std::uint64_t{1} << 50U, 0, 0}}, {.rails = 64}).slices.size(), 4096U);
+  EXPECT_LT(sliced({{0, 0, std::uint64_t{1} << 50U, 0, 0}}, {.rails = 64}).slices.size(), 4096U);
 }
 
 TEST(Requirement, ReadsEveryWord) {

@@ -92,9 +92,10 @@ class Rig {
     for (std::size_t i = 0; i < rails; ++i)
       lanes.push_back(
           {.rail = &rails_[i], .load = &loads_[i], .name = std::to_string(i), .near = i < near});
-    bundle_ = std::make_unique<Bundle>(Bundle::Way{&link_, "fake", "way"},
-                                       core::slice(opsOf(bytes, piece), {.rails = rails}),
-                                       std::move(lanes), first_tag);
+    bundle_ = std::make_unique<Bundle>(
+        Bundle::Way{&link_, "fake", "way"},
+        core::slice({.ops = opsOf(bytes, piece), .spans = {}, .bytes = bytes}, {.rails = rails}),
+        std::move(lanes), first_tag);
     bundle_->start();
   }
   Bundle& bundle() { return *bundle_; }
