@@ -310,6 +310,28 @@ void measureWhole(Bench& b, std::uint64_t bytes) {
            timed("local, mapped, 2 threads", [&](int r) { transfer(two[at(r + 3 * far)]); })});
 }
 
+// The same block again and again, each sample its own: several copies a round, of which the first
+// brings the block back into the cache.
+void measureWholeWarm(Bench& b, std::uint64_t bytes) {
+  constexpr int kTimes = 8;
+  Transfer planned = b.one.planShared(bytes, {{2}, {2}});
+  const auto repeated = [=](auto copy) {
+    return [=](int) mutable {
+      copy();
+      const double start = nowNs();
+      for (int i = 0; i < kTimes; ++i) copy();
+      return nowNs() - start;
+    };
+  };
+  measure(fmt::format("one warm block of {} KiB", bytes >> 10U), 1000 * kTimes, "us", b.rounds,
+          {{"non-temporal", repeated([&, bytes] {
+              base::copyWide(b.to, b.from, bytes);
+              base::finishWide();
+            })},
+           {"memcpy", repeated([&, bytes] { std::memcpy(b.to + bytes, b.from + bytes, bytes); })},
+           {"local, mapped, 1 thread", repeated([&] { transfer(planned); })}});
+}
+
 void measureSmall(Bench& b) {
   Transfer mapped = b.one.plan(b.one.shared.info().address, b.one.shared_there, 8);
   Transfer far = b.one.plan(b.one.plain.info().address, b.one.plain_there, 8);
@@ -387,7 +409,10 @@ int main(int argc, char** argv) {
     Bench bench{board, owner, event, rounds, here.data(), there.data(), plain, one, two};
     measureWarm(bench);
     measureCold(bench);
-    for (const std::uint64_t kib : {256U, 1024U, 4096U, 65536U}) measureWhole(bench, kib << 10U);
+    for (const std::uint64_t kib : {64U, 256U, 1024U, 4096U, 16384U, 65536U}) {
+      measureWhole(bench, kib << 10U);
+      measureWholeWarm(bench, kib << 10U);
+    }
     measureSmall(bench);
   }
   board.mode = 2;

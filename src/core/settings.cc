@@ -292,6 +292,10 @@ constexpr std::array kRows{
         [](const Settings& s) {
           return within<std::uint64_t>(kCopyThreads, s.copy_threads, showCount);
         }},
+    SettingRow{"VIADUCT_WIDE_COPIES", "auto",
+               "Whether copies of 64KiB or more on this host write past the cache: auto where "
+               "that is quicker, as their first pieces show; on always; off never.",
+               [](std::string_view t, Settings& s) { return intoToggle(t, s.wide_copies); }},
     SettingRow{"VIADUCT_DETECT",
                "2s",
                "A peer that is silent for this long is lost.",

@@ -71,6 +71,7 @@ TEST_F(SettingsTest, EveryFieldHasAVariable) {
                           .inject = Toggle::kOn,
                           .doorbell = Toggle::kOff,
                           .copy_threads = 2,
+                          .wide_copies = Toggle::kOn,
                           .detect = 1500ms,
                           .deadline = 60s,
                           .grace = 250ms,

@@ -1,9 +1,5 @@
 #include "backends/local/copy_chunk.h"
 
-#include <cstring>
-
-#include "base/wide_copy.h"
-
 namespace viaduct::local {
 
 using core::Op;
@@ -20,8 +16,10 @@ Fault ChunkCopier::run(const Task& task, const Chunk& chunk) {
   Gate& gate = task.peer->gate();
   const Gate::Pass pass = gate.enter();
   if (!pass) return {Fault::Kind::kFenced};
+  if (task.number != task_) copies_.begin(task.way, task.bytes);
+  task_ = task.number;
   const Fault fault = walk(task, chunk);
-  if (task.wide) base::finishWide();
+  copies_.finish();
   gate.leave(pass);
   return fault;
 }
@@ -64,10 +62,7 @@ Fault ChunkCopier::copy(const Task& task, const RemoteView& view, std::uint64_t 
   auto* there = static_cast<std::byte*>(pointerTo(remote + view.shift));
   std::byte* to = task.kind == OpKind::kWrite ? there : here;
   const std::byte* from = task.kind == OpKind::kWrite ? here : there;
-  if (task.wide)
-    base::copyWide(to, from, bytes);
-  else
-    std::memcpy(to, from, bytes);
+  copies_.copy(to, from, bytes);
   return {};
 }
 

@@ -10,6 +10,7 @@
 #include "backends/local/fault.h"
 #include "backends/local/live_table.h"
 #include "backends/local/peer_memory.h"
+#include "base/adaptive_copy.h"
 #include "core/op.h"
 
 namespace viaduct::local {
@@ -26,8 +27,10 @@ struct Chunk {
 struct Task {
   OpKind kind = OpKind::kWrite;
   PeerMemory* peer = nullptr;
-  std::uint64_t born = 0;  // when it was posted; it does not mean registrations made later
-  bool wide = false;       // past the cache
+  std::uint64_t born = 0;    // when it was posted; it does not mean registrations made later
+  std::uint64_t number = 0;  // of all posts
+  std::uint64_t bytes = 0;   // of it all, at least
+  base::AdaptiveCopy::Way way = base::AdaptiveCopy::Way::kPlain;
 };
 
 class ChunkCopier {
@@ -45,6 +48,8 @@ class ChunkCopier {
 
   const LiveTable& here_;
   CmaBatch batch_;
+  base::AdaptiveCopy copies_;
+  std::uint64_t task_ = 0;  // that `copies_` is for
 };
 
 }  // namespace viaduct::local

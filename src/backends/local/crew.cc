@@ -28,8 +28,6 @@ constexpr std::uint64_t kChunkBytes = std::uint64_t{256} << 10U;
 constexpr std::size_t kChunkOps = CmaBatch::kMost;
 // Works up to one chunk are done inside post(): cheaper than handing them over.
 constexpr std::uint64_t kHelpBytes = 4 * kChunkBytes;  // below it, a wake-up costs what it saves
-// Beyond it, non-temporal stores win over a memcpy that fills the cache: docs/measured/local.md
-constexpr std::uint64_t kWideBytes = std::uint64_t{1} << 20U;
 constexpr auto kPollTime = std::chrono::microseconds(1000);
 constexpr unsigned kMostThreads = 8;  // more only wait for the memory
 
@@ -46,6 +44,12 @@ unsigned threadsByCores() {
   CPU_ZERO(&usable);
   if (::sched_getaffinity(0, sizeof usable, &usable) != 0) return 1;
   return std::clamp(static_cast<unsigned>(CPU_COUNT(&usable)), 1U, kMostThreads);
+}
+
+base::AdaptiveCopy::Way wayOf(Toggle wide_copies) {
+  using Way = base::AdaptiveCopy::Way;
+  if (wide_copies == Toggle::kAuto) return Way::kMeasure;
+  return wide_copies == Toggle::kOn ? Way::kWide : Way::kPlain;
 }
 
 // The bytes of all ops, or some amount above `enough`.
@@ -89,9 +93,10 @@ struct alignas(64) Crew::Job {
   void leave() { door.fetch_sub(1); }
 };
 
-Crew::Crew(const LiveTable& here, unsigned threads)
-    : threads_(threads != 0 ? threads : threadsByCores()),
+Crew::Crew(const LiveTable& here, const Settings& settings)
+    : threads_(settings.copy_threads != 0 ? settings.copy_threads : threadsByCores()),
       here_(here),
+      way_(wayOf(settings.wide_copies)),
       copier_(here),
       jobs_(std::make_unique<std::array<Job, kJobs>>()) {}
 
@@ -125,8 +130,9 @@ std::size_t Crew::post(const core::Work& work, PeerMemory& peer, std::uint64_t n
   Job& job = (*jobs_)[index];
   job.ops = work.ops.first(std::min(work.ops.size(), kMostOps));
   job.tag = work.tag;
-  const std::uint64_t bytes = atLeast(job.ops, kWideBytes);
-  job.task = {.kind = work.kind, .peer = &peer, .born = now, .wide = bytes > kWideBytes};
+  const std::uint64_t bytes = atLeast(job.ops, kHelpBytes);
+  job.task = {.kind = work.kind, .peer = &peer, .born = now, .number = ++posts_, .bytes = bytes};
+  if (bytes >= base::AdaptiveCopy::kLeastMeasured) job.task.way = way_;
   job.moved_ops.store(0, std::memory_order_relaxed);
   job.moved_bytes.store(0, std::memory_order_relaxed);
   job.fault.store(0, std::memory_order_relaxed);

@@ -2,6 +2,8 @@
 // Threads: all calls under the agent's lock; the helpers never call out.
 #pragma once
 
+#include <viaduct/settings.h>
+
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -17,9 +19,9 @@ namespace viaduct::local {
 
 class Crew {
  public:
-  // `here`: this process's own registrations; `threads`: how many may copy, the driving one
-  // included (0: by usable cores).
-  Crew(const LiveTable& here, unsigned threads);
+  // `here`: this process's own registrations. Of the settings: how many threads may copy, the
+  // driving one included, and which copies go past the cache.
+  Crew(const LiveTable& here, const Settings& settings);
   ~Crew();
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
@@ -55,6 +57,8 @@ class Crew {
 
   const unsigned threads_;
   const LiveTable& here_;
+  const base::AdaptiveCopy::Way way_;  // of works that are not small
+  std::uint64_t posts_ = 0;
   ChunkCopier copier_;      // of the driving thread
   unsigned last_ = 0;       // the job it served last: the next in turn comes first
   std::uint64_t used_ = 0;  // jobs in flight

@@ -51,7 +51,7 @@ std::uint64_t hostMemory() {
 LocalBackend::LocalBackend(const Settings& settings, std::shared_ptr<LiveTable> live)
     : patience_(settings.grace),
       live_(std::move(live)),
-      crew_(*live_, settings.copy_threads),
+      crew_(*live_, settings),
       mapped_(kMostMappedOfAll * hostMemory()) {
   rails_.push_back(std::make_unique<LocalRail>(*this));
 }
