@@ -2,11 +2,13 @@
 #include <viaduct/settings.h>
 
 #include "viaduct/commands.h"
+#include "viaduct/help_text.h"
 
 namespace viaduct::app {
 namespace {
 
-constexpr auto kLogHelp = "What is written to stderr: debug, info, warning, error or off.";
+constexpr auto kLogHelp =
+    "Least severe messages to write to stderr: debug, info, warning, error or off.";
 constexpr auto kPage =
     "# Settings\n\n"
     "<!-- Generated: viaduct settings --markdown > docs/settings.md -->\n\n"
@@ -32,7 +34,8 @@ void printMarkdown() {
 
 void printPlain() {
   const auto row = [](std::string_view variable, std::string_view fallback, std::string_view help) {
-    fmt::print("{}{}{}\n    {}\n", variable, fallback.empty() ? "" : "=", fallback, help);
+    fmt::print("{}{}{}\n{}\n", variable, fallback.empty() ? "" : "=", fallback,
+               wrapText(fmt::format("    {}", help)));
   };
   for (const SettingRow& setting : settingRows())
     row(setting.variable, setting.fallback, setting.help);

@@ -12,6 +12,7 @@
 
 #include "viaduct/bench_values.h"
 #include "viaduct/flags.h"
+#include "viaduct/help_text.h"
 
 namespace viaduct::app {
 namespace {
@@ -43,7 +44,7 @@ constexpr std::array<std::string_view, 3> kStriped{"ofi", "tcp", "ucx"};
 
 constexpr std::array kOptimisations{
     Optimisation{.name = "inject",
-                 .about = "small writes go to the NIC with their order",
+                 .about = "copy small writes into the work request",
                  .variable = "VIADUCT_INJECT",
                  .on = "on",
                  .off = "off",
@@ -51,7 +52,7 @@ constexpr std::array kOptimisations{
                  .expected = "10 to 20 % lower latency below 256 B",
                  .backends = kLibfabric},
     Optimisation{.name = "doorbell",
-                 .about = "a NIC is told of several orders at once",
+                 .about = "one doorbell for several work requests",
                  .variable = "VIADUCT_DOORBELL",
                  .on = "on",
                  .off = "off",
@@ -59,12 +60,12 @@ constexpr std::array kOptimisations{
                  .expected = "up to twice the rate over 4 rails",
                  .backends = kLibfabric},
     Optimisation{.name = "coalescing",
-                 .about = "fewer rails, so that each gets 16 KiB or more",
+                 .about = "use fewer rails, so that each carries 16 KiB or more",
                  .variable = "VIADUCT_STRIPING",
                  .on = "auto",
                  .off = "on",
                  .sizes = kCoalescingSizes,
-                 .expected = "better where a rail would get less than 16 KiB",
+                 .expected = "faster if a rail would carry less than 16 KiB",
                  .backends = kStriped,
                  .rails = 2,
                  .shows = "rails"},
@@ -216,11 +217,11 @@ std::optional<std::string> nothingToCompare(const std::vector<SuiteTest>& tests)
 }
 
 std::string optimisationsHelp() {
-  std::string out = fmt::format("  {:<12} every optimisation off\n", kBaseline);
+  std::string out = helpEntry(kBaseline, "every optimisation off");
   for (const Optimisation& one : kOptimisations)
-    out += fmt::format("  {:<12} {} ({}; {}); expected: {}\n", one.name, one.about, one.variable,
-                       fmt::join(one.backends, ", "), one.expected);
-  return out + fmt::format("  {:<12} all of them on\n", kCombined);
+    out += helpEntry(one.name, fmt::format("{} ({}; {}); expected: {}", one.about, one.variable,
+                                           fmt::join(one.backends, ", "), one.expected));
+  return out + helpEntry(kCombined, "every optimisation on");
 }
 
 }  // namespace viaduct::app
