@@ -171,7 +171,8 @@ constexpr std::array kHowLong{
     BenchFlag{"duration", "TIME", "", "time each row for this long: 2s, 500ms, 60 (seconds)",
               [](V t, O& o) -> Status {
                 VIADUCT_CHECK(intoTime(t, o.duration));
-                if (o.duration == o.duration.zero()) return wrongValue("no time", "1ms or more");
+                if (o.duration == o.duration.zero())
+                  return wrongValue("the duration is 0", "use 1ms or more");
                 return Ok{};
               }},
     BenchFlag{"warmup", "TIME", "50ms; nixlbench: warmup_iter", "warm-up time before each row",
@@ -209,7 +210,7 @@ constexpr std::array kMeeting{
               [](V t, O& o) { return intoText(t, o.meet); }},
     BenchFlag{"secret", "WORD", "VIADUCT_SECRET",
               "shared secret of all workers, needed beyond loopback; ps shows the flag, but not "
-              "the variable",
+              "VIADUCT_SECRET",
               [](V t, O& o) { return intoText(t, o.secret); }},
     BenchFlag{"rank", "N", "from the environment, else the next free rank",
               "rank of this worker; initiators have the ranks below num_initiator_dev",
@@ -227,7 +228,7 @@ constexpr std::array kMeeting{
     BenchFlag{"etcd_user", "NAME", "VIADUCT_MEET_USER", "user name for etcd",
               [](V t, O& o) { return intoText(t, o.etcd_user); }},
     BenchFlag{"etcd_password", "WORD", "VIADUCT_MEET_PASSWORD",
-              "password for etcd; ps shows the flag, but not the variable or a config_file",
+              "password for etcd; ps shows the flag, but neither the variable nor a config_file",
               [](V t, O& o) { return intoText(t, o.etcd_password); }},
     BenchFlag{"etcd_ca", "FILE", "VIADUCT_MEET_CA", "CA certificates that verify the etcd server",
               [](V t, O& o) { return intoText(t, o.etcd_ca); }},
@@ -253,7 +254,8 @@ constexpr std::array kMeeting{
     BenchFlag{"asio_port", "PORT", "12345", "port of the ASIO meeting place",
               [](V t, O& o) -> Status {
                 VIADUCT_CHECK(intoCount(t, 1, o.asio_port));
-                if (o.asio_port > 65535) return wrongValue(fmt::format("port {}", t), "1 to 65535");
+                if (o.asio_port > 65535)
+                  return wrongValue(fmt::format("port {} is out of range", t), "use 1 to 65535");
                 return Ok{};
               }},
 };

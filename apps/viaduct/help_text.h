@@ -6,7 +6,8 @@
 
 namespace viaduct::app {
 
-// Breaks the lines that are too long. A broken line continues at its own indent.
+// Breaks the lines that are too long. A broken line continues at its own indent. The text ends with
+// a line break.
 std::string wrapText(std::string_view text);
 
 // One flag or command with its description, in two columns.

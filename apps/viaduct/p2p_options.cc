@@ -44,7 +44,8 @@ std::string reason(const Error& error) { return error.detail + "; " + error.reme
 NamedSize size(const std::string& text) {
   const auto bytes = base::parseSize(text);
   if (!bytes) throw CLI::ValidationError("--buffer_sizes", reason(bytes.error()));
-  if (*bytes == 0) throw CLI::ValidationError("--buffer_sizes", "\"" + text + "\" is nothing");
+  if (*bytes == 0)
+    throw CLI::ValidationError("--buffer_sizes", "\"" + text + "\" is an empty size");
   return {text, *bytes};
 }
 
@@ -108,7 +109,7 @@ void declareLoad(CLI::App& p2p, P2pOptions& options) {
            const auto time = base::parseDuration(text);
            if (!time || *time <= std::chrono::nanoseconds(0))
              throw CLI::ValidationError("--duration",
-                                        "\"" + text + "\" is no time like 10s or 500ms");
+                                        "\"" + text + "\" is not a time like 10s or 500ms");
            options.duration = *time;
          },
          "Measured time per size, instead of --iterations")
@@ -164,7 +165,7 @@ void declareLoad(CLI::App& p2p, P2pOptions& options) {
            std::chrono::nanoseconds time{0};
            if (!intoTime(text, time) || time <= std::chrono::nanoseconds(0))
              throw CLI::ValidationError("--timeout",
-                                        "\"" + text + "\" is no time like 10s or 500ms");
+                                        "\"" + text + "\" is not a time like 10s or 500ms");
            options.timeout = time;
          },
          "Time limit for the initiator to reach the target [10s]")

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 #include <viaduct/settings.h>
 
+#include "measure/result/text.h"
 #include "viaduct/commands.h"
-#include "viaduct/help_text.h"
 
 namespace viaduct::app {
 namespace {
@@ -34,8 +34,8 @@ void printMarkdown() {
 
 void printPlain() {
   const auto row = [](std::string_view variable, std::string_view fallback, std::string_view help) {
-    fmt::print("{}{}{}\n{}\n", variable, fallback.empty() ? "" : "=", fallback,
-               wrapText(fmt::format("    {}", help)));
+    fmt::print("{}{}{}\n{}", variable, fallback.empty() ? "" : "=", fallback,
+               measure::wrapped(std::string(help), 4));
   };
   for (const SettingRow& setting : settingRows())
     row(setting.variable, setting.fallback, setting.help);

@@ -38,7 +38,8 @@ Status intoAlso(V text, O& into) {
   AddedTest test{.name = std::string(text.substr(0, colon))};
   VIADUCT_TRY(const auto words, splitWords(text.substr(colon + 1)));
   for (const std::string& word : words) {
-    if (!isAssignment(word)) return wrongValue(fmt::format("\"{}\" sets nothing", word), kForm);
+    if (!isAssignment(word))
+      return wrongValue(fmt::format("\"{}\" is not an assignment", word), kForm);
     const auto fits = checkVariable(word);
     if (!fits)
       return wrongValue(fmt::format("{}: {}", fits.error().operation, fits.error().detail),
@@ -46,7 +47,7 @@ Status intoAlso(V text, O& into) {
     const auto equals = word.find('=');
     test.settings.push_back({word.substr(0, equals), word.substr(equals + 1)});
   }
-  if (test.settings.empty()) return wrongValue("it sets nothing", kForm);
+  if (test.settings.empty()) return wrongValue("the test sets nothing", kForm);
   into.also.push_back(std::move(test));
   return Ok{};
 }

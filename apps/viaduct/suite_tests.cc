@@ -84,11 +84,10 @@ std::string whyNot(const Optimisation& one, const SuiteOptions& options) {
                    [&](std::string_view name) { return sameWord(name, options.backend); }))
     return fmt::format("not built into the backend {}: {} {} it", options.backend,
                        fmt::join(one.backends, ", "), one.backends.size() == 1 ? "has" : "have");
-  if (!isSetting(one.variable))
-    return fmt::format("not built into this viaduct: it has no setting {}", one.variable);
+  if (!isSetting(one.variable)) return fmt::format("this version has no setting {}", one.variable);
   // Where none is named, there is the one that the backend takes by itself.
   if (std::max<std::size_t>(options.rails.size(), 1) < one.rails)
-    return fmt::format("it takes {} rails or more, and --rails names {}", one.rails,
+    return fmt::format("the test needs {} rails or more, and --rails names {}", one.rails,
                        options.rails.empty() ? "none" : fmt::to_string(options.rails.size()));
   return {};
 }
@@ -174,7 +173,7 @@ class Builder {
     SuiteTest test{.name = std::string(kCombined)};
     for (const Optimisation* one : known_)
       test.settings.push_back({std::string(one->variable), std::string(one->on)});
-    if (known_.empty()) test.absent = "none of the optimisations is there to be combined";
+    if (known_.empty()) test.absent = "no optimisation is available to combine";
     tests_.push_back(std::move(test));
   }
 
@@ -211,8 +210,8 @@ std::optional<std::string> nothingToCompare(const std::vector<SuiteTest>& tests)
   }
   if (reasons.empty()) return std::nullopt;
   return fmt::format(
-      "nothing to compare with the baseline: {}; what to do: another --backend, more --rails, or a "
-      "test of your own: --also 'NAME: VIADUCT_X=1'",
+      "nothing to compare with the baseline: {}; what to do: use another --backend or more "
+      "--rails, or add a test with --also 'NAME: VIADUCT_X=1'",
       reasons);
 }
 
