@@ -40,10 +40,10 @@ std::optional<std::uint64_t> checkedEnd(const Run& run) {
 }
 
 Status checkRun(const Run& run, std::size_t number) {
-  if (run.count == 0) return bad(fmt::format("run {} has no blocks", number), "leave the run out");
+  if (run.count == 0) return bad(fmt::format("run {} has no blocks", number), "omit the run");
   if (run.bytes == 0)
     return bad(fmt::format("the blocks of run {} at {:#x} have zero bytes", number, run.base),
-               "leave empty blocks out");
+               "omit empty blocks");
   if (!checkedEnd(run))
     return bad(fmt::format("run {} ({}) reaches beyond 2^63", number, show(run)),
                "check base, stride and count");

@@ -254,8 +254,8 @@ constexpr std::array kRows{
         {},
         [](const Settings& s) { return within<std::uint64_t>(kSockets, s.sockets, showCount); }},
     SettingRow{"VIADUCT_TCP_PORTS", "",
-               "Ports on which the tcp backend listens for data, such as 7100 or 7100-7199, for a "
-               "firewall to admit. Each agent of a host takes one. By default the system chooses.",
+               "Ports on which the tcp backend listens for data, such as 7100 or 7100-7199. Open "
+               "them in firewalls. Each agent of a host takes one. By default the system chooses.",
                [](std::string_view t, Settings& s) { return intoPorts(t, s.tcp_ports); }},
     SettingRow{"VIADUCT_STRIPING", "auto",
                "Divides a transfer among several rails. auto: if each rail gets VIADUCT_MIN_CHUNK; "
