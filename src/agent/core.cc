@@ -101,12 +101,12 @@ Status AgentCore::checkHello() const {
   base::Bytes bytes;
   hello(0).encode(bytes);
   if (bytes.size() <= kMaxHelloPayload && Hello::decode(bytes)) return Ok{};
-  return Error{
-      .code = Code::kInvalid,
-      .operation = "settings: listen",
-      .detail = fmt::format("{} addresses; peers accept at most {}, and {} bytes of hello",
-                            listener_->addresses().size(), kMaxAddresses, kMaxHelloPayload),
-      .remedy = "listen on fewer addresses"};
+  return Error{.code = Code::kInvalid,
+               .operation = "settings: listen",
+               .detail = fmt::format(
+                   "a hello with {} addresses; peers accept at most {} addresses and {} bytes",
+                   listener_->addresses().size(), kMaxAddresses, kMaxHelloPayload),
+               .remedy = "listen on fewer addresses"};
 }
 
 Status AgentCore::openFinder(Deadline until) {

@@ -56,7 +56,8 @@ void PeerCore::openRing() {
     return Ok{};
   }();
   if (!opened)
-    log(LogLevel::kWarning, "peer {}: notes from it arrive over the session: {}", name_,
+    log(LogLevel::kWarning,
+        "peer {}: its notes arrive over the session, not through shared memory: {}", name_,
         opened.error().text());
 }
 
@@ -74,7 +75,8 @@ void PeerCore::heardOfRing(std::span<const std::byte> payload, std::vector<base:
   else if (ring.error().code == Code::kProtocol)
     breakOff(std::move(ring).error());
   else
-    log(LogLevel::kWarning, "peer {}: notes to it go over the session: {}", name_,
+    log(LogLevel::kWarning,
+        "peer {}: notes to it go over the session, not through shared memory: {}", name_,
         ring.error().text());
 }
 

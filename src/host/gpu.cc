@@ -64,7 +64,7 @@ Error refused(const Driver& driver, const char* call, int code) {
           .detail = fmt::format("{}: {}", name == nullptr ? fmt::format("error {}", code) : name,
                                 text == nullptr ? "the driver has no text for it" : text),
           .cause = "the driver sees no usable GPU",
-          .remedy = "nvidia-smi on this host; in a container, was a GPU given to it?"};
+          .remedy = "check with nvidia-smi; give the container a GPU if it has none"};
 }
 
 }  // namespace

@@ -166,8 +166,9 @@ Status Connection::Impl::send(FrameType type, ByteSpan head, ByteSpan body,
   if (phase_ != Phase::kReady || isHandshake(type) || !isKnown(type) ||
       head.size() + body.size() > kMaxFramePayload || fds.size() > kMaxFrameFds ||
       (!fds.empty() && !way_.is_unix))
-    return Error{
-        .operation = "send", .detail = "not a frame that can be sent", .peer = way_.remote};
+    return Error{.operation = "send",
+                 .detail = "a frame of this type or size cannot be sent",
+                 .peer = way_.remote};
   const std::size_t most = config_.max_unsent * (type == FrameType::kNote ? 1 : 2);
   if (outbox_.unsent() > most)
     return Error{.code = Code::kBusy,
