@@ -6,7 +6,8 @@ A quote is a block of C++ under a line `<!-- the code of FILE -->`. FILE holds t
 `// README begins` and `// README ends`.
 
 A sentence is hard to read when it has more than 25 words, starts with a word such as "What" or "Where",
-or uses a picture in place of the field's own word. Code, headings and generated pages are not checked.
+or uses a picture in place of the field's own word. Code and headings are not checked. The generated pages
+hold the program's help, which starts many sentences in lower case.
 
 usage: check_docs.py [ROOT]
 """
@@ -61,11 +62,12 @@ def sentences(text):
 
 def hard_sentences(text):
     """Says of each sentence that is hard to read why it is."""
+    vague_start = re.compile(VAGUE_START.pattern, re.I) if GENERATED in text else VAGUE_START
     for sentence in sentences(text):
         words = len(re.findall(r"\S*\w\S*", sentence))
         if words > MOST_WORDS:
             yield f"{words} words in a sentence, {MOST_WORDS} at most: {sentence[:60]}..."
-        if start := VAGUE_START.match(sentence):
+        if start := vague_start.match(sentence):
             yield f'a sentence starts with "{start[0]}": {sentence[:60]}...'
         for picture in PICTURE.findall(sentence):
             yield f'"{picture}": name the thing: {sentence[:60]}...'
@@ -92,8 +94,7 @@ def check(root):
             elif heading and heading not in anchors(there.read_text()):
                 found.append(f"{name}: {link}: no such heading")
         found.extend(quotes(root, page, text))
-        if GENERATED not in text:
-            found.extend(f"{name}: {why}" for why in hard_sentences(text))
+        found.extend(f"{name}: {why}" for why in hard_sentences(text))
     return found
 
 

@@ -115,9 +115,10 @@ class Docs(unittest.TestCase):
             with self.subTest(plain):
                 self.assertEqual(check_docs.check(tree({"b.md": "", "a.md": plain})), [])
 
-    def test_the_text_of_a_program_is_not_checked(self):
-        page = "# A\n\n<!-- Generated: a program -->\n\nWhat came."
-        self.assertEqual(check_docs.check(tree({"a.md": page})), [])
+    def test_a_generated_page_has_sentences_in_lower_case(self):
+        page = "# A\n\n<!-- Generated: a program -->\n\n| flag | {} |\n"
+        for about, found in (("what the path must be", 1), ("required path", 0)):
+            self.assertEqual(len(check_docs.check(tree({"a.md": page.format(about)}))), found)
 
 
 if __name__ == "__main__":

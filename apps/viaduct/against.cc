@@ -72,7 +72,7 @@ int verdictOf(const BothInTurns& turns) {
     case RunEnd::kFailed:
       return fail(turns.problem(), kExitFailed);
   }
-  return turns.believed() ? kExitOk : fail("not every row is to be believed", kExitFailed);
+  return turns.believed() ? kExitOk : fail("not every row is valid", kExitFailed);
 }
 
 std::string sideOf(const std::string& name, const std::vector<Report>& side) {

@@ -24,7 +24,7 @@ void takeShare(measure::Spec& spec, std::uint32_t rounds) {
 
 // Row by row the sides have to be of the same block size; anything else may differ.
 Status sameRows(const measure::Spec& a, const measure::Spec& b) {
-  constexpr auto kRemedy = "give --backend, and --batch, so that both sides have the same rows";
+  constexpr auto kRemedy = "give --backend and --batch, so that both sides have the same rows";
   if (a.rows.size() != b.rows.size())
     return badFlag(
         "--against",
@@ -33,7 +33,7 @@ Status sameRows(const measure::Spec& a, const measure::Spec& b) {
   for (std::size_t i = 0; i < a.rows.size(); ++i)
     if (a.rows[i].block_bytes != b.rows[i].block_bytes)
       return badFlag("--against",
-                     fmt::format("row {} is of {} in A and of {} in B", i + 1,
+                     fmt::format("row {} has blocks of {} in A and of {} in B", i + 1,
                                  base::formatSize(a.rows[i].block_bytes),
                                  base::formatSize(b.rows[i].block_bytes)),
                      kRemedy);

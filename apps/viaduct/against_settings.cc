@@ -17,7 +17,7 @@ constexpr auto kSameWorkers = "both sides have the same workers: give it on the 
 constexpr auto kSameSizes = "both sides have the same block sizes: give it on the command line";
 constexpr auto kSamePlace =
     "the workers of both sides meet at one place: give it on the command line";
-constexpr auto kWhole = "it is of the whole comparison: give it on the command line";
+constexpr auto kWhole = "it applies to the whole comparison: give it on the command line";
 
 constexpr std::array kCommonFlags{
     Common{"scheme", kSameWorkers},
@@ -51,7 +51,7 @@ constexpr std::array kCommonFlags{
     Common{"fail_if_slower", kWhole},
     Common{"least_effect", kWhole},
 };
-constexpr auto kAgents = "both sides find each other the same way: set it for the whole run";
+constexpr auto kAgents = "it applies to the whole run: set it in the environment";
 constexpr std::array kCommonVariables{
     Common{"VIADUCT_NAME", kAgents},
     Common{"VIADUCT_LISTEN", kAgents},
@@ -121,7 +121,7 @@ Status checkVariable(const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
   const bool meets = name.rfind("VIADUCT_MEET", 0) == 0 || name.rfind("NIXL_ETCD", 0) == 0;
   if (const auto why = meets ? kAgents : whyCommon(kCommonVariables, name))
-    return badFlag(name, "it cannot differ", *why);
+    return badFlag(name, "both sides need the same value", *why);
   const auto rows = settingRows();
   if (std::any_of(rows.begin(), rows.end(),
                   [&](const SettingRow& row) { return row.variable == name; }))
@@ -146,7 +146,7 @@ OtherSettings readOtherSettings(std::string_view text, std::span<const FlagName>
   if (!words) return {.problems = {words.error()}};
   if (words->empty())
     return {.problems = {
-                badFlag("--against", "it names no setting",
+                badFlag("--against", "the text names no setting",
                         "--against '--memory malloc', --against 'VIADUCT_SOCKETS=4 --batch 16'")}};
   OtherSettings out;
   for (const std::string& word : *words)
@@ -157,7 +157,8 @@ OtherSettings readOtherSettings(std::string_view text, std::span<const FlagName>
   const FlagsRead read = readFlags(out.flags, known);
   for (const Given& one : read.given)
     if (const auto why = whyCommon(kCommonFlags, one.name))
-      out.problems.push_back(insideAgainst(badFlag(one.from, "it cannot differ", *why)));
+      out.problems.push_back(
+          insideAgainst(badFlag(one.from, "both sides need the same value", *why)));
   return out;
 }
 
@@ -170,7 +171,7 @@ Result<Settings> withVariables(Settings settings, const std::vector<std::string>
       // Empty takes a setting back, as in the environment.
       const auto parsed = row.parse(text.empty() ? row.fallback : text, settings);
       if (!parsed)
-        return badFlag(word, "cannot be read",
+        return badFlag(word, "the value cannot be parsed",
                        fmt::format("give {} {}", name, parsed.error().remedy));
     }
   }

@@ -38,7 +38,7 @@ int verdictOf(const RunOutcome& outcome) {
     case RunEnd::kFailed:
       return fail(outcome.problem, kExitFailed);
   }
-  return outcome.believed ? kExitOk : fail("not every row is to be believed", kExitFailed);
+  return outcome.believed ? kExitOk : fail("not every row is valid", kExitFailed);
 }
 
 int runPlan(const BenchPlan& plan, const BenchOptions& options) {
@@ -88,13 +88,13 @@ void sayThatAllRunHere(const BenchPlan& plan, const BenchOptions& options,
                        const Settings& settings) {
   if (plan.run.place || settings.meet.empty() || options.has("local_workers")) return;
   remark(fmt::format(
-      "all workers run here; with --runtime-type etcd they meet those of other machines at {}",
+      "all workers run here; --runtime-type etcd makes them meet workers of other machines at {}",
       settings.meet));
 }
 
 void sayWhatIsIgnored(const BenchOptions& options) {
   if (!options.ignored.empty())
-    remark(fmt::format("ignored, as nixlbench does with such a backend: --{}",
+    remark(fmt::format("ignored, because this backend does not use them: --{}",
                        fmt::join(options.ignored, ", --")));
 }
 

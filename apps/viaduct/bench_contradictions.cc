@@ -11,14 +11,15 @@ namespace {
 
 struct Rivals {
   std::string_view one, other, why;
+  std::string_view remedy = "drop one of the two";
 };
-constexpr auto kBothSizes = "both say which block sizes";
-constexpr auto kBatches = "both say which batch sizes";
-constexpr auto kLength = "both say how long a row is timed";
-constexpr auto kBothMeet = "both say where the workers meet";
-constexpr auto kLocal = "one runs all workers here, the other meets those of other machines";
-constexpr auto kOneSide = "an explanation is of one side; put B's flags in A's place";
-constexpr auto kAlone = "a ping-pong is one transfer at a time, to and fro";
+constexpr auto kBothSizes = "both set the block sizes";
+constexpr auto kBatches = "both set the batch sizes";
+constexpr auto kLength = "both set the length of a row";
+constexpr auto kBothMeet = "both set the meeting place";
+constexpr auto kLocal =
+    "--local_workers runs all workers here; the other flag meets workers of other machines";
+constexpr auto kAlone = "a ping-pong has one transfer in flight";
 
 constexpr std::array kRivals{
     Rivals{"block_sizes", "start_block_size", kBothSizes},
@@ -28,10 +29,10 @@ constexpr std::array kRivals{
     Rivals{"iterations", "num_iter", kLength},
     Rivals{"iterations", "duration", kLength},
     Rivals{"num_iter", "duration", kLength},
-    Rivals{"warmup", "warmup_iter", "both say how long a row warms up"},
-    Rivals{"hot", "cold", "memory is used again, or it is not"},
-    Rivals{"hot", "working_set", "--hot uses one set of blocks, however large a working set is"},
-    Rivals{"op", "op_type", "they are the same flag"},
+    Rivals{"warmup", "warmup_iter", "both set the warm-up"},
+    Rivals{"hot", "cold", "hot blocks are reused, cold blocks are not"},
+    Rivals{"hot", "working_set", "--hot uses one set of blocks and no working set"},
+    Rivals{"op", "op_type", "both set the operation"},
     Rivals{"meet", "etcd_endpoints", kBothMeet},
     Rivals{"meet", "asio_address", kBothMeet},
     Rivals{"meet", "asio_port", kBothMeet},
@@ -42,17 +43,21 @@ constexpr std::array kRivals{
     Rivals{"local_workers", "runtime_type", kLocal},
     Rivals{"local_workers", "etcd_endpoints", kLocal},
     Rivals{"local_workers", "rank", kLocal},
-    Rivals{"prepared_xfer", "recreate_xfer", "a transfer is planned once, or each time"},
-    Rivals{"prepared_xfer", "reregister_mem", "registering memory anew means planning anew"},
-    Rivals{"explain", "against", kOneSide},
+    Rivals{"prepared_xfer", "recreate_xfer", "a transfer is planned either once or each time"},
+    Rivals{"prepared_xfer", "reregister_mem", "memory that is registered again needs a new plan"},
+    Rivals{"explain", "against", "--explain describes one configuration",
+           "drop --against and pass B's flags directly"},
     Rivals{"latency", "bidirectional", kAlone},
     Rivals{"latency", "rate", kAlone},
     Rivals{"latency", "reregister_mem", kAlone},
     Rivals{"latency", "recreate_xfer", kAlone},
 };
 
-Error contradiction(std::string one, std::string why) {
-  return {.code = Code::kInvalid, .operation = std::move(one), .detail = std::move(why)};
+Error contradiction(std::string one, std::string why, std::string remedy = {}) {
+  return {.code = Code::kInvalid,
+          .operation = std::move(one),
+          .detail = std::move(why),
+          .remedy = std::move(remedy)};
 }
 
 // A flag that says yes or no counts only where it says yes.
@@ -75,11 +80,12 @@ void addRanges(const BenchOptions& o, std::vector<Error>& found) {
         contradiction("--start_batch_size and --max_batch_size",
                       fmt::format("{} is above {}", o.start_batch_size, o.max_batch_size)));
   if (o.check_consistency && o.has("verify") && o.verify != measure::Verified::kFull)
-    found.push_back(contradiction("--check_consistency and --verify", "they differ"));
+    found.push_back(
+        contradiction("--check_consistency and --verify", "they ask for different checks"));
   if (o.has("etcd_endpoints") && sameWord(o.runtime_type, "ASIO"))
     found.push_back(contradiction("--etcd_endpoints and --runtime_type ASIO", kBothMeet));
   if (o.has("arrivals") && o.rate == 0)
-    found.push_back(contradiction("--arrivals", "it needs --rate"));
+    found.push_back(contradiction("--arrivals", "the flag needs --rate"));
 }
 
 // Whether each device is in one pair only, and each process has one device.
@@ -93,30 +99,30 @@ void addPingPong(const BenchOptions& o, std::vector<Error>& found) {
   if (manyAtOnce(o))
     found.push_back(contradiction("--latency and --num_threads or --pipeline_depth", kAlone));
   if (o.op == OpKind::kRead)
-    found.push_back(contradiction("--latency and --op read", "a ping-pong is made of writes"));
+    found.push_back(contradiction("--latency and --op read", "a ping-pong consists of writes"));
   if (!ownPairs(o))
     found.push_back(contradiction("--latency",
-                                  "a ping-pong needs pairs of their own: --scheme pairwise, --mode "
-                                  "SG and as many initiators as targets"));
+                                  "a ping-pong needs separate pairs: --scheme pairwise, --mode SG "
+                                  "and as many initiators as targets"));
 }
 
 void addReregistering(const BenchOptions& o, std::vector<Error>& found) {
   if (manyAtOnce(o) || o.bidirectional || !ownPairs(o))
     found.push_back(contradiction("--reregister_mem",
-                                  "memory can be registered anew only where one transfer uses it: "
-                                  "with one thread, depth 1, and pairs of their own"));
+                                  "memory can be registered again only if one transfer uses it: "
+                                  "one thread, depth 1, one direction and separate pairs"));
   if (o.has("memory") && o.memory == measure::MemoryChoice::kAllocate)
     found.push_back(contradiction("--reregister_mem and --memory allocate",
-                                  "memory from the agent is registered for as long as it lives"));
+                                  "memory from the agent stays registered while it exists"));
 }
 
 void addAgainst(const BenchOptions& o, std::vector<Error>& found) {
   for (const char* flag : {"rounds", "fail_if_slower", "least_effect"})
     if (o.has(flag) && !o.has("against"))
-      found.push_back(contradiction(fmt::format("--{}", flag), "it needs --against"));
+      found.push_back(contradiction(fmt::format("--{}", flag), "the flag needs --against"));
   if (o.has("against") && (o.output == OutputForm::kCsv || o.output == OutputForm::kNixlbench))
-    found.push_back(
-        contradiction("--against and --output", "a comparison is printed as table or json"));
+    found.push_back(contradiction("--against and --output",
+                                  "a comparison has no such form: use table or json"));
 }
 
 }  // namespace
@@ -126,7 +132,7 @@ std::vector<Error> contradictions(const BenchOptions& options) {
   for (const Rivals& rivals : kRivals)
     if (meant(options, rivals.one) && meant(options, rivals.other))
       found.push_back(contradiction(fmt::format("--{} and --{}", rivals.one, rivals.other),
-                                    std::string(rivals.why)));
+                                    std::string(rivals.why), std::string(rivals.remedy)));
   addRanges(options, found);
   addAgainst(options, found);
   if (options.latency) addPingPong(options, found);

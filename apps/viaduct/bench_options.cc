@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "viaduct/bench_values.h"
+#include "viaduct/help_text.h"
 
 namespace viaduct::app {
 namespace {
@@ -78,53 +79,52 @@ struct Help {
 };
 constexpr Help kBench{
     "viaduct bench",
-    "Measures transfers between workers, and proves what it says: every row names the path that "
-    "the\n"
-    "bytes took, how it was proven, and what limits it. Without options: two workers on this "
-    "machine,\n"
-    "4 KiB to 64 MiB, over local and tcp, in less than a minute.\n",
-    "  viaduct bench                                              # two workers here\n"
-    "  viaduct bench --backend tcp --block-sizes 64K,1MiB --duration 2s --json result.json\n"
-    "  viaduct bench --latency --block-sizes 8,4K --batch 1       # ping-pong\n"
-    "  viaduct bench --meet node0:7000 --secret WORD --rank 0     # on node0; on node1 --rank 1\n"
-    "  viaduct bench --explain                                    # what would carry it, and "
-    "why\n"};
-constexpr Help kNixlbench{
-    "nixlbench",
-    "Measures transfers between workers, with the flags, the defaults and the table of NVIDIA's\n"
-    "nixlbench. Start one process for each worker: they meet at an etcd, by default at\n"
-    "http://localhost:2379. --output table shows what carried each row, and how that is proven.\n",
-    "  nixlbench --etcd_endpoints http://etcd:2379 --backend UCX            # on both hosts\n"
-    "  nixlbench --runtime_type ASIO --asio_address node0 --secret WORD     # the same, no etcd\n"
-    "  nixlbench --local_workers 2 --backend tcp --max_block_size 1048576   # both workers here\n"
-    "  nixlbench --local_workers 2 --op_type READ --output table            # with path and "
-    "proof\n"};
+    "Measures transfers between workers. Each row names the path that the bytes took, the proof of "
+    "that path, and the ceiling of the rate. Without flags, two workers on this machine "
+    "measure 4 KiB to 64 MiB over local and tcp, in less than a minute.\n",
+    "  Measure this machine:\n"
+    "    viaduct bench\n"
+    "  Measure two hosts (on node1: --rank 1):\n"
+    "    viaduct bench --meet node0:7000 --secret WORD --rank 0\n"
+    "  Fail unless the bytes provably go over RDMA between two hosts:\n"
+    "    viaduct bench --meet node0:7000 --secret WORD --rank 0 \\\n"
+    "        --backend ucx --require rdma,proven\n"
+    "  Compare two settings:\n"
+    "    viaduct bench --backend tcp --against 'VIADUCT_SOCKETS=4 --batch 16'\n"
+    "  Sweep block and batch sizes:\n"
+    "    viaduct bench --backend tcp --start-block-size 4K --max-block-size 1M \\\n"
+    "        --start-batch-size 1 --max-batch-size 16 --json sweep.json\n"};
+constexpr Help kNixlbench{"nixlbench",
+                          "Measures transfers between workers, with the flags, the defaults and "
+                          "the table of NVIDIA's nixlbench. Start one process per worker. They "
+                          "meet at an etcd, by default at http://localhost:2379.\n",
+                          "  Measure two hosts, with this command on both:\n"
+                          "    nixlbench --etcd_endpoints http://etcd:2379 --backend UCX\n"
+                          "  The same without etcd:\n"
+                          "    nixlbench --runtime_type ASIO --asio_address node0 --secret WORD\n"
+                          "  Measure this machine:\n"
+                          "    nixlbench --local_workers 2 --backend tcp --max_block_size 1048576\n"
+                          "  Show the path and the proof of each row:\n"
+                          "    nixlbench --local_workers 2 --backend tcp --output table\n"};
 constexpr auto kMore =
-    "Every flag may be written --name value, --name=value, -name value, with dashes or "
-    "underscores;\n"
-    "flags without a value: --name, --noname. Sizes: 65536, 64K, 1MiB, 1MB (10^6). Times: 2s, "
-    "500ms;\n"
-    "a bare number is seconds.\n"
-    "Flags of nixlbench for what is not built in are known, and refused with the reason; those of\n"
-    "storage backends are ignored with a note.\n\n"
-    "Ends with 0 when all was measured and is believed, 1 when something is not, 2 for a wrong "
-    "command\n"
-    "line, 3 when a worker was killed, 130 when interrupted; rows measured until then are kept.\n"
-    "Settings of the agents come from VIADUCT_* variables: see `viaduct settings`.\n";
+    "Write a flag as --name value, --name=value or -name value, with dashes or underscores. A flag "
+    "without a value is --name or --noname. Sizes: 65536, 64K, 1MiB, 1MB (10^6). Times: 2s, 500ms; "
+    "a bare number is seconds.\n\n"
+    "VIADUCT_* variables configure the agents: see `viaduct settings`.\n\n"
+    "nixlbench's flags for features that are not built in are errors. Its flags for storage "
+    "backends are ignored with a note.\n\n"
+    "Exit codes:\n"
+    "  0    every row was measured and is valid\n"
+    "  1    a row failed or is not valid, or B is slower than --fail-if-slower allows\n"
+    "  2    the command line is wrong\n"
+    "  3    a worker was killed; rows measured before are kept\n"
+    "  4    the comparison has too few runs to show a difference\n"
+    "  130  interrupted; rows measured before are kept\n";
 
 std::string spelled(const BenchFlag& flag, char between_words) {
   std::string name(flag.name);
   std::replace(name.begin(), name.end(), '_', between_words);
   return fmt::format("--{}{}{}", name, flag.form.empty() ? "" : " ", flag.form);
-}
-
-// "50ms; nixlbench: warmup_iter" is the default under either name.
-std::string_view defaultOf(const BenchFlag& flag, bool as_nixlbench) {
-  constexpr std::string_view kTheirs = "; nixlbench: ";
-  const auto theirs = flag.fallback.find(kTheirs);
-  if (theirs == std::string_view::npos) return flag.fallback;
-  return as_nixlbench ? flag.fallback.substr(theirs + kTheirs.size())
-                      : flag.fallback.substr(0, theirs);
 }
 
 // A bar ends a cell, also inside of `code`.
@@ -177,28 +177,33 @@ OptionsOrProblems readBenchOptions(std::span<const std::string> words, bool as_n
   return out;
 }
 
+std::string_view defaultOf(const BenchFlag& flag, bool as_nixlbench) {
+  constexpr std::string_view kTheirs = "; nixlbench: ";
+  const auto theirs = flag.fallback.find(kTheirs);
+  if (theirs == std::string_view::npos) return flag.fallback;
+  return as_nixlbench ? flag.fallback.substr(theirs + kTheirs.size())
+                      : flag.fallback.substr(0, theirs);
+}
+
 std::string benchHelp(bool as_nixlbench) {
   const Help& help = as_nixlbench ? kNixlbench : kBench;
-  std::string out =
-      fmt::format("usage: {} [flags]\n\n{}\n{}", help.name, help.about, help.examples);
+  std::string out = fmt::format("usage: {} [flags]\n\n{}", help.name, wrapText(help.about));
   for (const FlagGroup& group : benchFlags()) {
     out += fmt::format("\n{}:\n", group.title);
-    for (const BenchFlag& flag : group.flags) {
-      const std::string_view fallback = defaultOf(flag, as_nixlbench);
+    for (const BenchFlag& flag : group.flags)
       out +=
-          fmt::format("  {:<36} {}{}\n", spelled(flag, as_nixlbench ? '_' : '-'), flag.help,
-                      fallback.empty() || flag.form.empty() ? "" : fmt::format(" [{}]", fallback));
-    }
+          helpEntry(spelled(flag, as_nixlbench ? '_' : '-'),
+                    withDefault(flag.help, flag.form.empty() ? "" : defaultOf(flag, as_nixlbench)));
   }
-  return fmt::format("{}\n{}", out, kMore);
+  return fmt::format("{}\n{}\nExamples:\n{}", out, wrapText(kMore), help.examples);
 }
 
 std::string benchFlagsPage() {
   std::string out =
       "# Flags of `viaduct bench`\n\n"
       "<!-- Generated: viaduct bench --help=markdown > docs/bench-flags.md -->\n\n"
-      "[bench.md](bench.md) says what they do together. Installed also as `nixlbench`, whose flags "
-      "and defaults it then has.\n";
+      "[bench.md](bench.md) has examples. Called as `nixlbench`, the program has nixlbench's "
+      "defaults.\n";
   for (const FlagGroup& group : benchFlags()) {
     out += fmt::format("\n## {}\n\n| flag | default | meaning |\n|---|---|---|\n", group.title);
     for (const BenchFlag& flag : group.flags) {
@@ -206,13 +211,14 @@ std::string benchFlagsPage() {
                          flag.help);
     }
   }
-  out += "\n## nixlbench's, for what is not built in\n\n| flag | why |\n|---|---|\n";
+  out +=
+      "\n## nixlbench flags for features that are not built in\n\n| flag | reason |\n|---|---|\n";
   for (const BenchFlag& flag : absentFlags())
     out += fmt::format("| `--{}` | {} |\n", flag.name, flag.help);
   out +=
-      "\n## nixlbench's, for backends that are not built in\n\n"
-      "Ignored with a note, as nixlbench ignores them with another backend.\n\n"
-      "| flag | of |\n|---|---|\n";
+      "\n## nixlbench flags for backends that are not built in\n\n"
+      "The program ignores them with a note, as nixlbench does with another backend.\n\n"
+      "| flag | backend |\n|---|---|\n";
   for (const BenchFlag& flag : flagsOfOtherBackends())
     out += fmt::format("| `--{}` | {} |\n", flag.name, flag.help);
   return out;

@@ -37,7 +37,7 @@ struct BenchOptions {
   std::vector<std::string> unread = {};   // flags whose value is wrong: they have their defaults
   std::vector<std::string> ignored = {};  // flags of backends that none of ours is
 
-  // What moves.
+  // Data.
   std::vector<std::string> backends = {};
   OpKind op = OpKind::kWrite;
   std::vector<std::uint64_t> block_sizes = {};
@@ -51,13 +51,13 @@ struct BenchOptions {
   std::uint64_t working_set = 0;
   std::vector<std::string> device_list = {};
 
-  // Who moves it.
+  // Workers.
   measure::Layout layout = {};
   std::uint32_t num_threads = 1, pipeline_depth = 1;
   bool bidirectional = false, latency = false;
   bool recreate_xfer = false, reregister_mem = false, prepared_xfer = false;
 
-  // How long and how often.
+  // Duration.
   std::uint64_t iterations = 0, num_iter = 1000, warmup_iter = 100, large_blk_iter_ftr = 16;
   std::chrono::nanoseconds duration{0}, warmup{0};
   std::uint32_t repeat = 1;
@@ -65,13 +65,13 @@ struct BenchOptions {
   bool poisson = false;
   std::uint64_t seed = 1;
 
-  // What is checked.
+  // Checks.
   measure::Verified verify = measure::Verified::kSampled;
   bool check_consistency = false;
   std::string require = {};
   std::vector<measure::proof::LinkRate> link_rates = {};
 
-  // Where the workers meet.
+  // Meeting place.
   std::string meet = {};
   std::string secret = {};
   std::string etcd_endpoints = {};
@@ -85,13 +85,13 @@ struct BenchOptions {
   std::uint32_t local_workers = 0;
   std::chrono::nanoseconds meet_timeout = std::chrono::minutes(3);
 
-  // Against what else, in turns.
+  // Comparison.
   std::string against = {};
   std::uint32_t rounds = 5;
   std::optional<double> slower = {};  // 0.05: fail when B is more than 5 % slower
   double least_effect = measure::kLeastEffect;
 
-  // What comes out.
+  // Output.
   std::optional<OutputForm> output = {};
   std::string json = {};
   std::string config_file = {};
@@ -100,6 +100,8 @@ struct BenchOptions {
 };
 
 using BenchFlag = Flag<BenchOptions>;
+// "50ms; nixlbench: warmup_iter" is the default under either name.
+std::string_view defaultOf(const BenchFlag& flag, bool as_nixlbench);
 // In groups, as --help shows them: the first of a group has its title.
 struct FlagGroup {
   std::string_view title;

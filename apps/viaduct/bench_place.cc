@@ -71,8 +71,8 @@ Result<std::optional<PlaceOptions>> placeOf(const BenchOptions& o, const Setting
     if (o.has(flag) && !(place && meet::isEtcd(*place)))
       return needs(flag, "the workers do not meet at an etcd", "give --etcd_endpoints, too");
   if (!place && o.rank)
-    return needs("rank", "all workers run here, and have their ranks",
-                 "give --meet or --etcd_endpoints, where those of other machines are met");
+    return needs("rank", "all workers run here and get their ranks automatically",
+                 "give --meet or --etcd_endpoints to meet workers of other machines");
   if (!place) return place;
   // What cannot be right is said before anything is measured; nobody is asked yet.
   VIADUCT_CHECK(meet::openMeetingPlace(*place));

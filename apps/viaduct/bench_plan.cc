@@ -49,8 +49,8 @@ Error notBuiltIn(const std::string& name, bool asked) {
   return {.code = Code::kUnsupported,
           .operation = "--backend",
           .detail = fmt::format("{}{} is {}", name, asked ? "" : ", the default of nixlbench,",
-                                nixl ? "not built in" : "no backend"),
-          .remedy = fmt::format("name one that is: {}", fmt::join(offeredBackends(), ", "))};
+                                nixl ? "not built in" : "not a backend"),
+          .remedy = fmt::format("choose one of {}", fmt::join(offeredBackends(), ", "))};
 }
 
 // The flag wins over the variable, and nixlbench's default is its own.
@@ -226,9 +226,9 @@ Result<Layout> layoutOf(const BenchOptions& o) {
   if (layout.processes() == o.local_workers) return layout;
   return badFlag(
       "--local_workers and --num_initiator_dev, --num_target_dev, --mode",
-      fmt::format("{} x {} devices in mode {} are {} processes, not {}", layout.initiators,
+      fmt::format("{} x {} devices in mode {} need {} processes, not {}", layout.initiators,
                   layout.targets, modeName(layout.mode), layout.processes(), o.local_workers),
-      "leave --local_workers out, or give it that number");
+      "omit --local_workers, or set it to that number");
 }
 
 Result<std::vector<Workload>> rowsOf(const BenchOptions& o, const Settings& settings) {
@@ -266,7 +266,7 @@ PlanOrProblems planAsRead(const BenchOptions& o, const Settings& environment) {
   auto place = take(placeOf(o, settings), out.problems);
   if (o.layout.initiators > meet::kMaxMembers || o.layout.targets > meet::kMaxMembers)
     out.problems.push_back(
-        badFlag("--num_initiator_dev, --num_target_dev", "more than 65536 devices"));
+        badFlag("--num_initiator_dev, --num_target_dev", "the limit is 65536 devices"));
   checkDevices(o, place && !*place, out.problems);
   if (!out.problems.empty() || !layout || !rows || !place) return out;
   BenchPlan& plan = out.plan;

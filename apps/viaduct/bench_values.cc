@@ -35,8 +35,10 @@ Status intoText(std::string_view text, std::string& into) {
 }
 
 Status intoFile(std::string_view text, std::string& into) {
-  if (text.empty()) return wrongValue("no file is named", "name one, or leave the flag out");
-  if (text == "-") return wrongValue("\"-\" is no file", "--output json prints the results");
+  if (text.empty())
+    return wrongValue("the file name is empty", "give a file name, or omit the flag");
+  if (text == "-")
+    return wrongValue("\"-\" is not a file name", "use --output json to print the results");
   return intoText(text, into);
 }
 
@@ -50,7 +52,7 @@ Status intoYesNo(std::string_view text, bool& into) {
 Status intoSize(std::string_view text, std::uint64_t& into) {
   auto size = base::parseSize(text);
   if (!size) return wrongValue(size.error().detail, size.error().remedy);
-  if (*size == 0) return wrongValue("a size of 0", "1 byte or more");
+  if (*size == 0) return wrongValue("the size is 0", "use 1 byte or more");
   into = *size;
   return Ok{};
 }
@@ -74,7 +76,7 @@ Result<std::string> requirementOf(const std::string& word) {
     if (name != "fake") offered.emplace_back(name);
   }
   return wrongValue(fmt::format("there is no backend \"{}\"", wanted),
-                    fmt::format("name one that is: {}", fmt::join(offered, ", ")));
+                    fmt::format("choose one of {}", fmt::join(offered, ", ")));
 }
 
 }  // namespace
@@ -100,10 +102,9 @@ Status intoWords(std::string_view text, std::vector<std::string>& into) {
     const auto comma = text.find(',');
     const auto word = trimmed(text.substr(0, comma));
     if (word.empty())
-      return wrongValue(into.empty() && comma == std::string_view::npos
-                            ? "nothing is named"
-                            : "nothing stands before or behind a comma",
-                        "words joined by commas");
+      return wrongValue(into.empty() && comma == std::string_view::npos ? "the list is empty"
+                                                                        : "a list item is empty",
+                        "join words by commas");
     into.emplace_back(word);
     more = comma != std::string_view::npos;
     if (more) text.remove_prefix(comma + 1);
@@ -156,7 +157,8 @@ Status intoRate(std::string_view text, double& into) {
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), rate);
   if (failure != std::errc{} || end != text.data() + text.size() || !std::isfinite(rate) ||
       rate <= 0)
-    return wrongValue(fmt::format("\"{}\" is no number above 0", text), "transfers a second");
+    return wrongValue(fmt::format("\"{}\" is not a number above 0", text),
+                      "give transfers per second");
   into = rate;
   return Ok{};
 }
@@ -166,7 +168,8 @@ Status intoPercent(std::string_view text, double& into) {
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
   if (failure != std::errc{} || (unit != "%" && unit != " %") || !(value >= 0 && value < 100))
-    return wrongValue(fmt::format("\"{}\" is not a percentage", text), "5%, 0.5%, from 0% to 99%");
+    return wrongValue(fmt::format("\"{}\" is not a percentage", text),
+                      "write it like 5% or 0.5%, from 0% to 99%");
   into = value / 100;
   return Ok{};
 }

@@ -47,11 +47,12 @@ int runCompare(const CompareCommand& command) {
   calledAs("viaduct compare");
   const bool two = command.before.empty();
   if (two && command.files.size() != 2)
-    return fail(Error{.operation = "compare",
-                      .detail = "two files are needed",
-                      .remedy = "viaduct compare A.json B.json, or --before ... --after ..."}
-                    .text(),
-                kExitUsage);
+    return fail(
+        Error{.operation = "compare",
+              .detail = "two files are needed",
+              .remedy = "run viaduct compare A.json B.json, or use --before ... --after ..."}
+            .text(),
+        kExitUsage);
   const auto files_a = two ? std::vector{command.files[0]} : command.before;
   const auto files_b = two ? std::vector{command.files[1]} : command.after;
   const auto a = readSide(files_a);

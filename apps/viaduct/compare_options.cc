@@ -9,22 +9,28 @@ namespace viaduct::app {
 namespace {
 
 constexpr auto kCompareAbout =
-    "Compare results of `viaduct bench --json`: how much faster is B than A?\n\n"
-    "For each row of the same backend, op, scheme, block size and batch: the ratio of B to A, its\n"
-    "95 % interval, the effect size (-1: every run of B is slower than every run of A, 1: "
-    "faster),\n"
-    "and the ratios of the latencies. Results of other machines or settings are refused, and what\n"
-    "differs is named, unless that is meant.";
+    "Compare two results: how much faster is B than A?\n\n"
+    "The files come from `viaduct bench --json` or nixlbench. Rows match if they have the same "
+    "backend, op, scheme, block size and batch. For each pair of rows the table shows the ratio "
+    "B/A of bandwidth, its 95 % interval, the effect size, and the ratios of the latencies. The "
+    "effect size is -1 if every run of B is slower than every run of A, and 1 if every run is "
+    "faster.\n\n"
+    "Results from different machines or settings are an error that names the differences. The "
+    "--across flags allow them.";
 constexpr auto kCompareMore =
-    "Each side needs four runs or more, measured in turns (A, B, B, A and so on):\n"
-    "  viaduct compare --before a1 a2 a3 a4 --after b1 b2 b3 b4\n"
-    "With fewer runs the ratios are shown, and no row is called faster or slower.\n\n"
-    "Ends with 0; with 1 when a row is slower than --fail-if-slower allows, with 95 % confidence, "
-    "or\n"
-    "cannot be used although it could before; with 2 for a wrong command line, files that cannot "
-    "be\n"
-    "read, and results that may not be compared; with 4 for fewer than four runs of a side, or "
-    "runs\nthat did not take turns.";
+    "Each side needs at least four runs, in turns (A, B, B, A and so on). With fewer runs the "
+    "table shows the ratios, but calls no row faster or slower.\n\n"
+    "Exit codes:\n"
+    "  0    the rows were compared\n"
+    "  1    --fail-if-slower: a row is slower than allowed, or no longer valid\n"
+    "  2    the command line is wrong, a file cannot be read,\n"
+    "       or the results differ in machine or settings\n"
+    "  4    fewer than four runs per side, or the runs did not take turns\n\n"
+    "Examples:\n"
+    "  Compare four runs of each side:\n"
+    "    viaduct compare --before a1 a2 a3 a4 --after b1 b2 b3 b4\n"
+    "  Fail if a row is more than 5 % slower:\n"
+    "    viaduct compare --before a? --after b? --fail-if-slower 5%";
 
 void addPercent(CLI::App& to, const char* flag, const std::function<void(double)>& take,
                 const char* help) {
@@ -42,27 +48,28 @@ void addPercent(CLI::App& to, const char* flag, const std::function<void(double)
 void declareCompare(CLI::App& app, CompareCommand& command) {
   CLI::App& compare = *app.add_subcommand("compare", kCompareAbout);
   compare.footer(kCompareMore);
-  auto* files = compare.add_option("FILES", command.files, "A.json and B.json")->expected(2);
-  auto* before = compare.add_option("--before", command.before, "Several files for A")
-                     ->type_name("FILE ...")
+  auto* files =
+      compare.add_option("FILES", command.files, "A.json and B.json, one run each")->expected(2);
+  auto* before = compare.add_option("--before", command.before, "Files for A, one per run")
+                     ->type_name("FILE")
                      ->excludes(files);
-  auto* after = compare.add_option("--after", command.after, "Several files for B")
-                    ->type_name("FILE ...")
+  auto* after = compare.add_option("--after", command.after, "Files for B, one per run")
+                    ->type_name("FILE")
                     ->excludes(files);
   before->needs(after);
   after->needs(before);
   addPercent(
       compare, "--fail-if-slower", [&command](double share) { command.options.slower = share; },
-      "End with 1 when a row of B is slower by more than this, for sure");
+      "Exit with 1 if a row of B is slower by more than N%, at 95 % confidence");
   addPercent(
       compare, "--least-effect", [&command](double share) { command.options.least_effect = share; },
-      "Call no row faster or slower for less than this [1%]");
+      "Smallest effect to call faster or slower [1%]");
   compare.add_flag("--across-machines", command.options.across_machines,
-                   "Compare although the machines differ");
+                   "Allow results from different machines");
   compare.add_flag("--across-settings", command.options.across_settings,
-                   "Compare although settings differ; also rows of different backends");
+                   "Allow different settings and backends");
   compare.add_flag("--across-time", command.options.across_time,
-                   "Compare although the runs did not take turns");
+                   "Allow runs that did not take turns");
   compare.add_flag("--json", command.json, "Print JSON");
 }
 

@@ -104,7 +104,7 @@ class FlagFile {
       all += (all.empty() ? "" : ",") + one;
       skipLines();
       if (!take(',') && !rest_.starts_with(']'))
-        return bad(fmt::format("the list of \"{}\" goes on without a comma or a ]", key));
+        return bad(fmt::format("the list of \"{}\" lacks a comma or a ]", key));
     }
     return all;
   }
@@ -114,7 +114,7 @@ class FlagFile {
     const std::string_view word = takeUntil(" \t\r\n,]#");
     if (word == "true" || word == "false") return std::string(word);
     if (auto number = decimal(word)) return *std::move(number);
-    return bad(fmt::format("\"{}\" is no text, number, boolean or list of them", key),
+    return bad(fmt::format("the value of \"{}\" is not a text, number, boolean or list", key),
                "put text into quotes");
   }
 
@@ -141,7 +141,8 @@ class FlagFile {
     if (take('\\')) return '\\';
     if (take('t')) return '\t';
     if (take('n')) return '\n';
-    return bad("a text knows only \\\", \\\\, \\t and \\n", "put the text into single quotes");
+    return bad("the escapes of a text are \\\", \\\\, \\t and \\n",
+               "put the text into single quotes");
   }
 
   void skipBlanks() {

@@ -60,13 +60,13 @@ class Reader {
  private:
   Status take(const std::string& word) {
     if (word.size() < 2 || word[0] != '-' || word == "--")
-      return badFlag("command line", fmt::format("\"{}\" is no flag", word),
-                     "every option is written --name value");
+      return badFlag("command line", fmt::format("\"{}\" is not a flag", word),
+                     "write every option as --name value");
     Word flag = split(word);
     if (std::find(kElsewhere.begin(), kElsewhere.end(), flag.name) != kElsewhere.end()) {
       if (!flag.value) skipValue();
-      return badFlag("--" + flag.name, "flags from other places are not read",
-                     "write them on the command line, or in a file for --config_file");
+      return badFlag("--" + flag.name, "flags from gflags files and the environment are not read",
+                     "write the flags on the command line, or in a --config_file");
     }
     const FlagName* named = find(flag.name, known_);
     if (named == nullptr) return negated(word, flag);

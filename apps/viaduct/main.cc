@@ -8,12 +8,14 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/nearest.h"
 #include "viaduct/commands.h"
+#include "viaduct/help_text.h"
 #include "viaduct/meet.h"
 #include "viaduct/p2p.h"
 #include "viaduct/remarks.h"
@@ -24,6 +26,25 @@ namespace {
 using namespace viaduct::app;
 
 using Words = std::vector<std::string>;
+
+// CLI11 breaks no line by itself.
+class NarrowHelp : public CLI::Formatter {
+  std::string make_description(const CLI::App* app) const override {
+    return wrapText(CLI::Formatter::make_description(app)) + "\n";
+  }
+  std::string make_footer(const CLI::App* app) const override {
+    return wrapText(CLI::Formatter::make_footer(app));
+  }
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    return helpEntry(make_option_name(option, is_positional) + make_option_opts(option),
+                     make_option_desc(option));
+  }
+  // The first line of the description.
+  std::string make_subcommand(const CLI::App* command) const override {
+    const std::string about = command->get_description();
+    return helpEntry(command->get_name(), about.substr(0, about.find('\n')));
+  }
+};
 
 bool asksForVersion(const std::string& word) { return word == "--version" || word == "-V"; }
 
@@ -68,8 +89,9 @@ int run(int argc, char** argv) {
   if (!words.empty() && words[0] == "bench")
     return runBench({words.begin() + 1, words.end()}, false);
   if (!words.empty() && words[0] == "suite") return runSuite({words.begin() + 1, words.end()});
-  CLI::App app("Moves memory blocks between processes and hosts, and measures how well.",
+  CLI::App app("Moves memory blocks between processes and hosts, and measures how fast they move.",
                "viaduct");
+  app.formatter(std::make_shared<NarrowHelp>());
   app.set_version_flag("-V,--version", versionText);
   app.require_subcommand(0, 1);  // none is answered below: here it would hide a wrong word
 
@@ -82,15 +104,15 @@ int run(int argc, char** argv) {
   ReportCommand report;
   declareReport(app, report);
   // Answered above: their flags are read as gflags reads them. Here they are for --help.
-  app.add_subcommand("bench", "Measure transfers between workers: see viaduct bench --help.");
-  app.add_subcommand("suite", "Does this optimisation help? See viaduct suite --help.");
+  app.add_subcommand("bench", "Measure transfers between workers.");
+  app.add_subcommand("suite", "Find out whether an optimisation helps.");
   bool markdown = false;
-  CLI::App* settings =
-      app.add_subcommand("settings", "Print the VIADUCT_* variables, their defaults and meaning.");
-  settings->add_flag("--markdown", markdown, "As the page docs/settings.md.");
+  CLI::App* settings = app.add_subcommand(
+      "settings", "Print the VIADUCT_* variables with their defaults and meaning.");
+  settings->add_flag("--markdown", markdown, "Print the page docs/settings.md");
   // Turned into flags above. Here they are for --help.
-  app.add_subcommand("help", "Print the help of a command: viaduct help bench.");
-  app.add_subcommand("version", "Print the version, and those of the libraries that are loaded.");
+  app.add_subcommand("help", "Print the help of a command, as in `viaduct help bench`.");
+  app.add_subcommand("version", "Print the versions of viaduct and of the loaded libraries.");
 
   if (const auto wrong = unknownCommand(words, app)) return fail(*wrong, kExitUsage);
   try {

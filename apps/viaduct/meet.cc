@@ -44,7 +44,7 @@ int runMeet(const MeetOptions& options) {
     return server.error().code == Code::kInvalid ? kExitUsage : kExitFailed;
   }
   fmt::print("meeting place at {}{}\n", fmt::join((*server)->addresses(), ", "),
-             options.token.empty() ? ", open to all who reach it" : ", with a token");
+             options.token.empty() ? ", open to everyone" : ", with a token");
   std::fflush(stdout);
 
   int signal = 0;

@@ -8,31 +8,30 @@ namespace viaduct::app {
 namespace {
 
 constexpr auto kMeetAbout =
-    "Run a meeting place that stands alone.\n\n"
-    "Members of a group (`viaduct bench --meet HOST:PORT`) and agents (VIADUCT_MEET=HOST:PORT) "
-    "find\n"
-    "each other at it. It says where it listens, and one line for each group that forms or ends "
-    "and\n"
-    "for each caller that is turned away, until Ctrl-C.";
+    "Run a meeting place as a process of its own.\n\n"
+    "Benchmark members (`viaduct bench --meet HOST:PORT`) and agents (VIADUCT_MEET=HOST:PORT) find "
+    "each other there. It runs until Ctrl-C. It prints its addresses, then one line per formed or "
+    "ended group and per rejected caller.";
 constexpr auto kMeetMore =
-    "Beyond loopback it wants a token, which members prove to know and never send; it may stand "
-    "in\n"
-    "VIADUCT_SECRET, where other users of this host do not see it. docs/meeting.md says more.";
+    "Beyond loopback it needs a token. Members prove that they know the token and never send it. "
+    "ps shows the flag, but not VIADUCT_SECRET. See docs/meeting.md.\n\n"
+    "Exit codes: 0 after Ctrl-C; 1 if it cannot listen; 2 if the command line is wrong.\n\n"
+    "Example:\n"
+    "  VIADUCT_SECRET=WORD viaduct meet --listen 0.0.0.0:7000";
 
 }  // namespace
 
 void declareMeet(CLI::App& app, MeetOptions& options) {
   CLI::App& meet = *app.add_subcommand("meet", kMeetAbout);
   meet.footer(kMeetMore);
-  meet.add_option(
-          "--listen", options.listen,
-          "Addresses to listen on, host:port, [v6]:port or *:port, joined by commas; port 0 "
-          "takes a free one [127.0.0.1:7000]")
+  meet.add_option("--listen", options.listen,
+                  "Addresses to listen on, joined by commas: host:port, [v6]:port or *:port; port "
+                  "0 takes a free port [127.0.0.1:7000]")
       ->delimiter(',')
       ->type_name("HOST:PORT");
-  meet.add_option("--token,--secret", options.token, "The members' secret [VIADUCT_SECRET]")
+  meet.add_option("--token,--secret", options.token, "Shared secret of the members")
       ->envname("VIADUCT_SECRET");
-  meet.add_flag("--insecure", options.insecure, "Let in whoever reaches the port, beyond loopback");
+  meet.add_flag("--insecure", options.insecure, "Accept members without a secret beyond loopback");
   meet.add_option_function<std::string>(
           "--detect",
           [&options](const std::string& text) {
@@ -43,7 +42,7 @@ void declareMeet(CLI::App& app, MeetOptions& options) {
                                          "\"" + text + "\" is not a duration from 10ms to 1h");
             options.detect = std::chrono::duration_cast<std::chrono::milliseconds>(time);
           },
-          "A member that is silent for so long is dead [2s]")
+          "Declare a member dead after this silence [2s]")
       ->type_name("TIME");
 }
 

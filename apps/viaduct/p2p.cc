@@ -67,9 +67,9 @@ Settings settingsFor(const P2pOptions& options, Settings settings) {
 
 std::string guarded(const Settings& settings) {
   return settings.secret.empty()
-             ? "no secret: whoever reaches this port can use the buffers of this measurement, and "
-               "nothing else; --secret WORD on both ends closes it"
-             : "only who knows the secret is let in";
+             ? "no secret: the target accepts every initiator, which can use the buffers of this "
+               "measurement only; --secret WORD on both ends closes the port"
+             : "the target accepts only initiators with the secret";
 }
 
 int runTarget(const P2pOptions& options, const Settings& settings, const base::StopFlag& stop) {
@@ -90,7 +90,7 @@ std::string carried(const Row& row) {
     const std::string device = share.device.empty() ? "" : " over " + share.device;
     std::string way = fmt::format("{}/{}{}: {}", share.backend, share.way, device,
                                   share.proven == measure::Proven::kYes  ? "proven"
-                                  : share.proven == measure::Proven::kNo ? "NOT TRUE"
+                                  : share.proven == measure::Proven::kNo ? "DISPROVEN"
                                                                          : "unproven");
     if (std::find(ways.begin(), ways.end(), way) == ways.end()) ways.push_back(std::move(way));
   }
@@ -179,9 +179,9 @@ class Run {
     if (options_.csv) return print(measure::csvHead());
     say(fmt::format("viaduct {} p2p initiator: {} is {} on {}", VIADUCT_VERSION, where.text(),
                     target.name, target.host.hostname));
-    say(settings_.secret.empty() ? "no secret: the target lets anyone in"
+    say(settings_.secret.empty() ? "no secret: the target accepts everyone"
                                  : "both ends know the secret");
-    say(fmt::format("{}{}: the same block again and again, from and to host memory\n",
+    say(fmt::format("{}{}: host memory, the same block for each transfer\n",
                     opKindName(options_.op), options_.bidirectional ? " both ways" : ""));
     say(fmt::format("{:>8} {:>10} {:>8} {:>9} {:>9} {:>9} {:>6} {:>5}  {}", "size", "iterations",
                     "GB/s", "mean us", "p50 us", "p99 us", "of max", "skips", "carried by"));
@@ -203,7 +203,7 @@ class Run {
 int exitOf(const Report& report) {
   const bool good = std::all_of(report.rows.begin(), report.rows.end(),
                                 [](const Row& row) { return isGood(row.verdict); });
-  return good ? kExitOk : fail("not every row can be used: see above", kExitFailed);
+  return good ? kExitOk : fail("not every row is valid: see above", kExitFailed);
 }
 
 int runInitiator(const P2pOptions& options, const Settings& settings, const base::StopFlag& stop) {

@@ -15,23 +15,37 @@ namespace {
 
 constexpr auto kP2pAbout =
     "Measure between two hosts.\n\n"
-    "On the one host:    viaduct p2p --mode target --ip 192.168.1.100 --port 5555\n"
-    "On the other host:  viaduct p2p --mode initiator --ip 192.168.1.100 --port 5555 \\\n"
-    "                        --buffer_sizes 1MB,16MB,64MB --iterations 100 --warmup 10\n\n"
-    "Both name the target's address. For each size: bandwidth, latency, and what carried the\n"
-    "bytes, with its proof. The target stays until Ctrl-C, for one initiator after the other.";
+    "  On the first host:  viaduct p2p --mode target    --ip 192.168.1.100\n"
+    "  On the second one:  viaduct p2p --mode initiator --ip 192.168.1.100\n\n"
+    "Both commands name the target's address. The initiator prints the bandwidth and latency of "
+    "each size, the path of the bytes and the proof of that path. The target serves one initiator "
+    "after the other until Ctrl-C.";
 constexpr auto kP2pMore =
-    "Without a secret the target lets in whoever reaches its port, and says so: it holds nothing\n"
-    "but buffers for this measurement. Give both ends the same --secret (or VIADUCT_SECRET) where\n"
-    "that is not wanted. Ends with 0, 1 when a row is no good or the target cannot be reached,\n"
-    "2 for a wrong command line, 130 when interrupted. docs/p2p.md says more.";
+    "Without a secret the target accepts every initiator that reaches its port. It exposes only "
+    "the buffers of this measurement. To close the port, give both ends the same --secret or "
+    "VIADUCT_SECRET. See docs/p2p.md.\n\n"
+    "Exit codes:\n"
+    "  0    every row was measured and is valid\n"
+    "  1    a row failed or is not valid, or the target is unreachable\n"
+    "  2    the command line is wrong\n"
+    "  130  interrupted\n\n"
+    "Examples for the initiator:\n"
+    "  Choose sizes and count:\n"
+    "    viaduct p2p --mode initiator --ip 192.168.1.100 \\\n"
+    "        --buffer_sizes 1MB,16MB,64MB --iterations 100 --warmup 10\n"
+    "  Fail unless the bytes provably go over RDMA:\n"
+    "    viaduct p2p --mode initiator --ip 192.168.1.100 --require rdma,proven\n"
+    "  Measure both directions at once for 10 seconds per size:\n"
+    "    viaduct p2p --mode initiator --ip 192.168.1.100 --bidirectional \\\n"
+    "        --duration 10s";
 
 std::string reason(const Error& error) { return error.detail + "; " + error.remedy; }
 
 NamedSize size(const std::string& text) {
   const auto bytes = base::parseSize(text);
   if (!bytes) throw CLI::ValidationError("--buffer_sizes", reason(bytes.error()));
-  if (*bytes == 0) throw CLI::ValidationError("--buffer_sizes", "\"" + text + "\" is nothing");
+  if (*bytes == 0)
+    throw CLI::ValidationError("--buffer_sizes", "\"" + text + "\" is an empty size");
   return {text, *bytes};
 }
 
@@ -66,15 +80,15 @@ void declareEnds(CLI::App& p2p, P2pOptions& options) {
                                         "\"" + word + "\" is neither target nor initiator");
            options.target = word == "target";
          },
-         "target: listens and is written to; initiator: measures")
+         "target: listens and offers its memory; initiator: connects and measures")
       ->required()
       ->type_name("MODE");
-  p2p.add_option("--ip", options.ip, "Address of the target, at both ends")
+  p2p.add_option("--ip", options.ip, "Address of the target, the same at both ends")
       ->required()
       ->type_name("ADDRESS");
   addCount(p2p, "--port", options.port, 1, std::numeric_limits<std::uint16_t>::max(),
-           "Port of the target, at both ends [5555]");
-  p2p.add_option("--secret", options.secret, "A word that both ends have to know [none]")
+           "Port of the target, the same at both ends [5555]");
+  p2p.add_option("--secret", options.secret, "Shared secret of both ends [VIADUCT_SECRET]")
       ->type_name("WORD");
 }
 
@@ -84,22 +98,21 @@ void declareLoad(CLI::App& p2p, P2pOptions& options) {
          [&options](const std::vector<std::string>& texts) {
            for (const std::string& text : texts) options.sizes.push_back(size(text));
          },
-         "Sizes joined by commas: 4KB, 1MB, 1GiB [4KB to 64MB]")
+         "Transfer sizes joined by commas, such as 4KB,1MB,1GiB [4KB to 64MB]")
       ->delimiter(',')
       ->type_name("SIZE");
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
-  addCount(p2p, "--iterations", options.iterations, 1, kMost,
-           "Transfers timed, of each size [100]");
+  addCount(p2p, "--iterations", options.iterations, 1, kMost, "Timed transfers per size [100]");
   p2p.add_option_function<std::string>(
          "--duration",
          [&options](const std::string& text) {
            const auto time = base::parseDuration(text);
            if (!time || *time <= std::chrono::nanoseconds(0))
              throw CLI::ValidationError("--duration",
-                                        "\"" + text + "\" is no time like 10s or 500ms");
+                                        "\"" + text + "\" is not a time like 10s or 500ms");
            options.duration = *time;
          },
-         "Time of each size, instead of --iterations")
+         "Measured time per size, instead of --iterations")
       ->type_name("TIME");
   p2p.add_option_function<std::string>(
          "--backend",
@@ -109,7 +122,7 @@ void declareLoad(CLI::App& p2p, P2pOptions& options) {
              throw CLI::ValidationError("--backend", reason(can.error()));
            options.backend = require.substr(std::string_view("backend:").size());
          },
-         "What carries the bytes: local, tcp, ofi, ucx [the first that can]")
+         "Backend to use: local, tcp, ofi or ucx [the first that reaches the target]")
       ->type_name("NAME");
   p2p.add_option_function<std::string>(
          "--op",
@@ -118,20 +131,20 @@ void declareLoad(CLI::App& p2p, P2pOptions& options) {
              throw CLI::ValidationError("--op", "\"" + word + "\" is neither write nor read");
            options.op = word == "read" ? OpKind::kRead : OpKind::kWrite;
          },
-         "Which way the initiator moves the bytes: write, read [write]")
+         "Operation of the initiator: write or read [write]")
       ->type_name("OP");
   p2p.add_flag("--bidirectional", options.bidirectional,
-               "The target moves as much the other way at the same time");
-  addCount(p2p, "--warmup", options.warmup, 0, kMost, "Transfers before them [10]");
-  p2p.add_flag("--cuda", options.cuda, "The buffer lies on a GPU");
-  addCount(p2p, "--gpu_id,--gpu-id", options.gpu_id, 0, 1024, "Which one [0]");
+               "Move as much data in the other direction at the same time");
+  addCount(p2p, "--warmup", options.warmup, 0, kMost, "Warm-up transfers per size [10]");
+  p2p.add_flag("--cuda", options.cuda, "Use a GPU buffer");
+  addCount(p2p, "--gpu_id,--gpu-id", options.gpu_id, 0, 1024, "Index of the GPU [0]");
   p2p.add_option_function<std::string>(
          "--require",
          [&options](const std::string& words) {
            if (const auto can = intoRequire(words, options.require); !can)
              throw CLI::ValidationError("--require", reason(can.error()));
          },
-         "What the path has to be: rdma, same-host, not-tcp, backend:NAME, proven")
+         "Required path, joined by commas: rdma, same-host, not-tcp, backend:NAME, proven")
       ->type_name("PATH");
   p2p.add_option_function<std::vector<std::string>>(
          "--link-rate,--link_rate",
@@ -142,7 +155,8 @@ void declareLoad(CLI::App& p2p, P2pOptions& options) {
              options.link_rates.push_back(*std::move(rate));
            }
          },
-         "What a link carries where the system does not know: eth0=500Mbit, joined by commas")
+         "Line rate of a device, if the system reports none or a wrong one: eth0=500Mbit, joined "
+         "by commas")
       ->delimiter(',')
       ->type_name("DEV=RATE");
   p2p.add_option_function<std::string>(
@@ -151,10 +165,10 @@ void declareLoad(CLI::App& p2p, P2pOptions& options) {
            std::chrono::nanoseconds time{0};
            if (!intoTime(text, time) || time <= std::chrono::nanoseconds(0))
              throw CLI::ValidationError("--timeout",
-                                        "\"" + text + "\" is no time like 10s or 500ms");
+                                        "\"" + text + "\" is not a time like 10s or 500ms");
            options.timeout = time;
          },
-         "How long the initiator tries to reach the target [10s]")
+         "Time limit for the initiator to reach the target [10s]")
       ->type_name("TIME");
   p2p.add_flag("--csv", options.csv, "Print rows as CSV");
   p2p.add_option("--json", options.json, "Also write all results to this file")->type_name("FILE");

@@ -14,7 +14,7 @@ Result<ResultsFile> ResultsFile::open(const std::string& name) {
   out.file_.reset(std::fopen(name.c_str(), "ae"));
   if (out.file_) return out;
   Error error = base::fileError("--json", errno, name);
-  error.remedy = "name a file that may be written, in a folder that is there";
+  error.remedy = "name a writable file in an existing folder";
   return error;
 }
 

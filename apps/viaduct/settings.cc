@@ -1,12 +1,14 @@
 #include <fmt/format.h>
 #include <viaduct/settings.h>
 
+#include "measure/result/text.h"
 #include "viaduct/commands.h"
 
 namespace viaduct::app {
 namespace {
 
-constexpr auto kLogHelp = "What is written to stderr: debug, info, warning, error or off.";
+constexpr auto kLogHelp =
+    "Least severe messages to write to stderr: debug, info, warning, error or off.";
 constexpr auto kPage =
     "# Settings\n\n"
     "<!-- Generated: viaduct settings --markdown > docs/settings.md -->\n\n"
@@ -32,7 +34,8 @@ void printMarkdown() {
 
 void printPlain() {
   const auto row = [](std::string_view variable, std::string_view fallback, std::string_view help) {
-    fmt::print("{}{}{}\n    {}\n", variable, fallback.empty() ? "" : "=", fallback, help);
+    fmt::print("{}{}{}\n{}", variable, fallback.empty() ? "" : "=", fallback,
+               measure::wrapped(std::string(help), 4));
   };
   for (const SettingRow& setting : settingRows())
     row(setting.variable, setting.fallback, setting.help);

@@ -46,7 +46,7 @@ Suite ofAnyHost(Suite suite) {
 Error unlike(std::size_t rank, const std::string& what) {
   return {.code = Code::kInvalid,
           .operation = "suite",
-          .detail = fmt::format("rank {} was started otherwise: {}", rank, what),
+          .detail = fmt::format("rank {} has other settings: {}", rank, what),
           .remedy = "start all members with the same flags"};
 }
 
@@ -126,7 +126,7 @@ class SuiteCommand {
       remark(fmt::format("{} has all {} rounds: nothing is left to measure", file_.name(),
                          suite_.rounds_done));
     else
-      remark(fmt::format("going on behind the {} of {}",
+      remark(fmt::format("continuing after the {} of {}",
                          measure::counted(suite_.rounds_done, "round"), file_.name()));
   }
 
@@ -144,12 +144,13 @@ class SuiteCommand {
   }
 
   std::string keptText() const {
-    std::string out = fmt::format("; {} of {} rounds are whole", suite_.rounds_done, suite_.rounds);
+    std::string out =
+        fmt::format("; {} of {} rounds are complete", suite_.rounds_done, suite_.rounds);
     if (!speaks_ || file_.name().empty() || suite_.rounds_done == 0) return out;
     if (kept_ < suite_.rounds_done)
       return out + fmt::format(", and {} has {} of them", file_.name(),
                                kept_ == 0 ? "none" : fmt::to_string(kept_));
-    return out + fmt::format(" and in {}: the same command goes on", file_.name());
+    return out + fmt::format(" and saved in {}: the same command continues", file_.name());
   }
 
   // `believed`: the rows of this command's rounds; rank 0 has those of the file as well.
@@ -164,7 +165,7 @@ class SuiteCommand {
       case RunEnd::kFailed:
         return fail(end.problem + keptText(), kExitFailed);
     }
-    if (!believed || !allGood(suite_)) return fail("not every row is to be believed", kExitFailed);
+    if (!believed || !allGood(suite_)) return fail("not every row is valid", kExitFailed);
     for (const measure::SuiteTest& test : suite_.tests)
       if (!test.absent.empty() && std::find(options_.tests.begin(), options_.tests.end(),
                                             test.name) != options_.tests.end())
@@ -206,8 +207,8 @@ int runSuite(const std::vector<std::string>& words) {
     const std::vector<std::string> usual{"tcp"};
     const auto& asked = settings && !settings->backends.empty() ? settings->backends : usual;
     if (asked.size() > 1)
-      problems.push_back(
-          badFlag("VIADUCT_BACKENDS", "a suite measures one backend", "--backend NAME"));
+      problems.push_back(badFlag("VIADUCT_BACKENDS", "a suite measures one backend",
+                                 "choose one with --backend NAME"));
     options.backend = asked.front();
   }
   SuitePlanOrProblems planned = planSuite(options, settings ? *settings : Settings{});

@@ -11,6 +11,7 @@
 #include "viaduct/against_settings.h"
 #include "viaduct/bench_options.h"
 #include "viaduct/bench_values.h"
+#include "viaduct/help_text.h"
 #include "viaduct/suite_tests.h"
 
 namespace viaduct::app {
@@ -37,7 +38,8 @@ Status intoAlso(V text, O& into) {
   AddedTest test{.name = std::string(text.substr(0, colon))};
   VIADUCT_TRY(const auto words, splitWords(text.substr(colon + 1)));
   for (const std::string& word : words) {
-    if (!isAssignment(word)) return wrongValue(fmt::format("\"{}\" sets nothing", word), kForm);
+    if (!isAssignment(word))
+      return wrongValue(fmt::format("\"{}\" is not an assignment", word), kForm);
     const auto fits = checkVariable(word);
     if (!fits)
       return wrongValue(fmt::format("{}: {}", fits.error().operation, fits.error().detail),
@@ -45,47 +47,48 @@ Status intoAlso(V text, O& into) {
     const auto equals = word.find('=');
     test.settings.push_back({word.substr(0, equals), word.substr(equals + 1)});
   }
-  if (test.settings.empty()) return wrongValue("it sets nothing", kForm);
+  if (test.settings.empty()) return wrongValue("the test sets nothing", kForm);
   into.also.push_back(std::move(test));
   return Ok{};
 }
 
 constexpr std::array kOwn{
-    SuiteFlag{"backend", "NAME", "VIADUCT_BACKENDS, or tcp", "the backend to measure with",
+    SuiteFlag{"backend", "NAME", "VIADUCT_BACKENDS, or tcp", "backend to measure",
               [](V t, O& o) {
                 o.backend = backendNamed(std::string(t));
                 return Status(Ok{});
               }},
-    SuiteFlag{"rails", "NAME,...", "what the system chooses",
-              "interfaces or source addresses to use: coalescing takes two or more",
+    SuiteFlag{"rails", "NAME,...", "chosen by the system",
+              "interfaces or source addresses to use; the coalescing test needs two",
               [](V t, O& o) { return intoWords(t, o.rails); }},
-    SuiteFlag{"device_list", "NAME,...", "", "the same as --rails",
+    SuiteFlag{"device_list", "NAME,...", "", "alias of rails",
               [](V t, O& o) { return intoWords(t, o.rails); }},
     SuiteFlag{"tests", "NAME,...", "all",
-              "some of the tests; the baseline, and what --also adds, always are",
+              "tests to run; the baseline and every --also test always run",
               [](V t, O& o) { return intoWords(t, o.tests); }},
     SuiteFlag{"also", "'NAME: SETTINGS'", "",
-              "one more test, with VIADUCT_* assignments on top of the baseline; may be repeated",
-              intoAlso},
+              "add a test with VIADUCT_* assignments on top of the baseline; repeatable", intoAlso},
     SuiteFlag{"sizes", "SIZE,...", "each test's own",
-              "of transfers, for all tests: 64K, 65536, 1MiB",
+              "transfer sizes of all tests: 64K, 65536, 1MiB",
               [](V t, O& o) { return intoSizes(t, o.sizes); }},
-    SuiteFlag{"block", "SIZE", "the whole transfer", "cut larger transfers into blocks of this",
+    SuiteFlag{"block", "SIZE", "the whole transfer",
+              "divide larger transfers into blocks of this size",
               [](V t, O& o) { return intoSize(t, o.block); }},
-    SuiteFlag{"rounds", "N", "5", "how often each test has its turn; at least 4",
+    SuiteFlag{"rounds", "N", "5", "runs of each test, at least 4",
               [](V t, O& o) { return intoCount(t, measure::kFewestRounds, o.rounds); }},
-    SuiteFlag{"duration", "TIME", "200ms", "time each row of each round for so long",
+    SuiteFlag{"duration", "TIME", "200ms", "time of each row in each round",
               [](V t, O& o) { return intoTime(t, o.duration); }},
-    SuiteFlag{"least_effect", "N%", "1%", "say helps or hurts of no effect smaller than this",
+    SuiteFlag{"least_effect", "N%", "1%", "smallest effect to report as helps or hurts",
               [](V t, O& o) { return intoPercent(t, o.least_effect); }},
     SuiteFlag{"json", "FILE", "",
-              "keep every round in this file; the same command goes on where it was",
+              "save each round in this file; the same command continues from it",
               [](V t, O& o) { return intoFile(t, o.json); }},
-    SuiteFlag{"fresh", "", "false", "start anew, whatever rounds the file has",
+    SuiteFlag{"fresh", "", "false", "ignore the rounds in the file and start again",
               [](V t, O& o) { return intoYesNo(t, o.fresh); }},
-    SuiteFlag{"output", "table|json", "table", "what is printed",
+    SuiteFlag{"output", "table|json", "table", "output format",
               [](V t, O& o) { return intoOneOf(t, kOutputs, o.as_json); }},
-    SuiteFlag{"help", "", "false", "print this", [](V t, O& o) { return intoYesNo(t, o.help); }},
+    SuiteFlag{"help", "", "false", "print this help",
+              [](V t, O& o) { return intoYesNo(t, o.help); }},
 };
 
 // Of `viaduct bench`, with the same meaning.
@@ -158,29 +161,38 @@ std::string spelled(V name, V form) {
 }
 
 template <class Options>
-std::string lineOf(const Flag<Options>& flag) {
-  return fmt::format(
-      "  {:<36} {}{}\n", spelled(flag.name, flag.form), flag.help,
-      flag.fallback.empty() || flag.form.empty() ? "" : fmt::format(" [{}]", flag.fallback));
+std::string lineOf(const Flag<Options>& flag, V fallback) {
+  return helpEntry(spelled(flag.name, flag.form),
+                   withDefault(flag.help, flag.form.empty() ? "" : fallback));
 }
 
 constexpr auto kAbout =
-    "Does this optimisation help? Measures tests that differ in one setting in turns, round after\n"
-    "round, and says of each size whether it helps, by how much, and how sure that is.\n";
-constexpr auto kExamples =
-    "  viaduct suite --backend ofi                            # here, over libfabric's best "
-    "provider\n"
-    "  viaduct suite --json suite.json                        # Ctrl-C, and go on with the same "
-    "words\n"
-    "  viaduct suite --backend ofi --rails rail1,rail2,rail3,rail4 --tests coalescing\n"
-    "  viaduct suite --backend ofi --tests doorbell --sizes 4M --block 4K   # 1,024 blocks each\n"
-    "  viaduct suite --also 'four: VIADUCT_SOCKETS=4' --sizes 64K,1M\n"
-    "  viaduct suite --meet node0:7000 --rank 0 --json suite.json   # on node0; on node1 --rank 1\n"
-    "  viaduct report suite.json -o suite.html\n";
+    "Finds out whether an optimisation helps. Each test differs from the baseline in one setting. "
+    "The tests run in turns, round after round. For each transfer size the result says whether the "
+    "setting helps, by how much, and how certain that is.\n";
 constexpr auto kEnd =
-    "Ends with 0 when all was measured and is believed, 1 when something is not, 2 for a wrong\n"
-    "command line, 3 when a worker was killed, 130 when interrupted; whole rounds are kept.\n"
-    "What helps is no matter of the exit code.\n";
+    "Exit codes:\n"
+    "  0    every row was measured and is valid, whether or not a setting helps\n"
+    "  1    a row failed or is not valid\n"
+    "  2    the command line is wrong\n"
+    "  3    a worker was killed\n"
+    "  130  interrupted; complete rounds are kept\n";
+constexpr auto kExamples =
+    "Examples:\n"
+    "  Test all optimisations of libfabric's best provider on this machine:\n"
+    "    viaduct suite --backend ofi\n"
+    "  Save each round, so that the same command continues after Ctrl-C:\n"
+    "    viaduct suite --json suite.json\n"
+    "  Test one optimisation over several rails:\n"
+    "    viaduct suite --backend ofi --rails rail1,rail2 --tests coalescing\n"
+    "  Move each transfer as 1,024 blocks:\n"
+    "    viaduct suite --backend ofi --tests doorbell --sizes 4M --block 4K\n"
+    "  Test a setting of your own:\n"
+    "    viaduct suite --also 'four: VIADUCT_SOCKETS=4' --sizes 64K,1M\n"
+    "  Measure two hosts (on the other host: --rank 1):\n"
+    "    viaduct suite --meet node0:7000 --secret WORD --rank 0 --json suite.json\n"
+    "  Make a page of the results:\n"
+    "    viaduct report suite.json -o suite.html\n";
 
 }  // namespace
 
@@ -196,14 +208,14 @@ SuiteOptionsOrProblems readSuiteOptions(std::span<const std::string> words) {
 }
 
 std::string suiteHelp() {
-  std::string out = fmt::format("usage: viaduct suite [flags]\n\n{}\nTests:\n", kAbout);
+  std::string out = fmt::format("usage: viaduct suite [flags]\n\n{}\nTests:\n", wrapText(kAbout));
   out += optimisationsHelp() + "\nFlags:\n";
-  for (const SuiteFlag& flag : kOwn) out += lineOf(flag);
+  for (const SuiteFlag& flag : kOwn) out += lineOf(flag, flag.fallback);
   out += "\nAs in viaduct bench:\n";
   for (const FlagGroup& group : benchFlags())
     for (const BenchFlag& flag : group.flags)
-      if (isHandedOn(flag.name)) out += lineOf(flag);
-  return fmt::format("{}\nExamples:\n{}\n{}", out, kExamples, kEnd);
+      if (isHandedOn(flag.name)) out += lineOf(flag, defaultOf(flag, false));
+  return fmt::format("{}\n{}\n{}", out, kEnd, kExamples);
 }
 
 }  // namespace viaduct::app

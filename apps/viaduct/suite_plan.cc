@@ -22,7 +22,7 @@ constexpr std::uint64_t kAnySize = 4096;
 Error asAsked(Error error) {
   if (error.operation == "--device_list") error.operation = "--rails";
   if (error.operation == "--block_sizes") error.operation = "--sizes";
-  if (error.operation == "memory") error.remedy = "smaller --sizes or --working_set need less";
+  if (error.operation == "memory") error.remedy = "use smaller --sizes or --working_set";
   return error;
 }
 
@@ -43,10 +43,10 @@ Status setRows(const SuiteOptions& o, const std::vector<std::uint64_t>& sizes,
     measure::Workload row = like;
     const std::uint64_t block = o.block == 0 ? size : std::min(o.block, size);
     if (size % block != 0)
-      return badFlag(
-          "--block and --sizes",
-          fmt::format("{} is no multiple of {}", base::formatSize(size), base::formatSize(block)),
-          "give a block that divides every larger size");
+      return badFlag("--block and --sizes",
+                     fmt::format("{} is not a multiple of {}", base::formatSize(size),
+                                 base::formatSize(block)),
+                     "choose a --block that divides every larger size");
     row.block_bytes = block;
     row.batch = static_cast<std::uint32_t>(size / block);
     rows.push_back(row);
@@ -77,11 +77,10 @@ class Planner {
     std::vector<Error> out;
     if (options_.backend.find(',') != std::string::npos)
       out.push_back(
-          badFlag("--backend", "a suite measures one backend", "run it for each of them"));
+          badFlag("--backend", "a suite measures one backend", "run one suite per backend"));
     if (options_.fresh && options_.json.empty())
-      out.push_back(badFlag("--fresh",
-                            "it needs --json: without a file there is nothing to go on from",
-                            "leave it out, or name the file"));
+      out.push_back(badFlag("--fresh", "--fresh needs the file of --json",
+                            "omit --fresh, or add --json FILE"));
     for (std::size_t i = 1; i < options_.sizes.size(); ++i)
       if (std::count(options_.sizes.begin(), options_.sizes.end(), options_.sizes[i]) > 1) {
         out.push_back(badFlag("--sizes", base::formatSize(options_.sizes[i]) + " is named twice",

@@ -12,6 +12,7 @@
 
 #include "viaduct/bench_values.h"
 #include "viaduct/flags.h"
+#include "viaduct/help_text.h"
 
 namespace viaduct::app {
 namespace {
@@ -43,7 +44,7 @@ constexpr std::array<std::string_view, 3> kStriped{"ofi", "tcp", "ucx"};
 
 constexpr std::array kOptimisations{
     Optimisation{.name = "inject",
-                 .about = "small writes go to the NIC with their order",
+                 .about = "copy small writes into the work request",
                  .variable = "VIADUCT_INJECT",
                  .on = "on",
                  .off = "off",
@@ -51,7 +52,7 @@ constexpr std::array kOptimisations{
                  .expected = "10 to 20 % lower latency below 256 B",
                  .backends = kLibfabric},
     Optimisation{.name = "doorbell",
-                 .about = "a NIC is told of several orders at once",
+                 .about = "one doorbell for several work requests",
                  .variable = "VIADUCT_DOORBELL",
                  .on = "on",
                  .off = "off",
@@ -59,12 +60,12 @@ constexpr std::array kOptimisations{
                  .expected = "up to twice the rate over 4 rails",
                  .backends = kLibfabric},
     Optimisation{.name = "coalescing",
-                 .about = "fewer rails, so that each gets 16 KiB or more",
+                 .about = "use fewer rails, so that each carries 16 KiB or more",
                  .variable = "VIADUCT_STRIPING",
                  .on = "auto",
                  .off = "on",
                  .sizes = kCoalescingSizes,
-                 .expected = "better where a rail would get less than 16 KiB",
+                 .expected = "faster if a rail would carry less than 16 KiB",
                  .backends = kStriped,
                  .rails = 2,
                  .shows = "rails"},
@@ -83,11 +84,10 @@ std::string whyNot(const Optimisation& one, const SuiteOptions& options) {
                    [&](std::string_view name) { return sameWord(name, options.backend); }))
     return fmt::format("not built into the backend {}: {} {} it", options.backend,
                        fmt::join(one.backends, ", "), one.backends.size() == 1 ? "has" : "have");
-  if (!isSetting(one.variable))
-    return fmt::format("not built into this viaduct: it has no setting {}", one.variable);
+  if (!isSetting(one.variable)) return fmt::format("this version has no setting {}", one.variable);
   // Where none is named, there is the one that the backend takes by itself.
   if (std::max<std::size_t>(options.rails.size(), 1) < one.rails)
-    return fmt::format("it takes {} rails or more, and --rails names {}", one.rails,
+    return fmt::format("the test needs {} rails or more, and --rails names {}", one.rails,
                        options.rails.empty() ? "none" : fmt::to_string(options.rails.size()));
   return {};
 }
@@ -173,7 +173,7 @@ class Builder {
     SuiteTest test{.name = std::string(kCombined)};
     for (const Optimisation* one : known_)
       test.settings.push_back({std::string(one->variable), std::string(one->on)});
-    if (known_.empty()) test.absent = "none of the optimisations is there to be combined";
+    if (known_.empty()) test.absent = "no optimisation is available to combine";
     tests_.push_back(std::move(test));
   }
 
@@ -210,17 +210,17 @@ std::optional<std::string> nothingToCompare(const std::vector<SuiteTest>& tests)
   }
   if (reasons.empty()) return std::nullopt;
   return fmt::format(
-      "nothing to compare with the baseline: {}; what to do: another --backend, more --rails, or a "
-      "test of your own: --also 'NAME: VIADUCT_X=1'",
+      "nothing to compare with the baseline: {}; what to do: use another --backend or more "
+      "--rails, or add a test with --also 'NAME: VIADUCT_X=1'",
       reasons);
 }
 
 std::string optimisationsHelp() {
-  std::string out = fmt::format("  {:<12} every optimisation off\n", kBaseline);
+  std::string out = helpEntry(kBaseline, "every optimisation off");
   for (const Optimisation& one : kOptimisations)
-    out += fmt::format("  {:<12} {} ({}; {}); expected: {}\n", one.name, one.about, one.variable,
-                       fmt::join(one.backends, ", "), one.expected);
-  return out + fmt::format("  {:<12} all of them on\n", kCombined);
+    out += helpEntry(one.name, fmt::format("{} ({}; {}); expected: {}", one.about, one.variable,
+                                           fmt::join(one.backends, ", "), one.expected));
+  return out + helpEntry(kCombined, "every optimisation on");
 }
 
 }  // namespace viaduct::app

@@ -24,9 +24,9 @@ Status checkRoom(std::uint64_t bytes, const AllocateOptions& options) {
   if (bytes <= room) return Ok{};
   return Error{.code = Code::kExhausted,
                .operation = "allocate",
-               .detail = fmt::format("{} do not fit: this process can have {} more",
+               .detail = fmt::format("{} do not fit: this process may allocate {} more",
                                      base::showSize(bytes), base::showSize(room)),
-               .cause = "the memory and swap that are free on this host, or a limit of the cgroup",
+               .cause = "too little free memory and swap on this host, or a limit of the cgroup",
                .remedy = fmt::format("allocate at most {}, or raise the memory limit of the "
                                      "container or service",
                                      base::showSize(room))};
@@ -130,7 +130,7 @@ Result<Peer> Agent::peer(std::string_view name) const {
   if (auto found = core_->findPeer(name)) return Peer(std::move(found));
   return Error{.code = Code::kNotFound,
                .operation = "peer",
-               .detail = "nobody of that name has been met",
+               .detail = "no peer with that name is known",
                .peer = std::string(name),
                .remedy = "connect() to it, or wait until it connects"};
 }
@@ -162,7 +162,7 @@ Result<Note> Agent::waitNote(Deadline until) {
   auto held = core_->hold();
   if (core_->crank().waitHeld(held, [&] { return core_->hasNote(); }, until.at()))
     if (auto note = core_->takeNote()) return *std::move(note);
-  return Error{.code = Code::kTimeout, .operation = "waitNote", .detail = "no note came"};
+  return Error{.code = Code::kTimeout, .operation = "waitNote", .detail = "no note arrived"};
 }
 
 bool Agent::poll() { return core_->usable("poll") && core_->poll(); }

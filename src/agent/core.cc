@@ -42,7 +42,7 @@ std::string freshName() {
 void logLeftOut(std::string_view backend, const Error& why) {
   // That a machine has no such hardware is no news.
   const bool news = why.code != Code::kUnsupported;
-  log(news ? LogLevel::kWarning : LogLevel::kInfo, "backend {} is left out: {}", backend,
+  log(news ? LogLevel::kWarning : LogLevel::kInfo, "backend {} is skipped: {}", backend,
       why.text());
 }
 
@@ -101,12 +101,12 @@ Status AgentCore::checkHello() const {
   base::Bytes bytes;
   hello(0).encode(bytes);
   if (bytes.size() <= kMaxHelloPayload && Hello::decode(bytes)) return Ok{};
-  return Error{
-      .code = Code::kInvalid,
-      .operation = "settings: listen",
-      .detail = fmt::format("{} addresses; peers take {} at most, and {} bytes of hello",
-                            listener_->addresses().size(), kMaxAddresses, kMaxHelloPayload),
-      .remedy = "listen on fewer addresses"};
+  return Error{.code = Code::kInvalid,
+               .operation = "settings: listen",
+               .detail = fmt::format(
+                   "a hello with {} addresses; peers accept at most {} addresses and {} bytes",
+                   listener_->addresses().size(), kMaxAddresses, kMaxHelloPayload),
+               .remedy = "listen on fewer addresses"};
 }
 
 Status AgentCore::openFinder(Deadline until) {
@@ -154,9 +154,8 @@ Status AgentCore::openBackend(const core::BackendEntry& entry, Deadline until) {
     return Ok{};
   };
   // The fake moves bytes by whim: only for those who ask for it by name.
-  if (list.empty() && entry.name == "fake")
-    return leave_out("for tests: opened only where it is named");
-  if (!list.empty() && !named) return leave_out("not among the backends that were asked for");
+  if (list.empty() && entry.name == "fake") return leave_out("for tests: opened only if named");
+  if (!list.empty() && !named) return leave_out("not among the requested backends");
   auto opened = entry.open(context);
   if (!opened && named) return std::move(opened).error();
   if (!opened) {
@@ -193,7 +192,7 @@ std::vector<BackendInfo> AgentCore::backendInfos() const {
 
 Status AgentCore::openListener(Deadline until) {
   if (settings_.insecure && settings_.secret.empty())
-    log(LogLevel::kWarning, "agent {} lets anyone in who reaches its socket", settings_.name);
+    log(LogLevel::kWarning, "agent {} accepts every peer that reaches its socket", settings_.name);
   const std::string unix_name =
       fmt::format("viaduct-{:02x}", fmt::join(std::span(id_).first(8), ""));
   auto accepted = [this](base::Fd socket, base::Unproven::Place place) {
@@ -325,7 +324,7 @@ Status AgentCore::unpin(Held& held, std::uint32_t slot) {
     if (uses(transfer))
       transfer->abort({.code = Code::kDenied,
                        .operation = "transfer",
-                       .detail = "its memory here was released while it ran"});
+                       .detail = "the local memory was released during the transfer"});
   crank_->waitHeld(
       held, [&] { return std::none_of(flights_.begin(), flights_.end(), uses); },
       Clock::time_point::max());
@@ -353,13 +352,13 @@ Status AgentCore::removePin(Held& held, std::uint32_t slot) {
 Status AgentCore::leftByPeers() {
   std::erase_if(unsettled_, [](const auto& peer) { return peer.second(); });
   if (unsettled_.empty()) return Ok{};
-  return Error{.code = Code::kPeerLost,
-               .operation = "release",
-               .detail =
-                   "the agent was closed while a peer was stopped in the middle of a copy, "
-                   "which it may still finish",
-               .peer = unsettled_.front().first,
-               .remedy = "keep the memory until the peer has died or its settled() is true"};
+  return Error{
+      .code = Code::kPeerLost,
+      .operation = "release",
+      .detail =
+          "the agent was closed during the copy of a stopped peer, which the peer may still finish",
+      .peer = unsettled_.front().first,
+      .remedy = "keep the memory until the peer has died or its settled() is true"};
 }
 
 Hello AgentCore::hello(std::uint64_t last_epoch) const {

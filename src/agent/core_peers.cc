@@ -26,7 +26,7 @@ std::shared_ptr<PeerCore> AgentCore::findPeer(std::string_view name) const {
 
 Result<std::shared_ptr<PeerCore>> AgentCore::connect(const Card& card) {
   if (card.name.empty())
-    return Error{.code = Code::kInvalid, .operation = "connect", .detail = "a Card without a name"};
+    return Error{.code = Code::kInvalid, .operation = "connect", .detail = "the Card has no name"};
   auto peer = findPeer(card.name);
   if (!peer) peer = peers_.emplace_back(std::make_shared<PeerCore>(shared_from_this(), card.name));
   peer->aim(card);

@@ -43,7 +43,7 @@ Error unknownBackend(std::string_view wanted, std::span<const core::BackendEntry
   return {.code = Code::kNotFound,
           .operation = "settings: backends",
           .detail = fmt::format("no backend named {} is built in", wanted),
-          .remedy = fmt::format("built in are: {}", names)};
+          .remedy = fmt::format("choose one of: {}", names)};
 }
 
 }  // namespace viaduct::agent

@@ -76,7 +76,7 @@ Status Peer::over(std::uint64_t epoch, Deadline until) const {
   }
   return Error{.code = Code::kTimeout,
                .operation = "over",
-               .detail = fmt::format("the session of epoch {} goes on", epoch),
+               .detail = fmt::format("the session of epoch {} continues", epoch),
                .peer = name()};
 }
 
@@ -102,7 +102,7 @@ Result<PinInfo> Peer::waitPin(const std::string& label, Deadline until) const {
                .operation = "waitPin",
                .detail = fmt::format("the peer has registered nothing labelled {}", label),
                .peer = name(),
-               .remedy = "compare with Peer::pins(); labels are the owner's choice at pin()"};
+               .remedy = "Peer::pins() lists the labels; their owner chooses them at pin()"};
 }
 
 std::vector<PeerWay> Peer::ways() const {

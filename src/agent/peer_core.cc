@@ -43,7 +43,7 @@ void PeerCore::linkChanged() {
 
 Error PeerCore::notReady(const char* operation) const {
   Error why = last_error_.value_or(
-      attempt_ ? Error{.operation = "handshake", .detail = "connected, and nothing came yet"}
+      attempt_ ? Error{.operation = "handshake", .detail = "connected, but no data arrived yet"}
                : Error{.operation = "connect", .detail = "not connected yet"});
   if (why.code != Code::kDenied) why.code = Code::kPeerLost;
   why.detail =
@@ -281,7 +281,7 @@ std::optional<Error> PeerCore::exhausted() const {
                 .detail = std::move(state.text),
                 .peer = name_,
                 .cause = "too few file descriptors, or too little memory, to open the backend",
-                .remedy = "raise the limit (ulimit -n); it is being tried again"};
+                .remedy = "raise the limit (ulimit -n); the agent retries"};
   }
   if (usable && exhausted_wait_ == kLastBackoff) why.reset();
   return why;
@@ -323,12 +323,12 @@ void PeerCore::beat(Clock::time_point now, bool judge_silence) {
     return lose({.code = Code::kPeerLost,
                  .operation = "heartbeat",
                  .detail = fmt::format(
-                     "nothing heard for {} ms",
+                     "no frame arrived for {} ms",
                      std::chrono::duration_cast<std::chrono::milliseconds>(silent).count()),
                  .peer = name_,
                  .device = session_->connection().remoteText(),
                  .cause = "the peer is stopped, its host is down, or the path is cut",
-                 .remedy = "look at the peer's process and the path; it is being tried again"});
+                 .remedy = "check the peer's process and the path; the agent retries"});
   if (seemsCut() && judge_silence) reachAnotherWay();
   sayHeard();
 }

@@ -92,7 +92,7 @@ void PeerCore::dropAttempt() {
 Result<Life> PeerCore::judgeDialed(Session& session, const Hello& theirs) {
   if (session_ && session_->connection().theirs().agent != theirs.agent)
     return Error{
-        .code = Code::kPeerLost, .operation = "resume", .detail = "another agent is there"};
+        .code = Code::kPeerLost, .operation = "resume", .detail = "another agent answered"};
   if (!name_.empty() && theirs.name != name_)
     return Error{.code = Code::kNotFound,
                  .operation = "connect",
@@ -100,7 +100,7 @@ Result<Life> PeerCore::judgeDialed(Session& session, const Hello& theirs) {
                                        session.connection().remoteText(), theirs.name, name_),
                  .peer = name_,
                  .cause = "another agent has taken the address",
-                 .remedy = "get a new Card from the agent you mean"};
+                 .remedy = "get a new Card from the intended agent"};
   if (!session.connection().isUnix() && agent_.isThisHost(theirs.boot) &&
       !theirs.unix_name.empty() && tried_unix_ != theirs.unix_name) {
     unix_name_ = theirs.unix_name;
@@ -132,15 +132,17 @@ Result<Life> PeerCore::judgeAccepted(Session& session, const Hello& theirs) {
                  .remedy = "give each agent its own Settings::name"};
   const bool late = same_life && healthy && theirs.last_epoch < epoch_;
   if (late || (attempt_ && !session_ && agent_.precedes(theirs)))
-    return Error{.code = Code::kBusy, .operation = "connect", .detail = "both dialed: ours stays"};
+    return Error{.code = Code::kBusy,
+                 .operation = "connect",
+                 .detail = "both ends dialed: this end's connection stays"};
   if (Clock::now() < refuses_until_)
     return Error{
         .code = Code::kBusy,
         .operation = "connect",
-        .detail = fmt::format("agent {} could not hold the last session: {}",
+        .detail = fmt::format("agent {} could not keep the last session: {}",
                               agent_.settings().name, last_error_.value_or(Error{}).text()),
         .cause = "it has too few file descriptors or too little memory",
-        .remedy = "raise its limits (ulimit -n); it is being tried again"};
+        .remedy = "raise its limits (ulimit -n); this agent retries"};
   if (session_)
     lose({.code = Code::kPeerLost,
           .operation = "session",

@@ -34,8 +34,8 @@ Status PeerCore::note(std::span<const std::byte> bytes) {
   Error why = std::move(sent).error();
   why.operation = "note";
   why.peer = name_;
-  why.cause = "the peer does not take its notes as fast as they come";
-  why.remedy = "try again after a while";
+  why.cause = "the peer takes its notes more slowly than they arrive";
+  why.remedy = "try again later";
   return why;
 }
 
@@ -56,7 +56,8 @@ void PeerCore::openRing() {
     return Ok{};
   }();
   if (!opened)
-    log(LogLevel::kWarning, "peer {}: notes from it take the session: {}", name_,
+    log(LogLevel::kWarning,
+        "peer {}: its notes arrive over the session, not through shared memory: {}", name_,
         opened.error().text());
 }
 
@@ -66,7 +67,7 @@ void PeerCore::heardOfRing(std::span<const std::byte> payload, std::vector<base:
   if (!in.ok() || fds.size() != 2 || ring_out_)
     return breakOff({.code = Code::kProtocol,
                      .operation = "note ring",
-                     .detail = "not an offer of a ring, or a second one"});
+                     .detail = "a malformed or repeated offer of a note ring"});
   if (layout != kRingLayout) return;  // of a later release: notes to it take the session
   auto ring = RingSender::map(fds[0], std::move(fds[1]));
   if (ring)
@@ -74,7 +75,8 @@ void PeerCore::heardOfRing(std::span<const std::byte> payload, std::vector<base:
   else if (ring.error().code == Code::kProtocol)
     breakOff(std::move(ring).error());
   else
-    log(LogLevel::kWarning, "peer {}: notes to it take the session: {}", name_,
+    log(LogLevel::kWarning,
+        "peer {}: notes to it go over the session, not through shared memory: {}", name_,
         ring.error().text());
 }
 
@@ -105,7 +107,7 @@ bool PeerCore::takeNote(RingReceiver& ring, std::uint64_t frames) {
     case RingReceiver::Next::kBroken:
       breakOff({.code = Code::kProtocol,
                 .operation = "note ring",
-                .detail = "what the peer wrote into the ring is not a note"});
+                .detail = "the peer wrote a malformed note into the ring"});
       return false;
     case RingReceiver::Next::kEmpty:
     case RingReceiver::Next::kLater:
@@ -125,8 +127,8 @@ RingReceiver::Next PeerCore::listenForNotes() {
 void PeerCore::noteDropped() {
   if (std::exchange(note_dropped_, true)) return;
   log(LogLevel::kWarning,
-      "peer {}: a note from it was dropped: twice what VIADUCT_NOTE_BACKLOG lets one peer send "
-      "waits to be taken",
+      "peer {}: a note from it was dropped: its waiting notes exceed twice its share of "
+      "VIADUCT_NOTE_BACKLOG",
       name_);
 }
 

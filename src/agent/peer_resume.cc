@@ -53,7 +53,7 @@ void PeerCore::takeHeartbeat(std::span<const std::byte> heartbeat) {
   if (!in.finished() || !sent_.heard(count))
     breakOff({.code = Code::kProtocol,
               .operation = "heartbeat",
-              .detail = "it does not say how many frames were heard"});
+              .detail = "the count of received frames is missing"});
 }
 
 // The peer's host has not acknowledged the last heartbeat, and it is time for the next. That of a
@@ -71,8 +71,8 @@ void PeerCore::reachAnotherWay() {
   auto targets = connection.theirs().addresses;
   std::erase(targets, connection.remoteText());
   if (targets.empty()) return;
-  log(LogLevel::kWarning, "peer {}: {} is silent; its session is to go on over another address",
-      name_, connection.remoteText());
+  log(LogLevel::kWarning, "peer {}: {} is silent; its session moves to another address", name_,
+      connection.remoteText());
   dialer_ = base::Dialer::start(
       std::move(targets), connection.lastHeard() + agent_.settings().detect,
       agent_.crank().poller(), [this](Result<base::Fd> socket, const std::string& target) {
@@ -119,8 +119,8 @@ void PeerCore::resumed(Session& session, std::uint64_t they_heard) {
   if (!sent_.heard(they_heard) || !sent_.follows(they_heard))
     return breakOff({.code = Code::kPeerLost,
                      .operation = "resume",
-                     .detail = "what the peer has not heard is no longer here"});
-  log(LogLevel::kWarning, "peer {}: its session goes on over {}", name_,
+                     .detail = "frames that the peer lacks are gone"});
+  log(LogLevel::kWarning, "peer {}: its session continues over {}", name_,
       session.connection().remoteText());
   session.connection().pauseReading(paused_);
   for (const auto& [type, payload] : sent_.kept())

@@ -20,13 +20,13 @@ Status checkSegment(const Segment& memory) {
                  .detail = std::move(detail),
                  .remedy = std::move(remedy)};
   };
-  if (memory.bytes == 0) return bad("a segment of 0 bytes", "pin at least one byte");
+  if (memory.bytes == 0) return bad("the segment has 0 bytes", "pin at least one byte");
   if (memory.bytes >= kLimit || memory.address >= kLimit || memory.address + memory.bytes > kLimit)
     return bad(fmt::format("a segment of {} bytes at {:#x} ends beyond 2^63", memory.bytes,
                            memory.address),
                "check for a negative size or a corrupted address");
   if (memory.kind == MemoryKind::kHost && memory.address == 0)
-    return bad("host memory at address 0", "check the allocation that gave it");
+    return bad("host memory at address 0", "check the allocation");
   return Ok{};
 }
 
@@ -60,10 +60,11 @@ Result<std::uint32_t> PinTable::add(const Segment& memory, std::string label) {
         .detail = fmt::format("a label of {} bytes; the limit is {}", label.size(), kMaxLabelBytes),
         .remedy = "choose a shorter label"};
   if (free_.empty() && slots_.size() >= kMaxPins)
-    return Error{.code = Code::kExhausted,
-                 .operation = "pin",
-                 .detail = fmt::format("{} segments are pinned, and peers take no more", kMaxPins),
-                 .remedy = "release some, or pin neighbours in one piece"};
+    return Error{
+        .code = Code::kExhausted,
+        .operation = "pin",
+        .detail = fmt::format("{} segments are pinned, the most that peers accept", kMaxPins),
+        .remedy = "release some, or pin neighbours in one piece"};
   std::erase_if(withdrawing_, [this](std::uint32_t old) { return !isBusy(remove(old)); });
   const auto slot = free_.empty() ? static_cast<std::uint32_t>(slots_.size()) : free_.back();
   std::vector<std::optional<base::Bytes>> keys;
@@ -100,7 +101,7 @@ Result<std::uint32_t> PinTable::add(const Segment& memory, std::string label) {
   if (fits) return slot;
   retire(slot);
   if (isBusy(remove(slot))) withdrawing_.push_back(slot);
-  Error why = announced_.refusal("pin", cost, "what peers keep of all segments", "");
+  Error why = announced_.refusal("pin", cost, "this agent's registrations at a peer", "");
   why.remedy = "release some, give shorter labels, or pin larger segments";
   return why;
 }

@@ -60,14 +60,14 @@ class Router {
     std::string said;
     for (const PeerWay& way : peer_.ways())
       said += fmt::format("{}{}: {}", said.empty() ? "" : "; ", way.backend, way.text);
-    if (said.empty()) said = "none is open at both ends";
+    if (said.empty()) said = "no backend is open at both ends";
     return {.code = Code::kUnsupported,
             .operation = "route",
             .detail =
                 fmt::format("no backend that the requirement allows reaches {:#x} from {:#x} ({})",
                             op.remote, op.local, said),
             .peer = peer_.name(),
-            .cause = "the required path is not there, or this kind of memory cannot go that way",
+            .cause = "the required path does not exist, or cannot carry this kind of memory",
             .remedy = "relax `require`, open the backend at both ends, or see Peer::ways()"};
   }
 

@@ -42,7 +42,8 @@ void Session::frame(FrameType type, std::span<const std::byte> payload, std::vec
 void Session::unproven(base::Unproven::Place place) {
   place_ = std::move(place);
   const auto drop = [this] {
-    base::log(base::LogLevel::kInfo, "a stranger from {} was dropped for a newer connection",
+    base::log(base::LogLevel::kInfo,
+              "an unauthenticated connection from {} was dropped for a newer one",
               connection_->remoteText());
     orphan();
     agent_.bury(agent_.takeNewcomer(*this));
@@ -52,7 +53,7 @@ void Session::unproven(base::Unproven::Place place) {
 
 void Session::closed(const Error& why) {
   if (peer_) return peer_->closed(*this, why);
-  base::log(base::LogLevel::kInfo, "a stranger from {} was turned away: {}",
+  base::log(base::LogLevel::kInfo, "a connection from {} was rejected: {}",
             connection_ ? connection_->remoteText() : "?", why.text());
   agent_.bury(agent_.takeNewcomer(*this));
 }

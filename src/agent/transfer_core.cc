@@ -149,7 +149,7 @@ void TransferCore::offer() {
 void TransferCore::strand() {
   error_ = rail_error_.value_or(Error{.code = Code::kDevice,
                                       .operation = opKindName(kind_),
-                                      .detail = "no rail leads to the peer any more",
+                                      .detail = "no rail to the peer works any more",
                                       .peer = peer_->name()});
   stopPosting();
   endIfOver();
@@ -220,11 +220,11 @@ void TransferCore::overdue() {
   for (const Bundle& bundle : bundles_) moved += bundle.movedOps();
   abort({.code = Code::kTimeout,
          .operation = opKindName(kind_),
-         .detail = fmt::format("{} of {} ops were still out at the deadline", total_ops_ - moved,
+         .detail = fmt::format("{} of {} ops were in flight at the deadline", total_ops_ - moved,
                                total_ops_),
          .peer = peer_->name(),
-         .cause = "the peer or the path is slower than the deadline allows, or stands still",
-         .remedy = "look at Peer::state() and the path's load; or give a longer deadline"});
+         .cause = "the peer or the path is too slow for the deadline, or has stalled",
+         .remedy = "check Peer::state() and the path's load, or give a longer deadline"});
 }
 
 // The peer does not confirm: its session ends, and with it everybody's access.

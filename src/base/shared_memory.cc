@@ -42,11 +42,11 @@ Error noHugePages(const char* call, int os_errno, std::uint64_t bytes) {
 Error noMemory(const char* call, int os_errno, std::uint64_t bytes) {
   Error error = systemError(Code::kExhausted, call, os_errno);
   if (os_errno == EMFILE) {
-    error.cause = "this process has as many files open as its limit allows";
+    error.cause = "this process has reached its limit of open files";
     error.remedy = "raise the limit (ulimit -n)";
     return error;
   }
-  error.cause = fmt::format("{} bytes were asked for", bytes);
+  error.cause = fmt::format("{} bytes were requested", bytes);
   return error;
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const Error kMissing{.operation = "join group g", .detail = "1 of 2 have come"};
+const Error kMissing{.operation = "join group g", .detail = "1 of 2 have joined"};
 
 TEST(Waiting, IsDueAfterTwoSecondsThenEveryTen) {
   std::vector<std::string> lines;
@@ -22,14 +22,15 @@ TEST(Waiting, IsDueAfterTwoSecondsThenEveryTen) {
   EXPECT_GE(wait.due(), before + 10s);
   EXPECT_LE(wait.due(), Clock::now() + 10s);
   ASSERT_EQ(lines.size(), 1U);
-  EXPECT_TRUE(lines[0].starts_with("still waiting: join group g: 1 of 2 have come; 3")) << lines[0];
+  EXPECT_TRUE(lines[0].starts_with("still waiting: join group g: 1 of 2 have joined; 3"))
+      << lines[0];
   EXPECT_TRUE(lines[0].ends_with(" s left")) << lines[0];
 }
 
 TEST(Waiting, WithoutADeadlineNoTimeIsLeft) {
   std::string said;
   Waiting([&](const std::string& line) { said = line; }, Clock::time_point::max()).tell(kMissing);
-  EXPECT_EQ(said, "still waiting: join group g: 1 of 2 have come");
+  EXPECT_EQ(said, "still waiting: join group g: 1 of 2 have joined");
 }
 
 TEST(Waiting, ThatSaysNothingIsNeverDue) {

@@ -49,10 +49,10 @@ bool valid(const Run& run) {
 
 // Why a run is not valid.
 Error refusal(const Run& run, std::size_t number) {
-  if (run.count == 0) return bad(fmt::format("run {} has no blocks", number), "leave the run out");
+  if (run.count == 0) return bad(fmt::format("run {} has no blocks", number), "omit the run");
   if (run.bytes == 0)
     return bad(fmt::format("the blocks of run {} at {:#x} have zero bytes", number, run.base),
-               "leave empty blocks out");
+               "omit empty blocks");
   if (!checkedEnd(run))
     return bad(fmt::format("run {} ({}) reaches beyond 2^63", number, show(run)),
                "check base, stride and count");

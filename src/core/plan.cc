@@ -45,7 +45,7 @@ Error readOnly(const Side& side, std::uint64_t k, std::uint32_t slot, bool remot
           .detail =
               fmt::format("{} would be written, and pin {} is read-only", nameBlock(side, k), slot),
           .cause = "its owner may not write that memory, or has pinned it for reading only",
-          .remedy = remote ? "name other memory, or let the peer pin memory that it may write"
+          .remedy = remote ? "name other memory, or let the peer pin writable memory"
                            : "name other memory, or pin this again once it is writable"};
 }
 
@@ -128,7 +128,7 @@ std::uint64_t totalBytes(const Side& side) {
 Error unequal(const Side& local, const Side& remote) {
   return bad(fmt::format("the local side takes {} bytes in {} blocks, the remote one {} in {}",
                          totalBytes(local), local.taken(), totalBytes(remote), remote.taken()),
-             "both sides have to name equally many bytes");
+             "name the same number of bytes on both sides");
 }
 
 // The pin that serves an address, remembered for the next one nearby.

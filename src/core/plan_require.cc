@@ -32,10 +32,10 @@ Status addWord(std::string_view word, Requirement& into) {
   } else if (word.starts_with(kBackend) && word.size() > kBackend.size()) {
     const std::string_view name = word.substr(kBackend.size());
     if (!into.backend.empty() && into.backend != name)
-      return bad(fmt::format("both backend:{} and backend:{} are demanded", into.backend, name));
+      return bad(fmt::format("both backend:{} and backend:{} are required", into.backend, name));
     into.backend = name;
   } else {
-    return bad(fmt::format("\"{}\" is no requirement", word));
+    return bad(fmt::format("\"{}\" is not a requirement", word));
   }
   return Ok{};
 }

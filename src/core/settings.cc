@@ -225,26 +225,26 @@ Status checkName(const Settings& settings) {
 constexpr std::array kRows{
     SettingRow{"VIADUCT_NAME",
                "",
-               "Name that peers see; by default the host's name, the process and a random part.",
+               "Name that peers see; by default the host name, the process id and a random part.",
                [](std::string_view t, Settings& s) { return intoText(t, s.name); },
                {},
                checkName},
     SettingRow{"VIADUCT_LISTEN", "127.0.0.1:0",
-               "Addresses to listen on, host:port or [v6]:port, joined by commas; port 0 takes a "
-               "free one; none: only this host's processes reach it.",
+               "Addresses to listen on, joined by commas: host:port or [v6]:port. Port 0 takes a "
+               "free port. With none, only processes of this host can connect.",
                [](std::string_view t, Settings& s) { return intoListen(t, s.listen); }},
     SettingRow{"VIADUCT_SECRET", "",
-               "Secret shared by a group of agents; by default each agent has one of its own.",
+               "Secret shared by a group of agents; by default each agent has its own.",
                [](std::string_view t, Settings& s) { return intoText(t, s.secret); }},
     SettingRow{"VIADUCT_INSECURE", "no",
-               "Lets in whoever reaches the socket, without a secret: yes or no.",
+               "Accept every peer that reaches the socket, without a secret: yes or no.",
                [](std::string_view t, Settings& s) { return intoFlag(t, s.insecure); }},
     SettingRow{"VIADUCT_BACKENDS", "",
-               "Backends to use, joined by commas; by default every one built in.",
+               "Backends to use, joined by commas; by default all that are built in.",
                [](std::string_view t, Settings& s) { return intoBackends(t, s.backends); }},
     SettingRow{"VIADUCT_RAILS", "",
-               "Source addresses, interfaces or RDMA devices to send from, joined by commas; by "
-               "default the one the system chooses, over RDMA all near this process's CPUs.",
+               "Source addresses, interfaces or RDMA devices to send from, joined by commas. By "
+               "default the system chooses one; RDMA uses all devices near this process's CPUs.",
                [](std::string_view t, Settings& s) { return intoList(t, kWords, s.rails); }},
     SettingRow{
         "VIADUCT_SOCKETS",
@@ -254,39 +254,38 @@ constexpr std::array kRows{
         {},
         [](const Settings& s) { return within<std::uint64_t>(kSockets, s.sockets, showCount); }},
     SettingRow{"VIADUCT_TCP_PORTS", "",
-               "Ports at which the tcp backend listens for data, 7100-7199 or 7100, for a firewall "
-               "to let through; each agent of a host takes one; by default the system chooses.",
+               "Ports on which the tcp backend listens for data, such as 7100 or 7100-7199. Open "
+               "them in firewalls. Each agent of a host takes one. By default the system chooses.",
                [](std::string_view t, Settings& s) { return intoPorts(t, s.tcp_ports); }},
     SettingRow{"VIADUCT_STRIPING", "auto",
-               "Whether a transfer is divided among several rails: auto where each gets a chunk "
-               "that is worth it; on always, down to 4KiB a rail; off never.",
+               "Divides a transfer among several rails. auto: if each rail gets VIADUCT_MIN_CHUNK; "
+               "on: always, down to 4KiB per rail; off: never.",
                [](std::string_view t, Settings& s) { return intoToggle(t, s.striping); }},
     SettingRow{
         "VIADUCT_MIN_CHUNK",
         "auto",
-        "Bytes below which a chunk is not worth a rail of its own; auto: 16KiB, or what a "
-        "backend asks for.",
+        "Least bytes per rail when a transfer is divided; auto: 16KiB, or the backend's own value.",
         [](std::string_view t, Settings& s) { return intoMinChunk(t, kMinChunk, s.min_chunk); },
         {},
         [](const Settings& s) {
           return s.min_chunk == 0 ? Status(Ok{}) : within(kMinChunk, s.min_chunk, base::formatSize);
         }},
     SettingRow{"VIADUCT_OFI_PROVIDER", "",
-               "For the ofi backend: the libfabric provider, as fi_info lists them; by default the "
-               "best there is.",
+               "For the ofi backend: the libfabric provider, named as in fi_info; by default the "
+               "best available one.",
                [](std::string_view t, Settings& s) { return intoText(t, s.ofi_provider); }},
     SettingRow{"VIADUCT_INJECT", "auto",
-               "For the ofi backend: whether a small write carries its bytes within its order: "
-               "auto or on as far as the provider takes them; off never.",
+               "For the ofi backend: copies a small write into its work request. auto and on: up "
+               "to the provider's limit; off: never.",
                [](std::string_view t, Settings& s) { return intoToggle(t, s.inject); }},
     SettingRow{"VIADUCT_DOORBELL", "auto",
-               "For the ofi backend: whether orders that are given together share one doorbell: "
-               "auto where there is RDMA; off each has its own.",
+               "For the ofi backend: rings one doorbell for several work requests. auto: on RDMA; "
+               "on: always; off: never.",
                [](std::string_view t, Settings& s) { return intoToggle(t, s.doorbell); }},
     SettingRow{
         "VIADUCT_COPY_THREADS",
         "0",
-        "Threads for copies on this host, up to 256; 0 chooses by the cores there are.",
+        "Threads for copies on this host, up to 256; 0 chooses by the number of cores.",
         [](std::string_view t, Settings& s) { return intoCount(t, kCopyThreads, s.copy_threads); },
         {},
         [](const Settings& s) {
@@ -305,62 +304,59 @@ constexpr std::array kRows{
     SettingRow{
         "VIADUCT_DEADLINE",
         "30s",
-        "Time for a post that names no deadline.",
+        "Time limit of a post that names no deadline.",
         [](std::string_view t, Settings& s) { return intoDuration(t, kDeadline, s.deadline); },
         {},
         [](const Settings& s) { return within(kDeadline, s.deadline, showTime); }},
     SettingRow{"VIADUCT_GRACE",
                "500ms",
-               "Time from a deadline, or a cancel, to the end of the transfer at the latest.",
+               "Longest time from a deadline or a cancel to the end of the transfer.",
                [](std::string_view t, Settings& s) { return intoDuration(t, kGrace, s.grace); },
                {},
                [](const Settings& s) { return within(kGrace, s.grace, showTime); }},
-    SettingRow{
-        "VIADUCT_SPIN",
-        "50us",
-        "Time that a wait spins before it sleeps, and that a connection is looked at after its "
-        "last byte.",
-        [](std::string_view t, Settings& s) { return intoDuration(t, kSpin, s.spin); },
-        {},
-        [](const Settings& s) { return within(kSpin, s.spin, showTime); }},
+    SettingRow{"VIADUCT_SPIN",
+               "50us",
+               "Time that a wait spins before it sleeps, and that a connection is polled after its "
+               "last byte.",
+               [](std::string_view t, Settings& s) { return intoDuration(t, kSpin, s.spin); },
+               {},
+               [](const Settings& s) { return within(kSpin, s.spin, showTime); }},
     SettingRow{
         "VIADUCT_NOTE_BACKLOG",
         "64MiB",
-        "Memory for notes that wait to be taken, half of it for those of one peer; beyond it a "
-        "sender waits.",
+        "Memory for received notes that the application has not taken, at most half of it for one "
+        "peer. A sender waits while it is full.",
         [](std::string_view t, Settings& s) { return intoSize(t, kNoteBacklog, s.note_backlog); },
         {},
         [](const Settings& s) { return within(kNoteBacklog, s.note_backlog, base::formatSize); }},
-    SettingRow{
-        "VIADUCT_MEET", "",
-        "Meeting place where agents publish themselves and find each other by name: "
-        "host:port of `viaduct meet`, or http://host:port of etcd, several joined by commas.",
-        [](std::string_view t, Settings& s) { return intoMeet(t, s.meet); }},
+    SettingRow{"VIADUCT_MEET", "",
+               "Meeting place where agents register and find each other by name: host:port of "
+               "`viaduct meet`, or http://host:port of etcd, joined by commas.",
+               [](std::string_view t, Settings& s) { return intoMeet(t, s.meet); }},
     SettingRow{"VIADUCT_NAMESPACE", "",
-               "Names at the meeting place are seen within one namespace; by default /viaduct.",
+               "Namespace of the names at the meeting place; by default /viaduct.",
                [](std::string_view t, Settings& s) { return intoText(t, s.name_space); }},
-    SettingRow{"VIADUCT_MEET_USER", "", "User at etcd.",
+    SettingRow{"VIADUCT_MEET_USER", "", "User name for etcd.",
                [](std::string_view t, Settings& s) { return intoText(t, s.meet_user); }},
-    SettingRow{"VIADUCT_MEET_PASSWORD", "", "The user's password.",
+    SettingRow{"VIADUCT_MEET_PASSWORD", "", "Password for etcd.",
                [](std::string_view t, Settings& s) { return intoText(t, s.meet_password); }},
-    SettingRow{"VIADUCT_MEET_CA", "", "File with the authorities that etcd's certificate is from.",
+    SettingRow{"VIADUCT_MEET_CA", "", "File with the CA certificates that verify the etcd server.",
                [](std::string_view t, Settings& s) { return intoText(t, s.meet_ca); }},
-    SettingRow{"VIADUCT_MEET_CERTIFICATE", "", "File with the certificate to show to etcd.",
+    SettingRow{"VIADUCT_MEET_CERTIFICATE", "", "File with the client certificate for etcd.",
                [](std::string_view t, Settings& s) { return intoText(t, s.meet_certificate); }},
-    SettingRow{"VIADUCT_MEET_KEY", "", "File with the key of that certificate.",
+    SettingRow{"VIADUCT_MEET_KEY", "", "File with the private key of the client certificate.",
                [](std::string_view t, Settings& s) { return intoText(t, s.meet_key); }},
-    SettingRow{"NIXL_ETCD_ENDPOINTS", "",
-               "Another name for VIADUCT_MEET, read where that is not set; always etcd.",
-               [](std::string_view t, Settings& s) { return intoEndpoints(t, s.meet); },
-               "VIADUCT_MEET"},
+    SettingRow{
+        "NIXL_ETCD_ENDPOINTS", "", "Alias of VIADUCT_MEET for etcd, read if VIADUCT_MEET is unset.",
+        [](std::string_view t, Settings& s) { return intoEndpoints(t, s.meet); }, "VIADUCT_MEET"},
     SettingRow{"NIXL_ETCD_NAMESPACE", "",
-               "Another name for VIADUCT_NAMESPACE, read where that is not set.",
+               "Alias of VIADUCT_NAMESPACE, read if VIADUCT_NAMESPACE is unset.",
                [](std::string_view t, Settings& s) { return intoText(t, s.name_space); },
                "VIADUCT_NAMESPACE"},
-    SettingRow{
-        "VIADUCT_WEATHER", "",
-        "For the fake backend: what happens to each op, as seed=7,delay_us=50,lose_rail=0.01.",
-        [](std::string_view t, Settings& s) { return intoText(t, s.weather); }},
+    SettingRow{"VIADUCT_WEATHER", "",
+               "For the fake backend: faults to inject into each op, such as "
+               "seed=7,delay_us=50,lose_rail=0.01.",
+               [](std::string_view t, Settings& s) { return intoText(t, s.weather); }},
 };
 
 // "VIADUCT_COPY_THREADS" is Settings::copy_threads.

@@ -63,8 +63,8 @@ Error refused(const Driver& driver, const char* call, int code) {
           .operation = call,
           .detail = fmt::format("{}: {}", name == nullptr ? fmt::format("error {}", code) : name,
                                 text == nullptr ? "the driver has no text for it" : text),
-          .cause = "the driver is there and sees no usable GPU",
-          .remedy = "nvidia-smi on this host; in a container, was a GPU given to it?"};
+          .cause = "the driver sees no usable GPU",
+          .remedy = "check with nvidia-smi; give the container a GPU if it has none"};
 }
 
 }  // namespace
@@ -81,7 +81,7 @@ Result<Gpu> findGpu(int id, const std::string& library) {
     return Error{.code = Code::kUnsupported,
                  .operation = "load the GPU driver",
                  .detail = library + " lacks calls of the CUDA driver",
-                 .remedy = "install a driver of NVIDIA's"};
+                 .remedy = "install NVIDIA's driver"};
   if (const int rc = driver.init(0); rc != 0) return refused(driver, "cuInit", rc);
   int count = 0;
   if (const int rc = driver.count(&count); rc != 0) return refused(driver, "cuDeviceGetCount", rc);

@@ -213,7 +213,7 @@ std::string textOf(const Distance& distance) {
     case Distance::Kind::kUnknown:
       break;
   }
-  return "nobody tells how far";
+  return "unknown distance";
 }
 
 std::vector<Nic> nicsNamed(std::span<const std::string> names, const std::string& root) {

@@ -41,10 +41,10 @@ TEST(Backends, ThatAreOpenComeInTheOrderInWhichTheyAreTried) {
 TEST(Backends, ThatAreNotOpenSayWhy) {
   const auto chosen = backendsOf({.backends = {"tcp"}});
   EXPECT_FALSE(named(chosen, "local").open);
-  EXPECT_EQ(named(chosen, "local").text, "not among the backends that were asked for");
+  EXPECT_EQ(named(chosen, "local").text, "not among the requested backends");
   const auto usual = backendsOf({});
   EXPECT_FALSE(named(usual, "fake").open);
-  EXPECT_EQ(named(usual, "fake").text, "for tests: opened only where it is named");
+  EXPECT_EQ(named(usual, "fake").text, "for tests: opened only if named");
   for (const BackendInfo& one : usual) EXPECT_EQ(one.open, !one.rails.empty()) << one.name;
 }
 

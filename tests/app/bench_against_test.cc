@@ -41,17 +41,19 @@ TEST(AgainstSettings, FlagsAndAssignmentsAreToldApart) {
 TEST(AgainstInput, WhatCannotBeIsNamedAndNothingIsMeasured) {
   const std::pair<const char*, const char*> cases[] = {
       {"--batch '4", "a quote (') is not closed"},
-      {"", "--against: invalid: it names no setting"},
+      {"", "--against: invalid: the text names no setting"},
       {"--batc 4",
        "--against: --batc: invalid: there is no such flag; what to do: did you mean --batch"},
       {"--batch 0", "--against: --batch: invalid: \"0\" is not a whole number"},
       {"--iterations 5 --duration 1s", "--against: --iterations and --duration: "},
-      {"batch 4", "--against: command line: invalid: \"batch\" is no flag"},
-      {"VIADUCT_SOCKETS=many", "--against: VIADUCT_SOCKETS=many: invalid: cannot be read"},
+      {"batch 4", "--against: command line: invalid: \"batch\" is not a flag"},
+      {"VIADUCT_SOCKETS=many",
+       "--against: VIADUCT_SOCKETS=many: invalid: the value cannot be parsed"},
       {"VIADUCT_NOPE=1", "--against: VIADUCT_NOPE: invalid: there is no such setting"},
-      {"VIADUCT_MEET=a:1", "--against: VIADUCT_MEET: invalid: it cannot differ"},
-      {"--num-initiator-dev 2", "--against: --num_initiator_dev: invalid: it cannot differ"},
-      {"--json x", "--against: --json: invalid: it cannot differ"},
+      {"VIADUCT_MEET=a:1", "--against: VIADUCT_MEET: invalid: both sides need the same value"},
+      {"--num-initiator-dev 2",
+       "--against: --num_initiator_dev: invalid: both sides need the same value"},
+      {"--json x", "--against: --json: invalid: both sides need the same value"},
       {"--memory allocate", "A and B are the same"},
       {"--backend tcp", "A has 16 rows and B 8"},
   };
@@ -62,8 +64,8 @@ TEST(AgainstInput, WhatCannotBeIsNamedAndNothingIsMeasured) {
     EXPECT_EQ(run.out(), "");
   }
   const std::pair<Words, const char*> flags[] = {
-      {{"--rounds", "5"}, "--rounds: invalid: it needs --against"},
-      {{"--least-effect", "5%"}, "--least_effect: invalid: it needs --against"},
+      {{"--rounds", "5"}, "--rounds: invalid: the flag needs --against"},
+      {{"--least-effect", "5%"}, "--least_effect: invalid: the flag needs --against"},
       {{"--against", "--batch 4", "--rounds", "3"}, "\"3\" is not a whole number from 4"},
       {{"--against", "--batch 4", "--fail-if-slower", "5"}, "\"5\" is not a percentage"},
       {{"--against", "--batch 4", "--output", "csv"}, "--against and --output"},

@@ -26,7 +26,7 @@ void expectRefused(const Words& arguments, const std::vector<std::string>& said,
 TEST(BenchInput, ValuesThatCannotBeAreNamed) {
   const std::pair<Words, const char*> cases[] = {
       {{"--block-sizes", "4X"}, "--block_sizes: invalid: \"4X\" has an unknown or no unit"},
-      {{"--block-sizes", "0"}, "a size of 0"},
+      {{"--block-sizes", "0"}, "the size is 0"},
       {{"--block-sizes", "64GiB", "--batch", "2"}, "at most 64.0 GiB"},
       {{"--block-sizes", "4K,4096"}, "4KiB is named twice"},
       {{"--batch", "0"}, "--batch: invalid: \"0\" is not a whole number from 1"},
@@ -38,23 +38,23 @@ TEST(BenchInput, ValuesThatCannotBeAreNamed) {
       {{"--mode", "XG"}, "\"XG\" is none of SG, MG"},
       {{"--output", "xml"}, "none of table, nixlbench, json, csv"},
       {{"--duration", "fast"}, "--duration"},
-      {{"--duration", "0"}, "--duration: invalid: no time"},
-      {{"--require", "rdm"}, "--require: invalid: \"rdm\" is no requirement"},
-      {{"--json", ""}, "--json: invalid: no file is named"},
-      {{"--json", "-"}, "--output json prints the results"},
-      {{"--require", "backend:garbage"}, "there is no backend \"garbage\"; what to do: name one"},
-      {{"--require", "backend:"}, "\"backend:\" is no requirement"},
-      {{"--block-sizes", "4K,,8K"}, "nothing stands before or behind a comma"},
-      {{"--rate", "-1"}, "\"-1\" is no number above 0"},
+      {{"--duration", "0"}, "--duration: invalid: the duration is 0"},
+      {{"--require", "rdm"}, "--require: invalid: \"rdm\" is not a requirement"},
+      {{"--json", ""}, "--json: invalid: the file name is empty"},
+      {{"--json", "-"}, "use --output json to print the results"},
+      {{"--require", "backend:garbage"}, "there is no backend \"garbage\"; what to do: choose one"},
+      {{"--require", "backend:"}, "\"backend:\" is not a requirement"},
+      {{"--block-sizes", "4K,,8K"}, "a list item is empty"},
+      {{"--rate", "-1"}, "\"-1\" is not a number above 0"},
       {{"--asio_port", "70000"}, "port 70000"},
       {{"--recreate_xfer=perhaps"}, "\"perhaps\" is neither yes nor no"},
       {{"--link-rate", "eth0"}, "--link_rate"},
       {{"--backend", "tcp,tcp"}, "tcp is named twice"},
       {{"--json", "/no/such/folder/file"}, "/no/such/folder/file"},
       {{"--device_list", "eth77"}, "there is no device \"eth77\""},
-      {{"more"}, "\"more\" is no flag"},
+      {{"more"}, "\"more\" is not a flag"},
       {{"--colour", "red"}, "--colour"},
-      {{"--flagfile", "x"}, "flags from other places are not read"},
+      {{"--flagfile", "x"}, "flags from gflags files and the environment are not read"},
   };
   for (const auto& [flags, words] : cases) {
     Words arguments{"bench"};
@@ -90,15 +90,15 @@ TEST(BenchInput, AllThatIsWrongIsNamedAtOnce) {
   expectRefused({"bench", "--blok-sizes", "4K", "--batch", "many", "--backend", "pigeon", "--hot",
                  "--cold", "--device_list", "eth77"},
                 {"--blok-sizes: invalid: there is no such flag", "--batch: invalid: \"many\"",
-                 "pigeon is no backend", "--hot and --cold: ", "there is no device \"eth77\""});
+                 "pigeon is not a backend", "--hot and --cold: ", "there is no device \"eth77\""});
   expectRefused({"bench", "--against", "--batch 0 --colour red VIADUCT_SOKETS=4"},
                 {"--batch: invalid: \"0\"", "--colour: invalid", "did you mean VIADUCT_SOCKETS?"});
   expectRefused({"suite", "--rounds", "1", "--backend", "pigeon", "--colour"},
-                {"--rounds: invalid", "pigeon is no backend", "--colour: invalid"});
+                {"--rounds: invalid", "pigeon is not a backend", "--colour: invalid"});
   // What only follows from a value that cannot be read is no problem of its own.
   Program run({"bench", "--rate", "fast", "--arrivals", "poisson"});
   EXPECT_EQ(run.finish(), 2);
-  EXPECT_FALSE(has(run.err(), "it needs --rate")) << run.err();
+  EXPECT_FALSE(has(run.err(), "the flag needs --rate")) << run.err();
 }
 
 TEST(BenchInput, OnlyFlagsThatWorkAreSuggested) {
@@ -138,8 +138,8 @@ TEST(BenchInput, FlagsOfOtherBackendsAreIgnoredWithOneNote) {
               {}, "nixlbench");
   EXPECT_EQ(run.finish(), 0) << run.err();
   EXPECT_TRUE(has(run.err(),
-                  "nixlbench: ignored, as nixlbench does with such a backend: "
-                  "--filepath, --obj_access_key, --randomize_location_mode_seed\n"))
+                  "nixlbench: ignored, because this backend does not use them: --filepath, "
+                  "--obj_access_key, --randomize_location_mode_seed\n"))
       << run.err();
   EXPECT_FALSE(has(run.out() + run.err(), "sesame"));
 }
@@ -159,7 +159,7 @@ TEST(BenchInput, ARequirementThatCannotBeMetIsSaidOnceBeforeTheRun) {
        "viaduct bench: REQUIREMENT NOT MET: no path but TCP here: "},
       {{"--require", "same-host"},
        "viaduct bench: REQUIREMENT NOT MET: no path within this host by tcp: unsupported: "
-       "--require same-host and rows over tcp; what to do: --backend local\n"}};
+       "--require same-host excludes rows over tcp; what to do: use --backend local\n"}};
   for (const auto& [more, said] : cases) {
     Words words{"bench"};
     words.insert(words.end(), more.begin(), more.end());
@@ -181,13 +181,13 @@ TEST(BenchInput, ContradictionsAreNamedTogetherAndAllAtOnce) {
       {{"--start-block-size", "8K", "--max-block-size", "4K"},
        "--start_block_size and --max_block_size: invalid: 8192 is above 4096"},
       {{"--local-workers", "2", "--meet", "127.0.0.1:1"}, "--local_workers and --meet"},
-      {{"--local-workers", "3", "--num-initiator-dev", "1"}, "1 x 1 devices in mode SG are 2"},
+      {{"--local-workers", "3", "--num-initiator-dev", "1"}, "1 x 1 devices in mode SG need 2"},
       {{"--meet", "a:1", "--etcd-endpoints", "http://b:2"}, "--meet and --etcd_endpoints"},
       {{"--prepared-xfer", "--reregister-mem"}, "--prepared_xfer and --reregister_mem"},
       {{"--latency", "--op", "read"}, "--latency and --op read"},
-      {{"--latency", "--scheme", "tp"}, "a ping-pong needs pairs of their own"},
+      {{"--latency", "--scheme", "tp"}, "a ping-pong needs separate pairs"},
       {{"--reregister-mem", "--num-threads", "2"}, "--reregister_mem"},
-      {{"--arrivals", "poisson"}, "--arrivals: invalid: it needs --rate"},
+      {{"--arrivals", "poisson"}, "--arrivals: invalid: the flag needs --rate"},
       {{"--check-consistency", "--verify", "off"}, "--check_consistency and --verify"},
   };
   for (const auto& [flags, words] : cases) {
@@ -202,7 +202,7 @@ TEST(BenchInput, ContradictionsAreNamedTogetherAndAllAtOnce) {
 }
 
 TEST(BenchInput, BackendsThatAreNotBuiltInAreNamedWithThoseThatAre) {
-  expectRefused({"bench", "--backend", "pigeon"}, {"pigeon is no backend", "local, "});
+  expectRefused({"bench", "--backend", "pigeon"}, {"pigeon is not a backend", "local, "});
   for (const char* name : {"posix", "GDS_MT", "OBJ", "Mooncake"})
     expectRefused({"bench", "--backend", name}, {std::string(name) + " is not built in", "tcp"});
 }
@@ -233,7 +233,7 @@ TEST(BenchInput, MemoryThatIsNotThereIsSaidBeforeAnyIsTaken) {
   expectRefused({"bench", "--total_buffer_size", "1M", "--block-sizes", "64K", "--batch", "32"},
                 {"32 blocks of 64.0 KiB do not fit"});
   expectRefused({"bench", "--initiator_seg_type", "VRAM"},
-                {"VRAM: unsupported: this version moves no GPU memory; ", "use DRAM"});
+                {"VRAM: unsupported: this version does not move GPU memory; ", "use DRAM"});
 }
 
 // Word for word as people type it: what cannot be here is said, and all of it at once.

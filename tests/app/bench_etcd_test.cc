@@ -69,7 +69,7 @@ TEST(BenchAtEtcd, ASecondRunOfTheSameNameIsToldSoAndHarmsNobody) {
   Pair late(there + kEndless);
   for (Nixlbench* one : {&late.one, &late.other}) {
     EXPECT_EQ(one->finish(), 1) << one->err();
-    EXPECT_TRUE(has(one->err(), "\"bg\"") && has(one->err(), "it is whole and running"))
+    EXPECT_TRUE(has(one->err(), "\"bg\"") && has(one->err(), "the group is complete and running"))
         << one->err();
     EXPECT_EQ(one->out(), "");
   }
@@ -90,7 +90,7 @@ TEST(BenchAtEtcd, WhatIsNotBuiltInIsRefusedBeforeAnybodyIsAsked) {
                    "--num_initiator_dev=8", "--num_target_dev=8", "--total_buffer_size=64424509440",
                    "--max_block_size=2147483648", "--mode=MG"});
     EXPECT_EQ(run.finish(), 2);
-    EXPECT_TRUE(has(run.err(), backend + " is not built in; what to do: name one that is: "))
+    EXPECT_TRUE(has(run.err(), backend + " is not built in; what to do: choose one of "))
         << run.err();
     EXPECT_TRUE(has(run.err(), "VRAM")) << run.err();
     EXPECT_EQ(run.out(), "");
@@ -118,7 +118,7 @@ TEST(BenchAtEtcd, AMemberThatWaitsSaysForWhom) {
   const EtcdServer etcd;
   Nixlbench alone(Words{"-etcd_endpoints", etcd.url()} + kEndless + Words{"--meet_timeout=4s"});
   EXPECT_EQ(alone.finish(), 1);
-  EXPECT_TRUE(has(alone.err(), "still waiting: join group \"bg\": 1 of 2 members came: "))
+  EXPECT_TRUE(has(alone.err(), "still waiting: join group \"bg\": 1 of 2 members joined: "))
       << alone.err();
 }
 

@@ -50,10 +50,10 @@ TEST(BenchExplain, SaysTheOrderTheChoiceAndWhyNotTheOthers) {
   EXPECT_EQ(run.finish(), 0) << run.err();
   EXPECT_EQ(run.err(), "");
   for (const char* said :
-       {"The order is fixed", "\n  10  local   open; rails: memory\n",
+       {"Order of preference", "\n  10  local   open; rails: memory\n",
         "\n  30  tcp     open; rails: any\n",
-        "\n   -  fake    not open: for tests: opened only where it is named\n", "\nwrite: local\n",
-        "\nread: local\n", "  tcp     could, after local: tcp/socket 4.0 KiB in 1 op\n",
+        "\n   -  fake    not open: for tests: opened only if named\n", "\nwrite: local\n",
+        "\nread: local\n", "  tcp     possible, after local: tcp/socket 4.0 KiB in 1 op\n",
         "\n  tcp     socket\n"})
     EXPECT_TRUE(has(run.out(), said)) << said << run.out();
   EXPECT_FALSE(has(run.out(), "GB/s"));
@@ -69,7 +69,7 @@ TEST(BenchExplain, BackendsThatAreNamedAreTriedInTheirOrder) {
   EXPECT_EQ(both.at("chosen").at("write_between_hosts"), "tcp");
   const Json tcp = explained({"--backend", "tcp"});
   EXPECT_EQ(tcp.at("chosen").at("read"), "tcp");
-  EXPECT_EQ(backend(tcp, "local").at("text"), "not among the backends that were asked for");
+  EXPECT_EQ(backend(tcp, "local").at("text"), "not among the requested backends");
   const Json variable = explained({}, {"VIADUCT_BACKENDS=tcp"});
   EXPECT_FALSE(backend(variable, "local").at("open"));
 }
@@ -78,7 +78,7 @@ TEST(BenchExplain, ARequirementIsTheReasonOfThoseBefore) {
   const Json tcp = explained({"--require", "backend:TCP"});
   EXPECT_EQ(tcp.at("chosen").at("write"), "tcp");
   EXPECT_EQ(backend(tcp, "local").at("write").at("text"),
-            "--require backend:tcp does not allow it");
+            "--require backend:tcp forbids this path");
   const Json rdma = explained({"--require", "rdma", "--backend", "local,tcp"});
   EXPECT_TRUE(rdma.at("chosen").at("write").is_null());
   EXPECT_FALSE(backend(rdma, "tcp").at("read").at("carried"));
@@ -130,10 +130,10 @@ TEST(BenchExplain, TheFlagsOfARunStay) {
 
 TEST(BenchExplain, WhatCannotBeIsRefusedAsEverywhere) {
   const std::pair<Words, const char*> cases[] = {
-      {{"--backend", "pigeon"}, "pigeon is no backend"},
+      {{"--backend", "pigeon"}, "pigeon is not a backend"},
       {{"--device_list", "eth77"}, "there is no device \"eth77\""},
       {{"--against", "--memory malloc"}, "--explain and --against"},
-      {{"--require", "rdm"}, "\"rdm\" is no requirement"},
+      {{"--require", "rdm"}, "\"rdm\" is not a requirement"},
       {{"--memory", "disk"}, "none of allocate, malloc"},
       {{"--initiator_seg_type", "VRAM"}, "use DRAM"},
       {{"--json", "/no/such/folder/file"}, "/no/such/folder/file"},

@@ -87,7 +87,7 @@ TEST(BenchHarm, ALocalCopyThatPosesAsANetworkIsCaught) {
   EXPECT_EQ(posing.code, 1) << posing.out;
   EXPECT_TRUE(posing.says("FALLBACK")) << posing.out;
   // The traffic of other programs can be taken for the bytes that no device carried.
-  EXPECT_TRUE(!quiet || posing.says("a copy in memory")) << posing.out;
+  EXPECT_TRUE(!quiet || posing.says("a memory copy")) << posing.out;
   const Outcome required = bench("pose=1", {"--require", "rdma"});
   EXPECT_EQ(required.code, 1) << required.out;
   EXPECT_TRUE(required.says("NOT-REQUIRED")) << required.out;

@@ -74,9 +74,9 @@ TEST_F(BenchMeeting, AMemberThatWaitsSaysForWhom) {
   Program lead(member("0", {"--output", "json", "--meet-timeout", "4s"}));
   EXPECT_EQ(lead.finish(), 1);
   EXPECT_TRUE(has(lead.err(), "still waiting: join group default: meeting place " + where_ +
-                                  ": 1 of 2 have come: rank 0 ("))
+                                  ": 1 of 2 have joined: rank 0 ("))
       << lead.err();
-  EXPECT_TRUE(has(lead.err(), "nobody has asked for rank 1; ")) << lead.err();
+  EXPECT_TRUE(has(lead.err(), "no member requested rank 1; ")) << lead.err();
   EXPECT_TRUE(has(lead.err(), " s left\n")) << lead.err();
   EXPECT_FALSE(has(lead.out(), "waiting")) << lead.out();
 }
@@ -125,7 +125,7 @@ TEST_F(BenchMeeting, EveryMemberEndsWithTheVerdictOfTheRun) {
     Program lead(member("0", more), harmed), other(member("1", more), harmed);
     EXPECT_EQ(lead.finish(), 1) << lead.err();
     EXPECT_EQ(other.finish(), 1) << other.err();
-    EXPECT_TRUE(has(other.err(), "not every row is to be believed")) << other.err();
+    EXPECT_TRUE(has(other.err(), "not every row is valid")) << other.err();
   }
 }
 

@@ -119,7 +119,7 @@ TEST_F(BenchCommand, TheVariableSaysTheBackendsWhereNoFlagDoes) {
   EXPECT_EQ(results().at("rows").at(0).at("backend"), "local");
   Program wrong(words, {"VIADUCT_BACKENDS=garbage"});
   EXPECT_EQ(wrong.finish(), 2) << wrong.out();
-  EXPECT_TRUE(has(wrong.err(), "VIADUCT_BACKENDS: unsupported: garbage is no backend"))
+  EXPECT_TRUE(has(wrong.err(), "VIADUCT_BACKENDS: unsupported: garbage is not a backend"))
       << wrong.err();
 }
 
@@ -236,7 +236,7 @@ TEST_F(BenchCommand, WhateverElseHasTheProcessorsIsBlamed) {
   const auto [busy, said] = row();
   over = true;
   EXPECT_GT(busy.at("cores_others"), 0.4 * cores);
-  EXPECT_TRUE(has(said, "measure again when it rests")) << said;
+  EXPECT_TRUE(has(said, "measure again on an idle host")) << said;
 }
 
 TEST_F(BenchCommand, TheOutputsAreWhatTheySay) {

@@ -149,7 +149,7 @@ TEST_F(CompareCommand, BadInputIsNamed) {
       {{"compare", good, good, "--fail-if-slower", "5"}, "\"5\" is not a percentage"},
       {{"compare", good, good, "--fail-if-slower", "-5%"}, "is not a percentage"},
       {{"compare", good, good, "--least-effect", "1"}, "\"1\" is not a percentage"},
-      {{"compare", "--before", good, good, "--after", good}, "A has the same run twice"},
+      {{"compare", "--before", good, good, "--after", good}, "A contains the same run twice"},
       {{"compare", "--before", good}, "--after"},
   };
   for (const auto& [arguments, words] : cases) {

@@ -57,11 +57,11 @@ TEST(Flags, WhatIsWrongIsNamed) {
       {{"--colour"}, "--colour: invalid: there is no such flag"},
       {{"--nobackend"}, "there is no such flag"},
       {{"--num_iter"}, "--num_iter: invalid: a value is missing"},
-      {{"5"}, "\"5\" is no flag"},
-      {{"--"}, "\"--\" is no flag"},
-      {{"--flagfile=x"}, "flags from other places are not read"},
-      {{"--fromenv=num_iter"}, "flags from other places are not read"},
-      {{"--tryfromenv", "x"}, "flags from other places are not read"},
+      {{"5"}, "\"5\" is not a flag"},
+      {{"--"}, "\"--\" is not a flag"},
+      {{"--flagfile=x"}, "flags from gflags files and the environment are not read"},
+      {{"--fromenv=num_iter"}, "flags from gflags files and the environment are not read"},
+      {{"--tryfromenv", "x"}, "flags from gflags files and the environment are not read"},
   };
   for (const auto& [words, text] : cases)
     EXPECT_NE(read(words).find(text), std::string::npos) << read(words);
@@ -74,7 +74,7 @@ TEST(Flags, AllThatIsWrongIsNamedOnce) {
   ASSERT_EQ(found.problems.size(), 4U) << shown(found);
   EXPECT_EQ(found.problems[0].operation, "--colour") << "red is its value";
   EXPECT_EQ(found.problems[1].operation, "--bakend");
-  EXPECT_EQ(found.problems[2].detail, "\"stray\" is no flag");
+  EXPECT_EQ(found.problems[2].detail, "\"stray\" is not a flag");
   EXPECT_EQ(found.problems[3].detail, "a value is missing");
   ASSERT_EQ(found.given.size(), 1U) << "what is right is read";
   EXPECT_EQ(found.given[0].name, "num_iter");
@@ -156,20 +156,20 @@ TEST_F(FlagFile, AMistakeIsNamedWithItsLine) {
   const std::pair<const char*, const char*> cases[] = {
       {"num_iter = 5\nnum_iter\n", "line 2: there is no = after \"num_iter\""},
       {"\n = 5\n", "line 2: there is no key"},
-      {"num_iter = 2026-01-02\n", "line 1: \"num_iter\" is no text, number"},
+      {"num_iter = 2026-01-02\n", "line 1: the value of \"num_iter\" is not a text, number"},
       {"backend = tcp\n", "put text into quotes"},
-      {"num_iter = nan\n", "is no text, number"},
-      {"num_iter = 0x-5\n", "is no text, number"},
-      {"num_iter =\n", "is no text, number"},
+      {"num_iter = nan\n", "is not a text, number"},
+      {"num_iter = 0x-5\n", "is not a text, number"},
+      {"num_iter =\n", "is not a text, number"},
       {"num_iter = 5 6\n", "line 1: there is more after the value of \"num_iter\""},
       {"backend = \"\"\"tcp\"\"\"\n", "line 1: there is more after the value"},
       {"num_iter = 5\n\nnum-iter = 6\n", "line 3: \"num_iter\" is given twice"},
       {"backend = \"tcp\n", "line 1: a text has no closing \""},
       {"backend = 'tcp", "line 1: a text has no closing '"},
       {"backend = \"C:\\users\"\n", "put the text into single quotes"},
-      {"backend = [\n'tcp'\n'local']\n", "line 3: the list of \"backend\" goes on without a comma"},
-      {"backend = ['tcp',\n", "is no text, number"},
-      {"backend = [['tcp']]\n", "is no text, number"},
+      {"backend = [\n'tcp'\n'local']\n", "line 3: the list of \"backend\" lacks a comma"},
+      {"backend = ['tcp',\n", "is not a text, number"},
+      {"backend = [['tcp']]\n", "is not a text, number"},
   };
   for (const auto& [text, error] : cases)
     EXPECT_NE(readText(text).find(error), std::string::npos) << text << readText(text);

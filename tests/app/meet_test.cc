@@ -60,7 +60,7 @@ TEST(MeetCommand, WhoeverLooksForANameSaysWhatIsMissing) {
   ASSERT_TRUE(place);
   EXPECT_FALSE((*place)->find("decode-0", 4s, kGoOn));
   EXPECT_NE(said.find("still waiting: find decode-0: meeting place "), std::string::npos) << said;
-  EXPECT_NE(said.find("nobody has published \"decode-0\""), std::string::npos) << said;
+  EXPECT_NE(said.find("no agent has published \"decode-0\""), std::string::npos) << said;
   EXPECT_NE(said.find(" s left"), std::string::npos) << said;
 }
 

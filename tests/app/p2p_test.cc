@@ -53,8 +53,8 @@ TEST_F(P2pCommand, TheTwoCommandsWorkAsTheyAreTyped) {
   EXPECT_TRUE(has(out_, "tcp/socket")) << out_;
   ::kill(target.pid(), SIGINT);
   EXPECT_EQ(target.finish(), 0) << "Ctrl-C is how a target ends";
-  EXPECT_TRUE(has(target.out(), " is here\n")) << target.out();
-  EXPECT_TRUE(has(target.out(), " has left\n")) << target.out();
+  EXPECT_TRUE(has(target.out(), " connected\n")) << target.out();
+  EXPECT_TRUE(has(target.out(), " disconnected\n")) << target.out();
 }
 
 TEST_F(P2pCommand, ResultsAreWrittenAsAFile) {
@@ -76,7 +76,7 @@ TEST_F(P2pCommand, ResultsAreWrittenAsAFile) {
 
 TEST_F(P2pCommand, NobodyListening) {
   EXPECT_EQ(initiate({"--timeout", "200ms"}), 1);
-  EXPECT_TRUE(has(err_, "nobody listens there")) << err_;
+  EXPECT_TRUE(has(err_, "no process listens there")) << err_;
   EXPECT_TRUE(has(err_, "127.0.0.1:" + port_)) << err_;
 }
 
@@ -90,16 +90,16 @@ TEST_F(P2pCommand, SomethingElseListening) {
   ASSERT_EQ(::bind(listening.get(), reinterpret_cast<const sockaddr*>(&at), sizeof(at)), 0);
   ASSERT_EQ(::listen(listening.get(), 8), 0);
   EXPECT_EQ(initiate({"--timeout", "500ms"}), 1);
-  EXPECT_TRUE(has(err_, "it does not answer as a `viaduct p2p` target does")) << err_;
+  EXPECT_TRUE(has(err_, "the listener is not a `viaduct p2p` target")) << err_;
 }
 
 TEST_F(P2pCommand, SecretsThatDiffer) {
   Program target(words("target", {"--secret", "one"}));
   ASSERT_TRUE(target.readUntil("waiting for"));
-  EXPECT_TRUE(has(target.out(), "only who knows the secret")) << target.out();
+  EXPECT_TRUE(has(target.out(), "only initiators with the secret")) << target.out();
   EXPECT_EQ(initiate({"--buffer_sizes", "4KB"}), 1);
   EXPECT_TRUE(has(err_, "wrong secret")) << err_;
-  EXPECT_TRUE(has(err_, "give the same one here")) << err_;
+  EXPECT_TRUE(has(err_, "give the --secret of the target here")) << err_;
   EXPECT_EQ(initiate({"--secret", "two", "--buffer_sizes", "4KB"}), 1);
   EXPECT_TRUE(has(err_, "give both ends the same --secret")) << err_;
   EXPECT_EQ(initiate({"--secret", "one", "--buffer_sizes", "4KB"}), 0) << err_;
@@ -113,7 +113,7 @@ TEST_F(P2pCommand, APortThatIsInUseAndAnAddressOfSomebodyElse) {
   EXPECT_TRUE(has(second.err(), "the port is in use")) << second.err();
   Program elsewhere({"p2p", "--mode", "target", "--ip", "192.0.2.1", "--port", port_});
   EXPECT_EQ(elsewhere.finish(), 1);
-  EXPECT_TRUE(has(elsewhere.err(), "not one of this host's")) << elsewhere.err();
+  EXPECT_TRUE(has(elsewhere.err(), "this host does not have")) << elsewhere.err();
 }
 
 TEST_F(P2pCommand, ARequiredPathThatIsNotThere) {
@@ -127,8 +127,8 @@ TEST_F(P2pCommand, ARequiredPathThatIsNotThere) {
 TEST_F(P2pCommand, WhatArrivesWrongIsCorrupt) {
   const std::vector<std::pair<std::string, std::string>> cases{{"corrupt=1", "wrong from offset"},
                                                                {"swap=1", "of the same block"},
-                                                               {"shift=1", "this is offset 8"},
-                                                               {"stale=1", "nothing arrived"}};
+                                                               {"shift=1", "belongs to offset 8"},
+                                                               {"stale=1", "no data arrived"}};
   for (const auto& [harm, said] : cases) {
     const std::vector<std::string> environment{"VIADUCT_BACKENDS=fake",
                                                "VIADUCT_WEATHER=far=1," + harm};
@@ -148,7 +148,7 @@ TEST_F(P2pCommand, ALocalCopyThatPosesAsANetworkIsCaught) {
   ASSERT_TRUE(target.readUntil("waiting for"));
   EXPECT_EQ(initiate({"--buffer_sizes", "1MB", "--iterations", "3"}, environment), 1);
   EXPECT_TRUE(has(out_, "fallback: ")) << out_;
-  EXPECT_TRUE(has(out_, "NOT TRUE")) << out_;
+  EXPECT_TRUE(has(out_, "DISPROVEN")) << out_;
   EXPECT_EQ(initiate({"--buffer_sizes", "1MB", "--require", "rdma"}, environment), 1);
   EXPECT_TRUE(has(out_, "not-required: rdma was required")) << out_;
 }
@@ -170,10 +170,11 @@ TEST_F(P2pCommand, WrongWordsAreNamed) {
       {{"p2p", "--mode", "target", "--ip", "::1", "--port", "0"}, "\"0\" is not a whole number"},
       {words("initiator", {"--buffer_sizes", "1MB,x"}), "\"x\""},
       {words("initiator", {"--iterations", "0"}), "\"0\" is not a whole number"},
-      {words("initiator", {"--link-rate", "eth0"}), "names no device"},
+      {words("initiator", {"--link-rate", "eth0"}), "the device is missing"},
       {words("initiator", {"--require", "backend:x"}),
-       "--require: there is no backend \"x\"; name"},
-      {words("initiator", {"--require", "rdm"}), "--require: \"rdm\" is no requirement; use rdma"},
+       "--require: there is no backend \"x\"; choose"},
+      {words("initiator", {"--require", "rdm"}),
+       "--require: \"rdm\" is not a requirement; use rdma"},
       {words("initiator", {"--json", "/no/such/folder/x"}), "No such file"},
   };
   for (const auto& [arguments, part] : cases) {
@@ -206,7 +207,8 @@ TEST_F(P2pCommand, ATargetThatIsKilledEndsTheInitiator) {
 
 TEST_F(P2pCommand, AnInitiatorThatWaitsSaysWhatIsMissing) {
   EXPECT_EQ(initiate({"--timeout", "4s"}), 1);
-  EXPECT_TRUE(has(err_, "still waiting: connect to 127.0.0.1:" + port_ + ": nobody listens there"))
+  EXPECT_TRUE(
+      has(err_, "still waiting: connect to 127.0.0.1:" + port_ + ": no process listens there"))
       << err_;
   EXPECT_TRUE(has(err_, " s left\n")) << err_;
   EXPECT_EQ(out_, "");

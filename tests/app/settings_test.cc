@@ -75,6 +75,34 @@ TEST(Help, OfACommandIsWhatItsFlagPrints) {
     EXPECT_EQ(printedBy({"help", command}), printedBy({command, "--help"})) << command;
 }
 
+// The names under "Subcommands:".
+std::vector<std::string> commands() {
+  std::istringstream help(printedBy({"--help"}));
+  std::vector<std::string> out;
+  std::string line;
+  while (std::getline(help, line) && line != "Subcommands:") {
+  }
+  while (std::getline(help, line))
+    if (line.size() > 2 && line.starts_with("  ") && line[2] != ' ')
+      out.push_back(line.substr(2, line.find(' ', 2) - 2));
+  return out;
+}
+
+void expectFits(const std::string& text, const std::string& command) {
+  constexpr std::size_t kColumns = 80;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_LE(line.size(), kColumns) << command << ": " << line;
+}
+
+TEST(Help, OfEveryCommandFitsEightyColumns) {
+  expectFits(printedBy({"--help"}), "viaduct");
+  expectFits(printedBy({"--help"}, "nixlbench"), "nixlbench");
+  expectFits(printedBy({"settings"}), "viaduct settings");
+  EXPECT_GE(commands().size(), 9U);
+  for (const std::string& command : commands()) expectFits(printedBy({"help", command}), command);
+}
+
 TEST(Help, AMistypedCommandIsAnsweredWithTheNearest) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"benhc"}, {"help", "benhc"}, {"benhc", "--batch", "4"}}) {

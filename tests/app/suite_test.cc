@@ -73,26 +73,27 @@ TEST_F(SuiteCommand, WhatCannotBeIsNamedAndNothingIsMeasured) {
        "doorbell, coalescing, combined"},
       {{"--tests", "inject,inject"}, "inject is named twice"},
       {{"--sizes", "64,64"}, "--sizes: invalid: 64 is named twice"},
-      {{"--sizes", "0"}, "--sizes: invalid: a size of 0"},
+      {{"--sizes", "0"}, "--sizes: invalid: the size is 0"},
       {{"--rounds", "3"}, "--rounds: invalid: \"3\" is not a whole number from 4"},
-      {{"--fresh"}, "--fresh: invalid: it needs --json"},
-      {{"--backend", "carrier-pigeon"}, "carrier-pigeon is no backend"},
+      {{"--fresh"}, "--fresh: invalid: --fresh needs"},
+      {{"--backend", "carrier-pigeon"}, "carrier-pigeon is not a backend"},
       {{"--backend", "tcp,local"}, "a suite measures one backend"},
       {{"--rails", "no-such-link", "--tests", "baseline"}, "--rails: "},
       {{"--device_list", "no-such-link"}, "there is no device \"no-such-link\""},
       {{"--meet", "a:1", "--etcd-endpoints", "http://b:2"}, "--meet and --etcd_endpoints"},
       {{"--iterations", "5"}, "--iterations: invalid: there is no such flag"},
-      {{"--block", "3K", "--sizes", "64K"}, "--block and --sizes: invalid: 64KiB is no multiple"},
+      {{"--block", "3K", "--sizes", "64K"},
+       "--block and --sizes: invalid: 64KiB is not a multiple"},
       {{"--also", "VIADUCT_SOCKETS=4"}, "does not begin with a name and a colon"},
-      {{"--also", "x: --batch 4"}, "\"--batch\" sets nothing"},
-      {{"--also", "x:"}, "it sets nothing"},
+      {{"--also", "x: --batch 4"}, "\"--batch\" is not an assignment"},
+      {{"--also", "x:"}, "the test sets nothing"},
       {{"--also", "x: VIADUCT_NOPE=1"}, "--also: invalid: VIADUCT_NOPE: there is no such setting"},
-      {{"--also", "x: VIADUCT_MEET=a:1"}, "VIADUCT_MEET: it cannot differ"},
+      {{"--also", "x: VIADUCT_MEET=a:1"}, "VIADUCT_MEET: both sides need the same value"},
       {{"--also", "x: VIADUCT_SOCKETS=many"}, "VIADUCT_SOCKETS=many"},
       {{"--also", "inject: VIADUCT_SOCKETS=4"}, "there is a test \"inject\" already"},
       {{"--json", "/no/such/folder/s.json"}, "/no/such/folder/s.json"},
-      {{"--json", "/dev/null"}, "no regular file"},
-      {{"--json", put("notes", "to do")}, "something else than the rounds of a suite"},
+      {{"--json", "/dev/null"}, "not a regular file"},
+      {{"--json", put("notes", "to do")}, "the file holds no suite rounds"},
       {{"--json", put("new", "{\"format\": \"viaduct-suite/9\"}")}, "newer viaduct"},
   };
   for (const auto& [more, said] : cases) {
@@ -109,7 +110,7 @@ TEST_F(SuiteCommand, MeasuresAndSaysWhatIsNotThere) {
   for (const char* part :
        {"4 of 4 rounds, 2 processes", "\nsingle: VIADUCT_COPY_THREADS=1\n",
         "\ninject: not built into the backend local: ofi has it\n",
-        "\ncombined: none of the optimisations is there to be combined\n", "95 % interval"})
+        "\ncombined: no optimisation is available to combine\n", "95 % interval"})
     EXPECT_TRUE(has(run.out(), part)) << part << "\n" << run.out();
   const Json json = written();
   EXPECT_EQ(json.at("format"), "viaduct-suite/1");
@@ -183,7 +184,7 @@ TEST_F(SuiteCommand, GoesOnWhereItWas) {
   EXPECT_EQ(again.out(), first.out());
   Program more(small({"--rounds", "6"}));
   EXPECT_EQ(more.finish(), 0) << more.err();
-  EXPECT_TRUE(has(more.err(), "going on behind the 4 rounds of ")) << more.err();
+  EXPECT_TRUE(has(more.err(), "continuing after the 4 rounds of ")) << more.err();
   const Json after = written();
   EXPECT_EQ(after.at("runs").size(), 12U);
   EXPECT_EQ(after.at("runs")[0], before.at("runs")[0]);
@@ -221,7 +222,7 @@ TEST_F(SuiteCommand, AnInterruptKeepsWholeRounds) {
   ASSERT_TRUE(fs::exists(file_));
   ::kill(run.pid(), SIGINT);
   EXPECT_EQ(run.finish(), 130) << run.err();
-  EXPECT_TRUE(has(run.err(), "of 100000 rounds are whole and in " + file_)) << run.err();
+  EXPECT_TRUE(has(run.err(), "of 100000 rounds are complete and saved in " + file_)) << run.err();
   const Json json = written();
   const auto done = json.at("rounds_done").get<std::size_t>();
   EXPECT_GE(done, 1U);
@@ -238,7 +239,7 @@ TEST_F(SuiteCommand, SaysHowManyRoundsTheFileHasWhenItCannotBeWritten) {
     std::this_thread::yield();
   EXPECT_EQ(run.finish(), 1) << run.err();
   const auto kept = written().at("rounds_done").get<std::size_t>();
-  EXPECT_TRUE(has(run.err(), std::to_string(kept + 1) + " of 100000 rounds are whole, and " +
+  EXPECT_TRUE(has(run.err(), std::to_string(kept + 1) + " of 100000 rounds are complete, and " +
                                  file_ + " has " + std::to_string(kept) + " of them"))
       << run.err();
 }
@@ -287,8 +288,8 @@ TEST_F(SuiteOfTwo, OneThatWasStartedOtherwiseIsNamed) {
   Program first(member("0", {"--sizes", "64K"}), open_);
   EXPECT_EQ(first.finish(), 2);
   EXPECT_EQ(second.finish(), 2);
-  EXPECT_TRUE(has(first.err(), "rank 1 was started otherwise: ")) << first.err();
-  EXPECT_TRUE(has(second.err(), "rank 0 was started otherwise: ")) << second.err();
+  EXPECT_TRUE(has(first.err(), "rank 1 has other settings: ")) << first.err();
+  EXPECT_TRUE(has(second.err(), "rank 0 has other settings: ")) << second.err();
 }
 
 TEST_F(SuiteOfTwo, TheFileHasToBeRankZeros) {

@@ -110,14 +110,14 @@ TEST_F(Proof, FailuresToConnectAreToldApart) {
     EXPECT_EQ(initiator.finish(), 1) << initiator.text();
     return initiator.text();
   };
-  EXPECT_TRUE(has(said("10.77.0.1"), "nobody listens there"));
+  EXPECT_TRUE(has(said("10.77.0.1"), "no process listens there"));
   EXPECT_TRUE(has(said("10.99.0.1"), "no route"));
   // A neighbour who swallows everything, as a firewall does.
   ASSERT_TRUE(b_.ip("neigh add 10.77.0.9 lladdr 02:00:00:00:00:99 dev rail0"));
-  EXPECT_TRUE(has(said("10.77.0.9"), "filtered, or the host is down"));
+  EXPECT_TRUE(has(said("10.77.0.9"), "drops the packets, or the host is down"));
   Command wrong(a_, "p2p --mode target --ip 10.77.0.2 --port 5555");
   EXPECT_EQ(wrong.finish(), 1);
-  EXPECT_TRUE(has(wrong.text(), "not one of this host's")) << wrong.text();
+  EXPECT_TRUE(has(wrong.text(), "this host does not have the address")) << wrong.text();
 }
 
 }  // namespace

@@ -169,7 +169,7 @@ TEST_F(EtcdDeaths, ASecondRunIsRefusedAndTheLiveOneGoesOn) {
   expectWhole(members);
   Process& second = start(2, "0", "second");
   const std::string refused = second.answer().value_or("");
-  EXPECT_NE(refused.find("whole and running; 2 of 2 are there: 0 m0, 1 m1"), std::string::npos)
+  EXPECT_NE(refused.find("complete and running; 2 of 2 have joined: 0 m0, 1 m1"), std::string::npos)
       << refused;
   members[0]->send("gather a");
   EXPECT_EQ(members[1]->ask("gather b"), "values a b");

@@ -20,7 +20,7 @@ class Copies : public ::testing::Test {
   }
   static void expectCaught(const std::string& out) {
     EXPECT_EQ(count(out, "CORRUPT"), 1U) << out;
-    EXPECT_EQ(count(out, "checked transfers arrived wrong"), 1U) << out;
+    EXPECT_EQ(count(out, "checked transfers have wrong bytes"), 1U) << out;
   }
 };
 

@@ -76,7 +76,7 @@ class MeetingServer : public ::testing::Test {
       const std::string answer = answerOf(members[i]);
       EXPECT_TRUE(answer.starts_with("error peer lost")) << answer;
       EXPECT_NE(answer.find(why), std::string::npos) << answer;
-      EXPECT_NE(answer.find("with the meeting place the group has ended"), std::string::npos)
+      EXPECT_NE(answer.find("the group has ended with its meeting place"), std::string::npos)
           << answer;
     }
   }
@@ -94,7 +94,7 @@ class MeetingServer : public ::testing::Test {
       const std::string look = probe->ask(join(rank, std::to_string(ms)), 90s).value_or("");
       if (look.find("is taken by m") != std::string::npos) return;
       if (member->answer(0s)) member->send(join(rank));
-      if (look.find(" have come: ") == std::string::npos) ms *= 2;
+      if (look.find(" have joined: ") == std::string::npos) ms *= 2;
     }
     FAIL() << "nobody is seated";
   }

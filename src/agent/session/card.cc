@@ -29,32 +29,33 @@ Error refuse(Code code, std::string detail, std::string cause, std::string remed
 
 Error truncated(std::size_t have, std::size_t want) {
   return refuse(Code::kInvalid, fmt::format("the Card is cut short: {} bytes of {}", have, want),
-                "it was not passed on whole", "pass all the bytes that exportCard() gave");
+                "the Card was truncated on its way", "pass all bytes that exportCard() returned");
 }
 
 Error corrupted(std::string detail) {
-  return refuse(Code::kInvalid, std::move(detail), "it was changed on its way here",
-                "pass on exactly the bytes that exportCard() gave");
+  return refuse(Code::kInvalid, std::move(detail), "the Card was changed on its way",
+                "pass exactly the bytes that exportCard() returned");
 }
 
 // The body, when all around it is as it has to be.
 Result<std::span<const std::byte>> unwrap(std::span<const std::byte> blob) {
   const std::size_t seen = std::min(blob.size(), kMagic.size());
   if (!std::equal(kMagic.begin(), kMagic.begin() + static_cast<std::ptrdiff_t>(seen), blob.begin()))
-    return refuse(Code::kInvalid, "these bytes are not a Card", "something else was passed",
-                  "pass the bytes that the other agent's exportCard() gave");
+    return refuse(Code::kInvalid, "these bytes are not a Card", "the caller passed other bytes",
+                  "pass the bytes that the other agent's exportCard() returned");
   if (blob.size() < kHeadBytes) return truncated(blob.size(), kHeadBytes);
   base::Reader head(blob.subspan(kMagic.size()));
   const auto version = head.get<std::uint32_t>();
   const std::uint64_t length = head.get<std::uint32_t>();
   if (version != kVersion)
-    return refuse(Code::kUnsupported,
-                  fmt::format("the Card is of version {}, we read version {}", version, kVersion),
-                  "the agent that made it runs another release of Viaduct",
-                  "bring both to the same release");
+    return refuse(
+        Code::kUnsupported,
+        fmt::format("the Card has version {}; this agent reads version {}", version, kVersion),
+        "the agent that made it runs another release of Viaduct",
+        "install the same release at both ends");
   const std::uint64_t whole = kHeadBytes + length + kSumBytes;
   if (blob.size() < whole) return truncated(blob.size(), whole);
-  if (blob.size() > whole) return corrupted("the Card is longer than it says");
+  if (blob.size() > whole) return corrupted("the Card is longer than its header says");
   const auto sum = base::loadLittle<std::uint64_t>(&blob[kHeadBytes + length]);
   if (sum != base::Checksum().add(blob.first(kHeadBytes + length)).value())
     return corrupted("the Card is corrupted: its checksum is wrong");

@@ -135,13 +135,12 @@ bool Connection::Impl::take(const Frame& frame) {
   if (phase_ == Phase::kProving) return prove(frame);
   std::vector<base::Fd> fds;
   if (!inbox_.takeFds(frame.fds, fds))
-    return fail(protocolError("a frame's file descriptors did not come with it"));
+    return fail(protocolError("a frame arrived without its file descriptors"));
   if (phase_ == Phase::kReady && isNumbered(frame.type)) ++numbered_heard_;
   if (frame.skip) return true;
   if (phase_ == Phase::kMeeting) return meet(frame);
   if (phase_ == Phase::kAwaitingVerdict) return hearVerdict(frame);
-  if (isHandshake(frame.type))
-    return fail(protocolError("a frame of the handshake, which is over"));
+  if (isHandshake(frame.type)) return fail(protocolError("a handshake frame after the handshake"));
   return tell([&] { user_.frame(frame.type, frame.payload, std::move(fds)); });
 }
 
@@ -167,8 +166,9 @@ Status Connection::Impl::send(FrameType type, ByteSpan head, ByteSpan body,
   if (phase_ != Phase::kReady || isHandshake(type) || !isKnown(type) ||
       head.size() + body.size() > kMaxFramePayload || fds.size() > kMaxFrameFds ||
       (!fds.empty() && !way_.is_unix))
-    return Error{
-        .operation = "send", .detail = "not a frame that can be sent", .peer = way_.remote};
+    return Error{.operation = "send",
+                 .detail = "a frame of this type or size cannot be sent",
+                 .peer = way_.remote};
   const std::size_t most = config_.max_unsent * (type == FrameType::kNote ? 1 : 2);
   if (outbox_.unsent() > most)
     return Error{.code = Code::kBusy,

@@ -77,7 +77,7 @@ bool Connection::Impl::answer(const Result<Life>& verdict) {
 
 // Listener: the dialer wants no new session, but to go on with one.
 bool Connection::Impl::hearResume(const Frame& frame) {
-  if (role_ == Role::kDialer || resume_) return fail(protocolError("a resume that is not due"));
+  if (role_ == Role::kDialer || resume_) return fail(protocolError("an unexpected resume"));
   auto message = ResumeMessage::decode(frame.payload);
   if (!message) return fail(message.error());
   resume_ = *message;

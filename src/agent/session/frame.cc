@@ -129,10 +129,9 @@ FrameDecoder::Next FrameDecoder::next(Frame& out) {
   const ByteSpan payload = have.subspan(kFrameHeaderBytes, length);
   const Check check = checkOf(mac_, header, payload, {});
   if (!base::sameBytes(check, have.subspan(kCheckAt, kCheckBytes)))
-    return fail(protocolError(
-        mac_ ? "a frame's authentication code is wrong: it was changed on the way, or is not the "
-               "peer's"
-             : "a frame's checksum is wrong"));
+    return fail(protocolError(mac_ ? "a frame's authentication code is wrong: the frame was "
+                                     "changed on its way, or is not the peer's"
+                                   : "a frame's checksum is wrong"));
   out = {.type = static_cast<FrameType>(header[kTypeAt]),
          .minor = std::to_integer<std::uint8_t>(header[kMinorAt]),
          .fds = base::loadLittle<std::uint16_t>(header + kFdsAt),
@@ -153,22 +152,21 @@ bool FrameDecoder::checkStart(ByteSpan have) {
   const std::size_t magic = std::min(have.size(), kMagic.size());
   if (!std::equal(have.begin(), have.begin() + static_cast<std::ptrdiff_t>(magic),
                   kMagic.begin())) {
-    Error why = protocolError("what came is not a Viaduct session");
+    Error why = protocolError("the received bytes are not a Viaduct session");
     why.cause = "the port belongs to another program, or another program called ours";
     why.remedy = "check the address and port";
     fail(std::move(why));
     return false;
   }
   if (have.size() <= kMinorAt || have[kMajorAt] == std::byte{kWireMajor}) return true;
-  Error why{
-      .code = Code::kUnsupported,
-      .operation = "receive",
-      .detail = fmt::format("the peer speaks version {}.{} of the session protocol, we "
-                            "speak {}.{}",
-                            std::to_integer<unsigned>(have[kMajorAt]),
-                            std::to_integer<unsigned>(have[kMinorAt]), kWireMajor, kWireMinor)};
-  why.cause = "the two ends run releases of Viaduct that do not understand each other";
-  why.remedy = "bring both to the same release";
+  Error why{.code = Code::kUnsupported,
+            .operation = "receive",
+            .detail = fmt::format(
+                "the peer speaks version {}.{} of the session protocol, this agent speaks {}.{}",
+                std::to_integer<unsigned>(have[kMajorAt]),
+                std::to_integer<unsigned>(have[kMinorAt]), kWireMajor, kWireMinor)};
+  why.cause = "the two ends run incompatible releases of Viaduct";
+  why.remedy = "install the same release at both ends";
   fail(std::move(why));
   return false;
 }
@@ -178,11 +176,11 @@ bool FrameDecoder::checkHeader(const std::byte* header) {
   const auto length = base::loadLittle<std::uint32_t>(header + kLengthAt);
   const auto sequence = base::loadLittle<std::uint64_t>(header + kSequenceAt);
   if (length > limit_)
-    fail(protocolError(fmt::format("a frame of {} bytes, where {} is the limit", length, limit_)));
+    fail(protocolError(fmt::format("a frame of {} bytes exceeds the limit of {}", length, limit_)));
   else if (base::loadLittle<std::uint16_t>(header + kFdsAt) > kMaxFrameFds)
     fail(protocolError("a frame with too many file descriptors"));
   else if (sequence != sequence_)
-    fail(protocolError(fmt::format("frame {} where {} was due: replayed, lost or out of order",
+    fail(protocolError(fmt::format("frame {} instead of {}: replayed, lost or out of order",
                                    sequence, sequence_)));
   else if (!newer && (header[kFlagsAt] != std::byte{0} ||
                       base::loadLittle<std::uint16_t>(header + kReservedAt) != 0))

@@ -17,21 +17,20 @@ ByteSpan view(const std::array<std::uint8_t, N>& bytes) {
 }
 
 Error wrongSecret() {
-  return {.code = Code::kDenied,
-          .operation = "handshake",
-          .detail = "the secret does not match the other end's",
-          .cause =
-              "the Card is of an earlier life of that agent, or the two were given different "
-              "group secrets",
-          .remedy = fmt::format(
-              "pass on a fresh Card of that agent, or give both ends the same secret: {}",
-              core::settingName("secret", "VIADUCT_SECRET"))};
+  return {
+      .code = Code::kDenied,
+      .operation = "handshake",
+      .detail = "the secret does not match the other end's",
+      .cause =
+          "that agent restarted after it gave the Card, or the two have different group secrets",
+      .remedy = fmt::format("pass a new Card of that agent, or give both ends the same secret: {}",
+                            core::settingName("secret", "VIADUCT_SECRET"))};
 }
 
 Error unexpected(const Frame& frame) {
   return {.code = Code::kProtocol,
           .operation = "handshake",
-          .detail = fmt::format("a frame of type {} and {} bytes, which is not due",
+          .detail = fmt::format("an unexpected frame of type {} and {} bytes",
                                 static_cast<unsigned>(frame.type), frame.payload.size())};
 }
 
@@ -78,7 +77,7 @@ Result<Handshake::Step> Handshake::take(const Frame& frame) {
     if (frame.payload[0] == static_cast<std::byte>(Code::kDenied)) return wrongSecret();
     return Error{.code = Code::kProtocol,
                  .operation = "handshake",
-                 .detail = "the other end did not understand us"};
+                 .detail = "the other end could not read a frame"};
   }
   if (frame.type != due_) return unexpected(frame);
   switch (due_) {

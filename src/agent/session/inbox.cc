@@ -30,7 +30,7 @@ Error fdsLost() {
   return {.code = Code::kExhausted,
           .operation = "recvmsg",
           .detail = "file descriptors from the peer could not be received",
-          .cause = "this process has as many open as its limit allows, or the peer sent too many",
+          .cause = "this process has reached its limit of open files, or the peer sent too many",
           .remedy = "raise the limit (ulimit -n)"};
 }
 

@@ -174,7 +174,7 @@ TEST(CardTest, TruncatedCorruptedAndOtherVersionsSaySo) {
   }
   auto other = good;
   other[8] = std::byte{2};
-  EXPECT_NE(refusal(other).find("version 2, we read version 1"), std::string::npos);
+  EXPECT_NE(refusal(other).find("version 2; this agent reads version 1"), std::string::npos);
   EXPECT_EQ(Card::decode(other).error().code, Code::kUnsupported);
   other = good;
   other[0] = std::byte{'x'};

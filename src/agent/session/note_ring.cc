@@ -101,7 +101,7 @@ Result<RingSender> RingSender::map(const base::Fd& page, base::Fd bell) {
   if (!isEventFd(bell.get()) || flags < 0 || (flags & O_NONBLOCK) == 0)
     return Error{.code = Code::kProtocol,
                  .operation = "note ring",
-                 .detail = "what is to be rung is not an eventfd that never blocks"};
+                 .detail = "the ring's descriptor is not a non-blocking eventfd"};
   return RingSender(std::move(memory), std::move(bell));
 }
 

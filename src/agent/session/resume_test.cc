@@ -141,7 +141,7 @@ TEST_F(WrongResume, CutShortOrTooLong) {
 
 TEST_F(WrongResume, Twice) {
   injectBeforeTheHello({48, 48});
-  EXPECT_NE(detail_.find("not due"), std::string::npos) << detail_;
+  EXPECT_NE(detail_.find("unexpected resume"), std::string::npos) << detail_;
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ void Crew::start() {
       pthread_setname_np(helpers_.back().native_handle(), "viaduct-copy");
     }
   } catch (const std::system_error& error) {  // slower, not broken
-    base::log(base::LogLevel::kWarning, "local: {} threads to copy instead of {}: {}",
+    base::log(base::LogLevel::kWarning, "local: {} copy threads instead of {}: {}",
               helpers_.size() + 1, threads_, error.what());
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);

@@ -15,8 +15,8 @@ Error refused(const char* call, int os_errno) {
   }
   if (os_errno == EFAULT) {
     error.code = Code::kDenied;
-    error.cause = "registered memory was unmapped or protected since, here or at the peer";
-    error.remedy = "keep memory as it is as long as its Pin lives";
+    error.cause = "registered memory was unmapped or protected, here or at the peer";
+    error.remedy = "keep memory mapped and accessible while its Pin exists";
   }
   return error;
 }
@@ -28,7 +28,7 @@ Error plain(Fault::Kind kind) {
   };
   switch (kind) {
     case kCancelled:
-      return make(Code::kCancelled, "cancelled before all of it was copied");
+      return make(Code::kCancelled, "cancelled before the copy was complete");
     case kClosed:
       return make(Code::kPeerLost, "the link was closed");
     case kFenced:
@@ -38,7 +38,7 @@ Error plain(Fault::Kind kind) {
     case kWithdrawnThere:
       return make(Code::kDenied, "the peer's memory is no longer registered");
     case kOutside:
-      return make(Code::kInvalid, "beyond what the peer has registered");
+      return make(Code::kInvalid, "outside of the peer's registered memory");
     default:
       return make(Code::kPeerLost, "the peer's process has died");
   }

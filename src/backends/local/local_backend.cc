@@ -165,12 +165,12 @@ Status LocalBackend::look(Withdrawal& withdrawal) const {
   for (const auto& one : inside) peers += (peers.empty() ? "" : ", ") + one.gate->peer();
   Error why{.code = Code::kBusy,
             .operation = "unpin",
-            .detail = "a peer is in the middle of a copy",
+            .detail = "a peer is still copying",
             .peer = std::move(peers)};
   if (Clock::now() < withdrawal.begun + patience) return why;
   for (const auto& one : inside) one.gate->giveUp();
   why.code = Code::kPeerLost;
-  why.detail = "a peer was stopped in the middle of a copy and may still finish it";
+  why.detail = "a stopped peer may still finish its copy";
   why.remedy = "keep the memory until the peer has died or its settled() is true";
   return why;
 }

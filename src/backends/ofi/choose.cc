@@ -83,7 +83,7 @@ Error notThere(const std::string& what, const std::vector<std::string>& there,
           .detail = there.empty() ? what + "; there is none"
                                   : fmt::format("{}; there is: {}", what, fmt::join(there, ", ")),
           .remedy = there.empty() ? "see what `fi_info` lists"
-                                  : fmt::format("name one of those in {}", setting)};
+                                  : fmt::format("name one of them in {}", setting)};
 }
 
 Error unknown(const std::string& what, const std::string& word,
@@ -131,7 +131,7 @@ Result<std::string> providerFor(const std::string& wanted, std::span<const Offer
       if (std::any_of(offers.begin(), offers.end(),
                       [&](const Offer& one) { return one.usable && one.provider == name; }))
         return name;
-    return notThere("libfabric has no provider that is used without being named", there, setting);
+    return notThere("libfabric has no provider for automatic use", there, setting);
   }
   if (std::find(there.begin(), there.end(), wanted) != there.end()) return wanted;
   for (const std::string& name : there)
@@ -265,7 +265,7 @@ Status openRails(const Library& ofi, const Settings& settings, const Rails& rail
     if (!ground) {
       if (!settings.rails.empty()) return std::move(ground).error();
       last = std::move(ground).error();
-      base::log(base::LogLevel::kWarning, "ofi: {} is left out: {}", offer.device,
+      base::log(base::LogLevel::kWarning, "ofi: {} is skipped: {}", offer.device,
                 last.error().text());
       continue;
     }

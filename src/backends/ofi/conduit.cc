@@ -47,7 +47,7 @@ Status Conduit::join(const Bytes& peer) {
   const std::string provider = in.text();
   const auto type = in.get<std::uint32_t>(), format = in.get<std::uint32_t>();
   const auto name = in.sized();
-  if (!ours || !in.finished()) return refusedName(ground_, "the peer's address is not one");
+  if (!ours || !in.finished()) return refusedName(ground_, "the peer's address is invalid");
   if (provider != ground_.provider())
     return refusedName(ground_, fmt::format("the peer uses the provider {:.64}", provider));
   if (type != ground_.info().ep_attr->type || format != ground_.info().addr_format)
@@ -88,7 +88,7 @@ void Conduit::judgeDeaf() {
   if (deaf_since_ == Clock::time_point{}) deaf_since_ = now;
   if (now - deaf_since_ < kDeaf) return;
   Error why = ofiError(Code::kPeerLost, "libfabric endpoint", -FI_EAGAIN, ground_.device());
-  why.detail += " (it takes no orders, with none under way)";
+  why.detail += " (it accepts no work requests, although none is in flight)";
   why.cause = kGone;
   breakWith(std::move(why));
 }

@@ -25,7 +25,7 @@ Status Connected::make(fi_info& info) {
 Status Connected::join(std::span<const std::byte> theirs) {
   constexpr std::size_t kToken = sizeof(Listener::Token);
   if (!listener_ || theirs.size() < kToken)
-    return refusedName(ground_, "the peer's address is not one");
+    return refusedName(ground_, "the peer's address is invalid");
   const auto token = theirs.first(kToken), address = theirs.subspan(kToken);
   if (!fits(ground_.info().addr_format, address, listener_->address())) return otherKind(ground_);
   const auto mine = listener_->token();
@@ -74,8 +74,9 @@ Status Connected::failed() {
   if (fi_eq_readerr(events_.get(), &entry, 0) < 0) return Ok{};
   Error why = ofiError(Code::kPeerLost, connected_ ? "libfabric endpoint" : "fi_connect",
                        -entry.err, ground_.device());
-  why.cause =
-      connected_ ? kGone : "nobody listens there any more, or the devices do not reach each other";
+  why.cause = connected_
+                  ? kGone
+                  : "no process listens there any more, or the devices do not reach each other";
   return why;
 }
 

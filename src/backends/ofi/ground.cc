@@ -59,9 +59,9 @@ Result<std::unique_ptr<Ground>> Ground::open(const Library& ofi, const fi_info& 
   std::unique_ptr<Ground> out(new Ground(ofi, std::move(copy), manner));
   std::string refused = refusedModes(info.domain_attr->mr_mode);
   if (refused.empty() && info.ep_attr->max_msg_size < kMostPiece)
-    refused = fmt::format("it moves {} bytes at once; {} are needed", info.ep_attr->max_msg_size,
-                          kMostPiece);
-  if (refused.empty() && manner.depth < 2) refused = "it takes one order at a time";
+    refused = fmt::format("it moves at most {} bytes at once; {} are needed",
+                          info.ep_attr->max_msg_size, kMostPiece);
+  if (refused.empty() && manner.depth < 2) refused = "it accepts one work request at a time";
   if (!refused.empty())
     return Error{.code = Code::kUnsupported,
                  .operation = "open ofi",

@@ -15,9 +15,9 @@ Error cannotLoad(std::string detail) {
           .operation = "load libfabric.so.1",
           .detail = std::move(detail),
           .device = "ofi",
-          .cause = "libfabric is not installed here, or is older than what is needed",
+          .cause = "libfabric is not installed, or is too old",
           .remedy = fmt::format("install libfabric {}.{} or newer (Debian and Ubuntu: "
-                                "libfabric1), or leave ofi out of the backends",
+                                "libfabric1), or omit ofi from the backends",
                                 FI_MAJOR(kSpoken), FI_MINOR(kSpoken))};
 }
 

@@ -29,7 +29,7 @@ int registerWith(fid_domain& domain, const Range& range, std::uint64_t key, Fid<
 Error cannotRegister(std::string call, int status, const Range& range, const std::string& device) {
   Error why = ofiError(Code::kDevice, std::move(call), status, device);
   why.detail += fmt::format(" ({} bytes at {:#x})", range.bytes, range.address);
-  if (status == -FI_ENOMEM) why.remedy = "look at `ulimit -l`: registered memory is locked";
+  if (status == -FI_ENOMEM) why.remedy = "check `ulimit -l`: registered memory is locked";
   return why;
 }
 

@@ -8,11 +8,10 @@ Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context)
   VIADUCT_TRY(auto chosen, choose(context.settings));
   static std::atomic_flag warned;
   if (!chosen.can.rdma && !static_cast<const Ground&>(*chosen.grounds.front()).connects())
-    base::logOnce(
-        warned, base::LogLevel::kWarning,
-        "backend ofi runs over {}, where anybody who reaches its ports and guesses a key can read "
-        "and write what is registered of this process's memory; the provider tcp asks who it is",
-        chosen.kind);
+    base::logOnce(warned, base::LogLevel::kWarning,
+                  "backend ofi runs over {}: a process that reaches its ports and guesses a key "
+                  "can read and write registered memory; the provider tcp authenticates peers",
+                  chosen.kind);
   return core::fabric::FabricBackend::open(context, std::move(chosen));
 }
 

@@ -21,7 +21,7 @@ TEST(OfiOpen, WarnsOfTcpOnceHoweverManyAgentsOpenIt) {
     const auto opened = open({settings, *poller});
     const std::string lines = ::testing::internal::GetCapturedStderr();
     EXPECT_TRUE(opened) << opened.error().text();
-    return lines.find("anybody who reaches its ports") != std::string::npos;
+    return lines.find("a process that reaches its ports") != std::string::npos;
   };
   EXPECT_TRUE(warned());
   EXPECT_FALSE(warned());

@@ -95,8 +95,7 @@ void Channel::turn(Clock::time_point now, Clock::time_point until) {
     ends_link_ = true;
     return lose({.code = Code::kPeerLost,
                  .operation = "receive",
-                 .detail = "what waits in the socket is older than the time in which a silent "
-                           "peer is given up",
+                 .detail = "the data in the socket is older than the time limit for a silent peer",
                  .cause = "this process was stopped"});
   }
   turned_ = now;
@@ -132,9 +131,9 @@ void Channel::judge(Duration least) {
   if (!too_silent_ || silence_ < 2 * least) return;
   lose({.code = Code::kPeerLost,
         .operation = "send",
-        .detail = "the peer's host has acknowledged nothing for " +
+        .detail = "the peer's host has acknowledged no data for " +
                   std::to_string(silence_ / std::chrono::milliseconds(1)) + " ms",
-        .cause = "the link between is cut, or drops everything"});
+        .cause = "the link between the hosts is cut, or drops all packets"});
 }
 
 bool Channel::receive() {

@@ -15,9 +15,9 @@ namespace {
 std::string likelyCause(int os_errno) {
   switch (os_errno) {
     case ECONNREFUSED:
-      return "nobody listens there: the peer has ended, or the address leads elsewhere";
+      return "no process listens there: the peer has ended, or the address leads elsewhere";
     case ETIMEDOUT:
-      return "nothing answers: a firewall drops it, or the host is down";
+      return "no answer: a firewall drops the packets, or the host is down";
     case ENETUNREACH:
     case EHOSTUNREACH:
     case EADDRNOTAVAIL:
@@ -25,7 +25,7 @@ std::string likelyCause(int os_errno) {
       return "no route from this source to that address";
     case ECONNRESET:
     case EPIPE:
-      return "the peer has given up this session, or it is not the peer";
+      return "the peer has ended this session, or another process answered";
     default:
       return "";
   }

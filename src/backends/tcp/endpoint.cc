@@ -202,7 +202,7 @@ Result<std::vector<Endpoint>> decodeEndpoints(std::span<const std::byte> bytes) 
   if (good && in.finished()) return out;
   return Error{.code = Code::kProtocol,
                .operation = "tcp address",
-               .detail = "the peer's list of addresses makes no sense"};
+               .detail = "the peer's list of addresses is malformed"};
 }
 
 std::vector<Endpoint> ownOf(const Source& from, const std::vector<Endpoint>& there,

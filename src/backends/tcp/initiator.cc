@@ -34,18 +34,18 @@ Error refusedThere(const Job& job) {
   return {.code = Code::kDenied,
           .operation = std::string(verb(job)),
           .detail =
-              "the peer refused: memory that it has not registered, has withdrawn, has "
-              "registered as read-only, or has unmapped or protected since"};
+              "the peer refused: its memory is unregistered, withdrawn, read-only, unmapped or "
+              "protected"};
 }
 
 Error faultHere(const Job& job, std::uint32_t slot) {
   return {.code = Code::kDenied,
           .operation = std::string(verb(job)),
           .detail = "the memory of local pin " + std::to_string(slot) +
-                    ", or of another that is named with it, cannot be used",
+                    ", or of another pin of the same batch, cannot be used",
           .os_errno = EFAULT,
           .cause = "the memory was unmapped or protected after it was pinned",
-          .remedy = "keep memory as it is as long as its Pin lives"};
+          .remedy = "keep memory mapped and accessible while its Pin exists"};
 }
 
 }  // namespace
@@ -201,7 +201,7 @@ void Initiator::settle(Job& job) {
 std::string_view Initiator::acked(std::uint64_t count) {
   // A frame that is still being sent can not be finished there: believing it would free memory
   // that we still read.
-  if (count < acked_ || count > sent_writes_) return "an acknowledgement of what was not sent";
+  if (count < acked_ || count > sent_writes_) return "an acknowledgement of unsent data";
   for (; acked_ < count; ++acked_) {
     const Sent done = unacked_.pop();
     Job& job = *done.job;
@@ -216,7 +216,7 @@ std::string_view Initiator::acked(std::uint64_t count) {
 }
 
 std::string_view Initiator::refused(std::uint64_t sequence) {
-  if (sequence < acked_ || sequence >= sent_writes_) return "a refusal of what was not sent";
+  if (sequence < acked_ || sequence >= sent_writes_) return "a refusal of unsent data";
   Sent& frame = unacked_[sequence - acked_];
   frame.refused = true;
   stop(*frame.job, refusedThere(*frame.job));
@@ -226,7 +226,7 @@ std::string_view Initiator::refused(std::uint64_t sequence) {
 std::string_view Initiator::answerBegins(const Head& head, InBuffer& into, std::size_t& pieces) {
   pieces = 0;
   if (asked_.empty() || head.sequence != answered_ || answered_ >= sent_reads_)
-    return "data that nobody asked for";
+    return "unrequested data";
   const Asked& asked = asked_.front();
   if (head.payload != 0 && head.payload != asked.bytes) return "data of another length";
   if (head.payload == 0 || asked.job->why) return "";

@@ -31,7 +31,7 @@ std::string_view Responder::asked(const Head& head, std::span<const std::byte> e
 }
 
 std::string_view Responder::withdrawn(std::uint64_t request) {
-  if (request >= next_request_) return "a cancel of what was not asked";
+  if (request >= next_request_) return "a cancel of an unknown request";
   const std::uint64_t first = next_request_ - answers_.size();
   if (request >= first) answers_[request - first].cancelled = true;
   return "";  // else it is answered already, or on its way
@@ -76,7 +76,7 @@ bool Responder::compose(FrameWriter& writer) {
 void Responder::faulted(std::uint32_t slot) {
   if (pins_.faulted(slot))
     base::log(base::LogLevel::kWarning,
-              "tcp: peers' transfers to pin {}, or to another that they name with it, fail: its "
+              "tcp: peers' transfers to pin {}, or to another pin of the same batch, fail: its "
               "memory was unmapped or protected after it was pinned",
               slot);
 }

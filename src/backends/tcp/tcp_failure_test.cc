@@ -459,7 +459,7 @@ TEST_F(TcpDials, NobodyListens) {
   const std::string text = reasonFor({there}, {});
   EXPECT_TRUE(has(text, there.text())) << text;
   EXPECT_TRUE(has(text, "Connection refused")) << text;
-  EXPECT_TRUE(has(text, "nobody listens")) << text;
+  EXPECT_TRUE(has(text, "no process listens")) << text;
 }
 
 TEST_F(TcpDials, NoRouteFromTheSource) {
@@ -485,7 +485,7 @@ TEST_F(TcpDials, NothingAnswers) {
     ::connect(crowd.back().get(), there.raw(), there.length);
   }
   const std::string text = reasonFor({there}, settings_);
-  EXPECT_TRUE(has(text, "nothing answers")) << text;
+  EXPECT_TRUE(has(text, "no answer: a firewall")) << text;
 }
 
 TEST_F(TcpDials, SomebodyElseListens) {

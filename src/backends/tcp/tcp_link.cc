@@ -141,7 +141,7 @@ void TcpLink::readyWhenComplete() {
 void TcpLink::makeReady() {
   state_ = {Phase::kReady, "socket"};
   if (const auto open = countOpen(); open < sockets_.size())
-    log(LogLevel::kWarning, "peer {}: tcp begins with {} of {} rails: {}", seed_.peer, open,
+    log(LogLevel::kWarning, "peer {}: tcp starts with {} of {} rails: {}", seed_.peer, open,
         sockets_.size(), why_.text());
   host_.changed();
 }
@@ -234,7 +234,7 @@ void TcpLink::settle(std::size_t index) {
   socket.told = socket.heard = false;
   // Not before: a peer that goes loses all of them, and that is no news of rails.
   if (const std::string why = std::exchange(socket.out, {}); !why.empty())
-    log(LogLevel::kWarning, "peer {}: tcp rail {} is out, others carry on: {}", seed_.peer,
+    log(LogLevel::kWarning, "peer {}: tcp rail {} has failed, others continue: {}", seed_.peer,
         backend_.tcpRails()[socket.rail]->name(), why);
   if (!seed_.dialer) return;
   // A peer may say of a life that it is over before that has begun.

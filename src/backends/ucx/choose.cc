@@ -78,7 +78,7 @@ Result<std::string> deviceFor(const std::string& rail, const std::vector<Transpo
       .operation = "open ucx",
       .detail = fmt::format("UCX has no device {}; there is: {}", rail, fmt::join(there, ", ")),
       .device = rail,
-      .remedy = near.empty() ? "name one of those in " + core::settingName("rails", "VIADUCT_RAILS")
+      .remedy = near.empty() ? "name one of them in " + core::settingName("rails", "VIADUCT_RAILS")
                              : "did you mean " + near + "?"};
 }
 
@@ -125,7 +125,7 @@ Status openRails(const Library& ucx, const Settings& settings, const Choice& com
       continue;
     }
     if (!settings.rails.empty()) return std::move(context).error();
-    base::log(base::LogLevel::kWarning, "ucx: {} is left out: {}", device, context.error().text());
+    base::log(base::LogLevel::kWarning, "ucx: {} is skipped: {}", device, context.error().text());
   }
   if (settings.rails.empty()) out.near = core::fabric::NearRails(out.names);
   if (out.grounds.empty()) add("any", std::move(all));
@@ -147,7 +147,7 @@ Error noNetwork(const std::vector<Transport>& resources) {
       out.cause += (out.cause.empty() ? "" : " ") + set;
   if (out.cause.empty()) return out;
   out.cause += " leaves none";
-  out.remedy = "unset it, or name what `ucx_info -d` lists";
+  out.remedy = "unset it, or name a device that `ucx_info -d` lists";
   return out;
 }
 
@@ -169,8 +169,8 @@ Result<Fabric> choose(const Settings& settings) {
     return notWorthIt("ucx", "this host has no RDMA device");
   VIADUCT_TRY(const Library* const ucx, library());
   if (!named && !fitUnasked(ucx->major, ucx->minor))
-    return notWorthIt("ucx", fmt::format("UCX {} may end the process where a peer does not answer",
-                                         ucx->version));
+    return notWorthIt(
+        "ucx", fmt::format("UCX {} may end the process if a peer does not answer", ucx->version));
   const bool user_chose = userChose(*ucx, "UCX_TLS");
   Choice choice{.transports = transportsFor(user_chose, false)};
   VIADUCT_TRY(auto all, Context::open(*ucx, choice));

@@ -37,14 +37,15 @@ bool signalsAreTheUsers() {
 }
 
 Error cannotLoad(std::string detail) {
-  return {.code = Code::kUnsupported,
-          .operation = "load libucp.so.0",
-          .detail = std::move(detail),
-          .device = "ucx",
-          .cause = "UCX is not installed here, or is older than what this was built with",
-          .remedy = fmt::format("install UCX {}.{} or newer (Debian and Ubuntu: libucx0), or leave "
-                                "ucx out of the backends",
-                                UCP_API_MAJOR, UCP_API_MINOR)};
+  return {
+      .code = Code::kUnsupported,
+      .operation = "load libucp.so.0",
+      .detail = std::move(detail),
+      .device = "ucx",
+      .cause = "UCX is not installed, or is older than the UCX of this build",
+      .remedy = fmt::format(
+          "install UCX {}.{} or newer (Debian and Ubuntu: libucx0), or omit ucx from the backends",
+          UCP_API_MAJOR, UCP_API_MINOR)};
 }
 
 Result<Library> load() {

@@ -86,7 +86,7 @@ MessageConduit::Envelope& MessageConduit::blank(Letter::Kind kind) {
     blank_.push(*envelopes_.emplace_back(std::make_unique<Envelope>()));
     blank_.front()->owner = this;
     if (envelopes_.size() > kMostEnvelopes)
-      foreign(Code::kProtocol, "it asks, and does not take the answers");
+      foreign(Code::kProtocol, "the peer asks, but does not take the answers");
   }
   Envelope& one = blank_.pop();
   one.letter.kind = kind;
@@ -106,7 +106,7 @@ void MessageConduit::foreign(Code code, std::string detail) {
              .operation = "ucx message",
              .detail = std::move(detail),
              .device = "ucx",
-             .cause = "the peer runs another version, or not this program"});
+             .cause = "the peer runs another version, or another program"});
 }
 
 // What came before it went before it: UCX keeps the order of what goes over one lane, and short
@@ -257,10 +257,10 @@ void MessageConduit::take(const Letter& letter, std::span<const std::byte> data)
 }
 
 void MessageConduit::takeFlushed() {
-  if (++flushed_ > flushes_) foreign(Code::kProtocol, "an answer to no question");
+  if (++flushed_ > flushes_) foreign(Code::kProtocol, "an answer without a request");
   // What it brought later would land in memory that is no longer ours.
   if (!asked_.empty() && asked_.front()->flush <= flushed_)
-    foreign(Code::kProtocol, "an answer before that to an earlier question");
+    foreign(Code::kProtocol, "an answer out of order");
 }
 
 void MessageConduit::takeWrite(const Letter& letter, std::span<const std::byte> data) {
@@ -269,7 +269,8 @@ void MessageConduit::takeWrite(const Letter& letter, std::span<const std::byte> 
   for (const Letter::Extent& one : letter.list()) {
     std::byte* const place =
         reachable_.find(letter.key, one.address, one.bytes, MemoryAccess::kReadWrite);
-    if (place == nullptr) return foreign(Code::kDenied, "it writes where it may not");
+    if (place == nullptr)
+      return foreign(Code::kDenied, "the peer writes outside of writable registered memory");
     into[parts++] = {place, one.bytes};
   }
   if (context_.copy().copy(std::span<const iovec>(into).first(parts), data.data())) return;
@@ -280,10 +281,10 @@ void MessageConduit::takeWrite(const Letter& letter, std::span<const std::byte> 
              .detail = "memory was unmapped or protected after it was pinned",
              .os_errno = EFAULT,
              .device = "ucx",
-             .remedy = "keep memory as it is as long as its Pin lives"});
+             .remedy = "keep memory mapped and accessible while its Pin exists"});
   base::log(base::LogLevel::kWarning,
-            "ucx: memory at {:#x} was unmapped or protected after it was pinned: peers reach it "
-            "no more",
+            "ucx: memory at {:#x} was unmapped or protected after it was pinned: peers cannot "
+            "reach it any more",
             letter.list().front().address);
 }
 
@@ -295,7 +296,7 @@ void MessageConduit::takeRead(const Letter& letter) {
         reachable_.find(letter.key, one.address, one.bytes, MemoryAccess::kReadOnly);
     if (from == nullptr) {
       letGo(answer);
-      return foreign(Code::kDenied, "it reads where nothing is registered");
+      return foreign(Code::kDenied, "the peer reads unregistered memory");
     }
     answer.memory[answer.parts++] = {from, one.bytes};
   }
@@ -304,7 +305,7 @@ void MessageConduit::takeRead(const Letter& letter) {
 
 void MessageConduit::takeData(std::span<const std::byte> data) {
   if (asked_.empty() || asked_.front()->bytes != data.size())
-    return foreign(Code::kProtocol, "an answer to another question");
+    return foreign(Code::kProtocol, "an answer to another request");
   Envelope& question = asked_.pop();
   std::array<iovec, Letter::kMostExtents> into;
   for (std::uint32_t i = 0; i < question.parts; ++i)
@@ -316,9 +317,9 @@ void MessageConduit::takeData(std::span<const std::byte> data) {
   if (!placed)
     breakWith({.code = Code::kDenied,
                .operation = "ucx message",
-               .detail = "memory that a read was to fill was unmapped or protected since",
+               .detail = "the destination of a read was unmapped or protected",
                .device = "ucx",
-               .remedy = "keep memory as it is as long as its Pin lives"});
+               .remedy = "keep memory mapped and accessible while its Pin exists"});
 }
 
 }  // namespace viaduct::ucx

@@ -10,8 +10,8 @@ Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context)
   if (!chosen.can.rdma)
     base::logOnce(
         warned, base::LogLevel::kWarning,
-        "backend ucx runs over TCP, where UCX talks to anybody who reaches its ports, and may end "
-        "the process when a connection is lost while it is made; tcp does neither");
+        "backend ucx runs over TCP: UCX accepts every process that reaches its ports, and may end "
+        "this process if a connection breaks during set-up; the tcp backend does neither");
   return core::fabric::FabricBackend::open(context, std::move(chosen));
 }
 

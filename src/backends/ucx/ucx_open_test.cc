@@ -49,7 +49,7 @@ TEST(UcxOpen, WarnsOfTcpOnceHoweverManyAgentsOpenIt) {
     const auto opened = open({{.backends = {"ucx"}}, *poller});
     const std::string lines = ::testing::internal::GetCapturedStderr();
     EXPECT_TRUE(opened) << opened.error().text();
-    return lines.find("anybody who reaches its ports") != std::string::npos;
+    return lines.find("every process that reaches its ports") != std::string::npos;
   };
   EXPECT_TRUE(warned());
   EXPECT_FALSE(warned());

@@ -72,7 +72,7 @@ Result<HostPort> parseBracketed(std::string_view text) {
                                        shown(number[wrong]), wrong + 2));
   in6_addr parsed;
   if (::inet_pton(AF_INET6, std::string(number).c_str(), &parsed) != 1)
-    return malformed(text, "what stands in brackets is not an IPv6 address");
+    return malformed(text, "the text in brackets is not an IPv6 address");
   if (close + 1 >= text.size() || text[close + 1] != ':')
     return malformed(text,
                      fmt::format("':' and a port have to follow ']' at position {}", close + 1));
@@ -115,9 +115,9 @@ Result<HostPort> parseHostPort(std::string_view text) {
   const std::string_view host = text.substr(0, colon);
   if (host.empty()) return malformed(text, "the host before ':' is missing");
   if (const std::size_t other = host.find(':'); other != std::string_view::npos)
-    return malformed(text, fmt::format("':' at position {} is one too many: an IPv6 address stands "
-                                       "in brackets",
-                                       other + 1));
+    return malformed(
+        text, fmt::format("':' at position {} is one too many: write an IPv6 address in brackets",
+                          other + 1));
   if (host.size() > kMaxHost) return malformed(text, "the host name is too long");
   const std::size_t wrong =
       firstNot(host, [](char c) { return letterOrDigit(c) || c == '.' || c == '-' || c == '_'; });

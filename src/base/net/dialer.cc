@@ -30,8 +30,8 @@ Reason reasonOf(int why) {
   switch (why) {
     case ECONNREFUSED:
       return {Code::kPeerLost,
-              "nobody listens there: the agent is not running, or has another port",
-              "start it, and check the port against the one it was given"};
+              "no process listens there: the agent is not running, or has another port",
+              "start it, and check its port"};
     case ETIMEDOUT:
       return {Code::kTimeout,
               "packets are dropped: a firewall or security group, or the host is down",
@@ -43,7 +43,7 @@ Reason reasonOf(int why) {
               "check the address, and ip route get ADDRESS"};
     case EADDRNOTAVAIL:
     case EINVAL:
-      return {Code::kInvalid, "this is no address that can be reached from here",
+      return {Code::kInvalid, "this is the address is not reachable from here",
               "check the address; a link-local one needs %INTERFACE"};
     case EACCES:
     case EPERM:
@@ -52,7 +52,7 @@ Reason reasonOf(int why) {
     case EAFNOSUPPORT:
       return {Code::kUnsupported, "this system has no IPv6", "use an IPv4 address"};
     case EAGAIN:
-      return {Code::kBusy, "too many callers wait there", "try again"};
+      return {Code::kBusy, "its queue of connections is full", "try again"};
     default:
       return {Code::kPeerLost, "", ""};
   }
@@ -164,7 +164,7 @@ Dialer::Impl::Step Dialer::Impl::beginTarget() {
   auto where = parseHostPort(text);
   if (where && where->port == 0)
     where = Error{.operation = "parse address",
-                  .detail = fmt::format("\"{}\": nobody can be reached at port 0", text)};
+                  .detail = fmt::format("\"{}\": no process can listen at port 0", text)};
   if (where && !isLiteral(*where)) return beginLookup(*where);
   auto found = where ? resolve(*where) : where.error();
   if (found)

@@ -91,7 +91,7 @@ TEST_F(DialerTest, NobodyListeningIsSaidSo) {
   EXPECT_EQ(why.code, Code::kPeerLost);
   EXPECT_EQ(why.os_errno, ECONNREFUSED);
   EXPECT_EQ(why.peer, dead);
-  EXPECT_NE(why.cause.find("nobody listens"), std::string::npos);
+  EXPECT_NE(why.cause.find("no process listens"), std::string::npos);
   EXPECT_FALSE(why.remedy.empty());
 }
 

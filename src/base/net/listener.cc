@@ -79,7 +79,7 @@ Error bindError(const std::string& text, int why) {
   } else if (why == EADDRNOTAVAIL) {
     error.code = Code::kInvalid;
     error.cause = "no interface of this host has that address";
-    error.remedy = "ip addr shows which there are; 0.0.0.0 or [::] take all";
+    error.remedy = "ip addr lists its addresses; 0.0.0.0 or [::] means all";
   } else if (why == EACCES) {
     error.code = Code::kDenied;
     error.cause = "ports below 1024 belong to root";
@@ -242,8 +242,7 @@ bool Listener::Impl::acceptOne(const Door& door) {
 bool Listener::Impl::makePlace() {
   if (isDue(crowd_said_))
     log(LogLevel::kWarning,
-        "{} connections have not proved that they are invited, which is the limit: the oldest are "
-        "dropped for new ones",
+        "{} connections are not authenticated yet, which is the limit: new ones replace the oldest",
         unproven_.count());
   return dropOne();
 }
@@ -252,7 +251,7 @@ bool Listener::Impl::makeDescriptor(int why) {
   lacked_ = Clock::now();
   if (isDue(shortage_said_)) {
     Error error = systemError(Code::kExhausted, "accept", why);
-    error.cause = "this process has as many files open as its limit allows";
+    error.cause = "this process has reached its limit of open files";
     error.remedy = "raise the limit (ulimit -n); callers wait until there is room";
     log(LogLevel::kError, "{}", error.text());
   }

@@ -243,7 +243,7 @@ void Channel::look() {
       return breakWith(
           named({.code = Code::kTimeout,
                  .detail = phase_ == Phase::kWaiting ? "the peer did not open its end in time"
-                                                     : "no byte got through over " + lanes_,
+                                                     : "no byte arrived over " + lanes_,
                  .cause = "the devices of the two ends do not reach each other"}));
     return lookLater();
   }
@@ -257,10 +257,11 @@ void Channel::look() {
 void Channel::judgeSilence(Clock::time_point now) {
   if (now - poster_.lastMoved() < poster_.patience()) return;
   if (answers_ >= kEnoughAnswers)
-    return breakWith(named({.code = Code::kTimeout,
-                            .detail = "nothing came back over " + lanes_ + ", and the peer is well",
-                            .cause = "the path of this rail is cut, or stands still",
-                            .remedy = "look at the link; the rail is being tried again"}));
+    return breakWith(
+        named({.code = Code::kTimeout,
+               .detail = "no answer arrived over " + lanes_ + ", although the peer is alive",
+               .cause = "the path of this rail is cut or has stalled",
+               .remedy = "check the link; the agent retries the rail"}));
   if (std::exchange(asked_, true)) return;
   host_.activate(*this);  // it may sleep, and a library may have lost what was to wake it
   host_.tell(Ping{.channel = seed_.index, .life = life_});

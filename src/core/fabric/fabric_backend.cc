@@ -32,7 +32,8 @@ FabricBackend::FabricBackend(const BackendContext& context, Fabric fabric)
       spin_(context.settings.spin),
       fabric_(std::move(fabric)),
       scratch_(Poster::kBatchPieces) {
-  if (fabric_.near.differ()) fabric_.description += "; memory goes by the rails nearest to it";
+  if (fabric_.near.differ())
+    fabric_.description += "; a transfer uses the rails nearest to its memory";
 }
 
 FabricBackend::~FabricBackend() = default;
@@ -113,7 +114,7 @@ RailMask FabricBackend::nearestTo(const Segment& memory) const {
   const int node = host::nodeOfMemory(start, memory.bytes);
   base::log(base::LogLevel::kDebug, "backend {}: {} at {:#x}: {}", can().name,
             base::showSize(memory.bytes), memory.address,
-            node < 0 ? "nobody tells its node" : fmt::format("on node {}", node));
+            node < 0 ? "its NUMA node is unknown" : fmt::format("on node {}", node));
   return fabric_.near.to({.node = node});
 }
 

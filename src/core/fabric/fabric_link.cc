@@ -24,15 +24,16 @@ constexpr Duration kFirstWait = std::chrono::milliseconds(20), kLastWait = std::
 
 FabricLink::FabricLink(FabricBackend& backend, LinkSeed seed, LinkHost& host)
     : backend_(backend), seed_(std::move(seed)), host_(host) {
-  why_ = named(Code::kBusy, "its two ends are not joined yet");
+  why_ = named(Code::kBusy, "its two ends are not connected yet");
   const auto theirs = decodeGreeting(seed_.address);
   if (!theirs) {
     fail(theirs.error());
     return;
   }
   if (theirs->kind != backend_.kind()) {
-    fail(named(Code::kUnsupported, fmt::format("this end has {}, and the peer {}: they do not mix",
-                                               backend_.kind(), theirs->kind)));
+    fail(named(Code::kUnsupported,
+               fmt::format("this end has {}, and the peer {}: these are incompatible",
+                           backend_.kind(), theirs->kind)));
     return;
   }
   const std::size_t own = backend_.railCount();

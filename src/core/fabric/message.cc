@@ -17,7 +17,7 @@ Error malformed(const char* what) {
   return {.code = Code::kProtocol,
           .operation = "fabric message",
           .detail = what,
-          .cause = "the peer runs another version, or not this program"};
+          .cause = "the peer runs another version, or another program"};
 }
 
 Bytes bytesOf(std::span<const std::byte> part) { return {part.begin(), part.end()}; }
@@ -55,7 +55,7 @@ Result<Message> open(Reader& in, bool answer) {
   out.probe.key = bytesOf(in.sized());
   if (out.channel >= kMaxRails || out.address.empty() || out.address.size() > kMaxAddress ||
       out.probe.key.empty() || out.probe.key.size() > kMaxKey)
-    return malformed("an address that cannot be");
+    return malformed("an impossible address");
   return Message(std::move(out));
 }
 
@@ -81,7 +81,7 @@ Result<Message> key(Reader& in) {
   for (std::uint32_t i = 0; i < count && in.ok(); ++i) {
     out.keys.push_back(bytesOf(in.sized()));
     if (out.keys.back().empty() || out.keys.back().size() > kMaxKey)
-      return malformed("a key that cannot be");
+      return malformed("an impossible key");
   }
   return Message(std::move(out));
 }

@@ -14,12 +14,11 @@ bool namedIn(const Settings& settings, std::string_view backend) {
 }
 
 Error notWorthIt(std::string_view backend, std::string detail) {
-  return {
-      .code = Code::kUnsupported,
-      .operation = fmt::format("open {}", backend),
-      .detail = std::move(detail),
-      .device = std::string(backend),
-      .remedy = fmt::format("name {} among the backends to use it over TCP all the same", backend)};
+  return {.code = Code::kUnsupported,
+          .operation = fmt::format("open {}", backend),
+          .detail = std::move(detail),
+          .device = std::string(backend),
+          .remedy = fmt::format("name {} among the backends to use it over TCP anyway", backend)};
 }
 
 std::string notNear(std::span<const std::string> devices) {

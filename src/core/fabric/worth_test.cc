@@ -20,7 +20,7 @@ TEST(Worth, WhoIsRefusedHearsOfWhichBackendAndHowToHaveIt) {
   EXPECT_EQ(why.operation, "open ofi");
   EXPECT_EQ(why.detail, "this host has no RDMA device");
   EXPECT_EQ(why.device, "ofi");
-  EXPECT_EQ(why.remedy, "name ofi among the backends to use it over TCP all the same");
+  EXPECT_EQ(why.remedy, "name ofi among the backends to use it over TCP anyway");
 }
 
 TEST(Worth, DevicesThatAreNotUsedAreNamed) {

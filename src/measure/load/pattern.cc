@@ -130,20 +130,22 @@ std::string Pattern::describe(std::span<const std::byte> found, std::uint64_t bl
                               std::uint64_t offset) const {
   if (found.size() < kWord) return "wrong bytes in the last, partial word";
   const std::uint64_t word = load(found.data());
-  if (word == 0) return "zeros: nothing arrived here";
+  if (word == 0) return "zeros: no data arrived here";
   if (const auto place = placeOf(*this, word)) {
-    const char* age = place->epoch == epoch ? "" : ", of an earlier epoch";
+    const char* age = place->epoch == epoch ? "" : ", from an earlier epoch";
     if (place->block != block)
-      return fmt::format("swapped: this is block {} offset {}{}", place->block, place->offset, age);
+      return fmt::format("swapped: the word belongs to block {} offset {}{}", place->block,
+                         place->offset, age);
     if (place->offset != offset)
-      return fmt::format("shifted: this is offset {} of the same block{}", place->offset, age);
-    return fmt::format("stale: this is the content of epoch {}, not {}", place->epoch, epoch);
+      return fmt::format("shifted: the word belongs to offset {} of the same block{}",
+                         place->offset, age);
+    return fmt::format("stale: the word belongs to epoch {}, not {}", place->epoch, epoch);
   }
   for (std::uint64_t by = 1; by < kWord && by + kWord <= found.size(); ++by)
     if (const auto place = placeOf(*this, load(found.data() + by)))
       return fmt::format("shifted by {} bytes: block {} offset {} begins inside this word", by,
                          place->block, place->offset);
-  return fmt::format("foreign bytes: the word {:#018x} is not of this pattern", word);
+  return fmt::format("foreign bytes: the pattern does not contain the word {:#018x}", word);
 }
 
 void Pattern::fill(std::span<std::byte> memory, std::uint64_t block) const {

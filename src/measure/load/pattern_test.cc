@@ -55,13 +55,13 @@ TEST_F(PatternTest, EveryFlippedBitIsSeenAtItsByte) {
 
 TEST_F(PatternTest, SwappedBlocksAreNamed) {
   std::swap_ranges(block(1).begin(), block(1).end(), block(5).begin());
-  EXPECT_EQ(complaint(1), "0 swapped: this is block 5 offset 0");
-  EXPECT_EQ(complaint(5), "0 swapped: this is block 1 offset 0");
+  EXPECT_EQ(complaint(1), "0 swapped: the word belongs to block 5 offset 0");
+  EXPECT_EQ(complaint(5), "0 swapped: the word belongs to block 1 offset 0");
 }
 
 TEST_F(PatternTest, ShiftedContentIsNamed) {
   std::memmove(block(1).data() + 64, block(1).data(), kBytes - 64);
-  EXPECT_EQ(complaint(1), "64 shifted: this is offset 0 of the same block");
+  EXPECT_EQ(complaint(1), "64 shifted: the word belongs to offset 0 of the same block");
   std::memmove(block(3).data(), block(3).data() + 3, kBytes - 3);
   EXPECT_EQ(complaint(3), "0 shifted by 5 bytes: block 3 offset 8 begins inside this word");
 }
@@ -71,9 +71,9 @@ TEST_F(PatternTest, StaleZeroedAndForeignContentIsNamed) {
   before.epoch = 2;
   before.fill(block(4), 4);
   now.fill(block(4).first(512), 4);
-  EXPECT_EQ(complaint(4), "512 stale: this is the content of epoch 2, not 3");
+  EXPECT_EQ(complaint(4), "512 stale: the word belongs to epoch 2, not 3");
   std::fill(block(0).begin() + 4000, block(0).end(), std::byte{0});
-  EXPECT_EQ(complaint(0), "4000 zeros: nothing arrived here");
+  EXPECT_EQ(complaint(0), "4000 zeros: no data arrived here");
   Pattern other = now;
   other.seed = 8;
   other.fill(block(6), 6);

@@ -34,14 +34,14 @@ const char* memoryChoiceName(MemoryChoice choice) {
 }
 
 Status check(const Workload& w) {
-  if (w.block_bytes == 0) return bad("a block size of 0", "measure blocks of 1 byte or more");
+  if (w.block_bytes == 0) return bad("the block size is 0", "use blocks of 1 byte or more");
   if (w.batch == 0 || w.batch > kMostBatch)
-    return bad(fmt::format("a batch of {} blocks", w.batch),
+    return bad(fmt::format("a batch of {} blocks is out of range", w.batch),
                fmt::format("use 1 to {} blocks", kMostBatch));
   if (w.block_bytes > kMostBytes || w.block_bytes > kMostBytes / w.batch)
-    return bad(
-        fmt::format("{} blocks of {} in one transfer", w.batch, base::showSize(w.block_bytes)),
-        fmt::format("use at most {} a transfer", base::showSize(kMostBytes)));
+    return bad(fmt::format("{} blocks of {} exceed the limit of one transfer", w.batch,
+                           base::showSize(w.block_bytes)),
+               fmt::format("use at most {} per transfer", base::showSize(kMostBytes)));
   return Ok{};
 }
 

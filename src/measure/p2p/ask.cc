@@ -27,7 +27,7 @@ Result<std::string> Asker::ask(Request request, Deadline until) {
     if (peer_.state() != PeerState::kReady || peer_.epoch() != life)
       return Error{.code = Code::kPeerLost,
                    .operation = "p2p",
-                   .detail = "the target has ended, or cannot be reached any more"};
+                   .detail = "the target ended or became unreachable"};
   }
   return Error{.code = Code::kTimeout, .operation = "p2p", .detail = "the target does not answer"};
 }

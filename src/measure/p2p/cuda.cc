@@ -12,10 +12,10 @@ Status checkCuda(int gpu_id) {
   return Error{
       .code = Code::kUnsupported,
       .operation = "--cuda",
-      .detail = fmt::format("this version moves no GPU memory; {}",
-                            gpu ? fmt::format("GPU {} ({}, {}) is left alone", gpu->id, gpu->name,
+      .detail = fmt::format("this version does not move GPU memory; {}",
+                            gpu ? fmt::format("GPU {} ({}, {}) stays unused", gpu->id, gpu->name,
                                               base::showSize(gpu->memory))
-                                : "this host has no usable one either: " + gpu.error().detail),
+                                : "this host has no usable GPU either: " + gpu.error().detail),
       .remedy = "measure between host buffers, without --cuda"};
 }
 

@@ -36,7 +36,9 @@ Result<Member> Initiator::greet(Deadline until, const std::function<void(const s
     if (answer) {
       VIADUCT_TRY(const Report about, reportFromJson(*answer, "the target's greeting"));
       if (about.environment.members.size() == 1) return about.environment.members.front();
-      return Error{.code = Code::kProtocol, .operation = "p2p", .detail = "a greeting of nobody"};
+      return Error{.code = Code::kProtocol,
+                   .operation = "p2p",
+                   .detail = "the target's greeting names no member"};
     }
     if (answer.error().code != Code::kBusy || until.passed()) return std::move(answer).error();
     if (!std::exchange(said, true)) busy(answer.error().detail);

@@ -46,7 +46,7 @@ class P2p : public ::testing::Test {
     return out;
   }
 
-  // Who has left is gone for the target only when it has heard so.
+  // Who disconnected is gone for the target only when it has heard so.
   bool isTold(const std::string& line) {
     std::unique_lock held(mutex_);
     return changed_.wait_for(held, 30s, [&] { return std::ranges::count(told_, line) > 0; });
@@ -117,11 +117,11 @@ TEST_F(P2p, InitiatorsComeOneAfterTheOther) {
     ASSERT_TRUE(initiator.greet(10s, [](const std::string&) {}));
     EXPECT_EQ(rows(initiator, specOf({4096}, 2)).size(), 1U);
     initiator.leave();
-    EXPECT_TRUE(isTold(std::string(name) + " has left"));
+    EXPECT_TRUE(isTold(std::string(name) + " disconnected"));
   }
   endTarget();
-  EXPECT_EQ(told_, (std::vector<std::string>{"first is here", "first has left", "second is here",
-                                             "second has left"}));
+  EXPECT_EQ(told_, (std::vector<std::string>{"first connected", "first disconnected",
+                                             "second connected", "second disconnected"}));
 }
 
 TEST_F(P2p, ASecondGuestIsToldWhomItWaitsFor) {

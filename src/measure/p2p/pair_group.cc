@@ -30,7 +30,7 @@ std::optional<Error> PairGroup::trouble() const {
     return std::nullopt;
   return Error{.code = Code::kPeerLost,
                .operation = "p2p",
-               .detail = "the other end has ended, or cannot be reached any more",
+               .detail = "the other end ended or became unreachable",
                .peer = other_.name()};
 }
 
@@ -47,7 +47,9 @@ Result<std::vector<std::string>> PairGroup::gather(std::string value, Deadline u
       const auto round = in.get<std::uint64_t>();
       std::string theirs = in.text();
       if (!in.finished() || round != told_)
-        return Error{.code = Code::kProtocol, .operation = "p2p", .detail = "a note out of turn"};
+        return Error{.code = Code::kProtocol,
+                     .operation = "p2p",
+                     .detail = "the other end sent a note out of order"};
       round_ = told_;
       std::vector<std::string> all{own_, std::move(theirs)};
       if (roster_.rank == 1) std::swap(all[0], all[1]);
@@ -56,7 +58,8 @@ Result<std::vector<std::string>> PairGroup::gather(std::string value, Deadline u
     if (stop.load()) return Error{.code = Code::kCancelled, .operation = "p2p"};
     if (auto why = trouble()) return *std::move(why);
     if (until.passed())
-      return Error{.code = Code::kTimeout, .operation = "p2p", .detail = "the other end is silent"};
+      return Error{
+          .code = Code::kTimeout, .operation = "p2p", .detail = "the other end stopped answering"};
   }
 }
 

@@ -18,31 +18,29 @@ struct Reason {
   const char* look;
 };
 
-constexpr Reason kSilence{
-    ETIMEDOUT, "nothing answers: filtered, or the host is down",
-    "firewalls and security groups between the two hosts have to let the port through, and the "
-    "data's own port behind it; nc -vz HOST PORT tries it by hand"};
+constexpr Reason kSilence{ETIMEDOUT, "no answer: a firewall drops the packets, or the host is down",
+                          "open this port and the data ports in firewalls and security groups; "
+                          "test with nc -vz HOST PORT"};
 constexpr std::array kReach{
-    Reason{ECONNREFUSED, "nobody listens there",
-           "is the target running, and with this port? On its host: ss -ltn"},
+    Reason{ECONNREFUSED, "no process listens there",
+           "start the target with this port; ss -ltn on its host lists the open ports"},
     kSilence,
     Reason{EHOSTUNREACH, "no route",
-           "the address may be wrong, or the host or a link is down: ip route get ADDRESS, ping"},
-    Reason{ENETUNREACH, "no route",
-           "this host has no network that leads there: ip route get ADDRESS"},
-    Reason{EADDRNOTAVAIL, "no address that can be reached", "is the address written right?"},
-    Reason{EINVAL, "no address that can be reached",
-           "is the address written right? A link-local one needs %INTERFACE"},
-    Reason{EACCES, "forbidden by this host", "its own firewall or sandbox refuses connections"},
-    Reason{EPERM, "forbidden by this host", "its own firewall or sandbox refuses connections"},
+           "check the address, the host and the links: ip route get ADDRESS, ping ADDRESS"},
+    Reason{ENETUNREACH, "no route", "check this host's routes: ip route get ADDRESS"},
+    Reason{EADDRNOTAVAIL, "the address is not reachable", "check the spelling of the address"},
+    Reason{EINVAL, "the address is not reachable",
+           "check the spelling of the address; a link-local address needs %INTERFACE"},
+    Reason{EACCES, "this host forbids the connection", "check this host's firewall and sandbox"},
+    Reason{EPERM, "this host forbids the connection", "check this host's firewall and sandbox"},
 };
 
 constexpr std::array kListen{
     Reason{EADDRINUSE, "the port is in use",
-           "another target may be running already: ss -ltnp; or take another --port"},
-    Reason{EADDRNOTAVAIL, "the address is not one of this host's",
-           "the target gives its own address, not the initiator's: ip -brief address"},
-    Reason{EACCES, "this port is not for everyone", "take a --port of 1024 or more"},
+           "stop the other target (ss -ltnp lists it), or choose another --port"},
+    Reason{EADDRNOTAVAIL, "this host does not have the address",
+           "give --ip an address of the target's host; ip -brief address lists them"},
+    Reason{EACCES, "ordinary users may not open this port", "choose a --port of 1024 or more"},
 };
 
 template <std::size_t N>
@@ -71,17 +69,17 @@ Error unreachable(const Error& error, const Where& where, bool with_secret) {
   if (error.code == Code::kDenied && error.os_errno == 0)
     return told(error, operation, "wrong secret",
                 with_secret ? "give both ends the same --secret; the target may have none"
-                            : "the target was started with a --secret: give the same one here");
+                            : "give the --secret of the target here, too");
   if (const Reason* reason = find(kReach, error.os_errno))
     return told(error, operation, reason->name, reason->look);
   // Still at the first try.
   if (error.detail.find("not connected yet") != std::string::npos)
     return told(error, operation, kSilence.name, kSilence.look);
   if (error.detail.find("resolve") != std::string::npos)
-    return told(error, operation, "the name is not known",
-                "give an address, or look at /etc/resolv.conf and getent hosts NAME");
-  return told(error, operation, "it does not answer as a `viaduct p2p` target does",
-              "is something else listening on that port? On its host: ss -ltnp");
+    return told(error, operation, "the name does not resolve",
+                "give an IP address, or check /etc/resolv.conf and getent hosts NAME");
+  return told(error, operation, "the listener is not a `viaduct p2p` target",
+              "check on its host which process listens: ss -ltnp");
 }
 
 Error cannotListen(const Error& error, const Where& where) {

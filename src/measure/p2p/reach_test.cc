@@ -18,17 +18,18 @@ std::string reached(Code code, int os_errno, const std::string& detail = "", boo
 using testing::has;
 
 TEST(Unreachable, SaysWhichOfThemItIs) {
-  EXPECT_TRUE(has(reached(Code::kPeerLost, ECONNREFUSED), "nobody listens"));
-  EXPECT_TRUE(has(reached(Code::kTimeout, ETIMEDOUT), "filtered"));
+  EXPECT_TRUE(has(reached(Code::kPeerLost, ECONNREFUSED), "no process listens"));
+  EXPECT_TRUE(has(reached(Code::kTimeout, ETIMEDOUT), "firewall drops"));
   EXPECT_TRUE(has(reached(Code::kPeerLost, EHOSTUNREACH), "no route"));
   EXPECT_TRUE(has(reached(Code::kPeerLost, ENETUNREACH), "no route"));
-  EXPECT_TRUE(has(reached(Code::kDenied, EPERM), "forbidden by this host"));
-  EXPECT_TRUE(has(reached(Code::kPeerLost, 0, "the peer is connecting: resolve: x"), "not known"));
+  EXPECT_TRUE(has(reached(Code::kDenied, EPERM), "this host forbids the connection"));
   EXPECT_TRUE(
-      has(reached(Code::kPeerLost, 0, "the peer is connecting: not connected yet"), "filtered"));
-  EXPECT_TRUE(has(reached(Code::kPeerLost, 0, "handshake: connected, and nothing came yet"),
-                  "it does not answer as a"));
-  EXPECT_TRUE(has(reached(Code::kProtocol, 0), "something else"));
+      has(reached(Code::kPeerLost, 0, "the peer is connecting: resolve: x"), "does not resolve"));
+  EXPECT_TRUE(has(reached(Code::kPeerLost, 0, "the peer is connecting: not connected yet"),
+                  "firewall drops"));
+  EXPECT_TRUE(has(reached(Code::kPeerLost, 0, "handshake: connected, but no data arrived yet"),
+                  "the listener is not a"));
+  EXPECT_TRUE(has(reached(Code::kProtocol, 0), "which process listens"));
   for (const int os_errno : {ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, 0}) {
     EXPECT_TRUE(has(reached(Code::kPeerLost, os_errno), "10.0.0.1:5555"));
     EXPECT_TRUE(has(reached(Code::kPeerLost, os_errno), "what to do"));
@@ -36,7 +37,7 @@ TEST(Unreachable, SaysWhichOfThemItIs) {
 }
 
 TEST(Unreachable, AWrongSecretDependsOnWhoHasOne) {
-  EXPECT_TRUE(has(reached(Code::kDenied, 0), "give the same one here"));
+  EXPECT_TRUE(has(reached(Code::kDenied, 0), "give the --secret of the target here"));
   EXPECT_TRUE(has(reached(Code::kDenied, 0, "", true), "both ends the same"));
 }
 
@@ -45,7 +46,7 @@ TEST(CannotListen, SaysWhy) {
     return cannotListen({.code = Code::kInvalid, .os_errno = os_errno}, {"fd00::1", 80}).text();
   };
   EXPECT_TRUE(has(text(EADDRINUSE), "in use"));
-  EXPECT_TRUE(has(text(EADDRNOTAVAIL), "not one of this host's"));
+  EXPECT_TRUE(has(text(EADDRNOTAVAIL), "this host does not have"));
   EXPECT_TRUE(has(text(EACCES), "1024"));
   EXPECT_TRUE(has(text(EACCES), "[fd00::1]:80"));
 }

@@ -16,8 +16,8 @@ constexpr std::uint32_t kMostStreams = 1024;  // and transfers in flight of each
 Error garbled() {
   return {.code = Code::kProtocol,
           .operation = "p2p",
-          .detail = "a note that makes no sense",
-          .cause = "the other end is no `viaduct p2p`, or one of another version",
+          .detail = "the other end sent a malformed note",
+          .cause = "the other end is not `viaduct p2p`, or has another version",
           .remedy = "run the same version of viaduct on both hosts"};
 }
 

@@ -30,7 +30,7 @@ void Target::serve(const StopFlag& stop) {
     if (asked_) run(stop);
     lookAfterGuest();
   }
-  dismiss("was here when the target ended");
+  dismiss("was connected when the target ended");
 }
 
 void Target::take(const Note& note) {
@@ -38,7 +38,7 @@ void Target::take(const Note& note) {
   if (!peer) return;  // gone again
   const auto request = decodeRequest(note.bytes);
   if (!request) {
-    told_(fmt::format("{} was not understood: {}", note.from, request.error().text()));
+    told_(fmt::format("{} sent a malformed request: {}", note.from, request.error().text()));
     return;
   }
   if (request->verb == Request::Verb::kLeave) {
@@ -54,7 +54,7 @@ void Target::take(const Note& note) {
     if (!guest_) {
       guest_ = *peer;
       guest_name_ = note.from;
-      told_(fmt::format("{} is here", guest_name_));
+      told_(fmt::format("{} connected", guest_name_));
     }
     reply.value = answer(*request);
   }
@@ -80,13 +80,12 @@ Status Target::prepare(const Spec& spec) const {
   VIADUCT_TRY(const DeviceBytes bytes, deviceBytes(spec));
   const std::uint64_t most = host::facts().memory / kPartOfMemory;
   if (spec.rows.size() == 1 && (most == 0 || bytes.target <= most)) return Ok{};
-  return Error{
-      .code = Code::kExhausted,
-      .operation = "p2p",
-      .detail = fmt::format("a buffer of {} bytes; the target gives up to {}, a quarter of "
-                            "its memory",
-                            bytes.target, most),
-      .remedy = "ask for smaller --buffer_sizes"};
+  return Error{.code = Code::kExhausted,
+               .operation = "p2p",
+               .detail = fmt::format(
+                   "a buffer of {} bytes exceeds the target's limit of {}, a quarter of its memory",
+                   bytes.target, most),
+               .remedy = "use smaller --buffer_sizes"};
 }
 
 void Target::run(const StopFlag& stop) {
@@ -115,10 +114,10 @@ Result<Note> Target::nextOfGuest(Deadline until) {
 
 void Target::lookAfterGuest() {
   if (!guest_) return;
-  if (left_) return dismiss("has left");
+  if (left_) return dismiss("disconnected");
   const PeerState state = guest_->state();
   if (state == PeerState::kLost) dismiss("was lost");
-  if (state == PeerState::kGone) dismiss("has left");
+  if (state == PeerState::kGone) dismiss("disconnected");
 }
 
 void Target::dismiss(const std::string& why) {

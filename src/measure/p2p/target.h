@@ -19,7 +19,7 @@ using base::StopFlag;
 
 class Target {
  public:
-  // What happens, in words: "node-b is here", "node-b has left".
+  // What happens, in words: "node-b connected", "node-b disconnected".
   using Told = std::function<void(const std::string& line)>;
 
   // `rails`: Settings::rails of the agent.

@@ -62,7 +62,7 @@ class Limiter {
       const Capacity one = capacityOf(*line->device);
       if (one.bytes_per_s <= 0) {
         out_.unknown =
-            fmt::format("the rate of {} of {} is not known", line->device->name, domain.name);
+            fmt::format("the rate of {} of {} is unknown", line->device->name, domain.name);
         return;
       }
       total += one.bytes_per_s;
@@ -163,7 +163,7 @@ class Limiter {
     const MemoryRates* rates = memoryOf(domain);
     if (copied + looped <= 0) return;
     if (rates == nullptr) {
-      out_.unknown = fmt::format("how fast {} copies memory was not measured", domain.name);
+      out_.unknown = fmt::format("the memory copy rate of {} was not measured", domain.name);
       return;
     }
     const double rate = memoryCeiling(*rates, working_set_);

@@ -57,7 +57,7 @@ bool belies(Detour detour, std::string_view word) {
 std::optional<Sentence> unprovenPath(const Case& c) {
   for (const ProvenShare& share : c.proof.path)
     if (share.proven != Proven::kYes) return Sentence{Verdict::kUnproven, c.proof.text};
-  if (c.proof.path.empty()) return Sentence{Verdict::kUnproven, "no transfer said where it went"};
+  if (c.proof.path.empty()) return Sentence{Verdict::kUnproven, "no transfer reported its path"};
   return std::nullopt;
 }
 
@@ -69,7 +69,7 @@ std::optional<std::string> unmet(std::string_view word, const Case& c) {
   }
   for (const Share& share : c.account.shares())
     if (!meets(share, word))
-      return fmt::format("{}/{} was taken", share.told.backend, share.told.way);
+      return fmt::format("the path was {}/{}", share.told.backend, share.told.way);
   if (belies(c.proof.detour, word)) return c.proof.where;
   return std::nullopt;
 }
@@ -79,8 +79,9 @@ std::optional<Sentence> failed(const Case& c) {
   const Error& error = *c.facts.failure;
   const bool refused = error.code == Code::kUnsupported && error.operation == "route";
   if (refused && !c.facts.require.empty())
-    return Sentence{Verdict::kNotRequired, fmt::format("{} was required and is not there: {}",
-                                                       c.facts.require, error.text())};
+    return Sentence{
+        Verdict::kNotRequired,
+        fmt::format("{} was required, but no path provides it: {}", c.facts.require, error.text())};
   return Sentence{Verdict::kFailed, error.text()};
 }
 
@@ -95,15 +96,14 @@ std::optional<Sentence> invalid(const Case& c) {
     return std::nullopt;
   std::string cause = c.proof.where;
   if (cause.empty() && binding->what == Binding::kMemory)
-    cause = "the working set lies in a cache, or not all bytes were moved";
+    cause = "the working set fits in a cache, or not all bytes were moved";
   if (cause.empty() && binding->what == Binding::kLoopback)
     cause = "not all bytes were moved, or memory was busy when its rate was measured";
   if (cause.empty())
-    cause = "the rate given or reported for the link is not its own, or bytes were counted twice";
+    cause = "the given or reported link rate is wrong, or bytes were counted twice";
   return Sentence{
       Verdict::kInvalid,
-      fmt::format("{:.4g} GB/s is {:.0f} % of what {} can carry ({:.4g} GB/s); likely "
-                  "cause: {}",
+      fmt::format("{:.4g} GB/s is {:.0f} % of its ceiling ({}: {:.4g} GB/s); likely cause: {}",
                   c.facts.gb_per_s, percentOf(c), binding->name, binding->gb_per_s, cause)};
 }
 
@@ -117,8 +117,8 @@ std::optional<Sentence> miscounted(const Case& c) {
   const auto told = static_cast<double>(c.account.payload());
   if (t.seconds <= 0 || (!differ(t.rated, t.timed) && !differ(t.all, told))) return std::nullopt;
   return Sentence{Verdict::kInvalid,
-                  fmt::format("its totals disagree: the rate counts {}, {} were timed, and the "
-                              "paths count {} of {}",
+                  fmt::format("the totals disagree: the rate counts {}, the clock timed {}, and "
+                              "the paths count {} of {}",
                               amount(t.rated), amount(t.timed), amount(told), amount(t.all))};
 }
 
@@ -136,7 +136,7 @@ std::optional<Sentence> wrongClock(const Case& c) {
       c.facts.cores_busy <= kTolerance * c.facts.cores)
     return std::nullopt;
   return Sentence{Verdict::kInvalid,
-                  fmt::format("{:.1f} of {:.0f} cores busy cannot be: a clock is wrong",
+                  fmt::format("{:.1f} of {:.0f} cores busy is impossible: a clock is wrong",
                               c.facts.cores_busy, c.facts.cores)};
 }
 
@@ -144,7 +144,7 @@ std::optional<Sentence> notRequired(const Case& c) {
   for (const std::string_view word : requirementWords(c.facts.require)) {
     if (word.empty()) continue;
     if (const auto why = unmet(word, c))
-      return Sentence{Verdict::kNotRequired, fmt::format("{} was required: {}", word, *why)};
+      return Sentence{Verdict::kNotRequired, fmt::format("{} was required, but {}", word, *why)};
   }
   return std::nullopt;
 }
@@ -159,9 +159,10 @@ std::optional<Sentence> silentRail(const Case& c) {
   std::string names;
   for (const SilentRail& rail : c.proof.silent)
     names += fmt::format("{}{} of {}", names.empty() ? "" : ", ", rail.device, rail.host);
-  return Sentence{Verdict::kSilentRail,
-                  fmt::format("{} carried nothing, though transfers of {} are worth all rails",
-                              names, amount(static_cast<double>(c.facts.transfer_bytes)))};
+  return Sentence{
+      Verdict::kSilentRail,
+      fmt::format("{} carried nothing, although transfers of {} are large enough for all rails",
+                  names, amount(static_cast<double>(c.facts.transfer_bytes)))};
 }
 
 Sentence verdictOf(const Case& c) {
@@ -180,8 +181,9 @@ bool crowded(const RowFacts& facts) {
 }
 
 std::string crowd(const RowFacts& facts) {
-  return fmt::format("something else kept {:.1f} of {:.0f} cores busy; measure again when it rests",
-                     facts.cores_others, facts.cores);
+  return fmt::format(
+      "other processes kept {:.1f} of {:.0f} cores busy: measure again on an idle host",
+      facts.cores_others, facts.cores);
 }
 
 // Poisson arrivals of a short row are so many more or fewer than were asked for.
@@ -189,18 +191,19 @@ constexpr double kRateKept = 0.9;
 
 std::string lookAt(const Case& c) {
   const bool outran = outranMemory(c);
-  if (!outran && percentOf(c) >= 90) return "nothing is left to gain here";
-  if (c.facts.rate_kept >= kRateKept)
-    return "the rate that was asked for limits, and was kept; look at the latencies";
+  if (!outran && percentOf(c) >= 90) return "at the ceiling: nothing left to gain";
+  if (c.facts.rate_kept >= kRateKept) return "the requested rate was kept: look at the latencies";
   if (crowded(c.facts)) return crowd(c.facts);
-  if (outran) return "measure again on a quiet host to learn what is left to gain";
+  if (outran) return "measure again on an idle host to find the ceiling";
   const bool small = c.facts.transfer_bytes != 0 && c.facts.transfer_bytes < (1U << 20U);
-  if (small) return "the cost of each transfer limits; look at larger batches or blocks";
+  if (small) return "limited by per-transfer overhead: try larger batches or blocks";
   if (c.limits.binding && c.limits.binding->what == Binding::kLoopback)
-    return "the kernel's TCP limits, that is the processor; the local backend avoids it";
+    return "limited by the CPU cost of the kernel's TCP: try the local backend";
   if (c.limits.binding && c.limits.binding->what == Binding::kMemory)
-    return "look at threads, huge pages, and where the memory lies";
-  return "look at pipeline depth, sockets and rails, and at what else the processor does";
+    return "below the memory ceiling: try more --num-threads, --use-hugepages, or pinning to one "
+           "NUMA node";
+  return "below the link ceiling: try a larger --pipeline-depth, more VIADUCT_SOCKETS or rails, or "
+         "an idle CPU";
 }
 
 // The rate of one stream is the median of its parts.
@@ -210,8 +213,9 @@ std::string remarkOf(const RowFacts& facts) {
   if (t.seconds <= 0 || t.rated <= 0) return {};
   const double mean = t.rated / t.seconds * 1e-9, times = facts.gb_per_s / mean;
   if (times <= kFar && times >= 1 / kFar) return {};
-  return fmt::format("uneven: the median of its parts is {:.1f} times bytes / seconds, {:.4g} GB/s",
-                     times, mean);
+  return fmt::format(
+      "uneven: the median of the row's parts is {:.1f} times the mean rate, {:.4g} GB/s", times,
+      mean);
 }
 
 std::string conclusionOf(const Case& c, const Sentence& sentence) {
@@ -225,7 +229,7 @@ std::string conclusionOf(const Case& c, const Sentence& sentence) {
   const Limit& binding = *c.limits.binding;
   const std::string ceiling = fmt::format("{}: {:.4g} GB/s", binding.name, binding.gb_per_s);
   if (outranMemory(c))
-    out += fmt::format(", more than memory copied when its rate was measured ({})", ceiling);
+    out += fmt::format(", above the memory rate measured at the start ({})", ceiling);
   else
     out += fmt::format(", {:.0f} % of its ceiling ({})", percentOf(c), ceiling);
   if (c.facts.cores_busy > 0) out += fmt::format(", {:.1f} cores busy", c.facts.cores_busy);

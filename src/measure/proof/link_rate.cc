@@ -44,27 +44,27 @@ double bytesOf(std::string_view unit) {
 }
 
 Error bad(std::string_view text, std::string why) {
-  return {
-      .code = Code::kInvalid,
-      .operation = "--link-rate",
-      .detail = fmt::format("\"{}\": {}", text, why),
-      .remedy = "write DEVICE=RATE, as eth0=500Mbit, eth0=100G (bits) or mlx5_0=12.5GB (bytes)"};
+  return {.code = Code::kInvalid,
+          .operation = "--link-rate",
+          .detail = fmt::format("\"{}\": {}", text, why),
+          .remedy =
+              "write DEVICE=RATE, such as eth0=500Mbit, eth0=100G (bits) or mlx5_0=12.5GB (bytes)"};
 }
 
 }  // namespace
 
 Result<LinkRate> parseLinkRate(std::string_view text) {
   const auto equals = text.rfind('=');
-  if (equals == std::string_view::npos || equals == 0) return bad(text, "names no device");
+  if (equals == std::string_view::npos || equals == 0) return bad(text, "the device is missing");
   const std::string_view rate = text.substr(equals + 1);
   double figure = 0;
   const auto [end, failure] = std::from_chars(rate.data(), rate.data() + rate.size(), figure);
-  if (failure != std::errc{} || !(figure > 0)) return bad(text, "the rate is no number above 0");
+  if (failure != std::errc{} || !(figure > 0)) return bad(text, "the rate is not a number above 0");
   const std::string_view unit(end, static_cast<std::size_t>(rate.data() + rate.size() - end));
   const double factor = bytesOf(unit), bytes = figure * factor;
   if (unit.empty()) return bad(text, "the rate has no unit");
-  if (factor == 0) return bad(text, fmt::format("\"{}\" is no unit of a rate", unit));
-  if (bytes < 1 || bytes > kFastest) return bad(text, "no link carries this");
+  if (factor == 0) return bad(text, fmt::format("\"{}\" is not a unit of rate", unit));
+  if (bytes < 1 || bytes > kFastest) return bad(text, "no link has this rate");
   return LinkRate{std::string(text.substr(0, equals)), static_cast<std::uint64_t>(bytes)};
 }
 

@@ -158,8 +158,8 @@ Result<Observation> decodeObservation(std::string_view text) {
   if (known && in.finished() && makesSense(out)) return out;
   return Error{.code = Code::kProtocol,
                .operation = "path proof",
-               .detail = known ? "a member's observation makes no sense"
-                               : "a member's observation is of another version",
+               .detail = known ? "a member sent malformed counters"
+                               : "a member with another version sent its counters",
                .remedy = "run the same version of viaduct on all members"};
 }
 

@@ -139,7 +139,8 @@ class Prover {
     if (lines.empty() && domain.lines.empty())
       return {.text = fmt::format("the counters of {} cannot be read", domain.name)};
     if (lines.empty())
-      return {.proven = Proven::kNo, .text = fmt::format("{} has no device for it", domain.name)};
+      return {.proven = Proven::kNo,
+              .text = fmt::format("{} has no device for this path", domain.name)};
     Finding out;
     Sum sum{.payload = static_cast<double>(bytes) + (need.line == nullptr ? taken(need) : 0)};
     for (const Line* line : lines) {
@@ -151,7 +152,7 @@ class Prover {
       sum.others += std::max(flow.others, 0.0);
       if (flow.ours() > sum.payload * 0.01) out.carriers.push_back(line);
     }
-    out.text = fmt::format("{} of {} {} {} for {}", namesOf(out, need), domain.name,
+    out.text = fmt::format("{} of {} {} {} for {} of payload", namesOf(out, need), domain.name,
                            verbOf(need.way), amount(sum.all), amount(sum.payload));
     decide(out, sum, domain.seconds);
     return out;
@@ -175,14 +176,14 @@ class Prover {
     if (sum.all - sum.others >= want) {
       out.proven = Proven::kYes;
       if (sum.others > sum.payload * 0.01)
-        out.text += fmt::format(" (others' traffic of {}/s allowed for)",
+        out.text += fmt::format(" (besides {}/s of other traffic)",
                                 amount(sum.others / std::max(seconds, 1e-9)));
     } else if (sum.wrapped) {
       out.text += ", and a 32-bit counter has wrapped";
     } else if (!sum.readable) {
-      out.text += ", and not all can be read";
+      out.text += ", and some counters cannot be read";
     } else if (sum.all >= want) {
-      out.text += fmt::format(", of which others' traffic could be {}", amount(sum.others));
+      out.text += fmt::format(", of which {} may be other traffic", amount(sum.others));
     } else {
       out.proven = Proven::kNo;
     }
@@ -201,7 +202,7 @@ class Prover {
     if (share.realm == Realm::kMemory)
       entry.proven = silence(share, mine);
     else if (share.realm == Realm::kUnknown)
-      note(fmt::format("nobody knows whether {}/{} uses a network", share.told.backend,
+      note(fmt::format("viaduct does not know whether {}/{} uses a network", share.told.backend,
                        share.told.way));
     else
       proveNeeds(mine, share, entry);
@@ -223,7 +224,8 @@ class Prover {
       for (const Line& line : domain.lines) {
         const double limit = static_cast<double>(share.told.bytes) * kQuiet;
         if (line.sent.counted && static_cast<double>(line.sent.counted->bytes) < limit) continue;
-        note(fmt::format("{} of {} was too busy to rule it out", line.device->name, domain.name));
+        note(fmt::format("{} of {} was too busy to rule out a network path", line.device->name,
+                         domain.name));
         return Proven::kUnproven;
       }
     }
@@ -299,8 +301,8 @@ class Prover {
       return detour(Detour::kLoopback,
                     fmt::format("{} went over loopback of {}, not over {}", bytes, host, asked));
     detour(Detour::kMemory,
-           fmt::format("no device of {} carried {} that {}/{} says: a copy in memory", host, bytes,
-                       share.told.backend, share.told.way));
+           fmt::format("no device of {} carried the {} that {}/{} reported: a memory copy", host,
+                       bytes, share.told.backend, share.told.way));
   }
 
   double neededOf(const Line& line, const Need& like) const {
@@ -380,7 +382,7 @@ class Prover {
       for (const auto& [need, found] : findings_)
         if ((found.proven == Proven::kYes) == good) parts.push_back(found.text);
     if (!out_.where.empty()) parts.insert(parts.begin(), out_.where);
-    if (parts.empty()) return "nothing was moved";
+    if (parts.empty()) return "no bytes were moved";
     std::string out;
     for (std::size_t i = 0; i < std::min(parts.size(), kTextParts); ++i)
       out += (i == 0 ? "" : "; ") + parts[i];

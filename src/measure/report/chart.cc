@@ -338,7 +338,7 @@ std::string chartHtml(const Chart& chart) {
   std::string out;
   for (const Part& part : partsOf(chart)) out += partHtml(chart, part);
   if (chart.lines.size() > kMostLines)
-    out += fmt::format("<p>{} of {} lines are drawn; the table has all.</p>\n", kMostLines,
+    out += fmt::format("<p>The chart has {} of {} lines; the table has all.</p>\n", kMostLines,
                        chart.lines.size());
   return out;
 }

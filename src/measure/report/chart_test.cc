@@ -101,7 +101,7 @@ TEST(ChartHtml, OfNothingIsNothing) {
 TEST(ChartHtml, TooManyLinesAreSaid) {
   Chart chart = someChart();
   chart.lines.assign(kMostLines + 3, chart.lines[0]);
-  EXPECT_TRUE(has(chartHtml(chart), "24 of 27 lines are drawn"));
+  EXPECT_TRUE(has(chartHtml(chart), "has 24 of 27 lines"));
 }
 
 TEST(ChartHtml, NoColourIsTwiceInADrawing) {

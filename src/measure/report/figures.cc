@@ -182,28 +182,31 @@ std::string verdictMark(const Row& row) {
 }
 
 Figure bandwidthFigure(const std::vector<Series>& series) {
-  return {.chart = {.id = "bandwidth",
-                    .title = "Bandwidth over block size",
-                    .note = "10⁹ payload bytes a second, of all pairs together: the median of a "
-                            "row's parts; whiskers go from the slowest part to the fastest.",
-                    .x_title = "block size",
-                    .y_title = "GB/s",
-                    .lines = linesOf(series, bandwidthPoint),
-                    .levels = levelsOf(series)},
-          .table = pivot("Bandwidth in GB/s, spread of the parts, percentage of the ceiling",
-                         series, bandwidthCell)};
+  return {
+      .chart = {.id = "bandwidth",
+                .title = "Bandwidth over block size",
+                .note =
+                    "Payload of all pairs together, in 10⁹ bytes per second. Marks are the median "
+                    "of a row's parts; whiskers reach from the slowest part to the fastest.",
+                .x_title = "block size",
+                .y_title = "GB/s",
+                .lines = linesOf(series, bandwidthPoint),
+                .levels = levelsOf(series)},
+      .table = pivot("Bandwidth in GB/s, spread of the parts, percentage of the ceiling", series,
+                     bandwidthCell)};
 }
 
 Figure latencyFigure(const std::vector<Series>& series) {
-  return {.chart = {.id = "latency",
-                    .title = "Latency over block size",
-                    .note = "Of one transfer, from its intended start until all its bytes are "
-                            "visible at the other end. Marks are the median (p50), whiskers go "
-                            "up to p99.",
-                    .x_title = "block size",
-                    .y_title = "µs",
-                    .lines = linesOf(series, latencyPoint)},
-          .table = pivot("Latency of one transfer in µs: p50 and p99", series, latencyCell)};
+  return {
+      .chart = {.id = "latency",
+                .title = "Latency over block size",
+                .note =
+                    "Time of one transfer, from its intended start until all its bytes are visible "
+                    "at the other end. Marks are the median (p50); whiskers reach up to p99.",
+                .x_title = "block size",
+                .y_title = "µs",
+                .lines = linesOf(series, latencyPoint)},
+      .table = pivot("Latency of one transfer in µs: p50 and p99", series, latencyCell)};
 }
 
 Figure cpuFigure(const std::vector<Series>& series) {
@@ -221,7 +224,7 @@ Figure cpuFigure(const std::vector<Series>& series) {
                     .x_title = "block size",
                     .y_title = "CPU s/GB",
                     .lines = linesOf(series, point)},
-          .table = pivot("CPU seconds for each GB, of all processes together", series, cell)};
+          .table = pivot("CPU seconds per GB, of all processes together", series, cell)};
 }
 
 }  // namespace viaduct::measure

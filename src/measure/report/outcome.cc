@@ -134,7 +134,7 @@ std::string badList(const std::vector<Source>& sources) {
 
 std::string whyUnproven(const Row& row) {
   if (!row.why.empty()) return row.why;
-  return row.proof.empty() ? "nobody could look which path the bytes took" : row.proof;
+  return row.proof.empty() ? "no counter could show the path of the bytes" : row.proof;
 }
 
 // Rows with the same reason stand together.

@@ -81,8 +81,8 @@ std::string reportPage(const std::vector<Source>& sources, const std::string& ve
           fmt::format("<section aria-labelledby=\"{0}\">\n<h2 id=\"{0}\">{1}</h2>\n{2}</section>\n",
                       s.id, s.title, s.html);
   return out + fmt::format(
-                   "</main>\n<footer>Made by viaduct {}. A figure that was not measured is "
-                   "left out or –, never 0.</footer>\n</body>\n</html>\n",
+                   "</main>\n<footer>Made by viaduct {}. A figure that was not measured is blank "
+                   "or –, never 0.</footer>\n</body>\n</html>\n",
                    escaped(version));
 }
 

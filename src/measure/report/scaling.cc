@@ -77,19 +77,17 @@ void addRows(Table& table, const std::string& kind, const Blocks& blocks,
 }  // namespace
 
 Figure scalingFigure(const std::vector<Source>& sources) {
-  Figure out{
-      .chart = {.id = "scaling",
-                .title = "Scaling efficiency over members",
-                .note =
-                    "GB/s per member (process), as a percentage of what it is with the "
-                    "fewest members; 100 % is as good as it can be. Drawn for the largest block "
-                    "size that was measured with most numbers of members.",
-                .x_title = "members",
-                .y_title = "efficiency",
-                .x_axis = XAxis::kMembers,
-                .y_axis = YAxis::kPercent},
-      .table = {.caption = "GB/s of all members together, and efficiency, by members",
-                .columns = {"what", "block size"}}};
+  Figure out{.chart = {.id = "scaling",
+                       .title = "Scaling efficiency over members",
+                       .note = "GB/s per member (process), as a percentage of the rate with the "
+                               "fewest members; 100 % is perfect scaling. The chart shows the "
+                               "largest block size among those with the most member counts.",
+                       .x_title = "members",
+                       .y_title = "efficiency",
+                       .x_axis = XAxis::kMembers,
+                       .y_axis = YAxis::kPercent},
+             .table = {.caption = "GB/s of all members together, and efficiency, by members",
+                       .columns = {"what", "block size"}}};
   auto kinds = kindsOf(sources);
   std::erase_if(kinds, [](const auto& kind) { return best(kind.second)->second.size() < 2; });
   std::set<std::uint32_t> counts;

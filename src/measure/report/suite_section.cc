@@ -46,9 +46,9 @@ Chart chartOf(const Suite& suite, const std::vector<SuiteAnswers>& answers, cons
   Chart out{.id = id,
             .title = "Improvement over the baseline by transfer size",
             .note =
-                "Above 0 is better: lower latency (p50) up to 4 KiB, more GB/s above. Whiskers "
-                "are 95 % intervals: where one reaches across 0, no difference was seen. Very long "
-                "ones are cut.",
+                "Above 0 is better: lower latency (p50) up to 4 KiB, more GB/s above 4 KiB. "
+                "Whiskers are 95 % intervals; a whisker across 0 means that no difference was "
+                "seen. Very long whiskers are cut.",
             .x_title = "transfer size",
             .y_title = "better by",
             .y_axis = YAxis::kChange};
@@ -86,7 +86,7 @@ Cell answerCell(const SuiteCell& cell) {
 std::string captionOf(const SuiteTest& test) {
   std::string out = test.name;
   if (const std::string settings = settingsText(test); !settings.empty()) out += ": " + settings;
-  if (!test.expected.empty()) out += fmt::format(" (expected of it: {})", test.expected);
+  if (!test.expected.empty()) out += fmt::format(" (expected: {})", test.expected);
   return out;
 }
 

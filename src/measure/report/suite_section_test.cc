@@ -16,8 +16,8 @@ TEST(SuiteSection, HasAnswersAChartAndATableForEachTest) {
   for (const char* part :
        {"s.json: 5 of 5 rounds", "<b>better</b>: helps at 2 of 2 sizes (256, 64KiB)",
         "<b>absent</b>: not built in", "id=\"suitea-wide-t\"", "✓ helps</span>",
-        "better: VIADUCT_SPIN=0 (expected of it: nothing at all)", "no difference seen</td>",
-        "better, 64 KiB: +", "class=\"whisker\"", "may be chance alone"})
+        "better: VIADUCT_SPIN=0 (expected: nothing at all)", "no difference seen</td>",
+        "better, 64 KiB: +", "class=\"whisker\"", "may be wrong by chance"})
     EXPECT_TRUE(has(html, part)) << part << "\n" << html;
   EXPECT_FALSE(has(html, "✗ hurts"));
 }

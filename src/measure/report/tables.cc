@@ -260,8 +260,7 @@ std::string environmentHtml(const std::vector<Source>& sources) {
                           "interfaces that are up", "fingerprint"}};
   for (const Source& source : sources)
     for (auto& row : hostRows(source)) table.rows.push_back(std::move(row));
-  return table.rows.empty() ? "<p>No file says on which machine it was measured.</p>\n"
-                            : tableHtml(table);
+  return table.rows.empty() ? "<p>No file names its machine.</p>\n" : tableHtml(table);
 }
 
 std::string settingsHtml(const std::vector<Source>& sources) {

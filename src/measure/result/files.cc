@@ -70,7 +70,7 @@ Result<std::vector<Report>> reportsFrom(const std::string& text, const std::stri
   };
   if (first == std::string::npos) return fail("it is empty");
   if (text[first] != '{' && isNixlbenchLog(text)) return reportsFromNixlbenchLog(text, name);
-  if (text[first] != '{') return fail("neither JSON nor a table of nixlbench");
+  if (text[first] != '{') return fail("the file holds neither JSON nor a nixlbench table");
   VIADUCT_TRY(Report report, reportFromJson(text, name));
   std::vector<Report> out;
   out.push_back(std::move(report));

@@ -168,7 +168,7 @@ std::optional<Row> rowOf(const Figures& figures, const Flags& flags) {
           .post_us = meanP99(figures, LogColumn::kPost, LogColumn::kPostP99),
           .tx_us = meanP99(figures, LogColumn::kTx, LogColumn::kTxP99),
           .verdict = Verdict::kUnproven,
-          .why = "nixlbench does not look at which path the bytes took"};
+          .why = "nixlbench does not check the path of the bytes"};
   row.iterations = count(flags, "num_iter", 0) * row.initiators;
   if (row.block_size > kLargeBlock) row.iterations /= count(flags, "large_blk_iter_ftr", 16);
   return row;
@@ -204,9 +204,8 @@ Report reportOf(Run run) {
   for (auto& [name, value] : run.flags) out.settings.push_back({name, std::move(value)});
   out.rows = std::move(run.rows);
   out.conclusion = {
-      "Read from nixlbench's own output. Its \"Avg Lat.\" is the inverse of its rate, not the time "
-      "that a transfer takes, and is left out; tx is the time from the return of the post to the "
-      "end."};
+      "Read from nixlbench's output. Its \"Avg Lat.\" is the inverse of its rate and not a "
+      "latency, so it is left out. tx is the time from the return of the post to the end."};
   return out;
 }
 
@@ -224,7 +223,7 @@ class LogReader {
         return error(name, fmt::format("more than {} rows or {} runs", kMostRows, kMostRuns));
     }
     for (auto& [source, run] : open_) finish(std::move(run));
-    if (done_.empty()) return error(name, "a table of nixlbench without any row");
+    if (done_.empty()) return error(name, "the nixlbench table has no rows");
     return std::move(done_);
   }
 

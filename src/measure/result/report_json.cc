@@ -124,7 +124,7 @@ Status checkFormat(const Json& json, const std::string& file, const FormatName& 
     return notRead(file, fmt::format("this is a file of `{}`", other), wanted);
   if (!version)
     return notRead(
-        file, fmt::format("this JSON is no result file: its \"format\" is not {}N", name.front),
+        file, fmt::format("this JSON is not a result file: its \"format\" is not {}N", name.front),
         wanted);
   if (*version > name.version)
     return notRead(file,

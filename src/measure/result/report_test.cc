@@ -111,8 +111,8 @@ TEST(Reports, BadFilesAreRefusedWithTheReason) {
   EXPECT_TRUE(has(cut, "a.json")) << cut;
   EXPECT_TRUE(has(cut, "ends too early")) << cut;
   EXPECT_TRUE(has(complaintAbout("Block Size (B)"), "line 1, column 1"));
-  EXPECT_TRUE(has(complaintAbout("[1, 2]"), "is no result file"));
-  EXPECT_TRUE(has(complaintAbout(R"({"format": "pigeon/7"})"), "is no result file"));
+  EXPECT_TRUE(has(complaintAbout("[1, 2]"), "is not a result file"));
+  EXPECT_TRUE(has(complaintAbout(R"({"format": "pigeon/7"})"), "is not a result file"));
   EXPECT_TRUE(has(complaintAbout(R"({"format": "viaduct-bench/3", "all": "new"})"),
                   "written by a newer viaduct: viaduct-bench/3; this one reads up to 2"));
   EXPECT_TRUE(has(complaintAbout(R"({"format": "viaduct-bench/1"})"), "written by an older"));

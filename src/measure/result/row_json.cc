@@ -237,7 +237,7 @@ std::string toJson(const Row& row) { return dumpJson(asJson(row), -1); }
 Result<Row> rowFromJson(std::string_view text) {
   VIADUCT_TRY(const Json json, parseJson(text));
   if (!json.is_object())
-    return Error{.code = Code::kProtocol, .operation = "result row", .detail = "no JSON object"};
+    return Error{.code = Code::kProtocol, .operation = "result row", .detail = "not a JSON object"};
   JsonReader from(json);
   Row row;
   read(from, row);

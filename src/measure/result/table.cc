@@ -11,27 +11,7 @@
 namespace viaduct::measure {
 namespace {
 
-constexpr std::size_t kWidth = 80;
 constexpr std::size_t kIndent = 9;  // of lines about a row
-
-// The text in lines that start with `indent` spaces; broken between words where that is possible.
-std::string wrapped(std::string text, std::size_t indent) {
-  const std::size_t room = kWidth - indent;
-  for (char& c : text)
-    if (c == '\n' || c == '\r' || c == '\t') c = ' ';
-  std::string out;
-  while (!text.empty()) {
-    std::size_t end = text.size();
-    if (end > room) {
-      end = text.rfind(' ', room);
-      if (end == std::string::npos || end == 0) end = room;
-    }
-    out += std::string(indent, ' ') + text.substr(0, end) + "\n";
-    const auto next = text.find_first_not_of(' ', end);
-    text = next == std::string::npos ? std::string{} : text.substr(next);
-  }
-  return out;
-}
 
 std::string percent(std::optional<double> part) {
   return part ? fmt::format("{:.0f}%", *part) : "-";

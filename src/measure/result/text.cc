@@ -22,7 +22,7 @@ std::string proofWords(const Row& row) {
   };
   const auto is_no = [](const ProvenShare& s) { return s.proven == Proven::kNo; };
   if (all(Proven::kYes)) return "proven";
-  if (std::any_of(row.path.begin(), row.path.end(), is_no)) return "NOT THERE";
+  if (std::any_of(row.path.begin(), row.path.end(), is_no)) return "DISPROVEN";
   return all(Proven::kUnproven) ? "unproven" : "partly proven";
 }
 
@@ -36,6 +36,25 @@ std::string digits(std::optional<double> value) {
   if (v >= 1) return fmt::format("{:.2f}", v);
   if (v >= 0.1) return fmt::format("{:.3f}", v);
   return v >= 0.001 ? fmt::format("{:.4f}", v) : fmt::format("{:.2g}", v);
+}
+
+std::string wrapped(std::string text, std::size_t indent) {
+  constexpr std::size_t kWidth = 80;
+  const std::size_t room = kWidth - indent;
+  for (char& c : text)
+    if (c == '\n' || c == '\r' || c == '\t') c = ' ';
+  std::string out;
+  while (!text.empty()) {
+    std::size_t end = text.size();
+    if (end > room) {
+      end = text.rfind(' ', room);
+      if (end == std::string::npos || end == 0) end = room;
+    }
+    out += std::string(indent, ' ') + text.substr(0, end) + "\n";
+    const auto next = text.find_first_not_of(' ', end);
+    text = next == std::string::npos ? std::string{} : text.substr(next);
+  }
+  return out;
 }
 
 std::string counted(std::size_t count, std::string_view one) {

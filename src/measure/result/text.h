@@ -14,6 +14,9 @@ namespace viaduct::measure {
 std::string digits(std::optional<double> value);
 // "1 row", "2 rows".
 std::string counted(std::size_t count, std::string_view one);
+// The text in lines of at most 80 columns that start with `indent` spaces, broken between words if
+// possible.
+std::string wrapped(std::string text, std::size_t indent);
 // How the bytes went, on which devices, and whether that was proven: "tcp/socket on eth0, proven";
 // empty when it is not known.
 std::string pathWords(const Row& row);

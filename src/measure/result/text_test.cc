@@ -28,7 +28,7 @@ TEST(Text, APathInWords) {
   row.path.push_back({"tcp", "socket", "eth1", 1, 1, Proven::kUnproven});
   EXPECT_EQ(pathWords(row), "tcp/socket on eth0+eth1, partly proven");
   row.path.push_back({"local", "cma", "copy", 1, 1, Proven::kNo});
-  EXPECT_EQ(pathWords(row), "tcp/socket+local/cma on 3 devices, NOT THERE");
+  EXPECT_EQ(pathWords(row), "tcp/socket+local/cma on 3 devices, DISPROVEN");
   row.path = {{"local", "", "", 1, 1, Proven::kUnproven}};
   EXPECT_EQ(pathWords(row), "local, unproven");
 }

@@ -197,7 +197,7 @@ class Composer {
     checks.smallest_caught = rounds_.every_transfer_checked ? 0 : smallestCaught(checks.transfers);
     row_.checks = checks;
     if (missed != 0)
-      facts_.mismatch = fmt::format("{} of {} checked transfers arrived wrong: {}", missed,
+      facts_.mismatch = fmt::format("{} of {} checked transfers have wrong bytes: {}", missed,
                                     checks.transfers, facts_.mismatch.value_or(""));
   }
 

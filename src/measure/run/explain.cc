@@ -177,12 +177,12 @@ Result<Path> moveOne(const TwoEnds& ends, OpKind op, std::string require) {
 }
 
 Attempt attempt(const TwoEnds& ends, OpKind op, const PeerWay& way) {
-  if (!way.usable) return {.op = op, .text = "it does not reach the other process"};
+  if (!way.usable) return {.op = op, .text = "it has no connection to the other process"};
   const std::string only = "backend:" + way.backend;
   auto moved = moveOne(ends, op, ends.require.empty() ? only : only + "," + ends.require);
   if (moved) return {.op = op, .carried = true, .text = moved->text()};
   if (!ends.require.empty() && moveOne(ends, op, only))
-    return {.op = op, .text = fmt::format("--require {} does not allow it", ends.require)};
+    return {.op = op, .text = fmt::format("--require {} forbids this path", ends.require)};
   return {.op = op, .text = moved.error().text()};
 }
 

@@ -8,13 +8,10 @@ namespace viaduct::measure {
 namespace {
 
 constexpr auto kRule =
-    "The order is fixed: by this host's memory (10), by RDMA (20 and up), by TCP (30 and up), for "
-    "tests (90).\n"
-    "A transfer takes the first that is open at both ends, reaches both its memories, and is "
-    "allowed by what it\n"
-    "requires. No speed is measured for it. A row of a benchmark requires its backend: it goes "
-    "over "
-    "no other.\n";
+    "Order of preference: memory of this host (10), RDMA (20 and up), TCP (30 and up), tests "
+    "(90).\nA transfer uses the first backend that is open at both ends, reaches both memories and "
+    "meets\n--require. The order does not depend on measured speed. A benchmark row uses only its "
+    "own backend.\n";
 
 std::string stateOf(const BackendInfo& info) {
   if (!info.open) return "not open: " + info.text;
@@ -32,14 +29,14 @@ std::string orderText(const std::vector<ExplainedBackend>& backends) {
 
 std::string choiceText(const Explanation& all, OpKind op) {
   const ExplainedBackend* const chosen = all.chosen(op);
-  std::string out = fmt::format("{}: {}\n", opKindName(op),
-                                chosen == nullptr ? "nothing carries it" : chosen->info.name);
+  std::string out =
+      fmt::format("{}: {}\n", opKindName(op), chosen == nullptr ? "no backend" : chosen->info.name);
   bool behind = false;
   for (const ExplainedBackend& one : all.backends) {
     for (const Attempt& attempt : one.attempts) {
       if (attempt.op != op) continue;
       const std::string role = !attempt.carried ? "no"
-                               : behind         ? "could, after " + chosen->info.name
+                               : behind         ? "possible, after " + chosen->info.name
                                                 : "yes";
       out += fmt::format("  {:<8}{}: {}\n", one.info.name, role, attempt.text);
     }
@@ -107,16 +104,16 @@ std::string explanationText(const Explanation& all) {
                      all.asked.require.empty() ? "" : ", --require " + all.asked.require);
   for (const OpKind op : {OpKind::kWrite, OpKind::kRead}) out += choiceText(all, op);
   if (const std::string links = linksText(all.backends); !links.empty())
-    out += "\nTheir ways to the other process:\n" + links;
+    out += "\nConnections to the other process:\n" + links;
   const auto* const far = all.betweenHosts(OpKind::kWrite);
   out += fmt::format(
       "\nBetween hosts: {}\n",
-      far == nullptr ? "none of these" : far->info.name + ", where its network joins the two");
+      far == nullptr ? "no backend" : far->info.name + ", if its network connects them");
   if (!all.serving.empty())
-    out += fmt::format("\nNICs by their nearness to memory; {}:\n{}",
+    out += fmt::format("\nNICs by distance to memory; {}:\n{}",
                        all.asked.settings.rails.empty()
-                           ? "a transfer uses the nearest, and others while none of those serves"
-                           : "those that were named carry it wherever it lies",
+                           ? "a transfer uses the nearest NICs, and others only while those fail"
+                           : "the named NICs serve all memory",
                        servingText(all.serving));
   return out;
 }

@@ -71,7 +71,7 @@ Result<Hello> decodeHello(std::string_view text) {
   if (!from.finished())
     return Error{.code = Code::kProtocol,
                  .operation = "bench",
-                 .detail = "a member of another version, or what it sent was garbled"};
+                 .detail = "a member has another version, or sent a malformed message"};
   return hello;
 }
 

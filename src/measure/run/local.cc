@@ -190,7 +190,7 @@ void explain(const Children& children, const RunRequest& request, const StopFlag
   for (const auto& child : children)
     if (const auto death = child->death(request.spec.layout)) {
       out.end = RunEnd::kWorkerDied;
-      out.problem = *death + "; the others were ended";
+      out.problem = *death + "; the other workers were ended";
       return;
     }
   if (out.end != RunEnd::kInterrupted) return;
@@ -200,7 +200,7 @@ void explain(const Children& children, const RunRequest& request, const StopFlag
       out.problem = words;
       return;
     }
-  out.problem = "a worker has ended without saying why";
+  out.problem = "a worker ended without a reason";
 }
 
 Result<RunOutcome> run(RunRequest request, const Progress& progress, const StopFlag& stop) {

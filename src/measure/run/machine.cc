@@ -67,9 +67,9 @@ Status requirementMet(const std::vector<BackendInfo>& backends, std::string_view
         .operation =
             fmt::format("REQUIREMENT NOT MET: {} {}", lackOf(word),
                         able.empty() ? "here" : "by " + fmt::format("{}", fmt::join(unable, ", "))),
-        .detail = fmt::format("--require {} and rows over {}", word, fmt::join(told, ", ")),
-        .remedy = able.empty() ? "`viaduct bench --explain` says what there is"
-                               : fmt::format("--backend {}", fmt::join(able, ","))};
+        .detail = fmt::format("--require {} excludes rows over {}", word, fmt::join(told, ", ")),
+        .remedy = able.empty() ? "`viaduct bench --explain` lists the backends"
+                               : fmt::format("use --backend {}", fmt::join(able, ","))};
   }
   return Ok{};
 }
@@ -90,12 +90,12 @@ Status memorySuffices(const Spec& spec, bool local, const std::string& root) {
   return Error{
       .code = Code::kExhausted,
       .operation = "memory",
-      .detail = fmt::format("{} of {} {} not fit: {} can be taken here",
+      .detail = fmt::format("{} of {} {} not fit: {} of memory is available",
                             local ? fmt::format("{} processes", members) : "a process",
                             base::showSize(most), local ? "do" : "does", base::showSize(available)),
-      .remedy = fmt::format("--total_buffer_size {} fits; smaller blocks, batches or --working_set "
-                            "need less",
-                            base::formatSize(fit))};
+      .remedy =
+          fmt::format("use --total_buffer_size {}, or smaller blocks, batches or --working_set",
+                      base::formatSize(fit))};
 }
 
 Status devicesExist(const std::vector<std::string>& names, const std::string& root) {
@@ -120,7 +120,7 @@ Status devicesExist(const std::vector<std::string>& names, const std::string& ro
     return Error{.code = Code::kNotFound,
                  .operation = "--device_list",
                  .detail = fmt::format("there is no device \"{}\"", name),
-                 .remedy = fmt::format("{}here are {}, or their addresses",
+                 .remedy = fmt::format("{}use one of {}, or one of their addresses",
                                        near.empty() ? "" : "did you mean " + near + "? ",
                                        fmt::join(known, ", "))};
   }
@@ -142,9 +142,9 @@ Error noDeviceMemory() {
   const auto gpu = host::findGpu(0);
   return {.code = Code::kUnsupported,
           .operation = "VRAM",
-          .detail = fmt::format("this version moves no GPU memory; {}",
-                                gpu ? fmt::format("{} is left alone", gpu->name)
-                                    : "this host has no usable one either: " + gpu.error().detail),
+          .detail = fmt::format("this version does not move GPU memory; {}",
+                                gpu ? fmt::format("{} stays unused", gpu->name)
+                                    : "this host has no usable GPU either: " + gpu.error().detail),
           .remedy = "use DRAM"};
 }
 

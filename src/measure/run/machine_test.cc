@@ -21,9 +21,9 @@ TEST(DevicesExist, InterfacesAddressesAndRdmaDevicesAreDevices) {
   const auto none = devicesExist({"lo", "mlx5_1"}, root);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().detail, "there is no device \"mlx5_1\"");
-  EXPECT_EQ(none.error().remedy.rfind("did you mean mlx5_0? here are ", 0), 0U)
+  EXPECT_EQ(none.error().remedy.rfind("did you mean mlx5_0? use one of ", 0), 0U)
       << none.error().remedy;
-  EXPECT_EQ(devicesExist({"wlan0"}, root).error().remedy.rfind("here are ", 0), 0U);
+  EXPECT_EQ(devicesExist({"wlan0"}, root).error().remedy.rfind("use one of ", 0), 0U);
 }
 
 TEST(Requirements, AreHeldAgainstWhatEachOpenBackendCanDo) {
@@ -35,14 +35,15 @@ TEST(Requirements, AreHeldAgainstWhatEachOpenBackendCanDo) {
   EXPECT_TRUE(requirementMet({local, tcp}, "proven")) << "of rows, not of backends";
   EXPECT_TRUE(requirementMet({local, closed}, "not-tcp,same-host,backend:local"));
   EXPECT_TRUE(requirementMet({fabric}, "rdma,not-tcp"));
-  EXPECT_EQ(requirementMet({local, tcp}, "rdma").error().text(),
-            "REQUIREMENT NOT MET: no RDMA here: unsupported: --require rdma and rows over local, "
-            "tcp; what to do: `viaduct bench --explain` says what there is");
+  EXPECT_EQ(
+      requirementMet({local, tcp}, "rdma").error().text(),
+      "REQUIREMENT NOT MET: no RDMA here: unsupported: --require rdma excludes rows over local, "
+      "tcp; what to do: `viaduct bench --explain` lists the backends");
   EXPECT_EQ(requirementMet({tcp, fabric}, "rdma").error().operation,
             "REQUIREMENT NOT MET: no RDMA by tcp");
-  EXPECT_EQ(requirementMet({tcp, fabric}, "rdma").error().remedy, "--backend ofi");
+  EXPECT_EQ(requirementMet({tcp, fabric}, "rdma").error().remedy, "use --backend ofi");
   EXPECT_EQ(requirementMet({fabric}, "rdma,backend:tcp").error().detail,
-            "--require backend:tcp and rows over ofi (over efa)");
+            "--require backend:tcp excludes rows over ofi (over efa)");
 }
 
 TEST(ListenHere, WhatIsBoundToADeviceReachesItsAddresses) {

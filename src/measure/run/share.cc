@@ -24,7 +24,7 @@ base::Reader readerOf(std::string_view text) {
 Error garbled() {
   return {.code = Code::kProtocol,
           .operation = "bench",
-          .detail = "a member sent what is no result of a row"};
+          .detail = "a member sent a malformed row result"};
 }
 
 void write(base::Writer& to, const Failure& failure) {

@@ -43,16 +43,16 @@ Status fits(const Spec& spec, const char* side, std::uint64_t device, std::uint3
   const std::uint64_t part = partBytes(device, parts);
   for (const Workload& row : spec.rows)
     if (row.bytes() > part)
-      return Error{
-          .code = Code::kInvalid,
-          .operation = "--total_buffer_size",
-          .detail =
-              fmt::format("{} blocks of {} do not fit: a device of the {} has {}, {} for each "
-                          "stream that uses it",
-                          row.batch, base::showSize(row.block_bytes), side, base::showSize(device),
-                          base::showSize(part)),
-          .remedy = fmt::format("a larger --total_buffer_size, or blocks x batch of {} at most",
-                                base::showSize(part))};
+      return Error{.code = Code::kInvalid,
+                   .operation = "--total_buffer_size",
+                   .detail = fmt::format(
+                       "{} blocks of {} do not fit: a device of the {} has {}, {} for each "
+                       "stream that uses it",
+                       row.batch, base::showSize(row.block_bytes), side, base::showSize(device),
+                       base::showSize(part)),
+                   .remedy = fmt::format(
+                       "use a larger --total_buffer_size, or at most {} for blocks x batch",
+                       base::showSize(part))};
   return Ok{};
 }
 

@@ -20,7 +20,9 @@ constexpr std::uint64_t kOthers = 4, kOtherBytes = std::uint64_t{16} << 20U;
 constexpr double kUnseen = 0.001;  // rows of which a lie may stay unseen
 
 Error notACheck() {
-  return {.code = Code::kProtocol, .operation = "bench", .detail = "a note that is no spot check"};
+  return {.code = Code::kProtocol,
+          .operation = "bench",
+          .detail = "a member sent a malformed spot check"};
 }
 
 }  // namespace

@@ -130,12 +130,12 @@ RowComparison compareRow(const Group& a, const Group& b, bool in_turns,
   out.p99 = latencyRatio(a, b, &Latency::p99);
   if (!out.rate) {
     out.difference = Difference::kUnusable;
-    out.note = "no GB/s on one of the sides";
+    out.note = "one side has no GB/s";
     return out;
   }
   out.difference =
       in_turns ? differenceOf(*out.rate, options.least_effect) : Difference::kNotInTurns;
-  if (out.a.rate) out.note = "open loop: GB/s is what was asked for, look at the latency";
+  if (out.a.rate) out.note = "open loop: GB/s is the requested rate; compare the latency";
   if (options.slower) judgeSlowness(out, *options.slower);
   return out;
 }
@@ -157,7 +157,7 @@ Status noRunTwice(const std::vector<Report>& side, const char* name) {
     if (!at->rows.empty() && std::find(at + 1, side.end(), *at) != side.end())
       return Error{.code = Code::kInvalid,
                    .operation = "compare",
-                   .detail = fmt::format("{} has the same run twice (started {})", name,
+                   .detail = fmt::format("{} contains the same run twice (started {})", name,
                                          at->started.empty() ? "unknown" : at->started),
                    .remedy = "name each result file once"};
   return Ok{};
@@ -212,11 +212,9 @@ Result<Comparison> compare(const std::vector<Report>& a, const std::vector<Repor
     return Error{
         .code = Code::kInvalid,
         .operation = "compare",
-        .detail =
-            "no row of A is of the same backend, op, scheme, block size and batch as one of B",
-        .remedy = how == Belong::kSame
-                      ? "with --across-settings rows of different backends are compared"
-                      : ""};
+        .detail = "A and B have no row with the same backend, op, scheme, block size and batch",
+        .remedy =
+            how == Belong::kSame ? "--across-settings compares rows of different backends" : ""};
   // Fewer runs give no answer anyhow.
   const bool few = std::min(a.size(), b.size()) < kFewestRuns;
   const bool in_turns = few || options.across_time || tookTurns(a, b);

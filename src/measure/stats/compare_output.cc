@@ -94,12 +94,11 @@ std::string slownessText(const Comparison& comparison, double allowed) {
   const double percent = allowed * 100;
   if (!slow.empty())
     out += fmt::format("TOO SLOW, by more than {:.3g} % with 95 % confidence:\n{}", percent, slow);
-  if (!broken.empty()) out += fmt::format("BROKEN, usable in A and not in B:\n{}", broken);
+  if (!broken.empty()) out += fmt::format("BROKEN, valid in A but not in B:\n{}", broken);
   if (!unknown.empty())
     out += fmt::format(
-        "cannot tell whether slower by more than {:.3g} %, the noise is too large; measure longer "
-        "or "
-        "more often:\n{}",
+        "cannot tell whether slower by more than {:.3g} %: the noise is too large; measure longer "
+        "or more often:\n{}",
         percent, unknown);
   if (!out.empty() || comparison.evidence != Evidence::kEnough) return out;
   return fmt::format("no row is slower by more than {:.3g} %\n", percent);
@@ -154,18 +153,19 @@ const char* outcomeName(const Comparison& comparison) {
 std::string fewRunsText(const Comparison& comparison, bool planned_together) {
   const std::string counts = fmt::format("A has {} and B {}", comparison.runs_a, comparison.runs_b);
   if (planned_together)
-    return fmt::format("Not enough runs: it ended early. {}, and each side needs {}.\n", counts,
-                       kFewestRuns);
+    return fmt::format(
+        "Not enough runs, because the comparison ended early: {}, and each side needs {}.\n",
+        counts, kFewestRuns);
   return fmt::format(
-      "Not enough runs: {}, and each side needs {} with the same rows. Otherwise nobody can tell\n"
-      "a difference from the noise between runs. Measure both sides in turns:\n"
+      "Not enough runs: {}, and each side needs {} with the same rows. Fewer runs cannot separate "
+      "a\ndifference from noise. Measure both sides in turns:\n"
       "  viaduct bench ... --against 'SETTINGS', or --before a1 a2 a3 a4 --after b1 b2 b3 b4\n",
       counts, kFewestRuns);
 }
 
 constexpr auto kNoTurns =
-    "The runs of A and B did not take turns, or do not say when they started: drift of the machine "
-    "would\nlook like a difference. Measure A, B, B, A and so on, or accept that with "
+    "The runs of A and B did not take turns, or have no start times. Drift of the machine would "
+    "look\nlike a difference. Measure A, B, B, A and so on, or accept the drift with "
     "--across-time.\n";
 
 std::string evidenceText(const Comparison& comparison, bool planned_together) {

@@ -70,7 +70,8 @@ TEST(CompareOutput, SaysWhatTheRunsLack) {
   EXPECT_NE(text.find("--before"), std::string::npos) << text;
   EXPECT_EQ(text.find("no row is slower"), std::string::npos) << text;
   const std::string early = compareText(few, {"a", "b"}, {.by_place = true});
-  EXPECT_NE(early.find("Not enough runs: it ended early. A has 1 and B 2"), std::string::npos);
+  EXPECT_NE(early.find("Not enough runs, because the comparison ended early: A has 1 and B 2"),
+            std::string::npos);
   EXPECT_EQ(early.find("--before"), std::string::npos) << early;
   const auto json = nlohmann::json::parse(compareJson(few, {"a", "b"}));
   EXPECT_EQ(json.at("outcome"), "not enough runs");

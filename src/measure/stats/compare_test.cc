@@ -150,7 +150,7 @@ TEST(Compare, OneRunUnderTwoNamesIsRefused) {
   const auto runs = runsOf({10, 10.1, 10.2, 10.05});
   const auto found = compare({runs[0], runs[1], runs[2], runs[0]}, runsOf({5, 6, 7, 8}, 1), {});
   ASSERT_FALSE(found);
-  EXPECT_NE(found.error().text().find("A has the same run twice"), std::string::npos)
+  EXPECT_NE(found.error().text().find("A contains the same run twice"), std::string::npos)
       << found.error().text();
 }
 

@@ -109,7 +109,7 @@ std::vector<std::string> machineDifferences(const std::vector<Report>& a,
                                             const std::vector<Report>& b) {
   const auto of_a = fingerprintsOf(a), of_b = fingerprintsOf(b);
   if (of_a.contains("") || of_b.contains(""))
-    return {fmt::format("{} not say on which machines it was measured",
+    return {fmt::format("{} not name the machines of the measurement",
                         of_a.contains("") && of_b.contains("") ? "A and B do"
                         : of_a.contains("")                    ? "A does"
                                                                : "B does")};
@@ -124,7 +124,7 @@ Error refused(const char* what, const std::vector<std::string>& differences, con
       .code = Code::kInvalid,
       .operation = "compare",
       .detail = fmt::format("A and B differ in their {}: {}", what, fmt::join(differences, "; ")),
-      .remedy = fmt::format("if that is meant: {}", option)};
+      .remedy = fmt::format("to compare anyway, add {}", option)};
 }
 
 }  // namespace

@@ -14,10 +14,9 @@ SuiteEnd sameMachines(Suite& suite, const RunOutcome& outcome) {
   std::string& kept = suite.environment.fingerprint;
   if (kept.empty()) suite.environment = {.members = outcome.members, .fingerprint = found};
   if (found.empty() || found == kept) return {};
-  return {RunEnd::kFailed,
-          fmt::format("the machines are not those of the rounds that are done: fingerprint {} "
-                      "there, {} now; what to do: start anew",
-                      kept, found)};
+  return {RunEnd::kFailed, fmt::format("the machines changed since the earlier rounds: fingerprint "
+                                       "{} then, {} now; what to do: start again",
+                                       kept, found)};
 }
 
 class Round {

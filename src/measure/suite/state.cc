@@ -57,7 +57,7 @@ Status canBeWritten(const std::string& name, const std::string& target) {
   std::error_code none;
   const fs::file_status status = fs::status(target, none);
   if (fs::exists(status) && !fs::is_regular_file(status))
-    return refused(name, "it is no regular file, and rounds are kept in one", "name another file");
+    return refused(name, "the file is not a regular file", "name another file");
   if (fs::exists(status) && ::access(target.c_str(), W_OK) != 0) return failed(name, errno);
   const base::Fd part = openPart(target);
   if (!part) return failed(partOf(name), errno);
@@ -92,14 +92,13 @@ Result<SuiteFile> SuiteFile::open(const std::string& name, bool fresh) {
   VIADUCT_TRY(const std::string text, contentOfFile(out.target_));
   if (isBlank(text)) return out;
   if (!isSuiteJson(text))
-    return refused(name, "it has something else than the rounds of a suite",
-                   "name another file, or remove this one");
+    return refused(name, "the file holds no suite rounds", "name another file, or remove this one");
   if (fresh) return out;
   auto kept = suiteFromJson(text, name);
   if (!kept) {
     Error error = std::move(kept).error();
     error.remedy += error.remedy.empty() ? "" : ", or ";
-    error.remedy += "--fresh starts anew";
+    error.remedy += "start again with --fresh";
     return error;
   }
   out.kept_ = *std::move(kept);
@@ -123,15 +122,15 @@ Result<Suite> goOn(const SuiteFile& file, Suite wanted) {
   const auto found = differencesOf(*kept, wanted);
   if (!found.empty())
     return refused(file.name(),
-                   fmt::format("its {} rounds were measured otherwise: {}", kept->rounds_done,
+                   fmt::format("its {} rounds have other settings: {}", kept->rounds_done,
                                fmt::join(found, "; ")),
-                   "give the same settings, name another file, or start anew with --fresh");
+                   "use the same settings, another file, or --fresh");
   const std::size_t whole = kept->rounds_done * orderOf(kept->tests, 0).size();
   if (kept->runs.size() != whole)
     return refused(file.name(),
-                   fmt::format("it has {} runs, where {} rounds are {}", kept->runs.size(),
+                   fmt::format("the file has {} runs, but {} rounds need {}", kept->runs.size(),
                                kept->rounds_done, whole),
-                   "name another file, or start anew with --fresh");
+                   "use another file, or --fresh");
   Suite out = *kept;
   out.rounds = std::max(wanted.rounds, out.rounds_done);
   out.least_effect = wanted.least_effect;

@@ -78,15 +78,15 @@ TEST_F(SuiteFileTest, WhatCannotBeWrittenIsSaidAtOnce) {
   EXPECT_TRUE(has(SuiteFile::open("/no/such/folder/x.json", false).error().text(),
                   "/no/such/folder/x.json.part"));
   for (const char* name : {"/dev/null", "/tmp"})
-    EXPECT_TRUE(has(SuiteFile::open(name, false).error().text(), "no regular file")) << name;
+    EXPECT_TRUE(has(SuiteFile::open(name, false).error().text(), "not a regular file")) << name;
   EXPECT_TRUE(SuiteFile::open("", false)) << "none is asked for";
 }
 
 TEST_F(SuiteFileTest, WhatIsNotASuiteIsNotOverwritten) {
   for (const char* text : {"notes", "{\"format\": \"viaduct-bench/2\"}", "[1]"}) {
     put(text);
-    EXPECT_TRUE(has(refusal(), "something else than the rounds of a suite")) << refusal();
-    EXPECT_TRUE(has(refusal(true), "something else")) << "fresh or not";
+    EXPECT_TRUE(has(refusal(), "the file holds no suite rounds")) << refusal();
+    EXPECT_TRUE(has(refusal(true), "no suite rounds")) << "fresh or not";
     EXPECT_EQ(content(), text);
   }
   put(" \n");
@@ -96,7 +96,7 @@ TEST_F(SuiteFileTest, WhatIsNotASuiteIsNotOverwritten) {
 TEST_F(SuiteFileTest, ANewerVersionIsNamedAndFreshReplacesIt) {
   put("{\"format\": \"viaduct-suite/2\"}");
   EXPECT_TRUE(has(refusal(), "newer viaduct: viaduct-suite/2")) << refusal();
-  EXPECT_TRUE(has(refusal(), "or --fresh starts anew")) << refusal();
+  EXPECT_TRUE(has(refusal(), "or start again with --fresh")) << refusal();
   EXPECT_EQ(refusal(true), "");
 }
 
@@ -131,7 +131,7 @@ TEST_F(SuiteFileTest, GoesOnWithWholeRoundsOnly) {
   ASSERT_TRUE(file);
   const auto on = goOn(*file, someSuite(0));
   ASSERT_FALSE(on);
-  EXPECT_TRUE(has(on.error().text(), "it has 6 runs, where 99 rounds are 297"))
+  EXPECT_TRUE(has(on.error().text(), "the file has 6 runs, but 99 rounds need 297"))
       << on.error().text();
 }
 

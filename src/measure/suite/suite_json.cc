@@ -120,7 +120,8 @@ Status takeRuns(std::vector<NamedRun> runs, Suite& into, const std::string& file
     std::size_t test = 0;
     while (test < into.tests.size() && into.tests[test].name != run.test) ++test;
     if (test == into.tests.size()) return wrong("runs: \"" + run.test + "\" is none of its tests");
-    if (run.run.round >= into.rounds_done) return wrong("runs: one is of a round that is not done");
+    if (run.run.round >= into.rounds_done)
+      return wrong("runs: a run belongs to an unfinished round");
     run.run.test = test;
     into.runs.push_back(std::move(run.run));
   }

@@ -66,7 +66,7 @@ TEST(SuiteJson, WhatIsWrongIsNamed) {
   expect(error(bad), "\"other\" is none of its tests");
   bad = good;
   bad["runs"][1]["round"] = 4;
-  expect(error(bad), "a round that is not done");
+  expect(error(bad), "an unfinished round");
   bad = good;
   bad["runs"][2]["rows"][0]["block_size"] = "big";
   expect(error(bad), "runs[2].rows[0].block_size");

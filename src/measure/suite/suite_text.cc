@@ -39,7 +39,7 @@ std::string answerLine(const SuiteCell& cell) {
 std::string tableOf(const SuiteTest& test, const SuiteAnswers& answers) {
   std::string out = "\n" + test.name;
   if (const std::string settings = settingsText(test); !settings.empty()) out += ": " + settings;
-  if (!test.expected.empty()) out += fmt::format("\n(expected of it: {})", test.expected);
+  if (!test.expected.empty()) out += fmt::format("\n(expected: {})", test.expected);
   if (!test.absent.empty()) return out + "\nnot measured: " + test.absent + "\n";
   const bool judged = answers.test != 0;
   out += "\n" + figuresHead();
@@ -60,8 +60,8 @@ std::string headOf(const Suite& suite) {
   std::set<std::string> hosts;
   for (const Member& member : suite.environment.members) hosts.insert(member.host.hostname);
   return fmt::format(
-      "{} of {} rounds, {} processes on {}; medians over the rounds. No effect below {:.3g} % is "
-      "named\n",
+      "{} of {} rounds, {} processes on {}; medians over the rounds. Effects below {:.3g} % are "
+      "not reported\n",
       suite.rounds_done, std::max(suite.rounds, suite.rounds_done),
       suite.environment.members.size(), fmt::join(hosts, ", "), suite.least_effect * 100);
 }
@@ -95,10 +95,10 @@ std::string chanceText(const std::vector<SuiteAnswers>& answers) {
   if (count == 0) return {};
   const auto wrong = std::lround(kWrong * static_cast<double>(count));
   const std::string which =
-      wrong > 0 ? fmt::format("Of {} answers about {} may be", count, wrong) : "An answer may be";
+      wrong > 0 ? fmt::format("About {} of {} answers may be", wrong, count) : "An answer may be";
   return which +
-         " chance alone: a 95 % interval misses one time in 20. Believe what neighbouring sizes "
-         "agree on.";
+         " wrong by chance: a 95 % interval misses one time in 20. Trust answers that neighbouring "
+         "sizes share.";
 }
 
 std::string suiteText(const Suite& suite) {

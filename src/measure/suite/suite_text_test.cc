@@ -13,12 +13,12 @@ using testing::has;
 TEST(SuiteText, HasATableForEachTestAndSaysWhatItMeans) {
   const std::string text = suiteText(someSuite(5));
   for (const char* part :
-       {"5 of 5 rounds, 1 processes on one", "No effect below 1 % is named\n",
-        "baseline: VIADUCT_SPIN=20us\n",
-        "better: VIADUCT_SPIN=0\n(expected of it: nothing at all)\n", "p95 us", "rails",
-        "not measured: not built in", "\nbetter: helps at 2 of 2 sizes (256, 64KiB)\n",
+       {"5 of 5 rounds, 1 processes on one", "Effects below 1 % are not reported\n",
+        "baseline: VIADUCT_SPIN=20us\n", "better: VIADUCT_SPIN=0\n(expected: nothing at all)\n",
+        "p95 us", "rails", "not measured: not built in",
+        "\nbetter: helps at 2 of 2 sizes (256, 64KiB)\n",
         "\nsame: no difference seen at 1 of 1 size (64KiB)\n", "\nabsent: not built in\n",
-        "\nAn answer may be chance alone: a 95 % interval misses one time in 20."})
+        "\nAn answer may be wrong by chance: a 95 % interval misses one time in 20."})
     EXPECT_TRUE(has(text, part)) << part << "\n" << text;
   EXPECT_FALSE(has(text, "baseline: helps")) << text;
 }
@@ -29,7 +29,7 @@ TEST(SuiteText, SaysHowManyAnswersAreChanceWhereItIsOneOrMore) {
   for (const std::size_t count : {9U, 10U, 40U}) {
     cells.resize(count, cells.front());
     answers.resize(2);
-    const std::string about = count == 40 ? "Of 40 answers about 2" : "Of 10 answers about 1";
+    const std::string about = count == 40 ? "About 2 of 40 answers" : "About 1 of 10 answers";
     EXPECT_EQ(has(chanceText(answers), about), count != 9) << chanceText(answers);
   }
 }

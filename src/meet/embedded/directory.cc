@@ -38,10 +38,11 @@ bool Directory::open(Request& request, const NameMessage& message) {
   const std::size_t bytes = kRequestBytes + message.name_space.size() + message.name.size() +
                             message.value.size() + message.owner.size();
   if (account.requests >= kMaxRequests) {
-    refuse(request, {.code = Code::kExhausted,
-                     .operation = "directory",
-                     .detail = fmt::format(
-                         "{} names and searches of one member, which is the limit", kMaxRequests)});
+    refuse(request,
+           {.code = Code::kExhausted,
+            .operation = "directory",
+            .detail = fmt::format("one member has {} names and searches, which is the limit",
+                                  kMaxRequests)});
     return false;
   }
   if (!account.bytes.take(bytes)) {
@@ -133,7 +134,7 @@ void Directory::pong(GuestId guest, std::uint64_t number) {
     }
     refuse(claim->second.by, {.code = Code::kBusy,
                               .operation = "publish",
-                              .detail = fmt::format("the name \"{}\" belongs to {}, which lives",
+                              .detail = fmt::format("the name \"{}\" belongs to {}, which is alive",
                                                     claim->first.second, entry->second.owner),
                               .cause = "two processes were given the same name",
                               .remedy = "give each its own name, or its own namespace"});

@@ -48,11 +48,11 @@ void DirectoryClient::lost(const Error& why, bool again) {
 // Why there is no answer yet.
 Error DirectoryClient::unanswered(const Request& request) const {
   if (!line_.ready()) return line_.unreachable();
-  return {
-      .code = Code::kTimeout,
-      .detail = fmt::format("meeting place {}: {} \"{}\" in namespace {}", site_->where,
-                            request.type == Type::kFind ? "nobody has published" : "no word about",
-                            request.message.name, site_->name_space)};
+  return {.code = Code::kTimeout,
+          .detail = fmt::format(
+              "meeting place {}: {} \"{}\" in namespace {}", site_->where,
+              request.type == Type::kFind ? "no agent has published" : "no answer about",
+              request.message.name, site_->name_space)};
 }
 
 Wait DirectoryClient::await(Loop::Held& held, const Request& request, Deadline until,
@@ -100,7 +100,7 @@ Result<std::uint32_t> DirectoryClient::publish(const std::string& name, const st
   if (name.empty() || name.size() > kMaxNameBytes)
     wrong.detail = fmt::format("a name has 1 to {} bytes", kMaxNameBytes);
   else if (value.size() > kMaxValueBytes)
-    wrong.detail = fmt::format("{} bytes, where {} is the limit", value.size(), kMaxValueBytes);
+    wrong.detail = fmt::format("{} bytes exceed the limit of {}", value.size(), kMaxValueBytes);
   if (!wrong.detail.empty()) return wrong;
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);

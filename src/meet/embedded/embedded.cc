@@ -91,8 +91,8 @@ Result<std::unique_ptr<MeetingPlace>> openEmbedded(const PlaceOptions& options) 
   if (where.port == 0 || where.host == "*")
     return Error{
         .operation = "meeting place",
-        .detail = fmt::format("\"{}\" is no address that members can go to", options.where),
-        .remedy = "give the host and port at which all reach it"};
+        .detail = fmt::format("\"{}\" is not an address that members can reach", options.where),
+        .remedy = "give a host and port that all members can reach"};
   auto site = std::make_shared<wire::Site>();
   site->where = options.where;
   site->name_space = options.name_space.empty() ? "/viaduct" : options.name_space;

@@ -77,14 +77,14 @@ Result<std::size_t> Decoder::takeAll(ByteSpan bytes, const Take& take) {
     const ByteSpan header = bytes.subspan(at, kHeaderBytes);
     const std::size_t length = base::loadLittle<std::uint32_t>(header.data());
     if (length > limit_)
-      return broken(fmt::format("a message of {} bytes, where {} is the limit", length, limit_));
+      return broken(fmt::format("a message of {} bytes exceeds the limit of {}", length, limit_));
     if (bytes.size() - at - kHeaderBytes < length) break;
     const ByteSpan payload = bytes.subspan(at + kHeaderBytes, length);
     const auto check = checkOf(mac_, number_, header.first(kCheckAt), digestOf(payload));
     if (!base::sameBytes(std::as_bytes(std::span(check)).first(kHeaderBytes - kCheckAt),
                          header.subspan(kCheckAt)))
       return broken(mac_ ? "a message's authentication code is wrong"
-                         : "what came is not a Viaduct meeting");
+                         : "the received bytes are not from a Viaduct meeting place");
     ++number_;
     VIADUCT_CHECK(take(static_cast<Type>(header[kTypeAt]), payload));
     at += kHeaderBytes + length;

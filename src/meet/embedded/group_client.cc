@@ -74,7 +74,7 @@ Error GroupClient::gaveUp(Wait how, const std::string& operation) const {
   Error why{.code = how == Wait::kStopped ? Code::kCancelled : Code::kTimeout,
             .operation = operation,
             .detail = fmt::format("meeting place {}: {}", site_->where,
-                                  status_.empty() ? "no word from it" : status_)};
+                                  status_.empty() ? "no answer from it" : status_)};
   if (how == Wait::kStopped) why.detail = "stopped by the caller";
   return why;
 }
@@ -109,7 +109,8 @@ Status GroupClient::message(Type type, ByteSpan payload) {
   } else if (type == Type::kFormed) {
     VIADUCT_TRY(auto formed, FormedMessage::decode(payload));
     if (formed.members.size() <= roster_.rank)
-      return Error{.code = Code::kProtocol, .operation = "join", .detail = "a roster without us"};
+      return Error{
+          .code = Code::kProtocol, .operation = "join", .detail = "a roster without this member"};
     roster_.group = request_.group;
     roster_.epoch = formed.epoch;
     roster_.members = std::move(formed.members);
@@ -117,7 +118,8 @@ Status GroupClient::message(Type type, ByteSpan payload) {
   } else if (type == Type::kValues) {
     VIADUCT_TRY(auto all, ValuesMessage::decode(payload));
     if (all.round != round_ || all.values.size() != roster_.members.size())
-      return Error{.code = Code::kProtocol, .operation = "gather", .detail = "not our round"};
+      return Error{
+          .code = Code::kProtocol, .operation = "gather", .detail = "an answer to another round"};
     values_ = std::move(all.values);
   } else if (type == Type::kTrouble) {
     VIADUCT_TRY(auto why, ErrorMessage::decode(payload));
@@ -142,10 +144,9 @@ void GroupClient::lost(const Error& why, bool again) {
     trouble_ = why;
     trouble_->operation = label();
     trouble_->cause += trouble_->cause.empty() ? "" : "; ";
-    trouble_->cause += fmt::format(
-        "with the meeting place the group has ended (it is run by {} or "
-        "by its own process)",
-        roster_.members.front().name);
+    trouble_->cause +=
+        fmt::format("the group has ended with its meeting place (in {} or in its own process)",
+                    roster_.members.front().name);
   }
   changed_.notify_all();
 }
@@ -156,7 +157,7 @@ Result<std::vector<std::string>> GroupClient::gather(std::string value, Deadline
   const std::string operation = "gather in " + label();
   if (value.size() > kMaxValueBytes)
     return Error{.operation = operation,
-                 .detail = fmt::format("a value of {} bytes, where {} is the limit", value.size(),
+                 .detail = fmt::format("a value of {} bytes exceeds the limit of {}", value.size(),
                                        kMaxValueBytes)};
   if (finished_) return Error{.operation = operation, .detail = "after finish()"};
   if (trouble_) return *trouble_;

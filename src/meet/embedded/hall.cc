@@ -18,7 +18,7 @@ Status checkJoin(const JoinRequest& request) {
   else if (request.name.size() > kMaxNameBytes)
     why.detail = fmt::format("a member's name has at most {} bytes", kMaxNameBytes);
   else if (request.about.size() > kMaxAboutBytes)
-    why.detail = fmt::format("what a member says of itself has at most {} bytes", kMaxAboutBytes);
+    why.detail = fmt::format("a member's description has at most {} bytes", kMaxAboutBytes);
   else
     return Ok{};
   return why;

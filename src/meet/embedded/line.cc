@@ -84,7 +84,7 @@ void Line::helloTimedOut() {
           .operation = "hello",
           .detail = "it accepted the connection and never answered",
           .cause = "it is frozen, or another program listens there",
-          .remedy = "check who has that port: ss -ltnp"});
+          .remedy = "find the process with that port: ss -ltnp"});
 }
 
 void Line::send(const PacketPtr& packet) {
@@ -132,7 +132,7 @@ Status Line::take(Type type, ByteSpan payload) {
   if (type == Type::kChallenge) return answer(payload);
   if (type == Type::kWelcome) return welcome(payload);
   if (type == Type::kDeny) return denied(payload);
-  return Error{.code = Code::kProtocol, .operation = "hello", .detail = "a message out of turn"};
+  return Error{.code = Code::kProtocol, .operation = "hello", .detail = "an unexpected message"};
 }
 
 Status Line::answer(ByteSpan challenge) {
@@ -151,7 +151,7 @@ Status Line::welcome(ByteSpan payload) {
     return Error{.code = Code::kDenied,
                  .operation = "hello",
                  .detail = "the meeting place does not know the token",
-                 .cause = "somebody else answers at that address",
+                 .cause = "another program answers at that address",
                  .remedy = "check the address"};
   }
   stream_->useKeys(proof_.fromMember(), proof_.fromServer());

@@ -20,7 +20,7 @@ using base::Writer;
 Error bad(std::string_view what) {
   return {.code = Code::kProtocol,
           .operation = "decode",
-          .detail = std::string(what) + ": cut short, too long, or beyond what is allowed"};
+          .detail = std::string(what) + ": truncated, too long, or out of range"};
 }
 
 // Texts whose length has a limit of its own.

@@ -33,7 +33,7 @@ constexpr int kTicksPerDetect = 4;
 constexpr std::size_t kScratch = std::size_t{64} << 10U;
 
 Error outOfTurn() {
-  return {.code = Code::kProtocol, .operation = "handshake", .detail = "a message out of turn"};
+  return {.code = Code::kProtocol, .operation = "handshake", .detail = "an unexpected message"};
 }
 
 bool isLoopback(const std::string& address) {
@@ -127,11 +127,11 @@ Status EmbeddedServer::Impl::start() {
       !std::all_of(at.begin(), at.end(), &isLoopback))
     return Error{.code = Code::kDenied,
                  .operation = "listen",
-                 .detail = fmt::format("{}: anybody who reaches it could join", at.front()),
+                 .detail = fmt::format("{}: every process that reaches it could join", at.front()),
                  .cause = "there is no token, and the address is not a loopback one",
                  .remedy =
-                     "give all members the same word (--secret, VIADUCT_SECRET), or let "
-                     "everybody in: VIADUCT_INSECURE=yes"};
+                     "give all members the same secret (--secret, VIADUCT_SECRET), or accept "
+                     "everyone: VIADUCT_INSECURE=yes"};
   tick();
   loop_->wake();
   return Ok{};
@@ -182,11 +182,12 @@ Status EmbeddedServer::Impl::take(GuestId id, Guest& guest, Type type, ByteSpan 
 Status EmbeddedServer::Impl::challenge(Guest& guest, ByteSpan payload) {
   VIADUCT_TRY(const auto open, wire::OpenMessage::decode(payload));
   if (open.major != wire::kMajor)
-    return deny(guest, {.code = Code::kUnsupported,
-                        .operation = "hello",
-                        .detail = fmt::format("the meeting place speaks version {}.{}, you {}.{}",
-                                              wire::kMajor, wire::kMinor, open.major, open.minor),
-                        .remedy = "bring all members to the same release"});
+    return deny(guest,
+                {.code = Code::kUnsupported,
+                 .operation = "hello",
+                 .detail = fmt::format("the meeting place speaks version {}.{}, this member {}.{}",
+                                       wire::kMajor, wire::kMinor, open.major, open.minor),
+                 .remedy = "install the same release for all members"});
   guest.challenged = true;
   guest.proof.token = token_;
   guest.proof.member_nonce = open.nonce;
@@ -199,14 +200,15 @@ Status EmbeddedServer::Impl::prove(Guest& guest, ByteSpan payload) {
   VIADUCT_TRY(const auto theirs, wire::ProofMessage::decode(payload));
   const auto expected = guest.proof.ofMember();
   if (!base::sameBytes(std::as_bytes(std::span(theirs.proof)), std::as_bytes(std::span(expected))))
-    return deny(guest,
-                {.code = Code::kDenied,
-                 .operation = "hello",
-                 .detail = "the token is not the meeting place's",
-                 .cause = options_.token.empty() ? "the meeting place has no token"
-                                                 : "a wrong or missing token",
-                 .remedy = "give all members, and the meeting place, the same word (--secret, "
-                           "VIADUCT_SECRET)"});
+    return deny(
+        guest,
+        {.code = Code::kDenied,
+         .operation = "hello",
+         .detail = "the token is not the meeting place's",
+         .cause =
+             options_.token.empty() ? "the meeting place has no token" : "a wrong or missing token",
+         .remedy =
+             "give all members and the meeting place the same secret (--secret, VIADUCT_SECRET)"});
   const wire::WelcomeMessage welcome{guest.proof.ofServer(),
                                      static_cast<std::uint32_t>(options_.detect.count())};
   VIADUCT_CHECK(guest.stream.send(wire::makePacket(Type::kWelcome, welcome.encode())));
@@ -301,7 +303,7 @@ void EmbeddedServer::Impl::tick() {
     if (guest->doomed) continue;
     if (slept) guest->heard = now;
     if (!guest->proven && now - guest->came > kHandshakeTime)
-      doom(id, "it did not introduce itself in time");
+      doom(id, "its hello did not arrive in time");
     else if (guest->proven && now - guest->heard > options_.detect)
       doom(id, fmt::format("silent for {:.1f} s: frozen, or its host or network is down",
                            std::chrono::duration<double>(now - guest->heard).count()));

@@ -26,8 +26,8 @@ Status Stream::send(const PacketPtr& packet) {
   if (queue_.size() >= kMaxQueued || own_bytes_ + ownBytes(*packet) > kMaxOwnBytes)
     return Error{.code = Code::kBusy,
                  .operation = "send",
-                 .detail = fmt::format("{} messages wait for the other end to read them, {} bytes "
-                                       "of them for it alone; {} and {} are the limits",
+                 .detail = fmt::format("{} messages wait for the other end, with {} bytes for it "
+                                       "alone; the limits are {} and {}",
                                        queue_.size(), own_bytes_, kMaxQueued, kMaxOwnBytes)};
   own_bytes_ += ownBytes(*packet);
   const bool first = queue_.empty();

@@ -77,20 +77,21 @@ Table::Verdict Table::judge(const Newcomer& newcomer) const {
 Error Table::refusal(const Newcomer& newcomer) const {
   Error why{.code = Code::kBusy, .operation = fmt::format("join group {}", group_)};
   if (live_) {
-    why.detail = fmt::format("it is whole and running: {} members, since {:.1f} s, {}", size_,
-                             std::chrono::duration<double>(Clock::now() - formed_).count(),
+    why.detail = fmt::format("the group is complete and running: {} members, for {:.1f} s, {}",
+                             size_, std::chrono::duration<double>(Clock::now() - formed_).count(),
                              list([](const Sitter&) { return true; }));
-    why.cause = "a second run under the same name, or a member too many, too late or restarted";
-    why.remedy = "wait for the end of that run, or choose another group name";
+    why.cause = "a second run has the same name, or an extra, late or restarted member joins";
+    why.remedy = "wait for the end of that run, or use another group name";
   } else if (newcomer.request.size != size_) {
     const auto first = std::min_element(
         sitters_.begin(), sitters_.end(),
         [](const auto& a, const auto& b) { return a.second.order < b.second.order; });
     why.code = Code::kInvalid;
-    why.detail = fmt::format("it forms with {} members, as {} asked for; this one asks for {}",
-                             size_, nameOf(first->second), newcomer.request.size);
+    why.detail =
+        fmt::format("the group forms with {} members, as {} requested; this member requests {}",
+                    size_, nameOf(first->second), newcomer.request.size);
     why.cause = "members of one group were started with different sizes";
-    why.remedy = "give all the same size, or this one another group name";
+    why.remedy = "give all members the same size, or use another group name";
   } else {
     const std::uint32_t rank = newcomer.request.rank.value_or(0);
     const auto holder = sitters_.find(asked_.at(rank));
@@ -180,11 +181,13 @@ Status Table::gather(GuestId guest, GatherMessage message) {
   if (found == sitters_.end()) return Ok{};
   Sitter& sitter = found->second;
   if (!live_ || sitter.finished || sitter.given || message.round != round_)
-    return Error{.code = Code::kProtocol, .operation = "gather", .detail = "out of turn"};
+    return Error{.code = Code::kProtocol,
+                 .operation = "gather",
+                 .detail = "the member is not in this round"};
   if (!values_.take(message.value.size())) {
     Error why = values_.refusal(fmt::format("group {}", group_), message.value.size(),
                                 "one round of a group", "all members");
-    why.remedy = "gather less, or in several rounds";
+    why.remedy = "gather fewer bytes, or use several rounds";
     end(std::move(why));
     return Ok{};
   }
@@ -194,7 +197,7 @@ Status Table::gather(GuestId guest, GatherMessage message) {
   if (finished_ > 0)
     end({.code = Code::kPeerLost,
          .operation = fmt::format("group {}", group_),
-         .detail = fmt::format("{} said goodbye while {} waits for all",
+         .detail = fmt::format("{} left while {} waits for all",
                                list([](const Sitter& s) { return s.finished; }), nameOf(sitter))});
   else if (given_ == size_)
     finishRound();
@@ -234,10 +237,10 @@ void Table::finish(GuestId guest) {
   if (given_ > 0) {
     end({.code = Code::kPeerLost,
          .operation = fmt::format("group {}", group_),
-         .detail = fmt::format("{} said goodbye while {} waits for all", nameOf(found->second),
+         .detail = fmt::format("{} left while {} waits for all", nameOf(found->second),
                                list([](const Sitter& s) { return s.given; }))});
   } else if (finished_ == size_) {
-    post_.say(fmt::format("group {} ended: all {} members said goodbye", group_, size_));
+    post_.say(fmt::format("group {} ended: all {} members left", group_, size_));
     clear();
     reconsider();
   } else if (std::exchange(found->second.expects_pong, 0) != 0) {
@@ -294,9 +297,9 @@ void Table::clear() {
 void Table::ask(GuestId guest) {
   std::string text;
   if (!sitters_.contains(guest))
-    text = live_ ? fmt::format("the group of that name that runs now has not ended: {}",
+    text = live_ ? fmt::format("a group of that name is still running: {}",
                                list([](const Sitter& s) { return !s.finished; }))
-                 : fmt::format("{} is in the way, and has not shown whether it lives",
+                 : fmt::format("{} holds the place and has not shown that it is alive",
                                list([](const Sitter& s) { return s.expects_pong != 0; }));
   else if (live_)
     text = fmt::format("waiting for {}",
@@ -308,9 +311,9 @@ void Table::ask(GuestId guest) {
 
 std::string Table::missing() const {
   if (full())
-    return fmt::format("all {} have come, but {} has not shown whether it lives", size_,
+    return fmt::format("all {} have joined, but {} has not shown that it is alive", size_,
                        list([](const Sitter& s) { return s.expects_pong != 0; }));
-  std::string out = fmt::format("{} of {} have come: {}", sitters_.size(), size_,
+  std::string out = fmt::format("{} of {} have joined: {}", sitters_.size(), size_,
                                 list([](const Sitter&) { return true; }));
   std::string ranks;
   std::size_t named = 0;
@@ -319,7 +322,7 @@ std::string Table::missing() const {
     if (named++ < kNamesInText) ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", rank);
   }
   if (named > kNamesInText) ranks += fmt::format(" and {} more", named - kNamesInText);
-  if (!ranks.empty()) out += fmt::format("; nobody has asked for rank {}", ranks);
+  if (!ranks.empty()) out += fmt::format("; no member requested rank {}", ranks);
   return out;
 }
 

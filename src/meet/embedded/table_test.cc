@@ -103,7 +103,7 @@ TEST_F(TableTest, AnotherSizeIsRefusedWithBothSizes) {
   const auto why = desk_.errorOf(2, Type::kRefused);
   ASSERT_TRUE(why);
   EXPECT_EQ(why->code, Code::kInvalid);
-  EXPECT_EQ(why->detail, "it forms with 2 members, as m1 asked for; this one asks for 3");
+  EXPECT_EQ(why->detail, "the group forms with 2 members, as m1 requested; this member requests 3");
   join(3, 2);
   answer(1);
   answer(3);
@@ -165,7 +165,7 @@ TEST_F(TableTest, AGoodbyeAndAGatherOfOneRoundEndTheGroup) {
   EXPECT_TRUE(table_.gather(1, {.round = 0}));
   table_.finish(2);
   EXPECT_EQ(desk_.errorOf(1, Type::kTrouble)->detail,
-            "rank 1 (m2) said goodbye while rank 0 (m1) waits for all");
+            "rank 1 (m2) left while rank 0 (m1) waits for all");
   EXPECT_FALSE(desk_.got(2, Type::kTrouble)) << "it is not concerned any more";
 }
 
@@ -174,7 +174,7 @@ TEST_F(TableTest, AGatherAfterAnothersGoodbyeEndsTheGroup) {
   table_.finish(2);
   EXPECT_TRUE(table_.gather(1, {.round = 0}));
   EXPECT_EQ(desk_.errorOf(1, Type::kTrouble)->detail,
-            "rank 1 (m2) said goodbye while rank 0 (m1) waits for all");
+            "rank 1 (m2) left while rank 0 (m1) waits for all");
 }
 
 TEST_F(TableTest, OutOfTurnIsAnError) {
@@ -188,7 +188,7 @@ TEST_F(TableTest, AskingSaysWhoIsMissing) {
   join(1, 4, 2);
   table_.ask(1);
   const auto text = TextMessage::decode(desk_.sent[1].back()->payload)->text;
-  EXPECT_EQ(text, "1 of 4 have come: rank 2 (m1); nobody has asked for rank 0, 1, 3");
+  EXPECT_EQ(text, "1 of 4 have joined: rank 2 (m1); no member requested rank 0, 1, 3");
 }
 
 // The server holds what some have given while it waits for the others.

@@ -61,16 +61,16 @@ Advice adviceFor(Step step) {
     case Step::kResolve:
       return {"the name is misspelt, or not known here yet", "check it with getent hosts NAME"};
     case Step::kConnect:
-      return {"no etcd listens there, or the network is in the way",
+      return {"no etcd listens there, or the network blocks it",
               "check host and port, and that etcd runs: curl URL/version"};
     case Step::kTls:
-      return {"the certificates of the two sides do not fit, or one side speaks no TLS",
+      return {"the certificates do not match, or one side does not use TLS",
               "check http or https, the CA file, and the client's certificate and key"};
     case Step::kAuth:
-      return {"the user, the password or the user's role does not fit",
+      return {"the user, the password or the user's role is wrong",
               "check them with etcdctl --user NAME get KEY"};
     case Step::kRequest:
-      return {"that is not etcd's client port, or this etcd hangs or has no leader",
+      return {"the port is not etcd's client port, or this etcd hangs or has no leader",
               "check it with etcdctl --endpoints=URL endpoint status"};
   }
   return {"", ""};
@@ -304,7 +304,7 @@ Error Client::failureOf(const Call& call) const {
                               failure->text);
     step = failure->step;
   }
-  if (!step) out.detail = "the deadline had passed before etcd was asked";
+  if (!step) out.detail = "the deadline passed before the request";
   if (step) {
     out.cause = adviceFor(*step).cause;
     out.remedy = adviceFor(*step).remedy;

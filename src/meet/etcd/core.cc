@@ -40,7 +40,7 @@ Status check(const PlaceOptions& options, const std::vector<Endpoint>& endpoints
   if (!tls && !(options.ca_file.empty() && options.certificate_file.empty()))
     return Error{.operation = "etcd",
                  .detail = "certificates were given, but no endpoint begins with https://",
-                 .remedy = "write https:// before the endpoints, or leave the certificates out"};
+                 .remedy = "write https:// before the endpoints, or omit the certificates"};
   return Ok{};
 }
 

@@ -152,8 +152,8 @@ class Claim {
   void taken(std::string_view by) {
     end(Error{.code = Code::kBusy,
               .operation = fmt::format("publish \"{}\"", name_),
-              .detail = fmt::format("the name is {}'s", by),
-              .remedy = "take another name, or another namespace"});
+              .detail = fmt::format("the name belongs to {}", by),
+              .remedy = "use another name, or another namespace"});
   }
 
   void claimed(Revision created) {
@@ -264,7 +264,7 @@ class Finding {
     auto entry = decodeEntry(kv.value);
     if (entry) return outcome.set(std::move(entry->value));
     outcome.set(Error{.code = Code::kProtocol,
-                      .detail = fmt::format("the key {} holds what is not ours", key_),
+                      .detail = fmt::format("the key {} holds foreign data", key_),
                       .cause = "another version of this program, or another program, wrote it"});
   }
 
@@ -326,10 +326,10 @@ Result<std::string> findName(Core& core, const std::string& name, Clock::time_po
   const std::string operation = fmt::format("find \"{}\"", name);
   auto finding = std::make_unique<Finding>(core, name, until);
   core.loop().post([finding = finding.get()] { finding->begin(); });
-  auto result =
-      await(core, finding->outcome,
-            {.operation = operation, .detail = "nobody has published that name at " + core.text()},
-            until, stop);
+  auto result = await(
+      core, finding->outcome,
+      {.operation = operation, .detail = "no agent has published that name at " + core.text()},
+      until, stop);
   const bool stopped = stop.load(std::memory_order_relaxed);
   bool asked = false;
   core.run([&] { asked = finding->asked(); });
@@ -343,7 +343,7 @@ Result<std::string> findName(Core& core, const std::string& name, Clock::time_po
   if (!result)
     return Error{.code = Code::kTimeout,
                  .operation = operation,
-                 .detail = "nobody has published that name",
+                 .detail = "no agent has published that name",
                  .cause = "its process has not started, has ended, or uses another namespace"};
   if (*result) return *result;
   Error why = result->error();

@@ -75,7 +75,7 @@ class Parser {
         return wrong("this does not belong in an IPv6 address", at_ + 1 + i);
     in6_addr parsed;
     if (::inet_pton(AF_INET6, number.c_str(), &parsed) != 1)
-      return wrong("what stands in these brackets is not an IPv6 address", at_);
+      return wrong("the text in brackets is not an IPv6 address", at_);
     at_ = close + 1;
     if (at_ < end_ && all_[at_] != ':' && all_[at_] != '/')
       return wrong("only ':' and a port may follow ']'", at_);
@@ -104,7 +104,7 @@ class Parser {
     const std::size_t begin = ++at_;
     while (at_ < end_ && all_[at_] >= '0' && all_[at_] <= '9') ++at_;
     if (at_ < end_ && all_[at_] == ':')
-      return wrong("an IPv6 address stands in brackets: [fd00::1]:2379", at_);
+      return wrong("write an IPv6 address in brackets: [fd00::1]:2379", at_);
     if (at_ < end_ && all_[at_] != '/') return wrong("this is not a digit of a port", at_);
     if (at_ == begin) return wrong("the port after ':' is missing", at_);
     const auto parsed = std::from_chars(all_.data() + begin, all_.data() + at_, out.port);
@@ -132,7 +132,7 @@ Result<std::vector<Endpoint>> parseEndpoints(std::string_view text) {
                  .detail = fmt::format("'@' at position {}: user and password do not belong in an "
                                        "endpoint",
                                        at + 1),
-                 .remedy = "give them as settings of their own"};
+                 .remedy = "give them as separate settings"};
   std::vector<Endpoint> out;
   Parser parser(text);
   for (std::size_t begin = 0; begin <= text.size();) {

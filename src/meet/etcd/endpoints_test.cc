@@ -37,9 +37,9 @@ TEST(EtcdEndpoints, WhatIsMalformedIsRefusedWithTheCharacterThatIsWrong) {
   EXPECT_EQ(urls("a:"), "\"a:\": its end at position 3: the port after ':' is missing");
   EXPECT_EQ(urls("a:0"), "\"a:0\": '0' at position 3: a port is a number from 1 to 65535");
   EXPECT_EQ(urls("a:70000"), "\"a:70000\": '7' at position 3: a port is a number from 1 to 65535");
-  EXPECT_EQ(urls("fd00::1:2379"),
-            "\"fd00::1:2379\": ':' at position 6: an IPv6 address stands in brackets: "
-            "[fd00::1]:2379");
+  EXPECT_EQ(
+      urls("fd00::1:2379"),
+      "\"fd00::1:2379\": ':' at position 6: write an IPv6 address in brackets: [fd00::1]:2379");
   EXPECT_EQ(urls("[fd00::g]:1"),
             "\"[fd00::g]:1\": 'g' at position 8: this does not belong in an IPv6 address");
   EXPECT_EQ(urls("[fd00::1"), "\"[fd00::1\": '[' at position 1: this '[' has no ']'");

@@ -41,9 +41,8 @@ Status checkRequest(const JoinRequest& request) {
   if (request.name.size() > kMaxNameBytes)
     return invalid(operation, fmt::format("a member's name has up to {} bytes", kMaxNameBytes));
   if (request.about.size() > kMaxAboutBytes)
-    return invalid(operation,
-                   fmt::format("what a member says about itself has up to {} bytes, not {}",
-                               kMaxAboutBytes, request.about.size()));
+    return invalid(operation, fmt::format("a member's description has up to {} bytes, not {}",
+                                          kMaxAboutBytes, request.about.size()));
   return Ok{};
 }
 
@@ -140,10 +139,9 @@ Status EtcdGroup::finish(Deadline until) {
   return member_->board.look([&]() -> Status {
     if (state.finished) return Ok{};
     if (state.unfinished) return *state.unfinished;
-    return Error{
-        .code = Code::kTimeout,
-        .operation = "finish",
-        .detail = "etcd did not answer, or nobody took over the lead of the group in time"};
+    return Error{.code = Code::kTimeout,
+                 .operation = "finish",
+                 .detail = "etcd did not answer, or no member became the group's leader in time"};
   });
 }
 

@@ -179,7 +179,7 @@ Answer Exchange::expire() const {
       case Step::kResolve:
         return "no name server answered in time";
       case Step::kConnect:
-        return "nobody answered in time, neither yes nor no";
+        return "no answer arrived in time";
       case Step::kTls:
         return "it accepted the connection and sent no TLS greeting in time";
       default:

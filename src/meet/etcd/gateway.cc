@@ -66,9 +66,9 @@ json opsJson(const std::vector<Op>& ops) {
 Error nonsense(std::string_view what, std::string_view body) {
   return {.code = Code::kProtocol,
           .operation = "etcd",
-          .detail = fmt::format("{} makes no sense: {}", what, excerpt(body)),
-          .cause = "what answers there is not etcd's client port, or a proxy stands between",
-          .remedy = "see what curl -L URL/version says"};
+          .detail = fmt::format("{} is malformed: {}", what, excerpt(body)),
+          .cause = "another service answers there, or a proxy is in between",
+          .remedy = "check it with curl -L URL/version"};
 }
 
 // The member of an object, or null: of anything else as well.

@@ -14,7 +14,7 @@ Error death(const std::string& who, std::string peer) {
           .detail = fmt::format("{} died", who),
           .peer = std::move(peer),
           .cause = "its process ended or hangs, or it cannot reach etcd",
-          .remedy = "look at that member's own log"};
+          .remedy = "check that member's log"};
 }
 
 }  // namespace
@@ -58,11 +58,11 @@ void Leader::join(MemberId id, LeaseId lease, const JoinMessage& message) {
   if (!base::sameBytes(std::as_bytes(std::span(message.proof)),
                        std::as_bytes(std::span(terms_.proof))))
     return refuse(id, Code::kDenied, "the token is not this group's",
-                  "give all members the same token, or this run another group name");
+                  "give all members the same token, or use another group name");
   if (!formed_ && message.size != terms_.size)
     return refuse(id, Code::kInvalid,
-                  fmt::format("it forms with {} members, and this one asks for {}; {}", terms_.size,
-                              message.size, whoIsThere()),
+                  fmt::format("the group forms with {} members, and this member requests {}; {}",
+                              terms_.size, message.size, whoIsThere()),
                   "give all members the same size, or this run another group name");
   waiting_.push_back({id, lease, message, calls_ + 1});
   settle();
@@ -117,8 +117,8 @@ void Leader::settleWhole() {
   if (callIsOpen()) return;
   std::erase_if(waiting_, [this](const Waiting& one) {
     if (one.call > calls_) return false;
-    refuse(one.id, Code::kBusy, fmt::format("it is whole and running; {}", whoIsThere()),
-           "wait for the end of that run, or take another group name");
+    refuse(one.id, Code::kBusy, fmt::format("the group is complete and running; {}", whoIsThere()),
+           "wait for the end of that run, or use another group name");
     return true;
   });
   if (!waiting_.empty()) call();
@@ -181,13 +181,12 @@ void Leader::value(Known& from, const ValueMessage& message) {
     const auto left = std::ranges::find_if(
         known_, [](const auto& one) { return one.second.gone && one.second.values.empty(); });
     if (left != known_.end())
-      return end(
-          {.code = Code::kPeerLost,
-           .operation = "gather",
-           .detail = fmt::format("{} has said goodbye and {} waits for its value in round {}",
-                                 nameOf(left->second), nameOf(from), message.round),
-           .peer = left->second.seat.member.name,
-           .remedy = "let all members take part in as many rounds before they finish"});
+      return end({.code = Code::kPeerLost,
+                  .operation = "gather",
+                  .detail = fmt::format("{} has left, and {} waits for its value in round {}",
+                                        nameOf(left->second), nameOf(from), message.round),
+                  .peer = left->second.seat.member.name,
+                  .remedy = "let every member take part in all rounds before it finishes"});
   }
   if (from.values.size() == 1) ++ready_;
   finishRounds();
@@ -218,10 +217,10 @@ void Leader::goodbye(Known& from) {
   if (ready_ > 0 && (from.values.empty() || from.seat.id == terms_.self))
     end({.code = Code::kPeerLost,
          .operation = "gather",
-         .detail = fmt::format("{} has said goodbye while others wait for its value in round {}",
+         .detail = fmt::format("{} has left while others wait for its value in round {}",
                                nameOf(from), rounds_done_ + 1),
          .peer = from.seat.member.name,
-         .remedy = "let all members take part in as many rounds before they finish"});
+         .remedy = "let every member take part in all rounds before it finishes"});
 }
 
 void Leader::vanished(MemberId id) {
@@ -252,7 +251,7 @@ std::string Leader::whoIsThere() const {
   std::ranges::sort(members, {}, [](const Known* known) {
     return std::pair(known->seat.member.rank, known->arrival);
   });
-  std::string out = fmt::format("{} of {} are there", members.size(), terms_.size);
+  std::string out = fmt::format("{} of {} have joined", members.size(), terms_.size);
   for (std::size_t i = 0; i < std::min(members.size(), kNamed); ++i) {
     const Known& known = *members[i];
     out += i == 0 ? ": " : ", ";

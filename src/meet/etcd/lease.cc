@@ -72,7 +72,7 @@ void Lease::kept(Result<std::string> body) {
   const auto ttl = parseKeepAlive(*body);
   if (!ttl) return lose(ttl.error());
   if (*ttl == 0)
-    return lose({.detail = "the lease of this process has run out", .cause = whyGone()});
+    return lose({.detail = "the lease of this process has expired", .cause = whyGone()});
   kept_at_ = Clock::now();
   keepAliveLater();
 }

@@ -84,7 +84,7 @@ void Membership::entered(Result<TxnReply> reply) {
     if (!head)
       return refuse({.code = Code::kProtocol,
                      .operation = fmt::format("join group \"{}\"", request_.group),
-                     .detail = fmt::format("the key {} holds what is not ours", keys_.head()),
+                     .detail = fmt::format("the key {} holds foreign data", keys_.head()),
                      .cause = "another version of this program, or another program, wrote it",
                      .remedy = "use another namespace, or another group name"});
     founded = reply->found[0].created;
@@ -301,7 +301,7 @@ void Membership::leaderVanished() {
                                   phase_ == Phase::kWaiting ? " while the group formed" : ""),
             .peer = std::move(peer),
             .cause = "its process ended or hangs, or it cannot reach etcd",
-            .remedy = "look at that member's own log"};
+            .remedy = "check that member's log"};
   troubled(why);
 }
 
@@ -324,10 +324,11 @@ void Membership::part(PartMessage message) {
 }
 
 void Membership::whole(std::uint64_t round, const std::string& bytes) {
-  const Error nonsense{.code = Code::kProtocol,
-                       .operation = "group",
-                       .detail = fmt::format("the outcome of round {} makes no sense", round),
-                       .cause = "members of different versions, or another program wrote our keys"};
+  const Error nonsense{
+      .code = Code::kProtocol,
+      .operation = "group",
+      .detail = fmt::format("the outcome of round {} is malformed", round),
+      .cause = "the members have different versions, or another program wrote the keys"};
   if (round == 0) {
     auto seats = decodeSeats(bytes);
     if (!seats || phase_ != Phase::kWaiting) return refuse(nonsense);

@@ -41,13 +41,13 @@ std::string attendance(const std::vector<KeyValue>& ups, std::uint32_t size) {
     const auto message = decodeUp(kv.value);
     if (!message) continue;
     const auto* join = std::get_if<JoinMessage>(&*message);
-    if (join == nullptr) return "an earlier group of this name has not quite ended";
+    if (join == nullptr) return "an earlier group of this name is still ending";
     there.push_back(join->rank ? fmt::format("rank {} ({})", *join->rank, join->name) : join->name);
     all_asked = all_asked && join->rank;
     if (join->rank) asked.insert(*join->rank);
   }
   std::ranges::sort(there);
-  std::string out = fmt::format("{} of {} members came: {}", there.size(), size, list(there));
+  std::string out = fmt::format("{} of {} members joined: {}", there.size(), size, list(there));
   const std::string free = all_asked ? freeRanks(asked, size) : "";
   return free.empty() ? out : fmt::format("{}; missing: rank {}", out, free);
 }
@@ -96,16 +96,14 @@ Error Membership::whyNotFormed(const Result<TxnReply>& reply) const {
     why.cause = reply.error().cause;
     why.remedy = reply.error().remedy;
   } else if (!welcome_ && !leading_) {
-    why.detail = fmt::format("{}, who leads the group, has not answered; {}", leader_who_,
+    why.detail = fmt::format("the group's leader {} has not answered; {}", leader_who_,
                              attendance(reply->found, request_.size));
-    why.cause = "it is stopped, or dead and its lease has not run out yet, or its group is ending";
-    why.remedy = "wait longer, or take another group name";
+    why.cause = "it is stopped, or dead with an unexpired lease, or its group is ending";
+    why.remedy = "wait longer, or use another group name";
   } else {
     why.detail = attendance(reply->found, request_.size);
-    why.cause =
-        "they have not been started, look at another etcd or namespace, or were given another "
-        "group name";
-    why.remedy = "look at the logs of those that are missing";
+    why.cause = "they have not started, or use another etcd, namespace or group name";
+    why.remedy = "check the logs of the missing members";
   }
   return why;
 }
@@ -151,11 +149,11 @@ Error Membership::whyNotWhole(std::uint64_t round, const Result<TxnReply>& reply
     if (!given.contains(seat.id)) missing.push_back(nameOf(seat.member));
   Error why{.code = Code::kTimeout, .operation = "gather"};
   if (missing.empty()) {
-    why.detail = fmt::format("all came to round {}, and its outcome has not", round);
+    why.detail = fmt::format("all members reached round {}, but its outcome did not arrive", round);
     why.cause = "etcd is slow";
   } else {
-    why.detail = fmt::format("{} did not come to round {}", list(missing), round);
-    why.cause = "it is slower than we are, or hangs";
+    why.detail = fmt::format("{} did not reach round {}", list(missing), round);
+    why.cause = "it is slower than this member, or hangs";
   }
   return why;
 }
@@ -228,9 +226,9 @@ void Membership::leave() {
         std::ranges::find_if(seats_, [this](const Seat& seat) { return seat.id == id_; })->member;
     const Error why{.code = Code::kPeerLost,
                     .operation = "group",
-                    .detail = fmt::format("{} left without saying goodbye", nameOf(self)),
+                    .detail = fmt::format("{} disappeared without leaving the group", nameOf(self)),
                     .peer = self.name,
-                    .remedy = "look at that member's own log"};
+                    .remedy = "check that member's log"};
     ops.push_back(Op::put(keys_.trouble(), encode(why), core_.lease().id()));
   }
   if (leading_) return leading_->end(std::move(ops));

@@ -83,7 +83,7 @@ void Watch::take(std::size_t range, WatchMessage message) {
   if (message.range != 0)
     return fail({.code = Code::kProtocol,
                  .operation = "etcd watch",
-                 .detail = "etcd answers for a watch that was not asked for"});
+                 .detail = "etcd answers for an unknown watch"});
   pause_ = kFirstPause;
   denied_ = 0;
   const auto alive = alive_;

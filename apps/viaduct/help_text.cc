@@ -1,0 +1,34 @@
+#include "viaduct/help_text.h"
+
+#include <algorithm>
+
+#include "measure/result/text.h"
+
+namespace viaduct::app {
+
+std::string wrapText(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
+    out += line.empty() ? "\n" : measure::wrapped(std::string(line.substr(indent)), indent);
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  }
+  return out;
+}
+
+std::string helpEntry(std::string_view name, std::string_view about) {
+  constexpr std::size_t kAboutColumn = 30;
+  const std::string entry = "  " + std::string(name),
+                    text = measure::wrapped(std::string(about), kAboutColumn);
+  if (entry.size() + 2 > kAboutColumn) return entry + "\n" + text;
+  return entry + text.substr(entry.size());
+}
+
+std::string withDefault(std::string_view about, std::string_view fallback) {
+  std::string out(about);
+  if (!fallback.empty()) out.append(" [").append(fallback).append("]");
+  return out;
+}
+
+}  // namespace viaduct::app
