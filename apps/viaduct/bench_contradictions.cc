@@ -18,6 +18,7 @@ constexpr auto kLength = "both say how long a row is timed";
 constexpr auto kBothMeet = "both say where the workers meet";
 constexpr auto kLocal = "one runs all workers here, the other meets those of other machines";
 constexpr auto kOneSide = "an explanation is of one side; put B's flags in A's place";
+constexpr auto kNoIntervals = "a comparison prints no intervals";
 constexpr auto kAlone = "a ping-pong is one transfer at a time, to and fro";
 
 constexpr std::array kRivals{
@@ -45,6 +46,7 @@ constexpr std::array kRivals{
     Rivals{"prepared_xfer", "recreate_xfer", "a transfer is planned once, or each time"},
     Rivals{"prepared_xfer", "reregister_mem", "registering memory anew means planning anew"},
     Rivals{"explain", "against", kOneSide},
+    Rivals{"interval", "against", kNoIntervals},
     Rivals{"latency", "bidirectional", kAlone},
     Rivals{"latency", "rate", kAlone},
     Rivals{"latency", "reregister_mem", kAlone},
