@@ -145,6 +145,18 @@ class Composer {
                        row_.interrupted->of_transfers);
   }
 
+  // One long pause hides in the median of the parts, and in every percentile.
+  std::string stallWords() const {
+    constexpr double kSeconds = 0.1, kOfTheRow = 0.05, kTimesTheMedian = 10;
+    if (!row_.latency_us || row_.seconds <= 0) return {};
+    const double longest = row_.latency_us->max * 1e-6;
+    if (longest < kSeconds || longest < kOfTheRow * row_.seconds ||
+        longest < kTimesTheMedian * row_.latency_us->p50 * 1e-6)
+      return {};
+    return fmt::format("stalled: one transfer took {:.2f} s, and the median {:.3g} ms", longest,
+                       row_.latency_us->p50 * 1e-3);
+  }
+
   // At each moment the streams of all members move: their rates add up.
   void intervals() {
     for (const RowShare& share : shares_)
@@ -250,9 +262,8 @@ class Composer {
     row_.ceiling = std::move(judgement.ceiling);
     row_.verdict = judgement.verdict;
     row_.why = std::move(judgement.why);
-    row_.remark = interruptionWords();
-    if (!row_.remark.empty() && !judgement.remark.empty()) row_.remark += "; ";
-    row_.remark += judgement.remark;
+    for (const std::string& words : {interruptionWords(), stallWords(), judgement.remark})
+      if (!words.empty()) row_.remark += (row_.remark.empty() ? "" : "; ") + words;
     return {std::move(row_), std::move(judgement.conclusion)};
   }
 
