@@ -38,9 +38,10 @@ TEST_F(TcpAsRdma, IsNamed) {
   const auto& [out, code] = run;
   if (count(out, "open ofi: not found") != 0) GTEST_SKIP() << "skipped: no provider efa here";
   EXPECT_EQ(code, 1) << out;
-  EXPECT_EQ(count(out, "ofi/efa"), 1U) << out;
+  EXPECT_GE(count(out, "ofi/efa"), 1U) << out;
   EXPECT_EQ(count(out, "FALLBACK"), 1U) << out;
   EXPECT_EQ(count(out, "proven"), 0U) << out;
+  // Beside the traffic of other programs it can be taken for a copy in memory.
   EXPECT_TRUE(!quiet || count(out, "went over loopback") == 1) << out;
 }
 
