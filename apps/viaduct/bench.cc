@@ -60,7 +60,11 @@ int runPlan(const BenchPlan& plan, const BenchOptions& options) {
           },
       .started = [&](std::size_t number,
                      const measure::Workload& row) { line.started(number, row); },
-      .tick = [&] { line.tick(); },
+      .tick = [&](double gb_per_s) { line.tick(gb_per_s); },
+      .interval =
+          [&](const measure::RateInterval& interval) {
+            if (speaks) line.interval(interval, output.forPeople() ? stdout : stderr);
+          },
       .finished =
           [&](const measure::Row& row) {
             line.finished(row);

@@ -20,6 +20,7 @@ constexpr auto kBothMeet = "both set the meeting place";
 constexpr auto kLocal =
     "--local_workers runs all workers here; the other flag meets workers of other machines";
 constexpr auto kAlone = "a ping-pong has one transfer in flight";
+constexpr auto kNoIntervals = "--against prints no intervals";
 
 constexpr std::array kRivals{
     Rivals{"block_sizes", "start_block_size", kBothSizes},
@@ -47,6 +48,7 @@ constexpr std::array kRivals{
     Rivals{"prepared_xfer", "reregister_mem", "memory that is registered again needs a new plan"},
     Rivals{"explain", "against", "--explain describes one configuration",
            "drop --against and pass B's flags directly"},
+    Rivals{"interval", "against", kNoIntervals},
     Rivals{"latency", "bidirectional", kAlone},
     Rivals{"latency", "rate", kAlone},
     Rivals{"latency", "reregister_mem", kAlone},

@@ -286,6 +286,9 @@ constexpr std::array kOut{
                 o.output = form;
                 return Ok{};
               }},
+    BenchFlag{"interval", "SECONDS", "",
+              "-i for short: print the rate of each interval of a row, as it runs",
+              [](V t, O& o) { return intoInterval(t, o.interval); }},
     BenchFlag{"json", "FILE", "", "also write all results to this file",
               [](V t, O& o) { return intoFile(t, o.json); }},
     BenchFlag{"explain", "", "false",

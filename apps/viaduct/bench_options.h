@@ -63,6 +63,7 @@ struct BenchOptions {
   std::uint32_t repeat = 1;
   double rate = 0;
   bool poisson = false;
+  std::chrono::nanoseconds interval{0};  // 0: no intervals
   std::uint64_t seed = 1;
 
   // Checks.

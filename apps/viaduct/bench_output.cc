@@ -151,6 +151,7 @@ void BenchOutput::row(const measure::Row& row) {
       break;
     case OutputForm::kNixlbench:
       fmt::print("{}", measure::nixlbenchLine(row, columnsOf(plan_.run.spec.layout)));
+      if (row.interrupted) remark(row.remark);  // the table has no place for it
       break;
     case OutputForm::kCsv:
       fmt::print("{}", measure::csvLine(row));

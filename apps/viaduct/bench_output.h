@@ -17,6 +17,8 @@ class BenchOutput {
       : plan_(plan), options_(options) {}
 
   void head(const std::vector<measure::Member>& members) const;
+  // Whether standard output is read by people and not by a program.
+  bool forPeople() const { return plan_.output == OutputForm::kTable; }
   void row(const measure::Row& row);
   void end(const measure::Report& report) const;
 

@@ -155,6 +155,7 @@ Spec specOf(const BenchOptions& o, const Layout& layout, std::vector<Workload> r
             .verify = verifyOf(o),
             .require = o.require,
             .link_rates = o.link_rates,
+            .interval = o.interval,
             .seed = o.seed};
   if (o.as_nixlbench && spec.buffer_bytes == 0) spec.buffer_bytes = kNixlbenchBuffer;
   if (o.has("warmup")) spec.warmup = o.warmup;

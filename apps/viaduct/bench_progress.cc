@@ -28,8 +28,8 @@ BenchProgress::BenchProgress(std::size_t rows, bool quiet)
       start_(Clock::now()),
       said_(start_) {}
 
-std::string BenchProgress::text() const {
-  std::string out = fmt::format("[{}/{}] {}{}", number_ + 1, rows_, what_, last_);
+std::string BenchProgress::text(const std::string& rate) const {
+  std::string out = fmt::format("[{}/{}] {}{}", number_ + 1, rows_, what_, rate);
   if (number_ == 0) return out;
   const auto each = (Clock::now() - start_) / static_cast<std::int64_t>(number_);
   const auto left = each * static_cast<std::int64_t>(rows_ - number_);
@@ -40,7 +40,8 @@ std::string BenchProgress::text() const {
 void BenchProgress::show() const {
   const std::size_t done = kBar * number_ / std::max<std::size_t>(rows_, 1);
   const std::string line =
-      fmt::format("{}{} {}", std::string(done, '#'), std::string(kBar - done, '.'), text());
+      fmt::format("{}{} {}", std::string(done, '#'), std::string(kBar - done, '.'),
+                  text(now_.empty() ? last_ : now_));
   fmt::print(stderr, "\r\033[K{}", line.substr(0, kWidth));
   std::fflush(stderr);
 }
@@ -49,19 +50,33 @@ void BenchProgress::started(std::size_t number, const measure::Workload& row) {
   if (number == 0) start_ = Clock::now();  // members were waited for before
   number_ = number;
   measuring_ = true;
-  what_ = fmt::format("{}{}{} {} {} x {}", part_, part_.empty() ? "" : ": ", row.backend,
-                      opKindName(row.op), row.batch, base::showSize(row.block_bytes));
-  tick();
+  what_ = fmt::format("{}{}{}{}{} {} x {}", part_, part_.empty() ? "" : ": ", row.backend,
+                      row.backend.empty() ? "" : " ", opKindName(row.op), row.batch,
+                      base::showSize(row.block_bytes));
+  now_.clear();
+  draw();
 }
 
-void BenchProgress::tick() {
+void BenchProgress::tick(double gb_per_s) {
+  if (gb_per_s > 0) now_ = fmt::format(", {:.3g} GB/s so far", gb_per_s);
+  draw();
+}
+
+void BenchProgress::interval(const measure::RateInterval& interval, std::FILE* to) {
+  erase();
+  fmt::print(to, "{}: {:.2f} to {:.2f} s: {:.3g} GB/s\n", what_, interval.start, interval.end,
+             interval.gb_per_s);
+  std::fflush(to);
+}
+
+void BenchProgress::draw() {
   const auto now = Clock::now();
   if (quiet_ || now < said_ + (terminal_ ? Duration(kRedraw) : Duration(kLogEvery))) return;
   said_ = now;
   if (terminal_)
     show();
   else
-    fmt::print(stderr, "{}\n", text());
+    fmt::print(stderr, "{}\n", text(last_));
 }
 
 void BenchProgress::finished(const measure::Row& row) {
@@ -70,13 +85,17 @@ void BenchProgress::finished(const measure::Row& row) {
 }
 
 void BenchProgress::waiting(const std::string& line) {
-  if (measuring_) return tick();
+  if (measuring_) return draw();
   clear();
   remark(line);
 }
 
 void BenchProgress::clear() {
   measuring_ = false;
+  erase();
+}
+
+void BenchProgress::erase() const {
   if (terminal_ && !quiet_) fmt::print(stderr, "\r\033[K");
 }
 

@@ -152,6 +152,16 @@ Status intoTime(std::string_view text, std::chrono::nanoseconds& into) {
   return Ok{};
 }
 
+Status intoInterval(std::string_view text, std::chrono::nanoseconds& into) {
+  using namespace std::chrono_literals;
+  std::chrono::nanoseconds time{0};
+  if (!intoTime(text, time) || time < 10ms || time > 24h)
+    return wrongValue(fmt::format("\"{}\" is no interval", text),
+                      "seconds from 0.01 to 86400, such as 1 or 0.5");
+  into = time;
+  return Ok{};
+}
+
 Status intoRate(std::string_view text, double& into) {
   double rate = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), rate);

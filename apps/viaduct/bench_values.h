@@ -27,6 +27,8 @@ Status intoCount(std::string_view text, std::uint64_t least, std::uint64_t& into
 Status intoCount(std::string_view text, std::uint32_t least, std::uint32_t& into);
 // A bare number is seconds.
 Status intoTime(std::string_view text, std::chrono::nanoseconds& into);
+// Seconds, with or without a unit: from 10 ms to a day.
+Status intoInterval(std::string_view text, std::chrono::nanoseconds& into);
 Status intoRate(std::string_view text, double& into);
 // "5%" is 0.05.
 Status intoPercent(std::string_view text, double& into);

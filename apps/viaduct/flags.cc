@@ -41,7 +41,8 @@ Word split(std::string_view word) {
   const auto equals = word.find('=');
   Word out{std::string(word.substr(0, equals)), {}};
   std::replace(out.name.begin(), out.name.end(), '-', '_');
-  if (out.name == "h") out.name = "help";  // as everywhere
+  if (out.name == "h") out.name = "help";      // as everywhere
+  if (out.name == "i") out.name = "interval";  // as in iperf3
   if (equals != std::string_view::npos) out.value = word.substr(equals + 1);
   return out;
 }

@@ -43,7 +43,8 @@ measure::Spec specOf(const P2pOptions& options) {
   measure::Spec spec{.bidirectional = options.bidirectional,
                      .warmup = std::chrono::nanoseconds(0),
                      .require = options.require,
-                     .link_rates = options.link_rates};
+                     .link_rates = options.link_rates,
+                     .interval = options.interval};
   if (options.duration.count() != 0) spec.duration = options.duration;
   for (const NamedSize& size : options.sizes)
     spec.rows.push_back({.backend = options.backend,
@@ -172,7 +173,11 @@ class Run {
           report_.rows.push_back(row);
           next();
         },
-        [&] { line.tick(); });
+        {.tick = [&](double gb_per_s) { line.tick(gb_per_s); },
+         .interval =
+             [&](const measure::RateInterval& interval) {
+               line.interval(interval, options_.csv ? stderr : stdout);
+             }});
   }
 
   void printHead(const p2p::Where& where, const measure::Member& target) const {

@@ -29,7 +29,8 @@ struct P2pOptions {
   std::uint64_t iterations = 100;     // 0: as many as fit into `duration`
   std::chrono::nanoseconds duration{0};
   std::uint64_t warmup = 10;
-  std::string backend = {};  // empty: the one that is chosen
+  std::chrono::nanoseconds interval{0};  // 0: no intervals
+  std::string backend = {};              // empty: the one that is chosen
   OpKind op = OpKind::kWrite;
   bool bidirectional = false;
   bool cuda = false;

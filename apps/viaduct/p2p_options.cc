@@ -170,6 +170,14 @@ void declareLoad(CLI::App& p2p, P2pOptions& options) {
          },
          "Time limit for the initiator to reach the target [10s]")
       ->type_name("TIME");
+  p2p.add_option_function<std::string>(
+         "-i,--interval",
+         [&options](const std::string& text) {
+           if (const auto can = intoInterval(text, options.interval); !can)
+             throw CLI::ValidationError("--interval", reason(can.error()));
+         },
+         "Print the rate of each interval of a size as it is measured")
+      ->type_name("SECONDS");
   p2p.add_flag("--csv", options.csv, "Print rows as CSV");
   p2p.add_option("--json", options.json, "Also write all results to this file")->type_name("FILE");
 }

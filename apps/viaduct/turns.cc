@@ -4,6 +4,16 @@
 #include "viaduct/remarks.h"
 
 namespace viaduct::app {
+namespace {
+
+// A comparison is of whole rows.
+void dropUnfinished(measure::RunOutcome& outcome) {
+  if (outcome.rows.empty() || !outcome.rows.back().interrupted) return;
+  outcome.rows.pop_back();
+  outcome.conclusions.pop_back();
+}
+
+}  // namespace
 
 measure::RunOutcome Turns::run(const BenchPlan& plan, const std::string& turn,
                                const std::string& part) {
@@ -22,11 +32,12 @@ measure::RunOutcome Turns::run(const BenchPlan& plan, const std::string& turn,
           },
       .started = [&](std::size_t number,
                      const measure::Workload& row) { line_.started(rows_before_ + number, row); },
-      .tick = [&] { line_.tick(); },
+      .tick = [&](double gb_per_s) { line_.tick(gb_per_s); },
       .finished = [&](const measure::Row& row) { line_.finished(row); }};
   measure::RunOutcome outcome =
       request.place ? runAsMember(request, progress, stop_) : runLocally(request, progress, stop_);
   line_.clear();
+  dropUnfinished(outcome);
   rows_before_ += request.spec.rows.size();
   if (request.place) rank_ = outcome.rank;
   believed_ = believed_ && outcome.believed;

@@ -62,6 +62,10 @@ class Group {
   // What ended the group, once that is known: a member's death with its rank and name, or what
   // abandon() said, and by whom. Any thread.
   virtual std::optional<Error> trouble() const = 0;
+  // Asks all members to end early what they do together. The group itself goes on.
+  virtual void requestStop() = 0;
+  // The rank of a member that has asked for that.
+  virtual std::optional<std::uint32_t> stopRequestedBy() = 0;
   // Ends the group for all; those who wait get `reason`.
   virtual void abandon(const std::string& reason) = 0;
   // Says goodbye: from here on, our going is no death.

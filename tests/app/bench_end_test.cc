@@ -73,6 +73,91 @@ TEST_F(BenchEnd, CtrlCEndsAllWorkersAndKeepsTheRows) {
   expectSomeRows();
 }
 
+// A row that takes for ever, and is being timed when its first interval is printed.
+std::vector<std::string> endless(const std::vector<std::string>& more) {
+  std::vector<std::string> words{"bench",        "--block-sizes", "64K", "--batch", "4",
+                                 "--iterations", "4000000000",    "-i",  "0.05"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+constexpr auto kFirstInterval = "local write 4 x 64.0 KiB: 0.00 to ";
+
+void expectPartial(const Json& report) {
+  ASSERT_EQ(report.at("rows").size(), 1U);
+  const Json& row = report.at("rows")[0];
+  EXPECT_EQ(row.at("interrupted").at("of_transfers"), 4'000'000'000);
+  EXPECT_GT(row.at("iterations"), 0);
+  EXPECT_LT(row.at("iterations"), 4'000'000'000);
+  EXPECT_GT(row.at("gb_per_s"), 0);
+  EXPECT_EQ(row.at("remark"),
+            "interrupted after " + row.at("iterations").dump() + " of 4000000000 transfers");
+  const Json& checks = row.at("checks");
+  EXPECT_GE(checks.at("transfers"), 25) << "before the first round, and behind it";
+  EXPECT_LT(checks.at("transfers"), 72);
+  EXPECT_GT(checks.at("smallest_caught"), 0.1);
+  EXPECT_FALSE(row.at("intervals").empty());
+}
+
+TEST_F(BenchEnd, CtrlCKeepsTheRowThatRunsAsAPartialOne) {
+  Program run(endless({"--backend", "local", "--json", file_}));
+  ASSERT_TRUE(run.readUntil(kFirstInterval)) << run.out();
+  run.interrupt(SIGINT);
+  EXPECT_EQ(run.finish(), 130);
+  EXPECT_TRUE(has(run.err(), "interrupted; 1 row measured")) << run.err();
+  EXPECT_TRUE(has(run.out(), " of 4000000000 transfers")) << run.out();
+  EXPECT_EQ(results().at("end"), "interrupted");
+  expectPartial(results());
+}
+
+TEST_F(BenchEnd, CtrlCEndsEveryKindOfStreamEarly) {
+  const std::vector<std::vector<std::string>> kinds{
+      {"--latency"},
+      {"--bidirectional", "--num-threads", "2", "--pipeline-depth", "3"},
+      {"--rate", "100", "--local-workers", "4"},
+      {"--verify", "full"},
+      {"--verify", "off", "--op", "read"}};
+  for (const std::vector<std::string>& kind : kinds) {
+    std::vector<std::string> words{"--backend", "local", "--json", file_};
+    words.insert(words.end(), kind.begin(), kind.end());
+    Program run(endless(words));
+    ASSERT_TRUE(run.readUntil("local ")) << kind[0] << run.out();
+    run.interrupt(SIGTERM);
+    EXPECT_EQ(run.finish(), 130) << kind[0] << run.err();
+    const Json report = results();
+    ASSERT_EQ(report.at("rows").size(), 1U) << kind[0];
+    EXPECT_TRUE(report.at("rows")[0].contains("interrupted")) << kind[0];
+    EXPECT_NE(report.at("rows")[0].at("verdict"), "failed") << kind[0] << report.dump();
+  }
+}
+
+TEST_F(BenchEnd, CtrlCAtAnotherMemberKeepsThePartialRowAndAllEndWith130) {
+  const std::vector<std::string> place{"--meet", freeAddress(), "--backend", "local"};
+  std::vector<std::string> first = endless(place), second = endless(place);
+  first.insert(first.end(), {"--rank", "0", "--json", file_});
+  second.insert(second.end(), {"--rank", "1"});
+  Program lead(first), other(second);
+  ASSERT_TRUE(lead.readUntil(kFirstInterval)) << lead.out();
+  other.interrupt(SIGINT);
+  EXPECT_EQ(other.finish(), 130) << other.err();
+  EXPECT_EQ(lead.finish(), 130) << lead.err();
+  EXPECT_TRUE(has(lead.err(), "interrupted at rank 1; 1 row measured")) << lead.err();
+  expectPartial(results());
+}
+
+// The worker is frozen, and will be missed in a minute only: the row cannot end.
+TEST_F(BenchEnd, ASecondCtrlCEndsAtOnce) {
+  Program run(endless({"--backend", "local"}), {"VIADUCT_DETECT=60s"});
+  ASSERT_TRUE(run.readUntil(kFirstInterval)) << run.out();
+  const pid_t worker = run.worker("bench-rank-1");
+  ASSERT_GT(worker, 0);
+  ::kill(worker, SIGSTOP);
+  run.interrupt(SIGINT);
+  ::kill(run.pid(), SIGINT);
+  EXPECT_EQ(run.finish(), 128 + SIGINT);
+  EXPECT_EQ(run.err(), "") << "it ended by itself";
+  EXPECT_TRUE(waitGone(worker));
+}
+
 TEST_F(BenchEnd, AKilledWorkerEndsTheOthersAndIsNamed) {
   Program run(longRun());
   ASSERT_TRUE(run.readUntil("local"));

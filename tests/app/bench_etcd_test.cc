@@ -60,6 +60,20 @@ TEST(BenchAtEtcd, TheKeysOfAKilledRunAreNoHindrance) {
   pods.expectOneRun();
 }
 
+TEST(BenchAtEtcd, CtrlCAtAnyMemberKeepsThePartialRowAndLeavesNoKeys) {
+  VIADUCT_NEEDS_ETCD();
+  const EtcdServer etcd;
+  const Words there{"-etcd_endpoints", etcd.url(), "--output=table", "-i=0.05"};
+  Nixlbench lead(there + kEndless + Words{"--rank=0"}), next(there + kEndless);
+  ASSERT_TRUE(lead.readUntil("tcp write 1 x 4.0 KiB: 0.00 to ")) << lead.out();
+  next.interrupt(SIGINT);
+  EXPECT_EQ(next.finish(), 130) << next.err();
+  EXPECT_EQ(lead.finish(), 130) << lead.err();
+  EXPECT_TRUE(has(lead.err(), "interrupted at rank 1; 1 row measured")) << lead.err();
+  EXPECT_TRUE(has(lead.out(), " of 3600 s")) << lead.out();
+  EXPECT_EQ(etcd.ctl("get / --prefix --keys-only"), "");
+}
+
 TEST(BenchAtEtcd, ASecondRunOfTheSameNameIsToldSoAndHarmsNobody) {
   VIADUCT_NEEDS_ETCD();
   const EtcdServer etcd;

@@ -1,18 +1,12 @@
 // `viaduct bench` over a fabric that harms what it carries, or says to be what it is not.
 #include <gtest/gtest.h>
-#include <net/if.h>
-#include <sched.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 
 #include <algorithm>
-#include <cstring>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "app/program.h"
-#include "base/fd.h"
+#include "support/own_network.h"
 
 namespace viaduct::testing {
 namespace {
@@ -41,29 +35,6 @@ Outcome bench(const std::string& weather, const std::vector<std::string>& more =
   outcome.code = program.finish();
   outcome.out = program.out() + program.err();
   return outcome;
-}
-
-bool raiseLoopback() {
-  const base::Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  ifreq request{};
-  std::strcpy(request.ifr_name, "lo");
-  request.ifr_flags = IFF_UP | IFF_RUNNING;
-  return ::ioctl(socket.get(), SIOCSIFFLAGS, &request) == 0;
-}
-
-// Runs `body` in a network namespace of its own, where the loopback's counters see no other
-// program. False without the right to make one: `body` then shares the host's loopback.
-template <class F>
-bool onAQuietNetwork(F body) {
-  bool quiet = false;
-  std::thread([&] {
-    quiet = ::unshare(CLONE_NEWNET) == 0;
-    if (quiet) {
-      EXPECT_TRUE(raiseLoopback());
-    }
-    body();
-  }).join();
-  return quiet;
 }
 
 TEST(BenchHarm, FairWeatherIsFine) {

@@ -1,9 +1,12 @@
 // `viaduct bench` as people run it: what it prints and writes, and how it ends.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 #include <viaduct/deadline.h>
 
+#include <array>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -371,6 +374,70 @@ TEST_F(BenchCommand, ARankOfTheCommandLineIsADemand) {
   Program first(lead), third(next);
   EXPECT_EQ(third.finish(), 1);
   EXPECT_TRUE(has(third.err(), "rank 2")) << third.err();
+}
+
+TEST_F(BenchCommand, IntervalsArePrintedAndStandInTheRow) {
+  Program run({"bench", "--backend", "local,tcp", "--block-sizes", "4K", "--batch", "3",
+               "--duration", "500ms", "--local-workers", "4", "--interval", "0.1", "--json",
+               file_});
+  EXPECT_EQ(run.finish(), 0) << run.err();
+  for (const char* backend : {"local", "tcp"})
+    EXPECT_TRUE(has(run.out(), std::string(backend) + " write 3 x 4.0 KiB: 0.00 to 0."))
+        << run.out();
+  for (const Json& row : results().at("rows")) {
+    double end = 0, bytes = 0;
+    for (const Json& interval : row.at("intervals")) {
+      EXPECT_EQ(interval.at("start_s"), end);
+      const double next = interval.at("end_s");
+      bytes += interval.at("gb_per_s").get<double>() * (next - end);
+      end = next;
+    }
+    EXPECT_GE(end, 0.5);
+    const double moved = row.at("iterations").get<double>() * 3 * 4096e-9;
+    EXPECT_NEAR(bytes / moved, 1, 0.5) << "of the streams of both initiators: " << row.dump();
+  }
+}
+
+TEST_F(BenchCommand, WhereAProgramReadsTheResultsIntervalsAreOnStderr) {
+  for (const char* form : {"json", "csv", "nixlbench"}) {
+    Program run({"bench", "--backend", "local", "--block-sizes", "4K", "--duration", "50ms", "-i",
+                 "0.02", "--output", form});
+    EXPECT_EQ(run.finish(), 0) << run.err();
+    EXPECT_FALSE(has(run.out(), "KiB: 0.00 to")) << run.out();
+    EXPECT_TRUE(has(run.err(), "local write 64 x 4.0 KiB: 0.00 to 0.0")) << run.err();
+  }
+}
+
+TEST_F(BenchCommand, AnIntervalThatIsNoneIsRefused) {
+  for (const char* wrong : {"0", "-1", "0.001", "x", "", "1s2", "100000"}) {
+    Program run({"bench", "-i", wrong});
+    EXPECT_EQ(run.finish(), 2) << wrong;
+    EXPECT_TRUE(has(run.err(), "--interval: invalid: \"" + std::string(wrong) +
+                                   "\" is no interval; what to do: seconds from 0.01 to 86400"))
+        << run.err();
+    Program p2p({"p2p", "--mode", "initiator", "--ip", "127.0.0.1", "-i", wrong});
+    EXPECT_EQ(p2p.finish(), 2) << wrong;
+  }
+}
+
+// The line that a terminal shows: whole lines, each of which takes the place of the one before.
+TEST_F(BenchCommand, ATerminalShowsTheRateOfTheRowThatRuns) {
+  const base::Fd terminal(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  if (!terminal || ::grantpt(terminal.get()) != 0 || ::unlockpt(terminal.get()) != 0)
+    GTEST_SKIP() << "skipped: no pseudo terminals";
+  const base::Fd other(::open(::ptsname(terminal.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  Program run({"bench", "--backend", "local", "--block-sizes", "4K", "--duration", "1h"}, {},
+              VIADUCT_PROGRAM, other.get());
+  std::string shown;
+  std::array<char, 512> part{};
+  while (!has(shown, " GB/s so far\r")) {
+    const ssize_t got = ::read(terminal.get(), part.data(), part.size());
+    ASSERT_GT(got, 0) << shown;
+    shown.append(part.data(), static_cast<std::size_t>(got));
+    ASSERT_LT(shown.size(), 100'000U) << "it shows no rate: " << shown;
+  }
+  std::istringstream lines(shown);
+  for (std::string line; std::getline(lines, line, '\r');) EXPECT_LE(line.size(), 79U + 3) << line;
 }
 
 }  // namespace

@@ -187,12 +187,29 @@ TEST_F(P2pCommand, WrongWordsAreNamed) {
 TEST_F(P2pCommand, AnInterruptedInitiatorKeepsItsRows) {
   Program target(words("target"));
   ASSERT_TRUE(target.readUntil("waiting for"));
-  Program initiator(
-      words("initiator", {"--buffer_sizes", "4KB,1MB", "--iterations", "4000000000"}));
-  ASSERT_TRUE(initiator.readUntil("    size"));
-  ::kill(initiator.pid(), SIGINT);
+  Program initiator(words(
+      "initiator", {"--buffer_sizes", "4KB,1MB", "--iterations", "4000000000", "-i", "0.05"}));
+  ASSERT_TRUE(initiator.readUntil("write 1 x ")) << initiator.out();
+  initiator.interrupt(SIGINT);
   EXPECT_EQ(initiator.finish(), 130);
-  EXPECT_TRUE(has(initiator.err(), "interrupted; 0 rows")) << initiator.err();
+  EXPECT_TRUE(has(initiator.err(), "interrupted; 1 row measured")) << initiator.err();
+  EXPECT_TRUE(has(initiator.out(), " of 4000000000 transfers\n")) << initiator.out();
+  EXPECT_EQ(initiate({"--buffer_sizes", "4KB"}), 0) << "the target takes the next one: " << err_;
+}
+
+TEST_F(P2pCommand, AnInterruptedTargetLeavesThePartialRow) {
+  for (const char* op : {"write", "read"}) {
+    Program target(words("target"));
+    ASSERT_TRUE(target.readUntil("waiting for"));
+    Program initiator(words("initiator", {"--buffer_sizes", "4KB,1MB", "--duration", "1000s", "-i",
+                                          "0.05", "--op", op, "--bidirectional"}));
+    ASSERT_TRUE(initiator.readUntil(std::string(op) + " 1 x ")) << initiator.out();
+    target.interrupt(SIGINT);
+    EXPECT_EQ(target.finish(), 0);
+    EXPECT_EQ(initiator.finish(), 1);
+    EXPECT_TRUE(has(initiator.err(), "the target was interrupted")) << initiator.err();
+    EXPECT_TRUE(has(initiator.out(), " of 1000 s\n")) << initiator.out();
+  }
 }
 
 TEST_F(P2pCommand, ATargetThatIsKilledEndsTheInitiator) {

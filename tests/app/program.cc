@@ -46,7 +46,8 @@ std::string readAll(int fd) {
 }  // namespace
 
 Program::Program(const std::vector<std::string>& arguments,
-                 const std::vector<std::string>& environment, const std::string& name) {
+                 const std::vector<std::string>& environment, const std::string& name,
+                 int terminal) {
   std::array<int, 2> out{};
   if (::pipe2(out.data(), O_CLOEXEC) != 0) return;
   stdout_.reset(out[0]);
@@ -61,7 +62,7 @@ Program::Program(const std::vector<std::string>& arguments,
   pid_ = ::fork();
   if (pid_ != 0) return;
   ::dup2(write_end.get(), STDOUT_FILENO);
-  ::dup2(stderr_.get(), STDERR_FILENO);
+  ::dup2(terminal < 0 ? stderr_.get() : terminal, STDERR_FILENO);
   ::execve(VIADUCT_PROGRAM, argv.data(), envp.data());
   ::_exit(127);
 }
@@ -101,6 +102,17 @@ int Program::finish() {
   pid_ = 0;
   err_ = readAll(stderr_.get());
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+void Program::interrupt(int signal) {
+  ::kill(pid_, signal);
+  for (bool caught = true; caught;) {
+    std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
+    caught = false;
+    for (std::string word; status >> word;)
+      if (word == "SigCgt:" && status >> word)
+        caught = ((std::stoull(word, nullptr, 16) >> (signal - 1)) & 1U) != 0;
+  }
 }
 
 pid_t Program::worker(const std::string& name) const {

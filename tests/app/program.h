@@ -14,10 +14,10 @@ namespace viaduct::testing {
 class Program {
  public:
   // `environment`: NAME=value, in addition to our own without VIADUCT_*. `name`: the program is
-  // called by it, as by an installed link.
+  // called by it, as by an installed link. `terminal`: its stderr, which err() then has nothing of.
   explicit Program(const std::vector<std::string>& arguments,
                    const std::vector<std::string>& environment = {},
-                   const std::string& name = VIADUCT_PROGRAM);
+                   const std::string& name = VIADUCT_PROGRAM, int terminal = -1);
   ~Program();  // killed, if it still runs
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
@@ -32,6 +32,8 @@ class Program {
   const std::string& out() const { return out_; }  // all of stdout that was read
   const std::string& err() const { return err_; }  // complete after finish()
   pid_t pid() const { return pid_; }
+  // Sends the signal and waits until it was taken: its handler is for one time only.
+  void interrupt(int signal);
   // Its child process of that name; 0 when there is none.
   pid_t worker(const std::string& name) const;
   // The same, once there is one; 0 when the program ends before, or after 20 s.

@@ -37,8 +37,9 @@ class BenchProof : public ::testing::Test {
     const std::string all =
         "bench --meet 10.77.0.1:7000 --backend tcp --block-sizes 1M --batch 8 " + flags +
         " --rank ";
-    const auto environment = [](const std::string& listen, const std::string& rails) {
-      return "VIADUCT_SECRET=word VIADUCT_LISTEN=" + listen + " VIADUCT_RAILS=" + rails;
+    const auto environment = [this](const std::string& listen, const std::string& rails) {
+      return "VIADUCT_SECRET=word VIADUCT_LISTEN=" + listen + " VIADUCT_RAILS=" + rails +
+             variables_;
     };
     Command initiator(a_, all + "0", environment(listen_a_, rails_a_));
     Command target(b_, all + "1", environment(listen_b_, rails_b_));
@@ -49,7 +50,7 @@ class BenchProof : public ::testing::Test {
   }
 
   Host a_, b_;
-  std::string listen_a_ = "10.77.0.1:0", listen_b_ = "10.77.0.2:0", rails_a_, rails_b_;
+  std::string listen_a_ = "10.77.0.1:0", listen_b_ = "10.77.0.2:0", rails_a_, rails_b_, variables_;
   std::string text_;
 };
 
@@ -66,6 +67,19 @@ TEST_F(BenchProof, TrafficOverAnotherInterfaceThanAskedIsAFallback) {
   EXPECT_EQ(run("").first, 1) << text_;
   EXPECT_TRUE(hasWords(text_, "FALLBACK")) << text_;
   EXPECT_TRUE(hasWords(text_, "went over rail1 of")) << text_;
+}
+
+// A provider of libfabric that says to be RDMA: tests/lies/tcp_as_efa.cc.
+TEST_F(BenchProof, TcpUnderTheNameOfRdmaIsAFallback) {
+  if (std::string(VIADUCT_LIE_PROVIDERS).empty())
+    GTEST_SKIP() << "skipped: no libfabric that takes a provider from outside";
+  makeRails(1);
+  ASSERT_TRUE(a_.carries("rail0") && b_.carries("rail0"));
+  variables_ = " FI_PROVIDER_PATH=" VIADUCT_LIE_PROVIDERS;
+  EXPECT_EQ(run("--backend ofi").first, 1) << text_;
+  EXPECT_TRUE(hasWords(text_, "ofi/efa")) << text_;
+  EXPECT_TRUE(hasWords(text_, "FALLBACK")) << text_;
+  EXPECT_TRUE(hasWords(text_, "an Ethernet device: TCP")) << text_;
 }
 
 TEST_F(BenchProof, ARateAboveTheLinksIsInvalid) {

@@ -382,6 +382,26 @@ TEST_P(MeetingContract, AbandonTellsAllWhyAndWho) {
   }
 }
 
+TEST_P(MeetingContract, ARequestToStopReachesAllAndTheGroupGoesOn) {
+  auto seats = formed(3);
+  ASSERT_FALSE(HasFailure());
+  for (const Seat& seat : seats) EXPECT_FALSE(seat.group->stopRequestedBy());
+  auto waiting =
+      std::async(std::launch::async, [&] { return seats[0].group->gather("a", kLong, kGoOn); });
+  seats[1].group->requestStop();
+  for (const Seat& seat : seats) {
+    while (!seat.group->stopRequestedBy() && !seat.group->trouble()) std::this_thread::yield();
+    EXPECT_EQ(seat.group->stopRequestedBy(), seats[1].group->roster().rank);
+    EXPECT_FALSE(seat.group->trouble());
+  }
+  auto second =
+      std::async(std::launch::async, [&] { return seats[1].group->gather("b", kLong, kGoOn); });
+  const auto third = seats[2].group->gather("c", kLong, kGoOn);
+  EXPECT_TRUE(third) << third.error().text();
+  EXPECT_TRUE(waiting.get() && second.get());
+  finishAll(seats);
+}
+
 TEST_P(MeetingContract, GroupsOfOtherNamesAndNamespacesDoNotMeet) {
   auto elsewhere = options();
   elsewhere.name_space = "/another";

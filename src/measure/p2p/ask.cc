@@ -18,7 +18,7 @@ Result<std::string> Asker::ask(Request request, Deadline until) {
   while (!until.passed()) {
     if (stop_.load()) return Error{.code = Code::kCancelled, .operation = "p2p"};
     const auto note = agent_.waitNote(std::min(until.at(), Clock::now() + kTurn));
-    if (note) {
+    if (note && isRequest(note->bytes)) {
       VIADUCT_TRY(Answer answer, decodeAnswer(note->bytes));
       if (answer.number == last_) return std::move(answer.value);
       continue;  // of a question that was given up

@@ -8,7 +8,6 @@
 #include "host/facts.h"
 #include "measure/p2p/pair_group.h"
 #include "measure/proof/judge.h"
-#include "measure/run/worker.h"
 
 namespace viaduct::measure::p2p {
 namespace {
@@ -52,14 +51,17 @@ Member Initiator::self() const {
 }
 
 Status Initiator::measure(const Spec& spec, const std::function<void(const Composed&)>& row,
-                          const std::function<void()>& tick) {
+                          const Heard& heard) {
   for (const Workload& one : spec.rows) {
     Spec alone = spec;  // each row has memory of its own
     alone.rows = {one};
-    auto measured = measureRow(alone, tick);
+    auto measured = measureRow(alone, heard);
     if (measured) {
-      row(*measured);
-      continue;
+      if (measured->measured()) row(*measured);
+      if (!measured->stop_by && !stop_.load()) continue;
+      return Error{.code = Code::kCancelled,
+                   .operation = "p2p",
+                   .detail = stop_.load() ? "interrupted" : "the target was interrupted"};
     }
     const Error& why = measured.error();
     if (stop_.load() || why.code == Code::kCancelled || why.code == Code::kPeerLost) return why;
@@ -73,16 +75,16 @@ Status Initiator::measure(const Spec& spec, const std::function<void(const Compo
   return Ok{};
 }
 
-Result<Composed> Initiator::measureRow(const Spec& spec, const std::function<void()>& tick) {
+Result<Composed> Initiator::measureRow(const Spec& spec, const Heard& heard) {
   VIADUCT_CHECK(asker_.ask({.verb = Request::Verb::kRun, .spec = spec}, kAnswer));
   PairGroup group(0, asker_.peer(), notes_, [] { return false; });
-  Worker worker(spec, agent_, group, rails_, stop_, {.tick = tick}, notes_);
+  Worker worker(spec, agent_, group, rails_, stop_, heard, group.notes());
   worker.know(1, asker_.peer());
   VIADUCT_CHECK(worker.open());
   auto measured = worker.measure(spec.rows.front());
-  if (auto lost = group.trouble()) return *std::move(lost);
-  // The row that the other end was told about is no row for the user.
-  if (stop_.load()) return Error{.code = Code::kCancelled, .operation = "p2p"};
+  // A target that was interrupted leaves as soon as the row is put together.
+  const bool whole = measured && (measured->stop_by || measured->row.verdict != Verdict::kFailed);
+  if (auto lost = group.trouble(); lost && !whole) return *std::move(lost);
   return measured;
 }
 

@@ -15,6 +15,7 @@
 #include "measure/result/report.h"
 #include "measure/run/lane.h"
 #include "measure/run/share.h"
+#include "measure/run/worker.h"
 
 namespace viaduct::measure::p2p {
 
@@ -29,14 +30,14 @@ class Initiator {
                        const base::SayWaiting& waiting = {});
   // Measures what `spec` says with the target; its rows one after the other, each handed over as
   // soon as it is known. A row that cannot be measured says why; an error is the end: the target is
-  // gone, or `stop` was set. `tick` is called now and then.
+  // gone, or one of the two was interrupted, whose row is handed over as far as it was measured.
   Status measure(const Spec& spec, const std::function<void(const Composed&)>& row,
-                 const std::function<void()>& tick = {});
+                 const Heard& heard = {});
   void leave() { asker_.leave(); }
   Member self() const;  // this end, as a member
 
  private:
-  Result<Composed> measureRow(const Spec& spec, const std::function<void()>& tick);
+  Result<Composed> measureRow(const Spec& spec, const Heard& heard);
 
   Agent& agent_;
   const std::vector<std::string> rails_;

@@ -9,6 +9,7 @@
 namespace viaduct::measure::p2p {
 namespace {
 
+constexpr std::uint64_t kStop = ~std::uint64_t{0};   // in the place of a round: a request to stop
 constexpr std::chrono::milliseconds kLookAtEnd{50};  // how often `stop` and the peer are looked at
 
 }  // namespace
@@ -34,6 +35,37 @@ std::optional<Error> PairGroup::trouble() const {
                .peer = other_.name()};
 }
 
+void PairGroup::requestStop() {
+  // A peer that cannot be told is gone: trouble() says so.
+  static_cast<void>(other_.note(base::Writer().put(kStop).take()));
+}
+
+std::optional<std::uint32_t> PairGroup::stopRequestedBy() {
+  if (!stop_requested_)
+    if (auto note = notes_(Clock::now()); note && !takeStop(*note))
+      early_.push_back(*std::move(note));
+  return stop_requested_ ? std::optional(1 - roster_.rank) : std::nullopt;
+}
+
+bool PairGroup::takeStop(const Note& note) {
+  base::Reader in(note.bytes);
+  const bool stop = in.get<std::uint64_t>() == kStop && in.finished();
+  stop_requested_ = stop_requested_ || stop;
+  return stop;
+}
+
+Result<Note> PairGroup::next(Deadline until) {
+  if (!early_.empty()) {
+    Note note = std::move(early_.front());
+    early_.pop_front();
+    return note;
+  }
+  for (;;) {
+    VIADUCT_TRY(Note note, notes_(until));
+    if (!takeStop(note)) return note;
+  }
+}
+
 Result<std::vector<std::string>> PairGroup::gather(std::string value, Deadline until,
                                                    const meet::StopFlag& stop) {
   if (told_ == round_) {
@@ -41,7 +73,7 @@ Result<std::vector<std::string>> PairGroup::gather(std::string value, Deadline u
     VIADUCT_CHECK(other_.note(base::Writer().put(++told_).text(own_).take()));
   }
   for (;;) {
-    const auto note = notes_(std::min(until.at(), Clock::now() + kLookAtEnd));
+    const auto note = next(std::min(until.at(), Clock::now() + kLookAtEnd));
     if (note) {
       base::Reader in(note->bytes);
       const auto round = in.get<std::uint64_t>();

@@ -9,7 +9,7 @@ namespace {
 
 // "VP2P", and the version of what follows.
 constexpr std::uint32_t kMagic = 0x50325056;
-constexpr std::uint8_t kVersion = 2;
+constexpr std::uint8_t kVersion = 3;
 
 constexpr std::uint32_t kMostStreams = 1024;  // and transfers in flight of each
 
@@ -43,6 +43,7 @@ void write(base::Writer& out, const Spec& s) {
   out.put(static_cast<std::uint64_t>(s.warmup.count()));
   out.put(static_cast<std::uint64_t>(s.duration.count()));
   out.put(static_cast<std::uint8_t>(s.verify)).text(s.require).put(s.seed);
+  out.put(static_cast<std::uint64_t>(s.interval.count()));
 }
 
 Spec readSpec(base::Reader& in) {
@@ -66,6 +67,7 @@ Spec readSpec(base::Reader& in) {
       std::min<std::uint8_t>(in.get<std::uint8_t>(), static_cast<std::uint8_t>(Verified::kFull)));
   s.require = in.text();
   s.seed = in.get<std::uint64_t>();
+  s.interval = std::chrono::nanoseconds(in.get<std::uint64_t>());
   return s;
 }
 

@@ -92,7 +92,7 @@ void Target::run(const StopFlag& stop) {
   const Spec spec = *std::exchange(asked_, std::nullopt);
   const NoteSource notes = [this](Deadline until) { return nextOfGuest(until); };
   PairGroup group(1, *guest_, notes, [this] { return left_.load(); });
-  Worker worker(spec, agent_, group, rails_, stop, {}, notes);
+  Worker worker(spec, agent_, group, rails_, stop, {}, group.notes());
   worker.know(0, *guest_);
   auto done = worker.open();
   if (done) {

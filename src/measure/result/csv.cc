@@ -83,6 +83,7 @@ constexpr std::array kColumns{
     Column{"verified", [](R r) { return std::string(verifiedName(r.verified)); }},
     Column{"verdict", [](R r) { return std::string(verdictName(r.verdict)); }},
     Column{"why", [](R r) { return r.why; }},
+    Column{"remark", [](R r) { return r.remark; }},
 };
 
 }  // namespace

@@ -82,6 +82,19 @@ struct OpenLoop {
   friend bool operator==(const OpenLoop&, const OpenLoop&) = default;
 };
 
+// A stretch of a row that is still going on: seconds of timed transfers.
+struct RateInterval {
+  double start = 0, end = 0, gb_per_s = 0;
+  friend bool operator==(const RateInterval&, const RateInterval&) = default;
+};
+
+// How long a row was to take that was ended early: by one of the two.
+struct Interrupted {
+  std::uint64_t of_transfers = 0;
+  double of_seconds = 0;
+  friend bool operator==(const Interrupted&, const Interrupted&) = default;
+};
+
 struct PairResult {
   std::uint32_t initiator = 0, target = 0;  // ranks
   std::optional<double> gb_per_s = {};
@@ -125,6 +138,8 @@ struct Row {
   std::optional<double> completions_per_s = {};
   std::optional<OpenLoop> rate = {};
   std::vector<PairResult> pairs = {};
+  std::vector<RateInterval> intervals = {};     // where they were asked for
+  std::optional<Interrupted> interrupted = {};  // Ctrl-C ended the row before it was complete
 
   std::uint64_t transfers = 0;  // that the path counts: timed ones, and spot checks among them
   std::vector<ProvenShare> path = {};

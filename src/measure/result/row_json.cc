@@ -61,6 +61,15 @@ Json asJson(const PairResult& pair) {
   return out;
 }
 
+Json asJson(const RateInterval& interval) {
+  return {{"start_s", interval.start}, {"end_s", interval.end}, {"gb_per_s", interval.gb_per_s}};
+}
+
+Json asJson(const Interrupted& interrupted) {
+  if (interrupted.of_seconds > 0) return {{"of_seconds", interrupted.of_seconds}};
+  return {{"of_transfers", interrupted.of_transfers}};
+}
+
 template <class T>
 Json listOf(const std::vector<T>& items) {
   Json out = Json::array();
@@ -91,6 +100,8 @@ void putFigures(Json& out, const Row& row) {
                        {"reached_per_s", row.rate->reached_per_s},
                        {"arrivals", row.rate->arrivals}};
   if (!row.pairs.empty()) out["pairs"] = listOf(row.pairs);
+  if (!row.intervals.empty()) out["intervals"] = listOf(row.intervals);
+  if (row.interrupted) out["interrupted"] = asJson(*row.interrupted);
 }
 
 }  // namespace
@@ -152,6 +163,17 @@ void read(JsonReader& from, PairResult& pair) {
   from.may("latency_us", pair.latency_us);
 }
 
+void read(JsonReader& from, RateInterval& interval) {
+  from.need("start_s", interval.start);
+  from.need("end_s", interval.end);
+  from.need("gb_per_s", interval.gb_per_s);
+}
+
+void read(JsonReader& from, Interrupted& interrupted) {
+  from.may("of_transfers", interrupted.of_transfers);
+  from.may("of_seconds", interrupted.of_seconds);
+}
+
 namespace {
 
 void readFigures(JsonReader& from, Row& row) {
@@ -171,6 +193,8 @@ void readFigures(JsonReader& from, Row& row) {
   from.may("completions_per_s", row.completions_per_s);
   from.may("rate", row.rate);
   from.may("pairs", row.pairs);
+  from.may("intervals", row.intervals);
+  from.may("interrupted", row.interrupted);
 }
 
 }  // namespace

@@ -40,6 +40,8 @@ class Composer {
     if (!facts_.failure) {
       sum();
       rates();
+      intervals();
+      if (rounds_.stopped) interruption();
       times();
       cpu();
       pairs();
@@ -88,10 +90,11 @@ class Composer {
       row_.transfers += share.transfers;
       for (const StreamShare& s : share.streams) row_.iterations += s.iterations;
     }
-    const std::size_t each = rounds_.each.size() / spec_.repeat;
     for (std::size_t i = 0; i < rounds_.each.size(); ++i) {
-      if (i % each == 0) repeats_.emplace_back();
-      repeats_.back().push_back(placed(rounds_.each[i], hosts_));
+      std::vector<Placed> round = placed(rounds_.each[i], hosts_);
+      if (wallOf(round).bytes == 0) continue;  // the run was ended as it began
+      if (repeats_.empty() || i % rounds_.of_a_repeat == 0) repeats_.emplace_back();
+      repeats_.back().push_back(std::move(round));
     }
   }
 
@@ -119,12 +122,49 @@ class Composer {
     if (row_.seconds <= 0) return;
     // Of one stream the median is steadier; of several only the time that all took is honest.
     row_.gb_per_s = median(streams_.size() == 1 ? row_.gb_per_s_parts : whole);
-    row_.gb_per_s_spread = spread(row_.gb_per_s_parts);
+    if (row_.gb_per_s_parts.size() > 1) row_.gb_per_s_spread = spread(row_.gb_per_s_parts);
     row_.completions_per_s = static_cast<double>(row_.iterations) / row_.seconds;
     if (spec_.rate > 0)
       row_.rate = OpenLoop{.asked_per_s = spec_.rate * static_cast<double>(streams_.size()),
                            .reached_per_s = *row_.completions_per_s,
                            .arrivals = spec_.poisson ? "poisson" : "constant"};
+  }
+
+  void interruption() {
+    const Interrupted& planned = rounds_.planned;
+    if (row_.iterations < planned.of_transfers || row_.seconds < planned.of_seconds)
+      row_.interrupted = planned;
+  }
+
+  std::string interruptionWords() const {
+    if (!row_.interrupted) return {};
+    if (row_.interrupted->of_seconds > 0)
+      return fmt::format("interrupted after {:.1f} of {:g} s", row_.seconds,
+                         row_.interrupted->of_seconds);
+    return fmt::format("interrupted after {} of {} transfers", row_.iterations,
+                       row_.interrupted->of_transfers);
+  }
+
+  // One long pause hides in the median of the parts, and in every percentile.
+  std::string stallWords() const {
+    constexpr double kSeconds = 0.1, kOfTheRow = 0.05, kTimesTheMedian = 10;
+    if (!row_.latency_us || row_.seconds <= 0) return {};
+    const double longest = row_.latency_us->max * 1e-6;
+    if (longest < kSeconds || longest < kOfTheRow * row_.seconds ||
+        longest < kTimesTheMedian * row_.latency_us->p50 * 1e-6)
+      return {};
+    return fmt::format("stalled: one transfer took {:.2f} s, and the median {:.3g} ms", longest,
+                       row_.latency_us->p50 * 1e-3);
+  }
+
+  // At each moment the streams of all members move: their rates add up.
+  void intervals() {
+    for (const RowShare& share : shares_)
+      for (std::size_t i = 0; i < share.intervals.size(); ++i)
+        if (i < row_.intervals.size())
+          row_.intervals[i].gb_per_s += share.intervals[i].gb_per_s;
+        else
+          row_.intervals.push_back(share.intervals[i]);
   }
 
   void times() {
@@ -222,7 +262,8 @@ class Composer {
     row_.ceiling = std::move(judgement.ceiling);
     row_.verdict = judgement.verdict;
     row_.why = std::move(judgement.why);
-    row_.remark = std::move(judgement.remark);
+    for (const std::string& words : {interruptionWords(), stallWords(), judgement.remark})
+      if (!words.empty()) row_.remark += (row_.remark.empty() ? "" : "; ") + words;
     return {std::move(row_), std::move(judgement.conclusion)};
   }
 

@@ -22,6 +22,7 @@ class ThreadGroup final : public meet::Group {
     std::condition_variable changed;
     std::map<std::uint64_t, std::map<std::uint32_t, std::string>> rounds;
     std::optional<Error> trouble;
+    std::optional<std::uint32_t> stop_requested_by;
   };
   ThreadGroup(std::shared_ptr<Table> table, meet::Roster roster)
       : table_(std::move(table)), roster_(std::move(roster)) {}
@@ -30,14 +31,17 @@ class ThreadGroup final : public meet::Group {
   Result<std::vector<std::string>> gather(std::string value, Deadline until,
                                           const meet::StopFlag& stop) override {
     std::unique_lock held(table_->mutex);
-    auto& round = table_->rounds[++round_];
-    round[roster_.rank] = std::move(value);
-    table_->changed.notify_all();
+    if (!std::exchange(given_, true)) {
+      table_->rounds[++round_][roster_.rank] = std::move(value);
+      table_->changed.notify_all();
+    }
+    auto& round = table_->rounds[round_];
     while (round.size() < roster_.members.size()) {
       if (table_->trouble) return *table_->trouble;
       if (stop.load() || until.passed()) return Error{.code = Code::kCancelled};
       table_->changed.wait_for(held, std::chrono::milliseconds(10));
     }
+    given_ = false;
     std::vector<std::string> all;
     for (const auto& [rank, text] : round) all.push_back(text);
     return all;
@@ -45,6 +49,14 @@ class ThreadGroup final : public meet::Group {
   std::optional<Error> trouble() const override {
     const std::lock_guard held(table_->mutex);
     return table_->trouble;
+  }
+  void requestStop() override {
+    const std::lock_guard held(table_->mutex);
+    table_->stop_requested_by = roster_.rank;
+  }
+  std::optional<std::uint32_t> stopRequestedBy() override {
+    const std::lock_guard held(table_->mutex);
+    return table_->stop_requested_by;
   }
   void abandon(const std::string& reason) override {
     const std::lock_guard held(table_->mutex);
@@ -57,6 +69,7 @@ class ThreadGroup final : public meet::Group {
   std::shared_ptr<Table> table_;
   meet::Roster roster_;
   std::uint64_t round_ = 0;
+  bool given_ = false;  // our value of the round
 };
 
 }  // namespace viaduct::measure

@@ -34,11 +34,11 @@ Goal warmGoal(const Spec& spec, const Workload& row) {
 // they were started. With several in flight one that is overtaken counts until its turn has come.
 class Lane::Drive {
  public:
-  Drive(Lane& lane, const Goal& goal, const StopFlag& stop)
+  Drive(Lane& lane, const Goal& goal, const Orders& orders)
       : lane_(lane),
         spec_(lane.seed_.spec),
         goal_(goal),
-        stop_(stop),
+        orders_(orders),
         first_(lane.begun_),
         depth_(spec_.depth),
         flights_(depth_) {}
@@ -47,7 +47,9 @@ class Lane::Drive {
     start_ = now_ = part_start_ = next_ = Clock::now();
     out_.start = start_;
     while (!enough() || posted_ != ended_) {
-      if (stop_.load(std::memory_order_relaxed)) return cancelled();
+      const Order order = orders_.load(std::memory_order_relaxed);
+      if (order == Order::kCancel) return cancelled();
+      finishes_ = order == Order::kFinish;
       while (posted_ - ended_ < depth_ && !enough() && due()) VIADUCT_CHECK(launch());
       if (posted_ == ended_)
         rest();
@@ -65,7 +67,9 @@ class Lane::Drive {
     Clock::time_point intended, posted;
   };
   bool open() const { return spec_.rate > 0; }
-  bool enough() const { return posted_ >= goal_.iterations && now_ - start_ >= goal_.time; }
+  bool enough() const {
+    return finishes_ || (posted_ >= goal_.iterations && now_ - start_ >= goal_.time);
+  }
   bool due() const { return !open() || next_ <= now_; }
 
   Status launch() {
@@ -98,7 +102,7 @@ class Lane::Drive {
     out_.latency.record(nanoseconds(now_ - flight.intended));
     out_.tx.record(nanoseconds(now_ - flight.posted));
     ++ended_;
-    ++lane_.transfers_ended_;
+    lane_.countTransfer();
     if (partIsOver()) closePart();
     return Ok{};
   }
@@ -133,13 +137,14 @@ class Lane::Drive {
   Lane& lane_;
   const Spec& spec_;
   const Goal goal_;
-  const StopFlag& stop_;
+  const Orders& orders_;
   const std::uint64_t first_;  // the lane's number of our first transfer
   const std::uint64_t depth_;
   std::vector<Flight> flights_;  // a ring
   Clock::time_point start_, now_, part_start_;
   Clock::time_point next_;  // open loop: when the next transfer is to start
   std::uint64_t posted_ = 0, ended_ = 0, part_first_ = 0;
+  bool finishes_ = false;
   LaneTimes out_;
 };
 
@@ -194,14 +199,14 @@ Status Lane::once(std::uint64_t set, const std::function<bool()>& ended) {
   VIADUCT_CHECK(transfer(set).post());
   for (;;) {
     auto done = transfer(set).wait(kLaneSlice);
-    if (done) ++transfers_ended_;
+    if (done) countTransfer();
     if (done || done.error().code != Code::kTimeout) return done;
     if (ended()) return cancelled();
   }
 }
 
-Result<LaneTimes> Lane::run(const Goal& goal, const StopFlag& stop) {
-  return Drive(*this, goal, stop).go();
+Result<LaneTimes> Lane::run(const Goal& goal, const Orders& orders) {
+  return Drive(*this, goal, orders).go();
 }
 
 Path Lane::carried() const {

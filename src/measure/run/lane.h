@@ -3,6 +3,7 @@
 
 #include <viaduct/agent.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -10,16 +11,21 @@
 #include <vector>
 
 #include "base/random.h"
-#include "base/stop.h"
 #include "measure/load/buffer.h"
 #include "measure/run/spec.h"
 #include "measure/stats/histogram.h"
 
 namespace viaduct::measure {
 
-using base::StopFlag;
+// What the thread that watches the lanes asks of them.
+enum class Order : std::uint8_t {
+  kGoOn,
+  kFinish,  // begin no further transfer, and end as if the goal were reached
+  kCancel,  // give up at once
+};
+using Orders = std::atomic<Order>;
 
-constexpr auto kLaneSlice = std::chrono::milliseconds(100);  // how late a lane notices a stop
+constexpr auto kLaneSlice = std::chrono::milliseconds(100);  // how late a lane notices an order
 
 // As Agent::waitNote(): the next note of a member of this run.
 using NoteSource = std::function<Result<Note>(Deadline until)>;
@@ -69,17 +75,17 @@ class Lane {
   }
   // A transfer of that set, untimed. kCancelled when `ended` says so.
   Status once(std::uint64_t set, const std::function<bool()>& ended);
-  // Goes on with the set behind those that run() has used before. Gives up soon after `stop` is
-  // set, with kCancelled.
-  Result<LaneTimes> run(const Goal& goal, const StopFlag& stop);
+  // Goes on with the set behind those that run() has used before. kCancelled after kCancel.
+  Result<LaneTimes> run(const Goal& goal, const Orders& orders);
   // The same as ping-pong: latency is half of what a write and its echo take. The other end runs
   // echo() until this one has ended.
-  Result<LaneTimes> pingPong(const Goal& goal, const StopFlag& stop);
-  Result<LaneTimes> echo(const StopFlag& stop);  // only iterations are told
+  Result<LaneTimes> pingPong(const Goal& goal, const Orders& orders);
+  Result<LaneTimes> echo(const Orders& orders);  // only iterations are told
 
   const Histogram& prep() const { return prep_; }  // nanoseconds, of every planning
   Path path() const { return carried().since(before_); }
-  std::uint64_t transfers() const { return transfers_ended_; }  // timed or not
+  // Timed or not. Any thread.
+  std::uint64_t transfers() const { return transfers_ended_.load(std::memory_order_relaxed); }
   std::uint64_t sets() const { return seed_.sets; }
   std::uint64_t bytes() const { return seed_.row.bytes(); }
 
@@ -90,16 +96,18 @@ class Lane {
   Status planAgain(std::uint64_t slot);
   Path carried() const;
   Transfer& transfer(std::uint64_t number) { return transfers_[number % transfers_.size()]; }
-  Result<Note> waitNote(const StopFlag& stop);
-  Status bounce(std::uint64_t number, const StopFlag& stop);
+  Result<Note> waitNote(const Orders& orders);
+  Status bounce(std::uint64_t number, const Orders& orders);
+  // One thread at a time counts, so that it needs no atomic addition.
+  void countTransfer() { transfers_ended_.store(transfers() + 1, std::memory_order_relaxed); }
 
   LaneSeed seed_;
   std::vector<std::uint32_t> own_order_, remote_order_;
   std::vector<Transfer> transfers_;
-  Path retired_;                       // what transfers that were planned again had carried
-  Path before_;                        // what had been when mark() was called
-  std::uint64_t begun_ = 0;            // transfers of all runs
-  std::uint64_t transfers_ended_ = 0;  // since mark()
+  Path retired_;             // what transfers that were planned again had carried
+  Path before_;              // what had been when mark() was called
+  std::uint64_t begun_ = 0;  // transfers of all runs
+  std::atomic<std::uint64_t> transfers_ended_{0};  // since mark()
   Histogram prep_;
   base::Random arrivals_;
 };

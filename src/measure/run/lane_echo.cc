@@ -14,11 +14,12 @@ constexpr std::string_view kBall = "b", kOver = "o";
 
 }  // namespace
 
-Result<Note> Lane::waitNote(const StopFlag& stop) {
+Result<Note> Lane::waitNote(const Orders& orders) {
   for (;;) {
     auto note = seed_.notes(kLaneSlice);
     if (note || note.error().code != Code::kTimeout) return note;
-    if (stop.load()) return Error{.code = Code::kCancelled, .operation = "bench"};
+    if (orders.load() == Order::kCancel)
+      return Error{.code = Code::kCancelled, .operation = "bench"};
     if (seed_.peer.state() == PeerState::kLost)
       return Error{.code = Code::kPeerLost,
                    .operation = "bench",
@@ -28,26 +29,28 @@ Result<Note> Lane::waitNote(const StopFlag& stop) {
 }
 
 // The transfer is over with the answer: nothing of it is left then.
-Status Lane::bounce(std::uint64_t number, const StopFlag& stop) {
+Status Lane::bounce(std::uint64_t number, const Orders& orders) {
   VIADUCT_CHECK(transfer(number).post({.note = bytesOf(kBall)}));
   for (;;) {
     auto ended = transfer(number).wait(kLaneSlice);
-    if (ended) ++transfers_ended_;
+    if (ended) countTransfer();
     if (ended || ended.error().code != Code::kTimeout) return ended;
-    if (stop.load()) return Error{.code = Code::kCancelled, .operation = "bench"};
+    if (orders.load() == Order::kCancel)
+      return Error{.code = Code::kCancelled, .operation = "bench"};
   }
 }
 
-Result<LaneTimes> Lane::pingPong(const Goal& goal, const StopFlag& stop) {
+Result<LaneTimes> Lane::pingPong(const Goal& goal, const Orders& orders) {
   LaneTimes out;
   const auto start = Clock::now();
   auto now = start;
   out.start = start;
-  while (out.iterations < goal.iterations || now - start < goal.time) {
+  while (orders.load(std::memory_order_relaxed) != Order::kFinish &&
+         (out.iterations < goal.iterations || now - start < goal.time)) {
     const auto begin = now;
-    VIADUCT_CHECK(bounce(begun_++, stop));
+    VIADUCT_CHECK(bounce(begun_++, orders));
     ++out.iterations;
-    VIADUCT_TRY(const Note back, waitNote(stop));
+    VIADUCT_TRY(const Note back, waitNote(orders));
     now = Clock::now();
     const auto half = std::chrono::nanoseconds(now - begin).count() / 2;
     out.latency.record(static_cast<std::uint64_t>(half));
@@ -58,12 +61,12 @@ Result<LaneTimes> Lane::pingPong(const Goal& goal, const StopFlag& stop) {
   return out;
 }
 
-Result<LaneTimes> Lane::echo(const StopFlag& stop) {
+Result<LaneTimes> Lane::echo(const Orders& orders) {
   LaneTimes out;
   for (;;) {
-    VIADUCT_TRY(const Note note, waitNote(stop));
+    VIADUCT_TRY(const Note note, waitNote(orders));
     if (note.text() == kOver) return out;
-    VIADUCT_CHECK(bounce(begun_++, stop));
+    VIADUCT_CHECK(bounce(begun_++, orders));
     ++out.iterations;
   }
 }

@@ -20,6 +20,9 @@ constexpr auto kAnnounced = 10s;  // for the other end's pin to be known here
 // Of a row, at first: what an earlier row has left is not taken for this one's.
 constexpr std::uint64_t kEpochsOfARow = 4096;
 constexpr auto kLookAfter = 50ms;  // how often a running row is
+// After a wish to stop, the members have this long to put the row together, and this long of it for
+// the checks behind the last round.
+constexpr auto kLastWords = 10s, kLastChecks = 1s;
 
 std::string labelOf(Role role, const Pair& pair) {
   return role == Role::kInitiator ? fmt::format("bench-initiator-{}", pair.initiator)
@@ -62,6 +65,7 @@ RowRun::RowRun(Worker& worker, const Workload& row)
       spec_(worker.spec_),
       row_(row),
       contents_(spec_, row, worker.streams_, worker.bytes_),
+      meter_(spec_.interval),
       begun_(worker.streams_.size()),
       last_epoch_(++worker.rows_ * kEpochsOfARow) {}
 
@@ -77,13 +81,13 @@ Result<bool> RowRun::steps() {
   if (done) touchSinks();
   if (done) fill(++last_epoch_);
   if (!done) failure_ = done.error();
-  VIADUCT_TRY(bool well, worker_.allWell(failure_));
+  VIADUCT_TRY(bool well, allWell(failure_));
   if (!well) return false;
   VIADUCT_TRY(well, warmUp());
   if (!well) return false;
   fill(++last_epoch_);
   // From here until all have looked at their devices nobody moves anything.
-  VIADUCT_TRY(well, worker_.allWell({}));
+  VIADUCT_TRY(well, allWell({}));
   worker_.observer_.before();
   for (Own& own : own_) own.lane->mark();
   return timed();
@@ -105,20 +109,23 @@ Result<bool> RowRun::warmUp() {
   }
   schedule_ = scheduleOf(spec_, row_, slowest, worker_.streams_.size(), contents_.fewestSets());
   usedIn(all);
-  return well;
+  return well && !stop_by_;
 }
 
 Result<bool> RowRun::timed() {
   rounds_.every_transfer_checked = schedule_.every_transfer;
+  rounds_.of_a_repeat = schedule_.rounds;
+  rounds_.planned = plannedOf(schedule_, spec_.repeat, worker_.streams_.size());
   const std::vector<std::uint64_t> before = begun_;
-  for (std::uint32_t repeat = 0; repeat < spec_.repeat; ++repeat)
-    for (std::uint64_t round = 0; round < schedule_.rounds; ++round) {
-      spotChecks();
-      VIADUCT_TRY(const bool well, timedRound(schedule_.goalOf(round)));
-      if (!well) return false;
-    }
+  for (std::uint64_t i = 0; i < spec_.repeat * schedule_.rounds && !stop_by_; ++i) {
+    spotChecks();
+    VIADUCT_TRY(const bool well, timedRound(schedule_.goalOf(i % schedule_.rounds)));
+    if (!well) return false;
+  }
+  rounds_.stopped = stop_by_.has_value();
+  report(meter_.rest());
   spotChecks();
-  VIADUCT_TRY(const bool well, worker_.allWell(failure_));
+  VIADUCT_TRY(const bool well, allWell(failure_));
   if (!well) return false;
   claim();
   if (schedule_.every_transfer || spec_.verify == Verified::kOff) return true;
@@ -131,12 +138,14 @@ Result<bool> RowRun::timed() {
 
 Result<bool> RowRun::timedRound(const Goal& goal) {
   if (schedule_.every_transfer) fillNext(goal.iterations);
-  VIADUCT_TRY(bool well, worker_.allWell(failure_));
+  VIADUCT_TRY(bool well, allWell(failure_));
   if (!well) return false;
   left_ns_ = nanosecondsAt(Clock::now());
   const CpuWatch cpu;
   clock_.start();
+  meter_.begin(Clock::now(), bytesMoved());
   VIADUCT_TRY(Rounds::Round all, runRound(goal));
+  meter_.end();
   clock_.look();
   cpu_.add(cpu.used());  // a target works while it waits for the others here
   for (const RoundShare& share : all) well = well && !share.failure;
@@ -189,10 +198,11 @@ Status RowRun::plan(Own& own) {
 Result<Rounds::Round> RowRun::runRound(const Goal& goal) {
   auto done = runLanes(goal);
   if (!done) failure_ = done.error();
-  VIADUCT_TRY(const auto all, worker_.gather(encode(roundShare())));
+  VIADUCT_TRY(const auto all, gather(encode(roundShare()), true));
   Rounds::Round round;
   for (const std::string& one : all) {
     VIADUCT_TRY(RoundShare share, decodeRound(one));
+    if (share.stop_by) stop_by_ = share.stop_by;
     round.push_back(std::move(share));
   }
   return round;
@@ -200,6 +210,10 @@ Result<Rounds::Round> RowRun::runRound(const Goal& goal) {
 
 RoundShare RowRun::roundShare() const {
   RoundShare out{.failure = failure_, .left_ns = left_ns_};
+  if (asked_to_stop_)
+    out.stop_by = worker_.rank_;
+  else if (orders_.load() == Order::kFinish)
+    out.stop_by = worker_.group_.stopRequestedBy();
   for (const Own& own : own_)
     if (!own.echoes && !own.failure)
       out.streams.push_back(
@@ -219,6 +233,7 @@ std::vector<SetRange> RowRun::usedIn(const Rounds::Round& round) {
 }
 
 Status RowRun::runLanes(const Goal& goal) {
+  watch();  // whoever wants to stop begins nothing
   std::mutex mutex;
   std::condition_variable ended;
   std::size_t running = own_.size();
@@ -233,8 +248,10 @@ Status RowRun::runLanes(const Goal& goal) {
     });
   for (bool over = false; !over;) {
     std::unique_lock held(mutex);
-    over = ended.wait_for(held, kLookAfter, [&] { return running == 0; });
+    const auto look = std::min(Clock::now() + kLookAfter, meter_.due());
+    over = ended.wait_until(held, look, [&] { return running == 0; });
     held.unlock();
+    report(meter_.look(Clock::now(), bytesMoved()));
     watch();
   }
   for (std::thread& thread : threads) thread.join();
@@ -245,29 +262,74 @@ Status RowRun::runLanes(const Goal& goal) {
 }
 
 void RowRun::runLane(Own& own, const Goal& goal) {
-  auto times = own.echoes        ? own.lane->echo(stop_lanes_)
-               : spec_.ping_pong ? own.lane->pingPong(goal, stop_lanes_)
-                                 : own.lane->run(goal, stop_lanes_);
+  auto times = own.echoes        ? own.lane->echo(orders_)
+               : spec_.ping_pong ? own.lane->pingPong(goal, orders_)
+                                 : own.lane->run(goal, orders_);
   if (times)
     own.last = *std::move(times);
   else
     own.failure = times.error();
-  if (own.failure) stop_lanes_.store(true);  // the row is over for all
+  if (own.failure) orders_.store(Order::kCancel);  // the row is over for all
 }
 
 // A lane knows its own peer only: what happens to others ends it as well.
 bool RowRun::watch() {
   clock_.look();
-  if (worker_.stop_.load() || worker_.group_.trouble()) stop_lanes_.store(true);
-  if (worker_.heard_.tick) worker_.heard_.tick();
-  return stop_lanes_.load();
+  lookForStop();
+  if (worker_.group_.trouble()) orders_.store(Order::kCancel);
+  if (worker_.heard_.tick) worker_.heard_.tick(meter_.gbPerSecond());
+  return orders_.load() == Order::kCancel;
+}
+
+void RowRun::lookForStop() {
+  if (worker_.stop_.load() && !std::exchange(asked_to_stop_, true)) worker_.group_.requestStop();
+  if (!asked_to_stop_ && !worker_.group_.stopRequestedBy()) return;
+  // A lane that has failed has given the order to cancel meanwhile.
+  Order from = Order::kGoOn;
+  orders_.compare_exchange_strong(from, Order::kFinish);
+  if (Clock::now() > worker_.stopSeen() + kLastWords) orders_.store(Order::kCancel);
+}
+
+bool RowRun::isHurried() {
+  lookForStop();
+  return orders_.load() == Order::kFinish && Clock::now() > worker_.stopSeen() + kLastChecks;
+}
+
+Result<std::vector<std::string>> RowRun::gather(std::string value, bool ends_round) {
+  auto all = worker_.gather(value);
+  if (all || !worker_.stop_.load()) return all;
+  // The streams of others may still run.
+  if (ends_round && !std::exchange(asked_to_stop_, true)) worker_.group_.requestStop();
+  const StopFlag never{false};
+  return worker_.group_.gather(std::move(value), worker_.stopSeen() + kLastWords, never);
+}
+
+Result<bool> RowRun::allWell(const Failure& mine) {
+  VIADUCT_TRY(const auto all, gather(encode(mine)));
+  return Worker::areWell(all);
+}
+
+std::uint64_t RowRun::bytesMoved() const {
+  std::uint64_t transfers = 0;
+  for (const Own& own : own_)
+    if (!own.echoes) transfers += own.lane->transfers();
+  return transfers * row_.bytes() * (spec_.ping_pong ? 2 : 1);
+}
+
+void RowRun::report(const std::optional<RateInterval>& interval) {
+  if (!interval) return;
+  intervals_.push_back(*interval);
+  if (worker_.heard_.interval) worker_.heard_.interval(*interval);
 }
 
 void RowRun::spotChecks() {
   if (schedule_.checks == 0 || failure_) return;
-  SpotChecks checks(worker_.agent_, worker_.notes_, contents_, epoch_, [this] { return watch(); });
+  SpotChecks checks(
+      worker_.agent_, worker_.notes_, contents_, epoch_, [this] { return watch(); },
+      [this] { return isHurried(); });
   auto done = runSpotChecks(checks);
   if (!done) failure_ = done.error();
+  checks_ += checks.led();
   missed_ += checks.missed();
   if (mismatch_.empty()) mismatch_ = checks.wrong();
 }
@@ -281,7 +343,6 @@ Status RowRun::runSpotChecks(SpotChecks& checks) {
       const Peer& far = worker_.peers_.at(worker_.rankOf(s, follows));
       VIADUCT_CHECK(checks.lead(laneOf(s, leads), {s, leads, device->memory.bytes()}, far,
                                 schedule_.checks, first));
-      checks_ += schedule_.checks;
     } else if (Device* far_device = worker_.deviceOf(s, follows)) {
       VIADUCT_CHECK(checks.follow({s, follows, far_device->memory.bytes()}));
     }
@@ -363,7 +424,8 @@ RowShare RowRun::share() const {
                .clock = clock_.drift(),
                .mismatch = mismatch_,
                .checks = checks_,
-               .missed = missed_};
+               .missed = missed_,
+               .intervals = intervals_};
   for (const Own& own : own_) {
     if (!own.lane) continue;
     out.prep.add(own.lane->prep());
@@ -381,14 +443,16 @@ RowShare RowRun::share() const {
 }
 
 Result<Composed> RowRun::finish() {
-  VIADUCT_TRY(const auto all, worker_.gather(encode(share())));
-  if (worker_.rank_ != 0) return Composed{};
+  VIADUCT_TRY(const auto all, gather(encode(share())));
+  if (worker_.rank_ != 0) return Composed{.stop_by = stop_by_};
   std::vector<RowShare> shares;
   for (const std::string& one : all) {
     VIADUCT_TRY(RowShare decoded, decodeShare(one));
     shares.push_back(std::move(decoded));
   }
-  return compose(spec_, row_, shares, rounds_);
+  VIADUCT_TRY(Composed made, compose(spec_, row_, shares, rounds_));
+  made.stop_by = stop_by_;
+  return made;
 }
 
 }  // namespace viaduct::measure

@@ -7,6 +7,7 @@
 
 #include "measure/run/contents.h"
 #include "measure/run/lane.h"
+#include "measure/run/meter.h"
 #include "measure/run/schedule.h"
 #include "measure/run/spot_checks.h"
 #include "measure/run/worker.h"
@@ -43,6 +44,13 @@ class RowRun {
   RoundShare roundShare() const;
   Lane& laneOf(std::uint32_t stream, Role role);
   bool watch();  // true: the row is over
+  void lookForStop();
+  bool isHurried();  // the run is being ended, and has had time for checks
+  // As Worker's. A wish to stop does not end them at once: the row is still put together.
+  Result<std::vector<std::string>> gather(std::string value, bool ends_round = false);
+  Result<bool> allWell(const Failure& mine);
+  std::uint64_t bytesMoved() const;  // by this process's streams
+  void report(const std::optional<RateInterval>& interval);
   void touchSinks();
   void fill(std::uint64_t epoch);
   void fillNext(std::uint64_t transfers);  // of each stream
@@ -65,7 +73,11 @@ class RowRun {
   std::uint64_t epoch_ = 0;  // of what the sources hold
   Schedule schedule_;
   std::vector<Own> own_;
-  StopFlag stop_lanes_{false};
+  Orders orders_{Order::kGoOn};
+  bool asked_to_stop_ = false;            // by this member, and the others know it
+  std::optional<std::uint32_t> stop_by_;  // the rank that has asked, as all members know
+  Meter meter_;
+  std::vector<RateInterval> intervals_;
   std::uint64_t left_ns_ = 0;         // when the last barrier let us go
   std::vector<std::uint64_t> begun_;  // transfers of each stream, so far
   std::uint64_t last_epoch_;          // that a filling or a spot check has had

@@ -76,24 +76,38 @@ class MemberRun {
     group_ = *std::move(group);
     auto done = measure(agent);
     if (!done) return explained(std::move(done).error());
-    return group_->finish(kGoodbye);
+    auto left = group_->finish(kGoodbye);
+    return out_.end == RunEnd::kInterrupted ? Status(Ok{}) : left;
   }
 
  private:
   Status measure(Result<Agent>& agent) {
     VIADUCT_CHECK(greet(agent ? Failure{} : agent.error()));
     Worker worker(spec_, *agent, *group_, request_.settings.rails, stop_,
-                  {progress_.waiting, progress_.tick});
+                  {progress_.waiting, progress_.tick, progress_.interval});
     VIADUCT_CHECK(worker.open());
     for (std::size_t i = 0; i < spec_.rows.size(); ++i) {
       if (progress_.started) progress_.started(i, spec_.rows[i]);
       VIADUCT_TRY(Composed made, worker.measure(spec_.rows[i]));
-      if (out_.rank != 0) continue;
-      out_.rows.push_back(std::move(made.row));
-      out_.conclusions.push_back(std::move(made.conclusion));
-      if (progress_.finished) progress_.finished(out_.rows.back());
+      const auto stop_by = made.stop_by;
+      if (out_.rank == 0 && made.measured()) keep(std::move(made));
+      if (stop_by) return interrupted(*stop_by);
+      if (stop_.load()) return Error{.code = Code::kCancelled, .operation = "bench"};
     }
     return shareVerdict();
+  }
+
+  void keep(Composed made) {
+    out_.rows.push_back(std::move(made.row));
+    out_.conclusions.push_back(std::move(made.conclusion));
+    if (progress_.finished) progress_.finished(out_.rows.back());
+  }
+
+  // All members know it: nobody has to be told, and all say goodbye.
+  Status interrupted(std::uint32_t by) {
+    out_.end = RunEnd::kInterrupted;
+    out_.problem = by == out_.rank ? "interrupted" : fmt::format("{} {}", kInterrupted, by);
+    return Ok{};
   }
 
   // Rank 0 has the rows, and every member ends with the run's verdict.
@@ -139,6 +153,10 @@ class MemberRun {
       group_->abandon(fmt::format("{} {}", kInterrupted, out_.rank));
       return Error{.code = Code::kCancelled, .operation = "bench", .detail = "interrupted"};
     }
+    if (const auto by = group_->stopRequestedBy(); by && group_->trouble())
+      return Error{.code = Code::kCancelled,
+                   .operation = "bench",
+                   .detail = fmt::format("{} {}", kInterrupted, *by)};
     const bool from_afar = error.code == Code::kCancelled || error.code == Code::kPeerLost ||
                            error.code == Code::kTimeout;
     auto trouble = group_->trouble();

@@ -38,7 +38,9 @@ struct Progress {
   base::SayWaiting waiting = {};                             // who is missing, in a long wait
   std::function<void(std::uint32_t rank, const std::vector<Member>& members)> joined = {};
   std::function<void(std::size_t number, const Workload& row)> started = {};
-  std::function<void()> tick = {};  // now and then, while a row runs
+  // While a row runs, about the streams of this process, as Heard has them.
+  std::function<void(double gb_per_s)> tick = {};
+  std::function<void(const RateInterval& interval)> interval = {};
   std::function<void(const Row& row)> finished = {};
 };
 

@@ -28,6 +28,12 @@ Goal Schedule::goalOf(std::uint64_t round) const {
           .time = time / static_cast<std::int64_t>(rounds)};
 }
 
+Interrupted plannedOf(const Schedule& schedule, std::uint32_t repeats, std::size_t streams) {
+  if (schedule.time > Duration(0))
+    return {.of_seconds = std::chrono::duration<double>(schedule.time).count() * repeats};
+  return {.of_transfers = schedule.iterations * repeats * streams};
+}
+
 Schedule scheduleOf(const Spec& spec, const Workload& row, double seconds, std::size_t streams,
                     std::uint64_t sets) {
   // Few transfers are checked all, which costs less than spot checks among them.

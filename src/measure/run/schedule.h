@@ -20,6 +20,9 @@ struct Schedule {
   Goal goalOf(std::uint64_t round) const;
 };
 
+// How long the row is to take, for a row that does not.
+Interrupted plannedOf(const Schedule& schedule, std::uint32_t repeats, std::size_t streams);
+
 // `seconds`: of one transfer of the slowest stream, as warming up has shown. `sets`: the fewest
 // that one of the streams has.
 Schedule scheduleOf(const Spec& spec, const Workload& row, double seconds, std::size_t streams,

@@ -9,6 +9,7 @@ namespace viaduct::measure {
 namespace {
 
 constexpr std::uint32_t kMostItems = 1U << 20U;
+constexpr std::uint32_t kNobody = 0xffffffffU;  // no rank
 
 void put(base::Writer& to, double value) { to.put(std::bit_cast<std::uint64_t>(value)); }
 double getDouble(base::Reader& from) { return std::bit_cast<double>(from.get<std::uint64_t>()); }
@@ -114,7 +115,8 @@ Result<Failure> decodeFailure(std::string_view text) {
 std::string encode(const RoundShare& share) {
   base::Writer out;
   write(out, share.failure);
-  out.put(share.left_ns).put(static_cast<std::uint32_t>(share.streams.size()));
+  out.put(share.left_ns).put(share.stop_by.value_or(kNobody));
+  out.put(static_cast<std::uint32_t>(share.streams.size()));
   for (const Stretch& s : share.streams) write(out, s);
   return asText(out);
 }
@@ -124,6 +126,7 @@ Result<RoundShare> decodeRound(std::string_view text) {
   RoundShare share;
   if (!read(in, share.failure)) return garbled();
   share.left_ns = in.get<std::uint64_t>();
+  if (const auto rank = in.get<std::uint32_t>(); rank != kNobody) share.stop_by = rank;
   for (auto left = countOf(in); left > 0 && in.ok(); --left)
     share.streams.push_back(readStretch(in));
   if (!in.finished()) return garbled();
@@ -148,7 +151,10 @@ std::string encode(const RowShare& share) {
       .text(share.mismatch)
       .put(share.checks)
       .put(share.missed)
-      .text(share.observation);
+      .put(static_cast<std::uint32_t>(share.intervals.size()));
+  for (const RateInterval& i : share.intervals)
+    for (const double v : {i.start, i.end, i.gb_per_s}) put(out, v);
+  out.text(share.observation);
   return asText(out);
 }
 
@@ -174,6 +180,10 @@ Result<RowShare> decodeShare(std::string_view text) {
   share.mismatch = in.text();
   share.checks = in.get<std::uint64_t>();
   share.missed = in.get<std::uint64_t>();
+  for (auto left = countOf(in); left > 0 && in.ok(); --left) {
+    RateInterval& i = share.intervals.emplace_back();
+    for (double* v : {&i.start, &i.end, &i.gb_per_s}) *v = getDouble(in);
+  }
   share.observation = in.text();
   if (!in.finished()) return garbled();
   return share;

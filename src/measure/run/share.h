@@ -32,13 +32,17 @@ struct Stretch {
 // What a member tells after each round.
 struct RoundShare {
   Failure failure = {};
-  std::uint64_t left_ns = 0;  // when the barrier before it let this member go
+  std::uint64_t left_ns = 0;                  // when the barrier before it let this member go
+  std::optional<std::uint32_t> stop_by = {};  // the rank that has asked to end the run
   std::vector<Stretch> streams = {};
 };
 // What all members tell of a row's rounds.
 struct Rounds {
   using Round = std::vector<RoundShare>;  // by rank
   std::vector<Round> each = {};           // those of the first repeat first
+  std::uint64_t of_a_repeat = 1;
+  Interrupted planned = {};  // how long all of them were to take
+  bool stopped = false;      // before the last of them
   bool every_transfer_checked = false;
 };
 
@@ -70,7 +74,8 @@ struct RowShare {
   proof::ClockDrift clock = {};
   std::string mismatch = {};             // empty: none
   std::uint64_t checks = 0, missed = 0;  // transfers whose contents were looked at, and were wrong
-  std::string observation = {};          // of the devices
+  std::vector<RateInterval> intervals = {};  // of its own streams
+  std::string observation = {};              // of the devices
 };
 
 Latency latencyOf(const Histogram& nanoseconds);
@@ -86,6 +91,10 @@ Result<RowShare> decodeShare(std::string_view text);
 struct Composed {
   Row row = {};
   std::string conclusion = {};
+  // The rank that has asked to end the run, which ends with this row; known to all members.
+  std::optional<std::uint32_t> stop_by = {};
+  // Rank 0 has a row: not where the run was ended before the first timed transfer.
+  bool measured() const { return !stop_by || row.iterations != 0; }
 };
 Result<Composed> compose(const Spec& spec, const Workload& workload,
                          std::span<const RowShare> shares, const Rounds& rounds);

@@ -36,6 +36,7 @@ struct Spec {
   Verified verify = Verified::kSampled;
   std::string require = {};
   std::vector<proof::LinkRate> link_rates = {};
+  std::chrono::nanoseconds interval{0};  // whose rates are reported while a row runs; 0: none
   std::uint64_t seed = 1;
   friend bool operator==(const Spec&, const Spec&) = default;
 };

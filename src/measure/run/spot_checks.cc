@@ -35,9 +35,10 @@ Status SpotChecks::lead(Lane& lane, const StreamEnd& own, const Peer& far, std::
                         std::uint64_t first_epoch) {
   base::Random random(first_epoch);
   Failure failure;
-  for (std::uint64_t i = 0; i < count && !failure; ++i) {
+  for (std::uint64_t i = 0; i < count && !failure && (i == 0 || !hurried_()); ++i) {
     const SpotCheck check{own.stream, random.below(lane.sets()), first_epoch + i};
     auto wrong = checkOne(lane, own, far, check);
+    ++led_;
     if (!wrong) failure = wrong.error();
     if (!wrong || wrong->empty()) continue;
     if (missed_++ == 0) wrong_ = *std::move(wrong);

@@ -25,16 +25,17 @@ double smallestCaught(std::uint64_t checks);
 // order, so that both ends of a stream are at it at the same time.
 class SpotChecks {
  public:
-  // Anything but nothing ends the waiting for the other end.
+  // True ends the waiting for the other end; with `hurried`, each stream has one check more.
   using Ended = std::function<bool()>;
   // `epoch`: of all contents besides the spots, before and after.
   SpotChecks(Agent& agent, const NoteSource& notes, const Contents& contents, std::uint64_t epoch,
-             Ended ended)
+             Ended ended, Ended hurried)
       : agent_(agent),
         notes_(notes),
         contents_(contents),
         epoch_(epoch),
-        ended_(std::move(ended)) {}
+        ended_(std::move(ended)),
+        hurried_(std::move(hurried)) {}
 
   // At the end that initiates the stream. Check i has the epoch `first_epoch` + i.
   Status lead(Lane& lane, const StreamEnd& own, const Peer& far, std::uint64_t count,
@@ -42,6 +43,7 @@ class SpotChecks {
   // At the other end: answers until lead() is done there.
   Status follow(const StreamEnd& own);
 
+  std::uint64_t led() const { return led_; }  // checks of the streams that this end initiates
   std::uint64_t missed() const { return missed_; }
   const std::string& wrong() const { return wrong_; }  // what the first missed one found
 
@@ -67,9 +69,9 @@ class SpotChecks {
   const NoteSource& notes_;
   const Contents& contents_;
   const std::uint64_t epoch_;
-  const Ended ended_;
+  const Ended ended_, hurried_;
   std::deque<Message> early_;  // of streams whose turn has not come here
-  std::uint64_t missed_ = 0;
+  std::uint64_t led_ = 0, missed_ = 0;
   std::string wrong_;
 };
 

@@ -54,12 +54,21 @@ Result<std::vector<std::string>> Worker::gather(std::string value) {
 
 Result<bool> Worker::allWell(const Failure& mine) {
   VIADUCT_TRY(const auto all, gather(encode(mine)));
+  return areWell(all);
+}
+
+Result<bool> Worker::areWell(const std::vector<std::string>& failures) {
   bool well = true;
-  for (const std::string& one : all) {
+  for (const std::string& one : failures) {
     VIADUCT_TRY(const Failure failure, decodeFailure(one));
     well = well && !failure;
   }
   return well;
+}
+
+Clock::time_point Worker::stopSeen() {
+  if (!stop_seen_) stop_seen_ = Clock::now();
+  return *stop_seen_;
 }
 
 std::uint32_t Worker::rankOf(std::uint32_t stream, Role role) const {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,10 @@ std::string aboutOf(const Agent& agent);
 
 // What a worker tells while it goes on.
 struct Heard {
-  base::SayWaiting waiting = {};    // who is missing, in a long wait
-  std::function<void()> tick = {};  // now and then, while a row runs
+  base::SayWaiting waiting = {};  // who is missing, in a long wait
+  // Now and then, while a row runs: how fast the streams of this process have moved so far.
+  std::function<void(double gb_per_s)> tick = {};
+  std::function<void(const RateInterval& interval)> interval = {};  // of this process's streams
 };
 
 // A device that this process owns.
@@ -58,6 +61,7 @@ class Worker {
   Result<std::vector<std::string>> gather(std::string value);
   // Whether all members are well; else everybody knows that somebody is not.
   Result<bool> allWell(const Failure& mine);
+  static Result<bool> areWell(const std::vector<std::string>& failures);
 
  private:
   friend class RowRun;
@@ -67,6 +71,8 @@ class Worker {
   Status measureMemoryRates();
   Device* deviceOf(std::uint32_t stream, Role role);
   std::uint32_t rankOf(std::uint32_t stream, Role role) const;
+  // When a wish to stop was first seen: now, if it was not yet.
+  Clock::time_point stopSeen();
   // Which end of a stream runs it.
   Role initiating(std::uint32_t stream) const;
 
@@ -74,6 +80,7 @@ class Worker {
   Agent& agent_;
   meet::Group& group_;
   const StopFlag& stop_;
+  std::optional<Clock::time_point> stop_seen_;
   const Heard heard_;
   const NoteSource notes_;  // all that the agent hears, unless given
   const std::vector<Stream> streams_;

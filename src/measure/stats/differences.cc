@@ -18,6 +18,7 @@ namespace {
 // was measured.
 constexpr std::array kNoMatter{"json",
                                "output",
+                               "interval",
                                "config_file",
                                "meet",
                                "rank",

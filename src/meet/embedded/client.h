@@ -62,6 +62,8 @@ class GroupClient final : public Group, private LineUser {
   Result<std::vector<std::string>> gather(std::string value, Deadline until,
                                           const StopFlag& stop) override;
   std::optional<Error> trouble() const override;
+  void requestStop() override;
+  std::optional<std::uint32_t> stopRequestedBy() override;
   void abandon(const std::string& reason) override;
   Status finish(Deadline until) override;
 
@@ -83,6 +85,7 @@ class GroupClient final : public Group, private LineUser {
   JoinRequest request_;
   Clock::time_point join_until_ = {};
   std::optional<Error> refused_, trouble_;
+  std::optional<std::uint32_t> stop_requested_by_;
   bool whole_ = false, finished_ = false, waiting_ = false;
   Roster roster_;
   std::uint64_t round_ = 0;

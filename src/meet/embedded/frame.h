@@ -47,6 +47,7 @@ enum class Type : std::uint8_t {
   kForget,
   kPong,
   kBeat,  // the server's as well
+  kStop,  // a request to end early; from the server with the rank of the member that asks
   // The server's.
   kRefused = 64,
   kSeat,

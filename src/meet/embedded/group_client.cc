@@ -124,6 +124,9 @@ Status GroupClient::message(Type type, ByteSpan payload) {
   } else if (type == Type::kTrouble) {
     VIADUCT_TRY(auto why, ErrorMessage::decode(payload));
     if (!trouble_) trouble_ = std::move(why.error);
+  } else if (type == Type::kStop) {
+    VIADUCT_TRY(const auto by, NumberMessage::decode(payload));
+    stop_requested_by_ = static_cast<std::uint32_t>(by.number);
   } else if (type == Type::kFinished) {
     finished_ = true;
   } else if (type == Type::kStatus) {
@@ -180,6 +183,16 @@ Result<std::vector<std::string>> GroupClient::gather(std::string value, Deadline
 std::optional<Error> GroupClient::trouble() const {
   const auto held = site_->loop->hold();
   return trouble_;
+}
+
+void GroupClient::requestStop() {
+  const auto held = site_->loop->hold();
+  if (!trouble_ && !finished_) line_.send(makePacket(Type::kStop));
+}
+
+std::optional<std::uint32_t> GroupClient::stopRequestedBy() {
+  const auto held = site_->loop->hold();
+  return stop_requested_by_;
 }
 
 void GroupClient::abandon(const std::string& reason) {

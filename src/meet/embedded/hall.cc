@@ -42,6 +42,7 @@ Status Hall::take(GuestId guest, Type type, ByteSpan payload) {
     case Type::kAbandon:
     case Type::kFinish:
     case Type::kAsk:
+    case Type::kStop:
       break;
     default:  // of a newer member: whether we understand it was settled by the version
       return Ok{};
@@ -92,6 +93,8 @@ Status Hall::takeOfMember(GuestId guest, Type type, ByteSpan payload) {
     table.finish(guest);
   } else if (type == Type::kAsk) {
     table.ask(guest);
+  } else if (type == Type::kStop) {
+    table.requestStop(guest);
   } else {
     VIADUCT_TRY(const auto pong, NumberMessage::decode(payload));
     table.pong(guest, pong.number);

@@ -219,6 +219,14 @@ void Table::finishRound() {
   for (const GuestId guest : ranks_) post_.send(guest, packet);
 }
 
+void Table::requestStop(GuestId guest) {
+  const auto found = sitters_.find(guest);
+  if (found == sitters_.end() || !live_) return;
+  const PacketPtr packet = makePacket(Type::kStop, NumberMessage{found->second.rank}.encode());
+  for (const auto& [member, sitter] : sitters_)
+    if (!sitter.finished) post_.send(member, packet);
+}
+
 void Table::abandon(GuestId guest, const std::string& reason) {
   const auto found = sitters_.find(guest);
   if (found == sitters_.end() || !live_) return;

@@ -37,6 +37,7 @@ class Table {
   // Those who do not sit here (any more) are not heard, except that an error is somebody who does
   // not keep to the protocol.
   Status gather(GuestId guest, GatherMessage message);
+  void requestStop(GuestId guest);
   void abandon(GuestId guest, const std::string& reason);
   void finish(GuestId guest);
   void ask(GuestId guest);

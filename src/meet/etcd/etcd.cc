@@ -69,6 +69,12 @@ class EtcdGroup final : public Group {
   std::optional<Error> trouble() const override {
     return member_->board.look([this] { return member_->state.trouble; });
   }
+  void requestStop() override {
+    core_->loop().post([member = member_.get()] { member->requestStop(); });
+  }
+  std::optional<std::uint32_t> stopRequestedBy() override {
+    return member_->board.look([this] { return member_->state.stop_requested_by; });
+  }
   void abandon(const std::string& reason) override;
   Status finish(Deadline until) override;
 

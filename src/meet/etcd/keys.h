@@ -44,6 +44,7 @@ class GroupKeys {
   std::string gaveUp(MemberId id) const;  // that member comes no more: nothing makes its keys then
   std::string lead() const { return base_ + "down/lead"; }
   std::string trouble() const { return base_ + "down/trouble"; }
+  std::string stop() const { return base_ + "down/stop"; }
   std::string call() const { return base_ + "down/call"; }
   std::string part(std::uint32_t number) const;
 

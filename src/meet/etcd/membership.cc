@@ -230,6 +230,7 @@ void Membership::heardLeader(const std::string& key, const std::string& value) {
     if (message) (this->*handler)(*std::move(message));
   };
   if (key == keys_.answer(id_)) return pass(decodeAnswer(value), &Membership::answered);
+  if (key == keys_.stop()) return pass(decodeStop(value), &Membership::stopRequested);
   if (key == keys_.call()) return pass(decodeCall(value), &Membership::called);
   if (key == keys_.trouble()) return pass(decodeTrouble(value), &Membership::troubled);
   if (keys_.isPart(key)) return pass(decodePart(value), &Membership::part);
@@ -310,6 +311,10 @@ void Membership::troubled(const Error& why) {
   if (phase_ != Phase::kWaiting) return;
   if (leading_) return refuse(why);
   again();
+}
+
+void Membership::stopRequested(const StopMessage& stop) {
+  board.change([&] { state.stop_requested_by = stop.rank; });
 }
 
 void Membership::part(PartMessage message) {

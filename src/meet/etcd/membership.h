@@ -23,7 +23,8 @@ class Membership {
     std::optional<Roster> roster = {};
     std::optional<Error> refused = {};  // there will be no roster
     std::optional<Error> trouble = {};  // after the roster: the end
-    std::uint64_t round = 0;            // the last whole one, and its values
+    std::optional<std::uint32_t> stop_requested_by = {};
+    std::uint64_t round = 0;  // the last whole one, and its values
     std::vector<std::string> values = {};
     std::optional<Error> missing = {};  // why the group, or the round asked about, is not whole
     bool finished = false;
@@ -44,6 +45,7 @@ class Membership {
   // Finds out who has not given a value for that round, into `missing`.
   void askWhoIsMissing(std::uint64_t round, Clock::time_point until);
   void finish(Clock::time_point until);
+  void requestStop();
   void abandon(const std::string& reason, std::function<void()> done);
   // Our last act. Whatever is still to be written goes on without us.
   void leave();
@@ -67,6 +69,7 @@ class Membership {
   void called(const CallMessage& call);
   void leaderVanished();
   void troubled(const Error& why);
+  void stopRequested(const StopMessage& stop);
   void part(PartMessage message);
   void whole(std::uint64_t round, const std::string& bytes);
   void roster(std::vector<Seat> seats);
@@ -81,6 +84,7 @@ class Membership {
   void sayGoodbye();
   bool saidBefore(const TxnReply& reply) const;
   std::string who() const;
+  const Member& self() const;  // once the group is whole
   void send(const Txn& txn, Clock::time_point until, std::function<void(Result<TxnReply>)> done);
 
   enum class Phase { kEntering, kWaiting, kWhole, kOver };

@@ -201,14 +201,23 @@ void Membership::sayGoodbye() {
   });
 }
 
+const Member& Membership::self() const {
+  return std::ranges::find_if(seats_, [this](const Seat& seat) { return seat.id == id_; })->member;
+}
+
+void Membership::requestStop() {
+  if (phase_ != Phase::kWhole) return;
+  const std::string message = encode(StopMessage{self().rank});
+  core_.txn({.then = {Op::put(keys_.stop(), message, core_.lease().id())}}, core_.patience(),
+            [](const auto&) {});
+}
+
 void Membership::abandon(const std::string& reason, std::function<void()> done) {
   if (phase_ != Phase::kWhole) return done();
-  const Member& self =
-      std::ranges::find_if(seats_, [this](const Seat& seat) { return seat.id == id_; })->member;
   const Error why{.code = Code::kCancelled,
                   .operation = "group",
-                  .detail = fmt::format("{} ended it: {}", nameOf(self), reason),
-                  .peer = self.name};
+                  .detail = fmt::format("{} ended it: {}", nameOf(self()), reason),
+                  .peer = self().name};
   core_.txn({.then = {Op::put(keys_.trouble(), encode(why), core_.lease().id())}}, core_.patience(),
             [done = std::move(done)](const auto&) { done(); });
   lost(why);
@@ -222,12 +231,10 @@ void Membership::leave() {
   std::vector<Op> ops{Op::erase({keys_.up(id_), {}}), Op::erase({keys_.here(id_), {}})};
   const bool forming = !whole_round_;
   if (phase_ == Phase::kWhole && !bye_said_) {
-    const Member& self =
-        std::ranges::find_if(seats_, [this](const Seat& seat) { return seat.id == id_; })->member;
     const Error why{.code = Code::kPeerLost,
                     .operation = "group",
-                    .detail = fmt::format("{} disappeared without leaving the group", nameOf(self)),
-                    .peer = self.name,
+                    .detail = fmt::format("{} disappeared without leaving the group", nameOf(self())),
+                    .peer = self().name,
                     .remedy = "check that member's log"};
     ops.push_back(Op::put(keys_.trouble(), encode(why), core_.lease().id()));
   }

@@ -27,6 +27,7 @@ enum class Kind : std::uint8_t {
   kValues,
   kEntry,
   kCall,
+  kStop,
 };
 
 Writer start(Kind kind) {
@@ -190,6 +191,17 @@ std::optional<CallMessage> decodeCall(std::string_view bytes) {
   Reader in = readerOf(bytes);
   if (!opens(in, Kind::kCall)) return std::nullopt;
   const CallMessage out{in.get<std::uint64_t>()};
+  return whole(in, out);
+}
+
+std::string encode(const StopMessage& message) {
+  return finish(start(Kind::kStop).put(message.rank));
+}
+
+std::optional<StopMessage> decodeStop(std::string_view bytes) {
+  Reader in = readerOf(bytes);
+  if (!opens(in, Kind::kStop)) return std::nullopt;
+  const StopMessage out{in.get<std::uint32_t>()};
   return whole(in, out);
 }
 

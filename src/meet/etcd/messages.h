@@ -72,6 +72,13 @@ struct CallMessage {
 std::string encode(const CallMessage& message);
 std::optional<CallMessage> decodeCall(std::string_view bytes);
 
+// From anybody to all: that they are to end early what they do together.
+struct StopMessage {
+  std::uint32_t rank = 0;  // of the member that asks
+};
+std::string encode(const StopMessage& message);
+std::optional<StopMessage> decodeStop(std::string_view bytes);
+
 // From anybody to all: what ended the group.
 std::string encode(const Error& trouble);
 std::optional<Error> decodeTrouble(std::string_view bytes);

@@ -1,0 +1,88 @@
+// Bytes that take another path than their backend says.
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "lies/lies_testing.h"
+#include "support/free_port.h"
+#include "support/own_network.h"
+
+namespace viaduct::testing {
+namespace {
+
+// An RDMA provider of libfabric that hands everything to its TCP provider.
+class TcpAsRdma : public ::testing::Test {
+ protected:
+  // What it prints, and ends with.
+  static std::pair<std::string, int> bench(const std::vector<std::string>& more) {
+    std::vector<std::string> words{"bench", "--backend", "ofi", "--block-sizes",
+                                   "64K",   "--batch",   "16",  "--iterations",
+                                   "100"};
+    words.insert(words.end(), more.begin(), more.end());
+    Program program(words, {"FI_PROVIDER_PATH=" VIADUCT_LIE_PROVIDERS});
+    const int code = program.finish();
+    return {flat(program.out() + program.err()), code};
+  }
+  void SetUp() override {
+    if (std::string(VIADUCT_LIE_PROVIDERS).empty())
+      GTEST_SKIP() << "skipped: no libfabric that takes a provider from outside";
+  }
+};
+
+TEST_F(TcpAsRdma, IsNamed) {
+  std::pair<std::string, int> run;
+  const bool quiet = onAQuietNetwork([&] { run = bench({}); });
+  const auto& [out, code] = run;
+  if (count(out, "open ofi: not found") != 0) GTEST_SKIP() << "skipped: no provider efa here";
+  EXPECT_EQ(code, 1) << out;
+  EXPECT_GE(count(out, "ofi/efa"), 1U) << out;
+  EXPECT_EQ(count(out, "FALLBACK"), 1U) << out;
+  EXPECT_EQ(count(out, "proven"), 0U) << out;
+  // Beside the traffic of other programs it can be taken for a copy in memory.
+  EXPECT_TRUE(!quiet || count(out, "went over loopback") == 1) << out;
+}
+
+TEST_F(TcpAsRdma, IsNotWhatWasRequired) {
+  std::pair<std::string, int> run;
+  onAQuietNetwork([&] { run = bench({"--require", "rdma"}); });
+  const auto& [out, code] = run;
+  if (count(out, "open ofi: not found") != 0) GTEST_SKIP() << "skipped: no provider efa here";
+  EXPECT_EQ(code, 1) << out;
+  EXPECT_EQ(count(out, "NOT-REQUIRED: rdma was required"), 1U) << out;
+}
+
+// A member that says to be on another host: the bytes stay in this host's memory, and the row is
+// about a network between two hosts.
+TEST(OneHostAsTwo, IsNamed) {
+  if (!kPreloads) GTEST_SKIP() << "skipped: no preloading under a sanitizer";
+  const std::string file = ::testing::TempDir() + "boot_id_" + std::to_string(::getpid());
+  std::ofstream(file) << "11111111-2222-3333-4444-555555555555\n";
+  std::string out;
+  int code = 0;
+  const bool quiet = onAQuietNetwork([&] {
+    const std::vector<std::string> words{"bench", "--meet",       freeAddress(), "--backend",
+                                         "tcp",   "--iterations", "100",         "--block-sizes",
+                                         "64K",   "--batch",      "16",          "--rank"};
+    auto first = words, second = words;
+    first.emplace_back("0");
+    second.emplace_back("1");
+    Program here(first, {"VIADUCT_SECRET=word"});
+    Program there(second, {"VIADUCT_SECRET=word", "LIE_BOOT_ID=" + file,
+                           "LD_PRELOAD=" VIADUCT_LIE_OTHER_HOST});
+    code = here.finish();
+    EXPECT_EQ(there.finish(), code) << there.err();
+    out = flat(here.out() + here.err());
+  });
+  std::filesystem::remove(file);
+  EXPECT_EQ(code, 1) << out;
+  EXPECT_EQ(count(out, "and 1 other host"), 1U) << out;
+  EXPECT_EQ(count(out, ", proven"), 0U) << out;
+  EXPECT_TRUE(!quiet || count(out, "FALLBACK") == 1) << out;
+  EXPECT_TRUE(!quiet || count(out, "went over loopback") == 1) << out;
+}
+
+}  // namespace
+}  // namespace viaduct::testing
