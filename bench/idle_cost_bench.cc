@@ -1,10 +1,9 @@
-// What an agent costs that does nothing, and how soon a fresh one has moved its first bytes. Every
-// figure is taken in processes of their own, forked before any agent is opened.
+// The cost of an agent that does nothing. Every figure is taken in processes of their own, forked
+// before any agent is opened.
 //   idle_cost_bench [PEERS] [SECONDS]
 // VIADUCT_* are heard where memory is measured: VIADUCT_BACKENDS=ofi
 // VIADUCT_RAILS=127.0.0.1,127.0.0.2 says what a peer costs over two rails of ofi.
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <viaduct/viaduct.h>
 
@@ -12,91 +11,18 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
-#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "base/fd.h"
+#include "forked.h"
 
 namespace {
 
 using namespace std::chrono_literals;
 using namespace viaduct;
-using viaduct::base::Fd;
-
-constexpr std::uint64_t kBytes = 4096;
-constexpr std::size_t kRounds = 21;
-
-// A process that runs `body` with a pipe to write to and one to read from.
-class Child {
- public:
-  explicit Child(const std::function<Status(int in, int out)>& body) {
-    std::array<int, 2> down{};
-    std::array<int, 2> up{};
-    if (::pipe(down.data()) != 0 || ::pipe(up.data()) != 0) std::abort();
-    std::fflush(stdout);
-    pid_ = ::fork();
-    Fd child_in(down[0]), child_out(up[1]);
-    to_.reset(down[1]);
-    from_.reset(up[0]);
-    if (pid_ != 0) return;
-    to_.reset();
-    from_.reset();
-    const Status done = body(child_in.get(), child_out.get());
-    if (!done) std::fprintf(stderr, "%s\n", done.error().text().c_str());
-    ::_exit(done ? 0 : 1);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  ~Child() {
-    to_.reset();
-    ::waitpid(pid_, nullptr, 0);
-  }
-  int in() const { return from_.get(); }
-  int out() const { return to_.get(); }
-
- private:
-  pid_t pid_ = -1;
-  Fd to_, from_;
-};
-
-// Length-prefixed messages over a pipe; empty at its end.
-void put(int fd, std::span<const std::byte> bytes) {
-  const std::uint64_t size = bytes.size();
-  if (::write(fd, &size, sizeof(size)) < 0 || ::write(fd, bytes.data(), bytes.size()) < 0)
-    std::abort();
-}
-std::vector<std::byte> get(int fd) {
-  std::uint64_t size = 0;
-  if (::read(fd, &size, sizeof(size)) != sizeof(size)) return {};
-  std::vector<std::byte> bytes(size);
-  for (std::size_t at = 0; at < size;) {
-    const ssize_t got = ::read(fd, bytes.data() + at, size - at);
-    if (got <= 0) return {};
-    at += static_cast<std::size_t>(got);
-  }
-  return bytes;
-}
-template <class T>
-void putValue(int fd, const T& value) {
-  put(fd, std::as_bytes(std::span(&value, 1)));
-}
-template <class T>
-T getValue(int fd) {
-  const auto bytes = get(fd);
-  T value{};
-  if (bytes.size() == sizeof(T)) std::memcpy(&value, bytes.data(), sizeof(T));
-  return value;
-}
-
-Settings with(const std::string& backend) {
-  Settings settings;
-  if (!backend.empty()) settings.backends = {backend};
-  return settings;
-}
+using namespace viaduct::bench;
 
 double residentKib() {
   std::ifstream statm("/proc/self/statm");
@@ -104,65 +30,6 @@ double residentKib() {
   double resident = 0;
   statm >> size >> resident;
   return resident * static_cast<double>(::sysconf(_SC_PAGESIZE)) / 1024;
-}
-
-double milliseconds(Clock::duration d) { return std::chrono::duration<double>(d).count() * 1e3; }
-
-// An agent with memory "inbox" that lives until its stdin ends.
-Status serve(const std::string& backend, int in, int out) {
-  VIADUCT_TRY(auto agent, Agent::open(with(backend)));
-  VIADUCT_TRY(auto inbox, agent.allocate(kBytes, {.label = "inbox"}));
-  put(out, agent.exportCard());
-  get(in);
-  return Ok{};
-}
-
-struct FirstTransfer {
-  double open = 0, connect = 0, transfer = 0;
-};
-
-Status visit(const std::string& backend, int in, int out) {
-  const auto card = get(in);
-  const auto start = Clock::now();
-  VIADUCT_TRY(auto agent, Agent::open(with(backend)));
-  VIADUCT_TRY(auto memory, agent.allocate(kBytes));
-  const auto opened = Clock::now();
-  VIADUCT_TRY(auto peer, agent.importCard(card));
-  VIADUCT_CHECK(peer.ready(10s));
-  const auto ready = Clock::now();
-  VIADUCT_TRY(auto inbox, peer.waitPin("inbox", 10s));
-  VIADUCT_TRY(auto here,
-              Blocks::strided({.base = memory.info().address, .bytes = kBytes, .count = 1}));
-  VIADUCT_TRY(auto there, Blocks::strided({.base = inbox.address, .bytes = kBytes, .count = 1}));
-  VIADUCT_TRY(auto transfer, agent.plan(OpKind::kWrite, peer, {here}, {there}));
-  VIADUCT_CHECK(transfer.post());
-  VIADUCT_CHECK(transfer.wait(10s));
-  putValue(out, FirstTransfer{.open = milliseconds(opened - start),
-                              .connect = milliseconds(ready - opened),
-                              .transfer = milliseconds(Clock::now() - ready)});
-  return Ok{};
-}
-
-void firstTransfers(const std::string& backend) {
-  std::vector<double> connect, total;
-  std::vector<FirstTransfer> all;
-  for (std::size_t i = 0; i < kRounds; ++i) {
-    const Child server([&](int in, int out) { return serve(backend, in, out); });
-    const auto card = get(server.in());
-    const Child client([&](int in, int out) { return visit(backend, in, out); });
-    put(client.out(), card);
-    all.push_back(getValue<FirstTransfer>(client.in()));
-  }
-  const auto row = [&](const char* what, double FirstTransfer::* part) {
-    std::vector<double> values;
-    for (const FirstTransfer& one : all) values.push_back(one.*part);
-    std::sort(values.begin(), values.end());
-    std::printf("%-6s %-34s %8.2f %8.2f %8.2f ms\n", backend.c_str(), what, values[kRounds / 2],
-                values.front(), values.back());
-  };
-  row("open an agent, allocate", &FirstTransfer::open);
-  row("connect, until ready", &FirstTransfer::connect);
-  row("plan and first transfer", &FirstTransfer::transfer);
 }
 
 Settings named(std::string name) {
@@ -273,8 +140,6 @@ void idleCost(std::chrono::seconds seconds) {
 int main(int argc, char** argv) {
   const std::uint64_t peers = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 200;
   const std::chrono::seconds seconds(argc > 2 ? std::atoi(argv[2]) : 10);
-  std::printf("two fresh processes, %zu times%19s median      min      max\n", kRounds, "");
-  for (const char* backend : {"local", "tcp"}) firstTransfers(backend);
   memoryOfPeers(peers);
   idleCost(seconds);
   return 0;
