@@ -1,17 +1,24 @@
 // The cost of an agent that does nothing. Every figure is taken in processes of their own, forked
 // before any agent is opened.
-//   idle_cost_bench [PEERS] [SECONDS]
+//   idle_cost_bench [PEERS] [SECONDS] [NETNS]
+// The peers are agents of one process. With NETNS (a file of /run/netns) it enters that network
+// namespace, so that sessions are TCP as between hosts; VIADUCT_LISTEN has to reach it.
 // VIADUCT_* are heard where memory is measured: VIADUCT_BACKENDS=ofi
 // VIADUCT_RAILS=127.0.0.1,127.0.0.2 says what a peer costs over two rails of ofi.
+#include <fcntl.h>
+#include <sched.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <viaduct/viaduct.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,16 +46,42 @@ Settings named(std::string name) {
   return *std::move(settings);
 }
 
+struct Idle {
+  double cpu_ms = 0, switches = 0;
+};
+
+Idle usage() {
+  rusage self{};
+  ::getrusage(RUSAGE_SELF, &self);
+  const auto ms = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_usec) / 1e3;
+  };
+  return {ms(self.ru_utime) + ms(self.ru_stime), static_cast<double>(self.ru_nvcsw)};
+}
+
+// What `body` costs this process.
+Idle costOf(const std::function<void()>& body) {
+  const Idle before = usage();
+  body();
+  const Idle after = usage();
+  return {after.cpu_ms - before.cpu_ms, after.switches - before.switches};
+}
+
 // The hub says how large it is, each time it is asked; its peers are agents of one other process.
-Status hub(int in, int out) {
+// In the end it says what it costs while nothing happens.
+Status hub(std::chrono::seconds seconds, int in, int out) {
   const double bare = residentKib();
   VIADUCT_TRY(auto agent, Agent::open(named("hub")));
   put(out, agent.exportCard());
-  while (!get(in).empty()) putValue(out, residentKib() - bare);
+  while (getValue<std::uint64_t>(in) != 0) putValue(out, residentKib() - bare);
+  putValue(out, costOf([&] { std::this_thread::sleep_for(seconds); }));
+  get(in);
   return Ok{};
 }
 
-Status crowd(int in, int out) {
+Status crowd(const char* netns, int in, int out) {
+  if (netns != nullptr && ::setns(Fd(::open(netns, O_RDONLY | O_CLOEXEC)).get(), CLONE_NEWNET) != 0)
+    return systemError(Code::kInvalid, "setns", errno);
   const auto card = get(in);
   std::vector<Agent> agents;
   for (;;) {
@@ -64,10 +97,17 @@ Status crowd(int in, int out) {
   }
 }
 
-void memoryOfPeers(std::uint64_t peers) {
-  const Child center(hub);
+void printCost(const char* what, std::uint64_t peers, const Idle& cost,
+               std::chrono::seconds seconds) {
+  const auto s = static_cast<double>(seconds.count());
+  std::printf("%s of %llu peers: %.2f ms of CPU a second, %.0f voluntary context switches\n", what,
+              static_cast<unsigned long long>(peers), cost.cpu_ms / s, cost.switches / s);
+}
+
+void costOfPeers(std::uint64_t peers, std::chrono::seconds seconds, const char* netns) {
+  const Child center([&](int in, int out) { return hub(seconds, in, out); });
   const auto card = get(center.in());
-  const Child others(crowd);
+  const Child others([&](int in, int out) { return crowd(netns, in, out); });
   put(others.out(), card);
   const auto sizeWith = [&](std::uint64_t count) {
     putValue(others.out(), count);
@@ -88,20 +128,44 @@ void memoryOfPeers(std::uint64_t peers) {
     before = now;
     there = count;
   }
+  putValue(center.out(), std::uint64_t{0});
+  printCost("the hub", there, getValue<Idle>(center.in()), seconds);
   putValue(others.out(), std::uint64_t{0});
 }
 
-struct Idle {
-  double cpu_ms = 0, switches = 0;
-};
+// The floor for the hub: as many heartbeats, sent and received by system calls alone. Nobody waits
+// for them, so that none wakes anybody.
+Status beat(const std::vector<Fd>& sockets, std::chrono::seconds seconds, int in, int out) {
+  constexpr std::size_t kHeartbeat = 40;  // bytes
+  std::array<std::byte, kHeartbeat> bytes{};
+  get(in);
+  const Duration every = Settings{}.detect / 4;
+  const Idle cost = costOf([&] {
+    auto due = Clock::now();
+    for (const auto end = due + seconds; due < end; due += every) {
+      std::this_thread::sleep_until(due);
+      for (const Fd& socket : sockets) {
+        if (::send(socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT) < 0) std::abort();
+        static_cast<void>(::recv(socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT));
+      }
+    }
+  });
+  putValue(out, cost);
+  get(in);
+  return Ok{};
+}
 
-Idle usage() {
-  rusage self{};
-  ::getrusage(RUSAGE_SELF, &self);
-  const auto ms = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_usec) / 1e3;
-  };
-  return {ms(self.ru_utime) + ms(self.ru_stime), static_cast<double>(self.ru_nvcsw)};
+void bareHeartbeats(std::uint64_t peers, std::chrono::seconds seconds) {
+  std::array<std::vector<Fd>, 2> ends;
+  for (std::uint64_t i = 0; i < peers; ++i) {
+    std::array<int, 2> pair{};
+    if (::socketpair(AF_UNIX, SOCK_STREAM, 0, pair.data()) != 0) std::abort();
+    for (std::size_t end : {0, 1}) ends[end].emplace_back(pair[end]);
+  }
+  const Child hub([&](int in, int out) { return beat(ends[0], seconds, in, out); });
+  const Child crowd([&](int in, int out) { return beat(ends[1], seconds, in, out); });
+  for (const Child* child : {&hub, &crowd}) putValue(child->out(), true);
+  printCost("bare heartbeats", peers, getValue<Idle>(hub.in()), seconds);
 }
 
 // One of two connected agents, that sleeps in a wait of its own.
@@ -112,10 +176,7 @@ Status idle(std::chrono::seconds seconds, int in, int out) {
     VIADUCT_TRY(auto peer, agent.importCard(card));
     VIADUCT_CHECK(peer.ready(10s));
   }
-  const Idle before = usage();
-  static_cast<void>(agent.waitNote(seconds));
-  const Idle after = usage();
-  putValue(out, Idle{after.cpu_ms - before.cpu_ms, after.switches - before.switches});
+  putValue(out, costOf([&] { static_cast<void>(agent.waitNote(seconds)); }));
   get(in);
   return Ok{};
 }
@@ -140,7 +201,8 @@ void idleCost(std::chrono::seconds seconds) {
 int main(int argc, char** argv) {
   const std::uint64_t peers = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 200;
   const std::chrono::seconds seconds(argc > 2 ? std::atoi(argv[2]) : 10);
-  memoryOfPeers(peers);
+  costOfPeers(peers, seconds, argc > 3 ? argv[3] : nullptr);
+  bareHeartbeats(1 + peers, seconds);
   idleCost(seconds);
   return 0;
 }
