@@ -160,7 +160,7 @@ void bareHeartbeats(std::uint64_t peers, std::chrono::seconds seconds) {
   for (std::uint64_t i = 0; i < peers; ++i) {
     std::array<int, 2> pair{};
     if (::socketpair(AF_UNIX, SOCK_STREAM, 0, pair.data()) != 0) std::abort();
-    for (std::size_t end : {0, 1}) ends[end].emplace_back(pair[end]);
+    for (std::size_t end : {0U, 1U}) ends[end].emplace_back(pair[end]);
   }
   const Child hub([&](int in, int out) { return beat(ends[0], seconds, in, out); });
   const Child crowd([&](int in, int out) { return beat(ends[1], seconds, in, out); });
