@@ -1,102 +1,35 @@
-// What an agent costs that does nothing, and how soon a fresh one has moved its first bytes. Every
-// figure is taken in processes of their own, forked before any agent is opened.
-//   idle_cost_bench [PEERS] [SECONDS]
+// The cost of an agent that does nothing. Every figure is taken in processes of their own, forked
+// before any agent is opened.
+//   idle_cost_bench [PEERS] [SECONDS] [NETNS]
+// The peers are agents of one process. With NETNS (a file of /run/netns) it enters that network
+// namespace, so that sessions are TCP as between hosts; VIADUCT_LISTEN has to reach it.
 // VIADUCT_* are heard where memory is measured: VIADUCT_BACKENDS=ofi
 // VIADUCT_RAILS=127.0.0.1,127.0.0.2 says what a peer costs over two rails of ofi.
+#include <fcntl.h>
+#include <sched.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <viaduct/viaduct.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "base/fd.h"
+#include "forked.h"
 
 namespace {
 
 using namespace std::chrono_literals;
 using namespace viaduct;
-using viaduct::base::Fd;
-
-constexpr std::uint64_t kBytes = 4096;
-constexpr std::size_t kRounds = 21;
-
-// A process that runs `body` with a pipe to write to and one to read from.
-class Child {
- public:
-  explicit Child(const std::function<Status(int in, int out)>& body) {
-    std::array<int, 2> down{};
-    std::array<int, 2> up{};
-    if (::pipe(down.data()) != 0 || ::pipe(up.data()) != 0) std::abort();
-    std::fflush(stdout);
-    pid_ = ::fork();
-    Fd child_in(down[0]), child_out(up[1]);
-    to_.reset(down[1]);
-    from_.reset(up[0]);
-    if (pid_ != 0) return;
-    to_.reset();
-    from_.reset();
-    const Status done = body(child_in.get(), child_out.get());
-    if (!done) std::fprintf(stderr, "%s\n", done.error().text().c_str());
-    ::_exit(done ? 0 : 1);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  ~Child() {
-    to_.reset();
-    ::waitpid(pid_, nullptr, 0);
-  }
-  int in() const { return from_.get(); }
-  int out() const { return to_.get(); }
-
- private:
-  pid_t pid_ = -1;
-  Fd to_, from_;
-};
-
-// Length-prefixed messages over a pipe; empty at its end.
-void put(int fd, std::span<const std::byte> bytes) {
-  const std::uint64_t size = bytes.size();
-  if (::write(fd, &size, sizeof(size)) < 0 || ::write(fd, bytes.data(), bytes.size()) < 0)
-    std::abort();
-}
-std::vector<std::byte> get(int fd) {
-  std::uint64_t size = 0;
-  if (::read(fd, &size, sizeof(size)) != sizeof(size)) return {};
-  std::vector<std::byte> bytes(size);
-  for (std::size_t at = 0; at < size;) {
-    const ssize_t got = ::read(fd, bytes.data() + at, size - at);
-    if (got <= 0) return {};
-    at += static_cast<std::size_t>(got);
-  }
-  return bytes;
-}
-template <class T>
-void putValue(int fd, const T& value) {
-  put(fd, std::as_bytes(std::span(&value, 1)));
-}
-template <class T>
-T getValue(int fd) {
-  const auto bytes = get(fd);
-  T value{};
-  if (bytes.size() == sizeof(T)) std::memcpy(&value, bytes.data(), sizeof(T));
-  return value;
-}
-
-Settings with(const std::string& backend) {
-  Settings settings;
-  if (!backend.empty()) settings.backends = {backend};
-  return settings;
-}
+using namespace viaduct::bench;
 
 double residentKib() {
   std::ifstream statm("/proc/self/statm");
@@ -106,65 +39,6 @@ double residentKib() {
   return resident * static_cast<double>(::sysconf(_SC_PAGESIZE)) / 1024;
 }
 
-double milliseconds(Clock::duration d) { return std::chrono::duration<double>(d).count() * 1e3; }
-
-// An agent with memory "inbox" that lives until its stdin ends.
-Status serve(const std::string& backend, int in, int out) {
-  VIADUCT_TRY(auto agent, Agent::open(with(backend)));
-  VIADUCT_TRY(auto inbox, agent.allocate(kBytes, {.label = "inbox"}));
-  put(out, agent.exportCard());
-  get(in);
-  return Ok{};
-}
-
-struct FirstTransfer {
-  double open = 0, connect = 0, transfer = 0;
-};
-
-Status visit(const std::string& backend, int in, int out) {
-  const auto card = get(in);
-  const auto start = Clock::now();
-  VIADUCT_TRY(auto agent, Agent::open(with(backend)));
-  VIADUCT_TRY(auto memory, agent.allocate(kBytes));
-  const auto opened = Clock::now();
-  VIADUCT_TRY(auto peer, agent.importCard(card));
-  VIADUCT_CHECK(peer.ready(10s));
-  const auto ready = Clock::now();
-  VIADUCT_TRY(auto inbox, peer.waitPin("inbox", 10s));
-  VIADUCT_TRY(auto here,
-              Blocks::strided({.base = memory.info().address, .bytes = kBytes, .count = 1}));
-  VIADUCT_TRY(auto there, Blocks::strided({.base = inbox.address, .bytes = kBytes, .count = 1}));
-  VIADUCT_TRY(auto transfer, agent.plan(OpKind::kWrite, peer, {here}, {there}));
-  VIADUCT_CHECK(transfer.post());
-  VIADUCT_CHECK(transfer.wait(10s));
-  putValue(out, FirstTransfer{.open = milliseconds(opened - start),
-                              .connect = milliseconds(ready - opened),
-                              .transfer = milliseconds(Clock::now() - ready)});
-  return Ok{};
-}
-
-void firstTransfers(const std::string& backend) {
-  std::vector<double> connect, total;
-  std::vector<FirstTransfer> all;
-  for (std::size_t i = 0; i < kRounds; ++i) {
-    const Child server([&](int in, int out) { return serve(backend, in, out); });
-    const auto card = get(server.in());
-    const Child client([&](int in, int out) { return visit(backend, in, out); });
-    put(client.out(), card);
-    all.push_back(getValue<FirstTransfer>(client.in()));
-  }
-  const auto row = [&](const char* what, double FirstTransfer::* part) {
-    std::vector<double> values;
-    for (const FirstTransfer& one : all) values.push_back(one.*part);
-    std::sort(values.begin(), values.end());
-    std::printf("%-6s %-34s %8.2f %8.2f %8.2f ms\n", backend.c_str(), what, values[kRounds / 2],
-                values.front(), values.back());
-  };
-  row("open an agent, allocate", &FirstTransfer::open);
-  row("connect, until ready", &FirstTransfer::connect);
-  row("plan and first transfer", &FirstTransfer::transfer);
-}
-
 Settings named(std::string name) {
   auto settings = settingsFromEnvironment();
   if (!settings) std::abort();
@@ -172,16 +46,42 @@ Settings named(std::string name) {
   return *std::move(settings);
 }
 
+struct Idle {
+  double cpu_ms = 0, switches = 0;
+};
+
+Idle usage() {
+  rusage self{};
+  ::getrusage(RUSAGE_SELF, &self);
+  const auto ms = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_usec) / 1e3;
+  };
+  return {ms(self.ru_utime) + ms(self.ru_stime), static_cast<double>(self.ru_nvcsw)};
+}
+
+// What `body` costs this process.
+Idle costOf(const std::function<void()>& body) {
+  const Idle before = usage();
+  body();
+  const Idle after = usage();
+  return {after.cpu_ms - before.cpu_ms, after.switches - before.switches};
+}
+
 // The hub says how large it is, each time it is asked; its peers are agents of one other process.
-Status hub(int in, int out) {
+// In the end it says what it costs while nothing happens.
+Status hub(std::chrono::seconds seconds, int in, int out) {
   const double bare = residentKib();
   VIADUCT_TRY(auto agent, Agent::open(named("hub")));
   put(out, agent.exportCard());
-  while (!get(in).empty()) putValue(out, residentKib() - bare);
+  while (getValue<std::uint64_t>(in) != 0) putValue(out, residentKib() - bare);
+  putValue(out, costOf([&] { std::this_thread::sleep_for(seconds); }));
+  get(in);
   return Ok{};
 }
 
-Status crowd(int in, int out) {
+Status crowd(const char* netns, int in, int out) {
+  if (netns != nullptr && ::setns(Fd(::open(netns, O_RDONLY | O_CLOEXEC)).get(), CLONE_NEWNET) != 0)
+    return systemError(Code::kInvalid, "setns", errno);
   const auto card = get(in);
   std::vector<Agent> agents;
   for (;;) {
@@ -197,10 +97,17 @@ Status crowd(int in, int out) {
   }
 }
 
-void memoryOfPeers(std::uint64_t peers) {
-  const Child center(hub);
+void printCost(const char* what, std::uint64_t peers, const Idle& cost,
+               std::chrono::seconds seconds) {
+  const auto s = static_cast<double>(seconds.count());
+  std::printf("%s of %llu peers: %.2f ms of CPU a second, %.0f voluntary context switches\n", what,
+              static_cast<unsigned long long>(peers), cost.cpu_ms / s, cost.switches / s);
+}
+
+void costOfPeers(std::uint64_t peers, std::chrono::seconds seconds, const char* netns) {
+  const Child center([&](int in, int out) { return hub(seconds, in, out); });
   const auto card = get(center.in());
-  const Child others(crowd);
+  const Child others([&](int in, int out) { return crowd(netns, in, out); });
   put(others.out(), card);
   const auto sizeWith = [&](std::uint64_t count) {
     putValue(others.out(), count);
@@ -221,20 +128,44 @@ void memoryOfPeers(std::uint64_t peers) {
     before = now;
     there = count;
   }
+  putValue(center.out(), std::uint64_t{0});
+  printCost("the hub", there, getValue<Idle>(center.in()), seconds);
   putValue(others.out(), std::uint64_t{0});
 }
 
-struct Idle {
-  double cpu_ms = 0, switches = 0;
-};
+// The floor for the hub: as many heartbeats, sent and received by system calls alone. Nobody waits
+// for them, so that none wakes anybody.
+Status beat(const std::vector<Fd>& sockets, std::chrono::seconds seconds, int in, int out) {
+  constexpr std::size_t kHeartbeat = 40;  // bytes
+  std::array<std::byte, kHeartbeat> bytes{};
+  get(in);
+  const Duration every = Settings{}.detect / 4;
+  const Idle cost = costOf([&] {
+    auto due = Clock::now();
+    for (const auto end = due + seconds; due < end; due += every) {
+      std::this_thread::sleep_until(due);
+      for (const Fd& socket : sockets) {
+        if (::send(socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT) < 0) std::abort();
+        static_cast<void>(::recv(socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT));
+      }
+    }
+  });
+  putValue(out, cost);
+  get(in);
+  return Ok{};
+}
 
-Idle usage() {
-  rusage self{};
-  ::getrusage(RUSAGE_SELF, &self);
-  const auto ms = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_usec) / 1e3;
-  };
-  return {ms(self.ru_utime) + ms(self.ru_stime), static_cast<double>(self.ru_nvcsw)};
+void bareHeartbeats(std::uint64_t peers, std::chrono::seconds seconds) {
+  std::array<std::vector<Fd>, 2> ends;
+  for (std::uint64_t i = 0; i < peers; ++i) {
+    std::array<int, 2> pair{};
+    if (::socketpair(AF_UNIX, SOCK_STREAM, 0, pair.data()) != 0) std::abort();
+    for (std::size_t end : {0U, 1U}) ends[end].emplace_back(pair[end]);
+  }
+  const Child hub([&](int in, int out) { return beat(ends[0], seconds, in, out); });
+  const Child crowd([&](int in, int out) { return beat(ends[1], seconds, in, out); });
+  for (const Child* child : {&hub, &crowd}) putValue(child->out(), true);
+  printCost("bare heartbeats", peers, getValue<Idle>(hub.in()), seconds);
 }
 
 // One of two connected agents, that sleeps in a wait of its own.
@@ -245,10 +176,7 @@ Status idle(std::chrono::seconds seconds, int in, int out) {
     VIADUCT_TRY(auto peer, agent.importCard(card));
     VIADUCT_CHECK(peer.ready(10s));
   }
-  const Idle before = usage();
-  static_cast<void>(agent.waitNote(seconds));
-  const Idle after = usage();
-  putValue(out, Idle{after.cpu_ms - before.cpu_ms, after.switches - before.switches});
+  putValue(out, costOf([&] { static_cast<void>(agent.waitNote(seconds)); }));
   get(in);
   return Ok{};
 }
@@ -273,9 +201,8 @@ void idleCost(std::chrono::seconds seconds) {
 int main(int argc, char** argv) {
   const std::uint64_t peers = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 200;
   const std::chrono::seconds seconds(argc > 2 ? std::atoi(argv[2]) : 10);
-  std::printf("two fresh processes, %zu times%19s median      min      max\n", kRounds, "");
-  for (const char* backend : {"local", "tcp"}) firstTransfers(backend);
-  memoryOfPeers(peers);
+  costOfPeers(peers, seconds, argc > 3 ? argv[3] : nullptr);
+  bareHeartbeats(1 + peers, seconds);
   idleCost(seconds);
   return 0;
 }

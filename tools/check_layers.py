@@ -25,6 +25,10 @@ INCLUDE = re.compile(r'\s*#\s*include\s*["<](\w+)/(?:(\w+)/)?')
 # Who may see the list of all backends: the agent, and the header that declares it.
 CATALOGUE = re.compile(r"\bbackendCatalogue\b")
 CATALOGUE_READERS = ("src/agent/", "src/core/backend.h")
+# Most of libcrypto reads its configuration at the first call, which takes a millisecond. What
+# base/net/crypto.h calls does not.
+OPENSSL = re.compile(r"\s*#\s*include\s*<openssl/")
+OPENSSL_USER = "src/base/net/"
 
 
 def layer_of(path):
@@ -68,6 +72,8 @@ def check(root):
                 why = complaint(layer, folder, used[1], used[2]) if used and layer else None
                 if CATALOGUE.search(line) and not str(path).startswith(CATALOGUE_READERS):
                     why = "only the agent reads the catalogue of backends"
+                if OPENSSL.match(line) and not str(path).startswith(OPENSSL_USER):
+                    why = "use base/net/crypto.h, which starts without a configuration"
                 if why:
                     found.append(f"{path}:{number}: {why}")
     return found

@@ -60,6 +60,10 @@ class Layers(unittest.TestCase):
         self.assertEqual(len(self.found("src/core/a.cc", "core::backendCatalogue();\n")), 1)
         self.assertEqual(self.found("src/agent/a.cc", "core::backendCatalogue();\n"), [])
 
+    def test_only_one_folder_includes_openssl(self):
+        self.assertTrue(self.found("src/backends/tcp/hello.cc", "#include <openssl/hmac.h>"))
+        self.assertFalse(self.found("src/base/net/crypto.h", "#include <openssl/sha.h>"))
+
     def test_a_folder_without_a_layer_is_refused(self):
         self.assertEqual(len(self.found("src/misc/a.cc", "int x;\n")), 1)
 

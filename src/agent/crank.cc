@@ -32,8 +32,11 @@ Result<std::unique_ptr<Crank>> Crank::open(Turner& turner, Duration spin) {
 Crank::~Crank() { stop(); }
 
 void Crank::start() {
-  thread_ = std::thread([this] { progress(); });
-  ::pthread_setname_np(thread_.native_handle(), "viaduct");
+  thread_ = std::thread([this] {
+    // From outside, glibc would write the name to a file in /proc.
+    ::pthread_setname_np(::pthread_self(), "viaduct");
+    progress();
+  });
 }
 
 void Crank::stop() {

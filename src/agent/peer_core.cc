@@ -315,10 +315,16 @@ void PeerCore::warnOfUnusableLinks() {
   }
 }
 
+// Frames that came, and heartbeats that this call finds in the ring.
+Clock::time_point PeerCore::lastHeard(Clock::time_point now) {
+  if (ring_in_ && ring_in_->hasBeaten()) beaten_at_ = now;
+  return std::max(beaten_at_, session_->connection().lastHeard());
+}
+
 void PeerCore::beat(Clock::time_point now, bool judge_silence) {
   if (!session_) return;
   static_cast<void>(settled());
-  const auto silent = now - session_->connection().lastHeard();
+  const auto silent = now - lastHeard(now);
   if (judge_silence && silent >= agent_.settings().detect * 3 / 4)
     return lose({.code = Code::kPeerLost,
                  .operation = "heartbeat",

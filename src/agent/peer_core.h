@@ -186,6 +186,7 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   bool isRepeated(std::size_t bytes);
   void sayHeard();
   void takeHeartbeat(std::span<const std::byte> heartbeat);
+  Clock::time_point lastHeard(Clock::time_point now);
 
   const std::shared_ptr<AgentCore> owner_;  // which lets go of its peers when it closes
   AgentCore& agent_;
@@ -231,6 +232,7 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   std::optional<RingReceiver> ring_in_;           // on one host: notes from it, and to it
   std::optional<RingSender> ring_out_;
   base::Poller::Id ring_bell_ = 0;
+  Clock::time_point beaten_at_{};  // when a heartbeat was found in the ring
   NoteBacklog::SenderPtr note_sender_ = std::make_shared<NoteBacklog::Sender>();
   std::map<std::uint32_t, core::RemotePin> pins_;
   std::optional<std::uint32_t> next_read_only_;  // the slot of the pin that comes next

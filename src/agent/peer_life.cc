@@ -120,8 +120,8 @@ Result<Life> PeerCore::judgeDialed(Session& session, const Hello& theirs) {
 // other's hello may be heard late, when that session has begun: it knows nothing of it.
 Result<Life> PeerCore::judgeAccepted(Session& session, const Hello& theirs) {
   const bool same_life = session_ && session_->connection().theirs().agent == theirs.agent;
-  const bool healthy =
-      session_ && Clock::now() - session_->connection().lastHeard() < beatEvery() * 2;
+  const auto now = Clock::now();
+  const bool healthy = session_ && now - lastHeard(now) < beatEvery() * 2;
   // However silent: it is lost after Settings::detect, and not before.
   if (session_ && !same_life)
     return Error{.code = Code::kBusy,
@@ -135,7 +135,7 @@ Result<Life> PeerCore::judgeAccepted(Session& session, const Hello& theirs) {
     return Error{.code = Code::kBusy,
                  .operation = "connect",
                  .detail = "both ends dialed: this end's connection stays"};
-  if (Clock::now() < refuses_until_)
+  if (now < refuses_until_)
     return Error{
         .code = Code::kBusy,
         .operation = "connect",

@@ -140,6 +140,7 @@ void PeerCore::closeRing() {
   agent_.noteRings().remove(*this);
   agent_.crank().poller().forget(std::exchange(ring_bell_, 0));
   ring_in_.reset();
+  beaten_at_ = {};
 }
 
 }  // namespace viaduct::agent

@@ -35,7 +35,7 @@ bool PeerCore::isRepeated(std::size_t bytes) {
 
 void PeerCore::sayHeard() {
   Connection& connection = session_->connection();
-  if (way_lost_) return;
+  if (way_lost_ || (ring_out_ && ring_out_->beat())) return;
   base::Bytes payload;
   if (connection.canResume()) payload = base::Writer().put(heard()).take();
   unsaid_ = 0;

@@ -37,6 +37,14 @@ TEST_F(FactsTest, WhatIsMissingIsEmpty) {
   EXPECT_EQ(found.cpu_model, "");
 }
 
+TEST_F(FactsTest, ALineMayBeLongAndTheLast) {
+  const std::string id(5000, 'a');
+  put("proc/sys/kernel/random/boot_id", " " + id + "\t");
+  EXPECT_EQ(bootId(root_.path()), id);
+  put("proc/sys/kernel/random/boot_id", id + "\nmore");
+  EXPECT_EQ(bootId(root_.path()), id);
+}
+
 TEST_F(FactsTest, AnArm64CoreIsNamedByItsNumbers) {
   put("proc/cpuinfo", "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f\n");
   EXPECT_EQ(facts(root_.path()).cpu_model, "arm64, implementer 0x41, part 0xd4f");

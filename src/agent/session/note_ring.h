@@ -1,6 +1,7 @@
 // A ring of notes in memory that two processes share, beside their session: one end puts notes in,
-// the other, which made it, takes them out. docs/design/0008-notes-through-a-ring.md. Threads: each
-// end by one at a time; the two ends at once.
+// the other, which made it, takes them out. The sender's heartbeats are counted there too.
+// docs/design/0008-notes-through-a-ring.md, docs/design/0019-heartbeats-in-shared-memory.md.
+// Threads: each end by one at a time; the two ends at once.
 #pragma once
 
 #include <viaduct/result.h>
@@ -10,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/fd.h"
@@ -29,7 +31,10 @@ struct RingPage {
 
   // Each on a line of its own. Both count bytes, from the beginning of the ring's life.
   alignas(64) std::atomic<std::uint64_t> written{0};  // the sender's
+  std::atomic<std::uint64_t> beats{0};                // the sender's heartbeats
   alignas(64) std::atomic<std::uint64_t> taken{0};    // the receiver's
+  // 1: the receiver reads `beats`. A release that does not know them leaves 0.
+  std::atomic<std::uint32_t> reads_beats{1};
   // 1: the receiver does not look. Whoever puts a note in makes it 0, and then rings.
   alignas(64) std::atomic<std::uint32_t> armed{1};
   alignas(64) std::array<std::byte, kBytes> data;
@@ -41,7 +46,7 @@ struct RingPage {
     std::uint64_t frames = 0;  // of the session, that were sent before this note
   };
 };
-static_assert(sizeof(RingPage) == 16384);
+static_assert(sizeof(RingPage) == 16384 && offsetof(RingPage, data) == 192);
 static_assert(sizeof(RingPage::Entry) == RingPage::kStep && RingPage::kBytes % RingPage::kStep == 0,
               "an entry's head is in one piece");
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "it lives in two processes");
@@ -68,6 +73,12 @@ class RingReceiver {
   // Somebody looks often enough.
   void disarm() { page().armed.store(0, std::memory_order_relaxed); }
 
+  // Whether the sender has beaten since the last call.
+  bool hasBeaten() {
+    const std::uint64_t beats = page().beats.load(std::memory_order_relaxed);
+    return std::exchange(beats_, beats) != beats;
+  }
+
  private:
   RingReceiver(base::SharedMemory memory, base::Fd bell);
   RingPage& page() const { return *reinterpret_cast<RingPage*>(memory_.data()); }
@@ -75,7 +86,7 @@ class RingReceiver {
 
   base::SharedMemory memory_;
   base::Fd bell_;
-  std::uint64_t taken_ = 0;
+  std::uint64_t taken_ = 0, beats_ = 0;
 };
 
 // The sender's end.
@@ -87,6 +98,12 @@ class RingSender {
   // False when the note is too long or there is no room: it goes another way. Notes that were put
   // in come out in order.
   bool put(std::uint64_t frames, std::span<const std::byte> note);
+  // False when the receiver does not look for heartbeats here: they go another way.
+  bool beat() {
+    if (page().reads_beats.load(std::memory_order_relaxed) == 0) return false;
+    page().beats.store(++beats_, std::memory_order_relaxed);
+    return true;
+  }
 
  private:
   RingSender(base::SharedMemory memory, base::Fd bell);
@@ -97,6 +114,7 @@ class RingSender {
   base::SharedMemory memory_;
   base::Fd bell_;
   std::uint64_t written_ = 0, taken_ = 0;  // ours, and what we last saw of the other's
+  std::uint64_t beats_ = 0;
 };
 
 }  // namespace viaduct::agent

@@ -30,13 +30,12 @@ Status Acceptor::listen(const Endpoint& at) {
 
 std::vector<Endpoint> Acceptor::addresses() const {
   std::vector<Endpoint> out;
-  const auto here = interfaces();
   for (const Endpoint& at : bound_) {
     if (!at.wildcard()) {
       out.push_back(at);
       continue;
     }
-    for (const Interface& one : here)
+    for (const Interface& one : interfaces())
       if (one.address.family() == at.family() && !one.address.linkLocal())
         out.push_back(one.address.withPort(at.port()));
   }

@@ -1,13 +1,10 @@
 #include "backends/tcp/hello.h"
 
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-
 #include <cstring>
 #include <string_view>
 
 #include "base/bytes.h"
+#include "base/net/crypto.h"
 
 namespace viaduct::tcp {
 
@@ -16,29 +13,21 @@ namespace {
 constexpr std::uint32_t kHelloMagic = 0x31484456;    // "VDH1"
 constexpr std::uint32_t kWelcomeMagic = 0x31574456;  // "VDW1"
 constexpr std::uint32_t kHelloVersion = 2;
-constexpr std::size_t kMacBytes = 32;
-constexpr std::size_t kSaid = kHelloBytes - kMacBytes;
-constexpr std::size_t kAnswered = kWelcomeBytes - kMacBytes;
-
-using Mac = std::array<std::uint8_t, kMacBytes>;
+constexpr std::size_t kSaid = kHelloBytes - sizeof(base::Digest);
+constexpr std::size_t kAnswered = kWelcomeBytes - sizeof(base::Digest);
 
 // A label keeps one use of the key from passing for another.
-Mac macOf(const Key& key, std::string_view label, std::span<const std::byte> said) {
+base::Digest macOf(const Key& key, std::string_view label, std::span<const std::byte> said) {
   base::Writer text;
   text.text(label).raw(said);
-  Mac mac{};
-  unsigned int length = 0;
-  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
-       reinterpret_cast<const unsigned char*>(text.bytes().data()), text.bytes().size(), mac.data(),
-       &length);
-  return mac;
+  return base::Hmac(key).of({text.bytes()});
 }
 
-bool same(const Mac& mac, std::span<const std::byte> claimed) {
-  return claimed.size() == mac.size() && CRYPTO_memcmp(mac.data(), claimed.data(), mac.size()) == 0;
+bool same(const base::Digest& mac, std::span<const std::byte> claimed) {
+  return base::sameBytes(std::as_bytes(std::span(mac)), claimed);
 }
 
-Mac welcomeMac(const Hello& hello, const Key& key, std::span<const std::byte> said) {
+base::Digest welcomeMac(const Hello& hello, const Key& key, std::span<const std::byte> said) {
   base::Writer both;
   both.raw(said).raw(std::as_bytes(std::span(hello.link)));
   both.put(hello.epoch).put(hello.count).put(hello.life);
@@ -48,7 +37,7 @@ Mac welcomeMac(const Hello& hello, const Key& key, std::span<const std::byte> sa
 }  // namespace
 
 LinkId linkId(const Key& key) {
-  const Mac mac = macOf(key, "viaduct tcp link", {});
+  const base::Digest mac = macOf(key, "viaduct tcp link", {});
   LinkId id{};
   std::memcpy(id.data(), mac.data(), id.size());
   return id;
@@ -59,7 +48,7 @@ std::array<std::byte, kHelloBytes> encodeHello(const Hello& hello, const Key& ke
   out.put(kHelloMagic).put(kHelloVersion);
   out.raw(std::as_bytes(std::span(hello.link)));
   out.put(hello.epoch).put(hello.index).put(hello.count).put(hello.life);
-  const Mac mac = macOf(key, "viaduct tcp hello", out.bytes());
+  const base::Digest mac = macOf(key, "viaduct tcp hello", out.bytes());
   out.raw(std::as_bytes(std::span(mac)));
   std::array<std::byte, kHelloBytes> bytes{};
   std::memcpy(bytes.data(), out.bytes().data(), bytes.size());
@@ -89,7 +78,7 @@ bool helloIsGenuine(std::span<const std::byte, kHelloBytes> from, const Key& key
 std::array<std::byte, kWelcomeBytes> encodeWelcome(const Hello& hello, const Key& key) {
   base::Writer out;
   out.put(kWelcomeMagic).put(kHelloVersion).put(hello.index).put(std::uint32_t{0});
-  const Mac mac = welcomeMac(hello, key, out.bytes());
+  const base::Digest mac = welcomeMac(hello, key, out.bytes());
   out.raw(std::as_bytes(std::span(mac)));
   std::array<std::byte, kWelcomeBytes> bytes{};
   std::memcpy(bytes.data(), out.bytes().data(), bytes.size());
@@ -99,7 +88,7 @@ std::array<std::byte, kWelcomeBytes> encodeWelcome(const Hello& hello, const Key
 bool welcomeIsGenuine(std::span<const std::byte, kWelcomeBytes> from, const Hello& hello,
                       const Key& key) {
   const auto genuine = encodeWelcome(hello, key);
-  return CRYPTO_memcmp(from.data(), genuine.data(), kAnswered) == 0 &&
+  return base::sameBytes(from.first(kAnswered), std::span(genuine).first(kAnswered)) &&
          same(welcomeMac(hello, key, from.first(kAnswered)), from.subspan(kAnswered));
 }
 

@@ -94,12 +94,13 @@ Endpoint remoteEndpoint(int fd) {
   return out;
 }
 
-bool isLocal(int fd, std::span<const Interface> here) {
+bool isLocal(int fd) {
   const Endpoint remote = remoteEndpoint(fd);
   if (remote.host().empty()) return false;
-  return remote.loopback() || std::any_of(here.begin(), here.end(), [&](const Interface& one) {
-           return one.address.sameHost(remote);
-         });
+  if (remote.loopback()) return true;
+  const auto here = interfaces();
+  return std::any_of(here.begin(), here.end(),
+                     [&](const Interface& one) { return one.address.sameHost(remote); });
 }
 
 void reset(base::Fd& fd) {

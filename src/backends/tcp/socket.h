@@ -19,7 +19,7 @@ Result<base::Fd> socketFrom(const Source& from, int family);
 // by loss where both ends are on this host (bbr, a frequent default, halves loopback).
 void tune(int fd, std::chrono::milliseconds detect, bool same_host);
 // Both ends have an address of this host.
-bool isLocal(int fd, std::span<const Interface> here);
+bool isLocal(int fd);
 
 // With fewer bytes than that in it the socket does not become readable; its end always shows.
 bool wakeFor(int fd, std::size_t bytes);

@@ -53,12 +53,15 @@ void TcpLink::expect(std::size_t count) {
 
 void TcpLink::dial(std::size_t index) {
   Socket& socket = sockets_[index];
-  const auto here = interfaces();
   const std::size_t place = index / backend_.socketsPerSource();
   const Source& from = backend_.sources()[place];
   std::vector<Endpoint> there;
-  if (auto said = decodeEndpoints(seed_.address); said)
-    there = ownOf(from, *said, backend_.sources(), here);
+  if (auto said = decodeEndpoints(seed_.address); said) there = *std::move(said);
+  // One address, reached from any source, needs no order. Reading the interfaces takes longer than
+  // connecting.
+  const bool choice = from.address || there.size() > 1;
+  const auto here = choice ? interfaces() : std::vector<Interface>{};
+  there = ownOf(from, there, backend_.sources(), here);
   Dial::Plan plan{.from = from,
                   .to = inOrder(there, from, here, seed_.same_host, place),
                   .hello = {.link = id_,
@@ -104,7 +107,7 @@ Acceptor::Verdict TcpLink::offer(const Hello& hello, const Acceptor::HelloBytes&
 
 Status TcpLink::adopt(std::size_t index, base::Fd fd) {
   Shared& shared = backend_.shared();
-  tune(fd.get(), shared.detect, seed_.same_host || isLocal(fd.get(), interfaces()));
+  tune(fd.get(), shared.detect, seed_.same_host || isLocal(fd.get()));
   TcpRail& rail = *backend_.tcpRails()[sockets_[index].rail];
   auto channel = std::make_unique<Channel>(shared, *this, rail, remote_, std::move(fd));
   VIADUCT_CHECK(channel->open());

@@ -1,9 +1,12 @@
 // Frames as bytes: what goes out comes in, and what does not make sense is refused.
 #include "backends/tcp/wire.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>
+#include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +25,12 @@ std::vector<std::byte> frame(const Head& head, const std::vector<Entry>& entries
   encodeHead(head, out.data());
   for (std::size_t i = 0; i < entries.size(); ++i)
     encodeEntry(entries[i], out.data() + kHeadBytes + i * kEntryBytes);
+  return out;
+}
+
+std::string hex(std::span<const std::byte> bytes) {
+  std::string out;
+  for (const std::byte one : bytes) out += fmt::format("{:02x}", one);
   return out;
 }
 
@@ -93,6 +102,19 @@ TEST(TcpWire, HellosProveTheKey) {
   EXPECT_FALSE(welcomeIsGenuine(welcome, other, key));
   welcome[8] ^= std::byte{3};  // the index in the clear
   EXPECT_FALSE(welcomeIsGenuine(welcome, other, key));
+}
+
+// Computed with Python's hmac from the description in NOTES.md.
+TEST(TcpWire, AHelloAndAWelcomeHaveTheseBytes) {
+  Key key{};
+  std::iota(key.begin(), key.end(), std::uint8_t{0});
+  const Hello hello{.link = linkId(key), .epoch = 7, .index = 1, .count = 3, .life = 2};
+  EXPECT_EQ(hex(encodeHello(hello, key)),
+            "56444831020000006b8c37b6c3b09cfe1bba4b6e58c4161b070000000000000001000000030000000200"
+            "0000d8e84bd7b23b8dfdc0746d40880a23fc9f982cd9ab849fbfbbd0004522f2581d");
+  EXPECT_EQ(hex(encodeWelcome(hello, key)),
+            "56445731020000000100000000000000a666cdb9570bcb12601a876322f949fd1e46f3660e4704713eb3"
+            "9a0d12d74f7c");
 }
 
 TEST(TcpWire, HellosOfImpossibleShapeAreRefused) {

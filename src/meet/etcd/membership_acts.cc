@@ -231,11 +231,12 @@ void Membership::leave() {
   std::vector<Op> ops{Op::erase({keys_.up(id_), {}}), Op::erase({keys_.here(id_), {}})};
   const bool forming = !whole_round_;
   if (phase_ == Phase::kWhole && !bye_said_) {
-    const Error why{.code = Code::kPeerLost,
-                    .operation = "group",
-                    .detail = fmt::format("{} disappeared without leaving the group", nameOf(self())),
-                    .peer = self().name,
-                    .remedy = "check that member's log"};
+    const Error why{
+        .code = Code::kPeerLost,
+        .operation = "group",
+        .detail = fmt::format("{} disappeared without leaving the group", nameOf(self())),
+        .peer = self().name,
+        .remedy = "check that member's log"};
     ops.push_back(Op::put(keys_.trouble(), encode(why), core_.lease().id()));
   }
   if (leading_) return leading_->end(std::move(ops));
