@@ -252,7 +252,6 @@ void AgentCore::abandon() {
   static_cast<void>(new auto(std::move(backends_)));
   static_cast<void>(new auto(std::move(peers_)));
   static_cast<void>(new auto(std::move(newcomers_)));
-  static_cast<void>(new auto(std::move(flights_)));
   static_cast<void>(new auto(std::move(listener_)));
   static_cast<void>(new auto(crank_));  // its lock is still asked for by handles
 }
@@ -318,9 +317,11 @@ Result<PinInfo> AgentCore::pin(const Segment& memory, std::string label) {
 }
 
 Status AgentCore::unpin(Held& held, std::uint32_t slot) {
-  const auto uses = [slot](const auto& transfer) { return transfer && transfer->uses(slot); };
+  const auto uses = [slot](const TransferCore* transfer) {
+    return transfer != nullptr && transfer->uses(slot);
+  };
   pins_->retire(slot);
-  for (const auto& transfer : std::vector(flights_))
+  for (TransferCore* const transfer : std::vector(flights_))
     if (uses(transfer))
       transfer->abort({.code = Code::kDenied,
                        .operation = "transfer",

@@ -94,7 +94,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   NoteRings& noteRings() { return rings_; }
 
   // Transfers
-  core::Tag takeOff(std::shared_ptr<TransferCore> transfer);  // gives it a tag
+  core::Tag takeOff(TransferCore& transfer);  // gives it a tag
   void land(core::Tag tag);
   void expectBy(Clock::time_point due);  // of a flight: who is then not over is told
   void pollRail(core::Rail& rail);
@@ -159,7 +159,9 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   std::vector<std::unique_ptr<Session>> graveyard_;
   NoteRings rings_;
   NoteBacklog notes_;
-  std::vector<std::shared_ptr<TransferCore>> flights_;  // by the tag's low half
+  // By the tag's low half. Their handles own them, and wait for their end and for the lock before
+  // they let go: shared owners here would cost four atomic operations a post.
+  std::vector<TransferCore*> flights_;
   std::vector<std::uint32_t> free_flights_;
   std::uint32_t last_flight_ = 0;
   Clock::time_point due_ = Clock::time_point::max();  // the first of all flights', or before it

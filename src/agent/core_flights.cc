@@ -23,20 +23,20 @@ core::Tag tagOf(const core::Completion& completion) {
 
 }  // namespace
 
-core::Tag AgentCore::takeOff(std::shared_ptr<TransferCore> transfer) {
+core::Tag AgentCore::takeOff(TransferCore& transfer) {
   if (free_flights_.empty()) {
     free_flights_.push_back(static_cast<std::uint32_t>(flights_.size()));
-    flights_.emplace_back();
+    flights_.push_back(nullptr);
   }
   const std::uint32_t place = free_flights_.back();
   free_flights_.pop_back();
-  flights_[place] = std::move(transfer);
+  flights_[place] = &transfer;
   return core::Tag{++last_flight_ & 0xffffffU} << (kSliceBits + kFlightBits) | core::Tag{place}
                                                                                    << kSliceBits;
 }
 
 void AgentCore::land(core::Tag tag) {
-  flights_[flightOf(tag)].reset();
+  flights_[flightOf(tag)] = nullptr;
   free_flights_.push_back(static_cast<std::uint32_t>(flightOf(tag)));
 }
 
@@ -53,10 +53,10 @@ void AgentCore::tellOverdue() {
   due_timer_ = 0;
   due_ = Clock::time_point::max();
   const auto now = Clock::now();
-  for (const auto& transfer : std::vector(flights_))
-    if (transfer && transfer->due() <= now) transfer->overdue();
-  for (const auto& transfer : flights_)
-    if (transfer) expectBy(transfer->due());
+  for (TransferCore* const transfer : std::vector(flights_))
+    if (transfer != nullptr && transfer->due() <= now) transfer->overdue();
+  for (const TransferCore* const transfer : flights_)
+    if (transfer != nullptr) expectBy(transfer->due());
 }
 
 void AgentCore::pollRail(core::Rail& rail) {
@@ -68,8 +68,8 @@ void AgentCore::apply(core::Completions& completions) {
   // By index: an ending transfer may close links, whose ops come back through here too.
   for (std::size_t i = 0; i < completions.size(); ++i) {
     const std::size_t place = flightOf(tagOf(completions[i]));
-    if (place >= flights_.size() || !flights_[place]) continue;
-    const auto transfer = flights_[place];
+    if (place >= flights_.size() || flights_[place] == nullptr) continue;
+    TransferCore* const transfer = flights_[place];
     if (auto* moved = std::get_if<core::Moved>(&completions[i]); moved != nullptr)
       transfer->moved(*moved);
     else
@@ -90,8 +90,8 @@ void AgentCore::offerWaiting() {
 }
 
 void AgentCore::failTransfersOf(const PeerCore& peer, const Error& why) {
-  for (const auto& transfer : std::vector(flights_))
-    if (transfer && &transfer->peer() == &peer) transfer->abort(why);
+  for (TransferCore* const transfer : std::vector(flights_))
+    if (transfer != nullptr && &transfer->peer() == &peer) transfer->abort(why);
 }
 
 }  // namespace viaduct::agent

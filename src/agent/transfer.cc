@@ -18,9 +18,12 @@ Transfer& Transfer::operator=(Transfer&& other) noexcept {
 }
 
 Transfer::~Transfer() {
-  if (!core_ || !core_->running()) return;
-  cancel();
-  static_cast<void>(wait());  // that it was cancelled is no news
+  if (!core_) return;
+  if (core_->running()) {
+    cancel();
+    static_cast<void>(wait());  // that it was cancelled is no news
+  }
+  static_cast<void>(core_->agent().hold());  // the thread that ended it has let go of it as well
 }
 
 Status Transfer::post(const PostOptions& options) {
@@ -45,6 +48,7 @@ Status Transfer::wait(Deadline until) {
                    .detail = "the transfer is still running",
                    .remedy = "wait again, or cancel()"};
   }
+  if (core_->state() == TransferState::kDone) return Ok{};
   TransferEnd ended = end();
   if (ended.state == TransferState::kIdle)
     return Error{.code = Code::kInvalid,

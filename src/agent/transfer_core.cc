@@ -129,7 +129,7 @@ void TransferCore::start(const PostOptions& options) {
   rail_error_.reset();
   has_note_ = options.with_note || !options.note.empty();
   note_.assign(options.note.begin(), options.note.end());
-  tag_ = agent_->takeOff(shared_from_this());
+  tag_ = agent_->takeOff(*this);
   state_.store(TransferState::kRunning, std::memory_order_release);
   if (total_ops_ == 0) finish(TransferState::kDone);
 }
@@ -265,12 +265,12 @@ void TransferCore::finish(TransferState state) {
       error_ = std::move(sent).error();
       state = TransferState::kFailed;
     }
-  const auto self = shared_from_this();  // landing may drop the last other owner
   agent_->land(tag_);
   state_.store(state, std::memory_order_release);
   agent_->crank().changed();
   agent_->ringBell();
-  if (options_.on_end) agent_->owe([self, end = end()] { self->options_.on_end(end); });
+  if (options_.on_end)
+    agent_->owe([self = shared_from_this(), end = end()] { self->options_.on_end(end); });
 }
 
 Path TransferCore::path() const {

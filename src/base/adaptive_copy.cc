@@ -50,7 +50,7 @@ double wideTicksPerByte() {
 
 }  // namespace
 
-void AdaptiveCopy::begin(Way way, std::uint64_t bytes) {
+void AdaptiveCopy::beginOther(Way way, std::uint64_t bytes) {
   way_ = way;
   measured_ = way == Way::kMeasure;
   if (!measured_) return;
@@ -64,7 +64,7 @@ void AdaptiveCopy::startProbe() {
   ticks_ = 0;
 }
 
-void AdaptiveCopy::copyMeasured(std::byte* to, const std::byte* from, std::size_t bytes) {
+void AdaptiveCopy::copyOther(std::byte* to, const std::byte* from, std::size_t bytes) {
   if (way_ == Way::kMeasure) {
     const std::size_t done = probe(to, from, bytes);
     to += done;

@@ -18,12 +18,15 @@ class AdaptiveCopy {
   static constexpr std::uint64_t kLeastMeasured = std::uint64_t{64} << 10U;
 
   // A job of at least `bytes` begins. It goes one way, or as its first pieces say.
-  void begin(Way way, std::uint64_t bytes);
+  void begin(Way way, std::uint64_t bytes) {
+    plain_ = way == Way::kPlain;
+    if (!plain_) beginOther(way, bytes);
+  }
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
-    if (way_ == Way::kPlain && !measured_)
+    if (plain_)
       std::memcpy(to, from, bytes);
     else
-      copyMeasured(to, from, bytes);
+      copyOther(to, from, bytes);
   }
   // On return everything copied so far is ordered before later writes.
   void finish() {
@@ -31,11 +34,13 @@ class AdaptiveCopy {
   }
 
  private:
-  void copyMeasured(std::byte* to, const std::byte* from, std::size_t bytes);
+  void beginOther(Way way, std::uint64_t bytes);
+  void copyOther(std::byte* to, const std::byte* from, std::size_t bytes);
   std::size_t probe(std::byte* to, const std::byte* from, std::size_t bytes);
   void startProbe();
   void finishStores();
 
+  bool plain_ = true;  // all of the job
   Way way_ = Way::kPlain;
   bool measured_ = false;         // the way was found by a probe, and the next one may change it
   bool unfinished_ = false;       // there were non-temporal stores since the last finish()

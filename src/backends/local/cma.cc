@@ -27,8 +27,11 @@ std::size_t advance(std::span<iovec> list, std::size_t bytes) {
   return finished;
 }
 
-ssize_t call(const CmaTarget& target, OpKind kind, std::span<const iovec> local,
-             std::span<const iovec> remote) {
+// A process that was alive this recently still has its pid, or nobody has.
+constexpr std::chrono::milliseconds kAlive{1};
+
+ssize_t copyOnce(const CmaTarget& target, OpKind kind, std::span<const iovec> local,
+                 std::span<const iovec> remote) {
   const auto copy = kind == OpKind::kWrite ? ::process_vm_writev : ::process_vm_readv;
   return copy(target.pid, local.data(), local.size(), remote.data(), remote.size(), 0);
 }
@@ -50,15 +53,24 @@ void CmaBatch::add(std::uint64_t local, std::uint64_t remote, std::uint64_t byte
   ++count_;
 }
 
-Fault CmaBatch::flush(const CmaTarget& target, OpKind kind) {
+// A pid can be given to another process once its owner is dead, but only after all other pids were
+// given. Their least number is 32,768 (kernel.pid_max), so that takes longer than kAlive.
+bool CmaBatch::mayBeAnother(const CmaTarget& target) {
+  const auto now = Clock::now();
+  if (target.pid == seen_pid_ && now - seen_at_ < kAlive) return false;
+  if (processIsDead(target.pidfd)) return true;
+  seen_pid_ = target.pid;
+  seen_at_ = now;
+  return false;
+}
+
+Fault CmaBatch::call(const CmaTarget& target, OpKind kind) {
   const std::size_t count = std::exchange(count_, 0);
   std::span<iovec> local(local_.data(), count);
   std::span<iovec> remote(remote_.data(), count);
-  // A pid can be given to another process once its owner is dead; it can not be given away between
-  // this look and the call, because pids come round only after all others.
-  if (count != 0 && processIsDead(target.pidfd)) return {Fault::Kind::kPeerDead};
+  if (mayBeAnother(target)) return {Fault::Kind::kPeerDead};
   while (!local.empty()) {
-    const ssize_t moved = call(target, kind, local, remote);
+    const ssize_t moved = copyOnce(target, kind, local, remote);
     if (moved < 0 && errno == EINTR) continue;
     if (moved <= 0)
       return {kind == OpKind::kWrite ? Fault::Kind::kWrite : Fault::Kind::kRead,
@@ -83,12 +95,12 @@ Status probe(const CmaTarget& target, std::uint64_t token, std::uint64_t scratch
                      : Error{Code::kDenied, name, "copied less than asked"};
   };
   const ssize_t got =
-      call(target, OpKind::kRead, local(), std::array{piece(token, expected.size())});
+      copyOnce(target, OpKind::kRead, local(), std::array{piece(token, expected.size())});
   if (got != whole) return refused("process_vm_readv", got);
   if (std::memcmp(seen.data(), expected.data(), seen.size()) != 0)
     return Error{Code::kDenied, "process_vm_readv", "the peer's pid names another process here"};
   const ssize_t put =
-      call(target, OpKind::kWrite, local(), std::array{piece(scratch, expected.size())});
+      copyOnce(target, OpKind::kWrite, local(), std::array{piece(scratch, expected.size())});
   if (put != whole) return refused("process_vm_writev", put);
   // Dead by now, its pid might have been somebody else's all along.
   if (processIsDead(target.pidfd)) return Error{Code::kPeerLost, "probe", "the peer has died"};

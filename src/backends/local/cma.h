@@ -3,6 +3,7 @@
 #pragma once
 
 #include <sys/uio.h>
+#include <viaduct/deadline.h>
 #include <viaduct/result.h>
 #include <viaduct/transfer.h>
 
@@ -39,12 +40,19 @@ class CmaBatch {
   void add(std::uint64_t local, std::uint64_t remote, std::uint64_t bytes);
   // Carries out what was added, and is empty again. Partial progress is carried on with; what
   // stops it is the call's own error.
-  Fault flush(const CmaTarget& target, OpKind kind);
+  Fault flush(const CmaTarget& target, OpKind kind) {
+    return count_ == 0 ? Fault{} : call(target, kind);
+  }
 
  private:
+  Fault call(const CmaTarget& target, OpKind kind);
+  bool mayBeAnother(const CmaTarget& target);
+
   std::array<iovec, kMost> local_;
   std::array<iovec, kMost> remote_;
   std::size_t count_ = 0;
+  int seen_pid_ = 0;  // whose process was alive at that time
+  Clock::time_point seen_at_ = {};
 };
 
 // Reads `expected` at `token` and writes it to `scratch`, both in the target: whether it is the

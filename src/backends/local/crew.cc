@@ -139,15 +139,22 @@ std::size_t Crew::post(const core::Work& work, PeerMemory& peer, std::uint64_t n
   job.cursor.store(0, std::memory_order_relaxed);
   used_ |= std::uint64_t{1} << index;
   if (bytes <= kChunkBytes && job.ops.size() <= kChunkOps) {
-    job.cursor.store(cursorAt(job.ops.size(), 0), std::memory_order_relaxed);
-    copy(job, copier_, {.ops = job.ops, .bytes = bytes});
-    job.door.store(kOpen, std::memory_order_release);
+    copyAtOnce(job, bytes);
+    over_at_once_ |= std::uint64_t{1} << index;
     return job.ops.size();
   }
   job.door.store(kOpen, std::memory_order_release);
   ready_.fetch_or(std::uint64_t{1} << index);
   wake(bytes);
   return job.ops.size();
+}
+
+// Of a job that is one chunk, whose door stays closed: there is nobody to agree with.
+void Crew::copyAtOnce(Job& job, std::uint64_t bytes) {
+  const Fault fault = copier_.run(job.task, {.ops = job.ops, .bytes = bytes});
+  job.cursor.store(cursorAt(job.ops.size(), 0), std::memory_order_relaxed);
+  job.fault.store(fault.packed(), std::memory_order_relaxed);
+  if (!fault) job.moved_bytes.store(bytes, std::memory_order_relaxed);
 }
 
 void Crew::wake(std::uint64_t bytes) {
@@ -209,10 +216,13 @@ void Crew::collect(Completions& out) {
 // Hands the job's ops back if it has ended: nothing left to take, and nobody inside.
 bool Crew::finish(unsigned index, Completions& out) {
   Job& job = (*jobs_)[index];
-  if (opOf(job.cursor.load(std::memory_order_acquire)) < job.ops.size()) return false;
-  std::uint64_t open = kOpen;
-  if (!job.door.compare_exchange_strong(open, 0)) return false;
   const std::uint64_t bit = std::uint64_t{1} << index;
+  if ((over_at_once_ & bit) == 0) {
+    if (opOf(job.cursor.load(std::memory_order_acquire)) < job.ops.size()) return false;
+    std::uint64_t open = kOpen;
+    if (!job.door.compare_exchange_strong(open, 0)) return false;
+  }
+  over_at_once_ &= ~bit;
   if ((ready_.load(std::memory_order_relaxed) & bit) != 0) ready_.fetch_and(~bit);
   used_ &= ~bit;
 

@@ -50,6 +50,7 @@ class Crew {
   static bool take(Job& job, Chunk& chunk, bool& last);
   static void copy(Job& job, ChunkCopier& copier, const Chunk& chunk);
   static void stop(Job& job, Fault why);
+  void copyAtOnce(Job& job, std::uint64_t bytes);
   bool finish(unsigned index, core::Completions& out);
   void collect(core::Completions& out);
   void wake(std::uint64_t bytes);
@@ -59,9 +60,10 @@ class Crew {
   const LiveTable& here_;
   const base::AdaptiveCopy::Way way_;  // of works that are not small
   std::uint64_t posts_ = 0;
-  ChunkCopier copier_;      // of the driving thread
-  unsigned last_ = 0;       // the job it served last: the next in turn comes first
-  std::uint64_t used_ = 0;  // jobs in flight
+  ChunkCopier copier_;              // of the driving thread
+  unsigned last_ = 0;               // the job it served last: the next in turn comes first
+  std::uint64_t used_ = 0;          // jobs in flight
+  std::uint64_t over_at_once_ = 0;  // of them, those that were copied within post()
   std::unique_ptr<std::array<Job, kJobs>> jobs_;
   // Jobs with chunks that nobody has taken. A bit goes away only while its job is entered.
   alignas(64) std::atomic<std::uint64_t> ready_{0};
