@@ -292,8 +292,8 @@ constexpr std::array kRows{
           return within<std::uint64_t>(kCopyThreads, s.copy_threads, showCount);
         }},
     SettingRow{"VIADUCT_WIDE_COPIES", "auto",
-               "Whether copies of 64KiB or more on this host write past the cache: auto where "
-               "that is quicker, as their first pieces show; on always; off never.",
+               "On one host: whether copies of 64KiB or more write past the cache. auto: if their "
+               "first pieces were not in the cache; on: always; off: never.",
                [](std::string_view t, Settings& s) { return intoToggle(t, s.wide_copies); }},
     SettingRow{"VIADUCT_DETECT",
                "2s",
