@@ -51,7 +51,7 @@ TEST_F(SettingsTest, EveryFieldHasAVariable) {
       {"VIADUCT_MEET_USER", "me"},        {"VIADUCT_MEET_PASSWORD", "word"},
       {"VIADUCT_MEET_CA", "ca.pem"},      {"VIADUCT_MEET_CERTIFICATE", "me.pem"},
       {"VIADUCT_MEET_KEY", "me.key"},     {"NIXL_ETCD_ENDPOINTS", "not looked at"},
-      {"NIXL_ETCD_NAMESPACE", "neither"},
+      {"NIXL_ETCD_NAMESPACE", "neither"}, {"VIADUCT_POPULATE", "0"},
   };
   EXPECT_EQ(std::size(values), settingRows().size());
   for (const auto& [variable, value] : values) set(variable, value);
@@ -71,6 +71,7 @@ TEST_F(SettingsTest, EveryFieldHasAVariable) {
                           .inject = Toggle::kOn,
                           .doorbell = Toggle::kOff,
                           .copy_threads = 2,
+                          .populate = 0,
                           .detect = 1500ms,
                           .deadline = 60s,
                           .grace = 250ms,
@@ -152,6 +153,7 @@ TEST_F(SettingsTest, AnErrorNamesVariableValueAndForm) {
       {"VIADUCT_DEADLINE", "10000h", "from 1ms"},
       {"VIADUCT_SPIN", "1m", "from 0"},
       {"VIADUCT_NOTE_BACKLOG", "lots", "64MiB"},
+      {"VIADUCT_POPULATE", "off", "64MiB"},
       {"VIADUCT_NOTE_BACKLOG", "0", "from 1 to 1TiB"},
   };
   for (const auto& c : cases) {
@@ -179,6 +181,7 @@ TEST_F(SettingsTest, WhatCodeHasSetIsInTheSameRange) {
       {[](Settings& s) { s.min_chunk = 1; }, "min_chunk"},
       {[](Settings& s) { s.min_chunk = ~std::uint64_t{0}; }, "min_chunk"},
       {[](Settings& s) { s.copy_threads = 100'000; }, "copy_threads"},
+      {[](Settings& s) { s.populate = ~std::uint64_t{0}; }, "populate"},
       {[](Settings& s) { s.detect = 19ms; }, "detect"},
       {[](Settings& s) { s.detect = std::chrono::milliseconds::max(); }, "detect"},
       {[](Settings& s) { s.deadline = 0ms; }, "deadline"},

@@ -69,6 +69,7 @@ std::vector<Option> optionsOf(const Settings& s) {
           {"inject", toggleName(s.inject)},
           {"doorbell", toggleName(s.doorbell)},
           {"copy_threads", fmt::format("{}", s.copy_threads)},
+          {"populate", base::formatSize(s.populate)},
           {"detect", base::formatDuration(s.detect)},
           {"deadline", base::formatDuration(s.deadline)},
           {"grace", base::formatDuration(s.grace)},
