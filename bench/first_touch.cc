@@ -36,7 +36,8 @@ struct Board {
   std::atomic<std::uint64_t> card_bytes{0};
   std::array<std::byte, 65536> card;
   Clock::time_point pinned;
-  double pin_us = 0, first_ns = 0, later_ns = 0;
+  double pin_us = 0;
+  std::array<double, kLaterPasses + 1> passes_ns = {};
   std::atomic<bool> over{false};
 };
 
@@ -76,6 +77,15 @@ void ownPool(Board& board, std::uint64_t populate, bool shared) {
   while (!board.over) std::this_thread::sleep_for(1ms);
 }
 
+// Blocks of the pool at random places.
+std::vector<std::uint32_t> scattered() {
+  std::vector<std::uint32_t> blocks(kPool / kBlock);
+  std::iota(blocks.begin(), blocks.end(), 0U);
+  std::ranges::shuffle(blocks, std::mt19937_64(1));
+  blocks.resize(kBlocks);
+  return blocks;
+}
+
 // Writes 64 MiB to blocks at random places of the pool.
 void writeToPool(Board& board, std::uint64_t populate) {
   while (board.card_bytes == 0) std::this_thread::sleep_for(1ms);
@@ -85,17 +95,14 @@ void writeToPool(Board& board, std::uint64_t populate) {
   Peer peer = must(agent.importCard(std::span(board.card).first(board.card_bytes)));
   must(peer.ready(10s));
   const PinInfo pool = must(peer.waitPin("pool", 10s));
-  std::vector<std::uint32_t> here(kBlocks), there(kPool / kBlock);
+  std::vector<std::uint32_t> here(kBlocks);
   std::iota(here.begin(), here.end(), 0U);
-  std::iota(there.begin(), there.end(), 0U);
-  std::ranges::shuffle(there, std::mt19937_64(1));
-  there.resize(kBlocks);
   const auto blocks = [](std::uint64_t base, std::uint64_t count) {
     return must(Blocks::strided({.base = base, .bytes = kBlock, .count = count}));
   };
-  Transfer transfer =
-      must(agent.plan(OpKind::kWrite, peer, {blocks(source.info().address, kBlocks), here},
-                      {blocks(pool.address, kPool / kBlock), there}, {.require = "backend:local"}));
+  Transfer transfer = must(agent.plan(
+      OpKind::kWrite, peer, {blocks(source.info().address, kBlocks), here},
+      {blocks(pool.address, kPool / kBlock), scattered()}, {.require = "backend:local"}));
   std::this_thread::sleep_until(board.pinned + 1s);
   std::vector<double> passes;
   for (int pass = 0; pass <= kLaterPasses; ++pass) {
@@ -104,9 +111,7 @@ void writeToPool(Board& board, std::uint64_t populate) {
     must(transfer.wait(60s));
     passes.push_back(nsSince(start) / kBlocks);
   }
-  board.first_ns = passes.front();
-  std::sort(passes.begin() + 1, passes.end());
-  board.later_ns = passes[1 + kLaterPasses / 2];
+  std::ranges::copy(passes, board.passes_ns.begin());
 }
 
 template <class F>
@@ -117,6 +122,17 @@ int forked(F body) {
     std::_Exit(0);
   }
   return pid;
+}
+
+// The first pass, and the median of the others.
+template <class Kind>
+void addPasses(Kind& kind, std::vector<double> passes) {
+  const double first = passes.front();
+  std::sort(passes.begin() + 1, passes.end());
+  const double later = passes[1 + kLaterPasses / 2];
+  kind.first.push_back(first);
+  kind.later.push_back(later);
+  kind.ratio.push_back(first / later);
 }
 
 struct Kind {
@@ -137,11 +153,43 @@ void sample(Kind& kind) {
   board.over = true;
   ::waitpid(owner, nullptr, 0);
   if (status != 0) die("the writer failed");
-  kind.first.push_back(board.first_ns);
-  kind.later.push_back(board.later_ns);
-  kind.ratio.push_back(board.first_ns / board.later_ns);
+  addPasses(kind, {board.passes_ns.begin(), board.passes_ns.end()});
   kind.pin_us.push_back(board.pin_us);
   ::munmap(at, sizeof(Board));
+}
+
+// What populating costs by itself, and what it leaves to the first pass: the owner's mapping of a
+// memfd, then a second one with either advice.
+struct Advice {
+  std::string name;
+  int advice;
+  std::vector<double> allocate_ms = {}, map_ms = {}, first = {}, later = {}, ratio = {};
+};
+
+double populateMs(const base::SharedMemory& memory, int advice) {
+  constexpr std::uint64_t kStep = std::uint64_t{512} << 10U;
+  const auto start = Clock::now();
+  for (std::uint64_t at = 0; at < kPool; at += kStep)
+    if (::madvise(memory.data() + at, kStep, advice) != 0) die("madvise");
+  return nsSince(start) / 1e6;
+}
+
+void sample(Advice& kind, const std::vector<std::uint32_t>& blocks) {
+  const auto memory = must(base::SharedMemory::allocate(kPool));
+  kind.allocate_ms.push_back(populateMs(memory, MADV_POPULATE_READ));
+  const base::Fd file(::dup(memory.fd()));
+  const auto mapped =
+      must(base::SharedMemory::map(file, kPool, base::SharedMemory::Access::kReadWrite));
+  kind.map_ms.push_back(populateMs(mapped, kind.advice));
+  const std::vector<std::byte> source(kBlock, std::byte{1});
+  std::vector<double> passes;
+  for (int pass = 0; pass <= kLaterPasses; ++pass) {
+    const auto start = Clock::now();
+    for (const std::uint32_t block : blocks)
+      std::memcpy(mapped.data() + block * kBlock, source.data(), kBlock);
+    passes.push_back(nsSince(start) / kBlocks);
+  }
+  addPasses(kind, std::move(passes));
 }
 
 std::string spread(std::vector<double> values, int digits) {
@@ -168,5 +216,18 @@ int main(int argc, char** argv) {
     std::printf("%-20s %20s %20s %18s %18s\n", kind.name.c_str(), spread(kind.first, 0).c_str(),
                 spread(kind.later, 0).c_str(), spread(kind.ratio, 2).c_str(),
                 spread(kind.pin_us, 0).c_str());
+
+  std::array advices{Advice{"MADV_POPULATE_READ", MADV_POPULATE_READ},
+                     Advice{"MADV_POPULATE_WRITE", MADV_POPULATE_WRITE}};
+  const auto blocks = scattered();
+  for (int round = 0; round < rounds; ++round)
+    for (Advice& advice : advices) sample(advice, blocks);
+  std::printf("\nBare loops over two mappings of a memfd\n%-20s %18s %18s %18s %18s %16s\n", "",
+              "allocate, ms", "map, ms", "first pass, ns", "later passes, ns", "ratio");
+  for (const Advice& advice : advices)
+    std::printf("%-20s %18s %18s %18s %18s %16s\n", advice.name.c_str(),
+                spread(advice.allocate_ms, 0).c_str(), spread(advice.map_ms, 0).c_str(),
+                spread(advice.first, 0).c_str(), spread(advice.later, 0).c_str(),
+                spread(advice.ratio, 2).c_str());
   return 0;
 }
