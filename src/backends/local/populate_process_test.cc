@@ -88,6 +88,8 @@ TEST_F(Populating, APoolMayBeReleasedAndUnmappedMeanwhile) {
   ASSERT_TRUE(station.hears("last"));
   EXPECT_EQ(station.files, kRounds + 1U);
   EXPECT_EQ(mappedOfSize(::getpid(), kPool).count, 1) << "a mapping outlived its file";
+  EXPECT_TRUE(comesTrue([&] { return mappedBytes(::getpid()) == kPool; }))
+      << "those before it still count";
   ASSERT_TRUE(station.reaches(kHere, kThere, "mapped"));
   ASSERT_FALSE(
       station.move(OpKind::kWrite, whole(memory.bytes(), station.pins.back().info.address)));
