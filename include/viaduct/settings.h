@@ -38,7 +38,8 @@ struct Settings {
   Toggle doorbell = Toggle::kAuto;      // ofi: one doorbell for many orders
   std::uint32_t copy_threads = 0;       // for copies on this host; 0: by cores
   Toggle wide_copies = Toggle::kAuto;   // on this host, past the cache; auto: as measured
-  std::chrono::milliseconds detect = std::chrono::seconds(2);        // a silent peer is lost after
+  std::uint64_t populate = std::uint64_t{4} << 30U;            // most bytes populated ahead of use
+  std::chrono::milliseconds detect = std::chrono::seconds(2);  // a silent peer is lost after
   std::chrono::milliseconds deadline = std::chrono::seconds(30);     // of a post that names none
   std::chrono::milliseconds grace = std::chrono::milliseconds(500);  // from deadline to the end
   std::chrono::microseconds spin = std::chrono::microseconds(50);    // before a wait sleeps

@@ -198,6 +198,7 @@ using std::chrono::seconds;
 // what is sent to peers, and can be added to now.
 constexpr Range<std::uint64_t> kSockets{1, 64};
 constexpr Range<std::uint64_t> kCopyThreads{0, 256};
+constexpr Range<std::uint64_t> kPopulate{0, std::uint64_t{1} << 44U};
 constexpr Range<std::uint64_t> kMinChunk{4096, std::uint64_t{1} << 40U};
 constexpr Range<std::uint64_t> kNoteBacklog{1, std::uint64_t{1} << 40U};
 constexpr Range<milliseconds> kDetect{milliseconds(20), hours(24)};
@@ -295,6 +296,14 @@ constexpr std::array kRows{
                "On one host: whether copies of 64KiB or more write past the cache. auto: if their "
                "first pieces were not in the cache; on: always; off: never.",
                [](std::string_view t, Settings& s) { return intoToggle(t, s.wide_copies); }},
+    SettingRow{
+        "VIADUCT_POPULATE",
+        "4GiB",
+        "Most shared memory that an agent populates in the background after pinning. It maps as "
+        "much of its peers' memory ahead of use. 0: none.",
+        [](std::string_view t, Settings& s) { return intoSize(t, kPopulate, s.populate); },
+        {},
+        [](const Settings& s) { return within(kPopulate, s.populate, base::formatSize); }},
     SettingRow{"VIADUCT_DETECT",
                "2s",
                "A peer that is silent for this long is lost.",

@@ -52,6 +52,7 @@ LocalBackend::LocalBackend(const Settings& settings, std::shared_ptr<LiveTable> 
     : patience_(settings.grace),
       live_(std::move(live)),
       crew_(*live_, settings),
+      populator_(settings.populate),
       mapped_(kMostMappedOfAll * hostMemory()) {
   rails_.push_back(std::make_unique<LocalRail>(*this));
 }
@@ -81,6 +82,9 @@ Result<Bytes> LocalBackend::pin(std::uint32_t slot, const Segment& memory) {
                  .detail = fmt::format("more than {} registrations", kSlots)};
   PinRecord record;
   record.in_file = holdFile(memory, record.file);
+  if (record.in_file)
+    record.populating = populator_.add({reinterpret_cast<std::byte*>(memory.address), memory.bytes},
+                                       Populator::Pages::kAll);
   pins_.insert_or_assign(slot, record);
   const std::uint64_t generation = tick();
   live_->set(slot, generation);
@@ -136,7 +140,10 @@ Status LocalBackend::unpin(std::uint32_t slot) {
   const auto pin = pins_.find(slot);
   if (pin == pins_.end()) return Ok{};  // of a kind that this backend does not move
   PinRecord& record = pin->second;
-  if (!record.withdrawal) record.withdrawal = withdraw(slot);
+  if (!record.withdrawal) {
+    populator_.remove(record.populating);
+    record.withdrawal = withdraw(slot);
+  }
   Status left = look(*record.withdrawal);
   if (!left && left.error().code == Code::kBusy) return left;
   if (record.in_file) letGoOfFile(record.file);

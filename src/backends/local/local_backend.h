@@ -12,6 +12,7 @@
 #include "backends/local/crew.h"
 #include "backends/local/live_table.h"
 #include "backends/local/own_gate.h"
+#include "backends/local/populator.h"
 #include "base/budget.h"
 #include "core/backend.h"
 
@@ -36,6 +37,7 @@ class LocalBackend final : public core::Backend {
 
   // For links and the rail.
   Crew& crew() { return crew_; }
+  Populator& populator() { return populator_; }
   const std::shared_ptr<LiveTable>& live() const { return live_; }
   bool pinned(std::uint32_t slot) const { return live_->generation(slot) != 0; }
   std::uint64_t now() const { return clock_; }
@@ -70,6 +72,7 @@ class LocalBackend final : public core::Backend {
   struct PinRecord {
     bool in_file = false;
     std::uint32_t file = 0;
+    Populator::Ticket populating = 0;
     std::optional<Withdrawal> withdrawal = {};
   };
   bool holdFile(const Segment& memory, std::uint32_t& id);
@@ -84,6 +87,7 @@ class LocalBackend final : public core::Backend {
   std::chrono::milliseconds patience_;
   std::shared_ptr<LiveTable> live_;
   Crew crew_;
+  Populator populator_;
   std::vector<std::unique_ptr<core::Rail>> rails_;
   std::uint64_t clock_ = 0;  // counts registrations, ours and the peers'
   std::unordered_map<std::uint32_t, PinRecord> pins_;

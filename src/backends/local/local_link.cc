@@ -177,8 +177,10 @@ Result<std::shared_ptr<const SharedMemory>> LocalLink::mapFile(const core::Fd& f
     mapped_.give(bytes);
     return std::move(memory).error();
   }
+  const auto populating = backend_.populator().add(memory->bytes(), Populator::Pages::kResident);
   // Until the last view of it is dropped.
-  const auto unmap = [this, bytes](const SharedMemory* mapped) {
+  const auto unmap = [this, bytes, populating](const SharedMemory* mapped) {
+    backend_.populator().remove(populating);
     delete mapped;
     mapped_.give(bytes);
   };

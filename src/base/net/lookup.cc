@@ -1,8 +1,6 @@
 #include "base/net/lookup.h"
 
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -12,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/blocked_signals.h"
 #include "base/guarded.h"
 #include "base/poller.h"
 
@@ -24,20 +23,15 @@ struct Lookup::Shared {
 
 namespace {
 
-// Starts a thread that takes no signals: those are the application's.
 template <class Work>
 Status startThread(Work work) {
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  Status started = Ok{};
+  const BlockedSignals blocked;
   try {
     std::thread(std::move(work)).detach();
   } catch (const std::system_error& failed) {
-    started = systemError(Code::kExhausted, "thread", failed.code().value());
+    return systemError(Code::kExhausted, "thread", failed.code().value());
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return started;
+  return Ok{};
 }
 
 }  // namespace

@@ -70,6 +70,7 @@ std::vector<Option> optionsOf(const Settings& s) {
           {"doorbell", toggleName(s.doorbell)},
           {"copy_threads", fmt::format("{}", s.copy_threads)},
           {"wide_copies", toggleName(s.wide_copies)},
+          {"populate", base::formatSize(s.populate)},
           {"detect", base::formatDuration(s.detect)},
           {"deadline", base::formatDuration(s.deadline)},
           {"grace", base::formatDuration(s.grace)},

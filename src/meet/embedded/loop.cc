@@ -1,7 +1,6 @@
 #include "meet/embedded/loop.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -10,24 +9,21 @@
 #include <system_error>
 #include <utility>
 
+#include "base/blocked_signals.h"
+
 namespace viaduct::meet::embedded {
 
 Result<std::unique_ptr<Loop>> Loop::start(const char* name, std::function<void()> after_turn) {
   std::unique_ptr<Loop> loop(new Loop);
   loop->after_turn_ = std::move(after_turn);
   VIADUCT_CHECK(loop->open());
-  sigset_t all, before;  // signals are the application's
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  Status started = Ok{};
+  const base::BlockedSignals blocked;
   try {
     loop->thread_ = std::thread([self = loop.get()] { self->run(); });
     ::pthread_setname_np(loop->thread_.native_handle(), name);
   } catch (const std::system_error& failed) {
-    started = systemError(Code::kExhausted, "thread", failed.code().value());
+    return systemError(Code::kExhausted, "thread", failed.code().value());
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (!started) return std::move(started).error();
   return loop;
 }
 

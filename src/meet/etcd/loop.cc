@@ -1,12 +1,11 @@
 #include "meet/etcd/loop.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <mutex>
 #include <system_error>
 #include <utility>
+
+#include "base/blocked_signals.h"
 
 namespace viaduct::meet::etcd {
 namespace {
@@ -27,18 +26,12 @@ Result<std::unique_ptr<Loop>> Loop::open(Tls tls) {
   std::unique_ptr<Loop> loop(new Loop(*curl, std::move(tls)));
   if (!loop->multi_)
     return Error{.code = Code::kExhausted, .operation = "curl_multi_init", .detail = "no memory"};
-  // The program's signals are for the program's threads; SIGPIPE is for nobody.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  int failed = 0;
+  const base::BlockedSignals blocked;
   try {
     loop->thread_ = std::thread([self = loop.get()] { self->run(); });
   } catch (const std::system_error& error) {
-    failed = error.code().value();
+    return systemError(Code::kExhausted, "start etcd's thread", error.code().value());
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (failed != 0) return systemError(Code::kExhausted, "start etcd's thread", failed);
   return loop;
 }
 
