@@ -1,27 +1,43 @@
 // Preloaded into a member: its host has another boot id, so that two processes of one host take
 // themselves for two hosts.
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/types.h>
 
-#include <cstdio>
+#include <cstdarg>
 #include <cstdlib>
 #include <string_view>
 
 namespace {
 
-using Open = std::FILE* (*)(const char*, const char*);
+using Open = int (*)(const char*, int, ...);
 
-std::FILE* opened(const char* name, const char* path, const char* mode) {
+// The mode is there only where a file may be made; elsewhere nobody looks at it.
+int opened(const char* name, const char* path, int flags, mode_t mode) {
   const auto real = reinterpret_cast<Open>(::dlsym(RTLD_NEXT, name));
   const char* const forged = std::getenv("LIE_BOOT_ID");  // a file
   const bool asked = std::string_view(path).ends_with("/proc/sys/kernel/random/boot_id");
-  return real(asked && forged != nullptr ? forged : path, mode);
+  return real(asked && forged != nullptr ? forged : path, flags, mode);
+}
+
+mode_t modeOf(int flags, va_list& more) {
+  const bool makes = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
+  return makes ? va_arg(more, mode_t) : 0;
 }
 
 }  // namespace
 
-extern "C" std::FILE* fopen(const char* path, const char* mode) {
-  return opened("fopen", path, mode);
+extern "C" int open(const char* path, int flags, ...) {
+  va_list more;
+  va_start(more, flags);
+  const mode_t mode = modeOf(flags, more);
+  va_end(more);
+  return opened("open", path, flags, mode);
 }
-extern "C" std::FILE* fopen64(const char* path, const char* mode) {
-  return opened("fopen64", path, mode);
+extern "C" int open64(const char* path, int flags, ...) {
+  va_list more;
+  va_start(more, flags);
+  const mode_t mode = modeOf(flags, more);
+  va_end(more);
+  return opened("open64", path, flags, mode);
 }

@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <bit>
@@ -11,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/blocked_signals.h"
 #include "base/log.h"
 
 namespace viaduct::local {
@@ -108,10 +108,7 @@ Crew::~Crew() {
 
 void Crew::start() {
   if (!helpers_.empty()) return;
-  // Signals are the program's: its own threads handle them.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const base::BlockedSignals blocked;
   try {
     for (unsigned i = 1; i < threads_; ++i) {
       helpers_.emplace_back([this] { helper(); });
@@ -121,7 +118,6 @@ void Crew::start() {
     base::log(base::LogLevel::kWarning, "local: {} copy threads instead of {}: {}",
               helpers_.size() + 1, threads_, error.what());
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 std::size_t Crew::post(const core::Work& work, PeerMemory& peer, std::uint64_t now) {
