@@ -162,7 +162,7 @@ bool hostAndPort(std::string_view text) {
 }
 
 Status intoListen(std::string_view text, std::vector<std::string>& into) {
-  constexpr auto kForm = "host:port or [v6]:port, several joined by commas, or none";
+  constexpr auto kForm = "host:port or [v6]:port, several joined by commas, or the word none";
   std::vector<std::string> words;
   if (text != "none") VIADUCT_CHECK(intoList(text, kForm, words));
   for (const std::string& word : words)
@@ -299,8 +299,8 @@ constexpr std::array kRows{
     SettingRow{
         "VIADUCT_POPULATE",
         "4GiB",
-        "Most shared memory that an agent populates in the background after pinning. It maps as "
-        "much of its peers' memory ahead of use. 0: none.",
+        "Limit of the shared memory that an agent populates in the background after pinning. The "
+        "same limit holds for the peers' memory that it maps ahead of use. 0: none.",
         [](std::string_view t, Settings& s) { return intoSize(t, kPopulate, s.populate); },
         {},
         [](const Settings& s) { return within(kPopulate, s.populate, base::formatSize); }},

@@ -214,8 +214,9 @@ std::string remarkOf(const RowFacts& facts) {
   const double mean = t.rated / t.seconds * 1e-9, times = facts.gb_per_s / mean;
   if (times <= kFar && times >= 1 / kFar) return {};
   return fmt::format(
-      "uneven: the median of the row's parts is {:.1f} times the mean rate, {:.4g} GB/s", times,
-      mean);
+      "uneven: the row's mean rate is {:.4g} GB/s; the median rate of its parts is {:.1f} times "
+      "that",
+      mean, times);
 }
 
 std::string conclusionOf(const Case& c, const Sentence& sentence) {
