@@ -13,6 +13,7 @@
 #include "viaduct/bench_output.h"
 #include "viaduct/bench_plan.h"
 #include "viaduct/bench_progress.h"
+#include "viaduct/commands.h"
 #include "viaduct/interrupt.h"
 #include "viaduct/remarks.h"
 #include "viaduct/results_file.h"
@@ -142,7 +143,7 @@ int runBench(const std::vector<std::string>& words, bool as_nixlbench) {
     fmt::print("{}", benchHelp(as_nixlbench));
     return kExitOk;
   }
-  const auto settings = settingsFromEnvironment();
+  const auto settings = measuringSettings();
   if (!settings) problems.push_back(settings.error());
   PlanOrProblems planned = planBench(options, settings ? *settings : Settings{});
   std::move(planned.problems.begin(), planned.problems.end(), std::back_inserter(problems));

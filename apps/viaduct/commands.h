@@ -1,6 +1,8 @@
 // The subcommands of `viaduct`, and what they have in common. Threads: the main one.
 #pragma once
 
+#include <viaduct/settings.h>
+
 #include <string>
 #include <vector>
 
@@ -48,5 +50,8 @@ int runReport(const ReportCommand& command);
 int runSuite(const std::vector<std::string>& words);
 
 int runSettings(bool markdown);
+// The agents' settings, from the environment, for a command that measures. Populating memory beside
+// a row would take the row's time, so it is off unless VIADUCT_POPULATE is set.
+Result<Settings> measuringSettings();
 
 }  // namespace viaduct::app

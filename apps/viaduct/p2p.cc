@@ -20,6 +20,7 @@
 #include "measure/result/text.h"
 #include "measure/run/wait_ready.h"
 #include "viaduct/bench_progress.h"
+#include "viaduct/commands.h"
 #include "viaduct/interrupt.h"
 #include "viaduct/remarks.h"
 #include "viaduct/results_file.h"
@@ -244,7 +245,7 @@ int runP2p(const P2pOptions& given) {
   if (options.cuda)
     if (const auto usable = p2p::checkCuda(options.gpu_id); !usable)
       return fail(usable.error().text(), kExitFailed);
-  const auto environment = settingsFromEnvironment();
+  const auto environment = measuringSettings();
   if (!environment) return fail(environment.error().text(), kExitUsage);
   const Settings settings = settingsFor(options, *environment);
   const base::StopFlag& stop = stopOnSignals();

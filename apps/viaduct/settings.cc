@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <viaduct/settings.h>
 
+#include "base/environment.h"
 #include "measure/result/text.h"
 #include "viaduct/commands.h"
 
@@ -47,6 +48,12 @@ void printPlain() {
 int runSettings(bool markdown) {
   markdown ? printMarkdown() : printPlain();
   return kExitOk;
+}
+
+Result<Settings> measuringSettings() {
+  auto settings = settingsFromEnvironment();
+  if (settings && base::environmentOf("VIADUCT_POPULATE=").empty()) settings->populate = 0;
+  return settings;
 }
 
 }  // namespace viaduct::app

@@ -11,6 +11,7 @@
 #include "measure/suite/state.h"
 #include "measure/suite/suite_text.h"
 #include "viaduct/bench_output.h"
+#include "viaduct/commands.h"
 #include "viaduct/interrupt.h"
 #include "viaduct/remarks.h"
 #include "viaduct/suite_plan.h"
@@ -201,7 +202,7 @@ int runSuite(const std::vector<std::string>& words) {
     fmt::print("{}", suiteHelp());
     return kExitOk;
   }
-  const auto settings = settingsFromEnvironment();
+  const auto settings = measuringSettings();
   if (!settings) problems.push_back(settings.error());
   if (options.backend.empty()) {
     const std::vector<std::string> usual{"tcp"};

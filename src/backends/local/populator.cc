@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +30,7 @@ constexpr std::uint64_t kShareOfFree = 4;
 // one is 1.27 s after the last progress.
 constexpr milliseconds kFirstPause{10}, kLastPause{640};
 constexpr std::size_t kSmallestPage = 4096;
+constexpr int kNice = 10;
 
 std::size_t pageSize() {
   static const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -149,6 +151,8 @@ bool Populator::start() {
 }
 
 void Populator::run() {
+  // Transfers come first: of this thread alone, and where it is refused nothing is lost.
+  static_cast<void>(::setpriority(PRIO_PROCESS, 0, kNice));
   Lock lock(mutex_);
   while (!over_) {
     if (queue_.empty()) {
