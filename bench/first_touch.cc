@@ -31,7 +31,7 @@ constexpr std::uint64_t kBlock = 4096;
 constexpr std::size_t kBlocks = 16384;
 constexpr int kLaterPasses = 5;
 
-// What the processes of one sample tell each other.
+// Shared by the processes of one sample.
 struct Board {
   std::atomic<std::uint64_t> card_bytes{0};
   std::array<std::byte, 65536> card;
@@ -158,8 +158,8 @@ void sample(Kind& kind) {
   ::munmap(at, sizeof(Board));
 }
 
-// What populating costs by itself, and what it leaves to the first pass: the owner's mapping of a
-// memfd, then a second one with either advice.
+// The cost of populating by itself, and the cost that remains for the first pass: the owner's
+// mapping of a memfd, then a second one with either advice.
 struct Advice {
   std::string name;
   int advice;

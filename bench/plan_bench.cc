@@ -132,8 +132,8 @@ class Pair {
   Peer peer_;
 };
 
-// Random places of a pool that do not overlap: every block at `shift` bytes into its cell, or at a
-// random place of a cell of twice its size.
+// Blocks at random places of a pool that do not overlap: each has a cell of its own, of its size on
+// the grid, else of twice its size, with a random place in it.
 std::vector<Extent> places(std::uint64_t base, std::uint64_t seed, bool on_a_grid) {
   const std::uint64_t cell = on_a_grid ? kBlock : 2 * kBlock;
   base::Random random(seed);

@@ -54,7 +54,7 @@ class Blocks {
     if (table_->addresses.empty()) return table_->runs[number];
     return {table_->addresses[number], block_bytes_, block_bytes_, 1};
   }
-  // Of a list of blocks of one size, which takes 8 bytes a block: where they are. Else empty.
+  // The address of each block of a list whose blocks have one size. Other lists: empty.
   std::span<const std::uint64_t> addresses() const {
     return table_ == nullptr ? std::span<const std::uint64_t>{} : table_->addresses;
   }
@@ -68,7 +68,7 @@ class Blocks {
   }
 
  private:
-  // What copies of one list share: nobody changes it.
+  // Shared by all copies of one list, and never changed.
   struct Table {
     std::vector<std::uint64_t> addresses;  // of a list of blocks of one size, or
     std::vector<Run> runs;                 // of anything else

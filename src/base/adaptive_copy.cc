@@ -1,7 +1,6 @@
 #include "base/adaptive_copy.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <vector>
 
@@ -18,7 +17,7 @@ constexpr std::uint64_t kLeastProbe = std::uint64_t{4} << 10U, kMostProbe = 4 * 
 // Slower than three quarters of what non-temporal stores reach in the cache: on an AMD EPYC 7003
 // and an Intel Xeon, memcpy is that slow only where those win.
 constexpr double kSlower = 4.0 / 3;
-// Of a job, its first part may be in the cache and the rest not.
+// The first part of a job may be in the cache and the rest not, so the probe is repeated.
 constexpr std::uint64_t kBetweenProbes = std::uint64_t{4} << 20U;
 
 #if defined(__x86_64__)

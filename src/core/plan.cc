@@ -207,7 +207,7 @@ class Addresses {
   static constexpr std::size_t kChunk = 256;
   explicit Addresses(const Side& side) : side_(side) {}
 
-  // Those of the blocks taken from number `first` on.
+  // The addresses of the next taken blocks, beginning with number `first`.
   std::span<const std::uint64_t> chunk(std::uint64_t first) {
     const std::size_t count = std::min<std::uint64_t>(kChunk, side_.taken() - first);
     const Blocks& blocks = side_.selection.blocks;

@@ -145,7 +145,7 @@ std::size_t Crew::post(const core::Work& work, PeerMemory& peer, std::uint64_t n
   return job.ops.size();
 }
 
-// Of a job that is one chunk, whose door stays closed: there is nobody to agree with.
+// Copies a job of one chunk. The door stays closed, so no other thread touches the job.
 void Crew::copyAtOnce(Job& job, std::uint64_t bytes) {
   const Fault fault = copier_.run(job.task, {.ops = job.ops, .bytes = bytes});
   job.cursor.store(cursorAt(job.ops.size(), 0), std::memory_order_relaxed);

@@ -45,8 +45,7 @@ inline std::uint64_t mappedIn(std::span<const std::byte> memory) {
                            entries, [](std::uint64_t entry) { return entry >> 63U == 1; }));
 }
 
-// Of a process's mappings of memfds of that size: how many there are, and their bytes in its page
-// table.
+// The number of a process's mappings of memfds of that size, and their bytes in its page table.
 struct Mapped {
   int count = 0;
   std::uint64_t bytes = 0;
