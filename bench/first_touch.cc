@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/shared_memory.h"
+#include "must.h"
 
 namespace {
 
@@ -40,16 +41,6 @@ struct Board {
   std::array<double, kLaterPasses + 1> passes_ns = {};
   std::atomic<bool> over{false};
 };
-
-[[noreturn]] void die(const std::string& why) {
-  std::fprintf(stderr, "first_touch: %s\n", why.c_str());
-  std::_Exit(1);
-}
-template <class T>
-T must(Result<T> result) {
-  if (!result) die(result.error().text());
-  return *std::move(result);
-}
 
 double nsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::nano>(Clock::now() - start).count();

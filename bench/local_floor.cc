@@ -25,6 +25,7 @@
 
 #include "base/shared_memory.h"
 #include "base/wide_copy.h"
+#include "must.h"
 
 namespace {
 
@@ -116,16 +117,6 @@ std::byte* plainArena() {
   auto* start = static_cast<std::byte*>(std::malloc(kArena));
   std::memset(start, 1, kArena);
   return start;
-}
-
-[[noreturn]] void die(const std::string& why) {
-  std::fprintf(stderr, "local_floor: %s\n", why.c_str());
-  std::_Exit(1);
-}
-template <class T>
-T must(Result<T> result) {
-  if (!result) die(result.error().text());
-  return *std::move(result);
 }
 
 // Seen by all processes: who sleeps or spins on what, and when it noticed.
