@@ -218,9 +218,9 @@ TEST_P(CutLinks, AllAtOnceForAMomentEndNothing) {
   if (!make(2, 4)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
   startTwo(4, 300);
   post(2, 3, kLong / 16, [&] {
-    for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE(desk_->drop(1, i));
+    EXPECT_TRUE(desk_->dropAll(1));
     std::this_thread::sleep_for(1s);
-    for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE(desk_->heal(1, i));
+    EXPECT_TRUE(desk_->healAll(1));
   });
   EXPECT_EQ(shares(path_), 4U) << path_;
   EXPECT_EQ(agents_[0]->must("ready 1 100"), "1") << "the session is the same";

@@ -141,4 +141,25 @@ bool Desk::heal(std::size_t host, std::size_t link) const {
   return switch_->ip("link set " + port(host, link) + " master br" + std::to_string(link) + " up");
 }
 
+// One process changes all of them: on a busy machine, each start of a process takes long enough for
+// a link to be silent alone.
+bool Desk::setAll(const std::vector<std::string>& ports) const {
+  std::string lines;
+  for (const std::string& port : ports) lines += "link set " + port + "\\n";
+  return switch_->run("printf \"" + lines + "\" | ip -batch -");
+}
+
+bool Desk::dropAll(std::size_t host) const {
+  std::vector<std::string> ports;
+  for (std::size_t link = 0; link < links_; ++link) ports.push_back(port(host, link) + " nomaster");
+  return setAll(ports);
+}
+
+bool Desk::healAll(std::size_t host) const {
+  std::vector<std::string> ports;
+  for (std::size_t link = 0; link < links_; ++link)
+    ports.push_back(port(host, link) + " master br" + std::to_string(link) + " up");
+  return setAll(ports);
+}
+
 }  // namespace viaduct::testing

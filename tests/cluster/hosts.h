@@ -70,6 +70,9 @@ class Desk {
   // nothing at all. Or its switch drops what comes and goes there, and nobody sees anything.
   bool cut(std::size_t host, std::size_t link) const;
   bool drop(std::size_t host, std::size_t link) const;
+  // The same for all links of a host, within a millisecond or so.
+  bool dropAll(std::size_t host) const;
+  bool healAll(std::size_t host) const;
   // The host goes on hearing there, and nobody hears it.
   bool mute(std::size_t host, std::size_t link) const;
   bool unmute(std::size_t host, std::size_t link) const;
@@ -77,6 +80,7 @@ class Desk {
 
  private:
   static std::string port(std::size_t host, std::size_t link);
+  bool setAll(const std::vector<std::string>& ports) const;
   bool connect(std::size_t host, std::size_t link) const;
   std::size_t links_;
   std::unique_ptr<Host> switch_;  // all of them

@@ -116,19 +116,28 @@ bool Channel::listen(Clock::time_point now) {
   const base::Hearing heard = base::hearingOf(fd_.get());
   if (!heard.awaited) {
     unheard_since_.reset();
-    silence_ = {};
+    silence_ = common_silence_ = {};
     too_silent_ = false;
     return active;
   }
-  unheard_since_ = std::max(unheard_since_.value_or(now), now - heard.since);
+  const auto heard_at = now - heard.since;
+  if (!unheard_since_) unheard_since_ = now;
+  if (heard_at > *unheard_since_) {
+    unheard_since_ = heard_at;
+    common_silence_ = {};
+  }
   silence_ = now - *unheard_since_;
   too_silent_ = heard.repeats &&
                 silence_ >= std::max<Duration>(kLeastSilence, kRoundTrips * heard.round_trip);
   return true;
 }
 
+// TCP doubles the time between its retransmissions. After a silence of all sockets, a socket may
+// thus wait twice as long for its next retransmission, while another one is heard already.
 void Channel::judge(Duration least) {
-  if (!too_silent_ || silence_ < 2 * least) return;
+  constexpr int kTimesAsLong = 3;
+  common_silence_ = std::max(common_silence_, least);
+  if (!too_silent_ || silence_ < kTimesAsLong * common_silence_) return;
   lose({.code = Code::kPeerLost,
         .operation = "send",
         .detail = "the peer's host has acknowledged no data for " +

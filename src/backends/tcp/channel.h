@@ -54,8 +54,9 @@ class Channel {
   // False: nothing is waited for.
   bool listen(Clock::time_point now);
   Duration silence() const { return silence_; }  // as last looked
-  // Loses the socket when that is too long, and twice as long as on the one of the link's that was
-  // heard last: where all are silent it is not the way, and the session's heartbeats decide.
+  // Closes the socket if it has been silent too long, and far longer than all sockets of the link
+  // together: if all are silent, the session's heartbeats decide. `least`: the shortest silence of
+  // the link's sockets now.
   void judge(Duration least);
   // Why the socket is lost; empty while it is not.
   const std::optional<Error>& lost() const { return lost_; }
@@ -88,6 +89,7 @@ class Channel {
   Clock::time_point turned_, moved_;
   std::optional<Clock::time_point> unheard_since_;  // while an answer is waited for
   Duration silence_{};
+  Duration common_silence_{};  // the longest one of all sockets together, since this one was heard
   bool too_silent_ = false;
   std::size_t awaited_ = 1;  // bytes that the poller wakes us for
   bool dry_ = false;         // nothing more to receive in this turn
