@@ -120,6 +120,12 @@ void Crew::start() {
   }
 }
 
+void Crew::expect(std::uint64_t bytes) const {
+  using base::AdaptiveCopy;
+  if (way_ == AdaptiveCopy::Way::kMeasure && bytes >= AdaptiveCopy::kLeastMeasured)
+    AdaptiveCopy::measureReference();
+}
+
 std::size_t Crew::post(const core::Work& work, PeerMemory& peer, std::uint64_t now) {
   if (used_ == ~std::uint64_t{0} || work.ops.empty()) return 0;
   const auto index = static_cast<unsigned>(std::countr_one(used_));

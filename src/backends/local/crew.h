@@ -29,6 +29,10 @@ class Crew {
   // Starts the helpers if there are none yet: with the first peer, not with every agent.
   void start();
 
+  // Jobs may copy memory of that size from now on. Call it before the first of them, because a job
+  // must not allocate.
+  void expect(std::uint64_t bytes) const;
+
   // As core::Rail. `now` counts registrations: what is registered later is not meant.
   std::size_t post(const core::Work& work, PeerMemory& peer, std::uint64_t now);
   void poll(core::Completions& out);

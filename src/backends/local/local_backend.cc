@@ -80,6 +80,7 @@ Result<Bytes> LocalBackend::pin(std::uint32_t slot, const Segment& memory) {
     return Error{.code = Code::kExhausted,
                  .operation = "pin",
                  .detail = fmt::format("more than {} registrations", kSlots)};
+  crew_.expect(memory.bytes);
   PinRecord record;
   record.in_file = holdFile(memory, record.file);
   if (record.in_file)
