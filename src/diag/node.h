@@ -1,0 +1,57 @@
+// All that a check may look at: the files of a node, the environment of a process there, and the
+// results of live tests. Threads: one at a time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "diag/tree.h"
+
+namespace viaduct::diag {
+
+// The result of a test that was run on the node.
+struct Tried {
+  bool ok = false;
+  std::string text = {};  // the system's error, or what was measured
+};
+
+// What no file tells. A snapshot carries it as viaduct/live.json. What was not tried is empty.
+struct Live {
+  std::string hostname = {}, kernel = {}, machine = {};  // of uname: "6.1.0-13", "x86_64"
+  std::optional<std::uint32_t> uid = {};
+  std::optional<Tried> copy = {};                              // process_vm_readv from a child
+  std::optional<Tried> io_uring = {};                          // io_uring_setup
+  std::optional<std::uint64_t> shm_bytes = {}, shm_free = {};  // of /dev/shm
+  std::optional<Tried> clock = {};  // whether the kernel takes it for synchronized
+  // Of this network namespace: "10.0.106.7" with 24 bits of prefix.
+  struct Address {
+    std::string interface = {}, address = {};
+    unsigned prefix = 0;
+  };
+  std::vector<Address> addresses = {};
+  // Libraries that the loader would take: "libfabric.so.1" -> its path and version.
+  struct Library {
+    std::string name = {}, path = {}, version = {};
+  };
+  std::vector<Library> libraries = {};
+  std::optional<Tried> kernel_log = {};  // its text, or why it cannot be read
+  // Counters that have grown while the checks ran: path -> by how much, within `seconds`.
+  std::map<std::string, std::uint64_t> grown = {};
+  double seconds = 0;
+  // Names of peers and meeting places, and what they resolve to.
+  std::map<std::string, Tried> names = {};
+};
+
+using Variables = std::map<std::string, std::string>;
+
+struct Node {
+  Tree tree;
+  Variables variables = {};         // the environment of the process that is to run
+  std::string variables_from = {};  // "this process", "process 1", or empty: unknown
+  Live live = {};
+};
+
+}  // namespace viaduct::diag

@@ -1,0 +1,39 @@
+#include "diag/report.h"
+
+#include <algorithm>
+
+namespace viaduct::diag {
+
+const char* severityName(Severity severity) {
+  switch (severity) {
+    case Severity::kInfo:
+      return "info";
+    case Severity::kUnknown:
+      return "unknown";
+    case Severity::kWarning:
+      return "warning";
+    case Severity::kFailure:
+      return "failure";
+  }
+  return "";
+}
+
+void Report::add(Finding finding) {
+  finding.topic = topic_;
+  findings_.push_back(std::move(finding));
+}
+
+void Report::fine(std::string what) { fines_.push_back({topic_, std::move(what)}); }
+
+bool Report::has(std::string_view code) const {
+  return std::any_of(findings_.begin(), findings_.end(),
+                     [&](const Finding& one) { return one.code == code; });
+}
+
+Severity Report::worst() const {
+  Severity out = Severity::kInfo;
+  for (const Finding& one : findings_) out = std::max(out, one.severity);
+  return out;
+}
+
+}  // namespace viaduct::diag

@@ -1,0 +1,58 @@
+// What the doctor has found. Threads: one at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace viaduct::diag {
+
+enum class Severity : std::uint8_t {
+  kInfo,     // worth knowing; nothing to do
+  kUnknown,  // could not look
+  kWarning,  // works, slower or less safely than it should
+  kFailure,  // will not work
+};
+const char* severityName(Severity severity);  // "info", "unknown", "warning", "failure"
+
+// A file and its value, or a command and its output.
+struct Evidence {
+  std::string source, value;
+};
+
+// Sentences begin with a capital letter and end with a full stop. `fix` may have several lines:
+// commands, or a manifest.
+struct Finding {
+  Severity severity = Severity::kInfo;
+  std::string code = {};  // "rdma.port-down": what scripts look for; never changes
+  std::string what = {};
+  std::vector<Evidence> evidence = {};
+  std::string cause = {}, fix = {}, gain = {};
+  std::string topic = {};  // filled in by the report
+};
+
+// What one topic looked at and found in order.
+struct Fine {
+  std::string topic, what;
+};
+
+class Report {
+ public:
+  // Of what the next findings are.
+  void begin(std::string topic) { topic_ = std::move(topic); }
+  void add(Finding finding);
+  void fine(std::string what);
+
+  const std::vector<Finding>& findings() const { return findings_; }
+  const std::vector<Fine>& fines() const { return fines_; }
+  bool has(std::string_view code) const;
+  Severity worst() const;
+
+ private:
+  std::string topic_;
+  std::vector<Finding> findings_;
+  std::vector<Fine> fines_;
+};
+
+}  // namespace viaduct::diag

@@ -1,0 +1,45 @@
+#include "diag/topics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace viaduct::diag {
+namespace {
+
+constexpr std::array kTopics{
+    Topic{"memory", "huge pages and /dev/shm", checkMemory},
+};
+
+Finding unreadable(const Tree::Unread& one) {
+  if (one.denied)
+    return {.severity = Severity::kInfo,
+            .code = "files.denied",
+            .what = fmt::format("Could not read {}: {}.", one.path, one.reason),
+            .fix = "Run the doctor as root to include it."};
+  return {.severity = Severity::kUnknown,
+          .code = "files.unreadable",
+          .what = fmt::format("Could not read {}: {}.", one.path, one.reason),
+          .cause = "The file is damaged, or the driver behind it does not answer.",
+          .fix = "Read the file by hand; if that fails too, reload the driver."};
+}
+
+}  // namespace
+
+std::span<const Topic> topics() { return kTopics; }
+
+Report diagnose(const Node& node, std::span<const std::string> only) {
+  Report report;
+  for (const Topic& topic : kTopics) {
+    if (!only.empty() && std::find(only.begin(), only.end(), topic.name) == only.end()) continue;
+    const std::size_t unread = node.tree.unread().size();
+    report.begin(std::string(topic.name));
+    topic.check(node, report);
+    for (std::size_t i = unread; i < node.tree.unread().size(); ++i)
+      report.add(unreadable(node.tree.unread()[i]));
+  }
+  return report;
+}
+
+}  // namespace viaduct::diag

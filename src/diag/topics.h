@@ -1,0 +1,25 @@
+// The doctor's topics: each is one file check_<name>.cc with one function. Threads: one at a time.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "diag/node.h"
+#include "diag/report.h"
+
+namespace viaduct::diag {
+
+// A check looks at a node and reports findings, and for all that is in order at least one fine().
+struct Topic {
+  std::string_view name, about;
+  void (*check)(const Node&, Report&);
+};
+std::span<const Topic> topics();
+
+void checkMemory(const Node& node, Report& report);
+
+// Runs the topics, all or those named, and adds a finding for each file that could not be read.
+Report diagnose(const Node& node, std::span<const std::string> only = {});
+
+}  // namespace viaduct::diag

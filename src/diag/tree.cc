@@ -1,0 +1,179 @@
+#include "diag/tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/fd.h"
+
+namespace viaduct::diag {
+namespace {
+
+using State = FileText::State;
+
+FileText refused(int error) {
+  // ENODEV: the files of a device that has gone.
+  if (error == ENOENT || error == ENOTDIR || error == ENODEV) return {};
+  const bool denied = error == EACCES || error == EPERM;
+  return {.state = denied ? State::kDenied : State::kUnreadable, .reason = ::strerror(error)};
+}
+
+// All of the file up to `most` bytes, and one more where there are more.
+FileText contents(int file, std::size_t most) {
+  FileText out{.state = State::kRead};
+  std::array<char, 16384> part;
+  while (out.text.size() <= most) {
+    const ssize_t got =
+        ::read(file, part.data(), std::min(part.size(), most + 1 - out.text.size()));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return refused(errno);
+    if (got == 0) break;
+    out.text.append(part.data(), static_cast<std::size_t>(got));
+  }
+  return out;
+}
+
+std::string trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return {};
+  return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
+}
+
+// The path that a descriptor stands for.
+std::string pathOf(int file) {
+  std::array<char, PATH_MAX> out;
+  const ssize_t length =
+      ::readlink(fmt::format("/proc/self/fd/{}", file).c_str(), out.data(), out.size());
+  return length <= 0 ? std::string() : std::string(out.data(), static_cast<std::size_t>(length));
+}
+
+}  // namespace
+
+std::optional<Tree> Tree::open(const std::string& root, std::string& why) {
+  const base::Fd folder(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) {
+    why = ::strerror(errno);
+    return std::nullopt;
+  }
+  const std::string path = pathOf(folder.get());
+  return Tree(path.empty() ? root : path);
+}
+
+// A link of another node may be absolute: it starts at the root of that node.
+int Tree::openBelow(const std::string& path, int flags) const {
+  flags |= O_CLOEXEC;
+  if (live()) return ::open(path.c_str(), flags);
+  const base::Fd root(::open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root) return -1;
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags);
+  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
+  return static_cast<int>(::syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof how));
+}
+
+FileText Tree::fetch(const std::string& path, std::size_t most) const {
+  // A pipe or a device would hold us up.
+  const base::Fd file(openBelow(path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+  if (!file) return refused(errno);
+  struct stat facts{};
+  if (::fstat(file.get(), &facts) != 0) return refused(errno);
+  if (S_ISDIR(facts.st_mode)) return {};
+  if (!S_ISREG(facts.st_mode)) return {.state = State::kUnreadable, .reason = "not a regular file"};
+  return contents(file.get(), most);
+}
+
+void Tree::remember(const std::string& path, const FileText& found) const {
+  if (found.state != State::kDenied && found.state != State::kUnreadable) return;
+  const auto same = [&](const Unread& one) { return one.path == path; };
+  if (std::none_of(unread_.begin(), unread_.end(), same))
+    unread_.push_back({path, found.reason, found.state == State::kDenied});
+}
+
+FileText Tree::tryRead(const std::string& path) const {
+  looked_.push_back(path);
+  FileText out = fetch(path, kMostBytes);
+  if (!out) return out;
+  if (out.text.size() > kMostBytes)
+    return {.state = State::kUnreadable, .reason = "longer than 4 MiB"};
+  if (out.text.find('\0') != std::string::npos)
+    return {.state = State::kUnreadable, .reason = "holds binary data"};
+  if (out.text.ends_with('\n')) out.text.pop_back();
+  return out;
+}
+
+FileText Tree::read(const std::string& path) const {
+  FileText out = tryRead(path);
+  remember(path, out);
+  return out;
+}
+
+FileText Tree::readBytes(const std::string& path, std::size_t bytes) const {
+  looked_.push_back(path);
+  FileText out = fetch(path, bytes);
+  if (out.text.size() > bytes) out.text.resize(bytes);
+  remember(path, out);
+  return out;
+}
+
+std::string Tree::line(const std::string& path) const {
+  const std::string text = read(path).text;
+  return trimmed(std::string_view(text).substr(0, text.find('\n')));
+}
+
+std::optional<std::uint64_t> Tree::number(const std::string& path) const {
+  const std::string text = line(path);
+  if (text.empty() || text[0] < '0' || text[0] > '9') return std::nullopt;
+  char* end = nullptr;
+  errno = 0;
+  const std::uint64_t value = std::strtoull(text.c_str(), &end, text.starts_with("0x") ? 16 : 10);
+  return errno == 0 && *end == '\0' ? std::optional(value) : std::nullopt;
+}
+
+std::vector<std::string> Tree::list(const std::string& folder) const {
+  looked_.push_back(folder + "/");
+  const int open = openBelow(folder, O_RDONLY | O_DIRECTORY);
+  if (open < 0) {
+    remember(folder, refused(errno));
+    return {};
+  }
+  DIR* const names = ::fdopendir(open);
+  if (names == nullptr) {
+    ::close(open);
+    return {};
+  }
+  std::vector<std::string> out;
+  while (const dirent* const entry = ::readdir(names)) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") out.emplace_back(name);
+  }
+  ::closedir(names);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+bool Tree::has(const std::string& path) const {
+  looked_.push_back(path);
+  return base::Fd(openBelow(path, O_PATH)).operator bool();
+}
+
+std::string Tree::resolve(const std::string& path) const {
+  looked_.push_back(path);
+  const base::Fd at(openBelow(path, O_PATH));
+  if (!at) return {};
+  const std::string whole = pathOf(at.get());
+  if (live()) return whole;
+  return whole.starts_with(root_ + "/") ? whole.substr(root_.size()) : std::string();
+}
+
+}  // namespace viaduct::diag
