@@ -1,0 +1,47 @@
+// PCI functions of a node, and the way from each to its host bridge. Threads: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diag/tree.h"
+
+namespace viaduct::diag {
+
+// The link of a function to the bridge above it. 0: the kernel does not know, as of virtual
+// functions and idle slots.
+struct PciLink {
+  double gigatransfers = 0, most_gigatransfers = 0;  // a second and lane: 32.0 is PCIe 5
+  unsigned width = 0, most_width = 0;
+};
+
+struct PciFunction {
+  std::string address = {};           // "0000:18:00.0"
+  std::string folder = {};            // "/sys/devices/pci0000:15/0000:15:01.0/0000:18:00.0"
+  std::vector<std::string> way = {};  // functions from below the host bridge to it, itself last
+  std::uint32_t vendor = 0, device = 0, kind = 0;  // kind: the class, 0x020700
+  int numa = -1;
+  PciLink link = {};
+  std::string physical = {};    // the address of its physical function, where it is virtual
+  std::string group = {};       // the number of its IOMMU group; empty: none
+  std::string group_type = {};  // "identity", "DMA-FQ"; empty: the kernel does not say
+};
+
+// Whether the text is a PCI address: "0000:18:00.0".
+bool isPciAddress(std::string_view text);
+std::optional<PciFunction> pciFunction(const Tree& tree, const std::string& address);
+// By address. Bridges are among them.
+std::vector<PciFunction> pciFunctions(const Tree& tree);
+// The function that a device's folder belongs to, as /sys/class/infiniband/mlx5_0/device; empty:
+// none.
+std::string pciAddressOf(const Tree& tree, const std::string& device_folder);
+
+bool isNvidiaGpu(const PciFunction& function);
+
+// Bytes a second of a link, after line coding; 0: unknown.
+double bytesPerSecond(double gigatransfers, unsigned width);
+
+}  // namespace viaduct::diag

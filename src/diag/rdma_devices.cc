@@ -1,0 +1,122 @@
+#include "diag/rdma_devices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <utility>
+
+#include "diag/pci.h"
+
+namespace viaduct::diag {
+namespace {
+
+constexpr auto kDevices = "/sys/class/infiniband";
+constexpr unsigned kMostGids = 4096;
+
+// "400 Gb/sec (4X NDR)", "2.5 Gb/sec (1X)".
+void readRate(RdmaPort& port) {
+  port.gigabits = std::strtod(port.rate.c_str(), nullptr);
+  const auto open = port.rate.find('('), close = port.rate.find(')');
+  if (open == std::string::npos || close == std::string::npos || close < open) return;
+  const std::string inside = port.rate.substr(open + 1, close - open - 1);
+  port.lanes = static_cast<unsigned>(std::strtoul(inside.c_str(), nullptr, 10));
+  const auto blank = inside.find(' ');
+  if (blank != std::string::npos) port.speed = inside.substr(blank + 1);
+}
+
+bool empty(const std::string& gid) { return gid.find_first_not_of("0:") == std::string::npos; }
+
+// The kernel refuses to tell the type and interface of an index that is empty.
+std::vector<Gid> gidsOf(const Tree& tree, const std::string& port) {
+  std::vector<std::pair<unsigned, std::string>> indices;
+  for (const std::string& name : tree.list(port + "/gids"))
+    indices.emplace_back(std::strtoul(name.c_str(), nullptr, 10), name);
+  std::sort(indices.begin(), indices.end());
+  if (indices.size() > kMostGids) indices.resize(kMostGids);
+  std::vector<Gid> out;
+  for (const auto& [index, name] : indices) {
+    Gid gid{.index = index, .gid = tree.line(port + "/gids/" + name)};
+    if (empty(gid.gid)) continue;
+    gid.type = tree.tryRead(port + "/gid_attrs/types/" + name).text;
+    gid.interface = tree.tryRead(port + "/gid_attrs/ndevs/" + name).text;
+    out.push_back(std::move(gid));
+  }
+  return out;
+}
+
+RdmaPort portOf(const Tree& tree, const std::string& device, const std::string& name) {
+  RdmaPort out{.number = static_cast<unsigned>(std::strtoul(name.c_str(), nullptr, 10)),
+               .folder = device + "/ports/" + name};
+  out.state = tree.line(out.folder + "/state");
+  out.phys_state = tree.line(out.folder + "/phys_state");
+  out.link_layer = tree.line(out.folder + "/link_layer");
+  out.rate = tree.line(out.folder + "/rate");
+  readRate(out);
+  out.gids = gidsOf(tree, out.folder);
+  return out;
+}
+
+RdmaDevice::Kind kindOf(const std::optional<PciFunction>& function) {
+  if (!function) return RdmaDevice::Kind::kOther;
+  if (function->vendor == 0x15b3) return RdmaDevice::Kind::kMellanox;
+  const bool efa = function->vendor == 0x1d0f && (function->device & 0xfff0U) == 0xefa0;
+  return efa ? RdmaDevice::Kind::kEfa : RdmaDevice::Kind::kOther;
+}
+
+std::string uverbsOf(const Tree& tree, const std::string& device) {
+  for (const std::string& name : tree.list("/sys/class/infiniband_verbs"))
+    if (name.starts_with("uverbs") &&
+        tree.line("/sys/class/infiniband_verbs/" + name + "/ibdev") == device)
+      return name;
+  return {};
+}
+
+// Numbers in names count as numbers.
+bool before(const RdmaDevice& a, const RdmaDevice& b) {
+  const auto split = [](const std::string& name) {
+    const auto digits = name.find_last_not_of("0123456789") + 1;
+    return std::pair(name.substr(0, digits), std::strtoul(name.c_str() + digits, nullptr, 10));
+  };
+  return split(a.name) < split(b.name);
+}
+
+}  // namespace
+
+std::string Gid::ipv4Address() const {
+  if (!ipv4() || gid.size() < 39) return {};
+  const auto byte = [&](std::size_t at) {
+    return std::strtoul(gid.substr(at, 2).c_str(), nullptr, 16);
+  };
+  return fmt::format("{}.{}.{}.{}", byte(30), byte(32), byte(35), byte(37));
+}
+
+std::vector<RdmaDevice> rdmaDevices(const Tree& tree) {
+  std::vector<RdmaDevice> out;
+  for (const std::string& name : tree.list(kDevices)) {
+    RdmaDevice device{.name = name, .folder = fmt::format("{}/{}", kDevices, name)};
+    device.pci = pciAddressOf(tree, device.folder + "/device");
+    const auto function = pciFunction(tree, device.pci);
+    device.kind = kindOf(function);
+    if (function) device.physical = function->physical;
+    device.firmware = tree.line(device.folder + "/fw_ver");
+    device.type = tree.line(device.folder + "/hca_type");
+    device.board = tree.line(device.folder + "/board_id");
+    device.interfaces = tree.list(device.folder + "/device/net");
+    device.uverbs = uverbsOf(tree, name);
+    for (const std::string& port : tree.list(device.folder + "/ports"))
+      device.ports.push_back(portOf(tree, device.folder, port));
+    out.push_back(std::move(device));
+  }
+  std::sort(out.begin(), out.end(), before);
+  return out;
+}
+
+bool isDeviceName(std::string_view name) {
+  return !name.empty() && name.size() <= 63 && std::all_of(name.begin(), name.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-';
+  });
+}
+
+}  // namespace viaduct::diag

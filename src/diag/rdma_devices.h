@@ -1,0 +1,59 @@
+// RDMA devices of a node, their ports and GIDs. Threads: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diag/tree.h"
+
+namespace viaduct::diag {
+
+// An entry of a port's GID table that is not empty.
+struct Gid {
+  unsigned index = 0;
+  std::string gid = {};        // "0000:0000:0000:0000:0000:ffff:0a00:6a07"
+  std::string type = {};       // "RoCE v2", "IB/RoCE v1"; empty: the kernel does not say
+  std::string interface = {};  // its network device
+  bool linkLocal() const { return gid.starts_with("fe80:"); }
+  bool ipv4() const { return gid.starts_with("0000:0000:0000:0000:0000:ffff:"); }
+  std::string ipv4Address() const;  // "10.0.106.7"
+};
+
+struct RdmaPort {
+  unsigned number = 0;
+  std::string folder = {};                  // "/sys/class/infiniband/mlx5_0/ports/1"
+  std::string state = {}, phys_state = {};  // "4: ACTIVE", "5: LinkUp"
+  std::string link_layer = {};              // "InfiniBand", "Ethernet", "Unknown"
+  std::string rate = {};                    // "400 Gb/sec (4X NDR)"
+  double gigabits = 0;                      // of it; 0: makes no sense
+  unsigned lanes = 0;
+  std::string speed = {};  // "NDR"; empty: the kernel does not name it
+  std::vector<Gid> gids = {};
+  bool active() const { return state.starts_with("4:") || state.starts_with("5:"); }
+  bool roce() const { return link_layer == "Ethernet"; }
+  bool infiniband() const { return link_layer == "InfiniBand"; }
+};
+
+struct RdmaDevice {
+  enum class Kind : std::uint8_t { kMellanox, kEfa, kOther };
+  std::string name = {};
+  std::string folder = {};  // "/sys/class/infiniband/mlx5_0"
+  Kind kind = Kind::kOther;
+  std::string pci = {};       // its function's address; empty: none, as of siw and rxe
+  std::string physical = {};  // the address of the physical function, where it is a virtual one
+  std::string firmware = {}, type = {}, board = {};
+  std::vector<std::string> interfaces = {};  // network devices of the same function
+  std::string uverbs = {};                   // "uverbs5", as the kernel names it
+  std::vector<RdmaPort> ports = {};
+};
+
+// By name, mlx5_2 before mlx5_10.
+std::vector<RdmaDevice> rdmaDevices(const Tree& tree);
+
+// Whether a name that comes from outside may be one of a device or interface.
+bool isDeviceName(std::string_view name);
+
+}  // namespace viaduct::diag
