@@ -8,6 +8,8 @@ namespace viaduct::measure {
 namespace {
 
 constexpr std::uint32_t kMostItems = 1U << 16U;
+// Of all messages between members. Raise it when one of them changes.
+constexpr std::uint32_t kVersion = 2;
 
 std::uint32_t countOf(base::Reader& from) {
   const auto count = from.get<std::uint32_t>();
@@ -46,6 +48,7 @@ std::string encode(const Hello& hello) {
   to.text(f.boot_id).text(f.hostname).text(f.kernel).text(f.cpu_model);
   to.put(f.cores).put(f.memory).put(static_cast<std::uint32_t>(f.interfaces.size()));
   for (const host::Interface& one : f.interfaces) write(to, one);
+  to.put(kVersion);  // last, so that a version without this number refuses it by its length
   const base::Bytes bytes = to.take();
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -53,7 +56,8 @@ std::string encode(const Hello& hello) {
 Result<Hello> decodeHello(std::string_view text) {
   base::Reader from(std::as_bytes(std::span(text)));
   Hello hello;
-  VIADUCT_TRY(hello.failure, decodeFailure(from.text()));
+  auto failure = decodeFailure(from.text());
+  if (failure) hello.failure = *std::move(failure);
   for (auto left = countOf(from); left > 0 && from.ok(); --left) {
     Option option{.name = from.text()};
     option.value = from.text();
@@ -68,10 +72,12 @@ Result<Hello> decodeHello(std::string_view text) {
   f.memory = from.get<std::uint64_t>();
   for (auto left = countOf(from); left > 0 && from.ok(); --left)
     f.interfaces.push_back(readInterface(from));
-  if (!from.finished())
+  const bool same = from.get<std::uint32_t>() == kVersion;
+  if (!failure || !same || !from.finished())
     return Error{.code = Code::kProtocol,
                  .operation = "bench",
-                 .detail = "a member has another version, or sent a malformed message"};
+                 .detail = "a member has another version, or sent a malformed message",
+                 .remedy = "run the same version of viaduct on all hosts"};
   return hello;
 }
 
