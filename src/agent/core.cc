@@ -11,10 +11,10 @@
 #include <thread>
 #include <utility>
 
-#include "agent/identity.h"
 #include "agent/peer_core.h"
 #include "agent/transfer_core.h"
 #include "base/log.h"
+#include "base/process_id.h"
 #include "base/random.h"
 #include "base/waiting.h"
 #include "core/setting_name.h"
@@ -37,6 +37,16 @@ std::string freshName() {
   std::array<std::uint8_t, 3> salt{};
   static_cast<void>(base::fillSecret(salt));  // only tells agents of one process apart
   return fmt::format("{}-{}-{:02x}", host.data(), ::getpid(), fmt::join(salt, ""));
+}
+
+Error unknownBackend(std::string_view wanted, std::span<const core::BackendEntry> catalogue) {
+  std::string names;
+  for (const auto& entry : catalogue)
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
+  return {.code = Code::kNotFound,
+          .operation = "settings: backends",
+          .detail = fmt::format("no backend named {} is built in", wanted),
+          .remedy = fmt::format("choose one of: {}", names)};
 }
 
 void logLeftOut(std::string_view backend, const Error& why) {
@@ -67,14 +77,14 @@ AgentCore::Held AgentCore::hold() const {
   return forked() ? Held() : Held(crank_->lock());
 }
 
-bool AgentCore::forked() const { return fork_generation_ != forkGeneration(); }
+bool AgentCore::forked() const { return fork_generation_ != base::forkGeneration(); }
 
 Result<std::shared_ptr<AgentCore>> AgentCore::open(Settings settings) {
   if (settings.name.empty()) settings.name = freshName();
   VIADUCT_CHECK(checkSettings(settings));
   const Deadline until = settings.deadline;
   std::shared_ptr<AgentCore> core(new AgentCore(std::move(settings)));
-  core->fork_generation_ = forkGeneration();
+  core->fork_generation_ = base::forkGeneration();
   core->boot_ = host::bootId();
   awaitDevices(core->settings_.rails, core->settings_.deadline);
   VIADUCT_CHECK(base::fillSecret(core->id_));
@@ -365,7 +375,7 @@ Status AgentCore::leftByPeers() {
 Hello AgentCore::hello(std::uint64_t last_epoch) const {
   Hello hello{.name = settings_.name,
               .agent = id_,
-              .process = processId(),
+              .process = base::processId(),
               .boot = boot_,
               .unix_name = listener_ ? listener_->unixName() : "",
               .addresses = listener_ ? listener_->addresses() : std::vector<std::string>{},
@@ -386,7 +396,9 @@ Card AgentCore::card() const {
           .pins = pins_->infos()};
 }
 
-bool AgentCore::isThisProcess(const Hello& theirs) const { return theirs.process == processId(); }
+bool AgentCore::isThisProcess(const Hello& theirs) const {
+  return theirs.process == base::processId();
+}
 
 void AgentCore::arrived(PeerCore& from, base::Bytes note) {
   const auto& sender = from.noteSender();

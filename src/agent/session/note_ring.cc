@@ -55,7 +55,7 @@ bool isEventFd(int fd) {
 }  // namespace
 
 RingReceiver::RingReceiver(base::SharedMemory memory, base::Fd bell)
-    : memory_(std::move(memory)), bell_(std::move(bell)) {}
+    : memory_(std::move(memory)), order_(memory_.fd()), bell_(std::move(bell)) {}
 
 Result<RingReceiver> RingReceiver::make() {
   VIADUCT_TRY(auto memory, base::SharedMemory::allocate(sizeof(RingPage)));
@@ -84,6 +84,7 @@ RingReceiver::Next RingReceiver::take(std::uint64_t frames, base::Bytes& note) {
   Entry entry;
   const Next next = look(frames, entry);
   if (next != Next::kNote) return next;
+  order_.acquire();
   note.resize(entry.bytes);
   copyOut(page(), taken_ + sizeof entry, note.data(), note.size());
   taken_ += room(entry.bytes);
@@ -91,8 +92,8 @@ RingReceiver::Next RingReceiver::take(std::uint64_t frames, base::Bytes& note) {
   return next;
 }
 
-RingSender::RingSender(base::SharedMemory memory, base::Fd bell)
-    : memory_(std::move(memory)), bell_(std::move(bell)) {}
+RingSender::RingSender(base::SharedMemory memory, base::SharedOrder order, base::Fd bell)
+    : memory_(std::move(memory)), order_(order), bell_(std::move(bell)) {}
 
 Result<RingSender> RingSender::map(const base::Fd& page, base::Fd bell) {
   VIADUCT_TRY(auto memory, base::SharedMemory::map(page, sizeof(RingPage),
@@ -102,7 +103,7 @@ Result<RingSender> RingSender::map(const base::Fd& page, base::Fd bell) {
     return Error{.code = Code::kProtocol,
                  .operation = "note ring",
                  .detail = "the ring's descriptor is not a non-blocking eventfd"};
-  return RingSender(std::move(memory), std::move(bell));
+  return RingSender(std::move(memory), base::SharedOrder(page.get()), std::move(bell));
 }
 
 bool RingSender::hasRoom(std::uint64_t bytes) {
@@ -122,6 +123,7 @@ bool RingSender::put(std::uint64_t frames, std::span<const std::byte> note) {
   written_ += room(note.size());
   // Sequentially consistent, as arm() and look(): either we see that the receiver sleeps, or it
   // sees this note before it does.
+  order_.release();
   page().written.store(written_);
   if (page().armed.load() != 0 && page().armed.exchange(0) != 0) ring();
   return true;

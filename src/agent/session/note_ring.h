@@ -16,6 +16,7 @@
 #include "base/bytes.h"
 #include "base/fd.h"
 #include "base/shared_memory.h"
+#include "base/shared_order.h"
 
 namespace viaduct::agent {
 
@@ -85,6 +86,7 @@ class RingReceiver {
   Next look(std::uint64_t frames, RingPage::Entry& entry) const;
 
   base::SharedMemory memory_;
+  base::SharedOrder order_;
   base::Fd bell_;
   std::uint64_t taken_ = 0, beats_ = 0;
 };
@@ -106,12 +108,13 @@ class RingSender {
   }
 
  private:
-  RingSender(base::SharedMemory memory, base::Fd bell);
+  RingSender(base::SharedMemory memory, base::SharedOrder order, base::Fd bell);
   RingPage& page() const { return *reinterpret_cast<RingPage*>(memory_.data()); }
   bool hasRoom(std::uint64_t bytes);
   void ring() const;
 
   base::SharedMemory memory_;
+  base::SharedOrder order_;
   base::Fd bell_;
   std::uint64_t written_ = 0, taken_ = 0;  // ours, and what we last saw of the other's
   std::uint64_t beats_ = 0;

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -27,8 +28,13 @@ std::size_t advance(std::span<iovec> list, std::size_t bytes) {
   return finished;
 }
 
-// A process that was alive this recently still has its pid, or nobody has.
-constexpr std::chrono::milliseconds kAlive{1};
+// The kernel's clock that advances by a tick of 1 to 10 ms: a quarter of the price of the exact
+// one.
+std::int64_t tickNow() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
 
 ssize_t copyOnce(const CmaTarget& target, OpKind kind, std::span<const iovec> local,
                  std::span<const iovec> remote) {
@@ -54,10 +60,10 @@ void CmaBatch::add(std::uint64_t local, std::uint64_t remote, std::uint64_t byte
 }
 
 // A pid can be given to another process once its owner is dead, but only after all other pids were
-// given. Their least number is 32,768 (kernel.pid_max), so that takes longer than kAlive.
+// given. They are 32,768 by default (kernel.pid_max), so that takes longer than a tick.
 bool CmaBatch::mayBeAnother(const CmaTarget& target) {
-  const auto now = Clock::now();
-  if (target.pid == seen_pid_ && now - seen_at_ < kAlive) return false;
+  const std::int64_t now = tickNow();
+  if (target.pid == seen_pid_ && now == seen_at_) return false;
   if (processIsDead(target.pidfd)) return true;
   seen_pid_ = target.pid;
   seen_at_ = now;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <sys/uio.h>
-#include <viaduct/deadline.h>
 #include <viaduct/result.h>
 #include <viaduct/transfer.h>
 
@@ -51,8 +50,8 @@ class CmaBatch {
   std::array<iovec, kMost> local_;
   std::array<iovec, kMost> remote_;
   std::size_t count_ = 0;
-  int seen_pid_ = 0;  // whose process was alive at that time
-  Clock::time_point seen_at_ = {};
+  int seen_pid_ = 0;  // whose process was alive at that tick
+  std::int64_t seen_at_ = 0;
 };
 
 // Reads `expected` at `token` and writes it to `scratch`, both in the target: whether it is the

@@ -1,6 +1,8 @@
 #include "measure/proof/observation.h"
 
+#include <array>
 #include <bit>
+#include <span>
 
 #include "base/bytes.h"
 
@@ -10,7 +12,7 @@ namespace {
 using base::Reader;
 using base::Writer;
 
-constexpr std::uint8_t kVersion = 2;
+constexpr std::uint8_t kVersion = 3;
 
 // A class, so that each of these finds all the others.
 struct Wire {
@@ -60,6 +62,7 @@ struct Wire {
 
   static void put(Writer& out, const Place& p) {
     out.text(p.hostname).text(p.boot_id).text(p.network);
+    out.raw(std::as_bytes(std::span(p.process)));
     put(out, p.devices);
     put(out, p.rails);
     out.put(p.memory.threads);
@@ -70,6 +73,7 @@ struct Wire {
     p.hostname = in.text();
     p.boot_id = in.text();
     p.network = in.text();
+    p.process = in.array<base::ProcessId{}.size()>();
     get(in, p.devices);
     get(in, p.rails);
     p.memory.threads = in.get<std::uint32_t>();

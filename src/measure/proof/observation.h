@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/process_id.h"
 #include "host/counters.h"
 #include "host/devices.h"
 
@@ -42,6 +43,7 @@ struct Place {
   std::string hostname = {};
   std::string boot_id = {};
   std::string network = {};  // the network namespace
+  base::ProcessId process = {};
   std::vector<host::Device> devices = {};
   std::vector<std::string> rails = {};  // that were asked for; empty: any
   MemoryRates memory = {};

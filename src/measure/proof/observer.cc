@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/process_id.h"
 #include "host/facts.h"
 #include "measure/proof/account.h"
 #include "measure/proof/memory_rate.h"
@@ -43,6 +44,7 @@ Observer::Observer(std::vector<std::string> rails, std::string root) : root_(std
   seen_.place = {.hostname = facts.hostname,
                  .boot_id = facts.boot_id,
                  .network = networkNamespace(root_),
+                 .process = base::processId(),
                  .devices = host::devices(root_),
                  .rails = std::move(rails),
                  .memory = {}};

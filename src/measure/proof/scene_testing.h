@@ -84,6 +84,10 @@ class Seen {
     it_.place.network = network;
     return *this;
   }
+  Seen& process(std::uint8_t number) {
+    it_.place.process = {number};
+    return *this;
+  }
   Seen& memory(double gb_per_s) {
     it_.place.memory = {2, gb_per_s / 2, {{1 << 20, gb_per_s * 3}, {64 << 20, gb_per_s}}};
     return *this;

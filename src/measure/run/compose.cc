@@ -178,12 +178,21 @@ class Composer {
     row_.tx_us = brief(tx_);
   }
 
+  // Each member reports the CPU of its whole process: members of one process split it evenly.
   void cpu() {
     CpuSeconds used;
     for (std::uint32_t rank = 0; rank < shares_.size(); ++rank)
-      (spec_.layout.isInitiator(rank) ? used.initiators : used.targets) += shares_[rank].cpu.used;
+      (spec_.layout.isInitiator(rank) ? used.initiators : used.targets) +=
+          shares_[rank].cpu.used / static_cast<double>(membersWith(rank));
     row_.cpu_s = used;
     if (bytes() > 0) row_.cpu_s_per_gb = (used.initiators + used.targets) / (bytes() * 1e-9);
+  }
+
+  // The members in the process of `rank`, itself among them.
+  std::ptrdiff_t membersWith(std::uint32_t rank) const {
+    return std::count_if(seen_.begin(), seen_.end(), [&](const proof::Observation& one) {
+      return one.place.process == seen_[rank].place.process;
+    });
   }
 
   void pairs() {

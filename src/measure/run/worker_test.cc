@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "host/processors.h"
 #include "measure/run/group_testing.h"
 
 namespace viaduct::measure {
@@ -120,6 +121,19 @@ TEST(Workers, EveryWayOfMovingArrivesRight) {
   one([](Spec& s) { s.rate = 5000, s.poisson = true; });
   one([](Spec& s) { s.repeat = 3; });
   one([](Spec& s) { s.rows[0].iterations = 0, s.duration = std::chrono::milliseconds(20); });
+}
+
+TEST(Workers, MembersOfOneProcessDoNotEachCountAllOfItsCpu) {
+  Spec spec = specOf({.initiators = 2, .targets = 2});
+  spec.rows[0].iterations = 0;
+  spec.duration = std::chrono::milliseconds(400);
+  Members members(spec);
+  const double before = host::ownProcessorSeconds();
+  const std::vector<Row> rows = members.measure();
+  const double used = host::ownProcessorSeconds() - before;
+  ASSERT_EQ(rows.size(), 1U);
+  ASSERT_TRUE(rows[0].cpu_s);
+  EXPECT_LE(rows[0].cpu_s->initiators + rows[0].cpu_s->targets, used);
 }
 
 // Each transfer stands still for some milliseconds, and is to start every millisecond: an honest

@@ -1,0 +1,56 @@
+// Tells TSan of the order between two mappings of one file in one process. TSan keeps its clocks by
+// address: to TSan, a store through one mapping does not come before a load through the other.
+// Empty without TSan. docs/gotchas/sanitizers.md. Threads: any.
+#pragma once
+
+#if defined(__SANITIZE_THREAD__)
+#define VIADUCT_TSAN
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define VIADUCT_TSAN
+#endif
+#endif
+
+#ifdef VIADUCT_TSAN
+#include <sanitizer/tsan_interface.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cstdint>
+#endif
+
+namespace viaduct::base {
+
+#ifdef VIADUCT_TSAN
+
+class SharedOrder {
+ public:
+  // `file`: a descriptor of the mapped file.
+  explicit SharedOrder(int file) {
+    // Two files that share a clock can hide a race; they cannot cause a report.
+    static std::array<std::uint64_t, 1024> clocks{};
+    struct stat facts{};
+    static_cast<void>(::fstat(file, &facts));  // fails only without a file: then the first clock
+    clock_ = &clocks[facts.st_ino % clocks.size()];
+  }
+  // Directly before the store (release) that publishes.
+  void release() const { __tsan_release(clock_); }
+  // Directly after the load (acquire) that sees the published value.
+  void acquire() const { __tsan_acquire(clock_); }
+
+ private:
+  std::uint64_t* clock_ = nullptr;
+};
+
+#else
+
+class SharedOrder {
+ public:
+  explicit SharedOrder(int /*file*/) {}
+  void release() const {}
+  void acquire() const {}
+};
+
+#endif
+
+}  // namespace viaduct::base
