@@ -6,6 +6,28 @@
 #include "measure/result/report.h"
 #include "measure/result/row_json.h"
 
+// Where the reader looks for them.
+namespace viaduct::host {
+
+static void read(base::JsonReader& from, Interface& i) {
+  from.need("name", i.name);
+  from.may("up", i.up);
+  from.may("addresses", i.addresses);
+  from.may("mbit_per_s", i.mbit_per_s);
+}
+
+static void read(base::JsonReader& from, Facts& facts) {
+  from.need("hostname", facts.hostname);
+  from.may("boot_id", facts.boot_id);
+  from.may("kernel", facts.kernel);
+  from.may("cpu_model", facts.cpu_model);
+  from.may("cores", facts.cores);
+  from.may("memory_bytes", facts.memory);
+  from.may("interfaces", facts.interfaces);
+}
+
+}  // namespace viaduct::host
+
 namespace viaduct::measure {
 namespace {
 
@@ -49,23 +71,6 @@ Json asJson(const std::vector<Option>& options) {
 }
 
 // --- reading: JsonReader finds these by their arguments, hence outside of the nameless namespace
-
-void read(JsonReader& from, host::Interface& i) {
-  from.need("name", i.name);
-  from.may("up", i.up);
-  from.may("addresses", i.addresses);
-  from.may("mbit_per_s", i.mbit_per_s);
-}
-
-void read(JsonReader& from, host::Facts& facts) {
-  from.need("hostname", facts.hostname);
-  from.may("boot_id", facts.boot_id);
-  from.may("kernel", facts.kernel);
-  from.may("cpu_model", facts.cpu_model);
-  from.may("cores", facts.cores);
-  from.may("memory_bytes", facts.memory);
-  from.may("interfaces", facts.interfaces);
-}
 
 void read(JsonReader& from, Member& member) {
   from.need("rank", member.rank);

@@ -5,10 +5,15 @@
 #include <string_view>
 #include <vector>
 
-#include "measure/result/json_read.h"
+#include "base/json.h"
 #include "measure/result/report.h"
 
 namespace viaduct::measure {
+
+using base::dumpJson;
+using base::Json;
+using base::JsonReader;
+using base::parseJson;
 
 // What a file says that it is: "viaduct-bench/2".
 struct FormatName {

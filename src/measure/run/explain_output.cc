@@ -1,11 +1,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "measure/result/json_read.h"
+#include "base/json.h"
 #include "measure/run/explain.h"
 
 namespace viaduct::measure {
 namespace {
+
+using base::dumpJson;
+using base::Json;
 
 constexpr auto kRule =
     "Order of preference: memory of this host (10), RDMA (20 and up), TCP (30 and up), tests "

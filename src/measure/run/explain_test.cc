@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include "measure/result/json_read.h"
+#include "base/json.h"
 
 namespace viaduct::measure {
 namespace {
+
+using base::Json;
+using base::parseJson;
 
 using host::Distance;
 

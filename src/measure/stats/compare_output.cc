@@ -6,12 +6,15 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/sizes.h"
-#include "measure/result/json_read.h"
 #include "measure/result/text.h"
 
 namespace viaduct::measure {
 namespace {
+
+using base::dumpJson;
+using base::Json;
 
 std::string ratio(std::optional<double> value) {
   return value ? fmt::format("{:.3f}", *value) : "-";

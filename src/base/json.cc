@@ -1,11 +1,11 @@
-#include "measure/result/json_read.h"
+#include "base/json.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
 
-namespace viaduct::measure {
+namespace viaduct::base {
 namespace {
 
 // "[json.exception.parse_error.101] parse error at line 1, column 2: ...": without the first.
@@ -114,4 +114,4 @@ const std::optional<std::string>& JsonReader::firstError() const {
   return root->error_;
 }
 
-}  // namespace viaduct::measure
+}  // namespace viaduct::base

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace viaduct::measure {
+namespace viaduct::base {
 
 using Json = nlohmann::ordered_json;
 
@@ -107,4 +107,4 @@ class JsonReader {
   std::optional<std::string> error_;  // of the whole document: kept by the root
 };
 
-}  // namespace viaduct::measure
+}  // namespace viaduct::base
