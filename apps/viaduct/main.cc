@@ -15,6 +15,7 @@
 
 #include "base/nearest.h"
 #include "viaduct/commands.h"
+#include "viaduct/doctor.h"
 #include "viaduct/help_text.h"
 #include "viaduct/meet.h"
 #include "viaduct/p2p.h"
@@ -97,6 +98,8 @@ int run(int argc, char** argv) {
 
   CompareCommand compare;
   declareCompare(app, compare);
+  DoctorCommand doctor;
+  declareDoctor(app, doctor);
   MeetOptions meet;
   declareMeet(app, meet);
   P2pOptions p2p;
@@ -118,13 +121,15 @@ int run(int argc, char** argv) {
   try {
     app.parse(Words(words.rbegin(), words.rend()));  // CLI11 takes them from the back
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? kExitOk : kExitUsage;
+    if (app.exit(e) == 0) return kExitOk;
+    return !words.empty() && words[0] == "doctor" ? static_cast<int>(kExitNoDiagnosis) : kExitUsage;
   }
   if (app.get_subcommands().empty()) {
     std::cerr << app.help();
     return kExitUsage;
   }
   if (app.got_subcommand("compare")) return runCompare(compare);
+  if (app.got_subcommand("doctor")) return runDoctor(doctor);
   if (app.got_subcommand("meet")) return runMeet(meet);
   if (app.got_subcommand("p2p")) return runP2p(p2p);
   if (app.got_subcommand("report")) return runReport(report);

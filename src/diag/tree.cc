@@ -82,7 +82,12 @@ int Tree::openBelow(const std::string& path, int flags) const {
   return static_cast<int>(::syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof how));
 }
 
+void Tree::markUnread(const std::string& path, const std::string& reason, bool denied) {
+  marked_[path] = {.state = denied ? State::kDenied : State::kUnreadable, .reason = reason};
+}
+
 FileText Tree::fetch(const std::string& path, std::size_t most) const {
+  if (const auto marked = marked_.find(path); marked != marked_.end()) return marked->second;
   // A pipe or a device would hold us up.
   const base::Fd file(openBelow(path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
   if (!file) return refused(errno);
@@ -142,6 +147,10 @@ std::optional<std::uint64_t> Tree::number(const std::string& path) const {
 
 std::vector<std::string> Tree::list(const std::string& folder) const {
   looked_.push_back(folder + "/");
+  if (const auto marked = marked_.find(folder); marked != marked_.end()) {
+    remember(folder, marked->second);
+    return {};
+  }
   const int open = openBelow(folder, O_RDONLY | O_DIRECTORY);
   if (open < 0) {
     remember(folder, refused(errno));

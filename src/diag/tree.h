@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -50,6 +51,9 @@ class Tree {
   // Where the path leads, without links: "/sys/devices/pci0000:00/...". Empty: nowhere.
   std::string resolve(const std::string& path) const;
 
+  // A file that could not be read on the node itself, of which this folder is a copy.
+  void markUnread(const std::string& path, const std::string& reason, bool denied);
+
   // All files that were there and not read, in the order of the first attempt.
   struct Unread {
     std::string path, reason;
@@ -66,6 +70,7 @@ class Tree {
   int openBelow(const std::string& path, int flags) const;
 
   std::string root_;  // "/", or without a slash at its end
+  std::map<std::string, FileText> marked_;
   mutable std::vector<Unread> unread_;
   mutable std::vector<std::string> looked_;
 };

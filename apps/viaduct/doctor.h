@@ -1,0 +1,45 @@
+// What `viaduct doctor` was asked for, and its parts. Threads: the main one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "diag/node.h"
+#include "diag/report.h"
+#include "viaduct/commands.h"
+
+namespace CLI {
+class App;
+}
+
+namespace viaduct::app {
+
+// Its own, because a node that will not work ends with 2.
+enum DoctorExit : int {
+  kExitFine = 0,
+  kExitWarnings = 1,  // or something that matters could not be looked at
+  kExitWillNotWork = 2,
+  kExitNoDiagnosis = 3,  // a wrong command line, or an error of the doctor itself
+};
+
+struct DoctorCommand {
+  std::string root = "/";  // a folder or a snapshot
+  std::vector<std::string> only = {};
+  std::vector<std::string> names = {};
+  bool list = false, json = false, verbose = false, card = false;
+  std::string explain = {};  // a log file; "-": standard input
+  std::string peer = {};     // the address where another doctor listens
+  std::string listen = {};   // the address where this one does
+  std::string secret = {};   // of both
+  bool snapshot = false;     // the subcommand
+  std::string snapshot_to = {};
+};
+void declareDoctor(CLI::App& app, DoctorCommand& command);
+int runDoctor(const DoctorCommand& command);
+
+// The diagnosis as text of 80 columns, and as JSON in one line per field.
+std::string doctorText(const diag::Node& node, const diag::Report& report, bool verbose);
+std::string doctorJson(const diag::Node& node, const diag::Report& report);
+int doctorExit(const diag::Report& report);
+
+}  // namespace viaduct::app

@@ -1,0 +1,134 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
+
+#include "base/json.h"
+#include "measure/result/text.h"
+#include "viaduct/doctor.h"
+#include "viaduct/help_text.h"
+
+namespace viaduct::app {
+namespace {
+
+using base::Json;
+using diag::Finding;
+using diag::Severity;
+
+std::string upper(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// "  Cause: text", continued below the text. Lines of a fix stay as they are: they are commands.
+std::string labelled(std::string_view label, const std::string& text, bool commands = false) {
+  if (text.empty()) return {};
+  constexpr std::size_t kColumn = 10;
+  const std::string start = fmt::format("  {:<{}}", fmt::format("{}:", label), kColumn - 2);
+  std::string body;
+  if (commands) {
+    for (std::size_t from = 0; from <= text.size();) {
+      const std::size_t to = std::min(text.find('\n', from), text.size());
+      body += std::string(kColumn, ' ') + text.substr(from, to - from) + "\n";
+      from = to + 1;
+    }
+  } else {
+    body = measure::wrapped(text, kColumn);
+  }
+  return start + body.substr(kColumn);
+}
+
+std::string textOf(const Finding& finding) {
+  std::string out = fmt::format("{}  {}\n{}", upper(severityName(finding.severity)), finding.code,
+                                measure::wrapped(finding.what, 2));
+  for (const diag::Evidence& one : finding.evidence)
+    out += labelled("Seen", one.source + ": " + one.value);
+  out += labelled("Cause", finding.cause) + labelled("Fix", finding.fix, true) +
+         labelled("Gain", finding.gain);
+  return out + "\n";
+}
+
+std::size_t countOf(const diag::Report& report, Severity severity) {
+  return static_cast<std::size_t>(
+      std::count_if(report.findings().begin(), report.findings().end(),
+                    [&](const Finding& one) { return one.severity == severity; }));
+}
+
+std::string verdict(const diag::Report& report) {
+  using measure::counted;
+  const std::size_t failures = countOf(report, Severity::kFailure),
+                    warnings = countOf(report, Severity::kWarning),
+                    unknown = countOf(report, Severity::kUnknown);
+  std::vector<std::string> parts;
+  if (failures > 0) parts.push_back(counted(failures, "failure") + " (will not work)");
+  if (warnings > 0) parts.push_back(counted(warnings, "warning"));
+  if (unknown > 0) parts.push_back(counted(unknown, "fact") + " that could not be looked at");
+  if (parts.empty()) parts.emplace_back("no fault found");
+  return fmt::format("{}; {} in order\n", fmt::join(parts, ", "),
+                     counted(report.fines().size(), "fact"));
+}
+
+Json asJson(const Finding& finding) {
+  Json evidence = Json::array();
+  for (const diag::Evidence& one : finding.evidence)
+    evidence.push_back({{"source", one.source}, {"value", one.value}});
+  return {{"code", finding.code},   {"severity", severityName(finding.severity)},
+          {"topic", finding.topic}, {"what", finding.what},
+          {"evidence", evidence},   {"cause", finding.cause},
+          {"fix", finding.fix},     {"gain", finding.gain}};
+}
+
+}  // namespace
+
+int doctorExit(const diag::Report& report) {
+  switch (report.worst()) {
+    case Severity::kFailure:
+      return kExitWillNotWork;
+    case Severity::kWarning:
+    case Severity::kUnknown:
+      return kExitWarnings;
+    case Severity::kInfo:
+      break;
+  }
+  return kExitFine;
+}
+
+std::string doctorText(const diag::Node& node, const diag::Report& report, bool verbose) {
+  std::string out = fmt::format("viaduct {} doctor: {}, Linux {}, {}\n\n", VIADUCT_VERSION,
+                                node.live.hostname.empty() ? "a node" : node.live.hostname,
+                                node.live.kernel.empty() ? "(unknown)" : node.live.kernel,
+                                node.live.machine.empty() ? "(unknown)" : node.live.machine);
+  constexpr std::array kOrder{Severity::kFailure, Severity::kWarning, Severity::kUnknown,
+                              Severity::kInfo};
+  for (const Severity severity : kOrder)
+    for (const Finding& finding : report.findings())
+      if (finding.severity == severity) out += textOf(finding);
+  if (verbose) {
+    for (const diag::Fine& fine : report.fines())
+      out += measure::wrapped(fmt::format("ok  {:<10} {}", fine.topic, fine.what), 0);
+    out += "\n";
+  }
+  return out + verdict(report);
+}
+
+std::string doctorJson(const diag::Node& node, const diag::Report& report) {
+  Json out{{"format", "viaduct-doctor/1"},
+           {"viaduct", VIADUCT_VERSION},
+           {"node",
+            {{"hostname", node.live.hostname},
+             {"kernel", node.live.kernel},
+             {"machine", node.live.machine}}},
+           {"worst", report.findings().empty() ? "fine" : severityName(report.worst())},
+           {"exit_code", doctorExit(report)},
+           {"findings", Json::array()},
+           {"in_order", Json::array()}};
+  for (const Finding& finding : report.findings()) out["findings"].push_back(asJson(finding));
+  for (const diag::Fine& fine : report.fines())
+    out["in_order"].push_back({{"topic", fine.topic}, {"what", fine.what}});
+  return base::dumpJson(out, 2) + "\n";
+}
+
+}  // namespace viaduct::app

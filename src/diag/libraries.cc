@@ -1,0 +1,109 @@
+#include "diag/libraries.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <set>
+#include <string>
+
+#include "base/fd.h"
+
+namespace viaduct::diag {
+namespace {
+
+constexpr std::array kNames{"libfabric.so.1", "libucp.so.0",    "libibverbs.so.1",
+                            "libnccl.so.2",   "libnccl-net.so", "libcuda.so.1"};
+constexpr std::array kFolders{"/opt/amazon/efa/lib",
+                              "/opt/amazon/efa/lib64",
+                              "/opt/aws-ofi-nccl/lib",
+                              "/opt/amazon/ofi-nccl/lib",
+                              "/usr/local/lib",
+                              "/usr/local/ucx/lib",
+                              "/lib/x86_64-linux-gnu",
+                              "/usr/lib/x86_64-linux-gnu",
+                              "/lib/aarch64-linux-gnu",
+                              "/usr/lib/aarch64-linux-gnu",
+                              "/lib64",
+                              "/usr/lib64"};
+
+// Each library has its own way to tell its version; empty: this one has none.
+std::string versionOf(void* library) {
+  if (void* const at = ::dlsym(library, "fi_version")) {
+    const auto version = reinterpret_cast<std::uint32_t (*)()>(at)();
+    return fmt::format("{}.{}", version >> 16U, version & 0xffffU);
+  }
+  if (void* const at = ::dlsym(library, "ucp_get_version_string"))
+    return reinterpret_cast<const char* (*)()>(at)();
+  if (void* const at = ::dlsym(library, "ncclGetVersion")) {
+    int version = 0;
+    if (reinterpret_cast<int (*)(int*)>(at)(&version) == 0)
+      return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+  }
+  return {};
+}
+
+[[noreturn]] void tellVersion(const std::string& path, int out) {
+  ::alarm(5);  // seconds, for a library that never returns
+  // What the library prints when it is loaded is not for our user.
+  const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+  ::dup2(nowhere, 1);
+  ::dup2(nowhere, 2);
+  std::string text;
+  if (void* const library = ::dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL))
+    text = versionOf(library);
+  const ssize_t written = ::write(out, text.data(), std::min<std::size_t>(text.size(), 64));
+  ::_exit(written < 0 ? 1 : 0);
+}
+
+// In a process of its own, because a library may crash where its hardware is missing.
+std::string askVersion(const std::string& path) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
+  const base::Fd in(ends[0]);
+  base::Fd out(ends[1]);
+  const pid_t child = ::fork();
+  if (child == 0) tellVersion(path, out.get());
+  out = {};
+  if (child < 0) return {};
+  std::array<char, 64> text{};
+  ssize_t got = 0;
+  while ((got = ::read(in.get(), text.data(), text.size())) < 0 && errno == EINTR) {
+  }
+  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
+}
+
+std::vector<std::string> foldersOf(const Variables& variables) {
+  std::vector<std::string> out;
+  if (const auto path = variables.find("LD_LIBRARY_PATH"); path != variables.end())
+    for (std::size_t from = 0, to = 0; to != std::string::npos; from = to + 1) {
+      to = path->second.find(':', from);
+      std::string folder = path->second.substr(from, to == std::string::npos ? to : to - from);
+      if (folder.starts_with('/')) out.push_back(std::move(folder));
+    }
+  out.insert(out.end(), kFolders.begin(), kFolders.end());
+  return out;
+}
+
+}  // namespace
+
+std::vector<Live::Library> findLibraries(const Tree& tree, const Variables& variables) {
+  std::vector<Live::Library> out;
+  std::set<std::string> seen;  // one file may be reached by several paths
+  for (const std::string& folder : foldersOf(variables))
+    for (const char* name : kNames) {
+      const std::string path = tree.resolve(folder + "/" + name);
+      if (path.empty() || !seen.insert(path).second) continue;
+      out.push_back({.name = name, .path = folder + "/" + name, .version = askVersion(path)});
+    }
+  return out;
+}
+
+}  // namespace viaduct::diag

@@ -1,0 +1,15 @@
+// Copies of the libraries that move bytes: libfabric, UCX, libibverbs, NCCL. Threads: one at a
+// time.
+#pragma once
+
+#include <vector>
+
+#include "diag/node.h"
+
+namespace viaduct::diag {
+
+// In the order in which the loader looks: LD_LIBRARY_PATH, the folders that vendors use, the
+// system's. Versions are asked of the libraries, each in a process of its own.
+std::vector<Live::Library> findLibraries(const Tree& tree, const Variables& variables);
+
+}  // namespace viaduct::diag

@@ -1,0 +1,224 @@
+#include "diag/live.h"
+
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <linux/io_uring.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/klog.h>
+#include <sys/socket.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/timex.h>
+#include <sys/uio.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <span>
+#include <thread>
+
+#include "base/fd.h"
+#include "base/net/address.h"
+#include "base/net/lookup.h"
+#include "diag/counters.h"
+#include "diag/libraries.h"
+
+namespace viaduct::diag {
+namespace {
+
+Tried failed(int error) { return {.ok = false, .text = ::strerror(error)}; }
+
+// Runs `test` in a child; its exit status is an errno, 0: it went well.
+template <class F>
+Tried inChild(F test) {
+  const pid_t child = ::fork();
+  if (child < 0) return failed(errno);
+  if (child == 0) ::_exit(test());
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!WIFEXITED(status)) return {.ok = false, .text = "the test ended by a signal"};
+  return WEXITSTATUS(status) == 0 ? Tried{.ok = true} : failed(WEXITSTATUS(status));
+}
+
+// One child reads the other's memory. Both are ours and neither is above the other, as with the
+// processes of one job: the parent itself might read either even where jobs may not.
+Tried tryCopy() {
+  static std::array<char, 64> word{"viaduct"};
+  std::array<int, 2> end{};
+  if (::pipe(end.data()) != 0) return failed(errno);
+  const pid_t owner = ::fork();
+  if (owner == 0) {
+    ::close(end[1]);
+    char none = 0;
+    ::_exit(::read(end[0], &none, 1) == 0 ? 0 : 1);  // until the parent closes its end
+  }
+  ::close(end[0]);
+  Tried out = owner < 0 ? failed(errno) : inChild([&] {
+    std::array<char, 64> seen{};
+    const iovec here{seen.data(), seen.size()}, there{word.data(), word.size()};
+    const ssize_t got = ::process_vm_readv(owner, &here, 1, &there, 1, 0);
+    if (got < 0) return errno;
+    return seen == word ? 0 : EIO;
+  });
+  ::close(end[1]);
+  if (owner > 0) ::waitpid(owner, nullptr, 0);
+  return out;
+}
+
+Tried tryIoUring() {
+  io_uring_params parameters{};
+  const base::Fd ring(static_cast<int>(::syscall(SYS_io_uring_setup, 1, &parameters)));
+  return ring ? Tried{.ok = true} : failed(errno);
+}
+
+Tried lookAtClock() {
+  timex state{};
+  const int code = ::adjtimex(&state);
+  if (code < 0) return failed(errno);
+  const bool good = code != TIME_ERROR && (state.status & STA_UNSYNC) == 0;
+  return {.ok = good,
+          .text = fmt::format("adjtimex: {}, estimated error {} us",
+                              good ? "synchronized" : "not synchronized", state.esterror)};
+}
+
+Tried readKernelLog() {
+  constexpr int kReadAll = 3, kSize = 10;
+  const int size = ::klogctl(kSize, nullptr, 0);
+  if (size < 0) return failed(errno);
+  std::string text(static_cast<std::size_t>(size), '\0');
+  const int got = ::klogctl(kReadAll, text.data(), size);
+  if (got < 0) return failed(errno);
+  text.resize(static_cast<std::size_t>(got));
+  return {.ok = true, .text = std::move(text)};
+}
+
+template <class Raw>
+unsigned prefixOf(const Raw& mask) {
+  unsigned bits = 0;
+  for (const std::byte byte : std::as_bytes(std::span(&mask, 1)))
+    bits += static_cast<unsigned>(std::popcount(std::to_integer<unsigned>(byte)));
+  return bits;
+}
+
+std::vector<Live::Address> ownAddresses() {
+  std::vector<Live::Address> out;
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) return out;
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_netmask == nullptr) continue;
+    const int family = one->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    const bool four = family == AF_INET;
+    std::array<char, NI_MAXHOST> text{};
+    if (::getnameinfo(one->ifa_addr, four ? sizeof(sockaddr_in) : sizeof(sockaddr_in6), text.data(),
+                      text.size(), nullptr, 0, NI_NUMERICHOST) != 0)
+      continue;
+    const unsigned prefix =
+        four ? prefixOf(reinterpret_cast<const sockaddr_in*>(one->ifa_netmask)->sin_addr)
+             : prefixOf(reinterpret_cast<const sockaddr_in6*>(one->ifa_netmask)->sin6_addr);
+    out.push_back({.interface = one->ifa_name, .address = text.data(), .prefix = prefix});
+  }
+  ::freeifaddrs(all);
+  return out;
+}
+
+// Host names in the variables that name a meeting place.
+std::vector<std::string> namesIn(const Variables& variables) {
+  std::vector<std::string> out;
+  for (const char* variable : {"VIADUCT_MEET", "NIXL_ETCD_ENDPOINTS", "ETCD_ENDPOINTS"})
+    if (const auto found = variables.find(variable); found != variables.end())
+      for (std::size_t from = 0, to = 0; to != std::string::npos; from = to + 1) {
+        to = found->second.find(',', from);
+        out.push_back(found->second.substr(from, to == std::string::npos ? to : to - from));
+      }
+  return out;
+}
+
+// The host of "http://user:word@etcd.default:2379/"; neither the password nor the rest.
+base::HostPort hostIn(std::string text) {
+  if (const auto scheme = text.find("://"); scheme != std::string::npos) text.erase(0, scheme + 3);
+  text.resize(std::min(text.find('/'), text.size()));
+  if (const auto at = text.rfind('@'); at != std::string::npos) text.erase(0, at + 1);
+  const auto where = base::parseHostPort(text);
+  return where ? *where : base::HostPort{.host = text};
+}
+
+Tried resolved(const base::HostPort& where) {
+  constexpr std::chrono::seconds kLimit{3};
+  const auto found = base::resolve(where, Clock::now() + kLimit);
+  if (!found) return {.ok = false, .text = found.error().detail};
+  return {.ok = true, .text = found->empty() ? "" : found->front().text()};
+}
+
+std::map<std::string, std::uint64_t> valuesOf(const Tree& tree,
+                                              const std::vector<std::string>& paths) {
+  std::map<std::string, std::uint64_t> out;
+  for (const std::string& path : paths)
+    if (const auto value = tree.number(path)) out[path] = *value;
+  return out;
+}
+
+}  // namespace
+
+Live collectLive(const Tree& tree, const Variables& variables, const LiveOptions& options) {
+  const auto paths = counterPaths(tree);
+  const auto before = valuesOf(tree, paths);
+  const auto start = Clock::now();
+  Live out;
+  utsname system{};
+  if (::uname(&system) == 0) {
+    out.hostname = system.nodename;
+    out.kernel = system.release;
+    out.machine = system.machine;
+  }
+  out.uid = ::geteuid();
+  out.copy = tryCopy();
+  out.io_uring = tryIoUring();
+  struct statvfs shm{};
+  if (::statvfs("/dev/shm", &shm) == 0) {
+    out.shm_bytes = shm.f_blocks * shm.f_frsize;
+    out.shm_free = shm.f_bavail * shm.f_frsize;
+  }
+  out.clock = lookAtClock();
+  out.kernel_log = readKernelLog();
+  out.addresses = ownAddresses();
+  out.libraries = findLibraries(tree, variables);
+  std::vector<std::string> names = namesIn(variables);
+  names.insert(names.end(), options.names.begin(), options.names.end());
+  for (const std::string& name : names)
+    if (const base::HostPort where = hostIn(name); !where.host.empty())
+      out.names[where.host] = resolved(where);
+  if (before.empty()) return out;
+  std::this_thread::sleep_until(start + options.counting);
+  for (const auto& [path, value] : valuesOf(tree, paths))
+    if (const auto old = before.find(path); old != before.end() && value > old->second)
+      out.grown[path] = value - old->second;
+  out.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return out;
+}
+
+Variables variablesIn(std::string_view text) {
+  Variables out;
+  while (!text.empty()) {
+    const std::string_view one = text.substr(0, text.find('\0'));
+    if (const auto equals = one.find('='); equals != std::string_view::npos && equals > 0)
+      out.emplace(one.substr(0, equals), one.substr(equals + 1));
+    text.remove_prefix(std::min(text.size(), one.size() + 1));
+  }
+  return out;
+}
+
+Variables ownVariables() {
+  Variables out;
+  for (char** one = environ; one != nullptr && *one != nullptr; ++one) out.merge(variablesIn(*one));
+  return out;
+}
+
+}  // namespace viaduct::diag

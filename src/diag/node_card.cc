@@ -1,0 +1,136 @@
+#include "diag/node_card.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+#include "base/sizes.h"
+#include "diag/pci.h"
+#include "diag/rdma_devices.h"
+
+namespace viaduct::diag {
+namespace {
+
+constexpr auto kGpus = "/proc/driver/nvidia/gpus";
+
+// The value in a line "key<separator>value"; empty: there is none.
+std::string valueOf(const std::string& text, std::string_view key, char separator) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const auto at = line.find(separator);
+    if (at == std::string::npos || !line.starts_with(key)) continue;
+    const auto first = line.find_first_not_of(" \t\"", at + 1);
+    if (first == std::string::npos) return {};
+    return line.substr(first, line.find_last_not_of(" \t\"") - first + 1);
+  }
+  return {};
+}
+
+std::string processors(const Tree& tree) {
+  const std::string text = tree.read("/proc/cpuinfo").text;
+  std::istringstream lines(text);
+  std::size_t count = 0;
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("processor")) ++count;
+  if (count == 0) return {};
+  const std::string model = valueOf(text, "model name", ':');
+  return fmt::format("{} × {}", count, model.empty() ? "unknown model" : model);
+}
+
+std::string numaNodes(const Tree& tree) {
+  const auto names = tree.list("/sys/devices/system/node");
+  const auto count = std::count_if(names.begin(), names.end(), [](const std::string& name) {
+    return name.starts_with("node") && name.find_first_not_of("0123456789", 4) == std::string::npos;
+  });
+  return count == 0 ? "" : std::to_string(count);
+}
+
+std::string memory(const Tree& tree) {
+  const std::string text = tree.read("/proc/meminfo").text;
+  const std::uint64_t kib = std::strtoull(valueOf(text, "MemTotal", ':').c_str(), nullptr, 10);
+  if (kib == 0) return {};
+  return fmt::format("{}, {} huge pages", base::formatSize(kib << 10U),
+                     valueOf(text, "HugePages_Total", ':'));
+}
+
+std::string gpus(const Tree& tree) {
+  std::map<std::string, int> models;
+  for (const std::string& address : tree.list(kGpus))
+    ++models[valueOf(tree.read(fmt::format("{}/{}/information", kGpus, address)).text, "Model",
+                     ':')];
+  std::vector<std::string> out;
+  for (const auto& [model, count] : models) out.push_back(fmt::format("{} × {}", count, model));
+  if (!out.empty()) return fmt::format("{}", fmt::join(out, ", "));
+  const auto functions = pciFunctions(tree);
+  const auto count = std::count_if(functions.begin(), functions.end(), isNvidiaGpu);
+  return count == 0 ? "none" : fmt::format("{}, no driver loaded", count);
+}
+
+std::string describe(const RdmaDevice& device, const Tree& tree) {
+  std::vector<std::string> ports;
+  for (const RdmaPort& port : device.ports)
+    ports.push_back(fmt::format("{}, {}, {}", port.rate, port.link_layer, port.state));
+  const auto function = pciFunction(tree, device.pci);
+  return fmt::format("{} {}, firmware {}, {}; PCI {}, NUMA node {}", device.name, device.type,
+                     device.firmware, fmt::join(ports, "; "), device.pci,
+                     function ? std::to_string(function->numa) : "unknown");
+}
+
+std::string describeInterface(const Node& node, const std::string& name) {
+  const std::string at = "/sys/class/net/" + name;
+  std::vector<std::string> addresses;
+  for (const Live::Address& one : node.live.addresses)
+    if (one.interface == name) addresses.push_back(fmt::format("{}/{}", one.address, one.prefix));
+  const auto speed = node.tree.tryRead(at + "/speed");  // refused while the link is down
+  return fmt::format("{}: {}, MTU {}{}{}{}", name, node.tree.line(at + "/operstate"),
+                     node.tree.line(at + "/mtu"),
+                     speed && speed.text != "-1" ? fmt::format(", {} Mb/s", speed.text) : "",
+                     addresses.empty() ? "" : ", ", fmt::join(addresses, " "));
+}
+
+class Table {
+ public:
+  void row(std::string_view item, const std::string& value) {
+    out_ += fmt::format("| {} | {} |\n", item, value.empty() ? "unknown" : value);
+  }
+  std::string take() { return "| item | value |\n|---|---|\n" + out_; }
+
+ private:
+  std::string out_;
+};
+
+}  // namespace
+
+std::string nodeCard(const Node& node) {
+  const Tree& tree = node.tree;
+  Table table;
+  table.row("host", node.live.hostname);
+  table.row("system", valueOf(tree.read("/etc/os-release").text, "PRETTY_NAME", '='));
+  table.row("kernel", node.live.kernel);
+  table.row("kernel command line", tree.line("/proc/cmdline"));
+  table.row("processors", processors(tree));
+  table.row("NUMA nodes", numaNodes(tree));
+  table.row("memory", memory(tree));
+  table.row("GPUs", gpus(tree));
+  const std::string driver = tree.line("/proc/driver/nvidia/version");
+  table.row("GPU driver", driver.empty() ? "none" : driver);
+  const auto devices = rdmaDevices(tree);
+  if (devices.empty()) table.row("RDMA devices", "none");
+  for (const RdmaDevice& device : devices) table.row("RDMA device", describe(device, tree));
+  for (const std::string& name : tree.list("/sys/class/net"))
+    if (name != "lo" && tree.has("/sys/class/net/" + name + "/mtu"))
+      table.row("interface", describeInterface(node, name));
+  for (const Live::Library& library : node.live.libraries)
+    table.row(library.name, library.path + (library.version.empty() ? "" : ", ") + library.version);
+  table.row("locked memory",
+            valueOf(tree.read("/proc/self/limits").text, "Max locked memory", 'y'));
+  return table.take();
+}
+
+}  // namespace viaduct::diag

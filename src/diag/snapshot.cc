@@ -1,0 +1,225 @@
+#include "diag/snapshot.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "diag/live.h"
+#include "diag/node_card.h"
+#include "diag/topics.h"
+
+namespace viaduct::diag {
+namespace {
+
+using base::Json;
+using Kind = SnapshotEntry::Kind;
+using Entries = std::map<std::string, SnapshotEntry>;
+
+constexpr std::size_t kMostConfig = 4096;  // of a PCI function
+constexpr int kMostLinks = 40;
+
+// Variables that decide how bytes move, by the beginning of their names.
+constexpr std::array kVariables{"NCCL_",
+                                "UCX_",
+                                "FI_",
+                                "PCIDEVICE_",
+                                "NIXL_",
+                                "UCC_",
+                                "GLOO_",
+                                "RDMAV_",
+                                "MLX5_",
+                                "IBV_",
+                                "CUDA_",
+                                "NVIDIA",
+                                "OMPI_",
+                                "SLURM_",
+                                "KUBERNETES_",
+                                "ETCD_",
+                                "VIADUCT_",
+                                "PYTORCH_",
+                                "LD_LIBRARY_PATH",
+                                "OFI_",
+                                "JOB_COMPLETION_INDEX",
+                                "TRTLLM_",
+                                "SGLANG_",
+                                "VLLM_",
+                                "DYN_"};
+constexpr std::array kSecrets{"TOKEN", "SECRET", "PASSW", "CREDENTIAL", "API_KEY", "AUTH", "USER"};
+
+bool contains(std::string_view text, std::string_view part) {
+  return std::search(text.begin(), text.end(), part.begin(), part.end(), [](char a, char b) {
+           return std::toupper(static_cast<unsigned char>(a)) == b;
+         }) != text.end();
+}
+
+bool isAboutTransfers(std::string_view name) {
+  return std::any_of(kVariables.begin(), kVariables.end(),
+                     [&](std::string_view one) { return name.starts_with(one); }) &&
+         std::none_of(kSecrets.begin(), kSecrets.end(),
+                      [&](std::string_view one) { return contains(name, one); });
+}
+
+// As /proc/self/environ has them. A password within an address goes as well.
+std::string environOf(const Variables& variables) {
+  std::string out;
+  for (const auto& [name, value] : variables) {
+    const auto scheme = value.find("://"), at = value.find('@', scheme == value.npos ? 0 : scheme);
+    if (!isAboutTransfers(name)) continue;
+    const bool hidden = scheme != std::string::npos && at != std::string::npos;
+    out += name + "=" + (hidden ? "(left out)" : value) + '\0';
+  }
+  return out;
+}
+
+class Collector {
+ public:
+  explicit Collector(const Tree& tree) : tree_(tree) {}
+
+  void add(SnapshotEntry entry) {
+    const std::string path = entry.path;
+    entries_.emplace(path, std::move(entry));
+  }
+  // Adds a file or folder with the links that lead to it.
+  void addPath(std::string path, int links = 0) {
+    const bool names = path.ends_with('/');
+    if (names) path.pop_back();
+    for (std::size_t end = 0; end != std::string::npos;) {
+      end = path.find('/', end + 1);
+      const std::string upto = path.substr(0, end);
+      struct stat facts{};
+      if (::lstat(there(upto).c_str(), &facts) != 0) return;
+      if (S_ISLNK(facts.st_mode)) {
+        addLink(upto);
+        const std::string target = tree_.resolve(upto);
+        if (target.empty() || links >= kMostLinks) return;
+        const std::string rest = end == std::string::npos ? "" : path.substr(end);
+        return addPath(target + rest + (names ? "/" : ""), links + 1);
+      }
+      if (end != std::string::npos) continue;
+      if (S_ISREG(facts.st_mode)) return addFile(path);
+      add({.path = path, .kind = S_ISDIR(facts.st_mode) ? Kind::kFolder : Kind::kFile});
+      if (S_ISDIR(facts.st_mode) && names) addNames(path);
+    }
+  }
+  // Files that could not be read, or were listed and not read: the copy has to say so as well.
+  Json unread() {
+    for (const std::string& path : listed_)
+      if (entries_.emplace(path, SnapshotEntry{.path = path}).second)
+        unread_.push_back({{"path", path}, {"reason", "not in the snapshot"}, {"denied", false}});
+    return unread_;
+  }
+  std::vector<SnapshotEntry> take() {
+    std::vector<SnapshotEntry> out;
+    for (auto& [path, entry] : entries_) out.push_back(std::move(entry));
+    return out;
+  }
+
+ private:
+  std::string there(const std::string& path) const {
+    return tree_.live() ? path : tree_.root() + path;
+  }
+  void addLink(const std::string& path) {
+    std::array<char, 4096> target{};
+    const ssize_t length = ::readlink(there(path).c_str(), target.data(), target.size());
+    if (length > 0)
+      add({.path = path,
+           .target = {target.data(), static_cast<std::size_t>(length)},
+           .kind = Kind::kLink});
+  }
+  void addFile(const std::string& path) {
+    if (entries_.contains(path)) return;
+    const bool config = path.ends_with("/config");
+    const bool environ = path.ends_with("/environ");
+    FileText text = config || environ
+                        ? tree_.readBytes(path, environ ? Tree::kMostBytes : kMostConfig)
+                        : tree_.tryRead(path);
+    if (text && environ) text.text = environOf(variablesIn(text.text));
+    if (text) return add({.path = path, .text = text.text + (config || environ ? "" : "\n")});
+    if (text.state != FileText::State::kAbsent)
+      unread_.push_back({{"path", path},
+                         {"reason", text.reason},
+                         {"denied", text.state == FileText::State::kDenied}});
+  }
+  // So that a listing is the same there. Files that no check reads have no contents.
+  void addNames(const std::string& folder) {
+    for (const std::string& name : tree_.list(folder)) {
+      const std::string path = folder + "/" + name;
+      struct stat facts{};
+      if (::lstat(there(path).c_str(), &facts) != 0) continue;
+      if (S_ISLNK(facts.st_mode))
+        addLink(path);
+      else if (S_ISREG(facts.st_mode))
+        listed_.insert(path);
+      else  // a device: that it is there is all that is looked at
+        add({.path = path, .kind = S_ISDIR(facts.st_mode) ? Kind::kFolder : Kind::kFile});
+    }
+  }
+
+  const Tree& tree_;
+  Entries entries_;
+  std::set<std::string> listed_;
+  Json unread_ = Json::array();
+};
+
+constexpr auto kLive = "/viaduct/live.json", kEnviron = "/viaduct/environ",
+               kUnread = "/viaduct/unread.json";
+
+Status readUnread(Tree& tree) {
+  const FileText text = tree.tryRead(kUnread);
+  if (!text) return Ok{};
+  const auto json = base::parseJson(text.text);
+  if (!json) return json.error();
+  for (const Json& one : *json) {
+    if (!one.is_object() || !one.contains("path") || !one["path"].is_string()) continue;
+    tree.markUnread(one["path"].get<std::string>(),
+                    one.contains("reason") && one["reason"].is_string()
+                        ? one["reason"].get<std::string>()
+                        : "could not be read",
+                    one.contains("denied") && one["denied"] == true);
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+std::vector<SnapshotEntry> snapshotOf(const Node& node) {
+  // The tree remembers all that these look at.
+  static_cast<void>(diagnose(node));
+  static_cast<void>(nodeCard(node));
+  Collector collector(node.tree);
+  const std::vector<std::string> looked = node.tree.looked();
+  for (const std::string& path : looked) collector.addPath(path);
+  collector.add({.path = kUnread, .text = base::dumpJson(collector.unread(), 1)});
+  collector.add({.path = kLive, .text = base::dumpJson(asJson(node.live), 1)});
+  collector.add({.path = kEnviron, .text = environOf(node.variables)});
+  return collector.take();
+}
+
+Result<Node> nodeIn(const std::string& folder) {
+  std::string why;
+  auto tree = Tree::open(folder, why);
+  if (!tree)
+    return Error{.code = Code::kInvalid,
+                 .operation = "doctor",
+                 .detail = fmt::format("{}: {}", folder, why)};
+  Node node{.tree = *std::move(tree)};
+  VIADUCT_CHECK(readUnread(node.tree));
+  if (const FileText live = node.tree.tryRead(kLive)) {
+    VIADUCT_TRY(const auto json, base::parseJson(live.text));
+    VIADUCT_TRY(node.live, liveFromJson(json));
+  }
+  if (node.tree.has(kEnviron)) {
+    node.variables = variablesIn(node.tree.readBytes(kEnviron, Tree::kMostBytes).text);
+    node.variables_from = "the snapshot";
+  }
+  return node;
+}
+
+}  // namespace viaduct::diag

@@ -1,0 +1,172 @@
+// A snapshot is diagnosed elsewhere as the node itself is, and carries no secrets.
+#include "diag/snapshot.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "diag/live.h"
+#include "diag/node_card.h"
+#include "diag/node_testing.h"
+#include "diag/topics.h"
+#include "viaduct/snapshot_file.h"
+
+namespace viaduct::app {
+namespace {
+
+using namespace viaduct::diag;
+using viaduct::diag::testing::NodeFolder;
+using viaduct::testing::TemporaryFolder;
+
+std::vector<std::string> wordsOf(const Report& report) {
+  std::vector<std::string> out;
+  for (const Finding& one : report.findings()) out.push_back(one.code + ": " + one.what);
+  for (const Fine& one : report.fines()) out.push_back(one.topic + ": " + one.what);
+  return out;
+}
+
+class Snapshots : public ::testing::Test {
+ protected:
+  // Writes, unpacks and opens it.
+  Result<Node> copyOf(const Node& node) {
+    VIADUCT_CHECK(writeSnapshot(file_, snapshotOf(node)));
+    VIADUCT_CHECK(unpackSnapshot(file_, folder_.path()));
+    return nodeIn(folder_.path() + "/node");
+  }
+  TemporaryFolder folder_, files_;
+  const std::string file_ = files_.path() + "/node.tar.gz";
+};
+
+TEST_F(Snapshots, AreDiagnosedAsTheNodeItself) {
+  NodeFolder folder;
+  folder.addPci({.address = "0000:19:00.0",
+                 .bridge = "pci0000:15",
+                 .above = {"0000:15:01.0"},
+                 .vendor = "0x15b3",
+                 .device = "0x1021",
+                 .kind = "0x020700"});
+  folder.addRdma({.name = "mlx5_0", .pci = "0000:19:00.0"});
+  folder.write("/sys/devices/pci0000:15/0000:15:01.0/0000:19:00.0/infiniband/mlx5_0/fw_ver",
+               std::string("\0\1", 2));
+  folder.live.shm_bytes = 64U << 20U;
+  const Node node = folder.node();
+  const auto before = wordsOf(diagnose(node));
+  const auto copy = copyOf(node);
+  ASSERT_TRUE(copy) << copy.error().text();
+  EXPECT_EQ(wordsOf(diagnose(*copy)), before);
+  EXPECT_EQ(nodeCard(*copy), nodeCard(node));
+  EXPECT_NE(nodeCard(*copy).find("mlx5_0 MT4129"), std::string::npos);
+}
+
+TEST_F(Snapshots, LeaveSecretsOut) {
+  NodeFolder folder;
+  folder.variables = {{"NCCL_IB_HCA", "mlx5_0"},
+                      {"AWS_SECRET_ACCESS_KEY", "hidden-1"},
+                      {"VIADUCT_TOKEN", "hidden-2"},
+                      {"NIXL_ETCD_ENDPOINTS", "http://user:hidden-3@etcd:2379"},
+                      {"MY_DATABASE", "hidden-4"}};
+  const auto entries = snapshotOf(folder.node());
+  for (const SnapshotEntry& entry : entries)
+    EXPECT_EQ(entry.text.find("hidden-"), std::string::npos) << entry.path << entry.text;
+  const auto environ = std::find_if(entries.begin(), entries.end(),
+                                    [](const auto& one) { return one.path == "/viaduct/environ"; });
+  ASSERT_NE(environ, entries.end());
+  EXPECT_NE(environ->text.find("NCCL_IB_HCA=mlx5_0"), std::string::npos);
+}
+
+TEST_F(Snapshots, OfThisMachineAreSmallAndComplete) {
+  auto node = nodeIn("/");
+  ASSERT_TRUE(node);
+  node->variables = ownVariables();
+  node->live = collectLive(node->tree, node->variables, {});
+  node->live.kernel_log.reset();  // of any size
+  const auto before = wordsOf(diagnose(*node));
+  const auto copy = copyOf(*node);
+  ASSERT_TRUE(copy) << copy.error().text();
+  EXPECT_EQ(copy->live.hostname, node->live.hostname);
+  EXPECT_EQ(copy->live.addresses.size(), node->live.addresses.size());
+  EXPECT_EQ(wordsOf(diagnose(*copy)), before);
+  EXPECT_LT(std::filesystem::file_size(file_), 5U << 20U);
+}
+
+TEST_F(Snapshots, ThatAreCutOffOrNoneAreRefused) {
+  ASSERT_TRUE(writeSnapshot(file_, snapshotOf(NodeFolder().node())));
+  const auto whole = std::filesystem::file_size(file_);
+  for (const auto size : {whole - 1, whole / 2, whole / 10, std::uintmax_t{0}}) {
+    std::filesystem::resize_file(file_, size);
+    TemporaryFolder to;
+    EXPECT_FALSE(unpackSnapshot(file_, to.path())) << size << " of " << whole;
+  }
+  std::ofstream(file_) << "no archive";
+  EXPECT_FALSE(unpackSnapshot(file_, folder_.path()));
+  EXPECT_FALSE(unpackSnapshot(files_.path() + "/none", folder_.path()));
+}
+
+// An archive made by hand, of one entry after another.
+class Hostile : public Snapshots {
+ protected:
+  struct Entry {
+    const char* path;
+    unsigned kind;
+    const char* target;
+  };
+  void write(const std::vector<Entry>& entries) {
+    archive* const to = ::archive_write_new();
+    ::archive_write_add_filter_gzip(to);
+    ::archive_write_set_format_pax(to);
+    ASSERT_EQ(::archive_write_open_filename(to, file_.c_str()), ARCHIVE_OK);
+    for (const Entry& one : entries) {
+      archive_entry* const entry = ::archive_entry_new();
+      ::archive_entry_set_pathname(entry, one.path);
+      ::archive_entry_set_filetype(entry, one.kind);
+      ::archive_entry_set_perm(entry, 0644);
+      ::archive_entry_set_size(entry, one.kind == AE_IFREG ? 1 : 0);
+      if (one.kind == AE_IFLNK) ::archive_entry_set_symlink(entry, one.target);
+      if (one.kind == 0) {
+        ::archive_entry_set_filetype(entry, AE_IFREG);
+        ::archive_entry_set_hardlink(entry, one.target);
+      }
+      ::archive_write_header(to, entry);
+      if (one.kind == AE_IFREG) ::archive_write_data(to, "x", 1);
+      ::archive_entry_free(entry);
+    }
+    ::archive_write_free(to);
+  }
+};
+
+TEST_F(Hostile, EntriesThatLeaveTheFolderAreRefused) {
+  TemporaryFolder outside;
+  const std::string there = outside.path();
+  const std::vector<std::vector<Entry>> archives{
+      {{"/etc/viaduct", AE_IFREG, nullptr}},
+      {{"node/../../escaped", AE_IFREG, nullptr}},
+      {{"other/file", AE_IFREG, nullptr}},
+      {{"node/link", AE_IFLNK, there.c_str()}, {"node/link/file", AE_IFREG, nullptr}},
+      {{"node/link", AE_IFLNK, there.c_str()}, {"node/link", AE_IFREG, nullptr}},
+      {{"node/device", AE_IFBLK, nullptr}},
+      {{"node/pipe", AE_IFIFO, nullptr}},
+      {{"node/hard", 0, "/etc/passwd"}},
+      {{"node/twice", AE_IFREG, nullptr}, {"node/twice", AE_IFREG, nullptr}}};
+  for (const auto& entries : archives) {
+    write(entries);
+    TemporaryFolder to;
+    EXPECT_FALSE(unpackSnapshot(file_, to.path())) << entries.back().path;
+    EXPECT_TRUE(std::filesystem::is_empty(there)) << entries.back().path;
+  }
+}
+
+TEST_F(Hostile, LinksThatLeadOutAreNotFollowed) {
+  write({{"node/proc", AE_IFDIR, nullptr}, {"node/proc/meminfo", AE_IFLNK, "/proc/meminfo"}});
+  ASSERT_TRUE(unpackSnapshot(file_, folder_.path()));
+  const auto node = nodeIn(folder_.path() + "/node");
+  ASSERT_TRUE(node);
+  EXPECT_FALSE(node->tree.read("/proc/meminfo"));
+}
+
+}  // namespace
+}  // namespace viaduct::app
