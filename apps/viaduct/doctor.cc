@@ -119,10 +119,11 @@ int diagnoseNode(const DoctorCommand& command) {
     fmt::print("{}", diag::nodeCard(*node));
     return kExitFine;
   }
-  const diag::Report report = diag::diagnose(*node, command.only);
-  fmt::print("{}",
-             command.json ? doctorJson(*node, report) : doctorText(*node, report, command.verbose));
-  return doctorExit(report);
+  const diag::Diagnosis own{diag::nameOf(*node), diag::diagnose(*node, command.only)};
+  fmt::print("{}", command.json ? doctorJson(own) : doctorText(own, command.verbose));
+  if (!command.listen.empty()) return runDoctorListen(command, own);
+  if (!command.peer.empty()) return runDoctorPeer(command, own);
+  return doctorExit(own.report);
 }
 
 }  // namespace

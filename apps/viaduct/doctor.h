@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "diag/node.h"
-#include "diag/report.h"
+#include "diag/report_json.h"
 #include "viaduct/commands.h"
 
 namespace CLI {
@@ -36,10 +35,14 @@ struct DoctorCommand {
 };
 void declareDoctor(CLI::App& app, DoctorCommand& command);
 int runDoctor(const DoctorCommand& command);
+// Both ends of `--peer`: this one shows its diagnosis and serves measurements until it is
+// interrupted; that one reads the diagnosis and measures the path.
+int runDoctorListen(const DoctorCommand& command, const diag::Diagnosis& own);
+int runDoctorPeer(const DoctorCommand& command, const diag::Diagnosis& own);
 
 // The diagnosis as text of 80 columns, and as JSON in one line per field.
-std::string doctorText(const diag::Node& node, const diag::Report& report, bool verbose);
-std::string doctorJson(const diag::Node& node, const diag::Report& report);
+std::string doctorText(const diag::Diagnosis& diagnosis, bool verbose);
+std::string doctorJson(const diag::Diagnosis& diagnosis);
 int doctorExit(const diag::Report& report);
 
 }  // namespace viaduct::app

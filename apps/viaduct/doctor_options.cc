@@ -18,6 +18,8 @@ constexpr auto kMore =
     "  viaduct doctor\n"
     "  viaduct doctor --only rdma,iommu --json\n"
     "  kubectl logs prefill-0 | viaduct doctor --explain -\n"
+    "  viaduct doctor --listen 192.168.1.100     # on one host\n"
+    "  viaduct doctor --peer 192.168.1.100       # on the other\n"
     "  viaduct doctor snapshot -o node.tar.gz\n"
     "  viaduct doctor --root node.tar.gz";
 
@@ -44,6 +46,17 @@ void declareDoctor(CLI::App& app, DoctorCommand& command) {
       .add_option("--explain", command.explain,
                   "Explain the known error texts in this log; - reads standard input")
       ->type_name("FILE");
+  doctor
+      .add_option("--listen", command.listen,
+                  "Then wait here for the doctor of another host, at this address of this host "
+                  "[port 5555]")
+      ->type_name("IP[:PORT]");
+  doctor
+      .add_option("--peer", command.peer,
+                  "Also read the diagnosis of the doctor that listens there, and measure the path")
+      ->type_name("IP[:PORT]");
+  doctor.add_option("--secret", command.secret, "Of both ends, for --listen and --peer")
+      ->type_name("WORD");
   CLI::App& snapshot = *doctor.add_subcommand(
       "snapshot",
       "Copy what the doctor looks at into one file.\n\nThe file holds small files of the kernel "

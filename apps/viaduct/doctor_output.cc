@@ -71,16 +71,6 @@ std::string verdict(const diag::Report& report) {
                      counted(report.fines().size(), "fact"));
 }
 
-Json asJson(const Finding& finding) {
-  Json evidence = Json::array();
-  for (const diag::Evidence& one : finding.evidence)
-    evidence.push_back({{"source", one.source}, {"value", one.value}});
-  return {{"code", finding.code},   {"severity", severityName(finding.severity)},
-          {"topic", finding.topic}, {"what", finding.what},
-          {"evidence", evidence},   {"cause", finding.cause},
-          {"fix", finding.fix},     {"gain", finding.gain}};
-}
-
 }  // namespace
 
 int doctorExit(const diag::Report& report) {
@@ -96,11 +86,11 @@ int doctorExit(const diag::Report& report) {
   return kExitFine;
 }
 
-std::string doctorText(const diag::Node& node, const diag::Report& report, bool verbose) {
+std::string doctorText(const diag::Diagnosis& diagnosis, bool verbose) {
+  const auto& [node, report] = diagnosis;
+  const auto known = [](const std::string& text) { return text.empty() ? "(unknown)" : text; };
   std::string out = fmt::format("viaduct {} doctor: {}, Linux {}, {}\n\n", VIADUCT_VERSION,
-                                node.live.hostname.empty() ? "a node" : node.live.hostname,
-                                node.live.kernel.empty() ? "(unknown)" : node.live.kernel,
-                                node.live.machine.empty() ? "(unknown)" : node.live.machine);
+                                known(node.hostname), known(node.kernel), known(node.machine));
   constexpr std::array kOrder{Severity::kFailure, Severity::kWarning, Severity::kUnknown,
                               Severity::kInfo};
   for (const Severity severity : kOrder)
@@ -114,20 +104,10 @@ std::string doctorText(const diag::Node& node, const diag::Report& report, bool 
   return out + verdict(report);
 }
 
-std::string doctorJson(const diag::Node& node, const diag::Report& report) {
-  Json out{{"format", "viaduct-doctor/1"},
-           {"viaduct", VIADUCT_VERSION},
-           {"node",
-            {{"hostname", node.live.hostname},
-             {"kernel", node.live.kernel},
-             {"machine", node.live.machine}}},
-           {"worst", report.findings().empty() ? "fine" : severityName(report.worst())},
-           {"exit_code", doctorExit(report)},
-           {"findings", Json::array()},
-           {"in_order", Json::array()}};
-  for (const Finding& finding : report.findings()) out["findings"].push_back(asJson(finding));
-  for (const diag::Fine& fine : report.fines())
-    out["in_order"].push_back({{"topic", fine.topic}, {"what", fine.what}});
+std::string doctorJson(const diag::Diagnosis& diagnosis) {
+  Json out = diag::asJson(diagnosis);
+  out["viaduct"] = VIADUCT_VERSION;
+  out["exit_code"] = doctorExit(diagnosis.report);
   return base::dumpJson(out, 2) + "\n";
 }
 

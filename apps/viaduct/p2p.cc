@@ -56,17 +56,6 @@ measure::Spec specOf(const P2pOptions& options) {
   return spec;
 }
 
-// Two commands without a secret have to work as they are typed: then the port is open to all, and
-// that is said.
-Settings settingsFor(const P2pOptions& options, Settings settings) {
-  if (!options.secret.empty()) settings.secret = options.secret;
-  if (settings.secret.empty()) settings.insecure = true;
-  settings.meet.clear();  // the address is known: nobody is found by name
-  settings.listen.clear();
-  if (options.target) settings.listen.push_back(p2p::Where{options.ip, options.port}.text());
-  return settings;
-}
-
 std::string guarded(const Settings& settings) {
   return settings.secret.empty()
              ? "no secret: the target accepts every initiator, which can use the buffers of this "
@@ -74,10 +63,21 @@ std::string guarded(const Settings& settings) {
              : "the target accepts only initiators with the secret";
 }
 
+// Lets initiators read the text; none without a text.
+Result<std::optional<Pin>> show(Agent& agent, const std::string& text) {
+  if (text.empty()) return std::optional<Pin>();
+  Segment memory = Segment::host(text.data(), text.size());
+  memory.access = MemoryAccess::kReadOnly;
+  VIADUCT_TRY(Pin pin, agent.pin(memory, kDiagnosisLabel));
+  return std::optional(std::move(pin));
+}
+
 int runTarget(const P2pOptions& options, const Settings& settings, const base::StopFlag& stop) {
   const p2p::Where where{options.ip, options.port};
   auto agent = Agent::open(settings);
   if (!agent) return fail(p2p::cannotListen(agent.error(), where).text(), kExitFailed);
+  const auto shown = show(*agent, options.diagnosis);
+  if (!shown) return fail(shown.error().text(), kExitFailed);
   say(fmt::format("viaduct {} p2p target on {}", VIADUCT_VERSION, where.text()));
   say(guarded(settings));
   say(fmt::format("waiting for: viaduct p2p --mode initiator --ip {} --port {} ...", options.ip,
@@ -232,6 +232,15 @@ int runInitiator(const P2pOptions& options, const Settings& settings, const base
 }
 
 }  // namespace
+
+Settings settingsFor(const P2pOptions& options, Settings settings) {
+  if (!options.secret.empty()) settings.secret = options.secret;
+  if (settings.secret.empty()) settings.insecure = true;
+  settings.meet.clear();  // the address is known: nobody is found by name
+  settings.listen.clear();
+  if (options.target) settings.listen.push_back(p2p::Where{options.ip, options.port}.text());
+  return settings;
+}
 
 int runP2p(const P2pOptions& given) {
   calledAs("viaduct p2p");

@@ -1,6 +1,7 @@
 // `viaduct p2p`: two hosts, two commands. Threads: the main one.
 #pragma once
 
+#include <viaduct/settings.h>
 #include <viaduct/transfer.h>
 
 #include <chrono>
@@ -41,10 +42,16 @@ struct P2pOptions {
   std::vector<measure::proof::LinkRate> link_rates = {};
   std::string json = {};
   bool csv = false;
+  std::string diagnosis = {};  // of the target's node, for initiators that want to read it
 };
+// The label of the memory that holds it.
+inline constexpr auto kDiagnosisLabel = "viaduct-doctor";
 
 // Declares `p2p` and its options. What was given is in `options` when the command line was read.
 void declareP2p(CLI::App& app, P2pOptions& options);
 int runP2p(const P2pOptions& options);
+// The settings of the agent of either end. Two commands without a secret have to work as they are
+// typed: then the port is open to all, and that is said.
+Settings settingsFor(const P2pOptions& options, Settings settings);
 
 }  // namespace viaduct::app

@@ -1,0 +1,101 @@
+// Two doctors: each has looked at its own node; together they measure the path between the two.
+#include <fmt/format.h>
+#include <viaduct/agent.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/net/address.h"
+#include "measure/p2p/reach.h"
+#include "measure/run/wait_ready.h"
+#include "viaduct/doctor.h"
+#include "viaduct/interrupt.h"
+#include "viaduct/p2p.h"
+#include "viaduct/remarks.h"
+
+namespace viaduct::app {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kMostBytes = std::uint64_t{16} << 20U;  // of a diagnosis
+
+// "10.0.0.1", "10.0.0.1:5556", "[fd00::1]:5556".
+Result<P2pOptions> optionsFor(const std::string& address, const DoctorCommand& command) {
+  P2pOptions out{.ip = address, .secret = command.secret};
+  const bool v6 = std::count(address.begin(), address.end(), ':') > 1 && address.front() != '[';
+  if (v6 || address.find(':') == std::string::npos) return out;
+  VIADUCT_TRY(const base::HostPort where, base::parseHostPort(address));
+  out.ip = where.host;
+  out.port = where.port;
+  return out;
+}
+
+Error noDiagnosis(const std::string& why) {
+  return {.code = Code::kInvalid,
+          .operation = "doctor",
+          .detail = "the peer shows no diagnosis: " + why,
+          .remedy = "run `viaduct doctor --listen IP` on that host"};
+}
+
+// Reads the memory in which the other doctor shows its diagnosis.
+Result<std::string> readText(Agent& agent, const Peer& peer) {
+  const auto there = peer.waitPin(kDiagnosisLabel, 5s);
+  if (!there) return noDiagnosis("a plain p2p target listens there, or none");
+  if (there->bytes > kMostBytes) return noDiagnosis("it is longer than 16 MiB");
+  VIADUCT_TRY(const Pin here, agent.allocate(there->bytes));
+  const auto whole = [](const PinInfo& pin) {
+    return *Blocks::strided({.base = pin.address, .bytes = pin.bytes, .count = 1});
+  };
+  VIADUCT_TRY(Transfer transfer, agent.plan(OpKind::kRead, peer, {.blocks = whole(here.info())},
+                                            {.blocks = whole(*there)}));
+  VIADUCT_CHECK(transfer.post());
+  VIADUCT_CHECK(transfer.wait(10s));
+  return std::string(reinterpret_cast<const char*>(here.data()), there->bytes);
+}
+
+Result<diag::Diagnosis> readDiagnosis(const P2pOptions& options, const Settings& settings) {
+  const measure::p2p::Where where{options.ip, options.port};
+  VIADUCT_TRY(Agent agent, Agent::open(settings));
+  const auto explained = [&](const Error& error) {
+    return measure::p2p::unreachable(error, where, !settings.secret.empty());
+  };
+  const auto peer = agent.connect(where.text());
+  if (!peer) return explained(peer.error());
+  VIADUCT_CHECK(measure::waitReady(*peer, options.timeout, stopOnSignals(), remark, explained));
+  VIADUCT_TRY(const std::string text, readText(agent, *peer));
+  return diag::diagnosisFromJson(text);
+}
+
+int failed(const Error& error) {
+  remark(error.text());
+  return kExitNoDiagnosis;
+}
+
+}  // namespace
+
+int runDoctorListen(const DoctorCommand& command, const diag::Diagnosis& own) {
+  auto options = optionsFor(command.listen, command);
+  if (!options) return failed(options.error());
+  options->target = true;
+  options->diagnosis = doctorJson(own);
+  std::fflush(stdout);
+  return runP2p(*options) == kExitOk ? doctorExit(own.report) : kExitNoDiagnosis;
+}
+
+int runDoctorPeer(const DoctorCommand& command, const diag::Diagnosis& own) {
+  auto options = optionsFor(command.peer, command);
+  if (!options) return failed(options.error());
+  options->sizes = {{"4KB", 4'000}, {"16MB", 16'000'000}};
+  const auto environment = measuringSettings();
+  if (!environment) return failed(environment.error());
+  const auto theirs = readDiagnosis(*options, settingsFor(*options, *environment));
+  if (!theirs) return failed(theirs.error());
+  fmt::print("\n{}\n", command.json ? doctorJson(*theirs) : doctorText(*theirs, command.verbose));
+  std::fflush(stdout);
+  const int worst = std::max(doctorExit(own.report), doctorExit(theirs->report));
+  const int measured = runP2p(*options);
+  return measured == kExitOk ? worst : std::max<int>(worst, kExitWarnings);
+}
+
+}  // namespace viaduct::app
