@@ -120,7 +120,10 @@ int diagnoseNode(const DoctorCommand& command) {
     return kExitFine;
   }
   const diag::Diagnosis own{diag::nameOf(*node), diag::diagnose(*node, command.only)};
-  fmt::print("{}", command.json ? doctorJson(own) : doctorText(own, command.verbose));
+  if (!command.json)
+    fmt::print("{}", doctorText(own, command.verbose));
+  else if (command.peer.empty())
+    fmt::print("{}", doctorJson(own));
   if (!command.listen.empty()) return runDoctorListen(command, own);
   if (!command.peer.empty()) return runDoctorPeer(command, own);
   return doctorExit(own.report);

@@ -28,8 +28,10 @@ constexpr auto kMore =
 void declareDoctor(CLI::App& app, DoctorCommand& command) {
   CLI::App& doctor = *app.add_subcommand("doctor", kAbout);
   doctor.footer(kMore);
-  doctor.add_option("--root", command.root, "Diagnose the node in this folder or snapshot [/]")
-      ->type_name("PATH");
+  CLI::Option& root =
+      *doctor
+           .add_option("--root", command.root, "Diagnose the node in this folder or snapshot [/]")
+           ->type_name("PATH");
   doctor.add_option("--only", command.only, "Look at these topics only; --list names them")
       ->delimiter(',')
       ->type_name("TOPIC,...");
@@ -46,17 +48,23 @@ void declareDoctor(CLI::App& app, DoctorCommand& command) {
       .add_option("--explain", command.explain,
                   "Explain the known error texts in this log; - reads standard input")
       ->type_name("FILE");
-  doctor
-      .add_option("--listen", command.listen,
-                  "Then wait here for the doctor of another host, at this address of this host "
-                  "[port 5555]")
-      ->type_name("IP[:PORT]");
-  doctor
-      .add_option("--peer", command.peer,
-                  "Also read the diagnosis of the doctor that listens there, and measure the path")
-      ->type_name("IP[:PORT]");
+  CLI::Option& listen =
+      *doctor
+           .add_option(
+               "--listen", command.listen,
+               "Then wait here for the doctor of another host, at this address of this host "
+               "[port 5555]")
+           ->type_name("IP[:PORT]");
+  CLI::Option& peer =
+      *doctor
+           .add_option(
+               "--peer", command.peer,
+               "Also read the diagnosis of the doctor that listens there, and measure the path")
+           ->type_name("IP[:PORT]");
   doctor.add_option("--secret", command.secret, "Of both ends, for --listen and --peer")
       ->type_name("WORD");
+  root.excludes(&listen)->excludes(&peer);  // paths are measured on the running machine
+  listen.excludes(&peer);
   CLI::App& snapshot = *doctor.add_subcommand(
       "snapshot",
       "Copy what the doctor looks at into one file.\n\nThe file holds small files of the kernel "

@@ -1,12 +1,17 @@
 // Two doctors: each has looked at its own node; together they measure the path between the two.
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <viaduct/agent.h>
 
 #include <algorithm>
 #include <cstdio>
 
+#include "base/fd.h"
+#include "base/json.h"
 #include "base/net/address.h"
 #include "measure/p2p/reach.h"
+#include "measure/result/files.h"
 #include "measure/run/wait_ready.h"
 #include "viaduct/doctor.h"
 #include "viaduct/interrupt.h"
@@ -67,6 +72,32 @@ Result<diag::Diagnosis> readDiagnosis(const P2pOptions& options, const Settings&
   return diag::diagnosisFromJson(text);
 }
 
+// While it lives, standard output goes to standard error: it is to hold JSON alone.
+class OutputAside {
+ public:
+  explicit OutputAside(bool wanted) : kept_(wanted ? ::dup(STDOUT_FILENO) : -1) {
+    std::fflush(stdout);
+    if (kept_) ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  }
+  ~OutputAside() {
+    std::fflush(stdout);
+    if (kept_) ::dup2(kept_.get(), STDOUT_FILENO);
+  }
+  OutputAside(const OutputAside&) = delete;
+  OutputAside& operator=(const OutputAside&) = delete;
+
+ private:
+  const base::Fd kept_;
+};
+
+// The measurement's results; null where nothing was measured.
+base::Json resultsIn(const std::string& file) {
+  const auto text = measure::contentOfFile(file);
+  if (!text) return nullptr;
+  auto json = base::parseJson(*text);
+  return json ? *std::move(json) : base::Json(nullptr);
+}
+
 int failed(const Error& error) {
   remark(error.text());
   return kExitNoDiagnosis;
@@ -91,11 +122,27 @@ int runDoctorPeer(const DoctorCommand& command, const diag::Diagnosis& own) {
   if (!environment) return failed(environment.error());
   const auto theirs = readDiagnosis(*options, settingsFor(*options, *environment));
   if (!theirs) return failed(theirs.error());
-  fmt::print("\n{}\n", command.json ? doctorJson(*theirs) : doctorText(*theirs, command.verbose));
-  std::fflush(stdout);
+  const base::Fd results(::memfd_create("viaduct-doctor", MFD_CLOEXEC));
+  if (!command.json) {
+    fmt::print("\n{}\n", doctorText(*theirs, command.verbose));
+    std::fflush(stdout);
+  } else {
+    options->json = fmt::format("/proc/self/fd/{}", results.get());
+  }
+  const int measured = [&] {
+    const OutputAside aside(command.json);
+    return runP2p(*options);
+  }();
   const int worst = std::max(doctorExit(own.report), doctorExit(theirs->report));
-  const int measured = runP2p(*options);
-  return measured == kExitOk ? worst : std::max<int>(worst, kExitWarnings);
+  const int code = measured == kExitOk ? worst : std::max<int>(worst, kExitWarnings);
+  if (command.json)
+    fmt::print("{}\n", base::dumpJson({{"format", "viaduct-doctor-pair/1"},
+                                       {"exit_code", code},
+                                       {"own", diag::asJson(own)},
+                                       {"peer", diag::asJson(*theirs)},
+                                       {"path", resultsIn(options->json)}},
+                                      2));
+  return code;
 }
 
 }  // namespace viaduct::app
