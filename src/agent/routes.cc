@@ -93,8 +93,8 @@ void sayWhatWasPlanned(const PeerCore& peer, const Choice& choice, std::string_v
   std::uint64_t bytes = 0;
   for (const core::Slice& slice : plan.slices) bytes += slice.bytes;
   base::log(base::LogLevel::kDebug,
-            "peer {}: {} over {} of {} rails of {}/{}: no rail gets less than {}", peer.name(),
-            base::showSize(bytes), plan.slices.size(), rails, backend, choice.way,
+            "peer {}: {}/{}: reducing rails from {} to {} for {} bytes: no rail gets less than {}",
+            peer.name(), backend, choice.way, rails, plan.slices.size(), bytes,
             base::showSize(how.min_chunk));
 }
 

@@ -43,7 +43,7 @@ std::string linesOf(const Settings& settings, std::uint64_t bytes, std::uint64_t
 TEST(DebugLines, SayOverHowManyRailsASmallTransferGoes) {
   const std::string lines =
       linesOf({.name = "me", .backends = {"fake"}, .weather = "rails=4"}, 32 << 10, 1);
-  EXPECT_TRUE(has(lines, "32.0 KiB over 2 of 4 rails of fake/")) << lines;
+  EXPECT_TRUE(has(lines, "reducing rails from 4 to 2 for 32768 bytes")) << lines;
   EXPECT_TRUE(has(lines, "no rail gets less than 16.0 KiB")) << lines;
 }
 
