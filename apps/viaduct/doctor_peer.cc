@@ -45,7 +45,7 @@ Error noDiagnosis(const std::string& why) {
 
 // Reads the memory in which the other doctor shows its diagnosis.
 Result<std::string> readText(Agent& agent, const Peer& peer) {
-  const auto there = peer.waitPin(kDiagnosisLabel, 5s);
+  const auto there = peer.waitPin(kDiagnosisLabel, 2s);
   if (!there) return noDiagnosis("a plain p2p target listens there, or none");
   if (there->bytes > kMostBytes) return noDiagnosis("it is longer than 16 MiB");
   VIADUCT_TRY(const Pin here, agent.allocate(there->bytes));

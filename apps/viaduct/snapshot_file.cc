@@ -151,7 +151,9 @@ Status writeSnapshot(const std::string& file, const std::vector<SnapshotEntry>& 
   const Archive to(::archive_write_new());
   ::archive_write_add_filter_gzip(to.get());
   ::archive_write_set_format_pax_restricted(to.get());
-  bool good = ::archive_write_open_filename(to.get(), beside.c_str()) == ARCHIVE_OK;
+  if (::archive_write_open_filename(to.get(), beside.c_str()) != ARCHIVE_OK)
+    return wrong(::strerror(::archive_errno(to.get())));
+  bool good = true;
   const std::time_t now = std::time(nullptr);
   for (std::size_t i = 0; good && i < entries.size(); ++i)
     good = writeEntry(to.get(), entries[i], now);

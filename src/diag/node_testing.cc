@@ -4,6 +4,8 @@
 
 #include <filesystem>
 
+#include "diag/live.h"
+
 namespace viaduct::diag::testing {
 
 namespace fs = std::filesystem;
@@ -138,6 +140,13 @@ Node NodeFolder::node() const {
           .variables = variables,
           .variables_from = "this process",
           .live = live};
+}
+
+void NodeFolder::save() const {
+  std::string environ;
+  for (const auto& [name, value] : variables) environ += name + "=" + value + '\0';
+  folder_.write("/viaduct/environ", environ);
+  folder_.write("/viaduct/live.json", base::dumpJson(asJson(live), 1));
 }
 
 }  // namespace viaduct::diag::testing

@@ -63,6 +63,8 @@ class NodeFolder {
 
   const std::string& root() const { return folder_.path(); }
   Node node() const;
+  // Writes what no file tells and the variables as a snapshot has them, for `viaduct doctor`.
+  void save() const;
 
   Variables variables = {};
   Live live = {};
