@@ -117,6 +117,7 @@ void addMachine(NodeFolder& folder, const Machine& machine) {
   folder.write("/proc/sys/kernel/dmesg_restrict", "0");
   folder.write("/sys/devices/virtual/dmi/id/sys_vendor", machine.vendor);
   folder.write("/sys/devices/virtual/dmi/id/product_name", machine.product);
+  folder.link("/sys/class/dmi/id", "/sys/devices/virtual/dmi/id");
   addProcessors(folder, machine);
   addMemory(folder, machine.gibibytes);
   setLimits(folder, "unlimited", "1048576");
@@ -913,6 +914,7 @@ void fillSmallVm(NodeFolder& folder) {
                       .gibibytes = 8,
                       .processor = "Intel(R) Xeon(R) Processor"});
   folder.remove("/sys/devices/virtual/dmi");
+  folder.remove("/sys/class/dmi");
   folder.remove("/sys/fs/cgroup");
   folder.write("/proc/self/cgroup", "5:memory:/\n4:cpuset:/\n3:cpu:/\n0::/");
   folder.write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712");

@@ -9,6 +9,7 @@ namespace viaduct::diag {
 namespace {
 
 constexpr std::array kTopics{
+    Topic{"rdma", "RDMA devices: ports, rates, firmware, device files", checkRdma},
     Topic{"memory", "huge pages and /dev/shm", checkMemory},
 };
 
