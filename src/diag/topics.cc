@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::array kTopics{
     Topic{"rdma", "RDMA devices: ports, rates, firmware, device files", checkRdma},
+    Topic{"roce", "RDMA over Ethernet: interfaces, addresses, GIDs, MTU", checkRoce},
     Topic{"memory", "huge pages and /dev/shm", checkMemory},
 };
 

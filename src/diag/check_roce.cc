@@ -1,0 +1,374 @@
+// RDMA over Ethernet: interfaces, addresses, GIDs and MTU of its devices.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "diag/allocation.h"
+#include "diag/own_devices.h"
+#include "diag/pod_view.h"
+#include "diag/topics.h"
+
+namespace viaduct::diag {
+namespace {
+
+// A port of RoCE and its network device here.
+struct Rail {
+  std::string device = {}, interface = {};
+  RdmaPort port = {};
+  bool default_route = false;
+};
+using Rails = std::vector<Rail>;
+
+struct Seen {
+  Rails rails = {};
+  std::vector<std::string> elsewhere = {};  // devices whose interface is in another namespace
+  bool given = false;
+  // InfiniBand or EFA carries the data here, and RoCE has another use.
+  bool secondary = false;
+  Severity worst(Severity severity) const { return secondary ? Severity::kInfo : severity; }
+};
+
+Seen look(const Node& node) {
+  const OwnDevices own = ownDevices(node);
+  const std::string with_default = podView(node).default_interface;
+  Seen out{.given = own.given};
+  for (const RdmaDevice& device : own.devices)
+    for (const RdmaPort& port : device.ports) {
+      const bool efa = device.kind == RdmaDevice::Kind::kEfa;
+      out.secondary |= port.active() && (efa || port.infiniband());
+      if (efa || !port.roce()) continue;
+      const std::string interface = interfaceOf(node.tree, device, port);
+      if (!interface.empty())
+        out.rails.push_back({device.name, interface, port, interface == with_default});
+      else if (port.active())
+        out.elsewhere.push_back(device.name);
+    }
+  return out;
+}
+
+std::vector<std::string> namesOf(const Rails& rails) {
+  std::vector<std::string> out;
+  for (const Rail& one : rails) out.push_back(fmt::format("{} ({})", one.device, one.interface));
+  return out;
+}
+
+std::string interfaceFile(const Rail& rail, const char* name) {
+  return fmt::format("/sys/class/net/{}/{}", rail.interface, name);
+}
+
+// Takes those for which `is` holds out of `rails`.
+template <class Is>
+Rails take(Rails& rails, Is is) {
+  Rails out;
+  std::copy_if(rails.begin(), rails.end(), std::back_inserter(out), is);
+  std::erase_if(rails, is);
+  return out;
+}
+
+// One command for each rail.
+std::string forEach(const Rails& rails, const std::function<std::string(const Rail&)>& command) {
+  std::string out;
+  for (const Rail& one : rails) out += command(one) + "\n";
+  return out;
+}
+
+// ---- Interfaces and addresses.
+
+void reportDown(const Node& node, const Seen& seen, const Rails& down, Report& report) {
+  Finding finding{.severity = seen.worst(seen.given ? Severity::kFailure : Severity::kWarning),
+                  .code = "roce.interface-down",
+                  .what = fmt::format("{} no link: the network interface is down.",
+                                      withVerb(namesOf(down), "has", "have")),
+                  .cause = "RoCE needs its network interface up; the RDMA port follows it.",
+                  .fix = forEach(down,
+                                 [](const Rail& one) {
+                                   return fmt::format("ip link set {} up", one.interface);
+                                 }) +
+                         "If it stays down, look at the cable and the switch port: ethtool " +
+                         down.front().interface,
+                  .gain = "Each rail adds its own rate to the node."};
+  for (const Rail& one : down) {
+    const std::string path = interfaceFile(one, "operstate");
+    finding.evidence.push_back({path, printable(node.tree.line(path))});
+    finding.evidence.push_back({one.port.folder + "/state", printable(one.port.state)});
+  }
+  report.add(std::move(finding));
+}
+
+struct Addresses {
+  bool ipv4 = false, ipv6 = false;  // beyond link-local
+};
+
+Addresses addressesOf(const Node& node, const Rail& rail) {
+  Addresses out;
+  for (const Live::Address& one : node.live.addresses) {
+    if (one.interface != rail.interface) continue;
+    const bool ipv6 = one.address.find(':') != std::string::npos;
+    out.ipv4 |= !ipv6 && !one.address.starts_with("169.254.");
+    out.ipv6 |= ipv6 && !one.address.starts_with("fe80:");
+  }
+  return out;
+}
+
+// NCCL takes IPv4 unless it is told otherwise.
+bool wantsIpv6(const Node& node) {
+  const auto family = node.variables.find("NCCL_IB_ADDR_FAMILY");
+  return family != node.variables.end() && family->second == "AF_INET6";
+}
+
+void reportNoAddress(const Seen& seen, const Rails& without, Report& report) {
+  Finding finding{
+      .severity = seen.worst(Severity::kFailure),
+      .code = "roce.no-address",
+      .what = fmt::format("{} no IPv4 address.", withVerb(namesOf(without), "has", "have")),
+      .cause =
+          "RoCE v2 packets are IP packets: without an address the device has only a "
+          "link-local GID.",
+      .fix = forEach(without,
+                     [](const Rail& one) {
+                       return fmt::format("ip addr add ADDRESS/PREFIX dev {}", one.interface);
+                     }) +
+             "In a pod, give the NetworkAttachmentDefinition of the rail an ipam section.\n"
+             "On an IPv6 fabric, tell NCCL: export NCCL_IB_ADDR_FAMILY=AF_INET6",
+      .gain = "The rail reaches other nodes."};
+  for (const Rail& one : without)
+    finding.evidence.push_back({"ip -4 addr show dev " + one.interface, "no address"});
+  report.add(std::move(finding));
+}
+
+// ---- GIDs.
+
+bool isVersion2(const Gid& gid) { return gid.type == "RoCE v2"; }
+
+std::vector<Evidence> gidsOf(const Rails& rails) {
+  std::vector<Evidence> out;
+  for (const Rail& one : rails) {
+    if (one.port.gids.empty()) out.push_back({one.port.folder + "/gids", "no GID"});
+    for (const Gid& gid : one.port.gids)
+      out.push_back({fmt::format("{}/gids/{}", one.port.folder, gid.index),
+                     printable(fmt::format("{} ({})", gid.gid, gid.type))});
+  }
+  return out;
+}
+
+void reportNoVersion2(const Seen& seen, const Rails& without, Report& report) {
+  report.add(
+      {.severity = seen.worst(Severity::kFailure),
+       .code = "roce.no-v2-gid",
+       .what = fmt::format("{} no GID of RoCE v2.", withVerb(namesOf(without), "has", "have")),
+       .evidence = gidsOf(without),
+       .cause = "The device or its driver is set to RoCE v1, which no router forwards, or "
+                "the interface has lost its addresses.",
+       .fix = "Bring the interface up again, which makes its GIDs anew:\n" +
+              forEach(without,
+                      [](const Rail& one) {
+                        return fmt::format("ip link set {0} down; ip link set {0} up",
+                                           one.interface);
+                      }) +
+              "Look at the table: show_gids; rdma link show",
+       .gain = "NCCL, UCX and libfabric use RoCE v2 by default."});
+}
+
+void reportLinkLocal(const Seen& seen, const Rails& local, Report& report) {
+  report.add({.severity = seen.worst(Severity::kFailure),
+              .code = "roce.link-local-only",
+              .what = fmt::format("{} only link-local GIDs of RoCE v2.",
+                                  withVerb(namesOf(local), "has", "have")),
+              .evidence = gidsOf(local),
+              .cause = "The GID table does not hold the interface's address. Link-local GIDs do "
+                       "not reach beyond the rail's own switch, and NCCL skips them.",
+              .fix = "Set the address again, which adds its GID:\n" +
+                     forEach(local,
+                             [](const Rail& one) {
+                               return fmt::format(
+                                   "ip addr del ADDRESS/PREFIX dev {0}; ip addr add "
+                                   "ADDRESS/PREFIX dev {0}",
+                                   one.interface);
+                             }) +
+                     "In a pod, see that the rail's network attachment has an ipam section.",
+              .gain = "The rail reaches other nodes."});
+}
+
+// ---- The index of the GID to use.
+
+// The version of NCCL as major and minor number, where the loader has one.
+std::optional<std::pair<unsigned, unsigned>> ncclVersion(const Node& node) {
+  for (const Live::Library& one : node.live.libraries) {
+    if (!one.name.starts_with("libnccl.so")) continue;
+    unsigned major = 0, minor = 0;
+    if (std::sscanf(one.version.c_str(), "%u.%u", &major, &minor) == 2) return {{major, minor}};
+  }
+  return std::nullopt;
+}
+
+Severity severityOfIndices(const Node& node, const Seen& seen) {
+  const auto set = node.variables.find("NCCL_IB_GID_INDEX");
+  if (set != node.variables.end() && !set->second.empty() && set->second != "-1")
+    return seen.worst(Severity::kFailure);
+  const auto version = ncclVersion(node);
+  const bool chooses = version && *version >= std::pair(2U, 21U);
+  return seen.worst(chooses ? Severity::kInfo : Severity::kWarning);
+}
+
+constexpr auto kIndexFix =
+    "With NCCL 2.21 or newer, leave the index unset; NCCL then chooses for each device:\n"
+    "  unset NCCL_IB_GID_INDEX UCX_IB_GID_INDEX\n"
+    "Older NCCL takes one index for all devices. Update it, or set the addresses again in the\n"
+    "same order on each device until show_gids lists the same index everywhere.";
+
+void checkIndices(const Node& node, const Seen& seen, const Rails& rails, Report& report) {
+  std::map<unsigned, std::vector<std::string>> of;
+  std::vector<Evidence> evidence;
+  for (const Rail& one : rails) {
+    const Gid* const gid = routableGid(one.port);
+    if (gid == nullptr) continue;
+    of[gid->index].push_back(one.device);
+    evidence.push_back({fmt::format("{}/gids/{}", one.port.folder, gid->index),
+                        printable(gid->ipv4() ? gid->ipv4Address() : gid->gid)});
+  }
+  if (of.empty()) return;
+  if (of.size() == 1)
+    return report.fine(
+        fmt::format("The GID of RoCE v2 with an address has index {} on all "
+                    "devices.",
+                    of.begin()->first));
+  std::vector<std::string> groups;
+  for (const auto& [index, names] : of)
+    groups.push_back(fmt::format("{} for {}", index, shortList(names, "devices")));
+  report.add(
+      {.severity = severityOfIndices(node, seen),
+       .code = "roce.index-differs",
+       .what = fmt::format("The index of the right GID differs: {}.", fmt::join(groups, "; ")),
+       .evidence = std::move(evidence),
+       .cause = "One NCCL_IB_GID_INDEX is wrong for some of these devices. Transfers over "
+                "them end with status 12, IBV_WC_RETRY_EXC_ERR.",
+       .fix = kIndexFix,
+       .gain = "Each device uses the GID that carries its address."});
+}
+
+// ---- MTU.
+
+// An RDMA packet has 96 bytes of headers at most around its payload.
+constexpr std::uint64_t kHeaders = 96, kLeastMtu = 4096 + kHeaders;
+
+unsigned payloadOf(std::uint64_t mtu) {
+  for (const unsigned payload : std::array{4096U, 2048U, 1024U, 512U})
+    if (mtu >= payload + kHeaders) return payload;
+  return 256;
+}
+
+void reportMtu(const Seen& seen, const Rails& small,
+               const std::map<std::string, std::uint64_t>& mtus, Report& report) {
+  const bool on_default =
+      std::all_of(small.begin(), small.end(), [](const Rail& one) { return one.default_route; });
+  const std::uint64_t mtu = mtus.at(small.front().interface);
+  Finding finding{
+      .severity = seen.worst(on_default ? Severity::kInfo : Severity::kWarning),
+      .code = "roce.mtu",
+      .what = fmt::format("{} an MTU of {}, so RDMA packets carry {} bytes instead of 4096.",
+                          withVerb(namesOf(small), "has", "have"), mtu, payloadOf(mtu)),
+      .cause =
+          "The MTU of the interface limits that of RDMA: 1500 gives 1024, and 4096 needs 4200.",
+      .fix = forEach(small,
+                     [](const Rail& one) {
+                       return fmt::format("ip link set {} mtu 9000", one.interface);
+                     }) +
+             "Set it on the switch ports and the peers too. In Kubernetes, set mtu: 9000 in the\n"
+             "SriovNetworkNodePolicy and the network attachment.",
+      .gain =
+          "Headers take about 2 % of the link instead of 7 %, and the NIC handles a quarter of "
+          "the packets."};
+  for (const Rail& one : small)
+    finding.evidence.push_back({interfaceFile(one, "mtu"), std::to_string(mtus.at(one.interface))});
+  report.add(std::move(finding));
+}
+
+void checkMtu(const Node& node, const Seen& seen, Rails rails, Report& report) {
+  std::map<std::string, std::uint64_t> mtus;
+  for (const Rail& one : rails)
+    if (const auto mtu = node.tree.number(interfaceFile(one, "mtu")); mtu && *mtu >= 68)
+      mtus[one.interface] = *mtu;
+  const Rails unknown = take(rails, [&](const Rail& one) { return !mtus.contains(one.interface); });
+  if (!unknown.empty())
+    report.add(
+        {.severity = seen.worst(Severity::kUnknown),
+         .code = "roce.mtu-unknown",
+         .what = fmt::format("Could not look at the MTU of {}.", fmt::join(namesOf(unknown), ", ")),
+         .evidence = {{interfaceFile(unknown.front(), "mtu"), "not a number"}},
+         .fix = "Read it on the node: ip link show dev " + unknown.front().interface});
+  const Rails small =
+      take(rails, [&](const Rail& one) { return mtus.at(one.interface) < kLeastMtu; });
+  if (!small.empty()) reportMtu(seen, small, mtus, report);
+  if (!rails.empty())
+    report.fine(fmt::format("The MTU of {} allows RDMA packets of 4096 bytes.",
+                            shortList(namesOf(rails), "rails")));
+}
+
+// ---- All of a rail.
+
+void reportElsewhere(const Seen& seen, Report& report) {
+  const bool missing = seen.given;
+  report.add(
+      {.severity = seen.worst(missing ? Severity::kFailure : Severity::kInfo),
+       .code = "roce.no-interface",
+       .what =
+           fmt::format("{} no network interface here.", withVerb(seen.elsewhere, "has", "have")),
+       .evidence = {{"/sys/class/net", "no interface of these devices"}},
+       .cause = missing ? "The pod was given the device, and no network attachment moved its "
+                          "interface into the pod."
+                        : "The interface is in the network namespace of the host or of "
+                          "another pod.",
+       .fix = missing ? "Name the rail's network in the pod's annotations:\n"
+                        "  k8s.v1.cni.cncf.io/networks: RAIL-NETWORK"
+                      : ""});
+}
+
+void checkRails(const Node& node, const Seen& seen, Report& report) {
+  Rails rails = seen.rails;
+  const Rails down = take(rails, [&](const Rail& one) {
+    const std::string state = node.tree.line(interfaceFile(one, "operstate"));
+    return state == "down" || state == "lowerlayerdown";
+  });
+  if (!down.empty()) reportDown(node, seen, down, report);
+  std::erase_if(rails, [](const Rail& one) { return !one.port.active(); });
+  const bool known = !node.live.addresses.empty();
+  Rails whole = rails;
+  const Rails without = take(whole, [&](const Rail& one) {
+    const Addresses has = addressesOf(node, one);
+    return known && !has.ipv4 && !(has.ipv6 && wantsIpv6(node));
+  });
+  if (!without.empty()) reportNoAddress(seen, without, report);
+  const Rails old = take(whole, [](const Rail& one) {
+    return std::none_of(one.port.gids.begin(), one.port.gids.end(), isVersion2);
+  });
+  if (!old.empty()) reportNoVersion2(seen, old, report);
+  const Rails local = take(whole, [](const Rail& one) { return routableGid(one.port) == nullptr; });
+  if (!local.empty()) reportLinkLocal(seen, local, report);
+  checkIndices(node, seen, whole, report);
+  checkMtu(node, seen, rails, report);
+}
+
+}  // namespace
+
+void checkRoce(const Node& node, Report& report) {
+  const Seen seen = look(node);
+  if (seen.rails.empty() && seen.elsewhere.empty())
+    return report.fine("No RDMA device has the link layer Ethernet: nothing to check.");
+  if (!seen.rails.empty())
+    report.fine(fmt::format(
+        "The link layer of {} is Ethernet: this is RoCE, not InfiniBand.",
+        shortList(namesOf(seen.rails), "rails")));
+  if (!seen.elsewhere.empty()) reportElsewhere(seen, report);
+  checkRails(node, seen, report);
+}
+
+}  // namespace viaduct::diag
