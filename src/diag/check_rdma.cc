@@ -17,7 +17,7 @@
 namespace viaduct::diag {
 namespace {
 
-using Kind = RdmaDevice::Kind;
+using DeviceKind = RdmaDevice::Kind;
 
 struct PortOf {
   const RdmaDevice* device = nullptr;
@@ -28,30 +28,30 @@ struct PortOf {
                                      : fmt::format("{}:{}", device->name, port->number);
   }
 };
-using Ports = std::vector<PortOf>;
+using PortList = std::vector<PortOf>;
 
-std::vector<std::string> namesOf(const Ports& ports) {
+std::vector<std::string> namesOf(const PortList& ports) {
   std::vector<std::string> out;
   out.reserve(ports.size());
   for (const PortOf& one : ports) out.push_back(one.name());
   return out;
 }
 
-Ports portsOf(const OwnDevices& own) {
-  Ports out;
+PortList portsOf(const OwnDevices& own) {
+  PortList out;
   for (const RdmaDevice& device : own.devices)
     for (const RdmaPort& port : device.ports) out.push_back({&device, &port});
   return out;
 }
 
 template <class Wanted>
-Ports only(const Ports& ports, Wanted wanted) {
-  Ports out;
+PortList only(const PortList& ports, Wanted wanted) {
+  PortList out;
   std::copy_if(ports.begin(), ports.end(), std::back_inserter(out), wanted);
   return out;
 }
 
-std::vector<Evidence> filesOf(const Ports& ports, std::initializer_list<const char*> names,
+std::vector<Evidence> filesOf(const PortList& ports, std::initializer_list<const char*> names,
                               const Tree& tree) {
   std::vector<Evidence> out;
   for (const PortOf& one : ports)
@@ -65,13 +65,13 @@ std::vector<Evidence> filesOf(const Ports& ports, std::initializer_list<const ch
 // ---- States.
 
 // Faults of a port that does not carry data.
-enum class Down { kNo, kPolling, kDown, kInit, kUnknown };
+enum class DownKind { kNo, kPolling, kDown, kInit, kUnknown };
 
-Down downOf(const RdmaPort& port) {
-  if (port.active()) return Down::kNo;
-  if (port.state.starts_with("2:") || port.state.starts_with("3:")) return Down::kInit;
-  if (!port.state.starts_with("1:")) return Down::kUnknown;
-  return port.phys_state.starts_with("2:") ? Down::kPolling : Down::kDown;
+DownKind downOf(const RdmaPort& port) {
+  if (port.active()) return DownKind::kNo;
+  if (port.state.starts_with("2:") || port.state.starts_with("3:")) return DownKind::kInit;
+  if (!port.state.starts_with("1:")) return DownKind::kUnknown;
+  return port.phys_state.starts_with("2:") ? DownKind::kPolling : DownKind::kDown;
 }
 
 // The topic sriov tells why a virtual function is down: it has no GUID, or its physical function is
@@ -94,7 +94,7 @@ bool isOfAnotherCheck(const Node& node, const OwnDevices& own, const PortOf& one
 }
 
 // A card's second port often has no cable, on all cards alike.
-bool areUnusedSecondPorts(const OwnDevices& own, const Ports& down) {
+bool areUnusedSecondPorts(const OwnDevices& own, const PortList& down) {
   const auto second = [](const RdmaDevice& one) { return !one.pci.ends_with(".0"); };
   return std::all_of(down.begin(), down.end(),
                      [&](const PortOf& one) { return second(*one.device); }) &&
@@ -102,18 +102,18 @@ bool areUnusedSecondPorts(const OwnDevices& own, const Ports& down) {
                      [&](const RdmaDevice& one) { return hasActivePort(one) != second(one); });
 }
 
-Severity severityOfDown(const OwnDevices& own, const Ports& down) {
+Severity severityOfDown(const OwnDevices& own, const PortList& down) {
   const bool none_active = std::none_of(own.devices.begin(), own.devices.end(), hasActivePort);
   if (own.given || none_active) return Severity::kFailure;
   return areUnusedSecondPorts(own, down) ? Severity::kInfo : Severity::kWarning;
 }
 
-std::string leaveOut(const Ports& ports) {
+std::string leaveOut(const PortList& ports) {
   return fmt::format("If nobody needs the port, leave it out: NCCL_IB_HCA=^={}",
                      fmt::join(namesOf(ports), ","));
 }
 
-void reportPolling(const Node& node, const OwnDevices& own, const Ports& ports, Report& report) {
+void reportPolling(const Node& node, const OwnDevices& own, const PortList& ports, Report& report) {
   report.add({.severity = severityOfDown(own, ports),
               .code = "rdma.polling",
               .what = fmt::format("{} no link partner: the physical state is Polling.",
@@ -126,7 +126,8 @@ void reportPolling(const Node& node, const OwnDevices& own, const Ports& ports, 
               .gain = "Each port adds its own rate to the node."});
 }
 
-void reportDown(const Node& node, const OwnDevices& own, const Ports& ports, Report& report) {
+void reportDownPorts(const Node& node, const OwnDevices& own, const PortList& ports,
+                     Report& report) {
   const RdmaDevice& device = *ports.front().device;
   const std::string interface =
       device.interfaces.empty() ? std::string() : printable(device.interfaces.front());
@@ -144,7 +145,7 @@ void reportDown(const Node& node, const OwnDevices& own, const Ports& ports, Rep
               .gain = "Each port adds its own rate to the node."});
 }
 
-void reportInit(const Node& node, const OwnDevices& own, const Ports& ports, Report& report) {
+void reportInit(const Node& node, const OwnDevices& own, const PortList& ports, Report& report) {
   report.add({.severity = severityOfDown(own, ports),
               .code = "rdma.port-init",
               .what = fmt::format("{} a link and no subnet manager: the state is {}.",
@@ -158,7 +159,7 @@ void reportInit(const Node& node, const OwnDevices& own, const Ports& ports, Rep
               .gain = "The port becomes active."});
 }
 
-void reportUnknownStates(const Ports& ports, Report& report) {
+void reportUnknownStates(const PortList& ports, Report& report) {
   Finding finding{.severity = Severity::kUnknown,
                   .code = "rdma.state-unknown",
                   .what = fmt::format("Could not look at the port state of {}.",
@@ -170,24 +171,25 @@ void reportUnknownStates(const Ports& ports, Report& report) {
   report.add(std::move(finding));
 }
 
-void checkStates(const Node& node, const OwnDevices& own, const Ports& ports, Report& report) {
-  std::map<Down, Ports> found;
+void checkPortStates(const Node& node, const OwnDevices& own, const PortList& ports,
+                     Report& report) {
+  std::map<DownKind, PortList> found;
   for (const PortOf& one : ports)
-    if (const Down down = downOf(*one.port);
-        down == Down::kNo || down == Down::kUnknown || !isOfAnotherCheck(node, own, one))
+    if (const DownKind down = downOf(*one.port);
+        down == DownKind::kNo || down == DownKind::kUnknown || !isOfAnotherCheck(node, own, one))
       found[down].push_back(one);
-  if (const auto at = found.find(Down::kPolling); at != found.end())
+  if (const auto at = found.find(DownKind::kPolling); at != found.end())
     reportPolling(node, own, at->second, report);
-  if (const auto at = found.find(Down::kDown); at != found.end())
-    reportDown(node, own, at->second, report);
-  if (const auto at = found.find(Down::kInit); at != found.end())
+  if (const auto at = found.find(DownKind::kDown); at != found.end())
+    reportDownPorts(node, own, at->second, report);
+  if (const auto at = found.find(DownKind::kInit); at != found.end())
     reportInit(node, own, at->second, report);
-  if (const auto at = found.find(Down::kUnknown); at != found.end())
+  if (const auto at = found.find(DownKind::kUnknown); at != found.end())
     reportUnknownStates(at->second, report);
 }
 
-void checkLids(const Node& node, const Ports& active, Report& report) {
-  const Ports without = only(active, [&](const PortOf& one) {
+void checkLids(const Node& node, const PortList& active, Report& report) {
+  const PortList without = only(active, [&](const PortOf& one) {
     return one.port->infiniband() && node.tree.number(one.port->folder + "/lid") == 0;
   });
   if (without.empty()) return;
@@ -210,8 +212,8 @@ auto siblingKey(const PortOf& one) {
                     one.device->physical.empty(), one.port->link_layer);
 }
 
-std::map<decltype(siblingKey({})), Ports> siblingsOf(const Ports& ports) {
-  std::map<decltype(siblingKey({})), Ports> out;
+std::map<decltype(siblingKey({})), PortList> siblingsOf(const PortList& ports) {
+  std::map<decltype(siblingKey({})), PortList> out;
   for (const PortOf& one : ports) out[siblingKey(one)].push_back(one);
   return out;
 }
@@ -227,7 +229,7 @@ bool isNarrow(const RdmaPort& port) {
   return port.infiniband() && port.lanes == 1 && !isUnnamed(port);
 }
 
-void reportUnnamed(const Node& node, const Ports& ports, Report& report) {
+void reportUnnamed(const Node& node, const PortList& ports, Report& report) {
   report.add(
       {.severity = Severity::kInfo,
        .code = "rdma.rate-unnamed",
@@ -242,7 +244,7 @@ void reportUnnamed(const Node& node, const Ports& ports, Report& report) {
        .gain = "A newer kernel shows the rate, so that the doctor can judge it."});
 }
 
-void reportNarrow(const Node& node, const Ports& ports, Report& report) {
+void reportNarrow(const Node& node, const PortList& ports, Report& report) {
   report.add({.severity = Severity::kWarning,
               .code = "rdma.narrow",
               .what = fmt::format("{} with one lane instead of four.",
@@ -256,7 +258,7 @@ void reportNarrow(const Node& node, const Ports& ports, Report& report) {
               .gain = "Four lanes carry four times as much."});
 }
 
-void reportSlow(const Node& node, const Ports& slow, const PortOf& fastest, Report& report) {
+void reportSlow(const Node& node, const PortList& slow, const PortOf& fastest, Report& report) {
   Finding finding{.severity = Severity::kWarning,
                   .code = "rdma.rate-below-siblings",
                   .evidence = filesOf(slow, {"rate"}, node.tree),
@@ -280,23 +282,23 @@ void reportSlow(const Node& node, const Ports& slow, const PortOf& fastest, Repo
   report.add(std::move(finding));
 }
 
-void checkRatesOf(const Node& node, const Ports& siblings, Report& report) {
-  const Ports unnamed = only(siblings, [](const PortOf& one) { return isUnnamed(*one.port); });
+void checkRatesOf(const Node& node, const PortList& siblings, Report& report) {
+  const PortList unnamed = only(siblings, [](const PortOf& one) { return isUnnamed(*one.port); });
   if (unnamed.size() == siblings.size()) return reportUnnamed(node, unnamed, report);
   const PortOf fastest = *std::max_element(
       siblings.begin(), siblings.end(),
       [](const PortOf& a, const PortOf& b) { return a.port->gigabits < b.port->gigabits; });
-  const Ports slow = only(siblings, [&](const PortOf& one) {
+  const PortList slow = only(siblings, [&](const PortOf& one) {
     return one.port->gigabits < fastest.port->gigabits && !isNarrow(*one.port);
   });
   if (!slow.empty()) reportSlow(node, slow, fastest, report);
 }
 
-void checkRates(const Node& node, const Ports& active, Report& report) {
+void checkPortRates(const Node& node, const PortList& active, Report& report) {
   const auto readable = [](const PortOf& one) {
     return one.port->gigabits > 0 && one.port->gigabits < 1e5 && one.port->lanes != 0;
   };
-  const Ports odd = only(active, [&](const PortOf& one) { return !readable(one); });
+  const PortList odd = only(active, [&](const PortOf& one) { return !readable(one); });
   if (!odd.empty())
     report.add(
         {.severity = Severity::kUnknown,
@@ -305,19 +307,19 @@ void checkRates(const Node& node, const Ports& active, Report& report) {
          .evidence = filesOf(odd, {"rate"}, node.tree),
          .cause = "The file is missing, empty or damaged.",
          .fix = "Read it on the node: ibstat"});
-  const Ports known = only(active, readable);
-  const Ports narrow = only(known, [](const PortOf& one) { return isNarrow(*one.port); });
+  const PortList known = only(active, readable);
+  const PortList narrow = only(known, [](const PortOf& one) { return isNarrow(*one.port); });
   if (!narrow.empty()) reportNarrow(node, narrow, report);
   for (const auto& [key, siblings] : siblingsOf(known)) checkRatesOf(node, siblings, report);
 }
 
 // ---- Firmware and device files.
 
-void checkFirmware(const OwnDevices& own, Report& report) {
+void checkRdmaFirmware(const OwnDevices& own, Report& report) {
   std::map<std::pair<std::string, std::string>, std::map<std::string, std::vector<std::string>>>
       versions;
   for (const RdmaDevice& one : own.devices)
-    if (one.kind != Kind::kEfa && !one.firmware.empty() && !one.board.empty())
+    if (one.kind != DeviceKind::kEfa && !one.firmware.empty() && !one.board.empty())
       versions[{one.type, one.board}][one.firmware].push_back(one.name);
   for (const auto& [board, found] : versions) {
     if (found.size() < 2) continue;
@@ -404,12 +406,12 @@ void reportNone(const Node& node, Report& report) {
        .fix = "Load it, then look at its messages: modprobe mlx5_ib; dmesg | grep mlx5"});
 }
 
-void reportActive(const OwnDevices& own, const Ports& active, Report& report) {
+void reportActive(const OwnDevices& own, const PortList& active, Report& report) {
   std::map<std::pair<std::string, std::string>, std::vector<std::string>> of;
   for (const PortOf& one : active)
-    of[{one.device->kind == Kind::kEfa ? "EFA"
-        : one.port->roce()             ? "RoCE (the link layer is Ethernet)"
-                                       : printable(one.port->link_layer),
+    of[{one.device->kind == DeviceKind::kEfa ? "EFA"
+        : one.port->roce()                   ? "RoCE (the link layer is Ethernet)"
+                                             : printable(one.port->link_layer),
         printable(one.port->rate)}]
         .push_back(one.name());
   for (const auto& [key, names] : of)
@@ -418,7 +420,8 @@ void reportActive(const OwnDevices& own, const Ports& active, Report& report) {
                             key.first, key.second));
   std::set<std::string> versions;
   for (const RdmaDevice& one : own.devices)
-    if (one.kind != Kind::kEfa && !one.firmware.empty()) versions.insert(printable(one.firmware));
+    if (one.kind != DeviceKind::kEfa && !one.firmware.empty())
+      versions.insert(printable(one.firmware));
   if (!versions.empty()) report.fine(fmt::format("Firmware: {}.", fmt::join(versions, ", ")));
 }
 
@@ -437,12 +440,12 @@ void checkRdma(const Node& node, Report& report) {
     if (own.odd_names.empty()) reportNone(node, report);
     return;
   }
-  const Ports ports = portsOf(own);
-  const Ports active = only(ports, [](const PortOf& one) { return one.port->active(); });
-  checkStates(node, own, ports, report);
+  const PortList ports = portsOf(own);
+  const PortList active = only(ports, [](const PortOf& one) { return one.port->active(); });
+  checkPortStates(node, own, ports, report);
   checkLids(node, active, report);
-  checkRates(node, active, report);
-  checkFirmware(own, report);
+  checkPortRates(node, active, report);
+  checkRdmaFirmware(own, report);
   checkDeviceFiles(node, own, report);
   reportActive(own, active, report);
 }

@@ -21,15 +21,15 @@ namespace viaduct::diag {
 namespace {
 
 // A port of RoCE and its network device here.
-struct Rail {
+struct RoceRail {
   std::string device = {}, interface = {};
   RdmaPort port = {};
   bool default_route = false;
 };
-using Rails = std::vector<Rail>;
+using RoceRails = std::vector<RoceRail>;
 
-struct Seen {
-  Rails rails = {};
+struct RoceView {
+  RoceRails rails = {};
   std::vector<std::string> elsewhere = {};  // devices whose interface is in another namespace
   bool given = false;
   // InfiniBand or EFA carries the data here, and RoCE has another use.
@@ -37,10 +37,10 @@ struct Seen {
   Severity worst(Severity severity) const { return secondary ? Severity::kInfo : severity; }
 };
 
-Seen look(const Node& node) {
+RoceView roceView(const Node& node) {
   const OwnDevices own = ownDevices(node);
   const std::string with_default = podView(node).default_interface;
-  Seen out{.given = own.given};
+  RoceView out{.given = own.given};
   for (const RdmaDevice& device : own.devices)
     for (const RdmaPort& port : device.ports) {
       const bool efa = device.kind == RdmaDevice::Kind::kEfa;
@@ -55,48 +55,51 @@ Seen look(const Node& node) {
   return out;
 }
 
-std::vector<std::string> namesOf(const Rails& rails) {
+std::vector<std::string> namesOf(const RoceRails& rails) {
   std::vector<std::string> out;
-  for (const Rail& one : rails) out.push_back(fmt::format("{} ({})", one.device, one.interface));
+  for (const RoceRail& one : rails)
+    out.push_back(fmt::format("{} ({})", one.device, one.interface));
   return out;
 }
 
-std::string interfaceFile(const Rail& rail, const char* name) {
+std::string interfaceFile(const RoceRail& rail, const char* name) {
   return fmt::format("/sys/class/net/{}/{}", rail.interface, name);
 }
 
 // Takes those for which `is` holds out of `rails`.
 template <class Is>
-Rails take(Rails& rails, Is is) {
-  Rails out;
+RoceRails takeOut(RoceRails& rails, Is is) {
+  RoceRails out;
   std::copy_if(rails.begin(), rails.end(), std::back_inserter(out), is);
   std::erase_if(rails, is);
   return out;
 }
 
 // One command for each rail.
-std::string forEach(const Rails& rails, const std::function<std::string(const Rail&)>& command) {
+std::string forEach(const RoceRails& rails,
+                    const std::function<std::string(const RoceRail&)>& command) {
   std::string out;
-  for (const Rail& one : rails) out += command(one) + "\n";
+  for (const RoceRail& one : rails) out += command(one) + "\n";
   return out;
 }
 
 // ---- Interfaces and addresses.
 
-void reportDown(const Node& node, const Seen& seen, const Rails& down, Report& report) {
-  Finding finding{.severity = seen.worst(seen.given ? Severity::kFailure : Severity::kWarning),
+void reportDownRails(const Node& node, const RoceView& view, const RoceRails& down,
+                     Report& report) {
+  Finding finding{.severity = view.worst(view.given ? Severity::kFailure : Severity::kWarning),
                   .code = "roce.interface-down",
                   .what = fmt::format("{} no link: the network interface is down.",
                                       withVerb(namesOf(down), "has", "have")),
                   .cause = "RoCE needs its network interface up; the RDMA port follows it.",
                   .fix = forEach(down,
-                                 [](const Rail& one) {
+                                 [](const RoceRail& one) {
                                    return fmt::format("ip link set {} up", one.interface);
                                  }) +
                          "If it stays down, look at the cable and the switch port: ethtool " +
                          down.front().interface,
                   .gain = "Each rail adds its own rate to the node."};
-  for (const Rail& one : down) {
+  for (const RoceRail& one : down) {
     const std::string path = interfaceFile(one, "operstate");
     finding.evidence.push_back({path, printable(node.tree.line(path))});
     finding.evidence.push_back({one.port.folder + "/state", printable(one.port.state)});
@@ -104,12 +107,12 @@ void reportDown(const Node& node, const Seen& seen, const Rails& down, Report& r
   report.add(std::move(finding));
 }
 
-struct Addresses {
+struct RailAddresses {
   bool ipv4 = false, ipv6 = false;  // beyond link-local
 };
 
-Addresses addressesOf(const Node& node, const Rail& rail) {
-  Addresses out;
+RailAddresses addressesOf(const Node& node, const RoceRail& rail) {
+  RailAddresses out;
   for (const Live::Address& one : node.live.addresses) {
     if (one.interface != rail.interface) continue;
     const bool ipv6 = one.address.find(':') != std::string::npos;
@@ -125,22 +128,22 @@ bool wantsIpv6(const Node& node) {
   return family != node.variables.end() && family->second == "AF_INET6";
 }
 
-void reportNoAddress(const Seen& seen, const Rails& without, Report& report) {
+void reportNoAddress(const RoceView& view, const RoceRails& without, Report& report) {
   Finding finding{
-      .severity = seen.worst(Severity::kFailure),
+      .severity = view.worst(Severity::kFailure),
       .code = "roce.no-address",
       .what = fmt::format("{} no IPv4 address.", withVerb(namesOf(without), "has", "have")),
       .cause =
           "RoCE v2 packets are IP packets: without an address the device has only a "
           "link-local GID.",
       .fix = forEach(without,
-                     [](const Rail& one) {
+                     [](const RoceRail& one) {
                        return fmt::format("ip addr add ADDRESS/PREFIX dev {}", one.interface);
                      }) +
              "In a pod, give the NetworkAttachmentDefinition of the rail an ipam section.\n"
              "On an IPv6 fabric, tell NCCL: export NCCL_IB_ADDR_FAMILY=AF_INET6",
       .gain = "The rail reaches other nodes."};
-  for (const Rail& one : without)
+  for (const RoceRail& one : without)
     finding.evidence.push_back({"ip -4 addr show dev " + one.interface, "no address"});
   report.add(std::move(finding));
 }
@@ -149,9 +152,9 @@ void reportNoAddress(const Seen& seen, const Rails& without, Report& report) {
 
 bool isVersion2(const Gid& gid) { return gid.type == "RoCE v2"; }
 
-std::vector<Evidence> gidsOf(const Rails& rails) {
+std::vector<Evidence> shownGids(const RoceRails& rails) {
   std::vector<Evidence> out;
-  for (const Rail& one : rails) {
+  for (const RoceRail& one : rails) {
     if (one.port.gids.empty()) out.push_back({one.port.folder + "/gids", "no GID"});
     for (const Gid& gid : one.port.gids)
       out.push_back({fmt::format("{}/gids/{}", one.port.folder, gid.index),
@@ -160,17 +163,17 @@ std::vector<Evidence> gidsOf(const Rails& rails) {
   return out;
 }
 
-void reportNoVersion2(const Seen& seen, const Rails& without, Report& report) {
+void reportNoVersion2(const RoceView& view, const RoceRails& without, Report& report) {
   report.add(
-      {.severity = seen.worst(Severity::kFailure),
+      {.severity = view.worst(Severity::kFailure),
        .code = "roce.no-v2-gid",
        .what = fmt::format("{} no GID of RoCE v2.", withVerb(namesOf(without), "has", "have")),
-       .evidence = gidsOf(without),
+       .evidence = shownGids(without),
        .cause = "The device or its driver is set to RoCE v1, which no router forwards, or "
                 "the interface has lost its addresses.",
        .fix = "Bring the interface up again, which makes its GIDs anew:\n" +
               forEach(without,
-                      [](const Rail& one) {
+                      [](const RoceRail& one) {
                         return fmt::format("ip link set {0} down; ip link set {0} up",
                                            one.interface);
                       }) +
@@ -178,17 +181,17 @@ void reportNoVersion2(const Seen& seen, const Rails& without, Report& report) {
        .gain = "NCCL, UCX and libfabric use RoCE v2 by default."});
 }
 
-void reportLinkLocal(const Seen& seen, const Rails& local, Report& report) {
-  report.add({.severity = seen.worst(Severity::kFailure),
+void reportLinkLocal(const RoceView& view, const RoceRails& local, Report& report) {
+  report.add({.severity = view.worst(Severity::kFailure),
               .code = "roce.link-local-only",
               .what = fmt::format("{} only link-local GIDs of RoCE v2.",
                                   withVerb(namesOf(local), "has", "have")),
-              .evidence = gidsOf(local),
+              .evidence = shownGids(local),
               .cause = "The GID table does not hold the interface's address. Link-local GIDs do "
                        "not reach beyond the rail's own switch, and NCCL skips them.",
               .fix = "Set the address again, which adds its GID:\n" +
                      forEach(local,
-                             [](const Rail& one) {
+                             [](const RoceRail& one) {
                                return fmt::format(
                                    "ip addr del ADDRESS/PREFIX dev {0}; ip addr add "
                                    "ADDRESS/PREFIX dev {0}",
@@ -210,13 +213,13 @@ std::optional<std::pair<unsigned, unsigned>> ncclVersion(const Node& node) {
   return std::nullopt;
 }
 
-Severity severityOfIndices(const Node& node, const Seen& seen) {
+Severity severityOfIndices(const Node& node, const RoceView& view) {
   const auto set = node.variables.find("NCCL_IB_GID_INDEX");
   if (set != node.variables.end() && !set->second.empty() && set->second != "-1")
-    return seen.worst(Severity::kFailure);
+    return view.worst(Severity::kFailure);
   const auto version = ncclVersion(node);
   const bool chooses = version && *version >= std::pair(2U, 21U);
-  return seen.worst(chooses ? Severity::kInfo : Severity::kWarning);
+  return view.worst(chooses ? Severity::kInfo : Severity::kWarning);
 }
 
 constexpr auto kIndexFix =
@@ -225,10 +228,10 @@ constexpr auto kIndexFix =
     "Older NCCL takes one index for all devices. Update it, or set the addresses again in the\n"
     "same order on each device until show_gids lists the same index everywhere.";
 
-void checkIndices(const Node& node, const Seen& seen, const Rails& rails, Report& report) {
+void checkIndices(const Node& node, const RoceView& view, const RoceRails& rails, Report& report) {
   std::map<unsigned, std::vector<std::string>> of;
   std::vector<Evidence> evidence;
-  for (const Rail& one : rails) {
+  for (const RoceRail& one : rails) {
     const Gid* const gid = routableGid(one.port);
     if (gid == nullptr) continue;
     of[gid->index].push_back(one.device);
@@ -245,7 +248,7 @@ void checkIndices(const Node& node, const Seen& seen, const Rails& rails, Report
   for (const auto& [index, names] : of)
     groups.push_back(fmt::format("{} for {}", index, shortList(names, "devices")));
   report.add(
-      {.severity = severityOfIndices(node, seen),
+      {.severity = severityOfIndices(node, view),
        .code = "roce.index-differs",
        .what = fmt::format("The index of the right GID differs: {}.", fmt::join(groups, "; ")),
        .evidence = std::move(evidence),
@@ -258,28 +261,28 @@ void checkIndices(const Node& node, const Seen& seen, const Rails& rails, Report
 // ---- MTU.
 
 // An RDMA packet has 96 bytes of headers at most around its payload.
-constexpr std::uint64_t kHeaders = 96, kLeastMtu = 4096 + kHeaders;
+constexpr std::uint64_t kRdmaHeaders = 96, kFullMtu = 4096 + kRdmaHeaders;
 
 unsigned payloadOf(std::uint64_t mtu) {
   for (const unsigned payload : std::array{4096U, 2048U, 1024U, 512U})
-    if (mtu >= payload + kHeaders) return payload;
+    if (mtu >= payload + kRdmaHeaders) return payload;
   return 256;
 }
 
-void reportMtu(const Seen& seen, const Rails& small,
+void reportMtu(const RoceView& view, const RoceRails& small,
                const std::map<std::string, std::uint64_t>& mtus, Report& report) {
-  const bool on_default =
-      std::all_of(small.begin(), small.end(), [](const Rail& one) { return one.default_route; });
+  const bool on_default = std::all_of(small.begin(), small.end(),
+                                      [](const RoceRail& one) { return one.default_route; });
   const std::uint64_t mtu = mtus.at(small.front().interface);
   Finding finding{
-      .severity = seen.worst(on_default ? Severity::kInfo : Severity::kWarning),
+      .severity = view.worst(on_default ? Severity::kInfo : Severity::kWarning),
       .code = "roce.mtu",
       .what = fmt::format("{} an MTU of {}, so RDMA packets carry {} bytes instead of 4096.",
                           withVerb(namesOf(small), "has", "have"), mtu, payloadOf(mtu)),
       .cause =
           "The MTU of the interface limits that of RDMA: 1500 gives 1024, and 4096 needs 4200.",
       .fix = forEach(small,
-                     [](const Rail& one) {
+                     [](const RoceRail& one) {
                        return fmt::format("ip link set {} mtu 9000", one.interface);
                      }) +
              "Set it on the switch ports and the peers too. In Kubernetes, set mtu: 9000 in the\n"
@@ -287,27 +290,28 @@ void reportMtu(const Seen& seen, const Rails& small,
       .gain =
           "Headers take about 2 % of the link instead of 7 %, and the NIC handles a quarter of "
           "the packets."};
-  for (const Rail& one : small)
+  for (const RoceRail& one : small)
     finding.evidence.push_back({interfaceFile(one, "mtu"), std::to_string(mtus.at(one.interface))});
   report.add(std::move(finding));
 }
 
-void checkMtu(const Node& node, const Seen& seen, Rails rails, Report& report) {
+void checkMtu(const Node& node, const RoceView& view, RoceRails rails, Report& report) {
   std::map<std::string, std::uint64_t> mtus;
-  for (const Rail& one : rails)
+  for (const RoceRail& one : rails)
     if (const auto mtu = node.tree.number(interfaceFile(one, "mtu")); mtu && *mtu >= 68)
       mtus[one.interface] = *mtu;
-  const Rails unknown = take(rails, [&](const Rail& one) { return !mtus.contains(one.interface); });
+  const RoceRails unknown =
+      takeOut(rails, [&](const RoceRail& one) { return !mtus.contains(one.interface); });
   if (!unknown.empty())
     report.add(
-        {.severity = seen.worst(Severity::kUnknown),
+        {.severity = view.worst(Severity::kUnknown),
          .code = "roce.mtu-unknown",
          .what = fmt::format("Could not look at the MTU of {}.", fmt::join(namesOf(unknown), ", ")),
          .evidence = {{interfaceFile(unknown.front(), "mtu"), "not a number"}},
          .fix = "Read it on the node: ip link show dev " + unknown.front().interface});
-  const Rails small =
-      take(rails, [&](const Rail& one) { return mtus.at(one.interface) < kLeastMtu; });
-  if (!small.empty()) reportMtu(seen, small, mtus, report);
+  const RoceRails small =
+      takeOut(rails, [&](const RoceRail& one) { return mtus.at(one.interface) < kFullMtu; });
+  if (!small.empty()) reportMtu(view, small, mtus, report);
   if (!rails.empty())
     report.fine(fmt::format("The MTU of {} allows RDMA packets of 4096 bytes.",
                             shortList(namesOf(rails), "rails")));
@@ -315,13 +319,13 @@ void checkMtu(const Node& node, const Seen& seen, Rails rails, Report& report) {
 
 // ---- All of a rail.
 
-void reportElsewhere(const Seen& seen, Report& report) {
-  const bool missing = seen.given;
+void reportElsewhere(const RoceView& view, Report& report) {
+  const bool missing = view.given;
   report.add(
-      {.severity = seen.worst(missing ? Severity::kFailure : Severity::kInfo),
+      {.severity = view.worst(missing ? Severity::kFailure : Severity::kInfo),
        .code = "roce.no-interface",
        .what =
-           fmt::format("{} no network interface here.", withVerb(seen.elsewhere, "has", "have")),
+           fmt::format("{} no network interface here.", withVerb(view.elsewhere, "has", "have")),
        .evidence = {{"/sys/class/net", "no interface of these devices"}},
        .cause = missing ? "The pod was given the device, and no network attachment moved its "
                           "interface into the pod."
@@ -332,43 +336,43 @@ void reportElsewhere(const Seen& seen, Report& report) {
                       : ""});
 }
 
-void checkRails(const Node& node, const Seen& seen, Report& report) {
-  Rails rails = seen.rails;
-  const Rails down = take(rails, [&](const Rail& one) {
+void checkRails(const Node& node, const RoceView& view, Report& report) {
+  RoceRails rails = view.rails;
+  const RoceRails down = takeOut(rails, [&](const RoceRail& one) {
     const std::string state = node.tree.line(interfaceFile(one, "operstate"));
     return state == "down" || state == "lowerlayerdown";
   });
-  if (!down.empty()) reportDown(node, seen, down, report);
-  std::erase_if(rails, [](const Rail& one) { return !one.port.active(); });
+  if (!down.empty()) reportDownRails(node, view, down, report);
+  std::erase_if(rails, [](const RoceRail& one) { return !one.port.active(); });
   const bool known = !node.live.addresses.empty();
-  Rails whole = rails;
-  const Rails without = take(whole, [&](const Rail& one) {
-    const Addresses has = addressesOf(node, one);
+  RoceRails whole = rails;
+  const RoceRails without = takeOut(whole, [&](const RoceRail& one) {
+    const RailAddresses has = addressesOf(node, one);
     return known && !has.ipv4 && !(has.ipv6 && wantsIpv6(node));
   });
-  if (!without.empty()) reportNoAddress(seen, without, report);
-  const Rails old = take(whole, [](const Rail& one) {
+  if (!without.empty()) reportNoAddress(view, without, report);
+  const RoceRails old = takeOut(whole, [](const RoceRail& one) {
     return std::none_of(one.port.gids.begin(), one.port.gids.end(), isVersion2);
   });
-  if (!old.empty()) reportNoVersion2(seen, old, report);
-  const Rails local = take(whole, [](const Rail& one) { return routableGid(one.port) == nullptr; });
-  if (!local.empty()) reportLinkLocal(seen, local, report);
-  checkIndices(node, seen, whole, report);
-  checkMtu(node, seen, rails, report);
+  if (!old.empty()) reportNoVersion2(view, old, report);
+  const RoceRails local =
+      takeOut(whole, [](const RoceRail& one) { return routableGid(one.port) == nullptr; });
+  if (!local.empty()) reportLinkLocal(view, local, report);
+  checkIndices(node, view, whole, report);
+  checkMtu(node, view, rails, report);
 }
 
 }  // namespace
 
 void checkRoce(const Node& node, Report& report) {
-  const Seen seen = look(node);
-  if (seen.rails.empty() && seen.elsewhere.empty())
+  const RoceView view = roceView(node);
+  if (view.rails.empty() && view.elsewhere.empty())
     return report.fine("No RDMA device has the link layer Ethernet: nothing to check.");
-  if (!seen.rails.empty())
-    report.fine(fmt::format(
-        "The link layer of {} is Ethernet: this is RoCE, not InfiniBand.",
-        shortList(namesOf(seen.rails), "rails")));
-  if (!seen.elsewhere.empty()) reportElsewhere(seen, report);
-  checkRails(node, seen, report);
+  if (!view.rails.empty())
+    report.fine(fmt::format("The link layer of {} is Ethernet: this is RoCE, not InfiniBand.",
+                            shortList(namesOf(view.rails), "rails")));
+  if (!view.elsewhere.empty()) reportElsewhere(view, report);
+  checkRails(node, view, report);
 }
 
 }  // namespace viaduct::diag
