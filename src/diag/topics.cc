@@ -12,6 +12,7 @@ constexpr std::array kTopics{
     Topic{"rdma", "RDMA devices: ports, rates, firmware, device files", checkRdma},
     Topic{"roce", "RDMA over Ethernet: interfaces, addresses, GIDs, MTU", checkRoce},
     Topic{"efa", "EFA: count of devices, driver, GPU memory, errors", checkEfa},
+    Topic{"network", "interfaces: addresses, routes, subnets, steady links", checkNetwork},
     Topic{"memory", "huge pages and /dev/shm", checkMemory},
 };
 

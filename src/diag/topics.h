@@ -19,6 +19,7 @@ std::span<const Topic> topics();
 
 void checkEfa(const Node& node, Report& report);
 void checkMemory(const Node& node, Report& report);
+void checkNetwork(const Node& node, Report& report);
 void checkRdma(const Node& node, Report& report);
 void checkRoce(const Node& node, Report& report);
 
