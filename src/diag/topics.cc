@@ -13,6 +13,7 @@ constexpr std::array kTopics{
     Topic{"roce", "RDMA over Ethernet: interfaces, addresses, GIDs, MTU", checkRoce},
     Topic{"efa", "EFA: count of devices, driver, GPU memory, errors", checkEfa},
     Topic{"network", "interfaces: addresses, routes, subnets, steady links", checkNetwork},
+    Topic{"counters", "error and congestion counters, and whether they grow", checkCounters},
     Topic{"memory", "huge pages and /dev/shm", checkMemory},
 };
 

@@ -17,6 +17,7 @@ struct Topic {
 };
 std::span<const Topic> topics();
 
+void checkCounters(const Node& node, Report& report);
 void checkEfa(const Node& node, Report& report);
 void checkMemory(const Node& node, Report& report);
 void checkNetwork(const Node& node, Report& report);
