@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "diag/allocation.h"
 #include "diag/counters.h"
 #include "diag/own_devices.h"
 #include "diag/topics.h"
@@ -131,13 +132,24 @@ struct Growing {
   std::vector<Evidence> evidence = {};
 };
 
-void addGrowth(const Node& node, const RdmaDevice& device,
-               std::map<const CounterKind*, Growing>& into, std::size_t& counted) {
+struct Growth {
+  std::map<const CounterKind*, Growing> of = {};
+  std::size_t counted = 0;
+  std::vector<Evidence> unknown = {};
+};
+
+void addGrowth(const Node& node, const RdmaDevice& device, Growth& into) {
   for (const PortCounter& one : countersOf(node.tree, device)) {
-    ++counted;
+    const std::string text = node.tree.line(one.path);
+    if (text.starts_with("N/A")) continue;
+    if (!node.tree.number(one.path)) {
+      into.unknown.push_back({one.path, printable(text)});
+      continue;
+    }
+    ++into.counted;
     const auto grown = node.live.grown.find(one.path);
     if (grown == node.live.grown.end() || grown->second < one.row->least) continue;
-    Growing& growing = into[one.row->kind];
+    Growing& growing = into.of[one.row->kind];
     if (growing.devices.empty() || growing.devices.back() != device.name)
       growing.devices.push_back(device.name);
     growing.evidence.push_back(
@@ -152,10 +164,15 @@ void checkGrowth(const Node& node, const OwnDevices& own, Report& report) {
                        .what = "Could not look at the growth of error counters.",
                        .cause = "They were not read twice on the node.",
                        .fix = "Run the doctor on the node itself: viaduct doctor --only counters"});
-  std::map<const CounterKind*, Growing> found;
-  std::size_t counted = 0;
-  for (const RdmaDevice& device : own.devices) addGrowth(node, device, found, counted);
-  for (const auto& [kind, growing] : found)
+  Growth growth;
+  for (const RdmaDevice& device : own.devices) addGrowth(node, device, growth);
+  if (!growth.unknown.empty())
+    report.add({.severity = Severity::kUnknown,
+                .code = "counters.unknown",
+                .what = fmt::format("{} error counters hold no number.", growth.unknown.size()),
+                .evidence = std::move(growth.unknown),
+                .cause = "The files are damaged, or the driver behind them does not answer."});
+  for (const auto& [kind, growing] : growth.of)
     report.add({.severity = Severity::kWarning,
                 .code = std::string(kind->code),
                 .what = fmt::format("{}: {}.", kind->what, shortList(growing.devices, "devices")),
@@ -163,9 +180,9 @@ void checkGrowth(const Node& node, const OwnDevices& own, Report& report) {
                 .cause = kind->cause,
                 .fix = kind->fix,
                 .gain = kind->gain});
-  if (found.empty())
+  if (growth.of.empty() && growth.counted != 0)
     report.fine(fmt::format("{} error counters of {} devices have not grown within {:.1f} s.",
-                            counted, own.devices.size(), node.live.seconds));
+                            growth.counted, own.devices.size(), node.live.seconds));
 }
 
 // ---- Totals.

@@ -167,15 +167,16 @@ bool hasNvidiaGpu(const Node& node) {
 
 void checkEfaPeerMemory(const Node& node, const EfaView& efa, Report& report) {
   if (!hasNvidiaGpu(node)) return;
-  std::vector<std::string> without;
+  std::vector<std::string> without, with;
   Finding finding{.severity = Severity::kWarning, .code = "efa.no-peer-memory"};
   for (const RdmaDevice& one : efa.devices) {
     const std::string path = one.folder + "/device/p2p";
     const FileText file = node.tree.read(path);
     // An absent file is that of an old driver, which has a finding of its own.
-    if (!file || !node.tree.line(path).empty()) continue;
-    without.push_back(one.name);
-    finding.evidence.push_back({path, "empty"});
+    if (!file) continue;
+    const bool empty = node.tree.line(path).empty();
+    (empty ? without : with).push_back(one.name);
+    if (empty) finding.evidence.push_back({path, "empty"});
   }
   if (without.empty()) return report.fine("The efa driver reaches GPU memory by itself (p2p).");
   finding.what =
@@ -223,6 +224,9 @@ constexpr std::array kEfaErrors{
 
 void checkEfaErrors(const Node& node, const EfaView& efa, Report& report) {
   bool any = false;
+  std::vector<std::string> unknown;
+  for (const RdmaDevice& one : efa.devices)
+    if (!node.tree.number(one.folder + "/hw_counters/reg_mr_err")) unknown.push_back(one.name);
   for (const EfaErrorCounter& counter : kEfaErrors) {
     std::vector<std::string> names;
     Finding finding{.severity = Severity::kWarning,
@@ -242,7 +246,16 @@ void checkEfaErrors(const Node& node, const EfaView& efa, Report& report) {
         fmt::format("{} since the node booted, on {}.", counter.what, shortList(names, "devices"));
     report.add(std::move(finding));
   }
-  if (!any) report.fine("EFA devices count no failed commands.");
+  if (unknown.empty() && !any) report.fine("EFA devices count no failed commands.");
+  if (unknown.empty()) return;
+  report.add({.severity = Severity::kUnknown,
+              .code = "efa.errors-unknown",
+              .what = fmt::format("Could not look at the error counters of {}.",
+                                  shortList(unknown, "devices")),
+              .evidence = {{"/sys/class/infiniband/" + unknown.front() + "/hw_counters/reg_mr_err",
+                            "no number"}},
+              .cause = "The driver is too old to have them, or the files are damaged.",
+              .fix = kEfaInstaller});
 }
 
 // ---- Other devices in the same container.

@@ -248,8 +248,13 @@ void checkCarrier(const Node& node, const RailNames& rails, Report& report) {
           {path, fmt::format("{} more within {:.1f} s", grown->second, node.live.seconds)});
   }
   if (flapping.empty()) {
-    if (!changes.empty()) report.fine("The links of the rails are steady.");
-    return;
+    if (changes.size() == rails.size()) return report.fine("The links of the rails are steady.");
+    return report.add({.severity = Severity::kUnknown,
+                       .code = "network.carrier-unknown",
+                       .what = "Could not look at how often the links of all rails changed.",
+                       .evidence = {{"/sys/class/net/*/carrier_changes",
+                                     fmt::format("{} of {} rails", changes.size(), rails.size())}},
+                       .cause = "The file is missing or damaged."});
   }
   finding.what = fmt::format("The link of {} went up or down often.", fmt::join(flapping, ", "));
   finding.cause = "A cable, a transceiver or a switch port is failing.";

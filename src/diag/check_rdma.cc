@@ -188,6 +188,33 @@ void checkPortStates(const Node& node, const OwnDevices& own, const PortList& po
     reportUnknownStates(at->second, report);
 }
 
+// Nothing of theirs can be judged.
+void checkPortFiles(const Node& node, const OwnDevices& own, const PortList& ports,
+                    Report& report) {
+  Finding finding{.severity = Severity::kUnknown,
+                  .code = "rdma.port-unknown",
+                  .cause = "Files of the port are missing or damaged.",
+                  .fix = "Read them on the node: ibv_devinfo"};
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& name, const std::string& path, const std::string& value) {
+    names.push_back(name);
+    finding.evidence.push_back({path, printable(value)});
+  };
+  for (const RdmaDevice& device : own.devices)
+    if (device.ports.empty()) add(device.name, device.folder + "/ports", "no port");
+  for (const PortOf& one : ports) {
+    const std::string lid = one.port->folder + "/lid";
+    const bool any_layer = one.device->kind != DeviceKind::kMellanox || one.port->roce();
+    if (!any_layer && !one.port->infiniband())
+      add(one.name(), one.port->folder + "/link_layer", one.port->link_layer);
+    else if (one.port->infiniband() && one.port->active() && !node.tree.number(lid))
+      add(one.name(), lid, node.tree.line(lid));
+  }
+  if (names.empty()) return;
+  finding.what = fmt::format("Could not look at the ports of {}.", shortList(names, "devices"));
+  report.add(std::move(finding));
+}
+
 void checkLids(const Node& node, const PortList& active, Report& report) {
   const PortList without = only(active, [&](const PortOf& one) {
     return one.port->infiniband() && node.tree.number(one.port->folder + "/lid") == 0;
@@ -443,6 +470,7 @@ void checkRdma(const Node& node, Report& report) {
   const PortList ports = portsOf(own);
   const PortList active = only(ports, [](const PortOf& one) { return one.port->active(); });
   checkPortStates(node, own, ports, report);
+  checkPortFiles(node, own, ports, report);
   checkLids(node, active, report);
   checkPortRates(node, active, report);
   checkRdmaFirmware(own, report);

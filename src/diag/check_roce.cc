@@ -163,6 +163,29 @@ std::vector<Evidence> shownGids(const RoceRails& rails) {
   return out;
 }
 
+bool isGid(const std::string& text) {
+  return text.size() == 39 && text.find_first_not_of("0123456789abcdef:") == std::string::npos;
+}
+
+// An old kernel has no types; a table always has entries, though they be empty.
+bool areGidsUnknown(const Tree& tree, const RdmaPort& port) {
+  if (port.gids.empty()) return tree.list(port.folder + "/gids").empty();
+  return std::any_of(port.gids.begin(), port.gids.end(),
+                     [](const Gid& one) { return !isGid(one.gid); }) ||
+         std::all_of(port.gids.begin(), port.gids.end(),
+                     [](const Gid& one) { return one.type.empty(); });
+}
+
+void reportUnknownGids(const RoceView& view, const RoceRails& rails, Report& report) {
+  report.add(
+      {.severity = view.worst(Severity::kUnknown),
+       .code = "roce.gids-unknown",
+       .what = fmt::format("Could not look at the GIDs of {}.", shortList(namesOf(rails), "rails")),
+       .evidence = shownGids(rails),
+       .cause = "The files of the GID table are missing or damaged.",
+       .fix = "Read the table on the node: show_gids"});
+}
+
 void reportNoVersion2(const RoceView& view, const RoceRails& without, Report& report) {
   report.add(
       {.severity = view.worst(Severity::kFailure),
@@ -351,6 +374,9 @@ void checkRails(const Node& node, const RoceView& view, Report& report) {
     return known && !has.ipv4 && !(has.ipv6 && wantsIpv6(node));
   });
   if (!without.empty()) reportNoAddress(view, without, report);
+  const RoceRails unknown =
+      takeOut(whole, [&](const RoceRail& one) { return areGidsUnknown(node.tree, one.port); });
+  if (!unknown.empty()) reportUnknownGids(view, unknown, report);
   const RoceRails old = takeOut(whole, [](const RoceRail& one) {
     return std::none_of(one.port.gids.begin(), one.port.gids.end(), isVersion2);
   });
