@@ -129,6 +129,7 @@ std::vector<PortCounter> countersOf(const Tree& tree, const RdmaDevice& device) 
 
 struct Growing {
   std::vector<std::string> devices = {};
+  std::string tool_name = {}, interface = {};  // of the first one
   std::vector<Evidence> evidence = {};
 };
 
@@ -137,6 +138,18 @@ struct Growth {
   std::size_t counted = 0;
   std::vector<Evidence> unknown = {};
 };
+
+// With the names of this node.
+std::string filledIn(std::string text, const std::string& device, const std::string& interface) {
+  const auto replace = [&](std::string_view word, const std::string& by) {
+    for (auto at = text.find(word); !by.empty() && at != std::string::npos;
+         at = text.find(word, at + by.size()))
+      text.replace(at, word.size(), by);
+  };
+  replace("DEVICE", device);
+  replace("INTERFACE", interface);
+  return text;
+}
 
 void addGrowth(const Node& node, const RdmaDevice& device, Growth& into) {
   for (const PortCounter& one : countersOf(node.tree, device)) {
@@ -150,6 +163,10 @@ void addGrowth(const Node& node, const RdmaDevice& device, Growth& into) {
     const auto grown = node.live.grown.find(one.path);
     if (grown == node.live.grown.end() || grown->second < one.row->least) continue;
     Growing& growing = into.of[one.row->kind];
+    if (growing.devices.empty()) {
+      growing.tool_name = toolName(device);
+      growing.interface = interfaceOf(node.tree, device, device.ports.front());
+    }
     if (growing.devices.empty() || growing.devices.back() != device.name)
       growing.devices.push_back(device.name);
     growing.evidence.push_back(
@@ -178,7 +195,7 @@ void checkGrowth(const Node& node, const OwnDevices& own, Report& report) {
                 .what = fmt::format("{}: {}.", kind->what, shortList(growing.devices, "devices")),
                 .evidence = growing.evidence,
                 .cause = kind->cause,
-                .fix = kind->fix,
+                .fix = filledIn(kind->fix, growing.tool_name, growing.interface),
                 .gain = kind->gain});
   if (growth.of.empty() && growth.counted != 0)
     report.fine(fmt::format("{} error counters of {} devices have not grown within {:.1f} s.",
@@ -194,6 +211,11 @@ bool discardsUnmarked(const Tree& tree, const RdmaPort& port) {
          number("/hw_counters/np_cnp_sent") == 0 && number("/hw_counters/rp_cnp_handled") == 0;
 }
 
+constexpr auto kMarkingFix =
+    "Switch congestion control on for the RDMA priority, and ECN on the switch:\n"
+    "  echo 1 > /sys/class/net/INTERFACE/ecn/roce_np/enable/3\n"
+    "  echo 1 > /sys/class/net/INTERFACE/ecn/roce_rp/enable/3";
+
 void checkMarking(const Node& node, const OwnDevices& own, Report& report) {
   std::vector<std::string> names;
   Finding finding{.severity = Severity::kWarning,
@@ -201,14 +223,12 @@ void checkMarking(const Node& node, const OwnDevices& own, Report& report) {
                   .cause =
                       "Congestion marking (ECN) is off on the switch or the NIC: packets are "
                       "dropped instead of marked, and senders never slow down.",
-                  .fix =
-                      "Switch congestion control on for the RDMA priority, and ECN on the switch:\n"
-                      "  echo 1 > /sys/class/net/INTERFACE/ecn/roce_np/enable/3\n"
-                      "  echo 1 > /sys/class/net/INTERFACE/ecn/roce_rp/enable/3",
                   .gain = "Senders slow down before packets are lost."};
   for (const RdmaDevice& device : own.devices)
     for (const RdmaPort& port : device.ports) {
       if (!port.roce() || !discardsUnmarked(node.tree, port)) continue;
+      if (names.empty())
+        finding.fix = filledIn(kMarkingFix, toolName(device), interfaceOf(node.tree, device, port));
       names.push_back(device.name);
       for (const char* name : {"/counters/port_xmit_discards", "/hw_counters/np_cnp_sent"})
         finding.evidence.push_back(
@@ -248,15 +268,15 @@ void checkLosses(const Node& node, const OwnDevices& own, Report& report) {
 
 std::vector<std::string> counterPaths(const Tree& tree) {
   std::vector<std::string> out;
-  const auto addNumber = [&](std::string path) {
+  const auto add_number = [&](std::string path) {
     if (tree.number(path)) out.push_back(std::move(path));
   };
   for (const RdmaDevice& device : rdmaDevices(tree)) {
     if (!isDeviceName(device.name)) continue;
-    for (PortCounter& one : countersOf(tree, device)) addNumber(std::move(one.path));
+    for (PortCounter& one : countersOf(tree, device)) add_number(std::move(one.path));
   }
   for (const std::string& name : tree.list("/sys/class/net"))
-    if (isDeviceName(name)) addNumber("/sys/class/net/" + name + "/carrier_changes");
+    if (isDeviceName(name)) add_number("/sys/class/net/" + name + "/carrier_changes");
   return out;
 }
 

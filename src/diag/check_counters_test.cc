@@ -52,6 +52,8 @@ TEST(CheckCounters, HaveOneFindingForAllDevices) {
   EXPECT_EQ(codesAboveInfo(folder), Codes{"counters.out-of-sequence"});
   EXPECT_EQ(findingOf(folder, "counters.out-of-sequence").what,
             "Packets arrive out of sequence: mlx5_1, mlx5_3.");
+  EXPECT_NE(findingOf(folder, "counters.out-of-sequence").fix.find("mlnx_qos -i rail1;"),
+            std::string::npos);
 }
 
 TEST(CheckCounters, TakeCongestionMarksAndTrafficForHealthy) {

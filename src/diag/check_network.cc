@@ -32,7 +32,7 @@ RailNames railsOf(const Node& node) {
   for (const RdmaDevice& device : ownDevices(node).devices)
     for (const RdmaPort& port : device.ports) {
       const std::string name = interfaceOf(node.tree, device, port);
-      if (name.empty() || !port.roce() || !port.active()) continue;
+      if (name.empty() || !isRoce(node.tree, device, port) || !port.active()) continue;
       if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
     }
   return out;
@@ -143,15 +143,21 @@ std::optional<std::uint64_t> settingOf(const Tree& tree, const std::string& inte
   return std::max(*own, *all);
 }
 
-std::string subnetFix(const RailNames& rails, const std::string& subnet) {
+std::string addressOn(const Node& node, const std::string& interface) {
+  for (const Live::Address& one : node.live.addresses)
+    if (one.interface == interface && ipv4In(one)) return one.address;
+  return "ADDRESS";
+}
+
+std::string subnetFix(const Node& node, const RailNames& rails, const std::string& subnet) {
   std::string out = "Best, give each rail a subnet of its own. Or let each answer for itself:\n";
   unsigned table = 100;
   for (const std::string& rail : rails) {
     out += fmt::format(
         "  sysctl -w net.ipv4.conf.{0}.rp_filter=2 net.ipv4.conf.{0}.arp_ignore=1 "
         "net.ipv4.conf.{0}.arp_announce=2\n"
-        "  ip route add {1} dev {0} table {2}; ip rule add from ADDRESS-OF-{0} table {2}\n",
-        rail, subnet, ++table);
+        "  ip route add {1} dev {0} table {2}; ip rule add from {3} table {2}\n",
+        rail, subnet, ++table, addressOn(node, rail));
   }
   return out;
 }
@@ -159,7 +165,7 @@ std::string subnetFix(const RailNames& rails, const std::string& subnet) {
 void judgeSubnet(const Node& node, const std::string& subnet, const RailNames& rails,
                  Report& report) {
   Finding finding{.severity = Severity::kWarning,
-                  .fix = subnetFix(rails, subnet),
+                  .fix = subnetFix(node, rails, subnet),
                   .gain =
                       "Each rail carries its own traffic, and connections between rails do "
                       "not time out."};
@@ -224,46 +230,59 @@ void checkSubnets(const Node& node, const RailNames& rails, Report& report) {
 // A switch that restarts changes the carrier twice. These are many more than the other rails have.
 constexpr std::uint64_t kManyChanges = 20, kManyChangesAlone = 100;
 
-void checkCarrier(const Node& node, const RailNames& rails, Report& report) {
-  std::map<std::string, std::uint64_t> changes;
+using CarrierChanges = std::map<std::string, std::uint64_t>;
+
+CarrierChanges carrierChanges(const Tree& tree, const RailNames& rails) {
+  CarrierChanges out;
   for (const std::string& rail : rails)
-    if (const auto count = node.tree.number(netFile(rail, "carrier_changes")))
-      changes[rail] = *count;
+    if (const auto count = tree.number(netFile(rail, "carrier_changes"))) out[rail] = *count;
+  return out;
+}
+
+std::uint64_t medianOf(const CarrierChanges& changes) {
   std::vector<std::uint64_t> sorted;
+  sorted.reserve(changes.size());
   for (const auto& [rail, count] : changes) sorted.push_back(count);
   std::sort(sorted.begin(), sorted.end());
-  const std::uint64_t median = sorted.empty() ? 0 : sorted[(sorted.size() - 1) / 2];
+  return sorted.empty() ? 0 : sorted[(sorted.size() - 1) / 2];
+}
+
+void reportCarrier(const RailNames& flapping, std::vector<Evidence> evidence, Report& report) {
+  report.add(
+      {.severity = Severity::kWarning,
+       .code = "network.carrier-changes",
+       .what = fmt::format("These links go up and down often: {}.", fmt::join(flapping, ", ")),
+       .evidence = std::move(evidence),
+       .cause = "A cable, a transceiver or a switch port is failing.",
+       .fix = "See the times in the kernel log: dmesg -T | grep -E 'Link (up|down)'\n"
+              "Reseat or replace the cable, then look at its errors: ethtool -S " +
+              flapping.front().substr(0, flapping.front().find(' ')) + " | grep -E 'phy|symbol'",
+       .gain = "Each change ends the transfers on this rail."});
+}
+
+void checkCarrier(const Node& node, const RailNames& rails, Report& report) {
+  const CarrierChanges changes = carrierChanges(node.tree, rails);
+  const std::uint64_t median = medianOf(changes);
   RailNames flapping;
-  Finding finding{.severity = Severity::kWarning, .code = "network.carrier-changes"};
+  std::vector<Evidence> evidence;
   for (const auto& [rail, count] : changes) {
     const std::string path = netFile(rail, "carrier_changes");
     const auto grown = node.live.grown.find(path);
-    const bool now = grown != node.live.grown.end() && grown->second != 0;
-    const bool many = count >= kManyChangesAlone || (count >= kManyChanges && count / 4 >= median);
-    if (!now && !many) continue;
+    const std::uint64_t more = grown == node.live.grown.end() ? 0 : grown->second;
+    const bool unlike_others = count >= kManyChanges && count / 4 >= median;
+    if (more == 0 && count < kManyChangesAlone && !unlike_others) continue;
     flapping.push_back(fmt::format("{} ({} times)", rail, count));
-    finding.evidence.push_back({path, std::to_string(count)});
-    if (now)
-      finding.evidence.push_back(
-          {path, fmt::format("{} more within {:.1f} s", grown->second, node.live.seconds)});
+    evidence.push_back(
+        {path, fmt::format("{}, {} more within {:.1f} s", count, more, node.live.seconds)});
   }
-  if (flapping.empty()) {
-    if (changes.size() == rails.size()) return report.fine("The links of the rails are steady.");
-    return report.add({.severity = Severity::kUnknown,
-                       .code = "network.carrier-unknown",
-                       .what = "Could not look at how often the links of all rails changed.",
-                       .evidence = {{"/sys/class/net/*/carrier_changes",
-                                     fmt::format("{} of {} rails", changes.size(), rails.size())}},
-                       .cause = "The file is missing or damaged."});
-  }
-  finding.what = fmt::format("The link of {} went up or down often.", fmt::join(flapping, ", "));
-  finding.cause = "A cable, a transceiver or a switch port is failing.";
-  finding.fix =
-      "See the times in the kernel log: dmesg -T | grep -E 'Link (up|down)'\n"
-      "Reseat or replace the cable, then look at its errors: ethtool -S " +
-      rails.front() + " | grep -E 'phy|symbol'";
-  finding.gain = "Each change ends the transfers on this rail.";
-  report.add(std::move(finding));
+  if (!flapping.empty()) return reportCarrier(flapping, std::move(evidence), report);
+  if (changes.size() == rails.size()) return report.fine("The links of the rails are steady.");
+  report.add({.severity = Severity::kUnknown,
+              .code = "network.carrier-unknown",
+              .what = "Could not look at how often the links of all rails changed.",
+              .evidence = {{"/sys/class/net/*/carrier_changes",
+                            fmt::format("{} of {} rails", changes.size(), rails.size())}},
+              .cause = "The file is missing or damaged."});
 }
 
 void checkRailMtus(const Node& node, const RailNames& rails, Report& report) {

@@ -47,7 +47,7 @@ TEST(CheckNetwork, NamesLinksThatComeAndGo) {
   folder.rewrite("/sys/class/net/rail3/carrier_changes", "41");
   EXPECT_EQ(codesAboveInfo(folder), Codes{"network.carrier-changes"});
   EXPECT_EQ(findingOf(folder, "network.carrier-changes").what,
-            "The link of rail3 (41 times) went up or down often.");
+            "These links go up and down often: rail3 (41 times).");
   folder.rewrite("/sys/class/net/rail3/carrier_changes", "18");
   EXPECT_EQ(codesAboveInfo(folder), Codes{});
   folder.live.grown["/sys/class/net/rail3/carrier_changes"] = 2;

@@ -122,7 +122,7 @@ void reportPolling(const Node& node, const OwnDevices& own, const PortList& port
               .cause = "The cable or its transceiver is missing or broken, or the switch port is "
                        "off.",
               .fix = fmt::format("Look at the cable and the switch port: mlxlink -d {} -m\n{}",
-                                 ports.front().device->name, leaveOut(ports)),
+                                 toolName(*ports.front().device), leaveOut(ports)),
               .gain = "Each port adds its own rate to the node."});
 }
 
@@ -141,7 +141,7 @@ void reportDownPorts(const Node& node, const OwnDevices& own, const PortList& po
                   interface.empty()
                       ? std::string()
                       : fmt::format("Bring the interface up: ip link set {} up\n", interface),
-                  device.name, ports.front().port->number, device.name, leaveOut(ports)),
+                  device.name, ports.front().port->number, toolName(device), leaveOut(ports)),
               .gain = "Each port adds its own rate to the node."});
 }
 
@@ -267,7 +267,7 @@ void reportUnnamed(const Node& node, const PortList& ports, Report& report) {
                             "lane. The link itself is probably fast.",
                             printable(node.live.kernel)),
        .fix = fmt::format("Ask the firmware for the real rate: mlxlink -d {}",
-                          ports.front().device->name),
+                          toolName(*ports.front().device)),
        .gain = "A newer kernel shows the rate, so that the doctor can judge it."});
 }
 
@@ -281,24 +281,25 @@ void reportNarrow(const Node& node, const PortList& ports, Report& report) {
                        "home.",
               .fix = fmt::format("Reseat or replace the cable, then look at its lanes: mlxlink -d "
                                  "{} -m -c",
-                                 ports.front().device->name),
+                                 toolName(*ports.front().device)),
               .gain = "Four lanes carry four times as much."});
 }
 
 void reportSlow(const Node& node, const PortList& slow, const PortOf& fastest, Report& report) {
-  Finding finding{.severity = Severity::kWarning,
-                  .code = "rdma.rate-below-siblings",
-                  .evidence = filesOf(slow, {"rate"}, node.tree),
-                  .cause =
-                      "The link came up with fewer lanes or a lower speed: a bad cable or "
-                      "transceiver, or a limit at the switch port.",
-                  .fix = fmt::format("Compare both ends of the link: mlxlink -d {} -m -c\n"
-                                     "Reseat or replace the cable; then reset the link: mlxlink -d "
-                                     "{} -a TG",
-                                     slow.front().device->name, slow.front().device->name),
-                  .gain = fmt::format("The port carries {:g} Gb/s instead of {:g}. A collective "
-                                      "waits for its slowest rail.",
-                                      fastest.port->gigabits, slow.front().port->gigabits)};
+  Finding finding{
+      .severity = Severity::kWarning,
+      .code = "rdma.rate-below-siblings",
+      .evidence = filesOf(slow, {"rate"}, node.tree),
+      .cause =
+          "The link came up with fewer lanes or a lower speed: a bad cable or "
+          "transceiver, or a limit at the switch port.",
+      .fix = fmt::format("Compare both ends of the link: mlxlink -d {} -m -c\n"
+                         "Reseat or replace the cable; then reset the link: mlxlink -d "
+                         "{} -a TG",
+                         toolName(*slow.front().device), toolName(*slow.front().device)),
+      .gain = fmt::format("The port carries {:g} Gb/s instead of {:g}. A collective "
+                          "waits for its slowest rail.",
+                          fastest.port->gigabits, slow.front().port->gigabits)};
   std::vector<std::string> rates;
   for (const PortOf& one : slow)
     rates.push_back(fmt::format("{} ({:g} Gb/s)", one.name(), one.port->gigabits));
@@ -369,10 +370,14 @@ std::string fixOfNoFiles(const OwnDevices& own) {
   if (own.given)
     return "Recreate the pod. In its SriovNetworkNodePolicy: isRdma: true, deviceType: netdevice";
   if (own.pod)
-    return "Request the devices in the container, by the name that the node offers:\n"
-           "  resources: {limits: {vpc.amazonaws.com/efa: 32}}     # EKS\n"
-           "  resources: {limits: {rdma/hca_shared_devices_a: 1}}  # shared device plugin\n"
-           "List the names: kubectl get node NODE -o jsonpath='{.status.allocatable}'";
+    return fmt::format(
+        "Request the devices in the container:\n"
+        "  resources: {{limits: {{{}}}}}\n"
+        "The node may offer another name: kubectl get node NODE -o "
+        "jsonpath='{{.status.allocatable}}'",
+        own.devices.front().kind == DeviceKind::kEfa
+            ? fmt::format("vpc.amazonaws.com/efa: {}", own.devices.size())
+            : std::string("rdma/hca_shared_devices_a: 1"));
   return "Load the module, and let udev make the files: modprobe ib_uverbs; udevadm trigger\n"
          "With Docker: --device=/dev/infiniband";
 }
@@ -433,12 +438,12 @@ void reportNone(const Node& node, Report& report) {
        .fix = "Load it, then look at its messages: modprobe mlx5_ib; dmesg | grep mlx5"});
 }
 
-void reportActive(const OwnDevices& own, const PortList& active, Report& report) {
+void reportActive(const Node& node, const OwnDevices& own, const PortList& active, Report& report) {
   std::map<std::pair<std::string, std::string>, std::vector<std::string>> of;
   for (const PortOf& one : active)
-    of[{one.device->kind == DeviceKind::kEfa ? "EFA"
-        : one.port->roce()                   ? "RoCE (the link layer is Ethernet)"
-                                             : printable(one.port->link_layer),
+    of[{one.device->kind == DeviceKind::kEfa        ? "EFA"
+        : isRoce(node.tree, *one.device, *one.port) ? "RoCE (the link layer is Ethernet)"
+                                                    : printable(one.port->link_layer),
         printable(one.port->rate)}]
         .push_back(one.name());
   for (const auto& [key, names] : of)
@@ -475,7 +480,7 @@ void checkRdma(const Node& node, Report& report) {
   checkPortRates(node, active, report);
   checkRdmaFirmware(own, report);
   checkDeviceFiles(node, own, report);
-  reportActive(own, active, report);
+  reportActive(node, own, active, report);
 }
 
 }  // namespace viaduct::diag

@@ -35,6 +35,11 @@ struct RoceView {
   // InfiniBand or EFA carries the data here, and RoCE has another use.
   bool secondary = false;
   Severity worst(Severity severity) const { return secondary ? Severity::kInfo : severity; }
+  // Of a fault that makes some rails useless.
+  Severity useless(std::size_t count) const {
+    const bool all = given || count == rails.size();
+    return worst(all ? Severity::kFailure : Severity::kWarning);
+  }
 };
 
 RoceView roceView(const Node& node) {
@@ -45,7 +50,7 @@ RoceView roceView(const Node& node) {
     for (const RdmaPort& port : device.ports) {
       const bool efa = device.kind == RdmaDevice::Kind::kEfa;
       out.secondary |= port.active() && (efa || port.infiniband());
-      if (efa || !port.roce()) continue;
+      if (efa || !isRoce(node.tree, device, port)) continue;
       const std::string interface = interfaceOf(node.tree, device, port);
       if (!interface.empty())
         out.rails.push_back({device.name, interface, port, interface == with_default});
@@ -87,7 +92,7 @@ std::string forEach(const RoceRails& rails,
 
 void reportDownRails(const Node& node, const RoceView& view, const RoceRails& down,
                      Report& report) {
-  Finding finding{.severity = view.worst(view.given ? Severity::kFailure : Severity::kWarning),
+  Finding finding{.severity = view.useless(down.size()),
                   .code = "roce.interface-down",
                   .what = fmt::format("{} no link: the network interface is down.",
                                       withVerb(namesOf(down), "has", "have")),
@@ -130,7 +135,7 @@ bool wantsIpv6(const Node& node) {
 
 void reportNoAddress(const RoceView& view, const RoceRails& without, Report& report) {
   Finding finding{
-      .severity = view.worst(Severity::kFailure),
+      .severity = view.useless(without.size()),
       .code = "roce.no-address",
       .what = fmt::format("{} no IPv4 address.", withVerb(namesOf(without), "has", "have")),
       .cause =
@@ -188,7 +193,7 @@ void reportUnknownGids(const RoceView& view, const RoceRails& rails, Report& rep
 
 void reportNoVersion2(const RoceView& view, const RoceRails& without, Report& report) {
   report.add(
-      {.severity = view.worst(Severity::kFailure),
+      {.severity = view.useless(without.size()),
        .code = "roce.no-v2-gid",
        .what = fmt::format("{} no GID of RoCE v2.", withVerb(namesOf(without), "has", "have")),
        .evidence = shownGids(without),
@@ -204,8 +209,17 @@ void reportNoVersion2(const RoceView& view, const RoceRails& without, Report& re
        .gain = "NCCL, UCX and libfabric use RoCE v2 by default."});
 }
 
-void reportLinkLocal(const RoceView& view, const RoceRails& local, Report& report) {
-  report.add({.severity = view.worst(Severity::kFailure),
+// "10.0.103.7/24", for a command.
+std::string addressOn(const Node& node, const RoceRail& rail) {
+  for (const Live::Address& one : node.live.addresses)
+    if (one.interface == rail.interface && !one.address.starts_with("fe80:"))
+      return printable(fmt::format("{}/{}", one.address, one.prefix));
+  return "ADDRESS/PREFIX";
+}
+
+void reportLinkLocal(const Node& node, const RoceView& view, const RoceRails& local,
+                     Report& report) {
+  report.add({.severity = view.useless(local.size()),
               .code = "roce.link-local-only",
               .what = fmt::format("{} only link-local GIDs of RoCE v2.",
                                   withVerb(namesOf(local), "has", "have")),
@@ -214,11 +228,10 @@ void reportLinkLocal(const RoceView& view, const RoceRails& local, Report& repor
                        "not reach beyond the rail's own switch, and NCCL skips them.",
               .fix = "Set the address again, which adds its GID:\n" +
                      forEach(local,
-                             [](const RoceRail& one) {
+                             [&](const RoceRail& one) {
                                return fmt::format(
-                                   "ip addr del ADDRESS/PREFIX dev {0}; ip addr add "
-                                   "ADDRESS/PREFIX dev {0}",
-                                   one.interface);
+                                   "ip addr del {0} dev {1}; ip addr add {0} dev {1}",
+                                   addressOn(node, one), one.interface);
                              }) +
                      "In a pod, see that the rail's network attachment has an ipam section.",
               .gain = "The rail reaches other nodes."});
@@ -237,12 +250,14 @@ std::optional<std::pair<unsigned, unsigned>> ncclVersion(const Node& node) {
 }
 
 Severity severityOfIndices(const Node& node, const RoceView& view) {
-  const auto set = node.variables.find("NCCL_IB_GID_INDEX");
-  if (set != node.variables.end() && !set->second.empty() && set->second != "-1")
-    return view.worst(Severity::kFailure);
+  for (const char* name : {"NCCL_IB_GID_INDEX", "UCX_IB_GID_INDEX"}) {
+    const auto set = node.variables.find(name);
+    if (set == node.variables.end() || set->second.empty()) continue;
+    if (set->second != "-1" && set->second != "auto") return view.worst(Severity::kFailure);
+  }
   const auto version = ncclVersion(node);
-  const bool chooses = version && *version >= std::pair(2U, 21U);
-  return view.worst(chooses ? Severity::kInfo : Severity::kWarning);
+  const bool old = version && *version < std::pair(2U, 21U);
+  return view.worst(old ? Severity::kWarning : Severity::kInfo);
 }
 
 constexpr auto kIndexFix =
@@ -268,6 +283,7 @@ void checkIndices(const Node& node, const RoceView& view, const RoceRails& rails
                     "devices.",
                     of.begin()->first));
   std::vector<std::string> groups;
+  groups.reserve(of.size());
   for (const auto& [index, names] : of)
     groups.push_back(fmt::format("{} for {}", index, shortList(names, "devices")));
   report.add(
@@ -383,7 +399,7 @@ void checkRails(const Node& node, const RoceView& view, Report& report) {
   if (!old.empty()) reportNoVersion2(view, old, report);
   const RoceRails local =
       takeOut(whole, [](const RoceRail& one) { return routableGid(one.port) == nullptr; });
-  if (!local.empty()) reportLinkLocal(view, local, report);
+  if (!local.empty()) reportLinkLocal(node, view, local, report);
   checkIndices(node, view, whole, report);
   checkMtu(node, view, rails, report);
 }

@@ -57,6 +57,9 @@ TEST(CheckRoce, NamesRailsOfLinkLocalGidsOnly) {
   eraseGid(folder, "mlx5_3", 2);
   eraseGid(folder, "mlx5_3", 3);
   EXPECT_EQ(codesAboveInfo(folder), Codes{"roce.link-local-only"});
+  EXPECT_EQ(findingOf(folder, "roce.link-local-only").fix.substr(0, 95),
+            "Set the address again, which adds its GID:\n"
+            "ip addr del 10.0.103.21/24 dev rail3; ip addr add 10");
 }
 
 TEST(CheckRoce, NamesRailsWithoutAddress) {
@@ -108,6 +111,15 @@ TEST(CheckRoce, NamesSmallPackets) {
     folder.rewrite("/sys/class/net/rail3/mtu", garbage);
     EXPECT_EQ(codesAboveInfo(folder), Codes{"roce.mtu-unknown"}) << garbage;
   }
+}
+
+TEST(CheckRoce, IsNotAboutIwarp) {
+  auto folder = testing::laptop();
+  folder.addRdma({.name = "siw0",
+                  .link_layer = "Ethernet",
+                  .node_type = "4: RNIC",
+                  .gids = {{"0200:0000:0000:0000:0000:0000:0000:0000", "", "enp0s31f6"}}});
+  EXPECT_EQ(codesAboveInfo(folder), Codes{});
 }
 
 TEST(CheckRoce, NamesGivenDevicesWithoutInterface) {

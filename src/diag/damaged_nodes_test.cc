@@ -30,14 +30,14 @@ void fillAll(const Fixture& folder, const std::string& text) {
     folder.write(file.string().substr(folder.root().size()), text);
 }
 
-const std::vector<std::string> kGarbage{
+const std::vector<std::string> garbage_texts{
     "",   "\x1b[2J\x1b]0;x\x07", "99999999999999999999999999", "-1", "0x", "4: ACTIVE",
     "%s", std::string(1, '\0'),  std::string(70000, 'A')};
 
 TEST(DamagedNodes, NeverLookHealthyOrCrash) {
   for (const auto make : {testing::gb200, testing::roceNode, testing::p6b200}) {
     const auto folder = make();
-    for (const std::string& garbage : kGarbage) {
+    for (const std::string& garbage : garbage_texts) {
       fillAll(folder, garbage);
       EXPECT_FALSE(testing::codesAboveInfo(folder).empty()) << garbage.substr(0, 40);
     }
@@ -70,7 +70,7 @@ struct PlantedFault {
 };
 
 // Each on another device, so that two of them stay two.
-const std::vector<PlantedFault> kFaults{
+const std::vector<PlantedFault> faults{
     {"rdma.polling",
      [](Fixture& folder) {
        folder.rewrite("/sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN");
@@ -106,14 +106,15 @@ const std::vector<PlantedFault> kFaults{
      }},
 };
 
+// Each fault in two pairs.
 TEST(PlantedFaults, AreFoundInPairs) {
-  for (std::size_t i = 0; i < kFaults.size(); ++i)
-    for (std::size_t j = i + 1; j < kFaults.size(); ++j) {
+  for (std::size_t i = 0; i < faults.size(); ++i)
+    for (const std::size_t j : {(i + 1) % faults.size(), (i + 3) % faults.size()}) {
       auto folder = roceNode();
-      kFaults[i].plant(folder);
-      kFaults[j].plant(folder);
+      faults[i].plant(folder);
+      faults[j].plant(folder);
       auto found = testing::codesAboveInfo(folder);
-      std::vector<std::string> planted{kFaults[i].code, kFaults[j].code};
+      std::vector<std::string> planted{faults[i].code, faults[j].code};
       std::sort(found.begin(), found.end());
       std::sort(planted.begin(), planted.end());
       EXPECT_EQ(found, planted);

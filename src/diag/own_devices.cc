@@ -31,6 +31,14 @@ OwnDevices ownDevices(const Node& node) {
   return out;
 }
 
+bool isRoce(const Tree& tree, const RdmaDevice& device, const RdmaPort& port) {
+  return port.roce() && !tree.line(device.folder + "/node_type").starts_with("4:");
+}
+
+std::string toolName(const RdmaDevice& device) {
+  return device.pci.empty() ? device.name : device.pci;
+}
+
 std::string interfaceOf(const Tree& tree, const RdmaDevice& device, const RdmaPort& port) {
   std::vector<std::string> names = device.interfaces;
   for (const Gid& gid : port.gids) names.push_back(gid.interface);
