@@ -23,6 +23,9 @@ NodeFolder::NodeFolder() {
   write("/proc/self/status",
         "Name:\tviaduct\nUid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\nSeccomp:\t0");
   write("/proc/self/cgroup", "0::/");
+  write("/sys/class/net/lo/operstate", "unknown");
+  write("/sys/class/net/lo/mtu", "65536");
+  write("/sys/class/net/lo/type", "772");
   live = {.hostname = "node-1",
           .kernel = "6.8.0-1021",
           .machine = "x86_64",
@@ -31,7 +34,8 @@ NodeFolder::NodeFolder() {
           .io_uring = Tried{.ok = true},
           .shm_bytes = std::uint64_t{64} << 30U,
           .shm_free = std::uint64_t{64} << 30U,
-          .clock = Tried{.ok = true}};
+          .clock = Tried{.ok = true},
+          .seconds = 1};
 }
 
 void NodeFolder::write(const std::string& path, const std::string& text) const {

@@ -9,6 +9,11 @@ namespace viaduct::diag {
 namespace {
 
 constexpr std::array kTopics{
+    Topic{"rdma", "RDMA devices: ports, rates, firmware, device files", checkRdma},
+    Topic{"roce", "RDMA over Ethernet: interfaces, addresses, GIDs, MTU", checkRoce},
+    Topic{"efa", "EFA: count of devices, driver, GPU memory, errors", checkEfa},
+    Topic{"network", "interfaces: addresses, routes, subnets, steady links", checkNetwork},
+    Topic{"counters", "error and congestion counters, and whether they grow", checkCounters},
     Topic{"memory", "huge pages and /dev/shm", checkMemory},
 };
 

@@ -1,0 +1,291 @@
+// Errors and congestion: counters that have grown while the doctor ran, and totals that matter.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diag/allocation.h"
+#include "diag/counters.h"
+#include "diag/own_devices.h"
+#include "diag/topics.h"
+
+namespace viaduct::diag {
+namespace {
+
+constexpr auto kPriorityFlow =
+    "Look at flow control and congestion marking on NIC and switch:\n"
+    "  mlnx_qos -i INTERFACE; ethtool -S INTERFACE | grep -E 'prio._(pause|discard)'\n"
+    "Give RDMA traffic a lossless class with ECN: same DSCP, PFC priority and ECN on all hops.";
+constexpr auto kCable =
+    "Look at both ends of the link, then reseat or replace the cable: mlxlink -d DEVICE -m -c";
+
+// What the growth of a counter means. Several counters have one finding.
+struct CounterKind {
+  std::string_view code;
+  const char *what, *cause, *fix, *gain;
+};
+constexpr CounterKind kLinkDowned{"counters.link-downed", "Links went down while the doctor looked",
+                                  "A cable, a transceiver or a switch port is failing.", kCable,
+                                  "Each loss of the link ends the transfers on it."};
+constexpr CounterKind kSignal{"counters.signal-errors", "Links receive damaged data",
+                              "A cable or transceiver is dirty, bent or failing.", kCable,
+                              "Each damaged packet is sent again, which delays all behind it."};
+constexpr CounterKind kOutOfSequence{
+    "counters.out-of-sequence", "Packets arrive out of sequence",
+    "Packets are lost on the way: on RoCE, PFC or ECN is set up wrongly on a hop. On InfiniBand, "
+    "adaptive routing also reorders them.",
+    kPriorityFlow, "Lost packets cost a round trip or more each; throughput returns without them."};
+constexpr CounterKind kTimeout{
+    "counters.local-ack-timeout", "Packets are sent again because no acknowledgement came",
+    "Packets are lost on the way, or a peer has died.", kPriorityFlow,
+    "Each timeout stops a queue pair for milliseconds; after the last retry it ends with status "
+    "12."};
+constexpr CounterKind kNotReady{
+    "counters.rnr", "Receivers have no buffer ready for a message",
+    "The receiving program posts too few receives, or is too slow.",
+    "Post more receives, or use one-sided writes. Look at the receiving process: is it starved of "
+    "CPU?",
+    "Senders wait after each such answer."};
+constexpr CounterKind kDiscards{
+    "counters.discards", "Ports throw packets away",
+    "The port or the way behind it is congested, and flow control does not reach the sender.",
+    kPriorityFlow, "Thrown away packets are sent again, which costs a timeout each."};
+constexpr CounterKind kCorrupt{
+    "counters.corrupt-packets", "RDMA packets arrive with a wrong checksum",
+    "A switch or NIC on the way damages packets.",
+    "Find the hop by trying pairs of nodes. Update the firmware of its NIC and switch.",
+    "Each such packet is sent again."};
+constexpr CounterKind kRemoteAccess{
+    "counters.remote-access", "Peers access memory that is not registered",
+    "A peer uses an old key or address, after the memory was deregistered or the process "
+    "restarted.",
+    "Restart both processes together, so that they exchange their keys anew.",
+    "Each such access ends a connection."};
+constexpr CounterKind kPeers{
+    "counters.unresponsive-peers", "EFA has peers that do not answer",
+    "A peer has died or is overloaded, or a security group does not let its packets pass.",
+    "The security group must allow all protocols from and to itself, inbound and outbound:\n"
+    "  aws ec2 describe-security-groups --group-ids GROUP",
+    "Transfers to these peers end."};
+
+struct CounterRow {
+  std::string_view name;
+  const CounterKind* kind;
+  std::uint64_t least;  // growth below it is that of a healthy node
+};
+// Below ports/N/counters and ports/N/hw_counters.
+constexpr std::array kCounters{
+    CounterRow{"link_downed", &kLinkDowned, 1},
+    CounterRow{"link_error_recovery", &kSignal, 1},
+    CounterRow{"local_link_integrity_errors", &kSignal, 1},
+    CounterRow{"port_rcv_errors", &kSignal, 1},
+    CounterRow{"symbol_error", &kSignal, 10},
+    CounterRow{"port_xmit_discards", &kDiscards, 1},
+    CounterRow{"rx_drops", &kDiscards, 1},
+    CounterRow{"out_of_sequence", &kOutOfSequence, 1},
+    CounterRow{"packet_seq_err", &kOutOfSequence, 1},
+    CounterRow{"implied_nak_seq_err", &kOutOfSequence, 1},
+    CounterRow{"local_ack_timeout_err", &kTimeout, 1},
+    CounterRow{"roce_adp_retrans", &kTimeout, 1},
+    CounterRow{"rnr_nak_retry_err", &kNotReady, 1},
+    CounterRow{"out_of_buffer", &kNotReady, 1},
+    CounterRow{"rx_icrc_encapsulated", &kCorrupt, 1},
+    CounterRow{"req_remote_access_errors", &kRemoteAccess, 1},
+    CounterRow{"resp_remote_access_errors", &kRemoteAccess, 1},
+    CounterRow{"retrans_timeout_events", &kPeers, 1},
+    CounterRow{"unresponsive_remote_events", &kPeers, 1},
+    CounterRow{"impaired_remote_conn_events", &kPeers, 1},
+};
+
+const CounterRow* rowOf(std::string_view name) {
+  const auto found = std::find_if(kCounters.begin(), kCounters.end(),
+                                  [&](const CounterRow& one) { return one.name == name; });
+  return found == kCounters.end() ? nullptr : &*found;
+}
+
+struct PortCounter {
+  std::string path = {};
+  const CounterRow* row = nullptr;
+};
+
+// Those that are there. Some hold "N/A (no PMA)" and have no number.
+std::vector<PortCounter> countersOf(const Tree& tree, const RdmaDevice& device) {
+  std::vector<PortCounter> out;
+  for (const RdmaPort& port : device.ports)
+    for (const char* folder : {"/counters", "/hw_counters"})
+      for (const std::string& name : tree.list(port.folder + folder))
+        if (const CounterRow* const row = rowOf(name))
+          out.push_back({fmt::format("{}{}/{}", port.folder, folder, name), row});
+  return out;
+}
+
+// ---- Growth.
+
+struct Growing {
+  std::vector<std::string> devices = {};
+  std::string tool_name = {}, interface = {};  // of the first one
+  std::vector<Evidence> evidence = {};
+};
+
+struct Growth {
+  std::map<const CounterKind*, Growing> of = {};
+  std::size_t counted = 0;
+  std::vector<Evidence> unknown = {};
+};
+
+// With the names of this node.
+std::string filledIn(std::string text, const std::string& device, const std::string& interface) {
+  const auto replace = [&](std::string_view word, const std::string& by) {
+    for (auto at = text.find(word); !by.empty() && at != std::string::npos;
+         at = text.find(word, at + by.size()))
+      text.replace(at, word.size(), by);
+  };
+  replace("DEVICE", device);
+  replace("INTERFACE", interface);
+  return text;
+}
+
+void addGrowth(const Node& node, const RdmaDevice& device, Growth& into) {
+  for (const PortCounter& one : countersOf(node.tree, device)) {
+    const std::string text = node.tree.line(one.path);
+    if (text.starts_with("N/A")) continue;
+    if (!node.tree.number(one.path)) {
+      into.unknown.push_back({one.path, printable(text)});
+      continue;
+    }
+    ++into.counted;
+    const auto grown = node.live.grown.find(one.path);
+    if (grown == node.live.grown.end() || grown->second < one.row->least) continue;
+    Growing& growing = into.of[one.row->kind];
+    if (growing.devices.empty()) {
+      growing.tool_name = toolName(device);
+      growing.interface = interfaceOf(node.tree, device, device.ports.front());
+    }
+    if (growing.devices.empty() || growing.devices.back() != device.name)
+      growing.devices.push_back(device.name);
+    growing.evidence.push_back(
+        {one.path, fmt::format("{} more within {:.1f} s", grown->second, node.live.seconds)});
+  }
+}
+
+void checkGrowth(const Node& node, const OwnDevices& own, Report& report) {
+  if (node.live.seconds <= 0)
+    return report.add({.severity = Severity::kUnknown,
+                       .code = "counters.not-sampled",
+                       .what = "Could not look at the growth of error counters.",
+                       .cause = "They were not read twice on the node.",
+                       .fix = "Run the doctor on the node itself: viaduct doctor --only counters"});
+  Growth growth;
+  for (const RdmaDevice& device : own.devices) addGrowth(node, device, growth);
+  if (!growth.unknown.empty())
+    report.add({.severity = Severity::kUnknown,
+                .code = "counters.unknown",
+                .what = fmt::format("{} error counters hold no number.", growth.unknown.size()),
+                .evidence = std::move(growth.unknown),
+                .cause = "The files are damaged, or the driver behind them does not answer."});
+  for (const auto& [kind, growing] : growth.of)
+    report.add({.severity = Severity::kWarning,
+                .code = std::string(kind->code),
+                .what = fmt::format("{}: {}.", kind->what, shortList(growing.devices, "devices")),
+                .evidence = growing.evidence,
+                .cause = kind->cause,
+                .fix = filledIn(kind->fix, growing.tool_name, growing.interface),
+                .gain = kind->gain});
+  if (growth.of.empty() && growth.counted != 0)
+    report.fine(fmt::format("{} error counters of {} devices have not grown within {:.1f} s.",
+                            growth.counted, own.devices.size(), node.live.seconds));
+}
+
+// ---- Totals.
+
+// Packets were thrown away, and nothing told the senders to slow down.
+bool discardsUnmarked(const Tree& tree, const RdmaPort& port) {
+  const auto number = [&](const char* name) { return tree.number(port.folder + name); };
+  return number("/counters/port_xmit_discards").value_or(0) != 0 &&
+         number("/hw_counters/np_cnp_sent") == 0 && number("/hw_counters/rp_cnp_handled") == 0;
+}
+
+constexpr auto kMarkingFix =
+    "Switch congestion control on for the RDMA priority, and ECN on the switch:\n"
+    "  echo 1 > /sys/class/net/INTERFACE/ecn/roce_np/enable/3\n"
+    "  echo 1 > /sys/class/net/INTERFACE/ecn/roce_rp/enable/3";
+
+void checkMarking(const Node& node, const OwnDevices& own, Report& report) {
+  std::vector<std::string> names;
+  Finding finding{.severity = Severity::kWarning,
+                  .code = "counters.discards",
+                  .cause =
+                      "Congestion marking (ECN) is off on the switch or the NIC: packets are "
+                      "dropped instead of marked, and senders never slow down.",
+                  .gain = "Senders slow down before packets are lost."};
+  for (const RdmaDevice& device : own.devices)
+    for (const RdmaPort& port : device.ports) {
+      if (!port.roce() || !discardsUnmarked(node.tree, port)) continue;
+      if (names.empty())
+        finding.fix = filledIn(kMarkingFix, toolName(device), interfaceOf(node.tree, device, port));
+      names.push_back(device.name);
+      for (const char* name : {"/counters/port_xmit_discards", "/hw_counters/np_cnp_sent"})
+        finding.evidence.push_back(
+            {port.folder + name, std::to_string(node.tree.number(port.folder + name).value_or(0))});
+    }
+  if (names.empty()) return;
+  finding.what =
+      fmt::format("Packets were thrown away and none was marked: {}.", shortList(names, "devices"));
+  report.add(std::move(finding));
+}
+
+// A link of a healthy node goes down when its switch restarts.
+constexpr std::uint64_t kManyLosses = 10;
+
+void checkLosses(const Node& node, const OwnDevices& own, Report& report) {
+  std::vector<std::string> names;
+  std::vector<Evidence> evidence;
+  for (const RdmaDevice& device : own.devices)
+    for (const RdmaPort& port : device.ports) {
+      const std::string path = port.folder + "/counters/link_downed";
+      const auto count = node.tree.number(path);
+      if (!count || *count < kManyLosses) continue;
+      names.push_back(fmt::format("{} ({} times)", device.name, *count));
+      evidence.push_back({path, std::to_string(*count)});
+    }
+  if (names.empty()) return;
+  report.add({.severity = Severity::kInfo,
+              .code = "counters.link-downed-total",
+              .what = fmt::format("Links went down since the counters were cleared: {}.",
+                                  shortList(names, "devices")),
+              .evidence = std::move(evidence),
+              .cause = "Switches were restarted, or a cable is failing.",
+              .fix = "See whether it goes on: dmesg -T | grep -i 'link down'"});
+}
+
+}  // namespace
+
+std::vector<std::string> counterPaths(const Tree& tree) {
+  std::vector<std::string> out;
+  const auto add_number = [&](std::string path) {
+    if (tree.number(path)) out.push_back(std::move(path));
+  };
+  for (const RdmaDevice& device : rdmaDevices(tree)) {
+    if (!isDeviceName(device.name)) continue;
+    for (PortCounter& one : countersOf(tree, device)) add_number(std::move(one.path));
+  }
+  for (const std::string& name : tree.list("/sys/class/net"))
+    if (isDeviceName(name)) add_number("/sys/class/net/" + name + "/carrier_changes");
+  return out;
+}
+
+void checkCounters(const Node& node, Report& report) {
+  const OwnDevices own = ownDevices(node);
+  if (own.devices.empty()) return report.fine("There are no RDMA devices: no counters to look at.");
+  checkGrowth(node, own, report);
+  checkMarking(node, own, report);
+  checkLosses(node, own, report);
+}
+
+}  // namespace viaduct::diag

@@ -1,0 +1,326 @@
+// Network interfaces: addresses, routes, and the rails of RDMA devices.
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "diag/allocation.h"
+#include "diag/own_devices.h"
+#include "diag/pod_view.h"
+#include "diag/topics.h"
+
+namespace viaduct::diag {
+namespace {
+
+using RailNames = std::vector<std::string>;
+
+std::string netFile(const std::string& interface, const char* name) {
+  return fmt::format("/sys/class/net/{}/{}", interface, name);
+}
+
+// The network devices of RDMA devices, in this network namespace. IPoIB is none of them.
+RailNames railsOf(const Node& node) {
+  RailNames out;
+  for (const RdmaDevice& device : ownDevices(node).devices)
+    for (const RdmaPort& port : device.ports) {
+      const std::string name = interfaceOf(node.tree, device, port);
+      if (name.empty() || !isRoce(node.tree, device, port) || !port.active()) continue;
+      if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
+    }
+  return out;
+}
+
+// ---- Addresses.
+
+struct Ipv4Subnet {
+  std::uint32_t address = 0;
+  unsigned prefix = 0;
+  std::uint32_t subnet() const {
+    return prefix == 0 ? 0 : address & (0xffffffffU << (32U - prefix));
+  }
+};
+
+std::optional<Ipv4Subnet> ipv4In(const Live::Address& one) {
+  in_addr raw{};
+  if (one.prefix > 32 || ::inet_pton(AF_INET, one.address.c_str(), &raw) != 1) return std::nullopt;
+  const Ipv4Subnet out{ntohl(raw.s_addr), one.prefix};
+  const bool link_local = (out.address >> 16U) == 0xa9feU;
+  const bool loopback = (out.address >> 24U) == 127;
+  return link_local || loopback ? std::nullopt : std::optional(out);
+}
+
+std::string showSubnet(const Ipv4Subnet& one) {
+  const std::uint32_t net = one.subnet();
+  return fmt::format("{}.{}.{}.{}/{}", net >> 24U, (net >> 16U) & 0xffU, (net >> 8U) & 0xffU,
+                     net & 0xffU, one.prefix);
+}
+
+void checkIpv4Addresses(const Node& node, Report& report) {
+  RailNames interfaces;
+  for (const std::string& name : node.tree.list("/sys/class/net"))
+    if (name != "lo" && isDeviceName(name)) interfaces.push_back(name);
+  if (interfaces.empty())
+    return report.add({.severity = Severity::kInfo,
+                       .code = "network.loopback-only",
+                       .what = "There is no network interface here but loopback.",
+                       .evidence = {{"/sys/class/net", "lo"}}});
+  if (node.live.addresses.empty())
+    return report.add({.severity = Severity::kUnknown,
+                       .code = "network.addresses-unknown",
+                       .what = "Could not look at the addresses of the interfaces.",
+                       .cause = "The folder of files does not hold them.",
+                       .fix = "Run the doctor on the node itself: viaduct doctor --only network"});
+  RailNames shown;
+  for (const Live::Address& one : node.live.addresses)
+    if (ipv4In(one)) shown.push_back(fmt::format("{} {}", one.interface, one.address));
+  if (!shown.empty())
+    return report.fine(fmt::format("IPv4 addresses: {}.", shortList(shown, "addresses")));
+  const bool ipv6 = std::any_of(node.live.addresses.begin(), node.live.addresses.end(),
+                                [](const Live::Address& one) {
+                                  return one.address.find(':') != std::string::npos &&
+                                         !one.address.starts_with("fe80:") && one.address != "::1";
+                                });
+  report.add({.severity = ipv6 ? Severity::kInfo : Severity::kFailure,
+              .code = "network.no-ipv4",
+              .what = ipv6 ? "No interface has an IPv4 address; there are IPv6 addresses."
+                           : fmt::format("None of {} has an IPv4 address.",
+                                         shortList(interfaces, "interfaces")),
+              .evidence = {{"ip -4 addr", "no address beyond loopback"}},
+              .cause = "DHCP has not answered, or the pod's network was not set up.",
+              .fix = "Look at the interface: ip addr; networkctl status\n"
+                     "In Kubernetes: kubectl describe pod POD",
+              .gain = "Processes find and reach each other."});
+}
+
+// ---- Routes.
+
+RailNames interfacesWithRoute(const Tree& tree) {
+  std::istringstream lines(tree.read("/proc/net/route").text);
+  RailNames out;
+  for (std::string line; std::getline(lines, line);)
+    if (const auto blank = line.find_first_of(" \t"); blank != std::string::npos)
+      out.push_back(line.substr(0, blank));
+  return out;
+}
+
+void checkRoutes(const Node& node, const RailNames& rails, Report& report) {
+  const std::string with_default = podView(node).default_interface;
+  if (!with_default.empty())
+    report.fine(fmt::format("The default route leaves through {}.", with_default));
+  const RailNames routed = interfacesWithRoute(node.tree);
+  RailNames without;
+  std::copy_if(rails.begin(), rails.end(), std::back_inserter(without), [&](const auto& rail) {
+    return std::find(routed.begin(), routed.end(), rail) == routed.end();
+  });
+  if (routed.empty() || without.empty()) return;
+  report.add({.severity = Severity::kInfo,
+              .code = "network.no-route",
+              .what = fmt::format("The main routing table has no route through {}.",
+                                  shortList(without, "rails")),
+              .evidence = {{"/proc/net/route", "no line of " + without.front()}},
+              .cause = "The rail has no address, or its routes are in another table.",
+              .fix = "See all tables: ip rule; ip route show table all"});
+}
+
+// ---- Rails in one subnet.
+
+// The kernel takes the greater of an interface's value and that of "all".
+std::optional<std::uint64_t> settingOf(const Tree& tree, const std::string& interface,
+                                       const char* name) {
+  const auto read = [&](const std::string& of) {
+    return tree.number(fmt::format("/proc/sys/net/ipv4/conf/{}/{}", of, name));
+  };
+  const auto own = read(interface), all = read("all");
+  if (!own || !all) return std::nullopt;
+  return std::max(*own, *all);
+}
+
+std::string addressOn(const Node& node, const std::string& interface) {
+  for (const Live::Address& one : node.live.addresses)
+    if (one.interface == interface && ipv4In(one)) return one.address;
+  return "ADDRESS";
+}
+
+std::string subnetFix(const Node& node, const RailNames& rails, const std::string& subnet) {
+  std::string out = "Best, give each rail a subnet of its own. Or let each answer for itself:\n";
+  unsigned table = 100;
+  for (const std::string& rail : rails) {
+    out += fmt::format(
+        "  sysctl -w net.ipv4.conf.{0}.rp_filter=2 net.ipv4.conf.{0}.arp_ignore=1 "
+        "net.ipv4.conf.{0}.arp_announce=2\n"
+        "  ip route add {1} dev {0} table {2}; ip rule add from {3} table {2}\n",
+        rail, subnet, ++table, addressOn(node, rail));
+  }
+  return out;
+}
+
+void judgeSubnet(const Node& node, const std::string& subnet, const RailNames& rails,
+                 Report& report) {
+  Finding finding{.severity = Severity::kWarning,
+                  .fix = subnetFix(node, rails, subnet),
+                  .gain =
+                      "Each rail carries its own traffic, and connections between rails do "
+                      "not time out."};
+  bool strict = false, known = true, loose = false;
+  for (const std::string& rail : rails)
+    for (const char* name : {"rp_filter", "arp_ignore"}) {
+      const auto value = settingOf(node.tree, rail, name);
+      known &= value.has_value();
+      if (!value) continue;
+      const bool is_filter = std::string_view(name) == "rp_filter";
+      strict |= is_filter && *value == 1;
+      loose |= !is_filter && *value == 0;
+      finding.evidence.push_back({fmt::format("net.ipv4.conf.{}.{}", rail, name),
+                                  fmt::format("{} (with that of all)", *value)});
+    }
+  const std::string shared =
+      fmt::format("{} are in the same subnet {}", shortList(rails, "rails"), subnet);
+  if (strict) {
+    finding.code = "network.rp-filter";
+    finding.what = shared + ", and rp_filter is 1.";
+    finding.cause =
+        "One routing table sends all answers through one rail. Strict reverse path "
+        "filtering drops packets that come in through the others.";
+  } else if (!known) {
+    finding.severity = Severity::kUnknown;
+    finding.code = "network.arp-unknown";
+    finding.what = shared + "; could not look at rp_filter and arp_ignore.";
+    finding.cause = "/proc/sys/net/ipv4/conf is missing or damaged.";
+  } else if (loose) {
+    finding.code = "network.same-subnet";
+    finding.what = shared + ", and arp_ignore is 0.";
+    finding.cause =
+        "Each rail answers ARP for the addresses of the others, so that traffic of "
+        "several rails ends up on one.";
+  } else {
+    return report.fine(shared + "; each answers ARP for its own address only.");
+  }
+  report.add(std::move(finding));
+}
+
+void checkSubnets(const Node& node, const RailNames& rails, Report& report) {
+  std::map<std::pair<std::uint32_t, unsigned>, std::pair<std::string, RailNames>> of;
+  for (const Live::Address& one : node.live.addresses) {
+    const auto address = ipv4In(one);
+    if (!address || std::find(rails.begin(), rails.end(), one.interface) == rails.end()) continue;
+    auto& [subnet, names] = of[{address->subnet(), address->prefix}];
+    subnet = showSubnet(*address);
+    if (std::find(names.begin(), names.end(), one.interface) == names.end())
+      names.push_back(one.interface);
+  }
+  bool shared = false;
+  for (const auto& [key, group] : of) {
+    if (group.second.size() < 2) continue;
+    shared = true;
+    judgeSubnet(node, group.first, group.second, report);
+  }
+  if (!shared && of.size() > 1) report.fine("Each rail has a subnet of its own.");
+}
+
+// ---- Links that come and go, and MTU.
+
+// A switch that restarts changes the carrier twice. These are many more than the other rails have.
+constexpr std::uint64_t kManyChanges = 20, kManyChangesAlone = 100;
+
+using CarrierChanges = std::map<std::string, std::uint64_t>;
+
+CarrierChanges carrierChanges(const Tree& tree, const RailNames& rails) {
+  CarrierChanges out;
+  for (const std::string& rail : rails)
+    if (const auto count = tree.number(netFile(rail, "carrier_changes"))) out[rail] = *count;
+  return out;
+}
+
+std::uint64_t medianOf(const CarrierChanges& changes) {
+  std::vector<std::uint64_t> sorted;
+  sorted.reserve(changes.size());
+  for (const auto& [rail, count] : changes) sorted.push_back(count);
+  std::sort(sorted.begin(), sorted.end());
+  return sorted.empty() ? 0 : sorted[(sorted.size() - 1) / 2];
+}
+
+void reportCarrier(const RailNames& flapping, std::vector<Evidence> evidence, Report& report) {
+  report.add(
+      {.severity = Severity::kWarning,
+       .code = "network.carrier-changes",
+       .what = fmt::format("These links go up and down often: {}.", fmt::join(flapping, ", ")),
+       .evidence = std::move(evidence),
+       .cause = "A cable, a transceiver or a switch port is failing.",
+       .fix = "See the times in the kernel log: dmesg -T | grep -E 'Link (up|down)'\n"
+              "Reseat or replace the cable, then look at its errors: ethtool -S " +
+              flapping.front().substr(0, flapping.front().find(' ')) + " | grep -E 'phy|symbol'",
+       .gain = "Each change ends the transfers on this rail."});
+}
+
+void checkCarrier(const Node& node, const RailNames& rails, Report& report) {
+  const CarrierChanges changes = carrierChanges(node.tree, rails);
+  const std::uint64_t median = medianOf(changes);
+  RailNames flapping;
+  std::vector<Evidence> evidence;
+  for (const auto& [rail, count] : changes) {
+    const std::string path = netFile(rail, "carrier_changes");
+    const auto grown = node.live.grown.find(path);
+    const std::uint64_t more = grown == node.live.grown.end() ? 0 : grown->second;
+    const bool unlike_others = count >= kManyChanges && count / 4 >= median;
+    if (more == 0 && count < kManyChangesAlone && !unlike_others) continue;
+    flapping.push_back(fmt::format("{} ({} times)", rail, count));
+    evidence.push_back(
+        {path, fmt::format("{}, {} more within {:.1f} s", count, more, node.live.seconds)});
+  }
+  if (!flapping.empty()) return reportCarrier(flapping, std::move(evidence), report);
+  if (changes.size() == rails.size()) return report.fine("The links of the rails are steady.");
+  report.add({.severity = Severity::kUnknown,
+              .code = "network.carrier-unknown",
+              .what = "Could not look at how often the links of all rails changed.",
+              .evidence = {{"/sys/class/net/*/carrier_changes",
+                            fmt::format("{} of {} rails", changes.size(), rails.size())}},
+              .cause = "The file is missing or damaged."});
+}
+
+void checkRailMtus(const Node& node, const RailNames& rails, Report& report) {
+  constexpr std::uint64_t kFullRdma = 4192;  // the topic roce reports smaller ones
+  std::map<std::uint64_t, RailNames> of;
+  Finding finding{.severity = Severity::kWarning, .code = "network.mtu"};
+  for (const std::string& rail : rails)
+    if (const auto mtu = node.tree.number(netFile(rail, "mtu")); mtu && *mtu >= kFullRdma) {
+      of[*mtu].push_back(rail);
+      finding.evidence.push_back({netFile(rail, "mtu"), std::to_string(*mtu)});
+    }
+  if (of.size() < 2) return;
+  RailNames groups;
+  for (const auto& [mtu, names] : of)
+    groups.push_back(fmt::format("{} on {}", mtu, shortList(names, "rails")));
+  finding.what = fmt::format("The rails have different MTUs: {}.", fmt::join(groups, "; "));
+  finding.cause =
+      "One of them was set up in another way. A switch or peer with a smaller MTU "
+      "drops larger packets.";
+  for (const auto& [mtu, names] : of)
+    if (mtu != of.rbegin()->first)
+      for (const std::string& rail : names)
+        finding.fix += fmt::format("ip link set {} mtu {}\n", rail, of.rbegin()->first);
+  finding.fix += fmt::format("See that it passes: ping -M do -s {} PEER",
+                             of.rbegin()->first - 28);  // headers of IPv4 and ICMP
+  report.add(std::move(finding));
+}
+
+}  // namespace
+
+void checkNetwork(const Node& node, Report& report) {
+  const RailNames rails = railsOf(node);
+  checkIpv4Addresses(node, report);
+  checkRoutes(node, rails, report);
+  if (rails.empty()) return report.fine("No RDMA device has a network interface of its own here.");
+  checkSubnets(node, rails, report);
+  checkCarrier(node, rails, report);
+  checkRailMtus(node, rails, report);
+}
+
+}  // namespace viaduct::diag

@@ -1,0 +1,486 @@
+// RDMA devices: ports, rates, firmware, and the files through which programs open them.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "diag/allocation.h"
+#include "diag/own_devices.h"
+#include "diag/pci.h"
+#include "diag/topics.h"
+
+namespace viaduct::diag {
+namespace {
+
+using DeviceKind = RdmaDevice::Kind;
+
+struct PortOf {
+  const RdmaDevice* device = nullptr;
+  const RdmaPort* port = nullptr;
+  // "mlx5_0", or "mlx5_0:2" where the device has several ports.
+  std::string name() const {
+    return device->ports.size() == 1 ? device->name
+                                     : fmt::format("{}:{}", device->name, port->number);
+  }
+};
+using PortList = std::vector<PortOf>;
+
+std::vector<std::string> namesOf(const PortList& ports) {
+  std::vector<std::string> out;
+  out.reserve(ports.size());
+  for (const PortOf& one : ports) out.push_back(one.name());
+  return out;
+}
+
+PortList portsOf(const OwnDevices& own) {
+  PortList out;
+  for (const RdmaDevice& device : own.devices)
+    for (const RdmaPort& port : device.ports) out.push_back({&device, &port});
+  return out;
+}
+
+template <class Wanted>
+PortList only(const PortList& ports, Wanted wanted) {
+  PortList out;
+  std::copy_if(ports.begin(), ports.end(), std::back_inserter(out), wanted);
+  return out;
+}
+
+std::vector<Evidence> filesOf(const PortList& ports, std::initializer_list<const char*> names,
+                              const Tree& tree) {
+  std::vector<Evidence> out;
+  for (const PortOf& one : ports)
+    for (const char* name : names) {
+      const std::string path = fmt::format("{}/{}", one.port->folder, name);
+      if (tree.has(path)) out.push_back({path, printable(tree.line(path))});
+    }
+  return out;
+}
+
+// ---- States.
+
+// Faults of a port that does not carry data.
+enum class DownKind { kNo, kPolling, kDown, kInit, kUnknown };
+
+DownKind downOf(const RdmaPort& port) {
+  if (port.active()) return DownKind::kNo;
+  if (port.state.starts_with("2:") || port.state.starts_with("3:")) return DownKind::kInit;
+  if (!port.state.starts_with("1:")) return DownKind::kUnknown;
+  return port.phys_state.starts_with("2:") ? DownKind::kPolling : DownKind::kDown;
+}
+
+// The topic sriov tells why a virtual function is down: it has no GUID, or its physical function is
+// up. Nobody misses those that no pod was given.
+bool isOfSriov(const Node& node, const OwnDevices& own, const RdmaDevice& device) {
+  const std::string guid = node.tree.line(device.folder + "/node_guid");
+  if (!own.given || guid.find_first_not_of("0:") == std::string::npos) return true;
+  const auto all = rdmaDevices(node.tree);
+  return std::any_of(all.begin(), all.end(), [&](const RdmaDevice& one) {
+    return one.pci == device.physical && hasActivePort(one);
+  });
+}
+
+// Another check tells why the port is down.
+bool isOfAnotherCheck(const Node& node, const OwnDevices& own, const PortOf& one) {
+  if (!one.device->physical.empty()) return isOfSriov(node, own, *one.device);
+  const std::string interface = interfaceOf(node.tree, *one.device, *one.port);
+  if (!one.port->roce() || interface.empty()) return false;
+  return node.tree.line("/sys/class/net/" + interface + "/operstate") == "down";
+}
+
+// A card's second port often has no cable, on all cards alike.
+bool areUnusedSecondPorts(const OwnDevices& own, const PortList& down) {
+  const auto second = [](const RdmaDevice& one) { return !one.pci.ends_with(".0"); };
+  return std::all_of(down.begin(), down.end(),
+                     [&](const PortOf& one) { return second(*one.device); }) &&
+         std::all_of(own.devices.begin(), own.devices.end(),
+                     [&](const RdmaDevice& one) { return hasActivePort(one) != second(one); });
+}
+
+Severity severityOfDown(const OwnDevices& own, const PortList& down) {
+  const bool none_active = std::none_of(own.devices.begin(), own.devices.end(), hasActivePort);
+  if (own.given || none_active) return Severity::kFailure;
+  return areUnusedSecondPorts(own, down) ? Severity::kInfo : Severity::kWarning;
+}
+
+std::string leaveOut(const PortList& ports) {
+  return fmt::format("If nobody needs the port, leave it out: NCCL_IB_HCA=^={}",
+                     fmt::join(namesOf(ports), ","));
+}
+
+void reportPolling(const Node& node, const OwnDevices& own, const PortList& ports, Report& report) {
+  report.add({.severity = severityOfDown(own, ports),
+              .code = "rdma.polling",
+              .what = fmt::format("{} no link partner: the physical state is Polling.",
+                                  withVerb(namesOf(ports), "finds", "find")),
+              .evidence = filesOf(ports, {"state", "phys_state"}, node.tree),
+              .cause = "The cable or its transceiver is missing or broken, or the switch port is "
+                       "off.",
+              .fix = fmt::format("Look at the cable and the switch port: mlxlink -d {} -m\n{}",
+                                 toolName(*ports.front().device), leaveOut(ports)),
+              .gain = "Each port adds its own rate to the node."});
+}
+
+void reportDownPorts(const Node& node, const OwnDevices& own, const PortList& ports,
+                     Report& report) {
+  const RdmaDevice& device = *ports.front().device;
+  const std::string interface =
+      device.interfaces.empty() ? std::string() : printable(device.interfaces.front());
+  report.add({.severity = severityOfDown(own, ports),
+              .code = "rdma.port-down",
+              .what = fmt::format("{} down.", withVerb(namesOf(ports), "is", "are")),
+              .evidence = filesOf(ports, {"state", "phys_state", "link_layer"}, node.tree),
+              .cause = "The port is disabled, its interface is down, or the link has failed.",
+              .fix = fmt::format(
+                  "{}Look at the link: rdma link show {}/{}; mlxlink -d {}\n{}",
+                  interface.empty()
+                      ? std::string()
+                      : fmt::format("Bring the interface up: ip link set {} up\n", interface),
+                  device.name, ports.front().port->number, toolName(device), leaveOut(ports)),
+              .gain = "Each port adds its own rate to the node."});
+}
+
+void reportInit(const Node& node, const OwnDevices& own, const PortList& ports, Report& report) {
+  report.add({.severity = severityOfDown(own, ports),
+              .code = "rdma.port-init",
+              .what = fmt::format("{} a link and no subnet manager: the state is {}.",
+                                  withVerb(namesOf(ports), "has", "have"),
+                                  printable(ports.front().port->state)),
+              .evidence = filesOf(ports, {"state", "lid", "sm_lid", "link_layer"}, node.tree),
+              .cause = "No subnet manager runs in this InfiniBand fabric, or it does not reach "
+                       "this port.",
+              .fix = "Find the subnet manager: sminfo\n"
+                     "Start one on a switch, in UFM, or on one node: systemctl start opensm",
+              .gain = "The port becomes active."});
+}
+
+void reportUnknownStates(const PortList& ports, Report& report) {
+  Finding finding{.severity = Severity::kUnknown,
+                  .code = "rdma.state-unknown",
+                  .what = fmt::format("Could not look at the port state of {}.",
+                                      fmt::join(namesOf(ports), ", ")),
+                  .cause = "The file is missing, empty or damaged.",
+                  .fix = "Read it on the node: ibv_devinfo"};
+  for (const PortOf& one : ports)
+    finding.evidence.push_back({one.port->folder + "/state", printable(one.port->state)});
+  report.add(std::move(finding));
+}
+
+void checkPortStates(const Node& node, const OwnDevices& own, const PortList& ports,
+                     Report& report) {
+  std::map<DownKind, PortList> found;
+  for (const PortOf& one : ports)
+    if (const DownKind down = downOf(*one.port);
+        down == DownKind::kNo || down == DownKind::kUnknown || !isOfAnotherCheck(node, own, one))
+      found[down].push_back(one);
+  if (const auto at = found.find(DownKind::kPolling); at != found.end())
+    reportPolling(node, own, at->second, report);
+  if (const auto at = found.find(DownKind::kDown); at != found.end())
+    reportDownPorts(node, own, at->second, report);
+  if (const auto at = found.find(DownKind::kInit); at != found.end())
+    reportInit(node, own, at->second, report);
+  if (const auto at = found.find(DownKind::kUnknown); at != found.end())
+    reportUnknownStates(at->second, report);
+}
+
+// Nothing of theirs can be judged.
+void checkPortFiles(const Node& node, const OwnDevices& own, const PortList& ports,
+                    Report& report) {
+  Finding finding{.severity = Severity::kUnknown,
+                  .code = "rdma.port-unknown",
+                  .cause = "Files of the port are missing or damaged.",
+                  .fix = "Read them on the node: ibv_devinfo"};
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& name, const std::string& path, const std::string& value) {
+    names.push_back(name);
+    finding.evidence.push_back({path, printable(value)});
+  };
+  for (const RdmaDevice& device : own.devices)
+    if (device.ports.empty()) add(device.name, device.folder + "/ports", "no port");
+  for (const PortOf& one : ports) {
+    const std::string lid = one.port->folder + "/lid";
+    const bool any_layer = one.device->kind != DeviceKind::kMellanox || one.port->roce();
+    if (!any_layer && !one.port->infiniband())
+      add(one.name(), one.port->folder + "/link_layer", one.port->link_layer);
+    else if (one.port->infiniband() && one.port->active() && !node.tree.number(lid))
+      add(one.name(), lid, node.tree.line(lid));
+  }
+  if (names.empty()) return;
+  finding.what = fmt::format("Could not look at the ports of {}.", shortList(names, "devices"));
+  report.add(std::move(finding));
+}
+
+void checkLids(const Node& node, const PortList& active, Report& report) {
+  const PortList without = only(active, [&](const PortOf& one) {
+    return one.port->infiniband() && node.tree.number(one.port->folder + "/lid") == 0;
+  });
+  if (without.empty()) return;
+  report.add({.severity = Severity::kFailure,
+              .code = "rdma.no-lid",
+              .what = fmt::format("{} no address in the InfiniBand fabric: the LID is 0.",
+                                  withVerb(namesOf(without), "has", "have")),
+              .evidence = filesOf(without, {"lid", "sm_lid", "state"}, node.tree),
+              .cause = "The subnet manager has not configured the port, or the device is a bond of "
+                       "two ports.",
+              .fix = "Find the subnet manager: sminfo\n"
+                     "Let it sweep the fabric again, or use the bond's ports one by one."});
+}
+
+// ---- Rates.
+
+// Devices that should have the same rate: of one model and use.
+auto siblingKey(const PortOf& one) {
+  return std::tuple(one.device->kind, one.device->type, one.device->board,
+                    one.device->physical.empty(), one.port->link_layer);
+}
+
+std::map<decltype(siblingKey({})), PortList> siblingsOf(const PortList& ports) {
+  std::map<decltype(siblingKey({})), PortList> out;
+  for (const PortOf& one : ports) out[siblingKey(one)].push_back(one);
+  return out;
+}
+
+// A kernel prints a speed that it does not know as the slowest one, 2.5 Gb/s a lane.
+bool isUnnamed(const RdmaPort& port) {
+  return port.lanes != 0 && (port.speed.empty() || port.speed == "SDR") &&
+         port.gigabits <= 2.5 * port.lanes;
+}
+
+// An Ethernet port of 25 Gb/s has one lane.
+bool isNarrow(const RdmaPort& port) {
+  return port.infiniband() && port.lanes == 1 && !isUnnamed(port);
+}
+
+void reportUnnamed(const Node& node, const PortList& ports, Report& report) {
+  report.add(
+      {.severity = Severity::kInfo,
+       .code = "rdma.rate-unnamed",
+       .what = fmt::format("This kernel cannot name the rate of {}; it shows {}.",
+                           fmt::join(namesOf(ports), ", "), printable(ports.front().port->rate)),
+       .evidence = filesOf(ports, {"rate", "state"}, node.tree),
+       .cause = fmt::format("Kernel {} prints speeds that it does not know as 2.5 Gb/s a "
+                            "lane. The link itself is probably fast.",
+                            printable(node.live.kernel)),
+       .fix = fmt::format("Ask the firmware for the real rate: mlxlink -d {}",
+                          toolName(*ports.front().device)),
+       .gain = "A newer kernel shows the rate, so that the doctor can judge it."});
+}
+
+void reportNarrow(const Node& node, const PortList& ports, Report& report) {
+  report.add({.severity = Severity::kWarning,
+              .code = "rdma.narrow",
+              .what = fmt::format("{} with one lane instead of four.",
+                                  withVerb(namesOf(ports), "runs", "run")),
+              .evidence = filesOf(ports, {"rate"}, node.tree),
+              .cause = "A lane of the cable or transceiver is broken, or the cable is not pushed "
+                       "home.",
+              .fix = fmt::format("Reseat or replace the cable, then look at its lanes: mlxlink -d "
+                                 "{} -m -c",
+                                 toolName(*ports.front().device)),
+              .gain = "Four lanes carry four times as much."});
+}
+
+void reportSlow(const Node& node, const PortList& slow, const PortOf& fastest, Report& report) {
+  Finding finding{
+      .severity = Severity::kWarning,
+      .code = "rdma.rate-below-siblings",
+      .evidence = filesOf(slow, {"rate"}, node.tree),
+      .cause =
+          "The link came up with fewer lanes or a lower speed: a bad cable or "
+          "transceiver, or a limit at the switch port.",
+      .fix = fmt::format("Compare both ends of the link: mlxlink -d {} -m -c\n"
+                         "Reseat or replace the cable; then reset the link: mlxlink -d "
+                         "{} -a TG",
+                         toolName(*slow.front().device), toolName(*slow.front().device)),
+      .gain = fmt::format("The port carries {:g} Gb/s instead of {:g}. A collective "
+                          "waits for its slowest rail.",
+                          fastest.port->gigabits, slow.front().port->gigabits)};
+  std::vector<std::string> rates;
+  for (const PortOf& one : slow)
+    rates.push_back(fmt::format("{} ({:g} Gb/s)", one.name(), one.port->gigabits));
+  finding.what = fmt::format("{} slower than {} of the same model ({:g} Gb/s).",
+                             withVerb(rates, "is", "are"), fastest.name(), fastest.port->gigabits);
+  for (Evidence& one : filesOf({fastest}, {"rate"}, node.tree))
+    finding.evidence.push_back(std::move(one));
+  report.add(std::move(finding));
+}
+
+void checkRatesOf(const Node& node, const PortList& siblings, Report& report) {
+  const PortList unnamed = only(siblings, [](const PortOf& one) { return isUnnamed(*one.port); });
+  if (unnamed.size() == siblings.size()) return reportUnnamed(node, unnamed, report);
+  const PortOf fastest = *std::max_element(
+      siblings.begin(), siblings.end(),
+      [](const PortOf& a, const PortOf& b) { return a.port->gigabits < b.port->gigabits; });
+  const PortList slow = only(siblings, [&](const PortOf& one) {
+    return one.port->gigabits < fastest.port->gigabits && !isNarrow(*one.port);
+  });
+  if (!slow.empty()) reportSlow(node, slow, fastest, report);
+}
+
+void checkPortRates(const Node& node, const PortList& active, Report& report) {
+  const auto readable = [](const PortOf& one) {
+    return one.port->gigabits > 0 && one.port->gigabits < 1e5 && one.port->lanes != 0;
+  };
+  const PortList odd = only(active, [&](const PortOf& one) { return !readable(one); });
+  if (!odd.empty())
+    report.add(
+        {.severity = Severity::kUnknown,
+         .code = "rdma.rate-unknown",
+         .what = fmt::format("Could not look at the rate of {}.", fmt::join(namesOf(odd), ", ")),
+         .evidence = filesOf(odd, {"rate"}, node.tree),
+         .cause = "The file is missing, empty or damaged.",
+         .fix = "Read it on the node: ibstat"});
+  const PortList known = only(active, readable);
+  const PortList narrow = only(known, [](const PortOf& one) { return isNarrow(*one.port); });
+  if (!narrow.empty()) reportNarrow(node, narrow, report);
+  for (const auto& [key, siblings] : siblingsOf(known)) checkRatesOf(node, siblings, report);
+}
+
+// ---- Firmware and device files.
+
+void checkRdmaFirmware(const OwnDevices& own, Report& report) {
+  std::map<std::pair<std::string, std::string>, std::map<std::string, std::vector<std::string>>>
+      versions;
+  for (const RdmaDevice& one : own.devices)
+    if (one.kind != DeviceKind::kEfa && !one.firmware.empty() && !one.board.empty())
+      versions[{one.type, one.board}][one.firmware].push_back(one.name);
+  for (const auto& [board, found] : versions) {
+    if (found.size() < 2) continue;
+    Finding finding{.severity = Severity::kWarning,
+                    .code = "rdma.firmware-differs",
+                    .what = fmt::format("Devices of the board {} run {} firmware versions.",
+                                        printable(board.second), found.size()),
+                    .cause = "An update reached some of the devices, or waits for a reset.",
+                    .fix =
+                        "See versions and updates: mlxfwmanager --query\n"
+                        "Update: mlxfwmanager --update; then reset: mlxfwreset -d DEVICE reset",
+                    .gain = "All rails behave alike; known faults of the old version are gone."};
+    for (const auto& [version, names] : found)
+      finding.evidence.push_back({"fw_ver of " + shortList(names, "devices"), printable(version)});
+    report.add(std::move(finding));
+  }
+}
+
+std::string fixOfNoFiles(const OwnDevices& own) {
+  if (own.given)
+    return "Recreate the pod. In its SriovNetworkNodePolicy: isRdma: true, deviceType: netdevice";
+  if (own.pod)
+    return fmt::format(
+        "Request the devices in the container:\n"
+        "  resources: {{limits: {{{}}}}}\n"
+        "The node may offer another name: kubectl get node NODE -o "
+        "jsonpath='{{.status.allocatable}}'",
+        own.devices.front().kind == DeviceKind::kEfa
+            ? fmt::format("vpc.amazonaws.com/efa: {}", own.devices.size())
+            : std::string("rdma/hca_shared_devices_a: 1"));
+  return "Load the module, and let udev make the files: modprobe ib_uverbs; udevadm trigger\n"
+         "With Docker: --device=/dev/infiniband";
+}
+
+void checkDeviceFiles(const Node& node, const OwnDevices& own, Report& report) {
+  std::vector<std::string> without;
+  std::vector<Evidence> evidence;
+  for (const RdmaDevice& one : own.devices) {
+    const std::string file = "/dev/infiniband/" + one.uverbs;
+    if (!one.uverbs.empty() && node.tree.has(file)) continue;
+    without.push_back(one.name);
+    evidence.push_back(one.uverbs.empty() ? Evidence{"/sys/class/infiniband_verbs", "no entry"}
+                                          : Evidence{printable(file), "No such file"});
+  }
+  if (without.empty())
+    return report.fine(
+        fmt::format("/dev/infiniband has a file for each of {} devices.", own.devices.size()));
+  report.add(
+      {.severity = Severity::kFailure,
+       .code = "rdma.no-uverbs",
+       .what = fmt::format("Programs cannot open {}: /dev/infiniband has no file for {}.",
+                           shortList(without, "devices"), without.size() == 1 ? "it" : "them"),
+       .evidence = std::move(evidence),
+       .cause = own.pod ? "The container was started without these devices."
+                        : "The module ib_uverbs is not loaded, or udev has made no file.",
+       .fix = fixOfNoFiles(own),
+       .gain = "RDMA works at all; libfabric then finds the device instead of error -61."});
+}
+
+// ---- No devices.
+
+std::vector<std::string> functionsWithoutDevice(const Tree& tree) {
+  std::vector<std::string> out;
+  for (const PciFunction& one : pciFunctions(tree))
+    if (one.vendor == 0x15b3 && (one.kind >> 8U) == 0x0207U) out.push_back(one.address);
+  return out;
+}
+
+void reportNone(const Node& node, Report& report) {
+  if (!node.tree.has("/sys/class"))
+    return report.add({.severity = Severity::kUnknown,
+                       .code = "rdma.no-sysfs",
+                       .what = "Could not look at RDMA devices: there is no /sys here.",
+                       .cause = "The container or the folder of files has no sysfs.",
+                       .fix = "Mount sysfs, or run the doctor on the node: viaduct doctor"});
+  const auto idle = functionsWithoutDevice(node.tree);
+  if (idle.empty())
+    return report.add({.severity = Severity::kInfo,
+                       .code = "rdma.none",
+                       .what = "This node has no RDMA devices: nothing to check.",
+                       .evidence = {{"/sys/class/infiniband", "no entry"}}});
+  report.add(
+      {.severity = Severity::kFailure,
+       .code = "rdma.none",
+       .what = fmt::format("InfiniBand cards have no RDMA device: {}.", fmt::join(idle, ", ")),
+       .evidence = {{"/sys/class/infiniband", "no entry"}},
+       .cause = "The driver is not loaded.",
+       .fix = "Load it, then look at its messages: modprobe mlx5_ib; dmesg | grep mlx5"});
+}
+
+void reportActive(const Node& node, const OwnDevices& own, const PortList& active, Report& report) {
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> of;
+  for (const PortOf& one : active)
+    of[{one.device->kind == DeviceKind::kEfa        ? "EFA"
+        : isRoce(node.tree, *one.device, *one.port) ? "RoCE (the link layer is Ethernet)"
+                                                    : printable(one.port->link_layer),
+        printable(one.port->rate)}]
+        .push_back(one.name());
+  for (const auto& [key, names] : of)
+    report.fine(fmt::format("{} active: {}, {}.",
+                            shortList(names, "ports") + (names.size() == 1 ? " is" : " are"),
+                            key.first, key.second));
+  std::set<std::string> versions;
+  for (const RdmaDevice& one : own.devices)
+    if (one.kind != DeviceKind::kEfa && !one.firmware.empty())
+      versions.insert(printable(one.firmware));
+  if (!versions.empty()) report.fine(fmt::format("Firmware: {}.", fmt::join(versions, ", ")));
+}
+
+}  // namespace
+
+void checkRdma(const Node& node, Report& report) {
+  const OwnDevices own = ownDevices(node);
+  if (!own.odd_names.empty())
+    report.add({.severity = Severity::kUnknown,
+                .code = "rdma.odd-name",
+                .what = fmt::format("Did not look at devices of impossible names: {}.",
+                                    fmt::join(own.odd_names, ", ")),
+                .cause = "No kernel gives such a name. The folder of files is damaged or forged.",
+                .fix = "Take a new snapshot on the node: viaduct doctor snapshot -o node.tar.gz"});
+  if (own.devices.empty()) {
+    if (own.odd_names.empty()) reportNone(node, report);
+    return;
+  }
+  const PortList ports = portsOf(own);
+  const PortList active = only(ports, [](const PortOf& one) { return one.port->active(); });
+  checkPortStates(node, own, ports, report);
+  checkPortFiles(node, own, ports, report);
+  checkLids(node, active, report);
+  checkPortRates(node, active, report);
+  checkRdmaFirmware(own, report);
+  checkDeviceFiles(node, own, report);
+  reportActive(node, own, active, report);
+}
+
+}  // namespace viaduct::diag

@@ -1,0 +1,64 @@
+#include "diag/own_devices.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "diag/allocation.h"
+
+namespace viaduct::diag {
+namespace {
+
+// A container's device files are its own. On a host, a missing file is a fault of its device.
+std::vector<RdmaDevice> chosen(const Node& node, const Allocation& given, const OwnDevices& own) {
+  const bool by_file = own.pod && given.known_by == KnownBy::kDeviceFiles;
+  const bool guessed = own.pod && given.known_by == KnownBy::kFunctions;
+  return own.given || by_file || guessed ? given.devices : rdmaDevices(node.tree);
+}
+
+}  // namespace
+
+OwnDevices ownDevices(const Node& node) {
+  const Allocation given = allocationOf(node.tree, node.variables);
+  OwnDevices out{.given = given.known_by <= KnownBy::kAddresses,
+                 .pod = inPod(node.tree, node.variables)};
+  for (RdmaDevice& device : chosen(node, given, out))
+    if (isDeviceName(device.name))
+      out.devices.push_back(std::move(device));
+    else
+      out.odd_names.push_back(printable(device.name));
+  return out;
+}
+
+bool isRoce(const Tree& tree, const RdmaDevice& device, const RdmaPort& port) {
+  return port.roce() && !tree.line(device.folder + "/node_type").starts_with("4:");
+}
+
+std::string toolName(const RdmaDevice& device) {
+  return device.pci.empty() ? device.name : device.pci;
+}
+
+std::string interfaceOf(const Tree& tree, const RdmaDevice& device, const RdmaPort& port) {
+  std::vector<std::string> names = device.interfaces;
+  for (const Gid& gid : port.gids) names.push_back(gid.interface);
+  const auto here = [&](const std::string& name) {
+    return isDeviceName(name) && tree.has("/sys/class/net/" + name);
+  };
+  const auto found = std::find_if(names.begin(), names.end(), here);
+  return found == names.end() ? std::string() : *found;
+}
+
+std::string shortList(const std::vector<std::string>& names, std::string_view noun) {
+  constexpr std::size_t kMost = 8;
+  if (names.size() <= kMost) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{}, {}, ... {} ({} {})", names[0], names[1], names.back(), names.size(),
+                     noun);
+}
+
+std::string withVerb(const std::vector<std::string>& names, std::string_view one,
+                     std::string_view many) {
+  return fmt::format("{} {}", fmt::join(names, ", "), names.size() == 1 ? one : many);
+}
+
+}  // namespace viaduct::diag
