@@ -1,6 +1,7 @@
 // A folder that stands for a node, for tests. Threads: the test's.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -70,7 +71,10 @@ class NodeFolder {
   Live live = {};
 
  private:
-  viaduct::testing::TemporaryFolder folder_;
+  // In memory where there is room: a node has thousands of files, and a disk takes seconds for
+  // them.
+  static std::filesystem::path parent();
+  const viaduct::testing::TemporaryFolder folder_{parent()};
   int uverbs_ = 0;
 };
 

@@ -13,8 +13,9 @@ namespace viaduct::testing {
 // Removed at the end with all that is in it.
 class TemporaryFolder {
  public:
-  TemporaryFolder() {
-    path_ = (std::filesystem::temp_directory_path() / "viaduct-test-XXXXXX").string();
+  TemporaryFolder() : TemporaryFolder(std::filesystem::temp_directory_path()) {}
+  explicit TemporaryFolder(const std::filesystem::path& parent) {
+    path_ = (parent / "viaduct-test-XXXXXX").string();
     if (::mkdtemp(path_.data()) == nullptr) ADD_FAILURE() << "mkdtemp " << path_;
   }
   ~TemporaryFolder() {
