@@ -75,6 +75,9 @@ TEST(CheckRdma, NamesFirmwareThatDiffers) {
   const auto folder = roceNode();
   folder.rewrite("/sys/class/infiniband/mlx5_3/fw_ver", "28.36.1010");
   EXPECT_EQ(codesAboveInfo(folder), Codes{"rdma.firmware-differs"});
+  EXPECT_TRUE(findingOf(folder, "rdma.firmware-differs")
+                  .fix.ends_with("\n  mlxfwmanager -d 0000:6c:00.0 --update; mlxfwreset -d "
+                                 "0000:6c:00.0 reset"));
 }
 
 TEST(CheckRdma, NamesAGivenDeviceThatProgramsCannotOpen) {
