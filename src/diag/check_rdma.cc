@@ -434,7 +434,7 @@ std::vector<std::string> functionsWithoutDevice(const Tree& tree) {
 }
 
 void reportNone(const Node& node, Report& report) {
-  if (!node.tree.has("/sys/class"))
+  if (!node.tree.has("/sys/class") && !node.tree.has("/sys/devices"))
     return report.add({.severity = Severity::kUnknown,
                        .code = "rdma.no-sysfs",
                        .what = "Could not look at RDMA devices: there is no /sys here.",

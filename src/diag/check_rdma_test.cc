@@ -109,7 +109,7 @@ TEST(CheckRdma, DoesNotTakeWhatItCannotReadForFine) {
     EXPECT_EQ(codesAboveInfo(folder), Codes{"rdma.rate-unknown"}) << garbage;
   }
   const auto folder = aksNd();
-  folder.erase("/sys/class");
+  folder.erase("/sys");
   EXPECT_EQ(findingOf(folder, "rdma.no-sysfs").severity, Severity::kUnknown);
 }
 
