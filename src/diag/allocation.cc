@@ -190,7 +190,9 @@ void guess(const Tree& tree, bool pod, const std::vector<RdmaDevice>& all, Alloc
 
 Allocation allocationOf(const Tree& tree, const Variables& variables) {
   Allocation out;
-  const std::vector<RdmaDevice> all = rdmaDevices(tree);
+  // The folder of a snapshot may hold any name.
+  const std::vector<RdmaDevice> all =
+      only(rdmaDevices(tree), [](const RdmaDevice& one) { return isDeviceName(one.name); });
   takeGiven(tree, all, readVariables(variables, out), out);
   if (out.devices.empty() && !all.empty()) {
     guess(tree, inPod(tree, variables), all, out);

@@ -178,7 +178,10 @@ void checkEfaPeerMemory(const Node& node, const EfaView& efa, Report& report) {
     (empty ? without : with).push_back(one.name);
     if (empty) finding.evidence.push_back({path, "empty"});
   }
-  if (without.empty()) return report.fine("The efa driver reaches GPU memory by itself (p2p).");
+  if (!with.empty())
+    report.fine(
+        fmt::format("The efa driver reaches GPU memory (p2p): {}.", shortList(with, "devices")));
+  if (without.empty()) return;
   finding.what =
       fmt::format("The efa driver has no way to GPU memory for {}.", shortList(without, "devices"));
   finding.cause =

@@ -159,6 +159,7 @@ std::string subnetFix(const Node& node, const RailNames& rails, const std::strin
         "  ip route add {1} dev {0} table {2}; ip rule add from {3} table {2}\n",
         rail, subnet, ++table, addressOn(node, rail));
   }
+  out.pop_back();
   return out;
 }
 

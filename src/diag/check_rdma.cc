@@ -343,6 +343,18 @@ void checkPortRates(const Node& node, const PortList& active, Report& report) {
 
 // ---- Firmware and device files.
 
+// The version that most devices have; of two such, the later one.
+std::string usualVersion(const std::map<std::string, std::vector<std::string>>& versions) {
+  std::string out;
+  std::size_t most = 0;
+  for (const auto& [version, names] : versions) {
+    if (names.size() < most) continue;
+    most = names.size();
+    out = version;
+  }
+  return out;
+}
+
 void checkRdmaFirmware(const OwnDevices& own, Report& report) {
   std::map<std::pair<std::string, std::string>, std::map<std::string, std::vector<std::string>>>
       versions;
@@ -358,8 +370,13 @@ void checkRdmaFirmware(const OwnDevices& own, Report& report) {
                     .cause = "An update reached some of the devices, or waits for a reset.",
                     .fix =
                         "See versions and updates: mlxfwmanager --query\n"
-                        "Update: mlxfwmanager --update; then reset: mlxfwreset -d DEVICE reset",
+                        "Update these, then reset them:",
                     .gain = "All rails behave alike; known faults of the old version are gone."};
+    const std::string usual = usualVersion(found);
+    for (const RdmaDevice& one : own.devices)
+      if (one.type == board.first && one.board == board.second && one.firmware != usual)
+        finding.fix +=
+            fmt::format("\n  mlxfwmanager -d {0} --update; mlxfwreset -d {0} reset", toolName(one));
     for (const auto& [version, names] : found)
       finding.evidence.push_back({"fw_ver of " + shortList(names, "devices"), printable(version)});
     report.add(std::move(finding));
@@ -417,7 +434,7 @@ std::vector<std::string> functionsWithoutDevice(const Tree& tree) {
 }
 
 void reportNone(const Node& node, Report& report) {
-  if (!node.tree.has("/sys/class"))
+  if (!node.tree.has("/sys/class") && !node.tree.has("/sys/devices"))
     return report.add({.severity = Severity::kUnknown,
                        .code = "rdma.no-sysfs",
                        .what = "Could not look at RDMA devices: there is no /sys here.",

@@ -75,6 +75,9 @@ TEST(CheckRdma, NamesFirmwareThatDiffers) {
   const auto folder = roceNode();
   folder.rewrite("/sys/class/infiniband/mlx5_3/fw_ver", "28.36.1010");
   EXPECT_EQ(codesAboveInfo(folder), Codes{"rdma.firmware-differs"});
+  EXPECT_TRUE(findingOf(folder, "rdma.firmware-differs")
+                  .fix.ends_with("\n  mlxfwmanager -d 0000:6c:00.0 --update; mlxfwreset -d "
+                                 "0000:6c:00.0 reset"));
 }
 
 TEST(CheckRdma, NamesAGivenDeviceThatProgramsCannotOpen) {
@@ -106,7 +109,7 @@ TEST(CheckRdma, DoesNotTakeWhatItCannotReadForFine) {
     EXPECT_EQ(codesAboveInfo(folder), Codes{"rdma.rate-unknown"}) << garbage;
   }
   const auto folder = aksNd();
-  folder.erase("/sys/class");
+  folder.erase("/sys");
   EXPECT_EQ(findingOf(folder, "rdma.no-sysfs").severity, Severity::kUnknown);
 }
 

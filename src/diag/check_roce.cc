@@ -146,7 +146,9 @@ void reportNoAddress(const RoceView& view, const RoceRails& without, Report& rep
                        return fmt::format("ip addr add ADDRESS/PREFIX dev {}", one.interface);
                      }) +
              "In a pod, give the NetworkAttachmentDefinition of the rail an ipam section.\n"
-             "On an IPv6 fabric, tell NCCL: export NCCL_IB_ADDR_FAMILY=AF_INET6",
+             "On an IPv6 fabric, tell NCCL: export NCCL_IB_ADDR_FAMILY=AF_INET6\n"
+             "If nobody needs the rail, leave it out: NCCL_IB_HCA=^=" +
+             without.front().device,
       .gain = "The rail reaches other nodes."};
   for (const RoceRail& one : without)
     finding.evidence.push_back({"ip -4 addr show dev " + one.interface, "no address"});

@@ -118,6 +118,9 @@ void addMachine(NodeFolder& folder, const Machine& machine) {
   folder.write("/sys/devices/virtual/dmi/id/sys_vendor", machine.vendor);
   folder.write("/sys/devices/virtual/dmi/id/product_name", machine.product);
   folder.link("/sys/class/dmi/id", "/sys/devices/virtual/dmi/id");
+  folder.write("/sys/class/net/lo/operstate", "unknown");
+  folder.write("/sys/class/net/lo/mtu", "65536");
+  folder.write("/sys/class/net/lo/type", "772");
   addProcessors(folder, machine);
   addMemory(folder, machine.gibibytes);
   setLimits(folder, "unlimited", "1048576");

@@ -67,6 +67,29 @@ std::string defaultInterface(const Tree& tree) {
   return isDeviceName(out) ? out : std::string();
 }
 
+const RdmaPort& activePort(const RdmaDevice& device) {
+  return *std::find_if(device.ports.begin(), device.ports.end(),
+                       [](const RdmaPort& port) { return port.active(); });
+}
+
+// A library that takes such a device for a rail is slowed down, or cannot connect.
+void setAside(PodView& pod) {
+  const auto slower = [](const RdmaDevice& a, const RdmaDevice& b) {
+    return activePort(a).gigabits < activePort(b).gigabits;
+  };
+  const auto fastest = std::max_element(pod.verbs.begin(), pod.verbs.end(), slower);
+  if (fastest == pod.verbs.end()) return;
+  const RdmaPort best = activePort(*fastest);
+  const auto belongs = [&](const RdmaDevice& one) {
+    const RdmaPort& port = activePort(one);
+    return pod.efa.empty() && port.link_layer == best.link_layer &&
+           port.gigabits * 2 >= best.gigabits;
+  };
+  const auto rest = std::stable_partition(pod.verbs.begin(), pod.verbs.end(), belongs);
+  pod.aside.assign(rest, pod.verbs.end());
+  pod.verbs.erase(rest, pod.verbs.end());
+}
+
 }  // namespace
 
 PodView podView(const Node& node) {
@@ -74,10 +97,12 @@ PodView podView(const Node& node) {
   for (const RdmaDevice& one : out.given.devices)
     if (hasActivePort(one))
       (one.kind == RdmaDevice::Kind::kEfa ? out.efa : out.verbs).push_back(one);
+  if (out.given.known_by > KnownBy::kAddresses) setAside(out);
   out.gpus = countNvidiaGpus(node.tree);
   out.interfaces = node.tree.list("/sys/class/net");
   out.default_interface = defaultInterface(node.tree);
-  out.product = node.tree.line("/sys/class/dmi/id/product_name");
+  out.product = node.tree.line("/sys/devices/virtual/dmi/id/product_name");
+  out.vendor = node.tree.line("/sys/devices/virtual/dmi/id/sys_vendor");
   out.pod = inPod(node.tree, node.variables);
   return out;
 }

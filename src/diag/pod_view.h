@@ -13,12 +13,15 @@ namespace viaduct::diag {
 
 struct PodView {
   Allocation given = {};
-  // Those of the given devices that have an active port: InfiniBand and RoCE, and EFA.
+  // The given devices with an active port: InfiniBand and RoCE, and EFA.
   std::vector<RdmaDevice> verbs = {}, efa = {};
+  // Active devices of another network, for storage or management. None where the device plugin
+  // names each device.
+  std::vector<RdmaDevice> aside = {};
   std::size_t gpus = 0;                      // of NVIDIA
   std::vector<std::string> interfaces = {};  // network devices
   std::string default_interface = {};        // of the default route; empty: there is none
-  std::string product = {};                  // of the machine: "p5.48xlarge"
+  std::string vendor = {}, product = {};     // of the machine: "Amazon EC2", "p5.48xlarge"
   bool pod = false;
   bool efaOnly() const { return !efa.empty() && verbs.empty(); }
 };
