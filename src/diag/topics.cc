@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::array kTopics{
     Topic{"memory", "huge pages and /dev/shm", checkMemory},
+    Topic{"sriov", "devices that this pod was given, and its virtual functions", checkSriov},
 };
 
 Finding unreadable(const Tree::Unread& one) {
