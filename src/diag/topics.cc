@@ -11,6 +11,7 @@ namespace {
 constexpr std::array kTopics{
     Topic{"memory", "huge pages and /dev/shm", checkMemory},
     Topic{"sriov", "devices that this pod was given, and its virtual functions", checkSriov},
+    Topic{"variables", "variables that defeat RDMA: NCCL_*, UCX_*, FI_*", checkVariables},
 };
 
 Finding unreadable(const Tree::Unread& one) {

@@ -19,6 +19,7 @@ std::span<const Topic> topics();
 
 void checkMemory(const Node& node, Report& report);
 void checkSriov(const Node& node, Report& report);
+void checkVariables(const Node& node, Report& report);
 
 // Runs the topics, all or those named, and adds a finding for each file that could not be read.
 Report diagnose(const Node& node, std::span<const std::string> only = {});

@@ -1,0 +1,34 @@
+// What a program in this pod can move data with: its RDMA devices, GPUs and interfaces. Threads:
+// pure functions.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "diag/allocation.h"
+#include "diag/node.h"
+
+namespace viaduct::diag {
+
+struct PodView {
+  Allocation given = {};
+  // The given devices with an active port: InfiniBand and RoCE, and EFA.
+  std::vector<RdmaDevice> verbs = {}, efa = {};
+  // Active devices of another network, for storage or management. None where the device plugin
+  // names each device.
+  std::vector<RdmaDevice> aside = {};
+  std::size_t gpus = 0;                      // of NVIDIA
+  std::vector<std::string> interfaces = {};  // network devices
+  std::string default_interface = {};        // of the default route; empty: there is none
+  std::string vendor = {}, product = {};     // of the machine: "Amazon EC2", "p5.48xlarge"
+  bool pod = false;
+  bool efaOnly() const { return !efa.empty() && verbs.empty(); }
+};
+PodView podView(const Node& node);
+
+// The entry of a RoCE port that other hosts can reach: RoCE v2, best over IPv4. Null: there is
+// none.
+const Gid* routableGid(const RdmaPort& port);
+
+}  // namespace viaduct::diag
