@@ -12,6 +12,7 @@
 
 #include "base/nearest.h"
 #include "base/sizes.h"
+#include "diag/environ.h"
 #include "diag/live.h"
 #include "diag/node_card.h"
 #include "diag/snapshot.h"

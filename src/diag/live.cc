@@ -204,21 +204,4 @@ Live collectLive(const Tree& tree, const Variables& variables, const LiveOptions
   return out;
 }
 
-Variables variablesIn(std::string_view text) {
-  Variables out;
-  while (!text.empty()) {
-    const std::string_view one = text.substr(0, text.find('\0'));
-    if (const auto equals = one.find('='); equals != std::string_view::npos && equals > 0)
-      out.emplace(one.substr(0, equals), one.substr(equals + 1));
-    text.remove_prefix(std::min(text.size(), one.size() + 1));
-  }
-  return out;
-}
-
-Variables ownVariables() {
-  Variables out;
-  for (char** one = environ; one != nullptr && *one != nullptr; ++one) out.merge(variablesIn(*one));
-  return out;
-}
-
 }  // namespace viaduct::diag

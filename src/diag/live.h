@@ -23,8 +23,4 @@ Live collectLive(const Tree& tree, const Variables& variables, const LiveOptions
 base::Json asJson(const Live& live);
 Result<Live> liveFromJson(const base::Json& json);
 
-// The environment of this process, and that of a file as /proc/1/environ has it.
-Variables ownVariables();
-Variables variablesIn(std::string_view text);
-
 }  // namespace viaduct::diag

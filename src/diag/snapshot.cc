@@ -11,6 +11,7 @@
 #include <set>
 #include <string_view>
 
+#include "diag/environ.h"
 #include "diag/live.h"
 #include "diag/node_card.h"
 #include "diag/topics.h"

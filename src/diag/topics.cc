@@ -15,6 +15,8 @@ constexpr std::array kTopics{
     Topic{"network", "interfaces: addresses, routes, subnets, steady links", checkNetwork},
     Topic{"counters", "error and congestion counters, and whether they grow", checkCounters},
     Topic{"memory", "huge pages and /dev/shm", checkMemory},
+    Topic{"sriov", "devices that this pod was given, and its virtual functions", checkSriov},
+    Topic{"variables", "variables that defeat RDMA: NCCL_*, UCX_*, FI_*", checkVariables},
 };
 
 Finding unreadable(const Tree::Unread& one) {

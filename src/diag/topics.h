@@ -23,6 +23,8 @@ void checkMemory(const Node& node, Report& report);
 void checkNetwork(const Node& node, Report& report);
 void checkRdma(const Node& node, Report& report);
 void checkRoce(const Node& node, Report& report);
+void checkSriov(const Node& node, Report& report);
+void checkVariables(const Node& node, Report& report);
 
 // Runs the topics, all or those named, and adds a finding for each file that could not be read.
 Report diagnose(const Node& node, std::span<const std::string> only = {});

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "diag/environ.h"
 #include "diag/live.h"
 #include "diag/node_card.h"
 #include "diag/node_testing.h"

@@ -1,0 +1,252 @@
+// SR-IOV: the devices that this pod was given, and the links of its virtual functions.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "diag/allocation.h"
+#include "diag/pci.h"
+#include "diag/topics.h"
+
+namespace viaduct::diag {
+namespace {
+
+using FaultKind = AllocationFault::Kind;
+
+constexpr auto kRecreate =
+    "Look at the device plugin on this node, then recreate the pod:\n"
+    "  kubectl -n openshift-sriov-network-operator logs ds/sriov-device-plugin\n"
+    "Outside of OpenShift, the namespace is that of the SR-IOV network operator.";
+
+// One finding for all faults of a kind. Without any given device the pod has no RDMA.
+void addFaults(const Allocation& given, FaultKind kind, Finding finding, Report& report) {
+  std::vector<std::string> subjects;
+  for (const AllocationFault& one : given.faults) {
+    if (one.kind != kind) continue;
+    subjects.push_back(fmt::format("{} {}", one.subject, one.detail));
+    finding.evidence.push_back({one.variable, fmt::format("{}: {}", one.subject, one.detail)});
+  }
+  if (subjects.empty()) return;
+  finding.what += fmt::format(": {}.", fmt::join(subjects, "; "));
+  report.add(std::move(finding));
+}
+
+void reportFaults(const Allocation& given, Report& report) {
+  const Severity severity = given.certain() ? Severity::kWarning : Severity::kFailure;
+  addFaults(given, FaultKind::kBrokenInfo,
+            {.severity = severity,
+             .code = "sriov.broken-info",
+             .what = "The device plugin's description of this pod's devices cannot be read",
+             .cause = "The variable was cut off or overwritten, or its form is unknown.",
+             .fix = kRecreate},
+            report);
+  addFaults(given, FaultKind::kHostileName,
+            {.severity = severity,
+             .code = "sriov.hostile-name",
+             .what = "A variable of the device plugin names a device that cannot exist",
+             .cause = "The variable was overwritten. Its value is not used.",
+             .fix = kRecreate},
+            report);
+  addFaults(given, FaultKind::kNoDevice,
+            {.severity = Severity::kFailure,
+             .code = "sriov.no-device",
+             .what = "This pod was given functions without an RDMA device here",
+             .cause = "The function was reset or bound to another driver, or the RDMA device is in "
+                      "another network namespace.",
+             .fix = "On the node, see which device each function has:\n"
+                    "  rdma link show; ls /sys/bus/pci/devices/*/infiniband\n"
+                    "In its SriovNetworkNodePolicy: isRdma: true, deviceType: netdevice"},
+            report);
+  addFaults(given, FaultKind::kRenamed,
+            {.severity = Severity::kInfo,
+             .code = "sriov.renamed",
+             .what = "A device has another name than the device plugin says",
+             .cause = "The device was renamed after the plugin started. The name here counts."},
+            report);
+  addFaults(given, FaultKind::kNotRdma,
+            {.severity = Severity::kInfo,
+             .code = "sriov.not-rdma",
+             .what = "This pod was given functions that are no RDMA devices",
+             .cause = "Their resource is for Ethernet or for vfio."},
+            report);
+}
+
+std::vector<Evidence> namesWithAddresses(const std::vector<RdmaDevice>& devices) {
+  std::vector<Evidence> out;
+  for (const RdmaDevice& one : devices) out.push_back({one.folder, one.pci});
+  return out;
+}
+
+void reportGiven(const Node& node, const Allocation& given, Report& report) {
+  const std::string names = namesOf(given.devices);
+  switch (given.known_by) {
+    case KnownBy::kInfo:
+    case KnownBy::kAddresses:
+      return report.fine(
+          fmt::format("This pod was given {} ({}).", names, fmt::join(given.variables, ", ")));
+    case KnownBy::kDeviceFiles:
+      return report.fine(fmt::format("This container has the device files of {} only.", names));
+    case KnownBy::kFunctions:
+      return report.add(
+          {.severity = Severity::kWarning,
+           .code = "sriov.guessed",
+           .what = fmt::format("This pod sees all devices of the node, and nothing says that it "
+                               "was given {}.",
+                               names),
+           .evidence = namesWithAddresses(given.devices),
+           .cause = "The pod is privileged and requests no SR-IOV resource. Some of these virtual "
+                    "functions may belong to other pods.",
+           .fix = "Request the resource of the SR-IOV device plugin in the container:\n"
+                  "  resources: {limits: {openshift.io/NAME: 1}}\n"
+                  "List the names: kubectl get node NODE -o jsonpath='{.status.allocatable}'",
+           .gain = "The pod gets functions that no other pod uses."});
+    case KnownBy::kPorts:
+      return report.fine(fmt::format("{} may use all devices with an active port: {}.",
+                                     inPod(node.tree, node.variables) ? "This pod" : "A program",
+                                     names));
+    case KnownBy::kNone:
+      return report.fine(given.others.empty()
+                             ? "There are no RDMA devices: nothing to allocate."
+                             : "No RDMA device has an active port: see the topic rdma.");
+  }
+}
+
+const RdmaDevice* deviceAt(const Allocation& given, const std::string& address) {
+  for (const auto* devices : {&given.others, &given.devices})
+    for (const RdmaDevice& one : *devices)
+      if (one.pci == address) return &one;
+  return nullptr;
+}
+
+// The number of a virtual function of its physical one; empty: it cannot be seen.
+std::string numberOf(const Tree& tree, const RdmaDevice& device) {
+  const std::string owner = "/sys/bus/pci/devices/" + device.physical;
+  for (const std::string& name : tree.list(owner))
+    if (name.starts_with("virtfn") && tree.resolve(owner + "/" + name).ends_with(device.pci))
+      return name.substr(6);
+  return {};
+}
+
+bool hasNoGuid(const Tree& tree, const RdmaDevice& device) {
+  const std::string guid = tree.line(device.folder + "/node_guid");
+  return !guid.empty() && guid.find_first_not_of("0:") == std::string::npos;
+}
+
+// What an administrator types on the node for one virtual function.
+std::string linkCommands(const Tree& tree, const RdmaDevice& device, const RdmaDevice& owner,
+                         bool guid) {
+  const std::string number = numberOf(tree, device);
+  const bool ethernet = !device.ports.empty() && device.ports.front().roce();
+  if (ethernet && !owner.interfaces.empty())
+    return fmt::format("  ip link set {} vf {} state auto\n", owner.interfaces.front(),
+                       number.empty() ? "N" : number);
+  const std::string folder = fmt::format("/sys/class/infiniband/{}/device/sriov/{}", owner.name,
+                                         number.empty() ? "N" : number);
+  std::string out = fmt::format("  echo Follow > {}/policy\n", folder);
+  if (guid)
+    out = fmt::format("  echo GUID > {0}/node; echo GUID > {0}/port\n", folder) + out +
+          fmt::format(
+              "  echo {0} > /sys/bus/pci/drivers/mlx5_core/unbind\n"
+              "  echo {0} > /sys/bus/pci/drivers/mlx5_core/bind\n",
+              device.pci);
+  return out;
+}
+
+struct DownFunctions {
+  std::vector<RdmaDevice> devices = {};
+  std::vector<Evidence> evidence = {};
+  std::string commands = {};
+};
+
+// A virtual function whose physical one is up as well as itself, or down as well, is no fault of
+// SR-IOV.
+void findDown(const Tree& tree, const Allocation& given, DownFunctions& no_guid,
+              DownFunctions& down) {
+  for (const RdmaDevice& one : given.devices) {
+    const RdmaDevice* const owner = deviceAt(given, one.physical);
+    if (one.physical.empty() || one.ports.empty() || hasActivePort(one)) continue;
+    const RdmaPort& port = one.ports.front();
+    const bool guid = port.infiniband() && hasNoGuid(tree, one);
+    if (!guid && (owner == nullptr || !hasActivePort(*owner))) continue;
+    DownFunctions& into = guid ? no_guid : down;
+    into.devices.push_back(one);
+    into.evidence.push_back({port.folder + "/state", port.state});
+    if (guid) into.evidence.push_back({one.folder + "/node_guid", "0000:0000:0000:0000"});
+    if (owner != nullptr) {
+      if (!guid) into.evidence.push_back({owner->folder, owner->ports.front().state});
+      into.commands += linkCommands(tree, one, *owner, guid);
+    }
+  }
+}
+
+void reportDown(const Node& node, const Allocation& given, Report& report) {
+  DownFunctions no_guid, down;
+  findDown(node.tree, given, no_guid, down);
+  if (!no_guid.devices.empty())
+    report.add(
+        {.severity = Severity::kFailure,
+         .code = "sriov.no-guid",
+         .what = fmt::format("The InfiniBand functions {} have no GUID.", namesOf(no_guid.devices)),
+         .evidence = std::move(no_guid.evidence),
+         .cause = "The subnet manager gives no address to a function without a GUID, so its "
+                  "port stays down.",
+         .fix = "In Kubernetes, install ib-kubernetes, which assigns GUIDs. By hand, on the "
+                "node, with a GUID of your own for each:\n" +
+                no_guid.commands,
+         .gain = "The port becomes active."});
+  if (!down.devices.empty())
+    report.add({.severity = Severity::kFailure,
+                .code = "sriov.link-down",
+                .what = fmt::format(
+                    "The virtual functions {} are down, while their physical ones are active.",
+                    namesOf(down.devices)),
+                .evidence = std::move(down.evidence),
+                .cause = "The link policy of the function keeps it down, or its interface in the "
+                         "pod is down.",
+                .fix = "On the node:\n" + down.commands + "In the pod: ip link set INTERFACE up",
+                .gain = "The port becomes active."});
+}
+
+// Physical functions that a variable names in the place of the virtual ones.
+void reportPhysical(const Node& node, const Allocation& given, Report& report) {
+  constexpr std::array<const char*, 3> kLists{"NCCL_IB_HCA", "UCX_NET_DEVICES", "NVSHMEM_HCA_LIST"};
+  Finding finding{.severity = Severity::kFailure, .code = "sriov.physical-listed"};
+  std::vector<std::string> listed;
+  for (const char* const variable : kLists) {
+    const auto at = node.variables.find(variable);
+    if (at == node.variables.end() || at->second.starts_with('^')) continue;
+    bool names = false;
+    for (const RdmaDevice& one : physicalListed(given, at->second)) {
+      names = true;
+      if (std::find(listed.begin(), listed.end(), one.name) == listed.end())
+        listed.push_back(one.name);
+    }
+    if (!names) continue;
+    finding.evidence.push_back({variable, printable(at->second)});
+    finding.fix += fmt::format("unset {}\n", variable);
+  }
+  if (listed.empty()) return;
+  finding.what = fmt::format("This pod was given {}, but its variables name {}.",
+                             namesOf(given.devices), fmt::join(listed, ", "));
+  finding.cause = fmt::format(
+      "{} is the physical function. It belongs to the node, and has no "
+      "address in this pod.",
+      fmt::join(listed, ", "));
+  finding.fix += "Start the program with the right names: viaduct exec -- COMMAND";
+  report.add(std::move(finding));
+}
+
+}  // namespace
+
+void checkSriov(const Node& node, Report& report) {
+  const Allocation given = allocationOf(node.tree, node.variables);
+  reportFaults(given, report);
+  reportGiven(node, given, report);
+  reportDown(node, given, report);
+  reportPhysical(node, given, report);
+}
+
+}  // namespace viaduct::diag

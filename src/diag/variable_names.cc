@@ -1,0 +1,282 @@
+// Variables that name devices, interfaces and GIDs.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <optional>
+#include <vector>
+
+#include "diag/name_list.h"
+#include "diag/variable_checks.h"
+
+namespace viaduct::diag {
+namespace {
+
+bool listsName(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string exactHca(const std::vector<std::string>& names) {
+  return fmt::format("export NCCL_IB_HCA='={}'", fmt::join(names, ","));
+}
+
+std::string exactHca(const PodView& pod) {
+  return fmt::format("export NCCL_IB_HCA='={}'", namesOf(pod.verbs, ","));
+}
+
+// Devices that a list takes beyond those that it names: "mlx5_1" takes mlx5_10, too.
+std::vector<std::string> takenByPrefix(const PodView& pod, const NameList& list) {
+  std::vector<RdmaDevice> all = pod.given.devices;
+  all.insert(all.end(), pod.given.others.begin(), pod.given.others.end());
+  std::vector<std::string> out;
+  if (list.exact) return out;
+  for (const RdmaDevice& longer : all)
+    for (const RdmaDevice& named : all)
+      if (longer.name != named.name && longer.name.starts_with(named.name) &&
+          listsName(list.names, named.name) && !listsName(list.names, longer.name) &&
+          !listsName(out, longer.name))
+        out.push_back(longer.name);
+  return out;
+}
+
+// Names in a list that no device of the node has.
+std::vector<std::string> nowhereIn(const PodView& pod, const NameList& list) {
+  std::vector<std::string> out;
+  for (const std::string& name : list.names) {
+    const NameList alone{.exact = list.exact, .names = {name}};
+    const auto same = [&](const RdmaDevice& one) { return alone.matches(one.name); };
+    if (std::none_of(pod.given.devices.begin(), pod.given.devices.end(), same) &&
+        std::none_of(pod.given.others.begin(), pod.given.others.end(), same))
+      out.push_back(printable(name));
+  }
+  return out;
+}
+
+void reportNoHca(const VariableScene& scene, const NameList& list) {
+  const auto taken = [&](const RdmaDevice& one) { return list.takes(one.name); };
+  const std::vector<std::string> nowhere = nowhereIn(scene.pod, list);
+  if (std::none_of(scene.pod.verbs.begin(), scene.pod.verbs.end(), taken))
+    return scene.add(
+        "NCCL_IB_HCA",
+        {.severity = Severity::kWarning,
+         .what = "takes none of this pod's RDMA devices.",
+         .cause = "NCCL finds no such device and falls back to TCP. Each pod gets other "
+                  "devices, so a fixed list fits only by chance.",
+         .fix = exactHca(scene.pod) + "\nor start it with: viaduct exec -- COMMAND",
+         .gain = "NCCL uses RDMA in the place of TCP."});
+  if (nowhere.empty() || list.excludes) return;
+  scene.add("NCCL_IB_HCA",
+            {.severity = Severity::kWarning,
+             .what = fmt::format("names devices that are not here: {}.", fmt::join(nowhere, ", ")),
+             .cause = "The list is of another pod or node.",
+             .fix = exactHca(scene.pod),
+             .gain = "NCCL uses all devices of this pod."});
+}
+
+// UCX knows a device under its name and port: "mlx5_6:1".
+std::string ucxDevices(const PodView& pod) {
+  std::vector<std::string> out;
+  for (const RdmaDevice& one : pod.verbs)
+    for (const RdmaPort& port : one.ports)
+      if (port.active()) out.push_back(fmt::format("{}:{}", one.name, port.number));
+  return fmt::format("{}", fmt::join(out, ","));
+}
+
+std::string transportIn(std::string one) {
+  if (one.starts_with('\\')) one.erase(0, 1);
+  return one.substr(0, one.find(':'));
+}
+
+bool isReliable(std::string_view transport) {
+  return transport == "all" || transport == "ib" || transport == "srd" ||
+         transport.starts_with("rc") || transport.starts_with("dc");
+}
+
+struct Transports {
+  bool excludes = false;
+  std::vector<std::string> names = {};
+  bool has(const std::string& name) const { return listsName(names, name); }
+  bool rdma() const {
+    if (!excludes) return std::any_of(names.begin(), names.end(), isReliable);
+    return !has("all") && !has("ib") && !(has("rc") && has("dc"));
+  }
+  bool cuda() const {
+    if (excludes) return !has("cuda") && !has("cuda_copy");
+    return has("all") || has("cuda") || has("cuda_copy") || has("cuda_ipc");
+  }
+};
+
+Transports transportsIn(std::string_view text) {
+  Transports out{.excludes = text.starts_with('^')};
+  if (out.excludes) text.remove_prefix(1);
+  for (std::string& one : partsOf(text)) out.names.push_back(transportIn(std::move(one)));
+  return out;
+}
+
+void checkTransports(const VariableScene& scene, const std::string& text) {
+  const Transports transports = transportsIn(text);
+  if (!transports.rdma())
+    return scene.add("UCX_TLS",
+                     {.severity = Severity::kWarning,
+                      .what = "leaves UCX without rc and dc, its RDMA transports.",
+                      .cause = "UCX uses only the transports of the list. Operators and examples "
+                               "often pin tcp.",
+                      .gain = "UCX uses RDMA in the place of TCP."});
+  if (scene.pod.gpus == 0 || transports.cuda()) return;
+  scene.add("UCX_TLS",
+            {.severity = Severity::kWarning,
+             .code = "variables.ucx-tls-cuda",
+             .what = "leaves UCX without cuda_copy and cuda_ipc.",
+             .cause = "Without them UCX takes GPU memory for host memory, and crashes on "
+                      "the first access.",
+             .fix = transports.excludes ? "unset UCX_TLS"
+                                        : fmt::format("export UCX_TLS='{},cuda'", printable(text)),
+             .gain = "UCX can move GPU memory."});
+}
+
+void checkUcxDevices(const VariableScene& scene, std::string_view text) {
+  const bool excludes = text.starts_with('^');
+  const std::vector<std::string> names = partsOf(text.substr(excludes ? 1 : 0));
+  if (listsName(names, "all") || !physicalListed(scene.pod.given, text).empty()) return;
+  std::size_t whole = 0, bare = 0;
+  for (const RdmaDevice& one : scene.pod.verbs)
+    for (const std::string& name : names) {
+      if (name == one.name) ++bare;
+      if (name.starts_with(one.name + ":")) ++whole;
+    }
+  const std::string fix = fmt::format("export UCX_NET_DEVICES={}", ucxDevices(scene.pod));
+  if (excludes ? whole >= scene.pod.verbs.size() : whole + bare == 0)
+    return scene.add("UCX_NET_DEVICES",
+                     {.severity = Severity::kWarning,
+                      .what = "leaves UCX without an RDMA device of this pod.",
+                      .cause = "UCX uses only the devices of the list, so it falls back to TCP or "
+                               "finds no transport.",
+                      .fix = fix,
+                      .gain = "UCX uses RDMA in the place of TCP."});
+  if (excludes || whole != 0) return;
+  scene.add("UCX_NET_DEVICES",
+            {.severity = Severity::kWarning,
+             .code = "variables.ucx-net-devices-port",
+             .what = "names devices without their port.",
+             .cause = "UCX knows a device only with its port, as in mlx5_0:1, and ignores other "
+                      "names with a warning.",
+             .fix = fix,
+             .gain = "UCX uses RDMA in the place of TCP."});
+}
+
+std::optional<std::uint64_t> gidIndexIn(const std::string& text) {
+  if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos)
+    return std::nullopt;  // -1 and auto let the library choose
+  errno = 0;
+  const std::uint64_t out = std::strtoull(text.c_str(), nullptr, 10);
+  return errno == 0 ? std::optional(out) : std::nullopt;
+}
+
+// Why no other host can be reached from this entry; empty: it is right.
+std::string faultOf(const RdmaPort& port, std::uint64_t index) {
+  const auto same = [&](const Gid& one) { return one.index == index; };
+  const auto at = std::find_if(port.gids.begin(), port.gids.end(), same);
+  if (at == port.gids.end()) return "is empty";
+  if (!port.roce()) return {};
+  if (at->linkLocal()) return "is link-local";
+  return at->type.empty() || at->type == "RoCE v2" ? std::string() : "is RoCE v1";
+}
+
+void checkGidIndex(const VariableScene& scene, const char* name, std::uint64_t index) {
+  Finding finding{.severity = Severity::kFailure};
+  std::vector<std::string> wrong;
+  for (const RdmaDevice& one : scene.pod.verbs)
+    for (const RdmaPort& port : one.ports) {
+      const std::string fault = port.active() && !port.gids.empty() ? faultOf(port, index) : "";
+      if (fault.empty()) continue;
+      wrong.push_back(fmt::format("{} {}", one.name, fault));
+      finding.evidence.push_back({fmt::format("{}/gids/{}", port.folder, index), fault});
+      if (const Gid* const right = routableGid(port))
+        finding.evidence.push_back(
+            {fmt::format("{}/gids/{}", port.folder, right->index), right->type + " " + right->gid});
+    }
+  if (wrong.empty()) return;
+  finding.what =
+      fmt::format("selects a GID that reaches no other host: {}.", fmt::join(wrong, ", "));
+  finding.cause =
+      "Indices differ between devices and change with addresses. Connections then end "
+      "with error 12, or never form.";
+  finding.fix = fmt::format(
+      "unset {}\nNCCL 2.21 and newer, and UCX, choose the index for each "
+      "device.",
+      name);
+  finding.gain = "Each device uses the RoCE v2 GID of its own address.";
+  scene.add(name, std::move(finding));
+}
+
+// Gloo and TensorPipe take whole names, NCCL their beginnings.
+void checkInterfaces(const VariableScene& scene, const char* name, bool prefixes) {
+  const std::string* const value = scene.valueOf(name);
+  if (value == nullptr) return;
+  NameList list = nameList(*value);
+  list.exact = list.exact || !prefixes;
+  const auto& there = scene.pod.interfaces;
+  const auto takes = [&](const std::string& one) { return list.takes(one); };
+  if (std::any_of(there.begin(), there.end(), takes)) return;
+  if (there.empty())
+    return scene.add(name, {.severity = Severity::kUnknown,
+                            .code = "variables.interfaces-unknown",
+                            .what = "cannot be compared with the interfaces of this node.",
+                            .cause = "/sys/class/net is empty or missing.",
+                            .fix = "Mount /sys into the container."});
+  const std::string& best = scene.pod.default_interface;
+  scene.add(name,
+            {.severity = Severity::kFailure,
+             .what = "takes no interface of this pod.",
+             .evidence = {{"/sys/class/net", fmt::format("{}", fmt::join(there, ", "))}},
+             .cause = "The processes of a job exchange their addresses there. Without an "
+                      "interface they fail or hang at the start.",
+             .fix = best.empty() ? fmt::format("unset {}", name)
+                                 : fmt::format("export {}='{}{}'", name, prefixes ? "=" : "", best),
+             .gain = "The processes of a job find each other."});
+}
+
+}  // namespace
+
+void checkNcclDevices(const VariableScene& scene) {
+  const std::string* const value = scene.valueOf("NCCL_IB_HCA");
+  if (value == nullptr || scene.pod.verbs.empty()) return;
+  const NameList list = nameList(*value);
+  if (list.names.empty() || !physicalListed(scene.pod.given, *value).empty()) return;
+  if (const auto more = takenByPrefix(scene.pod, list); !more.empty())
+    return scene.add(
+        "NCCL_IB_HCA",
+        {.severity = Severity::kWarning,
+         .code = "variables.nccl-ib-hca-prefix",
+         .what = fmt::format("{} {}, too.", list.excludes ? "excludes" : "takes",
+                             fmt::join(more, ", ")),
+         .cause = "Without \"=\" NCCL matches the beginnings of names.",
+         .fix = list.excludes ? fmt::format("export NCCL_IB_HCA='^={}'", fmt::join(list.names, ","))
+                              : exactHca(list.names),
+         .gain = "NCCL uses only the devices that are named."});
+  reportNoHca(scene, list);
+}
+
+void checkUcx(const VariableScene& scene) {
+  if (scene.pod.verbs.empty()) return;
+  if (const std::string* const text = scene.valueOf("UCX_TLS")) checkTransports(scene, *text);
+  if (const std::string* const text = scene.valueOf("UCX_NET_DEVICES"))
+    checkUcxDevices(scene, *text);
+}
+
+void checkGidIndices(const VariableScene& scene) {
+  for (const char* const name : {"NCCL_IB_GID_INDEX", "UCX_IB_GID_INDEX", "NVSHMEM_IB_GID_INDEX"})
+    if (const std::string* const value = scene.valueOf(name))
+      if (const auto index = gidIndexIn(*value)) checkGidIndex(scene, name, *index);
+}
+
+void checkInterfaceNames(const VariableScene& scene) {
+  checkInterfaces(scene, "NCCL_SOCKET_IFNAME", true);
+  checkInterfaces(scene, "GLOO_SOCKET_IFNAME", false);
+  checkInterfaces(scene, "TP_SOCKET_IFNAME", false);
+}
+
+}  // namespace viaduct::diag

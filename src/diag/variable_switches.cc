@@ -1,0 +1,184 @@
+// Variables with one value, or one kind of value, that defeats RDMA.
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+
+#include "diag/name_list.h"
+#include "diag/variable_checks.h"
+
+namespace viaduct::diag {
+namespace {
+
+struct Switch {
+  const char* name;
+  bool (*applies)(const PodView& pod);
+  bool (*defeats)(std::string_view value);
+  const char* what;      // continues "NAME=value"
+  const char* cause;     // why that matters on such a node
+  const char* fix = "";  // empty: unset it
+  const char* gain = "";
+};
+
+bool sameText(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
+    return std::tolower(x) == std::tolower(y);
+  });
+}
+
+bool isAny(std::string_view value, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return sameText(value, word); });
+}
+
+bool isOn(std::string_view value) { return isAny(value, {"1", "y", "yes", "true", "on"}); }
+bool isOff(std::string_view value) { return isAny(value, {"0", "n", "no", "false", "off"}); }
+bool isNumberAboveNothing(std::string_view value) {
+  return std::strtoll(std::string(value).c_str(), nullptr, 0) != 0;
+}
+
+bool hasRdma(const PodView& pod) { return !pod.verbs.empty() || !pod.efa.empty(); }
+bool hasVerbs(const PodView& pod) { return !pod.verbs.empty(); }
+bool hasEfa(const PodView& pod) { return !pod.efa.empty(); }
+bool hasEfaOnly(const PodView& pod) { return pod.efaOnly(); }
+bool hasVerbsOnly(const PodView& pod) { return !pod.verbs.empty() && pod.efa.empty(); }
+bool hasRdmaAndGpu(const PodView& pod) { return hasRdma(pod) && pod.gpus != 0; }
+bool hasVerbsAndGpu(const PodView& pod) { return hasVerbs(pod) && pod.gpus != 0; }
+bool hasEfaAndGpu(const PodView& pod) { return hasEfa(pod) && pod.gpus != 0; }
+bool hasGpus(const PodView& pod) { return pod.gpus > 1; }
+bool hasVirtualFunction(const PodView& pod) {
+  return std::any_of(pod.verbs.begin(), pod.verbs.end(),
+                     [](const RdmaDevice& one) { return !one.physical.empty(); });
+}
+
+// "efa", "verbs;ofi_rxm", "^tcp": whether libfabric may take one of these providers.
+bool mayTake(std::string_view value, std::initializer_list<std::string_view> providers) {
+  const bool excludes = value.starts_with('^');
+  if (excludes) value.remove_prefix(1);
+  std::string text(value);
+  std::replace(text.begin(), text.end(), ';', ',');
+  std::size_t named = 0;
+  for (const std::string& one : partsOf(text))
+    if (isAny(one, providers)) ++named;
+  return excludes ? named < providers.size() : named != 0;
+}
+
+bool allowsExpandable(std::string_view value) {
+  return value.find("expandable_segments:True") != std::string_view::npos;
+}
+
+constexpr auto kLeftover = "Such a switch is often left over from a search for a fault.";
+constexpr auto kTcpGain =
+    "NCCL uses RDMA. A cluster of H100 went from 0.98 GiB/s over TCP to 83.33 GiB/s over RoCE.";
+constexpr auto kExpandableCause =
+    "Memory of such segments cannot be registered through peer memory, and older UCX copies it "
+    "through the host.";
+constexpr auto kExpandableGain =
+    "GPU blocks are registered. One report went from 0.3 GB/s to 200 GB/s.";
+constexpr auto kUcxOnEfa =
+    "UCX has no fast path on EFA: it falls back to TCP, or emulates RDMA over datagrams.";
+constexpr auto kUseLibfabric =
+    "Choose the backend LIBFABRIC of NIXL, and unset the variable:\n"
+    "  unset UCX_TLS UCX_NET_DEVICES\n"
+    "  export SGLANG_DISAGGREGATION_NIXL_BACKEND=LIBFABRIC\n"
+    "  export TRTLLM_NIXL_KVCACHE_BACKEND=LIBFABRIC\n"
+    "  vLLM: --kv-transfer-config with kv_connector_extra_config.backends [\"LIBFABRIC\"]";
+constexpr auto kLibfabricGain =
+    "One report measured a time to first token of 76 ms with LIBFABRIC and 252 ms with UCX.";
+
+constexpr std::array kSwitches{
+    Switch{"NCCL_IB_DISABLE", hasVerbs, isNumberAboveNothing,
+           "keeps NCCL from InfiniBand and RoCE.", kLeftover, "", kTcpGain},
+    Switch{"NCCL_NET", hasRdma, [](std::string_view v) { return sameText(v, "Socket"); },
+           "makes NCCL use TCP sockets.", kLeftover, "", kTcpGain},
+    Switch{"NCCL_NET", hasEfaOnly, [](std::string_view v) { return sameText(v, "IB"); },
+           "asks NCCL for InfiniBand, and this pod has only EFA.",
+           "NCCL reaches EFA through the plugin aws-ofi-nccl. It starts no job without the "
+           "network that was asked for."},
+    Switch{"NCCL_P2P_DISABLE", hasGpus, isNumberAboveNothing,
+           "keeps GPUs of this node from reading each other's memory.", kLeftover, "",
+           "NCCL uses NVLink and PCIe peer transfers."},
+    Switch{"NCCL_NET_GDR_LEVEL", hasRdmaAndGpu,
+           [](std::string_view v) { return isAny(v, {"0", "LOC"}); },
+           "makes NCCL copy GPU memory through the host before each send.", kLeftover, "",
+           "NICs read GPU memory directly. Without the switch NCCL decides by distance."},
+    Switch{"NCCL_NET_PLUGIN", hasEfa, [](std::string_view v) { return sameText(v, "none"); },
+           "keeps NCCL from loading aws-ofi-nccl, its only way to EFA.",
+           "NCCL falls back to NET/Socket.", "", "NCCL uses EFA in the place of TCP."},
+    Switch{"UCX_IB_GPU_DIRECT_RDMA", hasVerbsAndGpu, isOff,
+           "makes UCX copy GPU memory through the host.", kLeftover, "",
+           "NICs read and write GPU memory directly."},
+    Switch{"UCX_RNDV_THRESH", hasVerbs,
+           [](std::string_view v) { return v.find("inf") != std::string_view::npos; },
+           "keeps UCX from zero-copy transfers of large blocks.",
+           "Below the rendezvous threshold UCX copies blocks through its own buffers.", "",
+           "Large blocks go by RDMA without a copy."},
+    Switch{"UCX_IB_REG_METHODS", hasVirtualFunction,
+           [](std::string_view v) { return v.starts_with("odp"); },
+           "asks for on-demand paging on virtual functions.",
+           "Functions without on-demand paging refuse such a registration."},
+    Switch{"UCX_TLS", hasEfaOnly,
+           [](std::string_view v) {
+             const auto transports = partsOf(v);
+             return std::find(transports.begin(), transports.end(), "srd") == transports.end();
+           },
+           "configures UCX, and this pod has only EFA.", kUcxOnEfa, kUseLibfabric, kLibfabricGain},
+    Switch{"UCX_NET_DEVICES", hasEfaOnly,
+           [](std::string_view v) { return v.find("rdmap") == std::string_view::npos; },
+           "configures UCX, and this pod has only EFA.", kUcxOnEfa, kUseLibfabric, kLibfabricGain},
+    Switch{"FI_PROVIDER", hasEfa, [](std::string_view v) { return !mayTake(v, {"efa"}); },
+           "keeps libfabric from EFA.",
+           "libfabric opens only the providers that the variable allows.", "export FI_PROVIDER=efa",
+           "libfabric uses EFA in the place of TCP."},
+    Switch{"FI_PROVIDER", hasVerbsOnly,
+           [](std::string_view v) { return !mayTake(v, {"verbs", "ucx", "mlx", "psm3", "opx"}); },
+           "allows no provider for the InfiniBand or RoCE devices of this pod.",
+           "libfabric opens only the providers that the variable allows."},
+    Switch{"FI_EFA_USE_DEVICE_RDMA", hasEfa, isOff, "makes libfabric emulate RDMA by messages.",
+           "Each read and write is then cut into packets and copied by both processors.", "",
+           "EFA devices read and write memory of the peer themselves."},
+    Switch{"FI_EFA_ENABLE_SHM_TRANSFER", hasEfaAndGpu, isOn,
+           "lets libfabric use shared memory for peers on this node.",
+           "That path cannot take GPU memory on all versions.",
+           "export FI_EFA_ENABLE_SHM_TRANSFER=0", "Transfers of GPU memory on one node succeed."},
+    Switch{"PYTORCH_CUDA_ALLOC_CONF", hasRdmaAndGpu, allowsExpandable,
+           "lets PyTorch build its GPU memory of expandable segments.", kExpandableCause,
+           "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False", kExpandableGain},
+    Switch{"PYTORCH_ALLOC_CONF", hasRdmaAndGpu, allowsExpandable,
+           "lets PyTorch build its GPU memory of expandable segments.", kExpandableCause,
+           "export PYTORCH_ALLOC_CONF=expandable_segments:False", kExpandableGain},
+};
+
+// NCCL's own InfiniBand code does not run on EFA.
+void reportWithoutEffect(const VariableScene& scene) {
+  if (!scene.pod.efaOnly()) return;
+  Finding finding{.code = "variables.no-effect"};
+  std::string names;
+  for (auto at = scene.node.variables.lower_bound("NCCL_IB_");
+       at != scene.node.variables.end() && at->first.starts_with("NCCL_IB_"); ++at) {
+    names += (names.empty() ? "" : ", ") + printable(at->first);
+    finding.evidence.push_back(
+        {scene.node.variables_from, printable(at->first + "=" + at->second)});
+  }
+  if (names.empty()) return;
+  finding.what = names + ": no effect on EFA.";
+  finding.cause = "The variables are for InfiniBand and RoCE.";
+  scene.report.add(std::move(finding));
+}
+
+}  // namespace
+
+void checkSwitches(const VariableScene& scene) {
+  for (const Switch& one : kSwitches) {
+    const std::string* const value = scene.valueOf(one.name);
+    if (value == nullptr || !one.applies(scene.pod) || !one.defeats(*value)) continue;
+    scene.add(one.name, {.severity = Severity::kWarning,
+                         .what = one.what,
+                         .cause = one.cause,
+                         .fix = one.fix,
+                         .gain = one.gain});
+  }
+  reportWithoutEffect(scene);
+}
+
+}  // namespace viaduct::diag
