@@ -143,10 +143,11 @@ class Collector {
                         : tree_.tryRead(path);
     if (text && environ) text.text = environOf(variablesIn(text.text));
     if (text) return add({.path = path, .text = text.text + (config || environ ? "" : "\n")});
-    if (text.state != FileText::State::kAbsent)
-      unread_.push_back({{"path", path},
-                         {"reason", text.reason},
-                         {"denied", text.state == FileText::State::kDenied}});
+    if (text.state == FileText::State::kAbsent) return;
+    add({.path = path});
+    unread_.push_back({{"path", path},
+                       {"reason", text.reason},
+                       {"denied", text.state == FileText::State::kDenied}});
   }
   // So that a listing is the same there. Files that no check reads have no contents.
   void addNames(const std::string& folder) {

@@ -86,8 +86,14 @@ void Tree::markUnread(const std::string& path, const std::string& reason, bool d
   marked_[path] = {.state = denied ? State::kDenied : State::kUnreadable, .reason = reason};
 }
 
+const FileText* Tree::markedAt(const std::string& path) const {
+  if (marked_.empty()) return nullptr;
+  const auto marked = marked_.find(resolve(path));
+  return marked == marked_.end() ? nullptr : &marked->second;
+}
+
 FileText Tree::fetch(const std::string& path, std::size_t most) const {
-  if (const auto marked = marked_.find(path); marked != marked_.end()) return marked->second;
+  if (const FileText* const marked = markedAt(path)) return *marked;
   // A pipe or a device would hold us up.
   const base::Fd file(openBelow(path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
   if (!file) return refused(errno);
@@ -147,8 +153,8 @@ std::optional<std::uint64_t> Tree::number(const std::string& path) const {
 
 std::vector<std::string> Tree::list(const std::string& folder) const {
   looked_.push_back(folder + "/");
-  if (const auto marked = marked_.find(folder); marked != marked_.end()) {
-    remember(folder, marked->second);
+  if (const FileText* const marked = markedAt(folder)) {
+    remember(folder, *marked);
     return {};
   }
   const int open = openBelow(folder, O_RDONLY | O_DIRECTORY);

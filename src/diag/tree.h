@@ -51,7 +51,8 @@ class Tree {
   // Where the path leads, without links: "/sys/devices/pci0000:00/...". Empty: nowhere.
   std::string resolve(const std::string& path) const;
 
-  // A file that could not be read on the node itself, of which this folder is a copy.
+  // A file that could not be read on the node itself, of which this folder is a copy: there it is
+  // empty. A path without links.
   void markUnread(const std::string& path, const std::string& reason, bool denied);
 
   // All files that were there and not read, in the order of the first attempt.
@@ -67,6 +68,7 @@ class Tree {
   explicit Tree(std::string root) : root_(std::move(root)) {}
   FileText fetch(const std::string& path, std::size_t most) const;
   void remember(const std::string& path, const FileText& found) const;
+  const FileText* markedAt(const std::string& path) const;
   int openBelow(const std::string& path, int flags) const;
 
   std::string root_;  // "/", or without a slash at its end
