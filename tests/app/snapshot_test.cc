@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "diag/environ.h"
+#include "diag/fixtures_testing.h"
 #include "diag/live.h"
 #include "diag/node_card.h"
 #include "diag/node_testing.h"
@@ -21,6 +22,7 @@ namespace viaduct::app {
 namespace {
 
 using namespace viaduct::diag;
+using viaduct::diag::testing::Fixture;
 using viaduct::diag::testing::NodeFolder;
 using viaduct::testing::TemporaryFolder;
 
@@ -62,6 +64,23 @@ TEST_F(Snapshots, AreDiagnosedAsTheNodeItself) {
   EXPECT_EQ(wordsOf(diagnose(*copy)), before);
   EXPECT_EQ(nodeCard(*copy), nodeCard(node));
   EXPECT_NE(nodeCard(*copy).find("mlx5_0 MT4129"), std::string::npos);
+}
+
+TEST_F(Snapshots, OfWholeNodesAreDiagnosedAlike) {
+  std::vector<Fixture (*)()> makers{diag::testing::openShiftBefore};
+  for (const auto& node : diag::testing::healthyNodes()) makers.push_back(node.make);
+  for (Fixture (*make)() : makers) {
+    const Fixture folder = make();
+    const Node node = folder.node();
+    ASSERT_TRUE(writeSnapshot(file_, snapshotOf(node)));
+    const TemporaryFolder to(std::filesystem::path(folder.root()).parent_path());
+    ASSERT_TRUE(unpackSnapshot(file_, to.path()));
+    const auto copy = nodeIn(to.path() + "/node");
+    ASSERT_TRUE(copy) << copy.error().text();
+    EXPECT_EQ(wordsOf(diagnose(*copy)), wordsOf(diagnose(folder.node()))) << node.live.hostname;
+    EXPECT_EQ(nodeCard(*copy), nodeCard(node));
+    EXPECT_LT(std::filesystem::file_size(file_), 5U << 20U) << node.live.hostname;
+  }
 }
 
 TEST_F(Snapshots, LeaveSecretsOut) {
