@@ -21,6 +21,7 @@ NodeFolder::NodeFolder() {
   write("/proc/self/status",
         "Name:\tviaduct\nUid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\nSeccomp:\t0");
   write("/proc/self/cgroup", "0::/");
+  write("/sys/devices/system/cpu/online", "0-191");
   live = {.hostname = "node-1",
           .kernel = "6.8.0-1021",
           .machine = "x86_64",

@@ -9,7 +9,18 @@ namespace viaduct::diag {
 namespace {
 
 constexpr std::array kTopics{
+    Topic{"iommu", "DMA translation of NICs and GPUs, and ACS of the bridges between", checkIommu},
+    Topic{"pcie", "speed, width and errors of the PCIe links of NICs and GPUs", checkPcie},
+    Topic{"gpu", "driver, peer memory, GDRCopy, and distances to NICs", checkGpu},
+    Topic{"limits", "locked memory, open files, and limits of the control group", checkLimits},
     Topic{"memory", "huge pages and /dev/shm", checkMemory},
+    Topic{"copy", "copies between processes (CMA), and io_uring", checkCopy},
+    Topic{"cpu", "the governor of the CPU frequency", checkCpu},
+    Topic{"libraries", "libfabric, UCX and libibverbs that the loader takes", checkLibraries},
+    Topic{"clock", "whether the clock is synchronized", checkClock},
+    Topic{"kubernetes", "the pod, and what it was given", checkKubernetes},
+    Topic{"kernel-log", "DMA faults, PCIe errors and failed modules", checkKernelLog},
+    Topic{"names", "whether peers and meeting places resolve", checkNames},
 };
 
 Finding unreadable(const Tree::Unread& one) {

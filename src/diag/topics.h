@@ -17,7 +17,18 @@ struct Topic {
 };
 std::span<const Topic> topics();
 
+void checkClock(const Node& node, Report& report);
+void checkCopy(const Node& node, Report& report);
+void checkCpu(const Node& node, Report& report);
+void checkGpu(const Node& node, Report& report);
+void checkIommu(const Node& node, Report& report);
+void checkKernelLog(const Node& node, Report& report);
+void checkKubernetes(const Node& node, Report& report);
+void checkLibraries(const Node& node, Report& report);
+void checkLimits(const Node& node, Report& report);
 void checkMemory(const Node& node, Report& report);
+void checkNames(const Node& node, Report& report);
+void checkPcie(const Node& node, Report& report);
 
 // Runs the topics, all or those named, and adds a finding for each file that could not be read.
 Report diagnose(const Node& node, std::span<const std::string> only = {});

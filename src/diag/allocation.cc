@@ -1,0 +1,249 @@
+#include "diag/allocation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "diag/name_list.h"
+#include "diag/pci.h"
+
+namespace viaduct::diag {
+namespace {
+
+using Fault = AllocationFault::Kind;
+using Json = nlohmann::json;
+
+constexpr std::string_view kPlugin = "PCIDEVICE_", kInfoEnd = "_INFO";
+
+// A function that the device plugin has given to this pod.
+struct GivenFunction {
+  std::string variable = {};
+  std::string device = {};     // as the plugin names it; empty: it does not
+  bool promises_rdma = false;  // the plugin says that there is a device
+  bool from_info = false;
+};
+
+// By address, the domains of virtual root complexes last.
+struct ByAddress {
+  bool operator()(const std::string& a, const std::string& b) const {
+    return std::tuple(a.size(), std::string_view(a)) < std::tuple(b.size(), std::string_view(b));
+  }
+};
+using GivenFunctions = std::map<std::string, GivenFunction, ByAddress>;
+
+std::string lowered(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+void addFault(Allocation& into, Fault kind, const std::string& variable, std::string_view subject,
+              std::string detail) {
+  into.faults.push_back({kind, printable(variable), printable(subject), std::move(detail)});
+}
+
+// {"0000:19:00.6": {"generic": {...}, "rdma": {"rdma_dev": "mlx5_18"}}}
+void readProviders(const std::string& variable, const std::string& address, const Json& providers,
+                   GivenFunctions& functions, Allocation& into) {
+  GivenFunction& function = functions[address];
+  function.variable = variable;
+  function.from_info = true;
+  const auto rdma = providers.find("rdma");
+  if (rdma == providers.end() || !rdma->is_object()) return;
+  function.promises_rdma = true;
+  const auto name = rdma->find("rdma_dev");
+  if (name == rdma->end()) return;  // an old plugin
+  if (name->is_string() && isDeviceName(name->get_ref<const std::string&>()))
+    function.device = name->get<std::string>();
+  else
+    addFault(into, Fault::kHostileName, variable,
+             name->is_string() ? name->get_ref<const std::string&>() : name->type_name(),
+             "rdma_dev cannot be the name of a device");
+}
+
+void readInfo(const std::string& variable, const std::string& text, GivenFunctions& functions,
+              Allocation& into) {
+  const Json all = Json::parse(text, nullptr, false);
+  if (all.is_discarded() || !all.is_object())
+    return addFault(into, Fault::kBrokenInfo, variable, text,
+                    all.is_discarded() ? "is not JSON" : "is not a JSON object");
+  for (const auto& [key, providers] : all.items())
+    if (!isPciAddress(key))
+      addFault(into, Fault::kHostileName, variable, key, "is not a PCI address");
+    else if (!providers.is_object())
+      addFault(into, Fault::kBrokenInfo, variable, key, "has no JSON object as its value");
+    else
+      readProviders(variable, lowered(key), providers, functions, into);
+}
+
+// "0000:19:00.6,0000:19:00.7"
+void readAddresses(const std::string& variable, const std::string& list, GivenFunctions& functions,
+                   Allocation& into) {
+  std::string_view text = list;
+  while (!text.empty()) {
+    const std::string_view one = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(one.size() + 1, text.size()));
+    if (!isPciAddress(one))
+      addFault(into, Fault::kHostileName, variable, one, "is not a PCI address");
+    else
+      functions.try_emplace(lowered(one), GivenFunction{.variable = variable});
+  }
+}
+
+// The plugin may have a resource whose own name ends like that of a description.
+bool isInfo(const std::string& variable, const std::string& text) {
+  return variable.ends_with(kInfoEnd) && !isPciAddress(std::string_view(text).substr(0, 12));
+}
+
+GivenFunctions readVariables(const Variables& variables, Allocation& into) {
+  GivenFunctions out;
+  for (const bool info : {true, false})
+    for (auto at = variables.lower_bound(std::string(kPlugin));
+         at != variables.end() && at->first.starts_with(kPlugin); ++at)
+      if (!at->second.empty() && isInfo(at->first, at->second) == info)
+        (info ? readInfo : readAddresses)(at->first, at->second, out, into);
+  return out;
+}
+
+const RdmaDevice* deviceOf(const std::vector<RdmaDevice>& all, const std::string& address,
+                           const std::string& name) {
+  const auto same_function = [&](const RdmaDevice& one) { return one.pci == address; };
+  if (const auto at = std::find_if(all.begin(), all.end(), same_function); at != all.end())
+    return &*at;
+  const auto same_name = [&](const RdmaDevice& one) { return one.name == name; };
+  const auto at = std::find_if(all.begin(), all.end(), same_name);
+  return at == all.end() ? nullptr : &*at;
+}
+
+void nameMissing(const Tree& tree, const std::string& address, const GivenFunction& function,
+                 Allocation& into) {
+  const bool there = tree.has("/sys/bus/pci/devices/" + address);
+  if (!function.device.empty())
+    addFault(into, Fault::kNoDevice, function.variable,
+             fmt::format("{} ({})", function.device, address), "is not in /sys/class/infiniband");
+  else if (function.promises_rdma || !there)
+    addFault(into, Fault::kNoDevice, function.variable, address,
+             there ? "has no RDMA device" : "is not in /sys/bus/pci/devices");
+  else
+    addFault(into, Fault::kNotRdma, function.variable, address, "has no RDMA device");
+}
+
+void takeGiven(const Tree& tree, const std::vector<RdmaDevice>& all,
+               const GivenFunctions& functions, Allocation& into) {
+  bool from_info = false;
+  for (const auto& [address, function] : functions) {
+    const RdmaDevice* const device = deviceOf(all, address, function.device);
+    if (device == nullptr) {
+      nameMissing(tree, address, function, into);
+      continue;
+    }
+    if (!function.device.empty() && function.device != device->name)
+      addFault(into, Fault::kRenamed, function.variable,
+               fmt::format("{} ({})", function.device, address), "is " + device->name + " here");
+    from_info = from_info || function.from_info;
+    const auto same = [&](const RdmaDevice& one) { return one.name == device->name; };
+    if (std::none_of(into.devices.begin(), into.devices.end(), same))
+      into.devices.push_back(*device);
+    if (auto& names = into.variables;
+        std::find(names.begin(), names.end(), function.variable) == names.end())
+      names.push_back(function.variable);
+  }
+  if (!into.devices.empty()) into.known_by = from_info ? KnownBy::kInfo : KnownBy::kAddresses;
+}
+
+template <class Wanted>
+std::vector<RdmaDevice> only(const std::vector<RdmaDevice>& all, Wanted wanted) {
+  std::vector<RdmaDevice> out;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(out), wanted);
+  return out;
+}
+
+// Without the plugin's variables. A pod's files of devices are its own unless it is privileged.
+// Beyond that, virtual functions are for pods, and physical ones for the host.
+void guess(const Tree& tree, bool pod, const std::vector<RdmaDevice>& all, Allocation& into) {
+  const auto has_file = [&](const RdmaDevice& one) {
+    return !one.uverbs.empty() && tree.has("/dev/infiniband/" + one.uverbs);
+  };
+  std::vector<RdmaDevice> with_file = only(all, has_file);
+  if (!with_file.empty() && with_file.size() < all.size()) {
+    into.known_by = KnownBy::kDeviceFiles;
+    into.devices = std::move(with_file);
+    return;
+  }
+  std::vector<RdmaDevice> active = only(all, hasActivePort);
+  const auto is_virtual = [](const RdmaDevice& one) { return !one.physical.empty(); };
+  const bool both = std::any_of(active.begin(), active.end(), is_virtual) &&
+                    !std::all_of(active.begin(), active.end(), is_virtual);
+  if (both) active = only(active, [&](const RdmaDevice& one) { return is_virtual(one) == pod; });
+  into.known_by = both && pod ? KnownBy::kFunctions : KnownBy::kPorts;
+  into.devices = std::move(active);
+}
+
+}  // namespace
+
+Allocation allocationOf(const Tree& tree, const Variables& variables) {
+  Allocation out;
+  const std::vector<RdmaDevice> all = rdmaDevices(tree);
+  takeGiven(tree, all, readVariables(variables, out), out);
+  if (out.devices.empty() && !all.empty()) {
+    guess(tree, inPod(tree, variables), all, out);
+    std::stable_sort(
+        out.devices.begin(), out.devices.end(),
+        [](const RdmaDevice& a, const RdmaDevice& b) { return ByAddress()(a.pci, b.pci); });
+  }
+  if (out.devices.empty()) out.known_by = KnownBy::kNone;
+  out.others = only(all, [&](const RdmaDevice& one) {
+    return std::none_of(out.devices.begin(), out.devices.end(),
+                        [&](const RdmaDevice& given) { return given.name == one.name; });
+  });
+  return out;
+}
+
+bool inPod(const Tree& tree, const Variables& variables) {
+  return variables.contains("KUBERNETES_SERVICE_HOST") ||
+         tree.has("/var/run/secrets/kubernetes.io/serviceaccount");
+}
+
+bool hasActivePort(const RdmaDevice& device) {
+  return std::any_of(device.ports.begin(), device.ports.end(),
+                     [](const RdmaPort& port) { return port.active(); });
+}
+
+std::vector<RdmaDevice> physicalListed(const Allocation& given, std::string_view list) {
+  std::vector<RdmaDevice> out;
+  if (!given.certain()) return out;
+  for (const std::string& name : nameList(list).names)
+    for (const RdmaDevice& one : given.others) {
+      const auto owned = [&](const RdmaDevice& function) { return function.physical == one.pci; };
+      if (one.name == name && !one.pci.empty() &&
+          std::any_of(given.devices.begin(), given.devices.end(), owned))
+        out.push_back(one);
+    }
+  return out;
+}
+
+std::string namesOf(const std::vector<RdmaDevice>& devices, std::string_view between) {
+  std::string out;
+  for (const RdmaDevice& one : devices) out.append(out.empty() ? "" : between).append(one.name);
+  return out;
+}
+
+std::string printable(std::string_view text) {
+  constexpr std::size_t kMost = 120;
+  std::string out;
+  for (const char c : text.substr(0, kMost))
+    if (c >= ' ' && c <= '~')
+      out += c;
+    else
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  return text.size() > kMost ? out + "..." : out;
+}
+
+}  // namespace viaduct::diag

@@ -1,0 +1,97 @@
+// Whole healthy nodes, through all topics.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <ostream>
+
+#include "diag/fixtures_testing.h"
+#include "diag/pci.h"
+#include "diag/rdma_devices.h"
+#include "diag/topics.h"
+
+namespace viaduct::diag {
+namespace {
+
+std::string said(const Finding& finding) {
+  return fmt::format("{} {}: {}", severityName(finding.severity), finding.code, finding.what);
+}
+
+TEST(HealthyNodes, GetNothingAboveInfoAndHearSomethingOfEachTopic) {
+  for (const auto& [name, make] : testing::healthyNodes()) {
+    const auto folder = make();
+    const Report report = diagnose(folder.node());
+    for (const Finding& finding : report.findings())
+      EXPECT_EQ(finding.severity, Severity::kInfo) << name << ": " << said(finding);
+    for (const Topic& topic : topics()) {
+      const auto of_it = [&](const auto& one) { return one.topic == topic.name; };
+      EXPECT_TRUE(std::any_of(report.findings().begin(), report.findings().end(), of_it) ||
+                  std::any_of(report.fines().begin(), report.fines().end(), of_it))
+          << name << ": " << topic.name;
+    }
+  }
+}
+
+struct Counts {
+  std::size_t devices = 0, efa = 0, virtual_functions = 0, gpus = 0;
+  friend bool operator==(const Counts&, const Counts&) = default;
+};
+void PrintTo(const Counts& counts, std::ostream* out) {
+  *out << fmt::format("{} devices, {} EFA, {} virtual, {} GPUs", counts.devices, counts.efa,
+                      counts.virtual_functions, counts.gpus);
+}
+
+Counts countsOf(const Node& node) {
+  Counts out;
+  for (const RdmaDevice& device : rdmaDevices(node.tree)) {
+    ++out.devices;
+    out.efa += device.kind == RdmaDevice::Kind::kEfa ? 1U : 0U;
+    out.virtual_functions += device.physical.empty() ? 0U : 1U;
+    EXPECT_FALSE(device.uverbs.empty()) << device.name;
+    EXPECT_TRUE(device.ports.size() == 1 && device.ports[0].active()) << device.name;
+  }
+  for (const PciFunction& function : pciFunctions(node.tree))
+    out.gpus += isNvidiaGpu(function) ? 1U : 0U;
+  EXPECT_TRUE(node.tree.unread().empty());
+  return out;
+}
+
+TEST(Fixtures, HaveTheDevicesOfTheirMachines) {
+  using namespace testing;
+  EXPECT_EQ(countsOf(p5().node()), (Counts{32, 32, 0, 8}));
+  EXPECT_EQ(countsOf(p5en().node()), (Counts{16, 16, 0, 8}));
+  EXPECT_EQ(countsOf(p6b200().node()), (Counts{10, 8, 0, 8}));
+  EXPECT_EQ(countsOf(openShiftBefore().node()), (Counts{20, 0, 16, 4}));
+  EXPECT_EQ(countsOf(openShiftAfter().node()), (Counts{20, 0, 16, 4}));
+  EXPECT_EQ(countsOf(aksNd().node()), (Counts{9, 0, 0, 8}));
+  EXPECT_EQ(countsOf(roceNode().node()), (Counts{8, 0, 0, 8}));
+  EXPECT_EQ(countsOf(gb200().node()), (Counts{4, 0, 0, 4}));
+  EXPECT_EQ(countsOf(laptop().node()), Counts{});
+  EXPECT_EQ(countsOf(smallVm().node()), Counts{});
+}
+
+TEST(Fixtures, GiveThePodTheNodesThatItsVariablesName) {
+  const auto folder = testing::openShiftBefore();
+  const Node node = folder.node();
+  EXPECT_EQ(node.tree.list("/dev/infiniband").size(), 5U) << "four devices and rdma_cm";
+  unsigned given = 0;
+  for (const RdmaDevice& device : rdmaDevices(node.tree)) {
+    if (device.interfaces.empty()) continue;
+    ++given;
+    EXPECT_TRUE(node.tree.has("/dev/infiniband/" + device.uverbs)) << device.name;
+    EXPECT_EQ(device.ports.at(0).gids.at(3).type, "RoCE v2");
+  }
+  EXPECT_EQ(given, 4U);
+}
+
+TEST(Fixtures, ReplaceAFileThatLinksLeadTo) {
+  const auto folder = testing::gb200();
+  folder.rewrite("/sys/class/infiniband/mlx5_3/ports/1/rate", "100 Gb/sec (1X NDR)");
+  folder.erase("/sys/class/infiniband/mlx5_3/ports/1/state");
+  const auto devices = rdmaDevices(folder.node().tree);
+  EXPECT_EQ(devices.at(3).ports.at(0).lanes, 1U);
+  EXPECT_EQ(devices.at(3).ports.at(0).state, "");
+}
+
+}  // namespace
+}  // namespace viaduct::diag
