@@ -111,7 +111,7 @@ void checkEfaCount(const EfaView& efa, Report& report) {
 // ---- The driver.
 
 // "3.0.0g".
-std::optional<std::pair<unsigned, unsigned>> driverVersion(const std::string& text) {
+std::optional<std::pair<unsigned, unsigned>> efaDriverVersion(const std::string& text) {
   unsigned major = 0, minor = 0;
   const char* const end = text.data() + text.size();
   const auto [dot, error] = std::from_chars(text.data(), end, major);
@@ -135,7 +135,7 @@ void checkEfaDriver(const Node& node, Report& report) {
          .code = "efa.driver-unnamed",
          .what = "The efa driver shows no version: it is probably the kernel's own.",
          .evidence = {{kEfaVersion, file.reason.empty() ? "No such file" : file.reason}}});
-  const auto version = driverVersion(file.text);
+  const auto version = efaDriverVersion(file.text);
   if (!version)
     return report.add({.severity = Severity::kUnknown,
                        .code = "efa.driver-unknown",

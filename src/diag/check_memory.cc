@@ -2,11 +2,16 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
-#include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/sizes.h"
+#include "diag/control_groups.h"
+#include "diag/hardware.h"
+#include "diag/process_facts.h"
 #include "diag/topics.h"
 
 namespace viaduct::diag {
@@ -21,6 +26,22 @@ constexpr auto kShmFix =
     "  volumeMounts: [{name: shm, mountPath: /dev/shm}]\n"
     "With Docker: --shm-size=64g";
 
+constexpr std::uint64_t kLeastFreeShm = std::uint64_t{64} << 20U;
+
+void checkShmFree(const Node& node, const std::string& size, Report& report) {
+  if (node.live.shm_free.value_or(kLeastFreeShm) >= kLeastFreeShm)
+    return report.fine("/dev/shm has " + size + ".");
+  const std::string free = base::showSize(*node.live.shm_free);
+  report.add({.severity = Severity::kWarning,
+              .code = "memory.shm-full",
+              .what = fmt::format("/dev/shm is full: {} of {} are free.", free, size),
+              .evidence = {{"statfs /dev/shm", free + " free"}},
+              .cause = "Processes that were killed leave their segments behind.",
+              .fix = "ls -lt /dev/shm; lsof /dev/shm\n"
+                     "Then remove the files that no process holds.",
+              .gain = "Shared memory works (without: No space left on device)."});
+}
+
 void checkShm(const Node& node, Report& report) {
   if (!node.live.shm_bytes) {
     report.add({.severity = Severity::kUnknown,
@@ -31,8 +52,10 @@ void checkShm(const Node& node, Report& report) {
     return;
   }
   const std::string size = base::formatSize(*node.live.shm_bytes);
-  if (*node.live.shm_bytes >= kLeastShm) return report.fine("/dev/shm has " + size + ".");
-  report.add({.severity = Severity::kWarning,
+  if (*node.live.shm_bytes >= kLeastShm) return checkShmFree(node, size, report);
+  // A small machine without GPUs and RDMA has half of its memory there, and needs no more.
+  const bool matters = hasRdma(node.tree) || hasNvidiaDriver(node.tree);
+  report.add({.severity = matters ? Severity::kWarning : Severity::kInfo,
               .code = "memory.shm-small",
               .what = fmt::format("/dev/shm has only {}.", size),
               .evidence = {{"statfs /dev/shm", size}},
@@ -42,30 +65,61 @@ void checkShm(const Node& node, Report& report) {
 }
 
 std::optional<std::uint64_t> inMeminfo(const std::string& text, const std::string& key) {
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);)
-    if (line.starts_with(key + ":"))
-      return std::strtoull(line.c_str() + key.size() + 1, nullptr, 10);
-  return std::nullopt;
+  const std::string value = valueIn(text, key);
+  if (value.empty() || value[0] < '0' || value[0] > '9') return std::nullopt;
+  return std::strtoull(value.c_str(), nullptr, 10);
+}
+
+constexpr auto kHugePageFix =
+    "On the node: sysctl vm.nr_hugepages=2560\n"
+    "In the pod: resources: {limits: {hugepages-2Mi: 5120Mi}}";
+
+void addNoHugePages(std::string what, std::vector<Evidence> evidence, Report& report) {
+  report.add({.severity = Severity::kWarning,
+              .code = "memory.no-huge-pages",
+              .what = std::move(what),
+              .evidence = std::move(evidence),
+              .cause = "The EFA provider falls back to small pages, and logs it.",
+              .fix = kHugePageFix,
+              .gain = "The provider's buffers need fewer page-table entries of CPU and NIC."});
+}
+
+bool wantsHugePages(const Node& node) {
+  const auto wants = node.variables.find("FI_EFA_USE_HUGE_PAGE");
+  return wants != node.variables.end() && wants->second == "1";
+}
+
+void checkWantedHugePages(const Node& node, std::uint64_t total, std::uint64_t free,
+                          Report& report) {
+  constexpr auto kMeminfo = "/proc/meminfo";
+  if (total == 0)
+    return addNoHugePages("FI_EFA_USE_HUGE_PAGE=1, but this node has no huge pages.",
+                          {{kMeminfo, "HugePages_Total: 0"}}, report);
+  if (free == 0)
+    return addNoHugePages(
+        "FI_EFA_USE_HUGE_PAGE=1, but no huge page is free.",
+        {{kMeminfo, fmt::format("HugePages_Total: {}, HugePages_Free: 0", total)}}, report);
+  const auto limit =
+      groupLimit(node.tree, "hugetlb", "hugetlb.2MB.max", "hugetlb.2MB.limit_in_bytes");
+  if (limit && limit->value == 0)
+    return addNoHugePages("FI_EFA_USE_HUGE_PAGE=1, but the pod did not ask for huge pages.",
+                          {{limit->path, "0"}}, report);
+  report.fine(fmt::format("{} of {} huge pages are free.", free, total));
 }
 
 void checkHugePages(const Node& node, Report& report) {
   const FileText meminfo = node.tree.read("/proc/meminfo");
   const auto total = inMeminfo(meminfo.text, "HugePages_Total");
   const auto free = inMeminfo(meminfo.text, "HugePages_Free");
-  if (!total || !free) return;
-  const auto wants = node.variables.find("FI_EFA_USE_HUGE_PAGE");
-  if (wants != node.variables.end() && wants->second == "1" && *total == 0) {
-    report.add({.severity = Severity::kWarning,
-                .code = "memory.no-huge-pages",
-                .what = "FI_EFA_USE_HUGE_PAGE=1, but this node has no huge pages.",
-                .evidence = {{"/proc/meminfo", "HugePages_Total: 0"}},
-                .cause = "The EFA provider falls back to small pages, and logs it.",
-                .fix = "Reserve huge pages: sysctl vm.nr_hugepages=2560\n"
-                       "In the pod: resources: {limits: {hugepages-2Mi: 5120Mi}}"});
-    return;
-  }
-  report.fine(fmt::format("{} of {} huge pages are free.", *free, *total));
+  if (total && free && wantsHugePages(node))
+    return checkWantedHugePages(node, *total, *free, report);
+  if (total && free)
+    return report.fine(fmt::format("{} of {} huge pages are free.", *free, *total));
+  report.add({.severity = wantsHugePages(node) ? Severity::kUnknown : Severity::kInfo,
+              .code = "memory.huge-pages-unknown",
+              .what = "Could not find the number of huge pages in /proc/meminfo.",
+              .evidence = {{"/proc/meminfo", meminfo ? "no HugePages_Total" : "not read"}},
+              .cause = "The kernel is built without huge pages, or the file is damaged."});
 }
 
 }  // namespace

@@ -11,8 +11,11 @@ namespace {
 
 constexpr auto kFunctions = "/sys/bus/pci/devices/";
 
-// "32.0 GT/s PCIe"; "Unknown".
-double gigatransfersIn(const std::string& text) { return std::strtod(text.c_str(), nullptr); }
+// "32.0 GT/s PCIe"; "Unknown" is 0, as is a number that no link has.
+double gigatransfersIn(const std::string& text) {
+  const double out = std::strtod(text.c_str(), nullptr);
+  return out > 0 && out <= 1024 ? out : 0;
+}
 
 unsigned widthIn(const Tree& tree, const std::string& path) {
   const auto width = tree.number(path).value_or(0);

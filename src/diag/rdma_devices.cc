@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <map>
 #include <utility>
 
 #include "diag/pci.h"
@@ -17,7 +18,9 @@ constexpr unsigned kMostGids = 4096;
 
 // "400 Gb/sec (4X NDR)", "2.5 Gb/sec (1X)".
 void readRate(RdmaPort& port) {
-  port.gigabits = std::strtod(port.rate.c_str(), nullptr);
+  constexpr double kMost = 100'000;  // more is garbage
+  const double gigabits = std::strtod(port.rate.c_str(), nullptr);
+  port.gigabits = gigabits >= 0 && gigabits <= kMost ? gigabits : 0;
   const auto open = port.rate.find('('), close = port.rate.find(')');
   if (open == std::string::npos || close == std::string::npos || close < open) return;
   const std::string inside = port.rate.substr(open + 1, close - open - 1);
@@ -65,12 +68,13 @@ RdmaDevice::Kind kindOf(const std::optional<PciFunction>& function) {
   return efa ? RdmaDevice::Kind::kEfa : RdmaDevice::Kind::kOther;
 }
 
-std::string uverbsOf(const Tree& tree, const std::string& device) {
+// The kernel's name of each device's uverbs file.
+std::map<std::string, std::string> uverbsByDevice(const Tree& tree) {
+  std::map<std::string, std::string> out;
   for (const std::string& name : tree.list("/sys/class/infiniband_verbs"))
-    if (name.starts_with("uverbs") &&
-        tree.line("/sys/class/infiniband_verbs/" + name + "/ibdev") == device)
-      return name;
-  return {};
+    if (name.starts_with("uverbs"))
+      out.emplace(tree.line("/sys/class/infiniband_verbs/" + name + "/ibdev"), name);
+  return out;
 }
 
 // Numbers in names count as numbers.
@@ -93,6 +97,7 @@ std::string Gid::ipv4Address() const {
 }
 
 std::vector<RdmaDevice> rdmaDevices(const Tree& tree) {
+  const auto uverbs = uverbsByDevice(tree);
   std::vector<RdmaDevice> out;
   for (const std::string& name : tree.list(kDevices)) {
     RdmaDevice device{.name = name, .folder = fmt::format("{}/{}", kDevices, name)};
@@ -104,7 +109,7 @@ std::vector<RdmaDevice> rdmaDevices(const Tree& tree) {
     device.type = tree.line(device.folder + "/hca_type");
     device.board = tree.line(device.folder + "/board_id");
     device.interfaces = tree.list(device.folder + "/device/net");
-    device.uverbs = uverbsOf(tree, name);
+    if (const auto found = uverbs.find(name); found != uverbs.end()) device.uverbs = found->second;
     for (const std::string& port : tree.list(device.folder + "/ports"))
       device.ports.push_back(portOf(tree, device.folder, port));
     out.push_back(std::move(device));

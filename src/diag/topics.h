@@ -17,10 +17,21 @@ struct Topic {
 };
 std::span<const Topic> topics();
 
+void checkClock(const Node& node, Report& report);
+void checkCopy(const Node& node, Report& report);
 void checkCounters(const Node& node, Report& report);
+void checkCpu(const Node& node, Report& report);
 void checkEfa(const Node& node, Report& report);
+void checkGpu(const Node& node, Report& report);
+void checkIommu(const Node& node, Report& report);
+void checkKernelLog(const Node& node, Report& report);
+void checkKubernetes(const Node& node, Report& report);
+void checkLibraries(const Node& node, Report& report);
+void checkLimits(const Node& node, Report& report);
 void checkMemory(const Node& node, Report& report);
+void checkNames(const Node& node, Report& report);
 void checkNetwork(const Node& node, Report& report);
+void checkPcie(const Node& node, Report& report);
 void checkRdma(const Node& node, Report& report);
 void checkRoce(const Node& node, Report& report);
 void checkSriov(const Node& node, Report& report);

@@ -1,0 +1,26 @@
+// Whether the node's clock is synchronized.
+#include "diag/hardware.h"
+#include "diag/topics.h"
+
+namespace viaduct::diag {
+
+void checkClock(const Node& node, Report& report) {
+  const bool rdma = hasRdma(node.tree);
+  if (!node.live.clock)
+    return report.add({.severity = rdma ? Severity::kUnknown : Severity::kInfo,
+                       .code = "clock.unknown",
+                       .what = "Could not tell whether the clock is synchronized.",
+                       .cause = "The folder of files holds no result of adjtimex.",
+                       .fix = "timedatectl show -p NTPSynchronized"});
+  if (node.live.clock->ok) return report.fine("The clock is synchronized.");
+  // One machine by itself has no other clock to differ from.
+  report.add({.severity = rdma ? Severity::kWarning : Severity::kInfo,
+              .code = "clock.unsynchronized",
+              .what = "The kernel does not take the clock for synchronized.",
+              .evidence = {{"adjtimex", node.live.clock->text}},
+              .cause = "No time service runs on the node, or it has no server.",
+              .fix = "systemctl enable --now chronyd; chronyc tracking",
+              .gain = "Logs of several nodes can be compared, and certificates are valid."});
+}
+
+}  // namespace viaduct::diag

@@ -1,0 +1,355 @@
+// Whether NICs can reach the memory of the GPUs: the driver, peer memory, and distances.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "diag/hardware.h"
+#include "diag/kernel_log.h"
+#include "diag/peer_memory.h"
+#include "diag/topics.h"
+#include "host/nearness.h"
+
+namespace viaduct::diag {
+namespace {
+
+constexpr auto kDriverVersion = "/proc/driver/nvidia/version";
+
+void checkDriver(const std::vector<PciFunction>& gpus, const PeerMemory& memory, bool nics,
+                 Report& report) {
+  if (!memory.driver.empty())
+    return report.fine(fmt::format("NVIDIA driver {}, {} kernel modules.",
+                                   driverVersion(memory.driver), memory.open ? "open" : "closed"));
+  // A desktop may do without.
+  report.add(
+      {.severity = nics ? Severity::kWarning : Severity::kInfo,
+       .code = "gpu.no-driver",
+       .what = fmt::format("{} NVIDIA GPUs are here, but their driver is not loaded.", gpus.size()),
+       .evidence = {{kDriverVersion, "absent"}},
+       .cause = "The driver is not installed, or does not match the running kernel.",
+       .fix = "modprobe nvidia; dmesg | grep -i nvrm\n"
+              "On Kubernetes: look at the pods of the GPU operator's driver.",
+       .gain = "Programs can use the GPUs."});
+}
+
+void checkExcluded(const Tree& tree, const std::vector<PciFunction>& gpus, Report& report) {
+  std::vector<std::string> names;
+  std::vector<Evidence> evidence;
+  for (const PciFunction& gpu : gpus) {
+    const std::string path = fmt::format("/proc/driver/nvidia/gpus/{}/information", gpu.address);
+    const std::string text = tree.read(path).text;
+    const auto at = text.find("GPU Excluded:");
+    if (at == std::string::npos) continue;
+    const std::string line = text.substr(at, text.find('\n', at) - at);
+    if (line.find("Yes") == std::string::npos) continue;
+    names.push_back(gpu.address);
+    evidence.push_back({path, line});
+  }
+  if (names.empty()) return;
+  report.add({.severity = Severity::kWarning,
+              .code = "gpu.excluded",
+              .what = fmt::format("The driver excludes the GPU {}.", listed(names)),
+              .evidence = std::move(evidence),
+              .cause = "A setting of the driver excludes it, often because it is faulty.",
+              .fix = "grep -r NVreg_ExcludedGpus /etc/modprobe.d",
+              .gain = "Programs see all GPUs."});
+}
+
+std::string peermemMismatch(const Node& node) {
+  return node.live.kernel_log ? readKernelLog(node.live.kernel_log->text).peermem.first
+                              : std::string();
+}
+
+std::vector<Evidence> peerEvidence(const Node& node, const PeerMemory& memory) {
+  return {{"/sys/module", "no nvidia_peermem, nv_peer_mem or efa_nv_peermem"},
+          {kDriverVersion, memory.driver},
+          {"kernel", node.live.kernel.empty() ? "unknown" : node.live.kernel}};
+}
+
+void addSymbolMismatch(const Node& node, const PeerMemory& memory, std::string line,
+                       Report& report) {
+  auto evidence = peerEvidence(node, memory);
+  evidence.push_back({"kernel log", std::move(line)});
+  report.add({.severity = Severity::kWarning,
+              .code = "gpu.peermem-symbols",
+              .what = "nvidia_peermem does not load, so NICs cannot reach GPU memory.",
+              .evidence = std::move(evidence),
+              .cause = "It was built against another ib_core than the one that is loaded.",
+              .fix =
+                  "Build the NVIDIA driver again after MLNX_OFED, then: modprobe nvidia_peermem\n"
+                  "GPU operator: driver.rdma.enabled=true, driver.rdma.useHostMofed=true\n"
+                  "Or use dma-buf: open kernel modules on Linux 5.12 or later.",
+              .gain = "RDMA reads and writes GPU memory without a copy through host memory."});
+}
+
+constexpr auto kPeerFix =
+    "One of the two suffices:\n"
+    "- peer memory: modprobe nvidia_peermem\n"
+    "  (GPU operator: driver.rdma.enabled=true)\n"
+    "- dma-buf: the driver's open kernel modules, Linux 5.12 or later, CUDA 11.7,\n"
+    "  rdma-core 34";
+
+void checkPeerMemory(const Node& node, const PeerMemory& memory, Report& report) {
+  if (memory.driver.empty()) return;
+  if (memory.any()) {
+    const std::string way = !memory.module.empty() ? memory.module
+                            : memory.efa           ? "the EFA driver"
+                                                   : "dma-buf";
+    return report.fine("NICs reach GPU memory through " + way + ".");
+  }
+  if (std::string line = peermemMismatch(node); !line.empty())
+    return addSymbolMismatch(node, memory, std::move(line), report);
+  const bool unsure = memory.open && !memory.new_kernel;
+  report.add({.severity = unsure ? Severity::kUnknown : Severity::kWarning,
+              .code = unsure ? "gpu.peer-memory-unknown" : "gpu.no-peer-memory",
+              .what = unsure ? "Could not tell whether the kernel has dma-buf for RDMA."
+                             : "NICs cannot reach GPU memory: neither peer memory nor dma-buf.",
+              .evidence = peerEvidence(node, memory),
+              .cause = memory.open ? "dma-buf needs Linux 5.12 or later."
+                                   : "The closed kernel modules have no dma-buf.",
+              .fix = kPeerFix,
+              .gain = "RDMA reads and writes GPU memory without a copy through host memory."});
+}
+
+void checkGdrcopy(const Tree& tree, const std::vector<RdmaNic>& nics, Report& report) {
+  const bool efa = std::any_of(nics.begin(), nics.end(), [](const RdmaNic& nic) {
+    return nic.device.kind == RdmaDevice::Kind::kEfa;
+  });
+  if (!efa) return;
+  const bool device = tree.has("/dev/gdrdrv"), module = tree.has("/sys/module/gdrdrv");
+  if (device && module) return report.fine("GDRCopy (gdrdrv) is loaded.");
+  report.add({.severity = module || device ? Severity::kInfo : Severity::kWarning,
+              .code = "gpu.no-gdrcopy",
+              .what = module ? "GDRCopy is loaded, but /dev/gdrdrv is not in this container."
+                             : "GDRCopy (gdrdrv) is not loaded on this EFA node.",
+              .evidence = {{"/sys/module/gdrdrv", module ? "present" : "absent"},
+                           {"/dev/gdrdrv", device ? "present" : "absent"}},
+              .cause = "EFA copies small messages from GPU memory with GDRCopy.",
+              .fix = "modprobe gdrdrv (from gdrdrv-dkms; Linux 6.15 needs one newer than 2.5.1)\n"
+                     "GPU operator: gdrcopy.enabled=true",
+              .gain = "Small messages from GPU memory have a lower latency."});
+}
+
+// A folder of LD_LIBRARY_PATH whose libcuda hides the driver's.
+struct HidingFolder {
+  std::string folder, evidence, cause;
+  Severity severity = Severity::kWarning;
+};
+
+// "libcuda.so.580.159.03" -> "580.159.03"
+std::string libcudaVersion(const Tree& tree, const std::string& folder) {
+  constexpr std::string_view kName = "libcuda.so.";
+  for (const std::string& name : tree.list(folder))
+    if (name.starts_with(kName) && name.size() > kName.size() + 1) return name.substr(kName.size());
+  return {};
+}
+
+unsigned majorOf(const std::string& version) {
+  unsigned out = 0;
+  std::from_chars(version.data(), version.data() + version.size(), out);
+  return out;
+}
+
+std::optional<HidingFolder> hidingFolder(const Tree& tree, const std::string& folder,
+                                         const std::string& driver) {
+  if (folder.find("/stubs") != std::string::npos) {
+    const bool takes = tree.has(folder + "/libcuda.so.1");
+    return HidingFolder{folder, takes ? "has libcuda.so.1" : "a folder of stubs",
+                        "Stubs serve the linker; a program that loads them finds no GPU.",
+                        takes ? Severity::kFailure : Severity::kWarning};
+  }
+  if (folder.find("/compat") == std::string::npos) return std::nullopt;
+  const std::string version = libcudaVersion(tree, folder);
+  // A newer major version is what the compatibility package is for.
+  if (version.empty() || driver.empty() || version == driver || majorOf(version) > majorOf(driver))
+    return std::nullopt;
+  return HidingFolder{folder, fmt::format("libcuda {} beside driver {}", version, driver),
+                      "A compatibility libcuda of the driver's own branch must match it exactly.",
+                      Severity::kFailure};
+}
+
+// Folders behind the driver's own are never reached.
+bool holdsDriver(const Tree& tree, const std::string& folder) {
+  return folder.find("/stubs") == std::string::npos &&
+         folder.find("/compat") == std::string::npos && tree.has(folder + "/libcuda.so.1");
+}
+
+// The command that leaves the rest of the list. Names that a shell would take apart are not typed.
+std::string withoutFolder(const std::string& list, const std::string& folder) {
+  std::vector<std::string> rest;
+  std::istringstream folders(list);
+  for (std::string one; std::getline(folders, one, ':');)
+    if (one != folder && !one.empty()) rest.push_back(one);
+  const std::string joined = fmt::format("{}", fmt::join(rest, ":"));
+  const bool plain = std::all_of(joined.begin(), joined.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("_./:+-").find(c) != std::string_view::npos;
+  });
+  return plain ? "export LD_LIBRARY_PATH=" + joined : "Remove this folder from LD_LIBRARY_PATH.";
+}
+
+void addHidden(const HidingFolder& hides, const std::string& list, Report& report) {
+  report.add(
+      {.severity = hides.severity,
+       .code = "gpu.stub-driver",
+       .what = fmt::format("LD_LIBRARY_PATH puts {} before the driver's libcuda.", hides.folder),
+       .evidence = {{"LD_LIBRARY_PATH", list}, {hides.folder, hides.evidence}},
+       .cause = hides.cause,
+       .fix = withoutFolder(list, hides.folder),
+       .gain = "CUDA starts (without: \"system not yet initialized\", stub library)."});
+}
+
+void checkStubs(const Node& node, const std::string& driver, Report& report) {
+  const auto path = node.variables.find("LD_LIBRARY_PATH");
+  if (path == node.variables.end()) return;
+  std::istringstream folders(path->second);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (folder.empty()) continue;
+    if (holdsDriver(node.tree, folder)) return;
+    if (const auto hides = hidingFolder(node.tree, folder, driver))
+      return addHidden(*hides, path->second, report);
+  }
+}
+
+host::Place placeOf(const PciFunction& function) { return {function.way, function.numa}; }
+
+// The nodes that the kernel lists, and those that functions name.
+host::Nodes numaNodesOf(const Tree& tree, const std::vector<PciFunction>& gpus,
+                        const std::vector<RdmaNic>& nics) {
+  constexpr std::string_view kPrefix = "node";
+  std::set<int> numbers;
+  for (const PciFunction& gpu : gpus) numbers.insert(gpu.numa);
+  for (const RdmaNic& nic : nics) numbers.insert(nic.function.numa);
+  for (const std::string& name : tree.list("/sys/devices/system/node")) {
+    int number = -1;
+    if (!name.starts_with(kPrefix)) continue;
+    const auto [end, error] =
+        std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), number);
+    if (error == std::errc() && end == name.data() + name.size()) numbers.insert(number);
+  }
+  numbers.erase(numbers.begin(), numbers.lower_bound(0));  // -1: unknown
+  host::Nodes out{.numbers = {numbers.begin(), numbers.end()}};
+  for (const int number : out.numbers) {
+    std::istringstream row(
+        tree.line(fmt::format("/sys/devices/system/node/node{}/distance", number)));
+    auto& distances = out.distances.emplace_back();
+    for (int one = 0; row >> one;) distances.push_back(one);
+  }
+  return out;
+}
+
+// Also those that are down: the topic `rdma` reports them.
+std::vector<host::Nic> placedNics(const std::vector<RdmaNic>& nics) {
+  std::vector<host::Nic> out;
+  for (const RdmaNic& nic : nics)
+    out.push_back({.name = nic.device.name, .place = placeOf(nic.function)});
+  return out;
+}
+
+struct GpuNearest {
+  std::string gpu;
+  int numa = -1;
+  host::NearGroup nearest;
+};
+
+std::string nearestText(const GpuNearest& one) {
+  return fmt::format("{} ({})", listed(one.nearest.names, 4), host::textOf(one.nearest.distance));
+}
+
+std::vector<Evidence> distanceEvidence(const std::vector<GpuNearest>& gpus) {
+  std::vector<Evidence> out;
+  for (const GpuNearest& one : gpus)
+    out.push_back({fmt::format("/sys/bus/pci/devices/{} (NUMA node {})", one.gpu, one.numa),
+                   "nearest: " + nearestText(one)});
+  return out;
+}
+
+std::vector<std::string> gpuNames(const std::vector<GpuNearest>& gpus) {
+  std::vector<std::string> out;
+  for (const GpuNearest& one : gpus) out.push_back(one.gpu);
+  return out;
+}
+
+void addFar(const std::vector<GpuNearest>& far, Report& report) {
+  report.add({.severity = Severity::kWarning,
+              .code = "gpu.far-nic",
+              .what = fmt::format("The nearest NIC of GPU {} is on another NUMA node.",
+                                  listed(gpuNames(far))),
+              .evidence = distanceEvidence(far),
+              .cause = "The pod got a NIC of the other socket, or the card sits in the wrong slot.",
+              .fix = "Let the kubelet align NICs and GPUs, in its configuration:\n"
+                     "  topologyManagerPolicy: single-numa-node\n"
+                     "On your own machine: move the NIC to a slot of the GPU's socket.",
+              .gain = "Transfers stay off the link between the sockets."});
+}
+
+// On a platform without such switches no GPU has a NIC beside it, and there is nothing to repair.
+void addNoNear(const std::vector<GpuNearest>& alone, bool others_have, Report& report) {
+  report.add(
+      {.severity = others_have ? Severity::kWarning : Severity::kInfo,
+       .code = "gpu.no-near-nic",
+       .what = fmt::format("No NIC is under the PCIe switch of GPU {}.", listed(gpuNames(alone))),
+       .evidence = distanceEvidence(alone),
+       .cause = others_have ? "Other GPUs here have one: a NIC is missing or not given."
+                            : "No GPU here has one: the traffic passes the CPU.",
+       .fix = others_have ? "Compare: ls /sys/class/infiniband; lspci -tv" : "",
+       .gain = "GPU and NIC exchange data inside the PCIe switch."});
+}
+
+void checkDistances(const Tree& tree, const std::vector<PciFunction>& gpus,
+                    const std::vector<RdmaNic>& nics, Report& report) {
+  using Kind = host::Distance::Kind;
+  const host::Nodes nodes = numaNodesOf(tree, gpus, nics);
+  const std::vector<host::Nic> usable = placedNics(nics);
+  std::vector<GpuNearest> far, alone, unknown;
+  std::size_t near = 0;
+  for (const PciFunction& gpu : gpus) {
+    GpuNearest one{gpu.address, gpu.numa, host::byNearness(placeOf(gpu), usable, nodes).front()};
+    const Kind kind = one.nearest.distance.kind;
+    near += kind == Kind::kBridge ? 1 : 0;
+    if (kind == Kind::kOtherNode)
+      far.push_back(std::move(one));
+    else if (kind == Kind::kNode)
+      alone.push_back(std::move(one));
+    else if (kind == Kind::kUnknown)
+      unknown.push_back(std::move(one));
+  }
+  if (near > 0) report.fine(fmt::format("{} GPUs have a NIC under their PCIe switch.", near));
+  if (!far.empty()) addFar(far, report);
+  if (!alone.empty()) addNoNear(alone, near > 0, report);
+  if (!unknown.empty())
+    report.add(
+        {.code = "gpu.distance-unknown",
+         .what = fmt::format("The distance between GPU {} and the NICs is unknown.",
+                             listed(gpuNames(unknown))),
+         .evidence = distanceEvidence(unknown),
+         .cause = "The kernel does not know their NUMA nodes, as in many virtual machines."});
+}
+
+}  // namespace
+
+void checkGpu(const Node& node, Report& report) {
+  if (!hasSys(node, "gpu", report)) return;
+  const std::vector<PciFunction> gpus = nvidiaGpus(node.tree);
+  if (gpus.empty()) return report.fine("No NVIDIA GPU: nothing to check.");
+  const std::vector<RdmaNic> nics = rdmaNics(node);
+  const PeerMemory memory = peerMemory(node, nics);
+  checkDriver(gpus, memory, !nics.empty(), report);
+  checkExcluded(node.tree, gpus, report);
+  checkStubs(node, driverVersion(memory.driver), report);
+  if (nics.empty()) return report.fine("No RDMA device: GPUDirect RDMA does not matter.");
+  checkPeerMemory(node, memory, report);
+  checkGdrcopy(node.tree, nics, report);
+  checkDistances(node.tree, gpus, nics, report);
+}
+
+}  // namespace viaduct::diag

@@ -1,0 +1,196 @@
+// Copies and versions of the libraries that carry RDMA.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "diag/hardware.h"
+#include "diag/peer_memory.h"
+#include "diag/topics.h"
+
+namespace viaduct::diag {
+namespace {
+
+using Library = Live::Library;
+
+constexpr auto kVerbs = "libibverbs.so.1";
+constexpr auto kFabric = "libfabric.so.1";
+
+// "1.14.39.0" -> 1, 14, 39, 0; what is no number ends it.
+std::vector<unsigned> versionNumbers(std::string_view text) {
+  std::vector<unsigned> out;
+  while (!text.empty()) {
+    unsigned one = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), one);
+    if (error != std::errc()) break;
+    out.push_back(one);
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    if (!text.starts_with('.')) break;
+    text.remove_prefix(1);
+  }
+  return out;
+}
+
+// The version of a library's file is that of its interface; rdma-core's own is the third number:
+// libibverbs.so.1.14.39.0 belongs to rdma-core 39.0.
+std::vector<unsigned> packageVersion(const Library& library) {
+  auto numbers = versionNumbers(library.version);
+  if (library.name == kVerbs && numbers.size() >= 3 && numbers[0] == 1)
+    numbers.erase(numbers.begin(), numbers.begin() + 2);
+  return numbers;
+}
+
+// /lib64 and /usr/lib64 are one folder on most systems.
+std::string ownPath(const Tree& tree, const std::string& path) {
+  if (std::string real = tree.resolve(path); !real.empty()) return real;
+  return path.starts_with("/usr/lib") ? path.substr(4) : path;
+}
+
+// The copies of a library that differ in their file, in the loader's order.
+std::vector<Library> copiesOf(const Node& node, std::string_view name) {
+  std::map<std::string, bool> seen;
+  std::vector<Library> out;
+  for (const Library& one : node.live.libraries)
+    if (one.name == name && seen.emplace(ownPath(node.tree, one.path), true).second)
+      out.push_back(one);
+  return out;
+}
+
+std::vector<Evidence> copyEvidence(const std::vector<Library>& copies) {
+  std::vector<Evidence> out;
+  for (const Library& one : copies)
+    out.push_back({one.path, one.version.empty() ? "version unknown" : one.version});
+  return out;
+}
+
+struct TwoCopies {
+  const char *library, *code, *shown, *cause;
+};
+
+constexpr std::array kTwoCopies{
+    TwoCopies{kFabric, "libraries.two-libfabric", "libfabric",
+              "The EFA installer brings one to /opt/amazon/efa, the distribution another."},
+    TwoCopies{"libucp.so.0", "libraries.two-ucx", "UCX",
+              "Python wheels bring one (nixl_cu12.libs), the system another."},
+};
+
+void checkCopies(const Node& node, bool rdma, const TwoCopies& what, Report& report) {
+  const auto copies = copiesOf(node, what.library);
+  if (copies.size() < 2) return;
+  const std::string& first = copies.front().path;
+  report.add({.severity = rdma ? Severity::kWarning : Severity::kInfo,
+              .code = what.code,
+              .what = fmt::format("{} copies of {} are here; a process may load two of them.",
+                                  copies.size(), what.shown),
+              .evidence = copyEvidence(copies),
+              .cause = what.cause,
+              .fix = fmt::format("See which one a job has: grep {} /proc/PID/maps\n"
+                                 "Then put the right one first, for example:\n"
+                                 "export LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH",
+                                 what.library, first.substr(0, first.rfind('/'))),
+              .gain = "A plugin built against another copy costs up to half of the bandwidth."});
+}
+
+struct OldLibrary {
+  const Library* library;
+  std::string least, harm;
+  Severity severity;
+};
+
+bool isOlder(const Library& library, const std::vector<unsigned>& least) {
+  const auto version = packageVersion(library);
+  return !version.empty() && version < least;
+}
+
+// Grace with Blackwell is arm64 with EFA: libfabric before 2.5.1 cannot register memory there.
+bool isGraceWithEfa(const Node& node, const std::vector<RdmaDevice>& devices) {
+  return node.live.machine == "aarch64" &&
+         std::any_of(devices.begin(), devices.end(), [](const RdmaDevice& device) {
+           return device.kind == RdmaDevice::Kind::kEfa;
+         });
+}
+
+std::vector<OldLibrary> oldLibraries(const Node& node, const std::vector<RdmaDevice>& devices) {
+  std::vector<OldLibrary> out;
+  const bool needs_dma_buf = hasNvidiaDriver(node.tree) && peerMemory(node, {}).module.empty();
+  for (const Library& one : node.live.libraries) {
+    if (one.name == kFabric && isGraceWithEfa(node, devices) && isOlder(one, {2, 5, 1}))
+      out.push_back(
+          {&one, "2.5.1", "fi_mr_reg fails with Bad address on GB200.", Severity::kFailure});
+    if (one.name == kVerbs && needs_dma_buf && isOlder(one, {34}))
+      out.push_back({&one, "rdma-core 34",
+                     "ibv_reg_dmabuf_mr is missing, and no peer memory "
+                     "module is loaded.",
+                     Severity::kWarning});
+    if (one.name == "libnccl.so.2" && isOlder(one, {2, 21}))
+      out.push_back({&one, "2.21", "NCCL does not choose the GID index itself.", Severity::kInfo});
+  }
+  return out;
+}
+
+void addOld(const std::vector<OldLibrary>& old, Report& report) {
+  std::vector<std::string> names;
+  std::vector<Evidence> evidence;
+  std::string cause, fix = "Update:";
+  auto severity = Severity::kInfo;
+  for (const OldLibrary& one : old) {
+    names.push_back(one.library->name + " " + one.library->version);
+    evidence.push_back({one.library->path, one.library->version});
+    cause += (cause.empty() ? "" : " ") + one.harm;
+    fix += fmt::format("\n{} to {} or later", one.library->name, one.least);
+    severity = std::max(severity, one.severity);
+  }
+  report.add({.severity = severity,
+              .code = "libraries.old",
+              .what = fmt::format("Libraries are too old for this node: {}.", listed(names)),
+              .evidence = std::move(evidence),
+              .cause = std::move(cause),
+              .fix = std::move(fix),
+              .gain = "The missing functions are there."});
+}
+
+bool hasLibrary(const Node& node, std::string_view name) {
+  return std::any_of(node.live.libraries.begin(), node.live.libraries.end(),
+                     [&](const Library& one) { return one.name == name; });
+}
+
+void addNoVerbs(std::size_t devices, Report& report) {
+  report.add({.severity = Severity::kFailure,
+              .code = "libraries.no-verbs",
+              .what = fmt::format("{} RDMA devices are here, but not libibverbs.", devices),
+              .evidence = {{kVerbs, "the loader finds none"}},
+              .cause = "The image lacks rdma-core; UCX and NCCL then use TCP and say little.",
+              .fix = "Debian, Ubuntu: apt-get install ibverbs-providers librdmacm1\n"
+                     "RHEL, Amazon Linux: dnf install libibverbs librdmacm",
+              .gain = "Programs can open the RDMA devices."});
+}
+
+void addLibrariesUnknown(Report& report) {
+  report.add({.severity = Severity::kUnknown,
+              .code = "libraries.unknown",
+              .what = "Could not look at the libraries of this node.",
+              .evidence = {{"libraries", "no list"}},
+              .cause = "The folder of files holds no list of libraries.",
+              .fix = "On the node: viaduct doctor --only libraries"});
+}
+
+}  // namespace
+
+void checkLibraries(const Node& node, Report& report) {
+  const std::vector<RdmaDevice> devices = rdmaDevices(node.tree);
+  for (const TwoCopies& what : kTwoCopies) checkCopies(node, !devices.empty(), what, report);
+  for (const Library& one : node.live.libraries)
+    report.fine(fmt::format("{} {} ({})", one.name, one.version, one.path));
+  if (devices.empty()) return report.fine("No RDMA device: no library is needed.");
+  if (node.live.libraries.empty()) return addLibrariesUnknown(report);
+  if (!hasLibrary(node, kVerbs)) addNoVerbs(devices.size(), report);
+  if (const auto old = oldLibraries(node, devices); !old.empty()) addOld(old, report);
+}
+
+}  // namespace viaduct::diag

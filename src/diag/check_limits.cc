@@ -1,0 +1,267 @@
+// Limits of the process and its control group: locked memory, files, memory, RDMA objects.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/sizes.h"
+#include "diag/allocation.h"
+#include "diag/control_groups.h"
+#include "diag/hardware.h"
+#include "diag/process_facts.h"
+#include "diag/topics.h"
+
+namespace viaduct::diag {
+namespace {
+
+constexpr auto kLimitsFile = "/proc/self/limits";
+constexpr auto kStatusFile = "/proc/self/status";
+constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30U;
+
+struct ProcessLimit {
+  std::uint64_t soft = 0, hard = 0;
+};
+
+std::optional<std::uint64_t> limitValue(const std::string& word) {
+  if (word == "unlimited") return kUnlimited;
+  std::uint64_t out = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), out);
+  if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
+  return out;
+}
+
+// "Max locked memory         8388608              unlimited            bytes"
+std::optional<ProcessLimit> processLimit(const std::string& text, std::string_view name) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with(name)) continue;
+    std::istringstream words(line.substr(name.size()));
+    std::string soft, hard;
+    words >> soft >> hard;
+    const auto low = limitValue(soft), high = limitValue(hard);
+    if (low && high) return ProcessLimit{*low, *high};
+  }
+  return std::nullopt;
+}
+
+std::string shownLimit(std::uint64_t bytes) {
+  return bytes == kUnlimited ? "unlimited" : base::formatSize(bytes);
+}
+
+void addUnreadLimit(const std::string& name, Report& report) {
+  report.add({.severity = Severity::kUnknown,
+              .code = "limits.unknown",
+              .what = fmt::format("Could not find \"{}\" in {}.", name, kLimitsFile),
+              .evidence = {{kLimitsFile, "no such line"}},
+              .cause = "/proc is not mounted here, or the file is damaged.",
+              .fix = "ulimit -l; ulimit -n"});
+}
+
+// Each runtime has its own way to lift the limit of its containers.
+std::string memlockFix(const Node& node, const ProcessLimit& limit) {
+  if (limit.hard == kUnlimited) return "ulimit -l unlimited\n(viaduct exec does it for a program.)";
+  if (onOpenShift(node))
+    return "On each node, by a MachineConfig: /etc/crio/crio.conf.d/10-memlock.conf\n"
+           "  [crio.runtime]\n"
+           "  default_ulimits = [\"memlock=-1:-1\"]\n"
+           "Or in the pod: securityContext: {runAsUser: 0, capabilities: {add: [IPC_LOCK]}}";
+  if (inPod(node.tree, node.variables))
+    return "In the pod: securityContext: {runAsUser: 0, capabilities: {add: [IPC_LOCK]}}\n"
+           "Or on each node: /etc/systemd/system/containerd.service.d/memlock.conf\n"
+           "  [Service]\n"
+           "  LimitMEMLOCK=infinity\n"
+           "then: systemctl daemon-reload; systemctl restart containerd kubelet";
+  return "Login shells: /etc/security/limits.d/memlock.conf, then log in again\n"
+         "  * - memlock unlimited\n"
+         "Services: systemctl edit SERVICE, then [Service] LimitMEMLOCK=infinity\n"
+         "Docker: docker run --ulimit memlock=-1";
+}
+
+// A manifest that adds IPC_LOCK fills the bounding set. A plain user of a host has that set full,
+// too, so a full one means nothing outside of a pod.
+bool wasGivenIpcLock(const Node& node, const ProcessFacts& process) {
+  return process.mayGet(Capability::kIpcLock) &&
+         (inPod(node.tree, node.variables) || !process.mayGet(Capability::kSysAdmin));
+}
+
+// Whether the process was given IPC_LOCK to no effect, and why.
+std::string inertReason(const Node& node, const ProcessFacts& process) {
+  if (process.has(Capability::kIpcLock) && process.user_namespace)
+    return "The kernel takes IPC_LOCK of the node's own user namespace alone.";
+  if (process.uid.value_or(0) != 0 && !process.has(Capability::kIpcLock) &&
+      wasGivenIpcLock(node, process))
+    return fmt::format("Capabilities of a container become effective for uid 0 alone; this is {}.",
+                       *process.uid);
+  return {};
+}
+
+std::string setText(const std::optional<std::uint64_t>& set) {
+  return set ? fmt::format("{:016x}", *set) : "unknown";
+}
+
+std::vector<Evidence> memlockEvidence(const ProcessLimit& limit, const ProcessFacts& process) {
+  return {{kLimitsFile, fmt::format("Max locked memory: soft {}, hard {}", shownLimit(limit.soft),
+                                    shownLimit(limit.hard))},
+          {kStatusFile, fmt::format("uid {}, CapEff {} (bit 14, IPC_LOCK, is {})",
+                                    process.uid ? std::to_string(*process.uid) : "unknown",
+                                    setText(process.effective),
+                                    process.has(Capability::kIpcLock) ? "set" : "clear")}};
+}
+
+constexpr auto kMemlockGain =
+    "Memory regions and queues can be registered (without: Cannot allocate memory).";
+
+void addInert(const std::string& reason, const ProcessLimit& limit, const ProcessFacts& process,
+              bool rdma, Report& report) {
+  report.add({.severity = rdma ? Severity::kFailure : Severity::kInfo,
+              .code = "limits.ipc-lock-inert",
+              .what = fmt::format("IPC_LOCK has no effect here; locked memory is limited to {}.",
+                                  shownLimit(limit.soft)),
+              .evidence = memlockEvidence(limit, process),
+              .cause = reason,
+              .fix =
+                  "Run as root: securityContext: {runAsUser: 0, capabilities: {add: [IPC_LOCK]}}\n"
+                  "Or give the file the capability: setcap cap_ipc_lock+ep /path/to/program\n"
+                  "Or lift the limit on each node: LimitMEMLOCK=infinity for containerd,\n"
+                  "default_ulimits = [\"memlock=-1:-1\"] for CRI-O",
+              .gain = kMemlockGain});
+}
+
+void checkMemlock(const Node& node, const std::string& text, bool rdma, Report& report) {
+  const auto limit = processLimit(text, "Max locked memory");
+  if (!limit) return addUnreadLimit("Max locked memory", report);
+  if (limit->soft == kUnlimited) return report.fine("Locked memory is unlimited.");
+  const ProcessFacts process = processFacts(node);
+  if (process.has(Capability::kIpcLock) && !process.user_namespace)
+    return report.fine("IPC_LOCK lifts the limit of locked memory.");
+  if (const std::string reason = inertReason(node, process); !reason.empty())
+    return addInert(reason, *limit, process, rdma, report);
+  report.add({.severity = !rdma                ? Severity::kInfo
+                          : limit->soft < kGiB ? Severity::kFailure
+                                               : Severity::kWarning,
+              .code = "limits.memlock",
+              .what = fmt::format("Locked memory is limited to {}.", shownLimit(limit->soft)),
+              .evidence = memlockEvidence(*limit, process),
+              .cause = "RDMA pins the memory that it registers, and this limit counts it.",
+              .fix = memlockFix(node, *limit),
+              .gain = kMemlockGain});
+}
+
+constexpr std::uint64_t kFewFiles = 4096;
+
+void checkOpenFiles(const std::string& text, bool rdma, Report& report) {
+  const auto limit = processLimit(text, "Max open files");
+  if (!limit) return addUnreadLimit("Max open files", report);
+  const std::string soft = limit->soft == kUnlimited ? "unlimited" : fmt::format("{}", limit->soft);
+  if (limit->soft >= kFewFiles) return report.fine("Open files: " + soft + ".");
+  const bool may = limit->hard >= kFewFiles;
+  const std::uint64_t wanted = may ? std::min(limit->hard, std::uint64_t{1048576}) : 1048576;
+  report.add(
+      {.severity = rdma ? Severity::kWarning : Severity::kInfo,
+       .code = "limits.open-files",
+       .what = fmt::format("A process may open only {} files.", soft),
+       .evidence = {{kLimitsFile,
+                     "Max open files: soft " + soft + ", hard " +
+                         (limit->hard == kUnlimited ? "unlimited" : std::to_string(limit->hard))}},
+       .cause = "Each connection, completion channel and shared segment takes a file.",
+       .fix = may ? fmt::format("ulimit -n {}", wanted)
+                  : "Docker: --ulimit nofile=1048576\n"
+                    "Services: LimitNOFILE=1048576\n"
+                    "Login shells: * - nofile 1048576 in /etc/security/limits.d/nofile.conf",
+       .gain = "Jobs with many peers do not stop at \"Too many open files\"."});
+}
+
+// A published report needed about 128 GiB to enumerate 32 EFA devices.
+constexpr std::uint64_t kMemoryPerEfa = 4 * kGiB;
+constexpr std::uint64_t kLeastMemory = 8 * kGiB;
+
+std::uint64_t memoryNeeded(const Node& node) {
+  std::uint64_t efa = 0;
+  for (const RdmaDevice& device : rdmaDevices(node.tree))
+    efa += device.kind == RdmaDevice::Kind::kEfa ? 1 : 0;
+  return std::max(kLeastMemory, efa * kMemoryPerEfa);
+}
+
+void checkGroupMemory(const Node& node, bool rdma, Report& report) {
+  const auto limit = groupLimit(node.tree, "memory", "memory.max", "memory.limit_in_bytes");
+  if (!limit) return report.fine("No control group limits memory.");
+  const std::string shown = base::showSize(limit->value);
+  const std::uint64_t needed = rdma ? memoryNeeded(node) : 0;
+  if (limit->value >= needed)
+    return report.fine(fmt::format("The control group has {} of memory.", shown));
+  report.add(
+      {.severity = Severity::kWarning,
+       .code = "limits.memory",
+       .what = fmt::format("The control group has only {} of memory.", shown),
+       .evidence = {{limit->path, fmt::format("{}", limit->value)}},
+       .cause = "Each RDMA device takes memory for its queues; 32 EFA devices took about "
+                "128 GiB in one report.",
+       .fix = fmt::format("In the pod: resources: {{limits: {{memory: {}Gi}}}}", needed / kGiB),
+       .gain = "The job is not killed for lack of memory when it opens its devices."});
+}
+
+// "mlx5_0 hca_handle=2 hca_object=2000"; without a limit the values are "max".
+bool limitsObjects(const std::string& line) {
+  const auto value = line.find('=');
+  return value != std::string::npos && line.find_first_of("0123456789", value) != std::string::npos;
+}
+
+void checkGroupRdma(const Tree& tree, bool rdma, Report& report) {
+  const auto file = groupFile(tree, "rdma", "rdma.max");
+  if (!file) return;
+  std::string fix = "On the node, as root:";
+  std::vector<std::string> limited;
+  std::istringstream lines(file->text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::string device = line.substr(0, line.find(' '));
+    if (!limitsObjects(line)) continue;
+    limited.push_back(line);
+    if (isDeviceName(device))
+      fix += fmt::format("\necho '{} hca_handle=max hca_object=max' > {}", device, file->path);
+  }
+  if (limited.empty()) return report.fine("No control group limits RDMA objects.");
+  report.add({.severity = rdma ? Severity::kWarning : Severity::kInfo,
+              .code = "limits.rdma",
+              .what = "A control group limits the RDMA objects of this process.",
+              .evidence = {{file->path, listed(limited)}},
+              .cause = "Each open device takes an hca_handle; queues and memory regions are "
+                       "hca_objects.",
+              .fix = std::move(fix),
+              .gain = "Jobs with many peers can make all their queues."});
+}
+
+constexpr std::uint64_t kFewProcesses = 1024;
+
+void checkGroupProcesses(const Tree& tree, bool rdma, Report& report) {
+  const auto limit = groupLimit(tree, "pids", "pids.max", "pids.max");
+  if (!limit || limit->value >= kFewProcesses) return;
+  report.add({.severity = rdma ? Severity::kWarning : Severity::kInfo,
+              .code = "limits.processes",
+              .what = fmt::format("The control group may have only {} threads.", limit->value),
+              .evidence = {{limit->path, fmt::format("{}", limit->value)}},
+              .cause = "Inference engines start hundreds of threads.",
+              .fix = "Kubernetes: podPidsLimit: 16384 in the kubelet's configuration\n"
+                     "Docker: --pids-limit -1",
+              .gain = "Threads start (without: Resource temporarily unavailable)."});
+}
+
+}  // namespace
+
+void checkLimits(const Node& node, Report& report) {
+  const bool rdma = hasRdma(node.tree);
+  const std::string text = node.tree.read(kLimitsFile).text;
+  checkMemlock(node, text, rdma, report);
+  checkOpenFiles(text, rdma, report);
+  checkGroupMemory(node, rdma, report);
+  checkGroupRdma(node.tree, rdma, report);
+  checkGroupProcesses(node.tree, rdma, report);
+}
+
+}  // namespace viaduct::diag

@@ -1,0 +1,58 @@
+// Whether the names of peers and meeting places resolve.
+#include <fmt/format.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "diag/allocation.h"
+#include "diag/hardware.h"
+#include "diag/process_facts.h"
+#include "diag/topics.h"
+
+namespace viaduct::diag {
+namespace {
+
+std::string resolverLines(const Tree& tree) {
+  std::string out;
+  std::istringstream lines(tree.read("/etc/resolv.conf").text);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("nameserver") || line.starts_with("search"))
+      out += (out.empty() ? "" : "; ") + line;
+  return out.empty() ? "no nameserver" : out;
+}
+
+constexpr auto kServiceFix =
+    "\nkubectl get service,endpointslices -A | grep NAME\n"
+    "A headless service names pods only once they are ready; to name them at once:\n"
+    "  spec: {publishNotReadyAddresses: true}";
+
+}  // namespace
+
+void checkNames(const Node& node, Report& report) {
+  std::vector<std::string> failed;
+  std::vector<Evidence> evidence;
+  for (const auto& [name, tried] : node.live.names) {
+    if (tried.ok) {
+      report.fine(fmt::format("{} resolves to {}.", name, tried.text));
+      continue;
+    }
+    failed.push_back(name);
+    evidence.push_back({"getaddrinfo " + name, tried.text});
+  }
+  if (node.live.names.empty())
+    return report.fine("No names of peers or meeting places to resolve.");
+  if (failed.empty()) return;
+  evidence.push_back({"/etc/resolv.conf", resolverLines(node.tree)});
+  report.add({.severity = Severity::kFailure,
+              .code = "names.unresolved",
+              .what = fmt::format("These names do not resolve: {}.", listed(failed)),
+              .evidence = std::move(evidence),
+              .cause = "The name is wrong, its service has no pods yet, or the name server does "
+                       "not answer.",
+              .fix = fmt::format("getent ahosts {}{}", failed.front(),
+                                 inPod(node.tree, node.variables) ? kServiceFix : ""),
+              .gain = "Members find each other."});
+}
+
+}  // namespace viaduct::diag

@@ -1,0 +1,312 @@
+// Speed and width of the PCIe links of NICs and GPUs, and the errors that they count.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "diag/hardware.h"
+#include "diag/pcie_path.h"
+#include "diag/topics.h"
+
+namespace viaduct::diag {
+namespace {
+
+// A NIC's physical function, for virtual functions have no link of their own.
+struct NicPath {
+  std::vector<std::string> names = {};  // of the RDMA devices behind the function
+  PciFunction function = {};
+  std::vector<PciFunction> above = {};  // from the CPU down
+  double needed = 0;                    // bytes a second of its active ports; 0: none is active
+};
+
+// One kind of fault, of all devices that have it.
+struct PathFault {
+  std::vector<std::string> names = {};
+  std::vector<std::string> bridges = {};
+  std::vector<Evidence> evidence = {};
+  std::string address = {};  // of the first function
+  Severity severity = Severity::kInfo;
+};
+
+std::string linkPath(const PciFunction& function, const char* file) {
+  return fmt::format("/sys/bus/pci/devices/{}/{}", function.address, file);
+}
+
+void addLinkEvidence(PathFault& fault, const PciFunction& function) {
+  fault.evidence.push_back(
+      {linkPath(function, "{current,max}_link_{speed,width}"),
+       fmt::format("{}, at most {}", textOf(function.link.gigatransfers, function.link.width),
+                   textOf(function.link.most_gigatransfers, function.link.most_width))});
+}
+
+double neededBy(const RdmaNic& nic) { return nic.gigabits() * 1e9 / 8; }
+
+std::vector<NicPath> nicPaths(const Node& node) {
+  std::map<std::string, NicPath> paths;
+  for (const RdmaNic& nic : rdmaNics(node)) {
+    const std::string& physical = nic.function.physical;
+    auto function = physical.empty() ? nic.function : pciFunction(node.tree, physical);
+    if (!function) continue;  // a guest has virtual functions alone
+    NicPath& path = paths[function->address];
+    path.names.push_back(nic.device.name);
+    path.needed = std::max(path.needed, neededBy(nic));  // all of them share the port
+    path.function = *std::move(function);
+  }
+  std::vector<NicPath> out;
+  for (auto& [address, path] : paths) {
+    path.above = bridgesAbove(node.tree, path.function);
+    out.push_back(std::move(path));
+  }
+  return out;
+}
+
+// Whether the bridge is the other end of the function's own link.
+bool isParent(const PciFunction& bridge, const PciFunction& function) {
+  return function.way.size() >= 2 && function.way[function.way.size() - 2] == bridge.address;
+}
+
+const PciFunction* parentOf(const NicPath& path) {
+  const bool known = !path.above.empty() && isParent(path.above.back(), path.function);
+  return known ? &path.above.back() : nullptr;
+}
+
+// A link that could be better at both ends has trained badly. Where the other end is not known, the
+// slot may be all that there is: it matters only if the ports need more.
+template <class Number>
+Severity trainedBadly(Number now, Number most, Number most_of_parent, bool parent_known,
+                      bool enough) {
+  if (now <= 0 || most <= now) return Severity::kInfo;
+  if (parent_known && most_of_parent > 0)
+    return most_of_parent > now ? Severity::kWarning : Severity::kInfo;
+  return enough ? Severity::kInfo : Severity::kWarning;
+}
+
+void note(PathFault& fault, const NicPath& path) {
+  if (fault.address.empty()) fault.address = path.function.address;
+  fault.names.insert(fault.names.end(), path.names.begin(), path.names.end());
+  addLinkEvidence(fault, path.function);
+  fault.severity = Severity::kWarning;
+}
+
+// The bridges that hold the NIC back further up.
+std::vector<const PciFunction*> slowBridges(const NicPath& path) {
+  std::vector<const PciFunction*> out;
+  const double own = bytesNow(path.function.link);
+  const double needed = path.needed > 0 ? path.needed : own;
+  for (const PciFunction& bridge : path.above) {
+    const double now = bytesNow(bridge.link);
+    const bool below_own = own > 0 && now < own;
+    const bool badly = bytesAtMost(bridge.link) > now && !isParent(bridge, path.function);
+    if (now < needed && (below_own || badly)) out.push_back(&bridge);
+  }
+  return out;
+}
+
+struct NicFaults {
+  PathFault speed, width, upstream, too_slow;
+};
+
+void judge(const NicPath& path, NicFaults& faults) {
+  const PciLink& link = path.function.link;
+  const PciFunction* const parent = parentOf(path);
+  const PciLink theirs = parent != nullptr ? parent->link : PciLink{};
+  const bool enough = bytesNow(link) >= path.needed;
+  const auto speed = trainedBadly(link.gigatransfers, link.most_gigatransfers,
+                                  theirs.most_gigatransfers, parent != nullptr, enough);
+  const auto width =
+      trainedBadly(link.width, link.most_width, theirs.most_width, parent != nullptr, enough);
+  if (speed == Severity::kWarning) note(faults.speed, path);
+  if (width == Severity::kWarning) note(faults.width, path);
+  const auto slow = slowBridges(path);
+  if (!slow.empty()) {
+    note(faults.upstream, path);
+    for (const PciFunction* bridge : slow) {
+      auto& bridges = faults.upstream.bridges;
+      if (std::find(bridges.begin(), bridges.end(), bridge->address) != bridges.end()) continue;
+      bridges.push_back(bridge->address);
+      addLinkEvidence(faults.upstream, *bridge);
+    }
+  }
+  const bool explained =
+      speed == Severity::kWarning || width == Severity::kWarning || !slow.empty();
+  if (explained || bytesNow(link) <= 0 || enough) return;
+  note(faults.too_slow, path);
+  faults.too_slow.evidence.push_back(
+      {"rate of its ports",
+       fmt::format("{:.0f} Gb/s = {:.1f} GB/s; the link carries {:.1f} GB/s", path.needed * 8e-9,
+                   path.needed * 1e-9, bytesNow(link) * 1e-9)});
+}
+
+constexpr auto kReseat =
+    "Drain the node, seat the card or riser again, and try another slot.\n"
+    "Look at the firmware's setting of this slot (generation, bifurcation).\n";
+
+std::string lookAt(const std::string& address) {
+  return fmt::format("Then: lspci -vvs {} | grep -E 'LnkCap|LnkSta'", address);
+}
+
+void addSpeed(const PathFault& fault, Report& report) {
+  report.add({.severity = fault.severity,
+              .code = "pcie.speed",
+              .what = fmt::format("The PCIe link of {} runs below its speed.", listed(fault.names)),
+              .evidence = fault.evidence,
+              .cause = "The link trained at a lower generation: a bad contact, riser or setting.",
+              .fix = kReseat + lookAt(fault.address),
+              .gain = "Each generation doubles the bandwidth of the link."});
+}
+
+void addWidth(const PathFault& fault, Report& report) {
+  report.add({.severity = fault.severity,
+              .code = "pcie.width",
+              .what = fmt::format("The PCIe link of {} has fewer lanes than it could.",
+                                  listed(fault.names)),
+              .evidence = fault.evidence,
+              .cause = "Lanes failed in training, or the slot is split between two cards.",
+              .fix = kReseat + lookAt(fault.address),
+              .gain = "Bandwidth grows with the number of lanes."});
+}
+
+void addUpstream(const PathFault& fault, Report& report) {
+  report.add({.severity = fault.severity,
+              .code = "pcie.upstream",
+              .what = fmt::format("The PCIe bridges {} above {} are slower than the NIC.",
+                                  listed(fault.bridges), listed(fault.names)),
+              .evidence = fault.evidence,
+              .cause = "The slowest link on the way to the CPU counts.",
+              .fix = "Move the NIC to a slot with a faster path, or repair the bridge's link.\n" +
+                     lookAt(fault.bridges.front()),
+              .gain = "The NIC reaches the rate of its own link."});
+}
+
+void addTooSlow(const PathFault& fault, Report& report) {
+  report.add(
+      {.severity = fault.severity,
+       .code = "pcie.too-slow-for-nic",
+       .what = fmt::format("The PCIe link of {} carries less than its ports.", listed(fault.names)),
+       .evidence = fault.evidence,
+       .cause = "The slot has an older generation or fewer lanes than the NIC needs.",
+       .fix = "Move the NIC to a slot with PCIe 5 x16 (400 Gb/s) or PCIe 4 x16 (200 Gb/s).\n" +
+              lookAt(fault.address),
+       .gain = "A 400 Gb/s NIC in PCIe 4 x16 stops at 28 to 31 of 50 GB/s."});
+}
+
+void checkNicLinks(const Node& node, const std::vector<NicPath>& paths, Report& report) {
+  if (paths.empty())
+    return report.fine(rdmaNics(node).empty()
+                           ? "No RDMA device on PCI."
+                           : "Only virtual functions here: their links belong to the host.");
+  NicFaults faults;
+  std::vector<std::string> unknown;  // addresses
+  for (const NicPath& path : paths) {
+    if (bytesNow(path.function.link) <= 0) unknown.push_back(path.function.address);
+    judge(path, faults);
+  }
+  if (!faults.speed.names.empty()) addSpeed(faults.speed, report);
+  if (!faults.width.names.empty()) addWidth(faults.width, report);
+  if (!faults.upstream.names.empty()) addUpstream(faults.upstream, report);
+  if (!faults.too_slow.names.empty()) addTooSlow(faults.too_slow, report);
+  if (!unknown.empty())
+    report.add(
+        {.code = "pcie.unknown",
+         .what = fmt::format("The kernel does not know the PCIe link of {}.", listed(unknown)),
+         .evidence = {{fmt::format("/sys/bus/pci/devices/{}/current_link_speed", unknown[0]),
+                       "Unknown"}},
+         .cause = "Virtual machines often hide the link."});
+  const bool found = !faults.speed.names.empty() || !faults.width.names.empty() ||
+                     !faults.upstream.names.empty() || !faults.too_slow.names.empty();
+  if (!found && unknown.size() < paths.size())
+    report.fine(fmt::format("The PCIe paths of {} NICs carry their rate.", paths.size()));
+}
+
+// A GPU without work lowers its speed to 2.5 GT/s: its width alone tells.
+void checkGpuLinks(const Tree& tree, const std::vector<PciFunction>& gpus, bool nics,
+                   Report& report) {
+  PathFault narrow;
+  for (const PciFunction& gpu : gpus) {
+    const PciLink& link = gpu.link;
+    if (link.width == 0 || link.most_width <= link.width) continue;
+    const auto above = bridgesAbove(tree, gpu);
+    const bool known = !above.empty() && isParent(above.back(), gpu);
+    if (known && above.back().link.most_width <= link.width) continue;  // the slot has no more
+    if (narrow.names.empty()) narrow.address = gpu.address;
+    narrow.names.push_back("GPU " + gpu.address);
+    addLinkEvidence(narrow, gpu);
+    if (known && nics) narrow.severity = Severity::kWarning;
+  }
+  if (narrow.names.empty()) {
+    if (!gpus.empty()) report.fine(fmt::format("{} GPUs have all their PCIe lanes.", gpus.size()));
+    return;
+  }
+  addWidth(narrow, report);
+}
+
+// A few corrected errors come with each boot.
+constexpr std::uint64_t kManyCorrectable = 1000;
+
+bool grows(const Node& node, const std::string& folder) {
+  for (const char* file : {"aer_dev_correctable", "aer_dev_nonfatal", "aer_dev_fatal"})
+    if (const auto at = node.live.grown.find(fmt::format("{}/{}", folder, file));
+        at != node.live.grown.end() && at->second > 0)
+      return true;
+  return false;
+}
+
+// The functions that RDMA traffic passes, each once.
+std::map<std::string, std::string> foldersOnPaths(const Tree& tree,
+                                                  const std::vector<NicPath>& paths,
+                                                  const std::vector<PciFunction>& gpus) {
+  std::map<std::string, std::string> out;
+  const auto addAll = [&](const PciFunction& function) {
+    for (const std::string& address : function.way)
+      out.emplace(address, tree.resolve("/sys/bus/pci/devices/" + address));
+  };
+  for (const NicPath& path : paths) addAll(path.function);
+  for (const PciFunction& gpu : gpus) addAll(gpu);
+  return out;
+}
+
+void checkAer(const Node& node, const std::map<std::string, std::string>& folders, Report& report) {
+  std::vector<std::string> names;
+  std::vector<Evidence> evidence;
+  auto severity = Severity::kInfo;
+  for (const auto& [address, folder] : folders) {
+    const AerTotals totals = aerTotals(node.tree, folder);
+    if (totals.correctable + totals.nonfatal + totals.fatal == 0) continue;
+    names.push_back(address);
+    evidence.push_back(
+        {folder + "/aer_dev_*", fmt::format("correctable {}, nonfatal {}, fatal {}",
+                                            totals.correctable, totals.nonfatal, totals.fatal)});
+    if (totals.nonfatal > 0 || totals.fatal > 0 || totals.correctable >= kManyCorrectable ||
+        grows(node, folder))
+      severity = Severity::kWarning;
+  }
+  if (names.empty()) return report.fine("No PCIe errors are counted on the way to NICs and GPUs.");
+  report.add({.severity = severity,
+              .code = "pcie.errors",
+              .what = fmt::format("PCIe errors are counted at {}.", listed(names)),
+              .evidence = std::move(evidence),
+              .cause = "A growing number means a bad slot, riser or cable.",
+              .fix = "Look twice, a minute apart, under load:\n"
+                     "grep TOTAL /sys/bus/pci/devices/" +
+                     names.front() +
+                     "/aer_dev_*\n"
+                     "If it grows: seat the card again, replace the riser, update the firmware.",
+              .gain = "Each error costs a retransmission; a fatal one costs the device."});
+}
+
+}  // namespace
+
+void checkPcie(const Node& node, Report& report) {
+  if (!hasSys(node, "pcie", report)) return;
+  const std::vector<NicPath> paths = nicPaths(node);
+  const std::vector<PciFunction> gpus = nvidiaGpus(node.tree);
+  checkNicLinks(node, paths, report);
+  checkGpuLinks(node.tree, gpus, !paths.empty(), report);
+  const auto folders = foldersOnPaths(node.tree, paths, gpus);
+  if (!folders.empty()) checkAer(node, folders, report);
+}
+
+}  // namespace viaduct::diag

@@ -1,0 +1,86 @@
+#include "diag/control_groups.h"
+
+#include <charconv>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+namespace viaduct::diag {
+namespace {
+
+constexpr auto kGroupRoot = "/sys/fs/cgroup";
+// Version 1 writes "no limit" as a number near 2^63.
+constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62U;
+
+// The paths of the process in version 2 and in the hierarchy of a controller of version 1.
+struct GroupPaths {
+  std::optional<std::string> unified = {}, old = {};
+};
+
+bool hasWord(std::string_view list, std::string_view word) {
+  while (!list.empty()) {
+    const auto comma = list.find(',');
+    if (list.substr(0, comma) == word) return true;
+    list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
+  }
+  return false;
+}
+
+// "0::/kubepods/pod1", "4:memory:/docker/1".
+GroupPaths groupPaths(const Tree& tree, const std::string& controller) {
+  GroupPaths out;
+  std::istringstream lines(tree.read("/proc/self/cgroup").text);
+  for (std::string line; std::getline(lines, line);) {
+    const auto first = line.find(':');
+    const auto second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos || line.find("/..") != std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    if (controllers.empty()) out.unified = line.substr(second + 1);
+    if (hasWord(controllers, controller)) out.old = line.substr(second + 1);
+  }
+  return out;
+}
+
+// The folder of the group and those above it. A container sees its own group at the top.
+std::vector<std::string> foldersUpTo(const std::string& top, std::string path) {
+  std::vector<std::string> out;
+  while (!path.empty() && path != "/") {
+    out.push_back(top + path);
+    path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
+  }
+  out.push_back(top);
+  return out;
+}
+
+std::vector<std::string> groupFiles(const Tree& tree, const std::string& controller,
+                                    const std::string& name, const std::string& old_name) {
+  const GroupPaths paths = groupPaths(tree, controller);
+  std::vector<std::string> out;
+  const auto add = [&](const std::string& top, const std::string& path, const std::string& file) {
+    for (const std::string& folder : foldersUpTo(top, path)) out.push_back(folder + "/" + file);
+  };
+  if (paths.old && !old_name.empty())
+    add(std::string(kGroupRoot) + "/" + controller, *paths.old, old_name);
+  if (paths.unified) add(kGroupRoot, *paths.unified, name);
+  return out;
+}
+
+}  // namespace
+
+std::optional<GroupLimit> groupLimit(const Tree& tree, const std::string& controller,
+                                     const std::string& name, const std::string& old_name) {
+  std::optional<GroupLimit> out;
+  for (const std::string& path : groupFiles(tree, controller, name, old_name))
+    if (const auto value = tree.number(path); value && *value < kNoLimit)
+      if (!out || *value < out->value) out = GroupLimit{path, *value};
+  return out;
+}
+
+std::optional<GroupFile> groupFile(const Tree& tree, const std::string& controller,
+                                   const std::string& name) {
+  for (const std::string& path : groupFiles(tree, controller, name, name))
+    if (FileText found = tree.read(path)) return GroupFile{path, std::move(found.text)};
+  return std::nullopt;
+}
+
+}  // namespace viaduct::diag

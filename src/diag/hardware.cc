@@ -1,0 +1,83 @@
+#include "diag/hardware.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "diag/allocation.h"
+
+namespace viaduct::diag {
+namespace {
+
+constexpr auto kPciDevices = "/sys/bus/pci/devices";
+
+// Devices that a plugin or the container names. A guess leaves all of them.
+std::vector<RdmaDevice> devicesToLookAt(const Node& node) {
+  Allocation given = allocationOf(node.tree, node.variables);
+  const bool named = given.known_by <= KnownBy::kAddresses ||
+                     (given.certain() && inPod(node.tree, node.variables));
+  return named && !given.devices.empty() ? std::move(given.devices) : rdmaDevices(node.tree);
+}
+
+bool handedToVirtualMachine(const Tree& tree, const std::string& folder) {
+  return tree.resolve(folder + "/driver").ends_with("/vfio-pci");
+}
+
+}  // namespace
+
+double RdmaNic::gigabits() const {
+  double sum = 0;
+  for (const RdmaPort& port : device.ports)
+    if (port.active()) sum += port.gigabits;
+  return sum;
+}
+
+std::vector<RdmaNic> rdmaNics(const Node& node) {
+  std::vector<RdmaNic> out;
+  for (RdmaDevice& device : devicesToLookAt(node))
+    if (auto function = pciFunction(node.tree, device.pci))
+      out.push_back({std::move(device), *std::move(function)});
+  return out;
+}
+
+std::vector<PciFunction> nvidiaGpus(const Tree& tree) {
+  std::vector<PciFunction> out;
+  for (const std::string& address : tree.list(kPciDevices)) {
+    const std::string folder = fmt::format("{}/{}", kPciDevices, address);
+    // A node has hundreds of functions: all files of one are read for its GPUs alone.
+    if (!tree.line(folder + "/class").starts_with("0x03") ||
+        tree.number(folder + "/vendor") != 0x10deU || handedToVirtualMachine(tree, folder))
+      continue;
+    if (auto function = pciFunction(tree, address)) out.push_back(*std::move(function));
+  }
+  return out;
+}
+
+bool hasRdma(const Tree& tree) { return !tree.list("/sys/class/infiniband").empty(); }
+
+bool hasNvidiaDriver(const Tree& tree) { return tree.has("/proc/driver/nvidia/version"); }
+
+bool hasSys(const Node& node, const std::string& topic, Report& report) {
+  if (!node.tree.list("/sys").empty()) return true;
+  report.add({.severity = Severity::kUnknown,
+              .code = topic + ".no-sys",
+              .what = "Could not look at PCI devices: /sys is empty or absent here.",
+              .evidence = {{"/sys", "no files"}},
+              .cause = "The container does not mount sysfs, or the folder of files lacks it.",
+              .fix = "Run the doctor where /sys is mounted: mount -t sysfs sysfs /sys"});
+  return false;
+}
+
+std::string listed(std::span<const std::string> names, std::size_t most) {
+  const std::size_t shown = std::min(names.size(), most);
+  std::string out;
+  for (std::size_t i = 0; i < shown; ++i) {
+    if (i > 0) out += i + 1 == shown && shown == names.size() ? " and " : ", ";
+    out += names[i];
+  }
+  if (shown < names.size()) out += fmt::format(" and {} more", names.size() - shown);
+  return out;
+}
+
+}  // namespace viaduct::diag

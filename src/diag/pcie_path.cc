@@ -1,0 +1,62 @@
+#include "diag/pcie_path.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+namespace viaduct::diag {
+namespace {
+
+std::uint64_t totalIn(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("TOTAL_ERR"))
+      return std::strtoull(line.substr(line.find_last_of(' ') + 1).c_str(), nullptr, 10);
+  return 0;
+}
+
+}  // namespace
+
+bool isEmulatedBridge(const PciFunction& function) {
+  constexpr std::uint32_t kRedHat = 0x1b36, kAmazon = 0x1d0f;
+  // Intel's and Texas Instruments' bridges that QEMU imitates.
+  constexpr std::array<std::pair<std::uint32_t, std::uint32_t>, 3> kImitated{
+      {{0x8086, 0x3420}, {0x104c, 0x8232}, {0x104c, 0x8233}}};
+  if (function.vendor == kRedHat || function.vendor == kAmazon) return true;
+  return std::find(kImitated.begin(), kImitated.end(),
+                   std::pair(function.vendor, function.device)) != kImitated.end();
+}
+
+std::vector<PciFunction> bridgesAbove(const Tree& tree, const PciFunction& function) {
+  std::vector<PciFunction> out;
+  for (const std::string& address : function.way) {
+    if (address == function.address) break;
+    auto bridge = pciFunction(tree, address);
+    if (bridge && !isEmulatedBridge(*bridge) && bytesNow(bridge->link) > 0)
+      out.push_back(*std::move(bridge));
+  }
+  return out;
+}
+
+double bytesNow(const PciLink& link) { return bytesPerSecond(link.gigatransfers, link.width); }
+
+double bytesAtMost(const PciLink& link) {
+  return bytesPerSecond(link.most_gigatransfers, link.most_width);
+}
+
+std::string textOf(double gigatransfers, unsigned width) {
+  return fmt::format("{:g} GT/s x{}", gigatransfers, width);
+}
+
+AerTotals aerTotals(const Tree& tree, const std::string& folder) {
+  return {.correctable = totalIn(tree.read(folder + "/aer_dev_correctable").text),
+          .nonfatal = totalIn(tree.read(folder + "/aer_dev_nonfatal").text),
+          .fatal = totalIn(tree.read(folder + "/aer_dev_fatal").text)};
+}
+
+}  // namespace viaduct::diag

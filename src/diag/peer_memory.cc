@@ -1,0 +1,47 @@
+#include "diag/peer_memory.h"
+
+#include <algorithm>
+#include <cctype>
+#include <sstream>
+
+#include "diag/process_facts.h"
+
+namespace viaduct::diag {
+namespace {
+
+std::string loadedPeerModule(const Tree& tree) {
+  for (const char* name : {"nvidia_peermem", "nv_peer_mem", "efa_nv_peermem"})
+    if (tree.has(std::string("/sys/module/") + name)) return name;
+  return tree.has("/sys/kernel/mm/memory_peers/nv_mem/version") ? "nv_mem" : "";
+}
+
+bool efaBringsIt(const Tree& tree, const RdmaNic& nic) {
+  return nic.device.kind == RdmaDevice::Kind::kEfa &&
+         tree.line(nic.device.folder + "/device/p2p").starts_with("NVIDIA");
+}
+
+}  // namespace
+
+PeerMemory peerMemory(const Node& node, const std::vector<RdmaNic>& nics) {
+  PeerMemory out{.driver = node.tree.line("/proc/driver/nvidia/version"),
+                 .module = loadedPeerModule(node.tree),
+                 .new_kernel = {}};
+  out.open = out.driver.find("Open Kernel Module") != std::string::npos;
+  if (const auto version = kernelVersion(node)) out.new_kernel = *version >= KernelVersion{5, 12};
+  out.efa = !nics.empty() && std::all_of(nics.begin(), nics.end(), [&](const RdmaNic& nic) {
+    return efaBringsIt(node.tree, nic);
+  });
+  return out;
+}
+
+std::string driverVersion(const std::string& line) {
+  std::istringstream words(line);
+  for (std::string word; words >> word;)
+    if (std::isdigit(static_cast<unsigned char>(word[0])) != 0 &&
+        word.find('.') != std::string::npos &&
+        word.find_first_not_of("0123456789.") == std::string::npos)
+      return word;
+  return {};
+}
+
+}  // namespace viaduct::diag
