@@ -1,0 +1,208 @@
+#include "diag/explain/explanation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+#include <vector>
+
+#include "base/sizes.h"
+
+namespace viaduct::diag {
+namespace {
+
+// A cause, and what the doctor says about it on this node.
+struct JudgedCause {
+  const TextCause* cause = nullptr;
+  OnNode on_node = OnNode::kNotLooked;
+  std::vector<std::string_view> found = {};   // the findings that confirm it
+  std::vector<std::string_view> unseen = {};  // the findings that the doctor could not look for
+};
+
+JudgedCause judged(const TextCause& cause, const NodeRelation& relation) {
+  JudgedCause out{&cause};
+  if (!relation || cause.findings.empty()) return out;
+  for (const std::string_view finding : cause.findings) {
+    const OnNode on_node = relation(finding);
+    if (on_node == OnNode::kFound) out.found.push_back(finding);
+    if (on_node == OnNode::kNotLooked) out.unseen.push_back(finding);
+  }
+  if (!out.found.empty())
+    out.on_node = OnNode::kFound;
+  else if (out.unseen.empty())
+    out.on_node = OnNode::kNotTheCase;
+  return out;
+}
+
+// The causes that hold on this node first.
+std::vector<JudgedCause> judgedCauses(const KnownText& text, const NodeRelation& relation) {
+  std::vector<JudgedCause> out;
+  out.reserve(text.causes.size());
+  for (const OnNode wanted : {OnNode::kFound, OnNode::kNotLooked, OnNode::kNotTheCase})
+    for (const TextCause& cause : text.causes)
+      if (JudgedCause next = judged(cause, relation); next.on_node == wanted)
+        out.push_back(std::move(next));
+  return out;
+}
+
+// The first error of the log, if it comes before `finding`.
+const LogFinding* firstErrorBefore(const LogSummary& summary, const LogFinding& finding) {
+  for (const LogFinding& other : summary.findings) {
+    if (&other == &finding) break;
+    if (other.text->kind == TextKind::kError) return &other;
+  }
+  return nullptr;
+}
+
+// `lead` and `text` in lines of at most 80 columns. Further lines are indented like the text.
+std::string paragraph(std::string_view lead, std::string_view text) {
+  constexpr std::size_t kWidth = 80;
+  const std::size_t room = kWidth - lead.size();
+  std::string out, indent(lead);
+  do {
+    std::size_t end = text.size();
+    if (end > room) {
+      end = text.rfind(' ', room);
+      if (end == std::string_view::npos || end == 0) end = room;
+    }
+    out.append(indent).append(text.substr(0, end)).append("\n");
+    text.remove_prefix(std::min(text.find_first_not_of(' ', end), text.size()));
+    indent.assign(lead.size(), ' ');
+  } while (!text.empty());
+  return out;
+}
+
+std::string linesText(const LogFinding& finding) {
+  if (finding.lines == 1) return fmt::format("Line {}:", finding.first_line);
+  return fmt::format("{} lines, {} to {}:", finding.lines, finding.first_line, finding.last_line);
+}
+
+std::string onNodeText(const JudgedCause& judged_cause, const NodeRelation& relation) {
+  const auto& findings = judged_cause.cause->findings;
+  if (!relation) return findings.empty() ? "" : fmt::format("Check: {}", fmt::join(findings, ", "));
+  if (findings.empty()) return "On this node: no check decides it";
+  switch (judged_cause.on_node) {
+    case OnNode::kFound:
+      return fmt::format("On this node: found ({})", fmt::join(judged_cause.found, ", "));
+    case OnNode::kNotTheCase:
+      return fmt::format("On this node: not the case ({})", fmt::join(findings, ", "));
+    case OnNode::kNotLooked:
+      return fmt::format("On this node: not looked at ({})", fmt::join(judged_cause.unseen, ", "));
+  }
+  return {};
+}
+
+std::string causesText(const KnownText& text, const NodeRelation& relation) {
+  std::string out;
+  std::size_t number = 0;
+  for (const JudgedCause& judged_cause : judgedCauses(text, relation)) {
+    out += paragraph(fmt::format("  {}. ", ++number), judged_cause.cause->cause);
+    if (const std::string on_node = onNodeText(judged_cause, relation); !on_node.empty())
+      out += paragraph("     ", on_node);
+    out += paragraph("     Fix: ", judged_cause.cause->fix);
+  }
+  return out;
+}
+
+std::string followUpText(const LogSummary& summary, const LogFinding& finding) {
+  const LogFinding* first = firstErrorBefore(summary, finding);
+  if (first == nullptr)
+    return "No known error comes before it in this log. Look in the logs of the other ranks.";
+  return fmt::format("First error in this log: line {}, {} ({}).", first->first_line,
+                     first->text->title, first->text->code);
+}
+
+std::string findingText(const LogSummary& summary, const LogFinding& finding,
+                        const NodeRelation& relation) {
+  const KnownText& text = *finding.text;
+  std::string kind(textKindName(text.kind));
+  for (char& c : kind) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  std::string out = paragraph(kind + ": ", fmt::format("{} ({})", text.title, text.code));
+  out += paragraph("  ", linesText(finding)) + paragraph("  > ", finding.quote);
+  out += paragraph("  ", text.meaning);
+  if (text.kind == TextKind::kFollowUp) out += paragraph("  ", followUpText(summary, finding));
+  return out + causesText(text, relation);
+}
+
+// "2 errors, 1 warning"; kinds without texts are left out.
+std::string countsText(const LogSummary& summary) {
+  std::string out;
+  for (const TextKind kind :
+       {TextKind::kError, TextKind::kWarning, TextKind::kFollowUp, TextKind::kGood}) {
+    const auto count =
+        std::count_if(summary.findings.begin(), summary.findings.end(),
+                      [&](const LogFinding& finding) { return finding.text->kind == kind; });
+    if (count == 0) continue;
+    const bool plural = count > 1 && kind != TextKind::kGood;
+    out += fmt::format("{}{} {}{}", out.empty() ? "" : ", ", count, textKindName(kind),
+                       plural ? "s" : "");
+  }
+  return out;
+}
+
+std::string_view onNodeName(const JudgedCause& judged_cause) {
+  if (judged_cause.cause->findings.empty()) return "no check";
+  switch (judged_cause.on_node) {
+    case OnNode::kFound:
+      return "found";
+    case OnNode::kNotTheCase:
+      return "not the case";
+    case OnNode::kNotLooked:
+      return "not looked at";
+  }
+  return "";
+}
+
+Json causeJson(const JudgedCause& judged_cause, const NodeRelation& relation) {
+  Json out{{"cause", judged_cause.cause->cause}, {"findings", judged_cause.cause->findings}};
+  if (relation) {
+    out["on_this_node"] = onNodeName(judged_cause);
+    out["found"] = judged_cause.found;
+  }
+  out["fix"] = judged_cause.cause->fix;
+  return out;
+}
+
+}  // namespace
+
+std::string explanationText(const LogSummary& summary, const NodeRelation& relation) {
+  const std::string size = fmt::format(
+      "{} line{}, {}", summary.lines, summary.lines == 1 ? "" : "s", base::showSize(summary.bytes));
+  if (summary.bytes == 0) return "The log is empty.\n";
+  if (summary.findings.empty())
+    return size + ": no known text. docs/explain.md lists the known texts.\n";
+  std::string out = fmt::format("{}: {}\n", size, countsText(summary));
+  for (const LogFinding& finding : summary.findings)
+    out += "\n" + findingText(summary, finding, relation);
+  return out;
+}
+
+Json explanationJson(const LogSummary& summary, const NodeRelation& relation) {
+  Json texts = Json::array();
+  for (const LogFinding& finding : summary.findings) {
+    const KnownText& text = *finding.text;
+    Json causes = Json::array();
+    for (const JudgedCause& judged_cause : judgedCauses(text, relation))
+      causes.push_back(causeJson(judged_cause, relation));
+    texts.push_back({{"code", text.code},
+                     {"kind", textKindName(text.kind)},
+                     {"title", text.title},
+                     {"lines", finding.lines},
+                     {"first_line", finding.first_line},
+                     {"last_line", finding.last_line},
+                     {"quote", finding.quote},
+                     {"meaning", text.meaning},
+                     {"causes", std::move(causes)}});
+    if (text.kind == TextKind::kFollowUp) {
+      const LogFinding* first = firstErrorBefore(summary, finding);
+      texts.back()["first_error"] = first == nullptr ? Json() : Json(first->text->code);
+    }
+  }
+  return {{"format", "viaduct-explain/1"},
+          {"bytes", summary.bytes},
+          {"lines", summary.lines},
+          {"texts", std::move(texts)}};
+}
+
+}  // namespace viaduct::diag
