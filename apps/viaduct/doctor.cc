@@ -121,6 +121,7 @@ int diagnoseNode(const DoctorCommand& command) {
     return kExitFine;
   }
   const diag::Diagnosis own{diag::nameOf(*node), diag::diagnose(*node, command.only)};
+  if (!command.explain.empty()) return runDoctorExplain(command, own);
   if (!command.json)
     fmt::print("{}", doctorText(own, command.verbose));
   else if (command.peer.empty())

@@ -35,6 +35,8 @@ struct DoctorCommand {
 };
 void declareDoctor(CLI::App& app, DoctorCommand& command);
 int runDoctor(const DoctorCommand& command);
+// Explains the known error texts of a log, with what was found on the node.
+int runDoctorExplain(const DoctorCommand& command, const diag::Diagnosis& node);
 // Both ends of `--peer`: this one shows its diagnosis and serves measurements until it is
 // interrupted; that one reads the diagnosis and measures the path.
 int runDoctorListen(const DoctorCommand& command, const diag::Diagnosis& own);

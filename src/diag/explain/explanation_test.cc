@@ -20,7 +20,7 @@ LogSummary readText(std::string_view log) {
 }
 
 OnNode acsOnly(std::string_view finding) {
-  if (finding == "acs.redirect") return OnNode::kFound;
+  if (finding == "iommu.acs-redirect") return OnNode::kFound;
   return finding.starts_with("iommu.") ? OnNode::kNotLooked : OnNode::kNotTheCase;
 }
 
@@ -49,17 +49,18 @@ TEST(Explanation, CausesOfThisNodeComeFirst) {
             "  A work request names memory that the local NIC must not read or write. No data\n"
             "  moved.\n"
             "  1. PCIe access control (ACS) sends traffic between GPU and NIC to the CPU.\n"
-            "     On this node: found (acs.redirect)\n"
+            "     On this node: found (iommu.acs-redirect)\n"
             "     Fix: Clear the redirect bits of each bridge between them at every boot:\n"
             "          setpci -s BRIDGE ECAP_ACS+0x6.w=0000. Or boot with\n"
             "          pci=disable_acs_redir=BRIDGE.\n"
             "  2. The IOMMU translates the addresses of the NIC or the GPU.\n"
-            "     On this node: not looked at (iommu.translated, iommu.faults)\n"
+            "     On this node: not looked at (iommu.translated)\n"
             "     Fix: Boot with iommu=pt (x86) or iommu.passthrough=1 (arm64). On OpenShift,\n"
             "          set it in a MachineConfig: kernelArguments: [iommu=pt].\n"
             "  3. The NIC cannot reach GPU memory, or the memory was remapped after its\n"
             "     registration.\n"
-            "     On this node: not the case (env.expandable-segments, gpu.no-direct-rdma)\n"
+            "     On this node: not the case (variables.pytorch-cuda-alloc-conf,\n"
+            "     gpu.no-peer-memory)\n"
             "     Fix: Try NCCL_NET_GDR_LEVEL=0: if it helps, the GPU path is at fault. Unset\n"
             "          PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, and load\n"
             "          nvidia_peermem or use dma-buf.\n");
@@ -74,7 +75,8 @@ TEST(Explanation, ACauseThatNoCheckDecidesSaysSo) {
 
 TEST(Explanation, WithoutANodeEachCauseNamesItsChecks) {
   const std::string text = explanationText(readText(kProtectionLine));
-  EXPECT_NE(text.find("     Check: iommu.translated, iommu.faults\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("     Check: iommu.translated, kernel-log.page-faults\n"), std::string::npos)
+      << text;
   EXPECT_EQ(text.find("On this node"), std::string::npos);
 }
 
@@ -114,7 +116,7 @@ TEST(Explanation, JsonHasTheSame) {
   EXPECT_EQ(first["first_line"], 1);
   EXPECT_EQ(first["quote"], "cq entry: IBV_WC_LOC_PROT_ERR(4)");
   EXPECT_EQ(first["causes"][0]["on_this_node"], "found");
-  EXPECT_EQ(first["causes"][0]["found"], Json::array({"acs.redirect"}));
+  EXPECT_EQ(first["causes"][0]["found"], Json::array({"iommu.acs-redirect"}));
   EXPECT_EQ(first["causes"][1]["on_this_node"], "not looked at");
   EXPECT_EQ(json["texts"][1]["first_error"], "log.loc-prot-err");
   EXPECT_FALSE(

@@ -20,7 +20,7 @@ std::vector<KnownText> iommuTexts() {
        "the IOMMU blocked a device's access to memory",
        "A device used an address that its IOMMU tables do not have. The line names the device.",
        {{"The IOMMU translates the addresses of a NIC or GPU.",
-         {"iommu.translated", "iommu.faults"},
+         {"iommu.translated", "kernel-log.page-faults"},
          kPassthrough},
         {"A driver or a device has a fault.",
          {},
@@ -54,10 +54,10 @@ std::vector<KnownText> pcieTexts() {
            "a PCIe link is slower than the device",
            "The kernel names the bandwidth, the slowest link, and the bandwidth of the device.",
            {{"The slot, riser or switch has fewer lanes or an older generation.",
-             {"pcie.slow-upstream", "pcie.downgraded"},
+             {"pcie.upstream", "pcie.speed", "pcie.width"},
              "Move the card to a slot of its generation and width."},
             {"The link was trained at a lower speed: bad contact, cable or firmware.",
-             {"pcie.downgraded", "pcie.aer"},
+             {"pcie.speed", "pcie.width", "pcie.errors"},
              "Reseat the card, and update the firmware of card and board."}}},
           {"log.aer-uncorrected",
            kError,
@@ -65,7 +65,7 @@ std::vector<KnownText> pcieTexts() {
            "a PCIe device reported an error that lost data",
            "The device or its slot is faulty. The driver may have reset the device.",
            {{"The card, slot or cable is faulty.",
-             {"pcie.aer"},
+             {"pcie.errors"},
              "Drain the node. Reseat or replace the card."}}},
           {"log.aer-corrected",
            kWarning,
@@ -73,7 +73,7 @@ std::vector<KnownText> pcieTexts() {
            "a PCIe link repeats damaged packets",
            "Each error costs time and no data. Many of them slow the link down.",
            {{"The contact or the cable is bad.",
-             {"pcie.aer", "pcie.downgraded"},
+             {"pcie.errors", "pcie.speed", "pcie.width"},
              "Reseat the card, or replace cable or riser."}}}};
 }
 
@@ -91,7 +91,7 @@ std::vector<KnownText> gpuTexts() {
        "The module does not fit ib_core of the running kernel, so NICs cannot use it to reach GPU "
        "memory.",
        {{"The module was built against another OFED, or ib_core has no peer memory interface.",
-         {"gpu.peermem-mismatch"},
+         {"gpu.peermem-symbols"},
          "Reinstall the GPU driver after OFED. GPU operator: driver.rdma.useHostMofed=true."},
         {"dma-buf is available, and the module is not needed.",
          {},
@@ -105,10 +105,10 @@ std::vector<KnownText> gpuTexts() {
        "CUDA cannot use the GPUs yet (error 802)",
        "The NVSwitches are not set up, or libcuda does not fit the kernel module.",
        {{"The fabric manager does not run.",
-         {"gpu.fabric-manager"},
+         {},
          "systemctl enable --now nvidia-fabricmanager, of the driver's exact version."},
         {"libcuda comes from a compat folder and is newer than the kernel module.",
-         {"gpu.driver-mismatch", "env.cuda-libraries"},
+         {"gpu.stub-driver"},
          "Remove the compat folder from LD_LIBRARY_PATH."}}}};
 }
 
@@ -122,11 +122,11 @@ std::vector<KnownText> limitTexts() {
        "shared memory is full or refused",
        "Processes of one host exchange data through shared memory, and none is left.",
        {{"/dev/shm has 64 MiB, the default of containers.",
-         {"limits.shm"},
+         {"memory.shm-small", "memory.shm-full"},
          "Kubernetes: mount an emptyDir with medium: Memory at /dev/shm. Docker: --shm-size=16g "
          "or --ipc=host."},
         {"The limits of System V shared memory are low.",
-         {"limits.shm"},
+         {"memory.shm-small", "memory.shm-full"},
          "sysctl -w kernel.shmmax=SIZE kernel.shmmni=4096. Or set UCX_TLS=^sysv."}}},
       {"log.cma",
        kWarning,
@@ -135,7 +135,7 @@ std::vector<KnownText> limitTexts() {
        "a process may not copy from another process",
        "Copies within the node take a slower way.",
        {{"ptrace_scope, seccomp or different user namespaces forbid the copy.",
-         {"limits.cma"},
+         {"copy.cma-denied"},
          "Add SYS_PTRACE to the container, or sysctl -w kernel.yama.ptrace_scope=0."}}},
       {"log.io-uring",
        kWarning,
@@ -143,7 +143,7 @@ std::vector<KnownText> limitTexts() {
        "io_uring is forbidden",
        "File access takes a slower way.",
        {{"seccomp or io_uring_disabled forbids it.",
-         {"limits.io-uring"},
+         {"copy.io-uring-denied"},
          "sysctl -w kernel.io_uring_disabled=0, and a seccomp profile that allows "
          "io_uring_setup."}}},
       {"log.open-files",

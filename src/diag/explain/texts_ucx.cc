@@ -21,7 +21,7 @@ std::vector<KnownText> devxTexts() {
            "UCX and the NIC driver of the host do not fit",
            "UCX uses an interface of the mlx5 driver that the host does not have in this form.",
            {{"rdma-core in the container and the driver of the host have different releases.",
-             {"lib.devx-mismatch"},
+             {},
              "Install rdma-core of the host's OFED release in the image. Or set "
              "UCX_IB_MLX5_DEVX_OBJECTS to the empty string."}}},
           {"log.ucx-uar",
@@ -30,7 +30,7 @@ std::vector<KnownText> devxTexts() {
            "the NIC has no doorbell pages left",
            "Each UCX worker takes doorbell pages (UAR) of the NIC, and all are taken.",
            {{"Too many processes, workers or threads use this NIC.",
-             {"limits.rdma-cgroup"},
+             {"limits.rdma"},
              "Use fewer UCX workers, or give the processes different NICs (UCX_NET_DEVICES)."}}},
           {"log.ucx-vhca",
            kWarning,
@@ -47,17 +47,17 @@ std::vector<KnownText> missingTransportTexts() {
            "UCX found no transport to the peer",
            "No transport of UCX_TLS and no device of UCX_NET_DEVICES reaches the peer.",
            {{"The container has no RDMA device.",
-             {"rdma.no-device", "rdma.no-uverbs"},
+             {"rdma.none", "rdma.no-uverbs"},
              "Request the device in the pod, for example rdma/hca_shared_devices_a: 1 or "
              "vpc.amazonaws.com/efa: 1."},
             {"UCX_TLS or UCX_NET_DEVICES excludes all transports that reach the peer.",
-             {"env.ucx-tls", "env.ucx-net-devices"},
+             {"variables.ucx-tls", "variables.ucx-tls-cuda", "variables.ucx-net-devices"},
              "Unset both. UCX then chooses."},
             {"The port is not active, or a bonded device has LID 0.",
              {"rdma.port-down", "rdma.no-lid"},
              "Look at the ports with viaduct doctor."},
             {"rdma-core in the container and the driver of the host do not fit.",
-             {"lib.devx-mismatch"},
+             {},
              "Install rdma-core of the host's OFED release in the image."}}},
           {"log.ucx-no-protocol",
            kError,
@@ -65,13 +65,13 @@ std::vector<KnownText> missingTransportTexts() {
            "UCX has no protocol for this kind of memory",
            "No selected transport reads or writes this memory kind at the peer.",
            {{"UCX is older than the CUDA version or the GPU (CUDA 13, GB300).",
-             {"lib.ucx-no-cuda"},
+             {},
              "Install a UCX release that supports them, on both ends."},
             {"UCX_TLS excludes the RDMA transports or the CUDA transports.",
-             {"env.ucx-tls"},
+             {"variables.ucx-tls", "variables.ucx-tls-cuda"},
              "Unset UCX_TLS, or add rc and cuda."},
             {"The NIC cannot reach GPU memory.",
-             {"gpu.no-direct-rdma"},
+             {"gpu.no-peer-memory"},
              "Load nvidia_peermem, or use the open kernel module with dma-buf."}}},
           {"log.ucx-no-cuda",
            kError,
@@ -79,7 +79,7 @@ std::vector<KnownText> missingTransportTexts() {
            "UCX has no CUDA transports",
            "UCX_TLS asks for CUDA transports that this UCX cannot load.",
            {{"UCX was built without CUDA, or its CUDA modules cannot load libcuda.",
-             {"lib.ucx-no-cuda", "gpu.driver-mismatch"},
+             {},
              "Install UCX with CUDA, and run the container with the NVIDIA runtime. Check with "
              "ucx_info -d | grep cuda."}}}};
 }
@@ -91,7 +91,8 @@ std::vector<KnownText> chosenTransportTexts() {
            "UCX used TCP, and the connection ended",
            "The transfer did not run over RDMA, and its TCP connection broke.",
            {{"UCX could not use RDMA and took TCP without a message.",
-             {"rdma.no-device", "rdma.no-uverbs", "env.ucx-tls", "env.ucx-net-devices"},
+             {"rdma.none", "rdma.no-uverbs", "variables.ucx-tls", "variables.ucx-tls-cuda",
+              "variables.ucx-net-devices"},
              "Run ucx_info -d: it has to list rc_mlx5 or dc_mlx5. Unset UCX_TLS and "
              "UCX_NET_DEVICES."},
             {"The peer's process died.", {}, "Look at the end of the peer's log."}}},
@@ -109,13 +110,13 @@ std::vector<KnownText> chosenTransportTexts() {
            "UCX connects over TCP",
            "The connection to this peer uses no RDMA transport.",
            {{"The container has no RDMA device that it may open.",
-             {"rdma.no-device", "rdma.no-uverbs"},
+             {"rdma.none", "rdma.no-uverbs"},
              "Request the device in the pod, for example rdma/hca_shared_devices_a: 1."},
             {"UCX_TLS or UCX_NET_DEVICES excludes RDMA.",
-             {"env.ucx-tls", "env.ucx-net-devices"},
+             {"variables.ucx-tls", "variables.ucx-tls-cuda", "variables.ucx-net-devices"},
              "Unset both, and run viaduct env for values that fit."},
             {"This is an EFA node, which UCX does not use well.",
-             {"env.ucx-on-efa"},
+             {"variables.ucx-net-devices", "variables.ucx-tls"},
              "Choose the LIBFABRIC backend of NIXL."}}}};
 }
 
@@ -129,7 +130,7 @@ KnownText gdrCopy() {
           "gdrcopy cannot pin GPU memory",
           "The gdrdrv module is loaded, and the GPU driver refuses its request.",
           {{"gdrdrv does not fit the GPU driver, or the memory kind cannot be pinned.",
-            {"gpu.gdrdrv", "env.expandable-segments"},
+            {"gpu.no-gdrcopy", "variables.pytorch-cuda-alloc-conf"},
             "Set UCX_TLS=^gdr_copy. Or install a gdrdrv module that was built for this driver "
             "and kernel."}}};
 }

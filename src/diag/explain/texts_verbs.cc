@@ -19,15 +19,15 @@ KnownText localProtection() {
           "the NIC was refused access to local memory",
           "A work request names memory that the local NIC must not read or write. No data moved.",
           {{"The IOMMU translates the addresses of the NIC or the GPU.",
-            {"iommu.translated", "iommu.faults"},
+            {"iommu.translated", "kernel-log.page-faults"},
             "Boot with iommu=pt (x86) or iommu.passthrough=1 (arm64). On OpenShift, set it in a "
             "MachineConfig: kernelArguments: [iommu=pt]."},
            {"PCIe access control (ACS) sends traffic between GPU and NIC to the CPU.",
-            {"acs.redirect"},
+            {"iommu.acs-redirect"},
             "Clear the redirect bits of each bridge between them at every boot: setpci -s BRIDGE "
             "ECAP_ACS+0x6.w=0000. Or boot with pci=disable_acs_redir=BRIDGE."},
            {"The NIC cannot reach GPU memory, or the memory was remapped after its registration.",
-            {"env.expandable-segments", "gpu.no-direct-rdma"},
+            {"variables.pytorch-cuda-alloc-conf", "gpu.no-peer-memory"},
             "Try NCCL_NET_GDR_LEVEL=0: if it helps, the GPU path is at fault. Unset "
             "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, and load nvidia_peermem or use "
             "dma-buf."}}};
@@ -50,19 +50,20 @@ KnownText retryExceeded() {
           "the first seconds points to the configuration. A later one points to loss or to a dead "
           "peer.",
           {{"The GID is the wrong one: RoCE v1, link-local, or another subnet.",
-            {"env.gid-index", "roce.no-v2-gid", "roce.gid-differs"},
+            {"variables.nccl-ib-gid-index", "variables.ucx-ib-gid-index", "roce.no-v2-gid",
+             "roce.index-differs"},
             "Unset NCCL_IB_GID_INDEX (NCCL 2.21 and later choose it). For UCX, set "
             "UCX_IB_GID_INDEX to the RoCE v2 entry of each device."},
            {"No route, VLAN or partition connects the rails of the two hosts.",
-            {"peer.unreachable", "net.same-subnet", "rdma.port-down", "rdma.no-lid"},
+            {"network.same-subnet", "rdma.port-down", "rdma.no-lid"},
             "Ping the peer over each rail: ping -I INTERFACE PEER_ADDRESS. On a network that "
             "connects only equal rails, set NCCL_CROSS_NIC=0."},
            {"The network drops packets: flow control (PFC, ECN) or a bad cable.",
-            {"rdma.drops"},
+            {"counters.out-of-sequence", "counters.local-ack-timeout"},
             "Compare out_of_sequence and local_ack_timeout_err before and after a test. Correct "
             "PFC and ECN on the switches, or replace the cable."},
            {"The two ends have different MTUs.",
-            {"roce.mtu", "net.mtu"},
+            {"roce.mtu", "network.mtu"},
             "Set the same MTU on interfaces and switches: ip link set INTERFACE mtu 9000."},
            {"The peer's process or host died.", {}, "Look at the end of the peer's log."}}};
 }
@@ -118,7 +119,7 @@ KnownText remoteAccess() {
             {},
             "Exchange keys again after each restart. Keep memory registered until transfers end."},
            {"The key is for GPU memory that the peer's NIC cannot reach.",
-            {"gpu.no-direct-rdma", "env.expandable-segments"},
+            {"gpu.no-peer-memory", "variables.pytorch-cuda-alloc-conf"},
             "On the peer, load nvidia_peermem or use the open kernel module with dma-buf."}}};
 }
 
@@ -155,7 +156,7 @@ KnownText lockedMemory() {
         "default_ulimits = [\"memlock=-1:-1\"]. Docker: --ulimit memlock=-1. In a pod, IPC_LOCK "
         "works only for root."},
        {"The cgroup limits RDMA objects or memory.",
-        {"limits.rdma-cgroup", "limits.memory"},
+        {"limits.rdma", "limits.memory"},
         "Raise rdma.max, or the memory limit of the pod."},
        {"The process has too many mappings.", {}, "sysctl -w vm.max_map_count=262144"}}};
 }
@@ -167,14 +168,14 @@ KnownText gpuRegistration() {
           "the NIC cannot register this GPU memory",
           "The address is not host memory, and no module maps GPU memory for the NIC.",
           {{"Neither nvidia_peermem nor dma-buf is available.",
-            {"gpu.no-direct-rdma", "gpu.peermem-mismatch", "gpu.closed-module"},
+            {"gpu.no-peer-memory", "gpu.peermem-symbols"},
             "modprobe nvidia_peermem. Or install the open NVIDIA kernel module, which has "
             "dma-buf. GPU operator: driver.rdma.enabled=true."},
            {"The memory comes from expandable segments, which this library cannot register.",
-            {"env.expandable-segments"},
+            {"variables.pytorch-cuda-alloc-conf"},
             "Unset PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."},
            {"libfabric registers memory of this GPU only in a newer version (GB200: 2.5.1).",
-            {"lib.old-libfabric"},
+            {"libraries.old"},
             "Install libfabric 2.5.1 or later, and rebuild aws-ofi-nccl."}}};
 }
 
@@ -188,11 +189,11 @@ KnownText dmabufRegistration() {
           "the NIC cannot register GPU memory by dma-buf",
           "The kernel, the NIC driver or the GPU driver has no dma-buf for this memory.",
           {{"The NVIDIA kernel module is the closed one.",
-            {"gpu.closed-module"},
+            {"gpu.no-peer-memory"},
             "Install the open kernel module. Or load nvidia_peermem and set "
             "NCCL_DMABUF_ENABLE=0."},
            {"The kernel (before 5.12) or rdma-core (before 34) is too old.",
-            {"gpu.no-direct-rdma"},
+            {"gpu.no-peer-memory"},
             "Update them. Until then load nvidia_peermem and set NCCL_DMABUF_ENABLE=0."},
            {"The offset of the buffer is not a multiple of the page size.",
             {},
@@ -206,10 +207,11 @@ KnownText modifyQueuePair() {
           "a queue pair could not connect to the peer",
           "The system found no way to the peer's GID, or refused the local GID.",
           {{"The GID index names a GID that is empty, link-local or RoCE v1.",
-            {"env.gid-index", "roce.no-v2-gid", "roce.gid-differs"},
+            {"variables.nccl-ib-gid-index", "variables.ucx-ib-gid-index", "roce.no-v2-gid",
+             "roce.index-differs"},
             "Unset NCCL_IB_GID_INDEX. Look at the GIDs with viaduct doctor."},
            {"No route leads from this rail to the rail of the peer.",
-            {"peer.unreachable", "net.same-subnet", "rdma.port-down"},
+            {"network.same-subnet", "rdma.port-down"},
             "Ping the peer over each rail. On a network that connects only equal rails, set "
             "NCCL_CROSS_NIC=0."}}};
 }

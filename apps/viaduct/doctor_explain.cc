@@ -1,0 +1,77 @@
+// `viaduct doctor --explain`: the known error texts of a log, and which of their causes hold here.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <string>
+
+#include "base/fd.h"
+#include "base/file_error.h"
+#include "base/sizes.h"
+#include "diag/explain/explanation.h"
+#include "diag/explain/log_reader.h"
+#include "diag/topics.h"
+#include "viaduct/doctor.h"
+#include "viaduct/remarks.h"
+
+namespace viaduct::app {
+namespace {
+
+using diag::OnNode;
+
+// A check was made where its topic has something to say and could look at all.
+OnNode relationOf(const diag::Report& report, std::string_view code) {
+  const std::string_view topic = code.substr(0, code.find('.'));
+  const auto& found = report.findings();
+  const auto of_topic = [&](const diag::Finding& one) { return one.topic == topic; };
+  if (report.has(code)) return OnNode::kFound;
+  if (std::any_of(found.begin(), found.end(), [&](const diag::Finding& one) {
+        return of_topic(one) && one.severity == diag::Severity::kUnknown;
+      }))
+    return OnNode::kNotLooked;
+  const bool looked = std::any_of(found.begin(), found.end(), of_topic) ||
+                      std::any_of(report.fines().begin(), report.fines().end(),
+                                  [&](const diag::Fine& one) { return one.topic == topic; });
+  return looked ? OnNode::kNotTheCase : OnNode::kNotLooked;
+}
+
+// On a terminal, how far a long log has been read.
+void showProgress(std::uint64_t bytes) { fmt::print(stderr, "\r{} read", base::showSize(bytes)); }
+
+}  // namespace
+
+int runDoctorExplain(const DoctorCommand& command, const diag::Diagnosis& node) {
+  const bool from_stdin = command.explain == "-";
+  const base::Fd file(from_stdin ? ::dup(STDIN_FILENO)
+                                 : ::open(command.explain.c_str(), O_RDONLY | O_CLOEXEC));
+  const std::string name = from_stdin ? "standard input" : command.explain;
+  if (!file) {
+    remark(base::fileError("read the log", errno, name).text());
+    return kExitNoDiagnosis;
+  }
+  const bool terminal = ::isatty(STDERR_FILENO) == 1;
+  auto summary = diag::readLog(file.get(), terminal ? showProgress : nullptr);
+  if (terminal) fmt::print(stderr, "\r{:40}\r", "");
+  if (!summary) {
+    Error error = summary.error();
+    error.detail = fmt::format("{}: {}", name, error.detail);
+    remark(error.text());
+    return kExitNoDiagnosis;
+  }
+  const diag::NodeRelation relation = [&](std::string_view code) {
+    return relationOf(node.report, code);
+  };
+  fmt::print("{}", command.json ? base::dumpJson(explanationJson(*summary, relation), 2) + "\n"
+                                : explanationText(*summary, relation));
+  const bool errors = std::any_of(summary->findings.begin(), summary->findings.end(),
+                                  [](const diag::LogFinding& one) {
+                                    return one.text->kind == diag::TextKind::kError ||
+                                           one.text->kind == diag::TextKind::kFollowUp;
+                                  });
+  return errors ? kExitWarnings : kExitFine;
+}
+
+}  // namespace viaduct::app
