@@ -239,27 +239,6 @@ void reportPhysical(const Node& node, const Allocation& given, Report& report) {
   report.add(std::move(finding));
 }
 
-// A device without its file cannot be opened.
-void reportFiles(const Node& node, const Allocation& given, Report& report) {
-  if (given.known_by > KnownBy::kAddresses) return;
-  std::vector<RdmaDevice> without;
-  Finding finding{.severity = Severity::kFailure, .code = "rdma.no-uverbs"};
-  for (const RdmaDevice& one : given.devices) {
-    if (one.uverbs.empty() || node.tree.has("/dev/infiniband/" + one.uverbs)) continue;
-    without.push_back(one);
-    finding.evidence.push_back({"/dev/infiniband/" + one.uverbs, "missing"});
-  }
-  if (without.empty()) return;
-  finding.what = fmt::format("This container lacks the device files of {}.", namesOf(without));
-  finding.cause = "The device plugin hands over the files only where its resource is for RDMA.";
-  finding.fix =
-      "In the SriovNetworkNodePolicy of the resource:\n"
-      "  spec: {isRdma: true, deviceType: netdevice}\n"
-      "Then recreate the pod.";
-  finding.gain = "Programs can open the device.";
-  report.add(std::move(finding));
-}
-
 }  // namespace
 
 void checkSriov(const Node& node, Report& report) {
@@ -268,7 +247,6 @@ void checkSriov(const Node& node, Report& report) {
   reportGiven(node, given, report);
   reportDown(node, given, report);
   reportPhysical(node, given, report);
-  reportFiles(node, given, report);
 }
 
 }  // namespace viaduct::diag

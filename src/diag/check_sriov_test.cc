@@ -103,12 +103,6 @@ TEST(CheckSriov, FindsAnInfinibandFunctionWithoutGuid) {
       << fix;
 }
 
-TEST(CheckSriov, FindsAMissingDeviceFile) {
-  const Fixture folder = testing::openShiftAfter();
-  folder.remove("/dev/infiniband/uverbs2");
-  EXPECT_EQ(sriovFaults(folder), std::vector<std::string>{"rdma.no-uverbs"});
-}
-
 TEST(CheckSriov, SaysThatItHadToGuess) {
   Fixture folder = testing::openShiftAfter();
   std::erase_if(folder.variables,
