@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "viaduct/bench_values.h"
+#include "viaduct/env.h"
 #include "viaduct/help_text.h"
 
 namespace viaduct::app {
@@ -142,9 +143,7 @@ std::string quoted(const std::string& text) {
   constexpr auto kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,:/=+%@";
   if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
+  return singleQuoted(text);
 }
 
 }  // namespace

@@ -16,6 +16,8 @@
 #include "base/nearest.h"
 #include "viaduct/commands.h"
 #include "viaduct/doctor.h"
+#include "viaduct/env.h"
+#include "viaduct/exec.h"
 #include "viaduct/help_text.h"
 #include "viaduct/meet.h"
 #include "viaduct/p2p.h"
@@ -83,7 +85,9 @@ int run(int argc, char** argv) {
   const Words typed(argv + 1, argv + argc);
   if (typed.size() == 1 && asksForVersion(typed[0])) return printVersion();
   if (std::filesystem::path(argv[0]).filename() == "nixlbench") return runBench(typed, true);
-  const Words words = asFlags(typed);
+  Words words = asFlags(typed);
+  ExecOptions exec;
+  takeCommand(words, exec);
   if ((words.size() == 1 && asksForVersion(words[0])) ||
       (words.size() == 2 && asksForVersion(words[1])))
     return printVersion();
@@ -100,6 +104,9 @@ int run(int argc, char** argv) {
   declareCompare(app, compare);
   DoctorCommand doctor;
   declareDoctor(app, doctor);
+  EnvOptions env;
+  declareEnv(app, env);
+  declareExec(app, exec);
   MeetOptions meet;
   declareMeet(app, meet);
   P2pOptions p2p;
@@ -130,6 +137,8 @@ int run(int argc, char** argv) {
   }
   if (app.got_subcommand("compare")) return runCompare(compare);
   if (app.got_subcommand("doctor")) return runDoctor(doctor);
+  if (app.got_subcommand("env")) return runEnv(env);
+  if (app.got_subcommand("exec")) return runExec(exec);
   if (app.got_subcommand("meet")) return runMeet(meet);
   if (app.got_subcommand("p2p")) return runP2p(p2p);
   if (app.got_subcommand("report")) return runReport(report);

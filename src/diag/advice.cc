@@ -12,7 +12,7 @@ namespace viaduct::diag {
 namespace {
 
 // The devices with their active ports: "mlx5_6:1"; NCCL needs no port where there is only one.
-std::string portsOf(const std::vector<RdmaDevice>& devices, bool always) {
+std::string activePortsOf(const std::vector<RdmaDevice>& devices, bool always) {
   std::vector<std::string> out;
   for (const RdmaDevice& one : devices)
     for (const RdmaPort& port : one.ports)
@@ -26,7 +26,10 @@ std::string howKnown(const Allocation& given) {
   switch (given.known_by) {
     case KnownBy::kInfo:
     case KnownBy::kAddresses:
-      return fmt::format("named by {}", fmt::join(given.variables, ", "));
+      return given.variables.size() == 1
+                 ? "named by " + given.variables[0]
+                 : fmt::format("named by {} and {} more", given.variables[0],
+                               given.variables.size() - 1);
     case KnownBy::kDeviceFiles:
       return "the devices that /dev/infiniband holds";
     case KnownBy::kFunctions:
@@ -67,7 +70,7 @@ void addRemarks(const PodView& pod, Advice& into) {
 }
 
 // "2.28.3" -> 2028. 0: not known.
-unsigned ncclVersion(const Live& live) {
+unsigned ncclRelease(const Live& live) {
   for (const Live::Library& one : live.libraries) {
     unsigned major = 0, minor = 0;
     if (one.name.starts_with("libnccl.so") &&
@@ -91,7 +94,7 @@ void adviseGid(const Node& node, Advice& into) {
       each.push_back(fmt::format("{} {}", one.name, gid->index));
     }
   if (!index) return;
-  const unsigned version = ncclVersion(node.live);
+  const unsigned version = ncclRelease(node.live);
   if (version != 0 && version < kChoosesItself && !differs)
     into.set.push_back({"NCCL_IB_GID_INDEX", fmt::to_string(*index),
                         "NCCL before 2.21 takes index 0, which is not a RoCE v2 address.", true});
@@ -109,10 +112,10 @@ void adviseGid(const Node& node, Advice& into) {
 
 void adviseVerbs(const Node& node, Advice& into) {
   const PodView& pod = into.pod;
-  into.set.push_back({"NCCL_IB_HCA", "=" + portsOf(pod.verbs, false),
+  into.set.push_back({"NCCL_IB_HCA", "=" + activePortsOf(pod.verbs, false),
                       "NCCL uses these devices. Without \"=\", mlx5_1 matches mlx5_10, too.",
                       true});
-  into.set.push_back({"UCX_NET_DEVICES", portsOf(pod.verbs, true),
+  into.set.push_back({"UCX_NET_DEVICES", activePortsOf(pod.verbs, true),
                       "UCX uses these devices, and no TCP interface.", true});
   into.set.push_back({"UCX_TLS", pod.gpus != 0 ? "ib,sm,self,cuda" : "ib,sm,self",
                       "RDMA between hosts and shared memory within one. Without tcp in the list, "

@@ -159,7 +159,7 @@ void takeGiven(const Tree& tree, const std::vector<RdmaDevice>& all,
 }
 
 template <class Wanted>
-std::vector<RdmaDevice> only(const std::vector<RdmaDevice>& all, Wanted wanted) {
+std::vector<RdmaDevice> filtered(const std::vector<RdmaDevice>& all, Wanted wanted) {
   std::vector<RdmaDevice> out;
   std::copy_if(all.begin(), all.end(), std::back_inserter(out), wanted);
   return out;
@@ -171,17 +171,18 @@ void guess(const Tree& tree, bool pod, const std::vector<RdmaDevice>& all, Alloc
   const auto has_file = [&](const RdmaDevice& one) {
     return !one.uverbs.empty() && tree.has("/dev/infiniband/" + one.uverbs);
   };
-  std::vector<RdmaDevice> with_file = only(all, has_file);
+  std::vector<RdmaDevice> with_file = filtered(all, has_file);
   if (!with_file.empty() && with_file.size() < all.size()) {
     into.known_by = KnownBy::kDeviceFiles;
     into.devices = std::move(with_file);
     return;
   }
-  std::vector<RdmaDevice> active = only(all, hasActivePort);
+  std::vector<RdmaDevice> active = filtered(all, hasActivePort);
   const auto is_virtual = [](const RdmaDevice& one) { return !one.physical.empty(); };
   const bool both = std::any_of(active.begin(), active.end(), is_virtual) &&
                     !std::all_of(active.begin(), active.end(), is_virtual);
-  if (both) active = only(active, [&](const RdmaDevice& one) { return is_virtual(one) == pod; });
+  if (both)
+    active = filtered(active, [&](const RdmaDevice& one) { return is_virtual(one) == pod; });
   into.known_by = both && pod ? KnownBy::kFunctions : KnownBy::kPorts;
   into.devices = std::move(active);
 }
@@ -191,8 +192,8 @@ void guess(const Tree& tree, bool pod, const std::vector<RdmaDevice>& all, Alloc
 Allocation allocationOf(const Tree& tree, const Variables& variables) {
   Allocation out;
   // The folder of a snapshot may hold any name.
-  const std::vector<RdmaDevice> all =
-      only(rdmaDevices(tree), [](const RdmaDevice& one) { return isDeviceName(one.name); });
+  const std::vector<RdmaDevice> all = filtered(
+      rdmaDevicesWithoutGids(tree), [](const RdmaDevice& one) { return isDeviceName(one.name); });
   takeGiven(tree, all, readVariables(variables, out), out);
   if (out.devices.empty() && !all.empty()) {
     guess(tree, inPod(tree, variables), all, out);
@@ -201,7 +202,8 @@ Allocation allocationOf(const Tree& tree, const Variables& variables) {
         [](const RdmaDevice& a, const RdmaDevice& b) { return ByAddress()(a.pci, b.pci); });
   }
   if (out.devices.empty()) out.known_by = KnownBy::kNone;
-  out.others = only(all, [&](const RdmaDevice& one) {
+  for (RdmaDevice& one : out.devices) readGids(tree, one);
+  out.others = filtered(all, [&](const RdmaDevice& one) {
     return std::none_of(out.devices.begin(), out.devices.end(),
                         [&](const RdmaDevice& given) { return given.name == one.name; });
   });

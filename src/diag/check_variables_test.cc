@@ -203,20 +203,6 @@ TEST(CheckVariables, WithoutRdmaOnlyInterfacesMatter) {
                                 {"NCCL_SOCKET_IFNAME", "eth0", "variables.nccl-socket-ifname"}});
 }
 
-TEST(CheckVariables, FindsADriverLibraryThatDoesNotFit) {
-  Fixture folder = testing::roceNode();
-  folder.variables["LD_LIBRARY_PATH"] = "/usr/local/cuda/lib64:/usr/local/cuda/compat";
-  folder.write("/usr/local/cuda/compat/libcuda.so.580.159.01", "");
-  folder.link("/usr/local/cuda/compat/libcuda.so.1", "libcuda.so.580.159.01");
-  EXPECT_EQ(variableFaults(folder), Codes{"variables.ld-library-path"});
-  folder.link("/usr/local/cuda/compat/libcuda.so.1", "/usr/local/cuda/compat/libcuda.so.590.1");
-  folder.write("/usr/local/cuda/compat/libcuda.so.590.1", "");
-  EXPECT_EQ(variableFaults(folder), Codes()) << "a newer branch is what compatibility is for";
-  folder.variables["LD_LIBRARY_PATH"] = "/usr/local/cuda/lib64/stubs";
-  folder.write("/usr/local/cuda/lib64/stubs/libcuda.so.1", "");
-  EXPECT_EQ(variableFaults(folder), Codes{"gpu.stub-driver"});
-}
-
 TEST(CheckVariables, FindsVariablesThatOnlyProcess1Has) {
   Fixture folder = testing::openShiftAfter();
   using namespace std::string_literals;

@@ -84,7 +84,7 @@ Tried lookAtClock() {
   if (code < 0) return failed(errno);
   const bool good = code != TIME_ERROR && (state.status & STA_UNSYNC) == 0;
   return {.ok = good,
-          .text = fmt::format("adjtimex: {}, estimated error {} us",
+          .text = fmt::format("{}, estimated error {} us",
                               good ? "synchronized" : "not synchronized", state.esterror)};
 }
 

@@ -57,7 +57,6 @@ RdmaPort portOf(const Tree& tree, const std::string& device, const std::string& 
   out.link_layer = tree.line(out.folder + "/link_layer");
   out.rate = tree.line(out.folder + "/rate");
   readRate(out);
-  out.gids = gidsOf(tree, out.folder);
   return out;
 }
 
@@ -96,7 +95,17 @@ std::string Gid::ipv4Address() const {
   return fmt::format("{}.{}.{}.{}", byte(30), byte(32), byte(35), byte(37));
 }
 
+void readGids(const Tree& tree, RdmaDevice& device) {
+  for (RdmaPort& port : device.ports) port.gids = gidsOf(tree, port.folder);
+}
+
 std::vector<RdmaDevice> rdmaDevices(const Tree& tree) {
+  std::vector<RdmaDevice> out = rdmaDevicesWithoutGids(tree);
+  for (RdmaDevice& one : out) readGids(tree, one);
+  return out;
+}
+
+std::vector<RdmaDevice> rdmaDevicesWithoutGids(const Tree& tree) {
   const auto uverbs = uverbsByDevice(tree);
   std::vector<RdmaDevice> out;
   for (const std::string& name : tree.list(kDevices)) {

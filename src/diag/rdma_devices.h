@@ -52,6 +52,9 @@ struct RdmaDevice {
 
 // By name, mlx5_2 before mlx5_10.
 std::vector<RdmaDevice> rdmaDevices(const Tree& tree);
+// The same in two steps: a GID table is up to 256 files, and most are of no interest to a pod.
+std::vector<RdmaDevice> rdmaDevicesWithoutGids(const Tree& tree);
+void readGids(const Tree& tree, RdmaDevice& device);
 
 // Whether a name that comes from outside may be one of a device or interface.
 bool isDeviceName(std::string_view name);

@@ -29,7 +29,7 @@ void checkGidIndices(const VariableScene& scene);
 void checkInterfaceNames(const VariableScene& scene);
 // UCX_TLS and UCX_NET_DEVICES, with InfiniBand and RoCE devices.
 void checkUcx(const VariableScene& scene);
-// LD_LIBRARY_PATH: the driver's library, and NCCL's plugin for EFA.
+// Whether LD_LIBRARY_PATH leads to NCCL's plugin for EFA. Libraries of the driver: topic gpu.
 void checkLibraryPath(const VariableScene& scene);
 // Variables that only process 1 of the container has.
 void checkProcessOne(const VariableScene& scene);

@@ -1,9 +1,8 @@
-// LD_LIBRARY_PATH: the driver's library, and NCCL's plugin for EFA.
+// LD_LIBRARY_PATH and NCCL's plugin for EFA.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <sstream>
 #include <vector>
 
 #include "diag/name_list.h"
@@ -11,54 +10,6 @@
 
 namespace viaduct::diag {
 namespace {
-
-// "580.95.05" of "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release ...".
-std::string driverVersion(const Tree& tree) {
-  std::istringstream words(tree.line("/proc/driver/nvidia/version"));
-  for (std::string word; words >> word;)
-    if (word.find('.') != std::string::npos &&
-        word.find_first_not_of("0123456789.") == std::string::npos)
-      return word;
-  return {};
-}
-
-// "580.159.01" of the file that libcuda.so.1 leads to; empty: the name has none.
-std::string libraryVersion(const Tree& tree, const std::string& library) {
-  const std::string file = tree.resolve(library);
-  const auto at = file.find("libcuda.so.");
-  return at == std::string::npos ? std::string() : file.substr(at + 11);
-}
-
-std::string majorOf(const std::string& version) { return version.substr(0, version.find('.')); }
-
-void reportDriver(const VariableScene& scene, const std::string& folder) {
-  const Tree& tree = scene.node.tree;
-  const std::string library = folder + "/libcuda.so.1", mine = libraryVersion(tree, library),
-                    kernel = driverVersion(tree);
-  const bool stub = folder.find("/stubs") != std::string::npos;
-  const bool compat = folder.find("/compat") != std::string::npos && mine != kernel &&
-                      !kernel.empty() && majorOf(mine) == majorOf(kernel);
-  if (!stub && !compat) return;
-  scene.add("LD_LIBRARY_PATH",
-            {.severity = Severity::kFailure,
-             .code = stub ? "gpu.stub-driver" : "",
-             .what = stub ? "leads to a stub of the driver's library."
-                          : "leads to a driver's library of another version than the driver.",
-             .evidence = {{library, mine.empty() ? "a stub" : mine},
-                          {"/proc/driver/nvidia/version", kernel}},
-             .cause = stub ? "A stub is for linking: each call of it fails."
-                           : "Within one branch the compatibility library has to match the driver. "
-                             "CUDA says \"system not yet initialized\".",
-             .fix = fmt::format("Take {} out of LD_LIBRARY_PATH.", printable(folder)),
-             .gain = "CUDA finds the driver, and GPU memory can be moved."});
-}
-
-// The loader takes the first library that it finds.
-void checkDriver(const VariableScene& scene, const std::vector<std::string>& folders) {
-  if (scene.pod.gpus == 0) return;
-  for (const std::string& folder : folders)
-    if (scene.node.tree.has(folder + "/libcuda.so.1")) return reportDriver(scene, folder);
-}
 
 constexpr std::array kPluginFolders{"/opt/amazon/ofi-nccl/lib", "/opt/amazon/ofi-nccl/lib64",
                                     "/opt/aws-ofi-nccl/lib", "/opt/aws-ofi-nccl/lib64",
@@ -100,9 +51,7 @@ void checkPlugin(const VariableScene& scene, const std::vector<std::string>& fol
 
 void checkLibraryPath(const VariableScene& scene) {
   const std::string* const path = scene.valueOf("LD_LIBRARY_PATH");
-  const auto folders = path == nullptr ? std::vector<std::string>() : partsOf(*path, ':');
-  checkDriver(scene, folders);
-  checkPlugin(scene, folders);
+  checkPlugin(scene, path == nullptr ? std::vector<std::string>() : partsOf(*path, ':'));
 }
 
 }  // namespace viaduct::diag

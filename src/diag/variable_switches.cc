@@ -37,12 +37,12 @@ bool isNumberAboveNothing(std::string_view value) {
   return std::strtoll(std::string(value).c_str(), nullptr, 0) != 0;
 }
 
-bool hasRdma(const PodView& pod) { return !pod.verbs.empty() || !pod.efa.empty(); }
+bool anyRdma(const PodView& pod) { return !pod.verbs.empty() || !pod.efa.empty(); }
 bool hasVerbs(const PodView& pod) { return !pod.verbs.empty(); }
 bool hasEfa(const PodView& pod) { return !pod.efa.empty(); }
 bool hasEfaOnly(const PodView& pod) { return pod.efaOnly(); }
 bool hasVerbsOnly(const PodView& pod) { return !pod.verbs.empty() && pod.efa.empty(); }
-bool hasRdmaAndGpu(const PodView& pod) { return hasRdma(pod) && pod.gpus != 0; }
+bool hasRdmaAndGpu(const PodView& pod) { return anyRdma(pod) && pod.gpus != 0; }
 bool hasVerbsAndGpu(const PodView& pod) { return hasVerbs(pod) && pod.gpus != 0; }
 bool hasEfaAndGpu(const PodView& pod) { return hasEfa(pod) && pod.gpus != 0; }
 bool hasGpus(const PodView& pod) { return pod.gpus > 1; }
@@ -89,7 +89,7 @@ constexpr auto kLibfabricGain =
 constexpr std::array kSwitches{
     Switch{"NCCL_IB_DISABLE", hasVerbs, isNumberAboveNothing,
            "keeps NCCL from InfiniBand and RoCE.", kLeftover, "", kTcpGain},
-    Switch{"NCCL_NET", hasRdma, [](std::string_view v) { return sameText(v, "Socket"); },
+    Switch{"NCCL_NET", anyRdma, [](std::string_view v) { return sameText(v, "Socket"); },
            "makes NCCL use TCP sockets.", kLeftover, "", kTcpGain},
     Switch{"NCCL_NET", hasEfaOnly, [](std::string_view v) { return sameText(v, "IB"); },
            "asks NCCL for InfiniBand, and this pod has only EFA.",

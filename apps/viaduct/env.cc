@@ -1,0 +1,182 @@
+#include "viaduct/env.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <utility>
+
+#include "base/json.h"
+#include "diag/environ.h"
+#include "diag/snapshot.h"
+#include "diag/variable_checks.h"
+#include "viaduct/commands.h"
+#include "viaduct/remarks.h"
+
+namespace viaduct::app {
+namespace {
+
+Error unreadable(std::uint32_t process, const diag::FileText& file) {
+  const std::string name = fmt::format("/proc/{}/environ", process);
+  if (file.state == diag::FileText::State::kAbsent)
+    return {.code = Code::kNotFound,
+            .operation = "--from",
+            .detail = fmt::format("there is no process {}", process)};
+  return {.code = Code::kDenied,
+          .operation = "--from",
+          .detail = file.reason,
+          .file = name,
+          .cause = "the file is for root and for the user of that process",
+          .remedy = "run the command as that user or as root"};
+}
+
+// Other names cannot be assigned in a shell.
+bool isShellName(std::string_view name) {
+  const auto fits = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+  return !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
+         std::all_of(name.begin(), name.end(), fits);
+}
+
+// Ends with its line, whatever is in the text.
+std::string comment(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
+  return fmt::format("# {}\n", text);
+}
+
+std::string comments(const diag::Advice& advice) {
+  std::string out = comment(advice.devices);
+  for (const std::string& one : advice.remarks) out += comment("Note: " + one);
+  return out;
+}
+
+std::string leftUnset(const diag::Advice& advice) {
+  std::string out;
+  for (const diag::UnsetVariable& one : advice.unset)
+    out += comment(fmt::format("{} stays unset: {}", one.name, one.reason));
+  return out;
+}
+
+base::Json jsonOf(const diag::Advice& advice, const std::vector<EnvVariable>& variables) {
+  base::Json out{{"format", "viaduct-env/1"}, {"summary", advice.devices}};
+  out["devices"] = base::Json::array();
+  for (const auto* const devices : {&advice.pod.efa, &advice.pod.verbs})
+    for (const diag::RdmaDevice& one : *devices)
+      out["devices"].push_back({{"name", one.name}, {"pci", one.pci}});
+  out["certain"] = advice.pod.given.certain();
+  out["remarks"] = advice.remarks;
+  out["variables"] = base::Json::array();
+  for (const EnvVariable& one : variables)
+    out["variables"].push_back({{"name", one.name},
+                                {"value", one.value},
+                                {"reason", one.reason},
+                                {"kept", one.kept},
+                                {"differs_by_pod", one.differs}});
+  out["unset"] = base::Json::array();
+  for (const diag::UnsetVariable& one : advice.unset)
+    out["unset"].push_back({{"name", one.name}, {"reason", one.reason}});
+  return out;
+}
+
+// The part of a container in a manifest. JSON texts are YAML texts.
+std::string manifest(const diag::Advice& advice, const std::vector<EnvVariable>& variables) {
+  std::string out = comments(advice) + "env:\n", rest;
+  for (const EnvVariable& one : variables)
+    if (one.differs)
+      rest += fmt::format("# {} differs in each pod.\n", one.name);
+    else
+      out += fmt::format("{}- name: {}\n  value: {}\n", comment(one.reason),
+                         base::dumpJson(one.name, -1), base::dumpJson(one.value, -1));
+  if (!rest.empty())
+    rest += "# Set it in the pod: start the program by `viaduct exec -- COMMAND`.\n";
+  return out + rest + leftUnset(advice);
+}
+
+}  // namespace
+
+Result<diag::Node> nodeAt(const std::string& root, std::optional<std::uint32_t> from) {
+  constexpr std::size_t kMostEnvironment = std::size_t{4} << 20U;
+  auto opened = diag::nodeIn(root);
+  if (!opened) {
+    Error error = opened.error();
+    error.operation = "--root";
+    error.remedy = "name a folder that holds the node's /sys and /proc";
+    return error;
+  }
+  diag::Node out = *std::move(opened);
+  if (!from) {
+    if (!out.tree.live()) return out;
+    out.variables = diag::ownVariables();
+    out.variables_from = "this process";
+    return out;
+  }
+  const diag::FileText text =
+      out.tree.readBytes(fmt::format("/proc/{}/environ", *from), kMostEnvironment);
+  if (!text) return unreadable(*from, text);
+  out.variables = diag::variablesIn(text.text);
+  out.variables_from = fmt::format("process {}", *from);
+  return out;
+}
+
+std::vector<EnvVariable> environmentFor(const diag::Advice& advice, const diag::Variables& own,
+                                        bool force) {
+  std::vector<EnvVariable> out;
+  for (const diag::AdvisedVariable& one : advice.set) {
+    const auto mine = own.find(one.name);
+    if (force || mine == own.end() || mine->second.empty() || mine->second == one.value)
+      out.push_back({one.name, one.value, one.reason, false, one.differs});
+    else
+      out.push_back({one.name, mine->second,
+                     fmt::format("Kept as it was. The advice is {}.", one.value), true,
+                     one.differs});
+  }
+  for (const auto& [name, value] : own) {
+    const auto same = [&name = name](const EnvVariable& one) { return one.name == name; };
+    if (diag::isTransportVariable(name) && isShellName(name) &&
+        std::none_of(out.begin(), out.end(), same))
+      out.push_back({name, value, "Already set.", true, false});
+  }
+  return out;
+}
+
+std::string singleQuoted(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::string shellText(const diag::Advice& advice, const std::vector<EnvVariable>& variables) {
+  std::string out = comments(advice), before;
+  for (const EnvVariable& one : variables) {
+    if (one.reason != before) out += comment(one.reason);
+    before = one.reason;
+    out += fmt::format("export {}={}\n", one.name, singleQuoted(one.value));
+  }
+  return out + leftUnset(advice);
+}
+
+int runEnv(const EnvOptions& options) {
+  calledAs("viaduct env");
+  const auto node = nodeAt(options.root, options.from);
+  if (!node) return fail(node.error().text(), kExitFailed);
+  const diag::Advice advice = diag::adviceFor(*node);
+  // This process has its own variables already. Another one's are asked for.
+  const auto variables =
+      environmentFor(advice, options.from ? node->variables : diag::Variables{}, false);
+  switch (options.format) {
+    case EnvFormat::kSh:
+      fmt::print("{}", shellText(advice, variables));
+      break;
+    case EnvFormat::kJson:
+      fmt::print("{}\n", base::dumpJson(jsonOf(advice, variables), 2));
+      break;
+    case EnvFormat::kK8s:
+      fmt::print("{}", manifest(advice, variables));
+      break;
+  }
+  return kExitOk;
+}
+
+}  // namespace viaduct::app

@@ -1,0 +1,170 @@
+#include "viaduct/exec.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "base/fd.h"
+#include "base/file_error.h"
+#include "base/sizes.h"
+#include "diag/topics.h"
+#include "viaduct/commands.h"
+#include "viaduct/env.h"
+#include "viaduct/remarks.h"
+
+namespace viaduct::app {
+namespace {
+
+// As shells end.
+constexpr int kCannotRun = 126, kNotFound = 127;
+
+void sayDevices(const diag::Advice& advice) {
+  const diag::PodView& pod = advice.pod;
+  const std::string names = diag::namesOf(pod.efa.empty() ? pod.verbs : pod.efa, ",");
+  if (names.empty())
+    remark(advice.devices);
+  else if (pod.given.known_by <= diag::KnownBy::kAddresses)
+    remark("Auto-detected allocated SR-IOV devices: " + names);
+  else
+    remark("Auto-detected RDMA devices: " + names);
+  for (const std::string& one : advice.remarks) remark(one);
+}
+
+void sayVariables(const diag::Advice& advice, const std::vector<EnvVariable>& variables) {
+  for (const EnvVariable& one : variables) {
+    const auto advised = [&](const diag::AdvisedVariable& other) { return other.name == one.name; };
+    if (!one.kept)
+      remark(fmt::format("sets {}={}", one.name, one.value));
+    else if (std::any_of(advice.set.begin(), advice.set.end(), advised))
+      remark(fmt::format("keeps {}={}; --force replaces it", one.name, diag::printable(one.value)));
+  }
+}
+
+// Variables that we do not set may still defeat RDMA.
+void sayFaults(diag::Node node, const std::vector<EnvVariable>& variables) {
+  for (const EnvVariable& one : variables) node.variables[one.name] = one.value;
+  const std::vector<std::string> only{"variables"};
+  const diag::Report report = diag::diagnose(node, only);
+  for (const diag::Finding& one : report.findings())
+    if (one.severity >= diag::Severity::kWarning)
+      remark(fmt::format("{} {}; to mend it: {}", diag::severityName(one.severity), one.what,
+                         one.fix.substr(0, one.fix.find('\n'))));
+}
+
+std::string limitText(rlim_t limit, bool bytes) {
+  if (limit == RLIM_INFINITY) return "unlimited";
+  return bytes ? base::showSize(limit) : fmt::to_string(limit);
+}
+
+// Raises both limits where we may, and else the soft one to the hard one.
+void raiseLimit(decltype(RLIMIT_MEMLOCK) which, const char* name, rlim_t wanted, bool bytes,
+                const char* advice) {
+  rlimit before{};
+  if (::getrlimit(which, &before) != 0 || before.rlim_cur >= wanted) return;
+  const rlimit most{.rlim_cur = wanted, .rlim_max = std::max(wanted, before.rlim_max)};
+  const rlimit permitted{.rlim_cur = std::min(wanted, before.rlim_max),
+                         .rlim_max = before.rlim_max};
+  if (::setrlimit(which, &most) != 0) ::setrlimit(which, &permitted);
+  rlimit after = before;
+  ::getrlimit(which, &after);
+  if (after.rlim_cur != before.rlim_cur)
+    remark(fmt::format("raises the limit of {} from {} to {}", name,
+                       limitText(before.rlim_cur, bytes), limitText(after.rlim_cur, bytes)));
+  if (after.rlim_cur < wanted)
+    remark(fmt::format("the limit of {} is {} and cannot be raised further{}", name,
+                       limitText(after.rlim_cur, bytes), advice));
+}
+
+void raiseLimits() {
+  // Some programs close each number up to the limit when they start.
+  constexpr rlim_t kEnoughFiles = rlim_t{1} << 20U;
+  raiseLimit(RLIMIT_MEMLOCK, "locked memory", RLIM_INFINITY, true,
+             "; what to do: viaduct doctor --only limits");
+  raiseLimit(RLIMIT_NOFILE, "open files", kEnoughFiles, false, "");
+}
+
+// Other processes see the old file or the new one. It is for this user only: values may be private.
+Status writeWhole(const std::string& folder, const std::string& text) {
+  constexpr mode_t kForUs = 0700;
+  const std::string file = folder + "/env";
+  if (::mkdir(folder.c_str(), kForUs) != 0 && errno != EEXIST)
+    return base::fileError("create the folder", errno, folder);
+  std::string temporary = file + ".XXXXXX";
+  const base::Fd out(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (!out) return base::fileError("create the file", errno, file);
+  const ssize_t written = ::write(out.get(), text.data(), text.size());
+  const bool whole = written == static_cast<ssize_t>(text.size());
+  const int why = written < 0 ? errno : ENOSPC;
+  if (whole && ::rename(temporary.c_str(), file.c_str()) == 0) return Ok{};
+  const int renamed = errno;
+  ::unlink(temporary.c_str());
+  return base::fileError("write the file", whole ? renamed : why, file);
+}
+
+void writeForLaterShells(const std::string& text) {
+  std::vector<std::string> folders{"/run/viaduct"};
+  const char* const own = std::getenv("XDG_RUNTIME_DIR");
+  if (own != nullptr && *own == '/') folders.insert(folders.begin(), std::string(own) + "/viaduct");
+  std::vector<std::string> problems;
+  for (const std::string& folder : folders) {
+    const Status written = writeWhole(folder, text);
+    if (written) return remark(fmt::format("later shells get the variables by: . {}/env", folder));
+    problems.push_back(written.error().text());
+  }
+  remark(fmt::format("goes on without a file of the variables for later shells: {}",
+                     fmt::join(problems, "; ")));
+}
+
+int becomeCommand(const std::vector<std::string>& command) {
+  std::vector<char*> words;
+  for (const std::string& one : command) words.push_back(const_cast<char*>(one.c_str()));
+  words.push_back(nullptr);
+  std::fflush(nullptr);
+  ::execvp(words[0], words.data());
+  const int why = errno;
+  const bool missing = why == ENOENT || why == ENOTDIR;
+  remark(missing && command[0].find('/') == std::string::npos
+             ? fmt::format("{}: no such program in PATH", command[0])
+             : fmt::format("{}: {}", command[0], ::strerror(why)));
+  return missing ? kNotFound : kCannotRun;
+}
+
+}  // namespace
+
+int runExec(const ExecOptions& options) {
+  calledAs("viaduct exec");
+  if (options.command.empty() || options.command[0].empty())
+    return fail("no command; what to do: name it behind --, as in `viaduct exec -- COMMAND`",
+                kExitUsage);
+  const auto node = nodeAt("/", std::nullopt);
+  if (!node) return fail(node.error().text(), kExitFailed);
+  const diag::Advice advice = diag::adviceFor(*node);
+  const auto variables = environmentFor(advice, node->variables, options.force);
+  sayDevices(advice);
+  sayVariables(advice, variables);
+  sayFaults(*node, variables);
+  const std::string text = shellText(advice, variables);
+  if (options.dry_run) {
+    std::string words;
+    for (const std::string& one : options.command) words += " " + singleQuoted(one);
+    fmt::print("{}exec{}\n", text, words);
+    return kExitOk;
+  }
+  raiseLimits();
+  writeForLaterShells(text);
+  for (const EnvVariable& one : variables)
+    if (!one.kept) ::setenv(one.name.c_str(), one.value.c_str(), 1);
+  return becomeCommand(options.command);
+}
+
+}  // namespace viaduct::app
