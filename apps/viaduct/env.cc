@@ -132,11 +132,11 @@ std::vector<EnvVariable> environmentFor(const diag::Advice& advice, const diag::
                      fmt::format("Kept as it was. The advice is {}.", one.value), true,
                      one.differs});
   }
-  for (const auto& [name, value] : own) {
-    const auto same = [&name = name](const EnvVariable& one) { return one.name == name; };
-    if (diag::isTransportVariable(name) && isShellName(name) &&
+  for (const auto& mine : own) {
+    const auto same = [&](const EnvVariable& one) { return one.name == mine.first; };
+    if (diag::isTransportVariable(mine.first) && isShellName(mine.first) &&
         std::none_of(out.begin(), out.end(), same))
-      out.push_back({name, value, "Already set.", true, false});
+      out.push_back({mine.first, mine.second, "Already set.", true, false});
   }
   return out;
 }

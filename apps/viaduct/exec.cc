@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/file_error.h"
 #include "base/sizes.h"
+#include "diag/name_list.h"
 #include "diag/topics.h"
 #include "viaduct/commands.h"
 #include "viaduct/env.h"
@@ -125,6 +126,16 @@ void writeForLaterShells(const std::string& text) {
                      fmt::join(problems, "; ")));
 }
 
+// execvp() says "denied" also of a name that no folder of PATH has, if one of them cannot be
+// searched.
+bool isInPath(const std::string& name) {
+  const char* const path = std::getenv("PATH");
+  const auto folders = diag::partsOf(path == nullptr ? "/bin:/usr/bin" : path, ':');
+  return std::any_of(folders.begin(), folders.end(), [&](const std::string& folder) {
+    return ::access((folder + "/" + name).c_str(), F_OK) == 0;
+  });
+}
+
 int becomeCommand(const std::vector<std::string>& command) {
   std::vector<char*> words;
   for (const std::string& one : command) words.push_back(const_cast<char*>(one.c_str()));
@@ -132,10 +143,10 @@ int becomeCommand(const std::vector<std::string>& command) {
   std::fflush(nullptr);
   ::execvp(words[0], words.data());
   const int why = errno;
-  const bool missing = why == ENOENT || why == ENOTDIR;
-  remark(missing && command[0].find('/') == std::string::npos
-             ? fmt::format("{}: no such program in PATH", command[0])
-             : fmt::format("{}: {}", command[0], ::strerror(why)));
+  const bool sought = command[0].find('/') == std::string::npos;
+  const bool missing = why == ENOENT || why == ENOTDIR || (sought && !isInPath(command[0]));
+  remark(missing && sought ? fmt::format("{}: no such program in PATH", command[0])
+                           : fmt::format("{}: {}", command[0], ::strerror(why)));
   return missing ? kNotFound : kCannotRun;
 }
 
@@ -162,8 +173,7 @@ int runExec(const ExecOptions& options) {
   }
   raiseLimits();
   writeForLaterShells(text);
-  for (const EnvVariable& one : variables)
-    if (!one.kept) ::setenv(one.name.c_str(), one.value.c_str(), 1);
+  for (const EnvVariable& one : variables) ::setenv(one.name.c_str(), one.value.c_str(), 1);
   return becomeCommand(options.command);
 }
 

@@ -197,9 +197,10 @@ Allocation allocationOf(const Tree& tree, const Variables& variables) {
   takeGiven(tree, all, readVariables(variables, out), out);
   if (out.devices.empty() && !all.empty()) {
     guess(tree, inPod(tree, variables), all, out);
-    std::stable_sort(
-        out.devices.begin(), out.devices.end(),
-        [](const RdmaDevice& a, const RdmaDevice& b) { return ByAddress()(a.pci, b.pci); });
+    const auto before = [](const RdmaDevice& a, const RdmaDevice& b) {
+      return a.pci == b.pci ? a.name < b.name : ByAddress()(a.pci, b.pci);
+    };
+    std::sort(out.devices.begin(), out.devices.end(), before);
   }
   if (out.devices.empty()) out.known_by = KnownBy::kNone;
   for (RdmaDevice& one : out.devices) readGids(tree, one);

@@ -85,9 +85,9 @@ void setAside(PodView& pod) {
     return pod.efa.empty() && port.link_layer == best.link_layer &&
            port.gigabits * 2 >= best.gigabits;
   };
-  const auto rest = std::stable_partition(pod.verbs.begin(), pod.verbs.end(), belongs);
-  pod.aside.assign(rest, pod.verbs.end());
-  pod.verbs.erase(rest, pod.verbs.end());
+  for (const RdmaDevice& one : pod.verbs)
+    if (!belongs(one)) pod.aside.push_back(one);
+  std::erase_if(pod.verbs, [&](const RdmaDevice& one) { return !belongs(one); });
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ TEST_F(ExecCommand, PassesWordsAndExitCodes) {
 }
 
 TEST_F(ExecCommand, IsTheSameProcessSoThatSignalsPass) {
-  Program run({"exec", "--", "sh", "-c", "echo $$; read x"}, environment());
+  Program run({"exec", "--", "sh", "-c", "echo $$; exec tail -f /dev/null"}, environment());
   const auto line = run.readLine();
   ASSERT_TRUE(line);
   EXPECT_EQ(*line, std::to_string(run.pid()));
@@ -55,6 +55,12 @@ TEST_F(ExecCommand, EndsAsShellsDoIfTheProgramCannotRun) {
   Program missing({"exec", "--", "no-such-program"}, environment());
   EXPECT_EQ(missing.finish(), 127);
   EXPECT_TRUE(has(missing.err(), "no-such-program: no such program in PATH\n")) << missing.err();
+  const TemporaryFolder closed;
+  ASSERT_EQ(::chmod(closed.path().c_str(), 0), 0);
+  Program beside({"exec", "--", "env", "PATH=" + closed.path() + ":/bin", VIADUCT_PROGRAM, "exec",
+                  "--", "no-such-program"},
+                 environment());
+  EXPECT_EQ(beside.finish(), 127) << "a folder that cannot be searched: " << beside.err();
   Program absent({"exec", "--", "/no/such/program"}, environment());
   EXPECT_EQ(absent.finish(), 127);
   EXPECT_TRUE(has(absent.err(), "/no/such/program: No such file")) << absent.err();
