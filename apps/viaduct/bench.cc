@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <iterator>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "viaduct/bench_progress.h"
 #include "viaduct/commands.h"
 #include "viaduct/interrupt.h"
+#include "viaduct/manifest_variables.h"
 #include "viaduct/remarks.h"
 #include "viaduct/results_file.h"
 
@@ -132,12 +134,18 @@ int explainPlan(const BenchPlan& plan, const BenchOptions& options, const Settin
 
 }  // namespace
 
-int runBench(const std::vector<std::string>& words, bool as_nixlbench) {
+int runBench(const std::vector<std::string>& typed, bool as_nixlbench) {
   calledAs(as_nixlbench ? "nixlbench" : "viaduct bench");
-  if (words.size() == 1 && words[0] == "--help=markdown") {
+  if (typed.size() == 1 && typed[0] == "--help=markdown") {
     fmt::print("{}", benchFlagsPage());
     return kExitOk;
   }
+  const auto [words, said, log_level] =
+      withManifestVariables(typed, as_nixlbench, [](const char* name) {
+        const char* const value = std::getenv(name);
+        return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+      });
+  if (log_level) base::setLogLevel(*log_level);
   auto [options, problems] = readBenchOptions(words, as_nixlbench);
   if (options.help && problems.empty()) {
     fmt::print("{}", benchHelp(as_nixlbench));
@@ -149,6 +157,7 @@ int runBench(const std::vector<std::string>& words, bool as_nixlbench) {
   std::move(planned.problems.begin(), planned.problems.end(), std::back_inserter(problems));
   if (!problems.empty()) return failAll(problems);
   sayWhatIsIgnored(options);
+  for (const std::string& line : said) remark(line);
   if (options.explain) return explainPlan(planned.plan, options, *settings);
   sayThatAllRunHere(planned.plan, options, *settings);
   return options.has("against") ? planAndCompare(planned.plan, words, options, *settings)

@@ -1,0 +1,110 @@
+#include "viaduct/manifest_variables.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
+#include <utility>
+
+#include "viaduct/bench_options.h"
+#include "viaduct/flags.h"
+
+namespace viaduct::app {
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::string upper(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// NIXL's levels; ours has neither trace nor fatal.
+std::optional<base::LogLevel> levelNamed(const std::string& theirs) {
+  using enum base::LogLevel;
+  constexpr std::array<std::pair<std::string_view, base::LogLevel>, 7> kLevels{
+      {{"TRACE", kDebug},
+       {"DEBUG", kDebug},
+       {"INFO", kInfo},
+       {"WARN", kWarning},
+       {"WARNING", kWarning},
+       {"ERROR", kError},
+       {"FATAL", kError}}};
+  for (const auto& [name, ours] : kLevels)
+    if (upper(theirs) == name) return ours;
+  return std::nullopt;
+}
+
+class Reader {
+ public:
+  Reader(const Words& typed, ManifestWords& out) : out_(out) {
+    for (Given& one : readFlags(typed, benchFlagNames()).given) typed_.push_back(std::move(one));
+  }
+
+  bool has(std::string_view flag) const {
+    return std::any_of(typed_.begin(), typed_.end(),
+                       [&](const Given& one) { return one.name == flag; });
+  }
+  bool meetsAtEtcd(bool as_nixlbench) const {
+    if (has("meet") || has("local_workers")) return false;
+    for (const Given& one : typed_)
+      if (one.name == "runtime_type") return upper(one.text) == "ETCD";
+    return as_nixlbench;
+  }
+  // Adds the flags, unless one of them was typed.
+  void take(const std::string& variable, const Words& flags) {
+    for (std::size_t i = 0; i < flags.size(); i += 2)
+      if (has(std::string_view(flags[i]).substr(2))) return;
+    // An address may hold a password.
+    const bool secret = flags[0] == "--etcd_endpoints";
+    out_.said.push_back(fmt::format("{} is set: taken as {}", variable,
+                                    secret ? flags[0] : fmt::format("{}", fmt::join(flags, " "))));
+    out_.words.insert(out_.words.end(), flags.begin(), flags.end());
+  }
+
+ private:
+  std::vector<Given> typed_;
+  ManifestWords& out_;
+};
+
+// RDMA stands for memory of the host, moved over RDMA.
+Words flagsOfSegment(const std::string& value) {
+  if (upper(value) == "RDMA") return {"--target_seg_type", "DRAM", "--require", "rdma"};
+  return {"--target_seg_type", value};
+}
+
+}  // namespace
+
+ManifestWords withManifestVariables(
+    Words words, bool as_nixlbench,
+    const std::function<std::optional<std::string>(const char*)>& variable) {
+  ManifestWords out;
+  Reader reader(words, out);
+  const auto valueOf = [&](const char* name) { return variable(name).value_or(""); };
+  if (const std::string backend = valueOf("NIXL_BACKEND"); !backend.empty())
+    reader.take("NIXL_BACKEND", {"--backend", backend});
+  // "native" is a worker without NIXL, as all of ours are.
+  if (const std::string worker = valueOf("NIXL_WORKER_TYPE"); !worker.empty())
+    reader.take("NIXL_WORKER_TYPE", {"--worker_type", upper(worker) == "NATIVE" ? "nixl" : worker});
+  if (const std::string segment = valueOf("NIXL_TARGET_SEG_TYPE"); !segment.empty())
+    reader.take("NIXL_TARGET_SEG_TYPE", flagsOfSegment(segment));
+  const std::string etcd = valueOf("ETCD_ENDPOINTS");
+  if (!etcd.empty() && valueOf("VIADUCT_MEET").empty() && valueOf("NIXL_ETCD_ENDPOINTS").empty() &&
+      reader.meetsAtEtcd(as_nixlbench))
+    reader.take("ETCD_ENDPOINTS", {"--etcd_endpoints", etcd});
+  if (const std::string level = valueOf("NIXL_LOG_LEVEL");
+      !level.empty() && valueOf("VIADUCT_LOG").empty())
+    out.log_level = levelNamed(level);
+  if (variable("ETCD_CPP_API_DISABLE_URI_VALIDATION"))
+    out.said.emplace_back(
+        "ETCD_CPP_API_DISABLE_URI_VALIDATION: not needed; names are looked up again until etcd "
+        "answers");
+  out.words.insert(out.words.end(), std::make_move_iterator(words.begin()),
+                   std::make_move_iterator(words.end()));
+  return out;
+}
+
+}  // namespace viaduct::app
