@@ -102,8 +102,14 @@ std::string uringFix(const std::optional<std::uint64_t>& disabled, const Process
 void checkUring(const Node& node, Report& report) {
   const auto disabled = node.tree.number(kUringDisabled);
   const bool denied = node.live.io_uring ? !node.live.io_uring->ok : disabled.value_or(0) == 2;
-  if (!denied)
-    return report.fine(node.live.io_uring ? "io_uring works." : "io_uring is not switched off.");
+  if (!denied && !node.live.io_uring)
+    return report.add(
+        {.code = "copy.io-uring-not-tried",
+         .what = "io_uring was not tried.",
+         .evidence = {{kUringDisabled, disabled ? std::to_string(*disabled) : "absent"}},
+         .cause = "The folder of files holds no result of io_uring_setup.",
+         .fix = "On the node: viaduct doctor --only copy"});
+  if (!denied) return report.fine("io_uring works.");
   const ProcessFacts process = processFacts(node);
   report.add(
       {.code = "copy.io-uring-denied",

@@ -95,12 +95,13 @@ void addLimited(const LogLines& lines, Report& report) {
 }
 
 void addNotRead(const Node& node, Report& report) {
+  const std::string restricted = node.tree.line("/proc/sys/kernel/dmesg_restrict");
   report.add(
       {.code = "kernel-log.denied",
        .what = "The kernel log could not be read.",
        .evidence = {{"/dev/kmsg", node.live.kernel_log ? node.live.kernel_log->text : "not tried"},
                     {"/proc/sys/kernel/dmesg_restrict",
-                     node.tree.line("/proc/sys/kernel/dmesg_restrict")}},
+                     restricted.empty() ? "absent" : restricted}},
        .cause = "Only root may read it where kernel.dmesg_restrict is 1.",
        .fix = "sudo viaduct doctor --only kernel-log\n"
               "Or for all users: sysctl kernel.dmesg_restrict=0",

@@ -171,8 +171,8 @@ void addNoVerbs(std::size_t devices, Report& report) {
               .gain = "Programs can open the RDMA devices."});
 }
 
-void addLibrariesUnknown(Report& report) {
-  report.add({.severity = Severity::kUnknown,
+void addLibrariesUnknown(Severity severity, Report& report) {
+  report.add({.severity = severity,
               .code = "libraries.unknown",
               .what = "Could not look at the libraries of this node.",
               .evidence = {{"libraries", "no list"}},
@@ -187,8 +187,11 @@ void checkLibraries(const Node& node, Report& report) {
   for (const TwoCopies& what : kTwoCopies) checkCopies(node, !devices.empty(), what, report);
   for (const Library& one : node.live.libraries)
     report.fine(fmt::format("{} {} ({})", one.name, one.version, one.path));
+  // Without /sys nothing says that there is no RDMA device.
+  if (devices.empty() && node.tree.list("/sys").empty())
+    return addLibrariesUnknown(Severity::kInfo, report);
   if (devices.empty()) return report.fine("No RDMA device: no library is needed.");
-  if (node.live.libraries.empty()) return addLibrariesUnknown(report);
+  if (node.live.libraries.empty()) return addLibrariesUnknown(Severity::kUnknown, report);
   if (!hasLibrary(node, kVerbs)) addNoVerbs(devices.size(), report);
   if (const auto old = oldLibraries(node, devices); !old.empty()) addOld(old, report);
 }

@@ -189,7 +189,22 @@ std::uint64_t memoryNeeded(const Node& node) {
   return std::max(kLeastMemory, efa * kMemoryPerEfa);
 }
 
+void addUnknownGroups(const std::string& path, bool rdma, Report& report) {
+  report.add({.severity = rdma ? Severity::kUnknown : Severity::kInfo,
+              .code = "limits.groups-unknown",
+              .what = fmt::format("Could not find the limit of memory in {}.", path),
+              .evidence = {{path, "absent, empty or garbage"}},
+              .cause = "The folder of files lacks control groups, or the file is damaged.",
+              .fix = "cat /proc/self/cgroup; cat /sys/fs/cgroup/memory.max"});
+}
+
 void checkGroupMemory(const Node& node, bool rdma, Report& report) {
+  constexpr auto kGroupsFile = "/proc/self/cgroup";
+  if (!knowsGroups(node.tree)) return addUnknownGroups(kGroupsFile, rdma, report);
+  if (const std::string path =
+          damagedGroupFile(node.tree, "memory", "memory.max", "memory.limit_in_bytes");
+      !path.empty())
+    return addUnknownGroups(path, rdma, report);
   const auto limit = groupLimit(node.tree, "memory", "memory.max", "memory.limit_in_bytes");
   if (!limit) return report.fine("No control group limits memory.");
   const std::string shown = base::showSize(limit->value);

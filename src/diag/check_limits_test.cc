@@ -101,6 +101,18 @@ TEST(CheckLimits, NamesALimitOfThreads) {
   EXPECT_EQ(codesAboveInfo(folder), Codes{"limits.processes"});
 }
 
+TEST(CheckLimits, DoesNotTakeDamagedGroupsForNoLimit) {
+  const auto folder = testing::roceNode();
+  for (const char* text : {"", "garbage", "12x"}) {
+    folder.write("/sys/fs/cgroup/memory.max", text);
+    EXPECT_EQ(codesAboveInfo(folder), Codes{"limits.groups-unknown"}) << text;
+  }
+  folder.write("/sys/fs/cgroup/memory.max", "max");
+  EXPECT_EQ(codesAboveInfo(folder), Codes{});
+  folder.remove("/proc/self/cgroup");
+  EXPECT_EQ(codesAboveInfo(folder), Codes{"limits.groups-unknown"});
+}
+
 TEST(ControlGroups, TakeTheLeastOfAllGroupsAbove) {
   const testing::NodeFolder folder;
   folder.write("/proc/self/cgroup", "0::/a/b");

@@ -60,6 +60,18 @@ TEST(CheckKubernetes, SaysWhatThePodWasGiven) {
   EXPECT_FALSE(diagnose(testing::laptop().node()).has("kubernetes.pod"));
 }
 
+// The topics that look at the node's files. The clock and the names are results of live tests.
+TEST(Topics, CallNothingFineWhereThereIsNoFile) {
+  testing::NodeFolder folder;
+  folder.remove("/sys");
+  folder.remove("/proc");
+  folder.live = {};
+  const Codes topics{"iommu", "pcie", "gpu",       "limits",    "memory",
+                     "copy",  "cpu",  "libraries", "kernel-log"};
+  const Report report = diagnose(folder.node(), topics);
+  for (const Fine& one : report.fines()) ADD_FAILURE() << one.topic << ": " << one.what;
+}
+
 TEST(ProcessFacts, ReadWhatIsThereAndNothingElse) {
   const testing::NodeFolder folder;
   for (const char* text : {"", "Uid:", "CapEff:\nCapBnd:\tzz", "Uid:\t1\nCapEff", "\x01"}) {

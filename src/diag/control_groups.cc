@@ -67,6 +67,10 @@ std::vector<std::string> groupFiles(const Tree& tree, const std::string& control
 
 }  // namespace
 
+bool knowsGroups(const Tree& tree) {
+  return tree.line("/proc/self/cgroup").find(':') != std::string::npos;
+}
+
 std::optional<GroupLimit> groupLimit(const Tree& tree, const std::string& controller,
                                      const std::string& name, const std::string& old_name) {
   std::optional<GroupLimit> out;
@@ -74,6 +78,13 @@ std::optional<GroupLimit> groupLimit(const Tree& tree, const std::string& contro
     if (const auto value = tree.number(path); value && *value < kNoLimit)
       if (!out || *value < out->value) out = GroupLimit{path, *value};
   return out;
+}
+
+std::string damagedGroupFile(const Tree& tree, const std::string& controller,
+                             const std::string& name, const std::string& old_name) {
+  for (const std::string& path : groupFiles(tree, controller, name, old_name))
+    if (tree.read(path) && !tree.number(path) && tree.line(path) != "max") return path;
+  return {};
 }
 
 std::optional<GroupFile> groupFile(const Tree& tree, const std::string& controller,
