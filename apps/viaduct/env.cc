@@ -107,7 +107,7 @@ Result<diag::Node> nodeAt(const std::string& root, std::optional<std::uint32_t> 
   }
   diag::Node out = *std::move(opened);
   if (!from) {
-    if (!out.tree.live()) return out;
+    if (!out.variables_from.empty()) return out;  // a snapshot's
     out.variables = diag::ownVariables();
     out.variables_from = "this process";
     return out;

@@ -38,9 +38,9 @@ std::optional<base::LogLevel> levelNamed(const std::string& theirs) {
   return std::nullopt;
 }
 
-class Reader {
+class VariableFlags {
  public:
-  Reader(const Words& typed, ManifestWords& out) : out_(out) {
+  VariableFlags(const Words& typed, ManifestWords& out) : out_(out) {
     for (Given& one : readFlags(typed, benchFlagNames()).given) typed_.push_back(std::move(one));
   }
 
@@ -82,19 +82,19 @@ ManifestWords withManifestVariables(
     Words words, bool as_nixlbench,
     const std::function<std::optional<std::string>(const char*)>& variable) {
   ManifestWords out;
-  Reader reader(words, out);
+  VariableFlags flags(words, out);
   const auto valueOf = [&](const char* name) { return variable(name).value_or(""); };
   if (const std::string backend = valueOf("NIXL_BACKEND"); !backend.empty())
-    reader.take("NIXL_BACKEND", {"--backend", backend});
+    flags.take("NIXL_BACKEND", {"--backend", backend});
   // "native" is a worker without NIXL, as all of ours are.
   if (const std::string worker = valueOf("NIXL_WORKER_TYPE"); !worker.empty())
-    reader.take("NIXL_WORKER_TYPE", {"--worker_type", upper(worker) == "NATIVE" ? "nixl" : worker});
+    flags.take("NIXL_WORKER_TYPE", {"--worker_type", upper(worker) == "NATIVE" ? "nixl" : worker});
   if (const std::string segment = valueOf("NIXL_TARGET_SEG_TYPE"); !segment.empty())
-    reader.take("NIXL_TARGET_SEG_TYPE", flagsOfSegment(segment));
+    flags.take("NIXL_TARGET_SEG_TYPE", flagsOfSegment(segment));
   const std::string etcd = valueOf("ETCD_ENDPOINTS");
   if (!etcd.empty() && valueOf("VIADUCT_MEET").empty() && valueOf("NIXL_ETCD_ENDPOINTS").empty() &&
-      reader.meetsAtEtcd(as_nixlbench))
-    reader.take("ETCD_ENDPOINTS", {"--etcd_endpoints", etcd});
+      flags.meetsAtEtcd(as_nixlbench))
+    flags.take("ETCD_ENDPOINTS", {"--etcd_endpoints", etcd});
   if (const std::string level = valueOf("NIXL_LOG_LEVEL");
       !level.empty() && valueOf("VIADUCT_LOG").empty())
     out.log_level = levelNamed(level);

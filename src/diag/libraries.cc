@@ -11,14 +11,16 @@
 #include <cerrno>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/fd.h"
 
 namespace viaduct::diag {
 namespace {
 
-constexpr std::array kNames{"libfabric.so.1", "libucp.so.0",    "libibverbs.so.1",
-                            "libnccl.so.2",   "libnccl-net.so", "libcuda.so.1"};
+constexpr std::array kNames{"libfabric.so.1", "libucp.so.0",  "libibverbs.so.1", "libnccl.so.2",
+                            "libnccl-net.so", "libcuda.so.1", "libc.so.6"};
 constexpr std::array kFolders{"/opt/amazon/efa/lib",
                               "/opt/amazon/efa/lib64",
                               "/opt/aws-ofi-nccl/lib",
@@ -61,6 +63,13 @@ std::string versionOf(void* library) {
   ::_exit(written < 0 ? 1 : 0);
 }
 
+// The end of "libibverbs.so.1.14.39.0"; empty: the file has no such name.
+std::string versionInName(const std::string& path) {
+  constexpr std::string_view kMark = ".so.";
+  const auto at = path.rfind(kMark);
+  return at == std::string::npos ? std::string() : path.substr(at + kMark.size());
+}
+
 // In a process of its own, because a library may crash where its hardware is missing.
 std::string askVersion(const std::string& path) {
   std::array<int, 2> ends{};
@@ -101,7 +110,9 @@ std::vector<Live::Library> findLibraries(const Tree& tree, const Variables& vari
     for (const char* name : kNames) {
       const std::string path = tree.resolve(folder + "/" + name);
       if (path.empty() || !seen.insert(path).second) continue;
-      out.push_back({.name = name, .path = folder + "/" + name, .version = askVersion(path)});
+      std::string version = askVersion(path);
+      if (version.empty()) version = versionInName(path);
+      out.push_back({.name = name, .path = folder + "/" + name, .version = std::move(version)});
     }
   return out;
 }

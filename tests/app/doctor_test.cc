@@ -6,7 +6,7 @@
 
 #include "app/program.h"
 #include "base/json.h"
-#include "diag/node_testing.h"
+#include "diag/fixtures_testing.h"
 #include "support/free_port.h"
 #include "support/text.h"
 
@@ -14,6 +14,7 @@ namespace viaduct::testing {
 namespace {
 
 using base::Json;
+using diag::testing::Fixture;
 using diag::testing::NodeFolder;
 
 // Its exit code, and all that it said.
@@ -35,7 +36,7 @@ Ran doctorOf(const NodeFolder& folder, std::vector<std::string> words = {}) {
 }
 
 TEST(Doctor, EndsByTheWorstFinding) {
-  NodeFolder folder;
+  Fixture folder = diag::testing::roceNode();
   const Ran fine = doctorOf(folder);
   EXPECT_EQ(fine.code, 0) << fine.out << fine.err;
   EXPECT_TRUE(has(fine.out, "no fault found")) << fine.out;
@@ -50,7 +51,7 @@ TEST(Doctor, EndsByTheWorstFinding) {
 }
 
 TEST(Doctor, FitsEightyColumnsApartFromCommands) {
-  NodeFolder folder;
+  Fixture folder = diag::testing::roceNode();
   folder.live.shm_bytes = 64U << 20U;
   std::istringstream lines(doctorOf(folder, {"--verbose"}).out);
   for (std::string line; std::getline(lines, line);)
@@ -60,7 +61,7 @@ TEST(Doctor, FitsEightyColumnsApartFromCommands) {
 }
 
 TEST(Doctor, PrintsJson) {
-  NodeFolder folder;
+  Fixture folder = diag::testing::roceNode();
   folder.live.shm_bytes = 64U << 20U;
   const Ran ran = doctorOf(folder, {"--json"});
   const auto json = base::parseJson(ran.out);

@@ -43,9 +43,10 @@ TEST(ManifestVariables, RdmaMeansHostMemoryOverRdma) {
 }
 
 TEST(ManifestVariables, NameTheEtcdAndTheLevelOfMessages) {
-  Program meets({"--block_size", "4096"}, {"ETCD_ENDPOINTS=http://user:word@:x"}, "nixlbench");
+  Program meets({"--start_block_size", "4096"}, {"ETCD_ENDPOINTS=http://user:word@:x"},
+                "nixlbench");
   EXPECT_EQ(meets.finish(), 2);
-  EXPECT_TRUE(has(meets.err(), "--etcd_endpoints")) << meets.err();
+  EXPECT_TRUE(has(meets.err(), "etcd endpoints")) << meets.err();
   const Ran quiet = bench({"--backend", "tcp"}, {"ETCD_ENDPOINTS=http://etcd:2379"});
   EXPECT_EQ(quiet.code, 0) << "bench without --runtime-type etcd does not meet there" << quiet.err;
   const Ran loud = bench({"--backend", "tcp"}, {"NIXL_LOG_LEVEL=DEBUG"});
