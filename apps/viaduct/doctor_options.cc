@@ -61,7 +61,7 @@ void declareDoctor(CLI::App& app, DoctorCommand& command) {
                "--peer", command.peer,
                "Also read the diagnosis of the doctor that listens there, and measure the path")
            ->type_name("IP[:PORT]");
-  doctor.add_option("--secret", command.secret, "Of both ends, for --listen and --peer")
+  doctor.add_option("--secret", command.secret, "Secret that --listen and --peer share")
       ->type_name("WORD");
   root.excludes(&listen)->excludes(&peer);  // paths are measured on the running machine
   listen.excludes(&peer);

@@ -24,7 +24,7 @@ struct AcsControl {
   std::string text() const;  // "SrcValid+ TransBlk- ReqRedir+ ...", as lspci writes it
 };
 
-// Of config space as /sys/bus/pci/devices/<address>/config shows it.
+// Reads the contents of /sys/bus/pci/devices/<address>/config.
 AcsControl acsOf(std::string_view config);
 AcsControl acsControl(const Tree& tree, const std::string& folder);
 

@@ -21,7 +21,7 @@ enum class KnownBy : std::uint8_t {
   kNone,         // there is no such device
 };
 
-// What is wrong with a variable of the device plugin, or with a function that it names.
+// A fault of a variable of the device plugin, or of a function that it names.
 struct AllocationFault {
   enum class Kind : std::uint8_t {
     kBrokenInfo,   // no JSON of the plugin's form

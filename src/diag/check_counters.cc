@@ -25,7 +25,7 @@ constexpr auto kPriorityFlow =
 constexpr auto kCable =
     "Look at both ends of the link, then reseat or replace the cable: mlxlink -d DEVICE -m -c";
 
-// What the growth of a counter means. Several counters have one finding.
+// The meaning of a counter that grows. Several counters have one finding.
 struct CounterKind {
   std::string_view code;
   const char *what, *cause, *fix, *gain;
@@ -114,7 +114,7 @@ struct PortCounter {
   const CounterRow* row = nullptr;
 };
 
-// Those that are there. Some hold "N/A (no PMA)" and have no number.
+// The counters that are there. Some hold "N/A (no PMA)" and have no number.
 std::vector<PortCounter> countersOf(const Tree& tree, const RdmaDevice& device) {
   std::vector<PortCounter> out;
   for (const RdmaPort& port : device.ports)

@@ -1,4 +1,4 @@
-// What the kernel log says of DMA, PCIe and peer memory.
+// Faults of DMA, PCIe and peer memory in the kernel log.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -35,7 +35,7 @@ struct RoceView {
   // InfiniBand or EFA carries the data here, and RoCE has another use.
   bool secondary = false;
   Severity worst(Severity severity) const { return secondary ? Severity::kInfo : severity; }
-  // Of a fault that makes some rails useless.
+  // The severity of a fault that makes `count` rails useless.
   Severity useless(std::size_t count) const {
     const bool all = given || count == rails.size();
     return worst(all ? Severity::kFailure : Severity::kWarning);

@@ -135,7 +135,7 @@ bool hasNoGuid(const Tree& tree, const RdmaDevice& device) {
   return !guid.empty() && guid.find_first_not_of("0:") == std::string::npos;
 }
 
-// What an administrator types on the node for one virtual function.
+// The commands that an administrator types on the node for one virtual function.
 std::string linkCommands(const Tree& tree, const RdmaDevice& device, const RdmaDevice& owner,
                          bool guid) {
   const std::string number = numberOf(tree, device);
