@@ -15,6 +15,7 @@
 #include "diag/live.h"
 #include "diag/node_card.h"
 #include "diag/topics.h"
+#include "diag/variable_checks.h"
 
 namespace viaduct::diag {
 namespace {
@@ -26,14 +27,10 @@ using Entries = std::map<std::string, SnapshotEntry>;
 constexpr std::size_t kMostConfig = 4096;  // of a PCI function
 constexpr int kMostLinks = 40;
 
-// Variables that decide how bytes move, by the beginning of their names.
-constexpr std::array kVariables{"NCCL_",
-                                "UCX_",
-                                "FI_",
-                                "PCIDEVICE_",
-                                "NIXL_",
+// Besides the variables that the checks read: the beginnings of names that say what a pod was given
+// and how its job was started.
+constexpr std::array kVariables{"PCIDEVICE_",
                                 "UCC_",
-                                "GLOO_",
                                 "RDMAV_",
                                 "MLX5_",
                                 "IBV_",
@@ -46,7 +43,6 @@ constexpr std::array kVariables{"NCCL_",
                                 "VIADUCT_",
                                 "PYTORCH_",
                                 "LD_LIBRARY_PATH",
-                                "OFI_",
                                 "JOB_COMPLETION_INDEX",
                                 "TRTLLM_",
                                 "SGLANG_",
@@ -61,10 +57,11 @@ bool contains(std::string_view text, std::string_view part) {
 }
 
 bool isAboutTransfers(std::string_view name) {
-  return std::any_of(kVariables.begin(), kVariables.end(),
-                     [&](std::string_view one) { return name.starts_with(one); }) &&
-         std::none_of(kSecrets.begin(), kSecrets.end(),
-                      [&](std::string_view one) { return contains(name, one); });
+  const bool wanted = isTransportVariable(name) ||
+                      std::any_of(kVariables.begin(), kVariables.end(),
+                                  [&](std::string_view one) { return name.starts_with(one); });
+  return wanted && std::none_of(kSecrets.begin(), kSecrets.end(),
+                                [&](std::string_view one) { return contains(name, one); });
 }
 
 // As /proc/self/environ has them. A password within an address goes as well.
