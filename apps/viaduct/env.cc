@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "diag/environ.h"
+#include "diag/libraries.h"
 #include "diag/snapshot.h"
 #include "diag/variable_checks.h"
 #include "viaduct/commands.h"
@@ -106,17 +107,17 @@ Result<diag::Node> nodeAt(const std::string& root, std::optional<std::uint32_t> 
     return error;
   }
   diag::Node out = *std::move(opened);
-  if (!from) {
-    if (!out.variables_from.empty()) return out;  // a snapshot's
+  if (from) {
+    const diag::FileText text =
+        out.tree.readBytes(fmt::format("/proc/{}/environ", *from), kMostEnvironment);
+    if (!text) return unreadable(*from, text);
+    out.variables = diag::variablesIn(text.text);
+    out.variables_from = fmt::format("process {}", *from);
+  } else if (out.variables_from.empty()) {  // else they came with a snapshot
     out.variables = diag::ownVariables();
     out.variables_from = "this process";
-    return out;
   }
-  const diag::FileText text =
-      out.tree.readBytes(fmt::format("/proc/{}/environ", *from), kMostEnvironment);
-  if (!text) return unreadable(*from, text);
-  out.variables = diag::variablesIn(text.text);
-  out.variables_from = fmt::format("process {}", *from);
+  if (out.tree.live()) out.live.libraries = diag::findNccl(out.tree, out.variables);
   return out;
 }
 

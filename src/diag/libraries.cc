@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,7 +20,8 @@
 namespace viaduct::diag {
 namespace {
 
-constexpr std::array kNames{"libfabric.so.1", "libucp.so.0",  "libibverbs.so.1", "libnccl.so.2",
+constexpr auto kNccl = "libnccl.so.2";
+constexpr std::array kNames{"libfabric.so.1", "libucp.so.0",  "libibverbs.so.1", kNccl,
                             "libnccl-net.so", "libcuda.so.1", "libc.so.6"};
 constexpr std::array kFolders{"/opt/amazon/efa/lib",
                               "/opt/amazon/efa/lib64",
@@ -101,20 +103,36 @@ std::vector<std::string> foldersOf(const Variables& variables) {
   return out;
 }
 
-}  // namespace
+// The file of NCCL is named by its release, and is too large to load without need.
+std::string findVersion(std::string_view name, const std::string& path) {
+  std::string named = versionInName(path);
+  if (name == kNccl && named.find('.') != std::string::npos) return named;
+  const std::string asked = askVersion(path);
+  return asked.empty() ? named : asked;
+}
 
-std::vector<Live::Library> findLibraries(const Tree& tree, const Variables& variables) {
+std::vector<Live::Library> findNamed(const Tree& tree, const Variables& variables,
+                                     std::span<const char* const> names) {
   std::vector<Live::Library> out;
   std::set<std::string> seen;  // one file may be reached by several paths
   for (const std::string& folder : foldersOf(variables))
-    for (const char* name : kNames) {
+    for (const char* name : names) {
       const std::string path = tree.resolve(folder + "/" + name);
       if (path.empty() || !seen.insert(path).second) continue;
-      std::string version = askVersion(path);
-      if (version.empty()) version = versionInName(path);
-      out.push_back({.name = name, .path = folder + "/" + name, .version = std::move(version)});
+      out.push_back(
+          {.name = name, .path = folder + "/" + name, .version = findVersion(name, path)});
     }
   return out;
+}
+
+}  // namespace
+
+std::vector<Live::Library> findLibraries(const Tree& tree, const Variables& variables) {
+  return findNamed(tree, variables, kNames);
+}
+
+std::vector<Live::Library> findNccl(const Tree& tree, const Variables& variables) {
+  return findNamed(tree, variables, std::array{kNccl});
 }
 
 }  // namespace viaduct::diag
