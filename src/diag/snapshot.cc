@@ -56,22 +56,47 @@ bool contains(std::string_view text, std::string_view part) {
          }) != text.end();
 }
 
+constexpr auto kLeftOut = "(left out)";
+
+bool namesSecret(std::string_view name) {
+  return std::any_of(kSecrets.begin(), kSecrets.end(),
+                     [&](std::string_view one) { return contains(name, one); });
+}
+
 bool isAboutTransfers(std::string_view name) {
   const bool wanted = isTransportVariable(name) ||
                       std::any_of(kVariables.begin(), kVariables.end(),
                                   [&](std::string_view one) { return name.starts_with(one); });
-  return wanted && std::none_of(kSecrets.begin(), kSecrets.end(),
-                                [&](std::string_view one) { return contains(name, one); });
+  return wanted && !namesSecret(name);
 }
 
-// As /proc/self/environ has them. A password within an address goes as well.
+// An address with a user and password: "http://user:word@host".
+bool holdsPassword(std::string_view value) {
+  const auto scheme = value.find("://");
+  return scheme != std::string_view::npos && value.find('@', scheme) != std::string_view::npos;
+}
+
+// As /proc/self/environ has them.
 std::string environOf(const Variables& variables) {
   std::string out;
-  for (const auto& [name, value] : variables) {
-    const auto scheme = value.find("://"), at = value.find('@', scheme == value.npos ? 0 : scheme);
-    if (!isAboutTransfers(name)) continue;
-    const bool hidden = scheme != std::string::npos && at != std::string::npos;
-    out += name + "=" + (hidden ? "(left out)" : value) + '\0';
+  for (const auto& [name, value] : variables)
+    if (isAboutTransfers(name))
+      out += name + "=" + (holdsPassword(value) ? kLeftOut : value) + '\0';
+  return out;
+}
+
+// Of "name=value" words. Installers and cloud images put tokens among the kernel's parameters,
+// which the kernel also logs.
+std::string withoutSecrets(std::string_view text) {
+  std::string out;
+  for (std::size_t from = 0; from < text.size();) {
+    const auto end = std::min(text.find_first_of(" \n", from), text.size());
+    const std::string_view word = text.substr(from, end - from);
+    const auto name = word.substr(0, word.find('='));
+    const bool secret = name.size() < word.size() && (namesSecret(name) || holdsPassword(word));
+    out += secret ? fmt::format("{}={}", name, kLeftOut) : std::string(word);
+    if (end < text.size()) out += text[end];
+    from = end + 1;
   }
   return out;
 }
@@ -139,6 +164,7 @@ class Collector {
                         ? tree_.readBytes(path, environ ? Tree::kMostBytes : kMostConfig)
                         : tree_.tryRead(path);
     if (text && environ) text.text = environOf(variablesIn(text.text));
+    if (text && path == "/proc/cmdline") text.text = withoutSecrets(text.text);
     if (text) return add({.path = path, .text = text.text + (config || environ ? "" : "\n")});
     if (text.state == FileText::State::kAbsent) return;
     add({.path = path});
@@ -196,7 +222,9 @@ std::vector<SnapshotEntry> snapshotOf(const Node& node) {
   const std::vector<std::string> looked = node.tree.looked();
   for (const std::string& path : looked) collector.addPath(path);
   collector.add({.path = kUnread, .text = base::dumpJson(collector.unread(), 1)});
-  collector.add({.path = kLive, .text = base::dumpJson(asJson(node.live), 1)});
+  Live live = node.live;
+  if (live.kernel_log) live.kernel_log->text = withoutSecrets(live.kernel_log->text);
+  collector.add({.path = kLive, .text = base::dumpJson(asJson(live), 1)});
   collector.add({.path = kEnviron, .text = environOf(node.variables)});
   return collector.take();
 }

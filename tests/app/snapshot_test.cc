@@ -90,6 +90,10 @@ TEST_F(Snapshots, LeaveSecretsOut) {
                       {"VIADUCT_TOKEN", "hidden-2"},
                       {"NIXL_ETCD_ENDPOINTS", "http://user:hidden-3@etcd:2379"},
                       {"MY_DATABASE", "hidden-4"}};
+  const std::string parameters =
+      "ro join.token=hidden-5 ds=http://user:hidden-6@10.0.0.1/ iommu=pt quiet";
+  folder.write("/proc/cmdline", parameters);
+  folder.live.kernel_log = {.ok = true, .text = "Command line: " + parameters + "\nnext line\n"};
   const auto entries = snapshotOf(folder.node());
   for (const SnapshotEntry& entry : entries)
     EXPECT_EQ(entry.text.find("hidden-"), std::string::npos) << entry.path << entry.text;
@@ -97,6 +101,11 @@ TEST_F(Snapshots, LeaveSecretsOut) {
                                     [](const auto& one) { return one.path == "/viaduct/environ"; });
   ASSERT_NE(environ, entries.end());
   EXPECT_NE(environ->text.find("NCCL_IB_HCA=mlx5_0"), std::string::npos);
+  const auto copy = copyOf(folder.node());
+  ASSERT_TRUE(copy) << copy.error().text();
+  const std::string shown = "ro join.token=(left out) ds=(left out) iommu=pt quiet";
+  EXPECT_EQ(copy->tree.line("/proc/cmdline"), shown);
+  EXPECT_EQ(copy->live.kernel_log->text, "Command line: " + shown + "\nnext line\n");
 }
 
 TEST_F(Snapshots, OfThisMachineAreSmallAndComplete) {
