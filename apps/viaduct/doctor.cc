@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/kept_signals.h"
 #include "base/nearest.h"
 #include "base/sizes.h"
 #include "diag/environ.h"
@@ -18,6 +19,7 @@
 #include "diag/snapshot.h"
 #include "diag/topics.h"
 #include "viaduct/help_text.h"
+#include "viaduct/interrupt.h"
 #include "viaduct/remarks.h"
 #include "viaduct/snapshot_file.h"
 
@@ -106,21 +108,36 @@ int writeOwnSnapshot(const DoctorCommand& command) {
   return kExitFine;
 }
 
+struct Examined {
+  diag::Diagnosis diagnosis = {};
+  std::string card = {};  // only if the command asks for it
+};
+
+Result<Examined> examine(const DoctorCommand& command, const std::string& root) {
+  VIADUCT_TRY(const diag::Node node, root == "/" ? ownNode(command.names) : diag::nodeIn(root));
+  if (command.card) return Examined{.card = diag::nodeCard(node)};
+  return Examined{.diagnosis = {diag::nameOf(node), diag::diagnose(node, command.only)}};
+}
+
+// A signal lets this finish, which takes at most seconds, so that the unpacked files are removed.
+Result<Examined> examineSnapshot(const DoctorCommand& command) {
+  const base::KeptSignals until_removed;
+  const base::StopFlag& stop = stopOnSignals();
+  VIADUCT_TRY(const UnpackedSnapshot unpacked, UnpackedSnapshot::open(command.root));
+  auto out = examine(command, unpacked.node());
+  if (stop.load()) return Error{.code = Code::kCancelled, .operation = "doctor"};
+  return out;
+}
+
 int diagnoseNode(const DoctorCommand& command) {
-  std::optional<UnpackedSnapshot> unpacked;
-  std::string root = command.root;
-  if (isFile(root)) {
-    auto opened = UnpackedSnapshot::open(root);
-    if (!opened) return failDoctor(opened.error().text());
-    root = unpacked.emplace(*std::move(opened)).node();
-  }
-  const auto node = root == "/" ? ownNode(command.names) : diag::nodeIn(root);
-  if (!node) return failDoctor(node.error().text());
+  const auto examined =
+      isFile(command.root) ? examineSnapshot(command) : examine(command, command.root);
+  if (!examined) return failDoctor(examined.error().text());
   if (command.card) {
-    fmt::print("{}", diag::nodeCard(*node));
+    fmt::print("{}", examined->card);
     return kExitFine;
   }
-  const diag::Diagnosis own{diag::nameOf(*node), diag::diagnose(*node, command.only)};
+  const diag::Diagnosis& own = examined->diagnosis;
   if (!command.explain.empty()) return runDoctorExplain(command, own);
   if (!command.json)
     fmt::print("{}", doctorText(own, command.verbose));

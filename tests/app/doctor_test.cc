@@ -1,13 +1,17 @@
 // `viaduct doctor` as people run it: exit codes, outputs, bad input, and two doctors together.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <sstream>
 
 #include "app/program.h"
 #include "base/json.h"
 #include "diag/fixtures_testing.h"
 #include "support/free_port.h"
+#include "support/temporary_folder.h"
 #include "support/text.h"
 
 namespace viaduct::testing {
@@ -130,6 +134,20 @@ TEST(Doctor, SaysWhereNoDoctorListens) {
   const Ran ran = doctor({"--peer", where});
   EXPECT_EQ(ran.code, 3) << ran.out;
   EXPECT_TRUE(has(ran.err, "shows no diagnosis")) << ran.err;
+}
+
+// Whoever ends the program while it waits for a log leaves nothing behind.
+TEST(Doctor, RemovesUnpackedFilesBeforeItReadsALog) {
+  const TemporaryFolder folder, unpacked;
+  const std::string file = folder.path() + "/node.tar.gz", log = folder.path() + "/log";
+  ASSERT_EQ(doctor({"snapshot", "-o", file}).code, 0);
+  ASSERT_EQ(::mkfifo(log.c_str(), 0600), 0);
+  Program program({"doctor", "--root", file, "--explain", log}, {"TMPDIR=" + unpacked.path()});
+  std::ofstream writer(log);  // waits until the program opens it, too
+  EXPECT_TRUE(std::filesystem::is_empty(unpacked.path()));
+  writer << "NCCL INFO NET/Socket\n";
+  writer.close();
+  program.finish();
 }
 
 }  // namespace
