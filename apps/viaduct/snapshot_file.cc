@@ -84,7 +84,7 @@ class Unpacker {
     if (path == kTop) return {};
     const auto slash = path.rfind('/');
     const base::Fd folder = makeFolders(path.substr(0, slash));
-    if (!folder) return "would lie outside of the folder, or below a link";
+    if (!folder) return whyNoFolder();
     const std::string last = path.substr(slash + 1);
     if (last.empty() || last == "." || last == "..") return last.empty() ? "" : "leads upwards";
     switch (::archive_entry_filetype(entry)) {
@@ -103,6 +103,15 @@ class Unpacker {
   bool open() const { return top_.operator bool(); }
 
  private:
+  static std::string whyNoFolder() {
+    if (errno == ELOOP || errno == EXDEV || errno == EINVAL)
+      return "would lie outside of the folder, or below a link";
+    const char* const hint = errno == ENOSYS || errno == EPERM
+                                 ? "; unpacking needs openat2 (Linux 5.6), which a container's "
+                                   "seccomp profile may deny: unpack the file by tar"
+                                 : "";
+    return fmt::format("has a folder that cannot be opened: {}{}", ::strerror(errno), hint);
+  }
   static bool makeFolder(int folder, const std::string& name) {
     return ::mkdirat(folder, name.c_str(), 0755) == 0 || errno == EEXIST;
   }
@@ -120,8 +129,12 @@ class Unpacker {
       return makeFolder(top_.get(), path) ? openFolder(path) : base::Fd();
     const base::Fd above = makeFolders(path.substr(0, slash));
     const std::string last = path.substr(slash + 1);
-    if (!above || last == "." || last == ".." || !makeFolder(above.get(), last)) return {};
-    return openFolder(path);
+    if (!above) return {};
+    if (last == "." || last == "..") {
+      errno = EINVAL;
+      return {};
+    }
+    return makeFolder(above.get(), last) ? openFolder(path) : base::Fd();
   }
   std::string writeFile(archive* from, int folder, const std::string& name) {
     const base::Fd out(
