@@ -74,14 +74,6 @@ TEST(CheckCounters, NamesDiscardsWithoutCongestionMarks) {
   EXPECT_EQ(codesAboveInfo(folder), Codes{"counters.discards"});
 }
 
-TEST(CheckCounters, NamesPeersThatDoNotAnswerOverEfa) {
-  auto folder = testing::p6b200();
-  folder.live.grown
-      ["/sys/class/infiniband/rdmap79s0/ports/1/hw_counters/"
-       "unresponsive_remote_events"] = 1;
-  EXPECT_EQ(codesAboveInfo(folder), Codes{"counters.unresponsive-peers"});
-}
-
 TEST(CheckCounters, AreNotFineWhereTheyWereNotSampled) {
   auto folder = roceNode();
   folder.live.seconds = 0;

@@ -65,18 +65,6 @@ TEST(CheckGpu, NamesMissingGdrcopyOnEfa) {
   EXPECT_EQ(codesAboveInfo(folder), Codes{"gpu.no-gdrcopy"});
 }
 
-TEST(CheckGpu, NamesAMissingDriver) {
-  const auto folder = testing::roceNode();
-  folder.remove("/proc/driver/nvidia");
-  EXPECT_EQ(codesAboveInfo(folder), Codes{"gpu.no-driver"});
-}
-
-TEST(CheckGpu, NamesAnExcludedGpu) {
-  const auto folder = testing::roceNode();
-  folder.write("/proc/driver/nvidia/gpus/0000:19:00.0/information", "GPU Excluded:\t Yes");
-  EXPECT_EQ(codesAboveInfo(folder), Codes{"gpu.excluded"});
-}
-
 TEST(CheckGpu, NamesStubsBeforeTheDriver) {
   auto folder = testing::p5();
   folder.variables["LD_LIBRARY_PATH"] = "/opt/amazon/efa/lib:/usr/local/cuda/lib64/stubs";

@@ -39,13 +39,6 @@ TEST(CheckPcie, NamesALinkThatTrainedAtALowerSpeed) {
   EXPECT_NE(finding.fix.find(kNic), std::string::npos);
 }
 
-TEST(CheckPcie, NamesALinkWithFewerLanes) {
-  const auto folder = testing::roceNode();
-  set(folder, kPort, "current_link_width", "8");
-  set(folder, kNic, "current_link_width", "8");
-  EXPECT_EQ(codesAboveInfo(folder), Codes{"pcie.width"});
-}
-
 TEST(CheckPcie, NamesASlowBridgeFurtherUp) {
   const auto folder = testing::roceNode();
   setSpeed(folder, kRootPort, kUpstream, "8.0 GT/s PCIe");

@@ -51,19 +51,6 @@ TEST(CheckSriov, NamesWhatThePodWasGiven) {
       << report.fines()[0].what;
 }
 
-TEST(CheckSriov, FindsABrokenDescription) {
-  Fixture folder = testing::openShiftAfter();
-  folder.variables[kRailInfo].resize(30);
-  EXPECT_EQ(sriovFaults(folder), std::vector<std::string>{"sriov.broken-info"});
-}
-
-TEST(CheckSriov, FindsAHostileName) {
-  Fixture folder = testing::openShiftAfter();
-  std::string& info = folder.variables[kRailInfo];
-  info.replace(info.find("mlx5_6"), 6, "`id`");
-  EXPECT_EQ(sriovFaults(folder), std::vector<std::string>{"sriov.hostile-name"});
-}
-
 TEST(CheckSriov, FindsADeviceThatIsNotThere) {
   Fixture folder = testing::openShiftAfter();
   folder.variables[kRail] = "0000:19:01.7";
