@@ -69,6 +69,17 @@ TEST(Pci, AVirtualFunctionAndItsDeviceKnowTheirPhysicalOne) {
   EXPECT_TRUE(node.tree.unread().empty());
 }
 
+TEST(RdmaDevices, AreInTheOrderOfTheirNumbers) {
+  NodeFolder folder;
+  const std::vector<std::string> ordered{"mlx5_2",    "mlx5_10",    "mlx5_bond_0", "rdmap79s0",
+                                         "rdmap79s1", "rdmap113s0", "rdmap113s10"};
+  for (auto name = ordered.rbegin(); name != ordered.rend(); ++name)
+    folder.write("/sys/class/infiniband/" + *name + "/fw_ver", "1");
+  std::vector<std::string> names;
+  for (const RdmaDevice& one : rdmaDevices(folder.node().tree)) names.push_back(one.name);
+  EXPECT_EQ(names, ordered);
+}
+
 TEST(Pci, RatesFollowTheLineCoding) {
   EXPECT_NEAR(bytesPerSecond(32, 16) * 1e-9, 63.0, 0.1);
   EXPECT_NEAR(bytesPerSecond(16, 8) * 1e-9, 15.75, 0.01);

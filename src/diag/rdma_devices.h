@@ -50,7 +50,7 @@ struct RdmaDevice {
   std::vector<RdmaPort> ports = {};
 };
 
-// By name, mlx5_2 before mlx5_10.
+// By name, mlx5_2 before mlx5_10 and rdmap79s0 before rdmap113s0.
 std::vector<RdmaDevice> rdmaDevices(const Tree& tree);
 // The same in two steps: a GID table is up to 256 files, and most are of no interest to a pod.
 std::vector<RdmaDevice> rdmaDevicesWithoutGids(const Tree& tree);
