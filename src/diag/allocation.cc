@@ -221,6 +221,21 @@ bool hasActivePort(const RdmaDevice& device) {
                      [](const RdmaPort& port) { return port.active(); });
 }
 
+FunctionFault functionFault(const Tree& tree, const RdmaDevice& device) {
+  if (device.physical.empty() || device.ports.empty() || hasActivePort(device))
+    return FunctionFault::kNo;
+  const RdmaPort& port = device.ports.front();
+  if (!port.down()) return FunctionFault::kNo;
+  const std::string guid = tree.line(device.folder + "/node_guid");
+  if (port.infiniband() && !guid.empty() && guid.find_first_not_of("0:") == std::string::npos)
+    return FunctionFault::kNoGuid;
+  const auto all = rdmaDevicesWithoutGids(tree);
+  const auto owns = [&](const RdmaDevice& one) {
+    return one.pci == device.physical && hasActivePort(one);
+  };
+  return std::any_of(all.begin(), all.end(), owns) ? FunctionFault::kLink : FunctionFault::kNo;
+}
+
 std::vector<RdmaDevice> physicalListed(const Allocation& given, std::string_view list) {
   std::vector<RdmaDevice> out;
   if (!given.certain()) return out;

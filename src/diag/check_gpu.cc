@@ -338,7 +338,6 @@ void checkDistances(const Tree& tree, const std::vector<PciFunction>& gpus,
 }  // namespace
 
 void checkGpu(const Node& node, Report& report) {
-  if (!hasSys(node, "gpu", report)) return;
   const std::vector<PciFunction> gpus = nvidiaGpus(node.tree);
   if (gpus.empty()) return report.fine("No NVIDIA GPU: nothing to check.");
   const std::vector<RdmaNic> nics = rdmaNics(node);

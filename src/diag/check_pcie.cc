@@ -300,7 +300,6 @@ void checkAer(const Node& node, const std::map<std::string, std::string>& folder
 }  // namespace
 
 void checkPcie(const Node& node, Report& report) {
-  if (!hasSys(node, "pcie", report)) return;
   const std::vector<NicPath> paths = nicPaths(node);
   const std::vector<PciFunction> gpus = nvidiaGpus(node.tree);
   checkNicLinks(node, paths, report);

@@ -80,9 +80,6 @@ TEST(CheckRdma, DoesNotTakeWhatItCannotReadForFine) {
     folder.rewrite(std::string(kIb3) + "rate", garbage);
     EXPECT_EQ(codesAboveInfo(folder), Codes{"rdma.rate-unknown"}) << garbage;
   }
-  const auto folder = aksNd();
-  folder.erase("/sys");
-  EXPECT_EQ(findingOf(folder, "rdma.no-sysfs").severity, Severity::kUnknown);
 }
 
 TEST(CheckRdma, DoesNotLookAtDevicesOfHostileNames) {

@@ -572,7 +572,7 @@ FaultyNode onVirtualFunctions() {
           {"function that is kept down",
            "sriov.link-down",
            "mlx5_7",
-           {file(port("mlx5_7") + "state", "1: DOWN")}},
+           {file(port("mlx5_7") + "state", "1: DOWN"), file(net("net2") + "operstate", "down")}},
           {"physical function in a list",
            "sriov.physical-listed",
            "NVSHMEM_HCA_LIST",

@@ -33,6 +33,10 @@ struct RdmaPort {
   std::string speed = {};  // "NDR"; empty: the kernel does not name it
   std::vector<Gid> gids = {};
   bool active() const { return state.starts_with("4:") || state.starts_with("5:"); }
+  // DOWN, INIT or ARMED. A port whose state cannot be read is neither active nor down.
+  bool down() const {
+    return state.starts_with("1:") || state.starts_with("2:") || state.starts_with("3:");
+  }
   bool roce() const { return link_layer == "Ethernet"; }
   bool infiniband() const { return link_layer == "InfiniBand"; }
 };
