@@ -97,9 +97,19 @@ TEST(CheckPcie, NamesErrors) {
   EXPECT_EQ(findingOf(folder, "pcie.errors").severity, Severity::kInfo);
   folder.live.grown[folder.place("/sys/bus/pci/devices/0000:18:00.0/aer_dev_correctable")] = 3;
   EXPECT_EQ(codesAboveInfo(folder), Codes{"pcie.errors"}) << "they grow";
+  EXPECT_EQ(findingOf(folder, "pcie.errors").evidence.at(0).value, "4, 3 more within 1.0 s");
   folder.live.grown.clear();
   set(folder, kRootPort, "aer_dev_fatal", "DLP 1\nTOTAL_ERR_FATAL 1");
   EXPECT_EQ(codesAboveInfo(folder), Codes{"pcie.errors"});
+}
+
+TEST(CheckPcie, SaysThatErrorsAreNotCounted) {
+  const auto folder = testing::gb200();
+  for (const std::string& address : folder.node().tree.list("/sys/bus/pci/devices"))
+    for (const char* file : {"aer_dev_correctable", "aer_dev_nonfatal", "aer_dev_fatal"})
+      folder.erase(fmt::format("/sys/bus/pci/devices/{}/{}", address, file));
+  EXPECT_EQ(findingOf(folder, "pcie.errors-unseen").severity, Severity::kInfo);
+  EXPECT_EQ(codesAboveInfo(folder), Codes{});
 }
 
 TEST(CheckPcie, SaysWhereTheKernelDoesNotKnow) {
