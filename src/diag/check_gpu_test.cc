@@ -106,6 +106,20 @@ TEST(CheckGpu, NamesANicOnTheOtherNumaNode) {
   EXPECT_NE(findingOf(folder, "gpu.far-nic").what.find("0000:19:00.0"), std::string::npos);
 }
 
+TEST(CheckGpu, NamesAMissingImexChannelOfAPod) {
+  auto folder = testing::gb200();
+  folder.remove("/dev/nvidia-caps-imex-channels");
+  EXPECT_EQ(codesAboveInfo(folder), Codes{}) << "the host gives channels to containers";
+  EXPECT_EQ(findingOf(folder, "gpu.no-imex-channel").severity, Severity::kInfo);
+  folder.variables["KUBERNETES_SERVICE_HOST"] = "10.100.0.1";
+  EXPECT_EQ(findingOf(folder, "gpu.no-imex-channel").severity, Severity::kWarning);
+  folder.remove("/proc/devices");
+  EXPECT_EQ(findingOf(folder, "gpu.no-imex-channel").severity, Severity::kUnknown);
+  folder.write("/dev/nvidia-caps-imex-channels/channel7", "");
+  EXPECT_FALSE(diagnose(folder.node()).has("gpu.no-imex-channel"));
+  EXPECT_FALSE(diagnose(testing::roceNode().node()).has("gpu.no-imex-channel"));
+}
+
 TEST(CheckGpu, SaysThatAPlatformHasNoSuchSwitches) {
   const auto folder = testing::aksNd();
   EXPECT_EQ(findingOf(folder, "gpu.no-near-nic").severity, Severity::kInfo);

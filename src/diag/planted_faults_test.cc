@@ -237,6 +237,13 @@ FaultyNode onRoce() {
            "pcie.errors",
            "0000:bd:01.0",
            {file(pci("0000:bd:01.0") + "aer_dev_nonfatal", "DLP 1\nTOTAL_ERR_NONFATAL 1")}},
+          {"PCIe errors that grow",
+           "pcie.errors",
+           "17 more",
+           {file(pci("0000:a4:00.0") + "aer_dev_correctable", "RxErr 21\nTOTAL_ERR_COR 21"),
+            [](Fixture& node) {
+              node.live.grown[node.place(pci("0000:a4:00.0") + "aer_dev_correctable")] = 17;
+            }}},
           {"GPU with fewer lanes",
            "pcie.width",
            "GPU 0000:c1:00.0",
@@ -655,6 +662,11 @@ FaultyNode onGrace() {
            "0008:01:00.0",
            {file(pci("0000:03:00.0") + "numa_node", "1"),
             file(pci("0002:03:00.0") + "numa_node", "1")}},
+          {"no IMEX channel in a pod",
+           "gpu.no-imex-channel",
+           "IMEX",
+           {gone("/dev/nvidia-caps-imex-channels"),
+            variable("KUBERNETES_SERVICE_HOST", "10.100.0.1")}},
           {"driver not loaded", "gpu.no-driver", "4 NVIDIA GPUs", {gone("/proc/driver/nvidia")}},
           {"old libibverbs for dma-buf",
            "libraries.old",
@@ -662,7 +674,9 @@ FaultyNode onGrace() {
            {version("libibverbs.so.1", "32.0")}},
       },
       {{"driver not loaded", "old libibverbs for dma-buf",
-        "without a driver there is no GPU memory to register"}}};
+        "without a driver there is no GPU memory to register"},
+       {"driver not loaded", "no IMEX channel in a pod",
+        "the driver tells which GPUs have NVLink to other nodes"}}};
 }
 
 const std::vector<FaultyNode>& faultyNodes() {

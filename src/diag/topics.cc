@@ -19,7 +19,7 @@ constexpr std::array kTopics{
     Topic{"iommu", "DMA translation of NICs and GPUs, and ACS of the bridges between", checkIommu,
           true},
     Topic{"pcie", "speed, width and errors of the PCIe links of NICs and GPUs", checkPcie, true},
-    Topic{"gpu", "driver, peer memory, GDRCopy, and distances to NICs", checkGpu, true},
+    Topic{"gpu", "driver, peer memory, GDRCopy, IMEX channel, distances to NICs", checkGpu, true},
     Topic{"limits", "locked memory, open files, and limits of the control group", checkLimits},
     Topic{"memory", "huge pages and /dev/shm", checkMemory},
     Topic{"copy", "copies between processes (CMA), and io_uring", checkCopy},
