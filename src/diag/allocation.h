@@ -39,7 +39,7 @@ struct AllocationFault {
 struct Allocation {
   KnownBy known_by = KnownBy::kNone;
   std::vector<RdmaDevice> devices = {};     // given to this pod, by PCI address
-  std::vector<RdmaDevice> others = {};      // seen, and not given to it; without GIDs
+  std::vector<RdmaDevice> others = {};      // seen, and not given to it
   std::vector<std::string> variables = {};  // PCIDEVICE_* that name a device
   std::vector<AllocationFault> faults = {};
 

@@ -275,7 +275,7 @@ std::vector<std::string> counterPaths(const Tree& tree) {
     if (counterValue(tree, path)) out.push_back(std::move(path));
   };
   std::vector<PciFunction> functions = nvidiaGpus(tree);
-  for (const RdmaDevice& device : rdmaDevicesWithoutGids(tree)) {
+  for (const RdmaDevice& device : rdmaDevices(tree)) {
     if (!isDeviceName(device.name)) continue;
     for (PortCounter& one : countersOf(tree, device)) add_number(std::move(one.path));
     if (auto function = pciFunction(tree, device.pci)) functions.push_back(*std::move(function));

@@ -28,6 +28,7 @@ OwnDevices ownDevices(const Node& node) {
       out.devices.push_back(std::move(device));
     else
       out.odd_names.push_back(printable(device.name));
+  for (RdmaDevice& device : out.devices) readGids(node.tree, device);
   return out;
 }
 

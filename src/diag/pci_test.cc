@@ -52,8 +52,9 @@ TEST(Pci, AVirtualFunctionAndItsDeviceKnowTheirPhysicalOne) {
   EXPECT_EQ(function->way, (std::vector<std::string>{"0000:15:01.0", "0000:19:00.6"}));
   EXPECT_EQ(function->group + " " + function->group_type, "103 DMA-FQ");
   EXPECT_EQ(function->link.gigatransfers, 0);
-  const auto devices = rdmaDevices(node.tree);
+  auto devices = rdmaDevices(node.tree);
   ASSERT_EQ(devices.size(), 1U);
+  readGids(node.tree, devices[0]);
   EXPECT_EQ(devices[0].kind, RdmaDevice::Kind::kMellanox);
   EXPECT_EQ(devices[0].physical, "0000:19:00.0");
   EXPECT_EQ(devices[0].uverbs, "uverbs0");

@@ -116,12 +116,6 @@ void readGids(const Tree& tree, RdmaDevice& device) {
 }
 
 std::vector<RdmaDevice> rdmaDevices(const Tree& tree) {
-  std::vector<RdmaDevice> out = rdmaDevicesWithoutGids(tree);
-  for (RdmaDevice& one : out) readGids(tree, one);
-  return out;
-}
-
-std::vector<RdmaDevice> rdmaDevicesWithoutGids(const Tree& tree) {
   const auto uverbs = uverbsByDevice(tree);
   std::vector<RdmaDevice> out;
   for (const std::string& name : tree.list(kDevices)) {
