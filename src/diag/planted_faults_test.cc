@@ -750,16 +750,18 @@ Pairs somePairs(const FaultyNode& node) {
   const std::size_t count = node.faults.size();
   std::vector<std::set<std::size_t>> partners(count);
   Pairs out;
-  for (std::size_t i = 0; i < count; ++i)
-    for (std::size_t step = count / 3; step < count && partners[i].size() < kPartners; ++step) {
-      const std::size_t j = (i + step) % count;
-      const PlantedFault &one = node.faults[i], &other = node.faults[j];
-      if (topicOf(one) == topicOf(other) || isApart(node, one, other) ||
-          !partners[i].insert(j).second)
-        continue;
-      partners[j].insert(i);
-      out.push_back({&one, &other});
-    }
+  // First those that lack partners, too.
+  for (const bool any : {false, true})
+    for (std::size_t i = 0; i < count; ++i)
+      for (std::size_t step = count / 3; step < count && partners[i].size() < kPartners; ++step) {
+        const std::size_t j = (i + step) % count;
+        const PlantedFault &one = node.faults[i], &other = node.faults[j];
+        if ((!any && partners[j].size() >= kPartners) || topicOf(one) == topicOf(other) ||
+            isApart(node, one, other) || !partners[i].insert(j).second)
+          continue;
+        partners[j].insert(i);
+        out.push_back({&one, &other});
+      }
   for (std::size_t i = 0; i < count; ++i)
     EXPECT_GE(partners[i].size(), kPartners) << node.faults[i].name;
   return out;
