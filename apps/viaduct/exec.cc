@@ -157,13 +157,13 @@ int runExec(const ExecOptions& options) {
   if (options.command.empty() || options.command[0].empty())
     return fail("no command; what to do: name it behind --, as in `viaduct exec -- COMMAND`",
                 kExitUsage);
-  const auto node = nodeAt("/", std::nullopt);
+  auto node = nodeAt("/", std::nullopt);
   if (!node) return fail(node.error().text(), kExitFailed);
   const diag::Advice advice = diag::adviceFor(*node);
   const auto variables = environmentFor(advice, node->variables, options.force);
   sayDevices(advice);
   sayVariables(advice, variables);
-  sayFaults(*node, variables);
+  sayFaults(*std::move(node), variables);
   const std::string text = shellText(advice, variables);
   if (options.dry_run) {
     std::string words;

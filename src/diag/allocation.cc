@@ -192,8 +192,8 @@ void guess(const Tree& tree, bool pod, const std::vector<RdmaDevice>& all, Alloc
 Allocation allocationOf(const Tree& tree, const Variables& variables) {
   Allocation out;
   // The folder of a snapshot may hold any name.
-  const std::vector<RdmaDevice> all = filtered(
-      rdmaDevicesWithoutGids(tree), [](const RdmaDevice& one) { return isDeviceName(one.name); });
+  const std::vector<RdmaDevice> all =
+      filtered(rdmaDevices(tree), [](const RdmaDevice& one) { return isDeviceName(one.name); });
   takeGiven(tree, all, readVariables(variables, out), out);
   if (out.devices.empty() && !all.empty()) {
     guess(tree, inPod(tree, variables), all, out);
@@ -203,7 +203,6 @@ Allocation allocationOf(const Tree& tree, const Variables& variables) {
     std::sort(out.devices.begin(), out.devices.end(), before);
   }
   if (out.devices.empty()) out.known_by = KnownBy::kNone;
-  for (RdmaDevice& one : out.devices) readGids(tree, one);
   out.others = filtered(all, [&](const RdmaDevice& one) {
     return std::none_of(out.devices.begin(), out.devices.end(),
                         [&](const RdmaDevice& given) { return given.name == one.name; });
@@ -219,6 +218,21 @@ bool inPod(const Tree& tree, const Variables& variables) {
 bool hasActivePort(const RdmaDevice& device) {
   return std::any_of(device.ports.begin(), device.ports.end(),
                      [](const RdmaPort& port) { return port.active(); });
+}
+
+FunctionFault functionFault(const Tree& tree, const RdmaDevice& device) {
+  if (device.physical.empty() || device.ports.empty() || hasActivePort(device))
+    return FunctionFault::kNo;
+  const RdmaPort& port = device.ports.front();
+  if (!port.down()) return FunctionFault::kNo;
+  const std::string guid = tree.line(device.folder + "/node_guid");
+  if (port.infiniband() && !guid.empty() && guid.find_first_not_of("0:") == std::string::npos)
+    return FunctionFault::kNoGuid;
+  const auto all = rdmaDevices(tree);
+  const auto owns = [&](const RdmaDevice& one) {
+    return one.pci == device.physical && hasActivePort(one);
+  };
+  return std::any_of(all.begin(), all.end(), owns) ? FunctionFault::kLink : FunctionFault::kNo;
 }
 
 std::vector<RdmaDevice> physicalListed(const Allocation& given, std::string_view list) {

@@ -39,7 +39,7 @@ struct AllocationFault {
 struct Allocation {
   KnownBy known_by = KnownBy::kNone;
   std::vector<RdmaDevice> devices = {};     // given to this pod, by PCI address
-  std::vector<RdmaDevice> others = {};      // seen, and not given to it; without GIDs
+  std::vector<RdmaDevice> others = {};      // seen, and not given to it
   std::vector<std::string> variables = {};  // PCIDEVICE_* that name a device
   std::vector<AllocationFault> faults = {};
 
@@ -51,6 +51,14 @@ Allocation allocationOf(const Tree& tree, const Variables& variables);
 // Whether the process runs in a pod of Kubernetes.
 bool inPod(const Tree& tree, const Variables& variables);
 bool hasActivePort(const RdmaDevice& device);
+
+// Why a virtual function has no active port. The topic `sriov` reports all but kNo.
+enum class FunctionFault : std::uint8_t {
+  kNo,      // it has one, or its physical function has none either, or nothing can be seen
+  kNoGuid,  // the subnet manager gives it no address
+  kLink,    // its physical function has an active port
+};
+FunctionFault functionFault(const Tree& tree, const RdmaDevice& device);
 // Physical functions in a list of devices, where their virtual functions were given to this pod.
 std::vector<RdmaDevice> physicalListed(const Allocation& given, std::string_view list);
 // "mlx5_6, mlx5_7"

@@ -6,13 +6,16 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "diag/allocation.h"
 #include "diag/counters.h"
+#include "diag/hardware.h"
 #include "diag/own_devices.h"
+#include "diag/pcie_path.h"
 #include "diag/topics.h"
 
 namespace viaduct::diag {
@@ -269,15 +272,23 @@ void checkLosses(const Node& node, const OwnDevices& own, Report& report) {
 std::vector<std::string> counterPaths(const Tree& tree) {
   std::vector<std::string> out;
   const auto add_number = [&](std::string path) {
-    if (tree.number(path)) out.push_back(std::move(path));
+    if (counterValue(tree, path)) out.push_back(std::move(path));
   };
+  std::vector<PciFunction> functions = nvidiaGpus(tree);
   for (const RdmaDevice& device : rdmaDevices(tree)) {
     if (!isDeviceName(device.name)) continue;
     for (PortCounter& one : countersOf(tree, device)) add_number(std::move(one.path));
+    if (auto function = pciFunction(tree, device.pci)) functions.push_back(*std::move(function));
   }
+  for (const auto& [address, folder] : foldersOnWay(tree, functions))
+    for (const char* name : kAerFiles) add_number(fmt::format("{}/{}", folder, name));
   for (const std::string& name : tree.list("/sys/class/net"))
     if (isDeviceName(name)) add_number("/sys/class/net/" + name + "/carrier_changes");
   return out;
+}
+
+std::optional<std::uint64_t> counterValue(const Tree& tree, const std::string& path) {
+  return path.find("/aer_dev_") == std::string::npos ? tree.number(path) : aerTotal(tree, path);
 }
 
 void checkCounters(const Node& node, Report& report) {

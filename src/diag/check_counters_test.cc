@@ -74,14 +74,6 @@ TEST(CheckCounters, NamesDiscardsWithoutCongestionMarks) {
   EXPECT_EQ(codesAboveInfo(folder), Codes{"counters.discards"});
 }
 
-TEST(CheckCounters, NamesPeersThatDoNotAnswerOverEfa) {
-  auto folder = testing::p6b200();
-  folder.live.grown
-      ["/sys/class/infiniband/rdmap79s0/ports/1/hw_counters/"
-       "unresponsive_remote_events"] = 1;
-  EXPECT_EQ(codesAboveInfo(folder), Codes{"counters.unresponsive-peers"});
-}
-
 TEST(CheckCounters, AreNotFineWhereTheyWereNotSampled) {
   auto folder = roceNode();
   folder.live.seconds = 0;
@@ -112,6 +104,24 @@ TEST(CounterPaths, AreThoseThatHoldANumber) {
   EXPECT_FALSE(has("/sys/class/infiniband/mlx5_6/ports/1/hw_counters/np_cnp_sent"))
       << "nobody judges its growth";
   EXPECT_TRUE(node.tree.unread().empty());
+}
+
+TEST(CounterPaths, IncludePcieErrorsOnTheWayOfNicsAndGpus) {
+  const auto folder = testing::openShiftAfter();
+  folder.rewrite("/sys/bus/pci/devices/0000:19:00.0/aer_dev_nonfatal",
+                 "DLP 3\nTOTAL_ERR_NONFATAL 3");
+  folder.rewrite("/sys/bus/pci/devices/0000:15:01.0/aer_dev_fatal", "TOTAL_ERR_FATAL 1");
+  const Node node = folder.node();
+  const auto paths = counterPaths(node.tree);
+  const auto value = [&](const char* link) {
+    const std::string path = folder.place(link);
+    const bool has = std::find(paths.begin(), paths.end(), path) != paths.end();
+    return has ? counterValue(node.tree, path) : std::nullopt;
+  };
+  EXPECT_EQ(value("/sys/bus/pci/devices/0000:19:00.0/aer_dev_nonfatal"), 3U);
+  EXPECT_EQ(value("/sys/bus/pci/devices/0000:15:01.0/aer_dev_fatal"), 1U) << "a bridge";
+  EXPECT_EQ(value("/sys/bus/pci/devices/0000:1b:00.0/aer_dev_correctable"), 0U) << "a GPU";
+  EXPECT_EQ(value("/sys/bus/pci/devices/0000:15:01.0/aer_dev_nonfatal"), std::nullopt);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "diag/allocation.h"
 #include "diag/hardware.h"
 #include "diag/kernel_log.h"
 #include "diag/peer_memory.h"
@@ -220,6 +221,53 @@ void checkStubs(const Node& node, const std::string& driver, Report& report) {
   }
 }
 
+// The GPUs beside Grace share NVLink with those of other nodes.
+bool sharesNvlink(const Tree& tree, const PciFunction& gpu) {
+  constexpr auto kInformation = "/proc/driver/nvidia/gpus/{}/information";
+  return tree.read(fmt::format(kInformation, gpu.address)).text.find("NVIDIA GB") !=
+         std::string::npos;
+}
+
+constexpr auto kImexFix =
+    "In Kubernetes, with NVIDIA's DRA driver: make a ComputeDomain for the pods of the job, and\n"
+    "claim a channel by its template in each:\n"
+    "  resourceClaims: [{name: imex, resourceClaimTemplateName: NAME}]\n"
+    "  containers: [{resources: {claims: [{name: imex}]}}]\n"
+    "Docker: --device=/dev/nvidia-caps-imex-channels/channel0\n"
+    "On the node: systemctl status nvidia-imex";
+
+// A process opens a channel to map the memory of a GPU of another node.
+void checkImexChannel(const Node& node, const std::vector<PciFunction>& gpus, Report& report) {
+  constexpr auto kDevices = "/proc/devices", kChannels = "/dev/nvidia-caps-imex-channels";
+  if (std::none_of(gpus.begin(), gpus.end(),
+                   [&](const PciFunction& gpu) { return sharesNvlink(node.tree, gpu); }))
+    return;
+  const FileText devices = node.tree.read(kDevices);
+  const bool known = devices.text.find("nvidia-caps-imex-channels") != std::string::npos;
+  const auto names = node.tree.list(kChannels);
+  if (std::any_of(names.begin(), names.end(),
+                  [](const std::string& name) { return name.starts_with("channel"); }))
+    return report.fine("There is an IMEX channel for NVLink to other nodes.");
+  // A host may make channels only for its containers.
+  const bool pod = inPod(node.tree, node.variables);
+  report.add({.severity = !pod    ? Severity::kInfo
+                          : known ? Severity::kWarning
+                                  : Severity::kUnknown,
+              .code = "gpu.no-imex-channel",
+              .what = "There is no IMEX channel here, which NVLink to other nodes needs.",
+              .evidence = {{kChannels, "no channel"},
+                           {kDevices, known     ? "nvidia-caps-imex-channels"
+                                      : devices ? "no nvidia-caps-imex-channels"
+                                                : "not read"}},
+              .cause = known ? "The pod did not ask for a channel, or the service nvidia-imex does "
+                               "not run on the node."
+                             : "The driver is too old for IMEX, or cannot be seen here.",
+              .fix = kImexFix,
+              .gain =
+                  "GPUs of other nodes in the rack are reached by NVLink (without: the network, "
+                  "or NIXL_ERR_BACKEND)."});
+}
+
 host::Place placeOf(const PciFunction& function) { return {function.way, function.numa}; }
 
 // The nodes that the kernel lists, and those that functions name.
@@ -338,7 +386,6 @@ void checkDistances(const Tree& tree, const std::vector<PciFunction>& gpus,
 }  // namespace
 
 void checkGpu(const Node& node, Report& report) {
-  if (!hasSys(node, "gpu", report)) return;
   const std::vector<PciFunction> gpus = nvidiaGpus(node.tree);
   if (gpus.empty()) return report.fine("No NVIDIA GPU: nothing to check.");
   const std::vector<RdmaNic> nics = rdmaNics(node);
@@ -346,6 +393,7 @@ void checkGpu(const Node& node, Report& report) {
   checkDriver(gpus, memory, !nics.empty(), report);
   checkExcluded(node.tree, gpus, report);
   checkStubs(node, driverVersion(memory.driver), report);
+  checkImexChannel(node, gpus, report);
   if (nics.empty()) return report.fine("No RDMA device: GPUDirect RDMA does not matter.");
   checkPeerMemory(node, memory, report);
   checkGdrcopy(node.tree, nics, report);

@@ -65,18 +65,6 @@ TEST(CheckGpu, NamesMissingGdrcopyOnEfa) {
   EXPECT_EQ(codesAboveInfo(folder), Codes{"gpu.no-gdrcopy"});
 }
 
-TEST(CheckGpu, NamesAMissingDriver) {
-  const auto folder = testing::roceNode();
-  folder.remove("/proc/driver/nvidia");
-  EXPECT_EQ(codesAboveInfo(folder), Codes{"gpu.no-driver"});
-}
-
-TEST(CheckGpu, NamesAnExcludedGpu) {
-  const auto folder = testing::roceNode();
-  folder.write("/proc/driver/nvidia/gpus/0000:19:00.0/information", "GPU Excluded:\t Yes");
-  EXPECT_EQ(codesAboveInfo(folder), Codes{"gpu.excluded"});
-}
-
 TEST(CheckGpu, NamesStubsBeforeTheDriver) {
   auto folder = testing::p5();
   folder.variables["LD_LIBRARY_PATH"] = "/opt/amazon/efa/lib:/usr/local/cuda/lib64/stubs";
@@ -116,6 +104,20 @@ TEST(CheckGpu, NamesANicOnTheOtherNumaNode) {
     folder.remove(std::string("/sys/class/infiniband/") + nic);
   EXPECT_EQ(codesAboveInfo(folder), Codes{"gpu.far-nic"});
   EXPECT_NE(findingOf(folder, "gpu.far-nic").what.find("0000:19:00.0"), std::string::npos);
+}
+
+TEST(CheckGpu, NamesAMissingImexChannelOfAPod) {
+  auto folder = testing::gb200();
+  folder.remove("/dev/nvidia-caps-imex-channels");
+  EXPECT_EQ(codesAboveInfo(folder), Codes{}) << "the host gives channels to containers";
+  EXPECT_EQ(findingOf(folder, "gpu.no-imex-channel").severity, Severity::kInfo);
+  folder.variables["KUBERNETES_SERVICE_HOST"] = "10.100.0.1";
+  EXPECT_EQ(findingOf(folder, "gpu.no-imex-channel").severity, Severity::kWarning);
+  folder.remove("/proc/devices");
+  EXPECT_EQ(findingOf(folder, "gpu.no-imex-channel").severity, Severity::kUnknown);
+  folder.write("/dev/nvidia-caps-imex-channels/channel7", "");
+  EXPECT_FALSE(diagnose(folder.node()).has("gpu.no-imex-channel"));
+  EXPECT_FALSE(diagnose(testing::roceNode().node()).has("gpu.no-imex-channel"));
 }
 
 TEST(CheckGpu, SaysThatAPlatformHasNoSuchSwitches) {

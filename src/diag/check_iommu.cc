@@ -340,7 +340,6 @@ void sayFine(const std::vector<DmaDevice>& devices, Report& report) {
 }  // namespace
 
 void checkIommu(const Node& node, Report& report) {
-  if (!hasSys(node, "iommu", report)) return;
   const std::vector<DmaDevice> devices = dmaDevices(node);
   const bool nics =
       std::any_of(devices.begin(), devices.end(), [](const auto& d) { return d.nic; });

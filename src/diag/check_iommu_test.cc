@@ -96,13 +96,5 @@ TEST(CheckIommu, NamesBridgesThatRedirect) {
   EXPECT_EQ(finding.fix.find("0000:17:00.0"), std::string::npos);
 }
 
-TEST(CheckIommu, DoesNotTakeAMissingSysForFine) {
-  const testing::NodeFolder folder;
-  folder.remove("/sys");
-  EXPECT_EQ(findingOf(folder, "iommu.no-sys").severity, Severity::kUnknown);
-  EXPECT_EQ(findingOf(folder, "pcie.no-sys").severity, Severity::kUnknown);
-  EXPECT_EQ(findingOf(folder, "gpu.no-sys").severity, Severity::kUnknown);
-}
-
 }  // namespace
 }  // namespace viaduct::diag

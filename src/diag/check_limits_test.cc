@@ -95,12 +95,6 @@ TEST(CheckLimits, NamesALimitOfRdmaObjects) {
             "echo 'mlx5_0 hca_handle=max hca_object=max' > /sys/fs/cgroup/rdma.max");
 }
 
-TEST(CheckLimits, NamesALimitOfThreads) {
-  const auto folder = testing::roceNode();
-  folder.write("/sys/fs/cgroup/pids.max", "100");
-  EXPECT_EQ(codesAboveInfo(folder), Codes{"limits.processes"});
-}
-
 TEST(CheckLimits, DoesNotTakeDamagedGroupsForNoLimit) {
   const auto folder = testing::roceNode();
   for (const char* text : {"", "garbage", "12x"}) {

@@ -19,12 +19,6 @@ TEST(CheckMemory, NamesASharedMemoryThatIsTooSmall) {
   EXPECT_TRUE(diagnose(folder.node()).has("memory.shm-unknown"));
 }
 
-TEST(CheckMemory, NamesASharedMemoryThatIsFull) {
-  NodeFolder folder;
-  folder.live.shm_free = 1U << 20U;
-  EXPECT_TRUE(diagnose(folder.node()).has("memory.shm-full"));
-}
-
 TEST(CheckMemory, TakesTheHalfOfASmallMachineForEnough) {
   auto folder = testing::smallVm();
   folder.live.shm_bytes = 512U << 20U;
@@ -44,14 +38,6 @@ TEST(CheckMemory, NamesHugePagesThatThePodDidNotAskFor) {
   EXPECT_EQ(testing::codesAboveInfo(folder), std::vector<std::string>{"memory.no-huge-pages"});
   folder.write("/proc/meminfo", "HugePages_Total: many");
   EXPECT_EQ(testing::codesAboveInfo(folder), std::vector<std::string>{"memory.huge-pages-unknown"});
-}
-
-TEST(CheckMemory, NamesHugePagesThatAreWantedAndNotThere) {
-  NodeFolder folder;
-  folder.variables["FI_EFA_USE_HUGE_PAGE"] = "1";
-  EXPECT_TRUE(diagnose(folder.node()).has("memory.no-huge-pages"));
-  folder.write("/proc/meminfo", "HugePages_Total: 2560\nHugePages_Free: 2560");
-  EXPECT_FALSE(diagnose(folder.node()).has("memory.no-huge-pages"));
 }
 
 }  // namespace

@@ -61,12 +61,6 @@ TEST(CheckNetwork, AllowsManyChangesOfAllRailsAlike) {
   EXPECT_EQ(codesAboveInfo(folder), Codes{});
 }
 
-TEST(CheckNetwork, NamesRailsOfDifferentMtu) {
-  const auto folder = roceNode();
-  folder.rewrite("/sys/class/net/rail3/mtu", "4200");
-  EXPECT_EQ(codesAboveInfo(folder), Codes{"network.mtu"});
-}
-
 TEST(CheckNetwork, NamesANodeWithoutAddress) {
   auto folder = testing::smallVm();
   folder.live.addresses = {{"lo", "127.0.0.1", 8}, {"eth0", "169.254.3.4", 16}};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -246,43 +247,43 @@ void checkGpuLinks(const Tree& tree, const std::vector<PciFunction>& gpus, bool 
 // A few corrected errors come with each boot.
 constexpr std::uint64_t kManyCorrectable = 1000;
 
-bool grows(const Node& node, const std::string& folder) {
-  for (const char* file : {"aer_dev_correctable", "aer_dev_nonfatal", "aer_dev_fatal"})
-    if (const auto at = node.live.grown.find(fmt::format("{}/{}", folder, file));
-        at != node.live.grown.end() && at->second > 0)
-      return true;
-  return false;
+// How many errors a file counts beyond those at the doctor's start.
+std::uint64_t growthOf(const Node& node, const std::string& path) {
+  const auto at = node.live.grown.find(path);
+  return at == node.live.grown.end() ? 0 : at->second;
 }
 
-// The functions that RDMA traffic passes, each once.
-std::map<std::string, std::string> foldersOnPaths(const Tree& tree,
-                                                  const std::vector<NicPath>& paths,
-                                                  const std::vector<PciFunction>& gpus) {
-  std::map<std::string, std::string> out;
-  const auto addAll = [&](const PciFunction& function) {
-    for (const std::string& address : function.way)
-      out.emplace(address, tree.resolve("/sys/bus/pci/devices/" + address));
-  };
-  for (const NicPath& path : paths) addAll(path.function);
-  for (const PciFunction& gpu : gpus) addAll(gpu);
-  return out;
+std::string aerText(std::uint64_t total, std::uint64_t more, double seconds) {
+  return more == 0 ? std::to_string(total)
+                   : fmt::format("{}, {} more within {:.1f} s", total, more, seconds);
+}
+
+void addNoAer(const std::string& folder, Report& report) {
+  report.add({.code = "pcie.errors-unseen",
+              .what = "The kernel shows no counters of PCIe errors here.",
+              .evidence = {{folder + "/aer_dev_correctable", "absent, or without a total"}},
+              .cause = "Error reporting (AER) is off, or is the matter of the firmware or of the "
+                       "host of a virtual machine."});
 }
 
 void checkAer(const Node& node, const std::map<std::string, std::string>& folders, Report& report) {
   std::vector<std::string> names;
   std::vector<Evidence> evidence;
   auto severity = Severity::kInfo;
-  for (const auto& [address, folder] : folders) {
-    const AerTotals totals = aerTotals(node.tree, folder);
-    if (totals.correctable + totals.nonfatal + totals.fatal == 0) continue;
-    names.push_back(address);
-    evidence.push_back(
-        {folder + "/aer_dev_*", fmt::format("correctable {}, nonfatal {}, fatal {}",
-                                            totals.correctable, totals.nonfatal, totals.fatal)});
-    if (totals.nonfatal > 0 || totals.fatal > 0 || totals.correctable >= kManyCorrectable ||
-        grows(node, folder))
-      severity = Severity::kWarning;
-  }
+  bool seen = false;
+  for (const auto& [address, folder] : folders)
+    for (const std::string_view name : kAerFiles) {
+      const std::string path = fmt::format("{}/{}", folder, name);
+      const auto total = aerTotal(node.tree, path);
+      const std::uint64_t more = growthOf(node, path);
+      seen |= total.has_value();
+      if (total.value_or(0) == 0) continue;
+      if (names.empty() || names.back() != address) names.push_back(address);
+      evidence.push_back({path, aerText(*total, more, node.live.seconds)});
+      if (more > 0 || name != kAerFiles[0] || *total >= kManyCorrectable)
+        severity = Severity::kWarning;
+    }
+  if (!seen) return addNoAer(folders.begin()->second, report);
   if (names.empty()) return report.fine("No PCIe errors are counted on the way to NICs and GPUs.");
   report.add({.severity = severity,
               .code = "pcie.errors",
@@ -297,10 +298,18 @@ void checkAer(const Node& node, const std::map<std::string, std::string>& folder
               .gain = "Each error costs a retransmission; a fatal one costs the device."});
 }
 
+// The functions that RDMA traffic passes, each once.
+std::map<std::string, std::string> foldersOnPaths(const Tree& tree,
+                                                  const std::vector<NicPath>& paths,
+                                                  const std::vector<PciFunction>& gpus) {
+  std::vector<PciFunction> functions = gpus;
+  for (const NicPath& path : paths) functions.push_back(path.function);
+  return foldersOnWay(tree, functions);
+}
+
 }  // namespace
 
 void checkPcie(const Node& node, Report& report) {
-  if (!hasSys(node, "pcie", report)) return;
   const std::vector<NicPath> paths = nicPaths(node);
   const std::vector<PciFunction> gpus = nvidiaGpus(node.tree);
   checkNicLinks(node, paths, report);

@@ -39,13 +39,6 @@ TEST(CheckPcie, NamesALinkThatTrainedAtALowerSpeed) {
   EXPECT_NE(finding.fix.find(kNic), std::string::npos);
 }
 
-TEST(CheckPcie, NamesALinkWithFewerLanes) {
-  const auto folder = testing::roceNode();
-  set(folder, kPort, "current_link_width", "8");
-  set(folder, kNic, "current_link_width", "8");
-  EXPECT_EQ(codesAboveInfo(folder), Codes{"pcie.width"});
-}
-
 TEST(CheckPcie, NamesASlowBridgeFurtherUp) {
   const auto folder = testing::roceNode();
   setSpeed(folder, kRootPort, kUpstream, "8.0 GT/s PCIe");
@@ -104,9 +97,19 @@ TEST(CheckPcie, NamesErrors) {
   EXPECT_EQ(findingOf(folder, "pcie.errors").severity, Severity::kInfo);
   folder.live.grown[folder.place("/sys/bus/pci/devices/0000:18:00.0/aer_dev_correctable")] = 3;
   EXPECT_EQ(codesAboveInfo(folder), Codes{"pcie.errors"}) << "they grow";
+  EXPECT_EQ(findingOf(folder, "pcie.errors").evidence.at(0).value, "4, 3 more within 1.0 s");
   folder.live.grown.clear();
   set(folder, kRootPort, "aer_dev_fatal", "DLP 1\nTOTAL_ERR_FATAL 1");
   EXPECT_EQ(codesAboveInfo(folder), Codes{"pcie.errors"});
+}
+
+TEST(CheckPcie, SaysThatErrorsAreNotCounted) {
+  const auto folder = testing::gb200();
+  for (const std::string& address : folder.node().tree.list("/sys/bus/pci/devices"))
+    for (const char* file : {"aer_dev_correctable", "aer_dev_nonfatal", "aer_dev_fatal"})
+      folder.erase(fmt::format("/sys/bus/pci/devices/{}/{}", address, file));
+  EXPECT_EQ(findingOf(folder, "pcie.errors-unseen").severity, Severity::kInfo);
+  EXPECT_EQ(codesAboveInfo(folder), Codes{});
 }
 
 TEST(CheckPcie, SaysWhereTheKernelDoesNotKnow) {

@@ -1,6 +1,9 @@
 // Topics that are a few lines each: CPU, clock, names, Kubernetes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+
 #include "diag/findings_testing.h"
 #include "diag/fixtures_testing.h"
 #include "diag/process_facts.h"
@@ -70,6 +73,24 @@ TEST(Topics, CallNothingFineWhereThereIsNoFile) {
                      "copy",  "cpu",  "libraries", "kernel-log"};
   const Report report = diagnose(folder.node(), topics);
   for (const Fine& one : report.fines()) ADD_FAILURE() << one.topic << ": " << one.what;
+}
+
+TEST(Topics, SayOnceThatThereIsNoSys) {
+  const auto folder = testing::roceNode();
+  folder.erase("/sys");
+  const Report report = diagnose(folder.node());
+  EXPECT_EQ(std::count_if(report.findings().begin(), report.findings().end(),
+                          [](const Finding& one) { return one.code.ends_with("no-sys"); }),
+            1);
+  const Finding finding = findingOf(folder, "files.no-sys");
+  EXPECT_EQ(finding.severity, Severity::kUnknown);
+  for (const Topic& topic : topics()) {
+    if (!topic.needs_sys) continue;
+    const std::string name(topic.name);
+    EXPECT_NE(finding.what.find(name), std::string::npos) << name;
+    const Report alone = diagnose(folder.node(), Codes{name});
+    EXPECT_TRUE(alone.has("files.no-sys") && alone.fines().empty()) << name;
+  }
 }
 
 TEST(ProcessFacts, ReadWhatIsThereAndNothingElse) {

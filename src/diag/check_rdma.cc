@@ -74,23 +74,14 @@ DownKind downOf(const RdmaPort& port) {
   return port.phys_state.starts_with("2:") ? DownKind::kPolling : DownKind::kDown;
 }
 
-// The topic sriov tells why a virtual function is down: it has no GUID, or its physical function is
-// up. Nobody misses those that no pod was given.
-bool isOfSriov(const Node& node, const OwnDevices& own, const RdmaDevice& device) {
-  const std::string guid = node.tree.line(device.folder + "/node_guid");
-  if (!own.given || guid.find_first_not_of("0:") == std::string::npos) return true;
-  const auto all = rdmaDevices(node.tree);
-  return std::any_of(all.begin(), all.end(), [&](const RdmaDevice& one) {
-    return one.pci == device.physical && hasActivePort(one);
-  });
-}
-
-// Another check tells why the port is down.
+// Another check tells why the port is down, or nobody misses it: a virtual function that no pod was
+// given.
 bool isOfAnotherCheck(const Node& node, const OwnDevices& own, const PortOf& one) {
-  if (!one.device->physical.empty()) return isOfSriov(node, own, *one.device);
+  if (!one.device->physical.empty() &&
+      (!own.certain || functionFault(node.tree, *one.device) != FunctionFault::kNo))
+    return true;
   const std::string interface = interfaceOf(node.tree, *one.device, *one.port);
-  if (!one.port->roce() || interface.empty()) return false;
-  return node.tree.line("/sys/class/net/" + interface + "/operstate") == "down";
+  return one.port->roce() && !interface.empty() && isInterfaceDown(node.tree, interface);
 }
 
 // A card's second port often has no cable, on all cards alike.
@@ -434,12 +425,6 @@ std::vector<std::string> functionsWithoutDevice(const Tree& tree) {
 }
 
 void reportNone(const Node& node, Report& report) {
-  if (!node.tree.has("/sys/class") && !node.tree.has("/sys/devices"))
-    return report.add({.severity = Severity::kUnknown,
-                       .code = "rdma.no-sysfs",
-                       .what = "Could not look at RDMA devices: there is no /sys here.",
-                       .cause = "The container or the folder of files has no sysfs.",
-                       .fix = "Mount sysfs, or run the doctor on the node: viaduct doctor"});
   const auto idle = functionsWithoutDevice(node.tree);
   if (idle.empty())
     return report.add({.severity = Severity::kInfo,

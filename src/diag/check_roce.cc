@@ -25,6 +25,7 @@ struct RoceRail {
   std::string device = {}, interface = {};
   RdmaPort port = {};
   bool default_route = false;
+  bool of_sriov = false;  // the topic sriov tells why it is down
 };
 using RoceRails = std::vector<RoceRail>;
 
@@ -53,7 +54,8 @@ RoceView roceView(const Node& node) {
       if (efa || !isRoce(node.tree, device, port)) continue;
       const std::string interface = interfaceOf(node.tree, device, port);
       if (!interface.empty())
-        out.rails.push_back({device.name, interface, port, interface == with_default});
+        out.rails.push_back({device.name, interface, port, interface == with_default,
+                             functionFault(node.tree, device) != FunctionFault::kNo});
       else if (port.active())
         out.elsewhere.push_back(device.name);
     }
@@ -379,10 +381,9 @@ void reportElsewhere(const RoceView& view, Report& report) {
 
 void checkRails(const Node& node, const RoceView& view, Report& report) {
   RoceRails rails = view.rails;
-  const RoceRails down = takeOut(rails, [&](const RoceRail& one) {
-    const std::string state = node.tree.line(interfaceFile(one, "operstate"));
-    return state == "down" || state == "lowerlayerdown";
-  });
+  RoceRails down = takeOut(
+      rails, [&](const RoceRail& one) { return isInterfaceDown(node.tree, one.interface); });
+  std::erase_if(down, [](const RoceRail& one) { return one.of_sriov; });
   if (!down.empty()) reportDownRails(node, view, down, report);
   std::erase_if(rails, [](const RoceRail& one) { return !one.port.active(); });
   const bool known = !node.live.addresses.empty();

@@ -42,6 +42,8 @@ TEST(CheckRoce, NamesInterfacesThatAreDown) {
   EXPECT_EQ(codesAboveInfo(folder), Codes{"roce.interface-down"});
   folder.rewrite(std::string(kPort3) + "state", "1: DOWN");
   EXPECT_EQ(codesAboveInfo(folder), Codes{"roce.interface-down"}) << "and not rdma.port-down too";
+  folder.rewrite("/sys/class/net/rail3/operstate", "lowerlayerdown");
+  EXPECT_EQ(codesAboveInfo(folder), Codes{"roce.interface-down"});
 }
 
 TEST(CheckRoce, NamesRailsWithoutGidOfVersion2) {

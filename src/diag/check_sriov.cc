@@ -130,11 +130,6 @@ std::string numberOf(const Tree& tree, const RdmaDevice& device) {
   return {};
 }
 
-bool hasNoGuid(const Tree& tree, const RdmaDevice& device) {
-  const std::string guid = tree.line(device.folder + "/node_guid");
-  return !guid.empty() && guid.find_first_not_of("0:") == std::string::npos;
-}
-
 // The commands that an administrator types on the node for one virtual function.
 std::string linkCommands(const Tree& tree, const RdmaDevice& device, const RdmaDevice& owner,
                          bool guid) {
@@ -161,16 +156,14 @@ struct DownFunctions {
   std::string commands = {};
 };
 
-// A virtual function whose physical one is up as well as itself, or down as well, is no fault of
-// SR-IOV.
 void findDown(const Tree& tree, const Allocation& given, DownFunctions& no_guid,
               DownFunctions& down) {
   for (const RdmaDevice& one : given.devices) {
+    const FunctionFault fault = functionFault(tree, one);
+    if (fault == FunctionFault::kNo) continue;
     const RdmaDevice* const owner = deviceAt(given, one.physical);
-    if (one.physical.empty() || one.ports.empty() || hasActivePort(one)) continue;
     const RdmaPort& port = one.ports.front();
-    const bool guid = port.infiniband() && hasNoGuid(tree, one);
-    if (!guid && (owner == nullptr || !hasActivePort(*owner))) continue;
+    const bool guid = fault == FunctionFault::kNoGuid;
     DownFunctions& into = guid ? no_guid : down;
     into.devices.push_back(one);
     into.evidence.push_back({port.folder + "/state", port.state});

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "diag/findings_testing.h"
 #include "diag/fixtures_testing.h"
 #include "diag/topics.h"
 
@@ -51,19 +52,6 @@ TEST(CheckSriov, NamesWhatThePodWasGiven) {
       << report.fines()[0].what;
 }
 
-TEST(CheckSriov, FindsABrokenDescription) {
-  Fixture folder = testing::openShiftAfter();
-  folder.variables[kRailInfo].resize(30);
-  EXPECT_EQ(sriovFaults(folder), std::vector<std::string>{"sriov.broken-info"});
-}
-
-TEST(CheckSriov, FindsAHostileName) {
-  Fixture folder = testing::openShiftAfter();
-  std::string& info = folder.variables[kRailInfo];
-  info.replace(info.find("mlx5_6"), 6, "`id`");
-  EXPECT_EQ(sriovFaults(folder), std::vector<std::string>{"sriov.hostile-name"});
-}
-
 TEST(CheckSriov, FindsADeviceThatIsNotThere) {
   Fixture folder = testing::openShiftAfter();
   folder.variables[kRail] = "0000:19:01.7";
@@ -86,7 +74,16 @@ TEST(CheckSriov, FindsAFunctionThatIsKeptDown) {
   folder.rewrite("/sys/class/infiniband/mlx5_6/ports/1/state", "1: DOWN");
   EXPECT_EQ(sriovFaults(folder), std::vector<std::string>{"sriov.link-down"});
   folder.rewrite("/sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN");
-  EXPECT_EQ(sriovFaults(folder), std::vector<std::string>()) << "that is the port's own fault";
+  EXPECT_EQ(testing::codesAboveInfo(folder), std::vector<std::string>{"rdma.port-down"})
+      << "the port of its physical function is down";
+  folder.erase("/sys/class/infiniband/mlx5_6/node_guid");
+  EXPECT_EQ(testing::codesAboveInfo(folder), std::vector<std::string>{"rdma.port-down"});
+}
+
+TEST(CheckSriov, LeavesAFunctionOfUnknownStateToTheTopicRdma) {
+  const Fixture folder = testing::openShiftAfter();
+  folder.rewrite("/sys/class/infiniband/mlx5_6/ports/1/state", "garbage");
+  EXPECT_EQ(testing::codesAboveInfo(folder), std::vector<std::string>{"rdma.state-unknown"});
 }
 
 TEST(CheckSriov, FindsAnInfinibandFunctionWithoutGuid) {

@@ -1,6 +1,9 @@
-// Error and congestion counters of RDMA devices and interfaces. Threads: pure functions.
+// Error and congestion counters of RDMA devices, interfaces and PCIe links. Threads: pure
+// functions.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,5 +14,7 @@ namespace viaduct::diag {
 // The files to read twice, so that the checks see which have grown: those with a number whose
 // growth some check judges. A driver refreshes most only every `lifespan` ms (10 by default).
 std::vector<std::string> counterPaths(const Tree& tree);
+// The number in one of them: that of the whole file, or the total of a kind of PCIe errors.
+std::optional<std::uint64_t> counterValue(const Tree& tree, const std::string& path);
 
 }  // namespace viaduct::diag

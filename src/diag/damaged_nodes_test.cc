@@ -1,4 +1,4 @@
-// Nodes whose files are damaged, and nodes with two faults at once.
+// Nodes whose files are damaged.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,63 +62,6 @@ TEST(DamagedNodes, MayHaveLoopsOfLinks) {
   folder.link(folder.place("/sys/class/infiniband/mlx5_1/device"), "device");
   folder.link(folder.place("/sys/class/net/rail2/operstate"), "../../../..");
   EXPECT_FALSE(testing::codesAboveInfo(folder).empty());
-}
-
-struct PlantedFault {
-  const char* code;
-  void (*plant)(Fixture&);
-};
-
-// Each on another device, so that two of them stay two.
-const std::vector<PlantedFault> faults{
-    {"rdma.polling",
-     [](Fixture& folder) {
-       folder.rewrite("/sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN");
-       folder.rewrite("/sys/class/infiniband/mlx5_0/ports/1/phys_state", "2: Polling");
-     }},
-    {"rdma.rate-below-siblings",
-     [](Fixture& folder) {
-       folder.rewrite("/sys/class/infiniband/mlx5_1/ports/1/rate", "200 Gb/sec (2X NDR)");
-     }},
-    {"rdma.firmware-differs",
-     [](Fixture& folder) { folder.rewrite("/sys/class/infiniband/mlx5_2/fw_ver", "28.36.1010"); }},
-    {"rdma.no-uverbs", [](Fixture& folder) { folder.erase("/dev/infiniband/uverbs3"); }},
-    {"roce.interface-down",
-     [](Fixture& folder) { folder.rewrite("/sys/class/net/rail4/operstate", "down"); }},
-    {"roce.no-v2-gid",
-     [](Fixture& folder) {
-       for (const char* index : {"1", "3"})
-         folder.rewrite(
-             std::string("/sys/class/infiniband/mlx5_5/ports/1/gid_attrs/types/") + index,
-             "IB/RoCE v1");
-     }},
-    {"roce.mtu", [](Fixture& folder) { folder.rewrite("/sys/class/net/rail6/mtu", "1500"); }},
-    {"roce.no-address",
-     [](Fixture& folder) {
-       std::erase_if(folder.live.addresses,
-                     [](const auto& one) { return one.interface == "rail7"; });
-     }},
-    {"network.carrier-changes",
-     [](Fixture& folder) { folder.rewrite("/sys/class/net/rail2/carrier_changes", "50"); }},
-    {"counters.out-of-sequence",
-     [](Fixture& folder) {
-       folder.live.grown["/sys/class/infiniband/mlx5_3/ports/1/hw_counters/out_of_sequence"] = 5;
-     }},
-};
-
-// Each fault in two pairs.
-TEST(PlantedFaults, AreFoundInPairs) {
-  for (std::size_t i = 0; i < faults.size(); ++i)
-    for (const std::size_t j : {(i + 1) % faults.size(), (i + 3) % faults.size()}) {
-      auto folder = roceNode();
-      faults[i].plant(folder);
-      faults[j].plant(folder);
-      auto found = testing::codesAboveInfo(folder);
-      std::vector<std::string> planted{faults[i].code, faults[j].code};
-      std::sort(found.begin(), found.end());
-      std::sort(planted.begin(), planted.end());
-      EXPECT_EQ(found, planted);
-    }
 }
 
 }  // namespace

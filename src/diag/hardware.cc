@@ -58,17 +58,6 @@ bool hasRdma(const Tree& tree) { return !tree.list("/sys/class/infiniband").empt
 
 bool hasNvidiaDriver(const Tree& tree) { return tree.has("/proc/driver/nvidia/version"); }
 
-bool hasSys(const Node& node, const std::string& topic, Report& report) {
-  if (!node.tree.list("/sys").empty()) return true;
-  report.add({.severity = Severity::kUnknown,
-              .code = topic + ".no-sys",
-              .what = "Could not look at PCI devices: /sys is empty or absent here.",
-              .evidence = {{"/sys", "no files"}},
-              .cause = "The container does not mount sysfs, or the folder of files lacks it.",
-              .fix = "Run the doctor where /sys is mounted: mount -t sysfs sysfs /sys"});
-  return false;
-}
-
 std::string listed(std::span<const std::string> names, std::size_t most) {
   const std::size_t shown = std::min(names.size(), most);
   std::string out;

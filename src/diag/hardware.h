@@ -8,7 +8,6 @@
 #include "diag/node.h"
 #include "diag/pci.h"
 #include "diag/rdma_devices.h"
-#include "diag/report.h"
 
 namespace viaduct::diag {
 
@@ -28,9 +27,6 @@ std::vector<PciFunction> nvidiaGpus(const Tree& tree);
 // Cheaper than the lists.
 bool hasRdma(const Tree& tree);
 bool hasNvidiaDriver(const Tree& tree);
-
-// Whether /sys has anything. Adds an unknown finding "<topic>.no-sys" where it has not.
-bool hasSys(const Node& node, const std::string& topic, Report& report);
 
 // "a, b and c"; of more than `most` the rest is a number.
 std::string listed(std::span<const std::string> names, std::size_t most = 16);

@@ -161,7 +161,7 @@ std::map<std::string, std::uint64_t> valuesOf(const Tree& tree,
                                               const std::vector<std::string>& paths) {
   std::map<std::string, std::uint64_t> out;
   for (const std::string& path : paths)
-    if (const auto value = tree.number(path)) out[path] = *value;
+    if (const auto value = counterValue(tree, path)) out[path] = *value;
   return out;
 }
 

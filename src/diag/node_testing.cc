@@ -57,7 +57,37 @@ void NodeFolder::link(const std::string& path, const std::string& target) const 
   fs::create_symlink(target, at);
 }
 
-void NodeFolder::remove(const std::string& path) const { fs::remove_all(root() + path); }
+void NodeFolder::remove(const std::string& path) const {
+  const std::string at = root() + path;
+  if (memory_ == nullptr) {
+    fs::remove_all(at);
+    return;
+  }
+  Change change{.path = path};
+  if (fs::exists(fs::symlink_status(at))) {
+    change.aside = fmt::format("{}/{}", memory_->aside.path(), memory_->changes.size());
+    fs::rename(at, change.aside);
+  }
+  memory_->changes.push_back(std::move(change));
+}
+
+void NodeFolder::remember() {
+  memory_ = std::make_unique<Memory>();
+  memory_->variables = variables;
+  memory_->live = live;
+  memory_->uverbs = uverbs_;
+}
+
+void NodeFolder::restore() {
+  const auto memory = std::move(memory_);
+  for (auto change = memory->changes.rbegin(); change != memory->changes.rend(); ++change) {
+    remove(change->path);
+    if (!change->aside.empty()) fs::rename(change->aside, root() + change->path);
+  }
+  variables = memory->variables;
+  live = memory->live;
+  uverbs_ = memory->uverbs;
+}
 
 void NodeFolder::addPci(const PciParts& parts) const {
   std::string at = "/sys/devices/" + parts.bridge;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,10 @@ class NodeFolder {
   // Writes what no file tells and the variables as a snapshot has them, for `viaduct doctor`.
   void save() const;
 
+  // Undoes with restore() what has changed since remember(): files, variables, and `live`.
+  void remember();
+  void restore();
+
   Variables variables = {};
   Live live = {};
 
@@ -74,8 +79,20 @@ class NodeFolder {
   // In memory where there is room: a node has thousands of files, and a disk takes seconds for
   // them.
   static std::filesystem::path parent();
+  struct Change {
+    std::string path = {};
+    std::string aside = {};  // where its file or folder is kept; empty: it had none
+  };
+  struct Memory {
+    viaduct::testing::TemporaryFolder aside{parent()};
+    std::vector<Change> changes = {};
+    Variables variables = {};
+    Live live = {};
+    int uverbs = 0;
+  };
   const viaduct::testing::TemporaryFolder folder_{parent()};
   int uverbs_ = 0;
+  std::unique_ptr<Memory> memory_ = {};
 };
 
 }  // namespace viaduct::diag::testing

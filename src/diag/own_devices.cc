@@ -12,9 +12,8 @@ namespace {
 
 // A container's device files are its own. On a host, a missing file is a fault of its device.
 std::vector<RdmaDevice> chosen(const Node& node, const Allocation& given, const OwnDevices& own) {
-  const bool by_file = own.pod && given.known_by == KnownBy::kDeviceFiles;
   const bool guessed = own.pod && given.known_by == KnownBy::kFunctions;
-  return own.given || by_file || guessed ? given.devices : rdmaDevices(node.tree);
+  return own.certain || guessed ? given.devices : rdmaDevices(node.tree);
 }
 
 }  // namespace
@@ -23,11 +22,13 @@ OwnDevices ownDevices(const Node& node) {
   const Allocation given = allocationOf(node.tree, node.variables);
   OwnDevices out{.given = given.known_by <= KnownBy::kAddresses,
                  .pod = inPod(node.tree, node.variables)};
+  out.certain = out.given || (out.pod && given.certain());
   for (RdmaDevice& device : chosen(node, given, out))
     if (isDeviceName(device.name))
       out.devices.push_back(std::move(device));
     else
       out.odd_names.push_back(printable(device.name));
+  for (RdmaDevice& device : out.devices) readGids(node.tree, device);
   return out;
 }
 
@@ -47,6 +48,11 @@ std::string interfaceOf(const Tree& tree, const RdmaDevice& device, const RdmaPo
   };
   const auto found = std::find_if(names.begin(), names.end(), here);
   return found == names.end() ? std::string() : *found;
+}
+
+bool isInterfaceDown(const Tree& tree, const std::string& interface) {
+  const std::string state = tree.line("/sys/class/net/" + interface + "/operstate");
+  return state == "down" || state == "lowerlayerdown";
 }
 
 std::string shortList(const std::vector<std::string>& names, std::string_view noun) {

@@ -16,7 +16,8 @@ struct OwnDevices {
   std::vector<RdmaDevice> devices = {};
   // Devices of a name that no kernel gives. Printable.
   std::vector<std::string> odd_names = {};
-  bool given = false;  // the device plugin names them
+  bool given = false;    // the device plugin names them
+  bool certain = false;  // the device plugin or the container's device files name them
   bool pod = false;
 };
 OwnDevices ownDevices(const Node& node);
@@ -29,6 +30,9 @@ std::string toolName(const RdmaDevice& device);
 
 // The network device of a port, where it is in this network namespace; empty: none.
 std::string interfaceOf(const Tree& tree, const RdmaDevice& device, const RdmaPort& port);
+
+// Whether a network device has no link, as far as the kernel tells.
+bool isInterfaceDown(const Tree& tree, const std::string& interface);
 
 // "mlx5_0, mlx5_1". A long list is cut: "mlx5_0, mlx5_1, ... mlx5_31 (32 devices)".
 std::string shortList(const std::vector<std::string>& names, std::string_view noun);

@@ -52,8 +52,9 @@ TEST(Pci, AVirtualFunctionAndItsDeviceKnowTheirPhysicalOne) {
   EXPECT_EQ(function->way, (std::vector<std::string>{"0000:15:01.0", "0000:19:00.6"}));
   EXPECT_EQ(function->group + " " + function->group_type, "103 DMA-FQ");
   EXPECT_EQ(function->link.gigatransfers, 0);
-  const auto devices = rdmaDevices(node.tree);
+  auto devices = rdmaDevices(node.tree);
   ASSERT_EQ(devices.size(), 1U);
+  readGids(node.tree, devices[0]);
   EXPECT_EQ(devices[0].kind, RdmaDevice::Kind::kMellanox);
   EXPECT_EQ(devices[0].physical, "0000:19:00.0");
   EXPECT_EQ(devices[0].uverbs, "uverbs0");
@@ -67,6 +68,17 @@ TEST(Pci, AVirtualFunctionAndItsDeviceKnowTheirPhysicalOne) {
   EXPECT_EQ(port.gids[1].index, 2U);
   EXPECT_EQ(port.gids[1].ipv4Address(), "10.0.106.7");
   EXPECT_TRUE(node.tree.unread().empty());
+}
+
+TEST(RdmaDevices, AreInTheOrderOfTheirNumbers) {
+  NodeFolder folder;
+  const std::vector<std::string> ordered{"mlx5_2",    "mlx5_10",    "mlx5_bond_0", "rdmap79s0",
+                                         "rdmap79s1", "rdmap113s0", "rdmap113s10"};
+  for (auto name = ordered.rbegin(); name != ordered.rend(); ++name)
+    folder.write("/sys/class/infiniband/" + *name + "/fw_ver", "1");
+  std::vector<std::string> names;
+  for (const RdmaDevice& one : rdmaDevices(folder.node().tree)) names.push_back(one.name);
+  EXPECT_EQ(names, ordered);
 }
 
 TEST(Pci, RatesFollowTheLineCoding) {

@@ -10,18 +10,6 @@
 #include <utility>
 
 namespace viaduct::diag {
-namespace {
-
-std::uint64_t totalIn(const std::string& text) {
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);)
-    if (line.starts_with("TOTAL_ERR"))
-      return std::strtoull(line.substr(line.find_last_of(' ') + 1).c_str(), nullptr, 10);
-  return 0;
-}
-
-}  // namespace
-
 bool isEmulatedBridge(const PciFunction& function) {
   constexpr std::uint32_t kRedHat = 0x1b36, kAmazon = 0x1d0f;
   // Intel's and Texas Instruments' bridges that QEMU imitates.
@@ -53,10 +41,21 @@ std::string textOf(double gigatransfers, unsigned width) {
   return fmt::format("{:g} GT/s x{}", gigatransfers, width);
 }
 
-AerTotals aerTotals(const Tree& tree, const std::string& folder) {
-  return {.correctable = totalIn(tree.read(folder + "/aer_dev_correctable").text),
-          .nonfatal = totalIn(tree.read(folder + "/aer_dev_nonfatal").text),
-          .fatal = totalIn(tree.read(folder + "/aer_dev_fatal").text)};
+std::map<std::string, std::string> foldersOnWay(const Tree& tree,
+                                                std::span<const PciFunction> functions) {
+  std::map<std::string, std::string> out;
+  for (const PciFunction& function : functions)
+    for (const std::string& address : function.way)
+      if (!out.contains(address)) out[address] = tree.resolve("/sys/bus/pci/devices/" + address);
+  return out;
+}
+
+std::optional<std::uint64_t> aerTotal(const Tree& tree, const std::string& path) {
+  std::istringstream lines(tree.read(path).text);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("TOTAL_ERR"))
+      return std::strtoull(line.substr(line.find_last_of(' ') + 1).c_str(), nullptr, 10);
+  return std::nullopt;
 }
 
 }  // namespace viaduct::diag

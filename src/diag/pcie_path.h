@@ -1,7 +1,11 @@
 // The links on the way from a PCI function to the CPU. Threads: pure functions.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,10 +26,13 @@ double bytesAtMost(const PciLink& link);  // 0: unknown
 // "16 GT/s x8"
 std::string textOf(double gigatransfers, unsigned width);
 
-// A counter file of advanced error reporting (AER), of its TOTAL line; 0: none.
-struct AerTotals {
-  std::uint64_t correctable = 0, nonfatal = 0, fatal = 0;
-};
-AerTotals aerTotals(const Tree& tree, const std::string& folder);
+// The functions and the bridges above them: the address of each, and its folder without links.
+std::map<std::string, std::string> foldersOnWay(const Tree& tree,
+                                                std::span<const PciFunction> functions);
+
+// The counter files of advanced error reporting (AER) in the folder of a function.
+inline constexpr std::array kAerFiles{"aer_dev_correctable", "aer_dev_nonfatal", "aer_dev_fatal"};
+// The number in the TOTAL line of one of them.
+std::optional<std::uint64_t> aerTotal(const Tree& tree, const std::string& path);
 
 }  // namespace viaduct::diag

@@ -94,6 +94,7 @@ void setAside(PodView& pod) {
 
 PodView podView(const Node& node) {
   PodView out{.given = allocationOf(node.tree, node.variables)};
+  for (RdmaDevice& one : out.given.devices) readGids(node.tree, one);
   for (const RdmaDevice& one : out.given.devices)
     if (hasActivePort(one))
       (one.kind == RdmaDevice::Kind::kEfa ? out.efa : out.verbs).push_back(one);

@@ -76,13 +76,29 @@ std::map<std::string, std::string> uverbsByDevice(const Tree& tree) {
   return out;
 }
 
-// Numbers in names count as numbers.
-bool before(const RdmaDevice& a, const RdmaDevice& b) {
-  const auto split = [](const std::string& name) {
-    const auto digits = name.find_last_not_of("0123456789") + 1;
-    return std::pair(name.substr(0, digits), std::strtoul(name.c_str() + digits, nullptr, 10));
-  };
-  return split(a.name) < split(b.name);
+bool startsWithDigit(std::string_view text) { return text[0] >= '0' && text[0] <= '9'; }
+
+// Takes the digits at the beginning, and returns them without leading zeros.
+std::string_view takeNumber(std::string_view& text) {
+  std::string_view out = text.substr(0, text.find_first_not_of("0123456789"));
+  text.remove_prefix(out.size());
+  out.remove_prefix(std::min(out.find_first_not_of('0'), out.size()));
+  return out;
+}
+
+// Numbers in names count as numbers: rdmap79s0 comes before rdmap113s0.
+bool isNameBefore(std::string_view a, std::string_view b) {
+  while (!a.empty() && !b.empty()) {
+    if (startsWithDigit(a) && startsWithDigit(b)) {
+      const std::string_view one = takeNumber(a), other = takeNumber(b);
+      if (one != other) return std::pair(one.size(), one) < std::pair(other.size(), other);
+    } else {
+      if (a[0] != b[0]) return a[0] < b[0];
+      a.remove_prefix(1);
+      b.remove_prefix(1);
+    }
+  }
+  return a.size() < b.size();
 }
 
 }  // namespace
@@ -100,12 +116,6 @@ void readGids(const Tree& tree, RdmaDevice& device) {
 }
 
 std::vector<RdmaDevice> rdmaDevices(const Tree& tree) {
-  std::vector<RdmaDevice> out = rdmaDevicesWithoutGids(tree);
-  for (RdmaDevice& one : out) readGids(tree, one);
-  return out;
-}
-
-std::vector<RdmaDevice> rdmaDevicesWithoutGids(const Tree& tree) {
   const auto uverbs = uverbsByDevice(tree);
   std::vector<RdmaDevice> out;
   for (const std::string& name : tree.list(kDevices)) {
@@ -123,7 +133,8 @@ std::vector<RdmaDevice> rdmaDevicesWithoutGids(const Tree& tree) {
       device.ports.push_back(portOf(tree, device.folder, port));
     out.push_back(std::move(device));
   }
-  std::sort(out.begin(), out.end(), before);
+  std::sort(out.begin(), out.end(),
+            [](const RdmaDevice& a, const RdmaDevice& b) { return isNameBefore(a.name, b.name); });
   return out;
 }
 

@@ -30,9 +30,13 @@ struct RdmaPort {
   std::string rate = {};                    // "400 Gb/sec (4X NDR)"
   double gigabits = 0;                      // of it; 0: makes no sense
   unsigned lanes = 0;
-  std::string speed = {};  // "NDR"; empty: the kernel does not name it
-  std::vector<Gid> gids = {};
+  std::string speed = {};      // "NDR"; empty: the kernel does not name it
+  std::vector<Gid> gids = {};  // empty before readGids()
   bool active() const { return state.starts_with("4:") || state.starts_with("5:"); }
+  // DOWN, INIT or ARMED. A port whose state cannot be read is neither active nor down.
+  bool down() const {
+    return state.starts_with("1:") || state.starts_with("2:") || state.starts_with("3:");
+  }
   bool roce() const { return link_layer == "Ethernet"; }
   bool infiniband() const { return link_layer == "InfiniBand"; }
 };
@@ -50,10 +54,9 @@ struct RdmaDevice {
   std::vector<RdmaPort> ports = {};
 };
 
-// By name, mlx5_2 before mlx5_10.
+// By name, mlx5_2 before mlx5_10 and rdmap79s0 before rdmap113s0. Without GIDs: a table is up to
+// 256 files, and most are of no interest to a pod.
 std::vector<RdmaDevice> rdmaDevices(const Tree& tree);
-// The same in two steps: a GID table is up to 256 files, and most are of no interest to a pod.
-std::vector<RdmaDevice> rdmaDevicesWithoutGids(const Tree& tree);
 void readGids(const Tree& tree, RdmaDevice& device);
 
 // Whether a name that comes from outside may be one of a device or interface.

@@ -1,27 +1,31 @@
 #include "diag/topics.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
 
 namespace viaduct::diag {
 namespace {
 
 constexpr std::array kTopics{
-    Topic{"rdma", "RDMA devices: ports, rates, firmware, device files", checkRdma},
-    Topic{"roce", "RDMA over Ethernet: interfaces, addresses, GIDs, MTU", checkRoce},
-    Topic{"efa", "EFA: count of devices, driver, GPU memory, errors", checkEfa},
-    Topic{"sriov", "devices that this pod was given, and its virtual functions", checkSriov},
-    Topic{"iommu", "DMA translation of NICs and GPUs, and ACS of the bridges between", checkIommu},
-    Topic{"pcie", "speed, width and errors of the PCIe links of NICs and GPUs", checkPcie},
-    Topic{"gpu", "driver, peer memory, GDRCopy, and distances to NICs", checkGpu},
+    Topic{"rdma", "RDMA devices: ports, rates, firmware, device files", checkRdma, true},
+    Topic{"roce", "RDMA over Ethernet: interfaces, addresses, GIDs, MTU", checkRoce, true},
+    Topic{"efa", "EFA: count of devices, driver, GPU memory, errors", checkEfa, true},
+    Topic{"sriov", "devices that this pod was given, and its virtual functions", checkSriov, true},
+    Topic{"iommu", "DMA translation of NICs and GPUs, and ACS of the bridges between", checkIommu,
+          true},
+    Topic{"pcie", "speed, width and errors of the PCIe links of NICs and GPUs", checkPcie, true},
+    Topic{"gpu", "driver, peer memory, GDRCopy, IMEX channel, distances to NICs", checkGpu, true},
     Topic{"limits", "locked memory, open files, and limits of the control group", checkLimits},
     Topic{"memory", "huge pages and /dev/shm", checkMemory},
     Topic{"copy", "copies between processes (CMA), and io_uring", checkCopy},
     Topic{"network", "interfaces: addresses, routes, subnets, steady links", checkNetwork},
-    Topic{"counters", "error and congestion counters, and whether they grow", checkCounters},
-    Topic{"cpu", "the governor of the CPU frequency", checkCpu},
+    Topic{"counters", "error and congestion counters, and whether they grow", checkCounters, true},
+    Topic{"cpu", "the governor of the CPU frequency", checkCpu, true},
     Topic{"libraries", "libfabric, UCX and libibverbs that the loader takes", checkLibraries},
     Topic{"names", "whether peers and meeting places resolve", checkNames},
     Topic{"clock", "whether the clock is synchronized", checkClock},
@@ -43,19 +47,39 @@ Finding unreadable(const Tree::Unread& one) {
           .fix = "Read the file by hand; if that fails too, reload the driver."};
 }
 
+Finding noSys(const std::vector<std::string>& topics) {
+  return {.severity = Severity::kUnknown,
+          .code = "files.no-sys",
+          .what = fmt::format("Could not look at {}: /sys is empty or absent here.",
+                              fmt::join(topics, ", ")),
+          .evidence = {{"/sys/class, /sys/devices", "absent"}},
+          .cause = "The container does not mount sysfs, or the folder of files lacks it.",
+          .fix = "Run the doctor where /sys is mounted: mount -t sysfs sysfs /sys"};
+}
+
 }  // namespace
 
 std::span<const Topic> topics() { return kTopics; }
 
 Report diagnose(const Node& node, std::span<const std::string> only) {
   Report report;
+  const bool sys = node.tree.has("/sys/class") || node.tree.has("/sys/devices");
+  std::vector<std::string> not_looked;
   for (const Topic& topic : kTopics) {
     if (!only.empty() && std::find(only.begin(), only.end(), topic.name) == only.end()) continue;
+    if (topic.needs_sys && !sys) {
+      not_looked.emplace_back(topic.name);
+      continue;
+    }
     const std::size_t unread = node.tree.unread().size();
     report.begin(std::string(topic.name));
     topic.check(node, report);
     for (std::size_t i = unread; i < node.tree.unread().size(); ++i)
       report.add(unreadable(node.tree.unread()[i]));
+  }
+  if (!not_looked.empty()) {
+    report.begin(not_looked.front());
+    report.add(noSys(not_looked));
   }
   return report;
 }

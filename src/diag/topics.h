@@ -14,6 +14,7 @@ namespace viaduct::diag {
 struct Topic {
   std::string_view name, about;
   void (*check)(const Node&, Report&);
+  bool needs_sys = false;  // it looks at devices: without /sys it would take them for absent
 };
 std::span<const Topic> topics();
 
@@ -38,6 +39,7 @@ void checkSriov(const Node& node, Report& report);
 void checkVariables(const Node& node, Report& report);
 
 // Runs the topics, all or those named, and adds a finding for each file that could not be read.
+// Where there is no /sys, one finding names all topics that need it.
 Report diagnose(const Node& node, std::span<const std::string> only = {});
 
 }  // namespace viaduct::diag

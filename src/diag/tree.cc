@@ -50,6 +50,12 @@ std::string trimmed(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
 }
 
+template <class Value, class Fetch>
+Value once(std::map<std::string, Value>& known, const std::string& path, Fetch fetch) {
+  const auto at = known.find(path);
+  return at != known.end() ? at->second : known.emplace(path, fetch()).first->second;
+}
+
 // The path that a descriptor stands for.
 std::string pathOf(int file) {
   std::array<char, PATH_MAX> out;
@@ -61,25 +67,23 @@ std::string pathOf(int file) {
 }  // namespace
 
 std::optional<Tree> Tree::open(const std::string& root, std::string& why) {
-  const base::Fd folder(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  base::Fd folder(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!folder) {
     why = ::strerror(errno);
     return std::nullopt;
   }
   const std::string path = pathOf(folder.get());
-  return Tree(path.empty() ? root : path);
+  return Tree(path.empty() ? root : path, std::move(folder));
 }
 
 // A link of another node may be absolute: it starts at the root of that node.
 int Tree::openBelow(const std::string& path, int flags) const {
   flags |= O_CLOEXEC;
   if (live()) return ::open(path.c_str(), flags);
-  const base::Fd root(::open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!root) return -1;
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags);
   how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-  return static_cast<int>(::syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof how));
+  return static_cast<int>(::syscall(SYS_openat2, folder_.get(), path.c_str(), &how, sizeof how));
 }
 
 void Tree::markUnread(const std::string& path, const std::string& reason, bool denied) {
@@ -113,6 +117,10 @@ void Tree::remember(const std::string& path, const FileText& found) const {
 
 FileText Tree::tryRead(const std::string& path) const {
   looked_.push_back(path);
+  return live() ? fetchText(path) : once(texts_, path, [&] { return fetchText(path); });
+}
+
+FileText Tree::fetchText(const std::string& path) const {
   FileText out = fetch(path, kMostBytes);
   if (!out) return out;
   if (out.text.size() > kMostBytes)
@@ -153,6 +161,10 @@ std::optional<std::uint64_t> Tree::number(const std::string& path) const {
 
 std::vector<std::string> Tree::list(const std::string& folder) const {
   looked_.push_back(folder + "/");
+  return live() ? fetchNames(folder) : once(names_, folder, [&] { return fetchNames(folder); });
+}
+
+std::vector<std::string> Tree::fetchNames(const std::string& folder) const {
   if (const FileText* const marked = markedAt(folder)) {
     remember(folder, *marked);
     return {};
@@ -184,6 +196,10 @@ bool Tree::has(const std::string& path) const {
 
 std::string Tree::resolve(const std::string& path) const {
   looked_.push_back(path);
+  return live() ? fetchPlace(path) : once(places_, path, [&] { return fetchPlace(path); });
+}
+
+std::string Tree::fetchPlace(const std::string& path) const {
   const base::Fd at(openBelow(path, O_PATH));
   if (!at) return {};
   const std::string whole = pathOf(at.get());

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/fd.h"
+
 namespace viaduct::diag {
 
 struct FileText {
@@ -65,14 +67,22 @@ class Tree {
   const std::vector<std::string>& looked() const { return looked_; }
 
  private:
-  explicit Tree(std::string root) : root_(std::move(root)) {}
+  Tree(std::string root, base::Fd folder) : root_(std::move(root)), folder_(std::move(folder)) {}
   FileText fetch(const std::string& path, std::size_t most) const;
+  FileText fetchText(const std::string& path) const;
+  std::vector<std::string> fetchNames(const std::string& folder) const;
+  std::string fetchPlace(const std::string& path) const;
   void remember(const std::string& path, const FileText& found) const;
   const FileText* markedAt(const std::string& path) const;
   int openBelow(const std::string& path, int flags) const;
 
   std::string root_;  // "/", or without a slash at its end
+  base::Fd folder_;
   std::map<std::string, FileText> marked_;
+  // All topics read the same files. Those of a copy do not change, so each is read once.
+  mutable std::map<std::string, FileText> texts_;
+  mutable std::map<std::string, std::vector<std::string>> names_;
+  mutable std::map<std::string, std::string> places_;
   mutable std::vector<Unread> unread_;
   mutable std::vector<std::string> looked_;
 };

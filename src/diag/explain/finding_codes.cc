@@ -24,6 +24,8 @@ constexpr std::array kCodes{
     FindingCode{"efa.no-peer-memory", "The p2p file of an EFA device names no GPU provider."},
     FindingCode{"gpu.far-nic", "The GPU's nearest NIC is on another NUMA node."},
     FindingCode{"gpu.no-gdrcopy", "The gdrdrv module is missing."},
+    FindingCode{"gpu.no-imex-channel",
+                "The pod has no IMEX channel, which NVLink to other nodes needs."},
     FindingCode{"gpu.no-peer-memory", "Neither nvidia_peermem nor dma-buf is available."},
     FindingCode{"gpu.peermem-symbols",
                 "nvidia_peermem was built against another ib_core, and could not be loaded."},

@@ -36,7 +36,7 @@ std::vector<KnownText> nixlTexts() {
              {"variables.ucx-tls", "variables.ucx-tls-cuda", "variables.ucx-net-devices"},
              "Unset UCX_TLS and UCX_NET_DEVICES, or add rc and cuda_copy."},
             {"GB200 nodes have only cuda_ipc and tcp, and no IMEX channel.",
-             {},
+             {"gpu.no-imex-channel"},
              "Add an IMEX channel to the pod (ComputeDomain), or an RDMA device."},
             {"The container has no RDMA device.",
              {"rdma.none", "rdma.no-uverbs"},
