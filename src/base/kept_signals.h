@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <array>
+#include <cstddef>
 
 namespace viaduct::base {
 
@@ -11,17 +12,18 @@ namespace viaduct::base {
 class KeptSignals {
  public:
   KeptSignals() {
-    for (int n = 1; n < kSignals; ++n) known_.at(n) = ::sigaction(n, nullptr, &before_.at(n)) == 0;
+    for (std::size_t n = 1; n < kSignals; ++n)
+      known_.at(n) = ::sigaction(static_cast<int>(n), nullptr, &before_.at(n)) == 0;
   }
   ~KeptSignals() {
-    for (int n = 1; n < kSignals; ++n)
-      if (known_.at(n)) ::sigaction(n, &before_.at(n), nullptr);
+    for (std::size_t n = 1; n < kSignals; ++n)
+      if (known_.at(n)) ::sigaction(static_cast<int>(n), &before_.at(n), nullptr);
   }
   KeptSignals(const KeptSignals&) = delete;
   KeptSignals& operator=(const KeptSignals&) = delete;
 
  private:
-  static constexpr int kSignals = 32;
+  static constexpr std::size_t kSignals = 32;
   std::array<struct sigaction, kSignals> before_{};
   std::array<bool, kSignals> known_{};
 };

@@ -35,26 +35,27 @@ struct CounterKind {
 };
 constexpr CounterKind kLinkDowned{"counters.link-downed", "Links went down while the doctor looked",
                                   "A cable, a transceiver or a switch port is failing.", kCable,
-                                  "Each loss of the link ends the transfers on it."};
-constexpr CounterKind kSignal{"counters.signal-errors", "Links receive damaged data",
-                              "A cable or transceiver is dirty, bent or failing.", kCable,
-                              "Each damaged packet is sent again, which delays all behind it."};
+                                  "Transfers no longer end with the link."};
+constexpr CounterKind kSignal{
+    "counters.signal-errors", "Links receive packets with symbol or bit errors",
+    "A cable or transceiver is dirty, bent or failing.", kCable,
+    "No packet is sent twice because of damage, which delays all packets behind it."};
 constexpr CounterKind kOutOfSequence{
     "counters.out-of-sequence", "Packets arrive out of sequence",
     "Packets are lost on the way: on RoCE, PFC or ECN is set up wrongly on a hop. On InfiniBand, "
     "adaptive routing also reorders them.",
-    kPriorityFlow, "Lost packets cost a round trip or more each; throughput returns without them."};
-constexpr CounterKind kTimeout{
-    "counters.local-ack-timeout", "Packets are sent again because no acknowledgement came",
-    "Packets are lost on the way, or a peer has died.", kPriorityFlow,
-    "Each timeout stops a queue pair for milliseconds; after the last retry it ends with status "
-    "12."};
+    kPriorityFlow, "Full throughput: each lost packet costs a round trip or more."};
+constexpr CounterKind kTimeout{"counters.local-ack-timeout",
+                               "Packets are sent again because no acknowledgement came",
+                               "Packets are lost on the way, or a peer has died.", kPriorityFlow,
+                               "Queue pairs no longer wait milliseconds for each retry, nor end "
+                               "with status 12 after the last one."};
 constexpr CounterKind kNotReady{
     "counters.rnr", "Receivers have no buffer ready for a message",
     "The receiving program posts too few receives, or is too slow.",
     "Post more receives, or use one-sided writes. Look at the receiving process: is it starved of "
     "CPU?",
-    "Senders wait after each such answer."};
+    "Senders no longer wait and repeat a message that the receiver refused (RNR NAK)."};
 constexpr CounterKind kDiscards{
     "counters.discards", "Ports throw packets away",
     "The port or the way behind it is congested, and flow control does not reach the sender.",
@@ -63,19 +64,19 @@ constexpr CounterKind kCorrupt{
     "counters.corrupt-packets", "RDMA packets arrive with a wrong checksum",
     "A switch or NIC on the way damages packets.",
     "Find the hop by trying pairs of nodes. Update the firmware of its NIC and switch.",
-    "Each such packet is sent again."};
+    "Packets are not sent twice because of damage."};
 constexpr CounterKind kRemoteAccess{
     "counters.remote-access", "Peers access memory that is not registered",
     "A peer uses an old key or address, after the memory was deregistered or the process "
     "restarted.",
     "Restart both processes together, so that they exchange their keys anew.",
-    "Each such access ends a connection."};
+    "Connections no longer end with a remote access error."};
 constexpr CounterKind kPeers{
     "counters.unresponsive-peers", "EFA has peers that do not answer",
     "A peer has died or is overloaded, or a security group does not let its packets pass.",
     "The security group must allow all protocols from and to itself, inbound and outbound:\n"
     "  aws ec2 describe-security-groups --group-ids GROUP",
-    "Transfers to these peers end."};
+    "Transfers to these peers succeed instead of timing out."};
 
 struct CounterRow {
   std::string_view name;

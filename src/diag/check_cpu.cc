@@ -52,7 +52,8 @@ void addGovernor(const FrequencyPolicy& policy, const std::vector<std::string>& 
                  Report& report) {
   report.add({.severity = saves ? Severity::kWarning : Severity::kInfo,
               .code = "cpu.governor",
-              .what = fmt::format("{} CPUs use the governor {}.", folders.size(), policy.governor),
+              .what = fmt::format("The frequency governor {} is in use ({} CPUs).", policy.governor,
+                                  folders.size()),
               .evidence = {{folders.front() + "/scaling_governor", policy.governor},
                            {folders.front() + "/scaling_driver", policy.driver},
                            {folders.front() + "/energy_performance_preference",

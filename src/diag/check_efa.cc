@@ -203,8 +203,8 @@ struct EfaErrorCounter {
 };
 constexpr std::array kEfaErrors{
     EfaErrorCounter{"reg_mr_err", "Registrations of memory have failed",
-                    "A region is too large for the device, too many regions are registered, or GPU "
-                    "memory was given without a way to it.",
+                    "A memory region is larger than the device allows, too many are registered, or "
+                    "GPU memory was registered without peer memory and dma-buf.",
                     "See the reason in the kernel log: dmesg | grep -E 'REG_MR|efa'\n"
                     "Register fewer or smaller regions, and run fewer processes per device."},
     EfaErrorCounter{
@@ -276,7 +276,7 @@ void checkEfaBeside(const Node& node, const EfaView& efa, Report& report) {
   if (names.empty()) return;
   report.add({.severity = efa.pod ? Severity::kFailure : Severity::kInfo,
               .code = "efa.mellanox-beside",
-              .what = fmt::format("{} the files of {} beside those of EFA.",
+              .what = fmt::format("{} the files of {} in /dev/infiniband beside those of EFA.",
                                   efa.pod ? "This container has" : "This node has",
                                   fmt::join(names, ", ")),
               .evidence = std::move(evidence),

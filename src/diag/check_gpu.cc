@@ -56,13 +56,15 @@ void checkExcluded(const Tree& tree, const std::vector<PciFunction>& gpus, Repor
     evidence.push_back({path, line});
   }
   if (names.empty()) return;
-  report.add({.severity = Severity::kWarning,
-              .code = "gpu.excluded",
-              .what = fmt::format("The driver excludes the GPU {}.", listed(names)),
-              .evidence = std::move(evidence),
-              .cause = "A setting of the driver excludes it, often because it is faulty.",
-              .fix = "grep -r NVreg_ExcludedGpus /etc/modprobe.d",
-              .gain = "Programs see all GPUs."});
+  report.add(
+      {.severity = Severity::kWarning,
+       .code = "gpu.excluded",
+       .what = fmt::format("The driver excludes the GPU {}.", listed(names)),
+       .evidence = std::move(evidence),
+       .cause =
+           "A setting of the NVIDIA driver excludes this GPU, often because the GPU is faulty.",
+       .fix = "grep -r NVreg_ExcludedGpus /etc/modprobe.d",
+       .gain = "Programs see all GPUs."});
 }
 
 std::string peermemMismatch(const Node& node) {
@@ -80,16 +82,17 @@ void addSymbolMismatch(const Node& node, const PeerMemory& memory, std::string l
                        Report& report) {
   auto evidence = peerEvidence(node, memory);
   evidence.push_back({"kernel log", std::move(line)});
-  report.add({.severity = Severity::kWarning,
-              .code = "gpu.peermem-symbols",
-              .what = "nvidia_peermem does not load, so NICs cannot reach GPU memory.",
-              .evidence = std::move(evidence),
-              .cause = "It was built against another ib_core than the one that is loaded.",
-              .fix =
-                  "Build the NVIDIA driver again after MLNX_OFED, then: modprobe nvidia_peermem\n"
-                  "GPU operator: driver.rdma.enabled=true, driver.rdma.useHostMofed=true\n"
-                  "Or use dma-buf: open kernel modules on Linux 5.12 or later.",
-              .gain = "RDMA reads and writes GPU memory without a copy through host memory."});
+  report.add(
+      {.severity = Severity::kWarning,
+       .code = "gpu.peermem-symbols",
+       .what =
+           "nvidia_peermem does not load, and there is no dma-buf: NICs cannot reach GPU memory.",
+       .evidence = std::move(evidence),
+       .cause = "It was built against another ib_core than the one that is loaded.",
+       .fix = "Build the NVIDIA driver again after MLNX_OFED, then: modprobe nvidia_peermem\n"
+              "GPU operator: driver.rdma.enabled=true, driver.rdma.useHostMofed=true\n"
+              "Or use dma-buf: open kernel modules on Linux 5.12 or later.",
+       .gain = "RDMA reads and writes GPU memory without a copy through host memory."});
 }
 
 constexpr auto kPeerFix =
@@ -110,15 +113,18 @@ void checkPeerMemory(const Node& node, const PeerMemory& memory, Report& report)
   if (std::string line = peermemMismatch(node); !line.empty())
     return addSymbolMismatch(node, memory, std::move(line), report);
   const bool unsure = memory.open && !memory.new_kernel;
-  report.add({.severity = unsure ? Severity::kUnknown : Severity::kWarning,
-              .code = unsure ? "gpu.peer-memory-unknown" : "gpu.no-peer-memory",
-              .what = unsure ? "Could not tell whether the kernel has dma-buf for RDMA."
-                             : "NICs cannot reach GPU memory: neither peer memory nor dma-buf.",
-              .evidence = peerEvidence(node, memory),
-              .cause = memory.open ? "dma-buf needs Linux 5.12 or later."
-                                   : "The closed kernel modules have no dma-buf.",
-              .fix = kPeerFix,
-              .gain = "RDMA reads and writes GPU memory without a copy through host memory."});
+  report.add(
+      {.severity = unsure ? Severity::kUnknown : Severity::kWarning,
+       .code = unsure ? "gpu.peer-memory-unknown" : "gpu.no-peer-memory",
+       .what =
+           unsure
+               ? "Could not tell whether the kernel has dma-buf for RDMA."
+               : "NICs cannot reach GPU memory: there is neither a peer memory module nor dma-buf.",
+       .evidence = peerEvidence(node, memory),
+       .cause = memory.open ? "dma-buf needs Linux 5.12 or later."
+                            : "The closed kernel modules have no dma-buf.",
+       .fix = kPeerFix,
+       .gain = "RDMA reads and writes GPU memory without a copy through host memory."});
 }
 
 void checkGdrcopy(const Tree& tree, const std::vector<RdmaNic>& nics, Report& report) {

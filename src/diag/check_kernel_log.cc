@@ -72,7 +72,8 @@ void addPcieErrors(const KernelLog& log, const std::set<std::string>& ours, bool
        .cause = "A bad slot, riser or cable, or a card that lost power.",
        .fix = "dmesg | grep -A4 'PCIe Bus Error'\n"
               "If they go on: seat the card again, replace the riser, update the firmware.",
-       .gain = "Each error costs a retransmission; an uncorrected one may cost the device."});
+       .gain =
+           "The link no longer repeats packets, and no uncorrected error takes the device away."});
 }
 
 void addPeermem(const LogLines& lines, Report& report) {

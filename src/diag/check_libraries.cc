@@ -84,17 +84,18 @@ void checkCopies(const Node& node, bool rdma, const TwoCopies& what, Report& rep
   const auto copies = copiesOf(node, what.library);
   if (copies.size() < 2) return;
   const std::string& first = copies.front().path;
-  report.add({.severity = rdma ? Severity::kWarning : Severity::kInfo,
-              .code = what.code,
-              .what = fmt::format("{} copies of {} are here; a process may load two of them.",
-                                  copies.size(), what.shown),
-              .evidence = copyEvidence(copies),
-              .cause = what.cause,
-              .fix = fmt::format("See which one a job has: grep {} /proc/PID/maps\n"
-                                 "Then put the right one first, for example:\n"
-                                 "export LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH",
-                                 what.library, first.substr(0, first.rfind('/'))),
-              .gain = "A plugin built against another copy costs up to half of the bandwidth."});
+  report.add(
+      {.severity = rdma ? Severity::kWarning : Severity::kInfo,
+       .code = what.code,
+       .what = fmt::format("{} copies of {} are here; a process may load two of them.",
+                           copies.size(), what.shown),
+       .evidence = copyEvidence(copies),
+       .cause = what.cause,
+       .fix = fmt::format("See which one a job has: grep {} /proc/PID/maps\n"
+                          "Then put the right one first, for example:\n"
+                          "export LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH",
+                          what.library, first.substr(0, first.rfind('/'))),
+       .gain = "All of the bandwidth: a plugin built against another copy can lose half of it."});
 }
 
 struct OldLibrary {
@@ -152,7 +153,7 @@ void addOld(const std::vector<OldLibrary>& old, Report& report) {
               .evidence = std::move(evidence),
               .cause = std::move(cause),
               .fix = std::move(fix),
-              .gain = "The missing functions are there."});
+              .gain = "Programs find the functions that they need."});
 }
 
 bool hasLibrary(const Node& node, std::string_view name) {

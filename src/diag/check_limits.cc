@@ -97,8 +97,10 @@ std::string inertReason(const Node& node, const ProcessFacts& process) {
     return "The kernel takes IPC_LOCK of the node's own user namespace alone.";
   if (process.uid.value_or(0) != 0 && !process.has(Capability::kIpcLock) &&
       wasGivenIpcLock(node, process))
-    return fmt::format("Capabilities of a container become effective for uid 0 alone; this is {}.",
-                       *process.uid);
+    return fmt::format(
+        "A capability that a manifest adds becomes effective for uid 0 only; this process runs as "
+        "uid {}.",
+        *process.uid);
   return {};
 }
 
@@ -257,14 +259,16 @@ constexpr std::uint64_t kFewProcesses = 1024;
 void checkGroupProcesses(const Tree& tree, bool rdma, Report& report) {
   const auto limit = groupLimit(tree, "pids", "pids.max", "pids.max");
   if (!limit || limit->value >= kFewProcesses) return;
-  report.add({.severity = rdma ? Severity::kWarning : Severity::kInfo,
-              .code = "limits.processes",
-              .what = fmt::format("The control group may have only {} threads.", limit->value),
-              .evidence = {{limit->path, fmt::format("{}", limit->value)}},
-              .cause = "Inference engines start hundreds of threads.",
-              .fix = "Kubernetes: podPidsLimit: 16384 in the kubelet's configuration\n"
-                     "Docker: --pids-limit -1",
-              .gain = "Threads start (without: Resource temporarily unavailable)."});
+  report.add(
+      {.severity = rdma ? Severity::kWarning : Severity::kInfo,
+       .code = "limits.processes",
+       .what = fmt::format("The control group allows only {} processes and threads (pids.max).",
+                           limit->value),
+       .evidence = {{limit->path, fmt::format("{}", limit->value)}},
+       .cause = "Inference engines start hundreds of threads.",
+       .fix = "Kubernetes: podPidsLimit: 16384 in the kubelet's configuration\n"
+              "Docker: --pids-limit -1",
+       .gain = "Threads start (without: Resource temporarily unavailable)."});
 }
 
 }  // namespace

@@ -49,7 +49,8 @@ TEST(CheckLimits, SaysWhyIpcLockIsInert) {
   folder.write("/proc/self/limits", limitsText(kEightMebibytes, kManyFiles));
   folder.write("/proc/self/status", statusText(1000, kNone, kDockerAndIpcLock));
   EXPECT_EQ(codesAboveInfo(folder), Codes{"limits.ipc-lock-inert"});
-  EXPECT_NE(findingOf(folder, "limits.ipc-lock-inert").cause.find("uid 0 alone; this is 1000"),
+  EXPECT_NE(findingOf(folder, "limits.ipc-lock-inert")
+                .cause.find("uid 0 only; this process runs as uid 1000"),
             std::string::npos);
   folder.write("/proc/self/status", statusText(1000, kNone, kDocker));
   EXPECT_EQ(codesAboveInfo(folder), Codes{"limits.memlock"}) << "it was not added";

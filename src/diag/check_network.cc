@@ -258,7 +258,7 @@ void reportCarrier(const RailNames& flapping, std::vector<Evidence> evidence, Re
        .fix = "See the times in the kernel log: dmesg -T | grep -E 'Link (up|down)'\n"
               "Reseat or replace the cable, then look at its errors: ethtool -S " +
               flapping.front().substr(0, flapping.front().find(' ')) + " | grep -E 'phy|symbol'",
-       .gain = "Each change ends the transfers on this rail."});
+       .gain = "Transfers on this rail no longer end with its link."});
 }
 
 void checkCarrier(const Node& node, const RailNames& rails, Report& report) {
@@ -272,7 +272,7 @@ void checkCarrier(const Node& node, const RailNames& rails, Report& report) {
     const std::uint64_t more = grown == node.live.grown.end() ? 0 : grown->second;
     const bool unlike_others = count >= kManyChanges && count / 4 >= median;
     if (more == 0 && count < kManyChangesAlone && !unlike_others) continue;
-    flapping.push_back(fmt::format("{} ({} times)", rail, count));
+    flapping.push_back(fmt::format("{} ({} changes of the carrier)", rail, count));
     evidence.push_back(
         {path, fmt::format("{}, {} more within {:.1f} s", count, more, node.live.seconds)});
   }

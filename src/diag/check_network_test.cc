@@ -47,7 +47,7 @@ TEST(CheckNetwork, NamesLinksThatComeAndGo) {
   folder.rewrite("/sys/class/net/rail3/carrier_changes", "41");
   EXPECT_EQ(codesAboveInfo(folder), Codes{"network.carrier-changes"});
   EXPECT_EQ(findingOf(folder, "network.carrier-changes").what,
-            "These links go up and down often: rail3 (41 times).");
+            "These links go up and down often: rail3 (41 changes of the carrier).");
   folder.rewrite("/sys/class/net/rail3/carrier_changes", "18");
   EXPECT_EQ(codesAboveInfo(folder), Codes{});
   folder.live.grown["/sys/class/net/rail3/carrier_changes"] = 2;

@@ -191,7 +191,8 @@ void addTooSlow(const PathFault& fault, Report& report) {
        .cause = "The slot has an older generation or fewer lanes than the NIC needs.",
        .fix = "Move the NIC to a slot with PCIe 5 x16 (400 Gb/s) or PCIe 4 x16 (200 Gb/s).\n" +
               lookAt(fault.address),
-       .gain = "A 400 Gb/s NIC in PCIe 4 x16 stops at 28 to 31 of 50 GB/s."});
+       .gain = "The NIC reaches its rate. In PCIe 4 x16 a NIC of 400 Gb/s carries 28 to 31 GB/s "
+               "instead of 50."});
 }
 
 void checkNicLinks(const Node& node, const std::vector<NicPath>& paths, Report& report) {
@@ -285,17 +286,18 @@ void checkAer(const Node& node, const std::map<std::string, std::string>& folder
     }
   if (!seen) return addNoAer(folders.begin()->second, report);
   if (names.empty()) return report.fine("No PCIe errors are counted on the way to NICs and GPUs.");
-  report.add({.severity = severity,
-              .code = "pcie.errors",
-              .what = fmt::format("PCIe errors are counted at {}.", listed(names)),
-              .evidence = std::move(evidence),
-              .cause = "A growing number means a bad slot, riser or cable.",
-              .fix = "Look twice, a minute apart, under load:\n"
-                     "grep TOTAL /sys/bus/pci/devices/" +
-                     names.front() +
-                     "/aer_dev_*\n"
-                     "If it grows: seat the card again, replace the riser, update the firmware.",
-              .gain = "Each error costs a retransmission; a fatal one costs the device."});
+  report.add(
+      {.severity = severity,
+       .code = "pcie.errors",
+       .what = fmt::format("The error counters of PCIe are not zero at {}.", listed(names)),
+       .evidence = std::move(evidence),
+       .cause = "A growing number means a bad slot, riser or cable.",
+       .fix = "Look twice, a minute apart, under load:\n"
+              "grep TOTAL /sys/bus/pci/devices/" +
+              names.front() +
+              "/aer_dev_*\n"
+              "If it grows: seat the card again, replace the riser, update the firmware.",
+       .gain = "The link no longer repeats packets, and no fatal error takes the device away."});
 }
 
 // The functions that RDMA traffic passes, each once.

@@ -27,7 +27,8 @@ TEST(CheckCpu, NamesAGovernorThatSavesPower) {
   const auto folder = testing::roceNode();
   setPolicy(folder, "powersave", "acpi-cpufreq", "");
   EXPECT_EQ(codesAboveInfo(folder), Codes{"cpu.governor"});
-  EXPECT_EQ(findingOf(folder, "cpu.governor").what, "1 CPUs use the governor powersave.");
+  EXPECT_EQ(findingOf(folder, "cpu.governor").what,
+            "The frequency governor powersave is in use (1 CPUs).");
   setPolicy(folder, "powersave", "intel_pstate", "balance_performance");
   EXPECT_EQ(codesAboveInfo(folder), Codes{}) << "the hardware chooses";
   EXPECT_EQ(findingOf(folder, "cpu.governor").severity, Severity::kInfo);

@@ -114,7 +114,7 @@ void reportPolling(const Node& node, const OwnDevices& own, const PortList& port
                        "off.",
               .fix = fmt::format("Look at the cable and the switch port: mlxlink -d {} -m\n{}",
                                  toolName(*ports.front().device), leaveOut(ports)),
-              .gain = "Each port adds its own rate to the node."});
+              .gain = "The node gains the rate of each port that comes up."});
 }
 
 void reportDownPorts(const Node& node, const OwnDevices& own, const PortList& ports,
@@ -133,7 +133,7 @@ void reportDownPorts(const Node& node, const OwnDevices& own, const PortList& po
                       ? std::string()
                       : fmt::format("Bring the interface up: ip link set {} up\n", interface),
                   device.name, ports.front().port->number, toolName(device), leaveOut(ports)),
-              .gain = "Each port adds its own rate to the node."});
+              .gain = "The node gains the rate of each port that comes up."});
 }
 
 void reportInit(const Node& node, const OwnDevices& own, const PortList& ports, Report& report) {

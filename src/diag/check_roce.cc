@@ -105,7 +105,7 @@ void reportDownRails(const Node& node, const RoceView& view, const RoceRails& do
                                  }) +
                          "If it stays down, look at the cable and the switch port: ethtool " +
                          down.front().interface,
-                  .gain = "Each rail adds its own rate to the node."};
+                  .gain = "The node gains the rate of each rail that comes up."};
   for (const RoceRail& one : down) {
     const std::string path = interfaceFile(one, "operstate");
     finding.evidence.push_back({path, printable(node.tree.line(path))});
@@ -298,7 +298,7 @@ void checkIndices(const Node& node, const RoceView& view, const RoceRails& rails
        .cause = "One NCCL_IB_GID_INDEX is wrong for some of these devices. Transfers over "
                 "them end with status 12, IBV_WC_RETRY_EXC_ERR.",
        .fix = kIndexFix,
-       .gain = "Each device uses the GID that carries its address."});
+       .gain = "Each device uses the RoCE v2 GID that holds the IP address of its interface."});
 }
 
 // ---- MTU.

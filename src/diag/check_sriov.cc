@@ -46,8 +46,8 @@ void reportFaults(const Allocation& given, Report& report) {
   addFaults(given, FaultKind::kHostileName,
             {.severity = severity,
              .code = "sriov.hostile-name",
-             .what = "A variable of the device plugin names a device that cannot exist",
-             .cause = "The variable was overwritten. Its value is not used.",
+             .what = "A PCIDEVICE_* variable holds a name that no device can have",
+             .cause = "The variable was overwritten. Its value is ignored.",
              .fix = kRecreate},
             report);
   addFaults(given, FaultKind::kNoDevice,
@@ -184,7 +184,7 @@ void reportDown(const Node& node, const Allocation& given, Report& report) {
          .code = "sriov.no-guid",
          .what = fmt::format("The InfiniBand functions {} have no GUID.", namesOf(no_guid.devices)),
          .evidence = std::move(no_guid.evidence),
-         .cause = "The subnet manager gives no address to a function without a GUID, so its "
+         .cause = "The subnet manager does not bring up a virtual function without a GUID, so its "
                   "port stays down.",
          .fix = "In Kubernetes, install ib-kubernetes, which assigns GUIDs. By hand, on the "
                 "node, with a GUID of your own for each:\n" +
@@ -194,7 +194,7 @@ void reportDown(const Node& node, const Allocation& given, Report& report) {
     report.add({.severity = Severity::kFailure,
                 .code = "sriov.link-down",
                 .what = fmt::format(
-                    "The virtual functions {} are down, while their physical ones are active.",
+                    "Virtual functions are down, while their physical functions are active: {}.",
                     namesOf(down.devices)),
                 .evidence = std::move(down.evidence),
                 .cause = "The link policy of the function keeps it down, or its interface in the "

@@ -192,7 +192,7 @@ TEST(CheckVariables, NamesTheDevicesThatAGidIndexIsWrongOf) {
   folder.rewrite("/sys/class/infiniband/mlx5_5/ports/1/gid_attrs/types/3", "IB/RoCE v1");
   const Finding found = onlyFinding(folder);
   EXPECT_EQ(found.code, "variables.nccl-ib-gid-index");
-  EXPECT_NE(found.what.find(": mlx5_5 is RoCE v1."), std::string::npos) << found.what;
+  EXPECT_NE(found.what.find("selects a RoCE v1 GID of mlx5_5."), std::string::npos) << found.what;
 }
 
 TEST(CheckVariables, WithoutRdmaOnlyInterfacesMatter) {

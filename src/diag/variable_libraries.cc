@@ -44,7 +44,7 @@ void checkPlugin(const VariableScene& scene, const std::vector<std::string>& fol
                 "it.",
        .fix = fmt::format("export LD_LIBRARY_PATH={}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}",
                           *installed),
-       .gain = "NCCL uses EFA in the place of TCP."});
+       .gain = "NCCL uses EFA instead of TCP."});
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ void reportNoHca(const VariableScene& scene, const NameList& list) {
          .cause = "NCCL finds no such device and falls back to TCP. Each pod gets other "
                   "devices, so a fixed list fits only by chance.",
          .fix = exactHca(scene.pod) + "\nor start it with: viaduct exec -- COMMAND",
-         .gain = "NCCL uses RDMA in the place of TCP."});
+         .gain = "NCCL uses RDMA instead of TCP."});
   if (nowhere.empty() || list.excludes) return;
   scene.add("NCCL_IB_HCA",
             {.severity = Severity::kWarning,
@@ -124,7 +124,7 @@ void checkTransports(const VariableScene& scene, const std::string& text) {
                       .what = "leaves UCX without rc and dc, its RDMA transports.",
                       .cause = "UCX uses only the transports of the list. Operators and examples "
                                "often pin tcp.",
-                      .gain = "UCX uses RDMA in the place of TCP."});
+                      .gain = "UCX uses RDMA instead of TCP."});
   if (scene.pod.gpus == 0 || transports.cuda()) return;
   scene.add("UCX_TLS",
             {.severity = Severity::kWarning,
@@ -155,7 +155,7 @@ void checkUcxDevices(const VariableScene& scene, std::string_view text) {
                       .cause = "UCX uses only the devices of the list, so it falls back to TCP or "
                                "finds no transport.",
                       .fix = fix,
-                      .gain = "UCX uses RDMA in the place of TCP."});
+                      .gain = "UCX uses RDMA instead of TCP."});
   if (excludes || whole != 0) return;
   scene.add("UCX_NET_DEVICES",
             {.severity = Severity::kWarning,
@@ -164,7 +164,7 @@ void checkUcxDevices(const VariableScene& scene, std::string_view text) {
              .cause = "UCX knows a device only with its port, as in mlx5_0:1, and ignores other "
                       "names with a warning.",
              .fix = fix,
-             .gain = "UCX uses RDMA in the place of TCP."});
+             .gain = "UCX uses RDMA instead of TCP."});
 }
 
 std::optional<std::uint64_t> gidIndexIn(const std::string& text) {
@@ -179,28 +179,30 @@ std::optional<std::uint64_t> gidIndexIn(const std::string& text) {
 std::string faultOf(const RdmaPort& port, std::uint64_t index) {
   const auto same = [&](const Gid& one) { return one.index == index; };
   const auto at = std::find_if(port.gids.begin(), port.gids.end(), same);
-  if (at == port.gids.end()) return "is empty";
+  if (at == port.gids.end()) return "an empty GID";
   if (!port.roce()) return {};
-  if (at->linkLocal()) return "is link-local";
-  return at->type.empty() || at->type == "RoCE v2" ? std::string() : "is RoCE v1";
+  if (at->linkLocal()) return "a link-local GID";
+  return at->type.empty() || at->type == "RoCE v2" ? std::string() : "a RoCE v1 GID";
 }
 
 void checkGidIndex(const VariableScene& scene, const char* name, std::uint64_t index) {
   Finding finding{.severity = Severity::kFailure};
-  std::vector<std::string> wrong;
+  std::map<std::string, std::vector<std::string>> wrong;  // a fault's devices
   for (const RdmaDevice& one : scene.pod.verbs)
     for (const RdmaPort& port : one.ports) {
       const std::string fault = port.active() && !port.gids.empty() ? faultOf(port, index) : "";
       if (fault.empty()) continue;
-      wrong.push_back(fmt::format("{} {}", one.name, fault));
+      wrong[fault].push_back(one.name);
       finding.evidence.push_back({fmt::format("{}/gids/{}", port.folder, index), fault});
       if (const Gid* const right = routableGid(port))
         finding.evidence.push_back(
             {fmt::format("{}/gids/{}", port.folder, right->index), right->type + " " + right->gid});
     }
   if (wrong.empty()) return;
-  finding.what =
-      fmt::format("selects a GID that reaches no other host: {}.", fmt::join(wrong, ", "));
+  std::vector<std::string> selected;
+  for (const auto& [fault, devices] : wrong)
+    selected.push_back(fmt::format("{} of {}", fault, fmt::join(devices, ", ")));
+  finding.what = fmt::format("selects {}.", fmt::join(selected, ", and "));
   finding.cause =
       "Indices differ between devices and change with addresses. Connections then end "
       "with error 12, or never form.";
@@ -208,7 +210,7 @@ void checkGidIndex(const VariableScene& scene, const char* name, std::uint64_t i
       "unset {}\nNCCL 2.21 and newer, and UCX, choose the index for each "
       "device.",
       name);
-  finding.gain = "Each device uses the RoCE v2 GID of its own address.";
+  finding.gain = "Each device uses the RoCE v2 GID that holds the IP address of its interface.";
   scene.add(name, std::move(finding));
 }
 

@@ -76,7 +76,8 @@ constexpr auto kExpandableCause =
 constexpr auto kExpandableGain =
     "GPU blocks are registered. One report went from 0.3 GB/s to 200 GB/s.";
 constexpr auto kUcxOnEfa =
-    "UCX has no fast path on EFA: it falls back to TCP, or emulates RDMA over datagrams.";
+    "UCX of most images has no RDMA on EFA: it falls back to TCP, or emulates RDMA in software "
+    "over datagrams (UD).";
 constexpr auto kUseLibfabric =
     "Choose the backend LIBFABRIC of NIXL, and unset the variable:\n"
     "  unset UCX_TLS UCX_NET_DEVICES\n"
@@ -84,7 +85,8 @@ constexpr auto kUseLibfabric =
     "  export TRTLLM_NIXL_KVCACHE_BACKEND=LIBFABRIC\n"
     "  vLLM: --kv-transfer-config with kv_connector_extra_config.backends [\"LIBFABRIC\"]";
 constexpr auto kLibfabricGain =
-    "One report measured a time to first token of 76 ms with LIBFABRIC and 252 ms with UCX.";
+    "A shorter time to first token: one report measured 76 ms with NIXL's LIBFABRIC backend and "
+    "252 ms with UCX.";
 
 constexpr std::array kSwitches{
     Switch{"NCCL_IB_DISABLE", hasVerbs, isNumberAboveNothing,
@@ -104,15 +106,16 @@ constexpr std::array kSwitches{
            "NICs read GPU memory directly. Without the switch NCCL decides by distance."},
     Switch{"NCCL_NET_PLUGIN", hasEfa, [](std::string_view v) { return sameText(v, "none"); },
            "keeps NCCL from loading aws-ofi-nccl, its only way to EFA.",
-           "NCCL falls back to NET/Socket.", "", "NCCL uses EFA in the place of TCP."},
+           "NCCL falls back to NET/Socket.", "", "NCCL uses EFA instead of TCP."},
     Switch{"UCX_IB_GPU_DIRECT_RDMA", hasVerbsAndGpu, isOff,
            "makes UCX copy GPU memory through the host.", kLeftover, "",
            "NICs read and write GPU memory directly."},
     Switch{"UCX_RNDV_THRESH", hasVerbs,
            [](std::string_view v) { return v.find("inf") != std::string_view::npos; },
-           "keeps UCX from zero-copy transfers of large blocks.",
-           "Below the rendezvous threshold UCX copies blocks through its own buffers.", "",
-           "Large blocks go by RDMA without a copy."},
+           "keeps UCX from zero-copy transfers of large messages.",
+           "Below the rendezvous threshold UCX sends eagerly, and usually copies through buffers "
+           "of its own.",
+           "", "Large messages go by RDMA without a copy."},
     Switch{"UCX_IB_REG_METHODS", hasVirtualFunction,
            [](std::string_view v) { return v.starts_with("odp"); },
            "asks for on-demand paging on virtual functions.",
@@ -122,21 +125,24 @@ constexpr std::array kSwitches{
              const auto transports = partsOf(v);
              return std::find(transports.begin(), transports.end(), "srd") == transports.end();
            },
-           "configures UCX, and this pod has only EFA.", kUcxOnEfa, kUseLibfabric, kLibfabricGain},
+           "is set for UCX, but this pod has only EFA, where UCX falls back to TCP.", kUcxOnEfa,
+           kUseLibfabric, kLibfabricGain},
     Switch{"UCX_NET_DEVICES", hasEfaOnly,
            [](std::string_view v) { return v.find("rdmap") == std::string_view::npos; },
-           "configures UCX, and this pod has only EFA.", kUcxOnEfa, kUseLibfabric, kLibfabricGain},
+           "is set for UCX, but this pod has only EFA, where UCX falls back to TCP.", kUcxOnEfa,
+           kUseLibfabric, kLibfabricGain},
     Switch{"FI_PROVIDER", hasEfa, [](std::string_view v) { return !mayTake(v, {"efa"}); },
            "keeps libfabric from EFA.",
            "libfabric opens only the providers that the variable allows.", "export FI_PROVIDER=efa",
-           "libfabric uses EFA in the place of TCP."},
+           "libfabric uses EFA instead of TCP."},
     Switch{"FI_PROVIDER", hasVerbsOnly,
            [](std::string_view v) { return !mayTake(v, {"verbs", "ucx", "mlx", "psm3", "opx"}); },
            "allows no provider for the InfiniBand or RoCE devices of this pod.",
            "libfabric opens only the providers that the variable allows."},
     Switch{"FI_EFA_USE_DEVICE_RDMA", hasEfa, isOff, "makes libfabric emulate RDMA by messages.",
-           "Each read and write is then cut into packets and copied by both processors.", "",
-           "EFA devices read and write memory of the peer themselves."},
+           "Without device RDMA, libfabric emulates each read and write by messages, which the "
+           "CPUs of both hosts copy.",
+           "", "EFA devices read and write the peer's memory in hardware, without the peer's CPU."},
     Switch{"FI_EFA_ENABLE_SHM_TRANSFER", hasEfaAndGpu, isOn,
            "lets libfabric use shared memory for peers on this node.",
            "That path cannot take GPU memory on all versions.",
