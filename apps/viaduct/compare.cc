@@ -23,8 +23,7 @@ Result<std::vector<Report>> readSide(const std::vector<std::string>& files) {
 // "a.json (viaduct 0.1.0, 2026-01-02T03:04:05Z)"
 std::string describe(const std::vector<std::string>& files, const std::vector<Report>& reports) {
   const Report& first = reports.front();
-  const bool ours = first.version != "nixlbench";
-  return fmt::format("{} ({}{}{}{})", fmt::join(files, " "), ours ? "viaduct " : "", first.version,
+  return fmt::format("{} ({}{}{})", fmt::join(files, " "), toolOf(first),
                      first.started.empty() ? "" : ", ", first.started);
 }
 

@@ -224,10 +224,6 @@ std::string datesText(const std::vector<Source>& sources) {
   return "Measured " + (first == last ? first : first + " to " + last);
 }
 
-std::string madeBy(const std::string& version) {
-  return (version == "nixlbench" || version.empty() ? "" : "viaduct ") + version;
-}
-
 }  // namespace
 
 std::string titleOf(const std::vector<Source>& sources) {
@@ -248,7 +244,7 @@ std::string originHtml(const std::vector<Source>& sources) {
   std::set<std::string> versions;
   std::vector<std::string> commands;
   for (const Source& source : sources) {
-    versions.insert(madeBy(source.report.version));
+    versions.insert(toolOf(source.report));
     const std::string& command = source.report.command;
     if (!command.empty() && std::find(commands.begin(), commands.end(), command) == commands.end())
       commands.push_back(command);

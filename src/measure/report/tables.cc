@@ -227,10 +227,8 @@ std::string runsHtml(const std::vector<Source>& sources) {
               .columns = {"file", "by", "started", "hosts", "members", "rows", "best GB/s", "end"}};
   for (const Source& source : sources) {
     const Report& r = source.report;
-    const bool ours = r.version != "nixlbench";
     table.rows.push_back(
-        {headCell(source.name), textCell((ours ? "viaduct " : "") + r.version), textCell(r.started),
-         textCell(hostsOf(r)),
+        {headCell(source.name), textCell(toolOf(r)), textCell(r.started), textCell(hostsOf(r)),
          numberCell(r.environment.members.empty() ? std::string(kNothing)
                                                   : fmt::to_string(r.environment.members.size())),
          numberCell(fmt::to_string(r.rows.size())), textCell(bestOf(r)), textCell(r.end)});

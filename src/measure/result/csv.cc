@@ -60,7 +60,7 @@ constexpr std::array kColumns{
     Column{"gb_per_s_spread", [](R r) { return figure(r.gb_per_s_spread); }},
     Column{"latency_mean_us", [](R r) { return part(r.latency_us, &Latency::mean); }},
     Column{"latency_p50_us", [](R r) { return part(r.latency_us, &Latency::p50); }},
-    Column{"latency_p90_us", [](R r) { return part(r.latency_us, &Latency::p90); }},
+    Column{"latency_p90_us", [](R r) { return r.latency_us ? figure(r.latency_us->p90) : ""; }},
     Column{"latency_p99_us", [](R r) { return part(r.latency_us, &Latency::p99); }},
     Column{"latency_p99_9_us", [](R r) { return part(r.latency_us, &Latency::p99_9); }},
     Column{"latency_max_us", [](R r) { return part(r.latency_us, &Latency::max); }},

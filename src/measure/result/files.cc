@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/file_error.h"
 #include "base/sizes.h"
+#include "measure/result/baseline_log.h"
 #include "measure/result/nixlbench_log.h"
 
 namespace viaduct::measure {
@@ -66,12 +67,18 @@ Result<std::vector<Report>> reportsFrom(const std::string& text, const std::stri
                  .operation = "read result file",
                  .detail = std::move(detail),
                  .file = name,
-                 .remedy = "give a file of `viaduct bench --json`, or the output of nixlbench"};
+                 .remedy =
+                     "give a file of `viaduct bench --json`, or output of nixlbench, "
+                     "ucx_perftest, ib_write_bw, fi_rma_bw, nccl-tests or iperf3 -J"};
   };
   if (first == std::string::npos) return fail("it is empty");
-  if (text[first] != '{' && isNixlbenchLog(text)) return reportsFromNixlbenchLog(text, name);
-  if (text[first] != '{') return fail("the file holds neither JSON nor a nixlbench table");
-  VIADUCT_TRY(Report report, reportFromJson(text, name));
+  if (text[first] != '{') {
+    if (isNixlbenchLog(text)) return reportsFromNixlbenchLog(text, name);
+    if (isBaselineLog(text)) return reportsFromBaselineLog(text, name);
+    return fail("the file holds neither JSON nor a table of a known tool");
+  }
+  VIADUCT_TRY(Report report,
+              isIperf3(text) ? reportFromIperf3(text, name) : reportFromJson(text, name));
   std::vector<Report> out;
   out.push_back(std::move(report));
   return out;

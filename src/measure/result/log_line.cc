@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
+#include <cmath>
 
 namespace viaduct::measure {
 namespace {
@@ -76,6 +78,13 @@ std::vector<std::string_view> wordsOf(std::string_view text) {
     text = trimmed(text.substr(end));
   }
   return out;
+}
+
+std::optional<double> numberIn(std::string_view word) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc{} || end != word.data() + word.size()) return std::nullopt;
+  return std::isfinite(value) && value >= 0 ? std::optional(value) : std::nullopt;
 }
 
 std::string plainLine(std::string_view line) {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "measure/result/log_line.h"
@@ -16,7 +16,6 @@ namespace viaduct::measure {
 namespace {
 
 constexpr std::uint64_t kLargeBlock = std::uint64_t{1} << 20U;  // fewer iterations above it
-constexpr std::size_t kMostRows = 100'000, kMostRuns = 1'000;   // of a file: more is no log of it
 
 using Flags = std::map<std::string, std::string, std::less<>>;
 
@@ -35,10 +34,7 @@ enum class LogColumn : std::uint8_t {
   kTxP99,
   kIgnored
 };
-struct Title {
-  std::string_view text;
-  LogColumn column;
-};
+using Title = ColumnTitle<LogColumn>;
 constexpr std::string_view kFirstTitle = "Block Size (B)";
 constexpr std::array kTitles{
     Title{kFirstTitle, LogColumn::kBlock},
@@ -60,15 +56,7 @@ using Columns = std::vector<LogColumn>;
 constexpr std::string_view kNotMeasured = "nan";  // as our own --output nixlbench has it
 
 Columns columnsOf(std::string_view head) {
-  Columns out;
-  for (;;) {
-    head = trimmed(head);
-    const auto known = std::find_if(kTitles.begin(), kTitles.end(),
-                                    [&](const Title& t) { return head.starts_with(t.text); });
-    if (known == kTitles.end()) return out;
-    out.push_back(known->column);
-    head.remove_prefix(known->text.size());
-  }
+  return columnsIn(head, std::span<const Title>(kTitles));
 }
 
 bool isTable(const Columns& columns) {
@@ -84,13 +72,6 @@ bool isTable(const Columns& columns) {
 using Figures =
     std::array<std::optional<double>, static_cast<std::size_t>(LogColumn::kIgnored) + 1>;
 
-std::optional<double> figureIn(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return std::isfinite(value) && value >= 0 ? std::optional(value) : std::nullopt;
-}
-
 // The last words of the line, one for each column; nothing when they are no figures.
 std::optional<Figures> figuresIn(std::string_view line, const Columns& columns) {
   const std::vector<std::string_view> words = wordsOf(line);
@@ -98,7 +79,7 @@ std::optional<Figures> figuresIn(std::string_view line, const Columns& columns) 
   Figures out;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const std::string_view word = words[words.size() - columns.size() + i];
-    const auto value = figureIn(word);
+    const auto value = numberIn(word);
     if (!value && word != kNotMeasured) return std::nullopt;
     out[static_cast<std::size_t>(columns[i])] = value;
   }
@@ -108,7 +89,7 @@ std::optional<Figures> figuresIn(std::string_view line, const Columns& columns) 
 // Not with ".2" behind it, as all times of a table: the last figure of a log may be cut off.
 bool endsInCutFigure(std::string_view line) {
   const auto words = wordsOf(line);
-  if (words.empty() || !figureIn(words.back())) return false;
+  if (words.empty() || !numberIn(words.back())) return false;
   const auto point = words.back().find('.');
   return point == std::string_view::npos || point + 1 == words.back().size();
 }
@@ -133,7 +114,7 @@ std::string flag(const Flags& flags, std::string_view name, std::string_view fal
 std::uint64_t count(const Flags& flags, std::string_view name, std::uint64_t fallback) {
   constexpr double kMost = 1e15;
   const auto at = flags.find(name);
-  return at == flags.end() ? fallback : wholeOf(figureIn(at->second), kMost).value_or(fallback);
+  return at == flags.end() ? fallback : wholeOf(numberIn(at->second), kMost).value_or(fallback);
 }
 
 std::uint32_t few(const Flags& flags, std::string_view name) {

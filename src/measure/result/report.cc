@@ -79,6 +79,11 @@ std::vector<Option> optionsOf(const Settings& s) {
           {"weather", s.weather}};
 }
 
+std::string toolOf(const Report& report) {
+  const bool ours = !report.version.empty() && report.version[0] >= '0' && report.version[0] <= '9';
+  return (ours ? "viaduct " : "") + report.version;
+}
+
 Report startReport(std::string version, const Settings& agent) {
   Report out{.version = std::move(version),
              .started = fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr))),

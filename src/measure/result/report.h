@@ -44,7 +44,7 @@ struct Option {
 std::vector<Option> optionsOf(const Settings& agent);
 
 struct Report {
-  std::string version = {};      // of viaduct
+  std::string version = {};      // of viaduct, or the name of another tool: "nixlbench"
   std::string started = {};      // UTC, ISO 8601
   std::string end = "complete";  // or how it ended early
   std::string command = {};      // the command line, without secrets; older files have none
@@ -55,6 +55,9 @@ struct Report {
   std::vector<std::string> conclusion = {};  // lines for people
   friend bool operator==(const Report&, const Report&) = default;
 };
+
+// "viaduct 0.1.0", "ib_write_bw"
+std::string toolOf(const Report& report);
 
 // A report of this moment, without members, options of the run and rows yet. Beside the settings of
 // the agents it has what this process's environment tells the libraries of their backends.

@@ -39,8 +39,8 @@ std::optional<Verified> verifiedNamed(std::string_view name);
 // Of one transfer, from its intended start until its bytes are visible at the other end; in
 // microseconds.
 struct Latency {
-  double mean = 0, p50 = 0, p90 = 0;
-  std::optional<double> p95 = {};  // older files have none
+  double mean = 0, p50 = 0;
+  std::optional<double> p90 = {}, p95 = {};  // other tools and older files have none
   double p99 = 0, p99_9 = 0, max = 0;
   friend bool operator==(const Latency&, const Latency&) = default;
 };

@@ -27,9 +27,11 @@ void putGroup(Json& out, const char* key, const Named&... named) {
 void put(Json& out, const char* key, const std::optional<Latency>& l) {
   if (!l) return;
   using F = std::pair<const char*, double>;
-  putGroup(out, key, F{"mean", l->mean}, F{"p50", l->p50}, F{"p90", l->p90}, F{"p99", l->p99},
-           F{"p99_9", l->p99_9}, F{"max", l->max});
-  if (out.contains(key)) put(out[key], "p95", l->p95);
+  putGroup(out, key, F{"mean", l->mean}, F{"p50", l->p50}, F{"p99", l->p99}, F{"p99_9", l->p99_9},
+           F{"max", l->max});
+  if (!out.contains(key)) return;
+  put(out[key], "p90", l->p90);
+  put(out[key], "p95", l->p95);
 }
 
 void put(Json& out, const char* key, const std::optional<MeanP99>& m) {
@@ -111,7 +113,7 @@ void putFigures(Json& out, const Row& row) {
 void read(JsonReader& from, Latency& l) {
   from.need("mean", l.mean);
   from.need("p50", l.p50);
-  from.need("p90", l.p90);
+  from.may("p90", l.p90);
   from.may("p95", l.p95);
   from.need("p99", l.p99);
   from.need("p99_9", l.p99_9);

@@ -52,12 +52,13 @@ bool read(base::Reader& from, Failure& into) {
 }
 
 void write(base::Writer& to, const Latency& l) {
-  for (const double v : {l.mean, l.p50, l.p90, l.p95.value_or(0), l.p99, l.p99_9, l.max})
+  for (const double v :
+       {l.mean, l.p50, l.p90.value_or(0), l.p95.value_or(0), l.p99, l.p99_9, l.max})
     put(to, v);
 }
 Latency readLatency(base::Reader& from) {
-  Latency l{.p95 = 0};
-  for (double* v : {&l.mean, &l.p50, &l.p90, &*l.p95, &l.p99, &l.p99_9, &l.max})
+  Latency l{.p90 = 0, .p95 = 0};
+  for (double* v : {&l.mean, &l.p50, &*l.p90, &*l.p95, &l.p99, &l.p99_9, &l.max})
     *v = getDouble(from);
   return l;
 }
