@@ -4,6 +4,7 @@
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -36,6 +37,10 @@ def load(text):
     return [one for one in yaml.load_all(text, Loader=LOADER) if one is not None]
 
 
+def dump(objects):
+    return yaml.dump_all(objects, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper))
+
+
 def read(path):
     with open(path, encoding="utf-8") as file:
         return file.read()
@@ -63,24 +68,34 @@ def merge(ours, theirs, field=None):
     return theirs
 
 
+def is_target(one, target):
+    selector = re.fullmatch(r"(\w+) notin \(([\w,-]+)\)", target.get("labelSelector", "part notin (none)"))
+    if set(target) - {"kind", "name", "labelSelector"} or not selector:
+        raise Unsupported(f"target {target}")
+    return (
+        target.get("kind", one["kind"]) == one["kind"]
+        and target.get("name", one["metadata"]["name"]) == one["metadata"]["name"]
+        and one["metadata"].get("labels", {}).get(selector[1]) not in selector[2].split(",")
+    )
+
+
 def patch_all(objects, patch, folder):
     known = {"path", "patch", "target"}
     if set(patch) - known:
         raise Unsupported(f"fields of a patch: {set(patch) - known}")
     [content] = load(patch.get("patch") or read(os.path.join(folder, patch["path"])))
     target = patch.get("target") or {"kind": content["kind"], "name": content["metadata"]["name"]}
-    if set(target) - {"kind", "name"}:
-        raise Unsupported(f"fields of a target: {set(target)}")
-    hit = 0
-    for i, one in enumerate(objects):
-        if one["kind"] != target["kind"] or target.get("name", one["metadata"]["name"]) != one["metadata"]["name"]:
+    hits = [one for one in objects if is_target(one, target)]
+    if not hits:
+        raise ValueError(f"a patch in {folder} has no target: {target}")
+    for one in hits:
+        if content.get("$patch") == "delete":
+            objects.remove(one)
             continue
         name = one["metadata"]["name"]
-        objects[i] = merge(one, content)
-        objects[i]["metadata"]["name"] = name
-        hit += 1
-    if not hit:
-        raise ValueError(f"a patch in {folder} has no target: {target}")
+        patched = merge(one, content)
+        patched["metadata"]["name"] = name
+        objects[objects.index(one)] = patched
 
 
 def set_images(objects, images):

@@ -5,6 +5,8 @@ exit: 0 fine; 1 not; 77 skipped, with the reason.
 
 import os
 import re
+import shutil
+import subprocess
 import sys
 
 import cluster
@@ -113,6 +115,27 @@ def crowd(objects, make, work):
     rows_of(members[0], 30, 16)
 
 
+def bench(objects, make, made):
+    """Both logs together hold all result files, also of a raw tool where it is installed."""
+    one = job(objects, "viaduct-bench")
+    members = [make(one, index) for index in range(2)]
+    start(members)
+    finish_all(members)
+    results = os.path.join(made.files, "results")
+    log = "".join(line + "\n" for pod in members for _, line in pod.lines)
+    script = [os.path.join(cluster.ROOT, "deploy", "collect-results.sh"), results]
+    collected = subprocess.run(script, input=log, capture_output=True, text=True, check=False)
+    expect(collected.returncode == 0, collected.stderr, *members)
+    wanted = {"tcp-write.json", "tcp-read.json", "tcp-latency.json"}
+    if shutil.which("iperf3"):
+        wanted.add("iperf3.txt")
+    else:
+        expect("iperf3 is not in this image" in log, "the missing tool is named", *members)
+    here = set(os.listdir(results))
+    expect(wanted <= here, f"{wanted - here} are missing", *members)
+    expect(len([name for name in here if name.startswith("doctor-")]) == 2, "a doctor's file of each pod", *members)
+
+
 def your_image(objects, make, _):
     one = job(objects, "viaduct-your-image")
     copy = make(one, 0, pods.pod_of(one)["initContainers"][0])
@@ -135,6 +158,7 @@ SCENARIOS = {
         + "  - target: {kind: Job, name: viaduct-group}\n    patch: |-\n        apiVersion: batch/v1\n        kind: Job\n"
         + "        metadata: {name: viaduct-group}\n        spec: {completions: 16, parallelism: 16}\n",
     ),
+    "bench": (bench, settings(BLOCK_SIZES="64K", DURATION="100ms", BASELINES="iperf3")),
     "your-image": (your_image, ""),
 }
 
