@@ -150,11 +150,11 @@ def your_image(objects, make, _):
 
 SCENARIOS = {
     "pair": (pair, ""),
-    "group": (group, ""),
+    "group": (group, settings(DURATION="200ms")),
     "etcd": (etcd, ""),
     "crowd": (
         crowd,
-        settings(INITIATORS=8, TARGETS=8, BLOCK_SIZES="64K,1M")
+        settings(INITIATORS=8, TARGETS=8, BLOCK_SIZES="64K", DURATION="200ms")
         + "  - target: {kind: Job, name: viaduct-group}\n    patch: |-\n        apiVersion: batch/v1\n        kind: Job\n"
         + "        metadata: {name: viaduct-group}\n        spec: {completions: 16, parallelism: 16}\n",
     ),

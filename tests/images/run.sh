@@ -49,7 +49,7 @@ make_base() {
   local root=$work/root
   mkdir -p "$root/etc/dpkg/dpkg.cfg.d"
   printf 'path-exclude /usr/share/%s/*\n' doc man locale info lintian >"$root/etc/dpkg/dpkg.cfg.d/slim"
-  debootstrap --variant=minbase --include=ca-certificates bookworm "$root" "$(awk 'NR == 1 { print $2 }' <<<"$sources")"
+  debootstrap --variant=minbase --include=ca-certificates bookworm "$root" "$(awk '$3 == "bookworm" { print $2; exit }' <<<"$sources")"
   printf '%s\n' "$sources" >"$root/etc/apt/sources.list"
   apt-config dump | grep '^Acquire::' >"$root/etc/apt/apt.conf.d/00host" || true
   mkdir -p "$root/etc/apt/auth.conf.d"
@@ -79,7 +79,9 @@ use_program() {
 step() {
   local start=$SECONDS
   echo "-- $1"
-  if "${@:2}" >"$work/log" 2>&1; then
+  # Not in the condition itself, where `set -e` would not hold.
+  "${@:2}" >"$work/log" 2>&1 &
+  if wait $!; then
     echo "   ok ($((SECONDS - start)) s)"
   else
     tail -n 30 "$work/log"
