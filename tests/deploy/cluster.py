@@ -156,7 +156,9 @@ class Cluster:
         os.rename(path + ".new", path)
 
     def make_switch(self):
-        bridge = f"ip link set lo up; ip link add br0 type bridge; ip address add {GATEWAY}/16 dev br0; ip link set br0 up"
+        # A bridge without an address of its own takes the lowest of its ports, and changes it with each new port.
+        bridge = "ip link set lo up; ip link add br0 address 02:00:00:00:00:01 type bridge; "
+        bridge += f"ip address add {GATEWAY}/16 dev br0; ip link set br0 up"
         server = [sys.executable, "-B", os.path.join(ROOT, "tests", "deploy", "names.py"), GATEWAY]
         switch = subprocess.Popen(
             ["unshare", "--net", "sh", "-ec", bridge + '; exec "$@"', "sh"] + server + [os.path.join(self.files, "zone")],

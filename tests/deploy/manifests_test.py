@@ -25,11 +25,14 @@ class Skipped(Exception):
 
 
 def with_host_network(work):
+    """The kustomization of docs/kubernetes.md, over an overlay that needs no RDMA."""
     folder = os.path.join(work, "host-network")
     os.makedirs(folder, exist_ok=True)
+    page = kustomize.read(os.path.join(ROOT, "docs", "kubernetes.md"))
+    text = page.split("\n## The network of the node\n")[1].split("```yaml\n")[1].split("```")[0]
     up = os.path.relpath(K8S, os.path.realpath(folder))
     with open(os.path.join(folder, "kustomization.yaml"), "w", encoding="utf-8") as file:
-        file.write(f"resources: [{up}/overlays/generic-tcp]\ncomponents: [{up}/components/host-network]\n")
+        file.write(text.replace("../viaduct/deploy/k8s", up).replace("eks-efa", "generic-tcp"))
     return folder
 
 

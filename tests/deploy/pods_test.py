@@ -25,19 +25,30 @@ def expect(truth, what, *shown):
         raise Failed(what + "\n" + "".join(pod.text() for pod in shown))
 
 
-def overlay(work, name, patch):
-    """The kustomization that a user writes over generic-tcp."""
+def overlay(work, name, text):
+    """Renders a kustomization that a user writes beside the source tree."""
     folder = os.path.join(work, name)
     os.makedirs(folder, exist_ok=True)
     up = os.path.relpath(K8S, os.path.realpath(folder))
     with open(os.path.join(folder, "kustomization.yaml"), "w", encoding="utf-8") as file:
-        file.write(f"resources: [{up}/overlays/generic-tcp]\npatches:\n{patch}")
+        file.write(text.replace("../viaduct/deploy/k8s", up))
     return kustomize.render(folder)
+
+
+def documented(heading):
+    """The first YAML below a heading of docs/kubernetes.md."""
+    page = kustomize.read(os.path.join(cluster.ROOT, "docs", "kubernetes.md"))
+    return page.split(f"\n## {heading}\n")[1].split("```yaml\n")[1].split("```")[0]
 
 
 def settings(**values):
     lines = "".join(f"          {name}: '{value}'\n" for name, value in values.items())
-    return f"  - patch: |-\n        apiVersion: v1\n        kind: ConfigMap\n        metadata: {{name: viaduct}}\n        data:\n{lines}"
+    # The depth of the documented patches, which it joins.
+    head = "  - patch: |-\n      apiVersion: v1\n      kind: ConfigMap\n      metadata: {name: viaduct}\n      data:\n"
+    return head + lines.replace("          ", "        ")
+
+
+PLAIN = "resources: [../viaduct/deploy/k8s/overlays/generic-tcp]\n"
 
 
 def finish_all(members):
@@ -149,17 +160,12 @@ def your_image(objects, make, _):
 
 
 SCENARIOS = {
-    "pair": (pair, ""),
-    "group": (group, settings(DURATION="200ms")),
-    "etcd": (etcd, ""),
-    "crowd": (
-        crowd,
-        settings(INITIATORS=8, TARGETS=8, BLOCK_SIZES="64K", DURATION="200ms")
-        + "  - target: {kind: Job, name: viaduct-group}\n    patch: |-\n        apiVersion: batch/v1\n        kind: Job\n"
-        + "        metadata: {name: viaduct-group}\n        spec: {completions: 16, parallelism: 16}\n",
-    ),
-    "bench": (bench, settings(BLOCK_SIZES="64K", DURATION="100ms", BASELINES="iperf3")),
-    "your-image": (your_image, ""),
+    "pair": (pair, PLAIN),
+    "group": (group, PLAIN + "patches:\n" + settings(DURATION="200ms")),
+    "etcd": (etcd, PLAIN),
+    "crowd": (crowd, documented("More members") + settings(BLOCK_SIZES="64K", DURATION="200ms")),
+    "bench": (bench, PLAIN + "patches:\n" + settings(BLOCK_SIZES="64K", DURATION="100ms", BASELINES="iperf3")),
+    "your-image": (your_image, PLAIN),
 }
 
 
@@ -177,9 +183,8 @@ def main():
         print(f"skipped: {why}")
         return 77
     os.makedirs(work, exist_ok=True)
-    run, patch = SCENARIOS[scenario]
-    folder = os.path.join(K8S, "overlays", "generic-tcp")
-    objects = overlay(work, f"overlay-{scenario}", patch) if patch else kustomize.render(folder)
+    run, text = SCENARIOS[scenario]
+    objects = overlay(work, f"overlay-{scenario}", text)
     try:
         made = cluster.Cluster(objects, viaduct, work)
     except cluster.Refused as why:

@@ -117,6 +117,14 @@ backends_of_slim() {
 
 user_of_slim() { [[ $(in_slim id -u) == 65532 ]]; }
 
+# The name comes late in a mount namespace, which an ordinary user may not have here.
+late_name_in_slim() {
+  local container
+  container=$(buildah from --pull-never localhost/viaduct:test)
+  buildah run --user 0 "$container" -- nixlbench-test
+  buildah rm "$container"
+}
+
 etcd_of_slim() {
   in_slim bash -ec 'etcd --data-dir=/tmp/etcd --listen-client-urls=http://127.0.0.1:24379 \
     --advertise-client-urls=http://127.0.0.1:24379 --listen-peer-urls=http://127.0.0.1:24380 >/dev/null 2>&1 &
@@ -155,7 +163,7 @@ full_over_a_stand_in() {
       cmake*) echo "   not run here, the same as in slim: cmake ..." >>"$work/not-run"; left=$((left + 1)) ;;
       *)
         # The stand-in's name of one package; links may lead nowhere without the fabrics.
-        buildah run --env LIBFMT=libfmt9 "$container" -- sh -ec "$line"
+        buildah run --env LIBFMT=libfmt9 "$container" -- sh -ec "$line" </dev/null
         ran=$((ran + 1))
         ;;
     esac
@@ -170,6 +178,7 @@ step "slim is small enough" size_of_slim
 cat "$work/size"
 step "slim has four backends, which open" backends_of_slim
 step "slim runs as an ordinary user" user_of_slim
+step "two processes of slim meet at a name that comes late" late_name_in_slim
 step "slim has an etcd, and its check" etcd_of_slim
 step "Viaduct runs in an image without a C library" add_to_strange_image
 step "efa-cuda over a stand-in" full_over_a_stand_in
