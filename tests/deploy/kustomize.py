@@ -37,10 +37,6 @@ def load(text):
     return [one for one in yaml.load_all(text, Loader=LOADER) if one is not None]
 
 
-def dump(objects):
-    return yaml.dump_all(objects, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper))
-
-
 def read(path):
     with open(path, encoding="utf-8") as file:
         return file.read()

@@ -97,7 +97,7 @@ class RunBench(unittest.TestCase):
     def start(self, *words, **more):
         with open(os.path.join(self.state, "cluster.json"), "w", encoding="utf-8") as file:
             json.dump(self.cluster, file)
-        environment = dict(os.environ, PATH=PATH, FAKE_CLUSTER=self.state, RUN_BENCH_POLL="0.05")
+        environment = dict(os.environ, PATH=PATH, FAKE_CLUSTER=self.state, FAKE_RENDERINGS=RENDERINGS, RUN_BENCH_POLL="0.05")
         usual = ["--image", "registry/viaduct:0.1.0", "--namespace", "bench", "--output", self.output]
         command = [SCRIPT] + (list(words) if more.get("alone") else usual + list(words))
         return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -146,7 +146,7 @@ class RunBench(unittest.TestCase):
 
     def test_dry_run_prints_the_manifests_and_creates_nothing(self):
         text = self.run_it(0, "--dry-run", "--type", "single", "--baselines", "none")
-        for part in ("registry/viaduct:0.1.0", "podAffinity", "BASELINES: ''"):
+        for part in ("registry/viaduct:0.1.0", "podAffinity", '"BASELINES": ""'):
             self.assertIn(part, text)
         self.assertNotIn("DaemonSet", text)
         self.assertEqual(self.objects(), ["Secret-viaduct"])
@@ -196,6 +196,11 @@ class RunBench(unittest.TestCase):
     def test_another_run_began_at_the_same_moment(self):
         self.cluster["race"] = True
         self.refused(says="another run began at the same moment")
+
+    def test_a_service_that_was_left_behind_is_no_run(self):
+        self.add("Service", "viaduct-bench", "bench")
+        self.run_it(0, says="report.html")
+        self.assertEqual(self.objects(), ["Secret-viaduct"])
 
     def test_an_image_that_is_not_there(self):
         self.cluster["pods"] = [both(PENDING), both(waiting("ErrImagePull", "not found"))]
@@ -251,4 +256,6 @@ class RunBench(unittest.TestCase):
 
 os.makedirs(WORK, exist_ok=True)
 PATH = make_logs()
-unittest.main()
+with tempfile.TemporaryDirectory(dir=WORK) as RENDERINGS:
+    ran = unittest.main(exit=False).result
+sys.exit(0 if ran.wasSuccessful() else 1)
