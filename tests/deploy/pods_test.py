@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 import cluster
 import kustomize
@@ -147,6 +148,23 @@ def bench(objects, make, made):
     expect(len([name for name in here if name.startswith("doctor-")]) == 2, "a doctor's file of each pod", *members)
 
 
+def doctor(objects, make, _):
+    daemon = pods.named(objects, "DaemonSet", "viaduct-doctor")
+    one = make(daemon)
+    one.go()
+    worst = os.path.join(one.volumes, "tmp", "worst")
+    expect(one.wait_for("facts in order"), "it diagnoses the node", one)
+    until = time.monotonic() + 60
+    while not (os.path.exists(worst) and os.path.getsize(worst)):
+        expect(time.monotonic() < until, "it writes its exit code", one)
+        time.sleep(0.05)
+    code = int(kustomize.read(worst))
+    probe = daemon["spec"]["template"]["spec"]["containers"][0]["readinessProbe"]["exec"]["command"]
+    ready = subprocess.run([word.replace("/tmp/worst", worst) for word in probe], check=False).returncode == 0
+    expect(ready == (code < 2), f"ready: {ready}, with the exit code {code}", one)
+    expect(one.process.poll() is None, "it stays", one)
+
+
 def your_image(objects, make, _):
     one = job(objects, "viaduct-your-image")
     copy = make(one, 0, pods.pod_of(one)["initContainers"][0])
@@ -165,6 +183,7 @@ SCENARIOS = {
     "etcd": (etcd, PLAIN),
     "crowd": (crowd, documented("More members") + settings(BLOCK_SIZES="64K", DURATION="200ms")),
     "bench": (bench, PLAIN + "patches:\n" + settings(BLOCK_SIZES="64K", DURATION="100ms", BASELINES="iperf3")),
+    "doctor": (doctor, PLAIN),
     "your-image": (your_image, PLAIN),
 }
 

@@ -25,7 +25,11 @@ def fetch(folder):
         raise Missing("npm is not installed")
     os.makedirs(folder, exist_ok=True)
     packed = subprocess.run(
-        ["npm", "pack", "--silent", f"{PACKAGE}@{VERSION}"], cwd=folder, capture_output=True, text=True, check=False
+        ["npm", "pack", "--silent", "--fetch-retries=0", "--fetch-timeout=30000", f"{PACKAGE}@{VERSION}"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if packed.returncode != 0:
         raise Missing(f"npm did not get {PACKAGE} {VERSION}")
