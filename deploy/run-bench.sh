@@ -52,7 +52,7 @@ parse() {
     esac
     shift
   done
-  [[ $image == *:* ]] || wrong "--image is the image of deploy/docker/ with its tag, such as registry/viaduct:0.1.0"
+  [[ $image == *:* && ${image##*:} != */* && $image != *@* ]] || wrong "--image is the image of deploy/docker/ with its tag, such as registry/viaduct:0.1.0"
   [[ $mode == tcp || $mode == rdma ]] || wrong "--mode is tcp or rdma, not \"$mode\""
   [[ $type == multi || $type == single ]] || wrong "--type is multi or single, not \"$type\""
   [[ $timeout =~ ^[1-9][0-9]*$ ]] || wrong "--timeout is a number of seconds, not \"$timeout\""
@@ -77,6 +77,9 @@ nodes_with() { grep -cE "\"$1\":\"?[1-9]" <<<"$all_nodes" || true; }
 choose_overlay() {
   all_nodes=$(nodes)
   if [[ -z $overlay && $mode == tcp ]]; then overlay=generic-tcp; fi
+  if [[ -z $overlay && -z $all_nodes ]]; then
+    fail "the nodes cannot be listed, so no overlay can be chosen" "what to do: name it with --overlay, or kubectl get nodes"
+  fi
   local row found
   for row in "${devices[@]}"; do
     found=$(nodes_with "${row#* }")

@@ -153,6 +153,8 @@ class Fake:
     def get(self):
         kind = self.words[1]
         if kind == "nodes":
+            if self.cluster["nodes"] is None:
+                return self.refuse("(Forbidden): nodes is forbidden")
             one = {"items": self.cluster["nodes"]}
         elif kind == "pods":
             one = {"items": self.pods()}

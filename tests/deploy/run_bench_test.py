@@ -154,6 +154,8 @@ class RunBench(unittest.TestCase):
     def test_wrong_words_are_refused(self):
         for words, says in (
             ([], "--image is"),
+            (["--image", "registry:5000/viaduct"], "--image is"),
+            (["--image", "viaduct@sha256:00"], "--image is"),
             (["--image", "a:1", "--mode", "ib"], '--mode is tcp or rdma, not "ib"'),
             (["--image", "a:1", "--type", "all"], '--type is multi or single, not "all"'),
             (["--image", "a:1", "--overlay", "gke"], 'there is no overlay "gke"'),
@@ -184,6 +186,11 @@ class RunBench(unittest.TestCase):
         self.cluster["nodes"][0] = node("node0", EFA)
         self.refused("--mode", "rdma", says="only one node offers vpc.amazonaws.com/efa")
         self.run_it(0, "--mode", "rdma", "--type", "single", says="overlay eks-efa, single")
+
+    def test_a_user_who_may_not_list_nodes_names_the_overlay(self):
+        self.cluster["nodes"] = None
+        self.refused("--mode", "rdma", says=("the nodes cannot be listed", "--overlay"))
+        self.run_it(0, "--overlay", "eks-efa", says="overlay eks-efa, multi")
 
     def test_the_overlay_fits_the_nodes(self):
         self.cluster["nodes"] = [node(f"node{i}", {"openshift.io/rdma": "8"}) for i in range(2)]
