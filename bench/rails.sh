@@ -123,7 +123,7 @@ PY
 
 # Small transfers over all four: cut for every rail, or for as many as are worth it.
 coalescing() {
-  local flags=(suite --meet 10.80.0.1:7000 --backend "$backend" --rails rail0,rail1,rail2,rail3 --tests coalescing
+  local flags=(suite --meet 10.80.0.1:7000 --backend "$backend" --rails "rail0,rail1,rail2,rail3" --tests coalescing
     --rounds "$turns" --duration 100ms)
   in_b env VIADUCT_SECRET=rails VIADUCT_LISTEN="$(addresses 4 2 :0)" "$viaduct" "${flags[@]}" --rank 1 >"$work/out1" 2>&1 &
   local target=$!

@@ -15,6 +15,7 @@ endif()
 install(DIRECTORY include/viaduct DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY deploy DESTINATION ${CMAKE_INSTALL_DOCDIR} USE_SOURCE_PERMISSIONS)
 if(TARGET viaduct_cli)
   # Where the library is shared the program finds it from where it lies itself, so that an installed
   # tree can be moved.

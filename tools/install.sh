@@ -34,11 +34,13 @@ if [[ $prefix == /usr/local ]]; then
   echo "Shells, CMake and pkg-config look there by themselves."
 else
   echo "To find it:"
+  # shellcheck disable=SC2016  # the user's shell expands it
   printf '  export PATH=%q:$PATH\n' "$prefix/bin"
   printf '  export CMAKE_PREFIX_PATH=%q\n' "$prefix"
   printf '  export PKG_CONFIG_PATH=%q\n' "$prefix/$pkgconfig"
 fi
 echo "To try it:"
+# shellcheck disable=SC2016  # the user's shell expands it
 printf '  c++ -std=c++20 %q $(pkg-config --cflags --libs viaduct) -o hello && ./hello\n' \
   "$prefix/$examples/hello_transfer.cc"
 echo "To remove it:"

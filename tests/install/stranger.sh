@@ -56,6 +56,7 @@ case $what in
     export PKG_CONFIG_PATH
     # Word splitting of flags is what eval undoes: pkg-config escapes a prefix that has spaces.
     eval "flags=($CXXFLAGS $(pkg-config --cflags --libs viaduct))"
+    # shellcheck disable=SC2154  # eval sets it
     "$CXX" -std=c++20 "$examples/hello_transfer.cc" "${flags[@]}" \
       "-Wl,-rpath,$(dirname -- "$PKG_CONFIG_PATH")" -o "$out/stranger"
     "$out/stranger"

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# deploy/docker/build.sh over an engine that only writes down what it is told, and fails at what $FAIL names.
+#
+#   build_test.sh WORK
+set -euo pipefail
+root=$(realpath -- "$(dirname -- "${BASH_SOURCE[0]}")/../..")
+mkdir -p -- "$1"
+work=$(mktemp -d -p "$1")
+trap 'rm -rf -- "$work"' EXIT
+cat >"$work/engine" <<'TEXT'
+#!/usr/bin/env bash
+echo "$*" >>"${0%/*}/told"
+[[ -z ${FAIL:-} || $* != *"$FAIL"* ]]
+TEXT
+chmod +x "$work/engine"
+export ENGINE=$work/engine
+unset BUILD_TARGET TAG CUDA_ARCH CUDA_ARCH_NAME PUSH BASE
+
+# expect CODE TEXT VARIABLE=VALUE...: the exit code, and a part of what it prints or tells the engine.
+expect() {
+  local code=0 want=$1 text=$2
+  shift 2
+  : >"$work/told"
+  env "$@" "$root/deploy/docker/build.sh" >"$work/said" 2>&1 || code=$?
+  if ((code != want)) || ! cat "$work/said" "$work/told" | grep -qF -- "$text"; then
+    echo "build.sh with $*: exit code $code, $want wanted, with: $text"
+    cat "$work/said" "$work/told"
+    exit 1
+  fi
+}
+
+expect 0 "slim.Dockerfile -t viaduct:0" BUILD_TARGET=slim
+expect 0 "viaduct:1 is ready" TAG=viaduct:1
+expect 0 "--build-arg CUDA_ARCH=100 --build-arg CUDA_ARCH_NAME=blackwell" BUILD_TARGET=full CUDA_ARCH_NAME=blackwell
+expect 0 "--build-arg CUDA_ARCH=90a" BUILD_TARGET=full CUDA_ARCH=90a
+expect 0 "push viaduct:1" TAG=viaduct:1 PUSH=yes
+expect 1 "nixlbench-test failed" PUSH=yes FAIL=nixlbench-test
+if grep -q push "$work/told"; then echo "an image that was not verified was pushed"; exit 1; fi
+expect 2 "BUILD_TARGET is slim or full" BUILD_TARGET=big
+expect 2 "CUDA_ARCH_NAME is ampere" BUILD_TARGET=full CUDA_ARCH_NAME=volta
+expect 2 "TAG is NAME:TAG" TAG=viaduct
+expect 2 "neither docker nor podman nor buildah" ENGINE=no-such-engine

@@ -1,0 +1,223 @@
+"""pods_test.py SCENARIO VIADUCT WORK: runs the commands of the rendered manifests in pods of network namespaces.
+
+exit: 0 fine; 1 not; 77 skipped, with the reason.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import cluster
+import kustomize
+import pods
+
+K8S = os.path.join(cluster.ROOT, "deploy", "k8s")
+
+
+class Failed(Exception):
+    pass
+
+
+def expect(truth, what, *shown):
+    if not truth:
+        raise Failed(what + "\n" + "".join(pod.text() for pod in shown))
+
+
+def overlay(work, name, text):
+    """Renders a kustomization that a user writes beside the source tree."""
+    folder = os.path.join(work, name)
+    os.makedirs(folder, exist_ok=True)
+    up = os.path.relpath(K8S, os.path.realpath(folder))
+    with open(os.path.join(folder, "kustomization.yaml"), "w", encoding="utf-8") as file:
+        file.write(text.replace("../viaduct/deploy/k8s", up))
+    return kustomize.render(folder)
+
+
+def documented(heading):
+    """The first YAML below a heading of docs/kubernetes.md."""
+    page = kustomize.read(os.path.join(cluster.ROOT, "docs", "kubernetes.md"))
+    return page.split(f"\n## {heading}\n")[1].split("```yaml\n")[1].split("```")[0]
+
+
+def settings(**values):
+    lines = "".join(f"          {name}: '{value}'\n" for name, value in values.items())
+    # The depth of the documented patches, which it joins.
+    head = "  - patch: |-\n      apiVersion: v1\n      kind: ConfigMap\n      metadata: {name: viaduct}\n      data:\n"
+    return head + lines.replace("          ", "        ")
+
+
+PLAIN = "resources: [../viaduct/deploy/k8s/overlays/generic-tcp]\n"
+
+
+def finish_all(members):
+    codes = [pod.finish() for pod in members]
+    expect(codes == [0] * len(codes), f"exit codes {codes}", *members)
+
+
+def rows_of(pod, seconds_allowed, members):
+    """Prints how long the rows took, and returns their number."""
+    rows = [line for _, line in pod.lines if re.match(r"^ *[\d.]+ (KiB|MiB) ", line) or re.match(r"^\d+ +\d+ +[\d.]+ ", line)]
+    expect(rows, "no rows", pod)
+    first, last = pod.seconds_to(rows[0]), pod.seconds_to(rows[-1])
+    print(f"{members} members: first row after {first:.1f} s, last of {len(rows)} after {last:.1f} s (to reach {seconds_allowed} s)")
+    return len(rows)
+
+
+def start(members):
+    for pod in members:
+        pod.go()
+
+
+def job(objects, name):
+    return pods.named(objects, "Job", name)
+
+
+def pair(objects, make, made):
+    members = [make(job(objects, "viaduct-prefill")), make(job(objects, "viaduct-decode"))]
+    start(members)
+    finish_all(members)
+    expect(rows_of(members[0], 10, 2) == 3, "three block sizes", *members)
+    said = "".join(pod.text() for pod in members)
+    expect("tcp/socket on eth0, proven" in said, "TCP between the pods, proven", *members)
+    late = kustomize.read(os.path.join(made.files, "zone.late"))
+    expect("viaduct-prefill-0.viaduct-pair." in late, "the name came late", *members)
+
+
+def group(objects, make, _):
+    """A pod that dies while it waits is replaced; one that dies in the run ends it, and all get another try."""
+    one = job(objects, "viaduct-group")
+    waiting = [make(one, index) for index in range(3)]
+    start(waiting)
+    expect(waiting[0].wait_for("still waiting"), "it waits for the missing member", *waiting)
+    waiting[1].kill()
+    members = [waiting[0], make(one, 1), waiting[2], make(one, 3)]
+    start([members[1], members[3]])
+    expect(members[0].wait_for("64.0 KiB"), "rows after a pod was replaced", *members)
+    members[2].kill()
+    codes = [members[index].finish() for index in (0, 1, 3)]
+    expect(codes == [3, 3, 3], f"the others end with 3: {codes}", *members)
+    expect("rank 2" in members[0].text(), "they name the dead one", *members)
+    again = [make(one, index) for index in range(4)]
+    start(again)
+    finish_all(again)
+    expect(rows_of(again[0], 15, 4) == 3, "three block sizes", *again)
+
+
+def etcd(objects, make, _):
+    one = job(objects, "viaduct-group-etcd")
+    members = [make(one, index) for index in range(4)]
+    start(members)
+    server = make(pods.named(objects, "Deployment", "viaduct-etcd"))
+    server.go()  # later than all of them
+    finish_all(members)
+    expect(sum("Block Size (B)" in pod.text() for pod in members) == 1, "one of them is rank 0", *members)
+    lead = next(pod for pod in members if "Block Size (B)" in pod.text())
+    expect(rows_of(lead, 15, 4) == 5, "five block sizes", *members)
+
+
+def crowd(objects, make, work):
+    one = job(objects, "viaduct-group")
+    members = [make(one, index) for index in range(one["spec"]["completions"])]
+    expect(len(members) == 16, "the patch makes 16 members")
+    start(members)
+    finish_all(members)
+    rows_of(members[0], 30, 16)
+
+
+def bench(objects, make, made):
+    """Both logs together hold all result files, also of a raw tool where it is installed."""
+    one = job(objects, "viaduct-bench")
+    members = [make(one, index) for index in range(2)]
+    start(members)
+    finish_all(members)
+    results = os.path.join(made.files, "results")
+    log = "".join(line + "\n" for pod in members for _, line in pod.lines)
+    script = [os.path.join(cluster.ROOT, "deploy", "collect-results.sh"), results]
+    collected = subprocess.run(script, input=log, capture_output=True, text=True, check=False)
+    expect(collected.returncode == 0, collected.stderr, *members)
+    wanted = {"tcp-write.json", "tcp-read.json", "tcp-latency.json"}
+    if shutil.which("iperf3"):
+        wanted.add("iperf3.txt")
+    else:
+        expect("iperf3 is not in this image" in log, "the missing tool is named", *members)
+    here = set(os.listdir(results))
+    expect(wanted <= here, f"{wanted - here} are missing", *members)
+    expect(len([name for name in here if name.startswith("doctor-")]) == 2, "a doctor's file of each pod", *members)
+
+
+def doctor(objects, make, _):
+    daemon = pods.named(objects, "DaemonSet", "viaduct-doctor")
+    one = make(daemon)
+    one.go()
+    worst = os.path.join(one.volumes, "tmp", "worst")
+    expect(one.wait_for("facts in order"), "it diagnoses the node", one)
+    until = time.monotonic() + 60
+    while not (os.path.exists(worst) and os.path.getsize(worst)):
+        expect(time.monotonic() < until, "it writes its exit code", one)
+        time.sleep(0.05)
+    code = int(kustomize.read(worst))
+    probe = daemon["spec"]["template"]["spec"]["containers"][0]["readinessProbe"]["exec"]["command"]
+    ready = subprocess.run([word.replace("/tmp/worst", worst) for word in probe], check=False).returncode == 0
+    expect(ready == (code < 2), f"ready: {ready}, with the exit code {code}", one)
+    expect(one.process.poll() is None, "it stays", one)
+
+
+def your_image(objects, make, _):
+    one = job(objects, "viaduct-your-image")
+    copy = make(one, 0, pods.pod_of(one)["initContainers"][0])
+    copy.go()
+    finish_all([copy])
+    main_one = make(one, 0, None, copy.volumes)
+    main_one.go()
+    finish_all([main_one])
+    expect("this program runs with NCCL_IB_HCA=" in main_one.text(), "viaduct exec starts the program", main_one)
+    expect("facts in order" in main_one.text(), "viaduct doctor looks at the pod", main_one)
+
+
+SCENARIOS = {
+    "pair": (pair, PLAIN),
+    "group": (group, PLAIN + "patches:\n" + settings(DURATION="200ms")),
+    "etcd": (etcd, PLAIN),
+    "crowd": (crowd, documented("More members") + settings(BLOCK_SIZES="64K", DURATION="200ms")),
+    "bench": (bench, PLAIN + "patches:\n" + settings(BLOCK_SIZES="64K", DURATION="100ms", BASELINES="iperf3")),
+    "doctor": (doctor, PLAIN),
+    "your-image": (your_image, PLAIN),
+}
+
+
+def why_not(scenario):
+    if os.geteuid() != 0:
+        return "no right to make network namespaces"
+    if scenario == "etcd" and not any(os.access(os.path.join(p, "etcd"), os.X_OK) for p in ("/usr/bin", "/usr/local/bin")):
+        return "etcd is not installed"
+    return None
+
+
+def main():
+    scenario, viaduct, work = sys.argv[1], os.path.realpath(sys.argv[2]), os.path.realpath(sys.argv[3])
+    if why := why_not(scenario):
+        print(f"skipped: {why}")
+        return 77
+    os.makedirs(work, exist_ok=True)
+    run, text = SCENARIOS[scenario]
+    objects = overlay(work, f"overlay-{scenario}", text)
+    try:
+        made = cluster.Cluster(objects, viaduct, work)
+    except cluster.Refused as why:
+        print(f"skipped: {why}")
+        return 77
+    try:
+        run(objects, made.make, made)
+    except Failed as why:
+        print(why)
+        return 1
+    finally:
+        made.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

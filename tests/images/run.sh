@@ -1,0 +1,186 @@
+#!/usr/bin/env bash
+# Builds the image `slim` without a container engine, over a new Debian 12 in the place of debian:12-slim, runs what is
+# in it, adds it to an image without a C library, and executes the steps of efa-cuda.Dockerfile that need no GPU vendor's
+# download.
+#
+#   tests/images/run.sh        as root
+#
+# exit: 0 all passed; 1 one did not; 77 skipped, because this machine lacks what it takes, and says what.
+# VIADUCT_IMAGE_PROGRAM=FILE takes this program in the place of a new build, which saves most of the time.
+# All it writes is in build/images/.
+set -euo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
+source=$PWD work=$PWD/build/images
+
+skip() {
+  echo "skipped: $*"
+  exit 77
+}
+((EUID == 0)) || skip "images are built as root here"
+for tool in buildah debootstrap busybox; do
+  command -v "$tool" >/dev/null || skip "there is no $tool (Debian: buildah, debootstrap, busybox-static)"
+done
+[[ -z $(ldd "$(command -v busybox)" 2>/dev/null) ]] || skip "busybox is not the one of busybox-static"
+sources=$(tools/apt_sources.sh debian bookworm)
+[[ -n $sources ]] || skip "this machine's apt does not have Debian 12"
+
+rm -rf --one-file-system -- "$work"
+mkdir -p "$work/run"
+cat >"$work/storage.conf" <<TEXT
+[storage]
+driver = "vfs"
+graphroot = "$work/store"
+runroot = "$work/run"
+TEXT
+export CONTAINERS_STORAGE_CONF=$work/storage.conf BUILDAH_ISOLATION=chroot ENGINE=buildah
+# shellcheck source=deploy/docker/engine.sh
+. deploy/docker/engine.sh
+
+# import NAME FOLDER: an image of one layer.
+import() {
+  local container
+  container=$(buildah from scratch)
+  buildah add --quiet "$container" "$2" / >/dev/null
+  buildah commit --quiet --rm "$container" "$1" >/dev/null
+}
+
+# What debian:12-slim has, and the way of this machine's apt to its packages.
+make_base() {
+  local root=$work/root
+  mkdir -p "$root/etc/dpkg/dpkg.cfg.d"
+  printf 'path-exclude /usr/share/%s/*\n' doc man locale info lintian >"$root/etc/dpkg/dpkg.cfg.d/slim"
+  debootstrap --variant=minbase --include=ca-certificates bookworm "$root" "$(awk '$3 == "bookworm" { print $2; exit }' <<<"$sources")"
+  printf '%s\n' "$sources" >"$root/etc/apt/sources.list"
+  apt-config dump | grep '^Acquire::' >"$root/etc/apt/apt.conf.d/00host" || true
+  mkdir -p "$root/etc/apt/auth.conf.d"
+  cp /etc/apt/auth.conf.d/* "$root/etc/apt/auth.conf.d/" 2>/dev/null || true
+  cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
+  rm -rf "$root"/var/lib/apt/lists/* "$root"/var/cache/apt/*.bin "$root"/var/cache/apt/archives/*.deb \
+    "$root"/usr/share/{doc,man,locale,info}/* "$root"/var/log/*
+  import localhost/debian:12-slim "$root"
+  rm -rf --one-file-system -- "$root"
+}
+
+# The same file with the given program in the place of the first stage's compiler.
+use_program() {
+  mkdir -p "$work/context"
+  git -C "$source" archive HEAD deploy LICENSE CMakeLists.txt | tar -x -C "$work/context"
+  cp -- "$VIADUCT_IMAGE_PROGRAM" "$work/context/program"
+  # The commands of the first stage, without the packages and the compiler.
+  awk '/^FROM/ { stage++ }
+       stage == 1 && /^RUN apt-get/ { skip = 1 }
+       stage == 1 && /^RUN cmake/ { print "RUN install -D /source/program /out/usr/local/bin/viaduct \\"; skip = 1 }
+       skip && / && ln -s viaduct/ { skip = 0 }
+       /^COPY/ { skip = 0 }
+       !skip { print }' "$source/deploy/docker/slim.Dockerfile" >"$work/context/deploy/docker/slim.Dockerfile"
+  strip "$work/context/program"
+}
+
+step() {
+  local start=$SECONDS
+  echo "-- $1"
+  # Not in the condition itself, where `set -e` would not hold.
+  "${@:2}" >"$work/log" 2>&1 &
+  if wait $!; then
+    echo "   ok ($((SECONDS - start)) s)"
+  else
+    tail -n 30 "$work/log"
+    echo "-- $1: FAILED"
+    exit 1
+  fi
+}
+
+build_slim() {
+  local folder=$source
+  if [[ -n ${VIADUCT_IMAGE_PROGRAM:-} ]]; then
+    use_program
+    folder=$work/context
+  fi
+  BASE=localhost/debian:12-slim TAG=localhost/viaduct:test nice "$folder/deploy/docker/build.sh"
+}
+
+in_slim() { image_run localhost/viaduct:test "$@"; }
+
+size_of_slim() {
+  local bytes
+  bytes=$(image_compressed_bytes localhost/viaduct:test)
+  echo "   $((bytes / 1000000)) MB compressed (to reach: 150)" | tee "$work/size"
+  ((bytes <= 150000000))
+}
+
+backends_of_slim() {
+  in_slim viaduct --version | grep 'local, ofi .*, tcp, ucx'
+  in_slim sh -c 'ldd /usr/local/bin/viaduct | grep "not found"' && return 1
+  in_slim viaduct bench --explain --backend local,tcp,ofi,ucx | tee "$work/explain"
+  ! grep -E '^ +- +(local|tcp|ofi|ucx) ' "$work/explain"
+}
+
+user_of_slim() { [[ $(in_slim id -u) == 65532 ]]; }
+
+# The name comes late in a mount namespace, which an ordinary user may not have here.
+late_name_in_slim() {
+  local container
+  container=$(buildah from --pull-never localhost/viaduct:test)
+  buildah run --user 0 "$container" -- nixlbench-test
+  buildah rm "$container"
+}
+
+etcd_of_slim() {
+  in_slim bash -ec 'etcd --data-dir=/tmp/etcd --listen-client-urls=http://127.0.0.1:24379 \
+    --advertise-client-urls=http://127.0.0.1:24379 --listen-peer-urls=http://127.0.0.1:24380 >/dev/null 2>&1 &
+    trap "kill $!" EXIT
+    etcd-check http://127.0.0.1:24379'
+}
+
+# An image that has nothing but a static shell.
+add_to_strange_image() {
+  mkdir -p "$work/strange/bin" "$work/strange/tmp" "$work/strange/etc"
+  cp "$(command -v busybox)" "$work/strange/bin/"
+  ln -sf busybox "$work/strange/bin/sh"
+  import localhost/strange:1 "$work/strange"
+  VIADUCT_IMAGE=localhost/viaduct:test deploy/docker/add-to-image.sh localhost/strange:1 localhost/strange:2
+  image_run localhost/strange:2 /opt/viaduct/viaduct exec -- sh -c 'echo started by viaduct'
+  image_run localhost/strange:2 /opt/viaduct/nixlbench --local_workers=2 --backend=tcp --total_buffer_size=1048576 \
+    --max_block_size=4096 --num_iter=16 --warmup_iter=16
+}
+
+# RUN lines of efa-cuda.Dockerfile, joined over their continuation lines, with the stage they are in.
+run_lines() {
+  awk '/^FROM/ { stage++ }
+       /\\$/ { sub(/\\$/, ""); line = line $0; next }
+       { line = line $0; if (line ~ /^RUN/) print stage "\t" substr(line, 5); line = "" }' deploy/docker/efa-cuda.Dockerfile
+}
+full_over_a_stand_in() {
+  local stage line container='' now=0 ran=0 left=0
+  while IFS=$'\t' read -r stage line; do
+    if [[ $stage != "$now" ]]; then
+      if [[ -n $container ]]; then buildah rm "$container" >/dev/null; fi
+      container=$(buildah from --pull-never localhost/debian:12-slim)
+      now=$stage
+    fi
+    case $line in
+      curl*) echo "   not run, for want of the source: $(grep -o 'https://[^ ]*' <<<"$line")" >>"$work/not-run"; left=$((left + 1)) ;;
+      cmake*) echo "   not run here, the same as in slim: cmake ..." >>"$work/not-run"; left=$((left + 1)) ;;
+      *)
+        # The stand-in's name of one package; links may lead nowhere without the fabrics.
+        buildah run --env LIBFMT=libfmt9 "$container" -- sh -ec "$line" </dev/null
+        ran=$((ran + 1))
+        ;;
+    esac
+  done < <(run_lines)
+  buildah rm "$container" >/dev/null
+  echo "   $ran RUN lines were executed over Debian 12, $left were not" >>"$work/not-run"
+}
+
+step "a Debian 12 in the place of debian:12-slim" make_base
+step "slim is built, and moves blocks" build_slim
+step "slim is small enough" size_of_slim
+cat "$work/size"
+step "slim has four backends, which open" backends_of_slim
+step "slim runs as an ordinary user" user_of_slim
+step "two processes of slim meet at a name that comes late" late_name_in_slim
+step "slim has an etcd, and its check" etcd_of_slim
+step "Viaduct runs in an image without a C library" add_to_strange_image
+step "efa-cuda over a stand-in" full_over_a_stand_in
+cat "$work/not-run"
+rm -rf --one-file-system -- "$work/store"
