@@ -16,7 +16,7 @@ void checkClock(const Node& node, Report& report) {
   // One machine by itself has no other clock to differ from.
   report.add({.severity = rdma ? Severity::kWarning : Severity::kInfo,
               .code = "clock.unsynchronized",
-              .what = "The kernel does not take the clock for synchronized.",
+              .what = "The kernel reports the clock as unsynchronized.",
               .evidence = {{"adjtimex", node.live.clock->text}},
               .cause = "No time service runs on the node, or it has no server.",
               .fix = "systemctl enable --now chronyd; chronyc tracking",

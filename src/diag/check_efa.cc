@@ -202,25 +202,25 @@ struct EfaErrorCounter {
   const char *name, *what, *cause, *fix;
 };
 constexpr std::array kEfaErrors{
-    EfaErrorCounter{"reg_mr_err", "Registrations of memory have failed",
+    EfaErrorCounter{"reg_mr_err", "Registering memory failed",
                     "A memory region is larger than the device allows, too many are registered, or "
-                    "GPU memory was registered without peer memory and dma-buf.",
+                    "GPU memory was registered with neither peer memory nor dma-buf.",
                     "See the reason in the kernel log: dmesg | grep -E 'REG_MR|efa'\n"
                     "Register fewer or smaller regions, and run fewer processes per device."},
     EfaErrorCounter{
-        "create_ah_err", "Address handles could not be made",
+        "create_ah_err", "Creating address handles failed",
         "Each peer takes an address handle; the device has run out of them, or a peer's "
         "address is wrong.",
         "See the reason in the kernel log: dmesg | grep -E 'CREATE_AH|efa'\n"
         "Run fewer processes per device, or connect each to fewer peers."},
     EfaErrorCounter{
-        "alloc_pd_err", "Protection domains could not be made",
+        "alloc_pd_err", "Allocating protection domains failed",
         "Too many processes use the device.",
         "Run fewer processes per device; see who has it open: fuser -v /dev/infiniband/*"},
     EfaErrorCounter{
-        "create_qp_err", "Queue pairs could not be made", "Too many endpoints use the device.",
+        "create_qp_err", "Creating queue pairs failed", "Too many endpoints use the device.",
         "Run fewer processes per device; see who has it open: fuser -v /dev/infiniband/*"},
-    EfaErrorCounter{"create_cq_err", "Completion queues could not be made",
+    EfaErrorCounter{"create_cq_err", "Creating completion queues failed",
                     "Too many endpoints use the device, or the limit of locked memory is too low.",
                     "Raise the limit: ulimit -l unlimited"},
 };
@@ -240,13 +240,13 @@ void checkEfaErrors(const Node& node, const EfaView& efa, Report& report) {
       const std::string path = fmt::format("{}/hw_counters/{}", one.folder, counter.name);
       const auto count = node.tree.number(path);
       if (!count || *count == 0) continue;
-      names.push_back(fmt::format("{} ({})", one.name, *count));
+      names.push_back(fmt::format("{} times on {}", *count, one.name));
       finding.evidence.push_back({path, std::to_string(*count)});
     }
     if (names.empty()) continue;
     any = true;
     finding.what =
-        fmt::format("{} since the node booted, on {}.", counter.what, shortList(names, "devices"));
+        fmt::format("{} since the node booted: {}.", counter.what, shortList(names, "devices"));
     report.add(std::move(finding));
   }
   if (unknown.empty() && !any) report.fine("EFA devices count no failed commands.");

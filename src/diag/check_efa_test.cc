@@ -60,7 +60,7 @@ TEST(CheckEfa, NamesFailedCommands) {
   folder.rewrite("/sys/class/infiniband/rdmap79s0/hw_counters/reg_mr_err", "17");
   EXPECT_EQ(codesAboveInfo(folder), Codes{"efa.errors"});
   EXPECT_EQ(findingOf(folder, "efa.errors").what,
-            "Registrations of memory have failed since the node booted, on rdmap79s0 (17).");
+            "Registering memory failed since the node booted: 17 times on rdmap79s0.");
   folder.rewrite("/sys/class/infiniband/rdmap79s0/hw_counters/create_ah_err", "2");
   EXPECT_EQ(codesAboveInfo(folder), (Codes{"efa.errors", "efa.errors"}));
 }

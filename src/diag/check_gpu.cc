@@ -256,22 +256,22 @@ void checkImexChannel(const Node& node, const std::vector<PciFunction>& gpus, Re
     return report.fine("There is an IMEX channel for NVLink to other nodes.");
   // A host may make channels only for its containers.
   const bool pod = inPod(node.tree, node.variables);
-  report.add({.severity = !pod    ? Severity::kInfo
-                          : known ? Severity::kWarning
-                                  : Severity::kUnknown,
-              .code = "gpu.no-imex-channel",
-              .what = "There is no IMEX channel here, which NVLink to other nodes needs.",
-              .evidence = {{kChannels, "no channel"},
-                           {kDevices, known     ? "nvidia-caps-imex-channels"
-                                      : devices ? "no nvidia-caps-imex-channels"
-                                                : "not read"}},
-              .cause = known ? "The pod did not ask for a channel, or the service nvidia-imex does "
-                               "not run on the node."
-                             : "The driver is too old for IMEX, or cannot be seen here.",
-              .fix = kImexFix,
-              .gain =
-                  "GPUs of other nodes in the rack are reached by NVLink (without: the network, "
-                  "or NIXL_ERR_BACKEND)."});
+  report.add(
+      {.severity = !pod    ? Severity::kInfo
+                   : known ? Severity::kWarning
+                           : Severity::kUnknown,
+       .code = "gpu.no-imex-channel",
+       .what = "This container or node has no IMEX channel, and NVLink to other nodes needs one.",
+       .evidence = {{kChannels, "no channel"},
+                    {kDevices, known     ? "nvidia-caps-imex-channels"
+                               : devices ? "no nvidia-caps-imex-channels"
+                                         : "not read"}},
+       .cause = known ? "The pod did not ask for a channel, or the service nvidia-imex does "
+                        "not run on the node."
+                      : "The driver is too old for IMEX, or cannot be seen here.",
+       .fix = kImexFix,
+       .gain = "GPUs of other nodes in the rack are reached by NVLink (without: the network, "
+               "or NIXL_ERR_BACKEND)."});
 }
 
 host::Place placeOf(const PciFunction& function) { return {function.way, function.numa}; }
@@ -336,7 +336,7 @@ std::vector<std::string> gpuNames(const std::vector<GpuNearest>& gpus) {
 void addFar(const std::vector<GpuNearest>& far, Report& report) {
   report.add({.severity = Severity::kWarning,
               .code = "gpu.far-nic",
-              .what = fmt::format("The nearest NIC of GPU {} is on another NUMA node.",
+              .what = fmt::format("GPUs have their nearest NIC on another NUMA node: {}.",
                                   listed(gpuNames(far))),
               .evidence = distanceEvidence(far),
               .cause = "The pod got a NIC of the other socket, or the card sits in the wrong slot.",

@@ -289,15 +289,17 @@ void addRedirects(const std::vector<std::string>& bridges, std::vector<Evidence>
   fix += fmt::format("Or on the kernel command line (Linux 4.19): pci=disable_acs_redir={}\n",
                      fmt::join(bridges, ";"));
   fix += "Or switch ACS off in the firmware setup.";
-  report.add({.severity = Severity::kWarning,
-              .code = "iommu.acs-redirect",
-              .what = fmt::format("ACS sends traffic between GPU and NIC up to the CPU at {}.",
-                                  listed(bridges)),
-              .evidence = std::move(evidence),
-              .cause = "The firmware switches ACS on for virtual machines.",
-              .fix = std::move(fix),
-              .gain = "GPU and NIC exchange data inside the PCIe switch. "
-                      "ACS is also a known cause of error 4, vendor error 81."});
+  report.add(
+      {.severity = Severity::kWarning,
+       .code = "iommu.acs-redirect",
+       .what = fmt::format("ACS sends traffic between GPU and NIC up to the CPU at {}.",
+                           listed(bridges)),
+       .evidence = std::move(evidence),
+       .cause =
+           "The firmware or the kernel switches ACS on to isolate devices for virtual machines.",
+       .fix = std::move(fix),
+       .gain = "GPU and NIC exchange data inside the PCIe switch. "
+               "ACS is also a known cause of error 4, vendor error 81."});
 }
 
 void checkAcs(const Node& node, const std::vector<DmaDevice>& devices, Report& report) {

@@ -63,17 +63,16 @@ void addPcieErrors(const KernelLog& log, const std::set<std::string>& ours, bool
   const bool grave = log.pcie_uncorrected.count > 0;
   const LogLines& lines = grave ? log.pcie_uncorrected : log.pcie_corrected;
   const bool serious = rdma && matters(lines, ours) && (grave || lines.count >= kManyCorrected);
-  report.add(
-      {.severity = serious ? Severity::kWarning : Severity::kInfo,
-       .code = "kernel-log.pcie-errors",
-       .what = fmt::format("The kernel logged {} PCIe errors of {}.",
-                           grave ? "uncorrected" : "corrected", functionsText(lines)),
-       .evidence = {logEvidence(lines)},
-       .cause = "A bad slot, riser or cable, or a card that lost power.",
-       .fix = "dmesg | grep -A4 'PCIe Bus Error'\n"
-              "If they go on: seat the card again, replace the riser, update the firmware.",
-       .gain =
-           "The link no longer repeats packets, and no uncorrected error takes the device away."});
+  report.add({.severity = serious ? Severity::kWarning : Severity::kInfo,
+              .code = "kernel-log.pcie-errors",
+              .what = fmt::format("The kernel logged {} PCIe errors of {}.",
+                                  grave ? "uncorrected" : "corrected", functionsText(lines)),
+              .evidence = {logEvidence(lines)},
+              .cause = "A bad slot, riser or cable, or a card that lost power.",
+              .fix = "dmesg | grep -A4 'PCIe Bus Error'\n"
+                     "If they go on: seat the card again, replace the riser, update the firmware.",
+              .gain = "The link no longer replays packets, and no uncorrected error drops the "
+                      "device from the bus."});
 }
 
 void addPeermem(const LogLines& lines, Report& report) {

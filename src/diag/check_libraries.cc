@@ -84,18 +84,18 @@ void checkCopies(const Node& node, bool rdma, const TwoCopies& what, Report& rep
   const auto copies = copiesOf(node, what.library);
   if (copies.size() < 2) return;
   const std::string& first = copies.front().path;
-  report.add(
-      {.severity = rdma ? Severity::kWarning : Severity::kInfo,
-       .code = what.code,
-       .what = fmt::format("{} copies of {} are here; a process may load two of them.",
-                           copies.size(), what.shown),
-       .evidence = copyEvidence(copies),
-       .cause = what.cause,
-       .fix = fmt::format("See which one a job has: grep {} /proc/PID/maps\n"
-                          "Then put the right one first, for example:\n"
-                          "export LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH",
-                          what.library, first.substr(0, first.rfind('/'))),
-       .gain = "All of the bandwidth: a plugin built against another copy can lose half of it."});
+  report.add({.severity = rdma ? Severity::kWarning : Severity::kInfo,
+              .code = what.code,
+              .what = fmt::format("{} copies of {} are here; a process may load two of them.",
+                                  copies.size(), what.shown),
+              .evidence = copyEvidence(copies),
+              .cause = what.cause,
+              .fix = fmt::format("See which one a job has: grep {} /proc/PID/maps\n"
+                                 "Then put the right one first, for example:\n"
+                                 "export LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH",
+                                 what.library, first.substr(0, first.rfind('/'))),
+              .gain = "Full bandwidth: a plugin that loads another copy than the one it was built "
+                      "against can lose half of it."});
 }
 
 struct OldLibrary {
@@ -147,13 +147,14 @@ void addOld(const std::vector<OldLibrary>& old, Report& report) {
     fix += fmt::format("\n{} to {} or later", one.library->name, one.least);
     severity = std::max(severity, one.severity);
   }
-  report.add({.severity = severity,
-              .code = "libraries.old",
-              .what = fmt::format("Libraries are too old for this node: {}.", listed(names)),
-              .evidence = std::move(evidence),
-              .cause = std::move(cause),
-              .fix = std::move(fix),
-              .gain = "Programs find the functions that they need."});
+  report.add(
+      {.severity = severity,
+       .code = "libraries.old",
+       .what = fmt::format("Libraries lack functions that this node needs: {}.", listed(names)),
+       .evidence = std::move(evidence),
+       .cause = std::move(cause),
+       .fix = std::move(fix),
+       .gain = "Programs find the functions that they need."});
 }
 
 bool hasLibrary(const Node& node, std::string_view name) {

@@ -286,18 +286,18 @@ void checkAer(const Node& node, const std::map<std::string, std::string>& folder
     }
   if (!seen) return addNoAer(folders.begin()->second, report);
   if (names.empty()) return report.fine("No PCIe errors are counted on the way to NICs and GPUs.");
-  report.add(
-      {.severity = severity,
-       .code = "pcie.errors",
-       .what = fmt::format("The error counters of PCIe are not zero at {}.", listed(names)),
-       .evidence = std::move(evidence),
-       .cause = "A growing number means a bad slot, riser or cable.",
-       .fix = "Look twice, a minute apart, under load:\n"
-              "grep TOTAL /sys/bus/pci/devices/" +
-              names.front() +
-              "/aer_dev_*\n"
-              "If it grows: seat the card again, replace the riser, update the firmware.",
-       .gain = "The link no longer repeats packets, and no fatal error takes the device away."});
+  report.add({.severity = severity,
+              .code = "pcie.errors",
+              .what = fmt::format("The error counters of PCIe are not zero at {}.", listed(names)),
+              .evidence = std::move(evidence),
+              .cause = "A growing number means a bad slot, riser or cable.",
+              .fix = "Look twice, a minute apart, under load:\n"
+                     "grep TOTAL /sys/bus/pci/devices/" +
+                     names.front() +
+                     "/aer_dev_*\n"
+                     "If it grows: seat the card again, replace the riser, update the firmware.",
+              .gain = "The link no longer replays packets, and no fatal error drops the device "
+                      "from the bus."});
 }
 
 // The functions that RDMA traffic passes, each once.

@@ -62,7 +62,7 @@ void reportNoHca(const VariableScene& scene, const NameList& list) {
     return scene.add(
         "NCCL_IB_HCA",
         {.severity = Severity::kWarning,
-         .what = "takes none of this pod's RDMA devices.",
+         .what = "matches none of this pod's RDMA devices.",
          .cause = "NCCL finds no such device and falls back to TCP. Each pod gets other "
                   "devices, so a fixed list fits only by chance.",
          .fix = exactHca(scene.pod) + "\nor start it with: viaduct exec -- COMMAND",
@@ -161,8 +161,8 @@ void checkUcxDevices(const VariableScene& scene, std::string_view text) {
             {.severity = Severity::kWarning,
              .code = "variables.ucx-net-devices-port",
              .what = "names devices without their port.",
-             .cause = "UCX knows a device only with its port, as in mlx5_0:1, and ignores other "
-                      "names with a warning.",
+             .cause = "UCX matches an RDMA device only with its port, as in mlx5_0:1. It ignores a "
+                      "name without the port, with a warning.",
              .fix = fix,
              .gain = "UCX uses RDMA instead of TCP."});
 }

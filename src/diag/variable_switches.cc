@@ -67,7 +67,7 @@ bool allowsExpandable(std::string_view value) {
   return value.find("expandable_segments:True") != std::string_view::npos;
 }
 
-constexpr auto kLeftover = "Such a switch is often left over from a search for a fault.";
+constexpr auto kLeftover = "Such a setting is often left over from debugging.";
 constexpr auto kTcpGain =
     "NCCL uses RDMA. A cluster of H100 went from 0.98 GiB/s over TCP to 83.33 GiB/s over RoCE.";
 constexpr auto kExpandableCause =
@@ -76,8 +76,8 @@ constexpr auto kExpandableCause =
 constexpr auto kExpandableGain =
     "GPU blocks are registered. One report went from 0.3 GB/s to 200 GB/s.";
 constexpr auto kUcxOnEfa =
-    "UCX of most images has no RDMA on EFA: it falls back to TCP, or emulates RDMA in software "
-    "over datagrams (UD).";
+    "UCX of most images has no RDMA on EFA: it falls back to TCP, finds no transport, or emulates "
+    "RDMA in software over datagrams (UD).";
 constexpr auto kUseLibfabric =
     "Choose the backend LIBFABRIC of NIXL, and unset the variable:\n"
     "  unset UCX_TLS UCX_NET_DEVICES\n"
@@ -98,8 +98,8 @@ constexpr std::array kSwitches{
            "NCCL reaches EFA through the plugin aws-ofi-nccl. It starts no job without the "
            "network that was asked for."},
     Switch{"NCCL_P2P_DISABLE", hasGpus, isNumberAboveNothing,
-           "keeps GPUs of this node from reading each other's memory.", kLeftover, "",
-           "NCCL uses NVLink and PCIe peer transfers."},
+           "keeps NCCL from direct transfers between GPUs of this node (NVLink or PCIe).",
+           kLeftover, "", "NCCL uses NVLink and PCIe peer transfers."},
     Switch{"NCCL_NET_GDR_LEVEL", hasRdmaAndGpu,
            [](std::string_view v) { return isAny(v, {"0", "LOC"}); },
            "makes NCCL copy GPU memory through the host before each send.", kLeftover, "",
@@ -125,12 +125,12 @@ constexpr std::array kSwitches{
              const auto transports = partsOf(v);
              return std::find(transports.begin(), transports.end(), "srd") == transports.end();
            },
-           "is set for UCX, but this pod has only EFA, where UCX falls back to TCP.", kUcxOnEfa,
-           kUseLibfabric, kLibfabricGain},
+           "is for InfiniBand and RoCE, and this pod has only EFA.", kUcxOnEfa, kUseLibfabric,
+           kLibfabricGain},
     Switch{"UCX_NET_DEVICES", hasEfaOnly,
            [](std::string_view v) { return v.find("rdmap") == std::string_view::npos; },
-           "is set for UCX, but this pod has only EFA, where UCX falls back to TCP.", kUcxOnEfa,
-           kUseLibfabric, kLibfabricGain},
+           "is for InfiniBand and RoCE, and this pod has only EFA.", kUcxOnEfa, kUseLibfabric,
+           kLibfabricGain},
     Switch{"FI_PROVIDER", hasEfa, [](std::string_view v) { return !mayTake(v, {"efa"}); },
            "keeps libfabric from EFA.",
            "libfabric opens only the providers that the variable allows.", "export FI_PROVIDER=efa",
@@ -148,11 +148,15 @@ constexpr std::array kSwitches{
            "That path cannot take GPU memory on all versions.",
            "export FI_EFA_ENABLE_SHM_TRANSFER=0", "Transfers of GPU memory on one node succeed."},
     Switch{"PYTORCH_CUDA_ALLOC_CONF", hasRdmaAndGpu, allowsExpandable,
-           "lets PyTorch build its GPU memory of expandable segments.", kExpandableCause,
-           "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False", kExpandableGain},
+           "makes PyTorch allocate GPU memory in expandable segments, which peer memory cannot "
+           "register.",
+           kExpandableCause, "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False",
+           kExpandableGain},
     Switch{"PYTORCH_ALLOC_CONF", hasRdmaAndGpu, allowsExpandable,
-           "lets PyTorch build its GPU memory of expandable segments.", kExpandableCause,
-           "export PYTORCH_ALLOC_CONF=expandable_segments:False", kExpandableGain},
+           "makes PyTorch allocate GPU memory in expandable segments, which peer memory cannot "
+           "register.",
+           kExpandableCause, "export PYTORCH_ALLOC_CONF=expandable_segments:False",
+           kExpandableGain},
 };
 
 // NCCL's own InfiniBand code does not run on EFA.

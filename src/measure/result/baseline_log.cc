@@ -46,28 +46,28 @@ enum class Figure : std::uint8_t {
 };
 using FigureColumns = std::vector<Figure>;
 using FigureTitle = ColumnTitle<Figure>;
-constexpr std::array kPerftest{FigureTitle{"#bytes", Figure::kBytes},
-                               FigureTitle{"#iterations", Figure::kIterations},
-                               FigureTitle{"BW peak[MB/sec]", Figure::kPeak},
-                               FigureTitle{"BW average[MB/sec]", Figure::kMiBPerS},
-                               FigureTitle{"BW peak[Gb/sec]", Figure::kPeak},
-                               FigureTitle{"BW average[Gb/sec]", Figure::kGbitPerS},
-                               FigureTitle{"MsgRate[Mpps]", Figure::kIgnored},
-                               FigureTitle{"t_min[usec]", Figure::kMin},
-                               FigureTitle{"t_max[usec]", Figure::kMax},
-                               FigureTitle{"t_typical[usec]", Figure::kMedian},
-                               FigureTitle{"t_avg[usec]", Figure::kMean},
-                               FigureTitle{"t_stdev[usec]", Figure::kIgnored},
-                               FigureTitle{"99% percentile[usec]", Figure::kP99},
-                               FigureTitle{"99.9% percentile[usec]", Figure::kP999}};
-constexpr std::array kFabtests{
+constexpr std::array kPerftestTitles{FigureTitle{"#bytes", Figure::kBytes},
+                                     FigureTitle{"#iterations", Figure::kIterations},
+                                     FigureTitle{"BW peak[MB/sec]", Figure::kPeak},
+                                     FigureTitle{"BW average[MB/sec]", Figure::kMiBPerS},
+                                     FigureTitle{"BW peak[Gb/sec]", Figure::kPeak},
+                                     FigureTitle{"BW average[Gb/sec]", Figure::kGbitPerS},
+                                     FigureTitle{"MsgRate[Mpps]", Figure::kIgnored},
+                                     FigureTitle{"t_min[usec]", Figure::kMin},
+                                     FigureTitle{"t_max[usec]", Figure::kMax},
+                                     FigureTitle{"t_typical[usec]", Figure::kMedian},
+                                     FigureTitle{"t_avg[usec]", Figure::kMean},
+                                     FigureTitle{"t_stdev[usec]", Figure::kIgnored},
+                                     FigureTitle{"99% percentile[usec]", Figure::kP99},
+                                     FigureTitle{"99.9% percentile[usec]", Figure::kP999}};
+constexpr std::array kFabtestsTitles{
     FigureTitle{"name", Figure::kIgnored},           FigureTitle{"bytes", Figure::kBytes},
     FigureTitle{"iters", Figure::kIterations},       FigureTitle{"#sent", Figure::kIterations},
     FigureTitle{"#ack", Figure::kIgnored},           FigureTitle{"total", Figure::kIgnored},
     FigureTitle{"time", Figure::kSeconds},           FigureTitle{"MB/sec", Figure::kMegabytesPerS},
     FigureTitle{"usec/xfer", Figure::kMicroseconds}, FigureTitle{"Mxfers/sec", Figure::kIgnored}};
 // Before the columns of the second kind, in place, which have the same titles.
-constexpr std::array kNccl{
+constexpr std::array kNcclTitles{
     FigureTitle{"size", Figure::kBytes},      FigureTitle{"count", Figure::kIgnored},
     FigureTitle{"type", Figure::kIgnored},    FigureTitle{"redop", Figure::kIgnored},
     FigureTitle{"root", Figure::kIgnored},    FigureTitle{"time", Figure::kMicroseconds},
@@ -102,7 +102,8 @@ struct Head {
 
 Head headIn(std::string_view line) {
   if (const auto at = line.find("#bytes"); at != std::string_view::npos) {
-    FigureColumns columns = columnsIn(line.substr(at), std::span<const FigureTitle>(kPerftest));
+    FigureColumns columns =
+        columnsIn(line.substr(at), std::span<const FigureTitle>(kPerftestTitles));
     if (has(columns, Figure::kMiBPerS) || has(columns, Figure::kGbitPerS) ||
         has(columns, Figure::kMedian))
       return {Family::kPerftest, std::move(columns)};
@@ -111,13 +112,14 @@ Head headIn(std::string_view line) {
     const auto at = std::min(line.find("name "), line.find("bytes "));
     if (at != std::string_view::npos)
       if (FigureColumns columns =
-              columnsIn(line.substr(at), std::span<const FigureTitle>(kFabtests));
+              columnsIn(line.substr(at), std::span<const FigureTitle>(kFabtestsTitles));
           has(columns, Figure::kBytes) && has(columns, Figure::kMegabytesPerS))
         return {Family::kFabtests, std::move(columns)};
   }
   if (line.find("algbw") != std::string_view::npos)
     if (const auto at = line.find("size "); at != std::string_view::npos)
-      if (FigureColumns columns = columnsIn(line.substr(at), std::span<const FigureTitle>(kNccl));
+      if (FigureColumns columns =
+              columnsIn(line.substr(at), std::span<const FigureTitle>(kNcclTitles));
           has(columns, Figure::kBus)) {
         markInPlace(columns);
         return {Family::kNccl, std::move(columns)};

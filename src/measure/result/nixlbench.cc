@@ -55,7 +55,11 @@ constexpr std::array kLabels{
     Label{"Use Device API (--use_device_api=[0,1])", "use_device_api", "0"},
 };
 
-std::string rule(char c) { return std::string(kLine, c) + "\n"; }
+std::string rule(char c) {
+  std::string out(kLine, c);
+  out += '\n';
+  return out;
+}
 
 std::string cell(std::string_view text, std::size_t width) {
   return fmt::format("{:<{}}", text, width);
