@@ -41,11 +41,11 @@ void Bundle::startSeveral() {
 // What a lane still has by halves is no longer its load.
 void Bundle::stopSeveral() {
   for (const Run& run : slices_) {
-    lanes_[run.lane].carried.add(run.moved);
+    lanes_[run.lane].carry(run.moved);
   }
   for (Lane& lane : lanes_)
     if (const std::uint32_t index = std::exchange(lane.filling, kNone); index != kNone)
-      *lane.load -= slices_[index].slice.bytes;
+      lane.counts->load -= slices_[index].slice.bytes;
 }
 
 void Bundle::askRails() {
@@ -73,7 +73,8 @@ Bundle::Lane* Bundle::freeLane() {
     if (!lane.usable || lane.refuses) continue;
     if (lane.filling != kNone) return &lane;
     if (lane.busy >= kInFlight || !waits() || !(lane.near || far_)) continue;
-    if (best == nullptr || std::pair(lane.busy, *lane.load) < std::pair(best->busy, *best->load))
+    if (best == nullptr ||
+        std::pair(lane.busy, lane.counts->load) < std::pair(best->busy, best->counts->load))
       best = &lane;
   }
   return best;
@@ -86,7 +87,7 @@ void Bundle::takeNext(Lane& lane) {
   run.begin(static_cast<std::uint32_t>(&lane - lanes_.data()));
   lane.filling = static_cast<std::uint32_t>(index);
   ++lane.busy;
-  *lane.load += run.slice.bytes;
+  lane.counts->load += run.slice.bytes;
 }
 
 inline std::size_t Bundle::give(Run& run, const Lane& lane, OpKind kind, core::Tag base) const {
@@ -136,7 +137,7 @@ bool Bundle::makeRoom(Run& run) {
   }
   Lane& lane = lanes_[run.lane];
   --lane.busy;
-  *lane.load -= run.slice.bytes;
+  lane.counts->load -= run.slice.bytes;
   if (run.lost) again_.push_back(indexOf(run));
   return waits();
 }

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/counts.h"
 #include "core/backend.h"
 #include "core/op.h"
 #include "core/plan.h"
@@ -40,7 +41,7 @@ class Bundle {
   // One of the link's rails.
   struct Lane {
     core::Rail* rail = nullptr;
-    std::uint64_t* load = nullptr;  // bytes that all transfers together have given to this rail
+    RailCounts* counts = nullptr;  // of all transfers together
     std::string name = {};
     bool near = true;    // to the memory here: others get slices while none of these serves
     Tally carried = {};  // by posts that are over
@@ -50,6 +51,13 @@ class Bundle {
     std::uint32_t failures = 0;
     bool usable = false;   // as last asked
     bool refuses = false;  // took less than it was offered
+
+    // A post is over, in which it moved this.
+    void carry(const Tally& moved) {
+      carried.add(moved);
+      counts->bytes += moved.bytes;
+      counts->ops += moved.ops;
+    }
   };
   struct Way {
     core::Link* link = nullptr;
@@ -94,11 +102,15 @@ class Bundle {
   }
   // False when another rail would fail as well.
   bool failed(core::Tag number, std::uint64_t ops, bool rail_lost);
+  // The rail that has that slice failed with it.
+  void countError(core::Tag number, Code code) {
+    count(lanes_[slices_[number - first_tag_].lane].counts->errors, code);
+  }
   void cancel(core::Tag base) const;
   // The post is over.
   void stop() {
     if (several_) return stopSeveral();
-    lanes_.front().carried.add(slices_.front().moved);
+    lanes_.front().carry(slices_.front().moved);
   }
 
   std::span<const core::Op> ops() const { return ops_; }

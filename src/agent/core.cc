@@ -172,7 +172,10 @@ Status AgentCore::openBackend(const core::BackendEntry& entry, Deadline until) {
     logLeftOut(entry.name, opened.error());
     return leave_out(opened.error().text());
   }
-  for (const auto& rail : (*opened)->rails()) rails_.push_back(rail.get());
+  for (const auto& rail : (*opened)->rails()) {
+    rails_.push_back(rail.get());
+    rail_counts_[rail.get()];
+  }
   backends_.push_back(*std::move(opened));
   return Ok{};
 }
@@ -403,6 +406,7 @@ bool AgentCore::isThisProcess(const Hello& theirs) const {
 void AgentCore::arrived(PeerCore& from, base::Bytes note) {
   const auto& sender = from.noteSender();
   const bool kept = notes_.add(sender, std::move(note));
+  ++counts_.notes_received;
   ringBell();
   crank_->changed();
   if (!notes_.hasRoom(*sender)) holdUp(from);

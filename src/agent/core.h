@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/counts.h"
 #include "agent/crank.h"
 #include "agent/finder.h"
 #include "agent/note_backlog.h"
@@ -98,8 +99,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   void land(core::Tag tag);
   void expectBy(Clock::time_point due);  // of a flight: who is then not over is told
   void pollRail(core::Rail& rail);
-  // Bytes that all transfers together have given to this rail and not got back.
-  std::uint64_t& load(const core::Rail& rail) { return loads_[&rail]; }
+  RailCounts& railCounts(const core::Rail& rail) { return rail_counts_[&rail]; }
   void apply(core::Completions& completions);
   void waitForRoom(std::shared_ptr<TransferCore> transfer);
   void owe(std::function<void()> callback);
@@ -111,6 +111,8 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
 
   // A peer asks to be looked at in the next turn.
   void recheckPeers() { recheck_ = true; }
+  Counts& counts() { return counts_; }
+  Statistics statistics() const;
   Result<int> eventFd();
   void ringBell();
   bool poll();  // takes the lock itself
@@ -147,7 +149,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   std::vector<std::unique_ptr<core::Backend>> backends_;
   std::vector<BackendInfo> left_out_;  // those that are not open
   std::vector<core::Rail*> rails_;
-  std::map<const core::Rail*, std::uint64_t> loads_;
+  std::map<const core::Rail*, RailCounts> rail_counts_;
   std::unique_ptr<PinTable> pins_;
   std::unique_ptr<base::Listener> listener_;
   std::unique_ptr<Finder> finder_;  // where a meeting place is set
@@ -163,7 +165,8 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   // they let go: shared owners here would cost four atomic operations a post.
   std::vector<TransferCore*> flights_;
   std::vector<std::uint32_t> free_flights_;
-  std::uint32_t last_flight_ = 0;
+  std::uint64_t last_flight_ = 0;
+  Counts counts_;
   Clock::time_point due_ = Clock::time_point::max();  // the first of all flights', or before it
   base::Poller::Id due_timer_ = 0;
   std::vector<std::shared_ptr<TransferCore>> waiting_;  // have ops that no rail has taken

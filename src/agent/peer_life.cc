@@ -232,6 +232,7 @@ void PeerCore::lose(const Error& why) {
   acknowledged_.reset();
   way_lost_.reset();
   state_ = said_bye_ ? PeerState::kGone : PeerState::kLost;
+  if (!said_bye_) ++agent_.counts().sessions_lost;
   ended_epoch_ = epoch_;
   last_error_ = why;
   if (why.code == Code::kExhausted) {

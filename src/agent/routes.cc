@@ -113,7 +113,7 @@ std::vector<Bundle::Lane> lanesFor(AgentCore& agent, core::Backend& backend,
   lanes.reserve(rails.size());
   for (std::size_t i = 0; i < rails.size(); ++i)
     lanes.push_back({.rail = rails[i].get(),
-                     .load = &agent.load(*rails[i]),
+                     .counts = &agent.railCounts(*rails[i]),
                      .name = std::string(rails[i]->name()),
                      .near = near == core::kAllRails || (near >> i & 1U) != 0});
   return lanes;

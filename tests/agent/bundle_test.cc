@@ -86,12 +86,12 @@ class Rig {
   // In ops of `piece` bytes; 0: one op. Only the first `near` rails are near the memory.
   Rig(std::size_t rails, std::uint64_t bytes, std::uint32_t first_tag = 0, std::uint64_t piece = 0,
       std::size_t near = SIZE_MAX)
-      : rails_(rails), loads_(rails) {
+      : rails_(rails), counts_(rails) {
     std::vector<Bundle::Lane> lanes;
     lanes.reserve(rails);
     for (std::size_t i = 0; i < rails; ++i)
       lanes.push_back(
-          {.rail = &rails_[i], .load = &loads_[i], .name = std::to_string(i), .near = i < near});
+          {.rail = &rails_[i], .counts = &counts_[i], .name = std::to_string(i), .near = i < near});
     bundle_ = std::make_unique<Bundle>(
         Bundle::Way{&link_, "fake", "way"},
         core::slice({.ops = opsOf(bytes, piece), .spans = {}, .bytes = bytes}, {.rails = rails}),
@@ -101,7 +101,7 @@ class Rig {
   Bundle& bundle() { return *bundle_; }
   core::Link& link() { return link_; }
   SlowRail& rail(std::size_t i) { return rails_[i]; }
-  std::uint64_t load(std::size_t i) const { return loads_[i]; }
+  std::uint64_t load(std::size_t i) const { return counts_[i].load; }
 
   void offer() { out_ += bundle_->offer(OpKind::kWrite, kBase); }
   void breakDown(std::size_t rail) {
@@ -172,7 +172,7 @@ class Rig {
   }
   SlowLink link_;
   std::vector<SlowRail> rails_;
-  std::vector<std::uint64_t> loads_;
+  std::vector<RailCounts> counts_;
   std::unique_ptr<Bundle> bundle_;
   std::uint64_t out_ = 0;
 };
@@ -218,7 +218,7 @@ TEST(Bundle, NoRailHasMoreThanTwoSlices) {
 
 TEST(Bundle, SmallTransfersGoWhereThereIsLeastToDo) {
   Rig rig(2, 8);
-  *rig.bundle().lanes()[0].load = 100;
+  rig.bundle().lanes()[0].counts->load = 100;
   rig.offer();
   EXPECT_EQ(rig.bundle().lanes()[1].busy, 1U);
 }
