@@ -103,6 +103,7 @@ Result<std::shared_ptr<AgentCore>> AgentCore::open(Settings settings) {
   }
   core->crank_->start();
   VIADUCT_CHECK(core->openFinder(until));
+  VIADUCT_CHECK(core->openExporter(until));
   return core;
 }
 
@@ -127,6 +128,19 @@ Status AgentCore::openFinder(Deadline until) {
     mine = card();
   }
   VIADUCT_TRY(finder_, Finder::open(settings_, std::move(mine), until));
+  return Ok{};
+}
+
+Status AgentCore::openExporter(Deadline until) {
+  if (settings_.metrics.empty()) return Ok{};
+  const auto ask = [this] {
+    const auto held = hold();
+    return statistics();
+  };
+  const std::string id = fmt::format("{:02x}", fmt::join(std::span(id_).first(8), ""));
+  VIADUCT_TRY(exporter_, Exporter::open(settings_.metrics, id, ask, until));
+  const auto held = hold();
+  metrics_endpoint_ = exporter_->endpoint();
   return Ok{};
 }
 
@@ -224,6 +238,7 @@ AgentCore::~AgentCore() { shutdown(); }
 void AgentCore::shutdown() {
   if (closed_.exchange(true) || !crank_) return;
   if (forked()) return abandon();
+  exporter_.reset();
   if (finder_) finder_->close();  // nobody shall find one that is going
   crank_->stop();
   letGo();
@@ -262,6 +277,7 @@ void AgentCore::waitUntilSettled(Held& held) {
 // In a fork()ed child: threads, peers and sockets are the parent's. All is left as it lies.
 void AgentCore::abandon() {
   if (finder_) finder_->abandon();
+  if (exporter_) exporter_->abandon();
   static_cast<void>(new auto(std::move(backends_)));
   static_cast<void>(new auto(std::move(peers_)));
   static_cast<void>(new auto(std::move(newcomers_)));

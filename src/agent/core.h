@@ -18,6 +18,7 @@
 #include "agent/counts.h"
 #include "agent/crank.h"
 #include "agent/finder.h"
+#include "agent/metrics/exporter.h"
 #include "agent/note_backlog.h"
 #include "agent/note_rings.h"
 #include "agent/pins.h"
@@ -124,6 +125,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   Status openBackend(const core::BackendEntry& entry, Deadline until);
   Status openListener(Deadline until);
   Status openFinder(Deadline until);
+  Status openExporter(Deadline until);
   Status checkHello() const;
   void accept(base::Fd socket, base::Unproven::Place place);
   void letGo();
@@ -152,7 +154,9 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   std::map<const core::Rail*, RailCounts> rail_counts_;
   std::unique_ptr<PinTable> pins_;
   std::unique_ptr<base::Listener> listener_;
-  std::unique_ptr<Finder> finder_;  // where a meeting place is set
+  std::unique_ptr<Finder> finder_;      // where a meeting place is set
+  std::unique_ptr<Exporter> exporter_;  // where metrics are
+  std::string metrics_endpoint_;
   base::Budget peers_pins_bytes_{kMaxPinsBytesOfAll};
   std::vector<std::shared_ptr<PeerCore>> peers_;
   // Of an agent that has closed: peers that were inside memory here, and whether they have left.

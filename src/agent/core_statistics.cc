@@ -30,6 +30,7 @@ void add(RailStatistics& into, const RailCounts& counts) {
 
 Statistics AgentCore::statistics() const {
   Statistics out{.agent = settings_.name,
+                 .endpoint = metrics_endpoint_,
                  .started = last_flight_,
                  .failed = counts_.failed,
                  .cancelled = counts_.cancelled,
