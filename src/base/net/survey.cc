@@ -59,7 +59,7 @@ struct Survey::Question {
 
 std::vector<std::string> unixServers(std::string_view front) {
   std::vector<std::string> out;
-  std::ifstream sockets("/proc/self/net/unix");
+  std::ifstream sockets("/proc/thread-self/net/unix");
   for (std::string line; std::getline(sockets, line);)
     if (auto name = listenerIn(line); name && name->starts_with(front))
       out.push_back(*std::move(name));
