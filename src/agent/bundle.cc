@@ -19,12 +19,17 @@ Bundle::Bundle(Way way, core::Sliced plan, std::vector<Lane> lanes, std::uint32_
 }
 
 std::uint64_t Bundle::serving(const core::Link& link, std::span<const Lane> lanes) {
-  std::uint64_t near = 0, all = 0;
+  std::uint64_t near = 0, all = 0, aside = 0;
   for (const Lane& lane : lanes) {
     if (!link.servedBy(*lane.rail)) continue;
+    if (lane.health->isSetAside()) {
+      ++aside;
+      continue;
+    }
     ++all;
     near += lane.near ? 1 : 0;
   }
+  if (all == 0) return aside;
   return near != 0 ? near : all;
 }
 
@@ -48,14 +53,25 @@ void Bundle::stopSeveral() {
       lane.counts->load -= slices_[index].slice.bytes;
 }
 
+// A rail that was set aside is better than none.
 void Bundle::askRails() {
+  if (!askRails(false)) askRails(true);
+  for (Lane& lane : lanes_)
+    if (!lane.usable && lane.filling != kNone) giveUp(lane);
+}
+
+// Whether any is usable.
+bool Bundle::askRails(bool aside_too) {
   far_ = true;
+  bool any = false;
   for (Lane& lane : lanes_) {
     lane.refuses = false;
-    lane.usable = lane.failures < kMostFailures && way_.link->servedBy(*lane.rail);
+    lane.usable = lane.failures < kMostFailures && way_.link->servedBy(*lane.rail) &&
+                  (aside_too || !lane.health->isSetAside());
     far_ = far_ && !(lane.usable && lane.near);
-    if (!lane.usable && lane.filling != kNone) giveUp(lane);
+    any = any || lane.usable;
   }
+  return any;
 }
 
 // The rest of what it has by halves is not for this rail.
@@ -159,6 +175,13 @@ bool Bundle::failed(core::Tag number, std::uint64_t ops, bool rail_lost) {
   const bool lost = run.lost;
   if (run.cameBack() && (several_ || lost)) makeRoom(run);
   return lost;
+}
+
+const Bundle::Lane* Bundle::setAsideIfItFailsAgain(core::Tag number, Clock::time_point now) {
+  const Lane& lane = lanes_[slices_[number - first_tag_].lane];
+  if (!several_ || !lane.health->failed(now)) return nullptr;
+  ++lane.counts->times_set_aside;
+  return &lane;
 }
 
 void Bundle::cancel(core::Tag base) const {

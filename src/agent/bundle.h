@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "agent/counts.h"
+#include "agent/rail_health.h"
 #include "core/backend.h"
 #include "core/op.h"
 #include "core/plan.h"
@@ -42,6 +43,7 @@ class Bundle {
   struct Lane {
     core::Rail* rail = nullptr;
     RailCounts* counts = nullptr;  // of all transfers together
+    RailHealth* health = nullptr;  // of all transfers to the link's peer
     std::string name = {};
     bool near = true;    // to the memory here: others get slices while none of these serves
     Tally carried = {};  // by posts that are over
@@ -102,6 +104,8 @@ class Bundle {
   }
   // False when another rail would fail as well.
   bool failed(core::Tag number, std::uint64_t ops, bool rail_lost);
+  // The rail that has that slice is lost. The rail, where it is set aside for that from now on.
+  const Lane* setAsideIfItFailsAgain(core::Tag number, Clock::time_point now);
   // The rail that has that slice failed with it.
   void countError(core::Tag number, Code code) {
     count(lanes_[slices_[number - first_tag_].lane].counts->errors, code);
@@ -151,6 +155,7 @@ class Bundle {
   std::uint64_t offerOnly(OpKind kind, core::Tag base);
   std::size_t give(Run& run, const Lane& lane, OpKind kind, core::Tag base) const;
   void askRails();
+  bool askRails(bool aside_too);
   Lane* freeLane();
   void takeNext(Lane& lane);
   void giveUp(Lane& lane);

@@ -32,11 +32,9 @@ namespace {
 constexpr Duration kLookEvery = std::chrono::milliseconds(1);
 
 std::string freshName() {
-  std::array<char, 64> host{};
-  ::gethostname(host.data(), host.size() - 1);
   std::array<std::uint8_t, 3> salt{};
   static_cast<void>(base::fillSecret(salt));  // only tells agents of one process apart
-  return fmt::format("{}-{}-{:02x}", host.data(), ::getpid(), fmt::join(salt, ""));
+  return fmt::format("{}-{}-{:02x}", host::hostName(), ::getpid(), fmt::join(salt, ""));
 }
 
 Error unknownBackend(std::string_view wanted, std::span<const core::BackendEntry> catalogue) {

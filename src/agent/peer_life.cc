@@ -184,7 +184,8 @@ void PeerCore::openLinks(Session& session) {
     const auto common = std::find_if(theirs.backends.begin(), theirs.backends.end(),
                                      [&](const auto& backend) { return backend.first == name; });
     if (common == theirs.backends.end()) continue;
-    auto& slot = links_.emplace_back(std::make_unique<LinkSlot>(*this, i));
+    auto& slot =
+        links_.emplace_back(std::make_unique<LinkSlot>(*this, i, agent_.backend(i).rails().size()));
     slot->link = agent_.backend(i).link({.peer = name_,
                                          .epoch = epoch_,
                                          .dialer = session.dialed(),

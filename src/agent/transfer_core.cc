@@ -7,6 +7,8 @@
 #include "agent/core.h"
 #include "agent/peer_core.h"
 #include "base/log.h"
+#include "base/sizes.h"
+#include "host/facts.h"
 
 namespace viaduct::agent {
 namespace {
@@ -197,6 +199,7 @@ void TransferCore::failed(core::Failed failed) {
   const Code code = forced_ ? error_->code : failed.why.code;
   if ((forced_ || !stopping_) && code != Code::kCancelled)
     bundle.countError(failed.tag & kSliceMask, code);
+  if (failed.rail_lost) railLost(bundle, failed.tag & kSliceMask, failed.why);
   if (bundle.failed(failed.tag & kSliceMask, failed.ops, failed.rail_lost)) {
     rail_error_ = std::move(failed.why);
     offer();
@@ -205,6 +208,17 @@ void TransferCore::failed(core::Failed failed) {
     if (!stopping_) stopPosting();
   }
   endIfOver();
+}
+
+// Said aloud once, and not each time that the rail fails again after it was tried again.
+void TransferCore::railLost(Bundle& bundle, core::Tag number, const Error& why) {
+  const Bundle::Lane* const lane = bundle.setAsideIfItFailsAgain(number, Clock::now());
+  if (lane == nullptr) return;
+  const Duration time = lane->health->time();
+  base::log(time == RailHealth::kFirst ? base::LogLevel::kWarning : base::LogLevel::kInfo,
+            "rail {} of host {} to peer {} fails again and again; it is set aside for {} and then "
+            "tried again; last failure: {}",
+            lane->name, host::hostName(), peer_->name(), base::formatDuration(time), why.text());
 }
 
 void TransferCore::abort(Error why) {

@@ -86,6 +86,7 @@ class TransferCore final : public std::enable_shared_from_this<TransferCore> {
   void endIfOver();
   void sayWhatMoved() const;
   void countErrorWithoutRail();
+  void railLost(Bundle& bundle, core::Tag number, const Error& why);
   void stopTiming(TransferState state);
   void finish(TransferState state);
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "backends/fake/fake_rail.h"
+#include "base/log.h"
 
 namespace viaduct {
 namespace {
@@ -145,6 +146,33 @@ TEST(Statistics, CountASliceThatAnotherRailRepeatedAsAnErrorAndItsTransferAsDone
   EXPECT_GT(errorsOf(all.rails[0]), 0U);
   EXPECT_EQ(errorsOf(all.rails[1]), 0U);
   EXPECT_EQ(all.rails[1].bytes, transfer.bytes());
+}
+
+// The rail is cut and mended, again and again.
+TEST(Statistics, CountARailThatIsSetAsideBecauseItFailsAgainAndAgain) {
+  Pair pair("fake", "rails=2,delay_us=20000");
+  Transfer transfer = pair.plan(64);
+  const auto times = [&] { return pair.a->statistics().rails.at(0).times_set_aside; };
+  base::setLogLevel(base::LogLevel::kWarning);
+  ::testing::internal::CaptureStderr();
+  for (int cuts = 0; cuts < 1000 && times() == 0; ++cuts) {
+    ASSERT_TRUE(transfer.post());
+    fake::rails_cut = 1;
+    EXPECT_TRUE(transfer.wait(20s));
+    fake::rails_cut = 0;
+  }
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(times(), 1U);
+  EXPECT_NE(said.find("warning: rail fake0 of host "), std::string::npos) << said;
+  EXPECT_NE(said.find("set aside for 1s"), std::string::npos) << said;
+  EXPECT_EQ(said.find("warning"), said.rfind("warning")) << said;
+  // It is tried again later.
+  const std::uint64_t before = pair.a->statistics().rails.at(0).bytes;
+  for (const Deadline until = 20s; pair.a->statistics().rails.at(0).bytes == before;) {
+    ASSERT_FALSE(until.passed());
+    ASSERT_TRUE(transfer.post());
+    EXPECT_TRUE(transfer.wait(20s));
+  }
 }
 
 TEST(Statistics, CountALostSessionAndTheTransferThatItEnds) {
