@@ -4,6 +4,7 @@
 
 #include <set>
 #include <sstream>
+#include <string>
 
 #include "base/open_metrics.h"
 
@@ -111,7 +112,6 @@ TEST(StatisticsText, IsOpenMetricsWithTypesUnitsAndEscapedLabels) {
   EXPECT_EQ(shown, kGolden);
 }
 
-// Samples of one process, joined with another's, keep the rules of the format.
 TEST(StatisticsText, HasASeriesForEachErrorAndEachBucket) {
   const auto samples = base::readMetrics(statisticsText(filled(), 42));
   std::size_t errors = 0, buckets = 0;
