@@ -22,6 +22,7 @@
 #include "viaduct/meet.h"
 #include "viaduct/p2p.h"
 #include "viaduct/remarks.h"
+#include "viaduct/top.h"
 #include "viaduct/version.h"
 
 namespace {
@@ -113,6 +114,8 @@ int run(int argc, char** argv) {
   declareP2p(app, p2p);
   ReportCommand report;
   declareReport(app, report);
+  TopOptions top;
+  declareTop(app, top);
   // Answered above: their flags are read as gflags reads them. Here they are for --help.
   app.add_subcommand("bench", "Measure transfers between workers.");
   app.add_subcommand("suite", "Find out whether an optimisation helps.");
@@ -142,6 +145,7 @@ int run(int argc, char** argv) {
   if (app.got_subcommand("meet")) return runMeet(meet);
   if (app.got_subcommand("p2p")) return runP2p(p2p);
   if (app.got_subcommand("report")) return runReport(report);
+  if (app.got_subcommand("top")) return runTop(top);
   return runSettings(markdown);
 }
 

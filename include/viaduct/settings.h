@@ -48,6 +48,7 @@ struct Settings {
   std::string name_space = {};                     // of names there; empty: "/viaduct"
   std::string meet_user = {}, meet_password = {};  // for etcd
   std::string meet_ca = {}, meet_certificate = {}, meet_key = {};  // files, for etcd over https
+  std::string metrics = {};  // serves statistics(): "host:port", or "port" of loopback; empty: not
   std::string weather = {};  // for the fake backend: "seed=7,delay_us=50,lose_rail=0.01"
   friend bool operator==(const Settings&, const Settings&) = default;
 };

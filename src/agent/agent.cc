@@ -165,6 +165,11 @@ Result<Note> Agent::waitNote(Deadline until) {
   return Error{.code = Code::kTimeout, .operation = "waitNote", .detail = "no note arrived"};
 }
 
+Statistics Agent::statistics() const {
+  const auto held = core_->hold();
+  return core_->statistics();
+}
+
 bool Agent::poll() { return core_->usable("poll") && core_->poll(); }
 
 Result<int> Agent::eventFd() {

@@ -19,12 +19,17 @@ Bundle::Bundle(Way way, core::Sliced plan, std::vector<Lane> lanes, std::uint32_
 }
 
 std::uint64_t Bundle::serving(const core::Link& link, std::span<const Lane> lanes) {
-  std::uint64_t near = 0, all = 0;
+  std::uint64_t near = 0, all = 0, aside = 0;
   for (const Lane& lane : lanes) {
     if (!link.servedBy(*lane.rail)) continue;
+    if (lane.health->isSetAside()) {
+      ++aside;
+      continue;
+    }
     ++all;
     near += lane.near ? 1 : 0;
   }
+  if (all == 0) return aside;
   return near != 0 ? near : all;
 }
 
@@ -41,21 +46,32 @@ void Bundle::startSeveral() {
 // What a lane still has by halves is no longer its load.
 void Bundle::stopSeveral() {
   for (const Run& run : slices_) {
-    lanes_[run.lane].carried.add(run.moved);
+    lanes_[run.lane].carry(run.moved);
   }
   for (Lane& lane : lanes_)
     if (const std::uint32_t index = std::exchange(lane.filling, kNone); index != kNone)
-      *lane.load -= slices_[index].slice.bytes;
+      lane.counts->load -= slices_[index].slice.bytes;
 }
 
+// A rail that was set aside is better than none.
 void Bundle::askRails() {
+  if (!askRails(false)) askRails(true);
+  for (Lane& lane : lanes_)
+    if (!lane.usable && lane.filling != kNone) giveUp(lane);
+}
+
+// Whether any is usable.
+bool Bundle::askRails(bool aside_too) {
   far_ = true;
+  bool any = false;
   for (Lane& lane : lanes_) {
     lane.refuses = false;
-    lane.usable = lane.failures < kMostFailures && way_.link->servedBy(*lane.rail);
+    lane.usable = lane.failures < kMostFailures && way_.link->servedBy(*lane.rail) &&
+                  (aside_too || !lane.health->isSetAside());
     far_ = far_ && !(lane.usable && lane.near);
-    if (!lane.usable && lane.filling != kNone) giveUp(lane);
+    any = any || lane.usable;
   }
+  return any;
 }
 
 // The rest of what it has by halves is not for this rail.
@@ -73,7 +89,8 @@ Bundle::Lane* Bundle::freeLane() {
     if (!lane.usable || lane.refuses) continue;
     if (lane.filling != kNone) return &lane;
     if (lane.busy >= kInFlight || !waits() || !(lane.near || far_)) continue;
-    if (best == nullptr || std::pair(lane.busy, *lane.load) < std::pair(best->busy, *best->load))
+    if (best == nullptr ||
+        std::pair(lane.busy, lane.counts->load) < std::pair(best->busy, best->counts->load))
       best = &lane;
   }
   return best;
@@ -86,7 +103,7 @@ void Bundle::takeNext(Lane& lane) {
   run.begin(static_cast<std::uint32_t>(&lane - lanes_.data()));
   lane.filling = static_cast<std::uint32_t>(index);
   ++lane.busy;
-  *lane.load += run.slice.bytes;
+  lane.counts->load += run.slice.bytes;
 }
 
 inline std::size_t Bundle::give(Run& run, const Lane& lane, OpKind kind, core::Tag base) const {
@@ -136,7 +153,7 @@ bool Bundle::makeRoom(Run& run) {
   }
   Lane& lane = lanes_[run.lane];
   --lane.busy;
-  *lane.load -= run.slice.bytes;
+  lane.counts->load -= run.slice.bytes;
   if (run.lost) again_.push_back(indexOf(run));
   return waits();
 }
@@ -158,6 +175,13 @@ bool Bundle::failed(core::Tag number, std::uint64_t ops, bool rail_lost) {
   const bool lost = run.lost;
   if (run.cameBack() && (several_ || lost)) makeRoom(run);
   return lost;
+}
+
+const Bundle::Lane* Bundle::setAsideIfItFailsAgain(core::Tag number, Clock::time_point now) {
+  const Lane& lane = lanes_[slices_[number - first_tag_].lane];
+  if (!several_ || !lane.health->failed(now)) return nullptr;
+  ++lane.counts->times_set_aside;
+  return &lane;
 }
 
 void Bundle::cancel(core::Tag base) const {

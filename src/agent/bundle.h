@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/counts.h"
+#include "agent/rail_health.h"
 #include "core/backend.h"
 #include "core/op.h"
 #include "core/plan.h"
@@ -40,7 +42,8 @@ class Bundle {
   // One of the link's rails.
   struct Lane {
     core::Rail* rail = nullptr;
-    std::uint64_t* load = nullptr;  // bytes that all transfers together have given to this rail
+    RailCounts* counts = nullptr;  // of all transfers together
+    RailHealth* health = nullptr;  // of all transfers to the link's peer
     std::string name = {};
     bool near = true;    // to the memory here: others get slices while none of these serves
     Tally carried = {};  // by posts that are over
@@ -50,6 +53,13 @@ class Bundle {
     std::uint32_t failures = 0;
     bool usable = false;   // as last asked
     bool refuses = false;  // took less than it was offered
+
+    // A post is over, in which it moved this.
+    void carry(const Tally& moved) {
+      carried.add(moved);
+      counts->bytes += moved.bytes;
+      counts->ops += moved.ops;
+    }
   };
   struct Way {
     core::Link* link = nullptr;
@@ -94,11 +104,17 @@ class Bundle {
   }
   // False when another rail would fail as well.
   bool failed(core::Tag number, std::uint64_t ops, bool rail_lost);
+  // The rail that has that slice is lost. The rail, where it is set aside for that from now on.
+  const Lane* setAsideIfItFailsAgain(core::Tag number, Clock::time_point now);
+  // The rail that has that slice failed with it.
+  void countError(core::Tag number, Code code) {
+    count(lanes_[slices_[number - first_tag_].lane].counts->errors, code);
+  }
   void cancel(core::Tag base) const;
   // The post is over.
   void stop() {
     if (several_) return stopSeveral();
-    lanes_.front().carried.add(slices_.front().moved);
+    lanes_.front().carry(slices_.front().moved);
   }
 
   std::span<const core::Op> ops() const { return ops_; }
@@ -139,6 +155,7 @@ class Bundle {
   std::uint64_t offerOnly(OpKind kind, core::Tag base);
   std::size_t give(Run& run, const Lane& lane, OpKind kind, core::Tag base) const;
   void askRails();
+  bool askRails(bool aside_too);
   Lane* freeLane();
   void takeNext(Lane& lane);
   void giveUp(Lane& lane);

@@ -32,11 +32,9 @@ namespace {
 constexpr Duration kLookEvery = std::chrono::milliseconds(1);
 
 std::string freshName() {
-  std::array<char, 64> host{};
-  ::gethostname(host.data(), host.size() - 1);
   std::array<std::uint8_t, 3> salt{};
   static_cast<void>(base::fillSecret(salt));  // only tells agents of one process apart
-  return fmt::format("{}-{}-{:02x}", host.data(), ::getpid(), fmt::join(salt, ""));
+  return fmt::format("{}-{}-{:02x}", host::hostName(), ::getpid(), fmt::join(salt, ""));
 }
 
 Error unknownBackend(std::string_view wanted, std::span<const core::BackendEntry> catalogue) {
@@ -103,6 +101,7 @@ Result<std::shared_ptr<AgentCore>> AgentCore::open(Settings settings) {
   }
   core->crank_->start();
   VIADUCT_CHECK(core->openFinder(until));
+  VIADUCT_CHECK(core->openExporter(until));
   return core;
 }
 
@@ -127,6 +126,19 @@ Status AgentCore::openFinder(Deadline until) {
     mine = card();
   }
   VIADUCT_TRY(finder_, Finder::open(settings_, std::move(mine), until));
+  return Ok{};
+}
+
+Status AgentCore::openExporter(Deadline until) {
+  if (settings_.metrics.empty()) return Ok{};
+  const auto ask = [this] {
+    const auto held = hold();
+    return statistics();
+  };
+  const std::string id = fmt::format("{:02x}", fmt::join(std::span(id_).first(8), ""));
+  VIADUCT_TRY(exporter_, Exporter::open(settings_.metrics, id, ask, until));
+  const auto held = hold();
+  metrics_endpoint_ = exporter_->endpoint();
   return Ok{};
 }
 
@@ -172,7 +184,10 @@ Status AgentCore::openBackend(const core::BackendEntry& entry, Deadline until) {
     logLeftOut(entry.name, opened.error());
     return leave_out(opened.error().text());
   }
-  for (const auto& rail : (*opened)->rails()) rails_.push_back(rail.get());
+  for (const auto& rail : (*opened)->rails()) {
+    rails_.push_back(rail.get());
+    rail_counts_[rail.get()];
+  }
   backends_.push_back(*std::move(opened));
   return Ok{};
 }
@@ -221,6 +236,7 @@ AgentCore::~AgentCore() { shutdown(); }
 void AgentCore::shutdown() {
   if (closed_.exchange(true) || !crank_) return;
   if (forked()) return abandon();
+  exporter_.reset();
   if (finder_) finder_->close();  // nobody shall find one that is going
   crank_->stop();
   letGo();
@@ -259,6 +275,7 @@ void AgentCore::waitUntilSettled(Held& held) {
 // In a fork()ed child: threads, peers and sockets are the parent's. All is left as it lies.
 void AgentCore::abandon() {
   if (finder_) finder_->abandon();
+  if (exporter_) exporter_->abandon();
   static_cast<void>(new auto(std::move(backends_)));
   static_cast<void>(new auto(std::move(peers_)));
   static_cast<void>(new auto(std::move(newcomers_)));
@@ -403,6 +420,7 @@ bool AgentCore::isThisProcess(const Hello& theirs) const {
 void AgentCore::arrived(PeerCore& from, base::Bytes note) {
   const auto& sender = from.noteSender();
   const bool kept = notes_.add(sender, std::move(note));
+  ++counts_.notes_received;
   ringBell();
   crank_->changed();
   if (!notes_.hasRoom(*sender)) holdUp(from);

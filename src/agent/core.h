@@ -15,8 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include "agent/counts.h"
 #include "agent/crank.h"
 #include "agent/finder.h"
+#include "agent/metrics/exporter.h"
 #include "agent/note_backlog.h"
 #include "agent/note_rings.h"
 #include "agent/pins.h"
@@ -98,8 +100,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   void land(core::Tag tag);
   void expectBy(Clock::time_point due);  // of a flight: who is then not over is told
   void pollRail(core::Rail& rail);
-  // Bytes that all transfers together have given to this rail and not got back.
-  std::uint64_t& load(const core::Rail& rail) { return loads_[&rail]; }
+  RailCounts& railCounts(const core::Rail& rail) { return rail_counts_[&rail]; }
   void apply(core::Completions& completions);
   void waitForRoom(std::shared_ptr<TransferCore> transfer);
   void owe(std::function<void()> callback);
@@ -111,6 +112,8 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
 
   // A peer asks to be looked at in the next turn.
   void recheckPeers() { recheck_ = true; }
+  Counts& counts() { return counts_; }
+  Statistics statistics() const;
   Result<int> eventFd();
   void ringBell();
   bool poll();  // takes the lock itself
@@ -122,6 +125,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   Status openBackend(const core::BackendEntry& entry, Deadline until);
   Status openListener(Deadline until);
   Status openFinder(Deadline until);
+  Status openExporter(Deadline until);
   Status checkHello() const;
   void accept(base::Fd socket, base::Unproven::Place place);
   void letGo();
@@ -147,10 +151,12 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   std::vector<std::unique_ptr<core::Backend>> backends_;
   std::vector<BackendInfo> left_out_;  // those that are not open
   std::vector<core::Rail*> rails_;
-  std::map<const core::Rail*, std::uint64_t> loads_;
+  std::map<const core::Rail*, RailCounts> rail_counts_;
   std::unique_ptr<PinTable> pins_;
   std::unique_ptr<base::Listener> listener_;
-  std::unique_ptr<Finder> finder_;  // where a meeting place is set
+  std::unique_ptr<Finder> finder_;      // where a meeting place is set
+  std::unique_ptr<Exporter> exporter_;  // where metrics are
+  std::string metrics_endpoint_;
   base::Budget peers_pins_bytes_{kMaxPinsBytesOfAll};
   std::vector<std::shared_ptr<PeerCore>> peers_;
   // Of an agent that has closed: peers that were inside memory here, and whether they have left.
@@ -163,7 +169,8 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   // they let go: shared owners here would cost four atomic operations a post.
   std::vector<TransferCore*> flights_;
   std::vector<std::uint32_t> free_flights_;
-  std::uint32_t last_flight_ = 0;
+  std::uint64_t last_flight_ = 0;
+  Counts counts_;
   Clock::time_point due_ = Clock::time_point::max();  // the first of all flights', or before it
   base::Poller::Id due_timer_ = 0;
   std::vector<std::shared_ptr<TransferCore>> waiting_;  // have ops that no rail has taken

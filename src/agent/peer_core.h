@@ -15,6 +15,7 @@
 
 #include "agent/note_backlog.h"
 #include "agent/pins.h"
+#include "agent/rail_health.h"
 #include "agent/session/connection.h"
 #include "agent/session/life_frames.h"
 #include "agent/session/note_ring.h"
@@ -67,13 +68,15 @@ class Session final : public ConnectionUser {
 // One backend's link to this life of a peer.
 class LinkSlot final : public core::LinkHost {
  public:
-  LinkSlot(PeerCore& peer, std::size_t backend) : peer_(peer), backend_(backend) {}
+  LinkSlot(PeerCore& peer, std::size_t backend, std::size_t rails)
+      : health(rails), peer_(peer), backend_(backend) {}
   Status send(std::span<const std::byte> message, std::span<const int> fds) override;
   void changed() override;
 
   std::size_t backend() const { return backend_; }
   std::unique_ptr<core::Link> link;
-  bool was_ready = false;  // when the peer became ready
+  bool was_ready = false;          // when the peer became ready
+  std::vector<RailHealth> health;  // of each rail of the backend, in this link
 
  private:
   PeerCore& peer_;

@@ -184,7 +184,8 @@ void PeerCore::openLinks(Session& session) {
     const auto common = std::find_if(theirs.backends.begin(), theirs.backends.end(),
                                      [&](const auto& backend) { return backend.first == name; });
     if (common == theirs.backends.end()) continue;
-    auto& slot = links_.emplace_back(std::make_unique<LinkSlot>(*this, i));
+    auto& slot =
+        links_.emplace_back(std::make_unique<LinkSlot>(*this, i, agent_.backend(i).rails().size()));
     slot->link = agent_.backend(i).link({.peer = name_,
                                          .epoch = epoch_,
                                          .dialer = session.dialed(),
@@ -232,6 +233,7 @@ void PeerCore::lose(const Error& why) {
   acknowledged_.reset();
   way_lost_.reset();
   state_ = said_bye_ ? PeerState::kGone : PeerState::kLost;
+  if (!said_bye_) ++agent_.counts().sessions_lost;
   ended_epoch_ = epoch_;
   last_error_ = why;
   if (why.code == Code::kExhausted) {

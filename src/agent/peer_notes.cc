@@ -28,8 +28,9 @@ Status PeerCore::note(std::span<const std::byte> bytes) {
                  .remedy = "move the bytes with a transfer, and send a note that names them"};
   if (state_ != PeerState::kReady) return notReady("note");
   Connection& connection = session_->connection();
-  if (ring_out_ && ring_out_->put(connection.framesSent(), bytes)) return Ok{};
-  auto sent = send(FrameType::kNote, bytes);
+  const bool in_ring = ring_out_ && ring_out_->put(connection.framesSent(), bytes);
+  auto sent = in_ring ? Status(Ok{}) : send(FrameType::kNote, bytes);
+  if (sent) ++agent_.counts().notes_sent;
   if (sent || sent.error().code != Code::kBusy) return sent;
   Error why = std::move(sent).error();
   why.operation = "note";

@@ -97,6 +97,8 @@ Result<std::uint32_t> PinTable::add(const Segment& memory, std::string label) {
   const bool fits = announced_.take(cost);
   if (fits) entry.cost = cost;
   slots_[slot] = std::move(entry);
+  ++live_;
+  live_bytes_ += memory.bytes;
   ++version_;
   if (fits) return slot;
   retire(slot);

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/session/messages.h"
@@ -45,7 +46,11 @@ class PinTable {
   Result<std::uint32_t> add(const Segment& memory, std::string label);
   // It is there for no new plan and no new post; its slot stays taken until remove().
   void retire(std::uint32_t slot) {
-    slots_[slot].generation = 0;
+    PinEntry& entry = slots_[slot];
+    if (std::exchange(entry.generation, 0) != 0) {
+      --live_;
+      live_bytes_ -= entry.info.bytes;
+    }
     ++version_;
   }
   // Withdraws from every backend. kBusy: one has a peer inside; call again. Any other answer is the
@@ -58,6 +63,9 @@ class PinTable {
   }
   std::span<const PinEntry> slots() const { return slots_; }
   std::vector<PinInfo> infos() const;
+  // Those that new plans may use.
+  std::uint64_t live() const { return live_; }
+  std::uint64_t liveBytes() const { return live_bytes_; }
   const core::PinMap& map();                          // for planning; rebuilt after changes
   std::uint64_t version() const { return version_; }  // changes whenever the table does
 
@@ -67,6 +75,7 @@ class PinTable {
   std::vector<PinEntry> slots_;
   std::vector<std::uint32_t> free_;
   std::vector<std::uint32_t> withdrawing_;  // refused by add() while a peer was inside other memory
+  std::uint64_t live_ = 0, live_bytes_ = 0;
   std::uint64_t last_generation_ = 0, version_ = 1, mapped_version_ = 0;
   core::PinMap map_;
 };

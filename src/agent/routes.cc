@@ -105,15 +105,17 @@ core::RailMask nearestTo(std::span<const core::PinSpan> spans, const core::Backe
   return near;
 }
 
-std::vector<Bundle::Lane> lanesFor(AgentCore& agent, core::Backend& backend,
+std::vector<Bundle::Lane> lanesFor(AgentCore& agent, LinkSlot& slot,
                                    std::span<const core::PinSpan> spans) {
+  core::Backend& backend = agent.backend(slot.backend());
   const auto rails = backend.rails();
   const core::RailMask near = rails.size() < 2 ? core::kAllRails : nearestTo(spans, backend);
   std::vector<Bundle::Lane> lanes;
   lanes.reserve(rails.size());
   for (std::size_t i = 0; i < rails.size(); ++i)
     lanes.push_back({.rail = rails[i].get(),
-                     .load = &agent.load(*rails[i]),
+                     .counts = &agent.railCounts(*rails[i]),
+                     .health = &slot.health[i],
                      .name = std::string(rails[i]->name()),
                      .near = near == core::kAllRails || (near >> i & 1U) != 0});
   return lanes;
@@ -123,7 +125,7 @@ void addBundle(AgentCore& agent, const PeerCore& peer, const Choice& choice, cor
                std::vector<Bundle>& out) {
   core::Backend& backend = agent.backend(choice.slot->backend());
   core::Link& link = *choice.slot->link;
-  std::vector<Bundle::Lane> lanes = lanesFor(agent, backend, list.spans);
+  std::vector<Bundle::Lane> lanes = lanesFor(agent, *choice.slot, list.spans);
   const std::size_t served = Bundle::serving(link, lanes);
   const core::Capabilities& can = backend.can();
   const core::Slicing how = slicingFor(agent.settings(), can, served);

@@ -7,6 +7,8 @@
 #include "agent/core.h"
 #include "agent/peer_core.h"
 #include "base/log.h"
+#include "base/sizes.h"
+#include "host/facts.h"
 
 namespace viaduct::agent {
 namespace {
@@ -129,6 +131,9 @@ void TransferCore::start(const PostOptions& options) {
   rail_error_.reset();
   has_note_ = options.with_note || !options.note.empty();
   note_.assign(options.note.begin(), options.note.end());
+  Timing& timing = agent_->counts().timing;
+  if (timing.isDue()) [[unlikely]]
+    timed_ = timing.begin(Clock::now());
   tag_ = agent_->takeOff(*this);
   state_.store(TransferState::kRunning, std::memory_order_release);
   if (total_ops_ == 0) finish(TransferState::kDone);
@@ -147,10 +152,15 @@ void TransferCore::offer() {
 }
 
 void TransferCore::strand() {
-  error_ = rail_error_.value_or(Error{.code = Code::kDevice,
-                                      .operation = opKindName(kind_),
-                                      .detail = "no rail to the peer works any more",
-                                      .peer = peer_->name()});
+  if (rail_error_) {
+    error_ = rail_error_;
+  } else {
+    error_ = Error{.code = Code::kDevice,
+                   .operation = opKindName(kind_),
+                   .detail = "no rail to the peer works any more",
+                   .peer = peer_->name()};
+    countErrorWithoutRail();
+  }
   stopPosting();
   endIfOver();
 }
@@ -185,6 +195,11 @@ void TransferCore::stopPosting() {
 void TransferCore::failed(core::Failed failed) {
   out_ -= failed.ops;
   Bundle& bundle = bundleOf(failed.tag);
+  // A slice that came back because another one had failed is no error of its own rail.
+  const Code code = forced_ ? error_->code : failed.why.code;
+  if ((forced_ || !stopping_) && code != Code::kCancelled)
+    bundle.countError(failed.tag & kSliceMask, code);
+  if (failed.rail_lost) railLost(bundle, failed.tag & kSliceMask, failed.why);
   if (bundle.failed(failed.tag & kSliceMask, failed.ops, failed.rail_lost)) {
     rail_error_ = std::move(failed.why);
     offer();
@@ -195,12 +210,26 @@ void TransferCore::failed(core::Failed failed) {
   endIfOver();
 }
 
+// Said aloud once, and not each time that the rail fails again after it was tried again.
+void TransferCore::railLost(Bundle& bundle, core::Tag number, const Error& why) {
+  const Bundle::Lane* const lane = bundle.setAsideIfItFailsAgain(number, Clock::now());
+  if (lane == nullptr) return;
+  const Duration time = lane->health->time();
+  base::log(time == RailHealth::kFirst ? base::LogLevel::kWarning : base::LogLevel::kInfo,
+            "rail {} of host {} to peer {} fails again and again; it is set aside for {} and then "
+            "tried again; last failure: {}",
+            lane->name, host::hostName(), peer_->name(), base::formatDuration(time), why.text());
+}
+
 void TransferCore::abort(Error why) {
   if (!running() || forced_) return;
   if (!stopping_) {
     error_ = std::move(why);
     stopPosting();
-    if (out_ == 0) return endIfOver();
+    if (out_ == 0) {
+      countErrorWithoutRail();
+      return endIfOver();
+    }
   }
   // What has not come back by itself shortly is ended by force, within the grace.
   forced_ = true;
@@ -249,12 +278,21 @@ void TransferCore::endIfOver() {
                                                     : TransferState::kFailed);
 }
 
+void TransferCore::countErrorWithoutRail() {
+  if (error_->code != Code::kCancelled) count(agent_->counts().errors_without_rail, error_->code);
+}
+
 // Over how many rails, in how many doorbells, what was injected: to be seen without a program's
 // help.
 void TransferCore::sayWhatMoved() const {
   if (base::logLevel() > base::LogLevel::kDebug) return;
   base::log(base::LogLevel::kDebug, "peer {}: {}: {}", peer_->name(), opKindName(kind_),
             path().text());
+}
+
+void TransferCore::stopTiming(TransferState state) {
+  if (state == TransferState::kDone) agent_->counts().timing.end(timed_, Clock::now());
+  timed_ = {};
 }
 
 void TransferCore::finish(TransferState state) {
@@ -264,7 +302,12 @@ void TransferCore::finish(TransferState state) {
     if (auto sent = peer_->note(note_); !sent) {
       error_ = std::move(sent).error();
       state = TransferState::kFailed;
+      countErrorWithoutRail();
     }
+  if (state != TransferState::kDone)
+    ++(state == TransferState::kFailed ? agent_->counts().failed : agent_->counts().cancelled);
+  if (timed_.times != 0) [[unlikely]]
+    stopTiming(state);
   agent_->land(tag_);
   state_.store(state, std::memory_order_release);
   agent_->crank().changed();

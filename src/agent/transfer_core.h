@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "agent/routes.h"
+#include "agent/timing.h"
 #include "core/op.h"
 #include "core/plan.h"
 
@@ -84,6 +85,9 @@ class TransferCore final : public std::enable_shared_from_this<TransferCore> {
   void resetLinks();
   void endIfOver();
   void sayWhatMoved() const;
+  void countErrorWithoutRail();
+  void railLost(Bundle& bundle, core::Tag number, const Error& why);
+  void stopTiming(TransferState state);
   void finish(TransferState state);
 
   const std::shared_ptr<AgentCore> agent_;
@@ -102,6 +106,7 @@ class TransferCore final : public std::enable_shared_from_this<TransferCore> {
   // The post.
   std::atomic<TransferState> state_{TransferState::kIdle};
   core::Tag tag_ = 0;
+  Timing::Timed timed_;
   std::uint64_t out_ = 0;  // ops that rails have and owe
   bool refused_ = false;   // by a rail, when last offered
   bool waiting_ = false;   // in the agent's list of transfers that wait for room

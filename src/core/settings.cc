@@ -171,6 +171,27 @@ Status intoListen(std::string_view text, std::vector<std::string>& into) {
   return Ok{};
 }
 
+constexpr auto kMetricsForm = "a port of loopback like 27180, host:port or [v6]:port";
+
+bool portOrHostAndPort(std::string_view text) {
+  const auto port = base::parseCount(text);
+  return port ? *port <= std::numeric_limits<std::uint16_t>::max() : hostAndPort(text);
+}
+
+Status intoMetrics(std::string_view text, std::string& into) {
+  if (!text.empty() && !portOrHostAndPort(text)) return expected(kMetricsForm);
+  into = text;
+  return Ok{};
+}
+
+Status checkMetrics(const Settings& settings) {
+  if (settings.metrics.empty() || portOrHostAndPort(settings.metrics)) return Ok{};
+  return Error{.code = Code::kInvalid,
+               .operation = "settings",
+               .detail = fmt::format("\"{}\" is no address", settings.metrics),
+               .remedy = kMetricsForm};
+}
+
 // Whoever reads it says what else is wrong with it.
 Status intoMeet(std::string_view text, std::string& into) {
   if (text.find_first_of(" \t\n") != std::string_view::npos)
@@ -330,6 +351,14 @@ constexpr std::array kRows{
                [](std::string_view t, Settings& s) { return intoDuration(t, kSpin, s.spin); },
                {},
                [](const Settings& s) { return within(kSpin, s.spin, showTime); }},
+    SettingRow{
+        "VIADUCT_METRICS",
+        "",
+        "Serves the agents' statistics to Prometheus: a port of loopback such as 27180, or "
+        "host:port. Processes of one user share it. Port 0 takes a free one. By default off.",
+        [](std::string_view t, Settings& s) { return intoMetrics(t, s.metrics); },
+        {},
+        checkMetrics},
     SettingRow{
         "VIADUCT_NOTE_BACKLOG",
         "64MiB",

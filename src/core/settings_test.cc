@@ -52,7 +52,7 @@ TEST_F(SettingsTest, EveryFieldHasAVariable) {
       {"VIADUCT_MEET_USER", "me"},        {"VIADUCT_MEET_PASSWORD", "word"},
       {"VIADUCT_MEET_CA", "ca.pem"},      {"VIADUCT_MEET_CERTIFICATE", "me.pem"},
       {"VIADUCT_MEET_KEY", "me.key"},     {"NIXL_ETCD_ENDPOINTS", "not looked at"},
-      {"NIXL_ETCD_NAMESPACE", "neither"},
+      {"NIXL_ETCD_NAMESPACE", "neither"}, {"VIADUCT_METRICS", "[::1]:27180"},
   };
   EXPECT_EQ(std::size(values), settingRows().size());
   for (const auto& [variable, value] : values) set(variable, value);
@@ -86,6 +86,7 @@ TEST_F(SettingsTest, EveryFieldHasAVariable) {
                           .meet_ca = "ca.pem",
                           .meet_certificate = "me.pem",
                           .meet_key = "me.key",
+                          .metrics = "[::1]:27180",
                           .weather = "seed=7"};
   EXPECT_EQ(*settings, expected);
 }
@@ -132,6 +133,8 @@ TEST_F(SettingsTest, AnErrorNamesVariableValueAndForm) {
       {"VIADUCT_LISTEN", "127.0.0.1:70000", "host:port"},
       {"VIADUCT_LISTEN", "::1:0", "[v6]:port"},
       {"VIADUCT_LISTEN", "127.0.0.1:0,", "host:port"},
+      {"VIADUCT_METRICS", "localhost", "host:port"},
+      {"VIADUCT_METRICS", "65536", "27180"},
       {"VIADUCT_INSECURE", "maybe", "true"},
       {"VIADUCT_MEET", "one two", "host:port"},
       {"NIXL_ETCD_ENDPOINTS", "one,,two", "joined by commas"},

@@ -116,6 +116,11 @@ std::string bootId(const std::string& root) {
   return firstLine(root + "/proc/sys/kernel/random/boot_id");
 }
 
+std::string hostName() {
+  utsname names{};
+  return ::uname(&names) == 0 ? names.nodename : "";
+}
+
 Facts facts(const std::string& root) {
   Facts out;
   out.boot_id = bootId(root);
@@ -123,11 +128,9 @@ Facts facts(const std::string& root) {
   out.memory = memoryTotal(root);
   out.cores = usableCores();
   out.interfaces = interfaces(root);
+  out.hostname = hostName();
   utsname names{};
-  if (::uname(&names) == 0) {
-    out.hostname = names.nodename;
-    out.kernel = names.release;
-  }
+  if (::uname(&names) == 0) out.kernel = names.release;
   return out;
 }
 

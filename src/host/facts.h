@@ -30,6 +30,8 @@ struct Facts {
 // The boot id alone: cheap.
 std::string bootId(const std::string& root = "/");
 
+std::string hostName();
+
 // Files are read below `root`, which a test replaces by a folder; cores, interfaces, host name and
 // kernel are asked of the system.
 Facts facts(const std::string& root = "/");

@@ -14,6 +14,8 @@
 namespace viaduct::agent {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr std::uint64_t kMiB = 1 << 20;
 
 // Moves so many bytes a turn; takes no more ops at a time than it has room for.
@@ -86,12 +88,15 @@ class Rig {
   // In ops of `piece` bytes; 0: one op. Only the first `near` rails are near the memory.
   Rig(std::size_t rails, std::uint64_t bytes, std::uint32_t first_tag = 0, std::uint64_t piece = 0,
       std::size_t near = SIZE_MAX)
-      : rails_(rails), loads_(rails) {
+      : rails_(rails), counts_(rails), health_(rails) {
     std::vector<Bundle::Lane> lanes;
     lanes.reserve(rails);
     for (std::size_t i = 0; i < rails; ++i)
-      lanes.push_back(
-          {.rail = &rails_[i], .load = &loads_[i], .name = std::to_string(i), .near = i < near});
+      lanes.push_back({.rail = &rails_[i],
+                       .counts = &counts_[i],
+                       .health = &health_[i],
+                       .name = std::to_string(i),
+                       .near = i < near});
     bundle_ = std::make_unique<Bundle>(
         Bundle::Way{&link_, "fake", "way"},
         core::slice({.ops = opsOf(bytes, piece), .spans = {}, .bytes = bytes}, {.rails = rails}),
@@ -101,7 +106,9 @@ class Rig {
   Bundle& bundle() { return *bundle_; }
   core::Link& link() { return link_; }
   SlowRail& rail(std::size_t i) { return rails_[i]; }
-  std::uint64_t load(std::size_t i) const { return loads_[i]; }
+  RailHealth& health(std::size_t i) { return health_[i]; }
+  const RailCounts& counts(std::size_t i) const { return counts_[i]; }
+  std::uint64_t load(std::size_t i) const { return counts_[i].load; }
 
   void offer() { out_ += bundle_->offer(OpKind::kWrite, kBase); }
   void breakDown(std::size_t rail) {
@@ -172,7 +179,8 @@ class Rig {
   }
   SlowLink link_;
   std::vector<SlowRail> rails_;
-  std::vector<std::uint64_t> loads_;
+  std::vector<RailCounts> counts_;
+  std::vector<RailHealth> health_;
   std::unique_ptr<Bundle> bundle_;
   std::uint64_t out_ = 0;
 };
@@ -218,7 +226,7 @@ TEST(Bundle, NoRailHasMoreThanTwoSlices) {
 
 TEST(Bundle, SmallTransfersGoWhereThereIsLeastToDo) {
   Rig rig(2, 8);
-  *rig.bundle().lanes()[0].load = 100;
+  rig.bundle().lanes()[0].counts->load = 100;
   rig.offer();
   EXPECT_EQ(rig.bundle().lanes()[1].busy, 1U);
 }
@@ -328,6 +336,82 @@ TEST(Bundle, ARailThatServesAndFailsIsNotTriedForEver) {
     rig.breakDown(1);
   }
   EXPECT_TRUE(rig.bundle().stranded());
+}
+
+// Sets a rail of the rig aside, as failures would over some time.
+void setAside(Rig& rig, std::size_t rail) {
+  const auto now = Clock::now();
+  for (int failures = RailHealth::kFailures; failures > 0; --failures)
+    static_cast<void>(rig.health(rail).failed(now - (failures - 1) * RailHealth::kSameFailure));
+  ASSERT_TRUE(rig.health(rail).isSetAside());
+}
+
+TEST(Bundle, ARailThatIsSetAsideGetsNothingWhileAnotherServes) {
+  Rig rig(3, 64 * kMiB);
+  setAside(rig, 1);
+  EXPECT_EQ(Bundle::serving(rig.link(), rig.bundle().lanes()), 2U);
+  EXPECT_FALSE(rig.bundle().stillServed());  // the next post plans for those that are left
+  ASSERT_TRUE(rig.run());
+  EXPECT_TRUE(rig.rail(1).moved.empty());
+  rig.expectEveryByte(64 * kMiB, true);
+}
+
+TEST(Bundle, ARailThatIsSetAsideIsUsedWhereNoOtherServes) {
+  Rig rig(2, 64 * kMiB);
+  rig.rail(0).gone = true;
+  setAside(rig, 1);
+  EXPECT_EQ(Bundle::serving(rig.link(), rig.bundle().lanes()), 1U);
+  ASSERT_TRUE(rig.run());
+  EXPECT_FALSE(rig.rail(1).moved.empty());
+}
+
+TEST(Bundle, ARailIsSetAsideForFailuresOfItsOwnAndOnlyWhereThereAreOthers) {
+  Rig several(2, 64 * kMiB), single(1, 64 * kMiB);
+  for (Rig* rig : {&several, &single}) {
+    rig->offer();
+    Clock::time_point now = Clock::now();
+    for (int failures = 0; failures < RailHealth::kFailures; ++failures, now += 1s)
+      static_cast<void>(rig->bundle().setAsideIfItFailsAgain(0, now));
+  }
+  EXPECT_EQ(several.counts(0).times_set_aside, 1U);
+  EXPECT_EQ(several.counts(1).times_set_aside, 0U);
+  EXPECT_EQ(single.counts(0).times_set_aside, 0U);
+}
+
+TEST(RailHealth, SetsARailAsideForATimeThatDoublesWhileItGoesOnFailing) {
+  RailHealth health;
+  Clock::time_point now(1h);
+  EXPECT_FALSE(health.failed(now));
+  EXPECT_FALSE(health.failed(now += 1s));
+  EXPECT_FALSE(health.isSetAside(now));
+  EXPECT_TRUE(health.failed(now += 1s));
+  for (const auto time : {1s, 2s, 4s, 8s, 16s, 32s, 60s, 60s}) {
+    EXPECT_EQ(health.time(), time);
+    EXPECT_TRUE(health.isSetAside(now + time - 1ms));
+    EXPECT_FALSE(health.failed(now + time / 2)) << "it was used where no other served";
+    now += time;
+    EXPECT_FALSE(health.isSetAside(now));
+    EXPECT_TRUE(health.failed(now)) << "it was tried again, and failed again";
+  }
+}
+
+TEST(RailHealth, CountsTheFailuresOfOneMomentOnce) {
+  RailHealth health;
+  const Clock::time_point now(1h);
+  for (int transfers = 0; transfers < 50; ++transfers) EXPECT_FALSE(health.failed(now + 1ms));
+}
+
+TEST(RailHealth, ForgetsFailuresThatLieFarApart) {
+  RailHealth health;
+  Clock::time_point now(1h);
+  for (int failures = 0; failures < 10; ++failures, now += RailHealth::kCalm + 1s)
+    EXPECT_FALSE(health.failed(now));
+  health = {};
+  for (int failures = 0; failures < RailHealth::kFailures; ++failures)
+    static_cast<void>(health.failed(now += 1s));
+  ASSERT_TRUE(health.isSetAside(now));
+  now += RailHealth::kFirst + RailHealth::kCalm + 1s;
+  EXPECT_FALSE(health.failed(now)) << "it has served long enough since";
 }
 
 TEST(Bundle, FailuresThatAreNotTheRailsAreNotRepeated) {

@@ -90,11 +90,12 @@ Error bindError(const std::string& text, int why) {
 
 }  // namespace
 
-Result<Fd> listenAt(const SocketAddress& address) {
+Result<Fd> listenAt(const SocketAddress& address, bool shared) {
   VIADUCT_TRY(Fd fd, streamSocket(address.family()));
   const int on = 1;
   // A restarted agent may have its port back at once; two live ones still can not share it.
   if (address.family() != AF_UNIX) ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (shared) ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
   // "0.0.0.0" and "[::]" are two things here, on every system.
   if (address.family() == AF_INET6)
     ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);

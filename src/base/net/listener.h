@@ -17,8 +17,9 @@
 
 namespace viaduct::base {
 
-// A socket that listens there, closed on exec.
-Result<Fd> listenAt(const SocketAddress& address);
+// A socket that listens there, closed on exec. `shared`: other processes of this user that ask for
+// the same may listen there too, and each caller gets to one of them.
+Result<Fd> listenAt(const SocketAddress& address, bool shared = false);
 
 class Listener {
  public:

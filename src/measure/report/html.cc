@@ -3,38 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
-#include <cstdint>
 
+#include "base/utf8.h"
 #include "measure/result/text.h"
 
 namespace viaduct::measure {
 namespace {
-
-constexpr std::string_view kReplacement = "\xef\xbf\xbd";
-
-// Whether a character of so many bytes may have this code: the shortest way to write it, and no
-// half of a pair, no control character.
-bool isCharacter(std::uint32_t code, std::size_t size) {
-  constexpr std::array<std::uint32_t, 5> kLeast{0, 0, 0xa0, 0x800, 0x10000};
-  return code >= kLeast[size] && code <= 0x10ffff && (code < 0xd800 || code >= 0xe000);
-}
-
-// How many bytes the character at `at` has; 0 when it is none.
-std::size_t characterSize(std::string_view text, std::size_t at) {
-  const auto first = static_cast<unsigned char>(text[at]);
-  if (first < 0x80) return 1;
-  const std::size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || at + size > text.size()) return 0;
-  std::uint32_t code = first & (0x7fU >> size);
-  for (const char c : text.substr(at + 1, size - 1)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte & 0xc0U) != 0x80U) return 0;
-    code = (code << 6U) | (byte & 0x3fU);
-  }
-  return isCharacter(code, size) ? size : 0;
-}
 
 std::string_view entityOf(char c) {
   switch (c) {
@@ -96,10 +71,10 @@ std::string escaped(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t size = characterSize(text, at);
+    const std::size_t size = base::characterSize(text, at);
     const std::string_view entity = entityOf(text[at]);
     if (size == 0 || (size == 1 && !isAllowed(text[at])))
-      out += kReplacement;
+      out += base::kReplacement;
     else if (!entity.empty())
       out += entity;
     else

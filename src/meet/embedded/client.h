@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "base/loop.h"
 #include "base/waiting.h"
 #include "meet/embedded/line.h"
-#include "meet/embedded/loop.h"
 #include "meet/embedded/messages.h"
 #include "meet/meeting.h"
 

@@ -98,7 +98,7 @@ Result<std::unique_ptr<MeetingPlace>> openEmbedded(const PlaceOptions& options) 
   site->name_space = options.name_space.empty() ? "/viaduct" : options.name_space;
   site->token = base::secretFromText(options.token);
   site->waiting = options.waiting;
-  VIADUCT_TRY(site->loop, wire::Loop::start("viaduct meeting"));
+  VIADUCT_TRY(site->loop, base::Loop::start("viaduct meeting"));
   return std::unique_ptr<MeetingPlace>(std::make_unique<EmbeddedPlace>(std::move(site)));
 }
 

@@ -11,13 +11,15 @@
 #include <string>
 #include <vector>
 
+#include "base/loop.h"
 #include "base/net/dialer.h"
-#include "meet/embedded/loop.h"
 #include "meet/embedded/messages.h"
 #include "meet/embedded/proof.h"
 #include "meet/embedded/stream.h"
 
 namespace viaduct::meet::embedded {
+
+using base::Loop;
 
 class LineUser {
  public:

@@ -13,11 +13,11 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/loop.h"
 #include "base/net/address.h"
 #include "base/net/listener.h"
 #include "base/random.h"
 #include "meet/embedded/hall.h"
-#include "meet/embedded/loop.h"
 #include "meet/embedded/proof.h"
 #include "meet/embedded/stream.h"
 
@@ -100,7 +100,7 @@ class EmbeddedServer::Impl final : public wire::Post {
 
   ServerOptions options_;
   base::Key token_;
-  std::unique_ptr<wire::Loop> loop_;
+  std::unique_ptr<base::Loop> loop_;
   wire::Hall hall_;
   std::unique_ptr<base::Listener> listener_;  // before the guests, who have places at it
   std::unordered_map<GuestId, std::unique_ptr<Guest>> guests_;
@@ -114,7 +114,7 @@ class EmbeddedServer::Impl final : public wire::Post {
 };
 
 Status EmbeddedServer::Impl::start() {
-  VIADUCT_TRY(loop_, wire::Loop::start("viaduct meet", [this] { reap(); }));
+  VIADUCT_TRY(loop_, base::Loop::start("viaduct meet", [this] { reap(); }));
   const auto held = loop_->hold();
   const auto where = options_.listening ? std::vector<std::string>{} : options_.listen;
   VIADUCT_TRY(listener_, base::Listener::open(where, {}, loop_->poller(),

@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "base/poller.h"
 
-namespace viaduct::meet::embedded {
+namespace viaduct::base {
 
 class Loop {
  public:
@@ -27,7 +27,7 @@ class Loop {
   Loop& operator=(const Loop&) = delete;
 
   Held hold() { return Held(mutex_); }
-  base::Poller& poller() { return *poller_; }
+  Poller& poller() { return *poller_; }
   void wake();  // after a timer was set by another thread than its own
   void stop();  // from then on no handler runs; not with hold(), not from a handler
 
@@ -37,11 +37,11 @@ class Loop {
   void run();
 
   std::mutex mutex_;
-  std::unique_ptr<base::Poller> poller_;
-  base::Fd bell_;
+  std::unique_ptr<Poller> poller_;
+  Fd bell_;
   std::function<void()> after_turn_;
   bool stopping_ = false;
   std::thread thread_;
 };
 
-}  // namespace viaduct::meet::embedded
+}  // namespace viaduct::base

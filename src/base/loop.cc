@@ -1,4 +1,4 @@
-#include "meet/embedded/loop.h"
+#include "base/loop.h"
 
 #include <pthread.h>
 #include <sys/eventfd.h>
@@ -11,13 +11,13 @@
 
 #include "base/blocked_signals.h"
 
-namespace viaduct::meet::embedded {
+namespace viaduct::base {
 
 Result<std::unique_ptr<Loop>> Loop::start(const char* name, std::function<void()> after_turn) {
   std::unique_ptr<Loop> loop(new Loop);
   loop->after_turn_ = std::move(after_turn);
   VIADUCT_CHECK(loop->open());
-  const base::BlockedSignals blocked;
+  const BlockedSignals blocked;
   try {
     loop->thread_ = std::thread([self = loop.get()] { self->run(); });
     ::pthread_setname_np(loop->thread_.native_handle(), name);
@@ -28,7 +28,7 @@ Result<std::unique_ptr<Loop>> Loop::start(const char* name, std::function<void()
 }
 
 Status Loop::open() {
-  VIADUCT_TRY(poller_, base::Poller::open());
+  VIADUCT_TRY(poller_, Poller::open());
   bell_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!bell_) return systemError(Code::kExhausted, "eventfd", errno);
   VIADUCT_CHECK(poller_->watch(bell_.get(), EPOLLIN, [this](std::uint32_t) {
@@ -54,7 +54,7 @@ void Loop::stop() {
 }
 
 void Loop::run() {
-  base::Poller::Events events;
+  Poller::Events events;
   Held held = hold();
   while (!stopping_) {
     const auto until = poller_->nextTimer();
@@ -66,4 +66,4 @@ void Loop::run() {
   }
 }
 
-}  // namespace viaduct::meet::embedded
+}  // namespace viaduct::base

@@ -1,0 +1,69 @@
+// What an agent has done since it was opened: counts that only grow, and its peers and pins now.
+// Threads: plain values.
+#pragma once
+
+#include <viaduct/peer.h>
+#include <viaduct/result.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace viaduct {
+
+inline constexpr std::size_t kCodes = static_cast<std::size_t>(Code::kProtocol) + 1;
+inline constexpr std::size_t kPeerStates = static_cast<std::size_t>(PeerState::kGone) + 1;
+
+// How long transfers took, from post() until the agent knew that they were done. When transfers
+// follow each other so fast that reading the clock would cost time, a random few are timed, and
+// each of them counts for several.
+struct Latencies {
+  // The upper bounds of all buckets but the last, which has none.
+  static constexpr std::array<std::chrono::nanoseconds, 26> kBounds = [] {
+    std::array<std::chrono::nanoseconds, 26> bounds{};
+    std::int64_t decade = 100;  // 200 ns, 500 ns, 1 us, 2 us, ... 50 s
+    std::size_t next = 0;
+    for (const int step : {2, 5}) bounds[next++] = std::chrono::nanoseconds(decade * step);
+    while (next < bounds.size()) {
+      decade *= 10;
+      for (const int step : {1, 2, 5}) bounds[next++] = std::chrono::nanoseconds(decade * step);
+    }
+    return bounds;
+  }();
+  static constexpr std::size_t kBuckets = kBounds.size() + 1;
+
+  std::array<std::uint64_t, kBuckets> counts = {};
+  std::chrono::nanoseconds sum{0};
+
+  void add(std::chrono::nanoseconds time, std::uint64_t times);
+};
+
+// One rail of a backend. Bytes and ops are of posts that have ended.
+struct RailStatistics {
+  std::string backend = {};
+  std::string rail = {};
+  std::uint64_t bytes = 0;
+  std::uint64_t ops = 0;
+  std::uint64_t times_set_aside = 0;  // docs/failure.md
+  // Parts of transfers that failed here, by their Code. Another rail may have moved them after all.
+  std::array<std::uint64_t, kCodes> errors = {};
+};
+
+struct Statistics {
+  std::string agent = {};     // its name
+  std::string endpoint = {};  // "host:port" of its metrics; empty: it has none
+  std::uint64_t started = 0, done = 0, failed = 0, cancelled = 0;  // posts of transfers
+  Latencies latencies = {};                                        // of those that are done
+  std::vector<RailStatistics> rails = {};
+  // Transfers that failed before a rail had any part of them, by their Code.
+  std::array<std::uint64_t, kCodes> errors_without_rail = {};
+  std::uint64_t notes_sent = 0, notes_received = 0;
+  std::uint64_t sessions_lost = 0;                    // not those that the peer ended
+  std::array<std::uint64_t, kPeerStates> peers = {};  // known now, by their PeerState
+  std::uint64_t pins = 0, pinned_bytes = 0;           // now
+};
+
+}  // namespace viaduct

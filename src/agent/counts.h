@@ -1,0 +1,34 @@
+// What an agent counts for Agent::statistics(): plain numbers, added to where a transfer ends.
+// Threads: under the agent's lock.
+#pragma once
+
+#include <viaduct/statistics.h>
+
+#include <array>
+#include <cstdint>
+
+#include "agent/timing.h"
+
+namespace viaduct::agent {
+
+using ErrorCounts = std::array<std::uint64_t, kCodes>;  // by Code
+
+inline void count(ErrorCounts& errors, Code code) { ++errors[static_cast<std::size_t>(code)]; }
+
+// One rail, by all transfers together.
+struct RailCounts {
+  std::uint64_t load = 0;  // bytes that it was given and that are not back
+  std::uint64_t bytes = 0, ops = 0;
+  std::uint64_t times_set_aside = 0;
+  ErrorCounts errors = {};
+};
+
+struct Counts {
+  std::uint64_t failed = 0, cancelled = 0;
+  std::uint64_t notes_sent = 0, notes_received = 0;
+  std::uint64_t sessions_lost = 0;
+  ErrorCounts errors_without_rail = {};
+  Timing timing = {};
+};
+
+}  // namespace viaduct::agent

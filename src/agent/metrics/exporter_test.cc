@@ -1,0 +1,121 @@
+// Several exporters of one process stand for those of several processes.
+#include "agent/metrics/exporter.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/log.h"
+#include "support/http_get.h"
+
+namespace viaduct::agent {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::connectTo;
+using testing::httpGet;
+
+std::unique_ptr<Exporter> serve(const std::string& where, const std::string& name) {
+  auto exporter = Exporter::open(where, name, [name] { return Statistics{.agent = name}; }, 10s);
+  EXPECT_TRUE(exporter) << exporter.error().text();
+  return *std::move(exporter);
+}
+
+bool tellsOf(const std::string& text, const std::string& agent) {
+  return text.find("viaduct_agent_info{agent=\"" + agent + "\"") != std::string::npos;
+}
+
+TEST(Exporter, ServesAFreePortOfLoopbackForPortZero) {
+  const auto exporter = serve("0", "only");
+  EXPECT_TRUE(exporter->endpoint().starts_with("127.0.0.1:")) << exporter->endpoint();
+  const std::string answer = httpGet(exporter->endpoint(), "/metrics");
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 OK\r\n")) << answer;
+  EXPECT_NE(answer.find("Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8"),
+            std::string::npos);
+  EXPECT_TRUE(answer.ends_with("\n# EOF\n"));
+  EXPECT_TRUE(tellsOf(answer, "only"));
+}
+
+TEST(Exporter, NamesItsPathsAndKnowsNoOthers) {
+  const auto exporter = serve("127.0.0.1:0", "only");
+  const std::string hint = httpGet(exporter->endpoint(), "/");
+  EXPECT_NE(hint.find("/metrics"), std::string::npos);
+  EXPECT_NE(hint.find("/agent"), std::string::npos);
+  EXPECT_TRUE(httpGet(exporter->endpoint(), "/favicon.ico").starts_with("HTTP/1.1 404 "));
+}
+
+TEST(Exporter, TellsOfAllThatShareItsPortWhicheverAnswers) {
+  const auto first = serve("0", "first");
+  auto second = serve(first->endpoint(), "second");
+  EXPECT_EQ(second->endpoint(), first->endpoint());
+  for (int i = 0; i < 20; ++i) {
+    const std::string answer = httpGet(first->endpoint(), "/metrics");
+    EXPECT_TRUE(tellsOf(answer, "first") && tellsOf(answer, "second")) << answer;
+    EXPECT_EQ(answer.find("# TYPE viaduct_peers"), answer.rfind("# TYPE viaduct_peers"));
+  }
+  second.reset();
+  for (int i = 0; i < 20; ++i) {
+    const std::string answer = httpGet(first->endpoint(), "/metrics");
+    EXPECT_TRUE(tellsOf(answer, "first") && !tellsOf(answer, "second")) << answer;
+  }
+}
+
+TEST(Exporter, TellsOfOneAgentAtItsOwnPath) {
+  const auto first = serve("0", "first"), second = serve("0", "second");
+  const std::string answer = httpGet(first->endpoint(), "/agent");
+  EXPECT_TRUE(tellsOf(answer, "first") && !tellsOf(answer, "second"));
+}
+
+TEST(Exporter, IsReadBesideAPortThatAnotherProgramHas) {
+  base::setLogLevel(base::LogLevel::kWarning);
+  auto address = base::resolve(*base::parseHostPort("127.0.0.1:0"))->front();
+  const auto taken = base::listenAt(address);
+  ASSERT_TRUE(taken);
+  ::testing::internal::CaptureStderr();
+  const auto without = serve(base::localAddress(taken->get())->text(), "without");
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("warning: metrics are not served at 127.0.0.1:"), std::string::npos) << said;
+  EXPECT_NE(said.find("another exporter"), std::string::npos) << said;
+  EXPECT_NE(said.find("VIADUCT_METRICS to another port"), std::string::npos) << said;
+  EXPECT_EQ(without->endpoint(), "");
+  const auto with = serve("0", "with");
+  EXPECT_TRUE(tellsOf(httpGet(with->endpoint(), "/metrics"), "without"));
+}
+
+TEST(Exporter, RefusesAnAddressThatCannotBeRight) {
+  for (const char* where : {"127.0.0.1", "70000", "host:port", ":", "127.0.0.1:-1"}) {
+    const auto exporter = Exporter::open(where, "id", [] { return Statistics{}; }, 10s);
+    ASSERT_FALSE(exporter) << where;
+    EXPECT_EQ(exporter.error().code, Code::kInvalid) << exporter.error().text();
+  }
+}
+
+TEST(Exporter, EndsWhileItIsAsked) {
+  const auto other = serve("0", "other");
+  for (int round = 0; round < 20; ++round) {
+    auto exporter = serve("0", "ends");
+    const std::string endpoint = exporter->endpoint();
+    std::atomic<bool> over{false};
+    std::thread asks([&] {
+      while (!over) httpGet(endpoint, "/metrics");
+    });
+    exporter.reset();
+    over = true;
+    asks.join();
+    EXPECT_EQ(httpGet(endpoint, "/metrics"), "");
+  }
+}
+
+TEST(Exporter, AnswersThoughSilentCallersFillIt) {
+  const auto exporter = serve("0", "only");
+  std::vector<base::Fd> silent;
+  for (int i = 0; i < 100; ++i) silent.push_back(connectTo(exporter->endpoint()));
+  EXPECT_TRUE(tellsOf(httpGet(exporter->endpoint(), "/metrics"), "only"));
+}
+
+}  // namespace
+}  // namespace viaduct::agent

@@ -1,0 +1,160 @@
+#include "agent/metrics/statistics_text.h"
+
+#include <viaduct/transfer.h>
+
+#include <array>
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+namespace viaduct::agent {
+namespace {
+
+using base::MetricFamily;
+using base::MetricLabel;
+using base::MetricsWriter;
+
+using Labels = std::vector<MetricLabel>;
+
+double seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+// A family and the function that writes its samples, behind the labels that all have.
+struct Row {
+  MetricFamily family;
+  void (*write)(const Statistics& from, Labels labels, MetricsWriter& out);
+};
+
+template <std::uint64_t Statistics::* kField>
+void total(const Statistics& from, Labels labels, MetricsWriter& out) {
+  out.sample("_total", labels, from.*kField);
+}
+
+template <std::uint64_t Statistics::* kField>
+void now(const Statistics& from, Labels labels, MetricsWriter& out) {
+  out.sample("", labels, from.*kField);
+}
+
+template <std::uint64_t RailStatistics::* kField>
+void eachRail(const Statistics& from, Labels labels, MetricsWriter& out) {
+  const std::size_t common = labels.size();
+  for (const RailStatistics& rail : from.rails) {
+    labels.resize(common);
+    labels.push_back({"backend", rail.backend});
+    labels.push_back({"rail", rail.rail});
+    out.sample("_total", labels, rail.*kField);
+  }
+}
+
+void writeInfo(const Statistics& from, Labels labels, MetricsWriter& out) {
+  labels.push_back({"endpoint", from.endpoint});
+  out.sample("_info", labels, std::uint64_t{1});
+}
+
+void writeEnded(const Statistics& from, Labels labels, MetricsWriter& out) {
+  labels.push_back({"state", {}});
+  for (const auto& [state, count] :
+       {std::pair(TransferState::kDone, from.done), std::pair(TransferState::kFailed, from.failed),
+        std::pair(TransferState::kCancelled, from.cancelled)}) {
+    labels.back().value = transferStateName(state);
+    out.sample("_total", labels, count);
+  }
+}
+
+void writeLatencies(const Statistics& from, Labels labels, MetricsWriter& out) {
+  const Latencies& latencies = from.latencies;
+  Labels with_bound = labels;
+  with_bound.push_back({"le", {}});
+  std::uint64_t below = 0;
+  for (std::size_t i = 0; i < Latencies::kBuckets; ++i) {
+    below += latencies.counts[i];
+    const bool last = i == Latencies::kBounds.size();
+    const std::string bound = base::metricNumber(last ? HUGE_VAL : seconds(Latencies::kBounds[i]));
+    with_bound.back().value = bound;
+    out.sample("_bucket", with_bound, below);
+  }
+  out.sample("_count", labels, below);
+  out.sample("_sum", labels, seconds(latencies.sum));
+}
+
+void writeErrors(Labels labels, const std::array<std::uint64_t, kCodes>& errors,
+                 std::string_view backend, std::string_view rail, MetricsWriter& out) {
+  labels.push_back({"backend", backend});
+  labels.push_back({"rail", rail});
+  labels.push_back({"cause", {}});
+  for (std::size_t code = 0; code < kCodes; ++code) {
+    // A transfer that its user cancels is no error.
+    if (static_cast<Code>(code) == Code::kCancelled) continue;
+    labels.back().value = codeName(static_cast<Code>(code));
+    out.sample("_total", labels, errors[code]);
+  }
+}
+
+void writeAllErrors(const Statistics& from, Labels labels, MetricsWriter& out) {
+  for (const RailStatistics& rail : from.rails)
+    writeErrors(labels, rail.errors, rail.backend, rail.rail, out);
+  writeErrors(labels, from.errors_without_rail, "none", "none", out);
+}
+
+void writePeers(const Statistics& from, Labels labels, MetricsWriter& out) {
+  labels.push_back({"state", {}});
+  for (std::size_t state = 0; state < kPeerStates; ++state) {
+    labels.back().value = peerStateName(static_cast<PeerState>(state));
+    out.sample("", labels, from.peers[state]);
+  }
+}
+
+constexpr std::array kRows{
+    Row{{"viaduct_agent", "info", "", "An agent, and the address of its metrics."}, writeInfo},
+    Row{{"viaduct_transfers_started", "counter", "", "Posts of transfers."},
+        total<&Statistics::started>},
+    Row{{"viaduct_transfers_ended", "counter", "", "Posts of transfers that have ended."},
+        writeEnded},
+    Row{{"viaduct_transfer_seconds", "histogram", "seconds",
+         "Time from a post to its end, of transfers that are done."},
+        writeLatencies},
+    Row{{"viaduct_moved_bytes", "counter", "bytes", "Bytes that posts have moved when they ended."},
+        eachRail<&RailStatistics::bytes>},
+    Row{{"viaduct_moved_ops", "counter", "", "Contiguous copies of these posts."},
+        eachRail<&RailStatistics::ops>},
+    Row{{"viaduct_errors", "counter", "",
+         "Parts of transfers that failed on a rail. Another rail may have repeated them."},
+        writeAllErrors},
+    Row{{"viaduct_rails_set_aside", "counter", "",
+         "How often a rail was set aside because it had failed again and again."},
+        eachRail<&RailStatistics::times_set_aside>},
+    Row{{"viaduct_notes_sent", "counter", "", "Notes sent."}, total<&Statistics::notes_sent>},
+    Row{{"viaduct_notes_received", "counter", "", "Notes received."},
+        total<&Statistics::notes_received>},
+    Row{{"viaduct_sessions_lost", "counter", "",
+         "Sessions that ended because the peer died, froze or could not be reached."},
+        total<&Statistics::sessions_lost>},
+    Row{{"viaduct_peers", "gauge", "", "Peers that the agent knows."}, writePeers},
+    Row{{"viaduct_pins", "gauge", "", "Registered pieces of memory."}, now<&Statistics::pins>},
+    Row{{"viaduct_pinned_bytes", "gauge", "bytes", "Bytes of registered memory."},
+        now<&Statistics::pinned_bytes>},
+};
+
+constexpr auto kFamilies = [] {
+  std::array<MetricFamily, kRows.size()> families{};
+  for (std::size_t i = 0; i < kRows.size(); ++i) families[i] = kRows[i].family;
+  return families;
+}();
+
+}  // namespace
+
+std::span<const MetricFamily> metricFamilies() { return kFamilies; }
+
+std::string statisticsText(const Statistics& statistics, int pid) {
+  const std::string process = std::to_string(pid);
+  const Labels labels{{"agent", statistics.agent}, {"pid", process}};
+  MetricsWriter out;
+  for (const Row& row : kRows) {
+    out.family(row.family);
+    row.write(statistics, labels, out);
+  }
+  return std::move(out).finish();
+}
+
+}  // namespace viaduct::agent

@@ -1,0 +1,19 @@
+// Statistics in the OpenMetrics format. Threads: pure.
+#pragma once
+
+#include <viaduct/statistics.h>
+
+#include <span>
+#include <string>
+
+#include "base/open_metrics.h"
+
+namespace viaduct::agent {
+
+// Every metric, in the order of the text. docs/metrics.md has the same table.
+std::span<const base::MetricFamily> metricFamilies();
+
+// `pid`: of the process that the agent lives in, as that process sees it.
+std::string statisticsText(const Statistics& statistics, int pid);
+
+}  // namespace viaduct::agent

@@ -1,0 +1,138 @@
+#include "agent/metrics/statistics_text.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "base/open_metrics.h"
+
+namespace viaduct::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+Statistics filled() {
+  Statistics out{.agent = "prefill \"0\"",
+                 .endpoint = "127.0.0.1:27180",
+                 .started = 9,
+                 .done = 5,
+                 .failed = 2,
+                 .cancelled = 1,
+                 .notes_sent = 3,
+                 .notes_received = 4,
+                 .sessions_lost = 6,
+                 .pins = 7,
+                 .pinned_bytes = 8192};
+  out.latencies.add(150ns, 1);
+  out.latencies.add(3us, 3);
+  out.latencies.add(70s, 1);
+  out.rails.push_back({.backend = "tcp", .rail = "eth0", .bytes = 1024, .ops = 2});
+  out.rails[0].times_set_aside = 1;
+  out.rails[0].errors[static_cast<std::size_t>(Code::kPeerLost)] = 2;
+  out.errors_without_rail[static_cast<std::size_t>(Code::kTimeout)] = 1;
+  out.peers[static_cast<std::size_t>(PeerState::kReady)] = 10'000;
+  return out;
+}
+
+// The lines of a family, without its buckets but the first, the fourth and the last.
+constexpr std::string_view kGolden = R"(# TYPE viaduct_agent info
+# HELP viaduct_agent An agent, and the address of its metrics.
+viaduct_agent_info{agent="prefill \"0\"",pid="42",endpoint="127.0.0.1:27180"} 1
+# TYPE viaduct_transfers_started counter
+# HELP viaduct_transfers_started Posts of transfers.
+viaduct_transfers_started_total{agent="prefill \"0\"",pid="42"} 9
+# TYPE viaduct_transfers_ended counter
+# HELP viaduct_transfers_ended Posts of transfers that have ended.
+viaduct_transfers_ended_total{agent="prefill \"0\"",pid="42",state="done"} 5
+viaduct_transfers_ended_total{agent="prefill \"0\"",pid="42",state="failed"} 2
+viaduct_transfers_ended_total{agent="prefill \"0\"",pid="42",state="cancelled"} 1
+# TYPE viaduct_transfer_seconds histogram
+# UNIT viaduct_transfer_seconds seconds
+# HELP viaduct_transfer_seconds Time from a post to its end, of transfers that are done.
+viaduct_transfer_seconds_bucket{agent="prefill \"0\"",pid="42",le="2e-07"} 1
+viaduct_transfer_seconds_bucket{agent="prefill \"0\"",pid="42",le="5e-06"} 4
+viaduct_transfer_seconds_bucket{agent="prefill \"0\"",pid="42",le="50.0"} 4
+viaduct_transfer_seconds_bucket{agent="prefill \"0\"",pid="42",le="+Inf"} 5
+viaduct_transfer_seconds_count{agent="prefill \"0\"",pid="42"} 5
+viaduct_transfer_seconds_sum{agent="prefill \"0\"",pid="42"} 70.00000915
+# TYPE viaduct_moved_bytes counter
+# UNIT viaduct_moved_bytes bytes
+# HELP viaduct_moved_bytes Bytes that posts have moved when they ended.
+viaduct_moved_bytes_total{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0"} 1024
+# TYPE viaduct_moved_ops counter
+# HELP viaduct_moved_ops Contiguous copies of these posts.
+viaduct_moved_ops_total{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0"} 2
+# TYPE viaduct_errors counter
+# HELP viaduct_errors Parts of transfers that failed on a rail. Another rail may have repeated them.
+viaduct_errors_total{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0",cause="peer lost"} 2
+viaduct_errors_total{agent="prefill \"0\"",pid="42",backend="none",rail="none",cause="timed out"} 1
+# TYPE viaduct_rails_set_aside counter
+# HELP viaduct_rails_set_aside How often a rail was set aside because it had failed again and again.
+viaduct_rails_set_aside_total{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0"} 1
+# TYPE viaduct_notes_sent counter
+# HELP viaduct_notes_sent Notes sent.
+viaduct_notes_sent_total{agent="prefill \"0\"",pid="42"} 3
+# TYPE viaduct_notes_received counter
+# HELP viaduct_notes_received Notes received.
+viaduct_notes_received_total{agent="prefill \"0\"",pid="42"} 4
+# TYPE viaduct_sessions_lost counter
+# HELP viaduct_sessions_lost Sessions that ended because the peer died, froze or could not be reached.
+viaduct_sessions_lost_total{agent="prefill \"0\"",pid="42"} 6
+# TYPE viaduct_peers gauge
+# HELP viaduct_peers Peers that the agent knows.
+viaduct_peers{agent="prefill \"0\"",pid="42",state="connecting"} 0
+viaduct_peers{agent="prefill \"0\"",pid="42",state="ready"} 10000
+viaduct_peers{agent="prefill \"0\"",pid="42",state="lost"} 0
+viaduct_peers{agent="prefill \"0\"",pid="42",state="gone"} 0
+# TYPE viaduct_pins gauge
+# HELP viaduct_pins Registered pieces of memory.
+viaduct_pins{agent="prefill \"0\"",pid="42"} 7
+# TYPE viaduct_pinned_bytes gauge
+# UNIT viaduct_pinned_bytes bytes
+# HELP viaduct_pinned_bytes Bytes of registered memory.
+viaduct_pinned_bytes{agent="prefill \"0\"",pid="42"} 8192
+# EOF
+)";
+
+bool isShown(const std::string& line) {
+  const bool bucket = line.find("_bucket") != std::string::npos;
+  const bool error = line.starts_with("viaduct_errors_total");
+  const auto has = [&](const char* part) { return line.find(part) != std::string::npos; };
+  if (bucket) return has("le=\"2e-07\"") || has("le=\"5e-06\"") || has("50.0") || has("Inf");
+  return !error || !line.ends_with(" 0");
+}
+
+TEST(StatisticsText, IsOpenMetricsWithTypesUnitsAndEscapedLabels) {
+  std::istringstream all(statisticsText(filled(), 42));
+  std::string shown;
+  for (std::string line; std::getline(all, line);)
+    if (isShown(line)) shown += line + "\n";
+  EXPECT_EQ(shown, kGolden);
+}
+
+TEST(StatisticsText, HasASeriesForEachErrorAndEachBucket) {
+  const auto samples = base::readMetrics(statisticsText(filled(), 42));
+  std::size_t errors = 0, buckets = 0;
+  for (const base::MetricSample& sample : samples) {
+    errors += sample.name == "viaduct_errors_total" ? 1 : 0;
+    buckets += sample.name == "viaduct_transfer_seconds_bucket" ? 1 : 0;
+  }
+  EXPECT_EQ(errors, 2 * (kCodes - 1));
+  EXPECT_EQ(buckets, Latencies::kBuckets);
+}
+
+TEST(StatisticsText, KeepsTheRulesForNames) {
+  std::set<std::string_view> names;
+  for (const base::MetricFamily& family : metricFamilies()) {
+    EXPECT_TRUE(names.insert(family.name).second) << family.name;
+    EXPECT_TRUE(family.name.starts_with("viaduct_"));
+    EXPECT_FALSE(family.name.ends_with("_total"));
+    EXPECT_TRUE(family.unit.empty() || family.name.ends_with(family.unit)) << family.name;
+    EXPECT_TRUE(family.help.ends_with('.')) << family.help;
+  }
+}
+
+}  // namespace
+}  // namespace viaduct::agent

@@ -1,0 +1,48 @@
+// Whether one rail of a link fails again and again. Such a rail is set aside for a time that
+// doubles, and then tried again. Threads: under the agent's lock.
+#pragma once
+
+#include <viaduct/deadline.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace viaduct::agent {
+
+class RailHealth {
+ public:
+  static constexpr int kFailures = 3;  // each within kCalm of the one before
+  static constexpr Duration kCalm = std::chrono::seconds(30);
+  static constexpr Duration kFirst = std::chrono::seconds(1), kLongest = std::chrono::seconds(60);
+  // One event fails all transfers in flight, and the connections of a rail one after the other:
+  // what follows within this time is the same failure.
+  static constexpr Duration kSameFailure = std::chrono::seconds(1);
+
+  // Asked in each post over several rails: it reads the clock only for a rail that was set aside.
+  bool isSetAside() const { return was_set_aside_ && isSetAside(Clock::now()); }
+  bool isSetAside(Clock::time_point now) const { return now < until_; }
+  // How long it is set aside, the last time; grows while it goes on failing.
+  Duration time() const { return time_; }
+
+  // The rail has failed. True: it is set aside from now on.
+  bool failed(Clock::time_point now) {
+    if (was_set_aside_ || failures_ > 0) {
+      if (now - last_ < kSameFailure || isSetAside(now)) return false;
+      if (now - std::max(last_, until_) > kCalm) *this = {};
+    }
+    last_ = now;
+    if (++failures_ < kFailures && !was_set_aside_) return false;
+    was_set_aside_ = true;
+    time_ = std::clamp(time_ * 2, kFirst, kLongest);
+    until_ = now + time_;
+    return true;
+  }
+
+ private:
+  int failures_ = 0;
+  bool was_set_aside_ = false;
+  Clock::time_point last_ = Clock::time_point::min(), until_ = Clock::time_point::min();
+  Duration time_{0};
+};
+
+}  // namespace viaduct::agent

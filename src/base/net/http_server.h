@@ -1,0 +1,64 @@
+// Answers GET and HEAD for small texts over HTTP/1.1, one request a connection. Whatever comes, it
+// keeps a few connections, one head each, for a few seconds. Threads: under the poller owner's
+// lock.
+#pragma once
+
+#include <viaduct/deadline.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/fd.h"
+#include "base/net/http_request.h"
+#include "base/poller.h"
+
+namespace viaduct::base {
+
+struct HttpReply {
+  int status = 200;
+  std::string type = "text/plain; charset=utf-8";
+  std::string body = {};
+};
+
+class HttpServer {
+ public:
+  using Id = std::uint64_t;
+  // Is asked for the text of a path; reply() may be called within it or later.
+  using Asked = std::function<void(Id id, std::string_view path)>;
+  struct Limits {
+    std::size_t connections = 16;                              // the next one ends the oldest
+    std::size_t head = 8192;                                   // bytes
+    std::chrono::milliseconds time = std::chrono::seconds(5);  // of a connection
+  };
+
+  HttpServer(Poller& poller, const Limits& limits, Asked asked);
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  void accept(Fd socket);                     // does not block
+  void reply(Id id, const HttpReply& reply);  // nothing, where the caller has gone
+  std::size_t connections() const { return connections_.size(); }
+
+ private:
+  struct Connection;
+  void events(Id id, std::uint32_t events);
+  void read(Id id, Connection& connection);
+  void answer(Id id, Connection& connection, std::string_view head);
+  void write(Id id, Connection& connection);
+  void close(Id id);
+
+  Poller& poller_;
+  const Limits limits_;
+  const Asked asked_;
+  Id last_ = 0;
+  std::map<Id, std::unique_ptr<Connection>> connections_;  // the oldest first
+};
+
+}  // namespace viaduct::base

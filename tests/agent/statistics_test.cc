@@ -1,0 +1,224 @@
+// Agent::statistics(): each thing that an agent does is counted once, where it belongs.
+#include <gtest/gtest.h>
+#include <viaduct/statistics.h>
+#include <viaduct/viaduct.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <string>
+
+#include "backends/fake/fake_rail.h"
+#include "base/log.h"
+
+namespace viaduct {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kBytes = std::uint64_t{1} << 20U;
+
+// Two agents of one process over one backend, and transfers of all of their memory.
+struct Pair {
+  explicit Pair(const char* backend, const char* weather = "") {
+    for (auto* agent : {&a, &b}) {
+      auto opened = Agent::open({.backends = {backend}, .weather = weather});
+      EXPECT_TRUE(opened) << opened.error().text();
+      agent->emplace(*std::move(opened));
+    }
+    here.emplace(*a->allocate(kBytes));
+    there.emplace(*b->allocate(kBytes, {.label = "there"}));
+    peer.emplace(*a->importCard(b->exportCard()));
+    EXPECT_TRUE(peer->ready(10s) && peer->waitPin("there", 10s));
+  }
+  Transfer plan(std::uint64_t blocks = 4) {
+    const auto all = [&](const Pin& pin) {
+      const std::uint64_t each = kBytes / blocks;
+      return *Blocks::strided({.base = pin.info().address,
+                               .stride = each,
+                               .bytes = each / 2,  // apart: each is an op
+                               .count = blocks});
+    };
+    auto planned = a->plan(OpKind::kWrite, *peer, {.blocks = all(*here)}, {.blocks = all(*there)});
+    EXPECT_TRUE(planned) << planned.error().text();
+    return *std::move(planned);
+  }
+
+  std::optional<Agent> a, b;
+  std::optional<Pin> here, there;
+  std::optional<Peer> peer;
+};
+
+std::uint64_t errorsOf(const RailStatistics& rail) {
+  return std::accumulate(rail.errors.begin(), rail.errors.end(), std::uint64_t{0});
+}
+
+std::uint64_t errorsOf(const Statistics& all, Code code) {
+  std::uint64_t errors = all.errors_without_rail[static_cast<std::size_t>(code)];
+  for (const RailStatistics& rail : all.rails)
+    errors += rail.errors[static_cast<std::size_t>(code)];
+  return errors;
+}
+
+std::uint64_t timed(const Statistics& all) {
+  return std::accumulate(all.latencies.counts.begin(), all.latencies.counts.end(),
+                         std::uint64_t{0});
+}
+
+class OfEachBackend : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(OfEachBackend, CountWhatTheRailsMoved) {
+  Pair pair(GetParam());
+  Transfer transfer = pair.plan();
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(transfer.post());
+    ASSERT_TRUE(transfer.wait(10s));
+  }
+  const Statistics all = pair.a->statistics();
+  EXPECT_EQ(all.agent, pair.a->name());
+  EXPECT_EQ(all.endpoint, "");
+  EXPECT_EQ(all.started, 10U);
+  EXPECT_EQ(all.done, 10U);
+  EXPECT_EQ(all.failed + all.cancelled, 0U);
+  std::uint64_t bytes = 0, ops = 0;
+  for (const RailStatistics& rail : all.rails) {
+    EXPECT_EQ(rail.backend, GetParam());
+    EXPECT_NE(rail.rail, "");
+    EXPECT_EQ(errorsOf(rail), 0U);
+    bytes += rail.bytes;
+    ops += rail.ops;
+  }
+  EXPECT_EQ(bytes, 10 * transfer.bytes());
+  std::uint64_t carried = 0;
+  for (const PathShare& share : transfer.carried().shares) carried += share.ops;
+  EXPECT_EQ(ops, carried);
+  EXPECT_GT(timed(all), 0U);
+  EXPECT_GT(all.latencies.sum, 0ns);
+  EXPECT_EQ(all.pins, 1U);
+  EXPECT_EQ(all.pinned_bytes, kBytes);
+  EXPECT_EQ(all.peers[static_cast<std::size_t>(PeerState::kReady)], 1U);
+  // Copies that a peer makes are counted by the peer.
+  EXPECT_EQ(pair.b->statistics().started, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Statistics, OfEachBackend, ::testing::Values("fake", "local", "tcp"),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST(Statistics, CountATransferAsStartedUntilItEndsAndThenAsCancelled) {
+  Pair pair("fake", "delay_us=1000000000");
+  Transfer transfer = pair.plan();
+  ASSERT_TRUE(transfer.post());
+  EXPECT_EQ(pair.a->statistics().started, 1U);
+  EXPECT_EQ(pair.a->statistics().done, 0U);
+  transfer.cancel();
+  EXPECT_FALSE(transfer.wait(10s));
+  const Statistics all = pair.a->statistics();
+  EXPECT_EQ(all.cancelled, 1U);
+  EXPECT_EQ(all.done + all.failed, 0U);
+  EXPECT_EQ(timed(all), 0U);
+  // A user's wish is no error.
+  for (std::size_t code = 0; code < kCodes; ++code)
+    EXPECT_EQ(errorsOf(all, static_cast<Code>(code)), 0U) << code;
+}
+
+TEST(Statistics, CountADeadlineThatPassedAsAnErrorOfTheRailThatWasTooSlow) {
+  Pair pair("fake", "delay_us=1000000000,rails=1");
+  Transfer transfer = pair.plan(1);
+  ASSERT_TRUE(transfer.post({.deadline = 10ms}));
+  EXPECT_FALSE(transfer.wait(10s));
+  const Statistics all = pair.a->statistics();
+  EXPECT_EQ(all.failed, 1U);
+  ASSERT_EQ(all.rails.size(), 1U);
+  EXPECT_EQ(all.rails[0].errors[static_cast<std::size_t>(Code::kTimeout)], 1U);
+  EXPECT_EQ(errorsOf(all.rails[0]), 1U);
+}
+
+TEST(Statistics, CountASliceThatAnotherRailRepeatedAsAnErrorAndItsTransferAsDone) {
+  Pair pair("fake", "rails=2,delay_us=50000");
+  Transfer transfer = pair.plan(64);
+  ASSERT_TRUE(transfer.post());
+  fake::rails_cut = 1;
+  EXPECT_TRUE(transfer.wait(20s));
+  fake::rails_cut = 0;
+  const Statistics all = pair.a->statistics();
+  EXPECT_EQ(all.done, 1U);
+  ASSERT_EQ(all.rails.size(), 2U);
+  EXPECT_GT(errorsOf(all.rails[0]), 0U);
+  EXPECT_EQ(errorsOf(all.rails[1]), 0U);
+  EXPECT_EQ(all.rails[1].bytes, transfer.bytes());
+}
+
+// The rail is cut and mended, again and again.
+TEST(Statistics, CountARailThatIsSetAsideBecauseItFailsAgainAndAgain) {
+  Pair pair("fake", "rails=2,delay_us=20000");
+  Transfer transfer = pair.plan(64);
+  const auto times = [&] { return pair.a->statistics().rails.at(0).times_set_aside; };
+  base::setLogLevel(base::LogLevel::kWarning);
+  ::testing::internal::CaptureStderr();
+  for (int cuts = 0; cuts < 1000 && times() == 0; ++cuts) {
+    ASSERT_TRUE(transfer.post());
+    fake::rails_cut = 1;
+    EXPECT_TRUE(transfer.wait(20s));
+    fake::rails_cut = 0;
+  }
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(times(), 1U);
+  EXPECT_NE(said.find("warning: rail fake0 of host "), std::string::npos) << said;
+  EXPECT_NE(said.find("set aside for 1s"), std::string::npos) << said;
+  EXPECT_EQ(said.find("warning"), said.rfind("warning")) << said;
+  // It is tried again later.
+  const std::uint64_t before = pair.a->statistics().rails.at(0).bytes;
+  for (const Deadline until = 20s; pair.a->statistics().rails.at(0).bytes == before;) {
+    ASSERT_FALSE(until.passed());
+    ASSERT_TRUE(transfer.post());
+    EXPECT_TRUE(transfer.wait(20s));
+  }
+}
+
+TEST(Statistics, CountALostSessionAndTheTransferThatItEnds) {
+  Pair pair("fake", "kill_peer=1");
+  Transfer transfer = pair.plan(1);
+  const std::uint64_t epoch = pair.peer->epoch();
+  ASSERT_TRUE(transfer.post());
+  EXPECT_FALSE(transfer.wait(10s));
+  ASSERT_TRUE(pair.peer->over(epoch, 10s));
+  const Statistics all = pair.a->statistics();
+  EXPECT_GE(all.sessions_lost, 1U);
+  EXPECT_EQ(all.failed, 1U);
+  EXPECT_GE(errorsOf(all, Code::kPeerLost), 1U);
+}
+
+TEST(Statistics, DoNotCountASessionThatAPeerEndsAsLost) {
+  Pair pair("local");
+  const std::uint64_t epoch = pair.peer->epoch();
+  pair.b.reset();
+  ASSERT_TRUE(pair.peer->over(epoch, 10s));
+  const Statistics all = pair.a->statistics();
+  EXPECT_EQ(all.sessions_lost, 0U);
+  EXPECT_EQ(all.peers[static_cast<std::size_t>(PeerState::kReady)], 0U);
+}
+
+TEST(Statistics, CountNotesOfBothWays) {
+  Pair pair("local");
+  ASSERT_TRUE(pair.peer->note("one"));
+  ASSERT_TRUE(pair.peer->note(std::string(100'000, 'x')));  // too long for the ring: the session
+  ASSERT_TRUE(pair.b->waitNote(10s) && pair.b->waitNote(10s));
+  EXPECT_EQ(pair.a->statistics().notes_sent, 2U);
+  EXPECT_EQ(pair.b->statistics().notes_received, 2U);
+  EXPECT_EQ(pair.a->statistics().notes_received, 0U);
+}
+
+TEST(Statistics, FollowThePins) {
+  Pair pair("local");
+  auto second = pair.a->allocate(4096);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(pair.a->statistics().pins, 2U);
+  EXPECT_EQ(pair.a->statistics().pinned_bytes, kBytes + 4096);
+  ASSERT_TRUE(second->release());
+  ASSERT_TRUE(second->release());  // the outcome of the first
+  EXPECT_EQ(pair.a->statistics().pins, 1U);
+  EXPECT_EQ(pair.a->statistics().pinned_bytes, kBytes);
+}
+
+}  // namespace
+}  // namespace viaduct
