@@ -60,16 +60,16 @@ case $what in
       [[ -z $warnings ]] || fail "$warnings"
       [[ $(wc -l <"$folder/shown") -gt 10 ]] || fail "$page is empty"
     done
-    for command in $(commands) "doctor snapshot"; do
+    for command in $(commands); do
       [[ $command == help || $command == version ]] && continue
-      page=$folder/man1/viaduct-${command// /-}.1
+      page=$folder/man1/viaduct-$command.1
       [[ -s $page ]] || fail "there is no page of $command"
-      for flag in $(flags_of viaduct $command); do
+      for flag in $(flags_of viaduct "$command"); do
         grep -qF -e "\\fB${flag//-/\\-}\\fR" "$page" || fail "the page of $command lacks $flag"
       done
-      grep -qF "viaduct\\-${command// /\\-}" "$folder/man1/viaduct.1" || [[ $command == *" "* ]] ||
-        fail "viaduct(1) lacks $command"
+      grep -qF "viaduct\\-$command" "$folder/man1/viaduct.1" || fail "viaduct(1) lacks $command"
     done
+    grep -qF -e '\fB\-\-output\fR' "$folder/man1/viaduct-doctor-snapshot.1" || fail "snapshot has no page"
     for flag in $(flags_of nixlbench); do
       grep -qF -e "\\fB${flag//-/\\-}\\fR" "$folder/man1/nixlbench.1" || fail "nixlbench(1) lacks $flag"
     done
@@ -112,7 +112,7 @@ case $what in
       [[ $command == help || $command == version ]] && continue
       told=$(sed -n "/^__viaduct-$command() /,/^}/p" "$folder/viaduct.zsh")
       for flag in $(flags_of viaduct "$command" | grep -e '^--'); do
-        [[ $told == *"'*$flag["* ]] || fail "zsh is not told of $command $flag"
+        [[ $told == *"'*${flag}["* ]] || fail "zsh is not told of $command $flag"
       done
     done
     ;;
