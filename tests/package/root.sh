@@ -54,16 +54,16 @@ use_packages() {
   ((took <= 10000)) || fail "the installation took more than 10 s"
   ! grep -iE 'warning|error' /tmp/log || fail "the installation warned"
 
-  viaduct --version | grep -q '^viaduct [0-9]'
+  [[ $(viaduct --version) == "viaduct "[0-9]* ]] || fail "viaduct does not know its version"
   viaduct bench --backend local --block-sizes 64K --duration 1s --output csv | tail -n 1
-  nixlbench --help | grep -q '^usage: nixlbench'
+  [[ $(nixlbench --help) == "usage: nixlbench"* ]] || fail "nixlbench is not nixlbench"
   man -w viaduct viaduct-bench nixlbench >/dev/null
-  bash -c '. /usr/share/bash-completion/completions/viaduct && complete -p viaduct' >/dev/null
+  bash -c 'source /usr/share/bash-completion/completions/viaduct && complete -p viaduct' >/dev/null
 
   # shellcheck disable=SC2046  # words
   cc -std=c11 -Wall -Wextra -pedantic -Werror /usr/share/doc/viaduct/examples/pair.c \
     $(pkg-config --cflags --libs viaduct) -o /tmp/pair
-  readelf --dynamic /tmp/pair | grep -q 'NEEDED.*libviaduct\.so\.0'
+  [[ $(readelf --dynamic /tmp/pair) == *'[libviaduct.so.0]'* ]] || fail "the program has no shared library"
   /tmp/pair receiver /tmp/card &
   /tmp/pair sender /tmp/card
   wait $!

@@ -1,5 +1,6 @@
 #include "agent/c/call.h"
 
+#include <cstring>
 #include <new>
 #include <system_error>
 

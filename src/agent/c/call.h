@@ -8,7 +8,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <string_view>
@@ -97,9 +96,9 @@ void copyInto(char (&field)[N], std::string_view text) {
   const bool fits = text.size() < N;
   std::size_t kept = fits ? text.size() : N - 1 - kMore.size();
   while (!fits && kept > 0 && (static_cast<unsigned char>(text[kept]) & 0xc0U) == 0x80U) --kept;
-  std::memcpy(field, text.data(), kept);
-  if (!fits) std::memcpy(field + kept, kMore.data(), kMore.size());
-  field[kept + (fits ? 0 : kMore.size())] = '\0';
+  text.copy(field, kept);
+  if (!fits) kept += kMore.copy(field + kept, kMore.size());
+  field[kept] = '\0';
 }
 
 void describe(const PinInfo& pin, viaduct_pin_info& into);
