@@ -28,6 +28,7 @@ Pages allPages(const CommandPage& root, std::span<const CommandPage> others) {
 
 std::vector<std::string> commandNames(const CommandPage& page) {
   std::vector<std::string> names;
+  names.reserve(page.commands.size());
   for (const CommandPage& command : page.commands)
     names.push_back(command.name.substr(page.name.size() + 1));
   return names;
@@ -107,6 +108,45 @@ std::string zshFunction(const CommandPage& page) {
       name, commands, arguments);
 }
 
+// When fish completes this command: behind its words, and behind none of its own commands.
+std::string fishCondition(const CommandPage& page) {
+  const auto space = page.name.find(' ');
+  std::string where = "true";
+  if (space != std::string::npos)
+    where = "__fish_seen_subcommand_from " +
+            replaceAll(page.name.substr(space + 1), " ", "; and __fish_seen_subcommand_from ");
+  if (page.commands.empty()) return where;
+  return fmt::format("{}; and not __fish_seen_subcommand_from {}", where,
+                     fmt::join(commandNames(page), " "));
+}
+
+std::string fishFlag(const PageEntry& flag) {
+  std::string out;
+  for (const std::string& name : flag.names)
+    out += name.starts_with("--") ? "-l " + name.substr(2) + " " : "-s " + name.substr(1) + " ";
+  if (takesFile(flag.form))
+    out += "-r -F ";
+  else if (!flag.form.empty())
+    out += fmt::format("-x -a '{}' ", offered(flag, ""));
+  return fmt::format("{}-d '{}'", out, quotable(flag.about));
+}
+
+std::string fishLines(const CommandPage& page) {
+  std::string out;
+  const auto line = [&](const std::string& what) {
+    out += fmt::format("complete -c {} -n '{}' {}\n", page.name.substr(0, page.name.find(' ')),
+                       fishCondition(page), what);
+  };
+  for (const CommandPage& command : page.commands)
+    line(fmt::format("-f -a '{}' -d '{}'", command.name.substr(page.name.size() + 1),
+                     quotable(command.summary)));
+  eachFlag(page, [&](const PageEntry& flag) { line(fishFlag(flag)); });
+  eachArgument(page, [&](const PageEntry& argument) {
+    if (!takesFile(argument.form)) line(fmt::format("-f -a '{}'", offered(argument, "")));
+  });
+  return out;
+}
+
 constexpr auto kBashFunction = R"(
 # Words are split at "=" too: --flag=value is three of them.
 _viaduct() {
@@ -170,38 +210,7 @@ std::string zshCompletion(const CommandPage& root, std::span<const CommandPage> 
 
 std::string fishCompletion(const CommandPage& root, std::span<const CommandPage> others) {
   std::string out = "# Generated: viaduct completion fish\n";
-  for (const CommandPage* page : allPages(root, others)) {
-    const std::string program = page->name.substr(0, page->name.find(' '));
-    const std::string own = commandNames(*page).empty()
-                                ? ""
-                                : fmt::format("; and not __fish_seen_subcommand_from {}",
-                                              fmt::join(commandNames(*page), " "));
-    std::string where = "true";
-    if (program.size() < page->name.size())
-      where =
-          "__fish_seen_subcommand_from " + replaceAll(page->name.substr(program.size() + 1), " ",
-                                                      "; and __fish_seen_subcommand_from ");
-    const auto line = [&](const std::string& what) {
-      out += fmt::format("complete -c {} -n '{}{}' {}\n", program, where, own, what);
-    };
-    for (const CommandPage& command : page->commands)
-      line(fmt::format("-f -a '{}' -d '{}'", command.name.substr(page->name.size() + 1),
-                       quotable(command.summary)));
-    eachFlag(*page, [&](const PageEntry& flag) {
-      std::string what;
-      for (const std::string& name : flag.names)
-        what +=
-            name.starts_with("--") ? "-l " + name.substr(2) + " " : "-s " + name.substr(1) + " ";
-      if (takesFile(flag.form))
-        what += "-r -F ";
-      else if (!flag.form.empty())
-        what += fmt::format("-x -a '{}' ", offered(flag, ""));
-      line(fmt::format("{}-d '{}'", what, quotable(flag.about)));
-    });
-    eachArgument(*page, [&](const PageEntry& argument) {
-      if (!takesFile(argument.form)) line(fmt::format("-f -a '{}'", offered(argument, "")));
-    });
-  }
+  for (const CommandPage* page : allPages(root, others)) out += fishLines(*page);
   return out;
 }
 
