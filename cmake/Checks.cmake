@@ -5,7 +5,7 @@ set(tools ${PROJECT_SOURCE_DIR}/tools)
 
 set(patterns "")
 foreach(top include src apps examples)
-  list(APPEND patterns ${PROJECT_SOURCE_DIR}/${top}/*.h ${PROJECT_SOURCE_DIR}/${top}/*.cc)
+  list(APPEND patterns ${PROJECT_SOURCE_DIR}/${top}/*.h ${PROJECT_SOURCE_DIR}/${top}/*.c ${PROJECT_SOURCE_DIR}/${top}/*.cc)
 endforeach()
 file(GLOB_RECURSE files CONFIGURE_DEPENDS ${patterns})
 add_custom_command(OUTPUT layers.checked

@@ -1,21 +1,15 @@
-# Installs headers, library and program, and says to find_package and pkg-config what to link.
+# Installs headers, library and program, and says to find_package and pkg-config what to link. The
+# components are those of the Debian packages: Packages.cmake.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set_target_properties(viaduct PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
-install(TARGETS viaduct EXPORT viaductTargets)
-# `cmake --install --strip` leaves archives alone, and most of this one is debug information.
-if(NOT BUILD_SHARED_LIBS)
-  install(CODE "if(CMAKE_INSTALL_DO_STRIP)
-    execute_process(COMMAND \"${CMAKE_STRIP}\" --strip-debug
-      \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/$<TARGET_FILE_NAME:viaduct>\"
-      COMMAND_ERROR_IS_FATAL ANY)
-  endif()")
-endif()
-install(DIRECTORY include/viaduct DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY deploy DESTINATION ${CMAKE_INSTALL_DOCDIR} USE_SOURCE_PERMISSIONS)
+install(DIRECTORY include/viaduct DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR}
+  COMPONENT program)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT development)
+install(DIRECTORY deploy DESTINATION ${CMAKE_INSTALL_DOCDIR} USE_SOURCE_PERMISSIONS
+  COMPONENT program)
 if(TARGET viaduct_cli)
   # Where the library is shared the program finds it from where it lies itself, so that an installed
   # tree can be moved.
@@ -23,11 +17,24 @@ if(TARGET viaduct_cli)
     file(RELATIVE_PATH to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
     set_target_properties(viaduct_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${to_lib}")
   endif()
-  install(TARGETS viaduct_cli)
+  install(TARGETS viaduct_cli COMPONENT program)
   # Called by the other name it has the other's flags and defaults: docs/bench.md.
   install(CODE "set(link \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/nixlbench\")
     file(CREATE_LINK viaduct \"\$ENV{DESTDIR}\${link}\" SYMBOLIC)
-    list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${link}\")")
+    list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${link}\")" COMPONENT program)
+endif()
+
+# Manual pages and completions. Debian's packages have the former compressed.
+if(TARGET viaduct_cli)
+  get_target_property(pages viaduct_cli VIADUCT_PAGES)
+  install(DIRECTORY ${pages}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
+  foreach(row bash-completion/completions/viaduct,bash bash-completion/completions/nixlbench,bash
+          zsh/site-functions/_viaduct,zsh fish/vendor_completions.d/viaduct.fish,fish
+          fish/vendor_completions.d/nixlbench.fish,fish)
+    string(REGEX MATCH "^(.*)/([^/]*),(.*)$" row ${row})
+    install(FILES ${pages}/viaduct.${CMAKE_MATCH_3} DESTINATION ${CMAKE_INSTALL_DATADIR}/${CMAKE_MATCH_1}
+      RENAME ${CMAKE_MATCH_2} COMPONENT program)
+  endforeach()
 endif()
 
 # A static library leaves its own libraries to whoever links it; a shared one has them inside.
@@ -37,33 +44,51 @@ list(APPEND libs fmt::fmt Threads::Threads)
 list(REMOVE_DUPLICATES libs)
 set(pc_name_fmt::fmt fmt)
 set(pc_name_OpenSSL::Crypto libcrypto)
-set(viaduct_dependencies "")
-set(pc_requires "")
+set(static_dependencies "")
+set(static_requires "")
 foreach(lib IN LISTS libs)
   string(REGEX REPLACE "::.*" "" package ${lib})
-  string(APPEND viaduct_dependencies "find_dependency(${package})\n")
+  string(APPEND static_dependencies "find_dependency(${package})\n")
   if(DEFINED pc_name_${lib})
-    list(APPEND pc_requires ${pc_name_${lib}})
+    list(APPEND static_requires ${pc_name_${lib}})
   elseif(NOT lib STREQUAL Threads::Threads)
     message(FATAL_ERROR "cmake/Install.cmake does not know ${lib}'s name in pkg-config")
   endif()
 endforeach()
-list(JOIN pc_requires ", " pc_requires)
-if(BUILD_SHARED_LIBS)
-  set(viaduct_dependencies "")
-  set(pc_private .private)
+list(JOIN static_requires ", " static_requires)
+
+# viaduct_install_library(<target> <folder> [<more arguments of install(): COMPONENT ...>]): the library,
+# and what find_package and pkg-config read, below that folder of the prefix.
+function(viaduct_install_library target folder)
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL STATIC_LIBRARY)
+    set(viaduct_dependencies ${static_dependencies})
+    set(pc_requires ${static_requires})
+    set(pc_libs "-lstdc++ -lm ")  # for linkers of C
+  endif()
+  set(made ${CMAKE_CURRENT_BINARY_DIR}/${target}-package)
+  set(package_dir ${folder}/cmake/viaduct)
+  install(EXPORT ${target}Targets FILE viaductTargets.cmake NAMESPACE viaduct:: DESTINATION ${package_dir} ${ARGN})
+  configure_package_config_file(cmake/viaductConfig.cmake.in ${made}/viaductConfig.cmake
+    INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
+  write_basic_package_version_file(${made}/viaductConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+  install(FILES ${made}/viaductConfig.cmake ${made}/viaductConfigVersion.cmake
+    DESTINATION ${package_dir} ${ARGN})
+  # The prefix is found from where the file lies, so that an installed tree can be moved.
+  cmake_path(ABSOLUTE_PATH folder BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX} OUTPUT_VARIABLE full)
+  file(RELATIVE_PATH pc_up ${full}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+  set(pc_folder ${folder})
+  configure_file(cmake/viaduct.pc.in ${made}/viaduct.pc @ONLY)
+  install(FILES ${made}/viaduct.pc DESTINATION ${folder}/pkgconfig ${ARGN})
+endfunction()
+
+install(TARGETS viaduct EXPORT viaductTargets)
+# `cmake --install --strip` leaves archives alone, and most of this one is debug information.
+if(NOT BUILD_SHARED_LIBS)
+  install(CODE "if(CMAKE_INSTALL_DO_STRIP)
+    execute_process(COMMAND \"${CMAKE_STRIP}\" --strip-debug
+      \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/$<TARGET_FILE_NAME:viaduct>\"
+      COMMAND_ERROR_IS_FATAL ANY)
+  endif()")
 endif()
-
-set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/viaduct)
-install(EXPORT viaductTargets NAMESPACE viaduct:: DESTINATION ${package_dir})
-configure_package_config_file(cmake/viaductConfig.cmake.in viaductConfig.cmake
-  INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
-write_basic_package_version_file(viaductConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/viaductConfig.cmake
-  ${CMAKE_CURRENT_BINARY_DIR}/viaductConfigVersion.cmake DESTINATION ${package_dir})
-
-# The prefix is found from where the file lies, so that an installed tree can be moved.
-set(pc_dir ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
-file(RELATIVE_PATH pc_up ${pc_dir} ${CMAKE_INSTALL_PREFIX})
-configure_file(cmake/viaduct.pc.in viaduct.pc @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/viaduct.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+viaduct_install_library(viaduct ${CMAKE_INSTALL_LIBDIR})

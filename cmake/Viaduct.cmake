@@ -3,7 +3,7 @@
 add_library(viaduct_options INTERFACE)
 # clang counts changes of sign among its conversions and g++ does not: both shall ask for the same.
 target_compile_options(viaduct_options INTERFACE -Wall -Wextra -Wshadow -Wconversion
-  $<$<CXX_COMPILER_ID:Clang>:-Wno-sign-conversion>)
+  $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-sign-conversion>)
 if(VIADUCT_WERROR)
   target_compile_options(viaduct_options INTERFACE -Werror)
 endif()

@@ -20,7 +20,7 @@ MAY_USE = {
     "apps": {"base", "measure", "diag", "meet"},
     "examples": set(),
 }
-SOURCES = {".h", ".cc", ".cu"}
+SOURCES = {".h", ".c", ".cc", ".cu"}
 INCLUDE = re.compile(r'\s*#\s*include\s*["<](\w+)/(?:(\w+)/)?')
 # Who may see the list of all backends: the agent, and the header that declares it.
 CATALOGUE = re.compile(r"\bbackendCatalogue\b")

@@ -148,7 +148,7 @@ int runBench(const std::vector<std::string>& typed, bool as_nixlbench) {
   if (log_level) base::setLogLevel(*log_level);
   auto [options, problems] = readBenchOptions(words, as_nixlbench);
   if (options.help && problems.empty()) {
-    fmt::print("{}", benchHelp(as_nixlbench));
+    fmt::print("{}", pageHelp(benchPage(as_nixlbench)));
     return kExitOk;
   }
   const auto settings = measuringSettings();

@@ -76,10 +76,10 @@ void applyAll(FlagsRead read, OptionsOrProblems& into) {
 }
 
 struct Help {
-  std::string_view name, about, examples;
+  const char *name, *summary, *about, *examples;
 };
 constexpr Help kBench{
-    "viaduct bench",
+    "viaduct bench", "Measure transfers between workers.",
     "Measures transfers between workers. Each row names the path that the bytes took, the proof of "
     "that path, and the ceiling of the rate. Without flags, two workers on this machine "
     "measure 4 KiB to 64 MiB over local and tcp, in less than a minute.\n",
@@ -96,6 +96,7 @@ constexpr Help kBench{
     "    viaduct bench --backend tcp --start-block-size 4K --max-block-size 1M \\\n"
     "        --start-batch-size 1 --max-batch-size 16 --json sweep.json\n"};
 constexpr Help kNixlbench{"nixlbench",
+                          "Measure transfers between workers, as NVIDIA's nixlbench does.",
                           "Measures transfers between workers, with the flags, the defaults and "
                           "the table of NVIDIA's nixlbench. Start one process per worker. They "
                           "meet at an etcd, by default at http://localhost:2379.\n",
@@ -123,12 +124,6 @@ constexpr auto kMore =
     "  3    a worker was killed; rows measured before are kept\n"
     "  4    the comparison has too few runs to show a difference\n"
     "  130  interrupted; rows measured before are kept\n";
-
-std::string spelled(const BenchFlag& flag, char between_words) {
-  std::string name(flag.name);
-  std::replace(name.begin(), name.end(), '_', between_words);
-  return fmt::format("--{}{}{}", name, flag.form.empty() ? "" : " ", flag.form);
-}
 
 // A bar ends a cell, also inside of `code`.
 std::string forTable(std::string_view text) {
@@ -186,17 +181,21 @@ std::string_view defaultOf(const BenchFlag& flag, bool as_nixlbench) {
                       : flag.fallback.substr(0, theirs);
 }
 
-std::string benchHelp(bool as_nixlbench) {
+CommandPage benchPage(bool as_nixlbench) {
   const Help& help = as_nixlbench ? kNixlbench : kBench;
-  std::string out = fmt::format("usage: {} [flags]\n\n{}", help.name, wrapText(help.about));
+  CommandPage page{.name = help.name,
+                   .usage = fmt::format("{} [flags]", help.name),
+                   .summary = help.summary,
+                   .about = help.about,
+                   .more = fmt::format("{}\nExamples:\n{}", kMore, help.examples)};
   for (const FlagGroup& group : benchFlags()) {
-    out += fmt::format("\n{}:\n", group.title);
+    PageSection& section = page.sections.emplace_back();
+    section.title = group.title;
     for (const BenchFlag& flag : group.flags)
-      out +=
-          helpEntry(spelled(flag, as_nixlbench ? '_' : '-'),
-                    withDefault(flag.help, flag.form.empty() ? "" : defaultOf(flag, as_nixlbench)));
+      section.entries.push_back(
+          entryOf(flag, as_nixlbench ? '_' : '-', defaultOf(flag, as_nixlbench)));
   }
-  return fmt::format("{}\n{}\nExamples:\n{}", out, wrapText(kMore), help.examples);
+  return page;
 }
 
 std::string benchFlagsPage() {
@@ -208,8 +207,9 @@ std::string benchFlagsPage() {
   for (const FlagGroup& group : benchFlags()) {
     out += fmt::format("\n## {}\n\n| flag | default | meaning |\n|---|---|---|\n", group.title);
     for (const BenchFlag& flag : group.flags) {
-      out += fmt::format("| `{}` | {} | {} |\n", forTable(spelled(flag, '-')), flag.fallback,
-                         flag.help);
+      out +=
+          fmt::format("| `{}{}{}` | {} | {} |\n", spelled(flag.name, '-'),
+                      flag.form.empty() ? "" : " ", forTable(flag.form), flag.fallback, flag.help);
     }
   }
   out +=

@@ -124,7 +124,7 @@ struct OptionsOrProblems {
 };
 OptionsOrProblems readBenchOptions(std::span<const std::string> words, bool as_nixlbench);
 
-std::string benchHelp(bool as_nixlbench);
+CommandPage benchPage(bool as_nixlbench);
 // The page docs/bench-flags.md.
 std::string benchFlagsPage();
 

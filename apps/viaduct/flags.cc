@@ -115,6 +115,12 @@ class Reader {
 
 }  // namespace
 
+std::string spelled(std::string_view flag, char between_words) {
+  std::string name(flag);
+  std::replace(name.begin(), name.end(), '_', between_words);
+  return "--" + name;
+}
+
 Error badFlag(std::string_view flag, std::string detail, std::string remedy) {
   return {.code = Code::kInvalid,
           .operation = std::string(flag),

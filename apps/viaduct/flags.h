@@ -9,6 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "viaduct/command_page.h"
+#include "viaduct/help_text.h"
+
 namespace viaduct::app {
 
 // One flag: help, documents, the settings record and the parser all read this row.
@@ -21,6 +24,17 @@ struct Flag {
   // Null: it does nothing here; `help` says what it is for.
   Status (*apply)(std::string_view text, Options& into);
 };
+
+// "--op-type" for "op_type".
+std::string spelled(std::string_view flag, char between_words);
+
+// For help and manuals. `fallback`: the default, as text.
+template <class Options>
+PageEntry entryOf(const Flag<Options>& flag, char between_words, std::string_view fallback) {
+  return {.names = {spelled(flag.name, between_words)},
+          .form = std::string(flag.form),
+          .about = withDefault(flag.help, flag.form.empty() ? "" : fallback)};
+}
 
 // A flag that was given. `from`: "--block_sizes", or "bench.toml line 3: block_sizes".
 struct Given {

@@ -1,28 +1,18 @@
 // The command line: reads it, and hands over to one subcommand.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <iostream>
-#include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "base/nearest.h"
+#include "viaduct/command_line.h"
 #include "viaduct/commands.h"
-#include "viaduct/doctor.h"
-#include "viaduct/env.h"
 #include "viaduct/exec.h"
-#include "viaduct/help_text.h"
-#include "viaduct/meet.h"
-#include "viaduct/p2p.h"
+#include "viaduct/generated_files.h"
 #include "viaduct/remarks.h"
-#include "viaduct/top.h"
 #include "viaduct/version.h"
 
 namespace {
@@ -30,25 +20,6 @@ namespace {
 using namespace viaduct::app;
 
 using Words = std::vector<std::string>;
-
-// CLI11 breaks no line by itself.
-class NarrowHelp : public CLI::Formatter {
-  std::string make_description(const CLI::App* app) const override {
-    return wrapText(CLI::Formatter::make_description(app)) + "\n";
-  }
-  std::string make_footer(const CLI::App* app) const override {
-    return wrapText(CLI::Formatter::make_footer(app));
-  }
-  std::string make_option(const CLI::Option* option, bool is_positional) const override {
-    return helpEntry(make_option_name(option, is_positional) + make_option_opts(option),
-                     make_option_desc(option));
-  }
-  // The first line of the description.
-  std::string make_subcommand(const CLI::App* command) const override {
-    const std::string about = command->get_description();
-    return helpEntry(command->get_name(), about.substr(0, about.find('\n')));
-  }
-};
 
 bool asksForVersion(const std::string& word) { return word == "--version" || word == "-V"; }
 
@@ -69,19 +40,6 @@ Words asFlags(Words words) {
   return words;
 }
 
-// Names a word that is no subcommand, and the subcommand that was most likely meant.
-std::optional<std::string> unknownCommand(const Words& words, const CLI::App& app) {
-  if (words.empty() || words[0].starts_with('-')) return std::nullopt;
-  std::vector<std::string> names;
-  for (const CLI::App* one : app.get_subcommands(nullptr)) names.push_back(one->get_name());
-  if (std::find(names.begin(), names.end(), words[0]) != names.end()) return std::nullopt;
-  const std::string near = viaduct::base::nearest(words[0], names);
-  return fmt::format("there is no command \"{}\"; {}", words[0],
-                     near.empty()
-                         ? fmt::format("what to do: name one of {}", fmt::join(names, ", "))
-                         : fmt::format("did you mean {}?", near));
-}
-
 int run(int argc, char** argv) {
   const Words typed(argv + 1, argv + argc);
   if (typed.size() == 1 && asksForVersion(typed[0])) return printVersion();
@@ -95,58 +53,12 @@ int run(int argc, char** argv) {
   if (!words.empty() && words[0] == "bench")
     return runBench({words.begin() + 1, words.end()}, false);
   if (!words.empty() && words[0] == "suite") return runSuite({words.begin() + 1, words.end()});
-  CLI::App app("Moves memory blocks between processes and hosts, and measures how fast they move.",
-               "viaduct");
-  app.formatter(std::make_shared<NarrowHelp>());
-  app.set_version_flag("-V,--version", versionText);
-  app.require_subcommand(0, 1);  // none is answered below: here it would hide a wrong word
-
-  CompareCommand compare;
-  declareCompare(app, compare);
-  DoctorCommand doctor;
-  declareDoctor(app, doctor);
-  EnvOptions env;
-  declareEnv(app, env);
-  declareExec(app, exec);
-  MeetOptions meet;
-  declareMeet(app, meet);
-  P2pOptions p2p;
-  declareP2p(app, p2p);
-  ReportCommand report;
-  declareReport(app, report);
-  TopOptions top;
-  declareTop(app, top);
-  // Answered above: their flags are read as gflags reads them. Here they are for --help.
-  app.add_subcommand("bench", "Measure transfers between workers.");
-  app.add_subcommand("suite", "Find out whether an optimisation helps.");
-  bool markdown = false;
-  CLI::App* settings = app.add_subcommand(
-      "settings", "Print the VIADUCT_* variables with their defaults and meaning.");
-  settings->add_flag("--markdown", markdown, "Print the page docs/settings.md");
-  // Turned into flags above. Here they are for --help.
-  app.add_subcommand("help", "Print the help of a command, as in `viaduct help bench`.");
-  app.add_subcommand("version", "Print the versions of viaduct and of the loaded libraries.");
-
-  if (const auto wrong = unknownCommand(words, app)) return fail(*wrong, kExitUsage);
-  try {
-    app.parse(Words(words.rbegin(), words.rend()));  // CLI11 takes them from the back
-  } catch (const CLI::ParseError& e) {
-    if (app.exit(e) == 0) return kExitOk;
-    return !words.empty() && words[0] == "doctor" ? static_cast<int>(kExitNoDiagnosis) : kExitUsage;
-  }
-  if (app.get_subcommands().empty()) {
-    std::cerr << app.help();
-    return kExitUsage;
-  }
-  if (app.got_subcommand("compare")) return runCompare(compare);
-  if (app.got_subcommand("doctor")) return runDoctor(doctor);
-  if (app.got_subcommand("env")) return runEnv(env);
-  if (app.got_subcommand("exec")) return runExec(exec);
-  if (app.got_subcommand("meet")) return runMeet(meet);
-  if (app.got_subcommand("p2p")) return runP2p(p2p);
-  if (app.got_subcommand("report")) return runReport(report);
-  if (app.got_subcommand("top")) return runTop(top);
-  return runSettings(markdown);
+  CommandLine line(std::move(exec));
+  if (typed.size() == 3 && typed[0] == "help" && typed[1] == "--pages")
+    return writePages(line.page(), typed[2]);
+  if (const auto wrong = line.unknownCommand(words)) return fail(*wrong, kExitUsage);
+  if (const auto ended = line.parse(words)) return *ended;
+  return line.run();
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ void declareEnds(CLI::App& p2p, P2pOptions& options) {
          },
          "target: listens and offers its memory; initiator: connects and measures")
       ->required()
-      ->type_name("MODE");
+      ->type_name("target|initiator");
   p2p.add_option("--ip", options.ip, "Address of the target, the same at both ends")
       ->required()
       ->type_name("ADDRESS");
@@ -131,8 +131,8 @@ void declareLoad(CLI::App& p2p, P2pOptions& options) {
              throw CLI::ValidationError("--op", "\"" + word + "\" is neither write nor read");
            options.op = word == "read" ? OpKind::kRead : OpKind::kWrite;
          },
-         "Operation of the initiator: write or read [write]")
-      ->type_name("OP");
+         "Operation of the initiator [write]")
+      ->type_name("write|read");
   p2p.add_flag("--bidirectional", options.bidirectional,
                "Move as much data in the other direction at the same time");
   addCount(p2p, "--warmup", options.warmup, 0, kMost, "Warm-up transfers per size [10]");

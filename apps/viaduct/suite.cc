@@ -199,7 +199,7 @@ int runSuite(const std::vector<std::string>& words) {
   calledAs("viaduct suite");
   auto [options, problems] = readSuiteOptions(words);
   if (options.help && problems.empty()) {
-    fmt::print("{}", suiteHelp());
+    fmt::print("{}", pageHelp(suitePage()));
     return kExitOk;
   }
   const auto settings = measuringSettings();

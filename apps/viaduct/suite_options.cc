@@ -154,18 +154,6 @@ Status apply(const Given& one, O& options) {
   return Ok{};
 }
 
-std::string spelled(V name, V form) {
-  std::string out(name);
-  std::replace(out.begin(), out.end(), '_', '-');
-  return fmt::format("--{}{}{}", out, form.empty() ? "" : " ", form);
-}
-
-template <class Options>
-std::string lineOf(const Flag<Options>& flag, V fallback) {
-  return helpEntry(spelled(flag.name, flag.form),
-                   withDefault(flag.help, flag.form.empty() ? "" : fallback));
-}
-
 constexpr auto kAbout =
     "Finds out whether an optimisation helps. Each test differs from the baseline in one setting. "
     "The tests run in turns, round after round. For each transfer size the result says whether the "
@@ -207,15 +195,21 @@ SuiteOptionsOrProblems readSuiteOptions(std::span<const std::string> words) {
   return out;
 }
 
-std::string suiteHelp() {
-  std::string out = fmt::format("usage: viaduct suite [flags]\n\n{}\nTests:\n", wrapText(kAbout));
-  out += optimisationsHelp() + "\nFlags:\n";
-  for (const SuiteFlag& flag : kOwn) out += lineOf(flag, flag.fallback);
-  out += "\nAs in viaduct bench:\n";
+CommandPage suitePage() {
+  PageSection own{.title = "Flags"}, others{.title = "As in viaduct bench"};
+  for (const SuiteFlag& flag : kOwn) own.entries.push_back(entryOf(flag, '-', flag.fallback));
   for (const FlagGroup& group : benchFlags())
     for (const BenchFlag& flag : group.flags)
-      if (isHandedOn(flag.name)) out += lineOf(flag, defaultOf(flag, false));
-  return fmt::format("{}\n{}\n{}", out, kEnd, kExamples);
+      if (isHandedOn(flag.name))
+        others.entries.push_back(entryOf(flag, '-', defaultOf(flag, false)));
+  return {.name = "viaduct suite",
+          .usage = "viaduct suite [flags]",
+          .summary = "Find out whether an optimisation helps.",
+          .about = kAbout,
+          .sections = {{.title = "Tests", .entries = optimisationEntries()},
+                       std::move(own),
+                       std::move(others)},
+          .more = fmt::format("{}\n{}", kEnd, kExamples)};
 }
 
 }  // namespace viaduct::app

@@ -46,6 +46,6 @@ struct SuiteOptionsOrProblems {
   std::vector<Error> problems = {};
 };
 SuiteOptionsOrProblems readSuiteOptions(std::span<const std::string> words);
-std::string suiteHelp();
+CommandPage suitePage();
 
 }  // namespace viaduct::app

@@ -215,12 +215,15 @@ std::optional<std::string> nothingToCompare(const std::vector<SuiteTest>& tests)
       reasons);
 }
 
-std::string optimisationsHelp() {
-  std::string out = helpEntry(kBaseline, "every optimisation off");
+std::vector<PageEntry> optimisationEntries() {
+  std::vector<PageEntry> out{
+      {.names = {std::string(kBaseline)}, .about = "every optimisation off"}};
   for (const Optimisation& one : kOptimisations)
-    out += helpEntry(one.name, fmt::format("{} ({}; {}); expected: {}", one.about, one.variable,
-                                           fmt::join(one.backends, ", "), one.expected));
-  return out + helpEntry(kCombined, "every optimisation on");
+    out.push_back({.names = {std::string(one.name)},
+                   .about = fmt::format("{} ({}; {}); expected: {}", one.about, one.variable,
+                                        fmt::join(one.backends, ", "), one.expected)});
+  out.push_back({.names = {std::string(kCombined)}, .about = "every optimisation on"});
+  return out;
 }
 
 }  // namespace viaduct::app

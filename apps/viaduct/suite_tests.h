@@ -20,6 +20,6 @@ Result<std::vector<measure::SuiteTest>> testsOf(const SuiteOptions& options);
 // is all that was asked for.
 std::optional<std::string> nothingToCompare(const std::vector<measure::SuiteTest>& tests);
 
-std::string optimisationsHelp();
+std::vector<PageEntry> optimisationEntries();
 
 }  // namespace viaduct::app

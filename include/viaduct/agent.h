@@ -43,7 +43,10 @@ class Agent {
   Agent& operator=(const Agent&) = delete;
   Agent(Agent&&) noexcept;
   Agent& operator=(Agent&&) noexcept;
-  ~Agent();  // says goodbye to all peers; Pins and Transfers that outlive it are dead but harmless
+  ~Agent();  // close(); Pins and Transfers that outlive it are dead but harmless
+  // Says goodbye to all peers. Other threads may be in calls of this agent: those, and later ones,
+  // return errors, and waits end. Not from a callback.
+  void close();
 
   const std::string& name() const;
   // In the order in which a transfer tries them (docs/choosing.md), then those that are not open,

@@ -47,8 +47,10 @@ Agent& Agent::operator=(Agent&& other) noexcept {
 }
 
 Agent::~Agent() {
-  if (core_) core_->shutdown();
+  if (core_) close();
 }
+
+void Agent::close() { core_->shutdown(); }
 
 Result<Agent> Agent::open() {
   VIADUCT_TRY(const Settings settings, settingsFromEnvironment());
@@ -72,14 +74,15 @@ Result<Pin> Agent::allocate(std::uint64_t bytes, const AllocateOptions& options)
   VIADUCT_CHECK(checkRoom(bytes, options));
   VIADUCT_TRY(auto memory, base::SharedMemory::allocate(bytes, {.huge_pages = options.huge_pages}));
   const auto held = core_->hold();
+  VIADUCT_CHECK(core_->usable("allocate"));  // another thread may have closed it meanwhile
   VIADUCT_TRY(auto info, core_->pin(memory.segment(), options.label));
   return Pin(std::make_unique<PinCore>(core_, std::move(info), std::move(memory)));
 }
 
 Result<Pin> Agent::pin(const Segment& memory, std::string label) {
-  VIADUCT_CHECK(core_->usable("pin"));
   VIADUCT_TRY(const Segment checked, agent::checkedSegment(memory));
   const auto held = core_->hold();
+  VIADUCT_CHECK(core_->usable("pin"));
   VIADUCT_TRY(auto info, core_->pin(checked, std::move(label)));
   return Pin(std::make_unique<PinCore>(core_, std::move(info), base::SharedMemory()));
 }
@@ -95,16 +98,16 @@ Result<Peer> Agent::importCard(std::span<const std::byte> blob) {
 }
 
 Result<Peer> Agent::connect(const Card& card) {
-  VIADUCT_CHECK(core_->usable("connect"));
   const auto held = core_->hold();
+  VIADUCT_CHECK(core_->usable("connect"));
   VIADUCT_TRY(auto peer, core_->connect(card));
   core_->crank().takeOverSoon(Clock::now());
   return Peer(std::move(peer));
 }
 
 Result<Peer> Agent::connect(std::string_view host_port) {
-  VIADUCT_CHECK(core_->usable("connect"));
   const auto held = core_->hold();
+  VIADUCT_CHECK(core_->usable("connect"));
   VIADUCT_TRY(auto peer, core_->connectTo(host_port));
   core_->crank().takeOverSoon(Clock::now());
   return Peer(std::move(peer));
@@ -137,8 +140,8 @@ Result<Peer> Agent::peer(std::string_view name) const {
 
 Result<Transfer> Agent::plan(OpKind kind, const Peer& peer, const Selection& local,
                              const Selection& remote, TransferOptions options) {
-  VIADUCT_CHECK(core_->usable("plan"));
   auto held = core_->hold();
+  VIADUCT_CHECK(core_->usable("plan"));
   auto core = peer.core_;
   while (core->same_as) core = core->same_as;
   if (&core->agent() != core_.get())
@@ -160,8 +163,10 @@ std::optional<Note> Agent::takeNote() {
 Result<Note> Agent::waitNote(Deadline until) {
   VIADUCT_CHECK(core_->usable("waitNote"));
   auto held = core_->hold();
-  if (core_->crank().waitHeld(held, [&] { return core_->hasNote(); }, until.at()))
+  const auto over = [&] { return core_->hasNote() || core_->closed(); };
+  if (core_->crank().waitHeld(held, over, until.at()))
     if (auto note = core_->takeNote()) return *std::move(note);
+  VIADUCT_CHECK(core_->usable("waitNote"));
   return Error{.code = Code::kTimeout, .operation = "waitNote", .detail = "no note arrived"};
 }
 
@@ -173,8 +178,8 @@ Statistics Agent::statistics() const {
 bool Agent::poll() { return core_->usable("poll") && core_->poll(); }
 
 Result<int> Agent::eventFd() {
-  VIADUCT_CHECK(core_->usable("eventFd"));
   const auto held = core_->hold();
+  VIADUCT_CHECK(core_->usable("eventFd"));
   return core_->eventFd();
 }
 

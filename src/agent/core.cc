@@ -407,8 +407,8 @@ Card AgentCore::card() const {
   return {.name = settings_.name,
           .agent = id_,
           .boot = boot_,
-          .unix_name = listener_->unixName(),
-          .addresses = listener_->addresses(),
+          .unix_name = listener_ ? listener_->unixName() : "",  // none: the agent is closed
+          .addresses = listener_ ? listener_->addresses() : std::vector<std::string>(),
           .secret = secret_,
           .pins = pins_->infos()};
 }

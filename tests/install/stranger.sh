@@ -25,6 +25,13 @@ expect_stripped() {
   if readelf --section-headers --wide "$1" | grep -F .debug_; then fail "$1 is not stripped"; fi
 }
 
+# Two processes of the program move blocks and notes.
+expect_a_pair() {
+  "$1" receiver "$out/card" &
+  "$1" sender "$out/card"
+  wait $!
+}
+
 case $what in
   tree)
     rm -rf -- "$prefix"
@@ -32,8 +39,10 @@ case $what in
     ;;
   content)
     for one in "$prefix"/lib*/libviaduct.* "$prefix/bin/viaduct"; do expect_stripped "$one"; done
-    for one in LICENSE README.md docs/install.md examples/hello_transfer.cc; do
-      [[ -s $prefix/share/doc/viaduct/$one ]] || fail "share/doc/viaduct has no $one"
+    for one in doc/viaduct/{LICENSE,README.md,docs/install.md,examples/{hello_transfer.cc,pair.c}} \
+      man/man1/viaduct{,-bench}.1 bash-completion/completions/viaduct zsh/site-functions/_viaduct \
+      fish/vendor_completions.d/viaduct.fish; do
+      [[ -s $prefix/share/$one ]] || fail "share has no $one"
     done
     python3 -B "$here/../../tools/check_docs.py" "$prefix/share/doc/viaduct"
     ;;
@@ -60,6 +69,29 @@ case $what in
     "$CXX" -std=c++20 "$examples/hello_transfer.cc" "${flags[@]}" \
       "-Wl,-rpath,$(dirname -- "$PKG_CONFIG_PATH")" -o "$out/stranger"
     "$out/stranger"
+    expect_few_libraries "$out/stranger"
+    ;;
+  c_find_package)  # a project in C alone: no compiler of C++ is looked for
+    cat >"$out/CMakeLists.txt" <<TEXT
+cmake_minimum_required(VERSION 3.22)
+project(stranger LANGUAGES C)
+find_package(viaduct 0.1 REQUIRED)
+add_executable(stranger $examples/pair.c)
+target_link_libraries(stranger PRIVATE viaduct::viaduct)
+target_compile_options(stranger PRIVATE -std=c11 -Wall -Wextra -pedantic -Werror)
+TEXT
+    cmake -G Ninja -S "$out" -B "$out/build" -DCMAKE_PREFIX_PATH="$prefix" "-DCMAKE_C_FLAGS=$CXXFLAGS"
+    if grep CMAKE_CXX_COMPILER "$out/build/CMakeCache.txt"; then fail "C++ was asked for"; fi
+    cmake --build "$out/build"
+    expect_a_pair "$out/build/stranger"
+    ;;
+  c_pkg_config)
+    PKG_CONFIG_PATH=$(dirname -- "$(find "$prefix" -name viaduct.pc)")
+    export PKG_CONFIG_PATH
+    eval "flags=($CXXFLAGS $(pkg-config --cflags --libs viaduct))"
+    "${CC:-cc}" -std=c11 -Wall -Wextra -pedantic -Werror "$examples/pair.c" "${flags[@]}" \
+      "-Wl,-rpath,$(dirname -- "$PKG_CONFIG_PATH")" -o "$out/stranger"
+    expect_a_pair "$out/stranger"
     expect_few_libraries "$out/stranger"
     ;;
   remove)

@@ -1,0 +1,349 @@
+/* The C interface, for C, Rust, Go and whatever else calls C. Threads: call from any.
+
+   A program opens an agent, pins memory, imports the card of another agent, plans a transfer
+   between blocks here and blocks there, and posts it. Every call ends within the time that it is
+   given.
+
+   Compatibility. A program that was built with this header runs with every later libviaduct whose
+   viaduct_abi_version() is the same. Functions, constants and fields are added, and none changes.
+
+   Results. A call returns VIADUCT_OK or another viaduct_code. A call that fails leaves its outputs
+   as they were, unless its comment says otherwise. No call throws, sets errno or ends the process.
+
+   Errors. The last argument of a call is where it describes a failure, or NULL. The caller owns the
+   viaduct_error, so it may move between threads, as goroutines and tasks do.
+
+   Handles. A handle is a number, and 0 is never one. Pass it by value, and copy it freely. A handle
+   that is 0, closed, or of the parent process of a fork() is refused with VIADUCT_INVALID. Close
+   each handle once, in any order, also while other threads use it. A wait for an agent or a
+   transfer that is being closed ends.
+
+   Structs. The first field `size` is sizeof the struct, set by the caller: it tells the library how
+   many fields the caller knows. VIADUCT_INIT(type) sets it, and zeroes the other fields.
+
+   Texts are UTF-8 and end in NUL. A text that comes with a length needs no NUL.
+
+   Times are nanoseconds. A timeout of 0 does not wait, and VIADUCT_FOREVER waits without limit.
+
+   Events. The library calls no function of the caller. viaduct_agent_event_fd gives a descriptor
+   for poll, epoll or an event loop, which is readable when viaduct_agent_poll has something to do.
+ */
+#ifndef VIADUCT_C_H
+#define VIADUCT_C_H
+
+#include <stdint.h>
+
+/* NOLINTBEGIN(readability-identifier-naming,modernize-use-using,modernize-deprecated-headers) */
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define VIADUCT_C_API __attribute__((visibility("default")))
+#else
+#define VIADUCT_C_API
+#endif
+
+#define VIADUCT_ABI_VERSION 1
+
+/* viaduct_error error = VIADUCT_INIT(viaduct_error); */
+#ifdef __cplusplus
+#define VIADUCT_INIT(type) (viaduct_sized<type>())
+#else
+#define VIADUCT_INIT(type) {.size = sizeof(type)}
+#endif
+
+#define VIADUCT_FOREVER INT64_C(-1)
+/* For viaduct_transfer_post: the time that the setting VIADUCT_DEADLINE names. */
+#define VIADUCT_DEFAULT_DEADLINE INT64_C(-1)
+
+typedef int32_t viaduct_code;
+enum {
+  VIADUCT_OK = 0,
+  VIADUCT_INVALID = 1,     /* the arguments cannot be right, or the handle is closed */
+  VIADUCT_NOT_FOUND = 2,   /* no such peer, pin, backend or name */
+  VIADUCT_UNSUPPORTED = 3, /* this build, backend or machine cannot do it */
+  VIADUCT_DENIED = 4,      /* a wrong secret, memory that is not pinned, forbidden by the system */
+  VIADUCT_BUSY = 5,        /* no room now: the same call may succeed later */
+  VIADUCT_TIMEOUT = 6,     /* the time has passed */
+  VIADUCT_CANCELLED = 7,   /* the caller cancelled the transfer */
+  VIADUCT_PEER_LOST = 8,   /* the peer died, froze or cannot be reached */
+  VIADUCT_DEVICE = 9,      /* the system or a device refused */
+  VIADUCT_EXHAUSTED = 10,  /* out of memory or descriptors; or the caller's buffer is too small */
+  VIADUCT_PROTOCOL = 11    /* the other end sent something that it must not */
+};
+
+/* "ok", "peer lost" and so on. Never NULL, also for a number that is no code. */
+VIADUCT_C_API const char* viaduct_code_name(viaduct_code code);
+
+/* VIADUCT_ABI_VERSION of the library that runs. */
+VIADUCT_C_API uint32_t viaduct_abi_version(void);
+/* The version of the library that runs, as "0.1.0". */
+VIADUCT_C_API const char* viaduct_version(void);
+
+/* Why a call failed. Fields that do not apply are empty. A text that is too long ends in "...".
+   After a call that succeeded, `code` is VIADUCT_OK and `text` is empty, and the other fields are
+   as they were. */
+typedef struct viaduct_error {
+  uint64_t size;
+  viaduct_code code;
+  int32_t os_errno;   /* 0: no system call failed */
+  char operation[64]; /* the call that failed: "connect", "process_vm_writev", "plan" */
+  char device[64];    /* the NIC or backend */
+  char peer[256];     /* the peer's name */
+  char file[256];     /* the file or folder */
+  char detail[512];   /* the text of the system or the provider, or the facts */
+  char cause[256];    /* the likely cause */
+  char remedy[256];   /* what to do about it */
+  char text[1024];    /* all of this in one line */
+} viaduct_error;
+
+typedef struct viaduct_agent {
+  uint64_t id;
+} viaduct_agent;
+typedef struct viaduct_pin {
+  uint64_t id;
+} viaduct_pin;
+typedef struct viaduct_peer {
+  uint64_t id;
+} viaduct_peer;
+typedef struct viaduct_blocks {
+  uint64_t id;
+} viaduct_blocks;
+typedef struct viaduct_transfer {
+  uint64_t id;
+} viaduct_transfer;
+
+/* ---- Agents: one process's end ---- */
+
+/* One setting, named as docs/settings.md names it: {"VIADUCT_NAME", "decode-3"}. */
+typedef struct viaduct_setting {
+  const char* name;
+  const char* value;
+} viaduct_setting;
+
+/* For viaduct_agent_open: start from the VIADUCT_* variables of the environment. Without it from
+   the defaults. `settings` come on top of either. */
+#define VIADUCT_READ_ENVIRONMENT UINT32_C(1)
+
+/* `settings` may be NULL if `count` is 0. Ends within the setting VIADUCT_DEADLINE. */
+VIADUCT_C_API viaduct_code viaduct_agent_open(const viaduct_setting* settings, uint64_t count,
+                                              uint32_t flags, viaduct_agent* agent,
+                                              viaduct_error* error);
+/* Says goodbye to all peers and ends all transfers. The agent's pins, peers and transfers are then
+   dead: their calls return errors, and they still have to be closed. */
+VIADUCT_C_API viaduct_code viaduct_agent_close(viaduct_agent agent, viaduct_error* error);
+
+/* The name that peers see. Calls that fill a buffer set `*length` to the bytes of the whole answer,
+   without the NUL of a text. If `capacity` is too small they return VIADUCT_EXHAUSTED and write
+   nothing into `buffer`, which may then be NULL: so a first call with 0 asks for the length. */
+VIADUCT_C_API viaduct_code viaduct_agent_name(viaduct_agent agent, char* buffer, uint64_t capacity,
+                                              uint64_t* length, viaduct_error* error);
+
+/* Moves everything along once, without blocking. `*moved` is 1 if something happened; NULL if the
+   caller does not ask. No call is needed for progress: the agent has a thread for it. */
+VIADUCT_C_API viaduct_code viaduct_agent_poll(viaduct_agent agent, int32_t* moved,
+                                              viaduct_error* error);
+/* A descriptor that is readable while viaduct_agent_poll has something to do, and once more for
+   notes that arrived and transfers that ended since the last poll. Watch it, and neither read nor
+   close it: it is the agent's, until viaduct_agent_close. */
+VIADUCT_C_API viaduct_code viaduct_agent_event_fd(viaduct_agent agent, int32_t* fd,
+                                                  viaduct_error* error);
+
+/* ---- Memory that peers may reach ---- */
+
+enum { VIADUCT_MEMORY_HOST = 0 };
+enum { VIADUCT_READ_WRITE = 0, VIADUCT_READ_ONLY = 1 };
+
+/* Pinned memory, here or at a peer. */
+typedef struct viaduct_pin_info {
+  uint64_t size;
+  uint64_t address; /* at a peer: an address there, for blocks */
+  uint64_t bytes;
+  int32_t kind;   /* VIADUCT_MEMORY_HOST */
+  int32_t access; /* VIADUCT_READ_ONLY: no transfer writes here */
+} viaduct_pin_info;
+
+/* For viaduct_memory_allocate: 2 MiB pages. An error if the system has none to give. */
+#define VIADUCT_HUGE_PAGES UINT32_C(1)
+
+/* Memory that peers on this host can map, zeroed, pinned at once, and freed with its pin. `label`
+   is how peers find it, or NULL. viaduct_pin_describe has its address. */
+VIADUCT_C_API viaduct_code viaduct_memory_allocate(viaduct_agent agent, uint64_t bytes,
+                                                   const char* label, uint32_t flags,
+                                                   viaduct_pin* pin, viaduct_error* error);
+/* Pins memory of the caller, who keeps it until viaduct_pin_close has returned. Go: only memory
+   that the garbage collector neither moves nor frees, such as C.malloc's or syscall.Mmap's. */
+VIADUCT_C_API viaduct_code viaduct_memory_pin(viaduct_agent agent, void* start, uint64_t bytes,
+                                              const char* label, viaduct_pin* pin,
+                                              viaduct_error* error);
+VIADUCT_C_API viaduct_code viaduct_pin_describe(viaduct_pin pin, viaduct_pin_info* info,
+                                                viaduct_error* error);
+/* Unpins, closes the handle in every case, and frees what viaduct_memory_allocate gave. On return
+   no peer reaches the memory, and no transfer of this process uses it: transfers that still run end
+   with an error. VIADUCT_PEER_LOST: a peer was stopped in the middle of a copy, and may still
+   change the memory until viaduct_peer_settled says 1 for it. */
+VIADUCT_C_API viaduct_code viaduct_pin_close(viaduct_pin pin, viaduct_error* error);
+
+/* ---- Cards and peers ---- */
+
+/* The card of the agent: some hundred bytes that let the holder in, so treat it like a password.
+   Send it to the other process by any means. Fills a buffer as viaduct_agent_name does. */
+VIADUCT_C_API viaduct_code viaduct_card_export(viaduct_agent agent, void* buffer, uint64_t capacity,
+                                               uint64_t* length, viaduct_error* error);
+/* Starts to connect to the agent of that card, and returns. */
+VIADUCT_C_API viaduct_code viaduct_card_import(viaduct_agent agent, const void* card,
+                                               uint64_t length, viaduct_peer* peer,
+                                               viaduct_error* error);
+/* The same by the address "host:port", with the group's secret in VIADUCT_SECRET. */
+VIADUCT_C_API viaduct_code viaduct_peer_connect(viaduct_agent agent, const char* host_port,
+                                                viaduct_peer* peer, viaduct_error* error);
+/* The same by name, at the meeting place in VIADUCT_MEET. Waits for the name. */
+VIADUCT_C_API viaduct_code viaduct_peer_find(viaduct_agent agent, const char* name,
+                                             int64_t timeout_ns, viaduct_peer* peer,
+                                             viaduct_error* error);
+/* A peer that is known already, by its name: to answer the sender of a note. */
+VIADUCT_C_API viaduct_code viaduct_peer_known(viaduct_agent agent, const char* name,
+                                              viaduct_peer* peer, viaduct_error* error);
+/* Closes the handle. The session with the peer goes on. */
+VIADUCT_C_API viaduct_code viaduct_peer_close(viaduct_peer peer, viaduct_error* error);
+
+enum {
+  VIADUCT_PEER_IS_CONNECTING = 0, /* being reached for the first time, or again */
+  VIADUCT_PEER_IS_READY = 1,      /* transfers and notes go */
+  VIADUCT_PEER_IS_LOST = 2,       /* dead, frozen or unreachable; tried again in the background */
+  VIADUCT_PEER_IS_GONE = 3        /* said goodbye, or was forgotten here */
+};
+
+/* `*state` is one of these. `*epoch` counts the sessions with the peer, from 1; NULL if the caller
+   does not ask. */
+VIADUCT_C_API viaduct_code viaduct_peer_state(viaduct_peer peer, int32_t* state, uint64_t* epoch,
+                                              viaduct_error* error);
+/* Fills a buffer as viaduct_agent_name does. Empty until a peer named by address has answered. */
+VIADUCT_C_API viaduct_code viaduct_peer_name(viaduct_peer peer, char* buffer, uint64_t capacity,
+                                             uint64_t* length, viaduct_error* error);
+/* Waits until the peer is ready. The error says why it is not. */
+VIADUCT_C_API viaduct_code viaduct_peer_wait_ready(viaduct_peer peer, int64_t timeout_ns,
+                                                   viaduct_error* error);
+/* Waits until the session of `epoch` is over: the peer was lost, has left, or has a new session. */
+VIADUCT_C_API viaduct_code viaduct_peer_wait_over(viaduct_peer peer, uint64_t epoch,
+                                                  int64_t timeout_ns, viaduct_error* error);
+/* Waits until the peer has announced a pin of that label. */
+VIADUCT_C_API viaduct_code viaduct_peer_wait_pin(viaduct_peer peer, const char* label,
+                                                 int64_t timeout_ns, viaduct_pin_info* info,
+                                                 viaduct_error* error);
+/* `*settled` is 0 while a stopped copy of the peer may still change memory here that was unpinned.
+ */
+VIADUCT_C_API viaduct_code viaduct_peer_settled(viaduct_peer peer, int32_t* settled,
+                                                viaduct_error* error);
+/* Ends the session, and stops reaching for the peer. */
+VIADUCT_C_API viaduct_code viaduct_peer_forget(viaduct_peer peer, viaduct_error* error);
+
+/* ---- Blocks: which pieces of memory, described once and used by any number of plans ---- */
+
+/* `count` blocks of `bytes` each. The first starts at `base`, the others `stride` bytes apart; 0:
+   the blocks touch. */
+typedef struct viaduct_run {
+  uint64_t base;
+  uint64_t stride;
+  uint64_t bytes;
+  uint64_t count;
+} viaduct_run;
+
+typedef struct viaduct_extent {
+  uint64_t address;
+  uint64_t bytes;
+} viaduct_extent;
+
+/* The blocks of all runs, numbered from 0. A million equal blocks are one run, and cost as much as
+   one. Refuses empty blocks, and blocks that overlap. The runs are copied. */
+VIADUCT_C_API viaduct_code viaduct_blocks_of_runs(const viaduct_run* runs, uint64_t count,
+                                                  viaduct_blocks* blocks, viaduct_error* error);
+/* One block per extent, numbered from 0. The extents are copied. */
+VIADUCT_C_API viaduct_code viaduct_blocks_of_extents(const viaduct_extent* extents, uint64_t count,
+                                                     viaduct_blocks* blocks, viaduct_error* error);
+/* Plans that were made with the blocks keep them. */
+VIADUCT_C_API viaduct_code viaduct_blocks_close(viaduct_blocks blocks, viaduct_error* error);
+
+/* ---- Transfers: planned once, posted many times ---- */
+
+enum {
+  VIADUCT_WRITE = 0, /* from local blocks to remote ones */
+  VIADUCT_READ = 1   /* from remote blocks to local ones */
+};
+
+/* Plans a copy between blocks in pins here and blocks in pins of the peer, which is ready. Both
+   sides have the same number of bytes. `*_indices` are the numbers of the blocks to take, in order;
+   NULL with count 0 takes all. `require` is what the path has to be, such as "rdma" or
+   "same-host,not-tcp", or NULL (docs/choosing.md). */
+VIADUCT_C_API viaduct_code viaduct_transfer_plan(viaduct_agent agent, int32_t kind,
+                                                 viaduct_peer peer, viaduct_blocks local,
+                                                 const uint32_t* local_indices,
+                                                 uint64_t local_count, viaduct_blocks remote,
+                                                 const uint32_t* remote_indices,
+                                                 uint64_t remote_count, const char* require,
+                                                 viaduct_transfer* transfer, viaduct_error* error);
+/* Starts the copy and returns. The memory belongs to the transfer until it has ended, at the latest
+   `deadline_ns` from now and the setting VIADUCT_GRACE later. If `note` is not NULL, the peer gets
+   it as a note, after the data; the bytes are copied. */
+VIADUCT_C_API viaduct_code viaduct_transfer_post(viaduct_transfer transfer, int64_t deadline_ns,
+                                                 const void* note, uint64_t note_bytes,
+                                                 viaduct_error* error);
+
+enum {
+  VIADUCT_TRANSFER_IDLE = 0, /* never posted */
+  VIADUCT_TRANSFER_RUNNING = 1,
+  VIADUCT_TRANSFER_DONE = 2,
+  VIADUCT_TRANSFER_FAILED = 3, /* viaduct_transfer_wait says why */
+  VIADUCT_TRANSFER_CANCELLED = 4
+};
+
+/* Moves things along once, without blocking, and says where the transfer is. */
+VIADUCT_C_API viaduct_code viaduct_transfer_poll(viaduct_transfer transfer, int32_t* state,
+                                                 viaduct_error* error);
+/* Waits for the end of the post, and returns how it ended. VIADUCT_TIMEOUT with the state
+   VIADUCT_TRANSFER_RUNNING: it goes on. */
+VIADUCT_C_API viaduct_code viaduct_transfer_wait(viaduct_transfer transfer, int64_t timeout_ns,
+                                                 viaduct_error* error);
+/* Asks for the end, which comes within the setting VIADUCT_GRACE: wait for it. */
+VIADUCT_C_API viaduct_code viaduct_transfer_cancel(viaduct_transfer transfer, viaduct_error* error);
+/* The path of the last post, as "local/mapped 1.0 MiB in 16 ops". Fills a buffer as
+   viaduct_agent_name does. */
+VIADUCT_C_API viaduct_code viaduct_transfer_path(viaduct_transfer transfer, char* buffer,
+                                                 uint64_t capacity, uint64_t* length,
+                                                 viaduct_error* error);
+/* Cancels a running post and waits for its end, then closes the handle. */
+VIADUCT_C_API viaduct_code viaduct_transfer_close(viaduct_transfer transfer, viaduct_error* error);
+
+/* ---- Notes: a few bytes for a peer ---- */
+
+#define VIADUCT_NOTE_MOST_BYTES UINT64_C(1048576)
+
+/* Notes arrive once and in the order sent, or the peer is lost. */
+VIADUCT_C_API viaduct_code viaduct_note_send(viaduct_peer peer, const void* note, uint64_t bytes,
+                                             viaduct_error* error);
+
+typedef struct viaduct_note_info {
+  uint64_t size;
+  uint64_t bytes;
+  char from[256]; /* the peer's name */
+} viaduct_note_info;
+
+/* Waits for the next note from any peer, and takes it. VIADUCT_TIMEOUT: none came.
+   VIADUCT_EXHAUSTED with `info->bytes` above `capacity`: the buffer is too small, `info` is filled,
+   and the note stays the next one. */
+VIADUCT_C_API viaduct_code viaduct_note_receive(viaduct_agent agent, int64_t timeout_ns,
+                                                viaduct_note_info* info, void* buffer,
+                                                uint64_t capacity, viaduct_error* error);
+
+#ifdef __cplusplus
+}
+template <class T>
+T viaduct_sized() {
+  T sized = T();
+  sized.size = sizeof(T);
+  return sized;
+}
+#endif
+/* NOLINTEND(readability-identifier-naming,modernize-use-using,modernize-deprecated-headers) */
+#endif

@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# packages.sh make|look BUILD: makes the Debian packages of BUILD, or looks at them. With exit code 77 the
+# machine lacks a program for it.
+set -euo pipefail
+what=$1 build=$2 folder=$2/package
+for program in cpack dpkg-deb dpkg-shlibdeps; do
+  command -v $program >/dev/null || {
+    echo "skipped: no $program"
+    exit 77
+  }
+done
+
+fail() {
+  printf '%s\n' "$*" >&2
+  exit 1
+}
+package() { # NAME: its file
+  local files=("$folder/$1"_*.deb)
+  [[ -e ${files[0]} && ${#files[@]} == 1 ]] || fail "not one package $1: ${files[*]}"
+  printf '%s\n' "${files[0]}"
+}
+field() { dpkg-deb --field "$(package "$1")" "$2"; }
+contents() { dpkg-deb --contents "$(package "$1")" | awk '{print $6}'; }
+expect_file() { # PACKAGE PATTERN...
+  local list pattern
+  list=$(contents "$1")
+  for pattern in "${@:2}"; do
+    grep -qE -e "^\./usr/$pattern\$" <<<"$list" || fail "$1 has no $pattern"
+  done
+}
+expect_no_file() {
+  ! grep -E -e "$2" <<<"$(contents "$1")" || fail "$1 has files of another package"
+}
+expect_depends() {
+  local depends
+  depends=$(field "$1" Depends)
+  for name in "${@:2}"; do
+    [[ ", $depends" == *", $name "* || ", $depends," == *", $name,"* ]] || fail "$1 depends on: $depends; not on $name"
+  done
+}
+
+if [[ $what == make ]]; then
+  rm -rf -- "$folder"
+  # As root's umask may be: the files are for everybody.
+  (umask 077 && cpack --config "$build/CPackConfig.cmake" -B "$folder")
+  rm -rf -- "$folder/_CPack_Packages"
+  exit
+fi
+
+version=$(sed -n 's/^CMAKE_PROJECT_VERSION:.*=//p' "$build/CMakeCache.txt")
+for name in viaduct libviaduct libviaduct-dev; do
+  [[ $(field $name Package) == "$name" ]] || fail "$name is called otherwise"
+  [[ $(field $name Version) == "$version" ]] || fail "$name has another version than $version"
+  [[ $(field $name Architecture) == "$(dpkg --print-architecture)" ]] || fail "$name is for another processor"
+  for one in Maintainer Section Description Installed-Size Depends; do
+    [[ -n $(field $name $one) ]] || fail "$name has no field $one"
+  done
+  expect_file $name "share/doc/$name/copyright"
+  # Nothing outside of /usr, nothing that only root can read, and nobody's files.
+  expect_no_file $name '^\./(etc|var|opt|home|usr/local|root|work)'
+  [[ -z $(dpkg-deb --info "$(package $name)" conffiles 2>/dev/null || true) ]] || fail "$name has conffiles"
+  listing=$(dpkg-deb --contents "$(package $name)")
+  odd=$(grep -vE '^(drwxr-xr-x|-rwxr-xr-x|-rw-r--r--|lrwxrwxrwx) root/root ' <<<"$listing" || true)
+  [[ -z $odd ]] || fail "$name has odd rights: $odd"
+done
+
+library='lib/([^/]+/)?'
+expect_file viaduct bin/viaduct bin/nixlbench share/man/man1/viaduct.1.gz share/man/man1/viaduct-bench.1.gz \
+  share/man/man1/nixlbench.1.gz share/bash-completion/completions/viaduct share/zsh/site-functions/_viaduct \
+  share/fish/vendor_completions.d/viaduct.fish share/doc/viaduct/docs/install.md
+expect_no_file viaduct 'include|lib/'
+expect_file libviaduct "${library}libviaduct.so.0" "${library}libviaduct.so.${version//./\\.}"
+expect_no_file libviaduct 'bin/|include|\.so$|\.a$|pkgconfig'
+expect_file libviaduct-dev include/viaduct/c.h include/viaduct/viaduct.h "${library}libviaduct.so" \
+  "${library}pkgconfig/viaduct.pc" "${library}cmake/viaduct/viaductConfig.cmake" share/doc/viaduct/examples/pair.c
+expect_no_file libviaduct-dev 'bin/|\.so\.'
+expect_depends viaduct libc6 libstdc++6
+expect_depends libviaduct libc6 libstdc++6
+expect_depends libviaduct-dev libviaduct
+[[ $(field libviaduct-dev Depends) == "libviaduct (= $version)" ]] || fail "libviaduct-dev takes any libviaduct"
+! grep -E 'libfabric|libucx|libcurl|libviaduct' <<<"$(field viaduct Depends), $(field libviaduct Depends)" ||
+  fail "a library that is loaded at run time is a dependency"
+
+# Each function of the C interface, and no other, has the version that never changes.
+root=$(mktemp -d)
+trap 'rm -rf -- "$root"' EXIT
+dpkg-deb --extract "$(package libviaduct)" "$root"
+dpkg-deb --extract "$(package libviaduct-dev)" "$root"
+versioned=$(nm --dynamic --defined-only "$(echo "$root"/usr/lib/*/libviaduct.so.0)" | sed -n 's/.* \(.*\)@@VIADUCT_C_1$/\1/p' | sort)
+declared=$(sed 's,/\*.*\*/,,' "$root/usr/include/viaduct/c.h" |
+  grep -oE '\bviaduct_[a-z_]+\(' | tr -d '(' | sort -u | grep -v '^viaduct_sized$')
+[[ -n $declared ]] || fail "no function is found in c.h"
+diff <(echo "$declared") <(echo "$versioned") || fail "c.h and the symbols VIADUCT_C_1 differ"

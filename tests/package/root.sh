@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# root.sh FOLDER: installs the packages of FOLDER into a new Debian, uses them, and removes them.
+#
+# exit: 0 all passed; 1 something failed; 77 skipped. Needs root, for mounts and a root folder of its own.
+# The Debian is made once, with what the packages depend on and a C compiler, and kept in
+# build/package-root. Packages come from where this machine's apt gets them, or from VIADUCT_DEBIAN_MIRROR.
+set -euo pipefail
+self=$(realpath -- "${BASH_SOURCE[0]}")
+source=$(realpath -m -- "$(dirname -- "$self")/../..")
+folder=$(realpath -- "${1:?}")
+system=$source/build/package-root
+
+skip() {
+  echo "skipped: $*"
+  exit 77
+}
+fail() {
+  printf '%s\n' "$*" >&2
+  exit 1
+}
+
+make_system() {
+  local release mirror packages
+  # shellcheck disable=SC1091
+  release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+  mirror=${VIADUCT_DEBIAN_MIRROR:-$("$source/tools/apt_sources.sh" debian "$release" |
+    awk -v release="$release" '$3 == release { print $2; exit }')}
+  [[ -n $mirror ]] || skip "this machine's apt has no Debian, and VIADUCT_DEBIAN_MIRROR names no mirror"
+  packages=$(for one in "$folder"/*.deb; do dpkg-deb --field "$one" Depends; done |
+    sed 's/([^)]*)//g; s/[, ]\+/\n/g' | grep -v '^libviaduct$' | sort -u | paste -sd,)
+  rm -rf --one-file-system -- "$system.part"
+  debootstrap --variant=minbase --include="gcc,libc6-dev,pkg-config,man-db,$packages" "$release" \
+    "$system.part" "$mirror" >"$system.log" 2>&1 || fail "debootstrap: $(tail -n 20 "$system.log")"
+  mv -- "$system.part" "$system"
+}
+
+# All files, but for logs and what dpkg, apt and the loader note of their own work.
+files() {
+  find / -xdev \( -path /proc -o -path /dev -o -path /sys -o -path /var/lib/dpkg -o -path /var/cache \
+    -o -path /var/log -o -path /var/lib/apt -o -path /packages -o -path /tmp -o -path /run \) -prune \
+    -o -print | sort
+}
+
+milliseconds() { echo $((${EPOCHREALTIME/./} / 1000)); }
+
+# In the new system.
+use_packages() {
+  local before after start took one
+  before=$(files)
+  start=$(milliseconds)
+  apt-get install -y -q --no-install-recommends /packages/*.deb >/tmp/log 2>&1 || fail "$(cat /tmp/log)"
+  took=$(($(milliseconds) - start))
+  echo "installed in $took ms"
+  ((took <= 10000)) || fail "the installation took more than 10 s"
+  ! grep -iE 'warning|error' /tmp/log || fail "the installation warned"
+
+  [[ $(viaduct --version) == "viaduct "[0-9]* ]] || fail "viaduct does not know its version"
+  viaduct bench --backend local --block-sizes 64K --duration 1s --output csv | tail -n 1
+  [[ $(nixlbench --help) == "usage: nixlbench"* ]] || fail "nixlbench is not nixlbench"
+  man -w viaduct viaduct-bench nixlbench >/dev/null
+  bash -c 'source /usr/share/bash-completion/completions/viaduct && complete -p viaduct' >/dev/null
+
+  # shellcheck disable=SC2046  # words
+  cc -std=c11 -Wall -Wextra -pedantic -Werror /usr/share/doc/viaduct/examples/pair.c \
+    $(pkg-config --cflags --libs viaduct) -o /tmp/pair
+  [[ $(readelf --dynamic /tmp/pair) == *'[libviaduct.so.0]'* ]] || fail "the program has no shared library"
+  /tmp/pair receiver /tmp/card &
+  /tmp/pair sender /tmp/card
+  wait $!
+
+  apt-get install -y -q --no-install-recommends --reinstall /packages/*.deb >/tmp/log 2>&1 || fail "$(cat /tmp/log)"
+  viaduct --version >/dev/null
+  # The library alone goes without the program, and the other way round.
+  apt-get purge -y -q viaduct >/tmp/log 2>&1 || fail "$(cat /tmp/log)"
+  rm /tmp/card
+  /tmp/pair receiver /tmp/card >/dev/null &
+  /tmp/pair sender /tmp/card >/dev/null
+  wait $!
+  apt-get purge -y -q libviaduct-dev libviaduct >/tmp/log 2>&1 || fail "$(cat /tmp/log)"
+  for one in viaduct libviaduct libviaduct-dev; do
+    ! dpkg-query --show --showformat '${db:Status-Status}\n' $one 2>/dev/null | grep -v not-installed || fail "$one is still known"
+  done
+  ! ldconfig -p | grep viaduct || fail "the loader still knows the library"
+  after=$(files)
+  diff <(echo "$before") <(echo "$after") || fail "files are left behind, or gone"
+  echo "used and removed; nothing is left behind"
+}
+
+case ${2:-} in
+  --inside)
+    use_packages
+    ;;
+  --mounted)  # in mounts of its own: what the packages change lies in memory
+    root=$(mktemp -d)
+    mount -t tmpfs tmpfs "$root"
+    mkdir "$root/upper" "$root/work" "$root/system"
+    mount -t overlay overlay -o "lowerdir=$system,upperdir=$root/upper,workdir=$root/work" "$root/system"
+    mount -t proc proc "$root/system/proc"
+    mount --rbind /dev "$root/system/dev"
+    mkdir "$root/system/packages"
+    mount --bind "$folder" "$root/system/packages"
+    cp "$self" "$root/system/tmp/root.sh"
+    exec env -i PATH="$PATH" LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+      chroot "$root/system" bash /tmp/root.sh /packages --inside
+    ;;
+  *)
+    ((EUID == 0)) || skip "not root"
+    command -v debootstrap >/dev/null || skip "no debootstrap"
+    unshare --mount true 2>/dev/null || skip "no right to mount"
+    [[ -d $system ]] || make_system
+    unshare --mount --pid --fork --kill-child --propagation private "$self" "$folder" --mounted
+    ;;
+esac
