@@ -174,7 +174,7 @@ def your_image(objects, make, _):
     main_one.go()
     finish_all([main_one])
     expect("this program runs with NCCL_IB_HCA=" in main_one.text(), "viaduct exec starts the program", main_one)
-    expect("facts in order" in main_one.text(), "viaduct doctor looks at the pod", main_one)
+    expect("no fault found" in main_one.text(), "viaduct doctor looks at the pod", main_one)
 
 
 SCENARIOS = {
