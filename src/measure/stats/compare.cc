@@ -15,13 +15,16 @@
 namespace viaduct::measure {
 namespace {
 
-// What has to be equal for two rows to be of the same thing.
+// What has to be equal for two rows to be of the same thing. Without the backend, the way in which
+// host memory was allocated does not count either: raw tools do not choose it.
 std::string keyOf(const Row& row, bool with_backend) {
+  const bool device = row.memory.find("VRAM") != std::string::npos;
+  const std::string memory = with_backend || device ? row.memory : "";
   return fmt::format("{} {} {}, {} x {}, {} to {}, {} threads, depth {}{}{}{}",
                      with_backend ? row.backend : "", opKindName(row.op), row.scheme,
                      row.batch_size, base::formatSize(row.block_size), row.initiators, row.targets,
                      row.threads, row.pipeline_depth, row.bidirectional ? ", both ways" : "",
-                     row.memory.empty() ? "" : ", ", row.memory) +
+                     memory.empty() ? "" : ", ", memory) +
          (row.rate ? fmt::format(", {} a second", row.rate->asked_per_s) : "");
 }
 

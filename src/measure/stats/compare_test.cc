@@ -229,6 +229,18 @@ TEST(Compare, AcrossSettingsOtherBackendsMayMeet) {
   const auto found = compared(report({row(1, 10)}), report({other}), {.across_settings = true});
   ASSERT_EQ(found.rows.size(), 1U);
   EXPECT_EQ(found.rows[0].b.backend, "local");
+  Row ours = row(1, 10);
+  ours.memory = "allocate";
+  other.memory = "DRAM";  // as a raw tool has it
+  EXPECT_TRUE(compare({report({ours})}, {report({other})}, {.across_settings = true}));
+  Report raw = report({other});
+  raw.agent.clear();
+  raw.version = "ib_write_bw";
+  EXPECT_EQ(compared(report({ours}), raw, {.across_settings = true}).differing,
+            std::vector<std::string>{
+                "B is output of ib_write_bw, which does not name the settings of A"});
+  other.memory = "VRAM";
+  EXPECT_FALSE(compare({report({ours})}, {report({other})}, {.across_settings = true}));
 }
 
 TEST(Compare, RunsAreFiguresAndTheirPartsAreNot) {

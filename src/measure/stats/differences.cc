@@ -1,6 +1,7 @@
 #include "measure/stats/differences.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -120,6 +121,26 @@ std::vector<std::string> machineDifferences(const std::vector<Report>& a,
   return out;
 }
 
+std::set<std::string> toolsOf(const std::vector<Report>& side) {
+  std::set<std::string> out;
+  for (const Report& report : side) out.insert(toolOf(report));
+  return out;
+}
+
+// Only Viaduct's own files name their settings; without them nothing can be listed.
+std::vector<std::string> settingDifferences(const std::vector<Report>& a,
+                                            const std::vector<Report>& b) {
+  const auto named = [](const std::vector<Report>& side) {
+    return std::any_of(side.begin(), side.end(),
+                       [](const Report& one) { return !one.agent.empty(); });
+  };
+  if (named(a) == named(b)) return differing(settingsOf(a), settingsOf(b));
+  const bool ours = named(a);
+  return {fmt::format("{} is output of {}, which does not name the settings of {}",
+                      ours ? "B" : "A", fmt::join(toolsOf(ours ? b : a), " and "),
+                      ours ? "A" : "B")};
+}
+
 Error refused(const char* what, const std::vector<std::string>& differences, const char* option) {
   return {
       .code = Code::kInvalid,
@@ -136,7 +157,7 @@ Result<std::vector<std::string>> differencesOf(const std::vector<Report>& a,
   auto out = machineDifferences(a, b);
   if (!out.empty() && !options.across_machines)
     return refused("machines", out, "--across-machines");
-  const auto settings = differing(settingsOf(a), settingsOf(b));
+  const auto settings = settingDifferences(a, b);
   if (!settings.empty() && !options.across_settings)
     return refused("settings", settings, "--across-settings");
   out.insert(out.end(), settings.begin(), settings.end());
