@@ -7,4 +7,6 @@ namespace viaduct::python {
 
 namespace py = pybind11;
 
+void bindNixl(py::module_& module);
+
 }  // namespace viaduct::python
