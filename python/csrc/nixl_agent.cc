@@ -16,10 +16,11 @@
 namespace viaduct::python::nixl {
 namespace {
 
-// How long a remote agent may take to be reached, from when its metadata was added; one that was
-// lost since then has only the second.
+// How long a remote agent may take to be reached, from when its metadata was added. One that was
+// lost since then is not waited for: its callers have other work.
 constexpr std::chrono::seconds kReachWithin{5};
-constexpr std::chrono::milliseconds kReachAgainWithin{200};
+// How long a session may take to begin, once there is a connection.
+constexpr std::chrono::seconds kBeginWithin{1};
 
 std::set<NixlAgent*>& openAgents() {
   static std::set<NixlAgent*> agents;
@@ -133,27 +134,24 @@ std::vector<NixlAgent::Key> NixlAgent::keysOf(const RegistrationList& list,
 void NixlAgent::registerMemory(const RegistrationList& list) {
   const auto keys = keysOf(list, "register_memory");
   // Each gets a pin of its own: memory that is deregistered must be out of reach at once.
-  std::vector<std::pair<Key, std::uint32_t>> fresh;
-  std::vector<Key> known;
-  for (const Key& key : keys)
-    if (registrations_.contains(key))
-      known.push_back(key);
-    else
-      fresh.emplace_back(key, ++last_serial_);
-  std::vector<Pin> pins;
-  pins.reserve(fresh.size());
+  std::vector<Key> known, fresh;
+  for (const Key& key : keys) (registrations_.contains(key) ? known : fresh).push_back(key);
+  std::vector<Registration> made;
+  made.reserve(fresh.size());
   Status status = Ok{};
   {
     const Unlocked unlocked;
-    for (const auto& [key, serial] : fresh) {
+    const std::lock_guard one_after_another(registering_);
+    for (const Key& key : fresh) {
+      const std::uint32_t serial = ++last_serial_;
       auto pin = agent_->pin({.address = std::get<2>(key), .bytes = std::get<3>(key)},
                              labelOf(id_, serial));
       if (!pin) {
         status = std::move(pin).error();
-        pins.clear();
+        made.clear();
         break;
       }
-      pins.push_back(*std::move(pin));
+      made.push_back({.count = 1, .serial = serial, .pin = *std::move(pin)});
     }
   }
   check(status);
@@ -164,15 +162,15 @@ void NixlAgent::registerMemory(const RegistrationList& list) {
       fail(Outcome::kNotAllowed, "register_memory: another thread deregisters the same memory");
     ++found->second.count;
   }
-  std::vector<Pin> twice;  // of what another thread has registered meanwhile, or the list itself
-  for (std::size_t i = 0; i < pins.size(); ++i) {
-    Registration& registration = registrations_[fresh[i].first];
-    if (registration.count++ != 0) {
-      twice.push_back(std::move(pins[i]));
-      continue;
+  std::vector<Registration> twice;  // of what another thread has registered, or the list itself
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    const auto [there, is_new] = registrations_.try_emplace(fresh[i]);
+    if (is_new) {
+      there->second = std::move(made[i]);
+    } else {
+      ++there->second.count;
+      twice.push_back(std::move(made[i]));
     }
-    registration.serial = fresh[i].second;
-    registration.pin = std::move(pins[i]);
   }
   own_memory_.reset();
   metadata_.reset();
@@ -277,19 +275,30 @@ const std::string& NixlAgent::addRemote(std::string blob) {
   const auto known = remotes_.find(metadata.name);
   const bool same_life = known != remotes_.end() && known->second->agent == metadata.agent;
   if (same_life) {
-    fresh->peer = known->second->peer;
-    fresh->aimed = known->second->aimed;
-    fresh->known_epoch = known->second->known_epoch;
-    if (metadata.partial) fresh->addRegions(known->second->regions);
+    const Remote& before = *known->second;
+    fresh->peer = before.peer;
+    fresh->aimed = before.aimed;
+    fresh->aimed_epoch = before.aimed_epoch;
+    fresh->met = before.met;
+    fresh->known_epoch = before.known_epoch;
+    fresh->announced = before.announced;
+    if (metadata.partial) fresh->addRegions(before.regions);
   }
-  if (metadata.card) {
-    if (!same_life) fresh->aimed = Clock::now();
-    fresh->peer = valueOf(agent_->connect(*metadata.card));
-  }
+  if (metadata.card) aim(*fresh, valueOf(agent_->connect(*metadata.card)), same_life);
   fresh->memory = std::make_shared<const core::PinMap>(hostMemory(fresh->regions));
   if (!metadata.partial) fresh->blob = std::move(blob);
   remotes_[fresh->name] = fresh;
   return fresh->name;
+}
+
+// From now on it may take a while until the agent is connected to.
+void NixlAgent::aim(Remote& remote, Peer peer, bool same_life) {
+  const bool again = same_life && remote.peer && peer.state() == PeerState::kReady;
+  remote.peer = std::move(peer);
+  if (again) return;
+  remote.aimed = Clock::now();
+  remote.aimed_epoch = remote.peer->epoch();
+  remote.met = false;
 }
 
 bool NixlAgent::removeRemote(const std::string& name) {
@@ -333,8 +342,8 @@ void NixlAgent::findRemote(const std::string& name) {
   fresh->name = name;
   for (const PinInfo& pin : pins)
     if (const auto region = regionOf(pin)) fresh->regions.push_back(*region);
-  fresh->peer = std::move(peer);
-  fresh->aimed = Clock::now();
+  aim(*fresh, std::move(peer), false);
+  fresh->met = true;
   fresh->memory = std::make_shared<const core::PinMap>(hostMemory(fresh->regions));
   remotes_[name] = std::move(fresh);
 }
@@ -354,8 +363,7 @@ std::shared_ptr<Remote> NixlAgent::self() {
     fresh->name = name_;
     fresh->agent = id_;
     fresh->is_self = true;
-    fresh->peer = valueOf(agent_->self());
-    fresh->aimed = Clock::now();
+    aim(*fresh, valueOf(agent_->self()), false);
     self_ = std::move(fresh);
   }
   self_->memory = ownMemory();
@@ -381,9 +389,20 @@ void NixlAgent::awaitReady(Remote& remote, Deadline until) {
                        remote.name));
     remote.peer = *std::move(known);
   }
-  if (remote.peer->state() == PeerState::kReady) return;
   const Peer peer = *remote.peer;
-  check(waitUnlocked(until, [&](Deadline slice) { return peer.ready(slice); }));
+  if (peer.state() != PeerState::kReady)
+    check(waitUnlocked(until, [&](Deadline slice) { return peer.ready(slice); }));
+  remote.met = remote.met || peer.epoch() != remote.aimed_epoch;
+}
+
+void NixlAgent::awaitFirst(Remote& remote) {
+  Clock::time_point until = remote.aimed + kReachWithin;
+  if (remote.peer && (remote.met || remote.peer->epoch() != remote.aimed_epoch)) {
+    const PeerState state = remote.peer->state();
+    const bool lost = state == PeerState::kLost || state == PeerState::kGone;
+    until = lost ? Clock::now() : Clock::now() + kBeginWithin;
+  }
+  awaitReady(remote, until);
 }
 
 // Memory of an agent that was restarted under its old name is not what the old metadata describes.
@@ -428,8 +447,7 @@ void NixlAgent::sendNote(const std::string& name, const std::string& note) {
   const auto found = remotes_.find(name);
   const auto remote = found != remotes_.end() ? found->second : name == name_ ? self() : nullptr;
   if (remote) {
-    if (!remote->peer || remote->peer->state() != PeerState::kReady)
-      awaitReady(*remote, std::max(remote->aimed + kReachWithin, Clock::now() + kReachAgainWithin));
+    if (!remote->peer || remote->peer->state() != PeerState::kReady) awaitFirst(*remote);
     return check(remote->peer->note(note));
   }
   auto peer = agent_->peer(name);  // it has connected to us
@@ -559,39 +577,47 @@ std::uint64_t NixlAgent::makeRequest(Direction direction, const PreparedList& lo
 
 Transfer NixlAgent::plan(OpKind kind, Remote& remote, const Selection& local,
                          const Selection& there) {
-  awaitReady(remote, std::max(remote.aimed + kReachWithin, Clock::now() + kReachAgainWithin));
+  awaitFirst(remote);
   checkLife(remote);
+  if (!remote.looked) lookAtPins(remote);
   const auto tryIt = [&] {
     return unlockedIf(local.indices.size() >= kMany || local.blocks.count() >= kMany,
                       [&] { return agent_->plan(kind, *remote.peer, local, there); });
   };
   auto planned = tryIt();
   if (!planned && planned.error().code == Code::kDenied) {
-    // Metadata may be here before the session has told of what it names.
     awaitPins(remote, there, kReachWithin);
     planned = tryIt();
   }
   return valueOf(std::move(planned));
 }
 
-void NixlAgent::awaitPins(const Remote& remote, const Selection& there, Deadline until) {
+// A session tells of registrations in their order, and of all that there are when it begins.
+void NixlAgent::lookAtPins(Remote& remote) {
+  const std::string prefix = labelPrefix(remote.agent);
+  for (const PinInfo& pin : remote.peer->pins())
+    if (const auto region = regionOf(pin); region && pin.label.starts_with(prefix))
+      remote.announced = std::max(remote.announced, region->serial);
+  remote.looked = true;
+}
+
+// Metadata may be here before the session has told of what it names.
+void NixlAgent::awaitPins(Remote& remote, const Selection& there, Deadline until) {
+  lookAtPins(remote);
   const auto memory = remote.memory;
   std::set<std::uint32_t> serials;
   const std::uint64_t count = there.indices.empty() ? there.blocks.count() : there.indices.size();
   for (std::uint64_t i = 0; i < count; ++i) {
     const Extent block = there.blocks[there.indices.empty() ? i : there.indices[i]];
-    if (const auto* const pin = memory->cover(block.address, block.bytes))
-      serials.insert(pin->slot);
+    const auto* const pin = memory->cover(block.address, block.bytes);
+    if (pin != nullptr && pin->slot > remote.announced) serials.insert(pin->slot);
   }
   for (const std::uint32_t serial : serials) {
     const std::string label = labelOf(remote.agent, serial);
+    const Peer peer = *remote.peer;
     const auto pin =
-        waitUnlocked(until, [&](Deadline slice) { return remote.peer->waitPin(label, slice); });
-    if (!pin)
-      fail(Outcome::kNotFound,
-           fmt::format("agent {} has deregistered memory that its metadata names; add its new "
-                       "metadata",
-                       remote.name));
+        waitUnlocked(until, [&](Deadline slice) { return peer.waitPin(label, slice); });
+    if (!pin) return;  // the plan says which memory it is
   }
 }
 

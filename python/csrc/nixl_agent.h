@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -54,7 +55,11 @@ struct Remote {
   std::shared_ptr<const core::PinMap> memory;
   std::string blob;  // that said so
   Clock::time_point aimed{};
+  std::uint64_t aimed_epoch = 0;  // the session there was then
+  bool met = false;               // connected to since then
   std::uint64_t known_epoch = 0;  // a session that was seen to be with this life of the agent
+  std::uint32_t announced = 0;    // the session has told of registrations up to this serial
+  bool looked = false;            // at what it has told
 
   void addRegions(const std::vector<Region>& more);  // those that it does not have
 };
@@ -131,13 +136,16 @@ class NixlAgent {
   std::shared_ptr<Remote> remoteOf(const std::string& name);
   std::shared_ptr<Remote> self();
   void forgetRemoved();
+  void aim(Remote& remote, Peer peer, bool same_life);
   void awaitReady(Remote& remote, Deadline until);
+  void awaitFirst(Remote& remote);
+  void lookAtPins(Remote& remote);
   void checkLife(Remote& remote);
   std::shared_ptr<PreparedList> prepared(std::uint64_t handle) const;
   std::shared_ptr<Request> request(std::uint64_t handle) const;
   std::shared_ptr<PreparedList> prepareList(const std::string& agent, const TransferList& list);
   Transfer plan(OpKind kind, Remote& remote, const Selection& local, const Selection& there);
-  void awaitPins(const Remote& remote, const Selection& there, Deadline until);
+  void awaitPins(Remote& remote, const Selection& there, Deadline until);
   std::uint64_t makeRequest(Direction direction, const PreparedList& local,
                             std::optional<Indices> local_indices, const PreparedList& remote,
                             std::optional<Indices> remote_indices, std::string note);
@@ -148,7 +156,8 @@ class NixlAgent {
   std::optional<Agent> agent_;
   AgentId id_{};
   std::map<Key, Registration> registrations_;
-  std::uint32_t last_serial_ = 0;
+  std::mutex registering_;  // held without the GIL: peers hear of registrations in their order
+  std::uint32_t last_serial_ = 0;                   // guarded by it
   std::shared_ptr<const core::PinMap> own_memory_;  // null: registrations have changed
   std::shared_ptr<const std::string> metadata_;     // the same
   std::unordered_map<std::string, std::shared_ptr<Remote>> remotes_;

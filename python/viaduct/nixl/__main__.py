@@ -11,8 +11,6 @@ import pathlib
 import sys
 
 PACKAGES = pathlib.Path(__file__).resolve().parent / "packages"
-# Where `viaduct` itself is found, for a command whose Python does not look there.
-HOME = PACKAGES.parents[2]
 
 NOT_FOUND = 127
 NOT_RUNNABLE = 126
@@ -22,8 +20,7 @@ def environment() -> dict[str, str]:
     """This process's environment, with the packages in front of PYTHONPATH."""
     result = dict(os.environ)
     rest = [one for one in result.get("PYTHONPATH", "").split(os.pathsep) if one]
-    home = [] if str(HOME) in rest else [str(HOME)]
-    result["PYTHONPATH"] = os.pathsep.join([str(PACKAGES), *rest, *home])
+    result["PYTHONPATH"] = os.pathsep.join([str(PACKAGES), *rest])
     return result
 
 

@@ -239,7 +239,7 @@ class nixl_agent:
             return descs
         if isinstance(descs, _LISTS):
             raise TypeError(f"got a {type(descs).__name__}; this call takes a {kind.__name__}")
-        tensors = [descs] if _is_tensor(descs) and mem_type is None else descs
+        tensors = [descs] if _is_tensor(descs) else descs
         if isinstance(tensors, (list, tuple)) and tensors and _is_tensor(tensors[0]):
             device, _ = _devices(tensors)
             rows = [_place(tensor) for tensor in tensors]

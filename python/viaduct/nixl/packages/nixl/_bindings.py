@@ -30,10 +30,6 @@ _YES = ("y", "yes", "1", "on", "true")
 _NO = ("n", "no", "0", "off", "false")
 
 
-class _Cost:
-    """How transfer costs are found; nothing estimates them here."""
-
-
 def _captures(config: nixlAgentConfig) -> nixlAgentConfig:
     """The configuration, as NIXL_TELEMETRY_ENABLE changes it."""
     asked = _os.environ.get("NIXL_TELEMETRY_ENABLE", "").lower()
@@ -70,14 +66,19 @@ class nixlAgent(_core.nixlAgent):
     def getAvailPlugins(self) -> list[str]:
         return list(_plugins.NETWORK)
 
+    @staticmethod
+    def _check_plugin(name: str) -> None:
+        if name in _plugins.REFUSED:
+            raise nixlNotSupportedError(f"NIXL_ERR_NOT_SUPPORTED: {_plugins.refusal(name)}")
+        if name not in _plugins.NETWORK:
+            raise nixlNotFoundError(f"NIXL_ERR_NOT_FOUND: {_plugins.refusal(name)}")
+
     def getPluginParams(self, type: str) -> tuple[dict[str, str], list[str]]:
-        if type not in _plugins.NETWORK:
-            raise nixlNotFoundError(f"NIXL_ERR_NOT_FOUND: {_plugins.refusal(type)}")
+        self._check_plugin(type)
         return dict(_plugins.PARAMETERS), self.memoryTypes()
 
     def createBackend(self, type: str, initParams: dict[str, str] | None = None) -> int:
-        if type not in _plugins.NETWORK:
-            raise nixlNotFoundError(f"NIXL_ERR_NOT_FOUND: {_plugins.refusal(type)}")
+        self._check_plugin(type)
         for key in initParams or {}:
             if key not in _plugins.PARAMETERS:
                 _logger.warning("backend %s: parameter %s is unknown here and ignored", type, key)

@@ -27,4 +27,4 @@ PARAMETERS = {"num_threads": "0"}
 def refusal(name: str) -> str:
     """Why there is no plugin of that name."""
     reason = REFUSED.get(name, "nobody knows a plugin of that name")
-    return f"no plugin {name}: {reason}. Plugins: {', '.join(NETWORK)} (docs/nixl.md)"
+    return f"no plugin {name}: {reason}; plugins: {', '.join(NETWORK)} (docs/nixl.md)"
