@@ -2,6 +2,7 @@
 
     python3 viaduct_build.py wheel --out DIR [--build BUILD [--for-this-host]]
     python3 viaduct_build.py nixl-wheel --out DIR
+    python3 viaduct_build.py description --out DIR      the folder *.dist-info alone, for Debian's package
 
 It needs Python's standard library alone, so that pip works without a network.
 """
@@ -147,15 +148,17 @@ Requires-Python: >=3.9
                 "Run pip install . again after a change, or ./dev test, which tests an installation of its own."
             )
 
+    def write_dist_info(self, root, parent):
+        name = f"{self.stem(root)}.dist-info"
+        folder = parent / name
+        folder.mkdir(parents=True, exist_ok=True)
+        for file_name, text in self.dist_info(root):
+            (folder / file_name).write_text(text, encoding="utf-8")
+        return name
+
     def prepare_metadata_for_build_wheel(self, metadata_directory, config_settings=None):
         with errors_in_words():
-            root = pathlib.Path.cwd()
-            name = f"{self.stem(root)}.dist-info"
-            folder = pathlib.Path(metadata_directory, name)
-            folder.mkdir(parents=True)
-            for file_name, text in self.dist_info(root):
-                (folder / file_name).write_text(text, encoding="utf-8")
-            return name
+            return self.write_dist_info(pathlib.Path.cwd(), pathlib.Path(metadata_directory))
 
     def build_wheel(self, wheel_directory, config_settings=None, metadata_directory=None):
         with errors_in_words():
@@ -219,7 +222,10 @@ class ViaductNixl(Distribution):
         return [f"viaduct (=={version(root)})"]
 
     def packages(self, root):
-        return root, [path.parent.name for path in sorted(root.glob("nixl*/__init__.py"))]
+        names = [path.parent.name for path in sorted(root.glob("nixl*/__init__.py"))]
+        if not names:
+            raise BuildError(f"{root} has no package nixl: the folder is not the one of viaduct-nixl")
+        return root, names
 
     def sdist_files(self, root):
         yield "pyproject.toml", root / "pyproject.toml"
@@ -247,9 +253,9 @@ viaduct_nixl = ViaductNixl()
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Makes a wheel of this repository.")
-    parser.add_argument("what", choices=["wheel", "nixl-wheel"])
-    parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for the wheel")
+    parser = argparse.ArgumentParser(description="Makes the wheels of this repository.")
+    parser.add_argument("what", choices=["wheel", "nixl-wheel", "description"])
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for the result")
     parser.add_argument("--build", help="build folder that has the module; default: build it")
     parser.add_argument("--for-this-host", action="store_true", help="the module may need libraries of this machine")
     flags = parser.parse_args()
@@ -257,6 +263,8 @@ def main():
     with errors_in_words():
         if flags.what == "wheel":
             viaduct.write_wheel(ROOT, flags.out, settings)
+        elif flags.what == "description":
+            viaduct.write_dist_info(ROOT, flags.out)
         else:
             viaduct_nixl.write_wheel(ROOT / "python" / "nixl", flags.out, settings)
 

@@ -6,7 +6,7 @@ source=$(realpath -- "$(dirname -- "${BASH_SOURCE[0]}")/../..")
 backend=$source/python/build_backend/viaduct_build.py
 rm -rf -- "$folder" "$folder.wheels"
 "$python" -B "$backend" wheel --build "$build" --for-this-host --out "$folder.wheels"
-if [[ -e $source/python/nixl/pyproject.toml ]]; then
+if [[ -e $source/python/nixl/nixl/__init__.py ]]; then
   "$python" -B "$backend" nixl-wheel --out "$folder.wheels"
 fi
 # No setting of the user, no network, and no advice to root: the folder is apart from the system.
