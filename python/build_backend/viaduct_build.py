@@ -1,6 +1,6 @@
 """Wheels and sdists of this repository: the backend that pip calls (PEP 517), and a command.
 
-    python3 viaduct_build.py wheel --out DIR [--build BUILD [--for-this-host]]
+    python3 viaduct_build.py wheel --out DIR [--build BUILD]
     python3 viaduct_build.py nixl-wheel --out DIR
     python3 viaduct_build.py description --out DIR      the folder *.dist-info alone, for Debian's package
 
@@ -175,6 +175,7 @@ Requires-Python: >=3.9
 class Viaduct(Distribution):
     name = "viaduct"
     summary = "Moves blocks of memory between processes and hosts"
+    scripts = {"verify_nixl_setup": "viaduct.verify:verify_nixl_setup"}
     description = (
         "Viaduct moves blocks of memory for systems that serve large language models: KV caches, "
         "weights, checkpoints. `python -m viaduct.verify` shows what it can use on this host."
@@ -194,16 +195,12 @@ class Viaduct(Distribution):
             yield f"python/{name}", root / "python" / name
 
     def compiled(self, root, settings):
-        """settings: build-dir, a build folder that has the module; for-this-host, which lets the module
-        need libraries of the machine that built it."""
+        """From the build folder in the setting build-dir or the variable VIADUCT_BUILD_DIR, else compiled."""
         build = settings.get("build-dir") or os.environ.get("VIADUCT_BUILD_DIR")
         module = module_of(pathlib.Path(build) if build else compile_module(root))
         foreign = foreign_libraries(module)
-        if foreign and not settings.get("for-this-host"):
-            raise BuildError(
-                f"the module in {module.parent} needs {', '.join(foreign)}, which few other hosts have. Without "
-                "build-dir the module is built with these inside; the setting for-this-host takes it as it is."
-            )
+        if foreign:
+            say(f"the module in {module.parent} needs {', '.join(foreign)}; a host without them cannot use the wheel")
         data = stripped(module)
         say(f"{module.name} has {len(data) / 1e6:.2f} MB")
         return [(f"viaduct/{module.name}", data)]
@@ -257,9 +254,8 @@ def main():
     parser.add_argument("what", choices=["wheel", "nixl-wheel", "description"])
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for the result")
     parser.add_argument("--build", help="build folder that has the module; default: build it")
-    parser.add_argument("--for-this-host", action="store_true", help="the module may need libraries of this machine")
     flags = parser.parse_args()
-    settings = {"build-dir": flags.build, "for-this-host": flags.for_this_host}
+    settings = {"build-dir": flags.build} if flags.build else {}
     with errors_in_words():
         if flags.what == "wheel":
             viaduct.write_wheel(ROOT, flags.out, settings)

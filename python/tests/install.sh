@@ -5,7 +5,7 @@ python=$1 build=$2 folder=$3
 source=$(realpath -- "$(dirname -- "${BASH_SOURCE[0]}")/../..")
 backend=$source/python/build_backend/viaduct_build.py
 rm -rf -- "$folder" "$folder.wheels"
-"$python" -B "$backend" wheel --build "$build" --for-this-host --out "$folder.wheels"
+"$python" -B "$backend" wheel --build "$build" --out "$folder.wheels"
 if [[ -e $source/python/nixl/nixl/__init__.py ]]; then
   "$python" -B "$backend" nixl-wheel --out "$folder.wheels"
 fi
