@@ -30,6 +30,7 @@ OPTIONAL = {
 # have the shared one.
 CMAKE_OPTIONS = [
     "-DCMAKE_BUILD_TYPE=Release",
+    "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG",
     "-DCMAKE_CXX_FLAGS=-DFMT_HEADER_ONLY=1",
     "-DCMAKE_MODULE_LINKER_FLAGS=-Wl,--as-needed",
     "-DBUILD_SHARED_LIBS=OFF",
@@ -38,9 +39,12 @@ CMAKE_OPTIONS = [
     "-DVIADUCT_PROGRAM=OFF",
     "-DVIADUCT_PYTHON_MODULE=ON",
     "-DVIADUCT_MERGE=ON",
+    "-DVIADUCT_PCH=ON",
 ]
 # Libraries that a host with Python has anyhow. A wheel that needs another one works nowhere else.
-COMMON_LIBRARIES = re.compile(r"(libstdc\+\+|libgcc_s|libc|libm|libcrypto|libpthread|libdl|ld-linux\S*)\.so\.\d+")
+COMMON_LIBRARIES = re.compile(
+    r"(libstdc\+\+|libgcc_s|libc|libm|libcrypto|libpthread|libdl|ld-linux\S*)\.so\.\d+"
+)
 
 
 class BuildError(Exception):
@@ -114,7 +118,9 @@ def compile_module(root):
     check_packages()
     build = build_folder(root)
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
-    launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+    # Without it ccache compiles anew whatever uses a precompiled header.
+    ccache = "env;CCACHE_SLOPPINESS=pch_defines,time_macros;ccache"
+    launcher = [f"-DCMAKE_CXX_COMPILER_LAUNCHER={ccache}"] if shutil.which("ccache") else []
     say(f"configuring in {build}")
     run_cmake(
         "configuring", "-S", str(root), "-B", str(build), *generator, *launcher, *CMAKE_OPTIONS,

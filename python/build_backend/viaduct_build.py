@@ -30,7 +30,9 @@ def version(root):
         ("PKG-INFO", r"^Version: \S*viaduct\.([0-9.]+)"),
     ):
         path = root / name
-        found = path.is_file() and re.search(pattern, path.read_text(encoding="utf-8"), re.MULTILINE)
+        found = path.is_file() and re.search(
+            pattern, path.read_text(encoding="utf-8"), re.MULTILINE
+        )
         if found:
             return found.group(1)
     raise BuildError(f"{root} has no version: neither CMakeLists.txt nor PKG-INFO names one")
@@ -125,7 +127,9 @@ Requires-Python: >=3.9
 
     def write_sdist(self, root, folder):
         file_name = f"{self.stem(root)}.tar.gz"
-        with tarfile.open(folder / file_name, "w:gz", format=tarfile.PAX_FORMAT, dereference=True) as sdist:
+        with tarfile.open(
+            folder / file_name, "w:gz", format=tarfile.PAX_FORMAT, dereference=True
+        ) as sdist:
             for name, path in self.sdist_files(root):
                 sdist.add(path, f"{self.stem(root)}/{name}", filter=plain_entry)
             text = self.metadata(root).encode()
@@ -162,7 +166,9 @@ Requires-Python: >=3.9
 
     def build_wheel(self, wheel_directory, config_settings=None, metadata_directory=None):
         with errors_in_words():
-            return self.write_wheel(pathlib.Path.cwd(), pathlib.Path(wheel_directory), config_settings or {})
+            return self.write_wheel(
+                pathlib.Path.cwd(), pathlib.Path(wheel_directory), config_settings or {}
+            )
 
     def build_sdist(self, sdist_directory, config_settings=None):
         with errors_in_words():
@@ -189,7 +195,15 @@ class Viaduct(Distribution):
         return root / "python", ["viaduct"]
 
     def sdist_files(self, root):
-        for name in ("pyproject.toml", "CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "src"):
+        for name in (
+            "pyproject.toml",
+            "CMakeLists.txt",
+            "LICENSE",
+            "README.md",
+            "cmake",
+            "include",
+            "src",
+        ):
             yield name, root / name
         for name in ("CMakeLists.txt", "build_backend", "csrc", "viaduct"):
             yield f"python/{name}", root / "python" / name
@@ -200,7 +214,9 @@ class Viaduct(Distribution):
         module = module_of(pathlib.Path(build) if build else compile_module(root))
         foreign = foreign_libraries(module)
         if foreign:
-            say(f"the module in {module.parent} needs {', '.join(foreign)}; a host without them cannot use the wheel")
+            say(
+                f"the module in {module.parent} needs {', '.join(foreign)}; a host without them cannot use the wheel"
+            )
         data = stripped(module)
         say(f"{module.name} has {len(data) / 1e6:.2f} MB")
         return [(f"viaduct/{module.name}", data)]
@@ -221,12 +237,16 @@ class ViaductNixl(Distribution):
     def packages(self, root):
         names = [path.parent.name for path in sorted(root.glob("nixl*/__init__.py"))]
         if not names:
-            raise BuildError(f"{root} has no package nixl: the folder is not the one of viaduct-nixl")
+            raise BuildError(
+                f"{root} has no package nixl: the folder is not the one of viaduct-nixl"
+            )
         return root, names
 
     def sdist_files(self, root):
         yield "pyproject.toml", root / "pyproject.toml"
-        yield "LICENSE", next(one for one in (root / "LICENSE", root / "../../LICENSE") if one.is_file())
+        yield "LICENSE", next(
+            one for one in (root / "LICENSE", root / "../../LICENSE") if one.is_file()
+        )
         yield "build_backend", root / "build_backend"
         for name in self.packages(root)[1]:
             yield name, root / name

@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 import viaduct
-from viaduct._loopback import loopback
+from viaduct._loopback import command_of, loopback
 
 NIXL_NAMES = ("nixl", "nixl_cu12", "nixl_cu13")
 OUR_DISTRIBUTION = "viaduct-nixl"
@@ -34,7 +34,10 @@ def package_version(name):
 def backends():
     """The backends of an agent, as dicts with name, open and text; text says why one is not open."""
     with viaduct.Agent() as agent:
-        return [{"name": one.name, "open": one.open, "text": one.text} for one in agent.backends()]
+        return [
+            {"name": name, "open": is_open, "text": text}
+            for name, (is_open, text) in agent.backends.items()
+        ]
 
 
 def count_gpus():
@@ -61,10 +64,9 @@ def gpus(root="/"):
         driver = path.read_text(encoding="utf-8", errors="replace").splitlines()[0]
     except (OSError, IndexError):
         return {"driver": None, "count": 0, "why": f"no NVIDIA driver: there is no {path}"}
-    code = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); import viaduct.verify as it; it.count_gpus()"
     try:
         run = subprocess.run(
-            [sys.executable, "-c", code, json.dumps(sys.path)],
+            command_of("viaduct.verify", "count_gpus"),
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60, check=False,
         )  # fmt: skip
         answer = json.loads(run.stdout)
@@ -94,7 +96,9 @@ def owner_of(origin):
     their name are asked: to read the lists of all files takes seconds."""
     for one in importlib.metadata.distributions():
         name = one.metadata["Name"] or ""
-        if "nixl" in name.lower() and any(origin == pathlib.Path(one.locate_file(file)) for file in one.files or []):
+        if "nixl" in name.lower() and any(
+            origin == pathlib.Path(one.locate_file(file)) for file in one.files or []
+        ):
             return name, one.version
     return None, None
 
@@ -174,7 +178,9 @@ def report():
 
 def rows_of(found):
     """The report as (title, text) rows for people."""
-    packages = [f"{name} {version or 'not installed'}" for name, version in found["packages"].items()]
+    packages = [
+        f"{name} {version or 'not installed'}" for name, version in found["packages"].items()
+    ]
     python = found["python"]
     yield "viaduct", f"{found['viaduct']} in {pathlib.Path(found['file']).parent}"
     yield "Python", f"{python['version']} ({python['executable']}); {', '.join(packages)}"
@@ -182,15 +188,21 @@ def rows_of(found):
         state = "open" if one["open"] else "not open"
         yield f"backend {one['name']}", f"{state}{': ' if one['text'] else ''}{one['text']}"
     cuda = found["gpus"]
-    yield "GPUs", f"{cuda['count']}" + (f", {cuda['why']}" if cuda["why"] else f", {cuda['driver']}")
+    yield "GPUs", f"{cuda['count']}" + (
+        f", {cuda['why']}" if cuda["why"] else f", {cuda['driver']}"
+    )
     for device in found["rdma"]:
-        ports = "; ".join(f"port {one['port']} {one['state']}, {one['rate']}" for one in device["ports"])
+        ports = "; ".join(
+            f"port {one['port']} {one['state']}, {one['rate']}" for one in device["ports"]
+        )
         yield f"RDMA {device['name']}", ports or "no ports"
     if not found["rdma"]:
         yield "RDMA", "no device in /sys/class/infiniband"
     for one in found["nixl"]["modules"]:
         owner = f"{one['distribution'] or 'no distribution'} {one['version'] or ''}".strip()
-        yield f"import {one['module']}", f"{owner}, {one['file']}" if one["file"] else "not installed"
+        yield f"import {one['module']}", f"{owner}, {one['file']}" if one[
+            "file"
+        ] else "not installed"
     for one in found["nixl"]["problems"]:
         yield "nixl", f"{one['problem']}\nto change it: {one['fix']}"
     copied = found["loopback"]

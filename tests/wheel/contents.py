@@ -41,15 +41,24 @@ def check_record(wheel, name):
     for path in set(wheel.namelist()) & set(rows) - {record}:
         data = wheel.read(path)
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-        expect(rows[path][1:] == [f"sha256={digest}", str(len(data))], f"{name}: RECORD is wrong about {path}")
+        expect(
+            rows[path][1:] == [f"sha256={digest}", str(len(data))],
+            f"{name}: RECORD is wrong about {path}",
+        )
 
 
 def check_metadata(wheel, name, want):
     path = next(one for one in wheel.namelist() if one.endswith(".dist-info/METADATA"))
     fields = email.message_from_string(wheel.read(path).decode())
     for field, value in want.items():
-        expect(fields.get_all(field, []) == value, f"{name}: {field} is {fields.get_all(field)}, not {value}")
-    expect(any(one.endswith(".dist-info/LICENSE") for one in wheel.namelist()), f"{name} has no licence")
+        expect(
+            fields.get_all(field, []) == value,
+            f"{name}: {field} is {fields.get_all(field)}, not {value}",
+        )
+    expect(
+        any(one.endswith(".dist-info/LICENSE") for one in wheel.namelist()),
+        f"{name} has no licence",
+    )
 
 
 def check_files(wheel, name, packages):
@@ -64,7 +73,8 @@ def check_files(wheel, name, packages):
         for package in packages
         for pattern in ("*.py", "*.pyi", "py.typed")
         for path in (parent / package).rglob(pattern)
-        if path.relative_to(parent).as_posix() not in wheel.namelist() and (parent / package / "__init__.py").exists()
+        if path.relative_to(parent).as_posix() not in wheel.namelist()
+        and (parent / package / "__init__.py").exists()
     ]
     expect(not missing, f"{name} lacks {missing}")
 
@@ -75,22 +85,35 @@ def check_module(wheel, name, for_this_host):
     expect(len(modules) == 1, f"{name} has not one compiled module: {modules}")
     with tempfile.TemporaryDirectory() as folder:
         module = wheel.extract(modules[0], folder)
-        expect(".debug_" not in tool("readelf", "--section-headers", "--wide", module), f"{name}: not stripped")
+        expect(
+            ".debug_" not in tool("readelf", "--section-headers", "--wide", module),
+            f"{name}: not stripped",
+        )
         dynamic = tool("readelf", "--dynamic", "--wide", module)
-        exported = tool("nm", "--dynamic", "--defined-only", "--format=just-symbols", module).split()
+        exported = tool(
+            "nm", "--dynamic", "--defined-only", "--format=just-symbols", module
+        ).split()
     expect(exported == ["PyInit__core"], f"{name}: the module shows others {exported[:5]}")
     if not for_this_host:
         foreign = set(re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)) - COMMON
         expect(not foreign, f"{name}: the module needs {sorted(foreign)}, which few hosts have")
-        expect(not re.search(r"R(UN)?PATH", dynamic), f"{name}: the module looks for libraries in a fixed folder")
+        expect(
+            not re.search(r"R(UN)?PATH", dynamic),
+            f"{name}: the module looks for libraries in a fixed folder",
+        )
 
 
 def main():
     folder, *flags = sys.argv[1:]
-    version = re.search(r"^project\(viaduct VERSION ([0-9.]+)", (SOURCE / "CMakeLists.txt").read_text(), re.M).group(1)
+    version = re.search(
+        r"^project\(viaduct VERSION ([0-9.]+)", (SOURCE / "CMakeLists.txt").read_text(), re.M
+    ).group(1)
     common = {"License": ["Apache-2.0"], "Requires-Python": [">=3.9"]}
     expected = {
-        f"viaduct-{version}-cp": ({"viaduct"}, {"Name": ["viaduct"], "Version": [version], "Requires-Dist": []}),
+        f"viaduct-{version}-cp": (
+            {"viaduct"},
+            {"Name": ["viaduct"], "Version": [version], "Requires-Dist": []},
+        ),
         f"viaduct_nixl-1.4.0+viaduct.{version}-py3-none-any": (
             {"nixl", "nixl_cu12", "nixl_cu13"},
             {
@@ -103,7 +126,10 @@ def main():
     if not (SOURCE / "python/nixl/nixl").exists():
         expected.popitem()
     files = sorted(pathlib.Path(folder).glob("*.whl"))
-    expect(len(files) == len(expected), f"{folder} has not {len(expected)} wheels: {[one.name for one in files]}")
+    expect(
+        len(files) == len(expected),
+        f"{folder} has not {len(expected)} wheels: {[one.name for one in files]}",
+    )
     for path in files:
         matches = [value for start, value in expected.items() if path.name.startswith(start)]
         expect(matches, f"{path.name} is called otherwise than a wheel of this version")

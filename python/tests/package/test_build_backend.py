@@ -31,7 +31,12 @@ def build_folder():
 def pip(*arguments, **environment):
     return subprocess.run(
         [sys.executable, "-m", "pip", *arguments],
-        env={**os.environ, "PIP_CONFIG_FILE": "/dev/null", "PIP_DISABLE_PIP_VERSION_CHECK": "1", **environment},
+        env={
+            **os.environ,
+            "PIP_CONFIG_FILE": "/dev/null",
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            **environment,
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -45,7 +50,9 @@ def names_in(wheel):
 
 
 def test_pip_builds_the_wheel_from_a_clone_without_a_network(build_folder, tmp_path):
-    ran = pip("wheel", "--no-index", "--wheel-dir", tmp_path, SOURCE, VIADUCT_BUILD_DIR=str(build_folder))
+    ran = pip(
+        "wheel", "--no-index", "--wheel-dir", tmp_path, SOURCE, VIADUCT_BUILD_DIR=str(build_folder)
+    )
     assert ran.returncode == 0, ran.stdout
     [wheel] = tmp_path.glob("viaduct-*.whl")
     [ours] = build_folder.glob("python/tests/installed.wheels/viaduct-*.whl")
@@ -54,10 +61,17 @@ def test_pip_builds_the_wheel_from_a_clone_without_a_network(build_folder, tmp_p
 
 @needs_nixl
 def test_pip_builds_viaduct_nixl_from_a_clone(tmp_path):
-    ran = pip("wheel", "--no-index", "--no-deps", "--wheel-dir", tmp_path, SOURCE / "python" / "nixl")
+    ran = pip(
+        "wheel", "--no-index", "--no-deps", "--wheel-dir", tmp_path, SOURCE / "python" / "nixl"
+    )
     assert ran.returncode == 0, ran.stdout
     [wheel] = tmp_path.glob("viaduct_nixl-1.4.0+viaduct.*-py3-none-any.whl")
-    assert {"nixl/__init__.py", "nixl/_api.py", "nixl_cu12/__init__.py", "nixl_cu13/__init__.py"} <= names_in(wheel)
+    assert {
+        "nixl/__init__.py",
+        "nixl/_api.py",
+        "nixl_cu12/__init__.py",
+        "nixl_cu13/__init__.py",
+    } <= names_in(wheel)
 
 
 def test_an_editable_install_is_refused_in_words(tmp_path):
@@ -68,7 +82,10 @@ def test_an_editable_install_is_refused_in_words(tmp_path):
 
 
 def test_a_folder_without_a_module_is_named(tmp_path):
-    with pytest.raises(viaduct_build.BuildError, match=f"there is no {tmp_path}.*_core.*Build the target viaduct_python"):
+    with pytest.raises(
+        viaduct_build.BuildError,
+        match=f"there is no {tmp_path}.*_core.*Build the target viaduct_python",
+    ):
         viaduct_build.Viaduct().compiled(SOURCE, {"build-dir": str(tmp_path)})
 
 
@@ -79,7 +96,13 @@ def test_missing_headers_are_named_with_their_packages(tmp_path, monkeypatch):
     monkeypatch.setenv("CXX", str(blind))
     with pytest.raises(compile_module.BuildError) as raised:
         compile_module.check_packages()
-    for word in ("pybind11/pybind11.h", "fmt/format.h", "openssl/hmac.h", "Python.h", "apt-get install"):
+    for word in (
+        "pybind11/pybind11.h",
+        "fmt/format.h",
+        "openssl/hmac.h",
+        "Python.h",
+        "apt-get install",
+    ):
         assert word in str(raised.value)
     for package in ("pybind11-dev", "libfmt-dev", "libssl-dev", "python3-dev"):
         assert package in str(raised.value)
@@ -87,7 +110,9 @@ def test_missing_headers_are_named_with_their_packages(tmp_path, monkeypatch):
 
 def test_a_missing_compiler_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("CXX", str(tmp_path / "no-compiler"))
-    with pytest.raises(compile_module.BuildError, match="there is no .*no-compiler.*apt-get install.*g\\+\\+"):
+    with pytest.raises(
+        compile_module.BuildError, match="there is no .*no-compiler.*apt-get install.*g\\+\\+"
+    ):
         compile_module.check_packages()
 
 
@@ -110,13 +135,30 @@ def test_sdist_has_what_a_build_needs_and_no_more(tmp_path, monkeypatch):
     monkeypatch.chdir(SOURCE)
     name = viaduct_build.viaduct.build_sdist(tmp_path)
     folder, names = extracted(tmp_path / name, tmp_path)
-    for one in ("pyproject.toml", "CMakeLists.txt", "LICENSE", "PKG-INFO", "src/CMakeLists.txt", "include/viaduct/agent.h"):
+    for one in (
+        "pyproject.toml",
+        "CMakeLists.txt",
+        "LICENSE",
+        "PKG-INFO",
+        "src/CMakeLists.txt",
+        "include/viaduct/agent.h",
+    ):
         assert one in names
-    for one in ("python/CMakeLists.txt", "python/build_backend/viaduct_build.py", "python/viaduct/__init__.py"):
+    for one in (
+        "python/CMakeLists.txt",
+        "python/build_backend/viaduct_build.py",
+        "python/viaduct/__init__.py",
+    ):
         assert one in names
-    assert not [one for one in names if "__pycache__" in one or one.startswith(("build", "tests", "python/tests"))]
+    assert not [
+        one
+        for one in names
+        if "__pycache__" in one or one.startswith(("build", "tests", "python/tests"))
+    ]
     monkeypatch.chdir(folder)
-    assert viaduct_build.viaduct.prepare_metadata_for_build_wheel(tmp_path / "metadata").startswith("viaduct-")
+    assert viaduct_build.viaduct.prepare_metadata_for_build_wheel(tmp_path / "metadata").startswith(
+        "viaduct-"
+    )
 
 
 @needs_nixl
