@@ -26,8 +26,8 @@ OPTIONAL = {
     "libfabric-dev": ("rdma/fi_rma.h", "the backend ofi"),
     "libcurl4-openssl-dev": ("curl/curl.h", "etcd as a meeting place"),
 }
-# The module carries fmt's code inside: Debian has no static libfmt, and few hosts without a compiler
-# have the shared one.
+# The module carries fmt's code inside: Debian has no static libfmt, and few hosts without a
+# compiler have the shared one.
 CMAKE_OPTIONS = [
     "-DCMAKE_BUILD_TYPE=Release",
     "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG",
@@ -137,7 +137,8 @@ def module_of(build):
     path = build / "python" / "viaduct" / f"_core{suffix}"
     if not path.is_file():
         raise BuildError(
-            f"there is no {path}. Build the target viaduct_python there, with -DVIADUCT_PYTHON={sys.executable}"
+            f"there is no {path}. Build the target viaduct_python there, with "
+            f"-DVIADUCT_PYTHON={sys.executable}"
         )
     return path
 

@@ -2,7 +2,7 @@
 
     python3 viaduct_build.py wheel --out DIR [--build BUILD]
     python3 viaduct_build.py nixl-wheel --out DIR
-    python3 viaduct_build.py description --out DIR      the folder *.dist-info alone, for Debian's package
+    python3 viaduct_build.py description --out DIR     the folder *.dist-info, for Debian's package
 
 It needs Python's standard library alone, so that pip works without a network.
 """
@@ -58,7 +58,7 @@ def plain_entry(entry):
 
 
 class Distribution:
-    """What the two distributions share. The hooks of PEP 517 run in the folder of pyproject.toml."""
+    """What the two distributions share. Hooks of PEP 517 run in the folder of pyproject.toml."""
 
     name = summary = description = ""
     scripts = {}
@@ -101,7 +101,8 @@ Requires-Python: >=3.9
         pure = "true" if self.tag().endswith("any") else "false"
         yield "METADATA", self.metadata(root)
         yield "WHEEL", (
-            f"Wheel-Version: 1.0\nGenerator: viaduct_build\nRoot-Is-Purelib: {pure}\nTag: {self.tag()}\n"
+            "Wheel-Version: 1.0\nGenerator: viaduct_build\n"
+            f"Root-Is-Purelib: {pure}\nTag: {self.tag()}\n"
         )
         if self.scripts:
             rows = "".join(f"{name} = {target}\n" for name, target in self.scripts.items())
@@ -149,7 +150,8 @@ Requires-Python: >=3.9
         with errors_in_words():
             raise BuildError(
                 "editable installs are not supported: the compiled module lies in a build folder. "
-                "Run pip install . again after a change, or ./dev test, which tests an installation of its own."
+                "Run pip install . again after a change, or ./dev test, which tests an installation "
+                "of its own."
             )
 
     def write_dist_info(self, root, parent):
@@ -209,13 +211,14 @@ class Viaduct(Distribution):
             yield f"python/{name}", root / "python" / name
 
     def compiled(self, root, settings):
-        """From the build folder in the setting build-dir or the variable VIADUCT_BUILD_DIR, else compiled."""
+        """From the build folder of the setting build-dir or of VIADUCT_BUILD_DIR, else compiled."""
         build = settings.get("build-dir") or os.environ.get("VIADUCT_BUILD_DIR")
         module = module_of(pathlib.Path(build) if build else compile_module(root))
         foreign = foreign_libraries(module)
         if foreign:
             say(
-                f"the module in {module.parent} needs {', '.join(foreign)}; a host without them cannot use the wheel"
+                f"the module in {module.parent} needs {', '.join(foreign)}, "
+                "and so does a host that uses the wheel"
             )
         data = stripped(module)
         say(f"{module.name} has {len(data) / 1e6:.2f} MB")

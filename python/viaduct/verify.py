@@ -32,7 +32,7 @@ def package_version(name):
 
 
 def backends():
-    """The backends of an agent, as dicts with name, open and text; text says why one is not open."""
+    """The backends of an agent, as dicts: name, open, and a text that says why it is not open."""
     with viaduct.Agent() as agent:
         return [
             {"name": name, "open": is_open, "text": text}
@@ -41,7 +41,7 @@ def backends():
 
 
 def count_gpus():
-    """Prints how many GPUs the driver's library counts, or its reason. Runs in a process of its own: a
+    """Prints how many GPUs the driver's library counts, or why none. Runs in its own process: a
     driver that is not in order can hang or crash its caller."""
     try:
         library = ctypes.CDLL("libcuda.so.1")
@@ -123,15 +123,20 @@ def nixl_module(name):
     }
 
 
+def owner_text(module):
+    """The distribution of a nixl_module() and its version."""
+    return f"{module['distribution'] or 'no distribution'} {module['version'] or ''}".strip()
+
+
 def nixl_problems(modules):
-    """What keeps programs that import nixl from getting ours, each with the command that changes it."""
+    """What keeps programs from importing our nixl, each with the command that changes it."""
     run = "python -m viaduct.nixl run -- COMMAND"
     foreign = [one for one in modules if one["file"] and not one["ours"]]
     if foreign:
         names = sorted({one["distribution"] or one["file"] for one in foreign})
         return [
             {
-                "problem": f"import {one['module']} gets {one['file']} of {one['distribution'] or 'no distribution'}",
+                "problem": f"import {one['module']} gets {one['file']} of {owner_text(one)}",
                 "fix": f"{run}  (for one command), or pip uninstall {' '.join(names)}",
             }
             for one in foreign
@@ -147,7 +152,7 @@ def nixl_problems(modules):
     if modules[0]["distribution"] == OUR_DISTRIBUTION and wrong not in modules[0]["version"]:
         return [
             {
-                "problem": f"viaduct-nixl {modules[0]['version']} is not for viaduct {viaduct.__version__}",
+                "problem": f"{owner_text(modules[0])} is not for viaduct {viaduct.__version__}",
                 "fix": "pip install viaduct and viaduct-nixl of one version",
             }
         ]
@@ -199,8 +204,7 @@ def rows_of(found):
     if not found["rdma"]:
         yield "RDMA", "no device in /sys/class/infiniband"
     for one in found["nixl"]["modules"]:
-        owner = f"{one['distribution'] or 'no distribution'} {one['version'] or ''}".strip()
-        yield f"import {one['module']}", f"{owner}, {one['file']}" if one[
+        yield f"import {one['module']}", f"{owner_text(one)}, {one['file']}" if one[
             "file"
         ] else "not installed"
     for one in found["nixl"]["problems"]:
@@ -208,7 +212,8 @@ def rows_of(found):
     copied = found["loopback"]
     if copied["ok"]:
         rate = copied["gigabytes_per_second"]
-        yield "two processes", f"{copied['bytes'] >> 20} MiB arrived, {rate:.1f} GB/s, over {copied['path']}"
+        size = f"{copied['bytes'] >> 20} MiB"
+        yield "two processes", f"{size} arrived, {rate:.1f} GB/s, over {copied['path']}"
     else:
         yield "two processes", f"FAILED: {copied['error']}"
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Looks at the wheels in a folder without installing them.
 
-    contents.py FOLDER [--for-this-host]     exit: 0 all is right; 1 something is not, and it says what
+    contents.py FOLDER [--for-this-host]     exit: 0 all is right; 1 it prints what is not
+
+With --for-this-host, the module may need libraries that few other hosts have.
 """
 
 import base64
@@ -80,7 +82,7 @@ def check_files(wheel, name, packages):
 
 
 def check_module(wheel, name, for_this_host):
-    """The compiled module has no debug information, and needs and shows others no more than it has to."""
+    """The compiled module is stripped, and needs and exports no more than it has to."""
     modules = [path for path in wheel.namelist() if ".so" in path]
     expect(len(modules) == 1, f"{name} has not one compiled module: {modules}")
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Reads the report of `python -m viaduct.verify --json` from a new Debian 12: look.py with|without < REPORT"""
+"""look.py with|without < REPORT: checks a report of `viaduct.verify --json` from a new Debian 12."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The build backend: wheels by pip, sdists, and the words of its errors. Nothing is compiled here."""
+"""The build backend: wheels by pip, sdists, and the words of its errors. Compiles nothing."""
 
 import os
 import pathlib
