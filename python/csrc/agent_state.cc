@@ -47,7 +47,9 @@ void AgentState::close() {
     const Unlocked unlocked;
     agent.close();
   }
-  if (!readers.is_none()) py::module_::import("viaduct._asyncio").attr("wake")(readers);
+  if (readers.is_none()) return;
+  py::module_::import("viaduct._asyncio").attr("wake")(readers);
+  readers = py::none();
 }
 
 void AgentState::closeAll() {
@@ -114,9 +116,10 @@ PinState::~PinState() {
 
 void PinState::need(const char* operation) const {
   if (released_)
-    raiseMisuse(operation,
-                fmt::format("the pin of {} bytes at {:#x} was released", info_.bytes, info_.address),
-                "pin the memory again");
+    raiseMisuse(
+        operation,
+        fmt::format("the pin of {} bytes at {:#x} was released", info_.bytes, info_.address),
+        "pin the memory again");
 }
 
 void PinState::release() {

@@ -15,8 +15,7 @@ std::string typeName(py::handle object) { return Py_TYPE(object.ptr())->tp_name;
 
 double secondsOf(const char* operation, py::handle timeout) {
   if (PyFloat_Check(timeout.ptr()) != 0) return PyFloat_AS_DOUBLE(timeout.ptr());
-  if (py::hasattr(timeout, "total_seconds"))
-    return timeout.attr("total_seconds")().cast<double>();
+  if (py::hasattr(timeout, "total_seconds")) return timeout.attr("total_seconds")().cast<double>();
   const double seconds = PyFloat_AsDouble(timeout.ptr());
   if (seconds != -1.0 || PyErr_Occurred() == nullptr) return seconds;
   PyErr_Clear();

@@ -11,12 +11,10 @@ py::object exceptionOf(const Error& error) {
         bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "backslashreplace"));
   };
   using py::operator""_a;
-  return classes[codeName(error.code)](text(error.text()), "operation"_a = error.operation,
-                                       "detail"_a = text(error.detail),
-                                       "os_errno"_a = error.os_errno, "peer"_a = text(error.peer),
-                                       "device"_a = text(error.device),
-                                       "file"_a = text(error.file), "cause"_a = text(error.cause),
-                                       "remedy"_a = text(error.remedy));
+  return classes[codeName(error.code)](
+      text(error.text()), "operation"_a = error.operation, "detail"_a = text(error.detail),
+      "os_errno"_a = error.os_errno, "peer"_a = text(error.peer), "device"_a = text(error.device),
+      "file"_a = text(error.file), "cause"_a = text(error.cause), "remedy"_a = text(error.remedy));
 }
 
 void raise(const Error& error) {

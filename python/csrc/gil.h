@@ -1,4 +1,5 @@
-// Giving the interpreter to other threads while a call blocks or copies. Threads: call with the GIL.
+// Giving the interpreter to other threads while a call blocks or copies. Threads: call with the
+// GIL.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -151,8 +151,7 @@ ObjectMemory denseMemoryOf(const char* operation, py::handle object) {
 }
 
 Run rowsOf(const char* operation, const ObjectMemory& memory) {
-  if (memory.shape.empty())
-    return {.base = memory.address, .bytes = memory.bytes(), .count = 1};
+  if (memory.shape.empty()) return {.base = memory.address, .bytes = memory.bytes(), .count = 1};
   const std::uint64_t bytes = memory.bytes(1);
   const auto count = static_cast<std::uint64_t>(memory.shape.front());
   const bool ascending = count == 1 || memory.strides.front() >= static_cast<std::int64_t>(bytes);

@@ -6,6 +6,7 @@ PYBIND11_MODULE(_core, module) {
   options.disable_function_signatures();  // the docstrings begin with one that Python can read
   module.doc() = "The compiled part of the package viaduct.";
   module.attr("__version__") = VIADUCT_VERSION;
+  module.attr("__module__") = "viaduct";  // where users find the classes
   bindSettings(module);
   bindValues(module);
   bindPin(module);
@@ -13,4 +14,5 @@ PYBIND11_MODULE(_core, module) {
   bindPeer(module);
   bindTransfer(module);
   bindAgent(module);
+  py::delattr(module, "__module__");
 }

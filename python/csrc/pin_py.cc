@@ -49,11 +49,12 @@ also after release(). A pin that is garbage collected is released.)";
 }  // namespace
 
 void bindPin(py::module_& module) {
-  py::class_<PinState, std::shared_ptr<PinState>>(
-      module, "Pin", kPin, py::custom_type_setup([](PyHeapTypeObject* type) {
-        type->as_buffer.bf_getbuffer = viewPin;
-        type->as_buffer.bf_releasebuffer = dropView;
-      }))
+  py::class_<PinState, std::shared_ptr<PinState>>(module, "Pin", kPin,
+                                                  py::custom_type_setup([](PyHeapTypeObject* type) {
+                                                    type->ht_type.tp_as_buffer = &type->as_buffer;
+                                                    type->as_buffer.bf_getbuffer = viewPin;
+                                                    type->as_buffer.bf_releasebuffer = dropView;
+                                                  }))
       .def_property_readonly(
           "address", [](const PinState& pin) { return pin.info().address; },
           "Where the memory begins.")

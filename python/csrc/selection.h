@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "agent_state.h"
@@ -17,7 +18,8 @@ namespace viaduct::python {
 // The class Blocks.
 class BlockList {
  public:
-  BlockList(Blocks blocks, py::object keeper) : blocks_(std::move(blocks)), keeper_(std::move(keeper)) {}
+  BlockList(Blocks blocks, py::object keeper)
+      : blocks_(std::move(blocks)), keeper_(std::move(keeper)) {}
 
   const Blocks& blocks() const { return blocks_; }
   const py::object& keeper() const { return keeper_; }
@@ -40,12 +42,15 @@ struct SelectedBlocks {
   Indices indices;
 };
 
-// One side of a plan: all that it may be made of, docs/python.md.
+// Numbers of blocks, of which there is at least one.
+Indices indicesOf(py::handle given);
+
+// One side of a plan, made of whatever docs/python.md allows.
 struct Side {
-  Selection selection;
   std::shared_ptr<const BlockList> list;
+  Indices indices = {};
 };
-Side sideOf(const char* name, py::handle given, const AgentState& agent);
+Side sideOf(py::handle given);
 
 // Equal blocks of a pin, here or at a peer.
 struct Cut {
