@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <pybind11/stl.h>
 
 #include "agent_state.h"
 #include "bindings.h"

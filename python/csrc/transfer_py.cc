@@ -118,7 +118,8 @@ constexpr auto kTransfer =
     print(transfer.path)                           # local/mapped 1.0 MiB in 16 ops
 
     with agent.plan("read", peer, local, remote) as transfer:
-        while not transfer.post().poll():          # or look at it now and then
+        transfer.post()
+        while not transfer.poll():                 # or look at it now and then
             do_other_work()
 
 From post() to its end, the memory belongs to the transfer. The end comes at the latest at the
