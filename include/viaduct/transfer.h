@@ -63,6 +63,8 @@ class Transfer {
   Status post(const PostOptions& options = {});
   // Moves things along once, without blocking, and says where the transfer is.
   TransferState poll();
+  // The same without moving anything. Takes no lock.
+  TransferState state() const;
   // Blocks until the end of the post, or `until`: then kTimeout, and the transfer goes on.
   // The post's own failure is the error returned.
   Status wait(Deadline until = Deadline::never());

@@ -37,6 +37,8 @@ TransferState Transfer::poll() {
   return core_->state();
 }
 
+TransferState Transfer::state() const { return core_->state(); }
+
 Status Transfer::wait(Deadline until) {
   const auto over = [this] { return !core_->running(); };
   if (core_->running()) {

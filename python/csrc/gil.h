@@ -1,0 +1,64 @@
+// Giving the interpreter to other threads while a call blocks or copies. Threads: call with the
+// GIL.
+#pragma once
+
+#include <pybind11/pybind11.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <viaduct/deadline.h>
+#include <viaduct/result.h>
+
+#include <algorithm>
+#include <chrono>
+#include <type_traits>
+
+namespace viaduct::python {
+
+namespace py = pybind11;
+
+// Releases the GIL for the life of the object. No Python object may be touched meanwhile.
+class Unlocked {
+ public:
+  Unlocked() : thread_(PyEval_SaveThread()) {}
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+  // An interpreter that exits ends other threads here, by unwinding their stacks.
+  ~Unlocked() noexcept(false) { PyEval_RestoreThread(thread_); }
+
+ private:
+  PyThreadState* thread_;
+};
+
+// Destructors must not unwind, so they give away the GIL only where the interpreter goes on.
+template <class Call>
+void unlockedFromDestructor(const Call& call) {
+  if (_Py_IsFinalizing() != 0) return call();
+  PyThreadState* thread = PyEval_SaveThread();
+  call();
+  PyEval_RestoreThread(thread);
+}
+
+// Runs signal handlers in the main thread only, and so does Python.
+inline bool isMainThread() { return ::syscall(SYS_gettid) == ::getpid(); }
+
+// Calls `call(deadline)`, which waits, without the GIL. The main thread waits in slices, so that
+// Ctrl-C raises KeyboardInterrupt. A call that fails before its slice is over has failed for good.
+template <class Call>
+auto waitUnlocked(Deadline until, const Call& call) -> decltype(call(until)) {
+  constexpr auto kSlice = std::chrono::milliseconds(50);
+  if (!isMainThread()) {
+    const Unlocked unlocked;
+    return call(until);
+  }
+  for (;;) {
+    const Deadline slice = std::min(until.at(), Clock::now() + kSlice);
+    auto result = [&] {
+      const Unlocked unlocked;
+      return call(slice);
+    }();
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    if (result || !slice.passed() || slice.at() == until.at()) return result;
+  }
+}
+
+}  // namespace viaduct::python

@@ -1,0 +1,307 @@
+#include "rows.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace viaduct::python {
+namespace {
+
+// Reading fewer is over before another thread could have taken the GIL.
+constexpr std::size_t kLongArray = 4096;
+constexpr std::uint64_t kMostBlocks = std::numeric_limits<std::uint32_t>::max();
+
+// Somebody's array, open for as long as this lives.
+class Array {
+ public:
+  explicit Array(py::handle source) : owner_(py::reinterpret_borrow<py::object>(source)) {
+    // A tensor of torch has no buffer of its own; numpy() shares its memory.
+    if (PyObject_CheckBuffer(owner_.ptr()) == 0) owner_ = owner_.attr("numpy")();
+    if (PyObject_GetBuffer(owner_.ptr(), &view_, PyBUF_RECORDS_RO) != 0)
+      throw py::error_already_set();
+  }
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
+  ~Array() { PyBuffer_Release(&view_); }
+
+  int dimensions() const { return view_.ndim; }
+  std::size_t extent(int dimension) const {
+    return static_cast<std::size_t>(view_.shape[dimension]);
+  }
+  py::ssize_t stride(int dimension) const { return view_.strides[dimension]; }
+  const char* data() const { return static_cast<const char*>(view_.buf); }
+  std::string_view format() const { return view_.format == nullptr ? "B" : view_.format; }
+  py::ssize_t itemBytes() const { return view_.itemsize; }
+
+ private:
+  py::object owner_;
+  Py_buffer view_{};
+};
+
+// Calls `read` with a value of the array's type of element.
+template <class Read>
+void withElement(const Array& array, const Read& read) {
+  std::string_view format = array.format();
+  const bool swapped = format.starts_with('>') || format.starts_with('!');
+  if (!format.empty() && std::string_view("@=<>!").find(format[0]) != std::string_view::npos)
+    format.remove_prefix(1);
+  const bool is_signed =
+      format.size() == 1 && std::string_view("bhilqn").find(format[0]) != std::string_view::npos;
+  const bool is_unsigned =
+      format.size() == 1 && std::string_view("BHILQN").find(format[0]) != std::string_view::npos;
+  const auto bytes = array.itemBytes();
+  if (swapped || (!is_signed && !is_unsigned))
+    throw py::type_error(
+        fmt::format("the array's elements have the format '{}'; use integers in the byte order of "
+                    "this machine, "
+                    "for example dtype=numpy.uint64",
+                    array.format()));
+  switch (bytes) {
+    case 1:
+      return is_signed ? read(std::int8_t{}) : read(std::uint8_t{});
+    case 2:
+      return is_signed ? read(std::int16_t{}) : read(std::uint16_t{});
+    case 4:
+      return is_signed ? read(std::int32_t{}) : read(std::uint32_t{});
+    default:
+      return is_signed ? read(std::int64_t{}) : read(std::uint64_t{});
+  }
+}
+
+template <class T>
+T load(const char* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+template <class T>
+bool isNegative(T value) {
+  if constexpr (std::is_signed_v<T>) return value < 0;
+  return false;
+}
+
+[[noreturn]] void refuseNegative(std::size_t row, std::size_t column, std::int64_t value) {
+  throw py::value_error(fmt::format(
+      "row {}, column {}: {} is negative; addresses at or above 2**63 need dtype=numpy.uint64", row,
+      column, value));
+}
+
+// Releases the GIL where the reading takes long.
+class WithoutGil {
+ public:
+  explicit WithoutGil(std::size_t elements) {
+    if (elements >= kLongArray) released_.emplace();
+  }
+
+ private:
+  std::optional<py::gil_scoped_release> released_;
+};
+
+template <class T>
+void readRows(const Array& array, Rows& into) {
+  const std::size_t rows = array.extent(0), columns = array.extent(1);
+  const py::ssize_t next_row = array.stride(0), next_column = array.stride(1);
+  const WithoutGil released(rows);
+  const char* at = array.data();
+  if (columns == 3)
+    into.extents.reserve(rows);
+  else
+    into.runs.reserve(rows);
+  for (std::size_t row = 0; row < rows; ++row, at += next_row) {
+    T cells[5] = {};
+    bool negative = false;
+    const auto take = [&](std::size_t column) {
+      cells[column] = load<T>(at + static_cast<py::ssize_t>(column) * next_column);
+      negative |= isNegative(cells[column]);
+    };
+    for (std::size_t column = 0; column < 3; ++column) take(column);
+    if (columns == 5)
+      for (std::size_t column = 3; column < 5; ++column) take(column);
+    if (negative) [[unlikely]]
+      for (std::size_t column = 0; column < columns; ++column)
+        if (isNegative(cells[column]))
+          refuseNegative(row, column, static_cast<std::int64_t>(cells[column]));
+    const auto cell = [&](std::size_t column) { return static_cast<std::uint64_t>(cells[column]); };
+    into.addDevice(cell(2));
+    if (columns == 3)
+      into.extents.push_back({cell(0), cell(1)});
+    else
+      into.runs.push_back({cell(0), cell(3), cell(1), cell(4)});
+  }
+}
+
+Rows rowsOfArray(py::handle source) {
+  const Array array(source);
+  const bool of_rows = array.dimensions() == 2 && (array.extent(1) == 3 || array.extent(1) == 5);
+  if (!of_rows) {
+    std::string shape;
+    for (int i = 0; i < array.dimensions(); ++i)
+      shape += fmt::format("{}{}", i == 0 ? "" : ", ", array.extent(i));
+    throw py::value_error(fmt::format(
+        "an array of shape ({}); use N rows of (address, bytes, device) or of (address, bytes, "
+        "device, stride, count)",
+        shape));
+  }
+  Rows rows;
+  withElement(array, [&]<class T>(T) { readRows<T>(array, rows); });
+  return rows;
+}
+
+std::string typeName(py::handle value) { return Py_TYPE(value.ptr())->tp_name; }
+
+py::object fastSequence(py::handle source, const char* wanted) {
+  PyObject* items = PyUnicode_Check(source.ptr()) || PyBytes_Check(source.ptr()) ||
+                            PyByteArray_Check(source.ptr())
+                        ? nullptr
+                        : PySequence_Fast(source.ptr(), "");
+  if (items == nullptr) {
+    PyErr_Clear();
+    throw py::type_error(fmt::format("got {}; use {}", typeName(source), wanted));
+  }
+  return py::reinterpret_steal<py::object>(items);
+}
+
+void addTuple(py::handle tuple, std::size_t number, Rows& into) {
+  const bool sequence = PyTuple_Check(tuple.ptr()) || PyList_Check(tuple.ptr());
+  const auto columns = sequence ? PySequence_Fast_GET_SIZE(tuple.ptr()) : py::ssize_t{0};
+  const bool of_three = columns == 3, of_five = columns == 5;
+  if ((!of_three && !of_five) || (of_three && !into.runs.empty()) ||
+      (of_five && !into.extents.empty()))
+    throw py::value_error(
+        fmt::format("row {} is {} of {} items; use (address, bytes, device) in every row, or "
+                    "(address, bytes, device, stride, count) in every row",
+                    number, typeName(tuple), columns));
+  PyObject** const items = PySequence_Fast_ITEMS(tuple.ptr());
+  const auto cell = [&](std::size_t column) {
+    static constexpr const char* kNames[] = {"address", "bytes", "device", "stride", "count"};
+    return parseUnsigned(items[column], kNames[column]);
+  };
+  into.addDevice(cell(2));
+  if (of_three)
+    into.extents.push_back({cell(0), cell(1)});
+  else
+    into.runs.push_back({cell(0), cell(3), cell(1), cell(4)});
+}
+
+[[noreturn]] void refuseIndex(std::size_t place, const std::string& value) {
+  throw py::value_error(
+      fmt::format("index {} at place {}; indices go from 0 to {}", value, place, kMostBlocks));
+}
+
+template <class T>
+void readIndices(const Array& array, std::vector<std::uint32_t>& into) {
+  const std::size_t count = array.extent(0);
+  const py::ssize_t next = array.stride(0);
+  const WithoutGil released(count);
+  const char* at = array.data();
+  into.resize(count);
+  for (std::size_t i = 0; i < count; ++i, at += next) {
+    const T value = load<T>(at);
+    if (isNegative(value) || static_cast<std::uint64_t>(value) > kMostBlocks) [[unlikely]]
+      refuseIndex(i, fmt::to_string(value));
+    into[i] = static_cast<std::uint32_t>(value);
+  }
+}
+
+std::vector<std::uint32_t> indicesOfArray(py::handle source) {
+  const Array array(source);
+  if (array.dimensions() != 1)
+    throw py::value_error(fmt::format("indices of {} dimensions; use one", array.dimensions()));
+  std::vector<std::uint32_t> indices;
+  withElement(array, [&]<class T>(T) { readIndices<T>(array, indices); });
+  return indices;
+}
+
+std::uint32_t checkedIndex(std::size_t place, py::handle value) {
+  const std::uint64_t index = parseUnsigned(value, "index");
+  if (index > kMostBlocks) refuseIndex(place, fmt::to_string(index));
+  return static_cast<std::uint32_t>(index);
+}
+
+std::vector<std::uint32_t> indicesOfRange(py::handle range) {
+  const auto count = py::len(range);
+  std::vector<std::uint32_t> indices(count);
+  if (count == 0) return indices;
+  // Both ends: what lies between is in bounds with them.
+  const std::int64_t first = checkedIndex(0, range.attr("__getitem__")(0));
+  const std::int64_t last = checkedIndex(count - 1, range.attr("__getitem__")(-1));
+  const std::int64_t step = count == 1 ? 0 : (last - first) / static_cast<std::int64_t>(count - 1);
+  for (std::size_t i = 0; i < count; ++i)
+    indices[i] = static_cast<std::uint32_t>(first + static_cast<std::int64_t>(i) * step);
+  return indices;
+}
+
+}  // namespace
+
+void Rows::addDevice(std::uint64_t of_next) {
+  if (!devices.empty()) {
+    devices.push_back(of_next);
+  } else if (count() == 0) {
+    device = of_next;
+  } else if (of_next != device) [[unlikely]] {
+    devices.assign(count(), device);
+    devices.push_back(of_next);
+  }
+}
+
+std::uint64_t parseUnsigned(py::handle value, const char* what) {
+  py::object number;
+  if (PyLong_Check(value.ptr()) == 0) {
+    number = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
+    if (!number) {
+      PyErr_Clear();
+      throw py::type_error(fmt::format("{} is {}; use an integer", what, typeName(value)));
+    }
+    value = number;
+  }
+  const unsigned long long result = PyLong_AsUnsignedLongLong(value.ptr());
+  if (result == std::numeric_limits<unsigned long long>::max() && PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    throw py::value_error(fmt::format("{} is {}; use an integer from 0 to 2**64 - 1", what,
+                                      py::str(value).cast<std::string>()));
+  }
+  return result;
+}
+
+bool isArray(py::handle source) {
+  PyObject* const it = source.ptr();
+  if (PyBytes_Check(it) || PyByteArray_Check(it) || PyUnicode_Check(it)) return false;
+  return PyObject_CheckBuffer(it) != 0 ||
+         (PyList_Check(it) == 0 && PyTuple_Check(it) == 0 && py::hasattr(source, "numpy"));
+}
+
+Rows parseRows(py::handle source) {
+  if (isArray(source)) return rowsOfArray(source);
+  const py::object items =
+      fastSequence(source, "an N×3 or N×5 array of integers, or a list of tuples");
+  Rows rows;
+  const auto count = PySequence_Fast_GET_SIZE(items.ptr());
+  for (py::ssize_t i = 0; i < count; ++i) {
+    // A list may change while an item's __index__ runs: look anew each time.
+    if (i >= PySequence_Fast_GET_SIZE(items.ptr())) break;
+    const auto item = py::reinterpret_borrow<py::object>(PySequence_Fast_GET_ITEM(items.ptr(), i));
+    addTuple(item, static_cast<std::size_t>(i), rows);
+  }
+  return rows;
+}
+
+std::vector<std::uint32_t> parseIndices(py::handle source) {
+  if (PyRange_Check(source.ptr())) return indicesOfRange(source);
+  if (isArray(source)) return indicesOfArray(source);
+  const py::object items = fastSequence(source, "a list of integers, a range, or an array");
+  std::vector<std::uint32_t> indices;
+  indices.reserve(static_cast<std::size_t>(PySequence_Fast_GET_SIZE(items.ptr())));
+  for (py::ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.ptr()); ++i) {
+    const auto item = py::reinterpret_borrow<py::object>(PySequence_Fast_GET_ITEM(items.ptr(), i));
+    indices.push_back(checkedIndex(static_cast<std::size_t>(i), item));
+  }
+  return indices;
+}
+
+}  // namespace viaduct::python
