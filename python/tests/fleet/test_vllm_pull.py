@@ -59,7 +59,7 @@ class Worker:
         self.agent.deregister_memory(self.registered)
 
 
-def prefill_rank(decoders, requests):
+def prefill_of_many(requests, *decoders):
     """Serves its blocks until every request was read by each of its consumers."""
     worker = Worker(KvCache(LAYERS, BLOCKS, BLOCK_BYTES))
     for request, blocks in requests.items():
@@ -92,8 +92,8 @@ def prefill_rank(decoders, requests):
     return sorted(seen), sorted(leases)
 
 
-def prefill(decoder, requests, _consumers=1):
-    return prefill_rank([decoder], requests)
+def prefill(decoder, requests):
+    return prefill_of_many(requests, decoder)
 
 
 def decode(prefill_pipe, requests, consumers=1):
@@ -160,12 +160,12 @@ def test_a_decode_worker_reads_what_a_prefill_worker_computed():
 def test_blocks_are_freed_after_the_last_of_two_consumers():
     requests = scattered(requests=4, blocks=16)
     (one, first), (two, second) = link(), link()
-    with Child(prefill_rank, [one, two], requests) as source:
+    with Child(prefill_of_many, requests, one, two) as source:
         with Child(decode, first, requests, 2) as a, Child(decode, second, requests, 2) as b:
             assert results(source, a, b)[0][0] == [0, 1, 2, 3, 1004]
 
 
-def heterogeneous_decode(prefill_pipe, requests, _consumers=1):
+def heterogeneous_decode(prefill_pipe, requests):
     """A rank with half of the heads: its rows are halves of the other side's, as 3-tuples."""
     worker = Worker(KvCache(LAYERS, BLOCKS, BLOCK_BYTES // 2))
     card = take(prefill_pipe)
@@ -175,10 +175,7 @@ def heterogeneous_decode(prefill_pipe, requests, _consumers=1):
     upper = [(base + block * BLOCK_BYTES + half, half, 0)
              for base in card["bases"] for block in range(card["blocks"])]
     remote = worker.agent.prep_xfer_dlist(name, worker.agent.get_xfer_descs(upper, "DRAM"))
-    for request, blocks in [*requests.items(), (1001, [])]:
-        if not blocks:
-            worker.agent.send_notif(name, notif_msg=f"{request}:1".encode())
-            continue
+    for request, blocks in requests.items():
         handle = worker.agent.make_prepped_xfer(
             "READ", worker.local, worker.cache.indices(blocks), remote,
             worker.cache.indices(blocks).astype(numpy.int32), notif_msg=f"{request}:1".encode())
@@ -190,6 +187,7 @@ def heterogeneous_decode(prefill_pipe, requests, _consumers=1):
                              content(request, layer, i, BLOCK_BYTES)[half:],
                              f"upper half of layer {layer}, block {block}")
         worker.agent.release_xfer_handle(handle)
+    worker.agent.send_notif(name, notif_msg=b"1001:1")
     take(prefill_pipe)
     worker.close([(name, remote)])
     prefill_pipe.send("bye")
