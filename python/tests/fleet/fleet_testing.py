@@ -16,10 +16,14 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 
 import numpy
+import pytest
 
 # Bounds a hang, and no more: no test passes or fails by its speed.
 PATIENCE_S = 100.0
 POISON = 0xDB
+# On one host the local backend copies by itself; over TCP the peer has to answer.
+TCP = {"VIADUCT_BACKENDS": "tcp"}
+BACKENDS = pytest.mark.parametrize("environment", [{}, TCP], ids=["local", "tcp"])
 
 
 def link():

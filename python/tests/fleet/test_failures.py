@@ -10,14 +10,14 @@ import pytest
 
 numpy = pytest.importorskip("numpy")
 
-from fleet_testing import (POISON, Boss, Child, address_of, expect_bytes, pattern, poison, until)
+from fleet_testing import (BACKENDS, POISON, TCP, Boss, Child, address_of, expect_bytes, pattern,
+                           poison, until)
 
 BYTES = 8 << 20
 BLOCK = 64 << 10
 # A dead process is noticed at once and a frozen one within 2.5 s. The bounds leave room for a busy
 # machine; the tests print the measured times.
 NOTICED_S = 30.0
-TCP = {"VIADUCT_BACKENDS": "tcp"}
 
 
 def new_agent(name):
@@ -122,7 +122,7 @@ def lose(survivor, event):
     assert elapsed < NOTICED_S
 
 
-@pytest.mark.parametrize("environment", [{}, TCP], ids=["local", "tcp"])
+@BACKENDS
 def test_a_peer_is_killed_and_restarted(environment):
     with Child(victim, "doomed", 1, **environment) as doomed, \
             Child(victim, "bystander", 2, **environment) as bystander:
@@ -136,7 +136,7 @@ def test_a_peer_is_killed_and_restarted(environment):
                 assert survivor.result() == "read again"
 
 
-@pytest.mark.parametrize("environment", [{}, TCP], ids=["local", "tcp"])
+@BACKENDS
 def test_a_peer_is_frozen_and_continues(environment):
     with Child(victim, "doomed", 1, **environment) as doomed, \
             Child(victim, "bystander", 2, **environment) as bystander:
@@ -221,6 +221,9 @@ def test_a_release_in_flight_gives_the_memory_back(operation):
     assert numpy.all((memory == pattern(1, BYTES)) | (memory == written))
 
 
+at_exit = []  # what the interpreter still has when it ends
+
+
 def leaving(card):
     agent, memory = new_agent("leaving"), poison(BYTES)
     share(agent, memory)
@@ -228,8 +231,8 @@ def leaving(card):
     way.move("READ")
     Boss.tell("connected")
     Boss.hear()
-    for _ in range(4):
-        agent.transfer(way.make("READ"))
+    at_exit.extend(way.make("READ") for _ in range(4))
+    assert [agent.transfer(handle) for handle in at_exit] == ["PROC"] * 4
     return "left"
 
 
@@ -263,7 +266,7 @@ def written_to():
     return agent.name
 
 
-@pytest.mark.parametrize("environment", [{}, TCP], ids=["local", "tcp"])
+@BACKENDS
 def test_a_writer_is_killed_and_restarted(environment):
     with Child(written_to, **environment) as target:
         card = target.hear()

@@ -100,9 +100,11 @@ def test_pieces_of_any_size_are_written_before_the_message_that_follows():
     expect_bytes(memory, wanted, "the memory of the generation side")
 
 
-def test_no_list_comes_of_a_wrong_shape():
+def test_a_wrong_shape_is_refused_with_what_to_pass():
+    # python-face: the call table, get_reg_descs. An exception takes the place of None.
     agent = TransferAgent("alone")
-    assert agent.agent.get_reg_descs(numpy.zeros((4, 7), dtype=numpy.uint64), "DRAM") is None
+    with pytest.raises(ValueError, match="rows"):
+        agent.agent.get_reg_descs(numpy.zeros((4, 7), dtype=numpy.uint64), "DRAM")
 
 
 def test_the_three_names_are_one_module_with_one_state():

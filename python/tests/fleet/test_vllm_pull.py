@@ -12,7 +12,7 @@ import pytest
 
 numpy = pytest.importorskip("numpy")
 
-from fleet_testing import (Child, KvCache, content, expect_bytes, link, results, rows_of,
+from fleet_testing import (BACKENDS, Child, KvCache, content, expect_bytes, link, results, rows_of,
                            run_together, take, until)
 
 LAYERS, BLOCKS, BLOCK_BYTES = 3, 64, 4096
@@ -150,9 +150,10 @@ def scattered(requests, blocks):
             for request in range(requests)}
 
 
-def test_a_decode_worker_reads_what_a_prefill_worker_computed():
+@BACKENDS
+def test_a_decode_worker_reads_what_a_prefill_worker_computed(environment):
     requests = scattered(requests=8, blocks=8)
-    (seen, leases), count = run_together(prefill, decode, requests)
+    (seen, leases), count = run_together(prefill, decode, requests, **environment)
     assert seen == [*range(8), 1008] and count == 8
     assert set(leases) <= {str(request) for request in range(8)} and leases
 
@@ -265,9 +266,10 @@ def leased_decode(prefill_pipe):
     return isinstance(refusal.value, nixl_errors), str(refusal.value)
 
 
-def test_a_read_after_the_lease_has_run_out_is_an_error():
+@BACKENDS
+def test_a_read_after_the_lease_has_run_out_is_an_error(environment):
     # python-face: the row of vLLM pull in the section on semantics (lease, heartbeats).
-    freed, (of_ours, text) = run_together(leasing_prefill, leased_decode)
+    freed, (of_ours, text) = run_together(leasing_prefill, leased_decode, **environment)
     assert freed == [("lost", 11)]
     assert of_ours, text
 
@@ -314,7 +316,8 @@ def counting_prefill(decoder):
     return sorted(int(note.decode().split(":")[0]) for note in notes)
 
 
-def test_four_hundred_reads_are_in_flight_at_once():
+@BACKENDS
+def test_four_hundred_reads_are_in_flight_at_once(environment):
     # python-face: the checklist of section 7, several hundred transfers in flight.
-    notes, _ = run_together(counting_prefill, many_decode)
+    notes, _ = run_together(counting_prefill, many_decode, **environment)
     assert notes == list(range(400))

@@ -16,7 +16,7 @@ import pytest
 
 numpy = pytest.importorskip("numpy")
 
-from fleet_testing import KvCache, rows_of, run_together, take, until
+from fleet_testing import BACKENDS, KvCache, rows_of, run_together, take, until
 
 LAYERS, BLOCKS, BLOCK_BYTES = 2, 128, 4096
 REQUESTS, PER_REQUEST = 240, 2
@@ -173,6 +173,7 @@ def decode(prefill_pipe):
     return sorted(arrived)
 
 
-def test_two_threads_share_one_agent_without_a_lock():
-    finished, arrived = run_together(prefill, decode)
+@BACKENDS
+def test_two_threads_share_one_agent_without_a_lock(environment):
+    finished, arrived = run_together(prefill, decode, **environment)
     assert finished == arrived == list(range(REQUESTS))
