@@ -165,7 +165,7 @@ size_of_slim_python() {
 }
 
 backends_of_slim_python() {
-  in_slim_python python3 -m viaduct.verify --json >"$work/verify"
+  in_slim_python env VIADUCT_BACKENDS=local,tcp,ofi,ucx python3 -m viaduct.verify --json >"$work/verify"
   python3 -B - "$work/verify" <<'TEXT'
 import json, sys
 found = {one["name"]: one["text"] for one in json.load(open(sys.argv[1]))["backends"] if one["open"]}
