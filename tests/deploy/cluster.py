@@ -149,8 +149,9 @@ class Cluster:
             shutil.copy(os.path.join(scripts, name), os.path.join(self.files, "bin", name))
         shutil.copy(viaduct, os.path.join(self.files, "bin", "viaduct"))
         os.symlink("viaduct", os.path.join(self.files, "bin", "nixlbench"))
-        example = os.path.join(ROOT, "examples", "python", "p2p.py")
-        shutil.copy(example, os.path.join(self.files, "bin-python", "viaduct-p2p"))
+        program = os.path.join(self.files, "bin-python", "viaduct-p2p")
+        shutil.copy(os.path.join(ROOT, "examples", "python", "p2p.py"), program)
+        os.chmod(program, 0o755)
         self.write("etc/hosts", "127.0.0.1 localhost\n")
         self.write("etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n")
         search = f"{DOMAIN} svc.cluster.local cluster.local"

@@ -86,16 +86,16 @@ def pair(objects, make, made):
     expect("viaduct-prefill-0.viaduct-pair." in late, "the name came late", *members)
 
 
-def python(objects, make, _):
-    """The target starts last: the initiator waits for its name."""
+def python(objects, make, made):
     initiator = make(job(objects, "viaduct-python-initiator"))
     target = make(job(objects, "viaduct-python-target"))
-    initiator.go()
-    target.go()
+    start([initiator, target])
     finish_all([initiator])
-    rows = [line for _, line in initiator.lines if "tcp/socket over eth0" in line]
+    rows = [line for _, line in initiator.lines if re.match(r" +\d+[KM] +100 .* tcp/socket over ", line)]
     expect(len(rows) == 3, "three block sizes over TCP between the pods", initiator, target)
-    expect("has left" in target.text(), "the target knows that it has left", initiator, target)
+    expect(target.wait_for("has left"), "the target notices the end of the initiator", initiator, target)
+    late = kustomize.read(os.path.join(made.files, "zone.late"))
+    expect("viaduct-python-target-0.viaduct-python." in late, "the name came late", initiator, target)
 
 
 def group(objects, make, _):
