@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Builds an image of Viaduct and verifies it by running it. All settings are variables:
 #
-#   BUILD_TARGET=slim|full      slim, the default: Debian with local, tcp, ofi, ucx. full: CUDA, EFA, GDRCopy
-#   TAG=NAME:TAG                default: viaduct:VERSION, or viaduct:VERSION-full-CUDA_ARCH_NAME
+#   BUILD_TARGET=NAME           slim, the default: Debian with local, tcp, ofi, ucx. slim-python: the same for
+#                               Python. full: CUDA, EFA, GDRCopy
+#   TAG=NAME:TAG                default: viaduct:VERSION, viaduct-python:VERSION, viaduct:VERSION-full-CUDA_ARCH_NAME
 #   CUDA_ARCH_NAME=hopper       of a full image: ampere, ada, hopper or blackwell; sets CUDA_ARCH
 #   CUDA_ARCH=90                the number itself
 #   PUSH=yes                    push it after it was verified
@@ -41,6 +42,10 @@ case $target in
     file=$here/slim.Dockerfile
     tag=${TAG:-viaduct:$version}
     ;;
+  slim-python)
+    file=$here/slim-python.Dockerfile
+    tag=${TAG:-viaduct-python:$version}
+    ;;
   full)
     file=$here/efa-cuda.Dockerfile
     name=${CUDA_ARCH_NAME:-hopper}
@@ -48,7 +53,7 @@ case $target in
     tag=${TAG:-viaduct:$version-full-$name}
     arguments+=(--build-arg "CUDA_ARCH=$arch" --build-arg "CUDA_ARCH_NAME=$name")
     ;;
-  *) wrong "BUILD_TARGET is slim or full, not \"$target\"" ;;
+  *) wrong "BUILD_TARGET is slim, slim-python or full, not \"$target\"" ;;
 esac
 [[ $tag == *:* ]] || wrong "TAG is NAME:TAG, not \"$tag\""
 find_engine
@@ -57,14 +62,20 @@ find_engine
 if [[ $ENGINE != docker ]]; then arguments+=(--format docker); fi
 image_build -f "$file" -t "$tag" "${arguments[@]}" "$@" "$source"
 
-image_run "$tag" viaduct --version
+case $target in
+  slim-python) test=verify_nixl_setup ;;
+  *)
+    image_run "$tag" viaduct --version
+    test=nixlbench-test
+    ;;
+esac
 code=0
-image_run "$tag" nixlbench-test >/dev/null || code=$?
+image_run "$tag" "$test" >/dev/null || code=$?
 case $code in
   0) echo "build.sh: two processes moved blocks in $tag" ;;
-  77) echo "build.sh: nixlbench-test was skipped in $tag: no name can be added there" ;;
+  77) echo "build.sh: $test was skipped in $tag: no name can be added there" ;;
   *)
-    echo "build.sh: nixlbench-test failed in $tag" >&2
+    echo "build.sh: $test failed in $tag" >&2
     exit 1
     ;;
 esac

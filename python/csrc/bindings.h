@@ -7,6 +7,13 @@ namespace viaduct::python {
 
 namespace py = pybind11;
 
+void bindSettings(py::module_& module);
+void bindValues(py::module_& module);
+void bindPin(py::module_& module);
+void bindBlocks(py::module_& module);
+void bindPeer(py::module_& module);
+void bindTransfer(py::module_& module);
+void bindAgent(py::module_& module);
 void bindNixl(py::module_& module);
 
 }  // namespace viaduct::python

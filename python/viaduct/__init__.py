@@ -1,5 +1,75 @@
-"""Moves blocks of memory between processes and hosts."""
+"""Moves blocks of memory between processes and hosts.
 
-from viaduct._core import __version__
+    import viaduct
 
-__all__ = ["__version__"]
+    with viaduct.Agent(name="server") as agent:          # one process
+        inbox = agent.allocate(1 << 20, label="inbox")
+        send_somehow(agent.card)                         # bytes: to the other process
+        note = agent.wait_note()                         # comes after the data it speaks of
+
+    with viaduct.Agent(name="client") as agent:          # the other process
+        peer = agent.connect(card)
+        peer.ready(timeout=10)
+        memory = agent.allocate(1 << 20)                 # or: agent.pin(array)
+        agent.write(peer, memory, peer.pin("inbox", timeout=10), note=b"it is full")
+
+In asyncio: `await agent.plan("write", peer, local, remote).post()`, and
+`async for note in agent.notes()`. See help(viaduct.Agent), help(viaduct.Blocks),
+help(viaduct.Transfer) and docs/python.md.
+"""
+
+from viaduct._core import (
+    Agent,
+    Blocks,
+    Note,
+    Path,
+    PathShare,
+    Peer,
+    Pin,
+    RemotePin,
+    Selection,
+    Transfer,
+    __version__,
+    settings,
+)
+from viaduct._errors import (
+    BusyError,
+    CancelledError,
+    DeniedError,
+    DeviceError,
+    Error,
+    ExhaustedError,
+    InvalidError,
+    NotFoundError,
+    PeerLostError,
+    ProtocolError,
+    TimeoutError,
+    UnsupportedError,
+)
+
+__all__ = [
+    "Agent",
+    "Blocks",
+    "BusyError",
+    "CancelledError",
+    "DeniedError",
+    "DeviceError",
+    "Error",
+    "ExhaustedError",
+    "InvalidError",
+    "NotFoundError",
+    "Note",
+    "Path",
+    "PathShare",
+    "Peer",
+    "PeerLostError",
+    "Pin",
+    "ProtocolError",
+    "RemotePin",
+    "Selection",
+    "TimeoutError",
+    "Transfer",
+    "UnsupportedError",
+    "__version__",
+    "settings",
+]

@@ -30,13 +30,15 @@ expect() {
 }
 
 expect 0 "slim.Dockerfile -t viaduct:0" BUILD_TARGET=slim
+expect 0 "slim-python.Dockerfile -t viaduct-python:0" BUILD_TARGET=slim-python
+expect 1 "verify_nixl_setup failed" BUILD_TARGET=slim-python FAIL=verify_nixl_setup
 expect 0 "viaduct:1 is ready" TAG=viaduct:1
 expect 0 "--build-arg CUDA_ARCH=100 --build-arg CUDA_ARCH_NAME=blackwell" BUILD_TARGET=full CUDA_ARCH_NAME=blackwell
 expect 0 "--build-arg CUDA_ARCH=90a" BUILD_TARGET=full CUDA_ARCH=90a
 expect 0 "push viaduct:1" TAG=viaduct:1 PUSH=yes
 expect 1 "nixlbench-test failed" PUSH=yes FAIL=nixlbench-test
 if grep -q push "$work/told"; then echo "an image that was not verified was pushed"; exit 1; fi
-expect 2 "BUILD_TARGET is slim or full" BUILD_TARGET=big
+expect 2 "BUILD_TARGET is slim, slim-python or full" BUILD_TARGET=big
 expect 2 "CUDA_ARCH_NAME is ampere" BUILD_TARGET=full CUDA_ARCH_NAME=volta
 expect 2 "TAG is NAME:TAG" TAG=viaduct
 expect 2 "neither docker nor podman nor buildah" ENGINE=no-such-engine

@@ -48,7 +48,7 @@ if [[ $what == make ]]; then
 fi
 
 version=$(sed -n 's/^CMAKE_PROJECT_VERSION:.*=//p' "$build/CMakeCache.txt")
-for name in viaduct libviaduct libviaduct-dev; do
+for name in viaduct libviaduct libviaduct-dev python3-viaduct; do
   [[ $(field $name Package) == "$name" ]] || fail "$name is called otherwise"
   [[ $(field $name Version) == "$version" ]] || fail "$name has another version than $version"
   [[ $(field $name Architecture) == "$(dpkg --print-architecture)" ]] || fail "$name is for another processor"
@@ -74,12 +74,22 @@ expect_no_file libviaduct 'bin/|include|\.so$|\.a$|pkgconfig'
 expect_file libviaduct-dev include/viaduct/c.h include/viaduct/viaduct.h "${library}libviaduct.so" \
   "${library}pkgconfig/viaduct.pc" "${library}cmake/viaduct/viaductConfig.cmake" share/doc/viaduct/examples/pair.c
 expect_no_file libviaduct-dev 'bin/|\.so\.'
+module=lib/python3/dist-packages/viaduct
+expect_file python3-viaduct "$module/__init__.py" "$module/verify.py" "$module/_core\.cpython-.*\.so" \
+  "$module-${version//./\\.}\.dist-info/METADATA" bin/verify_nixl_setup
+expect_no_file python3-viaduct 'include|__pycache__|dist-packages/nixl|libviaduct'
 expect_depends viaduct libc6 libstdc++6
+expect_depends python3-viaduct libc6 libstdc++6
+python=$(sed -n 's/.*_core\.cpython-3\([0-9]*\)-.*/\1/p' <<<"$(contents python3-viaduct)")
+[[ $(field python3-viaduct Depends) == *"python3 (>= 3.$python), python3 (<< 3.$((python + 1)))"* ]] ||
+  fail "python3-viaduct takes another Python than its module is for: $(field python3-viaduct Depends)"
 expect_depends libviaduct libc6 libstdc++6
 expect_depends libviaduct-dev libviaduct
 [[ $(field libviaduct-dev Depends) == "libviaduct (= $version)" ]] || fail "libviaduct-dev takes any libviaduct"
-! grep -E 'libfabric|libucx|libcurl|libviaduct' <<<"$(field viaduct Depends), $(field libviaduct Depends)" ||
-  fail "a library that is loaded at run time is a dependency"
+for name in viaduct libviaduct python3-viaduct; do
+  ! grep -E 'libfabric|libucx|libcurl|libviaduct' <<<"$(field $name Depends)" ||
+    fail "a library that is loaded at run time is a dependency of $name"
+done
 
 # Each function of the C interface, and no other, has the version that never changes.
 root=$(mktemp -d)

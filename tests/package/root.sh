@@ -60,6 +60,8 @@ use_packages() {
   man -w viaduct viaduct-bench nixlbench >/dev/null
   bash -c 'source /usr/share/bash-completion/completions/viaduct && complete -p viaduct' >/dev/null
 
+  (cd / && setpriv --reuid 65534 --regid 65534 --clear-groups verify_nixl_setup) || fail "python3-viaduct does not work"
+
   # shellcheck disable=SC2046  # words
   cc -std=c11 -Wall -Wextra -pedantic -Werror /usr/share/doc/viaduct/examples/pair.c \
     $(pkg-config --cflags --libs viaduct) -o /tmp/pair
@@ -76,8 +78,8 @@ use_packages() {
   /tmp/pair receiver /tmp/card >/dev/null &
   /tmp/pair sender /tmp/card >/dev/null
   wait $!
-  apt-get purge -y -q libviaduct-dev libviaduct >/tmp/log 2>&1 || fail "$(cat /tmp/log)"
-  for one in viaduct libviaduct libviaduct-dev; do
+  apt-get purge -y -q libviaduct-dev libviaduct python3-viaduct >/tmp/log 2>&1 || fail "$(cat /tmp/log)"
+  for one in viaduct libviaduct libviaduct-dev python3-viaduct; do
     ! dpkg-query --show --showformat '${db:Status-Status}\n' $one 2>/dev/null | grep -v not-installed || fail "$one is still known"
   done
   ! ldconfig -p | grep viaduct || fail "the loader still knows the library"

@@ -1,0 +1,165 @@
+"""The compiled module of the package viaduct: taken from a build folder, or built by CMake."""
+
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+
+# Debian's packages that a build needs, and the program or header that each brings.
+REQUIRED = {
+    "g++": "c++",
+    "cmake": "cmake",
+    "python3-dev": "Python.h",
+    "pybind11-dev": "pybind11/pybind11.h",
+    "libfmt-dev": "fmt/format.h",
+    "libssl-dev": "openssl/hmac.h",
+    "nlohmann-json3-dev": "nlohmann/json.hpp",
+}
+# What a module built without the package lacks.
+OPTIONAL = {
+    "libucx-dev": ("ucp/api/ucp.h", "the backend ucx"),
+    "libfabric-dev": ("rdma/fi_rma.h", "the backend ofi"),
+    "libcurl4-openssl-dev": ("curl/curl.h", "etcd as a meeting place"),
+}
+# The module carries fmt's code inside: Debian has no static libfmt, and few hosts without a
+# compiler have the shared one.
+CMAKE_OPTIONS = [
+    "-DCMAKE_BUILD_TYPE=Release",
+    "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG",
+    "-DCMAKE_CXX_FLAGS=-DFMT_HEADER_ONLY=1",
+    "-DCMAKE_MODULE_LINKER_FLAGS=-Wl,--as-needed",
+    "-DBUILD_SHARED_LIBS=OFF",
+    "-DVIADUCT_TESTS=OFF",
+    "-DVIADUCT_BENCH=OFF",
+    "-DVIADUCT_PROGRAM=OFF",
+    "-DVIADUCT_PYTHON_MODULE=ON",
+    "-DVIADUCT_MERGE=ON",
+    "-DVIADUCT_PCH=ON",
+]
+# Libraries that a host with Python has anyhow. A wheel that needs another one works nowhere else.
+COMMON_LIBRARIES = re.compile(
+    r"(libstdc\+\+|libgcc_s|libc|libm|libcrypto|libpthread|libdl|ld-linux\S*)\.so\.\d+"
+)
+
+
+class BuildError(Exception):
+    """The text says what failed, the likely cause, and what to do."""
+
+
+def say(text):
+    print(f"viaduct: {text}", flush=True)
+
+
+def compiler():
+    return shlex.split(os.environ.get("CXX", "c++"))
+
+
+def is_there(what):
+    """Whether PATH has the program, or the compiler finds the header."""
+    if not what.endswith((".h", ".hpp")):
+        return shutil.which(what) is not None
+    return (
+        subprocess.run(
+            [*compiler(), "-E", "-x", "c++", f"-I{sysconfig.get_path('include')}", "-"],
+            input=f"#if !__has_include(<{what}>)\n#error missing\n#endif\n",
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            check=False,
+        ).returncode
+        == 0
+    )
+
+
+def check_packages():
+    """Raises when the machine lacks what a build needs; says what the module will lack."""
+    if shutil.which(compiler()[0]) is None:
+        raise BuildError(
+            f"no C++ compiler: there is no {compiler()[0]}. On Debian and Ubuntu: "
+            f"apt-get install {' '.join(REQUIRED)}"
+        )
+    missing = [name for name, what in REQUIRED.items() if not is_there(what)]
+    if missing:
+        files = ", ".join(REQUIRED[name] for name in missing)
+        raise BuildError(
+            f"this machine lacks {files}. On Debian and Ubuntu: apt-get install {' '.join(missing)}"
+        )
+    for name, (header, feature) in OPTIONAL.items():
+        if not is_there(header):
+            say(f"without {feature}: there is no {header} (package {name})")
+
+
+def run_cmake(what, *arguments):
+    if subprocess.run(["cmake", *arguments], check=False).returncode != 0:
+        raise BuildError(f"{what} failed; CMake's own words stand above")
+
+
+def build_folder(root):
+    """build/ of the source, so that a second build is short, else a temporary folder."""
+    name = f"pip-{sys.implementation.cache_tag}"
+    for folder in (root / "build" / name, pathlib.Path(tempfile.mkdtemp(prefix="viaduct-build-"))):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            say(f"cannot write to {folder} ({error.strerror}): builds in a temporary folder")
+            continue
+        if os.access(folder, os.W_OK):
+            return folder
+    raise BuildError("no folder to build in: neither build/ nor a temporary one can be written")
+
+
+def compile_module(root):
+    """Builds the module for this Python. The result is the build folder."""
+    check_packages()
+    build = build_folder(root)
+    generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+    # Without it ccache compiles anew whatever uses a precompiled header.
+    ccache = "env;CCACHE_SLOPPINESS=pch_defines,time_macros;ccache"
+    launcher = [f"-DCMAKE_CXX_COMPILER_LAUNCHER={ccache}"] if shutil.which("ccache") else []
+    say(f"configuring in {build}")
+    run_cmake(
+        "configuring", "-S", str(root), "-B", str(build), *generator, *launcher, *CMAKE_OPTIONS,
+        f"-DVIADUCT_PYTHON={sys.executable}",
+    )  # fmt: skip
+    jobs = str(len(os.sched_getaffinity(0)))
+    say(f"compiling the module with {jobs} jobs at once; this takes minutes")
+    run_cmake("compiling", "--build", str(build), "-j", jobs, "--target", "viaduct_python")
+    return build
+
+
+def module_of(build):
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    path = build / "python" / "viaduct" / f"_core{suffix}"
+    if not path.is_file():
+        raise BuildError(
+            f"there is no {path}. Build the target viaduct_python there, with "
+            f"-DVIADUCT_PYTHON={sys.executable}"
+        )
+    return path
+
+
+def stripped(path):
+    """The bytes of the module without symbols and debug information."""
+    strip = shutil.which("strip")
+    if strip is None:
+        raise BuildError("there is no strip to shrink the module with (package binutils)")
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder, path.name)
+        subprocess.run([strip, "--strip-unneeded", "-o", str(out), str(path)], check=True)
+        return out.read_bytes()
+
+
+def foreign_libraries(path):
+    """Libraries that the module needs and that not every host with Python has."""
+    text = subprocess.run(
+        ["readelf", "--dynamic", "--wide", str(path)], stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", text)
+    if not needed:
+        raise BuildError(f"readelf names no library that {path} needs")
+    return [name for name in needed if not COMMON_LIBRARIES.fullmatch(name)]

@@ -1,0 +1,292 @@
+"""Wheels and sdists of this repository: the backend that pip calls (PEP 517), and a command.
+
+    python3 viaduct_build.py wheel --out DIR [--build BUILD]
+    python3 viaduct_build.py nixl-wheel --out DIR
+    python3 viaduct_build.py description --out DIR     the folder *.dist-info, for Debian's package
+
+It needs Python's standard library alone, so that pip works without a network.
+"""
+
+import argparse
+import io
+import os
+import pathlib
+import re
+import sys
+import sysconfig
+import tarfile
+
+from compile_module import BuildError, compile_module, foreign_libraries, module_of, say, stripped
+from wheel_file import EPOCH, WheelFile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def version(root):
+    """The version in CMakeLists.txt. An sdist of viaduct-nixl has PKG-INFO alone."""
+    for name, pattern in (
+        ("CMakeLists.txt", r"^project\(viaduct VERSION ([0-9.]+)"),
+        ("../../CMakeLists.txt", r"^project\(viaduct VERSION ([0-9.]+)"),
+        ("PKG-INFO", r"^Version: \S*viaduct\.([0-9.]+)"),
+    ):
+        path = root / name
+        found = path.is_file() and re.search(
+            pattern, path.read_text(encoding="utf-8"), re.MULTILINE
+        )
+        if found:
+            return found.group(1)
+    raise BuildError(f"{root} has no version: neither CMakeLists.txt nor PKG-INFO names one")
+
+
+def package_files(folder, packages):
+    """Python files of the packages below the folder, as (name in the wheel, path)."""
+    for package in packages:
+        for path in sorted((folder / package).rglob("*")):
+            if path.suffix in (".py", ".pyi") or path.name == "py.typed":
+                yield path.relative_to(folder).as_posix(), path
+
+
+def plain_entry(entry):
+    """An entry of an sdist that belongs to nobody and has no date of this machine."""
+    if entry.name.endswith(("/__pycache__", ".pyc")):
+        return None
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = "root"
+    entry.mtime = EPOCH
+    entry.mode = 0o755 if entry.mode & 0o100 else 0o644
+    return entry
+
+
+class Distribution:
+    """What the two distributions share. Hooks of PEP 517 run in the folder of pyproject.toml."""
+
+    name = summary = description = ""
+    scripts = {}
+
+    def full_version(self, root):
+        return version(root)
+
+    def requires(self, root):
+        return []
+
+    def tag(self):
+        return "py3-none-any"
+
+    def compiled(self, root, settings):
+        """Compiled modules, as (name in the wheel, bytes)."""
+        return []
+
+    def metadata(self, root):
+        requires = "".join(f"Requires-Dist: {one}\n" for one in self.requires(root))
+        return f"""\
+Metadata-Version: 2.1
+Name: {self.name}
+Version: {self.full_version(root)}
+Summary: {self.summary}
+License: Apache-2.0
+Classifier: License :: OSI Approved :: Apache Software License
+Classifier: Operating System :: POSIX :: Linux
+Classifier: Programming Language :: Python :: 3
+Requires-Python: >=3.9
+{requires}Description-Content-Type: text/markdown
+
+{self.description}
+"""
+
+    def stem(self, root):
+        return f"{self.name.replace('-', '_')}-{self.full_version(root)}"
+
+    def dist_info(self, root):
+        """Files of the folder that describes the distribution, as (name, text)."""
+        pure = "true" if self.tag().endswith("any") else "false"
+        yield "METADATA", self.metadata(root)
+        yield "WHEEL", (
+            "Wheel-Version: 1.0\nGenerator: viaduct_build\n"
+            f"Root-Is-Purelib: {pure}\nTag: {self.tag()}\n"
+        )
+        if self.scripts:
+            rows = "".join(f"{name} = {target}\n" for name, target in self.scripts.items())
+            yield "entry_points.txt", f"[console_scripts]\n{rows}"
+        licence = next(one for one in (root / "LICENSE", root / "../../LICENSE") if one.is_file())
+        yield "LICENSE", licence.read_text(encoding="utf-8")
+
+    def write_wheel(self, root, folder, settings):
+        modules = self.compiled(root, settings)
+        file_name = f"{self.stem(root)}-{self.tag()}.whl"
+        folder.mkdir(parents=True, exist_ok=True)
+        wheel = WheelFile(folder / file_name)
+        for name, path in package_files(*self.packages(root)):
+            wheel.add(name, path.read_bytes())
+        for name, data in modules:
+            wheel.add(name, data, executable=True)
+        dist_info = f"{self.stem(root)}.dist-info"
+        for name, text in self.dist_info(root):
+            wheel.add(f"{dist_info}/{name}", text.encode())
+        wheel.close(dist_info)
+        say(f"made {file_name}, {(folder / file_name).stat().st_size / 1e6:.2f} MB")
+        return file_name
+
+    def write_sdist(self, root, folder):
+        file_name = f"{self.stem(root)}.tar.gz"
+        with tarfile.open(
+            folder / file_name, "w:gz", format=tarfile.PAX_FORMAT, dereference=True
+        ) as sdist:
+            for name, path in self.sdist_files(root):
+                sdist.add(path, f"{self.stem(root)}/{name}", filter=plain_entry)
+            text = self.metadata(root).encode()
+            entry = tarfile.TarInfo(f"{self.stem(root)}/PKG-INFO")
+            entry.size, entry.mtime = len(text), EPOCH
+            sdist.addfile(entry, io.BytesIO(text))
+        say(f"made {file_name}")
+        return file_name
+
+    def get_requires_for_build_wheel(self, config_settings=None):
+        return []
+
+    def get_requires_for_build_sdist(self, config_settings=None):
+        return []
+
+    def get_requires_for_build_editable(self, config_settings=None):
+        with errors_in_words():
+            raise BuildError(
+                "editable installs are not supported: the compiled module lies in a build folder. "
+                "Run pip install . again after a change, or ./dev test, which tests an installation "
+                "of its own."
+            )
+
+    def write_dist_info(self, root, parent):
+        name = f"{self.stem(root)}.dist-info"
+        folder = parent / name
+        folder.mkdir(parents=True, exist_ok=True)
+        for file_name, text in self.dist_info(root):
+            (folder / file_name).write_text(text, encoding="utf-8")
+        return name
+
+    def prepare_metadata_for_build_wheel(self, metadata_directory, config_settings=None):
+        with errors_in_words():
+            return self.write_dist_info(pathlib.Path.cwd(), pathlib.Path(metadata_directory))
+
+    def build_wheel(self, wheel_directory, config_settings=None, metadata_directory=None):
+        with errors_in_words():
+            return self.write_wheel(
+                pathlib.Path.cwd(), pathlib.Path(wheel_directory), config_settings or {}
+            )
+
+    def build_sdist(self, sdist_directory, config_settings=None):
+        with errors_in_words():
+            return self.write_sdist(pathlib.Path.cwd(), pathlib.Path(sdist_directory))
+
+    def build_editable(self, wheel_directory, config_settings=None, metadata_directory=None):
+        self.get_requires_for_build_editable()
+
+
+class Viaduct(Distribution):
+    name = "viaduct"
+    summary = "Moves blocks of memory between processes and hosts"
+    scripts = {"verify_nixl_setup": "viaduct.verify:verify_nixl_setup"}
+    description = (
+        "Viaduct moves blocks of memory for systems that serve large language models: KV caches, "
+        "weights, checkpoints. `python -m viaduct.verify` shows what it can use on this host."
+    )
+
+    def tag(self):
+        python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+        return f"{python}-{python}-{re.sub('[-.]', '_', sysconfig.get_platform())}"
+
+    def packages(self, root):
+        return root / "python", ["viaduct"]
+
+    def sdist_files(self, root):
+        for name in (
+            "pyproject.toml",
+            "CMakeLists.txt",
+            "LICENSE",
+            "README.md",
+            "cmake",
+            "include",
+            "src",
+        ):
+            yield name, root / name
+        for name in ("CMakeLists.txt", "build_backend", "csrc", "viaduct"):
+            yield f"python/{name}", root / "python" / name
+
+    def compiled(self, root, settings):
+        """From the build folder of the setting build-dir or of VIADUCT_BUILD_DIR, else compiled."""
+        build = settings.get("build-dir") or os.environ.get("VIADUCT_BUILD_DIR")
+        module = module_of(pathlib.Path(build) if build else compile_module(root))
+        foreign = foreign_libraries(module)
+        if foreign:
+            say(
+                f"the module in {module.parent} needs {', '.join(foreign)}, "
+                "and so does a host that uses the wheel"
+            )
+        data = stripped(module)
+        say(f"{module.name} has {len(data) / 1e6:.2f} MB")
+        return [(f"viaduct/{module.name}", data)]
+
+
+class ViaductNixl(Distribution):
+    name = "viaduct-nixl"
+    summary = "The packages nixl, nixl_cu12 and nixl_cu13 over Viaduct"
+    description = "Programs that import `nixl` run over Viaduct without a changed line."
+
+    def full_version(self, root):
+        # Programs ask for a nixl of at least some version; 1.4 is the API that this one has.
+        return f"1.4.0+viaduct.{version(root)}"
+
+    def requires(self, root):
+        return [f"viaduct (=={version(root)})"]
+
+    def packages(self, root):
+        names = [path.parent.name for path in sorted(root.glob("nixl*/__init__.py"))]
+        if not names:
+            raise BuildError(
+                f"{root} has no package nixl: the folder is not the one of viaduct-nixl"
+            )
+        return root, names
+
+    def sdist_files(self, root):
+        yield "pyproject.toml", root / "pyproject.toml"
+        yield "LICENSE", next(
+            one for one in (root / "LICENSE", root / "../../LICENSE") if one.is_file()
+        )
+        yield "build_backend", root / "build_backend"
+        for name in self.packages(root)[1]:
+            yield name, root / name
+
+
+class errors_in_words:
+    """Ends the process with the text of a BuildError instead of a traceback."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if isinstance(error, BuildError):
+            sys.stdout.flush()
+            sys.stderr.write(f"\nviaduct: {error}\n")
+            raise SystemExit(1)
+
+
+viaduct = Viaduct()
+viaduct_nixl = ViaductNixl()
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Makes the wheels of this repository.")
+    parser.add_argument("what", choices=["wheel", "nixl-wheel", "description"])
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for the result")
+    parser.add_argument("--build", help="build folder that has the module; default: build it")
+    flags = parser.parse_args()
+    settings = {"build-dir": flags.build} if flags.build else {}
+    with errors_in_words():
+        if flags.what == "wheel":
+            viaduct.write_wheel(ROOT, flags.out, settings)
+        elif flags.what == "description":
+            viaduct.write_dist_info(ROOT, flags.out)
+        else:
+            viaduct_nixl.write_wheel(ROOT / "python" / "nixl", flags.out, settings)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+#include "agent_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/process_id.h"
+#include "errors.h"
+#include "gil.h"
+
+namespace viaduct::python {
+namespace {
+
+// Never destroyed: agents may outlive the interpreter.
+std::vector<AgentState*>& openAgents() {
+  static auto& agents = *new std::vector<AgentState*>();
+  return agents;
+}
+
+}  // namespace
+
+AgentState::AgentState(Agent opened)
+    : agent(std::move(opened)), fork_generation_(base::forkGeneration()) {
+  openAgents().push_back(this);
+}
+
+AgentState::~AgentState() {
+  std::erase(openAgents(), this);
+  if (!closed_) unlockedFromDestructor([this] { agent.close(); });
+  dropSettled();
+  for (auto& [peer, memory] : unsettled_) memory.release();  // never freed: the peer may write it
+}
+
+bool AgentState::isForked() const { return fork_generation_ != base::forkGeneration(); }
+
+void AgentState::refuse(const char* operation) const {
+  if (isForked())
+    raiseMisuse(operation, "the agent was opened before fork(), by the parent process",
+                "open an agent in the child, or start children with the method \"spawn\"");
+  raiseMisuse(operation, "the agent is closed", "open another agent");
+}
+
+void AgentState::close() {
+  if (std::exchange(closed_, true)) return;
+  {
+    const Unlocked unlocked;
+    agent.close();
+  }
+  if (readers.is_none()) return;
+  py::module_::import("viaduct._asyncio").attr("wake")(readers);
+  readers = py::none();
+}
+
+void AgentState::closeAll() {
+  // Closing gives the GIL away, so that the list may change meanwhile.
+  while (!openAgents().empty()) {
+    AgentState& last = *openAgents().back();
+    openAgents().pop_back();
+    const auto held = last.weak_from_this().lock();
+    if (held) held->close();
+  }
+}
+
+std::shared_ptr<PinState> AgentState::addPin(Pin pin, py::object keeper) {
+  dropSettled();
+  const std::uint64_t address = pin.info().address;
+  auto state = std::make_shared<PinState>(shared_from_this(), std::move(pin), std::move(keeper));
+  pins_[address] = state;
+  ++pins_version_;
+  return state;
+}
+
+void AgentState::removePin(const PinState& pin) {
+  const auto found = pins_.find(pin.info().address);
+  if (found == pins_.end()) return;
+  // Another pin may have taken the address.
+  if (const auto there = found->second.lock(); there && there.get() != &pin) return;
+  pins_.erase(found);
+  ++pins_version_;
+}
+
+std::shared_ptr<PinState> AgentState::pinAt(std::uint64_t address) const {
+  auto after = pins_.upper_bound(address);
+  if (after == pins_.begin()) return nullptr;
+  auto pin = std::prev(after)->second.lock();
+  if (!pin || address - pin->info().address >= pin->info().bytes) return nullptr;
+  return pin;
+}
+
+void AgentState::keepUntilSettled(const std::string& peer, py::object memory) {
+  if (auto known = agent.peer(peer))
+    unsettled_.emplace_back(*std::move(known), std::move(memory));
+  else
+    memory.release();  // never freed: nobody can say any more whether that peer has left it
+}
+
+void AgentState::dropSettled() {
+  std::erase_if(unsettled_, [](const auto& left) { return left.first.settled(); });
+}
+
+PinState::~PinState() {
+  agent_->removePin(*this);
+  std::optional<Error> failed;
+  unlockedFromDestructor([&] {
+    if (released_ || !pin_) return;
+    if (auto released = pin_->release(); !released) failed = std::move(released).error();
+  });
+  if (!failed) return;
+  if (failed->code == Code::kPeerLost && keeper_)
+    agent_->keepUntilSettled(failed->peer, std::move(keeper_));
+  const py::object exception = exceptionOf(*failed);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+  PyErr_WriteUnraisable(nullptr);
+}
+
+void PinState::need(const char* operation) const {
+  if (released_)
+    raiseMisuse(
+        operation,
+        fmt::format("the pin of {} bytes at {:#x} was released", info_.bytes, info_.address),
+        "pin the memory again");
+}
+
+void PinState::release() {
+  if (!std::exchange(released_, true)) agent_->removePin(*this);
+  const Status outcome = [&]() -> Status {
+    const Unlocked unlocked;
+    const std::lock_guard held(one_at_a_time_);
+    if (!pin_) return Ok{};
+    return pin_->release();
+  }();
+  if (!outcome && outcome.error().code == Code::kPeerLost && keeper_)
+    agent_->keepUntilSettled(outcome.error().peer, keeper_);
+  freeIfUnused();
+  check(outcome);
+}
+
+void PinState::dropView() {
+  --views_;
+  freeIfUnused();
+}
+
+void PinState::freeIfUnused() {
+  if (!released_ || views_ != 0) return;
+  keeper_ = py::object();
+  unlockedFromDestructor([this] {
+    const std::lock_guard held(one_at_a_time_);
+    pin_.reset();
+  });
+}
+
+}  // namespace viaduct::python

@@ -1,0 +1,33 @@
+#include <viaduct/result.h>
+
+#include "errors.h"
+
+namespace viaduct::python {
+
+py::object exceptionOf(const Error& error) {
+  const py::object classes = py::module_::import("viaduct._errors").attr("BY_CODE");
+  const auto text = [](const std::string& bytes) {  // the system's own texts may be no UTF-8
+    return py::reinterpret_steal<py::str>(PyUnicode_DecodeUTF8(
+        bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "backslashreplace"));
+  };
+  using py::operator""_a;
+  return classes[codeName(error.code)](
+      text(error.text()), "operation"_a = error.operation, "detail"_a = text(error.detail),
+      "os_errno"_a = error.os_errno, "peer"_a = text(error.peer), "device"_a = text(error.device),
+      "file"_a = text(error.file), "cause"_a = text(error.cause), "remedy"_a = text(error.remedy));
+}
+
+void raise(const Error& error) {
+  const py::object exception = exceptionOf(error);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+  throw py::error_already_set();
+}
+
+void raiseMisuse(const char* operation, std::string detail, std::string remedy) {
+  raise({.code = Code::kInvalid,
+         .operation = operation,
+         .detail = std::move(detail),
+         .remedy = std::move(remedy)});
+}
+
+}  // namespace viaduct::python

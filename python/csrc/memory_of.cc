@@ -1,0 +1,169 @@
+#include "memory_of.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "errors.h"
+
+namespace viaduct::python {
+namespace {
+
+// The layout that DLPack prescribes for tensors in the memory of one process.
+struct DlDevice {
+  std::int32_t type, id;
+};
+constexpr std::int32_t kDlCpu = 1, kDlCudaHost = 3, kDlRocmHost = 11;
+struct DlTensor {
+  void* data;
+  DlDevice device;
+  std::int32_t axes;
+  std::uint8_t type_code, type_bits;
+  std::uint16_t type_lanes;
+  std::int64_t* shape;
+  std::int64_t* strides;  // in items; null: C order
+  std::uint64_t byte_offset;
+};
+
+std::string typeName(py::handle object) { return Py_TYPE(object.ptr())->tp_name; }
+
+[[noreturn]] void refuseDevice(const char* operation, const std::string& what) {
+  raise({.code = Code::kUnsupported,
+         .operation = operation,
+         .detail = fmt::format("{} lies in the memory of a device", what),
+         .cause = "no backend of this build reaches the memory of GPUs",
+         .remedy = "copy it to the host first, as with tensor.cpu(), and pin the copy"});
+}
+
+void rowMajor(ObjectMemory& memory) {
+  memory.strides.resize(memory.shape.size());
+  std::int64_t stride = memory.item_bytes;
+  for (std::size_t axis = memory.shape.size(); axis-- > 0;) {
+    memory.strides[axis] = stride;
+    stride *= memory.shape[axis];
+  }
+}
+
+ObjectMemory ofBuffer(const py::object& view) {
+  const Py_buffer& buffer = *PyMemoryView_GET_BUFFER(view.ptr());
+  ObjectMemory memory{.address = reinterpret_cast<std::uintptr_t>(buffer.buf),
+                      .item_bytes = buffer.itemsize,
+                      .read_only = buffer.readonly != 0,
+                      .keeper = view};
+  memory.shape.assign(buffer.shape, buffer.shape + buffer.ndim);
+  memory.strides.assign(buffer.strides, buffer.strides + buffer.ndim);
+  return memory;
+}
+
+ObjectMemory ofArrayInterface(const char* operation, py::handle object) {
+  const py::dict described = object.attr("__array_interface__");
+  const py::object data = described["data"];
+  if (!py::isinstance<py::tuple>(data))
+    raiseMisuse(operation, fmt::format("the memory of a {} is no address", typeName(object)),
+                "give an object with a buffer or with DLPack");
+  const py::tuple pointer = data;
+  ObjectMemory memory{.address = pointer[0].cast<std::uint64_t>(),
+                      .read_only = pointer[1].cast<bool>(),
+                      .keeper = py::reinterpret_borrow<py::object>(object)};
+  const auto type = described["typestr"].cast<std::string>();
+  memory.item_bytes = std::stoll(type.substr(std::min<std::size_t>(type.size(), 2)));
+  memory.shape = py::list(described["shape"]).cast<std::vector<std::int64_t>>();
+  if (described.contains("strides") && !described["strides"].is_none())
+    memory.strides = py::list(described["strides"]).cast<std::vector<std::int64_t>>();
+  else
+    rowMajor(memory);
+  return memory;
+}
+
+ObjectMemory ofDlpack(const char* operation, py::handle object) {
+  const py::tuple device = object.attr("__dlpack_device__")();
+  const auto type = py::int_(device[0]).cast<std::int32_t>();
+  if (type != kDlCpu && type != kDlCudaHost && type != kDlRocmHost)
+    refuseDevice(operation, fmt::format("a {}", typeName(object)));
+  // The capsule is left unused: then it frees the tensor when it goes.
+  const py::object capsule = object.attr("__dlpack__")();
+  const auto* tensor =
+      static_cast<const DlTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
+  if (tensor == nullptr) throw py::error_already_set();
+  ObjectMemory memory{
+      .address = reinterpret_cast<std::uintptr_t>(tensor->data) + tensor->byte_offset,
+      .item_bytes = tensor->type_bits * tensor->type_lanes / 8,
+      .keeper = capsule};
+  memory.shape.assign(tensor->shape, tensor->shape + tensor->axes);
+  if (tensor->strides == nullptr) {
+    rowMajor(memory);
+    return memory;
+  }
+  for (std::int32_t axis = 0; axis < tensor->axes; ++axis)
+    memory.strides.push_back(tensor->strides[axis] * memory.item_bytes);
+  return memory;
+}
+
+}  // namespace
+
+bool ObjectMemory::isDense(std::size_t first) const {
+  std::vector<std::size_t> axes(shape.size() - std::min(first, shape.size()));
+  std::iota(axes.begin(), axes.end(), first);
+  std::sort(axes.begin(), axes.end(), [&](auto a, auto b) { return strides[a] < strides[b]; });
+  std::int64_t next = item_bytes;
+  for (const std::size_t axis : axes) {
+    if (shape[axis] == 1) continue;
+    if (strides[axis] != next) return false;
+    next *= shape[axis];
+  }
+  return true;
+}
+
+std::uint64_t ObjectMemory::bytes(std::size_t first) const {
+  std::int64_t product = item_bytes;
+  for (std::size_t axis = first; axis < shape.size(); ++axis) product *= shape[axis];
+  return static_cast<std::uint64_t>(product);
+}
+
+ObjectMemory memoryOf(const char* operation, py::handle object) {
+  if (py::hasattr(object, "__cuda_array_interface__"))
+    refuseDevice(operation, fmt::format("a {}", typeName(object)));
+  if (PyObject_CheckBuffer(object.ptr()) != 0) {
+    if (PyObject* view = PyMemoryView_FromObject(object.ptr()))
+      return ofBuffer(py::reinterpret_steal<py::object>(view));
+    // numpy has no buffer for types of its own, such as bfloat16, but tells where they lie.
+    if (!py::hasattr(object, "__array_interface__")) throw py::error_already_set();
+    PyErr_Clear();
+  }
+  if (py::hasattr(object, "__array_interface__")) return ofArrayInterface(operation, object);
+  if (py::hasattr(object, "__dlpack__")) return ofDlpack(operation, object);
+  raiseMisuse(operation, fmt::format("a {} is no memory", typeName(object)),
+              "give a buffer (bytearray, mmap, numpy array), a tensor, or (address, bytes)");
+}
+
+ObjectMemory denseMemoryOf(const char* operation, py::handle object) {
+  ObjectMemory memory = memoryOf(operation, object);
+  if (!memory.isDense())
+    raiseMisuse(operation,
+                fmt::format("the {} of shape ({}) has gaps between its items", typeName(object),
+                            fmt::join(memory.shape, ", ")),
+                "give a contiguous one, or the whole array that this is a part of");
+  return memory;
+}
+
+Run rowsOf(const char* operation, const ObjectMemory& memory) {
+  if (memory.shape.empty()) return {.base = memory.address, .bytes = memory.bytes(), .count = 1};
+  const std::uint64_t bytes = memory.bytes(1);
+  const auto count = static_cast<std::uint64_t>(memory.shape.front());
+  const bool ascending = count == 1 || memory.strides.front() >= static_cast<std::int64_t>(bytes);
+  if (!memory.isDense(1) || !ascending)
+    raiseMisuse(operation,
+                fmt::format("shape ({}) with strides ({}) is not made of contiguous rows",
+                            fmt::join(memory.shape, ", "), fmt::join(memory.strides, ", ")),
+                "slice along the first axis only, so that array[i] is contiguous for each i");
+  return {.base = memory.address,
+          .stride = count == 1 ? 0 : static_cast<std::uint64_t>(memory.strides.front()),
+          .bytes = bytes,
+          .count = count};
+}
+
+}  // namespace viaduct::python

@@ -1,0 +1,97 @@
+#include <fmt/format.h>
+#include <pybind11/stl.h>
+
+#include "agent_state.h"
+#include "bindings.h"
+#include "errors.h"
+#include "selection.h"
+
+namespace viaduct::python {
+namespace {
+
+// The buffer protocol: bytes, in one dimension.
+int viewPin(PyObject* self, Py_buffer* view, int flags) {
+  try {
+    auto& pin = py::handle(self).cast<PinState&>();
+    pin.need("view the pin");
+    const int made = PyBuffer_FillInfo(
+        view, self, reinterpret_cast<void*>(static_cast<std::uintptr_t>(pin.info().address)),
+        static_cast<Py_ssize_t>(pin.info().bytes), pin.isReadOnly() ? 1 : 0, flags);
+    if (made == 0) pin.addView();
+    return made;
+  } catch (py::error_already_set& raised) {
+    raised.restore();
+    view->obj = nullptr;
+    return -1;
+  }
+}
+
+void dropView(PyObject* self, Py_buffer*) { py::handle(self).cast<PinState&>().dropView(); }
+
+std::string describe(const PinState& pin) {
+  return fmt::format("<viaduct.Pin {}{} bytes at {:#x}{}{}>",
+                     pin.info().label.empty() ? "" : fmt::format("{:?} ", pin.info().label),
+                     pin.info().bytes, pin.info().address, pin.isReadOnly() ? ", read-only" : "",
+                     pin.isReleased() ? ", released" : "");
+}
+
+constexpr auto kPin = R"(Memory that peers of the agent can reach, until release().
+
+    with agent.allocate(1 << 20, label="inbox") as pin:
+        array = numpy.frombuffer(pin, dtype="float32")    # a view, no copy
+        array[:] = 1
+        agent.write(peer, pin, remote)                    # all of it
+        blocks = pin.blocks(4096)                         # cut into blocks of 4,096 bytes
+
+Made by Agent.allocate() and Agent.pin(). A pin is a buffer: memoryview(pin), numpy.frombuffer(pin)
+and torch.frombuffer(pin) are views of its memory. The memory stays valid while a view of it lives,
+also after release(). A pin that is garbage collected is released.)";
+
+}  // namespace
+
+void bindPin(py::module_& module) {
+  py::class_<PinState, std::shared_ptr<PinState>>(module, "Pin", kPin,
+                                                  py::custom_type_setup([](PyHeapTypeObject* type) {
+                                                    type->ht_type.tp_as_buffer = &type->as_buffer;
+                                                    type->as_buffer.bf_getbuffer = viewPin;
+                                                    type->as_buffer.bf_releasebuffer = dropView;
+                                                  }))
+      .def_property_readonly(
+          "address", [](const PinState& pin) { return pin.info().address; },
+          "Where the memory begins.")
+      .def_property_readonly(
+          "bytes", [](const PinState& pin) { return pin.info().bytes; },
+          "How many bytes are pinned.")
+      .def("__len__", [](const PinState& pin) { return pin.info().bytes; })
+      .def_property_readonly(
+          "label", [](const PinState& pin) { return pin.info().label; },
+          "The name under which peers find the memory with Peer.pin().")
+      .def_property_readonly("read_only", &PinState::isReadOnly,
+                             "Whether transfers may only read the memory.")
+      .def_property_readonly("released", &PinState::isReleased, "Whether release() was called.")
+      .def_property_readonly(
+          "agent", [](const PinState& pin) { return pin.agent(); }, "The agent of the pin.")
+      .def(
+          "blocks",
+          [](const py::object& self, std::uint64_t bytes, std::uint64_t stride,
+             std::uint64_t offset, std::optional<std::uint64_t> count) {
+            const auto& pin = self.cast<const PinState&>();
+            pin.need("blocks");
+            return blocksWithin(pin.info(), {bytes, stride, offset, count}, self);
+          },
+          py::arg("bytes"), py::kw_only(), py::arg("stride") = 0, py::arg("offset") = 0,
+          py::arg("count") = py::none(), kBlocksOfPin)
+      .def("release", &PinState::release, R"(release($self, /)
+--
+
+Withdraws the memory. When it returns, no peer reaches the memory and no transfer uses it.
+
+Transfers that still use it end with an error. Views keep the memory itself valid. PeerLostError: a
+peer was stopped in the middle of a copy, and may still change the memory until its `settled` is
+True; the pinned object is kept alive until then. May be called twice.)")
+      .def("__enter__", [](py::object self) { return self; })
+      .def("__exit__", [](PinState& pin, const py::args&) { pin.release(); })
+      .def("__repr__", describe);
+}
+
+}  // namespace viaduct::python

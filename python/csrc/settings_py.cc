@@ -1,0 +1,114 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "bindings.h"
+#include "errors.h"
+#include "settings_of.h"
+
+namespace viaduct::python {
+namespace {
+
+constexpr std::string_view kPrefix = "VIADUCT_";
+
+// "VIADUCT_COPY_THREADS" is copy_threads.
+std::string keywordOf(std::string_view variable) {
+  std::string keyword(variable.substr(kPrefix.size()));
+  std::transform(keyword.begin(), keyword.end(), keyword.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  return keyword;
+}
+
+std::string variableOf(std::string_view keyword) {
+  std::string variable(kPrefix);
+  for (const unsigned char letter : keyword) variable += static_cast<char>(std::toupper(letter));
+  return variable;
+}
+
+std::string micros(double seconds) { return fmt::format("{:.0f}us", seconds * 1e6); }
+
+// As the variable would have it.
+std::string textOf(py::handle value) {
+  if (PyBool_Check(value.ptr()) != 0) return value.is(py::handle(Py_True)) ? "yes" : "no";
+  if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) {
+    std::string joined;
+    for (const py::handle item : value)
+      joined += fmt::format("{}{}", joined.empty() ? "" : ",", textOf(item));
+    return joined;
+  }
+  if (py::hasattr(value, "total_seconds"))
+    return micros(value.attr("total_seconds")().cast<double>());
+  return py::str(value).cast<std::string>();
+}
+
+// A number of seconds, for a setting that takes a duration.
+std::optional<std::string> secondsOf(py::handle value) {
+  const bool number = (PyLong_Check(value.ptr()) != 0 && PyBool_Check(value.ptr()) == 0) ||
+                      PyFloat_Check(value.ptr()) != 0;
+  if (!number) return std::nullopt;
+  const auto seconds = value.cast<double>();
+  if (!std::isfinite(seconds)) return std::nullopt;
+  return micros(seconds);
+}
+
+void apply(const SettingRow& row, std::string_view keyword, py::handle value, Settings& into) {
+  Status parsed = row.parse(textOf(value), into);
+  if (const auto seconds = secondsOf(value); !parsed && seconds)
+    if (row.parse(*seconds, into)) return;
+  if (parsed) return;
+  raise(
+      {.code = Code::kInvalid,
+       .operation = "settings",
+       .detail = fmt::format("{}={} cannot be read", keyword, py::repr(value).cast<std::string>()),
+       .remedy = fmt::format("give {}", parsed.error().remedy)});
+}
+
+void applyKeyword(std::string_view keyword, py::handle value, Settings& into) {
+  for (const SettingRow& row : settingRows())
+    if (row.variable.starts_with(kPrefix) && keywordOf(row.variable) == keyword)
+      return apply(row, keyword, value, into);
+  const std::string_view meant = nearestSetting(variableOf(keyword));
+  raiseMisuse("settings", fmt::format("there is no setting {}", keyword),
+              meant.starts_with(kPrefix) ? fmt::format("use {}", keywordOf(meant))
+                                         : "viaduct.settings() lists them");
+}
+
+py::tuple rows() {
+  py::list rows;
+  for (const SettingRow& row : settingRows())
+    if (row.variable.starts_with(kPrefix))
+      rows.append(py::make_tuple(keywordOf(row.variable), row.variable, row.fallback, row.help));
+  return py::tuple(rows);
+}
+
+}  // namespace
+
+Settings settingsOf(const py::kwargs& given) {
+  Settings settings;
+  const bool environment =
+      !given.contains("environment") || py::bool_(given["environment"]).cast<bool>();
+  if (environment) settings = valueOf(settingsFromEnvironment());
+  for (const auto& [keyword, value] : given) {
+    const auto name = keyword.cast<std::string>();
+    if (name != "environment" && !value.is_none()) applyKeyword(name, value, settings);
+  }
+  return settings;
+}
+
+void bindSettings(py::module_& module) {
+  module.def("settings", rows, R"(settings()
+--
+
+What can be set about an agent: a tuple of (keyword, variable, default, meaning).
+
+    for keyword, variable, default, meaning in viaduct.settings():
+        print(f"{keyword} = {default!r}: {meaning}")
+)");
+}
+
+}  // namespace viaduct::python

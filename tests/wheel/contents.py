@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Looks at the wheels in a folder without installing them.
+
+    contents.py FOLDER [--for-this-host]     exit: 0 all is right; 1 it prints what is not
+
+With --for-this-host, the module may need libraries that few other hosts have.
+"""
+
+import base64
+import csv
+import email
+import hashlib
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+# Whoever has Debian 12 and its python3 has these.
+COMMON = {"libstdc++.so.6", "libgcc_s.so.1", "libc.so.6", "libm.so.6", "libcrypto.so.3"}
+# The target is 8 MB, with the library, four backends and the code of fmt.
+MOST_BYTES = 8_000_000
+
+wrong = []
+
+
+def expect(condition, text):
+    if not condition:
+        wrong.append(text)
+
+
+def tool(*command):
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def check_record(wheel, name):
+    """RECORD lists every file with its hash and size."""
+    record = next(one for one in wheel.namelist() if one.endswith(".dist-info/RECORD"))
+    rows = {row[0]: row for row in csv.reader(wheel.read(record).decode().splitlines())}
+    expect(set(rows) == set(wheel.namelist()), f"{name}: RECORD and the files differ")
+    for path in set(wheel.namelist()) & set(rows) - {record}:
+        data = wheel.read(path)
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        expect(
+            rows[path][1:] == [f"sha256={digest}", str(len(data))],
+            f"{name}: RECORD is wrong about {path}",
+        )
+
+
+def check_metadata(wheel, name, want):
+    path = next(one for one in wheel.namelist() if one.endswith(".dist-info/METADATA"))
+    fields = email.message_from_string(wheel.read(path).decode())
+    for field, value in want.items():
+        expect(
+            fields.get_all(field, []) == value,
+            f"{name}: {field} is {fields.get_all(field)}, not {value}",
+        )
+    expect(
+        any(one.endswith(".dist-info/LICENSE") for one in wheel.namelist()),
+        f"{name} has no licence",
+    )
+
+
+def check_files(wheel, name, packages):
+    tops = {path.split("/")[0] for path in wheel.namelist() if ".dist-info/" not in path}
+    expect(tops == packages, f"{name} has {sorted(tops)}, not {sorted(packages)}")
+    for path in wheel.namelist():
+        odd = re.search(r"__pycache__|\.pyc$|(^|/)tests?/|\.cc$|\.h$|\.(a|o)$", path)
+        expect(not odd, f"{name} has {path}, which is not for users")
+    missing = [
+        path.relative_to(parent).as_posix()
+        for parent in (SOURCE / "python", SOURCE / "python/nixl")
+        for package in packages
+        for pattern in ("*.py", "*.pyi", "py.typed")
+        for path in (parent / package).rglob(pattern)
+        if path.relative_to(parent).as_posix() not in wheel.namelist()
+        and (parent / package / "__init__.py").exists()
+    ]
+    expect(not missing, f"{name} lacks {missing}")
+
+
+def check_module(wheel, name, for_this_host):
+    """The compiled module is stripped, and needs and exports no more than it has to."""
+    modules = [path for path in wheel.namelist() if ".so" in path]
+    expect(len(modules) == 1, f"{name} has not one compiled module: {modules}")
+    with tempfile.TemporaryDirectory() as folder:
+        module = wheel.extract(modules[0], folder)
+        expect(
+            ".debug_" not in tool("readelf", "--section-headers", "--wide", module),
+            f"{name}: not stripped",
+        )
+        dynamic = tool("readelf", "--dynamic", "--wide", module)
+        exported = tool(
+            "nm", "--dynamic", "--defined-only", "--format=just-symbols", module
+        ).split()
+    expect(exported == ["PyInit__core"], f"{name}: the module shows others {exported[:5]}")
+    if not for_this_host:
+        foreign = set(re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)) - COMMON
+        expect(not foreign, f"{name}: the module needs {sorted(foreign)}, which few hosts have")
+        expect(
+            not re.search(r"R(UN)?PATH", dynamic),
+            f"{name}: the module looks for libraries in a fixed folder",
+        )
+
+
+def main():
+    folder, *flags = sys.argv[1:]
+    version = re.search(
+        r"^project\(viaduct VERSION ([0-9.]+)", (SOURCE / "CMakeLists.txt").read_text(), re.M
+    ).group(1)
+    common = {"License": ["Apache-2.0"], "Requires-Python": [">=3.9"]}
+    expected = {
+        f"viaduct-{version}-cp": (
+            {"viaduct"},
+            {"Name": ["viaduct"], "Version": [version], "Requires-Dist": []},
+        ),
+        f"viaduct_nixl-1.4.0+viaduct.{version}-py3-none-any": (
+            {"nixl", "nixl_cu12", "nixl_cu13"},
+            {
+                "Name": ["viaduct-nixl"],
+                "Version": [f"1.4.0+viaduct.{version}"],
+                "Requires-Dist": [f"viaduct (=={version})"],
+            },
+        ),
+    }
+    if not (SOURCE / "python/nixl/nixl").exists():
+        expected.popitem()
+    files = sorted(pathlib.Path(folder).glob("*.whl"))
+    expect(
+        len(files) == len(expected),
+        f"{folder} has not {len(expected)} wheels: {[one.name for one in files]}",
+    )
+    for path in files:
+        matches = [value for start, value in expected.items() if path.name.startswith(start)]
+        expect(matches, f"{path.name} is called otherwise than a wheel of this version")
+        expect(path.stat().st_size <= MOST_BYTES, f"{path.name} has more than {MOST_BYTES} bytes")
+        if not matches:
+            continue
+        packages, metadata = matches[0]
+        with zipfile.ZipFile(path) as wheel:
+            check_record(wheel, path.name)
+            check_metadata(wheel, path.name, {**metadata, **common})
+            check_files(wheel, path.name, packages)
+            if packages == {"viaduct"}:
+                check_module(wheel, path.name, "--for-this-host" in flags)
+        print(f"{path.name}: {path.stat().st_size / 1e6:.2f} MB")
+    for text in wrong:
+        print(text, file=sys.stderr)
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# root.sh FOLDER: installs the wheels of FOLDER by pip, as an ordinary user of a new Debian 12 that has Python and
+# pip alone, and of one with numpy, and uses them.
+#
+# exit: 0 all passed; 1 something failed; 77 skipped. Needs root, for mounts and a root folder of its own.
+# The systems are made once and kept in build/wheel-root*. Packages come from where this machine's apt gets them, or
+# from VIADUCT_DEBIAN_MIRROR.
+set -euo pipefail
+self=$(realpath -- "${BASH_SOURCE[0]}")
+source=$(realpath -m -- "$(dirname -- "$self")/../..")
+folder=$(realpath -- "${1:?}")
+
+skip() {
+  echo "skipped: $*"
+  exit 77
+}
+fail() {
+  printf '%s\n' "$*" >&2
+  exit 1
+}
+
+# make_system ROOT PACKAGES
+make_system() {
+  local mirror
+  mirror=${VIADUCT_DEBIAN_MIRROR:-$("$source/tools/apt_sources.sh" debian bookworm |
+    awk '$3 == "bookworm" { print $2; exit }')}
+  [[ -n $mirror ]] || skip "this machine's apt has no Debian 12, and VIADUCT_DEBIAN_MIRROR names no mirror"
+  rm -rf --one-file-system -- "$1.part"
+  debootstrap --variant=minbase --include="$2" bookworm "$1.part" "$mirror" >"$1.log" 2>&1 ||
+    fail "debootstrap: $(tail -n 20 "$1.log")"
+  chroot "$1.part" useradd --create-home --shell /bin/bash somebody
+  mv -- "$1.part" "$1"
+}
+
+# In the new system, as somebody, from a folder that has nothing.
+use_wheels() {
+  cd
+  for package in libfmt9 libucx0 libfabric1 g++; do
+    if dpkg-query --show "$package" >/dev/null 2>&1; then fail "$package is here, and should not be"; fi
+  done
+  local distributions=(viaduct)
+  if compgen -G '/wheels/viaduct_nixl-*.whl' >/dev/null; then distributions=(viaduct-nixl); fi
+  python3 -m pip install --quiet --user --break-system-packages --no-index --find-links /wheels "${distributions[@]}"
+  echo "installed: $(python3 -m pip list --user 2>/dev/null | grep viaduct | tr -s ' ' | paste -sd,)"
+  ldd "$(python3 -c 'import viaduct; print(viaduct._core.__file__)')" >libraries
+  if grep 'not found' libraries; then fail "the module lacks a library"; fi
+  ~/.local/bin/verify_nixl_setup
+  python3 -m viaduct.verify --json | python3 /tmp/look.py "$1"
+  local example
+  for example in /examples/*.py; do
+    echo "-- $(basename "$example")"
+    python3 "$example" >said 2>&1 || fail "$(cat said)"
+  done
+}
+
+case ${2:-} in
+  --inside)
+    su somebody -c "set -euo pipefail; $(declare -f fail use_wheels); use_wheels $3"
+    ;;
+  --mounted)  # in mounts of its own: what is installed lies in memory
+    root=$(mktemp -d)
+    mount -t tmpfs tmpfs "$root"
+    mkdir "$root/upper" "$root/work" "$root/system"
+    mount -t overlay overlay -o "lowerdir=$3,upperdir=$root/upper,workdir=$root/work" "$root/system"
+    mount -t proc proc "$root/system/proc"
+    mount --rbind /dev "$root/system/dev"
+    mkdir "$root/system/wheels" "$root/system/examples"
+    mount --bind "$folder" "$root/system/wheels"
+    mount --bind "$source/examples/python" "$root/system/examples"
+    cp "$self" "$source/tests/wheel/look.py" "$root/system/tmp/"
+    exec env -i PATH="$PATH" LC_ALL=C.UTF-8 chroot "$root/system" bash /tmp/root.sh /wheels --inside "$4"
+    ;;
+  *)
+    ((EUID == 0)) || skip "not root"
+    command -v debootstrap >/dev/null || skip "no debootstrap"
+    unshare --mount true 2>/dev/null || skip "no right to mount"
+    for numpy in without with; do
+      packages=python3,python3-pip
+      if [[ $numpy == with ]]; then packages+=,python3-numpy; fi
+      system=$source/build/wheel-root-$numpy-numpy
+      [[ -d $system ]] || make_system "$system" "$packages"
+      echo "-- $numpy numpy"
+      unshare --mount --pid --fork --kill-child --propagation private "$self" "$folder" --mounted "$system" $numpy
+    done
+    ;;
+esac
