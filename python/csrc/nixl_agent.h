@@ -75,7 +75,6 @@ struct Request {
   std::shared_ptr<Remote> remote;
   std::string note;
   std::uint64_t descriptors = 0;
-  bool brief = false;  // posted sooner than another thread could have taken the GIL
   bool posted = false;
   Clock::time_point started{};
   std::optional<Telemetry> telemetry{};
