@@ -21,6 +21,9 @@ namespace {
 constexpr std::chrono::seconds kReachWithin{5};
 // How long a session may take to begin, once there is a connection.
 constexpr std::chrono::seconds kBeginWithin{1};
+// How long a registration may take to be announced. A session that is younger than the metadata has
+// announced all of it when it begins, but for what was registered in that very moment.
+constexpr std::chrono::milliseconds kHearWithin{200};
 
 std::set<NixlAgent*>& openAgents() {
   static std::set<NixlAgent*> agents;
@@ -285,6 +288,7 @@ const std::string& NixlAgent::addRemote(std::string blob) {
     if (metadata.partial) fresh->addRegions(before.regions);
   }
   if (metadata.card) aim(*fresh, valueOf(agent_->connect(*metadata.card)), same_life);
+  if (fresh->peer) fresh->loaded_epoch = fresh->peer->epoch();
   fresh->memory = std::make_shared<const core::PinMap>(hostMemory(fresh->regions));
   if (!metadata.partial) fresh->blob = std::move(blob);
   remotes_[fresh->name] = fresh;
@@ -582,7 +586,8 @@ Transfer NixlAgent::plan(OpKind kind, Remote& remote, const Selection& local,
   };
   auto planned = tryIt();
   if (!planned && planned.error().code == Code::kDenied) {
-    awaitPins(remote, there, kReachWithin);
+    const bool younger = remote.peer->epoch() != remote.loaded_epoch;
+    awaitPins(remote, there, younger ? Deadline(kHearWithin) : Deadline(kReachWithin));
     planned = tryIt();
   }
   return valueOf(std::move(planned));
