@@ -3,6 +3,7 @@
 exit: 0 fine; 1 not; 77 skipped, with the reason.
 """
 
+import json
 import os
 import re
 import shutil
@@ -139,13 +140,27 @@ def bench(objects, make, made):
     collected = subprocess.run(script, input=log, capture_output=True, text=True, check=False)
     expect(collected.returncode == 0, collected.stderr, *members)
     wanted = {"tcp-write.json", "tcp-read.json", "tcp-latency.json"}
-    if shutil.which("iperf3"):
-        wanted.add("iperf3.txt")
-    else:
-        expect("iperf3 is not in this image" in log, "the missing tool is named", *members)
+    for tool in ("iperf3", "ucx_perftest"):
+        if shutil.which(tool):
+            wanted |= {f"{tool}-65536.txt", f"{tool}-1048576.txt"}
+        else:
+            expect(f"{tool} is not in this image" in log, "the missing tool is named", *members)
     here = set(os.listdir(results))
     expect(wanted <= here, f"{wanted - here} are missing", *members)
     expect(len([name for name in here if name.startswith("doctor-")]) == 2, "a doctor's file of each pod", *members)
+    read_baselines(os.path.join(made.files, "bin", "viaduct"), results, here)
+
+
+def read_baselines(viaduct, results, names):
+    """Each output of a raw tool has the row of its size, which `viaduct compare` finds among ours."""
+    ours = os.path.join(results, "batch-1.json")
+    call = [viaduct, "bench", "--backend=tcp", "--batch=1", "--block-sizes=64K,1M", "--duration=20ms", f"--json={ours}"]
+    subprocess.run(call, check=True, capture_output=True)
+    for name in (one for one in names if one.endswith(".txt")):
+        call = [viaduct, "compare", ours, os.path.join(results, name), "--across-settings", "--across-machines", "--json"]
+        ran = subprocess.run(call, check=False, capture_output=True, text=True)
+        rows = json.loads(ran.stdout)["rows"] if ran.stdout else []
+        expect([str(row["block_size"]) for row in rows] == [name.split("-")[1].split(".")[0]], f"{name}: {rows} {ran.stderr}")
 
 
 def doctor(objects, make, _):
@@ -182,7 +197,7 @@ SCENARIOS = {
     "group": (group, PLAIN + "patches:\n" + settings(DURATION="200ms")),
     "etcd": (etcd, PLAIN),
     "crowd": (crowd, documented("More members") + settings(BLOCK_SIZES="64K", DURATION="200ms")),
-    "bench": (bench, PLAIN + "patches:\n" + settings(BLOCK_SIZES="64K", DURATION="100ms", BASELINES="iperf3")),
+    "bench": (bench, PLAIN + "patches:\n" + settings(BLOCK_SIZES="64K,1M", DURATION="100ms", BASELINES="iperf3,ucx_perftest", UCX_TLS="tcp,self")),
     "doctor": (doctor, PLAIN),
     "your-image": (your_image, PLAIN),
 }
