@@ -194,6 +194,7 @@ def your_image(objects, make, _):
 
 SCENARIOS = {
     "pair": (pair, PLAIN),
+    "host-network": (pair, documented("The network of the node").replace("eks-efa", "generic-tcp")),
     "group": (group, PLAIN + "patches:\n" + settings(DURATION="200ms")),
     "etcd": (etcd, PLAIN),
     "crowd": (crowd, documented("More members") + settings(BLOCK_SIZES="64K", DURATION="200ms")),
