@@ -107,6 +107,23 @@ def group(objects, make, _):
     expect(rows_of(again[0], 15, 4) == 3, "three block sizes", *again)
 
 
+def metrics(objects, make, made):
+    """What Prometheus does from outside of the pods, while a member waits for the other."""
+    prefill = make(job(objects, "viaduct-prefill"))
+    notes = job(objects, "viaduct-prefill")["spec"]["template"]["metadata"]["annotations"]
+    [address] = {where for name, where in made.names.items() if name.startswith("viaduct-prefill-0.")}
+    url = f"http://{address}:{notes['prometheus.io/port']}{notes['prometheus.io/path']}"
+    fetch = ["nsenter", f"--net=/proc/{made.switch.pid}/ns/net", sys.executable, "-c"]
+    fetch += ["import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())", url]
+    prefill.go()
+    expect(prefill.wait_for("still waiting"), "it waits for the other member", prefill)
+    got = subprocess.run(fetch, check=False, capture_output=True, text=True)
+    expect("viaduct_agent_info{" in got.stdout and got.stdout.endswith("# EOF\n\n"), got.stdout + got.stderr, prefill)
+    decode = make(job(objects, "viaduct-decode"))
+    decode.go()
+    finish_all([prefill, decode])
+
+
 def etcd(objects, make, _):
     one = job(objects, "viaduct-group-etcd")
     members = [make(one, index) for index in range(4)]
@@ -194,13 +211,14 @@ def your_image(objects, make, _):
 
 SCENARIOS = {
     "pair": (pair, PLAIN),
-    "host-network": (pair, documented("The network of the node").replace("eks-efa", "generic-tcp")),
     "group": (group, PLAIN + "patches:\n" + settings(DURATION="200ms")),
     "etcd": (etcd, PLAIN),
     "crowd": (crowd, documented("More members") + settings(BLOCK_SIZES="64K", DURATION="200ms")),
     "bench": (bench, PLAIN + "patches:\n" + settings(BLOCK_SIZES="64K,1M", DURATION="100ms", BASELINES="iperf3,ucx_perftest", UCX_TLS="tcp,self")),
     "doctor": (doctor, PLAIN),
     "your-image": (your_image, PLAIN),
+    "host-network": (pair, documented("The network of the node").replace("eks-efa", "generic-tcp")),
+    "metrics": (metrics, documented("Watch a run").replace("eks-efa", "generic-tcp")),
 }
 
 
