@@ -38,9 +38,7 @@ use_wheels() {
   for package in libfmt9 libucx0 libfabric1 g++; do
     if dpkg-query --show "$package" >/dev/null 2>&1; then fail "$package is here, and should not be"; fi
   done
-  local distributions=(viaduct)
-  if compgen -G '/wheels/viaduct_nixl-*.whl' >/dev/null; then distributions=(viaduct-nixl); fi
-  python3 -m pip install --quiet --user --break-system-packages --no-index --find-links /wheels "${distributions[@]}"
+  python3 -m pip install --quiet --user --break-system-packages --no-index --find-links /wheels viaduct-nixl
   echo "installed: $(python3 -m pip list --user 2>/dev/null | grep viaduct | tr -s ' ' | paste -sd,)"
   ldd "$(python3 -c 'import viaduct; print(viaduct._core.__file__)')" >libraries
   if grep 'not found' libraries; then fail "the module lacks a library"; fi
