@@ -10,7 +10,7 @@ namespace viaduct::python {
 namespace {
 
 std::shared_ptr<BlockList> listOf(const py::object& rows) {
-  Rows parsed = parseRows(rows);
+  Rows parsed = parseRows(rows, Pairs::kToo);
   if (!parsed.devices.empty() || parsed.device != 0)
     raise({.code = Code::kUnsupported,
            .operation = "blocks",
