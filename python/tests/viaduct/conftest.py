@@ -23,8 +23,8 @@ def pair(agent):
 
 
 @pytest.fixture
-def stuck():
-    """A running transfer to a stopped process: it does not end by itself for a long time."""
+def frozen():
+    """A transfer to a stopped process, not yet posted."""
     settings = {"backends": "tcp", "detect": 300, "environment": False}
     with Server(inbox=64 << 20, **settings) as server:
         with viaduct.Agent(name="client", deadline=300, grace=0.2, **settings) as agent:
@@ -34,4 +34,10 @@ def stuck():
             memory = agent.allocate(64 << 20)
             transfer = agent.plan("write", peer, memory, remote)
             server.signal(signal.SIGSTOP)
-            yield transfer.post()
+            yield transfer
+
+
+@pytest.fixture
+def stuck(frozen):
+    """A running transfer that does not end by itself for a long time."""
+    return frozen.post()
