@@ -11,6 +11,8 @@ set(description ${CMAKE_CURRENT_BINARY_DIR}/debian/python)
 file(REMOVE_RECURSE ${description})
 execute_process(COMMAND_ERROR_IS_FATAL ANY COMMAND ${python} -B
   ${PROJECT_SOURCE_DIR}/python/build_backend/viaduct_build.py description --out ${description})
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+  ${PROJECT_SOURCE_DIR}/python/build_backend/viaduct_build.py)
 install(DIRECTORY ${description}/ DESTINATION ${dist_packages} ${packaged} python)
 
 # The module is for this minor version of Python and no other.

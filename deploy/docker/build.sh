@@ -3,7 +3,7 @@
 #
 #   BUILD_TARGET=NAME           slim, the default: Debian with local, tcp, ofi, ucx. slim-python: the same for
 #                               Python. full: CUDA, EFA, GDRCopy
-#   TAG=NAME:TAG                default: viaduct:VERSION, viaduct:VERSION-python, or viaduct:VERSION-full-CUDA_ARCH_NAME
+#   TAG=NAME:TAG                default: viaduct:VERSION, viaduct-python:VERSION, viaduct:VERSION-full-CUDA_ARCH_NAME
 #   CUDA_ARCH_NAME=hopper       of a full image: ampere, ada, hopper or blackwell; sets CUDA_ARCH
 #   CUDA_ARCH=90                the number itself
 #   PUSH=yes                    push it after it was verified
@@ -44,7 +44,7 @@ case $target in
     ;;
   slim-python)
     file=$here/slim-python.Dockerfile
-    tag=${TAG:-viaduct:$version-python}
+    tag=${TAG:-viaduct-python:$version}
     ;;
   full)
     file=$here/efa-cuda.Dockerfile

@@ -14,5 +14,6 @@ void bindBlocks(py::module_& module);
 void bindPeer(py::module_& module);
 void bindTransfer(py::module_& module);
 void bindAgent(py::module_& module);
+void bindNixl(py::module_& module);
 
 }  // namespace viaduct::python

@@ -15,4 +15,5 @@ PYBIND11_MODULE(_core, module) {
   bindTransfer(module);
   bindAgent(module);
   py::delattr(module, "__module__");
+  bindNixl(module);
 }

@@ -4,10 +4,11 @@
 
 #include <cstring>
 #include <limits>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
+
+#include "gil.h"
 
 namespace viaduct::python {
 namespace {
@@ -92,22 +93,18 @@ bool isNegative(T value) {
       column, value));
 }
 
-// Releases the GIL where the reading takes long.
-class WithoutGil {
- public:
-  explicit WithoutGil(std::size_t elements) {
-    if (elements >= kLongArray) released_.emplace();
-  }
-
- private:
-  std::optional<py::gil_scoped_release> released_;
-};
+// Without the GIL where it takes long.
+template <class Call>
+void readUnlocked(std::size_t elements, const Call& call) {
+  if (elements < kLongArray) return call();
+  const Unlocked unlocked;
+  call();
+}
 
 template <class T>
 void readRows(const Array& array, Rows& into) {
   const std::size_t rows = array.extent(0), columns = array.extent(1);
   const py::ssize_t next_row = array.stride(0), next_column = array.stride(1);
-  const WithoutGil released(rows);
   const char* at = array.data();
   if (columns == 5)
     into.runs.reserve(rows);
@@ -151,7 +148,8 @@ Rows rowsOfArray(py::handle source, Pairs pairs) {
         shape));
   }
   Rows rows;
-  withElement(array, [&]<class T>(T) { readRows<T>(array, rows); });
+  withElement(
+      array, [&]<class T>(T) { readUnlocked(array.extent(0), [&] { readRows<T>(array, rows); }); });
   return rows;
 }
 
@@ -201,7 +199,6 @@ template <class T>
 void readIndices(const Array& array, std::vector<std::uint32_t>& into) {
   const std::size_t count = array.extent(0);
   const py::ssize_t next = array.stride(0);
-  const WithoutGil released(count);
   const char* at = array.data();
   into.resize(count);
   for (std::size_t i = 0; i < count; ++i, at += next) {
@@ -217,7 +214,9 @@ std::vector<std::uint32_t> indicesOfArray(py::handle source) {
   if (array.dimensions() != 1)
     throw py::value_error(fmt::format("indices of {} dimensions; use one", array.dimensions()));
   std::vector<std::uint32_t> indices;
-  withElement(array, [&]<class T>(T) { readIndices<T>(array, indices); });
+  withElement(array, [&]<class T>(T) {
+    readUnlocked(array.extent(0), [&] { readIndices<T>(array, indices); });
+  });
   return indices;
 }
 

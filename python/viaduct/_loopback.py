@@ -47,6 +47,7 @@ def copy_to(process):
     with viaduct.Agent() as agent, agent.allocate(BYTES) as pin:
         memoryview(pin)[:] = data
         peer = agent.connect(bytes.fromhex(card))
+        peer.ready(SECONDS)
         with agent.plan("write", peer, pin, peer.pin("loopback", SECONDS)) as transfer:
             transfer.post().wait()  # the first one maps the memory
             start = time.monotonic()

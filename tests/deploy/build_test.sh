@@ -30,8 +30,7 @@ expect() {
 }
 
 expect 0 "slim.Dockerfile -t viaduct:0" BUILD_TARGET=slim
-expect 0 "slim-python.Dockerfile -t viaduct:0" BUILD_TARGET=slim-python
-expect 0 "-python is ready" BUILD_TARGET=slim-python
+expect 0 "slim-python.Dockerfile -t viaduct-python:0" BUILD_TARGET=slim-python
 expect 1 "verify_nixl_setup failed" BUILD_TARGET=slim-python FAIL=verify_nixl_setup
 expect 0 "viaduct:1 is ready" TAG=viaduct:1
 expect 0 "--build-arg CUDA_ARCH=100 --build-arg CUDA_ARCH_NAME=blackwell" BUILD_TARGET=full CUDA_ARCH_NAME=blackwell

@@ -15,17 +15,21 @@ import pods
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 DOMAIN = "bench.svc.cluster.local"
 GATEWAY = "10.88.0.1"
+# The installed Python packages, which pods of the image for Python have in /python.
+PYTHON_PACKAGES = os.environ.get("VIADUCT_PYTHON_INSTALLED", "")
+# The programs of each of our images.
+PROGRAMS = {"viaduct": "bin", "viaduct-python": "bin-python"}
 SECRETS = {"viaduct": {"token": "swordfish"}}
 NAMESPACES = ["unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]
 
 # Makes the root of a pod out of this system's files, then waits for a line, so that all pods start at once.
 SANDBOX = r"""
 set -e
-name=$1 root=$2 files=$3 bin=$4 volumes=$5; shift 5
+name=$1 root=$2 files=$3 bin=$4 packages=$5 volumes=$6; shift 6
 hostname "$name"
 ip link set lo up
 mount -t tmpfs -o mode=755 root "$root"
-for folder in usr etc dev proc sys tmp run viaduct data; do mkdir "$root/$folder"; done
+for folder in usr etc dev proc sys tmp run viaduct data python; do mkdir "$root/$folder"; done
 for folder in bin sbin lib lib64; do
   if [ -L "/$folder" ]; then ln -s "usr/$folder" "$root/$folder"; fi
 done
@@ -36,6 +40,7 @@ mount -t proc proc "$root/proc"
 mount -t sysfs sys "$root/sys"
 for file in hosts resolv.conf nsswitch.conf; do mount --bind "$files/$file" "$root/etc/$file"; done
 mount --bind "$bin" "$root/usr/local/bin"
+if [ -n "$packages" ]; then mount --bind "$packages" "$root/python"; fi
 for volume in $volumes; do mount --bind "${volume%:*}" "$root${volume#*:}"; done
 mount -o remount,ro,bind "$root" 2>/dev/null || mount -o remount,ro "$root"
 echo made
@@ -62,13 +67,15 @@ class Pod:
             os.chmod(path, 0o1777)
             mounts.append(f"{path}:{one['mountPath']}")
         # Only our image has our programs.
-        programs = os.path.join(files, "bin" if container["image"].startswith("viaduct:") else "nothing")
+        image = container["image"].split(":")[0]
+        programs = os.path.join(files, PROGRAMS.get(image, "nothing"))
+        packages = PYTHON_PACKAGES if image == "viaduct-python" else ""
         mount = tempfile.mkdtemp(dir=files)
         become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--inh-caps=-all"]
         become += ["--bounding-set=-all", "--no-new-privs"]
         self.process = subprocess.Popen(
             NAMESPACES
-            + ["sh", "-c", SANDBOX, "sh", name, mount, os.path.join(files, "etc"), programs, " ".join(mounts)]
+            + ["sh", "-c", SANDBOX, "sh", name, mount, os.path.join(files, "etc"), programs, packages, " ".join(mounts)]
             + become
             + words,
             env=environment,
@@ -135,13 +142,16 @@ class Cluster:
         self.objects, self.count, self.pods, self.names = objects, 0, [], {}
         self.files = tempfile.mkdtemp(dir=work)
         os.chmod(self.files, 0o755)
-        for folder in ("etc", "bin", "nothing"):
+        for folder in ("etc", "bin", "bin-python", "nothing"):
             os.mkdir(os.path.join(self.files, folder))
         scripts = os.path.join(ROOT, "deploy", "docker", "bin")
         for name in os.listdir(scripts):
             shutil.copy(os.path.join(scripts, name), os.path.join(self.files, "bin", name))
         shutil.copy(viaduct, os.path.join(self.files, "bin", "viaduct"))
         os.symlink("viaduct", os.path.join(self.files, "bin", "nixlbench"))
+        program = os.path.join(self.files, "bin-python", "viaduct-p2p")
+        shutil.copy(os.path.join(ROOT, "examples", "python", "p2p.py"), program)
+        os.chmod(program, 0o755)
         self.write("etc/hosts", "127.0.0.1 localhost\n")
         self.write("etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n")
         search = f"{DOMAIN} svc.cluster.local cluster.local"
@@ -191,8 +201,8 @@ class Cluster:
             name = f"{name}-{index}"
         self.count += 1
         address = f"10.88.1.{self.count}"
-        fields = {"metadata.name": f"{name}-x{self.count}", "spec.nodeName": f"node{index}"}
-        environment = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOSTNAME": name}
+        fields = {"metadata.name": f"{name}-x{self.count}", "spec.nodeName": f"node{index}", "status.podIP": address}
+        environment = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOSTNAME": name, "PYTHONPATH": "/python"}
         environment.update(pods.environment(self.objects, container, SECRETS, fields))
         environment.update({"KUBERNETES_SERVICE_HOST": "10.96.0.1", "JOB_COMPLETION_INDEX": str(index)})
         words = pods.command(container, environment)

@@ -86,6 +86,18 @@ def pair(objects, make, made):
     expect("viaduct-prefill-0.viaduct-pair." in late, "the name came late", *members)
 
 
+def python(objects, make, made):
+    initiator = make(job(objects, "viaduct-python-initiator"))
+    target = make(job(objects, "viaduct-python-target"))
+    start([initiator, target])
+    finish_all([initiator])
+    rows = [line for _, line in initiator.lines if re.match(r" +\d+[KM] +100 .* tcp/socket over ", line)]
+    expect(len(rows) == 3, "three block sizes over TCP between the pods", initiator, target)
+    expect(target.wait_for("has left"), "the target notices the end of the initiator", initiator, target)
+    late = kustomize.read(os.path.join(made.files, "zone.late"))
+    expect("viaduct-python-target-0.viaduct-python." in late, "the name came late", initiator, target)
+
+
 def group(objects, make, _):
     """A pod that dies while it waits is replaced; one that dies in the run ends it, and all get another try."""
     one = job(objects, "viaduct-group")
@@ -179,6 +191,7 @@ def your_image(objects, make, _):
 
 SCENARIOS = {
     "pair": (pair, PLAIN),
+    "python": (python, PLAIN),
     "group": (group, PLAIN + "patches:\n" + settings(DURATION="200ms")),
     "etcd": (etcd, PLAIN),
     "crowd": (crowd, documented("More members") + settings(BLOCK_SIZES="64K", DURATION="200ms")),
@@ -193,6 +206,8 @@ def why_not(scenario):
         return "no right to make network namespaces"
     if scenario == "etcd" and not any(os.access(os.path.join(p, "etcd"), os.X_OK) for p in ("/usr/bin", "/usr/local/bin")):
         return "etcd is not installed"
+    if scenario == "python" and not cluster.PYTHON_PACKAGES:
+        return "VIADUCT_PYTHON_INSTALLED names no folder with the Python packages; ctest sets it"
     return None
 
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Builds the image `slim` without a container engine, over a new Debian 12 in the place of debian:12-slim, runs what is
-# in it, adds it to an image without a C library, and executes the steps of efa-cuda.Dockerfile that need no GPU vendor's
-# download.
+# Builds the images `slim` and `slim-python` without a container engine, over a new Debian 12 in the place of
+# debian:12-slim, runs what is in them, adds slim to an image without a C library, and executes the steps of
+# efa-cuda.Dockerfile that need no GPU vendor's download.
 #
 #   tests/images/run.sh        as root
 #
 # exit: 0 all passed; 1 one did not; 77 skipped, because this machine lacks what it takes, and says what.
-# VIADUCT_IMAGE_PROGRAM=FILE takes this program in the place of a new build, which saves most of the time.
+# VIADUCT_IMAGE_PROGRAM=FILE and VIADUCT_IMAGE_WHEELS=FOLDER (of ./dev wheel) take these in the place of new builds,
+# which saves most of the time.
 # All it writes is in build/images/.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
@@ -132,6 +133,54 @@ etcd_of_slim() {
     etcd-check http://127.0.0.1:24379'
 }
 
+# slim-python.Dockerfile with the given wheels in the place of the first stage's compiler.
+use_wheels() {
+  mkdir -p "$work/python"
+  git -C "$source" archive HEAD deploy examples LICENSE CMakeLists.txt | tar -x -C "$work/python"
+  cp -r -- "$VIADUCT_IMAGE_WHEELS" "$work/python/wheels"
+  awk '/^(FROM|RUN|COPY|#)/ { skip = 0 }
+       /^FROM/ { stage++ }
+       stage == 1 && /^RUN apt-get/ { print "RUN apt-get update && apt-get install -y --no-install-recommends python3-pip"; skip = 1 }
+       /^RUN.*viaduct_build.py/ { print "RUN cp -r /source/wheels /wheels"; skip = 1 }
+       !skip { print }' "$source/deploy/docker/slim-python.Dockerfile" >"$work/python/deploy/docker/slim-python.Dockerfile"
+}
+
+build_slim_python() {
+  local folder=$source
+  if [[ -n ${VIADUCT_IMAGE_WHEELS:-} ]]; then
+    use_wheels
+    folder=$work/python
+  fi
+  BUILD_TARGET=slim-python BASE=localhost/debian:12-slim TAG=localhost/viaduct-python:test \
+    nice "$folder/deploy/docker/build.sh"
+}
+
+in_slim_python() { image_run localhost/viaduct-python:test "$@"; }
+
+size_of_slim_python() {
+  local bytes
+  bytes=$(image_compressed_bytes localhost/viaduct-python:test)
+  echo "   $((bytes / 1000000)) MB compressed (to reach: 100)" | tee "$work/size"
+  ((bytes <= 100000000))
+}
+
+backends_of_slim_python() {
+  in_slim_python env VIADUCT_BACKENDS=local,tcp,ofi,ucx python3 -m viaduct.verify --json >"$work/verify"
+  python3 -B - "$work/verify" <<'TEXT'
+import json, sys
+found = {one["name"]: one["text"] for one in json.load(open(sys.argv[1]))["backends"] if one["open"]}
+assert found.keys() >= {"local", "tcp", "ofi", "ucx"}, found
+TEXT
+}
+
+user_of_slim_python() { [[ $(in_slim_python id -u) == 65532 ]]; }
+
+example_in_slim_python() {
+  in_slim_python bash -ec 'viaduct-p2p --mode target --ip 127.0.0.1 >/tmp/said &
+    trap "kill $!" EXIT
+    viaduct-p2p --mode initiator --ip 127.0.0.1 --buffer_sizes 64K --timeout 60 | tee /dev/stderr | grep "^ *64K "'
+}
+
 # An image that has nothing but a static shell.
 add_to_strange_image() {
   mkdir -p "$work/strange/bin" "$work/strange/tmp" "$work/strange/etc"
@@ -181,6 +230,12 @@ step "slim runs as an ordinary user" user_of_slim
 step "two processes of slim meet at a name that comes late" late_name_in_slim
 step "slim has an etcd, and its check" etcd_of_slim
 step "Viaduct runs in an image without a C library" add_to_strange_image
+step "slim-python is built, and moves blocks" build_slim_python
+step "slim-python is small enough" size_of_slim_python
+cat "$work/size"
+step "slim-python has four backends, which open" backends_of_slim_python
+step "slim-python runs as an ordinary user" user_of_slim_python
+step "two processes of slim-python run the example" example_in_slim_python
 step "efa-cuda over a stand-in" full_over_a_stand_in
 cat "$work/not-run"
 rm -rf --one-file-system -- "$work/store"

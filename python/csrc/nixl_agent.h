@@ -1,0 +1,175 @@
+// An agent behind the calls of the `nixl` module. Threads: with the GIL, which guards every member;
+// what blocks or copies runs without it.
+#pragma once
+
+#include <pybind11/pybind11.h>
+#include <viaduct/agent.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "nixl_lists.h"
+#include "nixl_metadata.h"
+#include "nixl_prepared.h"
+
+namespace viaduct::python::nixl {
+
+namespace py = pybind11;
+
+enum class Sync : int { kNone, kStrict, kReadWrite, kDefault };
+enum class Direction : int { kRead, kWrite };
+
+// Most fields tell upstream's threads how to run. Here they are kept and change nothing.
+struct AgentConfig {
+  bool use_progress_thread = true;
+  bool use_listen_thread = false;
+  int listen_port = 0;
+  Sync sync = Sync::kNone;
+  bool capture_telemetry = false;
+  std::uint64_t progress_delay_us = 0, listen_delay_us = 100'000, etcd_watch_timeout_us = 5'000'000;
+};
+
+// What one transfer took.
+struct Telemetry {
+  std::uint64_t start_us = 0;  // since 1970
+  std::uint64_t post_us = 0, transfer_us = 0;
+  std::uint64_t bytes = 0, descriptors = 0;
+};
+
+// Another agent: what its metadata said.
+struct Remote {
+  std::string name;
+  AgentId agent{};
+  std::optional<Peer> peer;  // none: nobody has said yet how to reach it
+  bool is_self = false;
+  std::vector<Region> regions;
+  std::shared_ptr<const core::PinMap> memory;
+  std::string blob;  // that said so
+  Clock::time_point aimed{};
+  std::uint64_t aimed_epoch = 0;  // the session there was then
+  bool met = false;               // connected to since then
+  std::uint64_t known_epoch = 0;  // a session that was seen to be with this life of the agent
+  std::uint32_t announced = 0;    // the session has told of registrations up to this serial
+  bool looked = false;            // at what it has told
+
+  void addRegions(const std::vector<Region>& more);  // those that it does not have
+};
+
+struct PreparedList {
+  std::string agent;               // empty: this one's own memory
+  std::shared_ptr<Remote> remote;  // null: the same
+  Prepared descriptors;
+};
+
+struct Request {
+  Transfer transfer;
+  std::shared_ptr<Remote> remote;
+  std::string note;
+  std::uint64_t descriptors = 0;
+  bool brief = false;  // posted sooner than another thread could have taken the GIL
+  bool posted = false;
+  Clock::time_point started{};
+  std::optional<Telemetry> telemetry{};
+  bool over = false;  // and timed
+};
+
+class NixlAgent {
+ public:
+  NixlAgent(std::string name, const AgentConfig& config);
+  NixlAgent(const NixlAgent&) = delete;
+  NixlAgent& operator=(const NixlAgent&) = delete;
+  ~NixlAgent();
+  void close();
+
+  const std::string& name() const { return name_; }
+  std::vector<Memory> memories() const;  // kinds that it can move
+
+  void registerMemory(const RegistrationList& list);
+  void deregisterMemory(const RegistrationList& list);
+
+  std::shared_ptr<const std::string> metadata();
+  std::string partialMetadata(const RegistrationList& list, bool with_card);
+  const std::string& addRemote(std::string blob);
+  bool removeRemote(const std::string& name);
+  bool knowsRemote(const std::string& name, const TransferList& list);
+  // Through the meeting place. Waits up to the agent's deadline.
+  void findRemote(const std::string& name);
+  void connect(const std::string& name);
+
+  std::uint64_t prepare(const std::string& agent, const TransferList& list);
+  void releasePrepared(std::uint64_t handle);
+  std::uint64_t makeRequest(Direction direction, std::uint64_t local, Indices local_indices,
+                            std::uint64_t remote, Indices remote_indices, std::string note);
+  std::uint64_t makeRequest(Direction direction, const TransferList& local,
+                            const TransferList& remote, const std::string& agent, std::string note);
+  // Both say whether it is done; kInProgress otherwise. Failures are raised.
+  bool postRequest(std::uint64_t handle, std::string note);
+  bool checkRequest(std::uint64_t handle);
+  Telemetry telemetry(std::uint64_t handle);
+  void releaseRequest(std::uint64_t handle);
+  void requireRequest(std::uint64_t handle);
+
+  py::dict takeNotes();
+  void sendNote(const std::string& name, const std::string& note);
+
+ private:
+  struct Registration {
+    std::uint64_t count = 0;
+    std::uint32_t serial = 0;
+    std::optional<Pin> pin;
+  };
+  using Key = std::tuple<Memory, std::uint64_t, std::uint64_t, std::uint64_t>;
+
+  std::vector<Key> keysOf(const RegistrationList& list, const char* operation) const;
+  std::vector<Region> regions() const;
+  std::shared_ptr<const core::PinMap> ownMemory();
+  Metadata describe(std::vector<Region> regions, bool with_card) const;
+  std::shared_ptr<Remote> remoteOf(const std::string& name);
+  std::shared_ptr<Remote> self();
+  void forgetRemoved();
+  void aim(Remote& remote, Peer peer, bool same_life);
+  void awaitReady(Remote& remote, Deadline until);
+  void awaitFirst(Remote& remote);
+  void lookAtPins(Remote& remote);
+  void checkLife(Remote& remote);
+  std::shared_ptr<PreparedList> prepared(std::uint64_t handle) const;
+  std::shared_ptr<Request> request(std::uint64_t handle) const;
+  std::shared_ptr<PreparedList> prepareList(const std::string& agent, const TransferList& list);
+  Transfer plan(OpKind kind, Remote& remote, const Selection& local, const Selection& there);
+  void awaitPins(Remote& remote, const Selection& there, Deadline until);
+  std::uint64_t makeRequest(Direction direction, const PreparedList& local,
+                            std::optional<Indices> local_indices, const PreparedList& remote,
+                            std::optional<Indices> remote_indices, std::string note);
+  bool outcomeOf(Request& request, TransferState state);
+
+  const std::string name_;
+  const bool telemetry_;
+  std::optional<Agent> agent_;
+  AgentId id_{};
+  std::map<Key, Registration> registrations_;
+  std::mutex registering_;  // held without the GIL: peers hear of registrations in their order
+  std::uint32_t last_serial_ = 0;                   // guarded by it
+  std::shared_ptr<const core::PinMap> own_memory_;  // null: registrations have changed
+  std::shared_ptr<const std::string> metadata_;     // the same
+  std::unordered_map<std::string, std::shared_ptr<Remote>> remotes_;
+  std::shared_ptr<Remote> self_;
+  std::vector<Peer> removed_;  // whose session the other end keeps
+  std::unordered_map<std::uint64_t, std::shared_ptr<PreparedList>> prepared_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<Request>> requests_;
+};
+
+// Closes every agent that is open: the interpreter exits.
+void closeAgents();
+
+void bindAgent(py::module_& module);
+
+}  // namespace viaduct::python::nixl

@@ -1,0 +1,265 @@
+#include <fmt/format.h>
+#include <pybind11/stl.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "bindings.h"
+#include "nixl_agent.h"
+#include "nixl_status.h"
+
+namespace viaduct::python::nixl {
+namespace {
+
+using py::operator""_a;
+
+// An agent's name, or a message: str, bytes, or another buffer of bytes.
+std::string bytesOf(const py::object& value, const char* what) {
+  if (PyUnicode_Check(value.ptr()) || PyBytes_Check(value.ptr())) return value.cast<std::string>();
+  if (PyObject_CheckBuffer(value.ptr())) return std::string(py::bytes(value));
+  throw py::type_error(
+      fmt::format("{} is {}; use str or bytes", what, Py_TYPE(value.ptr())->tp_name));
+}
+std::string nameOf(const py::object& value) { return bytesOf(value, "the agent's name"); }
+std::string noteOf(const py::object& value) { return bytesOf(value, "the message"); }
+
+py::object stateObject(bool done) { return done ? successObject() : inProgressObject(); }
+
+py::bytes pyBytes(const std::string& text) { return {text.data(), text.size()}; }
+
+void bindConfig(py::module_& module) {
+  py::enum_<Sync>(module, "nixl_thread_sync_t", "Kept for callers: every agent is thread-safe.")
+      .value("NIXL_THREAD_SYNC_NONE", Sync::kNone)
+      .value("NIXL_THREAD_SYNC_STRICT", Sync::kStrict)
+      .value("NIXL_THREAD_SYNC_RW", Sync::kReadWrite)
+      .value("NIXL_THREAD_SYNC_DEFAULT", Sync::kDefault)
+      .export_values();
+  py::class_<AgentConfig>(module, "nixlAgentConfig")
+      .def(py::init<>())
+      .def(py::init([](bool use_prog_thread, bool use_listen_thread, int listen_port, Sync sync,
+                       int /*num_workers*/, std::uint64_t pthr_delay, std::uint64_t lthr_delay,
+                       bool capture_telemetry) {
+             return AgentConfig{.use_progress_thread = use_prog_thread,
+                                .use_listen_thread = use_listen_thread,
+                                .listen_port = listen_port,
+                                .sync = sync,
+                                .capture_telemetry = capture_telemetry,
+                                .progress_delay_us = pthr_delay,
+                                .listen_delay_us = lthr_delay};
+           }),
+           "use_prog_thread"_a, "use_listen_thread"_a = false, "port"_a = 0,
+           "sync_mode"_a = Sync::kNone, "num_workers"_a = 1, "pthr_delay_us"_a = 0,
+           "lthr_delay_us"_a = 100'000, "capture_telemetry"_a = false)
+      .def_readwrite("useProgThread", &AgentConfig::use_progress_thread)
+      .def_readwrite("useListenThread", &AgentConfig::use_listen_thread)
+      .def_readwrite("listenPort", &AgentConfig::listen_port)
+      .def_readwrite("syncMode", &AgentConfig::sync)
+      .def_readwrite("captureTelemetry", &AgentConfig::capture_telemetry)
+      .def_readwrite("pthrDelay", &AgentConfig::progress_delay_us)
+      .def_readwrite("lthrDelay", &AgentConfig::listen_delay_us)
+      .def_readwrite("etcdWatchTimeout", &AgentConfig::etcd_watch_timeout_us);
+  py::class_<Telemetry>(module, "nixlXferTelemetry", "What one transfer took, in microseconds.")
+      .def(py::init<>())
+      .def_readwrite("startTime", &Telemetry::start_us)
+      .def_readwrite("postDuration", &Telemetry::post_us)
+      .def_readwrite("xferDuration", &Telemetry::transfer_us)
+      .def_readwrite("totalBytes", &Telemetry::bytes)
+      .def_readwrite("descCount", &Telemetry::descriptors);
+}
+
+void bindMetadata(py::class_<NixlAgent>& agent) {
+  agent
+      .def(
+          "registerMem",
+          [](NixlAgent& self, const RegistrationList& descs, const py::object&) {
+            self.registerMemory(descs);
+            return successObject();
+          },
+          "descs"_a, "backends"_a = py::tuple())
+      .def(
+          "deregisterMem",
+          [](NixlAgent& self, const RegistrationList& descs, const py::object&) {
+            self.deregisterMemory(descs);
+            return successObject();
+          },
+          "descs"_a, "backends"_a = py::tuple())
+      .def("getLocalMD", [](NixlAgent& self) { return pyBytes(*self.metadata()); })
+      .def(
+          "getLocalPartialMD",
+          [](NixlAgent& self, const RegistrationList& descs, bool inc_conn_info,
+             const py::object&) { return pyBytes(self.partialMetadata(descs, inc_conn_info)); },
+          "descs"_a, "inc_conn_info"_a = false, "backends"_a = py::tuple())
+      .def(
+          "loadRemoteMD",
+          [](NixlAgent& self, const py::object& blob) {
+            return pyBytes(self.addRemote(bytesOf(blob, "the metadata")));
+          },
+          "remote_metadata"_a)
+      .def(
+          "invalidateRemoteMD",
+          [](NixlAgent& self, const py::object& name) {
+            const std::string wanted = nameOf(name);
+            if (!self.removeRemote(wanted))
+              fail(Outcome::kNotFound, fmt::format("no metadata of an agent named {}", wanted));
+            return successObject();
+          },
+          "remote_agent"_a)
+      .def(
+          "checkRemoteMD",
+          [](NixlAgent& self, const py::object& name, const TransferList& descs) {
+            return self.knowsRemote(nameOf(name), descs);
+          },
+          "remote_agent"_a, "descs"_a = TransferList())
+      .def(
+          "findRemote",
+          [](NixlAgent& self, const py::object& name) { self.findRemote(nameOf(name)); },
+          "remote_agent"_a, "Gets another agent's metadata through the meeting place.")
+      .def(
+          "makeConnection",
+          [](NixlAgent& self, const py::object& name, const py::object&) {
+            self.connect(nameOf(name));
+            return successObject();
+          },
+          "remote_agent"_a, "backends"_a = py::tuple());
+}
+
+void bindTransfers(py::class_<NixlAgent>& agent) {
+  agent
+      .def(
+          "prepXferDlist",
+          [](NixlAgent& self, const py::object& name, const TransferList& descs,
+             const py::object&) { return self.prepare(nameOf(name), descs); },
+          "agent_name"_a, "descs"_a, "backend"_a = py::tuple())
+      .def(
+          "releasedDlistH",
+          [](NixlAgent& self, std::uint64_t handle) {
+            self.releasePrepared(handle);
+            return successObject();
+          },
+          "handle"_a)
+      .def(
+          "makeXferReq",
+          [](NixlAgent& self, Direction operation, std::uint64_t local, const py::object& here,
+             std::uint64_t remote, const py::object& there, const py::object& note,
+             const py::object&, bool) {
+            return self.makeRequest(operation, local, parseIndices(here), remote,
+                                    parseIndices(there), noteOf(note));
+          },
+          "operation"_a, "local_side"_a, "local_indices"_a, "remote_side"_a, "remote_indices"_a,
+          "notif_msg"_a = py::bytes(), "backend"_a = py::tuple(), "skip_desc_merg"_a = false)
+      .def(
+          "createXferReq",
+          [](NixlAgent& self, Direction operation, const TransferList& local,
+             const TransferList& remote, const py::object& name, const py::object& note,
+             const py::object&) {
+            return self.makeRequest(operation, local, remote, nameOf(name), noteOf(note));
+          },
+          "operation"_a, "local_descs"_a, "remote_descs"_a, "remote_agent"_a,
+          "notif_msg"_a = py::bytes(), "backend"_a = py::tuple())
+      .def(
+          "postXferReq",
+          [](NixlAgent& self, std::uint64_t handle, const py::object& note) {
+            return stateObject(self.postRequest(handle, noteOf(note)));
+          },
+          "reqh"_a, "notif_msg"_a = py::bytes())
+      .def(
+          "getXferStatus",
+          [](NixlAgent& self, std::uint64_t handle) {
+            return stateObject(self.checkRequest(handle));
+          },
+          "reqh"_a)
+      .def("getXferTelemetry", &NixlAgent::telemetry, "reqh"_a)
+      .def("requireXferReq", &NixlAgent::requireRequest, "reqh"_a,
+           "Raises nixlNotFoundError where the agent has no such transfer.")
+      .def(
+          "releaseXferReq",
+          [](NixlAgent& self, std::uint64_t handle) {
+            self.releaseRequest(handle);
+            return successObject();
+          },
+          "reqh"_a);
+}
+
+void bindNotes(py::class_<NixlAgent>& agent) {
+  agent
+      .def(
+          "getNotifs",
+          [](NixlAgent& self, const py::object&, const py::object&) { return self.takeNotes(); },
+          "notif_map"_a = py::none(), "backends"_a = py::tuple())
+      .def(
+          "genNotif",
+          [](NixlAgent& self, const py::object& name, const py::object& note, const py::object&) {
+            self.sendNote(nameOf(name), noteOf(note));
+            return successObject();
+          },
+          "remote_agent"_a, "notif_msg"_a, "backends"_a = py::tuple());
+}
+
+}  // namespace
+
+void bindAgent(py::module_& module) {
+  py::enum_<Direction>(module, "nixl_xfer_op_t", "Which way a transfer goes.")
+      .value("NIXL_READ", Direction::kRead)
+      .value("NIXL_WRITE", Direction::kWrite)
+      .export_values();
+  bindConfig(module);
+  py::class_<NixlAgent> agent(module, "nixlAgent");
+  agent.def(py::init<std::string, const AgentConfig&>(), "name"_a, "config"_a = AgentConfig())
+      .def_property_readonly("name", &NixlAgent::name)
+      .def(
+          "memoryTypes",
+          [](const NixlAgent& self) {
+            std::vector<std::string> names;
+            for (const Memory memory : self.memories()) names.emplace_back(memoryName(memory));
+            return names;
+          },
+          "The kinds of memory that it can move.");
+  bindMetadata(agent);
+  bindTransfers(agent);
+  bindNotes(agent);
+}
+
+}  // namespace viaduct::python::nixl
+
+namespace viaduct::python {
+namespace {
+
+// Memory as a process has it, for tests and examples: addresses are numbers.
+// NOLINTBEGIN(performance-no-int-to-ptr)
+void bindUtilities(py::module_& module) {
+  module.def("malloc_passthru", [](std::size_t bytes) {
+    constexpr std::size_t kPage = 4096;
+    void* const memory = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
+    if (memory == nullptr) throw std::bad_alloc();
+    return reinterpret_cast<std::uintptr_t>(memory);
+  });
+  module.def("free_passthru",
+             [](std::uintptr_t address) { std::free(reinterpret_cast<void*>(address)); });
+  module.def("ba_buf", [](std::uintptr_t address, std::size_t bytes) {
+    std::memset(reinterpret_cast<void*>(address), 0xba, bytes);
+  });
+  module.def("same_bytes", [](std::uintptr_t one, std::uintptr_t other, std::size_t bytes) {
+    return std::memcmp(reinterpret_cast<const void*>(one), reinterpret_cast<const void*>(other),
+                       bytes) == 0;
+  });
+}
+// NOLINTEND(performance-no-int-to-ptr)
+
+}  // namespace
+
+void bindNixl(py::module_& module) {
+  py::module_ sub = module.def_submodule("nixl", "The agents behind the package nixl.");
+  nixl::bindStatus(sub);
+  nixl::bindLists(sub);
+  nixl::bindAgent(sub);
+  bindUtilities(sub);
+  for (const auto item : py::dict(sub.attr("__dict__")))
+    if (PyType_Check(item.second.ptr()))
+      py::setattr(item.second, "__module__", py::str("nixl._bindings"));
+  // Memory of the process must not be in use when the interpreter takes it apart.
+  py::module_::import("atexit").attr("register")(py::cpp_function(&nixl::closeAgents));
+}
+
+}  // namespace viaduct::python

@@ -1,0 +1,47 @@
+// Descriptor lists of the `nixl` module. Threads: with the GIL. Whoever reads rows without it holds
+// them too: a list copies rows that it shares before it changes them.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rows.h"
+
+namespace viaduct::python::nixl {
+
+// With the numbers that programs compare with.
+enum class Memory : std::uint8_t { kDram, kVram, kBlock, kObject, kFile };
+const char* memoryName(Memory memory);  // "DRAM_SEG"
+
+struct List {
+  Memory memory = Memory::kDram;
+  std::shared_ptr<Rows> rows = std::make_shared<Rows>();
+};
+// Places in the memory of whoever the call names.
+struct TransferList : List {};
+// What is registered, each with text or bytes that belong to it.
+struct RegistrationList : List {
+  std::vector<std::string> metadata = {};
+};
+// Places at several agents.
+struct RemoteList : List {
+  std::vector<std::string> agents = {};
+};
+
+// A list as bytes: versioned and with a checksum.
+std::string encodeList(const TransferList& list);
+std::string encodeList(const RegistrationList& list);
+std::string encodeList(const RemoteList& list);
+// A list of one of the three types, from bytes of whatever origin. Raises what says what is wrong
+// with them.
+py::object decodeList(std::string_view state);
+
+void bindLists(py::module_& module);
+
+}  // namespace viaduct::python::nixl

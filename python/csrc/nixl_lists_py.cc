@@ -1,0 +1,275 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "nixl_lists.h"
+#include "nixl_status.h"
+
+namespace viaduct::python::nixl {
+namespace {
+
+constexpr std::array kMemoryNames{"DRAM_SEG", "VRAM_SEG", "BLK_SEG", "OBJ_SEG", "FILE_SEG"};
+// A list of more is printed in part.
+constexpr std::size_t kPrintedRows = 16;
+
+// What belongs to each row beside its numbers.
+std::vector<std::string>* tailsOf(TransferList&) { return nullptr; }
+std::vector<std::string>* tailsOf(RegistrationList& list) { return &list.metadata; }
+std::vector<std::string>* tailsOf(RemoteList& list) { return &list.agents; }
+
+template <class L>
+constexpr bool kHasTails = !std::is_same_v<L, TransferList>;
+
+std::string textOf(py::handle value, const char* what) {
+  if (PyUnicode_Check(value.ptr()) == 0 && PyBytes_Check(value.ptr()) == 0)
+    throw py::type_error(
+        fmt::format("{} is {}; use str or bytes", what, Py_TYPE(value.ptr())->tp_name));
+  return value.cast<std::string>();
+}
+
+// One row on its way into a list or out of it.
+struct Row {
+  Run run = {};
+  std::uint64_t device = 0;
+  std::string tail = {};
+};
+
+Row rowAt(const Rows& rows, std::size_t at) {
+  Row row{.device = rows.deviceOf(at)};
+  if (rows.runs.empty())
+    row.run = {rows.extents[at].address, 0, rows.extents[at].bytes, 1};
+  else
+    row.run = rows.runs[at];
+  return row;
+}
+
+// A row as the list's type takes it: its numbers, then what belongs to it.
+template <class L>
+std::pair<Rows, std::string> parseRow(py::handle source) {
+  if constexpr (!kHasTails<L>) {
+    return {parseRows(py::make_tuple(source)), {}};
+  } else {
+    const bool sequence = PyTuple_Check(source.ptr()) || PyList_Check(source.ptr());
+    if (!sequence || py::len(source) != 4)
+      throw py::value_error(fmt::format("a row is {}; use (address, bytes, device, {})",
+                                        py::repr(source).template cast<std::string>(),
+                                        std::is_same_v<L, RemoteList> ? "agent" : "metadata"));
+    const py::tuple row(py::reinterpret_borrow<py::object>(source));
+    return {parseRows(py::make_tuple(py::make_tuple(row[0], row[1], row[2]))),
+            textOf(row[3], "the fourth item of a row")};
+  }
+}
+
+// Rows that nobody else reads.
+Rows& ownRows(List& list) {
+  if (list.rows.use_count() > 1) list.rows = std::make_shared<Rows>(*list.rows);
+  return *list.rows;
+}
+
+std::size_t checkedPlace(const List& list, py::ssize_t place) {
+  if (place < 0 || static_cast<std::size_t>(place) >= list.rows->count())
+    throw py::index_error(fmt::format("descriptor {} of a list of {}", place, list.rows->count()));
+  return static_cast<std::size_t>(place);
+}
+
+template <class L>
+void append(L& list, py::handle source) {
+  auto [one, tail] = parseRow<L>(source);
+  Rows& rows = ownRows(list);
+  const bool runs = !one.runs.empty();
+  if (runs ? !rows.extents.empty() : !rows.runs.empty())
+    throw py::value_error("a list has rows of three numbers or rows of five, not both");
+  rows.addDevice(one.device);
+  rows.extents.insert(rows.extents.end(), one.extents.begin(), one.extents.end());
+  rows.runs.insert(rows.runs.end(), one.runs.begin(), one.runs.end());
+  if (auto* tails = tailsOf(list)) tails->push_back(std::move(tail));
+}
+
+template <class L>
+L parseList(Memory memory, py::handle source) {
+  L list;
+  list.memory = memory;
+  if (!kHasTails<L> || isArray(source)) {
+    if (std::is_same_v<L, RemoteList>)
+      throw py::type_error(
+          "an array has no place for agents; use tuples (address, bytes, device, agent)");
+    list.rows = std::make_shared<Rows>(parseRows(source));
+    if (kHasTails<L> && !list.rows->runs.empty())
+      throw py::value_error("memory is registered by rows of three numbers, not of five");
+    if (auto* tails = tailsOf(list)) tails->resize(list.rows->count());
+    return list;
+  }
+  for (const py::handle row : py::iter(source)) append(list, row);
+  return list;
+}
+
+template <class L>
+L zeroes(Memory memory, std::size_t count) {
+  L list;
+  list.memory = memory;
+  list.rows->extents.resize(count);
+  if (auto* tails = tailsOf(list)) tails->resize(count);
+  return list;
+}
+
+template <class L>
+py::tuple get(L& list, std::size_t at) {
+  const Row row = rowAt(*list.rows, at);
+  if constexpr (std::is_same_v<L, RegistrationList>)
+    return py::make_tuple(row.run.base, row.run.bytes, row.device, py::bytes(list.metadata[at]));
+  else if constexpr (std::is_same_v<L, RemoteList>)
+    return py::make_tuple(row.run.base, row.run.bytes, row.device, py::str(list.agents[at]));
+  else if (list.rows->runs.empty())
+    return py::make_tuple(row.run.base, row.run.bytes, row.device);
+  else
+    return py::make_tuple(row.run.base, row.run.bytes, row.device, row.run.stride, row.run.count);
+}
+
+template <class L>
+void set(L& list, py::ssize_t place, py::handle source) {
+  const std::size_t at = checkedPlace(list, place);
+  auto [one, tail] = parseRow<L>(source);
+  Rows& rows = ownRows(list);
+  if (one.runs.empty() != rows.runs.empty())
+    throw py::value_error("a list has rows of three numbers or rows of five, not both");
+  if (rows.runs.empty())
+    rows.extents[at] = one.extents[0];
+  else
+    rows.runs[at] = one.runs[0];
+  if (rows.deviceOf(at) != one.device) {
+    if (rows.devices.empty()) rows.devices.assign(rows.count(), rows.device);
+    rows.devices[at] = one.device;
+  }
+  if (auto* tails = tailsOf(list)) (*tails)[at] = std::move(tail);
+}
+
+template <class L>
+void remove(L& list, py::ssize_t place) {
+  const std::size_t at = checkedPlace(list, place);
+  Rows& rows = ownRows(list);
+  const auto erase = [at](auto& from) {
+    if (!from.empty()) from.erase(from.begin() + static_cast<std::ptrdiff_t>(at));
+  };
+  erase(rows.extents);
+  erase(rows.runs);
+  erase(rows.devices);
+  if (auto* tails = tailsOf(list)) erase(*tails);
+}
+
+template <class L>
+bool equal(L& one, L& other) {
+  if (one.memory != other.memory) return false;
+  if (one.rows->extents != other.rows->extents || one.rows->runs != other.rows->runs) return false;
+  for (std::size_t row = 0; row < one.rows->count(); ++row)
+    if (one.rows->deviceOf(row) != other.rows->deviceOf(row)) return false;
+  const auto *tails = tailsOf(one), *others = tailsOf(other);
+  return tails == nullptr || *tails == *others;
+}
+
+template <class L>
+std::size_t find(L& list, py::handle source) {
+  const L wanted = [&] {
+    L one;
+    append(one, source);
+    return one;
+  }();
+  L probe = wanted;
+  for (std::size_t row = 0; row < list.rows->count(); ++row)
+    if (get(list, row).equal(get(probe, 0))) return row;
+  fail(Outcome::kNotFound, fmt::format("index: the list has no descriptor {}",
+                                       py::repr(source).template cast<std::string>()));
+}
+
+template <class L>
+std::string show(const char* name, L& list) {
+  const std::size_t count = list.rows->count();
+  std::string text = fmt::format("{}({}, {} descriptors", name, memoryName(list.memory), count);
+  for (std::size_t row = 0; row < std::min(count, kPrintedRows); ++row)
+    text += fmt::format("{}{}", row == 0 ? ": " : ", ",
+                        py::repr(get(list, row)).template cast<std::string>());
+  return text + (count > kPrintedRows ? ", ...)" : ")");
+}
+
+// Bytes of another list's type are refused like any others.
+template <class L>
+L unpickle(const py::bytes& state) {
+  const py::object list = decodeList(std::string(state));
+  if (!py::isinstance<L>(list))
+    fail(Outcome::kInvalid, "unpickle: the state is that of another type of list");
+  return list.cast<L>();
+}
+
+template <class L>
+py::class_<L> bindList(py::module_& module, const char* name) {
+  using py::operator""_a;
+  py::class_<L> list(module, name);
+  list.def(py::init(&zeroes<L>), "type"_a, "init_size"_a = 0)
+      .def(py::init(
+               [](Memory memory, const py::object& descs) { return parseList<L>(memory, descs); }),
+           "type"_a, "descs"_a)
+      .def("getType", [](const L& self) { return self.memory; })
+      .def("descCount", [](const L& self) { return self.rows->count(); })
+      .def("isEmpty", [](const L& self) { return self.rows->count() == 0; })
+      .def("__eq__",
+           [](L& self, const py::object& other) {
+             return py::isinstance<L>(other) && equal(self, other.cast<L&>());
+           })
+      .def("__getitem__", [](L& self, py::ssize_t i) { return get(self, checkedPlace(self, i)); })
+      .def("__setitem__", [](L& self, py::ssize_t i, const py::object& row) { set(self, i, row); })
+      .def(
+          "addDesc", [](L& self, const py::object& row) { append(self, row); }, "desc"_a)
+      .def(
+          "append", [](L& self, const py::object& row) { append(self, row); }, "desc"_a)
+      .def(
+          "index", [](L& self, const py::object& row) { return find(self, row); }, "desc"_a)
+      .def(
+          "remDesc", [](L& self, py::ssize_t i) { remove(self, i); }, "index"_a)
+      .def("clear",
+           [](L& self) {
+             self.rows = std::make_shared<Rows>();
+             if (auto* tails = tailsOf(self)) tails->clear();
+           })
+      .def("print", [name](L& self) { py::print(show(name, self)); })
+      .def("__repr__", [name](L& self) { return show(name, self); })
+      .def(py::pickle([](const L& self) { return py::bytes(encodeList(self)); }, &unpickle<L>));
+  return list;
+}
+
+}  // namespace
+
+const char* memoryName(Memory memory) { return kMemoryNames[static_cast<std::size_t>(memory)]; }
+
+void bindLists(py::module_& module) {
+  py::enum_<Memory> memories(module, "nixl_mem_t", "A kind of memory.");
+  for (std::size_t i = 0; i < kMemoryNames.size(); ++i)
+    memories.value(kMemoryNames[i], static_cast<Memory>(i));
+  memories.export_values();
+
+  bindList<TransferList>(module, "nixlXferDList");
+  bindList<RegistrationList>(module, "nixlRegDList").def("trim", [](const RegistrationList& self) {
+    return TransferList{self};
+  });
+  bindList<RemoteList>(module, "nixlRemoteDList");
+  module.def(
+      "serialize",
+      [](const py::object& list) -> py::bytes {
+        if (py::isinstance<TransferList>(list)) return encodeList(list.cast<const TransferList&>());
+        if (py::isinstance<RegistrationList>(list))
+          return encodeList(list.cast<const RegistrationList&>());
+        if (py::isinstance<RemoteList>(list)) return encodeList(list.cast<const RemoteList&>());
+        throw py::type_error(
+            fmt::format("got {}; use a nixlXferDList, nixlRegDList or nixlRemoteDList",
+                        Py_TYPE(list.ptr())->tp_name));
+      },
+      "A descriptor list as bytes, for deserialize().");
+  module.def(
+      "deserialize", [](const py::bytes& state) { return decodeList(std::string(state)); },
+      "The descriptor list in bytes of whatever origin, or nixlInvalidParamError.");
+}
+
+}  // namespace viaduct::python::nixl

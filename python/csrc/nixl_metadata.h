@@ -1,0 +1,51 @@
+// What an agent tells others of itself, as bytes: how to reach it, and what it has registered.
+// Threads: plain values.
+#pragma once
+
+#include <viaduct/card.h>
+#include <viaduct/result.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/plan.h"
+#include "nixl_lists.h"
+
+namespace viaduct::python::nixl {
+
+struct Region {
+  Memory memory = Memory::kDram;
+  std::uint64_t device = 0;
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  // Numbers the registrations of one agent; its pin has labelOf() it.
+  std::uint32_t serial = 0;
+};
+
+using AgentId = std::array<std::uint8_t, 16>;
+// What the pin of a registration is called. No two lives of an agent use the same.
+std::string labelPrefix(const AgentId& agent);
+std::string labelOf(const AgentId& agent, std::uint32_t serial);
+
+// The host memory among them, whose slots are the serials.
+core::PinMap hostMemory(const std::vector<Region>& regions);
+
+struct Metadata {
+  std::string name = {};
+  AgentId agent = {};             // this life of it
+  std::optional<Card> card = {};  // none: how to reach it is known already
+  bool partial = false;           // adds regions to those that are known
+  std::vector<Region> regions = {};
+
+  std::string encode() const;
+  // The name in it, unchecked; empty where there is none.
+  static std::string_view nameOf(std::string_view blob);
+  // Refuses what is truncated, corrupted, of another version or of the real NIXL, and says which.
+  static Result<Metadata> decode(std::string_view blob);
+};
+
+}  // namespace viaduct::python::nixl

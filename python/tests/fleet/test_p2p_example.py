@@ -1,0 +1,98 @@
+"""examples/python/p2p.py, as two people type it on two hosts."""
+
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+P2P = pathlib.Path(__file__).resolve().parents[3] / "examples" / "python" / "p2p.py"
+ROW = re.compile(r" +(\w+) +(\d+) +([\d.e+]+) +([\d.e+]+)  (\w+)/(\w+) over ")
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def start(*flags):
+    return subprocess.Popen([sys.executable, P2P, *map(str, flags)], text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def run(*flags):
+    """Exit code, output and errors of one command."""
+    one = start(*flags)
+    output, errors = one.communicate(timeout=100)
+    return one.returncode, output, errors
+
+
+@pytest.fixture
+def target():
+    port = free_port()
+    one = start("--mode", "target", "--ip", "127.0.0.1", "--port", port)
+    try:
+        for line in one.stdout:
+            if line.startswith("waiting for"):
+                break
+        else:
+            pytest.fail(f"the target ended: {one.stderr.read()}")
+        yield one, port
+    finally:
+        one.kill()
+        one.communicate()
+
+
+def initiator(port, *flags):
+    return ("--mode", "initiator", "--ip", "127.0.0.1", "--port", port, *flags)
+
+
+def test_each_size_has_a_row_with_its_path(target):
+    one, port = target
+    for operation in ("write", "read"):
+        code, output, errors = run(*initiator(port, "--buffer_sizes", "4KB,1MB,1MB",
+                                              "--iterations", 20, "--warmup", 2, "--op", operation))
+        assert code == 0, errors
+        rows = [match.groups() for line in output.splitlines() if (match := ROW.match(line))]
+        assert [row[:2] for row in rows] == [("4KB", "20"), ("1MB", "20"), ("1MB", "20")], output
+        for size, _, rate, mean, *path in rows:
+            # The two columns are one measurement: the rate is the size over the mean.
+            in_bytes = {"4KB": 4e3, "1MB": 1e6}[size]
+            assert float(rate) == pytest.approx(in_bytes / float(mean) / 1e3, rel=0.02)
+            assert path == ["local", "mapped"]
+    one.send_signal(signal.SIGINT)
+    output, errors = one.communicate(timeout=100)
+    assert one.returncode == 0, errors
+    assert output.count("has left") == 2
+
+
+def test_a_required_path_that_is_not_there_is_an_error(target):
+    code, _, errors = run(*initiator(target[1], "--buffer_sizes", "4KB", "--require", "rdma"))
+    assert code == 1 and "relax `require`" in errors
+
+
+@pytest.mark.parametrize("flags, told", [
+    (("--buffer_sizes", "1XB"), "'1XB' is no size: write 4KB"),
+    (("--buffer_sizes", "4KB,,"), "'' is no size"),
+    (("--iterations", "0"), "measures nothing"),
+    (("--cuda",), "moves no GPU memory"),
+])
+def test_a_wrong_command_line_is_explained(flags, told):
+    code, _, errors = run(*initiator(5555, *flags))
+    assert code == 2 and told in errors
+
+
+def test_nobody_listens_and_the_port_is_in_use(target):
+    code, _, errors = run(*initiator(free_port(), "--timeout", 0.5))
+    assert code == 1 and "no process listens there: start the target" in errors
+    code, _, errors = run("--mode", "target", "--ip", "127.0.0.1", "--port", target[1])
+    assert code == 1 and "the port is in use: stop the other target" in errors
+
+
+def test_the_ends_have_different_secrets(target):
+    code, _, errors = run(*initiator(target[1], "--secret", "word", "--timeout", 5))
+    assert code == 1 and "wrong secret: give both ends the same --secret" in errors

@@ -1,0 +1,496 @@
+"""Agents that move memory between processes, with the calls of NIXL's Python API."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from nixl import _bindings as nixlBind
+from nixl.logging import get_logger
+
+DEFAULT_COMM_PORT = nixlBind.DEFAULT_COMM_PORT
+
+logger = get_logger(__name__)
+
+nixl_backend_handle = int
+
+_SUCCESS = nixlBind.NIXL_SUCCESS
+_IN_PROGRESS = nixlBind.NIXL_IN_PROG
+_OPERATIONS = {"WRITE": nixlBind.NIXL_WRITE, "READ": nixlBind.NIXL_READ}
+_MEMORIES = {
+    "DRAM": nixlBind.DRAM_SEG,
+    "VRAM": nixlBind.VRAM_SEG,
+    "FILE": nixlBind.FILE_SEG,
+    "BLOCK": nixlBind.BLK_SEG,
+    "OBJ": nixlBind.OBJ_SEG,
+    "cpu": nixlBind.DRAM_SEG,
+    "cuda": nixlBind.VRAM_SEG,
+}
+_LISTS = (nixlBind.nixlXferDList, nixlBind.nixlRegDList, nixlBind.nixlRemoteDList)
+
+
+class nixl_thread_sync_t(Enum):
+    """How careful an agent is with threads. Every agent here is safe from any thread."""
+
+    NIXL_THREAD_SYNC_NONE = nixlBind.NIXL_THREAD_SYNC_NONE
+    NIXL_THREAD_SYNC_STRICT = nixlBind.NIXL_THREAD_SYNC_STRICT
+    NIXL_THREAD_SYNC_RW = nixlBind.NIXL_THREAD_SYNC_RW
+    NIXL_THREAD_SYNC_DEFAULT = nixlBind.NIXL_THREAD_SYNC_DEFAULT
+
+
+class nixl_agent_config:
+    """What an agent is opened with."""
+
+    def __init__(
+        self,
+        enable_prog_thread: bool = True,
+        enable_listen_thread: bool = False,
+        listen_port: int = DEFAULT_COMM_PORT,
+        capture_telemetry: bool = False,
+        num_threads: int = 0,
+        backends: list[str] | None = None,
+        sync_mode: nixl_thread_sync_t | None = None,
+    ):
+        if sync_mode is not None and not isinstance(sync_mode, nixl_thread_sync_t):
+            raise TypeError(f"sync_mode must be a nixl_thread_sync_t (got {type(sync_mode).__name__})")
+        self.backends = ["UCX"] if backends is None else list(backends)
+        self.enable_pthread = enable_prog_thread
+        self.enable_listen = enable_listen_thread
+        self.port = listen_port
+        self.capture_telemetry = capture_telemetry
+        self.num_threads = num_threads
+        self.sync_mode = sync_mode
+
+
+class _Handle:
+    """Something of an agent's that is released once."""
+
+    _call = ""
+
+    def __init__(self, agent: Any, handle: int):
+        self._agent = agent
+        self._handle = handle
+        self._released = False
+
+    def release(self) -> None:
+        """Lets go of it. A second call does nothing."""
+        if self._released:
+            return
+        self._released = True
+        getattr(self._agent, self._call)(self._handle)
+
+    def __del__(self):
+        try:
+            self.release()
+        except Exception as error:  # the agent is gone, or the interpreter is going
+            logger.debug("%s of a forgotten handle: %s", self._call, error)
+
+
+class nixl_prepped_dlist_handle(_Handle):
+    """Descriptors that are ready to be taken by index."""
+
+    _call = "releasedDlistH"
+
+
+class nixl_xfer_handle(_Handle):
+    """A transfer, to be posted as often as one likes. Releasing it ends what is in flight."""
+
+    _call = "releaseXferReq"
+
+    def release(self) -> None:
+        """Ends the transfer. On return nobody touches its memory here. A second call does nothing."""
+        super().release()
+
+
+def _devices(tensors: list[Any]) -> tuple[str, int]:
+    """The kind of memory that all of them are in, and the number of the device."""
+    kinds = set()
+    for tensor in tensors:
+        kind = str(getattr(tensor.device, "type", tensor.device))
+        kinds.add((kind, 0 if kind == "cpu" else tensor.get_device()))
+    if len({kind for kind, _ in kinds}) != 1:
+        raise ValueError(
+            f"the tensors are on different devices ({', '.join(sorted({k for k, _ in kinds}))}); "
+            "pass one list for each kind"
+        )
+    return kinds.pop()
+
+
+def _place(tensor: Any) -> tuple[int, int, int]:
+    """The address, bytes and device of a tensor."""
+    if not tensor.is_contiguous():
+        raise ValueError("a tensor is not contiguous; pass tensor.contiguous(), or its parts")
+    kind = str(getattr(tensor.device, "type", tensor.device))
+    device = 0 if kind == "cpu" else tensor.get_device()
+    return tensor.data_ptr(), tensor.numel() * tensor.element_size(), device
+
+
+def _is_tensor(value: Any) -> bool:
+    return hasattr(value, "data_ptr") and hasattr(value, "element_size")
+
+
+class nixl_agent:
+    """One process's end: what it has registered, whom it knows, what it moves."""
+
+    def __init__(
+        self,
+        agent_name: str,
+        nixl_conf: nixl_agent_config | None = None,
+        instantiate_all: bool = False,
+    ):
+        if not agent_name:
+            raise ValueError("an agent needs a name: peers know it by that")
+        if nixl_conf is not None and instantiate_all:
+            logger.warning("instantiate_all is ignored: the configuration names the backends")
+            instantiate_all = False
+        conf = nixl_agent_config() if nixl_conf is None else nixl_conf
+
+        config = nixlBind.nixlAgentConfig()
+        config.useProgThread = conf.enable_pthread
+        config.useListenThread = conf.enable_listen
+        config.listenPort = conf.port
+        config.captureTelemetry = conf.capture_telemetry
+        sync = conf.sync_mode
+        if sync is None:
+            sync = (
+                nixl_thread_sync_t.NIXL_THREAD_SYNC_STRICT
+                if conf.enable_listen
+                else nixl_thread_sync_t.NIXL_THREAD_SYNC_NONE
+            )
+        config.syncMode = sync.value
+        self.agent = nixlBind.nixlAgent(agent_name, config)
+
+        self.name = agent_name
+        self.notifs: dict[str, list[bytes]] = {}
+        self.backends: dict[str, int] = {}
+        self.backend_mems: dict[str, list[str]] = {}
+        self.backend_options: dict[str, dict[str, str]] = {}
+        self.plugin_b_options: dict[str, dict[str, str]] = {}
+        self.plugin_mem_types: dict[str, list[str]] = {}
+        self.nixl_mems = dict(_MEMORIES)
+        self.nixl_ops = dict(_OPERATIONS)
+
+        self.plugin_list = self.agent.getAvailPlugins()
+        if not self.plugin_list:
+            raise RuntimeError("no plugins")
+        for plugin in self.plugin_list:
+            options, memories = self.agent.getPluginParams(plugin)
+            self.plugin_b_options[plugin] = options
+            self.plugin_mem_types[plugin] = memories
+
+        for backend in self.plugin_list if instantiate_all else conf.backends:
+            if backend not in self.plugin_list:
+                logger.warning("backend %s is skipped: no such plugin; there are %s", backend, self.plugin_list)
+                continue
+            threads = {"num_threads": str(conf.num_threads)} if conf.num_threads > 0 else {}
+            self.create_backend(backend, threads)
+
+    # Plugins and backends
+
+    def get_plugin_list(self) -> list[str]:
+        """The names that create_backend() takes."""
+        return self.plugin_list
+
+    def _looked_up(self, table: dict[str, Any], what: str, backend: str, missing: Any) -> Any:
+        if backend in table:
+            return table[backend]
+        logger.warning("there is no %s named %s; there are %s", what, backend, list(table))
+        return missing
+
+    def get_plugin_mem_types(self, backend: str) -> list[str]:
+        """The kinds of memory of a plugin; none of an unknown one."""
+        return self._looked_up(self.plugin_mem_types, "plugin", backend, [])
+
+    def get_plugin_params(self, backend: str) -> dict[str, str]:
+        """The parameters of a plugin with their defaults; none of an unknown one."""
+        return self._looked_up(self.plugin_b_options, "plugin", backend, {})
+
+    def get_backend_mem_types(self, backend: str) -> list[str]:
+        """The kinds of memory of a backend that was created."""
+        return self._looked_up(self.backend_mems, "backend", backend, [])
+
+    def get_backend_params(self, backend: str) -> dict[str, str]:
+        """The parameters of a backend that was created."""
+        return self._looked_up(self.backend_options, "backend", backend, {})
+
+    def create_backend(self, backend: str, initParams: dict[str, str] | None = None) -> None:
+        """Creates a backend of that plugin. Raises nixlNotFoundError where there is none."""
+        handle = self.agent.createBackend(backend, dict(initParams or {}))
+        self.backends[backend] = handle
+        self.backend_options[backend], self.backend_mems[backend] = self.agent.getBackendParams(handle)
+
+    def _handles(self, backends: list[str]) -> list[int]:
+        unknown = [name for name in backends if name not in self.backends]
+        if unknown:
+            raise KeyError(f"agent {self.name} has no backend {unknown[0]}; it has {list(self.backends)}")
+        return [self.backends[name] for name in backends]
+
+    # Descriptors
+
+    def _memory(self, mem_type: str | None) -> Any:
+        if mem_type is None:
+            raise ValueError(f"mem_type is missing; pass one of {', '.join(self.nixl_mems)}")
+        if mem_type not in self.nixl_mems:
+            raise KeyError(f"mem_type {mem_type} is unknown; pass one of {', '.join(self.nixl_mems)}")
+        return self.nixl_mems[mem_type]
+
+    def _descriptors(self, kind: Any, descs: Any, mem_type: str | None) -> Any:
+        if isinstance(descs, kind):
+            return descs
+        if isinstance(descs, _LISTS):
+            raise TypeError(f"got a {type(descs).__name__}; this call takes a {kind.__name__}")
+        tensors = [descs] if _is_tensor(descs) else descs
+        if isinstance(tensors, (list, tuple)) and tensors and _is_tensor(tensors[0]):
+            device, _ = _devices(tensors)
+            rows = [_place(tensor) for tensor in tensors]
+            if kind is nixlBind.nixlRegDList:
+                rows = [(*row, "") for row in rows]
+            return kind(self._memory(device), rows)
+        return kind(self._memory(mem_type), descs)
+
+    def get_xfer_descs(self, descs: Any, mem_type: str | None = None) -> Any:
+        """A nixlXferDList of tuples (address, bytes, device), an N×3 or N×5 array, or tensors."""
+        return self._descriptors(nixlBind.nixlXferDList, descs, mem_type)
+
+    def get_reg_descs(self, descs: Any, mem_type: str | None = None) -> Any:
+        """A nixlRegDList of tuples (address, bytes, device, metadata), an N×3 array, or tensors."""
+        return self._descriptors(nixlBind.nixlRegDList, descs, mem_type)
+
+    def get_remote_descs(self, descs: Any, mem_type: str | None = None) -> Any:
+        """A nixlRemoteDList of tuples (address, bytes, device, agent)."""
+        return self._descriptors(nixlBind.nixlRemoteDList, descs, mem_type)
+
+    def get_serialized_descs(self, descs: Any) -> bytes:
+        """A descriptor list as bytes, for another agent's deserialize_descs()."""
+        return nixlBind.serialize(descs)
+
+    def deserialize_descs(self, serialized_descs: bytes) -> Any:
+        """The descriptor list in these bytes. They may come from anybody: nothing in them is run."""
+        return nixlBind.deserialize(serialized_descs)
+
+    # Memory
+
+    def register_memory(self, reg_list: Any, mem_type: str | None = None, backends: list[str] = ()) -> Any:
+        """Registers memory, so that it can be named in transfers. The result is for deregister_memory()."""
+        descs = self.get_reg_descs(reg_list, mem_type)
+        self.agent.registerMem(descs, self._handles(backends))
+        return descs
+
+    def deregister_memory(self, dereg_list: Any, backends: list[str] = ()) -> None:
+        """Withdraws memory. On return nobody reaches it, and it may be freed."""
+        self.agent.deregisterMem(dereg_list, self._handles(backends))
+
+    def query_memory(self, reg_list: Any, backend: str, mem_type: str | None = None) -> list[dict | None]:
+        """What a backend knows of files or objects, None for one that is not there."""
+        if backend not in self.backends:
+            raise ValueError(f"agent {self.name} has no backend {backend}; it has {list(self.backends)}")
+        descs = self.get_reg_descs(reg_list, mem_type)
+        return self.agent.queryMem(descs, self.backends[backend])
+
+    # Transfers
+
+    def make_connection(self, remote_agent: str | bytes, backends: list[str] = ()) -> None:
+        """Waits until the other agent is connected, some seconds at most."""
+        self.agent.makeConnection(remote_agent, self._handles(backends))
+
+    def prep_xfer_dlist(
+        self,
+        agent_name: str | bytes,
+        xfer_list: Any,
+        mem_type: str | None = None,
+        backends: list[str] = (),
+    ) -> nixl_prepped_dlist_handle:
+        """Checks descriptors of that agent's memory, to be taken by index; "" names this agent."""
+        descs = self.get_xfer_descs(xfer_list, mem_type)
+        if agent_name in ("NIXL_INIT_AGENT", b"NIXL_INIT_AGENT"):
+            agent_name = nixlBind.NIXL_INIT_AGENT
+        handle = self.agent.prepXferDlist(agent_name, descs, self._handles(backends))
+        return nixl_prepped_dlist_handle(self.agent, handle)
+
+    def _operation(self, operation: str) -> Any:
+        found = self.nixl_ops.get(operation)
+        if found is None:
+            raise KeyError(f"operation {operation} is unknown; pass READ or WRITE")
+        return found
+
+    def make_prepped_xfer(
+        self,
+        operation: str,
+        local_xfer_side: nixl_prepped_dlist_handle,
+        local_indices: Any,
+        remote_xfer_side: nixl_prepped_dlist_handle,
+        remote_indices: Any,
+        notif_msg: bytes | str = b"",
+        backends: list[str] = (),
+        skip_desc_merge: bool = False,
+    ) -> nixl_xfer_handle:
+        """Plans a transfer between descriptors of two prepared lists, paired in order."""
+        op = self._operation(operation)
+        handle = self.agent.makeXferReq(
+            op,
+            local_xfer_side._handle,
+            local_indices,
+            remote_xfer_side._handle,
+            remote_indices,
+            notif_msg,
+            self._handles(backends),
+            skip_desc_merge,
+        )
+        return nixl_xfer_handle(self.agent, handle)
+
+    def initialize_xfer(
+        self,
+        operation: str,
+        local_descs: Any,
+        remote_descs: Any,
+        remote_agent: str | bytes,
+        notif_msg: bytes | str = b"",
+        backends: list[str] = (),
+    ) -> nixl_xfer_handle:
+        """Plans a transfer between two descriptor lists, paired in order."""
+        op = self._operation(operation)
+        handle = self.agent.createXferReq(
+            op, local_descs, remote_descs, remote_agent, notif_msg, self._handles(backends)
+        )
+        return nixl_xfer_handle(self.agent, handle)
+
+    def estimate_xfer_cost(self, req_handle: nixl_xfer_handle) -> tuple[int, int, str]:
+        """Raises nixlNotSupportedError: nothing estimates costs."""
+        microseconds, error, _ = self.agent.estimateXferCost(req_handle._handle)
+        return microseconds, error, "UNKNOWN"
+
+    def transfer(self, handle: nixl_xfer_handle, notif_msg: bytes | str = b"") -> str:
+        """Starts a transfer: "DONE" where it is over already, else "PROC". Failures are raised."""
+        status = self.agent.postXferReq(handle._handle, notif_msg)
+        return "DONE" if status is _SUCCESS or status == _SUCCESS else "PROC"
+
+    def check_xfer_state(self, handle: nixl_xfer_handle) -> str:
+        """Where a transfer is: "DONE" or "PROC". Failures are raised."""
+        status = self.agent.getXferStatus(handle._handle)
+        return "DONE" if status is _SUCCESS or status == _SUCCESS else "PROC"
+
+    def get_xfer_telemetry(self, handle: nixl_xfer_handle) -> Any:
+        """What a transfer that is DONE took, of an agent with capture_telemetry."""
+        return self.agent.getXferTelemetry(handle._handle)
+
+    def query_xfer_backend(self, handle: nixl_xfer_handle) -> str:
+        """The name of the backend that a transfer takes."""
+        wanted = self.agent.queryXferBackend(handle._handle)
+        return next((name for name, known in self.backends.items() if known == wanted), "UCX")
+
+    def release_xfer_handle(self, handle: nixl_xfer_handle) -> None:
+        """Ends a transfer. On return nobody touches its memory here, also if it was in flight."""
+        handle.release()
+
+    def release_dlist_handle(self, handle: nixl_prepped_dlist_handle) -> None:
+        """Lets go of a prepared list. Transfers made from it go on."""
+        handle.release()
+
+    def prep_mem_view(self, dlist: Any, *, backends: list[str] | None = None) -> int:
+        """Raises nixlNotSupportedError: it needs transfers that a GPU starts by itself."""
+        return self.agent.prepMemView(dlist)
+
+    def release_mem_view(self, mvh: int) -> None:
+        """Raises nixlNotSupportedError: there are no memory views."""
+        self.agent.releaseMemView(mvh)
+
+    # Notifications
+
+    def get_new_notifs(self, backends: list[str] = ()) -> dict[str, list[bytes]]:
+        """The notifications that have come since the last call, by agent."""
+        return self.agent.getNotifs(None, backends)
+
+    def update_notifs(self, backends: list[str] = ()) -> dict[str, list[bytes]]:
+        """Adds new notifications to those of `notifs`, and returns all."""
+        for name, messages in self.agent.getNotifs(None, backends).items():
+            self.notifs.setdefault(name, []).extend(messages)
+        return self.notifs
+
+    def check_remote_xfer_done(
+        self,
+        remote_agent_name: str | bytes,
+        lookup_tag: bytes | str,
+        backends: list[str] = (),
+        tag_is_prefix: bool = True,
+    ) -> bool:
+        """Whether a notification with that tag has come from the agent; takes it out of `notifs`."""
+        name = remote_agent_name.decode() if isinstance(remote_agent_name, bytes) else remote_agent_name
+        tag = lookup_tag.encode() if isinstance(lookup_tag, str) else lookup_tag
+        messages = self.update_notifs(backends).get(name, [])
+        for place, message in enumerate(messages):
+            if message.startswith(tag) if tag_is_prefix else tag in message:
+                del messages[place]
+                return True
+        return False
+
+    def send_notif(
+        self,
+        remote_agent_name: str | bytes,
+        notif_msg: bytes | str = b"",
+        backend: str | None = None,
+    ) -> None:
+        """Sends a notification by itself."""
+        self.agent.genNotif(
+            remote_agent_name, notif_msg, () if backend is None else self._handles([backend])
+        )
+
+    # Metadata
+
+    def get_agent_metadata(self) -> bytes:
+        """What another agent needs to reach this one and its registered memory."""
+        return self.agent.getLocalMD()
+
+    def get_partial_agent_metadata(
+        self, descs: Any, inc_conn_info: bool = False, backends: list[str] = ()
+    ) -> bytes:
+        """The same for some of the registered memory, and without the way here unless asked for."""
+        return self.agent.getLocalPartialMD(descs, inc_conn_info, self._handles(backends))
+
+    def add_remote_agent(self, metadata: bytes) -> bytes:
+        """Makes another agent known, and starts to connect to it. The result is its name."""
+        return self.agent.loadRemoteMD(metadata)
+
+    def remove_remote_agent(self, agent: str | bytes) -> None:
+        """Forgets what is known of another agent."""
+        try:
+            self.agent.invalidateRemoteMD(agent)
+        except nixlBind.nixlNotFoundError as error:
+            logger.debug("remove_remote_agent: %s", error)
+
+    def send_local_metadata(self, ip_addr: str = "", port: int = DEFAULT_COMM_PORT) -> None:
+        """Sends this agent's metadata to the listener there. It is in order at the meeting place."""
+        self.agent.sendLocalMD(ip_addr, port)
+
+    def send_partial_agent_metadata(
+        self,
+        descs: Any,
+        inc_conn_info: bool = False,
+        backends: list[str] = (),
+        ip_addr: str = "",
+        port: int = DEFAULT_COMM_PORT,
+        label: str = "",
+    ) -> None:
+        """Sends part of this agent's metadata to the listener there."""
+        self.agent.sendLocalPartialMD(
+            descs, inc_conn_info, self._handles(backends), ip_addr, port, label
+        )
+
+    def fetch_remote_metadata(
+        self,
+        remote_agent: str | bytes,
+        ip_addr: str = "",
+        port: int = DEFAULT_COMM_PORT,
+        label: str = "",
+    ) -> None:
+        """Gets another agent's metadata, in the background; check_remote_metadata() says when."""
+        self.agent.fetchRemoteMD(remote_agent, ip_addr, port, label)
+
+    def invalidate_local_metadata(self, ip_addr: str = "", port: int = DEFAULT_COMM_PORT) -> None:
+        """Makes the agent at the listener there forget this one."""
+        self.agent.invalidateLocalMD(ip_addr, port)
+
+    def check_remote_metadata(self, agent: str | bytes, descs: Any = None) -> bool:
+        """Whether the metadata of an agent is here, and names these descriptors."""
+        if descs is None:
+            return self.agent.checkRemoteMD(agent)
+        return self.agent.checkRemoteMD(agent, descs)

@@ -1,0 +1,173 @@
+"""The lower layer: agents with integer handles, descriptor lists, enums and exceptions."""
+
+from __future__ import annotations
+
+import os as _os
+
+from nixl import _plugins
+from nixl.logging import get_logger as _get_logger
+from viaduct._core import nixl as _core
+from viaduct._core.nixl import *  # noqa: F403
+from viaduct._core.nixl import (
+    NIXL_SUCCESS,
+    nixl_status_t,
+    nixl_thread_sync_t,
+    nixlAgentConfig,
+    nixlInvalidParamError,
+    nixlNotFoundError,
+    nixlNotSupportedError,
+    nixlRegDList,
+    nixlXferDList,
+)
+
+NIXL_INIT_AGENT = ""
+DEFAULT_COMM_PORT = 8888
+HAVE_UCX_GPU_DEVICE_API = False
+
+_logger = _get_logger(__name__)
+
+_YES = ("y", "yes", "1", "on", "true")
+_NO = ("n", "no", "0", "off", "false")
+
+
+def _captures(config: nixlAgentConfig) -> nixlAgentConfig:
+    """The configuration, as NIXL_TELEMETRY_ENABLE changes it."""
+    asked = _os.environ.get("NIXL_TELEMETRY_ENABLE", "").lower()
+    if asked not in _YES + _NO or config.captureTelemetry == (asked in _YES):
+        return config
+    changed = nixlAgentConfig()
+    for name in (
+        "useProgThread",
+        "useListenThread",
+        "listenPort",
+        "syncMode",
+        "pthrDelay",
+        "lthrDelay",
+        "etcdWatchTimeout",
+    ):
+        setattr(changed, name, getattr(config, name))
+    changed.captureTelemetry = asked in _YES
+    return changed
+
+
+class nixlAgent(_core.nixlAgent):
+    """One process's end. Handles are integers; the names of the methods are those of C++."""
+
+    def __init__(self, name: str, config: nixlAgentConfig | None = None):
+        config = nixlAgentConfig() if config is None else config
+        super().__init__(name, _captures(config))
+        self._backends: dict[int, str] = {}
+        self._exchange = None
+        if config.useListenThread:
+            self._exchanger().listen(config.listenPort)
+
+    # Plugins and backends
+
+    def getAvailPlugins(self) -> list[str]:
+        return list(_plugins.NETWORK)
+
+    @staticmethod
+    def _check_plugin(name: str) -> None:
+        if name in _plugins.REFUSED:
+            raise nixlNotSupportedError(f"NIXL_ERR_NOT_SUPPORTED: {_plugins.refusal(name)}")
+        if name not in _plugins.NETWORK:
+            raise nixlNotFoundError(f"NIXL_ERR_NOT_FOUND: {_plugins.refusal(name)}")
+
+    def getPluginParams(self, type: str) -> tuple[dict[str, str], list[str]]:
+        self._check_plugin(type)
+        return dict(_plugins.PARAMETERS), self.memoryTypes()
+
+    def createBackend(self, type: str, initParams: dict[str, str] | None = None) -> int:
+        self._check_plugin(type)
+        for key in initParams or {}:
+            if key not in _plugins.PARAMETERS:
+                _logger.warning("backend %s: parameter %s is unknown here and ignored", type, key)
+        for handle, name in self._backends.items():
+            if name == type:
+                return handle
+        handle = len(self._backends) + 1
+        self._backends[handle] = type
+        return handle
+
+    def _backendName(self, backend: int) -> str:
+        name = self._backends.get(backend)
+        if name is None:
+            raise nixlInvalidParamError(
+                f"NIXL_ERR_INVALID_PARAM: agent {self.name} has no backend {backend}; "
+                "createBackend() gives handles"
+            )
+        return name
+
+    def getBackendParams(self, backend: int) -> tuple[dict[str, str], list[str]]:
+        return self.getPluginParams(self._backendName(backend))
+
+    def queryXferBackend(self, reqh: int) -> int:
+        self.requireXferReq(reqh)
+        return next(iter(self._backends), None) or self.createBackend(_plugins.NETWORK[0])
+
+    def queryMem(self, descs: nixlRegDList, backend: int) -> list:
+        name = self._backendName(backend)
+        raise nixlNotSupportedError(
+            f"NIXL_ERR_NOT_SUPPORTED: {name} has no names to look up; files and objects need a "
+            "backend that this release of Viaduct does not have (docs/nixl.md)"
+        )
+
+    def estimateXferCost(self, reqh: int) -> tuple[int, int, int]:
+        self.requireXferReq(reqh)
+        raise nixlNotSupportedError(
+            "NIXL_ERR_NOT_SUPPORTED: nothing estimates a transfer's cost; post it with "
+            "capture_telemetry=True and read get_xfer_telemetry()"
+        )
+
+    def prepMemView(self, *args: object, **kwargs: object) -> int:
+        raise nixlNotSupportedError(
+            "NIXL_ERR_NOT_SUPPORTED: memory views need transfers that a GPU starts by itself"
+        )
+
+    releaseMemView = prepMemView
+
+    # Metadata between agents: over a socket where an address is given, else at the meeting place
+
+    def _exchanger(self):
+        if self._exchange is None:
+            from nixl._exchange import Exchange
+
+            self._exchange = Exchange(self)
+        return self._exchange
+
+    def sendLocalMD(self, ip_addr: str = "", port: int = DEFAULT_COMM_PORT) -> nixl_status_t:
+        if ip_addr:
+            self._exchanger().send(ip_addr, port, self.getLocalMD())
+        return NIXL_SUCCESS
+
+    def sendLocalPartialMD(
+        self,
+        descs: nixlRegDList,
+        inc_conn_info: bool = False,
+        backends: list[int] = (),
+        ip_addr: str = "",
+        port: int = DEFAULT_COMM_PORT,
+        label: str = "",
+    ) -> nixl_status_t:
+        blob = self.getLocalPartialMD(descs, inc_conn_info, backends)
+        if ip_addr:
+            self._exchanger().send(ip_addr, port, blob)
+        return NIXL_SUCCESS
+
+    def fetchRemoteMD(
+        self,
+        remote_agent: str | bytes,
+        ip_addr: str = "",
+        port: int = DEFAULT_COMM_PORT,
+        label: str = "",
+    ) -> nixl_status_t:
+        if ip_addr:
+            self._exchanger().fetch(ip_addr, port)
+        else:
+            self._exchanger().find(remote_agent)
+        return NIXL_SUCCESS
+
+    def invalidateLocalMD(self, ip_addr: str = "", port: int = DEFAULT_COMM_PORT) -> nixl_status_t:
+        if ip_addr:
+            self._exchanger().invalidate(ip_addr, port, self.name)
+        return NIXL_SUCCESS
