@@ -41,6 +41,7 @@ def folders(work):
         os.path.join(K8S, "cluster-openshift"),
         documented(work, "host-network", "The network of the node"),
         documented(work, "metrics", "Watch a run"),
+        documented(work, "registry", "Quick start: Python"),
     ]
 
 
