@@ -53,12 +53,13 @@ def until(condition, awaited, pause_s=0.001):
 class Child:
     """A process that runs one role. As a context manager, it is killed if it is still there."""
 
-    def __init__(self, role, *arguments, **environment):
+    def __init__(self, role, *arguments, namespace=None, **environment):
+        inside = ["ip", "netns", "exec", namespace] if namespace else []
         self._control, theirs = Pipe(duplex=True)
         pipes = [argument for argument in arguments if isinstance(argument, Connection)]
         descriptors = [pipe.fileno() for pipe in [theirs, *pipes]]
         self._process = subprocess.Popen(
-            [sys.executable, __file__, role.__module__, role.__name__, str(theirs.fileno())],
+            [*inside, sys.executable, __file__, role.__module__, role.__name__, str(theirs.fileno())],
             pass_fds=descriptors,
             env={**os.environ, **environment},
         )

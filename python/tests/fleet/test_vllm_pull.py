@@ -240,9 +240,6 @@ def leased_decode(prefill_pipe):
     card, lost_base = take(prefill_pipe)
     name, remote = worker.shake_hands(card)
     _, lost = worker.shake_hands({**card, "bases": [lost_base]})
-    for now in range(1, 31):
-        worker.agent.send_notif(name, notif_msg=f"HB:kept#{now}".encode())
-        assert take(prefill_pipe) == now
     everything = worker.cache.indices(range(16))
 
     def read(prepared):
@@ -252,6 +249,11 @@ def leased_decode(prefill_pipe):
         until(lambda: worker.agent.check_xfer_state(handle) == "DONE", "a read")
         worker.agent.release_xfer_handle(handle)
 
+    read(lost)
+    worker.cache.expect(range(16), 2)
+    for now in range(1, 31):
+        worker.agent.send_notif(name, notif_msg=f"HB:kept#{now}".encode())
+        assert take(prefill_pipe) == now
     read(remote)
     worker.cache.expect(range(16), 1)
     worker.cache.erase(range(16))
