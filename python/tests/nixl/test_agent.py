@@ -267,6 +267,40 @@ def test_tensors_become_rows():
     side.agent.deregister_memory(side.agent.register_memory([two]))
 
 
+class Array:
+    """An array of a library that speaks DLPack, and has no buffer."""
+
+    def __init__(self, of, device=(1, 0)):
+        self.of, self.device, self.nbytes = of, device, of.nbytes
+
+    def __dlpack__(self, **how):
+        return self.of.__dlpack__(**how)
+
+    def __dlpack_device__(self):
+        return self.device
+
+
+def test_arrays_of_dlpack_become_rows():
+    side = Side()
+    memory = np.zeros((4, 1024), np.float32)
+    row = (memory.ctypes.data, memory.nbytes, 0)
+    assert list(side.agent.get_xfer_descs([Array(memory)])) == [row]
+    assert list(side.agent.get_reg_descs(Array(memory))) == [(*row, b"")]
+    side.agent.deregister_memory(side.agent.register_memory(Array(memory)))
+    with pytest.raises(ValueError, match="gaps"):
+        side.agent.get_xfer_descs(Array(memory[:, ::2]))
+    with pytest.raises(TypeError, match="device 10 of DLPack"):
+        side.agent.get_xfer_descs(Array(memory, (10, 0)))
+    on_gpu = Array(memory, (2, 3))
+    on_gpu.__cuda_array_interface__ = {"data": (5, False), "strides": None}
+    assert side.agent.get_xfer_descs(on_gpu) == b.nixlXferDList(b.VRAM_SEG, [(5, memory.nbytes, 3)])
+    with pytest.raises(ValueError, match=r"different devices \(cpu, cuda\)"):
+        side.agent.get_xfer_descs([Array(memory), on_gpu])
+    on_gpu.__cuda_array_interface__["strides"] = (8,)
+    with pytest.raises(ValueError, match="contiguous"):
+        side.agent.get_xfer_descs(on_gpu)
+
+
 def test_a_single_tensor_with_a_kind():
     side = Side()
     one = Tensor(side.address, 16)

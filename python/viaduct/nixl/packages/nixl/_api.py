@@ -102,31 +102,39 @@ class nixl_xfer_handle(_Handle):
         super().release()
 
 
-def _devices(tensors: list[Any]) -> tuple[str, int]:
-    """The kind of memory that all of them are in, and the number of the device."""
-    kinds = set()
-    for tensor in tensors:
-        kind = str(getattr(tensor.device, "type", tensor.device))
-        kinds.add((kind, 0 if kind == "cpu" else tensor.get_device()))
-    if len({kind for kind, _ in kinds}) != 1:
-        raise ValueError(
-            f"the tensors are on different devices ({', '.join(sorted({k for k, _ in kinds}))}); "
-            "pass one list for each kind"
-        )
-    return kinds.pop()
-
-
-def _place(tensor: Any) -> tuple[int, int, int]:
-    """The address, bytes and device of a tensor."""
-    if not tensor.is_contiguous():
-        raise ValueError("a tensor is not contiguous; pass tensor.contiguous(), or its parts")
-    kind = str(getattr(tensor.device, "type", tensor.device))
-    device = 0 if kind == "cpu" else tensor.get_device()
-    return tensor.data_ptr(), tensor.numel() * tensor.element_size(), device
+# Numbers of DLPack's devices.
+_HOST_DEVICES = (1, 3)  # plain memory, and memory that CUDA has pinned
+_CUDA_DEVICE = 2
 
 
 def _is_tensor(value: Any) -> bool:
     return hasattr(value, "data_ptr") and hasattr(value, "element_size")
+
+
+def _is_memory(value: Any) -> bool:
+    """Whether it is memory, and not numbers of rows: a tensor, or an array of another library."""
+    return _is_tensor(value) or (
+        hasattr(value, "__dlpack_device__") and not hasattr(value, "__array_interface__")
+    )
+
+
+def _place(array: Any) -> tuple[str, tuple[int, int, int]]:
+    """The kind of memory, and address, bytes and device."""
+    if _is_tensor(array):
+        if not array.is_contiguous():
+            raise ValueError("a tensor is not contiguous; pass tensor.contiguous(), or its parts")
+        kind = str(getattr(array.device, "type", array.device))
+        device = 0 if kind == "cpu" else array.get_device()
+        return kind, (array.data_ptr(), array.numel() * array.element_size(), device)
+    number, device = array.__dlpack_device__()
+    if number in _HOST_DEVICES:
+        return "cpu", (*nixlBind.place_of(array), 0)
+    if number != _CUDA_DEVICE or not hasattr(array, "__cuda_array_interface__"):
+        raise TypeError(f"a {type(array).__name__} is on device {number} of DLPack; use cpu or cuda")
+    interface = array.__cuda_array_interface__
+    if interface.get("strides") is not None:
+        raise ValueError("an array is not contiguous; copy it first, or pass its parts")
+    return "cuda", (interface["data"][0], array.nbytes, device)
 
 
 class nixl_agent:
@@ -239,13 +247,19 @@ class nixl_agent:
             return descs
         if isinstance(descs, _LISTS):
             raise TypeError(f"got a {type(descs).__name__}; this call takes a {kind.__name__}")
-        tensors = [descs] if _is_tensor(descs) else descs
-        if isinstance(tensors, (list, tuple)) and tensors and _is_tensor(tensors[0]):
-            device, _ = _devices(tensors)
-            rows = [_place(tensor) for tensor in tensors]
+        arrays = [descs] if _is_memory(descs) else descs
+        if isinstance(arrays, (list, tuple)) and arrays and _is_memory(arrays[0]):
+            places = [_place(array) for array in arrays]
+            devices = sorted({device for device, _ in places})
+            if len(devices) != 1:
+                raise ValueError(
+                    f"the tensors are on different devices ({', '.join(devices)}); "
+                    "pass one list for each"
+                )
+            rows = [row for _, row in places]
             if kind is nixlBind.nixlRegDList:
                 rows = [(*row, "") for row in rows]
-            return kind(self._memory(device), rows)
+            return kind(self._memory(devices[0]), rows)
         return kind(self._memory(mem_type), descs)
 
     def get_xfer_descs(self, descs: Any, mem_type: str | None = None) -> Any:
