@@ -39,8 +39,10 @@ Result<Agent> openAgent(const std::string& name) {
       listen != nullptr && *listen != '\0')
     return Agent::open(settings);
   settings.listen = {"0.0.0.0:0", "[::]:0"};
-  if (auto agent = Agent::open(settings)) return agent;
-  settings.listen = {"0.0.0.0:0"};  // this system has no IPv6, or something else is wrong
+  auto agent = Agent::open(settings);
+  if (agent || (agent.error().operation != "socket" && agent.error().operation != "bind"))
+    return agent;
+  settings.listen = {"0.0.0.0:0"};  // this system has no IPv6
   return Agent::open(settings);
 }
 
