@@ -3,7 +3,7 @@
 set(dist_packages lib/python3/dist-packages)
 install(TARGETS viaduct_python LIBRARY DESTINATION ${dist_packages}/viaduct ${packaged} python)
 install(DIRECTORY python/viaduct DESTINATION ${dist_packages} ${packaged} python
-  FILES_MATCHING PATTERN *.py PATTERN *.pyi PATTERN py.typed PATTERN __pycache__ EXCLUDE)
+  FILES_MATCHING PATTERN *.py PATTERN *.pyi PATTERN py.typed PATTERN METADATA PATTERN __pycache__ EXCLUDE)
 install(PROGRAMS cmake/debian/python/verify_nixl_setup DESTINATION bin ${packaged} python)
 get_target_property(python viaduct_python VIADUCT_PYTHON_EXECUTABLE)
 get_target_property(python_version viaduct_python VIADUCT_PYTHON_VERSION)

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "base/sizes.h"
+#include "measure/load/workload.h"
 #include "viaduct/flags.h"
 
 namespace viaduct::app {

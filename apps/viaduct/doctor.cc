@@ -114,7 +114,8 @@ struct Examined {
 };
 
 Result<Examined> examine(const DoctorCommand& command, const std::string& root) {
-  VIADUCT_TRY(const diag::Node node, root == "/" ? ownNode(command.names) : diag::nodeIn(root));
+  VIADUCT_TRY(diag::Node node, root == "/" ? ownNode(command.names) : diag::nodeIn(root));
+  node.for_all_pods = command.node;
   if (command.card) return Examined{.card = diag::nodeCard(node)};
   return Examined{.diagnosis = {diag::nameOf(node), diag::diagnose(node, command.only)}};
 }

@@ -25,6 +25,7 @@ struct DoctorCommand {
   std::string root = "/";  // a folder or a snapshot
   std::vector<std::string> only = {};
   std::vector<std::string> names = {};
+  bool node = false;  // for all pods, not for this one
   bool list = false, json = false, verbose = false, card = false;
   std::string explain = {};  // a log file; "-": standard input
   std::string peer = {};     // the address where another doctor listens

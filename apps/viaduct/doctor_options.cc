@@ -35,6 +35,9 @@ void declareDoctor(CLI::App& app, DoctorCommand& command) {
   doctor.add_option("--only", command.only, "Look at these topics only; --list names them")
       ->delimiter(',')
       ->type_name("TOPIC,...");
+  doctor.add_flag("--node", command.node,
+                  "Diagnose the node for all its pods: leave out the limits, variables, libraries "
+                  "and device files of this container");
   doctor.add_flag("--list", command.list, "List the topics");
   doctor.add_flag("--json", command.json, "Print JSON");
   doctor.add_flag("-v,--verbose", command.verbose, "Also print each fact that is in order");

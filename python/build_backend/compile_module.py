@@ -101,16 +101,14 @@ def run_cmake(what, *arguments):
 
 def build_folder(root):
     """build/ of the source, so that a second build is short, else a temporary folder."""
-    name = f"pip-{sys.implementation.cache_tag}"
-    for folder in (root / "build" / name, pathlib.Path(tempfile.mkdtemp(prefix="viaduct-build-"))):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            say(f"cannot write to {folder} ({error.strerror}): builds in a temporary folder")
-            continue
-        if os.access(folder, os.W_OK):
-            return folder
-    raise BuildError("no folder to build in: neither build/ nor a temporary one can be written")
+    folder = root / "build" / f"pip-{sys.implementation.cache_tag}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        say(f"cannot make {folder}: {error.strerror}")
+    if os.access(folder, os.W_OK):
+        return folder
+    return pathlib.Path(tempfile.mkdtemp(prefix="viaduct-build-"))
 
 
 def compile_module(root):

@@ -39,10 +39,10 @@ def version(root):
 
 
 def package_files(folder, packages):
-    """Python files of the packages below the folder, as (name in the wheel, path)."""
+    """Files of the packages below the folder, as (name in the wheel, path)."""
     for package in packages:
         for path in sorted((folder / package).rglob("*")):
-            if path.suffix in (".py", ".pyi") or path.name == "py.typed":
+            if path.suffix in (".py", ".pyi") or path.name in ("py.typed", "METADATA"):
                 yield path.relative_to(folder).as_posix(), path
 
 

@@ -106,7 +106,7 @@ std::unique_ptr<PlannedTransfer> plan(AgentState& state, OpKind kind, const Know
                                       const py::object& local, const py::object& remote,
                                       std::string require) {
   state.need("plan");
-  Side here = sideOf(local), there = sideOf(remote);
+  Side here = localSideOf(local, state), there = remoteSideOf(remote);
   Selection from{.blocks = here.list->blocks(), .indices = std::move(here.indices)};
   Selection to{.blocks = there.list->blocks(), .indices = std::move(there.indices)};
   auto planned = [&] {

@@ -10,7 +10,7 @@ namespace viaduct::python {
 namespace {
 
 std::shared_ptr<BlockList> listOf(const py::object& rows) {
-  Rows parsed = parseRows(rows);
+  Rows parsed = parseRows(rows, Pairs::kToo);
   if (!parsed.devices.empty() || parsed.device != 0)
     raise({.code = Code::kUnsupported,
            .operation = "blocks",
@@ -20,6 +20,13 @@ std::shared_ptr<BlockList> listOf(const py::object& rows) {
   if (!parsed.runs.empty())
     return std::make_shared<BlockList>(valueOf(Blocks::of(std::move(parsed.runs))), py::object());
   return std::make_shared<BlockList>(valueOf(Blocks::list(parsed.extents)), py::object());
+}
+
+// An integer of Python or of numpy, also as an array without dimensions.
+bool isNumber(const py::object& index) {
+  if (PyLong_Check(index.ptr()) != 0) return true;
+  if (PyIndex_Check(index.ptr()) == 0) return false;
+  return !py::hasattr(index, "ndim") || index.attr("ndim").cast<int>() == 0;
 }
 
 py::object itemOf(const py::object& self, const py::object& index) {
@@ -36,8 +43,7 @@ py::object itemOf(const py::object& self, const py::object& index) {
       indices[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(start + i * step);
     return py::cast(SelectedBlocks{list, std::move(indices)});
   }
-  if (PyIndex_Check(index.ptr()) == 0 || PyObject_CheckBuffer(index.ptr()) != 0)
-    return py::cast(SelectedBlocks{list, indicesOf(index)});
+  if (!isNumber(index)) return py::cast(SelectedBlocks{list, indicesOf(index)});
   Py_ssize_t number = PyNumber_AsSsize_t(index.ptr(), PyExc_IndexError);
   if (number == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
   if (number < 0) number += count;

@@ -29,16 +29,24 @@ class Unlocked {
   PyThreadState* thread_;
 };
 
-// Destructors must not unwind, so they give away the GIL only where the interpreter goes on.
+inline bool isFinalizing() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsFinalizing() != 0;
+#else
+  return _Py_IsFinalizing() != 0;
+#endif
+}
+
+// A destructor must not unwind, so it gives away the GIL only where the interpreter goes on.
 template <class Call>
 void unlockedFromDestructor(const Call& call) {
-  if (_Py_IsFinalizing() != 0) return call();
+  if (isFinalizing()) return call();
   PyThreadState* thread = PyEval_SaveThread();
   call();
   PyEval_RestoreThread(thread);
 }
 
-// Runs signal handlers in the main thread only, and so does Python.
+// Python runs signal handlers in the main thread alone.
 inline bool isMainThread() { return ::syscall(SYS_gettid) == ::getpid(); }
 
 // Calls `call(deadline)`, which waits, without the GIL. The main thread waits in slices, so that

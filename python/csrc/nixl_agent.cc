@@ -21,6 +21,9 @@ namespace {
 constexpr std::chrono::seconds kReachWithin{5};
 // How long a session may take to begin, once there is a connection.
 constexpr std::chrono::seconds kBeginWithin{1};
+// How long a registration may take to be announced. A session that is younger than the metadata has
+// announced all of it when it begins, but for what was registered in that very moment.
+constexpr std::chrono::milliseconds kHearWithin{200};
 
 std::set<NixlAgent*>& openAgents() {
   static std::set<NixlAgent*> agents;
@@ -285,6 +288,7 @@ const std::string& NixlAgent::addRemote(std::string blob) {
     if (metadata.partial) fresh->addRegions(before.regions);
   }
   if (metadata.card) aim(*fresh, valueOf(agent_->connect(*metadata.card)), same_life);
+  if (fresh->peer) fresh->loaded_epoch = fresh->peer->epoch();
   fresh->memory = std::make_shared<const core::PinMap>(hostMemory(fresh->regions));
   if (!metadata.partial) fresh->blob = std::move(blob);
   remotes_[fresh->name] = fresh;
@@ -467,8 +471,6 @@ std::uint64_t nextHandle() {
 
 // Fewer are over before another thread could have taken the GIL.
 constexpr std::uint64_t kMany = 256;
-constexpr std::uint64_t kBriefBytes = std::uint64_t{64} << 10U;
-constexpr std::uint64_t kBriefOps = 16;
 
 // Without the GIL where it takes long.
 template <class Call>
@@ -564,12 +566,10 @@ std::uint64_t NixlAgent::makeRequest(Direction direction, const PreparedList& lo
   }));
   const OpKind kind = direction == Direction::kRead ? OpKind::kRead : OpKind::kWrite;
   Transfer transfer = plan(kind, *remote.remote, sides.first, sides.second);
-  const bool brief = transfer.bytes() <= kBriefBytes && transfer.ops() <= kBriefOps;
   auto made = std::make_shared<Request>(Request{.transfer = std::move(transfer),
                                                 .remote = remote.remote,
                                                 .note = std::move(note),
-                                                .descriptors = count,
-                                                .brief = brief});
+                                                .descriptors = count});
   const std::uint64_t handle = nextHandle();
   requests_[handle] = std::move(made);
   return handle;
@@ -586,7 +586,8 @@ Transfer NixlAgent::plan(OpKind kind, Remote& remote, const Selection& local,
   };
   auto planned = tryIt();
   if (!planned && planned.error().code == Code::kDenied) {
-    awaitPins(remote, there, kReachWithin);
+    const bool younger = remote.peer->epoch() != remote.loaded_epoch;
+    awaitPins(remote, there, younger ? Deadline(kHearWithin) : Deadline(kReachWithin));
     planned = tryIt();
   }
   return valueOf(std::move(planned));
@@ -627,8 +628,8 @@ bool NixlAgent::postRequest(std::uint64_t handle, std::string note) {
     fail(Outcome::kRepostActive, "the transfer is still running; check it until it is DONE");
   checkLife(*one->remote);
   if (!note.empty()) one->note = std::move(note);
-  const std::string text = one->brief ? std::string() : one->note;  // it may change meanwhile
-  const PostOptions options{.note = base::bytesOf(one->brief ? one->note : text)};
+  const std::string text = one->note;  // another thread may change it meanwhile
+  const PostOptions options{.note = base::bytesOf(text)};
   if (telemetry_) {
     one->started = Clock::now();
     const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
@@ -637,7 +638,9 @@ bool NixlAgent::postRequest(std::uint64_t handle, std::string note) {
                                .descriptors = one->descriptors};
   }
   one->over = false;
-  check(unlockedIf(!one->brief, [&] { return one->transfer.post(options); }));
+  // Also where it is over soon: threads that post small copies would else keep the GIL from each
+  // other for 5 ms at a time.
+  check(unlockedIf(true, [&] { return one->transfer.post(options); }));
   one->posted = true;
   if (one->telemetry) one->telemetry->post_us = microseconds(Clock::now() - one->started);
   return outcomeOf(*one, one->transfer.state());

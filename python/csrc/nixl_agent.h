@@ -55,11 +55,12 @@ struct Remote {
   std::shared_ptr<const core::PinMap> memory;
   std::string blob;  // that said so
   Clock::time_point aimed{};
-  std::uint64_t aimed_epoch = 0;  // the session there was then
-  bool met = false;               // connected to since then
-  std::uint64_t known_epoch = 0;  // a session that was seen to be with this life of the agent
-  std::uint32_t announced = 0;    // the session has told of registrations up to this serial
-  bool looked = false;            // at what it has told
+  std::uint64_t aimed_epoch = 0;   // the session there was then
+  bool met = false;                // connected to since then
+  std::uint64_t loaded_epoch = 0;  // the session there was when the metadata came
+  std::uint64_t known_epoch = 0;   // a session that was seen to be with this life of the agent
+  std::uint32_t announced = 0;     // the session has told of registrations up to this serial
+  bool looked = false;             // at what it has told
 
   void addRegions(const std::vector<Region>& more);  // those that it does not have
 };
@@ -75,7 +76,6 @@ struct Request {
   std::shared_ptr<Remote> remote;
   std::string note;
   std::uint64_t descriptors = 0;
-  bool brief = false;  // posted sooner than another thread could have taken the GIL
   bool posted = false;
   Clock::time_point started{};
   std::optional<Telemetry> telemetry{};

@@ -18,7 +18,11 @@ using py::operator""_a;
 // An agent's name, or a message: str, bytes, or another buffer of bytes.
 std::string bytesOf(const py::object& value, const char* what) {
   if (PyUnicode_Check(value.ptr()) || PyBytes_Check(value.ptr())) return value.cast<std::string>();
-  if (PyObject_CheckBuffer(value.ptr())) return std::string(py::bytes(value));
+  if (PyObject_CheckBuffer(value.ptr())) {
+    const auto copy = py::reinterpret_steal<py::object>(PyBytes_FromObject(value.ptr()));
+    if (!copy) throw py::error_already_set();
+    return copy.cast<std::string>();
+  }
   throw py::type_error(
       fmt::format("{} is {}; use str or bytes", what, Py_TYPE(value.ptr())->tp_name));
 }

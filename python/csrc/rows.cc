@@ -106,10 +106,10 @@ void readRows(const Array& array, Rows& into) {
   const std::size_t rows = array.extent(0), columns = array.extent(1);
   const py::ssize_t next_row = array.stride(0), next_column = array.stride(1);
   const char* at = array.data();
-  if (columns == 3)
-    into.extents.reserve(rows);
-  else
+  if (columns == 5)
     into.runs.reserve(rows);
+  else
+    into.extents.reserve(rows);
   for (std::size_t row = 0; row < rows; ++row, at += next_row) {
     T cells[5] = {};
     bool negative = false;
@@ -117,25 +117,27 @@ void readRows(const Array& array, Rows& into) {
       cells[column] = load<T>(at + static_cast<py::ssize_t>(column) * next_column);
       negative |= isNegative(cells[column]);
     };
-    for (std::size_t column = 0; column < 3; ++column) take(column);
-    if (columns == 5)
-      for (std::size_t column = 3; column < 5; ++column) take(column);
+    take(0), take(1);
+    if (columns >= 3) take(2);
+    if (columns == 5) take(3), take(4);
     if (negative) [[unlikely]]
       for (std::size_t column = 0; column < columns; ++column)
         if (isNegative(cells[column]))
           refuseNegative(row, column, static_cast<std::int64_t>(cells[column]));
     const auto cell = [&](std::size_t column) { return static_cast<std::uint64_t>(cells[column]); };
     into.addDevice(cell(2));
-    if (columns == 3)
-      into.extents.push_back({cell(0), cell(1)});
-    else
+    if (columns == 5)
       into.runs.push_back({cell(0), cell(3), cell(1), cell(4)});
+    else
+      into.extents.push_back({cell(0), cell(1)});
   }
 }
 
-Rows rowsOfArray(py::handle source) {
+Rows rowsOfArray(py::handle source, Pairs pairs) {
   const Array array(source);
-  const bool of_rows = array.dimensions() == 2 && (array.extent(1) == 3 || array.extent(1) == 5);
+  const bool of_rows = array.dimensions() == 2 &&
+                       (array.extent(1) == 3 || array.extent(1) == 5 ||
+                        (array.extent(1) == 2 && pairs == Pairs::kToo));
   if (!of_rows) {
     std::string shape;
     for (int i = 0; i < array.dimensions(); ++i)
@@ -165,10 +167,11 @@ py::object fastSequence(py::handle source, const char* wanted) {
   return py::reinterpret_steal<py::object>(items);
 }
 
-void addTuple(py::handle tuple, std::size_t number, Rows& into) {
+void addTuple(py::handle tuple, std::size_t number, Pairs pairs, Rows& into) {
   const bool sequence = PyTuple_Check(tuple.ptr()) || PyList_Check(tuple.ptr());
   const auto columns = sequence ? PySequence_Fast_GET_SIZE(tuple.ptr()) : py::ssize_t{0};
-  const bool of_three = columns == 3, of_five = columns == 5;
+  const bool of_pair = columns == 2 && pairs == Pairs::kToo;
+  const bool of_three = columns == 3 || of_pair, of_five = columns == 5;
   if ((!of_three && !of_five) || (of_three && !into.runs.empty()) ||
       (of_five && !into.extents.empty()))
     throw py::value_error(
@@ -180,7 +183,7 @@ void addTuple(py::handle tuple, std::size_t number, Rows& into) {
     static constexpr const char* kNames[] = {"address", "bytes", "device", "stride", "count"};
     return parseUnsigned(items[column], kNames[column]);
   };
-  into.addDevice(cell(2));
+  into.addDevice(of_pair ? 0 : cell(2));
   if (of_three)
     into.extents.push_back({cell(0), cell(1)});
   else
@@ -275,8 +278,8 @@ bool isArray(py::handle source) {
          (PyList_Check(it) == 0 && PyTuple_Check(it) == 0 && py::hasattr(source, "numpy"));
 }
 
-Rows parseRows(py::handle source) {
-  if (isArray(source)) return rowsOfArray(source);
+Rows parseRows(py::handle source, Pairs pairs) {
+  if (isArray(source)) return rowsOfArray(source, pairs);
   const py::object items =
       fastSequence(source, "an N×3 or N×5 array of integers, or a list of tuples");
   Rows rows;
@@ -285,7 +288,7 @@ Rows parseRows(py::handle source) {
     // A list may change while an item's __index__ runs: look anew each time.
     if (i >= PySequence_Fast_GET_SIZE(items.ptr())) break;
     const auto item = py::reinterpret_borrow<py::object>(PySequence_Fast_GET_ITEM(items.ptr(), i));
-    addTuple(item, static_cast<std::size_t>(i), rows);
+    addTuple(item, static_cast<std::size_t>(i), pairs, rows);
   }
   return rows;
 }

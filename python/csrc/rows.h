@@ -35,7 +35,8 @@ std::uint64_t parseUnsigned(py::handle value, const char* what);
 bool isArray(py::handle source);
 // An N×3 or N×5 array of any integers, also strided, or a sequence of tuples of three or of five.
 // TypeError where it is something else, ValueError where a number or the shape is wrong.
-Rows parseRows(py::handle source);
+enum class Pairs : bool { kRefused, kToo };  // (address, bytes), which is then of device 0
+Rows parseRows(py::handle source, Pairs pairs = Pairs::kRefused);
 
 // A list, a range, or a one-dimensional array of any integers, also strided.
 std::vector<std::uint32_t> parseIndices(py::handle source);

@@ -47,7 +47,16 @@ Indices indicesOf(py::handle given) {
   return indices;
 }
 
-Side sideOf(py::handle given) {
+Side localSideOf(py::handle given, const AgentState& agent) {
+  if (py::isinstance<PinInfo>(given))
+    raiseMisuse("plan", "the local side lies at a peer", "give memory of this process first");
+  if (py::isinstance<PinState>(given) && given.cast<const PinState&>().agent().get() != &agent)
+    raiseMisuse("plan", "the local pin belongs to another agent",
+                "pin the memory with this one too");
+  return remoteSideOf(given);
+}
+
+Side remoteSideOf(py::handle given) {
   if (py::isinstance<BlockList>(given))
     return {.list = given.cast<std::shared_ptr<const BlockList>>()};
   if (py::isinstance<SelectedBlocks>(given)) {

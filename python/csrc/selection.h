@@ -50,7 +50,9 @@ struct Side {
   std::shared_ptr<const BlockList> list;
   Indices indices = {};
 };
-Side sideOf(py::handle given);
+// The local side, whose pins are the agent's.
+Side localSideOf(py::handle given, const AgentState& agent);
+Side remoteSideOf(py::handle given);
 
 // Equal blocks of a pin, here or at a peer.
 struct Cut {

@@ -24,10 +24,11 @@ std::string keywordOf(std::string_view variable) {
   return keyword;
 }
 
-std::string variableOf(std::string_view keyword) {
-  std::string variable(kPrefix);
-  for (const unsigned char letter : keyword) variable += static_cast<char>(std::toupper(letter));
-  return variable;
+py::list keywords() {
+  py::list all;
+  for (const SettingRow& row : settingRows())
+    if (row.variable.starts_with(kPrefix)) all.append(keywordOf(row.variable));
+  return all;
 }
 
 std::string micros(double seconds) { return fmt::format("{:.0f}us", seconds * 1e6); }
@@ -72,10 +73,11 @@ void applyKeyword(std::string_view keyword, py::handle value, Settings& into) {
   for (const SettingRow& row : settingRows())
     if (row.variable.starts_with(kPrefix) && keywordOf(row.variable) == keyword)
       return apply(row, keyword, value, into);
-  const std::string_view meant = nearestSetting(variableOf(keyword));
+  const py::list near =
+      py::module_::import("difflib").attr("get_close_matches")(keyword, keywords());
   raiseMisuse("settings", fmt::format("there is no setting {}", keyword),
-              meant.starts_with(kPrefix) ? fmt::format("use {}", keywordOf(meant))
-                                         : "viaduct.settings() lists them");
+              near.empty() ? "viaduct.settings() lists them"
+                           : fmt::format("use {}", near[0].cast<std::string>()));
 }
 
 py::tuple rows() {

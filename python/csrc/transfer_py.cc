@@ -133,7 +133,7 @@ constexpr auto kPost = R"(post($self, /, note=None, timeout=None)
 Starts the copy and returns the transfer, so that `await transfer.post()` works.
 
 The peer gets `note` (bytes or str) when all data is there. After `timeout` seconds the copy is
-cancelled and fails with TimeoutError; None: the setting `deadline`. BusyError: it still runs.)";
+cancelled and fails with TimeoutError; None: the setting `deadline`. InvalidError: it still runs.)";
 
 constexpr auto kPoll = R"(poll($self, /)
 --

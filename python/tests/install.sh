@@ -6,9 +6,7 @@ source=$(realpath -- "$(dirname -- "${BASH_SOURCE[0]}")/../..")
 backend=$source/python/build_backend/viaduct_build.py
 rm -rf -- "$folder" "$folder.wheels"
 "$python" -B "$backend" wheel --build "$build" --out "$folder.wheels"
-if [[ -e $source/python/nixl/nixl/__init__.py ]]; then
-  "$python" -B "$backend" nixl-wheel --out "$folder.wheels"
-fi
+"$python" -B "$backend" nixl-wheel --out "$folder.wheels"
 # No setting of the user, no network, and no advice to root: the folder is apart from the system.
 export PIP_CONFIG_FILE=/dev/null PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 "$python" -m pip install --quiet --no-index --no-deps --no-cache-dir --target "$folder" "$folder.wheels"/*.whl

@@ -4,6 +4,10 @@ import asyncio
 import os
 import threading
 import weakref
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from viaduct._core import Note
 
 _lock = threading.RLock()  # a garbage collection inside may come back
 
@@ -141,16 +145,16 @@ class Notes:
     def __init__(self, agent):
         self._agent = agent
 
-    def __iter__(self):
+    def __iter__(self) -> "Notes":
         return self
 
-    def __next__(self):
+    def __next__(self) -> "Note":
         return self._agent.wait_note()
 
-    def __aiter__(self):
+    def __aiter__(self) -> "Notes":
         return self
 
-    async def __anext__(self):
+    async def __anext__(self) -> "Note":
         agent = self._agent
         note = agent.take_note()
         while note is None:

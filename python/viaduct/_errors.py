@@ -1,5 +1,7 @@
 """The exceptions: one class for each code of docs/errors.md."""
 
+import builtins
+
 
 class Error(Exception):
     """Why a call of Viaduct failed. str() is one line with all that is known.
@@ -24,8 +26,9 @@ class Error(Exception):
 
     code = ""
 
-    def __init__(self, text="", *, operation="", detail="", os_errno=0, peer="", device="",
-                 file="", cause="", remedy=""):
+    def __init__(self, text: str = "", *, operation: str = "", detail: str = "", os_errno: int = 0,
+                 peer: str = "", device: str = "", file: str = "", cause: str = "",
+                 remedy: str = "") -> None:
         super().__init__(text)
         self.operation = operation
         self.detail = detail or text
@@ -36,7 +39,7 @@ class Error(Exception):
         self.cause = cause
         self.remedy = remedy
         if os_errno and isinstance(self, OSError):
-            self.errno = os_errno
+            setattr(self, "errno", os_errno)
 
     def __str__(self):
         return self.args[0]
@@ -80,7 +83,7 @@ class BusyError(Error):
     code = "busy"
 
 
-class TimeoutError(Error, TimeoutError):
+class TimeoutError(Error, builtins.TimeoutError):
     """The time has passed: of the call, or of the post. Also a builtin TimeoutError."""
 
     code = "timed out"

@@ -46,6 +46,7 @@ void Crank::stop() {
     stopping_ = true;
     arm(true);
     poke();
+    call();  // a waiting thread may take the poke, and disarm the poller, before it wakes ours
   }
   thread_.join();
 }
@@ -82,12 +83,16 @@ void Crank::takeOverNow() {
   if (!isAside() || driven_) poke();
 }
 
+// Wakes the progress thread, whoever has the poller.
+void Crank::call() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(call_.get(), &one, sizeof one);
+}
+
 // A user thread polls or waits again and again, and may have told others that they need not wake
 // anybody: the progress thread looks when that thread stops coming.
 void Crank::callAside() {
-  if (isAside() || std::exchange(called_, true)) return;
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(call_.get(), &one, sizeof one);
+  if (!isAside() && !std::exchange(called_, true)) call();
 }
 
 // Handles the events that are ready, waiting for them up to `block_until` with the lock released.

@@ -85,6 +85,7 @@ class Crank {
   void sleepOutside(Held& held);
   void arm(bool on);
   void poke();
+  void call();
   void callAside();
   void leaveTurn();
   void turnNow(Held& held);

@@ -395,7 +395,9 @@ void checkDeviceFiles(const Node& node, const OwnDevices& own, Report& report) {
   std::vector<Evidence> evidence;
   for (const RdmaDevice& one : own.devices) {
     const std::string file = "/dev/infiniband/" + one.uverbs;
-    if (!one.uverbs.empty() && node.tree.has(file)) continue;
+    // The device files of a container are its own.
+    const bool hidden = node.for_all_pods && own.pod;
+    if (!one.uverbs.empty() && (hidden || node.tree.has(file))) continue;
     without.push_back(one.name);
     evidence.push_back(one.uverbs.empty() ? Evidence{"/sys/class/infiniband_verbs", "no entry"}
                                           : Evidence{printable(file), "No such file"});

@@ -32,6 +32,26 @@ TEST(HealthyNodes, GetNothingAboveInfoAndHearSomethingOfEachTopic) {
   }
 }
 
+// The pod of a DaemonSet was given no device, no right and a small limit.
+TEST(HealthyNodes, HaveNoFaultBecauseOfThePodThatDiagnosesThemForAllPods) {
+  for (const auto& [name, make] : testing::healthyNodes()) {
+    auto folder = make();
+    folder.variables = {{"KUBERNETES_SERVICE_HOST", "10.96.0.1"}, {"NCCL_IB_DISABLE", "1"}};
+    folder.remove("/dev/infiniband");
+    folder.write("/proc/self/limits", "Max locked memory 8388608 8388608 bytes\n");
+    Node node = folder.node();
+    const Report own = diagnose(node);
+    const bool fails =
+        std::any_of(own.findings().begin(), own.findings().end(),
+                    [](const auto& one) { return one.severity == Severity::kFailure; });
+    EXPECT_EQ(fails, !rdmaDevices(node.tree).empty()) << name;
+    node.for_all_pods = true;
+    const Report report = diagnose(node);
+    for (const Finding& finding : report.findings())
+      EXPECT_EQ(finding.severity, Severity::kInfo) << name << ": " << said(finding);
+  }
+}
+
 struct Counts {
   std::size_t devices = 0, efa = 0, virtual_functions = 0, gpus = 0;
   friend bool operator==(const Counts&, const Counts&) = default;

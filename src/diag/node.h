@@ -52,6 +52,8 @@ struct Node {
   Variables variables = {};         // the environment of the process that is to run
   std::string variables_from = {};  // "this process", "process 1", or empty: unknown
   Live live = {};
+  // For all pods of the node: what this process's container was not given is no fault.
+  bool for_all_pods = false;
 };
 
 }  // namespace viaduct::diag

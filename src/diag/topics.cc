@@ -15,22 +15,26 @@ constexpr std::array kTopics{
     Topic{"rdma", "RDMA devices: ports, rates, firmware, device files", checkRdma, true},
     Topic{"roce", "RDMA over Ethernet: interfaces, addresses, GIDs, MTU", checkRoce, true},
     Topic{"efa", "EFA: count of devices, driver, GPU memory, errors", checkEfa, true},
-    Topic{"sriov", "devices that this pod was given, and its virtual functions", checkSriov, true},
+    Topic{"sriov", "devices that this pod was given, and its virtual functions", checkSriov, true,
+          true},
     Topic{"iommu", "DMA translation of NICs and GPUs, and ACS of the bridges between", checkIommu,
           true},
     Topic{"pcie", "speed, width and errors of the PCIe links of NICs and GPUs", checkPcie, true},
     Topic{"gpu", "driver, peer memory, GDRCopy, IMEX channel, distances to NICs", checkGpu, true},
-    Topic{"limits", "locked memory, open files, and limits of the control group", checkLimits},
+    Topic{"limits", "locked memory, open files, and limits of the control group", checkLimits,
+          false, true},
     Topic{"memory", "huge pages and /dev/shm", checkMemory},
-    Topic{"copy", "copies between processes (CMA), and io_uring", checkCopy},
+    Topic{"copy", "copies between processes (CMA), and io_uring", checkCopy, false, true},
     Topic{"network", "interfaces: addresses, routes, subnets, steady links", checkNetwork},
     Topic{"counters", "error and congestion counters, and whether they grow", checkCounters, true},
     Topic{"cpu", "the governor of the CPU frequency", checkCpu, true},
-    Topic{"libraries", "libfabric, UCX and libibverbs that the loader takes", checkLibraries},
-    Topic{"names", "whether peers and meeting places resolve", checkNames},
+    Topic{"libraries", "libfabric, UCX and libibverbs that the loader takes", checkLibraries, false,
+          true},
+    Topic{"names", "whether peers and meeting places resolve", checkNames, false, true},
     Topic{"clock", "whether the clock is synchronized", checkClock},
-    Topic{"kubernetes", "the pod, and what it was given", checkKubernetes},
-    Topic{"variables", "variables that defeat RDMA: NCCL_*, UCX_*, FI_*", checkVariables},
+    Topic{"kubernetes", "the pod, and what it was given", checkKubernetes, false, true},
+    Topic{"variables", "variables that defeat RDMA: NCCL_*, UCX_*, FI_*", checkVariables, false,
+          true},
     Topic{"kernel-log", "DMA faults, PCIe errors and failed modules", checkKernelLog},
 };
 
@@ -67,6 +71,7 @@ Report diagnose(const Node& node, std::span<const std::string> only) {
   std::vector<std::string> not_looked;
   for (const Topic& topic : kTopics) {
     if (!only.empty() && std::find(only.begin(), only.end(), topic.name) == only.end()) continue;
+    if (only.empty() && node.for_all_pods && topic.of_process) continue;
     if (topic.needs_sys && !sys) {
       not_looked.emplace_back(topic.name);
       continue;

@@ -14,7 +14,8 @@ namespace viaduct::diag {
 struct Topic {
   std::string_view name, about;
   void (*check)(const Node&, Report&);
-  bool needs_sys = false;  // it looks at devices: without /sys it would take them for absent
+  bool needs_sys = false;   // it looks at devices: without /sys it would take them for absent
+  bool of_process = false;  // it looks at this process and its container, not at the node
 };
 std::span<const Topic> topics();
 
@@ -39,7 +40,8 @@ void checkSriov(const Node& node, Report& report);
 void checkVariables(const Node& node, Report& report);
 
 // Runs the topics, all or those named, and adds a finding for each file that could not be read.
-// Where there is no /sys, one finding names all topics that need it.
+// Where there is no /sys, one finding names all topics that need it. For all pods of a node, topics
+// about this process run only if they are named.
 Report diagnose(const Node& node, std::span<const std::string> only = {});
 
 }  // namespace viaduct::diag

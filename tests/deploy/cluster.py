@@ -205,8 +205,11 @@ class Cluster:
         environment = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOSTNAME": name, "PYTHONPATH": "/python"}
         environment.update(pods.environment(self.objects, container, SECRETS, fields))
         environment.update({"KUBERNETES_SERVICE_HOST": "10.96.0.1", "JOB_COMPLETION_INDEX": str(index)})
+        on_host = pod.get("hostNetwork")
+        if on_host and pod.get("dnsPolicy") != "ClusterFirstWithHostNet":
+            environment["LOCALDOMAIN"] = "."  # a node's resolver searches no domain of the cluster
         words = pods.command(container, environment)
-        made = Pod(name, self.files, container, words, environment, pod["securityContext"]["runAsUser"], volumes)
+        made = Pod(f"node{index}" if on_host else name, self.files, container, words, environment, pod["securityContext"]["runAsUser"], volumes)
         self.pods.append(made)
         self.connect(made, address)
         self.publish(workload, name, address)

@@ -24,12 +24,12 @@ class Skipped(Exception):
     pass
 
 
-def with_host_network(work):
-    """The kustomization of docs/kubernetes.md, over an overlay that needs no RDMA."""
-    folder = os.path.join(work, "host-network")
+def documented(work, name, heading):
+    """The kustomization below a heading of docs/kubernetes.md, over an overlay that needs no RDMA."""
+    folder = os.path.join(work, name)
     os.makedirs(folder, exist_ok=True)
     page = kustomize.read(os.path.join(ROOT, "docs", "kubernetes.md"))
-    text = page.split("\n## The network of the node\n")[1].split("```yaml\n")[1].split("```")[0]
+    text = page.split(f"\n## {heading}\n")[1].split("```yaml\n")[1].split("```")[0]
     up = os.path.relpath(K8S, os.path.realpath(folder))
     with open(os.path.join(folder, "kustomization.yaml"), "w", encoding="utf-8") as file:
         file.write(text.replace("../viaduct/deploy/k8s", up).replace("eks-efa", "generic-tcp"))
@@ -39,7 +39,9 @@ def with_host_network(work):
 def folders(work):
     return sorted(glob.glob(os.path.join(K8S, "overlays", "*"))) + [
         os.path.join(K8S, "cluster-openshift"),
-        with_host_network(work),
+        documented(work, "host-network", "The network of the node"),
+        documented(work, "metrics", "Watch a run"),
+        documented(work, "registry", "Quick start: Python"),
     ]
 
 

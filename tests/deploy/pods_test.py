@@ -3,6 +3,7 @@
 exit: 0 fine; 1 not; 77 skipped, with the reason.
 """
 
+import json
 import os
 import re
 import shutil
@@ -118,6 +119,23 @@ def group(objects, make, _):
     expect(rows_of(again[0], 15, 4) == 3, "three block sizes", *again)
 
 
+def metrics(objects, make, made):
+    """What Prometheus does from outside of the pods, while a member waits for the other."""
+    prefill = make(job(objects, "viaduct-prefill"))
+    notes = job(objects, "viaduct-prefill")["spec"]["template"]["metadata"]["annotations"]
+    [address] = {where for name, where in made.names.items() if name.startswith("viaduct-prefill-0.")}
+    url = f"http://{address}:{notes['prometheus.io/port']}{notes['prometheus.io/path']}"
+    fetch = ["nsenter", f"--net=/proc/{made.switch.pid}/ns/net", sys.executable, "-c"]
+    fetch += ["import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())", url]
+    prefill.go()
+    expect(prefill.wait_for("still waiting"), "it waits for the other member", prefill)
+    got = subprocess.run(fetch, check=False, capture_output=True, text=True)
+    expect("viaduct_agent_info{" in got.stdout and got.stdout.endswith("# EOF\n\n"), got.stdout + got.stderr, prefill)
+    decode = make(job(objects, "viaduct-decode"))
+    decode.go()
+    finish_all([prefill, decode])
+
+
 def etcd(objects, make, _):
     one = job(objects, "viaduct-group-etcd")
     members = [make(one, index) for index in range(4)]
@@ -151,13 +169,27 @@ def bench(objects, make, made):
     collected = subprocess.run(script, input=log, capture_output=True, text=True, check=False)
     expect(collected.returncode == 0, collected.stderr, *members)
     wanted = {"tcp-write.json", "tcp-read.json", "tcp-latency.json"}
-    if shutil.which("iperf3"):
-        wanted.add("iperf3.txt")
-    else:
-        expect("iperf3 is not in this image" in log, "the missing tool is named", *members)
+    for tool in ("iperf3", "ucx_perftest"):
+        if shutil.which(tool):
+            wanted |= {f"{tool}-65536.txt", f"{tool}-1048576.txt"}
+        else:
+            expect(f"{tool} is not in this image" in log, "the missing tool is named", *members)
     here = set(os.listdir(results))
     expect(wanted <= here, f"{wanted - here} are missing", *members)
     expect(len([name for name in here if name.startswith("doctor-")]) == 2, "a doctor's file of each pod", *members)
+    read_baselines(os.path.join(made.files, "bin", "viaduct"), results, here)
+
+
+def read_baselines(viaduct, results, names):
+    """Each output of a raw tool has the row of its size, which `viaduct compare` finds among ours."""
+    ours = os.path.join(results, "batch-1.json")
+    call = [viaduct, "bench", "--backend=tcp", "--batch=1", "--block-sizes=64K,1M", "--duration=20ms", f"--json={ours}"]
+    subprocess.run(call, check=True, capture_output=True)
+    for name in (one for one in names if one.endswith(".txt")):
+        call = [viaduct, "compare", ours, os.path.join(results, name), "--across-settings", "--across-machines", "--json"]
+        ran = subprocess.run(call, check=False, capture_output=True, text=True)
+        rows = json.loads(ran.stdout)["rows"] if ran.stdout else []
+        expect([str(row["block_size"]) for row in rows] == [name.split("-")[1].split(".")[0]], f"{name}: {rows} {ran.stderr}")
 
 
 def doctor(objects, make, _):
@@ -195,9 +227,11 @@ SCENARIOS = {
     "group": (group, PLAIN + "patches:\n" + settings(DURATION="200ms")),
     "etcd": (etcd, PLAIN),
     "crowd": (crowd, documented("More members") + settings(BLOCK_SIZES="64K", DURATION="200ms")),
-    "bench": (bench, PLAIN + "patches:\n" + settings(BLOCK_SIZES="64K", DURATION="100ms", BASELINES="iperf3")),
+    "bench": (bench, PLAIN + "patches:\n" + settings(BLOCK_SIZES="64K,1M", DURATION="100ms", BASELINES="iperf3,ucx_perftest", UCX_TLS="tcp,self")),
     "doctor": (doctor, PLAIN),
     "your-image": (your_image, PLAIN),
+    "host-network": (pair, documented("The network of the node").replace("eks-efa", "generic-tcp")),
+    "metrics": (metrics, documented("Watch a run").replace("eks-efa", "generic-tcp")),
 }
 
 

@@ -116,6 +116,23 @@ backends_of_slim() {
   ! grep -E '^ +- +(local|tcp|ofi|ucx) ' "$work/explain"
 }
 
+# of_image TEMPLATE: of the image's configuration.
+of_image() { buildah inspect --type image --format "$1" localhost/viaduct:test; }
+labels_of_slim() {
+  local label
+  for label in title description licenses version revision; do
+    echo "$label: $(of_image "{{index .Docker.Config.Labels \"org.opencontainers.image.$label\"}}")"
+  done | tee "$work/labels"
+  ! grep -vE ': .+' "$work/labels" || return 1
+  [[ $(in_slim viaduct --version) == "viaduct $(sed -n 's/^version: //p' "$work/labels") "* ]] || return 1
+  # The check of health is a command, which has to succeed in the image.
+  local check
+  check=$(of_image '{{range .Docker.Config.Healthcheck.Test}}{{.}} {{end}}')
+  [[ $check == "CMD "* ]] || return 1
+  # shellcheck disable=SC2086  # words
+  in_slim ${check#CMD }
+}
+
 user_of_slim() { [[ $(in_slim id -u) == 65532 ]]; }
 
 # The name comes late in a mount namespace, which an ordinary user may not have here.
@@ -227,6 +244,7 @@ step "slim is small enough" size_of_slim
 cat "$work/size"
 step "slim has four backends, which open" backends_of_slim
 step "slim runs as an ordinary user" user_of_slim
+step "slim has labels, and a check of its health that passes" labels_of_slim
 step "two processes of slim meet at a name that comes late" late_name_in_slim
 step "slim has an etcd, and its check" etcd_of_slim
 step "Viaduct runs in an image without a C library" add_to_strange_image

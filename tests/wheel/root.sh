@@ -38,19 +38,18 @@ use_wheels() {
   for package in libfmt9 libucx0 libfabric1 g++; do
     if dpkg-query --show "$package" >/dev/null 2>&1; then fail "$package is here, and should not be"; fi
   done
-  local distributions=(viaduct)
-  if compgen -G '/wheels/viaduct_nixl-*.whl' >/dev/null; then distributions=(viaduct-nixl); fi
-  python3 -m pip install --quiet --user --break-system-packages --no-index --find-links /wheels "${distributions[@]}"
+  python3 -m pip install --quiet --user --break-system-packages --no-warn-script-location \
+    --no-index --find-links /wheels viaduct-nixl
   echo "installed: $(python3 -m pip list --user 2>/dev/null | grep viaduct | tr -s ' ' | paste -sd,)"
   ldd "$(python3 -c 'import viaduct; print(viaduct._core.__file__)')" >libraries
   if grep 'not found' libraries; then fail "the module lacks a library"; fi
   ~/.local/bin/verify_nixl_setup
   python3 -m viaduct.verify --json | python3 /tmp/look.py "$1"
-  local example
-  for example in /examples/*.py; do
-    echo "-- $(basename "$example")"
-    python3 "$example" >said 2>&1 || fail "$(cat said)"
-  done
+  python3 /examples/two_processes.py server card &
+  python3 /examples/two_processes.py client card
+  wait $!
+  python3 -c 'import nixl_cu13; print("nixl:", nixl_cu13.nixl_agent("somebody").get_plugin_list())'
+  if [[ $1 == with ]]; then python3 /examples/kv_blocks.py; fi
 }
 
 case ${2:-} in

@@ -15,9 +15,6 @@ sys.path.append(str(SOURCE / "python" / "build_backend"))
 import compile_module
 import viaduct_build
 
-HAS_NIXL = (SOURCE / "python" / "nixl" / "nixl").is_dir()
-needs_nixl = pytest.mark.skipif(not HAS_NIXL, reason="there is no package nixl yet")
-
 
 @pytest.fixture
 def build_folder():
@@ -59,7 +56,6 @@ def test_pip_builds_the_wheel_from_a_clone_without_a_network(build_folder, tmp_p
     assert names_in(wheel) == names_in(ours)
 
 
-@needs_nixl
 def test_pip_builds_viaduct_nixl_from_a_clone(tmp_path):
     ran = pip(
         "wheel", "--no-index", "--no-deps", "--wheel-dir", tmp_path, SOURCE / "python" / "nixl"
@@ -161,7 +157,6 @@ def test_sdist_has_what_a_build_needs_and_no_more(tmp_path, monkeypatch):
     )
 
 
-@needs_nixl
 def test_sdist_of_viaduct_nixl_knows_its_version(tmp_path, monkeypatch):
     monkeypatch.chdir(SOURCE / "python" / "nixl")
     name = viaduct_build.viaduct_nixl.build_sdist(tmp_path)

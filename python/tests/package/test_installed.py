@@ -37,6 +37,15 @@ def test_one_version():
     assert importlib.metadata.version("viaduct") == version
 
 
+def test_nixl_has_the_version_of_its_viaduct():
+    version = f"1.4.0+viaduct.{viaduct.__version__}"
+    assert importlib.metadata.version("viaduct-nixl") == version
+    # The one that `python -m viaduct.nixl run` puts in front.
+    packages = pathlib.Path(viaduct.__file__).parent / "nixl" / "packages"
+    [found] = importlib.metadata.distributions(path=[str(packages)])
+    assert (found.metadata["Name"], found.version) == ("nixl", version)
+
+
 def test_needs_no_other_distribution():
     assert not importlib.metadata.requires("viaduct")
     assert importlib.metadata.metadata("viaduct")["License"] == "Apache-2.0"

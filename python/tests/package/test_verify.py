@@ -11,8 +11,6 @@ import pytest
 import viaduct
 from viaduct import _loopback, verify
 
-HAS_OUR_NIXL = verify.nixl_module("nixl")["ours"]
-
 
 def run_command(*command, folder, **environment):
     return subprocess.run(
@@ -189,9 +187,18 @@ def test_verify_nixl_setup_fails_where_another_nixl_is_in_front(tmp_path):
     assert report["loopback"]["ok"] and report["nixl"]["modules"][0]["version"] == "1.2.0"
 
 
-@pytest.mark.skipif(not HAS_OUR_NIXL, reason="viaduct-nixl is not installed")
 def test_verify_nixl_setup_is_content_with_ours(tmp_path):
     command = pathlib.Path(viaduct.__file__).parents[1] / "bin" / "verify_nixl_setup"
     ran = run_command(str(command), folder=tmp_path)
     assert ran.returncode == 0, ran.stdout
     assert f"import nixl        viaduct-nixl 1.4.0+viaduct.{viaduct.__version__}, " in ran.stdout
+
+
+def test_verify_nixl_setup_is_content_with_the_packages_of_run(tmp_path):
+    make_distribution(tmp_path, "nixl", "1.2.0", ["nixl"])
+    command = pathlib.Path(viaduct.__file__).parents[1] / "bin" / "verify_nixl_setup"
+    path = os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])
+    run = ["-m", "viaduct.nixl", "run", "--", sys.executable, str(command)]
+    ran = run_command(*run, folder=tmp_path, PYTHONPATH=path)
+    assert ran.returncode == 0, ran.stdout
+    assert f"import nixl        viaduct {viaduct.__version__}, " in ran.stdout

@@ -17,6 +17,8 @@
 namespace viaduct::agent {
 namespace {
 
+constexpr std::size_t kConnections = 16;
+
 constexpr std::string_view kHint =
     "Viaduct's statistics in the OpenMetrics format.\n"
     "/metrics  all agents of this user in this network namespace\n"
@@ -39,10 +41,10 @@ Result<std::unique_ptr<Exporter>> Exporter::open(std::string_view where, const s
 Status Exporter::start(std::string_view where, const std::string& id, Deadline until) {
   VIADUCT_TRY(const auto host_port, base::parseHostPort(withHost(where)));
   unix_name_ = fmt::format("{}{}-{}", base::kMetricsServers, ::getpid(), id);
-  VIADUCT_TRY(loop_, base::Loop::start("viaduct-metrics", [this] { over_.clear(); }));
+  VIADUCT_TRY(loop_, base::Loop::start("viaduct-metrics", [this] { goOn(); }));
   const auto held = loop_->hold();
   server_ = std::make_unique<base::HttpServer>(
-      loop_->poller(), base::HttpServer::Limits{},
+      loop_->poller(), base::HttpServer::Limits{.connections = kConnections},
       [this](base::HttpServer::Id from, std::string_view path) { asked(from, path); });
   // The server has limits of its own for connections.
   auto accepted = [this](base::Fd socket, const base::Unproven::Place&) {
@@ -85,15 +87,13 @@ Status Exporter::listenAtPort(const base::HostPort& where, Deadline until) {
 Exporter::~Exporter() {
   if (!loop_) return;
   loop_->stop();
-  over_.clear();
-  surveys_.clear();
+  survey_.reset();
   listener_.reset();
   server_.reset();
 }
 
 void Exporter::abandon() {
-  static_cast<void>(new auto(std::move(surveys_)));
-  static_cast<void>(new auto(std::move(over_)));
+  static_cast<void>(survey_.release());
   static_cast<void>(listener_.release());
   static_cast<void>(server_.release());
   static_cast<void>(loop_.release());
@@ -102,25 +102,41 @@ void Exporter::abandon() {
 std::string Exporter::own() const { return statisticsText(ask_(), ::getpid()); }
 
 void Exporter::asked(base::HttpServer::Id id, std::string_view path) {
-  if (path == "/metrics") return answerForAll(id);
+  if (path == "/metrics") return wait(id);
   if (path == "/agent")
     return server_->reply(id, {.type = std::string(base::kMetricsType), .body = own()});
   if (path == "/") return server_->reply(id, {.body = std::string(kHint)});
   server_->reply(id, {.status = 404, .body = "not found; /metrics has the statistics\n"});
 }
 
-void Exporter::answerForAll(base::HttpServer::Id id) {
+void Exporter::wait(base::HttpServer::Id id) {
+  waiting_.insert(id);
+  // The server ends its oldest connections for new ones, so the oldest here has gone.
+  if (waiting_.size() > kConnections) waiting_.erase(waiting_.begin());
+  if (!survey_) askAll();
+}
+
+void Exporter::askAll() {
+  served_ = std::exchange(waiting_, {});
   auto others = base::unixServers(base::kMetricsServers);
   std::erase(others, unix_name_);
-  auto done = [this, id](std::vector<std::string> texts) {
-    texts.push_back(own());
-    server_->reply(id, {.type = std::string(base::kMetricsType), .body = base::joinMetrics(texts)});
-    const auto survey = surveys_.find(id);
-    over_.push_back(std::move(survey->second));
-    surveys_.erase(survey);
-  };
-  surveys_[id] = std::make_unique<base::Survey>(
-      loop_->poller(), others, base::SurveyOptions{.path = "/agent"}, std::move(done));
+  survey_ = std::make_unique<base::Survey>(
+      loop_->poller(), others, base::SurveyOptions{.path = "/agent"},
+      [this](std::vector<std::string> texts) { answerForAll(std::move(texts)); });
+}
+
+void Exporter::answerForAll(std::vector<std::string> texts) {
+  texts.push_back(own());
+  const base::HttpReply reply{.type = std::string(base::kMetricsType),
+                              .body = base::joinMetrics(texts)};
+  for (const base::HttpServer::Id id : served_) server_->reply(id, reply);
+  survey_is_over_ = true;
+}
+
+void Exporter::goOn() {
+  if (!std::exchange(survey_is_over_, false)) return;
+  survey_.reset();
+  if (!waiting_.empty()) askAll();
 }
 
 }  // namespace viaduct::agent

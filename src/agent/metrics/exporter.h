@@ -8,8 +8,8 @@
 #include <viaduct/statistics.h>
 
 #include <functional>
-#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,7 +43,10 @@ class Exporter {
   Status start(std::string_view where, const std::string& id, Deadline until);
   Status listenAtPort(const base::HostPort& where, Deadline until);
   void asked(base::HttpServer::Id id, std::string_view path);
-  void answerForAll(base::HttpServer::Id id);
+  void wait(base::HttpServer::Id id);
+  void askAll();
+  void answerForAll(std::vector<std::string> texts);
+  void goOn();
   std::string own() const;
 
   const Ask ask_;
@@ -51,8 +54,11 @@ class Exporter {
   std::unique_ptr<base::Loop> loop_;
   std::unique_ptr<base::HttpServer> server_;
   std::unique_ptr<base::Listener> listener_;
-  std::map<base::HttpServer::Id, std::unique_ptr<base::Survey>> surveys_;
-  std::vector<std::unique_ptr<base::Survey>> over_;  // destroyed when their handlers have run
+  // One survey at a time, because each takes a descriptor for every other process. A caller that
+  // comes meanwhile waits for the next one: its figures are no older than its request.
+  std::unique_ptr<base::Survey> survey_;
+  bool survey_is_over_ = false;  // its handler may still run
+  std::set<base::HttpServer::Id> served_, waiting_;
 };
 
 }  // namespace viaduct::agent

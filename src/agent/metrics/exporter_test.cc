@@ -2,14 +2,20 @@
 #include "agent/metrics/exporter.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "base/log.h"
+#include "base/net/address.h"
+#include "base/open_metrics.h"
 #include "support/http_get.h"
 
 namespace viaduct::agent {
@@ -115,6 +121,45 @@ TEST(Exporter, AnswersThoughSilentCallersFillIt) {
   std::vector<base::Fd> silent;
   for (int i = 0; i < 100; ++i) silent.push_back(connectTo(exporter->endpoint()));
   EXPECT_TRUE(tellsOf(httpGet(exporter->endpoint(), "/metrics"), "only"));
+}
+
+// A server as another process of this user has one, which never answers.
+base::Fd silentServer() {
+  const auto address = *base::unixAddress(std::string(base::kMetricsServers) + "silent");
+  base::Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  constexpr int kBacklog = 1000;
+  EXPECT_EQ(::bind(socket.get(), address.get(), address.size), 0);
+  EXPECT_EQ(::listen(socket.get(), kBacklog), 0);
+  return socket;
+}
+
+// Of this process: the exporters of other tests ask the server as well.
+int callersOf(const base::Fd& server) {
+  int count = 0;
+  for (;;) {
+    const base::Fd caller(::accept4(server.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!caller) return count;
+    ucred who{};
+    socklen_t size = sizeof who;
+    EXPECT_EQ(::getsockopt(caller.get(), SOL_SOCKET, SO_PEERCRED, &who, &size), 0);
+    if (who.pid == ::getpid()) ++count;
+  }
+}
+
+TEST(Exporter, AsksASilentProcessOnceForAllWhoComeMeanwhile) {
+  const auto exporter = serve("0", "only");
+  const base::Fd silent = silentServer();
+  const auto start = Clock::now();
+  constexpr std::string_view kRequest = "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n";
+  std::vector<base::Fd> many;
+  for (int i = 0; i < 60; ++i) {
+    many.push_back(connectTo(exporter->endpoint()));
+    ::send(many.back().get(), kRequest.data(), kRequest.size(), MSG_NOSIGNAL);
+  }
+  EXPECT_TRUE(tellsOf(httpGet(exporter->endpoint(), "/metrics"), "only"));
+  // A survey of a silent process lasts a second. One may have just begun, and one goes on.
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - start);
+  EXPECT_LE(callersOf(silent), 2 + seconds.count());
 }
 
 }  // namespace

@@ -70,8 +70,9 @@ std::vector<std::string> unixServers(std::string_view front) {
 Survey::Survey(Poller& poller, const std::vector<std::string>& names, const SurveyOptions& options,
                Done done)
     : poller_(poller), done_(std::move(done)), most_bytes_(options.most_bytes) {
-  const std::size_t asked = std::min(names.size(), options.most_servers);
-  for (std::size_t i = 0; i < asked; ++i) ask(names[i], options);
+  // Names of other users do not count: they could take all places.
+  for (const std::string& name : names)
+    if (questions_.size() < options.most_servers) ask(name, options);
   const auto until = open_ == 0 ? Clock::time_point::min() : Clock::now() + options.time;
   timer_ = poller_.at(until, [this] { finish(); });
 }

@@ -24,7 +24,7 @@ struct SurveyOptions {
   std::string path = "/";
   std::chrono::milliseconds time = std::chrono::seconds(1);  // for all answers
   std::size_t most_bytes = std::size_t{1} << 20U;            // of one answer
-  std::size_t most_servers = 256;
+  std::size_t most_servers = 256;                            // that can be asked
   // Servers of other users are not asked, because any user can take such a name. Root asks them
   // where this is set.
   bool root_asks_all = false;

@@ -52,6 +52,13 @@ TEST(Survey, FindsTheServersThatListenByTheFrontOfTheirNames) {
   EXPECT_EQ(unixServers(front()), (std::vector{front() + "a", front() + "b"}));
 }
 
+// A user could otherwise take names in front of all others.
+TEST(Survey, CountsOnlyServersThatItCanAsk) {
+  const Server real(front() + "z");
+  EXPECT_EQ(surveyNow({front() + "a", front() + "b", front() + "z"}, {.most_servers = 1}).size(),
+            1U);
+}
+
 TEST(Survey, GivesTheAnswersInTheOrderOfTheNames) {
   const Server a(front() + "a"), b(front() + "b");
   EXPECT_EQ(surveyNow({front() + "a", front() + "b"}, {.path = "/x"}),

@@ -258,10 +258,10 @@ void read(JsonReader& from, Row& row) {
   from.may("remark", row.remark);
 }
 
-std::string toJson(const Row& row) { return dumpJson(asJson(row), -1); }
+std::string toJson(const Row& row) { return base::dumpJson(asJson(row), -1); }
 
 Result<Row> rowFromJson(std::string_view text) {
-  VIADUCT_TRY(const Json json, parseJson(text));
+  VIADUCT_TRY(const Json json, base::parseJson(text));
   if (!json.is_object())
     return Error{.code = Code::kProtocol, .operation = "result row", .detail = "not a JSON object"};
   JsonReader from(json);

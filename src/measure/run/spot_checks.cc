@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/random.h"
+#include "measure/run/share.h"
 
 namespace viaduct::measure {
 namespace {

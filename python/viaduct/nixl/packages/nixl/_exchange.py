@@ -7,6 +7,7 @@ over the random bytes and all of the frame. Without VIADUCT_SECRET the HMAC keep
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import hmac
 import os
@@ -136,6 +137,7 @@ class Exchange:
         self._agent = weakref.ref(agent)
         self._workers: dict[tuple[str, int], _Worker] = {}
         self._callers = threading.BoundedSemaphore(MOST_CALLERS)
+        self.port = 0  # where it listens; 0: nowhere
 
     def _worker(self, host: str, port: int) -> _Worker:
         return self._workers.setdefault((host, port), _Worker())
@@ -180,11 +182,12 @@ class Exchange:
             server = socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
         else:
             server = socket.create_server(("", port))
+        self.port = server.getsockname()[1]
         if not os.environ.get("VIADUCT_SECRET"):
             logger.warning(
                 "whoever reaches port %d gets this agent's metadata, and with it access to its "
                 "memory; set VIADUCT_SECRET on all sides",
-                server.getsockname()[1],
+                self.port,
             )
         weakref.finalize(self._agent(), server.shutdown, socket.SHUT_RDWR)
         threading.Thread(
@@ -197,8 +200,8 @@ class Exchange:
                 try:
                     sock, _ = server.accept()
                 except OSError as error:
-                    if self._agent() is None:
-                        return
+                    if error.errno == errno.EINVAL:
+                        return  # it was shut down: the agent is gone, or the interpreter goes
                     logger.warning("accept: %s", error)
                     time.sleep(TRY_EVERY)  # the process is out of descriptors
                     continue

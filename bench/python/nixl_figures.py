@@ -1,0 +1,179 @@
+"""What the package nixl costs over the C++ calls beneath it.
+
+    python3 bench/python/nixl_figures.py [ROWS]
+
+Each row is the least of REPEATS runs, since other programs only ever add time.
+"""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+from nixl._api import nixl_agent, nixl_agent_config
+
+REPEATS = 5
+BLOCK = 4096
+
+
+def least(call, times=1):
+    """The least seconds that one call took."""
+    best = float("inf")
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        for _ in range(times):
+            call()
+        best = min(best, (time.perf_counter() - began) / times)
+    return best
+
+
+def say(what, value, unit):
+    print(f"{what:58} {value:10.2f} {unit}", flush=True)
+
+
+class Side:
+    def __init__(self, name, size):
+        self.agent = nixl_agent(name, nixl_agent_config())
+        self.memory = np.zeros(size, np.uint8)
+        self.address = self.memory.ctypes.data
+        self.agent.register_memory([(self.address, size, 0, "")], "DRAM")
+
+
+def child(pipe, size):
+    side = Side("other", size)
+    pipe.send((side.agent.get_agent_metadata(), side.address))
+    side.agent.add_remote_agent(pipe.recv())
+    while not pipe.poll(0.001):
+        side.agent.get_new_notifs()
+
+
+def imports():
+    def once(code):
+        return least(lambda: subprocess.run([sys.executable, "-c", code], check=True))
+
+    bare = once("pass")
+    say("import nixl", (once("import nixl") - bare) * 1e3, "ms")
+    code = "import time, nixl; began = time.perf_counter(); nixl.nixl_agent('a'); print(time.perf_counter() - began)"
+    first = min(float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(REPEATS))
+    say("first agent", first * 1e3, "ms")
+    code = "import nixl, os; print(len(os.listdir('/proc/self/task')))"
+    say("threads before the first agent", float(subprocess.check_output([sys.executable, "-c", code])), "")
+
+
+def preparing(side, rows):
+    array = np.empty((rows, 3), np.uint64)
+    array[:, 0] = side.address + np.arange(rows, dtype=np.uint64) * 64
+    array[:, 1], array[:, 2] = 64, 0
+    shuffled = np.random.default_rng(1).permutation(array)
+    tuples = [tuple(row) for row in array.tolist()]
+    times = {}
+    for name, what in (("ascending", array), ("random order", shuffled), ("list of tuples", tuples)):
+        times[name] = least(lambda what=what: side.agent.prep_xfer_dlist("", what, "DRAM"))
+        say(f"prep of {rows} descriptors, {name}", times[name] / rows * 1e9, "ns each")
+    more = times["list of tuples"] - times["ascending"]
+    say("the list of tuples over the array", more / rows * 1e9, "ns each")
+
+
+def transfers(side, name, rows_there, where):
+    agent = side.agent
+    local = agent.prep_xfer_dlist("", [(side.address + i * BLOCK, BLOCK, 0) for i in range(1024)], "DRAM")
+    remote = agent.prep_xfer_dlist(name, rows_there, "DRAM")
+    small = agent.prep_xfer_dlist("", [(side.address, 8, 0)], "DRAM")
+    there = agent.prep_xfer_dlist(name, [(rows_there[0][0], 8, 0)], "DRAM")
+    handle = agent.make_prepped_xfer("WRITE", small, [0], there, [0])
+
+    def round_trip():
+        agent.transfer(handle)
+        while agent.check_xfer_state(handle) != "DONE":
+            pass
+
+    say(f"transfer + check of 8 bytes, {where}", least(round_trip, 20_000) * 1e6, "us")
+    say(f"check of one that is DONE, {where}", least(lambda: agent.check_xfer_state(handle), 100_000) * 1e6, "us")
+    picks = np.arange(0, 1024, dtype=np.int64)
+    few = np.arange(0, 1, dtype=np.int64)
+    for count, indices in ((1, few), (1024, picks)):
+        took = least(lambda i=indices: agent.make_prepped_xfer("WRITE", local, i, remote, i), 200)
+        say(f"make_prepped_xfer of {count} indices, {where}", took * 1e6, "us")
+
+
+def notes(side, name):
+    say("get_new_notifs, idle", least(side.agent.get_new_notifs, 100_000) * 1e6, "us")
+    say("send_notif, same host", least(lambda: side.agent.send_notif(name, b"x" * 32), 1000) * 1e6, "us")
+
+
+def metadata():
+    for regions in (1, 10_000):
+        agent = nixl_agent(f"of {regions} regions", nixl_agent_config())
+        memory = np.zeros(regions * BLOCK, np.uint8)
+        rows = np.empty((regions, 3), np.uint64)
+        rows[:, 0] = memory.ctypes.data + np.arange(regions, dtype=np.uint64) * BLOCK
+        rows[:, 1], rows[:, 2] = BLOCK, 0
+        began = time.perf_counter()
+        agent.register_memory(rows, "DRAM")
+        say(f"registering {regions} regions", (time.perf_counter() - began) / regions * 1e6, "us each")
+        blob = agent.get_agent_metadata()
+        say(f"metadata of {regions} regions", len(blob) / regions, "B each")
+        other = nixl_agent(f"reads {regions} regions", nixl_agent_config())
+        began = time.perf_counter()
+        other.add_remote_agent(blob)
+        say("  added for the first time", (time.perf_counter() - began) * 1e6, "us")
+        say("  added again", least(lambda b=blob, o=other: o.add_remote_agent(b), 10) * 1e6, "us")
+
+
+def two_threads(side, name, rows_there):
+    """The longest of 10,000 transfers while another thread does the same."""
+    agent, longest = side.agent, []
+
+    def work(first):
+        local = agent.prep_xfer_dlist("", [(side.address + first * BLOCK, BLOCK, 0)], "DRAM")
+        remote = agent.prep_xfer_dlist(name, [rows_there[first]], "DRAM")
+        handle = agent.make_prepped_xfer("WRITE", local, [0], remote, [0])
+        times = []
+        for _ in range(10_000):
+            began = time.perf_counter()
+            agent.transfer(handle)
+            while agent.check_xfer_state(handle) != "DONE":
+                pass
+            times.append(time.perf_counter() - began)
+        longest.append(sorted(times))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for part, text in ((0.5, "median"), (0.999, "99.9 %"), (1, "longest")):
+        worst = max(times[min(int(len(times) * part), len(times) - 1)] for times in longest)
+        say(f"two threads, 10,000 transfers of 4 KiB each: {text}", worst * 1e6, "us")
+
+
+def main():
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    imports()
+    side = Side("one", max(rows * 64, 1024 * BLOCK))
+    preparing(side, rows)
+    metadata()
+    near = Side("near", 1024 * BLOCK)
+    side.agent.add_remote_agent(near.agent.get_agent_metadata())
+    transfers(side, "near", [(near.address + i * BLOCK, BLOCK, 0) for i in range(1024)], "one process")
+    context = multiprocessing.get_context("spawn")
+    mine, theirs = context.Pipe()
+    process = context.Process(target=child, args=(theirs, 1024 * BLOCK))
+    process.start()
+    blob, address = mine.recv()
+    mine.send(side.agent.get_agent_metadata())
+    side.agent.add_remote_agent(blob)
+    rows_there = [(address + i * BLOCK, BLOCK, 0) for i in range(1024)]
+    transfers(side, "other", rows_there, "two processes")
+    notes(side, "other")
+    two_threads(side, "other", rows_there)
+    mine.send("end")
+    process.join()
+
+
+if __name__ == "__main__":
+    print(f"Python {sys.version.split()[0]}, {os.cpu_count()} CPUs")
+    main()

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""What the package viaduct costs over the C++ calls beneath it, which cpp_floor measures.
+
+    build/release/bench/cpp_floor && python3 bench/python/viaduct_figures.py
+
+Each row is the least of several runs, since other programs only ever add time. The waits of two
+threads need free cores: chrt -f 10 takes them from other programs.
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy
+
+import viaduct
+
+BYTES, BLOCK, INDICES = 1 << 20, 256, 1024
+
+
+def say(what, value, unit="ns"):
+    print(f"{what:48} {value:10.0f} {unit}", flush=True)
+
+
+def least(times, call):
+    best = float("inf")
+    for _ in range(20):
+        began = time.perf_counter()
+        for _ in range(times):
+            call()
+        best = min(best, (time.perf_counter() - began) / times)
+    return best * 1e9
+
+
+def program(code):
+    return float(subprocess.check_output([sys.executable, "-c", code]))
+
+
+def imports():
+    clock = "import time; began = time.perf_counter(); {}; print(time.perf_counter() - began)"
+    say("import viaduct", 1e6 * min(program(clock.format("import viaduct")) for _ in range(9)), "us")
+    first = "import viaduct; " + clock.format("viaduct.Agent()")
+    say("the first agent", 1e6 * min(program(first) for _ in range(9)), "us")
+    say("threads before it", program(
+        "import os, viaduct; print(len(os.listdir('/proc/self/task')))"), "")
+
+
+def transfers(here, there, peer, memory, remote):
+    small = here.plan("write", peer, (memory.address, 8), (remote.address, 8))
+
+    def post_and_poll():
+        small.post()
+        small.poll()
+
+    say("post and poll of 8 bytes", least(20000, post_and_poll))
+    say("poll of one that is done", least(20000, small.poll))
+    ours, theirs = memory.blocks(BLOCK), remote.blocks(BLOCK)
+    take = numpy.random.default_rng(1).permutation(len(ours))[:INDICES]
+    put = numpy.random.default_rng(2).permutation(len(ours))[:INDICES]
+    say("plan with 1024 indices on each side",
+        least(500, lambda: here.plan("write", peer, (ours, take), (theirs, put))))
+    say("take a note when there is none", least(20000, here.take_note))
+
+    def note():
+        peer.note(b"12345678" * 4)
+        while not there.take_note():
+            there.poll()
+
+    say("a note of 32 bytes, sent and taken", least(2000, note))
+
+    async def awaited():
+        began = time.perf_counter()
+        for _ in range(1000):
+            await large.post()
+        return (time.perf_counter() - began) / 1000
+
+    large = here.plan("write", peer, memory, remote, require="backend:tcp")
+    waited = least(1000, lambda: large.post().wait())
+    say("1 MiB over tcp, post and wait", waited)
+    say("1 MiB over tcp, awaited", min(asyncio.run(awaited()) for _ in range(5)) * 1e9)
+
+
+def two_threads(here, peer, memory, remote):
+    longest = []
+
+    def copy(number):
+        transfer = here.plan("write", peer, (memory.address + number * 65536, 4096),
+                             (remote.address + number * 65536, 4096))
+        took = []
+        for _ in range(10000):
+            began = time.perf_counter()
+            transfer.post()
+            while not transfer.poll():
+                pass
+            took.append(time.perf_counter() - began)
+        longest.append(max(took))
+
+    for count in (1, 2):
+        longest.clear()
+        threads = [threading.Thread(target=copy, args=(number,)) for number in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        say(f"longest of 10,000 transfers, {count} at once", max(longest) * 1e6, "us")
+
+
+def main():
+    imports()
+    with viaduct.Agent(name="here") as here, viaduct.Agent(name="there") as there:
+        inbox = there.allocate(BYTES, label="inbox")
+        memory = here.allocate(BYTES)
+        peer = here.connect(there.card)
+        peer.ready(10)
+        remote = peer.pin("inbox", 10)
+        transfers(here, there, peer, memory, remote)
+        two_threads(here, peer, memory, remote)
+        inbox.release()
+    print(f"python {sys.version.split()[0]}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""The programs of examples/python/, each run as its first lines say."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from helpers import LONG
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[3] / "examples" / "python"
+
+
+def start(name, *arguments):
+    return subprocess.Popen([sys.executable, "-B", EXAMPLES / f"{name}.py", *arguments],
+                            stdout=subprocess.PIPE, text=True)
+
+
+def finish(process):
+    output, _ = process.communicate(timeout=3 * LONG)
+    assert process.returncode == 0
+    return output
+
+
+def test_two_processes(tmp_path):
+    server = start("two_processes", "server", str(tmp_path / "card"))
+    client = start("two_processes", "client", str(tmp_path / "card"))
+    assert finish(client) == "client: local/mapped 1.0 MiB in 1 op; answer: thank you\n"
+    assert finish(server) == 'server: client says "it is full", and the first byte is \'x\'\n'
+
+
+def test_the_asyncio_server():
+    output = finish(start("asyncio_server", "3"))
+    assert output == "served 96 pages of 65536 bytes to 3 clients\n"
+
+
+def test_kv_blocks():
+    pytest.importorskip("numpy", reason="python3-numpy is not installed")
+    output = finish(start("kv_blocks"))
+    assert output.startswith("4 layers of 48 blocks: local/") and " 3.0 MiB in " in output

@@ -1,0 +1,46 @@
+"""The type stubs say what the compiled module has."""
+
+import ast
+import inspect
+import pathlib
+
+import viaduct
+from viaduct import _core
+
+FOLDER = pathlib.Path(viaduct.__file__).parent
+STUB = ast.parse((FOLDER / "_core.pyi").read_text())
+CLASSES = {node.name: node for node in STUB.body
+           if isinstance(node, ast.ClassDef) and not node.name.startswith("_")}
+
+
+def members(kind):
+    return {name for name in vars(kind) if not name.startswith("_")}
+
+
+def test_the_package_says_that_it_is_typed():
+    assert (FOLDER / "py.typed").exists()
+
+
+def test_every_class_and_its_members_are_there():
+    compiled = {name for name, value in vars(_core).items() if isinstance(value, type)}
+    assert compiled == set(CLASSES)
+    for name, node in CLASSES.items():
+        told = {item.name for item in node.body
+                if isinstance(item, ast.FunctionDef) and not item.name.startswith("_")}
+        assert told == members(getattr(_core, name)), name
+
+
+def test_methods_have_the_parameters_that_help_shows():
+    checked = 0
+    for name, node in CLASSES.items():
+        for item in node.body:
+            member = getattr(getattr(_core, name), item.name, None)
+            if item.name.startswith("_") or not inspect.isroutine(member) or \
+                    item.args.kwarg:
+                continue
+            told = [each.arg for each in item.args.args + item.args.kwonlyargs]
+            has = [each for each in inspect.signature(member).parameters]
+            assert [each for each in told if each != "self"] == \
+                [each for each in has if each != "self"], f"{name}.{item.name}"
+            checked += 1
+    assert checked > 25
