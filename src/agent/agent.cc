@@ -101,7 +101,7 @@ Result<Peer> Agent::connect(const Card& card) {
   const auto held = core_->hold();
   VIADUCT_CHECK(core_->usable("connect"));
   VIADUCT_TRY(auto peer, core_->connect(card));
-  core_->crank().takeOverSoon(Clock::now());
+  core_->engine().takeOverSoon(Clock::now());
   return Peer(std::move(peer));
 }
 
@@ -109,7 +109,7 @@ Result<Peer> Agent::connect(std::string_view host_port) {
   const auto held = core_->hold();
   VIADUCT_CHECK(core_->usable("connect"));
   VIADUCT_TRY(auto peer, core_->connectTo(host_port));
-  core_->crank().takeOverSoon(Clock::now());
+  core_->engine().takeOverSoon(Clock::now());
   return Peer(std::move(peer));
 }
 
@@ -164,7 +164,7 @@ Result<Note> Agent::waitNote(Deadline until) {
   VIADUCT_CHECK(core_->usable("waitNote"));
   auto held = core_->hold();
   const auto over = [&] { return core_->hasNote() || core_->closed(); };
-  if (core_->crank().waitHeld(held, over, until.at()))
+  if (core_->engine().waitHeld(held, over, until.at()))
     if (auto note = core_->takeNote()) return *std::move(note);
   VIADUCT_CHECK(core_->usable("waitNote"));
   return Error{.code = Code::kTimeout, .operation = "waitNote", .detail = "no note arrived"};

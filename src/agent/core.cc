@@ -72,7 +72,7 @@ void awaitDevices(const std::vector<std::string>& named, Deadline until) {
 
 AgentCore::Held AgentCore::hold() const {
   // In a forked child the lock may be held by a thread that is not there; nobody else is, either.
-  return forked() ? Held() : Held(crank_->lock());
+  return forked() ? Held() : Held(engine_->lock());
 }
 
 bool AgentCore::forked() const { return fork_generation_ != base::forkGeneration(); }
@@ -90,8 +90,8 @@ Result<std::shared_ptr<AgentCore>> AgentCore::open(Settings settings) {
     core->secret_ = base::secretFromText(core->settings_.secret);
   else if (!core->settings_.insecure)
     VIADUCT_CHECK(base::fillSecret(core->secret_));
-  VIADUCT_TRY(auto crank, Crank::open(*core, core->settings_.spin));
-  core->crank_ = std::move(crank);
+  VIADUCT_TRY(auto engine, ProgressEngine::open(*core, core->settings_.spin));
+  core->engine_ = std::move(engine);
   {
     const auto held = core->hold();
     VIADUCT_CHECK(core->openListener(until));
@@ -99,7 +99,7 @@ Result<std::shared_ptr<AgentCore>> AgentCore::open(Settings settings) {
     VIADUCT_CHECK(core->checkHello());
     core->beatSooner(core->settings_.detect / 4);
   }
-  core->crank_->start();
+  core->engine_->start();
   VIADUCT_CHECK(core->openFinder(until));
   VIADUCT_CHECK(core->openExporter(until));
   return core;
@@ -168,7 +168,7 @@ Status AgentCore::openBackends(Deadline until) {
 
 Status AgentCore::openBackend(const core::BackendEntry& entry, Deadline until) {
   const core::BackendContext context{
-      .settings = settings_, .poller = crank_->poller(), .until = until.at()};
+      .settings = settings_, .poller = engine_->poller(), .until = until.at()};
   const auto& list = settings_.backends;
   const bool named = std::find(list.begin(), list.end(), entry.name) != list.end();
   const auto leave_out = [&](std::string why) {
@@ -223,7 +223,7 @@ Status AgentCore::openListener(Deadline until) {
   auto accepted = [this](base::Fd socket, base::Unproven::Place place) {
     accept(std::move(socket), std::move(place));
   };
-  VIADUCT_TRY(listener_, base::Listener::open(settings_.listen, unix_name, crank_->poller(),
+  VIADUCT_TRY(listener_, base::Listener::open(settings_.listen, unix_name, engine_->poller(),
                                               std::move(accepted), until.at()));
   return Ok{};
 }
@@ -234,16 +234,16 @@ AgentCore::AgentCore(Settings settings)
 AgentCore::~AgentCore() { shutdown(); }
 
 void AgentCore::shutdown() {
-  if (closed_.exchange(true) || !crank_) return;
+  if (closed_.exchange(true) || !engine_) return;
   if (forked()) return abandon();
   exporter_.reset();
   if (finder_) finder_->close();  // nobody shall find one that is going
-  crank_->stop();
+  engine_->stop();
   letGo();
-  deliver();
+  runCallbacks();
 }
 
-// Threads that still wait or poll find nothing to turn, and that all is over.
+// Threads that still wait or poll find nothing to do, and that all is over.
 void AgentCore::letGo() {
   auto held = hold();
   for (const auto& peer : peers_) {
@@ -257,7 +257,7 @@ void AgentCore::letGo() {
   listener_.reset();
   rails_.clear();
   backends_.clear();
-  crank_->takeOverNow();
+  engine_->takeOverNow();
   waitUntilSettled(held);
 }
 
@@ -280,7 +280,7 @@ void AgentCore::abandon() {
   static_cast<void>(new auto(std::move(peers_)));
   static_cast<void>(new auto(std::move(newcomers_)));
   static_cast<void>(new auto(std::move(listener_)));
-  static_cast<void>(new auto(crank_));  // its lock is still asked for by handles
+  static_cast<void>(new auto(engine_));  // its lock is still asked for by handles
 }
 
 Status AgentCore::usable(const char* operation) const {
@@ -298,7 +298,7 @@ Status AgentCore::ofThisProcess(const char* operation) const {
   return Ok{};
 }
 
-bool AgentCore::turn() {
+bool AgentCore::progress() {
   if (notes_.forgetMadeRoom()) letSendersGoOn();
   bool moved = rings_.look();
   for (core::Rail* rail : rails_) {
@@ -322,7 +322,7 @@ bool AgentCore::busy() const {
                      [](const core::Rail* rail) { return rail->busy(); });
 }
 
-void AgentCore::deliver() {
+void AgentCore::runCallbacks() {
   std::vector<std::function<void()>> callbacks;
   {
     const auto held = hold();
@@ -333,7 +333,7 @@ void AgentCore::deliver() {
 
 void AgentCore::owe(std::function<void()> callback) {
   owed_.push_back(std::move(callback));
-  crank_->takeOverNow();
+  engine_->takeOverNow();
 }
 
 Result<PinInfo> AgentCore::pin(const Segment& memory, std::string label) {
@@ -353,14 +353,14 @@ Status AgentCore::unpin(Held& held, std::uint32_t slot) {
       transfer->abort({.code = Code::kDenied,
                        .operation = "transfer",
                        .detail = "the local memory was released during the transfer"});
-  crank_->waitHeld(
+  engine_->waitHeld(
       held, [&] { return std::none_of(flights_.begin(), flights_.end(), uses); },
       Clock::time_point::max());
   for (const auto& peer : peers_) peer->withdraw(slot);
   return removePin(held, slot);
 }
 
-// The loop turns meanwhile: other peers are to hear heartbeats. Nothing wakes it when a peer
+// The event loop runs meanwhile: other peers are to hear heartbeats. Nothing wakes it when a peer
 // leaves.
 Status AgentCore::removePin(Held& held, std::uint32_t slot) {
   std::optional<Status> outcome;
@@ -371,7 +371,7 @@ Status AgentCore::removePin(Held& held, std::uint32_t slot) {
     outcome = std::move(removed);
     return true;
   };
-  while (!crank_->waitHeld(held, over, Clock::now() + kLookEvery)) {
+  while (!engine_->waitHeld(held, over, Clock::now() + kLookEvery)) {
   }
   return *std::move(outcome);
 }
@@ -422,7 +422,7 @@ void AgentCore::arrived(PeerCore& from, base::Bytes note) {
   const bool kept = notes_.add(sender, std::move(note));
   ++counts_.notes_received;
   ringBell();
-  crank_->changed();
+  engine_->changed();
   if (!notes_.hasRoom(*sender)) holdUp(from);
   if (!kept) from.noteDropped();
 }
@@ -441,7 +441,7 @@ void AgentCore::letSendersGoOn() {
 
 std::optional<Note> AgentCore::takeNote() {
   auto note = notes_.take();
-  if (notes_.madeRoom()) crank_->takeOverNow();
+  if (notes_.madeRoom()) engine_->takeOverNow();
   return note;
 }
 
@@ -452,16 +452,16 @@ Result<int> AgentCore::eventFd() {
   base::Fd both(::epoll_create1(EPOLL_CLOEXEC));
   epoll_event event{.events = EPOLLIN, .data = {}};
   if (!bell || !both || ::epoll_ctl(both.get(), EPOLL_CTL_ADD, bell.get(), &event) != 0 ||
-      ::epoll_ctl(both.get(), EPOLL_CTL_ADD, crank_->poller().fd(), &event) != 0)
+      ::epoll_ctl(both.get(), EPOLL_CTL_ADD, engine_->poller().fd(), &event) != 0)
     return systemError(Code::kExhausted, "eventFd", errno);
   bell_ = std::move(bell);
   bell_poller_ = std::move(both);
   return bell_poller_.get();
 }
 
-// Whoever waits on eventFd() polls when it is readable, which an armed ring sees to.
-void AgentCore::hush() {
-  if (!bell_) rings_.hush();
+// A thread that waits on eventFd() polls when it is readable, and only an armed ring makes it so.
+void AgentCore::suppressWakeups() {
+  if (!bell_) rings_.suppressWakeups();
 }
 
 void AgentCore::ringBell() {
@@ -477,7 +477,7 @@ bool AgentCore::poll() {
     std::uint64_t rings = 0;
     if (bell_rung_ && ::read(bell_.get(), &rings, sizeof rings) > 0) bell_rung_ = false;
   }
-  return crank_->poll();
+  return engine_->poll();
 }
 
 }  // namespace viaduct::agent

@@ -1,5 +1,5 @@
 // One agent behind its public face: what it has open, whom it knows, what is in flight. Threads:
-// members under the crank's lock unless they say otherwise.
+// members under the agent's lock unless they say otherwise.
 #pragma once
 
 #include <viaduct/agent.h>
@@ -16,12 +16,12 @@
 #include <vector>
 
 #include "agent/counts.h"
-#include "agent/crank.h"
 #include "agent/finder.h"
 #include "agent/metrics/exporter.h"
 #include "agent/note_backlog.h"
 #include "agent/note_rings.h"
 #include "agent/pins.h"
+#include "agent/progress_engine.h"
 #include "agent/session/connection.h"
 #include "base/budget.h"
 #include "base/net/listener.h"
@@ -33,7 +33,7 @@ class PeerCore;
 class Session;
 class TransferCore;
 
-class AgentCore final : public Turner, public std::enable_shared_from_this<AgentCore> {
+class AgentCore final : public Progressable, public std::enable_shared_from_this<AgentCore> {
  public:
   static Result<std::shared_ptr<AgentCore>> open(Settings settings);
   ~AgentCore() override;
@@ -47,17 +47,17 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   bool closed() const { return closed_.load(std::memory_order_relaxed); }  // or about to be
   using Held = std::unique_lock<std::mutex>;
   Held hold() const;
-  Crank& crank() { return *crank_; }
+  ProgressEngine& engine() { return *engine_; }
   const Settings& settings() const { return settings_; }
 
-  // Turner
-  bool turn() override;
+  // Progressable
+  bool progress() override;
   bool busy() const override;
   bool owesCallbacks() const override { return !owed_.empty(); }
-  bool listen() override { return rings_.listen(); }
-  void hush() override;
-  bool hushed() const override { return rings_.hushed(); }
-  void deliver() override;
+  bool allowWakeups() override { return rings_.allowWakeups(); }
+  void suppressWakeups() override;
+  bool wakeupsSuppressed() const override { return rings_.wakeupsSuppressed(); }
+  void runCallbacks() override;
 
   // Pins
   PinTable& pins() { return *pins_; }
@@ -87,7 +87,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   // Joins a peer that was named by address with what its name turned out to be.
   void named(const std::shared_ptr<PeerCore>& peer);
   std::unique_ptr<Session> takeNewcomer(Session& session);
-  void bury(std::unique_ptr<Session> session);  // destroyed at the end of the turn
+  void bury(std::unique_ptr<Session> session);  // destroyed at the end of this round of progress
 
   // Notes
   void arrived(PeerCore& from, base::Bytes note);
@@ -110,7 +110,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   // A peer wants heartbeats this often.
   void beatSooner(Duration every);
 
-  // A peer asks to be looked at in the next turn.
+  // A peer asks to be looked at in the next round of progress.
   void recheckPeers() { recheck_ = true; }
   Counts& counts() { return counts_; }
   Statistics statistics() const;
@@ -147,7 +147,7 @@ class AgentCore final : public Turner, public std::enable_shared_from_this<Agent
   std::string boot_;
   std::uint64_t fork_generation_ = 0;
   std::atomic<bool> closed_{false};
-  std::shared_ptr<Crank> crank_;
+  std::shared_ptr<ProgressEngine> engine_;
   std::vector<std::unique_ptr<core::Backend>> backends_;
   std::vector<BackendInfo> left_out_;  // those that are not open
   std::vector<core::Rail*> rails_;

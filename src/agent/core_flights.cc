@@ -45,8 +45,8 @@ void AgentCore::land(core::Tag tag) {
 void AgentCore::expectBy(Clock::time_point due) {
   if (due >= due_) return;
   due_ = due;
-  if (due_timer_ != 0) crank_->poller().forgetTimer(due_timer_);
-  due_timer_ = crank_->poller().at(due, [this] { tellOverdue(); });
+  if (due_timer_ != 0) engine_->poller().forgetTimer(due_timer_);
+  due_timer_ = engine_->poller().at(due, [this] { tellOverdue(); });
 }
 
 void AgentCore::tellOverdue() {

@@ -114,8 +114,8 @@ void AgentCore::beatSooner(Duration every) {
 }
 
 void AgentCore::scheduleBeat(Clock::time_point now) {
-  crank_->poller().forgetTimer(beat_timer_);
-  beat_timer_ = crank_->poller().at(now + beat_every_, [this] { beat(); });
+  engine_->poller().forgetTimer(beat_timer_);
+  beat_timer_ = engine_->poller().at(now + beat_every_, [this] { beat(); });
 }
 
 void AgentCore::beat() {

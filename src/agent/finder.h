@@ -1,5 +1,5 @@
 // An agent at its meeting place: published under its name, finding others by theirs. Threads: any;
-// not with the crank's lock held, since both calls wait.
+// not with the agent's lock held, since both calls wait.
 #pragma once
 
 #include <viaduct/card.h>

@@ -25,7 +25,7 @@ PeerCore& real(const std::shared_ptr<PeerCore>& core) {
 // Until it is so, or the agent closes: nobody says anything of the peer any more.
 bool waitFor(PeerCore& core, const std::function<bool()>& done, Deadline until) {
   const AgentCore& agent = core.agent();
-  return core.agent().crank().wait([&] { return done() || agent.closed(); }, until.at());
+  return core.agent().engine().wait([&] { return done() || agent.closed(); }, until.at());
 }
 
 }  // namespace

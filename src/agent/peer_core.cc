@@ -214,7 +214,7 @@ void PeerCore::addPin(std::span<const std::byte> payload) {
   pins_[slot] = {message->info, {}};
   announced_[slot] = {.generation = ++last_generation_, .cost = cost};
   ++pins_version_;
-  agent_.crank().changed();
+  agent_.engine().changed();
 }
 
 void PeerCore::dropPin(std::span<const std::byte> payload) {
@@ -223,7 +223,7 @@ void PeerCore::dropPin(std::span<const std::byte> payload) {
   for (const auto& link : links_) link->link->dropPin(message->slot);
   forgetPin(message->slot);
   ++pins_version_;
-  agent_.crank().changed();
+  agent_.engine().changed();
 }
 
 void PeerCore::forgetPin(std::uint32_t slot) {
@@ -248,7 +248,7 @@ void PeerCore::breakOff(Error why) {
   linkChanged();
 }
 
-// In the agent's turn, outside every callback of a link or a connection.
+// In the agent's round of progress, outside every callback of a link or a connection.
 void PeerCore::recheck() {
   if (!std::exchange(recheck_, false)) return;
   if (const auto why = std::exchange(broken_, std::nullopt)) return lose(*why);
@@ -264,7 +264,7 @@ void PeerCore::recheck() {
   last_error_.reset();
   backoff_ = exhausted_wait_ = {};
   log(LogLevel::kInfo, "peer {} is ready, epoch {}", name_, epoch_);
-  agent_.crank().changed();
+  agent_.engine().changed();
 }
 
 // Why this life is to end, for the next one to open what this one could not. After some lives, one

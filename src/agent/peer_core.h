@@ -120,8 +120,8 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   Status note(std::span<const std::byte> bytes);
   // The ring of notes from it; only where it is listed in the agent's NoteRings.
   bool takeNotes();  // true when there was one
-  RingReceiver::Next listenForNotes();
-  void hushNotes();
+  RingReceiver::Next armNoteRing();
+  void disarmNoteRing();
   void announce(const PinEntry& pin);
   void withdraw(std::uint32_t slot);
   Status sendBackend(std::size_t backend, std::span<const std::byte> message,
@@ -141,7 +141,7 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   void frame(FrameType type, std::span<const std::byte> payload, std::vector<base::Fd> fds);
   void closed(Session& session, const Error& why);
 
-  void linkChanged();  // asks for recheck() in the agent's next turn
+  void linkChanged();  // asks for recheck() in the agent's next round of progress
 
   // From the agent.
   void recheck();

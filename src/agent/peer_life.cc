@@ -46,7 +46,7 @@ void PeerCore::dial() {
   targets.insert(targets.end(), addresses_.begin(), addresses_.end());
   tried_unix_ = unix_name_;
   dialer_ =
-      base::Dialer::start(std::move(targets), Clock::now() + kDialLimit, agent_.crank().poller(),
+      base::Dialer::start(std::move(targets), Clock::now() + kDialLimit, agent_.engine().poller(),
                           [this](Result<base::Fd> socket, const std::string& target) {
                             dialed(std::move(socket), target);
                           });
@@ -72,11 +72,11 @@ void PeerCore::dialed(Result<base::Fd> socket, const std::string& target) {
 }
 
 void PeerCore::redialLater() {
-  agent_.crank().changed();
+  agent_.engine().changed();
   if (!wanted_ || session_ || attempt_ || dialer_ || redial_ != 0) return;
   backoff_ = std::clamp<Duration>(backoff_ * 2, kFirstBackoff, kLastBackoff);
   tried_unix_.clear();
-  redial_ = agent_.crank().poller().at(Clock::now() + backoff_, [this] {
+  redial_ = agent_.engine().poller().at(Clock::now() + backoff_, [this] {
     redial_ = 0;
     if (wanted_ && !session_ && !attempt_ && !dialer_) dial();
   });
@@ -263,7 +263,7 @@ void PeerCore::closed(Session& session, const Error& why) {
   if (session_) return attemptFailed();
   if (same_as) {
     wanted_ = false;
-    return agent_.crank().changed();
+    return agent_.engine().changed();
   }
   if (std::exchange(upgrading_, false)) return dial();
   last_error_ = why;
@@ -289,7 +289,7 @@ void PeerCore::close() {
 void PeerCore::forget() {
   wanted_ = false;
   dropAttempt();
-  if (redial_ != 0) agent_.crank().poller().forgetTimer(std::exchange(redial_, 0));
+  if (redial_ != 0) agent_.engine().poller().forgetTimer(std::exchange(redial_, 0));
   if (session_) {
     scratch_.clear();
     ByeMessage{"forgotten"}.encode(scratch_);
@@ -299,7 +299,7 @@ void PeerCore::forget() {
     lose({.code = Code::kPeerLost, .operation = "forget", .detail = "forgotten here"});
   }
   state_ = PeerState::kGone;
-  agent_.crank().changed();
+  agent_.engine().changed();
 }
 
 }  // namespace viaduct::agent

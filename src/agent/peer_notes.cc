@@ -48,11 +48,11 @@ void PeerCore::openRing() {
     VIADUCT_CHECK(
         session_->connection().send(FrameType::kNoteRing, scratch_, std::array(ring.fds())));
     ring.wasSent();
-    VIADUCT_TRY(ring_bell_, agent_.crank().poller().watch(ring.bell(), EPOLLIN | EPOLLET,
-                                                          [this](std::uint32_t) {
-                                                            agent_.noteRings().add(*this);
-                                                            takeNotes();
-                                                          }));
+    VIADUCT_TRY(ring_bell_, agent_.engine().poller().watch(ring.bell(), EPOLLIN | EPOLLET,
+                                                           [this](std::uint32_t) {
+                                                             agent_.noteRings().add(*this);
+                                                             takeNotes();
+                                                           }));
     ring_in_ = std::move(ring);
     return Ok{};
   }();
@@ -117,7 +117,7 @@ bool PeerCore::takeNote(RingReceiver& ring, std::uint64_t frames) {
   return false;
 }
 
-RingReceiver::Next PeerCore::listenForNotes() {
+RingReceiver::Next PeerCore::armNoteRing() {
   // Nothing is taken now: whoever makes room looks again, and arms the ring before it sleeps.
   if (!ring_in_ || paused_) return RingReceiver::Next::kLater;
   if (!ring_in_->armed()) ring_in_->arm();
@@ -133,13 +133,13 @@ void PeerCore::noteDropped() {
       name_);
 }
 
-void PeerCore::hushNotes() {
+void PeerCore::disarmNoteRing() {
   if (ring_in_) ring_in_->disarm();
 }
 
 void PeerCore::closeRing() {
   agent_.noteRings().remove(*this);
-  agent_.crank().poller().forget(std::exchange(ring_bell_, 0));
+  agent_.engine().poller().forget(std::exchange(ring_bell_, 0));
   ring_in_.reset();
   beaten_at_ = {};
 }

@@ -75,7 +75,7 @@ void PeerCore::reachAnotherWay() {
       connection.remoteText());
   dialer_ = base::Dialer::start(
       std::move(targets), connection.lastHeard() + agent_.settings().detect,
-      agent_.crank().poller(), [this](Result<base::Fd> socket, const std::string& target) {
+      agent_.engine().poller(), [this](Result<base::Fd> socket, const std::string& target) {
         dialed(std::move(socket), target);
       });
 }

@@ -24,7 +24,7 @@ Status Session::open(base::Fd socket, const std::array<std::uint8_t, 32>& secret
                                 .resume = resume,
                                 .handshake_until = Clock::now() + kHandshakeLimit,
                                 .max_unsent = kMaxUnsent},
-                               agent_.crank().poller(), *this));
+                               agent_.engine().poller(), *this));
   return Ok{};
 }
 

@@ -33,7 +33,7 @@ Status Transfer::post(const PostOptions& options) {
 }
 
 TransferState Transfer::poll() {
-  if (core_->running() && core_->agent().usable("poll")) core_->agent().crank().poll();
+  if (core_->running() && core_->agent().usable("poll")) core_->agent().engine().poll();
   return core_->state();
 }
 
@@ -44,7 +44,7 @@ Status Transfer::wait(Deadline until) {
   if (core_->running()) {
     // An agent that closes ends it: until then its memory is in use.
     VIADUCT_CHECK(core_->agent().ofThisProcess("wait"));
-    if (!core_->agent().crank().wait(over, until.at()))
+    if (!core_->agent().engine().wait(over, until.at()))
       return Error{.code = Code::kTimeout,
                    .operation = "wait",
                    .detail = "the transfer is still running",

@@ -102,7 +102,7 @@ Status TransferCore::post(std::unique_lock<std::mutex>& held, const PostOptions&
                  .operation = "post",
                  .detail = fmt::format("a note of {} bytes; the limit is {}", options.note.size(),
                                        kMaxNoteBytes)};
-  agent_->crank().turnNowAndThen(held);
+  agent_->engine().progressNowAndThen(held);
   if (peer_->state() != PeerState::kReady) return peer_->notReady("post");
   while (!stillPlanned()) {
     VIADUCT_CHECK(plan(held));
@@ -114,7 +114,7 @@ Status TransferCore::post(std::unique_lock<std::mutex>& held, const PostOptions&
   if (!running()) return Ok{};
   const auto now = Clock::now();
   expect(options.deadline ? options.deadline->at() : now + agent_->settings().deadline);
-  agent_->crank().takeOverSoon(now);
+  agent_->engine().takeOverSoon(now);
   return Ok{};
 }
 
@@ -235,7 +235,7 @@ void TransferCore::abort(Error why) {
   forced_ = true;
   const auto now = Clock::now();
   expect(now + agent_->settings().grace * 3 / 4);
-  agent_->crank().takeOverSoon(now);
+  agent_->engine().takeOverSoon(now);
 }
 
 void TransferCore::cancel() {
@@ -310,7 +310,7 @@ void TransferCore::finish(TransferState state) {
     stopTiming(state);
   agent_->land(tag_);
   state_.store(state, std::memory_order_release);
-  agent_->crank().changed();
+  agent_->engine().changed();
   agent_->ringBell();
   if (options_.on_end)
     agent_->owe([self = shared_from_this(), end = end()] { self->options_.on_end(end); });

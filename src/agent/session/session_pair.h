@@ -17,14 +17,14 @@
 
 #include "agent/session/connection.h"
 #include "base/bytes.h"
+#include "base/manual_poller_testing.h"
 #include "base/net/address.h"
 #include "base/poller.h"
-#include "base/turner_testing.h"
 
 namespace viaduct::agent {
 
 using base::bytesOf;
-using base::Turner;
+using base::ManualPoller;
 
 inline std::string textOf(ByteSpan bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -113,15 +113,15 @@ inline ConnectionConfig configOf(std::string name, std::string_view secret = "se
 
 // A dialer and a listener joined by a socket.
 struct SessionPair {
-  explicit SessionPair(Kind kind, Turner& turner, ConnectionConfig a = configOf("dialer"),
+  explicit SessionPair(Kind kind, ManualPoller& manual, ConnectionConfig a = configOf("dialer"),
                        ConnectionConfig b = configOf("listener")) {
     auto [left, right] = socketPair(kind);
     raw_dialer = left.get();
     raw_listener = right.get();
     dialer = std::move(*Connection::open(std::move(left), Connection::Role::kDialer, std::move(a),
-                                         turner.poller(), at_dialer));
+                                         manual.poller(), at_dialer));
     listener = std::move(*Connection::open(std::move(right), Connection::Role::kListener,
-                                           std::move(b), turner.poller(), at_listener));
+                                           std::move(b), manual.poller(), at_listener));
   }
   bool ready() const { return at_dialer.epoch && at_listener.epoch; }
 

@@ -1,4 +1,4 @@
-#include "agent/crank.h"
+#include "agent/progress_engine.h"
 
 #include <pthread.h>
 #include <sys/eventfd.h>
@@ -9,37 +9,37 @@
 
 namespace viaduct::agent {
 
-Result<std::unique_ptr<Crank>> Crank::open(Turner& turner, Duration spin) {
-  std::unique_ptr<Crank> crank(new Crank(turner, spin));
-  VIADUCT_TRY(crank->poller_, base::Poller::open());
-  crank->outside_.reset(::epoll_create1(EPOLL_CLOEXEC));
-  crank->poke_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  crank->call_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  epoll_event inside{.events = 0, .data = {.fd = crank->poller_->fd()}};
-  epoll_event call{.events = EPOLLIN | EPOLLET, .data = {.fd = crank->call_.get()}};
-  if (!crank->outside_ || !crank->poke_ || !crank->call_ ||
-      ::epoll_ctl(crank->outside_.get(), EPOLL_CTL_ADD, inside.data.fd, &inside) != 0 ||
-      ::epoll_ctl(crank->outside_.get(), EPOLL_CTL_ADD, call.data.fd, &call) != 0)
+Result<std::unique_ptr<ProgressEngine>> ProgressEngine::open(Progressable& target, Duration spin) {
+  std::unique_ptr<ProgressEngine> engine(new ProgressEngine(target, spin));
+  VIADUCT_TRY(engine->poller_, base::Poller::open());
+  engine->outside_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  engine->poke_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  engine->call_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  epoll_event inside{.events = 0, .data = {.fd = engine->poller_->fd()}};
+  epoll_event call{.events = EPOLLIN | EPOLLET, .data = {.fd = engine->call_.get()}};
+  if (!engine->outside_ || !engine->poke_ || !engine->call_ ||
+      ::epoll_ctl(engine->outside_.get(), EPOLL_CTL_ADD, inside.data.fd, &inside) != 0 ||
+      ::epoll_ctl(engine->outside_.get(), EPOLL_CTL_ADD, call.data.fd, &call) != 0)
     return systemError(Code::kExhausted, "open the agent's loop", errno);
-  const auto silence = [self = crank.get()](std::uint32_t) {
+  const auto silence = [self = engine.get()](std::uint32_t) {
     std::uint64_t pokes = 0;
     if (::read(self->poke_.get(), &pokes, sizeof pokes) > 0) self->poked_ = false;
   };
-  VIADUCT_CHECK(crank->poller_->watch(crank->poke_.get(), EPOLLIN, silence));
-  return crank;
+  VIADUCT_CHECK(engine->poller_->watch(engine->poke_.get(), EPOLLIN, silence));
+  return engine;
 }
 
-Crank::~Crank() { stop(); }
+ProgressEngine::~ProgressEngine() { stop(); }
 
-void Crank::start() {
+void ProgressEngine::start() {
   thread_ = std::thread([this] {
     // From outside, glibc would write the name to a file in /proc.
     ::pthread_setname_np(::pthread_self(), "viaduct");
-    progress();
+    runProgressThread();
   });
 }
 
-void Crank::stop() {
+void ProgressEngine::stop() {
   if (!thread_.joinable()) return;
   {
     const Held held(lock_);
@@ -52,49 +52,51 @@ void Crank::stop() {
 
 // Whether the next event of the poller wakes the progress thread. It does so once, then the poller
 // is disarmed until it is armed again.
-void Crank::arm(bool on) {
+void ProgressEngine::arm(bool on) {
   epoll_event inside{.events = on ? EPOLLIN | EPOLLONESHOT : 0U, .data = {.fd = poller_->fd()}};
   // Both descriptors are ours and open: it cannot fail.
   ::epoll_ctl(outside_.get(), EPOLL_CTL_MOD, poller_->fd(), &inside);
   armed_ = on;
 }
 
-void Crank::poke() {
+void ProgressEngine::poke() {
   if (std::exchange(poked_, true)) return;
   const std::uint64_t one = 1;
   // An eventfd takes one more unless 2^64 - 2 are in it.
   [[maybe_unused]] const auto written = ::write(poke_.get(), &one, sizeof one);
 }
 
-bool Crank::leavesWork() const {
-  return turner_.busy() || poller_->nextTimer() < std::min(progress_until_, driver_until_);
+bool ProgressEngine::leavesWork() const {
+  return target_.busy() || poller_->nextTimer() < std::min(progress_until_, driver_until_);
 }
 
-void Crank::takeOverSoon(Clock::time_point now) {
+void ProgressEngine::takeOverSoon(Clock::time_point now) {
   if (!leavesWork()) return;
-  // Who starts more and more, and never comes back, does not keep the progress thread off.
-  if (!isAside() && !claimed(now)) claim(now);
+  // A thread that starts more and more, and never comes back, does not keep the progress thread
+  // off.
+  if (!backsOff() && !userExpected(now)) expectUser(now);
   takeOverNow();
 }
 
-void Crank::takeOverNow() {
-  // Aside it looks soon by itself, but not while another thread drives.
-  if (!isAside() || driven_) poke();
+void ProgressEngine::takeOverNow() {
+  // A thread that backs off looks soon by itself, but not while another thread drives.
+  if (!backsOff() || driven_) poke();
 }
 
 // A user thread polls or waits again and again, and may have told others that they need not wake
 // anybody: the progress thread looks when that thread stops coming.
-void Crank::callAside() {
-  if (isAside() || std::exchange(called_, true)) return;
+void ProgressEngine::callBackOff() {
+  if (backsOff() || std::exchange(called_, true)) return;
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = ::write(call_.get(), &one, sizeof one);
 }
 
 // Handles the events that are ready, waiting for them up to `block_until` with the lock released.
-bool Crank::handleEvents(Held& held, Clock::time_point now, Clock::time_point block_until) {
+bool ProgressEngine::handleEvents(Held& held, Clock::time_point now,
+                                  Clock::time_point block_until) {
   base::Poller::Events events;
   int count = 0;
-  if (block_until > Clock::time_point::min() && !turner_.busy() && turner_.listen()) {
+  if (block_until > Clock::time_point::min() && !target_.busy() && target_.allowWakeups()) {
     if (armed_) arm(false);
     driver_until_ = std::min(block_until, poller_->nextTimer());
     held.unlock();
@@ -106,60 +108,62 @@ bool Crank::handleEvents(Held& held, Clock::time_point now, Clock::time_point bl
     count = poller_->block(events, Clock::time_point::min());
     asked_ = now;
   }
-  unturned_ = 0;
+  posts_since_progress_ = 0;
   return poller_->handle(events, count, now);
 }
 
-Duration Crank::askEvery() const {
-  if (turner_.busy()) return kAskBusy;
-  return turner_.hushed() ? kAskHushed : Duration::zero();
+Duration ProgressEngine::askEvery() const {
+  if (target_.busy()) return kAskBusy;
+  return target_.wakeupsSuppressed() ? kAskWhileSuppressed : Duration::zero();
 }
 
-bool Crank::turnOnce(Held& held, Clock::time_point now) {
+bool ProgressEngine::progressOnce(Held& held, Clock::time_point now) {
   bool moved = handleEvents(held, now, Clock::time_point::min());
-  moved = turner_.turn() || moved;
+  moved = target_.progress() || moved;
   if (moved) changed();
   return moved;
 }
 
-// After a turn whose thread does not sleep: it may have taken what was to wake those who do.
-void Crank::leaveTurn() {
-  if (!turner_.hushed()) {
-    if (!turner_.listen()) takeOverNow();
+// After a round whose thread does not sleep: the round may have taken the event that was to wake a
+// sleeping thread.
+void ProgressEngine::afterProgress() {
+  if (!target_.wakeupsSuppressed()) {
+    if (!target_.allowWakeups()) takeOverNow();
   } else if (!driven_) {
-    callAside();
+    callBackOff();
   }
 }
 
-void Crank::turnNow(Held& held) {
-  turnOnce(held, Clock::now());
-  leaveTurn();
+void ProgressEngine::progressNow(Held& held) {
+  progressOnce(held, Clock::now());
+  afterProgress();
 }
 
-bool Crank::poll() {
+bool ProgressEngine::poll() {
   Held held(lock_);
   const auto now = Clock::now();
-  if (claimed(now) && !driven_) turner_.hush();  // it polls again and again
-  const bool moved = turnOnce(held, now);
-  // The clock costs what a turn that moves nothing does.
-  claim(moved ? Clock::now() : now);
-  leaveTurn();
+  if (userExpected(now) && !driven_) target_.suppressWakeups();  // it polls again and again
+  const bool moved = progressOnce(held, now);
+  // Reading the clock costs as much as a round that moves nothing.
+  expectUser(moved ? Clock::now() : now);
+  afterProgress();
   if (leavesWork()) takeOverNow();
-  const bool owes = turner_.owesCallbacks();
+  const bool owes = target_.owesCallbacks();
   held.unlock();
-  if (owes) turner_.deliver();
+  if (owes) target_.runCallbacks();
   return moved;
 }
 
-bool Crank::wait(const std::function<bool()>& done, Clock::time_point until) {
+bool ProgressEngine::wait(const std::function<bool()>& done, Clock::time_point until) {
   Held held(lock_);
   return waitHeld(held, done, until);
 }
 
-bool Crank::waitHeld(Held& held, const std::function<bool()>& done, Clock::time_point until) {
+bool ProgressEngine::waitHeld(Held& held, const std::function<bool()>& done,
+                              Clock::time_point until) {
   bool drives = false;
   const auto begun = Clock::now();
-  const bool again = claimed(begun);
+  const bool again = userExpected(begun);
   auto spin_until = begun + spin_;
   while (!done()) {
     const auto now = Clock::now();
@@ -168,53 +172,53 @@ bool Crank::waitHeld(Held& held, const std::function<bool()>& done, Clock::time_
       follow(held, until);
       continue;
     }
-    // Whoever begins to drive turns once before it sleeps: what was left to the progress thread,
-    // which keeps off from now on, is done.
+    // A thread that begins to drive makes progress once before it sleeps: this does the work that
+    // was left to the progress thread, which keeps off from now on.
     const bool begins = !std::exchange(drives, true);
     driven_ = true;
     const bool spins = begins || now < spin_until;
     if (drive(held, now, spins ? Clock::time_point::min() : until, done))
       spin_until = Clock::now() + spin_;
-    else if (!spins && turner_.busy())
-      letOthersHaveIt(held);
+    else if (!spins && target_.busy())
+      yieldLock(held);
   }
   if (drives) stopDriving(again);
   return done();
 }
 
-// Of a thread that cannot sleep, since only turning makes progress: the lock, and the processor,
-// on which the peer may be waiting for its turn.
-void Crank::letOthersHaveIt(Held& held) {
+// A driving thread that cannot sleep, because no event tells of the next progress, gives up the
+// lock for a moment, and the processor, which the peer may be waiting for.
+void ProgressEngine::yieldLock(Held& held) {
   held.unlock();
   std::this_thread::yield();
   held.lock();
 }
 
-// One turn of a thread that waits for `done`.
-bool Crank::drive(Held& held, Clock::time_point now, Clock::time_point block_until,
-                  const std::function<bool()>& done) {
+// One round of progress of a thread that waits for `done`.
+bool ProgressEngine::drive(Held& held, Clock::time_point now, Clock::time_point block_until,
+                           const std::function<bool()>& done) {
   if (block_until == Clock::time_point::min()) {
-    turner_.hush();
-    claim(now);
+    target_.suppressWakeups();
+    expectUser(now);
   }
   bool moved = handleEvents(held, now, block_until);
   // When an event has brought what is waited for, and left nothing else to do, nothing stands
   // between it and the caller. What is left may be what the caller counts on: that a peer whose
   // note came is ready.
-  if (!moved || turner_.busy() || !done()) moved = turner_.turn() || moved;
+  if (!moved || target_.busy() || !done()) moved = target_.progress() || moved;
   if (moved) changed();
   callBack(held);
   return moved;
 }
 
-void Crank::callBack(Held& held) {
-  if (!turner_.owesCallbacks()) return;
+void ProgressEngine::callBack(Held& held) {
+  if (!target_.owesCallbacks()) return;
   held.unlock();
-  turner_.deliver();
+  target_.runCallbacks();
   held.lock();
 }
 
-void Crank::follow(Held& held, Clock::time_point until) {
+void ProgressEngine::follow(Held& held, Clock::time_point until) {
   ++followers_;
   if (until == Clock::time_point::max())
     followers_wake_.wait(held);
@@ -225,16 +229,16 @@ void Crank::follow(Held& held, Clock::time_point until) {
 
 // `again`: the thread was here a moment before it waited. Where it did not wait long either, each
 // event that it waits for next would wake the progress thread as well, were the poller armed.
-void Crank::stopDriving(bool again) {
+void ProgressEngine::stopDriving(bool again) {
   driven_ = false;
   changed();  // one of the followers drives on
   const auto now = Clock::now();
-  const bool soon = again && claimed(now);
-  claim(now);
-  if (!turner_.listen()) takeOverNow();
+  const bool soon = again && userExpected(now);
+  expectUser(now);
+  if (!target_.allowWakeups()) takeOverNow();
   if (soon)
-    callAside();
-  else if (!armed_ && !isAside())
+    callBackOff();
+  else if (!armed_ && !backsOff())
     arm(true);
   takeOverSoon(now);
 }
@@ -242,21 +246,21 @@ void Crank::stopDriving(bool again) {
 // The progress thread, which does not have the lock, takes it: when no user thread has polled or
 // waited for a while. One that posts and waits in a loop leaves the lock for moments only: to wait
 // for it would cost that thread two system calls each time, and hardly ever get it.
-void Crank::takeLock(Held& held) {
+void ProgressEngine::takeLock(Held& held) {
   for (int i = 0; i < kLockTries; ++i) {
-    while (claimed(Clock::now())) {
-      aside_.store(true, std::memory_order_relaxed);
-      std::this_thread::sleep_until(claim_until_.load(std::memory_order_relaxed));
+    while (userExpected(Clock::now())) {
+      backing_off_.store(true, std::memory_order_relaxed);
+      std::this_thread::sleep_until(user_expected_until_.load(std::memory_order_relaxed));
     }
     if (held.try_lock()) break;
     std::this_thread::yield();
   }
   if (!held.owns_lock()) held.lock();
-  aside_.store(false, std::memory_order_relaxed);
+  backing_off_.store(false, std::memory_order_relaxed);
 }
 
 // Until an event comes while the poller is armed, or a timer is due.
-void Crank::sleepOutside(Held& held) {
+void ProgressEngine::sleepOutside(Held& held) {
   progress_until_ = poller_->nextTimer();
   const int wait_ms = base::Poller::waitFor(progress_until_);
   held.unlock();
@@ -267,20 +271,21 @@ void Crank::sleepOutside(Held& held) {
   called_ = false;
 }
 
-void Crank::progress() {
+void ProgressEngine::runProgressThread() {
   Held held(lock_, std::defer_lock);
   takeLock(held);
   while (!stopping_) {
-    if (claimed(Clock::now())) {
+    if (userExpected(Clock::now())) {
       held.unlock();
       takeLock(held);
     } else if (driven_) {  // who arms the poller when it stops driving
       sleepOutside(held);
     } else {
-      turnOnce(held, Clock::now());
+      progressOnce(held, Clock::now());
       callBack(held);
-      if (stopping_ || driven_ || claimed(Clock::now())) continue;
-      if (turner_.busy() || !turner_.listen()) {  // lets a thread that waits for the lock have it
+      if (stopping_ || driven_ || userExpected(Clock::now())) continue;
+      if (target_.busy() ||
+          !target_.allowWakeups()) {  // lets a thread that waits for the lock have it
         held.unlock();
         std::this_thread::yield();
         takeLock(held);

@@ -1,4 +1,4 @@
-// For tests: a poller that is turned by hand. Threads: one.
+// For tests: a poller that a test drives by hand. Threads: one.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -12,22 +12,22 @@
 
 namespace viaduct::base {
 
-class Turner {
+class ManualPoller {
  public:
   Poller& poller() { return *poller_; }
-  void turn(std::chrono::milliseconds block = std::chrono::milliseconds(0)) {
+  void pollOnce(std::chrono::milliseconds block = std::chrono::milliseconds(0)) {
     Poller::Events events;
     const auto until = std::min(Clock::now() + block, poller_->nextTimer());
     const int count = poller_->block(events, until);
     poller_->handle(events, count, Clock::now());
   }
-  // Turns until `until()`, or for ten seconds; says whether it is.
+  // Polls until `until()`, or for ten seconds; says whether it is.
   template <class F>
   bool run(F until) {
     const auto end = Clock::now() + std::chrono::seconds(10);
     while (!until()) {
       if (Clock::now() > end) return false;
-      turn(std::chrono::milliseconds(5));
+      pollOnce(std::chrono::milliseconds(5));
     }
     return true;
   }

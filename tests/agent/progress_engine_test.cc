@@ -1,4 +1,4 @@
-#include "agent/crank.h"
+#include "agent/progress_engine.h"
 
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
@@ -20,26 +20,26 @@ namespace {
 using namespace std::chrono_literals;
 
 // Counts the rings of an eventfd, and calls back for each when asked to.
-class Bells final : public Turner {
+class Bells final : public Progressable {
  public:
-  bool turn() override {
-    ++turns;
+  bool progress() override {
+    ++rounds;
     return std::exchange(left, false);
   }
   bool busy() const override { return left || sleepless; }
-  bool listen() override { return true; }
-  void hush() override {}
-  bool hushed() const override { return false; }
+  bool allowWakeups() override { return true; }
+  void suppressWakeups() override {}
+  bool wakeupsSuppressed() const override { return false; }
   bool owesCallbacks() const override { return owed_ > 0; }
-  void deliver() override {
-    const std::lock_guard held(crank->lock());
+  void runCallbacks() override {
+    const std::lock_guard held(engine->lock());
     called += owed_;
     owed_ = 0;
   }
 
   void open(Duration spin) {
-    crank = std::move(*Crank::open(*this, spin));
-    ASSERT_TRUE(crank->poller().watch(bell.get(), EPOLLIN, [this](std::uint32_t) {
+    engine = std::move(*ProgressEngine::open(*this, spin));
+    ASSERT_TRUE(engine->poller().watch(bell.get(), EPOLLIN, [this](std::uint32_t) {
       std::uint64_t value = 0;
       if (::read(bell.get(), &value, sizeof value) > 0) {
         rung += static_cast<int>(value);
@@ -48,7 +48,7 @@ class Bells final : public Turner {
         handler = std::this_thread::get_id();
       }
     }));
-    crank->start();
+    engine->start();
   }
   void ring() const {
     const std::uint64_t one = 1;
@@ -67,94 +67,94 @@ class Bells final : public Turner {
       asked.notify_one();
       return rung >= number;
     };
-    return crank->wait(done, Clock::now() + 5s);
+    return engine->wait(done, Clock::now() + 5s);
   }
 
   base::Fd bell{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
-  int rung = 0, called = 0, turns = 0;
-  bool leaves = false;     // each ring leaves work for the next turn
-  bool sleepless = false;  // only turning makes progress
+  int rung = 0, called = 0, rounds = 0;
+  bool leaves = false;     // each ring leaves work for the next round of progress
+  bool sleepless = false;  // no event tells of the next progress
   bool left = false;
   bool owes = true;  // each ring owes a callback
   std::thread::id handler;
-  std::unique_ptr<Crank> crank;
+  std::unique_ptr<ProgressEngine> engine;
 
  private:
   int owed_ = 0;
 };
 
-TEST(Crank, TheProgressThreadTurnsWhenNobodyElseDoes) {
+TEST(ProgressEngine, TheProgressThreadRunsTheLoopWhenNoUserThreadDoes) {
   Bells bells;
   bells.open(0us);
   bells.ring();
   const auto until = Clock::now() + 5s;
   const auto called = [&] {
-    const std::lock_guard held(bells.crank->lock());
+    const std::lock_guard held(bells.engine->lock());
     return bells.called;
   };
   while (called() == 0 && Clock::now() < until) std::this_thread::yield();
   EXPECT_EQ(called(), 1);
-  bells.crank->stop();
+  bells.engine->stop();
 }
 
-TEST(Crank, AWaitingThreadDrivesItself) {
+TEST(ProgressEngine, AWaitingThreadDrivesItself) {
   Bells bells;
   bells.open(0us);
   for (int i = 1; i <= 50; ++i) {
     EXPECT_TRUE(bells.waitForRing(i));
     EXPECT_EQ(bells.handler, std::this_thread::get_id()) << "event " << i;
   }
-  bells.crank->stop();
+  bells.engine->stop();
 }
 
 // As a note, read from a socket behind the message that makes its sender ready: whoever takes it
 // wants to answer.
-TEST(Crank, WhatAnEventLeftToDoIsDoneBeforeAWaitForItEnds) {
+TEST(ProgressEngine, AWaitEndsAfterTheWorkThatItsEventLeft) {
   Bells bells;
   bells.open(0us);
   bells.leaves = true;
   for (int i = 1; i <= 50; ++i) {
     EXPECT_TRUE(bells.waitForRing(i));
-    const std::lock_guard held(bells.crank->lock());
+    const std::lock_guard held(bells.engine->lock());
     EXPECT_FALSE(bells.left) << "event " << i;
   }
-  bells.crank->stop();
+  bells.engine->stop();
 }
 
 // What it waits for may be left over, with nothing that would wake it.
-TEST(Crank, AWaitingThreadTurnsOnceBeforeItSleeps) {
+TEST(ProgressEngine, AWaitingThreadMakesProgressOnceBeforeItSleeps) {
   Bells bells;
   bells.open(0us);
   for (int i = 0; i < 20; ++i) {
     std::optional<int> before;
-    const auto done = [&] { return bells.turns > before.emplace(before.value_or(bells.turns)); };
-    EXPECT_TRUE(bells.crank->wait(done, Clock::now() + 5s));
+    const auto done = [&] { return bells.rounds > before.emplace(before.value_or(bells.rounds)); };
+    EXPECT_TRUE(bells.engine->wait(done, Clock::now() + 5s));
   }
-  bells.crank->stop();
+  bells.engine->stop();
 }
 
-TEST(Crank, AWaitThatIsNotAnsweredEndsAtItsTime) {
+TEST(ProgressEngine, AWaitWithoutItsEventEndsAtItsTime) {
   Bells bells;
   bells.open(20us);
   const auto start = Clock::now();
-  EXPECT_FALSE(bells.crank->wait([] { return false; }, start + 20ms));
+  EXPECT_FALSE(bells.engine->wait([] { return false; }, start + 20ms));
   EXPECT_GE(Clock::now() - start, 20ms);
-  bells.crank->stop();
+  bells.engine->stop();
 }
 
-TEST(Crank, ManyWaitingThreadsAllSeeTheirEvent) {
+TEST(ProgressEngine, ManyWaitingThreadsAllSeeTheirEvent) {
   Bells bells;
   bells.open(5us);
   std::atomic<int> seen{0};
   std::vector<std::thread> waiters;
   for (int i = 1; i <= 8; ++i)
     waiters.emplace_back([&, i] {
-      if (bells.crank->wait([&, i] { return bells.rung >= i; }, Clock::now() + 10s)) ++seen;
+      if (bells.engine->wait([&, i] { return bells.rung >= i; }, Clock::now() + 10s)) ++seen;
     });
   for (int i = 0; i < 8; ++i) bells.ring();
   for (auto& waiter : waiters) waiter.join();
   EXPECT_EQ(seen, 8);
-  bells.crank->stop();
+  bells.engine->stop();
 }
 
 // How often the thread of that name has gone to sleep, or for the lock; -1 before it has the name.
@@ -171,7 +171,7 @@ long sleepsOf(const std::string& name) {
 }
 
 // It looks up once a millisecond; not at each event, nor for the lock each time it is free.
-TEST(Crank, AThreadThatWaitsInALoopIsLeftAlone) {
+TEST(ProgressEngine, AThreadThatWaitsInALoopIsLeftAlone) {
   constexpr int kWaits = 5000;
   Bells bells;
   bells.owes = false;
@@ -183,33 +183,33 @@ TEST(Crank, AThreadThatWaitsInALoopIsLeftAlone) {
     bells.ring();
     const auto due = Clock::now() + 10us;
     const auto done = [&] { return bells.rung >= i && Clock::now() >= due; };
-    ASSERT_TRUE(bells.crank->wait(done, Clock::now() + 5s));
+    ASSERT_TRUE(bells.engine->wait(done, Clock::now() + 5s));
   }
   const long sleeps = sleepsOf("viaduct") - before;
   const auto took = std::chrono::ceil<std::chrono::milliseconds>(Clock::now() - start);
   EXPECT_LT(sleeps, 20 + 3 * took.count()) << kWaits << " waits in " << took.count() << " ms";
-  bells.crank->stop();
+  bells.engine->stop();
 }
 
-// Who only starts things, one soon after the other, has them turned by the progress thread.
-TEST(Crank, AThreadThatNeverWaitsDoesNotKeepTheOtherOff) {
+// The progress thread moves what a thread starts that never waits.
+TEST(ProgressEngine, AThreadThatNeverWaitsDoesNotKeepTheOtherOff) {
   Bells bells;
   bells.open(0us);
-  bool started = false, turned = false;
-  for (int i = 0; !turned && i < 500; ++i) {
-    std::unique_lock held(bells.crank->lock());
-    turned = started && !bells.left;
+  bool started = false, moved = false;
+  for (int i = 0; !moved && i < 500; ++i) {
+    std::unique_lock held(bells.engine->lock());
+    moved = started && !bells.left;
     started = bells.left = true;
-    bells.crank->takeOverSoon(Clock::now());
+    bells.engine->takeOverSoon(Clock::now());
     held.unlock();
     std::this_thread::sleep_for(100us);
   }
-  EXPECT_TRUE(turned);
-  bells.crank->stop();
+  EXPECT_TRUE(moved);
+  bells.engine->stop();
 }
 
 // What a busy rail is waited for takes as long as it takes: others have things to start meanwhile.
-TEST(Crank, WhoWaitsAndCannotSleepLeavesTheLockToOthers) {
+TEST(ProgressEngine, AWaitingThreadThatCannotSleepYieldsTheLock) {
   Bells bells;
   bells.sleepless = true;
   bells.open(0us);
@@ -221,16 +221,16 @@ TEST(Crank, WhoWaitsAndCannotSleepLeavesTheLockToOthers) {
       drives.notify_one();
       return over;
     };
-    ended = bells.crank->wait(done, Clock::now() + 10s);
+    ended = bells.engine->wait(done, Clock::now() + 10s);
   });
   drives.wait(false);
   {
-    const std::lock_guard held(bells.crank->lock());
+    const std::lock_guard held(bells.engine->lock());
     over = true;
   }
   waiter.join();
   EXPECT_TRUE(ended);
-  bells.crank->stop();
+  bells.engine->stop();
 }
 
 }  // namespace
