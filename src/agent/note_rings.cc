@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "agent/peer_core.h"
+#include "agent/peer_impl.h"
 
 namespace viaduct::agent {
 namespace {
@@ -12,13 +12,13 @@ constexpr unsigned kSilentSleeps = 16;
 
 }  // namespace
 
-void NoteRings::add(PeerCore& peer) {
+void NoteRings::add(PeerImpl& peer) {
   const bool known = std::any_of(rings_.begin(), rings_.end(),
                                  [&](const Listed& ring) { return ring.peer == &peer; });
   if (!known) rings_.push_back({.peer = &peer});
 }
 
-void NoteRings::remove(const PeerCore& peer) {
+void NoteRings::remove(const PeerImpl& peer) {
   std::erase_if(rings_, [&](const Listed& ring) { return ring.peer == &peer; });
 }
 

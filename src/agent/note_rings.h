@@ -6,15 +6,15 @@
 
 namespace viaduct::agent {
 
-class PeerCore;
+class PeerImpl;
 
 // A ring is armed (the next note in it rings, and wakes a thread that sleeps on the agent's poller)
 // or disarmed (each round of progress looks into it, and the sender makes no system call). Rings
 // that are not listed here are armed and empty, so looking costs nothing for peers that are silent.
 class NoteRings {
  public:
-  void add(PeerCore& peer);
-  void remove(const PeerCore& peer);
+  void add(PeerImpl& peer);
+  void remove(const PeerImpl& peer);
 
   // Takes out what is there; true when something was.
   bool look();
@@ -26,7 +26,7 @@ class NoteRings {
 
  private:
   struct Listed {
-    PeerCore* peer;
+    PeerImpl* peer;
     unsigned silent = 0;  // calls of allowWakeups() since its last note
   };
   std::vector<Listed> rings_;

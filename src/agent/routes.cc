@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "agent/core.h"
-#include "agent/peer_core.h"
+#include "agent/agent_impl.h"
+#include "agent/peer_impl.h"
 #include "base/log.h"
 #include "base/sizes.h"
 
@@ -33,7 +33,7 @@ struct Choice {
 // The usable links, the most preferred first, and a choice among them per pair of pins.
 class Router {
  public:
-  Router(AgentCore& agent, PeerCore& peer, OpKind kind, const core::Requirement& required)
+  Router(AgentImpl& agent, PeerImpl& peer, OpKind kind, const core::Requirement& required)
       : peer_(peer), kind_(kind) {
     for (const auto& slot : peer.links())
       if (satisfies(agent.backend(slot->backend()).can(), required) &&
@@ -71,7 +71,7 @@ class Router {
             .remedy = "relax `require`, open the backend at both ends, or see Peer::ways()"};
   }
 
-  PeerCore& peer_;
+  PeerImpl& peer_;
   const OpKind kind_;
   std::vector<LinkSlot*> links_;
 };
@@ -87,7 +87,7 @@ core::Slicing slicingFor(const Settings& settings, const core::Capabilities& can
   return how;
 }
 
-void sayWhatWasPlanned(const PeerCore& peer, const Choice& choice, std::string_view backend,
+void sayWhatWasPlanned(const PeerImpl& peer, const Choice& choice, std::string_view backend,
                        const core::Sliced& plan, std::size_t rails, const core::Slicing& how) {
   if (rails < 2 || plan.slices.size() >= rails) return;
   std::uint64_t bytes = 0;
@@ -105,7 +105,7 @@ core::RailMask nearestTo(std::span<const core::PinSpan> spans, const core::Backe
   return near;
 }
 
-std::vector<Bundle::Lane> lanesFor(AgentCore& agent, LinkSlot& slot,
+std::vector<Bundle::Lane> lanesFor(AgentImpl& agent, LinkSlot& slot,
                                    std::span<const core::PinSpan> spans) {
   core::Backend& backend = agent.backend(slot.backend());
   const auto rails = backend.rails();
@@ -121,7 +121,7 @@ std::vector<Bundle::Lane> lanesFor(AgentCore& agent, LinkSlot& slot,
   return lanes;
 }
 
-void addBundle(AgentCore& agent, const PeerCore& peer, const Choice& choice, core::OpList list,
+void addBundle(AgentImpl& agent, const PeerImpl& peer, const Choice& choice, core::OpList list,
                std::vector<Bundle>& out) {
   core::Backend& backend = agent.backend(choice.slot->backend());
   core::Link& link = *choice.slot->link;
@@ -161,7 +161,7 @@ std::vector<Group> divide(const core::OpList& list, std::span<const Choice> choi
 
 }  // namespace
 
-Result<std::vector<Bundle>> route(AgentCore& agent, PeerCore& peer, OpKind kind, core::OpList list,
+Result<std::vector<Bundle>> route(AgentImpl& agent, PeerImpl& peer, OpKind kind, core::OpList list,
                                   const core::Requirement& requirement) {
   const Router router(agent, peer, kind, requirement);
   std::vector<Choice> choices;

@@ -27,21 +27,21 @@
 
 namespace viaduct::agent {
 
-class AgentCore;
-class PeerCore;
+class AgentImpl;
+class PeerImpl;
 
 // One socket of a session, from its first byte to its last, and whose it is.
 class Session final : public ConnectionUser {
  public:
   // Dialed for `peer`, or accepted from a stranger (no peer until it is admitted).
-  Session(AgentCore& agent, std::shared_ptr<PeerCore> peer)
+  Session(AgentImpl& agent, std::shared_ptr<PeerImpl> peer)
       : agent_(agent), peer_(std::move(peer)), dialed_(peer_ != nullptr) {}
   Status open(base::Fd socket, const std::array<std::uint8_t, 32>& secret, std::uint64_t last_epoch,
               std::optional<Life> resume = std::nullopt);
 
   Connection& connection() { return *connection_; }
   bool dialed() const { return dialed_; }
-  void belongsTo(std::shared_ptr<PeerCore> peer) { peer_ = std::move(peer); }
+  void belongsTo(std::shared_ptr<PeerImpl> peer) { peer_ = std::move(peer); }
   // Until leavePlace() the listener may drop it for a newer connection.
   void unproven(base::Unproven::Place place);
   void leavePlace() { place_.leave(); }
@@ -58,8 +58,8 @@ class Session final : public ConnectionUser {
   void closed(const Error& why) override;
 
  private:
-  AgentCore& agent_;
-  std::shared_ptr<PeerCore> peer_;
+  AgentImpl& agent_;
+  std::shared_ptr<PeerImpl> peer_;
   const bool dialed_;
   std::unique_ptr<Connection> connection_;
   base::Unproven::Place place_;
@@ -68,7 +68,7 @@ class Session final : public ConnectionUser {
 // One backend's link to this life of a peer.
 class LinkSlot final : public core::LinkHost {
  public:
-  LinkSlot(PeerCore& peer, std::size_t backend, std::size_t rails)
+  LinkSlot(PeerImpl& peer, std::size_t backend, std::size_t rails)
       : health(rails), peer_(peer), backend_(backend) {}
   Status send(std::span<const std::byte> message, std::span<const int> fds) override;
   void changed() override;
@@ -79,23 +79,23 @@ class LinkSlot final : public core::LinkHost {
   std::vector<RailHealth> health;  // of each rail of the backend, in this link
 
  private:
-  PeerCore& peer_;
+  PeerImpl& peer_;
   const std::size_t backend_;
 };
 
-class PeerCore final : public std::enable_shared_from_this<PeerCore> {
+class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
  public:
-  PeerCore(std::shared_ptr<AgentCore> agent, std::string name);
-  ~PeerCore();
+  PeerImpl(std::shared_ptr<AgentImpl> agent, std::string name);
+  ~PeerImpl();
 
   // Where to dial: from then on the peer is reached for in the background until forget().
   void aim(const Card& card);
   void aim(std::string host_port, const std::array<std::uint8_t, 32>& secret);
   void forget();
   // A peer named by address turned out to be another we know: all calls go there.
-  std::shared_ptr<PeerCore> same_as;
+  std::shared_ptr<PeerImpl> same_as;
 
-  AgentCore& agent() { return agent_; }
+  AgentImpl& agent() { return agent_; }
   const std::string& name() const { return name_; }
   PeerState state() const { return state_; }
   bool wanted() const { return wanted_; }  // dialed from here
@@ -104,7 +104,7 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   bool settled();
   const std::vector<std::function<bool()>>& unsettled() const { return unsettled_; }
   // What `other`, of the same name, has left unsettled is to be asked here from now on.
-  void takeUnsettled(PeerCore& other);
+  void takeUnsettled(PeerImpl& other);
   bool departed();  // it is not here, nobody reaches for it, and it can change nothing here
   const std::optional<Error>& lastError() const { return last_error_; }
   Error notReady(const char* operation) const;
@@ -191,8 +191,8 @@ class PeerCore final : public std::enable_shared_from_this<PeerCore> {
   void takeHeartbeat(std::span<const std::byte> heartbeat);
   Clock::time_point lastHeard(Clock::time_point now);
 
-  const std::shared_ptr<AgentCore> owner_;  // which lets go of its peers when it closes
-  AgentCore& agent_;
+  const std::shared_ptr<AgentImpl> owner_;  // which lets go of its peers when it closes
+  AgentImpl& agent_;
   std::string name_;
   PeerState state_ = PeerState::kConnecting;
   std::uint64_t epoch_ = 0, ended_epoch_ = 0;

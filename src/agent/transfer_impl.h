@@ -21,15 +21,15 @@
 
 namespace viaduct::agent {
 
-class AgentCore;
-class PeerCore;
+class AgentImpl;
+class PeerImpl;
 
 // A rail's tag is the transfer's with the number of the slice in its low bits.
 inline constexpr core::Tag kSliceMask = 0xffff;
 
-class TransferCore final : public std::enable_shared_from_this<TransferCore> {
+class TransferImpl final : public std::enable_shared_from_this<TransferImpl> {
  public:
-  TransferCore(std::shared_ptr<AgentCore> agent, std::shared_ptr<PeerCore> peer, OpKind kind,
+  TransferImpl(std::shared_ptr<AgentImpl> agent, std::shared_ptr<PeerImpl> peer, OpKind kind,
                Selection local, Selection remote, TransferOptions options)
       : agent_(std::move(agent)),
         peer_(std::move(peer)),
@@ -54,8 +54,8 @@ class TransferCore final : public std::enable_shared_from_this<TransferCore> {
   Clock::time_point due() const { return due_; }  // while it runs
   void overdue();
 
-  AgentCore& agent() { return *agent_; }
-  const PeerCore& peer() const { return *peer_; }
+  AgentImpl& agent() { return *agent_; }
+  const PeerImpl& peer() const { return *peer_; }
   TransferEnd end() const { return {state(), error_}; }
   Path path() const;
   Path carried() const;
@@ -90,8 +90,8 @@ class TransferCore final : public std::enable_shared_from_this<TransferCore> {
   void stopTiming(TransferState state);
   void finish(TransferState state);
 
-  const std::shared_ptr<AgentCore> agent_;
-  const std::shared_ptr<PeerCore> peer_;
+  const std::shared_ptr<AgentImpl> agent_;
+  const std::shared_ptr<PeerImpl> peer_;
   const OpKind kind_;
   const Selection local_, remote_;
   const TransferOptions options_;

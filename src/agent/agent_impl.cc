@@ -1,4 +1,4 @@
-#include "agent/core.h"
+#include "agent/agent_impl.h"
 
 #include <fmt/format.h>
 #include <sys/eventfd.h>
@@ -11,8 +11,8 @@
 #include <thread>
 #include <utility>
 
-#include "agent/peer_core.h"
-#include "agent/transfer_core.h"
+#include "agent/peer_impl.h"
+#include "agent/transfer_impl.h"
 #include "base/log.h"
 #include "base/process_id.h"
 #include "base/random.h"
@@ -70,43 +70,43 @@ void awaitDevices(const std::vector<std::string>& named, Deadline until) {
 
 }  // namespace
 
-AgentCore::Held AgentCore::hold() const {
+AgentImpl::Held AgentImpl::hold() const {
   // In a forked child the lock may be held by a thread that is not there; nobody else is, either.
   return forked() ? Held() : Held(engine_->lock());
 }
 
-bool AgentCore::forked() const { return fork_generation_ != base::forkGeneration(); }
+bool AgentImpl::forked() const { return fork_generation_ != base::forkGeneration(); }
 
-Result<std::shared_ptr<AgentCore>> AgentCore::open(Settings settings) {
+Result<std::shared_ptr<AgentImpl>> AgentImpl::open(Settings settings) {
   if (settings.name.empty()) settings.name = freshName();
   VIADUCT_CHECK(checkSettings(settings));
   const Deadline until = settings.deadline;
-  std::shared_ptr<AgentCore> core(new AgentCore(std::move(settings)));
-  core->fork_generation_ = base::forkGeneration();
-  core->boot_ = host::bootId();
-  awaitDevices(core->settings_.rails, core->settings_.deadline);
-  VIADUCT_CHECK(base::fillSecret(core->id_));
-  if (!core->settings_.secret.empty())
-    core->secret_ = base::secretFromText(core->settings_.secret);
-  else if (!core->settings_.insecure)
-    VIADUCT_CHECK(base::fillSecret(core->secret_));
-  VIADUCT_TRY(auto engine, ProgressEngine::open(*core, core->settings_.spin));
-  core->engine_ = std::move(engine);
+  std::shared_ptr<AgentImpl> impl(new AgentImpl(std::move(settings)));
+  impl->fork_generation_ = base::forkGeneration();
+  impl->boot_ = host::bootId();
+  awaitDevices(impl->settings_.rails, impl->settings_.deadline);
+  VIADUCT_CHECK(base::fillSecret(impl->id_));
+  if (!impl->settings_.secret.empty())
+    impl->secret_ = base::secretFromText(impl->settings_.secret);
+  else if (!impl->settings_.insecure)
+    VIADUCT_CHECK(base::fillSecret(impl->secret_));
+  VIADUCT_TRY(auto engine, ProgressEngine::open(*impl, impl->settings_.spin));
+  impl->engine_ = std::move(engine);
   {
-    const auto held = core->hold();
-    VIADUCT_CHECK(core->openListener(until));
-    VIADUCT_CHECK(core->openBackends(until));
-    VIADUCT_CHECK(core->checkHello());
-    core->beatSooner(core->settings_.detect / 4);
+    const auto held = impl->hold();
+    VIADUCT_CHECK(impl->openListener(until));
+    VIADUCT_CHECK(impl->openBackends(until));
+    VIADUCT_CHECK(impl->checkHello());
+    impl->beatSooner(impl->settings_.detect / 4);
   }
-  core->engine_->start();
-  VIADUCT_CHECK(core->openFinder(until));
-  VIADUCT_CHECK(core->openExporter(until));
-  return core;
+  impl->engine_->start();
+  VIADUCT_CHECK(impl->openFinder(until));
+  VIADUCT_CHECK(impl->openExporter(until));
+  return impl;
 }
 
 // What peers would refuse, each time, is better said here.
-Status AgentCore::checkHello() const {
+Status AgentImpl::checkHello() const {
   base::Bytes bytes;
   hello(0).encode(bytes);
   if (bytes.size() <= kMaxHelloPayload && Hello::decode(bytes)) return Ok{};
@@ -118,7 +118,7 @@ Status AgentCore::checkHello() const {
                .remedy = "listen on fewer addresses"};
 }
 
-Status AgentCore::openFinder(Deadline until) {
+Status AgentImpl::openFinder(Deadline until) {
   if (settings_.meet.empty()) return Ok{};
   Card mine;
   {
@@ -129,7 +129,7 @@ Status AgentCore::openFinder(Deadline until) {
   return Ok{};
 }
 
-Status AgentCore::openExporter(Deadline until) {
+Status AgentImpl::openExporter(Deadline until) {
   if (settings_.metrics.empty()) return Ok{};
   const auto ask = [this] {
     const auto held = hold();
@@ -142,7 +142,7 @@ Status AgentCore::openExporter(Deadline until) {
   return Ok{};
 }
 
-Result<Card> AgentCore::find(const std::string& name, Deadline until) const {
+Result<Card> AgentImpl::find(const std::string& name, Deadline until) const {
   if (finder_) return finder_->find(name, until);
   return Error{
       .code = Code::kInvalid,
@@ -152,7 +152,7 @@ Result<Card> AgentCore::find(const std::string& name, Deadline until) const {
                             core::settingName("meet", "VIADUCT_MEET"))};
 }
 
-Status AgentCore::openBackends(Deadline until) {
+Status AgentImpl::openBackends(Deadline until) {
   const auto catalogue = core::backendCatalogue();
   for (const std::string& wanted : settings_.backends)
     if (std::none_of(catalogue.begin(), catalogue.end(),
@@ -166,7 +166,7 @@ Status AgentCore::openBackends(Deadline until) {
   return Ok{};
 }
 
-Status AgentCore::openBackend(const core::BackendEntry& entry, Deadline until) {
+Status AgentImpl::openBackend(const core::BackendEntry& entry, Deadline until) {
   const core::BackendContext context{
       .settings = settings_, .poller = engine_->poller(), .until = until.at()};
   const auto& list = settings_.backends;
@@ -192,7 +192,7 @@ Status AgentCore::openBackend(const core::BackendEntry& entry, Deadline until) {
   return Ok{};
 }
 
-std::vector<BackendInfo> AgentCore::backendInfos() const {
+std::vector<BackendInfo> AgentImpl::backendInfos() const {
   std::vector<BackendInfo> out;
   for (const auto& backend : backends_) {
     const core::Capabilities& can = backend->can();
@@ -215,7 +215,7 @@ std::vector<BackendInfo> AgentCore::backendInfos() const {
   return out;
 }
 
-Status AgentCore::openListener(Deadline until) {
+Status AgentImpl::openListener(Deadline until) {
   if (settings_.insecure && settings_.secret.empty())
     log(LogLevel::kWarning, "agent {} accepts every peer that reaches its socket", settings_.name);
   const std::string unix_name =
@@ -228,12 +228,12 @@ Status AgentCore::openListener(Deadline until) {
   return Ok{};
 }
 
-AgentCore::AgentCore(Settings settings)
+AgentImpl::AgentImpl(Settings settings)
     : settings_(std::move(settings)), notes_(settings_.note_backlog) {}
 
-AgentCore::~AgentCore() { shutdown(); }
+AgentImpl::~AgentImpl() { shutdown(); }
 
-void AgentCore::shutdown() {
+void AgentImpl::shutdown() {
   if (closed_.exchange(true) || !engine_) return;
   if (forked()) return abandon();
   exporter_.reset();
@@ -244,7 +244,7 @@ void AgentCore::shutdown() {
 }
 
 // Threads that still wait or poll find nothing to do, and that all is over.
-void AgentCore::letGo() {
+void AgentImpl::letGo() {
   auto held = hold();
   for (const auto& peer : peers_) {
     peer->close();
@@ -262,7 +262,7 @@ void AgentCore::letGo() {
 }
 
 // A running peer leaves the memory here with the chunk that it is copying.
-void AgentCore::waitUntilSettled(Held& held) {
+void AgentImpl::waitUntilSettled(Held& held) {
   const Deadline until = settings_.grace;
   while (!leftByPeers() && !until.passed()) {
     held.unlock();
@@ -273,7 +273,7 @@ void AgentCore::waitUntilSettled(Held& held) {
 }
 
 // In a fork()ed child: threads, peers and sockets are the parent's. All is left as it lies.
-void AgentCore::abandon() {
+void AgentImpl::abandon() {
   if (finder_) finder_->abandon();
   if (exporter_) exporter_->abandon();
   static_cast<void>(new auto(std::move(backends_)));
@@ -283,13 +283,13 @@ void AgentCore::abandon() {
   static_cast<void>(new auto(engine_));  // its lock is still asked for by handles
 }
 
-Status AgentCore::usable(const char* operation) const {
+Status AgentImpl::usable(const char* operation) const {
   if (closed())
     return Error{.code = Code::kInvalid, .operation = operation, .detail = "the agent is closed"};
   return ofThisProcess(operation);
 }
 
-Status AgentCore::ofThisProcess(const char* operation) const {
+Status AgentImpl::ofThisProcess(const char* operation) const {
   if (forked())
     return Error{.code = Code::kInvalid,
                  .operation = operation,
@@ -298,7 +298,7 @@ Status AgentCore::ofThisProcess(const char* operation) const {
   return Ok{};
 }
 
-bool AgentCore::progress() {
+bool AgentImpl::progress() {
   if (notes_.forgetMadeRoom()) letSendersGoOn();
   bool moved = rings_.look();
   for (core::Rail* rail : rails_) {
@@ -316,13 +316,13 @@ bool AgentCore::progress() {
   return moved;
 }
 
-bool AgentCore::busy() const {
+bool AgentImpl::busy() const {
   return recheck_ || notes_.madeRoom() ||
          std::any_of(rails_.begin(), rails_.end(),
                      [](const core::Rail* rail) { return rail->busy(); });
 }
 
-void AgentCore::runCallbacks() {
+void AgentImpl::runCallbacks() {
   std::vector<std::function<void()>> callbacks;
   {
     const auto held = hold();
@@ -331,24 +331,24 @@ void AgentCore::runCallbacks() {
   for (const auto& callback : callbacks) callback();
 }
 
-void AgentCore::owe(std::function<void()> callback) {
+void AgentImpl::owe(std::function<void()> callback) {
   owed_.push_back(std::move(callback));
   engine_->takeOverNow();
 }
 
-Result<PinInfo> AgentCore::pin(const Segment& memory, std::string label) {
+Result<PinInfo> AgentImpl::pin(const Segment& memory, std::string label) {
   VIADUCT_TRY(const std::uint32_t slot, pins_->add(memory, std::move(label)));
   const PinEntry& entry = (*pins_)[slot];
   for (const auto& peer : peers_) peer->announce(entry);
   return entry.info;
 }
 
-Status AgentCore::unpin(Held& held, std::uint32_t slot) {
-  const auto uses = [slot](const TransferCore* transfer) {
+Status AgentImpl::unpin(Held& held, std::uint32_t slot) {
+  const auto uses = [slot](const TransferImpl* transfer) {
     return transfer != nullptr && transfer->uses(slot);
   };
   pins_->retire(slot);
-  for (TransferCore* const transfer : std::vector(flights_))
+  for (TransferImpl* const transfer : std::vector(flights_))
     if (uses(transfer))
       transfer->abort({.code = Code::kDenied,
                        .operation = "transfer",
@@ -362,7 +362,7 @@ Status AgentCore::unpin(Held& held, std::uint32_t slot) {
 
 // The event loop runs meanwhile: other peers are to hear heartbeats. Nothing wakes it when a peer
 // leaves.
-Status AgentCore::removePin(Held& held, std::uint32_t slot) {
+Status AgentImpl::removePin(Held& held, std::uint32_t slot) {
   std::optional<Status> outcome;
   const auto over = [&] {
     if (outcome) return true;
@@ -377,7 +377,7 @@ Status AgentCore::removePin(Held& held, std::uint32_t slot) {
 }
 
 // Of an agent that has closed: nobody enters any more.
-Status AgentCore::leftByPeers() {
+Status AgentImpl::leftByPeers() {
   std::erase_if(unsettled_, [](const auto& peer) { return peer.second(); });
   if (unsettled_.empty()) return Ok{};
   return Error{
@@ -389,7 +389,7 @@ Status AgentCore::leftByPeers() {
       .remedy = "keep the memory until the peer has died or its settled() is true"};
 }
 
-Hello AgentCore::hello(std::uint64_t last_epoch) const {
+Hello AgentImpl::hello(std::uint64_t last_epoch) const {
   Hello hello{.name = settings_.name,
               .agent = id_,
               .process = base::processId(),
@@ -403,7 +403,7 @@ Hello AgentCore::hello(std::uint64_t last_epoch) const {
   return hello;
 }
 
-Card AgentCore::card() const {
+Card AgentImpl::card() const {
   return {.name = settings_.name,
           .agent = id_,
           .boot = boot_,
@@ -413,11 +413,11 @@ Card AgentCore::card() const {
           .pins = pins_->infos()};
 }
 
-bool AgentCore::isThisProcess(const Hello& theirs) const {
+bool AgentImpl::isThisProcess(const Hello& theirs) const {
   return theirs.process == base::processId();
 }
 
-void AgentCore::arrived(PeerCore& from, base::Bytes note) {
+void AgentImpl::arrived(PeerImpl& from, base::Bytes note) {
   const auto& sender = from.noteSender();
   const bool kept = notes_.add(sender, std::move(note));
   ++counts_.notes_received;
@@ -428,25 +428,25 @@ void AgentCore::arrived(PeerCore& from, base::Bytes note) {
 }
 
 // Others go on unless all notes together are too many.
-void AgentCore::holdUp(PeerCore& from) {
+void AgentImpl::holdUp(PeerImpl& from) {
   from.pauseReading(true);
   if (!notes_.full()) return;
   for (const auto& peer : peers_) peer->pauseReading(true);
 }
 
-void AgentCore::letSendersGoOn() {
+void AgentImpl::letSendersGoOn() {
   for (const auto& peer : peers_)
     if (notes_.hasRoom(*peer->noteSender())) peer->pauseReading(false);
 }
 
-std::optional<Note> AgentCore::takeNote() {
+std::optional<Note> AgentImpl::takeNote() {
   auto note = notes_.take();
   if (notes_.madeRoom()) engine_->takeOverNow();
   return note;
 }
 
 // The caller waits on a poller of its own kind: ours, and a bell that only its poll() silences.
-Result<int> AgentCore::eventFd() {
+Result<int> AgentImpl::eventFd() {
   if (bell_) return bell_poller_.get();
   base::Fd bell(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   base::Fd both(::epoll_create1(EPOLL_CLOEXEC));
@@ -460,18 +460,18 @@ Result<int> AgentCore::eventFd() {
 }
 
 // A thread that waits on eventFd() polls when it is readable, and only an armed ring makes it so.
-void AgentCore::suppressWakeups() {
+void AgentImpl::suppressWakeups() {
   if (!bell_) rings_.suppressWakeups();
 }
 
-void AgentCore::ringBell() {
+void AgentImpl::ringBell() {
   if (!bell_ || std::exchange(bell_rung_, true)) return;
   const std::uint64_t one = 1;
   // An eventfd takes one more ring unless 2^64 - 2 have been rung.
   [[maybe_unused]] const auto rung = ::write(bell_.get(), &one, sizeof one);
 }
 
-bool AgentCore::poll() {
+bool AgentImpl::poll() {
   {
     const auto held = hold();
     std::uint64_t rings = 0;

@@ -1,11 +1,11 @@
-// AgentCore: whom it knows, and the heartbeats to them.
+// AgentImpl: its peers, and the heartbeats to them.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "agent/core.h"
-#include "agent/peer_core.h"
+#include "agent/agent_impl.h"
+#include "agent/peer_impl.h"
 #include "base/log.h"
 #include "base/net/address.h"
 
@@ -18,29 +18,29 @@ constexpr std::size_t kMostDeparted = 256;
 
 }  // namespace
 
-std::shared_ptr<PeerCore> AgentCore::findPeer(std::string_view name) const {
+std::shared_ptr<PeerImpl> AgentImpl::findPeer(std::string_view name) const {
   const auto found = std::find_if(peers_.begin(), peers_.end(),
                                   [&](const auto& peer) { return peer->name() == name; });
   return found == peers_.end() ? nullptr : *found;
 }
 
-Result<std::shared_ptr<PeerCore>> AgentCore::connect(const Card& card) {
+Result<std::shared_ptr<PeerImpl>> AgentImpl::connect(const Card& card) {
   if (card.name.empty())
     return Error{.code = Code::kInvalid, .operation = "connect", .detail = "the Card has no name"};
   auto peer = findPeer(card.name);
-  if (!peer) peer = peers_.emplace_back(std::make_shared<PeerCore>(shared_from_this(), card.name));
+  if (!peer) peer = peers_.emplace_back(std::make_shared<PeerImpl>(shared_from_this(), card.name));
   peer->aim(card);
   return peer;
 }
 
-Result<std::shared_ptr<PeerCore>> AgentCore::connectTo(std::string_view host_port) {
+Result<std::shared_ptr<PeerImpl>> AgentImpl::connectTo(std::string_view host_port) {
   if (auto parsed = base::parseHostPort(host_port); !parsed) return std::move(parsed).error();
-  auto peer = peers_.emplace_back(std::make_shared<PeerCore>(shared_from_this(), ""));
+  auto peer = peers_.emplace_back(std::make_shared<PeerImpl>(shared_from_this(), ""));
   peer->aim(std::string(host_port), secret_);
   return peer;
 }
 
-void AgentCore::accept(base::Fd socket, base::Unproven::Place place) {
+void AgentImpl::accept(base::Fd socket, base::Unproven::Place place) {
   auto& session = newcomers_.emplace_back(std::make_unique<Session>(*this, nullptr));
   if (auto opened = session->open(std::move(socket), secret_, 0); !opened) {
     base::log(base::LogLevel::kWarning, "a connection was dropped: {}", opened.error().text());
@@ -50,7 +50,7 @@ void AgentCore::accept(base::Fd socket, base::Unproven::Place place) {
   session->unproven(std::move(place));
 }
 
-std::unique_ptr<Session> AgentCore::takeNewcomer(Session& session) {
+std::unique_ptr<Session> AgentImpl::takeNewcomer(Session& session) {
   const auto found = std::find_if(newcomers_.begin(), newcomers_.end(),
                                   [&](const auto& owned) { return owned.get() == &session; });
   if (found == newcomers_.end()) return nullptr;
@@ -60,22 +60,22 @@ std::unique_ptr<Session> AgentCore::takeNewcomer(Session& session) {
   return taken;
 }
 
-void AgentCore::bury(std::unique_ptr<Session> session) {
+void AgentImpl::bury(std::unique_ptr<Session> session) {
   if (session) graveyard_.push_back(std::move(session));
 }
 
 // An agent that is its own peer is two peers: one that dialed, and one of the same name that came.
-Result<Life> AgentCore::admit(Session& session, const Hello& theirs) {
-  std::shared_ptr<PeerCore> peer;
+Result<Life> AgentImpl::admit(Session& session, const Hello& theirs) {
+  std::shared_ptr<PeerImpl> peer;
   for (const auto& known : peers_)
     if (known->name() == theirs.name && (!isSelf(theirs) || !known->wanted())) peer = known;
   if (!peer)
-    peer = peers_.emplace_back(std::make_shared<PeerCore>(shared_from_this(), theirs.name));
+    peer = peers_.emplace_back(std::make_shared<PeerImpl>(shared_from_this(), theirs.name));
   return session.connection().resume() ? peer->judgeResume(session, theirs)
                                        : peer->judgeAccepted(session, theirs);
 }
 
-void AgentCore::named(const std::shared_ptr<PeerCore>& peer) {
+void AgentImpl::named(const std::shared_ptr<PeerImpl>& peer) {
   for (const auto& known : peers_)
     if (known != peer && known->name() == peer->name() && known->state() == PeerState::kReady) {
       peer->same_as = known;
@@ -91,7 +91,7 @@ void AgentCore::named(const std::shared_ptr<PeerCore>& peer) {
   });
 }
 
-void AgentCore::forgetDeparted() {
+void AgentImpl::forgetDeparted() {
   const auto departed = [](const auto& peer) { return peer.use_count() == 1 && peer->departed(); };
   const auto count =
       static_cast<std::size_t>(std::count_if(peers_.begin(), peers_.end(), departed));
@@ -104,7 +104,7 @@ void AgentCore::forgetDeparted() {
   });
 }
 
-void AgentCore::beatSooner(Duration every) {
+void AgentImpl::beatSooner(Duration every) {
   every = std::max<Duration>(every, std::chrono::milliseconds(5));
   if (beat_timer_ != 0 && beat_every_ <= every) return;
   beat_every_ = every;
@@ -113,12 +113,12 @@ void AgentCore::beatSooner(Duration every) {
   scheduleBeat(now);
 }
 
-void AgentCore::scheduleBeat(Clock::time_point now) {
+void AgentImpl::scheduleBeat(Clock::time_point now) {
   engine_->poller().forgetTimer(beat_timer_);
   beat_timer_ = engine_->poller().at(now + beat_every_, [this] { beat(); });
 }
 
-void AgentCore::beat() {
+void AgentImpl::beat() {
   const auto now = Clock::now();
   // After a gap this process was stopped itself: what peers sent meanwhile is to be read first.
   const bool gap = now - last_beat_ > 2 * beat_every_;

@@ -1,4 +1,4 @@
-// One agent behind its public face: what it has open, whom it knows, what is in flight. Threads:
+// The implementation behind Agent: its backends, peers and transfers in flight. Threads:
 // members under the agent's lock unless they say otherwise.
 #pragma once
 
@@ -29,16 +29,16 @@
 
 namespace viaduct::agent {
 
-class PeerCore;
+class PeerImpl;
 class Session;
-class TransferCore;
+class TransferImpl;
 
-class AgentCore final : public Progressable, public std::enable_shared_from_this<AgentCore> {
+class AgentImpl final : public Progressable, public std::enable_shared_from_this<AgentImpl> {
  public:
-  static Result<std::shared_ptr<AgentCore>> open(Settings settings);
-  ~AgentCore() override;
-  AgentCore(const AgentCore&) = delete;
-  AgentCore& operator=(const AgentCore&) = delete;
+  static Result<std::shared_ptr<AgentImpl>> open(Settings settings);
+  ~AgentImpl() override;
+  AgentImpl(const AgentImpl&) = delete;
+  AgentImpl& operator=(const AgentImpl&) = delete;
   void shutdown();  // takes the lock itself; not from a callback
 
   // An error after shutdown() and in a fork()ed child. No lock needed.
@@ -66,12 +66,12 @@ class AgentCore final : public Progressable, public std::enable_shared_from_this
   Status unpin(Held& held, std::uint32_t slot);
 
   // Peers
-  Result<std::shared_ptr<PeerCore>> connect(const Card& card);
-  Result<std::shared_ptr<PeerCore>> connectTo(std::string_view host_port);
-  std::shared_ptr<PeerCore> findPeer(std::string_view name) const;
+  Result<std::shared_ptr<PeerImpl>> connect(const Card& card);
+  Result<std::shared_ptr<PeerImpl>> connectTo(std::string_view host_port);
+  std::shared_ptr<PeerImpl> findPeer(std::string_view name) const;
   // The Card that the meeting place has under that name. Waits: without the lock.
   Result<Card> find(const std::string& name, Deadline until) const;
-  const std::vector<std::shared_ptr<PeerCore>>& peers() const { return peers_; }
+  const std::vector<std::shared_ptr<PeerImpl>>& peers() const { return peers_; }
   Card card() const;
   Hello hello(std::uint64_t last_epoch) const;
   const std::array<std::uint8_t, 32>& secret() const { return secret_; }
@@ -85,28 +85,28 @@ class AgentCore final : public Progressable, public std::enable_shared_from_this
   // A connection from outside has proved itself: whom it belongs to, or why it may not come in.
   Result<Life> admit(Session& session, const Hello& theirs);
   // Joins a peer that was named by address with what its name turned out to be.
-  void named(const std::shared_ptr<PeerCore>& peer);
+  void named(const std::shared_ptr<PeerImpl>& peer);
   std::unique_ptr<Session> takeNewcomer(Session& session);
   void bury(std::unique_ptr<Session> session);  // destroyed at the end of this round of progress
 
   // Notes
-  void arrived(PeerCore& from, base::Bytes note);
+  void arrived(PeerImpl& from, base::Bytes note);
   std::optional<Note> takeNote();
   bool hasNote() const { return !notes_.empty(); }
   NoteRings& noteRings() { return rings_; }
 
   // Transfers
-  core::Tag takeOff(TransferCore& transfer);  // gives it a tag
+  core::Tag takeOff(TransferImpl& transfer);  // gives it a tag
   void land(core::Tag tag);
   void expectBy(Clock::time_point due);  // of a flight: who is then not over is told
   void pollRail(core::Rail& rail);
   RailCounts& railCounts(const core::Rail& rail) { return rail_counts_[&rail]; }
   void apply(core::Completions& completions);
-  void waitForRoom(std::shared_ptr<TransferCore> transfer);
+  void waitForRoom(std::shared_ptr<TransferImpl> transfer);
   void owe(std::function<void()> callback);
 
   // What still runs to this peer fails with `why`; its links are closed already.
-  void failTransfersOf(const PeerCore& peer, const Error& why);
+  void failTransfersOf(const PeerImpl& peer, const Error& why);
   // A peer wants heartbeats this often.
   void beatSooner(Duration every);
 
@@ -119,7 +119,7 @@ class AgentCore final : public Progressable, public std::enable_shared_from_this
   bool poll();  // takes the lock itself
 
  private:
-  explicit AgentCore(Settings settings);
+  explicit AgentImpl(Settings settings);
   bool forked() const;
   Status openBackends(Deadline until);
   Status openBackend(const core::BackendEntry& entry, Deadline until);
@@ -138,7 +138,7 @@ class AgentCore final : public Progressable, public std::enable_shared_from_this
   void beat();
   void forgetDeparted();
   void scheduleBeat(Clock::time_point now);
-  void holdUp(PeerCore& from);
+  void holdUp(PeerImpl& from);
   void letSendersGoOn();
 
   const Settings settings_;
@@ -158,7 +158,7 @@ class AgentCore final : public Progressable, public std::enable_shared_from_this
   std::unique_ptr<Exporter> exporter_;  // where metrics are
   std::string metrics_endpoint_;
   base::Budget peers_pins_bytes_{kMaxPinsBytesOfAll};
-  std::vector<std::shared_ptr<PeerCore>> peers_;
+  std::vector<std::shared_ptr<PeerImpl>> peers_;
   // Of an agent that has closed: peers that were inside memory here, and whether they have left.
   std::vector<std::pair<std::string, std::function<bool()>>> unsettled_;
   std::vector<std::unique_ptr<Session>> newcomers_;  // accepted, not yet known
@@ -167,13 +167,13 @@ class AgentCore final : public Progressable, public std::enable_shared_from_this
   NoteBacklog notes_;
   // By the tag's low half. Their handles own them, and wait for their end and for the lock before
   // they let go: shared owners here would cost four atomic operations a post.
-  std::vector<TransferCore*> flights_;
+  std::vector<TransferImpl*> flights_;
   std::vector<std::uint32_t> free_flights_;
   std::uint64_t last_flight_ = 0;
   Counts counts_;
   Clock::time_point due_ = Clock::time_point::max();  // the first of all flights', or before it
   base::Poller::Id due_timer_ = 0;
-  std::vector<std::shared_ptr<TransferCore>> waiting_;  // have ops that no rail has taken
+  std::vector<std::shared_ptr<TransferImpl>> waiting_;  // have ops that no rail has taken
   std::vector<std::function<void()>> owed_;
   core::Completions completions_;
   bool recheck_ = false;

@@ -1,11 +1,11 @@
-#include "agent/transfer_core.h"
+#include "agent/transfer_impl.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "agent/core.h"
-#include "agent/peer_core.h"
+#include "agent/agent_impl.h"
+#include "agent/peer_impl.h"
 #include "base/log.h"
 #include "base/sizes.h"
 #include "host/facts.h"
@@ -41,7 +41,7 @@ Error stillRunning() {
 
 }  // namespace
 
-Status TransferCore::plan(std::unique_lock<std::mutex>& held) {
+Status TransferImpl::plan(std::unique_lock<std::mutex>& held) {
   VIADUCT_TRY(const auto required, core::parseRequirement(options_.require));
   while (true) {
     if (peer_->state() != PeerState::kReady) return peer_->notReady("plan");
@@ -63,7 +63,7 @@ Status TransferCore::plan(std::unique_lock<std::mutex>& held) {
   }
 }
 
-void TransferCore::remember(std::vector<Bundle> bundles, std::span<const core::PinSpan> spans,
+void TransferImpl::remember(std::vector<Bundle> bundles, std::span<const core::PinSpan> spans,
                             std::uint64_t bytes) {
   carried_before_ = carried();
   bundles_ = std::move(bundles);
@@ -81,7 +81,7 @@ void TransferCore::remember(std::vector<Bundle> bundles, std::span<const core::P
 
 // A plan holds while its peer lives on with as many rails, and the pins it names do; else it is
 // made again.
-bool TransferCore::stillPlanned() {
+bool TransferImpl::stillPlanned() {
   if (planned_epoch_ != peer_->epoch()) return false;
   for (const Bundle& bundle : bundles_)
     if (!bundle.stillServed()) return false;
@@ -95,7 +95,7 @@ bool TransferCore::stillPlanned() {
   return true;
 }
 
-Status TransferCore::post(std::unique_lock<std::mutex>& held, const PostOptions& options) {
+Status TransferImpl::post(std::unique_lock<std::mutex>& held, const PostOptions& options) {
   if (running()) return stillRunning();
   if (options.note.size() > kMaxNoteBytes)
     return Error{.code = Code::kInvalid,
@@ -118,12 +118,12 @@ Status TransferCore::post(std::unique_lock<std::mutex>& held, const PostOptions&
   return Ok{};
 }
 
-void TransferCore::expect(Clock::time_point due) {
+void TransferImpl::expect(Clock::time_point due) {
   due_ = due;
   agent_->expectBy(due);
 }
 
-void TransferCore::start(const PostOptions& options) {
+void TransferImpl::start(const PostOptions& options) {
   for (Bundle& bundle : bundles_) bundle.start();
   out_ = 0;
   stopping_ = forced_ = false;
@@ -139,7 +139,7 @@ void TransferCore::start(const PostOptions& options) {
   if (total_ops_ == 0) finish(TransferState::kDone);
 }
 
-void TransferCore::offer() {
+void TransferImpl::offer() {
   // A peer that is being lost has closed links, whose last completions come through here.
   if (!running() || stopping_ || peer_->state() != PeerState::kReady) return;
   refused_ = false;
@@ -151,7 +151,7 @@ void TransferCore::offer() {
   if (refused_ && !std::exchange(waiting_, true)) agent_->waitForRoom(shared_from_this());
 }
 
-void TransferCore::strand() {
+void TransferImpl::strand() {
   if (rail_error_) {
     error_ = rail_error_;
   } else {
@@ -165,14 +165,14 @@ void TransferCore::strand() {
   endIfOver();
 }
 
-bool TransferCore::offerAgain() {
+bool TransferImpl::offerAgain() {
   offer();
   waiting_ = running() && !stopping_ && refused_;
   return !waiting_;
 }
 
 // What a rail did inside post() is collected at once: a small copy on this host is over now.
-void TransferCore::pollOwnRails() {
+void TransferImpl::pollOwnRails() {
   for (const Bundle& bundle : bundles_)
     for (const Bundle::Lane& lane : bundle.lanes()) {
       if (!running()) return;
@@ -180,19 +180,19 @@ void TransferCore::pollOwnRails() {
     }
 }
 
-void TransferCore::moved(const core::Moved& moved) {
+void TransferImpl::moved(const core::Moved& moved) {
   out_ -= moved.ops;
   Bundle& bundle = bundleOf(moved.tag);
   if (bundle.moved(moved.tag & kSliceMask, moved)) offer();
   endIfOver();
 }
 
-void TransferCore::stopPosting() {
+void TransferImpl::stopPosting() {
   stopping_ = true;
   for (const Bundle& bundle : bundles_) bundle.cancel(tag_);
 }
 
-void TransferCore::failed(core::Failed failed) {
+void TransferImpl::failed(core::Failed failed) {
   out_ -= failed.ops;
   Bundle& bundle = bundleOf(failed.tag);
   // A slice that came back because another one had failed is no error of its own rail.
@@ -211,7 +211,7 @@ void TransferCore::failed(core::Failed failed) {
 }
 
 // Said aloud once, and not each time that the rail fails again after it was tried again.
-void TransferCore::railLost(Bundle& bundle, core::Tag number, const Error& why) {
+void TransferImpl::railLost(Bundle& bundle, core::Tag number, const Error& why) {
   const Bundle::Lane* const lane = bundle.setAsideIfItFailsAgain(number, Clock::now());
   if (lane == nullptr) return;
   const Duration time = lane->health->time();
@@ -221,7 +221,7 @@ void TransferCore::railLost(Bundle& bundle, core::Tag number, const Error& why) 
             lane->name, host::hostName(), peer_->name(), base::formatDuration(time), why.text());
 }
 
-void TransferCore::abort(Error why) {
+void TransferImpl::abort(Error why) {
   if (!running() || forced_) return;
   if (!stopping_) {
     error_ = std::move(why);
@@ -238,11 +238,11 @@ void TransferCore::abort(Error why) {
   agent_->engine().takeOverSoon(now);
 }
 
-void TransferCore::cancel() {
+void TransferImpl::cancel() {
   abort({.code = Code::kCancelled, .operation = "transfer", .peer = peer_->name()});
 }
 
-void TransferCore::overdue() {
+void TransferImpl::overdue() {
   due_ = Clock::time_point::max();
   if (forced_) return resetLinks();
   std::uint64_t moved = 0;
@@ -257,7 +257,7 @@ void TransferCore::overdue() {
 }
 
 // The peer does not confirm: its session ends, and with it everybody's access.
-void TransferCore::resetLinks() {
+void TransferImpl::resetLinks() {
   peer_->lose({.code = Code::kPeerLost,
                .operation = "transfer",
                .detail = "the peer did not confirm the end of a transfer within the grace",
@@ -265,12 +265,12 @@ void TransferCore::resetLinks() {
                .cause = "the peer is frozen or unreachable"});
 }
 
-bool TransferCore::uses(std::uint32_t local_slot) const {
+bool TransferImpl::uses(std::uint32_t local_slot) const {
   return std::any_of(local_used_.begin(), local_used_.end(),
                      [&](const auto& pin) { return pin.first == local_slot; });
 }
 
-void TransferCore::endIfOver() {
+void TransferImpl::endIfOver() {
   if (!running() || out_ != 0) return;
   if (!error_ && allDone()) return finish(TransferState::kDone);
   if (!stopping_) return;  // more is to be posted
@@ -278,24 +278,24 @@ void TransferCore::endIfOver() {
                                                     : TransferState::kFailed);
 }
 
-void TransferCore::countErrorWithoutRail() {
+void TransferImpl::countErrorWithoutRail() {
   if (error_->code != Code::kCancelled) count(agent_->counts().errors_without_rail, error_->code);
 }
 
 // Over how many rails, in how many doorbells, what was injected: to be seen without a program's
 // help.
-void TransferCore::sayWhatMoved() const {
+void TransferImpl::sayWhatMoved() const {
   if (base::logLevel() > base::LogLevel::kDebug) return;
   base::log(base::LogLevel::kDebug, "peer {}: {}: {}", peer_->name(), opKindName(kind_),
             path().text());
 }
 
-void TransferCore::stopTiming(TransferState state) {
+void TransferImpl::stopTiming(TransferState state) {
   if (state == TransferState::kDone) agent_->counts().timing.end(timed_, Clock::now());
   timed_ = {};
 }
 
-void TransferCore::finish(TransferState state) {
+void TransferImpl::finish(TransferState state) {
   sayWhatMoved();
   for (Bundle& bundle : bundles_) bundle.stop();
   if (state == TransferState::kDone && has_note_)
@@ -316,13 +316,13 @@ void TransferCore::finish(TransferState state) {
     agent_->owe([self = shared_from_this(), end = end()] { self->options_.on_end(end); });
 }
 
-Path TransferCore::path() const {
+Path TransferImpl::path() const {
   Path path;
   for (const Bundle& bundle : bundles_) bundle.addTo(path);
   return path;
 }
 
-Path TransferCore::carried() const {
+Path TransferImpl::carried() const {
   Path path = carried_before_;
   for (const Bundle& bundle : bundles_) bundle.addCarriedTo(path);
   return path;

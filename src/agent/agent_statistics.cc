@@ -1,9 +1,9 @@
-// AgentCore: what it tells of itself.
+// AgentImpl: what it tells of itself.
 #include <algorithm>
 #include <string>
 
-#include "agent/core.h"
-#include "agent/peer_core.h"
+#include "agent/agent_impl.h"
+#include "agent/peer_impl.h"
 
 namespace viaduct::agent {
 namespace {
@@ -28,7 +28,7 @@ void add(RailStatistics& into, const RailCounts& counts) {
 
 }  // namespace
 
-Statistics AgentCore::statistics() const {
+Statistics AgentImpl::statistics() const {
   Statistics out{.agent = settings_.name,
                  .endpoint = metrics_endpoint_,
                  .started = last_flight_,

@@ -1,4 +1,4 @@
-#include "agent/peer_core.h"
+#include "agent/peer_impl.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <iterator>
 #include <utility>
 
-#include "agent/core.h"
+#include "agent/agent_impl.h"
 #include "agent/session/messages.h"
 #include "base/log.h"
 
@@ -22,13 +22,13 @@ constexpr std::size_t kMaxKeptBytes = std::size_t{8} << 20U;
 
 }  // namespace
 
-PeerCore::PeerCore(std::shared_ptr<AgentCore> agent, std::string name)
+PeerImpl::PeerImpl(std::shared_ptr<AgentImpl> agent, std::string name)
     : owner_(std::move(agent)),
       agent_(*owner_),
       name_(std::move(name)),
       sent_(kMaxKeptBytes),
       pins_bytes_(kMaxPinsBytes, &agent_.peersPinsBytes()) {}
-PeerCore::~PeerCore() = default;
+PeerImpl::~PeerImpl() = default;
 
 Status LinkSlot::send(std::span<const std::byte> message, std::span<const int> fds) {
   return peer_.sendBackend(backend_, message, fds);
@@ -36,12 +36,12 @@ Status LinkSlot::send(std::span<const std::byte> message, std::span<const int> f
 
 void LinkSlot::changed() { peer_.linkChanged(); }
 
-void PeerCore::linkChanged() {
+void PeerImpl::linkChanged() {
   recheck_ = true;
   agent_.recheckPeers();
 }
 
-Error PeerCore::notReady(const char* operation) const {
+Error PeerImpl::notReady(const char* operation) const {
   Error why = last_error_.value_or(
       attempt_ ? Error{.operation = "handshake", .detail = "connected, but no data arrived yet"}
                : Error{.operation = "connect", .detail = "not connected yet"});
@@ -54,25 +54,25 @@ Error PeerCore::notReady(const char* operation) const {
   return why;
 }
 
-bool PeerCore::settled() {
+bool PeerImpl::settled() {
   std::erase_if(unsettled_, [](const auto& settled) { return settled(); });
   return unsettled_.empty() &&
          std::ranges::all_of(links_, [](const auto& slot) { return slot->link->settled(); });
 }
 
-void PeerCore::takeUnsettled(PeerCore& other) {
+void PeerImpl::takeUnsettled(PeerImpl& other) {
   std::ranges::move(other.unsettled_, std::back_inserter(unsettled_));
   other.unsettled_.clear();
 }
 
-bool PeerCore::departed() { return !wanted_ && !session_ && !isReaching() && settled(); }
+bool PeerImpl::departed() { return !wanted_ && !session_ && !isReaching() && settled(); }
 
-std::uint64_t PeerCore::pinGeneration(std::uint32_t slot) const {
+std::uint64_t PeerImpl::pinGeneration(std::uint32_t slot) const {
   const auto found = announced_.find(slot);
   return found == announced_.end() ? 0 : found->second.generation;
 }
 
-const core::PinMap& PeerCore::pinMap() {
+const core::PinMap& PeerImpl::pinMap() {
   if (mapped_version_ != pins_version_) {
     std::vector<core::PinRange> ranges;
     ranges.reserve(pins_.size());
@@ -87,7 +87,7 @@ const core::PinMap& PeerCore::pinMap() {
   return map_;
 }
 
-std::vector<PeerWay> PeerCore::ways() const {
+std::vector<PeerWay> PeerImpl::ways() const {
   std::vector<PeerWay> out;
   for (const auto& slot : links_) {
     auto state = slot->link->state();
@@ -98,7 +98,7 @@ std::vector<PeerWay> PeerCore::ways() const {
   return out;
 }
 
-void PeerCore::announce(const PinEntry& pin) {
+void PeerImpl::announce(const PinEntry& pin) {
   if (!session_) return;
   if (pin.info.access == MemoryAccess::kReadOnly) {
     scratch_.clear();
@@ -110,7 +110,7 @@ void PeerCore::announce(const PinEntry& pin) {
   sendOrLose(FrameType::kPin, scratch_);
 }
 
-void PeerCore::withdraw(std::uint32_t slot) {
+void PeerImpl::withdraw(std::uint32_t slot) {
   if (!session_) return;
   scratch_.clear();
   UnpinMessage{slot}.encode(scratch_);
@@ -118,7 +118,7 @@ void PeerCore::withdraw(std::uint32_t slot) {
 }
 
 // While its connection is lost and another is tried, frames only wait for that.
-Status PeerCore::send(FrameType type, std::span<const std::byte> head,
+Status PeerImpl::send(FrameType type, std::span<const std::byte> head,
                       std::span<const std::byte> body, std::span<const int> fds) {
   Connection& connection = session_->connection();
   if (!way_lost_) {
@@ -130,16 +130,16 @@ Status PeerCore::send(FrameType type, std::span<const std::byte> head,
 }
 
 // What keeps the two ends in step cannot be left out: a peer that takes nothing any more is lost.
-void PeerCore::sendOrLose(FrameType type, std::span<const std::byte> payload) {
+void PeerImpl::sendOrLose(FrameType type, std::span<const std::byte> payload) {
   if (auto sent = send(type, payload); !sent) notSent(std::move(sent).error());
 }
 
 // A connection that has ended says so itself, when what the peer sent before has been read.
-void PeerCore::notSent(Error why) {
+void PeerImpl::notSent(Error why) {
   if (why.code != Code::kPeerLost) breakOff(std::move(why));
 }
 
-Status PeerCore::sendBackend(std::size_t backend, std::span<const std::byte> message,
+Status PeerImpl::sendBackend(std::size_t backend, std::span<const std::byte> message,
                              std::span<const int> fds) {
   if (!session_) return notReady("send");
   scratch_.clear();
@@ -151,12 +151,12 @@ Status PeerCore::sendBackend(std::size_t backend, std::span<const std::byte> mes
   return sent;
 }
 
-void PeerCore::pauseReading(bool paused) {
+void PeerImpl::pauseReading(bool paused) {
   paused_ = paused;
   if (session_) session_->connection().pauseReading(paused);
 }
 
-void PeerCore::frame(FrameType type, std::span<const std::byte> payload,
+void PeerImpl::frame(FrameType type, std::span<const std::byte> payload,
                      std::vector<base::Fd> fds) {
   takeNotesBefore(session_->connection().framesHeard() - 1);
   if (isNumbered(type) && isRepeated(payload.size())) return;
@@ -186,13 +186,13 @@ void PeerCore::frame(FrameType type, std::span<const std::byte> payload,
   }
 }
 
-void PeerCore::heardReadOnly(std::span<const std::byte> payload) {
+void PeerImpl::heardReadOnly(std::span<const std::byte> payload) {
   const auto message = ReadOnlyMessage::decode(payload);
   if (!message) return breakOff(message.error());
   next_read_only_ = message->slot;
 }
 
-void PeerCore::addPin(std::span<const std::byte> payload) {
+void PeerImpl::addPin(std::span<const std::byte> payload) {
   auto message = PinMessage::decode(payload);
   if (!message) return breakOff(std::move(message).error());
   const std::uint32_t slot = message->info.slot;
@@ -217,7 +217,7 @@ void PeerCore::addPin(std::span<const std::byte> payload) {
   agent_.engine().changed();
 }
 
-void PeerCore::dropPin(std::span<const std::byte> payload) {
+void PeerImpl::dropPin(std::span<const std::byte> payload) {
   const auto message = UnpinMessage::decode(payload);
   if (!message) return breakOff(message.error());
   for (const auto& link : links_) link->link->dropPin(message->slot);
@@ -226,7 +226,7 @@ void PeerCore::dropPin(std::span<const std::byte> payload) {
   agent_.engine().changed();
 }
 
-void PeerCore::forgetPin(std::uint32_t slot) {
+void PeerImpl::forgetPin(std::uint32_t slot) {
   pins_.erase(slot);
   const auto found = announced_.find(slot);
   if (found == announced_.end()) return;
@@ -234,7 +234,7 @@ void PeerCore::forgetPin(std::uint32_t slot) {
   announced_.erase(found);
 }
 
-void PeerCore::backendFrame(std::span<const std::byte> payload, std::vector<base::Fd> fds) {
+void PeerImpl::backendFrame(std::span<const std::byte> payload, std::vector<base::Fd> fds) {
   const auto message = BackendMessage::decode(payload);
   if (!message) return breakOff(message.error());
   for (const auto& link : links_)
@@ -242,14 +242,14 @@ void PeerCore::backendFrame(std::span<const std::byte> payload, std::vector<base
       return link->link->receive(message->bytes, std::move(fds));
 }
 
-void PeerCore::breakOff(Error why) {
+void PeerImpl::breakOff(Error why) {
   broken_ = std::move(why);
   broken_->peer = name_;
   linkChanged();
 }
 
 // In the agent's round of progress, outside every callback of a link or a connection.
-void PeerCore::recheck() {
+void PeerImpl::recheck() {
   if (!std::exchange(recheck_, false)) return;
   if (const auto why = std::exchange(broken_, std::nullopt)) return lose(*why);
   if (!session_ || !synced_) return;
@@ -269,7 +269,7 @@ void PeerCore::recheck() {
 
 // Why this life is to end, for the next one to open what this one could not. After some lives, one
 // that has another way is kept.
-std::optional<Error> PeerCore::exhausted() const {
+std::optional<Error> PeerImpl::exhausted() const {
   std::optional<Error> why;
   bool usable = false;
   for (const auto& slot : links_) {
@@ -288,7 +288,7 @@ std::optional<Error> PeerCore::exhausted() const {
 }
 
 // A way that broke comes back with the next life, so this one ends.
-void PeerCore::loseIfLinkBroke() {
+void PeerImpl::loseIfLinkBroke() {
   for (const auto& slot : links_) {
     const auto state = slot->link->state();
     if (!slot->was_ready || state.phase != core::LinkState::Phase::kUnusable) continue;
@@ -305,7 +305,7 @@ void PeerCore::loseIfLinkBroke() {
 
 // A path that is worse than it could be is said aloud, once per life. That a way through this host
 // does not lead to another one is no news.
-void PeerCore::warnOfUnusableLinks() {
+void PeerImpl::warnOfUnusableLinks() {
   for (const auto& slot : links_) {
     const auto state = slot->link->state();
     if (state.phase != core::LinkState::Phase::kUnusable) continue;
@@ -316,12 +316,12 @@ void PeerCore::warnOfUnusableLinks() {
 }
 
 // Frames that came, and heartbeats that this call finds in the ring.
-Clock::time_point PeerCore::lastHeard(Clock::time_point now) {
+Clock::time_point PeerImpl::lastHeard(Clock::time_point now) {
   if (ring_in_ && ring_in_->hasBeaten()) beaten_at_ = now;
   return std::max(beaten_at_, session_->connection().lastHeard());
 }
 
-void PeerCore::beat(Clock::time_point now, bool judge_silence) {
+void PeerImpl::beat(Clock::time_point now, bool judge_silence) {
   if (!session_) return;
   static_cast<void>(settled());
   const auto silent = now - lastHeard(now);
@@ -339,7 +339,7 @@ void PeerCore::beat(Clock::time_point now, bool judge_silence) {
   sayHeard();
 }
 
-Duration PeerCore::beatEvery() const {
+Duration PeerImpl::beatEvery() const {
   Duration every = agent_.settings().detect;
   if (session_)
     every = std::min<Duration>(

@@ -1,18 +1,18 @@
-// The private halves of the public handles. Threads: as their public faces say.
+// The implementation behind Pin. Threads: as Pin says.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 
-#include "agent/core.h"
+#include "agent/agent_impl.h"
 #include "base/shared_memory.h"
 
 namespace viaduct::agent {
 
-class PinCore {
+class PinImpl {
  public:
-  PinCore(std::shared_ptr<AgentCore> agent, PinInfo info, base::SharedMemory memory)
+  PinImpl(std::shared_ptr<AgentImpl> agent, PinInfo info, base::SharedMemory memory)
       : agent_(std::move(agent)), info_(std::move(info)), memory_(std::move(memory)) {}
 
   const PinInfo& info() const { return info_; }
@@ -22,7 +22,7 @@ class PinCore {
   bool released() const { return outcome_.has_value(); }
 
  private:
-  const std::shared_ptr<AgentCore> agent_;
+  const std::shared_ptr<AgentImpl> agent_;
   const PinInfo info_;
   base::SharedMemory memory_;  // of allocate(); else empty
   std::optional<Status> outcome_;

@@ -1,11 +1,11 @@
-// AgentCore: the transfers that are under way.
+// AgentImpl: the transfers that are under way.
 #include <algorithm>
 #include <utility>
 #include <variant>
 
-#include "agent/core.h"
-#include "agent/peer_core.h"
-#include "agent/transfer_core.h"
+#include "agent/agent_impl.h"
+#include "agent/peer_impl.h"
+#include "agent/transfer_impl.h"
 
 namespace viaduct::agent {
 namespace {
@@ -23,7 +23,7 @@ core::Tag tagOf(const core::Completion& completion) {
 
 }  // namespace
 
-core::Tag AgentCore::takeOff(TransferCore& transfer) {
+core::Tag AgentImpl::takeOff(TransferImpl& transfer) {
   if (free_flights_.empty()) {
     free_flights_.push_back(static_cast<std::uint32_t>(flights_.size()));
     flights_.push_back(nullptr);
@@ -35,41 +35,41 @@ core::Tag AgentCore::takeOff(TransferCore& transfer) {
                                                                                    << kSliceBits;
 }
 
-void AgentCore::land(core::Tag tag) {
+void AgentImpl::land(core::Tag tag) {
   flights_[flightOf(tag)] = nullptr;
   free_flights_.push_back(static_cast<std::uint32_t>(flightOf(tag)));
 }
 
 // One timer for all: most end long before it, and one that is posted again and again costs a
 // comparison.
-void AgentCore::expectBy(Clock::time_point due) {
+void AgentImpl::expectBy(Clock::time_point due) {
   if (due >= due_) return;
   due_ = due;
   if (due_timer_ != 0) engine_->poller().forgetTimer(due_timer_);
   due_timer_ = engine_->poller().at(due, [this] { tellOverdue(); });
 }
 
-void AgentCore::tellOverdue() {
+void AgentImpl::tellOverdue() {
   due_timer_ = 0;
   due_ = Clock::time_point::max();
   const auto now = Clock::now();
-  for (TransferCore* const transfer : std::vector(flights_))
+  for (TransferImpl* const transfer : std::vector(flights_))
     if (transfer != nullptr && transfer->due() <= now) transfer->overdue();
-  for (const TransferCore* const transfer : flights_)
+  for (const TransferImpl* const transfer : flights_)
     if (transfer != nullptr) expectBy(transfer->due());
 }
 
-void AgentCore::pollRail(core::Rail& rail) {
+void AgentImpl::pollRail(core::Rail& rail) {
   rail.poll(completions_);
   apply(completions_);
 }
 
-void AgentCore::apply(core::Completions& completions) {
+void AgentImpl::apply(core::Completions& completions) {
   // By index: an ending transfer may close links, whose ops come back through here too.
   for (std::size_t i = 0; i < completions.size(); ++i) {
     const std::size_t place = flightOf(tagOf(completions[i]));
     if (place >= flights_.size() || flights_[place] == nullptr) continue;
-    TransferCore* const transfer = flights_[place];
+    TransferImpl* const transfer = flights_[place];
     if (auto* moved = std::get_if<core::Moved>(&completions[i]); moved != nullptr)
       transfer->moved(*moved);
     else
@@ -78,19 +78,19 @@ void AgentCore::apply(core::Completions& completions) {
   completions.clear();
 }
 
-void AgentCore::waitForRoom(std::shared_ptr<TransferCore> transfer) {
+void AgentImpl::waitForRoom(std::shared_ptr<TransferImpl> transfer) {
   waiting_.push_back(std::move(transfer));
 }
 
-void AgentCore::offerWaiting() {
+void AgentImpl::offerWaiting() {
   auto waiting = std::exchange(waiting_, {});
   std::erase_if(waiting, [](const auto& transfer) { return transfer->offerAgain(); });
   waiting.insert(waiting.end(), waiting_.begin(), waiting_.end());
   waiting_ = std::move(waiting);
 }
 
-void AgentCore::failTransfersOf(const PeerCore& peer, const Error& why) {
-  for (TransferCore* const transfer : std::vector(flights_))
+void AgentImpl::failTransfersOf(const PeerImpl& peer, const Error& why) {
+  for (TransferImpl* const transfer : std::vector(flights_))
     if (transfer != nullptr && &transfer->peer() == &peer) transfer->abort(why);
 }
 

@@ -1,8 +1,8 @@
 // Session: one socket of a session, handing what it hears to its peer.
 #include <utility>
 
-#include "agent/core.h"
-#include "agent/peer_core.h"
+#include "agent/agent_impl.h"
+#include "agent/peer_impl.h"
 #include "base/log.h"
 
 namespace viaduct::agent {
