@@ -159,7 +159,7 @@ TEST_P(FabricContract, AfterUnpinNothingLandsAndTheRestGoesOn) {
   EXPECT_TRUE(pair_->ready());
 }
 
-TEST_P(FabricContract, ABrokenConduitIsOpenedAgainAndWhatWasUnderWayIsPostedAgain) {
+TEST_P(FabricContract, ABrokenEndpointIsOpenedAgainAndUnfinishedOpsArePostedAgain) {
   for (const int end : {0, 1}) {
     testing::fillWith(there_, std::byte{9});
     const auto ops = blocks(64 << 10);

@@ -261,10 +261,10 @@ Status openRails(const Library& ofi, const Settings& settings, const Rails& rail
   std::vector<Offer> opened;
   for (std::size_t i = 0; i < rails.offers.size(); ++i) {
     const Offer& offer = rails.offers[i];
-    auto ground = Ground::open(ofi, *offer.info, settings);
-    if (!ground) {
-      if (!settings.rails.empty()) return std::move(ground).error();
-      last = std::move(ground).error();
+    auto domain = OfiDomain::open(ofi, *offer.info, settings);
+    if (!domain) {
+      if (!settings.rails.empty()) return std::move(domain).error();
+      last = std::move(domain).error();
       base::log(base::LogLevel::kWarning, "ofi: {} is skipped: {}", offer.device,
                 last.error().text());
       continue;
@@ -273,11 +273,11 @@ Status openRails(const Library& ofi, const Settings& settings, const Rails& rail
     const bool twice =
         std::find(out.names.begin(), out.names.end(), offer.device) != out.names.end();
     out.names.push_back(twice ? settings.rails[i] : offer.device);
-    out.grounds.push_back(*std::move(ground));
+    out.domains.push_back(*std::move(domain));
     opened.push_back(offer);
   }
   if (settings.rails.empty()) out.near = nearRails(opened);
-  return out.grounds.empty() ? last : Ok{};
+  return out.domains.empty() ? last : Ok{};
 }
 
 // Best first: connected, which tells of a peer that goes, and in order; those that are only there
@@ -306,12 +306,12 @@ Result<std::vector<Offer>> askAll(const Library& ofi, std::vector<Info>& lists) 
 }
 
 std::string describe(const Library& ofi, const Fabric& chosen, const Rails& rails) {
-  const Manner& manner = static_cast<const Ground&>(*chosen.grounds.front()).manner();
+  const EndpointProfile& profile = static_cast<const OfiDomain&>(*chosen.domains.front()).profile();
   std::string out =
       fmt::format("libfabric {}, {} over {}{}; inject {}, doorbell {}, {}", ofi.version,
                   chosen.kind, fmt::join(chosen.names, ", "), notNear(rails.left_out),
-                  manner.inject, manner.doorbell ? "shared" : "each",
-                  manner.ordered ? "writes in order" : "writes in no order");
+                  profile.inject, profile.doorbell ? "shared" : "each",
+                  profile.ordered ? "writes in order" : "writes in no order");
   if (const std::string set = base::environmentText("FI_"); !set.empty()) out += "; " + set;
   return out;
 }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/ofi/ground.h"
+#include "backends/ofi/ofi_domain.h"
 #include "core/fabric/fabric_backend.h"
 
 namespace viaduct::ofi {

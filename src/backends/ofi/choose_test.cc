@@ -197,7 +197,7 @@ TEST_F(ChooseHere, WhatGoesByMemoryIsNoNetwork) {
 TEST_F(ChooseHere, EachRailThatIsNamedIsOne) {
   const auto chosen = choose({.backends = {"ofi"}, .rails = {"lo", "127.0.0.1"}});
   ASSERT_TRUE(chosen) << chosen.error().text();
-  EXPECT_EQ(chosen->grounds.size(), 2U);
+  EXPECT_EQ(chosen->domains.size(), 2U);
   EXPECT_NE(chosen->names[0], chosen->names[1]);
 }
 

@@ -1,6 +1,6 @@
 #include "backends/ofi/listener.h"
 
-#include "backends/ofi/endpoint.h"
+#include "backends/ofi/raw_endpoint.h"
 #include "base/net/crypto.h"
 #include "base/random.h"
 
@@ -25,17 +25,17 @@ std::span<const std::byte> Event::data(std::int64_t got) const {
   return std::span(bytes).first(static_cast<std::size_t>(got)).subspan(sizeof(fi_eq_cm_entry));
 }
 
-Result<Fid<fid_eq>> openEvents(const Ground& ground, fid_fabric& fabric) {
+Result<Fid<fid_eq>> openEvents(const OfiDomain& ofi_domain, fid_fabric& fabric) {
   fi_eq_attr how{};
   how.wait_obj = FI_WAIT_FD;
   fid_eq* events = nullptr;
   if (const int rc = fi_eq_open(&fabric, &how, &events, nullptr); rc != 0)
-    return ofiError(Code::kDevice, "fi_eq_open", rc, ground.device());
+    return ofiError(Code::kDevice, "fi_eq_open", rc, ofi_domain.device());
   return Fid<fid_eq>(events);
 }
 
-Result<std::unique_ptr<Listener>> Listener::open(const Ground& ground) {
-  std::unique_ptr<Listener> out(new Listener(ground));
+Result<std::unique_ptr<Listener>> Listener::open(const OfiDomain& ofi_domain) {
+  std::unique_ptr<Listener> out(new Listener(ofi_domain));
   VIADUCT_CHECK(base::fillSecret(out->token_));
   VIADUCT_CHECK(out->listen());
   return out;
@@ -49,16 +49,16 @@ Listener::~Listener() {
 }
 
 Status Listener::listen() {
-  VIADUCT_TRY(fabric_, ground_.fabricAnew());
-  VIADUCT_TRY(events_, openEvents(ground_, *fabric_));
+  VIADUCT_TRY(fabric_, ofi_domain_.fabricAnew());
+  VIADUCT_TRY(events_, openEvents(ofi_domain_, *fabric_));
   fid_pep* listener = nullptr;
-  int rc = fi_passive_ep(fabric_.get(), &ground_.info(), &listener, nullptr);
-  if (rc != 0) return ofiError(Code::kDevice, "fi_passive_ep", rc, ground_.device());
+  int rc = fi_passive_ep(fabric_.get(), &ofi_domain_.info(), &listener, nullptr);
+  if (rc != 0) return ofiError(Code::kDevice, "fi_passive_ep", rc, ofi_domain_.device());
   listener_.reset(listener);
   rc = fi_pep_bind(listener, &events_->fid, 0);
   if (rc == 0) rc = fi_listen(listener);
-  if (rc != 0) return ofiError(Code::kDevice, "fi_listen", rc, ground_.device());
-  VIADUCT_TRY(address_, nameOf(listener->fid, ground_));
+  if (rc != 0) return ofiError(Code::kDevice, "fi_listen", rc, ofi_domain_.device());
+  VIADUCT_TRY(address_, nameOf(listener->fid, ofi_domain_));
   return Ok{};
 }
 
@@ -77,7 +77,7 @@ Result<Info> Listener::caller() {
       static_cast<void>(fi_eq_readerr(events_.get(), &entry, 0));
       continue;
     }
-    if (got < 0) return ofiError(Code::kDevice, "fi_eq_read", got, ground_.device());
+    if (got < 0) return ofiError(Code::kDevice, "fi_eq_read", got, ofi_domain_.device());
     if (event.kind != FI_CONNREQ) continue;
     Info caller(event.entry().info);
     const auto shown = event.data(got);

@@ -9,7 +9,7 @@
 #include <array>
 #include <span>
 
-#include "backends/ofi/ground.h"
+#include "backends/ofi/ofi_domain.h"
 
 namespace viaduct::ofi {
 
@@ -24,14 +24,14 @@ struct Event {
   std::uint32_t kind = 0;
   alignas(fi_eq_cm_entry) std::array<std::byte, sizeof(fi_eq_cm_entry) + kMostData> bytes{};
 };
-Result<Fid<fid_eq>> openEvents(const Ground& ground, fid_fabric& fabric);
+Result<Fid<fid_eq>> openEvents(const OfiDomain& ofi_domain, fid_fabric& fabric);
 
 class Listener {
  public:
   // Nobody guesses it, and it serves once.
   using Token = std::array<std::uint8_t, 16>;
 
-  static Result<std::unique_ptr<Listener>> open(const Ground& ground);
+  static Result<std::unique_ptr<Listener>> open(const OfiDomain& ofi_domain);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -43,11 +43,11 @@ class Listener {
   Result<Info> caller();
 
  private:
-  explicit Listener(const Ground& ground) : ground_(ground) {}
+  explicit Listener(const OfiDomain& ofi_domain) : ofi_domain_(ofi_domain) {}
   Status listen();
   void turnAway(const Info& caller);
 
-  const Ground& ground_;
+  const OfiDomain& ofi_domain_;
   Token token_{};
   Bytes address_;
   bool looked_ = false;  // libfabric may have taken somebody in

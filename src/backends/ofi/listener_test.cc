@@ -1,4 +1,4 @@
-// Who reaches the listener of a conduit that is to be connected.
+// Who reaches the listener of an endpoint that is to be connected.
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <iterator>
 
-#include "backends/ofi/conduit_fixture.h"
+#include "backends/ofi/ofi_endpoint_testing.h"
 #include "base/fd.h"
 
 namespace viaduct::ofi {
@@ -18,27 +18,27 @@ std::size_t descriptors() {
   return static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
-class ListenerTest : public ConduitTest {
+class ListenerTest : public OfiEndpointTest {
  protected:
   // In the address: mark, provider, kind, format, bytes that follow.
   static std::size_t tokenAt(const Side& side) {
-    return 4 + 4 + static_cast<const Ground&>(*side.ground).provider().size() + 4 + 4 + 4;
+    return 4 + 4 + static_cast<const OfiDomain&>(*side.domain).provider().size() + 4 + 4 + 4;
   }
   static Bytes tokenOf(const Side& side) {
-    const Bytes& whole = side.conduit->address();
+    const Bytes& whole = side.endpoint->address();
     const auto from = whole.begin() + static_cast<std::ptrdiff_t>(tokenAt(side));
     return {from, from + 16};
   }
   // The side's address with another token, one that makes whoever joins it connect.
   static Bytes forged(const Side& side) {
-    Bytes out = side.conduit->address();
+    Bytes out = side.endpoint->address();
     std::fill_n(out.begin() + static_cast<std::ptrdiff_t>(tokenAt(side)), 16, std::byte{0xff});
     return out;
   }
 
   static sockaddr_in listenerOf(const Side& side) {
     sockaddr_in where{};
-    std::memcpy(&where, side.conduit->address().data() + tokenAt(side) + 16, sizeof where);
+    std::memcpy(&where, side.endpoint->address().data() + tokenAt(side) + 16, sizeof where);
     return where;
   }
   // Somebody who reaches the port, and says nothing.
@@ -48,7 +48,7 @@ class ListenerTest : public ConduitTest {
     EXPECT_EQ(::connect(out.get(), reinterpret_cast<const sockaddr*>(&where), sizeof where), 0);
     return out;
   }
-  // What a conduit says when it asks to be connected.
+  // What an endpoint says when it asks to be connected.
   void overhear(Bytes& request) {
     Side side;
     ASSERT_NO_FATAL_FAILURE(open(side));
@@ -61,12 +61,12 @@ class ListenerTest : public ConduitTest {
     ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&where), &size), 0);
     Bytes address = forged(side);
     std::memcpy(address.data() + tokenAt(side) + 16, &where, sizeof where);
-    ASSERT_TRUE(side.conduit->join(address));
+    ASSERT_TRUE(side.endpoint->join(address));
     const base::Fd taken(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     request.resize(4096);
     ssize_t got = 0;
     ASSERT_TRUE(turnUntil([&] {
-      side.conduit->progress();
+      side.endpoint->progress();
       got = ::recv(taken.get(), request.data(), request.size(), MSG_DONTWAIT);
       return got > 0;
     }));
@@ -82,15 +82,15 @@ TEST_P(ListenerTest, AStrangerIsTurnedAwayAndDisturbsNobody) {
   const bool a_connects = tokenOf(a_) < tokenOf(b_);
   Side stranger;
   ASSERT_NO_FATAL_FAILURE(open(stranger));
-  ASSERT_TRUE(stranger.conduit->join(forged(a_connects ? b_ : a_)));
+  ASSERT_TRUE(stranger.endpoint->join(forged(a_connects ? b_ : a_)));
   const auto turnAll = [&] {
-    stranger.conduit->progress();
-    for (Side* side : {&a_, &b_}) side->conduit->progress();
-    return !!stranger.conduit->broken();
+    stranger.endpoint->progress();
+    for (Side* side : {&a_, &b_}) side->endpoint->progress();
+    return !!stranger.endpoint->broken();
   };
   EXPECT_TRUE(turnUntil(turnAll)) << "the stranger is told nothing";
-  std::cout << "a stranger is told: " << stranger.conduit->broken()->text() << "\n";
-  for (Side* side : {&a_, &b_}) EXPECT_FALSE(side->conduit->broken());
+  std::cout << "a stranger is told: " << stranger.endpoint->broken()->text() << "\n";
+  for (Side* side : {&a_, &b_}) EXPECT_FALSE(side->endpoint->broken());
   ASSERT_NO_FATAL_FAILURE(join());
   a_.bytes = pattern();
   moved(OpKind::kWrite, pieces(1, 4096, 0));
@@ -106,7 +106,7 @@ TEST_P(ListenerTest, AStrangerWhoAsksTooLateIsNotHeard) {
   ASSERT_NO_FATAL_FAILURE(overhear(request));
   const base::Fd stranger = caller(tokenOf(a_) < tokenOf(b_) ? b_ : a_);
   for (int i = 0; i < 3; ++i)
-    for (Side* side : {&a_, &b_}) side->conduit->progress();
+    for (Side* side : {&a_, &b_}) side->endpoint->progress();
   ASSERT_NO_FATAL_FAILURE(join());
   moved(OpKind::kWrite, pieces(1, 8, 0));
   ASSERT_EQ(::send(stranger.get(), request.data(), request.size(), MSG_NOSIGNAL),
@@ -114,7 +114,7 @@ TEST_P(ListenerTest, AStrangerWhoAsksTooLateIsNotHeard) {
   a_.bytes = pattern();
   moved(OpKind::kWrite, pieces(1, 4096, 0));
   EXPECT_TRUE(same(b_, 0, 4096));
-  for (Side* side : {&a_, &b_}) EXPECT_FALSE(side->conduit->broken());
+  for (Side* side : {&a_, &b_}) EXPECT_FALSE(side->endpoint->broken());
 }
 
 TEST_P(ListenerTest, AStrangerWhoComesAndGoesLeavesNoDescriptorBehind) {
@@ -122,7 +122,7 @@ TEST_P(ListenerTest, AStrangerWhoComesAndGoesLeavesNoDescriptorBehind) {
   const std::size_t before = descriptors();
   ASSERT_NO_FATAL_FAILURE(open(b_));
   base::Fd stranger = caller(b_);
-  b_.conduit->progress();  // he is taken in
+  b_.endpoint->progress();  // he is taken in
   stranger.reset();
   b_.close();
   EXPECT_EQ(descriptors(), before);
@@ -142,7 +142,7 @@ TEST_P(ListenerTest, NonsenseAtTheListenerDisturbsNobody) {
     }
   }
   for (int i = 0; i < 1000; ++i)
-    for (Side* side : {&a_, &b_}) side->conduit->progress();
+    for (Side* side : {&a_, &b_}) side->endpoint->progress();
   ASSERT_NO_FATAL_FAILURE(join());
   a_.bytes = pattern();
   moved(OpKind::kWrite, pieces(1, 4096, 0));

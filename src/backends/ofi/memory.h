@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "backends/ofi/library.h"
-#include "core/fabric/conduit.h"
+#include "core/fabric/endpoint.h"
 
 namespace viaduct::ofi {
 

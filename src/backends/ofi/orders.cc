@@ -20,12 +20,12 @@ void* descriptorOf(const core::fabric::Registration* local) {
 
 }  // namespace
 
-Orders::Orders(const Manner& manner, fid_ep& endpoint, fi_addr_t peer)
-    : manner_(manner),
+Orders::Orders(const EndpointProfile& profile, fid_ep& endpoint, fi_addr_t peer)
+    : profile_(profile),
       endpoint_(endpoint),
       peer_(peer),
-      inject_(manner.inject),
-      tickets_(manner.depth) {
+      inject_(profile.inject),
+      tickets_(profile.depth) {
   for (Ticket& ticket : tickets_) free_.push_back(&ticket);
 }
 
@@ -42,7 +42,7 @@ std::int64_t Orders::give(OpKind kind, const Piece& piece, const RemoteMemory& t
                            .rma_iov_count = 1,
                            .context = how.tells ? free_.back() : nullptr,
                            .data = 0};
-  std::uint64_t flags = manner_.doorbell && !how.last ? FI_MORE : 0;
+  std::uint64_t flags = profile_.doorbell && !how.last ? FI_MORE : 0;
   if (how.inject) flags |= FI_INJECT;
   if (how.tells) flags |= FI_COMPLETION;
   if (kind == OpKind::kRead) return fi_readmsg(&endpoint_, &message, flags);
@@ -75,9 +75,9 @@ Posted Orders::post(OpKind kind, std::span<const Piece> pieces, const RemoteMemo
   Posted out;
   if (refusal_ != 0 || !settle()) return out;
   // One place stays free for settle().
-  const std::size_t room = manner_.depth - 1 - std::min(under_way_, manner_.depth - 1);
+  const std::size_t room = profile_.depth - 1 - std::min(under_way_, profile_.depth - 1);
   const std::size_t count = std::min(pieces.size(), room);
-  const bool all_tell = kind == OpKind::kRead || !manner_.ordered;
+  const bool all_tell = kind == OpKind::kRead || !profile_.ordered;
   bool told = true;
   while (out.pieces < count) {
     const Piece& piece = pieces[out.pieces];
@@ -89,7 +89,7 @@ Posted Orders::post(OpKind kind, std::span<const Piece> pieces, const RemoteMemo
     out.injected += injects(kind, piece.bytes) ? 1 : 0;
     ++out.pieces;
   }
-  const bool open = manner_.doorbell || !told;
+  const bool open = profile_.doorbell || !told;
   if (out.pieces > 0 && out.pieces < count && open) {
     Piece front = pieces[out.pieces - 1];
     front.bytes = std::min(front.bytes, kClosing);

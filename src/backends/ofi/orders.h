@@ -7,7 +7,7 @@
 #include <array>
 #include <vector>
 
-#include "backends/ofi/ground.h"
+#include "backends/ofi/ofi_domain.h"
 #include "backends/ofi/remote_key.h"
 
 namespace viaduct::ofi {
@@ -15,7 +15,7 @@ namespace viaduct::ofi {
 class Orders {
  public:
   // `peer`: for endpoints that are told it with each order.
-  Orders(const Manner& manner, fid_ep& endpoint, fi_addr_t peer = FI_ADDR_UNSPEC);
+  Orders(const EndpointProfile& profile, fid_ep& endpoint, fi_addr_t peer = FI_ADDR_UNSPEC);
 
   core::fabric::Posted post(OpKind kind, std::span<const core::fabric::Piece> pieces,
                             const RemoteMemory& there);
@@ -67,7 +67,7 @@ class Orders {
 
   static constexpr std::size_t kSlots = 128;  // more than there are batches in flight
 
-  const Manner manner_;
+  const EndpointProfile profile_;
   fid_ep& endpoint_;
   const fi_addr_t peer_;
   std::size_t inject_;

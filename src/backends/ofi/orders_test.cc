@@ -44,8 +44,8 @@ struct FakeEndpoint : fid_ep {
   std::vector<Taken> taken;
 };
 
-constexpr Manner kOrdered{.inject = 0, .doorbell = true, .ordered = true, .depth = 16};
-constexpr Manner kLoose{.inject = 0, .doorbell = true, .ordered = false, .depth = 16};
+constexpr EndpointProfile kOrdered{.inject = 0, .doorbell = true, .ordered = true, .depth = 16};
+constexpr EndpointProfile kLoose{.inject = 0, .doorbell = true, .ordered = false, .depth = 16};
 constexpr std::uint64_t kTold = FI_COMPLETION | FI_DELIVERY_COMPLETE;
 
 class OrdersTest : public ::testing::Test {

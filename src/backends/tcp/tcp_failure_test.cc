@@ -234,14 +234,14 @@ class TcpDoor : public ::testing::Test {
     if (link_) link_->close(out);
     link_.reset();
   }
-  base::Fd knock() const {
+  base::Fd connectOnly() const {
     base::Fd fd(::socket(door_.family(), SOCK_STREAM, 0));
     EXPECT_EQ(::connect(fd.get(), door_.raw(), door_.length), 0);
     return fd;
   }
   template <class Said>
   base::Fd say(const Said& bytes) const {
-    base::Fd fd = knock();
+    base::Fd fd = connectOnly();
     EXPECT_EQ(::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
     return fd;
@@ -299,7 +299,7 @@ TEST_F(TcpDoor, GarbageIsDroppedAtOnce) {
 }
 
 TEST_F(TcpDoor, SilenceAndHalfAHelloAreDroppedInTime) {
-  const base::Fd silent = knock();
+  const base::Fd silent = connectOnly();
   const base::Fd half = say(std::array<char, kHelloBytes / 2>{});
   const auto start = Clock::now();
   ASSERT_TRUE(run([&] { return gone(silent) && gone(half); }));
@@ -405,7 +405,7 @@ class TcpCrowd : public TcpDoor {
 
 TEST_F(TcpCrowd, OfStrangersKeepsNobodyOut) {
   std::vector<base::Fd> crowd;
-  for (std::size_t i = 0; i < room_ + 50; ++i) crowd.push_back(knock());
+  for (std::size_t i = 0; i < room_ + 50; ++i) crowd.push_back(connectOnly());
   EXPECT_TRUE(run([&] { return gone(crowd.front()); }));
   EXPECT_LE(backend_->strangers(), room_);
   const base::Fd guest = say(encodeHello(hello(0, 1), key_));

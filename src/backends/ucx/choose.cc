@@ -114,7 +114,7 @@ Status openRails(const Library& ucx, const Settings& settings, const Choice& com
     for (const Transport& one : context->resources())
       if (realmOf(one.name) != Realm::kMemory) there.push_back(one);
     out.names.push_back(std::move(name));
-    out.grounds.push_back(std::move(context));
+    out.domains.push_back(std::move(context));
   };
   for (const std::string& device : rails.devices) {
     Choice choice = common;
@@ -128,7 +128,7 @@ Status openRails(const Library& ucx, const Settings& settings, const Choice& com
     base::log(base::LogLevel::kWarning, "ucx: {} is skipped: {}", device, context.error().text());
   }
   if (settings.rails.empty()) out.near = core::fabric::NearRails(out.names);
-  if (out.grounds.empty()) add("any", std::move(all));
+  if (out.domains.empty()) add("any", std::move(all));
   const std::string set = settingsText(ucx);
   out.description = fmt::format("UCX {} over {}{}{}{}{}", ucx.version, listText(there),
                                 common.by_messages ? ", by messages" : "", notNear(rails.left_out),

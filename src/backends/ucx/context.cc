@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
-#include "backends/ucx/message_conduit.h"
-#include "backends/ucx/put_conduit.h"
+#include "backends/ucx/message_endpoint.h"
+#include "backends/ucx/rma_endpoint.h"
 #include "core/fabric/message.h"
 
 namespace viaduct::ucx {
@@ -167,13 +167,13 @@ Result<std::unique_ptr<core::fabric::Registration>> Context::add(
   return out;
 }
 
-Result<std::unique_ptr<core::fabric::Conduit>> Context::open() const {
+Result<std::unique_ptr<core::fabric::Endpoint>> Context::open() const {
   if (reachable_) {
-    VIADUCT_TRY(auto conduit, MessageConduit::open(*this, *reachable_));
-    return std::unique_ptr<core::fabric::Conduit>(std::move(conduit));
+    VIADUCT_TRY(auto endpoint, MessageEndpoint::open(*this, *reachable_));
+    return std::unique_ptr<core::fabric::Endpoint>(std::move(endpoint));
   }
-  VIADUCT_TRY(auto conduit, PutConduit::open(*this));
-  return std::unique_ptr<core::fabric::Conduit>(std::move(conduit));
+  VIADUCT_TRY(auto endpoint, RmaEndpoint::open(*this));
+  return std::unique_ptr<core::fabric::Endpoint>(std::move(endpoint));
 }
 
 }  // namespace viaduct::ucx

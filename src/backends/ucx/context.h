@@ -12,7 +12,7 @@
 #include "backends/ucx/reachable.h"
 #include "backends/ucx/transports.h"
 #include "base/checked_copy.h"
-#include "core/fabric/conduit.h"
+#include "core/fabric/endpoint.h"
 
 namespace viaduct::ucx {
 
@@ -24,13 +24,13 @@ struct Choice {
   bool rdma_only = false;       // a peer that is reached by TCP all the same is not reached
 };
 
-class Context final : public core::fabric::Ground {
+class Context final : public core::fabric::Domain {
  public:
   static Result<std::unique_ptr<Context>> open(const Library& ucx, const Choice& choice);
   ~Context() override;
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
-  Result<std::unique_ptr<core::fabric::Conduit>> open() const override;
+  Result<std::unique_ptr<core::fabric::Endpoint>> open() const override;
   Result<std::unique_ptr<core::fabric::Registration>> add(
       const core::fabric::Range& range) const override;
 

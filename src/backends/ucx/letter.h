@@ -1,4 +1,4 @@
-// What the two ends of a MessageConduit write to each other: a head, with the bytes behind it.
+// What the two ends of a MessageEndpoint write to each other: a head, with the bytes behind it.
 // Threads: pure functions and values.
 #pragma once
 

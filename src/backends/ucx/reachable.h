@@ -9,7 +9,7 @@
 #include <unordered_map>
 
 #include "base/random.h"
-#include "core/fabric/conduit.h"
+#include "core/fabric/endpoint.h"
 
 namespace viaduct::ucx {
 

@@ -60,27 +60,27 @@ Result<Open> Channel::begin(std::uint32_t life, bool answer) {
     return named(
         {.code = Code::kExhausted,
          .detail = fmt::format("fewer than {} file descriptors are free", kEnoughDescriptors)});
-  VIADUCT_TRY(conduit_, seed_.ground.open());
+  VIADUCT_TRY(endpoint_, seed_.domain.open());
   phase_ = Phase::kWaiting;
   opening_until_ = Clock::now() + seed_.opening;
   lookLater();
   return Open{.answer = answer,
               .channel = seed_.index,
               .life = life,
-              .address = conduit_->address(),
+              .address = endpoint_->address(),
               .probe = seed_.word.probe()};
 }
 
 Status Channel::join(const Open& theirs) {
-  VIADUCT_CHECK(conduit_->join(theirs.address));
-  way_ = conduit_->way();
-  lanes_ = conduit_->lanes();
+  VIADUCT_CHECK(endpoint_->join(theirs.address));
+  way_ = endpoint_->way();
+  lanes_ = endpoint_->lanes();
   there_ = theirs.probe;
   // Watched all the time: what comes in while the channel is turned shows that it is to stay awake,
   // and some libraries tell of that in no other way.
-  if (conduit_->fd() >= 0) {
+  if (endpoint_->fd() >= 0) {
     VIADUCT_TRY(watch_,
-                seed_.poller.watch(conduit_->fd(), kNews, [this](std::uint32_t) { told(); }));
+                seed_.poller.watch(endpoint_->fd(), kNews, [this](std::uint32_t) { told(); }));
   }
   phase_ = Phase::kProbing;
   last_busy_ = Clock::now();
@@ -95,7 +95,7 @@ void Channel::told() {
 }
 
 // Nobody says of a way that leads nowhere that it does, before it is used, and some not even then.
-// False: the conduit did not take the probe; the next turn tries again.
+// False: the endpoint did not take the probe; the next turn tries again.
 bool Channel::probed() {
   if (!probe_sent_) {
     const Piece word{.here = seed_.word.out(),
@@ -103,15 +103,15 @@ bool Channel::probed() {
                      .bytes = sizeof(std::uint64_t),
                      .local = seed_.word.registered.get()};
     // Generation 0 is no pin's.
-    const RemoteKey key = conduit_->keyOf(0, there_.key);
+    const RemoteKey key = endpoint_->keyOf(0, there_.key);
     if (key == nullptr)
       breakWith(named({.code = Code::kProtocol, .detail = "the peer's key cannot be read"}));
-    else if (conduit_->post(OpKind::kWrite, std::span(&word, 1), key).pieces == 1) {
-      probe_ = conduit_->flush();
+    else if (endpoint_->post(OpKind::kWrite, std::span(&word, 1), key).pieces == 1) {
+      probe_ = endpoint_->flush();
       probe_sent_ = true;
     }
   }
-  return probe_sent_ && conduit_->ended(probe_);
+  return probe_sent_ && endpoint_->ended(probe_);
 }
 
 Error Channel::named(Error why) const {
@@ -127,10 +127,10 @@ void Channel::end() {
   host_.deactivate(*this);
   phase_ = Phase::kDown;
   broke_.reset();
-  if (!conduit_) return;
-  conduit_->letGo(probe_);
-  poster_.rewind(*conduit_);
-  conduit_.reset();
+  if (!endpoint_) return;
+  endpoint_->letGo(probe_);
+  poster_.rewind(*endpoint_);
+  endpoint_.reset();
 }
 
 void Channel::breakWith(Error why) {
@@ -143,32 +143,32 @@ void Channel::push() {
   if (!up() || broke_) return;
   const bool was_idle = poster_.idle();
   if (poster_.starved()) stir(true);
-  poster_.push(*conduit_);
+  poster_.push(*endpoint_);
   if (!was_idle || poster_.idle()) return;
   lookLater();
   host_.activate(*this);
 }
 
 void Channel::retireKey(std::uint32_t generation) {
-  if (conduit_) conduit_->retire(generation);
+  if (endpoint_) endpoint_->retire(generation);
 }
 
 void Channel::turn(Clock::time_point now, Clock::time_point until) {
   bool moved = false, told = false;
   do {
-    moved = conduit_->progress();
+    moved = endpoint_->progress();
     if (phase_ == Phase::kProbing && probed()) {
       phase_ = Phase::kUp;
       host_.opened(*this);
       moved = true;
     }
-    const bool reaped = poster_.reap(*conduit_);
+    const bool reaped = poster_.reap(*endpoint_);
     if (reaped) {
       asked_ = false;
       answers_ = 0;
       moved = true;
     }
-    if (auto why = conduit_->broken()) return breakWith(std::move(*why));
+    if (auto why = endpoint_->broken()) return breakWith(std::move(*why));
     push();
     if (!moved) continue;
     last_busy_ = now;
@@ -187,9 +187,9 @@ bool Channel::sleep(Clock::time_point now) {
 }
 
 bool Channel::sleepUntilTold(Clock::time_point now, Duration quiet) {
-  if (!conduit_->tellsUnarmed() && !listenedAWhile(now, quiet)) return false;
+  if (!endpoint_->tellsUnarmed() && !listenedAWhile(now, quiet)) return false;
   // Told of anew, where it is readable already.
-  return conduit_->arm() && seed_.poller.change(watch_, kNews).has_value();
+  return endpoint_->arm() && seed_.poller.change(watch_, kNews).has_value();
 }
 
 // Nobody will call: it is turned whenever its rail is, and again when it has been quiet for half as
@@ -201,7 +201,7 @@ void Channel::doze(Clock::time_point now, Duration quiet, bool rests) {
   doze_ = seed_.poller.at(now + std::min(longest, quiet / 2), [this] { doze_ = 0; });
 }
 
-// Who writes to a peer whose conduit cannot tell it of that has it turn its end meanwhile.
+// Who writes to a peer whose endpoint cannot tell it of that has it turn its end meanwhile.
 void Channel::stir(bool awake) {
   if (watch_ != 0 || stirring_ == awake) return;
   stirring_ = awake;
@@ -219,12 +219,12 @@ void Channel::stirred(const Stir& theirs) {
 // nothing came.
 bool Channel::listenedAWhile(Clock::time_point now, Duration quiet) {
   if (listening_since_) return now - *listening_since_ >= seed_.spin;
-  if (quiet >= seed_.spin * deaf_for_ && conduit_->arm()) listening_since_ = now;
+  if (quiet >= seed_.spin * deaf_for_ && endpoint_->arm()) listening_since_ = now;
   return false;
 }
 
 void Channel::awake() {
-  if (std::exchange(listening_since_, std::nullopt) && conduit_) conduit_->disarm();
+  if (std::exchange(listening_since_, std::nullopt) && endpoint_) endpoint_->disarm();
   if (doze_ != 0) seed_.poller.forgetTimer(std::exchange(doze_, 0));
 }
 

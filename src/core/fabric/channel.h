@@ -1,4 +1,4 @@
-// One rail's way to one life of one peer: its conduit, which may be closed and opened again, and
+// One rail's way to one life of one peer: its endpoint, which may be closed and opened again, and
 // the jobs that go through it. Threads: under the agent's lock.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "base/poller.h"
-#include "core/fabric/conduit.h"
+#include "core/fabric/endpoint.h"
 #include "core/fabric/poster.h"
 
 namespace viaduct::core::fabric {
@@ -40,7 +40,7 @@ struct ProbeWord {
 };
 
 struct ChannelSeed {
-  const Ground& ground;
+  const Domain& domain;
   base::Poller& poller;
   const ProbeWord& word;
   Duration opening;  // may take this long
@@ -63,10 +63,10 @@ class Channel {
   bool down() const { return phase_ == Phase::kDown; }
   bool waiting() const { return phase_ == Phase::kWaiting; }
   std::size_t rail() const { return seed_.poster.rail; }  // that turns it
-  // The conduit's, also after it is gone.
+  // The endpoint's, also after it is gone.
   const std::string& way() const { return way_; }
 
-  // A conduit of our own; what the peer has to know of it.
+  // An endpoint of our own; what the peer has to know of it.
   Result<Open> begin(std::uint32_t life, bool answer);
   // The endpoint to the peer's, and a first write that shows that the way leads there.
   Status join(const Open& theirs);
@@ -110,7 +110,7 @@ class Channel {
   Poster poster_;
   Phase phase_ = Phase::kDown;
   std::uint32_t life_ = 0;
-  std::unique_ptr<Conduit> conduit_;
+  std::unique_ptr<Endpoint> endpoint_;
   std::string way_, lanes_;
   std::optional<Error> broke_;
   Probe there_;  // the peer's word
@@ -118,11 +118,11 @@ class Channel {
   Flush probe_;
   base::Poller::Id watch_ = 0, timer_ = 0, doze_ = 0;
   Clock::time_point opening_until_{}, last_busy_{};
-  // Where the conduit tells only while it is armed: since when it is, and how long it is not when
+  // Where the endpoint tells only while it is armed: since when it is, and how long it is not when
   // something has come in, in times of the spin.
   std::optional<Clock::time_point> listening_since_;
   int deaf_for_ = 1;
-  // Where the conduit has nothing to tell by: what the two ends have told each other.
+  // Where the endpoint has nothing to tell by: what the two ends have told each other.
   bool stirring_ = false, peer_stirring_ = false;
   // While nothing comes back: questions to the peer and its answers.
   bool asked_ = false;

@@ -14,21 +14,21 @@
 namespace viaduct::core::fabric {
 namespace {
 
-// What a test sees of a conduit, and does to it.
+// What a test sees of an endpoint, and does to it.
 struct Bell {
   bool mute = false;    // there is none
   bool unarmed = true;  // tells also while it is not armed
   bool silent = false;  // nothing comes back
-  int told = -1;        // the conduit's descriptor
+  int told = -1;        // the endpoint's descriptor
   bool armed = false;
   int arms = 0;
 };
 
 // Takes every piece at once. Its descriptor is like that of a verbs queue: what it has told stays
 // told until arm(), also when progress() has seen it.
-class StubbornConduit final : public Conduit {
+class StubbornEndpoint final : public Endpoint {
  public:
-  explicit StubbornConduit(Bell& bell) : bell_(bell) { bell.told = fd_.get(); }
+  explicit StubbornEndpoint(Bell& bell) : bell_(bell) { bell.told = fd_.get(); }
   const Bytes& address() const override { return address_; }
   int fd() const override { return bell_.mute ? -1 : fd_.get(); }
   bool tellsUnarmed() const override { return bell_.unarmed; }
@@ -61,10 +61,10 @@ class StubbornConduit final : public Conduit {
   const std::string way_ = "way";
 };
 
-class StubbornGround final : public Ground {
+class StubbornGround final : public Domain {
  public:
-  Result<std::unique_ptr<Conduit>> open() const override {
-    return std::unique_ptr<Conduit>(std::make_unique<StubbornConduit>(bell));
+  Result<std::unique_ptr<Endpoint>> open() const override {
+    return std::unique_ptr<Endpoint>(std::make_unique<StubbornEndpoint>(bell));
   }
   Result<std::unique_ptr<Registration>> add(const Range&) const override {
     return std::make_unique<Registration>(Bytes());
@@ -94,7 +94,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
     op_ = {.local = address, .remote = address, .bytes = 8};
     channel_.emplace(
         ChannelSeed{
-            .ground = ground_,
+            .domain = domain_,
             .poller = *poller_,
             .word = word_,
             .opening = std::chrono::seconds(20),
@@ -138,8 +138,8 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
   }
   // Something has come in. A bell that is not armed does not tell of it.
   void comesIn() {
-    if (!ground_.bell.unarmed && !ground_.bell.armed) return;
-    ASSERT_EQ(::eventfd_write(ground_.bell.told, 1), 0);
+    if (!domain_.bell.unarmed && !domain_.bell.armed) return;
+    ASSERT_EQ(::eventfd_write(domain_.bell.told, 1), 0);
   }
   void look() {
     base::Poller::Events events;
@@ -166,7 +166,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
   // With something under way of which nothing comes back.
   void fallSilent() {
     ASSERT_TRUE(turnsUntil([&] { return channel_->up(); }));
-    ground_.bell.silent = true;
+    domain_.bell.silent = true;
     post();
     ASSERT_TRUE(turnsUntil([&] { return asked() == 1 || channel_->broke(); }));
     ASSERT_FALSE(channel_->broke()) << "the peer has not said that it is well";
@@ -181,7 +181,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
 
   std::vector<Message> told_;
   std::unique_ptr<base::Poller> poller_;
-  StubbornGround ground_;
+  StubbornGround domain_;
   ProbeWord word_;
   OwnPins own_;
   RemotePins remote_;
@@ -191,10 +191,10 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
   std::optional<Channel> channel_;
 };
 
-// Its conduit has nothing to sleep on.
+// Its endpoint has nothing to sleep on.
 class MuteChannelTest : public ChannelTest {
  protected:
-  MuteChannelTest() { ground_.bell.mute = true; }
+  MuteChannelTest() { domain_.bell.mute = true; }
   bool turnsUntilItDozes() {
     return turnsUntil([&] { return channel_->dozes(); });
   }
@@ -210,31 +210,31 @@ TEST_F(ChannelTest, WhatWasToldOnceKeepsNobodyAwake) {
 
 // While traffic goes on, the bell is in nobody's way, and nobody falls asleep.
 TEST_F(ChannelTest, WhatTellsOnlyWhenArmedIsListenedToBeforeItSleeps) {
-  ground_.bell.unarmed = false;
+  domain_.bell.unarmed = false;
   for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(turnsUntil([&] { return ground_.bell.armed; }));
+    ASSERT_TRUE(turnsUntil([&] { return domain_.bell.armed; }));
     ASSERT_TRUE(channel_->active) << "it is turned while it listens";
     comesIn();
     look();
-    EXPECT_FALSE(ground_.bell.armed) << "it has heard it";
+    EXPECT_FALSE(domain_.bell.armed) << "it has heard it";
     EXPECT_TRUE(channel_->active);
   }
-  const int heard = ground_.bell.arms;
+  const int heard = domain_.bell.arms;
   EXPECT_TRUE(turnsUntilAsleep());
-  EXPECT_TRUE(ground_.bell.armed);
-  EXPECT_EQ(ground_.bell.arms, heard + 2) << "to listen, and to sleep";
+  EXPECT_TRUE(domain_.bell.armed);
+  EXPECT_EQ(domain_.bell.arms, heard + 2) << "to listen, and to sleep";
   comesIn();
   look();
   EXPECT_TRUE(channel_->active) << "it is woken";
-  EXPECT_FALSE(ground_.bell.armed);
+  EXPECT_FALSE(domain_.bell.armed);
 }
 
 TEST_F(ChannelTest, WhileTrafficGoesOnItListensLessAndLessOften) {
-  ground_.bell.unarmed = false;
+  domain_.bell.unarmed = false;
   std::vector<Duration> deaf;
   auto heard = Clock::now();
   for (int i = 0; i < 5; ++i) {
-    ASSERT_TRUE(turnsUntil([&] { return ground_.bell.armed; }));
+    ASSERT_TRUE(turnsUntil([&] { return domain_.bell.armed; }));
     deaf.push_back(Clock::now() - heard);
     comesIn();
     look();
@@ -247,7 +247,7 @@ TEST_F(ChannelTest, WhileTrafficGoesOnItListensLessAndLessOften) {
   comesIn();
   look();
   heard = Clock::now();
-  ASSERT_TRUE(turnsUntil([&] { return ground_.bell.armed; }));
+  ASSERT_TRUE(turnsUntil([&] { return domain_.bell.armed; }));
   EXPECT_LT(Clock::now() - heard, 8 * kSpin) << "who has slept begins anew";
 }
 
@@ -282,7 +282,7 @@ TEST_F(MuteChannelTest, WhileThePeerIsAwakeItIsTurned) {
 TEST_F(ChannelTest, ASilentWayIsAskedAfterInEachOfItsLives) {
   ASSERT_NO_FATAL_FAILURE(fallSilent());
   end();  // before the answer
-  ground_.bell.silent = false;
+  domain_.bell.silent = false;
   live(2);
   ASSERT_NO_FATAL_FAILURE(fallSilent());
   for (int answers = 0; answers < 2; ++answers) {
@@ -292,7 +292,7 @@ TEST_F(ChannelTest, ASilentWayIsAskedAfterInEachOfItsLives) {
   }
   EXPECT_TRUE(turnsUntil([&] { return !!channel_->broke(); }));
   end();
-  ground_.bell.silent = false;
+  domain_.bell.silent = false;
   live(3);
   ASSERT_NO_FATAL_FAILURE(fallSilent());
 }
@@ -300,10 +300,10 @@ TEST_F(ChannelTest, ASilentWayIsAskedAfterInEachOfItsLives) {
 // Some libraries lose what their descriptor was to tell of.
 TEST_F(ChannelTest, BeforeAWayIsTakenForSilentItIsTurnedOnceMore) {
   ASSERT_TRUE(turnsUntil([&] { return channel_->up(); }));
-  ground_.bell.silent = true;
+  domain_.bell.silent = true;
   post();
   ASSERT_TRUE(turnsUntilAsleep());
-  ground_.bell.silent = false;  // and nobody is told
+  domain_.bell.silent = false;  // and nobody is told
   const auto until = Clock::now() + std::chrono::seconds(5);
   for (int answered = 0; !jobs_.back().ended && !channel_->broke() && Clock::now() < until;) {
     channel_->active ? turn() : look();

@@ -26,18 +26,18 @@ struct Device {
 };
 Error gone() { return {.code = Code::kDevice, .operation = "device", .detail = "unplugged"}; }
 
-class MemoryConduit;
-using OpenOnes = std::map<std::uint64_t, const MemoryConduit*>;  // by address
+class MemoryEndpoint;
+using OpenOnes = std::map<std::uint64_t, const MemoryEndpoint*>;  // by address
 
-class MemoryConduit final : public Conduit {
+class MemoryEndpoint final : public Endpoint {
  public:
-  MemoryConduit(const Device& device, OpenOnes& all) : device_(device), all_(all) {
+  MemoryEndpoint(const Device& device, OpenOnes& all) : device_(device), all_(all) {
     all_[reinterpret_cast<std::uintptr_t>(this)] = this;
     address_ = base::Writer().put(std::uint64_t{reinterpret_cast<std::uintptr_t>(this)}).take();
   }
-  ~MemoryConduit() override { all_.erase(reinterpret_cast<std::uintptr_t>(this)); }
-  MemoryConduit(const MemoryConduit&) = delete;
-  MemoryConduit& operator=(const MemoryConduit&) = delete;
+  ~MemoryEndpoint() override { all_.erase(reinterpret_cast<std::uintptr_t>(this)); }
+  MemoryEndpoint(const MemoryEndpoint&) = delete;
+  MemoryEndpoint& operator=(const MemoryEndpoint&) = delete;
 
   const Bytes& address() const override { return address_; }
   int fd() const override { return -1; }
@@ -77,12 +77,12 @@ class MemoryConduit final : public Conduit {
   const std::string way_ = "memory";
 };
 
-class MemoryGround final : public Ground {
+class MemoryGround final : public Domain {
  public:
   MemoryGround(const Device& device, OpenOnes& all) : device_(device), all_(all) {}
-  Result<std::unique_ptr<Conduit>> open() const override {
+  Result<std::unique_ptr<Endpoint>> open() const override {
     if (device_.out) return gone();
-    return std::unique_ptr<Conduit>(std::make_unique<MemoryConduit>(device_, all_));
+    return std::unique_ptr<Endpoint>(std::make_unique<MemoryEndpoint>(device_, all_));
   }
   Result<std::unique_ptr<Registration>> add(const Range&) const override {
     return std::make_unique<Registration>(Bytes(1));
@@ -103,7 +103,7 @@ class FabricLinkTest : public ::testing::Test {
       Fabric fabric{.can = {.name = "memory", .memory = {MemoryKind::kHost}}, .kind = "memory"};
       for (const Device& device : devices_[end]) {
         fabric.names.push_back("rail" + std::to_string(fabric.names.size()));
-        fabric.grounds.push_back(std::make_unique<MemoryGround>(device, open_));
+        fabric.domains.push_back(std::make_unique<MemoryGround>(device, open_));
       }
       auto opened = FabricBackend::open({settings_, *poller_}, std::move(fabric));
       ASSERT_TRUE(opened) << opened.error().text();

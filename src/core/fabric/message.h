@@ -17,8 +17,9 @@ namespace viaduct::core::fabric {
 using base::Bytes;
 
 inline constexpr std::size_t kMaxRails = 64;
-inline constexpr std::size_t kMaxAddress = 64 << 10;  // of a conduit: a few hundred bytes a device
-inline constexpr std::size_t kMaxKey = 16 << 10;      // packed; a few dozen bytes a device
+inline constexpr std::size_t kMaxAddress = 64
+                                           << 10;  // of an endpoint: a few hundred bytes a device
+inline constexpr std::size_t kMaxKey = 16 << 10;   // packed; a few dozen bytes a device
 
 // Where a peer's probe of a way may write its eight bytes.
 struct Probe {
@@ -39,19 +40,19 @@ Result<Greeting> decodeGreeting(std::span<const std::byte> bytes);
 Bytes encodePinKey(std::uint32_t generation);
 Result<std::uint32_t> decodePinKey(std::span<const std::byte> bytes);
 
-// A conduit of the sender's waits for the other end's: opens (from the dialer), or answers one.
+// An endpoint of the sender's waits for the other end's: opens (from the dialer), or answers one.
 struct Open {
   bool answer = false;
   std::uint32_t channel = 0, life = 0;
   Bytes address = {};
   Probe probe = {};
 };
-// The sender's conduit of this life is gone: nothing more comes in or goes out at that end.
+// The sender's endpoint of this life is gone: nothing more comes in or goes out at that end.
 struct Shut {
   enum class Reason : std::uint8_t {
     kBroken,  // or in answer to the other end's
     kFence,   // on purpose: memory was withdrawn
-    kOver,    // all conduits of the link are gone, and no more come
+    kOver,    // all endpoints of the link are gone, and no more come
   };
   std::uint32_t channel = 0, life = 0;
   Reason reason = Reason::kBroken;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/backend.h"
-#include "core/fabric/conduit.h"
+#include "core/fabric/endpoint.h"
 
 namespace viaduct::core::fabric {
 

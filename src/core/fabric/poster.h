@@ -1,4 +1,4 @@
-// The jobs of one channel: posts their ops to the conduit as far as the window has room, with one
+// The jobs of one channel: posts their ops to the endpoint as far as the window has room, with one
 // flush behind each batch, and believes nothing before its flush has ended. Threads: under the
 // agent's lock.
 #pragma once
@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "core/fabric/conduit.h"
+#include "core/fabric/endpoint.h"
 #include "core/fabric/job.h"
 #include "core/fabric/own_pins.h"
 #include "core/fabric/remote_pins.h"
@@ -43,18 +43,18 @@ class Poster {
   void stopAll(const Error& why, bool rail_lost);
   void keysHaveCome() { ready_.append(parked_); }
 
-  void push(Conduit& conduit);  // posts what there is room for
+  void push(Endpoint& endpoint);  // posts what there is room for
   // Takes in what has ended; true: something has. After progress(), so that a flush that was over
   // at once on an endpoint that had just failed is not believed.
-  bool reap(Conduit& conduit);
-  // The conduit is about to go. What it had not confirmed will be posted again, once settle() has
+  bool reap(Endpoint& endpoint);
+  // The endpoint is about to go. What it had not confirmed will be posted again, once settle() has
   // told that the peer's end is gone as well.
-  void rewind(Conduit& conduit);
+  void rewind(Endpoint& endpoint);
   void settle();
   void forgetJobs() { ready_ = parked_ = held_ = {}; }  // they are their owners' alone
 
   bool idle() const { return batches_.empty(); }
-  // The conduit took nothing, and no event will tell when it does.
+  // The endpoint took nothing, and no event will tell when it does.
   bool starved() const { return idle() && !ready_.empty(); }
   Clock::time_point lastMoved() const { return last_moved_; }
   // Longer without an answer than this, and the way is silent: what is under way would have taken a
@@ -84,12 +84,12 @@ class Poster {
   static constexpr std::uint64_t kBatchBytes = 1 << 20, kWindowBytes = 4 << 20;
 
   bool room() const;
-  bool pushOne(Conduit& conduit, Job& job);
-  Entry post(Conduit& conduit, Job& job);
+  bool pushOne(Endpoint& endpoint, Job& job);
+  Entry post(Endpoint& endpoint, Job& job);
   std::span<const Piece> cut(Job& job, std::uint32_t slot, const Target& to) const;
-  bool postRun(Conduit& conduit, Job& job, std::uint32_t slot, const Target& to, Entry& entry);
-  Found find(Conduit& conduit, Job& job, std::uint32_t slot, Target& out);
-  void seal(Conduit& conduit);
+  bool postRun(Endpoint& endpoint, Job& job, std::uint32_t slot, const Target& to, Entry& entry);
+  Found find(Endpoint& endpoint, Job& job, std::uint32_t slot, Target& out);
+  void seal(Endpoint& endpoint);
   void confirm(const Batch& batch, Clock::time_point now);
   void finishIfOver(Job& job);
 

@@ -10,22 +10,22 @@
 #include <string>
 #include <unordered_map>
 
-#include "backends/ofi/endpoint.h"
+#include "backends/ofi/completion_queue.h"
 #include "backends/ofi/orders.h"
-#include "backends/ofi/queue.h"
+#include "backends/ofi/raw_endpoint.h"
 
 namespace viaduct::ofi {
 
-class Conduit final : public core::fabric::Conduit {
+class OfiEndpoint final : public core::fabric::Endpoint {
  public:
-  static Result<std::unique_ptr<Conduit>> open(const Ground& ground);
+  static Result<std::unique_ptr<OfiEndpoint>> open(const OfiDomain& ofi_domain);
 
   const Bytes& address() const override { return address_; }
   int fd() const override { return queue_->fd(); }
   bool tellsUnarmed() const override { return queue_->tellsUnarmed(); }
   Status join(const Bytes& peer) override;
-  const std::string& way() const override { return ground_.provider(); }
-  const std::string& lanes() const override { return ground_.device(); }
+  const std::string& way() const override { return ofi_domain_.provider(); }
+  const std::string& lanes() const override { return ofi_domain_.device(); }
 
   core::fabric::RemoteKey keyOf(std::uint32_t generation, const Bytes& packed) override;
   void retire(std::uint32_t generation) override { keys_.erase(generation); }
@@ -44,14 +44,14 @@ class Conduit final : public core::fabric::Conduit {
   std::optional<Error> broken() const override { return broken_; }
 
  private:
-  explicit Conduit(const Ground& ground) : ground_(ground) {}
+  explicit OfiEndpoint(const OfiDomain& ofi_domain) : ofi_domain_(ofi_domain) {}
   void look();
   void breakWith(Error why);
   void readError();
   void seeRefusal();
   void judgeDeaf();
 
-  const Ground& ground_;
+  const OfiDomain& ofi_domain_;
   Bytes address_;
   std::optional<Error> broken_;
   int unlooked_ = 0;
@@ -59,8 +59,8 @@ class Conduit final : public core::fabric::Conduit {
   Clock::time_point deaf_since_{};
   std::unordered_map<std::uint32_t, RemoteMemory> keys_;
   std::shared_ptr<fid_domain> domain_;
-  std::unique_ptr<Queue> queue_;
-  std::unique_ptr<Endpoint> endpoint_;
+  std::unique_ptr<CompletionQueue> queue_;
+  std::unique_ptr<RawEndpoint> raw_;
   std::unique_ptr<Orders> orders_;  // once the endpoint takes some
 };
 

@@ -9,33 +9,34 @@
 #include <span>
 #include <vector>
 
-#include "backends/ofi/endpoint.h"
+#include "backends/ofi/raw_endpoint.h"
 #include "base/fd.h"
 
 namespace viaduct::ofi {
 
-class Queue {
+class CompletionQueue {
  public:
-  static Result<std::unique_ptr<Queue>> open(const Ground& ground, fid_domain& domain);
+  static Result<std::unique_ptr<CompletionQueue>> open(const OfiDomain& ofi_domain,
+                                                       fid_domain& domain);
 
   fid_cq& get() const { return *queue_; }
   // Once the endpoint is there.
-  Status sleepOnThese(const Endpoint::Events& events);
+  Status sleepOnThese(const RawEndpoint::Events& events);
   // Readable when there is something to do, once arm() was true; -1: there is nothing to sleep on.
   int fd() const { return set_ ? set_.get() : own_; }
   // fd() tells of what comes in whether it was armed or not. It costs 2 to 3 us a transfer, so that
   // it is only where libfabric gives nothing else (docs/measured/ofi.md).
   bool tellsUnarmed() const { return wait_ == FI_WAIT_FD; }
-  bool arm(const Endpoint::Events& events);
+  bool arm(const RawEndpoint::Events& events);
   void disarm();
 
  private:
-  explicit Queue(const Ground& ground) : ground_(ground) {}
+  explicit CompletionQueue(const OfiDomain& ofi_domain) : ofi_domain_(ofi_domain) {}
   Status watch(int fd, std::uint32_t events);
   bool watchAll();
   int listDescriptors();
 
-  const Ground& ground_;
+  const OfiDomain& ofi_domain_;
   Fid<fid_cq> queue_;
   fi_wait_obj wait_ = FI_WAIT_NONE;
   int own_ = -1;  // with FI_WAIT_FD: the queue's

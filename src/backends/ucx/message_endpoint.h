@@ -8,19 +8,19 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backends/ucx/conduit.h"
 #include "backends/ucx/letter.h"
 #include "backends/ucx/reachable.h"
+#include "backends/ucx/ucx_endpoint.h"
 #include "core/fabric/queue.h"
 
 namespace viaduct::ucx {
 
-class MessageConduit final : public Conduit {
+class MessageEndpoint final : public UcxEndpoint {
  public:
-  static Result<std::unique_ptr<MessageConduit>> open(const Context& context, Reachable& memory);
-  ~MessageConduit() override;
-  MessageConduit(const MessageConduit&) = delete;
-  MessageConduit& operator=(const MessageConduit&) = delete;
+  static Result<std::unique_ptr<MessageEndpoint>> open(const Context& context, Reachable& memory);
+  ~MessageEndpoint() override;
+  MessageEndpoint(const MessageEndpoint&) = delete;
+  MessageEndpoint& operator=(const MessageEndpoint&) = delete;
 
   const Bytes& address() const override { return address_; }
   Status join(const Bytes& peer) override;
@@ -37,7 +37,7 @@ class MessageConduit final : public Conduit {
  private:
   // A letter of ours, until UCX has no more use for it and, where it asks, the answer is here.
   struct Envelope {
-    MessageConduit* owner = nullptr;
+    MessageEndpoint* owner = nullptr;
     Letter letter = {};
     std::array<std::byte, Letter::kLongestHead> head = {};
     // Here: where its bytes are, or its answer's go.
@@ -50,8 +50,8 @@ class MessageConduit final : public Conduit {
   };
   using Line = core::fabric::Queue<Envelope>;
 
-  MessageConduit(const Context& context, Reachable& memory)
-      : Conduit(context), reachable_(memory) {}
+  MessageEndpoint(const Context& context, Reachable& memory)
+      : UcxEndpoint(context), reachable_(memory) {}
   Status fitHeads();
   void waitForTheFirst();
   Envelope& blank(Letter::Kind kind);

@@ -1,4 +1,4 @@
-// Two conduits in one process, joined over the provider that is the parameter.
+// Two endpoints in one process, joined over the provider that is the parameter.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "backends/ofi/choose.h"
-#include "backends/ofi/conduit.h"
+#include "backends/ofi/ofi_endpoint.h"
 #include "support/bytes.h"
 
 namespace viaduct::ofi {
@@ -20,20 +20,20 @@ using core::fabric::RemoteKey;
 
 inline constexpr auto kLongest = std::chrono::seconds(20);
 
-// One side: a rail, a conduit and some memory that the other may reach.
+// One side: a rail, an endpoint and some memory that the other may reach.
 struct Side {
-  std::unique_ptr<core::fabric::Ground> ground;
+  std::unique_ptr<core::fabric::Domain> domain;
   std::unique_ptr<core::fabric::Registration> memory;
-  std::unique_ptr<core::fabric::Conduit> conduit;
+  std::unique_ptr<core::fabric::Endpoint> endpoint;
   std::vector<std::byte> bytes = std::vector<std::byte>(4U << 20U);
   RemoteKey key = nullptr;  // to the other's memory
 
   std::uint64_t address() const { return reinterpret_cast<std::uintptr_t>(bytes.data()); }
   // From above to below: what lies on a domain goes before it.
   void close() {
-    conduit.reset();
+    endpoint.reset();
     memory.reset();
-    ground.reset();
+    domain.reset();
   }
 };
 
@@ -48,7 +48,7 @@ inline const std::vector<std::byte>& pattern() {
   return made;
 }
 
-class ConduitTest : public ::testing::TestWithParam<const char*> {
+class OfiEndpointTest : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     if (const auto there = library(); !there) GTEST_SKIP() << there.error().text();
@@ -66,32 +66,32 @@ class ConduitTest : public ::testing::TestWithParam<const char*> {
   void open(Side& side) {
     auto chosen = choose(settings_);
     ASSERT_TRUE(chosen) << chosen.error().text();
-    side.ground = std::move(chosen->grounds.front());
-    auto memory = side.ground->add({.address = side.address(), .bytes = side.bytes.size()});
+    side.domain = std::move(chosen->domains.front());
+    auto memory = side.domain->add({.address = side.address(), .bytes = side.bytes.size()});
     ASSERT_TRUE(memory) << memory.error().text();
     side.memory = *std::move(memory);
-    auto conduit = side.ground->open();
-    ASSERT_TRUE(conduit) << conduit.error().text();
-    side.conduit = *std::move(conduit);
+    auto endpoint = side.domain->open();
+    ASSERT_TRUE(endpoint) << endpoint.error().text();
+    side.endpoint = *std::move(endpoint);
   }
   void join() {
-    const auto first = a_.conduit->join(b_.conduit->address());
+    const auto first = a_.endpoint->join(b_.endpoint->address());
     ASSERT_TRUE(first) << first.error().text();
-    const auto second = b_.conduit->join(a_.conduit->address());
+    const auto second = b_.endpoint->join(a_.endpoint->address());
     ASSERT_TRUE(second) << second.error().text();
-    a_.key = a_.conduit->keyOf(1, b_.memory->key());
-    b_.key = b_.conduit->keyOf(1, a_.memory->key());
+    a_.key = a_.endpoint->keyOf(1, b_.memory->key());
+    b_.key = b_.endpoint->keyOf(1, a_.memory->key());
     ASSERT_NE(a_.key, nullptr);
     ASSERT_NE(b_.key, nullptr);
   }
 
-  bool connected() const { return static_cast<const Ground&>(*a_.ground).connects(); }
+  bool connected() const { return static_cast<const OfiDomain&>(*a_.domain).connects(); }
   bool turnUntil(const std::function<bool()>& done) {
     const auto until = Clock::now() + kLongest;
     while (!done()) {
       if (Clock::now() > until) return false;
       for (Side* side : {&a_, &b_})
-        if (side->conduit) side->conduit->progress();
+        if (side->endpoint) side->endpoint->progress();
     }
     return true;
   }
@@ -110,24 +110,24 @@ class ConduitTest : public ::testing::TestWithParam<const char*> {
     std::size_t at = 0;
     Flush flush;
     const bool posted = turnUntil([&] {
-      const auto went = a_.conduit->post(kind, all.subspan(at), a_.key);
+      const auto went = a_.endpoint->post(kind, all.subspan(at), a_.key);
       injected += went.injected;
       at += went.pieces;
-      return at == all.size() || a_.conduit->broken();
+      return at == all.size() || a_.endpoint->broken();
     });
     EXPECT_TRUE(posted);
-    flush = a_.conduit->flush();
-    EXPECT_TRUE(turnUntil([&] { return a_.conduit->ended(flush) || a_.conduit->broken(); }));
-    if (a_.conduit->broken()) ADD_FAILURE() << a_.conduit->broken()->text();
+    flush = a_.endpoint->flush();
+    EXPECT_TRUE(turnUntil([&] { return a_.endpoint->ended(flush) || a_.endpoint->broken(); }));
+    if (a_.endpoint->broken()) ADD_FAILURE() << a_.endpoint->broken()->text();
     return injected;
   }
-  // A write by this key changes nothing there, and breaks the conduit. Eight bytes were written.
+  // A write by this key changes nothing there, and breaks the endpoint. Eight bytes were written.
   void reachesNothing(RemoteKey key) {
     const auto one = pieces(1, 4096, 0);
-    EXPECT_EQ(a_.conduit->post(OpKind::kWrite, one, key).pieces, 1U);
-    auto flush = a_.conduit->flush();
-    EXPECT_TRUE(turnUntil([&] { return a_.conduit->ended(flush) || a_.conduit->broken(); }));
-    EXPECT_TRUE(a_.conduit->broken());
+    EXPECT_EQ(a_.endpoint->post(OpKind::kWrite, one, key).pieces, 1U);
+    auto flush = a_.endpoint->flush();
+    EXPECT_TRUE(turnUntil([&] { return a_.endpoint->ended(flush) || a_.endpoint->broken(); }));
+    EXPECT_TRUE(a_.endpoint->broken());
     EXPECT_EQ(b_.bytes[8], std::byte{0});
   }
   bool same(const Side& side, std::size_t from, std::size_t bytes) const {

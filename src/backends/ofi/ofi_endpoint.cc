@@ -1,4 +1,4 @@
-#include "backends/ofi/conduit.h"
+#include "backends/ofi/ofi_endpoint.h"
 
 #include <fmt/format.h>
 
@@ -25,52 +25,52 @@ constexpr int kLookEvery = 32;
 
 }  // namespace
 
-Result<std::unique_ptr<Conduit>> Conduit::open(const Ground& ground) {
-  std::unique_ptr<Conduit> out(new Conduit(ground));
-  VIADUCT_TRY(out->domain_, ground.domain());
-  VIADUCT_TRY(out->queue_, Queue::open(ground, *out->domain_));
-  VIADUCT_TRY(out->endpoint_, Endpoint::open(ground, *out->domain_, out->queue_->get()));
-  VIADUCT_CHECK(out->queue_->sleepOnThese(out->endpoint_->events()));
+Result<std::unique_ptr<OfiEndpoint>> OfiEndpoint::open(const OfiDomain& ofi_domain) {
+  std::unique_ptr<OfiEndpoint> out(new OfiEndpoint(ofi_domain));
+  VIADUCT_TRY(out->domain_, ofi_domain.domain());
+  VIADUCT_TRY(out->queue_, CompletionQueue::open(ofi_domain, *out->domain_));
+  VIADUCT_TRY(out->raw_, RawEndpoint::open(ofi_domain, *out->domain_, out->queue_->get()));
+  VIADUCT_CHECK(out->queue_->sleepOnThese(out->raw_->events()));
   out->address_ = base::Writer()
                       .put(kAddressMark)
-                      .text(ground.provider())
-                      .put(static_cast<std::uint32_t>(ground.info().ep_attr->type))
-                      .put(ground.info().addr_format)
-                      .sized(out->endpoint_->name())
+                      .text(ofi_domain.provider())
+                      .put(static_cast<std::uint32_t>(ofi_domain.info().ep_attr->type))
+                      .put(ofi_domain.info().addr_format)
+                      .sized(out->raw_->name())
                       .take();
   return out;
 }
 
-Status Conduit::join(const Bytes& peer) {
+Status OfiEndpoint::join(const Bytes& peer) {
   base::Reader in(peer);
   const bool ours = in.get<std::uint32_t>() == kAddressMark;
   const std::string provider = in.text();
   const auto type = in.get<std::uint32_t>(), format = in.get<std::uint32_t>();
   const auto name = in.sized();
-  if (!ours || !in.finished()) return refusedName(ground_, "the peer's address is invalid");
-  if (provider != ground_.provider())
-    return refusedName(ground_, fmt::format("the peer uses the provider {:.64}", provider));
-  if (type != ground_.info().ep_attr->type || format != ground_.info().addr_format)
-    return otherKind(ground_);
-  VIADUCT_CHECK(endpoint_->join(name));
+  if (!ours || !in.finished()) return refusedName(ofi_domain_, "the peer's address is invalid");
+  if (provider != ofi_domain_.provider())
+    return refusedName(ofi_domain_, fmt::format("the peer uses the provider {:.64}", provider));
+  if (type != ofi_domain_.info().ep_attr->type || format != ofi_domain_.info().addr_format)
+    return otherKind(ofi_domain_);
+  VIADUCT_CHECK(raw_->join(name));
   look();
   return Ok{};
 }
 
-void Conduit::look() {
+void OfiEndpoint::look() {
   unlooked_ = 0;
-  if (auto well = endpoint_->look(); !well) return breakWith(std::move(well).error());
-  if (fid_ep* const ready = endpoint_->ready(); !orders_ && ready != nullptr)
-    orders_ = std::make_unique<Orders>(ground_.manner(), *ready, endpoint_->peer());
+  if (auto well = raw_->look(); !well) return breakWith(std::move(well).error());
+  if (fid_ep* const ready = raw_->ready(); !orders_ && ready != nullptr)
+    orders_ = std::make_unique<Orders>(ofi_domain_.profile(), *ready, raw_->peer());
 }
 
-RemoteKey Conduit::keyOf(std::uint32_t generation, const Bytes& packed) {
+RemoteKey OfiEndpoint::keyOf(std::uint32_t generation, const Bytes& packed) {
   if (const auto known = keys_.find(generation); known != keys_.end()) return &known->second;
   const auto key = unpacked(packed);
   return key ? &keys_.emplace(generation, *key).first->second : nullptr;
 }
 
-Posted Conduit::post(OpKind kind, std::span<const Piece> pieces, RemoteKey key) {
+Posted OfiEndpoint::post(OpKind kind, std::span<const Piece> pieces, RemoteKey key) {
   if (broken_ || !orders_) return {};
   const Posted out = orders_->post(kind, pieces, *static_cast<const RemoteMemory*>(key));
   seeRefusal();
@@ -83,29 +83,29 @@ Posted Conduit::post(OpKind kind, std::span<const Piece> pieces, RemoteKey key) 
 
 // A peer that goes while nothing is under way is told by nothing: its endpoint takes no orders from
 // then on, though its queue is empty.
-void Conduit::judgeDeaf() {
+void OfiEndpoint::judgeDeaf() {
   const auto now = Clock::now();
   if (deaf_since_ == Clock::time_point{}) deaf_since_ = now;
   if (now - deaf_since_ < kDeaf) return;
-  Error why = ofiError(Code::kPeerLost, "libfabric endpoint", -FI_EAGAIN, ground_.device());
+  Error why = ofiError(Code::kPeerLost, "libfabric endpoint", -FI_EAGAIN, ofi_domain_.device());
   why.detail += " (it accepts no work requests, although none is in flight)";
   why.cause = kGone;
   breakWith(std::move(why));
 }
 
-void Conduit::seeRefusal() {
+void OfiEndpoint::seeRefusal() {
   if (orders_ && orders_->refusal() != 0)
     breakWith(ofiError(Code::kPeerLost, "fi_writemsg or fi_readmsg", orders_->refusal(),
-                       ground_.device()));
+                       ofi_domain_.device()));
 }
 
-bool Conduit::ended(Flush& flush) {
+bool OfiEndpoint::ended(Flush& flush) {
   if (broken_ || (orders_ && !orders_->over(flush))) return false;
   letGo(flush);
   return true;
 }
 
-bool Conduit::progress() {
+bool OfiEndpoint::progress() {
   if (broken_) return false;
   std::array<fi_cq_entry, kEntries> entries;
   const std::int64_t got = fi_cq_read(&queue_->get(), entries.data(), entries.size());
@@ -115,7 +115,7 @@ bool Conduit::progress() {
   if (got == -FI_EAVAIL)
     readError();
   else if (got < 0 && got != -FI_EAGAIN)
-    breakWith(ofiError(Code::kDevice, "fi_cq_read", got, ground_.device()));
+    breakWith(ofiError(Code::kDevice, "fi_cq_read", got, ofi_domain_.device()));
   // What has ended before the connection did comes first.
   if (got == -FI_EAGAIN && (!orders_ || ++unlooked_ >= kLookEvery)) look();
   if (!broken_ && orders_) orders_->settle();
@@ -123,10 +123,10 @@ bool Conduit::progress() {
   return got > 0 || broken_;
 }
 
-void Conduit::readError() {
+void OfiEndpoint::readError() {
   fi_cq_err_entry entry{};
   if (fi_cq_readerr(&queue_->get(), &entry, 0) != 1) return;
-  Error why = ofiError(Code::kPeerLost, "libfabric endpoint", -entry.err, ground_.device());
+  Error why = ofiError(Code::kPeerLost, "libfabric endpoint", -entry.err, ofi_domain_.device());
   std::array<char, 128> text{};
   const char* const said =
       fi_cq_strerror(&queue_->get(), entry.prov_errno, entry.err_data, text.data(), text.size());
@@ -136,13 +136,13 @@ void Conduit::readError() {
   breakWith(std::move(why));
 }
 
-void Conduit::breakWith(Error why) {
+void OfiEndpoint::breakWith(Error why) {
   if (!broken_) broken_ = std::move(why);
 }
 
-bool Conduit::arm() {
+bool OfiEndpoint::arm() {
   if (broken_ || (orders_ && !orders_->settle())) return false;
-  return queue_->arm(endpoint_->events());
+  return queue_->arm(raw_->events());
 }
 
 }  // namespace viaduct::ofi

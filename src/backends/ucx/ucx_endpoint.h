@@ -8,7 +8,7 @@
 #include <string>
 
 #include "backends/ucx/context.h"
-#include "core/fabric/conduit.h"
+#include "core/fabric/endpoint.h"
 
 namespace viaduct::ucx {
 
@@ -18,11 +18,11 @@ using core::fabric::Piece;
 using core::fabric::Posted;
 using core::fabric::RemoteKey;
 
-class Conduit : public core::fabric::Conduit {
+class UcxEndpoint : public core::fabric::Endpoint {
  public:
-  ~Conduit() override = default;
-  Conduit(const Conduit&) = delete;
-  Conduit& operator=(const Conduit&) = delete;
+  ~UcxEndpoint() override = default;
+  UcxEndpoint(const UcxEndpoint&) = delete;
+  UcxEndpoint& operator=(const UcxEndpoint&) = delete;
 
   const Bytes& address() const override { return address_; }
   int fd() const override { return fd_; }
@@ -35,7 +35,7 @@ class Conduit : public core::fabric::Conduit {
   std::optional<Error> broken() const override { return broken_; }
 
  protected:
-  explicit Conduit(const Context& context) : context_(context), ucx_(context.ucx()) {}
+  explicit UcxEndpoint(const Context& context) : context_(context), ucx_(context.ucx()) {}
   Status openWorker();
   // Both, in the destructors of the kinds: UCX may still ask for what is theirs.
   void closeEndpoint();
@@ -46,7 +46,7 @@ class Conduit : public core::fabric::Conduit {
   const Context& context_;
   const Library& ucx_;
   ucp_worker_h worker_ = nullptr;
-  ucp_ep_h endpoint_ = nullptr;  // after join()
+  ucp_ep_h ep_ = nullptr;  // after join()
   Clock::time_point joined_at_{};
   std::optional<Error> broken_;
 

@@ -8,10 +8,10 @@
 #include <memory>
 #include <string>
 
-#include "backends/ofi/exposure.h"
+#include "backends/ofi/endpoint_regions.h"
 #include "backends/ofi/library.h"
 #include "backends/ofi/memory.h"
-#include "core/fabric/conduit.h"
+#include "core/fabric/endpoint.h"
 
 namespace viaduct::ofi {
 
@@ -19,24 +19,24 @@ namespace viaduct::ofi {
 constexpr std::uint64_t kMostPiece = 1U << 20U;
 
 // How a rail is used: what the provider has promised, as far as the user wants it.
-struct Manner {
+struct EndpointProfile {
   std::size_t inject = 0;   // bytes that an order may carry within itself; 0: none
   bool doorbell = false;    // orders given together share one
   bool ordered = false;     // writes become visible in the order they were given in
   std::uint32_t depth = 0;  // orders under way at most
 };
-Manner mannerOf(const fi_info& info, const Settings& settings);
+EndpointProfile profileOf(const fi_info& info, const Settings& settings);
 
 // Why a provider cannot be used as it wants to be; empty: it can. For the bits of FI_MR_*.
 std::string refusedModes(int mr_mode);
 
-class Ground final : public core::fabric::Ground {
+class OfiDomain final : public core::fabric::Domain {
  public:
   // `info` is one that fi_getinfo has given, and is copied.
-  static Result<std::unique_ptr<Ground>> open(const Library& ofi, const fi_info& info,
-                                              const Settings& settings);
+  static Result<std::unique_ptr<OfiDomain>> open(const Library& ofi, const fi_info& info,
+                                                 const Settings& settings);
 
-  Result<std::unique_ptr<core::fabric::Conduit>> open() const override;
+  Result<std::unique_ptr<core::fabric::Endpoint>> open() const override;
   Result<std::unique_ptr<core::fabric::Registration>> add(const Range& range) const override;
 
   const Library& ofi() const { return ofi_; }
@@ -44,28 +44,28 @@ class Ground final : public core::fabric::Ground {
   fid_fabric& fabric() const { return *fabric_; }
   // One that shares nothing with it.
   Result<Fid<fid_fabric>> fabricAnew() const;
-  // For one conduit: the rail's, or one of its own where memory is registered for each endpoint.
+  // For one endpoint: the rail's, or one of its own where memory is registered for each endpoint.
   Result<std::shared_ptr<fid_domain>> domain() const;
   // Of memory that is; null: it is not.
-  Exposures* exposures() const { return exposures_.get(); }
+  RailRegions* regions() const { return regions_.get(); }
   // Endpoints are connected to their peers (FI_EP_MSG), or are told the peer with each order.
   bool connects() const { return info_->ep_attr->type == FI_EP_MSG; }
-  const Manner& manner() const { return manner_; }
+  const EndpointProfile& profile() const { return profile_; }
   const std::string& provider() const { return provider_; }  // "tcp"
   const std::string& device() const { return device_; }      // "tcp/eth0"
 
  private:
-  Ground(const Library& ofi, Info info, const Manner& manner);
+  OfiDomain(const Library& ofi, Info info, const EndpointProfile& profile);
   Result<std::shared_ptr<fid_domain>> openDomain() const;
   Result<Fid<fid_mr>> registered(const Range& range) const;
 
   const Library& ofi_;
   Info info_;
-  const Manner manner_;
+  const EndpointProfile profile_;
   const std::string provider_, device_;
   Fid<fid_fabric> fabric_;
-  std::shared_ptr<fid_domain> domain_;    // of all conduits; null: each has its own
-  std::unique_ptr<Exposures> exposures_;  // then
+  std::shared_ptr<fid_domain> domain_;    // of all endpoints; null: each has its own
+  std::unique_ptr<RailRegions> regions_;  // then
 };
 
 }  // namespace viaduct::ofi

@@ -1,4 +1,4 @@
-#include "backends/ofi/queue.h"
+#include "backends/ofi/completion_queue.h"
 
 #include <sys/epoll.h>
 
@@ -12,35 +12,36 @@ namespace {
 // What there is to sleep on, the best first. With a list of descriptors (FI_WAIT_POLLFD) a packet
 // costs nothing while nobody sleeps; where one provider stands on another, libfabric loses some of
 // it (docs/gotchas/libfabric.md). `net` signals without end: a sleeper would spin.
-std::span<const fi_wait_obj> waitsOf(const Ground& ground) {
+std::span<const fi_wait_obj> waitsOf(const OfiDomain& ofi_domain) {
   static constexpr std::array kAll{FI_WAIT_POLLFD, FI_WAIT_FD, FI_WAIT_NONE};
-  if (ground.provider() == "net") return std::span(kAll).last(1);
-  return ground.connects() ? std::span(kAll) : std::span(kAll).last(2);
+  if (ofi_domain.provider() == "net") return std::span(kAll).last(1);
+  return ofi_domain.connects() ? std::span(kAll) : std::span(kAll).last(2);
 }
 
 constexpr std::size_t kFewDescriptors = 8;
 
 }  // namespace
 
-Result<std::unique_ptr<Queue>> Queue::open(const Ground& ground, fid_domain& domain) {
-  std::unique_ptr<Queue> out(new Queue(ground));
+Result<std::unique_ptr<CompletionQueue>> CompletionQueue::open(const OfiDomain& ofi_domain,
+                                                               fid_domain& domain) {
+  std::unique_ptr<CompletionQueue> out(new CompletionQueue(ofi_domain));
   fi_cq_attr how{};
-  how.size = ground.manner().depth;
+  how.size = ofi_domain.profile().depth;
   how.format = FI_CQ_FORMAT_CONTEXT;
   int rc = 0;
-  for (const fi_wait_obj wait : waitsOf(ground)) {
+  for (const fi_wait_obj wait : waitsOf(ofi_domain)) {
     how.wait_obj = out->wait_ = wait;
     fid_cq* queue = nullptr;
     if (rc = fi_cq_open(&domain, &how, &queue, nullptr); rc != 0) continue;
     out->queue_.reset(queue);
     if (rc = out->listDescriptors(); rc == 0) break;
   }
-  if (rc != 0) return ofiError(Code::kDevice, "fi_cq_open", rc, ground.device());
+  if (rc != 0) return ofiError(Code::kDevice, "fi_cq_open", rc, ofi_domain.device());
   return out;
 }
 
 // What the queue has to be slept on, as libfabric says it.
-int Queue::listDescriptors() {
+int CompletionQueue::listDescriptors() {
   if (wait_ == FI_WAIT_NONE) return 0;
   if (wait_ == FI_WAIT_FD) return fi_control(&queue_->fid, FI_GETWAIT, &own_);
   fi_wait_pollfd list{};
@@ -55,7 +56,7 @@ int Queue::listDescriptors() {
 }
 
 // A listener's events leave the set by themselves, with their descriptor.
-Status Queue::sleepOnThese(const Endpoint::Events& events) {
+Status CompletionQueue::sleepOnThese(const RawEndpoint::Events& events) {
   if (events.front() == nullptr || wait_ == FI_WAIT_NONE) return Ok{};
   set_.reset(::epoll_create1(EPOLL_CLOEXEC));
   if (!set_) return systemError(Code::kExhausted, "epoll_create1", errno);
@@ -63,31 +64,31 @@ Status Queue::sleepOnThese(const Endpoint::Events& events) {
   for (fid_eq* const one : events) {
     int fd = -1;
     if (const int rc = fi_control(&one->fid, FI_GETWAIT, &fd); rc != 0)
-      return ofiError(Code::kDevice, "fi_control", rc, ground_.device());
+      return ofiError(Code::kDevice, "fi_control", rc, ofi_domain_.device());
     VIADUCT_CHECK(watch(fd, EPOLLIN));
   }
   return Ok{};
 }
 
-Status Queue::watch(int fd, std::uint32_t events) {
+Status CompletionQueue::watch(int fd, std::uint32_t events) {
   epoll_event event{.events = events, .data = {.fd = fd}};
   if (::epoll_ctl(set_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
     return systemError(Code::kExhausted, "epoll_ctl", errno);
   return Ok{};
 }
 
-bool Queue::arm(const Endpoint::Events& events) {
+bool CompletionQueue::arm(const RawEndpoint::Events& events) {
   if (fd() < 0) return false;
-  std::array<fid*, 1 + std::tuple_size_v<Endpoint::Events>> sources{&queue_->fid};
+  std::array<fid*, 1 + std::tuple_size_v<RawEndpoint::Events>> sources{&queue_->fid};
   int count = 1;
   for (fid_eq* const one : events)
     if (one != nullptr) sources.at(static_cast<std::size_t>(count++)) = &one->fid;
-  return fi_trywait(&ground_.fabric(), sources.data(), count) == FI_SUCCESS &&
+  return fi_trywait(&ofi_domain_.fabric(), sources.data(), count) == FI_SUCCESS &&
          (wait_ != FI_WAIT_POLLFD || watchAll());
 }
 
 // libfabric may have closed some that were watched; those have left the set by themselves.
-bool Queue::watchAll() {
+bool CompletionQueue::watchAll() {
   disarm();
   if (listDescriptors() != 0) return false;
   std::span<pollfd> all(list_);
@@ -102,7 +103,7 @@ bool Queue::watchAll() {
   return true;
 }
 
-void Queue::disarm() {
+void CompletionQueue::disarm() {
   for (const int fd : watched_) ::epoll_ctl(set_.get(), EPOLL_CTL_DEL, fd, nullptr);
   watched_.clear();
 }

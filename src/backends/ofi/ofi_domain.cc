@@ -1,4 +1,4 @@
-#include "backends/ofi/ground.h"
+#include "backends/ofi/ofi_domain.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "backends/ofi/choose.h"
-#include "backends/ofi/conduit.h"
+#include "backends/ofi/ofi_endpoint.h"
 #include "backends/ofi/remote_key.h"
 #include "core/setting_name.h"
 
@@ -19,7 +19,7 @@ constexpr std::size_t kWindow = 1024;
 
 }  // namespace
 
-Manner mannerOf(const fi_info& info, const Settings& settings) {
+EndpointProfile profileOf(const fi_info& info, const Settings& settings) {
   constexpr std::uint64_t kWritesInOrder = FI_ORDER_RMA_WAW | FI_ORDER_WAW;
   // Where there is no NIC to ring at, it only costs (docs/measured/ofi.md).
   const bool rings = isRdma(info.fabric_attr->prov_name);
@@ -42,26 +42,26 @@ std::string refusedModes(int mr_mode) {
   return {};
 }
 
-Ground::Ground(const Library& ofi, Info info, const Manner& manner)
+OfiDomain::OfiDomain(const Library& ofi, Info info, const EndpointProfile& profile)
     : ofi_(ofi),
       info_(std::move(info)),
-      manner_(manner),
+      profile_(profile),
       provider_(info_->fabric_attr->prov_name),
       device_(provider_ + "/" + info_->domain_attr->name) {
-  info_->tx_attr->size = manner.depth;
+  info_->tx_attr->size = profile.depth;
 }
 
-Result<std::unique_ptr<Ground>> Ground::open(const Library& ofi, const fi_info& info,
-                                             const Settings& settings) {
-  const Manner manner = mannerOf(info, settings);
+Result<std::unique_ptr<OfiDomain>> OfiDomain::open(const Library& ofi, const fi_info& info,
+                                                   const Settings& settings) {
+  const EndpointProfile profile = profileOf(info, settings);
   Info copy(ofi.fi_dupinfo(&info));
   if (!copy) return Error{.code = Code::kExhausted, .operation = "fi_dupinfo", .device = "ofi"};
-  std::unique_ptr<Ground> out(new Ground(ofi, std::move(copy), manner));
+  std::unique_ptr<OfiDomain> out(new OfiDomain(ofi, std::move(copy), profile));
   std::string refused = refusedModes(info.domain_attr->mr_mode);
   if (refused.empty() && info.ep_attr->max_msg_size < kMostPiece)
     refused = fmt::format("it moves at most {} bytes at once; {} are needed",
                           info.ep_attr->max_msg_size, kMostPiece);
-  if (refused.empty() && manner.depth < 2) refused = "it accepts one work request at a time";
+  if (refused.empty() && profile.depth < 2) refused = "it accepts one work request at a time";
   if (!refused.empty())
     return Error{.code = Code::kUnsupported,
                  .operation = "open ofi",
@@ -74,37 +74,37 @@ Result<std::unique_ptr<Ground>> Ground::open(const Library& ofi, const fi_info& 
   const fi_domain_attr& domain = *out->info_->domain_attr;
   if ((domain.mr_mode & FI_MR_ENDPOINT) != 0) {
     out->domain_.reset();  // it has shown that there can be one
-    out->exposures_ = std::make_unique<Exposures>(out->device_, domain.mr_key_size,
+    out->regions_ = std::make_unique<RailRegions>(out->device_, domain.mr_key_size,
                                                   (domain.mr_mode & FI_MR_VIRT_ADDR) != 0);
   }
   return out;
 }
 
-Result<std::shared_ptr<fid_domain>> Ground::openDomain() const {
+Result<std::shared_ptr<fid_domain>> OfiDomain::openDomain() const {
   fid_domain* domain = nullptr;
   if (const int rc = fi_domain(fabric_.get(), info_.get(), &domain, nullptr); rc != 0)
     return ofiError(Code::kDevice, "fi_domain", rc, device_);
   return std::shared_ptr<fid_domain>(domain, CloseFid{});
 }
 
-Result<std::shared_ptr<fid_domain>> Ground::domain() const {
-  if (exposures_) return openDomain();
+Result<std::shared_ptr<fid_domain>> OfiDomain::domain() const {
+  if (regions_) return openDomain();
   return domain_;
 }
 
-Result<Fid<fid_fabric>> Ground::fabricAnew() const {
+Result<Fid<fid_fabric>> OfiDomain::fabricAnew() const {
   fid_fabric* fabric = nullptr;
   if (const int rc = ofi_.fi_fabric(info_->fabric_attr, &fabric, nullptr); rc != 0)
     return ofiError(Code::kDevice, "fi_fabric", rc, device_);
   return Fid<fid_fabric>(fabric);
 }
 
-Result<std::unique_ptr<core::fabric::Conduit>> Ground::open() const {
-  VIADUCT_TRY(auto conduit, Conduit::open(*this));
-  return std::unique_ptr<core::fabric::Conduit>(std::move(conduit));
+Result<std::unique_ptr<core::fabric::Endpoint>> OfiDomain::open() const {
+  VIADUCT_TRY(auto endpoint, OfiEndpoint::open(*this));
+  return std::unique_ptr<core::fabric::Endpoint>(std::move(endpoint));
 }
 
-Result<Fid<fid_mr>> Ground::registered(const Range& range) const {
+Result<Fid<fid_mr>> OfiDomain::registered(const Range& range) const {
   const bool chosen_here = (info_->domain_attr->mr_mode & FI_MR_PROV_KEY) == 0;
   Fid<fid_mr> region;
   int rc = -FI_ENOKEY;
@@ -120,9 +120,9 @@ Result<Fid<fid_mr>> Ground::registered(const Range& range) const {
   return region;
 }
 
-Result<std::unique_ptr<core::fabric::Registration>> Ground::add(const Range& range) const {
-  if (exposures_) {
-    VIADUCT_TRY(auto memory, exposures_->add(range));
+Result<std::unique_ptr<core::fabric::Registration>> OfiDomain::add(const Range& range) const {
+  if (regions_) {
+    VIADUCT_TRY(auto memory, regions_->add(range));
     return std::unique_ptr<core::fabric::Registration>(std::move(memory));
   }
   VIADUCT_TRY(auto region, registered(range));

@@ -1,4 +1,4 @@
-#include "backends/ofi/exposure.h"
+#include "backends/ofi/endpoint_regions.h"
 
 #include <utility>
 
@@ -6,20 +6,20 @@
 
 namespace viaduct::ofi {
 
-class Exposures::EachEndpoint final : public Memory {
+class RailRegions::EachEndpoint final : public Memory {
  public:
-  EachEndpoint(Exposures& all, std::uint64_t key, const RemoteMemory& there)
+  EachEndpoint(RailRegions& all, std::uint64_t key, const RemoteMemory& there)
       : Memory(packed(there), nullptr), all_(all), key_(key) {}
   ~EachEndpoint() override { all_.remove(key_); }
   EachEndpoint(const EachEndpoint&) = delete;
   EachEndpoint& operator=(const EachEndpoint&) = delete;
 
  private:
-  Exposures& all_;
+  RailRegions& all_;
   const std::uint64_t key_;
 };
 
-Result<std::unique_ptr<Memory>> Exposures::add(const Range& range) {
+Result<std::unique_ptr<Memory>> RailRegions::add(const Range& range) {
   for (int i = 0; i < kKeyTries; ++i) {
     VIADUCT_TRY(const std::uint64_t key, drawnKey(key_bytes_));
     if (memory_.contains(key)) continue;
@@ -31,8 +31,8 @@ Result<std::unique_ptr<Memory>> Exposures::add(const Range& range) {
   return cannotRegister("draw a key", -FI_ENOKEY, range, device_);
 }
 
-Status Exposures::addEverywhere(std::uint64_t key, const Range& range) {
-  for (Exposure* const one : open_)
+Status RailRegions::addEverywhere(std::uint64_t key, const Range& range) {
+  for (EndpointRegions* const one : open_)
     if (auto added = one->add(key, range); !added) {
       remove(key);
       return added;
@@ -40,25 +40,25 @@ Status Exposures::addEverywhere(std::uint64_t key, const Range& range) {
   return Ok{};
 }
 
-void Exposures::remove(std::uint64_t key) {
+void RailRegions::remove(std::uint64_t key) {
   memory_.erase(key);
-  for (Exposure* const one : open_) one->remove(key);
+  for (EndpointRegions* const one : open_) one->remove(key);
 }
 
-Result<std::unique_ptr<Exposure>> Exposures::open(fid_domain& domain, fid_ep& endpoint) {
-  auto out = std::make_unique<Exposure>(*this, domain, endpoint);
+Result<std::unique_ptr<EndpointRegions>> RailRegions::open(fid_domain& domain, fid_ep& endpoint) {
+  auto out = std::make_unique<EndpointRegions>(*this, domain, endpoint);
   for (const auto& [key, range] : memory_) VIADUCT_CHECK(out->add(key, range));
   return out;
 }
 
-Exposure::Exposure(Exposures& all, fid_domain& domain, fid_ep& endpoint)
+EndpointRegions::EndpointRegions(RailRegions& all, fid_domain& domain, fid_ep& endpoint)
     : all_(all), domain_(domain), endpoint_(endpoint) {
   all_.open_.push_back(this);
 }
 
-Exposure::~Exposure() { std::erase(all_.open_, this); }
+EndpointRegions::~EndpointRegions() { std::erase(all_.open_, this); }
 
-Status Exposure::add(std::uint64_t key, const Range& range) {
+Status EndpointRegions::add(std::uint64_t key, const Range& range) {
   Fid<fid_mr> region;
   const auto failed = [&](const char* call, int rc) {
     return cannotRegister(call, rc, range, all_.device_);

@@ -1,4 +1,4 @@
-#include "backends/ofi/knock.h"
+#include "backends/ofi/address_probe.h"
 
 #include <arpa/inet.h>
 #include <linux/sockios.h>
@@ -60,7 +60,7 @@ bool option(const base::Fd& socket, int level, int name, const T& value) {
 // By the device's own interface, whatever the routes prefer: so do its packets go. The socket is
 // not bound to it, or it would not be told what comes from this host: that no neighbour has
 // answered.
-Knock::Knock(std::span<const std::byte> from, std::span<const std::byte> to) {
+AddressProbe::AddressProbe(std::span<const std::byte> from, std::span<const std::byte> to) {
   const Address here(from, 0), there(to, kDiscard);
   if (here.size == 0 || there.size != here.size) return;
   const std::uint32_t interface = interfaceOf(here);
@@ -79,7 +79,7 @@ Knock::Knock(std::span<const std::byte> from, std::span<const std::byte> to) {
 }
 
 // While the neighbour is looked for, the datagram waits in the kernel, and counts as unsent.
-Result<bool> Knock::over() {
+Result<bool> AddressProbe::over() {
   if (!socket_) return true;
   int unsent = 0, error = 0;
   socklen_t size = sizeof error;

@@ -1,4 +1,4 @@
-#include "backends/ucx/conduit.h"
+#include "backends/ucx/ucx_endpoint.h"
 
 #include <viaduct/deadline.h>
 
@@ -16,7 +16,7 @@ constexpr auto kClosing = std::chrono::milliseconds(100);
 
 }  // namespace
 
-Status Conduit::openWorker() {
+Status UcxEndpoint::openWorker() {
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_FLAGS;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
@@ -41,7 +41,7 @@ Status Conduit::openWorker() {
                .detail = std::to_string(bytes) + " bytes"};
 }
 
-Status Conduit::join(const Bytes& peer) {
+Status UcxEndpoint::join(const Bytes& peer) {
   const Hush hush;
   // UCX is not told how long it is.
   if (peer.empty())
@@ -53,19 +53,18 @@ Status Conduit::join(const Bytes& peer) {
                       UCP_EP_PARAM_FIELD_ERR_HANDLER;
   params.address = reinterpret_cast<const ucp_address_t*>(peer.data());
   params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-  params.err_handler.cb = &Conduit::failed;
+  params.err_handler.cb = &UcxEndpoint::failed;
   params.err_handler.arg = this;
-  if (const auto status = ucx_.ucp_ep_create(worker_, &params, &endpoint_); status != UCS_OK) {
-    endpoint_ = nullptr;
+  if (const auto status = ucx_.ucp_ep_create(worker_, &params, &ep_); status != UCS_OK) {
+    ep_ = nullptr;
     return ucxError(Code::kPeerLost, "ucp_ep_create", status);
   }
   joined_at_ = Clock::now();
   return readLanes();
 }
 
-Status Conduit::readLanes() {
-  const auto lanes =
-      lanesIn(printed([&](std::FILE* file) { ucx_.ucp_ep_print_info(endpoint_, file); }));
+Status UcxEndpoint::readLanes() {
+  const auto lanes = lanesIn(printed([&](std::FILE* file) { ucx_.ucp_ep_print_info(ep_, file); }));
   lanes_ = listText(lanes);
   way_ = wayText(lanes);
   if (way_.empty()) way_ = context_.rdmaOnly() ? "rdma" : "tcp";  // a UCX that prints otherwise
@@ -76,33 +75,33 @@ Status Conduit::readLanes() {
                .device = "ucx"};
 }
 
-void Conduit::failed(void* self, ucp_ep_h, ucs_status_t status) {
-  static_cast<Conduit*>(self)->breakWith(status);
+void UcxEndpoint::failed(void* self, ucp_ep_h, ucs_status_t status) {
+  static_cast<UcxEndpoint*>(self)->breakWith(status);
 }
 
-void Conduit::breakWith(ucs_status_t status) {
+void UcxEndpoint::breakWith(ucs_status_t status) {
   if (broken_) return;
   Error why = ucxError(Code::kPeerLost, "ucp endpoint", status);
   why.cause = "the peer has closed the connection, or the path to it is down";
   breakWith(std::move(why));
 }
 
-void Conduit::breakWith(Error why) {
+void UcxEndpoint::breakWith(Error why) {
   if (!broken_) broken_ = std::move(why);
 }
 
-bool Conduit::arm() {
+bool UcxEndpoint::arm() {
   const Hush hush;
   return ucx_.ucp_worker_arm(worker_) == UCS_OK;
 }
 
-void Conduit::closeEndpoint() {
+void UcxEndpoint::closeEndpoint() {
   const Hush hush;
-  if (endpoint_ == nullptr) return;
+  if (ep_ == nullptr) return;
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
   params.flags = UCP_EP_CLOSE_FLAG_FORCE;
-  void* const request = ucx_.ucp_ep_close_nbx(std::exchange(endpoint_, nullptr), &params);
+  void* const request = ucx_.ucp_ep_close_nbx(std::exchange(ep_, nullptr), &params);
   if (request == nullptr || UCS_PTR_IS_ERR(request)) return;
   const auto until = Clock::now() + kClosing;
   while (ucx_.ucp_request_check_status(request) == UCS_INPROGRESS && Clock::now() < until)
@@ -110,7 +109,7 @@ void Conduit::closeEndpoint() {
   ucx_.ucp_request_free(request);
 }
 
-void Conduit::closeWorker() {
+void UcxEndpoint::closeWorker() {
   const Hush hush;
   if (worker_ != nullptr) ucx_.ucp_worker_destroy(std::exchange(worker_, nullptr));
 }

@@ -13,11 +13,11 @@
 
 namespace viaduct::ofi {
 
-class Knock {
+class AddressProbe {
  public:
   // From an address of ours to one of the peer's, both of the same family. Where there is no such
   // way it is over at once: what is tried next says why.
-  Knock(std::span<const std::byte> from, std::span<const std::byte> to);
+  AddressProbe(std::span<const std::byte> from, std::span<const std::byte> to);
   // False: not known yet. An error: the peer's host is not there.
   Result<bool> over();
 

@@ -6,16 +6,16 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backends/ucx/conduit.h"
+#include "backends/ucx/ucx_endpoint.h"
 
 namespace viaduct::ucx {
 
-class PutConduit final : public Conduit {
+class RmaEndpoint final : public UcxEndpoint {
  public:
-  static Result<std::unique_ptr<PutConduit>> open(const Context& context);
-  ~PutConduit() override;
-  PutConduit(const PutConduit&) = delete;
-  PutConduit& operator=(const PutConduit&) = delete;
+  static Result<std::unique_ptr<RmaEndpoint>> open(const Context& context);
+  ~RmaEndpoint() override;
+  RmaEndpoint(const RmaEndpoint&) = delete;
+  RmaEndpoint& operator=(const RmaEndpoint&) = delete;
 
   RemoteKey keyOf(std::uint32_t generation, const Bytes& packed) override;
   void retire(std::uint32_t generation) override;
@@ -28,7 +28,7 @@ class PutConduit final : public Conduit {
   bool progress() override;
 
  private:
-  using Conduit::Conduit;
+  using UcxEndpoint::UcxEndpoint;
   bool posted(ucs_status_ptr_t request) {
     if (request == nullptr) return true;
     if (UCS_PTR_IS_ERR(request)) return refused(UCS_PTR_STATUS(request));

@@ -9,20 +9,20 @@
 #include <memory>
 #include <span>
 
-#include "backends/ofi/ground.h"
+#include "backends/ofi/ofi_domain.h"
 
 namespace viaduct::ofi {
 
-class Endpoint {
+class RawEndpoint {
  public:
   // Completions of its orders come to `queue`, which is of `domain`; both outlive it.
-  static Result<std::unique_ptr<Endpoint>> open(const Ground& ground, fid_domain& domain,
-                                                fid_cq& queue);
+  static Result<std::unique_ptr<RawEndpoint>> open(const OfiDomain& ofi_domain, fid_domain& domain,
+                                                   fid_cq& queue);
 
-  virtual ~Endpoint() = default;
-  Endpoint() = default;
-  Endpoint(const Endpoint&) = delete;
-  Endpoint& operator=(const Endpoint&) = delete;
+  virtual ~RawEndpoint() = default;
+  RawEndpoint() = default;
+  RawEndpoint(const RawEndpoint&) = delete;
+  RawEndpoint& operator=(const RawEndpoint&) = delete;
 
   virtual const Bytes& name() const = 0;  // for the peer's join()
   virtual Status join(std::span<const std::byte> theirs) = 0;
@@ -38,16 +38,16 @@ class Endpoint {
 // What most likely ended a connection.
 inline constexpr auto kGone = "the peer has closed the connection, or the path to it is down";
 // Of join(): what the peer has said of its end cannot be used.
-Error refusedName(const Ground& ground, std::string detail);
+Error refusedName(const OfiDomain& ofi_domain, std::string detail);
 // The same for a name that does not fit().
-Error otherKind(const Ground& ground);
+Error otherKind(const OfiDomain& ofi_domain);
 
 // Whether the provider may be given this address of a peer's: of the kind of our own, and whole. It
 // reads as far as the kind says, whatever came over the wire.
 bool fits(std::uint32_t format, std::span<const std::byte> theirs, std::span<const std::byte> ours);
 // What libfabric calls an endpoint, or a listener, itself.
-Result<Bytes> nameOf(fid& one, const Ground& ground);
+Result<Bytes> nameOf(fid& one, const OfiDomain& ofi_domain);
 // An endpoint that has been made, with its queue, and with its events or addresses; takes orders.
-Status enable(fid_ep& endpoint, fid_cq& queue, fid& other, const Ground& ground);
+Status enable(fid_ep& endpoint, fid_cq& queue, fid& other, const OfiDomain& ofi_domain);
 
 }  // namespace viaduct::ofi

@@ -1,4 +1,4 @@
-#include "backends/ofi/endpoint.h"
+#include "backends/ofi/raw_endpoint.h"
 
 #include <rdma/fi_cm.h>
 #include <sys/socket.h>
@@ -6,8 +6,8 @@
 #include <cstring>
 #include <utility>
 
-#include "backends/ofi/addressed.h"
-#include "backends/ofi/connected.h"
+#include "backends/ofi/addressed_endpoint.h"
+#include "backends/ofi/connected_endpoint.h"
 
 namespace viaduct::ofi {
 namespace {
@@ -16,21 +16,22 @@ constexpr std::size_t kLongestName = 1024;
 
 }  // namespace
 
-Result<std::unique_ptr<Endpoint>> Endpoint::open(const Ground& ground, fid_domain& domain,
-                                                 fid_cq& queue) {
-  return ground.connects() ? Connected::open(ground, domain, queue)
-                           : Addressed::open(ground, domain, queue);
+Result<std::unique_ptr<RawEndpoint>> RawEndpoint::open(const OfiDomain& ofi_domain,
+                                                       fid_domain& domain, fid_cq& queue) {
+  return ofi_domain.connects() ? ConnectedEndpoint::open(ofi_domain, domain, queue)
+                               : AddressedEndpoint::open(ofi_domain, domain, queue);
 }
 
-Error refusedName(const Ground& ground, std::string detail) {
+Error refusedName(const OfiDomain& ofi_domain, std::string detail) {
   return {.code = Code::kProtocol,
           .operation = "ofi join",
           .detail = std::move(detail),
-          .device = ground.device()};
+          .device = ofi_domain.device()};
 }
 
-Error otherKind(const Ground& ground) {
-  return refusedName(ground, "the peer's address is of another kind, such as IPv6 against IPv4");
+Error otherKind(const OfiDomain& ofi_domain) {
+  return refusedName(ofi_domain,
+                     "the peer's address is of another kind, such as IPv6 against IPv4");
 }
 
 bool fits(std::uint32_t format, std::span<const std::byte> theirs,
@@ -42,22 +43,22 @@ bool fits(std::uint32_t format, std::span<const std::byte> theirs,
          (!family || std::memcmp(theirs.data(), ours.data(), sizeof(sa_family_t)) == 0);
 }
 
-Result<Bytes> nameOf(fid& one, const Ground& ground) {
+Result<Bytes> nameOf(fid& one, const OfiDomain& ofi_domain) {
   Bytes out(kLongestName);
   std::size_t bytes = out.size();
   if (const int rc = fi_getname(&one, out.data(), &bytes); rc != 0)
-    return ofiError(Code::kDevice, "fi_getname", rc, ground.device());
+    return ofiError(Code::kDevice, "fi_getname", rc, ofi_domain.device());
   out.resize(bytes);
   return out;
 }
 
-Status enable(fid_ep& endpoint, fid_cq& queue, fid& other, const Ground& ground) {
+Status enable(fid_ep& endpoint, fid_cq& queue, fid& other, const OfiDomain& ofi_domain) {
   constexpr std::uint64_t kQueue = FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION;
   int rc = fi_ep_bind(&endpoint, &queue.fid, kQueue);
   if (rc == 0) rc = fi_ep_bind(&endpoint, &other, 0);
-  if (rc != 0) return ofiError(Code::kDevice, "fi_ep_bind", rc, ground.device());
+  if (rc != 0) return ofiError(Code::kDevice, "fi_ep_bind", rc, ofi_domain.device());
   if (rc = fi_enable(&endpoint); rc != 0)
-    return ofiError(Code::kDevice, "fi_enable", rc, ground.device());
+    return ofiError(Code::kDevice, "fi_enable", rc, ofi_domain.device());
   return Ok{};
 }
 

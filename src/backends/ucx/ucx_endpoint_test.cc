@@ -1,7 +1,5 @@
-// Two conduits in one process: over TCP by messages and by puts, and over RDMA, where there is any,
-// by puts.
-#include "core/fabric/conduit.h"
-
+// Two endpoints in one process: over TCP by messages and by puts, and over RDMA, where there is
+// any, by puts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,6 +18,7 @@
 #include "backends/ucx/context.h"
 #include "backends/ucx/letter.h"
 #include "backends/ucx/library.h"
+#include "core/fabric/endpoint.h"
 #include "host/sysfs.h"
 #include "support/bytes.h"
 #include "support/ucx.h"
@@ -51,24 +50,24 @@ Choice overTcp(bool by_messages) {
           .by_messages = by_messages};
 }
 
-// One side: a context, a conduit, and memory of which the other may reach the first half.
+// One side: a context, an endpoint, and memory of which the other may reach the first half.
 struct Side {
   std::unique_ptr<Context> context;
   std::unique_ptr<core::fabric::Registration> memory;
-  std::unique_ptr<core::fabric::Conduit> conduit;
+  std::unique_ptr<core::fabric::Endpoint> endpoint;
   std::vector<std::byte> bytes = std::vector<std::byte>(4U << 20U);
   RemoteKey key = nullptr;  // to the other's memory
 
   std::size_t half() const { return bytes.size() / 2; }
   std::uint64_t address() const { return reinterpret_cast<std::uintptr_t>(bytes.data()); }
   void close() {
-    conduit.reset();
+    endpoint.reset();
     memory.reset();
     context.reset();
   }
 };
 
-class Conduits : public ::testing::Test {
+class UcxEndpoints : public ::testing::Test {
  protected:
   void SetUp() override {
     VIADUCT_SKIP_IF_UCX_CRASHES("ucx");
@@ -85,22 +84,22 @@ class Conduits : public ::testing::Test {
     auto memory = side.context->add({.address = side.address(), .bytes = side.half()});
     ASSERT_TRUE(memory) << memory.error().text();
     side.memory = *std::move(memory);
-    auto conduit = side.context->open();
-    ASSERT_TRUE(conduit) << conduit.error().text();
-    side.conduit = *std::move(conduit);
+    auto endpoint = side.context->open();
+    ASSERT_TRUE(endpoint) << endpoint.error().text();
+    side.endpoint = *std::move(endpoint);
   }
   void meet(const Choice& choice) {
     ASSERT_NO_FATAL_FAILURE(open(a_, choice));
     ASSERT_NO_FATAL_FAILURE(open(b_, choice));
-    ASSERT_TRUE(a_.conduit->join(b_.conduit->address()));
-    ASSERT_TRUE(b_.conduit->join(a_.conduit->address()));
+    ASSERT_TRUE(a_.endpoint->join(b_.endpoint->address()));
+    ASSERT_TRUE(b_.endpoint->join(a_.endpoint->address()));
     testing::fillRandom(a_.bytes, 1);
   }
   bool turnUntil(const std::function<bool()>& done) { return turnUntil({&a_, &b_}, done); }
   static bool turnUntil(std::initializer_list<Side*> sides, const std::function<bool()>& done) {
     for (const auto until = Clock::now() + kLongest; !done();) {
       if (Clock::now() > until) return false;
-      for (Side* side : sides) side->conduit->progress();
+      for (Side* side : sides) side->endpoint->progress();
     }
     return true;
   }
@@ -108,14 +107,14 @@ class Conduits : public ::testing::Test {
   bool moved(OpKind kind, std::span<const Piece> pieces) {
     std::size_t at = 0;
     EXPECT_TRUE(turnUntil([&] {
-      at += a_.conduit->post(kind, pieces.subspan(at), a_.key).pieces;
-      return at == pieces.size() || a_.conduit->broken() || b_.conduit->broken();
+      at += a_.endpoint->post(kind, pieces.subspan(at), a_.key).pieces;
+      return at == pieces.size() || a_.endpoint->broken() || b_.endpoint->broken();
     }));
-    Flush flush = a_.conduit->flush();
+    Flush flush = a_.endpoint->flush();
     bool ended = false;
     EXPECT_TRUE(turnUntil([&] {
-      ended = a_.conduit->ended(flush);
-      return ended || a_.conduit->broken() || b_.conduit->broken();
+      ended = a_.endpoint->ended(flush);
+      return ended || a_.endpoint->broken() || b_.endpoint->broken();
     }));
     return ended;
   }
@@ -136,23 +135,24 @@ class Conduits : public ::testing::Test {
   Side a_, b_;
 };
 
-enum class Manner { kPuts, kMessages, kPutsOverRdma };
+enum class EndpointKind { kPuts, kMessages, kPutsOverRdma };
 
-class EitherWay : public Conduits, public ::testing::WithParamInterface<Manner> {
+class EitherWay : public UcxEndpoints, public ::testing::WithParamInterface<EndpointKind> {
  protected:
   void SetUp() override {
-    if (GetParam() == Manner::kPutsOverRdma && host::rdmaPorts("/").empty())
+    if (GetParam() == EndpointKind::kPutsOverRdma && host::rdmaPorts("/").empty())
       GTEST_SKIP() << "skipped: this host has no RDMA device";
-    Conduits::SetUp();
+    UcxEndpoints::SetUp();
   }
   static Choice choice() {
-    return GetParam() == Manner::kPutsOverRdma ? overRdma()
-                                               : overTcp(GetParam() == Manner::kMessages);
+    return GetParam() == EndpointKind::kPutsOverRdma
+               ? overRdma()
+               : overTcp(GetParam() == EndpointKind::kMessages);
   }
   void meetSo() {
     meet(choice());
     if (HasFatalFailure()) return;
-    a_.key = a_.conduit->keyOf(1, b_.memory->key());
+    a_.key = a_.endpoint->keyOf(1, b_.memory->key());
     ASSERT_NE(a_.key, nullptr);
   }
 };
@@ -189,16 +189,16 @@ TEST_P(EitherWay, ManyPiecesLandInTheirPlacesAndNowhereElse) {
 
 TEST_P(EitherWay, ItSaysWhatCarriesIt) {
   ASSERT_NO_FATAL_FAILURE(meetSo());
-  const bool tcp = GetParam() != Manner::kPutsOverRdma;
-  EXPECT_EQ(tcp, a_.conduit->way() == "tcp") << a_.conduit->way();
-  EXPECT_EQ(a_.conduit->lanes(), b_.conduit->lanes());
-  EXPECT_TRUE(a_.conduit->lanes().starts_with(a_.conduit->way() + "/")) << a_.conduit->lanes();
+  const bool tcp = GetParam() != EndpointKind::kPutsOverRdma;
+  EXPECT_EQ(tcp, a_.endpoint->way() == "tcp") << a_.endpoint->way();
+  EXPECT_EQ(a_.endpoint->lanes(), b_.endpoint->lanes());
+  EXPECT_TRUE(a_.endpoint->lanes().starts_with(a_.endpoint->way() + "/")) << a_.endpoint->lanes();
 }
 
 // Lengths are ours to check; what else is wrong with it UCX does not look at.
 TEST_P(EitherWay, NoKeyAndNoAddressAreRefused) {
   ASSERT_NO_FATAL_FAILURE(meet(choice()));
-  EXPECT_EQ(a_.conduit->keyOf(2, {}), nullptr);
+  EXPECT_EQ(a_.endpoint->keyOf(2, {}), nullptr);
   const auto unmet = a_.context->open();
   ASSERT_TRUE(unmet) << unmet.error().text();
   EXPECT_FALSE((*unmet)->join({}));
@@ -221,16 +221,16 @@ TEST_P(OverRdma, APeerThatNeverAnswersDoesNoHarm) {
   for (int i = 0; i < 3; ++i) {
     ASSERT_NO_FATAL_FAILURE(open(a_, choice()));
     ASSERT_NO_FATAL_FAILURE(open(b_, choice()));
-    const auto address = b_.conduit->address();
+    const auto address = b_.endpoint->address();
     b_.close();
-    ASSERT_TRUE(a_.conduit->join(address));
-    EXPECT_FALSE(a_.conduit->broken());
+    ASSERT_TRUE(a_.endpoint->join(address));
+    EXPECT_FALSE(a_.endpoint->broken());
     a_.close();
   }
 }
 
 // Whoever knows no key of ours gets nothing, though UCX has let him in.
-TEST_F(Conduits, ByMessagesOnlyWhatIsRegisteredIsReached) {
+TEST_F(UcxEndpoints, ByMessagesOnlyWhatIsRegisteredIsReached) {
   for (const OpKind kind : {OpKind::kWrite, OpKind::kRead}) {
     for (const char* wrong : {"key", "place", "withdrawn"}) {
       a_.close();
@@ -240,14 +240,14 @@ TEST_F(Conduits, ByMessagesOnlyWhatIsRegisteredIsReached) {
       const auto before = a_.bytes;
       auto key = b_.memory->key();
       if (wrong == std::string_view("key")) key[0] ^= std::byte{1};
-      a_.key = a_.conduit->keyOf(1, key);
+      a_.key = a_.endpoint->keyOf(1, key);
       ASSERT_NE(a_.key, nullptr);
       auto one = pieces(1, 64, 0);
       if (wrong == std::string_view("place")) one[0].there = b_.address() + b_.half() - 63;
       if (wrong == std::string_view("withdrawn")) b_.memory.reset();
       EXPECT_FALSE(moved(kind, one)) << wrong;
-      ASSERT_TRUE(b_.conduit->broken()) << wrong;
-      EXPECT_EQ(b_.conduit->broken()->code, Code::kDenied) << b_.conduit->broken()->text();
+      ASSERT_TRUE(b_.endpoint->broken()) << wrong;
+      EXPECT_EQ(b_.endpoint->broken()->code, Code::kDenied) << b_.endpoint->broken()->text();
       EXPECT_TRUE(std::all_of(b_.bytes.begin(), b_.bytes.end(), [](std::byte byte) {
         return byte == std::byte{0x22};
       })) << wrong;
@@ -271,7 +271,7 @@ class Set {
 };
 
 // They are his: also those into which our longest heads do not go.
-TEST_F(Conduits, ByMessagesTheUsersSizesOfPacketsHold) {
+TEST_F(UcxEndpoints, ByMessagesTheUsersSizesOfPacketsHold) {
   constexpr std::pair<const char*, const char*> kSizes[] = {{"UCX_TCP_RX_SEG_SIZE", "8k"},
                                                             {"UCX_TCP_RX_SEG_SIZE", "128k"},
                                                             {"UCX_TCP_TX_SEG_SIZE", "2k"},
@@ -285,7 +285,7 @@ TEST_F(Conduits, ByMessagesTheUsersSizesOfPacketsHold) {
     const Set set(variable, value);
     ASSERT_NO_FATAL_FAILURE(meet(overTcp(true)));
     testing::fillWith(b_.bytes, std::byte{0});
-    a_.key = a_.conduit->keyOf(1, b_.memory->key());
+    a_.key = a_.endpoint->keyOf(1, b_.memory->key());
     ASSERT_TRUE(moved(OpKind::kWrite, pieces(1000, 700, 2000)));
     for (std::size_t i = 0; i < 1000; ++i) ASSERT_TRUE(same(i * 2000, 700)) << i;
     testing::fillWith(a_.bytes, std::byte{0});
@@ -313,7 +313,7 @@ ucs_status_t modifyAnyNames(ucp_config_t* config, const char* name, const char* 
              : UCS_OK;
 }
 
-TEST_F(Conduits, NewerVersionsAreToldByTheNamesTheyKnow) {
+TEST_F(UcxEndpoints, NewerVersionsAreToldByTheNamesTheyKnow) {
   for (const auto modify : {&modifyFullNames, &modifyAnyNames}) {
     told.clear();
     Library newer = **library();
@@ -329,32 +329,32 @@ TEST_F(Conduits, NewerVersionsAreToldByTheNamesTheyKnow) {
 }
 
 // UCX's own puts need no key that anybody checks. An end that goes by messages does not hear them.
-TEST_F(Conduits, ByMessagesAPutOfUcxsOwnLandsNowhere) {
+TEST_F(UcxEndpoints, ByMessagesAPutOfUcxsOwnLandsNowhere) {
   ASSERT_NO_FATAL_FAILURE(open(a_, overTcp(false)));
   ASSERT_NO_FATAL_FAILURE(open(b_, overTcp(true)));
   testing::fillRandom(a_.bytes, 1);
-  const auto address = std::span(b_.conduit->address()).subspan(8);  // behind the token
-  ASSERT_TRUE(a_.conduit->join({address.begin(), address.end()}));
+  const auto address = std::span(b_.endpoint->address()).subspan(8);  // behind the token
+  ASSERT_TRUE(a_.endpoint->join({address.begin(), address.end()}));
   ASSERT_TRUE(
-      b_.conduit->join(base::Writer().put(std::uint64_t{0}).raw(a_.conduit->address()).take()));
+      b_.endpoint->join(base::Writer().put(std::uint64_t{0}).raw(a_.endpoint->address()).take()));
   Side other;
   ASSERT_NO_FATAL_FAILURE(open(other, overTcp(false)));
-  a_.key = a_.conduit->keyOf(1, other.memory->key());
+  a_.key = a_.endpoint->keyOf(1, other.memory->key());
   ASSERT_NE(a_.key, nullptr);
   const auto one = pieces(1, 64, 0);
-  ASSERT_EQ(a_.conduit->post(OpKind::kWrite, one, a_.key).pieces, 1U);
-  Flush flush = a_.conduit->flush();
+  ASSERT_EQ(a_.endpoint->post(OpKind::kWrite, one, a_.key).pieces, 1U);
+  Flush flush = a_.endpoint->flush();
   const auto until = Clock::now() + std::chrono::milliseconds(300);
-  while (Clock::now() < until && !a_.conduit->ended(flush))
-    for (Side* side : {&a_, &b_}) side->conduit->progress();
+  while (Clock::now() < until && !a_.endpoint->ended(flush))
+    for (Side* side : {&a_, &b_}) side->endpoint->progress();
   EXPECT_EQ(std::count(b_.bytes.begin(), b_.bytes.end(), std::byte{0}),
             static_cast<std::ptrdiff_t>(b_.bytes.size()));
-  a_.conduit->letGo(flush);
-  a_.conduit.reset();
+  a_.endpoint->letGo(flush);
+  a_.endpoint.reset();
   other.close();
 }
 
-// Says letters that he has made up, to a worker whose address he knows: without a conduit.
+// Says letters that he has made up, to a worker whose address he knows: without an endpoint.
 class Stranger {
  public:
   explicit Stranger(std::span<const std::byte> worker_address)
@@ -365,7 +365,7 @@ class Stranger {
     endpoint.address = reinterpret_cast<const ucp_address_t*>(worker_address.data());
     endpoint.err_mode = UCP_ERR_HANDLING_MODE_PEER;
     EXPECT_EQ(ucx().ucp_worker_create(context_->handle(), &worker, &worker_), UCS_OK);
-    EXPECT_EQ(ucx().ucp_ep_create(worker_, &endpoint, &endpoint_), UCS_OK);
+    EXPECT_EQ(ucx().ucp_ep_create(worker_, &endpoint, &ep_), UCS_OK);
   }
   ~Stranger() { ucx().ucp_worker_destroy(worker_); }
   Stranger(const Stranger&) = delete;
@@ -377,7 +377,7 @@ class Stranger {
     params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
     params.flags = UCP_AM_SEND_FLAG_EAGER;
     request_ =
-        ucx().ucp_am_send_nbx(endpoint_, 1, head_.data(), bytes, data.data(), data.size(), &params);
+        ucx().ucp_am_send_nbx(ep_, 1, head_.data(), bytes, data.data(), data.size(), &params);
     EXPECT_FALSE(UCS_PTR_IS_ERR(request_));
   }
   bool gone() {
@@ -392,23 +392,23 @@ class Stranger {
   const Library& ucx() const { return context_->ucx(); }
   std::unique_ptr<Context> context_;
   ucp_worker_h worker_ = nullptr;
-  ucp_ep_h endpoint_ = nullptr;
+  ucp_ep_h ep_ = nullptr;
   void* request_ = nullptr;
   std::array<std::byte, Letter::kLongestHead> head_{};
 };
 
 // UCX lets anybody in. Who does not know the token is not heard, though he knows all else; with it
 // he is the peer, and one whose count is wrong is not believed.
-TEST_F(Conduits, ByMessagesAStrangersLettersAreNotRead) {
+TEST_F(UcxEndpoints, ByMessagesAStrangersLettersAreNotRead) {
   for (const bool knows_the_token : {false, true}) {
     a_.close();
     b_.close();
     ASSERT_NO_FATAL_FAILURE(meet(overTcp(true)));
     testing::fillWith(b_.bytes, std::byte{0});
-    a_.key = a_.conduit->keyOf(1, b_.memory->key());
+    a_.key = a_.endpoint->keyOf(1, b_.memory->key());
     const auto one = pieces(1, 64, 4096);
     ASSERT_TRUE(moved(OpKind::kWrite, one));
-    const std::span address(b_.conduit->address());
+    const std::span address(b_.endpoint->address());
     Stranger stranger(address.subspan(8));
     const std::vector<std::byte> data(5, std::byte{0x66});
     Letter letter;
@@ -421,12 +421,12 @@ TEST_F(Conduits, ByMessagesAStrangersLettersAreNotRead) {
     stranger.say(letter, data);
     ASSERT_TRUE(turnUntil([&] { return stranger.gone(); }));
     if (knows_the_token) {
-      EXPECT_TRUE(turnUntil([&] { return b_.conduit->broken().has_value(); }));
-      EXPECT_EQ(b_.conduit->broken()->code, Code::kProtocol);
+      EXPECT_TRUE(turnUntil([&] { return b_.endpoint->broken().has_value(); }));
+      EXPECT_EQ(b_.endpoint->broken()->code, Code::kProtocol);
     } else {
       // What comes after it comes behind it.
       for (int i = 0; i < 50; ++i) ASSERT_TRUE(moved(OpKind::kWrite, one)) << i;
-      EXPECT_FALSE(b_.conduit->broken()) << b_.conduit->broken()->text();
+      EXPECT_FALSE(b_.endpoint->broken()) << b_.endpoint->broken()->text();
     }
     EXPECT_EQ(b_.bytes[8192], std::byte{0}) << knows_the_token;
   }
@@ -434,20 +434,20 @@ TEST_F(Conduits, ByMessagesAStrangersLettersAreNotRead) {
 
 // Who says "flushed" before he has answered, or heard, what was posted before it would have us
 // touch memory after its transfer has ended.
-TEST_F(Conduits, ByMessagesAnAnswerThatComesTooEarlyEndsNothing) {
+TEST_F(UcxEndpoints, ByMessagesAnAnswerThatComesTooEarlyEndsNothing) {
   for (const OpKind kind : {OpKind::kRead, OpKind::kWrite}) {
     a_.close();
     b_.close();
     ASSERT_NO_FATAL_FAILURE(open(a_, overTcp(true)));
     ASSERT_NO_FATAL_FAILURE(open(b_, overTcp(true)));
-    ASSERT_TRUE(a_.conduit->join(b_.conduit->address()));  // which is never turned
-    a_.key = a_.conduit->keyOf(1, b_.memory->key());
+    ASSERT_TRUE(a_.endpoint->join(b_.endpoint->address()));  // which is never turned
+    a_.key = a_.endpoint->keyOf(1, b_.memory->key());
     const auto all = pieces(1, a_.bytes.size(), 0);
     // Of writes: more than sockets hold.
     for (int i = 0; i < (kind == OpKind::kWrite ? 16 : 1); ++i)
-      ASSERT_EQ(a_.conduit->post(kind, all, a_.key).pieces, 1U);
-    Flush flush = a_.conduit->flush();
-    const std::span address(a_.conduit->address());
+      ASSERT_EQ(a_.endpoint->post(kind, all, a_.key).pieces, 1U);
+    Flush flush = a_.endpoint->flush();
+    const std::span address(a_.endpoint->address());
     Stranger peer(address.subspan(8));  // it knows what the peer does
     Letter flushed, mark;
     flushed.kind = Letter::Kind::kFlushed;
@@ -467,31 +467,32 @@ TEST_F(Conduits, ByMessagesAnAnswerThatComesTooEarlyEndsNothing) {
     ASSERT_TRUE(says(flushed, {}));
     mark.number = flushed.number;
     ASSERT_TRUE(says(mark, std::span(&seen, 1)));
-    ASSERT_TRUE(turnUntil({&a_}, [&] { return a_.bytes[0] == seen || a_.conduit->broken(); }));
-    EXPECT_FALSE(a_.conduit->ended(flush)) << opKindName(kind);
-    EXPECT_EQ(a_.conduit->broken().has_value(), kind == OpKind::kRead);
+    ASSERT_TRUE(turnUntil({&a_}, [&] { return a_.bytes[0] == seen || a_.endpoint->broken(); }));
+    EXPECT_FALSE(a_.endpoint->ended(flush)) << opKindName(kind);
+    EXPECT_EQ(a_.endpoint->broken().has_value(), kind == OpKind::kRead);
   }
 }
 
-TEST_F(Conduits, ByMessagesAKeyThatIsNoneIsNoKey) {
+TEST_F(UcxEndpoints, ByMessagesAKeyThatIsNoneIsNoKey) {
   ASSERT_NO_FATAL_FAILURE(meet(overTcp(true)));
   for (const std::size_t bytes : {0, 7, 8})
-    EXPECT_FALSE(a_.conduit->join(core::fabric::Bytes(bytes))) << bytes;
-  EXPECT_EQ(a_.conduit->keyOf(2, {}), nullptr);
-  EXPECT_EQ(a_.conduit->keyOf(2, core::fabric::Bytes(9)), nullptr);
-  EXPECT_NE(a_.conduit->keyOf(2, b_.memory->key()), nullptr);
-  a_.conduit->retire(2);
-  EXPECT_EQ(a_.conduit->keyOf(2, {}), nullptr) << "the old one is forgotten";
+    EXPECT_FALSE(a_.endpoint->join(core::fabric::Bytes(bytes))) << bytes;
+  EXPECT_EQ(a_.endpoint->keyOf(2, {}), nullptr);
+  EXPECT_EQ(a_.endpoint->keyOf(2, core::fabric::Bytes(9)), nullptr);
+  EXPECT_NE(a_.endpoint->keyOf(2, b_.memory->key()), nullptr);
+  a_.endpoint->retire(2);
+  EXPECT_EQ(a_.endpoint->keyOf(2, {}), nullptr) << "the old one is forgotten";
 }
 
-constexpr const char* kManners[] = {"Puts", "Messages", "PutsOverRdma"};
+constexpr const char* kEndpointKinds[] = {"Puts", "Messages", "PutsOverRdma"};
 
 INSTANTIATE_TEST_SUITE_P(Over, EitherWay,
-                         ::testing::Values(Manner::kPuts, Manner::kMessages, Manner::kPutsOverRdma),
+                         ::testing::Values(EndpointKind::kPuts, EndpointKind::kMessages,
+                                           EndpointKind::kPutsOverRdma),
                          [](const auto& chosen) {
-                           return kManners[static_cast<std::size_t>(chosen.param)];
+                           return kEndpointKinds[static_cast<std::size_t>(chosen.param)];
                          });
-INSTANTIATE_TEST_SUITE_P(Puts, OverRdma, ::testing::Values(Manner::kPutsOverRdma));
+INSTANTIATE_TEST_SUITE_P(Puts, OverRdma, ::testing::Values(EndpointKind::kPutsOverRdma));
 
 }  // namespace
 }  // namespace viaduct::ucx

@@ -1,4 +1,4 @@
-#include "backends/ucx/put_conduit.h"
+#include "backends/ucx/rma_endpoint.h"
 
 #include <viaduct/deadline.h>
 
@@ -13,16 +13,16 @@ constexpr auto kAnswer = std::chrono::milliseconds(500);
 
 }  // namespace
 
-Result<std::unique_ptr<PutConduit>> PutConduit::open(const Context& context) {
+Result<std::unique_ptr<RmaEndpoint>> RmaEndpoint::open(const Context& context) {
   const Hush hush;
-  std::unique_ptr<PutConduit> out(new PutConduit(context));
+  std::unique_ptr<RmaEndpoint> out(new RmaEndpoint(context));
   VIADUCT_CHECK(out->openWorker());
   out->params_.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   out->params_.memory_type = UCS_MEMORY_TYPE_HOST;
   return out;
 }
 
-PutConduit::~PutConduit() {
+RmaEndpoint::~RmaEndpoint() {
   letFirstMessageLeave();
   closeEndpoint();
   for (const auto& [generation, key] : keys_) retired_.push_back(key);
@@ -32,42 +32,42 @@ PutConduit::~PutConduit() {
 
 // Over RDMA 1.13 ends the process when an endpoint is closed whose first message has not left yet,
 // which it does when it is turned and the peer's end has answered over ud: docs/gotchas/ucx.md.
-void PutConduit::letFirstMessageLeave() {
-  if (endpoint_ == nullptr || reached_ || broken_ || !context_.rdmaOnly()) return;
+void RmaEndpoint::letFirstMessageLeave() {
+  if (ep_ == nullptr || reached_ || broken_ || !context_.rdmaOnly()) return;
   Flush answer = flush();
   const auto until = joined_at_ + kAnswer;
   while (!ended(answer) && !broken_ && Clock::now() < until) progress();
   letGo(answer);
 }
 
-bool PutConduit::refused(ucs_status_t status) {
+bool RmaEndpoint::refused(ucs_status_t status) {
   if (status != UCS_ERR_NO_RESOURCE && status != UCS_ERR_NO_MEMORY) breakWith(status);
   return false;
 }
 
-RemoteKey PutConduit::keyOf(std::uint32_t generation, const Bytes& packed) {
+RemoteKey RmaEndpoint::keyOf(std::uint32_t generation, const Bytes& packed) {
   const Hush hush;
   if (const auto known = keys_.find(generation); known != keys_.end()) return known->second;
   ucp_rkey_h key = nullptr;
   if (packed.empty()) return nullptr;  // UCX is not told how long it is
-  if (ucx_.ucp_ep_rkey_unpack(endpoint_, packed.data(), &key) != UCS_OK) return nullptr;
+  if (ucx_.ucp_ep_rkey_unpack(ep_, packed.data(), &key) != UCS_OK) return nullptr;
   keys_.emplace(generation, key);
   return key;
 }
 
-void PutConduit::retire(std::uint32_t generation) {
+void RmaEndpoint::retire(std::uint32_t generation) {
   const auto known = keys_.find(generation);
   if (known == keys_.end()) return;
   retired_.push_back(known->second);
   keys_.erase(known);
 }
 
-void PutConduit::sweep() {
+void RmaEndpoint::sweep() {
   for (ucp_rkey* const key : retired_) ucx_.ucp_rkey_destroy(key);
   retired_.clear();
 }
 
-Posted PutConduit::post(OpKind kind, std::span<const Piece> pieces, RemoteKey key) {
+Posted RmaEndpoint::post(OpKind kind, std::span<const Piece> pieces, RemoteKey key) {
   const Hush hush;
   // UCX takes it as it gave it: with no promise not to change it.
   auto* const theirs = static_cast<ucp_rkey_h>(const_cast<void*>(key));
@@ -75,28 +75,28 @@ Posted PutConduit::post(OpKind kind, std::span<const Piece> pieces, RemoteKey ke
   for (const Piece& one : pieces) {
     const bool went =
         kind == OpKind::kWrite
-            ? posted(ucx_.ucp_put_nbx(endpoint_, one.here, one.bytes, one.there, theirs, &params_))
-            : posted(ucx_.ucp_get_nbx(endpoint_, one.here, one.bytes, one.there, theirs, &params_));
+            ? posted(ucx_.ucp_put_nbx(ep_, one.here, one.bytes, one.there, theirs, &params_))
+            : posted(ucx_.ucp_get_nbx(ep_, one.here, one.bytes, one.there, theirs, &params_));
     if (!went) break;
     ++out.pieces;
   }
   return out;
 }
 
-bool PutConduit::progress() {
+bool RmaEndpoint::progress() {
   const Hush hush;
   return ucx_.ucp_worker_progress(worker_) != 0;
 }
 
-Flush PutConduit::flush() {
+Flush RmaEndpoint::flush() {
   const Hush hush;
-  void* const request = ucx_.ucp_ep_flush_nbx(endpoint_, &params_);
+  void* const request = ucx_.ucp_ep_flush_nbx(ep_, &params_);
   if (!UCS_PTR_IS_ERR(request)) return {request};
   breakWith(UCS_PTR_STATUS(request));
   return {};
 }
 
-bool PutConduit::ended(Flush& flush) {
+bool RmaEndpoint::ended(Flush& flush) {
   if (broken_) return false;
   if (flush.request == nullptr) {
     reached_ = true;
@@ -110,7 +110,7 @@ bool PutConduit::ended(Flush& flush) {
   return status == UCS_OK;
 }
 
-void PutConduit::letGo(Flush& flush) {
+void RmaEndpoint::letGo(Flush& flush) {
   if (flush.request != nullptr) ucx_.ucp_request_free(flush.request);
   flush.request = nullptr;
 }

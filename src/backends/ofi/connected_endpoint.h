@@ -2,15 +2,15 @@
 // the smaller connects. Threads: under the agent's lock.
 #pragma once
 
-#include "backends/ofi/endpoint.h"
 #include "backends/ofi/listener.h"
+#include "backends/ofi/raw_endpoint.h"
 
 namespace viaduct::ofi {
 
-class Connected final : public Endpoint {
+class ConnectedEndpoint final : public RawEndpoint {
  public:
-  static Result<std::unique_ptr<Endpoint>> open(const Ground& ground, fid_domain& domain,
-                                                fid_cq& queue);
+  static Result<std::unique_ptr<RawEndpoint>> open(const OfiDomain& ofi_domain, fid_domain& domain,
+                                                   fid_cq& queue);
 
   const Bytes& name() const override { return name_; }
   Status join(std::span<const std::byte> theirs) override;
@@ -22,13 +22,13 @@ class Connected final : public Endpoint {
   }
 
  private:
-  Connected(const Ground& ground, fid_domain& domain, fid_cq& queue)
-      : ground_(ground), domain_(domain), queue_(queue) {}
+  ConnectedEndpoint(const OfiDomain& ofi_domain, fid_domain& domain, fid_cq& queue)
+      : ofi_domain_(ofi_domain), domain_(domain), queue_(queue) {}
   Status make(fi_info& info);
   Status hear();
   Status failed();
 
-  const Ground& ground_;
+  const OfiDomain& ofi_domain_;
   fid_domain& domain_;
   fid_cq& queue_;
   Bytes name_;  // the listener's token and address

@@ -1,4 +1,4 @@
-#include "backends/ucx/message_conduit.h"
+#include "backends/ucx/message_endpoint.h"
 
 #include <sys/uio.h>
 #include <viaduct/deadline.h>
@@ -22,10 +22,10 @@ constexpr std::size_t kMostEnvelopes = 8192;
 
 }  // namespace
 
-Result<std::unique_ptr<MessageConduit>> MessageConduit::open(const Context& context,
-                                                             Reachable& memory) {
+Result<std::unique_ptr<MessageEndpoint>> MessageEndpoint::open(const Context& context,
+                                                               Reachable& memory) {
   const Hush hush;
-  std::unique_ptr<MessageConduit> out(new MessageConduit(context, memory));
+  std::unique_ptr<MessageEndpoint> out(new MessageEndpoint(context, memory));
   VIADUCT_CHECK(out->openWorker());
   VIADUCT_CHECK(out->fitHeads());
   ucp_am_handler_param_t handler{};
@@ -33,17 +33,17 @@ Result<std::unique_ptr<MessageConduit>> MessageConduit::open(const Context& cont
                        UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
   handler.id = kLetters;
   handler.flags = UCP_AM_FLAG_WHOLE_MSG;
-  handler.cb = &MessageConduit::came;
+  handler.cb = &MessageEndpoint::came;
   handler.arg = out.get();
   const auto status = out->ucx_.ucp_worker_set_am_recv_handler(out->worker_, &handler);
   if (status != UCS_OK) return ucxError(Code::kDevice, "ucp_worker_set_am_recv_handler", status);
   VIADUCT_TRY(out->token_, base::secretNumber());
-  out->address_ = base::Writer().put(out->token_).raw(out->Conduit::address()).take();
+  out->address_ = base::Writer().put(out->token_).raw(out->UcxEndpoint::address()).take();
   return out;
 }
 
 // UCX ends the process where a head is longer than it takes.
-Status MessageConduit::fitHeads() {
+Status MessageEndpoint::fitHeads() {
   ucp_worker_attr_t worker{};
   worker.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER;
   if (const auto status = ucx_.ucp_worker_query(worker_, &worker); status != UCS_OK)
@@ -60,14 +60,14 @@ Status MessageConduit::fitHeads() {
   return Ok{};
 }
 
-Status MessageConduit::join(const Bytes& peer) {
+Status MessageEndpoint::join(const Bytes& peer) {
   base::Reader in(peer);
   their_token_ = in.get<std::uint64_t>();
   const auto address = in.raw(in.left());
-  return Conduit::join({address.begin(), address.end()});
+  return UcxEndpoint::join({address.begin(), address.end()});
 }
 
-MessageConduit::~MessageConduit() {
+MessageEndpoint::~MessageEndpoint() {
   waitForTheFirst();
   closeEndpoint();
   closeWorker();
@@ -75,13 +75,13 @@ MessageConduit::~MessageConduit() {
 
 // To go while the peer connects may end its process (docs/gotchas/ucx.md). Its first letter tells
 // that it has connected.
-void MessageConduit::waitForTheFirst() {
-  if (endpoint_ == nullptr || broken_) return;
+void MessageEndpoint::waitForTheFirst() {
+  if (ep_ == nullptr || broken_) return;
   const auto until = joined_at_ + kConnecting;
   while (heard_ == 0 && !broken_ && Clock::now() < until) progress();
 }
 
-MessageConduit::Envelope& MessageConduit::blank(Letter::Kind kind) {
+MessageEndpoint::Envelope& MessageEndpoint::blank(Letter::Kind kind) {
   if (blank_.empty()) {
     blank_.push(*envelopes_.emplace_back(std::make_unique<Envelope>()));
     blank_.front()->owner = this;
@@ -97,11 +97,11 @@ MessageConduit::Envelope& MessageConduit::blank(Letter::Kind kind) {
   return one;
 }
 
-void MessageConduit::letGo(Envelope& envelope) {
+void MessageEndpoint::letGo(Envelope& envelope) {
   if (!envelope.sending && !envelope.asking && !envelope.leaving) blank_.push(envelope);
 }
 
-void MessageConduit::foreign(Code code, std::string detail) {
+void MessageEndpoint::foreign(Code code, std::string detail) {
   breakWith({.code = code,
              .operation = "ucx message",
              .detail = std::move(detail),
@@ -111,7 +111,7 @@ void MessageConduit::foreign(Code code, std::string detail) {
 
 // What came before it went before it: UCX keeps the order of what goes over one lane, and short
 // messages go over one.
-void MessageConduit::send(Envelope& envelope) {
+void MessageEndpoint::send(Envelope& envelope) {
   if (broken_) return letGo(envelope);
   envelope.letter.token = their_token_;
   envelope.letter.number = ++sent_;
@@ -122,7 +122,7 @@ void MessageConduit::send(Envelope& envelope) {
                         UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_MEMORY_TYPE |
                         UCP_OP_ATTR_FIELD_DATATYPE;
   params.flags = UCP_AM_SEND_FLAG_EAGER;
-  params.cb.send = &MessageConduit::sent;
+  params.cb.send = &MessageEndpoint::sent;
   params.user_data = &envelope;
   params.memory_type = UCS_MEMORY_TYPE_HOST;
   const bool asks = envelope.letter.kind == Letter::Kind::kRead;
@@ -138,7 +138,7 @@ void MessageConduit::send(Envelope& envelope) {
   envelope.asking = asks;
   if (asks) asked_.push(envelope);
   void* const request =
-      ucx_.ucp_am_send_nbx(endpoint_, kLetters, envelope.head.data(), head, from, count, &params);
+      ucx_.ucp_am_send_nbx(ep_, kLetters, envelope.head.data(), head, from, count, &params);
   envelope.sending = request != nullptr && !UCS_PTR_IS_ERR(request);
   envelope.leaving = envelope.sending && envelope.letter.kind == Letter::Kind::kWrite;
   if (envelope.leaving) leaving_.push(envelope);
@@ -146,9 +146,9 @@ void MessageConduit::send(Envelope& envelope) {
   letGo(envelope);
 }
 
-void MessageConduit::sent(void* request, ucs_status_t status, void* user_data) {
+void MessageEndpoint::sent(void* request, ucs_status_t status, void* user_data) {
   auto& envelope = *static_cast<Envelope*>(user_data);
-  MessageConduit& self = *envelope.owner;
+  MessageEndpoint& self = *envelope.owner;
   self.ucx_.ucp_request_free(request);
   envelope.sending = false;
   if (status != UCS_OK) self.breakWith(status);
@@ -160,18 +160,18 @@ void MessageConduit::sent(void* request, ucs_status_t status, void* user_data) {
   }
 }
 
-RemoteKey MessageConduit::keyOf(std::uint32_t generation, const Bytes& packed) {
+RemoteKey MessageEndpoint::keyOf(std::uint32_t generation, const Bytes& packed) {
   if (const auto known = keys_.find(generation); known != keys_.end()) return &known->second;
   base::Reader in(packed);
   const auto key = in.get<std::uint64_t>();
   return in.finished() ? &keys_.emplace(generation, key).first->second : nullptr;
 }
 
-void MessageConduit::sendOpen() {
+void MessageEndpoint::sendOpen() {
   if (open_ != nullptr) send(*std::exchange(open_, nullptr));
 }
 
-Posted MessageConduit::post(OpKind kind, std::span<const Piece> pieces, RemoteKey key) {
+Posted MessageEndpoint::post(OpKind kind, std::span<const Piece> pieces, RemoteKey key) {
   const Hush hush;
   if (broken_) return {};
   const auto letters = kind == OpKind::kWrite ? Letter::Kind::kWrite : Letter::Kind::kRead;
@@ -193,7 +193,7 @@ Posted MessageConduit::post(OpKind kind, std::span<const Piece> pieces, RemoteKe
   return {.pieces = static_cast<std::uint32_t>(pieces.size())};
 }
 
-Flush MessageConduit::flush() {
+Flush MessageEndpoint::flush() {
   const Hush hush;
   if (open_ == nullptr) open_ = &blank(Letter::Kind::kFlush);
   open_->letter.flush = true;
@@ -202,7 +202,7 @@ Flush MessageConduit::flush() {
   return {reinterpret_cast<void*>(++flushes_)};
 }
 
-bool MessageConduit::ended(Flush& flush) {
+bool MessageEndpoint::ended(Flush& flush) {
   if (broken_ || flush.request == nullptr) return !broken_;
   const auto number = reinterpret_cast<std::uintptr_t>(flush.request);
   if (number > flushed_) return false;
@@ -212,16 +212,16 @@ bool MessageConduit::ended(Flush& flush) {
   return true;
 }
 
-bool MessageConduit::progress() {
+bool MessageEndpoint::progress() {
   const Hush hush;
   const bool moved = ucx_.ucp_worker_progress(worker_) != 0;
   while (!answers_.empty()) send(answers_.pop());
   return moved;
 }
 
-ucs_status_t MessageConduit::came(void* self, const void* head, std::size_t head_bytes, void* data,
-                                  std::size_t bytes, const ucp_am_recv_param_t* how) {
-  auto& me = *static_cast<MessageConduit*>(self);
+ucs_status_t MessageEndpoint::came(void* self, const void* head, std::size_t head_bytes, void* data,
+                                   std::size_t bytes, const ucp_am_recv_param_t* how) {
+  auto& me = *static_cast<MessageEndpoint*>(self);
   const std::span header(static_cast<const std::byte*>(head), head_bytes);
   if (me.broken_ || tokenOf(header) != me.token_) return UCS_OK;
   const bool here = (how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;
@@ -234,7 +234,7 @@ ucs_status_t MessageConduit::came(void* self, const void* head, std::size_t head
   return UCS_OK;
 }
 
-void MessageConduit::take(const Letter& letter, std::span<const std::byte> data) {
+void MessageEndpoint::take(const Letter& letter, std::span<const std::byte> data) {
   switch (letter.kind) {
     case Letter::Kind::kWrite:
       takeWrite(letter, data);
@@ -256,14 +256,14 @@ void MessageConduit::take(const Letter& letter, std::span<const std::byte> data)
   answers_.push(here);
 }
 
-void MessageConduit::takeFlushed() {
+void MessageEndpoint::takeFlushed() {
   if (++flushed_ > flushes_) foreign(Code::kProtocol, "an answer without a request");
   // What it brought later would land in memory that is no longer ours.
   if (!asked_.empty() && asked_.front()->flush <= flushed_)
     foreign(Code::kProtocol, "an answer out of order");
 }
 
-void MessageConduit::takeWrite(const Letter& letter, std::span<const std::byte> data) {
+void MessageEndpoint::takeWrite(const Letter& letter, std::span<const std::byte> data) {
   std::array<iovec, Letter::kMostExtents> into;
   std::size_t parts = 0;
   for (const Letter::Extent& one : letter.list()) {
@@ -288,7 +288,7 @@ void MessageConduit::takeWrite(const Letter& letter, std::span<const std::byte> 
             letter.list().front().address);
 }
 
-void MessageConduit::takeRead(const Letter& letter) {
+void MessageEndpoint::takeRead(const Letter& letter) {
   Envelope& answer = blank(Letter::Kind::kData);
   answer.letter.flush = letter.flush;
   for (const Letter::Extent& one : letter.list()) {
@@ -303,7 +303,7 @@ void MessageConduit::takeRead(const Letter& letter) {
   answers_.push(answer);
 }
 
-void MessageConduit::takeData(std::span<const std::byte> data) {
+void MessageEndpoint::takeData(std::span<const std::byte> data) {
   if (asked_.empty() || asked_.front()->bytes != data.size())
     return foreign(Code::kProtocol, "an answer to another request");
   Envelope& question = asked_.pop();

@@ -1,4 +1,4 @@
-#include "backends/ofi/knock.h"
+#include "backends/ofi/address_probe.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -28,22 +28,22 @@ std::vector<std::byte> address6(const in6_addr& host) {
   return {bytes.begin(), bytes.end()};
 }
 
-bool ends(Knock knock) {
+bool ends(AddressProbe probe) {
   const auto until = Clock::now() + std::chrono::seconds(20);
-  for (auto over = knock.over(); over; over = knock.over())
+  for (auto over = probe.over(); over; over = probe.over())
     if (*over || Clock::now() > until) return *over;
   return false;
 }
 
-TEST(Knock, IsOverWhereTheHostIsKnown) {
+TEST(AddressProbe, IsOverWhereTheHostIsKnown) {
   EXPECT_TRUE(ends({address("127.0.0.1"), address("127.0.0.1")}));
   EXPECT_TRUE(ends({address6(in6addr_loopback), address6(in6addr_loopback)}));
 }
 
-TEST(Knock, IsOverAtOnceWhereThereIsNoSuchWay) {
-  EXPECT_TRUE(Knock(address("192.0.2.1"), address("127.0.0.1")).over().value());
-  EXPECT_TRUE(Knock(address("127.0.0.1"), address6(in6addr_loopback)).over().value());
-  EXPECT_TRUE(Knock({}, {}).over().value());
+TEST(AddressProbe, IsOverAtOnceWhereThereIsNoSuchWay) {
+  EXPECT_TRUE(AddressProbe(address("192.0.2.1"), address("127.0.0.1")).over().value());
+  EXPECT_TRUE(AddressProbe(address("127.0.0.1"), address6(in6addr_loopback)).over().value());
+  EXPECT_TRUE(AddressProbe({}, {}).over().value());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "backends/ofi/exposure.h"
+#include "backends/ofi/endpoint_regions.h"
 
 #include <gtest/gtest.h>
 
@@ -32,7 +32,9 @@ class FakeDomain {
   FakeDomain& operator=(const FakeDomain&) = delete;
   ~FakeDomain() { EXPECT_EQ(regions_, 0) << "a region outlives its domain"; }
 
-  Result<std::unique_ptr<Exposure>> openIn(Exposures& all) { return all.open(domain_, endpoint_); }
+  Result<std::unique_ptr<EndpointRegions>> openIn(RailRegions& all) {
+    return all.open(domain_, endpoint_);
+  }
 
   enum class Call { kNone, kRegister, kBind, kEnable };
   Call refused = Call::kNone;
@@ -86,7 +88,7 @@ using Call = FakeDomain::Call;
 
 constexpr Range kSome{.address = 0x10000, .bytes = 4096};
 
-class ExposureTest : public ::testing::Test {
+class EndpointRegionsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (const auto there = library(); !there) GTEST_SKIP() << there.error().text();
@@ -96,21 +98,21 @@ class ExposureTest : public ::testing::Test {
     EXPECT_TRUE(memory) << memory.error().text();
     return memory ? *std::move(memory) : nullptr;
   }
-  std::unique_ptr<Exposure> opened(FakeDomain& domain) {
-    auto exposure = domain.openIn(all_);
-    EXPECT_TRUE(exposure) << exposure.error().text();
-    return exposure ? *std::move(exposure) : nullptr;
+  std::unique_ptr<EndpointRegions> opened(FakeDomain& domain) {
+    auto regions = domain.openIn(all_);
+    EXPECT_TRUE(regions) << regions.error().text();
+    return regions ? *std::move(regions) : nullptr;
   }
   static RemoteMemory told(const Memory& memory) {
     return unpacked(memory.key()).value_or(RemoteMemory{});
   }
   static std::uint64_t keyOf(const Memory& memory) { return told(memory).key; }
 
-  Exposures all_{"fake/nic0", sizeof(std::uint64_t), false};
+  RailRegions all_{"fake/nic0", sizeof(std::uint64_t), false};
   FakeDomain one_, other_;
 };
 
-TEST_F(ExposureTest, MemoryIsReachedByOneKeyThroughEveryEndpointWhicheverCameFirst) {
+TEST_F(EndpointRegionsTest, MemoryIsReachedByOneKeyThroughEveryEndpointWhicheverCameFirst) {
   const auto first = opened(one_);
   const auto memory = added();
   const auto second = opened(other_);
@@ -120,7 +122,7 @@ TEST_F(ExposureTest, MemoryIsReachedByOneKeyThroughEveryEndpointWhicheverCameFir
   EXPECT_EQ(memory->descriptor(), nullptr);
 }
 
-TEST_F(ExposureTest, WhatIsDroppedIsReachedThroughNone) {
+TEST_F(EndpointRegionsTest, WhatIsDroppedIsReachedThroughNone) {
   const auto first = opened(one_), second = opened(other_);
   const auto stays = added();
   added().reset();
@@ -128,7 +130,7 @@ TEST_F(ExposureTest, WhatIsDroppedIsReachedThroughNone) {
   EXPECT_EQ(other_.reached, one_.reached);
 }
 
-TEST_F(ExposureTest, AnEndpointThatHasGoneIsNotAskedAnyMore) {
+TEST_F(EndpointRegionsTest, AnEndpointThatHasGoneIsNotAskedAnyMore) {
   auto first = opened(one_);
   const auto second = opened(other_);
   const auto before = added();
@@ -139,7 +141,7 @@ TEST_F(ExposureTest, AnEndpointThatHasGoneIsNotAskedAnyMore) {
   EXPECT_EQ(other_.reached, (std::set{keyOf(*before), keyOf(*after)}));
 }
 
-TEST_F(ExposureTest, WhereOneEndpointRefusesMemoryNoneHasIt) {
+TEST_F(EndpointRegionsTest, WhereOneEndpointRefusesMemoryNoneHasIt) {
   const auto first = opened(one_), second = opened(other_);
   const auto before = added();
   for (const Call call : {Call::kRegister, Call::kBind, Call::kEnable}) {
@@ -151,11 +153,11 @@ TEST_F(ExposureTest, WhereOneEndpointRefusesMemoryNoneHasIt) {
     EXPECT_EQ(other_.reached, one_.reached);
   }
   FakeDomain third;
-  const auto exposure = opened(third);
+  const auto regions = opened(third);
   EXPECT_EQ(third.reached, one_.reached) << "and none to come";
 }
 
-TEST_F(ExposureTest, AnEndpointThatRefusesSomeMemoryIsNotOpened) {
+TEST_F(EndpointRegionsTest, AnEndpointThatRefusesSomeMemoryIsNotOpened) {
   const auto memory = added();
   other_.refused = Call::kEnable;
   EXPECT_FALSE(other_.openIn(all_));
@@ -165,15 +167,15 @@ TEST_F(ExposureTest, AnEndpointThatRefusesSomeMemoryIsNotOpened) {
   EXPECT_TRUE(other_.reached.empty()) << "it is known no more";
 }
 
-TEST_F(ExposureTest, AProviderThatChoosesTheKeysAllTheSameIsRefused) {
+TEST_F(EndpointRegionsTest, AProviderThatChoosesTheKeysAllTheSameIsRefused) {
   const auto first = opened(one_);
   one_.chooses_keys = true;
   EXPECT_FALSE(all_.add(kSome));
 }
 
 // Short ones are drawn twice soon enough.
-TEST_F(ExposureTest, NoTwoHaveOneKey) {
-  Exposures all("fake/nic0", 1, true);
+TEST_F(EndpointRegionsTest, NoTwoHaveOneKey) {
+  RailRegions all("fake/nic0", 1, true);
   std::vector<std::unique_ptr<Memory>> memory;
   std::set<std::uint64_t> keys;
   while (memory.size() < 100) {

@@ -1,5 +1,5 @@
-// What a backend over a fabric library gives: for each rail a Ground, which registers memory and
-// opens Conduits. Everything else such backends have in common stands beside this. Threads: under
+// What a backend over a fabric library gives: for each rail a Domain, which registers memory and
+// opens Endpoints. Everything else such backends have in common stands beside this. Threads: under
 // the agent's lock.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace viaduct::core::fabric {
 
 using base::Bytes;
 
-// Memory that peers reach through one Ground, until this is gone.
+// Memory that peers reach through one Domain, until this is gone.
 class Registration {
  public:
   explicit Registration(Bytes key) : key_(std::move(key)) {}
@@ -54,18 +54,18 @@ struct Flush {
   void* request = nullptr;  // none: was over at once
 };
 
-// A peer's key to some memory, made ready for one conduit; belongs to it.
+// A peer's key to some memory, made ready for one endpoint; belongs to it.
 using RemoteKey = const void*;
 
-// One rail's endpoint to one life of one peer, and all that is behind it. When this is gone, so is
-// every socket and queue it had: nothing that the peer has sent reaches memory here any more, and
-// nothing here is read for it.
-class Conduit {
+// One rail's connection to one session of one peer, and all that is behind it. When this is gone,
+// so is every socket and queue it had: nothing that the peer has sent reaches memory here any more,
+// and nothing here is read for it.
+class Endpoint {
  public:
-  virtual ~Conduit() = default;
-  Conduit() = default;
-  Conduit(const Conduit&) = delete;
-  Conduit& operator=(const Conduit&) = delete;
+  virtual ~Endpoint() = default;
+  Endpoint() = default;
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
 
   virtual const Bytes& address() const = 0;  // for the peer's join()
   // Readable when there is something to do, once arm() was true. -1: no such thing; turn it by the
@@ -73,7 +73,7 @@ class Conduit {
   virtual int fd() const = 0;
   // It tells of what comes in at any time; false: from arm() to disarm().
   virtual bool tellsUnarmed() const = 0;
-  // The way to the peer's conduit. Returns before it is known whether it leads there.
+  // Connects to the peer's endpoint. Returns before it is known whether the path works.
   virtual Status join(const Bytes& peer) = 0;
   virtual const std::string& way() const = 0;    // "tcp", "rc_mlx5": after join()
   virtual const std::string& lanes() const = 0;  // "tcp/eth0": the same with devices
@@ -106,14 +106,14 @@ struct Range {
 };
 
 // What is open for one rail.
-class Ground {
+class Domain {
  public:
-  virtual ~Ground() = default;
-  Ground() = default;
-  Ground(const Ground&) = delete;
-  Ground& operator=(const Ground&) = delete;
+  virtual ~Domain() = default;
+  Domain() = default;
+  Domain(const Domain&) = delete;
+  Domain& operator=(const Domain&) = delete;
   // Listens from now on; does nothing before join().
-  virtual Result<std::unique_ptr<Conduit>> open() const = 0;
+  virtual Result<std::unique_ptr<Endpoint>> open() const = 0;
   virtual Result<std::unique_ptr<Registration>> add(const Range& range) const = 0;
 };
 

@@ -5,35 +5,35 @@
 
 #include <optional>
 
-#include "backends/ofi/endpoint.h"
-#include "backends/ofi/knock.h"
+#include "backends/ofi/address_probe.h"
+#include "backends/ofi/raw_endpoint.h"
 
 namespace viaduct::ofi {
 
-class Addressed final : public Endpoint {
+class AddressedEndpoint final : public RawEndpoint {
  public:
-  static Result<std::unique_ptr<Endpoint>> open(const Ground& ground, fid_domain& domain,
-                                                fid_cq& queue);
+  static Result<std::unique_ptr<RawEndpoint>> open(const OfiDomain& ofi_domain, fid_domain& domain,
+                                                   fid_cq& queue);
 
   const Bytes& name() const override { return name_; }
   Status join(std::span<const std::byte> theirs) override;
   fid_ep* ready() const override {
-    return peer_ == FI_ADDR_UNSPEC || knock_ ? nullptr : endpoint_.get();
+    return peer_ == FI_ADDR_UNSPEC || probe_ ? nullptr : endpoint_.get();
   }
   fi_addr_t peer() const override { return peer_; }
   Status look() override;
   Events events() const override { return {}; }
 
  private:
-  explicit Addressed(const Ground& ground) : ground_(ground) {}
+  explicit AddressedEndpoint(const OfiDomain& ofi_domain) : ofi_domain_(ofi_domain) {}
 
-  const Ground& ground_;
+  const OfiDomain& ofi_domain_;
   Bytes name_;
   fi_addr_t peer_ = FI_ADDR_UNSPEC;
-  std::optional<Knock> knock_;  // until it is over
+  std::optional<AddressProbe> probe_;  // until it is over
   Fid<fid_av> peers_;
   Fid<fid_ep> endpoint_;
-  std::unique_ptr<Exposure> exposure_;  // where memory is registered for each endpoint
+  std::unique_ptr<EndpointRegions> regions_;  // where memory is registered for each endpoint
 };
 
 }  // namespace viaduct::ofi
