@@ -67,7 +67,7 @@ class Bare {
                      .iov_len = from.bytes};
     const fi_rma_iov target{
         .addr = into.address - there_.base, .len = into.bytes, .key = there_.key};
-    void* descriptor = static_cast<const ofi::Memory&>(*memory_).descriptor();
+    void* descriptor = static_cast<const ofi::RegisteredMemory&>(*memory_).descriptor();
     const fi_msg_rma message{.msg_iov = &here,
                              .desc = &descriptor,
                              .iov_count = 1,

@@ -178,7 +178,7 @@ TEST_P(FabricContract, ABrokenEndpointIsOpenedAgainAndUnfinishedOpsArePostedAgai
 TEST_P(FabricContract, AFenceThatTheLibraryTellsOfFirstIsNoBreak) {
   for (int i = 0; i < 6; ++i) {
     link(1).fence(channel(1));
-    // Its letter is on the way. Where the library tells of nothing, that is what comes first.
+    // Its message is on the way. Where the library tells of nothing, that is what comes first.
     const auto until = Clock::now() + std::chrono::seconds(1);
     while (up(0) && Clock::now() < until) rail(0).poll(pair_->done[0]);
     ASSERT_TRUE(pair_->run([&] { return !pair_->ready() || (up(0) && up(1)); }));

@@ -1,7 +1,7 @@
 // Has the kernel find the neighbour behind a peer's address, by one datagram that nobody need read.
-// The order that connects over verbs waits for that within the call, up to seconds, and the agent's
-// lock is held (docs/gotchas/verbs.md); this waits outside of any call. Threads: under the agent's
-// lock.
+// The request that connects over verbs waits for that within the call, up to seconds, and the
+// agent's lock is held (docs/gotchas/verbs.md); this waits outside of any call. Threads: under the
+// agent's lock.
 #pragma once
 
 #include <viaduct/result.h>

@@ -1,6 +1,6 @@
-// An endpoint that is given the peer's address with each order (FI_EP_RDM), and has no other peer.
-// Connecting, if there is any, is libfabric's affair; over RDMA it has to be known before where the
-// peer's host is. Threads: under the agent's lock.
+// An endpoint that is given the peer's address with each request (FI_EP_RDM), and has no other
+// peer. Connecting, if there is any, is libfabric's affair; over RDMA it has to be known before
+// where the peer's host is. Threads: under the agent's lock.
 #pragma once
 
 #include <optional>

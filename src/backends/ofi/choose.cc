@@ -12,8 +12,8 @@
 #include "base/environment.h"
 #include "base/log.h"
 #include "base/nearest.h"
-#include "core/fabric/message.h"
-#include "core/fabric/worth.h"
+#include "core/fabric/auto_open.h"
+#include "core/fabric/fabric_message.h"
 #include "core/setting_name.h"
 #include "host/devices.h"
 #include "host/nearness.h"
@@ -25,7 +25,7 @@ namespace {
 using core::fabric::Fabric;
 using core::fabric::namedIn;
 using core::fabric::notNear;
-using core::fabric::notWorthIt;
+using core::fabric::notOpenedUnasked;
 
 // Best first. Others are used where they are named.
 constexpr std::array kPreference{"efa", "verbs;ofi_rxm", "cxi", "tcp", "tcp;ofi_rxm"};
@@ -197,9 +197,9 @@ core::fabric::NearRails nearRails(std::span<const Offer> opened, const std::stri
   return core::fabric::NearRails(nics, root);
 }
 
-Result<Rails> railsFor(std::span<const std::string> named, const std::string& provider,
-                       std::span<const Offer> offers, const std::string& root) {
-  Rails out;
+Result<RailOffers> railsFor(std::span<const std::string> named, const std::string& provider,
+                            std::span<const Offer> offers, const std::string& root) {
+  RailOffers out;
   for (const std::string& rail : named) {
     VIADUCT_TRY(out.offers.emplace_back(), deviceFor(rail, provider, offers));
   }
@@ -236,7 +236,7 @@ bool connects(const Offer& offer) {
 }
 
 // What there is of this kind and with these promises.
-Result<Info> ask(const Library& ofi, fi_ep_type type, std::uint64_t order, int mr_mode) {
+Result<Info> ask(const OfiLibrary& ofi, fi_ep_type type, std::uint64_t order, int mr_mode) {
   Info hints(ofi.fi_dupinfo(nullptr));
   if (!hints) return Error{.code = Code::kExhausted, .operation = "fi_dupinfo", .device = "ofi"};
   hints->caps = FI_RMA;
@@ -255,8 +255,9 @@ Result<Info> ask(const Library& ofi, fi_ep_type type, std::uint64_t order, int m
   return Info(list);
 }
 
-// Rails that were named all open, or none does; of others, those that can.
-Status openRails(const Library& ofi, const Settings& settings, const Rails& rails, Fabric& out) {
+// RailOffers that were named all open, or none does; of others, those that can.
+Status openRails(const OfiLibrary& ofi, const Settings& settings, const RailOffers& rails,
+                 Fabric& out) {
   Status last = Ok{};
   std::vector<Offer> opened;
   for (std::size_t i = 0; i < rails.offers.size(); ++i) {
@@ -282,7 +283,7 @@ Status openRails(const Library& ofi, const Settings& settings, const Rails& rail
 
 // Best first: connected, which tells of a peer that goes, and in order; those that are only there
 // to be refused last. They stand in the lists.
-Result<std::vector<Offer>> askAll(const Library& ofi, std::vector<Info>& lists) {
+Result<std::vector<Offer>> askAll(const OfiLibrary& ofi, std::vector<Info>& lists) {
   std::vector<Offer> out, refused;
   const auto take = [&](const std::vector<Offer>& offers, auto fits) {
     for (const Offer& one : offers)
@@ -305,7 +306,7 @@ Result<std::vector<Offer>> askAll(const Library& ofi, std::vector<Info>& lists) 
   return out;
 }
 
-std::string describe(const Library& ofi, const Fabric& chosen, const Rails& rails) {
+std::string describe(const OfiLibrary& ofi, const Fabric& chosen, const RailOffers& rails) {
   const EndpointProfile& profile = static_cast<const OfiDomain&>(*chosen.domains.front()).profile();
   std::string out =
       fmt::format("libfabric {}, {} over {}{}; inject {}, doorbell {}, {}", ofi.version,
@@ -321,8 +322,8 @@ std::string describe(const Library& ofi, const Fabric& chosen, const Rails& rail
 Result<Fabric> choose(const Settings& settings) {
   const bool named = namedIn(settings, "ofi");
   if (!named && host::rdmaPorts("/").empty() && host::cxiNics("/").empty())
-    return notWorthIt("ofi", "this host has no RDMA device");
-  VIADUCT_TRY(const Library* const ofi, library());
+    return notOpenedUnasked("ofi", "this host has no RDMA device");
+  VIADUCT_TRY(const OfiLibrary* const ofi, library());
   std::vector<Info> lists;
   VIADUCT_TRY(const auto offers, askAll(*ofi, lists));
   const auto found = providerFor(settings.ofi_provider, offers);
@@ -330,8 +331,8 @@ Result<Fabric> choose(const Settings& settings) {
   const std::string& provider = *found;
   const bool rdma = isRdma(provider);
   if (!named && !rdma)
-    return notWorthIt("ofi", fmt::format("libfabric shows no RDMA provider: {}",
-                                         fmt::join(each(offers, &Offer::provider), ", ")));
+    return notOpenedUnasked("ofi", fmt::format("libfabric shows no RDMA provider: {}",
+                                               fmt::join(each(offers, &Offer::provider), ", ")));
   const bool same_host = isOneOf(kMemory, provider);
   Fabric out{.can = {.name = "ofi",
                      .memory = {MemoryKind::kHost},
@@ -340,7 +341,7 @@ Result<Fabric> choose(const Settings& settings) {
                      .tcp = !rdma && !same_host,
                      .preference = rdma ? 20 : 34},
              .kind = provider};
-  VIADUCT_TRY(const Rails rails, railsFor(settings.rails, provider, offers));
+  VIADUCT_TRY(const RailOffers rails, railsFor(settings.rails, provider, offers));
   VIADUCT_CHECK(openRails(*ofi, settings, rails, out));
   out.description = describe(*ofi, out, rails);
   return out;

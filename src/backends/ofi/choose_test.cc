@@ -221,7 +221,7 @@ TEST_F(ChooseHere, WithoutRdmaItIsNotOpenedUnasked) {
 }
 
 // Seen where this is the process's first test, as under ctest: later it is loaded already.
-TEST(Library, LeavesTheProgramItsSignals) {
+TEST(OfiLibrary, LeavesTheProgramItsSignals) {
   constexpr std::array kTaken{SIGINT, SIGTERM, SIGSEGV, SIGBUS, SIGILL, SIGABRT};
   const auto handlers = [&] {
     std::vector<void (*)(int)> out;

@@ -8,8 +8,8 @@ Result<std::unique_ptr<RawEndpoint>> ConnectedEndpoint::open(const OfiDomain& of
                                                              fid_domain& domain, fid_cq& queue) {
   std::unique_ptr<ConnectedEndpoint> out(new ConnectedEndpoint(ofi_domain, domain, queue));
   VIADUCT_TRY(out->events_, openEvents(ofi_domain, ofi_domain.fabric()));
-  VIADUCT_TRY(out->listener_, Listener::open(ofi_domain));
-  const Listener& listener = *out->listener_;
+  VIADUCT_TRY(out->listener_, ConnectionListener::open(ofi_domain));
+  const ConnectionListener& listener = *out->listener_;
   out->name_ = base::Writer().raw(listener.token()).raw(listener.address()).take();
   return std::unique_ptr<RawEndpoint>(std::move(out));
 }
@@ -23,7 +23,7 @@ Status ConnectedEndpoint::make(fi_info& info) {
 }
 
 Status ConnectedEndpoint::join(std::span<const std::byte> theirs) {
-  constexpr std::size_t kToken = sizeof(Listener::Token);
+  constexpr std::size_t kToken = sizeof(ConnectionListener::Token);
   if (!listener_ || theirs.size() < kToken)
     return refusedName(ofi_domain_, "the peer's address is invalid");
   const auto token = theirs.first(kToken), address = theirs.subspan(kToken);
@@ -54,7 +54,7 @@ Status ConnectedEndpoint::hear() {
 Status ConnectedEndpoint::look() {
   if (listener_) VIADUCT_CHECK(hear());
   for (;;) {
-    Event event;
+    ConnectionEvent event;
     const std::int64_t got = event.read(*events_);
     if (got == -FI_EAGAIN) return Ok{};
     if (got == -FI_EAVAIL) {

@@ -2,7 +2,7 @@
 // the smaller connects. Threads: under the agent's lock.
 #pragma once
 
-#include "backends/ofi/listener.h"
+#include "backends/ofi/connection_listener.h"
 #include "backends/ofi/raw_endpoint.h"
 
 namespace viaduct::ofi {
@@ -34,7 +34,7 @@ class ConnectedEndpoint final : public RawEndpoint {
   Bytes name_;  // the listener's token and address
   bool connected_ = false;
   Fid<fid_eq> events_;
-  std::unique_ptr<Listener> listener_;  // until it is known who is the peer
+  std::unique_ptr<ConnectionListener> listener_;  // until it is known who is the peer
   Fid<fid_ep> endpoint_;
 };
 

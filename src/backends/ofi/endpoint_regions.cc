@@ -6,10 +6,10 @@
 
 namespace viaduct::ofi {
 
-class RailRegions::EachEndpoint final : public Memory {
+class RailRegions::EachEndpoint final : public RegisteredMemory {
  public:
   EachEndpoint(RailRegions& all, std::uint64_t key, const RemoteMemory& there)
-      : Memory(packed(there), nullptr), all_(all), key_(key) {}
+      : RegisteredMemory(packed(there), nullptr), all_(all), key_(key) {}
   ~EachEndpoint() override { all_.remove(key_); }
   EachEndpoint(const EachEndpoint&) = delete;
   EachEndpoint& operator=(const EachEndpoint&) = delete;
@@ -19,19 +19,19 @@ class RailRegions::EachEndpoint final : public Memory {
   const std::uint64_t key_;
 };
 
-Result<std::unique_ptr<Memory>> RailRegions::add(const Range& range) {
+Result<std::unique_ptr<RegisteredMemory>> RailRegions::add(const MemoryRange& range) {
   for (int i = 0; i < kKeyTries; ++i) {
     VIADUCT_TRY(const std::uint64_t key, drawnKey(key_bytes_));
     if (memory_.contains(key)) continue;
     VIADUCT_CHECK(addEverywhere(key, range));
     memory_.emplace(key, range);
-    return std::unique_ptr<Memory>(std::make_unique<EachEndpoint>(
+    return std::unique_ptr<RegisteredMemory>(std::make_unique<EachEndpoint>(
         *this, key, RemoteMemory{.key = key, .base = by_address_ ? 0 : range.address}));
   }
   return cannotRegister("draw a key", -FI_ENOKEY, range, device_);
 }
 
-Status RailRegions::addEverywhere(std::uint64_t key, const Range& range) {
+Status RailRegions::addEverywhere(std::uint64_t key, const MemoryRange& range) {
   for (EndpointRegions* const one : open_)
     if (auto added = one->add(key, range); !added) {
       remove(key);
@@ -58,7 +58,7 @@ EndpointRegions::EndpointRegions(RailRegions& all, fid_domain& domain, fid_ep& e
 
 EndpointRegions::~EndpointRegions() { std::erase(all_.open_, this); }
 
-Status EndpointRegions::add(std::uint64_t key, const Range& range) {
+Status EndpointRegions::add(std::uint64_t key, const MemoryRange& range) {
   Fid<fid_mr> region;
   const auto failed = [&](const char* call, int rc) {
     return cannotRegister(call, rc, range, all_.device_);

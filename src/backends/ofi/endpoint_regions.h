@@ -1,6 +1,6 @@
-// Memory of a rail whose provider registers it for each endpoint (FI_MR_ENDPOINT). There each
-// endpoint has a domain of its own, so that the one key that peers are told is free in all of them.
-// Threads: under the agent's lock.
+// Memory of a rail whose provider registers it for each endpoint (FI_MR_ENDPOINT). There
+// each endpoint has a domain of its own, so that the one key that peers are told is free in all of
+// them. Threads: under the agent's lock.
 #pragma once
 
 #include <rdma/fi_endpoint.h>
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/ofi/memory.h"
+#include "backends/ofi/registered_memory.h"
 
 namespace viaduct::ofi {
 
@@ -25,7 +25,7 @@ class RailRegions {
       : device_(std::move(device)), key_bytes_(key_bytes), by_address_(by_address) {}
 
   // Registered with every endpoint that is open, and with those to come; or with none.
-  Result<std::unique_ptr<Memory>> add(const Range& range);
+  Result<std::unique_ptr<RegisteredMemory>> add(const MemoryRange& range);
   // For an endpoint that is enabled and alone in its domain: everything there is, or nothing.
   Result<std::unique_ptr<EndpointRegions>> open(fid_domain& domain, fid_ep& endpoint);
 
@@ -33,13 +33,13 @@ class RailRegions {
   friend class EndpointRegions;
   class EachEndpoint;
 
-  Status addEverywhere(std::uint64_t key, const Range& range);
+  Status addEverywhere(std::uint64_t key, const MemoryRange& range);
   void remove(std::uint64_t key);
 
   const std::string device_;
   const std::size_t key_bytes_;
   const bool by_address_;
-  std::unordered_map<std::uint64_t, Range> memory_;
+  std::unordered_map<std::uint64_t, MemoryRange> memory_;
   std::vector<EndpointRegions*> open_;
 };
 
@@ -51,7 +51,7 @@ class EndpointRegions {
   EndpointRegions(const EndpointRegions&) = delete;
   EndpointRegions& operator=(const EndpointRegions&) = delete;
 
-  Status add(std::uint64_t key, const Range& range);
+  Status add(std::uint64_t key, const MemoryRange& range);
   void remove(std::uint64_t key) { regions_.erase(key); }
 
  private:

@@ -86,14 +86,14 @@ class FakeDomain {
 };
 using Call = FakeDomain::Call;
 
-constexpr Range kSome{.address = 0x10000, .bytes = 4096};
+constexpr MemoryRange kSome{.address = 0x10000, .bytes = 4096};
 
 class EndpointRegionsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (const auto there = library(); !there) GTEST_SKIP() << there.error().text();
   }
-  std::unique_ptr<Memory> added() {
+  std::unique_ptr<RegisteredMemory> added() {
     auto memory = all_.add(kSome);
     EXPECT_TRUE(memory) << memory.error().text();
     return memory ? *std::move(memory) : nullptr;
@@ -103,10 +103,10 @@ class EndpointRegionsTest : public ::testing::Test {
     EXPECT_TRUE(regions) << regions.error().text();
     return regions ? *std::move(regions) : nullptr;
   }
-  static RemoteMemory told(const Memory& memory) {
+  static RemoteMemory told(const RegisteredMemory& memory) {
     return unpacked(memory.key()).value_or(RemoteMemory{});
   }
-  static std::uint64_t keyOf(const Memory& memory) { return told(memory).key; }
+  static std::uint64_t keyOf(const RegisteredMemory& memory) { return told(memory).key; }
 
   RailRegions all_{"fake/nic0", sizeof(std::uint64_t), false};
   FakeDomain one_, other_;
@@ -176,7 +176,7 @@ TEST_F(EndpointRegionsTest, AProviderThatChoosesTheKeysAllTheSameIsRefused) {
 // Short ones are drawn twice soon enough.
 TEST_F(EndpointRegionsTest, NoTwoHaveOneKey) {
   RailRegions all("fake/nic0", 1, true);
-  std::vector<std::unique_ptr<Memory>> memory;
+  std::vector<std::unique_ptr<RegisteredMemory>> memory;
   std::set<std::uint64_t> keys;
   while (memory.size() < 100) {
     auto one = all.add(kSome);

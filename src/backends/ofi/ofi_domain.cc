@@ -42,7 +42,7 @@ std::string refusedModes(int mr_mode) {
   return {};
 }
 
-OfiDomain::OfiDomain(const Library& ofi, Info info, const EndpointProfile& profile)
+OfiDomain::OfiDomain(const OfiLibrary& ofi, Info info, const EndpointProfile& profile)
     : ofi_(ofi),
       info_(std::move(info)),
       profile_(profile),
@@ -51,7 +51,7 @@ OfiDomain::OfiDomain(const Library& ofi, Info info, const EndpointProfile& profi
   info_->tx_attr->size = profile.depth;
 }
 
-Result<std::unique_ptr<OfiDomain>> OfiDomain::open(const Library& ofi, const fi_info& info,
+Result<std::unique_ptr<OfiDomain>> OfiDomain::open(const OfiLibrary& ofi, const fi_info& info,
                                                    const Settings& settings) {
   const EndpointProfile profile = profileOf(info, settings);
   Info copy(ofi.fi_dupinfo(&info));
@@ -104,7 +104,7 @@ Result<std::unique_ptr<core::fabric::Endpoint>> OfiDomain::open() const {
   return std::unique_ptr<core::fabric::Endpoint>(std::move(endpoint));
 }
 
-Result<Fid<fid_mr>> OfiDomain::registered(const Range& range) const {
+Result<Fid<fid_mr>> OfiDomain::registered(const MemoryRange& range) const {
   const bool chosen_here = (info_->domain_attr->mr_mode & FI_MR_PROV_KEY) == 0;
   Fid<fid_mr> region;
   int rc = -FI_ENOKEY;
@@ -120,7 +120,7 @@ Result<Fid<fid_mr>> OfiDomain::registered(const Range& range) const {
   return region;
 }
 
-Result<std::unique_ptr<core::fabric::Registration>> OfiDomain::add(const Range& range) const {
+Result<std::unique_ptr<core::fabric::Registration>> OfiDomain::add(const MemoryRange& range) const {
   if (regions_) {
     VIADUCT_TRY(auto memory, regions_->add(range));
     return std::unique_ptr<core::fabric::Registration>(std::move(memory));

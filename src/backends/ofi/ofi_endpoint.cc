@@ -60,8 +60,8 @@ Status OfiEndpoint::join(const Bytes& peer) {
 void OfiEndpoint::look() {
   unlooked_ = 0;
   if (auto well = raw_->look(); !well) return breakWith(std::move(well).error());
-  if (fid_ep* const ready = raw_->ready(); !orders_ && ready != nullptr)
-    orders_ = std::make_unique<Orders>(ofi_domain_.profile(), *ready, raw_->peer());
+  if (fid_ep* const ready = raw_->ready(); !work_requests_ && ready != nullptr)
+    work_requests_ = std::make_unique<WorkRequests>(ofi_domain_.profile(), *ready, raw_->peer());
 }
 
 RemoteKey OfiEndpoint::keyOf(std::uint32_t generation, const Bytes& packed) {
@@ -71,18 +71,18 @@ RemoteKey OfiEndpoint::keyOf(std::uint32_t generation, const Bytes& packed) {
 }
 
 Posted OfiEndpoint::post(OpKind kind, std::span<const Piece> pieces, RemoteKey key) {
-  if (broken_ || !orders_) return {};
-  const Posted out = orders_->post(kind, pieces, *static_cast<const RemoteMemory*>(key));
+  if (broken_ || !work_requests_) return {};
+  const Posted out = work_requests_->post(kind, pieces, *static_cast<const RemoteMemory*>(key));
   seeRefusal();
-  if (out.pieces == 0 && connected_ && orders_->idle() && !broken_)
+  if (out.pieces == 0 && connected_ && work_requests_->idle() && !broken_)
     judgeDeaf();
   else
     deaf_since_ = {};
   return out;
 }
 
-// A peer that goes while nothing is under way is told by nothing: its endpoint takes no orders from
-// then on, though its queue is empty.
+// A peer that goes while nothing is under way is told by nothing: its endpoint takes no requests
+// from then on, though its queue is empty.
 void OfiEndpoint::judgeDeaf() {
   const auto now = Clock::now();
   if (deaf_since_ == Clock::time_point{}) deaf_since_ = now;
@@ -94,13 +94,13 @@ void OfiEndpoint::judgeDeaf() {
 }
 
 void OfiEndpoint::seeRefusal() {
-  if (orders_ && orders_->refusal() != 0)
-    breakWith(ofiError(Code::kPeerLost, "fi_writemsg or fi_readmsg", orders_->refusal(),
+  if (work_requests_ && work_requests_->refusal() != 0)
+    breakWith(ofiError(Code::kPeerLost, "fi_writemsg or fi_readmsg", work_requests_->refusal(),
                        ofi_domain_.device()));
 }
 
 bool OfiEndpoint::ended(Flush& flush) {
-  if (broken_ || (orders_ && !orders_->over(flush))) return false;
+  if (broken_ || (work_requests_ && !work_requests_->over(flush))) return false;
   letGo(flush);
   return true;
 }
@@ -110,15 +110,15 @@ bool OfiEndpoint::progress() {
   std::array<fi_cq_entry, kEntries> entries;
   const std::int64_t got = fi_cq_read(&queue_->get(), entries.data(), entries.size());
   for (std::int64_t i = 0; i < got; ++i)
-    orders_->ended(entries.at(static_cast<std::size_t>(i)).op_context);
+    work_requests_->ended(entries.at(static_cast<std::size_t>(i)).op_context);
   connected_ = connected_ || got > 0;
   if (got == -FI_EAVAIL)
     readError();
   else if (got < 0 && got != -FI_EAGAIN)
     breakWith(ofiError(Code::kDevice, "fi_cq_read", got, ofi_domain_.device()));
   // What has ended before the connection did comes first.
-  if (got == -FI_EAGAIN && (!orders_ || ++unlooked_ >= kLookEvery)) look();
-  if (!broken_ && orders_) orders_->settle();
+  if (got == -FI_EAGAIN && (!work_requests_ || ++unlooked_ >= kLookEvery)) look();
+  if (!broken_ && work_requests_) work_requests_->settle();
   seeRefusal();
   return got > 0 || broken_;
 }
@@ -141,7 +141,7 @@ void OfiEndpoint::breakWith(Error why) {
 }
 
 bool OfiEndpoint::arm() {
-  if (broken_ || (orders_ && !orders_->settle())) return false;
+  if (broken_ || (work_requests_ && !work_requests_->settle())) return false;
   return queue_->arm(raw_->events());
 }
 

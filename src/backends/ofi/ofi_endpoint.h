@@ -11,8 +11,8 @@
 #include <unordered_map>
 
 #include "backends/ofi/completion_queue.h"
-#include "backends/ofi/orders.h"
 #include "backends/ofi/raw_endpoint.h"
+#include "backends/ofi/work_requests.h"
 
 namespace viaduct::ofi {
 
@@ -24,8 +24,8 @@ class OfiEndpoint final : public core::fabric::Endpoint {
   int fd() const override { return queue_->fd(); }
   bool tellsUnarmed() const override { return queue_->tellsUnarmed(); }
   Status join(const Bytes& peer) override;
-  const std::string& way() const override { return ofi_domain_.provider(); }
-  const std::string& lanes() const override { return ofi_domain_.device(); }
+  const std::string& transport() const override { return ofi_domain_.provider(); }
+  const std::string& transportDevices() const override { return ofi_domain_.device(); }
 
   core::fabric::RemoteKey keyOf(std::uint32_t generation, const Bytes& packed) override;
   void retire(std::uint32_t generation) override { keys_.erase(generation); }
@@ -34,10 +34,10 @@ class OfiEndpoint final : public core::fabric::Endpoint {
   core::fabric::Posted post(OpKind kind, std::span<const core::fabric::Piece> pieces,
                             core::fabric::RemoteKey key) override;
   core::fabric::Flush flush() override {
-    return orders_ ? orders_->flush() : core::fabric::Flush{};
+    return work_requests_ ? work_requests_->flush() : core::fabric::Flush{};
   }
   bool ended(core::fabric::Flush& flush) override;
-  void letGo(core::fabric::Flush& flush) override { Orders::letGo(flush); }
+  void letGo(core::fabric::Flush& flush) override { WorkRequests::letGo(flush); }
   bool progress() override;
   bool arm() override;
   void disarm() override { queue_->disarm(); }
@@ -55,13 +55,13 @@ class OfiEndpoint final : public core::fabric::Endpoint {
   Bytes address_;
   std::optional<Error> broken_;
   int unlooked_ = 0;
-  bool connected_ = false;  // an order has ended
+  bool connected_ = false;  // a request has ended
   Clock::time_point deaf_since_{};
   std::unordered_map<std::uint32_t, RemoteMemory> keys_;
   std::shared_ptr<fid_domain> domain_;
   std::unique_ptr<CompletionQueue> queue_;
   std::unique_ptr<RawEndpoint> raw_;
-  std::unique_ptr<Orders> orders_;  // once the endpoint takes some
+  std::unique_ptr<WorkRequests> work_requests_;  // once the endpoint takes some
 };
 
 }  // namespace viaduct::ofi

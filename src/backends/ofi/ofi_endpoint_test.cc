@@ -173,7 +173,7 @@ TEST_P(OfiEndpointTest, APeerThatHasGoneBreaksWhatIsPostedToIt) {
   std::cout << "a broken endpoint says: " << a_.endpoint->broken()->text() << "\n";
 }
 
-// Where endpoints are connected that is told at once; elsewhere by an order that is not taken.
+// Where endpoints are connected that is told at once; elsewhere by a request that is not taken.
 TEST_P(OfiEndpointTest, APeerThatHasGoneWithNothingUnderWayIsMissed) {
   if (std::string_view(GetParam()) == "shm") GTEST_SKIP() << "shm does not survive it";
   ASSERT_NO_FATAL_FAILURE(meet());
@@ -266,8 +266,8 @@ TEST_P(OfiEndpointTest, WhatComesInBeforeItIsArmedIsNotTold) {
 
 TEST_P(OfiEndpointTest, ItSaysWhatCarriesIt) {
   ASSERT_NO_FATAL_FAILURE(open(a_));
-  EXPECT_EQ(a_.endpoint->way(), GetParam());
-  EXPECT_EQ(a_.endpoint->lanes().rfind(std::string(GetParam()) + "/", 0), 0U);
+  EXPECT_EQ(a_.endpoint->transport(), GetParam());
+  EXPECT_EQ(a_.endpoint->transportDevices().rfind(std::string(GetParam()) + "/", 0), 0U);
 }
 
 TEST_P(OfiEndpointTest, DoorbellsAreSharedWhereThereIsANicOrSomebodyAsksForIt) {

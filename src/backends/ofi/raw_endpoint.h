@@ -1,6 +1,6 @@
 // One end of the way to a peer. There are two kinds: one that is given the peer's address with each
-// order (addressed.cc), and one that is connected to it (connected.cc). Threads: under the agent's
-// lock.
+// order (addressed_endpoint.cc), and one that is connected to it (connected_endpoint.cc). Threads:
+// under the agent's lock.
 #pragma once
 
 #include <rdma/fi_endpoint.h>
@@ -15,7 +15,7 @@ namespace viaduct::ofi {
 
 class RawEndpoint {
  public:
-  // Completions of its orders come to `queue`, which is of `domain`; both outlive it.
+  // Completions of its requests come to `queue`, which is of `domain`; both outlive it.
   static Result<std::unique_ptr<RawEndpoint>> open(const OfiDomain& ofi_domain, fid_domain& domain,
                                                    fid_cq& queue);
 
@@ -26,9 +26,9 @@ class RawEndpoint {
 
   virtual const Bytes& name() const = 0;  // for the peer's join()
   virtual Status join(std::span<const std::byte> theirs) = 0;
-  // What takes orders, once it does; null: not yet. After look().
+  // What takes requests, once it does; null: not yet. After look().
   virtual fid_ep* ready() const = 0;
-  virtual fi_addr_t peer() const = 0;  // for the orders
+  virtual fi_addr_t peer() const = 0;  // for the requests
   // Sees what has become of the connection; an error: there is none any more.
   virtual Status look() = 0;
   using Events = std::array<fid_eq*, 2>;
@@ -47,7 +47,7 @@ Error otherKind(const OfiDomain& ofi_domain);
 bool fits(std::uint32_t format, std::span<const std::byte> theirs, std::span<const std::byte> ours);
 // What libfabric calls an endpoint, or a listener, itself.
 Result<Bytes> nameOf(fid& one, const OfiDomain& ofi_domain);
-// An endpoint that has been made, with its queue, and with its events or addresses; takes orders.
+// An endpoint that has been made, with its queue, and with its events or addresses; takes requests.
 Status enable(fid_ep& endpoint, fid_cq& queue, fid& other, const OfiDomain& ofi_domain);
 
 }  // namespace viaduct::ofi

@@ -48,13 +48,13 @@ Error cannotLoad(std::string detail) {
           UCP_API_MAJOR, UCP_API_MINOR)};
 }
 
-Result<Library> load() {
+Result<UcxLibrary> load() {
   // UCX takes over SIGHUP, SIGSEGV, SIGBUS, SIGFPE and SIGILL when it is loaded.
   std::optional<base::KeptSignals> kept;
   if (!signalsAreTheUsers()) kept.emplace();
   const auto file = base::SharedLibrary::open("libucp.so.0");
   if (!file) return cannotLoad(file.error().detail);
-  Library out;
+  UcxLibrary out;
 #define VIADUCT_UCX_BIND(name) \
   if (!file->bind(#name, out.name)) return cannotLoad("it has no " #name);
   VIADUCT_UCX_FUNCTIONS(VIADUCT_UCX_BIND)
@@ -71,8 +71,8 @@ Result<Library> load() {
 
 }  // namespace
 
-Result<const Library*> library() {
-  static const Result<Library> the_library = load();
+Result<const UcxLibrary*> library() {
+  static const Result<UcxLibrary> the_library = load();
   if (!the_library) return the_library.error();
   return &*the_library;
 }
@@ -92,15 +92,15 @@ Error ucxError(Code code, std::string operation, ucs_status_t status) {
           .device = "ucx"};
 }
 
-Hush::Hush() {
+LogCapture::LogCapture() {
   if (hushed++ == 0) said.clear();
 }
-Hush::~Hush() { --hushed; }
+LogCapture::~LogCapture() { --hushed; }
 
 bool userHasSet(const char* variable) { return std::getenv(variable) != nullptr; }
 
-std::string settingInForce(const Library& ucx, const std::string& variable) {
-  const Hush hush;
+std::string settingInForce(const UcxLibrary& ucx, const std::string& variable) {
+  const LogCapture capture;
   ucp_config_t* config = nullptr;
   if (ucx.ucp_config_read(nullptr, nullptr, &config) != UCS_OK) return {};
   const std::string all = "\n" + printed([&](std::FILE* file) {

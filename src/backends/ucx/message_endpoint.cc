@@ -14,7 +14,7 @@
 namespace viaduct::ucx {
 namespace {
 
-constexpr unsigned kLetters = 1;  // the only kind of message in UCX's own numbering
+constexpr unsigned kMessages = 1;  // the only kind of message in UCX's own numbering
 // Two ends are through with it in a few milliseconds, but for a busy machine.
 constexpr auto kConnecting = std::chrono::milliseconds(100);
 // More than the windows of both ends ever have under way: a peer that asks and never listens.
@@ -24,14 +24,14 @@ constexpr std::size_t kMostEnvelopes = 8192;
 
 Result<std::unique_ptr<MessageEndpoint>> MessageEndpoint::open(const Context& context,
                                                                Reachable& memory) {
-  const Hush hush;
+  const LogCapture capture;
   std::unique_ptr<MessageEndpoint> out(new MessageEndpoint(context, memory));
   VIADUCT_CHECK(out->openWorker());
   VIADUCT_CHECK(out->fitHeads());
   ucp_am_handler_param_t handler{};
   handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
                        UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
-  handler.id = kLetters;
+  handler.id = kMessages;
   handler.flags = UCP_AM_FLAG_WHOLE_MSG;
   handler.cb = &MessageEndpoint::came;
   handler.arg = out.get();
@@ -48,15 +48,15 @@ Status MessageEndpoint::fitHeads() {
   worker.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER;
   if (const auto status = ucx_.ucp_worker_query(worker_, &worker); status != UCS_OK)
     return ucxError(Code::kDevice, "ucp_worker_query", status);
-  const std::size_t room = std::min(worker.max_am_header, Letter::kLongestHead);
-  if (room < Letter::kShortestHead + Letter::kHeadPerExtent)
+  const std::size_t room = std::min(worker.max_am_header, Message::kLongestHead);
+  if (room < Message::kShortestHead + Message::kHeadPerExtent)
     return Error{.code = Code::kUnsupported,
                  .operation = "ucp_worker_query",
                  .detail = "a message's head may have " + std::to_string(room) + " bytes",
                  .device = "ucx",
                  .remedy = "let UCX's packets be longer (UCX_TCP_TX_SEG_SIZE)"};
   most_extents_ =
-      static_cast<std::uint32_t>((room - Letter::kShortestHead) / Letter::kHeadPerExtent);
+      static_cast<std::uint32_t>((room - Message::kShortestHead) / Message::kHeadPerExtent);
   return Ok{};
 }
 
@@ -73,7 +73,7 @@ MessageEndpoint::~MessageEndpoint() {
   closeWorker();
 }
 
-// To go while the peer connects may end its process (docs/gotchas/ucx.md). Its first letter tells
+// To go while the peer connects may end its process (docs/gotchas/ucx.md). Its first message tells
 // that it has connected.
 void MessageEndpoint::waitForTheFirst() {
   if (ep_ == nullptr || broken_) return;
@@ -81,24 +81,24 @@ void MessageEndpoint::waitForTheFirst() {
   while (heard_ == 0 && !broken_ && Clock::now() < until) progress();
 }
 
-MessageEndpoint::Envelope& MessageEndpoint::blank(Letter::Kind kind) {
+MessageEndpoint::PendingMessage& MessageEndpoint::blank(Message::Kind kind) {
   if (blank_.empty()) {
-    blank_.push(*envelopes_.emplace_back(std::make_unique<Envelope>()));
+    blank_.push(*pending_.emplace_back(std::make_unique<PendingMessage>()));
     blank_.front()->owner = this;
-    if (envelopes_.size() > kMostEnvelopes)
+    if (pending_.size() > kMostEnvelopes)
       foreign(Code::kProtocol, "the peer asks, but does not take the answers");
   }
-  Envelope& one = blank_.pop();
-  one.letter.kind = kind;
-  one.letter.flush = false;
-  one.letter.count = 0;
+  PendingMessage& one = blank_.pop();
+  one.message.kind = kind;
+  one.message.flush = false;
+  one.message.count = 0;
   one.parts = 0;
   one.bytes = 0;
   return one;
 }
 
-void MessageEndpoint::letGo(Envelope& envelope) {
-  if (!envelope.sending && !envelope.asking && !envelope.leaving) blank_.push(envelope);
+void MessageEndpoint::letGo(PendingMessage& pending) {
+  if (!pending.sending && !pending.asking && !pending.leaving) blank_.push(pending);
 }
 
 void MessageEndpoint::foreign(Code code, std::string detail) {
@@ -111,50 +111,50 @@ void MessageEndpoint::foreign(Code code, std::string detail) {
 
 // What came before it went before it: UCX keeps the order of what goes over one lane, and short
 // messages go over one.
-void MessageEndpoint::send(Envelope& envelope) {
-  if (broken_) return letGo(envelope);
-  envelope.letter.token = their_token_;
-  envelope.letter.number = ++sent_;
-  envelope.flush = flushes_ + 1;
-  const std::size_t head = encode(envelope.letter, envelope.head);
+void MessageEndpoint::send(PendingMessage& pending) {
+  if (broken_) return letGo(pending);
+  pending.message.token = their_token_;
+  pending.message.number = ++sent_;
+  pending.flush = flushes_ + 1;
+  const std::size_t head = encode(pending.message, pending.head);
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
                         UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_MEMORY_TYPE |
                         UCP_OP_ATTR_FIELD_DATATYPE;
   params.flags = UCP_AM_SEND_FLAG_EAGER;
   params.cb.send = &MessageEndpoint::sent;
-  params.user_data = &envelope;
+  params.user_data = &pending;
   params.memory_type = UCS_MEMORY_TYPE_HOST;
-  const bool asks = envelope.letter.kind == Letter::Kind::kRead;
-  const std::uint32_t parts = asks ? 0 : envelope.parts;
-  const void* from = envelope.memory.data();
+  const bool asks = pending.message.kind == Message::Kind::kRead;
+  const std::uint32_t parts = asks ? 0 : pending.parts;
+  const void* from = pending.memory.data();
   std::size_t count = parts;
   params.datatype = ucp_dt_make_iov();
   if (parts <= 1) {
     params.datatype = ucp_dt_make_contig(1);
-    from = parts == 0 ? nullptr : envelope.memory[0].buffer;
-    count = parts == 0 ? 0 : envelope.memory[0].length;
+    from = parts == 0 ? nullptr : pending.memory[0].buffer;
+    count = parts == 0 ? 0 : pending.memory[0].length;
   }
-  envelope.asking = asks;
-  if (asks) asked_.push(envelope);
+  pending.asking = asks;
+  if (asks) asked_.push(pending);
   void* const request =
-      ucx_.ucp_am_send_nbx(ep_, kLetters, envelope.head.data(), head, from, count, &params);
-  envelope.sending = request != nullptr && !UCS_PTR_IS_ERR(request);
-  envelope.leaving = envelope.sending && envelope.letter.kind == Letter::Kind::kWrite;
-  if (envelope.leaving) leaving_.push(envelope);
+      ucx_.ucp_am_send_nbx(ep_, kMessages, pending.head.data(), head, from, count, &params);
+  pending.sending = request != nullptr && !UCS_PTR_IS_ERR(request);
+  pending.leaving = pending.sending && pending.message.kind == Message::Kind::kWrite;
+  if (pending.leaving) leaving_.push(pending);
   if (UCS_PTR_IS_ERR(request)) breakWith(UCS_PTR_STATUS(request));
-  letGo(envelope);
+  letGo(pending);
 }
 
 void MessageEndpoint::sent(void* request, ucs_status_t status, void* user_data) {
-  auto& envelope = *static_cast<Envelope*>(user_data);
-  MessageEndpoint& self = *envelope.owner;
+  auto& pending = *static_cast<PendingMessage*>(user_data);
+  MessageEndpoint& self = *pending.owner;
   self.ucx_.ucp_request_free(request);
-  envelope.sending = false;
+  pending.sending = false;
   if (status != UCS_OK) self.breakWith(status);
-  if (!envelope.leaving) return self.letGo(envelope);
+  if (!pending.leaving) return self.letGo(pending);
   while (!self.leaving_.empty() && !self.leaving_.front()->sending) {
-    Envelope& gone = self.leaving_.pop();
+    PendingMessage& gone = self.leaving_.pop();
     gone.leaving = false;
     self.letGo(gone);
   }
@@ -172,31 +172,31 @@ void MessageEndpoint::sendOpen() {
 }
 
 Posted MessageEndpoint::post(OpKind kind, std::span<const Piece> pieces, RemoteKey key) {
-  const Hush hush;
+  const LogCapture capture;
   if (broken_) return {};
-  const auto letters = kind == OpKind::kWrite ? Letter::Kind::kWrite : Letter::Kind::kRead;
+  const auto messages = kind == OpKind::kWrite ? Message::Kind::kWrite : Message::Kind::kRead;
   const std::uint64_t theirs = *static_cast<const std::uint64_t*>(key);
-  if (open_ != nullptr && (open_->letter.kind != letters || open_->letter.key != theirs))
+  if (open_ != nullptr && (open_->message.kind != messages || open_->message.key != theirs))
     sendOpen();
   for (const Piece& piece : pieces)
     for (std::uint64_t offset = 0; offset < piece.bytes;) {
-      if (open_ == nullptr) open_ = &blank(letters);
-      Envelope& open = *open_;
-      const std::uint64_t part = std::min(piece.bytes - offset, Letter::kMostBytes - open.bytes);
-      open.letter.key = theirs;
-      open.letter.extents[open.letter.count++] = {piece.there + offset, part};
+      if (open_ == nullptr) open_ = &blank(messages);
+      PendingMessage& open = *open_;
+      const std::uint64_t part = std::min(piece.bytes - offset, Message::kMostBytes - open.bytes);
+      open.message.key = theirs;
+      open.message.extents[open.message.count++] = {piece.there + offset, part};
       open.memory[open.parts++] = {piece.here + offset, part};
       open.bytes += part;
       offset += part;
-      if (open.parts == most_extents_ || open.bytes == Letter::kMostBytes) sendOpen();
+      if (open.parts == most_extents_ || open.bytes == Message::kMostBytes) sendOpen();
     }
   return {.pieces = static_cast<std::uint32_t>(pieces.size())};
 }
 
 Flush MessageEndpoint::flush() {
-  const Hush hush;
-  if (open_ == nullptr) open_ = &blank(Letter::Kind::kFlush);
-  open_->letter.flush = true;
+  const LogCapture capture;
+  if (open_ == nullptr) open_ = &blank(Message::Kind::kFlush);
+  open_->message.flush = true;
   sendOpen();
   // NOLINTNEXTLINE(performance-no-int-to-ptr): a number, of which the poster knows nothing
   return {reinterpret_cast<void*>(++flushes_)};
@@ -213,7 +213,7 @@ bool MessageEndpoint::ended(Flush& flush) {
 }
 
 bool MessageEndpoint::progress() {
-  const Hush hush;
+  const LogCapture capture;
   const bool moved = ucx_.ucp_worker_progress(worker_) != 0;
   while (!answers_.empty()) send(answers_.pop());
   return moved;
@@ -225,34 +225,35 @@ ucs_status_t MessageEndpoint::came(void* self, const void* head, std::size_t hea
   const std::span header(static_cast<const std::byte*>(head), head_bytes);
   if (me.broken_ || tokenOf(header) != me.token_) return UCS_OK;
   const bool here = (how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;
-  const auto letter = here ? decode(header, bytes) : std::nullopt;
-  if (letter && letter->number == ++me.heard_)
-    me.take(*letter, {static_cast<const std::byte*>(data), bytes});
+  const auto message = here ? decode(header, bytes) : std::nullopt;
+  if (message && message->number == ++me.heard_)
+    me.take(*message, {static_cast<const std::byte*>(data), bytes});
   else
     me.foreign(Code::kProtocol,
-               letter ? "a message is missing, or out of order" : "a message that cannot be read");
+               message ? "a message is missing, or out of order" : "a message that cannot be read");
   return UCS_OK;
 }
 
-void MessageEndpoint::take(const Letter& letter, std::span<const std::byte> data) {
-  switch (letter.kind) {
-    case Letter::Kind::kWrite:
-      takeWrite(letter, data);
+void MessageEndpoint::take(const Message& message, std::span<const std::byte> data) {
+  switch (message.kind) {
+    case Message::Kind::kWrite:
+      takeWrite(message, data);
       break;
-    case Letter::Kind::kRead:
-      return takeRead(letter);
-    case Letter::Kind::kData:
+    case Message::Kind::kRead:
+      return takeRead(message);
+    case Message::Kind::kData:
       takeData(data);
       break;
-    case Letter::Kind::kFlush:
-    case Letter::Kind::kFlushed:
+    case Message::Kind::kFlush:
+    case Message::Kind::kFlushed:
       break;
   }
-  if (!letter.flush || broken_) return;
-  const bool answers = letter.kind == Letter::Kind::kData || letter.kind == Letter::Kind::kFlushed;
+  if (!message.flush || broken_) return;
+  const bool answers =
+      message.kind == Message::Kind::kData || message.kind == Message::Kind::kFlushed;
   if (answers) return takeFlushed();
-  Envelope& here = blank(Letter::Kind::kFlushed);
-  here.letter.flush = true;
+  PendingMessage& here = blank(Message::Kind::kFlushed);
+  here.message.flush = true;
   answers_.push(here);
 }
 
@@ -263,19 +264,19 @@ void MessageEndpoint::takeFlushed() {
     foreign(Code::kProtocol, "an answer out of order");
 }
 
-void MessageEndpoint::takeWrite(const Letter& letter, std::span<const std::byte> data) {
-  std::array<iovec, Letter::kMostExtents> into;
+void MessageEndpoint::takeWrite(const Message& message, std::span<const std::byte> data) {
+  std::array<iovec, Message::kMostExtents> into;
   std::size_t parts = 0;
-  for (const Letter::Extent& one : letter.list()) {
+  for (const Message::Extent& one : message.list()) {
     std::byte* const place =
-        reachable_.find(letter.key, one.address, one.bytes, MemoryAccess::kReadWrite);
+        reachable_.find(message.key, one.address, one.bytes, MemoryAccess::kReadWrite);
     if (place == nullptr)
       return foreign(Code::kDenied, "the peer writes outside of writable registered memory");
     into[parts++] = {place, one.bytes};
   }
   if (context_.copy().copy(std::span<const iovec>(into).first(parts), data.data())) return;
   // The peer asks for a key anew once this end has closed, and is told that there is none.
-  reachable_.drop(letter.key);
+  reachable_.drop(message.key);
   breakWith({.code = Code::kDenied,
              .operation = "ucx message",
              .detail = "memory was unmapped or protected after it was pinned",
@@ -285,15 +286,15 @@ void MessageEndpoint::takeWrite(const Letter& letter, std::span<const std::byte>
   base::log(base::LogLevel::kWarning,
             "ucx: memory at {:#x} was unmapped or protected after it was pinned: peers cannot "
             "reach it any more",
-            letter.list().front().address);
+            message.list().front().address);
 }
 
-void MessageEndpoint::takeRead(const Letter& letter) {
-  Envelope& answer = blank(Letter::Kind::kData);
-  answer.letter.flush = letter.flush;
-  for (const Letter::Extent& one : letter.list()) {
+void MessageEndpoint::takeRead(const Message& message) {
+  PendingMessage& answer = blank(Message::Kind::kData);
+  answer.message.flush = message.flush;
+  for (const Message::Extent& one : message.list()) {
     std::byte* const from =
-        reachable_.find(letter.key, one.address, one.bytes, MemoryAccess::kReadOnly);
+        reachable_.find(message.key, one.address, one.bytes, MemoryAccess::kReadOnly);
     if (from == nullptr) {
       letGo(answer);
       return foreign(Code::kDenied, "the peer reads unregistered memory");
@@ -306,8 +307,8 @@ void MessageEndpoint::takeRead(const Letter& letter) {
 void MessageEndpoint::takeData(std::span<const std::byte> data) {
   if (asked_.empty() || asked_.front()->bytes != data.size())
     return foreign(Code::kProtocol, "an answer to another request");
-  Envelope& question = asked_.pop();
-  std::array<iovec, Letter::kMostExtents> into;
+  PendingMessage& question = asked_.pop();
+  std::array<iovec, Message::kMostExtents> into;
   for (std::uint32_t i = 0; i < question.parts; ++i)
     into[i] = {question.memory[i].buffer, question.memory[i].length};
   const bool placed =

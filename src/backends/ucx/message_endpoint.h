@@ -8,10 +8,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backends/ucx/letter.h"
+#include "backends/ucx/message.h"
 #include "backends/ucx/reachable.h"
 #include "backends/ucx/ucx_endpoint.h"
-#include "core/fabric/queue.h"
+#include "core/fabric/linked_queue.h"
 
 namespace viaduct::ucx {
 
@@ -35,52 +35,52 @@ class MessageEndpoint final : public UcxEndpoint {
   bool progress() override;
 
  private:
-  // A letter of ours, until UCX has no more use for it and, where it asks, the answer is here.
-  struct Envelope {
+  // A message of ours, until UCX has no more use for it and, where it asks, the answer is here.
+  struct PendingMessage {
     MessageEndpoint* owner = nullptr;
-    Letter letter = {};
-    std::array<std::byte, Letter::kLongestHead> head = {};
+    Message message = {};
+    std::array<std::byte, Message::kLongestHead> head = {};
     // Here: where its bytes are, or its answer's go.
-    std::array<ucp_dt_iov_t, Letter::kMostExtents> memory = {};
+    std::array<ucp_dt_iov_t, Message::kMostExtents> memory = {};
     std::uint32_t parts = 0;
     std::uint64_t bytes = 0;
     std::uintptr_t flush = 0;  // the first whose end says that this is over
     bool sending = false, asking = false, leaving = false;
-    Envelope* next = nullptr;  // in one list at a time
+    PendingMessage* next = nullptr;  // in one list at a time
   };
-  using Line = core::fabric::Queue<Envelope>;
+  using PendingQueue = core::fabric::LinkedQueue<PendingMessage>;
 
   MessageEndpoint(const Context& context, Reachable& memory)
       : UcxEndpoint(context), reachable_(memory) {}
   Status fitHeads();
   void waitForTheFirst();
-  Envelope& blank(Letter::Kind kind);
-  void letGo(Envelope& envelope);
-  void send(Envelope& envelope);
+  PendingMessage& blank(Message::Kind kind);
+  void letGo(PendingMessage& pending);
+  void send(PendingMessage& pending);
   void sendOpen();
-  static void sent(void* request, ucs_status_t status, void* envelope);
+  static void sent(void* request, ucs_status_t status, void* pending);
 
   static ucs_status_t came(void* self, const void* head, std::size_t head_bytes, void* data,
                            std::size_t bytes, const ucp_am_recv_param_t* how);
-  void take(const Letter& letter, std::span<const std::byte> data);
-  void takeWrite(const Letter& letter, std::span<const std::byte> data);
-  void takeRead(const Letter& letter);
+  void take(const Message& message, std::span<const std::byte> data);
+  void takeWrite(const Message& message, std::span<const std::byte> data);
+  void takeRead(const Message& message);
   void takeData(std::span<const std::byte> data);
   void takeFlushed();
   void foreign(Code code, std::string detail);
 
   Reachable& reachable_;
   std::uint64_t token_ = 0, their_token_ = 0;
-  std::uint32_t most_extents_ = 0;  // that the head of a letter of ours has room for
+  std::uint32_t most_extents_ = 0;  // that the head of a message of ours has room for
   Bytes address_;                   // the token, then UCX's
   std::unordered_map<std::uint32_t, std::uint64_t> keys_;
-  std::vector<std::unique_ptr<Envelope>> envelopes_;
-  Envelope* open_ = nullptr;  // has room for more, and is sent with the flush at the latest
-  Line blank_;
-  Line asked_;                          // reads of ours, until their data comes
-  Line leaving_;                        // writes of ours that UCX has not taken at once
-  Line answers_;                        // to the peer: sent after what has called us is done
-  std::uint64_t sent_ = 0, heard_ = 0;  // letters
+  std::vector<std::unique_ptr<PendingMessage>> pending_;
+  PendingMessage* open_ = nullptr;  // has room for more, and is sent with the flush at the latest
+  PendingQueue blank_;
+  PendingQueue asked_;                  // reads of ours, until their data comes
+  PendingQueue leaving_;                // writes of ours that UCX has not taken at once
+  PendingQueue answers_;                // to the peer: sent after what has called us is done
+  std::uint64_t sent_ = 0, heard_ = 0;  // messages
   std::uintptr_t flushes_ = 0, flushed_ = 0;
 };
 

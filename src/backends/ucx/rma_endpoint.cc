@@ -14,7 +14,7 @@ constexpr auto kAnswer = std::chrono::milliseconds(500);
 }  // namespace
 
 Result<std::unique_ptr<RmaEndpoint>> RmaEndpoint::open(const Context& context) {
-  const Hush hush;
+  const LogCapture capture;
   std::unique_ptr<RmaEndpoint> out(new RmaEndpoint(context));
   VIADUCT_CHECK(out->openWorker());
   out->params_.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE;
@@ -46,7 +46,7 @@ bool RmaEndpoint::refused(ucs_status_t status) {
 }
 
 RemoteKey RmaEndpoint::keyOf(std::uint32_t generation, const Bytes& packed) {
-  const Hush hush;
+  const LogCapture capture;
   if (const auto known = keys_.find(generation); known != keys_.end()) return known->second;
   ucp_rkey_h key = nullptr;
   if (packed.empty()) return nullptr;  // UCX is not told how long it is
@@ -68,7 +68,7 @@ void RmaEndpoint::sweep() {
 }
 
 Posted RmaEndpoint::post(OpKind kind, std::span<const Piece> pieces, RemoteKey key) {
-  const Hush hush;
+  const LogCapture capture;
   // UCX takes it as it gave it: with no promise not to change it.
   auto* const theirs = static_cast<ucp_rkey_h>(const_cast<void*>(key));
   Posted out;
@@ -84,12 +84,12 @@ Posted RmaEndpoint::post(OpKind kind, std::span<const Piece> pieces, RemoteKey k
 }
 
 bool RmaEndpoint::progress() {
-  const Hush hush;
+  const LogCapture capture;
   return ucx_.ucp_worker_progress(worker_) != 0;
 }
 
 Flush RmaEndpoint::flush() {
-  const Hush hush;
+  const LogCapture capture;
   void* const request = ucx_.ucp_ep_flush_nbx(ep_, &params_);
   if (!UCS_PTR_IS_ERR(request)) return {request};
   breakWith(UCS_PTR_STATUS(request));

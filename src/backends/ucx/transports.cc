@@ -79,7 +79,7 @@ std::vector<Transport> lanesIn(std::string_view endpoint_info) {
   return rma.empty() ? am : rma;  // without one of its own, active messages stand in
 }
 
-std::string wayText(std::span<const Transport> lanes) {
+std::string transportText(std::span<const Transport> lanes) {
   std::string out;
   for (const Realm realm : {Realm::kTcp, Realm::kRdma, Realm::kMemory})
     for (const Transport& lane : lanes)

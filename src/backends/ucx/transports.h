@@ -27,7 +27,7 @@ std::vector<Transport> resourcesIn(std::string_view context_info);
 std::vector<Transport> lanesIn(std::string_view endpoint_info);
 
 // "tcp", "rc_mlx5,rc_verbs": each name once, the least of them first.
-std::string wayText(std::span<const Transport> lanes);
+std::string transportText(std::span<const Transport> lanes);
 // "tcp/eth0, tcp/lo"
 std::string listText(std::span<const Transport> transports);
 

@@ -50,7 +50,7 @@ TEST(Transports, AreTcpUnlessKnownToBeBetter) {
   EXPECT_EQ(realmOf("cuda_ipc"), Realm::kMemory);
   EXPECT_EQ(realmOf("tcp"), Realm::kTcp);
   EXPECT_EQ(realmOf("carrier_pigeon"), Realm::kTcp);
-  EXPECT_EQ(wayText(std::vector<Transport>{{"rc_mlx5", "a"}, {"tcp", "b"}, {"rc_mlx5", "c"}}),
+  EXPECT_EQ(transportText(std::vector<Transport>{{"rc_mlx5", "a"}, {"tcp", "b"}, {"rc_mlx5", "c"}}),
             "tcp,rc_mlx5");
 }
 

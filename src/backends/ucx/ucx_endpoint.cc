@@ -5,7 +5,7 @@
 #include <chrono>
 #include <utility>
 
-#include "core/fabric/message.h"
+#include "core/fabric/fabric_message.h"
 
 namespace viaduct::ucx {
 namespace {
@@ -42,7 +42,7 @@ Status UcxEndpoint::openWorker() {
 }
 
 Status UcxEndpoint::join(const Bytes& peer) {
-  const Hush hush;
+  const LogCapture capture;
   // UCX is not told how long it is.
   if (peer.empty())
     return Error{.code = Code::kProtocol,
@@ -65,13 +65,14 @@ Status UcxEndpoint::join(const Bytes& peer) {
 
 Status UcxEndpoint::readLanes() {
   const auto lanes = lanesIn(printed([&](std::FILE* file) { ucx_.ucp_ep_print_info(ep_, file); }));
-  lanes_ = listText(lanes);
-  way_ = wayText(lanes);
-  if (way_.empty()) way_ = context_.rdmaOnly() ? "rdma" : "tcp";  // a UCX that prints otherwise
+  transport_devices_ = listText(lanes);
+  transport_ = transportText(lanes);
+  if (transport_.empty())
+    transport_ = context_.rdmaOnly() ? "rdma" : "tcp";  // a UCX that prints otherwise
   if (!context_.rdmaOnly() || !anyOf(lanes, Realm::kTcp)) return Ok{};
   return Error{.code = Code::kUnsupported,
                .operation = "ucp_ep_create",
-               .detail = "UCX chose " + lanes_ + " for this peer, which is not RDMA",
+               .detail = "UCX chose " + transport_devices_ + " for this peer, which is not RDMA",
                .device = "ucx"};
 }
 
@@ -91,12 +92,12 @@ void UcxEndpoint::breakWith(Error why) {
 }
 
 bool UcxEndpoint::arm() {
-  const Hush hush;
+  const LogCapture capture;
   return ucx_.ucp_worker_arm(worker_) == UCS_OK;
 }
 
 void UcxEndpoint::closeEndpoint() {
-  const Hush hush;
+  const LogCapture capture;
   if (ep_ == nullptr) return;
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
@@ -110,7 +111,7 @@ void UcxEndpoint::closeEndpoint() {
 }
 
 void UcxEndpoint::closeWorker() {
-  const Hush hush;
+  const LogCapture capture;
   if (worker_ != nullptr) ucx_.ucp_worker_destroy(std::exchange(worker_, nullptr));
 }
 

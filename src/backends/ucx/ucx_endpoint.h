@@ -28,8 +28,8 @@ class UcxEndpoint : public core::fabric::Endpoint {
   int fd() const override { return fd_; }
   bool tellsUnarmed() const override { return true; }
   Status join(const Bytes& peer) override;
-  const std::string& way() const override { return way_; }
-  const std::string& lanes() const override { return lanes_; }
+  const std::string& transport() const override { return transport_; }
+  const std::string& transportDevices() const override { return transport_devices_; }
   bool arm() override;
   void disarm() override {}
   std::optional<Error> broken() const override { return broken_; }
@@ -44,7 +44,7 @@ class UcxEndpoint : public core::fabric::Endpoint {
   void breakWith(ucs_status_t status);
 
   const Context& context_;
-  const Library& ucx_;
+  const UcxLibrary& ucx_;
   ucp_worker_h worker_ = nullptr;
   ucp_ep_h ep_ = nullptr;  // after join()
   Clock::time_point joined_at_{};
@@ -56,7 +56,7 @@ class UcxEndpoint : public core::fabric::Endpoint {
 
   int fd_ = -1;  // UCX's own
   Bytes address_;
-  std::string way_, lanes_;
+  std::string transport_, transport_devices_;
 };
 
 }  // namespace viaduct::ucx

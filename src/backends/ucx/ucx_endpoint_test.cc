@@ -16,8 +16,8 @@
 
 #include "backends/ucx/choose.h"
 #include "backends/ucx/context.h"
-#include "backends/ucx/letter.h"
 #include "backends/ucx/library.h"
+#include "backends/ucx/message.h"
 #include "core/fabric/endpoint.h"
 #include "host/sysfs.h"
 #include "support/bytes.h"
@@ -33,8 +33,9 @@ using core::fabric::RemoteKey;
 constexpr auto kLongest = std::chrono::seconds(20);
 
 // The first RDMA device, alone.
-Choice overRdma() {
-  Choice choice{.transports = transportsFor(userHasSet("UCX_TLS"), true), .rdma_only = true};
+ContextOptions overRdma() {
+  ContextOptions choice{.transports = transportsFor(userHasSet("UCX_TLS"), true),
+                        .rdma_only = true};
   const auto all = Context::open(**library(), choice);
   if (!all) return choice;
   for (const Transport& one : (*all)->resources())
@@ -44,7 +45,7 @@ Choice overRdma() {
     }
   return choice;
 }
-Choice overTcp(bool by_messages) {
+ContextOptions overTcp(bool by_messages) {
   return {.transports = "tcp",
           .devices = userHasSet("UCX_NET_DEVICES") ? "" : "lo",
           .by_messages = by_messages};
@@ -77,7 +78,7 @@ class UcxEndpoints : public ::testing::Test {
     a_.close();
     b_.close();
   }
-  static void open(Side& side, const Choice& choice) {
+  static void open(Side& side, const ContextOptions& choice) {
     auto context = Context::open(**library(), choice);
     ASSERT_TRUE(context) << context.error().text();
     side.context = *std::move(context);
@@ -88,7 +89,7 @@ class UcxEndpoints : public ::testing::Test {
     ASSERT_TRUE(endpoint) << endpoint.error().text();
     side.endpoint = *std::move(endpoint);
   }
-  void meet(const Choice& choice) {
+  void meet(const ContextOptions& choice) {
     ASSERT_NO_FATAL_FAILURE(open(a_, choice));
     ASSERT_NO_FATAL_FAILURE(open(b_, choice));
     ASSERT_TRUE(a_.endpoint->join(b_.endpoint->address()));
@@ -144,7 +145,7 @@ class EitherWay : public UcxEndpoints, public ::testing::WithParamInterface<Endp
       GTEST_SKIP() << "skipped: this host has no RDMA device";
     UcxEndpoints::SetUp();
   }
-  static Choice choice() {
+  static ContextOptions choice() {
     return GetParam() == EndpointKind::kPutsOverRdma
                ? overRdma()
                : overTcp(GetParam() == EndpointKind::kMessages);
@@ -190,9 +191,10 @@ TEST_P(EitherWay, ManyPiecesLandInTheirPlacesAndNowhereElse) {
 TEST_P(EitherWay, ItSaysWhatCarriesIt) {
   ASSERT_NO_FATAL_FAILURE(meetSo());
   const bool tcp = GetParam() != EndpointKind::kPutsOverRdma;
-  EXPECT_EQ(tcp, a_.endpoint->way() == "tcp") << a_.endpoint->way();
-  EXPECT_EQ(a_.endpoint->lanes(), b_.endpoint->lanes());
-  EXPECT_TRUE(a_.endpoint->lanes().starts_with(a_.endpoint->way() + "/")) << a_.endpoint->lanes();
+  EXPECT_EQ(tcp, a_.endpoint->transport() == "tcp") << a_.endpoint->transport();
+  EXPECT_EQ(a_.endpoint->transportDevices(), b_.endpoint->transportDevices());
+  EXPECT_TRUE(a_.endpoint->transportDevices().starts_with(a_.endpoint->transport() + "/"))
+      << a_.endpoint->transportDevices();
 }
 
 // Lengths are ours to check; what else is wrong with it UCX does not look at.
@@ -316,7 +318,7 @@ ucs_status_t modifyAnyNames(ucp_config_t* config, const char* name, const char* 
 TEST_F(UcxEndpoints, NewerVersionsAreToldByTheNamesTheyKnow) {
   for (const auto modify : {&modifyFullNames, &modifyAnyNames}) {
     told.clear();
-    Library newer = **library();
+    UcxLibrary newer = **library();
     newer.minor = modify == &modifyFullNames ? 20 : 15;
     newer.ucp_config_modify = modify;
     const auto context = Context::open(newer, {.by_messages = true});
@@ -354,7 +356,7 @@ TEST_F(UcxEndpoints, ByMessagesAPutOfUcxsOwnLandsNowhere) {
   other.close();
 }
 
-// Says letters that he has made up, to a worker whose address he knows: without an endpoint.
+// Says messages that he has made up, to a worker whose address he knows: without an endpoint.
 class Stranger {
  public:
   explicit Stranger(std::span<const std::byte> worker_address)
@@ -371,8 +373,8 @@ class Stranger {
   Stranger(const Stranger&) = delete;
   Stranger& operator=(const Stranger&) = delete;
 
-  void say(const Letter& letter, std::span<const std::byte> data) {
-    const std::size_t bytes = encode(letter, head_);
+  void say(const Message& message, std::span<const std::byte> data) {
+    const std::size_t bytes = encode(message, head_);
     ucp_request_param_t params{};
     params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
     params.flags = UCP_AM_SEND_FLAG_EAGER;
@@ -389,17 +391,17 @@ class Stranger {
   }
 
  private:
-  const Library& ucx() const { return context_->ucx(); }
+  const UcxLibrary& ucx() const { return context_->ucx(); }
   std::unique_ptr<Context> context_;
   ucp_worker_h worker_ = nullptr;
   ucp_ep_h ep_ = nullptr;
   void* request_ = nullptr;
-  std::array<std::byte, Letter::kLongestHead> head_{};
+  std::array<std::byte, Message::kLongestHead> head_{};
 };
 
 // UCX lets anybody in. Who does not know the token is not heard, though he knows all else; with it
 // he is the peer, and one whose count is wrong is not believed.
-TEST_F(UcxEndpoints, ByMessagesAStrangersLettersAreNotRead) {
+TEST_F(UcxEndpoints, ByMessagesAStrangersMessagesAreNotRead) {
   for (const bool knows_the_token : {false, true}) {
     a_.close();
     b_.close();
@@ -411,14 +413,14 @@ TEST_F(UcxEndpoints, ByMessagesAStrangersLettersAreNotRead) {
     const std::span address(b_.endpoint->address());
     Stranger stranger(address.subspan(8));
     const std::vector<std::byte> data(5, std::byte{0x66});
-    Letter letter;
-    letter.kind = Letter::Kind::kWrite;
-    letter.token = base::loadLittle<std::uint64_t>(address.data()) ^ (knows_the_token ? 0U : 1U);
-    letter.number = knows_the_token ? 7 : 2;
-    letter.key = base::loadLittle<std::uint64_t>(b_.memory->key().data());
-    letter.count = 1;
-    letter.extents[0] = {.address = b_.address() + 8192, .bytes = data.size()};
-    stranger.say(letter, data);
+    Message message;
+    message.kind = Message::Kind::kWrite;
+    message.token = base::loadLittle<std::uint64_t>(address.data()) ^ (knows_the_token ? 0U : 1U);
+    message.number = knows_the_token ? 7 : 2;
+    message.key = base::loadLittle<std::uint64_t>(b_.memory->key().data());
+    message.count = 1;
+    message.extents[0] = {.address = b_.address() + 8192, .bytes = data.size()};
+    stranger.say(message, data);
     ASSERT_TRUE(turnUntil([&] { return stranger.gone(); }));
     if (knows_the_token) {
       EXPECT_TRUE(turnUntil([&] { return b_.endpoint->broken().has_value(); }));
@@ -449,19 +451,19 @@ TEST_F(UcxEndpoints, ByMessagesAnAnswerThatComesTooEarlyEndsNothing) {
     Flush flush = a_.endpoint->flush();
     const std::span address(a_.endpoint->address());
     Stranger peer(address.subspan(8));  // it knows what the peer does
-    Letter flushed, mark;
-    flushed.kind = Letter::Kind::kFlushed;
+    Message flushed, mark;
+    flushed.kind = Message::Kind::kFlushed;
     flushed.flush = true;
-    mark.kind = Letter::Kind::kWrite;
+    mark.kind = Message::Kind::kWrite;
     mark.key = base::loadLittle<std::uint64_t>(a_.memory->key().data());
     mark.count = 1;
     mark.extents[0] = {.address = a_.address(), .bytes = 1};
     const std::byte seen{0x5a};
     a_.bytes[0] = std::byte{0};
-    const auto says = [&](Letter& letter, std::span<const std::byte> data) {
-      letter.token = base::loadLittle<std::uint64_t>(address.data());
-      ++letter.number;
-      peer.say(letter, data);
+    const auto says = [&](Message& message, std::span<const std::byte> data) {
+      message.token = base::loadLittle<std::uint64_t>(address.data());
+      ++message.number;
+      peer.say(message, data);
       return turnUntil({&a_}, [&] { return peer.gone(); });
     };
     ASSERT_TRUE(says(flushed, {}));

@@ -14,18 +14,18 @@ namespace {
 
 // How often a channel with something under way is looked at.
 constexpr Duration kLook = std::chrono::milliseconds(50);
-// The peer's end turns its sockets between two answers: after the second, what it had received is
-// no excuse any more.
+// The peer handles its sockets between two answers: after the second answer, unread data is no
+// excuse any more.
 constexpr int kEnoughAnswers = 2;
-// Of a channel that has no descriptor to wait for: while something waits for it to be turned, and
-// while it is known that nothing does.
+// The longest pauses between two rounds of progress of a channel without a descriptor: while an op
+// waits for such a round, and while it is known that none does.
 constexpr Duration kLongestDoze = std::chrono::milliseconds(1);
 constexpr Duration kLongestRest = std::chrono::seconds(1);
-// To be told of what comes in costs both ends some 5 us: while it goes on, a channel listens less
-// and less often, in times of the spin.
-constexpr int kLongestDeaf = 8;
-// While a channel is turned, what is new: some descriptors stay readable until arm(), and one that
-// is taken for traffic at every turn would never get there.
+// An event for incoming data costs both ends some 5 us: under continuous traffic a channel is armed
+// less and less often. In multiples of the spin.
+constexpr int kMostUnarmed = 8;
+// Only new events of a channel that makes progress count: some descriptors stay readable until
+// arm(), and if each round took that for traffic, the channel would never sleep.
 constexpr std::uint32_t kNews = EPOLLIN | EPOLLET;
 // An endpoint of libfabric or UCX opens about a dozen.
 constexpr int kEnoughDescriptors = 24;
@@ -49,35 +49,35 @@ Channel::Channel(const ChannelSeed& seed, ChannelHost& host, PosterHost& poster_
 
 Channel::~Channel() { end(); }
 
-Result<Open> Channel::begin(std::uint32_t life, bool answer) {
+Result<OpenMessage> Channel::begin(std::uint32_t life, bool answer) {
   life_ = life;
   // Of an earlier life, also if it was told after its end.
-  probe_sent_ = stirring_ = peer_stirring_ = asked_ = false;
+  probe_sent_ = told_polling_ = peer_polls_ = asked_ = false;
   answers_ = 0;
   // Libraries report a shortage of descriptors as any other error, and UCX may end the process. A
   // later life opens what an earlier one has closed.
   if (life == 1 && areDescriptorsShort())
-    return named(
+    return linkError(
         {.code = Code::kExhausted,
          .detail = fmt::format("fewer than {} file descriptors are free", kEnoughDescriptors)});
   VIADUCT_TRY(endpoint_, seed_.domain.open());
   phase_ = Phase::kWaiting;
   opening_until_ = Clock::now() + seed_.opening;
   lookLater();
-  return Open{.answer = answer,
-              .channel = seed_.index,
-              .life = life,
-              .address = endpoint_->address(),
-              .probe = seed_.word.probe()};
+  return OpenMessage{.answer = answer,
+                     .channel = seed_.index,
+                     .life = life,
+                     .address = endpoint_->address(),
+                     .probe = seed_.word.probe()};
 }
 
-Status Channel::join(const Open& theirs) {
+Status Channel::join(const OpenMessage& theirs) {
   VIADUCT_CHECK(endpoint_->join(theirs.address));
-  way_ = endpoint_->way();
-  lanes_ = endpoint_->lanes();
+  transport_ = endpoint_->transport();
+  transport_devices_ = endpoint_->transportDevices();
   there_ = theirs.probe;
-  // Watched all the time: what comes in while the channel is turned shows that it is to stay awake,
-  // and some libraries tell of that in no other way.
+  // Watched all the time: an event while the channel makes progress shows that it is to stay awake,
+  // and some libraries tell of incoming data in no other way.
   if (endpoint_->fd() >= 0) {
     VIADUCT_TRY(watch_,
                 seed_.poller.watch(endpoint_->fd(), kNews, [this](std::uint32_t) { told(); }));
@@ -90,12 +90,12 @@ Status Channel::join(const Open& theirs) {
 
 void Channel::told() {
   last_busy_ = Clock::now();
-  deaf_for_ = active ? std::min(deaf_for_ * 2, kLongestDeaf) : 1;
+  unarmed_for_ = active ? std::min(unarmed_for_ * 2, kMostUnarmed) : 1;
   host_.activate(*this);
 }
 
-// Nobody says of a way that leads nowhere that it does, before it is used, and some not even then.
-// False: the endpoint did not take the probe; the next turn tries again.
+// No library reports a path that does not work before it is used, and some not even then.
+// False: the endpoint did not take the probe; the next round of progress tries again.
 bool Channel::probed() {
   if (!probe_sent_) {
     const Piece word{.here = seed_.word.out(),
@@ -105,7 +105,7 @@ bool Channel::probed() {
     // Generation 0 is no pin's.
     const RemoteKey key = endpoint_->keyOf(0, there_.key);
     if (key == nullptr)
-      breakWith(named({.code = Code::kProtocol, .detail = "the peer's key cannot be read"}));
+      breakWith(linkError({.code = Code::kProtocol, .detail = "the peer's key cannot be read"}));
     else if (endpoint_->post(OpKind::kWrite, std::span(&word, 1), key).pieces == 1) {
       probe_ = endpoint_->flush();
       probe_sent_ = true;
@@ -114,7 +114,7 @@ bool Channel::probed() {
   return probe_sent_ && endpoint_->ended(probe_);
 }
 
-Error Channel::named(Error why) const {
+Error Channel::linkError(Error why) const {
   why.operation = fmt::format("{} link", seed_.poster.device);
   why.device = seed_.poster.device;
   return why;
@@ -142,7 +142,7 @@ void Channel::breakWith(Error why) {
 void Channel::push() {
   if (!up() || broke_) return;
   const bool was_idle = poster_.idle();
-  if (poster_.starved()) stir(true);
+  if (poster_.starved()) tellPolling(true);
   poster_.push(*endpoint_);
   if (!was_idle || poster_.idle()) return;
   lookLater();
@@ -153,7 +153,7 @@ void Channel::retireKey(std::uint32_t generation) {
   if (endpoint_) endpoint_->retire(generation);
 }
 
-void Channel::turn(Clock::time_point now, Clock::time_point until) {
+void Channel::progress(Clock::time_point now, Clock::time_point until) {
   bool moved = false, told = false;
   do {
     moved = endpoint_->progress();
@@ -187,44 +187,44 @@ bool Channel::sleep(Clock::time_point now) {
 }
 
 bool Channel::sleepUntilTold(Clock::time_point now, Duration quiet) {
-  if (!endpoint_->tellsUnarmed() && !listenedAWhile(now, quiet)) return false;
+  if (!endpoint_->tellsUnarmed() && !armedAWhile(now, quiet)) return false;
   // Told of anew, where it is readable already.
   return endpoint_->arm() && seed_.poller.change(watch_, kNews).has_value();
 }
 
-// Nobody will call: it is turned whenever its rail is, and again when it has been quiet for half as
-// long once more.
+// No event will come: the channel makes progress whenever its rail does, and again when it has been
+// quiet for half as long once more.
 void Channel::doze(Clock::time_point now, Duration quiet, bool rests) {
-  if (rests) stir(false);
-  if (doze_ != 0 || peer_stirring_) return;
+  if (rests) tellPolling(false);
+  if (doze_ != 0 || peer_polls_) return;
   const Duration longest = rests ? kLongestRest : kLongestDoze;
   doze_ = seed_.poller.at(now + std::min(longest, quiet / 2), [this] { doze_ = 0; });
 }
 
-// Who writes to a peer whose endpoint cannot tell it of that has it turn its end meanwhile.
-void Channel::stir(bool awake) {
-  if (watch_ != 0 || stirring_ == awake) return;
-  stirring_ = awake;
-  host_.tell(Stir{.awake = awake, .channel = seed_.index, .life = life_});
+// Tells the peer whether we are polling. A peer without wake-ups polls while we do.
+void Channel::tellPolling(bool awake) {
+  if (watch_ != 0 || told_polling_ == awake) return;
+  told_polling_ = awake;
+  host_.tell(PollingMessage{.awake = awake, .channel = seed_.index, .life = life_});
 }
 
-void Channel::stirred(const Stir& theirs) {
-  peer_stirring_ = theirs.awake && watch_ == 0;
-  if (!peer_stirring_ || down() || waiting()) return;
+void Channel::peerPolling(const PollingMessage& theirs) {
+  peer_polls_ = theirs.awake && watch_ == 0;
+  if (!peer_polls_ || down() || waiting()) return;
   last_busy_ = Clock::now();
   host_.activate(*this);
 }
 
 // Nobody knows what has come in while it was not armed: it sleeps when it has been for a while, and
 // nothing came.
-bool Channel::listenedAWhile(Clock::time_point now, Duration quiet) {
-  if (listening_since_) return now - *listening_since_ >= seed_.spin;
-  if (quiet >= seed_.spin * deaf_for_ && endpoint_->arm()) listening_since_ = now;
+bool Channel::armedAWhile(Clock::time_point now, Duration quiet) {
+  if (armed_since_) return now - *armed_since_ >= seed_.spin;
+  if (quiet >= seed_.spin * unarmed_for_ && endpoint_->arm()) armed_since_ = now;
   return false;
 }
 
 void Channel::awake() {
-  if (std::exchange(listening_since_, std::nullopt) && endpoint_) endpoint_->disarm();
+  if (std::exchange(armed_since_, std::nullopt) && endpoint_) endpoint_->disarm();
   if (doze_ != 0) seed_.poller.forgetTimer(std::exchange(doze_, 0));
 }
 
@@ -240,11 +240,11 @@ void Channel::look() {
   const auto now = Clock::now();
   if (phase_ == Phase::kWaiting || phase_ == Phase::kProbing) {
     if (now >= opening_until_)
-      return breakWith(
-          named({.code = Code::kTimeout,
-                 .detail = phase_ == Phase::kWaiting ? "the peer did not open its end in time"
-                                                     : "no byte arrived over " + lanes_,
-                 .cause = "the devices of the two ends do not reach each other"}));
+      return breakWith(linkError({.code = Code::kTimeout,
+                                  .detail = phase_ == Phase::kWaiting
+                                                ? "the peer did not open its end in time"
+                                                : "no byte arrived over " + transport_devices_,
+                                  .cause = "the devices of the two ends do not reach each other"}));
     return lookLater();
   }
   if (poster_.idle()) return;
@@ -257,17 +257,17 @@ void Channel::look() {
 void Channel::judgeSilence(Clock::time_point now) {
   if (now - poster_.lastMoved() < poster_.patience()) return;
   if (answers_ >= kEnoughAnswers)
-    return breakWith(
-        named({.code = Code::kTimeout,
-               .detail = "no answer arrived over " + lanes_ + ", although the peer is alive",
-               .cause = "the path of this rail is cut or has stalled",
-               .remedy = "check the link; the agent retries the rail"}));
+    return breakWith(linkError(
+        {.code = Code::kTimeout,
+         .detail = "no answer arrived over " + transport_devices_ + ", although the peer is alive",
+         .cause = "the path of this rail is cut or has stalled",
+         .remedy = "check the link; the agent retries the rail"}));
   if (std::exchange(asked_, true)) return;
   host_.activate(*this);  // it may sleep, and a library may have lost what was to wake it
-  host_.tell(Ping{.channel = seed_.index, .life = life_});
+  host_.tell(PingMessage{.channel = seed_.index, .life = life_});
 }
 
-void Channel::answered(const Ping& pong) {
+void Channel::answered(const PingMessage& pong) {
   if (pong.life != life_ || !std::exchange(asked_, false)) return;
   ++answers_;
 }

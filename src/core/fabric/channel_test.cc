@@ -33,8 +33,8 @@ class StubbornEndpoint final : public Endpoint {
   int fd() const override { return bell_.mute ? -1 : fd_.get(); }
   bool tellsUnarmed() const override { return bell_.unarmed; }
   Status join(const Bytes&) override { return Ok{}; }
-  const std::string& way() const override { return way_; }
-  const std::string& lanes() const override { return way_; }
+  const std::string& transport() const override { return transport_; }
+  const std::string& transportDevices() const override { return transport_; }
   RemoteKey keyOf(std::uint32_t, const Bytes&) override { return this; }
   void retire(std::uint32_t) override {}
   void sweep() override {}
@@ -58,7 +58,7 @@ class StubbornEndpoint final : public Endpoint {
   Bell& bell_;
   const base::Fd fd_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   const Bytes address_;
-  const std::string way_ = "way";
+  const std::string transport_ = "way";
 };
 
 class StubbornGround final : public Domain {
@@ -66,7 +66,7 @@ class StubbornGround final : public Domain {
   Result<std::unique_ptr<Endpoint>> open() const override {
     return std::unique_ptr<Endpoint>(std::make_unique<StubbornEndpoint>(bell));
   }
-  Result<std::unique_ptr<Registration>> add(const Range&) const override {
+  Result<std::unique_ptr<Registration>> add(const MemoryRange&) const override {
     return std::make_unique<Registration>(Bytes());
   }
   mutable Bell bell;
@@ -89,7 +89,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
     remote_.add(0, {.generation = 1,
                     .address = address,
                     .bytes = 8,
-                    .state = RemotePin::Key::kHere,
+                    .state = PeerPin::KeyState::kHere,
                     .keys = {Bytes()}});
     op_ = {.local = address, .remote = address, .bytes = 8};
     channel_.emplace(
@@ -105,7 +105,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
   }
   void live(std::uint32_t life) {
     ASSERT_TRUE(channel_->begin(life, false));
-    ASSERT_TRUE(channel_->join(Open{}));
+    ASSERT_TRUE(channel_->join(OpenMessage{}));
   }
   // Both ends have closed it.
   void end() {
@@ -113,7 +113,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
     channel_->poster().settle();
   }
   void opened(Channel&) override {}
-  void tell(const Message& message) override { told_.push_back(message); }
+  void tell(const FabricMessage& message) override { told_.push_back(message); }
   void activate(Channel& channel) override {
     channel.awake();
     channel.active = true;
@@ -122,15 +122,15 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
   void askForKey(std::uint32_t) override {}
 
   // As a rail does it.
-  void turn() {
+  void progress() {
     look();
     const auto now = Clock::now();
-    channel_->turn(now, now);
+    channel_->progress(now, now);
     channel_->active = !channel_->sleep(now);
   }
   bool turnsUntil(const std::function<bool()>& done) {
     const auto until = Clock::now() + std::chrono::seconds(5);
-    while (!done() && Clock::now() < until) turn();
+    while (!done() && Clock::now() < until) progress();
     return done();
   }
   bool turnsUntilAsleep() {
@@ -158,10 +158,11 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
   void report(Job&) override {}
   // How often the peer was asked whether it is well, in this life.
   int asked() const {
-    return static_cast<int>(std::count_if(told_.begin(), told_.end(), [&](const Message& one) {
-      const auto* const ping = std::get_if<Ping>(&one);
-      return ping != nullptr && !ping->answer && ping->life == channel_->life();
-    }));
+    return static_cast<int>(
+        std::count_if(told_.begin(), told_.end(), [&](const FabricMessage& one) {
+          const auto* const ping = std::get_if<PingMessage>(&one);
+          return ping != nullptr && !ping->answer && ping->life == channel_->life();
+        }));
   }
   // With something under way of which nothing comes back.
   void fallSilent() {
@@ -173,18 +174,19 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
   }
   // How often the peer was told that this end is awake, and that it rests.
   int toldThat(bool awake) const {
-    return static_cast<int>(std::count_if(told_.begin(), told_.end(), [&](const Message& one) {
-      const auto* const stir = std::get_if<Stir>(&one);
-      return stir != nullptr && stir->awake == awake;
-    }));
+    return static_cast<int>(
+        std::count_if(told_.begin(), told_.end(), [&](const FabricMessage& one) {
+          const auto* const polling = std::get_if<PollingMessage>(&one);
+          return polling != nullptr && polling->awake == awake;
+        }));
   }
 
-  std::vector<Message> told_;
+  std::vector<FabricMessage> told_;
   std::unique_ptr<base::Poller> poller_;
   StubbornGround domain_;
   ProbeWord word_;
   OwnPins own_;
-  RemotePins remote_;
+  PeerPins remote_;
   std::vector<Piece> scratch_ = std::vector<Piece>(Poster::kBatchPieces);
   Op op_;
   std::list<Job> jobs_;
@@ -213,7 +215,7 @@ TEST_F(ChannelTest, WhatTellsOnlyWhenArmedIsListenedToBeforeItSleeps) {
   domain_.bell.unarmed = false;
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(turnsUntil([&] { return domain_.bell.armed; }));
-    ASSERT_TRUE(channel_->active) << "it is turned while it listens";
+    ASSERT_TRUE(channel_->active) << "it makes progress while it is armed";
     comesIn();
     look();
     EXPECT_FALSE(domain_.bell.armed) << "it has heard it";
@@ -267,14 +269,14 @@ TEST_F(MuteChannelTest, WhoPostsTellsThePeerThatItIsAwakeAndLaterThatItRests) {
 
 TEST_F(MuteChannelTest, WhileThePeerIsAwakeItIsTurned) {
   ASSERT_TRUE(turnsUntilItDozes());
-  channel_->stirred({.awake = true});
+  channel_->peerPolling({.awake = true});
   EXPECT_FALSE(channel_->dozes());
-  for (const auto until = Clock::now() + 3 * kSpin; Clock::now() < until; turn())
+  for (const auto until = Clock::now() + 3 * kSpin; Clock::now() < until; progress())
     ASSERT_FALSE(channel_->dozes());
   post();
   EXPECT_TRUE(turnsUntil([&] { return toldThat(false) == 1; })) << "or each waits for the other";
   EXPECT_FALSE(channel_->dozes());
-  channel_->stirred({.awake = false});
+  channel_->peerPolling({.awake = false});
   EXPECT_TRUE(turnsUntilItDozes());
 }
 
@@ -306,7 +308,7 @@ TEST_F(ChannelTest, BeforeAWayIsTakenForSilentItIsTurnedOnceMore) {
   domain_.bell.silent = false;  // and nobody is told
   const auto until = Clock::now() + std::chrono::seconds(5);
   for (int answered = 0; !jobs_.back().ended && !channel_->broke() && Clock::now() < until;) {
-    channel_->active ? turn() : look();
+    channel_->active ? progress() : look();
     for (; answered < asked(); ++answered) channel_->answered({.answer = true, .life = 1});
   }
   EXPECT_TRUE(jobs_.back().ended);
@@ -316,15 +318,15 @@ TEST_F(ChannelTest, BeforeAWayIsTakenForSilentItIsTurnedOnceMore) {
 TEST_F(MuteChannelTest, WhatThePeerSaidLateOfAnEndedLifeKeepsNobodyAwake) {
   ASSERT_TRUE(turnsUntilItDozes());
   end();
-  channel_->stirred({.awake = true});
+  channel_->peerPolling({.awake = true});
   live(2);
   EXPECT_TRUE(turnsUntilItDozes());
 }
 
-TEST_F(ChannelTest, WhereTheConduitTellsNobodyIsStirred) {
+TEST_F(ChannelTest, NoPeerIsToldToPollWhereTheEndpointHasADescriptor) {
   ASSERT_TRUE(turnsUntilAsleep());
   post();
-  channel_->stirred({.awake = true});
+  channel_->peerPolling({.awake = true});
   EXPECT_TRUE(turnsUntilAsleep());
   EXPECT_EQ(toldThat(true) + toldThat(false), 0);
 }

@@ -68,15 +68,15 @@ class Endpoint {
   Endpoint& operator=(const Endpoint&) = delete;
 
   virtual const Bytes& address() const = 0;  // for the peer's join()
-  // Readable when there is something to do, once arm() was true. -1: no such thing; turn it by the
-  // clock.
+  // Readable when there is something to do, once arm() was true. -1: no such thing; call
+  // progress() by the clock.
   virtual int fd() const = 0;
   // It tells of what comes in at any time; false: from arm() to disarm().
   virtual bool tellsUnarmed() const = 0;
   // Connects to the peer's endpoint. Returns before it is known whether the path works.
   virtual Status join(const Bytes& peer) = 0;
-  virtual const std::string& way() const = 0;    // "tcp", "rc_mlx5": after join()
-  virtual const std::string& lanes() const = 0;  // "tcp/eth0": the same with devices
+  virtual const std::string& transport() const = 0;         // "tcp", "rc_mlx5": after join()
+  virtual const std::string& transportDevices() const = 0;  // "tcp/eth0": the same with devices
 
   // A peer's key made ready; null: it is not one. `generation` is of the peer's pin, and 0 is of no
   // pin. retire(): it will not be used again, and goes with the next sweep().
@@ -90,17 +90,17 @@ class Endpoint {
   virtual bool ended(Flush& flush) = 0;  // looks at broken() as well; after progress()
   virtual void letGo(Flush& flush) = 0;  // of one that nobody waits for any more
   virtual bool progress() = 0;           // true: something has happened
-  // True: fd() tells of the next event. False: turn it again first.
+  // True: fd() tells of the next event. False: call progress() first.
   virtual bool arm() = 0;
   virtual void disarm() = 0;  // it need not any more
 
-  // Set once the library has given the way up. With errno EFAULT: the peer named memory here that
-  // has changed since it was pinned, and whose registration is no longer usable().
+  // Set once the library has given the connection up. With errno EFAULT: the peer named memory here
+  // that has changed since it was pinned, and whose registration is no longer usable().
   virtual std::optional<Error> broken() const = 0;
 };
 
 // A range that is to be registered.
-struct Range {
+struct MemoryRange {
   std::uint64_t address = 0, bytes = 0;
   MemoryAccess access = MemoryAccess::kReadWrite;  // of the peer, and of our own READs
 };
@@ -114,7 +114,7 @@ class Domain {
   Domain& operator=(const Domain&) = delete;
   // Listens from now on; does nothing before join().
   virtual Result<std::unique_ptr<Endpoint>> open() const = 0;
-  virtual Result<std::unique_ptr<Registration>> add(const Range& range) const = 0;
+  virtual Result<std::unique_ptr<Registration>> add(const MemoryRange& range) const = 0;
 };
 
 }  // namespace viaduct::core::fabric

@@ -72,7 +72,7 @@ std::unique_ptr<Link> FabricBackend::link(LinkSeed seed, LinkHost& host) {
 void FabricBackend::forget(const FabricLink& link) { std::erase(links_, &link); }
 
 ChannelSeed FabricBackend::channelSeed(std::size_t rail, std::size_t key, std::uint32_t index,
-                                       RemotePins& remote) {
+                                       PeerPins& remote) {
   return {.domain = *fabric_.domains[rail],
           .poller = poller_,
           .word = words_[rail],
@@ -93,7 +93,8 @@ Result<Bytes> FabricBackend::pin(std::uint32_t slot, const Segment& memory) {
                  .operation = "pin",
                  .detail = "host memory only",
                  .device = std::string(can().name)};
-  const Range range{.address = memory.address, .bytes = memory.bytes, .access = memory.access};
+  const MemoryRange range{
+      .address = memory.address, .bytes = memory.bytes, .access = memory.access};
   std::vector<std::unique_ptr<Registration>> registered;
   for (const auto& domain : fabric_.domains) {
     VIADUCT_TRY(auto one, domain->add(range));
@@ -119,7 +120,7 @@ RailMask FabricBackend::nearestTo(const Segment& memory) const {
 }
 
 RailMask FabricBackend::near(std::uint32_t slot) const {
-  const OwnPins::Pin* const pin = pins_.find(slot);
+  const OwnPins::OwnPin* const pin = pins_.find(slot);
   return pin == nullptr ? kAllRails : pin->near;
 }
 

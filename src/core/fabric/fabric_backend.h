@@ -49,8 +49,7 @@ class FabricBackend final : public Backend {
   base::Poller& poller() { return poller_; }
   Duration detect() const { return detect_; }
   const std::string& kind() const { return fabric_.kind; }
-  ChannelSeed channelSeed(std::size_t rail, std::size_t key, std::uint32_t index,
-                          RemotePins& remote);
+  ChannelSeed channelSeed(std::size_t rail, std::size_t key, std::uint32_t index, PeerPins& remote);
   void forget(const FabricLink& link);
 
  private:

@@ -82,7 +82,7 @@ class IdleGround final : public Domain {
   Result<std::unique_ptr<Endpoint>> open() const override {
     return Error{.code = Code::kUnsupported, .operation = "open"};
   }
-  Result<std::unique_ptr<Registration>> add(const Range& range) const override {
+  Result<std::unique_ptr<Registration>> add(const MemoryRange& range) const override {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): as the poster makes it
     if (touches_) std::memset(reinterpret_cast<void*>(range.address), 'x', range.bytes);
     return std::make_unique<Registration>(Bytes{});

@@ -31,15 +31,15 @@ Duration Poster::patience() const {
   return std::min(kMostPatience, kPatience + std::chrono::duration_cast<Duration>(allowance));
 }
 
-Poster::Found Poster::find(Endpoint& endpoint, Job& job, std::uint32_t slot, Target& out) {
-  RemotePin* const pin = seed_.remote.find(slot);
-  if (pin == nullptr || pin->state == RemotePin::Key::kRefused) {
+Poster::Found Poster::find(Endpoint& endpoint, Job& job, std::uint32_t slot, PinTarget& out) {
+  PeerPin* const pin = seed_.remote.find(slot);
+  if (pin == nullptr || pin->state == PeerPin::KeyState::kRefused) {
     job.why =
         denied(job, seed_.device, fmt::format("the peer's registration {} is withdrawn", slot));
     return Found::kNever;
   }
-  if (pin->state == RemotePin::Key::kUnasked) host_.askForKey(slot);
-  if (pin->state != RemotePin::Key::kHere) return Found::kLater;
+  if (pin->state == PeerPin::KeyState::kUnasked) host_.askForKey(slot);
+  if (pin->state != PeerPin::KeyState::kHere) return Found::kLater;
   out = {.address = pin->address, .bytes = pin->bytes};
   if (seed_.key < pin->keys.size()) out.key = endpoint.keyOf(pin->generation, pin->keys[seed_.key]);
   if (out.key != nullptr) return Found::kYes;
@@ -48,7 +48,7 @@ Poster::Found Poster::find(Endpoint& endpoint, Job& job, std::uint32_t slot, Tar
 }
 
 // The job's next pieces, all under one key, as far as the batch has room.
-std::span<const Piece> Poster::cut(Job& job, std::uint32_t slot, const Target& to) const {
+std::span<const Piece> Poster::cut(Job& job, std::uint32_t slot, const PinTarget& to) const {
   const auto out = seed_.scratch.first(kBatchPieces - open_.pieces);
   std::size_t count = 0;
   std::uint64_t room = kBatchBytes - open_.bytes, offset = job.offset;
@@ -74,8 +74,8 @@ std::span<const Piece> Poster::cut(Job& job, std::uint32_t slot, const Target& t
 }
 
 // One call of the endpoint's. False: not all of it went.
-bool Poster::postRun(Endpoint& endpoint, Job& job, std::uint32_t slot, const Target& to,
-                     Entry& entry) {
+bool Poster::postRun(Endpoint& endpoint, Job& job, std::uint32_t slot, const PinTarget& to,
+                     PostedPart& entry) {
   const auto run = cut(job, slot, to);
   if (run.empty()) return false;
   const Posted posted = endpoint.post(job.work.kind, run, to.key);
@@ -94,15 +94,15 @@ bool Poster::postRun(Endpoint& endpoint, Job& job, std::uint32_t slot, const Tar
   return posted.pieces == run.size();
 }
 
-Poster::Entry Poster::post(Endpoint& endpoint, Job& job) {
-  Entry entry{.job = &job, .first_op = job.next_op, .offset = job.offset};
-  Target to;
+Poster::PostedPart Poster::post(Endpoint& endpoint, Job& job) {
+  PostedPart entry{.job = &job, .first_op = job.next_op, .offset = job.offset};
+  PinTarget to;
   while (!job.why && !job.allPosted() && open_.pieces < kBatchPieces && open_.bytes < kBatchBytes) {
     const std::uint32_t slot = job.work.ops[job.next_op].remote_pin;
     const Found found = find(endpoint, job, slot, to);
     entry.waits = found == Found::kLater;
     if (found != Found::kYes) break;
-    const Entry before = entry;
+    const PostedPart before = entry;
     const bool all = postRun(endpoint, job, slot, to, entry);
     open_.pieces += entry.pieces - before.pieces;
     open_.bytes += entry.bytes - before.bytes;
@@ -121,7 +121,7 @@ void Poster::push(Endpoint& endpoint) {
 // A batch's worth of the job, which then stands behind the others. False: the endpoint takes no
 // more now.
 bool Poster::pushOne(Endpoint& endpoint, Job& job) {
-  const Entry entry = post(endpoint, job);
+  const PostedPart entry = post(endpoint, job);
   if (entry.pieces > 0) {
     entries_.push(entry);
     ++open_.entries;
@@ -165,7 +165,7 @@ void Poster::confirm(const Batch& batch, Clock::time_point now) {
   pieces_ -= batch.pieces;
   bytes_ -= batch.bytes;
   for (std::uint32_t i = 0; i < batch.entries; ++i) {
-    const Entry entry = entries_.front();
+    const PostedPart entry = entries_.front();
     entries_.pop();
     Job& job = *entry.job;
     --job.outstanding;
@@ -204,7 +204,7 @@ void Poster::rewind(Endpoint& endpoint) {
   for (; !batches_.empty(); batches_.pop()) endpoint.letGo(batches_.front().flush);
   JobQueue again;
   for (; !entries_.empty(); entries_.pop()) {
-    const Entry& entry = entries_.front();
+    const PostedPart& entry = entries_.front();
     Job& job = *entry.job;
     --job.outstanding;
     if (std::exchange(job.unsettled, true)) continue;  // an earlier entry has said from where

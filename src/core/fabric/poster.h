@@ -7,10 +7,10 @@
 #include <string_view>
 
 #include "core/fabric/endpoint.h"
+#include "core/fabric/fixed_queue.h"
 #include "core/fabric/job.h"
 #include "core/fabric/own_pins.h"
-#include "core/fabric/remote_pins.h"
-#include "core/fabric/ring.h"
+#include "core/fabric/peer_pins.h"
 
 namespace viaduct::core::fabric {
 
@@ -30,7 +30,7 @@ class Poster {
   struct Seed {
     std::string_view device;  // for errors: the backend's name
     const OwnPins& own;
-    RemotePins& remote;
+    PeerPins& remote;
     std::size_t rail = 0;           // ours
     std::size_t key = 0;            // which of a pin's keys is for its rail at the peer
     std::span<Piece> scratch = {};  // kBatchPieces, for one call at a time
@@ -62,7 +62,7 @@ class Poster {
   Duration patience() const;
 
  private:
-  struct Entry {  // a part of a job that one flush confirms
+  struct PostedPart {  // a part of a job that one flush confirms
     Job* job = nullptr;
     std::size_t first_op = 0;
     std::uint64_t offset = 0, bytes = 0;
@@ -74,7 +74,7 @@ class Poster {
     std::uint32_t entries = 0, pieces = 0;
     std::uint64_t bytes = 0;
   };
-  struct Target {  // of one pin at the peer
+  struct PinTarget {  // of one pin at the peer
     RemoteKey key = nullptr;
     std::uint64_t address = 0, bytes = 0;
   };
@@ -85,10 +85,11 @@ class Poster {
 
   bool room() const;
   bool pushOne(Endpoint& endpoint, Job& job);
-  Entry post(Endpoint& endpoint, Job& job);
-  std::span<const Piece> cut(Job& job, std::uint32_t slot, const Target& to) const;
-  bool postRun(Endpoint& endpoint, Job& job, std::uint32_t slot, const Target& to, Entry& entry);
-  Found find(Endpoint& endpoint, Job& job, std::uint32_t slot, Target& out);
+  PostedPart post(Endpoint& endpoint, Job& job);
+  std::span<const Piece> cut(Job& job, std::uint32_t slot, const PinTarget& to) const;
+  bool postRun(Endpoint& endpoint, Job& job, std::uint32_t slot, const PinTarget& to,
+               PostedPart& entry);
+  Found find(Endpoint& endpoint, Job& job, std::uint32_t slot, PinTarget& out);
   void seal(Endpoint& endpoint);
   void confirm(const Batch& batch, Clock::time_point now);
   void finishIfOver(Job& job);
@@ -98,8 +99,8 @@ class Poster {
   JobQueue ready_;   // with something left to post
   JobQueue parked_;  // that wait for a key
   JobQueue held_;    // stopped, and not settled
-  Ring<Entry, 256> entries_;
-  Ring<Batch, 64> batches_;
+  FixedQueue<PostedPart, 256> entries_;
+  FixedQueue<Batch, 64> batches_;
   Batch open_;  // posted and not flushed yet
   std::uint32_t pieces_ = 0;
   std::uint64_t bytes_ = 0;

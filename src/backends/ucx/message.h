@@ -10,7 +10,7 @@
 
 namespace viaduct::ucx {
 
-struct Letter {
+struct Message {
   enum class Kind : std::uint8_t {
     kWrite = 1,  // its bytes go to the extents
     kRead,       // the extents' bytes are asked for
@@ -41,11 +41,11 @@ struct Letter {
 };
 
 // The bytes of the head that were written.
-std::size_t encode(const Letter& letter, std::span<std::byte, Letter::kLongestHead> out);
+std::size_t encode(const Message& message, std::span<std::byte, Message::kLongestHead> out);
 // Nothing: it is too short for one.
 std::optional<std::uint64_t> tokenOf(std::span<const std::byte> head);
-// Nothing: it is no letter of ours, or says something that none of ours would, with so many bytes
+// Nothing: it is no message of ours, or says something that none of ours would, with so many bytes
 // behind it.
-std::optional<Letter> decode(std::span<const std::byte> head, std::size_t bytes_behind);
+std::optional<Message> decode(std::span<const std::byte> head, std::size_t bytes_behind);
 
 }  // namespace viaduct::ucx

@@ -6,40 +6,40 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/fabric/message.h"
+#include "core/fabric/fabric_message.h"
 
 namespace viaduct::core::fabric {
 
-struct RemotePin {
-  enum class Key : std::uint8_t { kUnasked, kAsked, kHere, kRefused };
+struct PeerPin {
+  enum class KeyState : std::uint8_t { kUnasked, kAsked, kHere, kRefused };
   std::uint32_t generation = 0;
   std::uint64_t address = 0, bytes = 0;
-  Key state = Key::kUnasked;
+  KeyState state = KeyState::kUnasked;
   std::vector<Bytes> keys = {};  // one per rail of the peer's
 };
 
-class RemotePins {
+class PeerPins {
  public:
-  void add(std::uint32_t slot, RemotePin pin) { pins_[slot] = std::move(pin); }
+  void add(std::uint32_t slot, PeerPin pin) { pins_[slot] = std::move(pin); }
   void drop(std::uint32_t slot) { pins_.erase(slot); }
-  RemotePin* find(std::uint32_t slot) {
+  PeerPin* find(std::uint32_t slot) {
     const auto found = pins_.find(slot);
     return found == pins_.end() ? nullptr : &found->second;
   }
-  const RemotePin* find(std::uint32_t slot) const {
+  const PeerPin* find(std::uint32_t slot) const {
     const auto found = pins_.find(slot);
     return found == pins_.end() ? nullptr : &found->second;
   }
   // The peer has taken its keys back.
   void forgetKeys() {
     for (auto& [slot, pin] : pins_) {
-      pin.state = RemotePin::Key::kUnasked;
+      pin.state = PeerPin::KeyState::kUnasked;
       pin.keys.clear();
     }
   }
 
  private:
-  std::unordered_map<std::uint32_t, RemotePin> pins_;
+  std::unordered_map<std::uint32_t, PeerPin> pins_;
 };
 
 }  // namespace viaduct::core::fabric

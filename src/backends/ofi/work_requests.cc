@@ -1,4 +1,4 @@
-#include "backends/ofi/orders.h"
+#include "backends/ofi/work_requests.h"
 
 #include <algorithm>
 #include <utility>
@@ -11,16 +11,16 @@ using core::fabric::Posted;
 
 namespace {
 
-// Enough to close what is open; the front of a piece that has been ordered already.
+// Enough to close what is open; the front of a piece that has been requested already.
 constexpr std::uint64_t kClosing = 8;
 
 void* descriptorOf(const core::fabric::Registration* local) {
-  return local == nullptr ? nullptr : static_cast<const Memory*>(local)->descriptor();
+  return local == nullptr ? nullptr : static_cast<const RegisteredMemory*>(local)->descriptor();
 }
 
 }  // namespace
 
-Orders::Orders(const EndpointProfile& profile, fid_ep& endpoint, fi_addr_t peer)
+WorkRequests::WorkRequests(const EndpointProfile& profile, fid_ep& endpoint, fi_addr_t peer)
     : profile_(profile),
       endpoint_(endpoint),
       peer_(peer),
@@ -30,7 +30,8 @@ Orders::Orders(const EndpointProfile& profile, fid_ep& endpoint, fi_addr_t peer)
 }
 
 // FI_DELIVERY_COMPLETE: over TCP a plain completion says only that the bytes have left the buffer.
-std::int64_t Orders::give(OpKind kind, const Piece& piece, const RemoteMemory& there, How how) {
+std::int64_t WorkRequests::give(OpKind kind, const Piece& piece, const RemoteMemory& there,
+                                How how) {
   const iovec here{.iov_base = piece.here, .iov_len = piece.bytes};
   const fi_rma_iov target{.addr = piece.there - there.base, .len = piece.bytes, .key = there.key};
   void* descriptor = descriptorOf(piece.local);
@@ -51,8 +52,8 @@ std::int64_t Orders::give(OpKind kind, const Piece& piece, const RemoteMemory& t
 }
 
 // False: not now, or never (refusal_).
-bool Orders::order(OpKind kind, const Piece& piece, const RemoteMemory& there, How how,
-                   Slot* slot) {
+bool WorkRequests::request(OpKind kind, const Piece& piece, const RemoteMemory& there, How how,
+                           Slot* slot) {
   std::int64_t given = give(kind, piece, there, how);
   if (given != 0 && given != -FI_EAGAIN && how.inject) {
     inject_ = 0;  // a provider that injects messages need not inject this
@@ -71,7 +72,7 @@ bool Orders::order(OpKind kind, const Piece& piece, const RemoteMemory& there, H
   return true;
 }
 
-Posted Orders::post(OpKind kind, std::span<const Piece> pieces, const RemoteMemory& there) {
+Posted WorkRequests::post(OpKind kind, std::span<const Piece> pieces, const RemoteMemory& there) {
   Posted out;
   if (refusal_ != 0 || !settle()) return out;
   // One place stays free for settle().
@@ -83,9 +84,9 @@ Posted Orders::post(OpKind kind, std::span<const Piece> pieces, const RemoteMemo
     const Piece& piece = pieces[out.pieces];
     const bool last = out.pieces + 1 == count;
     const How how{.tells = all_tell || last, .last = last, .inject = injects(kind, piece.bytes)};
-    if (!order(kind, piece, there, how, &slot())) break;
+    if (!request(kind, piece, there, how, &slot())) break;
     told = how.tells;
-    slot().orders += told ? 1 : 0;
+    slot().requests += told ? 1 : 0;
     out.injected += injects(kind, piece.bytes) ? 1 : 0;
     ++out.pieces;
   }
@@ -94,31 +95,32 @@ Posted Orders::post(OpKind kind, std::span<const Piece> pieces, const RemoteMemo
     Piece front = pieces[out.pieces - 1];
     front.bytes = std::min(front.bytes, kClosing);
     owed_ = {.yes = true, .kind = kind, .piece = front, .there = there, .slot = &slot()};
-    ++slot().orders;
+    ++slot().requests;
     settle();
   }
   return out;
 }
 
-bool Orders::settle() {
+bool WorkRequests::settle() {
   if (!owed_.yes) return true;
   const How how{.tells = true, .last = true, .inject = injects(owed_.kind, owed_.piece.bytes)};
-  if (refusal_ != 0 || !order(owed_.kind, owed_.piece, owed_.there, how, owed_.slot)) return false;
+  if (refusal_ != 0 || !request(owed_.kind, owed_.piece, owed_.there, how, owed_.slot))
+    return false;
   owed_.yes = false;
   return true;
 }
 
-void Orders::ended(void* context) {
+void WorkRequests::ended(void* context) {
   auto* const ticket = static_cast<Ticket*>(context);
   if (ticket == nullptr) return;
-  --ticket->slot->orders;
+  --ticket->slot->requests;
   under_way_ -= ticket->covers;
   free_.push_back(ticket);
 }
 
-Flush Orders::flush() {
+Flush WorkRequests::flush() {
   Slot& mine = slot();
-  if (first_ == last_ && mine.orders == 0) return {};
+  if (first_ == last_ && mine.requests == 0) return {};
   ++mine.holders;
   // Where the next slot is still held, this one takes what comes after it as well.
   if (Slot& next = slots_[(last_ + 1) % kSlots]; last_ + 1 - first_ < kSlots && next.holders == 0) {
@@ -128,13 +130,13 @@ Flush Orders::flush() {
   return {&mine};
 }
 
-bool Orders::over(const Flush& flush) {
-  while (first_ != last_ && slots_[first_ % kSlots].orders == 0) ++first_;
+bool WorkRequests::over(const Flush& flush) {
+  while (first_ != last_ && slots_[first_ % kSlots].requests == 0) ++first_;
   const auto* const mine = static_cast<const Slot*>(flush.request);
-  return mine == nullptr || mine->number < first_ || (first_ == last_ && mine->orders == 0);
+  return mine == nullptr || mine->number < first_ || (first_ == last_ && mine->requests == 0);
 }
 
-void Orders::letGo(Flush& flush) {
+void WorkRequests::letGo(Flush& flush) {
   if (flush.request != nullptr) --static_cast<Slot*>(flush.request)->holders;
   flush.request = nullptr;
 }

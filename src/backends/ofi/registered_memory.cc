@@ -1,4 +1,4 @@
-#include "backends/ofi/memory.h"
+#include "backends/ofi/registered_memory.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,8 @@ Result<std::uint64_t> drawnKey(std::size_t key_bytes) {
   return key_bytes >= sizeof key ? key : key & ((std::uint64_t{1} << (8 * key_bytes)) - 1);
 }
 
-int registerWith(fid_domain& domain, const Range& range, std::uint64_t key, Fid<fid_mr>& region) {
+int registerWith(fid_domain& domain, const MemoryRange& range, std::uint64_t key,
+                 Fid<fid_mr>& region) {
   std::uint64_t access =
       FI_WRITE | FI_REMOTE_READ;  // what our own WRITEs and the peer's READs need
   if (range.access == MemoryAccess::kReadWrite) access |= FI_READ | FI_REMOTE_WRITE;
@@ -26,7 +27,8 @@ int registerWith(fid_domain& domain, const Range& range, std::uint64_t key, Fid<
   return rc;
 }
 
-Error cannotRegister(std::string call, int status, const Range& range, const std::string& device) {
+Error cannotRegister(std::string call, int status, const MemoryRange& range,
+                     const std::string& device) {
   Error why = ofiError(Code::kDevice, std::move(call), status, device);
   why.detail += fmt::format(" ({} bytes at {:#x})", range.bytes, range.address);
   if (status == -FI_ENOMEM) why.remedy = "check `ulimit -l`: registered memory is locked";

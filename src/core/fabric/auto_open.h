@@ -1,5 +1,5 @@
-// Whether a backend over a fabric library is worth opening: it was asked for by name, or there is
-// RDMA; and what is said of the devices that it uses. Threads: pure.
+// Whether an agent opens a backend over a fabric library: when it was asked for by name, or when
+// there is RDMA; and the description of the devices that it uses. Threads: pure.
 #pragma once
 
 #include <viaduct/result.h>
@@ -14,9 +14,9 @@ namespace viaduct::core::fabric {
 // The user wants this one, RDMA or not.
 bool namedIn(const Settings& settings, std::string_view backend);
 // kUnsupported: nobody has named it, and `detail` tells what RDMA there is not.
-Error notWorthIt(std::string_view backend, std::string detail);
-// For a description, behind the rails: devices that nobody has named, and that host::nearOwnCpus
-// has not chosen. Empty: there are none.
+Error notOpenedUnasked(std::string_view backend, std::string detail);
+// For a description, behind the rails: devices that nobody has named, and that
+// host::nearOwnCpus has not chosen. Empty: there are none.
 std::string notNear(std::span<const std::string> devices);
 
 }  // namespace viaduct::core::fabric

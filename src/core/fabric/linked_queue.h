@@ -5,7 +5,7 @@
 namespace viaduct::core::fabric {
 
 template <class T>
-class Queue {
+class LinkedQueue {
  public:
   bool empty() const { return first_ == nullptr; }
   T* front() const { return first_; }
@@ -20,12 +20,12 @@ class Queue {
     if (first_ == nullptr) last_ = nullptr;
     return one;
   }
-  void append(Queue& other) {
+  void append(LinkedQueue& other) {
     while (!other.empty()) push(other.pop());
   }
   // For what is rare: looks at all of them.
   void remove(const T& one) {
-    Queue rest;
+    LinkedQueue rest;
     while (!empty())
       if (T& each = pop(); &each != &one) rest.push(each);
     *this = rest;

@@ -1,4 +1,4 @@
-#include "core/fabric/worth.h"
+#include "core/fabric/auto_open.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ TEST(Worth, ABackendIsNamedByItsWholeName) {
 }
 
 TEST(Worth, WhoIsRefusedHearsOfWhichBackendAndHowToHaveIt) {
-  const Error why = notWorthIt("ofi", "this host has no RDMA device");
+  const Error why = notOpenedUnasked("ofi", "this host has no RDMA device");
   EXPECT_EQ(why.code, Code::kUnsupported);
   EXPECT_EQ(why.operation, "open ofi");
   EXPECT_EQ(why.detail, "this host has no RDMA device");

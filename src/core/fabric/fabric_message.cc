@@ -1,4 +1,4 @@
-#include "core/fabric/message.h"
+#include "core/fabric/fabric_message.h"
 
 #include <type_traits>
 #include <utility>
@@ -22,32 +22,32 @@ Error malformed(const char* what) {
 
 Bytes bytesOf(std::span<const std::byte> part) { return {part.begin(), part.end()}; }
 
-void put(Writer& out, const Open& open) {
+void put(Writer& out, const OpenMessage& open) {
   out.put<std::uint8_t>(open.answer ? kOpened : kOpen).put(open.channel).put(open.life);
   out.sized(open.address).put(open.probe.address).sized(open.probe.key);
 }
-void put(Writer& out, const Shut& shut) {
+void put(Writer& out, const ShutMessage& shut) {
   out.put<std::uint8_t>(kShut).put(shut.channel).put(shut.life);
   out.put(static_cast<std::uint8_t>(shut.reason))
       .text(std::string_view(shut.why).substr(0, kMaxWhy));
 }
-void put(Writer& out, const Ask& ask) {
+void put(Writer& out, const KeyRequest& ask) {
   out.put<std::uint8_t>(kAsk).put(ask.slot).put(ask.generation);
 }
-void put(Writer& out, const Key& key) {
+void put(Writer& out, const KeyAnswer& key) {
   out.put<std::uint8_t>(kKey).put(key.slot).put(key.generation);
   out.put(static_cast<std::uint32_t>(key.keys.size()));
   for (const Bytes& one : key.keys) out.sized(one);
 }
-void put(Writer& out, const Ping& ping) {
+void put(Writer& out, const PingMessage& ping) {
   out.put<std::uint8_t>(ping.answer ? kPong : kPing).put(ping.channel).put(ping.life);
 }
-void put(Writer& out, const Stir& stir) {
-  out.put<std::uint8_t>(stir.awake ? kAwake : kAtRest).put(stir.channel).put(stir.life);
+void put(Writer& out, const PollingMessage& polling) {
+  out.put<std::uint8_t>(polling.awake ? kAwake : kAtRest).put(polling.channel).put(polling.life);
 }
 
-Result<Message> open(Reader& in, bool answer) {
-  Open out{.answer = answer};
+Result<FabricMessage> open(Reader& in, bool answer) {
+  OpenMessage out{.answer = answer};
   out.channel = in.get<std::uint32_t>();
   out.life = in.get<std::uint32_t>();
   out.address = bytesOf(in.sized());
@@ -56,24 +56,24 @@ Result<Message> open(Reader& in, bool answer) {
   if (out.channel >= kMaxRails || out.address.empty() || out.address.size() > kMaxAddress ||
       out.probe.key.empty() || out.probe.key.size() > kMaxKey)
     return malformed("an impossible address");
-  return Message(std::move(out));
+  return FabricMessage(std::move(out));
 }
 
-Result<Message> shut(Reader& in) {
-  Shut out;
+Result<FabricMessage> shut(Reader& in) {
+  ShutMessage out;
   out.channel = in.get<std::uint32_t>();
   out.life = in.get<std::uint32_t>();
   const auto reason = in.get<std::uint8_t>();
-  out.reason = static_cast<Shut::Reason>(reason);
+  out.reason = static_cast<ShutMessage::Reason>(reason);
   out.why = in.text();
-  if (reason > static_cast<std::uint8_t>(Shut::Reason::kOver) || out.channel >= kMaxRails ||
+  if (reason > static_cast<std::uint8_t>(ShutMessage::Reason::kOver) || out.channel >= kMaxRails ||
       out.why.size() > kMaxWhy)
     return malformed("an end of nothing");
-  return Message(std::move(out));
+  return FabricMessage(std::move(out));
 }
 
-Result<Message> key(Reader& in) {
-  Key out;
+Result<FabricMessage> key(Reader& in) {
+  KeyAnswer out;
   out.slot = in.get<std::uint32_t>();
   out.generation = in.get<std::uint32_t>();
   const auto count = in.get<std::uint32_t>();
@@ -83,19 +83,19 @@ Result<Message> key(Reader& in) {
     if (out.keys.back().empty() || out.keys.back().size() > kMaxKey)
       return malformed("an impossible key");
   }
-  return Message(std::move(out));
+  return FabricMessage(std::move(out));
 }
 
-// A Ping or a Stir.
+// A PingMessage or a PollingMessage.
 template <class T>
-Result<Message> ofChannel(Reader& in, T out) {
+Result<FabricMessage> ofChannel(Reader& in, T out) {
   out.channel = in.get<std::uint32_t>();
   out.life = in.get<std::uint32_t>();
   if (out.channel >= kMaxRails) return malformed("of no channel");
-  return Message(out);
+  return FabricMessage(out);
 }
 
-Result<Message> body(Reader& in) {
+Result<FabricMessage> body(Reader& in) {
   switch (in.get<std::uint8_t>()) {
     case kOpen:
       return open(in, false);
@@ -105,18 +105,18 @@ Result<Message> body(Reader& in) {
       return shut(in);
     case kAsk: {
       const auto slot = in.get<std::uint32_t>();
-      return Message(Ask{.slot = slot, .generation = in.get<std::uint32_t>()});
+      return FabricMessage(KeyRequest{.slot = slot, .generation = in.get<std::uint32_t>()});
     }
     case kKey:
       return key(in);
     case kPing:
-      return ofChannel(in, Ping{.answer = false});
+      return ofChannel(in, PingMessage{.answer = false});
     case kPong:
-      return ofChannel(in, Ping{.answer = true});
+      return ofChannel(in, PingMessage{.answer = true});
     case kAwake:
-      return ofChannel(in, Stir{.awake = true});
+      return ofChannel(in, PollingMessage{.awake = true});
     case kAtRest:
-      return ofChannel(in, Stir{.awake = false});
+      return ofChannel(in, PollingMessage{.awake = false});
     default:
       return malformed("of no known kind");
   }
@@ -151,14 +151,14 @@ Result<std::uint32_t> decodePinKey(std::span<const std::byte> bytes) {
   return generation;
 }
 
-Bytes encode(const Message& message) {
+Bytes encode(const FabricMessage& message) {
   Writer out;
   out.put(kVersion);
   std::visit([&](const auto& one) { put(out, one); }, message);
   return out.take();
 }
 
-Result<Message> decode(std::span<const std::byte> bytes) {
+Result<FabricMessage> decode(std::span<const std::byte> bytes) {
   Reader in(bytes);
   if (in.get<std::uint8_t>() != kVersion) return malformed("of another version");
   auto out = body(in);

@@ -14,7 +14,7 @@
 namespace viaduct::ofi {
 
 // What a queue says of connections.
-struct Event {
+struct ConnectionEvent {
   // As fi_eq_read says it; -FI_EAGAIN: nothing.
   std::int64_t read(fid_eq& events);
   const fi_eq_cm_entry& entry() const;
@@ -26,15 +26,15 @@ struct Event {
 };
 Result<Fid<fid_eq>> openEvents(const OfiDomain& ofi_domain, fid_fabric& fabric);
 
-class Listener {
+class ConnectionListener {
  public:
   // Nobody guesses it, and it serves once.
   using Token = std::array<std::uint8_t, 16>;
 
-  static Result<std::unique_ptr<Listener>> open(const OfiDomain& ofi_domain);
-  ~Listener();
-  Listener(const Listener&) = delete;
-  Listener& operator=(const Listener&) = delete;
+  static Result<std::unique_ptr<ConnectionListener>> open(const OfiDomain& ofi_domain);
+  ~ConnectionListener();
+  ConnectionListener(const ConnectionListener&) = delete;
+  ConnectionListener& operator=(const ConnectionListener&) = delete;
 
   std::span<const std::byte> token() const { return std::as_bytes(std::span(token_)); }
   const Bytes& address() const { return address_; }
@@ -43,7 +43,7 @@ class Listener {
   Result<Info> caller();
 
  private:
-  explicit Listener(const OfiDomain& ofi_domain) : ofi_domain_(ofi_domain) {}
+  explicit ConnectionListener(const OfiDomain& ofi_domain) : ofi_domain_(ofi_domain) {}
   Status listen();
   void turnAway(const Info& caller);
 

@@ -7,7 +7,7 @@
 namespace viaduct::core::fabric {
 
 template <class T, std::size_t N>
-class Ring {
+class FixedQueue {
   static_assert((N & (N - 1)) == 0);
 
  public:

@@ -1,4 +1,4 @@
-#include "backends/ofi/listener.h"
+#include "backends/ofi/connection_listener.h"
 
 #include "backends/ofi/raw_endpoint.h"
 #include "base/net/crypto.h"
@@ -13,15 +13,15 @@ constexpr int kLastLooks = 4;
 
 }  // namespace
 
-std::int64_t Event::read(fid_eq& events) {
+std::int64_t ConnectionEvent::read(fid_eq& events) {
   return fi_eq_read(&events, &kind, bytes.data(), bytes.size(), 0);
 }
 
-const fi_eq_cm_entry& Event::entry() const {
+const fi_eq_cm_entry& ConnectionEvent::entry() const {
   return *reinterpret_cast<const fi_eq_cm_entry*>(bytes.data());
 }
 
-std::span<const std::byte> Event::data(std::int64_t got) const {
+std::span<const std::byte> ConnectionEvent::data(std::int64_t got) const {
   return std::span(bytes).first(static_cast<std::size_t>(got)).subspan(sizeof(fi_eq_cm_entry));
 }
 
@@ -34,8 +34,8 @@ Result<Fid<fid_eq>> openEvents(const OfiDomain& ofi_domain, fid_fabric& fabric) 
   return Fid<fid_eq>(events);
 }
 
-Result<std::unique_ptr<Listener>> Listener::open(const OfiDomain& ofi_domain) {
-  std::unique_ptr<Listener> out(new Listener(ofi_domain));
+Result<std::unique_ptr<ConnectionListener>> ConnectionListener::open(const OfiDomain& ofi_domain) {
+  std::unique_ptr<ConnectionListener> out(new ConnectionListener(ofi_domain));
   VIADUCT_CHECK(base::fillSecret(out->token_));
   VIADUCT_CHECK(out->listen());
   return out;
@@ -43,12 +43,12 @@ Result<std::unique_ptr<Listener>> Listener::open(const OfiDomain& ofi_domain) {
 
 // Whom libfabric has taken in and not heard it forgets when the queue is closed, and leaks his
 // socket. Who has never been looked for is still with the kernel, which closes him.
-Listener::~Listener() {
+ConnectionListener::~ConnectionListener() {
   for (int looks = looked_ ? kLastLooks : 0; looks > 0; --looks)
     for (auto one = caller(); one && *one; one = caller()) turnAway(*one);
 }
 
-Status Listener::listen() {
+Status ConnectionListener::listen() {
   VIADUCT_TRY(fabric_, ofi_domain_.fabricAnew());
   VIADUCT_TRY(events_, openEvents(ofi_domain_, *fabric_));
   fid_pep* listener = nullptr;
@@ -62,14 +62,14 @@ Status Listener::listen() {
   return Ok{};
 }
 
-void Listener::turnAway(const Info& caller) {
+void ConnectionListener::turnAway(const Info& caller) {
   static_cast<void>(fi_reject(listener_.get(), caller->handle, nullptr, 0));
 }
 
-Result<Info> Listener::caller() {
+Result<Info> ConnectionListener::caller() {
   looked_ = true;
   for (;;) {
-    Event event;
+    ConnectionEvent event;
     const std::int64_t got = event.read(*events_);
     if (got == -FI_EAGAIN) return Info();
     if (got == -FI_EAVAIL) {  // of somebody who began to connect and went away again

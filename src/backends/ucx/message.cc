@@ -1,4 +1,4 @@
-#include "backends/ucx/letter.h"
+#include "backends/ucx/message.h"
 
 #include <algorithm>
 
@@ -10,42 +10,42 @@ namespace {
 constexpr std::uint32_t kMark = 0x316c5556;  // "VUl1"
 
 // What the kind allows: kData is as long as its question, which only the reader of it knows.
-bool plausible(const Letter& letter, std::size_t bytes_behind) {
+bool plausible(const Message& message, std::size_t bytes_behind) {
   std::uint64_t total = 0;
-  for (const Letter::Extent& one : letter.list()) {
-    if (one.bytes > Letter::kMostBytes) return false;
+  for (const Message::Extent& one : message.list()) {
+    if (one.bytes > Message::kMostBytes) return false;
     total += one.bytes;
   }
-  switch (letter.kind) {
-    case Letter::Kind::kWrite:
-      return letter.count > 0 && total == bytes_behind;
-    case Letter::Kind::kRead:
-      return letter.count > 0 && total <= Letter::kMostBytes && bytes_behind == 0;
-    case Letter::Kind::kData:
-      return letter.count == 0;
-    case Letter::Kind::kFlush:
-    case Letter::Kind::kFlushed:
-      return letter.flush && letter.count == 0 && bytes_behind == 0;
+  switch (message.kind) {
+    case Message::Kind::kWrite:
+      return message.count > 0 && total == bytes_behind;
+    case Message::Kind::kRead:
+      return message.count > 0 && total <= Message::kMostBytes && bytes_behind == 0;
+    case Message::Kind::kData:
+      return message.count == 0;
+    case Message::Kind::kFlush:
+    case Message::Kind::kFlushed:
+      return message.flush && message.count == 0 && bytes_behind == 0;
   }
   return false;
 }
 
 }  // namespace
 
-std::size_t encode(const Letter& letter, std::span<std::byte, Letter::kLongestHead> out) {
+std::size_t encode(const Message& message, std::span<std::byte, Message::kLongestHead> out) {
   std::byte* at = out.data();
   const auto put = [&at](auto value) {
     base::storeLittle(at, value);
     at += sizeof value;
   };
   put(kMark);
-  put(static_cast<std::uint8_t>(letter.kind));
-  put(static_cast<std::uint8_t>(letter.flush ? 1 : 0));
-  put(static_cast<std::uint16_t>(letter.count));
-  put(letter.token);
-  put(letter.number);
-  put(letter.key);
-  for (const Letter::Extent& one : letter.list()) {
+  put(static_cast<std::uint8_t>(message.kind));
+  put(static_cast<std::uint8_t>(message.flush ? 1 : 0));
+  put(static_cast<std::uint16_t>(message.count));
+  put(message.token);
+  put(message.number);
+  put(message.key);
+  for (const Message::Extent& one : message.list()) {
     put(one.address);
     put(one.bytes);
   }
@@ -58,18 +58,18 @@ std::optional<std::uint64_t> tokenOf(std::span<const std::byte> head) {
   return base::loadLittle<std::uint64_t>(head.data() + kAt);
 }
 
-std::optional<Letter> decode(std::span<const std::byte> head, std::size_t bytes_behind) {
+std::optional<Message> decode(std::span<const std::byte> head, std::size_t bytes_behind) {
   base::Reader in(head);
   const auto mark = in.get<std::uint32_t>();
-  Letter out;
-  out.kind = static_cast<Letter::Kind>(in.get<std::uint8_t>());
+  Message out;
+  out.kind = static_cast<Message::Kind>(in.get<std::uint8_t>());
   const auto flush = in.get<std::uint8_t>();
   out.flush = flush == 1;
   out.count = in.get<std::uint16_t>();
   out.token = in.get<std::uint64_t>();
   out.number = in.get<std::uint64_t>();
   out.key = in.get<std::uint64_t>();
-  if (mark != kMark || flush > 1 || out.count > Letter::kMostExtents) return std::nullopt;
+  if (mark != kMark || flush > 1 || out.count > Message::kMostExtents) return std::nullopt;
   for (std::uint32_t i = 0; i < out.count; ++i) {
     const auto address = in.get<std::uint64_t>();
     out.extents[i] = {.address = address, .bytes = in.get<std::uint64_t>()};

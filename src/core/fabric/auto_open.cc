@@ -1,4 +1,4 @@
-#include "core/fabric/worth.h"
+#include "core/fabric/auto_open.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,7 +13,7 @@ bool namedIn(const Settings& settings, std::string_view backend) {
          settings.backends.end();
 }
 
-Error notWorthIt(std::string_view backend, std::string detail) {
+Error notOpenedUnasked(std::string_view backend, std::string detail) {
   return {.code = Code::kUnsupported,
           .operation = fmt::format("open {}", backend),
           .detail = std::move(detail),

@@ -21,11 +21,11 @@ inline constexpr std::size_t kMaxAddress = 64
                                            << 10;  // of an endpoint: a few hundred bytes a device
 inline constexpr std::size_t kMaxKey = 16 << 10;   // packed; a few dozen bytes a device
 
-// Where a peer's probe of a way may write its eight bytes.
-struct Probe {
+// Where a peer's probe of the path may write its eight bytes.
+struct ProbeTarget {
   std::uint64_t address = 0;
   Bytes key = {};
-  friend bool operator==(const Probe&, const Probe&) = default;
+  friend bool operator==(const ProbeTarget&, const ProbeTarget&) = default;
 };
 
 // A backend's address: how many rails it has, and of what kind. Only the same kinds fit together.
@@ -41,14 +41,14 @@ Bytes encodePinKey(std::uint32_t generation);
 Result<std::uint32_t> decodePinKey(std::span<const std::byte> bytes);
 
 // An endpoint of the sender's waits for the other end's: opens (from the dialer), or answers one.
-struct Open {
+struct OpenMessage {
   bool answer = false;
   std::uint32_t channel = 0, life = 0;
   Bytes address = {};
-  Probe probe = {};
+  ProbeTarget probe = {};
 };
 // The sender's endpoint of this life is gone: nothing more comes in or goes out at that end.
-struct Shut {
+struct ShutMessage {
   enum class Reason : std::uint8_t {
     kBroken,  // or in answer to the other end's
     kFence,   // on purpose: memory was withdrawn
@@ -59,28 +59,29 @@ struct Shut {
   std::string why = {};
 };
 // The key of a pin, asked for before its first use, and the answer: one per rail; none: refused.
-struct Ask {
+struct KeyRequest {
   std::uint32_t slot = 0, generation = 0;
 };
-struct Key {
+struct KeyAnswer {
   std::uint32_t slot = 0, generation = 0;
   std::vector<Bytes> keys = {};
 };
 // Do you live? The answer has the same number.
-struct Ping {
+struct PingMessage {
   bool answer = false;
   std::uint32_t channel = 0, life = 0;
 };
-// The sender's end is turned all the time, or rests: where nobody is told of what comes in, the
-// other end does as it does.
-struct Stir {
+// Tells the peer whether the sender is polling. A peer without wake-ups polls while the sender
+// does.
+struct PollingMessage {
   bool awake = false;
   std::uint32_t channel = 0, life = 0;
 };
-using Message = std::variant<Open, Shut, Ask, Key, Ping, Stir>;
+using FabricMessage =
+    std::variant<OpenMessage, ShutMessage, KeyRequest, KeyAnswer, PingMessage, PollingMessage>;
 
-Bytes encode(const Message& message);
+Bytes encode(const FabricMessage& message);
 // Refuses what is truncated, too long, or of another version or kind.
-Result<Message> decode(std::span<const std::byte> bytes);
+Result<FabricMessage> decode(std::span<const std::byte> bytes);
 
 }  // namespace viaduct::core::fabric

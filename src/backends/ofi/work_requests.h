@@ -12,17 +12,17 @@
 
 namespace viaduct::ofi {
 
-class Orders {
+class WorkRequests {
  public:
-  // `peer`: for endpoints that are told it with each order.
-  Orders(const EndpointProfile& profile, fid_ep& endpoint, fi_addr_t peer = FI_ADDR_UNSPEC);
+  // `peer`: for endpoints that are told it with each request.
+  WorkRequests(const EndpointProfile& profile, fid_ep& endpoint, fi_addr_t peer = FI_ADDR_UNSPEC);
 
   core::fabric::Posted post(OpKind kind, std::span<const core::fabric::Piece> pieces,
                             const RemoteMemory& there);
-  // An order that told of its end has ended; `context` is what the provider says of it.
+  // A request that told of its end has ended; `context` is what the provider says of it.
   void ended(void* context);
-  // Orders that were refused may leave some that nothing tells of, behind a doorbell that was not
-  // rung. True: there are none any more. Call it again after each look at the queue.
+  // Requests that were refused may leave some that nothing tells of, behind a doorbell that was
+  // not rung. True: there are none any more. Call it again after each look at the queue.
   bool settle();
 
   core::fabric::Flush flush();
@@ -30,21 +30,21 @@ class Orders {
   static void letGo(core::fabric::Flush& flush);
 
   bool idle() const { return under_way_ == 0; }
-  // What the provider said when it refused an order for good, negative; 0: it has not.
+  // What the provider said when it refused a request for good, negative; 0: it has not.
   std::int64_t refusal() const { return refusal_; }
 
  private:
-  // Orders between two flushes; `orders` of them have yet to tell of their end.
+  // Requests between two flushes; `requests` of them have yet to tell of their end.
   struct Slot {
     std::uint64_t number = 0;
-    std::uint32_t orders = 0, holders = 0;
+    std::uint32_t requests = 0, holders = 0;
   };
-  // Of one order that tells of its end, and with that of the end of those before it.
+  // Of one request that tells of its end, and with that of the end of those before it.
   struct Ticket {
     Slot* slot = nullptr;
     std::uint32_t covers = 0;
   };
-  // The front of the last order, once more: told of, and not followed by any.
+  // The front of the last request, once more: told of, and not followed by any.
   struct Owed {
     bool yes = false;
     OpKind kind = OpKind::kWrite;
@@ -56,14 +56,14 @@ class Orders {
     bool tells = false, last = false, inject = false;
   };
 
-  bool order(OpKind kind, const core::fabric::Piece& piece, const RemoteMemory& there, How how,
-             Slot* slot);
+  bool request(OpKind kind, const core::fabric::Piece& piece, const RemoteMemory& there, How how,
+               Slot* slot);
   std::int64_t give(OpKind kind, const core::fabric::Piece& piece, const RemoteMemory& there,
                     How how);
   bool injects(OpKind kind, std::uint64_t bytes) const {
     return kind == OpKind::kWrite && bytes <= inject_;
   }
-  Slot& slot() { return slots_[last_ % kSlots]; }  // of the orders to come
+  Slot& slot() { return slots_[last_ % kSlots]; }  // of the requests to come
 
   static constexpr std::size_t kSlots = 128;  // more than there are batches in flight
 
@@ -76,7 +76,7 @@ class Orders {
   std::array<Slot, kSlots> slots_{};
   std::uint64_t first_ = 0, last_ = 0;  // slots with these numbers are in use
   std::uint32_t under_way_ = 0;
-  std::uint32_t untold_ = 0;  // since the last order that tells of its end
+  std::uint32_t untold_ = 0;  // since the last request that tells of its end
   Owed owed_;
   std::int64_t refusal_ = 0;
 };

@@ -18,7 +18,7 @@ std::size_t descriptors() {
   return static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
-class ListenerTest : public OfiEndpointTest {
+class ConnectionListenerTest : public OfiEndpointTest {
  protected:
   // In the address: mark, provider, kind, format, bytes that follow.
   static std::size_t tokenAt(const Side& side) {
@@ -75,7 +75,7 @@ class ListenerTest : public OfiEndpointTest {
 };
 
 // Who reaches the port and does not know the token is turned away, and the peer still gets in.
-TEST_P(ListenerTest, AStrangerIsTurnedAwayAndDisturbsNobody) {
+TEST_P(ConnectionListenerTest, AStrangerIsTurnedAwayAndDisturbsNobody) {
   ASSERT_NO_FATAL_FAILURE(open(a_));
   ASSERT_NO_FATAL_FAILURE(open(b_));
   // Both listen until they are connected: the stranger goes to the one that will be connected to.
@@ -99,7 +99,7 @@ TEST_P(ListenerTest, AStrangerIsTurnedAwayAndDisturbsNobody) {
 
 // libfabric takes a caller in, and hears him at a later look. Who asks to be connected only when
 // the listener has gone is not heard.
-TEST_P(ListenerTest, AStrangerWhoAsksTooLateIsNotHeard) {
+TEST_P(ConnectionListenerTest, AStrangerWhoAsksTooLateIsNotHeard) {
   ASSERT_NO_FATAL_FAILURE(open(a_));
   ASSERT_NO_FATAL_FAILURE(open(b_));
   Bytes request;
@@ -117,7 +117,7 @@ TEST_P(ListenerTest, AStrangerWhoAsksTooLateIsNotHeard) {
   for (Side* side : {&a_, &b_}) EXPECT_FALSE(side->endpoint->broken());
 }
 
-TEST_P(ListenerTest, AStrangerWhoComesAndGoesLeavesNoDescriptorBehind) {
+TEST_P(ConnectionListenerTest, AStrangerWhoComesAndGoesLeavesNoDescriptorBehind) {
   ASSERT_NO_FATAL_FAILURE(open(a_));
   const std::size_t before = descriptors();
   ASSERT_NO_FATAL_FAILURE(open(b_));
@@ -129,7 +129,7 @@ TEST_P(ListenerTest, AStrangerWhoComesAndGoesLeavesNoDescriptorBehind) {
 }
 
 // Whoever reaches the port, and speaks another language.
-TEST_P(ListenerTest, NonsenseAtTheListenerDisturbsNobody) {
+TEST_P(ConnectionListenerTest, NonsenseAtTheListenerDisturbsNobody) {
   ASSERT_NO_FATAL_FAILURE(open(a_));
   ASSERT_NO_FATAL_FAILURE(open(b_));
   std::vector<base::Fd> strangers;
@@ -149,7 +149,7 @@ TEST_P(ListenerTest, NonsenseAtTheListenerDisturbsNobody) {
   EXPECT_TRUE(same(b_, 0, 4096));
 }
 
-INSTANTIATE_TEST_SUITE_P(Ofi, ListenerTest, ::testing::Values("tcp", "net"),
+INSTANTIATE_TEST_SUITE_P(Ofi, ConnectionListenerTest, ::testing::Values("tcp", "net"),
                          [](const auto& one) { return std::string(one.param); });
 
 }  // namespace
