@@ -255,7 +255,7 @@ Result<Info> ask(const OfiLibrary& ofi, fi_ep_type type, std::uint64_t order, in
   return Info(list);
 }
 
-// RailOffers that were named all open, or none does; of others, those that can.
+// Rails that were named all open, or none does; of others, those that can.
 Status openRails(const OfiLibrary& ofi, const Settings& settings, const RailOffers& rails,
                  Fabric& out) {
   Status last = Ok{};

@@ -49,7 +49,7 @@ Channel::Channel(const ChannelSeed& seed, ChannelHost& host, PosterHost& poster_
 
 Channel::~Channel() { end(); }
 
-Result<OpenMessage> Channel::begin(std::uint32_t life, bool answer) {
+Result<OpenChannel> Channel::begin(std::uint32_t life, bool answer) {
   life_ = life;
   // Of an earlier life, also if it was told after its end.
   probe_sent_ = told_polling_ = peer_polls_ = asked_ = false;
@@ -64,14 +64,14 @@ Result<OpenMessage> Channel::begin(std::uint32_t life, bool answer) {
   phase_ = Phase::kWaiting;
   opening_until_ = Clock::now() + seed_.opening;
   lookLater();
-  return OpenMessage{.answer = answer,
+  return OpenChannel{.answer = answer,
                      .channel = seed_.index,
                      .life = life,
                      .address = endpoint_->address(),
                      .probe = seed_.word.probe()};
 }
 
-Status Channel::join(const OpenMessage& theirs) {
+Status Channel::join(const OpenChannel& theirs) {
   VIADUCT_CHECK(endpoint_->join(theirs.address));
   transport_ = endpoint_->transport();
   transport_devices_ = endpoint_->transportDevices();
@@ -205,10 +205,10 @@ void Channel::doze(Clock::time_point now, Duration quiet, bool rests) {
 void Channel::tellPolling(bool awake) {
   if (watch_ != 0 || told_polling_ == awake) return;
   told_polling_ = awake;
-  host_.tell(PollingMessage{.awake = awake, .channel = seed_.index, .life = life_});
+  host_.tell(PollingNotice{.awake = awake, .channel = seed_.index, .life = life_});
 }
 
-void Channel::peerPolling(const PollingMessage& theirs) {
+void Channel::peerPolling(const PollingNotice& theirs) {
   peer_polls_ = theirs.awake && watch_ == 0;
   if (!peer_polls_ || down() || waiting()) return;
   last_busy_ = Clock::now();
@@ -264,10 +264,10 @@ void Channel::judgeSilence(Clock::time_point now) {
          .remedy = "check the link; the agent retries the rail"}));
   if (std::exchange(asked_, true)) return;
   host_.activate(*this);  // it may sleep, and a library may have lost what was to wake it
-  host_.tell(PingMessage{.channel = seed_.index, .life = life_});
+  host_.tell(PingChannel{.channel = seed_.index, .life = life_});
 }
 
-void Channel::answered(const PingMessage& pong) {
+void Channel::answered(const PingChannel& pong) {
   if (pong.life != life_ || !std::exchange(asked_, false)) return;
   ++answers_;
 }

@@ -67,9 +67,9 @@ class Channel {
   const std::string& transport() const { return transport_; }
 
   // An endpoint of our own; what the peer has to know of it.
-  Result<OpenMessage> begin(std::uint32_t life, bool answer);
+  Result<OpenChannel> begin(std::uint32_t life, bool answer);
   // Connects the endpoint to the peer's, and probes the path by a first write.
-  Status join(const OpenMessage& theirs);
+  Status join(const OpenChannel& theirs);
   // Closes our end. On return nothing touches memory here for it; what was under way is unsettled
   // until Poster::settle().
   void end();
@@ -79,8 +79,8 @@ class Channel {
   Poster& poster() { return poster_; }
   void push();
   void retireKey(std::uint32_t generation);
-  void answered(const PingMessage& pong);
-  void peerPolling(const PollingMessage& theirs);
+  void answered(const PingChannel& pong);
+  void peerPolling(const PollingNotice& theirs);
 
   // From the rail.
   void progress(Clock::time_point now, Clock::time_point until);

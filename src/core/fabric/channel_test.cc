@@ -105,7 +105,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
   }
   void live(std::uint32_t life) {
     ASSERT_TRUE(channel_->begin(life, false));
-    ASSERT_TRUE(channel_->join(OpenMessage{}));
+    ASSERT_TRUE(channel_->join(OpenChannel{}));
   }
   // Both ends have closed it.
   void end() {
@@ -160,7 +160,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
   int asked() const {
     return static_cast<int>(
         std::count_if(told_.begin(), told_.end(), [&](const FabricMessage& one) {
-          const auto* const ping = std::get_if<PingMessage>(&one);
+          const auto* const ping = std::get_if<PingChannel>(&one);
           return ping != nullptr && !ping->answer && ping->life == channel_->life();
         }));
   }
@@ -176,7 +176,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
   int toldThat(bool awake) const {
     return static_cast<int>(
         std::count_if(told_.begin(), told_.end(), [&](const FabricMessage& one) {
-          const auto* const polling = std::get_if<PollingMessage>(&one);
+          const auto* const polling = std::get_if<PollingNotice>(&one);
           return polling != nullptr && polling->awake == awake;
         }));
   }

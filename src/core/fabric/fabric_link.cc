@@ -87,18 +87,18 @@ void FabricLink::openChannel(ChannelEntry& entry) {
 }
 
 // The other end's part: it has closed what it had of an earlier life.
-Status FabricLink::answer(ChannelEntry& entry, const OpenMessage& open) {
+Status FabricLink::answer(ChannelEntry& entry, const OpenChannel& open) {
   Channel& channel = *entry.channel;
   entry.at_rest = false;
   channel.end();
   channel.poster().settle();
-  VIADUCT_TRY(const OpenMessage mine, channel.begin(open.life, true));
+  VIADUCT_TRY(const OpenChannel mine, channel.begin(open.life, true));
   VIADUCT_CHECK(entry.channel->join(open));
   send(mine);
   return Ok{};
 }
 
-void FabricLink::handle(const OpenMessage& open) {
+void FabricLink::handle(const OpenChannel& open) {
   if (over_here_ || open.channel >= entries_.size() || open.answer != seed_.dialer) return;
   ChannelEntry& entry = entries_[open.channel];
   Channel& channel = *entry.channel;
@@ -116,17 +116,17 @@ FabricLink::ChannelEntry* FabricLink::entryOf(std::uint32_t channel, std::uint32
   return &entries_[channel];
 }
 
-void FabricLink::shut(ChannelEntry& entry, ShutMessage::Reason reason, const Error& why) {
+void FabricLink::shut(ChannelEntry& entry, ShutChannel::Reason reason, const Error& why) {
   entry.channel->end();
-  send(ShutMessage{.channel = entry.channel->index(),
+  send(ShutChannel{.channel = entry.channel->index(),
                    .life = entry.channel->life(),
                    .reason = reason,
                    .why = why.text()});
 }
 
-void FabricLink::handle(const ShutMessage& theirs) {
+void FabricLink::handle(const ShutChannel& theirs) {
   const Error why = linkError(Code::kPeerLost, "the peer: " + theirs.why);
-  if (theirs.reason == ShutMessage::Reason::kOver) {
+  if (theirs.reason == ShutChannel::Reason::kOver) {
     over_there_ = true;
     if (!over_here_) return fail(why);
     return over();
@@ -136,10 +136,10 @@ void FabricLink::handle(const ShutMessage& theirs) {
   remote_.forgetKeys();
   wakeJobs();  // on other channels: to ask anew
   // Also where the library has told of it first.
-  entry->fenced = entry->fenced || theirs.reason == ShutMessage::Reason::kFence;
+  entry->fenced = entry->fenced || theirs.reason == ShutChannel::Reason::kFence;
   if (!entry->channel->down()) {
     entry->why = why;
-    shut(*entry, ShutMessage::Reason::kBroken, {.operation = "answer"});
+    shut(*entry, ShutChannel::Reason::kBroken, {.operation = "answer"});
   }
   bothShut(*entry);
 }
@@ -181,14 +181,14 @@ void FabricLink::broke(Channel& channel) {
 void FabricLink::strike(ChannelEntry& entry, const Error& why) {
   entry.why = why;
   entry.why.peer = seed_.peer;
-  shut(entry, ShutMessage::Reason::kBroken, entry.why);
+  shut(entry, ShutChannel::Reason::kBroken, entry.why);
 }
 
 void FabricLink::fence(Channel& channel) {
   ChannelEntry& entry = entries_[channel.index()];
   if (channel.down()) return;
   entry.fenced = true;
-  shut(entry, ShutMessage::Reason::kFence,
+  shut(entry, ShutChannel::Reason::kFence,
        {.operation = "fence", .detail = "memory was withdrawn"});
 }
 
@@ -229,7 +229,7 @@ void FabricLink::fail(Error why) {
   why_ = std::move(why);
   state_ = {Phase::kUnusable, why_.text(), why_.code == Code::kExhausted};
   for (ChannelEntry& entry : entries_) entry.channel->end();
-  send(ShutMessage{.reason = ShutMessage::Reason::kOver, .why = why_.text()});
+  send(ShutChannel{.reason = ShutChannel::Reason::kOver, .why = why_.text()});
   over();
   host_.changed();
 }
@@ -294,16 +294,16 @@ void FabricLink::askForKey(std::uint32_t slot) {
   send(KeyRequest{.slot = slot, .generation = pin->generation});
 }
 
-void FabricLink::handle(const PingMessage& ping) {
+void FabricLink::handle(const PingChannel& ping) {
   if (ping.answer) {
     if (ChannelEntry* const entry = entryOf(ping.channel, ping.life))
       entry->channel->answered(ping);
     return;
   }
-  send(PingMessage{.answer = true, .channel = ping.channel, .life = ping.life});
+  send(PingChannel{.answer = true, .channel = ping.channel, .life = ping.life});
 }
 
-void FabricLink::handle(const PollingMessage& polling) {
+void FabricLink::handle(const PollingNotice& polling) {
   if (ChannelEntry* const entry = entryOf(polling.channel, polling.life))
     entry->channel->peerPolling(polling);
 }

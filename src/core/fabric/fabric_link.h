@@ -62,15 +62,15 @@ class FabricLink final : public Link, public ChannelHost, public PosterHost {
     base::Poller::Id retry = 0;
   };
 
-  void handle(const OpenMessage& open);
-  void handle(const ShutMessage& shut);
+  void handle(const OpenChannel& open);
+  void handle(const ShutChannel& shut);
   void handle(const KeyRequest& ask);
   void handle(const KeyAnswer& key);
-  void handle(const PingMessage& ping);
-  void handle(const PollingMessage& polling);
+  void handle(const PingChannel& ping);
+  void handle(const PollingNotice& polling);
   void openChannel(ChannelEntry& entry);
-  Status answer(ChannelEntry& entry, const OpenMessage& open);
-  void shut(ChannelEntry& entry, ShutMessage::Reason reason, const Error& why);
+  Status answer(ChannelEntry& entry, const OpenChannel& open);
+  void shut(ChannelEntry& entry, ShutChannel::Reason reason, const Error& why);
   void bothShut(ChannelEntry& entry);
   void strike(ChannelEntry& entry, const Error& why);
   void wakeJobs();

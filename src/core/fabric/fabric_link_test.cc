@@ -216,7 +216,7 @@ TEST_F(FabricLinkTest, AKeyThatWasAskedForBeforeAnotherChannelBrokeStillComes) {
   post(1, 1);
   rail(1).poll(pair_->done[1]);
   ASSERT_FALSE(pair_->ends[1].sent.empty()) << "it asks";
-  link(1).receive(encode(ShutMessage{.channel = 0, .life = 1}), {});
+  link(1).receive(encode(ShutChannel{.channel = 0, .life = 1}), {});
   EXPECT_FALSE(serves(0));
   ASSERT_TRUE(runUntilEnded(1));
   EXPECT_EQ(ended(1).moved, 1);
@@ -226,7 +226,7 @@ TEST_F(FabricLinkTest, NothingIsOpenedOnceTheLinkIsOver) {
   ASSERT_NO_FATAL_FAILURE(join(1, 1));
   link(1).receive(std::vector<std::byte>(3), {});
   ASSERT_TRUE(pair_->run([&] { return open_.empty(); }));
-  link(1).receive(encode(OpenMessage{.life = 9, .address = Bytes(8), .probe = {.key = Bytes(1)}}),
+  link(1).receive(encode(OpenChannel{.life = 9, .address = Bytes(8), .probe = {.key = Bytes(1)}}),
                   {});
   EXPECT_TRUE(open_.empty());
 }

@@ -22,11 +22,11 @@ Error malformed(const char* what) {
 
 Bytes bytesOf(std::span<const std::byte> part) { return {part.begin(), part.end()}; }
 
-void put(Writer& out, const OpenMessage& open) {
+void put(Writer& out, const OpenChannel& open) {
   out.put<std::uint8_t>(open.answer ? kOpened : kOpen).put(open.channel).put(open.life);
   out.sized(open.address).put(open.probe.address).sized(open.probe.key);
 }
-void put(Writer& out, const ShutMessage& shut) {
+void put(Writer& out, const ShutChannel& shut) {
   out.put<std::uint8_t>(kShut).put(shut.channel).put(shut.life);
   out.put(static_cast<std::uint8_t>(shut.reason))
       .text(std::string_view(shut.why).substr(0, kMaxWhy));
@@ -39,15 +39,15 @@ void put(Writer& out, const KeyAnswer& key) {
   out.put(static_cast<std::uint32_t>(key.keys.size()));
   for (const Bytes& one : key.keys) out.sized(one);
 }
-void put(Writer& out, const PingMessage& ping) {
+void put(Writer& out, const PingChannel& ping) {
   out.put<std::uint8_t>(ping.answer ? kPong : kPing).put(ping.channel).put(ping.life);
 }
-void put(Writer& out, const PollingMessage& polling) {
+void put(Writer& out, const PollingNotice& polling) {
   out.put<std::uint8_t>(polling.awake ? kAwake : kAtRest).put(polling.channel).put(polling.life);
 }
 
 Result<FabricMessage> open(Reader& in, bool answer) {
-  OpenMessage out{.answer = answer};
+  OpenChannel out{.answer = answer};
   out.channel = in.get<std::uint32_t>();
   out.life = in.get<std::uint32_t>();
   out.address = bytesOf(in.sized());
@@ -60,13 +60,13 @@ Result<FabricMessage> open(Reader& in, bool answer) {
 }
 
 Result<FabricMessage> shut(Reader& in) {
-  ShutMessage out;
+  ShutChannel out;
   out.channel = in.get<std::uint32_t>();
   out.life = in.get<std::uint32_t>();
   const auto reason = in.get<std::uint8_t>();
-  out.reason = static_cast<ShutMessage::Reason>(reason);
+  out.reason = static_cast<ShutChannel::Reason>(reason);
   out.why = in.text();
-  if (reason > static_cast<std::uint8_t>(ShutMessage::Reason::kOver) || out.channel >= kMaxRails ||
+  if (reason > static_cast<std::uint8_t>(ShutChannel::Reason::kOver) || out.channel >= kMaxRails ||
       out.why.size() > kMaxWhy)
     return malformed("an end of nothing");
   return FabricMessage(std::move(out));
@@ -86,7 +86,7 @@ Result<FabricMessage> key(Reader& in) {
   return FabricMessage(std::move(out));
 }
 
-// A PingMessage or a PollingMessage.
+// A PingChannel or a PollingNotice.
 template <class T>
 Result<FabricMessage> ofChannel(Reader& in, T out) {
   out.channel = in.get<std::uint32_t>();
@@ -110,13 +110,13 @@ Result<FabricMessage> body(Reader& in) {
     case kKey:
       return key(in);
     case kPing:
-      return ofChannel(in, PingMessage{.answer = false});
+      return ofChannel(in, PingChannel{.answer = false});
     case kPong:
-      return ofChannel(in, PingMessage{.answer = true});
+      return ofChannel(in, PingChannel{.answer = true});
     case kAwake:
-      return ofChannel(in, PollingMessage{.awake = true});
+      return ofChannel(in, PollingNotice{.awake = true});
     case kAtRest:
-      return ofChannel(in, PollingMessage{.awake = false});
+      return ofChannel(in, PollingNotice{.awake = false});
     default:
       return malformed("of no known kind");
   }

@@ -41,14 +41,14 @@ Bytes encodePinKey(std::uint32_t generation);
 Result<std::uint32_t> decodePinKey(std::span<const std::byte> bytes);
 
 // An endpoint of the sender's waits for the other end's: opens (from the dialer), or answers one.
-struct OpenMessage {
+struct OpenChannel {
   bool answer = false;
   std::uint32_t channel = 0, life = 0;
   Bytes address = {};
   ProbeTarget probe = {};
 };
 // The sender's endpoint of this life is gone: nothing more comes in or goes out at that end.
-struct ShutMessage {
+struct ShutChannel {
   enum class Reason : std::uint8_t {
     kBroken,  // or in answer to the other end's
     kFence,   // on purpose: memory was withdrawn
@@ -67,18 +67,18 @@ struct KeyAnswer {
   std::vector<Bytes> keys = {};
 };
 // Do you live? The answer has the same number.
-struct PingMessage {
+struct PingChannel {
   bool answer = false;
   std::uint32_t channel = 0, life = 0;
 };
 // Tells the peer whether the sender is polling. A peer without wake-ups polls while the sender
 // does.
-struct PollingMessage {
+struct PollingNotice {
   bool awake = false;
   std::uint32_t channel = 0, life = 0;
 };
 using FabricMessage =
-    std::variant<OpenMessage, ShutMessage, KeyRequest, KeyAnswer, PingMessage, PollingMessage>;
+    std::variant<OpenChannel, ShutChannel, KeyRequest, KeyAnswer, PingChannel, PollingNotice>;
 
 Bytes encode(const FabricMessage& message);
 // Refuses what is truncated, too long, or of another version or kind.
