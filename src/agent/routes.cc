@@ -105,35 +105,36 @@ core::RailMask nearestTo(std::span<const core::PinSpan> spans, const core::Backe
   return near;
 }
 
-std::vector<Bundle::Lane> lanesFor(AgentImpl& agent, LinkSlot& slot,
-                                   std::span<const core::PinSpan> spans) {
+std::vector<Bundle::RailUse> railsFor(AgentImpl& agent, LinkSlot& slot,
+                                      std::span<const core::PinSpan> spans) {
   core::Backend& backend = agent.backend(slot.backend());
   const auto rails = backend.rails();
   const core::RailMask near = rails.size() < 2 ? core::kAllRails : nearestTo(spans, backend);
-  std::vector<Bundle::Lane> lanes;
-  lanes.reserve(rails.size());
+  std::vector<Bundle::RailUse> uses;
+  uses.reserve(rails.size());
   for (std::size_t i = 0; i < rails.size(); ++i)
-    lanes.push_back({.rail = rails[i].get(),
-                     .counts = &agent.railCounts(*rails[i]),
-                     .health = &slot.health[i],
-                     .name = std::string(rails[i]->name()),
-                     .near = near == core::kAllRails || (near >> i & 1U) != 0});
-  return lanes;
+    uses.push_back({.rail = rails[i].get(),
+                    .counts = &agent.railCounts(*rails[i]),
+                    .health = &slot.health[i],
+                    .name = std::string(rails[i]->name()),
+                    .near = near == core::kAllRails || (near >> i & 1U) != 0});
+  return uses;
 }
 
 void addBundle(AgentImpl& agent, const PeerImpl& peer, const Choice& choice, core::OpList list,
                std::vector<Bundle>& out) {
   core::Backend& backend = agent.backend(choice.slot->backend());
   core::Link& link = *choice.slot->link;
-  std::vector<Bundle::Lane> lanes = lanesFor(agent, *choice.slot, list.spans);
-  const std::size_t served = Bundle::serving(link, lanes);
+  std::vector<Bundle::RailUse> uses = railsFor(agent, *choice.slot, list.spans);
+  const std::size_t served = Bundle::serving(link, uses);
   const core::Capabilities& can = backend.can();
   const core::Slicing how = slicingFor(agent.settings(), can, served);
   auto plan = core::slice(std::move(list), how);
   sayWhatWasPlanned(peer, choice, can.name, plan, served, how);
   const std::uint32_t first_tag = out.empty() ? 0 : out.back().endTag();
-  out.emplace_back(Bundle::Way{.link = &link, .backend = can.name, .way = std::string(choice.way)},
-                   std::move(plan), std::move(lanes), first_tag);
+  out.emplace_back(
+      Bundle::Route{.link = &link, .backend = can.name, .way = std::string(choice.way)},
+      std::move(plan), std::move(uses), first_tag);
 }
 
 struct Group {

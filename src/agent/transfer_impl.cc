@@ -174,9 +174,9 @@ bool TransferImpl::offerAgain() {
 // What a rail did inside post() is collected at once: a small copy on this host is over now.
 void TransferImpl::pollOwnRails() {
   for (const Bundle& bundle : bundles_)
-    for (const Bundle::Lane& lane : bundle.lanes()) {
+    for (const Bundle::RailUse& use : bundle.rails()) {
       if (!running()) return;
-      if (lane.busy > 0 && lane.rail->mayHaveEnded()) agent_->pollRail(*lane.rail);
+      if (use.busy > 0 && use.rail->mayHaveEnded()) agent_->pollRail(*use.rail);
     }
 }
 
@@ -212,13 +212,13 @@ void TransferImpl::failed(core::Failed failed) {
 
 // Said aloud once, and not each time that the rail fails again after it was tried again.
 void TransferImpl::railLost(Bundle& bundle, core::Tag number, const Error& why) {
-  const Bundle::Lane* const lane = bundle.setAsideIfItFailsAgain(number, Clock::now());
-  if (lane == nullptr) return;
-  const Duration time = lane->health->time();
+  const Bundle::RailUse* const use = bundle.setAsideIfItFailsAgain(number, Clock::now());
+  if (use == nullptr) return;
+  const Duration time = use->health->time();
   base::log(time == RailHealth::kFirst ? base::LogLevel::kWarning : base::LogLevel::kInfo,
             "rail {} of host {} to peer {} fails again and again; it is set aside for {} and then "
             "tried again; last failure: {}",
-            lane->name, host::hostName(), peer_->name(), base::formatDuration(time), why.text());
+            use->name, host::hostName(), peer_->name(), base::formatDuration(time), why.text());
 }
 
 void TransferImpl::abort(Error why) {

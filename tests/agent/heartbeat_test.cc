@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "agent/session/note_ring.h"
-#include "agent/session/session_pair.h"
+#include "agent/session/session_pair_testing.h"
 #include "base/net/dialer.h"
 
 namespace viaduct::agent {

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "agent/session/session_pair.h"
+#include "agent/session/session_pair_testing.h"
 #include "base/net/dialer.h"
 
 namespace viaduct::agent {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/session/session_pair.h"
+#include "agent/session/session_pair_testing.h"
 #include "base/net/dialer.h"
 #include "base/net/listener.h"
 #include "support/shortage.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "agent/session/connection.h"
-#include "agent/session/session_pair.h"
+#include "agent/session/session_pair_testing.h"
 
 namespace viaduct::agent {
 namespace {

@@ -17,12 +17,12 @@ using Token = std::array<std::uint8_t, 16>;
 
 // First, once. Between processes its fds are the gate for our memory, the live table, and a pidfd
 // of ourselves; within a process `door` finds them instead.
-struct Hello {
+struct LocalHello {
   Token door = {};
   std::uint64_t probe_address = 0;    // where `probe` lies in our memory
   std::uint64_t scratch_address = 0;  // as many bytes that may be written, to try it
   Token probe = {};
-  friend bool operator==(const Hello&, const Hello&) = default;
+  friend bool operator==(const LocalHello&, const LocalHello&) = default;
 };
 // A memfd that registrations lie in; its fd comes along.
 struct FileOffer {
@@ -34,10 +34,10 @@ struct FileGone {
   std::uint32_t file = 0;
   friend bool operator==(const FileGone&, const FileGone&) = default;
 };
-using Message = std::variant<Hello, FileOffer, FileGone>;
+using LocalMessage = std::variant<LocalHello, FileOffer, FileGone>;
 
-base::Bytes encode(const Message& message);
-Result<Message> decode(std::span<const std::byte> bytes);
+base::Bytes encode(const LocalMessage& message);
+Result<LocalMessage> decode(std::span<const std::byte> bytes);
 
 // What Backend::pin tells peers of a registration.
 struct PinKey {

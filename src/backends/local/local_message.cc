@@ -1,4 +1,4 @@
-#include "backends/local/message.h"
+#include "backends/local/local_message.h"
 
 #include <optional>
 
@@ -10,7 +10,7 @@ enum class Type : std::uint8_t { kHello = 1, kFileOffer, kFileGone };
 
 struct Encoder {
   base::Writer& out;
-  void operator()(const Hello& hello) const {
+  void operator()(const LocalHello& hello) const {
     head(Type::kHello);
     out.raw(std::as_bytes(std::span(hello.door)));
     out.put(hello.probe_address).put(hello.scratch_address);
@@ -27,10 +27,10 @@ struct Encoder {
   void head(Type type) const { out.put(kVersion).put(static_cast<std::uint8_t>(type)); }
 };
 
-std::optional<Message> decodeBody(Type type, base::Reader& in) {
+std::optional<LocalMessage> decodeBody(Type type, base::Reader& in) {
   switch (type) {
     case Type::kHello: {
-      Hello hello;
+      LocalHello hello;
       hello.door = in.array<16>();
       hello.probe_address = in.get<std::uint64_t>();
       hello.scratch_address = in.get<std::uint64_t>();
@@ -55,13 +55,13 @@ Error malformed(const char* what) {
 
 }  // namespace
 
-base::Bytes encode(const Message& message) {
+base::Bytes encode(const LocalMessage& message) {
   base::Writer out;
   std::visit(Encoder{out}, message);
   return out.take();
 }
 
-Result<Message> decode(std::span<const std::byte> bytes) {
+Result<LocalMessage> decode(std::span<const std::byte> bytes) {
   base::Reader in(bytes);
   const auto version = in.get<std::uint8_t>();
   const auto type = static_cast<Type>(in.get<std::uint8_t>());

@@ -1,4 +1,4 @@
-#include "backends/local/crew.h"
+#include "backends/local/copy_pool.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -46,10 +46,10 @@ unsigned threadsByCores() {
   return std::clamp(static_cast<unsigned>(CPU_COUNT(&usable)), 1U, kMostThreads);
 }
 
-base::AdaptiveCopy::Way wayOf(Toggle wide_copies) {
-  using Way = base::AdaptiveCopy::Way;
-  if (wide_copies == Toggle::kAuto) return Way::kMeasure;
-  return wide_copies == Toggle::kOn ? Way::kWide : Way::kPlain;
+base::AdaptiveCopy::Strategy strategyOf(Toggle wide_copies) {
+  using Strategy = base::AdaptiveCopy::Strategy;
+  if (wide_copies == Toggle::kAuto) return Strategy::kMeasure;
+  return wide_copies == Toggle::kOn ? Strategy::kWide : Strategy::kPlain;
 }
 
 // The bytes of all ops, or some amount above `enough`.
@@ -72,7 +72,7 @@ unsigned inTurn(std::uint64_t bits, unsigned last) {
 
 }  // namespace
 
-struct alignas(64) Crew::Job {
+struct alignas(64) CopyPool::Job {
   // Open while in flight, and how many are inside; nobody enters a closed one, so what follows is
   // written while it is closed and read only inside.
   std::atomic<std::uint64_t> door{0};
@@ -93,20 +93,20 @@ struct alignas(64) Crew::Job {
   void leave() { door.fetch_sub(1); }
 };
 
-Crew::Crew(const LiveTable& here, const Settings& settings)
+CopyPool::CopyPool(const LiveTable& here, const Settings& settings)
     : threads_(settings.copy_threads != 0 ? settings.copy_threads : threadsByCores()),
       here_(here),
-      way_(wayOf(settings.wide_copies)),
+      strategy_(strategyOf(settings.wide_copies)),
       copier_(here),
       jobs_(std::make_unique<std::array<Job, kJobs>>()) {}
 
-Crew::~Crew() {
+CopyPool::~CopyPool() {
   over_ = true;
   ++bell_;
   bell_.notify_all();
 }
 
-void Crew::start() {
+void CopyPool::start() {
   if (!helpers_.empty()) return;
   const base::BlockedSignals blocked;
   try {
@@ -120,13 +120,13 @@ void Crew::start() {
   }
 }
 
-void Crew::expect(std::uint64_t bytes) const {
+void CopyPool::expect(std::uint64_t bytes) const {
   using base::AdaptiveCopy;
-  if (way_ == AdaptiveCopy::Way::kMeasure && bytes >= AdaptiveCopy::kLeastMeasured)
+  if (strategy_ == AdaptiveCopy::Strategy::kMeasure && bytes >= AdaptiveCopy::kLeastMeasured)
     AdaptiveCopy::measureReference();
 }
 
-std::size_t Crew::post(const core::Work& work, PeerMemory& peer, std::uint64_t now) {
+std::size_t CopyPool::post(const core::Work& work, PeerMemory& peer, std::uint64_t now) {
   if (used_ == ~std::uint64_t{0} || work.ops.empty()) return 0;
   const auto index = static_cast<unsigned>(std::countr_one(used_));
   Job& job = (*jobs_)[index];
@@ -134,7 +134,7 @@ std::size_t Crew::post(const core::Work& work, PeerMemory& peer, std::uint64_t n
   job.tag = work.tag;
   const std::uint64_t bytes = atLeast(job.ops, kHelpBytes);
   job.task = {.kind = work.kind, .peer = &peer, .born = now, .number = ++posts_, .bytes = bytes};
-  if (bytes >= base::AdaptiveCopy::kLeastMeasured) job.task.way = way_;
+  if (bytes >= base::AdaptiveCopy::kLeastMeasured) job.task.strategy = strategy_;
   job.moved_ops.store(0, std::memory_order_relaxed);
   job.moved_bytes.store(0, std::memory_order_relaxed);
   job.fault.store(0, std::memory_order_relaxed);
@@ -152,20 +152,20 @@ std::size_t Crew::post(const core::Work& work, PeerMemory& peer, std::uint64_t n
 }
 
 // Copies a job of one chunk. The door stays closed, so no other thread touches the job.
-void Crew::copyAtOnce(Job& job, std::uint64_t bytes) {
+void CopyPool::copyAtOnce(Job& job, std::uint64_t bytes) {
   const Fault fault = copier_.run(job.task, {.ops = job.ops, .bytes = bytes});
   job.cursor.store(cursorAt(job.ops.size(), 0), std::memory_order_relaxed);
   job.fault.store(fault.packed(), std::memory_order_relaxed);
   if (!fault) job.moved_bytes.store(bytes, std::memory_order_relaxed);
 }
 
-void Crew::wake(std::uint64_t bytes) {
+void CopyPool::wake(std::uint64_t bytes) {
   if (bytes < kHelpBytes || helpers_.empty()) return;
   ++bell_;
   bell_.notify_all();
 }
 
-void Crew::poll(Completions& out) {
+void CopyPool::poll(Completions& out) {
   collect(out);
   if (used_ == 0) return;
   const auto until = Clock::now() + kPollTime;
@@ -179,13 +179,13 @@ void Crew::poll(Completions& out) {
   if (!copied && used_ != 0) std::this_thread::yield();
 }
 
-void Crew::cancel(core::Tag tag) {
+void CopyPool::cancel(core::Tag tag) {
   for (std::uint64_t left = used_; left != 0; left &= left - 1)
     if (Job& job = (*jobs_)[static_cast<unsigned>(std::countr_zero(left))]; job.tag == tag)
       stop(job, {Fault::Kind::kCancelled});
 }
 
-void Crew::close(const PeerMemory& peer, Completions& out) {
+void CopyPool::close(const PeerMemory& peer, Completions& out) {
   for (std::uint64_t left = used_; left != 0; left &= left - 1) {
     const auto index = static_cast<unsigned>(std::countr_zero(left));
     Job& job = (*jobs_)[index];
@@ -195,13 +195,13 @@ void Crew::close(const PeerMemory& peer, Completions& out) {
   }
 }
 
-void Crew::drain() {
+void CopyPool::drain() {
   const Gate::Leaving inside = indoors_.turn();
   while (!indoors_.left(inside)) std::this_thread::yield();
 }
 
 // No chunk is taken any more. Nothing to stop when all were taken: then it ends by itself.
-void Crew::stop(Job& job, Fault why) {
+void CopyPool::stop(Job& job, Fault why) {
   std::uint64_t cursor = job.cursor.load();
   do {
     if (opOf(cursor) >= job.ops.size()) return;
@@ -210,13 +210,13 @@ void Crew::stop(Job& job, Fault why) {
   job.fault.compare_exchange_strong(none, why.packed());
 }
 
-void Crew::collect(Completions& out) {
+void CopyPool::collect(Completions& out) {
   for (std::uint64_t left = used_; left != 0; left &= left - 1)
     finish(static_cast<unsigned>(std::countr_zero(left)), out);
 }
 
 // Hands the job's ops back if it has ended: nothing left to take, and nobody inside.
-bool Crew::finish(unsigned index, Completions& out) {
+bool CopyPool::finish(unsigned index, Completions& out) {
   Job& job = (*jobs_)[index];
   const std::uint64_t bit = std::uint64_t{1} << index;
   if ((over_at_once_ & bit) == 0) {
@@ -238,7 +238,7 @@ bool Crew::finish(unsigned index, Completions& out) {
 }
 
 // Cuts the next chunk off the job. `last`: nothing is left behind it.
-bool Crew::take(Job& job, Chunk& chunk, bool& last) {
+bool CopyPool::take(Job& job, Chunk& chunk, bool& last) {
   std::uint64_t cursor = job.cursor.load(std::memory_order_acquire);
   std::uint64_t next = 0;
   do {
@@ -264,7 +264,7 @@ bool Crew::take(Job& job, Chunk& chunk, bool& last) {
   return true;
 }
 
-void Crew::copy(Job& job, ChunkCopier& copier, const Chunk& chunk) {
+void CopyPool::copy(Job& job, ChunkCopier& copier, const Chunk& chunk) {
   if (const Fault fault = copier.run(job.task, chunk)) {
     std::uint64_t none = 0;
     job.fault.compare_exchange_strong(none, fault.packed());
@@ -277,7 +277,7 @@ void Crew::copy(Job& job, ChunkCopier& copier, const Chunk& chunk) {
 }
 
 // One chunk of the job that is next in turn; false when there is none.
-bool Crew::copyOne(ChunkCopier& copier, unsigned& last) {
+bool CopyPool::copyOne(ChunkCopier& copier, unsigned& last) {
   const std::uint64_t ready = ready_.load(std::memory_order_acquire);
   if (ready == 0) return false;
   last = inTurn(ready, last);
@@ -292,7 +292,7 @@ bool Crew::copyOne(ChunkCopier& copier, unsigned& last) {
   return true;
 }
 
-void Crew::helper() {
+void CopyPool::helper() {
   const auto copier = std::make_unique<ChunkCopier>(here_);
   unsigned last = 0;
   while (true) {

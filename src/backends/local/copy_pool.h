@@ -1,4 +1,5 @@
-// Those who copy: the agent's driving thread, and helpers that sleep while there is nothing to do.
+// The threads that copy: the thread that makes the agent's progress, and helpers that sleep while there
+// is nothing to do.
 // Threads: all calls under the agent's lock; the helpers never call out.
 #pragma once
 
@@ -17,14 +18,14 @@
 
 namespace viaduct::local {
 
-class Crew {
+class CopyPool {
  public:
   // `here`: this process's own registrations. Of the settings: how many threads may copy, the
   // driving one included, and which copies go past the cache.
-  Crew(const LiveTable& here, const Settings& settings);
-  ~Crew();
-  Crew(const Crew&) = delete;
-  Crew& operator=(const Crew&) = delete;
+  CopyPool(const LiveTable& here, const Settings& settings);
+  ~CopyPool();
+  CopyPool(const CopyPool&) = delete;
+  CopyPool& operator=(const CopyPool&) = delete;
 
   // Starts the helpers if there are none yet: with the first peer, not with every agent.
   void start();
@@ -62,7 +63,7 @@ class Crew {
 
   const unsigned threads_;
   const LiveTable& here_;
-  const base::AdaptiveCopy::Way way_;  // of works that are not small
+  const base::AdaptiveCopy::Strategy strategy_;  // of works that are not small
   std::uint64_t posts_ = 0;
   ChunkCopier copier_;              // of the driving thread
   unsigned last_ = 0;               // the job it served last: the next in turn comes first

@@ -1,4 +1,4 @@
-#include "agent/session/way.h"
+#include "agent/session/socket_facts.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -29,15 +29,15 @@ std::uint64_t networkOf(int socket) {
 // only one of all processes can have bound that name. So with name and namespace in the proof a
 // relay from another namespace, another name or from TCP fails, and a Unix socket's frames need no
 // authentication code.
-Result<Way> describeWay(int socket, bool dialer) {
+Result<SocketFacts> socketFactsOf(int socket, bool dialer) {
   VIADUCT_TRY(const base::SocketAddress local, base::localAddress(socket));
   VIADUCT_TRY(const base::SocketAddress remote, base::remoteAddress(socket));
-  Way way{.is_unix = local.family() == AF_UNIX, .remote = remote.text(), .binding = "tcp"};
-  if (!way.is_unix) return way;
-  way.peer_pid = peerPidOf(socket);
-  if (remote.unixName().empty()) way.remote = fmt::format("unix:pid {}", way.peer_pid);
-  way.binding = fmt::format("unix {} {}", networkOf(socket), (dialer ? remote : local).unixName());
-  return way;
+  SocketFacts facts{.is_unix = local.family() == AF_UNIX, .remote = remote.text(), .binding = "tcp"};
+  if (!facts.is_unix) return facts;
+  facts.peer_pid = peerPidOf(socket);
+  if (remote.unixName().empty()) facts.remote = fmt::format("unix:pid {}", facts.peer_pid);
+  facts.binding = fmt::format("unix {} {}", networkOf(socket), (dialer ? remote : local).unixName());
+  return facts;
 }
 
 }  // namespace viaduct::agent

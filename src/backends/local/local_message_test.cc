@@ -1,5 +1,5 @@
 // What a peer says is outside bytes: whatever it is, a link answers with a reason.
-#include "backends/local/message.h"
+#include "backends/local/local_message.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -24,11 +24,12 @@ using base::SharedMemory;
 using Phase = core::LinkState::Phase;
 
 TEST(LocalMessage, ComesBackAsItWas) {
-  Hello hello{.probe_address = 7, .scratch_address = ~std::uint64_t{0}};
+  LocalHello hello{.probe_address = 7, .scratch_address = ~std::uint64_t{0}};
   hello.door.fill(3);
   hello.probe.fill(200);
-  for (const Message& message :
-       {Message(hello), Message(FileOffer{4, std::uint64_t{1} << 40U}), Message(FileGone{9})}) {
+  for (const LocalMessage& message :
+       {LocalMessage(hello), LocalMessage(FileOffer{4, std::uint64_t{1} << 40U}),
+        LocalMessage(FileGone{9})}) {
     const auto again = decode(encode(message));
     ASSERT_TRUE(again);
     EXPECT_EQ(*again, message);
@@ -38,8 +39,8 @@ TEST(LocalMessage, ComesBackAsItWas) {
 }
 
 TEST(LocalMessage, EveryTruncationAndExtensionIsRefused) {
-  for (const Message& message :
-       {Message(Hello{}), Message(FileOffer{1, 2}), Message(FileGone{3})}) {
+  for (const LocalMessage& message :
+       {LocalMessage(LocalHello{}), LocalMessage(FileOffer{1, 2}), LocalMessage(FileGone{3})}) {
     auto bytes = encode(message);
     for (std::size_t length = 0; length < bytes.size(); ++length)
       EXPECT_FALSE(decode(std::span(bytes).first(length)));
@@ -92,7 +93,7 @@ class BogusPeer : public ::testing::Test {
     files.push_back(openPidfd(::getpid()));
     return files;
   }
-  void hello(std::vector<Fd> files) { link_->receive(encode(Hello{}), std::move(files)); }
+  void hello(std::vector<Fd> files) { link_->receive(encode(LocalHello{}), std::move(files)); }
   bool refused() {
     const auto state = link_->state();
     return state.phase == Phase::kUnusable && !state.text.empty();
