@@ -194,7 +194,7 @@ TEST_P(FabricContract, ACancelledPostComesBackWhenItsLastFlushHas) {
   ASSERT_TRUE(runToEnd(1, 1));
   EXPECT_EQ(ended(1).why->code, Code::kCancelled);
   testing::fillWith(there_, std::byte{3});
-  for (int i = 0; i < 1000; ++i) pair_->turn();
+  for (int i = 0; i < 1000; ++i) pair_->progress();
   EXPECT_TRUE(testing::allAre(there_, std::byte{3})) << "bytes came late";
 }
 
@@ -218,7 +218,7 @@ TEST_P(FabricContract, AfterCloseNobodyTouchesAnything) {
   testing::fillWith(there_, std::byte{3});
   link(0).close(pair_->done[0]);
   EXPECT_EQ(ended(1).moved + ended(1).failed, ops.size());
-  for (int i = 0; i < 100; ++i) pair_->turn();
+  for (int i = 0; i < 100; ++i) pair_->progress();
   EXPECT_TRUE(testing::allAre(there_, std::byte{3}));
   EXPECT_TRUE(link(1).settled());
 }

@@ -71,7 +71,7 @@ class LinkPair {
   }
 
   // One round of progress of both ends: messages, fds, timers, rails.
-  void turn(std::chrono::milliseconds block = std::chrono::milliseconds(0)) {
+  void progress(std::chrono::milliseconds block = std::chrono::milliseconds(0)) {
     deliver();
     base::Poller::Events events;
     const int count = poller_.block(events, Clock::now() + block);
@@ -86,7 +86,7 @@ class LinkPair {
   bool run(F until, std::chrono::milliseconds limit = std::chrono::seconds(30)) {
     const auto end = Clock::now() + limit;
     while (!until())
-      if (turn(); Clock::now() > end) return until();
+      if (progress(); Clock::now() > end) return until();
     return true;
   }
 

@@ -1,4 +1,4 @@
-#include "backends/tcp/channel.h"
+#include "backends/tcp/data_socket.h"
 
 #include <sys/socket.h>
 
@@ -19,8 +19,8 @@ constexpr std::chrono::milliseconds kLeastSilence{400};
 constexpr int kRoundTrips = 4;
 }  // namespace
 
-Channel::Channel(Shared& shared, TcpLink& link, TcpRail& rail, const RemotePins& remote,
-                 base::Fd fd)
+DataSocket::DataSocket(TcpShared& shared, TcpLink& link, TcpRail& rail, const RemotePins& remote,
+                       base::Fd fd)
     : shared_(shared),
       link_(link),
       rail_(rail),
@@ -29,26 +29,26 @@ Channel::Channel(Shared& shared, TcpLink& link, TcpRail& rail, const RemotePins&
       outbound_(initiator_, responder_, shared.buffers),
       inbound_(shared.pins, initiator_, responder_, shared.buffers),
       fd_(std::move(fd)),
-      remote_(remoteEndpoint(fd_.get())),
-      turned_(Clock::now()),
-      moved_(turned_) {}
+      remote_(remoteAddress(fd_.get())),
+      progressed_(Clock::now()),
+      moved_(progressed_) {}
 
-Channel::~Channel() { reset(); }
+DataSocket::~DataSocket() { reset(); }
 
 // One shot: while the rail turns by itself, what arrives wakes nobody, and one system call per
 // sleep arms it again.
-Status Channel::open() {
+Status DataSocket::open() {
   VIADUCT_TRY(watch_, shared_.poller.watch(fd_.get(), EPOLLIN | EPOLLONESHOT,
                                            [this](std::uint32_t) { rail_.activate(*this); }));
   return Ok{};
 }
 
 // The kernel may refuse: then every packet wakes us.
-void Channel::await(std::size_t bytes) {
+void DataSocket::await(std::size_t bytes) {
   if (bytes != awaited_ && wakeFor(fd_.get(), bytes)) awaited_ = bytes;
 }
 
-void Channel::sleep() {
+void DataSocket::sleep() {
   inbound_.rest();
   await(inbound_.worthwhile());
   initiator_.trim();
@@ -58,7 +58,7 @@ void Channel::sleep() {
     lose(std::move(armed).error());
 }
 
-void Channel::reset() {
+void DataSocket::reset() {
   if (watch_ != 0) shared_.poller.forget(std::exchange(watch_, 0));
   rail_.deactivate(*this);
   tcp::reset(fd_);
@@ -68,37 +68,37 @@ void Channel::reset() {
   initiator_.clear();
 }
 
-void Channel::add(Job& job) {
-  job.channel = this;
+void DataSocket::add(Job& job) {
+  job.data_socket = this;
   initiator_.add(job);
   rail_.activate(*this);
   awake();
 }
 
-void Channel::stop(Job& job, Error why) {
+void DataSocket::stop(Job& job, Error why) {
   initiator_.stop(job, std::move(why));
   rail_.activate(*this);
 }
 
-void Channel::dropSlot(std::uint32_t slot) {
+void DataSocket::dropSlot(std::uint32_t slot) {
   inbound_.dropSlot(slot);
   outbound_.dropSlot(slot);
 }
 
-void Channel::push() {
+void DataSocket::push() {
   if (!lost_) send();
 }
 
-void Channel::turn(Clock::time_point now, Clock::time_point until) {
+void DataSocket::progress(Clock::time_point now, Clock::time_point until) {
   // After a gap this long the peer has given up what may be waiting here.
-  if (now - turned_ > shared_.detect && isStale(fd_.get(), shared_.detect)) {
+  if (now - progressed_ > shared_.detect && isStale(fd_.get(), shared_.detect)) {
     ends_link_ = true;
     return lose({.code = Code::kPeerLost,
                  .operation = "receive",
                  .detail = "the data in the socket is older than the time limit for a silent peer",
                  .cause = "this process was stopped"});
   }
-  turned_ = now;
+  progressed_ = now;
   dry_ = full_ = false;
   bool moved = false;
   while (!lost_) {
@@ -112,7 +112,7 @@ void Channel::turn(Clock::time_point now, Clock::time_point until) {
 }
 
 // A stopped peer closes its window, and its kernel goes on answering: that is not the way's fault.
-bool Channel::listen(Clock::time_point now) {
+bool DataSocket::measureSilence(Clock::time_point now) {
   const base::Hearing heard = base::hearingOf(fd_.get());
   if (!heard.awaited) {
     unheard_since_.reset();
@@ -134,7 +134,7 @@ bool Channel::listen(Clock::time_point now) {
 
 // TCP doubles the time between its retransmissions. After a silence of all sockets, a socket may
 // thus wait twice as long for its next retransmission, while another one is heard already.
-void Channel::judge(Duration least) {
+void DataSocket::judge(Duration least) {
   constexpr int kTimesAsLong = 3;
   common_silence_ = std::max(common_silence_, least);
   if (!too_silent_ || silence_ < kTimesAsLong * common_silence_) return;
@@ -145,7 +145,7 @@ void Channel::judge(Duration least) {
         .cause = "the link between the hosts is cut, or drops all packets"});
 }
 
-bool Channel::receive() {
+bool DataSocket::receive() {
   if (dry_) return false;
   const auto into = inbound_.scatter();
   msghdr message{};
@@ -171,7 +171,7 @@ bool Channel::receive() {
   return !dry_;
 }
 
-bool Channel::send() {
+bool DataSocket::send() {
   if (full_ || lost_) return false;
   const auto from = outbound_.gather();
   if (from.empty()) return false;
@@ -189,11 +189,11 @@ bool Channel::send() {
   return false;
 }
 
-void Channel::loseTo(std::string_view call, int os_errno) {
+void DataSocket::loseTo(std::string_view call, int os_errno) {
   lose(systemError(Code::kPeerLost, std::string(call), os_errno));
 }
 
-void Channel::lose(Error why) {
+void DataSocket::lose(Error why) {
   if (lost_) return;
   why.device = remote_.text();
   lost_ = std::move(why);

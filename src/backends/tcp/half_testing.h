@@ -89,7 +89,7 @@ class Half final : public JobOwner {
     return wrong;
   }
 
-  PinTable pins;
+  TargetPins pins;
   RemotePins remote;
 
  private:

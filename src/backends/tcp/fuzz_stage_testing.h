@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/tcp/half.h"
+#include "backends/tcp/half_testing.h"
 
 namespace viaduct::tcp {
 

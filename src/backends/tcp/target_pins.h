@@ -13,7 +13,7 @@
 
 namespace viaduct::tcp {
 
-class PinTable {
+class TargetPins {
  public:
   // The generation of this registration; 0 when the slot is beyond all reason.
   std::uint32_t add(std::uint32_t slot, std::uint64_t address, std::uint64_t bytes,
@@ -41,13 +41,13 @@ class PinTable {
     return inside ? reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address)) : nullptr;
   }
   // The same for what a peer names, to read it.
-  std::byte* named(const Entry& entry) const {
+  std::byte* readable(const FrameEntry& entry) const {
     if (!live(entry.slot) || pins_[entry.slot].generation != entry.generation) return nullptr;
     return local(entry.slot, entry.address, entry.bytes);
   }
   // The same to write it.
-  std::byte* writable(const Entry& entry) const {
-    std::byte* const place = named(entry);
+  std::byte* writable(const FrameEntry& entry) const {
+    std::byte* const place = readable(entry);
     return place != nullptr && !pins_[entry.slot].read_only ? place : nullptr;
   }
   // The system did not let a peer's bytes in or out. True: the first time for this registration.

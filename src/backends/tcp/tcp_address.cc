@@ -1,4 +1,4 @@
-#include "backends/tcp/endpoint.h"
+#include "backends/tcp/tcp_address.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -16,15 +16,17 @@ namespace viaduct::tcp {
 
 namespace {
 
-constexpr std::size_t kMaxEndpoints = 64;
+constexpr std::size_t kMaxAddresses = 64;
 
-const sockaddr_in& v4(const Endpoint& e) { return reinterpret_cast<const sockaddr_in&>(e.storage); }
-const sockaddr_in6& v6(const Endpoint& e) {
+const sockaddr_in& v4(const TcpAddress& e) {
+  return reinterpret_cast<const sockaddr_in&>(e.storage);
+}
+const sockaddr_in6& v6(const TcpAddress& e) {
   return reinterpret_cast<const sockaddr_in6&>(e.storage);
 }
 
-Endpoint make(std::span<const std::byte> host, std::uint16_t port) {
-  Endpoint out;
+TcpAddress make(std::span<const std::byte> host, std::uint16_t port) {
+  TcpAddress out;
   if (host.size() == sizeof(in_addr)) {
     auto& to = reinterpret_cast<sockaddr_in&>(out.storage);
     to.sin_family = AF_INET;
@@ -41,7 +43,7 @@ Endpoint make(std::span<const std::byte> host, std::uint16_t port) {
   return out;
 }
 
-bool sameNet(const Endpoint& a, const Interface& on) {
+bool sameNet(const TcpAddress& a, const LocalInterface& on) {
   const auto x = a.host(), y = on.address.host(), mask = on.mask.host();
   if (x.empty() || x.size() != y.size() || x.size() != mask.size()) return false;
   for (std::size_t i = 0; i < x.size(); ++i)
@@ -51,12 +53,12 @@ bool sameNet(const Endpoint& a, const Interface& on) {
 
 // Smaller is nearer. Loopback of a peer that is not known to be here is the last resort: it may be
 // here all the same, and the hello finds out.
-int distance(const Endpoint& to, const Source& from, std::span<const Interface> here,
+int distance(const TcpAddress& to, const RailSource& from, std::span<const LocalInterface> here,
              bool same_host) {
   if (from.address && from.address->family() != to.family()) return 4;
   if (from.address && from.address->loopback() && to.loopback()) return 0;
   if (to.loopback()) return same_host && !from.address ? 0 : 3;
-  const bool near = std::any_of(here.begin(), here.end(), [&](const Interface& on) {
+  const bool near = std::any_of(here.begin(), here.end(), [&](const LocalInterface& on) {
     return (!from.address || on.address.sameHost(*from.address)) && sameNet(to, on);
   });
   return near ? 1 : 2;
@@ -64,25 +66,25 @@ int distance(const Endpoint& to, const Source& from, std::span<const Interface> 
 
 }  // namespace
 
-Endpoint Endpoint::of(const sockaddr* address, socklen_t length) {
-  Endpoint out;
+TcpAddress TcpAddress::of(const sockaddr* address, socklen_t length) {
+  TcpAddress out;
   out.length = std::min<socklen_t>(length, sizeof(out.storage));
   std::memcpy(&out.storage, address, out.length);
   return out;
 }
 
-std::span<const std::byte> Endpoint::host() const {
+std::span<const std::byte> TcpAddress::host() const {
   if (family() == AF_INET) return std::as_bytes(std::span(&v4(*this).sin_addr, 1));
   if (family() == AF_INET6) return std::as_bytes(std::span(&v6(*this).sin6_addr, 1));
   return {};
 }
 
-std::uint16_t Endpoint::port() const {
+std::uint16_t TcpAddress::port() const {
   return ntohs(family() == AF_INET ? v4(*this).sin_port : v6(*this).sin6_port);
 }
 
-Endpoint Endpoint::withPort(std::uint16_t port) const {
-  Endpoint out = *this;
+TcpAddress TcpAddress::withPort(std::uint16_t port) const {
+  TcpAddress out = *this;
   if (family() == AF_INET)
     reinterpret_cast<sockaddr_in&>(out.storage).sin_port = htons(port);
   else
@@ -90,25 +92,25 @@ Endpoint Endpoint::withPort(std::uint16_t port) const {
   return out;
 }
 
-bool Endpoint::loopback() const {
+bool TcpAddress::loopback() const {
   if (family() == AF_INET) return host()[0] == std::byte{127};
   return family() == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6(*this).sin6_addr);
 }
 
-bool Endpoint::wildcard() const {
+bool TcpAddress::wildcard() const {
   const auto bytes = host();
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
-bool Endpoint::linkLocal() const {
+bool TcpAddress::linkLocal() const {
   return family() == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&v6(*this).sin6_addr);
 }
 
-bool Endpoint::sameHost(const Endpoint& other) const {
+bool TcpAddress::sameHost(const TcpAddress& other) const {
   return family() == other.family() && std::ranges::equal(host(), other.host());
 }
 
-std::string Endpoint::text() const {
+std::string TcpAddress::text() const {
   std::array<char, INET6_ADDRSTRLEN> out{};
   if (host().empty() || inet_ntop(family(), host().data(), out.data(), out.size()) == nullptr)
     return "?";
@@ -116,8 +118,8 @@ std::string Endpoint::text() const {
   return name + ":" + std::to_string(port());
 }
 
-std::vector<Interface> interfaces() {
-  std::vector<Interface> out;
+std::vector<LocalInterface> interfaces() {
+  std::vector<LocalInterface> out;
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) return out;
   for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
@@ -125,8 +127,8 @@ std::vector<Interface> interfaces() {
     const int family = at->ifa_addr->sa_family;
     if (family != AF_INET && family != AF_INET6) continue;
     const socklen_t length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-    Interface one{at->ifa_name, Endpoint::of(at->ifa_addr, length),
-                  Endpoint::of(at->ifa_netmask, length)};
+    LocalInterface one{at->ifa_name, TcpAddress::of(at->ifa_addr, length),
+                       TcpAddress::of(at->ifa_netmask, length)};
     one.mask.storage.ss_family = static_cast<sa_family_t>(family);
     out.push_back(std::move(one));
   }
@@ -134,14 +136,15 @@ std::vector<Interface> interfaces() {
   return out;
 }
 
-Result<std::vector<Endpoint>> listenAddresses(std::string_view host_port, Clock::time_point until) {
+Result<std::vector<TcpAddress>> listenAddresses(std::string_view host_port,
+                                                Clock::time_point until) {
   std::string host(host_port.substr(0, host_port.rfind(':')));
   const bool v6 = host.size() >= 2 && host.front() == '[' && host.back() == ']';
   if (v6) host = host.substr(1, host.size() - 2);
-  std::vector<Endpoint> out;
+  std::vector<TcpAddress> out;
   if (const base::HostPort name{.host = host, .v6 = v6}; !host.empty() && !base::isLiteral(name)) {
     VIADUCT_TRY(const auto found, base::resolve(name, until));
-    for (const auto& one : found) out.push_back(Endpoint::of(one.get(), one.size));
+    for (const auto& one : found) out.push_back(TcpAddress::of(one.get(), one.size));
     return out;
   }
   addrinfo hints{};
@@ -156,18 +159,19 @@ Result<std::vector<Endpoint>> listenAddresses(std::string_view host_port, Clock:
                  .remedy = "give an address of this machine"};
   for (const addrinfo* at = list; at != nullptr; at = at->ai_next)
     if (at->ai_family == AF_INET || at->ai_family == AF_INET6)
-      out.push_back(Endpoint::of(at->ai_addr, at->ai_addrlen));
+      out.push_back(TcpAddress::of(at->ai_addr, at->ai_addrlen));
   ::freeaddrinfo(list);
   return out;
 }
 
-Result<Source> sourceOf(const std::string& text, std::span<const Interface> here) {
+Result<RailSource> sourceOf(const std::string& text, std::span<const LocalInterface> here) {
   std::array<std::byte, sizeof(in6_addr)> host{};
   if (::inet_pton(AF_INET, text.c_str(), host.data()) == 1)
-    return Source{text, make(std::span(host).first(sizeof(in_addr)), 0), ""};
-  if (::inet_pton(AF_INET6, text.c_str(), host.data()) == 1) return Source{text, make(host, 0), ""};
-  const Interface* found = nullptr;
-  for (const Interface& one : here) {
+    return RailSource{text, make(std::span(host).first(sizeof(in_addr)), 0), ""};
+  if (::inet_pton(AF_INET6, text.c_str(), host.data()) == 1)
+    return RailSource{text, make(host, 0), ""};
+  const LocalInterface* found = nullptr;
+  for (const LocalInterface& one : here) {
     if (one.name != text || one.address.linkLocal()) continue;
     if (found == nullptr || one.address.family() < found->address.family()) found = &one;
   }
@@ -176,23 +180,23 @@ Result<Source> sourceOf(const std::string& text, std::span<const Interface> here
                  .operation = "rail " + text,
                  .detail = "neither an address nor an interface with one",
                  .remedy = "`ip -brief address` lists both"};
-  return Source{text, found->address.withPort(0), text};
+  return RailSource{text, found->address.withPort(0), text};
 }
 
-base::Bytes encodeEndpoints(std::span<const Endpoint> endpoints) {
+base::Bytes encodeAddresses(std::span<const TcpAddress> addresses) {
   base::Writer out;
-  const auto listed = endpoints.first(std::min(endpoints.size(), kMaxEndpoints));
+  const auto listed = addresses.first(std::min(addresses.size(), kMaxAddresses));
   out.put(std::uint8_t{1}).put(static_cast<std::uint8_t>(listed.size()));
-  for (const Endpoint& one : listed) out.put(one.port()).sized(one.host());
+  for (const TcpAddress& one : listed) out.put(one.port()).sized(one.host());
   return out.take();
 }
 
-Result<std::vector<Endpoint>> decodeEndpoints(std::span<const std::byte> bytes) {
+Result<std::vector<TcpAddress>> decodeAddresses(std::span<const std::byte> bytes) {
   base::Reader in(bytes);
   const auto version = in.get<std::uint8_t>();
   const auto count = in.get<std::uint8_t>();
-  bool good = in.ok() && version == 1 && count <= kMaxEndpoints;
-  std::vector<Endpoint> out;
+  bool good = in.ok() && version == 1 && count <= kMaxAddresses;
+  std::vector<TcpAddress> out;
   for (std::size_t i = 0; good && i < count; ++i) {
     const auto port = in.get<std::uint16_t>();
     const auto host = in.sized();
@@ -205,28 +209,31 @@ Result<std::vector<Endpoint>> decodeEndpoints(std::span<const std::byte> bytes) 
                .detail = "the peer's list of addresses is malformed"};
 }
 
-std::vector<Endpoint> ownOf(const Source& from, const std::vector<Endpoint>& there,
-                            std::span<const Source> rails, std::span<const Interface> here) {
-  const auto on_network_of = [&](const Source& rail, const Endpoint& to) {
-    return rail.address && std::any_of(here.begin(), here.end(), [&](const Interface& on) {
+std::vector<TcpAddress> ownOf(const RailSource& from, const std::vector<TcpAddress>& there,
+                              std::span<const RailSource> rails,
+                              std::span<const LocalInterface> here) {
+  const auto on_network_of = [&](const RailSource& rail, const TcpAddress& to) {
+    return rail.address && std::any_of(here.begin(), here.end(), [&](const LocalInterface& on) {
              return on.address.sameHost(*rail.address) && sameNet(to, on);
            });
   };
-  std::vector<Endpoint> out;
-  for (const Endpoint& to : there) {
-    const bool others = std::any_of(rails.begin(), rails.end(),
-                                    [&](const Source& rail) { return on_network_of(rail, to); });
+  std::vector<TcpAddress> out;
+  for (const TcpAddress& to : there) {
+    const bool others = std::any_of(rails.begin(), rails.end(), [&](const RailSource& rail) {
+      return on_network_of(rail, to);
+    });
     if (to.loopback() || !others || on_network_of(from, to)) out.push_back(to);
   }
   return out;
 }
 
-std::vector<Endpoint> inOrder(const std::vector<Endpoint>& there, const Source& from,
-                              std::span<const Interface> here, bool same_host, std::size_t turn) {
-  std::vector<Endpoint> out;
+std::vector<TcpAddress> inOrder(const std::vector<TcpAddress>& there, const RailSource& from,
+                                std::span<const LocalInterface> here, bool same_host,
+                                std::size_t turn) {
+  std::vector<TcpAddress> out;
   for (int want = 0; want < 4; ++want) {
-    std::vector<Endpoint> equal;
-    for (const Endpoint& to : there)
+    std::vector<TcpAddress> equal;
+    for (const TcpAddress& to : there)
       if (distance(to, from, here, same_host) == want) equal.push_back(to);
     if (equal.empty()) continue;
     std::rotate(equal.begin(), equal.begin() + static_cast<std::ptrdiff_t>(turn % equal.size()),

@@ -5,9 +5,9 @@
 #include <chrono>
 #include <optional>
 
-#include "backends/tcp/endpoint.h"
 #include "backends/tcp/inbound.h"
 #include "backends/tcp/outbound.h"
+#include "backends/tcp/tcp_address.h"
 #include "base/fd.h"
 #include "base/poller.h"
 
@@ -17,20 +17,21 @@ class TcpLink;
 class TcpRail;
 
 // What all of a backend's parts use.
-struct Shared {
+struct TcpShared {
   base::Poller& poller;
   std::chrono::milliseconds detect;
   std::chrono::microseconds spin;
-  PinTable pins = {};
+  TargetPins pins = {};
   Buffers buffers = {};
 };
 
-class Channel {
+class DataSocket {
  public:
-  Channel(Shared& shared, TcpLink& link, TcpRail& rail, const RemotePins& remote, base::Fd fd);
-  ~Channel();
-  Channel(const Channel&) = delete;
-  Channel& operator=(const Channel&) = delete;
+  DataSocket(TcpShared& shared, TcpLink& link, TcpRail& rail, const RemotePins& remote,
+             base::Fd fd);
+  ~DataSocket();
+  DataSocket(const DataSocket&) = delete;
+  DataSocket& operator=(const DataSocket&) = delete;
 
   // Lets the poller wake the rail for it from now on.
   Status open();
@@ -43,7 +44,7 @@ class Channel {
   // Sends what fits into the socket now, one frame at most.
   void push();
   // Receives and sends until nothing moves or `until`.
-  void turn(Clock::time_point now, Clock::time_point until);
+  void progress(Clock::time_point now, Clock::time_point until);
   // Nothing has moved for a while: from here on the poller watches, and buffers go back.
   void awake() { moved_ = Clock::now(); }
   bool tired(Clock::time_point now) const { return now - moved_ > shared_.spin; }
@@ -52,7 +53,7 @@ class Channel {
 
   // Looks, every now and then, for how long the peer's kernel has not answered what was sent.
   // False: nothing is waited for.
-  bool listen(Clock::time_point now);
+  bool measureSilence(Clock::time_point now);
   Duration silence() const { return silence_; }  // as last looked
   // Closes the socket if it has been silent too long, and far longer than all sockets of the link
   // together: if all are silent, the session's heartbeats decide. `least`: the shortest silence of
@@ -74,7 +75,7 @@ class Channel {
   void await(std::size_t bytes);
   void loseTo(std::string_view call, int os_errno);
 
-  Shared& shared_;
+  TcpShared& shared_;
   TcpLink& link_;
   TcpRail& rail_;
   Initiator initiator_;
@@ -82,18 +83,18 @@ class Channel {
   Outbound outbound_;
   Inbound inbound_;
   base::Fd fd_;
-  const Endpoint remote_;  // a socket that was reset does not know any more
+  const TcpAddress remote_;  // a socket that was reset does not know any more
   base::Poller::Id watch_ = 0;
   std::optional<Error> lost_;
   bool ends_link_ = false;
-  Clock::time_point turned_, moved_;
+  Clock::time_point progressed_, moved_;
   std::optional<Clock::time_point> unheard_since_;  // while an answer is waited for
   Duration silence_{};
   Duration common_silence_{};  // the longest one of all sockets together, since this one was heard
   bool too_silent_ = false;
   std::size_t awaited_ = 1;  // bytes that the poller wakes us for
-  bool dry_ = false;         // nothing more to receive in this turn
-  bool full_ = false;        // the socket takes no more in this turn
+  bool dry_ = false;         // nothing more to receive in this round
+  bool full_ = false;        // the socket takes no more in this round
 };
 
 }  // namespace viaduct::tcp
