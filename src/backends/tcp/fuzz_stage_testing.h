@@ -2,6 +2,7 @@
 // read of its own on the way. Threads: one at a time.
 #pragma once
 
+#include <cstring>
 #include <string_view>
 #include <vector>
 
