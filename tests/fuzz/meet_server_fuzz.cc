@@ -1,4 +1,4 @@
-// Whatever messages some guests send, in whatever order, and whenever they go: the hall neither
+// Whatever messages some guests send, in whatever order, and whenever they go: the server neither
 // crashes nor speaks to one that is gone, and is empty when all have gone.
 #include <array>
 #include <cstddef>
@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "fuzz/samples.h"
-#include "meet/embedded/hall.h"
+#include "meet/embedded/server_state.h"
 
 namespace {
 
 using namespace viaduct::meet::embedded;
 
-class Desk final : public Post {
+class Desk final : public MemberConnections {
  public:
   void send(GuestId to, const PacketPtr& packet) override {
     if (!here.contains(to)) std::abort();
@@ -81,14 +81,14 @@ std::vector<Sample> samples() {
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer calls it so
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Desk desk;
-  Hall hall(desk, 1);
+  ServerState state(desk, 1);
   std::array<GuestId, 8> lives{1, 2, 3, 4, 5, 6, 7, 8};  // no id is used twice
   for (std::size_t at = 0; at + 4 <= size; at += 4) {
     GuestId& life = lives[data[at] % 8U];
     const GuestId guest = life;
     const auto leave = [&](const char* how) {
       life += lives.size();
-      if (desk.here.erase(guest) > 0) hall.gone(guest, how);
+      if (desk.here.erase(guest) > 0) state.gone(guest, how);
     };
     const auto type = static_cast<Type>(data[at + 1]);
     if (type == Type::kWelcome) {  // no guest says that: here it means that this one goes
@@ -97,13 +97,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     desk.here.insert(guest);
     const Bytes payload = messageFor(type, data[at + 2], data[at + 3], desk);
-    if (!hall.take(guest, type, payload)) leave("did not keep to the protocol");
+    if (!state.take(guest, type, payload)) leave("did not keep to the protocol");
   }
   while (!desk.here.empty()) {
     const GuestId guest = *desk.here.begin();
     desk.here.erase(guest);
-    hall.gone(guest, "the end");
+    state.gone(guest, "the end");
   }
-  if (hall.liveGroups() != 0 || hall.names() != 0) std::abort();
+  if (state.liveGroups() != 0 || state.names() != 0) std::abort();
   return 0;
 }

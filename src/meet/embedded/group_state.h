@@ -1,9 +1,9 @@
-// One group name: who sits there, who waits at the door, what they have said. Pure: messages in,
+// One group name: its members, those that wait to join, and their values. Pure: messages in,
 // messages out. Threads: the server's.
 //
 // Nothing is decided over the head of a member that may be dead without our knowing it. Before the
-// group is whole, and before somebody is refused because another is in the way, all who sit are
-// called by their names; who does not answer is found dead by its silence, and its seat is free.
+// group is whole, and before a joining member is refused because of another, the server pings all
+// members. A member that does not answer is found dead by its silence, and its place is free.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -19,23 +19,27 @@
 #include <vector>
 
 #include "base/budget.h"
+#include "meet/embedded/member_connections.h"
 #include "meet/embedded/messages.h"
-#include "meet/embedded/post.h"
 
 namespace viaduct::meet::embedded {
 
-class Table {
+class GroupState {
  public:
   // What one round may gather: it is held once here, and once by every member.
   static constexpr std::size_t kMaxRoundBytes = std::size_t{256} << 20U;
 
   // `epochs` is the server's: every group that forms there takes the next one. So is `memory`.
-  Table(std::string group, Post& post, std::uint64_t& epochs, base::Budget& memory)
-      : group_(std::move(group)), post_(post), epochs_(epochs), values_(kMaxRoundBytes, &memory) {}
+  GroupState(std::string group, MemberConnections& connections, std::uint64_t& epochs,
+             base::Budget& memory)
+      : group_(std::move(group)),
+        connections_(connections),
+        epochs_(epochs),
+        values_(kMaxRoundBytes, &memory) {}
 
   void join(GuestId guest, const JoinRequest& request);
-  // Those who do not sit here (any more) are not heard, except that an error is somebody who does
-  // not keep to the protocol.
+  // A guest that is not a member (any more) is ignored. An error means that a member does not keep
+  // to the protocol.
   Status gather(GuestId guest, GatherMessage message);
   void requestStop(GuestId guest);
   void abandon(GuestId guest, const std::string& reason);
@@ -44,11 +48,11 @@ class Table {
   void pong(GuestId guest, std::uint64_t number);
   void gone(GuestId guest, const std::string& how);
 
-  bool empty() const { return sitters_.empty() && door_.empty(); }
+  bool empty() const { return joined_.empty() && waiting_.empty(); }
   bool live() const { return live_; }
 
  private:
-  struct Sitter {
+  struct JoinedMember {
     JoinRequest request = {};
     std::uint64_t order = 0;         // of coming
     std::uint64_t expects_pong = 0;  // 0: none
@@ -56,35 +60,35 @@ class Table {
     bool finished = false, given = false;
     std::string value = {};
   };
-  struct Newcomer {
+  struct WaitingMember {
     GuestId guest;
     JoinRequest request;
     std::uint64_t needs_call;  // the first roll call that says something about those in its way
   };
-  enum class Verdict : std::uint8_t { kWelcome, kWait, kInTheWay };
+  enum class Admission : std::uint8_t { kWelcome, kWait, kInTheWay };
 
   void reconsider();
   bool admitOne();
-  Verdict judge(const Newcomer& newcomer) const;
-  Error refusal(const Newcomer& newcomer) const;
-  void seat(GuestId guest, const JoinRequest& request);
+  Admission judge(const WaitingMember& waiting) const;
+  Error refusal(const WaitingMember& waiting) const;
+  void admit(GuestId guest, const JoinRequest& request);
   void callIfNeeded();
   void answered();
-  bool full() const { return !sitters_.empty() && sitters_.size() == size_; }
+  bool full() const { return !joined_.empty() && joined_.size() == size_; }
   void form();
   void assignRanks();
   void finishRound();
   void end(Error why);
   void clear();
-  std::string nameOf(const Sitter& sitter) const;
-  std::string list(const std::function<bool(const Sitter&)>& which) const;
+  std::string nameOf(const JoinedMember& member) const;
+  std::string list(const std::function<bool(const JoinedMember&)>& which) const;
   std::string missing() const;
 
   std::string group_;
-  Post& post_;
+  MemberConnections& connections_;
   std::uint64_t& epochs_;
-  std::unordered_map<GuestId, Sitter> sitters_;
-  std::deque<Newcomer> door_;
+  std::unordered_map<GuestId, JoinedMember> joined_;
+  std::deque<WaitingMember> waiting_;
 
   std::uint32_t size_ = 0;
   std::uint64_t coming_ = 0;

@@ -1,5 +1,5 @@
 // The rules of a group, without sockets and clocks.
-#include "meet/embedded/table.h"
+#include "meet/embedded/group_state.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 namespace viaduct::meet::embedded {
 namespace {
 
-struct Desk final : Post {
+struct Desk final : MemberConnections {
   void send(GuestId to, const PacketPtr& packet) override { sent[to].push_back(packet); }
   std::uint64_t ping(GuestId to) override { return pings[to] = ++last; }
   void say(const std::string& line) override { said.push_back(line); }
@@ -31,7 +31,7 @@ struct Desk final : Post {
   std::uint64_t last = 0;
 };
 
-class TableTest : public ::testing::Test {
+class GroupStateTest : public ::testing::Test {
  protected:
   void join(GuestId guest, std::uint32_t size, std::optional<std::uint32_t> rank = {}) {
     table_.join(guest,
@@ -48,10 +48,10 @@ class TableTest : public ::testing::Test {
   Desk desk_;
   std::uint64_t epochs_ = 100;
   base::Budget memory_{1000};
-  Table table_{"g", desk_, epochs_, memory_};
+  GroupState table_{"g", desk_, epochs_, memory_};
 };
 
-TEST_F(TableTest, NobodyIsCalledWholeBeforeAllHaveAnswered) {
+TEST_F(GroupStateTest, NobodyIsCalledWholeBeforeAllHaveAnswered) {
   join(1, 2);
   join(2, 2);
   EXPECT_FALSE(table_.live());
@@ -61,7 +61,7 @@ TEST_F(TableTest, NobodyIsCalledWholeBeforeAllHaveAnswered) {
   EXPECT_TRUE(desk_.got(1, Type::kFormed) && desk_.got(2, Type::kFormed));
 }
 
-TEST_F(TableTest, AnAnswerToAnEarlierCallDoesNotCount) {
+TEST_F(GroupStateTest, AnAnswerToAnEarlierCallDoesNotCount) {
   join(1, 2);
   join(2, 2);
   const auto old = desk_.pings[2];
@@ -75,7 +75,7 @@ TEST_F(TableTest, AnAnswerToAnEarlierCallDoesNotCount) {
   EXPECT_TRUE(table_.live());
 }
 
-TEST_F(TableTest, WhoDiesDuringTheCallLeavesItsSeatToTheNext) {
+TEST_F(GroupStateTest, WhoDiesDuringTheCallLeavesItsSeatToTheNext) {
   join(1, 2, 0);
   join(2, 2, 1);
   answer(1);
@@ -88,7 +88,7 @@ TEST_F(TableTest, WhoDiesDuringTheCallLeavesItsSeatToTheNext) {
   EXPECT_FALSE(desk_.got(2, Type::kFormed));
 }
 
-TEST_F(TableTest, OneInTheWayIsCalledBeforeAnybodyIsRefusedForIt) {
+TEST_F(GroupStateTest, OneInTheWayIsCalledBeforeAnybodyIsRefusedForIt) {
   join(1, 2, 0);
   join(2, 2, 0);
   EXPECT_FALSE(desk_.got(2, Type::kRefused)) << "1 may be dead";
@@ -96,7 +96,7 @@ TEST_F(TableTest, OneInTheWayIsCalledBeforeAnybodyIsRefusedForIt) {
   EXPECT_EQ(desk_.errorOf(2, Type::kRefused)->code, Code::kBusy);
 }
 
-TEST_F(TableTest, AnotherSizeIsRefusedWithBothSizes) {
+TEST_F(GroupStateTest, AnotherSizeIsRefusedWithBothSizes) {
   join(1, 2);
   join(2, 3);
   answer(1);
@@ -110,7 +110,7 @@ TEST_F(TableTest, AnotherSizeIsRefusedWithBothSizes) {
   EXPECT_TRUE(table_.live()) << "and nobody is disturbed";
 }
 
-TEST_F(TableTest, TheDeadInTheWayMakeRoom) {
+TEST_F(GroupStateTest, TheDeadInTheWayMakeRoom) {
   join(1, 2, 0);
   join(2, 2, 0);
   table_.gone(1, "silent");
@@ -121,7 +121,7 @@ TEST_F(TableTest, TheDeadInTheWayMakeRoom) {
   EXPECT_TRUE(table_.live());
 }
 
-TEST_F(TableTest, ASecondRunTakesTheNameWhenAMemberOfTheFirstIsFoundDead) {
+TEST_F(GroupStateTest, ASecondRunTakesTheNameWhenAMemberOfTheFirstIsFoundDead) {
   formed(2);
   join(11, 1);
   answer(1);
@@ -132,7 +132,7 @@ TEST_F(TableTest, ASecondRunTakesTheNameWhenAMemberOfTheFirstIsFoundDead) {
   EXPECT_TRUE(desk_.got(11, Type::kFormed));
 }
 
-TEST_F(TableTest, OneCallServesAllWhoWait) {
+TEST_F(GroupStateTest, OneCallServesAllWhoWait) {
   formed(3);
   const auto before = desk_.last;
   for (GuestId guest = 10; guest < 20; ++guest) join(guest, 3);
@@ -142,7 +142,7 @@ TEST_F(TableTest, OneCallServesAllWhoWait) {
   EXPECT_EQ(desk_.last - before, 6U) << "two calls of three, not ten";
 }
 
-TEST_F(TableTest, TheNextRunWaitsForGoodbyes) {
+TEST_F(GroupStateTest, TheNextRunWaitsForGoodbyes) {
   formed(2);
   table_.finish(1);
   join(1'001, 1);
@@ -152,7 +152,7 @@ TEST_F(TableTest, TheNextRunWaitsForGoodbyes) {
   EXPECT_TRUE(desk_.got(1'001, Type::kFormed));
 }
 
-TEST_F(TableTest, WhoGoesAfterItsGoodbyeHasNotDied) {
+TEST_F(GroupStateTest, WhoGoesAfterItsGoodbyeHasNotDied) {
   formed(2);
   table_.finish(1);
   table_.gone(1, "its connection closed");
@@ -160,7 +160,7 @@ TEST_F(TableTest, WhoGoesAfterItsGoodbyeHasNotDied) {
   EXPECT_TRUE(table_.live());
 }
 
-TEST_F(TableTest, AGoodbyeAndAGatherOfOneRoundEndTheGroup) {
+TEST_F(GroupStateTest, AGoodbyeAndAGatherOfOneRoundEndTheGroup) {
   formed(2);
   EXPECT_TRUE(table_.gather(1, {.round = 0}));
   table_.finish(2);
@@ -169,7 +169,7 @@ TEST_F(TableTest, AGoodbyeAndAGatherOfOneRoundEndTheGroup) {
   EXPECT_FALSE(desk_.got(2, Type::kTrouble)) << "it is not concerned any more";
 }
 
-TEST_F(TableTest, AGatherAfterAnothersGoodbyeEndsTheGroup) {
+TEST_F(GroupStateTest, AGatherAfterAnothersGoodbyeEndsTheGroup) {
   formed(2);
   table_.finish(2);
   EXPECT_TRUE(table_.gather(1, {.round = 0}));
@@ -177,14 +177,14 @@ TEST_F(TableTest, AGatherAfterAnothersGoodbyeEndsTheGroup) {
             "rank 1 (m2) left while rank 0 (m1) waits for all");
 }
 
-TEST_F(TableTest, OutOfTurnIsAnError) {
+TEST_F(GroupStateTest, OutOfTurnIsAnError) {
   formed(2);
   EXPECT_FALSE(table_.gather(1, {.round = 1}));
   EXPECT_TRUE(table_.gather(1, {.round = 0}));
   EXPECT_FALSE(table_.gather(1, {.round = 0})) << "twice in one round";
 }
 
-TEST_F(TableTest, AskingSaysWhoIsMissing) {
+TEST_F(GroupStateTest, AskingSaysWhoIsMissing) {
   join(1, 4, 2);
   table_.ask(1);
   const auto text = TextMessage::decode(desk_.sent[1].back()->payload)->text;
@@ -192,7 +192,7 @@ TEST_F(TableTest, AskingSaysWhoIsMissing) {
 }
 
 // The server holds what some have given while it waits for the others.
-TEST_F(TableTest, ARoundThatDoesNotFitEndsTheGroupAtOnce) {
+TEST_F(GroupStateTest, ARoundThatDoesNotFitEndsTheGroupAtOnce) {
   formed(3);
   EXPECT_TRUE(table_.gather(1, {.round = 0, .value = std::string(600, 'x')}));
   EXPECT_TRUE(table_.gather(2, {.round = 0, .value = std::string(600, 'x')}));
@@ -206,7 +206,7 @@ TEST_F(TableTest, ARoundThatDoesNotFitEndsTheGroupAtOnce) {
   EXPECT_EQ(memory_.used(), 0U);
 }
 
-TEST_F(TableTest, ARoundThatIsOverMakesRoomForTheNext) {
+TEST_F(GroupStateTest, ARoundThatIsOverMakesRoomForTheNext) {
   formed(1);
   for (std::uint64_t round = 0; round < 10; ++round)
     EXPECT_TRUE(table_.gather(1, {.round = round, .value = std::string(600, 'x')}));

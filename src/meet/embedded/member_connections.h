@@ -1,4 +1,5 @@
-// How what is decided about groups and names reaches those it is about. Threads: the server's.
+// The server's connections to its members, as its decisions about groups and names use them.
+// Threads: the server's.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +11,9 @@ namespace viaduct::meet::embedded {
 
 using GuestId = std::uint64_t;  // a connection that has proved itself; never used twice
 
-class Post {
+class MemberConnections {
  public:
-  virtual ~Post() = default;
+  virtual ~MemberConnections() = default;
   // To one that is gone: nothing happens.
   virtual void send(GuestId to, const PacketPtr& packet) = 0;
   // Asks for a sign of life: the pong has the number that comes back.

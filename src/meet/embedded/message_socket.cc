@@ -1,4 +1,4 @@
-#include "meet/embedded/stream.h"
+#include "meet/embedded/message_socket.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -22,7 +22,7 @@ std::size_t ownBytes(const Packet& packet) {
 
 }  // namespace
 
-Status Stream::send(const PacketPtr& packet) {
+Status MessageSocket::send(const PacketPtr& packet) {
   if (queue_.size() >= kMaxQueued || own_bytes_ + ownBytes(*packet) > kMaxOwnBytes)
     return Error{.code = Code::kBusy,
                  .operation = "send",
@@ -35,7 +35,7 @@ Status Stream::send(const PacketPtr& packet) {
   return first ? flush() : Status(Ok{});
 }
 
-ssize_t Stream::writeFirst() {
+ssize_t MessageSocket::writeFirst() {
   Queued& next = queue_.front();
   const Bytes& payload = next.packet->payload;
   std::array<iovec, 2> parts{};
@@ -51,7 +51,7 @@ ssize_t Stream::writeFirst() {
   return ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-Status Stream::flush() {
+Status MessageSocket::flush() {
   while (!queue_.empty()) {
     const ssize_t wrote = writeFirst();
     if (wrote < 0 && errno == EINTR) continue;
@@ -66,7 +66,8 @@ Status Stream::flush() {
   return Ok{};
 }
 
-Result<Stream::Read> Stream::read(std::span<std::byte> scratch, const Decoder::Take& take) {
+Result<MessageSocket::Read> MessageSocket::read(std::span<std::byte> scratch,
+                                                const Decoder::Take& take) {
   const ssize_t got = ::recv(socket_.get(), scratch.data(), scratch.size(), MSG_DONTWAIT);
   if (got == 0) return Read::kEnd;
   if (got < 0) {

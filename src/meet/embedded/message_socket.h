@@ -15,9 +15,9 @@
 
 namespace viaduct::meet::embedded {
 
-class Stream {
+class MessageSocket {
  public:
-  Stream(base::Fd socket, std::size_t limit) : socket_(std::move(socket)), decoder_(limit) {}
+  MessageSocket(base::Fd socket, std::size_t limit) : socket_(std::move(socket)), decoder_(limit) {}
 
   int fd() const { return socket_.get(); }
   void useKeys(const Key& sending, const Key& receiving) {

@@ -1,4 +1,4 @@
-#include "meet/embedded/stream.h"
+#include "meet/embedded/message_socket.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -8,29 +8,29 @@
 namespace viaduct::meet::embedded {
 namespace {
 
-class StreamTest : public ::testing::Test {
+class MessageSocketTest : public ::testing::Test {
  protected:
   void SetUp() override {
     std::array<int, 2> both{};
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both.data()), 0);
-    stream_.emplace(base::Fd(both[0]), kMaxUnproven);
+    socket_.emplace(base::Fd(both[0]), kMaxUnproven);
     silent_.reset(both[1]);
   }
   // Messages of that size that it takes for an end that does not read.
   std::size_t takes(Type type, std::size_t bytes) {
     const PacketPtr packet = makePacket(type, Bytes(bytes));
     std::size_t count = 0;
-    while (stream_->send(packet)) ++count;
-    error_ = stream_->send(packet).error();
+    while (socket_->send(packet)) ++count;
+    error_ = socket_->send(packet).error();
     return count;
   }
 
-  std::optional<Stream> stream_;
+  std::optional<MessageSocket> socket_;
   base::Fd silent_;
   Error error_;
 };
 
-TEST_F(StreamTest, KeepsSoManyBytesForOneThatDoesNotRead) {
+TEST_F(MessageSocketTest, KeepsSoManyBytesForOneThatDoesNotRead) {
   const std::size_t fit = takes(Type::kAnswer, kMaxValueBytes);
   EXPECT_GE(fit, 256U);
   EXPECT_LT(fit, 300U) << "what the socket holds besides";
@@ -38,13 +38,13 @@ TEST_F(StreamTest, KeepsSoManyBytesForOneThatDoesNotRead) {
   EXPECT_NE(error_.detail.find("67108864"), std::string::npos) << error_.detail;
 }
 
-TEST_F(StreamTest, KeepsSoManyMessagesForOneThatDoesNotRead) {
+TEST_F(MessageSocketTest, KeepsSoManyMessagesForOneThatDoesNotRead) {
   EXPECT_GE(takes(Type::kBeat, 0), 4096U);
   EXPECT_NE(error_.detail.find("4096"), std::string::npos) << error_.detail;
 }
 
 // All members share one payload of values, which does not count against one member's byte limit.
-TEST_F(StreamTest, WhatAllMembersGetIsNotOneMembers) {
+TEST_F(MessageSocketTest, WhatAllMembersGetIsNotOneMembers) {
   EXPECT_GE(takes(Type::kValues, kMaxValueBytes), 4096U);
 }
 

@@ -1,4 +1,4 @@
-#include "meet/embedded/line.h"
+#include "meet/embedded/server_connection.h"
 
 #include <fmt/format.h>
 
@@ -21,16 +21,16 @@ constexpr std::size_t kScratch = std::size_t{64} << 10U;
 
 }  // namespace
 
-void Line::close() {
+void ServerConnection::close() {
   loop_.poller().forget(std::exchange(watch_, 0));
   loop_.poller().forgetTimer(std::exchange(timer_, 0));
   dialer_.reset();
-  stream_.reset();
+  socket_.reset();
   writes_ = false;
   phase_ = Phase::kClosed;
 }
 
-void Line::setTimer(Clock::time_point when, void (Line::*then)()) {
+void ServerConnection::setTimer(Clock::time_point when, void (ServerConnection::*then)()) {
   loop_.poller().forgetTimer(timer_);
   timer_ = loop_.poller().at(when, [this, then] {
     timer_ = 0;
@@ -38,7 +38,7 @@ void Line::setTimer(Clock::time_point when, void (Line::*then)()) {
   });
 }
 
-void Line::open(Clock::time_point until, std::chrono::milliseconds first_after) {
+void ServerConnection::open(Clock::time_point until, std::chrono::milliseconds first_after) {
   close();
   began_ = Clock::now();
   until_ = until;
@@ -49,12 +49,12 @@ void Line::open(Clock::time_point until, std::chrono::milliseconds first_after) 
     attempt();
   } else {
     phase_ = Phase::kPausing;
-    setTimer(Clock::now() + first_after, &Line::attempt);
+    setTimer(Clock::now() + first_after, &ServerConnection::attempt);
   }
   loop_.wake();
 }
 
-void Line::attempt() {
+void ServerConnection::attempt() {
   ++tries_;
   phase_ = Phase::kDialing;
   dialer_ = base::Dialer::start({where_}, std::min(until_, Clock::now() + kDialTime),
@@ -65,21 +65,21 @@ void Line::attempt() {
                                 });
 }
 
-void Line::connected(base::Fd socket) {
-  stream_ = std::make_unique<Stream>(std::move(socket), kMaxUnproven);
+void ServerConnection::connected(base::Fd socket) {
+  socket_ = std::make_unique<MessageSocket>(std::move(socket), kMaxUnproven);
   scratch_.resize(kScratch);
   phase_ = Phase::kProving;
-  proof_ = Proof{.token = token_};
+  proof_ = TokenProof{.token = token_};
   const Status random = base::fillSecret(proof_.member_nonce);
-  auto watch = loop_.poller().watch(stream_->fd(), EPOLLIN | EPOLLRDHUP,
+  auto watch = loop_.poller().watch(socket_->fd(), EPOLLIN | EPOLLRDHUP,
                                     [this](std::uint32_t events) { onEvents(events); });
   if (!random || !watch) return failed(random ? watch.error() : random.error());
   watch_ = *watch;
-  setTimer(std::min(until_, Clock::now() + kHelloTime), &Line::helloTimedOut);
+  setTimer(std::min(until_, Clock::now() + kHelloTime), &ServerConnection::helloTimedOut);
   write(makePacket(Type::kOpen, OpenMessage{.nonce = proof_.member_nonce}.encode()));
 }
 
-void Line::helloTimedOut() {
+void ServerConnection::helloTimedOut() {
   failed({.code = Code::kTimeout,
           .operation = "hello",
           .detail = "it accepted the connection and never answered",
@@ -87,33 +87,33 @@ void Line::helloTimedOut() {
           .remedy = "find the process with that port: ss -ltnp"});
 }
 
-void Line::send(const PacketPtr& packet) {
+void ServerConnection::send(const PacketPtr& packet) {
   if (phase_ == Phase::kReady) write(packet);
 }
 
 // A socket that takes nothing more is found out by reading: what came before is heard first.
-void Line::write(const PacketPtr& packet) {
-  static_cast<void>(stream_->send(packet));
+void ServerConnection::write(const PacketPtr& packet) {
+  static_cast<void>(socket_->send(packet));
   watchWriting();
 }
 
-void Line::watchWriting() {
-  if (stream_->unsent() == writes_) return;
-  writes_ = stream_->unsent();
+void ServerConnection::watchWriting() {
+  if (socket_->unsent() == writes_) return;
+  writes_ = socket_->unsent();
   static_cast<void>(
       loop_.poller().change(watch_, EPOLLIN | EPOLLRDHUP | (writes_ ? EPOLLOUT : 0U)));
 }
 
-void Line::onEvents(std::uint32_t events) {
+void ServerConnection::onEvents(std::uint32_t events) {
   if ((events & EPOLLOUT) != 0) {
-    static_cast<void>(stream_->flush());
+    static_cast<void>(socket_->flush());
     watchWriting();
   }
   if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) == 0) return;
   const auto read =
-      stream_->read(scratch_, [this](Type type, ByteSpan payload) { return take(type, payload); });
+      socket_->read(scratch_, [this](Type type, ByteSpan payload) { return take(type, payload); });
   // What it is that a killed process leaves, an end or a reset, depends on what it had not read.
-  if (!read ? read.error().os_errno == ECONNRESET : *read == Stream::Read::kEnd)
+  if (!read ? read.error().os_errno == ECONNRESET : *read == MessageSocket::Read::kEnd)
     return failed({.code = Code::kPeerLost,
                    .operation = phase_ == Phase::kReady ? "meet" : "hello",
                    .detail = "the meeting place closed the connection",
@@ -122,7 +122,7 @@ void Line::onEvents(std::uint32_t events) {
   heard_ = Clock::now();
 }
 
-Status Line::take(Type type, ByteSpan payload) {
+Status ServerConnection::take(Type type, ByteSpan payload) {
   if (phase_ == Phase::kReady) {
     if (type == Type::kBeat) return Ok{};
     if (type != Type::kPing) return user_.message(type, payload);
@@ -135,14 +135,14 @@ Status Line::take(Type type, ByteSpan payload) {
   return Error{.code = Code::kProtocol, .operation = "hello", .detail = "an unexpected message"};
 }
 
-Status Line::answer(ByteSpan challenge) {
+Status ServerConnection::answer(ByteSpan challenge) {
   VIADUCT_TRY(const auto theirs, ChallengeMessage::decode(challenge));
   proof_.server_nonce = theirs.nonce;
   write(makePacket(Type::kProof, ProofMessage{proof_.ofMember()}.encode()));
   return Ok{};
 }
 
-Status Line::welcome(ByteSpan payload) {
+Status ServerConnection::welcome(ByteSpan payload) {
   VIADUCT_TRY(const auto theirs, WelcomeMessage::decode(payload));
   const auto expected = proof_.ofServer();
   if (!base::sameBytes(std::as_bytes(std::span(theirs.proof)),
@@ -154,8 +154,8 @@ Status Line::welcome(ByteSpan payload) {
                  .cause = "another program answers at that address",
                  .remedy = "check the address"};
   }
-  stream_->useKeys(proof_.fromMember(), proof_.fromServer());
-  stream_->setLimit(kMaxFromServer);
+  socket_->useKeys(proof_.fromMember(), proof_.fromServer());
+  socket_->setLimit(kMaxFromServer);
   detect_ = std::max(10ms, std::chrono::milliseconds(theirs.detect_ms));
   heard_ = ticked_ = Clock::now();
   phase_ = Phase::kReady;
@@ -164,13 +164,13 @@ Status Line::welcome(ByteSpan payload) {
   return Ok{};
 }
 
-Status Line::denied(ByteSpan payload) {
+Status ServerConnection::denied(ByteSpan payload) {
   VIADUCT_TRY(auto why, ErrorMessage::decode(payload));
   denied_ = true;
   return std::move(why.error);
 }
 
-void Line::tick() {
+void ServerConnection::tick() {
   const auto every = detect_ / kTicksPerDetect;
   const auto now = Clock::now();
   // If it was we who slept, what the server said meanwhile is still unread.
@@ -182,10 +182,10 @@ void Line::tick() {
                                          std::chrono::duration<double>(now - heard_).count()),
                    .cause = "its process is frozen, or its host or the network is down"});
   write(makePacket(Type::kBeat));
-  setTimer(now + every, &Line::tick);
+  setTimer(now + every, &ServerConnection::tick);
 }
 
-void Line::failed(Error why) {
+void ServerConnection::failed(Error why) {
   const bool was_ready = phase_ == Phase::kReady;
   close();
   const auto now = Clock::now();
@@ -194,11 +194,11 @@ void Line::failed(Error why) {
   last_ = std::move(why);
   if (was_ready || final || now >= until_) return user_.lost(unreachable(), !final);
   phase_ = Phase::kPausing;
-  setTimer(std::min(until_, now + pause_), &Line::attempt);
+  setTimer(std::min(until_, now + pause_), &ServerConnection::attempt);
   pause_ = std::min<std::chrono::milliseconds>(pause_ * 2, kLongestPause);
 }
 
-Error Line::unreachable() const {
+Error ServerConnection::unreachable() const {
   Error why = last_.value_or(Error{.code = Code::kTimeout,
                                    .operation = phase_ == Phase::kProving ? "hello" : "connect",
                                    .detail = "no answer yet"});

@@ -1,5 +1,6 @@
-// A member's way to the embedded server: reached for until a deadline, proved, kept alive. Threads:
-// all calls under the loop's lock; the user is called from the loop's handlers, with it held.
+// A member's connection to the embedded server: dialed until a deadline, proved, kept alive.
+// Threads: all calls under the loop's lock; the user is called from the loop's handlers, with it
+// held.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -13,30 +14,30 @@
 
 #include "base/loop.h"
 #include "base/net/dialer.h"
+#include "meet/embedded/message_socket.h"
 #include "meet/embedded/messages.h"
-#include "meet/embedded/proof.h"
-#include "meet/embedded/stream.h"
+#include "meet/embedded/token_proof.h"
 
 namespace viaduct::meet::embedded {
 
 using base::Loop;
 
-class LineUser {
+class ServerConnectionUser {
  public:
-  virtual ~LineUser() = default;
+  virtual ~ServerConnectionUser() = default;
   virtual void ready() = 0;
   virtual Status message(Type type, ByteSpan payload) = 0;  // an error hangs up
   // The last call until open(), which may be called from here. `again`: another try may succeed.
   virtual void lost(const Error& why, bool again) = 0;
 };
 
-class Line {
+class ServerConnection {
  public:
-  Line(Loop& loop, std::string where, const Key& token, LineUser& user)
+  ServerConnection(Loop& loop, std::string where, const Key& token, ServerConnectionUser& user)
       : loop_(loop), where_(std::move(where)), token_(token), user_(user) {}
-  ~Line() = default;
-  Line(const Line&) = delete;
-  Line& operator=(const Line&) = delete;
+  ~ServerConnection() = default;
+  ServerConnection(const ServerConnection&) = delete;
+  ServerConnection& operator=(const ServerConnection&) = delete;
 
   // Tries again and again: a name that nobody knows yet, a port where nobody listens yet.
   void open(Clock::time_point until, std::chrono::milliseconds first_after = {});
@@ -61,13 +62,13 @@ class Line {
   void failed(Error why);
   void watchWriting();
   void tick();
-  void setTimer(Clock::time_point when, void (Line::*then)());
+  void setTimer(Clock::time_point when, void (ServerConnection::*then)());
   void helloTimedOut();
 
   Loop& loop_;
   const std::string where_;
   const Key token_;
-  LineUser& user_;
+  ServerConnectionUser& user_;
 
   Phase phase_ = Phase::kClosed;
   Clock::time_point began_ = {}, until_ = {};
@@ -75,10 +76,10 @@ class Line {
   std::chrono::milliseconds pause_ = {};
   std::optional<Error> last_;
   std::unique_ptr<base::Dialer> dialer_;
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<MessageSocket> socket_;
   base::Poller::Id watch_ = 0, timer_ = 0;
   bool writes_ = false, denied_ = false;
-  Proof proof_;
+  TokenProof proof_;
   std::chrono::milliseconds detect_ = {};
   Clock::time_point heard_ = {}, ticked_ = {};
   std::vector<std::byte> scratch_;

@@ -1,4 +1,4 @@
-#include "meet/embedded/hall.h"
+#include "meet/embedded/server_state.h"
 
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ Status checkJoin(const JoinRequest& request) {
   return why;
 }
 
-Status Hall::take(GuestId guest, Type type, ByteSpan payload) {
+Status ServerState::take(GuestId guest, Type type, ByteSpan payload) {
   switch (type) {
     case Type::kJoin:
       return join(guest, payload);
@@ -50,23 +50,25 @@ Status Hall::take(GuestId guest, Type type, ByteSpan payload) {
   return takeOfMember(guest, type, payload);
 }
 
-Status Hall::join(GuestId guest, ByteSpan payload) {
+Status ServerState::join(GuestId guest, ByteSpan payload) {
   VIADUCT_TRY(auto message, JoinMessage::decode(payload));
   if (guests_.contains(guest))
     return Error{.code = Code::kProtocol, .operation = "join", .detail = "joined twice"};
   if (const Status right = checkJoin(message.request); !right) {
-    post_.send(guest, makePacket(Type::kRefused, ErrorMessage{right.error()}.encode()));
+    connections_.send(guest, makePacket(Type::kRefused, ErrorMessage{right.error()}.encode()));
     return Ok{};
   }
   const Name name{message.name_space, message.request.group};
-  auto& table = tables_[name];
-  if (!table) table = std::make_shared<Table>(message.request.group, post_, epochs_, memory_);
-  guests_.emplace(guest, Place{name, table});
-  table->join(guest, message.request);
+  auto& group_state = groups_[name];
+  if (!group_state)
+    group_state =
+        std::make_shared<GroupState>(message.request.group, connections_, epochs_, memory_);
+  guests_.emplace(guest, GuestGroup{name, group_state});
+  group_state->join(guest, message.request);
   return Ok{};
 }
 
-Status Hall::takeName(GuestId guest, Type type, ByteSpan payload) {
+Status ServerState::takeName(GuestId guest, Type type, ByteSpan payload) {
   if (type == Type::kWithdraw || type == Type::kForget) {
     VIADUCT_TRY(const auto request, NumberMessage::decode(payload));
     const auto number = static_cast<std::uint32_t>(request.number);
@@ -78,49 +80,50 @@ Status Hall::takeName(GuestId guest, Type type, ByteSpan payload) {
   return Ok{};
 }
 
-Status Hall::takeOfMember(GuestId guest, Type type, ByteSpan payload) {
+Status ServerState::takeOfMember(GuestId guest, Type type, ByteSpan payload) {
   const auto found = guests_.find(guest);
   if (found == guests_.end()) return Ok{};
-  const Place place = found->second;
-  Table& table = *place.table;
+  const GuestGroup group = found->second;
+  GroupState& group_state = *group.state;
   if (type == Type::kGather) {
     VIADUCT_TRY(auto message, GatherMessage::decode(payload));
-    VIADUCT_CHECK(table.gather(guest, std::move(message)));
+    VIADUCT_CHECK(group_state.gather(guest, std::move(message)));
   } else if (type == Type::kAbandon) {
     VIADUCT_TRY(const auto message, TextMessage::decode(payload));
-    table.abandon(guest, message.text);
+    group_state.abandon(guest, message.text);
   } else if (type == Type::kFinish) {
-    table.finish(guest);
+    group_state.finish(guest);
   } else if (type == Type::kAsk) {
-    table.ask(guest);
+    group_state.ask(guest);
   } else if (type == Type::kStop) {
-    table.requestStop(guest);
+    group_state.requestStop(guest);
   } else {
     VIADUCT_TRY(const auto pong, NumberMessage::decode(payload));
-    table.pong(guest, pong.number);
+    group_state.pong(guest, pong.number);
   }
-  tidy(place.name);
+  tidy(group.name);
   return Ok{};
 }
 
-void Hall::gone(GuestId guest, const std::string& how) {
+void ServerState::gone(GuestId guest, const std::string& how) {
   names_.gone(guest);
   const auto found = guests_.find(guest);
   if (found == guests_.end()) return;
-  const Place place = std::move(found->second);
+  const GuestGroup group = std::move(found->second);
   guests_.erase(found);
-  place.table->gone(guest, how);
-  tidy(place.name);
+  group.state->gone(guest, how);
+  tidy(group.name);
 }
 
-void Hall::tidy(const Name& name) {
-  const auto found = tables_.find(name);
-  if (found != tables_.end() && found->second->empty()) tables_.erase(found);
+void ServerState::tidy(const Name& name) {
+  const auto found = groups_.find(name);
+  if (found != groups_.end() && found->second->empty()) groups_.erase(found);
 }
 
-std::size_t Hall::liveGroups() const {
-  return static_cast<std::size_t>(std::count_if(
-      tables_.begin(), tables_.end(), [](const auto& table) { return table.second->live(); }));
+std::size_t ServerState::liveGroups() const {
+  return static_cast<std::size_t>(
+      std::count_if(groups_.begin(), groups_.end(),
+                    [](const auto& group_state) { return group_state.second->live(); }));
 }
 
 }  // namespace viaduct::meet::embedded

@@ -12,17 +12,17 @@
 #include <utility>
 
 #include "meet/embedded/directory.h"
+#include "meet/embedded/group_state.h"
+#include "meet/embedded/member_connections.h"
 #include "meet/embedded/messages.h"
-#include "meet/embedded/post.h"
-#include "meet/embedded/table.h"
 
 namespace viaduct::meet::embedded {
 
-class Hall {
+class ServerState {
  public:
   // `first_epoch`: no other life of a server has used this one or a greater.
-  Hall(Post& post, std::uint64_t first_epoch)
-      : post_(post), epochs_(first_epoch), names_(post, memory_) {}
+  ServerState(MemberConnections& connections, std::uint64_t first_epoch)
+      : connections_(connections), epochs_(first_epoch), names_(connections, memory_) {}
 
   // An error means that the guest does not keep to the protocol.
   Status take(GuestId guest, Type type, ByteSpan payload);
@@ -33,9 +33,9 @@ class Hall {
 
  private:
   using Name = std::pair<std::string, std::string>;  // namespace, group
-  struct Place {
+  struct GuestGroup {
     Name name;
-    std::shared_ptr<Table> table;
+    std::shared_ptr<GroupState> state;
   };
 
   Status join(GuestId guest, ByteSpan payload);
@@ -46,11 +46,11 @@ class Hall {
   // For all that members have us keep: names, searches, values that are gathered.
   static constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30U;
 
-  Post& post_;
+  MemberConnections& connections_;
   std::uint64_t epochs_;
   base::Budget memory_{kMaxBytes};
-  std::map<Name, std::shared_ptr<Table>> tables_;
-  std::unordered_map<GuestId, Place> guests_;
+  std::map<Name, std::shared_ptr<GroupState>> groups_;
+  std::unordered_map<GuestId, GuestGroup> guests_;
   Directory names_;
 };
 

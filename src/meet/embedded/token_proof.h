@@ -9,7 +9,7 @@
 namespace viaduct::meet::embedded {
 
 // Of one connection: both nonces are fresh, so no proof is good for another.
-struct Proof {
+struct TokenProof {
   Key token = {};
   Key member_nonce = {}, server_nonce = {};
 
