@@ -31,7 +31,7 @@ class Finder {
   bool group_secret_ = false;  // then no Card that is published holds it
   meet::StopFlag stop_{false};
   std::unique_ptr<meet::MeetingPlace> place_;
-  std::unique_ptr<meet::Entry> entry_;
+  std::unique_ptr<meet::PublishedName> entry_;
 };
 
 }  // namespace viaduct::agent

@@ -41,7 +41,7 @@ const char* stepName(Step step) {
   return "?";
 }
 
-Exchange::Exchange(const Library& curl, std::uint64_t id, Request request, const Tls& tls)
+Exchange::Exchange(const CurlLibrary& curl, std::uint64_t id, HttpRequest request, const Tls& tls)
     : curl_(curl),
       id_(id),
       request_(std::move(request)),
@@ -143,8 +143,8 @@ Step Exchange::stepReached() const {
   return request_.url.starts_with("https:") ? Step::kTls : Step::kRequest;
 }
 
-Failure Exchange::failureOf(CURLcode code) const {
-  Failure out;
+HttpFailure Exchange::failureOf(CURLcode code) const {
+  HttpFailure out;
   out.text = error_[0] != '\0' ? error_ : curl_.curl_easy_strerror(code);
   // With TLS 1.3 a server says what it thinks of our certificate after the handshake.
   const bool alert = out.text.find("alert") != std::string::npos;
@@ -164,15 +164,15 @@ Failure Exchange::failureOf(CURLcode code) const {
   return out;
 }
 
-Answer Exchange::finish(CURLcode code) {
-  Answer out;
+HttpAnswer Exchange::finish(CURLcode code) {
+  HttpAnswer out;
   curl_.curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &out.status);
   if (code != CURLE_OK) out.failure = failureOf(code);
   out.body = received_.substr(read_);
   return out;
 }
 
-Answer Exchange::expire() const {
+HttpAnswer Exchange::expire() const {
   const Step step = stepReached();
   constexpr auto kText = [](Step reached) {
     switch (reached) {
@@ -186,7 +186,7 @@ Answer Exchange::expire() const {
         return "it accepted the connection and did not answer in time";
     }
   };
-  return {.failure = Failure{.step = step, .text = kText(step), .timed_out = true}};
+  return {.failure = HttpFailure{.step = step, .text = kText(step), .timed_out = true}};
 }
 
 }  // namespace viaduct::meet::etcd

@@ -13,9 +13,9 @@
 
 #include "base/waiting.h"
 #include "meet/etcd/client.h"
+#include "meet/etcd/http_loop.h"
 #include "meet/etcd/keys.h"
 #include "meet/etcd/lease.h"
-#include "meet/etcd/loop.h"
 #include "meet/meeting.h"
 #include "meet/place_options.h"
 
@@ -26,18 +26,18 @@ inline constexpr std::chrono::milliseconds kGrace{200};
 // For finding out what a wait is for, while it goes on.
 inline constexpr std::chrono::milliseconds kAskTime{500};
 
-class Core {
+class EtcdContext {
  public:
-  static Result<std::shared_ptr<Core>> open(const PlaceOptions& options);
+  static Result<std::shared_ptr<EtcdContext>> open(const PlaceOptions& options);
   // Takes back the lease, and with it all keys: at the latest a second later this is given up.
-  ~Core();
-  Core(const Core&) = delete;
-  Core& operator=(const Core&) = delete;
+  ~EtcdContext();
+  EtcdContext(const EtcdContext&) = delete;
+  EtcdContext& operator=(const EtcdContext&) = delete;
 
   // Runs it in the loop's thread and waits until it has run; it must not wait itself.
   void run(const std::function<void()>& task);
 
-  Loop& loop() { return *loop_; }
+  HttpLoop& loop() { return *loop_; }
   Client& client() { return *client_; }
   Lease& lease() { return *lease_; }
   const Space& space() const { return space_; }
@@ -53,13 +53,13 @@ class Core {
   }
 
  private:
-  Core() = default;
+  EtcdContext() = default;
   void takeBack(const std::function<void()>& done);
 
   Space space_;
   std::string token_, text_;
   base::SayWaiting waiting_;
-  std::unique_ptr<Loop> loop_;
+  std::unique_ptr<HttpLoop> loop_;
   std::unique_ptr<Client> client_;
   std::unique_ptr<Lease> lease_;
 };
@@ -102,18 +102,20 @@ class Board {
 // Waits as Board::wait() does, and says whom for. `ask` finds that out into `so_far`, a value of
 // the board's, in the loop's thread.
 template <class Ready>
-bool waitAloud(Core& core, Board& board, std::optional<Error>& so_far, Clock::time_point until,
-               const StopFlag& stop, const Ready& ready, const std::function<void()>& ask) {
-  base::Waiting waiting(core.waiting(), until);
+bool waitAloud(EtcdContext& context, Board& board, std::optional<Error>& so_far,
+               Clock::time_point until, const StopFlag& stop, const Ready& ready,
+               const std::function<void()>& ask) {
+  base::Waiting waiting(context.waiting(), until);
   while (waiting.due() < until) {
     if (board.wait(waiting.due(), &stop, ready)) return true;
     if (stop.load(std::memory_order_relaxed)) return false;
     board.change([&] { so_far.reset(); });
-    core.loop().post(ask);
+    context.loop().post(ask);
     board.wait(std::min(until, Clock::now() + kAskTime), &stop, [&] { return ready() || so_far; });
     if (board.look(ready)) return true;
     waiting.tell(board.look([&] {
-      return so_far.value_or(Error{.operation = core.text(), .detail = "it has not answered yet"});
+      return so_far.value_or(
+          Error{.operation = context.text(), .detail = "it has not answered yet"});
     }));
   }
   return board.wait(until, &stop, ready);

@@ -1,4 +1,4 @@
-#include "meet/etcd/core.h"
+#include "meet/etcd/context.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ Status readable(const std::string& file, const char* what) {
   return base::fileError(fmt::format("etcd: open {}", what), errno, file);
 }
 
-Status check(const PlaceOptions& options, const std::vector<Endpoint>& endpoints) {
+Status check(const PlaceOptions& options, const std::vector<EtcdEndpoint>& endpoints) {
   VIADUCT_CHECK(readable(options.ca_file, "the CA file"));
   VIADUCT_CHECK(readable(options.certificate_file, "the client's certificate"));
   VIADUCT_CHECK(readable(options.key_file, "the client's key"));
@@ -36,7 +36,7 @@ Status check(const PlaceOptions& options, const std::vector<Endpoint>& endpoints
                  .remedy = "give both files, or neither"};
   if (options.user.empty() && !options.password.empty())
     return Error{.operation = "etcd", .detail = "a password was given without a user"};
-  const bool tls = std::ranges::any_of(endpoints, &Endpoint::tls);
+  const bool tls = std::ranges::any_of(endpoints, &EtcdEndpoint::tls);
   if (!tls && !(options.ca_file.empty() && options.certificate_file.empty()))
     return Error{.operation = "etcd",
                  .detail = "certificates were given, but no endpoint begins with https://",
@@ -46,26 +46,26 @@ Status check(const PlaceOptions& options, const std::vector<Endpoint>& endpoints
 
 }  // namespace
 
-Result<std::shared_ptr<Core>> Core::open(const PlaceOptions& options) {
+Result<std::shared_ptr<EtcdContext>> EtcdContext::open(const PlaceOptions& options) {
   VIADUCT_TRY(auto endpoints, parseEndpoints(options.where));
   VIADUCT_CHECK(check(options, endpoints));
-  std::shared_ptr<Core> core(new Core);
-  core->token_ = options.token;
-  core->waiting_ = options.waiting;
-  core->space_.root = options.name_space.empty() ? "/viaduct" : options.name_space;
-  while (core->space_.root.ends_with('/')) core->space_.root.pop_back();
-  core->text_ = "etcd";
-  for (const Endpoint& one : endpoints)
-    core->text_ += (&one == endpoints.data() ? " " : ",") + one.url();
-  VIADUCT_TRY(core->loop_,
-              Loop::open({options.ca_file, options.certificate_file, options.key_file}));
-  core->client_ = std::make_unique<Client>(
-      *core->loop_, Client::Config{std::move(endpoints), options.user, options.password});
-  core->lease_ = std::make_unique<Lease>(*core->loop_, *core->client_, options.detect);
-  return core;
+  std::shared_ptr<EtcdContext> context(new EtcdContext);
+  context->token_ = options.token;
+  context->waiting_ = options.waiting;
+  context->space_.root = options.name_space.empty() ? "/viaduct" : options.name_space;
+  while (context->space_.root.ends_with('/')) context->space_.root.pop_back();
+  context->text_ = "etcd";
+  for (const EtcdEndpoint& one : endpoints)
+    context->text_ += (&one == endpoints.data() ? " " : ",") + one.url();
+  VIADUCT_TRY(context->loop_,
+              HttpLoop::open({options.ca_file, options.certificate_file, options.key_file}));
+  context->client_ = std::make_unique<Client>(
+      *context->loop_, Client::Config{std::move(endpoints), options.user, options.password});
+  context->lease_ = std::make_unique<Lease>(*context->loop_, *context->client_, options.detect);
+  return context;
 }
 
-void Core::run(const std::function<void()>& task) {
+void EtcdContext::run(const std::function<void()>& task) {
   std::promise<void> ran;
   loop_->post([&] {
     task();
@@ -74,15 +74,15 @@ void Core::run(const std::function<void()>& task) {
   ran.get_future().wait();
 }
 
-void Core::txn(const Txn& txn, Clock::time_point until,
-               std::function<void(Result<TxnReply>)> done) {
+void EtcdContext::txn(const Txn& txn, Clock::time_point until,
+                      std::function<void(Result<TxnReply>)> done) {
   client_->call(kTxnPath, toJson(txn), until, [done = std::move(done)](Result<std::string> body) {
     if (!body) return done(std::move(body).error());
     done(parseTxn(*body));
   });
 }
 
-void Core::takeBack(const std::function<void()>& done) {
+void EtcdContext::takeBack(const std::function<void()>& done) {
   lease_->stop();
   client_->whenIdle([this, done] {
     if (lease_->id() == 0) return done();
@@ -91,7 +91,7 @@ void Core::takeBack(const std::function<void()>& done) {
   });
 }
 
-Core::~Core() {
+EtcdContext::~EtcdContext() {
   if (!loop_) return;
   if (lease_) {
     auto done = std::make_shared<std::promise<void>>();

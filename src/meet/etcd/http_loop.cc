@@ -1,4 +1,4 @@
-#include "meet/etcd/loop.h"
+#include "meet/etcd/http_loop.h"
 
 #include <algorithm>
 #include <mutex>
@@ -10,7 +10,7 @@
 namespace viaduct::meet::etcd {
 namespace {
 
-std::uint64_t idOf(const Library& curl, CURL* easy) {
+std::uint64_t idOf(const CurlLibrary& curl, CURL* easy) {
   Exchange* exchange = nullptr;
   curl.curl_easy_getinfo(easy, CURLINFO_PRIVATE, &exchange);
   return exchange->id();
@@ -18,12 +18,12 @@ std::uint64_t idOf(const Library& curl, CURL* easy) {
 
 }  // namespace
 
-Loop::Loop(const Library& curl, Tls tls)
+HttpLoop::HttpLoop(const CurlLibrary& curl, Tls tls)
     : curl_(curl), tls_(std::move(tls)), multi_(curl.curl_multi_init(), curl.curl_multi_cleanup) {}
 
-Result<std::unique_ptr<Loop>> Loop::open(Tls tls) {
-  VIADUCT_TRY(const Library* curl, library());
-  std::unique_ptr<Loop> loop(new Loop(*curl, std::move(tls)));
+Result<std::unique_ptr<HttpLoop>> HttpLoop::open(Tls tls) {
+  VIADUCT_TRY(const CurlLibrary* curl, library());
+  std::unique_ptr<HttpLoop> loop(new HttpLoop(*curl, std::move(tls)));
   if (!loop->multi_)
     return Error{.code = Code::kExhausted, .operation = "curl_multi_init", .detail = "no memory"};
   const base::BlockedSignals blocked;
@@ -35,7 +35,7 @@ Result<std::unique_ptr<Loop>> Loop::open(Tls tls) {
   return loop;
 }
 
-Loop::~Loop() {
+HttpLoop::~HttpLoop() {
   if (thread_.joinable()) {
     inbox_.with([](Inbox& inbox) { inbox.stop = true; });
     curl_.curl_multi_wakeup(multi_.get());
@@ -45,25 +45,25 @@ Loop::~Loop() {
     curl_.curl_multi_remove_handle(multi_.get(), running.exchange->easy());
 }
 
-void Loop::post(std::function<void()> task) {
+void HttpLoop::post(std::function<void()> task) {
   inbox_.with([&](Inbox& inbox) { inbox.tasks.push_back(std::move(task)); });
   curl_.curl_multi_wakeup(multi_.get());
 }
 
-Loop::Id Loop::at(Clock::time_point when, std::function<void()> run) {
+HttpLoop::Id HttpLoop::at(Clock::time_point when, std::function<void()> run) {
   const Id id = ++last_id_;
   timer_by_id_[id] = timers_.emplace(when, std::pair(id, std::move(run)));
   return id;
 }
 
-void Loop::forget(Id timer) {
+void HttpLoop::forget(Id timer) {
   const auto found = timer_by_id_.find(timer);
   if (found == timer_by_id_.end()) return;
   timers_.erase(found->second);
   timer_by_id_.erase(found);
 }
 
-Loop::Id Loop::start(Request request) {
+HttpLoop::Id HttpLoop::start(HttpRequest request) {
   const Id id = ++last_id_;
   Running& running = running_[id];
   const Clock::time_point until = request.until;
@@ -71,7 +71,7 @@ Loop::Id Loop::start(Request request) {
   if (!running.exchange->ok() ||
       curl_.curl_multi_add_handle(multi_.get(), running.exchange->easy()) != CURLM_OK) {
     running.timer = at(Clock::now(), [this, id] {
-      end(id, {.failure = Failure{.text = "libcurl is out of memory", .for_good = true}});
+      end(id, {.failure = HttpFailure{.text = "libcurl is out of memory", .for_good = true}});
     });
     return id;
   }
@@ -79,7 +79,7 @@ Loop::Id Loop::start(Request request) {
   return id;
 }
 
-void Loop::drop(Id exchange) {
+void HttpLoop::drop(Id exchange) {
   const auto found = running_.find(exchange);
   if (found == running_.end()) return;
   forget(found->second.timer);
@@ -87,19 +87,19 @@ void Loop::drop(Id exchange) {
   running_.erase(found);
 }
 
-void Loop::end(Id id, Answer answer) {
+void HttpLoop::end(Id id, HttpAnswer answer) {
   const auto done = running_.at(id).exchange->request().done;
   drop(id);
   done(std::move(answer));
 }
 
-void Loop::run() {
+void HttpLoop::run() {
   pthread_setname_np(pthread_self(), "viaduct-etcd");
   while (turn()) {
   }
 }
 
-bool Loop::turn() {
+bool HttpLoop::turn() {
   int running = 0;
   curl_.curl_multi_perform(multi_.get(), &running);
   deliverLines();
@@ -116,7 +116,7 @@ bool Loop::turn() {
   return !stop;
 }
 
-int Loop::sleepFor() const {
+int HttpLoop::sleepFor() const {
   constexpr int kLongest = 60'000;
   if (timers_.empty()) return kLongest;
   const auto left =
@@ -124,7 +124,7 @@ int Loop::sleepFor() const {
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, kLongest));
 }
 
-void Loop::runTimers() {
+void HttpLoop::runTimers() {
   const auto now = Clock::now();
   while (!timers_.empty() && timers_.begin()->first <= now) {
     const auto first = timers_.begin();
@@ -136,7 +136,7 @@ void Loop::runTimers() {
 }
 
 // Handlers may drop any exchange, so each is looked for anew.
-void Loop::deliverLines() {
+void HttpLoop::deliverLines() {
   std::vector<Id> streams;
   for (const auto& [id, running] : running_)
     if (running.exchange->stream()) streams.push_back(id);
@@ -153,7 +153,7 @@ void Loop::deliverLines() {
   }
 }
 
-void Loop::deliverEnds() {
+void HttpLoop::deliverEnds() {
   std::vector<std::pair<Id, CURLcode>> ended;
   int left = 0;
   while (const CURLMsg* message = curl_.curl_multi_info_read(multi_.get(), &left))

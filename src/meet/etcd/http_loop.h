@@ -18,39 +18,39 @@
 
 namespace viaduct::meet::etcd {
 
-class Loop {
+class HttpLoop {
  public:
   using Id = std::uint64_t;  // 0: none
 
-  static Result<std::unique_ptr<Loop>> open(Tls tls);
+  static Result<std::unique_ptr<HttpLoop>> open(Tls tls);
   // Ends the thread. What is under way is dropped without a word, and its closures with it.
-  ~Loop();
-  Loop(const Loop&) = delete;
-  Loop& operator=(const Loop&) = delete;
+  ~HttpLoop();
+  HttpLoop(const HttpLoop&) = delete;
+  HttpLoop& operator=(const HttpLoop&) = delete;
 
   void post(std::function<void()> task);
 
   Id at(Clock::time_point when, std::function<void()> run);
   void forget(Id timer);
   // `done` runs later, never inside start(); drop(): neither it nor `line` runs any more.
-  Id start(Request request);
+  Id start(HttpRequest request);
   void drop(Id exchange);
 
  private:
   using Timers = std::multimap<Clock::time_point, std::pair<Id, std::function<void()>>>;
 
-  Loop(const Library& curl, Tls tls);
+  HttpLoop(const CurlLibrary& curl, Tls tls);
   void run();
   bool turn();  // false: the end
   void runTimers();
   void deliverLines();
   void deliverEnds();
-  void end(Id id, Answer answer);
+  void end(Id id, HttpAnswer answer);
   int sleepFor() const;
 
-  const Library& curl_;
+  const CurlLibrary& curl_;
   Tls tls_;
-  std::unique_ptr<CURLM, decltype(Library::curl_multi_cleanup)> multi_;
+  std::unique_ptr<CURLM, decltype(CurlLibrary::curl_multi_cleanup)> multi_;
   struct Inbox {
     std::vector<std::function<void()>> tasks;
     bool stop = false;
