@@ -44,46 +44,46 @@ class MeetingContract : public ::testing::TestWithParam<PlaceKind> {
 
   PlaceOptions options() const { return running_->options(); }
 
-  static JoinedMember join(const PlaceOptions& options, const JoinRequest& request,
-                           Duration time = kLong) {
-    JoinedMember member;
+  static JoinedMember sit(const PlaceOptions& options, const JoinRequest& request,
+                          Duration time = kLong) {
+    JoinedMember joined;
     auto place = openMeetingPlace(options);
     if (!place) {
-      member.error = place.error();
-      return member;
+      joined.error = place.error();
+      return joined;
     }
-    member.place = std::move(*place);
-    auto group = member.place->join(request, time, kGoOn);
+    joined.place = std::move(*place);
+    auto group = joined.place->join(request, time, kGoOn);
     if (group)
-      member.group = std::move(*group);
+      joined.group = std::move(*group);
     else
-      member.error = group.error();
-    return member;
+      joined.error = group.error();
+    return joined;
   }
   std::future<JoinedMember> sitLater(const JoinRequest& request, Duration time = kLong) {
     return std::async(std::launch::async,
-                      [at = options(), request, time] { return join(at, request, time); });
+                      [at = options(), request, time] { return sit(at, request, time); });
   }
   // For a test whose other member may be there first, for a short time: comes until it is let in.
   std::future<JoinedMember> insist(const JoinRequest& request) {
     return std::async(std::launch::async, [at = options(), request] {
-      JoinedMember member;
+      JoinedMember joined;
       const auto end = Clock::now() + kLong;
-      do member = join(at, request);
-      while (!member.group && Clock::now() < end);
-      return member;
+      do joined = sit(at, request);
+      while (!joined.group && Clock::now() < end);
+      return joined;
     });
   }
   // For the other one of the two: comes until it hears more than that its time is over, as where it
   // was first; for longer and longer where the place is too slow to say who has come.
   JoinedMember sitUntilAnswered(const JoinRequest& request) const {
-    JoinedMember member;
+    JoinedMember joined;
     Duration time = 200ms;
     do {
-      member = join(options(), request, time);
-      if (!mentions(member.error, "1 of ")) time *= 2;
-    } while (member.error.code == Code::kTimeout && time < kLong);
-    return member;
+      joined = sit(options(), request, time);
+      if (!mentions(joined.error, "1 of ")) time *= 2;
+    } while (joined.error.code == Code::kTimeout && time < kLong);
+    return joined;
   }
   JoinRequest request(std::uint32_t size, std::string name,
                       std::optional<std::uint32_t> rank = {}) const {
@@ -94,26 +94,27 @@ class MeetingContract : public ::testing::TestWithParam<PlaceKind> {
     std::vector<std::future<JoinedMember>> coming;
     for (std::uint32_t i = 0; i < size; ++i)
       coming.push_back(sitLater(request(size, "m" + std::to_string(i))));
-    std::vector<JoinedMember> members;
-    for (auto& one : coming) members.push_back(one.get());
-    for (const JoinedMember& member : members)
-      if (!member.group) ADD_FAILURE() << member.error.text();
-    std::sort(members.begin(), members.end(), [](const JoinedMember& a, const JoinedMember& b) {
-      return a.group && b.group && a.group->roster().rank < b.group->roster().rank;
-    });
-    return members;
+    std::vector<JoinedMember> joined_members;
+    for (auto& one : coming) joined_members.push_back(one.get());
+    for (const JoinedMember& joined : joined_members)
+      if (!joined.group) ADD_FAILURE() << joined.error.text();
+    std::sort(joined_members.begin(), joined_members.end(),
+              [](const JoinedMember& a, const JoinedMember& b) {
+                return a.group && b.group && a.group->roster().rank < b.group->roster().rank;
+              });
+    return joined_members;
   }
-  static void barrierOfAll(std::vector<JoinedMember>& members) {
+  static void barrierOfAll(std::vector<JoinedMember>& joined_members) {
     std::vector<std::future<void>> all;
-    for (JoinedMember& member : members)
-      all.push_back(std::async(std::launch::async, [&member] {
-        const auto values = member.group->gather("", kLong, kGoOn);
+    for (JoinedMember& joined : joined_members)
+      all.push_back(std::async(std::launch::async, [&joined] {
+        const auto values = joined.group->gather("", kLong, kGoOn);
         if (!values) ADD_FAILURE() << values.error().text();
       }));
   }
-  static void finishAll(std::vector<JoinedMember>& members) {
-    for (JoinedMember& member : members) {
-      const Status finished = member.group->finish(kLong);
+  static void finishAll(std::vector<JoinedMember>& joined_members) {
+    for (JoinedMember& joined : joined_members) {
+      const Status finished = joined.group->finish(kLong);
       EXPECT_TRUE(finished) << finished.error().text();
     }
   }
@@ -136,7 +137,7 @@ class MeetingContract : public ::testing::TestWithParam<PlaceKind> {
 TEST_P(MeetingContract, AllGetTheSameRosterWithTheRanksTheyAskedFor) {
   auto a = sitLater(request(3, "a", 2));
   auto b = sitLater(request(3, "b", 0));
-  const JoinedMember c = join(options(), request(3, "c"));
+  const JoinedMember c = sit(options(), request(3, "c"));
   const JoinedMember first = a.get(), second = b.get();
   ASSERT_TRUE(first.group && second.group && c.group) << c.error.text();
   EXPECT_EQ(first.group->roster().rank, 2U);
@@ -151,24 +152,24 @@ TEST_P(MeetingContract, AllGetTheSameRosterWithTheRanksTheyAskedFor) {
 }
 
 TEST_P(MeetingContract, AGroupOfOneIsWholeAtOnce) {
-  JoinedMember member = join(options(), request(1, "alone"));
-  ASSERT_TRUE(member.group) << member.error.text();
-  const auto values = member.group->gather("mine", kLong, kGoOn);
+  JoinedMember joined = sit(options(), request(1, "alone"));
+  ASSERT_TRUE(joined.group) << joined.error.text();
+  const auto values = joined.group->gather("mine", kLong, kGoOn);
   ASSERT_TRUE(values);
   EXPECT_EQ(*values, std::vector<std::string>{"mine"});
-  EXPECT_TRUE(member.group->finish(kLong));
+  EXPECT_TRUE(joined.group->finish(kLong));
 }
 
 TEST_P(MeetingContract, GatherGivesEveryValueByRankRoundAfterRound) {
-  auto members = formed(5);
+  auto joined_members = formed(5);
   ASSERT_FALSE(HasFailure());
   std::vector<std::future<void>> members;
-  for (JoinedMember& member : members)
-    members.push_back(std::async(std::launch::async, [&member] {
-      const std::uint32_t rank = member.group->roster().rank;
+  for (JoinedMember& joined : joined_members)
+    members.push_back(std::async(std::launch::async, [&joined] {
+      const std::uint32_t rank = joined.group->roster().rank;
       for (int round = 0; round < 20; ++round) {
         const auto mine = std::to_string(rank) + "/" + std::to_string(round) + std::string(1, '\0');
-        const auto all = member.group->gather(round % 3 == 0 ? "" : mine, kLong, kGoOn);
+        const auto all = joined.group->gather(round % 3 == 0 ? "" : mine, kLong, kGoOn);
         ASSERT_TRUE(all) << all.error().text();
         ASSERT_EQ(all->size(), 5U);
         for (std::uint32_t other = 0; other < 5 && round % 3 != 0; ++other)
@@ -177,41 +178,41 @@ TEST_P(MeetingContract, GatherGivesEveryValueByRankRoundAfterRound) {
       }
     }));
   members.clear();
-  finishAll(members);
+  finishAll(joined_members);
 }
 
 TEST_P(MeetingContract, LargeValuesAreGathered) {
-  auto members = formed(2);
+  auto joined_members = formed(2);
   ASSERT_FALSE(HasFailure());
   const std::string large(kMaxValueBytes, 'x');
-  auto other =
-      std::async(std::launch::async, [&] { return members[1].group->gather(large, kLong, kGoOn); });
-  const auto all = members[0].group->gather("small", kLong, kGoOn);
+  auto other = std::async(std::launch::async,
+                          [&] { return joined_members[1].group->gather(large, kLong, kGoOn); });
+  const auto all = joined_members[0].group->gather("small", kLong, kGoOn);
   ASSERT_TRUE(all) << all.error().text();
   EXPECT_EQ((*all)[1], large);
   EXPECT_TRUE(other.get());
-  const auto beyond = members[0].group->gather(large + "x", kLong, kGoOn);
+  const auto beyond = joined_members[0].group->gather(large + "x", kLong, kGoOn);
   ASSERT_FALSE(beyond);
   EXPECT_EQ(beyond.error().code, Code::kInvalid);
-  finishAll(members);
+  finishAll(joined_members);
 }
 
 TEST_P(MeetingContract, AGatherThatTimedOutGoesOnAndNamesWhoIsMissing) {
-  auto members = formed(2);
+  auto joined_members = formed(2);
   ASSERT_FALSE(HasFailure());
-  const auto early = members[0].group->gather("early", kEnoughToSayWho, kGoOn);
+  const auto early = joined_members[0].group->gather("early", kEnoughToSayWho, kGoOn);
   ASSERT_FALSE(early);
   EXPECT_EQ(early.error().code, Code::kTimeout) << early.error().text();
   EXPECT_TRUE(
-      mentions(early.error(), "rank 1 (" + members[1].group->roster().members[1].name + ")"))
+      mentions(early.error(), "rank 1 (" + joined_members[1].group->roster().members[1].name + ")"))
       << early.error().text();
   auto other = std::async(std::launch::async,
-                          [&] { return members[1].group->gather("other", kLong, kGoOn); });
-  const auto again = members[0].group->gather("not looked at", kLong, kGoOn);
+                          [&] { return joined_members[1].group->gather("other", kLong, kGoOn); });
+  const auto again = joined_members[0].group->gather("not looked at", kLong, kGoOn);
   ASSERT_TRUE(again) << again.error().text();
   EXPECT_EQ(*again, (std::vector<std::string>{"early", "other"}));
   EXPECT_TRUE(other.get());
-  finishAll(members);
+  finishAll(joined_members);
 }
 
 TEST_P(MeetingContract, StopEndsEveryWait) {
@@ -234,28 +235,28 @@ TEST_P(MeetingContract, StopEndsEveryWait) {
 }
 
 TEST_P(MeetingContract, AJoinThatTimesOutSaysWhoCameAndLeavesNoSeatTaken) {
-  const JoinedMember alone = join(options(), request(2, "first", 0), kEnoughToSitDown);
+  const JoinedMember alone = sit(options(), request(2, "first", 0), kEnoughToSitDown);
   ASSERT_FALSE(alone.group);
   EXPECT_EQ(alone.error.code, Code::kTimeout) << alone.error.text();
   EXPECT_TRUE(mentions(alone.error, "1 of 2")) << alone.error.text();
   auto again = sitLater(request(2, "second", 0));
-  const JoinedMember other = join(options(), request(2, "third", 1));
+  const JoinedMember other = sit(options(), request(2, "third", 1));
   EXPECT_TRUE(other.group) << other.error.text();
   EXPECT_TRUE(again.get().group);
 }
 
 TEST_P(MeetingContract, WhatCannotBeRightIsRefused) {
-  EXPECT_EQ(join(options(), request(0, "a")).error.code, Code::kInvalid);
-  EXPECT_EQ(join(options(), request(kMaxMembers + 1, "a")).error.code, Code::kInvalid);
-  const JoinedMember beyond = join(options(), request(2, "a", 2));
+  EXPECT_EQ(sit(options(), request(0, "a")).error.code, Code::kInvalid);
+  EXPECT_EQ(sit(options(), request(kMaxMembers + 1, "a")).error.code, Code::kInvalid);
+  const JoinedMember beyond = sit(options(), request(2, "a", 2));
   EXPECT_EQ(beyond.error.code, Code::kInvalid);
   EXPECT_TRUE(mentions(beyond.error, "rank 2")) << beyond.error.text();
   auto nameless = request(2, "a");
   nameless.group.clear();
-  EXPECT_EQ(join(options(), nameless).error.code, Code::kInvalid);
+  EXPECT_EQ(sit(options(), nameless).error.code, Code::kInvalid);
   auto wordy = request(2, "a");
   wordy.about = std::string(5000, 'x');
-  EXPECT_EQ(join(options(), wordy).error.code, Code::kInvalid);
+  EXPECT_EQ(sit(options(), wordy).error.code, Code::kInvalid);
 }
 
 TEST_P(MeetingContract, AnotherSizeIsRefusedAndTheOthersGoOn) {
@@ -266,7 +267,7 @@ TEST_P(MeetingContract, AnotherSizeIsRefusedAndTheOthersGoOn) {
   EXPECT_TRUE(mentions(wrong.error, "first") && mentions(wrong.error, "2") &&
               mentions(wrong.error, "3"))
       << wrong.error.text();
-  const JoinedMember second = join(options(), request(2, "second"));
+  const JoinedMember second = sit(options(), request(2, "second"));
   EXPECT_TRUE(second.group) << second.error.text();
   EXPECT_TRUE(first.get().group);
 }
@@ -277,81 +278,81 @@ TEST_P(MeetingContract, ATakenRankIsRefusedWithItsHoldersName) {
   EXPECT_EQ(twin.error.code, Code::kBusy) << twin.error.text();
   EXPECT_TRUE(mentions(twin.error, "rank 1") && mentions(twin.error, "holder"))
       << twin.error.text();
-  const JoinedMember second = join(options(), request(2, "second", 0));
+  const JoinedMember second = sit(options(), request(2, "second", 0));
   EXPECT_TRUE(second.group) << second.error.text();
   EXPECT_TRUE(first.get().group);
 }
 
 TEST_P(MeetingContract, AWrongTokenIsRefusedAndNobodyIsDisturbed) {
-  auto members = formed(2);
+  auto joined_members = formed(2);
   ASSERT_FALSE(HasFailure());
   auto stranger = options();
   for (const char* token : {"guessed", ""}) {
     stranger.token = token;
     const auto begun = Clock::now();
-    const JoinedMember member = join(stranger, request(2, "stranger"));
-    EXPECT_EQ(member.error.code, Code::kDenied) << member.error.text();
-    EXPECT_TRUE(mentions(member.error, "token")) << member.error.text();
+    const JoinedMember joined = sit(stranger, request(2, "stranger"));
+    EXPECT_EQ(joined.error.code, Code::kDenied) << joined.error.text();
+    EXPECT_TRUE(mentions(joined.error, "token")) << joined.error.text();
     EXPECT_LT(Clock::now() - begun, kLong) << "said at once, not at the deadline";
   }
-  barrierOfAll(members);
-  finishAll(members);
+  barrierOfAll(joined_members);
+  finishAll(joined_members);
 }
 
 TEST_P(MeetingContract, ALateJoinerAndASecondRunAreRefusedAndTheLiveRunGoesOn) {
-  auto members = formed(2);
+  auto joined_members = formed(2);
   ASSERT_FALSE(HasFailure());
-  const JoinedMember late = join(options(), request(2, "late"));
+  const JoinedMember late = sit(options(), request(2, "late"));
   EXPECT_EQ(late.error.code, Code::kBusy) << late.error.text();
   EXPECT_TRUE(mentions(late.error, "m0") && mentions(late.error, "m1")) << late.error.text();
-  const JoinedMember other_run = join(options(), request(4, "second run"));
+  const JoinedMember other_run = sit(options(), request(4, "second run"));
   EXPECT_EQ(other_run.error.code, Code::kBusy) << other_run.error.text();
-  barrierOfAll(members);
-  EXPECT_FALSE(members[0].group->trouble());
-  finishAll(members);
+  barrierOfAll(joined_members);
+  EXPECT_FALSE(joined_members[0].group->trouble());
+  finishAll(joined_members);
 }
 
 TEST_P(MeetingContract, AfterGoodbyesTheNameIsFreeForTheNextRun) {
   std::set<std::uint64_t> epochs;
   for (int run = 0; run < 3; ++run) {
-    auto members = formed(3);
+    auto joined_members = formed(3);
     ASSERT_FALSE(HasFailure());
-    epochs.insert(members[0].group->roster().epoch);
-    finishAll(members);
+    epochs.insert(joined_members[0].group->roster().epoch);
+    finishAll(joined_members);
   }
   EXPECT_EQ(epochs.size(), 3U) << "each forming has its own epoch";
 }
 
 TEST_P(MeetingContract, AMemberThatSaidGoodbyeWaitsForTheOthersBeforeTheNextRun) {
-  auto members = formed(2);
+  auto joined_members = formed(2);
   ASSERT_FALSE(HasFailure());
-  ASSERT_TRUE(members[0].group->finish(kLong));
+  ASSERT_TRUE(joined_members[0].group->finish(kLong));
   auto next = sitLater(request(1, "next run"));
   EXPECT_EQ(next.wait_for(100ms), std::future_status::timeout);
-  ASSERT_TRUE(members[1].group->finish(kLong));
-  const JoinedMember member = next.get();
-  EXPECT_TRUE(member.group) << member.error.text();
+  ASSERT_TRUE(joined_members[1].group->finish(kLong));
+  const JoinedMember joined = next.get();
+  EXPECT_TRUE(joined.group) << joined.error.text();
 }
 
 TEST_P(MeetingContract, LeavingWithoutGoodbyeIsADeathThatAllAreTold) {
-  auto members = formed(4);
+  auto joined_members = formed(4);
   ASSERT_FALSE(HasFailure());
-  const Member victim = members[2].group->roster().members[2];
-  auto waiting =
-      std::async(std::launch::async, [&] { return members[0].group->gather("", kLong, kGoOn); });
-  members[2].group.reset();
+  const Member victim = joined_members[2].group->roster().members[2];
+  auto waiting = std::async(std::launch::async,
+                            [&] { return joined_members[0].group->gather("", kLong, kGoOn); });
+  joined_members[2].group.reset();
   const auto begun = Clock::now();
   const auto gathered = waiting.get();
   ASSERT_FALSE(gathered);
   EXPECT_EQ(gathered.error().code, Code::kPeerLost);
   for (const std::size_t i : {0U, 1U, 3U}) {
-    const Error why = troubleOf(*members[i].group);
+    const Error why = troubleOf(*joined_members[i].group);
     EXPECT_EQ(why.code, Code::kPeerLost) << why.text();
     EXPECT_TRUE(mentions(why, "rank 2 (" + victim.name + ")")) << why.text();
   }
   EXPECT_LT(Clock::now() - begun, kLong);
-  EXPECT_FALSE(members[1].group->gather("", kLong, kGoOn)) << "over is over";
-  EXPECT_FALSE(members[1].group->finish(kLong));
+  EXPECT_FALSE(joined_members[1].group->gather("", kLong, kGoOn)) << "over is over";
+  EXPECT_FALSE(joined_members[1].group->finish(kLong));
   // The survivors still hold their ends; the name is free all the same.
   auto next = formed(4);
   ASSERT_FALSE(HasFailure());
@@ -359,49 +360,49 @@ TEST_P(MeetingContract, LeavingWithoutGoodbyeIsADeathThatAllAreTold) {
 }
 
 TEST_P(MeetingContract, GoodbyeWhileOthersWaitEndsTheirWait) {
-  auto members = formed(2);
+  auto joined_members = formed(2);
   ASSERT_FALSE(HasFailure());
-  auto waiting =
-      std::async(std::launch::async, [&] { return members[0].group->gather("", kLong, kGoOn); });
-  EXPECT_TRUE(members[1].group->finish(kLong));
+  auto waiting = std::async(std::launch::async,
+                            [&] { return joined_members[0].group->gather("", kLong, kGoOn); });
+  EXPECT_TRUE(joined_members[1].group->finish(kLong));
   const auto gathered = waiting.get();
   ASSERT_FALSE(gathered);
   EXPECT_EQ(gathered.error().code, Code::kPeerLost) << gathered.error().text();
 }
 
 TEST_P(MeetingContract, AbandonTellsAllWhyAndWho) {
-  auto members = formed(3);
+  auto joined_members = formed(3);
   ASSERT_FALSE(HasFailure());
-  auto waiting =
-      std::async(std::launch::async, [&] { return members[0].group->gather("", kLong, kGoOn); });
-  members[1].group->abandon("the disk is full");
+  auto waiting = std::async(std::launch::async,
+                            [&] { return joined_members[0].group->gather("", kLong, kGoOn); });
+  joined_members[1].group->abandon("the disk is full");
   const auto gathered = waiting.get();
   ASSERT_FALSE(gathered);
-  for (const JoinedMember& member : members) {
-    const Error why = troubleOf(*member.group);
+  for (const JoinedMember& joined : joined_members) {
+    const Error why = troubleOf(*joined.group);
     EXPECT_EQ(why.code, Code::kCancelled);
     EXPECT_TRUE(mentions(why, "the disk is full") && mentions(why, "rank 1")) << why.text();
   }
 }
 
 TEST_P(MeetingContract, ARequestToStopReachesAllAndTheGroupGoesOn) {
-  auto members = formed(3);
+  auto joined_members = formed(3);
   ASSERT_FALSE(HasFailure());
-  for (const JoinedMember& member : members) EXPECT_FALSE(member.group->stopRequestedBy());
-  auto waiting =
-      std::async(std::launch::async, [&] { return members[0].group->gather("a", kLong, kGoOn); });
-  members[1].group->requestStop();
-  for (const JoinedMember& member : members) {
-    while (!member.group->stopRequestedBy() && !member.group->trouble()) std::this_thread::yield();
-    EXPECT_EQ(member.group->stopRequestedBy(), members[1].group->roster().rank);
-    EXPECT_FALSE(member.group->trouble());
+  for (const JoinedMember& joined : joined_members) EXPECT_FALSE(joined.group->stopRequestedBy());
+  auto waiting = std::async(std::launch::async,
+                            [&] { return joined_members[0].group->gather("a", kLong, kGoOn); });
+  joined_members[1].group->requestStop();
+  for (const JoinedMember& joined : joined_members) {
+    while (!joined.group->stopRequestedBy() && !joined.group->trouble()) std::this_thread::yield();
+    EXPECT_EQ(joined.group->stopRequestedBy(), joined_members[1].group->roster().rank);
+    EXPECT_FALSE(joined.group->trouble());
   }
-  auto second =
-      std::async(std::launch::async, [&] { return members[1].group->gather("b", kLong, kGoOn); });
-  const auto third = members[2].group->gather("c", kLong, kGoOn);
+  auto second = std::async(std::launch::async,
+                           [&] { return joined_members[1].group->gather("b", kLong, kGoOn); });
+  const auto third = joined_members[2].group->gather("c", kLong, kGoOn);
   EXPECT_TRUE(third) << third.error().text();
   EXPECT_TRUE(waiting.get() && second.get());
-  finishAll(members);
+  finishAll(joined_members);
 }
 
 TEST_P(MeetingContract, GroupsOfOtherNamesAndNamespacesDoNotMeet) {
@@ -409,8 +410,8 @@ TEST_P(MeetingContract, GroupsOfOtherNamesAndNamespacesDoNotMeet) {
   elsewhere.name_space = "/another";
   auto other_name = request(1, "c");
   other_name.group = "h";
-  const JoinedMember a = join(options(), request(1, "a")), b = join(elsewhere, request(1, "b")),
-                     c = join(options(), other_name);
+  const JoinedMember a = sit(options(), request(1, "a")), b = sit(elsewhere, request(1, "b")),
+                     c = sit(options(), other_name);
   EXPECT_TRUE(a.group) << a.error.text();
   EXPECT_TRUE(b.group) << b.error.text();
   EXPECT_TRUE(c.group) << c.error.text();

@@ -61,7 +61,7 @@ TEST_P(EtcdLate, AGroupThatIsFoundedAfterItsFounderGaveUpIsNone) {
   EXPECT_TRUE(next.group) << next.group.error().text();
 }
 
-// Its first transaction finds the group, the second asks for a member.
+// Its first transaction finds the group, the second asks to join.
 TEST_P(EtcdLate, ASeatThatIsAskedForAfterItsMemberGaveUpIsFree) {
   EtcdServer etcd;
   Forwarder way(etcd.port());
