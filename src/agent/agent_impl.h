@@ -85,7 +85,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   // A connection from outside has proved itself: whom it belongs to, or why it may not come in.
   Result<Life> admit(Session& session, const Hello& theirs);
   // Joins a peer that was named by address with what its name turned out to be.
-  void named(const std::shared_ptr<PeerImpl>& peer);
+  void joinByName(const std::shared_ptr<PeerImpl>& peer);
   std::unique_ptr<Session> takeNewcomer(Session& session);
   void bury(std::unique_ptr<Session> session);  // destroyed at the end of this round of progress
 

@@ -29,14 +29,14 @@ Result<std::shared_ptr<PeerImpl>> AgentImpl::connect(const Card& card) {
     return Error{.code = Code::kInvalid, .operation = "connect", .detail = "the Card has no name"};
   auto peer = findPeer(card.name);
   if (!peer) peer = peers_.emplace_back(std::make_shared<PeerImpl>(shared_from_this(), card.name));
-  peer->aim(card);
+  peer->setTarget(card);
   return peer;
 }
 
 Result<std::shared_ptr<PeerImpl>> AgentImpl::connectTo(std::string_view host_port) {
   if (auto parsed = base::parseHostPort(host_port); !parsed) return std::move(parsed).error();
   auto peer = peers_.emplace_back(std::make_shared<PeerImpl>(shared_from_this(), ""));
-  peer->aim(std::string(host_port), secret_);
+  peer->setTarget(std::string(host_port), secret_);
   return peer;
 }
 
@@ -75,7 +75,7 @@ Result<Life> AgentImpl::admit(Session& session, const Hello& theirs) {
                                        : peer->judgeAccepted(session, theirs);
 }
 
-void AgentImpl::named(const std::shared_ptr<PeerImpl>& peer) {
+void AgentImpl::joinByName(const std::shared_ptr<PeerImpl>& peer) {
   for (const auto& known : peers_)
     if (known != peer && known->name() == peer->name() && known->state() == PeerState::kReady) {
       peer->same_as = known;

@@ -160,7 +160,7 @@ bool Bundle::makeRoom(SliceState& state) {
 }
 
 // On another rail; an only one may have lost one connection of several.
-bool Bundle::worthAnother(const RailUse& use) const {
+bool Bundle::mayTryAnother(const RailUse& use) const {
   return several_ || (use.failures + 1 < kMostFailures && route_.link->servedBy(*use.rail));
 }
 
@@ -168,7 +168,7 @@ bool Bundle::failed(core::Tag number, std::uint64_t ops, bool rail_lost) {
   SliceState& state = slices_[number - first_tag_];
   RailUse& use = rails_[state.use];
   state.back += static_cast<std::uint32_t>(ops);
-  if (rail_lost && !state.lost && worthAnother(use)) {
+  if (rail_lost && !state.lost && mayTryAnother(use)) {
     ++use.failures;
     state.lost = true;
     if (use.filling == indexOf(state)) use.filling = kNone;

@@ -159,7 +159,7 @@ class Bundle {
   RailUse* freeRail();
   void takeNext(RailUse& use);
   void giveUp(RailUse& use);
-  bool worthAnother(const RailUse& use) const;
+  bool mayTryAnother(const RailUse& use) const;
   bool makeRoom(SliceState& state);
   std::uint64_t served() const { return serving(*route_.link, rails_); }
   PathShare shareOf(const RailUse& use) const;

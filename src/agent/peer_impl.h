@@ -89,8 +89,8 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   ~PeerImpl();
 
   // Where to dial: from then on the peer is reached for in the background until forget().
-  void aim(const Card& card);
-  void aim(std::string host_port, const std::array<std::uint8_t, 32>& secret);
+  void setTarget(const Card& card);
+  void setTarget(std::string host_port, const std::array<std::uint8_t, 32>& secret);
   void forget();
   // A peer named by address turned out to be another we know: all calls go there.
   std::shared_ptr<PeerImpl> same_as;

@@ -20,7 +20,7 @@ constexpr Duration kDialLimit = std::chrono::seconds(5);
 
 }  // namespace
 
-void PeerImpl::aim(const Card& card) {
+void PeerImpl::setTarget(const Card& card) {
   secret_ = card.secret;
   unix_name_ = card.unix_name;
   tried_unix_.clear();
@@ -32,7 +32,7 @@ void PeerImpl::aim(const Card& card) {
   if (!session_ && !attempt_ && !dialer_) dial();
 }
 
-void PeerImpl::aim(std::string host_port, const std::array<std::uint8_t, 32>& secret) {
+void PeerImpl::setTarget(std::string host_port, const std::array<std::uint8_t, 32>& secret) {
   secret_ = secret;
   addresses_ = {std::move(host_port)};
   wanted_ = true;
@@ -109,7 +109,7 @@ Result<Life> PeerImpl::judgeDialed(Session& session, const Hello& theirs) {
   }
   if (name_.empty()) {
     name_ = theirs.name;
-    agent_.named(shared_from_this());
+    agent_.joinByName(shared_from_this());
     if (same_as)
       return Error{.code = Code::kBusy, .operation = "connect", .detail = "already connected"};
   }

@@ -100,7 +100,7 @@ Result<bool> RowRun::warmUp() {
   bool well = true;
   for (const RoundShare& share : all) {
     well = well && !share.failure;
-    for (const Stretch& stretch : share.streams) {
+    for (const TimeStretch& stretch : share.streams) {
       double seconds = 0;
       for (const LaneTimes::Part& part : stretch.parts) seconds += part.seconds;
       if (stretch.iterations != 0)
@@ -224,7 +224,7 @@ RoundShare RowRun::roundShare() const {
 std::vector<SetRange> RowRun::usedIn(const Rounds::Round& round) {
   std::vector<SetRange> used(begun_.size());
   for (const RoundShare& share : round)
-    for (const Stretch& stretch : share.streams)
+    for (const TimeStretch& stretch : share.streams)
       if (stretch.stream < used.size()) {
         used[stretch.stream] = {begun_[stretch.stream], stretch.iterations};
         begun_[stretch.stream] += stretch.iterations;
