@@ -15,13 +15,13 @@
 namespace viaduct::ucx {
 namespace {
 
-thread_local int hushed = 0;
+thread_local int capturing = 0;
 thread_local std::string said;
 
 ucs_log_func_rc_t keep(const char*, unsigned, const char*, ucs_log_level_t level,
                        const ucs_log_component_config_t*, const char* message, va_list arguments) {
   // Before it aborts it shall say why, in its own way.
-  if (hushed == 0 || level == UCS_LOG_LEVEL_FATAL) return UCS_LOG_FUNC_RC_CONTINUE;
+  if (capturing == 0 || level == UCS_LOG_LEVEL_FATAL) return UCS_LOG_FUNC_RC_CONTINUE;
   std::array<char, 512> line{};
   const int length = std::vsnprintf(line.data(), line.size(), message, arguments);
   if (length > 0 && said.size() < line.size())
@@ -93,9 +93,9 @@ Error ucxError(Code code, std::string operation, ucs_status_t status) {
 }
 
 LogCapture::LogCapture() {
-  if (hushed++ == 0) said.clear();
+  if (capturing++ == 0) said.clear();
 }
-LogCapture::~LogCapture() { --hushed; }
+LogCapture::~LogCapture() { --capturing; }
 
 bool userHasSet(const char* variable) { return std::getenv(variable) != nullptr; }
 

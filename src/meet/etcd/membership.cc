@@ -104,7 +104,7 @@ void Membership::entered(Result<TxnReply> reply) {
   const KeyValue& kv = reply->found[0];
   if (kv.lease != 0 && kv.created != proven_dead_ && isProvablyDead(head->identity))
     return takeBackDead(kv);
-  knock(kv, *head);
+  requestJoin(kv, *head);
 }
 
 // The leader of a killed run on this host: its lease, and all that hangs on it, need not be waited
@@ -117,7 +117,7 @@ void Membership::takeBackDead(const KeyValue& head) {
                          });
 }
 
-void Membership::knock(const KeyValue& head, const GroupHead& decoded) {
+void Membership::requestJoin(const KeyValue& head, const GroupHead& decoded) {
   instance_ = decoded.instance;
   leader_who_ = decoded.who;
   keys_ = GroupKeys(context_.space(), request_.group, instance_);
@@ -130,11 +130,12 @@ void Membership::knock(const KeyValue& head, const GroupHead& decoded) {
                 .then = {TxnOp::put(keys_.up(id_), joinMessage(), context_.lease().id()), lead},
                 .otherwise = {up, lead}};
   has_up_key_ = true;
-  send(txn, until_,
-       [this, epoch = head.created](Result<TxnReply> reply) { knocked(epoch, std::move(reply)); });
+  send(txn, until_, [this, epoch = head.created](Result<TxnReply> reply) {
+    joinRequested(epoch, std::move(reply));
+  });
 }
 
-void Membership::knocked(Revision epoch, Result<TxnReply> reply) {
+void Membership::joinRequested(Revision epoch, Result<TxnReply> reply) {
   if (phase_ != Phase::kEntering) return;
   if (!reply) return refuse(std::move(reply).error());
   std::optional<LeadMessage> lead;

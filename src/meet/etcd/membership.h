@@ -53,8 +53,8 @@ class Membership {
  private:
   void enter();
   void entered(Result<TxnReply> reply);
-  void knock(const KeyValue& head, const GroupHead& decoded);
-  void knocked(Revision epoch, Result<TxnReply> reply);
+  void requestJoin(const KeyValue& head, const GroupHead& decoded);
+  void joinRequested(Revision epoch, Result<TxnReply> reply);
   void takeBackDead(const KeyValue& head);
   void again();
   void watch(Revision from);
