@@ -30,7 +30,7 @@ Status Connection::Impl::start() {
   proof_ = std::make_unique<Handshake>(role_ == Role::kDialer, config_.secret, nonce,
                                        socket_facts_.binding);
   if (role_ == Role::kDialer) {
-    const Handshake::Message first = proof_->open();
+    const Handshake::HandshakeMessage first = proof_->open();
     VIADUCT_CHECK(write(first.type, first.payload(), {}, {}));
   }
   watched_ = EPOLLIN | EPOLLRDHUP;

@@ -29,7 +29,7 @@ using core::fabric::notOpenedUnasked;
 std::vector<std::string> devicesOf(const std::vector<Transport>& resources) {
   std::vector<std::string> out;
   for (const Transport& one : resources)
-    if (realmOf(one.name) != Realm::kMemory &&
+    if (kindOf(one.name) != TransportKind::kMemory &&
         std::find(out.begin(), out.end(), one.device) == out.end())
       out.push_back(one.device);
   return out;
@@ -92,7 +92,7 @@ Result<RailDevices> railsFor(const std::vector<std::string>& named,
   if (!named.empty() || user_chose_devices) return out;
   std::vector<Transport> rdma;
   std::copy_if(resources.begin(), resources.end(), std::back_inserter(rdma),
-               [](const Transport& one) { return realmOf(one.name) == Realm::kRdma; });
+               [](const Transport& one) { return kindOf(one.name) == TransportKind::kRdma; });
   auto [near, rest] = host::nearOwnCpus(devicesOf(rdma), root);
   for (std::string& device : near)
     (out.devices.size() < core::fabric::kMaxRails ? out.devices : rest)
@@ -113,7 +113,7 @@ Status openRails(const UcxLibrary& ucx, const Settings& settings, const ContextO
   std::vector<Transport> there;
   const auto add = [&](std::string name, std::unique_ptr<Context> context) {
     for (const Transport& one : context->resources())
-      if (realmOf(one.name) != Realm::kMemory) there.push_back(one);
+      if (kindOf(one.name) != TransportKind::kMemory) there.push_back(one);
     out.names.push_back(std::move(name));
     out.domains.push_back(std::move(context));
   };
@@ -175,11 +175,11 @@ Result<Fabric> choose(const Settings& settings) {
   const bool user_chose = userChose(*ucx, "UCX_TLS");
   ContextOptions choice{.transports = transportsFor(user_chose, false)};
   VIADUCT_TRY(auto all, Context::open(*ucx, choice));
-  const bool any_rdma = anyOf(all->resources(), Realm::kRdma);
+  const bool any_rdma = anyOf(all->resources(), TransportKind::kRdma);
   if (!named && !any_rdma)
     return notOpenedUnasked("ucx", "UCX shows no RDMA transport: " + listText(all->resources()));
   choice.transports = transportsFor(user_chose, any_rdma);
-  const bool tcp = anyOf(all->resources(), Realm::kTcp) && (user_chose || !any_rdma);
+  const bool tcp = anyOf(all->resources(), TransportKind::kTcp) && (user_chose || !any_rdma);
   if (!any_rdma && !tcp) return noNetwork(all->resources());
   choice.by_messages = tcp;
   choice.rdma_only = any_rdma && !tcp;

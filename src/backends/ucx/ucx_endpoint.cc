@@ -69,7 +69,7 @@ Status UcxEndpoint::readLanes() {
   transport_ = transportText(lanes);
   if (transport_.empty())
     transport_ = context_.rdmaOnly() ? "rdma" : "tcp";  // a UCX that prints otherwise
-  if (!context_.rdmaOnly() || !anyOf(lanes, Realm::kTcp)) return Ok{};
+  if (!context_.rdmaOnly() || !anyOf(lanes, TransportKind::kTcp)) return Ok{};
   return Error{.code = Code::kUnsupported,
                .operation = "ucp_ep_create",
                .detail = "UCX chose " + transport_devices_ + " for this peer, which is not RDMA",

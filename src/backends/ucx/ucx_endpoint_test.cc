@@ -39,7 +39,7 @@ ContextOptions overRdma() {
   const auto all = Context::open(**library(), choice);
   if (!all) return choice;
   for (const Transport& one : (*all)->resources())
-    if (realmOf(one.name) == Realm::kRdma) {
+    if (kindOf(one.name) == TransportKind::kRdma) {
       choice.devices = one.device;
       break;
     }

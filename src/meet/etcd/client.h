@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
+#include "meet/etcd/curl_loop.h"
 #include "meet/etcd/endpoints.h"
 #include "meet/etcd/gateway.h"
-#include "meet/etcd/http_loop.h"
 
 namespace viaduct::meet::etcd {
 
@@ -25,7 +25,7 @@ class Client {
     std::vector<EtcdEndpoint> endpoints = {};
     std::string user = {}, password = {};  // in no error and no log
   };
-  Client(HttpLoop& loop, Config config);
+  Client(CurlLoop& loop, Config config);
   ~Client();  // calls under way end without a word
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -57,8 +57,8 @@ class Client {
   // The token is no longer taken: the next call gets another one.
   void forgetToken() { token_.clear(); }
   // The endpoint in use failed: what only listens there looks elsewhere. One subscriber's own id.
-  HttpLoop::Id onMove(std::function<void()> moved);
-  void forgetMove(HttpLoop::Id id);
+  CurlLoop::Id onMove(std::function<void()> moved);
+  void forgetMove(CurlLoop::Id id);
 
   // Why a call that is under way has not been answered yet, where an endpoint has failed it.
   std::optional<Error> trouble() const;
@@ -72,15 +72,15 @@ class Client {
 
   void attempt(const CallPtr& call);
   void loggedIn(Result<std::string> body);
-  void answered(const CallPtr& call, HttpAnswer answer);
-  void refused(const CallPtr& call, const HttpAnswer& answer);
-  void failed(const CallPtr& call, HttpFailure failure);
+  void answered(const CallPtr& call, CurlAnswer answer);
+  void refused(const CallPtr& call, const CurlAnswer& answer);
+  void failed(const CallPtr& call, CurlFailure failure);
   void finish(const CallPtr& call, Result<std::string> result);
   void moveOn(std::size_t from);
   Error failureOf(const Call& call) const;
   bool needsLogin(std::string_view path) const;
 
-  HttpLoop& loop_;
+  CurlLoop& loop_;
   Config config_;
   std::size_t current_ = 0;  // the endpoint that answered last
   std::string token_;
@@ -88,20 +88,20 @@ class Client {
   std::vector<std::function<void(Status)>> waiting_for_login_;
   std::list<CallPtr> calls_;
   std::function<void()> when_idle_;
-  std::vector<std::pair<HttpLoop::Id, std::function<void()>>> on_move_;
-  HttpLoop::Id last_id_ = 0;
+  std::vector<std::pair<CurlLoop::Id, std::function<void()>>> on_move_;
+  CurlLoop::Id last_id_ = 0;
 };
 
 class Client::OpenStream {
  public:
-  OpenStream(HttpLoop& loop, HttpLoop::Id id) : loop_(loop), id_(id) {}
+  OpenStream(CurlLoop& loop, CurlLoop::Id id) : loop_(loop), id_(id) {}
   ~OpenStream() { loop_.drop(id_); }
   OpenStream(const OpenStream&) = delete;
   OpenStream& operator=(const OpenStream&) = delete;
 
  private:
-  HttpLoop& loop_;
-  HttpLoop::Id id_;
+  CurlLoop& loop_;
+  CurlLoop::Id id_;
 };
 
 }  // namespace viaduct::meet::etcd

@@ -58,7 +58,7 @@ Result<std::shared_ptr<EtcdContext>> EtcdContext::open(const PlaceOptions& optio
   for (const EtcdEndpoint& one : endpoints)
     context->text_ += (&one == endpoints.data() ? " " : ",") + one.url();
   VIADUCT_TRY(context->loop_,
-              HttpLoop::open({options.ca_file, options.certificate_file, options.key_file}));
+              CurlLoop::open({options.ca_file, options.certificate_file, options.key_file}));
   context->client_ = std::make_unique<Client>(
       *context->loop_, Client::Config{std::move(endpoints), options.user, options.password});
   context->lease_ = std::make_unique<Lease>(*context->loop_, *context->client_, options.detect);

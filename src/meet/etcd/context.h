@@ -13,7 +13,7 @@
 
 #include "base/waiting.h"
 #include "meet/etcd/client.h"
-#include "meet/etcd/http_loop.h"
+#include "meet/etcd/curl_loop.h"
 #include "meet/etcd/keys.h"
 #include "meet/etcd/lease.h"
 #include "meet/meeting.h"
@@ -37,7 +37,7 @@ class EtcdContext {
   // Runs it in the loop's thread and waits until it has run; it must not wait itself.
   void run(const std::function<void()>& task);
 
-  HttpLoop& loop() { return *loop_; }
+  CurlLoop& loop() { return *loop_; }
   Client& client() { return *client_; }
   Lease& lease() { return *lease_; }
   const Space& space() const { return space_; }
@@ -59,7 +59,7 @@ class EtcdContext {
   Space space_;
   std::string token_, text_;
   base::SayWaiting waiting_;
-  std::unique_ptr<HttpLoop> loop_;
+  std::unique_ptr<CurlLoop> loop_;
   std::unique_ptr<Client> client_;
   std::unique_ptr<Lease> lease_;
 };

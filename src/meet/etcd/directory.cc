@@ -196,7 +196,7 @@ class Claim {
   bool asked_ = false;  // and not answered
   bool taken_seen_ = false;
   std::unique_ptr<Watch> watch_;
-  HttpLoop::Id timer_ = 0, loss_ = 0;
+  CurlLoop::Id timer_ = 0, loss_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -21,36 +21,36 @@ struct Tls {
   std::string ca_file = {}, certificate_file = {}, key_file = {};
 };
 
-enum class Step : std::uint8_t { kResolve, kConnect, kTls, kAuth, kRequest };
-const char* stepName(Step step);
+enum class ConnectStep : std::uint8_t { kResolve, kConnect, kTls, kAuth, kRequest };
+const char* stepName(ConnectStep step);
 
 // Why there is no answer.
-struct HttpFailure {
-  Step step = Step::kRequest;
+struct CurlFailure {
+  ConnectStep step = ConnectStep::kRequest;
   std::string text = {};  // libcurl's and the system's own
   bool for_good = false;  // the next try would end like this one
   bool timed_out = false;
 };
 
-struct HttpAnswer {
+struct CurlAnswer {
   long status = 0;
   std::string body = {};
-  std::optional<HttpFailure> failure = {};
+  std::optional<CurlFailure> failure = {};
 };
 
-struct HttpRequest {
+struct CurlRequest {
   std::string url = {};
   std::string body = {};
   std::string token = {};        // empty: no such header
   Clock::time_point until = {};  // for the whole answer; of a stream: for its first line
   std::function<void(std::string_view)> line = {};  // makes it a stream: one line of JSON each
-  std::function<void(HttpAnswer)> done = {};        // its end; of a stream too
+  std::function<void(CurlAnswer)> done = {};        // its end; of a stream too
 };
 
 class Exchange {
  public:
   // The easy handle has a pointer to it as its CURLOPT_PRIVATE: it must stay where it is.
-  Exchange(const CurlLibrary& curl, std::uint64_t id, HttpRequest request, const Tls& tls);
+  Exchange(const CurlLibrary& curl, std::uint64_t id, CurlRequest request, const Tls& tls);
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
   ~Exchange() = default;
@@ -59,26 +59,26 @@ class Exchange {
 
   bool ok() const { return easy_ != nullptr; }
   CURL* easy() const { return easy_.get(); }
-  const HttpRequest& request() const { return request_; }
+  const CurlRequest& request() const { return request_; }
   bool stream() const { return static_cast<bool>(request_.line); }
   // The next whole line of a stream that has come; empty lines are left out.
   std::optional<std::string> nextLine();
   bool fed() const { return fed_; }  // a line has come
-  HttpAnswer finish(CURLcode code);
+  CurlAnswer finish(CURLcode code);
   // As an answer that did not come in time.
-  HttpAnswer expire() const;
+  CurlAnswer expire() const;
 
  private:
   static curl_socket_t onSocket(void* self, curlsocktype purpose, curl_sockaddr* address);
   static int onReady(void* self, char* to, char* from, int to_port, int from_port);
   static std::size_t onBytes(char* data, std::size_t size, std::size_t count, void* self);
   void configure(const Tls& tls);
-  HttpFailure failureOf(CURLcode code) const;
-  Step stepReached() const;
+  CurlFailure failureOf(CURLcode code) const;
+  ConnectStep stepReached() const;
 
   const CurlLibrary& curl_;
   const std::uint64_t id_;
-  HttpRequest request_;
+  CurlRequest request_;
   std::unique_ptr<CURL, decltype(CurlLibrary::curl_easy_cleanup)> easy_;
   std::unique_ptr<curl_slist, decltype(CurlLibrary::curl_slist_free_all)> headers_;
   char error_[CURL_ERROR_SIZE] = {};

@@ -118,7 +118,7 @@ class Membership {
   // A value that etcd has not answered yet may be sent again: what we say after it waits.
   bool giving_ = false;
   std::optional<ValueMessage> next_value_ = {};
-  HttpLoop::Id timer_ = 0, loss_ = 0;
+  CurlLoop::Id timer_ = 0, loss_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -16,7 +16,7 @@ constexpr int kDenials = 3;                // until we believe them
 
 }  // namespace
 
-Watch::Watch(HttpLoop& loop, Client& client, std::vector<KeyRange> ranges, Revision from,
+Watch::Watch(CurlLoop& loop, Client& client, std::vector<KeyRange> ranges, Revision from,
              Handlers handlers)
     : loop_(loop),
       client_(client),

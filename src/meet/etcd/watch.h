@@ -22,7 +22,7 @@ class Watch {
   };
 
   // Events from revision `from` on.
-  Watch(HttpLoop& loop, Client& client, std::vector<KeyRange> ranges, Revision from,
+  Watch(CurlLoop& loop, Client& client, std::vector<KeyRange> ranges, Revision from,
         Handlers handlers);
   ~Watch();
   Watch(const Watch&) = delete;
@@ -41,7 +41,7 @@ class Watch {
   void readAll();
   void fail(Error why);
 
-  HttpLoop& loop_;
+  CurlLoop& loop_;
   Client& client_;
   Handlers handlers_;
   std::vector<KeyRange> ranges_;
@@ -49,7 +49,7 @@ class Watch {
   // One per range. etcd's gateway may answer the first request of a stream and lose those that come
   // after it in the same body: what is read of a body after the answer has begun is by chance.
   std::vector<std::unique_ptr<Client::OpenStream>> streams_;
-  HttpLoop::Id timer_ = 0, moved_ = 0;
+  CurlLoop::Id timer_ = 0, moved_ = 0;
   Duration pause_;
   int denied_ = 0;  // in a row
   // Gone with the Watch: what comes late, or after a handler destroyed us, looks here first.

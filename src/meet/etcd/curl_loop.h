@@ -18,34 +18,34 @@
 
 namespace viaduct::meet::etcd {
 
-class HttpLoop {
+class CurlLoop {
  public:
   using Id = std::uint64_t;  // 0: none
 
-  static Result<std::unique_ptr<HttpLoop>> open(Tls tls);
+  static Result<std::unique_ptr<CurlLoop>> open(Tls tls);
   // Ends the thread. What is under way is dropped without a word, and its closures with it.
-  ~HttpLoop();
-  HttpLoop(const HttpLoop&) = delete;
-  HttpLoop& operator=(const HttpLoop&) = delete;
+  ~CurlLoop();
+  CurlLoop(const CurlLoop&) = delete;
+  CurlLoop& operator=(const CurlLoop&) = delete;
 
   void post(std::function<void()> task);
 
   Id at(Clock::time_point when, std::function<void()> run);
   void forget(Id timer);
   // `done` runs later, never inside start(); drop(): neither it nor `line` runs any more.
-  Id start(HttpRequest request);
+  Id start(CurlRequest request);
   void drop(Id exchange);
 
  private:
   using Timers = std::multimap<Clock::time_point, std::pair<Id, std::function<void()>>>;
 
-  HttpLoop(const CurlLibrary& curl, Tls tls);
+  CurlLoop(const CurlLibrary& curl, Tls tls);
   void run();
   bool turn();  // false: the end
   void runTimers();
   void deliverLines();
   void deliverEnds();
-  void end(Id id, HttpAnswer answer);
+  void end(Id id, CurlAnswer answer);
   int sleepFor() const;
 
   const CurlLibrary& curl_;

@@ -1,4 +1,4 @@
-#include "meet/etcd/http_loop.h"
+#include "meet/etcd/curl_loop.h"
 
 #include <algorithm>
 #include <mutex>
@@ -18,12 +18,12 @@ std::uint64_t idOf(const CurlLibrary& curl, CURL* easy) {
 
 }  // namespace
 
-HttpLoop::HttpLoop(const CurlLibrary& curl, Tls tls)
+CurlLoop::CurlLoop(const CurlLibrary& curl, Tls tls)
     : curl_(curl), tls_(std::move(tls)), multi_(curl.curl_multi_init(), curl.curl_multi_cleanup) {}
 
-Result<std::unique_ptr<HttpLoop>> HttpLoop::open(Tls tls) {
+Result<std::unique_ptr<CurlLoop>> CurlLoop::open(Tls tls) {
   VIADUCT_TRY(const CurlLibrary* curl, library());
-  std::unique_ptr<HttpLoop> loop(new HttpLoop(*curl, std::move(tls)));
+  std::unique_ptr<CurlLoop> loop(new CurlLoop(*curl, std::move(tls)));
   if (!loop->multi_)
     return Error{.code = Code::kExhausted, .operation = "curl_multi_init", .detail = "no memory"};
   const base::BlockedSignals blocked;
@@ -35,7 +35,7 @@ Result<std::unique_ptr<HttpLoop>> HttpLoop::open(Tls tls) {
   return loop;
 }
 
-HttpLoop::~HttpLoop() {
+CurlLoop::~CurlLoop() {
   if (thread_.joinable()) {
     inbox_.with([](Inbox& inbox) { inbox.stop = true; });
     curl_.curl_multi_wakeup(multi_.get());
@@ -45,25 +45,25 @@ HttpLoop::~HttpLoop() {
     curl_.curl_multi_remove_handle(multi_.get(), running.exchange->easy());
 }
 
-void HttpLoop::post(std::function<void()> task) {
+void CurlLoop::post(std::function<void()> task) {
   inbox_.with([&](Inbox& inbox) { inbox.tasks.push_back(std::move(task)); });
   curl_.curl_multi_wakeup(multi_.get());
 }
 
-HttpLoop::Id HttpLoop::at(Clock::time_point when, std::function<void()> run) {
+CurlLoop::Id CurlLoop::at(Clock::time_point when, std::function<void()> run) {
   const Id id = ++last_id_;
   timer_by_id_[id] = timers_.emplace(when, std::pair(id, std::move(run)));
   return id;
 }
 
-void HttpLoop::forget(Id timer) {
+void CurlLoop::forget(Id timer) {
   const auto found = timer_by_id_.find(timer);
   if (found == timer_by_id_.end()) return;
   timers_.erase(found->second);
   timer_by_id_.erase(found);
 }
 
-HttpLoop::Id HttpLoop::start(HttpRequest request) {
+CurlLoop::Id CurlLoop::start(CurlRequest request) {
   const Id id = ++last_id_;
   Running& running = running_[id];
   const Clock::time_point until = request.until;
@@ -71,7 +71,7 @@ HttpLoop::Id HttpLoop::start(HttpRequest request) {
   if (!running.exchange->ok() ||
       curl_.curl_multi_add_handle(multi_.get(), running.exchange->easy()) != CURLM_OK) {
     running.timer = at(Clock::now(), [this, id] {
-      end(id, {.failure = HttpFailure{.text = "libcurl is out of memory", .for_good = true}});
+      end(id, {.failure = CurlFailure{.text = "libcurl is out of memory", .for_good = true}});
     });
     return id;
   }
@@ -79,7 +79,7 @@ HttpLoop::Id HttpLoop::start(HttpRequest request) {
   return id;
 }
 
-void HttpLoop::drop(Id exchange) {
+void CurlLoop::drop(Id exchange) {
   const auto found = running_.find(exchange);
   if (found == running_.end()) return;
   forget(found->second.timer);
@@ -87,19 +87,19 @@ void HttpLoop::drop(Id exchange) {
   running_.erase(found);
 }
 
-void HttpLoop::end(Id id, HttpAnswer answer) {
+void CurlLoop::end(Id id, CurlAnswer answer) {
   const auto done = running_.at(id).exchange->request().done;
   drop(id);
   done(std::move(answer));
 }
 
-void HttpLoop::run() {
+void CurlLoop::run() {
   pthread_setname_np(pthread_self(), "viaduct-etcd");
   while (turn()) {
   }
 }
 
-bool HttpLoop::turn() {
+bool CurlLoop::turn() {
   int running = 0;
   curl_.curl_multi_perform(multi_.get(), &running);
   deliverLines();
@@ -116,7 +116,7 @@ bool HttpLoop::turn() {
   return !stop;
 }
 
-int HttpLoop::sleepFor() const {
+int CurlLoop::sleepFor() const {
   constexpr int kLongest = 60'000;
   if (timers_.empty()) return kLongest;
   const auto left =
@@ -124,7 +124,7 @@ int HttpLoop::sleepFor() const {
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, kLongest));
 }
 
-void HttpLoop::runTimers() {
+void CurlLoop::runTimers() {
   const auto now = Clock::now();
   while (!timers_.empty() && timers_.begin()->first <= now) {
     const auto first = timers_.begin();
@@ -136,7 +136,7 @@ void HttpLoop::runTimers() {
 }
 
 // Handlers may drop any exchange, so each is looked for anew.
-void HttpLoop::deliverLines() {
+void CurlLoop::deliverLines() {
   std::vector<Id> streams;
   for (const auto& [id, running] : running_)
     if (running.exchange->stream()) streams.push_back(id);
@@ -153,7 +153,7 @@ void HttpLoop::deliverLines() {
   }
 }
 
-void HttpLoop::deliverEnds() {
+void CurlLoop::deliverEnds() {
   std::vector<std::pair<Id, CURLcode>> ended;
   int left = 0;
   while (const CURLMsg* message = curl_.curl_multi_info_read(multi_.get(), &left))
