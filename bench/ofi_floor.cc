@@ -30,8 +30,8 @@ class Bare {
   Bare(const Settings& settings, int session, std::byte* memory)
       : chosen_(bench::must(ofi::choose(settings))),
         ofi_domain_(static_cast<const ofi::OfiDomain&>(*chosen_.domains.front())),
-        memory_(bench::must(
-            ofi_domain_.add({.address = reinterpret_cast<std::uintptr_t>(memory), .bytes = kRegion}))) {
+        memory_(bench::must(ofi_domain_.add(
+            {.address = reinterpret_cast<std::uintptr_t>(memory), .bytes = kRegion}))) {
     open();
     tell(session, endpoint_->name());
     if (auto joined = endpoint_->join(hear(session)); !joined) die(joined.error().text());

@@ -21,8 +21,8 @@ Usage usage(PeerProcess& peer) {
 }
 
 // A link may be ready before its library has done with connecting: over libfabric's tcp;ofi_rxm
-// each direction makes a connection, and that takes some tens of milliseconds of progress. Over when
-// half a second costs next to nothing.
+// each direction makes a connection, and that takes some tens of milliseconds of progress. Over
+// when half a second costs next to nothing.
 void settle(PeerProcess& peer) {
   for (int i = 0; i < 10; ++i) {
     const Usage before = usage(peer);

@@ -32,11 +32,13 @@ std::uint64_t networkOf(int socket) {
 Result<SocketFacts> socketFactsOf(int socket, bool dialer) {
   VIADUCT_TRY(const base::SocketAddress local, base::localAddress(socket));
   VIADUCT_TRY(const base::SocketAddress remote, base::remoteAddress(socket));
-  SocketFacts facts{.is_unix = local.family() == AF_UNIX, .remote = remote.text(), .binding = "tcp"};
+  SocketFacts facts{
+      .is_unix = local.family() == AF_UNIX, .remote = remote.text(), .binding = "tcp"};
   if (!facts.is_unix) return facts;
   facts.peer_pid = peerPidOf(socket);
   if (remote.unixName().empty()) facts.remote = fmt::format("unix:pid {}", facts.peer_pid);
-  facts.binding = fmt::format("unix {} {}", networkOf(socket), (dialer ? remote : local).unixName());
+  facts.binding =
+      fmt::format("unix {} {}", networkOf(socket), (dialer ? remote : local).unixName());
   return facts;
 }
 

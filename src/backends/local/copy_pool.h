@@ -1,6 +1,5 @@
-// The threads that copy: the thread that makes the agent's progress, and helpers that sleep while there
-// is nothing to do.
-// Threads: all calls under the agent's lock; the helpers never call out.
+// The threads that copy: the thread that makes the agent's progress, and helpers that sleep while
+// there is nothing to do. Threads: all calls under the agent's lock; the helpers never call out.
 #pragma once
 
 #include <viaduct/settings.h>
