@@ -60,7 +60,8 @@ use_packages() {
   man -w viaduct viaduct-bench nixlbench >/dev/null
   bash -c 'source /usr/share/bash-completion/completions/viaduct && complete -p viaduct' >/dev/null
 
-  (cd / && setpriv --reuid 65534 --regid 65534 --clear-groups verify_nixl_setup) || fail "python3-viaduct does not work"
+  (cd / && setpriv --reuid 65534 --regid 65534 --clear-groups python3 -m viaduct.nixl run -- verify_nixl_setup) ||
+    fail "python3-viaduct does not work"
 
   # shellcheck disable=SC2046  # words
   cc -std=c11 -Wall -Wextra -pedantic -Werror /usr/share/doc/viaduct/examples/pair.c \
