@@ -17,10 +17,10 @@
 
 #include "base/net/address.h"
 #include "base/random.h"
+#include "meet/embedded/message_socket.h"
 #include "meet/embedded/messages.h"
-#include "meet/embedded/proof.h"
 #include "meet/embedded/server.h"
-#include "meet/embedded/stream.h"
+#include "meet/embedded/token_proof.h"
 #include "meet/place.h"
 
 namespace {
@@ -117,27 +117,28 @@ class Simulated {
     base::Fd socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (::connect(socket.get(), address.get(), address.size) != 0) die("connect");
     static_cast<void>(base::tuneSocket(socket.get()));
-    stream_ = std::make_unique<embedded::Stream>(std::move(socket), embedded::kMaxUnproven);
+    socket_ = std::make_unique<embedded::MessageSocket>(std::move(socket), embedded::kMaxUnproven);
     proof_.token = base::secretFromText("bench");
     static_cast<void>(base::fillSecret(proof_.member_nonce));
     send(embedded::Type::kOpen, embedded::OpenMessage{.nonce = proof_.member_nonce}.encode());
   }
-  int fd() const { return stream_->fd(); }
+  int fd() const { return socket_->fd(); }
   bool whole() const { return whole_; }
   std::uint64_t rounds() const { return rounds_; }
   void gather() { send(embedded::Type::kGather, embedded::GatherMessage{rounds_, ""}.encode()); }
   void beat() { send(embedded::Type::kBeat, {}); }
   void read(std::span<std::byte> scratch) {
-    const auto got = stream_->read(scratch, [this](auto type, auto payload) -> Status {
+    const auto got = socket_->read(scratch, [this](auto type, auto payload) -> Status {
       take(type, payload);
       return Ok{};
     });
-    if (!got || *got == embedded::Stream::Read::kEnd) die("a simulated member was turned away");
+    if (!got || *got == embedded::MessageSocket::Read::kEnd)
+      die("a simulated member was turned away");
   }
 
  private:
   void send(embedded::Type type, embedded::Bytes payload) {
-    if (!stream_->send(embedded::makePacket(type, std::move(payload)))) die("send");
+    if (!socket_->send(embedded::makePacket(type, std::move(payload)))) die("send");
   }
   void take(embedded::Type type, embedded::ByteSpan payload) {
     using embedded::Type;
@@ -145,8 +146,8 @@ class Simulated {
       proof_.server_nonce = embedded::ChallengeMessage::decode(payload)->nonce;
       send(Type::kProof, embedded::ProofMessage{proof_.ofMember()}.encode());
     } else if (type == Type::kWelcome) {
-      stream_->useKeys(proof_.fromMember(), proof_.fromServer());
-      stream_->setLimit(embedded::kMaxFromServer);
+      socket_->useKeys(proof_.fromMember(), proof_.fromServer());
+      socket_->setLimit(embedded::kMaxFromServer);
       send(Type::kJoin, embedded::JoinMessage{"/viaduct", {"sim", size_, {}, name(), ""}}.encode());
     } else if (type == Type::kPing) {
       send(Type::kPong, embedded::Bytes(payload.begin(), payload.end()));
@@ -169,8 +170,8 @@ class Simulated {
 
   std::uint32_t size_;
   embedded::Bytes& roster_;
-  std::unique_ptr<embedded::Stream> stream_;
-  embedded::Proof proof_;
+  std::unique_ptr<embedded::MessageSocket> socket_;
+  embedded::TokenProof proof_;
   bool whole_ = false;
   std::uint64_t rounds_ = 0;
 };

@@ -4,7 +4,7 @@
 #include <rdma/fi_rma.h>
 
 #include "backends/ofi/choose.h"
-#include "backends/ofi/endpoint.h"
+#include "backends/ofi/raw_endpoint.h"
 #include "backends/ofi/remote_key.h"
 #include "fabric_floor.h"
 
@@ -29,9 +29,9 @@ class Bare {
  public:
   Bare(const Settings& settings, int session, std::byte* memory)
       : chosen_(bench::must(ofi::choose(settings))),
-        ground_(static_cast<const ofi::Ground&>(*chosen_.grounds.front())),
-        memory_(bench::must(
-            ground_.add({.address = reinterpret_cast<std::uintptr_t>(memory), .bytes = kRegion}))) {
+        ofi_domain_(static_cast<const ofi::OfiDomain&>(*chosen_.domains.front())),
+        memory_(bench::must(ofi_domain_.add(
+            {.address = reinterpret_cast<std::uintptr_t>(memory), .bytes = kRegion}))) {
     open();
     tell(session, endpoint_->name());
     if (auto joined = endpoint_->join(hear(session)); !joined) die(joined.error().text());
@@ -43,11 +43,11 @@ class Bare {
   }
 
   void write(std::span<const Extent> from, std::span<const Extent> into) {
-    const bool ordered = ground_.manner().ordered;
+    const bool ordered = ofi_domain_.profile().ordered;
     for (std::size_t i = 0; i < from.size(); ++i) {
       const bool last = i + 1 == from.size();
       const std::uint64_t tells = last || !ordered ? FI_COMPLETION | FI_DELIVERY_COMPLETE : 0;
-      while (pending_ + 1 >= ground_.manner().depth) progress();
+      while (pending_ + 1 >= ofi_domain_.profile().depth) progress();
       while (!went(from[i], into[i], tells | (last ? 0 : FI_MORE))) progress();
       pending_ += tells != 0 ? 1 : 0;
     }
@@ -67,7 +67,7 @@ class Bare {
                      .iov_len = from.bytes};
     const fi_rma_iov target{
         .addr = into.address - there_.base, .len = into.bytes, .key = there_.key};
-    void* descriptor = static_cast<const ofi::Memory&>(*memory_).descriptor();
+    void* descriptor = static_cast<const ofi::RegisteredMemory&>(*memory_).descriptor();
     const fi_msg_rma message{.msg_iov = &here,
                              .desc = &descriptor,
                              .iov_count = 1,
@@ -76,7 +76,7 @@ class Bare {
                              .rma_iov_count = 1,
                              .context = nullptr,
                              .data = 0};
-    const bool small = from.bytes <= ground_.manner().inject;
+    const bool small = from.bytes <= ofi_domain_.profile().inject;
     const ssize_t given =
         fi_writemsg(endpoint_->ready(), &message, flags | (small ? FI_INJECT : 0));
     if (given != -FI_EAGAIN) must(given, "fi_writemsg");
@@ -84,21 +84,21 @@ class Bare {
   }
   void open() {
     fi_cq_attr queue{};
-    queue.size = ground_.manner().depth;
+    queue.size = ofi_domain_.profile().depth;
     queue.format = FI_CQ_FORMAT_CONTEXT;
     fid_cq* cq = nullptr;
-    domain_ = bench::must(ground_.domain());
+    domain_ = bench::must(ofi_domain_.domain());
     must(fi_cq_open(domain_.get(), &queue, &cq, nullptr), "fi_cq_open");
     queue_.reset(cq);
-    endpoint_ = bench::must(ofi::Endpoint::open(ground_, *domain_, *cq));
+    endpoint_ = bench::must(ofi::RawEndpoint::open(ofi_domain_, *domain_, *cq));
   }
 
   core::fabric::Fabric chosen_;
-  const ofi::Ground& ground_;
+  const ofi::OfiDomain& ofi_domain_;
   std::unique_ptr<core::fabric::Registration> memory_;
   std::shared_ptr<fid_domain> domain_;
   ofi::Fid<fid_cq> queue_;
-  std::unique_ptr<ofi::Endpoint> endpoint_;
+  std::unique_ptr<ofi::RawEndpoint> endpoint_;
   ofi::RemoteMemory there_;
   std::size_t pending_ = 0;
 };

@@ -24,13 +24,13 @@ class Bare {
       : context_(must(ucx::Context::open(*must(ucx::library()), {.by_messages = by_messages}))),
         registered_(must(context_->add(
             {.address = reinterpret_cast<std::uintptr_t>(memory), .bytes = kRegion}))),
-        conduit_(must(context_->open())) {
-    tell(session, conduit_->address());
+        endpoint_(must(context_->open())) {
+    tell(session, endpoint_->address());
     const auto worker = hear(session);
     tell(session, registered_->key());
     const auto key = hear(session);
-    must(conduit_->join(worker));
-    key_ = conduit_->keyOf(1, key);
+    must(endpoint_->join(worker));
+    key_ = endpoint_->keyOf(1, key);
     if (key_ == nullptr) die("the key");
   }
   void write(std::span<const Extent> from, std::span<const Extent> into) {
@@ -40,20 +40,20 @@ class Bare {
       const core::fabric::Piece piece{.here = reinterpret_cast<std::byte*>(at),
                                       .there = into[i].address,
                                       .bytes = from[i].bytes};
-      while (conduit_->post(OpKind::kWrite, std::span(&piece, 1), key_).pieces == 0) progress();
+      while (endpoint_->post(OpKind::kWrite, std::span(&piece, 1), key_).pieces == 0) progress();
     }
-    auto flush = conduit_->flush();
-    while (!conduit_->ended(flush)) progress();
+    auto flush = endpoint_->flush();
+    while (!endpoint_->ended(flush)) progress();
   }
   void progress() {
-    conduit_->progress();
-    if (const auto why = conduit_->broken()) die(why->text());
+    endpoint_->progress();
+    if (const auto why = endpoint_->broken()) die(why->text());
   }
 
  private:
   std::unique_ptr<ucx::Context> context_;
   std::unique_ptr<core::fabric::Registration> registered_;
-  std::unique_ptr<core::fabric::Conduit> conduit_;
+  std::unique_ptr<core::fabric::Endpoint> endpoint_;
   core::fabric::RemoteKey key_ = nullptr;
 };
 

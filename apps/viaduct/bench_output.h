@@ -25,7 +25,7 @@ class BenchOutput {
  private:
   const BenchPlan& plan_;
   const BenchOptions& options_;
-  measure::Table table_;
+  measure::TextTable table_;
 };
 
 // All of one run, for its file; what limits each backend's fastest row is its conclusion.

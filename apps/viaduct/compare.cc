@@ -32,11 +32,11 @@ std::string describe(const std::vector<std::string>& files, const std::vector<Re
 int endOf(const measure::Comparison& found, const measure::CompareOptions& options) {
   if (options.slower && found.isWorse()) return kExitFailed;
   switch (found.evidence) {
-    case measure::Evidence::kEnough:
+    case measure::SampleEvidence::kEnough:
       break;
-    case measure::Evidence::kTooFewRuns:
+    case measure::SampleEvidence::kTooFewRuns:
       return fail("not enough runs to tell a difference", kExitUnsure);
-    case measure::Evidence::kNotInTurns:
+    case measure::SampleEvidence::kNotInTurns:
       return fail("the runs of A and B did not take turns", kExitUnsure);
   }
   return kExitOk;

@@ -82,7 +82,7 @@ int runTarget(const P2pOptions& options, const Settings& settings, const base::S
   say(guarded(settings));
   say(fmt::format("waiting for: viaduct p2p --mode initiator --ip {} --port {} ...", options.ip,
                   options.port));
-  p2p::Target(*agent, settings.rails, say).serve(stop);
+  p2p::P2pTarget(*agent, settings.rails, say).serve(stop);
   return kExitOk;
 }
 
@@ -136,7 +136,7 @@ class Run {
     auto peer = agent.connect(where.text());
     if (!peer) return p2p::unreachable(peer.error(), where, !settings_.secret.empty());
     VIADUCT_CHECK(reach(*peer, where, until));
-    p2p::Initiator initiator(agent, settings_.rails, *peer, stop_);
+    p2p::P2pInitiator initiator(agent, settings_.rails, *peer, stop_);
     VIADUCT_TRY(const measure::Member target, initiator.greet(until, say, remark));
     report_.environment.members = {initiator.self(), target};
     printHead(where, target);
@@ -152,7 +152,7 @@ class Run {
     });
   }
 
-  Status measure(p2p::Initiator& initiator) {
+  Status measure(p2p::P2pInitiator& initiator) {
     const measure::Spec spec = specOf(options_);
     BenchProgress line(spec.rows.size(), false);
     double best = 0;

@@ -242,9 +242,14 @@ class Initiator:
                 elapsed = time.perf_counter() - began
                 if turn >= self.given.warmup:
                     times.append(elapsed)
-                    paths.update(f"{share.backend}/{share.way} over {share.rail}"
-                                 for share in transfer.path.shares)
+                    paths.update(carrier(share) for share in transfer.path.shares)
         return times, ", ".join(sorted(paths))
+
+
+def carrier(share):
+    """Such as "tcp/socket over eth0"; the rail "any" is whatever the system chose."""
+    rail = "" if share.rail == "any" else f" over {share.rail}"
+    return f"{share.backend}/{share.way}{rail}"
 
 
 def repeated(pattern, pin):

@@ -24,7 +24,7 @@
 namespace viaduct {
 
 namespace agent {
-class AgentCore;
+class AgentImpl;
 }
 
 struct AllocateOptions {
@@ -98,8 +98,8 @@ class Agent {
   Result<int> eventFd();
 
  private:
-  explicit Agent(std::shared_ptr<agent::AgentCore> core);
-  std::shared_ptr<agent::AgentCore> core_;
+  explicit Agent(std::shared_ptr<agent::AgentImpl> impl);
+  std::shared_ptr<agent::AgentImpl> impl_;
 };
 
 }  // namespace viaduct

@@ -14,7 +14,7 @@
 namespace viaduct {
 
 namespace agent {
-class PeerCore;
+class PeerImpl;
 }
 
 enum class PeerState : std::uint8_t {
@@ -34,7 +34,7 @@ struct PeerWay {
 
 class Peer {
  public:
-  explicit Peer(std::shared_ptr<agent::PeerCore> core);
+  explicit Peer(std::shared_ptr<agent::PeerImpl> impl);
 
   std::string name() const;  // empty until a peer named by address has answered
   PeerState state() const;
@@ -61,7 +61,7 @@ class Peer {
 
  private:
   friend class Agent;
-  std::shared_ptr<agent::PeerCore> core_;
+  std::shared_ptr<agent::PeerImpl> impl_;
 };
 
 }  // namespace viaduct

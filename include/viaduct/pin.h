@@ -10,12 +10,12 @@
 namespace viaduct {
 
 namespace agent {
-class PinCore;
+class PinImpl;
 }
 
 class Pin {
  public:
-  explicit Pin(std::unique_ptr<agent::PinCore> core);
+  explicit Pin(std::unique_ptr<agent::PinImpl> impl);
   Pin(const Pin&) = delete;
   Pin& operator=(const Pin&) = delete;
   Pin(Pin&&) noexcept;
@@ -36,7 +36,7 @@ class Pin {
   Status release();
 
  private:
-  std::unique_ptr<agent::PinCore> core_;
+  std::unique_ptr<agent::PinImpl> impl_;
 };
 
 }  // namespace viaduct

@@ -17,7 +17,7 @@
 namespace viaduct {
 
 namespace agent {
-class TransferCore;
+class TransferImpl;
 }
 
 enum class OpKind : std::uint8_t { kWrite, kRead };
@@ -51,7 +51,7 @@ struct PostOptions {
 
 class Transfer {
  public:
-  explicit Transfer(std::shared_ptr<agent::TransferCore> core);
+  explicit Transfer(std::shared_ptr<agent::TransferImpl> impl);
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
   Transfer(Transfer&&) noexcept;
@@ -79,7 +79,7 @@ class Transfer {
   std::uint64_t ops() const;    // after coalescing
 
  private:
-  std::shared_ptr<agent::TransferCore> core_;
+  std::shared_ptr<agent::TransferImpl> impl_;
 };
 
 }  // namespace viaduct

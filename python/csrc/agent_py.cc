@@ -85,12 +85,10 @@ KnownPeer connect(AgentState& state, const py::object& card_or_address) {
 
 KnownPeer find(AgentState& state, const std::string& name, const py::object& timeout) {
   state.need("find");
-  const Deadline until = deadlineOf("find", timeout);
-  auto peer = [&] {
-    const Unlocked unlocked;
-    return state.agent.find(name, until);
-  }();
-  return known(state, std::move(peer));
+  return known(
+      state, waitUnlocked(
+                 deadlineOf("find", timeout),
+                 [&](Deadline until) { return state.agent.find(name, until); }, Slices::kGrowing));
 }
 
 OpKind kindOf(const py::object& op) {

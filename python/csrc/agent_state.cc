@@ -64,28 +64,27 @@ void AgentState::closeAll() {
 
 std::shared_ptr<PinState> AgentState::addPin(Pin pin, py::object keeper) {
   dropSettled();
-  const std::uint64_t address = pin.info().address;
   auto state = std::make_shared<PinState>(shared_from_this(), std::move(pin), std::move(keeper));
-  pins_[address] = state;
+  pins_.emplace(state->info().address, state.get());
   ++pins_version_;
   return state;
 }
 
 void AgentState::removePin(const PinState& pin) {
-  const auto found = pins_.find(pin.info().address);
-  if (found == pins_.end()) return;
-  // Another pin may have taken the address.
-  if (const auto there = found->second.lock(); there && there.get() != &pin) return;
+  const auto [first, last] = pins_.equal_range(pin.info().address);
+  const auto found = std::find_if(first, last, [&](const auto& row) { return row.second == &pin; });
+  if (found == last) return;
   pins_.erase(found);
   ++pins_version_;
 }
 
-std::shared_ptr<PinState> AgentState::pinAt(std::uint64_t address) const {
-  auto after = pins_.upper_bound(address);
-  if (after == pins_.begin()) return nullptr;
-  auto pin = std::prev(after)->second.lock();
-  if (!pin || address - pin->info().address >= pin->info().bytes) return nullptr;
-  return pin;
+// Pins may lie inside of others, so the nearest one that begins before need not be the one.
+std::shared_ptr<const PinState> AgentState::pinAt(std::uint64_t address) const {
+  for (auto row = pins_.upper_bound(address); row != pins_.begin();) {
+    const PinInfo& info = (--row)->second->info();
+    if (address - info.address < info.bytes) return row->second->weak_from_this().lock();
+  }
+  return nullptr;
 }
 
 void AgentState::keepUntilSettled(const std::string& peer, py::object memory) {

@@ -43,7 +43,7 @@ class AgentState : public std::enable_shared_from_this<AgentState> {
   // Pins by address, so that transfers can hold those that they use.
   std::shared_ptr<PinState> addPin(Pin pin, py::object keeper);
   void removePin(const PinState& pin);
-  std::shared_ptr<PinState> pinAt(std::uint64_t address) const;
+  std::shared_ptr<const PinState> pinAt(std::uint64_t address) const;
   // Changes with the pins.
   std::uint64_t pinsVersion() const { return pins_version_; }
   // A stopped peer may still write there: kept until it is settled.
@@ -58,13 +58,13 @@ class AgentState : public std::enable_shared_from_this<AgentState> {
 
   bool closed_ = false;
   const std::uint64_t fork_generation_;
-  std::map<std::uint64_t, std::weak_ptr<PinState>> pins_;
+  std::multimap<std::uint64_t, const PinState*> pins_;
   std::uint64_t pins_version_ = 0;
   std::vector<std::pair<Peer, py::object>> unsettled_;
 };
 
 // The class Pin. Views of its memory are exported, and keep it.
-class PinState {
+class PinState : public std::enable_shared_from_this<PinState> {
  public:
   PinState(std::shared_ptr<AgentState> agent, Pin pin, py::object keeper)
       : agent_(std::move(agent)),

@@ -2,6 +2,7 @@
 
 #include "bindings.h"
 #include "errors.h"
+#include "gil.h"
 #include "memory_of.h"
 #include "rows.h"
 #include "selection.h"
@@ -17,9 +18,11 @@ std::shared_ptr<BlockList> listOf(const py::object& rows) {
            .detail = "a row names the memory of a device",
            .cause = "no backend of this build reaches the memory of GPUs",
            .remedy = "use device 0, which is the host"});
-  if (!parsed.runs.empty())
-    return std::make_shared<BlockList>(valueOf(Blocks::of(std::move(parsed.runs))), py::object());
-  return std::make_shared<BlockList>(valueOf(Blocks::list(parsed.extents)), py::object());
+  auto blocks = [&] {
+    const Unlocked unlocked;
+    return parsed.runs.empty() ? Blocks::list(parsed.extents) : Blocks::of(std::move(parsed.runs));
+  }();
+  return std::make_shared<BlockList>(valueOf(std::move(blocks)), py::object());
 }
 
 // An integer of Python or of numpy, also as an array without dimensions.

@@ -49,17 +49,27 @@ void unlockedFromDestructor(const Call& call) {
 // Python runs signal handlers in the main thread alone.
 inline bool isMainThread() { return ::syscall(SYS_gettid) == ::getpid(); }
 
+// How long a wait of the main thread keeps Python's signal handlers waiting.
+enum class Slices {
+  kShort,    // for a call that costs nothing to begin again
+  kGrowing,  // for one that asks a server: at most as long as it has waited already
+};
+
 // Calls `call(deadline)`, which waits, without the GIL. The main thread waits in slices, so that
 // Ctrl-C raises KeyboardInterrupt. A call that fails before its slice is over has failed for good.
 template <class Call>
-auto waitUnlocked(Deadline until, const Call& call) -> decltype(call(until)) {
-  constexpr auto kSlice = std::chrono::milliseconds(50);
+auto waitUnlocked(Deadline until, const Call& call, Slices slices = Slices::kShort)
+    -> decltype(call(until)) {
+  constexpr Duration kSlice = std::chrono::milliseconds(50);
   if (!isMainThread()) {
     const Unlocked unlocked;
     return call(until);
   }
+  const auto began = Clock::now();
   for (;;) {
-    const Deadline slice = std::min(until.at(), Clock::now() + kSlice);
+    const auto now = Clock::now();
+    const Duration next = slices == Slices::kShort ? kSlice : std::max(kSlice, now - began);
+    const Deadline slice = std::min(until.at(), now + next);
     auto result = [&] {
       const Unlocked unlocked;
       return call(slice);

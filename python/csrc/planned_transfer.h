@@ -52,7 +52,7 @@ class PlannedTransfer {
   const std::shared_ptr<AgentState> agent_;
   const OpKind kind_;
   std::shared_ptr<const BlockList> local_, remote_;
-  std::vector<std::shared_ptr<PinState>> pins_;
+  std::vector<std::shared_ptr<const PinState>> pins_;
   bool closed_ = false;
   Transfer transfer_;
 };

@@ -103,9 +103,9 @@ std::shared_ptr<BlockList> blocksWithin(const PinInfo& pin, const Cut& cut, py::
                                      std::move(keeper));
 }
 
-std::vector<std::shared_ptr<PinState>> BlockList::pinsOf(const AgentState& agent) const {
+std::vector<std::shared_ptr<const PinState>> BlockList::pinsOf(const AgentState& agent) const {
   if (pins_agent_ != &agent || pins_version_ != agent.pinsVersion()) findPins(agent);
-  std::vector<std::shared_ptr<PinState>> held;
+  std::vector<std::shared_ptr<const PinState>> held;
   held.reserve(pins_.size());
   for (const auto& pin : pins_)
     if (auto alive = pin.lock()) held.push_back(std::move(alive));
@@ -115,7 +115,7 @@ std::vector<std::shared_ptr<PinState>> BlockList::pinsOf(const AgentState& agent
 // A run may span pins that touch each other.
 void BlockList::findPins(const AgentState& agent) const {
   pins_.clear();
-  std::shared_ptr<PinState> last;
+  std::shared_ptr<const PinState> last;
   const auto inLast = [&](std::uint64_t address) {
     return last && address - last->info().address < last->info().bytes;
   };

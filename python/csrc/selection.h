@@ -24,7 +24,7 @@ class BlockList {
   const Blocks& blocks() const { return blocks_; }
   const py::object& keeper() const { return keeper_; }
   // The pins of the agent that the blocks lie in. Remembered while the agent's pins are the same.
-  std::vector<std::shared_ptr<PinState>> pinsOf(const AgentState& agent) const;
+  std::vector<std::shared_ptr<const PinState>> pinsOf(const AgentState& agent) const;
 
  private:
   void findPins(const AgentState& agent) const;
@@ -33,7 +33,7 @@ class BlockList {
   py::object keeper_;  // of the memory that the blocks were made from
   mutable const AgentState* pins_agent_ = nullptr;
   mutable std::uint64_t pins_version_ = 0;
-  mutable std::vector<std::weak_ptr<PinState>> pins_;
+  mutable std::vector<std::weak_ptr<const PinState>> pins_;
 };
 
 // The class Selection, which is what blocks[indices] gives.

@@ -90,6 +90,12 @@ void PlannedTransfer::close() {
 
 namespace {
 
+// A post has ended in every state after kRunning.
+static_assert(TransferState::kIdle < TransferState::kRunning);
+static_assert(TransferState::kDone > TransferState::kRunning);
+static_assert(TransferState::kFailed > TransferState::kRunning);
+static_assert(TransferState::kCancelled > TransferState::kRunning);
+
 // One text for each state, made once: a loop compares them often.
 py::object stateText(TransferState state) {
   static const auto& kTexts =

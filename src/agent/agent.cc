@@ -4,10 +4,10 @@
 #include <cerrno>
 #include <utility>
 
-#include "agent/core.h"
-#include "agent/faces.h"
-#include "agent/peer_core.h"
-#include "agent/transfer_core.h"
+#include "agent/agent_impl.h"
+#include "agent/peer_impl.h"
+#include "agent/pin_impl.h"
+#include "agent/transfer_impl.h"
 #include "base/sizes.h"
 #include "host/memory.h"
 
@@ -34,23 +34,23 @@ Status checkRoom(std::uint64_t bytes, const AllocateOptions& options) {
 
 }  // namespace
 
-using agent::AgentCore;
-using agent::PinCore;
+using agent::AgentImpl;
+using agent::PinImpl;
 
-Agent::Agent(std::shared_ptr<AgentCore> core) : core_(std::move(core)) {}
+Agent::Agent(std::shared_ptr<AgentImpl> impl) : impl_(std::move(impl)) {}
 Agent::Agent(Agent&&) noexcept = default;
 
 Agent& Agent::operator=(Agent&& other) noexcept {
   Agent old(std::move(*this));
-  core_ = std::move(other.core_);
+  impl_ = std::move(other.impl_);
   return *this;
 }
 
 Agent::~Agent() {
-  if (core_) close();
+  if (impl_) close();
 }
 
-void Agent::close() { core_->shutdown(); }
+void Agent::close() { impl_->shutdown(); }
 
 Result<Agent> Agent::open() {
   VIADUCT_TRY(const Settings settings, settingsFromEnvironment());
@@ -58,38 +58,38 @@ Result<Agent> Agent::open() {
 }
 
 Result<Agent> Agent::open(const Settings& settings) {
-  VIADUCT_TRY(auto core, AgentCore::open(settings));
-  return Agent(std::move(core));
+  VIADUCT_TRY(auto impl, AgentImpl::open(settings));
+  return Agent(std::move(impl));
 }
 
-const std::string& Agent::name() const { return core_->settings().name; }
+const std::string& Agent::name() const { return impl_->settings().name; }
 
 std::vector<BackendInfo> Agent::backends() const {
-  const auto held = core_->hold();
-  return core_->backendInfos();
+  const auto held = impl_->hold();
+  return impl_->backendInfos();
 }
 
 Result<Pin> Agent::allocate(std::uint64_t bytes, const AllocateOptions& options) {
-  VIADUCT_CHECK(core_->usable("allocate"));
+  VIADUCT_CHECK(impl_->usable("allocate"));
   VIADUCT_CHECK(checkRoom(bytes, options));
   VIADUCT_TRY(auto memory, base::SharedMemory::allocate(bytes, {.huge_pages = options.huge_pages}));
-  const auto held = core_->hold();
-  VIADUCT_CHECK(core_->usable("allocate"));  // another thread may have closed it meanwhile
-  VIADUCT_TRY(auto info, core_->pin(memory.segment(), options.label));
-  return Pin(std::make_unique<PinCore>(core_, std::move(info), std::move(memory)));
+  const auto held = impl_->hold();
+  VIADUCT_CHECK(impl_->usable("allocate"));  // another thread may have closed it meanwhile
+  VIADUCT_TRY(auto info, impl_->pin(memory.segment(), options.label));
+  return Pin(std::make_unique<PinImpl>(impl_, std::move(info), std::move(memory)));
 }
 
 Result<Pin> Agent::pin(const Segment& memory, std::string label) {
   VIADUCT_TRY(const Segment checked, agent::checkedSegment(memory));
-  const auto held = core_->hold();
-  VIADUCT_CHECK(core_->usable("pin"));
-  VIADUCT_TRY(auto info, core_->pin(checked, std::move(label)));
-  return Pin(std::make_unique<PinCore>(core_, std::move(info), base::SharedMemory()));
+  const auto held = impl_->hold();
+  VIADUCT_CHECK(impl_->usable("pin"));
+  VIADUCT_TRY(auto info, impl_->pin(checked, std::move(label)));
+  return Pin(std::make_unique<PinImpl>(impl_, std::move(info), base::SharedMemory()));
 }
 
 Card Agent::card() const {
-  const auto held = core_->hold();
-  return core_->card();
+  const auto held = impl_->hold();
+  return impl_->card();
 }
 
 Result<Peer> Agent::importCard(std::span<const std::byte> blob) {
@@ -98,39 +98,39 @@ Result<Peer> Agent::importCard(std::span<const std::byte> blob) {
 }
 
 Result<Peer> Agent::connect(const Card& card) {
-  const auto held = core_->hold();
-  VIADUCT_CHECK(core_->usable("connect"));
-  VIADUCT_TRY(auto peer, core_->connect(card));
-  core_->crank().takeOverSoon(Clock::now());
+  const auto held = impl_->hold();
+  VIADUCT_CHECK(impl_->usable("connect"));
+  VIADUCT_TRY(auto peer, impl_->connect(card));
+  impl_->engine().takeOverSoon(Clock::now());
   return Peer(std::move(peer));
 }
 
 Result<Peer> Agent::connect(std::string_view host_port) {
-  const auto held = core_->hold();
-  VIADUCT_CHECK(core_->usable("connect"));
-  VIADUCT_TRY(auto peer, core_->connectTo(host_port));
-  core_->crank().takeOverSoon(Clock::now());
+  const auto held = impl_->hold();
+  VIADUCT_CHECK(impl_->usable("connect"));
+  VIADUCT_TRY(auto peer, impl_->connectTo(host_port));
+  impl_->engine().takeOverSoon(Clock::now());
   return Peer(std::move(peer));
 }
 
 Result<Peer> Agent::find(std::string_view name, Deadline until) {
-  VIADUCT_CHECK(core_->usable("find"));
-  VIADUCT_TRY(const Card card, core_->find(std::string(name), until));
+  VIADUCT_CHECK(impl_->usable("find"));
+  VIADUCT_TRY(const Card card, impl_->find(std::string(name), until));
   return connect(card);
 }
 
 Result<Peer> Agent::self() { return connect(card()); }
 
 std::vector<Peer> Agent::peers() const {
-  const auto held = core_->hold();
+  const auto held = impl_->hold();
   std::vector<Peer> out;
-  for (const auto& peer : core_->peers()) out.emplace_back(peer);
+  for (const auto& peer : impl_->peers()) out.emplace_back(peer);
   return out;
 }
 
 Result<Peer> Agent::peer(std::string_view name) const {
-  const auto held = core_->hold();
-  if (auto found = core_->findPeer(name)) return Peer(std::move(found));
+  const auto held = impl_->hold();
+  if (auto found = impl_->findPeer(name)) return Peer(std::move(found));
   return Error{.code = Code::kNotFound,
                .operation = "peer",
                .detail = "no peer with that name is known",
@@ -140,47 +140,47 @@ Result<Peer> Agent::peer(std::string_view name) const {
 
 Result<Transfer> Agent::plan(OpKind kind, const Peer& peer, const Selection& local,
                              const Selection& remote, TransferOptions options) {
-  auto held = core_->hold();
-  VIADUCT_CHECK(core_->usable("plan"));
-  auto core = peer.core_;
-  while (core->same_as) core = core->same_as;
-  if (&core->agent() != core_.get())
+  auto held = impl_->hold();
+  VIADUCT_CHECK(impl_->usable("plan"));
+  auto impl = peer.impl_;
+  while (impl->same_as) impl = impl->same_as;
+  if (&impl->agent() != impl_.get())
     return Error{.code = Code::kInvalid,
                  .operation = "plan",
                  .detail = "the peer belongs to another agent",
-                 .peer = core->name()};
-  auto transfer = std::make_shared<agent::TransferCore>(core_, std::move(core), kind, local, remote,
+                 .peer = impl->name()};
+  auto transfer = std::make_shared<agent::TransferImpl>(impl_, std::move(impl), kind, local, remote,
                                                         std::move(options));
   VIADUCT_CHECK(transfer->plan(held));
   return Transfer(std::move(transfer));
 }
 
 std::optional<Note> Agent::takeNote() {
-  const auto held = core_->hold();
-  return core_->takeNote();
+  const auto held = impl_->hold();
+  return impl_->takeNote();
 }
 
 Result<Note> Agent::waitNote(Deadline until) {
-  VIADUCT_CHECK(core_->usable("waitNote"));
-  auto held = core_->hold();
-  const auto over = [&] { return core_->hasNote() || core_->closed(); };
-  if (core_->crank().waitHeld(held, over, until.at()))
-    if (auto note = core_->takeNote()) return *std::move(note);
-  VIADUCT_CHECK(core_->usable("waitNote"));
+  VIADUCT_CHECK(impl_->usable("waitNote"));
+  auto held = impl_->hold();
+  const auto over = [&] { return impl_->hasNote() || impl_->closed(); };
+  if (impl_->engine().waitHeld(held, over, until.at()))
+    if (auto note = impl_->takeNote()) return *std::move(note);
+  VIADUCT_CHECK(impl_->usable("waitNote"));
   return Error{.code = Code::kTimeout, .operation = "waitNote", .detail = "no note arrived"};
 }
 
 Statistics Agent::statistics() const {
-  const auto held = core_->hold();
-  return core_->statistics();
+  const auto held = impl_->hold();
+  return impl_->statistics();
 }
 
-bool Agent::poll() { return core_->usable("poll") && core_->poll(); }
+bool Agent::poll() { return impl_->usable("poll") && impl_->poll(); }
 
 Result<int> Agent::eventFd() {
-  const auto held = core_->hold();
-  VIADUCT_CHECK(core_->usable("eventFd"));
-  return core_->eventFd();
+  const auto held = impl_->hold();
+  VIADUCT_CHECK(impl_->usable("eventFd"));
+  return impl_->eventFd();
 }
 
 }  // namespace viaduct

@@ -5,114 +5,115 @@
 
 namespace viaduct::agent {
 
-Bundle::Bundle(Way way, core::Sliced plan, std::vector<Lane> lanes, std::uint32_t first_tag)
-    : way_(std::move(way)),
+Bundle::Bundle(Route route, core::Sliced plan, std::vector<RailUse> rails, std::uint32_t first_tag)
+    : route_(std::move(route)),
       ops_(std::move(plan.ops)),
-      lanes_(std::move(lanes)),
+      rails_(std::move(rails)),
       first_tag_(first_tag),
       end_tag_(first_tag + static_cast<std::uint32_t>(plan.slices.size())),
-      several_(lanes_.size() != 1) {
+      several_(rails_.size() != 1) {
   slices_.reserve(plan.slices.size());
   for (const core::Slice& slice : plan.slices) slices_.push_back({.slice = slice});
   again_.reserve(slices_.size());  // so that a failure allocates nothing either
   served_ = served();
 }
 
-std::uint64_t Bundle::serving(const core::Link& link, std::span<const Lane> lanes) {
+std::uint64_t Bundle::serving(const core::Link& link, std::span<const RailUse> rails) {
   std::uint64_t near = 0, all = 0, aside = 0;
-  for (const Lane& lane : lanes) {
-    if (!link.servedBy(*lane.rail)) continue;
-    if (lane.health->isSetAside()) {
+  for (const RailUse& use : rails) {
+    if (!link.servedBy(*use.rail)) continue;
+    if (use.health->isSetAside()) {
       ++aside;
       continue;
     }
     ++all;
-    near += lane.near ? 1 : 0;
+    near += use.near ? 1 : 0;
   }
   if (all == 0) return aside;
   return near != 0 ? near : all;
 }
 
 void Bundle::startSeveral() {
-  for (Run& run : slices_) run.begin(0);
-  for (Lane& lane : lanes_) {
-    lane.filling = kNone;
-    lane.busy = lane.failures = 0;
+  for (SliceState& state : slices_) state.begin(0);
+  for (RailUse& use : rails_) {
+    use.filling = kNone;
+    use.busy = use.failures = 0;
   }
   again_.clear();
   next_ = 0;
 }
 
-// What a lane still has by halves is no longer its load.
+// What a use still has by halves is no longer its load.
 void Bundle::stopSeveral() {
-  for (const Run& run : slices_) {
-    lanes_[run.lane].carry(run.moved);
+  for (const SliceState& state : slices_) {
+    rails_[state.use].carry(state.moved);
   }
-  for (Lane& lane : lanes_)
-    if (const std::uint32_t index = std::exchange(lane.filling, kNone); index != kNone)
-      lane.counts->load -= slices_[index].slice.bytes;
+  for (RailUse& use : rails_)
+    if (const std::uint32_t index = std::exchange(use.filling, kNone); index != kNone)
+      use.counts->load -= slices_[index].slice.bytes;
 }
 
 // A rail that was set aside is better than none.
 void Bundle::askRails() {
   if (!askRails(false)) askRails(true);
-  for (Lane& lane : lanes_)
-    if (!lane.usable && lane.filling != kNone) giveUp(lane);
+  for (RailUse& use : rails_)
+    if (!use.usable && use.filling != kNone) giveUp(use);
 }
 
 // Whether any is usable.
 bool Bundle::askRails(bool aside_too) {
   far_ = true;
   bool any = false;
-  for (Lane& lane : lanes_) {
-    lane.refuses = false;
-    lane.usable = lane.failures < kMostFailures && way_.link->servedBy(*lane.rail) &&
-                  (aside_too || !lane.health->isSetAside());
-    far_ = far_ && !(lane.usable && lane.near);
-    any = any || lane.usable;
+  for (RailUse& use : rails_) {
+    use.refuses = false;
+    use.usable = use.failures < kMostFailures && route_.link->servedBy(*use.rail) &&
+                 (aside_too || !use.health->isSetAside());
+    far_ = far_ && !(use.usable && use.near);
+    any = any || use.usable;
   }
   return any;
 }
 
 // The rest of what it has by halves is not for this rail.
-void Bundle::giveUp(Lane& lane) {
-  Run& run = slices_[std::exchange(lane.filling, kNone)];
-  run.lost = true;
-  if (run.cameBack()) makeRoom(run);
+void Bundle::giveUp(RailUse& use) {
+  SliceState& state = slices_[std::exchange(use.filling, kNone)];
+  state.lost = true;
+  if (state.cameBack()) makeRoom(state);
 }
 
 // The one with the least to do among those that have room, of the near ones while any serves. A
 // slice that it has by halves is finished wherever it is.
-Bundle::Lane* Bundle::freeLane() {
-  Lane* best = nullptr;
-  for (Lane& lane : lanes_) {
-    if (!lane.usable || lane.refuses) continue;
-    if (lane.filling != kNone) return &lane;
-    if (lane.busy >= kInFlight || !waits() || !(lane.near || far_)) continue;
+Bundle::RailUse* Bundle::freeRail() {
+  RailUse* best = nullptr;
+  for (RailUse& use : rails_) {
+    if (!use.usable || use.refuses) continue;
+    if (use.filling != kNone) return &use;
+    if (use.busy >= kInFlight || !waits() || !(use.near || far_)) continue;
     if (best == nullptr ||
-        std::pair(lane.busy, lane.counts->load) < std::pair(best->busy, best->counts->load))
-      best = &lane;
+        std::pair(use.busy, use.counts->load) < std::pair(best->busy, best->counts->load))
+      best = &use;
   }
   return best;
 }
 
-void Bundle::takeNext(Lane& lane) {
+void Bundle::takeNext(RailUse& use) {
   const std::size_t index = again_.empty() ? next_++ : again_.back();
   if (!again_.empty()) again_.pop_back();
-  Run& run = slices_[index];
-  run.begin(static_cast<std::uint32_t>(&lane - lanes_.data()));
-  lane.filling = static_cast<std::uint32_t>(index);
-  ++lane.busy;
-  lane.counts->load += run.slice.bytes;
+  SliceState& state = slices_[index];
+  state.begin(static_cast<std::uint32_t>(&use - rails_.data()));
+  use.filling = static_cast<std::uint32_t>(index);
+  ++use.busy;
+  use.counts->load += state.slice.bytes;
 }
 
-inline std::size_t Bundle::give(Run& run, const Lane& lane, OpKind kind, core::Tag base) const {
-  const auto ops = std::span(ops_).subspan(run.slice.first, run.slice.ops);
-  const std::size_t took = lane.rail->post({.kind = kind,
-                                            .tag = base | (first_tag_ + indexOf(run)),
-                                            .link = way_.link,
-                                            .ops = ops.subspan(run.taken)});
-  run.taken += static_cast<std::uint32_t>(took);
+inline std::size_t Bundle::give(SliceState& state, const RailUse& use, OpKind kind,
+                                core::Tag base) const {
+  const auto ops = std::span(ops_).subspan(state.slice.first, state.slice.ops);
+  const std::size_t took = use.rail->post({.kind = kind,
+                                           .tag = base | (first_tag_ + indexOf(state)),
+                                           .link = route_.link,
+                                           .ops = ops.subspan(state.taken)});
+  state.taken += static_cast<std::uint32_t>(took);
   return took;
 }
 
@@ -120,100 +121,101 @@ std::uint64_t Bundle::offerSeveral(OpKind kind, core::Tag base) {
   std::uint64_t taken = 0;
   askRails();
   refused_ = false;
-  while (Lane* const lane = freeLane()) {
-    if (lane->filling == kNone) takeNext(*lane);
-    Run& run = slices_[lane->filling];
-    taken += give(run, *lane, kind, base);
-    if (run.taken == run.slice.ops)
-      lane->filling = kNone;
+  while (RailUse* const use = freeRail()) {
+    if (use->filling == kNone) takeNext(*use);
+    SliceState& state = slices_[use->filling];
+    taken += give(state, *use, kind, base);
+    if (state.taken == state.slice.ops)
+      use->filling = kNone;
     else
-      lane->refuses = refused_ = true;
+      use->refuses = refused_ = true;
   }
-  stranded_ = waits() && std::none_of(lanes_.begin(), lanes_.end(),
-                                      [](const Lane& l) { return l.usable || l.busy > 0; });
+  stranded_ = waits() && std::none_of(rails_.begin(), rails_.end(),
+                                      [](const RailUse& l) { return l.usable || l.busy > 0; });
   return taken;
 }
 
 // It fails by itself where it does not serve, and says why.
 std::uint64_t Bundle::offerOnly(OpKind kind, core::Tag base) {
-  Run& run = slices_.front();
-  if (run.taken == run.slice.ops || run.lost) return 0;
-  Lane& lane = lanes_.front();
-  lane.busy = 1;
-  const std::size_t took = give(run, lane, kind, base);
-  refused_ = run.taken != run.slice.ops;
+  SliceState& state = slices_.front();
+  if (state.taken == state.slice.ops || state.lost) return 0;
+  RailUse& use = rails_.front();
+  use.busy = 1;
+  const std::size_t took = give(state, use, kind, base);
+  refused_ = state.taken != state.slice.ops;
   return took;
 }
 
 // All that was taken of it is back, its rail's room with it. True: there is something to offer.
-bool Bundle::makeRoom(Run& run) {
+bool Bundle::makeRoom(SliceState& state) {
   if (!several_) {
-    run.begin(0);
+    state.begin(0);
     return true;
   }
-  Lane& lane = lanes_[run.lane];
-  --lane.busy;
-  lane.counts->load -= run.slice.bytes;
-  if (run.lost) again_.push_back(indexOf(run));
+  RailUse& use = rails_[state.use];
+  --use.busy;
+  use.counts->load -= state.slice.bytes;
+  if (state.lost) again_.push_back(indexOf(state));
   return waits();
 }
 
 // On another rail; an only one may have lost one connection of several.
-bool Bundle::worthAnother(const Lane& lane) const {
-  return several_ || (lane.failures + 1 < kMostFailures && way_.link->servedBy(*lane.rail));
+bool Bundle::mayTryAnother(const RailUse& use) const {
+  return several_ || (use.failures + 1 < kMostFailures && route_.link->servedBy(*use.rail));
 }
 
 bool Bundle::failed(core::Tag number, std::uint64_t ops, bool rail_lost) {
-  Run& run = slices_[number - first_tag_];
-  Lane& lane = lanes_[run.lane];
-  run.back += static_cast<std::uint32_t>(ops);
-  if (rail_lost && !run.lost && worthAnother(lane)) {
-    ++lane.failures;
-    run.lost = true;
-    if (lane.filling == indexOf(run)) lane.filling = kNone;
+  SliceState& state = slices_[number - first_tag_];
+  RailUse& use = rails_[state.use];
+  state.back += static_cast<std::uint32_t>(ops);
+  if (rail_lost && !state.lost && mayTryAnother(use)) {
+    ++use.failures;
+    state.lost = true;
+    if (use.filling == indexOf(state)) use.filling = kNone;
   }
-  const bool lost = run.lost;
-  if (run.cameBack() && (several_ || lost)) makeRoom(run);
+  const bool lost = state.lost;
+  if (state.cameBack() && (several_ || lost)) makeRoom(state);
   return lost;
 }
 
-const Bundle::Lane* Bundle::setAsideIfItFailsAgain(core::Tag number, Clock::time_point now) {
-  const Lane& lane = lanes_[slices_[number - first_tag_].lane];
-  if (!several_ || !lane.health->failed(now)) return nullptr;
-  ++lane.counts->times_set_aside;
-  return &lane;
+const Bundle::RailUse* Bundle::setAsideIfItFailsAgain(core::Tag number, Clock::time_point now) {
+  const RailUse& use = rails_[slices_[number - first_tag_].use];
+  if (!several_ || !use.health->failed(now)) return nullptr;
+  ++use.counts->times_set_aside;
+  return &use;
 }
 
 void Bundle::cancel(core::Tag base) const {
-  for (const Run& run : slices_)
-    if (run.back != run.taken) lanes_[run.lane].rail->cancel(base | (first_tag_ + indexOf(run)));
+  for (const SliceState& state : slices_)
+    if (state.back != state.taken)
+      rails_[state.use].rail->cancel(base | (first_tag_ + indexOf(state)));
 }
 
 std::uint64_t Bundle::movedOps() const {
   std::uint64_t ops = 0;
-  for (const Run& run : slices_) ops += run.moved.ops;
+  for (const SliceState& state : slices_) ops += state.moved.ops;
   return ops;
 }
 
-PathShare Bundle::shareOf(const Lane& lane) const {
-  return {.backend = std::string(way_.backend), .way = way_.way, .rail = lane.name};
+PathShare Bundle::shareOf(const RailUse& use) const {
+  return {.backend = std::string(route_.backend), .way = route_.way, .rail = use.name};
 }
 
 void Bundle::addCarriedTo(Path& path) const {
-  for (const Lane& lane : lanes_) {
-    if (lane.carried.ops == 0) continue;
-    PathShare share = shareOf(lane);
-    lane.carried.addTo(share);
+  for (const RailUse& use : rails_) {
+    if (use.carried.ops == 0) continue;
+    PathShare share = shareOf(use);
+    use.carried.addTo(share);
     path.add(std::move(share));
   }
 }
 
 void Bundle::addTo(Path& path) const {
   std::vector<PathShare> shares;
-  shares.reserve(lanes_.size());
-  for (const Lane& lane : lanes_) shares.push_back(shareOf(lane));
-  for (const Run& run : slices_) {
-    run.moved.addTo(shares[run.lane]);
+  shares.reserve(rails_.size());
+  for (const RailUse& use : rails_) shares.push_back(shareOf(use));
+  for (const SliceState& state : slices_) {
+    state.moved.addTo(shares[state.use]);
   }
   for (PathShare& share : shares)
     if (share.ops != 0) path.shares.push_back(std::move(share));

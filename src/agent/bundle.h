@@ -40,7 +40,7 @@ class Bundle {
     }
   };
   // One of the link's rails.
-  struct Lane {
+  struct RailUse {
     core::Rail* rail = nullptr;
     RailCounts* counts = nullptr;  // of all transfers together
     RailHealth* health = nullptr;  // of all transfers to the link's peer
@@ -61,22 +61,22 @@ class Bundle {
       counts->ops += moved.ops;
     }
   };
-  struct Way {
+  struct Route {
     core::Link* link = nullptr;
     std::string_view backend = {};
     std::string way = {};  // of its own: the link that told it may go before
   };
   // The rails that a transfer has to itself now: the near ones that serve, or else all that do.
-  static std::uint64_t serving(const core::Link& link, std::span<const Lane> lanes);
+  static std::uint64_t serving(const core::Link& link, std::span<const RailUse> rails);
   // `first_tag`: of its first slice, within the transfer's.
-  Bundle(Way way, core::Sliced plan, std::vector<Lane> lanes, std::uint32_t first_tag);
+  Bundle(Route route, core::Sliced plan, std::vector<RailUse> rails, std::uint32_t first_tag);
 
   // Begins a post: nothing is out.
   void start() {
     refused_ = stranded_ = false;
     left_ = slices_.size();
     if (several_) return startSeveral();
-    lanes_.front().failures = 0;
+    rails_.front().failures = 0;
     slices_.front().begin(0);
   }
   // Gives slices to rails that have room; says how many ops were taken. Tags are `base` and the
@@ -95,30 +95,30 @@ class Bundle {
   std::uint32_t endTag() const { return end_tag_; }
   // Ops of that slice came back. True: there is something to offer, and room for it.
   bool moved(core::Tag number, const core::Moved& what) {
-    Run& run = slices_[several_ ? number - first_tag_ : 0];
-    run.back += static_cast<std::uint32_t>(what.ops);
-    run.moved.add(what);
-    if (!run.cameBack()) return false;
-    if (run.moved.ops == run.slice.ops) --left_;
-    return (several_ || run.lost) && makeRoom(run);
+    SliceState& state = slices_[several_ ? number - first_tag_ : 0];
+    state.back += static_cast<std::uint32_t>(what.ops);
+    state.moved.add(what);
+    if (!state.cameBack()) return false;
+    if (state.moved.ops == state.slice.ops) --left_;
+    return (several_ || state.lost) && makeRoom(state);
   }
   // False when another rail would fail as well.
   bool failed(core::Tag number, std::uint64_t ops, bool rail_lost);
   // The rail that has that slice is lost. The rail, where it is set aside for that from now on.
-  const Lane* setAsideIfItFailsAgain(core::Tag number, Clock::time_point now);
+  const RailUse* setAsideIfItFailsAgain(core::Tag number, Clock::time_point now);
   // The rail that has that slice failed with it.
   void countError(core::Tag number, Code code) {
-    count(lanes_[slices_[number - first_tag_].lane].counts->errors, code);
+    count(rails_[slices_[number - first_tag_].use].counts->errors, code);
   }
   void cancel(core::Tag base) const;
   // The post is over.
   void stop() {
     if (several_) return stopSeveral();
-    lanes_.front().carry(slices_.front().moved);
+    rails_.front().carry(slices_.front().moved);
   }
 
   std::span<const core::Op> ops() const { return ops_; }
-  std::span<const Lane> lanes() const { return lanes_; }
+  std::span<const RailUse> rails() const { return rails_; }
   // Whether as many rails serve the link as when this was planned.
   bool stillServed() const { return !several_ || served() == served_; }
   std::uint64_t movedOps() const;
@@ -132,15 +132,15 @@ class Bundle {
   // A rail that says it serves and fails all the same is left alone for the rest of the post.
   static constexpr std::uint32_t kMostFailures = 3;
 
-  struct Run {
+  struct SliceState {
     core::Slice slice;
-    std::uint32_t lane = 0;
+    std::uint32_t use = 0;
     std::uint32_t taken = 0, back = 0;  // ops
     Tally moved = {};
     bool lost = false;  // with its rail: begins again when all that was taken is back
 
     void begin(std::uint32_t with) {
-      lane = with;
+      use = with;
       taken = back = 0;
       moved = {};
       lost = false;
@@ -153,24 +153,24 @@ class Bundle {
   void stopSeveral();
   std::uint64_t offerSeveral(OpKind kind, core::Tag base);
   std::uint64_t offerOnly(OpKind kind, core::Tag base);
-  std::size_t give(Run& run, const Lane& lane, OpKind kind, core::Tag base) const;
+  std::size_t give(SliceState& state, const RailUse& use, OpKind kind, core::Tag base) const;
   void askRails();
   bool askRails(bool aside_too);
-  Lane* freeLane();
-  void takeNext(Lane& lane);
-  void giveUp(Lane& lane);
-  bool worthAnother(const Lane& lane) const;
-  bool makeRoom(Run& run);
-  std::uint64_t served() const { return serving(*way_.link, lanes_); }
-  PathShare shareOf(const Lane& lane) const;
-  std::uint32_t indexOf(const Run& run) const {
-    return static_cast<std::uint32_t>(&run - slices_.data());
+  RailUse* freeRail();
+  void takeNext(RailUse& use);
+  void giveUp(RailUse& use);
+  bool mayTryAnother(const RailUse& use) const;
+  bool makeRoom(SliceState& state);
+  std::uint64_t served() const { return serving(*route_.link, rails_); }
+  PathShare shareOf(const RailUse& use) const;
+  std::uint32_t indexOf(const SliceState& state) const {
+    return static_cast<std::uint32_t>(&state - slices_.data());
   }
 
-  Way way_;
+  Route route_;
   std::vector<core::Op> ops_;
-  std::vector<Run> slices_;
-  std::vector<Lane> lanes_;
+  std::vector<SliceState> slices_;
+  std::vector<RailUse> rails_;
   std::uint32_t first_tag_, end_tag_;
   // An only rail gets everything at once, and there is nothing to choose.
   bool several_;

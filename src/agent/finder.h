@@ -1,5 +1,5 @@
 // An agent at its meeting place: published under its name, finding others by theirs. Threads: any;
-// not with the crank's lock held, since both calls wait.
+// not with the agent's lock held, since both calls wait.
 #pragma once
 
 #include <viaduct/card.h>
@@ -31,7 +31,7 @@ class Finder {
   bool group_secret_ = false;  // then no Card that is published holds it
   meet::StopFlag stop_{false};
   std::unique_ptr<meet::MeetingPlace> place_;
-  std::unique_ptr<meet::Entry> entry_;
+  std::unique_ptr<meet::PublishedName> entry_;
 };
 
 }  // namespace viaduct::agent

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "agent/peer_core.h"
+#include "agent/peer_impl.h"
 
 namespace viaduct::agent {
 namespace {
@@ -12,13 +12,13 @@ constexpr unsigned kSilentSleeps = 16;
 
 }  // namespace
 
-void NoteRings::add(PeerCore& peer) {
+void NoteRings::add(PeerImpl& peer) {
   const bool known = std::any_of(rings_.begin(), rings_.end(),
                                  [&](const Listed& ring) { return ring.peer == &peer; });
   if (!known) rings_.push_back({.peer = &peer});
 }
 
-void NoteRings::remove(const PeerCore& peer) {
+void NoteRings::remove(const PeerImpl& peer) {
   std::erase_if(rings_, [&](const Listed& ring) { return ring.peer == &peer; });
 }
 
@@ -32,11 +32,11 @@ bool NoteRings::look() {
   return any;
 }
 
-bool NoteRings::listen() {
-  hushed_ = false;
+bool NoteRings::allowWakeups() {
+  wakeups_suppressed_ = false;
   bool quiet = true;
   std::erase_if(rings_, [&](Listed& ring) {
-    const auto next = ring.peer->listenForNotes();
+    const auto next = ring.peer->armNoteRing();
     using Next = RingReceiver::Next;
     quiet = quiet && (next == Next::kEmpty || next == Next::kLater);
     return next == Next::kEmpty && ++ring.silent > kSilentSleeps;
@@ -44,10 +44,10 @@ bool NoteRings::listen() {
   return quiet;
 }
 
-void NoteRings::hush() {
-  if (hushed_ || rings_.empty()) return;
-  hushed_ = true;
-  for (const Listed& ring : rings_) ring.peer->hushNotes();
+void NoteRings::suppressWakeups() {
+  if (wakeups_suppressed_ || rings_.empty()) return;
+  wakeups_suppressed_ = true;
+  for (const Listed& ring : rings_) ring.peer->disarmNoteRing();
 }
 
 }  // namespace viaduct::agent

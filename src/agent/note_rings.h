@@ -6,31 +6,31 @@
 
 namespace viaduct::agent {
 
-class PeerCore;
+class PeerImpl;
 
-// A ring is armed (the next note in it rings, and wakes whoever sleeps on the agent's poller) or
-// hushed (somebody looks into it in every turn, and the sender makes no system call). Rings that
-// are not listed here are armed and empty, so looking costs nothing for peers that are silent.
+// A ring is armed (the next note in it rings, and wakes a thread that sleeps on the agent's poller)
+// or disarmed (each round of progress looks into it, and the sender makes no system call). Rings
+// that are not listed here are armed and empty, so looking costs nothing for peers that are silent.
 class NoteRings {
  public:
-  void add(PeerCore& peer);
-  void remove(const PeerCore& peer);
+  void add(PeerImpl& peer);
+  void remove(const PeerImpl& peer);
 
   // Takes out what is there; true when something was.
   bool look();
-  // Before nobody looks any more: arms them all. False: a note came before that, look again.
-  bool listen();
-  // Somebody will look all the time, until listen().
-  void hush();
-  bool hushed() const { return hushed_; }
+  // Before the last thread sleeps: arms them all. False: a note came before that, look again.
+  bool allowWakeups();
+  // A thread looks all the time, until allowWakeups().
+  void suppressWakeups();
+  bool wakeupsSuppressed() const { return wakeups_suppressed_; }
 
  private:
   struct Listed {
-    PeerCore* peer;
-    unsigned silent = 0;  // calls of listen() since its last note
+    PeerImpl* peer;
+    unsigned silent = 0;  // calls of allowWakeups() since its last note
   };
   std::vector<Listed> rings_;
-  bool hushed_ = false;
+  bool wakeups_suppressed_ = false;
 };
 
 }  // namespace viaduct::agent

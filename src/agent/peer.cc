@@ -6,73 +6,73 @@
 #include <optional>
 #include <utility>
 
-#include "agent/core.h"
-#include "agent/peer_core.h"
+#include "agent/agent_impl.h"
+#include "agent/peer_impl.h"
 
 namespace viaduct {
 namespace {
 
-using agent::AgentCore;
-using agent::PeerCore;
+using agent::AgentImpl;
+using agent::PeerImpl;
 
 // A peer that was named by address may have turned out to be one that was known.
-PeerCore& real(const std::shared_ptr<PeerCore>& core) {
-  PeerCore* it = core.get();
+PeerImpl& real(const std::shared_ptr<PeerImpl>& impl) {
+  PeerImpl* it = impl.get();
   while (it->same_as) it = it->same_as.get();
   return *it;
 }
 
 // Until it is so, or the agent closes: nobody says anything of the peer any more.
-bool waitFor(PeerCore& core, const std::function<bool()>& done, Deadline until) {
-  const AgentCore& agent = core.agent();
-  return core.agent().crank().wait([&] { return done() || agent.closed(); }, until.at());
+bool waitFor(PeerImpl& impl, const std::function<bool()>& done, Deadline until) {
+  const AgentImpl& agent = impl.agent();
+  return impl.agent().engine().wait([&] { return done() || agent.closed(); }, until.at());
 }
 
 }  // namespace
 
-Peer::Peer(std::shared_ptr<agent::PeerCore> core) : core_(std::move(core)) {}
+Peer::Peer(std::shared_ptr<agent::PeerImpl> impl) : impl_(std::move(impl)) {}
 
 std::string Peer::name() const {
-  const auto held = core_->agent().hold();
-  return real(core_).name();
+  const auto held = impl_->agent().hold();
+  return real(impl_).name();
 }
 
 PeerState Peer::state() const {
-  const auto held = core_->agent().hold();
-  return real(core_).state();
+  const auto held = impl_->agent().hold();
+  return real(impl_).state();
 }
 
 std::uint64_t Peer::epoch() const {
-  const auto held = core_->agent().hold();
-  return real(core_).epoch();
+  const auto held = impl_->agent().hold();
+  return real(impl_).epoch();
 }
 
 bool Peer::settled() const {
-  const auto held = core_->agent().hold();
-  return real(core_).settled();
+  const auto held = impl_->agent().hold();
+  return real(impl_).settled();
 }
 
 Status Peer::ready(Deadline until) const {
-  VIADUCT_CHECK(core_->agent().usable("ready"));
+  VIADUCT_CHECK(impl_->agent().usable("ready"));
   const auto over = [this] {
-    return real(core_).state() == PeerState::kReady || real(core_).hopeless();
+    return real(impl_).state() == PeerState::kReady || real(impl_).hopeless();
   };
   for (;;) {
-    const bool in_time = waitFor(*core_, over, until);
-    VIADUCT_CHECK(core_->agent().usable("ready"));
-    const auto held = core_->agent().hold();
-    if (real(core_).state() == PeerState::kReady) return Ok{};
+    const bool in_time = waitFor(*impl_, over, until);
+    VIADUCT_CHECK(impl_->agent().usable("ready"));
+    const auto held = impl_->agent().hold();
+    if (real(impl_).state() == PeerState::kReady) return Ok{};
     // What was ready a moment ago was a life that ended just then: the next one has the same time.
-    if (!in_time || real(core_).hopeless()) return real(core_).notReady("ready");
+    if (!in_time || real(impl_).hopeless()) return real(impl_).notReady("ready");
   }
 }
 
 Status Peer::over(std::uint64_t epoch, Deadline until) const {
-  VIADUCT_CHECK(core_->agent().usable("over"));
-  const auto over = [this, epoch] { return real(core_).endedEpoch() >= epoch; };
-  if (waitFor(*core_, over, until)) {
-    const auto held = core_->agent().hold();
-    return over() ? Status(Ok{}) : core_->agent().usable("over");
+  VIADUCT_CHECK(impl_->agent().usable("over"));
+  const auto over = [this, epoch] { return real(impl_).endedEpoch() >= epoch; };
+  if (waitFor(*impl_, over, until)) {
+    const auto held = impl_->agent().hold();
+    return over() ? Status(Ok{}) : impl_->agent().usable("over");
   }
   return Error{.code = Code::kTimeout,
                .operation = "over",
@@ -81,23 +81,23 @@ Status Peer::over(std::uint64_t epoch, Deadline until) const {
 }
 
 std::vector<PinInfo> Peer::pins() const {
-  const auto held = core_->agent().hold();
+  const auto held = impl_->agent().hold();
   std::vector<PinInfo> out;
-  for (const auto& [slot, pin] : real(core_).pins()) out.push_back(pin.info);
+  for (const auto& [slot, pin] : real(impl_).pins()) out.push_back(pin.info);
   return out;
 }
 
 Result<PinInfo> Peer::waitPin(const std::string& label, Deadline until) const {
-  VIADUCT_CHECK(core_->agent().usable("waitPin"));
+  VIADUCT_CHECK(impl_->agent().usable("waitPin"));
   std::optional<PinInfo> found;
   const auto there = [&] {
-    for (const auto& [slot, pin] : real(core_).pins())
+    for (const auto& [slot, pin] : real(impl_).pins())
       if (pin.info.label == label) found = pin.info;
     return found.has_value();
   };
-  waitFor(*core_, there, until);
+  waitFor(*impl_, there, until);
   if (found) return *std::move(found);
-  VIADUCT_CHECK(core_->agent().usable("waitPin"));
+  VIADUCT_CHECK(impl_->agent().usable("waitPin"));
   return Error{.code = Code::kTimeout,
                .operation = "waitPin",
                .detail = fmt::format("the peer has registered nothing labelled {}", label),
@@ -106,22 +106,22 @@ Result<PinInfo> Peer::waitPin(const std::string& label, Deadline until) const {
 }
 
 std::vector<PeerWay> Peer::ways() const {
-  const auto held = core_->agent().hold();
-  return real(core_).ways();
+  const auto held = impl_->agent().hold();
+  return real(impl_).ways();
 }
 
 Status Peer::note(std::span<const std::byte> bytes) const {
-  VIADUCT_CHECK(core_->agent().usable("note"));
-  const auto held = core_->agent().hold();
-  return real(core_).note(bytes);
+  VIADUCT_CHECK(impl_->agent().usable("note"));
+  const auto held = impl_->agent().hold();
+  return real(impl_).note(bytes);
 }
 
 Status Peer::note(std::string_view text) const { return note(std::as_bytes(std::span(text))); }
 
 void Peer::forget() const {
-  if (!core_->agent().usable("forget")) return;
-  const auto held = core_->agent().hold();
-  real(core_).forget();
+  if (!impl_->agent().usable("forget")) return;
+  const auto held = impl_->agent().hold();
+  real(impl_).forget();
 }
 
 }  // namespace viaduct

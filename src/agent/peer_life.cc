@@ -1,11 +1,11 @@
-// PeerCore: how the lives of a peer's session begin and end.
+// PeerImpl: how the lives of a peer's session begin and end.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "agent/core.h"
-#include "agent/peer_core.h"
+#include "agent/agent_impl.h"
+#include "agent/peer_impl.h"
 #include "agent/session/messages.h"
 #include "base/log.h"
 
@@ -20,7 +20,7 @@ constexpr Duration kDialLimit = std::chrono::seconds(5);
 
 }  // namespace
 
-void PeerCore::aim(const Card& card) {
+void PeerImpl::setTarget(const Card& card) {
   secret_ = card.secret;
   unix_name_ = card.unix_name;
   tried_unix_.clear();
@@ -32,27 +32,27 @@ void PeerCore::aim(const Card& card) {
   if (!session_ && !attempt_ && !dialer_) dial();
 }
 
-void PeerCore::aim(std::string host_port, const std::array<std::uint8_t, 32>& secret) {
+void PeerImpl::setTarget(std::string host_port, const std::array<std::uint8_t, 32>& secret) {
   secret_ = secret;
   addresses_ = {std::move(host_port)};
   wanted_ = true;
   dial();
 }
 
-void PeerCore::dial() {
+void PeerImpl::dial() {
   std::vector<std::string> targets;
   if (on_this_host_ && !unix_name_.empty() && tried_unix_ != unix_name_)
     targets.push_back("unix:@" + unix_name_);
   targets.insert(targets.end(), addresses_.begin(), addresses_.end());
   tried_unix_ = unix_name_;
   dialer_ =
-      base::Dialer::start(std::move(targets), Clock::now() + kDialLimit, agent_.crank().poller(),
+      base::Dialer::start(std::move(targets), Clock::now() + kDialLimit, agent_.engine().poller(),
                           [this](Result<base::Fd> socket, const std::string& target) {
                             dialed(std::move(socket), target);
                           });
 }
 
-void PeerCore::dialed(Result<base::Fd> socket, const std::string& target) {
+void PeerImpl::dialed(Result<base::Fd> socket, const std::string& target) {
   buried_dialer_ = std::move(dialer_);  // it is calling us
   if (!socket) {
     if (session_) return attemptFailed();
@@ -71,25 +71,25 @@ void PeerCore::dialed(Result<base::Fd> socket, const std::string& target) {
   }
 }
 
-void PeerCore::redialLater() {
-  agent_.crank().changed();
+void PeerImpl::redialLater() {
+  agent_.engine().changed();
   if (!wanted_ || session_ || attempt_ || dialer_ || redial_ != 0) return;
   backoff_ = std::clamp<Duration>(backoff_ * 2, kFirstBackoff, kLastBackoff);
   tried_unix_.clear();
-  redial_ = agent_.crank().poller().at(Clock::now() + backoff_, [this] {
+  redial_ = agent_.engine().poller().at(Clock::now() + backoff_, [this] {
     redial_ = 0;
     if (wanted_ && !session_ && !attempt_ && !dialer_) dial();
   });
 }
 
-void PeerCore::dropAttempt() {
+void PeerImpl::dropAttempt() {
   dialer_.reset();
   if (!attempt_) return;
   attempt_->orphan();
   agent_.bury(std::move(attempt_));
 }
 
-Result<Life> PeerCore::judgeDialed(Session& session, const Hello& theirs) {
+Result<Life> PeerImpl::judgeDialed(Session& session, const Hello& theirs) {
   if (session_ && session_->connection().theirs().agent != theirs.agent)
     return Error{
         .code = Code::kPeerLost, .operation = "resume", .detail = "another agent answered"};
@@ -109,7 +109,7 @@ Result<Life> PeerCore::judgeDialed(Session& session, const Hello& theirs) {
   }
   if (name_.empty()) {
     name_ = theirs.name;
-    agent_.named(shared_from_this());
+    agent_.joinByName(shared_from_this());
     if (same_as)
       return Error{.code = Code::kBusy, .operation = "connect", .detail = "already connected"};
   }
@@ -118,7 +118,7 @@ Result<Life> PeerCore::judgeDialed(Session& session, const Hello& theirs) {
 
 // Two ends that dial each other at once: the one with the smaller id keeps its own connection. The
 // other's hello may be heard late, when that session has begun: it knows nothing of it.
-Result<Life> PeerCore::judgeAccepted(Session& session, const Hello& theirs) {
+Result<Life> PeerImpl::judgeAccepted(Session& session, const Hello& theirs) {
   const bool same_life = session_ && session_->connection().theirs().agent == theirs.agent;
   const auto now = Clock::now();
   const bool healthy = session_ && now - lastHeard(now) < beatEvery() * 2;
@@ -154,7 +154,7 @@ Result<Life> PeerCore::judgeAccepted(Session& session, const Hello& theirs) {
   return Life{.epoch = std::max(epoch_, theirs.last_epoch) + 1};
 }
 
-void PeerCore::established(Session& session, std::uint64_t epoch) {
+void PeerImpl::established(Session& session, std::uint64_t epoch) {
   if (const auto& theirs = session.connection().resume()) return resumed(session, theirs->heard);
   if (attempt_.get() == &session) session_ = std::move(attempt_);
   life_key_ = session.connection().deriveKey("life");
@@ -174,7 +174,7 @@ void PeerCore::established(Session& session, std::uint64_t epoch) {
   linkChanged();
 }
 
-void PeerCore::openLinks(Session& session) {
+void PeerImpl::openLinks(Session& session) {
   const Connection& connection = session.connection();
   const Hello& theirs = connection.theirs();
   const bool same_process = agent_.isThisProcess(theirs);
@@ -200,7 +200,7 @@ void PeerCore::openLinks(Session& session) {
 }
 
 // On return nothing of ours touches memory for this life, and its transfers have ended.
-void PeerCore::closeLinks(const Error& why) {
+void PeerImpl::closeLinks(const Error& why) {
   core::Completions ended;
   for (auto& slot : links_) slot->link->close(ended);
   for (const auto& slot : links_)
@@ -217,7 +217,7 @@ void PeerCore::closeLinks(const Error& why) {
   agent_.failTransfersOf(*this, why);
 }
 
-void PeerCore::lose(const Error& why) {
+void PeerImpl::lose(const Error& why) {
   if (!session_) return;
   log(said_bye_ ? LogLevel::kInfo : LogLevel::kWarning, "peer {} lost, epoch {}: {}", name_, epoch_,
       why.text());
@@ -251,7 +251,7 @@ void PeerCore::lose(const Error& why) {
   redialLater();
 }
 
-void PeerCore::closed(Session& session, const Error& why) {
+void PeerImpl::closed(Session& session, const Error& why) {
   if (&session == session_.get()) {
     if (said_bye_ || !isReaching()) return lose(why);
     way_lost_ = why;
@@ -263,7 +263,7 @@ void PeerCore::closed(Session& session, const Error& why) {
   if (session_) return attemptFailed();
   if (same_as) {
     wanted_ = false;
-    return agent_.crank().changed();
+    return agent_.engine().changed();
   }
   if (std::exchange(upgrading_, false)) return dial();
   last_error_ = why;
@@ -273,7 +273,7 @@ void PeerCore::closed(Session& session, const Error& why) {
 
 // A Card that was never right will not become it. Where one was, another agent has taken the
 // address since: it may leave it again, and the peer may come to us.
-void PeerCore::denied(const Error& why) {
+void PeerImpl::denied(const Error& why) {
   if (std::exchange(denied_, true)) return;
   log(LogLevel::kWarning, "peer {}: {}", name_.empty() ? "that is not met yet" : name_, why.text());
   if (met_) return;
@@ -281,15 +281,15 @@ void PeerCore::denied(const Error& why) {
   state_ = PeerState::kGone;
 }
 
-void PeerCore::close() {
+void PeerImpl::close() {
   forget();
   buried_dialer_.reset();
 }
 
-void PeerCore::forget() {
+void PeerImpl::forget() {
   wanted_ = false;
   dropAttempt();
-  if (redial_ != 0) agent_.crank().poller().forgetTimer(std::exchange(redial_, 0));
+  if (redial_ != 0) agent_.engine().poller().forgetTimer(std::exchange(redial_, 0));
   if (session_) {
     scratch_.clear();
     ByeMessage{"forgotten"}.encode(scratch_);
@@ -299,7 +299,7 @@ void PeerCore::forget() {
     lose({.code = Code::kPeerLost, .operation = "forget", .detail = "forgotten here"});
   }
   state_ = PeerState::kGone;
-  agent_.crank().changed();
+  agent_.engine().changed();
 }
 
 }  // namespace viaduct::agent

@@ -1,10 +1,10 @@
-// PeerCore: notes, through the session or through a ring in shared memory beside it.
+// PeerImpl: notes, through the session or through a ring in shared memory beside it.
 #include <fmt/format.h>
 
 #include <utility>
 
-#include "agent/core.h"
-#include "agent/peer_core.h"
+#include "agent/agent_impl.h"
+#include "agent/peer_impl.h"
 #include "base/log.h"
 
 namespace viaduct::agent {
@@ -19,7 +19,7 @@ constexpr int kNotesPerTurn = 128;
 
 }  // namespace
 
-Status PeerCore::note(std::span<const std::byte> bytes) {
+Status PeerImpl::note(std::span<const std::byte> bytes) {
   if (bytes.size() > kMaxNoteBytes)
     return Error{.code = Code::kInvalid,
                  .operation = "note",
@@ -41,18 +41,18 @@ Status PeerCore::note(std::span<const std::byte> bytes) {
 }
 
 // Where it cannot be had (descriptors are short) notes take the session, as between hosts.
-void PeerCore::openRing() {
+void PeerImpl::openRing() {
   const auto opened = [this]() -> Status {
     VIADUCT_TRY(auto ring, RingReceiver::make());
     scratch_ = base::Writer().put(kRingLayout).take();
     VIADUCT_CHECK(
         session_->connection().send(FrameType::kNoteRing, scratch_, std::array(ring.fds())));
     ring.wasSent();
-    VIADUCT_TRY(ring_bell_, agent_.crank().poller().watch(ring.bell(), EPOLLIN | EPOLLET,
-                                                          [this](std::uint32_t) {
-                                                            agent_.noteRings().add(*this);
-                                                            takeNotes();
-                                                          }));
+    VIADUCT_TRY(ring_bell_, agent_.engine().poller().watch(ring.bell(), EPOLLIN | EPOLLET,
+                                                           [this](std::uint32_t) {
+                                                             agent_.noteRings().add(*this);
+                                                             takeNotes();
+                                                           }));
     ring_in_ = std::move(ring);
     return Ok{};
   }();
@@ -62,7 +62,7 @@ void PeerCore::openRing() {
         opened.error().text());
 }
 
-void PeerCore::heardOfRing(std::span<const std::byte> payload, std::vector<base::Fd> fds) {
+void PeerImpl::heardOfRing(std::span<const std::byte> payload, std::vector<base::Fd> fds) {
   base::Reader in(payload);
   const auto layout = in.get<std::uint32_t>();
   if (!in.ok() || fds.size() != 2 || ring_out_)
@@ -81,7 +81,7 @@ void PeerCore::heardOfRing(std::span<const std::byte> payload, std::vector<base:
         ring.error().text());
 }
 
-bool PeerCore::takeNotes() {
+bool PeerImpl::takeNotes() {
   if (!ring_in_) return false;
   int taken = 0;
   while (taken < kNotesPerTurn && !paused_ &&
@@ -92,14 +92,14 @@ bool PeerCore::takeNotes() {
 
 // Sent before the `frames`th frame of the session, which comes next: paused or not, they come
 // first. They are no more than a ring holds.
-void PeerCore::takeNotesBefore(std::uint64_t frames) {
+void PeerImpl::takeNotesBefore(std::uint64_t frames) {
   if (!ring_in_) return;
   for (std::size_t i = 0; i < RingPage::kBytes / RingPage::kStep && takeNote(*ring_in_, frames);
        ++i) {
   }
 }
 
-bool PeerCore::takeNote(RingReceiver& ring, std::uint64_t frames) {
+bool PeerImpl::takeNote(RingReceiver& ring, std::uint64_t frames) {
   base::Bytes note;
   switch (ring.take(frames, note)) {
     case RingReceiver::Next::kNote:
@@ -117,7 +117,7 @@ bool PeerCore::takeNote(RingReceiver& ring, std::uint64_t frames) {
   return false;
 }
 
-RingReceiver::Next PeerCore::listenForNotes() {
+RingReceiver::Next PeerImpl::armNoteRing() {
   // Nothing is taken now: whoever makes room looks again, and arms the ring before it sleeps.
   if (!ring_in_ || paused_) return RingReceiver::Next::kLater;
   if (!ring_in_->armed()) ring_in_->arm();
@@ -125,7 +125,7 @@ RingReceiver::Next PeerCore::listenForNotes() {
 }
 
 // Once per life: whoever sends too much shall not fill the log instead.
-void PeerCore::noteDropped() {
+void PeerImpl::noteDropped() {
   if (std::exchange(note_dropped_, true)) return;
   log(LogLevel::kWarning,
       "peer {}: a note from it was dropped: its waiting notes exceed twice its share of "
@@ -133,13 +133,13 @@ void PeerCore::noteDropped() {
       name_);
 }
 
-void PeerCore::hushNotes() {
+void PeerImpl::disarmNoteRing() {
   if (ring_in_) ring_in_->disarm();
 }
 
-void PeerCore::closeRing() {
+void PeerImpl::closeRing() {
   agent_.noteRings().remove(*this);
-  agent_.crank().poller().forget(std::exchange(ring_bell_, 0));
+  agent_.engine().poller().forget(std::exchange(ring_bell_, 0));
   ring_in_.reset();
   beaten_at_ = {};
 }

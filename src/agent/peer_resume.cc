@@ -1,9 +1,9 @@
-// PeerCore: a session goes on over another connection when the link under the one it has is cut.
+// PeerImpl: a session goes on over another connection when the link under the one it has is cut.
 // docs/design/0012-a-session-outlives-its-connection.md.
 #include <utility>
 
-#include "agent/core.h"
-#include "agent/peer_core.h"
+#include "agent/agent_impl.h"
+#include "agent/peer_impl.h"
 #include "agent/session/messages.h"
 #include "base/log.h"
 
@@ -21,19 +21,19 @@ constexpr std::size_t kSayEvery = std::size_t{256} << 10U;
 }  // namespace
 
 // Numbered frames of this life, over all its connections.
-std::uint64_t PeerCore::heard() const {
+std::uint64_t PeerImpl::heard() const {
   return heard_.total(session_->connection().numberedHeard());
 }
 
 // The peer repeats what it does not know to be heard.
-bool PeerCore::isRepeated(std::size_t bytes) {
+bool PeerImpl::isRepeated(std::size_t bytes) {
   if (!heard_.take(session_->connection().numberedHeard())) return true;
   unsaid_ += bytes;
   if (unsaid_ >= kSayEvery) sayHeard();
   return false;
 }
 
-void PeerCore::sayHeard() {
+void PeerImpl::sayHeard() {
   Connection& connection = session_->connection();
   if (way_lost_ || (ring_out_ && ring_out_->beat())) return;
   base::Bytes payload;
@@ -46,7 +46,7 @@ void PeerCore::sayHeard() {
     breakOff(sent.error());
 }
 
-void PeerCore::takeHeartbeat(std::span<const std::byte> heartbeat) {
+void PeerImpl::takeHeartbeat(std::span<const std::byte> heartbeat) {
   if (heartbeat.empty()) return;
   base::Reader in(heartbeat);
   const auto count = in.get<std::uint64_t>();
@@ -58,14 +58,14 @@ void PeerCore::takeHeartbeat(std::span<const std::byte> heartbeat) {
 
 // The peer's host has not acknowledged the last heartbeat, and it is time for the next. That of a
 // frozen peer would have.
-bool PeerCore::seemsCut() {
+bool PeerImpl::seemsCut() {
   if (!session_->dialed() || !session_->connection().canResume()) return false;
   const base::Hearing heard = session_->connection().hearing();
   return std::exchange(acknowledged_, heard.acknowledged) == heard.acknowledged && heard.awaited;
 }
 
 // The end that dialed does it, so that the two do not cross.
-void PeerCore::reachAnotherWay() {
+void PeerImpl::reachAnotherWay() {
   const Connection& connection = session_->connection();
   if (isReaching() || said_bye_) return;
   auto targets = connection.theirs().addresses;
@@ -75,20 +75,20 @@ void PeerCore::reachAnotherWay() {
       connection.remoteText());
   dialer_ = base::Dialer::start(
       std::move(targets), connection.lastHeard() + agent_.settings().detect,
-      agent_.crank().poller(), [this](Result<base::Fd> socket, const std::string& target) {
+      agent_.engine().poller(), [this](Result<base::Fd> socket, const std::string& target) {
         dialed(std::move(socket), target);
       });
 }
 
 // The connection there was may still be good; if not, it is tried again with the next heartbeat.
-void PeerCore::attemptFailed() {
+void PeerImpl::attemptFailed() {
   if (!way_lost_) return;
   const Error why = *way_lost_;
   lose(why);
 }
 
 // Listener. From here on nothing is read from the connection there was.
-Result<Life> PeerCore::judgeResume(Session& session, const Hello& theirs) {
+Result<Life> PeerImpl::judgeResume(Session& session, const Hello& theirs) {
   const auto& asked = session.connection().resume();
   if (!asked || !session_ || session_->dialed() || epoch_ != asked->epoch ||
       session_->connection().theirs().agent != theirs.agent ||
@@ -107,7 +107,7 @@ Result<Life> PeerCore::judgeResume(Session& session, const Hello& theirs) {
 }
 
 // Both ends: what the other has not heard is sent again.
-void PeerCore::resumed(Session& session, std::uint64_t they_heard) {
+void PeerImpl::resumed(Session& session, std::uint64_t they_heard) {
   if (attempt_.get() == &session) {
     heard_.goOn(session_->connection().numberedHeard(), said_heard_);
     session_->orphan();

@@ -2,14 +2,14 @@
 
 #include <utility>
 
-#include "agent/faces.h"
-#include "agent/peer_core.h"
+#include "agent/peer_impl.h"
+#include "agent/pin_impl.h"
 #include "base/log.h"
 
 namespace viaduct {
 namespace agent {
 
-Status PinCore::release() {
+Status PinImpl::release() {
   if (outcome_) return *outcome_;
   auto held = agent_->hold();
   if (!held) return Ok{};  // in a fork()ed child it is the parent's
@@ -21,25 +21,25 @@ Status PinCore::release() {
 
 }  // namespace agent
 
-Pin::Pin(std::unique_ptr<agent::PinCore> core) : core_(std::move(core)) {}
+Pin::Pin(std::unique_ptr<agent::PinImpl> impl) : impl_(std::move(impl)) {}
 Pin::Pin(Pin&&) noexcept = default;
 
 Pin& Pin::operator=(Pin&& other) noexcept {
   Pin old(std::move(*this));
-  core_ = std::move(other.core_);
+  impl_ = std::move(other.impl_);
   return *this;
 }
 
 Pin::~Pin() {
-  if (!core_ || core_->released()) return;
-  if (const auto released = core_->release(); !released)
+  if (!impl_ || impl_->released()) return;
+  if (const auto released = impl_->release(); !released)
     base::log(base::LogLevel::kError, "{}", released.error().text());
 }
 
-const PinInfo& Pin::info() const { return core_->info(); }
+const PinInfo& Pin::info() const { return impl_->info(); }
 
 Segment Pin::segment() const {
-  if (core_->memory()) return core_->memory().segment();
+  if (impl_->memory()) return impl_->memory().segment();
   const PinInfo& pinned = info();
   return {.kind = pinned.kind,
           .device = pinned.device,
@@ -55,6 +55,6 @@ std::byte* Pin::data() const {
              : nullptr;
 }
 
-Status Pin::release() { return core_->release(); }
+Status Pin::release() { return impl_->release(); }
 
 }  // namespace viaduct

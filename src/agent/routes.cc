@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "agent/core.h"
-#include "agent/peer_core.h"
+#include "agent/agent_impl.h"
+#include "agent/peer_impl.h"
 #include "base/log.h"
 #include "base/sizes.h"
 
@@ -33,7 +33,7 @@ struct Choice {
 // The usable links, the most preferred first, and a choice among them per pair of pins.
 class Router {
  public:
-  Router(AgentCore& agent, PeerCore& peer, OpKind kind, const core::Requirement& required)
+  Router(AgentImpl& agent, PeerImpl& peer, OpKind kind, const core::Requirement& required)
       : peer_(peer), kind_(kind) {
     for (const auto& slot : peer.links())
       if (satisfies(agent.backend(slot->backend()).can(), required) &&
@@ -71,7 +71,7 @@ class Router {
             .remedy = "relax `require`, open the backend at both ends, or see Peer::ways()"};
   }
 
-  PeerCore& peer_;
+  PeerImpl& peer_;
   const OpKind kind_;
   std::vector<LinkSlot*> links_;
 };
@@ -87,7 +87,7 @@ core::Slicing slicingFor(const Settings& settings, const core::Capabilities& can
   return how;
 }
 
-void sayWhatWasPlanned(const PeerCore& peer, const Choice& choice, std::string_view backend,
+void sayWhatWasPlanned(const PeerImpl& peer, const Choice& choice, std::string_view backend,
                        const core::Sliced& plan, std::size_t rails, const core::Slicing& how) {
   if (rails < 2 || plan.slices.size() >= rails) return;
   std::uint64_t bytes = 0;
@@ -105,35 +105,36 @@ core::RailMask nearestTo(std::span<const core::PinSpan> spans, const core::Backe
   return near;
 }
 
-std::vector<Bundle::Lane> lanesFor(AgentCore& agent, LinkSlot& slot,
-                                   std::span<const core::PinSpan> spans) {
+std::vector<Bundle::RailUse> railsFor(AgentImpl& agent, LinkSlot& slot,
+                                      std::span<const core::PinSpan> spans) {
   core::Backend& backend = agent.backend(slot.backend());
   const auto rails = backend.rails();
   const core::RailMask near = rails.size() < 2 ? core::kAllRails : nearestTo(spans, backend);
-  std::vector<Bundle::Lane> lanes;
-  lanes.reserve(rails.size());
+  std::vector<Bundle::RailUse> uses;
+  uses.reserve(rails.size());
   for (std::size_t i = 0; i < rails.size(); ++i)
-    lanes.push_back({.rail = rails[i].get(),
-                     .counts = &agent.railCounts(*rails[i]),
-                     .health = &slot.health[i],
-                     .name = std::string(rails[i]->name()),
-                     .near = near == core::kAllRails || (near >> i & 1U) != 0});
-  return lanes;
+    uses.push_back({.rail = rails[i].get(),
+                    .counts = &agent.railCounts(*rails[i]),
+                    .health = &slot.health[i],
+                    .name = std::string(rails[i]->name()),
+                    .near = near == core::kAllRails || (near >> i & 1U) != 0});
+  return uses;
 }
 
-void addBundle(AgentCore& agent, const PeerCore& peer, const Choice& choice, core::OpList list,
+void addBundle(AgentImpl& agent, const PeerImpl& peer, const Choice& choice, core::OpList list,
                std::vector<Bundle>& out) {
   core::Backend& backend = agent.backend(choice.slot->backend());
   core::Link& link = *choice.slot->link;
-  std::vector<Bundle::Lane> lanes = lanesFor(agent, *choice.slot, list.spans);
-  const std::size_t served = Bundle::serving(link, lanes);
+  std::vector<Bundle::RailUse> uses = railsFor(agent, *choice.slot, list.spans);
+  const std::size_t served = Bundle::serving(link, uses);
   const core::Capabilities& can = backend.can();
   const core::Slicing how = slicingFor(agent.settings(), can, served);
   auto plan = core::slice(std::move(list), how);
   sayWhatWasPlanned(peer, choice, can.name, plan, served, how);
   const std::uint32_t first_tag = out.empty() ? 0 : out.back().endTag();
-  out.emplace_back(Bundle::Way{.link = &link, .backend = can.name, .way = std::string(choice.way)},
-                   std::move(plan), std::move(lanes), first_tag);
+  out.emplace_back(
+      Bundle::Route{.link = &link, .backend = can.name, .way = std::string(choice.way)},
+      std::move(plan), std::move(uses), first_tag);
 }
 
 struct Group {
@@ -161,7 +162,7 @@ std::vector<Group> divide(const core::OpList& list, std::span<const Choice> choi
 
 }  // namespace
 
-Result<std::vector<Bundle>> route(AgentCore& agent, PeerCore& peer, OpKind kind, core::OpList list,
+Result<std::vector<Bundle>> route(AgentImpl& agent, PeerImpl& peer, OpKind kind, core::OpList list,
                                   const core::Requirement& requirement) {
   const Router router(agent, peer, kind, requirement);
   std::vector<Choice> choices;

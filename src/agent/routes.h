@@ -9,12 +9,12 @@
 
 namespace viaduct::agent {
 
-class AgentCore;
-class PeerCore;
+class AgentImpl;
+class PeerImpl;
 
 // Divides planned ops among the backends that reach both memories and satisfy the requirement (the
 // most preferred first). An error says what each backend said.
-Result<std::vector<Bundle>> route(AgentCore& agent, PeerCore& peer, OpKind kind, core::OpList list,
+Result<std::vector<Bundle>> route(AgentImpl& agent, PeerImpl& peer, OpKind kind, core::OpList list,
                                   const core::Requirement& requirement);
 
 }  // namespace viaduct::agent

@@ -2,55 +2,55 @@
 
 #include <utility>
 
-#include "agent/core.h"
-#include "agent/peer_core.h"
-#include "agent/transfer_core.h"
+#include "agent/agent_impl.h"
+#include "agent/peer_impl.h"
+#include "agent/transfer_impl.h"
 
 namespace viaduct {
 
-Transfer::Transfer(std::shared_ptr<agent::TransferCore> core) : core_(std::move(core)) {}
+Transfer::Transfer(std::shared_ptr<agent::TransferImpl> impl) : impl_(std::move(impl)) {}
 Transfer::Transfer(Transfer&&) noexcept = default;
 
 Transfer& Transfer::operator=(Transfer&& other) noexcept {
   Transfer old(std::move(*this));
-  core_ = std::move(other.core_);
+  impl_ = std::move(other.impl_);
   return *this;
 }
 
 Transfer::~Transfer() {
-  if (!core_) return;
-  if (core_->running()) {
+  if (!impl_) return;
+  if (impl_->running()) {
     cancel();
     static_cast<void>(wait());  // that it was cancelled is no news
   }
-  static_cast<void>(core_->agent().hold());  // the thread that ended it has let go of it as well
+  static_cast<void>(impl_->agent().hold());  // the thread that ended it has let go of it as well
 }
 
 Status Transfer::post(const PostOptions& options) {
-  VIADUCT_CHECK(core_->agent().usable("post"));
-  auto held = core_->agent().hold();
-  return core_->post(held, options);
+  VIADUCT_CHECK(impl_->agent().usable("post"));
+  auto held = impl_->agent().hold();
+  return impl_->post(held, options);
 }
 
 TransferState Transfer::poll() {
-  if (core_->running() && core_->agent().usable("poll")) core_->agent().crank().poll();
-  return core_->state();
+  if (impl_->running() && impl_->agent().usable("poll")) impl_->agent().engine().poll();
+  return impl_->state();
 }
 
-TransferState Transfer::state() const { return core_->state(); }
+TransferState Transfer::state() const { return impl_->state(); }
 
 Status Transfer::wait(Deadline until) {
-  const auto over = [this] { return !core_->running(); };
-  if (core_->running()) {
+  const auto over = [this] { return !impl_->running(); };
+  if (impl_->running()) {
     // An agent that closes ends it: until then its memory is in use.
-    VIADUCT_CHECK(core_->agent().ofThisProcess("wait"));
-    if (!core_->agent().crank().wait(over, until.at()))
+    VIADUCT_CHECK(impl_->agent().ofThisProcess("wait"));
+    if (!impl_->agent().engine().wait(over, until.at()))
       return Error{.code = Code::kTimeout,
                    .operation = "wait",
                    .detail = "the transfer is still running",
                    .remedy = "wait again, or cancel()"};
   }
-  if (core_->state() == TransferState::kDone) return Ok{};
+  if (impl_->state() == TransferState::kDone) return Ok{};
   TransferEnd ended = end();
   if (ended.state == TransferState::kIdle)
     return Error{.code = Code::kInvalid,
@@ -62,34 +62,34 @@ Status Transfer::wait(Deadline until) {
 }
 
 void Transfer::cancel() {
-  if (!core_->agent().usable("cancel")) return;
-  const auto held = core_->agent().hold();
-  core_->cancel();
+  if (!impl_->agent().usable("cancel")) return;
+  const auto held = impl_->agent().hold();
+  impl_->cancel();
 }
 
 TransferEnd Transfer::end() const {
-  const auto held = core_->agent().hold();
-  return core_->end();
+  const auto held = impl_->agent().hold();
+  return impl_->end();
 }
 
 Path Transfer::path() const {
-  const auto held = core_->agent().hold();
-  return core_->path();
+  const auto held = impl_->agent().hold();
+  return impl_->path();
 }
 
 Path Transfer::carried() const {
-  const auto held = core_->agent().hold();
-  return core_->carried();
+  const auto held = impl_->agent().hold();
+  return impl_->carried();
 }
 
 std::uint64_t Transfer::bytes() const {
-  const auto held = core_->agent().hold();
-  return core_->bytes();
+  const auto held = impl_->agent().hold();
+  return impl_->bytes();
 }
 
 std::uint64_t Transfer::ops() const {
-  const auto held = core_->agent().hold();
-  return core_->ops();
+  const auto held = impl_->agent().hold();
+  return impl_->ops();
 }
 
 }  // namespace viaduct

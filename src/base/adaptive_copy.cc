@@ -50,29 +50,29 @@ double wideTicksPerByte() {
 
 void AdaptiveCopy::measureReference() { static_cast<void>(wideTicksPerByte()); }
 
-void AdaptiveCopy::beginOther(Way way, std::uint64_t bytes) {
-  way_ = way;
-  measured_ = way == Way::kMeasure;
+void AdaptiveCopy::beginOther(Strategy strategy, std::uint64_t bytes) {
+  strategy_ = strategy;
+  measured_ = strategy == Strategy::kMeasure;
   if (!measured_) return;
   probe_ = std::clamp(bytes / 32, kLeastProbe, kMostProbe);
   startProbe();
 }
 
 void AdaptiveCopy::startProbe() {
-  way_ = Way::kMeasure;
+  strategy_ = Strategy::kMeasure;
   idle_ = timed_ = probe_;
   ticks_ = 0;
 }
 
 void AdaptiveCopy::copyOther(std::byte* to, const std::byte* from, std::size_t bytes) {
-  if (way_ == Way::kMeasure) {
+  if (strategy_ == Strategy::kMeasure) {
     const std::size_t done = probe(to, from, bytes);
     to += done;
     from += done;
     bytes -= done;
   }
   if (bytes == 0) return;
-  if (way_ == Way::kWide) {
+  if (strategy_ == Strategy::kWide) {
     copyWide(to, from, bytes);
     unfinished_ = true;
   } else {
@@ -95,7 +95,7 @@ std::size_t AdaptiveCopy::probe(std::byte* to, const std::byte* from, std::size_
   timed_ -= timed;
   if (timed_ == 0) {
     const double quick = kSlower * wideTicksPerByte() * static_cast<double>(probe_);
-    way_ = static_cast<double>(ticks_) > quick ? Way::kWide : Way::kPlain;
+    strategy_ = static_cast<double>(ticks_) > quick ? Strategy::kWide : Strategy::kPlain;
     until_next_ = kBetweenProbes;
   }
   return idle + timed;

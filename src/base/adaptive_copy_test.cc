@@ -10,7 +10,7 @@
 namespace viaduct::base {
 namespace {
 
-using Way = AdaptiveCopy::Way;
+using Strategy = AdaptiveCopy::Strategy;
 
 // Jobs of many sizes, each in pieces of any size and alignment, and one after another so that a
 // probe of one starts where the last one left off.
@@ -21,11 +21,11 @@ TEST(AdaptiveCopy, CopiesEveryByteAndNoOther) {
   std::vector<std::byte> from(kRoom);
   for (std::byte& b : from) b = static_cast<std::byte>(random.below(200));
   AdaptiveCopy copies;
-  for (const Way way : {Way::kMeasure, Way::kPlain, Way::kWide})
+  for (const Strategy strategy : {Strategy::kMeasure, Strategy::kPlain, Strategy::kWide})
     for (const std::size_t bytes : {1UL, 4096UL, 65536UL, 300'001UL, kRoom - 64}) {
       std::vector<std::byte> to(kRoom, kUntouched);
       const std::size_t start = random.below(64), end = start + bytes;
-      copies.begin(way, bytes);
+      copies.begin(strategy, bytes);
       for (std::size_t at = start; at < end;) {
         const std::size_t piece = std::min<std::size_t>(end - at, 1 + random.below(20'000));
         copies.copy(to.data() + at, from.data() + at, piece);

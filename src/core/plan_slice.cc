@@ -111,8 +111,8 @@ class Slicer {
 }  // namespace
 
 Sliced slice(OpList list, const Slicing& how) {
-  const std::uint64_t worth = list.bytes / std::max<std::uint64_t>(how.min_chunk, 1);
-  const std::uint64_t parts = std::min<std::uint64_t>(how.rails, worth);
+  const std::uint64_t full_chunks = list.bytes / std::max<std::uint64_t>(how.min_chunk, 1);
+  const std::uint64_t parts = std::min<std::uint64_t>(how.rails, full_chunks);
   if (parts > 1) {
     Slicing exact = how;
     exact.align = std::max<std::uint64_t>(how.align, 1);

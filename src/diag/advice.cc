@@ -15,7 +15,7 @@ namespace {
 std::string activePortsOf(const std::vector<RdmaDevice>& devices, bool always) {
   std::vector<std::string> out;
   for (const RdmaDevice& one : devices)
-    for (const RdmaPort& port : one.ports)
+    for (const RdmaPortState& port : one.ports)
       if (port.active())
         out.push_back(always || one.ports.size() > 1 ? fmt::format("{}:{}", one.name, port.number)
                                                      : one.name);
@@ -86,7 +86,7 @@ void adviseGid(const Node& node, Advice& into) {
   std::optional<unsigned> index;
   bool differs = false;
   for (const RdmaDevice& one : into.pod.verbs)
-    for (const RdmaPort& port : one.ports) {
+    for (const RdmaPortState& port : one.ports) {
       const Gid* const gid = port.active() && port.roce() ? routableGid(port) : nullptr;
       if (gid == nullptr) continue;
       differs = differs || (index && *index != gid->index);

@@ -217,13 +217,13 @@ bool inPod(const Tree& tree, const Variables& variables) {
 
 bool hasActivePort(const RdmaDevice& device) {
   return std::any_of(device.ports.begin(), device.ports.end(),
-                     [](const RdmaPort& port) { return port.active(); });
+                     [](const RdmaPortState& port) { return port.active(); });
 }
 
 FunctionFault functionFault(const Tree& tree, const RdmaDevice& device) {
   if (device.physical.empty() || device.ports.empty() || hasActivePort(device))
     return FunctionFault::kNo;
-  const RdmaPort& port = device.ports.front();
+  const RdmaPortState& port = device.ports.front();
   if (!port.down()) return FunctionFault::kNo;
   const std::string guid = tree.line(device.folder + "/node_guid");
   if (port.infiniband() && !guid.empty() && guid.find_first_not_of("0:") == std::string::npos)

@@ -121,7 +121,7 @@ struct PortCounter {
 // The counters that are there. Some hold "N/A (no PMA)" and have no number.
 std::vector<PortCounter> countersOf(const Tree& tree, const RdmaDevice& device) {
   std::vector<PortCounter> out;
-  for (const RdmaPort& port : device.ports)
+  for (const RdmaPortState& port : device.ports)
     for (const char* folder : {"/counters", "/hw_counters"})
       for (const std::string& name : tree.list(port.folder + folder))
         if (const CounterRow* const row = rowOf(name))
@@ -209,7 +209,7 @@ void checkGrowth(const Node& node, const OwnDevices& own, Report& report) {
 // ---- Totals.
 
 // Packets were thrown away, and nothing told the senders to slow down.
-bool discardsUnmarked(const Tree& tree, const RdmaPort& port) {
+bool discardsUnmarked(const Tree& tree, const RdmaPortState& port) {
   const auto number = [&](const char* name) { return tree.number(port.folder + name); };
   return number("/counters/port_xmit_discards").value_or(0) != 0 &&
          number("/hw_counters/np_cnp_sent") == 0 && number("/hw_counters/rp_cnp_handled") == 0;
@@ -229,7 +229,7 @@ void checkMarking(const Node& node, const OwnDevices& own, Report& report) {
                       "dropped instead of marked, and senders never slow down.",
                   .gain = "Senders slow down before packets are lost."};
   for (const RdmaDevice& device : own.devices)
-    for (const RdmaPort& port : device.ports) {
+    for (const RdmaPortState& port : device.ports) {
       if (!port.roce() || !discardsUnmarked(node.tree, port)) continue;
       if (names.empty())
         finding.fix = filledIn(kMarkingFix, toolName(device), interfaceOf(node.tree, device, port));
@@ -251,7 +251,7 @@ void checkLosses(const Node& node, const OwnDevices& own, Report& report) {
   std::vector<std::string> names;
   std::vector<Evidence> evidence;
   for (const RdmaDevice& device : own.devices)
-    for (const RdmaPort& port : device.ports) {
+    for (const RdmaPortState& port : device.ports) {
       const std::string path = port.folder + "/counters/link_downed";
       const auto count = node.tree.number(path);
       if (!count || *count < kManyLosses) continue;

@@ -25,7 +25,7 @@ namespace {
 
 constexpr auto kDriverVersion = "/proc/driver/nvidia/version";
 
-void checkDriver(const std::vector<PciFunction>& gpus, const PeerMemory& memory, bool nics,
+void checkDriver(const std::vector<PciFunction>& gpus, const GpuPeerMemory& memory, bool nics,
                  Report& report) {
   if (!memory.driver.empty())
     return report.fine(fmt::format("NVIDIA driver {}, {} kernel modules.",
@@ -72,13 +72,13 @@ std::string peermemMismatch(const Node& node) {
                               : std::string();
 }
 
-std::vector<Evidence> peerEvidence(const Node& node, const PeerMemory& memory) {
+std::vector<Evidence> peerEvidence(const Node& node, const GpuPeerMemory& memory) {
   return {{"/sys/module", "no nvidia_peermem, nv_peer_mem or efa_nv_peermem"},
           {kDriverVersion, memory.driver},
           {"kernel", node.live.kernel.empty() ? "unknown" : node.live.kernel}};
 }
 
-void addSymbolMismatch(const Node& node, const PeerMemory& memory, std::string line,
+void addSymbolMismatch(const Node& node, const GpuPeerMemory& memory, std::string line,
                        Report& report) {
   auto evidence = peerEvidence(node, memory);
   evidence.push_back({"kernel log", std::move(line)});
@@ -102,7 +102,7 @@ constexpr auto kPeerFix =
     "- dma-buf: the driver's open kernel modules, Linux 5.12 or later, CUDA 11.7,\n"
     "  rdma-core 34";
 
-void checkPeerMemory(const Node& node, const PeerMemory& memory, Report& report) {
+void checkPeerMemory(const Node& node, const GpuPeerMemory& memory, Report& report) {
   if (memory.driver.empty()) return;
   if (memory.any()) {
     const std::string way = !memory.module.empty() ? memory.module
@@ -395,7 +395,7 @@ void checkGpu(const Node& node, Report& report) {
   const std::vector<PciFunction> gpus = nvidiaGpus(node.tree);
   if (gpus.empty()) return report.fine("No NVIDIA GPU: nothing to check.");
   const std::vector<RdmaNic> nics = rdmaNics(node);
-  const PeerMemory memory = peerMemory(node, nics);
+  const GpuPeerMemory memory = peerMemory(node, nics);
   checkDriver(gpus, memory, !nics.empty(), report);
   checkExcluded(node.tree, gpus, report);
   checkStubs(node, driverVersion(memory.driver), report);

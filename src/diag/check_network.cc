@@ -30,7 +30,7 @@ std::string netFile(const std::string& interface, const char* name) {
 RailNames railsOf(const Node& node) {
   RailNames out;
   for (const RdmaDevice& device : ownDevices(node).devices)
-    for (const RdmaPort& port : device.ports) {
+    for (const RdmaPortState& port : device.ports) {
       const std::string name = interfaceOf(node.tree, device, port);
       if (name.empty() || !isRoce(node.tree, device, port) || !port.active()) continue;
       if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);

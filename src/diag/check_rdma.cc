@@ -21,7 +21,7 @@ using DeviceKind = RdmaDevice::Kind;
 
 struct PortOf {
   const RdmaDevice* device = nullptr;
-  const RdmaPort* port = nullptr;
+  const RdmaPortState* port = nullptr;
   // "mlx5_0", or "mlx5_0:2" where the device has several ports.
   std::string name() const {
     return device->ports.size() == 1 ? device->name
@@ -40,7 +40,7 @@ std::vector<std::string> namesOf(const PortList& ports) {
 PortList portsOf(const OwnDevices& own) {
   PortList out;
   for (const RdmaDevice& device : own.devices)
-    for (const RdmaPort& port : device.ports) out.push_back({&device, &port});
+    for (const RdmaPortState& port : device.ports) out.push_back({&device, &port});
   return out;
 }
 
@@ -67,7 +67,7 @@ std::vector<Evidence> filesOf(const PortList& ports, std::initializer_list<const
 // Faults of a port that does not carry data.
 enum class DownKind { kNo, kPolling, kDown, kInit, kUnknown };
 
-DownKind downOf(const RdmaPort& port) {
+DownKind downOf(const RdmaPortState& port) {
   if (port.active()) return DownKind::kNo;
   if (port.state.starts_with("2:") || port.state.starts_with("3:")) return DownKind::kInit;
   if (!port.state.starts_with("1:")) return DownKind::kUnknown;
@@ -237,13 +237,13 @@ std::map<decltype(siblingKey({})), PortList> siblingsOf(const PortList& ports) {
 }
 
 // A kernel prints a speed that it does not know as the slowest one, 2.5 Gb/s a lane.
-bool isUnnamed(const RdmaPort& port) {
+bool isUnnamed(const RdmaPortState& port) {
   return port.lanes != 0 && (port.speed.empty() || port.speed == "SDR") &&
          port.gigabits <= 2.5 * port.lanes;
 }
 
 // An Ethernet port of 25 Gb/s has one lane.
-bool isNarrow(const RdmaPort& port) {
+bool isNarrow(const RdmaPortState& port) {
   return port.infiniband() && port.lanes == 1 && !isUnnamed(port);
 }
 

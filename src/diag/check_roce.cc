@@ -23,7 +23,7 @@ namespace {
 // A port of RoCE and its network device here.
 struct RoceRail {
   std::string device = {}, interface = {};
-  RdmaPort port = {};
+  RdmaPortState port = {};
   bool default_route = false;
   bool of_sriov = false;  // the topic sriov tells why it is down
 };
@@ -48,7 +48,7 @@ RoceView roceView(const Node& node) {
   const std::string with_default = podView(node).default_interface;
   RoceView out{.given = own.given};
   for (const RdmaDevice& device : own.devices)
-    for (const RdmaPort& port : device.ports) {
+    for (const RdmaPortState& port : device.ports) {
       const bool efa = device.kind == RdmaDevice::Kind::kEfa;
       out.secondary |= port.active() && (efa || port.infiniband());
       if (efa || !isRoce(node.tree, device, port)) continue;
@@ -177,7 +177,7 @@ bool isGid(const std::string& text) {
 }
 
 // An old kernel has no types; a table always has entries, though they be empty.
-bool areGidsUnknown(const Tree& tree, const RdmaPort& port) {
+bool areGidsUnknown(const Tree& tree, const RdmaPortState& port) {
   if (port.gids.empty()) return tree.list(port.folder + "/gids").empty();
   return std::any_of(port.gids.begin(), port.gids.end(),
                      [](const Gid& one) { return !isGid(one.gid); }) ||

@@ -28,7 +28,7 @@ bool handedToVirtualMachine(const Tree& tree, const std::string& folder) {
 
 double RdmaNic::gigabits() const {
   double sum = 0;
-  for (const RdmaPort& port : device.ports)
+  for (const RdmaPortState& port : device.ports)
     if (port.active()) sum += port.gigabits;
   return sum;
 }

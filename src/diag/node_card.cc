@@ -74,7 +74,7 @@ std::string gpus(const Tree& tree) {
 
 std::string describe(const RdmaDevice& device, const Tree& tree) {
   std::vector<std::string> ports;
-  for (const RdmaPort& port : device.ports)
+  for (const RdmaPortState& port : device.ports)
     ports.push_back(fmt::format("{}, {}, {}", port.rate, port.link_layer, port.state));
   const auto function = pciFunction(tree, device.pci);
   return fmt::format("{} {}, firmware {}, {}; PCI {}, NUMA node {}", device.name, device.type,

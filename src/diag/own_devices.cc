@@ -32,7 +32,7 @@ OwnDevices ownDevices(const Node& node) {
   return out;
 }
 
-bool isRoce(const Tree& tree, const RdmaDevice& device, const RdmaPort& port) {
+bool isRoce(const Tree& tree, const RdmaDevice& device, const RdmaPortState& port) {
   return port.roce() && !tree.line(device.folder + "/node_type").starts_with("4:");
 }
 
@@ -40,7 +40,7 @@ std::string toolName(const RdmaDevice& device) {
   return device.pci.empty() ? device.name : device.pci;
 }
 
-std::string interfaceOf(const Tree& tree, const RdmaDevice& device, const RdmaPort& port) {
+std::string interfaceOf(const Tree& tree, const RdmaDevice& device, const RdmaPortState& port) {
   std::vector<std::string> names = device.interfaces;
   for (const Gid& gid : port.gids) names.push_back(gid.interface);
   const auto here = [&](const std::string& name) {

@@ -23,13 +23,13 @@ struct OwnDevices {
 OwnDevices ownDevices(const Node& node);
 
 // Whether the port speaks RoCE. The link layer of iWARP is Ethernet too.
-bool isRoce(const Tree& tree, const RdmaDevice& device, const RdmaPort& port);
+bool isRoce(const Tree& tree, const RdmaDevice& device, const RdmaPortState& port);
 
 // What NVIDIA's firmware tools take after -d: the PCI address, or the name where there is none.
 std::string toolName(const RdmaDevice& device);
 
 // The network device of a port, where it is in this network namespace; empty: none.
-std::string interfaceOf(const Tree& tree, const RdmaDevice& device, const RdmaPort& port);
+std::string interfaceOf(const Tree& tree, const RdmaDevice& device, const RdmaPortState& port);
 
 // Whether a network device has no link, as far as the kernel tells.
 bool isInterfaceDown(const Tree& tree, const std::string& interface);

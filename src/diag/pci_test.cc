@@ -59,7 +59,7 @@ TEST(Pci, AVirtualFunctionAndItsDeviceKnowTheirPhysicalOne) {
   EXPECT_EQ(devices[0].physical, "0000:19:00.0");
   EXPECT_EQ(devices[0].uverbs, "uverbs0");
   EXPECT_EQ(devices[0].interfaces, std::vector<std::string>{"net1"});
-  const RdmaPort& port = devices[0].ports.at(0);
+  const RdmaPortState& port = devices[0].ports.at(0);
   EXPECT_TRUE(port.active() && port.roce());
   EXPECT_EQ(port.gigabits, 100);
   EXPECT_EQ(port.lanes, 4U);

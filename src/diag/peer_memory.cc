@@ -22,10 +22,10 @@ bool efaBringsIt(const Tree& tree, const RdmaNic& nic) {
 
 }  // namespace
 
-PeerMemory peerMemory(const Node& node, const std::vector<RdmaNic>& nics) {
-  PeerMemory out{.driver = node.tree.line("/proc/driver/nvidia/version"),
-                 .module = loadedPeerModule(node.tree),
-                 .new_kernel = {}};
+GpuPeerMemory peerMemory(const Node& node, const std::vector<RdmaNic>& nics) {
+  GpuPeerMemory out{.driver = node.tree.line("/proc/driver/nvidia/version"),
+                    .module = loadedPeerModule(node.tree),
+                    .new_kernel = {}};
   out.open = out.driver.find("Open Kernel Module") != std::string::npos;
   if (const auto version = kernelVersion(node)) out.new_kernel = *version >= KernelVersion{5, 12};
   out.efa = !nics.empty() && std::all_of(nics.begin(), nics.end(), [&](const RdmaNic& nic) {

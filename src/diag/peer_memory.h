@@ -9,7 +9,7 @@
 
 namespace viaduct::diag {
 
-struct PeerMemory {
+struct GpuPeerMemory {
   std::string driver = {};         // the first line of /proc/driver/nvidia/version; empty: none
   bool open = false;               // the open kernel modules, which dma-buf needs
   std::string module = {};         // "nvidia_peermem"; empty: none is loaded
@@ -18,7 +18,7 @@ struct PeerMemory {
   bool dmaBuf() const { return open && new_kernel.value_or(false); }
   bool any() const { return efa || !module.empty() || dmaBuf(); }
 };
-PeerMemory peerMemory(const Node& node, const std::vector<RdmaNic>& nics);
+GpuPeerMemory peerMemory(const Node& node, const std::vector<RdmaNic>& nics);
 
 // "580.95.05" of the driver's version line; empty: none.
 std::string driverVersion(const std::string& line);

@@ -67,9 +67,9 @@ std::string defaultInterface(const Tree& tree) {
   return isDeviceName(out) ? out : std::string();
 }
 
-const RdmaPort& activePort(const RdmaDevice& device) {
+const RdmaPortState& activePort(const RdmaDevice& device) {
   return *std::find_if(device.ports.begin(), device.ports.end(),
-                       [](const RdmaPort& port) { return port.active(); });
+                       [](const RdmaPortState& port) { return port.active(); });
 }
 
 // A library that takes such a device for a rail is slowed down, or cannot connect.
@@ -79,9 +79,9 @@ void setAside(PodView& pod) {
   };
   const auto fastest = std::max_element(pod.verbs.begin(), pod.verbs.end(), slower);
   if (fastest == pod.verbs.end()) return;
-  const RdmaPort best = activePort(*fastest);
+  const RdmaPortState best = activePort(*fastest);
   const auto belongs = [&](const RdmaDevice& one) {
-    const RdmaPort& port = activePort(one);
+    const RdmaPortState& port = activePort(one);
     return pod.efa.empty() && port.link_layer == best.link_layer &&
            port.gigabits * 2 >= best.gigabits;
   };
@@ -108,7 +108,7 @@ PodView podView(const Node& node) {
   return out;
 }
 
-const Gid* routableGid(const RdmaPort& port) {
+const Gid* routableGid(const RdmaPortState& port) {
   const Gid* out = nullptr;
   for (const Gid& one : port.gids) {
     if (one.type != "RoCE v2" || one.linkLocal()) continue;

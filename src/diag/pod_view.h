@@ -29,6 +29,6 @@ PodView podView(const Node& node);
 
 // The entry of a RoCE port that other hosts can reach: RoCE v2, best over IPv4. Null: there is
 // none.
-const Gid* routableGid(const RdmaPort& port);
+const Gid* routableGid(const RdmaPortState& port);
 
 }  // namespace viaduct::diag

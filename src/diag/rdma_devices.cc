@@ -17,7 +17,7 @@ constexpr auto kDevices = "/sys/class/infiniband";
 constexpr unsigned kMostGids = 4096;
 
 // "400 Gb/sec (4X NDR)", "2.5 Gb/sec (1X)".
-void readRate(RdmaPort& port) {
+void readRate(RdmaPortState& port) {
   constexpr double kMost = 100'000;  // more is garbage
   const double gigabits = std::strtod(port.rate.c_str(), nullptr);
   port.gigabits = gigabits >= 0 && gigabits <= kMost ? gigabits : 0;
@@ -49,9 +49,9 @@ std::vector<Gid> gidsOf(const Tree& tree, const std::string& port) {
   return out;
 }
 
-RdmaPort portOf(const Tree& tree, const std::string& device, const std::string& name) {
-  RdmaPort out{.number = static_cast<unsigned>(std::strtoul(name.c_str(), nullptr, 10)),
-               .folder = device + "/ports/" + name};
+RdmaPortState portOf(const Tree& tree, const std::string& device, const std::string& name) {
+  RdmaPortState out{.number = static_cast<unsigned>(std::strtoul(name.c_str(), nullptr, 10)),
+                    .folder = device + "/ports/" + name};
   out.state = tree.line(out.folder + "/state");
   out.phys_state = tree.line(out.folder + "/phys_state");
   out.link_layer = tree.line(out.folder + "/link_layer");
@@ -112,7 +112,7 @@ std::string Gid::ipv4Address() const {
 }
 
 void readGids(const Tree& tree, RdmaDevice& device) {
-  for (RdmaPort& port : device.ports) port.gids = gidsOf(tree, port.folder);
+  for (RdmaPortState& port : device.ports) port.gids = gidsOf(tree, port.folder);
 }
 
 std::vector<RdmaDevice> rdmaDevices(const Tree& tree) {

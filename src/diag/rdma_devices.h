@@ -22,7 +22,7 @@ struct Gid {
   std::string ipv4Address() const;  // "10.0.106.7"
 };
 
-struct RdmaPort {
+struct RdmaPortState {
   unsigned number = 0;
   std::string folder = {};                  // "/sys/class/infiniband/mlx5_0/ports/1"
   std::string state = {}, phys_state = {};  // "4: ACTIVE", "5: LinkUp"
@@ -51,7 +51,7 @@ struct RdmaDevice {
   std::string firmware = {}, type = {}, board = {};
   std::vector<std::string> interfaces = {};  // network devices of the same function
   std::string uverbs = {};                   // "uverbs5", as the kernel names it
-  std::vector<RdmaPort> ports = {};
+  std::vector<RdmaPortState> ports = {};
 };
 
 // By name, mlx5_2 before mlx5_10 and rdmap79s0 before rdmap113s0. Without GIDs: a table is up to

@@ -80,7 +80,7 @@ void reportNoHca(const VariableScene& scene, const NameList& list) {
 std::string ucxDevices(const PodView& pod) {
   std::vector<std::string> out;
   for (const RdmaDevice& one : pod.verbs)
-    for (const RdmaPort& port : one.ports)
+    for (const RdmaPortState& port : one.ports)
       if (port.active()) out.push_back(fmt::format("{}:{}", one.name, port.number));
   return fmt::format("{}", fmt::join(out, ","));
 }
@@ -176,7 +176,7 @@ std::optional<std::uint64_t> gidIndexIn(const std::string& text) {
 }
 
 // Why no other host can be reached from this entry; empty: it is right.
-std::string faultOf(const RdmaPort& port, std::uint64_t index) {
+std::string faultOf(const RdmaPortState& port, std::uint64_t index) {
   const auto same = [&](const Gid& one) { return one.index == index; };
   const auto at = std::find_if(port.gids.begin(), port.gids.end(), same);
   if (at == port.gids.end()) return "an empty GID";
@@ -189,7 +189,7 @@ void checkGidIndex(const VariableScene& scene, const char* name, std::uint64_t i
   Finding finding{.severity = Severity::kFailure};
   std::map<std::string, std::vector<std::string>> wrong;  // a fault's devices
   for (const RdmaDevice& one : scene.pod.verbs)
-    for (const RdmaPort& port : one.ports) {
+    for (const RdmaPortState& port : one.ports) {
       const std::string fault = port.active() && !port.gids.empty() ? faultOf(port, index) : "";
       if (fault.empty()) continue;
       wrong[fault].push_back(one.name);

@@ -73,9 +73,9 @@ class Group {
 };
 
 // A name in the directory; its destructor, or the death of this process, takes it away.
-class Entry {
+class PublishedName {
  public:
-  virtual ~Entry() = default;
+  virtual ~PublishedName() = default;
 };
 
 // Threads: any, several at once.
@@ -91,8 +91,9 @@ class MeetingPlace {
   virtual Result<std::unique_ptr<Group>> join(const JoinRequest& request, Deadline until,
                                               const StopFlag& stop) = 0;
   // Refused when the name is another living process's.
-  virtual Result<std::unique_ptr<Entry>> publish(const std::string& name, const std::string& value,
-                                                 Deadline until) = 0;
+  virtual Result<std::unique_ptr<PublishedName>> publish(const std::string& name,
+                                                         const std::string& value,
+                                                         Deadline until) = 0;
   // Waits for the name up to `until`.
   virtual Result<std::string> find(const std::string& name, Deadline until,
                                    const StopFlag& stop) = 0;

@@ -89,18 +89,18 @@ class Rig {
   Rig(std::size_t rails, std::uint64_t bytes, std::uint32_t first_tag = 0, std::uint64_t piece = 0,
       std::size_t near = SIZE_MAX)
       : rails_(rails), counts_(rails), health_(rails) {
-    std::vector<Bundle::Lane> lanes;
-    lanes.reserve(rails);
+    std::vector<Bundle::RailUse> uses;
+    uses.reserve(rails);
     for (std::size_t i = 0; i < rails; ++i)
-      lanes.push_back({.rail = &rails_[i],
-                       .counts = &counts_[i],
-                       .health = &health_[i],
-                       .name = std::to_string(i),
-                       .near = i < near});
+      uses.push_back({.rail = &rails_[i],
+                      .counts = &counts_[i],
+                      .health = &health_[i],
+                      .name = std::to_string(i),
+                      .near = i < near});
     bundle_ = std::make_unique<Bundle>(
-        Bundle::Way{&link_, "fake", "way"},
+        Bundle::Route{&link_, "fake", "way"},
         core::slice({.ops = opsOf(bytes, piece), .spans = {}, .bytes = bytes}, {.rails = rails}),
-        std::move(lanes), first_tag);
+        std::move(uses), first_tag);
     bundle_->start();
   }
   Bundle& bundle() { return *bundle_; }
@@ -219,16 +219,16 @@ TEST(Bundle, AFasterRailCarriesMore) {
 TEST(Bundle, NoRailHasMoreThanTwoSlices) {
   Rig rig(4, 256 * kMiB);
   rig.offer();
-  for (const Bundle::Lane& lane : rig.bundle().lanes()) EXPECT_EQ(lane.busy, 2U);
+  for (const Bundle::RailUse& use : rig.bundle().rails()) EXPECT_EQ(use.busy, 2U);
   rig.offer();
-  for (const Bundle::Lane& lane : rig.bundle().lanes()) EXPECT_EQ(lane.busy, 2U);
+  for (const Bundle::RailUse& use : rig.bundle().rails()) EXPECT_EQ(use.busy, 2U);
 }
 
 TEST(Bundle, SmallTransfersGoWhereThereIsLeastToDo) {
   Rig rig(2, 8);
-  rig.bundle().lanes()[0].counts->load = 100;
+  rig.bundle().rails()[0].counts->load = 100;
   rig.offer();
-  EXPECT_EQ(rig.bundle().lanes()[1].busy, 1U);
+  EXPECT_EQ(rig.bundle().rails()[1].busy, 1U);
 }
 
 TEST(Bundle, WhatALostRailHadGoesToTheOthers) {
@@ -263,7 +263,7 @@ TEST(Bundle, ARailThatComesBackIsUsedAgain) {
   rig.rail(1).gone = true;
   rig.breakDown(1);
   for (int i = 0; i < 50; ++i) rig.turn();
-  EXPECT_EQ(rig.bundle().lanes()[1].busy, 0U);
+  EXPECT_EQ(rig.bundle().rails()[1].busy, 0U);
   rig.rail(1).gone = false;
   ASSERT_TRUE(rig.run());
   EXPECT_GT(rig.rail(1).moved.size(), 1U);
@@ -278,12 +278,12 @@ TEST(Bundle, TheOthersCarryWhatNearRailsHadUntilOneReturns) {
   rig.breakDown(0);
   rig.breakDown(1);
   for (int i = 0; i < 20; ++i) rig.turn();
-  const auto lanes = rig.bundle().lanes();
+  const auto uses = rig.bundle().rails();
   EXPECT_FALSE(rig.rail(2).moved.empty() || rig.rail(3).moved.empty());
   rig.rail(1).gone = false;
   for (int i = 0; i < 50; ++i) rig.turn();
-  EXPECT_EQ(lanes[2].busy + lanes[3].busy, 0U);
-  EXPECT_EQ(lanes[1].busy, 2U);
+  EXPECT_EQ(uses[2].busy + uses[3].busy, 0U);
+  EXPECT_EQ(uses[1].busy, 2U);
   ASSERT_TRUE(rig.run());
   EXPECT_EQ(total(pathOf(rig)), 256 * kMiB);
 }
@@ -304,16 +304,16 @@ TEST(Bundle, AFarRailFinishesTheSliceThatItHasByHalves) {
 
 TEST(Bundle, AsManyRailsHaveItAsAreNearOrElseAsServe) {
   Rig rig(5, 64 * kMiB, 0, 0, 2);
-  const auto lanes = rig.bundle().lanes();
+  const auto uses = rig.bundle().rails();
   core::Link& link = rig.link();
-  EXPECT_EQ(Bundle::serving(link, lanes), 2U);
+  EXPECT_EQ(Bundle::serving(link, uses), 2U);
   rig.rail(3).gone = rig.rail(0).gone = true;
-  EXPECT_EQ(Bundle::serving(link, lanes), 1U);
+  EXPECT_EQ(Bundle::serving(link, uses), 1U);
   EXPECT_FALSE(rig.bundle().stillServed()) << "it is planned anew";
   rig.rail(1).gone = true;
-  EXPECT_EQ(Bundle::serving(link, lanes), 2U);
+  EXPECT_EQ(Bundle::serving(link, uses), 2U);
   rig.rail(2).gone = rig.rail(4).gone = true;
-  EXPECT_EQ(Bundle::serving(link, lanes), 0U);
+  EXPECT_EQ(Bundle::serving(link, uses), 0U);
 }
 
 TEST(Bundle, WithoutRailsItIsStranded) {
@@ -349,7 +349,7 @@ void setAside(Rig& rig, std::size_t rail) {
 TEST(Bundle, ARailThatIsSetAsideGetsNothingWhileAnotherServes) {
   Rig rig(3, 64 * kMiB);
   setAside(rig, 1);
-  EXPECT_EQ(Bundle::serving(rig.link(), rig.bundle().lanes()), 2U);
+  EXPECT_EQ(Bundle::serving(rig.link(), rig.bundle().rails()), 2U);
   EXPECT_FALSE(rig.bundle().stillServed());  // the next post plans for those that are left
   ASSERT_TRUE(rig.run());
   EXPECT_TRUE(rig.rail(1).moved.empty());
@@ -360,7 +360,7 @@ TEST(Bundle, ARailThatIsSetAsideIsUsedWhereNoOtherServes) {
   Rig rig(2, 64 * kMiB);
   rig.rail(0).gone = true;
   setAside(rig, 1);
-  EXPECT_EQ(Bundle::serving(rig.link(), rig.bundle().lanes()), 1U);
+  EXPECT_EQ(Bundle::serving(rig.link(), rig.bundle().rails()), 1U);
   ASSERT_TRUE(rig.run());
   EXPECT_FALSE(rig.rail(1).moved.empty());
 }

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "agent/session/note_ring.h"
-#include "agent/session/session_pair.h"
+#include "agent/session/session_pair_testing.h"
 #include "base/net/dialer.h"
 
 namespace viaduct::agent {
@@ -30,7 +30,7 @@ class Heartbeats : public ::testing::Test {
     ASSERT_TRUE(opened) << opened.error().text();
     agent_.emplace(*std::move(opened));
     dial();
-    ASSERT_TRUE(turner_.run([&] { return user_.fds.size() == 2; })) << "no ring was offered";
+    ASSERT_TRUE(manual_.run([&] { return user_.fds.size() == 2; })) << "no ring was offered";
     auto out = RingSender::map(user_.fds[0], std::move(user_.fds[1]));
     ASSERT_TRUE(out) << out.error().text();
     out_.emplace(*std::move(out));
@@ -41,13 +41,13 @@ class Heartbeats : public ::testing::Test {
     Hello mine = helloOf("b");
     mine.backends.clear();
     const auto dialer = base::Dialer::start(
-        {"unix:@" + agent_->card().unix_name}, Clock::now() + 20s, turner_.poller(),
+        {"unix:@" + agent_->card().unix_name}, Clock::now() + 20s, manual_.poller(),
         [&](Result<base::Fd> socket, const std::string&) {
           ASSERT_TRUE(socket) << socket.error().text();
           connection_ = std::move(*Connection::open(*std::move(socket), Connection::Role::kDialer,
-                                                    configOf(mine), turner_.poller(), user_));
+                                                    configOf(mine), manual_.poller(), user_));
         });
-    ASSERT_TRUE(turner_.run([&] { return user_.epoch.has_value(); }));
+    ASSERT_TRUE(manual_.run([&] { return user_.epoch.has_value(); }));
   }
   // Offers the agent a ring, as an older release if it is not to find heartbeats read there.
   void offerRing(bool reads_beats = true) {
@@ -61,7 +61,7 @@ class Heartbeats : public ::testing::Test {
   // Beats as long as that takes.
   template <class F>
   bool beatUntil(F until) {
-    return turner_.run([&] {
+    return manual_.run([&] {
       last_beat_ = Clock::now();
       out_->beat();
       return until();
@@ -71,7 +71,7 @@ class Heartbeats : public ::testing::Test {
     return std::count(user_.types.begin(), user_.types.end(), FrameType::kHeartbeat);
   }
 
-  base::Turner turner_;
+  base::ManualPoller manual_;
   std::optional<Agent> agent_;
   Recorder user_;
   RingReceiver in_ = *RingReceiver::make();

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "agent/session/session_pair.h"
+#include "agent/session/session_pair_testing.h"
 #include "base/net/dialer.h"
 
 namespace viaduct::agent {
@@ -35,10 +35,10 @@ class Resume : public ::testing::Test {
     ASSERT_TRUE(opened) << opened.error().text();
     agent_.emplace(*std::move(opened));
     dial(first_);
-    ASSERT_TRUE(turner_.run([&] { return first_.user.epoch.has_value(); }));
+    ASSERT_TRUE(manual_.run([&] { return first_.user.epoch.has_value(); }));
     life_ = {.epoch = *first_.user.epoch, .key = first_.connection->deriveKey("life")};
     ASSERT_TRUE(first_.connection->send(FrameType::kSynced, {}));
-    ASSERT_TRUE(turner_.run([&] { return count(first_, FrameType::kSynced) == 1; }));
+    ASSERT_TRUE(manual_.run([&] { return count(first_, FrameType::kSynced) == 1; }));
     ASSERT_TRUE(agent_->peer("b")->ready(20s));
     say(first_, "one");
     hear("one");
@@ -54,14 +54,14 @@ class Resume : public ::testing::Test {
     ConnectionConfig config = configOf(mine);
     config.resume = resume;
     const auto dialer = base::Dialer::start(
-        {agent_->card().addresses.front()}, Clock::now() + 20s, turner_.poller(),
+        {agent_->card().addresses.front()}, Clock::now() + 20s, manual_.poller(),
         [&](Result<base::Fd> socket, const std::string&) {
           ASSERT_TRUE(socket) << socket.error().text();
           line.connection =
               std::move(*Connection::open(*std::move(socket), Connection::Role::kDialer,
-                                          std::move(config), turner_.poller(), line.user));
+                                          std::move(config), manual_.poller(), line.user));
         });
-    ASSERT_TRUE(turner_.run([&] { return line.connection != nullptr; }));
+    ASSERT_TRUE(manual_.run([&] { return line.connection != nullptr; }));
   }
   static std::ptrdiff_t count(const Line& line, FrameType type) {
     return std::count(line.user.types.begin(), line.user.types.end(), type);
@@ -78,7 +78,7 @@ class Resume : public ::testing::Test {
   void isRefused(const Life& life, std::string name = "b", std::uint8_t id = 1) {
     Line line;
     dial(line, life, std::move(name), id);
-    ASSERT_TRUE(turner_.run([&] { return line.closed(); }));
+    ASSERT_TRUE(manual_.run([&] { return line.closed(); }));
     EXPECT_FALSE(line.user.epoch);
     EXPECT_EQ(line.user.code(), Code::kPeerLost);
     EXPECT_EQ(line.user.error->detail, "that session is over");
@@ -89,7 +89,7 @@ class Resume : public ::testing::Test {
   }
 
   std::optional<Agent> agent_;
-  Turner turner_;
+  ManualPoller manual_;
   Line first_, second_;
   Life life_;
 };
@@ -98,17 +98,17 @@ TEST_F(Resume, GoesOnWhereTheOtherHasHeard) {
   const auto pin = agent_->allocate(4096, {.label = "mine"});
   ASSERT_TRUE(pin);
   ASSERT_TRUE(agent_->peer("b")->note("heard"));
-  ASSERT_TRUE(turner_.run([&] { return count(first_, FrameType::kNote) == 1; }));
+  ASSERT_TRUE(manual_.run([&] { return count(first_, FrameType::kNote) == 1; }));
   const std::uint64_t heard = first_.connection->numberedHeard();
   ASSERT_TRUE(agent_->peer("b")->note("not heard"));
   life_.heard = heard;
   dial(second_, life_);
-  ASSERT_TRUE(turner_.run([&] { return count(second_, FrameType::kNote) == 1; }));
+  ASSERT_TRUE(manual_.run([&] { return count(second_, FrameType::kNote) == 1; }));
   EXPECT_EQ(second_.user.epoch, life_.epoch);
   EXPECT_EQ(second_.user.frames.front(), "not heard");
   EXPECT_EQ(count(second_, FrameType::kPin), 0) << "was heard before";
   EXPECT_EQ(second_.connection->resume()->heard, 2U) << "synced, and a note";
-  EXPECT_TRUE(turner_.run([&] { return first_.closed(); })) << "its place is taken";
+  EXPECT_TRUE(manual_.run([&] { return first_.closed(); })) << "its place is taken";
   say(second_, "two");
   hear("two");
   EXPECT_EQ(agent_->peer("b")->state(), PeerState::kReady);
@@ -120,7 +120,7 @@ TEST_F(Resume, CountsOverAllConnections) {
   Line lines[3];
   for (std::uint64_t i = 0; i < 3; ++i) {
     dial(lines[i], life_);  // has heard nothing, whatever came
-    ASSERT_TRUE(turner_.run([&] { return count(lines[i], FrameType::kSynced) == 1; }));
+    ASSERT_TRUE(manual_.run([&] { return count(lines[i], FrameType::kSynced) == 1; }));
     EXPECT_EQ(lines[i].connection->resume()->heard, 2 + i);
     say(lines[i], std::to_string(i));
     hear(std::to_string(i));
@@ -152,7 +152,7 @@ TEST_F(Resume, IsRefusedWhereTheFramesAreGone) {
 // The peer dialed before it accepted our call, and what it said then is heard only now.
 TEST_F(Resume, AHelloOfBeforeTheSessionDoesNotEndIt) {
   dial(second_);
-  ASSERT_TRUE(turner_.run([&] { return second_.closed(); }));
+  ASSERT_TRUE(manual_.run([&] { return second_.closed(); }));
   EXPECT_EQ(second_.user.code(), Code::kBusy);
   EXPECT_FALSE(second_.user.epoch);
   say(first_, "still here");
@@ -163,7 +163,7 @@ TEST_F(Resume, AHelloOfBeforeTheSessionDoesNotEndIt) {
 
 TEST_F(Resume, APeerThatHasLostTheSessionBeginsANewOne) {
   dial(second_, std::nullopt, "b", 1, life_.epoch);
-  ASSERT_TRUE(turner_.run([&] { return second_.user.epoch && first_.closed(); }));
+  ASSERT_TRUE(manual_.run([&] { return second_.user.epoch && first_.closed(); }));
   EXPECT_EQ(*second_.user.epoch, life_.epoch + 1);
   say(second_, "again");
   hear("again");
@@ -174,7 +174,7 @@ class WrongHeartbeat : public Resume, public ::testing::WithParamInterface<std::
 TEST_P(WrongHeartbeat, EndsTheSession) {
   const base::Bytes wrong(GetParam(), std::byte{0x7f});
   ASSERT_TRUE(first_.connection->send(FrameType::kHeartbeat, wrong));
-  EXPECT_TRUE(turner_.run([&] { return first_.closed(); }));
+  EXPECT_TRUE(manual_.run([&] { return first_.closed(); }));
   EXPECT_EQ(agent_->peer("b")->state(), PeerState::kLost);
 }
 

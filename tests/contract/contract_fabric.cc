@@ -159,7 +159,7 @@ TEST_P(FabricContract, AfterUnpinNothingLandsAndTheRestGoesOn) {
   EXPECT_TRUE(pair_->ready());
 }
 
-TEST_P(FabricContract, ABrokenConduitIsOpenedAgainAndWhatWasUnderWayIsPostedAgain) {
+TEST_P(FabricContract, ABrokenEndpointIsOpenedAgainAndUnfinishedOpsArePostedAgain) {
   for (const int end : {0, 1}) {
     testing::fillWith(there_, std::byte{9});
     const auto ops = blocks(64 << 10);
@@ -178,7 +178,7 @@ TEST_P(FabricContract, ABrokenConduitIsOpenedAgainAndWhatWasUnderWayIsPostedAgai
 TEST_P(FabricContract, AFenceThatTheLibraryTellsOfFirstIsNoBreak) {
   for (int i = 0; i < 6; ++i) {
     link(1).fence(channel(1));
-    // Its letter is on the way. Where the library tells of nothing, that is what comes first.
+    // Its message is on the way. Where the library tells of nothing, that is what comes first.
     const auto until = Clock::now() + std::chrono::seconds(1);
     while (up(0) && Clock::now() < until) rail(0).poll(pair_->done[0]);
     ASSERT_TRUE(pair_->run([&] { return !pair_->ready() || (up(0) && up(1)); }));
@@ -194,7 +194,7 @@ TEST_P(FabricContract, ACancelledPostComesBackWhenItsLastFlushHas) {
   ASSERT_TRUE(runToEnd(1, 1));
   EXPECT_EQ(ended(1).why->code, Code::kCancelled);
   testing::fillWith(there_, std::byte{3});
-  for (int i = 0; i < 1000; ++i) pair_->turn();
+  for (int i = 0; i < 1000; ++i) pair_->progress();
   EXPECT_TRUE(testing::allAre(there_, std::byte{3})) << "bytes came late";
 }
 
@@ -218,7 +218,7 @@ TEST_P(FabricContract, AfterCloseNobodyTouchesAnything) {
   testing::fillWith(there_, std::byte{3});
   link(0).close(pair_->done[0]);
   EXPECT_EQ(ended(1).moved + ended(1).failed, ops.size());
-  for (int i = 0; i < 100; ++i) pair_->turn();
+  for (int i = 0; i < 100; ++i) pair_->progress();
   EXPECT_TRUE(testing::allAre(there_, std::byte{3}));
   EXPECT_TRUE(link(1).settled());
 }

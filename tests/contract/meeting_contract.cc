@@ -35,7 +35,7 @@ class MeetingContract : public ::testing::TestWithParam<PlaceKind> {
   }
 
   // A member: its own way to the place, and the group once it is in.
-  struct Seat {
+  struct JoinedMember {
     std::unique_ptr<MeetingPlace> place;
     std::unique_ptr<Group> group;
     Error error;
@@ -44,75 +44,77 @@ class MeetingContract : public ::testing::TestWithParam<PlaceKind> {
 
   PlaceOptions options() const { return running_->options(); }
 
-  static Seat sit(const PlaceOptions& options, const JoinRequest& request, Duration time = kLong) {
-    Seat seat;
+  static JoinedMember sit(const PlaceOptions& options, const JoinRequest& request,
+                          Duration time = kLong) {
+    JoinedMember joined;
     auto place = openMeetingPlace(options);
     if (!place) {
-      seat.error = place.error();
-      return seat;
+      joined.error = place.error();
+      return joined;
     }
-    seat.place = std::move(*place);
-    auto group = seat.place->join(request, time, kGoOn);
+    joined.place = std::move(*place);
+    auto group = joined.place->join(request, time, kGoOn);
     if (group)
-      seat.group = std::move(*group);
+      joined.group = std::move(*group);
     else
-      seat.error = group.error();
-    return seat;
+      joined.error = group.error();
+    return joined;
   }
-  std::future<Seat> sitLater(const JoinRequest& request, Duration time = kLong) {
+  std::future<JoinedMember> sitLater(const JoinRequest& request, Duration time = kLong) {
     return std::async(std::launch::async,
                       [at = options(), request, time] { return sit(at, request, time); });
   }
   // For a test whose other member may be there first, for a short time: comes until it is let in.
-  std::future<Seat> insist(const JoinRequest& request) {
+  std::future<JoinedMember> insist(const JoinRequest& request) {
     return std::async(std::launch::async, [at = options(), request] {
-      Seat seat;
+      JoinedMember joined;
       const auto end = Clock::now() + kLong;
-      do seat = sit(at, request);
-      while (!seat.group && Clock::now() < end);
-      return seat;
+      do joined = sit(at, request);
+      while (!joined.group && Clock::now() < end);
+      return joined;
     });
   }
   // For the other one of the two: comes until it hears more than that its time is over, as where it
   // was first; for longer and longer where the place is too slow to say who has come.
-  Seat sitUntilAnswered(const JoinRequest& request) const {
-    Seat seat;
+  JoinedMember sitUntilAnswered(const JoinRequest& request) const {
+    JoinedMember joined;
     Duration time = 200ms;
     do {
-      seat = sit(options(), request, time);
-      if (!mentions(seat.error, "1 of ")) time *= 2;
-    } while (seat.error.code == Code::kTimeout && time < kLong);
-    return seat;
+      joined = sit(options(), request, time);
+      if (!mentions(joined.error, "1 of ")) time *= 2;
+    } while (joined.error.code == Code::kTimeout && time < kLong);
+    return joined;
   }
   JoinRequest request(std::uint32_t size, std::string name,
                       std::optional<std::uint32_t> rank = {}) const {
     return {.group = "g", .size = size, .rank = rank, .name = name, .about = "about " + name};
   }
   // A whole group; no rank is asked for.
-  std::vector<Seat> formed(std::uint32_t size) {
-    std::vector<std::future<Seat>> coming;
+  std::vector<JoinedMember> formed(std::uint32_t size) {
+    std::vector<std::future<JoinedMember>> coming;
     for (std::uint32_t i = 0; i < size; ++i)
       coming.push_back(sitLater(request(size, "m" + std::to_string(i))));
-    std::vector<Seat> seats;
-    for (auto& one : coming) seats.push_back(one.get());
-    for (const Seat& seat : seats)
-      if (!seat.group) ADD_FAILURE() << seat.error.text();
-    std::sort(seats.begin(), seats.end(), [](const Seat& a, const Seat& b) {
-      return a.group && b.group && a.group->roster().rank < b.group->roster().rank;
-    });
-    return seats;
+    std::vector<JoinedMember> joined_members;
+    for (auto& one : coming) joined_members.push_back(one.get());
+    for (const JoinedMember& joined : joined_members)
+      if (!joined.group) ADD_FAILURE() << joined.error.text();
+    std::sort(joined_members.begin(), joined_members.end(),
+              [](const JoinedMember& a, const JoinedMember& b) {
+                return a.group && b.group && a.group->roster().rank < b.group->roster().rank;
+              });
+    return joined_members;
   }
-  static void barrierOfAll(std::vector<Seat>& seats) {
+  static void barrierOfAll(std::vector<JoinedMember>& joined_members) {
     std::vector<std::future<void>> all;
-    for (Seat& seat : seats)
-      all.push_back(std::async(std::launch::async, [&seat] {
-        const auto values = seat.group->gather("", kLong, kGoOn);
+    for (JoinedMember& joined : joined_members)
+      all.push_back(std::async(std::launch::async, [&joined] {
+        const auto values = joined.group->gather("", kLong, kGoOn);
         if (!values) ADD_FAILURE() << values.error().text();
       }));
   }
-  static void finishAll(std::vector<Seat>& seats) {
-    for (Seat& seat : seats) {
-      const Status finished = seat.group->finish(kLong);
+  static void finishAll(std::vector<JoinedMember>& joined_members) {
+    for (JoinedMember& joined : joined_members) {
+      const Status finished = joined.group->finish(kLong);
       EXPECT_TRUE(finished) << finished.error().text();
     }
   }
@@ -135,8 +137,8 @@ class MeetingContract : public ::testing::TestWithParam<PlaceKind> {
 TEST_P(MeetingContract, AllGetTheSameRosterWithTheRanksTheyAskedFor) {
   auto a = sitLater(request(3, "a", 2));
   auto b = sitLater(request(3, "b", 0));
-  const Seat c = sit(options(), request(3, "c"));
-  const Seat first = a.get(), second = b.get();
+  const JoinedMember c = sit(options(), request(3, "c"));
+  const JoinedMember first = a.get(), second = b.get();
   ASSERT_TRUE(first.group && second.group && c.group) << c.error.text();
   EXPECT_EQ(first.group->roster().rank, 2U);
   EXPECT_EQ(second.group->roster().rank, 0U);
@@ -150,24 +152,24 @@ TEST_P(MeetingContract, AllGetTheSameRosterWithTheRanksTheyAskedFor) {
 }
 
 TEST_P(MeetingContract, AGroupOfOneIsWholeAtOnce) {
-  Seat seat = sit(options(), request(1, "alone"));
-  ASSERT_TRUE(seat.group) << seat.error.text();
-  const auto values = seat.group->gather("mine", kLong, kGoOn);
+  JoinedMember joined = sit(options(), request(1, "alone"));
+  ASSERT_TRUE(joined.group) << joined.error.text();
+  const auto values = joined.group->gather("mine", kLong, kGoOn);
   ASSERT_TRUE(values);
   EXPECT_EQ(*values, std::vector<std::string>{"mine"});
-  EXPECT_TRUE(seat.group->finish(kLong));
+  EXPECT_TRUE(joined.group->finish(kLong));
 }
 
 TEST_P(MeetingContract, GatherGivesEveryValueByRankRoundAfterRound) {
-  auto seats = formed(5);
+  auto joined_members = formed(5);
   ASSERT_FALSE(HasFailure());
   std::vector<std::future<void>> members;
-  for (Seat& seat : seats)
-    members.push_back(std::async(std::launch::async, [&seat] {
-      const std::uint32_t rank = seat.group->roster().rank;
+  for (JoinedMember& joined : joined_members)
+    members.push_back(std::async(std::launch::async, [&joined] {
+      const std::uint32_t rank = joined.group->roster().rank;
       for (int round = 0; round < 20; ++round) {
         const auto mine = std::to_string(rank) + "/" + std::to_string(round) + std::string(1, '\0');
-        const auto all = seat.group->gather(round % 3 == 0 ? "" : mine, kLong, kGoOn);
+        const auto all = joined.group->gather(round % 3 == 0 ? "" : mine, kLong, kGoOn);
         ASSERT_TRUE(all) << all.error().text();
         ASSERT_EQ(all->size(), 5U);
         for (std::uint32_t other = 0; other < 5 && round % 3 != 0; ++other)
@@ -176,40 +178,41 @@ TEST_P(MeetingContract, GatherGivesEveryValueByRankRoundAfterRound) {
       }
     }));
   members.clear();
-  finishAll(seats);
+  finishAll(joined_members);
 }
 
 TEST_P(MeetingContract, LargeValuesAreGathered) {
-  auto seats = formed(2);
+  auto joined_members = formed(2);
   ASSERT_FALSE(HasFailure());
   const std::string large(kMaxValueBytes, 'x');
-  auto other =
-      std::async(std::launch::async, [&] { return seats[1].group->gather(large, kLong, kGoOn); });
-  const auto all = seats[0].group->gather("small", kLong, kGoOn);
+  auto other = std::async(std::launch::async,
+                          [&] { return joined_members[1].group->gather(large, kLong, kGoOn); });
+  const auto all = joined_members[0].group->gather("small", kLong, kGoOn);
   ASSERT_TRUE(all) << all.error().text();
   EXPECT_EQ((*all)[1], large);
   EXPECT_TRUE(other.get());
-  const auto beyond = seats[0].group->gather(large + "x", kLong, kGoOn);
+  const auto beyond = joined_members[0].group->gather(large + "x", kLong, kGoOn);
   ASSERT_FALSE(beyond);
   EXPECT_EQ(beyond.error().code, Code::kInvalid);
-  finishAll(seats);
+  finishAll(joined_members);
 }
 
 TEST_P(MeetingContract, AGatherThatTimedOutGoesOnAndNamesWhoIsMissing) {
-  auto seats = formed(2);
+  auto joined_members = formed(2);
   ASSERT_FALSE(HasFailure());
-  const auto early = seats[0].group->gather("early", kEnoughToSayWho, kGoOn);
+  const auto early = joined_members[0].group->gather("early", kEnoughToSayWho, kGoOn);
   ASSERT_FALSE(early);
   EXPECT_EQ(early.error().code, Code::kTimeout) << early.error().text();
-  EXPECT_TRUE(mentions(early.error(), "rank 1 (" + seats[1].group->roster().members[1].name + ")"))
+  EXPECT_TRUE(
+      mentions(early.error(), "rank 1 (" + joined_members[1].group->roster().members[1].name + ")"))
       << early.error().text();
-  auto other =
-      std::async(std::launch::async, [&] { return seats[1].group->gather("other", kLong, kGoOn); });
-  const auto again = seats[0].group->gather("not looked at", kLong, kGoOn);
+  auto other = std::async(std::launch::async,
+                          [&] { return joined_members[1].group->gather("other", kLong, kGoOn); });
+  const auto again = joined_members[0].group->gather("not looked at", kLong, kGoOn);
   ASSERT_TRUE(again) << again.error().text();
   EXPECT_EQ(*again, (std::vector<std::string>{"early", "other"}));
   EXPECT_TRUE(other.get());
-  finishAll(seats);
+  finishAll(joined_members);
 }
 
 TEST_P(MeetingContract, StopEndsEveryWait) {
@@ -232,12 +235,12 @@ TEST_P(MeetingContract, StopEndsEveryWait) {
 }
 
 TEST_P(MeetingContract, AJoinThatTimesOutSaysWhoCameAndLeavesNoSeatTaken) {
-  const Seat alone = sit(options(), request(2, "first", 0), kEnoughToSitDown);
+  const JoinedMember alone = sit(options(), request(2, "first", 0), kEnoughToSitDown);
   ASSERT_FALSE(alone.group);
   EXPECT_EQ(alone.error.code, Code::kTimeout) << alone.error.text();
   EXPECT_TRUE(mentions(alone.error, "1 of 2")) << alone.error.text();
   auto again = sitLater(request(2, "second", 0));
-  const Seat other = sit(options(), request(2, "third", 1));
+  const JoinedMember other = sit(options(), request(2, "third", 1));
   EXPECT_TRUE(other.group) << other.error.text();
   EXPECT_TRUE(again.get().group);
 }
@@ -245,7 +248,7 @@ TEST_P(MeetingContract, AJoinThatTimesOutSaysWhoCameAndLeavesNoSeatTaken) {
 TEST_P(MeetingContract, WhatCannotBeRightIsRefused) {
   EXPECT_EQ(sit(options(), request(0, "a")).error.code, Code::kInvalid);
   EXPECT_EQ(sit(options(), request(kMaxMembers + 1, "a")).error.code, Code::kInvalid);
-  const Seat beyond = sit(options(), request(2, "a", 2));
+  const JoinedMember beyond = sit(options(), request(2, "a", 2));
   EXPECT_EQ(beyond.error.code, Code::kInvalid);
   EXPECT_TRUE(mentions(beyond.error, "rank 2")) << beyond.error.text();
   auto nameless = request(2, "a");
@@ -259,97 +262,97 @@ TEST_P(MeetingContract, WhatCannotBeRightIsRefused) {
 TEST_P(MeetingContract, AnotherSizeIsRefusedAndTheOthersGoOn) {
   auto first = insist(request(2, "first"));
   // Who comes first sets the size.
-  const Seat wrong = sitUntilAnswered(request(3, "wrong"));
+  const JoinedMember wrong = sitUntilAnswered(request(3, "wrong"));
   EXPECT_EQ(wrong.error.code, Code::kInvalid) << wrong.error.text();
   EXPECT_TRUE(mentions(wrong.error, "first") && mentions(wrong.error, "2") &&
               mentions(wrong.error, "3"))
       << wrong.error.text();
-  const Seat second = sit(options(), request(2, "second"));
+  const JoinedMember second = sit(options(), request(2, "second"));
   EXPECT_TRUE(second.group) << second.error.text();
   EXPECT_TRUE(first.get().group);
 }
 
 TEST_P(MeetingContract, ATakenRankIsRefusedWithItsHoldersName) {
   auto first = insist(request(2, "holder", 1));
-  const Seat twin = sitUntilAnswered(request(2, "twin", 1));
+  const JoinedMember twin = sitUntilAnswered(request(2, "twin", 1));
   EXPECT_EQ(twin.error.code, Code::kBusy) << twin.error.text();
   EXPECT_TRUE(mentions(twin.error, "rank 1") && mentions(twin.error, "holder"))
       << twin.error.text();
-  const Seat second = sit(options(), request(2, "second", 0));
+  const JoinedMember second = sit(options(), request(2, "second", 0));
   EXPECT_TRUE(second.group) << second.error.text();
   EXPECT_TRUE(first.get().group);
 }
 
 TEST_P(MeetingContract, AWrongTokenIsRefusedAndNobodyIsDisturbed) {
-  auto seats = formed(2);
+  auto joined_members = formed(2);
   ASSERT_FALSE(HasFailure());
   auto stranger = options();
   for (const char* token : {"guessed", ""}) {
     stranger.token = token;
     const auto begun = Clock::now();
-    const Seat seat = sit(stranger, request(2, "stranger"));
-    EXPECT_EQ(seat.error.code, Code::kDenied) << seat.error.text();
-    EXPECT_TRUE(mentions(seat.error, "token")) << seat.error.text();
+    const JoinedMember joined = sit(stranger, request(2, "stranger"));
+    EXPECT_EQ(joined.error.code, Code::kDenied) << joined.error.text();
+    EXPECT_TRUE(mentions(joined.error, "token")) << joined.error.text();
     EXPECT_LT(Clock::now() - begun, kLong) << "said at once, not at the deadline";
   }
-  barrierOfAll(seats);
-  finishAll(seats);
+  barrierOfAll(joined_members);
+  finishAll(joined_members);
 }
 
 TEST_P(MeetingContract, ALateJoinerAndASecondRunAreRefusedAndTheLiveRunGoesOn) {
-  auto seats = formed(2);
+  auto joined_members = formed(2);
   ASSERT_FALSE(HasFailure());
-  const Seat late = sit(options(), request(2, "late"));
+  const JoinedMember late = sit(options(), request(2, "late"));
   EXPECT_EQ(late.error.code, Code::kBusy) << late.error.text();
   EXPECT_TRUE(mentions(late.error, "m0") && mentions(late.error, "m1")) << late.error.text();
-  const Seat other_run = sit(options(), request(4, "second run"));
+  const JoinedMember other_run = sit(options(), request(4, "second run"));
   EXPECT_EQ(other_run.error.code, Code::kBusy) << other_run.error.text();
-  barrierOfAll(seats);
-  EXPECT_FALSE(seats[0].group->trouble());
-  finishAll(seats);
+  barrierOfAll(joined_members);
+  EXPECT_FALSE(joined_members[0].group->trouble());
+  finishAll(joined_members);
 }
 
 TEST_P(MeetingContract, AfterGoodbyesTheNameIsFreeForTheNextRun) {
   std::set<std::uint64_t> epochs;
   for (int run = 0; run < 3; ++run) {
-    auto seats = formed(3);
+    auto joined_members = formed(3);
     ASSERT_FALSE(HasFailure());
-    epochs.insert(seats[0].group->roster().epoch);
-    finishAll(seats);
+    epochs.insert(joined_members[0].group->roster().epoch);
+    finishAll(joined_members);
   }
   EXPECT_EQ(epochs.size(), 3U) << "each forming has its own epoch";
 }
 
 TEST_P(MeetingContract, AMemberThatSaidGoodbyeWaitsForTheOthersBeforeTheNextRun) {
-  auto seats = formed(2);
+  auto joined_members = formed(2);
   ASSERT_FALSE(HasFailure());
-  ASSERT_TRUE(seats[0].group->finish(kLong));
+  ASSERT_TRUE(joined_members[0].group->finish(kLong));
   auto next = sitLater(request(1, "next run"));
   EXPECT_EQ(next.wait_for(100ms), std::future_status::timeout);
-  ASSERT_TRUE(seats[1].group->finish(kLong));
-  const Seat seat = next.get();
-  EXPECT_TRUE(seat.group) << seat.error.text();
+  ASSERT_TRUE(joined_members[1].group->finish(kLong));
+  const JoinedMember joined = next.get();
+  EXPECT_TRUE(joined.group) << joined.error.text();
 }
 
 TEST_P(MeetingContract, LeavingWithoutGoodbyeIsADeathThatAllAreTold) {
-  auto seats = formed(4);
+  auto joined_members = formed(4);
   ASSERT_FALSE(HasFailure());
-  const Member victim = seats[2].group->roster().members[2];
-  auto waiting =
-      std::async(std::launch::async, [&] { return seats[0].group->gather("", kLong, kGoOn); });
-  seats[2].group.reset();
+  const Member victim = joined_members[2].group->roster().members[2];
+  auto waiting = std::async(std::launch::async,
+                            [&] { return joined_members[0].group->gather("", kLong, kGoOn); });
+  joined_members[2].group.reset();
   const auto begun = Clock::now();
   const auto gathered = waiting.get();
   ASSERT_FALSE(gathered);
   EXPECT_EQ(gathered.error().code, Code::kPeerLost);
   for (const std::size_t i : {0U, 1U, 3U}) {
-    const Error why = troubleOf(*seats[i].group);
+    const Error why = troubleOf(*joined_members[i].group);
     EXPECT_EQ(why.code, Code::kPeerLost) << why.text();
     EXPECT_TRUE(mentions(why, "rank 2 (" + victim.name + ")")) << why.text();
   }
   EXPECT_LT(Clock::now() - begun, kLong);
-  EXPECT_FALSE(seats[1].group->gather("", kLong, kGoOn)) << "over is over";
-  EXPECT_FALSE(seats[1].group->finish(kLong));
+  EXPECT_FALSE(joined_members[1].group->gather("", kLong, kGoOn)) << "over is over";
+  EXPECT_FALSE(joined_members[1].group->finish(kLong));
   // The survivors still hold their ends; the name is free all the same.
   auto next = formed(4);
   ASSERT_FALSE(HasFailure());
@@ -357,49 +360,49 @@ TEST_P(MeetingContract, LeavingWithoutGoodbyeIsADeathThatAllAreTold) {
 }
 
 TEST_P(MeetingContract, GoodbyeWhileOthersWaitEndsTheirWait) {
-  auto seats = formed(2);
+  auto joined_members = formed(2);
   ASSERT_FALSE(HasFailure());
-  auto waiting =
-      std::async(std::launch::async, [&] { return seats[0].group->gather("", kLong, kGoOn); });
-  EXPECT_TRUE(seats[1].group->finish(kLong));
+  auto waiting = std::async(std::launch::async,
+                            [&] { return joined_members[0].group->gather("", kLong, kGoOn); });
+  EXPECT_TRUE(joined_members[1].group->finish(kLong));
   const auto gathered = waiting.get();
   ASSERT_FALSE(gathered);
   EXPECT_EQ(gathered.error().code, Code::kPeerLost) << gathered.error().text();
 }
 
 TEST_P(MeetingContract, AbandonTellsAllWhyAndWho) {
-  auto seats = formed(3);
+  auto joined_members = formed(3);
   ASSERT_FALSE(HasFailure());
-  auto waiting =
-      std::async(std::launch::async, [&] { return seats[0].group->gather("", kLong, kGoOn); });
-  seats[1].group->abandon("the disk is full");
+  auto waiting = std::async(std::launch::async,
+                            [&] { return joined_members[0].group->gather("", kLong, kGoOn); });
+  joined_members[1].group->abandon("the disk is full");
   const auto gathered = waiting.get();
   ASSERT_FALSE(gathered);
-  for (const Seat& seat : seats) {
-    const Error why = troubleOf(*seat.group);
+  for (const JoinedMember& joined : joined_members) {
+    const Error why = troubleOf(*joined.group);
     EXPECT_EQ(why.code, Code::kCancelled);
     EXPECT_TRUE(mentions(why, "the disk is full") && mentions(why, "rank 1")) << why.text();
   }
 }
 
 TEST_P(MeetingContract, ARequestToStopReachesAllAndTheGroupGoesOn) {
-  auto seats = formed(3);
+  auto joined_members = formed(3);
   ASSERT_FALSE(HasFailure());
-  for (const Seat& seat : seats) EXPECT_FALSE(seat.group->stopRequestedBy());
-  auto waiting =
-      std::async(std::launch::async, [&] { return seats[0].group->gather("a", kLong, kGoOn); });
-  seats[1].group->requestStop();
-  for (const Seat& seat : seats) {
-    while (!seat.group->stopRequestedBy() && !seat.group->trouble()) std::this_thread::yield();
-    EXPECT_EQ(seat.group->stopRequestedBy(), seats[1].group->roster().rank);
-    EXPECT_FALSE(seat.group->trouble());
+  for (const JoinedMember& joined : joined_members) EXPECT_FALSE(joined.group->stopRequestedBy());
+  auto waiting = std::async(std::launch::async,
+                            [&] { return joined_members[0].group->gather("a", kLong, kGoOn); });
+  joined_members[1].group->requestStop();
+  for (const JoinedMember& joined : joined_members) {
+    while (!joined.group->stopRequestedBy() && !joined.group->trouble()) std::this_thread::yield();
+    EXPECT_EQ(joined.group->stopRequestedBy(), joined_members[1].group->roster().rank);
+    EXPECT_FALSE(joined.group->trouble());
   }
-  auto second =
-      std::async(std::launch::async, [&] { return seats[1].group->gather("b", kLong, kGoOn); });
-  const auto third = seats[2].group->gather("c", kLong, kGoOn);
+  auto second = std::async(std::launch::async,
+                           [&] { return joined_members[1].group->gather("b", kLong, kGoOn); });
+  const auto third = joined_members[2].group->gather("c", kLong, kGoOn);
   EXPECT_TRUE(third) << third.error().text();
   EXPECT_TRUE(waiting.get() && second.get());
-  finishAll(seats);
+  finishAll(joined_members);
 }
 
 TEST_P(MeetingContract, GroupsOfOtherNamesAndNamespacesDoNotMeet) {
@@ -407,8 +410,8 @@ TEST_P(MeetingContract, GroupsOfOtherNamesAndNamespacesDoNotMeet) {
   elsewhere.name_space = "/another";
   auto other_name = request(1, "c");
   other_name.group = "h";
-  const Seat a = sit(options(), request(1, "a")), b = sit(elsewhere, request(1, "b")),
-             c = sit(options(), other_name);
+  const JoinedMember a = sit(options(), request(1, "a")), b = sit(elsewhere, request(1, "b")),
+                     c = sit(options(), other_name);
   EXPECT_TRUE(a.group) << a.error.text();
   EXPECT_TRUE(b.group) << b.error.text();
   EXPECT_TRUE(c.group) << c.error.text();

@@ -21,7 +21,7 @@ constexpr std::size_t kNodes = 3;
 
 class EtcdClusters : public ::testing::Test {
  protected:
-  struct Seat {
+  struct JoinedMember {
     std::unique_ptr<MeetingPlace> place;
     std::unique_ptr<Group> group;
   };
@@ -32,45 +32,46 @@ class EtcdClusters : public ::testing::Test {
   }
 
   // Member i asks node i first.
-  Seat sit(std::size_t i) const {
-    Seat seat;
+  JoinedMember join(std::size_t i) const {
+    JoinedMember member;
     auto place = openEtcd({.where = etcd_->urls(i)});
-    if (!place) return seat;
-    seat.place = std::move(*place);
-    auto group = seat.place->join({.group = "g",
-                                   .size = kNodes,
-                                   .rank = static_cast<std::uint32_t>(i),
-                                   .name = "m" + std::to_string(i)},
-                                  kLong, kGoOn);
+    if (!place) return member;
+    member.place = std::move(*place);
+    auto group = member.place->join({.group = "g",
+                                     .size = kNodes,
+                                     .rank = static_cast<std::uint32_t>(i),
+                                     .name = "m" + std::to_string(i)},
+                                    kLong, kGoOn);
     if (!group) ADD_FAILURE() << group.error().text();
-    if (group) seat.group = std::move(*group);
-    return seat;
+    if (group) member.group = std::move(*group);
+    return member;
   }
-  std::future<Seat> sitLater(std::size_t i) const {
-    return std::async(std::launch::async, [this, i] { return sit(i); });
+  std::future<JoinedMember> sitLater(std::size_t i) const {
+    return std::async(std::launch::async, [this, i] { return join(i); });
   }
-  std::vector<Seat> formed() const {
-    std::vector<std::future<Seat>> coming;
+  std::vector<JoinedMember> formed() const {
+    std::vector<std::future<JoinedMember>> coming;
     for (std::size_t i = 0; i < kNodes; ++i) coming.push_back(sitLater(i));
-    std::vector<Seat> seats;
-    for (auto& one : coming) seats.push_back(one.get());
-    return seats;
+    std::vector<JoinedMember> members;
+    for (auto& one : coming) members.push_back(one.get());
+    return members;
   }
-  static std::vector<Result<std::vector<std::string>>> gatherOfAll(std::vector<Seat>& seats) {
+  static std::vector<Result<std::vector<std::string>>> gatherOfAll(
+      std::vector<JoinedMember>& members) {
     std::vector<std::future<Result<std::vector<std::string>>>> all;
-    for (Seat& seat : seats)
+    for (JoinedMember& member : members)
       all.push_back(std::async(std::launch::async,
-                               [&seat] { return seat.group->gather("v", kLong, kGoOn); }));
+                               [&member] { return member.group->gather("v", kLong, kGoOn); }));
     std::vector<Result<std::vector<std::string>>> out;
     for (auto& one : all) out.push_back(one.get());
     return out;
   }
-  static void expectBarrier(std::vector<Seat>& seats) {
-    for (const auto& values : gatherOfAll(seats)) EXPECT_TRUE(values) << values.error().text();
+  static void expectBarrier(std::vector<JoinedMember>& members) {
+    for (const auto& values : gatherOfAll(members)) EXPECT_TRUE(values) << values.error().text();
   }
-  static void expectGoodbyes(std::vector<Seat>& seats) {
-    for (Seat& seat : seats) {
-      const Status finished = seat.group->finish(kLong);
+  static void expectGoodbyes(std::vector<JoinedMember>& members) {
+    for (JoinedMember& member : members) {
+      const Status finished = member.group->finish(kLong);
       EXPECT_TRUE(finished) << finished.error().text();
     }
   }
@@ -79,17 +80,17 @@ class EtcdClusters : public ::testing::Test {
 };
 
 TEST_F(EtcdClusters, AGroupOutlivesTheLeadersDeathBetweenBarriers) {
-  auto seats = formed();
+  auto members = formed();
   ASSERT_FALSE(HasFailure());
   for (int round = 0; round < 2; ++round) {
-    expectBarrier(seats);
+    expectBarrier(members);
     EtcdServer& leader = etcd_->node(etcd_->leader());
     leader.kill();
-    expectBarrier(seats);
+    expectBarrier(members);
     leader.start();
-    expectBarrier(seats);
+    expectBarrier(members);
   }
-  expectGoodbyes(seats);
+  expectGoodbyes(members);
 }
 
 TEST_F(EtcdClusters, AGroupFormsThoughTheLeaderDiesMeanwhile) {
@@ -104,48 +105,48 @@ TEST_F(EtcdClusters, AGroupFormsThoughTheLeaderDiesMeanwhile) {
   while (!waiting() && Clock::now() < end) {
   }
   etcd_->node(etcd_->leader()).kill();
-  std::vector<Seat> seats;
-  seats.push_back(sit(2));
-  seats.push_back(first.get());
-  seats.push_back(second.get());
+  std::vector<JoinedMember> members;
+  members.push_back(join(2));
+  members.push_back(first.get());
+  members.push_back(second.get());
   ASSERT_FALSE(HasFailure());
-  expectBarrier(seats);
-  expectGoodbyes(seats);
+  expectBarrier(members);
+  expectGoodbyes(members);
 }
 
 TEST_F(EtcdClusters, AFrozenFollowerIsLeftForAnother) {
-  auto seats = formed();
+  auto members = formed();
   ASSERT_FALSE(HasFailure());
   EtcdServer& follower = etcd_->node((etcd_->leader() + 1) % kNodes);
   follower.stop();
-  expectBarrier(seats);
+  expectBarrier(members);
   std::this_thread::sleep_for(kLongerThanALease);
-  expectBarrier(seats);
+  expectBarrier(members);
   follower.resume();
-  expectBarrier(seats);
-  expectGoodbyes(seats);
+  expectBarrier(members);
+  expectGoodbyes(members);
 }
 
 // What comes when it goes on is not looked at: etcd 3.4.23 then revokes leases that it believes to
 // have run out, and all are told that their group has ended.
 TEST_F(EtcdClusters, AFrozenLeaderIsLeftForAnother) {
-  auto seats = formed();
+  auto members = formed();
   ASSERT_FALSE(HasFailure());
   etcd_->node(etcd_->leader()).stop();
-  expectBarrier(seats);
+  expectBarrier(members);
   std::this_thread::sleep_for(kLongerThanALease);
-  expectBarrier(seats);
-  expectGoodbyes(seats);
+  expectBarrier(members);
+  expectGoodbyes(members);
 }
 
 TEST_F(EtcdClusters, WhereMostNodesAreDeadAllAreToldWithTheReason) {
-  auto seats = formed();
+  auto members = formed();
   ASSERT_FALSE(HasFailure());
   const std::size_t leader = etcd_->leader();
   etcd_->node(leader).kill();
   etcd_->node((leader + 1) % kNodes).kill();
   const auto begun = Clock::now();
-  for (const auto& values : gatherOfAll(seats)) {
+  for (const auto& values : gatherOfAll(members)) {
     ASSERT_FALSE(values);
     EXPECT_EQ(values.error().code, Code::kPeerLost) << values.error().text();
     EXPECT_NE(values.error().text().find(etcd_->node(leader).url()), std::string::npos)

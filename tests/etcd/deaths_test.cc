@@ -109,8 +109,8 @@ TEST_F(EtcdDeaths, TheOthersFormAnewWhenTheLeaderIsKilledWhileTheyWait) {
   expectWhole({&first, &second, &third});
 }
 
-// The last seat is taken while another one's holder is frozen: it cannot be called, so the group is
-// not whole until its lease is gone and somebody else sits there.
+// The last rank is taken while another one's holder is frozen: it cannot answer a call, so the
+// group is not whole until its lease is gone and another member has its rank.
 TEST_F(EtcdDeaths, AFrozenMemberIsInNoGroupThatFormsMeanwhile) {
   Process& leader = start(3, "0", "m0");
   waitForKeys("/up/", 1);

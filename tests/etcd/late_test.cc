@@ -24,14 +24,14 @@ struct Joined {
   Result<std::unique_ptr<Group>> group = Error{};
 };
 
-Joined sit(const std::string& where, std::uint32_t size, Duration time = kLong,
-           const StopFlag& stop = kGoOn) {
-  Joined seat;
+Joined join(const std::string& where, std::uint32_t size, Duration time = kLong,
+            const StopFlag& stop = kGoOn) {
+  Joined member;
   auto place = openEtcd({.where = where});
-  if (!place) return seat;
-  seat.place = std::move(*place);
-  seat.group = seat.place->join({.group = "g", .size = size, .name = "m"}, time, stop);
-  return seat;
+  if (!place) return member;
+  member.place = std::move(*place);
+  member.group = member.place->join({.group = "g", .size = size, .name = "m"}, time, stop);
+  return member;
 }
 
 class EtcdLate : public ::testing::TestWithParam<Forwarder::Keep> {
@@ -41,12 +41,13 @@ class EtcdLate : public ::testing::TestWithParam<Forwarder::Keep> {
   // A join on the way that keeps one of its transactions, stopped there. Its place lives on.
   static Joined givenUp(Forwarder& way, std::uint32_t size) {
     StopFlag stop{false};
-    auto coming = std::async(std::launch::async, [&] { return sit(way.url(), size, kLong, stop); });
+    auto coming =
+        std::async(std::launch::async, [&] { return join(way.url(), size, kLong, stop); });
     way.waitUntilKept();
     stop = true;
-    Joined seat = coming.get();
-    EXPECT_FALSE(seat.group);
-    return seat;
+    Joined member = coming.get();
+    EXPECT_FALSE(member.group);
+    return member;
   }
 };
 
@@ -56,21 +57,21 @@ TEST_P(EtcdLate, AGroupThatIsFoundedAfterItsFounderGaveUpIsNone) {
   way.keep(GetParam(), 0);
   const Joined gone = givenUp(way, 2);
   way.letGo();
-  const Joined next = sit(etcd.url(), 1);
+  const Joined next = join(etcd.url(), 1);
   EXPECT_TRUE(next.group) << next.group.error().text();
 }
 
-// Its first transaction finds the group, the second asks for a seat.
+// Its first transaction finds the group, the second asks to join.
 TEST_P(EtcdLate, ASeatThatIsAskedForAfterItsMemberGaveUpIsFree) {
   EtcdServer etcd;
   Forwarder way(etcd.port());
-  auto first = std::async(std::launch::async, [&] { return sit(etcd.url(), 2); });
+  auto first = std::async(std::launch::async, [&] { return join(etcd.url(), 2); });
   while (etcd.ctl("get --prefix --keys-only /viaduct/group/g/head").empty()) {
   }
   way.keep(GetParam(), 1);
   const Joined gone = givenUp(way, 2);
   way.letGo();
-  const Joined second = sit(etcd.url(), 2);
+  const Joined second = join(etcd.url(), 2);
   EXPECT_TRUE(second.group) << second.group.error().text();
   EXPECT_TRUE(first.get().group);
 }
@@ -78,15 +79,15 @@ TEST_P(EtcdLate, ASeatThatIsAskedForAfterItsMemberGaveUpIsFree) {
 TEST_P(EtcdLate, ASeatThatIsAskedForAfterItsTimeWasUpIsFree) {
   EtcdServer etcd;
   Forwarder way(etcd.port());
-  auto first = std::async(std::launch::async, [&] { return sit(etcd.url(), 2); });
+  auto first = std::async(std::launch::async, [&] { return join(etcd.url(), 2); });
   while (etcd.ctl("get --prefix --keys-only /viaduct/group/g/head").empty()) {
   }
   way.keep(GetParam(), 1);
-  const Joined gone = sit(way.url(), 2, kToWhatIsKept);
+  const Joined gone = join(way.url(), 2, kToWhatIsKept);
   ASSERT_FALSE(gone.group);
   EXPECT_EQ(gone.group.error().code, Code::kTimeout) << gone.group.error().text();
   way.letGo();
-  const Joined second = sit(etcd.url(), 2);
+  const Joined second = join(etcd.url(), 2);
   EXPECT_TRUE(second.group) << second.group.error().text();
   EXPECT_TRUE(first.get().group);
 }
@@ -112,12 +113,12 @@ TEST(EtcdGoodbyes, AGoodbyeComesAfterTheLastValue) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer etcd;
   Forwarder way(etcd.port());
-  const Joined seat = sit(way.url(), 1);
-  ASSERT_TRUE(seat.group) << seat.group.error().text();
+  const Joined member = join(way.url(), 1);
+  ASSERT_TRUE(member.group) << member.group.error().text();
   way.keep(Forwarder::Keep::kAnswer, 0);
-  const auto values = (*seat.group)->gather("v", kLong, kGoOn);
+  const auto values = (*member.group)->gather("v", kLong, kGoOn);
   ASSERT_TRUE(values) << values.error().text();
-  auto finishing = std::async(std::launch::async, [&] { return (*seat.group)->finish(kLong); });
+  auto finishing = std::async(std::launch::async, [&] { return (*member.group)->finish(kLong); });
   EXPECT_EQ(finishing.wait_for(300ms), std::future_status::timeout);
   way.letGo();
   const Status finished = finishing.get();

@@ -17,66 +17,66 @@ namespace {
 using namespace std::chrono_literals;
 using namespace meet;
 
-struct Seat {
+struct JoinedMember {
   std::unique_ptr<MeetingPlace> place;
   std::unique_ptr<Group> group;
 };
 
 // A whole group of two; the second may reach etcd on another way.
-std::vector<Seat> pair(const std::string& first, const std::string& second,
-                       std::chrono::milliseconds detect = 5s) {
-  std::vector<std::future<Seat>> coming;
+std::vector<JoinedMember> pair(const std::string& first, const std::string& second,
+                               std::chrono::milliseconds detect = 5s) {
+  std::vector<std::future<JoinedMember>> coming;
   for (const std::string& where : {first, second})
     coming.push_back(std::async(std::launch::async, [where, detect] {
-      Seat seat;
+      JoinedMember member;
       auto place = openEtcd({.where = where, .detect = detect});
-      if (!place) return seat;
-      seat.place = std::move(*place);
-      auto group = seat.place->join({.group = "g", .size = 2, .name = "m"}, kLong, kGoOn);
+      if (!place) return member;
+      member.place = std::move(*place);
+      auto group = member.place->join({.group = "g", .size = 2, .name = "m"}, kLong, kGoOn);
       if (!group) ADD_FAILURE() << group.error().text();
-      if (group) seat.group = std::move(*group);
-      return seat;
+      if (group) member.group = std::move(*group);
+      return member;
     }));
-  std::vector<Seat> out;
+  std::vector<JoinedMember> out;
   for (auto& one : coming) out.push_back(one.get());
   return out;
 }
 
-void gatherOfBoth(std::vector<Seat>& seats) {
-  const auto gather = [](Seat& seat) {
-    const auto values = seat.group->gather("v", kLong, kGoOn);
+void gatherOfBoth(std::vector<JoinedMember>& members) {
+  const auto gather = [](JoinedMember& member) {
+    const auto values = member.group->gather("v", kLong, kGoOn);
     EXPECT_TRUE(values) << values.error().text();
   };
-  auto other = std::async(std::launch::async, [&] { gather(seats[1]); });
-  gather(seats[0]);
+  auto other = std::async(std::launch::async, [&] { gather(members[1]); });
+  gather(members[0]);
   other.get();
 }
 
 TEST(EtcdOutages, AnEtcdThatIsStoppedForAWhile) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer etcd;
-  auto seats = pair(etcd.url(), etcd.url());
+  auto members = pair(etcd.url(), etcd.url());
   ASSERT_FALSE(::testing::Test::HasFailure());
   etcd.stop();
-  const auto early = seats[0].group->gather("v", 300ms, kGoOn);
+  const auto early = members[0].group->gather("v", 300ms, kGoOn);
   ASSERT_FALSE(early);
   EXPECT_EQ(early.error().code, Code::kTimeout) << early.error().text();
   EXPECT_NE(early.error().text().find(etcd.url()), std::string::npos) << early.error().text();
   etcd.resume();
-  gatherOfBoth(seats);
+  gatherOfBoth(members);
 }
 
 TEST(EtcdOutages, AnEtcdThatIsKilledAndStartedAgain) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer etcd;
-  auto seats = pair(etcd.url(), etcd.url());
+  auto members = pair(etcd.url(), etcd.url());
   ASSERT_FALSE(::testing::Test::HasFailure());
   for (int round = 0; round < 2; ++round) {
     etcd.kill();
-    auto during = std::async(std::launch::async, [&] { gatherOfBoth(seats); });
+    auto during = std::async(std::launch::async, [&] { gatherOfBoth(members); });
     etcd.start();
     during.get();
-    gatherOfBoth(seats);
+    gatherOfBoth(members);
   }
 }
 
@@ -85,14 +85,14 @@ TEST(EtcdOutages, HistoryThatIsCompactedWhileAMemberIsCutOff) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer etcd;
   Forwarder way(etcd.port());
-  auto seats = pair(etcd.url(), way.url());
+  auto members = pair(etcd.url(), way.url());
   ASSERT_FALSE(::testing::Test::HasFailure());
   for (int round = 0; round < 3; ++round) {
-    gatherOfBoth(seats);
-    const auto given = seats[1].group->gather("v", 100ms, kGoOn);
+    gatherOfBoth(members);
+    const auto given = members[1].group->gather("v", 100ms, kGoOn);
     ASSERT_FALSE(given);
     way.cut();
-    const auto values = seats[0].group->gather("v", 500ms, kGoOn);
+    const auto values = members[0].group->gather("v", 500ms, kGoOn);
     for (int i = 0; i < 3; ++i) etcd.ctl("put junk x");
     const std::string status = etcd.ctl("get junk -w fields");
     const std::size_t at = status.find("\"Revision\" : ");
@@ -101,9 +101,9 @@ TEST(EtcdOutages, HistoryThatIsCompactedWhileAMemberIsCutOff) {
     way.mend();
     auto first = std::async(std::launch::async, [&] {
       return values ? Result<std::vector<std::string>>(*values)
-                    : seats[0].group->gather("v", kLong, kGoOn);
+                    : members[0].group->gather("v", kLong, kGoOn);
     });
-    const auto late = seats[1].group->gather("v", kLong, kGoOn);
+    const auto late = members[1].group->gather("v", kLong, kGoOn);
     EXPECT_TRUE(late) << late.error().text();
     EXPECT_TRUE(first.get());
   }
@@ -121,11 +121,11 @@ TEST(EtcdOutages, HistoryThatIsCompactedAllTheTime) {
     }
   });
   for (int round = 0; round < 5; ++round) {
-    auto seats = pair(etcd.url(), etcd.url());
+    auto members = pair(etcd.url(), etcd.url());
     if (::testing::Test::HasFailure()) break;
-    for (int i = 0; i < 20; ++i) gatherOfBoth(seats);
-    for (Seat& seat : seats) {
-      const Status finished = seat.group->finish(kLong);
+    for (int i = 0; i < 20; ++i) gatherOfBoth(members);
+    for (JoinedMember& member : members) {
+      const Status finished = member.group->finish(kLong);
       EXPECT_TRUE(finished) << finished.error().text();
     }
   }
@@ -141,12 +141,12 @@ TEST(EtcdOutages, AnswersThatAreLostOnTheWay) {
     Forwarder one(etcd.port()), other(etcd.port());
     one.loseAnswers();
     if (round > 0) other.loseAnswers();
-    auto seats = pair(one.url(), other.url());
+    auto members = pair(one.url(), other.url());
     ASSERT_FALSE(::testing::Test::HasFailure()) << round;
-    gatherOfBoth(seats);
-    gatherOfBoth(seats);
-    for (Seat& seat : seats) {
-      const Status finished = seat.group->finish(kLong);
+    gatherOfBoth(members);
+    gatherOfBoth(members);
+    for (JoinedMember& member : members) {
+      const Status finished = member.group->finish(kLong);
       EXPECT_TRUE(finished) << finished.error().text();
     }
   }
@@ -156,20 +156,20 @@ TEST(EtcdOutages, AnEndpointThatBreaksInTheMiddleIsLeftForAnother) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer etcd;
   auto way = std::make_unique<Forwarder>(etcd.port());
-  auto seats = pair(way->url() + "," + etcd.url(), etcd.url());
+  auto members = pair(way->url() + "," + etcd.url(), etcd.url());
   ASSERT_FALSE(::testing::Test::HasFailure());
-  gatherOfBoth(seats);
+  gatherOfBoth(members);
   way->cut();
-  gatherOfBoth(seats);
-  gatherOfBoth(seats);
+  gatherOfBoth(members);
+  gatherOfBoth(members);
 }
 
-void expectLost(const std::vector<Seat>& seats) {
-  for (const Seat& seat : seats) {
+void expectLost(const std::vector<JoinedMember>& members) {
+  for (const JoinedMember& member : members) {
     const auto end = Clock::now() + kLong;
-    while (!seat.group->trouble() && Clock::now() < end) std::this_thread::sleep_for(1ms);
-    ASSERT_TRUE(seat.group->trouble());
-    EXPECT_EQ(seat.group->trouble()->code, Code::kPeerLost) << seat.group->trouble()->text();
+    while (!member.group->trouble() && Clock::now() < end) std::this_thread::sleep_for(1ms);
+    ASSERT_TRUE(member.group->trouble());
+    EXPECT_EQ(member.group->trouble()->code, Code::kPeerLost) << member.group->trouble()->text();
   }
 }
 
@@ -178,25 +178,25 @@ TEST(EtcdOutages, MembersThatAreCutOffForLongLeaveNothingBehind) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer etcd;
   Forwarder way(etcd.port());
-  auto seats = pair(way.url(), way.url(), 1s);
+  auto members = pair(way.url(), way.url(), 1s);
   ASSERT_FALSE(::testing::Test::HasFailure());
   way.cut();
-  expectLost(seats);
+  expectLost(members);
   way.mend();
-  seats.clear();
+  members.clear();
   EXPECT_EQ(etcd.ctl("get --prefix --keys-only ''"), "");
 }
 
 TEST(EtcdOutages, ALeaseThatEtcdTookAwayIsSaid) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer etcd;
-  auto seats = pair(etcd.url(), etcd.url());
+  auto members = pair(etcd.url(), etcd.url());
   ASSERT_FALSE(::testing::Test::HasFailure());
   const std::string leases = etcd.ctl("lease list");
   for (std::size_t at = leases.find('\n'); at != std::string::npos && at + 1 < leases.size();
        at = leases.find('\n', at + 1))
     etcd.ctl("lease revoke " + leases.substr(at + 1, leases.find('\n', at + 1) - at - 1));
-  expectLost(seats);
+  expectLost(members);
 }
 
 }  // namespace

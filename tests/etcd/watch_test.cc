@@ -6,7 +6,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "meet/etcd/core.h"
+#include "meet/etcd/context.h"
 #include "support/etcd_server.h"
 
 namespace viaduct::testing {
@@ -21,17 +21,18 @@ TEST(EtcdWatch, FromAForgottenRevisionItReadsAllAndGoesOn) {
   EtcdServer server;
   for (const char* put : {"put k/a 1", "put k/b 1", "put k/a 2", "del k/b", "compact 5"})
     server.ctl(put);
-  const auto core = Core::open({.where = server.url()});
-  ASSERT_TRUE(core) << core.error().text();
+  const auto context = EtcdContext::open({.where = server.url()});
+  ASSERT_TRUE(context) << context.error().text();
   Board board;
   std::vector<std::string> seen;
   const auto add = [&](const std::string& what) { board.change([&] { seen.push_back(what); }); };
   std::unique_ptr<Watch> watch;
-  (*core)->run([&] {
+  (*context)->run([&] {
     watch = std::make_unique<Watch>(
-        (*core)->loop(), (*core)->client(), std::vector<KeyRange>{prefix("k/")}, 2,
+        (*context)->loop(), (*context)->client(), std::vector<KeyRange>{prefix("k/")}, 2,
         Watch::Handlers{
-            .event = [&](const Event& event) { add("event " + event.kv.key + event.kv.value); },
+            .event =
+                [&](const WatchEvent& event) { add("event " + event.kv.key + event.kv.value); },
             .snapshot =
                 [&](const std::vector<KeyValue>& all) {
                   for (const KeyValue& kv : all) add("all " + kv.key + kv.value);
@@ -41,7 +42,7 @@ TEST(EtcdWatch, FromAForgottenRevisionItReadsAllAndGoesOn) {
   EXPECT_TRUE(board.wait(Clock::now() + 20s, nullptr, [&] { return !seen.empty(); }));
   server.ctl("put k/c 3");
   EXPECT_TRUE(board.wait(Clock::now() + 20s, nullptr, [&] { return seen.size() >= 2; }));
-  (*core)->run([&] { watch.reset(); });
+  (*context)->run([&] { watch.reset(); });
   EXPECT_EQ(seen, (std::vector<std::string>{"all k/a2", "event k/c3"}));
 }
 

@@ -41,7 +41,8 @@ void value(const std::string& bytes) {
   (void)decodeAnswer(bytes);
   (void)decodeLead(bytes);
   (void)decodeValues(bytes);
-  if (const auto seats = decodeSeats(bytes); seats && encodeSeats(*seats) != bytes) std::abort();
+  if (const auto roster = decodeRoster(bytes); roster && encodeRoster(*roster) != bytes)
+    std::abort();
 }
 
 void text(const std::string& bytes) {
@@ -70,14 +71,14 @@ std::vector<Sample> samples() {
                     R"(},{"type":"DELETE","kv":)" + kv + "}]}}"),
       sample(0, R"({"result":{"canceled":true,"compact_revision":"12"}})"),
       sample(0, R"({"error":{"grpc_code":14,"message":"gone"}})"),
-      sample(1, encode(Head{.instance = 5, .identity = "boot|1 2", .who = "a"})),
+      sample(1, encode(GroupHead{.instance = 5, .identity = "boot|1 2", .who = "a"})),
       sample(1, encode(UpMessage(JoinMessage{.size = 2, .rank = 1, .name = "a", .about = "b"}))),
       sample(1, encode(UpMessage(ValueMessage{3, "value"}))),
       sample(1, encode(AnswerMessage{Error{.code = Code::kBusy, .detail = "no"}})),
       sample(1, encode(LeadMessage{.leader = 4, .seen = 9, .rounds = 3, .gone = {1, 2}})),
       sample(1, encode(CallMessage{7})),
       sample(1, encode(PartMessage{.round = 1, .part = 0, .parts = 2, .bytes = "x"})),
-      sample(1, encodeSeats({{1, 2, {0, "a", "b"}}, {3, 4, {1, "c", "d"}}})),
+      sample(1, encodeRoster({{1, 2, {0, "a", "b"}}, {3, 4, {1, "c", "d"}}})),
       sample(1, encodeValues({"a", "b"})),
       sample(2, "http://a:1,https://[::1]:2/"),
       sample(2, ownIdentity()),

@@ -11,7 +11,7 @@
 #include "backends/local/cma.h"
 #include "backends/local/live_table.h"
 #include "backends/local/local_backend.h"
-#include "backends/local/message.h"
+#include "backends/local/local_message.h"
 #include "base/shared_memory.h"
 
 namespace {

@@ -39,10 +39,10 @@ proof::Observation someObservation() {
 
 std::vector<fuzz::Sample> viaduct::fuzz::samples() {
   const std::string seen = encode(someObservation());
-  p2p::Request request{.verb = p2p::Request::Verb::kRun, .number = 1};
+  p2p::P2pRequest request{.verb = p2p::P2pRequest::Verb::kRun, .number = 1};
   request.spec.rows = {{.backend = "tcp", .block_bytes = 4096, .batch = 2}};
   return {sampleOf(std::as_bytes(std::span(seen))), sampleOf(p2p::encode(request)),
-          sampleOf(p2p::encode(p2p::Answer{.number = 1, .value = Error{.detail = "no"}}))};
+          sampleOf(p2p::encode(p2p::P2pAnswer{.number = 1, .value = Error{.detail = "no"}}))};
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

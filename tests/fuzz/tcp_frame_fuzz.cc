@@ -6,18 +6,18 @@
 #include <cstdlib>
 #include <span>
 
-#include "backends/tcp/endpoint.h"
-#include "backends/tcp/fuzz_stage.h"
+#include "backends/tcp/fuzz_stage_testing.h"
 #include "backends/tcp/hello.h"
+#include "backends/tcp/tcp_address.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   namespace tcp = viaduct::tcp;
   auto bytes = std::as_bytes(std::span(data, size));
   if (size >= tcp::kHelloBytes) {
     static_cast<void>(tcp::decodeHello(bytes.first<tcp::kHelloBytes>()));
-    static_cast<void>(tcp::helloIsGenuine(bytes.first<tcp::kHelloBytes>(), tcp::Key{}));
+    static_cast<void>(tcp::helloIsGenuine(bytes.first<tcp::kHelloBytes>(), tcp::LinkKey{}));
   }
-  static_cast<void>(tcp::decodeEndpoints(bytes));
+  static_cast<void>(tcp::decodeAddresses(bytes));
 
   tcp::FuzzStage stage;
   // The first byte says in what pieces they come.

@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class Access : public ::testing::TestWithParam<Way> {
+class Access : public ::testing::TestWithParam<DataPath> {
  protected:
   // Whether the copy at the end whose memory has changed is ours, and can fail.
   static bool copyIsOurs(OpKind kind) {
@@ -105,8 +105,8 @@ TEST_P(Access, ThatTheInitiatorLosesFailsTheTransferAndNobodyDies) {
       }
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, Access, ::testing::ValuesIn(kWays),
-                         [](const auto& way) { return std::string(way.param.name); });
+INSTANTIATE_TEST_SUITE_P(Every, Access, ::testing::ValuesIn(kDataPaths),
+                         [](const auto& path) { return std::string(path.param.name); });
 
 }  // namespace
 }  // namespace viaduct::testing

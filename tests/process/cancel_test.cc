@@ -8,7 +8,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // A slow machine's peer that has not confirmed within the grace would count as lost.
-class Cancelled : public ::testing::TestWithParam<Way> {
+class Cancelled : public ::testing::TestWithParam<DataPath> {
  protected:
   // Cancels a post in its middle; the buffers of both ends are then somebody else's.
   void cancelInTheMiddle(OpKind kind) {
@@ -44,7 +44,7 @@ TEST_P(Cancelled, AWriteInTheMiddle) { cancelInTheMiddle(OpKind::kWrite); }
 TEST_P(Cancelled, AReadInTheMiddle) { cancelInTheMiddle(OpKind::kRead); }
 
 // Nothing ends here because a peer is silent: that would take longer than all a test waits for.
-class TakenBack : public ::testing::TestWithParam<Way> {
+class TakenBack : public ::testing::TestWithParam<DataPath> {
  protected:
   static constexpr auto kGrace = 500ms;
   static constexpr auto kBusy = 10s;  // what a busy machine takes besides
@@ -112,10 +112,10 @@ TEST_P(TakenBack, MemoryIsWithdrawnInTheMiddleOfAPeersStorm) {
   EXPECT_TRUE(allAre(data.own, std::byte{0x21}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, Cancelled, ::testing::ValuesIn(kWays),
-                         [](const auto& way) { return std::string(way.param.name); });
-INSTANTIATE_TEST_SUITE_P(Ways, TakenBack, ::testing::ValuesIn(kWays),
-                         [](const auto& way) { return std::string(way.param.name); });
+INSTANTIATE_TEST_SUITE_P(Ways, Cancelled, ::testing::ValuesIn(kDataPaths),
+                         [](const auto& path) { return std::string(path.param.name); });
+INSTANTIATE_TEST_SUITE_P(Ways, TakenBack, ::testing::ValuesIn(kDataPaths),
+                         [](const auto& path) { return std::string(path.param.name); });
 
 }  // namespace
 }  // namespace viaduct::testing

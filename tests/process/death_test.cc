@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 // Promised are 0.5 s; a busy machine gets more, and the figure is printed.
 constexpr auto kWakes = 10s;
 
-class PeerDies : public ::testing::TestWithParam<Way> {
+class PeerDies : public ::testing::TestWithParam<DataPath> {
  protected:
   void expectNoticed(Clock::time_point killed, const char* who) {
     std::printf("%s after %lld ms\n", who, static_cast<long long>(since(killed)));
@@ -128,8 +128,8 @@ TEST_P(PeerDies, AndIsReachedAgainAtTheSameAddressByTheSurvivor) {
   EXPECT_GT(peer->epoch(), epoch);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, PeerDies, ::testing::ValuesIn(kWays),
-                         [](const auto& way) { return std::string(way.param.name); });
+INSTANTIATE_TEST_SUITE_P(Ways, PeerDies, ::testing::ValuesIn(kDataPaths),
+                         [](const auto& path) { return std::string(path.param.name); });
 
 }  // namespace
 }  // namespace viaduct::testing

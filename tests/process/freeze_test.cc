@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 constexpr auto kDetect = 1s;
 constexpr auto kSlack = 500ms + 10s;  // promised is the first part; the rest is for a busy machine
 
-class PeerFreezes : public ::testing::TestWithParam<Way> {
+class PeerFreezes : public ::testing::TestWithParam<DataPath> {
  protected:
   // The survivor's memory at the target side is free again: its session is over and it is settled.
   // A peer that froze inside a chunk has to run on before that; this says whether it had to.
@@ -156,7 +156,7 @@ TEST_P(PeerFreezes, AndWithdrawingMuchMemoryLosesNobodyElse) {
 }
 
 // What Pin::release() and Peer::settled() say of a peer that is stopped, while its session lives.
-class ReleaseFromAFrozenPeer : public ::testing::TestWithParam<Way> {
+class ReleaseFromAFrozenPeer : public ::testing::TestWithParam<DataPath> {
  protected:
   static constexpr std::uint64_t kBytes = 1 << 20;
 
@@ -288,10 +288,10 @@ TEST_P(ReleaseFromAFrozenPeer, HoldsUpNobodyElse) {
   std::printf("never stopped inside a copy\n");
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, ReleaseFromAFrozenPeer, ::testing::ValuesIn(kWays),
-                         [](const auto& way) { return std::string(way.param.name); });
-INSTANTIATE_TEST_SUITE_P(Ways, PeerFreezes, ::testing::ValuesIn(kWays),
-                         [](const auto& way) { return std::string(way.param.name); });
+INSTANTIATE_TEST_SUITE_P(Ways, ReleaseFromAFrozenPeer, ::testing::ValuesIn(kDataPaths),
+                         [](const auto& path) { return std::string(path.param.name); });
+INSTANTIATE_TEST_SUITE_P(Ways, PeerFreezes, ::testing::ValuesIn(kDataPaths),
+                         [](const auto& path) { return std::string(path.param.name); });
 
 }  // namespace
 }  // namespace viaduct::testing

@@ -20,9 +20,9 @@ Usage usage(PeerProcess& peer) {
   return {std::stoll(parts[0]), std::stoll(parts[1]), std::stoll(parts[2])};
 }
 
-// A way may be ready before its library has done with connecting: over libfabric's tcp;ofi_rxm each
-// direction makes a connection, and that takes some tens of milliseconds of turning. Over when half
-// a second costs next to nothing.
+// A link may be ready before its library has done with connecting: over libfabric's tcp;ofi_rxm
+// each direction makes a connection, and that takes some tens of milliseconds of progress. Over
+// when half a second costs next to nothing.
 void settle(PeerProcess& peer) {
   for (int i = 0; i < 10; ++i) {
     const Usage before = usage(peer);
@@ -31,7 +31,7 @@ void settle(PeerProcess& peer) {
   }
 }
 
-class Idle : public ::testing::TestWithParam<Way> {};
+class Idle : public ::testing::TestWithParam<DataPath> {};
 
 TEST_P(Idle, TwoConnectedAgentsSleepBetweenHeartbeats) {
   Survivor survivor(GetParam());
@@ -57,12 +57,12 @@ TEST_P(Idle, TwoConnectedAgentsSleepBetweenHeartbeats) {
   EXPECT_LT(wakes / seconds, 40);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, Idle, ::testing::ValuesIn(kWays),
-                         [](const auto& way) { return std::string(way.param.name); });
+INSTANTIATE_TEST_SUITE_P(Ways, Idle, ::testing::ValuesIn(kDataPaths),
+                         [](const auto& path) { return std::string(path.param.name); });
 
 #ifdef VIADUCT_WITH_OFI
 INSTANTIATE_TEST_SUITE_P(Mute, Idle, ::testing::Values(kMute),
-                         [](const auto& way) { return std::string(way.param.name); });
+                         [](const auto& path) { return std::string(path.param.name); });
 
 // By the clock a peer that rests looks once a second: it has to be told.
 TEST(Mute, APeerThatRestsIsStirred) {

@@ -26,7 +26,7 @@ int inChild(F run) {
 }
 
 TEST(Fork, AChildsCallsAreRefusedAndTheParentIsNotDisturbed) {
-  Survivor survivor(kWays[0]);
+  Survivor survivor(kDataPaths[0]);
   auto victim = survivor.start();
   auto pin = survivor.agent().allocate(4096);
   ASSERT_TRUE(pin);
@@ -61,7 +61,7 @@ std::set<std::string> socketsOf(const std::string& pid) {
 }
 
 TEST(Fork, AProgramWeStartInheritsNoSocket) {
-  Survivor survivor(kWays[2]);
+  Survivor survivor(kDataPaths[2]);
   auto victim = survivor.start();
   PeerProcess fresh("name=fresh");
   const auto ours = socketsOf("self");
@@ -70,7 +70,7 @@ TEST(Fork, AProgramWeStartInheritsNoSocket) {
 }
 
 TEST(Names, TwoAgentsWithOneNameAreToldApartOrRefused) {
-  Survivor survivor(kWays[2]);
+  Survivor survivor(kDataPaths[2]);
   auto first = survivor.start("twin");
   const auto epoch = survivor.peer("twin").epoch();
   PeerProcess second(survivor.settings("twin"));
@@ -87,7 +87,7 @@ TEST(Names, TwoAgentsWithOneNameAreToldApartOrRefused) {
 
 // An agent keeps its name until it is lost. A silent agent is lost after Settings::detect.
 TEST(Names, ASilentAgentKeepsItsNameUntilItIsLost) {
-  Survivor survivor(kWays[2], 4s);
+  Survivor survivor(kDataPaths[2], 4s);
   auto first = survivor.start("twin");
   const Peer twin = survivor.peer("twin");
   const auto epoch = twin.epoch();
@@ -113,7 +113,7 @@ TEST(Limits, TooFewDescriptorsToOpenIsAnErrorThatSaysSo) {
 }
 
 TEST(Limits, TooFewDescriptorsForAPeerHurtNobodyElse) {
-  Survivor survivor(kWays[2]);
+  Survivor survivor(kDataPaths[2]);
   auto poor = survivor.start("poor");
   PeerProcess late(survivor.settings("late"));
   poor->must("limit files 4");  // what is open stays open; nothing more can be
@@ -132,7 +132,7 @@ TEST(Limits, TooFewDescriptorsForAPeerHurtNobodyElse) {
   late.must("ready poor 20000");
 }
 
-class Shortage : public ::testing::TestWithParam<Way> {
+class Shortage : public ::testing::TestWithParam<DataPath> {
  protected:
   // A process that can open `left` more descriptors. It dials the survivor, or is dialed.
   std::unique_ptr<PeerProcess> start(int left, bool dials) {
@@ -181,8 +181,8 @@ TEST_P(Shortage, BackendsAreTriedAgain) {
     }
   }
 }
-INSTANTIATE_TEST_SUITE_P(Every, Shortage, ::testing::ValuesIn(kWays),
-                         [](const auto& way) { return std::string(way.param.name); });
+INSTANTIATE_TEST_SUITE_P(Every, Shortage, ::testing::ValuesIn(kDataPaths),
+                         [](const auto& path) { return std::string(path.param.name); });
 
 // They begin and end at any step. Of libfabric and UCX nobody promises what they make of that.
 using ShortMoments = Shortage;
@@ -197,8 +197,8 @@ TEST_P(ShortMoments, LeaveNoPeerWithoutABackend) {
     expectRecovers(*victim);
   }
 }
-INSTANTIATE_TEST_SUITE_P(Ours, ShortMoments, ::testing::ValuesIn(std::span(kWays).first<3>()),
-                         [](const auto& way) { return std::string(way.param.name); });
+INSTANTIATE_TEST_SUITE_P(Ours, ShortMoments, ::testing::ValuesIn(std::span(kDataPaths).first<3>()),
+                         [](const auto& path) { return std::string(path.param.name); });
 
 TEST(Limits, TooLittleMemoryIsAnErrorThatSaysSo) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__clang__)

@@ -26,7 +26,7 @@ struct State {
   std::string name;
   std::unique_ptr<MeetingPlace> place;
   std::unique_ptr<Group> group;
-  std::unique_ptr<Entry> entry;
+  std::unique_ptr<PublishedName> entry;
 };
 
 Deadline within(const std::string& ms) { return std::chrono::milliseconds(std::stoull(ms)); }

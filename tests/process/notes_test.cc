@@ -21,7 +21,7 @@ class NotesOfProcesses : public ::testing::Test {
     return next;
   }
 
-  Survivor survivor_{kWays[0], 60s};
+  Survivor survivor_{kDataPaths[0], 60s};
   std::unique_ptr<PeerProcess> victim_ = survivor_.start();
 };
 

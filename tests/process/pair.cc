@@ -25,24 +25,24 @@ Selection backwards(std::uint64_t address, std::uint64_t bytes, std::uint64_t bl
 
 }  // namespace
 
-Survivor::Survivor(Way way, std::chrono::milliseconds detect, std::chrono::milliseconds grace)
-    : way_(way), detect_(detect) {
+Survivor::Survivor(DataPath path, std::chrono::milliseconds detect, std::chrono::milliseconds grace)
+    : data_path_(path), detect_(detect) {
   agent_ = std::make_unique<Agent>(need(Agent::open({.name = "survivor",
-                                                     .backends = {way.backend},
-                                                     .ofi_provider = way.provider,
+                                                     .backends = {path.backend},
+                                                     .ofi_provider = path.provider,
                                                      .detect = detect,
                                                      .grace = grace}),
                                         "open"));
 }
 
 std::string Survivor::settings(const std::string& name) const {
-  return "name=" + name + " backends=" + way_.backend +
-         " detect=" + std::to_string(detect_.count()) + " provider=" + way_.provider;
+  return "name=" + name + " backends=" + data_path_.backend +
+         " detect=" + std::to_string(detect_.count()) + " provider=" + data_path_.provider;
 }
 
 std::unique_ptr<PeerProcess> Survivor::start(const std::string& name) {
   auto victim = std::make_unique<PeerProcess>(settings(name));
-  const std::string how = way_.heap ? " heap" : "";
+  const std::string how = data_path_.heap ? " heap" : "";
   victim->must("memory data " + std::to_string(kData) + how);
   victim->must("memory small " + std::to_string(kSmall) + how);
   victim->must("import " + toHex(agent_->exportCard()));
@@ -56,7 +56,7 @@ Peer Survivor::peer(const std::string& name) { return need(agent_->peer(name), "
 
 Survivor::Memory Survivor::memory(std::uint64_t bytes, const std::string& label) {
   Memory memory;
-  if (way_.heap) {
+  if (data_path_.heap) {
     memory.own.resize(bytes);
     memory.pin = std::make_unique<Pin>(
         need(agent_->pin(Segment::host(memory.own.data(), bytes), label), "pin"));

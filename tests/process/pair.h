@@ -18,19 +18,19 @@
 
 namespace viaduct::testing {
 
-// A way to move bytes between two processes of this host.
-struct Way {
+// How to move bytes between two processes of this host.
+struct DataPath {
   const char* name;
   const char* backend;
   bool heap;  // the victim's and the survivor's memory is their own, not from Agent::allocate
   const char* provider = "";  // of libfabric's; empty: the backend's choice
-  friend void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
+  friend void PrintTo(const DataPath& path, std::ostream* out) { *out << path.name; }
 };
 #ifdef VIADUCT_WITH_OFI
 // There is nothing to sleep on for what comes in.
-inline constexpr Way kMute{"mute", "ofi", false, "net"};
+inline constexpr DataPath kMute{"mute", "ofi", false, "net"};
 #endif
-inline constexpr Way kWays[] = {
+inline constexpr DataPath kDataPaths[] = {
     {"mapped", "local", false}, {"cma", "local", true}, {"tcp", "tcp", false},
 #ifdef VIADUCT_WITH_OFI
     {"ofi", "ofi", false},
@@ -61,7 +61,7 @@ class Survivor {
     void fill(int with) const { std::memset(pin->data(), with, pin->size()); }
   };
 
-  explicit Survivor(Way way, std::chrono::milliseconds detect = std::chrono::seconds(2),
+  explicit Survivor(DataPath path, std::chrono::milliseconds detect = std::chrono::seconds(2),
                     std::chrono::milliseconds grace = std::chrono::milliseconds(500));
 
   Agent& agent() { return *agent_; }
@@ -82,7 +82,7 @@ class Survivor {
   static constexpr std::uint64_t kBlock = 64 << 10;
 
  private:
-  Way way_;
+  DataPath data_path_;
   std::chrono::milliseconds detect_;
   std::unique_ptr<Agent> agent_;
 };

@@ -1,5 +1,5 @@
 // Rounds of random deaths and freezes, from a seed: VIADUCT_KILL_ROUNDS says how many, VIADUCT_SEED
-// which. One survivor per way lives through all of them.
+// which. One survivor per path lives through all of them.
 #include <thread>
 
 #include "base/random.h"
@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class RandomKills : public ::testing::TestWithParam<Way> {
+class RandomKills : public ::testing::TestWithParam<DataPath> {
  protected:
   struct Load {
     Survivor::Memory target, buffer;
@@ -112,8 +112,8 @@ TEST_P(RandomKills, TheSurvivorGoesOn) {
                   std::chrono::duration_cast<std::chrono::milliseconds>(slowest_).count()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, RandomKills, ::testing::ValuesIn(kWays),
-                         [](const auto& way) { return std::string(way.param.name); });
+INSTANTIATE_TEST_SUITE_P(Ways, RandomKills, ::testing::ValuesIn(kDataPaths),
+                         [](const auto& path) { return std::string(path.param.name); });
 
 }  // namespace
 }  // namespace viaduct::testing

@@ -1,6 +1,6 @@
 // Peers that are stopped, continued, killed and started anew at random instants while they and the
-// survivor copy to each other without a pause, over each way; every promise is checked all the time
-// (checked_traffic.h). VIADUCT_STORM_SECONDS says how long, VIADUCT_SEED which storm.
+// survivor copy to each other without a pause, over each path; every promise is checked all the
+// time (checked_traffic.h). VIADUCT_STORM_SECONDS says how long, VIADUCT_SEED which storm.
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class StormOverProcesses : public ::testing::TestWithParam<Way> {
+class StormOverProcesses : public ::testing::TestWithParam<DataPath> {
  protected:
   // A process, what this end does to it, and when something befalls it next.
   struct Victim {
@@ -63,11 +63,11 @@ class StormOverProcesses : public ::testing::TestWithParam<Way> {
   }
 
   void start(Victim& victim) {
-    const Way& way = GetParam();
+    const DataPath& path = GetParam();
     victim.process = std::make_unique<Process>(std::vector<std::string>{VIADUCT_TRAFFIC_PEER});
-    victim.process->send(victim.name + " " + way.backend + (way.heap ? " heap " : " allocate ") +
+    victim.process->send(victim.name + " " + path.backend + (path.heap ? " heap " : " allocate ") +
                          std::to_string(random_.next()) + " " +
-                         (*way.provider == 0 ? "-" : way.provider) + " " +
+                         (*path.provider == 0 ? "-" : path.provider) + " " +
                          std::to_string(detect_.count()) + " " + toHex(agent_->exportCard()));
     victim.stopped = false;
     victim.verified_before = victim.traffic->verified();
@@ -182,8 +182,8 @@ TEST_P(StormOverProcesses, BreaksNoPromise) {
   countUp();
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, StormOverProcesses, ::testing::ValuesIn(kWays),
-                         [](const auto& way) { return std::string(way.param.name); });
+INSTANTIATE_TEST_SUITE_P(Ways, StormOverProcesses, ::testing::ValuesIn(kDataPaths),
+                         [](const auto& path) { return std::string(path.param.name); });
 
 }  // namespace
 }  // namespace viaduct::testing

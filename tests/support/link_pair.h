@@ -24,18 +24,18 @@ inline Status withdraw(core::Backend& backend, std::uint32_t slot) {
 class LinkEnd final : public core::LinkHost {
  public:
   Status send(std::span<const std::byte> message, std::span<const int> fds = {}) override {
-    Letter letter{{message.begin(), message.end()}, {}};
-    for (const int fd : fds) letter.fds.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-    sent.push_back(std::move(letter));
+    LinkMessage copy{{message.begin(), message.end()}, {}};
+    for (const int fd : fds) copy.fds.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    sent.push_back(std::move(copy));
     return Ok{};
   }
   void changed() override { ++changes; }
 
-  struct Letter {
+  struct LinkMessage {
     core::Bytes bytes;
     std::vector<core::Fd> fds;
   };
-  std::deque<Letter> sent;
+  std::deque<LinkMessage> sent;
   int changes = 0;
   std::unique_ptr<core::Link> link;
 };
@@ -70,8 +70,8 @@ class LinkPair {
                                   .key = *key});
   }
 
-  // One turn of both ends: letters, fds, timers, rails.
-  void turn(std::chrono::milliseconds block = std::chrono::milliseconds(0)) {
+  // One round of progress of both ends: messages, fds, timers, rails.
+  void progress(std::chrono::milliseconds block = std::chrono::milliseconds(0)) {
     deliver();
     base::Poller::Events events;
     const int count = poller_.block(events, Clock::now() + block);
@@ -86,7 +86,7 @@ class LinkPair {
   bool run(F until, std::chrono::milliseconds limit = std::chrono::seconds(30)) {
     const auto end = Clock::now() + limit;
     while (!until())
-      if (turn(); Clock::now() > end) return until();
+      if (progress(); Clock::now() > end) return until();
     return true;
   }
 
@@ -102,9 +102,9 @@ class LinkPair {
   void deliver() {
     for (const int i : {0, 1})
       while (!ends[i].sent.empty()) {
-        auto letter = std::move(ends[i].sent.front());
+        auto message = std::move(ends[i].sent.front());
         ends[i].sent.pop_front();
-        if (ends[1 - i].link) ends[1 - i].link->receive(letter.bytes, std::move(letter.fds));
+        if (ends[1 - i].link) ends[1 - i].link->receive(message.bytes, std::move(message.fds));
       }
   }
 

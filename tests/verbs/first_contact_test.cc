@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "backends/ofi/choose.h"
-#include "backends/ofi/conduit.h"
+#include "backends/ofi/ofi_endpoint.h"
 
 namespace viaduct::ofi {
 namespace {
@@ -21,9 +21,9 @@ using namespace std::chrono_literals;
 
 struct End {
   std::vector<std::byte> bytes = std::vector<std::byte>(4096);
-  std::unique_ptr<core::fabric::Ground> ground;
+  std::unique_ptr<core::fabric::Domain> domain;
   std::unique_ptr<core::fabric::Registration> memory;
-  std::unique_ptr<core::fabric::Conduit> conduit;
+  std::unique_ptr<core::fabric::Endpoint> endpoint;
 };
 
 class FirstContact : public ::testing::Test {
@@ -35,39 +35,39 @@ class FirstContact : public ::testing::Test {
     settings.rails = {rail};
     auto chosen = choose(settings);
     ASSERT_TRUE(chosen) << chosen.error().text();
-    end.ground = std::move(chosen->grounds.front());
-    auto memory = end.ground->add(
+    end.domain = std::move(chosen->domains.front());
+    auto memory = end.domain->add(
         {.address = std::bit_cast<std::uintptr_t>(end.bytes.data()), .bytes = 4096});
     ASSERT_TRUE(memory) << memory.error().text();
     end.memory = *std::move(memory);
-    auto conduit = end.ground->open();
-    ASSERT_TRUE(conduit) << conduit.error().text();
-    end.conduit = *std::move(conduit);
+    auto endpoint = end.domain->open();
+    ASSERT_TRUE(endpoint) << endpoint.error().text();
+    end.endpoint = *std::move(endpoint);
   }
   // Both ends are opened and joined, and the near one writes, until it has or cannot any more.
   void write() {
     ASSERT_NO_FATAL_FAILURE(open(near_, "near1"));
     ASSERT_NO_FATAL_FAILURE(open(far_, "far1"));
     ASSERT_EQ(std::system("/rail unknown 1"), 0);
-    timed([&] { ASSERT_TRUE(near_.conduit->join(far_.conduit->address())); });
-    timed([&] { ASSERT_TRUE(far_.conduit->join(near_.conduit->address())); });
+    timed([&] { ASSERT_TRUE(near_.endpoint->join(far_.endpoint->address())); });
+    timed([&] { ASSERT_TRUE(far_.endpoint->join(near_.endpoint->address())); });
     const core::fabric::Piece piece{.here = near_.bytes.data(),
                                     .there = std::bit_cast<std::uintptr_t>(far_.bytes.data()),
                                     .bytes = 8,
                                     .local = near_.memory.get()};
-    const auto key = near_.conduit->keyOf(1, far_.memory->key());
+    const auto key = near_.endpoint->keyOf(1, far_.memory->key());
     const auto begun = Clock::now();
     core::fabric::Flush flush;
     bool posted = false;
-    while (!(posted && near_.conduit->ended(flush)) && !near_.conduit->broken()) {
+    while (!(posted && near_.endpoint->ended(flush)) && !near_.endpoint->broken()) {
       ASSERT_LT(Clock::now() - begun, 20s);
       timed([&] {
         if (posted) return;
-        posted = near_.conduit->post(OpKind::kWrite, std::span(&piece, 1), key).pieces == 1;
-        if (posted) flush = near_.conduit->flush();
+        posted = near_.endpoint->post(OpKind::kWrite, std::span(&piece, 1), key).pieces == 1;
+        if (posted) flush = near_.endpoint->flush();
       });
-      timed([&] { near_.conduit->progress(); });
-      timed([&] { far_.conduit->progress(); });
+      timed([&] { near_.endpoint->progress(); });
+      timed([&] { far_.endpoint->progress(); });
     }
     const std::chrono::duration<double> took = Clock::now() - begun, longest = longest_;
     std::cout << "with a host that is not known yet it ended after " << took.count()
@@ -86,7 +86,7 @@ class FirstContact : public ::testing::Test {
 
 TEST_F(FirstContact, NoCallWaitsForAHostThatAnswers) {
   ASSERT_NO_FATAL_FAILURE(write());
-  EXPECT_FALSE(near_.conduit->broken()) << near_.conduit->broken()->text();
+  EXPECT_FALSE(near_.endpoint->broken()) << near_.endpoint->broken()->text();
   EXPECT_LT(longest_, 500ms);
 }
 
@@ -94,8 +94,8 @@ TEST_F(FirstContact, NoCallWaitsForAHostThatDoesNotAnswer) {
   ASSERT_EQ(std::system("/rail deaf 1"), 0);
   write();
   ASSERT_EQ(std::system("/rail hears 1"), 0);
-  ASSERT_TRUE(near_.conduit->broken());
-  std::cout << near_.conduit->broken()->text() << "\n";
+  ASSERT_TRUE(near_.endpoint->broken());
+  std::cout << near_.endpoint->broken()->text() << "\n";
   EXPECT_LT(longest_, 500ms);
 }
 

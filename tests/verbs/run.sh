@@ -17,7 +17,7 @@ root=$work/root
 # program under BUILD/tests, and which of its tests: README.md says why not the others.
 not_there='*.ACancelledTransferLeavesBothMemoriesAlone/*:*.AFailedTransferDoesNotOutliveItsDeadline/*:*.WhatABrokenRailHadIsCarriedByTheOthers/*:*.SeveralRailsTogetherCarryEveryByteOnce/*:*.StripingIsTurnedOnAndOff/*'
 tests=(
-  "backends_ofi_test Ofi/ConduitTest.*/verbs_ofi_rxm"
+  "backends_ofi_test Ofi/OfiEndpointTest.*/verbs_ofi_rxm"
   "contract/contract_test Fabrics/FabricContract.*/ofi"
   "contract/contract_test Every/BackendContract.*/ofi:-$not_there"
   "verbs/verbs_rails_test *"

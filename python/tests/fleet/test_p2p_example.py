@@ -10,7 +10,7 @@ import sys
 import pytest
 
 P2P = pathlib.Path(__file__).resolve().parents[3] / "examples" / "python" / "p2p.py"
-ROW = re.compile(r" +(\w+) +(\d+) +([\d.e+]+) +([\d.e+]+)  (\w+)/(\w+) over ")
+ROW = re.compile(r" +(\w+) +(\d+) +([\d.e+]+) +([\d.e+]+)  (\S+ over \w+|\S+)$")
 
 
 def free_port():
@@ -59,20 +59,47 @@ def test_each_size_has_a_row_with_its_path(target):
         assert code == 0, errors
         rows = [match.groups() for line in output.splitlines() if (match := ROW.match(line))]
         assert [row[:2] for row in rows] == [("4KB", "20"), ("1MB", "20"), ("1MB", "20")], output
-        for size, _, rate, mean, *path in rows:
+        for size, _, rate, mean, path in rows:
             # The two columns are one measurement: the rate is the size over the mean.
             in_bytes = {"4KB": 4e3, "1MB": 1e6}[size]
             assert float(rate) == pytest.approx(in_bytes / float(mean) / 1e3, rel=0.02)
-            assert path == ["local", "mapped"]
+            assert path == "local/mapped over memory"
     one.send_signal(signal.SIGINT)
     output, errors = one.communicate(timeout=100)
     assert one.returncode == 0, errors
     assert output.count("has left") == 2
 
 
+def test_the_row_names_tcp_where_tcp_carried_the_bytes(target, monkeypatch):
+    monkeypatch.setenv("VIADUCT_BACKENDS", "tcp")
+    code, output, errors = run(*initiator(target[1], "--buffer_sizes", "64KiB", "--iterations", 5))
+    assert code == 0, errors
+    assert ROW.match(output.splitlines()[-1])[5].startswith("tcp/socket"), output
+
+
 def test_a_required_path_that_is_not_there_is_an_error(target):
     code, _, errors = run(*initiator(target[1], "--buffer_sizes", "4KB", "--require", "rdma"))
     assert code == 1 and "relax `require`" in errors
+
+
+def test_a_second_initiator_waits_until_the_first_one_is_dead(target):
+    one, port = target
+    first = start(*initiator(port, "--buffer_sizes", "4KB", "--iterations", 10**9))
+    second = None
+    try:
+        assert "measures" in one.stdout.readline()
+        second = start(*initiator(port, "--buffer_sizes", "4KB", "--timeout", 90))
+        for line in second.stderr:
+            if "busy with" in line:
+                break
+        first.kill()
+        output, errors = second.communicate(timeout=100)
+        assert second.returncode == 0, errors
+        assert ROW.match(output.splitlines()[-1])
+    finally:
+        for process in filter(None, (first, second)):
+            process.kill()
+            process.communicate()
 
 
 @pytest.mark.parametrize("flags, told", [

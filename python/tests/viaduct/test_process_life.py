@@ -194,3 +194,18 @@ def test_a_child_of_fork_opens_an_agent_of_its_own(agent):
     agent_card = agent.card
     assert in_child(child) == "'child'"
     assert agent.wait_note(LONG).text == "from the child"
+
+
+def test_an_agent_that_is_never_freed_says_goodbye_when_the_interpreter_exits(agent):
+    program = """
+    import ctypes, sys, viaduct
+    agent = viaduct.Agent(name="leaked", environment=False)
+    peer = agent.connect(bytes.fromhex(sys.argv[1]))
+    peer.ready(30)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(agent))
+    """
+    with Program(program, agent.card.hex()) as process:
+        assert process.finish() == (0, "")
+    peer = agent.peer("leaked")
+    peer.over(1, LONG)
+    assert peer.state == "gone"

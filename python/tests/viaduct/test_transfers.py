@@ -123,6 +123,18 @@ def test_a_transfer_keeps_its_memory_and_its_agent(pair):
     assert bytes(inbox)[:64] == bytes(range(64))
 
 
+def test_a_transfer_keeps_the_outer_one_of_nested_pins(pair):
+    agent, peer, inbox, remote = pair
+    words = numpy.arange(4096, dtype="uint8")
+    outer = agent.pin(words)
+    inner = agent.pin(words[1024:1100]), agent.pin(words[:64]), agent.pin(words)
+    transfer = agent.plan("write", peer, (outer.address + 2048, 64), remote.blocks(64, count=1))
+    del outer, inner
+    gc.collect()
+    transfer.post().wait(LONG)
+    assert bytes(inbox)[:64] == words[2048:2112].tobytes()
+
+
 def test_a_running_transfer_is_cancelled_when_it_is_dropped(stuck):
     agent = stuck.agent
     assert stuck.state == "running" and not stuck.done and stuck.error is None

@@ -24,12 +24,13 @@ Status Connection::Impl::start() {
   if (role_ == Role::kDialer) {
     VIADUCT_TRY(hello_, ourHello());
   }
-  VIADUCT_TRY(way_, describeWay(socket_.get(), role_ == Role::kDialer));
+  VIADUCT_TRY(socket_facts_, socketFactsOf(socket_.get(), role_ == Role::kDialer));
   Key nonce;
   VIADUCT_CHECK(base::fillSecret(nonce));
-  proof_ = std::make_unique<Handshake>(role_ == Role::kDialer, config_.secret, nonce, way_.binding);
+  proof_ = std::make_unique<Handshake>(role_ == Role::kDialer, config_.secret, nonce,
+                                       socket_facts_.binding);
   if (role_ == Role::kDialer) {
-    const Handshake::Message first = proof_->open();
+    const Handshake::HandshakeMessage first = proof_->open();
     VIADUCT_CHECK(write(first.type, first.payload(), {}, {}));
   }
   watched_ = EPOLLIN | EPOLLRDHUP;
@@ -74,7 +75,7 @@ bool Connection::Impl::fail(Error why) {
   leavePoller();
   socket_.reset();
   phase_ = Phase::kClosed;
-  if (why.peer.empty()) why.peer = theirs_.name.empty() ? way_.remote : theirs_.name;
+  if (why.peer.empty()) why.peer = theirs_.name.empty() ? socket_facts_.remote : theirs_.name;
   tell([&] { user_.closed(why); });
   return false;
 }
@@ -161,20 +162,22 @@ Status Connection::Impl::send(FrameType type, ByteSpan head, ByteSpan body,
                               std::span<const int> fds) {
   if (send_error_) return *send_error_;
   if (phase_ == Phase::kClosed)
-    return Error{
-        .code = Code::kPeerLost, .operation = "send", .detail = "closed", .peer = way_.remote};
+    return Error{.code = Code::kPeerLost,
+                 .operation = "send",
+                 .detail = "closed",
+                 .peer = socket_facts_.remote};
   if (phase_ != Phase::kReady || isHandshake(type) || !isKnown(type) ||
       head.size() + body.size() > kMaxFramePayload || fds.size() > kMaxFrameFds ||
-      (!fds.empty() && !way_.is_unix))
+      (!fds.empty() && !socket_facts_.is_unix))
     return Error{.operation = "send",
                  .detail = "a frame of this type or size cannot be sent",
-                 .peer = way_.remote};
+                 .peer = socket_facts_.remote};
   const std::size_t most = config_.max_unsent * (type == FrameType::kNote ? 1 : 2);
   if (outbox_.unsent() > most)
     return Error{.code = Code::kBusy,
                  .operation = "send",
                  .detail = fmt::format("{} bytes wait for the peer to read", outbox_.unsent()),
-                 .peer = way_.remote};
+                 .peer = socket_facts_.remote};
   // Copied before the frame gets its number: a frame with a number has to go.
   std::vector<base::Fd> copies;
   for (const int fd : fds)
@@ -188,7 +191,7 @@ Status Connection::Impl::send(FrameType type, ByteSpan head, ByteSpan body,
 // What the peer said before it went may still be in the socket: the reading side closes.
 void Connection::Impl::sendFailed(const Error& why) {
   send_error_ = why;
-  if (send_error_->peer.empty()) send_error_->peer = way_.remote;
+  if (send_error_->peer.empty()) send_error_->peer = socket_facts_.remote;
   ended_ = true;
   soon();
 }

@@ -13,7 +13,7 @@
 #include "agent/session/inbox.h"
 #include "agent/session/messages.h"
 #include "agent/session/outbox.h"
-#include "agent/session/way.h"
+#include "agent/session/socket_facts.h"
 
 namespace viaduct::agent {
 
@@ -39,13 +39,13 @@ class Connection::Impl {
   void readNow();
 
   const Hello& theirs() const { return theirs_; }
-  bool isUnix() const { return way_.is_unix; }
-  int peerPid() const { return way_.peer_pid; }
-  const std::string& remoteText() const { return way_.remote; }
+  bool isUnix() const { return socket_facts_.is_unix; }
+  int peerPid() const { return socket_facts_.peer_pid; }
+  const std::string& remoteText() const { return socket_facts_.remote; }
   Key derive(std::string_view purpose) const { return base::deriveKey(common_, purpose); }
   const std::optional<ResumeMessage>& resume() const { return resume_; }
   bool proves(const Key& life) const;
-  bool canResume() const { return !way_.is_unix && their_minor_ >= kResumeMinor; }
+  bool canResume() const { return !socket_facts_.is_unix && their_minor_ >= kResumeMinor; }
   std::uint64_t numberedHeard() const { return numbered_heard_; }
   base::Hearing hearing() const { return base::hearingOf(socket_.get()); }
   Clock::time_point lastHeard() const { return last_heard_; }
@@ -110,7 +110,7 @@ class Connection::Impl {
   std::uint64_t numbered_heard_ = 0;
   std::optional<Error> send_error_;  // the socket takes nothing more; reading finds out the rest
   Clock::time_point last_heard_ = Clock::now();
-  Way way_;
+  SocketFacts socket_facts_;
 
   bool paused_ = false;
   bool ended_ = false;    // the other end has closed: what it sent before is read, paused or not

@@ -31,7 +31,7 @@ void Connection::Impl::useKeys() {
   common_ = keys.common;
   phase_ = Phase::kMeeting;
   inbox_.decoder().setLimit(kMaxHelloPayload);
-  if (way_.is_unix) {
+  if (socket_facts_.is_unix) {
     inbox_.acceptFds();
     return;
   }

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/session/session_pair.h"
+#include "agent/session/session_pair_testing.h"
 #include "base/net/dialer.h"
 #include "base/net/listener.h"
 #include "support/shortage.h"
@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 class ConnectionTest : public ::testing::TestWithParam<Kind> {
  protected:
-  Turner turner_;
+  ManualPoller manual_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Over, ConnectionTest, ::testing::Values(Kind::kTcp, Kind::kUnix),
@@ -36,9 +36,9 @@ std::string pattern(std::size_t size, std::size_t seed) {
 }
 
 TEST_P(ConnectionTest, BothEndsMeetAndFramesPassBothWays) {
-  SessionPair pair(GetParam(), turner_);
+  SessionPair pair(GetParam(), manual_);
   pair.at_listener.verdict = Life{.epoch = 42};
-  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   EXPECT_EQ(*pair.at_dialer.epoch, 42U);
   EXPECT_EQ(*pair.at_listener.epoch, 42U);
   EXPECT_EQ(pair.at_dialer.hello, helloOf("listener"));
@@ -50,7 +50,7 @@ TEST_P(ConnectionTest, BothEndsMeetAndFramesPassBothWays) {
   ASSERT_TRUE(pair.dialer->send(FrameType::kNote, bytesOf("there")));
   ASSERT_TRUE(pair.dialer->sendParts(FrameType::kBackend, bytesOf("one"), bytesOf("two")));
   ASSERT_TRUE(pair.listener->send(FrameType::kBye, {}));
-  ASSERT_TRUE(turner_.run(
+  ASSERT_TRUE(manual_.run(
       [&] { return pair.at_listener.frames.size() == 2 && pair.at_dialer.frames.size() == 1; }));
   EXPECT_EQ(pair.at_listener.frames, (std::vector<std::string>{"there", "onetwo"}));
   EXPECT_EQ(pair.at_listener.types, (std::vector{FrameType::kNote, FrameType::kBackend}));
@@ -60,22 +60,22 @@ TEST_P(ConnectionTest, BothEndsMeetAndFramesPassBothWays) {
 // The dialer's last one was 3.
 TEST_P(ConnectionTest, AnEpochThatIsNoLaterLifeIsRefused) {
   for (const std::uint64_t epoch : {std::uint64_t{0}, std::uint64_t{3}, kMaxEpoch + 1}) {
-    SessionPair pair(GetParam(), turner_);
+    SessionPair pair(GetParam(), manual_);
     pair.at_listener.verdict = Life{.epoch = epoch};
-    ASSERT_TRUE(turner_.run([&] { return pair.at_dialer.closes > 0; })) << epoch;
+    ASSERT_TRUE(manual_.run([&] { return pair.at_dialer.closes > 0; })) << epoch;
     EXPECT_EQ(pair.at_dialer.code(), Code::kProtocol);
     EXPECT_FALSE(pair.at_dialer.epoch);
   }
 }
 
 TEST_P(ConnectionTest, EverySessionHasItsOwnKeys) {
-  SessionPair one(GetParam(), turner_), two(GetParam(), turner_);
-  ASSERT_TRUE(turner_.run([&] { return one.ready() && two.ready(); }));
+  SessionPair one(GetParam(), manual_), two(GetParam(), manual_);
+  ASSERT_TRUE(manual_.run([&] { return one.ready() && two.ready(); }));
   EXPECT_NE(one.dialer->deriveKey("x"), two.dialer->deriveKey("x"));
 }
 
 TEST_P(ConnectionTest, SaysWhomItTalksTo) {
-  SessionPair pair(GetParam(), turner_);
+  SessionPair pair(GetParam(), manual_);
   const bool is_unix = GetParam() == Kind::kUnix;
   EXPECT_EQ(pair.dialer->isUnix(), is_unix);
   EXPECT_EQ(pair.listener->peerPid(), is_unix ? ::getpid() : 0);
@@ -84,12 +84,12 @@ TEST_P(ConnectionTest, SaysWhomItTalksTo) {
 }
 
 TEST_P(ConnectionTest, ARefusalReachesTheDialer) {
-  SessionPair pair(GetParam(), turner_);
+  SessionPair pair(GetParam(), manual_);
   pair.at_listener.verdict = Error{.code = Code::kDenied,
                                    .operation = "connect",
                                    .detail = "two agents are called dialer",
                                    .remedy = "rename one"};
-  ASSERT_TRUE(turner_.run([&] { return pair.at_dialer.closes + pair.at_listener.closes == 2; }));
+  ASSERT_TRUE(manual_.run([&] { return pair.at_dialer.closes + pair.at_listener.closes == 2; }));
   for (const Recorder* end : {&pair.at_dialer, &pair.at_listener}) {
     EXPECT_EQ(end->code(), Code::kDenied);
     EXPECT_EQ(end->error->detail, "two agents are called dialer");
@@ -99,43 +99,43 @@ TEST_P(ConnectionTest, ARefusalReachesTheDialer) {
 }
 
 TEST_P(ConnectionTest, ADialerThatDoesNotLikeTheListenerGoesWithoutHarm) {
-  SessionPair pair(GetParam(), turner_);
+  SessionPair pair(GetParam(), manual_);
   pair.at_dialer.verdict = Error{.code = Code::kCancelled, .detail = "another way is better"};
-  ASSERT_TRUE(turner_.run([&] { return pair.at_dialer.closes + pair.at_listener.closes == 2; }));
+  ASSERT_TRUE(manual_.run([&] { return pair.at_dialer.closes + pair.at_listener.closes == 2; }));
   EXPECT_EQ(pair.at_dialer.code(), Code::kCancelled);
   EXPECT_EQ(pair.at_listener.code(), Code::kPeerLost);
   EXPECT_EQ(pair.at_listener.judged, 0);
 }
 
 TEST_P(ConnectionTest, NotesOfTheLargestSizePassInOrder) {
-  SessionPair pair(GetParam(), turner_);
-  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  SessionPair pair(GetParam(), manual_);
+  ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   std::vector<std::string> notes;
   for (std::size_t i = 0; i < 8; ++i) {
     notes.push_back(pattern(i % 2 == 0 ? kMaxNoteBytes : i, i));
     Status sent = pair.dialer->send(FrameType::kNote, bytesOf(notes.back()));
     while (!sent && sent.error().code == Code::kBusy) {
-      turner_.turn();
+      manual_.pollOnce();
       sent = pair.dialer->send(FrameType::kNote, bytesOf(notes.back()));
     }
     ASSERT_TRUE(sent) << sent.error().text();
   }
-  ASSERT_TRUE(turner_.run([&] { return pair.at_listener.frames.size() == notes.size(); }));
+  ASSERT_TRUE(manual_.run([&] { return pair.at_listener.frames.size() == notes.size(); }));
   EXPECT_EQ(pair.at_listener.frames, notes);
   EXPECT_EQ(pair.dialer->unsent(), 0U);
 }
 
 TEST_P(ConnectionTest, WhatCannotBeAFrameIsRefused) {
-  SessionPair pair(GetParam(), turner_);
+  SessionPair pair(GetParam(), manual_);
   EXPECT_EQ(pair.dialer->send(FrameType::kNote, {}).error().code, Code::kInvalid);  // too early
-  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   const std::string large(kMaxFramePayload + 1, 'x');
   EXPECT_EQ(pair.dialer->send(FrameType::kNote, bytesOf(large)).error().code, Code::kInvalid);
   EXPECT_EQ(pair.dialer->send(FrameType::kAccept, {}).error().code, Code::kInvalid);
   const std::vector<int> fds(kMaxFrameFds + 1, 0);
   EXPECT_EQ(pair.dialer->send(FrameType::kNote, {}, fds).error().code, Code::kInvalid);
   ASSERT_TRUE(pair.dialer->send(FrameType::kNote, bytesOf("still here")));
-  EXPECT_TRUE(turner_.run([&] { return pair.at_listener.frames.size() == 1; }));
+  EXPECT_TRUE(manual_.run([&] { return pair.at_listener.frames.size() == 1; }));
 }
 
 TEST_P(ConnectionTest, AHelloBeyondTheLimitsDoesNotStart) {
@@ -144,69 +144,69 @@ TEST_P(ConnectionTest, AHelloBeyondTheLimitsDoesNotStart) {
   mine.backends.assign(3, {"b", base::Bytes(30000)});
   Recorder user;
   const auto opened = Connection::open(std::move(left), Connection::Role::kDialer, configOf(mine),
-                                       turner_.poller(), user);
+                                       manual_.poller(), user);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, Code::kInvalid);
 }
 
 TEST_P(ConnectionTest, APeerThatDoesNotReadMakesTheSenderBusyAndLosesNothing) {
-  SessionPair pair(GetParam(), turner_);
-  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  SessionPair pair(GetParam(), manual_);
+  ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   pair.listener->pauseReading(true);
   std::size_t sent = 0;
   const std::size_t size = std::size_t{256} << 10U;
   for (;; ++sent) {
     const Status status = pair.dialer->send(FrameType::kNote, bytesOf(pattern(size, sent)));
-    turner_.turn();
+    manual_.pollOnce();
     if (status) continue;
     ASSERT_EQ(status.error().code, Code::kBusy);
     break;
   }
   EXPECT_GT(pair.dialer->unsent(), std::size_t{1} << 20U);
   EXPECT_LE(pair.dialer->unsent(), (std::size_t{1} << 20U) + size + kFrameHeaderBytes);
-  turner_.settle();
+  manual_.settle();
   EXPECT_TRUE(pair.at_listener.frames.empty());
   pair.listener->pauseReading(false);
-  ASSERT_TRUE(turner_.run([&] { return pair.at_listener.frames.size() == sent; }));
+  ASSERT_TRUE(manual_.run([&] { return pair.at_listener.frames.size() == sent; }));
   for (std::size_t i = 0; i < sent; ++i)
     ASSERT_TRUE(pair.at_listener.frames[i] == pattern(size, i)) << i;
 }
 
 TEST_P(ConnectionTest, PausingInsideAFrameHoldsBackTheNextOfTheSameRead) {
-  SessionPair pair(GetParam(), turner_);
-  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  SessionPair pair(GetParam(), manual_);
+  ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   pair.at_listener.on_frame = [&] { pair.listener->pauseReading(true); };
   for (const char* text : {"one", "two", "three"})
     ASSERT_TRUE(pair.dialer->send(FrameType::kNote, bytesOf(text)));
   for (std::size_t count = 1; count <= 3; ++count) {
-    ASSERT_TRUE(turner_.run([&] { return pair.at_listener.frames.size() == count; }));
-    turner_.settle();
+    ASSERT_TRUE(manual_.run([&] { return pair.at_listener.frames.size() == count; }));
+    manual_.settle();
     ASSERT_EQ(pair.at_listener.frames.size(), count);
     pair.listener->pauseReading(false);
   }
 }
 
 TEST_P(ConnectionTest, APausedEndStillHearsOfTheEndAndWhatCameBeforeIt) {
-  SessionPair pair(GetParam(), turner_);
-  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  SessionPair pair(GetParam(), manual_);
+  ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   pair.listener->pauseReading(true);
   ASSERT_TRUE(pair.dialer->send(FrameType::kNote, bytesOf("last words")));
-  turner_.settle();
+  manual_.settle();
   EXPECT_TRUE(pair.at_listener.frames.empty());
   pair.dialer.reset();
-  ASSERT_TRUE(turner_.run([&] { return pair.at_listener.closes == 1; }));
+  ASSERT_TRUE(manual_.run([&] { return pair.at_listener.closes == 1; }));
   EXPECT_EQ(pair.at_listener.frames, std::vector<std::string>{"last words"});
   EXPECT_EQ(pair.at_listener.code(), Code::kPeerLost);
 }
 
 TEST_P(ConnectionTest, BothEndsFloodingAtOnceDoNotLock) {
-  SessionPair pair(GetParam(), turner_);
-  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  SessionPair pair(GetParam(), manual_);
+  ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   pair.at_dialer.keep = pair.at_listener.keep = false;
   const std::string note = pattern(100000, 1);
   const std::size_t count = 300;
   std::array<std::size_t, 2> sent{};
-  ASSERT_TRUE(turner_.run([&] {
+  ASSERT_TRUE(manual_.run([&] {
     for (const std::size_t end : {0U, 1U}) {
       Connection& from = end == 0 ? *pair.dialer : *pair.listener;
       while (sent[end] < count && from.send(FrameType::kNote, bytesOf(note))) ++sent[end];
@@ -218,25 +218,25 @@ TEST_P(ConnectionTest, BothEndsFloodingAtOnceDoNotLock) {
 }
 
 TEST_P(ConnectionTest, TheEndOfThePeerIsHeardOnce) {
-  SessionPair pair(GetParam(), turner_);
-  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  SessionPair pair(GetParam(), manual_);
+  ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   ASSERT_TRUE(pair.dialer->send(FrameType::kBye, bytesOf("bye")));
   pair.dialer.reset();
-  ASSERT_TRUE(turner_.run([&] { return pair.at_listener.closes == 1; }));
+  ASSERT_TRUE(manual_.run([&] { return pair.at_listener.closes == 1; }));
   EXPECT_EQ(pair.at_listener.frames.size(), 1U);
   EXPECT_EQ(pair.at_listener.code(), Code::kPeerLost);
   EXPECT_EQ(pair.at_listener.error->peer, "dialer");
   EXPECT_EQ(pair.at_dialer.closes, 0);
   EXPECT_FALSE(pair.listener->send(FrameType::kNote, {}));
-  turner_.settle();
+  manual_.settle();
   EXPECT_EQ(pair.at_listener.closes, 1);
 }
 
 // The sender finds out first; what the peer said before it went still comes, and closed() comes
 // from the poller, not from inside send().
 TEST_P(ConnectionTest, AFailedSendLeavesTheLastWordsOfThePeer) {
-  SessionPair pair(GetParam(), turner_);
-  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  SessionPair pair(GetParam(), manual_);
+  ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   ASSERT_TRUE(pair.dialer->send(FrameType::kNote, bytesOf("last words")));
   pair.dialer.reset();
   for (int i = 0; i < 100 && pair.listener->send(FrameType::kNote, bytesOf("x")); ++i) {
@@ -245,7 +245,7 @@ TEST_P(ConnectionTest, AFailedSendLeavesTheLastWordsOfThePeer) {
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, Code::kPeerLost);
   EXPECT_EQ(pair.at_listener.closes, 0);
-  ASSERT_TRUE(turner_.run([&] { return pair.at_listener.closes == 1; }));
+  ASSERT_TRUE(manual_.run([&] { return pair.at_listener.closes == 1; }));
   EXPECT_EQ(pair.at_listener.code(), Code::kPeerLost);
   if (GetParam() == Kind::kUnix) {  // TCP's reset may take them along
     EXPECT_EQ(pair.at_listener.frames, std::vector<std::string>{"last words"});
@@ -253,8 +253,8 @@ TEST_P(ConnectionTest, AFailedSendLeavesTheLastWordsOfThePeer) {
 }
 
 TEST_P(ConnectionTest, ReadNowDeliversWithoutThePoller) {
-  SessionPair pair(GetParam(), turner_);
-  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  SessionPair pair(GetParam(), manual_);
+  ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   const auto before = pair.listener->lastHeard();
   pair.at_listener.on_frame = [&] { pair.listener->readNow(); };  // does nothing
   ASSERT_TRUE(pair.dialer->send(FrameType::kNote, bytesOf("quick")));
@@ -265,7 +265,7 @@ TEST_P(ConnectionTest, ReadNowDeliversWithoutThePoller) {
 
 TEST_P(ConnectionTest, CanBeDestroyedInsideEveryCallback) {
   for (int which = 0; which < 5; ++which) {
-    SessionPair pair(GetParam(), turner_);
+    SessionPair pair(GetParam(), manual_);
     Recorder& user = pair.at_listener;
     bool ran = false;
     const auto destroy = [&] {
@@ -280,18 +280,18 @@ TEST_P(ConnectionTest, CanBeDestroyedInsideEveryCallback) {
       user.on_judge = destroy;
       user.verdict = Error{.detail = "no"};
     }
-    turner_.run([&] { return ran || pair.ready(); });
+    manual_.run([&] { return ran || pair.ready(); });
     if (which == 2) {
       for (int i = 0; i < 3; ++i) ASSERT_TRUE(pair.dialer->send(FrameType::kNote, bytesOf("x")));
-      EXPECT_TRUE(turner_.run([&] { return ran; }));
+      EXPECT_TRUE(manual_.run([&] { return ran; }));
       EXPECT_EQ(user.frames.size(), 1U);
     }
     if (which == 3) pair.dialer.reset();
-    EXPECT_TRUE(turner_.run([&] { return ran; })) << which;
+    EXPECT_TRUE(manual_.run([&] { return ran; })) << which;
     if (which != 3) {
       EXPECT_EQ(user.closes, 0) << which;
     }
-    turner_.settle();
+    manual_.settle();
   }
 }
 
@@ -306,12 +306,12 @@ class FdTest : public ::testing::Test {
     EXPECT_EQ(::read(fd.get(), &number, sizeof number), 8);
     return number;
   }
-  Turner turner_;
+  ManualPoller manual_;
 };
 
 TEST_F(FdTest, ComeWithTheirFrameAndInOrderAlsoThroughAFullSocket) {
-  SessionPair pair(Kind::kUnix, turner_);
-  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  SessionPair pair(Kind::kUnix, manual_);
+  ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   std::vector<std::size_t> counts;
   pair.at_listener.on_frame = [&] { counts.push_back(pair.at_listener.fds.size()); };
   std::uint64_t number = 0;
@@ -327,74 +327,74 @@ TEST_F(FdTest, ComeWithTheirFrameAndInOrderAlsoThroughAFullSocket) {
     ASSERT_TRUE(pair.dialer->send(FrameType::kBackend, bytesOf(i % 2 == 0 ? filler : "x"), fds));
     wanted.push_back(number);
   }
-  ASSERT_TRUE(turner_.run([&] { return counts.size() == wanted.size(); }));
+  ASSERT_TRUE(manual_.run([&] { return counts.size() == wanted.size(); }));
   EXPECT_EQ(counts, wanted);
   for (std::uint64_t i = 0; i < number; ++i) EXPECT_EQ(numberIn(pair.at_listener.fds[i]), i + 1);
   EXPECT_NE(::fcntl(pair.at_listener.fds[0].get(), F_GETFD) & FD_CLOEXEC, 0);
 }
 
 TEST_F(FdTest, DoNotPassOverTcp) {
-  SessionPair pair(Kind::kTcp, turner_);
-  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  SessionPair pair(Kind::kTcp, manual_);
+  ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   const base::Fd fd = numbered(1);
   const int raw = fd.get();
   EXPECT_EQ(pair.dialer->send(FrameType::kBackend, {}, {&raw, 1}).error().code, Code::kInvalid);
 }
 
 TEST_F(FdTest, OneThatTheSenderDoesNotHaveIsAnErrorAndTheSessionGoesOn) {
-  SessionPair pair(Kind::kUnix, turner_);
-  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  SessionPair pair(Kind::kUnix, manual_);
+  ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   const int none = -1;
   EXPECT_FALSE(pair.dialer->send(FrameType::kBackend, {}, {&none, 1}));
   ASSERT_TRUE(pair.dialer->send(FrameType::kBackend, bytesOf("on")));
-  EXPECT_TRUE(turner_.run([&] { return pair.at_listener.frames.size() == 1; }));
+  EXPECT_TRUE(manual_.run([&] { return pair.at_listener.frames.size() == 1; }));
 }
 
 TEST_F(FdTest, AtTheLimitOfOpenFilesTheReceiverSaysSo) {
-  SessionPair pair(Kind::kUnix, turner_);
-  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  SessionPair pair(Kind::kUnix, manual_);
+  ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   const base::Fd fd = numbered(1);
   const int raw = fd.get();
   ASSERT_TRUE(pair.dialer->send(FrameType::kBackend, bytesOf("x"), {&raw, 1}));
   {
     const testing::Shortage none;
-    ASSERT_TRUE(turner_.run([&] { return pair.at_listener.closes == 1; }));
+    ASSERT_TRUE(manual_.run([&] { return pair.at_listener.closes == 1; }));
   }
   EXPECT_EQ(pair.at_listener.code(), Code::kExhausted);
 }
 
 // Fds that belong to no frame, as a peer gone wrong would send them.
 TEST_F(FdTest, AFrameWithoutTheFdsItNamesBreaksTheSession) {
-  SessionPair pair(Kind::kUnix, turner_);
-  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  SessionPair pair(Kind::kUnix, manual_);
+  ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   FrameSealer sealer;
   for (int i = 0; i < 3; ++i) sealer.seal(FrameType::kNote, {}, {}, 0);  // as far as the dialer is
   const auto header = sealer.seal(FrameType::kNote, {}, {}, 2);
   ASSERT_EQ(::send(pair.raw_dialer, header.data(), header.size(), 0),
             static_cast<ssize_t>(header.size()));
-  ASSERT_TRUE(turner_.run([&] { return pair.at_listener.closes == 1; }));
+  ASSERT_TRUE(manual_.run([&] { return pair.at_listener.closes == 1; }));
   EXPECT_EQ(pair.at_listener.code(), Code::kProtocol);
   EXPECT_NE(pair.at_listener.error->detail.find("file descriptors"), std::string::npos);
 }
 
 // As an agent does it: listener and dialer, the abstract name.
 TEST(SessionTest, OverAListenerAndADialer) {
-  Turner turner;
+  ManualPoller manual;
   Recorder at_dialer, at_listener;
   std::unique_ptr<Connection> dialer, listener;
   const std::string name = fmt::format("viaduct-session-test-{}", ::getpid());
   const auto door = std::move(*base::Listener::open(
-      {"127.0.0.1:0"}, name, turner.poller(), [&](base::Fd fd, base::Unproven::Place) {
+      {"127.0.0.1:0"}, name, manual.poller(), [&](base::Fd fd, base::Unproven::Place) {
         listener = std::move(*Connection::open(std::move(fd), Connection::Role::kListener,
-                                               configOf("listener"), turner.poller(), at_listener));
+                                               configOf("listener"), manual.poller(), at_listener));
       }));
   const auto reach = base::Dialer::start(
-      {"unix:@" + name, door->addresses()[0]}, Clock::now() + 5s, turner.poller(),
+      {"unix:@" + name, door->addresses()[0]}, Clock::now() + 5s, manual.poller(),
       [&](Result<base::Fd> fd, const std::string&) {
         dialer = std::move(*Connection::open(*std::move(fd), Connection::Role::kDialer,
-                                             configOf("dialer"), turner.poller(), at_dialer));
+                                             configOf("dialer"), manual.poller(), at_dialer));
       });
-  ASSERT_TRUE(turner.run([&] { return at_dialer.epoch && at_listener.epoch; }));
+  ASSERT_TRUE(manual.run([&] { return at_dialer.epoch && at_listener.epoch; }));
   EXPECT_EQ(dialer->remoteText(), "unix:@" + name);
   EXPECT_EQ(dialer->peerPid(), ::getpid());
 }

@@ -34,8 +34,8 @@ Error unexpected(const Frame& frame) {
                                 static_cast<unsigned>(frame.type), frame.payload.size())};
 }
 
-Handshake::Message message(FrameType type, ByteSpan first, ByteSpan second = {}) {
-  Handshake::Message out{.type = type, .size = first.size() + second.size()};
+Handshake::HandshakeMessage message(FrameType type, ByteSpan first, ByteSpan second = {}) {
+  Handshake::HandshakeMessage out{.type = type, .size = first.size() + second.size()};
   std::memcpy(out.bytes.data(), first.data(), first.size());
   if (!second.empty()) std::memcpy(&out.bytes[first.size()], second.data(), second.size());
   return out;
@@ -65,9 +65,11 @@ void Handshake::makeKeys() {
   keys_.to_dialer = base::deriveKey(keys_.common, "frames to the dialer");
 }
 
-Handshake::Message Handshake::open() const { return message(FrameType::kOpen, view(mine_)); }
+Handshake::HandshakeMessage Handshake::open() const {
+  return message(FrameType::kOpen, view(mine_));
+}
 
-Handshake::Message Handshake::deny(Code code) {
+Handshake::HandshakeMessage Handshake::deny(Code code) {
   const auto byte = static_cast<std::byte>(code);
   return message(FrameType::kDeny, {&byte, 1});
 }

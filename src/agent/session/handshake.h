@@ -24,7 +24,7 @@ struct SessionKeys {
 class Handshake {
  public:
   // A frame to be sent, still under a checksum.
-  struct Message {
+  struct HandshakeMessage {
     FrameType type = FrameType::kOpen;
     std::array<std::byte, kMaxUnprovenPayload> bytes = {};
     std::size_t size = 0;
@@ -32,7 +32,7 @@ class Handshake {
   };
   struct Step {
     bool sends = false;
-    Message send = {};
+    HandshakeMessage send = {};
     bool proven = false;  // keys() are there, and seal every frame after `send` and after this one
   };
 
@@ -40,11 +40,11 @@ class Handshake {
   // a relay between two different ways makes the proofs fail.
   Handshake(bool dialer, const Key& secret, const Key& nonce, std::string binding);
 
-  Message open() const;  // the dialer's first
+  HandshakeMessage open() const;  // the dialer's first
   Result<Step> take(const Frame& frame);
   const SessionKeys& keys() const { return keys_; }
   // Tells the other end that it is refused, before there are keys: a code, nothing else.
-  static Message deny(Code code);
+  static HandshakeMessage deny(Code code);
 
  private:
   Digest proof(std::string_view who) const;

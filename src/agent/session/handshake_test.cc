@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/session/session_pair.h"
+#include "agent/session/session_pair_testing.h"
 #include "base/net/dialer.h"
 #include "base/net/listener.h"
 
@@ -26,14 +26,14 @@ class Relayed {
  public:
   enum Direction : std::size_t { kToListener, kToDialer };
 
-  Relayed(Kind kind, Turner& turner) : turner_(turner) {
+  Relayed(Kind kind, ManualPoller& manual) : manual_(manual) {
     auto [left, to_left] = socketPair(kind);
     auto [right, to_right] = socketPair(kind);
     ends_ = {std::move(to_left), std::move(to_right)};
     dialer = std::move(*Connection::open(std::move(left), Connection::Role::kDialer,
-                                         configOf("dialer"), turner.poller(), at_dialer));
+                                         configOf("dialer"), manual.poller(), at_dialer));
     listener = std::move(*Connection::open(std::move(right), Connection::Role::kListener,
-                                           configOf("listener"), turner.poller(), at_listener));
+                                           configOf("listener"), manual.poller(), at_listener));
   }
 
   // Turns and relays, bytes of each direction through `change`, until both ends are established or
@@ -42,7 +42,7 @@ class Relayed {
   void run(Change change) {
     int quiet = 0;
     while (!(at_dialer.epoch && at_listener.epoch) && at_dialer.closes + at_listener.closes < 2) {
-      turner_.turn(std::chrono::milliseconds(quiet > 3 ? 1 : 0));
+      manual_.pollOnce(std::chrono::milliseconds(quiet > 3 ? 1 : 0));
       const bool there = pump(kToListener, change);
       const bool moved = pump(kToDialer, change) || there;
       quiet = moved ? 0 : quiet + 1;
@@ -58,7 +58,7 @@ class Relayed {
     base::Bytes room(size);
     while (::recv(ends_[kToListener].get(), room.data(), size, MSG_PEEK | MSG_DONTWAIT) !=
            static_cast<ssize_t>(size))
-      turner_.turn();
+      manual_.pollOnce();
     pump(kToListener, change);
   }
   // Closes both sides once what is on its way has been passed on.
@@ -87,7 +87,7 @@ class Relayed {
     return true;
   }
 
-  Turner& turner_;
+  ManualPoller& manual_;
   std::array<base::Fd, 2> ends_;  // [0] to the dialer, [1] to the listener
   std::array<std::size_t, 2> passed_{};
   bool over_ = false;
@@ -95,7 +95,7 @@ class Relayed {
 
 class HandshakeTest : public ::testing::TestWithParam<Kind> {
  protected:
-  Turner turner_;
+  ManualPoller manual_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Over, HandshakeTest, ::testing::Values(Kind::kTcp, Kind::kUnix),
@@ -104,14 +104,14 @@ INSTANTIATE_TEST_SUITE_P(Over, HandshakeTest, ::testing::Values(Kind::kTcp, Kind
 TEST_P(HandshakeTest, AChangedByteAnywhereEndsIt) {
   std::array<std::size_t, 2> lengths{};
   {
-    Relayed whole(GetParam(), turner_);
+    Relayed whole(GetParam(), manual_);
     whole.run();
     ASSERT_TRUE(whole.at_dialer.epoch && whole.at_listener.epoch);
     lengths = {whole.passed(Relayed::kToListener), whole.passed(Relayed::kToDialer)};
   }
   for (const auto where : {Relayed::kToListener, Relayed::kToDialer})
     for (std::size_t at = 0; at < lengths[where]; ++at) {
-      Relayed session(GetParam(), turner_);
+      Relayed session(GetParam(), manual_);
       session.run([&](Relayed::Direction direction, std::string& bytes) {
         if (direction != where || at < session.offset || at - session.offset >= bytes.size())
           return;
@@ -129,7 +129,7 @@ TEST_P(HandshakeTest, AChangedByteAnywhereEndsIt) {
 TEST_P(HandshakeTest, AnEndAnywhereEndsIt) {
   for (const auto where : {Relayed::kToListener, Relayed::kToDialer})
     for (std::size_t keep = 0;; ++keep) {
-      Relayed session(GetParam(), turner_);
+      Relayed session(GetParam(), manual_);
       session.run([&](Relayed::Direction direction, std::string& bytes) {
         if (direction != where || session.offset + bytes.size() <= keep) return;
         bytes.resize(keep - session.offset);
@@ -163,14 +163,14 @@ TEST(WireTest, ReplayedReorderedForgedAndDroppedFramesEndTheSession) {
   for (const auto& one : attacks) {
     const char* const name = one.first;
     const Change& attack = one.second;
-    Turner turner;
-    Relayed session(Kind::kTcp, turner);
+    ManualPoller manual;
+    Relayed session(Kind::kTcp, manual);
     session.run();
     ASSERT_TRUE(session.at_dialer.epoch && session.at_listener.epoch);
     ASSERT_TRUE(session.dialer->send(FrameType::kNote, bytesOf("one")));
     ASSERT_TRUE(session.dialer->send(FrameType::kNote, bytesOf("two")));
     session.relayOnce(2 * frame, [&](Relayed::Direction, std::string& bytes) { attack(bytes); });
-    ASSERT_TRUE(turner.run([&] { return session.at_listener.closes == 1; })) << name;
+    ASSERT_TRUE(manual.run([&] { return session.at_listener.closes == 1; })) << name;
     EXPECT_EQ(session.at_listener.code(), Code::kProtocol) << name;
     EXPECT_LE(session.at_listener.frames.size(), 2U) << name;
     for (const std::string& text : session.at_listener.frames)
@@ -179,8 +179,8 @@ TEST(WireTest, ReplayedReorderedForgedAndDroppedFramesEndTheSession) {
 }
 
 TEST_P(HandshakeTest, AWrongSecretIsDeniedAtBothEnds) {
-  SessionPair pair(GetParam(), turner_, configOf("dialer", "red"), configOf("listener", "blue"));
-  ASSERT_TRUE(turner_.run([&] { return pair.at_dialer.closes + pair.at_listener.closes == 2; }));
+  SessionPair pair(GetParam(), manual_, configOf("dialer", "red"), configOf("listener", "blue"));
+  ASSERT_TRUE(manual_.run([&] { return pair.at_dialer.closes + pair.at_listener.closes == 2; }));
   for (const Recorder* end : {&pair.at_dialer, &pair.at_listener}) {
     EXPECT_EQ(end->code(), Code::kDenied);
     EXPECT_NE(end->error->text().find("the secret does not match"), std::string::npos);
@@ -193,7 +193,7 @@ TEST_P(HandshakeTest, AWrongSecretIsDeniedAtBothEnds) {
 // One end of a handshake by hand.
 class ByHand {
  public:
-  ByHand(base::Fd socket, Turner& turner) : socket_(std::move(socket)), turner_(turner) {}
+  ByHand(base::Fd socket, ManualPoller& manual) : socket_(std::move(socket)), manual_(manual) {}
   void sendBytes(ByteSpan bytes) {
     ASSERT_EQ(::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT),
               static_cast<ssize_t>(bytes.size()));
@@ -207,7 +207,7 @@ class ByHand {
   Frame receive() {
     Frame frame{.type = FrameType{0}};
     while (decoder.next(frame) == FrameDecoder::Next::kMore) {
-      turner_.turn();
+      manual_.pollOnce();
       pollfd ready{.fd = socket_.get(), .events = POLLIN, .revents = 0};
       if (::poll(&ready, 1, 0) != 1) continue;
       const auto space = decoder.space();
@@ -222,7 +222,7 @@ class ByHand {
 
  private:
   base::Fd socket_;
-  Turner& turner_;
+  ManualPoller& manual_;
 };
 
 class ByHandTest : public ::testing::Test {
@@ -230,14 +230,14 @@ class ByHandTest : public ::testing::Test {
   std::unique_ptr<Connection> open(Connection::Role role,
                                    ConnectionConfig config = configOf("us")) {
     auto [ours, theirs] = socketPair(Kind::kTcp);
-    hand_.emplace(std::move(theirs), turner_);
+    hand_.emplace(std::move(theirs), manual_);
     return std::move(
-        *Connection::open(std::move(ours), role, std::move(config), turner_.poller(), user_));
+        *Connection::open(std::move(ours), role, std::move(config), manual_.poller(), user_));
   }
   bool closed() {
-    return turner_.run([&] { return user_.closes > 0; });
+    return manual_.run([&] { return user_.closes > 0; });
   }
-  Turner turner_;
+  ManualPoller manual_;
   Recorder user_;
   std::optional<ByHand> hand_;
 };
@@ -329,7 +329,7 @@ TEST_F(ByHandTest, ASlowTalkerIsDroppedAtTheDeadline) {
   const auto header = sealer.seal(FrameType::kOpen, {}, {}, 0);
   for (std::size_t i = 0; user_.closes == 0; ++i) {
     if (i < 20) hand_->sendBytes(ByteSpan(header).subspan(i, 1));
-    turner_.turn(10ms);
+    manual_.pollOnce(10ms);
   }
   EXPECT_GE(Clock::now(), until);
   EXPECT_EQ(user_.code(), Code::kTimeout);
@@ -338,31 +338,31 @@ TEST_F(ByHandTest, ASlowTalkerIsDroppedAtTheDeadline) {
 // The listener's sockets are reached at two names of which one is a stranger's, who passes on what
 // he hears.
 TEST(UnixBinding, ARelayFromAnotherNameDoesNotPass) {
-  Turner turner;
+  ManualPoller manual;
   base::Fd at_relay, at_listener;
   const std::string relay_name = fmt::format("viaduct-relay-{}", ::getpid());
   const std::string real_name = fmt::format("viaduct-real-{}", ::getpid());
   const auto relay = std::move(
-      *base::Listener::open({}, relay_name, turner.poller(),
+      *base::Listener::open({}, relay_name, manual.poller(),
                             [&](base::Fd fd, base::Unproven::Place) { at_relay = std::move(fd); }));
   const auto real = std::move(*base::Listener::open(
-      {}, real_name, turner.poller(),
+      {}, real_name, manual.poller(),
       [&](base::Fd fd, base::Unproven::Place) { at_listener = std::move(fd); }));
   base::Fd at_dialer, onward;
   const auto d1 = base::Dialer::start(
-      {"unix:@" + relay_name}, Clock::now() + 5s, turner.poller(),
+      {"unix:@" + relay_name}, Clock::now() + 5s, manual.poller(),
       [&](Result<base::Fd> fd, const std::string&) { at_dialer = *std::move(fd); });
   const auto d2 = base::Dialer::start(
-      {"unix:@" + real_name}, Clock::now() + 5s, turner.poller(),
+      {"unix:@" + real_name}, Clock::now() + 5s, manual.poller(),
       [&](Result<base::Fd> fd, const std::string&) { onward = *std::move(fd); });
-  ASSERT_TRUE(turner.run([&] { return at_relay && at_listener && at_dialer && onward; }));
+  ASSERT_TRUE(manual.run([&] { return at_relay && at_listener && at_dialer && onward; }));
   Recorder user_d, user_l;
   const auto dialer = std::move(*Connection::open(std::move(at_dialer), Connection::Role::kDialer,
-                                                  configOf("d"), turner.poller(), user_d));
+                                                  configOf("d"), manual.poller(), user_d));
   const auto listener = std::move(*Connection::open(
-      std::move(at_listener), Connection::Role::kListener, configOf("l"), turner.poller(), user_l));
+      std::move(at_listener), Connection::Role::kListener, configOf("l"), manual.poller(), user_l));
   EXPECT_EQ(dialer->remoteText(), "unix:@" + relay_name);
-  EXPECT_TRUE(turner.run([&] {
+  EXPECT_TRUE(manual.run([&] {
     std::string bytes(4096, '\0');
     for (const auto& [from, to] : {std::pair{&at_relay, &onward}, std::pair{&onward, &at_relay}}) {
       const ssize_t got = ::recv(from->get(), bytes.data(), bytes.size(), MSG_DONTWAIT);

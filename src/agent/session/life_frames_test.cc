@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "agent/session/session_pair.h"
+#include "agent/session/session_pair_testing.h"
 
 namespace viaduct::agent {
 namespace {

@@ -15,11 +15,11 @@
 namespace viaduct::agent {
 namespace {
 
-using Entry = RingPage::Entry;
+using NoteHeader = RingPage::NoteHeader;
 
 // What an entry of so many bytes takes.
 constexpr std::uint64_t room(std::uint64_t bytes) {
-  return (sizeof(Entry) + bytes + RingPage::kStep - 1) / RingPage::kStep * RingPage::kStep;
+  return (sizeof(NoteHeader) + bytes + RingPage::kStep - 1) / RingPage::kStep * RingPage::kStep;
 }
 
 // Bytes of the ring from `position` on, in one or two pieces.
@@ -65,10 +65,10 @@ Result<RingReceiver> RingReceiver::make() {
   return RingReceiver(std::move(memory), std::move(bell));
 }
 
-RingReceiver::Next RingReceiver::look(std::uint64_t frames, Entry& entry) const {
+RingReceiver::Next RingReceiver::look(std::uint64_t frames, NoteHeader& entry) const {
   const std::uint64_t there = page().written.load() - taken_;
   if (there == 0) return Next::kEmpty;
-  if (there > RingPage::kBytes || there < sizeof(Entry)) return Next::kBroken;
+  if (there > RingPage::kBytes || there < sizeof(NoteHeader)) return Next::kBroken;
   // A copy, which the peer cannot change between the look and the use.
   copyOut(page(), taken_, &entry, sizeof entry);
   if (entry.bytes > kMaxRingNote || room(entry.bytes) > there) return Next::kBroken;
@@ -76,12 +76,12 @@ RingReceiver::Next RingReceiver::look(std::uint64_t frames, Entry& entry) const 
 }
 
 RingReceiver::Next RingReceiver::look(std::uint64_t frames) const {
-  Entry entry;
+  NoteHeader entry;
   return look(frames, entry);
 }
 
 RingReceiver::Next RingReceiver::take(std::uint64_t frames, base::Bytes& note) {
-  Entry entry;
+  NoteHeader entry;
   const Next next = look(frames, entry);
   if (next != Next::kNote) return next;
   order_.acquire();
@@ -117,7 +117,7 @@ bool RingSender::hasRoom(std::uint64_t bytes) {
 
 bool RingSender::put(std::uint64_t frames, std::span<const std::byte> note) {
   if (note.size() > kMaxRingNote || !hasRoom(room(note.size()))) return false;
-  const Entry entry{.bytes = static_cast<std::uint32_t>(note.size()), .frames = frames};
+  const NoteHeader entry{.bytes = static_cast<std::uint32_t>(note.size()), .frames = frames};
   copyIn(page(), written_, &entry, sizeof entry);
   if (!note.empty()) copyIn(page(), written_ + sizeof entry, note.data(), note.size());
   written_ += room(note.size());

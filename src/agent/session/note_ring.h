@@ -41,14 +41,15 @@ struct RingPage {
   alignas(64) std::array<std::byte, kBytes> data;
 
   // An entry: this, then the note's bytes.
-  struct Entry {
+  struct NoteHeader {
     std::uint32_t bytes = 0;
     std::uint32_t zero = 0;
     std::uint64_t frames = 0;  // of the session, that were sent before this note
   };
 };
 static_assert(sizeof(RingPage) == 16384 && offsetof(RingPage, data) == 192);
-static_assert(sizeof(RingPage::Entry) == RingPage::kStep && RingPage::kBytes % RingPage::kStep == 0,
+static_assert(sizeof(RingPage::NoteHeader) == RingPage::kStep &&
+                  RingPage::kBytes % RingPage::kStep == 0,
               "an entry's head is in one piece");
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "it lives in two processes");
 
@@ -83,7 +84,7 @@ class RingReceiver {
  private:
   RingReceiver(base::SharedMemory memory, base::Fd bell);
   RingPage& page() const { return *reinterpret_cast<RingPage*>(memory_.data()); }
-  Next look(std::uint64_t frames, RingPage::Entry& entry) const;
+  Next look(std::uint64_t frames, RingPage::NoteHeader& entry) const;
 
   base::SharedMemory memory_;
   base::SharedOrder order_;

@@ -43,7 +43,7 @@ struct Ends {
     return {reinterpret_cast<const char*>(note.data()), note.size()};
   }
   // As if the peer had put in an entry that says so.
-  void forge(RingPage::Entry entry, std::uint64_t written) {
+  void forge(RingPage::NoteHeader entry, std::uint64_t written) {
     std::memcpy(page.data.data(), &entry, sizeof entry);
     page.written = written;
   }
@@ -142,14 +142,14 @@ TEST(NoteRing, TheLongestNoteFitsAndALongerOneDoesNot) {
 TEST(NoteRing, WhatIsNotPublishedIsNeverTaken) {
   Ends ends;
   // A sender that died before its last step.
-  const RingPage::Entry entry{.bytes = 4};
+  const RingPage::NoteHeader entry{.bytes = 4};
   std::memcpy(ends.page.data.data(), &entry, sizeof entry);
   EXPECT_EQ(ends.receiver.look(0), Next::kEmpty);
 }
 
 TEST(NoteRing, NonsenseFromTheSenderIsSeen) {
   struct Case {
-    RingPage::Entry entry;
+    RingPage::NoteHeader entry;
     std::uint64_t written;
   };
   const std::vector<Case> cases{{{.bytes = kMaxRingNote + 1}, RingPage::kBytes},

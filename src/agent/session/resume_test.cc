@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "agent/session/connection.h"
-#include "agent/session/session_pair.h"
+#include "agent/session/session_pair_testing.h"
 
 namespace viaduct::agent {
 namespace {
@@ -18,12 +18,12 @@ class ResumeTest : public ::testing::Test {
     config.resume = life;
     return config;
   }
-  Turner turner_;
+  ManualPoller manual_;
   const Key key_ = base::secretFromText("of the life"), other_ = base::secretFromText("another");
 };
 
 TEST_F(ResumeTest, EachEndLearnsHowFarTheOtherHasHeard) {
-  SessionPair pair(Kind::kTcp, turner_, resuming({.epoch = 7, .heard = 3, .key = key_}));
+  SessionPair pair(Kind::kTcp, manual_, resuming({.epoch = 7, .heard = 3, .key = key_}));
   Recorder& user = pair.at_listener;
   user.verdict = Life{.epoch = 7, .heard = 5, .key = key_};
   user.on_judge = [&] {
@@ -33,18 +33,18 @@ TEST_F(ResumeTest, EachEndLearnsHowFarTheOtherHasHeard) {
     EXPECT_TRUE(pair.listener->proves(key_));
     EXPECT_FALSE(pair.listener->proves(other_)) << "the key of another life";
   };
-  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   EXPECT_EQ(user.judged, 1);
   EXPECT_EQ(*pair.at_dialer.epoch, 7U);
   ASSERT_TRUE(pair.dialer->resume());
   EXPECT_EQ(pair.dialer->resume()->heard, 5U);
   ASSERT_TRUE(pair.dialer->send(FrameType::kNote, bytesOf("on")));
-  EXPECT_TRUE(turner_.run([&] { return user.frames.size() == 1; }));
+  EXPECT_TRUE(manual_.run([&] { return user.frames.size() == 1; }));
 }
 
 TEST_F(ResumeTest, AFirstConnectionSaysNothingOfALife) {
-  SessionPair pair(Kind::kTcp, turner_);
-  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  SessionPair pair(Kind::kTcp, manual_);
+  ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   EXPECT_FALSE(pair.dialer->resume());
   EXPECT_FALSE(pair.listener->resume());
   EXPECT_FALSE(pair.listener->proves(key_));
@@ -53,24 +53,24 @@ TEST_F(ResumeTest, AFirstConnectionSaysNothingOfALife) {
 
 // It knows the secret and may come in, but it is not who carried that life.
 TEST_F(ResumeTest, TheDialerTurnsAwayAListenerThatDoesNotKnowTheLife) {
-  SessionPair pair(Kind::kTcp, turner_, resuming({.epoch = 7, .key = key_}));
+  SessionPair pair(Kind::kTcp, manual_, resuming({.epoch = 7, .key = key_}));
   pair.at_listener.verdict = Life{.epoch = 7, .key = other_};
-  ASSERT_TRUE(turner_.run([&] { return pair.at_dialer.closes == 1; }));
+  ASSERT_TRUE(manual_.run([&] { return pair.at_dialer.closes == 1; }));
   EXPECT_EQ(pair.at_dialer.code(), Code::kProtocol);
   EXPECT_FALSE(pair.at_dialer.epoch);
 }
 
 TEST_F(ResumeTest, AnotherEpochIsNotTheLifeThatWasAskedFor) {
-  SessionPair pair(Kind::kTcp, turner_, resuming({.epoch = 7, .key = key_}));
+  SessionPair pair(Kind::kTcp, manual_, resuming({.epoch = 7, .key = key_}));
   pair.at_listener.verdict = Life{.epoch = 8, .key = key_};
-  ASSERT_TRUE(turner_.run([&] { return pair.at_dialer.closes == 1; }));
+  ASSERT_TRUE(manual_.run([&] { return pair.at_dialer.closes == 1; }));
   EXPECT_EQ(pair.at_dialer.code(), Code::kProtocol);
 }
 
 TEST_F(ResumeTest, ARefusalReachesTheDialer) {
-  SessionPair pair(Kind::kTcp, turner_, resuming({.epoch = 7, .key = key_}));
+  SessionPair pair(Kind::kTcp, manual_, resuming({.epoch = 7, .key = key_}));
   pair.at_listener.verdict = Error{.code = Code::kPeerLost, .detail = "that session is over"};
-  ASSERT_TRUE(turner_.run([&] { return pair.at_dialer.closes == 1; }));
+  ASSERT_TRUE(manual_.run([&] { return pair.at_dialer.closes == 1; }));
   EXPECT_EQ(pair.at_dialer.code(), Code::kPeerLost);
   EXPECT_EQ(pair.at_dialer.error->detail, "that session is over");
 }
@@ -79,9 +79,9 @@ TEST_F(ResumeTest, ARefusalReachesTheDialer) {
 TEST_F(ResumeTest, AProofIsGoodForOneConnection) {
   Key first{};
   for (int i = 0; i < 2; ++i) {
-    SessionPair pair(Kind::kTcp, turner_, resuming({.epoch = 7, .key = key_}));
+    SessionPair pair(Kind::kTcp, manual_, resuming({.epoch = 7, .key = key_}));
     pair.at_listener.verdict = Life{.epoch = 7, .key = key_};
-    ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+    ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
     const Key proof = pair.listener->resume()->proof;
     EXPECT_NE(proof, pair.dialer->resume()->proof) << "nor for the other end";
     EXPECT_NE(proof, std::exchange(first, proof));
@@ -89,8 +89,8 @@ TEST_F(ResumeTest, AProofIsGoodForOneConnection) {
 }
 
 TEST_F(ResumeTest, OnlyTcpCanResumeOneDay) {
-  SessionPair tcp(Kind::kTcp, turner_), local(Kind::kUnix, turner_);
-  ASSERT_TRUE(turner_.run([&] { return tcp.ready() && local.ready(); }));
+  SessionPair tcp(Kind::kTcp, manual_), local(Kind::kUnix, manual_);
+  ASSERT_TRUE(manual_.run([&] { return tcp.ready() && local.ready(); }));
   EXPECT_TRUE(tcp.dialer->canResume());
   EXPECT_TRUE(tcp.listener->canResume());
   EXPECT_FALSE(local.dialer->canResume());
@@ -98,13 +98,13 @@ TEST_F(ResumeTest, OnlyTcpCanResumeOneDay) {
 }
 
 TEST_F(ResumeTest, HeartbeatsHaveNoNumber) {
-  SessionPair pair(Kind::kTcp, turner_);
-  ASSERT_TRUE(turner_.run([&] { return pair.ready(); }));
+  SessionPair pair(Kind::kTcp, manual_);
+  ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   EXPECT_EQ(pair.listener->numberedHeard(), 0U);
   for (const auto type : {FrameType::kHeartbeat, FrameType::kNote, FrameType::kHeartbeat,
                           FrameType::kPin, FrameType::kBye})
     ASSERT_TRUE(pair.dialer->send(type, {}));
-  ASSERT_TRUE(turner_.run([&] { return pair.at_listener.types.size() == 5; }));
+  ASSERT_TRUE(manual_.run([&] { return pair.at_listener.types.size() == 5; }));
   EXPECT_EQ(pair.listener->numberedHeard(), 3U);
   EXPECT_EQ(pair.dialer->numberedHeard(), 0U);
 }
@@ -113,7 +113,7 @@ TEST_F(ResumeTest, HeartbeatsHaveNoNumber) {
 class WrongResume : public ResumeTest {
  protected:
   void injectBeforeTheHello(std::initializer_list<std::size_t> sizes) {
-    SessionPair pair(Kind::kUnix, turner_);
+    SessionPair pair(Kind::kUnix, manual_);
     pair.at_dialer.on_judge = [&] {
       FrameSealer sealer;
       for (int i = 0; i < 2; ++i) sealer.seal(FrameType::kNote, {}, {}, 0);  // open and proof
@@ -124,7 +124,7 @@ class WrongResume : public ResumeTest {
         ASSERT_GT(::send(pair.raw_dialer, payload.data(), payload.size(), 0), 0);
       }
     };
-    ASSERT_TRUE(turner_.run([&] { return pair.at_listener.closes == 1; }));
+    ASSERT_TRUE(manual_.run([&] { return pair.at_listener.closes == 1; }));
     EXPECT_EQ(pair.at_listener.code(), Code::kProtocol);
     EXPECT_EQ(pair.at_listener.judged, 0);
     detail_ = pair.at_listener.error->detail;

@@ -16,7 +16,7 @@ Fault ChunkCopier::run(const Task& task, const Chunk& chunk) {
   Gate& gate = task.peer->gate();
   const Gate::Pass pass = gate.enter();
   if (!pass) return {Fault::Kind::kFenced};
-  if (task.number != task_) copies_.begin(task.way, task.bytes);
+  if (task.number != task_) copies_.begin(task.strategy, task.bytes);
   task_ = task.number;
   const Fault fault = walk(task, chunk);
   copies_.finish();
@@ -52,7 +52,7 @@ Fault ChunkCopier::resolve(const Task& task, const Op& op, Cursor& at) const {
 
 Fault ChunkCopier::copy(const Task& task, const RemoteView& view, std::uint64_t local,
                         std::uint64_t remote, std::uint64_t bytes) {
-  if (view.way == RemoteView::Way::kCma) {
+  if (view.method == RemoteView::Method::kCma) {
     if (batch_.full())
       if (const Fault fault = batch_.flush(task.peer->cma(), task.kind)) return fault;
     batch_.add(local, remote, bytes);

@@ -30,7 +30,7 @@ struct Task {
   std::uint64_t born = 0;    // when it was posted; it does not mean registrations made later
   std::uint64_t number = 0;  // of all posts
   std::uint64_t bytes = 0;   // of it all, at least
-  base::AdaptiveCopy::Way way = base::AdaptiveCopy::Way::kPlain;
+  base::AdaptiveCopy::Strategy strategy = base::AdaptiveCopy::Strategy::kPlain;
 };
 
 class ChunkCopier {

@@ -32,11 +32,11 @@ class LocalRail final : public core::Rail {
   std::string_view name() const override { return "memory"; }
   std::size_t post(const core::Work& work) override {
     PeerMemory* peer = static_cast<LocalLink*>(work.link)->peer();
-    return peer == nullptr ? 0 : backend_.crew().post(work, *peer, backend_.now());
+    return peer == nullptr ? 0 : backend_.copyPool().post(work, *peer, backend_.now());
   }
-  void poll(core::Completions& out) override { backend_.crew().poll(out); }
-  void cancel(core::Tag tag) override { backend_.crew().cancel(tag); }
-  bool busy() const override { return backend_.crew().busy(); }
+  void poll(core::Completions& out) override { backend_.copyPool().poll(out); }
+  void cancel(core::Tag tag) override { backend_.copyPool().cancel(tag); }
+  bool busy() const override { return backend_.copyPool().busy(); }
   bool mayHaveEnded() const override { return true; }
 
  private:
@@ -51,7 +51,7 @@ std::uint64_t hostMemory() {
 LocalBackend::LocalBackend(const Settings& settings, std::shared_ptr<LiveTable> live)
     : patience_(settings.grace),
       live_(std::move(live)),
-      crew_(*live_, settings),
+      copy_pool_(*live_, settings),
       populator_(settings.populate),
       mapped_(kMostMappedOfAll * hostMemory()) {
   rails_.push_back(std::make_unique<LocalRail>(*this));
@@ -80,7 +80,7 @@ Result<Bytes> LocalBackend::pin(std::uint32_t slot, const Segment& memory) {
     return Error{.code = Code::kExhausted,
                  .operation = "pin",
                  .detail = fmt::format("more than {} registrations", kSlots)};
-  crew_.expect(memory.bytes);
+  copy_pool_.expect(memory.bytes);
   PinRecord record;
   record.in_file = holdFile(memory, record.file);
   if (record.in_file)
@@ -154,7 +154,7 @@ Status LocalBackend::unpin(std::uint32_t slot) {
 
 LocalBackend::Withdrawal LocalBackend::withdraw(std::uint32_t slot) {
   live_->clear(slot);
-  crew_.drain();
+  copy_pool_.drain();
   forgetSettledGates();
   Withdrawal withdrawal;
   withdrawal.inside.reserve(gates_.size());

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/local/crew.h"
+#include "backends/local/copy_pool.h"
 #include "backends/local/live_table.h"
 #include "backends/local/own_gate.h"
 #include "backends/local/populator.h"
@@ -36,7 +36,7 @@ class LocalBackend final : public core::Backend {
   Status unpin(std::uint32_t slot) override;
 
   // For links and the rail.
-  Crew& crew() { return crew_; }
+  CopyPool& copyPool() { return copy_pool_; }
   Populator& populator() { return populator_; }
   const std::shared_ptr<LiveTable>& live() const { return live_; }
   bool pinned(std::uint32_t slot) const { return live_->generation(slot) != 0; }
@@ -86,7 +86,7 @@ class LocalBackend final : public core::Backend {
 
   std::chrono::milliseconds patience_;
   std::shared_ptr<LiveTable> live_;
-  Crew crew_;
+  CopyPool copy_pool_;
   Populator populator_;
   std::vector<std::unique_ptr<core::Rail>> rails_;
   std::uint64_t clock_ = 0;  // counts registrations, ours and the peers'

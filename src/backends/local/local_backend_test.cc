@@ -197,7 +197,7 @@ TEST_F(LocalAlone, ATakenOpComesBackExactlyOnceWhateverTheRailTakes) {
   }
   ASSERT_LT(taken, 400U) << "the queue has no end";
   ASSERT_TRUE(finish(taken));
-  for (int i = 0; i < 10; ++i) pair_->turn();
+  for (int i = 0; i < 10; ++i) pair_->progress();
   EXPECT_EQ(back(), taken);
   EXPECT_EQ(failure(), nullptr);
 }
@@ -212,7 +212,7 @@ TEST_F(LocalAlone, CancelGivesBackWhatWasNotTaken) {
   EXPECT_EQ(failure()->why.code, Code::kCancelled);
   // It is over: what changes there now stays changed.
   testing::fillWith(there_, std::byte{0xee});
-  for (int i = 0; i < 100; ++i) pair_->turn();
+  for (int i = 0; i < 100; ++i) pair_->progress();
   EXPECT_TRUE(testing::allAre(there_, std::byte{0xee}));
 }
 
@@ -269,7 +269,7 @@ TEST_F(LocalDirect, UnpinDuringTrafficLeavesTheMemoryAlone) {
   for (int round = 0; round < 20; ++round) {
     pair_->done[0].clear();
     ASSERT_EQ(post(ops), ops.size());
-    if (round % 2 == 1) pair_->turn();
+    if (round % 2 == 1) pair_->progress();
     ASSERT_TRUE(testing::withdraw(*b_, kThere));
     testing::fillWith(there_, std::byte{0xdd});
     ASSERT_TRUE(finish(ops.size()));
@@ -288,7 +288,7 @@ TEST_F(LocalDirect, CloseReturnsEverythingAndEndsAllAccess) {
   EXPECT_EQ(ops, 2U);
   testing::fillWith(there_, std::byte{0xcc});
   EXPECT_EQ(post({op(0, 0, 8)}), 0U);
-  for (int i = 0; i < 10; ++i) pair_->turn();
+  for (int i = 0; i < 10; ++i) pair_->progress();
   EXPECT_TRUE(testing::allAre(there_, std::byte{0xcc}));
   EXPECT_TRUE(link().settled());
   EXPECT_EQ(link().state().phase, core::LinkState::Phase::kUnusable);

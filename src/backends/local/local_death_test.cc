@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/local/gate.h"
-#include "backends/local/message.h"
+#include "backends/local/local_message.h"
 #include "backends/local/own_memory_testing.h"
 
 namespace viaduct::local::testing {
@@ -165,7 +165,8 @@ bool standInside(int socket, int pid) {
   const base::Fd self = openPidfd(::getpid());
   const auto table = LiveTable::make();
   const auto own = SharedMemory::allocate(4096);
-  if (!station.send(encode(Hello{}), std::array{own->fd(), table->fd(), self.get()})) return false;
+  if (!station.send(encode(LocalHello{}), std::array{own->fd(), table->fd(), self.get()}))
+    return false;
   station.say("inside");
   if (!station.hears("leave")) return false;
   gate->leave(pass);

@@ -103,7 +103,7 @@ void LocalLink::receive(std::span<const std::byte> message, std::vector<core::Fd
   if (!done) fail(brief(done.error()), done.error().code);
 }
 
-Status LocalLink::heard(const Hello& hello, Fds fds) {
+Status LocalLink::heard(const LocalHello& hello, Fds fds) {
   if (peer_.attached()) return protocol("a second hello");
   if (seed_.same_process) {
     door_ = findDoor(hello.door);
@@ -116,7 +116,7 @@ Status LocalLink::heard(const Hello& hello, Fds fds) {
     state_.text = cma_ ? "mapped, cma" : "mapped; no cma: " + refused;
   }
   state_.phase = LinkState::Phase::kReady;
-  backend_.crew().start();
+  backend_.copyPool().start();
   for (const auto& [slot, pin] : pins_) show(slot, pin);
   host_.changed();
   return Ok{};
@@ -134,7 +134,7 @@ Status LocalLink::attachAcross(Fds& fds) {
 }
 
 // Empty when the peer's plain memory can be reached; else what stands against it.
-std::string LocalLink::tryCma(const Hello& hello) {
+std::string LocalLink::tryCma(const LocalHello& hello) {
   if (seed_.pid == 0) return "the peer's process is not visible here (another PID namespace)";
   if (own_->process() < 0) return "no pidfd of the peer's process could be opened";
   const CmaTarget target{.pid = seed_.pid, .pidfd = own_->process()};
@@ -215,10 +215,10 @@ void LocalLink::show(std::uint32_t slot, const KnownPin& pin) {
                   .born = pin.born};
   const auto file = pin.key.in_file ? files_.find(pin.key.file) : files_.end();
   if (seed_.same_process) {
-    view.way = RemoteView::Way::kDirect;
+    view.method = RemoteView::Method::kDirect;
   } else if (file != files_.end() && pin.key.offset <= file->second->size() &&
              pin.info.bytes <= file->second->size() - pin.key.offset) {
-    view.way = RemoteView::Way::kMapped;
+    view.method = RemoteView::Method::kMapped;
     view.mapping = file->second;
     view.shift =
         reinterpret_cast<std::uintptr_t>(file->second->data()) + pin.key.offset - pin.info.address;
@@ -230,7 +230,7 @@ void LocalLink::show(std::uint32_t slot, const KnownPin& pin) {
 
 // Helpers in the middle of a chunk may still look at it.
 void LocalLink::retire(PeerMemory::Old old) {
-  if (old) backend_.crew().drain();
+  if (old) backend_.copyPool().drain();
 }
 
 std::optional<std::string_view> LocalLink::reaches(OpKind, std::uint32_t local_pin,
@@ -238,12 +238,12 @@ std::optional<std::string_view> LocalLink::reaches(OpKind, std::uint32_t local_p
   if (!usable() || !backend_.pinned(local_pin)) return std::nullopt;
   const RemoteView* view = peer_.find(remote_pin);
   if (view == nullptr) return std::nullopt;
-  switch (view->way) {
-    case RemoteView::Way::kDirect:
+  switch (view->method) {
+    case RemoteView::Method::kDirect:
       return "direct";
-    case RemoteView::Way::kMapped:
+    case RemoteView::Method::kMapped:
       return "mapped";
-    case RemoteView::Way::kCma:
+    case RemoteView::Method::kCma:
       return "cma";
   }
   return std::nullopt;
@@ -256,7 +256,7 @@ bool LocalLink::servedBy(const core::Rail& rail) const {
 void LocalLink::close(core::Completions& out) {
   if (closed_) return;
   closed_ = true;
-  backend_.crew().close(peer_, out);
+  backend_.copyPool().close(peer_, out);
   if (own_) own_->fence();
   withdrawDoor(hello_.door);
   for (const auto& [slot, pin] : pins_) retire(peer_.drop(slot));

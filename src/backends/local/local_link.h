@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "backends/local/local_backend.h"
-#include "backends/local/message.h"
+#include "backends/local/local_message.h"
 #include "backends/local/own_gate.h"
 #include "backends/local/peer_memory.h"
 #include "core/backend.h"
@@ -46,11 +46,11 @@ class LocalLink final : public core::Link {
     return !closed_ && state_.phase == core::LinkState::Phase::kReady && peer_.attached();
   }
   Status sayHello();
-  Status heard(const Hello& hello, Fds fds);
+  Status heard(const LocalHello& hello, Fds fds);
   Status heard(const FileOffer& offer, Fds fds);
   Status heard(const FileGone& gone, const Fds& fds);
   Status attachAcross(Fds& fds);
-  std::string tryCma(const Hello& hello);
+  std::string tryCma(const LocalHello& hello);
   void show(std::uint32_t slot, const KnownPin& pin);
   void retire(PeerMemory::Old old);
   Result<std::shared_ptr<const base::SharedMemory>> mapFile(const core::Fd& file,
@@ -65,7 +65,7 @@ class LocalLink final : public core::Link {
 
   // Our memory, as the peer reaches it.
   std::shared_ptr<OwnGate> own_;
-  Hello hello_;
+  LocalHello hello_;
 
   // The peer's memory. What `peer_` points to is declared before it.
   std::optional<Door> door_;  // same process

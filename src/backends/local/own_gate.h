@@ -14,7 +14,7 @@
 #include "backends/local/cma.h"
 #include "backends/local/gate.h"
 #include "backends/local/live_table.h"
-#include "backends/local/message.h"
+#include "backends/local/local_message.h"
 #include "base/fd.h"
 #include "base/shared_memory.h"
 
@@ -81,7 +81,7 @@ class OwnGate {
 // until it cannot, or the process ends.
 void keepUntilSettled(std::shared_ptr<OwnGate> gate);  // any thread
 
-// For peers in the same process, where no fd needs to travel: what a Hello's token stands for.
+// For peers in the same process, where no fd needs to travel: what a LocalHello's token stands for.
 struct Door {
   std::shared_ptr<OwnGate> gate;
   std::shared_ptr<LiveTable> live;

@@ -17,12 +17,12 @@ namespace viaduct::local {
 
 // One registration of the peer; never changed once it can be found.
 struct RemoteView {
-  enum class Way : std::uint8_t { kDirect, kMapped, kCma };
+  enum class Method : std::uint8_t { kDirect, kMapped, kCma };
   std::uint64_t address = 0;  // as the peer sees it
   std::uint64_t bytes = 0;
   std::uint64_t generation = 0;  // what the peer's live table says while it lives
   std::uint64_t born = 0;        // when we heard of it; ops posted before do not mean it
-  Way way = Way::kCma;
+  Method method = Method::kCma;
   std::uint64_t shift = 0;  // added to the peer's address gives ours; not for kCma
   std::shared_ptr<const base::SharedMemory> mapping = nullptr;  // what keeps it valid
 };

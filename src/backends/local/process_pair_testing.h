@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "backends/local/local_backend.h"
-#include "backends/local/message.h"
+#include "backends/local/local_message.h"
 #include "base/bytes.h"
 #include "core/backend.h"
 #include "support/link_pair.h"

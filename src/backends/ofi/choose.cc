@@ -12,8 +12,8 @@
 #include "base/environment.h"
 #include "base/log.h"
 #include "base/nearest.h"
-#include "core/fabric/message.h"
-#include "core/fabric/worth.h"
+#include "core/fabric/auto_open.h"
+#include "core/fabric/fabric_message.h"
 #include "core/setting_name.h"
 #include "host/devices.h"
 #include "host/nearness.h"
@@ -25,7 +25,7 @@ namespace {
 using core::fabric::Fabric;
 using core::fabric::namedIn;
 using core::fabric::notNear;
-using core::fabric::notWorthIt;
+using core::fabric::notOpenedUnasked;
 
 // Best first. Others are used where they are named.
 constexpr std::array kPreference{"efa", "verbs;ofi_rxm", "cxi", "tcp", "tcp;ofi_rxm"};
@@ -197,9 +197,9 @@ core::fabric::NearRails nearRails(std::span<const Offer> opened, const std::stri
   return core::fabric::NearRails(nics, root);
 }
 
-Result<Rails> railsFor(std::span<const std::string> named, const std::string& provider,
-                       std::span<const Offer> offers, const std::string& root) {
-  Rails out;
+Result<RailOffers> railsFor(std::span<const std::string> named, const std::string& provider,
+                            std::span<const Offer> offers, const std::string& root) {
+  RailOffers out;
   for (const std::string& rail : named) {
     VIADUCT_TRY(out.offers.emplace_back(), deviceFor(rail, provider, offers));
   }
@@ -236,7 +236,7 @@ bool connects(const Offer& offer) {
 }
 
 // What there is of this kind and with these promises.
-Result<Info> ask(const Library& ofi, fi_ep_type type, std::uint64_t order, int mr_mode) {
+Result<Info> ask(const OfiLibrary& ofi, fi_ep_type type, std::uint64_t order, int mr_mode) {
   Info hints(ofi.fi_dupinfo(nullptr));
   if (!hints) return Error{.code = Code::kExhausted, .operation = "fi_dupinfo", .device = "ofi"};
   hints->caps = FI_RMA;
@@ -256,15 +256,16 @@ Result<Info> ask(const Library& ofi, fi_ep_type type, std::uint64_t order, int m
 }
 
 // Rails that were named all open, or none does; of others, those that can.
-Status openRails(const Library& ofi, const Settings& settings, const Rails& rails, Fabric& out) {
+Status openRails(const OfiLibrary& ofi, const Settings& settings, const RailOffers& rails,
+                 Fabric& out) {
   Status last = Ok{};
   std::vector<Offer> opened;
   for (std::size_t i = 0; i < rails.offers.size(); ++i) {
     const Offer& offer = rails.offers[i];
-    auto ground = Ground::open(ofi, *offer.info, settings);
-    if (!ground) {
-      if (!settings.rails.empty()) return std::move(ground).error();
-      last = std::move(ground).error();
+    auto domain = OfiDomain::open(ofi, *offer.info, settings);
+    if (!domain) {
+      if (!settings.rails.empty()) return std::move(domain).error();
+      last = std::move(domain).error();
       base::log(base::LogLevel::kWarning, "ofi: {} is skipped: {}", offer.device,
                 last.error().text());
       continue;
@@ -273,16 +274,16 @@ Status openRails(const Library& ofi, const Settings& settings, const Rails& rail
     const bool twice =
         std::find(out.names.begin(), out.names.end(), offer.device) != out.names.end();
     out.names.push_back(twice ? settings.rails[i] : offer.device);
-    out.grounds.push_back(*std::move(ground));
+    out.domains.push_back(*std::move(domain));
     opened.push_back(offer);
   }
   if (settings.rails.empty()) out.near = nearRails(opened);
-  return out.grounds.empty() ? last : Ok{};
+  return out.domains.empty() ? last : Ok{};
 }
 
 // Best first: connected, which tells of a peer that goes, and in order; those that are only there
 // to be refused last. They stand in the lists.
-Result<std::vector<Offer>> askAll(const Library& ofi, std::vector<Info>& lists) {
+Result<std::vector<Offer>> askAll(const OfiLibrary& ofi, std::vector<Info>& lists) {
   std::vector<Offer> out, refused;
   const auto take = [&](const std::vector<Offer>& offers, auto fits) {
     for (const Offer& one : offers)
@@ -305,13 +306,13 @@ Result<std::vector<Offer>> askAll(const Library& ofi, std::vector<Info>& lists) 
   return out;
 }
 
-std::string describe(const Library& ofi, const Fabric& chosen, const Rails& rails) {
-  const Manner& manner = static_cast<const Ground&>(*chosen.grounds.front()).manner();
+std::string describe(const OfiLibrary& ofi, const Fabric& chosen, const RailOffers& rails) {
+  const EndpointProfile& profile = static_cast<const OfiDomain&>(*chosen.domains.front()).profile();
   std::string out =
       fmt::format("libfabric {}, {} over {}{}; inject {}, doorbell {}, {}", ofi.version,
                   chosen.kind, fmt::join(chosen.names, ", "), notNear(rails.left_out),
-                  manner.inject, manner.doorbell ? "shared" : "each",
-                  manner.ordered ? "writes in order" : "writes in no order");
+                  profile.inject, profile.doorbell ? "shared" : "each",
+                  profile.ordered ? "writes in order" : "writes in no order");
   if (const std::string set = base::environmentText("FI_"); !set.empty()) out += "; " + set;
   return out;
 }
@@ -321,8 +322,8 @@ std::string describe(const Library& ofi, const Fabric& chosen, const Rails& rail
 Result<Fabric> choose(const Settings& settings) {
   const bool named = namedIn(settings, "ofi");
   if (!named && host::rdmaPorts("/").empty() && host::cxiNics("/").empty())
-    return notWorthIt("ofi", "this host has no RDMA device");
-  VIADUCT_TRY(const Library* const ofi, library());
+    return notOpenedUnasked("ofi", "this host has no RDMA device");
+  VIADUCT_TRY(const OfiLibrary* const ofi, library());
   std::vector<Info> lists;
   VIADUCT_TRY(const auto offers, askAll(*ofi, lists));
   const auto found = providerFor(settings.ofi_provider, offers);
@@ -330,8 +331,8 @@ Result<Fabric> choose(const Settings& settings) {
   const std::string& provider = *found;
   const bool rdma = isRdma(provider);
   if (!named && !rdma)
-    return notWorthIt("ofi", fmt::format("libfabric shows no RDMA provider: {}",
-                                         fmt::join(each(offers, &Offer::provider), ", ")));
+    return notOpenedUnasked("ofi", fmt::format("libfabric shows no RDMA provider: {}",
+                                               fmt::join(each(offers, &Offer::provider), ", ")));
   const bool same_host = isOneOf(kMemory, provider);
   Fabric out{.can = {.name = "ofi",
                      .memory = {MemoryKind::kHost},
@@ -340,7 +341,7 @@ Result<Fabric> choose(const Settings& settings) {
                      .tcp = !rdma && !same_host,
                      .preference = rdma ? 20 : 34},
              .kind = provider};
-  VIADUCT_TRY(const Rails rails, railsFor(settings.rails, provider, offers));
+  VIADUCT_TRY(const RailOffers rails, railsFor(settings.rails, provider, offers));
   VIADUCT_CHECK(openRails(*ofi, settings, rails, out));
   out.description = describe(*ofi, out, rails);
   return out;

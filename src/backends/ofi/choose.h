@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/ofi/ground.h"
+#include "backends/ofi/ofi_domain.h"
 #include "core/fabric/fabric_backend.h"
 
 namespace viaduct::ofi {
@@ -42,13 +42,13 @@ Result<Offer> deviceFor(const std::string& rail, const std::string& provider,
                         std::span<const Offer> offers);
 
 // What becomes a rail, and what could have and does not.
-struct Rails {
+struct RailOffers {
   std::vector<Offer> offers = {};
   std::vector<std::string> left_out = {};
 };
 // Where nothing is named: over RDMA, every device that is as near as any to this process's CPUs;
 // else the first. Files are read below `root`.
-Result<Rails> railsFor(std::span<const std::string> named, const std::string& provider,
-                       std::span<const Offer> offers, const std::string& root = "/");
+Result<RailOffers> railsFor(std::span<const std::string> named, const std::string& provider,
+                            std::span<const Offer> offers, const std::string& root = "/");
 
 }  // namespace viaduct::ofi

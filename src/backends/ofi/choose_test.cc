@@ -197,7 +197,7 @@ TEST_F(ChooseHere, WhatGoesByMemoryIsNoNetwork) {
 TEST_F(ChooseHere, EachRailThatIsNamedIsOne) {
   const auto chosen = choose({.backends = {"ofi"}, .rails = {"lo", "127.0.0.1"}});
   ASSERT_TRUE(chosen) << chosen.error().text();
-  EXPECT_EQ(chosen->grounds.size(), 2U);
+  EXPECT_EQ(chosen->domains.size(), 2U);
   EXPECT_NE(chosen->names[0], chosen->names[1]);
 }
 
@@ -221,7 +221,7 @@ TEST_F(ChooseHere, WithoutRdmaItIsNotOpenedUnasked) {
 }
 
 // Seen where this is the process's first test, as under ctest: later it is loaded already.
-TEST(Library, LeavesTheProgramItsSignals) {
+TEST(OfiLibrary, LeavesTheProgramItsSignals) {
   constexpr std::array kTaken{SIGINT, SIGTERM, SIGSEGV, SIGBUS, SIGILL, SIGABRT};
   const auto handlers = [&] {
     std::vector<void (*)(int)> out;

@@ -21,11 +21,11 @@ Error cannotLoad(std::string detail) {
                                 FI_MAJOR(kSpoken), FI_MINOR(kSpoken))};
 }
 
-Result<Library> load() {
+Result<OfiLibrary> load() {
   const base::KeptSignals kept;  // psm and psm2 take SIGINT and SIGTERM, among others
   const auto file = base::SharedLibrary::open("libfabric.so.1");
   if (!file) return cannotLoad(file.error().detail);
-  Library out;
+  OfiLibrary out;
 #define VIADUCT_OFI_BIND(name) \
   if (!file->bind(#name, out.name)) return cannotLoad("it has no " #name);
   VIADUCT_OFI_FUNCTIONS(VIADUCT_OFI_BIND)
@@ -41,8 +41,8 @@ Result<Library> load() {
 
 }  // namespace
 
-Result<const Library*> library() {
-  static const Result<Library> the_library = load();
+Result<const OfiLibrary*> library() {
+  static const Result<OfiLibrary> the_library = load();
   if (!the_library) return the_library.error();
   return &*the_library;
 }

@@ -20,7 +20,7 @@ constexpr std::uint32_t kSpoken = FI_VERSION(1, 17);
 
 // The functions that are used, by their own names. They are the newest the library has: no struct
 // that has grown over the years is made here, the library makes each (fi_dupinfo of nothing).
-struct Library {
+struct OfiLibrary {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a member's name
 #define VIADUCT_OFI_MEMBER(name) decltype(&::name) name = nullptr;
   VIADUCT_OFI_FUNCTIONS(VIADUCT_OFI_MEMBER)
@@ -29,7 +29,7 @@ struct Library {
 };
 
 // The one of this process. kUnsupported: not installed, or older than what we speak.
-Result<const Library*> library();
+Result<const OfiLibrary*> library();
 // "libfabric 1.17.0", or why it is not loaded.
 std::string libraryVersion();
 

@@ -7,7 +7,7 @@ namespace viaduct::ofi {
 Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context) {
   VIADUCT_TRY(auto chosen, choose(context.settings));
   static std::atomic_flag warned;
-  if (!chosen.can.rdma && !static_cast<const Ground&>(*chosen.grounds.front()).connects())
+  if (!chosen.can.rdma && !static_cast<const OfiDomain&>(*chosen.domains.front()).connects())
     base::logOnce(warned, base::LogLevel::kWarning,
                   "backend ofi runs over {}: a process that reaches its ports and guesses a key "
                   "can read and write registered memory; the provider tcp authenticates peers",

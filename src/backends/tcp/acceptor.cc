@@ -16,7 +16,7 @@ Acceptor::~Acceptor() {
     if (id != 0) poller_.forgetTimer(id);
 }
 
-Status Acceptor::listen(const Endpoint& at) {
+Status Acceptor::listen(const TcpAddress& at) {
   if (!listener_) {
     VIADUCT_TRY(listener_, base::Listener::open({}, {}, poller_,
                                                 [this](base::Fd fd, base::Unproven::Place place) {
@@ -24,18 +24,18 @@ Status Acceptor::listen(const Endpoint& at) {
                                                 }));
   }
   VIADUCT_TRY(base::Fd fd, listenOn(at));
-  bound_.push_back(localEndpoint(fd.get()));
+  bound_.push_back(localAddress(fd.get()));
   return listener_->adopt(std::move(fd));
 }
 
-std::vector<Endpoint> Acceptor::addresses() const {
-  std::vector<Endpoint> out;
-  for (const Endpoint& at : bound_) {
+std::vector<TcpAddress> Acceptor::addresses() const {
+  std::vector<TcpAddress> out;
+  for (const TcpAddress& at : bound_) {
     if (!at.wildcard()) {
       out.push_back(at);
       continue;
     }
-    for (const Interface& one : interfaces())
+    for (const LocalInterface& one : interfaces())
       if (one.address.family() == at.family() && !one.address.linkLocal())
         out.push_back(one.address.withPort(at.port()));
   }
@@ -45,7 +45,7 @@ std::vector<Endpoint> Acceptor::addresses() const {
 void Acceptor::add(base::Fd fd, base::Unproven::Place place) {
   pending_.push_back(
       {.fd = std::move(fd), .until = Clock::now() + patience_, .place = std::move(place)});
-  const Place one = std::prev(pending_.end());
+  const PendingPlace one = std::prev(pending_.end());
   one->place.watch([one] { return one->got == one->bytes.size(); }, [this, one] { drop(one); });
   auto watch = poller_.watch(one->fd.get(), EPOLLIN, [this, one](std::uint32_t) { onBytes(one); });
   if (!watch) return drop(one);
@@ -53,7 +53,7 @@ void Acceptor::add(base::Fd fd, base::Unproven::Place place) {
   setTimer();
 }
 
-void Acceptor::onBytes(Place one) {
+void Acceptor::onBytes(PendingPlace one) {
   // Exactly the hello: what follows belongs to the link.
   const ssize_t got =
       ::recv(one->fd.get(), one->bytes.data() + one->got, one->bytes.size() - one->got, 0);
@@ -65,9 +65,9 @@ void Acceptor::onBytes(Place one) {
   offer(one);
 }
 
-void Acceptor::offer(Place one) {
+void Acceptor::offer(PendingPlace one) {
   const auto hello = decodeHello(one->bytes);
-  if (!hello || offer_(*hello, one->bytes, one->fd) != Verdict::kUnknown) drop(one);
+  if (!hello || offer_(*hello, one->bytes, one->fd) != HelloVerdict::kUnknown) drop(one);
 }
 
 void Acceptor::linkAdded() {
@@ -78,12 +78,12 @@ void Acceptor::linkAdded() {
 void Acceptor::offerAgain() {
   again_ = 0;
   for (auto at = pending_.begin(); at != pending_.end();) {
-    const Place one = at++;
+    const PendingPlace one = at++;
     if (one->got == one->bytes.size()) offer(one);
   }
 }
 
-void Acceptor::drop(Place one) {
+void Acceptor::drop(PendingPlace one) {
   if (one->watch != 0) poller_.forget(one->watch);
   pending_.erase(one);
 }

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "backends/tcp/endpoint.h"
 #include "backends/tcp/hello.h"
+#include "backends/tcp/tcp_address.h"
 #include "base/fd.h"
 #include "base/net/listener.h"
 #include "base/poller.h"
@@ -17,24 +17,25 @@ namespace viaduct::tcp {
 class Acceptor {
  public:
   // Takes the socket if the hello is genuine and wanted.
-  enum class Verdict : std::uint8_t {
+  enum class HelloVerdict : std::uint8_t {
     kTaken,
     kRefused,  // never will be
     kUnknown,  // no such link: it may be a moment late, offered again by linkAdded()
   };
   using HelloBytes = std::array<std::byte, kHelloBytes>;
-  using Offer = std::function<Verdict(const Hello& hello, const HelloBytes& bytes, base::Fd& fd)>;
+  using OnHello =
+      std::function<HelloVerdict(const SocketHello& hello, const HelloBytes& bytes, base::Fd& fd)>;
 
   // Who has not said hello after `patience` is dropped.
-  Acceptor(base::Poller& poller, std::chrono::milliseconds patience, Offer offer)
+  Acceptor(base::Poller& poller, std::chrono::milliseconds patience, OnHello offer)
       : poller_(poller), offer_(std::move(offer)), patience_(patience) {}
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
-  Status listen(const Endpoint& at);
+  Status listen(const TcpAddress& at);
   // What peers connect to; a wildcard became the addresses of this machine.
-  std::vector<Endpoint> addresses() const;
+  std::vector<TcpAddress> addresses() const;
   // Offers again, from a handler, what came before its link did.
   void linkAdded();
   std::size_t pending() const { return pending_.size(); }
@@ -51,21 +52,21 @@ class Acceptor {
     std::size_t got = 0;
     base::Unproven::Place place = {};
   };
-  using Place = std::list<Pending>::iterator;
+  using PendingPlace = std::list<Pending>::iterator;
 
   void add(base::Fd fd, base::Unproven::Place place);
-  void onBytes(Place one);
-  void offer(Place one);
-  void drop(Place one);
+  void onBytes(PendingPlace one);
+  void offer(PendingPlace one);
+  void drop(PendingPlace one);
   void offerAgain();
   void onTimer();
   void setTimer();
 
   base::Poller& poller_;
-  Offer offer_;
+  OnHello offer_;
   std::chrono::milliseconds patience_;
   std::unique_ptr<base::Listener> listener_;
-  std::vector<Endpoint> bound_;
+  std::vector<TcpAddress> bound_;
   std::list<Pending> pending_;  // the oldest first
   base::Poller::Id timer_ = 0, again_ = 0;
 };

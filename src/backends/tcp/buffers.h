@@ -41,7 +41,7 @@ struct OutFrame {
 
 // A peer's READ request that waits for its turn.
 struct RequestBuffer {
-  std::array<Entry, kMaxEntries> entries;
+  std::array<FrameEntry, kMaxEntries> entries;
 };
 
 template <class T>

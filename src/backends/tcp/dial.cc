@@ -68,7 +68,7 @@ void Dial::next() {
   done(*first_);
 }
 
-Status Dial::connect(const Endpoint& to) {
+Status Dial::connect(const TcpAddress& to) {
   VIADUCT_TRY(fd_, socketFrom(plan_.from, to.family()));
   greeted_ = false;
   got_ = 0;

@@ -6,8 +6,8 @@
 #include <functional>
 #include <vector>
 
-#include "backends/tcp/endpoint.h"
 #include "backends/tcp/hello.h"
+#include "backends/tcp/tcp_address.h"
 #include "base/fd.h"
 #include "base/poller.h"
 
@@ -17,10 +17,10 @@ class Dial {
  public:
   using Done = std::function<void(Result<base::Fd>)>;
   struct Plan {
-    Source from;
-    std::vector<Endpoint> to;  // in order
-    Hello hello;
-    Key key = {};
+    RailSource from;
+    std::vector<TcpAddress> to;  // in order
+    SocketHello hello;
+    LinkKey key = {};
     std::chrono::milliseconds limit{};  // for all of them together
   };
 
@@ -31,7 +31,7 @@ class Dial {
 
  private:
   void next();
-  Status connect(const Endpoint& to);
+  Status connect(const TcpAddress& to);
   void onEvent();
   void onWelcome();
   void onTimeout();

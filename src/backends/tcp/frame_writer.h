@@ -19,7 +19,7 @@ class FrameWriter {
     frame_.pieces = 1;
   }
   bool roomForControl() const { return frame_.head_bytes < kMaxControl * kHeadBytes; }
-  void control(const Head& head) {
+  void control(const FrameHead& head) {
     encodeHead(head, frame_.head.data() + frame_.head_bytes);
     frame_.head_bytes += kHeadBytes;
   }
@@ -29,7 +29,7 @@ class FrameWriter {
     frame_.head_bytes += kHeadBytes;
   }
   void undoBegin() { frame_.head_bytes = main_; }
-  void entry(const Entry& entry) {
+  void entry(const FrameEntry& entry) {
     encodeEntry(entry, frame_.head.data() + frame_.head_bytes);
     frame_.head_bytes += kEntryBytes;
   }
@@ -38,7 +38,7 @@ class FrameWriter {
     frame_.iov[frame_.pieces++] = {from, bytes};
   }
   void trailer(FrameStatus status);
-  void end(OutFrame::Kind kind, const Head& head) {
+  void end(OutFrame::Kind kind, const FrameHead& head) {
     frame_.kind = kind;
     encodeHead(head, frame_.head.data() + main_);
   }

@@ -17,7 +17,7 @@ constexpr std::size_t kSaid = kHelloBytes - sizeof(base::Digest);
 constexpr std::size_t kAnswered = kWelcomeBytes - sizeof(base::Digest);
 
 // A label keeps one use of the key from passing for another.
-base::Digest macOf(const Key& key, std::string_view label, std::span<const std::byte> said) {
+base::Digest macOf(const LinkKey& key, std::string_view label, std::span<const std::byte> said) {
   base::Writer text;
   text.text(label).raw(said);
   return base::Hmac(key).of({text.bytes()});
@@ -27,7 +27,8 @@ bool same(const base::Digest& mac, std::span<const std::byte> claimed) {
   return base::sameBytes(std::as_bytes(std::span(mac)), claimed);
 }
 
-base::Digest welcomeMac(const Hello& hello, const Key& key, std::span<const std::byte> said) {
+base::Digest welcomeMac(const SocketHello& hello, const LinkKey& key,
+                        std::span<const std::byte> said) {
   base::Writer both;
   both.raw(said).raw(std::as_bytes(std::span(hello.link)));
   both.put(hello.epoch).put(hello.count).put(hello.life);
@@ -36,14 +37,14 @@ base::Digest welcomeMac(const Hello& hello, const Key& key, std::span<const std:
 
 }  // namespace
 
-LinkId linkId(const Key& key) {
+LinkId linkId(const LinkKey& key) {
   const base::Digest mac = macOf(key, "viaduct tcp link", {});
   LinkId id{};
   std::memcpy(id.data(), mac.data(), id.size());
   return id;
 }
 
-std::array<std::byte, kHelloBytes> encodeHello(const Hello& hello, const Key& key) {
+std::array<std::byte, kHelloBytes> encodeHello(const SocketHello& hello, const LinkKey& key) {
   base::Writer out;
   out.put(kHelloMagic).put(kHelloVersion);
   out.raw(std::as_bytes(std::span(hello.link)));
@@ -55,11 +56,11 @@ std::array<std::byte, kHelloBytes> encodeHello(const Hello& hello, const Key& ke
   return bytes;
 }
 
-std::optional<Hello> decodeHello(std::span<const std::byte, kHelloBytes> from) {
+std::optional<SocketHello> decodeHello(std::span<const std::byte, kHelloBytes> from) {
   base::Reader in(from);
   const auto magic = in.get<std::uint32_t>();
   const auto version = in.get<std::uint32_t>();
-  Hello hello;
+  SocketHello hello;
   hello.link = in.array<sizeof(LinkId)>();
   hello.epoch = in.get<std::uint64_t>();
   hello.index = in.get<std::uint32_t>();
@@ -71,11 +72,11 @@ std::optional<Hello> decodeHello(std::span<const std::byte, kHelloBytes> from) {
   return hello;
 }
 
-bool helloIsGenuine(std::span<const std::byte, kHelloBytes> from, const Key& key) {
+bool helloIsGenuine(std::span<const std::byte, kHelloBytes> from, const LinkKey& key) {
   return same(macOf(key, "viaduct tcp hello", from.first(kSaid)), from.subspan(kSaid));
 }
 
-std::array<std::byte, kWelcomeBytes> encodeWelcome(const Hello& hello, const Key& key) {
+std::array<std::byte, kWelcomeBytes> encodeWelcome(const SocketHello& hello, const LinkKey& key) {
   base::Writer out;
   out.put(kWelcomeMagic).put(kHelloVersion).put(hello.index).put(std::uint32_t{0});
   const base::Digest mac = welcomeMac(hello, key, out.bytes());
@@ -85,8 +86,8 @@ std::array<std::byte, kWelcomeBytes> encodeWelcome(const Hello& hello, const Key
   return bytes;
 }
 
-bool welcomeIsGenuine(std::span<const std::byte, kWelcomeBytes> from, const Hello& hello,
-                      const Key& key) {
+bool welcomeIsGenuine(std::span<const std::byte, kWelcomeBytes> from, const SocketHello& hello,
+                      const LinkKey& key) {
   const auto genuine = encodeWelcome(hello, key);
   return base::sameBytes(from.first(kAnswered), std::span(genuine).first(kAnswered)) &&
          same(welcomeMac(hello, key, from.first(kAnswered)), from.subspan(kAnswered));

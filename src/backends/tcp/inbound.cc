@@ -20,7 +20,8 @@ static_assert(kMaxHeadBytes + kLeastAhead <= kStagingBytes);
 std::span<const iovec> Inbound::scatter() {
   if (!buffer_) buffer_ = buffers_.in.take();
   if (state_ == State::kPayload) {
-    if (!draining_ && head_.type == FrameType::kReadData && initiator_.answerUnwanted()) drain();
+    if (!draining_ && head_.type == DataFrameType::kReadData && initiator_.answerUnwanted())
+      drain();
     buffer_->iov[pieces_] = {buffer_->staging.data(), std::max(ahead_, kLeastAhead)};
     room_ = left_ + buffer_->iov[pieces_].iov_len;
     return std::span<const iovec>(buffer_->iov).subspan(next_, pieces_ + 1 - next_);
@@ -125,17 +126,17 @@ bool Inbound::frameIsWhole(std::string_view& wrong) {
 std::string_view Inbound::beginFrame(std::span<const std::byte> entries) {
   if (const auto wrong = checkEntries(head_, entries); !wrong.empty()) return wrong;
   switch (head_.type) {
-    case FrameType::kWrite:
+    case DataFrameType::kWrite:
       return beginWrite(entries);
-    case FrameType::kReadRequest:
+    case DataFrameType::kReadRequest:
       return responder_.asked(head_, entries);
-    case FrameType::kReadData:
+    case DataFrameType::kReadData:
       return beginAnswer();
-    case FrameType::kAck:
+    case DataFrameType::kAck:
       return initiator_.acked(head_.sequence);
-    case FrameType::kFail:
+    case DataFrameType::kFail:
       return initiator_.refused(head_.sequence);
-    case FrameType::kCancel:
+    case DataFrameType::kCancel:
       return responder_.withdrawn(head_.sequence);
   }
   return "an unknown frame type";
@@ -161,7 +162,7 @@ std::string_view Inbound::beginWrite(std::span<const std::byte> entries) {
   draining_ = false;
   state_ = State::kPayload;
   for (std::size_t at = 0; at < entries.size(); at += kEntryBytes) {
-    const Entry entry = decodeEntry(entries.data() + at);
+    const FrameEntry entry = decodeEntry(entries.data() + at);
     std::byte* const place = pins_.writable(entry);
     if (place == nullptr) {
       drain();
@@ -185,7 +186,7 @@ void Inbound::drain() {
 }
 
 void Inbound::endPayload() {
-  if (head_.type == FrameType::kReadData) {
+  if (head_.type == DataFrameType::kReadData) {
     state_ = State::kTrailer;
     return;
   }
@@ -202,7 +203,7 @@ void Inbound::dropSlot(std::uint32_t slot) {
 bool Inbound::faulted() {
   if (state_ != State::kPayload || draining_) return false;
   const std::uint32_t slot = buffer_->slot[next_];
-  if (head_.type == FrameType::kReadData)
+  if (head_.type == DataFrameType::kReadData)
     initiator_.answerFaulted(slot);
   else
     responder_.faulted(slot);

@@ -14,7 +14,7 @@ namespace viaduct::tcp {
 
 class Inbound {
  public:
-  Inbound(const PinTable& pins, Initiator& initiator, Responder& responder, Buffers& buffers)
+  Inbound(const TargetPins& pins, Initiator& initiator, Responder& responder, Buffers& buffers)
       : pins_(pins), initiator_(initiator), responder_(responder), buffers_(buffers) {}
 
   std::span<const iovec> scatter();
@@ -49,13 +49,13 @@ class Inbound {
   void drain();
   void endPayload();
 
-  const PinTable& pins_;
+  const TargetPins& pins_;
   Initiator& initiator_;
   Responder& responder_;
   Buffers& buffers_;
   std::unique_ptr<InBuffer> buffer_;
   State state_ = State::kHead;
-  Head head_;
+  FrameHead head_;
   bool draining_ = false;
   std::size_t next_ = 0, pieces_ = 0;  // of buffer_->iov
   std::uint64_t left_ = 0;             // payload bytes

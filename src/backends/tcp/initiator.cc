@@ -87,7 +87,7 @@ bool Initiator::wants() const {
 
 void Initiator::control(FrameWriter& writer) {
   while (!cancels_.empty() && writer.roomForControl())
-    writer.control({.type = FrameType::kCancel, .sequence = cancels_.pop()});
+    writer.control({.type = DataFrameType::kCancel, .sequence = cancels_.pop()});
 }
 
 bool Initiator::compose(FrameWriter& writer) {
@@ -139,7 +139,7 @@ bool Initiator::composeWrite(FrameWriter& writer) {
       settle(job);
       continue;
     }
-    writer.end(OutFrame::Kind::kWrite, {.type = FrameType::kWrite,
+    writer.end(OutFrame::Kind::kWrite, {.type = DataFrameType::kWrite,
                                         .entries = batch.entries,
                                         .payload = batch.bytes,
                                         .sequence = composed_writes_++});
@@ -162,9 +162,9 @@ bool Initiator::composeRead(FrameWriter& writer) {
       settle(job);
       continue;
     }
-    writer.end(
-        OutFrame::Kind::kRequest,
-        {.type = FrameType::kReadRequest, .entries = batch.entries, .sequence = composed_reads_++});
+    writer.end(OutFrame::Kind::kRequest, {.type = DataFrameType::kReadRequest,
+                                          .entries = batch.entries,
+                                          .sequence = composed_reads_++});
     asked_.push(
         {&job, from.first_op, from.offset, batch.ops, static_cast<std::uint32_t>(batch.bytes)});
     asked_bytes_ += batch.bytes;
@@ -223,7 +223,8 @@ std::string_view Initiator::refused(std::uint64_t sequence) {
   return "";
 }
 
-std::string_view Initiator::answerBegins(const Head& head, InBuffer& into, std::size_t& pieces) {
+std::string_view Initiator::answerBegins(const FrameHead& head, InBuffer& into,
+                                         std::size_t& pieces) {
   pieces = 0;
   if (asked_.empty() || head.sequence != answered_ || answered_ >= sent_reads_)
     return "unrequested data";

@@ -7,15 +7,15 @@
 #include "backends/tcp/buffers.h"
 #include "backends/tcp/frame_writer.h"
 #include "backends/tcp/job.h"
-#include "backends/tcp/pin_table.h"
 #include "backends/tcp/remote_pins.h"
 #include "backends/tcp/ring.h"
+#include "backends/tcp/target_pins.h"
 
 namespace viaduct::tcp {
 
 class Initiator {
  public:
-  Initiator(const PinTable& pins, const RemotePins& remote) : pins_(pins), remote_(remote) {}
+  Initiator(const TargetPins& pins, const RemotePins& remote) : pins_(pins), remote_(remote) {}
 
   void add(Job& job);
   // No more frames of it; it fails with `why` once the peer has answered those that are out.
@@ -35,7 +35,7 @@ class Initiator {
   std::string_view acked(std::uint64_t count);
   std::string_view refused(std::uint64_t sequence);
   // READ_DATA begins. Fills in where its bytes go; no pieces: nowhere, drain them.
-  std::string_view answerBegins(const Head& head, InBuffer& into, std::size_t& pieces);
+  std::string_view answerBegins(const FrameHead& head, InBuffer& into, std::size_t& pieces);
   // True while the answer that is arriving must not touch memory.
   bool answerUnwanted() const { return asked_.front().job->why.has_value(); }
   void answerEnds(FrameStatus status, bool placed);
@@ -69,7 +69,7 @@ class Initiator {
   Batch fill(FrameWriter& writer, Job& job, bool with_payload);
   static void settle(Job& job);
 
-  const PinTable& pins_;
+  const TargetPins& pins_;
   const RemotePins& remote_;
   Ring<Job*> writes_, reads_;  // with something left to frame, the next in turn first
   Ring<Sent> unacked_;

@@ -9,7 +9,7 @@
 
 namespace viaduct::tcp {
 
-class Channel;
+class DataSocket;
 struct Job;
 
 // The rail that took it.
@@ -24,7 +24,7 @@ class JobOwner {
 struct Job {
   core::Work work;
   JobOwner* owner = nullptr;
-  Channel* channel = nullptr;  // the socket it goes through; none once that is lost
+  DataSocket* data_socket = nullptr;  // the socket it goes through; none once that is lost
   std::list<Job>::iterator self;
 
   std::size_t next_op = 0;        // the first op that is not yet in a frame...

@@ -6,7 +6,7 @@
 #include <array>
 #include <cerrno>
 
-#include "backends/tcp/half.h"
+#include "backends/tcp/half_testing.h"
 #include "support/bytes.h"
 
 namespace viaduct::tcp {

@@ -17,13 +17,13 @@ void Responder::writeEnds(FrameStatus status) {
   ++finished_;
 }
 
-std::string_view Responder::asked(const Head& head, std::span<const std::byte> entries) {
+std::string_view Responder::asked(const FrameHead& head, std::span<const std::byte> entries) {
   if (head.sequence != next_request_) return "a read request out of order";
   if (answers_.size() >= kMaxRequests) return "more read requests at once than allowed";
   ++next_request_;
-  Answer answer{.request = buffers_.requests.take(),
-                .entries = head.entries,
-                .bytes = static_cast<std::uint32_t>(entryBytes(entries))};
+  ReadAnswer answer{.request = buffers_.requests.take(),
+                    .entries = head.entries,
+                    .bytes = static_cast<std::uint32_t>(entryBytes(entries))};
   for (std::uint32_t i = 0; i < head.entries; ++i)
     answer.request->entries[i] = decodeEntry(entries.data() + i * kEntryBytes);
   answers_.push(std::move(answer));
@@ -40,35 +40,36 @@ std::string_view Responder::withdrawn(std::uint64_t request) {
 void Responder::control(FrameWriter& writer) {
   while (!refused_.empty() && writer.roomForControl())
     writer.control(
-        {.type = FrameType::kFail, .status = FrameStatus::kDenied, .sequence = refused_.pop()});
+        {.type = DataFrameType::kFail, .status = FrameStatus::kDenied, .sequence = refused_.pop()});
   // A refusal goes before the acknowledgement that covers it.
   if (!refused_.empty() || acked_ == finished_ || !writer.roomForControl()) return;
   acked_ = finished_;
-  writer.control({.type = FrameType::kAck, .sequence = acked_});
+  writer.control({.type = DataFrameType::kAck, .sequence = acked_});
 }
 
-bool Responder::reachable(const Answer& answer) const {
+bool Responder::reachable(const ReadAnswer& answer) const {
   for (std::uint32_t i = 0; i < answer.entries; ++i)
-    if (pins_.named(answer.request->entries[i]) == nullptr) return false;
+    if (pins_.readable(answer.request->entries[i]) == nullptr) return false;
   return true;
 }
 
 bool Responder::compose(FrameWriter& writer) {
   if (answers_.empty()) return false;
   const std::uint64_t id = next_request_ - answers_.size();
-  Answer answer = answers_.pop();
+  ReadAnswer answer = answers_.pop();
   FrameStatus status = FrameStatus::kOk;
   if (answer.cancelled) status = FrameStatus::kCancelled;
   if (!reachable(answer)) status = FrameStatus::kDenied;
   const bool served = status == FrameStatus::kOk;
   writer.begin();
   for (std::uint32_t i = 0; served && i < answer.entries; ++i) {
-    const Entry& entry = answer.request->entries[i];
-    writer.payload(pins_.named(entry), entry.bytes, entry.slot);
+    const FrameEntry& entry = answer.request->entries[i];
+    writer.payload(pins_.readable(entry), entry.bytes, entry.slot);
   }
   writer.trailer(status);
-  writer.end(OutFrame::Kind::kAnswer,
-             {.type = FrameType::kReadData, .payload = served ? answer.bytes : 0, .sequence = id});
+  writer.end(
+      OutFrame::Kind::kAnswer,
+      {.type = DataFrameType::kReadData, .payload = served ? answer.bytes : 0, .sequence = id});
   buffers_.requests.give(std::move(answer.request));
   return true;
 }

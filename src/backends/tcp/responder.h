@@ -8,19 +8,19 @@
 
 #include "backends/tcp/buffers.h"
 #include "backends/tcp/frame_writer.h"
-#include "backends/tcp/pin_table.h"
 #include "backends/tcp/ring.h"
+#include "backends/tcp/target_pins.h"
 
 namespace viaduct::tcp {
 
 class Responder {
  public:
-  Responder(PinTable& pins, Buffers& buffers) : pins_(pins), buffers_(buffers) {}
+  Responder(TargetPins& pins, Buffers& buffers) : pins_(pins), buffers_(buffers) {}
 
   // Receiving. The views say what the peer did wrong; empty: nothing.
   std::string_view writeBegins(std::uint64_t sequence) const;
   void writeEnds(FrameStatus status);
-  std::string_view asked(const Head& head, std::span<const std::byte> entries);
+  std::string_view asked(const FrameHead& head, std::span<const std::byte> entries);
   std::string_view withdrawn(std::uint64_t request);
 
   // Sending.
@@ -35,20 +35,20 @@ class Responder {
   void trim();
 
  private:
-  struct Answer {
+  struct ReadAnswer {
     std::unique_ptr<RequestBuffer> request;
     std::uint32_t entries = 0;
     std::uint32_t bytes = 0;
     bool cancelled = false;
   };
-  bool reachable(const Answer& answer) const;
+  bool reachable(const ReadAnswer& answer) const;
 
-  PinTable& pins_;
+  TargetPins& pins_;
   Buffers& buffers_;
   std::uint64_t finished_ = 0;  // WRITE frames, refused ones included
   std::uint64_t acked_ = 0;     // what the last ACK says
   Ring<std::uint64_t> refused_;
-  Ring<Answer> answers_;
+  Ring<ReadAnswer> answers_;
   std::uint64_t next_request_ = 0;  // of those that arrive
 };
 

@@ -36,7 +36,7 @@ Result<base::Fd> open(int family) {
 
 }  // namespace
 
-Result<base::Fd> listenOn(const Endpoint& at) {
+Result<base::Fd> listenOn(const TcpAddress& at) {
   VIADUCT_TRY(base::Fd fd, open(at.family()));
   if (at.family() == AF_INET6) set(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
   // A port that was asked for is free again at once when its agent has ended. Two that live cannot
@@ -50,7 +50,7 @@ Result<base::Fd> listenOn(const Endpoint& at) {
   return fd;
 }
 
-Result<base::Fd> socketFrom(const Source& from, int family) {
+Result<base::Fd> socketFrom(const RailSource& from, int family) {
   VIADUCT_TRY(base::Fd fd, open(family));
   if (!from.address) return fd;
   // Two interfaces on one network would share a route. Needs a right that not everyone has, and
@@ -80,27 +80,27 @@ bool wakeFor(int fd, std::size_t bytes) {
   return ::setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof(least)) == 0;
 }
 
-Endpoint localEndpoint(int fd) {
-  Endpoint out;
+TcpAddress localAddress(int fd) {
+  TcpAddress out;
   out.length = sizeof(out.storage);
   if (::getsockname(fd, out.raw(), &out.length) != 0) out = {};
   return out;
 }
 
-Endpoint remoteEndpoint(int fd) {
-  Endpoint out;
+TcpAddress remoteAddress(int fd) {
+  TcpAddress out;
   out.length = sizeof(out.storage);
   if (::getpeername(fd, out.raw(), &out.length) != 0) out = {};
   return out;
 }
 
 bool isLocal(int fd) {
-  const Endpoint remote = remoteEndpoint(fd);
+  const TcpAddress remote = remoteAddress(fd);
   if (remote.host().empty()) return false;
   if (remote.loopback()) return true;
   const auto here = interfaces();
   return std::any_of(here.begin(), here.end(),
-                     [&](const Interface& one) { return one.address.sameHost(remote); });
+                     [&](const LocalInterface& one) { return one.address.sameHost(remote); });
 }
 
 void reset(base::Fd& fd) {

@@ -6,14 +6,14 @@
 #include <chrono>
 #include <cstddef>
 
-#include "backends/tcp/endpoint.h"
+#include "backends/tcp/tcp_address.h"
 #include "base/fd.h"
 
 namespace viaduct::tcp {
 
-Result<base::Fd> listenOn(const Endpoint& at);
+Result<base::Fd> listenOn(const TcpAddress& at);
 // Bound to its source; not yet connected.
-Result<base::Fd> socketFrom(const Source& from, int family);
+Result<base::Fd> socketFrom(const RailSource& from, int family);
 
 // For a connected socket: no delay, the time after which silence is a loss, and congestion control
 // by loss where both ends are on this host (bbr, a frequent default, halves loopback).
@@ -24,8 +24,8 @@ bool isLocal(int fd);
 // With fewer bytes than that in it the socket does not become readable; its end always shows.
 bool wakeFor(int fd, std::size_t bytes);
 
-Endpoint localEndpoint(int fd);
-Endpoint remoteEndpoint(int fd);
+TcpAddress localAddress(int fd);
+TcpAddress remoteAddress(int fd);
 
 // Closes at once: what is queued on either side is thrown away, the peer gets a reset.
 void reset(base::Fd& fd);

@@ -22,7 +22,7 @@ TcpBackend::TcpBackend(const core::BackendContext& context)
               .detect = context.settings.detect,
               .spin = context.settings.spin},
       acceptor_(context.poller, context.settings.detect,
-                [this](const Hello& hello, const Acceptor::HelloBytes& bytes, base::Fd& fd) {
+                [this](const SocketHello& hello, const Acceptor::HelloBytes& bytes, base::Fd& fd) {
                   return offer(hello, bytes, fd);
                 }) {}
 
@@ -31,9 +31,9 @@ TcpBackend::~TcpBackend() = default;
 Status TcpBackend::open(const Settings& settings, Clock::time_point until) {
   VIADUCT_TRY(shared_.buffers.copy, base::CheckedCopy::open());
   // The kernel's list takes longer to read than the rest of this function.
-  const auto here = settings.rails.empty() ? std::vector<Interface>{} : interfaces();
+  const auto here = settings.rails.empty() ? std::vector<LocalInterface>{} : interfaces();
   for (const std::string& text : settings.rails) {
-    VIADUCT_TRY(Source source, sourceOf(text, here));
+    VIADUCT_TRY(RailSource source, sourceOf(text, here));
     sources_.push_back(std::move(source));
   }
   if (sources_.empty()) sources_.push_back({"any", std::nullopt, ""});
@@ -50,11 +50,11 @@ Status TcpBackend::open(const Settings& settings, Clock::time_point until) {
     tcp_rails_.push_back(rail.get());
     rails_.push_back(std::move(rail));
   }
-  std::vector<Endpoint> bound;
+  std::vector<TcpAddress> bound;
   for (const std::string& text : settings.listen) {
-    VIADUCT_TRY(const std::vector<Endpoint> at, listenAddresses(text, until));
-    for (const Endpoint& one : at) {
-      const auto same = [&](const Endpoint& other) { return other.sameHost(one); };
+    VIADUCT_TRY(const std::vector<TcpAddress> at, listenAddresses(text, until));
+    for (const TcpAddress& one : at) {
+      const auto same = [&](const TcpAddress& other) { return other.sameHost(one); };
       if (std::any_of(bound.begin(), bound.end(), same)) continue;
       VIADUCT_CHECK(listen(one, settings.tcp_ports));
       bound.push_back(one);
@@ -64,7 +64,7 @@ Status TcpBackend::open(const Settings& settings, Clock::time_point until) {
 }
 
 // At the first of the ports that is free.
-Status TcpBackend::listen(const Endpoint& at, const PortRange& ports) {
+Status TcpBackend::listen(const TcpAddress& at, const PortRange& ports) {
   for (std::uint32_t port = ports.first; port <= ports.last; ++port) {
     auto listening = acceptor_.listen(at.withPort(static_cast<std::uint16_t>(port)));
     if (listening || listening.error().os_errno != EADDRINUSE) return listening;
@@ -86,7 +86,7 @@ const core::Capabilities& TcpBackend::can() const {
   return facts;
 }
 
-core::Bytes TcpBackend::address() const { return encodeEndpoints(acceptor_.addresses()); }
+core::Bytes TcpBackend::address() const { return encodeAddresses(acceptor_.addresses()); }
 
 std::unique_ptr<core::Link> TcpBackend::link(core::LinkSeed seed, core::LinkHost& host) {
   auto link = std::make_unique<TcpLink>(*this, std::move(seed), host);
@@ -95,15 +95,16 @@ std::unique_ptr<core::Link> TcpBackend::link(core::LinkSeed seed, core::LinkHost
   return link;
 }
 
-Acceptor::Verdict TcpBackend::offer(const Hello& hello, const Acceptor::HelloBytes& bytes,
-                                    base::Fd& fd) {
+Acceptor::HelloVerdict TcpBackend::offer(const SocketHello& hello,
+                                         const Acceptor::HelloBytes& bytes, base::Fd& fd) {
   const auto found = std::find_if(links_.begin(), links_.end(), [&](const TcpLink* link) {
     return link->accepts() && link->id() == hello.link;
   });
-  return found == links_.end() ? Acceptor::Verdict::kUnknown : (*found)->offer(hello, bytes, fd);
+  return found == links_.end() ? Acceptor::HelloVerdict::kUnknown
+                               : (*found)->offer(hello, bytes, fd);
 }
 
-std::size_t TcpBackend::railFor(std::size_t index, const Endpoint& local) const {
+std::size_t TcpBackend::railFor(std::size_t index, const TcpAddress& local) const {
   for (std::size_t i = 0; i < sources_.size(); ++i)
     if (const auto& address = sources_[i].address; address && address->sameHost(local))
       return i * sockets_ + index % sockets_;

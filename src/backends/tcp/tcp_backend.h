@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backends/tcp/acceptor.h"
-#include "backends/tcp/channel.h"
+#include "backends/tcp/data_socket.h"
 #include "core/backend.h"
 
 namespace viaduct::tcp {
@@ -27,23 +27,24 @@ class TcpBackend final : public core::Backend {
   Result<core::Bytes> pin(std::uint32_t slot, const Segment& memory) override;
   Status unpin(std::uint32_t slot) override;
 
-  Shared& shared() { return shared_; }
-  const std::vector<Source>& sources() const { return sources_; }
+  TcpShared& shared() { return shared_; }
+  const std::vector<RailSource>& sources() const { return sources_; }
   std::size_t socketsPerSource() const { return sockets_; }
   std::size_t railCount() const { return rails_.size(); }
   std::span<TcpRail* const> tcpRails() const { return tcp_rails_; }
   // The rail that turns a link's socket of this number, which has this address here.
-  std::size_t railFor(std::size_t index, const Endpoint& local) const;
+  std::size_t railFor(std::size_t index, const TcpAddress& local) const;
   void forget(const TcpLink& link);
   std::size_t strangers() const { return acceptor_.pending(); }
   bool lackedSince(Clock::time_point then) const { return acceptor_.lackedSince(then); }
 
  private:
-  Status listen(const Endpoint& at, const PortRange& ports);
-  Acceptor::Verdict offer(const Hello& hello, const Acceptor::HelloBytes& bytes, base::Fd& fd);
+  Status listen(const TcpAddress& at, const PortRange& ports);
+  Acceptor::HelloVerdict offer(const SocketHello& hello, const Acceptor::HelloBytes& bytes,
+                               base::Fd& fd);
 
-  Shared shared_;
-  std::vector<Source> sources_;
+  TcpShared shared_;
+  std::vector<RailSource> sources_;
   std::size_t sockets_ = 1;
   std::vector<std::unique_ptr<core::Rail>> rails_;
   std::vector<TcpRail*> tcp_rails_;

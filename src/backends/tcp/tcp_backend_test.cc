@@ -2,8 +2,8 @@
 #include <ostream>
 
 #include "backends/tcp/socket.h"
-#include "backends/tcp/tcp_fixture.h"
 #include "backends/tcp/tcp_link.h"
+#include "backends/tcp/tcp_testing.h"
 #include "support/free_port.h"
 
 namespace viaduct::tcp {
@@ -63,7 +63,7 @@ TEST_F(TcpMoves, OfALongPayloadThatComesSlowlyNotEveryPacketWakes) {
   Region into(16 << 20);
   pinBoth(from, into);
   const auto fdOf = [&](std::size_t side) {
-    return static_cast<TcpLink&>(link(side)).channelFor(0)->fd();
+    return static_cast<TcpLink&>(link(side)).socketFor(0)->fd();
   };
   const auto awaited = [&] {
     int bytes = 0;
@@ -165,7 +165,7 @@ TEST_F(TcpMoves, FullQueueTakesNothing) {
 
 // Both directions full of writes and reads at once: nobody may wait for the other to read.
 TEST_F(TcpMoves, FloodInBothDirectionsEnds) {
-  // Both ends are turned by this thread, which a busy machine may stop for a while.
+  // Both ends are progressed by this thread, which a busy machine may stop for a while.
   settings_[0].detect = settings_[1].detect = std::chrono::minutes(1);
   open();
   constexpr std::size_t kBytes = 24 << 20;
@@ -254,7 +254,7 @@ TEST_F(TcpMoves, RailsBindTheirSource) {
   EXPECT_EQ(rail(0, 0).name(), "127.0.0.2");
   EXPECT_EQ(rail(0, 1).name(), "127.0.0.3");
   std::vector<std::string> seen;
-  for (const Endpoint& one : static_cast<TcpLink&>(link(1)).peers())
+  for (const TcpAddress& one : static_cast<TcpLink&>(link(1)).peers())
     seen.push_back(one.withPort(0).text());
   EXPECT_EQ(seen, (std::vector<std::string>{"127.0.0.2:0", "127.0.0.3:0"}));
 }
@@ -276,11 +276,11 @@ TEST_F(TcpMoves, WorksOverIpv6) {
 TEST_F(TcpMoves, WildcardListenNamesTheMachinesAddresses) {
   settings_[1].listen = {"0.0.0.0:0"};
   open();
-  const auto there = decodeEndpoints(backend_[1]->address());
+  const auto there = decodeAddresses(backend_[1]->address());
   ASSERT_TRUE(there);
   EXPECT_TRUE(
-      std::any_of(there->begin(), there->end(), [](const Endpoint& e) { return e.loopback(); }));
-  for (const Endpoint& one : *there) EXPECT_FALSE(one.wildcard());
+      std::any_of(there->begin(), there->end(), [](const TcpAddress& e) { return e.loopback(); }));
+  for (const TcpAddress& one : *there) EXPECT_FALSE(one.wildcard());
 }
 
 TEST_F(TcpMoves, MemoryOfOtherKindsIsNotReached) {
@@ -312,7 +312,7 @@ class TcpPorts : public ::testing::Test {
     auto& backend = *backends_.emplace_back(
         std::make_unique<TcpBackend>(core::BackendContext{settings_, *poller_}));
     if (const auto opened = backend.open(settings_); !opened) return opened.error().text();
-    return std::to_string(decodeEndpoints(backend.address())->front().port());
+    return std::to_string(decodeAddresses(backend.address())->front().port());
   }
   Settings settings_;
   const std::unique_ptr<base::Poller> poller_ = *base::Poller::open();

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "backends/tcp/socket.h"
-#include "backends/tcp/tcp_fixture.h"
 #include "backends/tcp/tcp_link.h"
+#include "backends/tcp/tcp_testing.h"
 #include "support/bytes.h"
 #include "support/shortage.h"
 
@@ -26,7 +26,7 @@ class TcpFails : public TcpPair {
     pair_->pin(1, 0, there_.segment());
     ops_ = scattered(here_, there_, 9000, 4);
   }
-  int socketOf(std::size_t side) { return static_cast<TcpLink&>(link(side)).channelFor(0)->fd(); }
+  int socketOf(std::size_t side) { return static_cast<TcpLink&>(link(side)).socketFor(0)->fd(); }
   bool bothUnusable() {
     return pair_->run([&] {
       return link(0).state().phase == Phase::kUnusable && link(1).state().phase == Phase::kUnusable;
@@ -56,7 +56,7 @@ TEST_P(TcpCloses, AfterCloseNothingTouchesTheMemoryHere) {
   const CloseCase& closing = GetParam();
   const std::size_t side = closing.side;
   ASSERT_EQ(post(0, closing.kind, 3, ops_), ops_.size());
-  for (int i = 0; i < closing.turns; ++i) pair_->turn();
+  for (int i = 0; i < closing.turns; ++i) pair_->progress();
   link(side).close(pair_->done[side]);
   Region& mine = side == 0 ? here_ : there_;
   fill(mine, std::byte{0x77});
@@ -65,7 +65,7 @@ TEST_P(TcpCloses, AfterCloseNothingTouchesTheMemoryHere) {
     EXPECT_EQ(now.moved + now.failed, ops_.size());
     EXPECT_TRUE(now.failed == 0 || now.why->code == Code::kPeerLost);
   }
-  for (int i = 0; i < 200; ++i) pair_->turn();
+  for (int i = 0; i < 200; ++i) pair_->progress();
   EXPECT_TRUE(filled(mine, std::byte{0x77}));
   // The other end has noticed, and ends at its own close.
   EXPECT_TRUE(pair_->run([&] { return link(1 - side).state().phase == Phase::kUnusable; }));
@@ -93,7 +93,7 @@ TEST_F(TcpFails, TheEndThatLackedDescriptorsToDialSaysSo) {
 
 TEST_F(TcpFails, TheEndThatLackedDescriptorsToAcceptSaysSo) {
   open(false);
-  pair_->turn();  // it dials
+  pair_->progress();  // it dials
   const testing::Shortage none;
   ASSERT_TRUE(bothUnusable());
   EXPECT_FALSE(link(0).state().exhausted) << link(0).state().text;
@@ -104,7 +104,7 @@ TEST_F(TcpFails, AResetInMidFrameEndsTheLinkAtBothEnds) {
   openWithMemory();
   post(0, OpKind::kWrite, 3, ops_);
   post(0, OpKind::kRead, 4, ops_);
-  for (int i = 0; i < 3; ++i) pair_->turn();
+  for (int i = 0; i < 3; ++i) pair_->progress();
   // Disconnecting sends a reset.
   sockaddr nowhere{};
   nowhere.sa_family = AF_UNSPEC;
@@ -160,7 +160,7 @@ TEST_F(TcpFails, ACancelledTransferComesBackWhenThePeerHasLetGo) {
   EXPECT_EQ(ended(0, 3).why->code, Code::kCancelled);
   fill(here_, std::byte{0x11});
   fill(there_, std::byte{0x22});
-  for (int i = 0; i < 100; ++i) pair_->turn();
+  for (int i = 0; i < 100; ++i) pair_->progress();
   EXPECT_TRUE(filled(here_, std::byte{0x11}));
   EXPECT_TRUE(filled(there_, std::byte{0x22}));
   // The link is as good as new.
@@ -172,7 +172,7 @@ TEST_F(TcpFails, ACancelledTransferComesBackWhenThePeerHasLetGo) {
 TEST_F(TcpFails, WithdrawnPinsAreRefusedInMidTransfer) {
   openWithMemory();
   post(0, OpKind::kWrite, 3, ops_);
-  for (int i = 0; i < 2; ++i) pair_->turn();
+  for (int i = 0; i < 2; ++i) pair_->progress();
   ASSERT_TRUE(backend_[1]->unpin(0));
   fill(there_, std::byte{0x22});
   ASSERT_TRUE(finish(0, 3, ops_.size()));
@@ -221,7 +221,7 @@ class TcpDoor : public ::testing::Test {
     backend_ = std::make_unique<TcpBackend>(
         core::BackendContext{.settings = settings_, .poller = *poller_});
     ASSERT_TRUE(backend_->open(settings_));
-    door_ = decodeEndpoints(backend_->address())->front();
+    door_ = decodeAddresses(backend_->address())->front();
     key_[0] = 42;
     core::LinkSeed seed;
     seed.epoch = kEpoch;
@@ -234,19 +234,19 @@ class TcpDoor : public ::testing::Test {
     if (link_) link_->close(out);
     link_.reset();
   }
-  base::Fd knock() const {
+  base::Fd connectOnly() const {
     base::Fd fd(::socket(door_.family(), SOCK_STREAM, 0));
     EXPECT_EQ(::connect(fd.get(), door_.raw(), door_.length), 0);
     return fd;
   }
   template <class Said>
   base::Fd say(const Said& bytes) const {
-    base::Fd fd = knock();
+    base::Fd fd = connectOnly();
     EXPECT_EQ(::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
     return fd;
   }
-  Hello hello(std::uint32_t index = 0, std::uint32_t count = 2) const {
+  SocketHello hello(std::uint32_t index = 0, std::uint32_t count = 2) const {
     return {.link = linkId(key_), .epoch = kEpoch, .index = index, .count = count};
   }
   template <class F>
@@ -278,8 +278,8 @@ class TcpDoor : public ::testing::Test {
   Settings settings_;
   std::unique_ptr<base::Poller> poller_;
   std::unique_ptr<TcpBackend> backend_;
-  Endpoint door_;
-  Key key_ = {};
+  TcpAddress door_;
+  LinkKey key_ = {};
   testing::LinkEnd host_;
   std::unique_ptr<core::Link> link_;
 };
@@ -299,7 +299,7 @@ TEST_F(TcpDoor, GarbageIsDroppedAtOnce) {
 }
 
 TEST_F(TcpDoor, SilenceAndHalfAHelloAreDroppedInTime) {
-  const base::Fd silent = knock();
+  const base::Fd silent = connectOnly();
   const base::Fd half = say(std::array<char, kHelloBytes / 2>{});
   const auto start = Clock::now();
   ASSERT_TRUE(run([&] { return gone(silent) && gone(half); }));
@@ -308,10 +308,10 @@ TEST_F(TcpDoor, SilenceAndHalfAHelloAreDroppedInTime) {
 }
 
 TEST_F(TcpDoor, ForgersAreDropped) {
-  Key other = key_;
+  LinkKey other = key_;
   other[5] = 1;
   const base::Fd forged = say(encodeHello(hello(), other));
-  Hello late = hello();
+  SocketHello late = hello();
   --late.epoch;
   const base::Fd late_one = say(encodeHello(late, key_));
   ASSERT_TRUE(run([&] { return gone(forged) && gone(late_one); }));
@@ -350,7 +350,7 @@ TEST_F(TcpDoor, ALostSocketIsAcceptedAgainInItsNextLifeOnly) {
   EXPECT_EQ(link_->state().phase, Phase::kReady);
   const base::Fd replayed = say(encodeHello(hello(1), key_));
   ASSERT_TRUE(run([&] { return gone(replayed); }));
-  Hello next = hello(1);
+  SocketHello next = hello(1);
   next.life = 1;
   const base::Fd again = say(encodeHello(next, key_));
   ASSERT_TRUE(run([&] { return welcomed(again); }));
@@ -373,7 +373,7 @@ TEST_F(TcpDoor, AHelloMayComeBeforeItsLink) {
   core::LinkSeed seed;
   seed.epoch = 10;
   seed.key[3] = 3;
-  const Hello early{.link = linkId(seed.key), .epoch = 10, .index = 0, .count = 1};
+  const SocketHello early{.link = linkId(seed.key), .epoch = 10, .index = 0, .count = 1};
   const base::Fd fd = say(encodeHello(early, seed.key));
   ASSERT_TRUE(run([&] { return backend_->strangers() == 1; }));
   testing::LinkEnd host;
@@ -405,7 +405,7 @@ class TcpCrowd : public TcpDoor {
 
 TEST_F(TcpCrowd, OfStrangersKeepsNobodyOut) {
   std::vector<base::Fd> crowd;
-  for (std::size_t i = 0; i < room_ + 50; ++i) crowd.push_back(knock());
+  for (std::size_t i = 0; i < room_ + 50; ++i) crowd.push_back(connectOnly());
   EXPECT_TRUE(run([&] { return gone(crowd.front()); }));
   EXPECT_LE(backend_->strangers(), room_);
   const base::Fd guest = say(encodeHello(hello(0, 1), key_));
@@ -429,13 +429,13 @@ TEST_F(TcpDoor, WithoutDescriptorsItWaitsAndDoesNotSpin) {
 // A link that dials an address where nobody is.
 class TcpDials : public TcpDoor {
  protected:
-  std::string reasonFor(const std::vector<Endpoint>& there, const Settings& settings) {
+  std::string reasonFor(const std::vector<TcpAddress>& there, const Settings& settings) {
     TcpBackend backend({.settings = settings, .poller = *poller_});
     EXPECT_TRUE(backend.open(settings));
     core::LinkSeed seed;
     seed.dialer = true;
     seed.key[0] = 7;
-    seed.address = encodeEndpoints(there);
+    seed.address = encodeAddresses(there);
     testing::LinkEnd host;
     const auto link = backend.link(std::move(seed), host);
     EXPECT_TRUE(run([&] { return link->state().phase != Phase::kOpening; }));
@@ -453,9 +453,9 @@ class TcpDials : public TcpDoor {
 TEST_F(TcpDials, NobodyListens) {
   // Bound, so that nobody else gets the port meanwhile.
   const base::Fd bound(::socket(AF_INET, SOCK_STREAM, 0));
-  Endpoint there = door_.withPort(0);
+  TcpAddress there = door_.withPort(0);
   ASSERT_EQ(::bind(bound.get(), there.raw(), there.length), 0);
-  there = localEndpoint(bound.get());
+  there = localAddress(bound.get());
   const std::string text = reasonFor({there}, {});
   EXPECT_TRUE(has(text, there.text())) << text;
   EXPECT_TRUE(has(text, "Connection refused")) << text;
@@ -463,7 +463,7 @@ TEST_F(TcpDials, NobodyListens) {
 }
 
 TEST_F(TcpDials, NoRouteFromTheSource) {
-  Endpoint far = door_;
+  TcpAddress far = door_;
   const auto elsewhere = listenAddresses("192.0.2.1:0");
   far = elsewhere->front().withPort(9);
   Settings settings;
@@ -475,10 +475,10 @@ TEST_F(TcpDials, NoRouteFromTheSource) {
 TEST_F(TcpDials, NothingAnswers) {
   // A full backlog drops what comes, as a firewall would.
   const base::Fd listener(::socket(AF_INET, SOCK_STREAM, 0));
-  Endpoint there = door_.withPort(0);
+  TcpAddress there = door_.withPort(0);
   ASSERT_EQ(::bind(listener.get(), there.raw(), there.length), 0);
   ASSERT_EQ(::listen(listener.get(), 0), 0);
-  there = localEndpoint(listener.get());
+  there = localAddress(listener.get());
   std::vector<base::Fd> crowd;
   for (int i = 0; i < 4; ++i) {
     crowd.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));

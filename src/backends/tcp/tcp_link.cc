@@ -54,13 +54,13 @@ void TcpLink::expect(std::size_t count) {
 void TcpLink::dial(std::size_t index) {
   Socket& socket = sockets_[index];
   const std::size_t place = index / backend_.socketsPerSource();
-  const Source& from = backend_.sources()[place];
-  std::vector<Endpoint> there;
-  if (auto said = decodeEndpoints(seed_.address); said) there = *std::move(said);
+  const RailSource& from = backend_.sources()[place];
+  std::vector<TcpAddress> there;
+  if (auto said = decodeAddresses(seed_.address); said) there = *std::move(said);
   // One address, reached from any source, needs no order. Reading the interfaces takes longer than
   // connecting.
   const bool choice = from.address || there.size() > 1;
-  const auto here = choice ? interfaces() : std::vector<Interface>{};
+  const auto here = choice ? interfaces() : std::vector<LocalInterface>{};
   there = ownOf(from, there, backend_.sources(), here);
   Dial::Plan plan{.from = from,
                   .to = inOrder(there, from, here, seed_.same_host, place),
@@ -84,20 +84,20 @@ void TcpLink::dialed(std::size_t index, Result<base::Fd> fd) {
   opened(index);
 }
 
-Acceptor::Verdict TcpLink::offer(const Hello& hello, const Acceptor::HelloBytes& bytes,
-                                 base::Fd& fd) {
-  using enum Acceptor::Verdict;
+Acceptor::HelloVerdict TcpLink::offer(const SocketHello& hello, const Acceptor::HelloBytes& bytes,
+                                      base::Fd& fd) {
+  using enum Acceptor::HelloVerdict;
   if (hello.epoch != seed_.epoch || !helloIsGenuine(bytes, seed_.key)) return kRefused;
   if (sockets_.empty()) expect(hello.count);
   if (hello.count != sockets_.size()) return kRefused;
   Socket& socket = sockets_[hello.index];
-  if (socket.channel || socket.told || hello.life != socket.life) return kRefused;
+  if (socket.data_socket || socket.told || hello.life != socket.life) return kRefused;
   const auto welcome = encodeWelcome(hello, seed_.key);
   // A fresh socket has room for these few bytes.
   if (::send(fd.get(), welcome.data(), welcome.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(welcome.size()))
     return kRefused;
-  socket.rail = backend_.railFor(hello.index, localEndpoint(fd.get()));
+  socket.rail = backend_.railFor(hello.index, localAddress(fd.get()));
   if (auto adopted = adopt(hello.index, std::move(fd)); !adopted)
     lose(hello.index, std::move(adopted).error());
   else
@@ -106,12 +106,12 @@ Acceptor::Verdict TcpLink::offer(const Hello& hello, const Acceptor::HelloBytes&
 }
 
 Status TcpLink::adopt(std::size_t index, base::Fd fd) {
-  Shared& shared = backend_.shared();
+  TcpShared& shared = backend_.shared();
   tune(fd.get(), shared.detect, seed_.same_host || isLocal(fd.get()));
   TcpRail& rail = *backend_.tcpRails()[sockets_[index].rail];
-  auto channel = std::make_unique<Channel>(shared, *this, rail, remote_, std::move(fd));
-  VIADUCT_CHECK(channel->open());
-  sockets_[index].channel = std::move(channel);
+  auto data_socket = std::make_unique<DataSocket>(shared, *this, rail, remote_, std::move(fd));
+  VIADUCT_CHECK(data_socket->open());
+  sockets_[index].data_socket = std::move(data_socket);
   return Ok{};
 }
 
@@ -124,14 +124,14 @@ void TcpLink::opened(std::size_t index) {
 }
 
 std::size_t TcpLink::countOpen() const {
-  return static_cast<std::size_t>(
-      std::count_if(sockets_.begin(), sockets_.end(), [](const Socket& s) { return !!s.channel; }));
+  return static_cast<std::size_t>(std::count_if(sockets_.begin(), sockets_.end(),
+                                                [](const Socket& s) { return !!s.data_socket; }));
 }
 
 // With all that are not known to be missing; or some time after the first.
 void TcpLink::readyWhenComplete() {
   const bool complete = std::all_of(sockets_.begin(), sockets_.end(), [](const Socket& socket) {
-    return socket.channel || socket.life > 0 || socket.told;
+    return socket.data_socket || socket.life > 0 || socket.told;
   });
   if (complete && countOpen() > 0) return makeReady();
   if (late_timer_ == 0)
@@ -151,11 +151,11 @@ void TcpLink::makeReady() {
 
 bool TcpLink::servesOwn(std::size_t rail, bool open) const {
   return std::any_of(sockets_.begin(), sockets_.end(), [&](const Socket& socket) {
-    return socket.rail == rail && (socket.channel || !open);
+    return socket.rail == rail && (socket.data_socket || !open);
   });
 }
 
-Channel* TcpLink::channelFor(std::size_t rail) {
+DataSocket* TcpLink::socketFor(std::size_t rail) {
   if (state_.phase != Phase::kReady) return nullptr;
   // Its own, in turn; where it never had one, those of other rails.
   const bool own = servesOwn(rail, false);
@@ -163,9 +163,9 @@ Channel* TcpLink::channelFor(std::size_t rail) {
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t at = (own ? turn_ + i : rail + i) % count;
     Socket& socket = sockets_[at];
-    if (!socket.channel || (own && socket.rail != rail)) continue;
+    if (!socket.data_socket || (own && socket.rail != rail)) continue;
     if (own) turn_ = at + 1;
-    return socket.channel.get();
+    return socket.data_socket.get();
   }
   return nullptr;
 }
@@ -187,10 +187,11 @@ bool TcpLink::servedBy(const core::Rail& rail) const {
   return servesOwn(static_cast<const TcpRail&>(rail).index(), true);
 }
 
-void TcpLink::lost(const Channel& channel) {
-  if (channel.endsLink()) return fail(channel.lost().value_or(Error{}));
+void TcpLink::lost(const DataSocket& data_socket) {
+  if (data_socket.endsLink()) return fail(data_socket.lost().value_or(Error{}));
   for (std::size_t i = 0; i < sockets_.size(); ++i)
-    if (sockets_[i].channel.get() == &channel) return lose(i, channel.lost().value_or(Error{}));
+    if (sockets_[i].data_socket.get() == &data_socket)
+      return lose(i, data_socket.lost().value_or(Error{}));
 }
 
 // Its jobs wait until the peer has closed its end as well: bytes of ours may still be on the way
@@ -198,17 +199,17 @@ void TcpLink::lost(const Channel& channel) {
 void TcpLink::lose(std::size_t index, Error why) {
   if (state_.phase == Phase::kUnusable) return;
   Socket& socket = sockets_[index];
-  const bool news = state_.phase == Phase::kReady && (socket.channel || socket.life == 0);
+  const bool news = state_.phase == Phase::kReady && (socket.data_socket || socket.life == 0);
   why.peer = seed_.peer;
   why_ = std::move(why);
-  if (socket.channel)
+  if (socket.data_socket)
     for (TcpRail* rail : backend_.tcpRails())
-      rail->strand(*socket.channel, static_cast<std::uint32_t>(index), socket.life, why_);
-  socket.channel.reset();
+      rail->strand(*socket.data_socket, static_cast<std::uint32_t>(index), socket.life, why_);
+  socket.data_socket.reset();
   socket.dial.reset();
   socket.told = true;
   const bool more = std::any_of(sockets_.begin(), sockets_.end(), [](const Socket& other) {
-    return !other.channel && !other.told && other.life == 0;
+    return !other.data_socket && !other.told && other.life == 0;
   });
   if (countOpen() == 0 && (state_.phase == Phase::kReady || !more)) return fail(why_);
   if (news) socket.out = why_.text();
@@ -260,14 +261,16 @@ void TcpLink::look() {
   bool more = false;
   Duration least = Duration::max() / 2;
   const auto now = Clock::now();
-  const auto alive = [](const Socket& socket) { return socket.channel && !socket.channel->lost(); };
+  const auto alive = [](const Socket& socket) {
+    return socket.data_socket && !socket.data_socket->lost();
+  };
   for (const Socket& socket : sockets_) {
     if (!alive(socket)) continue;
-    if (socket.channel->listen(now)) more = true;
-    least = std::min(least, socket.channel->silence());
+    if (socket.data_socket->measureSilence(now)) more = true;
+    least = std::min(least, socket.data_socket->silence());
   }
   for (const Socket& socket : sockets_)
-    if (alive(socket)) socket.channel->judge(least);
+    if (alive(socket)) socket.data_socket->judge(least);
   if (more) watch();
 }
 
@@ -278,7 +281,7 @@ void TcpLink::dropSockets() {
   for (Socket& socket : sockets_) {
     if (socket.redial != 0) poller.forgetTimer(std::exchange(socket.redial, 0));
     socket.dial.reset();
-    if (socket.channel) socket.channel->reset();
+    if (socket.data_socket) socket.data_socket->reset();
   }
 }
 
@@ -338,16 +341,16 @@ void TcpLink::close(core::Completions& out) {
   }
 }
 
-std::vector<Endpoint> TcpLink::peers() const {
-  std::vector<Endpoint> out;
+std::vector<TcpAddress> TcpLink::peers() const {
+  std::vector<TcpAddress> out;
   for (const Socket& socket : sockets_)
-    if (socket.channel) out.push_back(remoteEndpoint(socket.channel->fd()));
+    if (socket.data_socket) out.push_back(remoteAddress(socket.data_socket->fd()));
   return out;
 }
 
 void TcpLink::dropSlot(std::uint32_t slot) {
   for (const Socket& socket : sockets_)
-    if (socket.channel) socket.channel->dropSlot(slot);
+    if (socket.data_socket) socket.data_socket->dropSlot(slot);
 }
 
 }  // namespace viaduct::tcp

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backends/tcp/acceptor.h"
-#include "backends/tcp/channel.h"
+#include "backends/tcp/data_socket.h"
 #include "backends/tcp/dial.h"
 #include "core/backend.h"
 
@@ -36,26 +36,27 @@ class TcpLink final : public core::Link {
   }
   const LinkId& id() const { return id_; }
   // The accepting end is offered a socket that names this link.
-  Acceptor::Verdict offer(const Hello& hello, const Acceptor::HelloBytes& bytes, base::Fd& fd);
+  Acceptor::HelloVerdict offer(const SocketHello& hello, const Acceptor::HelloBytes& bytes,
+                               base::Fd& fd);
 
   // The socket for what this rail begins; none while the link is not ready, or the rail is out.
-  Channel* channelFor(std::size_t rail);
+  DataSocket* socketFor(std::size_t rail);
   const Error& unusable() const { return why_; }
   // One of its sockets is.
-  void lost(const Channel& channel);
+  void lost(const DataSocket& data_socket);
   // Looks after its sockets, from now until nothing is under way.
   void watch() {
     if (sockets_.size() > 1 && watch_timer_ == 0) watchAgain();
   }
   void dropSlot(std::uint32_t slot);
   // Where its sockets lead.
-  std::vector<Endpoint> peers() const;
+  std::vector<TcpAddress> peers() const;
 
  private:
   // One of the link's sockets, through all of its lives. A life ends when both ends have said that
   // they have closed it; then neither touches memory for it any more, and it may be dialed again.
   struct Socket {
-    std::unique_ptr<Channel> channel = {};
+    std::unique_ptr<DataSocket> data_socket = {};
     std::unique_ptr<Dial> dial = {};
     std::size_t rail = 0;
     std::uint32_t life = 0;
@@ -64,7 +65,7 @@ class TcpLink final : public core::Link {
     base::Poller::Id redial = 0;
     Duration patience{};  // before it is dialed again
   };
-  bool isOpen(std::size_t index) const { return sockets_[index].channel != nullptr; }
+  bool isOpen(std::size_t index) const { return sockets_[index].data_socket != nullptr; }
   std::size_t countOpen() const;
   bool servesOwn(std::size_t rail, bool open) const;
 

@@ -25,15 +25,15 @@ std::size_t TcpRail::post(const core::Work& work) {
   if (work.ops.empty() || jobs_.size() >= kMaxJobs) return 0;
   auto& link = static_cast<TcpLink&>(*work.link);
   Job& job = newJob(work);
-  Channel* const channel = link.channelFor(index_);
-  if (channel == nullptr) {
+  DataSocket* const data_socket = link.socketFor(index_);
+  if (data_socket == nullptr) {
     job.why = link.unusable();
     job.rail_lost = link.state().phase == core::LinkState::Phase::kReady;
     job.ended = true;
     report(job);
   } else {
-    channel->add(job);
-    channel->push();
+    data_socket->add(job);
+    data_socket->push();
   }
   return work.ops.size();
 }
@@ -59,7 +59,7 @@ void TcpRail::flush(Job& job, core::Completions& out) {
 
 void TcpRail::poll(core::Completions& out) {
   turnAll();
-  while (Channel* const lost = firstLost()) lost->link().lost(*lost);
+  while (DataSocket* const lost = firstLost()) lost->link().lost(*lost);
   for (Job* const job : reports_) flush(*job, out);
   reports_.clear();
 }
@@ -67,49 +67,49 @@ void TcpRail::poll(core::Completions& out) {
 void TcpRail::turnAll() {
   if (active_.empty()) return;
   const auto now = Clock::now();
-  std::size_t turned = 0;
+  std::size_t served = 0;
   do {
-    Channel& channel = *active_[turned++];
-    if (!channel.lost()) channel.turn(now, now + kTurn);
-    if (channel.lost() || !channel.tired(now)) continue;
-    channel.sleep();
-    channel.active = channel.lost().has_value();
-  } while (turned < active_.size() && Clock::now() < now + kTurn);
-  // Those that had no turn are first the next time, so that a busy socket starves no other.
-  std::rotate(active_.begin(), active_.begin() + static_cast<std::ptrdiff_t>(turned),
+    DataSocket& data_socket = *active_[served++];
+    if (!data_socket.lost()) data_socket.progress(now, now + kTurn);
+    if (data_socket.lost() || !data_socket.tired(now)) continue;
+    data_socket.sleep();
+    data_socket.active = data_socket.lost().has_value();
+  } while (served < active_.size() && Clock::now() < now + kTurn);
+  // Sockets that were not served are first the next time, so that a busy socket starves no other.
+  std::rotate(active_.begin(), active_.begin() + static_cast<std::ptrdiff_t>(served),
               active_.end());
-  std::erase_if(active_, [](const Channel* channel) { return !channel->active; });
+  std::erase_if(active_, [](const DataSocket* data_socket) { return !data_socket->active; });
 }
 
-Channel* TcpRail::firstLost() const {
+DataSocket* TcpRail::firstLost() const {
   const auto found =
-      std::find_if(active_.begin(), active_.end(), [](const Channel* c) { return !!c->lost(); });
+      std::find_if(active_.begin(), active_.end(), [](const DataSocket* c) { return !!c->lost(); });
   return found == active_.end() ? nullptr : *found;
 }
 
-void TcpRail::activate(Channel& channel) {
-  if (std::exchange(channel.active, true)) return;
-  channel.awake();
-  channel.link().watch();
-  active_.push_back(&channel);
+void TcpRail::activate(DataSocket& data_socket) {
+  if (std::exchange(data_socket.active, true)) return;
+  data_socket.awake();
+  data_socket.link().watch();
+  active_.push_back(&data_socket);
 }
 
-void TcpRail::deactivate(Channel& channel) {
-  if (std::exchange(channel.active, false)) std::erase(active_, &channel);
+void TcpRail::deactivate(DataSocket& data_socket) {
+  if (std::exchange(data_socket.active, false)) std::erase(active_, &data_socket);
 }
 
 void TcpRail::cancel(core::Tag tag) {
   for (Job& job : jobs_)
-    if (job.work.tag == tag && job.channel != nullptr)
-      job.channel->stop(job,
-                        {.code = Code::kCancelled, .operation = "transfer", .detail = "cancelled"});
+    if (job.work.tag == tag && job.data_socket != nullptr)
+      job.data_socket->stop(
+          job, {.code = Code::kCancelled, .operation = "transfer", .detail = "cancelled"});
 }
 
-void TcpRail::strand(const Channel& channel, std::uint32_t socket, std::uint32_t life,
+void TcpRail::strand(const DataSocket& data_socket, std::uint32_t socket, std::uint32_t life,
                      const Error& why) {
   for (Job& job : jobs_) {
-    if (job.channel != &channel) continue;
-    job.channel = nullptr;
+    if (job.data_socket != &data_socket) continue;
+    job.data_socket = nullptr;
     if (job.ended) continue;
     job.rail_lost = !job.why;
     if (!job.why) job.why = why;
@@ -121,7 +121,7 @@ void TcpRail::strand(const Channel& channel, std::uint32_t socket, std::uint32_t
 
 void TcpRail::release(const TcpLink& link, std::uint32_t socket, std::uint32_t life) {
   for (Job& job : jobs_) {
-    if (job.work.link != &link || job.ended || job.channel != nullptr) continue;
+    if (job.work.link != &link || job.ended || job.data_socket != nullptr) continue;
     if (job.lost_socket != socket || job.lost_life != life) continue;
     job.ended = true;
     report(job);
@@ -132,7 +132,7 @@ void TcpRail::strand(const TcpLink& link, const Error& why) {
   for (Job& job : jobs_) {
     if (job.work.link != &link || job.ended) continue;
     if (!job.why) job.why = why;
-    job.channel = nullptr;
+    job.data_socket = nullptr;
     job.outstanding = 0;
   }
 }
@@ -158,11 +158,12 @@ void TcpRail::take(const TcpLink& link, core::Completions& out) {
 void TcpRail::dropSlot(std::uint32_t slot) {
   const auto uses = [&](const core::Op& op) { return op.local_pin == slot; };
   for (Job& job : jobs_) {
-    if (job.channel == nullptr || job.why || job.ended) continue;
+    if (job.data_socket == nullptr || job.why || job.ended) continue;
     if (std::any_of(job.work.ops.begin(), job.work.ops.end(), uses))
-      job.channel->stop(job, {.code = Code::kDenied,
-                              .operation = "transfer",
-                              .detail = "local pin " + std::to_string(slot) + " was withdrawn"});
+      job.data_socket->stop(job,
+                            {.code = Code::kDenied,
+                             .operation = "transfer",
+                             .detail = "local pin " + std::to_string(slot) + " was withdrawn"});
   }
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/tcp/channel.h"
+#include "backends/tcp/data_socket.h"
 #include "backends/tcp/job.h"
 #include "core/backend.h"
 
@@ -27,12 +27,13 @@ class TcpRail final : public core::Rail, public JobOwner {
   void report(Job& job) override;
 
   // The rail turns this socket until it is tired.
-  void activate(Channel& channel);
-  void deactivate(Channel& channel);
+  void activate(DataSocket& data_socket);
+  void deactivate(DataSocket& data_socket);
 
   // For sockets that are gone: of a link one, in one of its lives, or all. strand(): their jobs go
   // no further; release(): they end at the next poll(); take(): they end now.
-  void strand(const Channel& channel, std::uint32_t socket, std::uint32_t life, const Error& why);
+  void strand(const DataSocket& data_socket, std::uint32_t socket, std::uint32_t life,
+              const Error& why);
   void strand(const TcpLink& link, const Error& why);
   void release(const TcpLink& link, std::uint32_t socket, std::uint32_t life);
   void release(const TcpLink& link);
@@ -45,13 +46,13 @@ class TcpRail final : public core::Rail, public JobOwner {
   // Reports what there is; the job is gone after its last report.
   void flush(Job& job, core::Completions& out);
   void turnAll();
-  Channel* firstLost() const;
+  DataSocket* firstLost() const;
 
   std::string name_;
   std::size_t index_;
   std::list<Job> jobs_, spare_;
   std::vector<Job*> reports_;
-  std::vector<Channel*> active_;
+  std::vector<DataSocket*> active_;
 };
 
 }  // namespace viaduct::tcp

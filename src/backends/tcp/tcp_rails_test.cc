@@ -2,8 +2,8 @@
 #include <sys/socket.h>
 
 #include "backends/tcp/socket.h"
-#include "backends/tcp/tcp_fixture.h"
 #include "backends/tcp/tcp_link.h"
+#include "backends/tcp/tcp_testing.h"
 #include "support/bytes.h"
 
 namespace viaduct::tcp {
@@ -22,7 +22,7 @@ class TcpRailsFail : public TcpPair {
     ops_ = scattered(here_, there_, 9000, 4);
   }
   void cut(std::size_t side, std::size_t rail) {
-    ::shutdown(static_cast<TcpLink&>(link(side)).channelFor(rail)->fd(), SHUT_RDWR);
+    ::shutdown(static_cast<TcpLink&>(link(side)).socketFor(rail)->fd(), SHUT_RDWR);
   }
   bool serves(std::size_t side, std::size_t i) { return link(side).servedBy(rail(side, i)); }
   void expectAsGoodAsNew() {
@@ -48,7 +48,7 @@ TEST_F(TcpRailsFail, ALostSocketIsItsRailsAloneAndComesBack) {
     const core::Tag tag = kind == OpKind::kWrite ? 10 : 20;
     post(0, kind, tag, ops_, 0);
     post(0, kind, tag + 1, ops_, 1);
-    for (int i = 0; i < 2; ++i) pair_->turn();
+    for (int i = 0; i < 2; ++i) pair_->progress();
     cut(0, 1);
     ASSERT_TRUE(finish(0, tag, ops_.size()));
     ASSERT_TRUE(finish(0, tag + 1, ops_.size()));
@@ -79,7 +79,7 @@ TEST_F(TcpRailsFail, OpsOfALostSocketWaitUntilThePeerHasLetGo) {
   ASSERT_TRUE(finish(0, 3, ops_.size()));
   // From now on nobody writes there.
   testing::fillWith(there_.bytes, std::byte{0x22});
-  for (int i = 0; i < 50; ++i) pair_->turn();
+  for (int i = 0; i < 50; ++i) pair_->progress();
   EXPECT_TRUE(testing::allAre(there_.bytes, std::byte{0x22}));
   expectAsGoodAsNew();
 }
@@ -119,7 +119,7 @@ TEST_F(TcpRailsFail, WithItsLastSocketTheLinkIsLost) {
 }
 
 TEST_F(TcpRailsFail, GarbageEndsTheLinkAndNotTheRail) {
-  const int fd = static_cast<TcpLink&>(link(0)).channelFor(1)->fd();
+  const int fd = static_cast<TcpLink&>(link(0)).socketFor(1)->fd();
   ASSERT_EQ(::send(fd, "this is not a frame, and long enough", 36, MSG_NOSIGNAL), 36);
   ASSERT_TRUE(pair_->run([&] { return link(1).state().phase == Phase::kUnusable; }));
 }
@@ -130,7 +130,7 @@ TEST_F(TcpRailsFail, ClosingWhileARailIsOutGivesEverythingBack) {
   turnRails(0, 3);
   link(0).close(pair_->done[0]);
   EXPECT_EQ(ended(0, 3).moved + ended(0, 3).failed, ops_.size());
-  for (int i = 0; i < 50; ++i) pair_->turn(std::chrono::milliseconds(10));
+  for (int i = 0; i < 50; ++i) pair_->progress(std::chrono::milliseconds(10));
   EXPECT_EQ(ended(0, 3).moved + ended(0, 3).failed, ops_.size());
 }
 
@@ -153,16 +153,16 @@ TEST_F(TcpRailsFail, APeerMayNotMakeItDialTwiceAtOnce) {
 TEST(TcpAddresses, OfAnotherRailsNetworkAreNotThisRails) {
   const auto at = [](const char* text) { return listenAddresses(text)->front(); };
   const auto interface = [&](const char* name, const char* address) {
-    Interface out{name, at(address), at("255.255.255.0:0")};
+    LocalInterface out{name, at(address), at("255.255.255.0:0")};
     return out;
   };
   const std::vector here{interface("rail0", "10.77.0.1:0"), interface("rail1", "10.77.1.1:0")};
-  const std::vector rails{Source{"10.77.0.1", at("10.77.0.1:0"), ""},
-                          Source{"10.77.1.1", at("10.77.1.1:0"), ""}};
+  const std::vector rails{RailSource{"10.77.0.1", at("10.77.0.1:0"), ""},
+                          RailSource{"10.77.1.1", at("10.77.1.1:0"), ""}};
   const std::vector there{at("10.77.0.2:0"), at("10.99.0.2:0")};
-  const auto texts = [&](const Source& from, std::span<const Source> all) {
+  const auto texts = [&](const RailSource& from, std::span<const RailSource> all) {
     std::string out;
-    for (const Endpoint& one : ownOf(from, there, all, here)) out += one.text() + " ";
+    for (const TcpAddress& one : ownOf(from, there, all, here)) out += one.text() + " ";
     return out;
   };
   EXPECT_EQ(texts(rails[0], rails), "10.77.0.2:0 10.99.0.2:0 ");

@@ -24,7 +24,7 @@ inline constexpr std::size_t kMaxHeadBytes = kHeadBytes + kMaxEntries * kEntryBy
 inline constexpr std::size_t kMaxUnacked = 1024;
 inline constexpr std::size_t kMaxRequests = 8;
 
-enum class FrameType : std::uint8_t {
+enum class DataFrameType : std::uint8_t {
   kWrite = 1,    // entries, then their bytes
   kReadRequest,  // entries
   kReadData,     // the bytes of a request, then a trailer with the status
@@ -36,32 +36,32 @@ enum class FrameType : std::uint8_t {
 // How a frame or request ended, on the wire.
 enum class FrameStatus : std::uint32_t { kOk = 0, kDenied = 1, kCancelled = 2 };
 
-struct Head {
-  FrameType type = FrameType::kAck;
+struct FrameHead {
+  DataFrameType type = DataFrameType::kAck;
   std::uint32_t entries = 0;
   FrameStatus status = FrameStatus::kOk;
   std::uint64_t payload = 0;   // bytes after head and entries, the trailer not counted
   std::uint64_t sequence = 0;  // WRITE: its number; READ: the request's; ACK: how many
-  friend bool operator==(const Head&, const Head&) = default;
+  friend bool operator==(const FrameHead&, const FrameHead&) = default;
 };
 
 // One contiguous piece at the target.
-struct Entry {
+struct FrameEntry {
   std::uint64_t address = 0;
   std::uint32_t bytes = 0;
   std::uint32_t slot = 0;
   std::uint32_t generation = 0;  // of the slot: a slot used again is another registration
-  friend bool operator==(const Entry&, const Entry&) = default;
+  friend bool operator==(const FrameEntry&, const FrameEntry&) = default;
 };
 
-void encodeHead(const Head& head, std::byte* to);
-void encodeEntry(const Entry& entry, std::byte* to);
-Entry decodeEntry(const std::byte* from);
+void encodeHead(const FrameHead& head, std::byte* to);
+void encodeEntry(const FrameEntry& entry, std::byte* to);
+FrameEntry decodeEntry(const std::byte* from);
 
 // Both give what is wrong, or nothing.
-std::string_view decodeHead(std::span<const std::byte, kHeadBytes> from, Head& head);
+std::string_view decodeHead(std::span<const std::byte, kHeadBytes> from, FrameHead& head);
 // `entries` are the head.entries * kEntryBytes bytes behind the head.
-std::string_view checkEntries(const Head& head, std::span<const std::byte> entries);
+std::string_view checkEntries(const FrameHead& head, std::span<const std::byte> entries);
 
 // The sum of the bytes that checked entries name.
 std::uint64_t entryBytes(std::span<const std::byte> entries);

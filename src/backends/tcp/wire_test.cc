@@ -10,16 +10,16 @@
 #include <string>
 #include <vector>
 
-#include "backends/tcp/endpoint.h"
-#include "backends/tcp/fuzz_stage.h"
+#include "backends/tcp/fuzz_stage_testing.h"
 #include "backends/tcp/hello.h"
+#include "backends/tcp/tcp_address.h"
 #include "base/bytes.h"
 #include "base/random.h"
 
 namespace viaduct::tcp {
 namespace {
 
-std::vector<std::byte> frame(const Head& head, const std::vector<Entry>& entries = {},
+std::vector<std::byte> frame(const FrameHead& head, const std::vector<FrameEntry>& entries = {},
                              std::size_t payload = 0) {
   std::vector<std::byte> out(kHeadBytes + entries.size() * kEntryBytes + payload, std::byte{7});
   encodeHead(head, out.data());
@@ -34,10 +34,10 @@ std::string hex(std::span<const std::byte> bytes) {
   return out;
 }
 
-std::string refusalOf(const Head& head) {
+std::string refusalOf(const FrameHead& head) {
   std::array<std::byte, kHeadBytes> bytes{};
   encodeHead(head, bytes.data());
-  Head decoded;
+  FrameHead decoded;
   const std::string wrong(decodeHead(bytes, decoded));
   if (wrong.empty()) {
     EXPECT_EQ(decoded, head);
@@ -46,15 +46,15 @@ std::string refusalOf(const Head& head) {
 }
 
 TEST(TcpWire, HeadsComeBackAsTheyWere) {
-  EXPECT_EQ(refusalOf({FrameType::kWrite, 3, FrameStatus::kOk, 500, 1ULL << 60U}), "");
-  EXPECT_EQ(refusalOf({FrameType::kReadRequest, kMaxEntries, FrameStatus::kOk, 0, 1}), "");
-  EXPECT_EQ(refusalOf({FrameType::kReadData, 0, FrameStatus::kOk, kMaxFrameBytes, 1}), "");
-  EXPECT_EQ(refusalOf({FrameType::kFail, 0, FrameStatus::kDenied, 0, 9}), "");
-  EXPECT_EQ(refusalOf({FrameType::kCancel, 0, FrameStatus::kOk, 0, 9}), "");
+  EXPECT_EQ(refusalOf({DataFrameType::kWrite, 3, FrameStatus::kOk, 500, 1ULL << 60U}), "");
+  EXPECT_EQ(refusalOf({DataFrameType::kReadRequest, kMaxEntries, FrameStatus::kOk, 0, 1}), "");
+  EXPECT_EQ(refusalOf({DataFrameType::kReadData, 0, FrameStatus::kOk, kMaxFrameBytes, 1}), "");
+  EXPECT_EQ(refusalOf({DataFrameType::kFail, 0, FrameStatus::kDenied, 0, 9}), "");
+  EXPECT_EQ(refusalOf({DataFrameType::kCancel, 0, FrameStatus::kOk, 0, 9}), "");
 }
 
 TEST(TcpWire, HeadsThatMakeNoSenseAreRefused) {
-  using enum FrameType;
+  using enum DataFrameType;
   EXPECT_NE(refusalOf({kWrite, 0, FrameStatus::kOk, 5, 0}), "");
   EXPECT_NE(refusalOf({kWrite, 1, FrameStatus::kOk, 0, 0}), "");
   EXPECT_NE(refusalOf({kWrite, kMaxEntries + 1, FrameStatus::kOk, 5, 0}), "");
@@ -63,32 +63,32 @@ TEST(TcpWire, HeadsThatMakeNoSenseAreRefused) {
   EXPECT_NE(refusalOf({kReadData, 1, FrameStatus::kOk, 1, 0}), "");
   EXPECT_NE(refusalOf({kAck, 0, FrameStatus::kOk, 1, 0}), "");
   EXPECT_NE(refusalOf({kAck, 1, FrameStatus::kOk, 0, 0}), "");
-  EXPECT_NE(refusalOf({static_cast<FrameType>(0), 0, FrameStatus::kOk, 0, 0}), "");
-  EXPECT_NE(refusalOf({static_cast<FrameType>(7), 0, FrameStatus::kOk, 0, 0}), "");
+  EXPECT_NE(refusalOf({static_cast<DataFrameType>(0), 0, FrameStatus::kOk, 0, 0}), "");
+  EXPECT_NE(refusalOf({static_cast<DataFrameType>(7), 0, FrameStatus::kOk, 0, 0}), "");
   EXPECT_NE(refusalOf({kFail, 0, static_cast<FrameStatus>(3), 0, 0}), "");
 }
 
 TEST(TcpWire, EntriesHaveToAddUp) {
-  const auto check = [](const Head& head, const std::vector<Entry>& entries) {
+  const auto check = [](const FrameHead& head, const std::vector<FrameEntry>& entries) {
     const auto bytes = frame(head, entries);
     return std::string(checkEntries(head, std::span(bytes).subspan(kHeadBytes)));
   };
-  const Head two{FrameType::kWrite, 2, FrameStatus::kOk, 30, 0};
+  const FrameHead two{DataFrameType::kWrite, 2, FrameStatus::kOk, 30, 0};
   EXPECT_EQ(check(two, {{1, 10, 0, 1}, {1, 20, 0, 1}}), "");
   EXPECT_NE(check(two, {{1, 10, 0, 1}, {1, 21, 0, 1}}), "");
   EXPECT_NE(check(two, {{1, 30, 0, 1}, {1, 0, 0, 1}}), "");
-  const Head ask{FrameType::kReadRequest, 2, FrameStatus::kOk, 0, 0};
+  const FrameHead ask{DataFrameType::kReadRequest, 2, FrameStatus::kOk, 0, 0};
   EXPECT_EQ(check(ask, {{1, 10, 0, 1}, {1, 20, 0, 1}}), "");
   EXPECT_NE(check(ask, {{1, UINT32_MAX, 0, 1}, {1, UINT32_MAX, 0, 1}}), "");
 }
 
 TEST(TcpWire, HellosProveTheKey) {
-  const Key key{1, 2, 3};
-  const Hello hello{.link = linkId(key), .epoch = 4, .index = 1, .count = 3};
+  const LinkKey key{1, 2, 3};
+  const SocketHello hello{.link = linkId(key), .epoch = 4, .index = 1, .count = 3};
   auto bytes = encodeHello(hello, key);
   EXPECT_EQ(decodeHello(bytes), hello);
   EXPECT_TRUE(helloIsGenuine(bytes, key));
-  EXPECT_FALSE(helloIsGenuine(bytes, Key{1, 2, 4}));
+  EXPECT_FALSE(helloIsGenuine(bytes, LinkKey{1, 2, 4}));
   for (std::byte& b : bytes) {
     b ^= std::byte{1};
     EXPECT_FALSE(helloIsGenuine(bytes, key));
@@ -96,8 +96,8 @@ TEST(TcpWire, HellosProveTheKey) {
   }
   auto welcome = encodeWelcome(hello, key);
   EXPECT_TRUE(welcomeIsGenuine(welcome, hello, key));
-  EXPECT_FALSE(welcomeIsGenuine(welcome, hello, Key{}));
-  Hello other = hello;
+  EXPECT_FALSE(welcomeIsGenuine(welcome, hello, LinkKey{}));
+  SocketHello other = hello;
   other.index = 2;
   EXPECT_FALSE(welcomeIsGenuine(welcome, other, key));
   welcome[8] ^= std::byte{3};  // the index in the clear
@@ -106,9 +106,9 @@ TEST(TcpWire, HellosProveTheKey) {
 
 // Computed with Python's hmac from the description in NOTES.md.
 TEST(TcpWire, AHelloAndAWelcomeHaveTheseBytes) {
-  Key key{};
+  LinkKey key{};
   std::iota(key.begin(), key.end(), std::uint8_t{0});
-  const Hello hello{.link = linkId(key), .epoch = 7, .index = 1, .count = 3, .life = 2};
+  const SocketHello hello{.link = linkId(key), .epoch = 7, .index = 1, .count = 3, .life = 2};
   EXPECT_EQ(hex(encodeHello(hello, key)),
             "56444831020000006b8c37b6c3b09cfe1bba4b6e58c4161b070000000000000001000000030000000200"
             "0000d8e84bd7b23b8dfdc0746d40880a23fc9f982cd9ab849fbfbbd0004522f2581d");
@@ -118,7 +118,7 @@ TEST(TcpWire, AHelloAndAWelcomeHaveTheseBytes) {
 }
 
 TEST(TcpWire, HellosOfImpossibleShapeAreRefused) {
-  const Key key{};
+  const LinkKey key{};
   EXPECT_FALSE(decodeHello(encodeHello({.index = 1, .count = 1}, key)));
   EXPECT_FALSE(decodeHello(encodeHello({.index = 0, .count = 0}, key)));
   EXPECT_FALSE(decodeHello(encodeHello({.index = 0, .count = kMaxSockets + 1}, key)));
@@ -129,15 +129,15 @@ TEST(TcpWire, AddressListsComeBackOrAreRefused) {
   const auto here = listenAddresses("127.0.0.1:0");
   ASSERT_TRUE(here);
   const std::vector list{here->front().withPort(80), here->front().withPort(81)};
-  auto bytes = encodeEndpoints(list);
-  const auto back = decodeEndpoints(bytes);
+  auto bytes = encodeAddresses(list);
+  const auto back = decodeAddresses(bytes);
   ASSERT_TRUE(back);
   ASSERT_EQ(back->size(), 2U);
   EXPECT_EQ((*back)[1].text(), "127.0.0.1:81");
   bytes.push_back(std::byte{0});
-  EXPECT_FALSE(decodeEndpoints(bytes));
+  EXPECT_FALSE(decodeAddresses(bytes));
   for (std::size_t length = 0; length + 1 < bytes.size(); ++length)
-    EXPECT_FALSE(decodeEndpoints(std::span(bytes).first(length)));
+    EXPECT_FALSE(decodeAddresses(std::span(bytes).first(length)));
 }
 
 // What a peer could say that would make sense to somebody else.
@@ -152,62 +152,62 @@ class TcpPeerSays : public ::testing::Test {
 
 TEST_F(TcpPeerSays, AcksOfWhatWasNotSent) { refuses(frame({.sequence = 2})); }
 TEST_F(TcpPeerSays, ARefusalOfWhatWasNotSent) {
-  refuses(frame({.type = FrameType::kFail, .status = FrameStatus::kDenied, .sequence = 1}));
+  refuses(frame({.type = DataFrameType::kFail, .status = FrameStatus::kDenied, .sequence = 1}));
 }
 TEST_F(TcpPeerSays, DataThatNobodyAskedFor) {
-  refuses(frame({.type = FrameType::kReadData, .payload = 164, .sequence = 1}, {}, 164));
+  refuses(frame({.type = DataFrameType::kReadData, .payload = 164, .sequence = 1}, {}, 164));
 }
 TEST_F(TcpPeerSays, DataOfAnotherLength) {
-  refuses(frame({.type = FrameType::kReadData, .payload = 163, .sequence = 0}, {}, 163));
+  refuses(frame({.type = DataFrameType::kReadData, .payload = 163, .sequence = 0}, {}, 163));
 }
 TEST_F(TcpPeerSays, AWriteOutOfOrder) {
-  refuses(frame({FrameType::kWrite, 1, FrameStatus::kOk, 8, 1},
+  refuses(frame({DataFrameType::kWrite, 1, FrameStatus::kOk, 8, 1},
                 {{stage_.at(FuzzStage::kBytes), 8, 0, 1}}, 8));
 }
 TEST_F(TcpPeerSays, ACancelOfWhatItDidNotAsk) {
-  refuses(frame({.type = FrameType::kCancel, .sequence = 0}));
+  refuses(frame({.type = DataFrameType::kCancel, .sequence = 0}));
 }
 TEST_F(TcpPeerSays, MoreRequestsThanAllowed) {
   for (std::uint64_t i = 0; i < kMaxRequests; ++i)
-    EXPECT_EQ(stage_.give(frame({FrameType::kReadRequest, 1, FrameStatus::kOk, 0, i},
+    EXPECT_EQ(stage_.give(frame({DataFrameType::kReadRequest, 1, FrameStatus::kOk, 0, i},
                                 {{stage_.at(FuzzStage::kBytes), 8, 0, 1}})),
               "");
-  refuses(frame({FrameType::kReadRequest, 1, FrameStatus::kOk, 0, kMaxRequests},
+  refuses(frame({DataFrameType::kReadRequest, 1, FrameStatus::kOk, 0, kMaxRequests},
                 {{stage_.at(FuzzStage::kBytes), 8, 0, 1}}));
 }
 TEST_F(TcpPeerSays, MoreWritesThanAllowed) {
   for (std::uint64_t i = 0; i < kMaxUnacked; ++i)
-    ASSERT_EQ(stage_.give(frame({FrameType::kWrite, 1, FrameStatus::kOk, 8, i},
+    ASSERT_EQ(stage_.give(frame({DataFrameType::kWrite, 1, FrameStatus::kOk, 8, i},
                                 {{stage_.at(FuzzStage::kBytes), 8, 0, 1}}, 8)),
               "");
-  refuses(frame({FrameType::kWrite, 1, FrameStatus::kOk, 8, kMaxUnacked},
+  refuses(frame({DataFrameType::kWrite, 1, FrameStatus::kOk, 8, kMaxUnacked},
                 {{stage_.at(FuzzStage::kBytes), 8, 0, 1}}, 8));
 }
 
 // Ranges that overlap what is pinned, but are not inside.
 TEST_F(TcpPeerSays, WritesBeyondThePinAreRefusedAndHarmless) {
   const std::uint64_t pin = stage_.at(FuzzStage::kBytes);
-  const std::vector<Entry> wrong{{pin - 1, 8, 0, 1},
-                                 {pin + FuzzStage::kBytes - 7, 8, 0, 1},
-                                 {pin, FuzzStage::kBytes + 1, 0, 1},
-                                 {UINT64_MAX - 3, 8, 0, 1},
-                                 {pin, 8, 1, 1},
-                                 {pin, 8, UINT32_MAX, 1},
-                                 {pin, 8, 0, 2}};
+  const std::vector<FrameEntry> wrong{{pin - 1, 8, 0, 1},
+                                      {pin + FuzzStage::kBytes - 7, 8, 0, 1},
+                                      {pin, FuzzStage::kBytes + 1, 0, 1},
+                                      {UINT64_MAX - 3, 8, 0, 1},
+                                      {pin, 8, 1, 1},
+                                      {pin, 8, UINT32_MAX, 1},
+                                      {pin, 8, 0, 2}};
   for (std::size_t i = 0; i < wrong.size(); ++i) {
     // A good entry beside it does not land either.
-    const std::vector<Entry> entries{{pin, 8, 0, 1}, wrong[i]};
-    const Head head{FrameType::kWrite, 2, FrameStatus::kOk, 8 + wrong[i].bytes, i};
+    const std::vector<FrameEntry> entries{{pin, 8, 0, 1}, wrong[i]};
+    const FrameHead head{DataFrameType::kWrite, 2, FrameStatus::kOk, 8 + wrong[i].bytes, i};
     stage_.take();
     EXPECT_EQ(stage_.give(frame(head, entries, head.payload)), "");
     EXPECT_TRUE(stage_.intact());
-    Head said;
+    FrameHead said;
     const auto answer = stage_.take();
     ASSERT_EQ(answer.size(), 2 * kHeadBytes);
     EXPECT_EQ(decodeHead(std::span(answer).first<kHeadBytes>(), said), "");
-    EXPECT_EQ(said, (Head{FrameType::kFail, 0, FrameStatus::kDenied, 0, i}));
+    EXPECT_EQ(said, (FrameHead{DataFrameType::kFail, 0, FrameStatus::kDenied, 0, i}));
     EXPECT_EQ(decodeHead(std::span(answer).last<kHeadBytes>(), said), "");
-    EXPECT_EQ(said, (Head{FrameType::kAck, 0, FrameStatus::kOk, 0, i + 1}));
+    EXPECT_EQ(said, (FrameHead{DataFrameType::kAck, 0, FrameStatus::kOk, 0, i + 1}));
   }
 }
 
@@ -221,12 +221,12 @@ TEST(TcpWire, MutatedConversationsAreHarmless) {
       talk.insert(talk.end(), bytes.begin(), bytes.end());
     };
     const std::uint64_t pin = stage.at(FuzzStage::kBytes);
-    say(frame({FrameType::kWrite, 2, FrameStatus::kOk, 300, 0},
+    say(frame({DataFrameType::kWrite, 2, FrameStatus::kOk, 300, 0},
               {{pin, 200, 0, 1}, {pin + 900, 100, 0, 1}}, 300));
     say(frame({.sequence = 1}));
-    say(frame({FrameType::kReadRequest, 1, FrameStatus::kOk, 0, 0}, {{pin, 64, 0, 1}}));
-    say(frame({.type = FrameType::kReadData, .payload = 164}, {}, 164 + kTrailerBytes));
-    say(frame({.type = FrameType::kCancel}));
+    say(frame({DataFrameType::kReadRequest, 1, FrameStatus::kOk, 0, 0}, {{pin, 64, 0, 1}}));
+    say(frame({.type = DataFrameType::kReadData, .payload = 164}, {}, 164 + kTrailerBytes));
+    say(frame({.type = DataFrameType::kCancel}));
     for (std::uint64_t i = random.below(4); i > 0; --i)
       talk[random.below(talk.size())] = static_cast<std::byte>(random.next());
     if (random.chance(0.3)) talk.resize(random.below(talk.size()));

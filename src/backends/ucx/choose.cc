@@ -11,8 +11,8 @@
 #include "base/environment.h"
 #include "base/log.h"
 #include "base/nearest.h"
-#include "core/fabric/message.h"
-#include "core/fabric/worth.h"
+#include "core/fabric/auto_open.h"
+#include "core/fabric/fabric_message.h"
 #include "core/setting_name.h"
 #include "host/devices.h"
 #include "host/nearness.h"
@@ -24,29 +24,29 @@ namespace {
 using core::fabric::Fabric;
 using core::fabric::namedIn;
 using core::fabric::notNear;
-using core::fabric::notWorthIt;
+using core::fabric::notOpenedUnasked;
 
 std::vector<std::string> devicesOf(const std::vector<Transport>& resources) {
   std::vector<std::string> out;
   for (const Transport& one : resources)
-    if (realmOf(one.name) != Realm::kMemory &&
+    if (kindOf(one.name) != TransportKind::kMemory &&
         std::find(out.begin(), out.end(), one.device) == out.end())
       out.push_back(one.device);
   return out;
 }
 
 // UCX's own files, which it reads beside the environment, count as much; empty: they say nothing.
-std::string inFile(const Library& ucx, const char* variable) {
+std::string inFile(const UcxLibrary& ucx, const char* variable) {
   if (userHasSet(variable)) return {};
   std::string value = settingInForce(ucx, variable);
   return value == "all" ? std::string() : value;  // the default
 }
-bool userChose(const Library& ucx, const char* variable) {
+bool userChose(const UcxLibrary& ucx, const char* variable) {
   return userHasSet(variable) || !inFile(ucx, variable).empty();
 }
 
 // What the user has set, as far as it can be seen.
-std::string settingsText(const Library& ucx) {
+std::string settingsText(const UcxLibrary& ucx) {
   std::string out = base::environmentText("UCX_");
   for (const char* variable : {"UCX_TLS", "UCX_NET_DEVICES"})
     if (const std::string value = inFile(ucx, variable); !value.empty())
@@ -82,17 +82,17 @@ Result<std::string> deviceFor(const std::string& rail, const std::vector<Transpo
                              : "did you mean " + near + "?"};
 }
 
-Result<Rails> railsFor(const std::vector<std::string>& named,
-                       const std::vector<Transport>& resources, bool user_chose_devices,
-                       const std::string& root) {
-  Rails out;
+Result<RailDevices> railsFor(const std::vector<std::string>& named,
+                             const std::vector<Transport>& resources, bool user_chose_devices,
+                             const std::string& root) {
+  RailDevices out;
   for (const std::string& rail : named) {
     VIADUCT_TRY(out.devices.emplace_back(), deviceFor(rail, resources));
   }
   if (!named.empty() || user_chose_devices) return out;
   std::vector<Transport> rdma;
   std::copy_if(resources.begin(), resources.end(), std::back_inserter(rdma),
-               [](const Transport& one) { return realmOf(one.name) == Realm::kRdma; });
+               [](const Transport& one) { return kindOf(one.name) == TransportKind::kRdma; });
   auto [near, rest] = host::nearOwnCpus(devicesOf(rdma), root);
   for (std::string& device : near)
     (out.devices.size() < core::fabric::kMaxRails ? out.devices : rest)
@@ -103,21 +103,22 @@ Result<Rails> railsFor(const std::vector<std::string>& named,
 
 namespace {
 
-// Every rail's context, from what `all` has shown there to be. Rails that were named all open, or
-// none does; of others, those that can.
-Status openRails(const Library& ucx, const Settings& settings, const Choice& common,
+// Every rail's context, from what `all` has shown there to be. Rails that were named all
+// open, or none does; of others, those that can.
+Status openRails(const UcxLibrary& ucx, const Settings& settings, const ContextOptions& common,
                  std::unique_ptr<Context> all, Fabric& out) {
-  VIADUCT_TRY(const Rails rails, railsFor(settings.rails, all->resources(),
-                                          !common.rdma_only || userChose(ucx, "UCX_NET_DEVICES")));
+  VIADUCT_TRY(const RailDevices rails,
+              railsFor(settings.rails, all->resources(),
+                       !common.rdma_only || userChose(ucx, "UCX_NET_DEVICES")));
   std::vector<Transport> there;
   const auto add = [&](std::string name, std::unique_ptr<Context> context) {
     for (const Transport& one : context->resources())
-      if (realmOf(one.name) != Realm::kMemory) there.push_back(one);
+      if (kindOf(one.name) != TransportKind::kMemory) there.push_back(one);
     out.names.push_back(std::move(name));
-    out.grounds.push_back(std::move(context));
+    out.domains.push_back(std::move(context));
   };
   for (const std::string& device : rails.devices) {
-    Choice choice = common;
+    ContextOptions choice = common;
     choice.devices = device;
     auto context = Context::open(ucx, choice);
     if (context) {
@@ -128,7 +129,7 @@ Status openRails(const Library& ucx, const Settings& settings, const Choice& com
     base::log(base::LogLevel::kWarning, "ucx: {} is skipped: {}", device, context.error().text());
   }
   if (settings.rails.empty()) out.near = core::fabric::NearRails(out.names);
-  if (out.grounds.empty()) add("any", std::move(all));
+  if (out.domains.empty()) add("any", std::move(all));
   const std::string set = settingsText(ucx);
   out.description = fmt::format("UCX {} over {}{}{}{}{}", ucx.version, listText(there),
                                 common.by_messages ? ", by messages" : "", notNear(rails.left_out),
@@ -153,7 +154,7 @@ Error noNetwork(const std::vector<Transport>& resources) {
 
 // Only ends that go about it in the same way fit together. A packet longer than the other end takes
 // would end its process.
-std::string kindOf(const Choice& choice) {
+std::string kindOf(const ContextOptions& choice) {
   std::string out = choice.by_messages ? "ucx by messages" : "ucx";
   if (choice.by_messages)
     for (const char* size : {"UCX_TCP_TX_SEG_SIZE", "UCX_TCP_RX_SEG_SIZE"})
@@ -166,19 +167,19 @@ std::string kindOf(const Choice& choice) {
 Result<Fabric> choose(const Settings& settings) {
   const bool named = namedIn(settings, "ucx");
   if (!named && host::rdmaPorts("/").empty())
-    return notWorthIt("ucx", "this host has no RDMA device");
-  VIADUCT_TRY(const Library* const ucx, library());
+    return notOpenedUnasked("ucx", "this host has no RDMA device");
+  VIADUCT_TRY(const UcxLibrary* const ucx, library());
   if (!named && !fitUnasked(ucx->major, ucx->minor))
-    return notWorthIt(
+    return notOpenedUnasked(
         "ucx", fmt::format("UCX {} may end the process if a peer does not answer", ucx->version));
   const bool user_chose = userChose(*ucx, "UCX_TLS");
-  Choice choice{.transports = transportsFor(user_chose, false)};
+  ContextOptions choice{.transports = transportsFor(user_chose, false)};
   VIADUCT_TRY(auto all, Context::open(*ucx, choice));
-  const bool any_rdma = anyOf(all->resources(), Realm::kRdma);
+  const bool any_rdma = anyOf(all->resources(), TransportKind::kRdma);
   if (!named && !any_rdma)
-    return notWorthIt("ucx", "UCX shows no RDMA transport: " + listText(all->resources()));
+    return notOpenedUnasked("ucx", "UCX shows no RDMA transport: " + listText(all->resources()));
   choice.transports = transportsFor(user_chose, any_rdma);
-  const bool tcp = anyOf(all->resources(), Realm::kTcp) && (user_chose || !any_rdma);
+  const bool tcp = anyOf(all->resources(), TransportKind::kTcp) && (user_chose || !any_rdma);
   if (!any_rdma && !tcp) return noNetwork(all->resources());
   choice.by_messages = tcp;
   choice.rdma_only = any_rdma && !tcp;

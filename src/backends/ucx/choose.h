@@ -25,14 +25,14 @@ std::string transportsFor(bool user_has_set, bool any_rdma);
 Result<std::string> deviceFor(const std::string& rail, const std::vector<Transport>& resources);
 
 // Devices that become rails, one each, and those that could have and do not.
-struct Rails {
+struct RailDevices {
   std::vector<std::string> devices = {};  // none: one rail, of all there is, as UCX likes
   std::vector<std::string> left_out = {};
 };
 // Where nothing is named: every RDMA device that is as near as any to this process's CPUs, unless
 // the user has told UCX which. Files are read below `root`.
-Result<Rails> railsFor(const std::vector<std::string>& named,
-                       const std::vector<Transport>& resources, bool user_chose_devices,
-                       const std::string& root = "/");
+Result<RailDevices> railsFor(const std::vector<std::string>& named,
+                             const std::vector<Transport>& resources, bool user_chose_devices,
+                             const std::string& root = "/");
 
 }  // namespace viaduct::ucx

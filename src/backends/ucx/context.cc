@@ -5,14 +5,14 @@
 #include <string_view>
 #include <utility>
 
-#include "backends/ucx/message_conduit.h"
-#include "backends/ucx/put_conduit.h"
-#include "core/fabric/message.h"
+#include "backends/ucx/message_endpoint.h"
+#include "backends/ucx/rma_endpoint.h"
+#include "core/fabric/fabric_message.h"
 
 namespace viaduct::ucx {
 namespace {
 
-Status modify(const Library& ucx, ucp_config_t* config, const char* name,
+Status modify(const UcxLibrary& ucx, ucp_config_t* config, const char* name,
               const std::string& value) {
   if (value.empty()) return Ok{};
   const ucs_status_t status = ucx.ucp_config_modify(config, name, value.c_str());
@@ -33,7 +33,7 @@ constexpr Ours kForMessages[] = {
     {"UCX_ZCOPY_THRESH", "inf"}};
 
 // 1.20.1 and newer refuse a name that they do not know; others warn of it, when a worker is made.
-Status modify(const Library& ucx, ucp_config_t* config, const Ours& one) {
+Status modify(const UcxLibrary& ucx, ucp_config_t* config, const Ours& one) {
   const char* const full = one.variable + std::string_view("UCX_").size();
   if (one.bare == nullptr) return modify(ucx, config, full, one.value);
   if (ucx.major == 1 && ucx.minor < 15) return modify(ucx, config, one.bare, one.value);
@@ -43,7 +43,7 @@ Status modify(const Library& ucx, ucp_config_t* config, const Ours& one) {
   return whole ? whole : bare;
 }
 
-Status apply(const Library& ucx, ucp_config_t* config, const Choice& choice) {
+Status apply(const UcxLibrary& ucx, ucp_config_t* config, const ContextOptions& choice) {
   VIADUCT_CHECK(modify(ucx, config, "TLS", choice.transports));
   VIADUCT_CHECK(modify(ucx, config, "NET_DEVICES", choice.devices));
   if (!choice.by_messages) return Ok{};
@@ -55,8 +55,9 @@ Status apply(const Library& ucx, ucp_config_t* config, const Choice& choice) {
 
 }  // namespace
 
-Result<std::unique_ptr<Context>> Context::open(const Library& ucx, const Choice& choice) {
-  const Hush hush;
+Result<std::unique_ptr<Context>> Context::open(const UcxLibrary& ucx,
+                                               const ContextOptions& choice) {
+  const LogCapture capture;
   std::unique_ptr<Context> out(new Context(ucx, choice));
   if (choice.by_messages) {
     VIADUCT_TRY(out->copy_, base::CheckedCopy::open());
@@ -84,7 +85,7 @@ Result<std::unique_ptr<Context>> Context::open(const Library& ucx, const Choice&
 }
 
 Context::~Context() {
-  const Hush hush;
+  const LogCapture capture;
   if (handle_ != nullptr) ucx_.ucp_cleanup(handle_);
 }
 
@@ -95,7 +96,7 @@ class Registered final : public core::fabric::Registration {
   Registered(const Context& context, ucp_mem_h memory, core::fabric::Bytes key)
       : core::fabric::Registration(std::move(key)), context_(context), memory_(memory) {}
   ~Registered() override {
-    const Hush hush;
+    const LogCapture capture;
     context_.ucx().ucp_mem_unmap(context_.handle(), memory_);
   }
   Registered(const Registered&) = delete;
@@ -122,7 +123,7 @@ class Listed final : public core::fabric::Registration {
 };
 
 Result<core::fabric::Bytes> packed(const Context& context, ucp_mem_h memory) {
-  const Library& ucx = context.ucx();
+  const UcxLibrary& ucx = context.ucx();
   void* key = nullptr;
   std::size_t size = 0;
   if (const auto status = ucx.ucp_rkey_pack(context.handle(), memory, &key, &size);
@@ -139,12 +140,12 @@ Result<core::fabric::Bytes> packed(const Context& context, ucp_mem_h memory) {
 }  // namespace
 
 Result<std::unique_ptr<core::fabric::Registration>> Context::add(
-    const core::fabric::Range& range) const {
+    const core::fabric::MemoryRange& range) const {
   if (reachable_) {
     VIADUCT_TRY(const std::uint64_t key, reachable_->add(range));
     return std::unique_ptr<core::fabric::Registration>(std::make_unique<Listed>(*reachable_, key));
   }
-  const Hush hush;
+  const LogCapture capture;
   ucp_mem_map_params_t params{};
   params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH |
                       UCP_MEM_MAP_PARAM_FIELD_PROT;
@@ -167,13 +168,13 @@ Result<std::unique_ptr<core::fabric::Registration>> Context::add(
   return out;
 }
 
-Result<std::unique_ptr<core::fabric::Conduit>> Context::open() const {
+Result<std::unique_ptr<core::fabric::Endpoint>> Context::open() const {
   if (reachable_) {
-    VIADUCT_TRY(auto conduit, MessageConduit::open(*this, *reachable_));
-    return std::unique_ptr<core::fabric::Conduit>(std::move(conduit));
+    VIADUCT_TRY(auto endpoint, MessageEndpoint::open(*this, *reachable_));
+    return std::unique_ptr<core::fabric::Endpoint>(std::move(endpoint));
   }
-  VIADUCT_TRY(auto conduit, PutConduit::open(*this));
-  return std::unique_ptr<core::fabric::Conduit>(std::move(conduit));
+  VIADUCT_TRY(auto endpoint, RmaEndpoint::open(*this));
+  return std::unique_ptr<core::fabric::Endpoint>(std::move(endpoint));
 }
 
 }  // namespace viaduct::ucx

@@ -12,40 +12,41 @@
 #include "backends/ucx/reachable.h"
 #include "backends/ucx/transports.h"
 #include "base/checked_copy.h"
-#include "core/fabric/conduit.h"
+#include "core/fabric/endpoint.h"
 
 namespace viaduct::ucx {
 
 // What is changed in our own copy of UCX's settings; empty: left as the user has it.
-struct Choice {
+struct ContextOptions {
   std::string transports = {};  // UCX_TLS
   std::string devices = {};     // UCX_NET_DEVICES
   bool by_messages = false;     // instead of puts and gets
   bool rdma_only = false;       // a peer that is reached by TCP all the same is not reached
 };
 
-class Context final : public core::fabric::Ground {
+class Context final : public core::fabric::Domain {
  public:
-  static Result<std::unique_ptr<Context>> open(const Library& ucx, const Choice& choice);
+  static Result<std::unique_ptr<Context>> open(const UcxLibrary& ucx, const ContextOptions& choice);
   ~Context() override;
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
-  Result<std::unique_ptr<core::fabric::Conduit>> open() const override;
+  Result<std::unique_ptr<core::fabric::Endpoint>> open() const override;
   Result<std::unique_ptr<core::fabric::Registration>> add(
-      const core::fabric::Range& range) const override;
+      const core::fabric::MemoryRange& range) const override;
 
-  const Library& ucx() const { return ucx_; }
+  const UcxLibrary& ucx() const { return ucx_; }
   ucp_context_h handle() const { return handle_; }
   const std::vector<Transport>& resources() const { return resources_; }
   bool rdmaOnly() const { return rdma_only_; }
-  const base::CheckedCopy& copy() const { return copy_; }  // of letters
+  const base::CheckedCopy& copy() const { return copy_; }  // of messages
 
  private:
-  Context(const Library& ucx, const Choice& choice) : ucx_(ucx), rdma_only_(choice.rdma_only) {
+  Context(const UcxLibrary& ucx, const ContextOptions& choice)
+      : ucx_(ucx), rdma_only_(choice.rdma_only) {
     if (choice.by_messages) reachable_ = std::make_unique<Reachable>();
   }
 
-  const Library& ucx_;
+  const UcxLibrary& ucx_;
   const bool rdma_only_;
   ucp_context_h handle_ = nullptr;
   std::vector<Transport> resources_;

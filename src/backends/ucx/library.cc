@@ -15,13 +15,13 @@
 namespace viaduct::ucx {
 namespace {
 
-thread_local int hushed = 0;
+thread_local int capturing = 0;
 thread_local std::string said;
 
 ucs_log_func_rc_t keep(const char*, unsigned, const char*, ucs_log_level_t level,
                        const ucs_log_component_config_t*, const char* message, va_list arguments) {
   // Before it aborts it shall say why, in its own way.
-  if (hushed == 0 || level == UCS_LOG_LEVEL_FATAL) return UCS_LOG_FUNC_RC_CONTINUE;
+  if (capturing == 0 || level == UCS_LOG_LEVEL_FATAL) return UCS_LOG_FUNC_RC_CONTINUE;
   std::array<char, 512> line{};
   const int length = std::vsnprintf(line.data(), line.size(), message, arguments);
   if (length > 0 && said.size() < line.size())
@@ -48,13 +48,13 @@ Error cannotLoad(std::string detail) {
           UCP_API_MAJOR, UCP_API_MINOR)};
 }
 
-Result<Library> load() {
+Result<UcxLibrary> load() {
   // UCX takes over SIGHUP, SIGSEGV, SIGBUS, SIGFPE and SIGILL when it is loaded.
   std::optional<base::KeptSignals> kept;
   if (!signalsAreTheUsers()) kept.emplace();
   const auto file = base::SharedLibrary::open("libucp.so.0");
   if (!file) return cannotLoad(file.error().detail);
-  Library out;
+  UcxLibrary out;
 #define VIADUCT_UCX_BIND(name) \
   if (!file->bind(#name, out.name)) return cannotLoad("it has no " #name);
   VIADUCT_UCX_FUNCTIONS(VIADUCT_UCX_BIND)
@@ -71,8 +71,8 @@ Result<Library> load() {
 
 }  // namespace
 
-Result<const Library*> library() {
-  static const Result<Library> the_library = load();
+Result<const UcxLibrary*> library() {
+  static const Result<UcxLibrary> the_library = load();
   if (!the_library) return the_library.error();
   return &*the_library;
 }
@@ -92,15 +92,15 @@ Error ucxError(Code code, std::string operation, ucs_status_t status) {
           .device = "ucx"};
 }
 
-Hush::Hush() {
-  if (hushed++ == 0) said.clear();
+LogCapture::LogCapture() {
+  if (capturing++ == 0) said.clear();
 }
-Hush::~Hush() { --hushed; }
+LogCapture::~LogCapture() { --capturing; }
 
 bool userHasSet(const char* variable) { return std::getenv(variable) != nullptr; }
 
-std::string settingInForce(const Library& ucx, const std::string& variable) {
-  const Hush hush;
+std::string settingInForce(const UcxLibrary& ucx, const std::string& variable) {
+  const LogCapture capture;
   ucp_config_t* config = nullptr;
   if (ucx.ucp_config_read(nullptr, nullptr, &config) != UCS_OK) return {};
   const std::string all = "\n" + printed([&](std::FILE* file) {

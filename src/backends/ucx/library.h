@@ -27,7 +27,7 @@
 namespace viaduct::ucx {
 
 // The functions that are used, by their own names.
-struct Library {
+struct UcxLibrary {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a member's name
 #define VIADUCT_UCX_MEMBER(name) decltype(&::name) name = nullptr;
   VIADUCT_UCX_FUNCTIONS(VIADUCT_UCX_MEMBER)
@@ -37,7 +37,7 @@ struct Library {
 };
 
 // The one of this process. kUnsupported: not installed, or older than what this was built with.
-Result<const Library*> library();
+Result<const UcxLibrary*> library();
 // "UCX 1.13.1", or why it is not loaded.
 std::string libraryVersion();
 
@@ -46,17 +46,17 @@ Error ucxError(Code code, std::string operation, ucs_status_t status);
 
 // While one lives, what UCX would print from this thread is kept for ucxError() instead. Standard
 // output belongs to the program.
-class Hush {
+class LogCapture {
  public:
-  Hush();
-  ~Hush();
-  Hush(const Hush&) = delete;
-  Hush& operator=(const Hush&) = delete;
+  LogCapture();
+  ~LogCapture();
+  LogCapture(const LogCapture&) = delete;
+  LogCapture& operator=(const LogCapture&) = delete;
 };
 
 bool userHasSet(const char* variable);  // in the environment
 // Of one of UCP's own, by the environment or one of UCX's files; empty: it has no such thing.
-std::string settingInForce(const Library& ucx, const std::string& variable);
+std::string settingInForce(const UcxLibrary& ucx, const std::string& variable);
 
 // What such a function prints: it has no other way to tell.
 template <class Print>

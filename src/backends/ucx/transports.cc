@@ -33,15 +33,16 @@ void add(std::string_view pair, std::vector<Transport>& out) {
 
 }  // namespace
 
-Realm realmOf(std::string_view transport) {
-  if (std::find(kRdma.begin(), kRdma.end(), transport) != kRdma.end()) return Realm::kRdma;
-  if (std::find(kMemory.begin(), kMemory.end(), transport) != kMemory.end()) return Realm::kMemory;
-  return Realm::kTcp;
+TransportKind kindOf(std::string_view transport) {
+  if (std::find(kRdma.begin(), kRdma.end(), transport) != kRdma.end()) return TransportKind::kRdma;
+  if (std::find(kMemory.begin(), kMemory.end(), transport) != kMemory.end())
+    return TransportKind::kMemory;
+  return TransportKind::kTcp;
 }
 
-bool anyOf(std::span<const Transport> transports, Realm realm) {
+bool anyOf(std::span<const Transport> transports, TransportKind realm) {
   return std::any_of(transports.begin(), transports.end(),
-                     [&](const Transport& one) { return realmOf(one.name) == realm; });
+                     [&](const Transport& one) { return kindOf(one.name) == realm; });
 }
 
 // "#      resource 1  :  md 1  dev 1  flags -- tcp/lo"
@@ -79,11 +80,12 @@ std::vector<Transport> lanesIn(std::string_view endpoint_info) {
   return rma.empty() ? am : rma;  // without one of its own, active messages stand in
 }
 
-std::string wayText(std::span<const Transport> lanes) {
+std::string transportText(std::span<const Transport> lanes) {
   std::string out;
-  for (const Realm realm : {Realm::kTcp, Realm::kRdma, Realm::kMemory})
+  for (const TransportKind realm :
+       {TransportKind::kTcp, TransportKind::kRdma, TransportKind::kMemory})
     for (const Transport& lane : lanes)
-      if (realmOf(lane.name) == realm &&
+      if (kindOf(lane.name) == realm &&
           ("," + out + ",").find("," + lane.name + ",") == std::string::npos)
         out += (out.empty() ? "" : ",") + lane.name;
   return out;

@@ -10,7 +10,7 @@
 
 namespace viaduct::ucx {
 
-enum class Realm : std::uint8_t { kTcp, kRdma, kMemory };
+enum class TransportKind : std::uint8_t { kTcp, kRdma, kMemory };
 
 struct Transport {
   std::string name = {};    // "tcp", "rc_mlx5"
@@ -18,8 +18,8 @@ struct Transport {
   friend bool operator==(const Transport&, const Transport&) = default;
 };
 // An unknown name counts as TCP: nobody shall take for RDMA what nobody here has heard of.
-Realm realmOf(std::string_view transport);
-bool anyOf(std::span<const Transport> transports, Realm realm);
+TransportKind kindOf(std::string_view transport);
+bool anyOf(std::span<const Transport> transports, TransportKind realm);
 
 // From ucp_context_print_info: every transport on every device.
 std::vector<Transport> resourcesIn(std::string_view context_info);
@@ -27,7 +27,7 @@ std::vector<Transport> resourcesIn(std::string_view context_info);
 std::vector<Transport> lanesIn(std::string_view endpoint_info);
 
 // "tcp", "rc_mlx5,rc_verbs": each name once, the least of them first.
-std::string wayText(std::span<const Transport> lanes);
+std::string transportText(std::span<const Transport> lanes);
 // "tcp/eth0, tcp/lo"
 std::string listText(std::span<const Transport> transports);
 

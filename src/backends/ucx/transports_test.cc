@@ -46,11 +46,11 @@ TEST(Transports, OfAnEndpointAreThoseThatCarryData) {
 
 // What nobody has heard of must not pass for RDMA.
 TEST(Transports, AreTcpUnlessKnownToBeBetter) {
-  EXPECT_EQ(realmOf("rc_verbs"), Realm::kRdma);
-  EXPECT_EQ(realmOf("cuda_ipc"), Realm::kMemory);
-  EXPECT_EQ(realmOf("tcp"), Realm::kTcp);
-  EXPECT_EQ(realmOf("carrier_pigeon"), Realm::kTcp);
-  EXPECT_EQ(wayText(std::vector<Transport>{{"rc_mlx5", "a"}, {"tcp", "b"}, {"rc_mlx5", "c"}}),
+  EXPECT_EQ(kindOf("rc_verbs"), TransportKind::kRdma);
+  EXPECT_EQ(kindOf("cuda_ipc"), TransportKind::kMemory);
+  EXPECT_EQ(kindOf("tcp"), TransportKind::kTcp);
+  EXPECT_EQ(kindOf("carrier_pigeon"), TransportKind::kTcp);
+  EXPECT_EQ(transportText(std::vector<Transport>{{"rc_mlx5", "a"}, {"tcp", "b"}, {"rc_mlx5", "c"}}),
             "tcp,rc_mlx5");
 }
 

@@ -70,8 +70,8 @@ TEST(UcxOpen, LeavesWhatTheUsersFileHasSetAlone) {
   const auto chosen = choose({.backends = {"ucx"}});
   ASSERT_TRUE(chosen) << chosen.error().text();
   EXPECT_NE(chosen->description.find("UCX_TLS=tcp"), std::string::npos) << chosen->description;
-  for (const auto& ground : chosen->grounds)
-    for (const Transport& one : static_cast<const Context&>(*ground).resources())
+  for (const auto& domain : chosen->domains)
+    for (const Transport& one : static_cast<const Context&>(*domain).resources())
       EXPECT_EQ(one.name, "tcp");
 }
 

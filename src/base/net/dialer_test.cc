@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/manual_poller_testing.h"
 #include "base/net/listener.h"
-#include "base/turner_testing.h"
 
 namespace viaduct::base {
 namespace {
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 class DialerTest : public ::testing::Test {
  protected:
   void dial(std::vector<std::string> targets, std::chrono::milliseconds within = 5s) {
-    dialer_ = Dialer::start(std::move(targets), Clock::now() + within, turner_.poller(),
+    dialer_ = Dialer::start(std::move(targets), Clock::now() + within, manual_.poller(),
                             [this](Result<Fd> socket, std::string target) {
                               EXPECT_FALSE(result_.has_value()) << "done twice";
                               result_.emplace(std::move(socket));
@@ -30,12 +30,12 @@ class DialerTest : public ::testing::Test {
     result_.reset();
     dial(std::move(targets), within);
     EXPECT_FALSE(result_.has_value()) << "done inside start()";
-    EXPECT_TRUE(turner_.run([&] { return result_.has_value(); }));
+    EXPECT_TRUE(manual_.run([&] { return result_.has_value(); }));
     return *result_;
   }
   std::unique_ptr<Listener> listen(const std::vector<std::string>& at, std::string name = {}) {
     auto listener =
-        Listener::open(at, std::move(name), turner_.poller(),
+        Listener::open(at, std::move(name), manual_.poller(),
                        [this](Fd fd, Unproven::Place) { accepted_.push_back(std::move(fd)); });
     EXPECT_TRUE(listener) << listener.error().text();
     return std::move(*listener);
@@ -48,7 +48,7 @@ class DialerTest : public ::testing::Test {
     return localAddress(dead_.get())->text();
   }
 
-  Turner turner_;
+  ManualPoller manual_;
   std::unique_ptr<Dialer> dialer_;
   std::optional<Result<Fd>> result_;
   std::string target_;
@@ -62,7 +62,7 @@ TEST_F(DialerTest, ReachesATcpListener) {
   ASSERT_TRUE(reach({address})) << result_->error().text();
   EXPECT_EQ(target_, address);
   EXPECT_EQ(remoteAddress((*result_)->get())->text(), address);
-  EXPECT_TRUE(turner_.run([&] { return accepted_.size() == 1; }));
+  EXPECT_TRUE(manual_.run([&] { return accepted_.size() == 1; }));
 }
 
 TEST_F(DialerTest, ReachesAUnixListener) {
@@ -144,17 +144,17 @@ TEST_F(DialerTest, CanBeDestroyedAtAnyTimeAndInsideDone) {
   dialer_.reset();
   dial({});
   dialer_.reset();
-  turner_.settle();
+  manual_.settle();
   EXPECT_FALSE(result_.has_value());
   bool called = false;
   for (const std::string& target : {listener->addresses()[0], deadAddress()}) {
     called = false;
-    dialer_ = Dialer::start({target}, Clock::now() + 5s, turner_.poller(),
+    dialer_ = Dialer::start({target}, Clock::now() + 5s, manual_.poller(),
                             [&](Result<Fd>, const std::string&) {
                               called = true;
                               dialer_.reset();
                             });
-    EXPECT_TRUE(turner_.run([&] { return called; }));
+    EXPECT_TRUE(manual_.run([&] { return called; }));
   }
 }
 

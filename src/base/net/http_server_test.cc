@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/manual_poller_testing.h"
 #include "base/random.h"
-#include "base/turner_testing.h"
 
 namespace viaduct::base {
 namespace {
@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 class HttpServerTest : public ::testing::Test {
  protected:
   void serve(const HttpServer::Limits& limits = {}) {
-    server_.emplace(turner_.poller(), limits, [this](HttpServer::Id id, std::string_view path) {
+    server_.emplace(manual_.poller(), limits, [this](HttpServer::Id id, std::string_view path) {
       asked_.emplace_back(path);
       if (path == "/later") {
         later_ = id;
@@ -46,7 +46,7 @@ class HttpServerTest : public ::testing::Test {
     std::string out;
     std::array<char, 4096> piece;
     ssize_t got = -1;
-    EXPECT_TRUE(turner_.run([&] {
+    EXPECT_TRUE(manual_.run([&] {
       while ((got = ::recv(caller.get(), piece.data(), piece.size(), 0)) > 0)
         out.append(piece.data(), static_cast<std::size_t>(got));
       return got == 0 || errno != EAGAIN;
@@ -65,7 +65,7 @@ class HttpServerTest : public ::testing::Test {
   }
 
   static constexpr std::size_t kLong = std::size_t{4} << 20U;
-  Turner turner_;
+  ManualPoller manual_;
   std::optional<HttpServer> server_;
   std::vector<std::string> asked_;
   HttpServer::Id later_ = 0;
@@ -77,7 +77,7 @@ TEST_F(HttpServerTest, AnswersAGetAndEndsTheConnection) {
             "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 5\r\n"
             "Connection: close\r\n\r\ntext\n");
   EXPECT_EQ(asked_, std::vector<std::string>{"/metrics"});
-  EXPECT_TRUE(turner_.run([&] { return server_->connections() == 0; }));
+  EXPECT_TRUE(manual_.run([&] { return server_->connections() == 0; }));
 }
 
 TEST_F(HttpServerTest, AnswersAHeadWithoutTheBody) {
@@ -121,7 +121,7 @@ TEST_F(HttpServerTest, TakesARequestInPiecesAndFromACallerThatHasEndedItsSide) {
   const Fd caller = call();
   for (const char c : std::string_view("GET / HTTP/1.1\r\nHost: a\r\n\r\n")) {
     say(caller, std::string_view(&c, 1));
-    turner_.turn();
+    manual_.pollOnce();
   }
   ::shutdown(caller.get(), SHUT_WR);
   EXPECT_TRUE(hear(caller).starts_with("HTTP/1.1 200 "));
@@ -139,7 +139,7 @@ TEST_F(HttpServerTest, ClosesWhereACallerEndsBeforeItsRequestDoes) {
 TEST_F(HttpServerTest, ClosesAConnectionThatSendsSlowly) {
   serve({.time = 20ms});
   const Fd caller = call();
-  EXPECT_TRUE(turner_.run([&] {
+  EXPECT_TRUE(manual_.run([&] {
     static_cast<void>(::send(caller.get(), "x", 1, MSG_NOSIGNAL));
     return server_->connections() == 0;
   }));
@@ -150,7 +150,7 @@ TEST_F(HttpServerTest, ClosesAConnectionThatReadsSlowly) {
   serve({.time = 20ms});
   const Fd caller = call();
   say(caller, "GET /long HTTP/1.1\r\n\r\n");
-  EXPECT_TRUE(turner_.run([&] { return server_->connections() == 0; }));
+  EXPECT_TRUE(manual_.run([&] { return server_->connections() == 0; }));
 }
 
 TEST_F(HttpServerTest, SendsALongTextToACallerThatTakesItsTime) {
@@ -173,7 +173,7 @@ TEST_F(HttpServerTest, WaitsForAnAnswerThatIsMadeLater) {
   serve();
   const Fd caller = call();
   say(caller, "GET /later HTTP/1.1\r\n\r\n");
-  ASSERT_TRUE(turner_.run([&] { return later_ != 0; }));
+  ASSERT_TRUE(manual_.run([&] { return later_ != 0; }));
   server_->reply(later_, {.body = "late\n"});
   EXPECT_TRUE(hear(caller).ends_with("late\n"));
 }
@@ -182,9 +182,9 @@ TEST_F(HttpServerTest, ForgetsACallerThatGoesWhileItsAnswerIsMade) {
   serve();
   Fd caller = call();
   say(caller, "GET /later HTTP/1.1\r\n\r\n");
-  ASSERT_TRUE(turner_.run([&] { return later_ != 0; }));
+  ASSERT_TRUE(manual_.run([&] { return later_ != 0; }));
   caller.reset();
-  EXPECT_TRUE(turner_.run([&] { return server_->connections() == 0; }));
+  EXPECT_TRUE(manual_.run([&] { return server_->connections() == 0; }));
   server_->reply(later_, {.body = "late\n"});
 }
 
@@ -197,7 +197,7 @@ TEST_F(HttpServerTest, OutlivesGarbage) {
       bytes += static_cast<char>(dice.chance(0.1) ? '\n' : dice.below(256));
     const Fd caller = call();
     say(caller, bytes);
-    turner_.settle();
+    manual_.settle();
   }
   EXPECT_TRUE(answerTo("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 "));
 }

@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/manual_poller_testing.h"
 #include "base/net/address.h"
-#include "base/turner_testing.h"
 #include "support/free_port.h"
 #include "support/shortage.h"
 
@@ -30,7 +30,7 @@ class ListenerTest : public ::testing::Test {
  protected:
   Result<std::unique_ptr<Listener>> open(const std::vector<std::string>& listen,
                                          std::string unix_name = {}) {
-    return Listener::open(listen, std::move(unix_name), turner_.poller(),
+    return Listener::open(listen, std::move(unix_name), manual_.poller(),
                           [this](Fd socket, Unproven::Place place) {
                             accepted_.push_back(std::move(socket));
                             if (!keeps_places_) return;
@@ -50,7 +50,7 @@ class ListenerTest : public ::testing::Test {
   }
   bool hasV6() { return static_cast<bool>(open({"[::1]:0"})); }
 
-  Turner turner_;
+  ManualPoller manual_;
   std::deque<Fd> accepted_;
   bool keeps_places_ = false;  // as strangers do
   std::list<Unproven::Place> places_;
@@ -62,7 +62,7 @@ TEST_F(ListenerTest, AcceptsOverIPv4WithTheOptionsOfASession) {
   ASSERT_EQ((*listener)->addresses().size(), 1U);
   EXPECT_NE(parseHostPort((*listener)->addresses()[0])->port, 0);
   const Fd caller = call((*listener)->addresses()[0]);
-  ASSERT_TRUE(turner_.run([&] { return accepted_.size() == 1; }));
+  ASSERT_TRUE(manual_.run([&] { return accepted_.size() == 1; }));
   const int fd = accepted_[0].get();
   int value = 0;
   socklen_t size = sizeof value;
@@ -80,7 +80,7 @@ TEST_F(ListenerTest, AcceptsOverIPv6) {
   ASSERT_TRUE(listener) << listener.error().text();
   EXPECT_TRUE((*listener)->addresses()[0].starts_with("[::1]:"));
   const Fd caller = call((*listener)->addresses()[0]);
-  EXPECT_TRUE(turner_.run([&] { return accepted_.size() == 1; }));
+  EXPECT_TRUE(manual_.run([&] { return accepted_.size() == 1; }));
 }
 
 TEST_F(ListenerTest, AcceptsOverAnAbstractUnixSocketAlone) {
@@ -92,7 +92,7 @@ TEST_F(ListenerTest, AcceptsOverAnAbstractUnixSocketAlone) {
   const auto address = *unixAddress(name);
   const Fd caller = *streamSocket(AF_UNIX);
   ASSERT_EQ(::connect(caller.get(), address.get(), address.size), 0);
-  ASSERT_TRUE(turner_.run([&] { return accepted_.size() == 1; }));
+  ASSERT_TRUE(manual_.run([&] { return accepted_.size() == 1; }));
   EXPECT_EQ(localAddress(accepted_[0].get())->family(), AF_UNIX);
 }
 
@@ -106,7 +106,7 @@ TEST_F(ListenerTest, AWildcardIsToldAsAddressesThatCanBeReached) {
     EXPECT_EQ(address.find("0.0.0.0:"), std::string::npos);
     callers.push_back(call(address));
   }
-  EXPECT_TRUE(turner_.run([&] { return accepted_.size() == addresses.size(); }));
+  EXPECT_TRUE(manual_.run([&] { return accepted_.size() == addresses.size(); }));
 }
 
 TEST_F(ListenerTest, APortInUseIsNamedWithWhatToDo) {
@@ -159,14 +159,14 @@ TEST_F(ListenerTest, SurvivesTheLimitOfOpenFiles) {
   std::optional<testing::Shortage> shortage(std::in_place);
   int turns = 0;
   const auto end = Clock::now() + std::chrono::milliseconds(350);
-  for (; Clock::now() < end; ++turns) turner_.turn(std::chrono::milliseconds(350));
+  for (; Clock::now() < end; ++turns) manual_.pollOnce(std::chrono::milliseconds(350));
   shortage.reset();
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_TRUE(accepted_.empty());
   EXPECT_LT(turns, 50);
   EXPECT_NE(log.find("ulimit"), std::string::npos) << log;
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
-  EXPECT_TRUE(turner_.run([&] { return accepted_.size() == 3; }));
+  EXPECT_TRUE(manual_.run([&] { return accepted_.size() == 3; }));
 }
 
 // When the room for unproven connections is full, the listener drops the oldest for each new
@@ -189,7 +189,7 @@ TEST_F(ListenerTest, DropsTheOldestStrangerForTheNextCaller) {
     char byte = 0;
     return ::recv(caller.get(), &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
   };
-  EXPECT_TRUE(turner_.run([&] { return !isHeld(callers[room - 1]); }));
+  EXPECT_TRUE(manual_.run([&] { return !isHeld(callers[room - 1]); }));
   EXPECT_EQ((*listener)->unproven().count(), room);
   for (std::size_t i = 0; i < 2 * room; ++i) EXPECT_EQ(isHeld(callers[i]), i >= room) << i;
   const std::string log = ::testing::internal::GetCapturedStderr();
@@ -204,7 +204,7 @@ TEST_F(ListenerTest, TakesTheDescriptorOfAStrangerWhereThereIsNoOther) {
   ASSERT_TRUE(listener);
   std::vector<Fd> callers;
   for (int i = 0; i < 3; ++i) callers.push_back(call((*listener)->addresses()[0]));
-  ASSERT_TRUE(turner_.run([&] { return accepted_.size() == 3; }));
+  ASSERT_TRUE(manual_.run([&] { return accepted_.size() == 3; }));
   const Fd late = call((*listener)->addresses()[0]);
   const std::uint16_t port = localAddress(late.get())->port();
   rlimit before{};
@@ -215,7 +215,7 @@ TEST_F(ListenerTest, TakesTheDescriptorOfAStrangerWhereThereIsNoOther) {
                    .rlim_max = before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &one), 0);
   const bool came =
-      turner_.run([&] { return remoteAddress(accepted_.back().get())->port() == port; });
+      manual_.run([&] { return remoteAddress(accepted_.back().get())->port() == port; });
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_TRUE(came);

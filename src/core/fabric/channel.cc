@@ -14,18 +14,18 @@ namespace {
 
 // How often a channel with something under way is looked at.
 constexpr Duration kLook = std::chrono::milliseconds(50);
-// The peer's end turns its sockets between two answers: after the second, what it had received is
-// no excuse any more.
+// The peer handles its sockets between two answers: after the second answer, unread data is no
+// excuse any more.
 constexpr int kEnoughAnswers = 2;
-// Of a channel that has no descriptor to wait for: while something waits for it to be turned, and
-// while it is known that nothing does.
+// The longest pauses between two rounds of progress of a channel without a descriptor: while an op
+// waits for such a round, and while it is known that none does.
 constexpr Duration kLongestDoze = std::chrono::milliseconds(1);
 constexpr Duration kLongestRest = std::chrono::seconds(1);
-// To be told of what comes in costs both ends some 5 us: while it goes on, a channel listens less
-// and less often, in times of the spin.
-constexpr int kLongestDeaf = 8;
-// While a channel is turned, what is new: some descriptors stay readable until arm(), and one that
-// is taken for traffic at every turn would never get there.
+// An event for incoming data costs both ends some 5 us: under continuous traffic a channel is armed
+// less and less often. In multiples of the spin.
+constexpr int kMostUnarmed = 8;
+// Only new events of a channel that makes progress count: some descriptors stay readable until
+// arm(), and if each round took that for traffic, the channel would never sleep.
 constexpr std::uint32_t kNews = EPOLLIN | EPOLLET;
 // An endpoint of libfabric or UCX opens about a dozen.
 constexpr int kEnoughDescriptors = 24;
@@ -49,38 +49,38 @@ Channel::Channel(const ChannelSeed& seed, ChannelHost& host, PosterHost& poster_
 
 Channel::~Channel() { end(); }
 
-Result<Open> Channel::begin(std::uint32_t life, bool answer) {
+Result<OpenChannel> Channel::begin(std::uint32_t life, bool answer) {
   life_ = life;
   // Of an earlier life, also if it was told after its end.
-  probe_sent_ = stirring_ = peer_stirring_ = asked_ = false;
+  probe_sent_ = told_polling_ = peer_polls_ = asked_ = false;
   answers_ = 0;
   // Libraries report a shortage of descriptors as any other error, and UCX may end the process. A
   // later life opens what an earlier one has closed.
   if (life == 1 && areDescriptorsShort())
-    return named(
+    return linkError(
         {.code = Code::kExhausted,
          .detail = fmt::format("fewer than {} file descriptors are free", kEnoughDescriptors)});
-  VIADUCT_TRY(conduit_, seed_.ground.open());
+  VIADUCT_TRY(endpoint_, seed_.domain.open());
   phase_ = Phase::kWaiting;
   opening_until_ = Clock::now() + seed_.opening;
   lookLater();
-  return Open{.answer = answer,
-              .channel = seed_.index,
-              .life = life,
-              .address = conduit_->address(),
-              .probe = seed_.word.probe()};
+  return OpenChannel{.answer = answer,
+                     .channel = seed_.index,
+                     .life = life,
+                     .address = endpoint_->address(),
+                     .probe = seed_.word.probe()};
 }
 
-Status Channel::join(const Open& theirs) {
-  VIADUCT_CHECK(conduit_->join(theirs.address));
-  way_ = conduit_->way();
-  lanes_ = conduit_->lanes();
+Status Channel::join(const OpenChannel& theirs) {
+  VIADUCT_CHECK(endpoint_->join(theirs.address));
+  transport_ = endpoint_->transport();
+  transport_devices_ = endpoint_->transportDevices();
   there_ = theirs.probe;
-  // Watched all the time: what comes in while the channel is turned shows that it is to stay awake,
-  // and some libraries tell of that in no other way.
-  if (conduit_->fd() >= 0) {
+  // Watched all the time: an event while the channel makes progress shows that it is to stay awake,
+  // and some libraries tell of incoming data in no other way.
+  if (endpoint_->fd() >= 0) {
     VIADUCT_TRY(watch_,
-                seed_.poller.watch(conduit_->fd(), kNews, [this](std::uint32_t) { told(); }));
+                seed_.poller.watch(endpoint_->fd(), kNews, [this](std::uint32_t) { told(); }));
   }
   phase_ = Phase::kProbing;
   last_busy_ = Clock::now();
@@ -90,12 +90,12 @@ Status Channel::join(const Open& theirs) {
 
 void Channel::told() {
   last_busy_ = Clock::now();
-  deaf_for_ = active ? std::min(deaf_for_ * 2, kLongestDeaf) : 1;
+  unarmed_for_ = active ? std::min(unarmed_for_ * 2, kMostUnarmed) : 1;
   host_.activate(*this);
 }
 
-// Nobody says of a way that leads nowhere that it does, before it is used, and some not even then.
-// False: the conduit did not take the probe; the next turn tries again.
+// No library reports a path that does not work before it is used, and some not even then.
+// False: the endpoint did not take the probe; the next round of progress tries again.
 bool Channel::probed() {
   if (!probe_sent_) {
     const Piece word{.here = seed_.word.out(),
@@ -103,18 +103,18 @@ bool Channel::probed() {
                      .bytes = sizeof(std::uint64_t),
                      .local = seed_.word.registered.get()};
     // Generation 0 is no pin's.
-    const RemoteKey key = conduit_->keyOf(0, there_.key);
+    const RemoteKey key = endpoint_->keyOf(0, there_.key);
     if (key == nullptr)
-      breakWith(named({.code = Code::kProtocol, .detail = "the peer's key cannot be read"}));
-    else if (conduit_->post(OpKind::kWrite, std::span(&word, 1), key).pieces == 1) {
-      probe_ = conduit_->flush();
+      breakWith(linkError({.code = Code::kProtocol, .detail = "the peer's key cannot be read"}));
+    else if (endpoint_->post(OpKind::kWrite, std::span(&word, 1), key).pieces == 1) {
+      probe_ = endpoint_->flush();
       probe_sent_ = true;
     }
   }
-  return probe_sent_ && conduit_->ended(probe_);
+  return probe_sent_ && endpoint_->ended(probe_);
 }
 
-Error Channel::named(Error why) const {
+Error Channel::linkError(Error why) const {
   why.operation = fmt::format("{} link", seed_.poster.device);
   why.device = seed_.poster.device;
   return why;
@@ -127,10 +127,10 @@ void Channel::end() {
   host_.deactivate(*this);
   phase_ = Phase::kDown;
   broke_.reset();
-  if (!conduit_) return;
-  conduit_->letGo(probe_);
-  poster_.rewind(*conduit_);
-  conduit_.reset();
+  if (!endpoint_) return;
+  endpoint_->letGo(probe_);
+  poster_.rewind(*endpoint_);
+  endpoint_.reset();
 }
 
 void Channel::breakWith(Error why) {
@@ -142,33 +142,33 @@ void Channel::breakWith(Error why) {
 void Channel::push() {
   if (!up() || broke_) return;
   const bool was_idle = poster_.idle();
-  if (poster_.starved()) stir(true);
-  poster_.push(*conduit_);
+  if (poster_.starved()) tellPolling(true);
+  poster_.push(*endpoint_);
   if (!was_idle || poster_.idle()) return;
   lookLater();
   host_.activate(*this);
 }
 
 void Channel::retireKey(std::uint32_t generation) {
-  if (conduit_) conduit_->retire(generation);
+  if (endpoint_) endpoint_->retire(generation);
 }
 
-void Channel::turn(Clock::time_point now, Clock::time_point until) {
+void Channel::progress(Clock::time_point now, Clock::time_point until) {
   bool moved = false, told = false;
   do {
-    moved = conduit_->progress();
+    moved = endpoint_->progress();
     if (phase_ == Phase::kProbing && probed()) {
       phase_ = Phase::kUp;
       host_.opened(*this);
       moved = true;
     }
-    const bool reaped = poster_.reap(*conduit_);
+    const bool reaped = poster_.reap(*endpoint_);
     if (reaped) {
       asked_ = false;
       answers_ = 0;
       moved = true;
     }
-    if (auto why = conduit_->broken()) return breakWith(std::move(*why));
+    if (auto why = endpoint_->broken()) return breakWith(std::move(*why));
     push();
     if (!moved) continue;
     last_busy_ = now;
@@ -187,44 +187,44 @@ bool Channel::sleep(Clock::time_point now) {
 }
 
 bool Channel::sleepUntilTold(Clock::time_point now, Duration quiet) {
-  if (!conduit_->tellsUnarmed() && !listenedAWhile(now, quiet)) return false;
+  if (!endpoint_->tellsUnarmed() && !armedAWhile(now, quiet)) return false;
   // Told of anew, where it is readable already.
-  return conduit_->arm() && seed_.poller.change(watch_, kNews).has_value();
+  return endpoint_->arm() && seed_.poller.change(watch_, kNews).has_value();
 }
 
-// Nobody will call: it is turned whenever its rail is, and again when it has been quiet for half as
-// long once more.
+// No event will come: the channel makes progress whenever its rail does, and again when it has been
+// quiet for half as long once more.
 void Channel::doze(Clock::time_point now, Duration quiet, bool rests) {
-  if (rests) stir(false);
-  if (doze_ != 0 || peer_stirring_) return;
+  if (rests) tellPolling(false);
+  if (doze_ != 0 || peer_polls_) return;
   const Duration longest = rests ? kLongestRest : kLongestDoze;
   doze_ = seed_.poller.at(now + std::min(longest, quiet / 2), [this] { doze_ = 0; });
 }
 
-// Who writes to a peer whose conduit cannot tell it of that has it turn its end meanwhile.
-void Channel::stir(bool awake) {
-  if (watch_ != 0 || stirring_ == awake) return;
-  stirring_ = awake;
-  host_.tell(Stir{.awake = awake, .channel = seed_.index, .life = life_});
+// Tells the peer whether we are polling. A peer without wake-ups polls while we do.
+void Channel::tellPolling(bool awake) {
+  if (watch_ != 0 || told_polling_ == awake) return;
+  told_polling_ = awake;
+  host_.tell(PollingNotice{.awake = awake, .channel = seed_.index, .life = life_});
 }
 
-void Channel::stirred(const Stir& theirs) {
-  peer_stirring_ = theirs.awake && watch_ == 0;
-  if (!peer_stirring_ || down() || waiting()) return;
+void Channel::peerPolling(const PollingNotice& theirs) {
+  peer_polls_ = theirs.awake && watch_ == 0;
+  if (!peer_polls_ || down() || waiting()) return;
   last_busy_ = Clock::now();
   host_.activate(*this);
 }
 
 // Nobody knows what has come in while it was not armed: it sleeps when it has been for a while, and
 // nothing came.
-bool Channel::listenedAWhile(Clock::time_point now, Duration quiet) {
-  if (listening_since_) return now - *listening_since_ >= seed_.spin;
-  if (quiet >= seed_.spin * deaf_for_ && conduit_->arm()) listening_since_ = now;
+bool Channel::armedAWhile(Clock::time_point now, Duration quiet) {
+  if (armed_since_) return now - *armed_since_ >= seed_.spin;
+  if (quiet >= seed_.spin * unarmed_for_ && endpoint_->arm()) armed_since_ = now;
   return false;
 }
 
 void Channel::awake() {
-  if (std::exchange(listening_since_, std::nullopt) && conduit_) conduit_->disarm();
+  if (std::exchange(armed_since_, std::nullopt) && endpoint_) endpoint_->disarm();
   if (doze_ != 0) seed_.poller.forgetTimer(std::exchange(doze_, 0));
 }
 
@@ -240,11 +240,11 @@ void Channel::look() {
   const auto now = Clock::now();
   if (phase_ == Phase::kWaiting || phase_ == Phase::kProbing) {
     if (now >= opening_until_)
-      return breakWith(
-          named({.code = Code::kTimeout,
-                 .detail = phase_ == Phase::kWaiting ? "the peer did not open its end in time"
-                                                     : "no byte arrived over " + lanes_,
-                 .cause = "the devices of the two ends do not reach each other"}));
+      return breakWith(linkError({.code = Code::kTimeout,
+                                  .detail = phase_ == Phase::kWaiting
+                                                ? "the peer did not open its end in time"
+                                                : "no byte arrived over " + transport_devices_,
+                                  .cause = "the devices of the two ends do not reach each other"}));
     return lookLater();
   }
   if (poster_.idle()) return;
@@ -257,17 +257,17 @@ void Channel::look() {
 void Channel::judgeSilence(Clock::time_point now) {
   if (now - poster_.lastMoved() < poster_.patience()) return;
   if (answers_ >= kEnoughAnswers)
-    return breakWith(
-        named({.code = Code::kTimeout,
-               .detail = "no answer arrived over " + lanes_ + ", although the peer is alive",
-               .cause = "the path of this rail is cut or has stalled",
-               .remedy = "check the link; the agent retries the rail"}));
+    return breakWith(linkError(
+        {.code = Code::kTimeout,
+         .detail = "no answer arrived over " + transport_devices_ + ", although the peer is alive",
+         .cause = "the path of this rail is cut or has stalled",
+         .remedy = "check the link; the agent retries the rail"}));
   if (std::exchange(asked_, true)) return;
   host_.activate(*this);  // it may sleep, and a library may have lost what was to wake it
-  host_.tell(Ping{.channel = seed_.index, .life = life_});
+  host_.tell(PingChannel{.channel = seed_.index, .life = life_});
 }
 
-void Channel::answered(const Ping& pong) {
+void Channel::answered(const PingChannel& pong) {
   if (pong.life != life_ || !std::exchange(asked_, false)) return;
   ++answers_;
 }

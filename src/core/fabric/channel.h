@@ -1,5 +1,5 @@
-// One rail's way to one life of one peer: its conduit, which may be closed and opened again, and
-// the jobs that go through it. Threads: under the agent's lock.
+// One rail's connection to one session of one peer: its endpoint, which may be closed and opened
+// again, and the jobs that go through it. Threads: under the agent's lock.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "base/poller.h"
-#include "core/fabric/conduit.h"
+#include "core/fabric/endpoint.h"
 #include "core/fabric/poster.h"
 
 namespace viaduct::core::fabric {
@@ -19,10 +19,10 @@ class Channel;
 // Whom a channel tells.
 class ChannelHost {
  public:
-  virtual void opened(Channel& channel) = 0;      // in the rail's poll()
-  virtual void tell(const Message& message) = 0;  // the peer's end
-  virtual void activate(Channel& channel) = 0;    // it wants to be turned
-  virtual void deactivate(Channel& channel) = 0;  // it does not any more
+  virtual void opened(Channel& channel) = 0;            // in the rail's poll()
+  virtual void tell(const FabricMessage& message) = 0;  // the peer's end
+  virtual void activate(Channel& channel) = 0;          // it wants progress()
+  virtual void deactivate(Channel& channel) = 0;        // it does not any more
  protected:
   ~ChannelHost() = default;
 };
@@ -34,13 +34,13 @@ struct ProbeWord {
   std::unique_ptr<Registration> registered;
 
   std::byte* out() const { return reinterpret_cast<std::byte*>(&(*words)[1]); }
-  Probe probe() const {
+  ProbeTarget probe() const {
     return {.address = reinterpret_cast<std::uintptr_t>(words->data()), .key = registered->key()};
   }
 };
 
 struct ChannelSeed {
-  const Ground& ground;
+  const Domain& domain;
   base::Poller& poller;
   const ProbeWord& word;
   Duration opening;  // may take this long
@@ -62,14 +62,14 @@ class Channel {
   bool up() const { return phase_ == Phase::kUp; }
   bool down() const { return phase_ == Phase::kDown; }
   bool waiting() const { return phase_ == Phase::kWaiting; }
-  std::size_t rail() const { return seed_.poster.rail; }  // that turns it
-  // The conduit's, also after it is gone.
-  const std::string& way() const { return way_; }
+  std::size_t rail() const { return seed_.poster.rail; }  // that makes its progress
+  // The endpoint's, also after it is gone.
+  const std::string& transport() const { return transport_; }
 
-  // A conduit of our own; what the peer has to know of it.
-  Result<Open> begin(std::uint32_t life, bool answer);
-  // The endpoint to the peer's, and a first write that shows that the way leads there.
-  Status join(const Open& theirs);
+  // An endpoint of our own; what the peer has to know of it.
+  Result<OpenChannel> begin(std::uint32_t life, bool answer);
+  // Connects the endpoint to the peer's, and probes the path by a first write.
+  Status join(const OpenChannel& theirs);
   // Closes our end. On return nothing touches memory here for it; what was under way is unsettled
   // until Poster::settle().
   void end();
@@ -79,17 +79,17 @@ class Channel {
   Poster& poster() { return poster_; }
   void push();
   void retireKey(std::uint32_t generation);
-  void answered(const Ping& pong);
-  void stirred(const Stir& theirs);
+  void answered(const PingChannel& pong);
+  void peerPolling(const PollingNotice& theirs);
 
   // From the rail.
-  void turn(Clock::time_point now, Clock::time_point until);
-  // When nothing has happened for a while. True: until the poller calls. False: not yet, or it
-  // dozes: turned along with its rail, which need not be turned for it.
+  void progress(Clock::time_point now, Clock::time_point until);
+  // When nothing has happened for a while. True: it sleeps until the poller calls. False: not yet,
+  // or it dozes: it makes progress along with its rail, but the rail need not be polled for it.
   bool sleep(Clock::time_point now);
   void awake();
   bool dozes() const { return doze_ != 0; }
-  bool active = false;  // in the rail's list of those to turn
+  bool active = false;  // in the rail's list of channels that make progress
 
  private:
   enum class Phase : std::uint8_t { kDown, kWaiting, kProbing, kUp };
@@ -97,12 +97,12 @@ class Channel {
   void look();
   void judgeSilence(Clock::time_point now);
   bool probed();
-  void stir(bool awake);
+  void tellPolling(bool awake);
   void told();
   bool sleepUntilTold(Clock::time_point now, Duration quiet);
-  bool listenedAWhile(Clock::time_point now, Duration quiet);
+  bool armedAWhile(Clock::time_point now, Duration quiet);
   void doze(Clock::time_point now, Duration quiet, bool rests);
-  Error named(Error why) const;
+  Error linkError(Error why) const;
   void breakWith(Error why);
 
   const ChannelSeed seed_;
@@ -110,20 +110,20 @@ class Channel {
   Poster poster_;
   Phase phase_ = Phase::kDown;
   std::uint32_t life_ = 0;
-  std::unique_ptr<Conduit> conduit_;
-  std::string way_, lanes_;
+  std::unique_ptr<Endpoint> endpoint_;
+  std::string transport_, transport_devices_;
   std::optional<Error> broke_;
-  Probe there_;  // the peer's word
+  ProbeTarget there_;  // the peer's word
   bool probe_sent_ = false;
   Flush probe_;
   base::Poller::Id watch_ = 0, timer_ = 0, doze_ = 0;
   Clock::time_point opening_until_{}, last_busy_{};
-  // Where the conduit tells only while it is armed: since when it is, and how long it is not when
+  // Where the endpoint tells only while it is armed: since when it is, and how long it is not when
   // something has come in, in times of the spin.
-  std::optional<Clock::time_point> listening_since_;
-  int deaf_for_ = 1;
-  // Where the conduit has nothing to tell by: what the two ends have told each other.
-  bool stirring_ = false, peer_stirring_ = false;
+  std::optional<Clock::time_point> armed_since_;
+  int unarmed_for_ = 1;
+  // Where the endpoint has no descriptor: what the two ends have told each other.
+  bool told_polling_ = false, peer_polls_ = false;
   // While nothing comes back: questions to the peer and its answers.
   bool asked_ = false;
   int answers_ = 0;

@@ -14,27 +14,27 @@
 namespace viaduct::core::fabric {
 namespace {
 
-// What a test sees of a conduit, and does to it.
+// What a test sees of an endpoint, and does to it.
 struct Bell {
   bool mute = false;    // there is none
   bool unarmed = true;  // tells also while it is not armed
   bool silent = false;  // nothing comes back
-  int told = -1;        // the conduit's descriptor
+  int told = -1;        // the endpoint's descriptor
   bool armed = false;
   int arms = 0;
 };
 
 // Takes every piece at once. Its descriptor is like that of a verbs queue: what it has told stays
 // told until arm(), also when progress() has seen it.
-class StubbornConduit final : public Conduit {
+class StubbornEndpoint final : public Endpoint {
  public:
-  explicit StubbornConduit(Bell& bell) : bell_(bell) { bell.told = fd_.get(); }
+  explicit StubbornEndpoint(Bell& bell) : bell_(bell) { bell.told = fd_.get(); }
   const Bytes& address() const override { return address_; }
   int fd() const override { return bell_.mute ? -1 : fd_.get(); }
   bool tellsUnarmed() const override { return bell_.unarmed; }
   Status join(const Bytes&) override { return Ok{}; }
-  const std::string& way() const override { return way_; }
-  const std::string& lanes() const override { return way_; }
+  const std::string& transport() const override { return transport_; }
+  const std::string& transportDevices() const override { return transport_; }
   RemoteKey keyOf(std::uint32_t, const Bytes&) override { return this; }
   void retire(std::uint32_t) override {}
   void sweep() override {}
@@ -58,15 +58,15 @@ class StubbornConduit final : public Conduit {
   Bell& bell_;
   const base::Fd fd_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   const Bytes address_;
-  const std::string way_ = "way";
+  const std::string transport_ = "way";
 };
 
-class StubbornGround final : public Ground {
+class StubbornGround final : public Domain {
  public:
-  Result<std::unique_ptr<Conduit>> open() const override {
-    return std::unique_ptr<Conduit>(std::make_unique<StubbornConduit>(bell));
+  Result<std::unique_ptr<Endpoint>> open() const override {
+    return std::unique_ptr<Endpoint>(std::make_unique<StubbornEndpoint>(bell));
   }
-  Result<std::unique_ptr<Registration>> add(const Range&) const override {
+  Result<std::unique_ptr<Registration>> add(const MemoryRange&) const override {
     return std::make_unique<Registration>(Bytes());
   }
   mutable Bell bell;
@@ -89,12 +89,12 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
     remote_.add(0, {.generation = 1,
                     .address = address,
                     .bytes = 8,
-                    .state = RemotePin::Key::kHere,
+                    .state = PeerPin::KeyState::kHere,
                     .keys = {Bytes()}});
     op_ = {.local = address, .remote = address, .bytes = 8};
     channel_.emplace(
         ChannelSeed{
-            .ground = ground_,
+            .domain = domain_,
             .poller = *poller_,
             .word = word_,
             .opening = std::chrono::seconds(20),
@@ -105,7 +105,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
   }
   void live(std::uint32_t life) {
     ASSERT_TRUE(channel_->begin(life, false));
-    ASSERT_TRUE(channel_->join(Open{}));
+    ASSERT_TRUE(channel_->join(OpenChannel{}));
   }
   // Both ends have closed it.
   void end() {
@@ -113,7 +113,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
     channel_->poster().settle();
   }
   void opened(Channel&) override {}
-  void tell(const Message& message) override { told_.push_back(message); }
+  void tell(const FabricMessage& message) override { told_.push_back(message); }
   void activate(Channel& channel) override {
     channel.awake();
     channel.active = true;
@@ -122,15 +122,15 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
   void askForKey(std::uint32_t) override {}
 
   // As a rail does it.
-  void turn() {
+  void progress() {
     look();
     const auto now = Clock::now();
-    channel_->turn(now, now);
+    channel_->progress(now, now);
     channel_->active = !channel_->sleep(now);
   }
   bool turnsUntil(const std::function<bool()>& done) {
     const auto until = Clock::now() + std::chrono::seconds(5);
-    while (!done() && Clock::now() < until) turn();
+    while (!done() && Clock::now() < until) progress();
     return done();
   }
   bool turnsUntilAsleep() {
@@ -138,8 +138,8 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
   }
   // Something has come in. A bell that is not armed does not tell of it.
   void comesIn() {
-    if (!ground_.bell.unarmed && !ground_.bell.armed) return;
-    ASSERT_EQ(::eventfd_write(ground_.bell.told, 1), 0);
+    if (!domain_.bell.unarmed && !domain_.bell.armed) return;
+    ASSERT_EQ(::eventfd_write(domain_.bell.told, 1), 0);
   }
   void look() {
     base::Poller::Events events;
@@ -158,43 +158,45 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
   void report(Job&) override {}
   // How often the peer was asked whether it is well, in this life.
   int asked() const {
-    return static_cast<int>(std::count_if(told_.begin(), told_.end(), [&](const Message& one) {
-      const auto* const ping = std::get_if<Ping>(&one);
-      return ping != nullptr && !ping->answer && ping->life == channel_->life();
-    }));
+    return static_cast<int>(
+        std::count_if(told_.begin(), told_.end(), [&](const FabricMessage& one) {
+          const auto* const ping = std::get_if<PingChannel>(&one);
+          return ping != nullptr && !ping->answer && ping->life == channel_->life();
+        }));
   }
   // With something under way of which nothing comes back.
   void fallSilent() {
     ASSERT_TRUE(turnsUntil([&] { return channel_->up(); }));
-    ground_.bell.silent = true;
+    domain_.bell.silent = true;
     post();
     ASSERT_TRUE(turnsUntil([&] { return asked() == 1 || channel_->broke(); }));
     ASSERT_FALSE(channel_->broke()) << "the peer has not said that it is well";
   }
   // How often the peer was told that this end is awake, and that it rests.
   int toldThat(bool awake) const {
-    return static_cast<int>(std::count_if(told_.begin(), told_.end(), [&](const Message& one) {
-      const auto* const stir = std::get_if<Stir>(&one);
-      return stir != nullptr && stir->awake == awake;
-    }));
+    return static_cast<int>(
+        std::count_if(told_.begin(), told_.end(), [&](const FabricMessage& one) {
+          const auto* const polling = std::get_if<PollingNotice>(&one);
+          return polling != nullptr && polling->awake == awake;
+        }));
   }
 
-  std::vector<Message> told_;
+  std::vector<FabricMessage> told_;
   std::unique_ptr<base::Poller> poller_;
-  StubbornGround ground_;
+  StubbornGround domain_;
   ProbeWord word_;
   OwnPins own_;
-  RemotePins remote_;
+  PeerPins remote_;
   std::vector<Piece> scratch_ = std::vector<Piece>(Poster::kBatchPieces);
   Op op_;
   std::list<Job> jobs_;
   std::optional<Channel> channel_;
 };
 
-// Its conduit has nothing to sleep on.
+// Its endpoint has nothing to sleep on.
 class MuteChannelTest : public ChannelTest {
  protected:
-  MuteChannelTest() { ground_.bell.mute = true; }
+  MuteChannelTest() { domain_.bell.mute = true; }
   bool turnsUntilItDozes() {
     return turnsUntil([&] { return channel_->dozes(); });
   }
@@ -210,31 +212,31 @@ TEST_F(ChannelTest, WhatWasToldOnceKeepsNobodyAwake) {
 
 // While traffic goes on, the bell is in nobody's way, and nobody falls asleep.
 TEST_F(ChannelTest, WhatTellsOnlyWhenArmedIsListenedToBeforeItSleeps) {
-  ground_.bell.unarmed = false;
+  domain_.bell.unarmed = false;
   for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(turnsUntil([&] { return ground_.bell.armed; }));
-    ASSERT_TRUE(channel_->active) << "it is turned while it listens";
+    ASSERT_TRUE(turnsUntil([&] { return domain_.bell.armed; }));
+    ASSERT_TRUE(channel_->active) << "it makes progress while it is armed";
     comesIn();
     look();
-    EXPECT_FALSE(ground_.bell.armed) << "it has heard it";
+    EXPECT_FALSE(domain_.bell.armed) << "it has heard it";
     EXPECT_TRUE(channel_->active);
   }
-  const int heard = ground_.bell.arms;
+  const int heard = domain_.bell.arms;
   EXPECT_TRUE(turnsUntilAsleep());
-  EXPECT_TRUE(ground_.bell.armed);
-  EXPECT_EQ(ground_.bell.arms, heard + 2) << "to listen, and to sleep";
+  EXPECT_TRUE(domain_.bell.armed);
+  EXPECT_EQ(domain_.bell.arms, heard + 2) << "to listen, and to sleep";
   comesIn();
   look();
   EXPECT_TRUE(channel_->active) << "it is woken";
-  EXPECT_FALSE(ground_.bell.armed);
+  EXPECT_FALSE(domain_.bell.armed);
 }
 
 TEST_F(ChannelTest, WhileTrafficGoesOnItListensLessAndLessOften) {
-  ground_.bell.unarmed = false;
+  domain_.bell.unarmed = false;
   std::vector<Duration> deaf;
   auto heard = Clock::now();
   for (int i = 0; i < 5; ++i) {
-    ASSERT_TRUE(turnsUntil([&] { return ground_.bell.armed; }));
+    ASSERT_TRUE(turnsUntil([&] { return domain_.bell.armed; }));
     deaf.push_back(Clock::now() - heard);
     comesIn();
     look();
@@ -247,7 +249,7 @@ TEST_F(ChannelTest, WhileTrafficGoesOnItListensLessAndLessOften) {
   comesIn();
   look();
   heard = Clock::now();
-  ASSERT_TRUE(turnsUntil([&] { return ground_.bell.armed; }));
+  ASSERT_TRUE(turnsUntil([&] { return domain_.bell.armed; }));
   EXPECT_LT(Clock::now() - heard, 8 * kSpin) << "who has slept begins anew";
 }
 
@@ -267,14 +269,14 @@ TEST_F(MuteChannelTest, WhoPostsTellsThePeerThatItIsAwakeAndLaterThatItRests) {
 
 TEST_F(MuteChannelTest, WhileThePeerIsAwakeItIsTurned) {
   ASSERT_TRUE(turnsUntilItDozes());
-  channel_->stirred({.awake = true});
+  channel_->peerPolling({.awake = true});
   EXPECT_FALSE(channel_->dozes());
-  for (const auto until = Clock::now() + 3 * kSpin; Clock::now() < until; turn())
+  for (const auto until = Clock::now() + 3 * kSpin; Clock::now() < until; progress())
     ASSERT_FALSE(channel_->dozes());
   post();
   EXPECT_TRUE(turnsUntil([&] { return toldThat(false) == 1; })) << "or each waits for the other";
   EXPECT_FALSE(channel_->dozes());
-  channel_->stirred({.awake = false});
+  channel_->peerPolling({.awake = false});
   EXPECT_TRUE(turnsUntilItDozes());
 }
 
@@ -282,7 +284,7 @@ TEST_F(MuteChannelTest, WhileThePeerIsAwakeItIsTurned) {
 TEST_F(ChannelTest, ASilentWayIsAskedAfterInEachOfItsLives) {
   ASSERT_NO_FATAL_FAILURE(fallSilent());
   end();  // before the answer
-  ground_.bell.silent = false;
+  domain_.bell.silent = false;
   live(2);
   ASSERT_NO_FATAL_FAILURE(fallSilent());
   for (int answers = 0; answers < 2; ++answers) {
@@ -292,7 +294,7 @@ TEST_F(ChannelTest, ASilentWayIsAskedAfterInEachOfItsLives) {
   }
   EXPECT_TRUE(turnsUntil([&] { return !!channel_->broke(); }));
   end();
-  ground_.bell.silent = false;
+  domain_.bell.silent = false;
   live(3);
   ASSERT_NO_FATAL_FAILURE(fallSilent());
 }
@@ -300,13 +302,13 @@ TEST_F(ChannelTest, ASilentWayIsAskedAfterInEachOfItsLives) {
 // Some libraries lose what their descriptor was to tell of.
 TEST_F(ChannelTest, BeforeAWayIsTakenForSilentItIsTurnedOnceMore) {
   ASSERT_TRUE(turnsUntil([&] { return channel_->up(); }));
-  ground_.bell.silent = true;
+  domain_.bell.silent = true;
   post();
   ASSERT_TRUE(turnsUntilAsleep());
-  ground_.bell.silent = false;  // and nobody is told
+  domain_.bell.silent = false;  // and nobody is told
   const auto until = Clock::now() + std::chrono::seconds(5);
   for (int answered = 0; !jobs_.back().ended && !channel_->broke() && Clock::now() < until;) {
-    channel_->active ? turn() : look();
+    channel_->active ? progress() : look();
     for (; answered < asked(); ++answered) channel_->answered({.answer = true, .life = 1});
   }
   EXPECT_TRUE(jobs_.back().ended);
@@ -316,15 +318,15 @@ TEST_F(ChannelTest, BeforeAWayIsTakenForSilentItIsTurnedOnceMore) {
 TEST_F(MuteChannelTest, WhatThePeerSaidLateOfAnEndedLifeKeepsNobodyAwake) {
   ASSERT_TRUE(turnsUntilItDozes());
   end();
-  channel_->stirred({.awake = true});
+  channel_->peerPolling({.awake = true});
   live(2);
   EXPECT_TRUE(turnsUntilItDozes());
 }
 
-TEST_F(ChannelTest, WhereTheConduitTellsNobodyIsStirred) {
+TEST_F(ChannelTest, NoPeerIsToldToPollWhereTheEndpointHasADescriptor) {
   ASSERT_TRUE(turnsUntilAsleep());
   post();
-  channel_->stirred({.awake = true});
+  channel_->peerPolling({.awake = true});
   EXPECT_TRUE(turnsUntilAsleep());
   EXPECT_EQ(toldThat(true) + toldThat(false), 0);
 }

@@ -39,17 +39,17 @@ FabricBackend::FabricBackend(const BackendContext& context, Fabric fabric)
 FabricBackend::~FabricBackend() = default;
 
 Status FabricBackend::openRails() {
-  if (fabric_.grounds.size() > kMaxRails)
+  if (fabric_.domains.size() > kMaxRails)
     return Error{
         .code = Code::kInvalid,
         .operation = fmt::format("open {}", can().name),
-        .detail = fmt::format("{} rails; {} are possible", fabric_.grounds.size(), kMaxRails)};
-  for (std::size_t i = 0; i < fabric_.grounds.size(); ++i) {
+        .detail = fmt::format("{} rails; {} are possible", fabric_.domains.size(), kMaxRails)};
+  for (std::size_t i = 0; i < fabric_.domains.size(); ++i) {
     ProbeWord word;
     word.words = std::make_unique<ProbeWord::Words>(ProbeWord::Words{0, kProbeWord});
     VIADUCT_TRY(
         word.registered,
-        fabric_.grounds[i]->add({.address = reinterpret_cast<std::uintptr_t>(word.words->data()),
+        fabric_.domains[i]->add({.address = reinterpret_cast<std::uintptr_t>(word.words->data()),
                                  .bytes = sizeof(ProbeWord::Words)}));
     words_.push_back(std::move(word));
     auto rail = std::make_unique<FabricRail>(fabric_.names[i], i, poller_);
@@ -72,8 +72,8 @@ std::unique_ptr<Link> FabricBackend::link(LinkSeed seed, LinkHost& host) {
 void FabricBackend::forget(const FabricLink& link) { std::erase(links_, &link); }
 
 ChannelSeed FabricBackend::channelSeed(std::size_t rail, std::size_t key, std::uint32_t index,
-                                       RemotePins& remote) {
-  return {.ground = *fabric_.grounds[rail],
+                                       PeerPins& remote) {
+  return {.domain = *fabric_.domains[rail],
           .poller = poller_,
           .word = words_[rail],
           .opening = std::max<Duration>(detect_, std::chrono::milliseconds(1500)),
@@ -93,10 +93,11 @@ Result<Bytes> FabricBackend::pin(std::uint32_t slot, const Segment& memory) {
                  .operation = "pin",
                  .detail = "host memory only",
                  .device = std::string(can().name)};
-  const Range range{.address = memory.address, .bytes = memory.bytes, .access = memory.access};
+  const MemoryRange range{
+      .address = memory.address, .bytes = memory.bytes, .access = memory.access};
   std::vector<std::unique_ptr<Registration>> registered;
-  for (const auto& ground : fabric_.grounds) {
-    VIADUCT_TRY(auto one, ground->add(range));
+  for (const auto& domain : fabric_.domains) {
+    VIADUCT_TRY(auto one, domain->add(range));
     registered.push_back(std::move(one));
   }
   const auto generation =
@@ -119,12 +120,12 @@ RailMask FabricBackend::nearestTo(const Segment& memory) const {
 }
 
 RailMask FabricBackend::near(std::uint32_t slot) const {
-  const OwnPins::Pin* const pin = pins_.find(slot);
+  const OwnPins::OwnPin* const pin = pins_.find(slot);
   return pin == nullptr ? kAllRails : pin->near;
 }
 
 // Libraries do not look at what is registered once bytes are coming in over TCP, and keep
-// registrations of RDMA memory for later: only a conduit that is gone is sure to write nothing.
+// registrations of RDMA memory for later: only an endpoint that is gone is sure to write nothing.
 Status FabricBackend::unpin(std::uint32_t slot) {
   for (FabricRail* rail : fabric_rails_)
     for (Channel* channel : rail->dropSlot(slot)) FabricLink::of(*channel).fence(*channel);

@@ -1,5 +1,5 @@
 // A backend over a library that writes and reads one-sidedly: all of it but the library, of which
-// it knows the Grounds. docs/design/0010-one-skeleton-for-fabrics.md. Threads: under the agent's
+// it knows the Domains. docs/design/0010-one-skeleton-for-fabrics.md. Threads: under the agent's
 // lock.
 #pragma once
 
@@ -22,7 +22,7 @@ struct Fabric {
   std::string kind = {};                // both ends' are the same, or they do not fit together
   std::string description = {};         // "UCX 1.13.1 over tcp/eth0; UCX_TLS=tcp": what is in force
   std::vector<std::string> names = {};  // of the rails
-  std::vector<std::unique_ptr<Ground>> grounds = {};
+  std::vector<std::unique_ptr<Domain>> domains = {};
   NearRails near = {};  // where nobody has named them
 };
 
@@ -49,8 +49,7 @@ class FabricBackend final : public Backend {
   base::Poller& poller() { return poller_; }
   Duration detect() const { return detect_; }
   const std::string& kind() const { return fabric_.kind; }
-  ChannelSeed channelSeed(std::size_t rail, std::size_t key, std::uint32_t index,
-                          RemotePins& remote);
+  ChannelSeed channelSeed(std::size_t rail, std::size_t key, std::uint32_t index, PeerPins& remote);
   void forget(const FabricLink& link);
 
  private:
@@ -59,7 +58,7 @@ class FabricBackend final : public Backend {
 
   base::Poller& poller_;
   const Duration detect_, spin_;
-  Fabric fabric_;                 // its grounds outlive what uses them
+  Fabric fabric_;                 // its domains outlive what uses them
   std::vector<ProbeWord> words_;  // by rail
   OwnPins pins_;
   std::vector<Piece> scratch_;

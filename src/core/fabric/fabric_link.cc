@@ -24,45 +24,45 @@ constexpr Duration kFirstWait = std::chrono::milliseconds(20), kLastWait = std::
 
 FabricLink::FabricLink(FabricBackend& backend, LinkSeed seed, LinkHost& host)
     : backend_(backend), seed_(std::move(seed)), host_(host) {
-  why_ = named(Code::kBusy, "its two ends are not connected yet");
+  why_ = linkError(Code::kBusy, "its two ends are not connected yet");
   const auto theirs = decodeGreeting(seed_.address);
   if (!theirs) {
     fail(theirs.error());
     return;
   }
   if (theirs->kind != backend_.kind()) {
-    fail(named(Code::kUnsupported,
-               fmt::format("this end has {}, and the peer {}: these are incompatible",
-                           backend_.kind(), theirs->kind)));
+    fail(linkError(Code::kUnsupported,
+                   fmt::format("this end has {}, and the peer {}: these are incompatible",
+                               backend_.kind(), theirs->kind)));
     return;
   }
   const std::size_t own = backend_.railCount();
-  seats_ = std::vector<Seat>(seed_.dialer ? own : theirs->rails);
-  for (std::size_t i = 0; i < seats_.size(); ++i) {
+  entries_ = std::vector<ChannelEntry>(seed_.dialer ? own : theirs->rails);
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
     const std::size_t rail = seed_.dialer ? i : i % own;
     const std::size_t key = seed_.dialer ? i % theirs->rails : i;
-    seats_[i].channel = std::make_unique<Channel>(
+    entries_[i].channel = std::make_unique<Channel>(
         backend_.channelSeed(rail, key, static_cast<std::uint32_t>(i), remote_), *this, *this);
   }
   const Duration opening = std::max<Duration>(backend_.detect(), kLeastPatience);
   deciding_ = backend_.poller().at(Clock::now() + opening + kLeastPatience, [this] {
     deciding_ = 0;
-    for (Seat& seat : seats_) seat.decided = true;
+    for (ChannelEntry& entry : entries_) entry.decided = true;
     decide();
   });
   if (!seed_.dialer) return;
-  for (Seat& seat : seats_)
-    if (!over_here_) openSeat(seat);
+  for (ChannelEntry& entry : entries_)
+    if (!over_here_) openChannel(entry);
 }
 
 FabricLink::~FabricLink() {
   if (deciding_ != 0) backend_.poller().forgetTimer(deciding_);
-  for (Seat& seat : seats_)
-    if (seat.retry != 0) backend_.poller().forgetTimer(seat.retry);
+  for (ChannelEntry& entry : entries_)
+    if (entry.retry != 0) backend_.poller().forgetTimer(entry.retry);
   backend_.forget(*this);
 }
 
-Error FabricLink::named(Code code, std::string detail) const {
+Error FabricLink::linkError(Code code, std::string detail) const {
   return {.code = code,
           .operation = fmt::format("{} link", backend_.can().name),
           .detail = std::move(detail),
@@ -70,103 +70,103 @@ Error FabricLink::named(Code code, std::string detail) const {
           .device = std::string(backend_.can().name)};
 }
 
-void FabricLink::send(const Message& message) {
+void FabricLink::send(const FabricMessage& message) {
   // Where it does not go the session is ending, and says so itself.
   static_cast<void>(host_.send(encode(message)));
 }
 
 // The dialer's part: a life begins here.
-void FabricLink::openSeat(Seat& seat) {
-  seat.at_rest = false;
-  auto open = seat.channel->begin(seat.channel->life() + 1, false);
+void FabricLink::openChannel(ChannelEntry& entry) {
+  entry.at_rest = false;
+  auto open = entry.channel->begin(entry.channel->life() + 1, false);
   if (open) return send(*open);
   // The peer has not heard of this life. A device whose link is down may not open, and comes back.
-  seat.why = std::move(open).error();
-  seat.why.peer = seed_.peer;
-  bothShut(seat);
+  entry.why = std::move(open).error();
+  entry.why.peer = seed_.peer;
+  bothShut(entry);
 }
 
 // The other end's part: it has closed what it had of an earlier life.
-Status FabricLink::answer(Seat& seat, const Open& open) {
-  Channel& channel = *seat.channel;
-  seat.at_rest = false;
+Status FabricLink::answer(ChannelEntry& entry, const OpenChannel& open) {
+  Channel& channel = *entry.channel;
+  entry.at_rest = false;
   channel.end();
   channel.poster().settle();
-  VIADUCT_TRY(const Open mine, channel.begin(open.life, true));
-  VIADUCT_CHECK(seat.channel->join(open));
+  VIADUCT_TRY(const OpenChannel mine, channel.begin(open.life, true));
+  VIADUCT_CHECK(entry.channel->join(open));
   send(mine);
   return Ok{};
 }
 
-void FabricLink::handle(const Open& open) {
-  if (over_here_ || open.channel >= seats_.size() || open.answer != seed_.dialer) return;
-  Seat& seat = seats_[open.channel];
-  Channel& channel = *seat.channel;
+void FabricLink::handle(const OpenChannel& open) {
+  if (over_here_ || open.channel >= entries_.size() || open.answer != seed_.dialer) return;
+  ChannelEntry& entry = entries_[open.channel];
+  Channel& channel = *entry.channel;
   if (seed_.dialer) {
     if (open.life != channel.life() || !channel.waiting()) return;
-    if (auto joined = seat.channel->join(open); !joined) strike(seat, joined.error());
+    if (auto joined = entry.channel->join(open); !joined) strike(entry, joined.error());
     return;
   }
   if (open.life <= channel.life()) return;
-  if (auto answered = answer(seat, open); !answered) strike(seat, answered.error());
+  if (auto answered = answer(entry, open); !answered) strike(entry, answered.error());
 }
 
-FabricLink::Seat* FabricLink::seatOf(std::uint32_t channel, std::uint32_t life) {
-  if (channel >= seats_.size() || seats_[channel].channel->life() != life) return nullptr;
-  return &seats_[channel];
+FabricLink::ChannelEntry* FabricLink::entryOf(std::uint32_t channel, std::uint32_t life) {
+  if (channel >= entries_.size() || entries_[channel].channel->life() != life) return nullptr;
+  return &entries_[channel];
 }
 
-void FabricLink::shut(Seat& seat, Shut::Reason reason, const Error& why) {
-  seat.channel->end();
-  send(Shut{.channel = seat.channel->index(),
-            .life = seat.channel->life(),
-            .reason = reason,
-            .why = why.text()});
+void FabricLink::shut(ChannelEntry& entry, ShutChannel::Reason reason, const Error& why) {
+  entry.channel->end();
+  send(ShutChannel{.channel = entry.channel->index(),
+                   .life = entry.channel->life(),
+                   .reason = reason,
+                   .why = why.text()});
 }
 
-void FabricLink::handle(const Shut& theirs) {
-  const Error why = named(Code::kPeerLost, "the peer: " + theirs.why);
-  if (theirs.reason == Shut::Reason::kOver) {
+void FabricLink::handle(const ShutChannel& theirs) {
+  const Error why = linkError(Code::kPeerLost, "the peer: " + theirs.why);
+  if (theirs.reason == ShutChannel::Reason::kOver) {
     over_there_ = true;
     if (!over_here_) return fail(why);
     return over();
   }
-  Seat* const seat = seatOf(theirs.channel, theirs.life);
-  if (seat == nullptr || over_here_ || seat->at_rest) return;
+  ChannelEntry* const entry = entryOf(theirs.channel, theirs.life);
+  if (entry == nullptr || over_here_ || entry->at_rest) return;
   remote_.forgetKeys();
   wakeJobs();  // on other channels: to ask anew
   // Also where the library has told of it first.
-  seat->fenced = seat->fenced || theirs.reason == Shut::Reason::kFence;
-  if (!seat->channel->down()) {
-    seat->why = why;
-    shut(*seat, Shut::Reason::kBroken, {.operation = "answer"});
+  entry->fenced = entry->fenced || theirs.reason == ShutChannel::Reason::kFence;
+  if (!entry->channel->down()) {
+    entry->why = why;
+    shut(*entry, ShutChannel::Reason::kBroken, {.operation = "answer"});
   }
-  bothShut(*seat);
+  bothShut(*entry);
 }
 
 // Nothing of that life lands anywhere any more. What was under way can be posted again: here, once
 // the channel is open, or on another rail.
-void FabricLink::bothShut(Seat& seat) {
-  Poster& poster = seat.channel->poster();
-  seat.at_rest = true;
+void FabricLink::bothShut(ChannelEntry& entry) {
+  Poster& poster = entry.channel->poster();
+  entry.at_rest = true;
   poster.settle();
-  const bool fenced = std::exchange(seat.fenced, false);
+  const bool fenced = std::exchange(entry.fenced, false);
   if (!fenced) {
-    const auto up_since = std::exchange(seat.up_since, std::nullopt);
+    const auto up_since = std::exchange(entry.up_since, std::nullopt);
     const bool worked = up_since && Clock::now() - *up_since > kAWhile;
-    seat.strikes = worked ? 1 : seat.strikes + 1;
-    seat.decided = true;
+    entry.strikes = worked ? 1 : entry.strikes + 1;
+    entry.decided = true;
     decide();
     if (over_here_) return;
-    if (anyUp()) poster.stopAll(seat.why, true);
+    if (anyUp()) poster.stopAll(entry.why, true);
   }
-  if (!anyUp() && seat.strikes > kMostStrikes) return fail(seat.why);
+  if (!anyUp() && entry.strikes > kMostStrikes) return fail(entry.why);
   if (!seed_.dialer) return;
-  if (fenced) return openSeat(seat);
-  const Duration wait = std::min(kLastWait, kFirstWait * (1 << std::min(seat.strikes, 10)));
-  seat.retry = backend_.poller().at(Clock::now() + wait, [this, &seat] {
-    seat.retry = 0;
-    if (!over_here_) openSeat(seat);
+  if (fenced) return openChannel(entry);
+  const Duration wait = std::min(kLastWait, kFirstWait * (1 << std::min(entry.strikes, 10)));
+  entry.retry = backend_.poller().at(Clock::now() + wait, [this, &entry] {
+    entry.retry = 0;
+    if (!over_here_) openChannel(entry);
   });
 }
 
@@ -175,48 +175,50 @@ void FabricLink::broke(Channel& channel) {
   if (!why) return;
   // Memory here has changed, and is not reached any more: the way is as good as it was.
   if (why->os_errno == EFAULT) return fence(channel);
-  strike(seats_[channel.index()], *why);
+  strike(entries_[channel.index()], *why);
 }
 
-void FabricLink::strike(Seat& seat, const Error& why) {
-  seat.why = why;
-  seat.why.peer = seed_.peer;
-  shut(seat, Shut::Reason::kBroken, seat.why);
+void FabricLink::strike(ChannelEntry& entry, const Error& why) {
+  entry.why = why;
+  entry.why.peer = seed_.peer;
+  shut(entry, ShutChannel::Reason::kBroken, entry.why);
 }
 
 void FabricLink::fence(Channel& channel) {
-  Seat& seat = seats_[channel.index()];
+  ChannelEntry& entry = entries_[channel.index()];
   if (channel.down()) return;
-  seat.fenced = true;
-  shut(seat, Shut::Reason::kFence, {.operation = "fence", .detail = "memory was withdrawn"});
+  entry.fenced = true;
+  shut(entry, ShutChannel::Reason::kFence,
+       {.operation = "fence", .detail = "memory was withdrawn"});
 }
 
 void FabricLink::withdraw(std::uint32_t slot) {
   if (granted_.erase(slot) == 0) return;
-  for (Seat& seat : seats_) fence(*seat.channel);
+  for (ChannelEntry& entry : entries_) fence(*entry.channel);
 }
 
 void FabricLink::opened(Channel& channel) {
-  Seat& seat = seats_[channel.index()];
-  seat.decided = true;
-  seat.up_since = Clock::now();
+  ChannelEntry& entry = entries_[channel.index()];
+  entry.decided = true;
+  entry.up_since = Clock::now();
   decide();
   // What waits for others, while none was up, need not any more. Those that were closed on purpose
   // are opened at once.
-  for (Seat& other : seats_)
+  for (ChannelEntry& other : entries_)
     if (other.channel->down() && !other.fenced)
       other.channel->poster().stopAll(whyDown(other), true);
 }
 
 void FabricLink::decide() {
   if (state_.phase != Phase::kOpening || over_here_) return;
-  if (!std::all_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.decided; }))
+  if (!std::all_of(entries_.begin(), entries_.end(),
+                   [](const ChannelEntry& entry) { return entry.decided; }))
     return;
-  const auto up = std::find_if(seats_.begin(), seats_.end(),
-                               [](const Seat& seat) { return seat.channel->up(); });
-  if (up == seats_.end()) return fail(whyDown(seats_.front()));
-  way_ = up->channel->way();
-  state_ = {Phase::kReady, fmt::format("{} ({})", way_, backend_.description())};
+  const auto up = std::find_if(entries_.begin(), entries_.end(),
+                               [](const ChannelEntry& entry) { return entry.channel->up(); });
+  if (up == entries_.end()) return fail(whyDown(entries_.front()));
+  transport_ = up->channel->transport();
+  state_ = {Phase::kReady, fmt::format("{} ({})", transport_, backend_.description())};
   host_.changed();
 }
 
@@ -226,8 +228,8 @@ void FabricLink::fail(Error why) {
   why.peer = seed_.peer;
   why_ = std::move(why);
   state_ = {Phase::kUnusable, why_.text(), why_.code == Code::kExhausted};
-  for (Seat& seat : seats_) seat.channel->end();
-  send(Shut{.reason = Shut::Reason::kOver, .why = why_.text()});
+  for (ChannelEntry& entry : entries_) entry.channel->end();
+  send(ShutChannel{.reason = ShutChannel::Reason::kOver, .why = why_.text()});
   over();
   host_.changed();
 }
@@ -235,19 +237,19 @@ void FabricLink::fail(Error why) {
 // Its jobs come back when the other end has closed everything as well, or with the session.
 void FabricLink::over() {
   if (!over_here_ || !over_there_) return;
-  for (Seat& seat : seats_) seat.channel->poster().forgetJobs();
+  for (ChannelEntry& entry : entries_) entry.channel->poster().forgetJobs();
   for (FabricRail* rail : backend_.fabricRails()) rail->release(*this, why_);
 }
 
 void FabricLink::close(Completions& out) {
   if (!over_here_) {
     over_here_ = true;
-    why_ = named(Code::kPeerLost, "the session has ended");
+    why_ = linkError(Code::kPeerLost, "the session has ended");
     state_ = {Phase::kUnusable, why_.text()};
   }
-  for (Seat& seat : seats_) {
-    seat.channel->end();
-    seat.channel->poster().forgetJobs();
+  for (ChannelEntry& entry : entries_) {
+    entry.channel->end();
+    entry.channel->poster().forgetJobs();
   }
   for (FabricRail* rail : backend_.fabricRails()) rail->take(*this, why_, out);
 }
@@ -258,9 +260,9 @@ void FabricLink::receive(std::span<const std::byte> bytes, std::vector<Fd>) {
   std::visit([this](const auto& one) { handle(one); }, *message);
 }
 
-void FabricLink::handle(const Ask& asked) {
-  Key out{.slot = asked.slot, .generation = asked.generation};
-  const OwnPins::Pin* const pin = backend_.pins().find(asked.slot);
+void FabricLink::handle(const KeyRequest& asked) {
+  KeyAnswer out{.slot = asked.slot, .generation = asked.generation};
+  const OwnPins::OwnPin* const pin = backend_.pins().find(asked.slot);
   if (pin != nullptr && pin->generation == asked.generation && pin->usable() && !over_here_) {
     for (const auto& one : pin->registered) out.keys.push_back(one->key());
     granted_.insert(asked.slot);
@@ -268,11 +270,11 @@ void FabricLink::handle(const Ask& asked) {
   send(out);
 }
 
-void FabricLink::handle(const Key& key) {
-  RemotePin* const pin = remote_.find(key.slot);
+void FabricLink::handle(const KeyAnswer& key) {
+  PeerPin* const pin = remote_.find(key.slot);
   if (pin == nullptr || pin->generation != key.generation) return;
-  if (pin->state != RemotePin::Key::kAsked) return;  // nobody's memory is filled unasked
-  pin->state = key.keys.empty() ? RemotePin::Key::kRefused : RemotePin::Key::kHere;
+  if (pin->state != PeerPin::KeyState::kAsked) return;  // nobody's memory is filled unasked
+  pin->state = key.keys.empty() ? PeerPin::KeyState::kRefused : PeerPin::KeyState::kHere;
   pin->keys = key.keys;
   wakeJobs();
 }
@@ -280,28 +282,30 @@ void FabricLink::handle(const Key& key) {
 // Those that waited for a key find it, or that there will be none.
 void FabricLink::wakeJobs() {
   if (over_here_) return;
-  for (Seat& seat : seats_) {
-    seat.channel->poster().keysHaveCome();
-    seat.channel->push();
+  for (ChannelEntry& entry : entries_) {
+    entry.channel->poster().keysHaveCome();
+    entry.channel->push();
   }
 }
 
 void FabricLink::askForKey(std::uint32_t slot) {
-  RemotePin* const pin = remote_.find(slot);
-  pin->state = RemotePin::Key::kAsked;
-  send(Ask{.slot = slot, .generation = pin->generation});
+  PeerPin* const pin = remote_.find(slot);
+  pin->state = PeerPin::KeyState::kAsked;
+  send(KeyRequest{.slot = slot, .generation = pin->generation});
 }
 
-void FabricLink::handle(const Ping& ping) {
+void FabricLink::handle(const PingChannel& ping) {
   if (ping.answer) {
-    if (Seat* const seat = seatOf(ping.channel, ping.life)) seat->channel->answered(ping);
+    if (ChannelEntry* const entry = entryOf(ping.channel, ping.life))
+      entry->channel->answered(ping);
     return;
   }
-  send(Ping{.answer = true, .channel = ping.channel, .life = ping.life});
+  send(PingChannel{.answer = true, .channel = ping.channel, .life = ping.life});
 }
 
-void FabricLink::handle(const Stir& stir) {
-  if (Seat* const seat = seatOf(stir.channel, stir.life)) seat->channel->stirred(stir);
+void FabricLink::handle(const PollingNotice& polling) {
+  if (ChannelEntry* const entry = entryOf(polling.channel, polling.life))
+    entry->channel->peerPolling(polling);
 }
 
 void FabricLink::activate(Channel& channel) {
@@ -320,43 +324,44 @@ void FabricLink::addPin(const core::RemotePin& pin) {
 }
 
 void FabricLink::dropPin(std::uint32_t slot) {
-  const RemotePin* const pin = remote_.find(slot);
+  const PeerPin* const pin = remote_.find(slot);
   if (pin == nullptr) return;
-  for (Seat& seat : seats_) seat.channel->retireKey(pin->generation);
+  for (ChannelEntry& entry : entries_) entry.channel->retireKey(pin->generation);
   remote_.drop(slot);
   wakeJobs();
 }
 
 bool FabricLink::anyUp() const {
-  return std::any_of(seats_.begin(), seats_.end(),
-                     [](const Seat& seat) { return seat.channel->up(); });
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [](const ChannelEntry& entry) { return entry.channel->up(); });
 }
 
 // A rail's channels are every `railCount()`th from its own number on: none, one, or several where
 // the peer has more rails.
 bool FabricLink::anyUpOf(std::size_t rail) const {
-  for (std::size_t i = rail; i < seats_.size(); i += backend_.railCount())
-    if (seats_[i].channel->up()) return true;
+  for (std::size_t i = rail; i < entries_.size(); i += backend_.railCount())
+    if (entries_[i].channel->up()) return true;
   return false;
 }
 
 Error FabricLink::whyNot(std::size_t rail) const {
-  return ready() && rail < seats_.size() ? whyDown(seats_[rail]) : why_;
+  return ready() && rail < entries_.size() ? whyDown(entries_[rail]) : why_;
 }
 
-Error FabricLink::whyDown(const Seat& seat) const {
-  return seat.why.operation.empty() ? named(Code::kTimeout, "the peer did not open its end in time")
-                                    : seat.why;
+Error FabricLink::whyDown(const ChannelEntry& entry) const {
+  return entry.why.operation.empty()
+             ? linkError(Code::kTimeout, "the peer did not open its end in time")
+             : entry.why;
 }
 
-// In turn. One that is down is waited for, unless another is up.
+// The next one, round robin. One that is down is waited for, unless another is up.
 Channel* FabricLink::channelFor(std::size_t rail) {
-  if (!ready() || rail >= seats_.size()) return nullptr;
+  if (!ready() || rail >= entries_.size()) return nullptr;
   const std::size_t rails = backend_.railCount();
-  const std::size_t mine = (seats_.size() - rail + rails - 1) / rails;
+  const std::size_t mine = (entries_.size() - rail + rails - 1) / rails;
   Channel* channel = nullptr;
   for (std::size_t i = 0; i < mine; ++i) {
-    channel = seats_[rail + (turn_++ % mine) * rails].channel.get();
+    channel = entries_[rail + (next_channel_++ % mine) * rails].channel.get();
     if (channel->up()) return channel;
   }
   return anyUp() ? nullptr : channel;
@@ -364,14 +369,14 @@ Channel* FabricLink::channelFor(std::size_t rail) {
 
 bool FabricLink::servedBy(const Rail& rail) const {
   const std::size_t index = static_cast<const FabricRail&>(rail).index();
-  return index < seats_.size() && (anyUpOf(index) || !anyUp());
+  return index < entries_.size() && (anyUpOf(index) || !anyUp());
 }
 
 std::optional<std::string_view> FabricLink::reaches(OpKind, std::uint32_t local_pin,
                                                     std::uint32_t remote_pin) const {
   if (!ready() || backend_.pins().find(local_pin) == nullptr) return std::nullopt;
   if (remote_.find(remote_pin) == nullptr) return std::nullopt;
-  return way_;
+  return transport_;
 }
 
 }  // namespace viaduct::core::fabric

@@ -1,5 +1,5 @@
-// The way to one life of one peer: its channels, and the two ends' agreement on when each is closed
-// and opened again. Threads: under the agent's lock.
+// The connection to one session of one peer: its channels, and the two ends' agreement on when each
+// is closed and opened again. Threads: under the agent's lock.
 #pragma once
 
 #include <memory>
@@ -44,14 +44,14 @@ class FabricLink final : public Link, public ChannelHost, public PosterHost {
 
   // ChannelHost, PosterHost
   void opened(Channel& channel) override;
-  void tell(const Message& message) override { send(message); }
+  void tell(const FabricMessage& message) override { send(message); }
   void activate(Channel& channel) override;
   void deactivate(Channel& channel) override;
   void askForKey(std::uint32_t slot) override;
 
  private:
-  // A channel's place, whatever life it is in.
-  struct Seat {
+  // A channel and what the link knows of it, whatever life it is in.
+  struct ChannelEntry {
     std::unique_ptr<Channel> channel;
     Error why = {};        // it is down
     int strikes = 0;       // how often it has broken, lately
@@ -62,40 +62,40 @@ class FabricLink final : public Link, public ChannelHost, public PosterHost {
     base::Poller::Id retry = 0;
   };
 
-  void handle(const Open& open);
-  void handle(const Shut& shut);
-  void handle(const Ask& ask);
-  void handle(const Key& key);
-  void handle(const Ping& ping);
-  void handle(const Stir& stir);
-  void openSeat(Seat& seat);
-  Status answer(Seat& seat, const Open& open);
-  void shut(Seat& seat, Shut::Reason reason, const Error& why);
-  void bothShut(Seat& seat);
-  void strike(Seat& seat, const Error& why);
+  void handle(const OpenChannel& open);
+  void handle(const ShutChannel& shut);
+  void handle(const KeyRequest& ask);
+  void handle(const KeyAnswer& key);
+  void handle(const PingChannel& ping);
+  void handle(const PollingNotice& polling);
+  void openChannel(ChannelEntry& entry);
+  Status answer(ChannelEntry& entry, const OpenChannel& open);
+  void shut(ChannelEntry& entry, ShutChannel::Reason reason, const Error& why);
+  void bothShut(ChannelEntry& entry);
+  void strike(ChannelEntry& entry, const Error& why);
   void wakeJobs();
   void decide();
   void fail(Error why);
   void over();
   bool anyUp() const;
   bool anyUpOf(std::size_t rail) const;
-  Error whyDown(const Seat& seat) const;
-  Error named(Code code, std::string detail) const;
-  Seat* seatOf(std::uint32_t channel, std::uint32_t life);
-  void send(const Message& message);
+  Error whyDown(const ChannelEntry& entry) const;
+  Error linkError(Code code, std::string detail) const;
+  ChannelEntry* entryOf(std::uint32_t channel, std::uint32_t life);
+  void send(const FabricMessage& message);
 
   FabricBackend& backend_;
   const LinkSeed seed_;
   LinkHost& host_;
   LinkState state_;
   Error why_;  // it is not ready
-  std::string way_;
-  RemotePins remote_;
-  std::vector<Seat> seats_;
+  std::string transport_;
+  PeerPins remote_;
+  std::vector<ChannelEntry> entries_;
   std::unordered_set<std::uint32_t> granted_;  // slots of ours that the peer has keys of
   bool over_here_ = false, over_there_ = false;
   base::Poller::Id deciding_ = 0;
-  std::size_t turn_ = 0;
+  std::size_t next_channel_ = 0;
 };
 
 }  // namespace viaduct::core::fabric

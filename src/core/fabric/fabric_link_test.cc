@@ -26,18 +26,18 @@ struct Device {
 };
 Error gone() { return {.code = Code::kDevice, .operation = "device", .detail = "unplugged"}; }
 
-class MemoryConduit;
-using OpenOnes = std::map<std::uint64_t, const MemoryConduit*>;  // by address
+class MemoryEndpoint;
+using OpenOnes = std::map<std::uint64_t, const MemoryEndpoint*>;  // by address
 
-class MemoryConduit final : public Conduit {
+class MemoryEndpoint final : public Endpoint {
  public:
-  MemoryConduit(const Device& device, OpenOnes& all) : device_(device), all_(all) {
+  MemoryEndpoint(const Device& device, OpenOnes& all) : device_(device), all_(all) {
     all_[reinterpret_cast<std::uintptr_t>(this)] = this;
     address_ = base::Writer().put(std::uint64_t{reinterpret_cast<std::uintptr_t>(this)}).take();
   }
-  ~MemoryConduit() override { all_.erase(reinterpret_cast<std::uintptr_t>(this)); }
-  MemoryConduit(const MemoryConduit&) = delete;
-  MemoryConduit& operator=(const MemoryConduit&) = delete;
+  ~MemoryEndpoint() override { all_.erase(reinterpret_cast<std::uintptr_t>(this)); }
+  MemoryEndpoint(const MemoryEndpoint&) = delete;
+  MemoryEndpoint& operator=(const MemoryEndpoint&) = delete;
 
   const Bytes& address() const override { return address_; }
   int fd() const override { return -1; }
@@ -46,8 +46,8 @@ class MemoryConduit final : public Conduit {
     peer_ = base::Reader(peer).get<std::uint64_t>();
     return Ok{};
   }
-  const std::string& way() const override { return way_; }
-  const std::string& lanes() const override { return way_; }
+  const std::string& transport() const override { return transport_; }
+  const std::string& transportDevices() const override { return transport_; }
   RemoteKey keyOf(std::uint32_t, const Bytes&) override { return this; }
   void retire(std::uint32_t) override {}
   void sweep() override {}
@@ -74,17 +74,17 @@ class MemoryConduit final : public Conduit {
   OpenOnes& all_;
   Bytes address_;
   std::uint64_t peer_ = 0;
-  const std::string way_ = "memory";
+  const std::string transport_ = "memory";
 };
 
-class MemoryGround final : public Ground {
+class MemoryGround final : public Domain {
  public:
   MemoryGround(const Device& device, OpenOnes& all) : device_(device), all_(all) {}
-  Result<std::unique_ptr<Conduit>> open() const override {
+  Result<std::unique_ptr<Endpoint>> open() const override {
     if (device_.out) return gone();
-    return std::unique_ptr<Conduit>(std::make_unique<MemoryConduit>(device_, all_));
+    return std::unique_ptr<Endpoint>(std::make_unique<MemoryEndpoint>(device_, all_));
   }
-  Result<std::unique_ptr<Registration>> add(const Range&) const override {
+  Result<std::unique_ptr<Registration>> add(const MemoryRange&) const override {
     return std::make_unique<Registration>(Bytes(1));
   }
 
@@ -103,7 +103,7 @@ class FabricLinkTest : public ::testing::Test {
       Fabric fabric{.can = {.name = "memory", .memory = {MemoryKind::kHost}}, .kind = "memory"};
       for (const Device& device : devices_[end]) {
         fabric.names.push_back("rail" + std::to_string(fabric.names.size()));
-        fabric.grounds.push_back(std::make_unique<MemoryGround>(device, open_));
+        fabric.domains.push_back(std::make_unique<MemoryGround>(device, open_));
       }
       auto opened = FabricBackend::open({settings_, *poller_}, std::move(fabric));
       ASSERT_TRUE(opened) << opened.error().text();
@@ -193,7 +193,7 @@ TEST_F(FabricLinkTest, AKeyThatWasToldOnceIsTakenBackWheneverItsMemoryGoes) {
   for (const std::uint32_t slot : {1U, 2U})
     pair_->pin(0, slot, Segment::host(memory_.data(), memory_.size()));
   for (const std::uint32_t slot : {0U, 1U})
-    link(0).receive(encode(Ask{.slot = slot, .generation = slot + 1}), {});
+    link(0).receive(encode(KeyRequest{.slot = slot, .generation = slot + 1}), {});
   for (const std::uint32_t slot : {0U, 1U}) {
     ASSERT_TRUE(backends_[0]->unpin(slot));
     EXPECT_EQ(open_.size(), 1U) << "closed here, for " << slot;
@@ -205,7 +205,7 @@ TEST_F(FabricLinkTest, AKeyThatWasToldOnceIsTakenBackWheneverItsMemoryGoes) {
 
 TEST_F(FabricLinkTest, AKeyThatNobodyAskedForIsNotKept) {
   ASSERT_NO_FATAL_FAILURE(join(1, 1));
-  link(1).receive(encode(Key{.slot = 0, .generation = 1}), {});  // which would be a refusal
+  link(1).receive(encode(KeyAnswer{.slot = 0, .generation = 1}), {});  // which would be a refusal
   post(0, 0);
   ASSERT_TRUE(runUntilEnded(0));
   EXPECT_EQ(ended(0).moved, 1);
@@ -216,7 +216,7 @@ TEST_F(FabricLinkTest, AKeyThatWasAskedForBeforeAnotherChannelBrokeStillComes) {
   post(1, 1);
   rail(1).poll(pair_->done[1]);
   ASSERT_FALSE(pair_->ends[1].sent.empty()) << "it asks";
-  link(1).receive(encode(Shut{.channel = 0, .life = 1}), {});
+  link(1).receive(encode(ShutChannel{.channel = 0, .life = 1}), {});
   EXPECT_FALSE(serves(0));
   ASSERT_TRUE(runUntilEnded(1));
   EXPECT_EQ(ended(1).moved, 1);
@@ -226,7 +226,8 @@ TEST_F(FabricLinkTest, NothingIsOpenedOnceTheLinkIsOver) {
   ASSERT_NO_FATAL_FAILURE(join(1, 1));
   link(1).receive(std::vector<std::byte>(3), {});
   ASSERT_TRUE(pair_->run([&] { return open_.empty(); }));
-  link(1).receive(encode(Open{.life = 9, .address = Bytes(8), .probe = {.key = Bytes(1)}}), {});
+  link(1).receive(encode(OpenChannel{.life = 9, .address = Bytes(8), .probe = {.key = Bytes(1)}}),
+                  {});
   EXPECT_TRUE(open_.empty());
 }
 

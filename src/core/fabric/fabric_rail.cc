@@ -69,15 +69,15 @@ void FabricRail::poll(Completions& out) {
 void FabricRail::turnAll() {
   if (active_.empty()) return;
   const auto now = poller_.handledAt();
-  std::size_t turned = 0;
+  std::size_t served = 0;
   do {
-    Channel& channel = *active_[turned++];
+    Channel& channel = *active_[served++];
     if (channel.broke()) continue;
-    channel.turn(now, now + kTurn);
+    channel.progress(now, now + kTurn);
     channel.active = !channel.sleep(now);
-  } while (turned < active_.size() && Clock::now() < now + kTurn);
-  // Those that had no turn are first the next time, so that a busy one starves no other.
-  std::rotate(active_.begin(), active_.begin() + static_cast<std::ptrdiff_t>(turned),
+  } while (served < active_.size() && Clock::now() < now + kTurn);
+  // Channels that were not served come first the next time, so that a busy one starves no other.
+  std::rotate(active_.begin(), active_.begin() + static_cast<std::ptrdiff_t>(served),
               active_.end());
   std::erase_if(active_, [](const Channel* channel) { return !channel->active; });
 }

@@ -31,7 +31,7 @@ class FabricRail final : public Rail, public JobOwner {
 
   void report(Job& job) override;
 
-  // The rail turns this channel until it sleeps.
+  // The rail makes progress on this channel until it sleeps.
   void activate(Channel& channel);
   void deactivate(Channel& channel);
 

@@ -5,7 +5,7 @@
 #include <list>
 #include <optional>
 
-#include "core/fabric/queue.h"
+#include "core/fabric/linked_queue.h"
 #include "core/op.h"
 
 namespace viaduct::core::fabric {
@@ -44,6 +44,6 @@ struct Job {
   bool heldBack() const { return outstanding != 0 || unsettled; }
 };
 
-using JobQueue = Queue<Job>;
+using JobQueue = LinkedQueue<Job>;
 
 }  // namespace viaduct::core::fabric

@@ -1,5 +1,5 @@
-// Which rails are nearest to which memory, where they are NICs that nobody has named. Threads: a
-// value.
+// Which rails are nearest to which memory, where they are NICs that nobody has named. Threads:
+// a value.
 #pragma once
 
 #include <span>

@@ -76,13 +76,13 @@ TEST_F(TwoSockets, NobodyNeedAskWhereAllAreAsNear) {
 }
 
 // Registers anything; has its pages put in place, as RDMA does, or leaves them as they are.
-class IdleGround final : public Ground {
+class IdleGround final : public Domain {
  public:
   explicit IdleGround(bool touches) : touches_(touches) {}
-  Result<std::unique_ptr<Conduit>> open() const override {
+  Result<std::unique_ptr<Endpoint>> open() const override {
     return Error{.code = Code::kUnsupported, .operation = "open"};
   }
-  Result<std::unique_ptr<Registration>> add(const Range& range) const override {
+  Result<std::unique_ptr<Registration>> add(const MemoryRange& range) const override {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): as the poster makes it
     if (touches_) std::memset(reinterpret_cast<void*>(range.address), 'x', range.bytes);
     return std::make_unique<Registration>(Bytes{});
@@ -107,7 +107,7 @@ class NearPins : public TwoSockets {
                   .description = "idle"};
     for (const char* name : {"mlx5_0", "mlx5_2"}) {
       fabric.names.emplace_back(name);
-      fabric.grounds.push_back(std::make_unique<IdleGround>(touches));
+      fabric.domains.push_back(std::make_unique<IdleGround>(touches));
     }
     fabric.near = std::move(near);
     return *FabricBackend::open({.settings = settings_, .poller = *poller_}, std::move(fabric));

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "core/backend.h"
-#include "core/fabric/conduit.h"
+#include "core/fabric/endpoint.h"
 
 namespace viaduct::core::fabric {
 
 class OwnPins {
  public:
-  struct Pin {
+  struct OwnPin {
     std::uint64_t address = 0, bytes = 0;  // no bytes: not in use
     std::uint32_t generation = 0;
     std::vector<std::unique_ptr<Registration>> registered = {};  // one per rail
@@ -39,13 +39,13 @@ class OwnPins {
   void drop(std::uint32_t slot) {
     if (slot < pins_.size()) pins_[slot] = {};
   }
-  const Pin* find(std::uint32_t slot) const {
+  const OwnPin* find(std::uint32_t slot) const {
     return slot < pins_.size() && pins_[slot].bytes > 0 ? &pins_[slot] : nullptr;
   }
   // Those bytes, as the rail moves them; nowhere: not registered, or not all of them.
   Piece local(std::uint32_t slot, std::uint64_t address, std::uint64_t bytes,
               std::size_t rail) const {
-    const Pin* const pin = find(slot);
+    const OwnPin* const pin = find(slot);
     if (pin == nullptr || !inside(pin->address, pin->bytes, address, bytes)) return {};
     // NOLINTNEXTLINE(performance-no-int-to-ptr): a registered address becomes memory here alone
     auto* const here = reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
@@ -57,7 +57,7 @@ class OwnPins {
   }
 
  private:
-  std::vector<Pin> pins_;
+  std::vector<OwnPin> pins_;
   std::uint32_t generations_ = 0;
 };
 

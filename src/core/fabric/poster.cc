@@ -31,24 +31,24 @@ Duration Poster::patience() const {
   return std::min(kMostPatience, kPatience + std::chrono::duration_cast<Duration>(allowance));
 }
 
-Poster::Found Poster::find(Conduit& conduit, Job& job, std::uint32_t slot, Target& out) {
-  RemotePin* const pin = seed_.remote.find(slot);
-  if (pin == nullptr || pin->state == RemotePin::Key::kRefused) {
+Poster::Found Poster::find(Endpoint& endpoint, Job& job, std::uint32_t slot, PinTarget& out) {
+  PeerPin* const pin = seed_.remote.find(slot);
+  if (pin == nullptr || pin->state == PeerPin::KeyState::kRefused) {
     job.why =
         denied(job, seed_.device, fmt::format("the peer's registration {} is withdrawn", slot));
     return Found::kNever;
   }
-  if (pin->state == RemotePin::Key::kUnasked) host_.askForKey(slot);
-  if (pin->state != RemotePin::Key::kHere) return Found::kLater;
+  if (pin->state == PeerPin::KeyState::kUnasked) host_.askForKey(slot);
+  if (pin->state != PeerPin::KeyState::kHere) return Found::kLater;
   out = {.address = pin->address, .bytes = pin->bytes};
-  if (seed_.key < pin->keys.size()) out.key = conduit.keyOf(pin->generation, pin->keys[seed_.key]);
+  if (seed_.key < pin->keys.size()) out.key = endpoint.keyOf(pin->generation, pin->keys[seed_.key]);
   if (out.key != nullptr) return Found::kYes;
   job.why = denied(job, seed_.device, "the peer's key to its memory cannot be read");
   return Found::kNever;
 }
 
 // The job's next pieces, all under one key, as far as the batch has room.
-std::span<const Piece> Poster::cut(Job& job, std::uint32_t slot, const Target& to) const {
+std::span<const Piece> Poster::cut(Job& job, std::uint32_t slot, const PinTarget& to) const {
   const auto out = seed_.scratch.first(kBatchPieces - open_.pieces);
   std::size_t count = 0;
   std::uint64_t room = kBatchBytes - open_.bytes, offset = job.offset;
@@ -73,12 +73,12 @@ std::span<const Piece> Poster::cut(Job& job, std::uint32_t slot, const Target& t
   return out.first(count);
 }
 
-// One call of the conduit's. False: not all of it went.
-bool Poster::postRun(Conduit& conduit, Job& job, std::uint32_t slot, const Target& to,
-                     Entry& entry) {
+// One call of the endpoint's. False: not all of it went.
+bool Poster::postRun(Endpoint& endpoint, Job& job, std::uint32_t slot, const PinTarget& to,
+                     PostedPart& entry) {
   const auto run = cut(job, slot, to);
   if (run.empty()) return false;
-  const Posted posted = conduit.post(job.work.kind, run, to.key);
+  const Posted posted = endpoint.post(job.work.kind, run, to.key);
   if (posted.pieces == 0) return false;
   for (const Piece& piece : run.first(posted.pieces)) {
     entry.bytes += piece.bytes;
@@ -94,16 +94,16 @@ bool Poster::postRun(Conduit& conduit, Job& job, std::uint32_t slot, const Targe
   return posted.pieces == run.size();
 }
 
-Poster::Entry Poster::post(Conduit& conduit, Job& job) {
-  Entry entry{.job = &job, .first_op = job.next_op, .offset = job.offset};
-  Target to;
+Poster::PostedPart Poster::post(Endpoint& endpoint, Job& job) {
+  PostedPart entry{.job = &job, .first_op = job.next_op, .offset = job.offset};
+  PinTarget to;
   while (!job.why && !job.allPosted() && open_.pieces < kBatchPieces && open_.bytes < kBatchBytes) {
     const std::uint32_t slot = job.work.ops[job.next_op].remote_pin;
-    const Found found = find(conduit, job, slot, to);
+    const Found found = find(endpoint, job, slot, to);
     entry.waits = found == Found::kLater;
     if (found != Found::kYes) break;
-    const Entry before = entry;
-    const bool all = postRun(conduit, job, slot, to, entry);
+    const PostedPart before = entry;
+    const bool all = postRun(endpoint, job, slot, to, entry);
     open_.pieces += entry.pieces - before.pieces;
     open_.bytes += entry.bytes - before.bytes;
     if (!all) break;
@@ -111,23 +111,23 @@ Poster::Entry Poster::post(Conduit& conduit, Job& job) {
   return entry;
 }
 
-void Poster::push(Conduit& conduit) {
-  if (idle()) conduit.sweep();
-  while (!ready_.empty() && room() && !conduit.broken())
-    if (!pushOne(conduit, ready_.pop())) break;
-  if (open_.entries > 0) seal(conduit);
+void Poster::push(Endpoint& endpoint) {
+  if (idle()) endpoint.sweep();
+  while (!ready_.empty() && room() && !endpoint.broken())
+    if (!pushOne(endpoint, ready_.pop())) break;
+  if (open_.entries > 0) seal(endpoint);
 }
 
-// A batch's worth of the job, which then stands behind the others. False: the conduit takes no more
-// now.
-bool Poster::pushOne(Conduit& conduit, Job& job) {
-  const Entry entry = post(conduit, job);
+// A batch's worth of the job, which then stands behind the others. False: the endpoint takes no
+// more now.
+bool Poster::pushOne(Endpoint& endpoint, Job& job) {
+  const PostedPart entry = post(endpoint, job);
   if (entry.pieces > 0) {
     entries_.push(entry);
     ++open_.entries;
     ++job.outstanding;
   }
-  if (open_.pieces >= kBatchPieces || open_.bytes >= kBatchBytes) seal(conduit);
+  if (open_.pieces >= kBatchPieces || open_.bytes >= kBatchBytes) seal(endpoint);
   if (job.why)
     finishIfOver(job);
   else if (!job.allPosted())
@@ -136,19 +136,19 @@ bool Poster::pushOne(Conduit& conduit, Job& job) {
 }
 
 // The flush behind what was posted.
-void Poster::seal(Conduit& conduit) {
+void Poster::seal(Endpoint& endpoint) {
   if (idle()) last_moved_ = Clock::now();
-  open_.flush = conduit.flush();
+  open_.flush = endpoint.flush();
   pieces_ += open_.pieces;
   bytes_ += open_.bytes;
   batches_.push(std::exchange(open_, {}));
 }
 
-bool Poster::reap(Conduit& conduit) {
+bool Poster::reap(Endpoint& endpoint) {
   bool any = false;
   while (!batches_.empty()) {
     Batch& first = batches_.front();
-    if (!conduit.ended(first.flush)) break;
+    if (!endpoint.ended(first.flush)) break;
     confirm(first, Clock::now());
     batches_.pop();
     any = true;
@@ -165,7 +165,7 @@ void Poster::confirm(const Batch& batch, Clock::time_point now) {
   pieces_ -= batch.pieces;
   bytes_ -= batch.bytes;
   for (std::uint32_t i = 0; i < batch.entries; ++i) {
-    const Entry entry = entries_.front();
+    const PostedPart entry = entries_.front();
     entries_.pop();
     Job& job = *entry.job;
     --job.outstanding;
@@ -200,11 +200,11 @@ void Poster::stopAll(const Error& why, bool rail_lost) {
   }
 }
 
-void Poster::rewind(Conduit& conduit) {
-  for (; !batches_.empty(); batches_.pop()) conduit.letGo(batches_.front().flush);
+void Poster::rewind(Endpoint& endpoint) {
+  for (; !batches_.empty(); batches_.pop()) endpoint.letGo(batches_.front().flush);
   JobQueue again;
   for (; !entries_.empty(); entries_.pop()) {
-    const Entry& entry = entries_.front();
+    const PostedPart& entry = entries_.front();
     Job& job = *entry.job;
     --job.outstanding;
     if (std::exchange(job.unsettled, true)) continue;  // an earlier entry has said from where

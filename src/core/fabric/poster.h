@@ -1,4 +1,4 @@
-// The jobs of one channel: posts their ops to the conduit as far as the window has room, with one
+// The jobs of one channel: posts their ops to the endpoint as far as the window has room, with one
 // flush behind each batch, and believes nothing before its flush has ended. Threads: under the
 // agent's lock.
 #pragma once
@@ -6,11 +6,11 @@
 #include <span>
 #include <string_view>
 
-#include "core/fabric/conduit.h"
+#include "core/fabric/endpoint.h"
+#include "core/fabric/fixed_queue.h"
 #include "core/fabric/job.h"
 #include "core/fabric/own_pins.h"
-#include "core/fabric/remote_pins.h"
-#include "core/fabric/ring.h"
+#include "core/fabric/peer_pins.h"
 
 namespace viaduct::core::fabric {
 
@@ -30,7 +30,7 @@ class Poster {
   struct Seed {
     std::string_view device;  // for errors: the backend's name
     const OwnPins& own;
-    RemotePins& remote;
+    PeerPins& remote;
     std::size_t rail = 0;           // ours
     std::size_t key = 0;            // which of a pin's keys is for its rail at the peer
     std::span<Piece> scratch = {};  // kBatchPieces, for one call at a time
@@ -43,18 +43,18 @@ class Poster {
   void stopAll(const Error& why, bool rail_lost);
   void keysHaveCome() { ready_.append(parked_); }
 
-  void push(Conduit& conduit);  // posts what there is room for
+  void push(Endpoint& endpoint);  // posts what there is room for
   // Takes in what has ended; true: something has. After progress(), so that a flush that was over
   // at once on an endpoint that had just failed is not believed.
-  bool reap(Conduit& conduit);
-  // The conduit is about to go. What it had not confirmed will be posted again, once settle() has
+  bool reap(Endpoint& endpoint);
+  // The endpoint is about to go. What it had not confirmed will be posted again, once settle() has
   // told that the peer's end is gone as well.
-  void rewind(Conduit& conduit);
+  void rewind(Endpoint& endpoint);
   void settle();
   void forgetJobs() { ready_ = parked_ = held_ = {}; }  // they are their owners' alone
 
   bool idle() const { return batches_.empty(); }
-  // The conduit took nothing, and no event will tell when it does.
+  // The endpoint took nothing, and no event will tell when it does.
   bool starved() const { return idle() && !ready_.empty(); }
   Clock::time_point lastMoved() const { return last_moved_; }
   // Longer without an answer than this, and the way is silent: what is under way would have taken a
@@ -62,7 +62,7 @@ class Poster {
   Duration patience() const;
 
  private:
-  struct Entry {  // a part of a job that one flush confirms
+  struct PostedPart {  // a part of a job that one flush confirms
     Job* job = nullptr;
     std::size_t first_op = 0;
     std::uint64_t offset = 0, bytes = 0;
@@ -74,7 +74,7 @@ class Poster {
     std::uint32_t entries = 0, pieces = 0;
     std::uint64_t bytes = 0;
   };
-  struct Target {  // of one pin at the peer
+  struct PinTarget {  // of one pin at the peer
     RemoteKey key = nullptr;
     std::uint64_t address = 0, bytes = 0;
   };
@@ -84,12 +84,13 @@ class Poster {
   static constexpr std::uint64_t kBatchBytes = 1 << 20, kWindowBytes = 4 << 20;
 
   bool room() const;
-  bool pushOne(Conduit& conduit, Job& job);
-  Entry post(Conduit& conduit, Job& job);
-  std::span<const Piece> cut(Job& job, std::uint32_t slot, const Target& to) const;
-  bool postRun(Conduit& conduit, Job& job, std::uint32_t slot, const Target& to, Entry& entry);
-  Found find(Conduit& conduit, Job& job, std::uint32_t slot, Target& out);
-  void seal(Conduit& conduit);
+  bool pushOne(Endpoint& endpoint, Job& job);
+  PostedPart post(Endpoint& endpoint, Job& job);
+  std::span<const Piece> cut(Job& job, std::uint32_t slot, const PinTarget& to) const;
+  bool postRun(Endpoint& endpoint, Job& job, std::uint32_t slot, const PinTarget& to,
+               PostedPart& entry);
+  Found find(Endpoint& endpoint, Job& job, std::uint32_t slot, PinTarget& out);
+  void seal(Endpoint& endpoint);
   void confirm(const Batch& batch, Clock::time_point now);
   void finishIfOver(Job& job);
 
@@ -98,8 +99,8 @@ class Poster {
   JobQueue ready_;   // with something left to post
   JobQueue parked_;  // that wait for a key
   JobQueue held_;    // stopped, and not settled
-  Ring<Entry, 256> entries_;
-  Ring<Batch, 64> batches_;
+  FixedQueue<PostedPart, 256> entries_;
+  FixedQueue<Batch, 64> batches_;
   Batch open_;  // posted and not flushed yet
   std::uint32_t pieces_ = 0;
   std::uint64_t bytes_ = 0;

@@ -11,7 +11,7 @@ constexpr std::chrono::milliseconds kTurn{50};  // how often the peer and `stop`
 
 }  // namespace
 
-Result<std::string> Asker::ask(Request request, Deadline until) {
+Result<std::string> Asker::ask(P2pRequest request, Deadline until) {
   request.number = ++last_;
   const auto life = peer_.epoch();
   VIADUCT_CHECK(peer_.note(encode(request)));
@@ -19,7 +19,7 @@ Result<std::string> Asker::ask(Request request, Deadline until) {
     if (stop_.load()) return Error{.code = Code::kCancelled, .operation = "p2p"};
     const auto note = agent_.waitNote(std::min(until.at(), Clock::now() + kTurn));
     if (note && isRequest(note->bytes)) {
-      VIADUCT_TRY(Answer answer, decodeAnswer(note->bytes));
+      VIADUCT_TRY(P2pAnswer answer, decodeAnswer(note->bytes));
       if (answer.number == last_) return std::move(answer.value);
       continue;  // of a question that was given up
     }
@@ -33,7 +33,8 @@ Result<std::string> Asker::ask(Request request, Deadline until) {
 }
 
 void Asker::leave() {
-  static_cast<void>(peer_.note(encode(Request{.verb = Request::Verb::kLeave, .number = ++last_})));
+  static_cast<void>(
+      peer_.note(encode(P2pRequest{.verb = P2pRequest::Verb::kLeave, .number = ++last_})));
 }
 
 }  // namespace viaduct::measure::p2p

@@ -16,7 +16,7 @@ class Asker {
       : agent_(agent), peer_(std::move(peer)), stop_(stop) {}
 
   // Waits for the answer; kPeerLost when the target is gone, kCancelled when `stop` is set.
-  Result<std::string> ask(Request request, Deadline until);
+  Result<std::string> ask(P2pRequest request, Deadline until);
   // Says goodbye, if there is still somebody.
   void leave();
   const Peer& peer() const { return peer_; }

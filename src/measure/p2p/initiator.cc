@@ -19,19 +19,20 @@ constexpr auto kBusyPause = 200ms;  // before a busy target is asked again
 
 }  // namespace
 
-Initiator::Initiator(Agent& agent, std::vector<std::string> rails, Peer target,
-                     const base::StopFlag& stop)
+P2pInitiator::P2pInitiator(Agent& agent, std::vector<std::string> rails, Peer target,
+                           const base::StopFlag& stop)
     : agent_(agent),
       rails_(std::move(rails)),
       stop_(stop),
       notes_([&agent](Deadline until) { return agent.waitNote(until); }),
       asker_(agent, std::move(target), stop) {}
 
-Result<Member> Initiator::greet(Deadline until, const std::function<void(const std::string&)>& busy,
-                                const base::SayWaiting& waiting) {
+Result<Member> P2pInitiator::greet(Deadline until,
+                                   const std::function<void(const std::string&)>& busy,
+                                   const base::SayWaiting& waiting) {
   base::Waiting aloud(waiting, until.at());
   for (bool said = false;;) {
-    auto answer = asker_.ask({.verb = Request::Verb::kGreet}, until);
+    auto answer = asker_.ask({.verb = P2pRequest::Verb::kGreet}, until);
     if (answer) {
       VIADUCT_TRY(const Report about, reportFromJson(*answer, "the target's greeting"));
       if (about.environment.members.size() == 1) return about.environment.members.front();
@@ -46,12 +47,12 @@ Result<Member> Initiator::greet(Deadline until, const std::function<void(const s
   }
 }
 
-Member Initiator::self() const {
+Member P2pInitiator::self() const {
   return {.rank = 0, .name = agent_.name(), .role = "initiator", .host = host::facts()};
 }
 
-Status Initiator::measure(const Spec& spec, const std::function<void(const Composed&)>& row,
-                          const Heard& heard) {
+Status P2pInitiator::measure(const Spec& spec, const std::function<void(const Composed&)>& row,
+                             const Heard& heard) {
   for (const Workload& one : spec.rows) {
     Spec alone = spec;  // each row has memory of its own
     alone.rows = {one};
@@ -75,8 +76,8 @@ Status Initiator::measure(const Spec& spec, const std::function<void(const Compo
   return Ok{};
 }
 
-Result<Composed> Initiator::measureRow(const Spec& spec, const Heard& heard) {
-  VIADUCT_CHECK(asker_.ask({.verb = Request::Verb::kRun, .spec = spec}, kAnswer));
+Result<Composed> P2pInitiator::measureRow(const Spec& spec, const Heard& heard) {
+  VIADUCT_CHECK(asker_.ask({.verb = P2pRequest::Verb::kRun, .spec = spec}, kAnswer));
   PairGroup group(0, asker_.peer(), notes_, [] { return false; });
   Worker worker(spec, agent_, group, rails_, stop_, heard, group.notes());
   worker.know(1, asker_.peer());

@@ -19,10 +19,11 @@
 
 namespace viaduct::measure::p2p {
 
-class Initiator {
+class P2pInitiator {
  public:
   // `rails`: Settings::rails of the agent.
-  Initiator(Agent& agent, std::vector<std::string> rails, Peer target, const base::StopFlag& stop);
+  P2pInitiator(Agent& agent, std::vector<std::string> rails, Peer target,
+               const base::StopFlag& stop);
 
   // Introduces us; waits while the target is busy with another, which `busy` hears at once and
   // `waiting` again and again. Gives the target as a member.

@@ -27,7 +27,7 @@ class P2p : public ::testing::Test {
     stop_target_.store(true);
     if (serving_.joinable()) serving_.join();
   }
-  Initiator initiator(Agent& agent) {
+  P2pInitiator initiator(Agent& agent) {
     const Peer peer = *agent.importCard(target_->exportCard());
     EXPECT_TRUE(peer.ready(10s));
     return {agent, {}, peer, stop_};
@@ -38,7 +38,7 @@ class P2p : public ::testing::Test {
       spec.rows.push_back({.block_bytes = size, .warm_iterations = 2, .iterations = iterations});
     return spec;
   }
-  std::vector<Row> rows(Initiator& initiator, const Spec& spec) {
+  std::vector<Row> rows(P2pInitiator& initiator, const Spec& spec) {
     std::vector<Row> out;
     const auto done =
         initiator.measure(spec, [&](const Composed& measured) { out.push_back(measured.row); });
@@ -64,13 +64,13 @@ class P2p : public ::testing::Test {
   std::vector<std::string> told_;  // read when the target has ended
   std::optional<Agent> target_ = open("target");
   std::thread serving_{[this] {
-    Target(*target_, {}, [this](const std::string& line) { tell(line); }).serve(stop_target_);
+    P2pTarget(*target_, {}, [this](const std::string& line) { tell(line); }).serve(stop_target_);
   }};
 };
 
 TEST_F(P2p, MeasuresEachSizeAndProvesIt) {
   Agent agent = open("initiator");
-  Initiator initiator = this->initiator(agent);
+  P2pInitiator initiator = this->initiator(agent);
   const auto target = initiator.greet(10s, [](const std::string&) {});
   ASSERT_TRUE(target) << target.error().text();
   EXPECT_EQ(target->name, "target");
@@ -94,7 +94,7 @@ TEST_F(P2p, MeasuresEachSizeAndProvesIt) {
 
 TEST_F(P2p, MeasuresInEveryDirectionAndChecksManyTransfers) {
   Agent agent = open("initiator");
-  Initiator initiator = this->initiator(agent);
+  P2pInitiator initiator = this->initiator(agent);
   ASSERT_TRUE(initiator.greet(10s, [](const std::string&) {}));
   for (const OpKind op : {OpKind::kWrite, OpKind::kRead})
     for (const bool both : {false, true}) {
@@ -113,7 +113,7 @@ TEST_F(P2p, MeasuresInEveryDirectionAndChecksManyTransfers) {
 TEST_F(P2p, InitiatorsComeOneAfterTheOther) {
   for (const char* name : {"first", "second"}) {
     Agent agent = open(name);
-    Initiator initiator = this->initiator(agent);
+    P2pInitiator initiator = this->initiator(agent);
     ASSERT_TRUE(initiator.greet(10s, [](const std::string&) {}));
     EXPECT_EQ(rows(initiator, specOf({4096}, 2)).size(), 1U);
     initiator.leave();
@@ -126,7 +126,7 @@ TEST_F(P2p, InitiatorsComeOneAfterTheOther) {
 
 TEST_F(P2p, ASecondGuestIsToldWhomItWaitsFor) {
   Agent first_agent = open("first"), second_agent = open("second");
-  Initiator first = initiator(first_agent), second = initiator(second_agent);
+  P2pInitiator first = initiator(first_agent), second = initiator(second_agent);
   ASSERT_TRUE(first.greet(10s, [](const std::string&) {}));
   std::string busy;
   const auto greeted = second.greet(30s, [&](const std::string& text) {
@@ -139,7 +139,7 @@ TEST_F(P2p, ASecondGuestIsToldWhomItWaitsFor) {
 
 TEST_F(P2p, ABufferThatIsTooLargeIsARowThatSaysSo) {
   Agent agent = open("initiator");
-  Initiator initiator = this->initiator(agent);
+  P2pInitiator initiator = this->initiator(agent);
   ASSERT_TRUE(initiator.greet(10s, [](const std::string&) {}));
   const auto found = rows(initiator, specOf({std::uint64_t{1} << 36U, 4096}, 2));
   ASSERT_EQ(found.size(), 2U);
@@ -150,7 +150,7 @@ TEST_F(P2p, ABufferThatIsTooLargeIsARowThatSaysSo) {
 
 TEST_F(P2p, APathThatIsRequiredAndNotThereIsNotRequired) {
   Agent agent = open("initiator");
-  Initiator initiator = this->initiator(agent);
+  P2pInitiator initiator = this->initiator(agent);
   ASSERT_TRUE(initiator.greet(10s, [](const std::string&) {}));
   Spec spec = specOf({4096}, 2);
   spec.require = "rdma";
@@ -161,7 +161,7 @@ TEST_F(P2p, APathThatIsRequiredAndNotThereIsNotRequired) {
 
 TEST_F(P2p, ATargetThatEndsIsTheEnd) {
   Agent agent = open("initiator");
-  Initiator initiator = this->initiator(agent);
+  P2pInitiator initiator = this->initiator(agent);
   ASSERT_TRUE(initiator.greet(10s, [](const std::string&) {}));
   endTarget();
   target_.reset();  // else it is reached again, and nobody answers

@@ -73,10 +73,10 @@ Spec readSpec(base::Reader& in) {
 
 }  // namespace
 
-base::Bytes encode(const Request& r) {
+base::Bytes encode(const P2pRequest& r) {
   base::Writer out = begin();
   out.put(static_cast<std::uint8_t>(r.verb)).put(r.number);
-  if (r.verb == Request::Verb::kRun) write(out, r.spec);
+  if (r.verb == P2pRequest::Verb::kRun) write(out, r.spec);
   return out.take();
 }
 
@@ -84,19 +84,19 @@ bool isRequest(std::span<const std::byte> note) {
   return base::Reader(note).get<std::uint32_t>() == kMagic;
 }
 
-Result<Request> decodeRequest(std::span<const std::byte> note) {
+Result<P2pRequest> decodeRequest(std::span<const std::byte> note) {
   base::Reader in(note);
   const bool known = begins(in);
-  Request out{.verb = static_cast<Request::Verb>(in.get<std::uint8_t>())};
+  P2pRequest out{.verb = static_cast<P2pRequest::Verb>(in.get<std::uint8_t>())};
   out.number = in.get<std::uint64_t>();
-  if (!known || !in.ok() || out.verb > Request::Verb::kLeave) return garbled();
-  if (out.verb == Request::Verb::kRun) out.spec = readSpec(in);
+  if (!known || !in.ok() || out.verb > P2pRequest::Verb::kLeave) return garbled();
+  if (out.verb == P2pRequest::Verb::kRun) out.spec = readSpec(in);
   if (!in.finished()) return garbled();
   for (const Workload& row : out.spec.rows) VIADUCT_CHECK(check(row));
   return out;
 }
 
-base::Bytes encode(const Answer& answer) {
+base::Bytes encode(const P2pAnswer& answer) {
   base::Writer out = begin();
   out.put(answer.number).put(std::uint8_t{answer.value ? std::uint8_t{1} : std::uint8_t{0}});
   if (answer.value) return out.text(*answer.value).take();
@@ -106,10 +106,10 @@ base::Bytes encode(const Answer& answer) {
   return out.text(e.remedy).take();
 }
 
-Result<Answer> decodeAnswer(std::span<const std::byte> note) {
+Result<P2pAnswer> decodeAnswer(std::span<const std::byte> note) {
   base::Reader in(note);
   const bool known = begins(in);
-  Answer out{.number = in.get<std::uint64_t>()};
+  P2pAnswer out{.number = in.get<std::uint64_t>()};
   if (in.get<std::uint8_t>() == 1) {
     out.value = in.text();
   } else {

@@ -6,7 +6,7 @@ namespace viaduct::measure::p2p {
 namespace {
 
 TEST(Requests, TravelAsBytes) {
-  Request request{.verb = Request::Verb::kRun, .number = 7};
+  P2pRequest request{.verb = P2pRequest::Verb::kRun, .number = 7};
   request.spec.rows = {{.backend = "tcp", .op = OpKind::kRead, .block_bytes = 5, .batch = 2}};
   request.spec.bidirectional = true;
   request.spec.require = "not-tcp";
@@ -25,12 +25,12 @@ TEST(Requests, TravelAsBytes) {
 }
 
 TEST(Answers, CarryAValueOrAnError) {
-  const auto value = decodeAnswer(encode(Answer{.number = 3, .value = std::string("yes")}));
+  const auto value = decodeAnswer(encode(P2pAnswer{.number = 3, .value = std::string("yes")}));
   ASSERT_TRUE(value);
   EXPECT_EQ(value->number, 3U);
   EXPECT_EQ(*value->value, "yes");
   const Error why{.code = Code::kBusy, .detail = "the target is busy", .remedy = "wait"};
-  const auto bytes = encode(Answer{.number = 4, .value = why});
+  const auto bytes = encode(P2pAnswer{.number = 4, .value = why});
   const auto error = decodeAnswer(bytes);
   ASSERT_TRUE(error);
   ASSERT_FALSE(error->value);

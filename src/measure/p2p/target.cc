@@ -21,10 +21,10 @@ constexpr std::uint64_t kPartOfMemory = 4;
 
 }  // namespace
 
-Target::Target(Agent& agent, std::vector<std::string> rails, Told told)
+P2pTarget::P2pTarget(Agent& agent, std::vector<std::string> rails, Told told)
     : agent_(agent), rails_(std::move(rails)), told_(std::move(told)) {}
 
-void Target::serve(const StopFlag& stop) {
+void P2pTarget::serve(const StopFlag& stop) {
   while (!stop.load()) {
     if (const auto note = agent_.waitNote(kLookAround)) take(*note);
     if (asked_) run(stop);
@@ -33,7 +33,7 @@ void Target::serve(const StopFlag& stop) {
   dismiss("was connected when the target ended");
 }
 
-void Target::take(const Note& note) {
+void P2pTarget::take(const Note& note) {
   auto peer = agent_.peer(note.from);
   if (!peer) return;  // gone again
   const auto request = decodeRequest(note.bytes);
@@ -41,11 +41,11 @@ void Target::take(const Note& note) {
     told_(fmt::format("{} sent a malformed request: {}", note.from, request.error().text()));
     return;
   }
-  if (request->verb == Request::Verb::kLeave) {
+  if (request->verb == P2pRequest::Verb::kLeave) {
     if (note.from == guest_name_) left_ = true;
     return;
   }
-  Answer reply{.number = request->number};
+  P2pAnswer reply{.number = request->number};
   if (guest_ && guest_name_ != note.from) {
     reply.value = Error{.code = Code::kBusy,
                         .operation = "p2p",
@@ -62,21 +62,21 @@ void Target::take(const Note& note) {
   static_cast<void>(peer->note(encode(reply)));
 }
 
-Result<std::string> Target::answer(const Request& request) {
-  if (request.verb == Request::Verb::kGreet) return greet();
+Result<std::string> P2pTarget::answer(const P2pRequest& request) {
+  if (request.verb == P2pRequest::Verb::kGreet) return greet();
   VIADUCT_CHECK(prepare(request.spec));
   asked_ = request.spec;
   return std::string();
 }
 
-Result<std::string> Target::greet() {
+Result<std::string> P2pTarget::greet() {
   Report about;
   about.environment.members = {
       {.rank = 1, .name = agent_.name(), .role = "target", .host = host::facts()}};
   return toJson(about);
 }
 
-Status Target::prepare(const Spec& spec) const {
+Status P2pTarget::prepare(const Spec& spec) const {
   VIADUCT_TRY(const DeviceBytes bytes, deviceBytes(spec));
   const std::uint64_t most = host::facts().memory / kPartOfMemory;
   if (spec.rows.size() == 1 && (most == 0 || bytes.target <= most)) return Ok{};
@@ -88,7 +88,7 @@ Status Target::prepare(const Spec& spec) const {
                .remedy = "use smaller --buffer_sizes"};
 }
 
-void Target::run(const StopFlag& stop) {
+void P2pTarget::run(const StopFlag& stop) {
   const Spec spec = *std::exchange(asked_, std::nullopt);
   const NoteSource notes = [this](Deadline until) { return nextOfGuest(until); };
   PairGroup group(1, *guest_, notes, [this] { return left_.load(); });
@@ -103,7 +103,7 @@ void Target::run(const StopFlag& stop) {
   if (!done && !left_ && !stop.load() && group.trouble()) told_(done.error().text());
 }
 
-Result<Note> Target::nextOfGuest(Deadline until) {
+Result<Note> P2pTarget::nextOfGuest(Deadline until) {
   for (;;) {
     VIADUCT_TRY(Note note, agent_.waitNote(until));
     if (note.from == guest_name_ && !isRequest(note.bytes)) return note;
@@ -112,7 +112,7 @@ Result<Note> Target::nextOfGuest(Deadline until) {
   }
 }
 
-void Target::lookAfterGuest() {
+void P2pTarget::lookAfterGuest() {
   if (!guest_) return;
   if (left_) return dismiss("disconnected");
   const PeerState state = guest_->state();
@@ -120,7 +120,7 @@ void Target::lookAfterGuest() {
   if (state == PeerState::kGone) dismiss("disconnected");
 }
 
-void Target::dismiss(const std::string& why) {
+void P2pTarget::dismiss(const std::string& why) {
   if (!guest_) return;
   told_(fmt::format("{} {}", guest_name_, why));
   left_ = false;

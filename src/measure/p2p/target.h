@@ -17,20 +17,20 @@ namespace viaduct::measure::p2p {
 
 using base::StopFlag;
 
-class Target {
+class P2pTarget {
  public:
   // What happens, in words: "node-b connected", "node-b disconnected".
   using Told = std::function<void(const std::string& line)>;
 
   // `rails`: Settings::rails of the agent.
-  Target(Agent& agent, std::vector<std::string> rails, Told told);
+  P2pTarget(Agent& agent, std::vector<std::string> rails, Told told);
 
   // Answers until `stop` is set.
   void serve(const StopFlag& stop);
 
  private:
   void take(const Note& note);
-  Result<std::string> answer(const Request& request);
+  Result<std::string> answer(const P2pRequest& request);
   Result<std::string> greet();
   Status prepare(const Spec& spec) const;
   // Our part of the measurement that the guest has asked for.

@@ -35,12 +35,12 @@ Flow flowOf(const Observation& seen, const Counter& before, const Counter* quiet
   return out;
 }
 
-Domain domainFrom(const Observation& seen) {
-  Domain out{.name = seen.place.hostname.empty() ? "?" : seen.place.hostname,
-             .place = &seen.place,
-             .seconds = seconds(seen.before, seen.after)};
+CounterDomain domainFrom(const Observation& seen) {
+  CounterDomain out{.name = seen.place.hostname.empty() ? "?" : seen.place.hostname,
+                    .place = &seen.place,
+                    .seconds = seconds(seen.before, seen.after)};
   for (const host::Device& device : seen.place.devices) {
-    Line line{.device = &device};
+    DeviceTraffic line{.device = &device};
     const Counter* after = find(seen.after, device.name);
     const Counter* quiet = find(seen.quiet, device.name);
     if (const Counter* before = find(seen.before, device.name)) {
@@ -52,7 +52,7 @@ Domain domainFrom(const Observation& seen) {
   return out;
 }
 
-bool sameCounters(const Place& a, const Place& b) {
+bool sameCounters(const HostPlace& a, const HostPlace& b) {
   return !a.boot_id.empty() && a.boot_id == b.boot_id && a.network == b.network;
 }
 
@@ -75,26 +75,26 @@ Realm realmOf(std::string_view backend, std::string_view way) {
   return Realm::kUnknown;
 }
 
-const Line* Domain::lineNamed(std::string_view device) const {
+const DeviceTraffic* CounterDomain::lineNamed(std::string_view device) const {
   const auto at = std::find_if(lines.begin(), lines.end(),
-                               [&](const Line& l) { return l.device->name == device; });
+                               [&](const DeviceTraffic& l) { return l.device->name == device; });
   return at == lines.end() ? nullptr : &*at;
 }
 
-const Line* Domain::lineOfRail(std::string_view rail) const {
+const DeviceTraffic* CounterDomain::lineOfRail(std::string_view rail) const {
   rail = rail.substr(0, rail.find('#'));
-  if (const Line* line = lineNamed(rail)) return line;
-  for (const Line& line : lines) {
+  if (const DeviceTraffic* line = lineNamed(rail)) return line;
+  for (const DeviceTraffic& line : lines) {
     const auto& addresses = line.device->addresses;
     if (std::find(addresses.begin(), addresses.end(), rail) != addresses.end()) return &line;
   }
   // "mlx5_0:1" is UCX's name of the first port, "rdmap0s6-rdm" libfabric's of a device.
-  const Line* line = lineNamed(rail.substr(0, rail.find_first_of(":-")));
+  const DeviceTraffic* line = lineNamed(rail.substr(0, rail.find_first_of(":-")));
   return line != nullptr && line->device->kind == host::DeviceKind::kRdma ? line : nullptr;
 }
 
-bool Domain::isPart(const Line& line) const {
-  return std::any_of(lines.begin(), lines.end(), [&](const Line& whole) {
+bool CounterDomain::isPart(const DeviceTraffic& line) const {
+  return std::any_of(lines.begin(), lines.end(), [&](const DeviceTraffic& whole) {
     const auto& parts = whole.device->lower;
     return std::find(parts.begin(), parts.end(), line.device->name) != parts.end();
   });
@@ -120,10 +120,11 @@ void Account::addDomains() {
   for (const Observation* one : widest) domains_.push_back(domainFrom(*one));
   // One host can be several domains, and hosts may have equal names: ranks tell them apart.
   for (std::uint32_t rank = static_cast<std::uint32_t>(seen_.size()); rank-- > 0;) {
-    Domain& domain = domains_[domain_of_[rank]];
-    const bool doubled = std::count_if(domains_.begin(), domains_.end(), [&](const Domain& other) {
-                           return other.place->hostname == domain.place->hostname;
-                         }) > 1;
+    CounterDomain& domain = domains_[domain_of_[rank]];
+    const bool doubled =
+        std::count_if(domains_.begin(), domains_.end(), [&](const CounterDomain& other) {
+          return other.place->hostname == domain.place->hostname;
+        }) > 1;
     if (doubled) domain.name = fmt::format("{} (rank {})", domain.place->hostname, rank);
   }
 }
@@ -133,7 +134,7 @@ bool Account::sameHost(std::uint32_t a, std::uint32_t b) const {
   return a == b || (!boot.empty() && boot == seen_[b].place.boot_id);
 }
 
-bool Account::onNetwork(const Stream& stream) const {
+bool Account::onNetwork(const PayloadStream& stream) const {
   const Realm realm = shares_[stream.share].realm;
   return realm == Realm::kRdma || (realm == Realm::kSockets && !loops(stream));
 }

@@ -26,7 +26,7 @@ struct Flow {
   double ours() const { return counted ? static_cast<double>(counted->bytes) - others : 0; }
 };
 
-struct Line {
+struct DeviceTraffic {
   const host::Device* device = nullptr;
   Flow sent = {}, received = {};
   const Flow& in(Direction way) const { return way == Direction::kSent ? sent : received; }
@@ -34,17 +34,17 @@ struct Line {
 };
 
 // Members that see the same counters: of one host and one network namespace.
-struct Domain {
+struct CounterDomain {
   std::string name = {};  // for people
-  const Place* place = nullptr;
-  std::vector<Line> lines = {};
+  const HostPlace* place = nullptr;
+  std::vector<DeviceTraffic> lines = {};
   double seconds = 0;  // of the row, as seen here
 
-  const Line* lineNamed(std::string_view device) const;
+  const DeviceTraffic* lineNamed(std::string_view device) const;
   // The device that a rail's name means: "eth0", "10.0.0.1", "eth0#1", "mlx5_0:1"; none: any.
-  const Line* lineOfRail(std::string_view rail) const;
+  const DeviceTraffic* lineOfRail(std::string_view rail) const;
   // A part of a bond or VLAN: its bytes are the whole's.
-  bool isPart(const Line& line) const;
+  bool isPart(const DeviceTraffic& line) const;
 };
 
 // One entry of a row's path: all that went by one rail's name.
@@ -54,7 +54,7 @@ struct Share {
 };
 
 // Payload of one share from one member to another.
-struct Stream {
+struct PayloadStream {
   std::size_t share = 0;
   std::uint32_t source = 0, sink = 0, teller = 0;  // ranks; the teller is the initiator
   std::uint64_t bytes = 0;
@@ -65,16 +65,16 @@ class Account {
   explicit Account(std::span<const Observation> seen);
   std::span<const Observation> seen() const { return seen_; }
   const std::vector<Share>& shares() const { return shares_; }
-  const std::vector<Stream>& streams() const { return streams_; }
-  const std::vector<Domain>& domains() const { return domains_; }
+  const std::vector<PayloadStream>& streams() const { return streams_; }
+  const std::vector<CounterDomain>& domains() const { return domains_; }
   std::size_t domainOf(std::uint32_t rank) const { return domain_of_[rank]; }
   bool sameHost(std::uint32_t a, std::uint32_t b) const;
   // Streams of sockets within a domain: their bytes are on its loopback device.
-  bool loops(const Stream& stream) const {
+  bool loops(const PayloadStream& stream) const {
     return domain_of_[stream.source] == domain_of_[stream.sink];
   }
   // Streams whose bytes have to be on a device that leads somewhere.
-  bool onNetwork(const Stream& stream) const;
+  bool onNetwork(const PayloadStream& stream) const;
   std::uint64_t payload() const { return payload_; }
   bool sound() const { return sound_; }  // false: a claim names a member that is not there
 
@@ -84,10 +84,10 @@ class Account {
   std::size_t shareOf(const PathShare& told);
 
   std::span<const Observation> seen_;
-  std::vector<Domain> domains_;
+  std::vector<CounterDomain> domains_;
   std::vector<std::size_t> domain_of_;
   std::vector<Share> shares_;
-  std::vector<Stream> streams_;
+  std::vector<PayloadStream> streams_;
   std::uint64_t payload_ = 0;
   bool sound_ = true;
 };

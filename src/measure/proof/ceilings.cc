@@ -21,7 +21,7 @@ constexpr double kPart = 0.05;
 // What of the payload passed one domain in one direction, and by which devices.
 struct Load {
   double bytes = 0;
-  std::set<const Line*> lines = {};
+  std::set<const DeviceTraffic*> lines = {};
   bool any = false;  // some share named no device
   Realm realm = Realm::kSockets;
 };
@@ -51,14 +51,14 @@ class Limiter {
   }
 
   void network(std::size_t d, Direction way) {
-    const Domain& domain = account_.domains()[d];
+    const CounterDomain& domain = account_.domains()[d];
     Load load = loadOf(d, way);
     if (load.bytes <= 0) return;
     if (load.any) addCarriers(domain, way, load);
     double total = 0;
     bool slot = false;
     std::vector<std::string> names;
-    for (const Line* line : load.lines) {
+    for (const DeviceTraffic* line : load.lines) {
       const Capacity one = capacityOf(*line->device);
       if (one.bytes_per_s <= 0) {
         out_.unknown =
@@ -76,7 +76,7 @@ class Limiter {
              load.bytes);
   }
 
-  static std::string nameOf(const Domain& domain, const Load& load,
+  static std::string nameOf(const CounterDomain& domain, const Load& load,
                             const std::vector<std::string>& names, double total, bool slot) {
     const Device& first = *(*load.lines.begin())->device;
     if (slot)
@@ -89,14 +89,14 @@ class Limiter {
 
   Load loadOf(std::size_t d, Direction way) const {
     Load out;
-    const Domain& domain = account_.domains()[d];
-    for (const Stream& s : account_.streams()) {
+    const CounterDomain& domain = account_.domains()[d];
+    for (const PayloadStream& s : account_.streams()) {
       const std::uint32_t rank = way == Direction::kSent ? s.source : s.sink;
       if (!account_.onNetwork(s) || account_.domainOf(rank) != d) continue;
       const Share& share = account_.shares()[s.share];
       out.bytes += static_cast<double>(s.bytes);
       out.realm = share.realm;
-      const Line* line = s.teller == rank ? domain.lineOfRail(share.told.rail) : nullptr;
+      const DeviceTraffic* line = s.teller == rank ? domain.lineOfRail(share.told.rail) : nullptr;
       out.any = out.any || line == nullptr;
       if (line != nullptr) out.lines.insert(line);
     }
@@ -106,37 +106,38 @@ class Limiter {
 
   // Rails that were asked for belong to the ceiling, whether they took part or not.
   void addAsked(std::size_t d, Direction way, Load& load) const {
-    const Domain& domain = account_.domains()[d];
+    const CounterDomain& domain = account_.domains()[d];
     for (std::uint32_t rank = 0; rank < account_.seen().size(); ++rank) {
       if (account_.domainOf(rank) != d || !tells(rank, way)) continue;
       for (const std::string& rail : account_.seen()[rank].place.rails)
-        if (const Line* line = domain.lineOfRail(rail)) load.lines.insert(line);
+        if (const DeviceTraffic* line = domain.lineOfRail(rail)) load.lines.insert(line);
     }
   }
 
   // Whether this member's own transfers move bytes in that direction.
   bool tells(std::uint32_t rank, Direction way) const {
-    return std::any_of(account_.streams().begin(), account_.streams().end(), [&](const Stream& s) {
-      return s.teller == rank && (way == Direction::kSent ? s.source : s.sink) == rank;
-    });
+    return std::any_of(
+        account_.streams().begin(), account_.streams().end(), [&](const PayloadStream& s) {
+          return s.teller == rank && (way == Direction::kSent ? s.source : s.sink) == rank;
+        });
   }
 
   // No name said which devices: those that carried something, or all there are.
-  void addCarriers(const Domain& domain, Direction way, Load& load) const {
-    const auto candidate = [&](const Line& line) {
+  void addCarriers(const CounterDomain& domain, Direction way, Load& load) const {
+    const auto candidate = [&](const DeviceTraffic& line) {
       const DeviceKind kind = line.device->kind;
       if (load.realm == Realm::kRdma) return kind == DeviceKind::kRdma;
       return (kind == DeviceKind::kEthernet || kind == DeviceKind::kVirtual) &&
              !domain.isPart(line);
     };
     bool carried = false;
-    for (const Line& line : domain.lines)
+    for (const DeviceTraffic& line : domain.lines)
       if (candidate(line) && line.in(way).ours() > load.bytes * kPart) {
         load.lines.insert(&line);
         carried = true;
       }
     if (carried || !load.lines.empty()) return;
-    for (const Line& line : domain.lines)
+    for (const DeviceTraffic& line : domain.lines)
       if (candidate(line) && capacityOf(*line.device).bytes_per_s > 0) load.lines.insert(&line);
   }
 
@@ -152,9 +153,9 @@ class Limiter {
 
   // What stays on a host: copied once by memory, twice (in and out of the kernel) by loopback.
   void onHost(std::size_t d) {
-    const Domain& domain = account_.domains()[d];
+    const CounterDomain& domain = account_.domains()[d];
     double copied = 0, looped = 0;
-    for (const Stream& s : account_.streams()) {
+    for (const PayloadStream& s : account_.streams()) {
       if (account_.domainOf(s.sink) != d) continue;
       const Realm realm = account_.shares()[s.share].realm;
       if (realm == Realm::kMemory) copied += static_cast<double>(s.bytes);
@@ -181,9 +182,9 @@ class Limiter {
   }
 
   // One member of each host has measured; any of that host will do.
-  const MemoryRates* memoryOf(const Domain& domain) const {
+  const MemoryRates* memoryOf(const CounterDomain& domain) const {
     for (const Observation& seen : account_.seen()) {
-      const Place& place = seen.place;
+      const HostPlace& place = seen.place;
       const bool same = &place == domain.place ||
                         (!place.boot_id.empty() && place.boot_id == domain.place->boot_id);
       if (same && place.memory.threads != 0) return &place.memory;

@@ -239,7 +239,7 @@ TEST(Proof, SocketsWithinAHostAreOnLoopback) {
 TEST(Proof, MemoryIsProvenByTheSilenceOfTheDevices) {
   const auto pair = [](std::uint64_t looped) {
     return std::vector<Observation>{
-        Seen("a").loopback(looped).memory(20).claims(1, {{"local", "mapped", "crew", kGB, 1}}),
+        Seen("a").loopback(looped).memory(20).claims(1, {{"local", "mapped", "memory", kGB, 1}}),
         Seen("a").loopback(looped)};
   };
   const auto row = judged(pair(1000), 10.0);
@@ -258,12 +258,12 @@ TEST(Ceilings, ARowThatOutranTheMeasuredMemoryRateHasNoPercentage) {
                    Seen("a").loopback(looped)},
                   gb_per_s);
   };
-  const auto near = row(19.0, "local", "mapped", "crew");
+  const auto near = row(19.0, "local", "mapped", "memory");
   ASSERT_TRUE(near.ceiling);
   EXPECT_DOUBLE_EQ(near.ceiling->percent, 95.0);
   EXPECT_TRUE(has(near.conclusion, "nothing left to gain")) << near.conclusion;
   for (const auto& above :
-       {row(22.0, "local", "mapped", "crew"), row(11.0, "tcp", "socket", "any")}) {
+       {row(22.0, "local", "mapped", "memory"), row(11.0, "tcp", "socket", "any")}) {
     EXPECT_EQ(above.verdict, Verdict::kOk) << above.why;
     EXPECT_FALSE(above.ceiling);
     EXPECT_TRUE(has(above.conclusion, "above the memory rate measured at the start"))
@@ -271,14 +271,14 @@ TEST(Ceilings, ARowThatOutranTheMeasuredMemoryRateHasNoPercentage) {
     EXPECT_FALSE(has(above.conclusion, "nothing left to gain")) << above.conclusion;
     EXPECT_FALSE(has(above.conclusion, "%")) << above.conclusion;
   }
-  const auto untrue = row(41.0, "local", "mapped", "crew");
+  const auto untrue = row(41.0, "local", "mapped", "memory");
   EXPECT_EQ(untrue.verdict, Verdict::kInvalid);
   EXPECT_TRUE(untrue.ceiling) << "an invalid row says of what it is too much";
 }
 
 TEST(Proof, MemoryDoesNotReachAnotherHost) {
   const auto row =
-      judged({Seen("a").claims(1, {{"local", "mapped", "crew", kGB, 1}}), Seen("b")}, 1.0);
+      judged({Seen("a").claims(1, {{"local", "mapped", "memory", kGB, 1}}), Seen("b")}, 1.0);
   EXPECT_EQ(row.verdict, Verdict::kFallback);
   EXPECT_EQ(row.path[0].proven, Proven::kNo);
 }
@@ -473,7 +473,9 @@ TEST(Totals, ThatDisagreeAreInvalidWithTheNumbers) {
 TEST(Totals, AMedianFarFromTheMeanIsSaid) {
   EXPECT_EQ(plain({.totals = kAgree}).remark, "");
   const auto row = plain({.gb_per_s = 4.7, .totals = kAgree});
-  EXPECT_TRUE(has(row.remark, "mean rate is 1 GB/s; the median rate of its parts is 4.7 times that")) << row.remark;
+  EXPECT_TRUE(
+      has(row.remark, "mean rate is 1 GB/s; the median rate of its parts is 4.7 times that"))
+      << row.remark;
 }
 
 TEST(Clocks, MoreCoresBusyThanThereAreIsInvalid) {

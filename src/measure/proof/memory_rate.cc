@@ -68,9 +68,9 @@ double copyFor(std::byte* buffers, std::size_t bytes, bool wide) {
   return static_cast<double>(done) / took;
 }
 
-class Crew {
+class CopyThreads {
  public:
-  explicit Crew(std::uint32_t threads) : threads_(threads), gate_(threads) {}
+  explicit CopyThreads(std::uint32_t threads) : threads_(threads), gate_(threads) {}
 
   MemoryRates measure() {
     std::vector<std::thread> others;
@@ -121,7 +121,7 @@ class Crew {
 }  // namespace
 
 MemoryRates measureMemoryRates() {
-  return Crew(std::clamp(host::facts().cores, 1U, kMostThreads)).measure();
+  return CopyThreads(std::clamp(host::facts().cores, 1U, kMostThreads)).measure();
 }
 
 const MemoryRates& memoryRates() {

@@ -60,7 +60,7 @@ struct Wire {
     r.gb_per_s = number(in);
   }
 
-  static void put(Writer& out, const Place& p) {
+  static void put(Writer& out, const HostPlace& p) {
     out.text(p.hostname).text(p.boot_id).text(p.network);
     out.raw(std::as_bytes(std::span(p.process)));
     put(out, p.devices);
@@ -69,7 +69,7 @@ struct Wire {
     put(out, p.memory.one_thread_gb_per_s);
     put(out, p.memory.all_threads);
   }
-  static void get(Reader& in, Place& p) {
+  static void get(Reader& in, HostPlace& p) {
     p.hostname = in.text();
     p.boot_id = in.text();
     p.network = in.text();

@@ -39,7 +39,7 @@ struct MemoryRates {
 };
 
 // Where a member lives: whose counters are its own, and what it may use.
-struct Place {
+struct HostPlace {
   std::string hostname = {};
   std::string boot_id = {};
   std::string network = {};  // the network namespace
@@ -47,7 +47,7 @@ struct Place {
   std::vector<host::Device> devices = {};
   std::vector<std::string> rails = {};  // that were asked for; empty: any
   MemoryRates memory = {};
-  friend bool operator==(const Place&, const Place&) = default;
+  friend bool operator==(const HostPlace&, const HostPlace&) = default;
 };
 
 struct Reading {
@@ -57,7 +57,7 @@ struct Reading {
 };
 
 struct Observation {
-  Place place = {};
+  HostPlace place = {};
   // From `quiet` to `before` nothing of ours moves: what is counted then is others' traffic.
   Reading quiet = {}, before = {}, after = {};
   std::vector<Claim> claims = {};

@@ -28,8 +28,8 @@ struct Need {
   std::size_t domain = 0;
   Direction way = Direction::kSent;
   Realm realm = Realm::kSockets;
-  bool loop = false;           // on the loopback device
-  const Line* line = nullptr;  // this one; nullptr: any of the realm
+  bool loop = false;                    // on the loopback device
+  const DeviceTraffic* line = nullptr;  // this one; nullptr: any of the realm
   friend bool operator<(const Need& a, const Need& b) {
     const auto key = [](const Need& n) {
       return std::tuple(n.domain, n.way, n.realm, n.loop,
@@ -41,11 +41,11 @@ struct Need {
 
 struct Finding {
   Proven proven = Proven::kUnproven;
-  std::vector<const Line*> carriers = {};
+  std::vector<const DeviceTraffic*> carriers = {};
   std::string text = {};
 };
 
-bool serves(const Domain& domain, const Line& line, Realm realm, bool loop) {
+bool serves(const CounterDomain& domain, const DeviceTraffic& line, Realm realm, bool loop) {
   using host::DeviceKind;
   const DeviceKind kind = line.device->kind;
   if (loop) return kind == DeviceKind::kLoopback;
@@ -64,7 +64,7 @@ class Prover {
       : account_(account), transfer_bytes_(transfer_bytes), by_share_(account.shares().size()) {}
 
   Proof prove() {
-    for (const Stream& stream : account_.streams()) addNeeds(stream);
+    for (const PayloadStream& stream : account_.streams()) addNeeds(stream);
     for (const auto& [need, bytes] : needs_) findings_[need] = check(need, bytes);
     for (std::size_t i = 0; i < account_.shares().size(); ++i) judgeShare(i);
     out_.text = textOf();
@@ -86,7 +86,7 @@ class Prover {
     if (std::none_of(into.begin(), into.end(), same)) into.push_back(what);
   }
 
-  void addNeeds(const Stream& stream) {
+  void addNeeds(const PayloadStream& stream) {
     OfShare& mine = by_share_[stream.share];
     const Share& share = account_.shares()[stream.share];
     const std::size_t from = account_.domainOf(stream.source);
@@ -102,7 +102,7 @@ class Prover {
     const std::size_t here = writes ? from : to;
     const Direction way = writes ? Direction::kSent : Direction::kReceived;
     const Direction back = writes ? Direction::kReceived : Direction::kSent;
-    const Line* line = account_.domains()[here].lineOfRail(share.told.rail);
+    const DeviceTraffic* line = account_.domains()[here].lineOfRail(share.told.rail);
     if (line != nullptr && !serves(account_.domains()[here], *line, share.realm, false))
       line = nullptr;
     need({here, way, share.realm, false, line}, stream.bytes, mine.told);
@@ -119,10 +119,10 @@ class Prover {
     return out;
   }
 
-  std::vector<const Line*> linesFor(const Need& need) const {
-    const Domain& domain = account_.domains()[need.domain];
-    std::vector<const Line*> out;
-    for (const Line& line : domain.lines)
+  std::vector<const DeviceTraffic*> linesFor(const Need& need) const {
+    const CounterDomain& domain = account_.domains()[need.domain];
+    std::vector<const DeviceTraffic*> out;
+    for (const DeviceTraffic& line : domain.lines)
       if (need.line == nullptr ? serves(domain, line, need.realm, need.loop) : &line == need.line)
         out.push_back(&line);
     return out;
@@ -134,8 +134,8 @@ class Prover {
   };
 
   Finding check(const Need& need, std::uint64_t bytes) const {
-    const Domain& domain = account_.domains()[need.domain];
-    const std::vector<const Line*> lines = linesFor(need);
+    const CounterDomain& domain = account_.domains()[need.domain];
+    const std::vector<const DeviceTraffic*> lines = linesFor(need);
     if (lines.empty() && domain.lines.empty())
       return {.text = fmt::format("the counters of {} cannot be read", domain.name)};
     if (lines.empty())
@@ -143,7 +143,7 @@ class Prover {
               .text = fmt::format("{} has no device for this path", domain.name)};
     Finding out;
     Sum sum{.payload = static_cast<double>(bytes) + (need.line == nullptr ? taken(need) : 0)};
-    for (const Line* line : lines) {
+    for (const DeviceTraffic* line : lines) {
       const Flow& flow = line->in(need.way);
       sum.readable = sum.readable && flow.counted.has_value();
       if (!flow.counted) continue;
@@ -158,10 +158,10 @@ class Prover {
     return out;
   }
 
-  static std::string namesOf(const std::vector<const Line*>& lines) {
+  static std::string namesOf(const std::vector<const DeviceTraffic*>& lines) {
     std::vector<std::string> names;
     names.reserve(lines.size());
-    for (const Line* line : lines) names.push_back(line->device->name);
+    for (const DeviceTraffic* line : lines) names.push_back(line->device->name);
     return fmt::format("{}", fmt::join(names, "+"));
   }
 
@@ -216,12 +216,12 @@ class Prover {
       return Proven::kNo;
     }
     for (const std::size_t d : mine.domains) {
-      const Domain& domain = account_.domains()[d];
+      const CounterDomain& domain = account_.domains()[d];
       if (domain.lines.empty()) {
         note(fmt::format("the counters of {} cannot be read", domain.name));
         return Proven::kUnproven;
       }
-      for (const Line& line : domain.lines) {
+      for (const DeviceTraffic& line : domain.lines) {
         const double limit = static_cast<double>(share.told.bytes) * kQuiet;
         if (line.sent.counted && static_cast<double>(line.sent.counted->bytes) < limit) continue;
         note(fmt::format("{} of {} was too busy to rule out a network path", line.device->name,
@@ -242,7 +242,7 @@ class Prover {
       const Finding& found = findings_.at(need);
       all = all && found.proven == Proven::kYes;
       if (found.proven == Proven::kNo) entry.proven = Proven::kNo;
-      for (const Line* line : found.carriers) devices.push_back(line->device->name);
+      for (const DeviceTraffic* line : found.carriers) devices.push_back(line->device->name);
       if (found.proven == Proven::kNo) explain(need, share);
     }
     // The other end's silence alone proves nothing: its counters may lag behind.
@@ -257,28 +257,30 @@ class Prover {
   // What of a need its own devices did not carry.
   double missingOf(const Need& need) const {
     double carried = 0;
-    for (const Line* line : linesFor(need)) carried += std::max(line->in(need.way).ours(), 0.0);
+    for (const DeviceTraffic* line : linesFor(need))
+      carried += std::max(line->in(need.way).ours(), 0.0);
     return static_cast<double>(needs_.at(need)) - carried;
   }
 
   // Devices of one kind that carried `missing` bytes more than they had to, the most first; none,
   // when all of them together did not.
-  std::vector<const Line*> carriersOf(double missing, const Need& need, Kinds kinds) const {
-    const Domain& domain = account_.domains()[need.domain];
-    std::vector<std::pair<double, const Line*>> found;
-    for (const Line& line : domain.lines) {
+  std::vector<const DeviceTraffic*> carriersOf(double missing, const Need& need,
+                                               Kinds kinds) const {
+    const CounterDomain& domain = account_.domains()[need.domain];
+    std::vector<std::pair<double, const DeviceTraffic*>> found;
+    for (const DeviceTraffic& line : domain.lines) {
       const double more = line.in(need.way).ours() - neededOf(line, need);
       if (&line != need.line && !domain.isPart(line) && kinds(line.device->kind) && more > 0)
         found.emplace_back(more, &line);
     }
     std::sort(found.begin(), found.end(), std::greater<>());
-    std::vector<const Line*> out;
+    std::vector<const DeviceTraffic*> out;
     for (const auto& [more, line] : found) {
       if (missing <= 0) break;
       out.push_back(line);
       missing -= more / kMost;
     }
-    return missing <= 0 ? out : std::vector<const Line*>();
+    return missing <= 0 ? out : std::vector<const DeviceTraffic*>();
   }
 
   // Who carried what `need` says and did not.
@@ -305,7 +307,7 @@ class Prover {
                        bytes, share.told.backend, share.told.way));
   }
 
-  double neededOf(const Line& line, const Need& like) const {
+  double neededOf(const DeviceTraffic& line, const Need& like) const {
     double out = 0;
     for (const auto& [need, bytes] : needs_)
       if (need.line == &line && need.way == like.way) out += static_cast<double>(bytes);
@@ -325,10 +327,10 @@ class Prover {
 
   // Payload of a member's own transfers over a network; where `line` is given, over that rail as
   // their paths say.
-  double ownPayload(std::uint32_t rank, Direction way, const Line* line = nullptr) const {
-    const Domain& domain = account_.domains()[account_.domainOf(rank)];
+  double ownPayload(std::uint32_t rank, Direction way, const DeviceTraffic* line = nullptr) const {
+    const CounterDomain& domain = account_.domains()[account_.domainOf(rank)];
     double out = 0;
-    for (const Stream& s : account_.streams()) {
+    for (const PayloadStream& s : account_.streams()) {
       const std::string& rail = account_.shares()[s.share].told.rail;
       if (account_.onNetwork(s) && s.teller == rank &&
           (way == Direction::kSent ? s.source : s.sink) == rank &&
@@ -338,11 +340,11 @@ class Prover {
     return out;
   }
 
-  std::vector<const Line*> askedOf(std::uint32_t rank) const {
-    const Domain& domain = account_.domains()[account_.domainOf(rank)];
-    std::vector<const Line*> out;
+  std::vector<const DeviceTraffic*> askedOf(std::uint32_t rank) const {
+    const CounterDomain& domain = account_.domains()[account_.domainOf(rank)];
+    std::vector<const DeviceTraffic*> out;
     for (const std::string& rail : account_.seen()[rank].place.rails) {
-      const Line* line = domain.lineOfRail(rail);
+      const DeviceTraffic* line = domain.lineOfRail(rail);
       if (line != nullptr && std::find(out.begin(), out.end(), line) == out.end())
         out.push_back(line);
     }
@@ -354,14 +356,14 @@ class Prover {
   // too, and by the device's.
   void findSilentOf(std::uint32_t rank, Direction way) {
     const double bytes = ownPayload(rank, way);
-    const std::vector<const Line*> asked = askedOf(rank);
+    const std::vector<const DeviceTraffic*> asked = askedOf(rank);
     if (bytes <= 0 || asked.size() < 2 || transfer_bytes_ / asked.size() < kWorthARail) return;
     const std::string& host = account_.domains()[account_.domainOf(rank)].name;
     const double fair = bytes / static_cast<double>(asked.size());
     double told = 0;
-    for (const Line* line : asked) told += ownPayload(rank, way, line);
+    for (const DeviceTraffic* line : asked) told += ownPayload(rank, way, line);
     const bool names_rails = told >= bytes * kMost;
-    for (const Line* line : asked) {
+    for (const DeviceTraffic* line : asked) {
       const Flow& flow = line->in(way);
       const SilentRail rail{line->device->name, host};
       const bool untold = names_rails && ownPayload(rank, way, line) < fair * kSilent;

@@ -100,7 +100,7 @@ class Drawing {
   std::string stops() const {
     std::string out;
     for (std::size_t i = part_.first; i < part_.end; ++i) {
-      const Line& line = chart_.lines[i];
+      const ChartLine& line = chart_.lines[i];
       if (line.points.empty()) continue;
       out += fmt::format("<div role=\"radiogroup\" class=\"stops\" aria-label=\"Points of {}\">\n",
                          escaped(line.label));
@@ -148,15 +148,15 @@ class Drawing {
     return {y_range_, chart_.y_axis == YAxis::kLogarithmic, plotBottom(), layout_.top};
   }
 
-  Range xRange() const {
-    Range out;
+  AxisRange xRange() const {
+    AxisRange out;
     for (std::size_t i = 0; i < drawn(chart_); ++i)
       for (const Point& p : chart_.lines[i].points) out.add(p.x);
     return out;
   }
 
-  Range yRange() const {
-    Range out;
+  AxisRange yRange() const {
+    AxisRange out;
     for (std::size_t i = 0; i < drawn(chart_); ++i)
       for (const Point& p : chart_.lines[i].points) {
         out.add(p.y);
@@ -278,7 +278,7 @@ class Drawing {
   const Chart& chart_;
   const Part part_;
   Layout layout_;
-  Range x_range_, y_range_;
+  AxisRange x_range_, y_range_;
   std::vector<Tick> x_ticks_, y_ticks_;
 };
 
@@ -287,7 +287,7 @@ std::string xText(const Chart& chart, double x) {
 }
 
 // The course of a line in words, for those who do not see it.
-std::string course(const Chart& chart, const Line& line) {
+std::string course(const Chart& chart, const ChartLine& line) {
   const auto [low, high] =
       std::minmax_element(line.points.begin(), line.points.end(),
                           [](const Point& a, const Point& b) { return a.y < b.y; });
@@ -330,7 +330,7 @@ std::string partHtml(const Chart& chart, const Part& part) {
 
 bool isEmpty(const Chart& chart) {
   return std::all_of(chart.lines.begin(), chart.lines.end(),
-                     [](const Line& line) { return line.points.empty(); });
+                     [](const ChartLine& line) { return line.points.empty(); });
 }
 
 std::string chartHtml(const Chart& chart) {

@@ -18,7 +18,7 @@ struct Point {
   std::string bad = {};                       // a verdict that is shown at the point
 };
 
-struct Line {
+struct ChartLine {
   std::string label = {};
   std::vector<Point> points = {};  // by x
 };
@@ -38,7 +38,7 @@ struct Chart {
   std::string x_title = {}, y_title = {};
   XAxis x_axis = XAxis::kBlockSize;
   YAxis y_axis = YAxis::kLogarithmic;
-  std::vector<Line> lines = {};
+  std::vector<ChartLine> lines = {};
   std::vector<Level> levels = {};
 };
 

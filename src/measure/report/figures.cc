@@ -29,10 +29,10 @@ Point pointOf(const Row& row, double y) {
 
 using ToPoint = std::function<std::optional<Point>(const Series&, const Row&)>;
 
-std::vector<Line> linesOf(const std::vector<Series>& series, const ToPoint& to_point) {
-  std::vector<Line> out;
+std::vector<ChartLine> linesOf(const std::vector<Series>& series, const ToPoint& to_point) {
+  std::vector<ChartLine> out;
   for (const Series& s : series) {
-    Line line{.label = s.label};
+    ChartLine line{.label = s.label};
     for (const Row* row : s.rows)
       if (auto point = to_point(s, *row); point && point->y > 0)
         line.points.push_back(*std::move(point));
@@ -44,8 +44,9 @@ std::vector<Line> linesOf(const std::vector<Series>& series, const ToPoint& to_p
 using ToCell = std::function<Cell(const Row&)>;
 
 // A row for each block size, a column for each series.
-Table pivot(const std::string& caption, const std::vector<Series>& series, const ToCell& to_cell) {
-  Table out{.caption = caption, .columns = {"block size"}};
+HtmlTable pivot(const std::string& caption, const std::vector<Series>& series,
+                const ToCell& to_cell) {
+  HtmlTable out{.caption = caption, .columns = {"block size"}};
   for (const Series& s : series) out.columns.push_back(s.label);
   for (const std::uint64_t size : blockSizesOf(series)) {
     std::vector<Cell> cells{headCell(sizeLabel(static_cast<double>(size)))};

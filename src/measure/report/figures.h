@@ -13,7 +13,7 @@ namespace viaduct::measure {
 // A chart and its figures; nothing is drawn of what no row has.
 struct Figure {
   Chart chart = {};
-  Table table = {};
+  HtmlTable table = {};
 };
 
 Figure bandwidthFigure(const std::vector<Series>& series);

@@ -38,13 +38,13 @@ std::string cellHtml(const Cell& cell) {
   return fmt::format("<td{}>{}</td>", cell.number ? " class=\"n\"" : "", cell.html);
 }
 
-bool hasNumbers(const Table& table, std::size_t column) {
+bool hasNumbers(const HtmlTable& table, std::size_t column) {
   return std::any_of(table.rows.begin(), table.rows.end(), [&](const std::vector<Cell>& row) {
     return column < row.size() && row[column].number;
   });
 }
 
-bool isEmpty(const Table& table, std::size_t column) {
+bool isEmpty(const HtmlTable& table, std::size_t column) {
   return std::all_of(table.rows.begin(), table.rows.end(), [&](const std::vector<Cell>& row) {
     return column >= row.size() || row[column].html.empty() || row[column].html == kNothing;
   });
@@ -56,8 +56,8 @@ Cell figureCell(std::optional<double> figure) {
   return numberCell(figure ? digits(figure) : std::string(kNothing));
 }
 
-Table withoutEmptyColumns(const Table& table) {
-  Table out{.caption = table.caption};
+HtmlTable withoutEmptyColumns(const HtmlTable& table) {
+  HtmlTable out{.caption = table.caption};
   out.rows.resize(table.rows.size());
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     if (isEmpty(table, i)) continue;
@@ -91,7 +91,7 @@ std::string px(double value) {
   return out == "-0" ? "0" : out;
 }
 
-std::string tableHtml(const Table& table) {
+std::string tableHtml(const HtmlTable& table) {
   // A region that scrolls has to be reached with the keyboard.
   std::string out = fmt::format(
       "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{0}\">\n<table>\n"

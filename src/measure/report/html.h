@@ -27,14 +27,14 @@ inline constexpr std::string_view kNothing = "–";
 Cell figureCell(std::optional<double> figure);
 inline Cell headCell(std::string_view text) { return {.html = escaped(text), .head = true}; }
 
-struct Table {
+struct HtmlTable {
   std::string caption = {};               // text
   std::vector<std::string> columns = {};  // texts
   std::vector<std::vector<Cell>> rows = {};
 };
 // Without columns in which no row has anything. Every row has all columns.
-Table withoutEmptyColumns(const Table& table);
+HtmlTable withoutEmptyColumns(const HtmlTable& table);
 // In a box of its own that scrolls when the table is wider than the page.
-std::string tableHtml(const Table& table);
+std::string tableHtml(const HtmlTable& table);
 
 }  // namespace viaduct::measure

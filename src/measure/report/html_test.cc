@@ -43,9 +43,10 @@ TEST(Html, ATableHasACaptionAndHeads) {
 }
 
 TEST(Html, ColumnsWithoutFiguresAreLeftOut) {
-  const Table table = withoutEmptyColumns({.columns = {"a", "b", "c"},
-                                           .rows = {{textCell("1"), textCell(""), textCell("–")},
-                                                    {textCell(""), textCell("–"), textCell("2")}}});
+  const HtmlTable table =
+      withoutEmptyColumns({.columns = {"a", "b", "c"},
+                           .rows = {{textCell("1"), textCell(""), textCell("–")},
+                                    {textCell(""), textCell("–"), textCell("2")}}});
   EXPECT_EQ(table.columns, (std::vector<std::string>{"a", "c"}));
   EXPECT_EQ(table.rows[1][1].html, "2");
 }

@@ -16,7 +16,7 @@ int decadeBelow(double value) {
 }
 
 // The exponents of two in the range, every so many that no more than `most` are left.
-std::vector<double> powersOfTwo(Range& range, std::size_t most) {
+std::vector<double> powersOfTwo(AxisRange& range, std::size_t most) {
   if (range.low == range.high) {  // one value stands in the middle
     range.low /= 2;
     range.high *= 2;
@@ -50,7 +50,7 @@ std::string sizeLabel(double bytes) {
   return fmt::format("{:.0f} {}", bytes, kUnits[unit]);
 }
 
-std::vector<Tick> decadeTicks(Range& range, std::size_t most) {
+std::vector<Tick> decadeTicks(AxisRange& range, std::size_t most) {
   if (range.low == range.high) range.high *= 1.01;  // it takes two ticks to read a scale
   const int first = decadeBelow(range.low), last = decadeBelow(range.high) + 1;
   const auto decades = static_cast<std::size_t>(last - first);
@@ -73,19 +73,19 @@ std::vector<Tick> decadeTicks(Range& range, std::size_t most) {
   return out;
 }
 
-std::vector<Tick> sizeTicks(Range& range, std::size_t most) {
+std::vector<Tick> sizeTicks(AxisRange& range, std::size_t most) {
   std::vector<Tick> out;
   for (const double v : powersOfTwo(range, most)) out.push_back({v, sizeLabel(v)});
   return out;
 }
 
-std::vector<Tick> countTicks(Range& range, std::size_t most) {
+std::vector<Tick> countTicks(AxisRange& range, std::size_t most) {
   std::vector<Tick> out;
   for (const double v : powersOfTwo(range, most)) out.push_back({v, fmt::format("{:.0f}", v)});
   return out;
 }
 
-std::vector<Tick> percentTicks(Range& range) {
+std::vector<Tick> percentTicks(AxisRange& range) {
   range.low = 0;
   range.high = std::max(100.0, std::ceil(range.high / 20) * 20);
   const double step = range.high > 200 ? std::ceil(range.high / 100) * 20 : 20;
@@ -94,7 +94,7 @@ std::vector<Tick> percentTicks(Range& range) {
   return out;
 }
 
-std::vector<Tick> changeTicks(Range& range, std::size_t most) {
+std::vector<Tick> changeTicks(AxisRange& range, std::size_t most) {
   constexpr double kLeastSpan = 1;
   range.add(0);
   const double span = std::max(range.high - range.low, kLeastSpan);

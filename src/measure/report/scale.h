@@ -8,7 +8,7 @@
 
 namespace viaduct::measure {
 
-struct Range {
+struct AxisRange {
   double low = 0, high = 0;
   bool empty = true;
   void add(double value) {
@@ -21,7 +21,7 @@ struct Range {
 class Scale {
  public:
   // `from` and `to`: where the ends of the range stand, in pixels.
-  Scale(Range range, bool logarithmic, double from, double to)
+  Scale(AxisRange range, bool logarithmic, double from, double to)
       : low_(value(range.low, logarithmic)),
         span_(value(range.high, logarithmic) - low_),
         log_(logarithmic),
@@ -46,17 +46,17 @@ struct Tick {
 
 // Widens the range, if needed, to ticks of 1, 2 and 5 times powers of ten, or of powers of ten
 // alone when those would be more than `most`, and gives them.
-std::vector<Tick> decadeTicks(Range& range, std::size_t most);
+std::vector<Tick> decadeTicks(AxisRange& range, std::size_t most);
 // Powers of two in the range, at most so many, with the unit of bytes ("64 KiB"). Widens a range of
 // one value.
-std::vector<Tick> sizeTicks(Range& range, std::size_t most);
+std::vector<Tick> sizeTicks(AxisRange& range, std::size_t most);
 // Powers of two, as plain numbers.
-std::vector<Tick> countTicks(Range& range, std::size_t most);
+std::vector<Tick> countTicks(AxisRange& range, std::size_t most);
 // From 0 to 100 and what is above, in steps of 20 or more.
-std::vector<Tick> percentTicks(Range& range);
+std::vector<Tick> percentTicks(AxisRange& range);
 
 // Ups and downs around 0, which is always there, in steps of 1, 2 or 5 times a power of ten.
-std::vector<Tick> changeTicks(Range& range, std::size_t most);
+std::vector<Tick> changeTicks(AxisRange& range, std::size_t most);
 
 // "64 KiB", "1 MiB", "1000 B": exact.
 std::string sizeLabel(double bytes);

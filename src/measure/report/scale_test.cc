@@ -5,7 +5,7 @@
 namespace viaduct::measure {
 namespace {
 
-Range range(double low, double high) { return {low, high, false}; }
+AxisRange range(double low, double high) { return {low, high, false}; }
 
 std::vector<std::string> labels(const std::vector<Tick>& ticks) {
   std::vector<std::string> out;
@@ -25,7 +25,7 @@ TEST(Scale, ALogarithmicOneHasEqualSteps) {
 }
 
 TEST(Scale, TicksOfRatesHoldAllValues) {
-  Range r = range(0.6, 23);
+  AxisRange r = range(0.6, 23);
   EXPECT_EQ(labels(decadeTicks(r, 10)), (Labels{"0.5", "1", "2", "5", "10", "20", "50"}));
   EXPECT_DOUBLE_EQ(r.low, 0.5);
   EXPECT_DOUBLE_EQ(r.high, 50);
@@ -38,7 +38,7 @@ TEST(Scale, TicksOfRatesHoldAllValues) {
 }
 
 TEST(Scale, LongNumbersAreShortenedAsPeopleDo) {
-  Range r = range(3000, 90'000);
+  AxisRange r = range(3000, 90'000);
   EXPECT_EQ(labels(decadeTicks(r, 10)), (Labels{"2k", "5k", "10k", "20k", "50k", "100k"}));
 }
 
@@ -46,7 +46,7 @@ TEST(Scale, NoRangeGivesTooManyTicks) {
   for (const double low : {1e-300, 1e-5, 1.0, 7.0, 1e300})
     for (const double factor : {1.0, 1.5, 30.0, 1e4, 1e200}) {
       if (low * factor > 1e300) continue;
-      Range r = range(low, low * factor);
+      AxisRange r = range(low, low * factor);
       const auto ticks = decadeTicks(r, 10);
       EXPECT_LE(ticks.size(), 24U) << low << " " << factor;
       EXPECT_GE(ticks.size(), 2U) << low << " " << factor;
@@ -56,7 +56,7 @@ TEST(Scale, NoRangeGivesTooManyTicks) {
 }
 
 TEST(Scale, TicksOfBlockSizes) {
-  Range r = range(4096, 65536);
+  AxisRange r = range(4096, 65536);
   EXPECT_EQ(labels(sizeTicks(r, 12)), (Labels{"4 KiB", "8 KiB", "16 KiB", "32 KiB", "64 KiB"}));
   EXPECT_EQ(labels(sizeTicks(r, 3)), (Labels{"4 KiB", "16 KiB", "64 KiB"}));
   r = range(64, std::exp2(33));
@@ -68,7 +68,7 @@ TEST(Scale, TicksOfBlockSizes) {
 }
 
 TEST(Scale, TicksOfPercentages) {
-  Range r = range(71, 100);
+  AxisRange r = range(71, 100);
   EXPECT_EQ(labels(percentTicks(r)), (Labels{"0 %", "20 %", "40 %", "60 %", "80 %", "100 %"}));
   r = range(71, 5000);
   EXPECT_LE(percentTicks(r).size(), 8U);
@@ -83,7 +83,7 @@ TEST(Scale, SizesAreExact) {
 
 TEST(Scale, ChangesHaveZeroAndRoundSteps) {
   const auto labels = [](double low, double high) {
-    Range range;
+    AxisRange range;
     range.add(low);
     range.add(high);
     std::string out;

@@ -46,9 +46,9 @@ Blocks::const_iterator best(const Blocks& blocks) {
   return out;
 }
 
-Line lineOf(const std::string& kind, const Blocks& blocks) {
+ChartLine lineOf(const std::string& kind, const Blocks& blocks) {
   const auto [size, rates] = *best(blocks);
-  Line out{.label = fmt::format("{}, {}", kind, sizeLabel(static_cast<double>(size)))};
+  ChartLine out{.label = fmt::format("{}, {}", kind, sizeLabel(static_cast<double>(size)))};
   for (const auto& [members, values] : rates)
     out.points.push_back({.x = static_cast<double>(members),
                           .y = efficiency(rates, members),
@@ -57,7 +57,7 @@ Line lineOf(const std::string& kind, const Blocks& blocks) {
   return out;
 }
 
-void addRows(Table& table, const std::string& kind, const Blocks& blocks,
+void addRows(HtmlTable& table, const std::string& kind, const Blocks& blocks,
              const std::set<std::uint32_t>& counts) {
   for (const auto& [size, rates] : blocks) {
     if (rates.size() < 2) continue;

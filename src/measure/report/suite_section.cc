@@ -29,13 +29,13 @@ Point pointOf(const std::string& test, const SuiteCell& cell, const Improvement&
 }
 
 // Whiskers of a noisy run are cut: at their full length nothing else could be seen.
-void cutWhiskers(std::vector<Line>& lines) {
+void cutWhiskers(std::vector<ChartLine>& lines) {
   constexpr double kLeastRoom = 20;  // percent
-  Range range;
-  for (const Line& line : lines)
+  AxisRange range;
+  for (const ChartLine& line : lines)
     for (const Point& point : line.points) range.add(point.y);
   const double room = std::max(kLeastRoom, range.high - range.low);
-  for (Line& line : lines)
+  for (ChartLine& line : lines)
     for (Point& point : line.points) {
       if (point.low) point.low = std::max(*point.low, range.low - room);
       if (point.high) point.high = std::min(*point.high, range.high + room);
@@ -54,7 +54,7 @@ Chart chartOf(const Suite& suite, const std::vector<SuiteAnswers>& answers, cons
             .y_axis = YAxis::kChange};
   for (const SuiteAnswers& one : answers) {
     if (one.test == 0 || one.cells.empty()) continue;
-    Line line{.label = suite.tests[one.test].name};
+    ChartLine line{.label = suite.tests[one.test].name};
     for (const SuiteCell& cell : one.cells)
       if (const auto& judged = cell.judged())
         line.points.push_back(pointOf(line.label, cell, *judged));
@@ -90,10 +90,10 @@ std::string captionOf(const SuiteTest& test) {
   return out;
 }
 
-Table tableOf(const SuiteTest& test, const SuiteAnswers& answers) {
-  Table out{.caption = captionOf(test),
-            .columns = {"size", "GB/s", "p50 µs", "p95 µs", "p99 µs", "cores busy", "ends/s",
-                        "rails", "better by", "95 % interval", "of", "it"}};
+HtmlTable tableOf(const SuiteTest& test, const SuiteAnswers& answers) {
+  HtmlTable out{.caption = captionOf(test),
+                .columns = {"size", "GB/s", "p50 µs", "p95 µs", "p99 µs", "cores busy", "ends/s",
+                            "rails", "better by", "95 % interval", "of", "it"}};
   for (const SuiteCell& cell : answers.cells) {
     const SuiteFigures& f = cell.figures;
     std::vector<Cell> row{headCell(sizeText(cell)),

@@ -141,10 +141,10 @@ void addTimeCells(const Row& row, std::vector<Cell>& to) {
   to.push_back(figureCell(row.completions_per_s));
 }
 
-Table resultTable(const std::vector<Source>& sources) {
+HtmlTable resultTable(const std::vector<Source>& sources) {
   const Identity what = whatRowsAre(sources), how = howRowsWereDone(sources);
-  Table out{.caption = how.caption(what.caption("Rates and paths of all rows")),
-            .columns = {"blocks", "verdict", "GB/s", "path"}};
+  HtmlTable out{.caption = how.caption(what.caption("Rates and paths of all rows")),
+                .columns = {"blocks", "verdict", "GB/s", "path"}};
   what.addColumns(out.columns);
   out.columns.insert(out.columns.end(), {"±", "ceiling"});
   how.addColumns(out.columns);
@@ -161,10 +161,11 @@ Table resultTable(const std::vector<Source>& sources) {
   return withoutEmptyColumns(out);
 }
 
-Table timeTable(const std::vector<Source>& sources) {
+HtmlTable timeTable(const std::vector<Source>& sources) {
   const Identity what = whatRowsAre(sources);
-  Table out{.caption = what.caption("Times and costs of all rows; prep, post and tx: mean / p99"),
-            .columns = {"blocks"}};
+  HtmlTable out{
+      .caption = what.caption("Times and costs of all rows; prep, post and tx: mean / p99"),
+      .columns = {"blocks"}};
   what.addColumns(out.columns);
   for (const char* name : {"p50 µs", "p95 µs", "p99 µs", "p99.9 µs", "max µs", "prep µs", "post µs",
                            "tx µs", "CPU s/GB", "ends/s"})
@@ -223,8 +224,9 @@ void addOptions(Values& to, std::size_t source, std::size_t sources, const std::
 }  // namespace
 
 std::string runsHtml(const std::vector<Source>& sources) {
-  Table table{.caption = "Runs",
-              .columns = {"file", "by", "started", "hosts", "members", "rows", "best GB/s", "end"}};
+  HtmlTable table{
+      .caption = "Runs",
+      .columns = {"file", "by", "started", "hosts", "members", "rows", "best GB/s", "end"}};
   for (const Source& source : sources) {
     const Report& r = source.report;
     table.rows.push_back(
@@ -253,9 +255,9 @@ std::string rowsHtml(const std::vector<Source>& sources) {
 }
 
 std::string environmentHtml(const std::vector<Source>& sources) {
-  Table table{.caption = "Machines",
-              .columns = {"file", "host", "members", "CPU", "cores", "memory", "kernel",
-                          "interfaces that are up", "fingerprint"}};
+  HtmlTable table{.caption = "Machines",
+                  .columns = {"file", "host", "members", "CPU", "cores", "memory", "kernel",
+                              "interfaces that are up", "fingerprint"}};
   for (const Source& source : sources)
     for (auto& row : hostRows(source)) table.rows.push_back(std::move(row));
   return table.rows.empty() ? "<p>No file names its machine.</p>\n" : tableHtml(table);
@@ -267,10 +269,10 @@ std::string settingsHtml(const std::vector<Source>& sources) {
     addOptions(values, i, sources.size(), "", sources[i].report.settings);
     addOptions(values, i, sources.size(), "agent.", sources[i].report.agent);
   }
-  Table same{
+  HtmlTable same{
       .caption = sources.size() == 1 ? "Settings" : "Settings that are the same in all files",
       .columns = {"setting", "value"}};
-  Table differing{.caption = "Settings that differ", .columns = {"setting"}};
+  HtmlTable differing{.caption = "Settings that differ", .columns = {"setting"}};
   for (const Source& source : sources) differing.columns.push_back(source.name);
   for (const auto& [name, of_each] : values) {
     const std::string& first = of_each.front();

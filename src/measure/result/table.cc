@@ -36,7 +36,7 @@ std::string figuresOf(const Row& row) {
 
 }  // namespace
 
-std::string Table::add(const Row& row) {
+std::string TextTable::add(const Row& row) {
   std::string what = fmt::format("{} {}", row.backend, opKindName(row.op));
   if (!row.heat.empty()) what += fmt::format(", {} blocks", row.heat);
   std::string path = pathWords(row), out;

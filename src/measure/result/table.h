@@ -7,7 +7,7 @@
 
 namespace viaduct::measure {
 
-class Table {
+class TextTable {
  public:
   // The row's line, and lines that say why it cannot be used, or what to know besides. Before it
   // stands a heading, where what moved the bytes, or how, is not what the rows before it had.

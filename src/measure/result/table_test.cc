@@ -21,15 +21,15 @@ Row someRow() {
           .checks = Checks{.transfers = 72, .smallest_caught = 0.0915}};
 }
 
-TEST(Table, ALineSaysItAll) {
-  EXPECT_EQ(Table().add(someRow()),
+TEST(TextTable, ALineSaysItAll) {
+  EXPECT_EQ(TextTable().add(someRow()),
             "local write, hot blocks: local/mapped on copy, proven\n"
             "    block  batch     GB/s   +/- of max skips    p50 us    p99 us  CPU/GB\n"
             "  4.0 KiB     64     12.3    2%    88%  <10%      21.2       300  0.0815\n");
 }
 
-TEST(Table, AHeadingStandsWhereSomethingElseBegins) {
-  Table table;
+TEST(TextTable, AHeadingStandsWhereSomethingElseBegins) {
+  TextTable table;
   table.add(someRow());
   EXPECT_EQ(table.add(someRow()).find("proven"), std::string::npos);
   Row other = someRow();
@@ -41,45 +41,45 @@ TEST(Table, AHeadingStandsWhereSomethingElseBegins) {
   EXPECT_EQ(table.add(other).find("\nlocal write, cold blocks\n"), 0U);
 }
 
-TEST(Table, WhatWasNotMeasuredIsADash) {
-  const std::string text = Table().add({.backend = "tcp", .block_size = 1});
+TEST(TextTable, WhatWasNotMeasuredIsADash) {
+  const std::string text = TextTable().add({.backend = "tcp", .block_size = 1});
   EXPECT_NE(text.find("      1 B      1        -     -      -     -         -         -       -\n"),
             std::string::npos)
       << text;
 }
 
-TEST(Table, WhatEveryTransferCheckedLeavesUnseenIsNothing) {
+TEST(TextTable, WhatEveryTransferCheckedLeavesUnseenIsNothing) {
   Row row = someRow();
   row.checks = Checks{.transfers = 12, .smallest_caught = 0};
-  EXPECT_NE(Table().add(row).find("  none "), std::string::npos);
+  EXPECT_NE(TextTable().add(row).find("  none "), std::string::npos);
 }
 
-TEST(Table, AVerdictIsLoudAndHasItsReason) {
+TEST(TextTable, AVerdictIsLoudAndHasItsReason) {
   Row row = someRow();
   row.verdict = Verdict::kSilentRail;
   row.why = "eth1 carried nothing";
-  std::string text = Table().add(row);
+  std::string text = TextTable().add(row);
   EXPECT_NE(text.find("\n         ^ SILENT-RAIL: eth1 carried nothing\n"), std::string::npos)
       << text;
   row.verdict = Verdict::kUnproven;
   row.remark = "uneven";
-  text = Table().add(row);
+  text = TextTable().add(row);
   EXPECT_NE(text.find("^ unproven: eth1 carried nothing\n"), std::string::npos) << text;
   EXPECT_NE(text.find("^ uneven\n"), std::string::npos) << text;
 }
 
-TEST(Table, AFailureShowsNoFigures) {
+TEST(TextTable, AFailureShowsNoFigures) {
   const Row row{.backend = "tcp",
                 .block_size = 1,
                 .gb_per_s = 3,
                 .verdict = Verdict::kFailed,
                 .why = "no route"};
-  const std::string text = Table().add(row);
+  const std::string text = TextTable().add(row);
   EXPECT_NE(text.find("\n      1 B      1\n         ^ FAILED: no route\n"), std::string::npos)
       << text;
 }
 
-TEST(Table, NoLineIsLongerThan80Columns) {
+TEST(TextTable, NoLineIsLongerThan80Columns) {
   Row row = someRow();
   row.backend = "averylongbackend";
   row.batch_size = 123456;
@@ -91,7 +91,7 @@ TEST(Table, NoLineIsLongerThan80Columns) {
   row.path[0].device = std::string(100, 'x');
   row.verdict = Verdict::kInvalid;
   row.why = "a reason " + std::string(300, 'y') + " of\nmany words" + std::string(200, ' ') + "end";
-  std::istringstream lines(Table().add(row));
+  std::istringstream lines(TextTable().add(row));
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 

@@ -40,7 +40,7 @@ const std::string* find(const std::vector<Option>& options, const std::string& n
 
 }  // namespace
 
-std::string encode(const Hello& hello) {
+std::string encode(const MemberHello& hello) {
   base::Writer to;
   to.text(encode(hello.failure)).put(static_cast<std::uint32_t>(hello.options.size()));
   for (const Option& option : hello.options) to.text(option.name).text(option.value);
@@ -53,9 +53,9 @@ std::string encode(const Hello& hello) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-Result<Hello> decodeHello(std::string_view text) {
+Result<MemberHello> decodeHello(std::string_view text) {
   base::Reader from(std::as_bytes(std::span(text)));
-  Hello hello;
+  MemberHello hello;
   auto failure = decodeFailure(from.text());
   if (failure) hello.failure = *std::move(failure);
   for (auto left = countOf(from); left > 0 && from.ok(); --left) {
@@ -81,7 +81,7 @@ Result<Hello> decodeHello(std::string_view text) {
   return hello;
 }
 
-Status sameOptions(const std::vector<Hello>& by_rank) {
+Status sameOptions(const std::vector<MemberHello>& by_rank) {
   for (std::size_t rank = 1; rank < by_rank.size(); ++rank)
     for (const Option& option : by_rank[0].options) {
       const std::string* theirs = find(by_rank[rank].options, option.name);

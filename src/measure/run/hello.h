@@ -12,16 +12,16 @@
 
 namespace viaduct::measure {
 
-struct Hello {
+struct MemberHello {
   Failure failure = {};  // the member takes no part: it cannot open its agent
   std::vector<Option> options = {};
   host::Facts host = {};
 };
 
-std::string encode(const Hello& hello);
-Result<Hello> decodeHello(std::string_view text);
+std::string encode(const MemberHello& hello);
+Result<MemberHello> decodeHello(std::string_view text);
 
 // An error names the first option in which a member differs from rank 0.
-Status sameOptions(const std::vector<Hello>& by_rank);
+Status sameOptions(const std::vector<MemberHello>& by_rank);
 
 }  // namespace viaduct::measure

@@ -6,19 +6,19 @@
 namespace viaduct::measure {
 namespace {
 
-Hello sample() {
+MemberHello sample() {
   return {.options = {{"op", "write"}, {"threads", "2"}},
           .host = {.boot_id = "b", .hostname = "node", .kernel = "6.8", .cores = 2}};
 }
 
-TEST(Hello, ArrivesAsItWasSent) {
+TEST(MemberHello, ArrivesAsItWasSent) {
   const auto read = decodeHello(encode(sample()));
   ASSERT_TRUE(read) << read.error().text();
   EXPECT_EQ(read->host, sample().host);
   EXPECT_TRUE(sameOptions({sample(), *read}));
 }
 
-TEST(Hello, OfAnotherVersionIsRefusedByThatName) {
+TEST(MemberHello, OfAnotherVersionIsRefusedByThatName) {
   const std::string own = encode(sample());
   std::string newer = own, longer = own + "x";
   ++newer[newer.size() - 4];
@@ -30,8 +30,8 @@ TEST(Hello, OfAnotherVersionIsRefusedByThatName) {
   }
 }
 
-TEST(Hello, OptionsThatDifferAreNamed) {
-  Hello other = sample();
+TEST(MemberHello, OptionsThatDifferAreNamed) {
+  MemberHello other = sample();
   other.options[1].value = "4";
   const Status same = sameOptions({sample(), other});
   ASSERT_FALSE(same);

@@ -100,7 +100,7 @@ Result<bool> RowRun::warmUp() {
   bool well = true;
   for (const RoundShare& share : all) {
     well = well && !share.failure;
-    for (const Stretch& stretch : share.streams) {
+    for (const TimeStretch& stretch : share.streams) {
       double seconds = 0;
       for (const LaneTimes::Part& part : stretch.parts) seconds += part.seconds;
       if (stretch.iterations != 0)
@@ -224,7 +224,7 @@ RoundShare RowRun::roundShare() const {
 std::vector<SetRange> RowRun::usedIn(const Rounds::Round& round) {
   std::vector<SetRange> used(begun_.size());
   for (const RoundShare& share : round)
-    for (const Stretch& stretch : share.streams)
+    for (const TimeStretch& stretch : share.streams)
       if (stretch.stream < used.size()) {
         used[stretch.stream] = {begun_[stretch.stream], stretch.iterations};
         begun_[stretch.stream] += stretch.iterations;
@@ -339,11 +339,11 @@ Status RowRun::runSpotChecks(SpotChecks& checks) {
   last_epoch_ += schedule_.checks;
   for (std::uint32_t s = 0; s < worker_.streams_.size(); ++s) {
     const Role leads = worker_.initiating(s), follows = other(leads);
-    if (Device* device = worker_.deviceOf(s, leads)) {
+    if (WorkerDevice* device = worker_.deviceOf(s, leads)) {
       const Peer& far = worker_.peers_.at(worker_.rankOf(s, follows));
       VIADUCT_CHECK(checks.lead(laneOf(s, leads), {s, leads, device->memory.bytes()}, far,
                                 schedule_.checks, first));
-    } else if (Device* far_device = worker_.deviceOf(s, follows)) {
+    } else if (WorkerDevice* far_device = worker_.deviceOf(s, follows)) {
       VIADUCT_CHECK(checks.follow({s, follows, far_device->memory.bytes()}));
     }
   }
@@ -360,7 +360,7 @@ std::vector<StreamEnd> RowRun::ends(bool sources) {
   std::vector<StreamEnd> out;
   for (std::uint32_t s = 0; s < worker_.streams_.size(); ++s) {
     const Role role = sources ? contents_.source(s) : other(contents_.source(s));
-    if (Device* device = worker_.deviceOf(s, role))
+    if (WorkerDevice* device = worker_.deviceOf(s, role))
       out.push_back({.stream = s, .role = role, .memory = device->memory.bytes()});
   }
   return out;

@@ -122,11 +122,11 @@ class MemberRun {
   Status greet(const Failure& failure) {
     const meet::Roster& roster = group_->roster();
     out_.rank = roster.rank;
-    const Hello own{.failure = failure, .options = optionsOf(spec_), .host = host::facts()};
+    const MemberHello own{.failure = failure, .options = optionsOf(spec_), .host = host::facts()};
     VIADUCT_TRY(const auto texts, group_->gather(encode(own), kHello, stop_));
-    std::vector<Hello> all;
+    std::vector<MemberHello> all;
     for (const std::string& text : texts) {
-      VIADUCT_TRY(Hello hello, decodeHello(text));
+      VIADUCT_TRY(MemberHello hello, decodeHello(text));
       all.push_back(std::move(hello));
     }
     for (const meet::Member& member : roster.members)

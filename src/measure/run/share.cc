@@ -69,7 +69,7 @@ std::uint32_t countOf(base::Reader& from) {
   return count <= kMostItems ? count : 0;
 }
 
-void write(base::Writer& to, const Stretch& s) {
+void write(base::Writer& to, const TimeStretch& s) {
   to.put(s.stream).put(s.iterations).put(s.start_ns);
   to.put(static_cast<std::uint32_t>(s.parts.size()));
   for (const LaneTimes::Part& part : s.parts) {
@@ -78,8 +78,8 @@ void write(base::Writer& to, const Stretch& s) {
   }
 }
 
-Stretch readStretch(base::Reader& from) {
-  Stretch s{from.get<std::uint32_t>(), from.get<std::uint64_t>(), from.get<std::uint64_t>()};
+TimeStretch readStretch(base::Reader& from) {
+  TimeStretch s{from.get<std::uint32_t>(), from.get<std::uint64_t>(), from.get<std::uint64_t>()};
   for (auto parts = countOf(from); parts > 0 && from.ok(); --parts) {
     const auto bytes = from.get<std::uint64_t>();
     s.parts.push_back({bytes, getDouble(from)});
@@ -118,7 +118,7 @@ std::string encode(const RoundShare& share) {
   write(out, share.failure);
   out.put(share.left_ns).put(share.stop_by.value_or(kNobody));
   out.put(static_cast<std::uint32_t>(share.streams.size()));
-  for (const Stretch& s : share.streams) write(out, s);
+  for (const TimeStretch& s : share.streams) write(out, s);
   return asText(out);
 }
 

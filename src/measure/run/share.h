@@ -22,7 +22,7 @@ namespace viaduct::measure {
 using Failure = std::optional<Error>;
 
 // One stream in one round. Times are of its host's steady clock.
-struct Stretch {
+struct TimeStretch {
   std::uint32_t stream = 0;
   std::uint64_t iterations = 0;
   std::uint64_t start_ns = 0;
@@ -34,7 +34,7 @@ struct RoundShare {
   Failure failure = {};
   std::uint64_t left_ns = 0;                  // when the barrier before it let this member go
   std::optional<std::uint32_t> stop_by = {};  // the rank that has asked to end the run
-  std::vector<Stretch> streams = {};
+  std::vector<TimeStretch> streams = {};
 };
 // What all members tell of a row's rounds.
 struct Rounds {

@@ -45,13 +45,13 @@ Status SpotChecks::lead(Lane& lane, const StreamEnd& own, const Peer& far, std::
     if (missed_++ == 0) wrong_ = *std::move(wrong);
   }
   // Also after a failure: the other end waits for it.
-  auto told = send(far, {.verb = Verb::kOver, .check = {.stream = own.stream}});
+  auto told = send(far, {.verb = CheckVerb::kOver, .check = {.stream = own.stream}});
   return failure ? Status(*failure) : told;
 }
 
 Result<std::string> SpotChecks::checkOne(Lane& lane, const StreamEnd& own, const Peer& far,
                                          const SpotCheck& check) {
-  if (!isSource(own)) VIADUCT_CHECK(ask(far, Verb::kFreshen, check));
+  if (!isSource(own)) VIADUCT_CHECK(ask(far, CheckVerb::kFreshen, check));
   VIADUCT_CHECK(passOthers(lane, check.set, check.epoch));
   agent_.poll();  // orders the agent's writes to this memory before ours
   isSource(own) ? contents_.freshen(own, check) : contents_.spoil(own, check);
@@ -59,7 +59,7 @@ Result<std::string> SpotChecks::checkOne(Lane& lane, const StreamEnd& own, const
   agent_.poll();
   std::string wrong;
   if (isSource(own)) {
-    VIADUCT_TRY(wrong, ask(far, Verb::kVerify, check));
+    VIADUCT_TRY(wrong, ask(far, CheckVerb::kVerify, check));
   } else {
     wrong = contents_.verify(own, check).value_or("");
   }
@@ -79,12 +79,12 @@ Status SpotChecks::passOthers(Lane& lane, std::uint64_t set, std::uint64_t seed)
 Status SpotChecks::follow(const StreamEnd& own) {
   std::optional<SpotCheck> fresh;
   for (;;) {
-    VIADUCT_TRY(const Message asked, receive(own.stream, false));
+    VIADUCT_TRY(const CheckMessage asked, receive(own.stream, false));
     agent_.poll();  // orders the agent's writes to this memory before ours
     if (fresh) contents_.restore(own, *std::exchange(fresh, std::nullopt), epoch_);
-    if (asked.verb == Verb::kOver) return Ok{};
-    Message reply{.answer = true, .verb = asked.verb, .check = asked.check};
-    if (asked.verb == Verb::kFreshen) {
+    if (asked.verb == CheckVerb::kOver) return Ok{};
+    CheckMessage reply{.answer = true, .verb = asked.verb, .check = asked.check};
+    if (asked.verb == CheckVerb::kFreshen) {
       contents_.freshen(own, asked.check);
       fresh = asked.check;
     } else {
@@ -96,14 +96,14 @@ Status SpotChecks::follow(const StreamEnd& own) {
   }
 }
 
-Result<std::string> SpotChecks::ask(const Peer& far, Verb verb, const SpotCheck& check) {
+Result<std::string> SpotChecks::ask(const Peer& far, CheckVerb verb, const SpotCheck& check) {
   VIADUCT_CHECK(send(far, {.verb = verb, .check = check}));
-  VIADUCT_TRY(Message reply, receive(check.stream, true));
+  VIADUCT_TRY(CheckMessage reply, receive(check.stream, true));
   if (reply.check.epoch != check.epoch) return notACheck();
   return std::move(reply.wrong);
 }
 
-Status SpotChecks::send(const Peer& to, const Message& message) {
+Status SpotChecks::send(const Peer& to, const CheckMessage& message) {
   base::Writer out;
   out.put(static_cast<std::uint8_t>(message.answer)).put(static_cast<std::uint8_t>(message.verb));
   out.put(message.check.stream).put(message.check.set).put(message.check.epoch);
@@ -111,24 +111,24 @@ Status SpotChecks::send(const Peer& to, const Message& message) {
   return to.note(out.bytes());
 }
 
-Result<SpotChecks::Message> SpotChecks::decode(const Note& note) const {
+Result<SpotChecks::CheckMessage> SpotChecks::decode(const Note& note) const {
   base::Reader in(note.bytes);
-  Message message{.answer = in.get<std::uint8_t>() != 0, .from = note.from};
+  CheckMessage message{.answer = in.get<std::uint8_t>() != 0, .from = note.from};
   const auto verb = in.get<std::uint8_t>();
   message.check = {in.get<std::uint32_t>(), in.get<std::uint64_t>(), in.get<std::uint64_t>()};
   message.wrong = in.text();
-  message.verb = static_cast<Verb>(verb);
-  if (!in.finished() || verb > static_cast<std::uint8_t>(Verb::kOver)) return notACheck();
+  message.verb = static_cast<CheckVerb>(verb);
+  if (!in.finished() || verb > static_cast<std::uint8_t>(CheckVerb::kOver)) return notACheck();
   if (!contents_.has(message.check)) return notACheck();
   return message;
 }
 
-Result<SpotChecks::Message> SpotChecks::receive(std::uint32_t stream, bool answer) {
-  const auto wanted = [&](const Message& m) {
+Result<SpotChecks::CheckMessage> SpotChecks::receive(std::uint32_t stream, bool answer) {
+  const auto wanted = [&](const CheckMessage& m) {
     return m.check.stream == stream && m.answer == answer;
   };
   if (const auto at = std::find_if(early_.begin(), early_.end(), wanted); at != early_.end()) {
-    Message found = std::move(*at);
+    CheckMessage found = std::move(*at);
     early_.erase(at);
     return found;
   }
@@ -137,7 +137,7 @@ Result<SpotChecks::Message> SpotChecks::receive(std::uint32_t stream, bool answe
     if (!note && note.error().code != Code::kTimeout) return std::move(note).error();
     if (!note && ended_()) return Error{.code = Code::kCancelled, .operation = "bench"};
     if (!note) continue;
-    VIADUCT_TRY(Message message, decode(*note));
+    VIADUCT_TRY(CheckMessage message, decode(*note));
     if (wanted(message)) return message;
     early_.push_back(std::move(message));
   }

@@ -48,10 +48,10 @@ class SpotChecks {
   const std::string& wrong() const { return wrong_; }  // what the first missed one found
 
  private:
-  enum class Verb : std::uint8_t { kFreshen, kVerify, kOver };
-  struct Message {
+  enum class CheckVerb : std::uint8_t { kFreshen, kVerify, kOver };
+  struct CheckMessage {
     bool answer = false;
-    Verb verb = Verb::kOver;
+    CheckVerb verb = CheckVerb::kOver;
     SpotCheck check = {};
     std::string wrong = {};  // of an answer to kVerify
     std::string from = {};   // the agent that sent it
@@ -59,10 +59,10 @@ class SpotChecks {
   Result<std::string> checkOne(Lane& lane, const StreamEnd& own, const Peer& far,
                                const SpotCheck& check);
   Status passOthers(Lane& lane, std::uint64_t among, std::uint64_t seed);
-  Result<std::string> ask(const Peer& far, Verb verb, const SpotCheck& check);
-  Status send(const Peer& to, const Message& message);
-  Result<Message> receive(std::uint32_t stream, bool answer);
-  Result<Message> decode(const Note& note) const;
+  Result<std::string> ask(const Peer& far, CheckVerb verb, const SpotCheck& check);
+  Status send(const Peer& to, const CheckMessage& message);
+  Result<CheckMessage> receive(std::uint32_t stream, bool answer);
+  Result<CheckMessage> decode(const Note& note) const;
   bool isSource(const StreamEnd& own) const { return contents_.source(own.stream) == own.role; }
 
   Agent& agent_;
@@ -70,7 +70,7 @@ class SpotChecks {
   const Contents& contents_;
   const std::uint64_t epoch_;
   const Ended ended_, hurried_;
-  std::deque<Message> early_;  // of streams whose turn has not come here
+  std::deque<CheckMessage> early_;  // of streams whose turn has not come here
   std::uint64_t led_ = 0, missed_ = 0;
   std::string wrong_;
 };

@@ -38,7 +38,7 @@ std::vector<Placed> placed(std::span<const RoundShare> shares, std::span<const s
   }
   std::vector<Placed> out;
   for (std::size_t rank = 0; rank < shares.size(); ++rank)
-    for (const Stretch& stretch : shares[rank].streams) {
+    for (const TimeStretch& stretch : shares[rank].streams) {
       Placed& one = out.emplace_back(Placed{.stream = stretch.stream, .parts = stretch.parts});
       one.start = static_cast<double>(stretch.start_ns - opened[hosts[rank]]) * 1e-9;
       one.end = one.start;

@@ -77,11 +77,11 @@ std::uint32_t Worker::rankOf(std::uint32_t stream, Role role) const {
                                   : spec_.layout.targetRank(pair.target);
 }
 
-Device* Worker::deviceOf(std::uint32_t stream, Role role) {
+WorkerDevice* Worker::deviceOf(std::uint32_t stream, Role role) {
   if (rankOf(stream, role) != rank_) return nullptr;
   const Pair& pair = streams_[stream].pair;
   const std::uint32_t number = role == Role::kInitiator ? pair.initiator : pair.target;
-  for (Device& device : devices_)
+  for (WorkerDevice& device : devices_)
     if (device.role == role && device.number == number) return &device;
   return nullptr;
 }

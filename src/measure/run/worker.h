@@ -36,7 +36,7 @@ struct Heard {
 };
 
 // A device that this process owns.
-struct Device {
+struct WorkerDevice {
   Role role = Role::kInitiator;
   std::uint32_t number = 0;
   Buffer memory;
@@ -69,7 +69,7 @@ class Worker {
   Status reachPeers();
   Status reach(std::uint32_t rank);
   Status measureMemoryRates();
-  Device* deviceOf(std::uint32_t stream, Role role);
+  WorkerDevice* deviceOf(std::uint32_t stream, Role role);
   std::uint32_t rankOf(std::uint32_t stream, Role role) const;
   // When a wish to stop was first seen: now, if it was not yet.
   Clock::time_point stopSeen();
@@ -86,7 +86,7 @@ class Worker {
   const std::vector<Stream> streams_;
   const std::uint32_t rank_;
   DeviceBytes bytes_;
-  std::vector<Device> devices_;
+  std::vector<WorkerDevice> devices_;
   std::map<std::uint32_t, Peer> peers_;  // by rank
   proof::Observer observer_;
   std::uint64_t rows_ = 0;  // begun

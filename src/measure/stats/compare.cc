@@ -143,15 +143,16 @@ RowComparison compareRow(const Group& a, const Group& b, bool in_turns,
   return out;
 }
 
-Evidence evidenceOf(const Comparison& comparison, bool in_turns) {
+SampleEvidence evidenceOf(const Comparison& comparison, bool in_turns) {
   const auto has_few = [](const RowComparison& row) {
     return row.difference == Difference::kTooFewRuns;
   };
-  if (std::min(comparison.runs_a, comparison.runs_b) < kFewestRuns) return Evidence::kTooFewRuns;
-  if (!in_turns) return Evidence::kNotInTurns;
+  if (std::min(comparison.runs_a, comparison.runs_b) < kFewestRuns)
+    return SampleEvidence::kTooFewRuns;
+  if (!in_turns) return SampleEvidence::kNotInTurns;
   return std::any_of(comparison.rows.begin(), comparison.rows.end(), has_few)
-             ? Evidence::kTooFewRuns
-             : Evidence::kEnough;
+             ? SampleEvidence::kTooFewRuns
+             : SampleEvidence::kEnough;
 }
 
 // One file under two names is one run.

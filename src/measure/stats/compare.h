@@ -53,16 +53,16 @@ struct RowComparison {
 bool isBroken(const RowComparison& row);
 
 // Whether the runs can tell a difference from noise.
-enum class Evidence { kEnough, kTooFewRuns, kNotInTurns };
+enum class SampleEvidence { kEnough, kTooFewRuns, kNotInTurns };
 
 struct Comparison {
   std::vector<RowComparison> rows = {};
   std::vector<std::string> only_a = {}, only_b = {};  // rows without a partner, in words
   std::vector<std::string> differing = {};            // machines and settings, in words
   std::size_t runs_a = 0, runs_b = 0;
-  Evidence evidence = Evidence::kEnough;
+  SampleEvidence evidence = SampleEvidence::kEnough;
   bool isWorse() const;  // a row is too slow, or broken
-  bool ok() const { return evidence == Evidence::kEnough && !isWorse(); }
+  bool ok() const { return evidence == SampleEvidence::kEnough && !isWorse(); }
 };
 
 // Each report is one run, and each run gives one figure for a row: parts of one run share its luck,

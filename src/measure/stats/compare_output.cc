@@ -103,7 +103,7 @@ std::string slownessText(const Comparison& comparison, double allowed) {
         "cannot tell whether slower by more than {:.3g} %: the noise is too large; measure longer "
         "or more often:\n{}",
         percent, unknown);
-  if (!out.empty() || comparison.evidence != Evidence::kEnough) return out;
+  if (!out.empty() || comparison.evidence != SampleEvidence::kEnough) return out;
   return fmt::format("no row is slower by more than {:.3g} %\n", percent);
 }
 
@@ -143,11 +143,11 @@ Json asJson(const RowComparison& row) {
 const char* outcomeName(const Comparison& comparison) {
   if (comparison.isWorse()) return "worse";
   switch (comparison.evidence) {
-    case Evidence::kEnough:
+    case SampleEvidence::kEnough:
       return "compared";
-    case Evidence::kTooFewRuns:
+    case SampleEvidence::kTooFewRuns:
       return "not enough runs";
-    case Evidence::kNotInTurns:
+    case SampleEvidence::kNotInTurns:
       return "runs not in turns";
   }
   return "?";
@@ -173,11 +173,11 @@ constexpr auto kNoTurns =
 
 std::string evidenceText(const Comparison& comparison, bool planned_together) {
   switch (comparison.evidence) {
-    case Evidence::kEnough:
+    case SampleEvidence::kEnough:
       break;
-    case Evidence::kTooFewRuns:
+    case SampleEvidence::kTooFewRuns:
       return fewRunsText(comparison, planned_together);
-    case Evidence::kNotInTurns:
+    case SampleEvidence::kNotInTurns:
       return kNoTurns;
   }
   return {};

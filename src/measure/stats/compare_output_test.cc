@@ -57,7 +57,7 @@ TEST(CompareOutput, NothingSlowIsSaid) {
 TEST(CompareOutput, SaysWhatTheRunsLack) {
   Comparison few = someComparison();
   few.runs_a = 1, few.runs_b = 2;
-  few.evidence = Evidence::kTooFewRuns;
+  few.evidence = SampleEvidence::kTooFewRuns;
   for (RowComparison& row : few.rows) {
     row.too_slow = row.perhaps_slow = false;
     row.difference = Difference::kTooFewRuns;
@@ -78,7 +78,7 @@ TEST(CompareOutput, SaysWhatTheRunsLack) {
   EXPECT_EQ(json.at("ok"), false);
   EXPECT_EQ(json.at("runs_b"), 2);
   EXPECT_FALSE(json.at("rows").at(0).contains("effect"));
-  few.evidence = Evidence::kNotInTurns;
+  few.evidence = SampleEvidence::kNotInTurns;
   EXPECT_NE(compareText(few, {"a", "b"}, {}).find("did not take turns"), std::string::npos);
 }
 

@@ -123,7 +123,7 @@ TEST(Compare, FewerThanFourRunsOfASideGiveNoAnswer) {
       EXPECT_EQ(found->rows[0].difference, Difference::kTooFewRuns);
       EXPECT_FALSE(found->rows[0].rate->interval);
       EXPECT_FALSE(found->rows[0].too_slow || found->rows[0].perhaps_slow);
-      EXPECT_EQ(found->evidence, Evidence::kTooFewRuns);
+      EXPECT_EQ(found->evidence, SampleEvidence::kTooFewRuns);
       EXPECT_FALSE(found->ok() || found->isWorse());
     }
   }
@@ -135,7 +135,7 @@ TEST(Compare, ARowThatARunLacksHasTooFewRuns) {
   const auto found = compare(runsOf({5, 5.1, 5.2, 5.05}), b, {});
   ASSERT_TRUE(found);
   EXPECT_EQ(found->rows[0].difference, Difference::kTooFewRuns);
-  EXPECT_EQ(found->evidence, Evidence::kTooFewRuns);
+  EXPECT_EQ(found->evidence, SampleEvidence::kTooFewRuns);
 }
 
 TEST(Compare, RowsThatARunRepeatsAreOneFigure) {
@@ -159,7 +159,7 @@ TEST(Compare, RunsThatDidNotTakeTurnsGiveNoAnswer) {
   const auto found = compare(a, b, {.slower = 0.05});
   ASSERT_TRUE(found);
   EXPECT_EQ(found->rows[0].difference, Difference::kNotInTurns);
-  EXPECT_EQ(found->evidence, Evidence::kNotInTurns);
+  EXPECT_EQ(found->evidence, SampleEvidence::kNotInTurns);
   EXPECT_FALSE(found->ok());
   EXPECT_EQ(compare(a, b, {.across_time = true})->rows[0].difference, Difference::kFaster);
 }

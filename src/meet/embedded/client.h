@@ -14,8 +14,8 @@
 
 #include "base/loop.h"
 #include "base/waiting.h"
-#include "meet/embedded/line.h"
 #include "meet/embedded/messages.h"
+#include "meet/embedded/server_connection.h"
 #include "meet/meeting.h"
 
 namespace viaduct::meet::embedded {
@@ -49,7 +49,7 @@ Wait waitFor(std::condition_variable& changed, Loop::Held& held, Clock::time_poi
   return Wait::kDone;
 }
 
-class GroupClient final : public Group, private LineUser {
+class GroupClient final : public Group, private ServerConnectionUser {
  public:
   explicit GroupClient(SitePtr site);
   ~GroupClient() override;
@@ -91,10 +91,10 @@ class GroupClient final : public Group, private LineUser {
   std::uint64_t round_ = 0;
   std::optional<std::vector<std::string>> values_;
   std::string status_;  // the server's answer to: whom do I wait for?
-  Line line_;
+  ServerConnection connection_;
 };
 
-class DirectoryClient final : private LineUser {
+class DirectoryClient final : private ServerConnectionUser {
  public:
   explicit DirectoryClient(SitePtr site);
   ~DirectoryClient() override;
@@ -106,7 +106,7 @@ class DirectoryClient final : private LineUser {
   Result<std::string> find(const std::string& name, Deadline until, const StopFlag& stop);
 
  private:
-  struct Request {
+  struct PendingRequest {
     Type type = Type::kFind;
     NameMessage message = {};
     std::optional<Result<std::string>> answer = {};
@@ -120,15 +120,15 @@ class DirectoryClient final : private LineUser {
     std::string value;
   };
   // The request stands, once answered, until it is withdrawn.
-  Result<Answered> ask(Request request, Deadline until, const StopFlag& stop);
-  Wait await(Loop::Held& held, const Request& request, Deadline until, const StopFlag& stop);
-  Error unanswered(const Request& request) const;
+  Result<Answered> ask(PendingRequest request, Deadline until, const StopFlag& stop);
+  Wait await(Loop::Held& held, const PendingRequest& request, Deadline until, const StopFlag& stop);
+  Error unanswered(const PendingRequest& request) const;
 
   const SitePtr site_;
   std::condition_variable changed_;
   std::uint32_t last_ = 0;
-  std::map<std::uint32_t, Request> requests_;  // entries that stand, and what is under way
-  Line line_;
+  std::map<std::uint32_t, PendingRequest> requests_;  // entries that stand, and what is under way
+  ServerConnection connection_;
 };
 
 }  // namespace viaduct::meet::embedded

@@ -11,7 +11,7 @@ namespace {
 // one Card.
 constexpr std::size_t kMaxRequests = 10'000;
 constexpr std::size_t kMaxBytes = std::size_t{16} << 20U;
-// Beside its texts: the tables' own.
+// Beside its texts: the maps' own.
 constexpr std::size_t kRequestBytes = 256;
 
 template <class Map, class Which>
@@ -21,20 +21,21 @@ std::size_t eraseIf(Map& map, Which which) {
 
 }  // namespace
 
-void Directory::answer(Request to, const std::string& value) {
-  post_.send(to.guest, makePacket(Type::kAnswer, AnswerMessage{to.number, {}, value}.encode()));
+void Directory::answer(NameRequest to, const std::string& value) {
+  connections_.send(to.guest,
+                    makePacket(Type::kAnswer, AnswerMessage{to.number, {}, value}.encode()));
 }
 
-void Directory::refuse(Request to, Error why) {
-  post_.send(to.guest,
-             makePacket(Type::kAnswer, AnswerMessage{to.number, std::move(why), {}}.encode()));
+void Directory::refuse(NameRequest to, Error why) {
+  connections_.send(
+      to.guest, makePacket(Type::kAnswer, AnswerMessage{to.number, std::move(why), {}}.encode()));
 }
 
-Directory::Account::Account(base::Budget& memory) : bytes(kMaxBytes, &memory) {}
+Directory::MemberUsage::MemberUsage(base::Budget& memory) : bytes(kMaxBytes, &memory) {}
 
 // False: it was refused, since it is too much.
-bool Directory::open(Request& request, const NameMessage& message) {
-  Account& account = accounts_.try_emplace(request.guest, memory_).first->second;
+bool Directory::open(NameRequest& request, const NameMessage& message) {
+  MemberUsage& account = accounts_.try_emplace(request.guest, memory_).first->second;
   const std::size_t bytes = kRequestBytes + message.name_space.size() + message.name.size() +
                             message.value.size() + message.owner.size();
   if (account.requests >= kMaxRequests) {
@@ -54,25 +55,25 @@ bool Directory::open(Request& request, const NameMessage& message) {
   return true;
 }
 
-void Directory::close(const Request& request) {
-  Account& account = accounts_.at(request.guest);
+void Directory::close(const NameRequest& request) {
+  MemberUsage& account = accounts_.at(request.guest);
   --account.requests;
   account.bytes.give(request.bytes);
 }
 
 void Directory::publish(GuestId guest, NameMessage message) {
-  Request by{guest, message.request};
+  NameRequest by{guest, message.request};
   if (!open(by, message)) return;
   const Name name{message.name_space, message.name};
   const auto found = entries_.find(name);
   if (found == entries_.end() || found->second.by.guest == guest)
     return enter(name, by, std::move(message.owner), std::move(message.value));
   // It may be a leftover of one that was killed: refused only when it answers.
-  claims_.emplace(name, Claim{by, std::move(message.owner), std::move(message.value),
-                              post_.ping(found->second.by.guest)});
+  claims_.emplace(name, PendingClaim{by, std::move(message.owner), std::move(message.value),
+                                     connections_.ping(found->second.by.guest)});
 }
 
-void Directory::enter(const Name& name, Request by, std::string owner, std::string value) {
+void Directory::enter(const Name& name, NameRequest by, std::string owner, std::string value) {
   answer(by, {});
   const auto [from, to] = seekers_.equal_range(name);
   for (auto seeker = from; seeker != to; ++seeker) {
@@ -82,19 +83,20 @@ void Directory::enter(const Name& name, Request by, std::string owner, std::stri
   seekers_.erase(from, to);
   const auto before = entries_.find(name);
   if (before != entries_.end()) close(before->second.by);
-  entries_.insert_or_assign(name, Entry{by, std::move(owner), std::move(value)});
+  entries_.insert_or_assign(name, NameRecord{by, std::move(owner), std::move(value)});
 }
 
 void Directory::remove(const Name& name) {
   entries_.erase(name);
   const auto claim = claims_.find(name);
   if (claim == claims_.end()) return;
-  Claim next = std::move(claim->second);
+  PendingClaim next = std::move(claim->second);
   claims_.erase(claim);
   enter(name, next.by, std::move(next.owner), std::move(next.value));
   // Those behind it have to do with the new owner.
   const auto [from, to] = claims_.equal_range(name);
-  for (auto other = from; other != to; ++other) other->second.pong = post_.ping(next.by.guest);
+  for (auto other = from; other != to; ++other)
+    other->second.pong = connections_.ping(next.by.guest);
 }
 
 void Directory::withdraw(GuestId guest, std::uint32_t request) {
@@ -108,20 +110,20 @@ void Directory::withdraw(GuestId guest, std::uint32_t request) {
 
 void Directory::find(GuestId guest, const NameMessage& message) {
   const Name name{message.name_space, message.name};
-  Request by{guest, message.request};
+  NameRequest by{guest, message.request};
   if (const auto found = entries_.find(name); found != entries_.end())
     return answer(by, found->second.value);
   if (open(by, message)) seekers_.emplace(name, by);
 }
 
 void Directory::forget(GuestId guest, std::uint32_t request) {
-  const auto closes = [&](const Request& by) {
+  const auto closes = [&](const NameRequest& by) {
     if (!by.is(guest, request)) return false;
     close(by);
     return true;
   };
   eraseIf(seekers_, closes);
-  eraseIf(claims_, [&](const Claim& claim) { return closes(claim.by); });
+  eraseIf(claims_, [&](const PendingClaim& claim) { return closes(claim.by); });
 }
 
 void Directory::pong(GuestId guest, std::uint64_t number) {
@@ -145,8 +147,8 @@ void Directory::pong(GuestId guest, std::uint64_t number) {
 
 void Directory::gone(GuestId guest) {
   if (accounts_.erase(guest) == 0) return;
-  eraseIf(seekers_, [&](const Request& seeker) { return seeker.guest == guest; });
-  eraseIf(claims_, [&](const Claim& claim) { return claim.by.guest == guest; });
+  eraseIf(seekers_, [&](const NameRequest& seeker) { return seeker.guest == guest; });
+  eraseIf(claims_, [&](const PendingClaim& claim) { return claim.by.guest == guest; });
   std::vector<Name> names;
   for (const auto& [name, entry] : entries_)
     if (entry.by.guest == guest) names.push_back(name);

@@ -9,15 +9,16 @@
 #include <vector>
 
 #include "base/budget.h"
+#include "meet/embedded/member_connections.h"
 #include "meet/embedded/messages.h"
-#include "meet/embedded/post.h"
 
 namespace viaduct::meet::embedded {
 
 class Directory {
  public:
   // `memory`: of the whole server.
-  Directory(Post& post, base::Budget& memory) : post_(post), memory_(memory) {}
+  Directory(MemberConnections& connections, base::Budget& memory)
+      : connections_(connections), memory_(memory) {}
 
   void publish(GuestId guest, NameMessage message);
   void withdraw(GuestId guest, std::uint32_t request);
@@ -29,41 +30,41 @@ class Directory {
 
  private:
   using Name = std::pair<std::string, std::string>;  // namespace, name
-  struct Request {
+  struct NameRequest {
     GuestId guest;
     std::uint32_t number;
     std::size_t bytes = 0;  // that it costs
     bool is(GuestId whose, std::uint32_t which) const { return guest == whose && number == which; }
   };
   // What a member has here: entries, claims and searches under way.
-  struct Account {
-    explicit Account(base::Budget& memory);
+  struct MemberUsage {
+    explicit MemberUsage(base::Budget& memory);
     std::size_t requests = 0;
     base::Budget bytes;
   };
-  struct Entry {
-    Request by;
+  struct NameRecord {
+    NameRequest by;
     std::string owner, value;
   };
-  struct Claim {  // of a name that another has, who was asked whether it lives
-    Request by;
+  struct PendingClaim {  // of a name that another has, who was asked whether it lives
+    NameRequest by;
     std::string owner, value;
     std::uint64_t pong;
   };
 
-  bool open(Request& request, const NameMessage& message);
-  void close(const Request& request);
-  void enter(const Name& name, Request by, std::string owner, std::string value);
+  bool open(NameRequest& request, const NameMessage& message);
+  void close(const NameRequest& request);
+  void enter(const Name& name, NameRequest by, std::string owner, std::string value);
   void remove(const Name& name);
-  void answer(Request to, const std::string& value);
-  void refuse(Request to, Error why);
+  void answer(NameRequest to, const std::string& value);
+  void refuse(NameRequest to, Error why);
 
-  Post& post_;
-  std::map<Name, Entry> entries_;
-  std::multimap<Name, Claim> claims_;
-  std::multimap<Name, Request> seekers_;
+  MemberConnections& connections_;
+  std::map<Name, NameRecord> entries_;
+  std::multimap<Name, PendingClaim> claims_;
+  std::multimap<Name, NameRequest> seekers_;
   base::Budget& memory_;
-  std::unordered_map<GuestId, Account> accounts_;  // of those who have asked for anything
+  std::unordered_map<GuestId, MemberUsage> accounts_;  // of those who have asked for anything
 };
 
 }  // namespace viaduct::meet::embedded

@@ -10,16 +10,16 @@
 namespace viaduct::meet::embedded {
 
 DirectoryClient::DirectoryClient(SitePtr site)
-    : site_(std::move(site)), line_(*site_->loop, site_->where, site_->token, *this) {}
+    : site_(std::move(site)), connection_(*site_->loop, site_->where, site_->token, *this) {}
 
 DirectoryClient::~DirectoryClient() {
   const auto held = site_->loop->hold();
-  line_.close();
+  connection_.close();
 }
 
 void DirectoryClient::ready() {
   for (const auto& [number, request] : requests_)
-    line_.send(makePacket(request.type, request.message.encode()));
+    connection_.send(makePacket(request.type, request.message.encode()));
 }
 
 Status DirectoryClient::message(Type type, ByteSpan payload) {
@@ -27,7 +27,7 @@ Status DirectoryClient::message(Type type, ByteSpan payload) {
   VIADUCT_TRY(auto answer, AnswerMessage::decode(payload));
   const auto found = requests_.find(answer.request);
   if (found == requests_.end()) return Ok{};
-  Request& request = found->second;
+  PendingRequest& request = found->second;
   if (request.answer && answer.error)  // an entry that stood, published anew after a loss
     base::log(base::LogLevel::kError, "{}", answer.error->text());
   if (!request.answer)
@@ -39,15 +39,15 @@ Status DirectoryClient::message(Type type, ByteSpan payload) {
 
 // Entries that stand are published again at a meeting place that comes back.
 void DirectoryClient::lost(const Error& why, bool again) {
-  if (again && !requests_.empty()) return line_.open(Clock::time_point::max(), kReopenAfter);
+  if (again && !requests_.empty()) return connection_.open(Clock::time_point::max(), kReopenAfter);
   for (auto& [number, request] : requests_)
     if (!request.answer) request.answer = why;
   changed_.notify_all();
 }
 
 // Why there is no answer yet.
-Error DirectoryClient::unanswered(const Request& request) const {
-  if (!line_.ready()) return line_.unreachable();
+Error DirectoryClient::unanswered(const PendingRequest& request) const {
+  if (!connection_.ready()) return connection_.unreachable();
   return {.code = Code::kTimeout,
           .detail = fmt::format(
               "meeting place {}: {} \"{}\" in namespace {}", site_->where,
@@ -55,7 +55,7 @@ Error DirectoryClient::unanswered(const Request& request) const {
               request.message.name, site_->name_space)};
 }
 
-Wait DirectoryClient::await(Loop::Held& held, const Request& request, Deadline until,
+Wait DirectoryClient::await(Loop::Held& held, const PendingRequest& request, Deadline until,
                             const StopFlag& stop) {
   const auto answered = [&] { return request.answer.has_value(); };
   base::Waiting waiting(site_->waiting, until.at());
@@ -72,23 +72,23 @@ Wait DirectoryClient::await(Loop::Held& held, const Request& request, Deadline u
   return waitFor(changed_, held, until.at(), stop, answered);
 }
 
-Result<DirectoryClient::Answered> DirectoryClient::ask(Request request, Deadline until,
+Result<DirectoryClient::Answered> DirectoryClient::ask(PendingRequest request, Deadline until,
                                                        const StopFlag& stop) {
   auto held = site_->loop->hold();
   const std::uint32_t number = request.message.request = ++last_;
   const Type type = request.type;
   const auto& mine = requests_.emplace(number, std::move(request)).first->second;
-  if (!line_.opened())
-    line_.open(Clock::time_point::max());
+  if (!connection_.opened())
+    connection_.open(Clock::time_point::max());
   else
-    line_.send(makePacket(type, mine.message.encode()));
+    connection_.send(makePacket(type, mine.message.encode()));
   const Wait waited = await(held, mine, until, stop);
   if (mine.answer && *mine.answer) return Answered{number, **mine.answer};
   const Error why = mine.answer ? mine.answer->error() : unanswered(mine);
   const bool answered = mine.answer.has_value();
   requests_.erase(number);
   if (answered) return why;
-  line_.send(makePacket(Type::kForget, NumberMessage{number}.encode()));
+  connection_.send(makePacket(Type::kForget, NumberMessage{number}.encode()));
   if (waited == Wait::kStopped)
     return Error{.code = Code::kCancelled, .detail = "stopped by the caller"};
   return why;
@@ -105,11 +105,11 @@ Result<std::uint32_t> DirectoryClient::publish(const std::string& name, const st
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
   const StopFlag never{false};
-  Request request{.type = Type::kPublish,
-                  .message = {.name_space = site_->name_space,
-                              .name = name,
-                              .value = value,
-                              .owner = fmt::format("{:.200}:{}", host.data(), ::getpid())}};
+  PendingRequest request{.type = Type::kPublish,
+                         .message = {.name_space = site_->name_space,
+                                     .name = name,
+                                     .value = value,
+                                     .owner = fmt::format("{:.200}:{}", host.data(), ::getpid())}};
   auto answer = ask(std::move(request), until, never);
   if (answer) return answer->request;
   Error why = std::move(answer).error();
@@ -120,12 +120,13 @@ Result<std::uint32_t> DirectoryClient::publish(const std::string& name, const st
 void DirectoryClient::withdraw(std::uint32_t request) {
   const auto held = site_->loop->hold();
   if (requests_.erase(request) > 0)
-    line_.send(makePacket(Type::kWithdraw, NumberMessage{request}.encode()));
+    connection_.send(makePacket(Type::kWithdraw, NumberMessage{request}.encode()));
 }
 
 Result<std::string> DirectoryClient::find(const std::string& name, Deadline until,
                                           const StopFlag& stop) {
-  Request request{.type = Type::kFind, .message = {.name_space = site_->name_space, .name = name}};
+  PendingRequest request{.type = Type::kFind,
+                         .message = {.name_space = site_->name_space, .name = name}};
   auto answer = ask(std::move(request), until, stop);
   if (!answer) {
     Error why = std::move(answer).error();

@@ -9,7 +9,7 @@
 namespace viaduct::meet::embedded {
 namespace {
 
-struct Answers final : Post {
+struct Answers final : MemberConnections {
   void send(GuestId to, const PacketPtr& packet) override {
     last[to] = *AnswerMessage::decode(packet->payload);
   }

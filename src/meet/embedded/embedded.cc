@@ -15,13 +15,13 @@ namespace {
 
 namespace wire = embedded;
 
-class EmbeddedEntry final : public Entry {
+class EmbeddedName final : public PublishedName {
  public:
-  EmbeddedEntry(std::shared_ptr<wire::DirectoryClient> names, std::uint32_t request)
+  EmbeddedName(std::shared_ptr<wire::DirectoryClient> names, std::uint32_t request)
       : names_(std::move(names)), request_(request) {}
-  ~EmbeddedEntry() override { names_->withdraw(request_); }
-  EmbeddedEntry(const EmbeddedEntry&) = delete;
-  EmbeddedEntry& operator=(const EmbeddedEntry&) = delete;
+  ~EmbeddedName() override { names_->withdraw(request_); }
+  EmbeddedName(const EmbeddedName&) = delete;
+  EmbeddedName& operator=(const EmbeddedName&) = delete;
 
  private:
   std::shared_ptr<wire::DirectoryClient> names_;
@@ -41,10 +41,10 @@ class EmbeddedPlace final : public MeetingPlace {
     VIADUCT_CHECK(group->join(request, until, stop));
     return std::unique_ptr<Group>(std::move(group));
   }
-  Result<std::unique_ptr<Entry>> publish(const std::string& name, const std::string& value,
-                                         Deadline until) override {
+  Result<std::unique_ptr<PublishedName>> publish(const std::string& name, const std::string& value,
+                                                 Deadline until) override {
     VIADUCT_TRY(const std::uint32_t request, names_->publish(name, value, until));
-    return std::unique_ptr<Entry>(std::make_unique<EmbeddedEntry>(names_, request));
+    return std::unique_ptr<PublishedName>(std::make_unique<EmbeddedName>(names_, request));
   }
   Result<std::string> find(const std::string& name, Deadline until, const StopFlag& stop) override {
     return names_->find(name, until, stop);

@@ -50,7 +50,7 @@ enum class Type : std::uint8_t {
   kStop,  // a request to end early; from the server with the rank of the member that asks
   // The server's.
   kRefused = 64,
-  kSeat,
+  kRank,
   kFormed,
   kValues,
   kTrouble,

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "meet/embedded/client.h"
-#include "meet/embedded/hall.h"
+#include "meet/embedded/server_state.h"
 
 namespace viaduct::meet::embedded {
 namespace {
@@ -24,18 +24,18 @@ Duration askBefore(Clock::time_point until) {
 }  // namespace
 
 GroupClient::GroupClient(SitePtr site)
-    : site_(std::move(site)), line_(*site_->loop, site_->where, site_->token, *this) {}
+    : site_(std::move(site)), connection_(*site_->loop, site_->where, site_->token, *this) {}
 
 GroupClient::~GroupClient() {
   // With the lock: the loop's thread may be in one of our handlers.
   const auto held = site_->loop->hold();
-  line_.close();
+  connection_.close();
 }
 
 // The answer comes into status_.
 void GroupClient::askWhom() {
   status_.clear();
-  line_.send(makePacket(Type::kAsk));
+  connection_.send(makePacket(Type::kAsk));
 }
 
 template <class Done>
@@ -49,7 +49,7 @@ Wait GroupClient::await(Loop::Held& held, Deadline until, const StopFlag& stop,
     if (quiet != Wait::kTimeout) return quiet;
     askWhom();
     waitFor(changed_, held, std::min(ask_at, Clock::now() + kAskBefore), stop,
-            [&] { return done() || !status_.empty() || !line_.ready(); });
+            [&] { return done() || !status_.empty() || !connection_.ready(); });
     if (done()) return Wait::kDone;
     const Error so_far = gaveUp(Wait::kTimeout, operation);
     held.unlock();
@@ -60,14 +60,14 @@ Wait GroupClient::await(Loop::Held& held, Deadline until, const StopFlag& stop,
   if (first != Wait::kTimeout) return first;
   askWhom();
   const Wait second = waitFor(changed_, held, until.at(), stop, done);
-  if (second != Wait::kTimeout || !line_.ready()) return second;
+  if (second != Wait::kTimeout || !connection_.ready()) return second;
   waitFor(changed_, held, until.at() + before, stop, [&] { return done() || !status_.empty(); });
   return done() ? Wait::kDone : second;
 }
 
 Error GroupClient::gaveUp(Wait how, const std::string& operation) const {
-  if (!line_.ready() && how == Wait::kTimeout) {
-    Error why = line_.unreachable();
+  if (!connection_.ready() && how == Wait::kTimeout) {
+    Error why = connection_.unreachable();
     why.operation = operation;
     return why;
   }
@@ -84,7 +84,7 @@ Status GroupClient::join(const JoinRequest& request, Deadline until, const StopF
   auto held = site_->loop->hold();
   request_ = request;
   join_until_ = until.at();
-  line_.open(join_until_);
+  connection_.open(join_until_);
   const std::string operation = "join " + label();
   const Wait waited = await(held, until, stop, operation, [&] { return whole_ || refused_; });
   if (refused_) {
@@ -96,14 +96,14 @@ Status GroupClient::join(const JoinRequest& request, Deadline until, const StopF
 }
 
 void GroupClient::ready() {
-  line_.send(makePacket(Type::kJoin, JoinMessage{site_->name_space, request_}.encode()));
+  connection_.send(makePacket(Type::kJoin, JoinMessage{site_->name_space, request_}.encode()));
 }
 
 Status GroupClient::message(Type type, ByteSpan payload) {
   if (type == Type::kRefused) {
     VIADUCT_TRY(auto why, ErrorMessage::decode(payload));
     refused_ = std::move(why.error);
-  } else if (type == Type::kSeat) {
+  } else if (type == Type::kRank) {
     VIADUCT_TRY(const auto seat, NumberMessage::decode(payload));
     roster_.rank = static_cast<std::uint32_t>(seat.number);
   } else if (type == Type::kFormed) {
@@ -140,7 +140,7 @@ Status GroupClient::message(Type type, ByteSpan payload) {
 // Until the group is whole a meeting place that goes away may come back: everyone joins anew.
 void GroupClient::lost(const Error& why, bool again) {
   if (!whole_ && again && !refused_ && Clock::now() < join_until_)
-    return line_.open(join_until_, kReopenAfter);
+    return connection_.open(join_until_, kReopenAfter);
   if (!whole_) {
     if (!refused_) refused_ = why;
   } else if (!finished_ && !trouble_) {
@@ -166,7 +166,7 @@ Result<std::vector<std::string>> GroupClient::gather(std::string value, Deadline
   if (trouble_) return *trouble_;
   if (!std::exchange(waiting_, true)) {
     values_.reset();
-    line_.send(makePacket(Type::kGather, GatherMessage{round_, std::move(value)}.encode()));
+    connection_.send(makePacket(Type::kGather, GatherMessage{round_, std::move(value)}.encode()));
   }
   const Wait waited = await(held, until, stop, operation, [&] { return values_ || trouble_; });
   if (values_) {
@@ -187,7 +187,7 @@ std::optional<Error> GroupClient::trouble() const {
 
 void GroupClient::requestStop() {
   const auto held = site_->loop->hold();
-  if (!trouble_ && !finished_) line_.send(makePacket(Type::kStop));
+  if (!trouble_ && !finished_) connection_.send(makePacket(Type::kStop));
 }
 
 std::optional<std::uint32_t> GroupClient::stopRequestedBy() {
@@ -198,7 +198,7 @@ std::optional<std::uint32_t> GroupClient::stopRequestedBy() {
 void GroupClient::abandon(const std::string& reason) {
   const auto held = site_->loop->hold();
   if (trouble_ || finished_) return;
-  line_.send(makePacket(Type::kAbandon, TextMessage{reason}.encode()));
+  connection_.send(makePacket(Type::kAbandon, TextMessage{reason}.encode()));
   // The server's word comes too; who asks before it shall not believe that all is well.
   trouble_ = Error{.code = Code::kCancelled,
                    .operation = label(),
@@ -212,7 +212,7 @@ Status GroupClient::finish(Deadline until) {
   auto held = site_->loop->hold();
   if (finished_) return Ok{};
   if (trouble_) return *trouble_;
-  line_.send(makePacket(Type::kFinish));
+  connection_.send(makePacket(Type::kFinish));
   const StopFlag never{false};
   const Wait waited =
       waitFor(changed_, held, until.at(), never, [&] { return finished_ || trouble_.has_value(); });

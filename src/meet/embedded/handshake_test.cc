@@ -8,10 +8,10 @@
 #include "base/net/address.h"
 #include "base/random.h"
 #include "meet/embedded/embedded.h"
+#include "meet/embedded/message_socket.h"
 #include "meet/embedded/messages.h"
-#include "meet/embedded/proof.h"
 #include "meet/embedded/server.h"
-#include "meet/embedded/stream.h"
+#include "meet/embedded/token_proof.h"
 
 namespace viaduct::meet::embedded {
 namespace {
@@ -30,34 +30,34 @@ bool readable(int socket) {
 
 class Talker {
  public:
-  explicit Talker(base::Fd socket) : stream_(std::move(socket), kMaxUnproven) {}
+  explicit Talker(base::Fd socket) : socket_(std::move(socket), kMaxUnproven) {}
   void say(Type type, Bytes payload) {
-    EXPECT_TRUE(stream_.send(makePacket(type, std::move(payload))));
+    EXPECT_TRUE(socket_.send(makePacket(type, std::move(payload))));
   }
   // The next message; kBeat where the connection ends.
   std::pair<Type, Bytes> hear() {
     std::pair<Type, Bytes> out{Type::kBeat, {}};
     bool heard = false, open = true;
-    while (!heard && open && readable(stream_.fd())) {
-      const auto got = stream_.read(scratch_, [&](Type type, ByteSpan payload) -> Status {
+    while (!heard && open && readable(socket_.fd())) {
+      const auto got = socket_.read(scratch_, [&](Type type, ByteSpan payload) -> Status {
         out = {type, Bytes(payload.begin(), payload.end())};
         heard = true;
         return Ok{};
       });
-      open = got && *got != Stream::Read::kEnd;
+      open = got && *got != MessageSocket::Read::kEnd;
     }
     return out;
   }
 
  private:
-  Stream stream_;
+  MessageSocket socket_;
   std::vector<std::byte> scratch_ = std::vector<std::byte>(4096);
 };
 
 // What comes back for a proof made with this token.
 std::pair<Type, Bytes> proveWith(const std::string& where, const std::string& token) {
   Talker caller(called(where));
-  Proof proof{.token = base::secretFromText(token)};
+  TokenProof proof{.token = base::secretFromText(token)};
   EXPECT_TRUE(base::fillSecret(proof.member_nonce));
   caller.say(Type::kOpen, OpenMessage{.nonce = proof.member_nonce}.encode());
   const auto [type, payload] = caller.hear();

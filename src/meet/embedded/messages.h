@@ -69,7 +69,7 @@ struct TextMessage {
   static Result<TextMessage> decode(ByteSpan payload);
 };
 
-// kSeat: a rank; kPing, kPong: a number; kWithdraw, kForget: a request's.
+// kRank: a rank; kPing, kPong: a number; kWithdraw, kForget: a request's.
 struct NumberMessage {
   std::uint64_t number = 0;
   Bytes encode() const;

@@ -17,9 +17,9 @@
 #include "base/net/address.h"
 #include "base/net/listener.h"
 #include "base/random.h"
-#include "meet/embedded/hall.h"
-#include "meet/embedded/proof.h"
-#include "meet/embedded/stream.h"
+#include "meet/embedded/message_socket.h"
+#include "meet/embedded/server_state.h"
+#include "meet/embedded/token_proof.h"
 
 namespace viaduct::meet {
 
@@ -50,12 +50,12 @@ std::uint64_t firstEpoch() {
 
 }  // namespace
 
-class EmbeddedServer::Impl final : public wire::Post {
+class EmbeddedServer::Impl final : public wire::MemberConnections {
  public:
   explicit Impl(ServerOptions options)
       : options_(std::move(options)),
         token_(base::secretFromText(options_.token)),
-        hall_(*this, firstEpoch()) {}
+        state_(*this, firstEpoch()) {}
   ~Impl() override {
     if (loop_) loop_->stop();
   }
@@ -73,15 +73,15 @@ class EmbeddedServer::Impl final : public wire::Post {
 
  private:
   struct Guest {
-    Guest(base::Fd socket, std::string where)
-        : stream(std::move(socket), wire::kMaxUnproven), remote(std::move(where)) {}
-    wire::Stream stream;
+    Guest(base::Fd fd, std::string where)
+        : socket(std::move(fd), wire::kMaxUnproven), remote(std::move(where)) {}
+    wire::MessageSocket socket;
     std::string remote;
     base::Poller::Id watch = 0;
     bool writes = false;  // waits for room in the socket
     bool challenged = false, proven = false, doomed = false;
     base::Unproven::Place place = {};  // until it is proven
-    wire::Proof proof = {};
+    wire::TokenProof proof = {};
     Clock::time_point came = Clock::now(), heard = came;
   };
 
@@ -101,7 +101,7 @@ class EmbeddedServer::Impl final : public wire::Post {
   ServerOptions options_;
   base::Key token_;
   std::unique_ptr<base::Loop> loop_;
-  wire::Hall hall_;
+  wire::ServerState state_;
   std::unique_ptr<base::Listener> listener_;  // before the guests, who have places at it
   std::unordered_map<GuestId, std::unique_ptr<Guest>> guests_;
   std::vector<std::pair<GuestId, std::string>> doomed_;
@@ -141,7 +141,7 @@ void EmbeddedServer::Impl::accept(base::Fd socket, base::Unproven::Place place) 
   const auto remote = base::remoteAddress(socket.get());
   const GuestId id = ++last_guest_;
   auto guest = std::make_unique<Guest>(std::move(socket), remote ? remote->text() : "?");
-  auto watch = loop_->poller().watch(guest->stream.fd(), EPOLLIN | EPOLLRDHUP,
+  auto watch = loop_->poller().watch(guest->socket.fd(), EPOLLIN | EPOLLRDHUP,
                                      [this, id](std::uint32_t events) { onEvents(id, events); });
   if (!watch) return base::log(base::LogLevel::kError, "meet: {}", watch.error().text());
   guest->watch = *watch;
@@ -156,16 +156,16 @@ void EmbeddedServer::Impl::onEvents(GuestId id, std::uint32_t events) {
   if (found == guests_.end() || found->second->doomed) return;
   Guest& guest = *found->second;
   if ((events & EPOLLOUT) != 0) {
-    if (const Status flushed = guest.stream.flush(); !flushed)
+    if (const Status flushed = guest.socket.flush(); !flushed)
       return doom(id, flushed.error().detail);
     watchWriting(id, guest);
   }
   if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) == 0) return;
-  const auto read = guest.stream.read(
+  const auto read = guest.socket.read(
       scratch_, [&](Type type, ByteSpan payload) { return take(id, guest, type, payload); });
   if (!read)
     doom(id, read.error().detail);
-  else if (*read == wire::Stream::Read::kEnd)
+  else if (*read == wire::MessageSocket::Read::kEnd)
     doom(id, "its connection closed");
   else
     guest.heard = Clock::now();
@@ -173,7 +173,7 @@ void EmbeddedServer::Impl::onEvents(GuestId id, std::uint32_t events) {
 
 Status EmbeddedServer::Impl::take(GuestId id, Guest& guest, Type type, ByteSpan payload) {
   ++received_;
-  if (guest.proven) return hall_.take(id, type, payload);
+  if (guest.proven) return state_.take(id, type, payload);
   if (type == Type::kOpen && !guest.challenged) return challenge(guest, payload);
   if (type == Type::kProof && guest.challenged) return prove(guest, payload);
   return outOfTurn();
@@ -192,7 +192,7 @@ Status EmbeddedServer::Impl::challenge(Guest& guest, ByteSpan payload) {
   guest.proof.token = token_;
   guest.proof.member_nonce = open.nonce;
   VIADUCT_CHECK(base::fillSecret(guest.proof.server_nonce));
-  return guest.stream.send(wire::makePacket(
+  return guest.socket.send(wire::makePacket(
       Type::kChallenge, wire::ChallengeMessage{guest.proof.server_nonce}.encode()));
 }
 
@@ -211,9 +211,9 @@ Status EmbeddedServer::Impl::prove(Guest& guest, ByteSpan payload) {
              "give all members and the meeting place the same secret (--secret, VIADUCT_SECRET)"});
   const wire::WelcomeMessage welcome{guest.proof.ofServer(),
                                      static_cast<std::uint32_t>(options_.detect.count())};
-  VIADUCT_CHECK(guest.stream.send(wire::makePacket(Type::kWelcome, welcome.encode())));
-  guest.stream.useKeys(guest.proof.fromServer(), guest.proof.fromMember());
-  guest.stream.setLimit(wire::kMaxFromMember);
+  VIADUCT_CHECK(guest.socket.send(wire::makePacket(Type::kWelcome, welcome.encode())));
+  guest.socket.useKeys(guest.proof.fromServer(), guest.proof.fromMember());
+  guest.socket.setLimit(wire::kMaxFromMember);
   guest.proven = true;
   guest.place.leave();
   return Ok{};
@@ -228,7 +228,7 @@ Status EmbeddedServer::Impl::deny(Guest& guest, Error why) {
   else
     base::log(base::LogLevel::kWarning, "meet: {}", line);
   static_cast<void>(
-      guest.stream.send(wire::makePacket(Type::kDeny, wire::ErrorMessage{why}.encode())));
+      guest.socket.send(wire::makePacket(Type::kDeny, wire::ErrorMessage{why}.encode())));
   return why;
 }
 
@@ -240,13 +240,13 @@ void EmbeddedServer::Impl::send(GuestId to, const PacketPtr& packet) {
 void EmbeddedServer::Impl::write(GuestId id, Guest& guest, const PacketPtr& packet) {
   if (guest.doomed) return;
   ++sent_;
-  if (const Status sent = guest.stream.send(packet); !sent) return doom(id, sent.error().detail);
+  if (const Status sent = guest.socket.send(packet); !sent) return doom(id, sent.error().detail);
   watchWriting(id, guest);
 }
 
 void EmbeddedServer::Impl::watchWriting(GuestId id, Guest& guest) {
-  if (guest.stream.unsent() == guest.writes) return;
-  guest.writes = guest.stream.unsent();
+  if (guest.socket.unsent() == guest.writes) return;
+  guest.writes = guest.socket.unsent();
   const std::uint32_t events = EPOLLIN | EPOLLRDHUP | (guest.writes ? EPOLLOUT : 0U);
   if (const Status changed = loop_->poller().change(guest.watch, events); !changed)
     doom(id, changed.error().detail);
@@ -278,9 +278,9 @@ void EmbeddedServer::Impl::reap() {
     loop_->poller().forget(found->second->watch);
     const bool proven = found->second->proven;
     guests_.erase(found);
-    if (proven) hall_.gone(id, how);
+    if (proven) state_.gone(id, how);
   }
-  if (hall_.liveGroups() == 0) quiet_.notify_all();
+  if (state_.liveGroups() == 0) quiet_.notify_all();
 }
 
 // From the listener, which needs the descriptor at once.
@@ -315,7 +315,7 @@ void EmbeddedServer::Impl::tick() {
 
 bool EmbeddedServer::Impl::drained(Clock::time_point until) {
   auto held = loop_->hold();
-  const auto quiet = [this] { return hall_.liveGroups() == 0; };
+  const auto quiet = [this] { return state_.liveGroups() == 0; };
   while (!quiet()) {
     if (Clock::now() >= until) return false;
     // Not wait_until with time_point::max(), which overflows in some libraries.
@@ -327,7 +327,7 @@ bool EmbeddedServer::Impl::drained(Clock::time_point until) {
 ServerCounts EmbeddedServer::Impl::counts() {
   const auto held = loop_->hold();
   ServerCounts out{
-      .groups = hall_.liveGroups(), .names = hall_.names(), .received = received_, .sent = sent_};
+      .groups = state_.liveGroups(), .names = state_.names(), .received = received_, .sent = sent_};
   for (const auto& [id, guest] : guests_) out.members += guest->proven && !guest->doomed ? 1 : 0;
   return out;
 }

@@ -56,20 +56,20 @@ struct Advice {
   const char* cause;
   const char* remedy;
 };
-Advice adviceFor(Step step) {
+Advice adviceFor(ConnectStep step) {
   switch (step) {
-    case Step::kResolve:
+    case ConnectStep::kResolve:
       return {"the name is misspelt, or not known here yet", "check it with getent hosts NAME"};
-    case Step::kConnect:
+    case ConnectStep::kConnect:
       return {"no etcd listens there, or the network blocks it",
               "check host and port, and that etcd runs: curl URL/version"};
-    case Step::kTls:
+    case ConnectStep::kTls:
       return {"the certificates do not match, or one side does not use TLS",
               "check http or https, the CA file, and the client's certificate and key"};
-    case Step::kAuth:
+    case ConnectStep::kAuth:
       return {"the user, the password or the user's role is wrong",
               "check them with etcdctl --user NAME get KEY"};
-    case Step::kRequest:
+    case ConnectStep::kRequest:
       return {"the port is not etcd's client port, or this etcd hangs or has no leader",
               "check it with etcdctl --endpoints=URL endpoint status"};
   }
@@ -94,8 +94,8 @@ Advice adviceFor(const Refusal& refusal) {
 
 Error errorOf(const Refusal& refusal, const std::string& url, bool auth) {
   Advice advice = adviceFor(refusal);
-  if (advice.cause[0] == '\0' && auth) advice = adviceFor(Step::kAuth);
-  const char* const step = stepName(auth ? Step::kAuth : Step::kRequest);
+  if (advice.cause[0] == '\0' && auth) advice = adviceFor(ConnectStep::kAuth);
+  const char* const step = stepName(auth ? ConnectStep::kAuth : ConnectStep::kRequest);
   return {.code = auth ? Code::kDenied : codeOf(refusal.code),
           .operation = "etcd",
           .detail = fmt::format("{}: {}: {}", url, step, refusal.message),
@@ -118,11 +118,12 @@ struct Client::Call {
   int logins = 0;
   Duration longest_try = kLongestTry;
   milliseconds pause = kFirstPause;
-  std::vector<std::optional<Failure>> failures;  // the last that tells something, of each endpoint
-  Loop::Id exchange = 0, timer = 0;
+  std::vector<std::optional<CurlFailure>>
+      failures;  // the last that tells something, of each endpoint
+  CurlLoop::Id exchange = 0, timer = 0;
 };
 
-Client::Client(Loop& loop, Config config) : loop_(loop), config_(std::move(config)) {}
+Client::Client(CurlLoop& loop, Config config) : loop_(loop), config_(std::move(config)) {}
 
 Client::~Client() {
   for (const CallPtr& call : calls_) {
@@ -167,7 +168,7 @@ void Client::attempt(const CallPtr& call) {
       .body = call->body,
       .token = token_,
       .until = std::max(now, std::min(now + most, call->until)),
-      .done = [this, call](Answer answer) { answered(call, std::move(answer)); },
+      .done = [this, call](CurlAnswer answer) { answered(call, std::move(answer)); },
   });
 }
 
@@ -194,7 +195,7 @@ void Client::loggedIn(Result<std::string> body) {
   for (const auto& done : waiting) done(status);
 }
 
-void Client::answered(const CallPtr& call, Answer answer) {
+void Client::answered(const CallPtr& call, CurlAnswer answer) {
   call->exchange = 0;
   if (answer.failure) return failed(call, *std::move(answer.failure));
   if (answer.status < 200 || answer.status > 299) return refused(call, answer);
@@ -202,7 +203,7 @@ void Client::answered(const CallPtr& call, Answer answer) {
   finish(call, std::move(answer.body));
 }
 
-void Client::refused(const CallPtr& call, const Answer& answer) {
+void Client::refused(const CallPtr& call, const CurlAnswer& answer) {
   auto refusal = parseRefusal(answer.body);
   // The one refusal that etcd's gateway makes in plain text.
   if (!refusal && answer.body.starts_with("CommonName of client"))
@@ -232,7 +233,7 @@ void Client::refused(const CallPtr& call, const Answer& answer) {
   finish(call, errorOf(*refusal, config_.endpoints[call->at].url(), auth));
 }
 
-void Client::failed(const CallPtr& call, Failure failure) {
+void Client::failed(const CallPtr& call, CurlFailure failure) {
   if (failure.for_good) ++call->for_good;
   const auto now = Clock::now();
   const bool cut_short = failure.timed_out && now - call->begun < kTellingTry;
@@ -264,12 +265,12 @@ void Client::moveOn(std::size_t from) {
   }
 }
 
-Loop::Id Client::onMove(std::function<void()> moved) {
+CurlLoop::Id Client::onMove(std::function<void()> moved) {
   on_move_.emplace_back(++last_id_, std::move(moved));
   return last_id_;
 }
 
-void Client::forgetMove(Loop::Id id) {
+void Client::forgetMove(CurlLoop::Id id) {
   std::erase_if(on_move_, [id](const auto& one) { return one.first == id; });
 }
 
@@ -294,7 +295,7 @@ std::optional<Error> Client::trouble() const {
 Error Client::failureOf(const Call& call) const {
   Error out{.code = call.for_good == config_.endpoints.size() ? Code::kDevice : Code::kTimeout,
             .operation = "etcd"};
-  std::optional<Step> step;
+  std::optional<ConnectStep> step;
   std::set<std::string> remedies;
   for (std::size_t i = 0; i < call.failures.size(); ++i) {
     const auto& failure = call.failures[i];
@@ -312,9 +313,9 @@ Error Client::failureOf(const Call& call) const {
   return out;
 }
 
-std::unique_ptr<Client::Open> Client::openStream(Stream stream) {
+std::unique_ptr<Client::OpenStream> Client::openStream(StreamRequest stream) {
   const std::string url = config_.endpoints[current_].url();
-  auto end = [this, at = current_, url, done = std::move(stream.end)](const Answer& answer) {
+  auto end = [this, at = current_, url, done = std::move(stream.end)](const CurlAnswer& answer) {
     Error why{.code = Code::kPeerLost, .operation = "etcd watch"};
     if (answer.failure) {
       why.detail =
@@ -328,13 +329,13 @@ std::unique_ptr<Client::Open> Client::openStream(Stream stream) {
     }
     done(std::move(why));
   };
-  const Loop::Id id = loop_.start({.url = url + std::string(kWatchPath),
-                                   .body = std::move(stream.body),
-                                   .token = token_,
-                                   .until = stream.first_line,
-                                   .line = std::move(stream.line),
-                                   .done = std::move(end)});
-  return std::make_unique<Open>(loop_, id);
+  const CurlLoop::Id id = loop_.start({.url = url + std::string(kWatchPath),
+                                       .body = std::move(stream.body),
+                                       .token = token_,
+                                       .until = stream.first_line,
+                                       .line = std::move(stream.line),
+                                       .done = std::move(end)});
+  return std::make_unique<OpenStream>(loop_, id);
 }
 
 }  // namespace viaduct::meet::etcd

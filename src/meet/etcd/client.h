@@ -13,19 +13,19 @@
 #include <string_view>
 #include <vector>
 
+#include "meet/etcd/curl_loop.h"
 #include "meet/etcd/endpoints.h"
 #include "meet/etcd/gateway.h"
-#include "meet/etcd/loop.h"
 
 namespace viaduct::meet::etcd {
 
 class Client {
  public:
   struct Config {
-    std::vector<Endpoint> endpoints = {};
+    std::vector<EtcdEndpoint> endpoints = {};
     std::string user = {}, password = {};  // in no error and no log
   };
-  Client(Loop& loop, Config config);
+  Client(CurlLoop& loop, Config config);
   ~Client();  // calls under way end without a word
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -43,22 +43,22 @@ class Client {
 
   // A request whose answer is a stream of lines, at the endpoint that answers now. `end` runs once.
   // `first_line`: by when there has to be one.
-  struct Stream {
+  struct StreamRequest {
     std::string body = {};
     Clock::time_point first_line = {};
     std::function<void(std::string_view)> line = {};
     std::function<void(Error)> end = {};
   };
-  class Open;  // lets go of the stream when destroyed
-  std::unique_ptr<Open> openStream(Stream stream);
+  class OpenStream;  // lets go of the stream when destroyed
+  std::unique_ptr<OpenStream> openStream(StreamRequest stream);
 
   // Makes sure that there is a token, where a user is given: streams do not ask for one themselves.
   void login(Clock::time_point until, std::function<void(Status)> done);
   // The token is no longer taken: the next call gets another one.
   void forgetToken() { token_.clear(); }
   // The endpoint in use failed: what only listens there looks elsewhere. One subscriber's own id.
-  Loop::Id onMove(std::function<void()> moved);
-  void forgetMove(Loop::Id id);
+  CurlLoop::Id onMove(std::function<void()> moved);
+  void forgetMove(CurlLoop::Id id);
 
   // Why a call that is under way has not been answered yet, where an endpoint has failed it.
   std::optional<Error> trouble() const;
@@ -72,15 +72,15 @@ class Client {
 
   void attempt(const CallPtr& call);
   void loggedIn(Result<std::string> body);
-  void answered(const CallPtr& call, Answer answer);
-  void refused(const CallPtr& call, const Answer& answer);
-  void failed(const CallPtr& call, Failure failure);
+  void answered(const CallPtr& call, CurlAnswer answer);
+  void refused(const CallPtr& call, const CurlAnswer& answer);
+  void failed(const CallPtr& call, CurlFailure failure);
   void finish(const CallPtr& call, Result<std::string> result);
   void moveOn(std::size_t from);
   Error failureOf(const Call& call) const;
   bool needsLogin(std::string_view path) const;
 
-  Loop& loop_;
+  CurlLoop& loop_;
   Config config_;
   std::size_t current_ = 0;  // the endpoint that answered last
   std::string token_;
@@ -88,20 +88,20 @@ class Client {
   std::vector<std::function<void(Status)>> waiting_for_login_;
   std::list<CallPtr> calls_;
   std::function<void()> when_idle_;
-  std::vector<std::pair<Loop::Id, std::function<void()>>> on_move_;
-  Loop::Id last_id_ = 0;
+  std::vector<std::pair<CurlLoop::Id, std::function<void()>>> on_move_;
+  CurlLoop::Id last_id_ = 0;
 };
 
-class Client::Open {
+class Client::OpenStream {
  public:
-  Open(Loop& loop, Loop::Id id) : loop_(loop), id_(id) {}
-  ~Open() { loop_.drop(id_); }
-  Open(const Open&) = delete;
-  Open& operator=(const Open&) = delete;
+  OpenStream(CurlLoop& loop, CurlLoop::Id id) : loop_(loop), id_(id) {}
+  ~OpenStream() { loop_.drop(id_); }
+  OpenStream(const OpenStream&) = delete;
+  OpenStream& operator=(const OpenStream&) = delete;
 
  private:
-  Loop& loop_;
-  Loop::Id id_;
+  CurlLoop& loop_;
+  CurlLoop::Id id_;
 };
 
 }  // namespace viaduct::meet::etcd

@@ -41,16 +41,16 @@ struct Outcome {
 // Lives in the loop: claims a name, and claims it again when the lease was lost.
 class Claim {
  public:
-  Claim(Core& core, std::string name, std::string value, Clock::time_point until)
-      : core_(core),
+  Claim(EtcdContext& context, std::string name, std::string value, Clock::time_point until)
+      : context_(context),
         name_(std::move(name)),
-        key_(core.space().entry(name_)),
-        withdrawn_key_(core.space().withdrawn(uniqueNumber())),
+        key_(context.space().entry(name_)),
+        withdrawn_key_(context.space().withdrawn(uniqueNumber())),
         value_(encode(EntryMessage{ownIdentity(), std::move(value)})),
         until_(until) {}
   ~Claim() {
-    core_.loop().forget(timer_);
-    core_.lease().forgetLoss(loss_);
+    context_.loop().forget(timer_);
+    context_.lease().forgetLoss(loss_);
   }
   Claim(const Claim&) = delete;
   Claim& operator=(const Claim&) = delete;
@@ -58,45 +58,47 @@ class Claim {
   Outcome outcome;
 
   void begin() {
-    core_.lease().want(until_, [this, weak = std::weak_ptr(alive_)](Result<LeaseId> lease) {
+    context_.lease().want(until_, [this, weak = std::weak_ptr(alive_)](Result<LeaseId> lease) {
       if (weak.expired()) return;
       if (!lease) return end(std::move(lease).error());
       asked_ = true;
       const Txn txn{.when = {{key_}, {withdrawn_key_}},
-                    .then = {Op::put(key_, value_, *lease)},
-                    .otherwise = {Op::get({key_, {}})}};
+                    .then = {TxnOp::put(key_, value_, *lease)},
+                    .otherwise = {TxnOp::get({key_, {}})}};
       send(txn, [this, lease = *lease](Result<TxnReply> reply) { asked(lease, std::move(reply)); });
     });
   }
 
   // Our last act: `done` runs when the entry is gone, or etcd does not answer.
   void withdraw(std::function<void()> done) {
-    if (created_ != 0) return erase(core_, key_, created_, std::move(done));
-    const LeaseId lease = core_.lease().id();
+    if (created_ != 0) return erase(context_, key_, created_, std::move(done));
+    const LeaseId lease = context_.lease().id();
     if (!asked_ || lease == 0) return done();
     // Whether the entry is there is not known, and it may yet come.
-    core_.txn({.then = {Op::put(withdrawn_key_, {}, lease), Op::get({key_, {}})}}, core_.patience(),
-              [&core = core_, lease, key = key_, value = value_,
-               done = std::move(done)](const Result<TxnReply>& reply) {
-                if (!reply || reply->found.empty()) return done();
-                const KeyValue& kv = reply->found[0];
-                if (kv.lease != lease || kv.value != value) return done();
-                erase(core, key, kv.created, done);
-              });
+    context_.txn({.then = {TxnOp::put(withdrawn_key_, {}, lease), TxnOp::get({key_, {}})}},
+                 context_.patience(),
+                 [&context = context_, lease, key = key_, value = value_,
+                  done = std::move(done)](const Result<TxnReply>& reply) {
+                   if (!reply || reply->found.empty()) return done();
+                   const KeyValue& kv = reply->found[0];
+                   if (kv.lease != lease || kv.value != value) return done();
+                   erase(context, key, kv.created, done);
+                 });
   }
 
  private:
-  static void erase(Core& core, const std::string& key, Revision created,
+  static void erase(EtcdContext& context, const std::string& key, Revision created,
                     std::function<void()> done) {
-    core.txn({.when = {{key, Compare::What::kCreatedAt, created}}, .then = {Op::erase({key, {}})}},
-             core.patience(), [done = std::move(done)](const auto&) { done(); });
+    context.txn(
+        {.when = {{key, Compare::What::kCreatedAt, created}}, .then = {TxnOp::erase({key, {}})}},
+        context.patience(), [done = std::move(done)](const auto&) { done(); });
   }
 
   void send(const Txn& txn, std::function<void(Result<TxnReply>)> done) {
-    core_.txn(txn, until_,
-              [done = std::move(done), weak = std::weak_ptr(alive_)](Result<TxnReply> reply) {
-                if (!weak.expired()) done(std::move(reply));
-              });
+    context_.txn(txn, until_,
+                 [done = std::move(done), weak = std::weak_ptr(alive_)](Result<TxnReply> reply) {
+                   if (!weak.expired()) done(std::move(reply));
+                 });
   }
 
   void asked(LeaseId lease, Result<TxnReply> reply) {
@@ -112,10 +114,10 @@ class Claim {
     if (kv.lease == lease) return taken("this process");
     if (entry && kv.lease != 0 && kv.created != proven_dead_ && isProvablyDead(entry->identity)) {
       proven_dead_ = kv.created;
-      core_.client().call(kRevokePath, leaseJson(kv.lease), until_,
-                          [this, weak = std::weak_ptr(alive_)](const Result<std::string>&) {
-                            if (!weak.expired()) begin();
-                          });
+      context_.client().call(kRevokePath, leaseJson(kv.lease), until_,
+                             [this, weak = std::weak_ptr(alive_)](const Result<std::string>&) {
+                               if (!weak.expired()) begin();
+                             });
       return;
     }
     waitForExpiry(reply->revision + 1);
@@ -124,17 +126,17 @@ class Claim {
   // Whoever is alive keeps its lease alive; a dead one's entry goes within its lease's time.
   void waitForExpiry(Revision from) {
     taken_seen_ = true;
-    if (core_.loop().forget(std::exchange(timer_, 0)); given_up_at_ == Clock::time_point{})
-      given_up_at_ = std::min(until_, Clock::now() + core_.lease().timeToLive() + kExpiry);
-    timer_ = core_.loop().at(given_up_at_, [this] {
+    if (context_.loop().forget(std::exchange(timer_, 0)); given_up_at_ == Clock::time_point{})
+      given_up_at_ = std::min(until_, Clock::now() + context_.lease().timeToLive() + kExpiry);
+    timer_ = context_.loop().at(given_up_at_, [this] {
       timer_ = 0;
       watch_.reset();
       taken("another process");
     });
     watch_ = std::make_unique<Watch>(
-        core_.loop(), core_.client(), std::vector<KeyRange>{{key_, {}}}, from,
+        context_.loop(), context_.client(), std::vector<KeyRange>{{key_, {}}}, from,
         Watch::Handlers{.event =
-                            [this](const Event& event) {
+                            [this](const WatchEvent& event) {
                               if (event.deleted) retry();
                             },
                         .snapshot =
@@ -158,10 +160,10 @@ class Claim {
 
   void claimed(Revision created) {
     created_ = created;
-    core_.loop().forget(std::exchange(timer_, 0));
+    context_.loop().forget(std::exchange(timer_, 0));
     watch_.reset();
     if (loss_ == 0)
-      loss_ = core_.lease().onLoss([this](const Error& why) {
+      loss_ = context_.lease().onLoss([this](const Error& why) {
         base::log(base::LogLevel::kWarning, "the name {} is published again: {}", name_,
                   why.text());
         reclaim();
@@ -173,61 +175,61 @@ class Claim {
   void reclaim() {
     created_ = 0;
     given_up_at_ = {};
-    until_ = core_.patience();
+    until_ = context_.patience();
     begin();
   }
 
   void end(Error why) {
     watch_.reset();
-    core_.loop().forget(std::exchange(timer_, 0));
+    context_.loop().forget(std::exchange(timer_, 0));
     if (loss_ == 0) return outcome.set(std::move(why));
-    timer_ = core_.loop().at(Clock::now() + kReclaim, [this] {
+    timer_ = context_.loop().at(Clock::now() + kReclaim, [this] {
       timer_ = 0;
       reclaim();
     });
   }
 
-  Core& core_;
+  EtcdContext& context_;
   const std::string name_, key_, withdrawn_key_, value_;
   Clock::time_point until_, given_up_at_ = {};
   Revision created_ = 0, proven_dead_ = 0;
   bool asked_ = false;  // and not answered
   bool taken_seen_ = false;
   std::unique_ptr<Watch> watch_;
-  Loop::Id timer_ = 0, loss_ = 0;
+  CurlLoop::Id timer_ = 0, loss_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 // Ends a claim where it lives. Who looks for the name afterwards does not find it, unless etcd
 // takes longer than we wait.
-void release(Core& core, std::unique_ptr<Claim> claim) {
+void release(EtcdContext& context, std::unique_ptr<Claim> claim) {
   auto done = std::make_shared<std::promise<void>>();
   auto gone = done->get_future();
-  core.run([&] {
+  context.run([&] {
     claim->withdraw([done] { done->set_value(); });
     claim.reset();
   });
   gone.wait_for(kWithdraw);
 }
 
-class EtcdEntry final : public Entry {
+class EtcdName final : public PublishedName {
  public:
-  EtcdEntry(std::shared_ptr<Core> core, std::unique_ptr<Claim> claim)
-      : core_(std::move(core)), claim_(std::move(claim)) {}
-  ~EtcdEntry() override { release(*core_, std::move(claim_)); }
-  EtcdEntry(const EtcdEntry&) = delete;
-  EtcdEntry& operator=(const EtcdEntry&) = delete;
+  EtcdName(std::shared_ptr<EtcdContext> context, std::unique_ptr<Claim> claim)
+      : context_(std::move(context)), claim_(std::move(claim)) {}
+  ~EtcdName() override { release(*context_, std::move(claim_)); }
+  EtcdName(const EtcdName&) = delete;
+  EtcdName& operator=(const EtcdName&) = delete;
 
  private:
-  std::shared_ptr<Core> core_;
+  std::shared_ptr<EtcdContext> context_;
   std::unique_ptr<Claim> claim_;
 };
 
 // Lives in the loop: waits for a name.
 class Finding {
  public:
-  Finding(Core& core, const std::string& name, Clock::time_point until)
-      : core_(core), key_(core.space().entry(name)), until_(until) {}
+  Finding(EtcdContext& context, const std::string& name, Clock::time_point until)
+      : context_(context), key_(context.space().entry(name)), until_(until) {}
   Finding(const Finding&) = delete;
   Finding& operator=(const Finding&) = delete;
   ~Finding() = default;
@@ -236,21 +238,21 @@ class Finding {
 
   bool asked() const { return watch_ != nullptr; }  // etcd has answered that it is not there
   void begin() {
-    core_.txn({.then = {Op::get({key_, {}})}}, until_,
-              [this, weak = std::weak_ptr(alive_)](Result<TxnReply> reply) {
-                if (weak.expired()) return;
-                if (!reply) return outcome.set(std::move(reply).error());
-                if (!reply->found.empty()) return found(reply->found[0]);
-                watch(reply->revision + 1);
-              });
+    context_.txn({.then = {TxnOp::get({key_, {}})}}, until_,
+                 [this, weak = std::weak_ptr(alive_)](Result<TxnReply> reply) {
+                   if (weak.expired()) return;
+                   if (!reply) return outcome.set(std::move(reply).error());
+                   if (!reply->found.empty()) return found(reply->found[0]);
+                   watch(reply->revision + 1);
+                 });
   }
 
  private:
   void watch(Revision from) {
     watch_ = std::make_unique<Watch>(
-        core_.loop(), core_.client(), std::vector<KeyRange>{{key_, {}}}, from,
+        context_.loop(), context_.client(), std::vector<KeyRange>{{key_, {}}}, from,
         Watch::Handlers{.event =
-                            [this](const Event& event) {
+                            [this](const WatchEvent& event) {
                               if (!event.deleted) found(event.kv);
                             },
                         .snapshot =
@@ -268,7 +270,7 @@ class Finding {
                       .cause = "another version of this program, or another program, wrote it"});
   }
 
-  Core& core_;
+  EtcdContext& context_;
   const std::string key_;
   const Clock::time_point until_;
   std::unique_ptr<Watch> watch_;
@@ -276,14 +278,16 @@ class Finding {
 };
 
 // `missing`: what the wait is for, while etcd answers.
-std::optional<Result<std::string>> await(Core& core, Outcome& outcome, const Error& missing,
-                                         Clock::time_point until, const StopFlag& stop) {
+std::optional<Result<std::string>> await(EtcdContext& context, Outcome& outcome,
+                                         const Error& missing, Clock::time_point until,
+                                         const StopFlag& stop) {
   const auto known = [&outcome] { return outcome.result.has_value(); };
-  waitAloud(core, outcome.board, outcome.so_far, until, stop, known, [&core, &outcome, missing] {
-    Error why = core.client().trouble().value_or(missing);
-    why.operation = missing.operation;
-    outcome.board.change([&] { outcome.so_far = std::move(why); });
-  });
+  waitAloud(context, outcome.board, outcome.so_far, until, stop, known,
+            [&context, &outcome, missing] {
+              Error why = context.client().trouble().value_or(missing);
+              why.operation = missing.operation;
+              outcome.board.change([&] { outcome.so_far = std::move(why); });
+            });
   return outcome.board.look([&outcome] { return outcome.result; });
 }
 
@@ -295,24 +299,27 @@ Status checkName(const std::string& operation, const std::string& name) {
 
 }  // namespace
 
-Result<std::unique_ptr<Entry>> publishName(std::shared_ptr<Core> core, const std::string& name,
-                                           const std::string& value, Clock::time_point until) {
+Result<std::unique_ptr<PublishedName>> publishName(std::shared_ptr<EtcdContext> context,
+                                                   const std::string& name,
+                                                   const std::string& value,
+                                                   Clock::time_point until) {
   VIADUCT_CHECK(checkName("publish", name));
   const std::string operation = fmt::format("publish \"{}\"", name);
   if (value.size() > kMaxValueBytes)
     return Error{
         .operation = operation,
         .detail = fmt::format("a value has up to {} bytes, not {}", kMaxValueBytes, value.size())};
-  auto claim = std::make_unique<Claim>(*core, name, value, until);
-  core->loop().post([claim = claim.get()] { claim->begin(); });
+  auto claim = std::make_unique<Claim>(*context, name, value, until);
+  context->loop().post([claim = claim.get()] { claim->begin(); });
   const StopFlag never{false};
   const auto result = await(
-      *core, claim->outcome,
-      {.operation = operation, .detail = core->text() + " has not said that the name is free"},
+      *context, claim->outcome,
+      {.operation = operation, .detail = context->text() + " has not said that the name is free"},
       until + kGrace, never);
   if (result && *result)
-    return std::unique_ptr<Entry>(std::make_unique<EtcdEntry>(std::move(core), std::move(claim)));
-  release(*core, std::move(claim));
+    return std::unique_ptr<PublishedName>(
+        std::make_unique<EtcdName>(std::move(context), std::move(claim)));
+  release(*context, std::move(claim));
   if (!result)
     return Error{.code = Code::kTimeout, .operation = operation, .detail = "etcd did not answer"};
   Error why = result->error();
@@ -320,22 +327,22 @@ Result<std::unique_ptr<Entry>> publishName(std::shared_ptr<Core> core, const std
   return why;
 }
 
-Result<std::string> findName(Core& core, const std::string& name, Clock::time_point until,
+Result<std::string> findName(EtcdContext& context, const std::string& name, Clock::time_point until,
                              const StopFlag& stop) {
   VIADUCT_CHECK(checkName("find", name));
   const std::string operation = fmt::format("find \"{}\"", name);
-  auto finding = std::make_unique<Finding>(core, name, until);
-  core.loop().post([finding = finding.get()] { finding->begin(); });
+  auto finding = std::make_unique<Finding>(context, name, until);
+  context.loop().post([finding = finding.get()] { finding->begin(); });
   auto result = await(
-      core, finding->outcome,
-      {.operation = operation, .detail = "no agent has published that name at " + core.text()},
+      context, finding->outcome,
+      {.operation = operation, .detail = "no agent has published that name at " + context.text()},
       until, stop);
   const bool stopped = stop.load(std::memory_order_relaxed);
   bool asked = false;
-  core.run([&] { asked = finding->asked(); });
+  context.run([&] { asked = finding->asked(); });
   // A call that failed has said so at its own deadline, which is ours, before that was run.
   if (!result && !stopped) result = finding->outcome.wait(until, &stop);
-  core.run([&] { finding.reset(); });
+  context.run([&] { finding.reset(); });
   if (!result && stopped)
     return Error{.code = Code::kCancelled, .operation = operation, .detail = "asked to stop"};
   if (!result && !asked)

@@ -5,13 +5,15 @@
 #include <memory>
 #include <string>
 
-#include "meet/etcd/core.h"
+#include "meet/etcd/context.h"
 
 namespace viaduct::meet::etcd {
 
-Result<std::unique_ptr<Entry>> publishName(std::shared_ptr<Core> core, const std::string& name,
-                                           const std::string& value, Clock::time_point until);
-Result<std::string> findName(Core& core, const std::string& name, Clock::time_point until,
+Result<std::unique_ptr<PublishedName>> publishName(std::shared_ptr<EtcdContext> context,
+                                                   const std::string& name,
+                                                   const std::string& value,
+                                                   Clock::time_point until);
+Result<std::string> findName(EtcdContext& context, const std::string& name, Clock::time_point until,
                              const StopFlag& stop);
 
 }  // namespace viaduct::meet::etcd

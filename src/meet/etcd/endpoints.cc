@@ -16,12 +16,12 @@ class Parser {
  public:
   explicit Parser(std::string_view all) : all_(all) {}
 
-  Result<Endpoint> parse(std::size_t begin, std::size_t end) {
+  Result<EtcdEndpoint> parse(std::size_t begin, std::size_t end) {
     at_ = begin;
     end_ = end;
     trim();
     if (at_ == end_) return wrong("an endpoint is missing here", at_);
-    Endpoint out;
+    EtcdEndpoint out;
     VIADUCT_CHECK(scheme(out));
     VIADUCT_CHECK(all_[at_] == '[' ? bracketed(out) : name(out));
     VIADUCT_CHECK(port(out));
@@ -51,7 +51,7 @@ class Parser {
                 "commas, IPv6 in brackets"};
   }
 
-  Status scheme(Endpoint& out) {
+  Status scheme(EtcdEndpoint& out) {
     const std::string_view text = all_.substr(at_, end_ - at_);
     const std::size_t found = text.find("://");
     if (found != std::string_view::npos) {
@@ -65,7 +65,7 @@ class Parser {
     return Ok{};
   }
 
-  Status bracketed(Endpoint& out) {
+  Status bracketed(EtcdEndpoint& out) {
     const std::size_t close = all_.find(']', at_);
     if (close == std::string_view::npos || close >= end_) return wrong("this '[' has no ']'", at_);
     out.host = std::string(all_.substr(at_ + 1, close - at_ - 1));
@@ -87,7 +87,7 @@ class Parser {
            c == '.' || c == '_';
   }
 
-  Status name(Endpoint& out) {
+  Status name(EtcdEndpoint& out) {
     const std::size_t begin = at_;
     while (at_ < end_ && belongsInName(all_[at_])) ++at_;
     if (at_ < end_ && all_[at_] != ':' && all_[at_] != '/')
@@ -99,7 +99,7 @@ class Parser {
     return Ok{};
   }
 
-  Status port(Endpoint& out) {
+  Status port(EtcdEndpoint& out) {
     if (at_ == end_ || all_[at_] != ':') return Ok{};
     const std::size_t begin = ++at_;
     while (at_ < end_ && all_[at_] >= '0' && all_[at_] <= '9') ++at_;
@@ -119,13 +119,13 @@ class Parser {
 
 }  // namespace
 
-std::string Endpoint::url() const {
+std::string EtcdEndpoint::url() const {
   const bool v6 = host.find(':') != std::string::npos;
   return fmt::format("{}://{}{}{}:{}", tls ? "https" : "http", v6 ? "[" : "", host, v6 ? "]" : "",
                      port);
 }
 
-Result<std::vector<Endpoint>> parseEndpoints(std::string_view text) {
+Result<std::vector<EtcdEndpoint>> parseEndpoints(std::string_view text) {
   // Said without the text: what stands before an '@' is likely to be a password.
   if (const std::size_t at = text.find('@'); at != std::string_view::npos)
     return Error{.operation = "etcd endpoints",
@@ -133,12 +133,12 @@ Result<std::vector<Endpoint>> parseEndpoints(std::string_view text) {
                                        "endpoint",
                                        at + 1),
                  .remedy = "give them as separate settings"};
-  std::vector<Endpoint> out;
+  std::vector<EtcdEndpoint> out;
   Parser parser(text);
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t comma = text.find(',', begin);
     const std::size_t end = comma == std::string_view::npos ? text.size() : comma;
-    VIADUCT_TRY(Endpoint one, parser.parse(begin, end));
+    VIADUCT_TRY(EtcdEndpoint one, parser.parse(begin, end));
     out.push_back(std::move(one));
     begin = end + 1;
   }

@@ -12,18 +12,18 @@ namespace viaduct::meet::etcd {
 
 inline constexpr std::uint16_t kDefaultPort = 2379;
 
-struct Endpoint {
+struct EtcdEndpoint {
   bool tls = false;
   std::string host = {};  // without brackets; a name need not resolve yet
   std::uint16_t port = kDefaultPort;
 
   std::string url() const;  // "http://etcd.default:2379", "https://[fd00::1]:2379"
-  friend bool operator==(const Endpoint&, const Endpoint&) = default;
+  friend bool operator==(const EtcdEndpoint&, const EtcdEndpoint&) = default;
 };
 
 // "http://host:port", "https://host", "host:port", "host", "[v6]:port", each with or without a
 // slash at its end, joined by commas. What is malformed is refused with the character that is wrong
 // and its position in `text`, counted from 1.
-Result<std::vector<Endpoint>> parseEndpoints(std::string_view text);
+Result<std::vector<EtcdEndpoint>> parseEndpoints(std::string_view text);
 
 }  // namespace viaduct::meet::etcd

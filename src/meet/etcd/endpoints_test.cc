@@ -9,7 +9,7 @@ std::string urls(std::string_view text) {
   const auto parsed = parseEndpoints(text);
   if (!parsed) return parsed.error().detail;
   std::string out;
-  for (const Endpoint& one : *parsed) out += (out.empty() ? "" : " ") + one.url();
+  for (const EtcdEndpoint& one : *parsed) out += (out.empty() ? "" : " ") + one.url();
   return out;
 }
 

@@ -6,7 +6,7 @@
 #include <future>
 #include <utility>
 
-#include "meet/etcd/core.h"
+#include "meet/etcd/context.h"
 #include "meet/etcd/directory.h"
 #include "meet/etcd/membership.h"
 
@@ -52,10 +52,10 @@ Error stopped(std::string operation) {
 
 class EtcdGroup final : public Group {
  public:
-  EtcdGroup(std::shared_ptr<Core> core, std::unique_ptr<Membership> member, Roster roster)
-      : core_(std::move(core)), member_(std::move(member)), roster_(std::move(roster)) {}
+  EtcdGroup(std::shared_ptr<EtcdContext> context, std::unique_ptr<Membership> member, Roster roster)
+      : context_(std::move(context)), member_(std::move(member)), roster_(std::move(roster)) {}
   ~EtcdGroup() override {
-    core_->run([this] {
+    context_->run([this] {
       member_->leave();
       member_.reset();
     });
@@ -70,7 +70,7 @@ class EtcdGroup final : public Group {
     return member_->board.look([this] { return member_->state.trouble; });
   }
   void requestStop() override {
-    core_->loop().post([member = member_.get()] { member->requestStop(); });
+    context_->loop().post([member = member_.get()] { member->requestStop(); });
   }
   std::optional<std::uint32_t> stopRequestedBy() override {
     return member_->board.look([this] { return member_->state.stop_requested_by; });
@@ -79,7 +79,7 @@ class EtcdGroup final : public Group {
   Status finish(Deadline until) override;
 
  private:
-  std::shared_ptr<Core> core_;
+  std::shared_ptr<EtcdContext> context_;
   std::unique_ptr<Membership> member_;
   Roster roster_;
   std::uint64_t round_ = 0;
@@ -95,7 +95,7 @@ Result<std::vector<std::string>> EtcdGroup::gather(std::string value, Deadline u
   if (auto why = trouble()) return *why;
   if (!std::exchange(open_, true)) {
     ++round_;
-    core_->loop().post(
+    context_->loop().post(
         [member = member_.get(), round = round_, value = std::move(value)]() mutable {
           member->give(round, std::move(value));
         });
@@ -109,11 +109,11 @@ Result<std::vector<std::string>> EtcdGroup::gather(std::string value, Deadline u
   const auto ask = [member = member_.get(), round = round_](Clock::time_point answer_at) {
     member->askWhoIsMissing(round, answer_at);
   };
-  if (!waitAloud(*core_, board, state.missing, ask_at, stop, whole,
+  if (!waitAloud(*context_, board, state.missing, ask_at, stop, whole,
                  [ask] { ask(Clock::now() + kAskTime); })) {
     if (stop.load(std::memory_order_relaxed)) return stopped("gather");
     board.change([&] { state.missing.reset(); });
-    core_->loop().post([ask, at] { ask(at); });
+    context_->loop().post([ask, at] { ask(at); });
     board.wait(at + kGrace, &stop, ready);
   }
   return board.look([&]() -> Result<std::vector<std::string>> {
@@ -130,7 +130,7 @@ Result<std::vector<std::string>> EtcdGroup::gather(std::string value, Deadline u
 void EtcdGroup::abandon(const std::string& reason) {
   auto done = std::make_shared<std::promise<void>>();
   auto written = done->get_future();
-  core_->loop().post([member = member_.get(), reason, done] {
+  context_->loop().post([member = member_.get(), reason, done] {
     member->abandon(reason, [done] { done->set_value(); });
   });
   written.wait_for(kAbandon);
@@ -140,7 +140,7 @@ Status EtcdGroup::finish(Deadline until) {
   const auto at = clamped(until);
   Membership::State& state = member_->state;
   member_->board.change([&] { state.unfinished.reset(); });
-  core_->loop().post([member = member_.get(), at] { member->finish(at); });
+  context_->loop().post([member = member_.get(), at] { member->finish(at); });
   member_->board.wait(at + kGrace, nullptr, [&] { return state.finished || state.unfinished; });
   return member_->board.look([&]() -> Status {
     if (state.finished) return Ok{};
@@ -153,43 +153,43 @@ Status EtcdGroup::finish(Deadline until) {
 
 class EtcdPlace final : public MeetingPlace {
  public:
-  explicit EtcdPlace(std::shared_ptr<Core> core) : core_(std::move(core)) {}
-  std::string text() const override { return core_->text(); }
+  explicit EtcdPlace(std::shared_ptr<EtcdContext> context) : context_(std::move(context)) {}
+  std::string text() const override { return context_->text(); }
   Result<std::unique_ptr<Group>> join(const JoinRequest& request, Deadline until,
                                       const StopFlag& stop) override;
-  Result<std::unique_ptr<Entry>> publish(const std::string& name, const std::string& value,
-                                         Deadline until) override {
-    return publishName(core_, name, value, clamped(until));
+  Result<std::unique_ptr<PublishedName>> publish(const std::string& name, const std::string& value,
+                                                 Deadline until) override {
+    return publishName(context_, name, value, clamped(until));
   }
   Result<std::string> find(const std::string& name, Deadline until, const StopFlag& stop) override {
-    return findName(*core_, name, clamped(until), stop);
+    return findName(*context_, name, clamped(until), stop);
   }
 
  private:
-  std::shared_ptr<Core> core_;
+  std::shared_ptr<EtcdContext> context_;
 };
 
 Result<std::unique_ptr<Group>> EtcdPlace::join(const JoinRequest& request, Deadline until,
                                                const StopFlag& stop) {
   VIADUCT_CHECK(checkRequest(request));
   const auto at = clamped(until);
-  auto member = std::make_unique<Membership>(*core_, request, at);
-  core_->loop().post([member = member.get()] { member->begin(); });
+  auto member = std::make_unique<Membership>(*context_, request, at);
+  context_->loop().post([member = member.get()] { member->begin(); });
   Membership::State& state = member->state;
   const auto decided = [&] { return state.roster || state.refused; };
-  bool known = waitAloud(*core_, member->board, state.missing, at + kGrace, stop, decided,
+  bool known = waitAloud(*context_, member->board, state.missing, at + kGrace, stop, decided,
                          [member = member.get()] { member->askWhoIsMissing(); });
   if (!known && !stop.load(std::memory_order_relaxed)) {
     // On a busy machine the loop may be late: calls that have failed say so before this has run.
-    core_->run([] {});
+    context_->run([] {});
     known = member->board.look(decided);
   }
   auto roster = member->board.look([&] { return state.roster; });
   if (known && roster)
     return std::unique_ptr<Group>(
-        std::make_unique<EtcdGroup>(core_, std::move(member), *std::move(roster)));
+        std::make_unique<EtcdGroup>(context_, std::move(member), *std::move(roster)));
   const auto refused = member->board.look([&] { return state.refused; });
-  core_->run([&] {
+  context_->run([&] {
     member->leave();
     member.reset();
   });
@@ -203,8 +203,8 @@ Result<std::unique_ptr<Group>> EtcdPlace::join(const JoinRequest& request, Deadl
 }  // namespace etcd
 
 Result<std::unique_ptr<MeetingPlace>> openEtcd(const PlaceOptions& options) {
-  VIADUCT_TRY(auto core, etcd::Core::open(options));
-  return std::unique_ptr<MeetingPlace>(std::make_unique<etcd::EtcdPlace>(std::move(core)));
+  VIADUCT_TRY(auto context, etcd::EtcdContext::open(options));
+  return std::unique_ptr<MeetingPlace>(std::make_unique<etcd::EtcdPlace>(std::move(context)));
 }
 
 }  // namespace viaduct::meet

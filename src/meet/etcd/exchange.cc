@@ -25,23 +25,23 @@ bool isTls(CURLcode code) {
 
 }  // namespace
 
-const char* stepName(Step step) {
+const char* stepName(ConnectStep step) {
   switch (step) {
-    case Step::kResolve:
+    case ConnectStep::kResolve:
       return "resolve";
-    case Step::kConnect:
+    case ConnectStep::kConnect:
       return "connect";
-    case Step::kTls:
+    case ConnectStep::kTls:
       return "TLS";
-    case Step::kAuth:
+    case ConnectStep::kAuth:
       return "auth";
-    case Step::kRequest:
+    case ConnectStep::kRequest:
       return "request";
   }
   return "?";
 }
 
-Exchange::Exchange(const Library& curl, std::uint64_t id, Request request, const Tls& tls)
+Exchange::Exchange(const CurlLibrary& curl, std::uint64_t id, CurlRequest request, const Tls& tls)
     : curl_(curl),
       id_(id),
       request_(std::move(request)),
@@ -131,62 +131,62 @@ int Exchange::onReady(void* self, char*, char*, int, int) {
 }
 
 // curl's own times say nothing of a step that is under way, nor of a connection that is used again.
-Step Exchange::stepReached() const {
-  if (ready_) return Step::kRequest;
-  if (sockets_.empty()) return Step::kResolve;
+ConnectStep Exchange::stepReached() const {
+  if (ready_) return ConnectStep::kRequest;
+  if (sockets_.empty()) return ConnectStep::kResolve;
   const bool connected = std::ranges::any_of(sockets_, [](int socket) {
     sockaddr_storage peer{};
     socklen_t size = sizeof(peer);
     return ::getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &size) == 0;
   });
-  if (!connected) return Step::kConnect;
-  return request_.url.starts_with("https:") ? Step::kTls : Step::kRequest;
+  if (!connected) return ConnectStep::kConnect;
+  return request_.url.starts_with("https:") ? ConnectStep::kTls : ConnectStep::kRequest;
 }
 
-Failure Exchange::failureOf(CURLcode code) const {
-  Failure out;
+CurlFailure Exchange::failureOf(CURLcode code) const {
+  CurlFailure out;
   out.text = error_[0] != '\0' ? error_ : curl_.curl_easy_strerror(code);
   // With TLS 1.3 a server says what it thinks of our certificate after the handshake.
   const bool alert = out.text.find("alert") != std::string::npos;
   if (too_long_)
     out.text = fmt::format("the answer is longer than {} MiB", kMaxAnswer >> 20U);
   else if (code == CURLE_COULDNT_RESOLVE_HOST)
-    out.step = Step::kResolve;
+    out.step = ConnectStep::kResolve;
   else if (code == CURLE_COULDNT_CONNECT)
-    out.step = Step::kConnect;
+    out.step = ConnectStep::kConnect;
   else if (isTls(code) || alert)
-    out.step = Step::kTls;
-  out.for_good = out.step == Step::kTls && (alert || code != CURLE_SSL_CONNECT_ERROR);
+    out.step = ConnectStep::kTls;
+  out.for_good = out.step == ConnectStep::kTls && (alert || code != CURLE_SSL_CONNECT_ERROR);
   long system = 0;
   curl_.curl_easy_getinfo(easy_.get(), CURLINFO_OS_ERRNO, &system);
-  if (system != 0 && out.step == Step::kConnect)
+  if (system != 0 && out.step == ConnectStep::kConnect)
     out.text += fmt::format(" ({})", std::system_category().message(static_cast<int>(system)));
   return out;
 }
 
-Answer Exchange::finish(CURLcode code) {
-  Answer out;
+CurlAnswer Exchange::finish(CURLcode code) {
+  CurlAnswer out;
   curl_.curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &out.status);
   if (code != CURLE_OK) out.failure = failureOf(code);
   out.body = received_.substr(read_);
   return out;
 }
 
-Answer Exchange::expire() const {
-  const Step step = stepReached();
-  constexpr auto kText = [](Step reached) {
+CurlAnswer Exchange::expire() const {
+  const ConnectStep step = stepReached();
+  constexpr auto kText = [](ConnectStep reached) {
     switch (reached) {
-      case Step::kResolve:
+      case ConnectStep::kResolve:
         return "no name server answered in time";
-      case Step::kConnect:
+      case ConnectStep::kConnect:
         return "no answer arrived in time";
-      case Step::kTls:
+      case ConnectStep::kTls:
         return "it accepted the connection and sent no TLS greeting in time";
       default:
         return "it accepted the connection and did not answer in time";
     }
   };
-  return {.failure = Failure{.step = step, .text = kText(step), .timed_out = true}};
+  return {.failure = CurlFailure{.step = step, .text = kText(step), .timed_out = true}};
 }
 
 }  // namespace viaduct::meet::etcd

@@ -21,36 +21,36 @@ struct Tls {
   std::string ca_file = {}, certificate_file = {}, key_file = {};
 };
 
-enum class Step : std::uint8_t { kResolve, kConnect, kTls, kAuth, kRequest };
-const char* stepName(Step step);
+enum class ConnectStep : std::uint8_t { kResolve, kConnect, kTls, kAuth, kRequest };
+const char* stepName(ConnectStep step);
 
 // Why there is no answer.
-struct Failure {
-  Step step = Step::kRequest;
+struct CurlFailure {
+  ConnectStep step = ConnectStep::kRequest;
   std::string text = {};  // libcurl's and the system's own
   bool for_good = false;  // the next try would end like this one
   bool timed_out = false;
 };
 
-struct Answer {
+struct CurlAnswer {
   long status = 0;
   std::string body = {};
-  std::optional<Failure> failure = {};
+  std::optional<CurlFailure> failure = {};
 };
 
-struct Request {
+struct CurlRequest {
   std::string url = {};
   std::string body = {};
   std::string token = {};        // empty: no such header
   Clock::time_point until = {};  // for the whole answer; of a stream: for its first line
   std::function<void(std::string_view)> line = {};  // makes it a stream: one line of JSON each
-  std::function<void(Answer)> done = {};            // its end; of a stream too
+  std::function<void(CurlAnswer)> done = {};        // its end; of a stream too
 };
 
 class Exchange {
  public:
   // The easy handle has a pointer to it as its CURLOPT_PRIVATE: it must stay where it is.
-  Exchange(const Library& curl, std::uint64_t id, Request request, const Tls& tls);
+  Exchange(const CurlLibrary& curl, std::uint64_t id, CurlRequest request, const Tls& tls);
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
   ~Exchange() = default;
@@ -59,28 +59,28 @@ class Exchange {
 
   bool ok() const { return easy_ != nullptr; }
   CURL* easy() const { return easy_.get(); }
-  const Request& request() const { return request_; }
+  const CurlRequest& request() const { return request_; }
   bool stream() const { return static_cast<bool>(request_.line); }
   // The next whole line of a stream that has come; empty lines are left out.
   std::optional<std::string> nextLine();
   bool fed() const { return fed_; }  // a line has come
-  Answer finish(CURLcode code);
+  CurlAnswer finish(CURLcode code);
   // As an answer that did not come in time.
-  Answer expire() const;
+  CurlAnswer expire() const;
 
  private:
   static curl_socket_t onSocket(void* self, curlsocktype purpose, curl_sockaddr* address);
   static int onReady(void* self, char* to, char* from, int to_port, int from_port);
   static std::size_t onBytes(char* data, std::size_t size, std::size_t count, void* self);
   void configure(const Tls& tls);
-  Failure failureOf(CURLcode code) const;
-  Step stepReached() const;
+  CurlFailure failureOf(CURLcode code) const;
+  ConnectStep stepReached() const;
 
-  const Library& curl_;
+  const CurlLibrary& curl_;
   const std::uint64_t id_;
-  Request request_;
-  std::unique_ptr<CURL, decltype(Library::curl_easy_cleanup)> easy_;
-  std::unique_ptr<curl_slist, decltype(Library::curl_slist_free_all)> headers_;
+  CurlRequest request_;
+  std::unique_ptr<CURL, decltype(CurlLibrary::curl_easy_cleanup)> easy_;
+  std::unique_ptr<curl_slist, decltype(CurlLibrary::curl_slist_free_all)> headers_;
   char error_[CURL_ERROR_SIZE] = {};
   std::string received_;
   std::size_t read_ = 0;      // of received_: lines that were handed out

@@ -42,24 +42,24 @@ json compareJson(const Compare& compare) {
   return out;
 }
 
-json opJson(const Op& op) {
+json opJson(const TxnOp& op) {
   json body = rangeJson(op.range);
   switch (op.kind) {
-    case Op::Kind::kPut:
+    case TxnOp::Kind::kPut:
       body["value"] = toBase64(op.value);
       if (op.lease != 0) body["lease"] = number(op.lease);
       return {{"request_put", std::move(body)}};
-    case Op::Kind::kDelete:
+    case TxnOp::Kind::kDelete:
       return {{"request_delete_range", std::move(body)}};
-    case Op::Kind::kGet:
+    case TxnOp::Kind::kGet:
       break;
   }
   return {{"request_range", std::move(body)}};
 }
 
-json opsJson(const std::vector<Op>& ops) {
+json opsJson(const std::vector<TxnOp>& ops) {
   json out = json::array();
-  for (const Op& op : ops) out.push_back(opJson(op));
+  for (const TxnOp& op : ops) out.push_back(opJson(op));
   return out;
 }
 
@@ -128,7 +128,7 @@ bool readList(const json& value, auto&& one) {
   return true;
 }
 
-bool read(const json& value, Event& into) {
+bool read(const json& value, WatchEvent& into) {
   std::string type;
   if (!readText(at(value, "type"), type) || !read(at(value, "kv"), into.kv)) return false;
   into.deleted = type == "DELETE";

@@ -49,23 +49,23 @@ struct Compare {
   Revision revision = 0;
 };
 
-struct Op {
+struct TxnOp {
   enum class Kind { kPut, kGet, kDelete };
   Kind kind = Kind::kGet;
   KeyRange range = {};
   std::string value = {};
   LeaseId lease = 0;
 
-  static Op put(std::string key, std::string value, LeaseId lease) {
+  static TxnOp put(std::string key, std::string value, LeaseId lease) {
     return {Kind::kPut, {std::move(key), {}}, std::move(value), lease};
   }
-  static Op get(KeyRange range) { return {Kind::kGet, std::move(range), {}, 0}; }
-  static Op erase(KeyRange range) { return {Kind::kDelete, std::move(range), {}, 0}; }
+  static TxnOp get(KeyRange range) { return {Kind::kGet, std::move(range), {}, 0}; }
+  static TxnOp erase(KeyRange range) { return {Kind::kDelete, std::move(range), {}, 0}; }
 };
 
 struct Txn {
   std::vector<Compare> when = {};
-  std::vector<Op> then = {}, otherwise = {};
+  std::vector<TxnOp> then = {}, otherwise = {};
 };
 std::string toJson(const Txn& txn);
 
@@ -87,7 +87,7 @@ Result<std::string> parseToken(std::string_view body);
 // One watch over several ranges; the answers name a range by its place in the list.
 std::string watchJson(const std::vector<KeyRange>& ranges, const std::vector<Revision>& from);
 
-struct Event {
+struct WatchEvent {
   bool deleted = false;
   KeyValue kv = {};  // of a deleted key: key and revision
 };
@@ -97,7 +97,7 @@ struct WatchMessage {
   Revision revision = 0;
   Revision compacted = 0;  // other than 0: what came before it is gone, read the range again
   std::string reason = {};
-  std::vector<Event> events = {};
+  std::vector<WatchEvent> events = {};
 };
 Result<WatchMessage> parseWatch(std::string_view line);
 

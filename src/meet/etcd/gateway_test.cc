@@ -31,8 +31,8 @@ TEST(EtcdGateway, APrefixEndsAfterItsLastKey) {
 
 TEST(EtcdGateway, ATransactionAsJson) {
   const Txn txn{.when = {{.key = "k"}},
-                .then = {Op::put("k", "v", 5)},
-                .otherwise = {Op::get(prefix("k")), Op::erase({"x", {}})}};
+                .then = {TxnOp::put("k", "v", 5)},
+                .otherwise = {TxnOp::get(prefix("k")), TxnOp::erase({"x", {}})}};
   EXPECT_EQ(
       toJson(txn),
       R"({"compare":[{"create_revision":"0","key":"aw==","result":"EQUAL","target":"CREATE"}],)"

@@ -27,16 +27,17 @@ base::Digest proofOf(const std::string& token, const std::string& group, std::ui
 
 Leader::Leader(Terms terms) : terms_(std::move(terms)) {}
 
-Leader::Leader(Terms terms, const std::vector<Seat>& seats, const LeadMessage& lead)
+Leader::Leader(Terms terms, const std::vector<LeasedMember>& leased_members,
+               const LeadMessage& lead)
     : terms_(std::move(terms)),
       rounds_done_(lead.rounds),
       seen_(lead.seen),
       formed_(true),
       someone_gone_(!lead.gone.empty()) {
-  for (const Seat& seat : seats) {
-    Known& known = known_[seat.id];
-    known.seat = seat;
-    known.gone = std::ranges::find(lead.gone, seat.id) != lead.gone.end();
+  for (const LeasedMember& leased : leased_members) {
+    Known& known = known_[leased.id];
+    known.leased = leased;
+    known.gone = std::ranges::find(lead.gone, leased.id) != lead.gone.end();
     known.next_round = lead.rounds + 1;
   }
 }
@@ -75,7 +76,7 @@ void Leader::settle() {
 }
 
 void Leader::settleForming() {
-  std::erase_if(waiting_, [this](const Waiting& one) { return decide(one); });
+  std::erase_if(waiting_, [this](const JoiningMember& one) { return decide(one); });
   if (callIsOpen()) return;
   const bool full = known_.size() == terms_.size;
   if (full && roll_ != 0 && roll_ == calls_) return form();
@@ -84,30 +85,30 @@ void Leader::settleForming() {
   if (full) roll_ = calls_;
 }
 
-bool Leader::decide(const Waiting& one) {
+bool Leader::decide(const JoiningMember& one) {
   const auto& asked = one.message.rank;
   const auto holder = std::ranges::find_if(
       known_, [&](const auto& known) { return asked && known.second.asked == asked; });
   if (holder == known_.end()) {
     if (known_.size() == terms_.size) return false;
-    seat(one);
+    admit(one);
     return true;
   }
   if (holder->second.answered < one.call) return false;
   refuse(one.id, Code::kBusy,
          fmt::format("rank {} is taken by {}; {}", asked.value_or(0),
-                     holder->second.seat.member.name, whoIsThere()),
+                     holder->second.leased.member.name, whoIsThere()),
          "give each member a rank of its own, or none");
   return true;
 }
 
-void Leader::seat(const Waiting& one) {
-  known_[one.id] = {.seat = {one.id, one.lease, {0, one.message.name, one.message.about}},
+void Leader::admit(const JoiningMember& one) {
+  known_[one.id] = {.leased = {one.id, one.lease, {0, one.message.name, one.message.about}},
                     .asked = one.message.rank,
                     .arrival = ++arrivals_,
                     .sat = calls_};
   roll_ = 0;
-  outbox_.answers.emplace_back(one.id, AnswerMessage{});
+  output_.answers.emplace_back(one.id, AnswerMessage{});
 }
 
 // A call that a dead member leaves unanswered ends for us with the death of one of ours.
@@ -115,7 +116,7 @@ void Leader::settleWhole() {
   // Once members say goodbye, whoever comes waits for the group's end.
   if (someone_gone_) return waiting_.clear();
   if (callIsOpen()) return;
-  std::erase_if(waiting_, [this](const Waiting& one) {
+  std::erase_if(waiting_, [this](const JoiningMember& one) {
     if (one.call > calls_) return false;
     refuse(one.id, Code::kBusy, fmt::format("the group is complete and running; {}", whoIsThere()),
            "wait for the end of that run, or use another group name");
@@ -131,7 +132,7 @@ bool Leader::callIsOpen() const {
 }
 
 // One at a time: it serves all who wait when it is made.
-void Leader::call() { outbox_.call = ++calls_; }
+void Leader::call() { output_.call = ++calls_; }
 
 void Leader::answered(MemberId id, std::uint64_t call) {
   const auto found = known_.find(id);
@@ -141,7 +142,7 @@ void Leader::answered(MemberId id, std::uint64_t call) {
 }
 
 void Leader::refuse(MemberId id, Code code, std::string detail, std::string remedy) {
-  outbox_.answers.emplace_back(
+  output_.answers.emplace_back(
       id, AnswerMessage{Error{.code = code,
                               .operation = fmt::format("join group \"{}\"", terms_.group),
                               .detail = std::move(detail),
@@ -160,15 +161,15 @@ void Leader::form() {
   std::uint32_t free = 0;
   for (Known* known : members) {
     if (known->asked) {
-      known->seat.member.rank = *known->asked;
+      known->leased.member.rank = *known->asked;
       continue;
     }
     while (taken.contains(free)) ++free;
-    known->seat.member.rank = free++;
+    known->leased.member.rank = free++;
   }
-  std::ranges::sort(members, {}, [](const Known* known) { return known->seat.member.rank; });
-  outbox_.roster.emplace();
-  for (const Known* known : members) outbox_.roster->push_back(known->seat);
+  std::ranges::sort(members, {}, [](const Known* known) { return known->leased.member.rank; });
+  output_.roster.emplace();
+  for (const Known* known : members) output_.roster->push_back(known->leased);
   formed_ = true;
 }
 
@@ -185,7 +186,7 @@ void Leader::value(Known& from, const ValueMessage& message) {
                   .operation = "gather",
                   .detail = fmt::format("{} has left, and {} waits for its value in round {}",
                                         nameOf(left->second), nameOf(from), message.round),
-                  .peer = left->second.seat.member.name,
+                  .peer = left->second.leased.member.name,
                   .remedy = "let every member take part in all rounds before it finishes"});
   }
   if (from.values.size() == 1) ++ready_;
@@ -195,8 +196,8 @@ void Leader::value(Known& from, const ValueMessage& message) {
 void Leader::finishRounds() {
   while (ready_ == known_.size()) {
     std::vector<std::string_view> values(known_.size());
-    for (const auto& [id, known] : known_) values[known.seat.member.rank] = known.values.front();
-    outbox_.rounds.emplace_back(++rounds_done_, encodeValues(values));
+    for (const auto& [id, known] : known_) values[known.leased.member.rank] = known.values.front();
+    output_.rounds.emplace_back(++rounds_done_, encodeValues(values));
     ready_ = 0;
     for (auto& [id, known] : known_) {
       known.values.pop_front();
@@ -207,41 +208,41 @@ void Leader::finishRounds() {
 
 void Leader::goodbye(Known& from) {
   if (!formed_) {
-    known_.erase(from.seat.id);  // gave up while it waited
+    known_.erase(from.leased.id);  // gave up while it waited
     roll_ = 0;
     return settle();
   }
   from.gone = someone_gone_ = true;
   settle();
   // Whoever leads next has not heard the values of the open round.
-  if (ready_ > 0 && (from.values.empty() || from.seat.id == terms_.self))
+  if (ready_ > 0 && (from.values.empty() || from.leased.id == terms_.self))
     end({.code = Code::kPeerLost,
          .operation = "gather",
          .detail = fmt::format("{} has left while others wait for its value in round {}",
                                nameOf(from), rounds_done_ + 1),
-         .peer = from.seat.member.name,
+         .peer = from.leased.member.name,
          .remedy = "let every member take part in all rounds before it finishes"});
 }
 
 void Leader::vanished(MemberId id) {
-  std::erase_if(waiting_, [id](const Waiting& one) { return one.id == id; });
+  std::erase_if(waiting_, [id](const JoiningMember& one) { return one.id == id; });
   const auto found = known_.find(id);
   if (over_ || found == known_.end() || found->second.gone) return;
   const Known& known = found->second;
-  if (formed_) return end(death(nameOf(known), known.seat.member.name));
-  known_.erase(found);  // its seat is free for the next
+  if (formed_) return end(death(nameOf(known), known.leased.member.name));
+  known_.erase(found);  // its rank is free for the next
   roll_ = 0;
   settle();
 }
 
 void Leader::end(Error trouble) {
   over_ = true;
-  outbox_ = {};
-  outbox_.trouble = std::move(trouble);
+  output_ = {};
+  output_.trouble = std::move(trouble);
 }
 
 std::string Leader::nameOf(const Known& known) const {
-  return fmt::format("rank {} ({})", known.seat.member.rank, known.seat.member.name);
+  return fmt::format("rank {} ({})", known.leased.member.rank, known.leased.member.name);
 }
 
 std::string Leader::whoIsThere() const {
@@ -249,24 +250,24 @@ std::string Leader::whoIsThere() const {
   members.reserve(known_.size());
   for (const auto& [id, known] : known_) members.push_back(&known);
   std::ranges::sort(members, {}, [](const Known* known) {
-    return std::pair(known->seat.member.rank, known->arrival);
+    return std::pair(known->leased.member.rank, known->arrival);
   });
   std::string out = fmt::format("{} of {} have joined", members.size(), terms_.size);
   for (std::size_t i = 0; i < std::min(members.size(), kNamed); ++i) {
     const Known& known = *members[i];
     out += i == 0 ? ": " : ", ";
     if (formed_ || known.asked)
-      out += fmt::format("{} ", formed_ ? known.seat.member.rank : *known.asked);
-    out += known.seat.member.name;
+      out += fmt::format("{} ", formed_ ? known.leased.member.rank : *known.asked);
+    out += known.leased.member.name;
   }
   if (members.size() > kNamed) out += fmt::format(" and {} more", members.size() - kNamed);
   return out;
 }
 
-std::vector<Seat> Leader::heirs() const {
-  std::vector<Seat> out;
+std::vector<LeasedMember> Leader::heirs() const {
+  std::vector<LeasedMember> out;
   for (const auto& [id, known] : known_)
-    if (!known.gone && id != terms_.self) out.push_back(known.seat);
+    if (!known.gone && id != terms_.self) out.push_back(known.leased);
   return out;
 }
 
@@ -281,7 +282,7 @@ std::vector<MemberId> Leader::members() const {
   std::vector<MemberId> out;
   out.reserve(known_.size() + waiting_.size());
   for (const auto& [id, known] : known_) out.push_back(id);
-  for (const Waiting& one : waiting_) out.push_back(one.id);
+  for (const JoiningMember& one : waiting_) out.push_back(one.id);
   return out;
 }
 

@@ -1,8 +1,8 @@
 // What a group's leader decides: who is a member, at which rank, when a round is whole, who died.
-// A group is whole when all its seats are taken and everybody who sits has answered a call that was
-// made after the last one sat down. Nobody is refused because of another one that has not answered
-// a call made after the newcomer came. Who does not answer loses its key with its lease:
-// vanished(). Knows nothing of etcd; what it wants said lies in its outbox. Threads: one at a time.
+// A group is whole when all its ranks are taken and each member has answered a call that was made
+// after the last one joined. Nobody is refused because of another member that has not answered a
+// call made after the newcomer came. A member that does not answer loses its key with its lease:
+// vanished(). Knows nothing of etcd; what it wants said lies in its output. Threads: one at a time.
 #pragma once
 
 #include <deque>
@@ -27,9 +27,9 @@ class Leader {
     base::Digest proof = {};
     MemberId self = 0;  // who leads
   };
-  struct Outbox {
+  struct LeaderOutput {
     std::vector<std::pair<MemberId, AnswerMessage>> answers = {};
-    std::optional<std::vector<Seat>> roster = {};                    // the group is whole
+    std::optional<std::vector<LeasedMember>> roster = {};            // the group is whole
     std::vector<std::pair<std::uint64_t, std::string>> rounds = {};  // encoded values
     std::optional<std::uint64_t> call = {};  // all who are there answer with that number
     std::optional<Error> trouble = {};       // the end
@@ -38,17 +38,17 @@ class Leader {
   explicit Leader(Terms terms);
   // Takes over a group that is whole: `lead.gone` have said goodbye, and what members said up to
   // `lead.seen` is settled.
-  Leader(Terms terms, const std::vector<Seat>& seats, const LeadMessage& lead);
+  Leader(Terms terms, const std::vector<LeasedMember>& leased_members, const LeadMessage& lead);
 
   // A member's key was written, or is no more.
   void said(MemberId id, LeaseId lease, Revision when, const UpMessage& message);
   void vanished(MemberId id);
   // A member has answered that call, so it was alive after the call was made.
   void answered(MemberId id, std::uint64_t call);
-  Outbox take() { return std::exchange(outbox_, {}); }
+  LeaderOutput take() { return std::exchange(output_, {}); }
 
   // Those who could lead after us.
-  std::vector<Seat> heirs() const;
+  std::vector<LeasedMember> heirs() const;
   std::vector<MemberId> gone() const;
   std::vector<MemberId> members() const;
   bool saidGoodbye(MemberId id) const;
@@ -57,7 +57,7 @@ class Leader {
 
  private:
   struct Known {
-    Seat seat = {};
+    LeasedMember leased = {};
     std::optional<std::uint32_t> asked = {};
     std::uint64_t arrival = 0;
     bool gone = false;
@@ -67,7 +67,7 @@ class Leader {
   };
 
   // Who came and cannot be seated now, nor refused over the head of one that may be dead.
-  struct Waiting {
+  struct JoiningMember {
     MemberId id = 0;
     LeaseId lease = 0;
     JoinMessage message = {};
@@ -79,8 +79,8 @@ class Leader {
   void settleForming();
   void settleWhole();
   // False when the newcomer has to wait on.
-  bool decide(const Waiting& one);
-  void seat(const Waiting& one);
+  bool decide(const JoiningMember& one);
+  void admit(const JoiningMember& one);
   bool callIsOpen() const;
   void call();
   void value(Known& from, const ValueMessage& message);
@@ -96,12 +96,13 @@ class Leader {
   std::map<MemberId, Known> known_;
   std::uint64_t arrivals_ = 0, rounds_done_ = 0;
   std::uint64_t calls_ = 0;
-  std::uint64_t roll_ = 0;  // the call that was made to all who sit now, as many as there are seats
-  std::vector<Waiting> waiting_;
+  std::uint64_t roll_ =
+      0;  // the call that was made to all members of now, when all ranks are taken
+  std::vector<JoiningMember> waiting_;
   std::size_t ready_ = 0;  // members that have given a value for the next round
   Revision seen_ = 0;
   bool formed_ = false, over_ = false, someone_gone_ = false;
-  Outbox outbox_;
+  LeaderOutput output_;
 };
 
 }  // namespace viaduct::meet::etcd

@@ -25,21 +25,21 @@ struct Talk {
   Revision now = 0;
   std::set<MemberId> silent = {};
 
-  Leader::Outbox say(MemberId id, const UpMessage& message) {
+  Leader::LeaderOutput say(MemberId id, const UpMessage& message) {
     leader.said(id, static_cast<LeaseId>(id), ++now, message);
     return settled();
   }
-  Leader::Outbox vanish(MemberId id) {
+  Leader::LeaderOutput vanish(MemberId id) {
     leader.vanished(id);
     return settled();
   }
-  Leader::Outbox answer(MemberId id, std::uint64_t call) {
+  Leader::LeaderOutput answer(MemberId id, std::uint64_t call) {
     leader.answered(id, call);
     return settled();
   }
   // What is said until there is no more call.
-  Leader::Outbox settled() {
-    Leader::Outbox out = leader.take(), more = out;
+  Leader::LeaderOutput settled() {
+    Leader::LeaderOutput out = leader.take(), more = out;
     while (more.call) {
       for (const MemberId id : leader.members())
         if (!silent.contains(id)) leader.answered(id, *more.call);
@@ -66,7 +66,7 @@ TEST(EtcdLeader, RanksThatWereAskedForAreKeptAndTheOthersGetTheLowestFree) {
   const auto out = talk.say(4, join(4, "d"));
   ASSERT_TRUE(out.roster);
   std::string order;
-  for (const Seat& seat : *out.roster) order += seat.member.name;
+  for (const LeasedMember& leased : *out.roster) order += leased.member.name;
   EXPECT_EQ(order, "cabd");
 }
 
@@ -192,8 +192,9 @@ TEST(EtcdLeader, OneWhoGaveUpWhileTheGroupFormedLeavesItsRankFree) {
 }
 
 TEST(EtcdLeader, WhoTakesOverKnowsWhoIsLeftAndWhatIsSettled) {
-  const std::vector<Seat> seats{{1, 1, {0, "a", ""}}, {2, 2, {1, "b", ""}}, {3, 3, {2, "c", ""}}};
-  Talk talk{Leader({.group = "g", .size = 3, .proof = kProof, .self = 2}, seats,
+  const std::vector<LeasedMember> leased_members{
+      {1, 1, {0, "a", ""}}, {2, 2, {1, "b", ""}}, {3, 3, {2, "c", ""}}};
+  Talk talk{Leader({.group = "g", .size = 3, .proof = kProof, .self = 2}, leased_members,
                    {.leader = 2, .seen = 10, .rounds = 6, .gone = {1}})};
   talk.leader.said(3, 3, 9, ValueMessage{1, "old"});
   EXPECT_FALSE(talk.leader.take().trouble);

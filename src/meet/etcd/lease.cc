@@ -9,7 +9,7 @@
 
 namespace viaduct::meet::etcd {
 
-Lease::Lease(Loop& loop, Client& client, std::chrono::milliseconds detect)
+Lease::Lease(CurlLoop& loop, Client& client, std::chrono::milliseconds detect)
     : loop_(loop),
       client_(client),
       ttl_(std::max(kLeast, std::chrono::ceil<std::chrono::seconds>(detect))) {}
@@ -93,12 +93,12 @@ void Lease::lose(Error why) {
   }
 }
 
-Loop::Id Lease::onLoss(std::function<void(const Error&)> lost) {
+CurlLoop::Id Lease::onLoss(std::function<void(const Error&)> lost) {
   on_loss_.emplace_back(++last_, std::move(lost));
   return last_;
 }
 
-void Lease::forgetLoss(Loop::Id id) {
+void Lease::forgetLoss(CurlLoop::Id id) {
   std::erase_if(on_loss_, [id](const auto& one) { return one.first == id; });
 }
 

@@ -19,7 +19,7 @@ class Lease {
   // election fit in, and leases outlive both.
   static constexpr std::chrono::seconds kPatience{5};
 
-  Lease(Loop& loop, Client& client, std::chrono::milliseconds detect);
+  Lease(CurlLoop& loop, Client& client, std::chrono::milliseconds detect);
   ~Lease();
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
@@ -27,8 +27,8 @@ class Lease {
   // The lease, granted if there is none yet.
   void want(Clock::time_point until, std::function<void(Result<LeaseId>)> done);
   // Its keys are gone, or must be thought so. The next want() gets another one.
-  Loop::Id onLoss(std::function<void(const Error&)> lost);
-  void forgetLoss(Loop::Id id);
+  CurlLoop::Id onLoss(std::function<void(const Error&)> lost);
+  void forgetLoss(CurlLoop::Id id);
   void stop();  // keeps nothing alive from here on
 
   LeaseId id() const { return id_; }  // 0: none
@@ -42,13 +42,13 @@ class Lease {
   void kept(Result<std::string> body);
   void lose(Error why);
 
-  Loop& loop_;
+  CurlLoop& loop_;
   Client& client_;
   std::chrono::seconds ttl_;
   LeaseId id_ = 0;
   std::vector<std::function<void(Result<LeaseId>)>> waiting_;
-  std::vector<std::pair<Loop::Id, std::function<void(const Error&)>>> on_loss_;
-  Loop::Id last_ = 0, timer_ = 0;
+  std::vector<std::pair<CurlLoop::Id, std::function<void(const Error&)>>> on_loss_;
+  CurlLoop::Id last_ = 0, timer_ = 0;
   Clock::time_point kept_at_;
 };
 

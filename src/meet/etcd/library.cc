@@ -23,10 +23,10 @@ Error cannotLoad(std::string detail) {
               "`viaduct meet` instead of an etcd"};
 }
 
-Result<Library> load() {
+Result<CurlLibrary> load() {
   const auto file = base::SharedLibrary::open("libcurl.so.4");
   if (!file) return cannotLoad(file.error().detail);
-  Library out;
+  CurlLibrary out;
 #define VIADUCT_CURL_BIND(name) \
   if (!file->bind(#name, out.name)) return cannotLoad("it has no " #name);
   VIADUCT_CURL_FUNCTIONS(VIADUCT_CURL_BIND)
@@ -43,8 +43,8 @@ Result<Library> load() {
 
 }  // namespace
 
-Result<const Library*> library() {
-  static const Result<Library> the_library = load();
+Result<const CurlLibrary*> library() {
+  static const Result<CurlLibrary> the_library = load();
   if (!the_library) return the_library.error();
   return &*the_library;
 }

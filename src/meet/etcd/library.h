@@ -17,7 +17,7 @@
 namespace viaduct::meet::etcd {
 
 // The functions that are used, by their own names.
-struct Library {
+struct CurlLibrary {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a member's name
 #define VIADUCT_CURL_MEMBER(name) decltype(&::name) name = nullptr;
   VIADUCT_CURL_FUNCTIONS(VIADUCT_CURL_MEMBER)
@@ -25,6 +25,6 @@ struct Library {
 };
 
 // The initialised libcurl of this process. kUnsupported: not installed, or too old.
-Result<const Library*> library();
+Result<const CurlLibrary*> library();
 
 }  // namespace viaduct::meet::etcd

@@ -8,23 +8,23 @@
 #include "meet/etcd/identity.h"
 
 namespace viaduct::meet::etcd {
-Membership::Membership(Core& core, JoinRequest request, Clock::time_point until)
-    : core_(core), request_(std::move(request)), until_(until), id_(uniqueNumber()) {}
+Membership::Membership(EtcdContext& context, JoinRequest request, Clock::time_point until)
+    : context_(context), request_(std::move(request)), until_(until), id_(uniqueNumber()) {}
 
 Membership::~Membership() {
-  core_.loop().forget(timer_);
-  core_.lease().forgetLoss(loss_);
+  context_.loop().forget(timer_);
+  context_.lease().forgetLoss(loss_);
 }
 
 // Part of the time is kept for finding out what was missing.
 void Membership::begin() {
   const auto left = until_ - Clock::now();
   explain_at_ = until_ - std::min<Duration>(left / 4, std::chrono::milliseconds(300));
-  timer_ = core_.loop().at(explain_at_, [this] {
+  timer_ = context_.loop().at(explain_at_, [this] {
     timer_ = 0;
     if (phase_ == Phase::kWaiting) explainWaiting();
   });
-  loss_ = core_.lease().onLoss([this](const Error& why) {
+  loss_ = context_.lease().onLoss([this](const Error& why) {
     if (phase_ == Phase::kWhole)
       lost(why);
     else
@@ -35,16 +35,16 @@ void Membership::begin() {
 
 void Membership::send(const Txn& txn, Clock::time_point until,
                       std::function<void(Result<TxnReply>)> done) {
-  core_.txn(txn, until,
-            [done = std::move(done), weak = std::weak_ptr(alive_)](Result<TxnReply> reply) {
-              if (!weak.expired()) done(std::move(reply));
-            });
+  context_.txn(txn, until,
+               [done = std::move(done), weak = std::weak_ptr(alive_)](Result<TxnReply> reply) {
+                 if (!weak.expired()) done(std::move(reply));
+               });
 }
 
 std::string Membership::joinMessage() const {
   return encode(UpMessage(JoinMessage{.size = request_.size,
                                       .rank = request_.rank,
-                                      .proof = proofOf(core_.token(), request_.group, instance_),
+                                      .proof = proofOf(context_.token(), request_.group, instance_),
                                       .name = request_.name,
                                       .about = request_.about}));
 }
@@ -56,18 +56,18 @@ std::string Membership::who() const {
 // Founds the group, or finds out who did.
 void Membership::enter() {
   phase_ = Phase::kEntering;
-  core_.lease().want(until_, [this, weak = std::weak_ptr(alive_)](Result<LeaseId> lease) {
+  context_.lease().want(until_, [this, weak = std::weak_ptr(alive_)](Result<LeaseId> lease) {
     if (weak.expired() || phase_ != Phase::kEntering) return;
     if (!lease) return refuse(std::move(lease).error());
     instance_ = uniqueNumber();
-    keys_ = GroupKeys(core_.space(), request_.group, instance_);
-    const Head head{.instance = instance_, .identity = ownIdentity(), .who = who()};
+    keys_ = GroupKeys(context_.space(), request_.group, instance_);
+    const GroupHead head{.instance = instance_, .identity = ownIdentity(), .who = who()};
     founds_ = true;
     const Txn txn{.when = {{keys_.head()}, {keys_.gaveUp(id_)}},
-                  .then = {Op::put(keys_.head(), encode(head), *lease),
-                           Op::put(keys_.lead(), encode(LeadMessage{.leader = id_}), *lease),
-                           Op::put(keys_.up(id_), joinMessage(), *lease)},
-                  .otherwise = {Op::get({keys_.head(), {}})}};
+                  .then = {TxnOp::put(keys_.head(), encode(head), *lease),
+                           TxnOp::put(keys_.lead(), encode(LeadMessage{.leader = id_}), *lease),
+                           TxnOp::put(keys_.up(id_), joinMessage(), *lease)},
+                  .otherwise = {TxnOp::get({keys_.head(), {}})}};
     send(txn, until_, [this](Result<TxnReply> reply) { entered(std::move(reply)); });
   });
 }
@@ -76,7 +76,7 @@ void Membership::entered(Result<TxnReply> reply) {
   if (phase_ != Phase::kEntering) return;
   if (!reply) return refuse(std::move(reply).error());
   founds_ = false;
-  std::optional<Head> head;
+  std::optional<GroupHead> head;
   Revision founded = reply->revision;
   if (!reply->succeeded) {
     if (reply->found.empty()) return enter();
@@ -97,44 +97,45 @@ void Membership::entered(Result<TxnReply> reply) {
     lead_modified_ = founded;
     startLeading(Leader({.group = request_.group,
                          .size = request_.size,
-                         .proof = proofOf(core_.token(), request_.group, instance_),
+                         .proof = proofOf(context_.token(), request_.group, instance_),
                          .self = id_}));
     return watch(founded);
   }
   const KeyValue& kv = reply->found[0];
   if (kv.lease != 0 && kv.created != proven_dead_ && isProvablyDead(head->identity))
     return takeBackDead(kv);
-  knock(kv, *head);
+  requestJoin(kv, *head);
 }
 
 // The leader of a killed run on this host: its lease, and all that hangs on it, need not be waited
 // for. Whether that worked is seen when we enter again.
 void Membership::takeBackDead(const KeyValue& head) {
   proven_dead_ = head.created;
-  core_.client().call(kRevokePath, leaseJson(head.lease), until_,
-                      [this, weak = std::weak_ptr(alive_)](const Result<std::string>&) {
-                        if (!weak.expired() && phase_ == Phase::kEntering) enter();
-                      });
+  context_.client().call(kRevokePath, leaseJson(head.lease), until_,
+                         [this, weak = std::weak_ptr(alive_)](const Result<std::string>&) {
+                           if (!weak.expired() && phase_ == Phase::kEntering) enter();
+                         });
 }
 
-void Membership::knock(const KeyValue& head, const Head& decoded) {
+void Membership::requestJoin(const KeyValue& head, const GroupHead& decoded) {
   instance_ = decoded.instance;
   leader_who_ = decoded.who;
-  keys_ = GroupKeys(core_.space(), request_.group, instance_);
+  keys_ = GroupKeys(context_.space(), request_.group, instance_);
   // Where an answer was lost and this is sent again, our key is there: all that has come since it
   // was made is ours to hear.
-  const Op up = Op::get({keys_.up(id_), {}}), lead = Op::get({keys_.lead(), {}});
+  const TxnOp up = TxnOp::get({keys_.up(id_), {}}), lead = TxnOp::get({keys_.lead(), {}});
   const Txn txn{.when = {{keys_.head(), Compare::What::kCreatedAt, head.created},
                          {keys_.up(id_)},
                          {keys_.gaveUp(id_)}},
-                .then = {Op::put(keys_.up(id_), joinMessage(), core_.lease().id()), lead},
+                .then = {TxnOp::put(keys_.up(id_), joinMessage(), context_.lease().id()), lead},
                 .otherwise = {up, lead}};
   has_up_key_ = true;
-  send(txn, until_,
-       [this, epoch = head.created](Result<TxnReply> reply) { knocked(epoch, std::move(reply)); });
+  send(txn, until_, [this, epoch = head.created](Result<TxnReply> reply) {
+    joinRequested(epoch, std::move(reply));
+  });
 }
 
-void Membership::knocked(Revision epoch, Result<TxnReply> reply) {
+void Membership::joinRequested(Revision epoch, Result<TxnReply> reply) {
   if (phase_ != Phase::kEntering) return;
   if (!reply) return refuse(std::move(reply).error());
   std::optional<LeadMessage> lead;
@@ -164,8 +165,8 @@ void Membership::again() {
   answered_ = 0;
   assembly_ = {};
   if (std::exchange(has_up_key_, false))
-    core_.txn({.then = {Op::erase({keys_.up(id_), {}}), Op::erase({keys_.here(id_), {}})}},
-              core_.patience(), [](const auto&) {});
+    context_.txn({.then = {TxnOp::erase({keys_.up(id_), {}}), TxnOp::erase({keys_.here(id_), {}})}},
+                 context_.patience(), [](const auto&) {});
   // Nothing that is still on its way for the old one can be taken for the new one's.
   id_ = uniqueNumber();
   enter();
@@ -176,8 +177,8 @@ void Membership::watch(Revision from) {
   std::vector<KeyRange> ranges{keys_.down(), {keys_.answer(id_), {}}};
   if (leading_) ranges.push_back(keys_.up());
   watch_ = std::make_unique<Watch>(
-      core_.loop(), core_.client(), std::move(ranges), from,
-      Watch::Handlers{.event = [this](const Event& event) { heard(event); },
+      context_.loop(), context_.client(), std::move(ranges), from,
+      Watch::Handlers{.event = [this](const WatchEvent& event) { heard(event); },
                       .snapshot = [this](const std::vector<KeyValue>& all) { reread(all); },
                       .failed =
                           [this](Error why) {
@@ -191,8 +192,8 @@ void Membership::watch(Revision from) {
 
 void Membership::startLeading(Leader leader) {
   leading_ = std::make_unique<Leading>(
-      core_,
-      Leading::Place{
+      context_,
+      Leading::LedGroup{
           .keys = keys_, .instance = instance_, .epoch = epoch_, .self = id_, .who = who()},
       std::move(leader),
       Leading::Hooks{.left =
@@ -209,7 +210,7 @@ void Membership::startLeading(Leader leader) {
                          }});
 }
 
-void Membership::heard(const Event& event) {
+void Membership::heard(const WatchEvent& event) {
   const std::string& key = event.kv.key;
   if (keys_.up().holds(key)) {
     if (leading_) leading_->heard(event);
@@ -261,8 +262,8 @@ void Membership::answered(const AnswerMessage& answer) {
 void Membership::called(const CallMessage& call) {
   if (call.number <= answered_ || bye_said_) return;
   answered_ = call.number;
-  send({.then = {Op::put(keys_.here(id_), encode(call), core_.lease().id())}}, core_.patience(),
-       [](const Result<TxnReply>&) {});
+  send({.then = {TxnOp::put(keys_.here(id_), encode(call), context_.lease().id())}},
+       context_.patience(), [](const Result<TxnReply>&) {});
 }
 
 void Membership::led(const KeyValue& kv, const LeadMessage& lead) {
@@ -275,9 +276,9 @@ void Membership::led(const KeyValue& kv, const LeadMessage& lead) {
   if (phase_ == Phase::kWhole && leader_id_ == id_ && !leading_) {
     startLeading(Leader({.group = request_.group,
                          .size = request_.size,
-                         .proof = proofOf(core_.token(), request_.group, instance_),
+                         .proof = proofOf(context_.token(), request_.group, instance_),
                          .self = id_},
-                        seats_, lead));
+                        leased_members_, lead));
     leading_->announce();
     watch_->add(keys_.up(), lead.seen + 1);
   }
@@ -291,10 +292,10 @@ void Membership::leaderVanished() {
   if (bye_under_way_) return;
   std::string name = leader_who_.empty() ? who() : leader_who_;
   std::string peer = name;
-  for (const Seat& seat : seats_)
-    if (seat.id == leader_id_) {
-      peer = seat.member.name;
-      name = fmt::format("rank {} ({})", seat.member.rank, peer);
+  for (const LeasedMember& leased : leased_members_)
+    if (leased.id == leader_id_) {
+      peer = leased.member.name;
+      name = fmt::format("rank {} ({})", leased.member.rank, peer);
     }
   Error why{.code = Code::kPeerLost,
             .operation = "group",
@@ -335,12 +336,12 @@ void Membership::whole(std::uint64_t round, const std::string& bytes) {
       .detail = fmt::format("the outcome of round {} is malformed", round),
       .cause = "the members have different versions, or another program wrote the keys"};
   if (round == 0) {
-    auto seats = decodeSeats(bytes);
-    if (!seats || phase_ != Phase::kWaiting) return refuse(nonsense);
-    return roster(*std::move(seats));
+    auto leased_members = decodeRoster(bytes);
+    if (!leased_members || phase_ != Phase::kWaiting) return refuse(nonsense);
+    return roster(*std::move(leased_members));
   }
   auto values = decodeValues(bytes);
-  if (!values || values->size() != seats_.size()) return lost(nonsense);
+  if (!values || values->size() != leased_members_.size()) return lost(nonsense);
   whole_round_ = round;
   board.change([&] {
     state.round = round;
@@ -349,17 +350,17 @@ void Membership::whole(std::uint64_t round, const std::string& bytes) {
   });
 }
 
-void Membership::roster(std::vector<Seat> seats) {
+void Membership::roster(std::vector<LeasedMember> leased_members) {
   Roster out{.group = request_.group, .epoch = static_cast<std::uint64_t>(epoch_)};
   bool found = false;
-  for (const Seat& seat : seats) {
-    out.members.push_back(seat.member);
-    if (seat.id != id_) continue;
-    out.rank = seat.member.rank;
+  for (const LeasedMember& leased : leased_members) {
+    out.members.push_back(leased.member);
+    if (leased.id != id_) continue;
+    out.rank = leased.member.rank;
     found = true;
   }
   if (!found) return;  // the leader refuses us, or we wait for that group's end
-  seats_ = std::move(seats);
+  leased_members_ = std::move(leased_members);
   whole_round_ = 0;
   phase_ = Phase::kWhole;
   board.change([&] { state.roster = std::move(out); });
@@ -370,7 +371,7 @@ void Membership::lost(Error why) {
   phase_ = Phase::kOver;
   // What we write with a lease that etcd has taken away, or for longer than it is kept alive, is
   // heard of before the loss of the lease itself.
-  if (why.code == Code::kNotFound) why.cause = core_.lease().whyGone();
+  if (why.code == Code::kNotFound) why.cause = context_.lease().whyGone();
   if (why.code == Code::kNotFound || why.code == Code::kTimeout) why.code = Code::kPeerLost;
   if (leading_) leading_->end({});
   watch_.reset();

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "meet/etcd/core.h"
+#include "meet/etcd/context.h"
 #include "meet/etcd/keys.h"
 #include "meet/etcd/leading.h"
 #include "meet/etcd/messages.h"
@@ -33,7 +33,7 @@ class Membership {
   Board board;
   State state;
 
-  Membership(Core& core, JoinRequest request, Clock::time_point until);
+  Membership(EtcdContext& context, JoinRequest request, Clock::time_point until);
   ~Membership();
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
@@ -53,15 +53,15 @@ class Membership {
  private:
   void enter();
   void entered(Result<TxnReply> reply);
-  void knock(const KeyValue& head, const Head& decoded);
-  void knocked(Revision epoch, Result<TxnReply> reply);
+  void requestJoin(const KeyValue& head, const GroupHead& decoded);
+  void joinRequested(Revision epoch, Result<TxnReply> reply);
   void takeBackDead(const KeyValue& head);
   void again();
   void watch(Revision from);
   void startLeading(Leader leader);
   std::string joinMessage() const;
 
-  void heard(const Event& event);
+  void heard(const WatchEvent& event);
   void heardLeader(const std::string& key, const std::string& value);
   void reread(const std::vector<KeyValue>& all);
   void answered(const AnswerMessage& answer);
@@ -72,7 +72,7 @@ class Membership {
   void stopRequested(const StopMessage& stop);
   void part(PartMessage message);
   void whole(std::uint64_t round, const std::string& bytes);
-  void roster(std::vector<Seat> seats);
+  void roster(std::vector<LeasedMember> leased_members);
 
   void giveNext();
   void takeBackFounding();
@@ -88,7 +88,7 @@ class Membership {
   void send(const Txn& txn, Clock::time_point until, std::function<void(Result<TxnReply>)> done);
 
   enum class Phase { kEntering, kWaiting, kWhole, kOver };
-  Core& core_;
+  EtcdContext& context_;
   const JoinRequest request_;
   const Clock::time_point until_;
   MemberId id_;  // another one for each group that is tried
@@ -99,13 +99,13 @@ class Membership {
   Revision lead_modified_ = 0;
   std::string leader_who_;
   MemberId leader_id_ = 0;
-  bool welcome_ = false;        // the leader has given us a seat
+  bool welcome_ = false;        // the leader has given us a rank
   std::uint64_t answered_ = 0;  // the last call of the leader that we have answered
   // Etcd was asked to make our keys and has not said no: they are there, or may yet come.
   bool has_up_key_ = false, founds_ = false;
   std::unique_ptr<Watch> watch_;
   std::unique_ptr<Leading> leading_;
-  std::vector<Seat> seats_;
+  std::vector<LeasedMember> leased_members_;
   struct Assembly {
     std::uint64_t round = 0;
     std::uint32_t parts = 0;
@@ -118,7 +118,7 @@ class Membership {
   // A value that etcd has not answered yet may be sent again: what we say after it waits.
   bool giving_ = false;
   std::optional<ValueMessage> next_value_ = {};
-  Loop::Id timer_ = 0, loss_ = 0;
+  CurlLoop::Id timer_ = 0, loss_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -68,7 +68,7 @@ std::set<MemberId> givers(const GroupKeys& keys, const std::vector<KeyValue>& up
 }  // namespace
 
 void Membership::explainWaiting() {
-  send({.then = {Op::get(keys_.up())}}, until_, [this](const Result<TxnReply>& reply) {
+  send({.then = {TxnOp::get(keys_.up())}}, until_, [this](const Result<TxnReply>& reply) {
     if (phase_ != Phase::kWaiting) return;
     board.change([&] {
       if (!state.roster) state.refused = whyNotFormed(reply);
@@ -77,13 +77,13 @@ void Membership::explainWaiting() {
 }
 
 void Membership::askWhoIsMissing() {
-  auto trouble = core_.client().trouble();
+  auto trouble = context_.client().trouble();
   if (phase_ != Phase::kWaiting || trouble) {
-    Error why =
-        trouble.value_or(Error{.operation = core_.text(), .detail = "etcd has not answered yet"});
+    Error why = trouble.value_or(
+        Error{.operation = context_.text(), .detail = "etcd has not answered yet"});
     return board.change([&] { state.missing = std::move(why); });
   }
-  send({.then = {Op::get(keys_.up())}}, Clock::now() + kAskTime,
+  send({.then = {TxnOp::get(keys_.up())}}, Clock::now() + kAskTime,
        [this](const Result<TxnReply>& reply) {
          board.change([&] { state.missing = whyNotFormed(reply); });
        });
@@ -118,7 +118,7 @@ void Membership::giveNext() {
   giving_ = true;
   const auto message = encode(UpMessage(*std::move(next_value_)));
   next_value_.reset();
-  send({.then = {Op::put(keys_.up(id_), message, core_.lease().id())}}, core_.patience(),
+  send({.then = {TxnOp::put(keys_.up(id_), message, context_.lease().id())}}, context_.patience(),
        [this](Result<TxnReply> reply) {
          giving_ = false;
          if (!reply) return lost(std::move(reply).error());
@@ -128,7 +128,7 @@ void Membership::giveNext() {
 }
 
 void Membership::askWhoIsMissing(std::uint64_t round, Clock::time_point until) {
-  send({.then = {Op::get(keys_.up())}}, until, [this, round](const Result<TxnReply>& reply) {
+  send({.then = {TxnOp::get(keys_.up())}}, until, [this, round](const Result<TxnReply>& reply) {
     Error why = whyNotWhole(round, reply);
     board.change([&] {
       if (state.round < round) state.missing = std::move(why);
@@ -145,8 +145,8 @@ Error Membership::whyNotWhole(std::uint64_t round, const Result<TxnReply>& reply
   }
   const auto given = givers(keys_, reply->found, round);
   std::vector<std::string> missing;
-  for (const Seat& seat : seats_)
-    if (!given.contains(seat.id)) missing.push_back(nameOf(seat.member));
+  for (const LeasedMember& leased : leased_members_)
+    if (!given.contains(leased.id)) missing.push_back(nameOf(leased.member));
   Error why{.code = Code::kTimeout, .operation = "gather"};
   if (missing.empty()) {
     why.detail = fmt::format("all members reached round {}, but its outcome did not arrive", round);
@@ -180,8 +180,8 @@ void Membership::sayGoodbye() {
   bye_under_way_ = true;
   const Txn txn{
       .when = {{keys_.lead(), Compare::What::kModifiedAt, lead_modified_}},
-      .then = {Op::put(keys_.up(id_), encode(UpMessage(ByeMessage{})), core_.lease().id())},
-      .otherwise = {Op::get({keys_.up(id_), {}}), Op::get({keys_.lead(), {}})}};
+      .then = {TxnOp::put(keys_.up(id_), encode(UpMessage(ByeMessage{})), context_.lease().id())},
+      .otherwise = {TxnOp::get({keys_.up(id_), {}}), TxnOp::get({keys_.lead(), {}})}};
   send(txn, bye_until_, [this, known = lead_modified_](Result<TxnReply> reply) {
     bye_under_way_ = false;
     if (!reply) {
@@ -202,14 +202,16 @@ void Membership::sayGoodbye() {
 }
 
 const Member& Membership::self() const {
-  return std::ranges::find_if(seats_, [this](const Seat& seat) { return seat.id == id_; })->member;
+  return std::ranges::find_if(leased_members_,
+                              [this](const LeasedMember& leased) { return leased.id == id_; })
+      ->member;
 }
 
 void Membership::requestStop() {
   if (phase_ != Phase::kWhole) return;
   const std::string message = encode(StopMessage{self().rank});
-  core_.txn({.then = {Op::put(keys_.stop(), message, core_.lease().id())}}, core_.patience(),
-            [](const auto&) {});
+  context_.txn({.then = {TxnOp::put(keys_.stop(), message, context_.lease().id())}},
+               context_.patience(), [](const auto&) {});
 }
 
 void Membership::abandon(const std::string& reason, std::function<void()> done) {
@@ -218,17 +220,17 @@ void Membership::abandon(const std::string& reason, std::function<void()> done) 
                   .operation = "group",
                   .detail = fmt::format("{} ended it: {}", nameOf(self()), reason),
                   .peer = self().name};
-  core_.txn({.then = {Op::put(keys_.trouble(), encode(why), core_.lease().id())}}, core_.patience(),
-            [done = std::move(done)](const auto&) { done(); });
+  context_.txn({.then = {TxnOp::put(keys_.trouble(), encode(why), context_.lease().id())}},
+               context_.patience(), [done = std::move(done)](const auto&) { done(); });
   lost(why);
 }
 
 void Membership::leave() {
   // What hung on a lease that is lost is gone with it, and nothing can be hung on it any more.
-  if (core_.lease().id() == 0) return;
+  if (context_.lease().id() == 0) return;
   if (founds_) return takeBackFounding();
   if (!std::exchange(has_up_key_, false)) return;
-  std::vector<Op> ops{Op::erase({keys_.up(id_), {}}), Op::erase({keys_.here(id_), {}})};
+  std::vector<TxnOp> ops{TxnOp::erase({keys_.up(id_), {}}), TxnOp::erase({keys_.here(id_), {}})};
   const bool forming = !whole_round_;
   if (phase_ == Phase::kWhole && !bye_said_) {
     const Error why{
@@ -237,27 +239,28 @@ void Membership::leave() {
         .detail = fmt::format("{} disappeared without leaving the group", nameOf(self())),
         .peer = self().name,
         .remedy = "check that member's log"};
-    ops.push_back(Op::put(keys_.trouble(), encode(why), core_.lease().id()));
+    ops.push_back(TxnOp::put(keys_.trouble(), encode(why), context_.lease().id()));
   }
   if (leading_) return leading_->end(std::move(ops));
-  if (!forming) return core_.txn({.then = std::move(ops)}, core_.patience(), [](const auto&) {});
+  if (!forming)
+    return context_.txn({.then = std::move(ops)}, context_.patience(), [](const auto&) {});
   // Says that it gives up before its key goes: that is no death.
   const Txn bye{
-      .then = {Op::put(keys_.up(id_), encode(UpMessage(ByeMessage{})), core_.lease().id()),
-               Op::put(keys_.gaveUp(id_), {}, core_.lease().id())}};
-  core_.txn(bye, core_.patience(), [&core = core_, ops = std::move(ops)](const auto&) {
-    core.txn({.then = ops}, core.patience(), [](const auto&) {});
+      .then = {TxnOp::put(keys_.up(id_), encode(UpMessage(ByeMessage{})), context_.lease().id()),
+               TxnOp::put(keys_.gaveUp(id_), {}, context_.lease().id())}};
+  context_.txn(bye, context_.patience(), [&context = context_, ops = std::move(ops)](const auto&) {
+    context.txn({.then = ops}, context.patience(), [](const auto&) {});
   });
 }
 
 // Whether we have founded a group is not known, and it may yet happen.
 void Membership::takeBackFounding() {
-  const Op gave_up = Op::put(keys_.gaveUp(id_), {}, core_.lease().id());
+  const TxnOp gave_up = TxnOp::put(keys_.gaveUp(id_), {}, context_.lease().id());
   const Txn txn{.when = {{keys_.up(id_), Compare::What::kCreatedAfter, 0}},
-                .then = {gave_up, Op::erase({keys_.head(), {}}), Op::erase({keys_.lead(), {}}),
-                         Op::erase({keys_.up(id_), {}})},
+                .then = {gave_up, TxnOp::erase({keys_.head(), {}}),
+                         TxnOp::erase({keys_.lead(), {}}), TxnOp::erase({keys_.up(id_), {}})},
                 .otherwise = {gave_up}};
-  core_.txn(txn, core_.patience(), [](const auto&) {});
+  context_.txn(txn, context_.patience(), [](const auto&) {});
 }
 
 }  // namespace viaduct::meet::etcd

@@ -92,14 +92,14 @@ std::optional<T> whole(const Reader& in, T value) {
 
 }  // namespace
 
-std::string encode(const Head& head) {
+std::string encode(const GroupHead& head) {
   return finish(start(Kind::kHead).put(head.instance).text(head.identity).text(head.who));
 }
 
-std::optional<Head> decodeHead(std::string_view bytes) {
+std::optional<GroupHead> decodeHead(std::string_view bytes) {
   Reader in = readerOf(bytes);
   if (!opens(in, Kind::kHead)) return std::nullopt;
-  Head out;
+  GroupHead out;
   out.instance = in.get<std::uint64_t>();
   out.identity = in.text();
   out.who = in.text();
@@ -248,30 +248,30 @@ std::vector<PartMessage> cut(std::uint64_t round, std::string_view bytes) {
   return out;
 }
 
-std::string encodeSeats(const std::vector<Seat>& seats) {
+std::string encodeRoster(const std::vector<LeasedMember>& leased_members) {
   Writer out = start(Kind::kSeats);
-  out.put(static_cast<std::uint32_t>(seats.size()));
-  for (const Seat& seat : seats) {
-    out.put(seat.id).put(static_cast<std::uint64_t>(seat.lease)).put(seat.member.rank);
-    out.text(seat.member.name).text(seat.member.about);
+  out.put(static_cast<std::uint32_t>(leased_members.size()));
+  for (const LeasedMember& leased : leased_members) {
+    out.put(leased.id).put(static_cast<std::uint64_t>(leased.lease)).put(leased.member.rank);
+    out.text(leased.member.name).text(leased.member.about);
   }
   return finish(out);
 }
 
-std::optional<std::vector<Seat>> decodeSeats(std::string_view bytes) {
+std::optional<std::vector<LeasedMember>> decodeRoster(std::string_view bytes) {
   Reader in = readerOf(bytes);
   if (!opens(in, Kind::kSeats)) return std::nullopt;
-  const auto seats = count(in, 28);
-  if (!seats) return std::nullopt;
-  std::vector<Seat> out(*seats);
-  for (std::uint32_t i = 0; i < *seats; ++i) {
-    Seat& seat = out[i];
-    seat.id = in.get<std::uint64_t>();
-    seat.lease = static_cast<LeaseId>(in.get<std::uint64_t>());
-    seat.member.rank = in.get<std::uint32_t>();
-    seat.member.name = in.text();
-    seat.member.about = in.text();
-    if (seat.member.rank != i) return std::nullopt;
+  const auto leased_members = count(in, 28);
+  if (!leased_members) return std::nullopt;
+  std::vector<LeasedMember> out(*leased_members);
+  for (std::uint32_t i = 0; i < *leased_members; ++i) {
+    LeasedMember& leased = out[i];
+    leased.id = in.get<std::uint64_t>();
+    leased.lease = static_cast<LeaseId>(in.get<std::uint64_t>());
+    leased.member.rank = in.get<std::uint32_t>();
+    leased.member.name = in.text();
+    leased.member.about = in.text();
+    if (leased.member.rank != i) return std::nullopt;
   }
   return whole(in, std::move(out));
 }

@@ -23,13 +23,13 @@ using MemberId = std::uint64_t;  // random, one for each attempt to join
 constexpr std::size_t kNamed = 8;  // members in one error; the others are counted
 
 // Who leads the forming of a group.
-struct Head {
+struct GroupHead {
   std::uint64_t instance = 0;  // random; the group's other keys stand under it
   std::string identity = {};   // of the leader's process; empty: unknown
   std::string who = {};        // the leader, for people
 };
-std::string encode(const Head& head);
-std::optional<Head> decodeHead(std::string_view bytes);
+std::string encode(const GroupHead& head);
+std::optional<GroupHead> decodeHead(std::string_view bytes);
 
 // From a member to the leader. A member's later message replaces its earlier one.
 struct JoinMessage {
@@ -95,13 +95,13 @@ std::optional<PartMessage> decodePart(std::string_view bytes);
 std::vector<PartMessage> cut(std::uint64_t round, std::string_view bytes);
 
 // The roster as its members need it: whoever takes over the lead has to know the others' leases.
-struct Seat {
+struct LeasedMember {
   MemberId id = 0;
   LeaseId lease = 0;
   Member member = {};
 };
-std::string encodeSeats(const std::vector<Seat>& seats);
-std::optional<std::vector<Seat>> decodeSeats(std::string_view bytes);
+std::string encodeRoster(const std::vector<LeasedMember>& leased_members);
+std::optional<std::vector<LeasedMember>> decodeRoster(std::string_view bytes);
 
 std::string encodeValues(const std::vector<std::string_view>& values);
 std::optional<std::vector<std::string>> decodeValues(std::string_view bytes);

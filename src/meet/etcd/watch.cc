@@ -16,7 +16,7 @@ constexpr int kDenials = 3;                // until we believe them
 
 }  // namespace
 
-Watch::Watch(Loop& loop, Client& client, std::vector<KeyRange> ranges, Revision from,
+Watch::Watch(CurlLoop& loop, Client& client, std::vector<KeyRange> ranges, Revision from,
              Handlers handlers)
     : loop_(loop),
       client_(client),
@@ -90,7 +90,7 @@ void Watch::take(std::size_t range, WatchMessage message) {
   const auto handler = handlers_.event;
   // All of one transaction's events share a revision, so it counts as seen after the last of them.
   const Revision next = next_[range];
-  for (const Event& event : message.events) {
+  for (const WatchEvent& event : message.events) {
     if (event.kv.modified < next) continue;
     handler(event);
     if (alive.use_count() == 1) return;
@@ -117,7 +117,7 @@ void Watch::cancelled(const WatchMessage& message) {
 
 void Watch::readAll() {
   Txn txn;
-  for (const KeyRange& range : ranges_) txn.then.push_back(Op::get(range));
+  for (const KeyRange& range : ranges_) txn.then.push_back(TxnOp::get(range));
   client_.call(kTxnPath, toJson(txn), Clock::now() + kSnapshot,
                [this, weak = std::weak_ptr(alive_)](Result<std::string> body) {
                  if (weak.expired()) return;

@@ -14,7 +14,7 @@ class Watch {
  public:
   struct Handlers {
     // In the order of revisions, within each range. Handlers may destroy the Watch.
-    std::function<void(const Event&)> event;
+    std::function<void(const WatchEvent&)> event;
     // etcd forgot what happened meanwhile: this is all there is now, in all ranges.
     std::function<void(const std::vector<KeyValue>&)> snapshot;
     // The watch has ended for good: etcd refuses it.
@@ -22,7 +22,8 @@ class Watch {
   };
 
   // Events from revision `from` on.
-  Watch(Loop& loop, Client& client, std::vector<KeyRange> ranges, Revision from, Handlers handlers);
+  Watch(CurlLoop& loop, Client& client, std::vector<KeyRange> ranges, Revision from,
+        Handlers handlers);
   ~Watch();
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
@@ -40,15 +41,15 @@ class Watch {
   void readAll();
   void fail(Error why);
 
-  Loop& loop_;
+  CurlLoop& loop_;
   Client& client_;
   Handlers handlers_;
   std::vector<KeyRange> ranges_;
   std::vector<Revision> next_;  // per range: what has not been seen yet
   // One per range. etcd's gateway may answer the first request of a stream and lose those that come
   // after it in the same body: what is read of a body after the answer has begun is by chance.
-  std::vector<std::unique_ptr<Client::Open>> streams_;
-  Loop::Id timer_ = 0, moved_ = 0;
+  std::vector<std::unique_ptr<Client::OpenStream>> streams_;
+  CurlLoop::Id timer_ = 0, moved_ = 0;
   Duration pause_;
   int denied_ = 0;  // in a row
   // Gone with the Watch: what comes late, or after a handler destroyed us, looks here first.

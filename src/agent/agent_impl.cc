@@ -1,0 +1,483 @@
+#include "agent/agent_impl.h"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "agent/peer_impl.h"
+#include "agent/transfer_impl.h"
+#include "base/log.h"
+#include "base/process_id.h"
+#include "base/random.h"
+#include "base/waiting.h"
+#include "core/setting_name.h"
+#include "host/devices.h"
+#include "host/facts.h"
+
+namespace viaduct::agent {
+
+using base::log;
+using base::LogLevel;
+
+namespace {
+
+// How often release() looks whether a peer that copies by itself has left.
+constexpr Duration kLookEvery = std::chrono::milliseconds(1);
+
+std::string freshName() {
+  std::array<std::uint8_t, 3> salt{};
+  static_cast<void>(base::fillSecret(salt));  // only tells agents of one process apart
+  return fmt::format("{}-{}-{:02x}", host::hostName(), ::getpid(), fmt::join(salt, ""));
+}
+
+Error unknownBackend(std::string_view wanted, std::span<const core::BackendEntry> catalogue) {
+  std::string names;
+  for (const auto& entry : catalogue)
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
+  return {.code = Code::kNotFound,
+          .operation = "settings: backends",
+          .detail = fmt::format("no backend named {} is built in", wanted),
+          .remedy = fmt::format("choose one of: {}", names)};
+}
+
+void logLeftOut(std::string_view backend, const Error& why) {
+  // That a machine has no such hardware is no news.
+  const bool news = why.code != Code::kUnsupported;
+  log(news ? LogLevel::kWarning : LogLevel::kInfo, "backend {} is skipped: {}", backend,
+      why.text());
+}
+
+// Waits until each named device is ready: link and address, or an active RDMA port. A pod's devices
+// appear shortly after its processes start. Without them some backends do not open, and others lose
+// their first session. After the deadline the backends open anyway.
+void awaitDevices(const std::vector<std::string>& named, Deadline until) {
+  constexpr std::chrono::milliseconds kLook{20};
+  base::Waiting waiting([](const std::string& line) { log(LogLevel::kWarning, "{}", line); },
+                        until.at());
+  for (const std::string& device : named)
+    for (std::string amiss; !(amiss = host::notReady(device)).empty() && !until.passed();) {
+      if (waiting.isDue()) waiting.tell({.operation = "open the agent", .detail = amiss});
+      std::this_thread::sleep_for(kLook);
+    }
+}
+
+}  // namespace
+
+AgentImpl::Held AgentImpl::hold() const {
+  // In a forked child the lock may be held by a thread that is not there; nobody else is, either.
+  return forked() ? Held() : Held(engine_->lock());
+}
+
+bool AgentImpl::forked() const { return fork_generation_ != base::forkGeneration(); }
+
+Result<std::shared_ptr<AgentImpl>> AgentImpl::open(Settings settings) {
+  if (settings.name.empty()) settings.name = freshName();
+  VIADUCT_CHECK(checkSettings(settings));
+  const Deadline until = settings.deadline;
+  std::shared_ptr<AgentImpl> impl(new AgentImpl(std::move(settings)));
+  impl->fork_generation_ = base::forkGeneration();
+  impl->boot_ = host::bootId();
+  awaitDevices(impl->settings_.rails, impl->settings_.deadline);
+  VIADUCT_CHECK(base::fillSecret(impl->id_));
+  if (!impl->settings_.secret.empty())
+    impl->secret_ = base::secretFromText(impl->settings_.secret);
+  else if (!impl->settings_.insecure)
+    VIADUCT_CHECK(base::fillSecret(impl->secret_));
+  VIADUCT_TRY(auto engine, ProgressEngine::open(*impl, impl->settings_.spin));
+  impl->engine_ = std::move(engine);
+  {
+    const auto held = impl->hold();
+    VIADUCT_CHECK(impl->openListener(until));
+    VIADUCT_CHECK(impl->openBackends(until));
+    VIADUCT_CHECK(impl->checkHello());
+    impl->beatSooner(impl->settings_.detect / 4);
+  }
+  impl->engine_->start();
+  VIADUCT_CHECK(impl->openFinder(until));
+  VIADUCT_CHECK(impl->openExporter(until));
+  return impl;
+}
+
+// What peers would refuse, each time, is better said here.
+Status AgentImpl::checkHello() const {
+  base::Bytes bytes;
+  hello(0).encode(bytes);
+  if (bytes.size() <= kMaxHelloPayload && Hello::decode(bytes)) return Ok{};
+  return Error{.code = Code::kInvalid,
+               .operation = "settings: listen",
+               .detail = fmt::format(
+                   "a hello with {} addresses; peers accept at most {} addresses and {} bytes",
+                   listener_->addresses().size(), kMaxAddresses, kMaxHelloPayload),
+               .remedy = "listen on fewer addresses"};
+}
+
+Status AgentImpl::openFinder(Deadline until) {
+  if (settings_.meet.empty()) return Ok{};
+  Card mine;
+  {
+    const auto held = hold();
+    mine = card();
+  }
+  VIADUCT_TRY(finder_, Finder::open(settings_, std::move(mine), until));
+  return Ok{};
+}
+
+Status AgentImpl::openExporter(Deadline until) {
+  if (settings_.metrics.empty()) return Ok{};
+  const auto ask = [this] {
+    const auto held = hold();
+    return statistics();
+  };
+  const std::string id = fmt::format("{:02x}", fmt::join(std::span(id_).first(8), ""));
+  VIADUCT_TRY(exporter_, Exporter::open(settings_.metrics, id, ask, until));
+  const auto held = hold();
+  metrics_endpoint_ = exporter_->endpoint();
+  return Ok{};
+}
+
+Result<Card> AgentImpl::find(const std::string& name, Deadline until) const {
+  if (finder_) return finder_->find(name, until);
+  return Error{
+      .code = Code::kInvalid,
+      .operation = fmt::format("find {}", name),
+      .detail = "this agent has no meeting place",
+      .remedy = fmt::format("set {} to host:port of `viaduct meet`, or to http://host:port of etcd",
+                            core::settingName("meet", "VIADUCT_MEET"))};
+}
+
+Status AgentImpl::openBackends(Deadline until) {
+  const auto catalogue = core::backendCatalogue();
+  for (const std::string& wanted : settings_.backends)
+    if (std::none_of(catalogue.begin(), catalogue.end(),
+                     [&](const core::BackendEntry& entry) { return entry.name == wanted; }))
+      return unknownBackend(wanted, catalogue);
+  for (const core::BackendEntry& entry : catalogue) VIADUCT_CHECK(openBackend(entry, until));
+  for (const core::AbsentBackend& absent : core::absentBackends())
+    left_out_.push_back(
+        {.name = std::string(absent.name), .text = fmt::format("not built in: {}", absent.why)});
+  pins_ = std::make_unique<PinTable>(backends_);
+  return Ok{};
+}
+
+Status AgentImpl::openBackend(const core::BackendEntry& entry, Deadline until) {
+  const core::BackendContext context{
+      .settings = settings_, .poller = engine_->poller(), .until = until.at()};
+  const auto& list = settings_.backends;
+  const bool named = std::find(list.begin(), list.end(), entry.name) != list.end();
+  const auto leave_out = [&](std::string why) {
+    left_out_.push_back({.name = std::string(entry.name), .text = std::move(why)});
+    return Ok{};
+  };
+  // The fake moves bytes by whim: only for those who ask for it by name.
+  if (list.empty() && entry.name == "fake") return leave_out("for tests: opened only if named");
+  if (!list.empty() && !named) return leave_out("not among the requested backends");
+  auto opened = entry.open(context);
+  if (!opened && named) return std::move(opened).error();
+  if (!opened) {
+    logLeftOut(entry.name, opened.error());
+    return leave_out(opened.error().text());
+  }
+  for (const auto& rail : (*opened)->rails()) {
+    rails_.push_back(rail.get());
+    rail_counts_[rail.get()];
+  }
+  backends_.push_back(*std::move(opened));
+  return Ok{};
+}
+
+std::vector<BackendInfo> AgentImpl::backendInfos() const {
+  std::vector<BackendInfo> out;
+  for (const auto& backend : backends_) {
+    const core::Capabilities& can = backend->can();
+    BackendInfo info{.name = std::string(can.name),
+                     .open = true,
+                     .text = std::string(backend->description()),
+                     .preference = can.preference,
+                     .memory = can.memory,
+                     .same_host = can.same_host,
+                     .rdma = can.rdma,
+                     .tcp = can.tcp};
+    for (const auto& rail : backend->rails()) info.rails.emplace_back(rail->name());
+    // As the router does: among equals the agent's order.
+    const auto behind = std::upper_bound(
+        out.begin(), out.end(), info,
+        [](const auto& one, const auto& other) { return one.preference < other.preference; });
+    out.insert(behind, std::move(info));
+  }
+  out.insert(out.end(), left_out_.begin(), left_out_.end());
+  return out;
+}
+
+Status AgentImpl::openListener(Deadline until) {
+  if (settings_.insecure && settings_.secret.empty())
+    log(LogLevel::kWarning, "agent {} accepts every peer that reaches its socket", settings_.name);
+  const std::string unix_name =
+      fmt::format("viaduct-{:02x}", fmt::join(std::span(id_).first(8), ""));
+  auto accepted = [this](base::Fd socket, base::Unproven::Place place) {
+    accept(std::move(socket), std::move(place));
+  };
+  VIADUCT_TRY(listener_, base::Listener::open(settings_.listen, unix_name, engine_->poller(),
+                                              std::move(accepted), until.at()));
+  return Ok{};
+}
+
+AgentImpl::AgentImpl(Settings settings)
+    : settings_(std::move(settings)), notes_(settings_.note_backlog) {}
+
+AgentImpl::~AgentImpl() { shutdown(); }
+
+void AgentImpl::shutdown() {
+  if (closed_.exchange(true) || !engine_) return;
+  if (forked()) return abandon();
+  exporter_.reset();
+  if (finder_) finder_->close();  // nobody shall find one that is going
+  engine_->stop();
+  letGo();
+  runCallbacks();
+}
+
+// Threads that still wait or poll find nothing to do, and that all is over.
+void AgentImpl::letGo() {
+  auto held = hold();
+  for (const auto& peer : peers_) {
+    peer->close();
+    for (const auto& settled : peer->unsettled()) unsettled_.emplace_back(peer->name(), settled);
+  }
+  peers_.clear();
+  newcomers_.clear();
+  graveyard_.clear();
+  waiting_.clear();
+  listener_.reset();
+  rails_.clear();
+  backends_.clear();
+  engine_->takeOverNow();
+  waitUntilSettled(held);
+}
+
+// A running peer leaves the memory here with the chunk that it is copying.
+void AgentImpl::waitUntilSettled(Held& held) {
+  const Deadline until = settings_.grace;
+  while (!leftByPeers() && !until.passed()) {
+    held.unlock();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    held.lock();
+  }
+  if (const Status left = leftByPeers(); !left) log(LogLevel::kError, "{}", left.error().text());
+}
+
+// In a fork()ed child: threads, peers and sockets are the parent's. All is left as it lies.
+void AgentImpl::abandon() {
+  if (finder_) finder_->abandon();
+  if (exporter_) exporter_->abandon();
+  static_cast<void>(new auto(std::move(backends_)));
+  static_cast<void>(new auto(std::move(peers_)));
+  static_cast<void>(new auto(std::move(newcomers_)));
+  static_cast<void>(new auto(std::move(listener_)));
+  static_cast<void>(new auto(engine_));  // its lock is still asked for by handles
+}
+
+Status AgentImpl::usable(const char* operation) const {
+  if (closed())
+    return Error{.code = Code::kInvalid, .operation = operation, .detail = "the agent is closed"};
+  return ofThisProcess(operation);
+}
+
+Status AgentImpl::ofThisProcess(const char* operation) const {
+  if (forked())
+    return Error{.code = Code::kInvalid,
+                 .operation = operation,
+                 .detail = "the agent was opened before fork(), by the parent process",
+                 .remedy = "open an agent in the child, after fork()"};
+  return Ok{};
+}
+
+bool AgentImpl::progress() {
+  if (notes_.forgetMadeRoom()) letSendersGoOn();
+  bool moved = rings_.look();
+  for (core::Rail* rail : rails_) {
+    rail->poll(completions_);
+    moved = moved || !completions_.empty();
+    apply(completions_);
+  }
+  if (!waiting_.empty()) offerWaiting();
+  if (std::exchange(recheck_, false)) {
+    moved = true;
+    const auto peers = peers_;  // a peer may come or go meanwhile
+    for (const auto& peer : peers) peer->recheck();
+  }
+  if (!graveyard_.empty()) std::exchange(graveyard_, {}).clear();
+  return moved;
+}
+
+bool AgentImpl::busy() const {
+  return recheck_ || notes_.madeRoom() ||
+         std::any_of(rails_.begin(), rails_.end(),
+                     [](const core::Rail* rail) { return rail->busy(); });
+}
+
+void AgentImpl::runCallbacks() {
+  std::vector<std::function<void()>> callbacks;
+  {
+    const auto held = hold();
+    callbacks.swap(owed_);
+  }
+  for (const auto& callback : callbacks) callback();
+}
+
+void AgentImpl::owe(std::function<void()> callback) {
+  owed_.push_back(std::move(callback));
+  engine_->takeOverNow();
+}
+
+Result<PinInfo> AgentImpl::pin(const Segment& memory, std::string label) {
+  VIADUCT_TRY(const std::uint32_t slot, pins_->add(memory, std::move(label)));
+  const PinEntry& entry = (*pins_)[slot];
+  for (const auto& peer : peers_) peer->announce(entry);
+  return entry.info;
+}
+
+Status AgentImpl::unpin(Held& held, std::uint32_t slot) {
+  const auto uses = [slot](const TransferImpl* transfer) {
+    return transfer != nullptr && transfer->uses(slot);
+  };
+  pins_->retire(slot);
+  for (TransferImpl* const transfer : std::vector(flights_))
+    if (uses(transfer))
+      transfer->abort({.code = Code::kDenied,
+                       .operation = "transfer",
+                       .detail = "the local memory was released during the transfer"});
+  engine_->waitHeld(
+      held, [&] { return std::none_of(flights_.begin(), flights_.end(), uses); },
+      Clock::time_point::max());
+  for (const auto& peer : peers_) peer->withdraw(slot);
+  return removePin(held, slot);
+}
+
+// The event loop runs meanwhile: other peers are to hear heartbeats. Nothing wakes it when a peer
+// leaves.
+Status AgentImpl::removePin(Held& held, std::uint32_t slot) {
+  std::optional<Status> outcome;
+  const auto over = [&] {
+    if (outcome) return true;
+    Status removed = backends_.empty() ? leftByPeers() : pins_->remove(slot);
+    if (!removed && removed.error().code == Code::kBusy) return false;
+    outcome = std::move(removed);
+    return true;
+  };
+  while (!engine_->waitHeld(held, over, Clock::now() + kLookEvery)) {
+  }
+  return *std::move(outcome);
+}
+
+// Of an agent that has closed: nobody enters any more.
+Status AgentImpl::leftByPeers() {
+  std::erase_if(unsettled_, [](const auto& peer) { return peer.second(); });
+  if (unsettled_.empty()) return Ok{};
+  return Error{
+      .code = Code::kPeerLost,
+      .operation = "release",
+      .detail =
+          "the agent was closed during the copy of a stopped peer, which the peer may still finish",
+      .peer = unsettled_.front().first,
+      .remedy = "keep the memory until the peer has died or its settled() is true"};
+}
+
+Hello AgentImpl::hello(std::uint64_t last_epoch) const {
+  Hello hello{.name = settings_.name,
+              .agent = id_,
+              .process = base::processId(),
+              .boot = boot_,
+              .unix_name = listener_ ? listener_->unixName() : "",
+              .addresses = listener_ ? listener_->addresses() : std::vector<std::string>{},
+              .last_epoch = last_epoch,
+              .detect_ms = static_cast<std::uint32_t>(settings_.detect.count())};
+  for (const auto& backend : backends_)
+    hello.backends.emplace_back(backend->can().name, backend->address());
+  return hello;
+}
+
+Card AgentImpl::card() const {
+  return {.name = settings_.name,
+          .agent = id_,
+          .boot = boot_,
+          .unix_name = listener_ ? listener_->unixName() : "",  // none: the agent is closed
+          .addresses = listener_ ? listener_->addresses() : std::vector<std::string>(),
+          .secret = secret_,
+          .pins = pins_->infos()};
+}
+
+bool AgentImpl::isThisProcess(const Hello& theirs) const {
+  return theirs.process == base::processId();
+}
+
+void AgentImpl::arrived(PeerImpl& from, base::Bytes note) {
+  const auto& sender = from.noteSender();
+  const bool kept = notes_.add(sender, std::move(note));
+  ++counts_.notes_received;
+  ringBell();
+  engine_->changed();
+  if (!notes_.hasRoom(*sender)) holdUp(from);
+  if (!kept) from.noteDropped();
+}
+
+// Others go on unless all notes together are too many.
+void AgentImpl::holdUp(PeerImpl& from) {
+  from.pauseReading(true);
+  if (!notes_.full()) return;
+  for (const auto& peer : peers_) peer->pauseReading(true);
+}
+
+void AgentImpl::letSendersGoOn() {
+  for (const auto& peer : peers_)
+    if (notes_.hasRoom(*peer->noteSender())) peer->pauseReading(false);
+}
+
+std::optional<Note> AgentImpl::takeNote() {
+  auto note = notes_.take();
+  if (notes_.madeRoom()) engine_->takeOverNow();
+  return note;
+}
+
+// The caller waits on a poller of its own kind: ours, and a bell that only its poll() silences.
+Result<int> AgentImpl::eventFd() {
+  if (bell_) return bell_poller_.get();
+  base::Fd bell(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  base::Fd both(::epoll_create1(EPOLL_CLOEXEC));
+  epoll_event event{.events = EPOLLIN, .data = {}};
+  if (!bell || !both || ::epoll_ctl(both.get(), EPOLL_CTL_ADD, bell.get(), &event) != 0 ||
+      ::epoll_ctl(both.get(), EPOLL_CTL_ADD, engine_->poller().fd(), &event) != 0)
+    return systemError(Code::kExhausted, "eventFd", errno);
+  bell_ = std::move(bell);
+  bell_poller_ = std::move(both);
+  return bell_poller_.get();
+}
+
+// A thread that waits on eventFd() polls when it is readable, and only an armed ring makes it so.
+void AgentImpl::suppressWakeups() {
+  if (!bell_) rings_.suppressWakeups();
+}
+
+void AgentImpl::ringBell() {
+  if (!bell_ || std::exchange(bell_rung_, true)) return;
+  const std::uint64_t one = 1;
+  // An eventfd takes one more ring unless 2^64 - 2 have been rung.
+  [[maybe_unused]] const auto rung = ::write(bell_.get(), &one, sizeof one);
+}
+
+bool AgentImpl::poll() {
+  {
+    const auto held = hold();
+    std::uint64_t rings = 0;
+    if (bell_rung_ && ::read(bell_.get(), &rings, sizeof rings) > 0) bell_rung_ = false;
+  }
+  return engine_->poll();
+}
+
+}  // namespace viaduct::agent

@@ -1,0 +1,137 @@
+// AgentImpl: its peers, and the heartbeats to them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/agent_impl.h"
+#include "agent/peer_impl.h"
+#include "base/log.h"
+#include "base/net/address.h"
+
+namespace viaduct::agent {
+namespace {
+
+// Peers that came, have gone, and that nobody holds: beyond these the first are forgotten, also by
+// name.
+constexpr std::size_t kMostDeparted = 256;
+
+}  // namespace
+
+std::shared_ptr<PeerImpl> AgentImpl::findPeer(std::string_view name) const {
+  const auto found = std::find_if(peers_.begin(), peers_.end(),
+                                  [&](const auto& peer) { return peer->name() == name; });
+  return found == peers_.end() ? nullptr : *found;
+}
+
+Result<std::shared_ptr<PeerImpl>> AgentImpl::connect(const Card& card) {
+  if (card.name.empty())
+    return Error{.code = Code::kInvalid, .operation = "connect", .detail = "the Card has no name"};
+  auto peer = findPeer(card.name);
+  if (!peer) peer = peers_.emplace_back(std::make_shared<PeerImpl>(shared_from_this(), card.name));
+  peer->setTarget(card);
+  return peer;
+}
+
+Result<std::shared_ptr<PeerImpl>> AgentImpl::connectTo(std::string_view host_port) {
+  if (auto parsed = base::parseHostPort(host_port); !parsed) return std::move(parsed).error();
+  auto peer = peers_.emplace_back(std::make_shared<PeerImpl>(shared_from_this(), ""));
+  peer->setTarget(std::string(host_port), secret_);
+  return peer;
+}
+
+void AgentImpl::accept(base::Fd socket, base::Unproven::Place place) {
+  auto& session = newcomers_.emplace_back(std::make_unique<Session>(*this, nullptr));
+  if (auto opened = session->open(std::move(socket), secret_, 0); !opened) {
+    base::log(base::LogLevel::kWarning, "a connection was dropped: {}", opened.error().text());
+    newcomers_.pop_back();
+    return;
+  }
+  session->unproven(std::move(place));
+}
+
+std::unique_ptr<Session> AgentImpl::takeNewcomer(Session& session) {
+  const auto found = std::find_if(newcomers_.begin(), newcomers_.end(),
+                                  [&](const auto& owned) { return owned.get() == &session; });
+  if (found == newcomers_.end()) return nullptr;
+  auto taken = std::move(*found);
+  newcomers_.erase(found);
+  taken->leavePlace();
+  return taken;
+}
+
+void AgentImpl::bury(std::unique_ptr<Session> session) {
+  if (session) graveyard_.push_back(std::move(session));
+}
+
+// An agent that is its own peer is two peers: one that dialed, and one of the same name that came.
+Result<Life> AgentImpl::admit(Session& session, const Hello& theirs) {
+  std::shared_ptr<PeerImpl> peer;
+  for (const auto& known : peers_)
+    if (known->name() == theirs.name && (!isSelf(theirs) || !known->wanted())) peer = known;
+  if (!peer)
+    peer = peers_.emplace_back(std::make_shared<PeerImpl>(shared_from_this(), theirs.name));
+  return session.connection().resume() ? peer->judgeResume(session, theirs)
+                                       : peer->judgeAccepted(session, theirs);
+}
+
+void AgentImpl::joinByName(const std::shared_ptr<PeerImpl>& peer) {
+  for (const auto& known : peers_)
+    if (known != peer && known->name() == peer->name() && known->state() == PeerState::kReady) {
+      peer->same_as = known;
+      std::erase(peers_, peer);
+      return;
+    }
+  std::erase_if(peers_, [&](const auto& known) {
+    if (known == peer || known->name() != peer->name()) return false;
+    known->forget();
+    peer->takeUnsettled(*known);
+    known->same_as = peer;
+    return true;
+  });
+}
+
+void AgentImpl::forgetDeparted() {
+  const auto departed = [](const auto& peer) { return peer.use_count() == 1 && peer->departed(); };
+  const auto count =
+      static_cast<std::size_t>(std::count_if(peers_.begin(), peers_.end(), departed));
+  if (count <= kMostDeparted) return;
+  std::size_t left = count - kMostDeparted;
+  std::erase_if(peers_, [&](const auto& peer) {
+    if (left == 0 || !departed(peer)) return false;
+    --left;
+    return true;
+  });
+}
+
+void AgentImpl::beatSooner(Duration every) {
+  every = std::max<Duration>(every, std::chrono::milliseconds(5));
+  if (beat_timer_ != 0 && beat_every_ <= every) return;
+  beat_every_ = every;
+  const auto now = Clock::now();
+  if (beat_timer_ == 0) last_beat_ = now;
+  scheduleBeat(now);
+}
+
+void AgentImpl::scheduleBeat(Clock::time_point now) {
+  engine_->poller().forgetTimer(beat_timer_);
+  beat_timer_ = engine_->poller().at(now + beat_every_, [this] { beat(); });
+}
+
+void AgentImpl::beat() {
+  const auto now = Clock::now();
+  // After a gap this process was stopped itself: what peers sent meanwhile is to be read first.
+  const bool gap = now - last_beat_ > 2 * beat_every_;
+  last_beat_ = now;
+  forgetDeparted();
+  Duration every = settings_.detect / 4;
+  const auto peers = peers_;
+  for (const auto& peer : peers) {
+    peer->beat(now, !gap && !peer->readingPaused());
+    every = std::min(every, peer->beatEvery());
+  }
+  beat_every_ = std::max<Duration>(every, std::chrono::milliseconds(5));
+  scheduleBeat(now);
+}
+
+}  // namespace viaduct::agent

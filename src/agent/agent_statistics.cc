@@ -1,0 +1,53 @@
+// AgentImpl: what it tells of itself.
+#include <algorithm>
+#include <string>
+
+#include "agent/agent_impl.h"
+#include "agent/peer_impl.h"
+
+namespace viaduct::agent {
+namespace {
+
+// Rails of one name, such as two over one interface, are one to whoever reads the figures.
+RailStatistics& entryOf(std::vector<RailStatistics>& rails, std::string_view backend,
+                        std::string_view rail) {
+  const auto found = std::find_if(rails.begin(), rails.end(), [&](const RailStatistics& one) {
+    return one.backend == backend && one.rail == rail;
+  });
+  if (found != rails.end()) return *found;
+  return rails.emplace_back(
+      RailStatistics{.backend = std::string(backend), .rail = std::string(rail)});
+}
+
+void add(RailStatistics& into, const RailCounts& counts) {
+  into.bytes += counts.bytes;
+  into.ops += counts.ops;
+  into.times_set_aside += counts.times_set_aside;
+  for (std::size_t code = 0; code < kCodes; ++code) into.errors[code] += counts.errors[code];
+}
+
+}  // namespace
+
+Statistics AgentImpl::statistics() const {
+  Statistics out{.agent = settings_.name,
+                 .endpoint = metrics_endpoint_,
+                 .started = last_flight_,
+                 .failed = counts_.failed,
+                 .cancelled = counts_.cancelled,
+                 .latencies = counts_.timing.latencies(),
+                 .errors_without_rail = counts_.errors_without_rail,
+                 .notes_sent = counts_.notes_sent,
+                 .notes_received = counts_.notes_received,
+                 .sessions_lost = counts_.sessions_lost,
+                 .pins = pins_->live(),
+                 .pinned_bytes = pins_->liveBytes()};
+  const std::uint64_t running = flights_.size() - free_flights_.size();
+  out.done = out.started - running - out.failed - out.cancelled;
+  for (const auto& backend : backends_)
+    for (const auto& rail : backend->rails())
+      add(entryOf(out.rails, backend->can().name, rail->name()), rail_counts_.at(rail.get()));
+  for (const auto& peer : peers_) ++out.peers[static_cast<std::size_t>(peer->state())];
+  return out;
+}
+
+}  // namespace viaduct::agent

@@ -1,0 +1,97 @@
+// AgentImpl: the transfers that are under way.
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "agent/agent_impl.h"
+#include "agent/peer_impl.h"
+#include "agent/transfer_impl.h"
+
+namespace viaduct::agent {
+namespace {
+
+// A tag, from its low bits: the slice, the place in flights_, and a count that no later flight in
+// that place has soon again.
+constexpr unsigned kSliceBits = 16, kFlightBits = 24;
+constexpr core::Tag kFlightMask = (core::Tag{1} << kFlightBits) - 1;
+
+std::size_t flightOf(core::Tag tag) { return (tag >> kSliceBits) & kFlightMask; }
+
+core::Tag tagOf(const core::Completion& completion) {
+  return std::visit([](const auto& done) { return done.tag; }, completion);
+}
+
+}  // namespace
+
+core::Tag AgentImpl::takeOff(TransferImpl& transfer) {
+  if (free_flights_.empty()) {
+    free_flights_.push_back(static_cast<std::uint32_t>(flights_.size()));
+    flights_.push_back(nullptr);
+  }
+  const std::uint32_t place = free_flights_.back();
+  free_flights_.pop_back();
+  flights_[place] = &transfer;
+  return core::Tag{++last_flight_ & 0xffffffU} << (kSliceBits + kFlightBits) | core::Tag{place}
+                                                                                   << kSliceBits;
+}
+
+void AgentImpl::land(core::Tag tag) {
+  flights_[flightOf(tag)] = nullptr;
+  free_flights_.push_back(static_cast<std::uint32_t>(flightOf(tag)));
+}
+
+// One timer for all: most end long before it, and one that is posted again and again costs a
+// comparison.
+void AgentImpl::expectBy(Clock::time_point due) {
+  if (due >= due_) return;
+  due_ = due;
+  if (due_timer_ != 0) engine_->poller().forgetTimer(due_timer_);
+  due_timer_ = engine_->poller().at(due, [this] { tellOverdue(); });
+}
+
+void AgentImpl::tellOverdue() {
+  due_timer_ = 0;
+  due_ = Clock::time_point::max();
+  const auto now = Clock::now();
+  for (TransferImpl* const transfer : std::vector(flights_))
+    if (transfer != nullptr && transfer->due() <= now) transfer->overdue();
+  for (const TransferImpl* const transfer : flights_)
+    if (transfer != nullptr) expectBy(transfer->due());
+}
+
+void AgentImpl::pollRail(core::Rail& rail) {
+  rail.poll(completions_);
+  apply(completions_);
+}
+
+void AgentImpl::apply(core::Completions& completions) {
+  // By index: an ending transfer may close links, whose ops come back through here too.
+  for (std::size_t i = 0; i < completions.size(); ++i) {
+    const std::size_t place = flightOf(tagOf(completions[i]));
+    if (place >= flights_.size() || flights_[place] == nullptr) continue;
+    TransferImpl* const transfer = flights_[place];
+    if (auto* moved = std::get_if<core::Moved>(&completions[i]); moved != nullptr)
+      transfer->moved(*moved);
+    else
+      transfer->failed(std::get<core::Failed>(std::move(completions[i])));
+  }
+  completions.clear();
+}
+
+void AgentImpl::waitForRoom(std::shared_ptr<TransferImpl> transfer) {
+  waiting_.push_back(std::move(transfer));
+}
+
+void AgentImpl::offerWaiting() {
+  auto waiting = std::exchange(waiting_, {});
+  std::erase_if(waiting, [](const auto& transfer) { return transfer->offerAgain(); });
+  waiting.insert(waiting.end(), waiting_.begin(), waiting_.end());
+  waiting_ = std::move(waiting);
+}
+
+void AgentImpl::failTransfersOf(const PeerImpl& peer, const Error& why) {
+  for (TransferImpl* const transfer : std::vector(flights_))
+    if (transfer != nullptr && &transfer->peer() == &peer) transfer->abort(why);
+}
+
+}  // namespace viaduct::agent

@@ -1,0 +1,350 @@
+#include "agent/peer_impl.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "agent/agent_impl.h"
+#include "agent/session/messages.h"
+#include "base/log.h"
+
+namespace viaduct::agent {
+
+using base::log;
+using base::LogLevel;
+
+namespace {
+
+// Of what it has not said that it heard; a peer says so each 256 KiB.
+constexpr std::size_t kMaxKeptBytes = std::size_t{8} << 20U;
+
+}  // namespace
+
+PeerImpl::PeerImpl(std::shared_ptr<AgentImpl> agent, std::string name)
+    : owner_(std::move(agent)),
+      agent_(*owner_),
+      name_(std::move(name)),
+      sent_(kMaxKeptBytes),
+      pins_bytes_(kMaxPinsBytes, &agent_.peersPinsBytes()) {}
+PeerImpl::~PeerImpl() = default;
+
+Status LinkSlot::send(std::span<const std::byte> message, std::span<const int> fds) {
+  return peer_.sendBackend(backend_, message, fds);
+}
+
+void LinkSlot::changed() { peer_.linkChanged(); }
+
+void PeerImpl::linkChanged() {
+  recheck_ = true;
+  agent_.recheckPeers();
+}
+
+Error PeerImpl::notReady(const char* operation) const {
+  Error why = last_error_.value_or(
+      attempt_ ? Error{.operation = "handshake", .detail = "connected, but no data arrived yet"}
+               : Error{.operation = "connect", .detail = "not connected yet"});
+  if (why.code != Code::kDenied) why.code = Code::kPeerLost;
+  why.detail =
+      fmt::format("the peer is {}: {}: {}", peerStateName(state_), why.operation, why.detail);
+  why.operation = operation;
+  why.peer = name_;
+  if (why.remedy.empty()) why.remedy = "wait with Peer::ready(deadline)";
+  return why;
+}
+
+bool PeerImpl::settled() {
+  std::erase_if(unsettled_, [](const auto& settled) { return settled(); });
+  return unsettled_.empty() &&
+         std::ranges::all_of(links_, [](const auto& slot) { return slot->link->settled(); });
+}
+
+void PeerImpl::takeUnsettled(PeerImpl& other) {
+  std::ranges::move(other.unsettled_, std::back_inserter(unsettled_));
+  other.unsettled_.clear();
+}
+
+bool PeerImpl::departed() { return !wanted_ && !session_ && !isReaching() && settled(); }
+
+std::uint64_t PeerImpl::pinGeneration(std::uint32_t slot) const {
+  const auto found = announced_.find(slot);
+  return found == announced_.end() ? 0 : found->second.generation;
+}
+
+const core::PinMap& PeerImpl::pinMap() {
+  if (mapped_version_ != pins_version_) {
+    std::vector<core::PinRange> ranges;
+    ranges.reserve(pins_.size());
+    for (const auto& [slot, pin] : pins_)
+      ranges.push_back({.address = pin.info.address,
+                        .bytes = pin.info.bytes,
+                        .slot = slot,
+                        .read_only = pin.info.access == MemoryAccess::kReadOnly});
+    map_ = core::PinMap(std::move(ranges));
+    mapped_version_ = pins_version_;
+  }
+  return map_;
+}
+
+std::vector<PeerWay> PeerImpl::ways() const {
+  std::vector<PeerWay> out;
+  for (const auto& slot : links_) {
+    auto state = slot->link->state();
+    out.push_back({.backend = std::string(agent_.backend(slot->backend()).can().name),
+                   .usable = state.phase == core::LinkState::Phase::kReady,
+                   .text = std::move(state.text)});
+  }
+  return out;
+}
+
+void PeerImpl::announce(const PinEntry& pin) {
+  if (!session_) return;
+  if (pin.info.access == MemoryAccess::kReadOnly) {
+    scratch_.clear();
+    ReadOnlyMessage{pin.info.slot}.encode(scratch_);
+    sendOrLose(FrameType::kReadOnly, scratch_);
+  }
+  scratch_.clear();
+  agent_.pins().message(pin).encode(scratch_);
+  sendOrLose(FrameType::kPin, scratch_);
+}
+
+void PeerImpl::withdraw(std::uint32_t slot) {
+  if (!session_) return;
+  scratch_.clear();
+  UnpinMessage{slot}.encode(scratch_);
+  sendOrLose(FrameType::kUnpin, scratch_);
+}
+
+// While its connection is lost and another is tried, frames only wait for that.
+Status PeerImpl::send(FrameType type, std::span<const std::byte> head,
+                      std::span<const std::byte> body, std::span<const int> fds) {
+  Connection& connection = session_->connection();
+  if (!way_lost_) {
+    auto sent = connection.sendParts(type, head, body, fds);
+    if (!sent && (sent.error().code != Code::kPeerLost || !isReaching())) return sent;
+  }
+  if (connection.canResume()) sent_.add(type, head, body);
+  return Ok{};
+}
+
+// What keeps the two ends in step cannot be left out: a peer that takes nothing any more is lost.
+void PeerImpl::sendOrLose(FrameType type, std::span<const std::byte> payload) {
+  if (auto sent = send(type, payload); !sent) notSent(std::move(sent).error());
+}
+
+// A connection that has ended says so itself, when what the peer sent before has been read.
+void PeerImpl::notSent(Error why) {
+  if (why.code != Code::kPeerLost) breakOff(std::move(why));
+}
+
+Status PeerImpl::sendBackend(std::size_t backend, std::span<const std::byte> message,
+                             std::span<const int> fds) {
+  if (!session_) return notReady("send");
+  scratch_.clear();
+  BackendMessage::encodeHead(agent_.backend(backend).can().name, scratch_);
+  auto sent = send(FrameType::kBackend, scratch_, message, fds);
+  // The link that said it goes on as if it had been heard. Where only descriptors are short nothing
+  // has gone, and the link that sends them does without.
+  if (!sent && sent.error().code != Code::kExhausted) notSent(sent.error());
+  return sent;
+}
+
+void PeerImpl::pauseReading(bool paused) {
+  paused_ = paused;
+  if (session_) session_->connection().pauseReading(paused);
+}
+
+void PeerImpl::frame(FrameType type, std::span<const std::byte> payload,
+                     std::vector<base::Fd> fds) {
+  takeNotesBefore(session_->connection().framesHeard() - 1);
+  if (isNumbered(type) && isRepeated(payload.size())) return;
+  switch (type) {
+    case FrameType::kHeartbeat:
+      return takeHeartbeat(payload);
+    case FrameType::kNote:
+      return agent_.arrived(*this, {payload.begin(), payload.end()});
+    case FrameType::kPin:
+      return addPin(payload);
+    case FrameType::kUnpin:
+      return dropPin(payload);
+    case FrameType::kSynced:
+      synced_ = true;
+      return linkChanged();
+    case FrameType::kBackend:
+      return backendFrame(payload, std::move(fds));
+    case FrameType::kBye:
+      said_bye_ = true;
+      return;  // it closes the connection next
+    case FrameType::kNoteRing:
+      return heardOfRing(payload, std::move(fds));
+    case FrameType::kReadOnly:
+      return heardReadOnly(payload);
+    default:
+      return;  // the handshake's own never get here
+  }
+}
+
+void PeerImpl::heardReadOnly(std::span<const std::byte> payload) {
+  const auto message = ReadOnlyMessage::decode(payload);
+  if (!message) return breakOff(message.error());
+  next_read_only_ = message->slot;
+}
+
+void PeerImpl::addPin(std::span<const std::byte> payload) {
+  auto message = PinMessage::decode(payload);
+  if (!message) return breakOff(std::move(message).error());
+  const std::uint32_t slot = message->info.slot;
+  if (std::exchange(next_read_only_, std::nullopt) == slot)
+    message->info.access = MemoryAccess::kReadOnly;
+  if (pins_.size() >= kMaxPins && !pins_.contains(slot))
+    return breakOff({.code = Code::kProtocol,
+                     .operation = "pin",
+                     .detail = fmt::format("more than {} registrations", kMaxPins)});
+  const std::size_t cost = message->cost();
+  forgetPin(slot);
+  if (!pins_bytes_.take(cost))
+    return breakOff(pins_bytes_.refusal("pin", cost, "one peer's registrations", "all peers'"));
+  for (const auto& link : links_) {
+    const auto name = agent_.backend(link->backend()).can().name;
+    for (auto& [backend, key] : message->keys)
+      if (backend == name) link->link->addPin({message->info, std::move(key)});
+  }
+  pins_[slot] = {message->info, {}};
+  announced_[slot] = {.generation = ++last_generation_, .cost = cost};
+  ++pins_version_;
+  agent_.engine().changed();
+}
+
+void PeerImpl::dropPin(std::span<const std::byte> payload) {
+  const auto message = UnpinMessage::decode(payload);
+  if (!message) return breakOff(message.error());
+  for (const auto& link : links_) link->link->dropPin(message->slot);
+  forgetPin(message->slot);
+  ++pins_version_;
+  agent_.engine().changed();
+}
+
+void PeerImpl::forgetPin(std::uint32_t slot) {
+  pins_.erase(slot);
+  const auto found = announced_.find(slot);
+  if (found == announced_.end()) return;
+  pins_bytes_.give(found->second.cost);
+  announced_.erase(found);
+}
+
+void PeerImpl::backendFrame(std::span<const std::byte> payload, std::vector<base::Fd> fds) {
+  const auto message = BackendMessage::decode(payload);
+  if (!message) return breakOff(message.error());
+  for (const auto& link : links_)
+    if (agent_.backend(link->backend()).can().name == message->backend)
+      return link->link->receive(message->bytes, std::move(fds));
+}
+
+void PeerImpl::breakOff(Error why) {
+  broken_ = std::move(why);
+  broken_->peer = name_;
+  linkChanged();
+}
+
+// In the agent's round of progress, outside every callback of a link or a connection.
+void PeerImpl::recheck() {
+  if (!std::exchange(recheck_, false)) return;
+  if (const auto why = std::exchange(broken_, std::nullopt)) return lose(*why);
+  if (!session_ || !synced_) return;
+  if (state_ == PeerState::kReady) return loseIfLinkBroke();
+  if (const auto why = exhausted()) return lose(*why);
+  using Phase = core::LinkState::Phase;
+  for (const auto& slot : links_)
+    if (slot->link->state().phase == Phase::kOpening) return;
+  warnOfUnusableLinks();
+  for (const auto& slot : links_) slot->was_ready = slot->link->state().phase == Phase::kReady;
+  state_ = PeerState::kReady;
+  last_error_.reset();
+  backoff_ = exhausted_wait_ = {};
+  log(LogLevel::kInfo, "peer {} is ready, epoch {}", name_, epoch_);
+  agent_.engine().changed();
+}
+
+// Why this life is to end, for the next one to open what this one could not. After some lives, one
+// that has another way is kept.
+std::optional<Error> PeerImpl::exhausted() const {
+  std::optional<Error> why;
+  bool usable = false;
+  for (const auto& slot : links_) {
+    auto state = slot->link->state();
+    usable = usable || state.phase != core::LinkState::Phase::kUnusable;
+    if (!state.exhausted || why) continue;
+    why = Error{.code = Code::kExhausted,
+                .operation = std::string(agent_.backend(slot->backend()).can().name),
+                .detail = std::move(state.text),
+                .peer = name_,
+                .cause = "too few file descriptors, or too little memory, to open the backend",
+                .remedy = "raise the limit (ulimit -n); the agent retries"};
+  }
+  if (usable && exhausted_wait_ == kLastBackoff) why.reset();
+  return why;
+}
+
+// A way that broke comes back with the next life, so this one ends.
+void PeerImpl::loseIfLinkBroke() {
+  for (const auto& slot : links_) {
+    const auto state = slot->link->state();
+    if (!slot->was_ready || state.phase != core::LinkState::Phase::kUnusable) continue;
+    Error why{.code = Code::kPeerLost,
+              .operation = std::string(agent_.backend(slot->backend()).can().name),
+              .detail = state.text,
+              .peer = name_};
+    // A peer that goes closes its links as well: its goodbye, said before, may still be unread.
+    session_->connection().readNow();
+    if (session_) lose(why);
+    return;
+  }
+}
+
+// A path that is worse than it could be is said aloud, once per life. That a way through this host
+// does not lead to another one is no news.
+void PeerImpl::warnOfUnusableLinks() {
+  for (const auto& slot : links_) {
+    const auto state = slot->link->state();
+    if (state.phase != core::LinkState::Phase::kUnusable) continue;
+    const core::Capabilities& can = agent_.backend(slot->backend()).can();
+    log(can.same_host && !on_this_host_ ? LogLevel::kInfo : LogLevel::kWarning,
+        "peer {}: backend {} cannot be used: {}", name_, can.name, state.text);
+  }
+}
+
+// Frames that came, and heartbeats that this call finds in the ring.
+Clock::time_point PeerImpl::lastHeard(Clock::time_point now) {
+  if (ring_in_ && ring_in_->hasBeaten()) beaten_at_ = now;
+  return std::max(beaten_at_, session_->connection().lastHeard());
+}
+
+void PeerImpl::beat(Clock::time_point now, bool judge_silence) {
+  if (!session_) return;
+  static_cast<void>(settled());
+  const auto silent = now - lastHeard(now);
+  if (judge_silence && silent >= agent_.settings().detect * 3 / 4)
+    return lose({.code = Code::kPeerLost,
+                 .operation = "heartbeat",
+                 .detail = fmt::format(
+                     "no frame arrived for {} ms",
+                     std::chrono::duration_cast<std::chrono::milliseconds>(silent).count()),
+                 .peer = name_,
+                 .device = session_->connection().remoteText(),
+                 .cause = "the peer is stopped, its host is down, or the path is cut",
+                 .remedy = "check the peer's process and the path; the agent retries"});
+  if (seemsCut() && judge_silence) reachAnotherWay();
+  sayHeard();
+}
+
+Duration PeerImpl::beatEvery() const {
+  Duration every = agent_.settings().detect;
+  if (session_)
+    every = std::min<Duration>(
+        every, std::chrono::milliseconds(session_->connection().theirs().detect_ms));
+  return std::max<Duration>(every / 4, std::chrono::milliseconds(5));
+}
+
+}  // namespace viaduct::agent

@@ -1,0 +1,253 @@
+// One peer: the lives of its session, its links and what it has pinned. Threads: under the agent's
+// lock.
+#pragma once
+
+#include <viaduct/card.h>
+#include <viaduct/peer.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "agent/note_backlog.h"
+#include "agent/pins.h"
+#include "agent/rail_health.h"
+#include "agent/session/connection.h"
+#include "agent/session/life_frames.h"
+#include "agent/session/note_ring.h"
+#include "base/budget.h"
+#include "base/net/dialer.h"
+#include "base/net/unproven.h"
+#include "core/backend.h"
+#include "core/plan.h"
+
+namespace viaduct::agent {
+
+class AgentImpl;
+class PeerImpl;
+
+// One socket of a session, from its first byte to its last, and whose it is.
+class Session final : public ConnectionUser {
+ public:
+  // Dialed for `peer`, or accepted from a stranger (no peer until it is admitted).
+  Session(AgentImpl& agent, std::shared_ptr<PeerImpl> peer)
+      : agent_(agent), peer_(std::move(peer)), dialed_(peer_ != nullptr) {}
+  Status open(base::Fd socket, const std::array<std::uint8_t, 32>& secret, std::uint64_t last_epoch,
+              std::optional<Life> resume = std::nullopt);
+
+  Connection& connection() { return *connection_; }
+  bool dialed() const { return dialed_; }
+  void belongsTo(std::shared_ptr<PeerImpl> peer) { peer_ = std::move(peer); }
+  // Until leavePlace() the listener may drop it for a newer connection.
+  void unproven(base::Unproven::Place place);
+  void leavePlace() { place_.leave(); }
+  // Nobody's from now on: hears nothing more, and only waits for its burial.
+  void orphan() {
+    connection_.reset();
+    peer_ = nullptr;
+  }
+
+  Result<Life> judge(const Hello& theirs) override;
+  void established(std::uint64_t epoch) override;
+  void frame(FrameType type, std::span<const std::byte> payload,
+             std::vector<base::Fd> fds) override;
+  void closed(const Error& why) override;
+
+ private:
+  AgentImpl& agent_;
+  std::shared_ptr<PeerImpl> peer_;
+  const bool dialed_;
+  std::unique_ptr<Connection> connection_;
+  base::Unproven::Place place_;
+};
+
+// One backend's link to this life of a peer.
+class LinkSlot final : public core::LinkHost {
+ public:
+  LinkSlot(PeerImpl& peer, std::size_t backend, std::size_t rails)
+      : health(rails), peer_(peer), backend_(backend) {}
+  Status send(std::span<const std::byte> message, std::span<const int> fds) override;
+  void changed() override;
+
+  std::size_t backend() const { return backend_; }
+  std::unique_ptr<core::Link> link;
+  bool was_ready = false;          // when the peer became ready
+  std::vector<RailHealth> health;  // of each rail of the backend, in this link
+
+ private:
+  PeerImpl& peer_;
+  const std::size_t backend_;
+};
+
+class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
+ public:
+  PeerImpl(std::shared_ptr<AgentImpl> agent, std::string name);
+  ~PeerImpl();
+
+  // Where to dial: from then on the peer is reached for in the background until forget().
+  void setTarget(const Card& card);
+  void setTarget(std::string host_port, const std::array<std::uint8_t, 32>& secret);
+  void forget();
+  // A peer named by address turned out to be another we know: all calls go there.
+  std::shared_ptr<PeerImpl> same_as;
+
+  AgentImpl& agent() { return agent_; }
+  const std::string& name() const { return name_; }
+  PeerState state() const { return state_; }
+  bool wanted() const { return wanted_; }  // dialed from here
+  std::uint64_t epoch() const { return epoch_; }
+  std::uint64_t endedEpoch() const { return ended_epoch_; }
+  bool settled();
+  const std::vector<std::function<bool()>>& unsettled() const { return unsettled_; }
+  // What `other`, of the same name, has left unsettled is to be asked here from now on.
+  void takeUnsettled(PeerImpl& other);
+  bool departed();  // it is not here, nobody reaches for it, and it can change nothing here
+  const std::optional<Error>& lastError() const { return last_error_; }
+  Error notReady(const char* operation) const;
+  bool hopeless() const { return denied_ && !met_; }
+
+  const std::map<std::uint32_t, core::RemotePin>& pins() const { return pins_; }
+  std::uint64_t pinGeneration(std::uint32_t slot) const;
+  std::uint64_t pinsVersion() const { return pins_version_; }
+  const core::PinMap& pinMap();
+  std::vector<PeerWay> ways() const;
+  std::span<const std::unique_ptr<LinkSlot>> links() const { return links_; }
+
+  Status note(std::span<const std::byte> bytes);
+  // The ring of notes from it; only where it is listed in the agent's NoteRings.
+  bool takeNotes();  // true when there was one
+  RingReceiver::Next armNoteRing();
+  void disarmNoteRing();
+  void announce(const PinEntry& pin);
+  void withdraw(std::uint32_t slot);
+  Status sendBackend(std::size_t backend, std::span<const std::byte> message,
+                     std::span<const int> fds);
+  // Stops or resumes reading from this peer. The agent pauses it while its waiting notes, or all
+  // peers' notes, exceed the limit.
+  void pauseReading(bool paused);
+  bool readingPaused() const { return paused_; }
+  const NoteBacklog::SenderPtr& noteSender() const { return note_sender_; }
+  void noteDropped();
+
+  // From its sessions.
+  Result<Life> judgeDialed(Session& session, const Hello& theirs);
+  Result<Life> judgeAccepted(Session& session, const Hello& theirs);
+  Result<Life> judgeResume(Session& session, const Hello& theirs);
+  void established(Session& session, std::uint64_t epoch);
+  void frame(FrameType type, std::span<const std::byte> payload, std::vector<base::Fd> fds);
+  void closed(Session& session, const Error& why);
+
+  void linkChanged();  // asks for recheck() in the agent's next round of progress
+
+  // From the agent.
+  void recheck();
+  void beat(Clock::time_point now, bool judge_silence);
+  void lose(const Error& why);  // ends this life; what was in flight fails with `why`
+  Duration beatEvery() const;
+  void close();  // the agent ends: forget(), and nothing of a backend is kept
+
+ private:
+  static constexpr Duration kFirstBackoff = std::chrono::milliseconds(10);
+  static constexpr Duration kLastBackoff = std::chrono::seconds(1);
+
+  void dial();
+  void dialed(Result<base::Fd> socket, const std::string& target);
+  void redialLater();
+  void dropAttempt();
+  void denied(const Error& why);
+  void openLinks(Session& session);
+  void closeLinks(const Error& why);
+  void warnOfUnusableLinks();
+  std::optional<Error> exhausted() const;
+  void loseIfLinkBroke();
+  void heardReadOnly(std::span<const std::byte> payload);
+  void addPin(std::span<const std::byte> payload);
+  void dropPin(std::span<const std::byte> payload);
+  void forgetPin(std::uint32_t slot);
+  void backendFrame(std::span<const std::byte> payload, std::vector<base::Fd> fds);
+  void openRing();
+  void closeRing();
+  void heardOfRing(std::span<const std::byte> payload, std::vector<base::Fd> fds);
+  void takeNotesBefore(std::uint64_t frames);
+  bool takeNote(RingReceiver& ring, std::uint64_t frames);
+  void breakOff(Error why);
+  Status send(FrameType type, std::span<const std::byte> head, std::span<const std::byte> body = {},
+              std::span<const int> fds = {});
+  void sendOrLose(FrameType type, std::span<const std::byte> payload);
+  void notSent(Error why);
+  // peer_resume.cc: the session goes on over another connection.
+  bool seemsCut();
+  bool isReaching() const { return attempt_ || dialer_; }
+  void reachAnotherWay();
+  void attemptFailed();
+  void resumed(Session& session, std::uint64_t they_heard);
+  std::uint64_t heard() const;
+  bool isRepeated(std::size_t bytes);
+  void sayHeard();
+  void takeHeartbeat(std::span<const std::byte> heartbeat);
+  Clock::time_point lastHeard(Clock::time_point now);
+
+  const std::shared_ptr<AgentImpl> owner_;  // which lets go of its peers when it closes
+  AgentImpl& agent_;
+  std::string name_;
+  PeerState state_ = PeerState::kConnecting;
+  std::uint64_t epoch_ = 0, ended_epoch_ = 0;
+  std::optional<Error> last_error_;
+  bool met_ = false;  // there was a session since it was aimed at
+  bool denied_ = false;
+
+  // Reaching it.
+  bool wanted_ = false;  // dial whenever there is no session
+  std::array<std::uint8_t, 32> secret_{};
+  std::string unix_name_, tried_unix_;
+  bool on_this_host_ = false;
+  bool upgrading_ = false;  // from TCP to the Unix socket of a peer that turned out to be near
+  std::vector<std::string> addresses_;
+  std::unique_ptr<base::Dialer> dialer_, buried_dialer_;
+  std::unique_ptr<Session> attempt_;  // dialed, not yet established; where there is a session_, to
+                                      // replace its connection
+  base::Poller::Id redial_ = 0;
+  Duration backoff_{};
+  // This end lacked descriptors or memory for the last sessions: the peer's next one has to wait.
+  Duration exhausted_wait_{};
+  Clock::time_point refuses_until_{};
+
+  // This life.
+  std::unique_ptr<Session> session_;
+  bool synced_ = false;  // its registrations have all been announced
+  Key life_key_ = {};
+  SentFrames sent_;
+  HeardFrames heard_;
+  std::uint64_t said_heard_ = 0;               // where the attempt takes over
+  std::size_t unsaid_ = 0;                     // bytes heard since the peer was told
+  std::optional<std::uint64_t> acknowledged_;  // by its host, before the last heartbeat
+  std::optional<Error> way_lost_;              // the connection has closed; the attempt decides
+  bool said_bye_ = false;
+  bool recheck_ = false;
+  bool paused_ = false, note_dropped_ = false;
+  std::optional<Error> broken_;  // this life is to end in the next recheck()
+  std::vector<std::unique_ptr<LinkSlot>> links_;
+  std::vector<std::function<bool()>> unsettled_;  // earlier lives: whether they are by now
+  std::optional<RingReceiver> ring_in_;           // on one host: notes from it, and to it
+  std::optional<RingSender> ring_out_;
+  base::Poller::Id ring_bell_ = 0;
+  Clock::time_point beaten_at_{};  // when a heartbeat was found in the ring
+  NoteBacklog::SenderPtr note_sender_ = std::make_shared<NoteBacklog::Sender>();
+  std::map<std::uint32_t, core::RemotePin> pins_;
+  std::optional<std::uint32_t> next_read_only_;  // the slot of the pin that comes next
+  struct Announced {
+    std::uint64_t generation = 0;
+    std::size_t cost = 0;
+  };
+  std::map<std::uint32_t, Announced> announced_;  // of each of pins_
+  base::Budget pins_bytes_;
+  std::uint64_t pins_version_ = 1, mapped_version_ = 0, last_generation_ = 0;
+  core::PinMap map_;
+  base::Bytes scratch_;
+};
+
+}  // namespace viaduct::agent

@@ -1,0 +1,31 @@
+// The implementation behind Pin. Threads: as Pin says.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "agent/agent_impl.h"
+#include "base/shared_memory.h"
+
+namespace viaduct::agent {
+
+class PinImpl {
+ public:
+  PinImpl(std::shared_ptr<AgentImpl> agent, PinInfo info, base::SharedMemory memory)
+      : agent_(std::move(agent)), info_(std::move(info)), memory_(std::move(memory)) {}
+
+  const PinInfo& info() const { return info_; }
+  const base::SharedMemory& memory() const { return memory_; }
+  // Withdraws it once, and gives that outcome again to who asks again.
+  Status release();
+  bool released() const { return outcome_.has_value(); }
+
+ private:
+  const std::shared_ptr<AgentImpl> agent_;
+  const PinInfo info_;
+  base::SharedMemory memory_;  // of allocate(); else empty
+  std::optional<Status> outcome_;
+};
+
+}  // namespace viaduct::agent

@@ -1,0 +1,305 @@
+#include "agent/progress_engine.h"
+
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace viaduct::agent {
+
+Result<std::unique_ptr<ProgressEngine>> ProgressEngine::open(Progressable& target, Duration spin) {
+  std::unique_ptr<ProgressEngine> engine(new ProgressEngine(target, spin));
+  VIADUCT_TRY(engine->poller_, base::Poller::open());
+  engine->outside_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  engine->poke_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  engine->call_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  epoll_event inside{.events = 0, .data = {.fd = engine->poller_->fd()}};
+  epoll_event call{.events = EPOLLIN | EPOLLET, .data = {.fd = engine->call_.get()}};
+  if (!engine->outside_ || !engine->poke_ || !engine->call_ ||
+      ::epoll_ctl(engine->outside_.get(), EPOLL_CTL_ADD, inside.data.fd, &inside) != 0 ||
+      ::epoll_ctl(engine->outside_.get(), EPOLL_CTL_ADD, call.data.fd, &call) != 0)
+    return systemError(Code::kExhausted, "open the agent's loop", errno);
+  const auto silence = [self = engine.get()](std::uint32_t) {
+    std::uint64_t pokes = 0;
+    if (::read(self->poke_.get(), &pokes, sizeof pokes) > 0) self->poked_ = false;
+  };
+  VIADUCT_CHECK(engine->poller_->watch(engine->poke_.get(), EPOLLIN, silence));
+  return engine;
+}
+
+ProgressEngine::~ProgressEngine() { stop(); }
+
+void ProgressEngine::start() {
+  thread_ = std::thread([this] {
+    // From outside, glibc would write the name to a file in /proc.
+    ::pthread_setname_np(::pthread_self(), "viaduct");
+    runProgressThread();
+  });
+}
+
+void ProgressEngine::stop() {
+  if (!thread_.joinable()) return;
+  {
+    const Held held(lock_);
+    stopping_ = true;
+    arm(true);
+    poke();
+    call();  // a waiting thread may take the poke, and disarm the poller, before it wakes ours
+  }
+  thread_.join();
+}
+
+// Whether the next event of the poller wakes the progress thread. It does so once, then the poller
+// is disarmed until it is armed again.
+void ProgressEngine::arm(bool on) {
+  epoll_event inside{.events = on ? EPOLLIN | EPOLLONESHOT : 0U, .data = {.fd = poller_->fd()}};
+  // Both descriptors are ours and open: it cannot fail.
+  ::epoll_ctl(outside_.get(), EPOLL_CTL_MOD, poller_->fd(), &inside);
+  armed_ = on;
+}
+
+void ProgressEngine::poke() {
+  if (std::exchange(poked_, true)) return;
+  const std::uint64_t one = 1;
+  // An eventfd takes one more unless 2^64 - 2 are in it.
+  [[maybe_unused]] const auto written = ::write(poke_.get(), &one, sizeof one);
+}
+
+bool ProgressEngine::leavesWork() const {
+  return target_.busy() || poller_->nextTimer() < std::min(progress_until_, driver_until_);
+}
+
+void ProgressEngine::takeOverSoon(Clock::time_point now) {
+  if (!leavesWork()) return;
+  // A thread that starts more and more, and never comes back, does not keep the progress thread
+  // off.
+  if (!backsOff() && !userExpected(now)) expectUser(now);
+  takeOverNow();
+}
+
+void ProgressEngine::takeOverNow() {
+  // A thread that backs off looks soon by itself, but not while another thread drives.
+  if (!backsOff() || driven_) poke();
+}
+
+// Wakes the progress thread, whoever has the poller.
+void ProgressEngine::call() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(call_.get(), &one, sizeof one);
+}
+
+// A user thread polls or waits again and again, and may have told others that they need not wake
+// anybody: the progress thread looks when that thread stops coming.
+void ProgressEngine::callBackOff() {
+  if (!backsOff() && !std::exchange(called_, true)) call();
+}
+
+// Handles the events that are ready, waiting for them up to `block_until` with the lock released.
+bool ProgressEngine::handleEvents(Held& held, Clock::time_point now,
+                                  Clock::time_point block_until) {
+  base::Poller::Events events;
+  int count = 0;
+  if (block_until > Clock::time_point::min() && !target_.busy() && target_.allowWakeups()) {
+    if (armed_) arm(false);
+    driver_until_ = std::min(block_until, poller_->nextTimer());
+    held.unlock();
+    count = poller_->block(events, driver_until_);
+    held.lock();
+    driver_until_ = Clock::time_point::max();
+    now = Clock::now();
+  } else if (now - asked_ >= askEvery()) {
+    count = poller_->block(events, Clock::time_point::min());
+    asked_ = now;
+  }
+  posts_since_progress_ = 0;
+  return poller_->handle(events, count, now);
+}
+
+Duration ProgressEngine::askEvery() const {
+  if (target_.busy()) return kAskBusy;
+  return target_.wakeupsSuppressed() ? kAskWhileSuppressed : Duration::zero();
+}
+
+bool ProgressEngine::progressOnce(Held& held, Clock::time_point now) {
+  bool moved = handleEvents(held, now, Clock::time_point::min());
+  moved = target_.progress() || moved;
+  if (moved) changed();
+  return moved;
+}
+
+// After a round whose thread does not sleep: the round may have taken the event that was to wake a
+// sleeping thread.
+void ProgressEngine::afterProgress() {
+  if (!target_.wakeupsSuppressed()) {
+    if (!target_.allowWakeups()) takeOverNow();
+  } else if (!driven_) {
+    callBackOff();
+  }
+}
+
+void ProgressEngine::progressNow(Held& held) {
+  progressOnce(held, Clock::now());
+  afterProgress();
+}
+
+bool ProgressEngine::poll() {
+  Held held(lock_);
+  const auto now = Clock::now();
+  if (userExpected(now) && !driven_) target_.suppressWakeups();  // it polls again and again
+  const bool moved = progressOnce(held, now);
+  // Reading the clock costs as much as a round that moves nothing.
+  expectUser(moved ? Clock::now() : now);
+  afterProgress();
+  if (leavesWork()) takeOverNow();
+  const bool owes = target_.owesCallbacks();
+  held.unlock();
+  if (owes) target_.runCallbacks();
+  return moved;
+}
+
+bool ProgressEngine::wait(const std::function<bool()>& done, Clock::time_point until) {
+  Held held(lock_);
+  return waitHeld(held, done, until);
+}
+
+bool ProgressEngine::waitHeld(Held& held, const std::function<bool()>& done,
+                              Clock::time_point until) {
+  bool drives = false;
+  const auto begun = Clock::now();
+  const bool again = userExpected(begun);
+  auto spin_until = begun + spin_;
+  while (!done()) {
+    const auto now = Clock::now();
+    if (now >= until) break;
+    if (!drives && driven_) {
+      follow(held, until);
+      continue;
+    }
+    // A thread that begins to drive makes progress once before it sleeps: this does the work that
+    // was left to the progress thread, which keeps off from now on.
+    const bool begins = !std::exchange(drives, true);
+    driven_ = true;
+    const bool spins = begins || now < spin_until;
+    if (drive(held, now, spins ? Clock::time_point::min() : until, done))
+      spin_until = Clock::now() + spin_;
+    else if (!spins && target_.busy())
+      yieldLock(held);
+  }
+  if (drives) stopDriving(again);
+  return done();
+}
+
+// A driving thread that cannot sleep, because no event tells of the next progress, gives up the
+// lock for a moment, and the processor, which the peer may be waiting for.
+void ProgressEngine::yieldLock(Held& held) {
+  held.unlock();
+  std::this_thread::yield();
+  held.lock();
+}
+
+// One round of progress of a thread that waits for `done`.
+bool ProgressEngine::drive(Held& held, Clock::time_point now, Clock::time_point block_until,
+                           const std::function<bool()>& done) {
+  if (block_until == Clock::time_point::min()) {
+    target_.suppressWakeups();
+    expectUser(now);
+  }
+  bool moved = handleEvents(held, now, block_until);
+  // When an event has brought what is waited for, and left nothing else to do, nothing stands
+  // between it and the caller. What is left may be what the caller counts on: that a peer whose
+  // note came is ready.
+  if (!moved || target_.busy() || !done()) moved = target_.progress() || moved;
+  if (moved) changed();
+  callBack(held);
+  return moved;
+}
+
+void ProgressEngine::callBack(Held& held) {
+  if (!target_.owesCallbacks()) return;
+  held.unlock();
+  target_.runCallbacks();
+  held.lock();
+}
+
+void ProgressEngine::follow(Held& held, Clock::time_point until) {
+  ++followers_;
+  if (until == Clock::time_point::max())
+    followers_wake_.wait(held);
+  else
+    followers_wake_.wait_until(held, until);
+  --followers_;
+}
+
+// `again`: the thread was here a moment before it waited. Where it did not wait long either, each
+// event that it waits for next would wake the progress thread as well, were the poller armed.
+void ProgressEngine::stopDriving(bool again) {
+  driven_ = false;
+  changed();  // one of the followers drives on
+  const auto now = Clock::now();
+  const bool soon = again && userExpected(now);
+  expectUser(now);
+  if (!target_.allowWakeups()) takeOverNow();
+  if (soon)
+    callBackOff();
+  else if (!armed_ && !backsOff())
+    arm(true);
+  takeOverSoon(now);
+}
+
+// The progress thread, which does not have the lock, takes it: when no user thread has polled or
+// waited for a while. One that posts and waits in a loop leaves the lock for moments only: to wait
+// for it would cost that thread two system calls each time, and hardly ever get it.
+void ProgressEngine::takeLock(Held& held) {
+  for (int i = 0; i < kLockTries; ++i) {
+    while (userExpected(Clock::now())) {
+      backing_off_.store(true, std::memory_order_relaxed);
+      std::this_thread::sleep_until(user_expected_until_.load(std::memory_order_relaxed));
+    }
+    if (held.try_lock()) break;
+    std::this_thread::yield();
+  }
+  if (!held.owns_lock()) held.lock();
+  backing_off_.store(false, std::memory_order_relaxed);
+}
+
+// Until an event comes while the poller is armed, or a timer is due.
+void ProgressEngine::sleepOutside(Held& held) {
+  progress_until_ = poller_->nextTimer();
+  const int wait_ms = base::Poller::waitFor(progress_until_);
+  held.unlock();
+  epoll_event event;
+  const int woken = ::epoll_wait(outside_.get(), &event, 1, wait_ms);
+  takeLock(held);
+  if (woken > 0 && event.data.fd == poller_->fd()) armed_ = false;
+  called_ = false;
+}
+
+void ProgressEngine::runProgressThread() {
+  Held held(lock_, std::defer_lock);
+  takeLock(held);
+  while (!stopping_) {
+    if (userExpected(Clock::now())) {
+      held.unlock();
+      takeLock(held);
+    } else if (driven_) {  // who arms the poller when it stops driving
+      sleepOutside(held);
+    } else {
+      progressOnce(held, Clock::now());
+      callBack(held);
+      if (stopping_ || driven_ || userExpected(Clock::now())) continue;
+      if (target_.busy() ||
+          !target_.allowWakeups()) {  // lets a thread that waits for the lock have it
+        held.unlock();
+        std::this_thread::yield();
+        takeLock(held);
+      } else {
+        arm(true);
+        sleepOutside(held);
+      }
+    }
+  }
+}
+
+}  // namespace viaduct::agent

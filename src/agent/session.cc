@@ -1,0 +1,61 @@
+// Session: one socket of a session, handing what it hears to its peer.
+#include <utility>
+
+#include "agent/agent_impl.h"
+#include "agent/peer_impl.h"
+#include "base/log.h"
+
+namespace viaduct::agent {
+namespace {
+
+constexpr auto kHandshakeLimit = std::chrono::seconds(3);
+// Unsent control bytes beyond which note() says busy: room for a few of the largest notes.
+constexpr std::size_t kMaxUnsent = std::size_t{16} << 20U;
+
+}  // namespace
+
+Status Session::open(base::Fd socket, const std::array<std::uint8_t, 32>& secret,
+                     std::uint64_t last_epoch, std::optional<Life> resume) {
+  VIADUCT_TRY(connection_,
+              Connection::open(std::move(socket),
+                               dialed_ ? Connection::Role::kDialer : Connection::Role::kListener,
+                               {.secret = secret,
+                                .mine = [this, last_epoch] { return agent_.hello(last_epoch); },
+                                .resume = resume,
+                                .handshake_until = Clock::now() + kHandshakeLimit,
+                                .max_unsent = kMaxUnsent},
+                               agent_.engine().poller(), *this));
+  return Ok{};
+}
+
+Result<Life> Session::judge(const Hello& theirs) {
+  return dialed_ ? peer_->judgeDialed(*this, theirs) : agent_.admit(*this, theirs);
+}
+
+void Session::established(std::uint64_t epoch) { peer_->established(*this, epoch); }
+
+void Session::frame(FrameType type, std::span<const std::byte> payload, std::vector<base::Fd> fds) {
+  if (peer_) peer_->frame(type, payload, std::move(fds));
+}
+
+// From the listener, which needs the descriptor at once.
+void Session::unproven(base::Unproven::Place place) {
+  place_ = std::move(place);
+  const auto drop = [this] {
+    base::log(base::LogLevel::kInfo,
+              "an unauthenticated connection from {} was dropped for a newer one",
+              connection_->remoteText());
+    orphan();
+    agent_.bury(agent_.takeNewcomer(*this));
+  };
+  place_.watch([this] { return connection_->framesHeard() > 0; }, drop);
+}
+
+void Session::closed(const Error& why) {
+  if (peer_) return peer_->closed(*this, why);
+  base::log(base::LogLevel::kInfo, "a connection from {} was rejected: {}",
+            connection_ ? connection_->remoteText() : "?", why.text());
+  agent_.bury(agent_.takeNewcomer(*this));
+}
+
+}  // namespace viaduct::agent

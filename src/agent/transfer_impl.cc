@@ -1,0 +1,331 @@
+#include "agent/transfer_impl.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "agent/agent_impl.h"
+#include "agent/peer_impl.h"
+#include "base/log.h"
+#include "base/sizes.h"
+#include "host/facts.h"
+
+namespace viaduct::agent {
+namespace {
+
+// The pins of one side, each once, and their generations now.
+template <class F>
+auto usedPins(std::span<const core::PinSpan> spans, std::uint32_t core::PinSpan::* slot,
+              F generation) {
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> used;
+  for (const core::PinSpan& span : spans)
+    if (used.empty() || used.back().first != span.*slot) used.emplace_back(span.*slot, 0);
+  std::sort(used.begin(), used.end());
+  used.erase(std::unique(used.begin(), used.end()), used.end());
+  for (auto& [number, value] : used) value = generation(number);
+  return used;
+}
+
+template <class F>
+bool allLive(const std::vector<std::pair<std::uint32_t, std::uint64_t>>& used, F generation) {
+  return std::all_of(used.begin(), used.end(),
+                     [&](const auto& pin) { return generation(pin.first) == pin.second; });
+}
+
+Error stillRunning() {
+  return {.code = Code::kInvalid,
+          .operation = "post",
+          .detail = "the transfer is still running",
+          .remedy = "wait for its end, or plan a second one for the same blocks"};
+}
+
+}  // namespace
+
+Status TransferImpl::plan(std::unique_lock<std::mutex>& held) {
+  VIADUCT_TRY(const auto required, core::parseRequirement(options_.require));
+  while (true) {
+    if (peer_->state() != PeerState::kReady) return peer_->notReady("plan");
+    const auto epoch = peer_->epoch();
+    const auto local_version = agent_->pins().version(), remote_version = peer_->pinsVersion();
+    const core::PinMap local_pins = agent_->pins().map(), remote_pins = peer_->pinMap();
+    held.unlock();
+    auto list = core::coalesce(kind_, local_, remote_, local_pins, remote_pins);
+    held.lock();
+    if (!list) return std::move(list).error();
+    if (epoch != peer_->epoch() || local_version != agent_->pins().version() ||
+        remote_version != peer_->pinsVersion())
+      continue;  // something came or went meanwhile
+    const std::vector<core::PinSpan> spans = list->spans;
+    const std::uint64_t bytes = list->bytes;
+    VIADUCT_TRY(auto bundles, route(*agent_, *peer_, kind_, *std::move(list), required));
+    if (!running()) remember(std::move(bundles), spans, bytes);  // else another thread was first
+    return Ok{};
+  }
+}
+
+void TransferImpl::remember(std::vector<Bundle> bundles, std::span<const core::PinSpan> spans,
+                            std::uint64_t bytes) {
+  carried_before_ = carried();
+  bundles_ = std::move(bundles);
+  bytes_ = bytes;
+  total_ops_ = 0;
+  for (const Bundle& bundle : bundles_) total_ops_ += bundle.ops().size();
+  local_used_ = usedPins(spans, &core::PinSpan::local_pin,
+                         [&](std::uint32_t slot) { return agent_->pins().generation(slot); });
+  remote_used_ = usedPins(spans, &core::PinSpan::remote_pin,
+                          [&](std::uint32_t slot) { return peer_->pinGeneration(slot); });
+  planned_epoch_ = peer_->epoch();
+  local_version_ = agent_->pins().version();
+  remote_version_ = peer_->pinsVersion();
+}
+
+// A plan holds while its peer lives on with as many rails, and the pins it names do; else it is
+// made again.
+bool TransferImpl::stillPlanned() {
+  if (planned_epoch_ != peer_->epoch()) return false;
+  for (const Bundle& bundle : bundles_)
+    if (!bundle.stillServed()) return false;
+  if (local_version_ == agent_->pins().version() && remote_version_ == peer_->pinsVersion())
+    return true;
+  if (!allLive(local_used_, [&](auto slot) { return agent_->pins().generation(slot); }) ||
+      !allLive(remote_used_, [&](auto slot) { return peer_->pinGeneration(slot); }))
+    return false;
+  local_version_ = agent_->pins().version();
+  remote_version_ = peer_->pinsVersion();
+  return true;
+}
+
+Status TransferImpl::post(std::unique_lock<std::mutex>& held, const PostOptions& options) {
+  if (running()) return stillRunning();
+  if (options.note.size() > kMaxNoteBytes)
+    return Error{.code = Code::kInvalid,
+                 .operation = "post",
+                 .detail = fmt::format("a note of {} bytes; the limit is {}", options.note.size(),
+                                       kMaxNoteBytes)};
+  agent_->engine().progressNowAndThen(held);
+  if (peer_->state() != PeerState::kReady) return peer_->notReady("post");
+  while (!stillPlanned()) {
+    VIADUCT_CHECK(plan(held));
+  }
+  if (running()) return stillRunning();
+  start(options);
+  offer();
+  pollOwnRails();
+  if (!running()) return Ok{};
+  const auto now = Clock::now();
+  expect(options.deadline ? options.deadline->at() : now + agent_->settings().deadline);
+  agent_->engine().takeOverSoon(now);
+  return Ok{};
+}
+
+void TransferImpl::expect(Clock::time_point due) {
+  due_ = due;
+  agent_->expectBy(due);
+}
+
+void TransferImpl::start(const PostOptions& options) {
+  for (Bundle& bundle : bundles_) bundle.start();
+  out_ = 0;
+  stopping_ = forced_ = false;
+  error_.reset();
+  rail_error_.reset();
+  has_note_ = options.with_note || !options.note.empty();
+  note_.assign(options.note.begin(), options.note.end());
+  Timing& timing = agent_->counts().timing;
+  if (timing.isDue()) [[unlikely]]
+    timed_ = timing.begin(Clock::now());
+  tag_ = agent_->takeOff(*this);
+  state_.store(TransferState::kRunning, std::memory_order_release);
+  if (total_ops_ == 0) finish(TransferState::kDone);
+}
+
+void TransferImpl::offer() {
+  // A peer that is being lost has closed links, whose last completions come through here.
+  if (!running() || stopping_ || peer_->state() != PeerState::kReady) return;
+  refused_ = false;
+  for (Bundle& bundle : bundles_) {
+    out_ += bundle.offer(kind_, tag_);
+    if (bundle.stranded()) return strand();
+    refused_ = refused_ || bundle.refused();
+  }
+  if (refused_ && !std::exchange(waiting_, true)) agent_->waitForRoom(shared_from_this());
+}
+
+void TransferImpl::strand() {
+  if (rail_error_) {
+    error_ = rail_error_;
+  } else {
+    error_ = Error{.code = Code::kDevice,
+                   .operation = opKindName(kind_),
+                   .detail = "no rail to the peer works any more",
+                   .peer = peer_->name()};
+    countErrorWithoutRail();
+  }
+  stopPosting();
+  endIfOver();
+}
+
+bool TransferImpl::offerAgain() {
+  offer();
+  waiting_ = running() && !stopping_ && refused_;
+  return !waiting_;
+}
+
+// What a rail did inside post() is collected at once: a small copy on this host is over now.
+void TransferImpl::pollOwnRails() {
+  for (const Bundle& bundle : bundles_)
+    for (const Bundle::RailUse& use : bundle.rails()) {
+      if (!running()) return;
+      if (use.busy > 0 && use.rail->mayHaveEnded()) agent_->pollRail(*use.rail);
+    }
+}
+
+void TransferImpl::moved(const core::Moved& moved) {
+  out_ -= moved.ops;
+  Bundle& bundle = bundleOf(moved.tag);
+  if (bundle.moved(moved.tag & kSliceMask, moved)) offer();
+  endIfOver();
+}
+
+void TransferImpl::stopPosting() {
+  stopping_ = true;
+  for (const Bundle& bundle : bundles_) bundle.cancel(tag_);
+}
+
+void TransferImpl::failed(core::Failed failed) {
+  out_ -= failed.ops;
+  Bundle& bundle = bundleOf(failed.tag);
+  // A slice that came back because another one had failed is no error of its own rail.
+  const Code code = forced_ ? error_->code : failed.why.code;
+  if ((forced_ || !stopping_) && code != Code::kCancelled)
+    bundle.countError(failed.tag & kSliceMask, code);
+  if (failed.rail_lost) railLost(bundle, failed.tag & kSliceMask, failed.why);
+  if (bundle.failed(failed.tag & kSliceMask, failed.ops, failed.rail_lost)) {
+    rail_error_ = std::move(failed.why);
+    offer();
+  } else {
+    if (!error_) error_ = std::move(failed.why);
+    if (!stopping_) stopPosting();
+  }
+  endIfOver();
+}
+
+// Said aloud once, and not each time that the rail fails again after it was tried again.
+void TransferImpl::railLost(Bundle& bundle, core::Tag number, const Error& why) {
+  const Bundle::RailUse* const use = bundle.setAsideIfItFailsAgain(number, Clock::now());
+  if (use == nullptr) return;
+  const Duration time = use->health->time();
+  base::log(time == RailHealth::kFirst ? base::LogLevel::kWarning : base::LogLevel::kInfo,
+            "rail {} of host {} to peer {} fails again and again; it is set aside for {} and then "
+            "tried again; last failure: {}",
+            use->name, host::hostName(), peer_->name(), base::formatDuration(time), why.text());
+}
+
+void TransferImpl::abort(Error why) {
+  if (!running() || forced_) return;
+  if (!stopping_) {
+    error_ = std::move(why);
+    stopPosting();
+    if (out_ == 0) {
+      countErrorWithoutRail();
+      return endIfOver();
+    }
+  }
+  // What has not come back by itself shortly is ended by force, within the grace.
+  forced_ = true;
+  const auto now = Clock::now();
+  expect(now + agent_->settings().grace * 3 / 4);
+  agent_->engine().takeOverSoon(now);
+}
+
+void TransferImpl::cancel() {
+  abort({.code = Code::kCancelled, .operation = "transfer", .peer = peer_->name()});
+}
+
+void TransferImpl::overdue() {
+  due_ = Clock::time_point::max();
+  if (forced_) return resetLinks();
+  std::uint64_t moved = 0;
+  for (const Bundle& bundle : bundles_) moved += bundle.movedOps();
+  abort({.code = Code::kTimeout,
+         .operation = opKindName(kind_),
+         .detail = fmt::format("{} of {} ops were in flight at the deadline", total_ops_ - moved,
+                               total_ops_),
+         .peer = peer_->name(),
+         .cause = "the peer or the path is too slow for the deadline, or has stalled",
+         .remedy = "check Peer::state() and the path's load, or give a longer deadline"});
+}
+
+// The peer does not confirm: its session ends, and with it everybody's access.
+void TransferImpl::resetLinks() {
+  peer_->lose({.code = Code::kPeerLost,
+               .operation = "transfer",
+               .detail = "the peer did not confirm the end of a transfer within the grace",
+               .peer = peer_->name(),
+               .cause = "the peer is frozen or unreachable"});
+}
+
+bool TransferImpl::uses(std::uint32_t local_slot) const {
+  return std::any_of(local_used_.begin(), local_used_.end(),
+                     [&](const auto& pin) { return pin.first == local_slot; });
+}
+
+void TransferImpl::endIfOver() {
+  if (!running() || out_ != 0) return;
+  if (!error_ && allDone()) return finish(TransferState::kDone);
+  if (!stopping_) return;  // more is to be posted
+  finish(error_ && error_->code == Code::kCancelled ? TransferState::kCancelled
+                                                    : TransferState::kFailed);
+}
+
+void TransferImpl::countErrorWithoutRail() {
+  if (error_->code != Code::kCancelled) count(agent_->counts().errors_without_rail, error_->code);
+}
+
+// Over how many rails, in how many doorbells, what was injected: to be seen without a program's
+// help.
+void TransferImpl::sayWhatMoved() const {
+  if (base::logLevel() > base::LogLevel::kDebug) return;
+  base::log(base::LogLevel::kDebug, "peer {}: {}: {}", peer_->name(), opKindName(kind_),
+            path().text());
+}
+
+void TransferImpl::stopTiming(TransferState state) {
+  if (state == TransferState::kDone) agent_->counts().timing.end(timed_, Clock::now());
+  timed_ = {};
+}
+
+void TransferImpl::finish(TransferState state) {
+  sayWhatMoved();
+  for (Bundle& bundle : bundles_) bundle.stop();
+  if (state == TransferState::kDone && has_note_)
+    if (auto sent = peer_->note(note_); !sent) {
+      error_ = std::move(sent).error();
+      state = TransferState::kFailed;
+      countErrorWithoutRail();
+    }
+  if (state != TransferState::kDone)
+    ++(state == TransferState::kFailed ? agent_->counts().failed : agent_->counts().cancelled);
+  if (timed_.times != 0) [[unlikely]]
+    stopTiming(state);
+  agent_->land(tag_);
+  state_.store(state, std::memory_order_release);
+  agent_->engine().changed();
+  agent_->ringBell();
+  if (options_.on_end)
+    agent_->owe([self = shared_from_this(), end = end()] { self->options_.on_end(end); });
+}
+
+Path TransferImpl::path() const {
+  Path path;
+  for (const Bundle& bundle : bundles_) bundle.addTo(path);
+  return path;
+}
+
+Path TransferImpl::carried() const {
+  Path path = carried_before_;
+  for (const Bundle& bundle : bundles_) bundle.addCarriedTo(path);
+  return path;
+}
+
+}  // namespace viaduct::agent

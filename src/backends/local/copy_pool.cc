@@ -1,0 +1,308 @@
+#include "backends/local/copy_pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "base/blocked_signals.h"
+#include "base/log.h"
+
+namespace viaduct::local {
+
+using core::Completions;
+using core::Failed;
+using core::Moved;
+using core::Op;
+
+namespace {
+
+// One entry of the gate: some tens of microseconds of copying, so that leaving is quick and the
+// cost of cutting is not seen.
+constexpr std::uint64_t kChunkBytes = std::uint64_t{256} << 10U;
+constexpr std::size_t kChunkOps = CmaBatch::kMost;
+// Works up to one chunk are done inside post(): cheaper than handing them over.
+constexpr std::uint64_t kHelpBytes = 4 * kChunkBytes;  // below it, a wake-up costs what it saves
+constexpr auto kPollTime = std::chrono::microseconds(1000);
+constexpr unsigned kMostThreads = 8;  // more only wait for the memory
+
+constexpr std::uint64_t kOpen = std::uint64_t{1} << 63U;
+constexpr std::uint64_t kStopped = ~std::uint64_t{0};
+constexpr std::size_t kMostOps = (std::size_t{1} << 32U) - 2;
+
+std::uint64_t cursorAt(std::uint64_t op, std::uint64_t piece) { return op << 32U | piece; }
+std::uint64_t opOf(std::uint64_t cursor) { return cursor >> 32U; }
+std::uint64_t pieceOf(std::uint64_t cursor) { return cursor & 0xffffffffU; }
+
+unsigned threadsByCores() {
+  cpu_set_t usable;
+  CPU_ZERO(&usable);
+  if (::sched_getaffinity(0, sizeof usable, &usable) != 0) return 1;
+  return std::clamp(static_cast<unsigned>(CPU_COUNT(&usable)), 1U, kMostThreads);
+}
+
+base::AdaptiveCopy::Strategy strategyOf(Toggle wide_copies) {
+  using Strategy = base::AdaptiveCopy::Strategy;
+  if (wide_copies == Toggle::kAuto) return Strategy::kMeasure;
+  return wide_copies == Toggle::kOn ? Strategy::kWide : Strategy::kPlain;
+}
+
+// The bytes of all ops, or some amount above `enough`.
+std::uint64_t atLeast(std::span<const Op> ops, std::uint64_t enough) {
+  std::uint64_t bytes = 0;
+  for (const Op& op : ops) {
+    bytes += op.bytes;
+    if (bytes > enough) break;
+  }
+  return bytes;
+}
+
+// The index of a set bit, the next in turn after `last`.
+unsigned inTurn(std::uint64_t bits, unsigned last) {
+  const unsigned shift = (last + 1) % 64;
+  return (shift +
+          static_cast<unsigned>(std::countr_zero(std::rotr(bits, static_cast<int>(shift))))) %
+         64;
+}
+
+}  // namespace
+
+struct alignas(64) CopyPool::Job {
+  // Open while in flight, and how many are inside; nobody enters a closed one, so what follows is
+  // written while it is closed and read only inside.
+  std::atomic<std::uint64_t> door{0};
+  Task task = {};
+  core::Tag tag = 0;
+  std::span<const Op> ops = {};
+
+  alignas(64) std::atomic<std::uint64_t> cursor{0};  // the next op and piece; kStopped
+  std::atomic<std::uint64_t> moved_ops{0}, moved_bytes{0}, fault{0};
+
+  bool enter() {
+    std::uint64_t word = door.load(std::memory_order_relaxed);
+    do {
+      if ((word & kOpen) == 0) return false;
+    } while (!door.compare_exchange_weak(word, word + 1));
+    return true;
+  }
+  void leave() { door.fetch_sub(1); }
+};
+
+CopyPool::CopyPool(const LiveTable& here, const Settings& settings)
+    : threads_(settings.copy_threads != 0 ? settings.copy_threads : threadsByCores()),
+      here_(here),
+      strategy_(strategyOf(settings.wide_copies)),
+      copier_(here),
+      jobs_(std::make_unique<std::array<Job, kJobs>>()) {}
+
+CopyPool::~CopyPool() {
+  over_ = true;
+  ++bell_;
+  bell_.notify_all();
+}
+
+void CopyPool::start() {
+  if (!helpers_.empty()) return;
+  const base::BlockedSignals blocked;
+  try {
+    for (unsigned i = 1; i < threads_; ++i) {
+      helpers_.emplace_back([this] { helper(); });
+      pthread_setname_np(helpers_.back().native_handle(), "viaduct-copy");
+    }
+  } catch (const std::system_error& error) {  // slower, not broken
+    base::log(base::LogLevel::kWarning, "local: {} copy threads instead of {}: {}",
+              helpers_.size() + 1, threads_, error.what());
+  }
+}
+
+void CopyPool::expect(std::uint64_t bytes) const {
+  using base::AdaptiveCopy;
+  if (strategy_ == AdaptiveCopy::Strategy::kMeasure && bytes >= AdaptiveCopy::kLeastMeasured)
+    AdaptiveCopy::measureReference();
+}
+
+std::size_t CopyPool::post(const core::Work& work, PeerMemory& peer, std::uint64_t now) {
+  if (used_ == ~std::uint64_t{0} || work.ops.empty()) return 0;
+  const auto index = static_cast<unsigned>(std::countr_one(used_));
+  Job& job = (*jobs_)[index];
+  job.ops = work.ops.first(std::min(work.ops.size(), kMostOps));
+  job.tag = work.tag;
+  const std::uint64_t bytes = atLeast(job.ops, kHelpBytes);
+  job.task = {.kind = work.kind, .peer = &peer, .born = now, .number = ++posts_, .bytes = bytes};
+  if (bytes >= base::AdaptiveCopy::kLeastMeasured) job.task.strategy = strategy_;
+  job.moved_ops.store(0, std::memory_order_relaxed);
+  job.moved_bytes.store(0, std::memory_order_relaxed);
+  job.fault.store(0, std::memory_order_relaxed);
+  job.cursor.store(0, std::memory_order_relaxed);
+  used_ |= std::uint64_t{1} << index;
+  if (bytes <= kChunkBytes && job.ops.size() <= kChunkOps) {
+    copyAtOnce(job, bytes);
+    over_at_once_ |= std::uint64_t{1} << index;
+    return job.ops.size();
+  }
+  job.door.store(kOpen, std::memory_order_release);
+  ready_.fetch_or(std::uint64_t{1} << index);
+  wake(bytes);
+  return job.ops.size();
+}
+
+// Copies a job of one chunk. The door stays closed, so no other thread touches the job.
+void CopyPool::copyAtOnce(Job& job, std::uint64_t bytes) {
+  const Fault fault = copier_.run(job.task, {.ops = job.ops, .bytes = bytes});
+  job.cursor.store(cursorAt(job.ops.size(), 0), std::memory_order_relaxed);
+  job.fault.store(fault.packed(), std::memory_order_relaxed);
+  if (!fault) job.moved_bytes.store(bytes, std::memory_order_relaxed);
+}
+
+void CopyPool::wake(std::uint64_t bytes) {
+  if (bytes < kHelpBytes || helpers_.empty()) return;
+  ++bell_;
+  bell_.notify_all();
+}
+
+void CopyPool::poll(Completions& out) {
+  collect(out);
+  if (used_ == 0) return;
+  const auto until = Clock::now() + kPollTime;
+  bool copied = false;
+  while (copyOne(copier_, last_)) {
+    copied = true;
+    if (Clock::now() >= until) break;
+  }
+  collect(out);
+  // Only helpers are still at it. Where cores are scarce, this one may be what they wait for.
+  if (!copied && used_ != 0) std::this_thread::yield();
+}
+
+void CopyPool::cancel(core::Tag tag) {
+  for (std::uint64_t left = used_; left != 0; left &= left - 1)
+    if (Job& job = (*jobs_)[static_cast<unsigned>(std::countr_zero(left))]; job.tag == tag)
+      stop(job, {Fault::Kind::kCancelled});
+}
+
+void CopyPool::close(const PeerMemory& peer, Completions& out) {
+  for (std::uint64_t left = used_; left != 0; left &= left - 1) {
+    const auto index = static_cast<unsigned>(std::countr_zero(left));
+    Job& job = (*jobs_)[index];
+    if (job.task.peer != &peer) continue;
+    stop(job, {Fault::Kind::kClosed});
+    while (!finish(index, out)) std::this_thread::yield();
+  }
+}
+
+void CopyPool::drain() {
+  const Gate::Leaving inside = indoors_.turn();
+  while (!indoors_.left(inside)) std::this_thread::yield();
+}
+
+// No chunk is taken any more. Nothing to stop when all were taken: then it ends by itself.
+void CopyPool::stop(Job& job, Fault why) {
+  std::uint64_t cursor = job.cursor.load();
+  do {
+    if (opOf(cursor) >= job.ops.size()) return;
+  } while (!job.cursor.compare_exchange_weak(cursor, kStopped));
+  std::uint64_t none = 0;
+  job.fault.compare_exchange_strong(none, why.packed());
+}
+
+void CopyPool::collect(Completions& out) {
+  for (std::uint64_t left = used_; left != 0; left &= left - 1)
+    finish(static_cast<unsigned>(std::countr_zero(left)), out);
+}
+
+// Hands the job's ops back if it has ended: nothing left to take, and nobody inside.
+bool CopyPool::finish(unsigned index, Completions& out) {
+  Job& job = (*jobs_)[index];
+  const std::uint64_t bit = std::uint64_t{1} << index;
+  if ((over_at_once_ & bit) == 0) {
+    if (opOf(job.cursor.load(std::memory_order_acquire)) < job.ops.size()) return false;
+    std::uint64_t open = kOpen;
+    if (!job.door.compare_exchange_strong(open, 0)) return false;
+  }
+  over_at_once_ &= ~bit;
+  if ((ready_.load(std::memory_order_relaxed) & bit) != 0) ready_.fetch_and(~bit);
+  used_ &= ~bit;
+
+  const std::uint64_t all = job.ops.size();
+  const Fault fault = Fault::unpack(job.fault.load());
+  const std::uint64_t moved = fault ? job.moved_ops.load() : all;
+  if (moved != 0) out.emplace_back(Moved{job.tag, moved, job.moved_bytes.load()});
+  if (moved != all)
+    out.emplace_back(Failed{job.tag, all - moved, errorOf(fault, job.task.peer->peer())});
+  return true;
+}
+
+// Cuts the next chunk off the job. `last`: nothing is left behind it.
+bool CopyPool::take(Job& job, Chunk& chunk, bool& last) {
+  std::uint64_t cursor = job.cursor.load(std::memory_order_acquire);
+  std::uint64_t next = 0;
+  do {
+    const std::uint64_t first = opOf(cursor);
+    if (first >= job.ops.size()) return false;
+    const Op& front = job.ops[first];
+    if (front.bytes > kChunkBytes) {
+      const std::uint64_t skip = pieceOf(cursor) * kChunkBytes;
+      const std::uint64_t bytes = std::min(kChunkBytes, front.bytes - skip);
+      chunk = {.ops = job.ops.subspan(first, 1), .piece = true, .skip = skip, .bytes = bytes};
+      next = skip + bytes == front.bytes ? cursorAt(first + 1, 0) : cursor + 1;
+    } else {
+      std::uint64_t bytes = 0;
+      std::size_t count = 0;
+      const std::size_t most = std::min(job.ops.size() - first, kChunkOps);
+      while (count < most && bytes + job.ops[first + count].bytes <= kChunkBytes)
+        bytes += job.ops[first + count++].bytes;
+      chunk = {.ops = job.ops.subspan(first, count), .bytes = bytes};
+      next = cursorAt(first + count, 0);
+    }
+  } while (!job.cursor.compare_exchange_weak(cursor, next));
+  last = opOf(next) >= job.ops.size();
+  return true;
+}
+
+void CopyPool::copy(Job& job, ChunkCopier& copier, const Chunk& chunk) {
+  if (const Fault fault = copier.run(job.task, chunk)) {
+    std::uint64_t none = 0;
+    job.fault.compare_exchange_strong(none, fault.packed());
+    job.cursor.store(kStopped);
+    return;
+  }
+  // An op that was cut counts as moved only when all of the work is.
+  if (!chunk.piece) job.moved_ops.fetch_add(chunk.ops.size(), std::memory_order_relaxed);
+  job.moved_bytes.fetch_add(chunk.bytes, std::memory_order_relaxed);
+}
+
+// One chunk of the job that is next in turn; false when there is none.
+bool CopyPool::copyOne(ChunkCopier& copier, unsigned& last) {
+  const std::uint64_t ready = ready_.load(std::memory_order_acquire);
+  if (ready == 0) return false;
+  last = inTurn(ready, last);
+  Job& job = (*jobs_)[last];
+  if (!job.enter()) return true;
+  Chunk chunk;
+  bool final = true;
+  const bool taken = take(job, chunk, final);
+  if (final) ready_.fetch_and(~(std::uint64_t{1} << last));
+  if (taken) copy(job, copier, chunk);
+  job.leave();
+  return true;
+}
+
+void CopyPool::helper() {
+  const auto copier = std::make_unique<ChunkCopier>(here_);
+  unsigned last = 0;
+  while (true) {
+    const std::uint32_t heard = bell_.load();
+    if (over_) return;
+    const Gate::Pass pass = indoors_.enter();
+    const bool found = copyOne(*copier, last);
+    indoors_.leave(pass);
+    if (!found) bell_.wait(heard);
+  }
+}
+
+}  // namespace viaduct::local

@@ -1,0 +1,80 @@
+// The threads that copy: the thread that makes the agent's progress, and helpers that sleep while
+// there is nothing to do. Threads: all calls under the agent's lock; the helpers never call out.
+#pragma once
+
+#include <viaduct/settings.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "backends/local/copy_chunk.h"
+#include "backends/local/gate.h"
+#include "core/op.h"
+
+namespace viaduct::local {
+
+class CopyPool {
+ public:
+  // `here`: this process's own registrations. Of the settings: how many threads may copy, the
+  // driving one included, and which copies go past the cache.
+  CopyPool(const LiveTable& here, const Settings& settings);
+  ~CopyPool();
+  CopyPool(const CopyPool&) = delete;
+  CopyPool& operator=(const CopyPool&) = delete;
+
+  // Starts the helpers if there are none yet: with the first peer, not with every agent.
+  void start();
+
+  // Jobs may copy memory of that size from now on. Call it before the first of them, because a job
+  // must not allocate.
+  void expect(std::uint64_t bytes) const;
+
+  // As core::Rail. `now` counts registrations: what is registered later is not meant.
+  std::size_t post(const core::Work& work, PeerMemory& peer, std::uint64_t now);
+  void poll(core::Completions& out);
+  void cancel(core::Tag tag);
+  bool busy() const { return used_ != 0; }
+
+  // Ends all works at that peer; nobody copies for them on return, and `out` has them.
+  void close(const PeerMemory& peer, core::Completions& out);
+  // On return the chunks that were being copied when it was called are over.
+  void drain();
+
+  unsigned threads() const { return threads_; }
+
+ private:
+  static constexpr unsigned kJobs = 64;
+  struct Job;
+
+  bool copyOne(ChunkCopier& copier, unsigned& last);
+  static bool take(Job& job, Chunk& chunk, bool& last);
+  static void copy(Job& job, ChunkCopier& copier, const Chunk& chunk);
+  static void stop(Job& job, Fault why);
+  void copyAtOnce(Job& job, std::uint64_t bytes);
+  bool finish(unsigned index, core::Completions& out);
+  void collect(core::Completions& out);
+  void wake(std::uint64_t bytes);
+  void helper();
+
+  const unsigned threads_;
+  const LiveTable& here_;
+  const base::AdaptiveCopy::Strategy strategy_;  // of works that are not small
+  std::uint64_t posts_ = 0;
+  ChunkCopier copier_;              // of the driving thread
+  unsigned last_ = 0;               // the job it served last: the next in turn comes first
+  std::uint64_t used_ = 0;          // jobs in flight
+  std::uint64_t over_at_once_ = 0;  // of them, those that were copied within post()
+  std::unique_ptr<std::array<Job, kJobs>> jobs_;
+  // Jobs with chunks that nobody has taken. A bit goes away only while its job is entered.
+  alignas(64) std::atomic<std::uint64_t> ready_{0};
+  alignas(64) std::atomic<std::uint32_t> bell_{0};  // changes when helpers should look again
+  std::atomic<bool> over_{false};
+  Gate indoors_;  // helpers enter it around each chunk
+  std::vector<std::jthread> helpers_;
+};
+
+}  // namespace viaduct::local

@@ -1,0 +1,39 @@
+// An endpoint that is given the peer's address with each request (FI_EP_RDM), and has no other
+// peer. Connecting, if there is any, is libfabric's affair; over RDMA it has to be known before
+// where the peer's host is. Threads: under the agent's lock.
+#pragma once
+
+#include <optional>
+
+#include "backends/ofi/address_probe.h"
+#include "backends/ofi/raw_endpoint.h"
+
+namespace viaduct::ofi {
+
+class AddressedEndpoint final : public RawEndpoint {
+ public:
+  static Result<std::unique_ptr<RawEndpoint>> open(const OfiDomain& ofi_domain, fid_domain& domain,
+                                                   fid_cq& queue);
+
+  const Bytes& name() const override { return name_; }
+  Status join(std::span<const std::byte> theirs) override;
+  fid_ep* ready() const override {
+    return peer_ == FI_ADDR_UNSPEC || probe_ ? nullptr : endpoint_.get();
+  }
+  fi_addr_t peer() const override { return peer_; }
+  Status look() override;
+  Events events() const override { return {}; }
+
+ private:
+  explicit AddressedEndpoint(const OfiDomain& ofi_domain) : ofi_domain_(ofi_domain) {}
+
+  const OfiDomain& ofi_domain_;
+  Bytes name_;
+  fi_addr_t peer_ = FI_ADDR_UNSPEC;
+  std::optional<AddressProbe> probe_;  // until it is over
+  Fid<fid_av> peers_;
+  Fid<fid_ep> endpoint_;
+  std::unique_ptr<EndpointRegions> regions_;  // where memory is registered for each endpoint
+};
+
+}  // namespace viaduct::ofi

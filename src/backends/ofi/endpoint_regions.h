@@ -1,0 +1,64 @@
+// Memory of a rail whose provider registers it for each endpoint (FI_MR_ENDPOINT). There
+// each endpoint has a domain of its own, so that the one key that peers are told is free in all of
+// them. Threads: under the agent's lock.
+#pragma once
+
+#include <rdma/fi_endpoint.h>
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "backends/ofi/registered_memory.h"
+
+namespace viaduct::ofi {
+
+class EndpointRegions;
+
+// All memory of the rail, and all endpoints that it is registered with. Outlives both.
+class RailRegions {
+ public:
+  // Keys have `key_bytes`; the provider counts from the start of memory, or takes addresses.
+  RailRegions(std::string device, std::size_t key_bytes, bool by_address)
+      : device_(std::move(device)), key_bytes_(key_bytes), by_address_(by_address) {}
+
+  // Registered with every endpoint that is open, and with those to come; or with none.
+  Result<std::unique_ptr<RegisteredMemory>> add(const MemoryRange& range);
+  // For an endpoint that is enabled and alone in its domain: everything there is, or nothing.
+  Result<std::unique_ptr<EndpointRegions>> open(fid_domain& domain, fid_ep& endpoint);
+
+ private:
+  friend class EndpointRegions;
+  class EachEndpoint;
+
+  Status addEverywhere(std::uint64_t key, const MemoryRange& range);
+  void remove(std::uint64_t key);
+
+  const std::string device_;
+  const std::size_t key_bytes_;
+  const bool by_address_;
+  std::unordered_map<std::uint64_t, MemoryRange> memory_;
+  std::vector<EndpointRegions*> open_;
+};
+
+// What of it one endpoint's peer reaches. Goes before the endpoint.
+class EndpointRegions {
+ public:
+  EndpointRegions(RailRegions& all, fid_domain& domain, fid_ep& endpoint);
+  ~EndpointRegions();
+  EndpointRegions(const EndpointRegions&) = delete;
+  EndpointRegions& operator=(const EndpointRegions&) = delete;
+
+  Status add(std::uint64_t key, const MemoryRange& range);
+  void remove(std::uint64_t key) { regions_.erase(key); }
+
+ private:
+  RailRegions& all_;
+  fid_domain& domain_;
+  fid_ep& endpoint_;
+  std::unordered_map<std::uint64_t, Fid<fid_mr>> regions_;
+};
+
+}  // namespace viaduct::ofi

@@ -1,0 +1,203 @@
+#include "backends/tcp/data_socket.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "backends/tcp/socket.h"
+#include "backends/tcp/tcp_link.h"
+#include "backends/tcp/tcp_rail.h"
+#include "base/net/hearing.h"
+
+namespace viaduct::tcp {
+
+namespace {
+// Longer than a delayed acknowledgement, and than two repetitions on a short way.
+constexpr std::chrono::milliseconds kLeastSilence{400};
+// A long way, or a long queue: its own measure.
+constexpr int kRoundTrips = 4;
+}  // namespace
+
+DataSocket::DataSocket(TcpShared& shared, TcpLink& link, TcpRail& rail, const RemotePins& remote,
+                       base::Fd fd)
+    : shared_(shared),
+      link_(link),
+      rail_(rail),
+      initiator_(shared.pins, remote),
+      responder_(shared.pins, shared.buffers),
+      outbound_(initiator_, responder_, shared.buffers),
+      inbound_(shared.pins, initiator_, responder_, shared.buffers),
+      fd_(std::move(fd)),
+      remote_(remoteAddress(fd_.get())),
+      progressed_(Clock::now()),
+      moved_(progressed_) {}
+
+DataSocket::~DataSocket() { reset(); }
+
+// One shot: while the rail turns by itself, what arrives wakes nobody, and one system call per
+// sleep arms it again.
+Status DataSocket::open() {
+  VIADUCT_TRY(watch_, shared_.poller.watch(fd_.get(), EPOLLIN | EPOLLONESHOT,
+                                           [this](std::uint32_t) { rail_.activate(*this); }));
+  return Ok{};
+}
+
+// The kernel may refuse: then every packet wakes us.
+void DataSocket::await(std::size_t bytes) {
+  if (bytes != awaited_ && wakeFor(fd_.get(), bytes)) awaited_ = bytes;
+}
+
+void DataSocket::sleep() {
+  inbound_.rest();
+  await(inbound_.worthwhile());
+  initiator_.trim();
+  responder_.trim();
+  const std::uint32_t out = outbound_.wants() ? EPOLLOUT : 0U;
+  if (auto armed = shared_.poller.change(watch_, EPOLLIN | EPOLLONESHOT | out); !armed)
+    lose(std::move(armed).error());
+}
+
+void DataSocket::reset() {
+  if (watch_ != 0) shared_.poller.forget(std::exchange(watch_, 0));
+  rail_.deactivate(*this);
+  tcp::reset(fd_);
+  inbound_.clear();
+  outbound_.clear();
+  responder_.clear();
+  initiator_.clear();
+}
+
+void DataSocket::add(Job& job) {
+  job.data_socket = this;
+  initiator_.add(job);
+  rail_.activate(*this);
+  awake();
+}
+
+void DataSocket::stop(Job& job, Error why) {
+  initiator_.stop(job, std::move(why));
+  rail_.activate(*this);
+}
+
+void DataSocket::dropSlot(std::uint32_t slot) {
+  inbound_.dropSlot(slot);
+  outbound_.dropSlot(slot);
+}
+
+void DataSocket::push() {
+  if (!lost_) send();
+}
+
+void DataSocket::progress(Clock::time_point now, Clock::time_point until) {
+  // After a gap this long the peer has given up what may be waiting here.
+  if (now - progressed_ > shared_.detect && isStale(fd_.get(), shared_.detect)) {
+    ends_link_ = true;
+    return lose({.code = Code::kPeerLost,
+                 .operation = "receive",
+                 .detail = "the data in the socket is older than the time limit for a silent peer",
+                 .cause = "this process was stopped"});
+  }
+  progressed_ = now;
+  dry_ = full_ = false;
+  bool moved = false;
+  while (!lost_) {
+    const bool in = receive();
+    const bool out = send();
+    if (!in && !out) break;
+    moved = true;
+    if (Clock::now() >= until) break;
+  }
+  if (moved) moved_ = now;
+}
+
+// A stopped peer closes its window, and its kernel goes on answering: that is not the way's fault.
+bool DataSocket::measureSilence(Clock::time_point now) {
+  const base::Hearing heard = base::hearingOf(fd_.get());
+  if (!heard.awaited) {
+    unheard_since_.reset();
+    silence_ = common_silence_ = {};
+    too_silent_ = false;
+    return active;
+  }
+  const auto heard_at = now - heard.since;
+  if (!unheard_since_) unheard_since_ = now;
+  if (heard_at > *unheard_since_) {
+    unheard_since_ = heard_at;
+    common_silence_ = {};
+  }
+  silence_ = now - *unheard_since_;
+  too_silent_ = heard.repeats &&
+                silence_ >= std::max<Duration>(kLeastSilence, kRoundTrips * heard.round_trip);
+  return true;
+}
+
+// TCP doubles the time between its retransmissions. After a silence of all sockets, a socket may
+// thus wait twice as long for its next retransmission, while another one is heard already.
+void DataSocket::judge(Duration least) {
+  constexpr int kTimesAsLong = 3;
+  common_silence_ = std::max(common_silence_, least);
+  if (!too_silent_ || silence_ < kTimesAsLong * common_silence_) return;
+  lose({.code = Code::kPeerLost,
+        .operation = "send",
+        .detail = "the peer's host has acknowledged no data for " +
+                  std::to_string(silence_ / std::chrono::milliseconds(1)) + " ms",
+        .cause = "the link between the hosts is cut, or drops all packets"});
+}
+
+bool DataSocket::receive() {
+  if (dry_) return false;
+  const auto into = inbound_.scatter();
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(into.data());
+  message.msg_iovlen = into.size();
+  const ssize_t got = ::recvmsg(fd_.get(), &message, MSG_DONTWAIT);
+  dry_ = got < static_cast<ssize_t>(inbound_.room());
+  if (got > 0) {
+    if (const auto wrong = inbound_.received(static_cast<std::size_t>(got)); !wrong.empty()) {
+      ends_link_ = true;
+      lose({.code = Code::kProtocol,
+            .operation = "receive",
+            .detail = "the peer sent " + std::string(wrong)});
+    }
+    return true;
+  }
+  if (got == 0)
+    lose({.code = Code::kPeerLost, .operation = "recvmsg", .detail = "the peer closed the socket"});
+  else if (errno == EFAULT && inbound_.faulted())
+    dry_ = false;
+  else if (errno != EAGAIN && errno != EINTR)
+    loseTo("recvmsg", errno);
+  return !dry_;
+}
+
+bool DataSocket::send() {
+  if (full_ || lost_) return false;
+  const auto from = outbound_.gather();
+  if (from.empty()) return false;
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(from.data());
+  message.msg_iovlen = from.size();
+  const ssize_t took = ::sendmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (took > 0) {
+    full_ = !outbound_.sent(static_cast<std::size_t>(took));
+    return true;
+  }
+  if (errno == EFAULT && outbound_.faulted()) return true;
+  full_ = true;
+  if (errno != EAGAIN && errno != EINTR) loseTo("sendmsg", errno);
+  return false;
+}
+
+void DataSocket::loseTo(std::string_view call, int os_errno) {
+  lose(systemError(Code::kPeerLost, std::string(call), os_errno));
+}
+
+void DataSocket::lose(Error why) {
+  if (lost_) return;
+  why.device = remote_.text();
+  lost_ = std::move(why);
+  rail_.activate(*this);  // its next poll() tells the link
+}
+
+}  // namespace viaduct::tcp

@@ -1,0 +1,115 @@
+// One end of the protocol without a socket, for tests and fuzzing: bytes go in and come out as
+// many at a time as one likes. Threads: one at a time.
+#pragma once
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <list>
+#include <vector>
+
+#include "backends/tcp/inbound.h"
+#include "backends/tcp/outbound.h"
+
+namespace viaduct::tcp {
+
+class Half final : public JobOwner {
+ public:
+  Half()
+      : initiator_(pins, remote),
+        responder_(pins, buffers_),
+        outbound_(initiator_, responder_, buffers_),
+        inbound_(pins, initiator_, responder_, buffers_) {
+    if (auto copy = base::CheckedCopy::open()) buffers_.copy = *std::move(copy);
+    if (auto sent = base::SharedMemory::allocate(kMaxFrameBytes)) sent_ = *std::move(sent);
+  }
+
+  void report(Job&) override {}
+
+  Job& post(OpKind kind, std::span<const core::Op> ops) {
+    jobs_.emplace_back();
+    Job& job = jobs_.back();
+    job.work = {.kind = kind, .ops = ops};
+    job.owner = this;
+    initiator_.add(job);
+    return job;
+  }
+  void stop(Job& job, Code code) { initiator_.stop(job, {.code = code}); }
+  // What a backend does when a pin is withdrawn.
+  void withdraw(std::uint32_t slot) {
+    pins.drop(slot);
+    inbound_.dropSlot(slot);
+    outbound_.dropSlot(slot);
+    for (Job& job : jobs_)
+      for (const core::Op& op : job.work.ops)
+        if (op.local_pin == slot) stop(job, Code::kDenied);
+  }
+
+  // At most `limit` bytes of what it has to send. As with a socket the system reads them, which may
+  // not be able to.
+  std::vector<std::byte> take(std::size_t limit) {
+    std::vector<std::byte> out;
+    while (out.size() < limit) {
+      std::size_t took = 0;
+      bool faulted = false;
+      for (const iovec& piece : outbound_.gather()) {
+        const std::size_t part = std::min(piece.iov_len, limit - out.size());
+        faulted = ::pwrite(sent_.fd(), piece.iov_base, part, 0) != static_cast<ssize_t>(part);
+        if (faulted) break;
+        out.insert(out.end(), sent_.data(), sent_.data() + part);
+        took += part;
+      }
+      if (took > 0)
+        outbound_.sent(took);
+      else if (!faulted || !outbound_.faulted())
+        break;
+    }
+    return out;
+  }
+  // What it says is wrong with them; empty: nothing. As with a socket the system writes them, which
+  // may not be able to.
+  std::string_view give(std::span<const std::byte> bytes) {
+    std::string_view wrong;
+    while (!bytes.empty() && wrong.empty()) {
+      std::size_t put = 0;
+      bool faulted = false;
+      for (const iovec& piece : inbound_.scatter()) {
+        const std::size_t part = std::min(piece.iov_len, bytes.size());
+        faulted = !write(static_cast<std::byte*>(piece.iov_base), bytes.first(part));
+        if (faulted) break;
+        bytes = bytes.subspan(part);
+        put += part;
+      }
+      if (put > 0)
+        wrong = inbound_.received(put);
+      else if (!faulted || !inbound_.faulted())
+        return "nothing could be received";
+    }
+    inbound_.rest();
+    return wrong;
+  }
+
+  TargetPins pins;
+  RemotePins remote;
+
+ private:
+  bool write(std::byte* to, std::span<const std::byte> bytes) const {
+    while (!bytes.empty()) {
+      const iovec part{to, std::min(bytes.size(), base::CheckedCopy::kMostBytes)};
+      if (!buffers_.copy.copy(std::span(&part, 1), bytes.data())) return false;
+      to += part.iov_len;
+      bytes = bytes.subspan(part.iov_len);
+    }
+    return true;
+  }
+
+  base::SharedMemory sent_;
+  Buffers buffers_;
+  Initiator initiator_;
+  Responder responder_;
+  Outbound outbound_;
+  Inbound inbound_;
+  std::list<Job> jobs_;
+};
+
+}  // namespace viaduct::tcp

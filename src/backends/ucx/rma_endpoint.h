@@ -1,0 +1,47 @@
+// By puts and gets: the bytes move without the peer's help, where the hardware can. Threads: under
+// the agent's lock.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/ucx/ucx_endpoint.h"
+
+namespace viaduct::ucx {
+
+class RmaEndpoint final : public UcxEndpoint {
+ public:
+  static Result<std::unique_ptr<RmaEndpoint>> open(const Context& context);
+  ~RmaEndpoint() override;
+  RmaEndpoint(const RmaEndpoint&) = delete;
+  RmaEndpoint& operator=(const RmaEndpoint&) = delete;
+
+  RemoteKey keyOf(std::uint32_t generation, const Bytes& packed) override;
+  void retire(std::uint32_t generation) override;
+  void sweep() override;
+
+  Posted post(OpKind kind, std::span<const Piece> pieces, RemoteKey key) override;
+  Flush flush() override;
+  bool ended(Flush& flush) override;
+  void letGo(Flush& flush) override;
+  bool progress() override;
+
+ private:
+  using UcxEndpoint::UcxEndpoint;
+  bool posted(ucs_status_ptr_t request) {
+    if (request == nullptr) return true;
+    if (UCS_PTR_IS_ERR(request)) return refused(UCS_PTR_STATUS(request));
+    ucx_.ucp_request_free(request);  // it ends by itself, and the flush tells of it
+    return true;
+  }
+  bool refused(ucs_status_t status);
+  void letFirstMessageLeave();
+
+  bool reached_ = false;  // a flush has ended: the peer's end has answered
+  ucp_request_param_t params_{};
+  std::unordered_map<std::uint32_t, ucp_rkey_h> keys_;
+  std::vector<ucp_rkey_h> retired_;
+};
+
+}  // namespace viaduct::ucx

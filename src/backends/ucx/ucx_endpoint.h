@@ -1,0 +1,62 @@
+// One UCP worker with its one endpoint: all that UCX has open for one rail of one life of one peer.
+// How bytes go over it is its two kinds'. Threads: under the agent's lock.
+#pragma once
+
+#include <viaduct/deadline.h>
+
+#include <optional>
+#include <string>
+
+#include "backends/ucx/context.h"
+#include "core/fabric/endpoint.h"
+
+namespace viaduct::ucx {
+
+using core::fabric::Bytes;
+using core::fabric::Flush;
+using core::fabric::Piece;
+using core::fabric::Posted;
+using core::fabric::RemoteKey;
+
+class UcxEndpoint : public core::fabric::Endpoint {
+ public:
+  ~UcxEndpoint() override = default;
+  UcxEndpoint(const UcxEndpoint&) = delete;
+  UcxEndpoint& operator=(const UcxEndpoint&) = delete;
+
+  const Bytes& address() const override { return address_; }
+  int fd() const override { return fd_; }
+  bool tellsUnarmed() const override { return true; }
+  Status join(const Bytes& peer) override;
+  const std::string& transport() const override { return transport_; }
+  const std::string& transportDevices() const override { return transport_devices_; }
+  bool arm() override;
+  void disarm() override {}
+  std::optional<Error> broken() const override { return broken_; }
+
+ protected:
+  explicit UcxEndpoint(const Context& context) : context_(context), ucx_(context.ucx()) {}
+  Status openWorker();
+  // Both, in the destructors of the kinds: UCX may still ask for what is theirs.
+  void closeEndpoint();
+  void closeWorker();
+  void breakWith(Error why);
+  void breakWith(ucs_status_t status);
+
+  const Context& context_;
+  const UcxLibrary& ucx_;
+  ucp_worker_h worker_ = nullptr;
+  ucp_ep_h ep_ = nullptr;  // after join()
+  Clock::time_point joined_at_{};
+  std::optional<Error> broken_;
+
+ private:
+  Status readLanes();
+  static void failed(void* self, ucp_ep_h endpoint, ucs_status_t status);
+
+  int fd_ = -1;  // UCX's own
+  Bytes address_;
+  std::string transport_, transport_devices_;
+};
+
+}  // namespace viaduct::ucx

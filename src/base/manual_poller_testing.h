@@ -1,0 +1,47 @@
+// For tests: a poller that a test drives by hand. Threads: one.
+#pragma once
+
+#include <viaduct/deadline.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "base/poller.h"
+
+namespace viaduct::base {
+
+class ManualPoller {
+ public:
+  Poller& poller() { return *poller_; }
+  void pollOnce(std::chrono::milliseconds block = std::chrono::milliseconds(0)) {
+    Poller::Events events;
+    const auto until = std::min(Clock::now() + block, poller_->nextTimer());
+    const int count = poller_->block(events, until);
+    poller_->handle(events, count, Clock::now());
+  }
+  // Polls until `until()`, or for ten seconds; says whether it is.
+  template <class F>
+  bool run(F until) {
+    const auto end = Clock::now() + std::chrono::seconds(10);
+    while (!until()) {
+      if (Clock::now() > end) return false;
+      pollOnce(std::chrono::milliseconds(5));
+    }
+    return true;
+  }
+  // Until nothing happens any more.
+  void settle() {
+    Poller::Events events;
+    for (int quiet = 0; quiet < 3;) {
+      const int count = poller_->block(events, Clock::now() + std::chrono::milliseconds(1));
+      quiet = poller_->handle(events, count, Clock::now()) ? 0 : quiet + 1;
+    }
+  }
+
+ private:
+  std::unique_ptr<Poller> poller_ = std::move(*Poller::open());
+};
+
+}  // namespace viaduct::base

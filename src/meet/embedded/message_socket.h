@@ -1,0 +1,56 @@
+// A connected socket with messages on it. Threads: one at a time.
+#pragma once
+
+#include <sys/types.h>
+#include <viaduct/result.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <utility>
+
+#include "base/fd.h"
+#include "meet/embedded/frame.h"
+
+namespace viaduct::meet::embedded {
+
+class MessageSocket {
+ public:
+  MessageSocket(base::Fd socket, std::size_t limit) : socket_(std::move(socket)), decoder_(limit) {}
+
+  int fd() const { return socket_.get(); }
+  void useKeys(const Key& sending, const Key& receiving) {
+    sealer_.useKey(sending);
+    decoder_.useKey(receiving);
+  }
+  void setLimit(std::size_t limit) { decoder_.setLimit(limit); }
+
+  // Writes what the socket takes at once and keeps the rest for flush(). An error is the socket's,
+  // or kBusy when too much waits already, because the other end does not read; nothing more goes
+  // then.
+  Status send(const PacketPtr& packet);
+  Status flush();
+  bool unsent() const { return !queue_.empty(); }
+
+  // Reads once, into `scratch`, and hands over the messages that are complete.
+  enum class Read : std::uint8_t { kNothing, kSome, kEnd };
+  Result<Read> read(std::span<std::byte> scratch, const Decoder::Take& take);
+
+ private:
+  struct Queued {
+    Header header;
+    PacketPtr packet;
+  };
+
+  ssize_t writeFirst();  // what sendmsg says
+
+  base::Fd socket_;
+  Sealer sealer_;
+  Decoder decoder_;
+  std::deque<Queued> queue_;
+  std::size_t own_bytes_ = 0;  // in it, for this end alone
+  std::size_t sent_ = 0;       // bytes of the first that are gone
+};
+
+}  // namespace viaduct::meet::embedded

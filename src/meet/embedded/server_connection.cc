@@ -1,0 +1,212 @@
+#include "meet/embedded/server_connection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/random.h"
+
+namespace viaduct::meet::embedded {
+namespace {
+
+using namespace std::chrono_literals;
+
+// One try of each step; the next one starts afresh, perhaps with another address.
+constexpr auto kDialTime = 3s, kHelloTime = 5s;
+constexpr auto kFirstPause = 10ms, kLongestPause = 250ms;
+constexpr int kTicksPerDetect = 4;
+constexpr std::size_t kScratch = std::size_t{64} << 10U;
+
+}  // namespace
+
+void ServerConnection::close() {
+  loop_.poller().forget(std::exchange(watch_, 0));
+  loop_.poller().forgetTimer(std::exchange(timer_, 0));
+  dialer_.reset();
+  socket_.reset();
+  writes_ = false;
+  phase_ = Phase::kClosed;
+}
+
+void ServerConnection::setTimer(Clock::time_point when, void (ServerConnection::*then)()) {
+  loop_.poller().forgetTimer(timer_);
+  timer_ = loop_.poller().at(when, [this, then] {
+    timer_ = 0;
+    (this->*then)();
+  });
+}
+
+void ServerConnection::open(Clock::time_point until, std::chrono::milliseconds first_after) {
+  close();
+  began_ = Clock::now();
+  until_ = until;
+  tries_ = 0;
+  pause_ = kFirstPause;
+  denied_ = false;
+  if (first_after.count() == 0) {
+    attempt();
+  } else {
+    phase_ = Phase::kPausing;
+    setTimer(Clock::now() + first_after, &ServerConnection::attempt);
+  }
+  loop_.wake();
+}
+
+void ServerConnection::attempt() {
+  ++tries_;
+  phase_ = Phase::kDialing;
+  dialer_ = base::Dialer::start({where_}, std::min(until_, Clock::now() + kDialTime),
+                                loop_.poller(), [this](Result<base::Fd> socket, const auto&) {
+                                  dialer_.reset();
+                                  socket ? connected(std::move(*socket))
+                                         : failed(std::move(socket).error());
+                                });
+}
+
+void ServerConnection::connected(base::Fd socket) {
+  socket_ = std::make_unique<MessageSocket>(std::move(socket), kMaxUnproven);
+  scratch_.resize(kScratch);
+  phase_ = Phase::kProving;
+  proof_ = TokenProof{.token = token_};
+  const Status random = base::fillSecret(proof_.member_nonce);
+  auto watch = loop_.poller().watch(socket_->fd(), EPOLLIN | EPOLLRDHUP,
+                                    [this](std::uint32_t events) { onEvents(events); });
+  if (!random || !watch) return failed(random ? watch.error() : random.error());
+  watch_ = *watch;
+  setTimer(std::min(until_, Clock::now() + kHelloTime), &ServerConnection::helloTimedOut);
+  write(makePacket(Type::kOpen, OpenMessage{.nonce = proof_.member_nonce}.encode()));
+}
+
+void ServerConnection::helloTimedOut() {
+  failed({.code = Code::kTimeout,
+          .operation = "hello",
+          .detail = "it accepted the connection and never answered",
+          .cause = "it is frozen, or another program listens there",
+          .remedy = "find the process with that port: ss -ltnp"});
+}
+
+void ServerConnection::send(const PacketPtr& packet) {
+  if (phase_ == Phase::kReady) write(packet);
+}
+
+// A socket that takes nothing more is found out by reading: what came before is heard first.
+void ServerConnection::write(const PacketPtr& packet) {
+  static_cast<void>(socket_->send(packet));
+  watchWriting();
+}
+
+void ServerConnection::watchWriting() {
+  if (socket_->unsent() == writes_) return;
+  writes_ = socket_->unsent();
+  static_cast<void>(
+      loop_.poller().change(watch_, EPOLLIN | EPOLLRDHUP | (writes_ ? EPOLLOUT : 0U)));
+}
+
+void ServerConnection::onEvents(std::uint32_t events) {
+  if ((events & EPOLLOUT) != 0) {
+    static_cast<void>(socket_->flush());
+    watchWriting();
+  }
+  if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) == 0) return;
+  const auto read =
+      socket_->read(scratch_, [this](Type type, ByteSpan payload) { return take(type, payload); });
+  // What it is that a killed process leaves, an end or a reset, depends on what it had not read.
+  if (!read ? read.error().os_errno == ECONNRESET : *read == MessageSocket::Read::kEnd)
+    return failed({.code = Code::kPeerLost,
+                   .operation = phase_ == Phase::kReady ? "meet" : "hello",
+                   .detail = "the meeting place closed the connection",
+                   .cause = "its process has ended"});
+  if (!read) return failed(read.error());
+  heard_ = Clock::now();
+}
+
+Status ServerConnection::take(Type type, ByteSpan payload) {
+  if (phase_ == Phase::kReady) {
+    if (type == Type::kBeat) return Ok{};
+    if (type != Type::kPing) return user_.message(type, payload);
+    write(makePacket(Type::kPong, Bytes(payload.begin(), payload.end())));
+    return Ok{};
+  }
+  if (type == Type::kChallenge) return answer(payload);
+  if (type == Type::kWelcome) return welcome(payload);
+  if (type == Type::kDeny) return denied(payload);
+  return Error{.code = Code::kProtocol, .operation = "hello", .detail = "an unexpected message"};
+}
+
+Status ServerConnection::answer(ByteSpan challenge) {
+  VIADUCT_TRY(const auto theirs, ChallengeMessage::decode(challenge));
+  proof_.server_nonce = theirs.nonce;
+  write(makePacket(Type::kProof, ProofMessage{proof_.ofMember()}.encode()));
+  return Ok{};
+}
+
+Status ServerConnection::welcome(ByteSpan payload) {
+  VIADUCT_TRY(const auto theirs, WelcomeMessage::decode(payload));
+  const auto expected = proof_.ofServer();
+  if (!base::sameBytes(std::as_bytes(std::span(theirs.proof)),
+                       std::as_bytes(std::span(expected)))) {
+    denied_ = true;
+    return Error{.code = Code::kDenied,
+                 .operation = "hello",
+                 .detail = "the meeting place does not know the token",
+                 .cause = "another program answers at that address",
+                 .remedy = "check the address"};
+  }
+  socket_->useKeys(proof_.fromMember(), proof_.fromServer());
+  socket_->setLimit(kMaxFromServer);
+  detect_ = std::max(10ms, std::chrono::milliseconds(theirs.detect_ms));
+  heard_ = ticked_ = Clock::now();
+  phase_ = Phase::kReady;
+  tick();
+  user_.ready();
+  return Ok{};
+}
+
+Status ServerConnection::denied(ByteSpan payload) {
+  VIADUCT_TRY(auto why, ErrorMessage::decode(payload));
+  denied_ = true;
+  return std::move(why.error);
+}
+
+void ServerConnection::tick() {
+  const auto every = detect_ / kTicksPerDetect;
+  const auto now = Clock::now();
+  // If it was we who slept, what the server said meanwhile is still unread.
+  if (now - std::exchange(ticked_, now) > 2 * every) heard_ = now;
+  if (now - heard_ > detect_)
+    return failed({.code = Code::kPeerLost,
+                   .operation = "meet",
+                   .detail = fmt::format("the meeting place has been silent for {:.1f} s",
+                                         std::chrono::duration<double>(now - heard_).count()),
+                   .cause = "its process is frozen, or its host or the network is down"});
+  write(makePacket(Type::kBeat));
+  setTimer(now + every, &ServerConnection::tick);
+}
+
+void ServerConnection::failed(Error why) {
+  const bool was_ready = phase_ == Phase::kReady;
+  close();
+  const auto now = Clock::now();
+  // Retried: a server that is being restarted hangs up too. Not retried: what somebody refused.
+  const bool final = denied_ || why.code == Code::kProtocol || why.code == Code::kInvalid;
+  last_ = std::move(why);
+  if (was_ready || final || now >= until_) return user_.lost(unreachable(), !final);
+  phase_ = Phase::kPausing;
+  setTimer(std::min(until_, now + pause_), &ServerConnection::attempt);
+  pause_ = std::min<std::chrono::milliseconds>(pause_ * 2, kLongestPause);
+}
+
+Error ServerConnection::unreachable() const {
+  Error why = last_.value_or(Error{.code = Code::kTimeout,
+                                   .operation = phase_ == Phase::kProving ? "hello" : "connect",
+                                   .detail = "no answer yet"});
+  const auto took = std::chrono::duration<double>(Clock::now() - began_).count();
+  why.detail = fmt::format("meeting place {}: {}: {}", where_, why.operation, why.detail);
+  if (tries_ > 1) why.detail += fmt::format("; tried {} times in {:.1f} s", tries_, took);
+  why.peer.clear();  // stands in the text
+  return why;
+}
+
+}  // namespace viaduct::meet::embedded

@@ -1,0 +1,88 @@
+// A member's connection to the embedded server: dialed until a deadline, proved, kept alive.
+// Threads: all calls under the loop's lock; the user is called from the loop's handlers, with it
+// held.
+#pragma once
+
+#include <viaduct/deadline.h>
+#include <viaduct/result.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/loop.h"
+#include "base/net/dialer.h"
+#include "meet/embedded/message_socket.h"
+#include "meet/embedded/messages.h"
+#include "meet/embedded/token_proof.h"
+
+namespace viaduct::meet::embedded {
+
+using base::Loop;
+
+class ServerConnectionUser {
+ public:
+  virtual ~ServerConnectionUser() = default;
+  virtual void ready() = 0;
+  virtual Status message(Type type, ByteSpan payload) = 0;  // an error hangs up
+  // The last call until open(), which may be called from here. `again`: another try may succeed.
+  virtual void lost(const Error& why, bool again) = 0;
+};
+
+class ServerConnection {
+ public:
+  ServerConnection(Loop& loop, std::string where, const Key& token, ServerConnectionUser& user)
+      : loop_(loop), where_(std::move(where)), token_(token), user_(user) {}
+  ~ServerConnection() = default;
+  ServerConnection(const ServerConnection&) = delete;
+  ServerConnection& operator=(const ServerConnection&) = delete;
+
+  // Tries again and again: a name that nobody knows yet, a port where nobody listens yet.
+  void open(Clock::time_point until, std::chrono::milliseconds first_after = {});
+  void close();  // without a word; has to be called before the destructor
+  void send(const PacketPtr& packet);
+  bool ready() const { return phase_ == Phase::kReady; }
+  bool opened() const { return phase_ != Phase::kClosed; }
+  // For one that gives up waiting for ready(): what was tried, and what came of it.
+  Error unreachable() const;
+
+ private:
+  enum class Phase : std::uint8_t { kClosed, kDialing, kPausing, kProving, kReady };
+
+  void attempt();
+  void connected(base::Fd socket);
+  void onEvents(std::uint32_t events);
+  Status take(Type type, ByteSpan payload);
+  Status answer(ByteSpan challenge);
+  Status welcome(ByteSpan payload);
+  Status denied(ByteSpan payload);
+  void write(const PacketPtr& packet);
+  void failed(Error why);
+  void watchWriting();
+  void tick();
+  void setTimer(Clock::time_point when, void (ServerConnection::*then)());
+  void helloTimedOut();
+
+  Loop& loop_;
+  const std::string where_;
+  const Key token_;
+  ServerConnectionUser& user_;
+
+  Phase phase_ = Phase::kClosed;
+  Clock::time_point began_ = {}, until_ = {};
+  unsigned tries_ = 0;
+  std::chrono::milliseconds pause_ = {};
+  std::optional<Error> last_;
+  std::unique_ptr<base::Dialer> dialer_;
+  std::unique_ptr<MessageSocket> socket_;
+  base::Poller::Id watch_ = 0, timer_ = 0;
+  bool writes_ = false, denied_ = false;
+  TokenProof proof_;
+  std::chrono::milliseconds detect_ = {};
+  Clock::time_point heard_ = {}, ticked_ = {};
+  std::vector<std::byte> scratch_;
+};
+
+}  // namespace viaduct::meet::embedded

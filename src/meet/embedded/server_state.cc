@@ -1,0 +1,129 @@
+#include "meet/embedded/server_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace viaduct::meet::embedded {
+
+Status checkJoin(const JoinRequest& request) {
+  Error why{.code = Code::kInvalid, .operation = fmt::format("join group {}", request.group)};
+  if (request.group.empty() || request.group.size() > kMaxNameBytes)
+    why.detail = fmt::format("a group's name has 1 to {} bytes", kMaxNameBytes);
+  else if (request.size == 0 || request.size > kMaxMembers)
+    why.detail = fmt::format("size {}: a group has 1 to {} members", request.size, kMaxMembers);
+  else if (request.rank && *request.rank >= request.size)
+    why.detail = fmt::format("rank {} does not exist in a group of {}: ranks are 0 to {}",
+                             *request.rank, request.size, request.size - 1);
+  else if (request.name.size() > kMaxNameBytes)
+    why.detail = fmt::format("a member's name has at most {} bytes", kMaxNameBytes);
+  else if (request.about.size() > kMaxAboutBytes)
+    why.detail = fmt::format("a member's description has at most {} bytes", kMaxAboutBytes);
+  else
+    return Ok{};
+  return why;
+}
+
+Status ServerState::take(GuestId guest, Type type, ByteSpan payload) {
+  switch (type) {
+    case Type::kJoin:
+      return join(guest, payload);
+    case Type::kPublish:
+    case Type::kFind:
+    case Type::kWithdraw:
+    case Type::kForget:
+      return takeName(guest, type, payload);
+    case Type::kPong: {
+      VIADUCT_TRY(const auto pong, NumberMessage::decode(payload));
+      names_.pong(guest, pong.number);
+      break;
+    }
+    case Type::kGather:
+    case Type::kAbandon:
+    case Type::kFinish:
+    case Type::kAsk:
+    case Type::kStop:
+      break;
+    default:  // of a newer member: whether we understand it was settled by the version
+      return Ok{};
+  }
+  return takeOfMember(guest, type, payload);
+}
+
+Status ServerState::join(GuestId guest, ByteSpan payload) {
+  VIADUCT_TRY(auto message, JoinMessage::decode(payload));
+  if (guests_.contains(guest))
+    return Error{.code = Code::kProtocol, .operation = "join", .detail = "joined twice"};
+  if (const Status right = checkJoin(message.request); !right) {
+    connections_.send(guest, makePacket(Type::kRefused, ErrorMessage{right.error()}.encode()));
+    return Ok{};
+  }
+  const Name name{message.name_space, message.request.group};
+  auto& group_state = groups_[name];
+  if (!group_state)
+    group_state =
+        std::make_shared<GroupState>(message.request.group, connections_, epochs_, memory_);
+  guests_.emplace(guest, GuestGroup{name, group_state});
+  group_state->join(guest, message.request);
+  return Ok{};
+}
+
+Status ServerState::takeName(GuestId guest, Type type, ByteSpan payload) {
+  if (type == Type::kWithdraw || type == Type::kForget) {
+    VIADUCT_TRY(const auto request, NumberMessage::decode(payload));
+    const auto number = static_cast<std::uint32_t>(request.number);
+    type == Type::kWithdraw ? names_.withdraw(guest, number) : names_.forget(guest, number);
+    return Ok{};
+  }
+  VIADUCT_TRY(auto message, NameMessage::decode(payload));
+  type == Type::kPublish ? names_.publish(guest, std::move(message)) : names_.find(guest, message);
+  return Ok{};
+}
+
+Status ServerState::takeOfMember(GuestId guest, Type type, ByteSpan payload) {
+  const auto found = guests_.find(guest);
+  if (found == guests_.end()) return Ok{};
+  const GuestGroup group = found->second;
+  GroupState& group_state = *group.state;
+  if (type == Type::kGather) {
+    VIADUCT_TRY(auto message, GatherMessage::decode(payload));
+    VIADUCT_CHECK(group_state.gather(guest, std::move(message)));
+  } else if (type == Type::kAbandon) {
+    VIADUCT_TRY(const auto message, TextMessage::decode(payload));
+    group_state.abandon(guest, message.text);
+  } else if (type == Type::kFinish) {
+    group_state.finish(guest);
+  } else if (type == Type::kAsk) {
+    group_state.ask(guest);
+  } else if (type == Type::kStop) {
+    group_state.requestStop(guest);
+  } else {
+    VIADUCT_TRY(const auto pong, NumberMessage::decode(payload));
+    group_state.pong(guest, pong.number);
+  }
+  tidy(group.name);
+  return Ok{};
+}
+
+void ServerState::gone(GuestId guest, const std::string& how) {
+  names_.gone(guest);
+  const auto found = guests_.find(guest);
+  if (found == guests_.end()) return;
+  const GuestGroup group = std::move(found->second);
+  guests_.erase(found);
+  group.state->gone(guest, how);
+  tidy(group.name);
+}
+
+void ServerState::tidy(const Name& name) {
+  const auto found = groups_.find(name);
+  if (found != groups_.end() && found->second->empty()) groups_.erase(found);
+}
+
+std::size_t ServerState::liveGroups() const {
+  return static_cast<std::size_t>(
+      std::count_if(groups_.begin(), groups_.end(),
+                    [](const auto& group_state) { return group_state.second->live(); }));
+}
+
+}  // namespace viaduct::meet::embedded

@@ -1,0 +1,60 @@
+// All groups and names of one server. Pure: messages in, messages out. Threads: the server's.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "meet/embedded/directory.h"
+#include "meet/embedded/group_state.h"
+#include "meet/embedded/member_connections.h"
+#include "meet/embedded/messages.h"
+
+namespace viaduct::meet::embedded {
+
+class ServerState {
+ public:
+  // `first_epoch`: no other life of a server has used this one or a greater.
+  ServerState(MemberConnections& connections, std::uint64_t first_epoch)
+      : connections_(connections), epochs_(first_epoch), names_(connections, memory_) {}
+
+  // An error means that the guest does not keep to the protocol.
+  Status take(GuestId guest, Type type, ByteSpan payload);
+  void gone(GuestId guest, const std::string& how);
+
+  std::size_t liveGroups() const;
+  std::size_t names() const { return names_.size(); }
+
+ private:
+  using Name = std::pair<std::string, std::string>;  // namespace, group
+  struct GuestGroup {
+    Name name;
+    std::shared_ptr<GroupState> state;
+  };
+
+  Status join(GuestId guest, ByteSpan payload);
+  Status takeName(GuestId guest, Type type, ByteSpan payload);
+  Status takeOfMember(GuestId guest, Type type, ByteSpan payload);
+  void tidy(const Name& name);
+
+  // For all that members have us keep: names, searches, values that are gathered.
+  static constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30U;
+
+  MemberConnections& connections_;
+  std::uint64_t epochs_;
+  base::Budget memory_{kMaxBytes};
+  std::map<Name, std::shared_ptr<GroupState>> groups_;
+  std::unordered_map<GuestId, GuestGroup> guests_;
+  Directory names_;
+};
+
+// What cannot be right in a join, wherever it is looked at.
+Status checkJoin(const JoinRequest& request);
+
+}  // namespace viaduct::meet::embedded

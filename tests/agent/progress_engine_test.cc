@@ -1,0 +1,237 @@
+#include "agent/progress_engine.h"
+
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace viaduct::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Counts the rings of an eventfd, and calls back for each when asked to.
+class Bells final : public Progressable {
+ public:
+  bool progress() override {
+    ++rounds;
+    return std::exchange(left, false);
+  }
+  bool busy() const override { return left || sleepless; }
+  bool allowWakeups() override { return true; }
+  void suppressWakeups() override {}
+  bool wakeupsSuppressed() const override { return false; }
+  bool owesCallbacks() const override { return owed_ > 0; }
+  void runCallbacks() override {
+    const std::lock_guard held(engine->lock());
+    called += owed_;
+    owed_ = 0;
+  }
+
+  void open(Duration spin) {
+    engine = std::move(*ProgressEngine::open(*this, spin));
+    ASSERT_TRUE(engine->poller().watch(bell.get(), EPOLLIN, [this](std::uint32_t) {
+      std::uint64_t value = 0;
+      if (::read(bell.get(), &value, sizeof value) > 0) {
+        rung += static_cast<int>(value);
+        if (owes) owed_ += 1;
+        left = leaves;
+        handler = std::this_thread::get_id();
+      }
+    }));
+    engine->start();
+  }
+  void ring() const {
+    const std::uint64_t one = 1;
+    ASSERT_EQ(::write(bell.get(), &one, sizeof one), 8);
+  }
+  // Waits for the ring of that number, which another thread rings while this one sleeps.
+  bool waitForRing(int number) {
+    // Asked with the lock held, which from then on is let go of only in a sleep that drives.
+    std::atomic<bool> asked{false};
+    std::jthread ringer([&] {
+      asked.wait(false);
+      ring();
+    });
+    const auto done = [&] {
+      asked = true;
+      asked.notify_one();
+      return rung >= number;
+    };
+    return engine->wait(done, Clock::now() + 5s);
+  }
+
+  base::Fd bell{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+  int rung = 0, called = 0, rounds = 0;
+  bool leaves = false;     // each ring leaves work for the next round of progress
+  bool sleepless = false;  // no event tells of the next progress
+  bool left = false;
+  bool owes = true;  // each ring owes a callback
+  std::thread::id handler;
+  std::unique_ptr<ProgressEngine> engine;
+
+ private:
+  int owed_ = 0;
+};
+
+TEST(ProgressEngine, TheProgressThreadRunsTheLoopWhenNoUserThreadDoes) {
+  Bells bells;
+  bells.open(0us);
+  bells.ring();
+  const auto until = Clock::now() + 5s;
+  const auto called = [&] {
+    const std::lock_guard held(bells.engine->lock());
+    return bells.called;
+  };
+  while (called() == 0 && Clock::now() < until) std::this_thread::yield();
+  EXPECT_EQ(called(), 1);
+  bells.engine->stop();
+}
+
+TEST(ProgressEngine, AWaitingThreadDrivesItself) {
+  Bells bells;
+  bells.open(0us);
+  for (int i = 1; i <= 50; ++i) {
+    EXPECT_TRUE(bells.waitForRing(i));
+    EXPECT_EQ(bells.handler, std::this_thread::get_id()) << "event " << i;
+  }
+  bells.engine->stop();
+}
+
+// As a note, read from a socket behind the message that makes its sender ready: whoever takes it
+// wants to answer.
+TEST(ProgressEngine, AWaitEndsAfterTheWorkThatItsEventLeft) {
+  Bells bells;
+  bells.open(0us);
+  bells.leaves = true;
+  for (int i = 1; i <= 50; ++i) {
+    EXPECT_TRUE(bells.waitForRing(i));
+    const std::lock_guard held(bells.engine->lock());
+    EXPECT_FALSE(bells.left) << "event " << i;
+  }
+  bells.engine->stop();
+}
+
+// What it waits for may be left over, with nothing that would wake it.
+TEST(ProgressEngine, AWaitingThreadMakesProgressOnceBeforeItSleeps) {
+  Bells bells;
+  bells.open(0us);
+  for (int i = 0; i < 20; ++i) {
+    std::optional<int> before;
+    const auto done = [&] { return bells.rounds > before.emplace(before.value_or(bells.rounds)); };
+    EXPECT_TRUE(bells.engine->wait(done, Clock::now() + 5s));
+  }
+  bells.engine->stop();
+}
+
+TEST(ProgressEngine, AWaitWithoutItsEventEndsAtItsTime) {
+  Bells bells;
+  bells.open(20us);
+  const auto start = Clock::now();
+  EXPECT_FALSE(bells.engine->wait([] { return false; }, start + 20ms));
+  EXPECT_GE(Clock::now() - start, 20ms);
+  bells.engine->stop();
+}
+
+TEST(ProgressEngine, ManyWaitingThreadsAllSeeTheirEvent) {
+  Bells bells;
+  bells.open(5us);
+  std::atomic<int> seen{0};
+  std::vector<std::thread> waiters;
+  for (int i = 1; i <= 8; ++i)
+    waiters.emplace_back([&, i] {
+      if (bells.engine->wait([&, i] { return bells.rung >= i; }, Clock::now() + 10s)) ++seen;
+    });
+  for (int i = 0; i < 8; ++i) bells.ring();
+  for (auto& waiter : waiters) waiter.join();
+  EXPECT_EQ(seen, 8);
+  bells.engine->stop();
+}
+
+// How often the thread of that name has gone to sleep, or for the lock; -1 before it has the name.
+long sleepsOf(const std::string& name) {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string line, found;
+    std::ifstream comm(task.path() / "comm"), status(task.path() / "status");
+    std::getline(comm, found);
+    if (found != name) continue;
+    while (std::getline(status, line))
+      if (line.starts_with("voluntary_ctxt_switches:")) return std::stol(line.substr(24));
+  }
+  return -1;
+}
+
+// It looks up once a millisecond; not at each event, nor for the lock each time it is free.
+TEST(ProgressEngine, AThreadThatWaitsInALoopIsLeftAlone) {
+  constexpr int kWaits = 5000;
+  Bells bells;
+  bells.owes = false;
+  bells.open(1ms);
+  const auto start = Clock::now();
+  long before = -1;
+  while ((before = sleepsOf("viaduct")) < 0) std::this_thread::yield();
+  for (int i = 1; i <= kWaits; ++i) {
+    bells.ring();
+    const auto due = Clock::now() + 10us;
+    const auto done = [&] { return bells.rung >= i && Clock::now() >= due; };
+    ASSERT_TRUE(bells.engine->wait(done, Clock::now() + 5s));
+  }
+  const long sleeps = sleepsOf("viaduct") - before;
+  const auto took = std::chrono::ceil<std::chrono::milliseconds>(Clock::now() - start);
+  EXPECT_LT(sleeps, 20 + 3 * took.count()) << kWaits << " waits in " << took.count() << " ms";
+  bells.engine->stop();
+}
+
+// The progress thread moves what a thread starts that never waits.
+TEST(ProgressEngine, AThreadThatNeverWaitsDoesNotKeepTheOtherOff) {
+  Bells bells;
+  bells.open(0us);
+  bool started = false, moved = false;
+  for (int i = 0; !moved && i < 500; ++i) {
+    std::unique_lock held(bells.engine->lock());
+    moved = started && !bells.left;
+    started = bells.left = true;
+    bells.engine->takeOverSoon(Clock::now());
+    held.unlock();
+    std::this_thread::sleep_for(100us);
+  }
+  EXPECT_TRUE(moved);
+  bells.engine->stop();
+}
+
+// What a busy rail is waited for takes as long as it takes: others have things to start meanwhile.
+TEST(ProgressEngine, AWaitingThreadThatCannotSleepYieldsTheLock) {
+  Bells bells;
+  bells.sleepless = true;
+  bells.open(0us);
+  std::atomic<bool> drives = false;
+  bool over = false, ended = false;
+  std::jthread waiter([&] {
+    const auto done = [&] {
+      drives = true;
+      drives.notify_one();
+      return over;
+    };
+    ended = bells.engine->wait(done, Clock::now() + 10s);
+  });
+  drives.wait(false);
+  {
+    const std::lock_guard held(bells.engine->lock());
+    over = true;
+  }
+  waiter.join();
+  EXPECT_TRUE(ended);
+  bells.engine->stop();
+}
+
+}  // namespace
+}  // namespace viaduct::agent
