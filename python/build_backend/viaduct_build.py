@@ -207,8 +207,9 @@ class Viaduct(Distribution):
             "src",
         ):
             yield name, root / name
-        for name in ("CMakeLists.txt", "build_backend", "csrc", "viaduct"):
-            yield f"python/{name}", root / "python" / name
+        for path in sorted((root / "python").iterdir()):
+            if path.name not in ("nixl", "tests"):  # another distribution; not for a build
+                yield f"python/{path.name}", path
 
     def compiled(self, root, settings):
         """From the build folder of the setting build-dir or of VIADUCT_BUILD_DIR, else compiled."""

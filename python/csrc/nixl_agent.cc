@@ -21,6 +21,8 @@ namespace {
 constexpr std::chrono::seconds kReachWithin{5};
 // How long a session may take to begin, once there is a connection.
 constexpr std::chrono::seconds kBeginWithin{1};
+// Two questions for notes that are so near each other are of a loop.
+constexpr std::chrono::microseconds kLoopsWithin{50};
 // How long a registration may take to be announced. A session that is younger than the metadata has
 // announced all of it when it begins, but for what was registered in that very moment.
 constexpr std::chrono::milliseconds kHearWithin{200};
@@ -437,9 +439,21 @@ void NixlAgent::connect(const std::string& name) {
 
 // Notes
 
+// A loop polls for itself: that is sooner than the progress thread wakes up, and gives others the
+// GIL. A caller that comes by now and then leaves it to the progress thread, and keeps the GIL.
+bool NixlAgent::isLoopOverNotes() {
+  const auto now = Clock::now();
+  return now - std::exchange(asked_for_notes_, now) < kLoopsWithin;
+}
+
 py::dict NixlAgent::takeNotes() {
   py::dict notes;
-  while (const auto note = agent_->takeNote()) {
+  auto first = agent_->takeNote();
+  if (!first && isLoopOverNotes()) {
+    const Unlocked unlocked;
+    agent_->poll();
+  }
+  for (auto note = first ? std::move(first) : agent_->takeNote(); note; note = agent_->takeNote()) {
     const auto from = py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(
         note->from.data(), static_cast<py::ssize_t>(note->from.size()), "surrogateescape"));
     if (!notes.contains(from)) notes[from] = py::list();

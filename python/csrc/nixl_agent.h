@@ -149,6 +149,7 @@ class NixlAgent {
   std::uint64_t makeRequest(Direction direction, const PreparedList& local,
                             std::optional<Indices> local_indices, const PreparedList& remote,
                             std::optional<Indices> remote_indices, std::string note);
+  bool isLoopOverNotes();
   bool outcomeOf(Request& request, TransferState state);
 
   const std::string name_;
@@ -162,6 +163,7 @@ class NixlAgent {
   std::shared_ptr<const std::string> metadata_;     // the same
   std::unordered_map<std::string, std::shared_ptr<Remote>> remotes_;
   std::shared_ptr<Remote> self_;
+  Clock::time_point asked_for_notes_{};
   std::vector<Peer> removed_;  // whose session the other end keeps
   std::unordered_map<std::uint64_t, std::shared_ptr<PreparedList>> prepared_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Request>> requests_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bindings.h"
+#include "memory_of.h"
 #include "nixl_agent.h"
 #include "nixl_status.h"
 
@@ -233,6 +234,13 @@ namespace {
 // Memory as a process has it, for tests and examples: addresses are numbers.
 // NOLINTBEGIN(performance-no-int-to-ptr)
 void bindUtilities(py::module_& module) {
+  module.def(
+      "place_of",
+      [](const py::object& array) {
+        const ObjectMemory memory = denseMemoryOf("get the descriptors of an array", array);
+        return py::make_tuple(memory.address, memory.bytes());
+      },
+      "The address and the bytes of an array in host memory, by its interface or DLPack.");
   module.def("malloc_passthru", [](std::size_t bytes) {
     constexpr std::size_t kPage = 4096;
     void* const memory = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);

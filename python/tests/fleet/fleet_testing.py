@@ -1,8 +1,8 @@
 """Processes, pipes, memory and byte patterns for the tests of this folder.
 
-A role is a function of a test file. `Child(role, ...)` runs it in a process of its own, as an engine
-runs its prefill and decode workers. The arguments may be ends of `link()`, the pipes that stand for
-an engine's own channel for metadata.
+A role is a function of a test file. `Child(role, ...)` runs it in a process of its own, as an
+engine runs its prefill and decode workers. The arguments may be ends of `link()`, the pipes that
+stand for an engine's own channel for metadata.
 """
 
 import importlib
@@ -58,13 +58,11 @@ class Child:
         self._control, theirs = Pipe(duplex=True)
         pipes = [argument for argument in arguments if isinstance(argument, Connection)]
         descriptors = [pipe.fileno() for pipe in [theirs, *pipes]]
-        self._process = subprocess.Popen(
-            [*inside, sys.executable, __file__, role.__module__, role.__name__, str(theirs.fileno())],
-            pass_fds=descriptors,
-            env={**os.environ, **environment},
-        )
-        self._control.send([_Descriptor(argument.fileno()) if argument in pipes else argument
-                            for argument in arguments] if pipes else list(arguments))
+        command = [sys.executable, __file__, role.__module__, role.__name__, str(theirs.fileno())]
+        self._process = subprocess.Popen([*inside, *command], pass_fds=descriptors,
+                                         env={**os.environ, **environment})
+        self._control.send([_Descriptor(argument.fileno()) if isinstance(argument, Connection)
+                            else argument for argument in arguments])
         for pipe in [theirs, *pipes]:
             pipe.close()
 
@@ -73,11 +71,11 @@ class Child:
         return self._process.pid
 
     def tell(self, message):
-        """Sends a message that the role gets from Boss.hear()."""
+        """Sends a message that the role gets from Parent.hear()."""
         self._control.send(message)
 
     def hear(self):
-        """The role's next message to its Boss, or its result; its error is raised here."""
+        """The role's next message to its Parent, or its result; its error is raised here."""
         try:
             kind, value = take(self._control)
         except EOFError:
@@ -139,8 +137,8 @@ class _Descriptor:
         self.number = number
 
 
-class Boss:
-    """The test, as its children see it."""
+class Parent:
+    """The process of the test, as its children see it."""
 
     pipe = None
 
@@ -239,14 +237,14 @@ def rows_of(bases, blocks, block_bytes, device=0):
 
 
 def _main(module, role, control):
-    Boss.pipe = Connection(int(control))
+    Parent.pipe = Connection(int(control))
     try:
         arguments = [Connection(argument.number) if isinstance(argument, _Descriptor) else argument
-                     for argument in take(Boss.pipe)]
+                     for argument in take(Parent.pipe)]
         answer = ("result", getattr(importlib.import_module(module), role)(*arguments))
     except BaseException:
         answer = ("error", traceback.format_exc())
-    Boss.pipe.send(answer)
+    Parent.pipe.send(answer)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import pytest
 
 numpy = pytest.importorskip("numpy")
 
-from fleet_testing import (BACKENDS, POISON, TCP, Boss, Child, address_of, expect_bytes, pattern,
+from fleet_testing import (BACKENDS, POISON, TCP, Child, Parent, address_of, expect_bytes, pattern,
                            poison, until)
 
 BYTES = 8 << 20
@@ -68,9 +68,9 @@ class Way:
 def victim(name, seed):
     """Owns memory that others read, and answers the test until it is told to end."""
     agent, memory = new_agent(name), pattern(seed, BYTES).copy()
-    Boss.tell(share(agent, memory))
-    while Boss.hear() != "end":
-        Boss.tell("alive")
+    Parent.tell(share(agent, memory))
+    while Parent.hear() != "end":
+        Parent.tell("alive")
 
 
 def reader(doomed_card, bystander_card):
@@ -81,16 +81,16 @@ def reader(doomed_card, bystander_card):
     doomed = Way(agent, memory, doomed_card)
     bystander = Way(agent, other_memory, bystander_card)
     doomed.move("READ")
-    Boss.tell("reading")
+    Parent.tell("reading")
     error = read_until_lost(doomed, memory)
     memory[:] = POISON  # released: nobody else writes here any more
-    Boss.tell((type(error).__name__, str(error)))
+    Parent.tell((type(error).__name__, str(error)))
     for _ in range(3):
         other_memory[:] = 0
         bystander.move("READ")
         expect_bytes(other_memory, pattern(2, BYTES), "the bystander's memory")
-    Boss.tell("the bystander serves")
-    card = Boss.hear()
+    Parent.tell("the bystander serves")
+    card = Parent.hear()
     expect_bytes(memory, poison(BYTES), "the memory after the loss")
     doomed.forget()
     again = Way(agent, memory, card)
@@ -158,8 +158,8 @@ def releasing(card, operation):
     share(agent, memory)
     way = Way(agent, memory, card)
     way.move("READ")
-    Boss.tell("connected")
-    Boss.hear()  # the peer is frozen
+    Parent.tell("connected")
+    Parent.hear()  # the peer is frozen
     memory[:] = pattern(5, BYTES)
     handle = way.make(operation, b"never")
     assert agent.transfer(handle) == "PROC"
@@ -169,15 +169,15 @@ def releasing(card, operation):
     agent.release_xfer_handle(handle)  # a second time, as from `__del__`
     elapsed = time.monotonic() - began
     memory[:] = pattern(6, BYTES)
-    Boss.tell(elapsed)
-    Boss.hear()  # the peer runs again
+    Parent.tell(elapsed)
+    Parent.hear()  # the peer runs again
     until(lambda: is_sent(agent, way.name, b"back"), "the peer's return", pause_s=0.01)
     # On the same connections as anything that is still under way, and behind it.
     other = poison(BYTES)
     share(agent, other)
     Way(agent, other, card).move("READ", b"after")
     expect_bytes(memory, pattern(6, BYTES), "the memory that was used again")
-    Boss.hear()  # the peer has reported
+    Parent.hear()  # the peer has reported
     return True
 
 
@@ -193,7 +193,7 @@ def is_sent(agent, name, note):
 def frozen_target():
     """What is in its memory and which notes it has when a note has come that was sent last."""
     agent, memory = new_agent("frozen"), pattern(1, BYTES).copy()
-    Boss.tell(share(agent, memory))
+    Parent.tell(share(agent, memory))
     notes = []
 
     def last_note():
@@ -233,8 +233,8 @@ def leaving(card):
     share(agent, memory)
     way = Way(agent, memory, card)
     way.move("READ")
-    Boss.tell("connected")
-    Boss.hear()
+    Parent.tell("connected")
+    Parent.hear()
     at_exit.extend(way.make("READ") for _ in range(4))
     assert [agent.transfer(handle) for handle in at_exit] == ["PROC"] * 4
     return "left"
@@ -261,12 +261,12 @@ def writer(card, seed):
 def written_to():
     """Polls for notifications while its writer is killed and another one comes."""
     agent, memory = new_agent("target"), poison(BYTES)
-    Boss.tell(share(agent, memory))
+    Parent.tell(share(agent, memory))
     for seed in (1, 2):
         until(lambda: b"written:%d" % seed in agent.get_new_notifs().get("writer", []),
               f"writer {seed}")
         expect_bytes(memory, pattern(seed, BYTES), f"the bytes of writer {seed}")
-        Boss.tell(seed)
+        Parent.tell(seed)
     return agent.name
 
 

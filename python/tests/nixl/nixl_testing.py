@@ -61,7 +61,7 @@ def new_notes(agent, name):
 
 @contextlib.contextmanager
 def other_process(target, *arguments):
-    """Runs target(pipe, *arguments) in a process of its own, and gives the other end of the pipe."""
+    """Runs target(pipe, *arguments) in another process, and gives the other end of the pipe."""
     context = multiprocessing.get_context("spawn")
     mine, theirs = context.Pipe()
     process = context.Process(target=target, args=(theirs, *arguments))

@@ -37,10 +37,13 @@ def test_errors_are_plain_exceptions():
 
 
 def test_enums_have_the_numbers_of_nixl():
-    assert [int(getattr(b, name)) for name in "DRAM_SEG VRAM_SEG BLK_SEG OBJ_SEG FILE_SEG".split()] == [
+    names = "DRAM_SEG VRAM_SEG BLK_SEG OBJ_SEG FILE_SEG".split()
+    assert [int(getattr(b, name)) for name in names] == [
         0, 1, 2, 3, 4,
     ]  # fmt: skip
-    assert int(b.NIXL_IN_PROG) == 1 and int(b.NIXL_SUCCESS) == 0 and int(b.NIXL_ERR_NOT_POSTED) == -1
+    assert (
+        int(b.NIXL_IN_PROG) == 1 and int(b.NIXL_SUCCESS) == 0 and int(b.NIXL_ERR_NOT_POSTED) == -1
+    )
     assert int(b.NIXL_ERR_REMOTE_DISCONNECT) == -10 and int(b.NIXL_ERR_NO_TELEMETRY) == -12
 
 
@@ -66,7 +69,9 @@ def test_config_keeps_what_it_is_given():
     assert config.backends == ["UCX"] and config.enable_pthread and not config.enable_listen
     assert config.port == 8888 and not config.capture_telemetry and config.num_threads == 0
     assert config.sync_mode is None
-    config = api.nixl_agent_config(True, False, 9, True, 3, ["LIBFABRIC"], api.nixl_thread_sync_t.NIXL_THREAD_SYNC_RW)
+    config = api.nixl_agent_config(
+        True, False, 9, True, 3, ["LIBFABRIC"], api.nixl_thread_sync_t.NIXL_THREAD_SYNC_RW
+    )
     assert config.backends == ["LIBFABRIC"] and config.port == 9 and config.num_threads == 3
     with pytest.raises(TypeError, match="nixl_thread_sync_t"):
         api.nixl_agent_config(sync_mode="STRICT")
@@ -87,7 +92,9 @@ def test_an_agent_without_configuration_has_ucx():
 def test_instantiate_all_creates_every_plugin():
     agent = api.nixl_agent(str(uuid.uuid4()), instantiate_all=True)
     assert list(agent.backends) == agent.get_plugin_list() == ["UCX", "LIBFABRIC"]
-    other = api.nixl_agent(str(uuid.uuid4()), api.nixl_agent_config(backends=[]), instantiate_all=True)
+    other = api.nixl_agent(
+        str(uuid.uuid4()), api.nixl_agent_config(backends=[]), instantiate_all=True
+    )
     assert other.backends == {}
 
 
@@ -142,7 +149,9 @@ def test_methods_go_through_the_agent_that_is_there(monkeypatch):
 
 def test_bindings_work_alone():
     one = b.nixlAgent(str(uuid.uuid4()), b.nixlAgentConfig())
-    two = b.nixlAgent(str(uuid.uuid4()), b.nixlAgentConfig(True, False, 0, b.NIXL_THREAD_SYNC_STRICT))
+    two = b.nixlAgent(
+        str(uuid.uuid4()), b.nixlAgentConfig(True, False, 0, b.NIXL_THREAD_SYNC_STRICT)
+    )
     here, there = np.full(64, 9, np.uint8), np.zeros(64, np.uint8)
     one.registerMem(b.nixlRegDList(b.DRAM_SEG, [(here.ctypes.data, 64, 0, "")]), [])
     two.registerMem(b.nixlRegDList(b.DRAM_SEG, [(there.ctypes.data, 64, 0, "")]), [])
@@ -234,7 +243,12 @@ class Tensor:
     """As much of a tensor as the package asks for."""
 
     def __init__(self, address, elements, device="cpu", index=0, contiguous=True):
-        self.address, self.elements, self.contiguous, self.index = address, elements, contiguous, index
+        self.address, self.elements, self.contiguous, self.index = (
+            address,
+            elements,
+            contiguous,
+            index,
+        )
         self.device = types.SimpleNamespace(type=device, index=index)
 
     def data_ptr(self):
@@ -257,14 +271,53 @@ def test_tensors_become_rows():
     side = Side()
     one, two = Tensor(side.address, 16), Tensor(side.address + 64, 4)
     assert list(side.agent.get_xfer_descs(one)) == [(side.address, 64, 0)]
-    assert list(side.agent.get_xfer_descs([one, two])) == [(side.address, 64, 0), (side.address + 64, 16, 0)]
+    assert list(side.agent.get_xfer_descs([one, two])) == [
+        (side.address, 64, 0),
+        (side.address + 64, 16, 0),
+    ]
     assert list(side.agent.get_reg_descs([one], "VRAM")) == [(side.address, 64, 0, b"")]
-    assert side.agent.get_xfer_descs([Tensor(5, 1, "cuda", 3)]) == b.nixlXferDList(b.VRAM_SEG, [(5, 4, 3)])
+    assert side.agent.get_xfer_descs([Tensor(5, 1, "cuda", 3)]) == b.nixlXferDList(
+        b.VRAM_SEG, [(5, 4, 3)]
+    )
     with pytest.raises(ValueError, match="contiguous"):
         side.agent.get_xfer_descs([Tensor(1, 1, contiguous=False)])
     with pytest.raises(ValueError, match="different devices"):
         side.agent.get_xfer_descs([one, Tensor(1, 1, "cuda")])
     side.agent.deregister_memory(side.agent.register_memory([two]))
+
+
+class Array:
+    """An array of a library that speaks DLPack, and has no buffer."""
+
+    def __init__(self, of, device=(1, 0)):
+        self.of, self.device, self.nbytes = of, device, of.nbytes
+
+    def __dlpack__(self, **how):
+        return self.of.__dlpack__(**how)
+
+    def __dlpack_device__(self):
+        return self.device
+
+
+def test_arrays_of_dlpack_become_rows():
+    side = Side()
+    memory = np.zeros((4, 1024), np.float32)
+    row = (memory.ctypes.data, memory.nbytes, 0)
+    assert list(side.agent.get_xfer_descs([Array(memory)])) == [row]
+    assert list(side.agent.get_reg_descs(Array(memory))) == [(*row, b"")]
+    side.agent.deregister_memory(side.agent.register_memory(Array(memory)))
+    with pytest.raises(ValueError, match="gaps"):
+        side.agent.get_xfer_descs(Array(memory[:, ::2]))
+    with pytest.raises(TypeError, match="device 10 of DLPack"):
+        side.agent.get_xfer_descs(Array(memory, (10, 0)))
+    on_gpu = Array(memory, (2, 3))
+    on_gpu.__cuda_array_interface__ = {"data": (5, False), "strides": None}
+    assert side.agent.get_xfer_descs(on_gpu) == b.nixlXferDList(b.VRAM_SEG, [(5, memory.nbytes, 3)])
+    with pytest.raises(ValueError, match=r"different devices \(cpu, cuda\)"):
+        side.agent.get_xfer_descs([Array(memory), on_gpu])
+    on_gpu.__cuda_array_interface__["strides"] = (8,)
+    with pytest.raises(ValueError, match="contiguous"):
+        side.agent.get_xfer_descs(on_gpu)
 
 
 def test_a_single_tensor_with_a_kind():

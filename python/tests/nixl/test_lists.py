@@ -61,7 +61,9 @@ def test_an_empty_list_is_true(kind, rows, more):
 
 
 def test_tails_tell_lists_apart():
-    assert b.nixlRegDList(b.DRAM_SEG, [(1, 2, 0, "a")]) != b.nixlRegDList(b.DRAM_SEG, [(1, 2, 0, "b")])
+    assert b.nixlRegDList(b.DRAM_SEG, [(1, 2, 0, "a")]) != b.nixlRegDList(
+        b.DRAM_SEG, [(1, 2, 0, "b")]
+    )
 
 
 def test_trim_drops_the_metadata():
@@ -163,7 +165,9 @@ def test_a_long_array_keeps_mixed_devices():
     array[:, 0] = np.arange(10000)
     array[:, 2] = np.arange(10000) // 5000
     descs = b.nixlXferDList(b.DRAM_SEG, array)
-    assert descs[4999] == (4999, 0, 0) and descs[5000] == (5000, 0, 1) and descs[9999] == (9999, 0, 1)
+    assert (
+        descs[4999] == (4999, 0, 0) and descs[5000] == (5000, 0, 1) and descs[9999] == (9999, 0, 1)
+    )
 
 
 def test_addresses_keep_bit_63():

@@ -90,7 +90,20 @@ def hosts():
                 pytest.skip(f"no network namespaces here: {error.stderr.decode().strip()}")
             made.append(name)
             ip("-n", name, "link", "set", "lo", "up")
-        ip("link", "add", "va", "netns", names[0], "type", "veth", "peer", "name", "vb", "netns", names[1])
+        ip(
+            "link",
+            "add",
+            "va",
+            "netns",
+            names[0],
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "vb",
+            "netns",
+            names[1],
+        )
         for number, (name, device) in enumerate(zip(names, ("va", "vb"))):
             ip("-n", name, "addr", "add", f"10.9.0.{number + 1}/24", "dev", device)
             ip("-n", name, "link", "set", device, "up")
@@ -125,7 +138,9 @@ assert new_notes(side.agent, "server") == [b"end"]
 
 
 def test_agents_of_two_hosts_need_no_setting(hosts):
-    environment = {name: text for name, text in os.environ.items() if not name.startswith("VIADUCT_")}
+    environment = {
+        name: text for name, text in os.environ.items() if not name.startswith("VIADUCT_")
+    }
     environment["PYTHONPATH"] = os.pathsep.join([HERE, environment.get("PYTHONPATH", "")])
 
     def start(host, code, *words):

@@ -224,7 +224,9 @@ def test_notifications_are_any_bytes_in_order():
     for message in sent:
         one.agent.send_notif(other.name, message)
     one.agent.send_notif(other.name, notif_msg="text")
-    one.agent.send_notif(remote_agent_name=other.name.encode(), notif_msg=memoryview(b"view"), backend="UCX")
+    one.agent.send_notif(
+        remote_agent_name=other.name.encode(), notif_msg=memoryview(b"view"), backend="UCX"
+    )
     received = []
     while len(received) < len(sent) + 2:
         received += new_notes(other.agent, one.name)

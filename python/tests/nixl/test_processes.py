@@ -20,12 +20,16 @@ def decoder(pipe):
     side = Side(size=64 * BLOCK, capture_telemetry=True)
     blob, address = pipe.recv()
     name = side.agent.add_remote_agent(blob).decode()
-    local = side.agent.prep_xfer_dlist("NIXL_INIT_AGENT", np.array(side.blocks(64), np.uint64), "DRAM")
+    local = side.agent.prep_xfer_dlist(
+        "NIXL_INIT_AGENT", np.array(side.blocks(64), np.uint64), "DRAM"
+    )
     rows = np.array([(address + i * BLOCK, BLOCK, 0) for i in range(64)], np.uint64)
     remote = side.agent.prep_xfer_dlist(name, rows, "DRAM")
     for request in range(20):
         picks = np.arange(request, 64, 3)
-        handle = side.agent.make_prepped_xfer("READ", local, picks, remote, picks, f"{request}:1".encode())
+        handle = side.agent.make_prepped_xfer(
+            "READ", local, picks, remote, picks, f"{request}:1".encode()
+        )
         run(side.agent, handle)
         assert side.agent.get_xfer_telemetry(handle).totalBytes == len(picks) * BLOCK
         assert all(side.memory[p * BLOCK] == p for p in picks)
@@ -223,7 +227,7 @@ handle = one.agent.make_prepped_xfer("READ", local, [0], remote, [0])
         "one.agent.transfer(handle); sys.exit(0)",
         "one.agent.transfer(handle); import threading; threading.Thread(target=lambda: "
         "[one.agent.check_xfer_state(handle) for _ in iter(int, 1)], daemon=True).start()",
-        "import builtins; builtins.kept = (one, other, local, remote, handle); one.agent.transfer(handle)",
+        "import builtins; builtins.kept = (one, other, handle); one.agent.transfer(handle)",
         "del one; del other",
     ],
 )

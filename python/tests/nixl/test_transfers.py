@@ -33,7 +33,9 @@ def test_blocks_go_by_index(pair, operation, indices):
     before = target.memory.copy()
     local, remote = prepared(one, other, one.blocks(64), other.blocks(64))
     here, there = [5, 1, 60], [0, 63, 2]
-    handle = one.agent.make_prepped_xfer(operation, local, indices(here), remote, indices(there), b"n")
+    handle = one.agent.make_prepped_xfer(
+        operation, local, indices(here), remote, indices(there), b"n"
+    )
     run(one.agent, handle)
     wanted = before.reshape(-1, 4096)
     pairs = zip(there, here) if operation == "READ" else zip(here, there)
@@ -101,7 +103,10 @@ def test_overlapping_and_repeated_descriptors(pair):
     one, other = pair
     rows = [(one.address, 4096, 0), (one.address, 4096, 0), (one.address + 100, 4096, 0)]
     local, remote = prepared(one, other, rows, other.blocks(8))
-    run(one.agent, one.agent.make_prepped_xfer("WRITE", local, [0, 1, 2, 2, 0], remote, [0, 1, 2, 3, 4]))
+    run(
+        one.agent,
+        one.agent.make_prepped_xfer("WRITE", local, [0, 1, 2, 2, 0], remote, [0, 1, 2, 3, 4]),
+    )
     for place, start in enumerate([0, 0, 100, 100, 0]):
         assert (other.memory[place * 4096 :][:4096] == one.memory[start:][:4096]).all()
     # Of a list with overlaps, those that do not may be written.
@@ -128,7 +133,9 @@ def test_copies_within_one_agent(pair, name):
     name = one.name.encode() if isinstance(name, bytes) else one.name
     local = one.agent.prep_xfer_dlist("", one.blocks(2), "DRAM")
     remote = one.agent.prep_xfer_dlist(name, one.blocks(2, first=8), "DRAM")
-    run(one.agent, one.agent.make_prepped_xfer("WRITE", local, [0, 1], remote, [0, 1], b"to myself"))
+    run(
+        one.agent, one.agent.make_prepped_xfer("WRITE", local, [0, 1], remote, [0, 1], b"to myself")
+    )
     assert (one.memory[8 * 4096 :][:8192] == one.memory[:8192]).all()
     assert new_notes(one.agent, one.name) == [b"to myself"]
 
@@ -171,7 +178,9 @@ def test_wrong_indices_say_what_to_do(pair, here, there, error, text):
 def test_ranges_go_in_any_direction(pair):
     one, other = pair
     local, remote = prepared(one, other, one.blocks(64), other.blocks(64))
-    run(one.agent, one.agent.make_prepped_xfer("WRITE", local, range(63, -1, -3), remote, range(22)))
+    run(
+        one.agent, one.agent.make_prepped_xfer("WRITE", local, range(63, -1, -3), remote, range(22))
+    )
     for there, here in enumerate(range(63, -1, -3)):
         assert (other.memory[there * 4096 :][:4096] == one.memory[here * 4096 :][:4096]).all()
 
@@ -187,7 +196,13 @@ def test_unequal_lists_are_refused(pair):
 def test_memory_that_is_not_registered_is_not_found(pair):
     one, other = pair
     end = one.address + one.memory.size
-    for wrong in ((end, 1, 0), (end - 10, 11, 0), (one.address - 1, 2, 0), ((1 << 64) - 1, 2, 0), (0, 1 << 63, 0)):
+    for wrong in (
+        (end, 1, 0),
+        (end - 10, 11, 0),
+        (one.address - 1, 2, 0),
+        ((1 << 64) - 1, 2, 0),
+        (0, 1 << 63, 0),
+    ):
         with pytest.raises(b.nixlNotFoundError, match="descriptor 1"):
             one.agent.prep_xfer_dlist("", [(end - 10, 10, 0), wrong], "DRAM")
     with pytest.raises(b.nixlNotFoundError, match=other.name):
@@ -304,5 +319,10 @@ def test_memory_registered_while_the_peer_is_known(pair):
         other.agent.register_memory([(*rows[0], "")], "DRAM")
         one.agent.add_remote_agent(other.agent.get_agent_metadata())
         here = one.agent.get_xfer_descs(one.blocks(1), "DRAM")
-        run(one.agent, one.agent.initialize_xfer("READ", here, one.agent.get_xfer_descs(rows, "DRAM"), other.name))
+        run(
+            one.agent,
+            one.agent.initialize_xfer(
+                "READ", here, one.agent.get_xfer_descs(rows, "DRAM"), other.name
+            ),
+        )
         assert (one.memory[:4096] == page[0]).all()

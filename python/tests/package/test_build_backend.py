@@ -142,6 +142,8 @@ def test_sdist_has_what_a_build_needs_and_no_more(tmp_path, monkeypatch):
         assert one in names
     for one in (
         "python/CMakeLists.txt",
+        "python/module.map",
+        "python/csrc/module_py.cc",
         "python/build_backend/viaduct_build.py",
         "python/viaduct/__init__.py",
     ):

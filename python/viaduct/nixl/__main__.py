@@ -25,7 +25,9 @@ def environment() -> dict[str, str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m viaduct.nixl", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m viaduct.nixl", description=__doc__.splitlines()[0]
+    )
     commands = parser.add_subparsers(dest="what", required=True)
     run = commands.add_parser("run", help="run a command over Viaduct")
     run.add_argument("command", nargs=argparse.REMAINDER, help="the command and its arguments")

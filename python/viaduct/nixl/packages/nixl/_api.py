@@ -52,7 +52,9 @@ class nixl_agent_config:
         sync_mode: nixl_thread_sync_t | None = None,
     ):
         if sync_mode is not None and not isinstance(sync_mode, nixl_thread_sync_t):
-            raise TypeError(f"sync_mode must be a nixl_thread_sync_t (got {type(sync_mode).__name__})")
+            raise TypeError(
+                f"sync_mode must be a nixl_thread_sync_t (got {type(sync_mode).__name__})"
+            )
         self.backends = ["UCX"] if backends is None else list(backends)
         self.enable_pthread = enable_prog_thread
         self.enable_listen = enable_listen_thread
@@ -98,35 +100,45 @@ class nixl_xfer_handle(_Handle):
     _call = "releaseXferReq"
 
     def release(self) -> None:
-        """Ends the transfer. On return nobody touches its memory here. A second call does nothing."""
+        """Ends the transfer. On return nobody touches its memory here. May be called again."""
         super().release()
 
 
-def _devices(tensors: list[Any]) -> tuple[str, int]:
-    """The kind of memory that all of them are in, and the number of the device."""
-    kinds = set()
-    for tensor in tensors:
-        kind = str(getattr(tensor.device, "type", tensor.device))
-        kinds.add((kind, 0 if kind == "cpu" else tensor.get_device()))
-    if len({kind for kind, _ in kinds}) != 1:
-        raise ValueError(
-            f"the tensors are on different devices ({', '.join(sorted({k for k, _ in kinds}))}); "
-            "pass one list for each kind"
-        )
-    return kinds.pop()
-
-
-def _place(tensor: Any) -> tuple[int, int, int]:
-    """The address, bytes and device of a tensor."""
-    if not tensor.is_contiguous():
-        raise ValueError("a tensor is not contiguous; pass tensor.contiguous(), or its parts")
-    kind = str(getattr(tensor.device, "type", tensor.device))
-    device = 0 if kind == "cpu" else tensor.get_device()
-    return tensor.data_ptr(), tensor.numel() * tensor.element_size(), device
+# Numbers of DLPack's devices.
+_HOST_DEVICES = (1, 3)  # plain memory, and memory that CUDA has pinned
+_CUDA_DEVICE = 2
 
 
 def _is_tensor(value: Any) -> bool:
     return hasattr(value, "data_ptr") and hasattr(value, "element_size")
+
+
+def _is_memory(value: Any) -> bool:
+    """Whether it is memory, and not numbers of rows: a tensor, or an array of another library."""
+    return _is_tensor(value) or (
+        hasattr(value, "__dlpack_device__") and not hasattr(value, "__array_interface__")
+    )
+
+
+def _place(array: Any) -> tuple[str, tuple[int, int, int]]:
+    """The kind of memory, and address, bytes and device."""
+    if _is_tensor(array):
+        if not array.is_contiguous():
+            raise ValueError("a tensor is not contiguous; pass tensor.contiguous(), or its parts")
+        kind = str(getattr(array.device, "type", array.device))
+        device = 0 if kind == "cpu" else array.get_device()
+        return kind, (array.data_ptr(), array.numel() * array.element_size(), device)
+    number, device = array.__dlpack_device__()
+    if number in _HOST_DEVICES:
+        return "cpu", (*nixlBind.place_of(array), 0)
+    if number != _CUDA_DEVICE or not hasattr(array, "__cuda_array_interface__"):
+        raise TypeError(
+            f"a {type(array).__name__} is on device {number} of DLPack; use cpu or cuda"
+        )
+    interface = array.__cuda_array_interface__
+    if interface.get("strides") is not None:
+        raise ValueError("an array is not contiguous; copy it first, or pass its parts")
+    return "cuda", (interface["data"][0], array.nbytes, device)
 
 
 class nixl_agent:
@@ -180,7 +192,9 @@ class nixl_agent:
 
         for backend in self.plugin_list if instantiate_all else conf.backends:
             if backend not in self.plugin_list:
-                logger.warning("backend %s is skipped: no such plugin; there are %s", backend, self.plugin_list)
+                logger.warning(
+                    "backend %s is skipped: no such plugin; there are %s", backend, self.plugin_list
+                )
                 continue
             threads = {"num_threads": str(conf.num_threads)} if conf.num_threads > 0 else {}
             self.create_backend(backend, threads)
@@ -217,12 +231,16 @@ class nixl_agent:
         """Creates a backend of that plugin. Raises nixlNotFoundError where there is none."""
         handle = self.agent.createBackend(backend, dict(initParams or {}))
         self.backends[backend] = handle
-        self.backend_options[backend], self.backend_mems[backend] = self.agent.getBackendParams(handle)
+        self.backend_options[backend], self.backend_mems[backend] = self.agent.getBackendParams(
+            handle
+        )
 
     def _handles(self, backends: list[str]) -> list[int]:
         unknown = [name for name in backends if name not in self.backends]
         if unknown:
-            raise KeyError(f"agent {self.name} has no backend {unknown[0]}; it has {list(self.backends)}")
+            raise KeyError(
+                f"agent {self.name} has no backend {unknown[0]}; it has {list(self.backends)}"
+            )
         return [self.backends[name] for name in backends]
 
     # Descriptors
@@ -231,7 +249,9 @@ class nixl_agent:
         if mem_type is None:
             raise ValueError(f"mem_type is missing; pass one of {', '.join(self.nixl_mems)}")
         if mem_type not in self.nixl_mems:
-            raise KeyError(f"mem_type {mem_type} is unknown; pass one of {', '.join(self.nixl_mems)}")
+            raise KeyError(
+                f"mem_type {mem_type} is unknown; pass one of {', '.join(self.nixl_mems)}"
+            )
         return self.nixl_mems[mem_type]
 
     def _descriptors(self, kind: Any, descs: Any, mem_type: str | None) -> Any:
@@ -239,13 +259,19 @@ class nixl_agent:
             return descs
         if isinstance(descs, _LISTS):
             raise TypeError(f"got a {type(descs).__name__}; this call takes a {kind.__name__}")
-        tensors = [descs] if _is_tensor(descs) else descs
-        if isinstance(tensors, (list, tuple)) and tensors and _is_tensor(tensors[0]):
-            device, _ = _devices(tensors)
-            rows = [_place(tensor) for tensor in tensors]
+        arrays = [descs] if _is_memory(descs) else descs
+        if isinstance(arrays, (list, tuple)) and arrays and _is_memory(arrays[0]):
+            places = [_place(array) for array in arrays]
+            devices = sorted({device for device, _ in places})
+            if len(devices) != 1:
+                raise ValueError(
+                    f"the tensors are on different devices ({', '.join(devices)}); "
+                    "pass one list for each"
+                )
+            rows = [row for _, row in places]
             if kind is nixlBind.nixlRegDList:
                 rows = [(*row, "") for row in rows]
-            return kind(self._memory(device), rows)
+            return kind(self._memory(devices[0]), rows)
         return kind(self._memory(mem_type), descs)
 
     def get_xfer_descs(self, descs: Any, mem_type: str | None = None) -> Any:
@@ -253,7 +279,7 @@ class nixl_agent:
         return self._descriptors(nixlBind.nixlXferDList, descs, mem_type)
 
     def get_reg_descs(self, descs: Any, mem_type: str | None = None) -> Any:
-        """A nixlRegDList of tuples (address, bytes, device, metadata), an N×3 array, or tensors."""
+        """A nixlRegDList of tuples (address, bytes, device, metadata), an array, or tensors."""
         return self._descriptors(nixlBind.nixlRegDList, descs, mem_type)
 
     def get_remote_descs(self, descs: Any, mem_type: str | None = None) -> Any:
@@ -265,13 +291,15 @@ class nixl_agent:
         return nixlBind.serialize(descs)
 
     def deserialize_descs(self, serialized_descs: bytes) -> Any:
-        """The descriptor list in these bytes. They may come from anybody: nothing in them is run."""
+        """The descriptor list in these bytes, of whatever origin: nothing in them is run."""
         return nixlBind.deserialize(serialized_descs)
 
     # Memory
 
-    def register_memory(self, reg_list: Any, mem_type: str | None = None, backends: list[str] = ()) -> Any:
-        """Registers memory, so that it can be named in transfers. The result is for deregister_memory()."""
+    def register_memory(
+        self, reg_list: Any, mem_type: str | None = None, backends: list[str] = ()
+    ) -> Any:
+        """Registers memory for transfers. The result is for deregister_memory()."""
         descs = self.get_reg_descs(reg_list, mem_type)
         self.agent.registerMem(descs, self._handles(backends))
         return descs
@@ -280,10 +308,14 @@ class nixl_agent:
         """Withdraws memory. On return nobody reaches it, and it may be freed."""
         self.agent.deregisterMem(dereg_list, self._handles(backends))
 
-    def query_memory(self, reg_list: Any, backend: str, mem_type: str | None = None) -> list[dict | None]:
+    def query_memory(
+        self, reg_list: Any, backend: str, mem_type: str | None = None
+    ) -> list[dict | None]:
         """What a backend knows of files or objects, None for one that is not there."""
         if backend not in self.backends:
-            raise ValueError(f"agent {self.name} has no backend {backend}; it has {list(self.backends)}")
+            raise ValueError(
+                f"agent {self.name} has no backend {backend}; it has {list(self.backends)}"
+            )
         descs = self.get_reg_descs(reg_list, mem_type)
         return self.agent.queryMem(descs, self.backends[backend])
 
@@ -413,8 +445,12 @@ class nixl_agent:
         backends: list[str] = (),
         tag_is_prefix: bool = True,
     ) -> bool:
-        """Whether a notification with that tag has come from the agent; takes it out of `notifs`."""
-        name = remote_agent_name.decode() if isinstance(remote_agent_name, bytes) else remote_agent_name
+        """Whether a notification with that tag has come; takes it out of `notifs`."""
+        name = (
+            remote_agent_name.decode()
+            if isinstance(remote_agent_name, bytes)
+            else remote_agent_name
+        )
         tag = lookup_tag.encode() if isinstance(lookup_tag, str) else lookup_tag
         messages = self.update_notifs(backends).get(name, [])
         for place, message in enumerate(messages):
@@ -458,7 +494,7 @@ class nixl_agent:
             logger.debug("remove_remote_agent: %s", error)
 
     def send_local_metadata(self, ip_addr: str = "", port: int = DEFAULT_COMM_PORT) -> None:
-        """Sends this agent's metadata to the listener there. It is in order at the meeting place."""
+        """Sends this agent's metadata to the listener there; a meeting place has it already."""
         self.agent.sendLocalMD(ip_addr, port)
 
     def send_partial_agent_metadata(

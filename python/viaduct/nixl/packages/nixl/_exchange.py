@@ -1,8 +1,8 @@
 """Metadata between agents over TCP: a listener, and calls to the listeners of others.
 
-A call: the listener says MAGIC and 16 random bytes, the caller sends one frame, the listener answers
-with one. A frame: its kind, the length of its content, the content, and an HMAC under VIADUCT_SECRET
-over the random bytes and all of the frame. Without VIADUCT_SECRET the HMAC keeps nobody out.
+In a call, the listener sends MAGIC and 16 random bytes, the caller sends one frame, and the listener
+answers with one. A frame is its kind, the length of its content, the content, and an HMAC under
+VIADUCT_SECRET over the random bytes and the frame. Without the secret the HMAC keeps nobody out.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ def _dial(host: str, port: int, until: float) -> socket.socket:
     """Connects. A listener that is not there yet is tried again until then."""
     while True:
         try:
-            return socket.create_connection((host, port), timeout=max(0.01, until - time.monotonic()))
+            return socket.create_connection(
+                (host, port), timeout=max(0.01, until - time.monotonic())
+            )
         except ConnectionRefusedError:
             if time.monotonic() + TRY_EVERY >= until:
                 raise

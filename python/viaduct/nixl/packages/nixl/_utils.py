@@ -10,6 +10,4 @@ __all__ = ["ba_buf", "free_passthru", "malloc_passthru", "verify_transfer"]
 def verify_transfer(local_addr: int, remote_addr: int, size: int) -> None:
     """Raises AssertionError unless both places in this process hold the same bytes."""
     if not same_bytes(local_addr, remote_addr, size):
-        raise AssertionError(
-            f"the {size} bytes at {local_addr:#x} and at {remote_addr:#x} differ"
-        )
+        raise AssertionError(f"the {size} bytes at {local_addr:#x} and at {remote_addr:#x} differ")

@@ -1,4 +1,4 @@
-"""Loggers of the package. NIXL_LOG_LEVEL sets their level: TRACE, DEBUG, INFO, WARN, ERROR, FATAL."""
+"""Loggers of the package. NIXL_LOG_LEVEL sets their level: TRACE, DEBUG, INFO, WARN or ERROR."""
 
 from __future__ import annotations
 
