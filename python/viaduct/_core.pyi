@@ -26,8 +26,8 @@ class _Dlpack(Protocol):
 
 # A list, a range, or an integer array of one dimension and any type.
 _Numbers = Union[Sequence[SupportsIndex], Buffer, _ArrayInterface]
-# Tuples of (address, bytes), (address, bytes, device) or (address, bytes, device, stride, count), or
-# an integer array with as many columns.
+# Tuples of (address, bytes), (address, bytes, device) or (address, bytes, device, stride, count),
+# or an integer array with as many columns.
 _Rows = Union[Sequence[Sequence[int]], Buffer, _ArrayInterface]
 _Array = Union[Buffer, _ArrayInterface, _Dlpack]
 _Memory = Union[_Array, tuple[int, int]]
