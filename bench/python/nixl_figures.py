@@ -48,7 +48,18 @@ def child(pipe, size):
     pipe.send((side.agent.get_agent_metadata(), side.address))
     side.agent.add_remote_agent(pipe.recv())
     while not pipe.poll(0.001):
-        side.agent.get_new_notifs()
+        if b"ping" in side.agent.get_new_notifs().get("one", ()):
+            answer(side.agent)
+
+
+def answer(agent):
+    """Sends pings back as soon as they come, until there are no more."""
+    agent.send_notif("one", b"ready")
+    while True:
+        for message in agent.get_new_notifs().get("one", ()):
+            if message == b"end":
+                return
+            agent.send_notif("one", message)
 
 
 def imports():
@@ -128,6 +139,23 @@ def notes(side, name):
     )
 
 
+def pings(side, name):
+    """A notification and its answer, while both sides loop over get_new_notifs."""
+    side.agent.send_notif(name, b"ping")
+    times = []
+    for _ in range(3000):
+        while not side.agent.get_new_notifs():
+            pass
+        began = time.perf_counter()
+        side.agent.send_notif(name, b"x")
+        while not side.agent.get_new_notifs():
+            pass
+        times.append(time.perf_counter() - began)
+        side.agent.send_notif(name, b"y")
+    side.agent.send_notif(name, b"end")
+    say("a notification and its answer, median", sorted(times)[len(times) // 2] * 1e6, "us")
+
+
 def metadata():
     for regions in (1, 10_000):
         agent = nixl_agent(f"of {regions} regions", nixl_agent_config())
@@ -199,6 +227,7 @@ def main():
     rows_there = [(address + i * BLOCK, BLOCK, 0) for i in range(1024)]
     transfers(side, "other", rows_there, "two processes")
     notes(side, "other")
+    pings(side, "other")
     two_threads(side, "other", rows_there)
     mine.send("end")
     process.join()

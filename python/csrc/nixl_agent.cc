@@ -454,8 +454,7 @@ py::dict NixlAgent::takeNotes() {
     agent_->poll();
   }
   for (auto note = first ? std::move(first) : agent_->takeNote(); note; note = agent_->takeNote()) {
-    const auto from = py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(
-        note->from.data(), static_cast<py::ssize_t>(note->from.size()), "surrogateescape"));
+    const py::object from = nameObject(note->from);
     if (!notes.contains(from)) notes[from] = py::list();
     const std::string_view text = note->text();
     py::list(notes[from]).append(py::bytes(text.data(), text.size()));

@@ -123,7 +123,7 @@ py::tuple get(L& list, std::size_t at) {
   if constexpr (std::is_same_v<L, RegistrationList>)
     return py::make_tuple(row.run.base, row.run.bytes, row.device, py::bytes(list.metadata[at]));
   else if constexpr (std::is_same_v<L, RemoteList>)
-    return py::make_tuple(row.run.base, row.run.bytes, row.device, py::str(list.agents[at]));
+    return py::make_tuple(row.run.base, row.run.bytes, row.device, nameObject(list.agents[at]));
   else if (list.rows->runs.empty())
     return py::make_tuple(row.run.base, row.run.bytes, row.device);
   else
@@ -243,6 +243,11 @@ py::class_<L> bindList(py::module_& module, const char* name) {
 }  // namespace
 
 const char* memoryName(Memory memory) { return kMemoryNames[static_cast<std::size_t>(memory)]; }
+
+py::object nameObject(std::string_view name) {
+  return py::reinterpret_steal<py::object>(
+      PyUnicode_DecodeUTF8(name.data(), static_cast<py::ssize_t>(name.size()), "surrogateescape"));
+}
 
 void bindLists(py::module_& module) {
   py::enum_<Memory> memories(module, "nixl_mem_t", "A kind of memory.");

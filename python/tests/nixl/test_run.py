@@ -44,11 +44,22 @@ def test_the_status_of_the_command_is_passed_on():
     assert run("run", sys.executable, "-c", "raise SystemExit(7)").returncode == 7
 
 
+def test_a_folder_that_may_not_be_read_hides_no_command(tmp_path):
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0)
+    path = f"{closed}{os.pathsep}{os.environ['PATH']}"
+    done = run("run", "--", "no-such-command-here", PATH=path)
+    assert done.returncode == 127 and "no command no-such-command-here" in done.stderr
+    assert run("run", "--", "true", PATH=path).returncode == 0
+
+
 def test_wrong_calls_say_what_to_do(tmp_path):
     done = run("run")
     assert done.returncode == 2 and "no command" in done.stderr
     done = run("run", "--", "no-such-command-here")
     assert done.returncode == 127 and "no command no-such-command-here" in done.stderr
+    done = run("run", "--", str(tmp_path / "nowhere"))
+    assert done.returncode == 127 and "nowhere" in done.stderr
     done = run("run", "--", str(tmp_path))
     assert done.returncode == 126 and "cannot run" in done.stderr
     assert run().returncode == 2

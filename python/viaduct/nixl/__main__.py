@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import pathlib
+import shutil
 import sys
 
 PACKAGES = pathlib.Path(__file__).resolve().parent / "packages"
@@ -39,9 +40,14 @@ def main() -> int:
     command = flags.command[1:] if flags.command[:1] == ["--"] else flags.command
     if not command:
         run.error("no command; for example: python -m viaduct.nixl run -- vllm serve MODEL")
+    # execvp itself would stop at a folder of PATH that may not be read.
+    program = command[0] if os.sep in command[0] else shutil.which(command[0])
+    if program is None:
+        print(f"viaduct: there is no command {command[0]}", file=sys.stderr)
+        return NOT_FOUND
     sys.stdout.flush()
     try:
-        os.execvpe(command[0], command, environment())
+        os.execve(program, command, environment())
     except FileNotFoundError:
         print(f"viaduct: there is no command {command[0]}", file=sys.stderr)
         return NOT_FOUND
