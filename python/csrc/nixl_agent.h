@@ -25,6 +25,10 @@ namespace viaduct::python::nixl {
 
 namespace py = pybind11;
 
+// How long a remote agent may take to be reached, from when its metadata was added. One that was
+// lost since then is not waited for: its callers have other work.
+inline constexpr std::chrono::seconds kReachWithin{5};
+
 enum class Sync : int { kNone, kStrict, kReadWrite, kDefault };
 enum class Direction : int { kRead, kWrite };
 

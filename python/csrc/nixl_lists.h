@@ -18,6 +18,8 @@ namespace viaduct::python::nixl {
 // With the numbers that programs compare with.
 enum class Memory : std::uint8_t { kDram, kVram, kBlock, kObject, kFile };
 const char* memoryName(Memory memory);  // "DRAM_SEG"
+// Raises nixlNotSupportedError for memory that this release cannot move.
+void requireHost(Memory memory, const char* operation);
 // An agent's name. It may come from outside and be no UTF-8.
 py::object nameObject(std::string_view name);
 

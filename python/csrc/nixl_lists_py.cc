@@ -244,6 +244,14 @@ py::class_<L> bindList(py::module_& module, const char* name) {
 
 const char* memoryName(Memory memory) { return kMemoryNames[static_cast<std::size_t>(memory)]; }
 
+void requireHost(Memory memory, const char* operation) {
+  if (memory == Memory::kDram) return;
+  fail(Outcome::kNotSupported,
+       fmt::format("{}: {} needs a backend that this release of Viaduct does not have; DRAM works "
+                   "(docs/nixl.md)",
+                   operation, memoryName(memory)));
+}
+
 py::object nameObject(std::string_view name) {
   return py::reinterpret_steal<py::object>(
       PyUnicode_DecodeUTF8(name.data(), static_cast<py::ssize_t>(name.size()), "surrogateescape"));

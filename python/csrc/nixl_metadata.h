@@ -26,6 +26,10 @@ struct Region {
   std::uint32_t serial = 0;
 };
 
+// The registration of that pin; nothing where the label is not of labelOf().
+std::optional<Region> regionOf(const PinInfo& pin);
+Memory memoryOf(MemoryKind kind);
+
 using AgentId = std::array<std::uint8_t, 16>;
 // What the pin of a registration is called. No two lives of an agent use the same.
 std::string labelPrefix(const AgentId& agent);
