@@ -19,8 +19,8 @@ std::set<NixlAgent*>& openAgents() {
   return agents;
 }
 
-// An engine's peers are on other hosts: listen there, unless the operator says where. Who comes in
-// needs the secret of the agent's metadata.
+// Listens on all addresses, unless VIADUCT_LISTEN is set: an engine has peers on other hosts. A
+// peer needs the secret in the agent's metadata.
 Result<Agent> openAgent(const std::string& name) {
   VIADUCT_TRY(Settings settings, settingsFromEnvironment());
   settings.name = name;
@@ -90,7 +90,7 @@ std::vector<NixlAgent::Key> NixlAgent::keysOf(const RegistrationList& list,
 
 void NixlAgent::registerMemory(const RegistrationList& list) {
   const auto keys = keysOf(list, "register_memory");
-  // Each gets a pin of its own: memory that is deregistered must be out of reach at once.
+  // Each registration has its own pin, so that deregistered memory is out of reach at once.
   std::vector<Key> known, fresh;
   for (const Key& key : keys) (registrations_.contains(key) ? known : fresh).push_back(key);
   std::vector<Registration> made;
@@ -119,7 +119,7 @@ void NixlAgent::registerMemory(const RegistrationList& list) {
       fail(Outcome::kNotAllowed, "register_memory: another thread deregisters the same memory");
     ++found->second.count;
   }
-  std::vector<Registration> twice;  // of what another thread has registered, or the list itself
+  std::vector<Registration> twice;  // registered by another thread meanwhile, or twice in the list
   for (std::size_t i = 0; i < made.size(); ++i) {
     const auto [there, is_new] = registrations_.try_emplace(fresh[i]);
     if (is_new) {

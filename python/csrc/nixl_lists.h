@@ -1,5 +1,5 @@
-// Descriptor lists of the `nixl` module. Threads: with the GIL. Whoever reads rows without it holds
-// them too: a list copies rows that it shares before it changes them.
+// Descriptor lists of the `nixl` module. Threads: with the GIL. A reader without the GIL shares the
+// rows: a list copies shared rows before it changes them.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -27,13 +27,13 @@ struct List {
   Memory memory = Memory::kDram;
   std::shared_ptr<Rows> rows = std::make_shared<Rows>();
 };
-// Places in the memory of whoever the call names.
+// Memory of the agent that the call names.
 struct TransferList : List {};
-// What is registered, each with text or bytes that belong to it.
+// Registered memory. Each row has metadata: text or bytes.
 struct RegistrationList : List {
   std::vector<std::string> metadata = {};
 };
-// Places at several agents.
+// Memory of several agents.
 struct RemoteList : List {
   std::vector<std::string> agents = {};
 };

@@ -17,7 +17,7 @@ constexpr std::array kMemoryNames{"DRAM_SEG", "VRAM_SEG", "BLK_SEG", "OBJ_SEG", 
 // A list of more is printed in part.
 constexpr std::size_t kPrintedRows = 16;
 
-// What belongs to each row beside its numbers.
+// The text of each row, beside its numbers.
 std::vector<std::string>* tailsOf(TransferList&) { return nullptr; }
 std::vector<std::string>* tailsOf(RegistrationList& list) { return &list.metadata; }
 std::vector<std::string>* tailsOf(RemoteList& list) { return &list.agents; }

@@ -13,9 +13,9 @@
 namespace viaduct::python::nixl {
 namespace {
 
-// How long a session may take to begin, once there is a connection.
+// Time limit for the start of a session, once there is a connection.
 constexpr std::chrono::seconds kBeginWithin{1};
-// Two questions for notes that are so near each other are of a loop.
+// Two calls of get_new_notifs that are so close belong to a loop.
 constexpr std::chrono::microseconds kLoopsWithin{50};
 
 }  // namespace
@@ -71,14 +71,14 @@ const std::string& NixlAgent::addRemote(std::string blob) {
   if (same_life) {
     const Remote& before = *known->second;
     fresh->peer = before.peer;
-    fresh->aimed = before.aimed;
-    fresh->aimed_epoch = before.aimed_epoch;
-    fresh->met = before.met;
+    fresh->connecting_since = before.connecting_since;
+    fresh->epoch_before = before.epoch_before;
+    fresh->was_connected = before.was_connected;
     fresh->known_epoch = before.known_epoch;
     fresh->announced = before.announced;
     if (metadata.partial) fresh->addRegions(before.regions);
   }
-  if (metadata.card) aim(*fresh, valueOf(agent_->connect(*metadata.card)), same_life);
+  if (metadata.card) startConnecting(*fresh, valueOf(agent_->connect(*metadata.card)), same_life);
   if (fresh->peer) fresh->loaded_epoch = fresh->peer->epoch();
   fresh->memory = std::make_shared<const core::PinMap>(hostMemory(fresh->regions));
   if (!metadata.partial) fresh->blob = std::move(blob);
@@ -86,20 +86,20 @@ const std::string& NixlAgent::addRemote(std::string blob) {
   return fresh->name;
 }
 
-// From now on it may take a while until the agent is connected to.
-void NixlAgent::aim(Remote& remote, Peer peer, bool same_life) {
+// Starts the time limit for connecting.
+void NixlAgent::startConnecting(Remote& remote, Peer peer, bool same_life) {
   const bool again = same_life && remote.peer && peer.state() == PeerState::kReady;
   remote.peer = std::move(peer);
   if (again) return;
-  remote.aimed = Clock::now();
-  remote.aimed_epoch = remote.peer->epoch();
-  remote.met = false;
+  remote.connecting_since = Clock::now();
+  remote.epoch_before = remote.peer->epoch();
+  remote.was_connected = false;
 }
 
 bool NixlAgent::removeRemote(const std::string& name) {
   const auto found = remotes_.find(name);
   if (found == remotes_.end()) return false;
-  // A session that works may be the other end's: it keeps it, or ends it.
+  // The other end may still use the session. forgetRemoved() drops it when it is lost.
   if (found->second->peer) removed_.push_back(*found->second->peer);
   remotes_.erase(found);
   forgetRemoved();
@@ -137,8 +137,8 @@ void NixlAgent::findRemote(const std::string& name) {
   fresh->name = name;
   for (const PinInfo& pin : pins)
     if (const auto region = regionOf(pin)) fresh->regions.push_back(*region);
-  aim(*fresh, std::move(peer), false);
-  fresh->met = true;
+  startConnecting(*fresh, std::move(peer), false);
+  fresh->was_connected = true;
   fresh->memory = std::make_shared<const core::PinMap>(hostMemory(fresh->regions));
   remotes_[name] = std::move(fresh);
 }
@@ -158,7 +158,7 @@ std::shared_ptr<Remote> NixlAgent::self() {
     fresh->name = name_;
     fresh->agent = id_;
     fresh->is_self = true;
-    aim(*fresh, valueOf(agent_->self()), false);
+    startConnecting(*fresh, valueOf(agent_->self()), false);
     self_ = std::move(fresh);
   }
   self_->memory = ownMemory();
@@ -187,12 +187,12 @@ void NixlAgent::awaitReady(Remote& remote, Deadline until) {
   const Peer peer = *remote.peer;
   if (peer.state() != PeerState::kReady)
     check(waitUnlocked(until, [&](Deadline slice) { return peer.ready(slice); }));
-  remote.met = remote.met || peer.epoch() != remote.aimed_epoch;
+  remote.was_connected = remote.was_connected || peer.epoch() != remote.epoch_before;
 }
 
 void NixlAgent::awaitFirst(Remote& remote) {
-  Clock::time_point until = remote.aimed + kReachWithin;
-  if (remote.peer && (remote.met || remote.peer->epoch() != remote.aimed_epoch)) {
+  Clock::time_point until = remote.connecting_since + kReachWithin;
+  if (remote.peer && (remote.was_connected || remote.peer->epoch() != remote.epoch_before)) {
     const PeerState state = remote.peer->state();
     const bool lost = state == PeerState::kLost || state == PeerState::kGone;
     until = lost ? Clock::now() : Clock::now() + kBeginWithin;
@@ -200,7 +200,7 @@ void NixlAgent::awaitFirst(Remote& remote) {
   awaitReady(remote, until);
 }
 
-// Memory of an agent that was restarted under its old name is not what the old metadata describes.
+// Refuses a restarted agent with the old name: its memory differs from the old metadata.
 void NixlAgent::checkLife(Remote& remote) {
   if (remote.is_self || remote.agent == AgentId{}) return;
   const std::uint64_t epoch = remote.peer->epoch();
@@ -226,8 +226,8 @@ void NixlAgent::connect(const std::string& name) {
 
 // Notes
 
-// A loop polls for itself: that is sooner than the progress thread wakes up, and gives others the
-// GIL. A caller that comes by now and then leaves it to the progress thread, and keeps the GIL.
+// In a loop, polling is faster than a wake-up of the progress thread, and lets other threads have
+// the GIL. A single call relies on the progress thread and keeps the GIL.
 bool NixlAgent::isLoopOverNotes() {
   const auto now = Clock::now();
   return now - std::exchange(asked_for_notes_, now) < kLoopsWithin;

@@ -13,17 +13,17 @@
 namespace viaduct::python::nixl {
 namespace {
 
-// How long a registration may take to be announced. A session that is younger than the metadata has
-// announced all of it when it begins, but for what was registered in that very moment.
+// Time limit for the announcement of a registration, if the session is younger than the metadata.
+// Such a session announced all existing registrations when it began.
 constexpr std::chrono::milliseconds kHearWithin{200};
 
-// Handles of all agents, so that none of another agent is taken for one of its own.
+// Numbers the handles of all agents, so that an agent recognises a handle of another one.
 std::uint64_t nextHandle() {
   static std::uint64_t last = 0;
   return ++last;
 }
 
-// Fewer are over before another thread could have taken the GIL.
+// Fewer blocks are processed sooner than another thread could take the GIL.
 constexpr std::uint64_t kMany = 256;
 
 // Without the GIL where it takes long.
@@ -133,7 +133,7 @@ Transfer NixlAgent::plan(OpKind kind, Remote& remote, const Selection& local,
                          const Selection& there) {
   awaitFirst(remote);
   checkLife(remote);
-  if (!remote.looked) lookAtPins(remote);
+  if (!remote.looked_at_pins) lookAtPins(remote);
   const auto tryIt = [&] {
     return unlockedIf(local.indices.size() >= kMany || local.blocks.count() >= kMany,
                       [&] { return agent_->plan(kind, *remote.peer, local, there); });
@@ -147,16 +147,16 @@ Transfer NixlAgent::plan(OpKind kind, Remote& remote, const Selection& local,
   return valueOf(std::move(planned));
 }
 
-// A session tells of registrations in their order, and of all that there are when it begins.
+// A session announces registrations in their order, and all existing ones when it begins.
 void NixlAgent::lookAtPins(Remote& remote) {
   const std::string prefix = labelPrefix(remote.agent);
   for (const PinInfo& pin : remote.peer->pins())
     if (const auto region = regionOf(pin); region && pin.label.starts_with(prefix))
       remote.announced = std::max(remote.announced, region->serial);
-  remote.looked = true;
+  remote.looked_at_pins = true;
 }
 
-// Metadata may be here before the session has told of what it names.
+// The metadata may arrive before the session has announced the registrations in it.
 void NixlAgent::awaitPins(Remote& remote, const Selection& there, Deadline until) {
   lookAtPins(remote);
   const auto memory = remote.memory;
@@ -192,8 +192,8 @@ bool NixlAgent::postRequest(std::uint64_t handle, std::string note) {
                                .descriptors = one->descriptors};
   }
   one->over = false;
-  // Also where it is over soon: threads that post small copies would else keep the GIL from each
-  // other for 5 ms at a time.
+  // Also for small copies: threads that post them without a pause would otherwise keep the GIL from
+  // each other for 5 ms at a time.
   check(unlockedIf(true, [&] { return one->transfer.post(options); }));
   one->posted = true;
   if (one->telemetry) one->telemetry->post_us = microseconds(Clock::now() - one->started);
