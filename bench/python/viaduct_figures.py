@@ -99,13 +99,18 @@ def two_threads(here, peer, memory, remote):
         longest.append(max(took))
 
     for count in (1, 2):
-        longest.clear()
-        threads = [threading.Thread(target=copy, args=(number,)) for number in range(count)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        say(f"longest of 10,000 transfers, {count} at once", max(longest) * 1e6, "us")
+        rounds = []
+        for _ in range(5):
+            time.sleep(1)  # the kernel stops a real-time program for a part of each busy second
+            longest.clear()
+            threads = [threading.Thread(target=copy, args=(number,)) for number in range(count)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            rounds.append(max(longest) * 1e6)
+        say(f"longest of 10,000 transfers, {count} at once, least", min(rounds), "us")
+        say(f"    and largest of {len(rounds)} rounds", max(rounds), "us")
 
 
 def main():

@@ -20,10 +20,7 @@ namespace {
 
 std::shared_ptr<AgentState> open(const py::kwargs& settings) {
   const Settings chosen = settingsOf(settings);
-  auto opened = [&] {
-    const Unlocked unlocked;
-    return Agent::open(chosen);
-  }();
+  auto opened = unlocked([&] { return Agent::open(chosen); });
   return std::make_shared<AgentState>(valueOf(std::move(opened)));
 }
 
@@ -31,10 +28,8 @@ std::shared_ptr<PinState> allocate(AgentState& state, const py::object& bytes,
                                    const std::string& label, bool huge_pages) {
   state.need("allocate");
   const std::uint64_t size = parseUnsigned(bytes, "bytes");
-  auto pin = [&] {
-    const Unlocked unlocked;
-    return state.agent.allocate(size, {.label = label, .huge_pages = huge_pages});
-  }();
+  auto pin = unlocked(
+      [&] { return state.agent.allocate(size, {.label = label, .huge_pages = huge_pages}); });
   return state.addPin(valueOf(std::move(pin)), py::object());
 }
 
@@ -59,10 +54,7 @@ std::shared_ptr<PinState> pin(AgentState& state, const py::object& object, const
       .address = memory.address,
       .bytes = memory.bytes(),
       .access = only_reading ? MemoryAccess::kReadOnly : MemoryAccess::kReadWrite};
-  auto pinned = [&] {
-    const Unlocked unlocked;
-    return state.agent.pin(segment, label);
-  }();
+  auto pinned = unlocked([&] { return state.agent.pin(segment, label); });
   return state.addPin(valueOf(std::move(pinned)), std::move(memory.keeper));
 }
 
@@ -107,10 +99,8 @@ std::unique_ptr<PlannedTransfer> plan(AgentState& state, OpKind kind, const Know
   Side here = localSideOf(local, state), there = remoteSideOf(remote);
   Selection from{.blocks = here.list->blocks(), .indices = std::move(here.indices)};
   Selection to{.blocks = there.list->blocks(), .indices = std::move(there.indices)};
-  auto planned = [&] {
-    const Unlocked unlocked;
-    return state.agent.plan(kind, peer.peer, from, to, {.require = std::move(require)});
-  }();
+  auto planned = unlocked(
+      [&] { return state.agent.plan(kind, peer.peer, from, to, {.require = std::move(require)}); });
   return std::make_unique<PlannedTransfer>(state.shared_from_this(), kind, std::move(here),
                                            std::move(there), valueOf(std::move(planned)));
 }
@@ -129,22 +119,18 @@ std::unique_ptr<PlannedTransfer> move(AgentState& state, const KnownPeer& peer,
 
 std::optional<Note> takeNote(AgentState& state) {
   state.need("take_note");
-  return state.agent.takeNote();
+  return unlocked([&] { return state.agent.takeNote(); });
 }
 
 Note waitNote(AgentState& state, const py::object& timeout) {
-  state.need("wait_note");
-  if (auto note = state.agent.takeNote()) return *std::move(note);
+  if (auto note = takeNote(state)) return *std::move(note);
   return valueOf(waitUnlocked(deadlineOf("wait_note", timeout),
                               [&](Deadline until) { return state.agent.waitNote(until); }));
 }
 
 bool poll(AgentState& state) {
   state.need("poll");
-  const bool moved = [&] {
-    const Unlocked unlocked;
-    return state.agent.poll();
-  }();
+  const bool moved = unlocked([&] { return state.agent.poll(); });
   // This call has taken the event that asyncio waits for.
   if (!state.readers.is_none()) py::module_::import("viaduct._asyncio").attr("wake")(state.readers);
   return moved;
@@ -152,7 +138,7 @@ bool poll(AgentState& state) {
 
 py::dict statistics(AgentState& state) {
   state.need("statistics");
-  const Statistics now = state.agent.statistics();
+  const Statistics now = unlocked([&] { return state.agent.statistics(); });
   using py::operator""_a;
   py::list rails;
   for (const RailStatistics& rail : now.rails)
@@ -168,7 +154,7 @@ py::dict statistics(AgentState& state) {
 py::list peers(AgentState& state) {
   state.need("peers");
   py::list list;
-  for (Peer& peer : state.agent.peers())
+  for (Peer& peer : unlocked([&] { return state.agent.peers(); }))
     list.append(KnownPeer{.agent = state.shared_from_this(), .peer = std::move(peer)});
   return list;
 }
@@ -176,7 +162,7 @@ py::list peers(AgentState& state) {
 py::dict backends(AgentState& state) {
   state.need("backends");
   py::dict all;
-  for (const BackendInfo& backend : state.agent.backends())
+  for (const BackendInfo& backend : unlocked([&] { return state.agent.backends(); }))
     all[py::str(backend.name)] = py::make_tuple(backend.open, backend.text);
   return all;
 }
@@ -272,7 +258,7 @@ void bindPeers(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
           "card",
           [](AgentState& state) {
             state.need("card");
-            const auto card = state.agent.exportCard();
+            const auto card = unlocked([&] { return state.agent.exportCard(); });
             return py::bytes(reinterpret_cast<const char*>(card.data()), card.size());
           },
           "The bytes that let another agent connect to this one. Treat them like a password.")
@@ -282,14 +268,14 @@ void bindPeers(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
           "self",
           [](AgentState& state) {
             state.need("self");
-            return known(state, state.agent.self());
+            return known(state, unlocked([&] { return state.agent.self(); }));
           },
           "self($self, /)\n--\n\nThis agent as a peer of itself.")
       .def(
           "peer",
           [](AgentState& state, const std::string& name) {
             state.need("peer");
-            return known(state, state.agent.peer(name));
+            return known(state, unlocked([&] { return state.agent.peer(name); }));
           },
           py::arg("name"),
           "peer($self, /, name)\n--\n\nA peer that is known already, such as the sender of a "
@@ -337,7 +323,7 @@ void bindEvents(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
           "fileno",
           [](AgentState& state) {
             state.need("fileno");
-            return valueOf(state.agent.eventFd());
+            return valueOf(unlocked([&] { return state.agent.eventFd(); }));
           },
           "fileno($self, /)\n--\n\nA descriptor for select() and selectors: readable while poll() "
           "has something to do.\nWatch it, and neither read nor close it.")

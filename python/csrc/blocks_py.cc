@@ -18,10 +18,9 @@ std::shared_ptr<BlockList> listOf(const py::object& rows) {
            .detail = "a row names the memory of a device",
            .cause = "no backend of this build reaches the memory of GPUs",
            .remedy = "use device 0, which is the host"});
-  auto blocks = [&] {
-    const Unlocked unlocked;
+  auto blocks = unlocked([&] {
     return parsed.runs.empty() ? Blocks::list(parsed.extents) : Blocks::of(std::move(parsed.runs));
-  }();
+  });
   return std::make_shared<BlockList>(valueOf(std::move(blocks)), py::object());
 }
 

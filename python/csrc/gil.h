@@ -29,6 +29,13 @@ class Unlocked {
   PyThreadState* thread_;
 };
 
+// What the call gives, without the GIL.
+template <class Call>
+auto unlocked(const Call& call) {
+  const Unlocked released;
+  return call();
+}
+
 inline bool isFinalizing() {
 #if PY_VERSION_HEX >= 0x030D0000
   return Py_IsFinalizing() != 0;
@@ -61,21 +68,15 @@ template <class Call>
 auto waitUnlocked(Deadline until, const Call& call, Slices slices = Slices::kShort)
     -> decltype(call(until)) {
   constexpr Duration kSlice = std::chrono::milliseconds(50);
-  if (!isMainThread()) {
-    const Unlocked unlocked;
-    return call(until);
-  }
+  if (!isMainThread()) return unlocked([&] { return call(until); });
   const auto began = Clock::now();
   for (;;) {
     const auto now = Clock::now();
     const Duration next = slices == Slices::kShort ? kSlice : std::max(kSlice, now - began);
     const Deadline slice = std::min(until.at(), now + next);
-    auto result = [&] {
-      const Unlocked unlocked;
-      return call(slice);
-    }();
-    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    auto result = unlocked([&] { return call(slice); });
     if (result || !slice.passed() || slice.at() == until.at()) return result;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
   }
 }
 

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <pybind11/stl.h>
 
+#include <functional>
+
 #include "agent_state.h"
 #include "arguments.h"
 #include "bindings.h"
@@ -27,6 +29,13 @@ Peer& live(KnownPeer& known, const char* operation) {
   return known.peer;
 }
 
+// What a member of Peer says, which takes the agent's lock.
+template <class Member>
+auto ask(KnownPeer& known, const char* operation, const Member& member) {
+  const Peer& peer = live(known, operation);
+  return unlocked([&] { return std::invoke(member, peer); });
+}
+
 void waitReady(KnownPeer& known, const py::object& timeout) {
   Peer& peer = live(known, "ready");
   check(waitUnlocked(deadlineOf("ready", timeout),
@@ -41,7 +50,7 @@ PinInfo waitPin(KnownPeer& known, const std::string& label, const py::object& ti
 
 void waitOver(KnownPeer& known, std::optional<std::uint64_t> epoch, const py::object& timeout) {
   Peer& peer = live(known, "over");
-  const std::uint64_t which = epoch ? *epoch : peer.epoch();
+  const std::uint64_t which = epoch ? *epoch : ask(known, "over", &Peer::epoch);
   check(waitUnlocked(deadlineOf("over", timeout),
                      [&](Deadline until) { return peer.over(which, until); }));
 }
@@ -50,15 +59,13 @@ void sendNote(KnownPeer& known, const py::object& data) {
   Peer& peer = live(known, "note");
   if (data.is_none()) raiseMisuse("note", "the note is None", "give bytes, which may be empty");
   const NoteBytes note("note", data);
-  const Status sent = [&] {
-    const Unlocked unlocked;
-    return peer.note(note.bytes());
-  }();
+  const Status sent = unlocked([&] { return peer.note(note.bytes()); });
   check(sent);
 }
 
 std::string describe(const KnownPeer& known) {
   if (known.agent->isForked()) return "<viaduct.Peer of the parent process>";
+  const Unlocked released;
   return fmt::format("<viaduct.Peer {:?} {}>", known.peer.name(),
                      peerStateName(known.peer.state()));
 }
@@ -68,27 +75,29 @@ std::string describe(const KnownPeer& known) {
 void bindPeer(py::module_& module) {
   py::class_<KnownPeer>(module, "Peer", kPeer)
       .def_property_readonly(
-          "name", [](KnownPeer& known) { return live(known, "name").name(); },
+          "name", [](KnownPeer& known) { return ask(known, "name", &Peer::name); },
           "Its name. Empty until a peer that was named by address has answered.")
       .def_property_readonly(
-          "state", [](KnownPeer& known) { return peerStateName(live(known, "state").state()); },
+          "state",
+          [](KnownPeer& known) { return peerStateName(ask(known, "state", &Peer::state)); },
           "\"connecting\", \"ready\", \"lost\" or \"gone\".")
       .def_property_readonly(
-          "epoch", [](KnownPeer& known) { return live(known, "epoch").epoch(); },
+          "epoch", [](KnownPeer& known) { return ask(known, "epoch", &Peer::epoch); },
           "Counts the sessions with the peer, from 1.")
       .def_property_readonly(
-          "settled", [](const KnownPeer& known) { return known.peer.settled(); },
+          "settled",
+          [](const KnownPeer& known) { return unlocked([&] { return known.peer.settled(); }); },
           "False while a stopped copy of the peer may still change memory that was withdrawn.")
       .def_property_readonly(
           "agent", [](const KnownPeer& known) { return known.agent; }, "The agent that sees it.")
       .def_property_readonly(
-          "pins", [](KnownPeer& known) { return live(known, "pins").pins(); },
+          "pins", [](KnownPeer& known) { return ask(known, "pins", &Peer::pins); },
           "What it has pinned now: a list of RemotePin.")
       .def_property_readonly(
           "ways",
           [](KnownPeer& known) {
             py::dict ways;
-            for (const PeerWay& way : live(known, "ways").ways())
+            for (const PeerWay& way : ask(known, "ways", &Peer::ways))
               ways[py::str(way.backend)] = py::make_tuple(way.usable, way.text);
             return ways;
           },
@@ -115,12 +124,7 @@ The memory that the peer has pinned under that label. Waits until there is one.)
 Sends bytes, text or a buffer, at most 1 MiB. Notes arrive once and in the order sent, or the peer is
 lost. BusyError: the peer does not read its notes.)")
       .def(
-          "forget",
-          [](KnownPeer& known) {
-            const Peer& peer = live(known, "forget");
-            const Unlocked unlocked;
-            peer.forget();
-          },
+          "forget", [](KnownPeer& known) { ask(known, "forget", &Peer::forget); },
           R"(forget($self, /)
 --
 

@@ -39,10 +39,7 @@ void PlannedTransfer::post(const py::object& note, const py::object& timeout) {
   const NoteBytes bytes("post", note);
   PostOptions options{.note = bytes.bytes(), .with_note = bytes.given()};
   if (!timeout.is_none()) options.deadline = deadlineOf("post", timeout);
-  const Status posted = [&] {
-    const Unlocked unlocked;
-    return transfer_.post(options);
-  }();
+  const Status posted = unlocked([&] { return transfer_.post(options); });
   check(posted);
 }
 
@@ -111,6 +108,7 @@ bool poll(PlannedTransfer& transfer) {
 }
 
 std::string describe(const PlannedTransfer& transfer) {
+  const Unlocked released;
   return fmt::format("<viaduct.Transfer {} of {} bytes, {}>", opKindName(transfer.kind()),
                      transfer.transfer().bytes(), transferStateName(transfer.state()));
 }
@@ -192,19 +190,28 @@ void bindTransfer(py::module_& module) {
       .def_property_readonly(
           "error",
           [](const PlannedTransfer& transfer) -> py::object {
-            const TransferEnd end = transfer.transfer().end();
+            const TransferEnd end = unlocked([&] { return transfer.transfer().end(); });
             if (!end.error) return py::none();
             return exceptionOf(*end.error);
           },
           "Why the last post failed, as an exception, or None.")
       .def_property_readonly(
-          "path", [](const PlannedTransfer& transfer) { return transfer.transfer().path(); },
+          "path",
+          [](const PlannedTransfer& transfer) {
+            return unlocked([&] { return transfer.transfer().path(); });
+          },
           "What moved the bytes of the last post.")
       .def_property_readonly(
-          "bytes", [](const PlannedTransfer& transfer) { return transfer.transfer().bytes(); },
+          "bytes",
+          [](const PlannedTransfer& transfer) {
+            return unlocked([&] { return transfer.transfer().bytes(); });
+          },
           "The bytes of one post.")
       .def_property_readonly(
-          "ops", [](const PlannedTransfer& transfer) { return transfer.transfer().ops(); },
+          "ops",
+          [](const PlannedTransfer& transfer) {
+            return unlocked([&] { return transfer.transfer().ops(); });
+          },
           "Contiguous copies that one post makes, after neighbours were joined.")
       .def_property_readonly(
           "agent", [](const PlannedTransfer& transfer) { return transfer.agent(); },

@@ -92,7 +92,7 @@ def python(objects, make, made):
     target = make(job(objects, "viaduct-python-target"))
     start([initiator, target])
     finish_all([initiator])
-    rows = [line for _, line in initiator.lines if re.match(r" +\d+[KM] +100 .* tcp/socket over ", line)]
+    rows = [line for _, line in initiator.lines if re.match(r" +\d+[KM] +100 .* tcp/socket", line)]
     expect(len(rows) == 3, "three block sizes over TCP between the pods", initiator, target)
     expect(target.wait_for("has left"), "the target notices the end of the initiator", initiator, target)
     late = kustomize.read(os.path.join(made.files, "zone.late"))
