@@ -1,4 +1,4 @@
-"""What the package nixl costs over the C++ calls beneath it.
+"""The cost of the package nixl over the C++ calls beneath it.
 
     build/release/bench/cpp_floor && python3 bench/python/nixl_figures.py [ROWS]
 

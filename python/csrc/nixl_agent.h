@@ -25,10 +25,15 @@ namespace viaduct::python::nixl {
 
 namespace py = pybind11;
 
+// Time limit for the first connection to a remote agent, from the moment its metadata was added.
+// Calls do not wait for an agent that was lost since then.
+inline constexpr std::chrono::seconds kReachWithin{5};
+
 enum class Sync : int { kNone, kStrict, kReadWrite, kDefault };
 enum class Direction : int { kRead, kWrite };
 
-// Most fields tell upstream's threads how to run. Here they are kept and change nothing.
+// Only capture_telemetry and the listener's fields have an effect. Programs set and read the
+// others.
 struct AgentConfig {
   bool use_progress_thread = true;
   bool use_listen_thread = false;
@@ -38,30 +43,30 @@ struct AgentConfig {
   std::uint64_t progress_delay_us = 0, listen_delay_us = 100'000, etcd_watch_timeout_us = 5'000'000;
 };
 
-// What one transfer took.
+// The cost of one post of a transfer.
 struct Telemetry {
   std::uint64_t start_us = 0;  // since 1970
   std::uint64_t post_us = 0, transfer_us = 0;
   std::uint64_t bytes = 0, descriptors = 0;
 };
 
-// Another agent: what its metadata said.
+// Another agent, as its metadata describes it.
 struct Remote {
   std::string name;
   AgentId agent{};
-  std::optional<Peer> peer;  // none: nobody has said yet how to reach it
+  std::optional<Peer> peer;  // none: the metadata had no addresses
   bool is_self = false;
   std::vector<Region> regions;
   std::shared_ptr<const core::PinMap> memory;
-  std::string blob;  // that said so
-  Clock::time_point aimed{};
-  std::uint64_t aimed_epoch = 0;   // the session there was then
-  bool met = false;                // connected to since then
+  std::string blob;  // the metadata itself
+  Clock::time_point connecting_since{};
+  std::uint64_t epoch_before = 0;  // the session there was then
+  bool was_connected = false;      // since then
   std::uint64_t loaded_epoch = 0;  // the session there was when the metadata came
   std::uint64_t known_epoch = 0;   // a session that was seen to be with this life of the agent
-  std::uint32_t announced = 0;     // the session has told of registrations up to this serial
-  bool looked = false;             // at what it has told
+  std::uint32_t announced = 0;     // the session announced registrations up to this serial
   std::uint32_t newest = 0;        // the highest serial in `memory`
+  bool looked_at_pins = false;
 
   void addRegions(const std::vector<Region>& more);  // those that it does not have
   void setMemory(std::shared_ptr<const core::PinMap> registered);
@@ -138,7 +143,7 @@ class NixlAgent {
   std::shared_ptr<Remote> remoteOf(const std::string& name);
   std::shared_ptr<Remote> self();
   void forgetRemoved();
-  void aim(Remote& remote, Peer peer, bool same_life);
+  void startConnecting(Remote& remote, Peer peer, bool same_life);
   void awaitReady(Remote& remote, Deadline until);
   void awaitFirst(Remote& remote);
   void lookAtPins(Remote& remote);
@@ -166,7 +171,7 @@ class NixlAgent {
   std::unordered_map<std::string, std::shared_ptr<Remote>> remotes_;
   std::shared_ptr<Remote> self_;
   Clock::time_point asked_for_notes_{};
-  std::vector<Peer> removed_;  // whose session the other end keeps
+  std::vector<Peer> removed_;  // their sessions stay while the other end uses them
   std::unordered_map<std::uint64_t, std::shared_ptr<PreparedList>> prepared_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Request>> requests_;
 };

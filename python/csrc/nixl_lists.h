@@ -1,5 +1,5 @@
-// Descriptor lists of the `nixl` module. Threads: with the GIL. Whoever reads rows without it holds
-// them too: a list copies rows that it shares before it changes them.
+// Descriptor lists of the `nixl` module. Threads: with the GIL. A reader without the GIL shares the
+// rows: a list copies shared rows before it changes them.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -18,6 +18,8 @@ namespace viaduct::python::nixl {
 // With the numbers that programs compare with.
 enum class Memory : std::uint8_t { kDram, kVram, kBlock, kObject, kFile };
 const char* memoryName(Memory memory);  // "DRAM_SEG"
+// Raises nixlNotSupportedError for memory that this release cannot move.
+void requireHost(Memory memory, const char* operation);
 // An agent's name. It may come from outside and be no UTF-8.
 py::object nameObject(std::string_view name);
 
@@ -25,13 +27,13 @@ struct List {
   Memory memory = Memory::kDram;
   std::shared_ptr<Rows> rows = std::make_shared<Rows>();
 };
-// Places in the memory of whoever the call names.
+// Memory of the agent that the call names.
 struct TransferList : List {};
-// What is registered, each with text or bytes that belong to it.
+// Registered memory. Each row has metadata: text or bytes.
 struct RegistrationList : List {
   std::vector<std::string> metadata = {};
 };
-// Places at several agents.
+// Memory of several agents.
 struct RemoteList : List {
   std::vector<std::string> agents = {};
 };

@@ -17,7 +17,7 @@ constexpr std::array kMemoryNames{"DRAM_SEG", "VRAM_SEG", "BLK_SEG", "OBJ_SEG", 
 // A list of more is printed in part.
 constexpr std::size_t kPrintedRows = 16;
 
-// What belongs to each row beside its numbers.
+// The text of each row, beside its numbers.
 std::vector<std::string>* tailsOf(TransferList&) { return nullptr; }
 std::vector<std::string>* tailsOf(RegistrationList& list) { return &list.metadata; }
 std::vector<std::string>* tailsOf(RemoteList& list) { return &list.agents; }
@@ -243,6 +243,14 @@ py::class_<L> bindList(py::module_& module, const char* name) {
 }  // namespace
 
 const char* memoryName(Memory memory) { return kMemoryNames[static_cast<std::size_t>(memory)]; }
+
+void requireHost(Memory memory, const char* operation) {
+  if (memory == Memory::kDram) return;
+  fail(Outcome::kNotSupported,
+       fmt::format("{}: {} needs a backend that this release of Viaduct does not have; DRAM works "
+                   "(docs/nixl.md)",
+                   operation, memoryName(memory)));
+}
 
 py::object nameObject(std::string_view name) {
   return py::reinterpret_steal<py::object>(

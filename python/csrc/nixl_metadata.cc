@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdlib>
 #include <span>
 #include <utility>
 
@@ -102,6 +103,33 @@ std::string labelPrefix(const AgentId& agent) {
 
 std::string labelOf(const AgentId& agent, std::uint32_t serial) {
   return fmt::format("{}{}", labelPrefix(agent), serial);
+}
+
+Memory memoryOf(MemoryKind kind) {
+  switch (kind) {
+    case MemoryKind::kHost:
+      return Memory::kDram;
+    case MemoryKind::kDevice:
+      return Memory::kVram;
+    case MemoryKind::kFile:
+      return Memory::kFile;
+    case MemoryKind::kBlock:
+      return Memory::kBlock;
+    case MemoryKind::kObject:
+      return Memory::kObject;
+  }
+  return Memory::kDram;
+}
+
+std::optional<Region> regionOf(const PinInfo& pin) {
+  const auto dash = pin.label.rfind('-');
+  if (!pin.label.starts_with("nixl-") || dash == std::string::npos) return std::nullopt;
+  const unsigned long serial = std::strtoul(pin.label.c_str() + dash + 1, nullptr, 10);
+  return Region{.memory = memoryOf(pin.kind),
+                .device = pin.device,
+                .address = pin.address,
+                .bytes = pin.bytes,
+                .serial = static_cast<std::uint32_t>(serial)};
 }
 
 core::PinMap hostMemory(const std::vector<Region>& regions) {

@@ -1,4 +1,4 @@
-// What an agent tells others of itself, as bytes: how to reach it, and what it has registered.
+// An agent's metadata as bytes: the way to reach it, and its registrations.
 // Threads: plain values.
 #pragma once
 
@@ -26,8 +26,12 @@ struct Region {
   std::uint32_t serial = 0;
 };
 
+// The registration of that pin; nothing where the label is not of labelOf().
+std::optional<Region> regionOf(const PinInfo& pin);
+Memory memoryOf(MemoryKind kind);
+
 using AgentId = std::array<std::uint8_t, 16>;
-// What the pin of a registration is called. No two lives of an agent use the same.
+// The label of a registration's pin. No two lives of an agent use the same.
 std::string labelPrefix(const AgentId& agent);
 std::string labelOf(const AgentId& agent, std::uint32_t serial);
 

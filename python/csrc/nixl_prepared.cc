@@ -10,7 +10,7 @@
 namespace viaduct::python::nixl {
 namespace {
 
-// Of a selection whose descriptors overlap: more pieces than that are a mistake, or an attack.
+// Limits the pieces that overlapping descriptors are cut into: more are a mistake or an attack.
 constexpr std::size_t kMostPieces = std::size_t{1} << 26U;
 
 Error refuse(Code code, std::string detail, std::string remedy) {
@@ -52,7 +52,7 @@ class Coverage {
   std::uint64_t end_ = 0;
 };
 
-// Of each run the whole, or else its blocks: a run may go through several registrations.
+// Looks for the whole run, then for each of its blocks: a run may cross several registrations.
 Status checkRuns(const Blocks& blocks, Coverage& coverage, const std::string& whose) {
   for (std::size_t number = 0; number < blocks.runs(); ++number) {
     const Run run = blocks.run(number);
@@ -122,7 +122,7 @@ Result<Prepared> Prepared::make(const Rows& rows, const core::PinMap& registered
   for (std::size_t row = 0; row < rows.extents.size(); ++row)
     if (!coverage.has(rows.extents[row])) [[unlikely]]
       return outside(row, rows.extents[row], whose);
-  // Nothing is wrong with these but that some overlap.
+  // The list is refused only because some descriptors overlap.
   if (auto blocks = Blocks::list(rows.extents))
     prepared.blocks_ = *std::move(blocks);
   else

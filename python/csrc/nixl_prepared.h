@@ -28,12 +28,13 @@ class Prepared {
   std::uint64_t bytesOf(std::uint64_t index) const {
     return overlapping_.empty() ? blocks_[index].bytes : overlapping_[index].bytes;
   }
-  // Of every descriptor, where all have equally many; else 0.
+  // The bytes of every descriptor, if all have equally many; else 0.
   std::uint64_t uniformBytes() const { return overlapping_.empty() ? blocks_.blockBytes() : 0; }
   Extent operator[](std::uint64_t index) const {
     return overlapping_.empty() ? blocks_[index] : overlapping_[index];
   }
-  // Those of `indices`, or all. Descriptors that overlap become pieces that do not.
+  // The descriptors at `indices`, or all. Overlapping descriptors become pieces that do not
+  // overlap.
   Result<Selection> select(std::optional<Indices> indices) const;
 
  private:

@@ -14,8 +14,8 @@ namespace viaduct::python {
 
 namespace py = pybind11;
 
-// What (address, bytes, device) and (address, bytes, device, stride, count) say. Values are taken
-// as they are: whoever uses them checks for empty blocks and overlaps.
+// The rows (address, bytes, device) or (address, bytes, device, stride, count) of a list. The
+// parser does not look for empty blocks and overlaps.
 struct Rows {
   std::vector<Extent> extents = {};         // of rows of three
   std::vector<Run> runs = {};               // of rows of five
@@ -24,7 +24,7 @@ struct Rows {
 
   std::size_t count() const { return extents.size() + runs.size(); }
   std::uint64_t deviceOf(std::size_t row) const { return devices.empty() ? device : devices[row]; }
-  // Of the rows so far, in the next one.
+  // Takes the device of the row that is added next.
   void addDevice(std::uint64_t of_next);
 };
 

@@ -1,4 +1,4 @@
-"""What the tests of the package nixl share: agents with memory, and a second process."""
+"""Shared by the tests of the package nixl: agents with memory, and a second process."""
 
 import contextlib
 import multiprocessing

@@ -286,6 +286,33 @@ def test_tensors_become_rows():
     side.agent.deregister_memory(side.agent.register_memory([two]))
 
 
+def test_tensors_of_torch():
+    torch = pytest.importorskip("torch", reason="no torch (package python3-torch)")
+    side, other = Side(), Side()
+    source = torch.arange(4096, dtype=torch.float32).reshape(64, 64)
+    target = torch.zeros(2, 64, 64)
+    side.agent.register_memory(source)
+    other.agent.register_memory([target])
+    side.agent.add_remote_agent(other.agent.get_agent_metadata())
+    here = side.agent.get_xfer_descs([source, source[:1]])
+    there = side.agent.get_xfer_descs([target[1], target[0, :1]])
+    run(side.agent, side.agent.initialize_xfer("WRITE", here, there, other.name))
+    assert torch.equal(target[1], source) and torch.equal(target[0, 0], source[0])
+    assert not target[0, 1:].any()
+    with pytest.raises(ValueError, match="contiguous"):
+        side.agent.get_xfer_descs(source.t())
+    picks = torch.tensor([1, 0])
+    local = side.agent.prep_xfer_dlist("", here)
+    handle = side.agent.make_prepped_xfer("READ", local, picks[:1], local_of(side, source), [0])
+    run(side.agent, handle)
+    assert torch.equal(source[0], source[1]) and source[0, 0] == 64
+
+
+def local_of(side, tensor):
+    """The first row of the tensor, as a copy within the agent sees it."""
+    return side.agent.prep_xfer_dlist(side.name, side.agent.get_xfer_descs(tensor[1:2]))
+
+
 class Array:
     """An array of a library that speaks DLPack, and has no buffer."""
 

@@ -78,7 +78,7 @@ def test_lists_with_right_checksums(rng, descs):
         except b.nixlInvalidParamError:
             refused += 1
         else:
-            # What is taken is a list as good as any other.
+            # An accepted list is as good as any other.
             assert b.deserialize(b.serialize(again)) == again
             repr(again)
     assert refused > ROUNDS / 4

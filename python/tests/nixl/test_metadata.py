@@ -1,4 +1,4 @@
-"""What agents tell each other of themselves, and what comes from elsewhere."""
+"""Metadata of agents, bytes that are none, and notifications."""
 
 import time
 import uuid

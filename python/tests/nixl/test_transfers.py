@@ -109,7 +109,7 @@ def test_overlapping_and_repeated_descriptors(pair):
     )
     for place, start in enumerate([0, 0, 100, 100, 0]):
         assert (other.memory[place * 4096 :][:4096] == one.memory[start:][:4096]).all()
-    # Of a list with overlaps, those that do not may be written.
+    # A transfer may write descriptors of such a list if the chosen ones do not overlap.
     other.memory[:] = 9
     run(one.agent, one.agent.make_prepped_xfer("READ", local, [2], remote, [0]))
     assert (one.memory[100:4196] == 9).all() and one.memory[99] != 9 and one.memory[4196] != 9

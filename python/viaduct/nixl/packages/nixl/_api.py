@@ -39,7 +39,7 @@ class nixl_thread_sync_t(Enum):
 
 
 class nixl_agent_config:
-    """What an agent is opened with."""
+    """The options of an agent."""
 
     def __init__(
         self,
@@ -311,7 +311,7 @@ class nixl_agent:
     def query_memory(
         self, reg_list: Any, backend: str, mem_type: str | None = None
     ) -> list[dict | None]:
-        """What a backend knows of files or objects, None for one that is not there."""
+        """Looks up files or objects: a dict for each, None for a missing one."""
         if backend not in self.backends:
             raise ValueError(
                 f"agent {self.name} has no backend {backend}; it has {list(self.backends)}"
@@ -397,12 +397,12 @@ class nixl_agent:
         return "DONE" if status is _SUCCESS or status == _SUCCESS else "PROC"
 
     def check_xfer_state(self, handle: nixl_xfer_handle) -> str:
-        """Where a transfer is: "DONE" or "PROC". Failures are raised."""
+        """The state of a transfer: "DONE" or "PROC". Failures are raised."""
         status = self.agent.getXferStatus(handle._handle)
         return "DONE" if status is _SUCCESS or status == _SUCCESS else "PROC"
 
     def get_xfer_telemetry(self, handle: nixl_xfer_handle) -> Any:
-        """What a transfer that is DONE took, of an agent with capture_telemetry."""
+        """The times and bytes of a transfer that is DONE. Needs capture_telemetry."""
         return self.agent.getXferTelemetry(handle._handle)
 
     def query_xfer_backend(self, handle: nixl_xfer_handle) -> str:
@@ -473,7 +473,7 @@ class nixl_agent:
     # Metadata
 
     def get_agent_metadata(self) -> bytes:
-        """What another agent needs to reach this one and its registered memory."""
+        """The bytes that let another agent reach this one and its registered memory."""
         return self.agent.getLocalMD()
 
     def get_partial_agent_metadata(

@@ -133,7 +133,7 @@ class _Worker:
 
 
 class Exchange:
-    """What one agent tells others of itself, and asks of them, in the background."""
+    """Sends, fetches and serves the metadata of one agent in the background."""
 
     def __init__(self, agent: Any):
         self._agent = weakref.ref(agent)

@@ -1,0 +1,271 @@
+// NixlAgent: other agents, their metadata and notifications.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "gil.h"
+#include "nixl_agent.h"
+#include "nixl_status.h"
+
+namespace viaduct::python::nixl {
+namespace {
+
+// Time limit for the start of a session, once there is a connection.
+constexpr std::chrono::seconds kBeginWithin{1};
+// Two calls of get_new_notifs that are so close belong to a loop.
+constexpr std::chrono::microseconds kLoopsWithin{50};
+
+}  // namespace
+
+Metadata NixlAgent::describe(std::vector<Region> regions, bool with_card) const {
+  Metadata metadata{.name = name_, .agent = id_, .card = {}, .regions = std::move(regions)};
+  if (with_card) {
+    metadata.card = agent_->card();
+    metadata.card->pins.clear();  // the regions, and the session tells of pins as they are then
+  }
+  return metadata;
+}
+
+std::shared_ptr<const std::string> NixlAgent::metadata() {
+  if (!metadata_)
+    metadata_ = std::make_shared<const std::string>(describe(regions(), true).encode());
+  return metadata_;
+}
+
+std::string NixlAgent::partialMetadata(const RegistrationList& list, bool with_card) {
+  std::vector<Region> some;
+  if (list.rows->count() != 0)
+    for (const Key& key : keysOf(list, "get_partial_agent_metadata")) {
+      const auto found = registrations_.find(key);
+      if (found == registrations_.end())
+        fail(Outcome::kNotFound,
+             fmt::format("get_partial_agent_metadata: {:#x}, {} bytes is not registered",
+                         std::get<2>(key), std::get<3>(key)));
+      some.push_back({.memory = std::get<0>(key),
+                      .device = std::get<1>(key),
+                      .address = std::get<2>(key),
+                      .bytes = std::get<3>(key),
+                      .serial = found->second.serial});
+    }
+  Metadata metadata = describe(std::move(some), with_card);
+  metadata.partial = true;
+  return metadata.encode();
+}
+
+const std::string& NixlAgent::addRemote(std::string blob) {
+  if (const auto known = remotes_.find(std::string(Metadata::nameOf(blob)));
+      known != remotes_.end() && known->second->blob == blob)
+    return known->second->name;
+  Metadata metadata = valueOf(Metadata::decode(blob));
+  if (metadata.name == name_) return name_;
+  forgetRemoved();
+  auto fresh = std::make_shared<Remote>();
+  fresh->name = metadata.name;
+  fresh->agent = metadata.agent;
+  fresh->regions = std::move(metadata.regions);
+  const auto known = remotes_.find(metadata.name);
+  const bool same_life = known != remotes_.end() && known->second->agent == metadata.agent;
+  if (same_life) {
+    const Remote& before = *known->second;
+    fresh->peer = before.peer;
+    fresh->connecting_since = before.connecting_since;
+    fresh->epoch_before = before.epoch_before;
+    fresh->was_connected = before.was_connected;
+    fresh->known_epoch = before.known_epoch;
+    fresh->announced = before.announced;
+    if (metadata.partial) fresh->addRegions(before.regions);
+  }
+  if (metadata.card) startConnecting(*fresh, valueOf(agent_->connect(*metadata.card)), same_life);
+  if (fresh->peer) fresh->loaded_epoch = fresh->peer->epoch();
+  fresh->setMemory(std::make_shared<const core::PinMap>(hostMemory(fresh->regions)));
+  if (!metadata.partial) fresh->blob = std::move(blob);
+  remotes_[fresh->name] = fresh;
+  return fresh->name;
+}
+
+// Starts the time limit for connecting.
+void NixlAgent::startConnecting(Remote& remote, Peer peer, bool same_life) {
+  const bool again = same_life && remote.peer && peer.state() == PeerState::kReady;
+  remote.peer = std::move(peer);
+  if (again) return;
+  remote.connecting_since = Clock::now();
+  remote.epoch_before = remote.peer->epoch();
+  remote.was_connected = false;
+}
+
+bool NixlAgent::removeRemote(const std::string& name) {
+  const auto found = remotes_.find(name);
+  if (found == remotes_.end()) return false;
+  // The other end may still use the session. forgetRemoved() drops it when it is lost.
+  if (found->second->peer) removed_.push_back(*found->second->peer);
+  remotes_.erase(found);
+  forgetRemoved();
+  return true;
+}
+
+void NixlAgent::forgetRemoved() {
+  std::erase_if(removed_, [this](const Peer& peer) {
+    if (remotes_.contains(peer.name())) return true;
+    if (peer.state() == PeerState::kReady) return false;
+    peer.forget();
+    return true;
+  });
+}
+
+bool NixlAgent::knowsRemote(const std::string& name, const TransferList& list) {
+  const auto found = remotes_.find(name);
+  if (found == remotes_.end()) return false;
+  if (list.rows->count() == 0) return true;
+  return list.memory == Memory::kDram &&
+         Prepared::make(*list.rows, *found->second->memory, name).has_value();
+}
+
+void NixlAgent::findRemote(const std::string& name) {
+  auto found = [&]() -> Result<std::pair<Peer, std::vector<PinInfo>>> {
+    const Unlocked unlocked;
+    const Deadline until = kReachWithin;
+    VIADUCT_TRY(Peer peer, agent_->find(name, until));
+    VIADUCT_CHECK(peer.ready(until));
+    auto pins = peer.pins();
+    return std::pair(std::move(peer), std::move(pins));
+  }();
+  auto [peer, pins] = valueOf(std::move(found));
+  auto fresh = std::make_shared<Remote>();
+  fresh->name = name;
+  for (const PinInfo& pin : pins)
+    if (const auto region = regionOf(pin)) fresh->regions.push_back(*region);
+  startConnecting(*fresh, std::move(peer), false);
+  fresh->was_connected = true;
+  fresh->setMemory(std::make_shared<const core::PinMap>(hostMemory(fresh->regions)));
+  remotes_[name] = std::move(fresh);
+}
+
+void Remote::addRegions(const std::vector<Region>& more) {
+  std::set<std::uint32_t> serials;
+  for (const Region& region : regions) serials.insert(region.serial);
+  for (const Region& region : more)
+    if (serials.insert(region.serial).second) regions.push_back(region);
+}
+
+void Remote::setMemory(std::shared_ptr<const core::PinMap> registered) {
+  if (memory == registered) return;
+  memory = std::move(registered);
+  newest = 0;
+  for (const core::PinRange& range : memory->ranges()) newest = std::max(newest, range.slot);
+}
+
+// Other agents
+
+std::shared_ptr<Remote> NixlAgent::self() {
+  if (!self_) {
+    auto fresh = std::make_shared<Remote>();
+    fresh->name = name_;
+    fresh->agent = id_;
+    fresh->is_self = true;
+    startConnecting(*fresh, valueOf(agent_->self()), false);
+    self_ = std::move(fresh);
+  }
+  self_->setMemory(ownMemory());
+  return self_;
+}
+
+std::shared_ptr<Remote> NixlAgent::remoteOf(const std::string& name) {
+  if (const auto found = remotes_.find(name); found != remotes_.end()) return found->second;
+  if (name == name_) return self();
+  fail(Outcome::kNotFound,
+       fmt::format("no metadata of an agent named {} was added; pass that agent's "
+                   "get_agent_metadata() to add_remote_agent()",
+                   name));
+}
+
+void NixlAgent::awaitReady(Remote& remote, Deadline until) {
+  if (!remote.peer) {
+    auto known = agent_->peer(remote.name);
+    if (!known)
+      fail(Outcome::kRemoteDisconnect,
+           fmt::format("the metadata of agent {} does not say how to reach it; add its full "
+                       "metadata, or partial metadata with inc_conn_info=True",
+                       remote.name));
+    remote.peer = *std::move(known);
+  }
+  const Peer peer = *remote.peer;
+  if (peer.state() != PeerState::kReady)
+    check(waitUnlocked(until, [&](Deadline slice) { return peer.ready(slice); }));
+  remote.was_connected = remote.was_connected || peer.epoch() != remote.epoch_before;
+}
+
+void NixlAgent::awaitFirst(Remote& remote) {
+  Clock::time_point until = remote.connecting_since + kReachWithin;
+  if (remote.peer && (remote.was_connected || remote.peer->epoch() != remote.epoch_before)) {
+    const PeerState state = remote.peer->state();
+    const bool lost = state == PeerState::kLost || state == PeerState::kGone;
+    until = lost ? Clock::now() : Clock::now() + kBeginWithin;
+  }
+  awaitReady(remote, until);
+}
+
+// Refuses a restarted agent with the old name: its memory differs from the old metadata.
+void NixlAgent::checkLife(Remote& remote) {
+  if (remote.is_self || remote.agent == AgentId{}) return;
+  const std::uint64_t epoch = remote.peer->epoch();
+  if (epoch == remote.known_epoch || remote.peer->state() != PeerState::kReady) return;
+  const auto pins = remote.peer->pins();
+  const std::string prefix = labelPrefix(remote.agent);
+  const bool other =
+      std::ranges::any_of(pins, [](const PinInfo& pin) { return pin.label.starts_with("nixl-"); });
+  const bool same =
+      std::ranges::any_of(pins, [&](const PinInfo& pin) { return pin.label.starts_with(prefix); });
+  if (other && !same)
+    fail(Outcome::kRemoteDisconnect,
+         fmt::format("agent {} was restarted since its metadata was made; add its new metadata and "
+                     "prepare its descriptors again",
+                     remote.name));
+  if (same) remote.known_epoch = epoch;
+}
+
+void NixlAgent::connect(const std::string& name) {
+  const auto remote = remoteOf(name);
+  awaitReady(*remote, kReachWithin);
+}
+
+// Notes
+
+// In a loop, polling is faster than a wake-up of the progress thread, and lets other threads have
+// the GIL. A single call relies on the progress thread and keeps the GIL.
+bool NixlAgent::isLoopOverNotes() {
+  const auto now = Clock::now();
+  return now - std::exchange(asked_for_notes_, now) < kLoopsWithin;
+}
+
+py::dict NixlAgent::takeNotes() {
+  py::dict notes;
+  auto first = agent_->takeNote();
+  if (!first && isLoopOverNotes()) {
+    const Unlocked unlocked;
+    agent_->poll();
+  }
+  for (auto note = first ? std::move(first) : agent_->takeNote(); note; note = agent_->takeNote()) {
+    const py::object from = nameObject(note->from);
+    if (!notes.contains(from)) notes[from] = py::list();
+    const std::string_view text = note->text();
+    py::list(notes[from]).append(py::bytes(text.data(), text.size()));
+  }
+  return notes;
+}
+
+void NixlAgent::sendNote(const std::string& name, const std::string& note) {
+  const auto found = remotes_.find(name);
+  const auto remote = found != remotes_.end() ? found->second : name == name_ ? self() : nullptr;
+  if (remote) {
+    if (!remote->peer || remote->peer->state() != PeerState::kReady) awaitFirst(*remote);
+    return check(remote->peer->note(note));
+  }
+  auto peer = agent_->peer(name);  // it has connected to us
+  if (!peer) fail(peer.error());
+  check(peer->note(note));
+}
+
+}  // namespace viaduct::python::nixl

@@ -1,0 +1,244 @@
+// NixlAgent: prepared lists and transfers.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/bytes.h"
+#include "gil.h"
+#include "nixl_agent.h"
+#include "nixl_status.h"
+
+namespace viaduct::python::nixl {
+namespace {
+
+// Time limit for the announcement of a registration, if the session is younger than the metadata.
+// Such a session announced all existing registrations when it began.
+constexpr std::chrono::milliseconds kHearWithin{200};
+
+// Numbers the handles of all agents, so that an agent recognises a handle of another one.
+std::uint64_t nextHandle() {
+  static std::uint64_t last = 0;
+  return ++last;
+}
+
+// Fewer blocks are processed sooner than another thread could take the GIL.
+constexpr std::uint64_t kMany = 256;
+
+// Without the GIL where it takes long.
+template <class Call>
+auto unlockedIf(bool lengthy, const Call& call) {
+  if (!lengthy) return call();
+  const Unlocked unlocked;
+  return call();
+}
+
+std::uint64_t microseconds(Duration time) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(time).count());
+}
+
+}  // namespace
+
+std::shared_ptr<PreparedList> NixlAgent::prepareList(const std::string& agent,
+                                                     const TransferList& list) {
+  requireHost(list.memory, "prepare descriptors");
+  auto out = std::make_shared<PreparedList>();
+  const bool local = agent.empty() || agent == "NIXL_INIT_AGENT";
+  if (!local) out->remote = remoteOf(agent);
+  const auto memory = local ? ownMemory() : out->remote->memory;
+  const std::shared_ptr<const Rows> rows = list.rows;
+  out->descriptors = valueOf(unlockedIf(rows->count() >= kMany, [&] {
+    return Prepared::make(*rows, *memory, local ? "this agent" : agent);
+  }));
+  return out;
+}
+
+std::uint64_t NixlAgent::prepare(const std::string& agent, const TransferList& list) {
+  const std::uint64_t handle = nextHandle();
+  prepared_[handle] = prepareList(agent, list);
+  return handle;
+}
+
+std::shared_ptr<PreparedList> NixlAgent::prepared(std::uint64_t handle) const {
+  if (const auto found = prepared_.find(handle); found != prepared_.end()) return found->second;
+  fail(Outcome::kNotFound,
+       fmt::format("agent {} has no prepared list {}: it was released, or is another agent's",
+                   name_, handle));
+}
+
+void NixlAgent::releasePrepared(std::uint64_t handle) {
+  const auto list = prepared(handle);
+  prepared_.erase(handle);
+}
+
+std::shared_ptr<Request> NixlAgent::request(std::uint64_t handle) const {
+  if (const auto found = requests_.find(handle); found != requests_.end()) return found->second;
+  fail(Outcome::kNotFound,
+       fmt::format("agent {} has no transfer {}: it was released, or is another agent's", name_,
+                   handle));
+}
+
+void NixlAgent::requireRequest(std::uint64_t handle) { static_cast<void>(request(handle)); }
+
+std::uint64_t NixlAgent::makeRequest(Direction direction, std::uint64_t local,
+                                     Indices local_indices, std::uint64_t remote,
+                                     Indices remote_indices, std::string note) {
+  const auto here = prepared(local), there = prepared(remote);
+  return makeRequest(direction, *here, std::move(local_indices), *there, std::move(remote_indices),
+                     std::move(note));
+}
+
+std::uint64_t NixlAgent::makeRequest(Direction direction, const TransferList& local,
+                                     const TransferList& remote, const std::string& agent,
+                                     std::string note) {
+  const auto here = prepareList({}, local),
+             there = prepareList(agent.empty() ? name_ : agent, remote);
+  return makeRequest(direction, *here, std::nullopt, *there, std::nullopt, std::move(note));
+}
+
+std::uint64_t NixlAgent::makeRequest(Direction direction, const PreparedList& local,
+                                     std::optional<Indices> local_indices,
+                                     const PreparedList& remote,
+                                     std::optional<Indices> remote_indices, std::string note) {
+  if (local.remote && !local.remote->is_self)
+    fail(Outcome::kInvalid,
+         fmt::format("the local side is a list of agent {}; prepare it for NIXL_INIT_AGENT",
+                     local.remote->name));
+  if (!remote.remote)
+    fail(
+        Outcome::kInvalid,
+        "the remote side is a list of this agent's own; prepare it with the other agent's name, or "
+        "with this one's for a copy within it");
+  const std::uint64_t count = local_indices ? local_indices->size() : local.descriptors.count();
+  auto sides = valueOf(unlockedIf(count >= kMany, [&]() -> Result<std::pair<Selection, Selection>> {
+    VIADUCT_CHECK(checkPairs(local.descriptors, local_indices, remote.descriptors, remote_indices));
+    VIADUCT_TRY(Selection here, local.descriptors.select(std::move(local_indices)));
+    VIADUCT_TRY(Selection there, remote.descriptors.select(std::move(remote_indices)));
+    return std::pair(std::move(here), std::move(there));
+  }));
+  const OpKind kind = direction == Direction::kRead ? OpKind::kRead : OpKind::kWrite;
+  Transfer transfer = plan(kind, *remote.remote, sides.first, sides.second);
+  auto made = std::make_shared<Request>(Request{.transfer = std::move(transfer),
+                                                .remote = remote.remote,
+                                                .note = std::move(note),
+                                                .descriptors = count});
+  const std::uint64_t handle = nextHandle();
+  requests_[handle] = std::move(made);
+  return handle;
+}
+
+Transfer NixlAgent::plan(OpKind kind, Remote& remote, const Selection& local,
+                         const Selection& there) {
+  awaitFirst(remote);
+  checkLife(remote);
+  if (remote.newest > remote.announced || !remote.looked_at_pins) awaitPins(remote, there);
+  return valueOf(unlockedIf(local.indices.size() >= kMany || local.blocks.count() >= kMany,
+                            [&] { return agent_->plan(kind, *remote.peer, local, there); }));
+}
+
+// A session announces registrations in their order, and all existing ones when it begins.
+void NixlAgent::lookAtPins(Remote& remote) {
+  const std::string prefix = labelPrefix(remote.agent);
+  for (const PinInfo& pin : remote.peer->pins())
+    if (const auto region = regionOf(pin); region && pin.label.starts_with(prefix))
+      remote.announced = std::max(remote.announced, region->serial);
+  remote.looked_at_pins = true;
+}
+
+// The metadata may arrive before the session has announced the registrations in it. Until then an
+// older registration of the same address, which has ended, would be taken for the new one.
+void NixlAgent::awaitPins(Remote& remote, const Selection& there) {
+  lookAtPins(remote);
+  const bool younger = remote.peer->epoch() != remote.loaded_epoch;
+  const Deadline until = younger ? Deadline(kHearWithin) : Deadline(kReachWithin);
+  const auto memory = remote.memory;
+  std::set<std::uint32_t> serials;
+  const std::uint64_t count = there.indices.empty() ? there.blocks.count() : there.indices.size();
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t index = there.indices.empty() ? i : there.indices[i];
+    if (index >= there.blocks.count()) return;  // the plan refuses it
+    const Extent block = there.blocks[index];
+    const auto* const pin = memory->cover(block.address, block.bytes);
+    if (pin != nullptr && pin->slot > remote.announced) serials.insert(pin->slot);
+  }
+  for (const std::uint32_t serial : serials) {
+    const std::string label = labelOf(remote.agent, serial);
+    const Peer peer = *remote.peer;
+    const auto pin =
+        waitUnlocked(until, [&](Deadline slice) { return peer.waitPin(label, slice); });
+    if (!pin) return;  // the plan says which memory it is
+    remote.announced = std::max(remote.announced, serial);
+  }
+}
+
+bool NixlAgent::postRequest(std::uint64_t handle, std::string note) {
+  const auto one = request(handle);
+  if (one->transfer.state() == TransferState::kRunning)
+    fail(Outcome::kRepostActive, "the transfer is still running; check it until it is DONE");
+  checkLife(*one->remote);
+  if (!note.empty()) one->note = std::move(note);
+  const std::string text = one->note;  // another thread may change it meanwhile
+  const PostOptions options{.note = base::bytesOf(text)};
+  if (telemetry_) {
+    one->started = Clock::now();
+    const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+    one->telemetry = Telemetry{.start_us = microseconds(since_1970),
+                               .bytes = one->transfer.bytes(),
+                               .descriptors = one->descriptors};
+  }
+  one->over = false;
+  // Also for small copies: threads that post them without a pause would otherwise keep the GIL from
+  // each other for 5 ms at a time.
+  check(unlockedIf(true, [&] { return one->transfer.post(options); }));
+  one->posted = true;
+  if (one->telemetry) one->telemetry->post_us = microseconds(Clock::now() - one->started);
+  return outcomeOf(*one, one->transfer.state());
+}
+
+bool NixlAgent::checkRequest(std::uint64_t handle) {
+  const auto one = request(handle);
+  if (!one->posted) fail(Outcome::kNotPosted, "the transfer was not posted; call transfer() first");
+  auto state = one->transfer.state();
+  if (state == TransferState::kRunning) {
+    const Unlocked unlocked;
+    state = one->transfer.poll();
+  }
+  return outcomeOf(*one, state);
+}
+
+bool NixlAgent::outcomeOf(Request& request, TransferState state) {
+  if (state == TransferState::kRunning) return false;
+  if (state == TransferState::kDone) {
+    if (request.telemetry && !std::exchange(request.over, true))
+      request.telemetry->transfer_us = microseconds(Clock::now() - request.started);
+    return true;
+  }
+  const TransferEnd end = request.transfer.end();
+  if (end.error) fail(*end.error);
+  fail(Outcome::kUnknown, "the transfer failed without a reason");
+}
+
+Telemetry NixlAgent::telemetry(std::uint64_t handle) {
+  const auto one = request(handle);
+  if (!telemetry_)
+    fail(Outcome::kNoTelemetry,
+         "the agent does not capture telemetry; open it with capture_telemetry=True");
+  if (!one->posted) fail(Outcome::kNoTelemetry, "the transfer was not posted");
+  if (one->transfer.state() == TransferState::kRunning)
+    fail(Outcome::kNoTelemetry, "the transfer is still running; ask when it is DONE");
+  static_cast<void>(outcomeOf(*one, one->transfer.state()));
+  return *one->telemetry;
+}
+
+void NixlAgent::releaseRequest(std::uint64_t handle) {
+  const auto one = request(handle);
+  requests_.erase(handle);
+  if (one->transfer.state() != TransferState::kRunning) return;
+  const Unlocked unlocked;
+  one->transfer.cancel();
+  static_cast<void>(one->transfer.wait());  // that it was cancelled is no news
+}
+
+}  // namespace viaduct::python::nixl
