@@ -262,6 +262,13 @@ void bindPeers(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
             return py::bytes(reinterpret_cast<const char*>(card.data()), card.size());
           },
           "The bytes that let another agent connect to this one. Treat them like a password.")
+      .def_property_readonly(
+          "addresses",
+          [](AgentState& state) {
+            state.need("addresses");
+            return unlocked([&] { return state.agent.card(); }).addresses;
+          },
+          "Where it listens: [\"127.0.0.1:40123\"].")
       .def("connect", connect, py::arg("card_or_address"), kConnect)
       .def("find", find, py::arg("name"), py::arg("timeout") = py::none(), kFind)
       .def(

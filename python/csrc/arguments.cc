@@ -11,16 +11,14 @@
 namespace viaduct::python {
 namespace {
 
-std::string typeName(py::handle object) { return Py_TYPE(object.ptr())->tp_name; }
-
 double secondsOf(const char* operation, py::handle timeout) {
   if (PyFloat_Check(timeout.ptr()) != 0) return PyFloat_AS_DOUBLE(timeout.ptr());
   if (py::hasattr(timeout, "total_seconds")) return timeout.attr("total_seconds")().cast<double>();
   const double seconds = PyFloat_AsDouble(timeout.ptr());
   if (seconds != -1.0 || PyErr_Occurred() == nullptr) return seconds;
   PyErr_Clear();
-  raiseMisuse(operation, fmt::format("timeout is a {}", typeName(timeout)),
-              "give seconds as a number, a datetime.timedelta, or None for no limit");
+  raiseWrongType(operation, timeout,
+                 "give the timeout in seconds, as a datetime.timedelta, or None for no limit");
 }
 
 }  // namespace
@@ -54,8 +52,7 @@ NoteBytes::NoteBytes(const char* operation, py::handle from) {
   if (PyObject_GetBuffer(from.ptr(), &view_, PyBUF_SIMPLE) != 0) {
     view_.obj = nullptr;
     PyErr_Clear();
-    raiseMisuse(operation, fmt::format("a note cannot be made of a {}", typeName(from)),
-                "give bytes, str, or a contiguous buffer");
+    raiseWrongType(operation, from, "give bytes, str, or a contiguous buffer");
   }
   bytes_ = {static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
 }

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <viaduct/result.h>
 
 #include "errors.h"
@@ -28,6 +29,11 @@ void raiseMisuse(const char* operation, std::string detail, std::string remedy) 
          .operation = operation,
          .detail = std::move(detail),
          .remedy = std::move(remedy)});
+}
+
+void raiseWrongType(const char* operation, py::handle argument, std::string_view remedy) {
+  throw py::type_error(fmt::format("{}: an argument of the type {}; what to do: {}", operation,
+                                   Py_TYPE(argument.ptr())->tp_name, remedy));
 }
 
 }  // namespace viaduct::python

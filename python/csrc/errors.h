@@ -5,6 +5,7 @@
 #include <viaduct/result.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace viaduct::python {
@@ -16,6 +17,9 @@ py::object exceptionOf(const Error& error);
 [[noreturn]] void raise(const Error& error);
 // InvalidError: the call cannot be right.
 [[noreturn]] void raiseMisuse(const char* operation, std::string detail, std::string remedy = {});
+// TypeError: the argument is of a type that the call does not take.
+[[noreturn]] void raiseWrongType(const char* operation, py::handle argument,
+                                 std::string_view remedy);
 
 template <class T>
 T valueOf(Result<T> result) {

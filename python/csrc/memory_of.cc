@@ -137,8 +137,8 @@ ObjectMemory memoryOf(const char* operation, py::handle object) {
   }
   if (py::hasattr(object, "__array_interface__")) return ofArrayInterface(operation, object);
   if (py::hasattr(object, "__dlpack__")) return ofDlpack(operation, object);
-  raiseMisuse(operation, fmt::format("a {} is no memory", typeName(object)),
-              "give a buffer (bytearray, mmap, numpy array), a tensor, or (address, bytes)");
+  raiseWrongType(operation, object,
+                 "give a buffer (bytearray, mmap, numpy array), a tensor, or (address, bytes)");
 }
 
 ObjectMemory denseMemoryOf(const char* operation, py::handle object) {

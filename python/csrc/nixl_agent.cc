@@ -293,7 +293,7 @@ const std::string& NixlAgent::addRemote(std::string blob) {
   }
   if (metadata.card) aim(*fresh, valueOf(agent_->connect(*metadata.card)), same_life);
   if (fresh->peer) fresh->loaded_epoch = fresh->peer->epoch();
-  fresh->memory = std::make_shared<const core::PinMap>(hostMemory(fresh->regions));
+  fresh->setMemory(std::make_shared<const core::PinMap>(hostMemory(fresh->regions)));
   if (!metadata.partial) fresh->blob = std::move(blob);
   remotes_[fresh->name] = fresh;
   return fresh->name;
@@ -352,7 +352,7 @@ void NixlAgent::findRemote(const std::string& name) {
     if (const auto region = regionOf(pin)) fresh->regions.push_back(*region);
   aim(*fresh, std::move(peer), false);
   fresh->met = true;
-  fresh->memory = std::make_shared<const core::PinMap>(hostMemory(fresh->regions));
+  fresh->setMemory(std::make_shared<const core::PinMap>(hostMemory(fresh->regions)));
   remotes_[name] = std::move(fresh);
 }
 
@@ -361,6 +361,13 @@ void Remote::addRegions(const std::vector<Region>& more) {
   for (const Region& region : regions) serials.insert(region.serial);
   for (const Region& region : more)
     if (serials.insert(region.serial).second) regions.push_back(region);
+}
+
+void Remote::setMemory(std::shared_ptr<const core::PinMap> registered) {
+  if (memory == registered) return;
+  memory = std::move(registered);
+  newest = 0;
+  for (const core::PinRange& range : memory->ranges()) newest = std::max(newest, range.slot);
 }
 
 // Other agents
@@ -374,7 +381,7 @@ std::shared_ptr<Remote> NixlAgent::self() {
     aim(*fresh, valueOf(agent_->self()), false);
     self_ = std::move(fresh);
   }
-  self_->memory = ownMemory();
+  self_->setMemory(ownMemory());
   return self_;
 }
 
@@ -594,18 +601,12 @@ Transfer NixlAgent::plan(OpKind kind, Remote& remote, const Selection& local,
                          const Selection& there) {
   awaitFirst(remote);
   checkLife(remote);
-  if (!remote.looked) lookAtPins(remote);
+  if (remote.newest > remote.announced || !remote.looked) awaitPins(remote, there);
   const auto tryIt = [&] {
     return unlockedIf(local.indices.size() >= kMany || local.blocks.count() >= kMany,
                       [&] { return agent_->plan(kind, *remote.peer, local, there); });
   };
-  auto planned = tryIt();
-  if (!planned && planned.error().code == Code::kDenied) {
-    const bool younger = remote.peer->epoch() != remote.loaded_epoch;
-    awaitPins(remote, there, younger ? Deadline(kHearWithin) : Deadline(kReachWithin));
-    planned = tryIt();
-  }
-  return valueOf(std::move(planned));
+  return valueOf(tryIt());
 }
 
 // A session tells of registrations in their order, and of all that there are when it begins.
@@ -617,9 +618,12 @@ void NixlAgent::lookAtPins(Remote& remote) {
   remote.looked = true;
 }
 
-// Metadata may be here before the session has told of what it names.
-void NixlAgent::awaitPins(Remote& remote, const Selection& there, Deadline until) {
+// Metadata may be here before the session has told of what it names. Until then an older
+// registration of the same address, which has ended, would be taken for it.
+void NixlAgent::awaitPins(Remote& remote, const Selection& there) {
   lookAtPins(remote);
+  const bool younger = remote.peer->epoch() != remote.loaded_epoch;
+  const Deadline until = younger ? Deadline(kHearWithin) : Deadline(kReachWithin);
   const auto memory = remote.memory;
   std::set<std::uint32_t> serials;
   const std::uint64_t count = there.indices.empty() ? there.blocks.count() : there.indices.size();
@@ -634,6 +638,7 @@ void NixlAgent::awaitPins(Remote& remote, const Selection& there, Deadline until
     const auto pin =
         waitUnlocked(until, [&](Deadline slice) { return peer.waitPin(label, slice); });
     if (!pin) return;  // the plan says which memory it is
+    remote.announced = std::max(remote.announced, serial);
   }
 }
 

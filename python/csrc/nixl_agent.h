@@ -61,8 +61,10 @@ struct Remote {
   std::uint64_t known_epoch = 0;   // a session that was seen to be with this life of the agent
   std::uint32_t announced = 0;     // the session has told of registrations up to this serial
   bool looked = false;             // at what it has told
+  std::uint32_t newest = 0;        // the highest serial in `memory`
 
   void addRegions(const std::vector<Region>& more);  // those that it does not have
+  void setMemory(std::shared_ptr<const core::PinMap> registered);
 };
 
 struct PreparedList {
@@ -145,7 +147,7 @@ class NixlAgent {
   std::shared_ptr<Request> request(std::uint64_t handle) const;
   std::shared_ptr<PreparedList> prepareList(const std::string& agent, const TransferList& list);
   Transfer plan(OpKind kind, Remote& remote, const Selection& local, const Selection& there);
-  void awaitPins(Remote& remote, const Selection& there, Deadline until);
+  void awaitPins(Remote& remote, const Selection& there);
   std::uint64_t makeRequest(Direction direction, const PreparedList& local,
                             std::optional<Indices> local_indices, const PreparedList& remote,
                             std::optional<Indices> remote_indices, std::string note);

@@ -57,7 +57,7 @@ void waitOver(KnownPeer& known, std::optional<std::uint64_t> epoch, const py::ob
 
 void sendNote(KnownPeer& known, const py::object& data) {
   Peer& peer = live(known, "note");
-  if (data.is_none()) raiseMisuse("note", "the note is None", "give bytes, which may be empty");
+  if (data.is_none()) raiseWrongType("note", data, "give bytes, which may be empty");
   const NoteBytes note("note", data);
   const Status sent = unlocked([&] { return peer.note(note.bytes()); });
   check(sent);

@@ -135,9 +135,8 @@ void readRows(const Array& array, Rows& into) {
 
 Rows rowsOfArray(py::handle source, Pairs pairs) {
   const Array array(source);
-  const bool of_rows = array.dimensions() == 2 &&
-                       (array.extent(1) == 3 || array.extent(1) == 5 ||
-                        (array.extent(1) == 2 && pairs == Pairs::kToo));
+  const bool of_rows = array.dimensions() == 2 && (array.extent(1) == 3 || array.extent(1) == 5 ||
+                                                   (array.extent(1) == 2 && pairs == Pairs::kToo));
   if (!of_rows) {
     std::string shape;
     for (int i = 0; i < array.dimensions(); ++i)

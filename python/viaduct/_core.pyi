@@ -26,8 +26,8 @@ class _Dlpack(Protocol):
 
 # A list, a range, or an integer array of one dimension and any type.
 _Numbers = Union[Sequence[SupportsIndex], Buffer, _ArrayInterface]
-# Tuples of (address, bytes), (address, bytes, device) or (address, bytes, device, stride, count), or
-# an integer array with as many columns.
+# Tuples of (address, bytes), (address, bytes, device) or (address, bytes, device, stride, count),
+# or an integer array with as many columns.
 _Rows = Union[Sequence[Sequence[int]], Buffer, _ArrayInterface]
 _Array = Union[Buffer, _ArrayInterface, _Dlpack]
 _Memory = Union[_Array, tuple[int, int]]
@@ -56,6 +56,8 @@ class Agent:
     def pin(self, memory: _Memory, label: str = "", *, read_only: bool = False) -> Pin: ...
     @property
     def card(self) -> bytes: ...
+    @property
+    def addresses(self) -> list[str]: ...
     def connect(self, card_or_address: Union[bytes, str, Buffer]) -> Peer: ...
     def find(self, name: str, timeout: _Timeout = None) -> Peer: ...
     def self(self) -> Peer: ...

@@ -14,7 +14,7 @@ def agent():
 
 @pytest.fixture
 def pair(agent):
-    """An agent, another one of this process as its peer, and 1 MiB of that one: pin and RemotePin."""
+    """An agent, another one of this process as its peer, and that one's 1 MiB: Pin, RemotePin."""
     with viaduct.Agent(name="there", environment=False) as other:
         inbox = other.allocate(1 << 20, label="inbox")
         peer = agent.connect(other.card)

@@ -100,15 +100,17 @@ def test_an_agent_is_its_own_peer(agent):
 
 
 def test_a_peer_by_address():
-    with viaduct.Agent(name="a", listen="127.0.0.1:0", secret="s", environment=False) as one, \
-            viaduct.Agent(name="b", secret="wrong", environment=False) as two:
-        with pytest.raises(viaduct.Error):
-            two.connect("no address")
-        port = int(next(iter(one.statistics()["endpoint"].split(":")[1:]), 0) or 1)
-        peer = two.connect(f"127.0.0.1:{port}")
-        with pytest.raises(viaduct.PeerLostError):
-            peer.ready(0.2)
-        assert not peer.name
+    with viaduct.Agent(name="a", secret="ours", environment=False) as listening, \
+            viaduct.Agent(name="b", secret="ours", environment=False) as friend, \
+            viaduct.Agent(name="c", secret="guessed", environment=False) as stranger:
+        address, = listening.addresses
+        peer = friend.connect(address)
+        peer.ready(LONG)
+        assert peer.name == "a"
+        with pytest.raises(viaduct.DeniedError):
+            stranger.connect(address).ready(LONG)
+        with pytest.raises(viaduct.InvalidError, match="a port are missing"):
+            friend.connect("nowhere")
 
 
 def test_statistics(pair):

@@ -1,13 +1,15 @@
 """The programs of examples/python/, each run as its first lines say."""
 
 import pathlib
+import re
 import subprocess
 import sys
 
 import pytest
-from helpers import LONG
+from helpers import LONG, Server
 
-EXAMPLES = pathlib.Path(__file__).resolve().parents[3] / "examples" / "python"
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+EXAMPLES = ROOT / "examples" / "python"
 
 
 def start(name, *arguments):
@@ -37,3 +39,15 @@ def test_kv_blocks():
     pytest.importorskip("numpy", reason="python3-numpy is not installed")
     output = finish(start("kv_blocks"))
     assert output.startswith("4 layers of 48 blocks: local/") and " 3.0 MiB in " in output
+
+
+def test_the_program_of_the_readme(capsys):
+    numpy = pytest.importorskip("numpy", reason="python3-numpy is not installed")
+    source, = re.findall("```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    names = {}
+    exec(source, names)
+    with Server(inbox=8 << 20, environment=False) as server:
+        names["push"](numpy.full((1024, 4096), 7, "uint8"), server.card)
+        assert server.ask("agent.wait_note(30).text") == "'all there'"
+        assert server.ask("sum(bytes(inbox)) == 7 << 22") == "True"
+    assert " 4.0 MiB in " in capsys.readouterr().out

@@ -73,11 +73,13 @@ def test_sides_that_do_not_fit(pair):
     agent, peer, _, remote = pair
     memory = agent.allocate(4096)
     for local, there in ((memory, remote), (memory.blocks(1024)[[0, 0]], remote.blocks(1024)[[1]]),
-                         (memory.blocks(1024)[[5]], remote.blocks(1024)[[1]]),
-                         (memory, [1, 2, 3]), (None, remote), (memory.blocks(1024), None)):
+                         (memory.blocks(1024)[[5]], remote.blocks(1024)[[1]])):
         with pytest.raises(viaduct.InvalidError) as raised:
             agent.plan("write", peer, local, there)
         assert str(raised.value)
+    for local, there in ((memory, [1, 2, 3]), (None, remote), (memory.blocks(1024), None)):
+        with pytest.raises(TypeError, match="what to do: give a buffer"):
+            agent.plan("write", peer, local, there)
     with pytest.raises(viaduct.InvalidError, match="twice|overlap|names"):
         agent.plan("write", peer, memory.blocks(1024)[[0, 1]], remote.blocks(1024)[[1, 1]])
     with pytest.raises(viaduct.InvalidError, match="no operation"):
@@ -191,12 +193,13 @@ def test_closing_an_agent_wakes_a_thread_that_waits(stuck):
     assert not thread.is_alive() and len(raised) == 1
 
 
-@pytest.mark.parametrize("timeout", [-1, float("nan"), "5", [1]])
-def test_times_that_are_none(pair, timeout):
+@pytest.mark.parametrize("timeout, kind", [(-1, ValueError), (float("nan"), ValueError),
+                                           ("5", TypeError), ([1], TypeError)])
+def test_times_that_cannot_be(pair, timeout, kind):
     agent, peer, _, remote = pair
-    with pytest.raises(viaduct.InvalidError, match="timeout"):
+    with pytest.raises(kind, match="timeout"):
         agent.wait_note(timeout)
-    with pytest.raises(viaduct.InvalidError, match="timeout"):
+    with pytest.raises(kind, match="timeout"):
         agent.write(peer, agent.allocate(1 << 20), remote, timeout=timeout)
 
 
@@ -208,10 +211,10 @@ def test_a_timeout_of_zero_does_not_wait(agent):
     assert agent.take_note() is None
 
 
-def test_notes_that_are_none(pair):
+def test_notes_that_cannot_be(pair):
     agent, peer, _, _ = pair
     for bad in (None, 5, ["text"], memoryview(bytearray(8))[::2]):
-        with pytest.raises(viaduct.InvalidError):
+        with pytest.raises(TypeError, match="what to do: give bytes"):
             peer.note(bad)
     with pytest.raises(viaduct.Error, match="MiB|bytes"):
         peer.note(bytes((1 << 20) + 1))

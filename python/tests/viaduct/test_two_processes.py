@@ -47,7 +47,8 @@ def test_a_write_arrives_before_its_note(client, server):
 
 def test_a_read_fetches_what_the_peer_wrote(client, server):
     peer, inbox = connected(client, server)
-    assert server.ask("memoryview(inbox)[4096:8192].__setitem__(slice(None), b'7' * 4096)") == "None"
+    second = "memoryview(inbox)[4096:8192]"
+    assert server.ask(f"{second}.__setitem__(slice(None), b'7' * 4096)") == "None"
     memory = client.allocate(8192)
     client.read(peer, memory.blocks(4096)[[1]], inbox.blocks(4096)[[1]], timeout=LONG)
     assert bytes(memory) == bytes(4096) + b"7" * 4096

@@ -48,13 +48,7 @@ TEST_F(TcpMoves, SmallWriteLeavesInPost) {
   pinBoth(from, into);
   const std::vector ops{core::Op{.local = from.at(), .remote = into.at(), .bytes = 8}};
   post(0, OpKind::kWrite, 5, ops);
-  // Only the target turns.
-  ASSERT_TRUE(pair_->run([&] {
-    base::Poller::Events events;
-    poller_->handle(events, poller_->block(events, Clock::now()), Clock::now());
-    turnRails(1, 1);
-    return from.bytes == into.bytes;
-  }));
+  ASSERT_TRUE(runAlone(1, [&] { return from.bytes == into.bytes; }));
 }
 
 TEST_F(TcpMoves, OfALongPayloadThatComesSlowlyNotEveryPacketWakes) {
@@ -76,13 +70,7 @@ TEST_F(TcpMoves, OfALongPayloadThatComesSlowlyNotEveryPacketWakes) {
   ASSERT_EQ(::setsockopt(fdOf(0), SOL_SOCKET, SO_SNDBUF, &kLittle, sizeof(kLittle)), 0);
   const std::vector ops{core::Op{.local = from.at(), .remote = into.at(), .bytes = 16 << 20}};
   post(0, OpKind::kWrite, 5, ops);
-  // The initiator stands still.
-  ASSERT_TRUE(pair_->run([&] {
-    base::Poller::Events events;
-    poller_->handle(events, poller_->block(events, Clock::now()), Clock::now());
-    turnRails(1, 1);
-    return awaited() > 1;
-  }));
+  ASSERT_TRUE(runAlone(1, [&] { return awaited() > 1; }));
   ASSERT_TRUE(finish(0, 5, 1));
   EXPECT_EQ(ended(0, 5).failed, 0U);
   EXPECT_TRUE(testing::same(from.bytes, into.bytes));

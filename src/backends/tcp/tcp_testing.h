@@ -94,6 +94,18 @@ class TcpPair : public ::testing::Test {
       for (const auto& one : backend_[side]->rails()) one->poll(pair_->done[side]);
   }
 
+  // Polls the rails of one side until `until`; the other stands still. False after 30 s.
+  template <class F>
+  bool runAlone(std::size_t side, F until) {
+    const auto end = Clock::now() + std::chrono::seconds(30);
+    for (; !until(); turnRails(side, 1)) {
+      if (Clock::now() > end) return false;
+      base::Poller::Events events;
+      poller_->handle(events, poller_->block(events, Clock::now()), Clock::now());
+    }
+    return true;
+  }
+
   std::unique_ptr<base::Poller> poller_;
   std::array<std::unique_ptr<TcpBackend>, 2> backend_;
   std::unique_ptr<testing::LinkPair> pair_;
