@@ -326,3 +326,24 @@ def test_memory_registered_while_the_peer_is_known(pair):
             ),
         )
         assert (one.memory[:4096] == page[0]).all()
+
+
+def test_memory_registered_again_at_the_same_address_is_read_at_once(pair):
+    """The blob comes before the session has announced the new registration, and its predecessor's end."""
+    one, other = pair
+    for i in range(300):
+        other.agent.deregister_memory(other.registered)
+        other.memory[:4096] = i % 251
+        other.registered = other.agent.register_memory(
+            [(other.address, other.memory.size, 0, "")], "DRAM"
+        )
+        one.agent.add_remote_agent(other.agent.get_agent_metadata())
+        handle = one.agent.initialize_xfer(
+            "READ",
+            one.agent.get_xfer_descs(one.blocks(1), "DRAM"),
+            one.agent.get_xfer_descs(other.blocks(1), "DRAM"),
+            other.name,
+        )
+        run(one.agent, handle)
+        one.agent.release_xfer_handle(handle)
+        assert (one.memory[:4096] == i % 251).all()
