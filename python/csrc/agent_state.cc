@@ -53,6 +53,7 @@ void AgentState::close() {
 }
 
 void AgentState::closeAll() {
+  Exit::begin();
   // Closing gives the GIL away, so that the list may change meanwhile.
   while (!openAgents().empty()) {
     AgentState& last = *openAgents().back();

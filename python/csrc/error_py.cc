@@ -2,10 +2,13 @@
 #include <viaduct/result.h>
 
 #include "errors.h"
+#include "gil.h"
 
 namespace viaduct::python {
 
 py::object exceptionOf(const Error& error) {
+  // What a daemon thread begins now, the interpreter's exit would cut off.
+  if (Exit::hasBegun()) unlocked([] {});
   const py::object classes = py::module_::import("viaduct._errors").attr("BY_CODE");
   const auto text = [](const std::string& bytes) {  // the system's own texts may be no UTF-8
     return py::reinterpret_steal<py::str>(PyUnicode_DecodeUTF8(

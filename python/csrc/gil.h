@@ -2,6 +2,7 @@
 // GIL.
 #pragma once
 
+#include <cxxabi.h>
 #include <pybind11/pybind11.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <viaduct/result.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <type_traits>
 
@@ -16,14 +18,49 @@ namespace viaduct::python {
 
 namespace py = pybind11;
 
+inline bool isFinalizing() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsFinalizing() != 0;
+#else
+  return _Py_IsFinalizing() != 0;
+#endif
+}
+
+// An interpreter that finalizes ends its daemon threads when they want the GIL: it unwinds their
+// stacks, whose destructors then use Python objects without the GIL. So the threads that are in
+// calls of this module stay there.
+class Exit {
+ public:
+  // By the thread that runs the interpreter's atexit functions.
+  static void begin() {
+    thread_ = ::syscall(SYS_gettid);
+    begun_.store(true, std::memory_order_release);
+  }
+  static bool hasBegun() { return begun_.load(std::memory_order_acquire); }
+  // Without the GIL. Where the interpreter goes on after all, so does the thread.
+  static void stay();
+  [[noreturn]] static void stayForGood();
+
+ private:
+  static inline std::atomic<bool> begun_{false};
+  static inline long thread_ = 0;
+};
+
 // Releases the GIL for the life of the object. No Python object may be touched meanwhile.
 class Unlocked {
  public:
   Unlocked() : thread_(PyEval_SaveThread()) {}
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
-  // An interpreter that exits ends other threads here, by unwinding their stacks.
-  ~Unlocked() noexcept(false) { PyEval_RestoreThread(thread_); }
+  ~Unlocked() {
+    if (Exit::hasBegun()) [[unlikely]]
+      Exit::stay();
+    try {
+      PyEval_RestoreThread(thread_);
+    } catch (const abi::__forced_unwind&) {
+      Exit::stayForGood();
+    }
+  }
 
  private:
   PyThreadState* thread_;
@@ -36,21 +73,11 @@ auto unlocked(const Call& call) {
   return call();
 }
 
-inline bool isFinalizing() {
-#if PY_VERSION_HEX >= 0x030D0000
-  return Py_IsFinalizing() != 0;
-#else
-  return _Py_IsFinalizing() != 0;
-#endif
-}
-
-// A destructor must not unwind, so it gives away the GIL only where the interpreter goes on.
+// The same, but for the interpreter's last steps: then other threads must not run any more.
 template <class Call>
 void unlockedFromDestructor(const Call& call) {
   if (isFinalizing()) return call();
-  PyThreadState* thread = PyEval_SaveThread();
-  call();
-  PyEval_RestoreThread(thread);
+  unlocked(call);
 }
 
 // Python runs signal handlers in the main thread alone.

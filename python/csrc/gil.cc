@@ -1,0 +1,21 @@
+#include "gil.h"
+
+#include <unistd.h>
+
+#include <thread>
+
+namespace viaduct::python {
+
+// A later atexit function may wait for this thread: so it goes on after a while.
+void Exit::stay() {
+  if (::syscall(SYS_gettid) == thread_) return;
+  for (int i = 0; i < 100 && !isFinalizing(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  if (isFinalizing()) stayForGood();
+}
+
+void Exit::stayForGood() {
+  for (;;) ::pause();
+}
+
+}  // namespace viaduct::python
