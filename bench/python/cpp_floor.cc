@@ -1,11 +1,10 @@
 // The C++ calls beneath the Python package, for bench/python/viaduct_figures.py: the same agents,
-// the same memory, the same blocks. Each row is the least of several runs.
+// the same memory, the same blocks. Each row is the median of several runs.
 #include <fmt/format.h>
 #include <viaduct/viaduct.h>
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <numeric>
 #include <random>
 #include <string_view>
@@ -24,14 +23,14 @@ constexpr std::uint32_t kIndices = 1024;
 
 template <class Call>
 void say(std::string_view what, int times, const Call& call) {
-  double least = std::numeric_limits<double>::max();
-  for (int repeat = 0; repeat < 20; ++repeat) {
+  std::vector<double> took;
+  for (int repeat = 0; repeat < 21; ++repeat) {
     const auto began = Clock::now();
     for (int i = 0; i < times; ++i) call();
-    const std::chrono::duration<double, std::nano> took = Clock::now() - began;
-    least = std::min(least, took.count() / times);
+    took.push_back(std::chrono::duration<double, std::nano>(Clock::now() - began).count() / times);
   }
-  fmt::print("{:48} {:10.0f} ns\n", what, least);
+  std::ranges::nth_element(took, took.begin() + took.size() / 2);
+  fmt::print("{:48} {:10.0f} ns\n", what, took[took.size() / 2]);
 }
 
 Agent open(const char* name) { return must(Agent::open({.name = name})); }

@@ -2,12 +2,13 @@
 
     build/release/bench/cpp_floor && python3 bench/python/nixl_figures.py [ROWS]
 
-Each row is the least of REPEATS runs, since other programs only ever add time. The waits of two
-threads need free cores: chrt -f 10 takes them from other programs.
+Each row is the median of REPEATS runs. The longest waits of two threads include those for a core, so
+they need a machine that is otherwise quiet.
 """
 
 import multiprocessing
 import os
+import statistics
 import subprocess
 import sys
 import threading
@@ -20,15 +21,15 @@ REPEATS = 9
 BLOCK = 4096
 
 
-def least(call, times=1):
-    """The least seconds that one call took."""
-    best = float("inf")
+def typical(call, times=1):
+    """The median seconds of a call."""
+    took = []
     for _ in range(REPEATS):
         began = time.perf_counter()
         for _ in range(times):
             call()
-        best = min(best, (time.perf_counter() - began) / times)
-    return best
+        took.append((time.perf_counter() - began) / times)
+    return statistics.median(took)
 
 
 def say(what, value, unit):
@@ -64,7 +65,7 @@ def answer(agent):
 
 def imports():
     def once(code):
-        return least(lambda: subprocess.run([sys.executable, "-c", code], check=True))
+        return typical(lambda: subprocess.run([sys.executable, "-c", code], check=True))
 
     bare = once("pass")
     say("import nixl", (once("import nixl") - bare) * 1e3, "ms")
@@ -72,7 +73,7 @@ def imports():
         "import time, nixl; began = time.perf_counter(); nixl.nixl_agent('a'); "
         "print(time.perf_counter() - began)"
     )
-    first = min(
+    first = statistics.median(
         float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(REPEATS)
     )
     say("first agent", first * 1e3, "ms")
@@ -96,7 +97,7 @@ def preparing(side, rows):
         ("random order", shuffled),
         ("list of tuples", tuples),
     ):
-        times[name] = least(lambda what=what: side.agent.prep_xfer_dlist("", what, "DRAM"))
+        times[name] = typical(lambda what=what: side.agent.prep_xfer_dlist("", what, "DRAM"))
         say(f"prep of {rows} descriptors, {name}", times[name] / rows * 1e9, "ns each")
     more = times["list of tuples"] - times["ascending"]
     say("the list of tuples over the array", more / rows * 1e9, "ns each")
@@ -117,24 +118,24 @@ def transfers(side, name, rows_there, where):
         while agent.check_xfer_state(handle) != "DONE":
             pass
 
-    say(f"transfer + check of 8 bytes, {where}", least(round_trip, 20_000) * 1e6, "us")
+    say(f"transfer + check of 8 bytes, {where}", typical(round_trip, 20_000) * 1e6, "us")
     say(
         f"check of one that is DONE, {where}",
-        least(lambda: agent.check_xfer_state(handle), 100_000) * 1e6,
+        typical(lambda: agent.check_xfer_state(handle), 100_000) * 1e6,
         "us",
     )
     picks = np.random.default_rng(1).permutation(1024)
     few = np.arange(0, 1, dtype=np.int64)
     for count, indices in ((1, few), (1024, picks)):
-        took = least(lambda i=indices: agent.make_prepped_xfer("WRITE", local, i, remote, i), 200)
+        took = typical(lambda i=indices: agent.make_prepped_xfer("WRITE", local, i, remote, i), 200)
         say(f"make_prepped_xfer of {count} indices, {where}", took * 1e6, "us")
 
 
 def notes(side, name):
-    say("get_new_notifs, idle", least(side.agent.get_new_notifs, 100_000) * 1e6, "us")
+    say("get_new_notifs, idle", typical(side.agent.get_new_notifs, 100_000) * 1e6, "us")
     say(
         "send_notif, same host",
-        least(lambda: side.agent.send_notif(name, b"x" * 32), 1000) * 1e6,
+        typical(lambda: side.agent.send_notif(name, b"x" * 32), 1000) * 1e6,
         "us",
     )
 
@@ -176,7 +177,7 @@ def metadata():
         began = time.perf_counter()
         other.add_remote_agent(blob)
         say("  added for the first time", (time.perf_counter() - began) * 1e6, "us")
-        say("  added again", least(lambda b=blob, o=other: o.add_remote_agent(b), 10) * 1e6, "us")
+        say("  added again", typical(lambda b=blob, o=other: o.add_remote_agent(b), 10) * 1e6, "us")
 
 
 def two_threads(side, name, rows_there):

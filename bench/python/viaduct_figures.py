@@ -3,12 +3,13 @@
 
     build/release/bench/cpp_floor && python3 bench/python/viaduct_figures.py
 
-Each row is the least of several runs, since other programs only ever add time. The waits of two
-threads need free cores: chrt -f 10 takes them from other programs.
+Each row is the median of several runs. The longest waits of two threads include those for a core, so
+they need a machine that is otherwise quiet.
 """
 
 import asyncio
 import os
+import statistics
 import subprocess
 import sys
 import threading
@@ -25,14 +26,15 @@ def say(what, value, unit="ns"):
     print(f"{what:48} {value:10.0f} {unit}", flush=True)
 
 
-def least(times, call):
-    best = float("inf")
-    for _ in range(20):
+def typical(times, call):
+    """The median time of a call, of 21 runs of so many calls."""
+    took = []
+    for _ in range(21):
         began = time.perf_counter()
         for _ in range(times):
             call()
-        best = min(best, (time.perf_counter() - began) / times)
-    return best * 1e9
+        took.append((time.perf_counter() - began) / times)
+    return statistics.median(took) * 1e9
 
 
 def program(code):
@@ -41,9 +43,9 @@ def program(code):
 
 def imports():
     clock = "import time; began = time.perf_counter(); {}; print(time.perf_counter() - began)"
-    say("import viaduct", 1e6 * min(program(clock.format("import viaduct")) for _ in range(9)), "us")
+    say("import viaduct", 1e6 * statistics.median(program(clock.format("import viaduct")) for _ in range(9)), "us")
     first = "import viaduct; " + clock.format("viaduct.Agent()")
-    say("the first agent", 1e6 * min(program(first) for _ in range(9)), "us")
+    say("the first agent", 1e6 * statistics.median(program(first) for _ in range(9)), "us")
     say("threads before it", program(
         "import os, viaduct; print(len(os.listdir('/proc/self/task')))"), "")
 
@@ -55,21 +57,21 @@ def transfers(here, there, peer, memory, remote):
         small.post()
         small.poll()
 
-    say("post and poll of 8 bytes", least(20000, post_and_poll))
-    say("poll of one that is done", least(20000, small.poll))
+    say("post and poll of 8 bytes", typical(20000, post_and_poll))
+    say("poll of one that is done", typical(20000, small.poll))
     ours, theirs = memory.blocks(BLOCK), remote.blocks(BLOCK)
     take = numpy.random.default_rng(1).permutation(len(ours))[:INDICES]
     put = numpy.random.default_rng(2).permutation(len(ours))[:INDICES]
     say("plan with 1024 indices on each side",
-        least(500, lambda: here.plan("write", peer, (ours, take), (theirs, put))))
-    say("take a note when there is none", least(20000, here.take_note))
+        typical(500, lambda: here.plan("write", peer, (ours, take), (theirs, put))))
+    say("take a note when there is none", typical(20000, here.take_note))
 
     def note():
         peer.note(b"12345678" * 4)
         while not there.take_note():
             there.poll()
 
-    say("a note of 32 bytes, sent and taken", least(2000, note))
+    say("a note of 32 bytes, sent and taken", typical(2000, note))
 
     async def awaited():
         began = time.perf_counter()
@@ -78,9 +80,9 @@ def transfers(here, there, peer, memory, remote):
         return (time.perf_counter() - began) / 1000
 
     large = here.plan("write", peer, memory, remote, require="backend:tcp")
-    waited = least(1000, lambda: large.post().wait())
+    waited = typical(1000, lambda: large.post().wait())
     say("1 MiB over tcp, post and wait", waited)
-    say("1 MiB over tcp, awaited", min(asyncio.run(awaited()) for _ in range(5)) * 1e9)
+    say("1 MiB over tcp, awaited", statistics.median(asyncio.run(awaited()) for _ in range(5)) * 1e9)
 
 
 def two_threads(here, peer, memory, remote):
@@ -101,7 +103,6 @@ def two_threads(here, peer, memory, remote):
     for count in (1, 2):
         rounds = []
         for _ in range(5):
-            time.sleep(1)  # the kernel stops a real-time program for a part of each busy second
             longest.clear()
             threads = [threading.Thread(target=copy, args=(number,)) for number in range(count)]
             for thread in threads:
@@ -109,7 +110,7 @@ def two_threads(here, peer, memory, remote):
             for thread in threads:
                 thread.join()
             rounds.append(max(longest) * 1e6)
-        say(f"longest of 10,000 transfers, {count} at once, least", min(rounds), "us")
+        say(f"longest of 10,000 transfers, {count} at once, median", statistics.median(rounds), "us")
         say(f"    and largest of {len(rounds)} rounds", max(rounds), "us")
 
 
