@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "base/process_id.h"
@@ -42,10 +43,10 @@ void AgentState::refuse(const char* operation) const {
 }
 
 void AgentState::close() {
-  if (std::exchange(closed_, true)) return;
+  closed_ = true;
   {
     const Unlocked unlocked;
-    agent.close();
+    agent.close();  // a second caller waits for the first
   }
   if (readers.is_none()) return;
   py::module_::import("viaduct._asyncio").attr("wake")(readers);
@@ -96,7 +97,12 @@ void AgentState::keepUntilSettled(const std::string& peer, py::object memory) {
 }
 
 void AgentState::dropSettled() {
-  std::erase_if(unsettled_, [](const auto& left) { return left.first.settled(); });
+  const auto settled = std::partition(unsettled_.begin(), unsettled_.end(),
+                                      [](const auto& left) { return !left.first.settled(); });
+  // Finalizers of the memory may come back here.
+  const std::vector dropped(std::make_move_iterator(settled),
+                            std::make_move_iterator(unsettled_.end()));
+  unsettled_.erase(settled, unsettled_.end());
 }
 
 PinState::~PinState() {
@@ -109,6 +115,7 @@ PinState::~PinState() {
   if (!failed) return;
   if (failed->code == Code::kPeerLost && keeper_)
     agent_->keepUntilSettled(failed->peer, std::move(keeper_));
+  if (isFinalizing()) return;  // nothing can be imported any more
   const py::object exception = exceptionOf(*failed);
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
   PyErr_WriteUnraisable(nullptr);
@@ -132,6 +139,7 @@ void PinState::release() {
   }();
   if (!outcome && outcome.error().code == Code::kPeerLost && keeper_)
     agent_->keepUntilSettled(outcome.error().peer, keeper_);
+  withdrawn_ = true;
   freeIfUnused();
   check(outcome);
 }
@@ -142,7 +150,7 @@ void PinState::dropView() {
 }
 
 void PinState::freeIfUnused() {
-  if (!released_ || views_ != 0) return;
+  if (!withdrawn_ || views_ != 0) return;
   keeper_ = py::object();
   unlockedFromDestructor([this] {
     const std::lock_guard held(one_at_a_time_);

@@ -94,6 +94,7 @@ class PinState : public std::enable_shared_from_this<PinState> {
   const bool read_only_;
   py::object keeper_;  // of memory that is not ours
   bool released_ = false;
+  bool withdrawn_ = false;  // release() has returned once: nobody reaches the memory any more
   std::size_t views_ = 0;
   std::mutex one_at_a_time_;  // never taken with the GIL
   std::optional<Pin> pin_;    // none: its memory is given back

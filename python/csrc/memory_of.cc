@@ -77,6 +77,11 @@ ObjectMemory ofArrayInterface(const char* operation, py::handle object) {
     memory.strides = py::list(described["strides"]).cast<std::vector<std::int64_t>>();
   else
     rowMajor(memory);
+  if (memory.strides.size() != memory.shape.size())
+    raiseMisuse(operation,
+                fmt::format("a {} has {} axes and {} strides", typeName(object),
+                            memory.shape.size(), memory.strides.size()),
+                "give an object with a buffer or with DLPack");
   return memory;
 }
 

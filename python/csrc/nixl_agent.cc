@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "base/process_id.h"
 #include "gil.h"
 #include "nixl_status.h"
 
@@ -38,7 +39,9 @@ Result<Agent> openAgent(const std::string& name) {
 }  // namespace
 
 NixlAgent::NixlAgent(std::string name, const AgentConfig& config)
-    : name_(std::move(name)), telemetry_(config.capture_telemetry) {
+    : name_(std::move(name)),
+      telemetry_(config.capture_telemetry),
+      fork_generation_(base::forkGeneration()) {
   if (name_.empty()) fail(Outcome::kInvalid, "an agent needs a name");
   auto opened = [&] {
     const Unlocked unlocked;
@@ -56,13 +59,26 @@ NixlAgent::~NixlAgent() {
   });
 }
 
+void NixlAgent::need(const char* operation) const {
+  if (fork_generation_ != base::forkGeneration())
+    fail(Outcome::kInvalid,
+         fmt::format("{}: the agent was opened before fork(), by the parent process; open an agent "
+                     "in the child",
+                     operation));
+}
+
 void NixlAgent::close() {
   const Unlocked unlocked;
   agent_->close();
 }
 
 void closeAgents() {
-  for (NixlAgent* const agent : std::set(openAgents())) agent->close();
+  // Closing gives the GIL away, so that other threads may drop agents meanwhile.
+  while (!openAgents().empty()) {
+    const auto held = (*openAgents().begin())->weak_from_this().lock();
+    openAgents().erase(openAgents().begin());
+    if (held) held->close();
+  }
 }
 
 std::vector<Memory> NixlAgent::memories() const {
@@ -78,6 +94,7 @@ std::vector<Memory> NixlAgent::memories() const {
 
 std::vector<NixlAgent::Key> NixlAgent::keysOf(const RegistrationList& list,
                                               const char* operation) const {
+  need(operation);
   requireHost(list.memory, operation);
   std::vector<Key> keys;
   keys.reserve(list.rows->count());

@@ -73,8 +73,7 @@ struct Remote {
 };
 
 struct PreparedList {
-  std::string agent;               // empty: this one's own memory
-  std::shared_ptr<Remote> remote;  // null: the same
+  std::shared_ptr<Remote> remote;  // null: this agent's own memory
   Prepared descriptors;
 };
 
@@ -86,10 +85,12 @@ struct Request {
   bool posted = false;
   Clock::time_point started{};
   std::optional<Telemetry> telemetry{};
-  bool over = false;  // and timed
+  bool over = false;      // and timed
+  std::mutex posting{};   // never taken with the GIL
+  bool released = false;  // guarded by it: no post may begin any more
 };
 
-class NixlAgent {
+class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
  public:
   NixlAgent(std::string name, const AgentConfig& config);
   NixlAgent(const NixlAgent&) = delete;
@@ -129,6 +130,9 @@ class NixlAgent {
   void sendNote(const std::string& name, const std::string& note);
 
  private:
+  // Refuses a child of fork(): its copy of the agent has no threads.
+  void need(const char* operation) const;
+
   struct Registration {
     std::uint64_t count = 0;
     std::uint32_t serial = 0;
@@ -161,6 +165,7 @@ class NixlAgent {
 
   const std::string name_;
   const bool telemetry_;
+  const std::uint64_t fork_generation_;
   std::optional<Agent> agent_;
   AgentId id_{};
   std::map<Key, Registration> registrations_;

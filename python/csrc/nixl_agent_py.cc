@@ -74,7 +74,9 @@ void bindConfig(py::module_& module) {
       .def_readwrite("descCount", &Telemetry::descriptors);
 }
 
-void bindMetadata(py::class_<NixlAgent>& agent) {
+using AgentClass = py::class_<NixlAgent, std::shared_ptr<NixlAgent>>;
+
+void bindMetadata(AgentClass& agent) {
   agent
       .def(
           "registerMem",
@@ -130,7 +132,7 @@ void bindMetadata(py::class_<NixlAgent>& agent) {
           "remote_agent"_a, "backends"_a = py::tuple());
 }
 
-void bindTransfers(py::class_<NixlAgent>& agent) {
+void bindTransfers(AgentClass& agent) {
   agent
       .def(
           "prepXferDlist",
@@ -187,7 +189,7 @@ void bindTransfers(py::class_<NixlAgent>& agent) {
           "reqh"_a);
 }
 
-void bindNotes(py::class_<NixlAgent>& agent) {
+void bindNotes(AgentClass& agent) {
   agent
       .def(
           "getNotifs",
@@ -210,7 +212,7 @@ void bindAgent(py::module_& module) {
       .value("NIXL_WRITE", Direction::kWrite)
       .export_values();
   bindConfig(module);
-  py::class_<NixlAgent> agent(module, "nixlAgent");
+  AgentClass agent(module, "nixlAgent");
   agent.def(py::init<std::string, const AgentConfig&>(), "name"_a, "config"_a = AgentConfig())
       .def_property_readonly("name", &NixlAgent::name)
       .def(

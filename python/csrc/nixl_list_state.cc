@@ -89,9 +89,10 @@ py::object decodeList(std::string_view state) {
   const auto type = in.get<std::uint8_t>(), memory = in.get<std::uint8_t>(),
              columns = in.get<std::uint8_t>();
   const auto count = in.get<std::uint64_t>();
-  const bool known = type <= static_cast<std::uint8_t>(Type::kRemote) &&
-                     memory <= static_cast<std::uint8_t>(Memory::kFile) &&
-                     (columns == 3 || columns == 5);
+  const bool known =
+      type <= static_cast<std::uint8_t>(Type::kRemote) &&
+      memory <= static_cast<std::uint8_t>(Memory::kFile) &&
+      (columns == 3 || (columns == 5 && type == static_cast<std::uint8_t>(Type::kTransfer)));
   // Bounded by the bytes that are there, not by the number they claim.
   if (!in.ok() || !known || count > in.left() / (columns * sizeof(std::uint64_t)))
     refuse("the list's head is malformed");

@@ -30,6 +30,7 @@ Metadata NixlAgent::describe(std::vector<Region> regions, bool with_card) const 
 }
 
 std::shared_ptr<const std::string> NixlAgent::metadata() {
+  need("get_agent_metadata");
   if (!metadata_)
     metadata_ = std::make_shared<const std::string>(describe(regions(), true).encode());
   return metadata_;
@@ -56,6 +57,7 @@ std::string NixlAgent::partialMetadata(const RegistrationList& list, bool with_c
 }
 
 const std::string& NixlAgent::addRemote(std::string blob) {
+  need("add_remote_agent");
   if (const auto known = remotes_.find(std::string(Metadata::nameOf(blob)));
       known != remotes_.end() && known->second->blob == blob)
     return known->second->name;
@@ -124,6 +126,7 @@ bool NixlAgent::knowsRemote(const std::string& name, const TransferList& list) {
 }
 
 void NixlAgent::findRemote(const std::string& name) {
+  need("fetch_remote_metadata");
   auto found = [&]() -> Result<std::pair<Peer, std::vector<PinInfo>>> {
     const Unlocked unlocked;
     const Deadline until = kReachWithin;
@@ -241,6 +244,7 @@ bool NixlAgent::isLoopOverNotes() {
 }
 
 py::dict NixlAgent::takeNotes() {
+  need("get_new_notifs");
   py::dict notes;
   auto first = agent_->takeNote();
   if (!first && isLoopOverNotes()) {

@@ -43,6 +43,7 @@ std::uint64_t microseconds(Duration time) {
 
 std::shared_ptr<PreparedList> NixlAgent::prepareList(const std::string& agent,
                                                      const TransferList& list) {
+  need("prep_xfer_dlist");
   requireHost(list.memory, "prepare descriptors");
   auto out = std::make_shared<PreparedList>();
   const bool local = agent.empty() || agent == "NIXL_INIT_AGENT";
@@ -120,10 +121,10 @@ std::uint64_t NixlAgent::makeRequest(Direction direction, const PreparedList& lo
   }));
   const OpKind kind = direction == Direction::kRead ? OpKind::kRead : OpKind::kWrite;
   Transfer transfer = plan(kind, *remote.remote, sides.first, sides.second);
-  auto made = std::make_shared<Request>(Request{.transfer = std::move(transfer),
-                                                .remote = remote.remote,
-                                                .note = std::move(note),
-                                                .descriptors = count});
+  std::shared_ptr<Request> made(new Request{.transfer = std::move(transfer),
+                                            .remote = remote.remote,
+                                            .note = std::move(note),
+                                            .descriptors = count});
   const std::uint64_t handle = nextHandle();
   requests_[handle] = std::move(made);
   return handle;
@@ -133,7 +134,10 @@ Transfer NixlAgent::plan(OpKind kind, Remote& remote, const Selection& local,
                          const Selection& there) {
   awaitFirst(remote);
   checkLife(remote);
-  if (remote.newest > remote.announced || !remote.looked_at_pins) awaitPins(remote, there);
+  // An agent that was found by name has its regions from the session itself.
+  const bool by_name = remote.agent == AgentId{};
+  if (!by_name && (remote.newest > remote.announced || !remote.looked_at_pins))
+    awaitPins(remote, there);
   return valueOf(unlockedIf(local.indices.size() >= kMany || local.blocks.count() >= kMany,
                             [&] { return agent_->plan(kind, *remote.peer, local, there); }));
 }
@@ -191,7 +195,11 @@ bool NixlAgent::postRequest(std::uint64_t handle, std::string note) {
   one->over = false;
   // Also for small copies: threads that post them without a pause would otherwise keep the GIL from
   // each other for 5 ms at a time.
-  check(unlockedIf(true, [&] { return one->transfer.post(options); }));
+  check(unlockedIf(true, [&]() -> Status {
+    const std::lock_guard one_at_a_time(one->posting);
+    if (one->released) return Error{.operation = "transfer", .detail = "the handle was released"};
+    return one->transfer.post(options);
+  }));
   one->posted = true;
   if (one->telemetry) one->telemetry->post_us = microseconds(Clock::now() - one->started);
   return outcomeOf(*one, one->transfer.state());
@@ -233,10 +241,15 @@ Telemetry NixlAgent::telemetry(std::uint64_t handle) {
 }
 
 void NixlAgent::releaseRequest(std::uint64_t handle) {
+  need("release_xfer_handle");
   const auto one = request(handle);
   requests_.erase(handle);
-  if (one->transfer.state() != TransferState::kRunning) return;
   const Unlocked unlocked;
+  {
+    const std::lock_guard after_any_post(one->posting);
+    one->released = true;
+  }
+  if (one->transfer.state() != TransferState::kRunning) return;
   one->transfer.cancel();
   static_cast<void>(one->transfer.wait());  // that it was cancelled is no news
 }

@@ -4,6 +4,7 @@
 #include <viaduct/transfer.h>
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "agent_state.h"
@@ -54,6 +55,8 @@ class PlannedTransfer {
   std::shared_ptr<const BlockList> local_, remote_;
   std::vector<std::shared_ptr<const PinState>> pins_;
   bool closed_ = false;
+  std::mutex posting_;  // never taken with the GIL
+  bool over_ = false;   // guarded by it: no post may begin any more
   Transfer transfer_;
 };
 

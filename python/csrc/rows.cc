@@ -177,10 +177,12 @@ void addTuple(py::handle tuple, std::size_t number, Pairs pairs, Rows& into) {
         fmt::format("row {} is {} of {} items; use (address, bytes, device) in every row, or "
                     "(address, bytes, device, stride, count) in every row",
                     number, typeName(tuple), columns));
-  PyObject** const items = PySequence_Fast_ITEMS(tuple.ptr());
+  // A list may change while __index__ of one of its items runs.
+  const auto row = py::reinterpret_steal<py::tuple>(PySequence_Tuple(tuple.ptr()));
+  if (!row) throw py::error_already_set();
   const auto cell = [&](std::size_t column) {
     static constexpr const char* kNames[] = {"address", "bytes", "device", "stride", "count"};
-    return parseUnsigned(items[column], kNames[column]);
+    return parseUnsigned(PyTuple_GET_ITEM(row.ptr(), column), kNames[column]);
   };
   into.addDevice(of_pair ? 0 : cell(2));
   if (of_three)
@@ -227,11 +229,11 @@ std::uint32_t checkedIndex(std::size_t place, py::handle value) {
 
 std::vector<std::uint32_t> indicesOfRange(py::handle range) {
   const auto count = py::len(range);
-  std::vector<std::uint32_t> indices(count);
-  if (count == 0) return indices;
+  if (count == 0) return {};
   // Both ends: what lies between is in bounds with them.
   const std::int64_t first = checkedIndex(0, range.attr("__getitem__")(0));
   const std::int64_t last = checkedIndex(count - 1, range.attr("__getitem__")(-1));
+  std::vector<std::uint32_t> indices(count);
   const std::int64_t step = count == 1 ? 0 : (last - first) / static_cast<std::int64_t>(count - 1);
   for (std::size_t i = 0; i < count; ++i)
     indices[i] = static_cast<std::uint32_t>(first + static_cast<std::int64_t>(i) * step);

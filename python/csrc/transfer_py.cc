@@ -39,7 +39,11 @@ void PlannedTransfer::post(const py::object& note, const py::object& timeout) {
   const NoteBytes bytes("post", note);
   PostOptions options{.note = bytes.bytes(), .with_note = bytes.given()};
   if (!timeout.is_none()) options.deadline = deadlineOf("post", timeout);
-  const Status posted = unlocked([&] { return transfer_.post(options); });
+  const Status posted = unlocked([&]() -> Status {
+    const std::lock_guard one_at_a_time(posting_);
+    if (over_) return Error{.operation = "post", .detail = "the transfer is closed"};
+    return transfer_.post(options);
+  });
   check(posted);
 }
 
@@ -67,18 +71,24 @@ void PlannedTransfer::wait(const py::object& timeout) {
 }
 
 void PlannedTransfer::cancel() {
-  needHandle("cancel");
   if (state() != TransferState::kRunning) return;
+  needHandle("cancel");
   const Unlocked unlocked;
   transfer_.cancel();
 }
 
 void PlannedTransfer::close() {
-  if (std::exchange(closed_, true)) return;
-  if (state() == TransferState::kRunning) {
+  closed_ = true;
+  if (!agent_->isForked()) {  // in a child, no post of this process runs
     const Unlocked unlocked;
-    transfer_.cancel();
-    static_cast<void>(transfer_.wait());  // that it was cancelled is no news
+    {
+      const std::lock_guard after_any_post(posting_);
+      over_ = true;
+    }
+    if (state() == TransferState::kRunning) {
+      transfer_.cancel();
+      static_cast<void>(transfer_.wait());  // that it was cancelled is no news
+    }
   }
   pins_.clear();
   local_.reset();

@@ -17,13 +17,15 @@ class _Reader:
 
     def __init__(self, agent, loop):
         self.loop = loop
+        self.watching = False
+        self.descriptor = -1
         # A descriptor of our own, so that it is open for as long as the loop may watch it.
         self.descriptor = os.dup(agent.fileno())
-        self.watching = False
         self.waiting = {}  # what each future waits for: a transfer, or an agent for its notes
 
     def __del__(self):
-        _stop_watching(self.loop, self.descriptor, self.watching)
+        if self.descriptor != -1:
+            _stop_watching(self.loop, self.descriptor, self.watching)
 
     def future(self, subject):
         if not self.watching:
@@ -109,9 +111,8 @@ def _reader(agent):
 
 
 async def _ended(transfer):
-    reader = _reader(transfer.agent)
     while transfer.state == "running":
-        future = reader.future(transfer)
+        future = _reader(transfer.agent).future(transfer)
         if transfer.state != "running":  # it ended before the loop watched
             future.cancel()
             return

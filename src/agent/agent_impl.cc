@@ -234,8 +234,12 @@ AgentImpl::AgentImpl(Settings settings)
 AgentImpl::~AgentImpl() { shutdown(); }
 
 void AgentImpl::shutdown() {
+  if (forked()) {
+    if (!closed_.exchange(true) && engine_) abandon();
+    return;
+  }
+  const std::lock_guard one_at_a_time(closing_);
   if (closed_.exchange(true) || !engine_) return;
-  if (forked()) return abandon();
   exporter_.reset();
   if (finder_) finder_->close();  // nobody shall find one that is going
   engine_->stop();

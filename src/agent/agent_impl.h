@@ -147,6 +147,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   std::string boot_;
   std::uint64_t fork_generation_ = 0;
   std::atomic<bool> closed_{false};
+  std::mutex closing_;  // held while one thread closes: a second one waits for the end
   std::shared_ptr<ProgressEngine> engine_;
   std::vector<std::unique_ptr<core::Backend>> backends_;
   std::vector<BackendInfo> left_out_;  // those that are not open

@@ -60,11 +60,13 @@ def test_ctrl_c_ends_a_wait(server, wait):
         threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
         {wait}
     except KeyboardInterrupt:
-        print("interrupted", transfer.state, time.monotonic() - began < 20, flush=True)
+        print("interrupted", time.monotonic() - began < 20, transfer.state, flush=True)
 """
     with stuck(server, rest) as program:
         status, output = program.finish()
-    assert output == "interrupted running True\n" and status == 0
+    # The cancelled write closes the sockets to the stopped peer, which both transfers use.
+    states = ("running", "failed") if "agent.write" in wait else ("running",)
+    assert output in [f"interrupted True {state}\n" for state in states] and status == 0
 
 
 def test_a_signal_handler_runs_during_a_wait():

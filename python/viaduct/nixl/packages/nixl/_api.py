@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from enum import Enum
 from typing import Any
 
@@ -174,6 +175,7 @@ class nixl_agent:
 
         self.name = agent_name
         self.notifs: dict[str, list[bytes]] = {}
+        self._notifs_lock = threading.RLock()
         self.backends: dict[str, int] = {}
         self.backend_mems: dict[str, list[str]] = {}
         self.backend_options: dict[str, dict[str, str]] = {}
@@ -434,8 +436,9 @@ class nixl_agent:
 
     def update_notifs(self, backends: list[str] = ()) -> dict[str, list[bytes]]:
         """Adds new notifications to those of `notifs`, and returns all."""
-        for name, messages in self.agent.getNotifs(None, backends).items():
-            self.notifs.setdefault(name, []).extend(messages)
+        with self._notifs_lock:
+            for name, messages in self.agent.getNotifs(None, backends).items():
+                self.notifs.setdefault(name, []).extend(messages)
         return self.notifs
 
     def check_remote_xfer_done(
@@ -452,11 +455,12 @@ class nixl_agent:
             else remote_agent_name
         )
         tag = lookup_tag.encode() if isinstance(lookup_tag, str) else lookup_tag
-        messages = self.update_notifs(backends).get(name, [])
-        for place, message in enumerate(messages):
-            if message.startswith(tag) if tag_is_prefix else tag in message:
-                del messages[place]
-                return True
+        with self._notifs_lock:
+            messages = self.update_notifs(backends).get(name, [])
+            for place, message in enumerate(messages):
+                if message.startswith(tag) if tag_is_prefix else tag in message:
+                    del messages[place]
+                    return True
         return False
 
     def send_notif(

@@ -114,10 +114,10 @@ class _Worker:
 
     def add(self, what: str, job: Callable[[], None]) -> None:
         with self._lock:
+            if self._left == 0:  # if no thread can start, the job is refused and not forgotten
+                threading.Thread(target=self._run, name="nixl-metadata", daemon=True).start()
             self._jobs.put((what, job))
             self._left += 1
-            if self._left == 1:
-                threading.Thread(target=self._run, name="nixl-metadata", daemon=True).start()
 
     def _run(self) -> None:
         while True:
@@ -210,7 +210,12 @@ class Exchange:
                 if not self._callers.acquire(blocking=False):
                     sock.close()  # so many at once are no agents
                     continue
-                threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
+                try:
+                    threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
+                except RuntimeError as error:  # no more threads: the caller may try again
+                    logger.warning("accept: %s", error)
+                    sock.close()
+                    self._callers.release()
 
     def _serve(self, sock: socket.socket) -> None:
         try:
