@@ -199,7 +199,7 @@ class KvCache:
         return self.memory[layer][start:start + self.block_bytes]
 
     def fill(self, blocks, seed):
-        """Writes a request's content. It depends on the place in the list, not on the block number."""
+        """Writes a request's content. It depends on the list's order, not on block numbers."""
         for layer in range(self.layers):
             for i, block in enumerate(blocks):
                 self.block(layer, block)[:] = content(seed, layer, i, self.block_bytes)

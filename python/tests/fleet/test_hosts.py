@@ -1,6 +1,6 @@
 """Tests transfers over TCP between two hosts: network namespaces with a link between them.
 
-Engines without GPUs use Viaduct in this way across hosts.
+This is the network of a deployment without GPUs and without RDMA.
 """
 
 import os

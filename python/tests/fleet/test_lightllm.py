@@ -22,7 +22,7 @@ class Transporter:
         config = None
         if telemetry:
             config = nixl_agent_config()
-            config.capture_telemetry = True  # LightLLM sets the field after it has constructed the config
+            config.capture_telemetry = True  # LightLLM sets the field after the construction
         self.agent = nixl_agent(name, config)
         self.memory, self.telemetry = memory, telemetry
         self.registered = self.agent.register_memory(
