@@ -15,7 +15,7 @@ BYTES = 1 << 20
 
 
 def save_card(card, file):
-    # A card is a secret, so only the owner may read the file. The rename shows the client a whole file.
+    # A card is a secret, so only the owner may read the file. The rename publishes a whole file.
     part = file + ".part"
     with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
         out.write(card)

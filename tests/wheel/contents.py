@@ -37,7 +37,7 @@ def tool(*command):
 
 
 def in_dist_info(wheel, name):
-    """Returns the path of a file in *.dist-info at the top of the wheel. Packages may hold others."""
+    """Returns the path of a file in *.dist-info at the top of the wheel, not in a package."""
     paths = [one for one in wheel.namelist() if re.fullmatch(rf"[^/]+\.dist-info/{name}", one)]
     if len(paths) != 1:
         sys.exit(f"{wheel.filename} has not one {name}: {paths}")

@@ -13,7 +13,7 @@ SERVER = """
     with viaduct.Agent(name="server", **eval(sys.argv[1])) as agent:
         inbox = agent.allocate(int(sys.argv[2]), label="inbox")
         print(agent.card.hex(), flush=True)
-        for line in sys.stdin:                      # evaluates a command and prints its value
+        for line in sys.stdin:                      # a command, and its answer
             print(repr(eval(line)), flush=True)
 """
 
