@@ -48,7 +48,7 @@ COMMON_LIBRARIES = re.compile(
 
 
 class BuildError(Exception):
-    """A failed build. Its text names the failure, the likely cause and the remedy."""
+    """Reports a failed build. Its text names the failure, the likely cause and the remedy."""
 
 
 def say(text):
