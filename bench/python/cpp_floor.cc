@@ -1,5 +1,5 @@
-// The C++ calls beneath the Python package, for bench/python/viaduct_figures.py: the same agents,
-// the same memory, the same blocks. Each row is the median of several runs.
+// Measures the C++ calls that the Python package makes. The agents, the memory and the blocks are
+// those of bench/python/viaduct_figures.py. Each row is the median of several runs.
 #include <fmt/format.h>
 #include <viaduct/viaduct.h>
 

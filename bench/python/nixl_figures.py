@@ -1,9 +1,9 @@
-"""The cost of the package nixl over the C++ calls beneath it.
+"""Measures calls of the package nixl. cpp_floor measures the C++ calls that they make.
 
     build/release/bench/cpp_floor && python3 bench/python/nixl_figures.py [ROWS]
 
-Each row is the median of REPEATS runs. The longest waits of two threads include those for a core, so
-they need a machine that is otherwise quiet.
+Each row is the median of REPEATS runs. With two threads, the longest time includes the wait for a
+core, so run the program on a quiet machine.
 """
 
 import multiprocessing
@@ -22,7 +22,7 @@ BLOCK = 4096
 
 
 def typical(call, times=1):
-    """The median seconds of a call."""
+    """Returns the time of one call in seconds: the median of REPEATS runs of `times` calls."""
     took = []
     for _ in range(REPEATS):
         began = time.perf_counter()
@@ -54,7 +54,7 @@ def child(pipe, size):
 
 
 def answer(agent):
-    """Sends pings back as soon as they come, until there are no more."""
+    """Sends each received notification back at once, until it receives "end"."""
     agent.send_notif("one", b"ready")
     while True:
         for message in agent.get_new_notifs().get("one", ()):
@@ -141,7 +141,7 @@ def notes(side, name):
 
 
 def pings(side, name):
-    """A notification and its answer, while both sides loop over get_new_notifs."""
+    """Measures a notification and its answer, while both sides poll get_new_notifs."""
     side.agent.send_notif(name, b"ping")
     times = []
     for _ in range(3000):
@@ -181,7 +181,7 @@ def metadata():
 
 
 def two_threads(side, name, rows_there):
-    """The longest of 10,000 transfers while another thread does the same."""
+    """Measures 10,000 transfers in each of two threads, and prints the slowest of them."""
     agent, longest = side.agent, []
 
     def work(first):

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What the package viaduct costs over the C++ calls beneath it, which cpp_floor measures.
+"""Measures calls of the package viaduct. cpp_floor measures the C++ calls that they make.
 
     build/release/bench/cpp_floor && python3 bench/python/viaduct_figures.py
 
-Each row is the median of several runs. The longest waits of two threads include those for a core, so
-they need a machine that is otherwise quiet.
+Each row is the median of several runs. With two threads, the longest time includes the wait for a
+core, so run the program on a quiet machine.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ def say(what, value, unit="ns"):
 
 
 def typical(times, call):
-    """The median time of a call, of 21 runs of so many calls."""
+    """Returns the time of one call in ns: the median of 21 runs, each of `times` calls."""
     took = []
     for _ in range(21):
         began = time.perf_counter()

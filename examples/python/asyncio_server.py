@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A server of pages in asyncio: clients ask with notes, and it writes into their memory.
+"""Serves pages with asyncio: a client asks with a note, and the server writes into its memory.
 
-asyncio_server.py [CLIENTS]    serves so many clients, which are tasks of the same program here
+asyncio_server.py [CLIENTS]    serves CLIENTS clients, which are tasks of this program
 """
 
 import asyncio
@@ -15,11 +15,11 @@ PAGES = 32
 
 
 async def answer(agent, pages, note):
-    """One request: {"page": 3, "address": where the client wants it}."""
+    """Answers one request: {"page": 3, "address": the address of the client's memory}."""
     request = json.loads(note.data)
     client = agent.peer(note.sender)
     transfer = agent.plan("write", client, pages[[request["page"]]], (request["address"], PAGE))
-    # The note follows the data. Other requests go on meanwhile.
+    # The note arrives after the data. The event loop serves other requests meanwhile.
     await transfer.post(note=f"page {request['page']}", timeout=10)
 
 
@@ -33,7 +33,7 @@ async def serve(agent):
     for number in range(PAGES):
         memoryview(memory)[number * PAGE:(number + 1) * PAGE] = bytes([number]) * PAGE
     pages = memory.blocks(PAGE)
-    running = set()  # the loop itself keeps no task alive
+    running = set()  # keeps the tasks alive; the event loop does not
     async for note in agent.notes():
         task = asyncio.create_task(answer(agent, pages, note))
         task.add_done_callback(fail_loudly)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""A KV cache moves from a prefill process to a decode process, by the numbers of its blocks.
+"""Moves blocks of a KV cache from a prefill process to a decode process, by block number.
 
 kv_blocks.py    starts both processes
 
-The cache is a numpy array of (layers, blocks, tokens * heads * head size). Each request has blocks
-here and other blocks there. One plan moves them all, and its note says that they have arrived.
+The cache is a numpy array of (layers, blocks, tokens * heads * head size). A request has
+different block numbers in each process. One read moves all blocks of the request in all layers. The
+note of the read tells the prefill process that the read is done.
 """
 
 import multiprocessing
@@ -19,7 +20,7 @@ REQUEST = 48  # blocks of one request
 
 
 def cache_blocks(base):
-    """The blocks of all layers: block `number` of layer `layer` is layer * BLOCKS + number."""
+    """Describes the blocks of all layers. Block n of layer l has the index l * BLOCKS + n."""
     return viaduct.Blocks.strided(base, bytes=WIDTH * 2, count=LAYERS * BLOCKS)
 
 
@@ -31,7 +32,7 @@ def prefill(pipe):
     cache = numpy.random.default_rng(1).random((LAYERS, BLOCKS, WIDTH)).astype("float16")
     with viaduct.Agent(name="prefill") as agent, agent.pin(cache, label="cache"):
         pipe.send(agent.card)
-        note = agent.wait_note(timeout=30)  # the decode process has read its blocks
+        note = agent.wait_note(timeout=30)  # arrives when the decode process has read its blocks
         ours = numpy.frombuffer(note.data, "int64")
         pipe.send(cache[:, ours].sum(dtype="float64"))
         agent.peer(note.sender).over(timeout=30)
@@ -40,7 +41,7 @@ def prefill(pipe):
 def decode(pipe):
     cache = numpy.zeros((LAYERS, BLOCKS, WIDTH), "float16")
     random = numpy.random.default_rng(2)
-    theirs = random.permutation(BLOCKS)[:REQUEST]  # as the prefill process numbers them
+    theirs = random.permutation(BLOCKS)[:REQUEST]  # block numbers in the prefill process
     ours = random.permutation(BLOCKS)[:REQUEST]
     with viaduct.Agent(name="decode") as agent, agent.pin(cache):
         peer = agent.connect(pipe.recv())

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures between two hosts from Python, with the flags of `viaduct p2p`.
+"""Measures transfers between two hosts from Python, with the flags of `viaduct p2p`.
 
 On the first host:   p2p.py --mode target    --ip 192.168.1.100 --port 5555
 On the second one:   p2p.py --mode initiator --ip 192.168.1.100 --port 5555 --buffer_sizes 1MB,16MB
 
 Both commands name the target's address. The target serves one initiator after another until Ctrl-C.
-The two ends have to be this program: it does not talk to `viaduct p2p`, which proves the path and
-knows the machine's ceiling.
+Both ends must run this program, because it does not talk to `viaduct p2p`. Unlike `viaduct p2p`, it
+neither proves the path nor measures the machine's ceiling.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import viaduct
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "KIB": 1 << 10, "MIB": 1 << 20,
          "GIB": 1 << 30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
-# The system's reason why the target cannot be reached, or cannot listen, and what to look at.
+# Explains the errno of a failed connect or listen, and names the command or flag that helps.
 REASONS = {
     errno.ECONNREFUSED: "no process listens there: start the target with this address and port",
     errno.ETIMEDOUT: "no answer: a firewall drops the packets, or the host is down; test with "
@@ -37,7 +37,7 @@ REASONS = {
 
 
 class Size:
-    """A size as its user wrote it."""
+    """Parses a size such as 4KB, and keeps its text for the output."""
 
     def __init__(self, text):
         match = re.fullmatch(r"(\d+)([A-Za-z]*)", text)
@@ -96,7 +96,7 @@ def open_agent(given, listen):
 
 
 def explained(error, action):
-    """What failed and what to look at, in one line."""
+    """Returns one line: the failed action, the likely cause, and what to check."""
     reason = REASONS.get(error.os_errno)
     if isinstance(error, viaduct.DeniedError) and not reason:
         reason = "wrong secret: give both ends the same --secret"
@@ -104,7 +104,7 @@ def explained(error, action):
 
 
 class Target:
-    """Lends a buffer to one initiator at a time, for as long as that one is there."""
+    """Lends a buffer to one initiator at a time, until the initiator leaves."""
 
     def __init__(self, agent):
         self.agent, self.waiting, self.current, self.buffer = agent, collections.deque(), None, None
@@ -134,7 +134,7 @@ class Target:
     def tell(self, sender, text):
         try:
             self.agent.peer(sender).note(text)
-        except viaduct.Error as error:  # it has gone meanwhile
+        except viaduct.Error as error:  # the initiator has left meanwhile
             print(f"{sender}: {error}", file=sys.stderr, flush=True)
 
     def lend(self, sender, size, label):
@@ -194,7 +194,7 @@ class Initiator:
         self.agent, self.peer, self.given, self.turn = agent, peer, given, 0
 
     def remote(self, size):
-        """The target's buffer of this size. Waits while the target serves another initiator."""
+        """Returns a buffer of the target. Waits while the target serves another initiator."""
         self.turn += 1
         self.peer.note(f"lend {size} as {self.turn}")
         end = time.monotonic() + self.given.timeout
@@ -232,7 +232,7 @@ class Initiator:
               f"{mean * 1e6:>9.4g}  {path}", flush=True)
 
     def timed(self, local, remote):
-        """The times of the transfers in seconds, and every path that one of them took."""
+        """Returns the times of the transfers in seconds, and all paths that they took."""
         times, paths = [], set()
         with self.agent.plan(self.given.op, self.peer, local, remote,
                              require=self.given.require) as transfer:
@@ -247,7 +247,7 @@ class Initiator:
 
 
 def carrier(share):
-    """Such as "tcp/socket over eth0"; the rail "any" is whatever the system chose."""
+    """Returns a path such as "tcp/socket over eth0". The rail "any" was chosen by the system."""
     rail = "" if share.rail == "any" else f" over {share.rail}"
     return f"{share.backend}/{share.way}{rail}"
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A server that offers memory, and a client that fills it and says so with a note.
+"""Runs a server that offers memory, or a client that fills the memory and sends a note.
 
 two_processes.py server FILE    writes its card to FILE and waits for one note
-two_processes.py client FILE    waits for the card, writes, and is answered
+two_processes.py client FILE    waits for the card, writes, and waits for an answer
 """
 
 import os
@@ -15,7 +15,7 @@ BYTES = 1 << 20
 
 
 def save_card(card, file):
-    # A card is a secret: only its owner may read the file. The rename makes it appear whole.
+    # A card is a secret, so only the owner may read the file. The rename publishes a whole file.
     part = file + ".part"
     with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
         out.write(card)
@@ -37,13 +37,13 @@ def serve(file):
         inbox = agent.allocate(BYTES, label="inbox")
         save_card(agent.card, file)
 
-        # The note comes after the data it speaks of, so there is nothing else to wait for.
+        # The note arrives after all data, so the server need not wait for the data itself.
         note = agent.wait_note(timeout=30)
         first = chr(memoryview(inbox)[0])
         print(f'server: {note.sender} says "{note.text}", and the first byte is {first!r}')
         client = agent.peer(note.sender)
         client.note("thank you")
-        # Waits for the client to leave, so that the answer is not lost with this agent.
+        # Wait until the client leaves. The end of this agent could otherwise cut off the answer.
         client.over(timeout=30)
 
 

@@ -1,4 +1,4 @@
-"""The compiled module of the package viaduct: taken from a build folder, or built by CMake."""
+"""Compiles the module of the package viaduct with CMake, or finds it in a build folder."""
 
 import os
 import pathlib
@@ -10,7 +10,7 @@ import sys
 import sysconfig
 import tempfile
 
-# Debian's packages that a build needs, and the program or header that each brings.
+# Maps each Debian package that a build needs to a program or header that the package contains.
 REQUIRED = {
     "g++": "c++",
     "cmake": "cmake",
@@ -20,14 +20,14 @@ REQUIRED = {
     "libssl-dev": "openssl/hmac.h",
     "nlohmann-json3-dev": "nlohmann/json.hpp",
 }
-# What a module built without the package lacks.
+# Maps each optional Debian package to the feature that a module built without it lacks.
 OPTIONAL = {
     "libucx-dev": ("ucp/api/ucp.h", "the backend ucx"),
     "libfabric-dev": ("rdma/fi_rma.h", "the backend ofi"),
     "libcurl4-openssl-dev": ("curl/curl.h", "etcd as a meeting place"),
 }
-# The module carries fmt's code inside: Debian has no static libfmt, and few hosts without a
-# compiler have the shared one.
+# The module contains the code of fmt, because Debian has no static libfmt, and few hosts without
+# a compiler have the shared libfmt.
 CMAKE_OPTIONS = [
     "-DCMAKE_BUILD_TYPE=Release",
     "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG",
@@ -41,14 +41,14 @@ CMAKE_OPTIONS = [
     "-DVIADUCT_MERGE=ON",
     "-DVIADUCT_PCH=ON",
 ]
-# Libraries that a host with Python has anyhow. A wheel that needs another one works nowhere else.
+# Every host with Python has these libraries. A wheel that needs another library is not portable.
 COMMON_LIBRARIES = re.compile(
     r"(libstdc\+\+|libgcc_s|libc|libm|libcrypto|libpthread|libdl|ld-linux\S*)\.so\.\d+"
 )
 
 
 class BuildError(Exception):
-    """The text says what failed, the likely cause, and what to do."""
+    """Reports a failed build. Its text names the failure, the likely cause and the remedy."""
 
 
 def say(text):
@@ -60,7 +60,7 @@ def compiler():
 
 
 def is_there(what):
-    """Whether PATH has the program, or the compiler finds the header."""
+    """Returns whether PATH has the program, or the compiler finds the header."""
     if not what.endswith((".h", ".hpp")):
         return shutil.which(what) is not None
     return (
@@ -77,7 +77,7 @@ def is_there(what):
 
 
 def check_packages():
-    """Raises when the machine lacks what a build needs; says what the module will lack."""
+    """Raises if a required package is missing. Prints which features the module will lack."""
     if shutil.which(compiler()[0]) is None:
         raise BuildError(
             f"no C++ compiler: there is no {compiler()[0]}. On Debian and Ubuntu: "
@@ -100,7 +100,7 @@ def run_cmake(what, *arguments):
 
 
 def build_folder(root):
-    """build/ of the source, so that a second build is short, else a temporary folder."""
+    """Returns a folder in build/, which makes rebuilds short. Falls back to a temporary folder."""
     folder = root / "build" / f"pip-{sys.implementation.cache_tag}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -112,11 +112,11 @@ def build_folder(root):
 
 
 def compile_module(root):
-    """Builds the module for this Python. The result is the build folder."""
+    """Builds the module for the running Python. Returns the build folder."""
     check_packages()
     build = build_folder(root)
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
-    # Without it ccache compiles anew whatever uses a precompiled header.
+    # Without this setting, ccache never reuses an object that was built with a precompiled header.
     ccache = "env;CCACHE_SLOPPINESS=pch_defines,time_macros;ccache"
     launcher = [f"-DCMAKE_CXX_COMPILER_LAUNCHER={ccache}"] if shutil.which("ccache") else []
     say(f"configuring in {build}")
@@ -142,7 +142,7 @@ def module_of(build):
 
 
 def stripped(path):
-    """The bytes of the module without symbols and debug information."""
+    """Returns the bytes of the module without symbols and debug information."""
     strip = shutil.which("strip")
     if strip is None:
         raise BuildError("there is no strip to shrink the module with (package binutils)")
@@ -153,7 +153,7 @@ def stripped(path):
 
 
 def foreign_libraries(path):
-    """Libraries that the module needs and that not every host with Python has."""
+    """Returns the libraries that the module needs and that some hosts with Python lack."""
     text = subprocess.run(
         ["readelf", "--dynamic", "--wide", str(path)], stdout=subprocess.PIPE, text=True, check=True
     ).stdout

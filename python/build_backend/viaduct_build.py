@@ -1,10 +1,10 @@
-"""Wheels and sdists of this repository: the backend that pip calls (PEP 517), and a command.
+"""Builds wheels and sdists of this repository: as the build backend of pip, and as a command.
 
     python3 viaduct_build.py wheel --out DIR [--build BUILD]
     python3 viaduct_build.py nixl-wheel --out DIR
     python3 viaduct_build.py description --out DIR     the folder *.dist-info, for Debian's package
 
-It needs Python's standard library alone, so that pip works without a network.
+The backend (PEP 517) imports only the standard library, so that pip needs no network.
 """
 
 import argparse
@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def version(root):
-    """The version in CMakeLists.txt. An sdist of viaduct-nixl has PKG-INFO alone."""
+    """Returns the version from CMakeLists.txt, or from PKG-INFO in an sdist of viaduct-nixl."""
     for name, pattern in (
         ("CMakeLists.txt", r"^project\(viaduct VERSION ([0-9.]+)"),
         ("../../CMakeLists.txt", r"^project\(viaduct VERSION ([0-9.]+)"),
@@ -39,7 +39,7 @@ def version(root):
 
 
 def package_files(folder, packages):
-    """Files of the packages below the folder, as (name in the wheel, path)."""
+    """Yields the files of the packages below the folder as (name in the wheel, path)."""
     for package in packages:
         for path in sorted((folder / package).rglob("*")):
             if path.suffix in (".py", ".pyi") or path.name in ("py.typed", "METADATA"):
@@ -47,7 +47,7 @@ def package_files(folder, packages):
 
 
 def plain_entry(entry):
-    """An entry of an sdist that belongs to nobody and has no date of this machine."""
+    """Removes the owner and date of this machine from an sdist's entry. Drops compiled files."""
     if entry.name.endswith(("/__pycache__", ".pyc")):
         return None
     entry.uid = entry.gid = 0
@@ -58,7 +58,10 @@ def plain_entry(entry):
 
 
 class Distribution:
-    """What the two distributions share. Hooks of PEP 517 run in the folder of pyproject.toml."""
+    """Implements the hooks of PEP 517 for both distributions: viaduct and viaduct-nixl.
+
+    pip runs the hooks in the folder of pyproject.toml.
+    """
 
     name = summary = description = ""
     scripts = {}
@@ -73,7 +76,7 @@ class Distribution:
         return "py3-none-any"
 
     def compiled(self, root, settings):
-        """Compiled modules, as (name in the wheel, bytes)."""
+        """Returns the compiled modules as (name in the wheel, bytes)."""
         return []
 
     def metadata(self, root):
@@ -97,7 +100,7 @@ Requires-Python: >=3.9
         return f"{self.name.replace('-', '_')}-{self.full_version(root)}"
 
     def dist_info(self, root):
-        """Files of the folder that describes the distribution, as (name, text)."""
+        """Yields the files of the folder *.dist-info as (name, text)."""
         pure = "true" if self.tag().endswith("any") else "false"
         yield "METADATA", self.metadata(root)
         yield "WHEEL", (
@@ -208,11 +211,11 @@ class Viaduct(Distribution):
         ):
             yield name, root / name
         for path in sorted((root / "python").iterdir()):
-            if path.name not in ("nixl", "tests"):  # another distribution; not for a build
+            if path.name not in ("nixl", "tests"):  # a distribution of its own; not part of a build
                 yield f"python/{path.name}", path
 
     def compiled(self, root, settings):
-        """From the build folder of the setting build-dir or of VIADUCT_BUILD_DIR, else compiled."""
+        """Takes the module from build-dir or VIADUCT_BUILD_DIR. Compiles it if neither is set."""
         build = settings.get("build-dir") or os.environ.get("VIADUCT_BUILD_DIR")
         module = module_of(pathlib.Path(build) if build else compile_module(root))
         foreign = foreign_libraries(module)
@@ -232,7 +235,7 @@ class ViaductNixl(Distribution):
     description = "Programs that import `nixl` run over Viaduct without a changed line."
 
     def full_version(self, root):
-        # Programs ask for a nixl of at least some version; 1.4 is the API that this one has.
+        # Programs require a minimum version of nixl. This package has the API of version 1.4.
         return f"1.4.0+viaduct.{version(root)}"
 
     def requires(self, root):

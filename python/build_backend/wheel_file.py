@@ -1,4 +1,4 @@
-"""Wheels: zip files whose last entry lists the hashes of the others."""
+"""Writes wheels: zip files whose last entry, RECORD, lists the hashes of the other entries."""
 
 import base64
 import hashlib
@@ -6,12 +6,12 @@ import os
 import time
 import zipfile
 
-# Zip knows no date before 1980. A fixed date makes equal builds equal files.
+# A fixed date makes equal builds produce equal files. The zip format starts at 1980.
 EPOCH = max(int(os.environ.get("SOURCE_DATE_EPOCH", "315532800")), 315532800)
 
 
 class WheelFile:
-    """A wheel that is being written. close() ends it."""
+    """Writes one wheel. close() adds the list of hashes and closes the file."""
 
     def __init__(self, path):
         self._zip = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED)

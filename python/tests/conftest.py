@@ -1,4 +1,4 @@
-"""What all Python tests share: they test the installed packages."""
+"""Makes all Python tests import the installed packages instead of the source folders."""
 
 import os
 import pathlib
@@ -7,12 +7,13 @@ import sys
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
-# pytest has put this folder in front, where its folders `viaduct` and `nixl` look like packages.
+# pytest puts this folder first on sys.path. Python would then import the folders `viaduct` and
+# `nixl` of the tests in place of the installed packages.
 sys.path[:] = [one for one in sys.path if pathlib.Path(one).resolve() != HERE]
 
 
 def pytest_configure():
-    """Ends the run when `viaduct` does not come from the folder that the tests are for."""
+    """Ends the run if `viaduct` does not come from the folder of the installation under test."""
     installed = os.environ.get("VIADUCT_PYTHON_INSTALLED")
     if installed is None:
         return

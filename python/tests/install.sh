@@ -7,6 +7,6 @@ backend=$source/python/build_backend/viaduct_build.py
 rm -rf -- "$folder" "$folder.wheels"
 "$python" -B "$backend" wheel --build "$build" --out "$folder.wheels"
 "$python" -B "$backend" nixl-wheel --out "$folder.wheels"
-# No setting of the user, no network, and no advice to root: the folder is apart from the system.
+# pip ignores the settings of the user and uses no network. Its warning to root does not apply to a separate folder.
 export PIP_CONFIG_FILE=/dev/null PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 "$python" -m pip install --quiet --no-index --no-deps --no-cache-dir --target "$folder" "$folder.wheels"/*.whl

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Looks at the wheels in a folder without installing them.
+"""Checks the wheels in a folder without installing them.
 
-    contents.py FOLDER [--for-this-host]     exit: 0 all is right; 1 it prints what is not
+    contents.py FOLDER [--for-this-host]     exit: 0 if all checks passed, else 1 with the errors
 
 With --for-this-host, the module may need libraries that few other hosts have.
 """
@@ -18,10 +18,10 @@ import tempfile
 import zipfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-# Whoever has Debian 12 and its python3 has these.
+# Every Debian 12 with python3 has these libraries.
 COMMON = {"libstdc++.so.6", "libgcc_s.so.1", "libc.so.6", "libm.so.6", "libcrypto.so.3"}
 LOADER = re.compile(r"ld-linux-[^/]*\.so\.\d+")
-# The target is 8 MB, with the library, four backends and the code of fmt.
+# The wheel has the library, four backends and the code of fmt. Its size must stay below this limit.
 MOST_BYTES = 8_000_000
 
 wrong = []
@@ -37,7 +37,7 @@ def tool(*command):
 
 
 def in_dist_info(wheel, name):
-    """The path of a file of the wheel's own description. A package may hold another one."""
+    """Returns the path of a file in *.dist-info at the top of the wheel, not in a package."""
     paths = [one for one in wheel.namelist() if re.fullmatch(rf"[^/]+\.dist-info/{name}", one)]
     if len(paths) != 1:
         sys.exit(f"{wheel.filename} has not one {name}: {paths}")
@@ -45,7 +45,7 @@ def in_dist_info(wheel, name):
 
 
 def check_record(wheel, name):
-    """RECORD lists every file with its hash and size."""
+    """Checks that RECORD lists every file with its hash and size."""
     record = in_dist_info(wheel, "RECORD")
     rows = {row[0]: row for row in csv.reader(wheel.read(record).decode().splitlines())}
     expect(set(rows) == set(wheel.namelist()), f"{name}: RECORD and the files differ")
@@ -87,7 +87,7 @@ def check_files(wheel, name, packages):
 
 
 def check_module(wheel, name, for_this_host):
-    """The compiled module is stripped, and needs and exports no more than it has to."""
+    """Checks that the module is stripped, needs only known libraries, exports only its entry."""
     modules = [path for path in wheel.namelist() if ".so" in path]
     expect(len(modules) == 1, f"{name} has not one compiled module: {modules}")
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,7 @@
-"""look.py with|without < REPORT: checks a report of `viaduct.verify --json` from a new Debian 12."""
+"""look.py with|without < REPORT: checks a report that `viaduct.verify --json` printed.
+
+The report is from a fresh Debian 12 with or without numpy.
+"""
 
 import json
 import sys

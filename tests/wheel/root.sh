@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# root.sh FOLDER: installs the wheels of FOLDER by pip, as an ordinary user of a new Debian 12 that has Python and
-# pip alone, and of one with numpy, and uses them.
+# root.sh FOLDER: installs the wheels of FOLDER by pip and runs programs with them, as an ordinary user. It does so in
+# two fresh systems of Debian 12: one with only Python and pip, and one with numpy as well.
 #
 # exit: 0 all passed; 1 something failed; 77 skipped. Needs root, for mounts and a root folder of its own.
-# The systems are made once and kept in build/wheel-root*. Packages come from where this machine's apt gets them, or
-# from VIADUCT_DEBIAN_MIRROR.
+# The script creates the systems once and keeps them in build/wheel-root*. Packages come from the mirror of this
+# machine's apt, or from VIADUCT_DEBIAN_MIRROR.
 set -euo pipefail
 self=$(realpath -- "${BASH_SOURCE[0]}")
 source=$(realpath -m -- "$(dirname -- "$self")/../..")
@@ -32,7 +32,7 @@ make_system() {
   mv -- "$1.part" "$1"
 }
 
-# In the new system, as somebody, from a folder that has nothing.
+# Runs in the fresh system as the user "somebody", in an empty folder.
 use_wheels() {
   cd
   for package in libfmt9 libucx0 libfabric1 g++; do
@@ -56,7 +56,7 @@ case ${2:-} in
   --inside)
     su somebody -c "set -euo pipefail; $(declare -f fail use_wheels); use_wheels $3"
     ;;
-  --mounted)  # in mounts of its own: what is installed lies in memory
+  --mounted)  # in a new mount namespace: an overlay in memory takes all installed files
     root=$(mktemp -d)
     mount -t tmpfs tmpfs "$root"
     mkdir "$root/upper" "$root/work" "$root/system"

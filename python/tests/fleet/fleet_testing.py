@@ -1,8 +1,8 @@
-"""Processes, pipes, memory and byte patterns for the tests of this folder.
+"""Provides processes, pipes, memory and byte patterns for the tests of this folder.
 
 A role is a function of a test file. `Child(role, ...)` runs it in a process of its own, as an
-engine runs its prefill and decode workers. The arguments may be ends of `link()`, the pipes that
-stand for an engine's own channel for metadata.
+engine runs its prefill and decode workers. Arguments may be ends of `link()`: a pipe that
+stands for the channel over which an engine exchanges metadata.
 """
 
 import importlib
@@ -18,28 +18,28 @@ from multiprocessing.connection import Connection, wait
 import numpy
 import pytest
 
-# Bounds a hang, and no more: no test passes or fails by its speed.
+# This timeout only turns a hang into a failure. No test depends on the speed of the machine.
 PATIENCE_S = 100.0
 POISON = 0xDB
-# On one host the local backend copies by itself; over TCP the peer has to answer.
+# The local backend copies without help of the peer. Over TCP the peer has to answer.
 TCP = {"VIADUCT_BACKENDS": "tcp"}
 BACKENDS = pytest.mark.parametrize("environment", [{}, TCP], ids=["local", "tcp"])
 
 
 def link():
-    """The two ends of a pipe, for the arguments of two children."""
+    """Returns the two ends of a pipe, to be passed as arguments to two children."""
     return Pipe(duplex=True)
 
 
 def take(pipe):
-    """The next message of a pipe; an error in place of a test that hangs."""
+    """Returns the pipe's next message. Raises after a timeout, so that a test fails, not hangs."""
     if not pipe.poll(PATIENCE_S):
         raise TimeoutError(f"no message on the pipe within {PATIENCE_S:g} s")
     return pipe.recv()
 
 
 def until(condition, awaited, pause_s=0.001):
-    """Polls as the engines do. Returns the first true value of `condition()`."""
+    """Calls `condition()` until it returns a true value, as engines poll. Returns that value."""
     end = time.monotonic() + PATIENCE_S
     while True:
         value = condition()
@@ -51,7 +51,7 @@ def until(condition, awaited, pause_s=0.001):
 
 
 class Child:
-    """A process that runs one role. As a context manager, it is killed if it is still there."""
+    """Runs one role in a process. The end of the `with` block kills a process that still runs."""
 
     def __init__(self, role, *arguments, namespace=None, **environment):
         inside = ["ip", "netns", "exec", namespace] if namespace else []
@@ -71,11 +71,11 @@ class Child:
         return self._process.pid
 
     def tell(self, message):
-        """Sends a message that the role gets from Parent.hear()."""
+        """Sends a message to the role, which receives it by Parent.hear()."""
         self._control.send(message)
 
     def hear(self):
-        """The role's next message to its Parent, or its result; its error is raised here."""
+        """Returns the next message or the result of the role. Raises if the role failed."""
         try:
             kind, value = take(self._control)
         except EOFError:
@@ -85,7 +85,7 @@ class Child:
         return value
 
     def result(self):
-        """The value that the role returned, after a clean exit of its process."""
+        """Returns the result of the role. Checks that its process exits with code 0."""
         value = self.hear()
         assert self._process.wait(PATIENCE_S) == 0, "the interpreter crashed on its way out"
         return value
@@ -110,7 +110,7 @@ class Child:
 
 
 def results(*children):
-    """What the roles returned. The first error of any of them is raised."""
+    """Returns the results of all roles. Raises the first error of any role."""
     waiting = {child._control: child for child in children}
     values = {}
     while waiting:
@@ -123,7 +123,7 @@ def results(*children):
 
 
 def run_together(first, second, *arguments, **environment):
-    """Runs two linked roles, `role(pipe, *arguments)`, to their ends; returns both results."""
+    """Runs two roles `role(pipe, *arguments)`, linked by a pipe. Returns both results."""
     one, other = link()
     with Child(first, one, *arguments, **environment) as a:
         with Child(second, other, *arguments, **environment) as b:
@@ -131,14 +131,14 @@ def run_together(first, second, *arguments, **environment):
 
 
 class _Descriptor:
-    """Stands for a pipe on its way into a child."""
+    """Carries the descriptor of an inherited pipe to a child, which opens the pipe again."""
 
     def __init__(self, number):
         self.number = number
 
 
 class Parent:
-    """The process of the test, as its children see it."""
+    """Lets a role talk to the process of its test."""
 
     pipe = None
 
@@ -156,7 +156,7 @@ def address_of(array):
 
 
 def pattern(seed, size):
-    """Bytes in which every word depends on its position and the seed."""
+    """Returns bytes in which every word depends on its position and on the seed."""
     words = numpy.arange((size + 7) // 8, dtype=numpy.uint64) + numpy.uint64(seed << 32)
     words *= numpy.uint64(0x9E3779B97F4A7C15)
     return (words ^ (words >> numpy.uint64(29))).view(numpy.uint8)[:size]
@@ -167,7 +167,7 @@ def poison(size):
 
 
 def expect_bytes(found, wanted, place):
-    """Compares byte by byte; the error names the first wrong one."""
+    """Compares two arrays byte by byte. The error names the first byte that differs."""
     assert len(found) == len(wanted), f"{place}: {len(found)} bytes in place of {len(wanted)}"
     wrong = numpy.flatnonzero(numpy.asarray(found) != numpy.asarray(wanted))
     assert not len(wrong), (f"{place}: {len(wrong)} of {len(wanted)} bytes differ, first at "
@@ -175,22 +175,22 @@ def expect_bytes(found, wanted, place):
 
 
 class KvCache:
-    """The paged cache of one worker: layers of blocks. Each layer is memory of its own."""
+    """Holds the paged cache of one worker: layers of blocks. Each layer is a separate array."""
 
     def __init__(self, layers, blocks, block_bytes):
         self.layers, self.blocks, self.block_bytes = layers, blocks, block_bytes
         self.memory = [poison(blocks * block_bytes) for _ in range(layers)]
 
     def regions(self):
-        """For registration: 4-tuples, one for each layer."""
+        """Returns one 4-tuple for each layer, to register the cache."""
         return [(address_of(layer), layer.nbytes, 0, "") for layer in self.memory]
 
     def rows(self):
-        """For transfers: N x 3 of uint64, one row for each block, layer after layer."""
+        """Returns an N x 3 array of uint64: one row for each block, layer after layer."""
         return rows_of([address_of(layer) for layer in self.memory], self.blocks, self.block_bytes)
 
     def indices(self, blocks):
-        """The rows of these blocks in every layer."""
+        """Returns the row numbers of these blocks in all layers."""
         layers = numpy.arange(self.layers, dtype=numpy.int64)[:, None] * self.blocks
         return (layers + numpy.asarray(blocks, dtype=numpy.int64)[None, :]).reshape(-1)
 
@@ -199,7 +199,7 @@ class KvCache:
         return self.memory[layer][start:start + self.block_bytes]
 
     def fill(self, blocks, seed):
-        """The content of a request: block i of the list depends on i, not on its place."""
+        """Writes a request's content. It depends on the list's order, not on block numbers."""
         for layer in range(self.layers):
             for i, block in enumerate(blocks):
                 self.block(layer, block)[:] = content(seed, layer, i, self.block_bytes)
@@ -248,6 +248,6 @@ def _main(module, role, control):
 
 
 if __name__ == "__main__":
-    # The test files import this file by its name: both have to be one module.
+    # The test files import fleet_testing. Without this line Python would load this file twice.
     sys.modules["fleet_testing"] = sys.modules["__main__"]
     _main(*sys.argv[1:])

@@ -1,7 +1,8 @@
-"""The calls of Dynamo's nixl_connect: no configuration, keywords, compressed metadata, an agent
-that is removed in `__del__`, polls every 100 ms.
+"""Makes the calls of Dynamo's nixl_connect.
 
-python-face: the row "Dynamo", file lib/bindings/python/src/dynamo/nixl_connect/__init__.py.
+It passes no configuration, passes arguments by keyword, and compresses the metadata. It removes
+agents in `__del__`, and polls every 100 ms. The calls follow
+lib/bindings/python/src/dynamo/nixl_connect/__init__.py.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ class Connector:
     def register(self, memory):
         import nixl._bindings as nixl_bindings
         if isinstance(memory, numpy.ndarray):
-            # The fourth element is the kind of memory.
+            # nixl_connect passes the kind of memory as the fourth element of the tuple.
             registered = self.agent.register_memory([(address_of(memory), memory.nbytes, 0, "cpu")],
                                                     "cpu")
         else:
@@ -50,7 +51,7 @@ class Connector:
 
 
 class Remote:
-    """The other agent, for one operation."""
+    """Adds the remote agent for one operation, and removes it in `__del__`."""
 
     def __init__(self, connector, metadata):
         assert metadata.startswith("b64:")
@@ -70,7 +71,7 @@ def pointer_and_size(memory):
 
 
 async def operate(connector, operation, memory, offer):
-    """The active side of one operation."""
+    """Runs the active side of one operation: posts the transfer and polls it."""
     import nixl._api as nixl_api
     remote = Remote(connector, offer["metadata"])
     handle = connector.agent.initialize_xfer(
@@ -78,7 +79,7 @@ async def operate(connector, operation, memory, offer):
         remote_descs=connector.descs(offer["address"], offer["size"]), remote_agent=remote.name,
         notif_msg=offer["key"])
     assert isinstance(handle, nixl_api.nixl_xfer_handle)
-    # The notification is given again at the post.
+    # nixl_connect passes the notification twice: to initialize_xfer and to transfer.
     state = connector.agent.transfer(handle, offer["key"])
     while state == "PROC":
         await asyncio.sleep(0.1)
@@ -88,7 +89,7 @@ async def operate(connector, operation, memory, offer):
 
 
 async def completion(connector, key):
-    """The passive side: looks through everything that has accumulated."""
+    """Runs the passive side: searches all accumulated notifications for the key."""
     for _ in range(1000):
         notes = connector.agent.update_notifs()
         assert isinstance(notes, dict)
@@ -117,7 +118,7 @@ def passive(pipe, kind):
     writable = memory_of(kind, poison(BYTES))
     registered = []
     for memory, key in ((readable, uuid.uuid4().hex.encode()), (writable, uuid.uuid4().bytes)):
-        # Memory is registered for one request, so the second blob is another one.
+        # Each request registers its own memory, so the second blob differs from the first.
         registered.append(connector.register(memory))
         pipe.send(offer_of(connector, memory, key))
         asyncio.run(completion(connector, key))
@@ -134,7 +135,7 @@ def active(pipe, kind):
     asyncio.run(operate(connector, "READ", memory, take(pipe)))
     expect_bytes(bytes_of(memory), pattern(21, BYTES), "what this side read")
     bytes_of(memory)[:] = pattern(22, BYTES)
-    # The first Remote is gone; the agent and a later blob of it are added again.
+    # The first Remote has removed the agent. The second one adds the agent with a newer blob.
     asyncio.run(operate(connector, "WRITE", memory, take(pipe)))
     assert take(pipe) == "bye"
     connector.agent.deregister_memory(registered)

@@ -1,7 +1,6 @@
-"""Peers that are killed, frozen and restarted in the middle of transfers.
+"""Tests peers that are killed, frozen and restarted during transfers.
 
-python-face: the sections on errors, on release as the way to cancel, and on agents of one process.
-vLLM, Dynamo and Ray release handles that may be in flight and then reuse the memory.
+vLLM, Dynamo and Ray release a handle whose transfer may still run, and then reuse the memory.
 """
 
 import time
@@ -15,8 +14,8 @@ from fleet_testing import (BACKENDS, POISON, TCP, Child, Parent, address_of, exp
 
 BYTES = 8 << 20
 BLOCK = 64 << 10
-# A dead process is noticed at once and a frozen one within 2.5 s. The bounds leave room for a busy
-# machine; the tests print the measured times.
+# An agent notices a dead peer at once, and a frozen peer within 2.5 s. This bound leaves room for
+# a busy machine. The tests print the measured times.
 NOTICED_S = 30.0
 
 
@@ -30,13 +29,13 @@ def blocks_of(address, size=BYTES):
 
 
 def share(agent, memory):
-    """Registers the memory; the card is what a peer has to know of it."""
+    """Registers the memory. Returns the metadata and the address that a peer needs to reach it."""
     agent.register_memory([(address_of(memory), memory.nbytes, 0, "")], "DRAM")
     return {"agent": agent.get_agent_metadata(), "address": address_of(memory)}
 
 
 class Way:
-    """From memory here to the same offsets of one peer's memory."""
+    """Transfers between local memory and the same offsets of one peer's memory."""
 
     def __init__(self, agent, memory, card):
         self.agent = agent
@@ -51,7 +50,7 @@ class Way:
                                             notif)
 
     def move(self, operation, notif=b""):
-        """One transfer to its end; raises its error."""
+        """Runs one transfer until it is done. Raises the error of a failed transfer."""
         handle = self.make(operation, notif)
         try:
             self.agent.transfer(handle)
@@ -66,7 +65,7 @@ class Way:
 
 
 def victim(name, seed):
-    """Owns memory that others read, and answers the test until it is told to end."""
+    """Offers memory that other roles read. Answers the test until the test sends "end"."""
     agent, memory = new_agent(name), pattern(seed, BYTES).copy()
     Parent.tell(share(agent, memory))
     while Parent.hear() != "end":
@@ -74,7 +73,7 @@ def victim(name, seed):
 
 
 def reader(doomed_card, bystander_card):
-    """Reads from two peers until one is lost; the reads from the other one go on."""
+    """Reads from two peers until one peer is lost. Then goes on reading from the other peer."""
     agent = new_agent("reader")
     memory, other_memory = poison(BYTES), poison(BYTES)
     share(agent, memory), share(agent, other_memory)
@@ -83,7 +82,7 @@ def reader(doomed_card, bystander_card):
     doomed.move("READ")
     Parent.tell("reading")
     error = read_until_lost(doomed, memory)
-    memory[:] = POISON  # released: nobody else writes here any more
+    memory[:] = POISON  # the handle is released, so no transfer writes here any more
     Parent.tell((type(error).__name__, str(error)))
     for _ in range(3):
         other_memory[:] = 0
@@ -106,13 +105,13 @@ def read_until_lost(way, memory):
         try:
             way.move("READ")
         except (_bindings.nixlRemoteDisconnectError, _bindings.nixlBackendError,
-                _bindings.nixlCancelledError) as error:  # what SGLang tells apart
+                _bindings.nixlCancelledError) as error:  # the errors that SGLang handles
             return error
         expect_bytes(memory, pattern(1, BYTES), "a read that ended well")
 
 
 def lose(survivor, event):
-    """Does something to the peer and returns how long the survivor took to notice."""
+    """Calls event(), which stops the peer. Checks how long the survivor takes to notice."""
     began = time.monotonic()
     event()
     kind, text = survivor.hear()
@@ -130,7 +129,7 @@ def test_a_peer_is_killed_and_restarted(environment):
             assert survivor.hear() == "reading"
             lose(survivor, doomed.kill)
             assert survivor.hear() == "the bystander serves"
-            # The new process has the old one's name, and other memory.
+            # The new process has the agent name of the old process, but other memory.
             with Child(victim, "doomed", 3, **environment) as restarted:
                 survivor.tell({**restarted.hear(), "seed": 3})
                 assert survivor.result() == "read again"
@@ -153,31 +152,31 @@ def test_a_peer_is_frozen_and_continues(environment):
 
 
 def releasing(card, operation):
-    """Posts to a frozen peer, releases the handle in flight and reuses the memory at once."""
+    """Posts a transfer to a frozen peer, releases its handle, and reuses the memory at once."""
     agent, memory = new_agent("releasing"), poison(BYTES)
     share(agent, memory)
     way = Way(agent, memory, card)
     way.move("READ")
     Parent.tell("connected")
-    Parent.hear()  # the peer is frozen
+    Parent.hear()  # waits until the test has frozen the peer
     memory[:] = pattern(5, BYTES)
     handle = way.make(operation, b"never")
     assert agent.transfer(handle) == "PROC"
     assert agent.check_xfer_state(handle) == "PROC"
     began = time.monotonic()
     agent.release_xfer_handle(handle)
-    agent.release_xfer_handle(handle)  # a second time, as from `__del__`
+    agent.release_xfer_handle(handle)  # again, because `__del__` of the handle releases it, too
     elapsed = time.monotonic() - began
     memory[:] = pattern(6, BYTES)
     Parent.tell(elapsed)
-    Parent.hear()  # the peer runs again
+    Parent.hear()  # waits until the peer runs again
     until(lambda: is_sent(agent, way.name, b"back"), "the peer's return", pause_s=0.01)
-    # On the same connections as anything that is still under way, and behind it.
+    # This read uses the same connections, so it arrives after any bytes of the released transfer.
     other = poison(BYTES)
     share(agent, other)
     Way(agent, other, card).move("READ", b"after")
     expect_bytes(memory, pattern(6, BYTES), "the memory that was used again")
-    Parent.hear()  # the peer has reported
+    Parent.hear()  # waits until the peer has returned its result
     return True
 
 
@@ -191,7 +190,7 @@ def is_sent(agent, name, note):
 
 
 def frozen_target():
-    """What is in its memory and which notes it has when a note has come that was sent last."""
+    """Waits for the last note. Returns the content of its memory and all notes."""
     agent, memory = new_agent("frozen"), pattern(1, BYTES).copy()
     Parent.tell(share(agent, memory))
     notes = []
@@ -220,12 +219,12 @@ def test_a_release_in_flight_gives_the_memory_back(operation):
             initiator.tell("it has reported")
             assert initiator.result()
     assert notes == [b"back", b"after"]
-    # Old or written before the release, and nothing that came later.
+    # Each byte is the old byte or one that the transfer wrote before the release.
     written = pattern(5 if operation == "WRITE" else 1, BYTES)
     assert numpy.all((memory == pattern(1, BYTES)) | (memory == written))
 
 
-at_exit = []  # what the interpreter still has when it ends
+at_exit = []  # handles that still exist when the interpreter exits
 
 
 def leaving(card):
@@ -250,7 +249,7 @@ def test_an_interpreter_ends_with_reads_in_flight():
 
 
 def writer(card, seed):
-    """Writes the same bytes again and again, and tells of each time."""
+    """Writes the same bytes again and again. Sends a notification with each write."""
     agent, memory = new_agent("writer"), pattern(seed, BYTES).copy()
     share(agent, memory)
     way = Way(agent, memory, card)
@@ -259,7 +258,7 @@ def writer(card, seed):
 
 
 def written_to():
-    """Polls for notifications while its writer is killed and another one comes."""
+    """Polls for notifications while the test kills the first writer and starts a second one."""
     agent, memory = new_agent("target"), poison(BYTES)
     Parent.tell(share(agent, memory))
     for seed in (1, 2):
@@ -282,7 +281,7 @@ def test_a_writer_is_killed_and_restarted(environment):
 
 
 def test_ten_agents_of_one_process_read_from_each_other():
-    # python-face: HiCache, disaggregation and the P2P tier are agents of one process.
+    # One engine process may open agents for HiCache, for disaggregation and for its P2P tier.
     size = 4 * BLOCK
     agents = [new_agent(f"agent-{i}") for i in range(10)]
     sources = [pattern(i, size).copy() for i in range(10)]

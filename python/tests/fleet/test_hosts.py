@@ -1,6 +1,6 @@
-"""Two hosts, as network namespaces with a cable between them.
+"""Tests transfers over TCP between two hosts: network namespaces with a link between them.
 
-python-face: the section on deployments with CPUs only, across hosts over TCP.
+This is the network of a deployment without GPUs and without RDMA.
 """
 
 import os
@@ -23,7 +23,7 @@ def ip(*words):
 
 
 class Hosts:
-    """Two hosts, a and b, whose only link is a cable."""
+    """Creates two network namespaces, a and b, whose only link is a veth pair."""
 
     def __init__(self):
         self.a, self.b = (f"fleet-{os.getpid()}-{name}" for name in "ab")

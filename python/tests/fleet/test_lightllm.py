@@ -1,6 +1,6 @@
-"""The calls of LightLLM: pages of one buffer, a pickled registration list, large notifications.
+"""Makes the calls of LightLLM: pages of one buffer, pickled registration lists, large messages.
 
-python-face: the row "LightLLM", file
+The calls follow
 lightllm/server/router/model_infer/mode_backend/pd/nixl_kv_transporter.py.
 """
 
@@ -22,7 +22,7 @@ class Transporter:
         config = None
         if telemetry:
             config = nixl_agent_config()
-            config.capture_telemetry = True  # after its construction
+            config.capture_telemetry = True  # LightLLM sets the field after the construction
         self.agent = nixl_agent(name, config)
         self.memory, self.telemetry = memory, telemetry
         self.registered = self.agent.register_memory(
@@ -61,7 +61,7 @@ class Transporter:
         return found
 
     def close(self):
-        # The agent goes first here, then its list.
+        # LightLLM removes the agent first, and then releases its list.
         self.agent.remove_remote_agent(self.name)
         self.agent.release_dlist_handle(self.remote)
         self.agent.release_dlist_handle(self.local)
@@ -69,7 +69,7 @@ class Transporter:
 
 
 def task(number):
-    """A message of some ten thousand bytes."""
+    """Returns a message of more than ten thousand bytes."""
     return {"task": number, "tokens": list(range(number, number + 12000))}
 
 

@@ -1,6 +1,6 @@
-"""The calls of LMCache's transfer channel: serialized descriptors, indices by message, asyncio.
+"""Makes the calls of LMCache's transfer channel: serialized descriptors, sent indices, asyncio.
 
-python-face: the row "LMCache transfer channel", file lmcache/v1/transfer_channel/nixl_channel.py.
+The calls follow lmcache/v1/transfer_channel/nixl_channel.py.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ def sender(pipe):
     channel.shake_hands(pipe)
 
     async def batches():
-        # Two batches at once, as two tasks of one event loop.
+        # Two tasks of one event loop move two batches at the same time.
         theirs = take(pipe)
         half = SENT // 2
         await asyncio.gather(
@@ -72,7 +72,7 @@ def sender(pipe):
         pipe.send("written")
 
     asyncio.run(batches())
-    # The other side reads the rest by itself.
+    # The receiver reads the remaining pages.
     assert take(pipe) == "read"
     channel.close()
 

@@ -1,6 +1,6 @@
-"""The calls of LMCache's storage backend, with host memory in the place of a file.
+"""Makes the calls of LMCache's storage backend, with host memory instead of a file.
 
-python-face: the row "LMCache storage", files lmcache/v1/storage_backend/nixl_storage_backend.py and
+The calls follow lmcache/v1/storage_backend/nixl_storage_backend.py and
 lmcache/v1/distributed/l2_adapters/nixl_store_l2_adapter.py.
 """
 
@@ -33,12 +33,12 @@ def test_thousands_of_pages_are_registered_and_moved_by_index():
     name, agent, (list_type, handle_type) = storage_agent()
     agent.create_backend("UCX", {"num_threads": "8"})
     memory, store = pattern(5, PAGES * PAGE_BYTES).copy(), poison(PAGES * PAGE_BYTES)
-    # One registration for each page, to stay below the largest buffer of a plugin.
+    # LMCache registers each page separately, because a plugin may limit the size of a buffer.
     registered = [agent.register_memory(pages_of(one, ("",)), mem_type="cpu")
                   for one in (memory, store)]
     descs = agent.get_xfer_descs(pages_of(memory), mem_type="cpu")
     local = agent.prep_xfer_dlist("", descs, mem_type="cpu")
-    # The store is named by the agent's own name, with the raw list.
+    # LMCache reaches the store under the agent's own name, and passes a Python list.
     remote = agent.prep_xfer_dlist(name, pages_of(store), mem_type="DRAM")
     assert isinstance(local, list_type) and isinstance(remote, list_type)
     keys = [int(key) for key in numpy.random.default_rng(1).permutation(PAGES)[:500]]
@@ -66,7 +66,7 @@ def test_storage_has_not_arrived_and_says_so(plugin):
 
 def test_keys_of_a_store_that_is_absent_cannot_be_looked_up():
     _, agent, _ = storage_agent()
-    # The caller takes an exception for "nothing exists".
+    # LMCache treats an exception as "no key exists".
     with pytest.raises(ValueError, match="OBJ"):
         agent.query_memory([(0, 0, 0, f"key-{i}") for i in range(2000)], "OBJ", mem_type="OBJ")
 

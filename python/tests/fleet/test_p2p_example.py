@@ -1,4 +1,4 @@
-"""examples/python/p2p.py, as two people type it on two hosts."""
+"""Runs examples/python/p2p.py as a target and as an initiator."""
 
 import pathlib
 import re
@@ -25,7 +25,7 @@ def start(*flags):
 
 
 def run(*flags):
-    """Exit code, output and errors of one command."""
+    """Runs one command. Returns its exit code, standard output and standard error."""
     one = start(*flags)
     output, errors = one.communicate(timeout=100)
     return one.returncode, output, errors
@@ -60,7 +60,7 @@ def test_each_size_has_a_row_with_its_path(target):
         rows = [match.groups() for line in output.splitlines() if (match := ROW.match(line))]
         assert [row[:2] for row in rows] == [("4KB", "20"), ("1MB", "20"), ("1MB", "20")], output
         for size, _, rate, mean, path in rows:
-            # The two columns are one measurement: the rate is the size over the mean.
+            # Both columns come from one measurement: the rate is the size divided by the mean time.
             in_bytes = {"4KB": 4e3, "1MB": 1e6}[size]
             assert float(rate) == pytest.approx(in_bytes / float(mean) / 1e3, rel=0.02)
             assert path == "local/mapped over memory"

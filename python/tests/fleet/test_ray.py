@@ -1,6 +1,6 @@
-"""The calls of Ray's tensor transport: registration and metadata for each object.
+"""Makes the calls of Ray's tensor transport: registration and metadata for each object.
 
-python-face: the row "Ray RDT", file python/ray/experimental/rdt/nixl_tensor_transport.py.
+The calls follow python/ray/experimental/rdt/nixl_tensor_transport.py.
 """
 
 import importlib.util
@@ -12,7 +12,7 @@ numpy = pytest.importorskip("numpy")
 
 from fleet_testing import expect_bytes, pattern, poison, run_together, take, until
 
-# The test itself need not import torch, which takes a second: its roles do.
+# Only the roles import torch. This process does not, because the import takes a second.
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None,
                                 reason="no python3-torch")
 
@@ -44,7 +44,7 @@ def raw(tensor):
 
 
 class Sender:
-    """Keeps an object's tensors registered from its creation until it is garbage."""
+    """Registers the tensors of an object in put(), and deregisters them in collect()."""
 
     def __init__(self, actor):
         self.agent = new_agent(actor)
@@ -64,7 +64,7 @@ class Sender:
 
 
 def get(agent, known, meta):
-    """Fetches an object; its blob is added at every fetch, and a changed agent is removed first."""
+    """Fetches an object. Adds its blob at every fetch, after the removal of a changed agent."""
     tensors = [tensor_of(shape, poison(bytes_of(shape))) for shape in SHAPES]
     registered = [agent.register_memory([tensor]) for tensor in tensors]
     version = known.get("version")
@@ -104,12 +104,12 @@ def fetcher(pipe, objects):
     agent, known, count = new_agent("actor-fetcher"), {}, 0
     while (meta := take(pipe)) is not None:
         last = meta
-        for _ in range(2):  # the second fetch brings the same blob
+        for _ in range(2):  # the second fetch adds the same blob again
             for i, tensor in enumerate(get(agent, known, meta)):
                 wanted = raw(tensors_of(100 * meta["key"])[i])
                 expect_bytes(raw(tensor), wanted, f"object {meta['key']}, tensor {i}")
         count += 1
-    # The owner has collected the last object.
+    # The owner has garbage-collected the last object, so the fetch must fail.
     with pytest.raises(Exception) as refusal:
         get(agent, known, last)
     assert type(refusal.value) in vars(_bindings).values(), repr(refusal.value)

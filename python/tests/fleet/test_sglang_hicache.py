@@ -1,7 +1,7 @@
-"""The calls of SGLang's HiCache: it puts an agent of the bindings in the place of the wrapped one.
+"""Makes the calls of SGLang's HiCache, which replaces `agent.agent` by an agent of the bindings.
 
-python-face: the row "SGLang HiCache L3" and the verdict on `agent.agent`, files hicache_nixl.py,
-nixl_utils.py and nixl_registry.py of python/sglang/srt/mem_cache/storage/nixl/.
+The calls follow hicache_nixl.py, nixl_utils.py and nixl_registry.py of
+python/sglang/srt/mem_cache/storage/nixl/.
 """
 
 import os
@@ -29,7 +29,7 @@ def hand_made_agent():
 
 
 def host_pages(agent, pages):
-    """The pages of the host pool, one registration for all of them."""
+    """Registers all pages of the host pool at once. Returns the registration and descriptors."""
     tuples = [(address_of(page), PAGE_BYTES, 0, "") for page in pages]
     registered = agent.register_memory(tuples, "DRAM")
     assert registered
@@ -44,7 +44,7 @@ def test_pages_move_through_the_replaced_agent():
     target = [poison(PAGE_BYTES) for _ in range(PAGES)]
     from_list, from_descs = host_pages(agent, source)
     to_list, to_descs = host_pages(agent, target)
-    # Storage is reached under the agent's own name; so is its own memory.
+    # HiCache reaches storage under the agent's own name. Host memory stands for the storage here.
     for operation, expected in (("WRITE", source), ("READ", target)):
         handle = agent.initialize_xfer(operation, from_descs, to_descs, name, b"")
         agent.transfer(handle)
@@ -83,7 +83,7 @@ def test_the_replaced_agent_is_the_one_that_works():
 def test_storage_has_not_arrived_and_says_so(plugin, parameters):
     from nixl._bindings import nixlNotSupportedError
     _, agent = hand_made_agent()
-    # HiCache chooses among the plugins that are listed: only such as work may be there.
+    # HiCache chooses among the listed plugins, so the list must contain only working plugins.
     assert plugin not in agent.plugin_list
     with pytest.raises(nixlNotSupportedError, match=f"{plugin}.* no (file|object) backend yet"):
         agent.create_backend(plugin, parameters)

@@ -1,7 +1,7 @@
-"""The calls of SGLang's disaggregation: a prefill worker writes chunks of a request, then its
-auxiliary data, to a decode worker.
+"""Makes the calls of SGLang's disaggregation.
 
-python-face: the row "SGLang PD", file python/sglang/srt/disaggregation/nixl/conn.py.
+A prefill worker writes the chunks of a request, then its auxiliary data, to a decode worker. The
+calls follow python/sglang/srt/disaggregation/nixl/conn.py.
 """
 
 import time
@@ -26,7 +26,7 @@ def new_agent(threads):
     config = nixl_agent_config(backends=[], num_threads=threads,
                                sync_mode=nixl_thread_sync_t.NIXL_THREAD_SYNC_STRICT)
     agent = nixl_agent(str(uuid.uuid4()), config)
-    # The backend and its parameters come from the environment, as a map of strings.
+    # SGLang reads the backend and its parameters, a map of strings, from the environment.
     agent.create_backend("UCX", {"num_threads": str(threads)} if threads else {})
     assert "UCX" in agent.get_plugin_list()
     assert isinstance(agent.get_backend_params("UCX"), dict)
@@ -46,11 +46,11 @@ def prefill(decoder):
     pages = [int(p) for p in numpy.random.default_rng(3).permutation(PAGES)]
     cache.fill(pages, ROOM)
     target = take(decoder)
-    # Each bootstrap of a room brings the blob again.
+    # Each bootstrap of a room adds the same blob again.
     names = {agent.add_remote_agent(target["agent"]) for _ in range(3)}
     assert len(names) == 1
     name = names.pop()
-    # Raw arrays, without a descriptor list around them; "" is this agent.
+    # SGLang passes arrays instead of descriptor lists. The name "" means the local agent.
     local = agent.prep_xfer_dlist("", cache.rows(), "DRAM")
     remote = agent.prep_xfer_dlist(name, rows_of(target["bases"], PAGES, PAGE_BYTES), "DRAM")
     handles = []
@@ -68,7 +68,7 @@ def prefill(decoder):
     for handle in handles:
         assert handle
         assert agent.transfer(handle) in ("DONE", "PROC")
-    while handles:  # a busy loop that gives way
+    while handles:  # SGLang polls in a loop that yields to other threads
         handles = [handle for handle in handles if not done(agent, handle)]
         time.sleep(0)
     assert take(decoder) == "complete"

@@ -1,7 +1,7 @@
-"""The calls of TensorRT-LLM's Python agent: the order of imports, states as an Enum, notifications
-as str.
+"""Makes the calls of TensorRT-LLM's Python agent.
 
-python-face: the row "TensorRT-LLM", file tensorrt_llm/_torch/disaggregation/nixl/_agent_py.py.
+The agent imports the packages in a fixed order, keeps states in an Enum, and sends notifications as
+str. The calls follow tensorrt_llm/_torch/disaggregation/nixl/_agent_py.py.
 """
 
 import enum
@@ -67,13 +67,13 @@ def context(pipe):
     registered = agent.register(memory)
     card = take(pipe)
     remote = agent.agent.add_remote_agent(card["agent"])
-    # Unequal pieces, with gaps on the other side.
+    # The pieces have unequal sizes. At the target, gaps separate the pieces.
     cuts = [0, 1, 4096, 4099, 65536, BYTES]
     mine = [(address_of(memory) + a, b - a, 0) for a, b in zip(cuts, cuts[1:])]
     theirs = [(card["address"] + a + 64 * i, b - a, 0)
               for i, (a, b) in enumerate(zip(cuts, cuts[1:]))]
     assert agent.submit("WRITE", mine, theirs, remote) == TransferState.DONE
-    # An empty str is no notification; a str is sent as UTF-8.
+    # The package sends a str as UTF-8. An empty str sends no notification.
     agent.agent.send_notif(remote, "context ready é")
     assert take(pipe) == "bye"
     agent.agent.deregister_memory(registered)
@@ -101,7 +101,7 @@ def test_pieces_of_any_size_are_written_before_the_message_that_follows():
 
 
 def test_a_wrong_shape_is_refused_with_what_to_pass():
-    # python-face: the call table, get_reg_descs. An exception takes the place of None.
+    # The original returns None for a wrong shape. This package raises an exception instead.
     agent = TransferAgent("alone")
     with pytest.raises(ValueError, match="rows"):
         agent.agent.get_reg_descs(numpy.zeros((4, 7), dtype=numpy.uint64), "DRAM")

@@ -1,7 +1,7 @@
-"""The calls of vLLM's pull connector: decode workers read the blocks of a prefill worker.
+"""Makes the calls of vLLM's pull connector: decode workers read the blocks of a prefill worker.
 
-python-face: the row "vLLM NIXL connector", files base_worker.py, pull_worker.py, utils.py and
-stats.py of vllm/distributed/kv_transfer/kv_connector/v1/nixl/.
+The calls follow base_worker.py, pull_worker.py, utils.py and stats.py of
+vllm/distributed/kv_transfer/kv_connector/v1/nixl/.
 """
 
 import importlib.util
@@ -19,10 +19,10 @@ LAYERS, BLOCKS, BLOCK_BYTES = 3, 64, 4096
 
 
 class Worker:
-    """What a pull worker does at its start, whichever side it is on."""
+    """Starts and ends as a pull worker does, on the prefill and on the decode side."""
 
     def __init__(self, cache):
-        # utils.py: the modules are looked for before they are imported.
+        # utils.py looks for the modules before it imports them.
         assert importlib.util.find_spec("nixl") is not None
         from nixl._api import nixl_agent as wrapper
         from nixl._api import nixl_agent_config
@@ -30,7 +30,7 @@ class Worker:
 
         self.telemetry_type = nixlXferTelemetry
         self.cache = cache
-        # base_worker.py: no `backends` where UCX is the only one.
+        # base_worker.py passes no `backends` if UCX is the only backend.
         config = nixl_agent_config(num_threads=4, capture_telemetry=True)
         self.agent = wrapper(str(uuid.uuid4()), config)
         self.registered = self.agent.get_reg_descs(cache.regions(), "DRAM")
@@ -39,7 +39,7 @@ class Worker:
         self.local = self.agent.prep_xfer_dlist("NIXL_INIT_AGENT", descs)
 
     def card(self):
-        """The message of the side channel. The metadata is taken after the registration."""
+        """Returns the message of the side channel. Its metadata includes the registered cache."""
         return {"agent": self.agent.get_agent_metadata(),
                 "bases": [region[0] for region in self.cache.regions()],
                 "blocks": self.cache.blocks, "block_bytes": self.cache.block_bytes}
@@ -51,7 +51,7 @@ class Worker:
         return name, self.agent.prep_xfer_dlist(name, descs)
 
     def close(self, peers):
-        # base_worker.py: the lists go first, then the agents, then the memory.
+        # base_worker.py releases the lists first, then the agents, then the memory.
         self.agent.release_dlist_handle(self.local)
         for name, prepared in peers:
             self.agent.release_dlist_handle(prepared)
@@ -60,7 +60,7 @@ class Worker:
 
 
 def prefill_of_many(requests, *decoders):
-    """Serves its blocks until every request was read by each of its consumers."""
+    """Serves the blocks of each request until all its consumers have read them."""
     worker = Worker(KvCache(LAYERS, BLOCKS, BLOCK_BYTES))
     for request, blocks in requests.items():
         worker.cache.fill(blocks, request)
@@ -78,11 +78,11 @@ def prefill_of_many(requests, *decoders):
                 request, consumers = text.rsplit(":", 1)
                 counts[request] = counts.get(request, 0) + 1
                 if counts[request] == int(consumers):
-                    # The blocks are free: the next request overwrites them at once. A reader that
-                    # has not finished finds these bytes in place of its own.
+                    # The blocks are free, so an engine overwrites them at once. A reader that has
+                    # not finished would get the poison bytes, and fail.
                     worker.cache.erase(requests.get(int(request), []))
                     seen.append(int(request))
-        return len(seen) == len(requests) + 1  # and the request that was fully cached
+        return len(seen) == len(requests) + 1  # one more: the request whose blocks were all cached
 
     until(step, "the notifications of the decode workers")
     for decoder in decoders:
@@ -97,9 +97,9 @@ def prefill(decoder, requests):
 
 
 def decode(prefill_pipe, requests, consumers=1):
-    """Reads every request, several at a time, and polls once for each engine step."""
+    """Reads all requests at the same time. Polls each read once per engine step."""
     worker = Worker(KvCache(LAYERS, BLOCKS, BLOCK_BYTES))
-    # base_worker.py: one thread shakes hands, because the agent is not known to be thread-safe.
+    # base_worker.py makes all handshakes in one thread. It does not rely on a thread-safe agent.
     with ThreadPoolExecutor(max_workers=1) as executor:
         name, remote = executor.submit(worker.shake_hands, take(prefill_pipe)).result()
     in_flight = {}
@@ -111,7 +111,7 @@ def decode(prefill_pipe, requests, consumers=1):
         assert handle
         worker.agent.transfer(handle)
         in_flight[request] = (handle, mine)
-    # A request whose blocks are all cached here reads nothing, and tells so.
+    # For a request whose blocks are all cached here, vLLM only sends the notification.
     worker.agent.send_notif(name, notif_msg=f"{len(requests) + 1000}:{consumers}".encode("utf-8"))
 
     def step():
@@ -139,12 +139,12 @@ def decode(prefill_pipe, requests, consumers=1):
 
 
 def blocks_here(theirs):
-    """Other blocks than at the prefill worker, in another order."""
+    """Returns the local blocks, whose numbers and order differ from the prefill worker's."""
     return [(block * 7 + 5) % BLOCKS for block in theirs]
 
 
 def scattered(requests, blocks):
-    """Disjoint lists of blocks in random order, one list for each request."""
+    """Returns a list of blocks in random order for each request. The lists are disjoint."""
     order = numpy.random.default_rng(7).permutation(BLOCKS)
     return {request: [int(b) for b in order[request * blocks:(request + 1) * blocks]]
             for request in range(requests)}
@@ -167,11 +167,11 @@ def test_blocks_are_freed_after_the_last_of_two_consumers():
 
 
 def heterogeneous_decode(prefill_pipe, requests):
-    """A rank with half of the heads: its rows are halves of the other side's, as 3-tuples."""
+    """Reads as a rank with half of the heads: each row is half of a row of the prefill worker."""
     worker = Worker(KvCache(LAYERS, BLOCKS, BLOCK_BYTES // 2))
     card = take(prefill_pipe)
     name = worker.agent.add_remote_agent(card["agent"])
-    # base_worker.py: the lists for another parallelism are Python lists of tuples.
+    # base_worker.py passes a Python list of 3-tuples if the two sides differ in parallelism.
     half = BLOCK_BYTES // 2
     upper = [(base + block * BLOCK_BYTES + half, half, 0)
              for base in card["bases"] for block in range(card["blocks"])]
@@ -200,9 +200,9 @@ def test_a_rank_with_half_of_the_heads_reads_halves_of_blocks():
 
 
 def leasing_prefill(decoder):
-    """Frees and deregisters the blocks of a request whose lease has run out.
+    """Frees and deregisters the blocks of a request whose lease has expired.
 
-    Time is the number of the engine step, which the decode worker counts.
+    Leases count engine steps instead of seconds. The decode worker counts the steps.
     """
     lease_steps = 10
     kept, lost = (KvCache(1, 16, BLOCK_BYTES) for _ in range(2))
@@ -270,14 +270,14 @@ def leased_decode(prefill_pipe):
 
 @BACKENDS
 def test_a_read_after_the_lease_has_run_out_is_an_error(environment):
-    # python-face: the row of vLLM pull in the section on semantics (lease, heartbeats).
+    # Heartbeats renew the lease of the request "kept". The lease of the request "lost" expires.
     freed, (of_ours, text) = run_together(leasing_prefill, leased_decode, **environment)
     assert freed == [("lost", 11)]
     assert of_ours, text
 
 
 def many_decode(prefill_pipe):
-    """Several hundred transfers at once: one handle for each request and rank."""
+    """Runs 400 transfers at once: engines use one handle for each request and rank."""
     worker = Worker(KvCache(LAYERS, BLOCKS, BLOCK_BYTES))
     name, remote = worker.shake_hands(take(prefill_pipe))
     handles = []
@@ -320,6 +320,6 @@ def counting_prefill(decoder):
 
 @BACKENDS
 def test_four_hundred_reads_are_in_flight_at_once(environment):
-    # python-face: the checklist of section 7, several hundred transfers in flight.
+    # A busy decode worker has several hundred transfers in flight.
     notes, _ = run_together(counting_prefill, many_decode, **environment)
     assert notes == list(range(400))

@@ -1,9 +1,8 @@
-"""The calls of vLLM's push connector: a prefill worker writes into the blocks of a decode worker.
+"""Makes the calls of vLLM's push connector: a prefill worker writes into a decode worker's blocks.
 
-python-face: the row "vLLM NIXL connector" and the section on semantics (vLLM push), file
-vllm/distributed/kv_transfer/kv_connector/v1/nixl/push_worker.py. One agent has two threads without
-a lock: a writer that takes notifications and writes, and the main thread, which sends heartbeats
-and polls transfers.
+The calls follow vllm/distributed/kv_transfer/kv_connector/v1/nixl/push_worker.py. Two threads share
+one agent without a lock. The writer thread takes notifications and posts writes. The main thread
+sends heartbeats and polls transfers.
 """
 
 import collections
@@ -20,7 +19,7 @@ from fleet_testing import BACKENDS, KvCache, rows_of, run_together, take, until
 
 LAYERS, BLOCKS, BLOCK_BYTES = 2, 128, 4096
 REQUESTS, PER_REQUEST = 240, 2
-# A registration is binary behind a prefix, and no text.
+# A notification of a registration is this prefix and binary numbers. It is not valid UTF-8 text.
 REGISTER = b"PUSH_REG:"
 NUMBERS = struct.Struct("<II%dI" % PER_REQUEST)
 
@@ -51,7 +50,7 @@ def blocks_of(request):
 
 
 class Writer(threading.Thread):
-    """The writer thread: registrations in, writes out, every millisecond."""
+    """Takes registrations every millisecond, and posts a write for each registration."""
 
     def __init__(self, agent, cache, local, remote):
         super().__init__(name="kv-writer")
@@ -130,7 +129,7 @@ def decode(prefill_pipe):
     arrived, heartbeats, asked = [], 0, 0
 
     def mine(request):
-        # Each request has blocks of its own while it is under way.
+        # No two requests that run at the same time share a block.
         return [(request * PER_REQUEST + i) % BLOCKS for i in range(PER_REQUEST)]
 
     def ask(request):
@@ -151,7 +150,7 @@ def decode(prefill_pipe):
                     heartbeats += 1
                     continue
                 request = int(note.decode("utf-8").rsplit(":", 1)[0])
-                # The notification has arrived: so have all of its bytes.
+                # A notification arrives after all bytes of its write.
                 for i, block in enumerate(mine(request)):
                     cache.expect([block], 1000 + blocks_of(request)[i])
                 arrived.append(request)

@@ -1,4 +1,4 @@
-"""Shared by the tests of the package nixl: agents with memory, and a second process."""
+"""Provides agents with memory and a second process to the tests of the package nixl."""
 
 import contextlib
 import multiprocessing
@@ -8,11 +8,11 @@ import uuid
 import numpy as np
 from nixl._api import nixl_agent, nixl_agent_config
 
-WITHIN = 60  # seconds: no test waits so long unless something is broken
+WITHIN = 60  # seconds; a longer wait means that a call hangs
 
 
 class Side:
-    """An agent with one registered buffer."""
+    """Opens an agent and registers one buffer."""
 
     def __init__(self, size=1 << 20, fill=0, name=None, **config):
         self.agent = nixl_agent(name or str(uuid.uuid4()), nixl_agent_config(**config))
@@ -22,12 +22,12 @@ class Side:
         self.registered = self.agent.register_memory([(self.address, size, 0, "")], "DRAM")
 
     def blocks(self, count, size=4096, first=0):
-        """The first blocks of the memory as rows."""
+        """Returns rows that describe `count` blocks of the buffer, from block `first` on."""
         return [(self.address + (first + i) * size, size, 0) for i in range(count)]
 
 
 def meet(one, other):
-    """Gives both the metadata of the other."""
+    """Adds each agent's metadata to the other agent."""
     assert one.agent.add_remote_agent(other.agent.get_agent_metadata()) == other.name.encode()
     assert other.agent.add_remote_agent(one.agent.get_agent_metadata()) == one.name.encode()
 
@@ -45,7 +45,7 @@ def run(agent, handle, note=b""):
 
 
 def until(what, condition):
-    """Waits for the truth of the condition, and returns its value."""
+    """Waits until the condition returns a true value. Returns that value."""
     end = time.monotonic() + WITHIN
     while True:
         value = condition()
@@ -61,7 +61,7 @@ def new_notes(agent, name):
 
 @contextlib.contextmanager
 def other_process(target, *arguments):
-    """Runs target(pipe, *arguments) in another process, and gives the other end of the pipe."""
+    """Runs target(pipe, *arguments) in a new process. Yields the other pipe end and the process."""
     context = multiprocessing.get_context("spawn")
     mine, theirs = context.Pipe()
     process = context.Process(target=target, args=(theirs, *arguments))

@@ -1,4 +1,4 @@
-"""Agents: how they are opened, their plugins, and what they register."""
+"""Tests agents: their configuration, plugins and registrations."""
 
 import importlib
 import subprocess
@@ -240,7 +240,7 @@ def test_lists_of_another_type_are_refused():
 
 
 class Tensor:
-    """As much of a tensor as the package asks for."""
+    """Imitates a tensor, with only the methods that the package calls."""
 
     def __init__(self, address, elements, device="cpu", index=0, contiguous=True):
         self.address, self.elements, self.contiguous, self.index = (
@@ -309,12 +309,12 @@ def test_tensors_of_torch():
 
 
 def local_of(side, tensor):
-    """The first row of the tensor, as a copy within the agent sees it."""
+    """Prepares a list of one row of the tensor, for a copy within the agent."""
     return side.agent.prep_xfer_dlist(side.name, side.agent.get_xfer_descs(tensor[1:2]))
 
 
 class Array:
-    """An array of a library that speaks DLPack, and has no buffer."""
+    """Imitates an array of a library that supports DLPack but not the buffer protocol."""
 
     def __init__(self, of, device=(1, 0)):
         self.of, self.device, self.nbytes = of, device, of.nbytes
@@ -394,7 +394,7 @@ def test_utilities():
     _utils.ba_buf(one, 5000)
     _utils.ba_buf(two, 4999)
     with pytest.raises(AssertionError, match="differ"):
-        # The last byte of fresh memory: made unlike the other one's.
+        # Makes the last bytes of the two buffers differ.
         _utils.ba_buf(two + 4999, 1)
         np.ctypeslib.as_array((__import__("ctypes").c_ubyte * 5000).from_address(two))[4999] = 0
         _utils.verify_transfer(one, two, 5000)

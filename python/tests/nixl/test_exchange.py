@@ -1,4 +1,4 @@
-"""Metadata over the listener's socket, and by name at a meeting place."""
+"""Tests the exchange of metadata over the listener's socket."""
 
 import errno
 import os
@@ -12,7 +12,7 @@ from nixl_testing import WITHIN, Side, run, until
 
 
 def listener(**more):
-    """An agent that listens at a free port, and the port."""
+    """Opens an agent whose listener uses a free port. Returns the agent and the port."""
     side = Side(enable_listen_thread=True, listen_port=0, **more)
     return side, side.agent.agent._exchange.port
 
@@ -56,7 +56,7 @@ def test_partial_metadata_is_sent(listening):
 
 def test_a_listener_that_comes_later_is_found():
     with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))  # nobody else gets the port, and callers are refused
+        server.bind(("127.0.0.1", 0))  # reserves the port; connections are refused until listen()
         port = server.getsockname()[1]
         with pytest.raises(ConnectionRefusedError):
             _exchange._dial("127.0.0.1", port, time.monotonic() + 0.01)
@@ -101,7 +101,7 @@ def test_garbage_is_dropped_and_harms_nobody(listening, garbage):
         try:
             caller.shutdown(socket.SHUT_WR)
             assert caller.recv(100) == b""
-        except OSError as error:  # it closed with some of the garbage unread
+        except OSError as error:  # the listener closed before it had read all the garbage
             assert error.errno in (errno.ECONNRESET, errno.ENOTCONN)
     one = Side()
     one.agent.fetch_remote_metadata(target.name, "127.0.0.1", port)

@@ -1,4 +1,4 @@
-"""Bytes that somebody has made up, with checksums that are right: the parsers behind them."""
+"""Tests the parsers with damaged bytes whose checksums are valid, and with random bytes."""
 
 import os
 import random
@@ -12,7 +12,7 @@ ROUNDS = 4000
 
 
 def checksum(data):
-    """docs/wire.md defines it."""
+    """Computes the checksum that docs/wire.md defines."""
 
     def step(total, word):
         total = (total ^ word) * 0x9E3779B97F4A7C15 & MASK
@@ -27,7 +27,7 @@ def checksum(data):
 
 
 def changed(rng, body):
-    """The bytes with some made larger, smaller, longer or shorter."""
+    """Returns the bytes with some of them changed, inserted, removed or cut off."""
     body = bytearray(body)
     for _ in range(rng.randint(1, 4)):
         place = rng.randrange(len(body)) if body else 0
@@ -49,7 +49,7 @@ def changed(rng, body):
 @pytest.fixture
 def rng():
     seed = int(os.environ.get("VIADUCT_SEED", random.SystemRandom().randrange(1 << 32)))
-    print(f"VIADUCT_SEED={seed}")  # shown where the test fails
+    print(f"VIADUCT_SEED={seed}")  # pytest shows it if the test fails
     return random.Random(seed)
 
 
@@ -78,7 +78,7 @@ def test_lists_with_right_checksums(rng, descs):
         except b.nixlInvalidParamError:
             refused += 1
         else:
-            # An accepted list is as good as any other.
+            # An accepted list must survive another round of serialization.
             assert b.deserialize(b.serialize(again)) == again
             repr(again)
     assert refused > ROUNDS / 4
@@ -96,7 +96,7 @@ def test_metadata_with_right_checksums(rng):
         except b.nixlInvalidParamError:
             refused += 1
             continue
-        # Regions of a fantasy are no memory of this process.
+        # The regions of a damaged blob may be invalid. The call must not access their memory.
         one.agent.check_remote_metadata(name, one.agent.get_xfer_descs(other.blocks(2), "DRAM"))
         one.agent.remove_remote_agent(name)
     assert refused > ROUNDS / 4

@@ -1,4 +1,4 @@
-"""Descriptor lists: how they are made, changed, compared and sent."""
+"""Tests descriptor lists: construction, changes, comparison and serialization."""
 
 import pickle
 import struct

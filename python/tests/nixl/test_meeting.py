@@ -1,4 +1,4 @@
-"""Agents that find each other by name in etcd, and agents of two hosts."""
+"""Tests agents that find each other by name in etcd, and agents on two hosts."""
 
 import os
 import re
@@ -15,10 +15,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 @pytest.fixture
 def etcd(tmp_path):
-    """The address of an etcd of this test's own."""
+    """Starts an etcd for one test. Yields its address."""
     if shutil.which("etcd") is None:
         pytest.skip("no etcd (package etcd-server)")
-    # An address of this process alone: etcd cannot be told to take a free port.
+    # etcd cannot choose a free port, so each test process uses its own loopback address.
     pid = os.getpid()
     host = f"127.{64 + (pid >> 16 & 63)}.{pid >> 8 & 255}.{pid & 255}"
     clients, peers = f"http://{host}:2379", f"http://{host}:2380"
@@ -36,7 +36,8 @@ def etcd(tmp_path):
                 break
         else:
             raise AssertionError("etcd ended before it served")
-        threading.Thread(target=process.stdout.read, daemon=True).start()  # it goes on to log
+        # etcd keeps logging, and would block on a full pipe.
+        threading.Thread(target=process.stdout.read, daemon=True).start()
         yield clients
     finally:
         process.kill()
@@ -77,7 +78,7 @@ def ip(*words):
 
 @pytest.fixture
 def hosts():
-    """Two network namespaces with a link between them."""
+    """Creates two network namespaces with a link between them."""
     if os.geteuid() != 0 or shutil.which("ip") is None:
         pytest.skip("no network namespaces without root and ip")
     names = [f"nixl{os.getpid()}{side}" for side in "ab"]

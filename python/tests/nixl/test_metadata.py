@@ -1,4 +1,4 @@
-"""Metadata of agents, bytes that are none, and notifications."""
+"""Tests metadata of agents, invalid metadata, and notifications."""
 
 import time
 import uuid
@@ -11,7 +11,7 @@ from nixl_testing import Side, meet, new_notes, run, until
 
 
 def reads(one, other):
-    """Whether the memory of the other can be read."""
+    """Reads a block of the other agent. Returns whether the right bytes arrived."""
     here = one.agent.get_xfer_descs(one.blocks(1), "DRAM")
     there = one.agent.get_xfer_descs(other.blocks(1), "DRAM")
     run(one.agent, one.agent.initialize_xfer("READ", here, there, other.name))
@@ -77,7 +77,7 @@ def test_stale_metadata_fails_at_once_and_by_name():
             return "not in any pin" in str(error)
         return False
 
-    # The news of it is on its way; what fails then does not wait.
+    # Soon the peer learns of the deregistration. From then on, each call fails without a wait.
     began = time.monotonic()
     until("the news", refused)
     assert time.monotonic() - began < 3, "it waited for memory that was withdrawn"
@@ -110,7 +110,7 @@ def test_partial_metadata_alone_does_not_say_how_to_connect():
     there = one.agent.get_xfer_descs(other.blocks(1), "DRAM")
     with pytest.raises(b.nixlRemoteDisconnectError, match="how to reach it"):
         one.agent.initialize_xfer("READ", here, there, other.name)
-    # An empty list with the way there completes it.
+    # An empty partial blob with the addresses completes the metadata.
     way = other.agent.get_partial_agent_metadata(other.agent.get_reg_descs([], "DRAM"), True)
     one.agent.add_remote_agent(way)
     assert reads(one, other)
@@ -128,7 +128,7 @@ def test_removing_an_agent_never_raises():
     assert not one.agent.check_remote_metadata(other.name)
     with pytest.raises(b.nixlNotFoundError):
         one.agent.prep_xfer_dlist(other.name, other.blocks(1), "DRAM")
-    # The other one did not remove this one: it goes on as before.
+    # The other agent has not removed this agent, so its transfers still work.
     assert reads(other, one)
     one.agent.add_remote_agent(other.agent.get_agent_metadata())
     assert reads(one, other)
@@ -152,9 +152,9 @@ def test_an_agent_that_was_restarted_is_another_one():
     old = one.agent.prep_xfer_dlist(name, first.blocks(1), "DRAM")
     local = one.agent.prep_xfer_dlist("", one.blocks(1), "DRAM")
     memory = first.memory
-    first.agent = None  # closes it
+    first.agent = None  # closes the first agent
     second = Side(name=name, fill=9)
-    # The same address again, so that only the life tells them apart.
+    # The second agent registers the same address, so only the restart tells the two agents apart.
     second.agent.register_memory([(memory.ctypes.data, memory.size, 0, "")], "DRAM")
     second.agent.add_remote_agent(one.agent.get_agent_metadata())
     second.agent.make_connection(one.name)
@@ -214,7 +214,7 @@ def test_bindings_tell_unknown_agents():
         one.agent.invalidateRemoteMD("nobody")
 
 
-# Notifications
+# Tests of notifications
 
 
 def test_notifications_are_any_bytes_in_order():

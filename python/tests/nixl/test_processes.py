@@ -1,4 +1,4 @@
-"""Two processes: vLLM's shape of use, peers that die or freeze, threads, forks and exits."""
+"""Tests two processes: vLLM's calls, dead and frozen peers, threads, forks and exits."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ BLOCK = 4096
 
 
 def decoder(pipe):
-    """Reads what it is told from the other process, and says so in a notification."""
+    """Reads blocks of the other process. Sends a notification with each read."""
     side = Side(size=64 * BLOCK, capture_telemetry=True)
     blob, address = pipe.recv()
     name = side.agent.add_remote_agent(blob).decode()
@@ -60,7 +60,7 @@ def server(pipe, size):
 
 
 def connected(pipe, side):
-    """A transfer of everything, to the agent in the other process."""
+    """Connects to the agent in the other process. Returns its name, and a list for each side."""
     blob, address = pipe.recv()
     name = side.agent.add_remote_agent(blob)
     local = side.agent.prep_xfer_dlist("", [(side.address, side.memory.size, 0)], "DRAM")
@@ -77,7 +77,7 @@ def test_release_in_flight_fences():
             side.agent.transfer(handle)
             side.agent.release_xfer_handle(handle)
             side.memory[:] = 1
-            # Whatever still wrote would leave traces of 7.
+            # A transfer that still wrote would write bytes of the value 7.
             for _ in range(3):
                 assert not (side.memory == 7).any()
         pipe.send("end")
@@ -105,7 +105,7 @@ def test_a_killed_peer_is_a_disconnect():
         side.agent.transfer(handle)
         os.kill(process.pid, signal.SIGKILL)
         with pytest.raises(b.nixlRemoteDisconnectError):
-            while True:  # what was quicker than the signal is posted again
+            while True:  # posts again if a transfer was done before the signal
                 finish(side.agent, handle)
                 side.agent.transfer(handle)
         with pytest.raises(b.nixlRemoteDisconnectError):
@@ -136,13 +136,13 @@ def test_a_frozen_peer_does_not_hold_up_a_release(backend, monkeypatch):
         os.kill(process.pid, signal.SIGSTOP)
         try:
             state = side.agent.transfer(handle)
-            # Over tcp the peer would have to send; on this host the copy needs nobody's help.
+            # Over tcp the frozen peer would have to send. The backend local needs no peer.
             assert state == "PROC" or backend == "local"
             side.agent.release_xfer_handle(handle)
             side.memory[:] = 1
         finally:
             os.kill(process.pid, signal.SIGCONT)
-        # The peer goes on, and what it had begun to send does not arrive.
+        # The peer runs again. Its remaining bytes must not arrive in the released memory.
         until("the peer, which goes on", lambda: sends(side.agent, name))
         assert (side.memory == 1).all()
         pipe.send("end")
@@ -157,7 +157,7 @@ def sends(agent, name):
 
 
 def test_threads_share_an_agent():
-    """One thread writes and looks for notifications while another one sends and checks."""
+    """Lets one thread write and take notifications while another thread sends and checks."""
     one, other = Side(), Side()
     one.agent.add_remote_agent(other.agent.get_agent_metadata())
     other.agent.add_remote_agent(one.agent.get_agent_metadata())
@@ -220,7 +220,7 @@ def test_a_forked_child_is_told_so():
 
 
 def child_of(code):
-    """Runs the code in an interpreter of its own, which must end by itself."""
+    """Runs the code in a new interpreter, which must exit by itself within a minute."""
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
 
 
@@ -254,7 +254,7 @@ def test_the_interpreter_exits_with_transfers_in_flight(end):
 
 
 def test_ctrl_c_ends_a_wait():
-    """A peer that is not there yet is waited for, and Ctrl-C is heard meanwhile."""
+    """Sends Ctrl-C while make_connection waits for a peer that does not exist."""
     code = """
 import os, signal, socket, sys, threading, time
 sys.path.insert(0, {here!r})

@@ -1,4 +1,4 @@
-"""python -m viaduct.nixl run: one command with this nixl in front of any other."""
+"""Tests `python -m viaduct.nixl run`, which puts this nixl first on a command's Python path."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Transfers between two agents, prepared and not, and what is refused."""
+"""Tests transfers between two agents, with and without prepared lists, and their errors."""
 
 import time
 
@@ -109,7 +109,7 @@ def test_overlapping_and_repeated_descriptors(pair):
     )
     for place, start in enumerate([0, 0, 100, 100, 0]):
         assert (other.memory[place * 4096 :][:4096] == one.memory[start:][:4096]).all()
-    # A transfer may write descriptors of such a list if the chosen ones do not overlap.
+    # A transfer may write with a list that has overlaps, if the chosen descriptors do not overlap.
     other.memory[:] = 9
     run(one.agent, one.agent.make_prepped_xfer("READ", local, [2], remote, [0]))
     assert (one.memory[100:4196] == 9).all() and one.memory[99] != 9 and one.memory[4196] != 9
@@ -239,7 +239,7 @@ def test_handles_are_used_by_their_agent_and_until_they_are_released(pair):
         one.agent.make_prepped_xfer("WRITE", local, [0], local, [0])
     one.agent.release_dlist_handle(local)
     one.agent.release_dlist_handle(local)
-    run(one.agent, handle)  # made from the list, and independent of it
+    run(one.agent, handle)  # the handle stays valid after the release of its list
     with pytest.raises(b.nixlNotFoundError, match="released"):
         one.agent.make_prepped_xfer("WRITE", local, [0], remote, [0])
     one.agent.release_xfer_handle(handle)
@@ -311,7 +311,7 @@ def test_memory_deregistered_since_then(pair):
 
 
 def test_memory_registered_while_the_peer_is_known(pair):
-    """The blob may be here before the session has told of the registration."""
+    """Adds a blob before the connection has announced the registration that the blob contains."""
     one, other = pair
     more = [np.full(4096, i + 1, np.uint8) for i in range(200)]
     for page in more:
@@ -329,7 +329,7 @@ def test_memory_registered_while_the_peer_is_known(pair):
 
 
 def test_memory_registered_again_at_the_same_address_is_read_at_once(pair):
-    """The blob comes before the session has announced the new registration, and its predecessor's end."""
+    """Adds a blob before the connection has announced the deregistration and the registration."""
     one, other = pair
     for i in range(300):
         other.agent.deregister_memory(other.registered)

@@ -1,4 +1,4 @@
-"""The build backend: wheels by pip, sdists, and the words of its errors. Compiles nothing."""
+"""Tests the build backend: wheels, sdists and error texts. The tests compile nothing."""
 
 import os
 import pathlib
@@ -18,7 +18,7 @@ import viaduct_build
 
 @pytest.fixture
 def build_folder():
-    """The build folder that the tests' installation comes from: BUILD/python/tests/installed."""
+    """Returns the folder BUILD. The installation under test is in BUILD/python/tests/installed."""
     installed = os.environ.get("VIADUCT_PYTHON_INSTALLED")
     if installed is None:
         pytest.skip("VIADUCT_PYTHON_INSTALLED names no installation; ctest sets it")

@@ -1,4 +1,4 @@
-"""The installed distribution: where it lies, and what it says of itself."""
+"""Tests the installed distribution: its folder, its version and its metadata."""
 
 import importlib.metadata
 import os
@@ -40,7 +40,7 @@ def test_one_version():
 def test_nixl_has_the_version_of_its_viaduct():
     version = f"1.4.0+viaduct.{viaduct.__version__}"
     assert importlib.metadata.version("viaduct-nixl") == version
-    # The one that `python -m viaduct.nixl run` puts in front.
+    # `python -m viaduct.nixl run` puts this package first on the Python path.
     packages = pathlib.Path(viaduct.__file__).parent / "nixl" / "packages"
     [found] = importlib.metadata.distributions(path=[str(packages)])
     assert (found.metadata["Name"], found.version) == ("nixl", version)

@@ -1,4 +1,4 @@
-"""python -m viaduct.verify and verify_nixl_setup."""
+"""Tests the commands `python -m viaduct.verify` and `verify_nixl_setup`."""
 
 import importlib.util
 import json
@@ -25,7 +25,7 @@ def run_command(*command, folder, **environment):
 
 
 def make_distribution(folder, name, version, packages):
-    """An installed distribution with empty packages."""
+    """Creates the files of an installed distribution whose packages are empty."""
     info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")

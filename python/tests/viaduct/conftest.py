@@ -14,7 +14,7 @@ def agent():
 
 @pytest.fixture
 def pair(agent):
-    """An agent, another one of this process as its peer, and that one's 1 MiB: Pin, RemotePin."""
+    """Yields an agent, its peer in this process, and 1 MiB of the peer as Pin and RemotePin."""
     with viaduct.Agent(name="there", environment=False) as other:
         inbox = other.allocate(1 << 20, label="inbox")
         peer = agent.connect(other.card)
@@ -24,7 +24,7 @@ def pair(agent):
 
 @pytest.fixture
 def frozen():
-    """A transfer to a stopped process, not yet posted."""
+    """Yields a transfer that is planned but not posted. Its peer is a stopped process."""
     settings = {"backends": "tcp", "detect": 300, "environment": False}
     with Server(inbox=64 << 20, **settings) as server:
         with viaduct.Agent(name="client", deadline=300, grace=0.2, **settings) as agent:
@@ -39,5 +39,5 @@ def frozen():
 
 @pytest.fixture
 def stuck(frozen):
-    """A running transfer that does not end by itself for a long time."""
+    """Returns a running transfer. Its peer is stopped, so the transfer does not end by itself."""
     return frozen.post()

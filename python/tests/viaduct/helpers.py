@@ -1,4 +1,4 @@
-"""Other processes for the tests: programs in Python that talk over their pipes."""
+"""Runs Python programs in other processes. Tests talk to them over stdin and stdout."""
 
 import os
 import signal
@@ -6,7 +6,7 @@ import subprocess
 import sys
 import textwrap
 
-LONG = 30  # seconds that nothing here takes, on the busiest machine
+LONG = 30  # seconds; a longer wait means that a call hangs, even on a busy machine
 
 SERVER = """
     import sys, viaduct
@@ -19,7 +19,7 @@ SERVER = """
 
 
 class Program:
-    """A Python program in a process of its own, ended with the `with` block."""
+    """Runs a Python program in its own process. The end of the `with` block kills the process."""
 
     def __init__(self, source, *arguments, **options):
         self.process = subprocess.Popen(
@@ -45,18 +45,18 @@ class Program:
         os.kill(self.process.pid, number)
 
     def finish(self):
-        """Waits for its end. Returns its exit status, and what it printed."""
+        """Waits until the program ends. Returns its exit status and its output."""
         output, _ = self.process.communicate(timeout=LONG)
         return self.process.returncode, output
 
 
 class Server(Program):
-    """An agent "server" with the pin "inbox". ask() evaluates an expression there."""
+    """Runs an agent "server" with the pin "inbox". ask() evaluates an expression in its process."""
 
     def __init__(self, *, inbox=1 << 20, **settings):
         super().__init__(SERVER, repr(settings), inbox)
         self.card = bytes.fromhex(self.line())
 
     def __exit__(self, *rest):
-        self.signal(signal.SIGCONT)  # where a test has stopped it
+        self.signal(signal.SIGCONT)  # in case a test has stopped the process
         super().__exit__(*rest)

@@ -1,4 +1,4 @@
-"""Agents: settings, life, peers, and what help() and repr() say."""
+"""Tests agents: settings, lifetime, peers, and the texts of help() and repr()."""
 
 import datetime
 import inspect

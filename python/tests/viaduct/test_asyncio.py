@@ -1,4 +1,4 @@
-"""Transfers and notes in event loops."""
+"""Tests transfers and notes in event loops of asyncio."""
 
 import asyncio
 import gc
@@ -19,7 +19,7 @@ def run(coroutine):
 
 @pytest.fixture
 def client():
-    """An agent, a server process over tcp as its peer, and the memory of both."""
+    """Yields an agent, its peer in a server process over tcp, memory of both, and the server."""
     settings = {"backends": "tcp", "environment": False}
     with Server(inbox=16 << 20, **settings) as server:
         with viaduct.Agent(name="client", **settings) as agent:
@@ -66,7 +66,7 @@ def test_a_failed_transfer_raises_in_its_task(frozen):
         with pytest.raises(viaduct.TimeoutError):
             await frozen.post(timeout=0.05)
         with pytest.raises(viaduct.TimeoutError):
-            await frozen  # has ended: says so again
+            await frozen  # a second await raises the same error
 
     run(main())
 
@@ -93,7 +93,7 @@ def test_a_cancelled_task_cancels_the_transfer_and_waits_for_its_end(stuck):
         await asyncio.sleep(0)
         task.cancel()
         await asyncio.sleep(0)
-        task.cancel()  # once more, while it waits for the end
+        task.cancel()  # a second time, while the task waits for the transfer to end
         with pytest.raises(asyncio.CancelledError):
             await task
         assert ended == [True]
@@ -260,7 +260,7 @@ def test_an_idle_loop_does_not_spin(client):
         selector.select = counted
         await asyncio.sleep(1)
         waiting.cancel()
-        # heartbeats, four times in 2 s for each end
+        # Heartbeats wake the loop: each end sends four in 2 s.
         assert wakes < 50
 
     run(main())

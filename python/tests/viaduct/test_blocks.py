@@ -1,4 +1,4 @@
-"""Blocks and selections, from every form that callers have them in."""
+"""Tests blocks and selections made from every accepted form of argument."""
 
 import numpy
 import pytest

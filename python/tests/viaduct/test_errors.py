@@ -1,4 +1,4 @@
-"""The exceptions."""
+"""Tests the classes and fields of the exceptions."""
 
 import builtins
 import pickle

@@ -1,4 +1,4 @@
-"""The programs of examples/python/, each run as its first lines say."""
+"""Runs each program of examples/python/ with the command that its first lines show."""
 
 import pathlib
 import re

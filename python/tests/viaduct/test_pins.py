@@ -1,4 +1,4 @@
-"""Memory: allocated, pinned, viewed, and withdrawn."""
+"""Tests pinned memory: allocation, pinning, views and release."""
 
 import array
 import gc
@@ -150,7 +150,7 @@ def test_the_array_interface_of_a_type_without_buffer(agent):
 
 
 class OnlyDlpack:
-    """A tensor as torch and jax have it: DLPack and nothing else."""
+    """Imitates a tensor of torch or jax that offers only DLPack."""
 
     def __init__(self, words):
         self.words = words

@@ -1,4 +1,4 @@
-"""Ctrl-C, fork(), and the exit of the interpreter."""
+"""Tests Ctrl-C, fork() and the exit of the interpreter."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from helpers import LONG, Program, Server
 
 import viaduct
 
-# A transfer to a process that is stopped: it runs until it is cancelled.
+# This program posts a transfer to a stopped process. The transfer runs until it is cancelled.
 STUCK = """
     import asyncio, os, sys, threading, time, viaduct
     settings = {"backends": "tcp", "detect": 300, "environment": False, "deadline": 300}
@@ -33,7 +33,7 @@ def server():
 
 
 def stuck(server, rest):
-    """A program with `rest` after the post. Its transfer does not end by itself."""
+    """Starts a program that posts a transfer to the stopped server, and then runs `rest`."""
     program = Program(STUCK + rest, server.card.hex(), stderr=-1)
     assert program.line() == "planned"
     server.signal(signal.SIGSTOP)
@@ -131,7 +131,7 @@ def test_an_exception_ends_the_interpreter_with_a_transfer_in_flight(server):
 
 
 def in_child(call):
-    """What `call` returns in a child of fork()."""
+    """Returns the repr of the result of `call`, or the text of its error, in a child of fork()."""
     reads, writes = os.pipe()
     child = os.fork()
     if child == 0:

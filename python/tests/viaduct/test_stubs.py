@@ -1,4 +1,4 @@
-"""The type stubs say what the compiled module has."""
+"""Compares the names in the type stubs with the names in the compiled module."""
 
 import ast
 import inspect

@@ -1,4 +1,4 @@
-"""Threads: none before the first agent, and none that keeps the GIL."""
+"""Tests that no thread exists before the first agent, and that blocking calls release the GIL."""
 
 import threading
 import time

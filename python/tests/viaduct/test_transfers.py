@@ -1,4 +1,4 @@
-"""Transfers: planned once, posted many times, and what they keep alive."""
+"""Tests transfers: plans, repeated posts, and the objects that a transfer keeps alive."""
 
 import datetime
 import gc
@@ -116,7 +116,7 @@ def test_a_transfer_keeps_its_memory_and_its_agent(pair):
     friend.ready(LONG)
     there = friend.pin("inbox", LONG).blocks(64, count=1)
     words = numpy.arange(64, dtype="uint8")
-    mine.pin(words)  # dropped at once, and so withdrawn
+    mine.pin(words)  # the unreferenced Pin is collected at once, which withdraws it
     pin = mine.pin(words)
     transfer = mine.plan("write", friend, (pin.address, 64), there)
     del pin, mine, friend, words
@@ -168,7 +168,7 @@ def test_a_release_ends_the_transfers_of_the_pin(stuck):
     agent = stuck.agent
     pin = agent.allocate(4096)
     assert not pin.released
-    agent.close()  # ends the transfer before it returns
+    agent.close()  # returns after the transfer has ended
     assert stuck.done
     with pytest.raises(viaduct.Error):
         stuck.wait(LONG)

@@ -1,4 +1,4 @@
-"""Agents of two processes."""
+"""Tests agents in two processes."""
 
 import signal
 import time
