@@ -21,7 +21,8 @@ constexpr auto kPeer = R"(Another agent to which the local agent connects.
     peer.note(b"it is there")
 
 Agent.connect(), find(), self() and peer() return a Peer. The state of a dead peer becomes "lost",
-and the agent reconnects in the background. The same object becomes "ready" after the peer is back.)";
+and the agent reconnects in the background. The same object becomes "ready" when the peer is
+back.)";
 
 // Attributes and waits use the agent, so Agent.need() refuses them in a child of fork().
 Peer& live(KnownPeer& known, const char* operation) {
