@@ -89,7 +89,7 @@ OpKind kindOf(const py::object& op) {
     if (PyUnicode_CompareWithASCIIString(op.ptr(), "read") == 0) return OpKind::kRead;
   }
   raiseMisuse("plan", fmt::format("{} is no operation", py::repr(op).cast<std::string>()),
-              "use \"write\" (from here to the peer) or \"read\" (from the peer to here)");
+              "use \"write\" (copy to the peer) or \"read\" (copy from the peer)");
 }
 
 std::unique_ptr<PlannedTransfer> plan(AgentState& state, OpKind kind, const KnownPeer& peer,
@@ -105,7 +105,7 @@ std::unique_ptr<PlannedTransfer> plan(AgentState& state, OpKind kind, const Know
                                            std::move(there), valueOf(std::move(planned)));
 }
 
-// plan(), post() and wait() in one.
+// Runs plan(), post() and wait() for the blocking calls Agent.write() and Agent.read().
 template <OpKind kind>
 std::unique_ptr<PlannedTransfer> move(AgentState& state, const KnownPeer& peer,
                                       const py::object& local, const py::object& remote,
@@ -131,7 +131,7 @@ Note waitNote(AgentState& state, const py::object& timeout) {
 bool poll(AgentState& state) {
   state.need("poll");
   const bool moved = unlocked([&] { return state.agent.poll(); });
-  // This call has taken the event that asyncio waits for.
+  // This poll() has consumed the event that asyncio loops wait for, so wake() notifies the loops.
   if (!state.readers.is_none()) py::module_::import("viaduct._asyncio").attr("wake")(state.readers);
   return moved;
 }
@@ -173,76 +173,84 @@ std::string describe(const AgentState& state) {
                      state.isClosed() ? ", closed" : "");
 }
 
-constexpr auto kAgent = R"(One process's end: it pins memory, knows peers, and moves blocks.
+constexpr auto kAgent =
+    R"(The endpoint of one process: it pins memory, connects to peers, and copies blocks.
 
     with viaduct.Agent(name="client") as agent:
         data = numpy.ones(1 << 20, dtype="uint8")
         with agent.pin(data):                         # or: memory = agent.allocate(1 << 20)
             peer = agent.connect(card)                # bytes of the other agent's `card`
             peer.ready(timeout=10)
-            inbox = peer.pin("inbox", timeout=10)     # what it called its memory
+            inbox = peer.pin("inbox", timeout=10)     # the peer's label of its memory
             agent.write(peer, data, inbox, note=b"it is there")
             note = agent.wait_note(timeout=10)
             print(note.sender, note.data)
 
-Agent(**settings), or Agent.open(**settings). Settings are keywords named as the variables of
-docs/settings.md without VIADUCT_, in lower case: name="a", listen="0.0.0.0:7000", deadline=5. Others
-come from the VIADUCT_* variables, unless environment=False.
+Agent(**settings) and Agent.open(**settings) open an agent. Each keyword is a variable of
+docs/settings.md in lower case, without VIADUCT_: name="a", listen="0.0.0.0:7000", deadline=5. The
+environment variables VIADUCT_* give all other settings, unless environment=False.
 
-Every call may come from any thread. Calls that block or copy release the GIL. An agent cannot be used
-in a child of fork(). It closes when it is garbage collected, and when the interpreter exits.)";
+Any thread may make any call. Calls that block or copy release the GIL. A child of fork() cannot use
+the parent's agent. An agent closes when it is garbage collected, and when the interpreter exits.)";
 
 constexpr auto kAllocate = R"(allocate($self, /, bytes, label='', *, huge_pages=False)
 --
 
-Memory that peers on this host can map, zeroed and pinned. The fastest memory to move.
+Allocates zeroed, pinned memory that peers on this host can map. No other memory transfers faster.
 
-`label` is the name under which peers find it. huge_pages: 2 MiB pages, ExhaustedError if the system
-has none to give.)";
+`label` is the name under which peers find the memory with Peer.pin(). huge_pages=True uses pages of
+2 MiB. ExhaustedError: the system has no free huge pages.)";
 
 constexpr auto kPinDoc = R"(pin($self, /, memory, label='', *, read_only=False)
 --
 
-Pins memory of yours: a buffer (bytearray, mmap), a numpy array, a tensor in host memory, or
+Pins memory of the caller: a buffer (bytearray, mmap), a numpy array, a tensor in host memory, or
 (address, bytes).
 
-It has to be contiguous. The Pin keeps the object alive; of (address, bytes) you keep the memory
-until release() has returned. Memory that may not be written, such as bytes, is pinned read-only.)";
+The memory has to be contiguous. The Pin keeps the object alive. After pin((address, bytes)), keep
+the memory valid until release() has returned. Read-only objects, such as bytes, are pinned
+read-only.)";
 
 constexpr auto kConnect = R"(connect($self, /, card_or_address)
 --
 
-Starts to connect and returns the Peer: by the bytes of the other agent's `card`, or by the text
-"host:port" with a `secret` in the settings of both. Peer.ready() waits.)";
+Starts to connect to another agent, and returns its Peer. Peer.ready() waits for the connection.
+
+Pass the bytes of the other agent's `card`, or its address as the text "host:port". An address needs
+the same `secret` in the settings of both agents.)";
 
 constexpr auto kFind = R"(find($self, /, name, timeout=None)
 --
 
-The agent of that name at the meeting place of the setting `meet`. Waits until it is there.)";
+Returns the Peer for the agent that has published this name. Waits until some agent publishes it.
+
+The setting `meet` names the meeting place: a directory server where agents publish their
+names.)";
 
 constexpr auto kPlan = R"(plan($self, /, op, peer, local, remote, *, require='')
 --
 
-Plans a copy, "write" from `local` to `remote` or "read" the other way, and returns the Transfer.
+Plans a copy and returns the Transfer. "write" copies from `local` to `remote`, and "read" copies
+from `remote` to `local`.
 
-Each side is Blocks, blocks[indices], (blocks, indices), a Pin or RemotePin as a whole, or
-(address, bytes); `local` may also be an array or tensor inside of pinned memory. Both sides have the
-same number of bytes. `require` is what the path has to be: "rdma", "same-host", "not-tcp",
+Each side is Blocks, blocks[indices], (blocks, indices), a whole Pin or RemotePin, or
+(address, bytes). `local` may also be an array or tensor inside pinned memory. Both sides have the
+same number of bytes. `require` restricts the path of the copy: "rdma", "same-host", "not-tcp" or
 "backend:NAME", joined by commas.)";
 
 constexpr auto kWrite =
     R"(write($self, /, peer, local, remote, *, note=None, timeout=None, require='')
 --
 
-Copies from here to the peer and returns when it is done, with the Transfer. Takes what plan() and
-post() take. Ctrl-C, or another error, cancels the copy and waits for its end.)";
+Copies from this process to the peer, and returns the Transfer when the copy is done. plan() and
+post() explain the arguments. Ctrl-C or another exception cancels the copy and waits for its end.)";
 
 constexpr auto kRead =
     R"(read($self, /, peer, local, remote, *, note=None, timeout=None, require='')
 --
 
-Copies from the peer to here and returns when it is done, with the Transfer. Takes what plan() and
-post() take. Ctrl-C, or another error, cancels the copy and waits for its end.)";
+Copies from the peer to this process, and returns the Transfer when the copy is done. plan() and
+post() explain the arguments. Ctrl-C or another exception cancels the copy and waits for its end.)";
 
 void bindMemory(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
   agent
@@ -261,14 +269,14 @@ void bindPeers(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
             const auto card = unlocked([&] { return state.agent.exportCard(); });
             return py::bytes(reinterpret_cast<const char*>(card.data()), card.size());
           },
-          "The bytes that let another agent connect to this one. Treat them like a password.")
+          "The bytes with which another agent can connect. Treat the card like a password.")
       .def_property_readonly(
           "addresses",
           [](AgentState& state) {
             state.need("addresses");
             return unlocked([&] { return state.agent.card(); }).addresses;
           },
-          "Where it listens: [\"127.0.0.1:40123\"].")
+          "The addresses on which the agent listens, such as [\"127.0.0.1:40123\"].")
       .def("connect", connect, py::arg("card_or_address"), kConnect)
       .def("find", find, py::arg("name"), py::arg("timeout") = py::none(), kFind)
       .def(
@@ -277,7 +285,7 @@ void bindPeers(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
             state.need("self");
             return known(state, unlocked([&] { return state.agent.self(); }));
           },
-          "self($self, /)\n--\n\nThis agent as a peer of itself.")
+          "self($self, /)\n--\n\nReturns this agent as a Peer, for copies within the process.")
       .def(
           "peer",
           [](AgentState& state, const std::string& name) {
@@ -285,9 +293,9 @@ void bindPeers(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
             return known(state, unlocked([&] { return state.agent.peer(name); }));
           },
           py::arg("name"),
-          "peer($self, /, name)\n--\n\nA peer that is known already, such as the sender of a "
-          "note.")
-      .def_property_readonly("peers", peers, "All peers that are known.");
+          "peer($self, /, name)\n--\n\nReturns a Peer that the agent knows already, such as the "
+          "sender of a note.")
+      .def_property_readonly("peers", peers, "All peers that the agent knows, as a list.");
 }
 
 void bindTransfers(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
@@ -311,29 +319,31 @@ void bindTransfers(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
 void bindEvents(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
   agent
       .def("take_note", takeNote,
-           "take_note($self, /)\n--\n\nThe next note that has arrived, from any peer, or None. "
-           "Does not wait.")
+           "take_note($self, /)\n--\n\nReturns the next note that has arrived from any peer, or "
+           "None. Does not wait.")
       .def("wait_note", waitNote, py::arg("timeout") = py::none(),
-           "wait_note($self, /, timeout=None)\n--\n\nThe next note, from any peer. Waits for it; "
-           "TimeoutError after `timeout` seconds.")
+           "wait_note($self, /, timeout=None)\n--\n\nWaits for the next note from any peer, and "
+           "returns it. TimeoutError: no note arrived\nwithin `timeout` seconds.")
       .def(
           "notes",
           [](const py::object& self) {
             return py::module_::import("viaduct._asyncio").attr("Notes")(self);
           },
-          "notes($self, /)\n--\n\nAll notes as they come: `for note in agent.notes()` waits in "
-          "its thread,\n`async for note in agent.notes()` in the event loop.")
+          "notes($self, /)\n--\n\nIterates over the notes as they arrive. `for note in "
+          "agent.notes()` blocks its thread.\n`async for note in agent.notes()` waits in the "
+          "event loop.")
       .def("poll", poll,
-           "poll($self, /)\n--\n\nMoves everything along once, without blocking. True if "
-           "something happened.")
+           "poll($self, /)\n--\n\nMakes progress on all transfers and connections, without "
+           "blocking. Returns True if\nanything advanced.")
       .def(
           "fileno",
           [](AgentState& state) {
             state.need("fileno");
             return valueOf(unlocked([&] { return state.agent.eventFd(); }));
           },
-          "fileno($self, /)\n--\n\nA descriptor for select() and selectors: readable while poll() "
-          "has something to do.\nWatch it, and neither read nor close it.")
+          "fileno($self, /)\n--\n\nReturns a file descriptor for select() and selectors. The "
+          "descriptor is readable\nwhile poll() has work to do. Watch the descriptor, but do not "
+          "read or close it.")
       .def_property(
           "_readers", [](const AgentState& state) { return state.readers; },
           [](AgentState& state, py::object readers) { state.readers = std::move(readers); });
@@ -344,19 +354,22 @@ void bindEvents(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
 void bindAgent(py::module_& module) {
   py::class_<AgentState, std::shared_ptr<AgentState>> agent(module, "Agent", kAgent);
   agent.def(py::init(&open))
-      .def_static("open", open, "open(**settings)\n--\n\nThe same as Agent(**settings).")
+      .def_static("open", open,
+                  "open(**settings)\n--\n\nOpens an agent, as Agent(**settings) does.")
       .def("close", &AgentState::close,
-           "close($self, /)\n--\n\nSays goodbye to all peers and ends all transfers. Waits of "
-           "other threads end with an error.\nMay be called twice.")
+           "close($self, /)\n--\n\nTells all peers that the agent leaves, and ends all transfers. "
+           "Calls that wait in other\nthreads fail with an error. A second close() does nothing.")
       .def_property_readonly("closed", &AgentState::isClosed, "Whether close() was called.")
       .def_property_readonly(
           "name", [](const AgentState& state) { return state.agent.name(); },
           "The name that peers see.")
       .def_property_readonly("backends", backends,
-                             "In order of preference: {\"local\": (True, what is in force), "
-                             "\"ofi\": (False, why not)}.")
+                             "The backends in order of preference, as {name: (open, text)}. The "
+                             "text gives the\nconfiguration of an open backend, or the reason why "
+                             "a backend is not open.")
       .def("statistics", statistics,
-           "statistics($self, /)\n--\n\nWhat the agent has done since it was opened, as a dict.")
+           "statistics($self, /)\n--\n\nReturns the agent's counters since it was opened, as a "
+           "dict.")
       .def("__enter__", [](py::object self) { return self; })
       .def("__exit__", [](AgentState& state, const py::args&) { state.close(); })
       .def("__repr__", describe);

@@ -13,7 +13,7 @@
 namespace viaduct::python {
 namespace {
 
-// Never destroyed: agents may outlive the interpreter.
+// The list is never destroyed, because agents may outlive the interpreter.
 std::vector<AgentState*>& openAgents() {
   static auto& agents = *new std::vector<AgentState*>();
   return agents;
@@ -30,7 +30,8 @@ AgentState::~AgentState() {
   std::erase(openAgents(), this);
   if (!closed_) unlockedFromDestructor([this] { agent.close(); });
   dropSettled();
-  for (auto& [peer, memory] : unsettled_) memory.release();  // never freed: the peer may write it
+  // Leaks the remaining objects on purpose: a stopped peer may still write to their memory.
+  for (auto& [peer, memory] : unsettled_) memory.release();
 }
 
 bool AgentState::isForked() const { return fork_generation_ != base::forkGeneration(); }
@@ -55,7 +56,7 @@ void AgentState::close() {
 
 void AgentState::closeAll() {
   Exit::begin();
-  // Closing gives the GIL away, so that the list may change meanwhile.
+  // close() releases the GIL, so another thread may change the list during the loop.
   while (!openAgents().empty()) {
     AgentState& last = *openAgents().back();
     openAgents().pop_back();
@@ -80,7 +81,8 @@ void AgentState::removePin(const PinState& pin) {
   ++pins_version_;
 }
 
-// Pins may lie inside of others, so the nearest one that begins before need not be the one.
+// Pins may lie inside other pins. So the pin with the nearest lower start may end before the
+// address, while a pin with a lower start contains it.
 std::shared_ptr<const PinState> AgentState::pinAt(std::uint64_t address) const {
   for (auto row = pins_.upper_bound(address); row != pins_.begin();) {
     const PinInfo& info = (--row)->second->info();
@@ -93,7 +95,7 @@ void AgentState::keepUntilSettled(const std::string& peer, py::object memory) {
   if (auto known = agent.peer(peer))
     unsettled_.emplace_back(*std::move(known), std::move(memory));
   else
-    memory.release();  // never freed: nobody can say any more whether that peer has left it
+    memory.release();  // leaked: a forgotten peer cannot tell whether it still writes there
 }
 
 void AgentState::dropSettled() {

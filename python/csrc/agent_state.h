@@ -1,5 +1,5 @@
-// What one Python object of the package owns in C++. Threads: with the GIL, which the library's own
-// threads never take.
+// Declares the C++ state behind the Python classes Agent, Pin and Peer. Threads: call with the GIL;
+// the library's own threads never take the GIL.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -21,7 +21,8 @@ namespace py = pybind11;
 
 class PinState;
 
-// The class Agent. Pins, peers and transfers hold it, so it goes last.
+// The state behind the Python class Agent. Pins, peers and transfers hold a reference, so the agent
+// is destroyed after them.
 class AgentState : public std::enable_shared_from_this<AgentState> {
  public:
   explicit AgentState(Agent opened);
@@ -29,7 +30,7 @@ class AgentState : public std::enable_shared_from_this<AgentState> {
   AgentState(const AgentState&) = delete;
   AgentState& operator=(const AgentState&) = delete;
 
-  // InvalidError after close(), and in a child of fork().
+  // Raises InvalidError if the agent is closed, or if the parent process opened it before fork().
   void need(const char* operation) const {
     if (closed_ || isForked()) [[unlikely]]
       refuse(operation);
@@ -37,20 +38,20 @@ class AgentState : public std::enable_shared_from_this<AgentState> {
   bool isClosed() const { return closed_; }
   bool isForked() const;
   void close();
-  // Of every agent that is open. For the exit of the interpreter.
+  // Closes every open agent. The interpreter calls this function at exit.
   static void closeAll();
 
-  // Pins by address, so that transfers can hold those that they use.
+  // These calls index the pins by address, so that a transfer can find its pins and hold them.
   std::shared_ptr<PinState> addPin(Pin pin, py::object keeper);
   void removePin(const PinState& pin);
   std::shared_ptr<const PinState> pinAt(std::uint64_t address) const;
-  // Changes with the pins.
+  // Changes when a pin is added or removed, so that callers can cache the results of pinAt().
   std::uint64_t pinsVersion() const { return pins_version_; }
-  // A stopped peer may still write there: kept until it is settled.
+  // Keeps `memory` alive until the peer is settled, because a stopped peer may still write to it.
   void keepUntilSettled(const std::string& peer, py::object memory);
 
   Agent agent;
-  py::object readers = py::none();  // of viaduct/_asyncio.py
+  py::object readers = py::none();  // viaduct/_asyncio.py keeps a dict of event loops here
 
  private:
   [[noreturn]] void refuse(const char* operation) const;
@@ -63,7 +64,7 @@ class AgentState : public std::enable_shared_from_this<AgentState> {
   std::vector<std::pair<Peer, py::object>> unsettled_;
 };
 
-// The class Pin. Views of its memory are exported, and keep it.
+// The state behind the Python class Pin. Exported buffer views keep the memory of the pin valid.
 class PinState : public std::enable_shared_from_this<PinState> {
  public:
   PinState(std::shared_ptr<AgentState> agent, Pin pin, py::object keeper)
@@ -80,7 +81,7 @@ class PinState : public std::enable_shared_from_this<PinState> {
   bool isReadOnly() const { return read_only_; }
   const std::shared_ptr<AgentState>& agent() const { return agent_; }
   bool isReleased() const { return released_; }
-  // InvalidError after release().
+  // Raises InvalidError if the pin was released.
   void need(const char* operation) const;
   void release();
   void addView() { ++views_; }
@@ -92,15 +93,15 @@ class PinState : public std::enable_shared_from_this<PinState> {
   const std::shared_ptr<AgentState> agent_;
   const PinInfo info_;
   const bool read_only_;
-  py::object keeper_;  // of memory that is not ours
+  py::object keeper_;  // the Python object that owns the memory; empty after Agent.allocate()
   bool released_ = false;
   bool withdrawn_ = false;  // release() has returned once: nobody reaches the memory any more
   std::size_t views_ = 0;
-  std::mutex one_at_a_time_;  // never taken with the GIL
-  std::optional<Pin> pin_;    // none: its memory is given back
+  std::mutex one_at_a_time_;  // a thread releases the GIL before it locks this mutex
+  std::optional<Pin> pin_;    // empty after the memory was given back
 };
 
-// The class Peer.
+// The state behind the Python class Peer.
 struct KnownPeer {
   std::shared_ptr<AgentState> agent;
   Peer peer;

@@ -28,7 +28,7 @@ Deadline deadlineOf(const char* operation, py::handle timeout) {
   const double seconds = secondsOf(operation, timeout);
   if (std::isnan(seconds) || seconds < 0)
     raiseMisuse(operation, fmt::format("timeout is {} seconds", seconds),
-                "give seconds from 0 on, or None for no limit");
+                "give 0 or more seconds, or None for no limit");
   return std::chrono::duration<double>(seconds);
 }
 

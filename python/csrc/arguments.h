@@ -1,4 +1,5 @@
-// What callers pass in: times, bytes, memory. Threads: call with the GIL.
+// Converts arguments of Python callers: timeouts and the bytes of notes. Threads: call with the
+// GIL.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -12,10 +13,11 @@ namespace viaduct::python {
 
 namespace py = pybind11;
 
-// Seconds as a number, or a timedelta; None: no limit.
+// Converts a number of seconds or a timedelta to a deadline. None means no limit.
 Deadline deadlineOf(const char* operation, py::handle timeout);
 
-// The bytes of a note: bytes, str (as UTF-8), or a buffer that is kept meanwhile.
+// Reads the bytes of a note from bytes, str (as UTF-8) or a buffer. The object holds the buffer
+// open as long as it lives.
 class NoteBytes {
  public:
   NoteBytes(const char* operation, py::handle from);
@@ -25,7 +27,7 @@ class NoteBytes {
     if (view_.obj != nullptr) PyBuffer_Release(&view_);
   }
   std::span<const std::byte> bytes() const { return bytes_; }
-  bool given() const { return given_; }  // not None
+  bool given() const { return given_; }  // false if the caller passed None
 
  private:
   Py_buffer view_{};

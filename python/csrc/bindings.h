@@ -1,4 +1,5 @@
-// What each file of this folder adds to the module. Threads: the importing one, which has the GIL.
+// Declares the functions that add each file's Python classes to the module. Threads: only the
+// thread that imports the module calls these functions, with the GIL.
 #pragma once
 
 #include <pybind11/pybind11.h>

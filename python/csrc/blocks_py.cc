@@ -15,16 +15,16 @@ std::shared_ptr<BlockList> listOf(const py::object& rows) {
   if (!parsed.devices.empty() || parsed.device != 0)
     raise({.code = Code::kUnsupported,
            .operation = "blocks",
-           .detail = "a row names the memory of a device",
-           .cause = "no backend of this build reaches the memory of GPUs",
-           .remedy = "use device 0, which is the host"});
+           .detail = "a row names GPU memory: its device number is not 0",
+           .cause = "no backend of this build can access GPU memory",
+           .remedy = "use device 0, which is host memory"});
   auto blocks = unlocked([&] {
     return parsed.runs.empty() ? Blocks::list(parsed.extents) : Blocks::of(std::move(parsed.runs));
   });
   return std::make_shared<BlockList>(valueOf(std::move(blocks)), py::object());
 }
 
-// An integer of Python or of numpy, also as an array without dimensions.
+// True for an integer of Python or numpy, also for a numpy array without dimensions.
 bool isNumber(const py::object& index) {
   if (PyLong_Check(index.ptr()) != 0) return true;
   if (PyIndex_Check(index.ptr()) == 0) return false;
@@ -39,7 +39,7 @@ py::object itemOf(const py::object& self, const py::object& index) {
     Py_ssize_t start = 0, stop = 0, step = 0;
     if (PySlice_Unpack(index.ptr(), &start, &stop, &step) != 0) throw py::error_already_set();
     const Py_ssize_t taken = PySlice_AdjustIndices(count, &start, &stop, step);
-    if (taken == 0) raiseMisuse("select blocks", "the slice names no block");
+    if (taken == 0) raiseMisuse("select blocks", "the slice selects no block");
     Indices indices(static_cast<std::size_t>(taken));
     for (Py_ssize_t i = 0; i < taken; ++i)
       indices[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(start + i * step);
@@ -50,7 +50,8 @@ py::object itemOf(const py::object& self, const py::object& index) {
   if (number == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
   if (number < 0) number += count;
   if (number < 0 || number >= count)
-    throw py::index_error(fmt::format("block {} of {}", py::str(index).cast<std::string>(), count));
+    throw py::index_error(fmt::format("there is no block {} in a list of {}",
+                                      py::str(index).cast<std::string>(), count));
   const Extent extent = blocks[static_cast<std::uint64_t>(number)];
   return py::make_tuple(extent.address, extent.bytes);
 }
@@ -64,21 +65,21 @@ std::string describe(const BlockList& list) {
 }
 
 constexpr auto kBlocks =
-    R"(Blocks of memory, numbered from 0. Described once, used by any number of plans.
+    R"(A list of memory blocks, numbered from 0. Any number of plans may use one list.
 
     blocks = pin.blocks(4096)                  # a pin, cut into blocks of 4,096 bytes
     blocks = Blocks.of(cache)                  # cache[i] of a numpy array or tensor is block i
     blocks = Blocks.strided(base, bytes=4096, stride=8192, count=1000)
     blocks = Blocks.list([(address, bytes, 0), ...])    # or an N×3 array
     blocks[5]                                  # (address, bytes) of block 5
-    blocks[[3, 1, 7]], blocks[2:10]            # a Selection: what plan(), write() and read() take
+    blocks[[3, 1, 7]], blocks[2:10]            # a Selection, for plan(), write() and read()
 
-A million equal blocks are one run and cost as much as one. Immutable. Blocks of an array or of a pin
-keep its memory alive.)";
+A run of blocks with one size and one stride costs as much as one block. A list never changes.
+Blocks of an array or of a pin keep the memory alive.)";
 
-constexpr auto kSelection = R"(Some blocks of a list, in the order in which a transfer takes them.
+constexpr auto kSelection = R"(Some blocks of a list, in the order in which a transfer copies them.
 
-    selection = blocks[[3, 1, 7]]     # a list, a range, a slice, or an integer array of any type
+    selection = blocks[[3, 1, 7]]     # or a range, a slice, or an array of any integer type
     agent.write(peer, selection, remote_blocks[0:3])
 )";
 
@@ -96,7 +97,8 @@ void bindBlocks(py::module_& module) {
           py::arg("array"), R"(of(array)
 --
 
-The rows of an array or tensor: array[i] is block i. Each row has to be contiguous.)")
+Makes one block of each row of an array or tensor: block i is array[i]. Each row has to be
+contiguous.)")
       .def_static(
           "strided",
           [](std::uint64_t base, std::uint64_t bytes, std::uint64_t count, std::uint64_t stride) {
@@ -109,24 +111,25 @@ The rows of an array or tensor: array[i] is block i. Each row has to be contiguo
           R"(strided(base, bytes, count, stride=0)
 --
 
-`count` blocks of `bytes` each. The first begins at `base`, the others `stride` bytes apart; 0: they
-touch. Costs the same however many blocks there are.)")
+Makes `count` blocks of `bytes` bytes each. The first block begins at the address `base`, and each
+next block `stride` bytes later. With stride=0 the blocks touch. The cost does not depend on
+`count`.)")
       .def_static("list", listOf, py::arg("rows"), R"(list(rows)
 --
 
-One block for each row (address, bytes) or (address, bytes, device), or the blocks of the runs
-(address, bytes, device, stride, count).
+Makes one block of each row (address, bytes) or (address, bytes, device). A row
+(address, bytes, device, stride, count) makes `count` blocks that begin `stride` bytes apart.
 
 `rows` is a sequence of tuples, or an array of integers of any type with 2, 3 or 5 columns. The
-device is 0, the host.)")
+device has to be 0, which is host memory.)")
       .def("__len__", [](const BlockList& list) { return list.blocks().count(); })
       .def("__getitem__", itemOf)
       .def_property_readonly(
           "bytes", [](const BlockList& list) { return list.blocks().bytes(); },
-          "The bytes of all blocks together.")
+          "The sum of the sizes of all blocks, in bytes.")
       .def_property_readonly(
           "block_bytes", [](const BlockList& list) { return list.blocks().blockBytes(); },
-          "The bytes of every block if all have equally many, else 0.")
+          "The size of each block in bytes, or 0 if the sizes differ.")
       .def("__repr__", describe);
 
   py::class_<SelectedBlocks>(module, "Selection", kSelection)
@@ -139,7 +142,7 @@ device is 0, the host.)")
               indices[i] = selected.indices[i];
             return indices;
           },
-          "The numbers of the blocks.")
+          "The numbers of the selected blocks, as a tuple.")
       .def("__repr__", [](const SelectedBlocks& selected) {
         return fmt::format("<viaduct.Selection {} of {}>", selected.indices.size(),
                            describe(*selected.list));

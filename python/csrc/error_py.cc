@@ -7,10 +7,11 @@
 namespace viaduct::python {
 
 py::object exceptionOf(const Error& error) {
-  // What a daemon thread begins now, the interpreter's exit would cut off.
+  // An exiting interpreter would end a daemon thread in the middle of this function. Releasing the
+  // GIL blocks the thread here first.
   if (Exit::hasBegun()) unlocked([] {});
   const py::object classes = py::module_::import("viaduct._errors").attr("BY_CODE");
-  const auto text = [](const std::string& bytes) {  // the system's own texts may be no UTF-8
+  const auto text = [](const std::string& bytes) {  // the system's texts may not be UTF-8
     return py::reinterpret_steal<py::str>(PyUnicode_DecodeUTF8(
         bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "backslashreplace"));
   };

@@ -1,4 +1,4 @@
-// From Result to exception. Threads: call with the GIL.
+// Turns failed Results into Python exceptions. Threads: call with the GIL.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -12,12 +12,12 @@ namespace viaduct::python {
 
 namespace py = pybind11;
 
-// The exception of viaduct/_errors.py for it.
+// Makes the exception of viaduct/_errors.py that matches the error's code.
 py::object exceptionOf(const Error& error);
 [[noreturn]] void raise(const Error& error);
-// InvalidError: the call cannot be right.
+// Raises InvalidError: the arguments of the call cannot be right.
 [[noreturn]] void raiseMisuse(const char* operation, std::string detail, std::string remedy = {});
-// TypeError: the argument is of a type that the call does not take.
+// Raises TypeError: the call does not accept an argument of this type.
 [[noreturn]] void raiseWrongType(const char* operation, py::handle argument,
                                  std::string_view remedy);
 

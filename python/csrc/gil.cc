@@ -6,7 +6,8 @@
 
 namespace viaduct::python {
 
-// A later atexit function may wait for this thread: so it goes on after a while.
+// An atexit function that runs later may wait for this thread. So the thread goes on after one
+// second if the interpreter does not finalize.
 void Exit::stay() {
   if (::syscall(SYS_gettid) == thread_) return;
   for (int i = 0; i < 100 && !isFinalizing(); ++i)

@@ -1,5 +1,5 @@
-// Giving the interpreter to other threads while a call blocks or copies. Threads: call with the
-// GIL.
+// Releases the GIL while a call blocks or copies, so that other Python threads run. Threads: call
+// with the GIL, except where a comment says otherwise.
 #pragma once
 
 #include <cxxabi.h>
@@ -26,18 +26,19 @@ inline bool isFinalizing() {
 #endif
 }
 
-// An interpreter that finalizes ends its daemon threads when they want the GIL: it unwinds their
-// stacks, whose destructors then use Python objects without the GIL. So the threads that are in
-// calls of this module stay there.
+// A finalizing interpreter ends a daemon thread that asks for the GIL, by unwinding the thread's
+// stack. Destructors on that stack would then use Python objects without the GIL. So a thread
+// inside a call of this module blocks there instead.
 class Exit {
  public:
-  // By the thread that runs the interpreter's atexit functions.
+  // The thread that runs the interpreter's atexit functions calls begin() first.
   static void begin() {
     thread_ = ::syscall(SYS_gettid);
     begun_.store(true, std::memory_order_release);
   }
   static bool hasBegun() { return begun_.load(std::memory_order_acquire); }
-  // Without the GIL. Where the interpreter goes on after all, so does the thread.
+  // Blocks a thread that does not hold the GIL. Returns after one second if the interpreter does
+  // not finalize, and at once in the thread that called begin().
   static void stay();
   [[noreturn]] static void stayForGood();
 
@@ -46,7 +47,8 @@ class Exit {
   static inline long thread_ = 0;
 };
 
-// Releases the GIL for the life of the object. No Python object may be touched meanwhile.
+// Releases the GIL as long as the object lives. The thread must not touch Python objects during
+// that time.
 class Unlocked {
  public:
   Unlocked() : thread_(PyEval_SaveThread()) {}
@@ -66,31 +68,33 @@ class Unlocked {
   PyThreadState* thread_;
 };
 
-// What the call gives, without the GIL.
+// Runs `call` without the GIL and returns its result.
 template <class Call>
 auto unlocked(const Call& call) {
   const Unlocked released;
   return call();
 }
 
-// The same, but for the interpreter's last steps: then other threads must not run any more.
+// Runs `call` without the GIL. Keeps the GIL if the interpreter finalizes, because other threads
+// must not run any more.
 template <class Call>
 void unlockedFromDestructor(const Call& call) {
   if (isFinalizing()) return call();
   unlocked(call);
 }
 
-// Python runs signal handlers in the main thread alone.
+// Python runs signal handlers only in the main thread.
 inline bool isMainThread() { return ::syscall(SYS_gettid) == ::getpid(); }
 
-// How long a wait of the main thread keeps Python's signal handlers waiting.
+// Limits the time for which a waiting main thread delays Python's signal handlers.
 enum class Slices {
-  kShort,    // for a call that costs nothing to begin again
-  kGrowing,  // for one that asks a server: at most as long as it has waited already
+  kShort,    // 50 ms, for a call that is cheap to repeat
+  kGrowing,  // for a call that asks a server: each slice lasts as long as the wait so far
 };
 
-// Calls `call(deadline)`, which waits, without the GIL. The main thread waits in slices, so that
-// Ctrl-C raises KeyboardInterrupt. A call that fails before its slice is over has failed for good.
+// Runs the waiting function `call(deadline)` without the GIL. The main thread repeats `call` for
+// short slices of time, so that Ctrl-C raises KeyboardInterrupt between two slices. An error that
+// `call` returns before the end of a slice is final.
 template <class Call>
 auto waitUnlocked(Deadline until, const Call& call, Slices slices = Slices::kShort)
     -> decltype(call(until)) {

@@ -14,7 +14,7 @@
 namespace viaduct::python {
 namespace {
 
-// The layout that DLPack prescribes for tensors in the memory of one process.
+// DLPack prescribes this layout for tensors that libraries exchange within one process.
 struct DlDevice {
   std::int32_t type, id;
 };
@@ -26,7 +26,7 @@ struct DlTensor {
   std::uint8_t type_code, type_bits;
   std::uint16_t type_lanes;
   std::int64_t* shape;
-  std::int64_t* strides;  // in items; null: C order
+  std::int64_t* strides;  // in items; null means row-major (C) order
   std::uint64_t byte_offset;
 };
 
@@ -35,9 +35,9 @@ std::string typeName(py::handle object) { return Py_TYPE(object.ptr())->tp_name;
 [[noreturn]] void refuseDevice(const char* operation, const std::string& what) {
   raise({.code = Code::kUnsupported,
          .operation = operation,
-         .detail = fmt::format("{} lies in the memory of a device", what),
-         .cause = "no backend of this build reaches the memory of GPUs",
-         .remedy = "copy it to the host first, as with tensor.cpu(), and pin the copy"});
+         .detail = fmt::format("{} lies in GPU memory", what),
+         .cause = "no backend of this build can access GPU memory",
+         .remedy = "copy it to host memory, for example with tensor.cpu(), and pin the copy"});
 }
 
 void rowMajor(ObjectMemory& memory) {
@@ -64,8 +64,9 @@ ObjectMemory ofArrayInterface(const char* operation, py::handle object) {
   const py::dict described = object.attr("__array_interface__");
   const py::object data = described["data"];
   if (!py::isinstance<py::tuple>(data))
-    raiseMisuse(operation, fmt::format("the memory of a {} is no address", typeName(object)),
-                "give an object with a buffer or with DLPack");
+    raiseMisuse(operation,
+                fmt::format("the __array_interface__ of a {} has no address", typeName(object)),
+                "give an object that supports the buffer protocol or DLPack");
   const py::tuple pointer = data;
   ObjectMemory memory{.address = pointer[0].cast<std::uint64_t>(),
                       .read_only = pointer[1].cast<bool>(),
@@ -90,7 +91,7 @@ ObjectMemory ofDlpack(const char* operation, py::handle object) {
   const auto type = py::int_(device[0]).cast<std::int32_t>();
   if (type != kDlCpu && type != kDlCudaHost && type != kDlRocmHost)
     refuseDevice(operation, fmt::format("a {}", typeName(object)));
-  // The capsule is left unused: then it frees the tensor when it goes.
+  // No library consumes this capsule, so its destructor frees the exported tensor.
   const py::object capsule = object.attr("__dlpack__")();
   const auto* tensor =
       static_cast<const DlTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
@@ -136,7 +137,8 @@ ObjectMemory memoryOf(const char* operation, py::handle object) {
   if (PyObject_CheckBuffer(object.ptr()) != 0) {
     if (PyObject* view = PyMemoryView_FromObject(object.ptr()))
       return ofBuffer(py::reinterpret_steal<py::object>(view));
-    // numpy has no buffer for types of its own, such as bfloat16, but tells where they lie.
+    // numpy exports no buffer for custom types such as bfloat16, but __array_interface__ gives the
+    // address of such an array.
     if (!py::hasattr(object, "__array_interface__")) throw py::error_already_set();
     PyErr_Clear();
   }
@@ -152,7 +154,7 @@ ObjectMemory denseMemoryOf(const char* operation, py::handle object) {
     raiseMisuse(operation,
                 fmt::format("the {} of shape ({}) has gaps between its items", typeName(object),
                             fmt::join(memory.shape, ", ")),
-                "give a contiguous one, or the whole array that this is a part of");
+                "give a contiguous array, or the whole array that contains these items");
   return memory;
 }
 

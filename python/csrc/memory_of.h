@@ -1,5 +1,5 @@
-// The memory behind a Python object: buffers, arrays and tensors of any library, without importing
-// one. Threads: call with the GIL.
+// Finds the memory behind a buffer, array or tensor of any Python library, without importing the
+// library. Threads: call with the GIL.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -18,19 +18,20 @@ struct ObjectMemory {
   std::vector<std::int64_t> strides = {};  // in bytes
   std::int64_t item_bytes = 1;
   bool read_only = false;
-  py::object keeper = {};  // the memory stays where it is while this lives
+  py::object keeper = {};  // keeps the memory valid and in its place
 
-  // All bytes in one piece, in whatever order of axes. From axis `first` on.
+  // True if the axes from `first` on cover one contiguous piece of memory, in any order of axes.
   bool isDense(std::size_t first = 0) const;
+  // Returns the size in bytes of the axes from `first` on.
   std::uint64_t bytes(std::size_t first = 0) const;
 };
 
-// Takes a buffer (bytearray, mmap, numpy), or __array_interface__, or DLPack (torch, jax). Memory
-// that only a GPU reaches is refused with UnsupportedError, anything else with InvalidError.
+// Accepts a buffer (bytearray, mmap, numpy), __array_interface__, or DLPack (torch, jax). Raises
+// UnsupportedError for GPU memory, and TypeError for an object of another kind.
 ObjectMemory memoryOf(const char* operation, py::handle object);
-// The same for memory in one piece.
+// Does the same as memoryOf(), and raises InvalidError for memory that is not contiguous.
 ObjectMemory denseMemoryOf(const char* operation, py::handle object);
-// One block for each index of the first axis.
+// Makes one block for each index of the first axis. Raises InvalidError if a row is not contiguous.
 Run rowsOf(const char* operation, const ObjectMemory& memory);
 
 }  // namespace viaduct::python

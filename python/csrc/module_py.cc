@@ -3,10 +3,10 @@
 PYBIND11_MODULE(_core, module) {
   using namespace viaduct::python;
   pybind11::options options;
-  options.disable_function_signatures();  // the docstrings begin with one that Python can read
-  module.doc() = "The compiled part of the package viaduct.";
+  options.disable_function_signatures();  // the docstrings begin with signatures for inspect
+  module.doc() = "The compiled extension module of the package viaduct.";
   module.attr("__version__") = VIADUCT_VERSION;
-  module.attr("__module__") = "viaduct";  // where users find the classes
+  module.attr("__module__") = "viaduct";  // users import the classes from there
   bindSettings(module);
   bindValues(module);
   bindPin(module);

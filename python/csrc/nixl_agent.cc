@@ -20,8 +20,8 @@ std::set<NixlAgent*>& openAgents() {
   return agents;
 }
 
-// Listens on all addresses, unless VIADUCT_LISTEN is set: an engine has peers on other hosts. A
-// peer needs the secret in the agent's metadata.
+// Opens an agent that listens on all addresses, because an inference engine has peers on other
+// hosts. VIADUCT_LISTEN names other addresses. A peer needs the secret in the agent's metadata.
 Result<Agent> openAgent(const std::string& name) {
   VIADUCT_TRY(Settings settings, settingsFromEnvironment());
   settings.name = name;
@@ -42,7 +42,7 @@ NixlAgent::NixlAgent(std::string name, const AgentConfig& config)
     : name_(std::move(name)),
       telemetry_(config.capture_telemetry),
       fork_generation_(base::forkGeneration()) {
-  if (name_.empty()) fail(Outcome::kInvalid, "an agent needs a name");
+  if (name_.empty()) fail(Outcome::kInvalid, "the agent's name is empty; pass a name that no other agent has");
   auto opened = [&] {
     const Unlocked unlocked;
     return openAgent(name_);
@@ -107,7 +107,7 @@ std::vector<NixlAgent::Key> NixlAgent::keysOf(const RegistrationList& list,
 
 void NixlAgent::registerMemory(const RegistrationList& list) {
   const auto keys = keysOf(list, "register_memory");
-  // Each registration has its own pin, so that deregistered memory is out of reach at once.
+  // Each registration has its own pin, so that peers cannot access memory once it is deregistered.
   std::vector<Key> known, fresh;
   for (const Key& key : keys) (registrations_.contains(key) ? known : fresh).push_back(key);
   std::vector<Registration> made;
@@ -131,12 +131,15 @@ void NixlAgent::registerMemory(const RegistrationList& list) {
   check(status);
   for (const Key& key : known) {
     const auto found = registrations_.find(key);
-    // Another thread has deregistered it just now; its list and this one name the same memory.
+    // Another thread deregistered the same memory while this thread had released the GIL.
     if (found == registrations_.end())
-      fail(Outcome::kNotAllowed, "register_memory: another thread deregisters the same memory");
+      fail(Outcome::kNotAllowed,
+           "register_memory: another thread has just deregistered the same memory; register it "
+           "again");
     ++found->second.count;
   }
-  std::vector<Registration> twice;  // registered by another thread meanwhile, or twice in the list
+  // Holds surplus pins: another thread registered the memory first, or the list names it twice.
+  std::vector<Registration> twice;
   for (std::size_t i = 0; i < made.size(); ++i) {
     const auto [there, is_new] = registrations_.try_emplace(fresh[i]);
     if (is_new) {
@@ -160,7 +163,8 @@ void NixlAgent::deregisterMemory(const RegistrationList& list) {
     const auto found = registrations_.find(key);
     if (found == registrations_.end() || found->second.count < count)
       fail(Outcome::kNotFound,
-           fmt::format("deregister_memory: {:#x}, {} bytes, device {} is not registered",
+           fmt::format("deregister_memory: memory at {:#x}, {} bytes, device {} is not registered; "
+                       "pass a list that register_memory() returned, and only once",
                        std::get<2>(key), std::get<3>(key), std::get<1>(key)));
   }
   std::vector<Pin> pins;

@@ -1,5 +1,5 @@
-// An agent behind the calls of the `nixl` module. Threads: with the GIL, which guards every member;
-// what blocks or copies runs without it.
+// Declares the agent behind the Python module `nixl`. Threads: call with the GIL, which guards
+// every member; a call releases the GIL while it blocks or copies.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -26,14 +26,14 @@ namespace viaduct::python::nixl {
 namespace py = pybind11;
 
 // Time limit for the first connection to a remote agent, from the moment its metadata was added.
-// Calls do not wait for an agent that was lost since then.
+// Calls fail at once if the agent was connected and then lost.
 inline constexpr std::chrono::seconds kReachWithin{5};
 
 enum class Sync : int { kNone, kStrict, kReadWrite, kDefault };
 enum class Direction : int { kRead, kWrite };
 
-// Only capture_telemetry and the listener's fields have an effect. Programs set and read the
-// others.
+// Only capture_telemetry and the listener's fields have an effect. Programs for NIXL set and read
+// the other fields.
 struct AgentConfig {
   bool use_progress_thread = true;
   bool use_listen_thread = false;
@@ -43,9 +43,9 @@ struct AgentConfig {
   std::uint64_t progress_delay_us = 0, listen_delay_us = 100'000, etcd_watch_timeout_us = 5'000'000;
 };
 
-// The cost of one post of a transfer.
+// The times and sizes of one post of a transfer.
 struct Telemetry {
-  std::uint64_t start_us = 0;  // since 1970
+  std::uint64_t start_us = 0;  // microseconds since 1970
   std::uint64_t post_us = 0, transfer_us = 0;
   std::uint64_t bytes = 0, descriptors = 0;
 };
@@ -54,26 +54,26 @@ struct Telemetry {
 struct Remote {
   std::string name;
   AgentId agent{};
-  std::optional<Peer> peer;  // none: the metadata had no addresses
+  std::optional<Peer> peer;  // empty: the metadata had no addresses
   bool is_self = false;
   std::vector<Region> regions;
   std::shared_ptr<const core::PinMap> memory;
-  std::string blob;  // the metadata itself
+  std::string blob;  // the metadata as the caller passed it
   Clock::time_point connecting_since{};
-  std::uint64_t epoch_before = 0;  // the session there was then
-  bool was_connected = false;      // since then
-  std::uint64_t loaded_epoch = 0;  // the session there was when the metadata came
-  std::uint64_t known_epoch = 0;   // a session that was seen to be with this life of the agent
-  std::uint32_t announced = 0;     // the session announced registrations up to this serial
+  std::uint64_t epoch_before = 0;  // the peer's session number at `connecting_since`
+  bool was_connected = false;      // a session has begun after `connecting_since`
+  std::uint64_t loaded_epoch = 0;  // the peer's session number when the metadata was added
+  std::uint64_t known_epoch = 0;   // a session that checkLife() found to be with this very process
+  std::uint32_t announced = 0;     // the session has announced the registrations up to this serial
   std::uint32_t newest = 0;        // the highest serial in `memory`
   bool looked_at_pins = false;
 
-  void addRegions(const std::vector<Region>& more);  // those that it does not have
+  void addRegions(const std::vector<Region>& more);  // skips regions that are already in `regions`
   void setMemory(std::shared_ptr<const core::PinMap> registered);
 };
 
 struct PreparedList {
-  std::shared_ptr<Remote> remote;  // null: this agent's own memory
+  std::shared_ptr<Remote> remote;  // null: the list describes memory of this agent
   Prepared descriptors;
 };
 
@@ -85,7 +85,7 @@ struct Request {
   bool posted = false;
   Clock::time_point started{};
   std::optional<Telemetry> telemetry{};
-  bool over = false;      // and timed
+  bool over = false;      // the post has ended, and `telemetry` has its time
   std::mutex posting{};   // never taken with the GIL
   bool released = false;  // guarded by it: no post may begin any more
 };
@@ -99,7 +99,7 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
   void close();
 
   const std::string& name() const { return name_; }
-  std::vector<Memory> memories() const;  // kinds that it can move
+  std::vector<Memory> memories() const;  // memory kinds that the open backends can transfer
 
   void registerMemory(const RegistrationList& list);
   void deregisterMemory(const RegistrationList& list);
@@ -109,7 +109,8 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
   const std::string& addRemote(std::string blob);
   bool removeRemote(const std::string& name);
   bool knowsRemote(const std::string& name, const TransferList& list);
-  // Through the meeting place. Waits up to the agent's deadline.
+  // Asks the meeting place, the directory server where agents publish their names. Waits at most
+  // kReachWithin.
   void findRemote(const std::string& name);
   void connect(const std::string& name);
 
@@ -119,7 +120,8 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
                             std::uint64_t remote, Indices remote_indices, std::string note);
   std::uint64_t makeRequest(Direction direction, const TransferList& local,
                             const TransferList& remote, const std::string& agent, std::string note);
-  // Both say whether it is done; kInProgress otherwise. Failures are raised.
+  // Both return true if the transfer is done, and false while it runs. Both raise the error of a
+  // failed transfer.
   bool postRequest(std::uint64_t handle, std::string note);
   bool checkRequest(std::uint64_t handle);
   Telemetry telemetry(std::uint64_t handle);
@@ -169,19 +171,19 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
   std::optional<Agent> agent_;
   AgentId id_{};
   std::map<Key, Registration> registrations_;
-  std::mutex registering_;  // held without the GIL: peers hear of registrations in their order
-  std::uint32_t last_serial_ = 0;                   // guarded by it
-  std::shared_ptr<const core::PinMap> own_memory_;  // null: registrations have changed
-  std::shared_ptr<const std::string> metadata_;     // the same
+  std::mutex registering_;         // locked without the GIL, so that peers hear of serials in order
+  std::uint32_t last_serial_ = 0;  // guarded by registering_
+  std::shared_ptr<const core::PinMap> own_memory_;  // a cache; null after registrations changed
+  std::shared_ptr<const std::string> metadata_;     // a cache; null after registrations changed
   std::unordered_map<std::string, std::shared_ptr<Remote>> remotes_;
   std::shared_ptr<Remote> self_;
   Clock::time_point asked_for_notes_{};
-  std::vector<Peer> removed_;  // their sessions stay while the other end uses them
+  std::vector<Peer> removed_;  // removed peers keep their sessions while the other end uses them
   std::unordered_map<std::uint64_t, std::shared_ptr<PreparedList>> prepared_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Request>> requests_;
 };
 
-// Closes every agent that is open: the interpreter exits.
+// Closes every open agent. The interpreter calls this function at exit.
 void closeAgents();
 
 void bindAgent(py::module_& module);

@@ -16,7 +16,7 @@ namespace {
 
 using py::operator""_a;
 
-// An agent's name, or a message: str, bytes, or another buffer of bytes.
+// Copies an agent's name or a message from a str, bytes or another buffer.
 std::string bytesOf(const py::object& value, const char* what) {
   if (PyUnicode_Check(value.ptr()) || PyBytes_Check(value.ptr())) return value.cast<std::string>();
   if (PyObject_CheckBuffer(value.ptr())) {
@@ -35,7 +35,8 @@ py::object stateObject(bool done) { return done ? successObject() : inProgressOb
 py::bytes pyBytes(const std::string& text) { return {text.data(), text.size()}; }
 
 void bindConfig(py::module_& module) {
-  py::enum_<Sync>(module, "nixl_thread_sync_t", "Kept for callers: every agent is thread-safe.")
+  py::enum_<Sync>(module, "nixl_thread_sync_t",
+                  "Accepted for NIXL programs: every agent is thread-safe.")
       .value("NIXL_THREAD_SYNC_NONE", Sync::kNone)
       .value("NIXL_THREAD_SYNC_STRICT", Sync::kStrict)
       .value("NIXL_THREAD_SYNC_RW", Sync::kReadWrite)
@@ -65,7 +66,7 @@ void bindConfig(py::module_& module) {
       .def_readwrite("pthrDelay", &AgentConfig::progress_delay_us)
       .def_readwrite("lthrDelay", &AgentConfig::listen_delay_us)
       .def_readwrite("etcdWatchTimeout", &AgentConfig::etcd_watch_timeout_us);
-  py::class_<Telemetry>(module, "nixlXferTelemetry", "What one transfer took, in microseconds.")
+  py::class_<Telemetry>(module, "nixlXferTelemetry", "The times of one transfer in microseconds.")
       .def(py::init<>())
       .def_readwrite("startTime", &Telemetry::start_us)
       .def_readwrite("postDuration", &Telemetry::post_us)
@@ -109,7 +110,8 @@ void bindMetadata(AgentClass& agent) {
           [](NixlAgent& self, const py::object& name) {
             const std::string wanted = nameOf(name);
             if (!self.removeRemote(wanted))
-              fail(Outcome::kNotFound, fmt::format("no metadata of an agent named {}", wanted));
+              fail(Outcome::kNotFound,
+                   fmt::format("no metadata of an agent named {} was added", wanted));
             return successObject();
           },
           "remote_agent"_a)
@@ -122,7 +124,8 @@ void bindMetadata(AgentClass& agent) {
       .def(
           "findRemote",
           [](NixlAgent& self, const py::object& name) { self.findRemote(nameOf(name)); },
-          "remote_agent"_a, "Gets another agent's metadata through the meeting place.")
+          "remote_agent"_a,
+          "Finds another agent at the meeting place, the directory server of agent names.")
       .def(
           "makeConnection",
           [](NixlAgent& self, const py::object& name, const py::object&) {
@@ -179,7 +182,7 @@ void bindTransfers(AgentClass& agent) {
           "reqh"_a)
       .def("getXferTelemetry", &NixlAgent::telemetry, "reqh"_a)
       .def("requireXferReq", &NixlAgent::requireRequest, "reqh"_a,
-           "Raises nixlNotFoundError where the agent has no such transfer.")
+           "Raises nixlNotFoundError if the agent has no transfer with this handle.")
       .def(
           "releaseXferReq",
           [](NixlAgent& self, std::uint64_t handle) {
@@ -207,7 +210,7 @@ void bindNotes(AgentClass& agent) {
 }  // namespace
 
 void bindAgent(py::module_& module) {
-  py::enum_<Direction>(module, "nixl_xfer_op_t", "Which way a transfer goes.")
+  py::enum_<Direction>(module, "nixl_xfer_op_t", "The direction of a transfer.")
       .value("NIXL_READ", Direction::kRead)
       .value("NIXL_WRITE", Direction::kWrite)
       .export_values();
@@ -222,7 +225,7 @@ void bindAgent(py::module_& module) {
             for (const Memory memory : self.memories()) names.emplace_back(memoryName(memory));
             return names;
           },
-          "The kinds of memory that it can move.");
+          "The kinds of memory that the agent can transfer.");
   bindMetadata(agent);
   bindTransfers(agent);
   bindNotes(agent);
@@ -233,7 +236,7 @@ void bindAgent(py::module_& module) {
 namespace viaduct::python {
 namespace {
 
-// Memory as a process has it, for tests and examples: addresses are numbers.
+// Adds functions that take raw addresses as integers. Tests and examples use these functions.
 // NOLINTBEGIN(performance-no-int-to-ptr)
 void bindUtilities(py::module_& module) {
   module.def(
@@ -242,7 +245,7 @@ void bindUtilities(py::module_& module) {
         const ObjectMemory memory = denseMemoryOf("get the descriptors of an array", array);
         return py::make_tuple(memory.address, memory.bytes());
       },
-      "The address and the bytes of an array in host memory, by its interface or DLPack.");
+      "Returns (address, bytes) of a contiguous array in host memory.");
   module.def("malloc_passthru", [](std::size_t bytes) {
     constexpr std::size_t kPage = 4096;
     void* const memory = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
@@ -264,7 +267,7 @@ void bindUtilities(py::module_& module) {
 }  // namespace
 
 void bindNixl(py::module_& module) {
-  py::module_ sub = module.def_submodule("nixl", "The agents behind the package nixl.");
+  py::module_ sub = module.def_submodule("nixl", "The compiled part of the package nixl.");
   nixl::bindStatus(sub);
   nixl::bindLists(sub);
   nixl::bindAgent(sub);
@@ -272,7 +275,7 @@ void bindNixl(py::module_& module) {
   for (const auto item : py::dict(sub.attr("__dict__")))
     if (PyType_Check(item.second.ptr()))
       py::setattr(item.second, "__module__", py::str("nixl._bindings"));
-  // Memory of the process must not be in use when the interpreter takes it apart.
+  // Closing the agents at exit ends their transfers before the interpreter frees memory.
   py::module_::import("atexit").attr("register")(py::cpp_function(&nixl::closeAgents));
 }
 

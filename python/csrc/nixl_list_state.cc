@@ -61,7 +61,7 @@ Rows decodeRows(base::Reader& in, std::uint8_t columns, std::uint64_t count) {
   return rows;
 }
 
-// The bytes between magic and checksum.
+// Checks the magic and the checksum, and returns a reader of the bytes between them.
 base::Reader unwrap(std::string_view state) {
   const auto bytes = base::bytesOf(state);
   if (!state.starts_with(kMagic)) refuse("these bytes are not a descriptor list of Viaduct");
@@ -93,9 +93,9 @@ py::object decodeList(std::string_view state) {
       type <= static_cast<std::uint8_t>(Type::kRemote) &&
       memory <= static_cast<std::uint8_t>(Memory::kFile) &&
       (columns == 3 || (columns == 5 && type == static_cast<std::uint8_t>(Type::kTransfer)));
-  // Bounded by the bytes that are there, not by the number they claim.
+  // The claimed count may be wrong or hostile, so the received bytes limit it before allocation.
   if (!in.ok() || !known || count > in.left() / (columns * sizeof(std::uint64_t)))
-    refuse("the list's head is malformed");
+    refuse("the list's header is malformed");
   const List list{static_cast<Memory>(memory),
                   std::make_shared<Rows>(decodeRows(in, columns, count))};
   std::vector<std::string> tails;

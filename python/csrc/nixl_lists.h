@@ -1,5 +1,5 @@
-// Descriptor lists of the `nixl` module. Threads: with the GIL. A reader without the GIL shares the
-// rows: a list copies shared rows before it changes them.
+// Declares the descriptor lists of the `nixl` module. Threads: call with the GIL. A thread without
+// the GIL may read shared rows, because a list copies shared rows before it changes them.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -15,35 +15,35 @@
 
 namespace viaduct::python::nixl {
 
-// With the numbers that programs compare with.
+// Programs compare these numbers with NIXL's, so the numbers must not change.
 enum class Memory : std::uint8_t { kDram, kVram, kBlock, kObject, kFile };
-const char* memoryName(Memory memory);  // "DRAM_SEG"
+const char* memoryName(Memory memory);  // for example "DRAM_SEG"
 // Raises nixlNotSupportedError for memory that this release cannot move.
 void requireHost(Memory memory, const char* operation);
-// An agent's name. It may come from outside and be no UTF-8.
+// Makes a Python str of an agent's name. A name from another process may not be valid UTF-8.
 py::object nameObject(std::string_view name);
 
 struct List {
   Memory memory = Memory::kDram;
   std::shared_ptr<Rows> rows = std::make_shared<Rows>();
 };
-// Memory of the agent that the call names.
+// Describes memory of one agent. The call that takes the list names the agent.
 struct TransferList : List {};
-// Registered memory. Each row has metadata: text or bytes.
+// Describes registered memory. Each row has metadata: text or bytes.
 struct RegistrationList : List {
   std::vector<std::string> metadata = {};
 };
-// Memory of several agents.
+// Describes memory of several agents. Each row names its agent.
 struct RemoteList : List {
   std::vector<std::string> agents = {};
 };
 
-// A list as bytes: versioned and with a checksum.
+// Encodes a list as bytes, with a version and a checksum.
 std::string encodeList(const TransferList& list);
 std::string encodeList(const RegistrationList& list);
 std::string encodeList(const RemoteList& list);
-// A list of one of the three types, from bytes of whatever origin. Raises what says what is wrong
-// with them.
+// Decodes a list of one of the three types from untrusted bytes. Raises nixlInvalidParamError,
+// which names the damage.
 py::object decodeList(std::string_view state);
 
 void bindLists(py::module_& module);

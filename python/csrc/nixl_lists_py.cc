@@ -14,10 +14,10 @@ namespace viaduct::python::nixl {
 namespace {
 
 constexpr std::array kMemoryNames{"DRAM_SEG", "VRAM_SEG", "BLK_SEG", "OBJ_SEG", "FILE_SEG"};
-// A list of more is printed in part.
+// print() and repr() show only this many rows of a longer list.
 constexpr std::size_t kPrintedRows = 16;
 
-// The text of each row, beside its numbers.
+// Returns the text of each row: metadata or an agent's name. A TransferList has no texts.
 std::vector<std::string>* tailsOf(TransferList&) { return nullptr; }
 std::vector<std::string>* tailsOf(RegistrationList& list) { return &list.metadata; }
 std::vector<std::string>* tailsOf(RemoteList& list) { return &list.agents; }
@@ -32,7 +32,7 @@ std::string textOf(py::handle value, const char* what) {
   return value.cast<std::string>();
 }
 
-// One row on its way into a list or out of it.
+// One row of a list: a run of blocks, its device, and its text.
 struct Row {
   Run run = {};
   std::uint64_t device = 0;
@@ -48,7 +48,7 @@ Row rowAt(const Rows& rows, std::size_t at) {
   return row;
 }
 
-// A row as the list's type takes it: its numbers, then what belongs to it.
+// Parses one row as the list's type requires: the numbers, then the text of the row.
 template <class L>
 std::pair<Rows, std::string> parseRow(py::handle source) {
   if constexpr (!kHasTails<L>) {
@@ -65,7 +65,7 @@ std::pair<Rows, std::string> parseRow(py::handle source) {
   }
 }
 
-// Rows that nobody else reads.
+// Returns rows for changing. Copies shared rows first, because another thread may be reading them.
 Rows& ownRows(List& list) {
   if (list.rows.use_count() > 1) list.rows = std::make_shared<Rows>(*list.rows);
   return *list.rows;
@@ -73,7 +73,8 @@ Rows& ownRows(List& list) {
 
 std::size_t checkedPlace(const List& list, py::ssize_t place) {
   if (place < 0 || static_cast<std::size_t>(place) >= list.rows->count())
-    throw py::index_error(fmt::format("descriptor {} of a list of {}", place, list.rows->count()));
+    throw py::index_error(
+        fmt::format("there is no descriptor {} in a list of {}", place, list.rows->count()));
   return static_cast<std::size_t>(place);
 }
 
@@ -100,7 +101,8 @@ L parseList(Memory memory, py::handle source) {
           "an array has no place for agents; use tuples (address, bytes, device, agent)");
     list.rows = std::make_shared<Rows>(parseRows(source));
     if (kHasTails<L> && !list.rows->runs.empty())
-      throw py::value_error("memory is registered by rows of three numbers, not of five");
+      throw py::value_error(
+          "registered memory takes rows of three numbers (address, bytes, device), not of five");
     if (auto* tails = tailsOf(list)) tails->resize(list.rows->count());
     return list;
   }
@@ -195,12 +197,12 @@ std::string show(const char* name, L& list) {
   return text + (count > kPrintedRows ? ", ...)" : ")");
 }
 
-// Bytes of another list's type are refused like any others.
+// Refuses the state of another list type, just as it refuses damaged bytes.
 template <class L>
 L unpickle(const py::bytes& state) {
   const py::object list = decodeList(std::string(state));
   if (!py::isinstance<L>(list))
-    fail(Outcome::kInvalid, "unpickle: the state is that of another type of list");
+    fail(Outcome::kInvalid, "unpickle: the state belongs to another type of list");
   return list.cast<L>();
 }
 
@@ -279,10 +281,10 @@ void bindLists(py::module_& module) {
             fmt::format("got {}; use a nixlXferDList, nixlRegDList or nixlRemoteDList",
                         Py_TYPE(list.ptr())->tp_name));
       },
-      "A descriptor list as bytes, for deserialize().");
+      "Encodes a descriptor list as bytes for deserialize().");
   module.def(
       "deserialize", [](const py::bytes& state) { return decodeList(std::string(state)); },
-      "The descriptor list in bytes of whatever origin, or nixlInvalidParamError.");
+      "Decodes a descriptor list from untrusted bytes. Damaged bytes raise nixlInvalidParamError.");
 }
 
 }  // namespace viaduct::python::nixl

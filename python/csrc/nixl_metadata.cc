@@ -20,7 +20,7 @@ using base::bytesOf;
 constexpr std::string_view kMagic = "VIADNIXL";
 constexpr std::string_view kRealNixl = "nixlSerDes|";
 constexpr std::uint32_t kVersion = 1;
-// Magic, version, length of the body; the body; the checksum of all before it.
+// The blob holds magic, version, length of the body, the body, and a checksum over these parts.
 constexpr std::size_t kHeadBytes = kMagic.size() + 4 + 4;
 constexpr std::size_t kSumBytes = 8;
 constexpr std::size_t kRegionBytes = 1 + 3 * 8 + 4;
@@ -36,16 +36,17 @@ Error refuse(std::string detail, std::string cause, std::string remedy) {
 
 Error truncated(std::size_t have, std::size_t want) {
   return refuse(fmt::format("the metadata is cut short: {} bytes of {}", have, want),
-                "it was truncated on its way", "pass all bytes that get_agent_metadata() returned");
+                "the transport truncated the metadata",
+                "pass all bytes that get_agent_metadata() returned");
 }
 
 Error corrupted(std::string detail) {
-  return refuse(std::move(detail), "the metadata was changed on its way",
+  return refuse(std::move(detail), "the transport changed the metadata",
                 "pass exactly the bytes that get_agent_metadata() returned");
 }
 
 Error foreign(std::string_view blob) {
-  // Other systems put text in front of their own magic.
+  // Other systems put text before their own magic, so search the first 256 bytes.
   if (blob.substr(0, 256).find(kRealNixl) != std::string_view::npos)
     return refuse("this is metadata of the real NIXL, not of Viaduct",
                   "the other process runs NVIDIA's nixl package",
@@ -54,7 +55,7 @@ Error foreign(std::string_view blob) {
                 "pass the bytes that the other agent's get_agent_metadata() returned");
 }
 
-// The body, when all around it is as it has to be.
+// Checks the magic, version, length and checksum, and returns the body between them.
 Result<std::span<const std::byte>> unwrap(std::string_view text) {
   if (text.substr(0, kMagic.size()) != kMagic.substr(0, text.size())) return foreign(text);
   const auto blob = bytesOf(text);
@@ -176,7 +177,7 @@ Result<Metadata> Metadata::decode(std::string_view blob) {
     if (metadata.card->name != metadata.name || metadata.card->agent != metadata.agent)
       return corrupted("the metadata names two agents");
   }
-  // Bounded by the bytes that are there, not by the number they claim.
+  // The claimed count may be wrong or hostile, so the received bytes limit it before allocation.
   const std::uint32_t regions = in.count(in.raw().left() / kRegionBytes);
   metadata.regions.reserve(regions);
   for (std::uint32_t i = 0; i < regions && in.ok(); ++i)

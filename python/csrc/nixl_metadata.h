@@ -1,5 +1,5 @@
-// An agent's metadata as bytes: the way to reach it, and its registrations.
-// Threads: plain values.
+// Encodes an agent's metadata as bytes: its addresses and its registrations.
+// Threads: plain values; any thread may use them, without the GIL.
 #pragma once
 
 #include <viaduct/card.h>
@@ -22,33 +22,35 @@ struct Region {
   std::uint64_t device = 0;
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
-  // Numbers the registrations of one agent; its pin has labelOf() it.
+  // Numbers the registrations of one agent. labelOf() turns the serial into the pin's label.
   std::uint32_t serial = 0;
 };
 
-// The registration of that pin; nothing where the label is not of labelOf().
+// Returns the registration of a pin, or nothing if labelOf() did not make the pin's label.
 std::optional<Region> regionOf(const PinInfo& pin);
 Memory memoryOf(MemoryKind kind);
 
 using AgentId = std::array<std::uint8_t, 16>;
-// The label of a registration's pin. No two lives of an agent use the same.
+// Make the label of a registration's pin. A restarted agent has a new AgentId, so that its labels
+// differ from the earlier ones.
 std::string labelPrefix(const AgentId& agent);
 std::string labelOf(const AgentId& agent, std::uint32_t serial);
 
-// The host memory among them, whose slots are the serials.
+// Maps the regions of host memory. The slot of each mapped range is the region's serial.
 core::PinMap hostMemory(const std::vector<Region>& regions);
 
 struct Metadata {
   std::string name = {};
-  AgentId agent = {};             // this life of it
-  std::optional<Card> card = {};  // none: how to reach it is known already
-  bool partial = false;           // adds regions to those that are known
+  AgentId agent = {};             // new after each restart of the agent
+  std::optional<Card> card = {};  // empty: the receiver knows the agent's addresses already
+  bool partial = false;           // the receiver adds these regions to the regions it knows
   std::vector<Region> regions = {};
 
   std::string encode() const;
-  // The name in it, unchecked; empty where there is none.
+  // Returns the agent's name without checking the bytes. Empty if the bytes hold no name.
   static std::string_view nameOf(std::string_view blob);
-  // Refuses what is truncated, corrupted, of another version or of the real NIXL, and says which.
+  // Refuses bytes that are truncated, corrupted, of another version, or from the real NIXL. The
+  // error names the reason.
   static Result<Metadata> decode(std::string_view blob);
 };
 

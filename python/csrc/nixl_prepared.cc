@@ -10,7 +10,8 @@
 namespace viaduct::python::nixl {
 namespace {
 
-// Limits the pieces that overlapping descriptors are cut into: more are a mistake or an attack.
+// Limits the pieces into which overlapping descriptors are cut. A larger number of pieces is a
+// mistake or an attack.
 constexpr std::size_t kMostPieces = std::size_t{1} << 26U;
 
 Error refuse(Code code, std::string detail, std::string remedy) {
@@ -30,11 +31,12 @@ Error outside(std::size_t row, const Extent& extent, const std::string& whose) {
       fmt::format("descriptor {} at {:#x}, {} bytes, does not lie inside memory that {} has "
                   "registered",
                   row, extent.address, extent.bytes, whose),
-      "register the memory first; a remote agent's metadata tells what it had registered "
-      "when it was made");
+      "register the memory first; a remote agent's metadata lists only memory that was registered "
+      "before the metadata was made");
 }
 
-// Remembers which registration serves the last address: neighbours are mostly inside the same.
+// Caches the registration of the last address, because the next descriptor mostly lies in the same
+// registration.
 class Coverage {
  public:
   explicit Coverage(const core::PinMap& registered) : registered_(registered) {}
@@ -52,7 +54,7 @@ class Coverage {
   std::uint64_t end_ = 0;
 };
 
-// Looks for the whole run, then for each of its blocks: a run may cross several registrations.
+// Looks up the whole run first, then each block, because a run may cross several registrations.
 Status checkRuns(const Blocks& blocks, Coverage& coverage, const std::string& whose) {
   for (std::size_t number = 0; number < blocks.runs(); ++number) {
     const Run run = blocks.run(number);
@@ -65,7 +67,8 @@ Status checkRuns(const Blocks& blocks, Coverage& coverage, const std::string& wh
   return Ok{};
 }
 
-// The pieces that overlapping extents are made of, and for each extent, in order, its pieces.
+// Cuts overlapping extents into pieces that do not overlap. The selection lists the pieces of each
+// extent, in the order of the extents.
 Result<Selection> cut(std::span<const Extent> extents) {
   std::vector<std::uint64_t> edges;
   edges.reserve(2 * extents.size());
@@ -75,7 +78,7 @@ Result<Selection> cut(std::span<const Extent> extents) {
   }
   std::sort(edges.begin(), edges.end());
   edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
-  // Between two edges lies a piece, used or not; only used ones get a number.
+  // Two neighbouring edges bound a piece. Only a piece inside an extent gets a number.
   constexpr std::uint32_t kUnused = ~std::uint32_t{0};
   std::vector<std::uint32_t> number(edges.size(), kUnused);
   std::vector<Extent> pieces;
@@ -86,7 +89,7 @@ Result<Selection> cut(std::span<const Extent> extents) {
     for (; edges[at] < extent.address + extent.bytes; ++at) {
       if (indices.size() == kMostPieces)
         return refuse(Code::kInvalid, "the descriptors overlap in too many pieces",
-                      "divide the transfer");
+                      "divide the transfer into smaller transfers");
       if (number[at] == kUnused) {
         number[at] = static_cast<std::uint32_t>(pieces.size());
         pieces.push_back({edges[at], edges[at + 1] - edges[at]});
@@ -105,7 +108,7 @@ Status checkRange(const char* side, const Prepared& list, const std::optional<In
   return refuse(Code::kInvalid,
                 fmt::format("{} index {} at place {}, of a list of {} descriptors", side, *most,
                             most - indices->begin(), list.count()),
-                "check the indices");
+                "use indices below the number of descriptors");
 }
 
 }  // namespace
@@ -122,7 +125,7 @@ Result<Prepared> Prepared::make(const Rows& rows, const core::PinMap& registered
   for (std::size_t row = 0; row < rows.extents.size(); ++row)
     if (!coverage.has(rows.extents[row])) [[unlikely]]
       return outside(row, rows.extents[row], whose);
-  // The list is refused only because some descriptors overlap.
+  // Blocks::list() refuses checked descriptors only if some of them overlap.
   if (auto blocks = Blocks::list(rows.extents))
     prepared.blocks_ = *std::move(blocks);
   else
@@ -151,7 +154,7 @@ Status checkPairs(const Prepared& local, const std::optional<Indices>& local_ind
   const std::uint64_t there = remote_indices ? remote_indices->size() : remote.count();
   if (here != there)
     return refuse(Code::kInvalid, fmt::format("{} local and {} remote descriptors", here, there),
-                  "pass as many on both sides: they are paired in order");
+                  "pass the same number on both sides: descriptors are paired in order");
   if (here == 0)
     return refuse(Code::kInvalid, "no descriptors", "pass at least one descriptor on each side");
   if (local.uniformBytes() != 0 && local.uniformBytes() == remote.uniformBytes()) return Ok{};

@@ -1,5 +1,5 @@
-// Descriptors that were checked against registered memory, ready to be taken by index. Threads:
-// plain values; nothing here needs the GIL.
+// Checks descriptors against registered memory, so that transfers can select them by index.
+// Threads: plain values; any thread may use them, without the GIL.
 #pragma once
 
 #include <viaduct/blocks.h>
@@ -17,8 +17,8 @@ namespace viaduct::python::nixl {
 
 class Prepared {
  public:
-  // Refuses empty descriptors and those that do not lie inside one of the registrations. `whose`
-  // names the agent in errors.
+  // Refuses an empty descriptor, and a descriptor that does not lie inside one registration.
+  // `whose` names the agent in errors.
   static Result<Prepared> make(const Rows& rows, const core::PinMap& registered,
                                const std::string& whose);
 
@@ -28,21 +28,22 @@ class Prepared {
   std::uint64_t bytesOf(std::uint64_t index) const {
     return overlapping_.empty() ? blocks_[index].bytes : overlapping_[index].bytes;
   }
-  // The bytes of every descriptor, if all have equally many; else 0.
+  // Returns the size of each descriptor in bytes, or 0 if the sizes differ.
   std::uint64_t uniformBytes() const { return overlapping_.empty() ? blocks_.blockBytes() : 0; }
   Extent operator[](std::uint64_t index) const {
     return overlapping_.empty() ? blocks_[index] : overlapping_[index];
   }
-  // The descriptors at `indices`, or all. Overlapping descriptors become pieces that do not
-  // overlap.
+  // Selects the descriptors at `indices`, or all descriptors. Cuts overlapping descriptors into
+  // pieces that do not overlap, because Blocks refuses overlaps.
   Result<Selection> select(std::optional<Indices> indices) const;
 
  private:
-  Blocks blocks_;                    // where no two overlap
-  std::vector<Extent> overlapping_;  // else
+  Blocks blocks_;                    // holds the descriptors if none of them overlap
+  std::vector<Extent> overlapping_;  // holds the descriptors if some of them overlap
 };
 
-// Refuses indices out of range, and pairs of unequal length. Nothing: all of the list.
+// Refuses indices out of range, and pairs of unequal length. Without indices, the whole list
+// counts.
 Status checkPairs(const Prepared& local, const std::optional<Indices>& local_indices,
                   const Prepared& remote, const std::optional<Indices>& remote_indices);
 

@@ -1,4 +1,4 @@
-// NixlAgent: other agents, their metadata and notifications.
+// Implements NixlAgent's calls about other agents, their metadata and notifications.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,9 +13,9 @@
 namespace viaduct::python::nixl {
 namespace {
 
-// Time limit for the start of a session, once there is a connection.
+// Time limit for a session to begin, for a remote agent that was connected before.
 constexpr std::chrono::seconds kBeginWithin{1};
-// Two calls of get_new_notifs that are so close belong to a loop.
+// Two calls of get_new_notifs() within this time belong to a polling loop.
 constexpr std::chrono::microseconds kLoopsWithin{50};
 
 }  // namespace
@@ -24,7 +24,7 @@ Metadata NixlAgent::describe(std::vector<Region> regions, bool with_card) const 
   Metadata metadata{.name = name_, .agent = id_, .card = {}, .regions = std::move(regions)};
   if (with_card) {
     metadata.card = agent_->card();
-    metadata.card->pins.clear();  // the regions, and the session tells of pins as they are then
+    metadata.card->pins.clear();  // the regions replace the pins; the session announces later pins
   }
   return metadata;
 }
@@ -43,7 +43,8 @@ std::string NixlAgent::partialMetadata(const RegistrationList& list, bool with_c
       const auto found = registrations_.find(key);
       if (found == registrations_.end())
         fail(Outcome::kNotFound,
-             fmt::format("get_partial_agent_metadata: {:#x}, {} bytes is not registered",
+             fmt::format("get_partial_agent_metadata: memory at {:#x}, {} bytes is not registered; "
+                         "register it first",
                          std::get<2>(key), std::get<3>(key)));
       some.push_back({.memory = std::get<0>(key),
                       .device = std::get<1>(key),
@@ -88,7 +89,7 @@ const std::string& NixlAgent::addRemote(std::string blob) {
   return fresh->name;
 }
 
-// Starts the time limit for connecting.
+// Restarts the time limit for connecting, unless the agent is connected already.
 void NixlAgent::startConnecting(Remote& remote, Peer peer, bool same_life) {
   const bool again = same_life && remote.peer && peer.state() == PeerState::kReady;
   remote.peer = std::move(peer);
@@ -101,7 +102,8 @@ void NixlAgent::startConnecting(Remote& remote, Peer peer, bool same_life) {
 bool NixlAgent::removeRemote(const std::string& name) {
   const auto found = remotes_.find(name);
   if (found == remotes_.end()) return false;
-  // The other end may still use the session. forgetRemoved() drops it when it is lost.
+  // The other end may still use the session, so forgetRemoved() drops the peer only after the
+  // session is lost.
   if (found->second->peer) removed_.push_back(*found->second->peer);
   remotes_.erase(found);
   forgetRemoved();
@@ -210,7 +212,8 @@ void NixlAgent::awaitFirst(Remote& remote) {
   awaitReady(remote, until);
 }
 
-// Refuses a restarted agent with the old name: its memory differs from the old metadata.
+// Refuses an agent that was restarted under its old name, because its memory differs from the old
+// metadata.
 void NixlAgent::checkLife(Remote& remote) {
   if (remote.is_self || remote.agent == AgentId{}) return;
   const std::uint64_t epoch = remote.peer->epoch();
@@ -236,8 +239,8 @@ void NixlAgent::connect(const std::string& name) {
 
 // Notes
 
-// In a loop, polling is faster than a wake-up of the progress thread, and lets other threads have
-// the GIL. A single call relies on the progress thread and keeps the GIL.
+// In a loop of calls, polling is faster than waking the progress thread, and releases the GIL for
+// other threads. A single call relies on the progress thread and keeps the GIL.
 bool NixlAgent::isLoopOverNotes() {
   const auto now = Clock::now();
   return now - std::exchange(asked_for_notes_, now) < kLoopsWithin;
@@ -267,7 +270,7 @@ void NixlAgent::sendNote(const std::string& name, const std::string& note) {
     if (!remote->peer || remote->peer->state() != PeerState::kReady) awaitFirst(*remote);
     return check(remote->peer->note(note));
   }
-  auto peer = agent_->peer(name);  // it has connected to us
+  auto peer = agent_->peer(name);  // a peer that connected to this agent
   if (!peer) fail(peer.error());
   check(peer->note(note));
 }

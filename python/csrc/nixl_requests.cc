@@ -1,4 +1,4 @@
-// NixlAgent: prepared lists and transfers.
+// Implements NixlAgent's calls about prepared lists and transfers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,16 +17,16 @@ namespace {
 // Such a session announced all existing registrations when it began.
 constexpr std::chrono::milliseconds kHearWithin{200};
 
-// Numbers the handles of all agents, so that an agent recognises a handle of another one.
+// Numbers the handles of all agents, so that an agent recognises the handle of another agent.
 std::uint64_t nextHandle() {
   static std::uint64_t last = 0;
   return ++last;
 }
 
-// Fewer blocks are processed sooner than another thread could take the GIL.
+// Processing fewer blocks takes less time than handing the GIL to another thread.
 constexpr std::uint64_t kMany = 256;
 
-// Without the GIL where it takes long.
+// Releases the GIL around a call that may take long.
 template <class Call>
 auto unlockedIf(bool lengthy, const Call& call) {
   if (!lengthy) return call();
@@ -65,8 +65,9 @@ std::uint64_t NixlAgent::prepare(const std::string& agent, const TransferList& l
 std::shared_ptr<PreparedList> NixlAgent::prepared(std::uint64_t handle) const {
   if (const auto found = prepared_.find(handle); found != prepared_.end()) return found->second;
   fail(Outcome::kNotFound,
-       fmt::format("agent {} has no prepared list {}: it was released, or is another agent's",
-                   name_, handle));
+       fmt::format(
+           "agent {} has no prepared list {}: the list was released or belongs to another agent",
+           name_, handle));
 }
 
 void NixlAgent::releasePrepared(std::uint64_t handle) {
@@ -77,8 +78,9 @@ void NixlAgent::releasePrepared(std::uint64_t handle) {
 std::shared_ptr<Request> NixlAgent::request(std::uint64_t handle) const {
   if (const auto found = requests_.find(handle); found != requests_.end()) return found->second;
   fail(Outcome::kNotFound,
-       fmt::format("agent {} has no transfer {}: it was released, or is another agent's", name_,
-                   handle));
+       fmt::format(
+           "agent {} has no transfer {}: the transfer was released or belongs to another agent",
+           name_, handle));
 }
 
 void NixlAgent::requireRequest(std::uint64_t handle) { static_cast<void>(request(handle)); }
@@ -104,14 +106,14 @@ std::uint64_t NixlAgent::makeRequest(Direction direction, const PreparedList& lo
                                      const PreparedList& remote,
                                      std::optional<Indices> remote_indices, std::string note) {
   if (local.remote && !local.remote->is_self)
-    fail(Outcome::kInvalid,
-         fmt::format("the local side is a list of agent {}; prepare it for NIXL_INIT_AGENT",
-                     local.remote->name));
+    fail(Outcome::kInvalid, fmt::format("the local side is a list of agent {}'s memory; prepare "
+                                        "local memory for NIXL_INIT_AGENT",
+                                        local.remote->name));
   if (!remote.remote)
-    fail(
-        Outcome::kInvalid,
-        "the remote side is a list of this agent's own; prepare it with the other agent's name, or "
-        "with this one's for a copy within it");
+    fail(Outcome::kInvalid,
+         "the remote side is a list of this agent's memory; prepare it with the remote agent's "
+         "name, "
+         "or with this agent's name for a copy within the agent");
   const std::uint64_t count = local_indices ? local_indices->size() : local.descriptors.count();
   auto sides = valueOf(unlockedIf(count >= kMany, [&]() -> Result<std::pair<Selection, Selection>> {
     VIADUCT_CHECK(checkPairs(local.descriptors, local_indices, remote.descriptors, remote_indices));
@@ -142,7 +144,8 @@ Transfer NixlAgent::plan(OpKind kind, Remote& remote, const Selection& local,
                             [&] { return agent_->plan(kind, *remote.peer, local, there); }));
 }
 
-// A session announces registrations in their order, and all existing ones when it begins.
+// A session announces all existing registrations when it begins, and later registrations in order.
+// So the highest announced serial covers all lower serials.
 void NixlAgent::lookAtPins(Remote& remote) {
   const std::string prefix = labelPrefix(remote.agent);
   for (const PinInfo& pin : remote.peer->pins())
@@ -151,8 +154,8 @@ void NixlAgent::lookAtPins(Remote& remote) {
   remote.looked_at_pins = true;
 }
 
-// The metadata may arrive before the session has announced the registrations in it. Until then an
-// older registration of the same address, which has ended, would be taken for the new one.
+// Waits until the session has announced the registrations that the metadata lists. Without the
+// wait, an ended registration of the same address would be taken for the new registration.
 void NixlAgent::awaitPins(Remote& remote, const Selection& there) {
   lookAtPins(remote);
   const bool younger = remote.peer->epoch() != remote.loaded_epoch;
@@ -162,7 +165,7 @@ void NixlAgent::awaitPins(Remote& remote, const Selection& there) {
   const std::uint64_t count = there.indices.empty() ? there.blocks.count() : there.indices.size();
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t index = there.indices.empty() ? i : there.indices[i];
-    if (index >= there.blocks.count()) return;  // the plan refuses it
+    if (index >= there.blocks.count()) return;  // Agent::plan() refuses the index
     const Extent block = there.blocks[index];
     const auto* const pin = memory->cover(block.address, block.bytes);
     if (pin != nullptr && pin->slot > remote.announced) serials.insert(pin->slot);
@@ -172,7 +175,7 @@ void NixlAgent::awaitPins(Remote& remote, const Selection& there) {
     const Peer peer = *remote.peer;
     const auto pin =
         waitUnlocked(until, [&](Deadline slice) { return peer.waitPin(label, slice); });
-    if (!pin) return;  // the plan says which memory it is
+    if (!pin) return;  // Agent::plan() fails and names the memory
     remote.announced = std::max(remote.announced, serial);
   }
 }
@@ -180,10 +183,12 @@ void NixlAgent::awaitPins(Remote& remote, const Selection& there) {
 bool NixlAgent::postRequest(std::uint64_t handle, std::string note) {
   const auto one = request(handle);
   if (one->transfer.state() == TransferState::kRunning)
-    fail(Outcome::kRepostActive, "the transfer is still running; check it until it is DONE");
+    fail(Outcome::kRepostActive,
+         "the transfer is still running; call check_xfer_state() until it returns DONE");
   checkLife(*one->remote);
   if (!note.empty()) one->note = std::move(note);
-  const std::string text = one->note;  // another thread may change it meanwhile
+  const std::string text =
+      one->note;  // a copy: another thread may change one->note during the post
   const PostOptions options{.note = base::bytesOf(text)};
   if (telemetry_) {
     one->started = Clock::now();
@@ -193,8 +198,8 @@ bool NixlAgent::postRequest(std::uint64_t handle, std::string note) {
                                .descriptors = one->descriptors};
   }
   one->over = false;
-  // Also for small copies: threads that post them without a pause would otherwise keep the GIL from
-  // each other for 5 ms at a time.
+  // Releases the GIL for small copies too. Otherwise a thread that posts in a loop keeps the GIL
+  // from other threads for 5 ms at a time.
   check(unlockedIf(true, [&]() -> Status {
     const std::lock_guard one_at_a_time(one->posting);
     if (one->released) return Error{.operation = "transfer", .detail = "the handle was released"};
@@ -225,7 +230,7 @@ bool NixlAgent::outcomeOf(Request& request, TransferState state) {
   }
   const TransferEnd end = request.transfer.end();
   if (end.error) fail(*end.error);
-  fail(Outcome::kUnknown, "the transfer failed without a reason");
+  fail(Outcome::kUnknown, "the transfer failed and the library gives no reason");
 }
 
 Telemetry NixlAgent::telemetry(std::uint64_t handle) {
@@ -235,7 +240,8 @@ Telemetry NixlAgent::telemetry(std::uint64_t handle) {
          "the agent does not capture telemetry; open it with capture_telemetry=True");
   if (!one->posted) fail(Outcome::kNoTelemetry, "the transfer was not posted");
   if (one->transfer.state() == TransferState::kRunning)
-    fail(Outcome::kNoTelemetry, "the transfer is still running; ask when it is DONE");
+    fail(Outcome::kNoTelemetry,
+         "the transfer is still running; ask for telemetry after it is DONE");
   static_cast<void>(outcomeOf(*one, one->transfer.state()));
   return *one->telemetry;
 }
@@ -251,7 +257,7 @@ void NixlAgent::releaseRequest(std::uint64_t handle) {
   }
   if (one->transfer.state() != TransferState::kRunning) return;
   one->transfer.cancel();
-  static_cast<void>(one->transfer.wait());  // that it was cancelled is no news
+  static_cast<void>(one->transfer.wait());  // ignores the error: it says only "cancelled"
 }
 
 }  // namespace viaduct::python::nixl

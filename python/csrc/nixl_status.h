@@ -1,4 +1,4 @@
-// How calls of the `nixl` module end: its status numbers and its exceptions. Threads: with the GIL.
+// Declares the status numbers and the exceptions of the `nixl` module. Threads: call with the GIL.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -11,7 +11,7 @@ namespace viaduct::python::nixl {
 
 namespace py = pybind11;
 
-// With the numbers that programs compare with.
+// Programs compare these numbers with NIXL's, so the numbers must not change.
 enum class Outcome : int {
   kInProgress = 1,
   kSuccess = 0,
@@ -29,7 +29,7 @@ enum class Outcome : int {
   kNoTelemetry = -12,
 };
 
-// The exception of that outcome. Its text begins with the outcome's name.
+// Raises the exception of that outcome. The text of the exception begins with the outcome's name.
 [[noreturn]] void fail(Outcome outcome, const std::string& text);
 [[noreturn]] void fail(const Error& error);
 
@@ -42,7 +42,8 @@ inline void check(const Status& status) {
   if (!status) fail(status.error());
 }
 
-// The Python object of kSuccess or kInProgress: always the same one, so that `is` compares it.
+// Return the Python object of kSuccess or kInProgress. Each call returns the same object, so that
+// callers may compare with `is`.
 py::object successObject();
 py::object inProgressObject();
 

@@ -31,7 +31,8 @@ constexpr std::array kRows{
     Row{Outcome::kNoTelemetry, "NIXL_ERR_NO_TELEMETRY", "nixlNoTelemetryError"},
 };
 
-// Live as long as the process: an exception may be on its way while the module goes.
+// These objects live as long as the process, because an exception may still propagate while Python
+// destroys the module.
 std::array<PyObject*, kRows.size()> exceptions{};
 PyObject *success = nullptr, *in_progress = nullptr;
 
@@ -70,7 +71,7 @@ Outcome outcomeOf(Code code) {
 void fail(Outcome outcome, const std::string& text) {
   const std::size_t row = rowOf(outcome);
   const std::string whole = fmt::format("{}: {}", kRows[row].name, text);
-  // Texts of the system and names of peers may be no UTF-8.
+  // Texts of the system and names of peers may not be UTF-8.
   const auto message = py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(
       whole.data(), static_cast<py::ssize_t>(whole.size()), "backslashreplace"));
   PyErr_SetObject(exceptions[row], message.ptr());
@@ -83,7 +84,8 @@ py::object successObject() { return py::reinterpret_borrow<py::object>(success);
 py::object inProgressObject() { return py::reinterpret_borrow<py::object>(in_progress); }
 
 void bindStatus(py::module_& module) {
-  py::enum_<Outcome> outcomes(module, "nixl_status_t", "How a call ended, or where a transfer is.");
+  py::enum_<Outcome> outcomes(module, "nixl_status_t",
+                              "The outcome of a call, or the state of a transfer.");
   for (const Row& row : kRows) outcomes.value(row.name, row.outcome);
   outcomes.export_values();
   success = py::object(module.attr("NIXL_SUCCESS")).release().ptr();

@@ -12,24 +12,25 @@
 namespace viaduct::python {
 namespace {
 
-constexpr auto kPeer = R"(Another agent, as this one sees it.
+constexpr auto kPeer = R"(Another agent to which the local agent connects.
 
     peer = agent.connect(card)              # bytes from the other agent's `card`
-    peer.ready(timeout=10)                  # waits until transfers and notes can go
+    peer.ready(timeout=10)                  # waits until the peer is connected
     inbox = peer.pin("inbox", timeout=10)   # memory that it has pinned under that label
     agent.write(peer, data, inbox)
     peer.note(b"it is there")
 
-Made by Agent.connect(), find(), self() and peer(). A peer that dies becomes "lost" and is tried again
-in the background; the same object is "ready" again when it has come back.)";
+Agent.connect(), find(), self() and peer() return a Peer. The state of a dead peer becomes "lost",
+and the agent reconnects in the background. The same object becomes "ready" when the peer is
+back.)";
 
-// Attributes and waits look at the agent, which the child of a fork() must not.
+// Attributes and waits use the agent, so Agent.need() refuses them in a child of fork().
 Peer& live(KnownPeer& known, const char* operation) {
   known.agent->need(operation);
   return known.peer;
 }
 
-// What a member of Peer says, which takes the agent's lock.
+// Calls a member function of Peer without the GIL, because the function takes the agent's lock.
 template <class Member>
 auto ask(KnownPeer& known, const char* operation, const Member& member) {
   const Peer& peer = live(known, operation);
@@ -76,23 +77,25 @@ void bindPeer(py::module_& module) {
   py::class_<KnownPeer>(module, "Peer", kPeer)
       .def_property_readonly(
           "name", [](KnownPeer& known) { return ask(known, "name", &Peer::name); },
-          "Its name. Empty until a peer that was named by address has answered.")
+          "The peer's name. Empty for a peer that was connected by address and has not answered "
+          "yet.")
       .def_property_readonly(
           "state",
           [](KnownPeer& known) { return peerStateName(ask(known, "state", &Peer::state)); },
-          "\"connecting\", \"ready\", \"lost\" or \"gone\".")
+          "The state of the peer: \"connecting\", \"ready\", \"lost\" or \"gone\".")
       .def_property_readonly(
           "epoch", [](KnownPeer& known) { return ask(known, "epoch", &Peer::epoch); },
-          "Counts the sessions with the peer, from 1.")
+          "The number of the present session with the peer, counted from 1.")
       .def_property_readonly(
           "settled",
           [](const KnownPeer& known) { return unlocked([&] { return known.peer.settled(); }); },
-          "False while a stopped copy of the peer may still change memory that was withdrawn.")
+          "False while a stopped peer may still write to memory that this process has withdrawn.")
       .def_property_readonly(
-          "agent", [](const KnownPeer& known) { return known.agent; }, "The agent that sees it.")
+          "agent", [](const KnownPeer& known) { return known.agent; },
+          "The local agent of this Peer.")
       .def_property_readonly(
           "pins", [](KnownPeer& known) { return ask(known, "pins", &Peer::pins); },
-          "What it has pinned now: a list of RemotePin.")
+          "The memory that the peer has pinned now, as a list of RemotePin.")
       .def_property_readonly(
           "ways",
           [](KnownPeer& known) {
@@ -101,28 +104,29 @@ void bindPeer(py::module_& module) {
               ways[py::str(way.backend)] = py::make_tuple(way.usable, way.text);
             return ways;
           },
-          "How each backend reaches the peer: {\"local\": (True, \"mapped, cma\")}, or why not.")
+          "How each backend reaches the peer, as {name: (usable, text)}: {\"local\": (True, "
+          "\"mapped, cma\")}.\nThe text of an unusable backend gives the reason.")
       .def("ready", waitReady, py::arg("timeout") = py::none(), R"(ready($self, /, timeout=None)
 --
 
-Waits until the peer is ready. PeerLostError says why it is not. In asyncio:
-await asyncio.to_thread(peer.ready, 10).)")
+Waits until the peer is ready. PeerLostError gives the reason why the peer cannot be reached. In
+asyncio, use await asyncio.to_thread(peer.ready, 10).)")
       .def("over", waitOver, py::arg("epoch") = py::none(), py::arg("timeout") = py::none(),
            R"(over($self, /, epoch=None, timeout=None)
 --
 
-Waits until the session `epoch` is over: the peer is lost, has left, or has begun another. Without
-`epoch`, the present session.)")
+Waits until the session with the number `epoch` is over: the peer is lost, has left, or has begun
+another session. The default is the present session.)")
       .def("pin", waitPin, py::arg("label"), py::arg("timeout") = py::none(),
            R"(pin($self, /, label, timeout=None)
 --
 
-The memory that the peer has pinned under that label. Waits until there is one.)")
+Returns the memory that the peer has pinned under that label. Waits until the peer has pinned it.)")
       .def("note", sendNote, py::arg("data"), R"(note($self, /, data)
 --
 
-Sends bytes, text or a buffer, at most 1 MiB. Notes arrive once and in the order sent, or the peer is
-lost. BusyError: the peer does not read its notes.)")
+Sends a note of bytes, text or a buffer, at most 1 MiB. Each note arrives once and in the order
+sent, unless the peer is lost. BusyError: the peer does not read its notes.)")
       .def(
           "forget", [](KnownPeer& known) { ask(known, "forget", &Peer::forget); },
           R"(forget($self, /)

@@ -9,7 +9,7 @@
 namespace viaduct::python {
 namespace {
 
-// The buffer protocol: bytes, in one dimension.
+// Implements the buffer protocol: exports the memory as one-dimensional bytes.
 int viewPin(PyObject* self, Py_buffer* view, int flags) {
   try {
     auto& pin = py::handle(self).cast<PinState&>();
@@ -40,12 +40,12 @@ constexpr auto kPin = R"(Memory that peers of the agent can reach, until release
     with agent.allocate(1 << 20, label="inbox") as pin:
         array = numpy.frombuffer(pin, dtype="float32")    # a view, no copy
         array[:] = 1
-        agent.write(peer, pin, remote)                    # all of it
+        agent.write(peer, pin, remote)                    # the whole pin
         blocks = pin.blocks(4096)                         # cut into blocks of 4,096 bytes
 
-Made by Agent.allocate() and Agent.pin(). A pin is a buffer: memoryview(pin), numpy.frombuffer(pin)
-and torch.frombuffer(pin) are views of its memory. The memory stays valid while a view of it lives,
-also after release(). A pin that is garbage collected is released.)";
+Agent.allocate() and Agent.pin() return a Pin. memoryview(pin), numpy.frombuffer(pin) and
+torch.frombuffer(pin) make views of the pin's memory by the buffer protocol. The memory stays valid
+while a view lives, also after release(). Garbage collection releases a pin.)";
 
 }  // namespace
 
@@ -58,10 +58,10 @@ void bindPin(py::module_& module) {
                                                   }))
       .def_property_readonly(
           "address", [](const PinState& pin) { return pin.info().address; },
-          "Where the memory begins.")
+          "The address at which the memory begins.")
       .def_property_readonly(
           "bytes", [](const PinState& pin) { return pin.info().bytes; },
-          "How many bytes are pinned.")
+          "The size of the pinned memory in bytes.")
       .def("__len__", [](const PinState& pin) { return pin.info().bytes; })
       .def_property_readonly(
           "label", [](const PinState& pin) { return pin.info().label; },
@@ -70,7 +70,8 @@ void bindPin(py::module_& module) {
                              "Whether transfers may only read the memory.")
       .def_property_readonly("released", &PinState::isReleased, "Whether release() was called.")
       .def_property_readonly(
-          "agent", [](const PinState& pin) { return pin.agent(); }, "The agent of the pin.")
+          "agent", [](const PinState& pin) { return pin.agent(); },
+          "The agent that pinned the memory.")
       .def(
           "blocks",
           [](const py::object& self, std::uint64_t bytes, std::uint64_t stride,
@@ -84,11 +85,11 @@ void bindPin(py::module_& module) {
       .def("release", &PinState::release, R"(release($self, /)
 --
 
-Withdraws the memory. When it returns, no peer reaches the memory and no transfer uses it.
+Withdraws the memory. When release() returns, no peer reaches the memory and no transfer uses it.
 
-Transfers that still use it end with an error. Views keep the memory itself valid. PeerLostError: a
-peer was stopped in the middle of a copy, and may still change the memory until its `settled` is
-True; the pinned object is kept alive until then. May be called twice.)")
+Transfers that still use the memory end with an error. Views keep the memory valid. PeerLostError: a
+peer was stopped in the middle of a copy, and may still write to the memory until its `settled` is
+True. The agent keeps the pinned object alive until that time. release() may be called twice.)")
       .def("__enter__", [](py::object self) { return self; })
       .def("__exit__", [](PinState& pin, const py::args&) { pin.release(); })
       .def("__repr__", describe);

@@ -1,4 +1,5 @@
-// The class Transfer. Threads: with the GIL, but for what the library does meanwhile.
+// Declares the state behind the Python class Transfer. Threads: call with the GIL; a call releases
+// the GIL while it blocks or copies.
 #pragma once
 
 #include <viaduct/transfer.h>
@@ -12,7 +13,7 @@
 
 namespace viaduct::python {
 
-// Keeps all that the copy touches alive: the agent, the pins here, and the arrays behind the
+// Keeps every object of the copy alive: the agent, the local pins, and the arrays behind the
 // blocks.
 class PlannedTransfer {
  public:
@@ -23,9 +24,10 @@ class PlannedTransfer {
   PlannedTransfer& operator=(const PlannedTransfer&) = delete;
 
   void post(const py::object& note, const py::object& timeout);
-  // True at the end, also if it ended as a failure; raises nothing.
+  // Makes progress once. Returns true if the post has ended, also by a failure, and does not raise
+  // the failure.
   bool advance();
-  // Raises why the last post failed.
+  // Raises the error of the last post, if the post failed.
   void raiseFailure();
   void wait(const py::object& timeout);
   void cancel();
@@ -33,7 +35,7 @@ class PlannedTransfer {
 
   const std::shared_ptr<AgentState>& agent() const { return agent_; }
   OpKind kind() const { return kind_; }
-  // Looks at no more than the transfer itself. After close(), how the last post ended.
+  // Reads the state of the last post, also after close(). The call does not use the agent.
   TransferState state() const { return transfer_.state(); }
   const Transfer& transfer() const { return transfer_; }
 
@@ -43,7 +45,8 @@ class PlannedTransfer {
     if (closed_) [[unlikely]]
       refuseClosed(operation);
   }
-  // Also of an agent that is closed: it ended its transfers, and they say how.
+  // Accepts a closed agent too: close() ended the agent's transfers, and each transfer still knows
+  // its end.
   void needHandle(const char* operation) const {
     if (agent_->isForked()) agent_->need(operation);
     if (closed_) refuseClosed(operation);

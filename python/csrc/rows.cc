@@ -13,15 +13,15 @@
 namespace viaduct::python {
 namespace {
 
-// Reading fewer is over before another thread could have taken the GIL.
+// Reading fewer elements takes less time than handing the GIL to another thread.
 constexpr std::size_t kLongArray = 4096;
 constexpr std::uint64_t kMostBlocks = std::numeric_limits<std::uint32_t>::max();
 
-// Somebody's array, open for as long as this lives.
+// Holds the buffer of a caller's array open as long as the object lives.
 class Array {
  public:
   explicit Array(py::handle source) : owner_(py::reinterpret_borrow<py::object>(source)) {
-    // A tensor of torch has no buffer of its own; numpy() shares its memory.
+    // A torch tensor has no buffer, but its numpy() returns an array that shares the memory.
     if (PyObject_CheckBuffer(owner_.ptr()) == 0) owner_ = owner_.attr("numpy")();
     if (PyObject_GetBuffer(owner_.ptr(), &view_, PyBUF_RECORDS_RO) != 0)
       throw py::error_already_set();
@@ -44,7 +44,7 @@ class Array {
   Py_buffer view_{};
 };
 
-// Calls `read` with a value of the array's type of element.
+// Calls `read` with a zero of the array's element type, which selects the template instance.
 template <class Read>
 void withElement(const Array& array, const Read& read) {
   std::string_view format = array.format();
@@ -93,7 +93,7 @@ bool isNegative(T value) {
       column, value));
 }
 
-// Without the GIL where it takes long.
+// Releases the GIL around `call` if the array is long.
 template <class Call>
 void readUnlocked(std::size_t elements, const Call& call) {
   if (elements < kLongArray) return call();
@@ -141,10 +141,11 @@ Rows rowsOfArray(py::handle source, Pairs pairs) {
     std::string shape;
     for (int i = 0; i < array.dimensions(); ++i)
       shape += fmt::format("{}{}", i == 0 ? "" : ", ", array.extent(i));
-    throw py::value_error(fmt::format(
-        "an array of shape ({}); use N rows of (address, bytes, device) or of (address, bytes, "
-        "device, stride, count)",
-        shape));
+    throw py::value_error(
+        fmt::format("the array has the shape ({}); use N rows of (address, bytes, device) or of "
+                    "(address, bytes, "
+                    "device, stride, count)",
+                    shape));
   }
   Rows rows;
   withElement(
@@ -213,7 +214,8 @@ void readIndices(const Array& array, std::vector<std::uint32_t>& into) {
 std::vector<std::uint32_t> indicesOfArray(py::handle source) {
   const Array array(source);
   if (array.dimensions() != 1)
-    throw py::value_error(fmt::format("indices of {} dimensions; use one", array.dimensions()));
+    throw py::value_error(
+        fmt::format("the array of indices has {} dimensions; use one", array.dimensions()));
   std::vector<std::uint32_t> indices;
   withElement(array, [&]<class T>(T) {
     readUnlocked(array.extent(0), [&] { readIndices<T>(array, indices); });
@@ -230,7 +232,7 @@ std::uint32_t checkedIndex(std::size_t place, py::handle value) {
 std::vector<std::uint32_t> indicesOfRange(py::handle range) {
   const auto count = py::len(range);
   if (count == 0) return {};
-  // Both ends: what lies between is in bounds with them.
+  // If both ends of the range are in bounds, all numbers between them are in bounds too.
   const std::int64_t first = checkedIndex(0, range.attr("__getitem__")(0));
   const std::int64_t last = checkedIndex(count - 1, range.attr("__getitem__")(-1));
   std::vector<std::uint32_t> indices(count);
@@ -286,7 +288,7 @@ Rows parseRows(py::handle source, Pairs pairs) {
   Rows rows;
   const auto count = PySequence_Fast_GET_SIZE(items.ptr());
   for (py::ssize_t i = 0; i < count; ++i) {
-    // A list may change while an item's __index__ runs: look anew each time.
+    // An item's __index__ may shrink the list, so check the size before each access.
     if (i >= PySequence_Fast_GET_SIZE(items.ptr())) break;
     const auto item = py::reinterpret_borrow<py::object>(PySequence_Fast_GET_ITEM(items.ptr(), i));
     addTuple(item, static_cast<std::size_t>(i), pairs, rows);

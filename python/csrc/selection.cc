@@ -30,7 +30,7 @@ Side ofPair(py::handle given) {
           .indices = second.is_none() ? Indices() : indicesOf(second)};
 }
 
-// An array as a whole: in one block, or, if the rows have gaps between them, in a block for each.
+// Takes a whole array: as one block, or as one block for each row if gaps lie between the rows.
 Side ofMemory(py::handle given) {
   const ObjectMemory memory = memoryOf("plan", given);
   if (memory.isDense()) return {.list = oneBlock(memory.address, memory.bytes(), memory.keeper)};
@@ -42,17 +42,17 @@ Side ofMemory(py::handle given) {
 
 Indices indicesOf(py::handle given) {
   Indices indices(parseIndices(given));
-  // To the library, no indices mean all blocks.
-  if (indices.empty()) raiseMisuse("select blocks", "0 indices name no block");
+  // The library takes an empty list of indices for all blocks, so refuse an empty list here.
+  if (indices.empty()) raiseMisuse("select blocks", "0 indices select no block");
   return indices;
 }
 
 Side localSideOf(py::handle given, const AgentState& agent) {
   if (py::isinstance<PinInfo>(given))
-    raiseMisuse("plan", "the local side lies at a peer", "give memory of this process first");
+    raiseMisuse("plan", "the local side lies at a peer", "pass memory of this process as `local`");
   if (py::isinstance<PinState>(given) && given.cast<const PinState&>().agent().get() != &agent)
     raiseMisuse("plan", "the local pin belongs to another agent",
-                "pin the memory with this one too");
+                "pin the memory with this agent too");
   return remoteSideOf(given);
 }
 
@@ -81,10 +81,13 @@ std::shared_ptr<BlockList> blocksWithin(const PinInfo& pin, const Cut& cut, py::
   constexpr auto kOperation = "blocks";
   const std::uint64_t stride = cut.stride == 0 ? cut.bytes : cut.stride;
   if (cut.bytes == 0 || stride < cut.bytes)
-    raiseMisuse(kOperation, fmt::format("blocks of {} bytes, {} bytes apart", cut.bytes, stride));
+    raiseMisuse(kOperation,
+                fmt::format("blocks of {} bytes that begin {} bytes apart are empty or overlap",
+                            cut.bytes, stride));
   if (cut.offset > pin.bytes || cut.bytes > pin.bytes - cut.offset)
-    raiseMisuse(kOperation, fmt::format("a block of {} bytes at offset {} is not inside {} bytes",
-                                        cut.bytes, cut.offset, pin.bytes));
+    raiseMisuse(kOperation,
+                fmt::format("a block of {} bytes at offset {} does not fit into a pin of {} bytes",
+                            cut.bytes, cut.offset, pin.bytes));
   const std::uint64_t room = pin.bytes - cut.offset;
   const std::uint64_t fit = (room - cut.bytes) / stride + 1;
   const std::uint64_t rest = room - (fit - 1) * stride - cut.bytes;
@@ -95,7 +98,8 @@ std::shared_ptr<BlockList> blocksWithin(const PinInfo& pin, const Cut& cut, py::
         fmt::format("{} bytes are left over after {} blocks of {} bytes", rest, fit, cut.bytes),
         fmt::format("pass count={} to leave them out", fit));
   if (cut.count && (*cut.count == 0 || *cut.count > fit))
-    raiseMisuse(kOperation, fmt::format("{} blocks; {} fit into {} bytes", *cut.count, fit, room));
+    raiseMisuse(kOperation, fmt::format("count={}, but only {} blocks fit into {} bytes",
+                                        *cut.count, fit, room));
   return std::make_shared<BlockList>(valueOf(Blocks::strided({.base = pin.address + cut.offset,
                                                               .stride = stride,
                                                               .bytes = cut.bytes,
@@ -112,7 +116,7 @@ std::vector<std::shared_ptr<const PinState>> BlockList::pinsOf(const AgentState&
   return held;
 }
 
-// A run may span pins that touch each other.
+// Collects every pin that a run touches, because a run may span several adjacent pins.
 void BlockList::findPins(const AgentState& agent) const {
   pins_.clear();
   std::shared_ptr<const PinState> last;
@@ -126,7 +130,7 @@ void BlockList::findPins(const AgentState& agent) const {
     for (std::uint64_t at = run.base; at < end;) {
       if (!inLast(at)) {
         last = agent.pinAt(at);
-        if (!last) break;  // plan() refuses it, and says so better
+        if (!last) break;  // plan() refuses the address with a better error
         pins_.push_back(last);
       }
       at = last->info().address + last->info().bytes;

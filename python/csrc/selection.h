@@ -1,4 +1,5 @@
-// Blocks and selections of them, as Python passes them. Threads: with the GIL.
+// Converts the blocks and selections of blocks that Python callers pass. Threads: call with the
+// GIL.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -15,7 +16,7 @@
 
 namespace viaduct::python {
 
-// The class Blocks.
+// The state behind the Python class Blocks.
 class BlockList {
  public:
   BlockList(Blocks blocks, py::object keeper)
@@ -23,38 +24,39 @@ class BlockList {
 
   const Blocks& blocks() const { return blocks_; }
   const py::object& keeper() const { return keeper_; }
-  // The pins of the agent that the blocks lie in. Remembered while the agent's pins are the same.
+  // Returns the agent's pins that contain the blocks. Caches the result until the agent's pins
+  // change.
   std::vector<std::shared_ptr<const PinState>> pinsOf(const AgentState& agent) const;
 
  private:
   void findPins(const AgentState& agent) const;
 
   Blocks blocks_;
-  py::object keeper_;  // of the memory that the blocks were made from
+  py::object keeper_;  // keeps the memory of the blocks alive
   mutable const AgentState* pins_agent_ = nullptr;
   mutable std::uint64_t pins_version_ = 0;
   mutable std::vector<std::weak_ptr<const PinState>> pins_;
 };
 
-// The class Selection, which is what blocks[indices] gives.
+// The state behind the Python class Selection, the result of blocks[indices].
 struct SelectedBlocks {
   std::shared_ptr<const BlockList> list;
   Indices indices;
 };
 
-// Numbers of blocks, of which there is at least one.
+// Parses block numbers. Raises InvalidError if the caller passes none.
 Indices indicesOf(py::handle given);
 
-// One side of a plan, made of whatever docs/python.md allows.
+// One side of a plan. docs/python.md lists the Python types that make a side.
 struct Side {
   std::shared_ptr<const BlockList> list;
   Indices indices = {};
 };
-// The local side, whose pins are the agent's.
+// The local side refuses a RemotePin and a pin of another agent.
 Side localSideOf(py::handle given, const AgentState& agent);
 Side remoteSideOf(py::handle given);
 
-// Equal blocks of a pin, here or at a peer.
+// Describes equal blocks of a pin, which is local or belongs to a peer.
 struct Cut {
   std::uint64_t bytes = 0, stride = 0, offset = 0;
   std::optional<std::uint64_t> count;
@@ -64,9 +66,9 @@ std::shared_ptr<BlockList> blocksWithin(const PinInfo& pin, const Cut& cut, py::
 inline constexpr auto kBlocksOfPin = R"(blocks($self, /, bytes, *, stride=0, offset=0, count=None)
 --
 
-The memory as blocks of `bytes` each, from `offset` on.
+Divides the memory from `offset` on into blocks of `bytes` bytes each, and returns the Blocks.
 
-They touch, or begin `stride` bytes apart. Without `count`, as many as there are; the memory then has
-to end with a whole block.)";
+Neighbouring blocks touch, or begin `stride` bytes apart. Without `count`, the blocks fill the
+memory, which then has to end with a whole block.)";
 
 }  // namespace viaduct::python

@@ -1,4 +1,4 @@
-// Settings from keywords. Threads: with the GIL.
+// Reads an agent's settings from Python keywords. Threads: call with the GIL.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -8,7 +8,8 @@ namespace viaduct::python {
 
 namespace py = pybind11;
 
-// {name="a", deadline=5}, on top of the environment, or of the defaults with environment=False.
+// Applies keywords such as name="a", deadline=5. The environment variables VIADUCT_* give all other
+// settings, or the defaults if the caller passes environment=False.
 Settings settingsOf(const py::kwargs& given);
 
 }  // namespace viaduct::python

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "VIADUCT_";
 
-// "VIADUCT_COPY_THREADS" is copy_threads.
+// Makes the keyword of a variable: "VIADUCT_COPY_THREADS" becomes "copy_threads".
 std::string keywordOf(std::string_view variable) {
   std::string keyword(variable.substr(kPrefix.size()));
   std::transform(keyword.begin(), keyword.end(), keyword.begin(),
@@ -33,7 +33,7 @@ py::list keywords() {
 
 std::string micros(double seconds) { return fmt::format("{:.0f}us", seconds * 1e6); }
 
-// As the variable would have it.
+// Writes a Python value as the text that the environment variable would hold.
 std::string textOf(py::handle value) {
   if (PyBool_Check(value.ptr()) != 0) return value.is(py::handle(Py_True)) ? "yes" : "no";
   if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) {
@@ -47,7 +47,7 @@ std::string textOf(py::handle value) {
   return py::str(value).cast<std::string>();
 }
 
-// A number of seconds, for a setting that takes a duration.
+// Writes a number of seconds as the text of a duration, or returns nothing for another value.
 std::optional<std::string> secondsOf(py::handle value) {
   const bool number = (PyLong_Check(value.ptr()) != 0 && PyBool_Check(value.ptr()) == 0) ||
                       PyFloat_Check(value.ptr()) != 0;
@@ -62,11 +62,11 @@ void apply(const SettingRow& row, std::string_view keyword, py::handle value, Se
   if (const auto seconds = secondsOf(value); !parsed && seconds)
     if (row.parse(*seconds, into)) return;
   if (parsed) return;
-  raise(
-      {.code = Code::kInvalid,
-       .operation = "settings",
-       .detail = fmt::format("{}={} cannot be read", keyword, py::repr(value).cast<std::string>()),
-       .remedy = fmt::format("give {}", parsed.error().remedy)});
+  raise({.code = Code::kInvalid,
+         .operation = "settings",
+         .detail = fmt::format("{}={} is not a valid setting", keyword,
+                               py::repr(value).cast<std::string>()),
+         .remedy = fmt::format("give {}", parsed.error().remedy)});
 }
 
 void applyKeyword(std::string_view keyword, py::handle value, Settings& into) {
@@ -76,7 +76,7 @@ void applyKeyword(std::string_view keyword, py::handle value, Settings& into) {
   const py::list near =
       py::module_::import("difflib").attr("get_close_matches")(keyword, keywords());
   raiseMisuse("settings", fmt::format("there is no setting {}", keyword),
-              near.empty() ? "viaduct.settings() lists them"
+              near.empty() ? "viaduct.settings() lists all settings"
                            : fmt::format("use {}", near[0].cast<std::string>()));
 }
 
@@ -106,7 +106,7 @@ void bindSettings(py::module_& module) {
   module.def("settings", rows, R"(settings()
 --
 
-What can be set about an agent: a tuple of (keyword, variable, default, meaning).
+Returns all settings of an agent, as a tuple of rows (keyword, variable, default, meaning).
 
     for keyword, variable, default, meaning in viaduct.settings():
         print(f"{keyword} = {default!r}: {meaning}")

@@ -21,17 +21,17 @@ PlannedTransfer::PlannedTransfer(std::shared_ptr<AgentState> agent, OpKind kind,
       pins_(local_->pinsOf(*agent_)),
       transfer_(std::move(planned)) {}
 
-// A transfer that still runs is cancelled, and ends before its memory may go.
+// Cancels a running transfer and waits for its end, because its memory may be freed afterwards.
 PlannedTransfer::~PlannedTransfer() {
   if (state() != TransferState::kRunning) return;
   unlockedFromDestructor([this] {
     transfer_.cancel();
-    static_cast<void>(transfer_.wait());  // that it was cancelled is no news
+    static_cast<void>(transfer_.wait());  // ignores the error: it says only "cancelled"
   });
 }
 
 void PlannedTransfer::refuseClosed(const char* operation) {
-  raiseMisuse(operation, "the transfer is closed", "plan another one");
+  raiseMisuse(operation, "the transfer is closed", "plan another transfer");
 }
 
 void PlannedTransfer::post(const py::object& note, const py::object& timeout) {
@@ -50,7 +50,7 @@ void PlannedTransfer::post(const py::object& note, const py::object& timeout) {
 bool PlannedTransfer::advance() {
   if (state() == TransferState::kRunning) {
     needHandle("poll");
-    // Others may run meanwhile: a loop around poll() would keep the GIL from them for 5 ms at a
+    // Releases the GIL: otherwise a loop around poll() keeps it from other threads for 5 ms at a
     // time.
     const Unlocked unlocked;
     transfer_.poll();
@@ -60,7 +60,7 @@ bool PlannedTransfer::advance() {
 
 void PlannedTransfer::raiseFailure() {
   if (state() == TransferState::kDone) return;
-  check(transfer_.wait(Deadline::never()));  // it has ended: says how, and does not wait
+  check(transfer_.wait(Deadline::never()));  // the post has ended: returns its error at once
 }
 
 void PlannedTransfer::wait(const py::object& timeout) {
@@ -87,7 +87,7 @@ void PlannedTransfer::close() {
     }
     if (state() == TransferState::kRunning) {
       transfer_.cancel();
-      static_cast<void>(transfer_.wait());  // that it was cancelled is no news
+      static_cast<void>(transfer_.wait());  // ignores the error: it says only "cancelled"
     }
   }
   pins_.clear();
@@ -97,13 +97,13 @@ void PlannedTransfer::close() {
 
 namespace {
 
-// A post has ended in every state after kRunning.
+// Every state after kRunning means that the post has ended.
 static_assert(TransferState::kIdle < TransferState::kRunning);
 static_assert(TransferState::kDone > TransferState::kRunning);
 static_assert(TransferState::kFailed > TransferState::kRunning);
 static_assert(TransferState::kCancelled > TransferState::kRunning);
 
-// One text for each state, made once: a loop compares them often.
+// Makes the text of each state only once, because loops compare `state` often.
 py::object stateText(TransferState state) {
   static const auto& kTexts =
       *new std::array<py::object, 5>{py::str("idle"), py::str("running"), py::str("done"),
@@ -124,54 +124,57 @@ std::string describe(const PlannedTransfer& transfer) {
 }
 
 constexpr auto kTransfer =
-    R"(A planned copy between memory here and memory at a peer. Plan once, post many times.
+    R"(A planned copy between local memory and a peer's memory. One plan may be posted many times.
 
     transfer = agent.plan("write", peer, local, remote)
-    transfer.post(note=b"page 7", timeout=1.0)     # starts it and returns
+    transfer.post(note=b"page 7", timeout=1.0)     # starts the copy and returns
     transfer.wait()                                # or: await transfer
     print(transfer.path)                           # local/mapped 1.0 MiB in 16 ops
 
     with agent.plan("read", peer, local, remote) as transfer:
         transfer.post()
-        while not transfer.poll():                 # or look at it now and then
+        while not transfer.poll():                 # or poll between other work
             do_other_work()
 
-From post() to its end, the memory belongs to the transfer. The end comes at the latest at the
-timeout of the post plus the setting `grace`; after it, nobody touches the memory. A transfer that is
-closed, left by `with`, or garbage collected is cancelled and waited for. It keeps its agent, its pins
-and its arrays alive.)";
+From post() to the end of the copy, the memory belongs to the transfer. The copy ends at the latest
+after the timeout of the post plus the setting `grace`. After the end, nobody touches the memory.
+close(), the end of a `with` block and garbage collection cancel a running copy and wait for its
+end. A transfer keeps its agent, its pins and its arrays alive.)";
 
 constexpr auto kPost = R"(post($self, /, note=None, timeout=None)
 --
 
 Starts the copy and returns the transfer, so that `await transfer.post()` works.
 
-The peer gets `note` (bytes or str) when all data is there. After `timeout` seconds the copy is
-cancelled and fails with TimeoutError; None: the setting `deadline`. InvalidError: it still runs.)";
+The peer receives `note` (bytes or str) after all data has arrived. After `timeout` seconds the copy
+is cancelled and fails with TimeoutError. The default timeout is the setting `deadline`.
+InvalidError: the previous post still runs.)";
 
 constexpr auto kPoll = R"(poll($self, /)
 --
 
-Moves things along without blocking. True: it is done. False: it still runs. Raises why it failed.)";
+Makes progress without blocking. Returns True if the copy is done, and False while it runs. Raises
+the error of a failed copy.)";
 
 constexpr auto kWait = R"(wait($self, /, timeout=None)
 --
 
-Waits for the end of the post. Raises why it failed.
+Waits for the end of the post. Raises the error of a failed copy.
 
-After `timeout` seconds it raises TimeoutError, and the transfer goes on: state is "running". Ctrl-C
-raises KeyboardInterrupt, and the transfer goes on as well.)";
+After `timeout` seconds wait() raises TimeoutError, and the copy goes on: `state` is "running".
+Ctrl-C raises KeyboardInterrupt, and the copy goes on as well.)";
 
 constexpr auto kCancel = R"(cancel($self, /)
 --
 
-Asks for the end. wait() returns when nobody touches the memory any more, with CancelledError, or
-without an error if the copy was faster.)";
+Asks the copy to end, and returns at once. wait() then waits until nobody touches the memory. wait()
+raises CancelledError, unless the copy had finished before.)";
 
 constexpr auto kClose = R"(close($self, /)
 --
 
-Cancels a running post, waits for its end, and lets go of the memory. May be called twice.)";
+Cancels a running post, waits for its end, and releases the memory. A second close() does
+nothing.)";
 
 }  // namespace
 
@@ -193,10 +196,12 @@ void bindTransfer(py::module_& module) {
           [](const PlannedTransfer& transfer) {
             return transfer.state() > TransferState::kRunning;
           },
-          "Whether the last post has ended, however: as with Future.done(). Moves nothing along.")
+          "Whether the last post has ended, by success or failure, as with Future.done(). Reading "
+          "`done` makes no progress.")
       .def_property_readonly(
           "state", [](const PlannedTransfer& transfer) { return stateText(transfer.state()); },
-          "\"idle\", \"running\", \"done\", \"failed\" or \"cancelled\". Moves nothing along.")
+          "The state of the last post: \"idle\", \"running\", \"done\", \"failed\" or "
+          "\"cancelled\". Reading `state` makes no progress.")
       .def_property_readonly(
           "error",
           [](const PlannedTransfer& transfer) -> py::object {
@@ -204,28 +209,28 @@ void bindTransfer(py::module_& module) {
             if (!end.error) return py::none();
             return exceptionOf(*end.error);
           },
-          "Why the last post failed, as an exception, or None.")
+          "The exception of the last post if the post failed, or None.")
       .def_property_readonly(
           "path",
           [](const PlannedTransfer& transfer) {
             return unlocked([&] { return transfer.transfer().path(); });
           },
-          "What moved the bytes of the last post.")
+          "The Path of the last post: the backends and rails that moved its bytes.")
       .def_property_readonly(
           "bytes",
           [](const PlannedTransfer& transfer) {
             return unlocked([&] { return transfer.transfer().bytes(); });
           },
-          "The bytes of one post.")
+          "The number of bytes that one post copies.")
       .def_property_readonly(
           "ops",
           [](const PlannedTransfer& transfer) {
             return unlocked([&] { return transfer.transfer().ops(); });
           },
-          "Contiguous copies that one post makes, after neighbours were joined.")
+          "The number of contiguous copies in one post. Adjacent blocks count as one copy.")
       .def_property_readonly(
           "agent", [](const PlannedTransfer& transfer) { return transfer.agent(); },
-          "The agent that planned it.")
+          "The agent that planned the transfer.")
       .def("__enter__", [](py::object self) { return self; })
       .def("__exit__", [](PlannedTransfer& transfer, const py::args&) { transfer.close(); })
       .def(

@@ -14,33 +14,35 @@ py::bytes bytesOf(const Note& note) {
   return {reinterpret_cast<const char*>(note.bytes.data()), note.bytes.size()};
 }
 
-constexpr auto kNote = R"(Bytes that a peer sent.
+constexpr auto kNote = R"(A message of bytes from a peer.
 
     async for note in agent.notes():
         print(note.sender, note.data)
         agent.peer(note.sender).note(b"got it")
 )";
 
-constexpr auto kRemotePin = R"(Memory that a peer has pinned: what a transfer may name there.
+constexpr auto kRemotePin = R"(Memory that a peer has pinned, for the remote side of a transfer.
 
     inbox = peer.pin("inbox", timeout=10)
-    agent.write(peer, data, inbox)                       # all of it
+    agent.write(peer, data, inbox)                       # the whole pin
     agent.write(peer, data, inbox.blocks(4096)[[0, 5]])
 )";
 
 void bindPath(py::module_& module) {
-  py::class_<PathShare>(module, "PathShare", "The share of one rail in a transfer.")
-      .def_readonly("backend", &PathShare::backend, "\"local\", \"tcp\", ...")
-      .def_readonly("way", &PathShare::way, "How: \"mapped\", \"cma\", \"socket\", ...")
-      .def_readonly("rail", &PathShare::rail, "Which NIC, queue or group of sockets.")
-      .def_readonly("bytes", &PathShare::bytes, "Bytes that it moved.")
-      .def_readonly("ops", &PathShare::ops, "Contiguous copies that it made.")
+  py::class_<PathShare>(module, "PathShare", "The share of a transfer that one rail carried.")
+      .def_readonly("backend", &PathShare::backend, "The backend's name: \"local\", \"tcp\", ...")
+      .def_readonly("way", &PathShare::way,
+                    "How the backend copied: \"mapped\", \"cma\", \"socket\", ...")
+      .def_readonly("rail", &PathShare::rail,
+                    "The NIC, queue or group of sockets that carried the bytes.")
+      .def_readonly("bytes", &PathShare::bytes, "The number of bytes that the rail carried.")
+      .def_readonly("ops", &PathShare::ops, "The number of contiguous copies that the rail made.")
       .def("__repr__", [](const PathShare& share) {
         return fmt::format("<viaduct.PathShare {}/{} {}: {} bytes in {} ops>", share.backend,
                            share.way, share.rail, share.bytes, share.ops);
       });
   py::class_<Path>(module, "Path",
-                   R"(What really moved the bytes of a transfer.
+                   R"(The backends and rails that moved the bytes of a transfer.
 
     transfer.wait()
     print(transfer.path)                       # local/mapped 1.0 MiB in 16 ops
@@ -62,22 +64,24 @@ void bindPath(py::module_& module) {
 void bindValues(py::module_& module) {
   bindPath(module);
   py::class_<Note>(module, "Note", kNote)
-      .def_readonly("sender", &Note::from, "The name of the peer.")
-      .def_property_readonly("data", bytesOf, "The bytes.")
+      .def_readonly("sender", &Note::from, "The name of the peer that sent the note.")
+      .def_property_readonly("data", bytesOf, "The bytes of the note.")
       .def_property_readonly(
           "text", [](const Note& note) { return py::str(bytesOf(note).attr("decode")()); },
-          "The bytes as UTF-8. UnicodeDecodeError if they are something else.")
+          "The bytes decoded as UTF-8. UnicodeDecodeError: the bytes are not UTF-8.")
       .def("__bytes__", bytesOf)
       .def("__repr__", [](const Note& note) {
         return fmt::format("<viaduct.Note {} bytes from {:?}>", note.bytes.size(), note.from);
       });
   py::class_<PinInfo>(module, "RemotePin", kRemotePin)
-      .def_readonly("label", &PinInfo::label, "The name that its owner gave it; may be empty.")
-      .def_readonly("address", &PinInfo::address, "Where it begins, in the peer's process.")
-      .def_readonly("bytes", &PinInfo::bytes, "How many bytes are pinned.")
+      .def_readonly("label", &PinInfo::label,
+                    "The label that the peer gave the memory; may be empty.")
+      .def_readonly("address", &PinInfo::address,
+                    "The address of the memory in the peer's process.")
+      .def_readonly("bytes", &PinInfo::bytes, "The size of the pinned memory in bytes.")
       .def_property_readonly(
           "read_only", [](const PinInfo& pin) { return pin.access == MemoryAccess::kReadOnly; },
-          "Whether transfers may only read it.")
+          "Whether transfers may only read the memory.")
       .def("__len__", [](const PinInfo& pin) { return pin.bytes; })
       .def(
           "blocks",

@@ -4,8 +4,8 @@
 
     with viaduct.Agent(name="server") as agent:          # one process
         inbox = agent.allocate(1 << 20, label="inbox")
-        send_somehow(agent.card)                         # bytes: to the other process
-        note = agent.wait_note()                         # comes after the data it speaks of
+        send_somehow(agent.card)                         # the other process needs these bytes
+        note = agent.wait_note()                         # arrives after the data of the copy
 
     with viaduct.Agent(name="client") as agent:          # the other process
         peer = agent.connect(card)
@@ -13,8 +13,8 @@
         memory = agent.allocate(1 << 20)                 # or: agent.pin(array)
         agent.write(peer, memory, peer.pin("inbox", timeout=10), note=b"it is full")
 
-In asyncio: `await agent.plan("write", peer, local, remote).post()`, and
-`async for note in agent.notes()`. See help(viaduct.Agent), help(viaduct.Blocks),
+In asyncio, use `await agent.plan("write", peer, local, remote).post()` and
+`async for note in agent.notes()`. For more, read help(viaduct.Agent), help(viaduct.Blocks),
 help(viaduct.Transfer) and docs/python.md.
 """
 

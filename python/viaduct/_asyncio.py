@@ -1,4 +1,4 @@
-"""Awaiting transfers and notes. An event loop watches the event descriptor of an agent."""
+"""Lets asyncio tasks await transfers and notes: the loop watches the agent's event descriptor."""
 
 import asyncio
 import os
@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from viaduct._core import Note
 
-_lock = threading.RLock()  # a garbage collection inside may come back
+# Reentrant: a garbage collection under the lock may run code that takes the lock again.
+_lock = threading.RLock()
 
 
 class _Reader:
-    """Wakes the tasks of one loop that wait for one agent. Used in the loop's thread alone."""
+    """Wakes the tasks of one event loop that wait for one agent. Only the loop's thread uses it."""
 
     def __init__(self, agent, loop):
         self.loop = loop
         self.watching = False
         self.descriptor = -1
-        # A descriptor of our own, so that it is open for as long as the loop may watch it.
+        # A duplicate descriptor stays open while the loop watches it, even after Agent.close().
         self.descriptor = os.dup(agent.fileno())
-        self.waiting = {}  # what each future waits for: a transfer, or an agent for its notes
+        self.waiting = {}  # maps each future to its transfer, or to its agent if it awaits notes
 
     def __del__(self):
         if self.descriptor != -1:
@@ -40,14 +41,14 @@ class _Reader:
         self.waiting.pop(future, None)
 
     def look(self):
-        """Wakes those that wait for what has happened."""
+        """Wakes each future whose transfer has ended or whose agent may have a note."""
         for future, subject in list(self.waiting.items()):
             if not future.done() and _has_news(subject):
                 future.set_result(None)
 
 
 def _has_news(subject):
-    # An agent may have a note: its waiting tasks look, and wait again if another one took it.
+    # An agent has no `done`: wake its tasks. A task waits again if another task took the note.
     return getattr(subject, "done", True)
 
 
@@ -56,9 +57,9 @@ def _stop_watching(loop, descriptor, watching):
         os.close(descriptor)
         return
     try:
-        # In the loop's own thread: this may be any other.
+        # Garbage collection may run in any thread, but remove_reader() needs the loop's thread.
         loop.call_soon_threadsafe(_remove, loop, descriptor)
-    except RuntimeError:  # it was closed meanwhile
+    except RuntimeError:  # the loop was closed after the check
         os.close(descriptor)
 
 
@@ -72,7 +73,7 @@ def _readable(reference):
     if reader is None:
         return
     subject = next(iter(reader.waiting.values()), None)
-    if subject is None:  # nobody waits any more: the event is for whoever waits next
+    if subject is None:  # no task waits now: leave the event to the next task that waits
         reader.loop.remove_reader(reader.descriptor)
         reader.watching = False
         return
@@ -80,11 +81,11 @@ def _readable(reference):
     if agent.closed:
         reader.look()
     else:
-        agent.poll()  # which calls wake()
+        agent.poll()  # poll() calls wake()
 
 
 def wake(readers):
-    """Looks in every loop: a poll() or close() took the event that the loops wait for."""
+    """Wakes the tasks of every loop, because a poll() or close() consumed the agent's event."""
     with _lock:
         known = list(readers.values())
     for reader in known:
@@ -93,7 +94,7 @@ def wake(readers):
             continue
         try:
             reader.loop.call_soon_threadsafe(reader.look)
-        except RuntimeError:  # that loop is closed, and nobody waits in it
+        except RuntimeError:  # the loop is closed, so no task waits in it
             pass
 
 
@@ -113,14 +114,14 @@ def _reader(agent):
 async def _ended(transfer):
     while transfer.state == "running":
         future = _reader(transfer.agent).future(transfer)
-        if transfer.state != "running":  # it ended before the loop watched
+        if transfer.state != "running":  # the transfer ended before the loop watched
             future.cancel()
             return
         await future
 
 
 async def end_of(transfer):
-    """What `await transfer` does. A cancelled task cancels the transfer and waits for its end."""
+    """Implements `await transfer`. A cancelled task cancels the transfer and waits for its end."""
     try:
         await _ended(transfer)
     except asyncio.CancelledError:
@@ -132,7 +133,7 @@ async def end_of(transfer):
 
 
 async def _end_despite_cancels(transfer):
-    # The memory may be used again when the task is over. The end comes within the grace.
+    # The program may reuse the memory after the task, so wait. The setting `grace` limits the wait.
     while transfer.state == "running":
         try:
             await _ended(transfer)
@@ -141,7 +142,8 @@ async def _end_despite_cancels(transfer):
 
 
 class Notes:
-    """The notes of an agent, as they come. Several loops may share them: each note comes once."""
+    """Iterates over an agent's notes as they arrive. Several loops may share them; each note is
+    returned once."""
 
     def __init__(self, agent):
         self._agent = agent
@@ -160,7 +162,7 @@ class Notes:
         note = agent.take_note()
         while note is None:
             future = _reader(agent).future(agent)
-            note = agent.take_note()  # it may have come before the loop watched
+            note = agent.take_note()  # a note may have arrived before the loop watched
             if note is None:
                 await future
                 note = agent.take_note()

@@ -1,4 +1,4 @@
-"""Types of the compiled part. The texts are in the docstrings: help(viaduct.Agent)."""
+"""Types of the compiled module. The docstrings explain the calls: see help(viaduct.Agent)."""
 
 from collections.abc import Generator, Sequence
 from datetime import timedelta
@@ -11,7 +11,7 @@ from viaduct._errors import Error
 
 __version__: str
 
-# Seconds; None: no limit.
+# A timeout in seconds, or a timedelta. None means no limit, and for a post the setting `deadline`.
 _Timeout = Optional[Union[float, timedelta]]
 _NoteData = Union[bytes, str, Buffer]
 _Setting = Union[str, bool, float, timedelta, Sequence[str], None]
@@ -24,10 +24,10 @@ class _Dlpack(Protocol):
     def __dlpack__(self) -> Any: ...
     def __dlpack_device__(self) -> tuple[Any, int]: ...
 
-# A list, a range, or an integer array of one dimension and any type.
+# Block numbers: a list, a range, or a one-dimensional array of any integer type.
 _Numbers = Union[Sequence[SupportsIndex], Buffer, _ArrayInterface]
-# Tuples of (address, bytes), (address, bytes, device) or (address, bytes, device, stride, count),
-# or an integer array with as many columns.
+# Rows for Blocks.list(): tuples (address, bytes), (address, bytes, device) or
+# (address, bytes, device, stride, count), or an integer array with 2, 3 or 5 columns.
 _Rows = Union[Sequence[Sequence[int]], Buffer, _ArrayInterface]
 _Array = Union[Buffer, _ArrayInterface, _Dlpack]
 _Memory = Union[_Array, tuple[int, int]]

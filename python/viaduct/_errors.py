@@ -1,27 +1,27 @@
-"""The exceptions: one class for each code of docs/errors.md."""
+"""Defines the exceptions: one class for each error code of docs/errors.md."""
 
 import builtins
 
 
 class Error(Exception):
-    """Why a call of Viaduct failed. str() is one line with all that is known.
+    """A failed call of Viaduct. str() gives all facts about the failure in one line.
 
         try:
             transfer.wait()
         except viaduct.PeerLostError as error:
             print(error.peer, error.detail, error.remedy)
 
-    Each code of docs/errors.md has a subclass. Those that Python has an exception for are that
-    exception as well: InvalidError is a ValueError, TimeoutError the builtin TimeoutError,
-    PeerLostError a ConnectionError, DeviceError an OSError.
+    Each code of docs/errors.md has a subclass. Some subclasses are builtin exceptions too:
+    InvalidError is a ValueError, TimeoutError a builtin TimeoutError, PeerLostError a
+    ConnectionError, and DeviceError an OSError.
 
     code        the kind of failure: "invalid", "peer lost", ...
     operation   the call that failed: "connect", "process_vm_writev", "plan"
-    detail      the system's own text, or the facts
+    detail      the text of the system call's error, or the facts of the failure
     os_errno    the errno of a system call; 0 if there was none
-    peer, device, file   whom or what it was about; empty if that does not apply
+    peer, device, file   the peer, device or file of the failed call; empty if none was involved
     cause       the likely cause
-    remedy      what to do about it
+    remedy      what to do about the failure
     """
 
     code = ""
@@ -44,7 +44,7 @@ class Error(Exception):
     def __str__(self):
         return self.args[0]
 
-    # The one of OSError hands on no errno.
+    # OSError.__reduce__ would lose the keyword fields, such as os_errno.
     def __reduce__(self):
         return _remade, (type(self), self.args[0], dict(self.__dict__))
 
@@ -60,65 +60,65 @@ class InvalidError(Error, ValueError):
 
 
 class NotFoundError(Error, LookupError):
-    """There is no such peer, pin, backend or name."""
+    """The named peer, pin, backend or agent does not exist."""
 
     code = "not found"
 
 
 class UnsupportedError(Error):
-    """This build, backend or machine cannot do it."""
+    """This build, backend or machine does not support the operation."""
 
     code = "unsupported"
 
 
 class DeniedError(Error, PermissionError):
-    """A wrong secret, memory that is not pinned, or forbidden by the system."""
+    """The secret is wrong, the memory is not pinned, or the system forbids the operation."""
 
     code = "denied"
 
 
 class BusyError(Error):
-    """There is no room now. The same call may succeed later."""
+    """A queue or buffer is full now. The same call may succeed later."""
 
     code = "busy"
 
 
 class TimeoutError(Error, builtins.TimeoutError):
-    """The time has passed: of the call, or of the post. Also a builtin TimeoutError."""
+    """The timeout of the call or of the post has passed. Also a builtin TimeoutError."""
 
     code = "timed out"
 
 
 class CancelledError(Error):
-    """The transfer was cancelled by its owner. It is not asyncio.CancelledError."""
+    """The program cancelled the transfer. This class is not asyncio.CancelledError."""
 
     code = "cancelled"
 
 
 class PeerLostError(Error, ConnectionError):
-    """The peer died, froze or cannot be reached. Post again when it is ready again."""
+    """The peer died, froze or cannot be reached. Post again when the peer is "ready" again."""
 
     code = "peer lost"
 
 
 class DeviceError(Error, OSError):
-    """The system or a device refused. `errno` and `detail` say why."""
+    """The system or a device refused the operation. `errno` and `detail` give the reason."""
 
     code = "device error"
 
 
 class ExhaustedError(Error):
-    """A limit is reached: memory, descriptors, huge pages. `remedy` names it."""
+    """A limit is reached, such as memory, descriptors or huge pages. `remedy` names the limit."""
 
     code = "exhausted"
 
 
 class ProtocolError(Error):
-    """The other end sent something that it must not: a damaged card, garbage on a socket."""
+    """The peer broke the protocol, for example with a damaged card or garbage on a socket."""
 
     code = "protocol error"
 
 
 BY_CODE = {kind.code: kind for kind in Error.__subclasses__()}
 for _class in (Error, *BY_CODE.values()):
-    _class.__module__ = "viaduct"  # where users find them, and where their pickles look
+    _class.__module__ = "viaduct"  # users import the classes from viaduct, and so do pickles

@@ -1,4 +1,4 @@
-"""A transfer between two processes of this host, for viaduct.verify."""
+"""Runs a test transfer between two processes of this host, for viaduct.verify."""
 
 import hashlib
 import json
@@ -11,27 +11,27 @@ import viaduct
 
 BYTES = 64 << 20
 ROUNDS = 8
-# Ends a process that hangs, and none that is only slow.
+# Long enough for a slow process: only a process that hangs is killed.
 SECONDS = 120
 
 
 def pattern(size):
-    """Bytes of which no two blocks of 4 KiB are equal."""
+    """Makes test bytes in which no two blocks of 4 KiB are equal."""
     numbers = range(size // 4096)
     return b"".join(hashlib.sha256(one.to_bytes(8, "little")).digest() * 128 for one in numbers)
 
 
 def command_of(module, function):
-    """The command that calls a function in a process of its own, with the search path of this one.
-    The path of a child would begin with the current folder."""
+    """Makes the command that calls a function in a new process, with this process's module search
+    path. Without that path, the new process would search the current folder first."""
     code = "import importlib, json, sys; sys.path[:] = json.loads(sys.argv[1])\n"
     code += "getattr(importlib.import_module(sys.argv[2]), sys.argv[3])()"
     return [sys.executable, "-c", code, json.dumps(sys.path), module, function]
 
 
 def target():
-    """The process that is written to. It prints its card, and a hash of its memory for each line
-    that it reads."""
+    """Runs in the process whose memory the test writes. Prints the agent's card, then a hash of the
+    memory for each line from stdin."""
     with viaduct.Agent() as agent, agent.allocate(BYTES, "loopback") as pin:
         print(agent.card.hex(), flush=True)
         for _ in sys.stdin:
@@ -39,7 +39,7 @@ def target():
 
 
 def copy_to(process):
-    """Writes to the target, and asks it what has arrived."""
+    """Writes to the target process, and compares the target's hash with the hash of the data."""
     card = process.stdout.readline().strip()
     if not card:
         return {"ok": False, "error": f"the second process ended: {process.stderr.read().strip()}"}
@@ -49,7 +49,7 @@ def copy_to(process):
         peer = agent.connect(bytes.fromhex(card))
         peer.ready(SECONDS)
         with agent.plan("write", peer, pin, peer.pin("loopback", SECONDS)) as transfer:
-            transfer.post().wait()  # the first one maps the memory
+            transfer.post().wait()  # not timed: the first post maps the memory
             start = time.monotonic()
             for _ in range(ROUNDS):
                 transfer.post().wait()
@@ -60,7 +60,7 @@ def copy_to(process):
     right = arrived == hashlib.sha256(data).hexdigest()
     return {
         "ok": right,
-        "error": None if right else "the second process does not have the bytes that were written",
+        "error": None if right else "the second process holds other bytes than the first one wrote",
         "bytes": BYTES,
         "path": path,
         "gigabytes_per_second": ROUNDS * BYTES / seconds / 1e9,
@@ -68,7 +68,7 @@ def copy_to(process):
 
 
 def loopback():
-    """The result of a transfer, as a dict with `ok` and `error`."""
+    """Runs the test transfer, and returns its result as a dict with `ok` and `error`."""
     with subprocess.Popen(
         command_of("viaduct._loopback", "target"),
         stdin=subprocess.PIPE,

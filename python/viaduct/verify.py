@@ -1,9 +1,9 @@
-"""Shows what Viaduct can use on this host, what is missing, and the command that brings it.
+"""Shows the devices and packages that Viaduct can use on this host, and how to add missing ones.
 
     python -m viaduct.verify [--json]
-    verify_nixl_setup [--json]          fails as well when `import nixl` gets another package
+    verify_nixl_setup [--json]          also fails if `import nixl` imports another package
 
-The check ends with 0 when a transfer between two processes worked, and with 1 otherwise.
+The exit status is 0 if a transfer between two processes worked, and 1 otherwise.
 """
 
 import argparse
@@ -24,7 +24,7 @@ OUR_DISTRIBUTION = "viaduct-nixl"
 
 
 def package_version(name):
-    """The version of an installed package, without importing it. None: it is not installed."""
+    """Returns a package's version without importing it, or None if it is not installed."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -32,8 +32,8 @@ def package_version(name):
 
 
 def backends():
-    """The backends of an agent, as dicts: name, open, and a text that says why it is not open.
-    The backend `fake` is for tests, and left out."""
+    """Returns an agent's backends as dicts of name, open and text. The text gives the reason why a
+    backend is not open. The backend `fake` is for tests and left out."""
     with viaduct.Agent() as agent:
         return [
             {"name": name, "open": is_open, "text": text}
@@ -43,8 +43,8 @@ def backends():
 
 
 def count_gpus():
-    """Prints how many GPUs the driver's library counts, or why none. Runs in its own process: a
-    driver that is not in order can hang or crash its caller."""
+    """Prints the number of GPUs that libcuda reports, or the reason why it reports none. Runs in
+    its own process, because a broken driver can hang or crash its caller."""
     try:
         library = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
@@ -60,7 +60,7 @@ def count_gpus():
 
 
 def gpus(root="/"):
-    """NVIDIA's driver, and how many GPUs a program can use."""
+    """Returns the version of NVIDIA's driver and the number of usable GPUs."""
     path = pathlib.Path(root, "proc/driver/nvidia/version")
     try:
         driver = path.read_text(encoding="utf-8", errors="replace").splitlines()[0]
@@ -78,7 +78,7 @@ def gpus(root="/"):
 
 
 def rdma_devices(root="/"):
-    """RDMA devices, each with the state and rate of its ports."""
+    """Returns the RDMA devices, with the state and rate of each port."""
     devices = []
     for device in sorted(pathlib.Path(root, "sys/class/infiniband").glob("*")):
         ports = []
@@ -94,8 +94,8 @@ def rdma_devices(root="/"):
 
 
 def owner_of(origin):
-    """The distribution that the file belongs to, as (name, version). Only those that have `nixl` in
-    their name are asked: to read the lists of all files takes seconds."""
+    """Returns the (name, version) of the distribution that installed the file. Searches only
+    distributions with `nixl` in their name, because reading all file lists takes seconds."""
     for one in importlib.metadata.distributions():
         name = one.metadata["Name"] or ""
         if "nixl" in name.lower() and any(
@@ -106,7 +106,7 @@ def owner_of(origin):
 
 
 def nixl_module(name):
-    """Which file `import NAME` would run, and whose it is, without running it."""
+    """Finds the file that `import NAME` would run, and its distribution. Does not run the file."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):
@@ -126,12 +126,13 @@ def nixl_module(name):
 
 
 def owner_text(module):
-    """The distribution of a nixl_module() and its version."""
+    """Formats the distribution and version in a result of nixl_module()."""
     return f"{module['distribution'] or 'no distribution'} {module['version'] or ''}".strip()
 
 
 def nixl_problems(modules):
-    """What keeps programs from importing our nixl, each with the command that changes it."""
+    """Lists the reasons why `import nixl` would not import Viaduct's nixl, each with a command that
+    fixes the problem."""
     run = "python -m viaduct.nixl run -- COMMAND"
     foreign = [one for one in modules if one["file"] and not one["ours"]]
     if foreign:
@@ -162,7 +163,7 @@ def nixl_problems(modules):
 
 
 def report():
-    """Everything that the check finds, as a dict."""
+    """Runs all checks, and returns their results as a dict."""
     modules = [nixl_module(name) for name in NIXL_NAMES]
     result = {
         "viaduct": viaduct.__version__,
@@ -184,7 +185,7 @@ def report():
 
 
 def rows_of(found):
-    """The report as (title, text) rows for people."""
+    """Formats the report as (title, text) rows to print."""
     packages = [
         f"{name} {version or 'not installed'}" for name, version in found["packages"].items()
     ]
@@ -235,7 +236,7 @@ def check(arguments, nixl_needed):
 
 
 def verify_nixl_setup():
-    """The command verify_nixl_setup."""
+    """Runs the command verify_nixl_setup, and returns its exit status."""
     return check(None, nixl_needed=True)
 
 

@@ -1,1 +1,1 @@
-"""The packages nixl, nixl_cu12 and nixl_cu13, for one command: python -m viaduct.nixl run."""
+"""Holds the packages nixl, nixl_cu12 and nixl_cu13 for the command `python -m viaduct.nixl run`."""

@@ -1,4 +1,4 @@
-"""Runs one command with Viaduct's `nixl` in front of any other.
+"""Runs one command that imports Viaduct's `nixl` instead of any other package of that name.
 
     python -m viaduct.nixl run -- vllm serve ...
 """
@@ -18,7 +18,7 @@ NOT_RUNNABLE = 126
 
 
 def environment() -> dict[str, str]:
-    """This process's environment, with the packages in front of PYTHONPATH."""
+    """Returns this process's environment with Viaduct's packages in front of PYTHONPATH."""
     result = dict(os.environ)
     rest = [one for one in result.get("PYTHONPATH", "").split(os.pathsep) if one]
     result["PYTHONPATH"] = os.pathsep.join([str(PACKAGES), *rest])
@@ -30,9 +30,9 @@ def main() -> int:
         prog="python -m viaduct.nixl", description=__doc__.splitlines()[0]
     )
     commands = parser.add_subparsers(dest="what", required=True)
-    run = commands.add_parser("run", help="run a command over Viaduct")
+    run = commands.add_parser("run", help="run a command with Viaduct's `nixl`")
     run.add_argument("command", nargs=argparse.REMAINDER, help="the command and its arguments")
-    commands.add_parser("path", help="print the folder that `run` puts in front of PYTHONPATH")
+    commands.add_parser("path", help="print the folder that `run` adds to PYTHONPATH")
     flags = parser.parse_args()
     if flags.what == "path":
         print(PACKAGES)
@@ -40,7 +40,7 @@ def main() -> int:
     command = flags.command[1:] if flags.command[:1] == ["--"] else flags.command
     if not command:
         run.error("no command; for example: python -m viaduct.nixl run -- vllm serve MODEL")
-    # execvp itself would stop at a folder of PATH that may not be read.
+    # shutil.which() skips unreadable folders of PATH, but execvp would stop at such a folder.
     program = command[0] if os.sep in command[0] else shutil.which(command[0])
     if program is None:
         print(f"viaduct: there is no command {command[0]}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The Python API of NIXL over Viaduct. docs/nixl.md says where it differs, and why."""
+"""Offers NIXL's Python API over Viaduct. docs/nixl.md lists the differences and their reasons."""
 
 from nixl._api import (
     DEFAULT_COMM_PORT,

@@ -1,4 +1,4 @@
-"""Agents that move memory between processes, with the calls of NIXL's Python API."""
+"""Agents that copy memory between processes, with the calls of NIXL's Python API."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LISTS = (nixlBind.nixlXferDList, nixlBind.nixlRegDList, nixlBind.nixlRemoteDLis
 
 
 class nixl_thread_sync_t(Enum):
-    """How careful an agent is with threads. Every agent here is safe from any thread."""
+    """NIXL's modes of thread safety. Viaduct ignores the mode: every agent is thread-safe."""
 
     NIXL_THREAD_SYNC_NONE = nixlBind.NIXL_THREAD_SYNC_NONE
     NIXL_THREAD_SYNC_STRICT = nixlBind.NIXL_THREAD_SYNC_STRICT
@@ -40,7 +40,7 @@ class nixl_thread_sync_t(Enum):
 
 
 class nixl_agent_config:
-    """The options of an agent."""
+    """The configuration of an agent. docs/nixl.md lists the options that have an effect."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class nixl_agent_config:
 
 
 class _Handle:
-    """Something of an agent's that is released once."""
+    """A handle of an agent's object. release() frees the object once."""
 
     _call = ""
 
@@ -76,7 +76,7 @@ class _Handle:
         self._released = False
 
     def release(self) -> None:
-        """Lets go of it. A second call does nothing."""
+        """Releases the object behind the handle. A second call does nothing."""
         if self._released:
             return
         self._released = True
@@ -85,27 +85,28 @@ class _Handle:
     def __del__(self):
         try:
             self.release()
-        except Exception as error:  # the agent is gone, or the interpreter is going
+        except Exception as error:  # the agent is gone, or the interpreter exits
             logger.debug("%s of a forgotten handle: %s", self._call, error)
 
 
 class nixl_prepped_dlist_handle(_Handle):
-    """Descriptors that are ready to be taken by index."""
+    """A prepared list: checked descriptors, which transfers select by index."""
 
     _call = "releasedDlistH"
 
 
 class nixl_xfer_handle(_Handle):
-    """A transfer, to be posted as often as one likes. Releasing it ends what is in flight."""
+    """A planned transfer, which may be posted many times. release() ends a post in flight."""
 
     _call = "releaseXferReq"
 
     def release(self) -> None:
-        """Ends the transfer. On return nobody touches its memory here. May be called again."""
+        """Ends the transfer. After the return nobody touches its local memory. A second call does
+        nothing."""
         super().release()
 
 
-# Numbers of DLPack's devices.
+# Device numbers of DLPack.
 _HOST_DEVICES = (1, 3)  # plain memory, and memory that CUDA has pinned
 _CUDA_DEVICE = 2
 
@@ -115,17 +116,17 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _is_memory(value: Any) -> bool:
-    """Whether it is memory, and not numbers of rows: a tensor, or an array of another library."""
+    """Whether the value is memory to transfer, such as a tensor. A numpy array holds rows."""
     return _is_tensor(value) or (
         hasattr(value, "__dlpack_device__") and not hasattr(value, "__array_interface__")
     )
 
 
 def _place(array: Any) -> tuple[str, tuple[int, int, int]]:
-    """The kind of memory, and address, bytes and device."""
+    """Returns the kind of an array's memory, and its (address, bytes, device)."""
     if _is_tensor(array):
         if not array.is_contiguous():
-            raise ValueError("a tensor is not contiguous; pass tensor.contiguous(), or its parts")
+            raise ValueError("a tensor is not contiguous; pass tensor.contiguous() or parts of it")
         kind = str(getattr(array.device, "type", array.device))
         device = 0 if kind == "cpu" else array.get_device()
         return kind, (array.data_ptr(), array.numel() * array.element_size(), device)
@@ -138,12 +139,12 @@ def _place(array: Any) -> tuple[str, tuple[int, int, int]]:
         )
     interface = array.__cuda_array_interface__
     if interface.get("strides") is not None:
-        raise ValueError("an array is not contiguous; copy it first, or pass its parts")
+        raise ValueError("an array is not contiguous; copy it first, or pass parts of it")
     return "cuda", (interface["data"][0], array.nbytes, device)
 
 
 class nixl_agent:
-    """One process's end: what it has registered, whom it knows, what it moves."""
+    """The endpoint of one process: it registers memory, connects to agents, and transfers data."""
 
     def __init__(
         self,
@@ -152,9 +153,9 @@ class nixl_agent:
         instantiate_all: bool = False,
     ):
         if not agent_name:
-            raise ValueError("an agent needs a name: peers know it by that")
+            raise ValueError("the agent's name is empty; pass a name that no other agent has")
         if nixl_conf is not None and instantiate_all:
-            logger.warning("instantiate_all is ignored: the configuration names the backends")
+            logger.warning("instantiate_all is ignored, because nixl_conf names the backends")
             instantiate_all = False
         conf = nixl_agent_config() if nixl_conf is None else nixl_conf
 
@@ -186,7 +187,7 @@ class nixl_agent:
 
         self.plugin_list = self.agent.getAvailPlugins()
         if not self.plugin_list:
-            raise RuntimeError("no plugins")
+            raise RuntimeError("the agent has no plugins")
         for plugin in self.plugin_list:
             options, memories = self.agent.getPluginParams(plugin)
             self.plugin_b_options[plugin] = options
@@ -195,7 +196,9 @@ class nixl_agent:
         for backend in self.plugin_list if instantiate_all else conf.backends:
             if backend not in self.plugin_list:
                 logger.warning(
-                    "backend %s is skipped: no such plugin; there are %s", backend, self.plugin_list
+                    "backend %s is skipped: there is no such plugin; the plugins are %s",
+                    backend,
+                    self.plugin_list,
                 )
                 continue
             threads = {"num_threads": str(conf.num_threads)} if conf.num_threads > 0 else {}
@@ -204,33 +207,33 @@ class nixl_agent:
     # Plugins and backends
 
     def get_plugin_list(self) -> list[str]:
-        """The names that create_backend() takes."""
+        """Returns the plugin names that create_backend() accepts."""
         return self.plugin_list
 
     def _looked_up(self, table: dict[str, Any], what: str, backend: str, missing: Any) -> Any:
         if backend in table:
             return table[backend]
-        logger.warning("there is no %s named %s; there are %s", what, backend, list(table))
+        logger.warning("there is no %s named %s; the names are %s", what, backend, list(table))
         return missing
 
     def get_plugin_mem_types(self, backend: str) -> list[str]:
-        """The kinds of memory of a plugin; none of an unknown one."""
+        """Returns the kinds of memory of a plugin, or [] for an unknown plugin."""
         return self._looked_up(self.plugin_mem_types, "plugin", backend, [])
 
     def get_plugin_params(self, backend: str) -> dict[str, str]:
-        """The parameters of a plugin with their defaults; none of an unknown one."""
+        """Returns the parameters of a plugin with their defaults, or {} for an unknown plugin."""
         return self._looked_up(self.plugin_b_options, "plugin", backend, {})
 
     def get_backend_mem_types(self, backend: str) -> list[str]:
-        """The kinds of memory of a backend that was created."""
+        """Returns the kinds of memory of a created backend, or [] for an unknown backend."""
         return self._looked_up(self.backend_mems, "backend", backend, [])
 
     def get_backend_params(self, backend: str) -> dict[str, str]:
-        """The parameters of a backend that was created."""
+        """Returns the parameters of a created backend, or {} for an unknown backend."""
         return self._looked_up(self.backend_options, "backend", backend, {})
 
     def create_backend(self, backend: str, initParams: dict[str, str] | None = None) -> None:
-        """Creates a backend of that plugin. Raises nixlNotFoundError where there is none."""
+        """Creates a backend of that plugin. Raises nixlNotFoundError for an unknown plugin name."""
         handle = self.agent.createBackend(backend, dict(initParams or {}))
         self.backends[backend] = handle
         self.backend_options[backend], self.backend_mems[backend] = self.agent.getBackendParams(
@@ -277,23 +280,23 @@ class nixl_agent:
         return kind(self._memory(mem_type), descs)
 
     def get_xfer_descs(self, descs: Any, mem_type: str | None = None) -> Any:
-        """A nixlXferDList of tuples (address, bytes, device), an N×3 or N×5 array, or tensors."""
+        """Makes a nixlXferDList from tuples (address, bytes, device), an array, or tensors."""
         return self._descriptors(nixlBind.nixlXferDList, descs, mem_type)
 
     def get_reg_descs(self, descs: Any, mem_type: str | None = None) -> Any:
-        """A nixlRegDList of tuples (address, bytes, device, metadata), an array, or tensors."""
+        """Makes a nixlRegDList from tuples (address, bytes, device, metadata), or tensors."""
         return self._descriptors(nixlBind.nixlRegDList, descs, mem_type)
 
     def get_remote_descs(self, descs: Any, mem_type: str | None = None) -> Any:
-        """A nixlRemoteDList of tuples (address, bytes, device, agent)."""
+        """Makes a nixlRemoteDList from tuples (address, bytes, device, agent)."""
         return self._descriptors(nixlBind.nixlRemoteDList, descs, mem_type)
 
     def get_serialized_descs(self, descs: Any) -> bytes:
-        """A descriptor list as bytes, for another agent's deserialize_descs()."""
+        """Encodes a descriptor list as bytes for another agent's deserialize_descs()."""
         return nixlBind.serialize(descs)
 
     def deserialize_descs(self, serialized_descs: bytes) -> Any:
-        """The descriptor list in these bytes, of whatever origin: nothing in them is run."""
+        """Decodes a descriptor list from untrusted bytes. No code in the bytes is run."""
         return nixlBind.deserialize(serialized_descs)
 
     # Memory
@@ -301,19 +304,19 @@ class nixl_agent:
     def register_memory(
         self, reg_list: Any, mem_type: str | None = None, backends: list[str] = ()
     ) -> Any:
-        """Registers memory for transfers. The result is for deregister_memory()."""
+        """Registers memory for transfers. Returns the list to pass to deregister_memory()."""
         descs = self.get_reg_descs(reg_list, mem_type)
         self.agent.registerMem(descs, self._handles(backends))
         return descs
 
     def deregister_memory(self, dereg_list: Any, backends: list[str] = ()) -> None:
-        """Withdraws memory. On return nobody reaches it, and it may be freed."""
+        """Withdraws memory. After the return no agent reaches the memory, and it may be freed."""
         self.agent.deregisterMem(dereg_list, self._handles(backends))
 
     def query_memory(
         self, reg_list: Any, backend: str, mem_type: str | None = None
     ) -> list[dict | None]:
-        """Looks up files or objects: a dict for each, None for a missing one."""
+        """Raises nixlNotSupportedError: Viaduct has no backend that looks up files or objects."""
         if backend not in self.backends:
             raise ValueError(
                 f"agent {self.name} has no backend {backend}; it has {list(self.backends)}"
@@ -324,7 +327,7 @@ class nixl_agent:
     # Transfers
 
     def make_connection(self, remote_agent: str | bytes, backends: list[str] = ()) -> None:
-        """Waits until the other agent is connected, some seconds at most."""
+        """Waits until the remote agent is connected, for at most 5 seconds."""
         self.agent.makeConnection(remote_agent, self._handles(backends))
 
     def prep_xfer_dlist(
@@ -334,7 +337,8 @@ class nixl_agent:
         mem_type: str | None = None,
         backends: list[str] = (),
     ) -> nixl_prepped_dlist_handle:
-        """Checks descriptors of that agent's memory, to be taken by index; "" names this agent."""
+        """Checks descriptors of an agent's memory, so that transfers can select them by index. The
+        name "" means this agent."""
         descs = self.get_xfer_descs(xfer_list, mem_type)
         if agent_name in ("NIXL_INIT_AGENT", b"NIXL_INIT_AGENT"):
             agent_name = nixlBind.NIXL_INIT_AGENT
@@ -358,7 +362,7 @@ class nixl_agent:
         backends: list[str] = (),
         skip_desc_merge: bool = False,
     ) -> nixl_xfer_handle:
-        """Plans a transfer between descriptors of two prepared lists, paired in order."""
+        """Plans a transfer between two prepared lists. The indices select descriptors, in pairs."""
         op = self._operation(operation)
         handle = self.agent.makeXferReq(
             op,
@@ -381,7 +385,7 @@ class nixl_agent:
         notif_msg: bytes | str = b"",
         backends: list[str] = (),
     ) -> nixl_xfer_handle:
-        """Plans a transfer between two descriptor lists, paired in order."""
+        """Plans a transfer between two descriptor lists, whose descriptors form pairs in order."""
         op = self._operation(operation)
         handle = self.agent.createXferReq(
             op, local_descs, remote_descs, remote_agent, notif_msg, self._handles(backends)
@@ -389,53 +393,53 @@ class nixl_agent:
         return nixl_xfer_handle(self.agent, handle)
 
     def estimate_xfer_cost(self, req_handle: nixl_xfer_handle) -> tuple[int, int, str]:
-        """Raises nixlNotSupportedError: nothing estimates costs."""
+        """Raises nixlNotSupportedError: Viaduct does not estimate the cost of a transfer."""
         microseconds, error, _ = self.agent.estimateXferCost(req_handle._handle)
         return microseconds, error, "UNKNOWN"
 
     def transfer(self, handle: nixl_xfer_handle, notif_msg: bytes | str = b"") -> str:
-        """Starts a transfer: "DONE" where it is over already, else "PROC". Failures are raised."""
+        """Starts a transfer. Returns "DONE" if it has ended, else "PROC". Raises failures."""
         status = self.agent.postXferReq(handle._handle, notif_msg)
         return "DONE" if status is _SUCCESS or status == _SUCCESS else "PROC"
 
     def check_xfer_state(self, handle: nixl_xfer_handle) -> str:
-        """The state of a transfer: "DONE" or "PROC". Failures are raised."""
+        """Returns "DONE" if the transfer has ended, else "PROC". Raises failures."""
         status = self.agent.getXferStatus(handle._handle)
         return "DONE" if status is _SUCCESS or status == _SUCCESS else "PROC"
 
     def get_xfer_telemetry(self, handle: nixl_xfer_handle) -> Any:
-        """The times and bytes of a transfer that is DONE. Needs capture_telemetry."""
+        """Returns the times and bytes of a "DONE" transfer. Needs capture_telemetry=True."""
         return self.agent.getXferTelemetry(handle._handle)
 
     def query_xfer_backend(self, handle: nixl_xfer_handle) -> str:
-        """The name of the backend that a transfer takes."""
+        """Returns the name of the backend that carries the transfer."""
         wanted = self.agent.queryXferBackend(handle._handle)
         return next((name for name, known in self.backends.items() if known == wanted), "UCX")
 
     def release_xfer_handle(self, handle: nixl_xfer_handle) -> None:
-        """Ends a transfer. On return nobody touches its memory here, also if it was in flight."""
+        """Ends a transfer, even in flight. After the return nobody touches its local memory."""
         handle.release()
 
     def release_dlist_handle(self, handle: nixl_prepped_dlist_handle) -> None:
-        """Lets go of a prepared list. Transfers made from it go on."""
+        """Releases a prepared list. Transfers that were made from the list go on."""
         handle.release()
 
     def prep_mem_view(self, dlist: Any, *, backends: list[str] | None = None) -> int:
-        """Raises nixlNotSupportedError: it needs transfers that a GPU starts by itself."""
+        """Raises nixlNotSupportedError: memory views need transfers that a GPU starts by itself."""
         return self.agent.prepMemView(dlist)
 
     def release_mem_view(self, mvh: int) -> None:
-        """Raises nixlNotSupportedError: there are no memory views."""
+        """Raises nixlNotSupportedError: Viaduct has no memory views."""
         self.agent.releaseMemView(mvh)
 
     # Notifications
 
     def get_new_notifs(self, backends: list[str] = ()) -> dict[str, list[bytes]]:
-        """The notifications that have come since the last call, by agent."""
+        """Returns the notifications that arrived after the last call, as {agent: [message]}."""
         return self.agent.getNotifs(None, backends)
 
     def update_notifs(self, backends: list[str] = ()) -> dict[str, list[bytes]]:
-        """Adds new notifications to those of `notifs`, and returns all."""
+        """Adds new notifications to the attribute `notifs`, and returns the whole attribute."""
         with self._notifs_lock:
             for name, messages in self.agent.getNotifs(None, backends).items():
                 self.notifs.setdefault(name, []).extend(messages)
@@ -448,7 +452,7 @@ class nixl_agent:
         backends: list[str] = (),
         tag_is_prefix: bool = True,
     ) -> bool:
-        """Whether a notification with that tag has come; takes it out of `notifs`."""
+        """Whether the agent sent a notification with that tag. Removes it from `notifs`."""
         name = (
             remote_agent_name.decode()
             if isinstance(remote_agent_name, bytes)
@@ -469,7 +473,7 @@ class nixl_agent:
         notif_msg: bytes | str = b"",
         backend: str | None = None,
     ) -> None:
-        """Sends a notification by itself."""
+        """Sends a notification without a transfer."""
         self.agent.genNotif(
             remote_agent_name, notif_msg, () if backend is None else self._handles([backend])
         )
@@ -477,28 +481,29 @@ class nixl_agent:
     # Metadata
 
     def get_agent_metadata(self) -> bytes:
-        """The bytes that let another agent reach this one and its registered memory."""
+        """Returns the bytes with which another agent reaches this agent's registered memory."""
         return self.agent.getLocalMD()
 
     def get_partial_agent_metadata(
         self, descs: Any, inc_conn_info: bool = False, backends: list[str] = ()
     ) -> bytes:
-        """The same for some of the registered memory, and without the way here unless asked for."""
+        """Returns metadata of some registered memory. inc_conn_info=True adds the addresses."""
         return self.agent.getLocalPartialMD(descs, inc_conn_info, self._handles(backends))
 
     def add_remote_agent(self, metadata: bytes) -> bytes:
-        """Makes another agent known, and starts to connect to it. The result is its name."""
+        """Adds another agent's metadata and starts to connect. Returns that agent's name."""
         return self.agent.loadRemoteMD(metadata)
 
     def remove_remote_agent(self, agent: str | bytes) -> None:
-        """Forgets what is known of another agent."""
+        """Removes another agent's metadata."""
         try:
             self.agent.invalidateRemoteMD(agent)
         except nixlBind.nixlNotFoundError as error:
             logger.debug("remove_remote_agent: %s", error)
 
     def send_local_metadata(self, ip_addr: str = "", port: int = DEFAULT_COMM_PORT) -> None:
-        """Sends this agent's metadata to the listener there; a meeting place has it already."""
+        """Sends this agent's metadata to the listener at ip_addr. Without ip_addr the call does
+        nothing: agents publish themselves at the meeting place, the directory server of names."""
         self.agent.sendLocalMD(ip_addr, port)
 
     def send_partial_agent_metadata(
@@ -510,7 +515,7 @@ class nixl_agent:
         port: int = DEFAULT_COMM_PORT,
         label: str = "",
     ) -> None:
-        """Sends part of this agent's metadata to the listener there."""
+        """Sends part of this agent's metadata to the listener at ip_addr."""
         self.agent.sendLocalPartialMD(
             descs, inc_conn_info, self._handles(backends), ip_addr, port, label
         )
@@ -522,15 +527,16 @@ class nixl_agent:
         port: int = DEFAULT_COMM_PORT,
         label: str = "",
     ) -> None:
-        """Gets another agent's metadata, in the background; check_remote_metadata() says when."""
+        """Fetches another agent's metadata in the background. check_remote_metadata() returns True
+        after the metadata has arrived."""
         self.agent.fetchRemoteMD(remote_agent, ip_addr, port, label)
 
     def invalidate_local_metadata(self, ip_addr: str = "", port: int = DEFAULT_COMM_PORT) -> None:
-        """Makes the agent at the listener there forget this one."""
+        """Tells the agent behind the listener at ip_addr to forget this agent."""
         self.agent.invalidateLocalMD(ip_addr, port)
 
     def check_remote_metadata(self, agent: str | bytes, descs: Any = None) -> bool:
-        """Whether the metadata of an agent is here, and names these descriptors."""
+        """Whether this agent has the other agent's metadata, and the metadata covers `descs`."""
         if descs is None:
             return self.agent.checkRemoteMD(agent)
         return self.agent.checkRemoteMD(agent, descs)

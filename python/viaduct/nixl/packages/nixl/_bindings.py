@@ -1,4 +1,4 @@
-"""The lower layer: agents with integer handles, descriptor lists, enums and exceptions."""
+"""The lower layer of the API: agents with integer handles, descriptor lists, enums, exceptions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NO = ("n", "no", "0", "off", "false")
 
 
 def _captures(config: nixlAgentConfig) -> nixlAgentConfig:
-    """The configuration, as NIXL_TELEMETRY_ENABLE changes it."""
+    """Returns the configuration after NIXL_TELEMETRY_ENABLE has overridden captureTelemetry."""
     asked = _os.environ.get("NIXL_TELEMETRY_ENABLE", "").lower()
     if asked not in _YES + _NO or config.captureTelemetry == (asked in _YES):
         return config
@@ -51,7 +51,7 @@ def _captures(config: nixlAgentConfig) -> nixlAgentConfig:
 
 
 class nixlAgent(_core.nixlAgent):
-    """One process's end. Handles are integers; the names of the methods are those of C++."""
+    """An agent with integer handles. The methods have the names of NIXL's C++ API."""
 
     def __init__(self, name: str, config: nixlAgentConfig | None = None):
         config = nixlAgentConfig() if config is None else config
@@ -81,7 +81,7 @@ class nixlAgent(_core.nixlAgent):
         self._check_plugin(type)
         for key in initParams or {}:
             if key not in _plugins.PARAMETERS:
-                _logger.warning("backend %s: parameter %s is unknown here and ignored", type, key)
+                _logger.warning("backend %s: parameter %s is unknown and is ignored", type, key)
         for handle, name in self._backends.items():
             if name == type:
                 return handle
@@ -94,7 +94,7 @@ class nixlAgent(_core.nixlAgent):
         if name is None:
             raise nixlInvalidParamError(
                 f"NIXL_ERR_INVALID_PARAM: agent {self.name} has no backend {backend}; "
-                "createBackend() gives handles"
+                "pass a handle that createBackend() returned"
             )
         return name
 
@@ -108,14 +108,14 @@ class nixlAgent(_core.nixlAgent):
     def queryMem(self, descs: nixlRegDList, backend: int) -> list:
         name = self._backendName(backend)
         raise nixlNotSupportedError(
-            f"NIXL_ERR_NOT_SUPPORTED: {name} has no names to look up; files and objects need a "
+            f"NIXL_ERR_NOT_SUPPORTED: {name} cannot look up files or objects; they need a "
             "backend that this release of Viaduct does not have (docs/nixl.md)"
         )
 
     def estimateXferCost(self, reqh: int) -> tuple[int, int, int]:
         self.requireXferReq(reqh)
         raise nixlNotSupportedError(
-            "NIXL_ERR_NOT_SUPPORTED: nothing estimates a transfer's cost; post it with "
+            "NIXL_ERR_NOT_SUPPORTED: Viaduct does not estimate a transfer's cost; post it with "
             "capture_telemetry=True and read get_xfer_telemetry()"
         )
 
@@ -126,7 +126,8 @@ class nixlAgent(_core.nixlAgent):
 
     releaseMemView = prepMemView
 
-    # Metadata between agents: over a socket where an address is given, else at the meeting place
+    # Metadata goes over a socket if the caller gives an address. Otherwise agents find it at the
+    # meeting place, the directory server where agents publish their names.
 
     def _exchanger(self):
         if self._exchange is None:

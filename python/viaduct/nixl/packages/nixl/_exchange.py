@@ -1,8 +1,9 @@
-"""Metadata between agents over TCP: a listener, and calls to the listeners of others.
+"""Exchanges metadata between agents over TCP: a listener, and calls to other agents' listeners.
 
-In a call, the listener sends MAGIC and 16 random bytes, the caller sends one frame, and the listener
-answers with one. A frame is its kind, the length of its content, the content, and an HMAC under
-VIADUCT_SECRET over the random bytes and the frame. Without the secret the HMAC keeps nobody out.
+In a call, the listener sends MAGIC and 16 random bytes. The caller sends one frame, and the
+listener answers with one frame. A frame has a kind, the length of its content, the content, and an
+HMAC. The HMAC covers the random bytes and the frame, and its key is VIADUCT_SECRET. Without a
+secret, any caller can compute the HMAC.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ MOST_CALLERS = 64
 REACH_WITHIN = 5.0
 TRY_EVERY = 0.05
 
-# Kinds of frames.
+# The kinds of frames: the callers send the first three, and the listener answers with the others.
 TAKE, FETCH, FORGET, DONE, REFUSED = range(1, 6)
 
 
 class ExchangeError(Exception):
-    """The other side sent what it must not, or refused."""
+    """The other side broke the protocol, or refused the call."""
 
 
 def _proof(nonce: bytes, head: bytes, content: bytes) -> bytes:
@@ -54,11 +55,11 @@ def _receive_exactly(sock: socket.socket, size: int, until: float) -> bytes:
     while size > 0:
         left = until - time.monotonic()
         if left <= 0:
-            raise ExchangeError("the other side sends too slowly")
+            raise ExchangeError("the other side did not send a whole frame in time")
         sock.settimeout(left)
         part = sock.recv(min(size, 1 << 16))
         if not part:
-            raise ExchangeError("the connection was closed in the middle")
+            raise ExchangeError("the other side closed the connection before the end of a frame")
         parts.append(part)
         size -= len(part)
     return b"".join(parts)
@@ -68,16 +69,16 @@ def _receive(sock: socket.socket, nonce: bytes, until: float) -> tuple[int, byte
     head = _receive_exactly(sock, HEAD.size, until)
     kind, size = HEAD.unpack(head)
     if size > MOST_BYTES or not TAKE <= kind <= REFUSED:
-        raise ExchangeError("the other side does not speak this protocol")
+        raise ExchangeError("the other side does not speak the listener protocol of Viaduct")
     content = _receive_exactly(sock, size, until)
     proof = _receive_exactly(sock, hashlib.sha256().digest_size, until)
     if not hmac.compare_digest(proof, _proof(nonce, head, content)):
-        raise ExchangeError("the other side has another VIADUCT_SECRET")
+        raise ExchangeError("the other side has another VIADUCT_SECRET; set one on all sides")
     return kind, content
 
 
 def _dial(host: str, port: int, until: float) -> socket.socket:
-    """Connects. A listener that is not there yet is tried again until then."""
+    """Connects to a listener. Retries until the time `until`: the listener may start later."""
     while True:
         try:
             return socket.create_connection(
@@ -105,7 +106,7 @@ def _call(host: str, port: int, kind: int, content: bytes) -> bytes:
 
 
 class _Worker:
-    """Runs jobs one after another on a thread of its own, which ends when there are none."""
+    """Runs jobs one after another on its own thread. The thread ends when no job is left."""
 
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[tuple[str, Callable[[], None]]] = queue.SimpleQueue()
@@ -124,7 +125,7 @@ class _Worker:
             what, job = self._jobs.get()
             try:
                 job()
-            except Exception as error:  # there is no caller to tell: the call has returned
+            except Exception as error:  # only the log can tell: the caller's call has returned
                 logger.warning("%s: %s", what, error)
             with self._lock:
                 self._left -= 1
@@ -139,19 +140,19 @@ class Exchange:
         self._agent = weakref.ref(agent)
         self._workers: dict[tuple[str, int], _Worker] = {}
         self._callers = threading.BoundedSemaphore(MOST_CALLERS)
-        self.port = 0  # where it listens; 0: nowhere
+        self.port = 0  # the port of the listener; 0: there is no listener
 
     def _worker(self, host: str, port: int) -> _Worker:
         return self._workers.setdefault((host, port), _Worker())
 
     def send(self, host: str, port: int, blob: bytes) -> None:
-        """Gives the agent there this one's metadata."""
+        """Sends this agent's metadata to the listener at that address."""
         self._worker(host, port).add(
             f"send metadata to {host}:{port}", lambda: _call(host, port, TAKE, blob)
         )
 
     def fetch(self, host: str, port: int) -> None:
-        """Gets the metadata of the agent there, and adds it."""
+        """Gets the metadata of the agent behind the listener, and adds it to this agent."""
 
         def job() -> None:
             blob = _call(host, port, FETCH, b"")
@@ -162,14 +163,14 @@ class Exchange:
         self._worker(host, port).add(f"fetch metadata from {host}:{port}", job)
 
     def invalidate(self, host: str, port: int, name: str) -> None:
-        """Makes the agent there forget the one of that name."""
+        """Tells the agent behind the listener to forget the agent of that name."""
         self._worker(host, port).add(
             f"invalidate metadata at {host}:{port}",
             lambda: _call(host, port, FORGET, name.encode()),
         )
 
     def find(self, name: str | bytes) -> None:
-        """Looks an agent up at the meeting place."""
+        """Finds an agent at the meeting place, the directory server where agents publish names."""
 
         def job() -> None:
             agent = self._agent()
@@ -179,7 +180,7 @@ class Exchange:
         self._worker("", 0).add(f"find agent {name!r}", job)
 
     def listen(self, port: int) -> None:
-        """Answers others, until the agent is gone."""
+        """Answers callers in the background until the agent is garbage collected."""
         if socket.has_dualstack_ipv6():
             server = socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
         else:
@@ -187,8 +188,8 @@ class Exchange:
         self.port = server.getsockname()[1]
         if not os.environ.get("VIADUCT_SECRET"):
             logger.warning(
-                "whoever reaches port %d gets this agent's metadata, and with it access to its "
-                "memory; set VIADUCT_SECRET on all sides",
+                "any host that reaches port %d gets this agent's metadata, and with it access to "
+                "the agent's memory; set VIADUCT_SECRET on all sides",
                 self.port,
             )
         weakref.finalize(self._agent(), server.shutdown, socket.SHUT_RDWR)
@@ -203,12 +204,12 @@ class Exchange:
                     sock, _ = server.accept()
                 except OSError as error:
                     if error.errno == errno.EINVAL:
-                        return  # it was shut down: the agent is gone, or the interpreter goes
+                        return  # shutdown: the agent is gone, or the interpreter exits
                     logger.warning("accept: %s", error)
-                    time.sleep(TRY_EVERY)  # the process is out of descriptors
+                    time.sleep(TRY_EVERY)  # the process is out of descriptors: do not spin
                     continue
                 if not self._callers.acquire(blocking=False):
-                    sock.close()  # so many at once are no agents
+                    sock.close()  # agents do not make this many calls at once
                     continue
                 try:
                     threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
@@ -237,7 +238,7 @@ class Exchange:
             return
         try:
             answer = self._obey(agent, kind, content)
-        except Exception as error:  # the caller is told what is wrong with its frame
+        except Exception as error:  # the caller gets the text of the error
             return _send(sock, nonce, REFUSED, str(error).encode())
         _send(sock, nonce, DONE, answer)
 
@@ -250,4 +251,4 @@ class Exchange:
         if kind == FORGET:
             agent.invalidateRemoteMD(content)
             return b""
-        raise ExchangeError(f"nobody sends a frame of kind {kind} to a listener")
+        raise ExchangeError(f"a caller must not send a frame of kind {kind}")

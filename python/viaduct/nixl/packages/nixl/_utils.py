@@ -1,4 +1,4 @@
-"""Memory by address, for tests and examples."""
+"""Allocates, fills and compares memory by its address, for tests and examples."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ __all__ = ["ba_buf", "free_passthru", "malloc_passthru", "verify_transfer"]
 
 
 def verify_transfer(local_addr: int, remote_addr: int, size: int) -> None:
-    """Raises AssertionError unless both places in this process hold the same bytes."""
+    """Raises AssertionError if the bytes at two addresses of this process differ."""
     if not same_bytes(local_addr, remote_addr, size):
         raise AssertionError(f"the {size} bytes at {local_addr:#x} and at {remote_addr:#x} differ")

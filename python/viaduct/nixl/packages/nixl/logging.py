@@ -1,4 +1,4 @@
-"""Loggers of the package. NIXL_LOG_LEVEL sets their level: TRACE, DEBUG, INFO, WARN or ERROR."""
+"""Makes the package's loggers. NIXL_LOG_LEVEL sets the level: TRACE, DEBUG, INFO, WARN or ERROR."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _root() -> _logging.Logger:
 
 
 def get_logger(name: str = "nixl") -> _logging.Logger:
-    """The logger of that name, below the logger "nixl"."""
+    """Returns the logger of that name, as a child of the logger "nixl"."""
     root = _root()
     if name == "nixl" or name.startswith("nixl."):
         return _logging.getLogger(name)

@@ -1,4 +1,4 @@
-"""The package nixl, under the name of its build for CUDA 13. Viaduct has one build for all."""
+"""Re-exports the package nixl under its CUDA 13 name. One build serves all CUDA versions."""
 
 import sys
 
