@@ -42,7 +42,8 @@ NixlAgent::NixlAgent(std::string name, const AgentConfig& config)
     : name_(std::move(name)),
       telemetry_(config.capture_telemetry),
       fork_generation_(base::forkGeneration()) {
-  if (name_.empty()) fail(Outcome::kInvalid, "the agent's name is empty; pass a name that no other agent has");
+  if (name_.empty())
+    fail(Outcome::kInvalid, "the agent's name is empty; pass a name that no other agent has");
   auto opened = [&] {
     const Unlocked unlocked;
     return openAgent(name_);
