@@ -84,6 +84,19 @@ def test_lists_with_right_checksums(rng, descs):
     assert refused > ROUNDS / 4
 
 
+def test_a_registration_list_of_five_columns_is_refused():
+    """Only transfer lists have strides. A registration list with strides has no extents."""
+    blob = b.serialize(b.nixlXferDList(b.DRAM_SEG, [(1, 2, 3, 4, 5)]))
+    transfer, registration = (
+        b.serialize(kind(b.DRAM_SEG, [(1, 2, 3, *rest)]))[:-8]
+        for kind, rest in ((b.nixlXferDList, ()), (b.nixlRegDList, ("",)))
+    )
+    place = next(i for i, byte in enumerate(transfer) if byte != registration[i])
+    body = blob[:place] + registration[place : place + 1] + blob[place + 1 : -8] + bytes(8)
+    with pytest.raises(b.nixlInvalidParamError, match="header"):
+        b.deserialize(body + checksum(body))
+
+
 def test_metadata_with_right_checksums(rng):
     one, other = Side(), Side()
     other.agent.register_memory([(other.address + i * 8192, 4096, 0, "") for i in range(4)], "DRAM")

@@ -97,7 +97,7 @@ def test_wrong_bytes_are_seen(monkeypatch):
     )
     result = _loopback.loopback()
     assert not result["ok"]
-    assert result["error"] == "the second process does not have the bytes that were written"
+    assert result["error"] == "the second process holds other bytes than the first one wrote"
 
 
 def test_host_without_a_gpu_driver(tmp_path):

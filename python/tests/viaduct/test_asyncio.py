@@ -264,3 +264,30 @@ def test_an_idle_loop_does_not_spin(client):
         assert wakes < 50
 
     run(main())
+
+
+def test_a_transfer_that_ended_is_awaited_after_its_agent_was_closed(client):
+    agent, peer, memory, remote, _ = client
+
+    async def main():
+        transfer = agent.plan("write", peer, memory, remote)
+        transfer.post(timeout=LONG).wait()
+        agent.close()
+        assert await transfer is transfer
+
+    run(main())
+
+
+def test_cancelling_a_task_whose_transfer_was_closed_cancels_the_task(stuck):
+    async def wait():
+        await stuck
+
+    async def main():
+        task = asyncio.create_task(wait())
+        await asyncio.sleep(0)
+        task.cancel()
+        stuck.close()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run(main())

@@ -107,3 +107,9 @@ def test_a_pin_is_cut_into_blocks(agent):
                 {"bytes": 1, "offset": (1 << 64) - 1}):
         with pytest.raises(viaduct.InvalidError):
             pin.blocks(**bad)
+
+
+def test_a_range_whose_ends_cannot_be_indices_is_refused_before_memory_is_taken():
+    blocks = Blocks.strided(base=4096, bytes=16, count=8)
+    with pytest.raises(ValueError, match="index"):
+        blocks[range(10**14)]

@@ -131,7 +131,7 @@ class DlpackOnGpu:
 def test_a_tensor_of_a_gpu_is_refused_with_the_reason(agent, tensor):
     with pytest.raises(viaduct.UnsupportedError) as raised:
         agent.pin(tensor)
-    assert "device" in raised.value.detail and "cpu()" in raised.value.remedy
+    assert "GPU" in raised.value.detail and "cpu()" in raised.value.remedy
 
 
 class ArrayInterface:
