@@ -4,7 +4,7 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(tools ${PROJECT_SOURCE_DIR}/tools)
 
 set(patterns "")
-foreach(top include src apps examples)
+foreach(top include src apps python examples)
   list(APPEND patterns ${PROJECT_SOURCE_DIR}/${top}/*.h ${PROJECT_SOURCE_DIR}/${top}/*.c ${PROJECT_SOURCE_DIR}/${top}/*.cc)
 endforeach()
 file(GLOB_RECURSE files CONFIGURE_DEPENDS ${patterns})

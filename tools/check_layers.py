@@ -18,6 +18,7 @@ MAY_USE = {
     "measure": {"base", "host", "meet"},
     "diag": {"base", "host"},
     "apps": {"base", "measure", "diag", "meet"},
+    "python": {"base", "core", "agent"},
     "examples": set(),
 }
 SOURCES = {".h", ".c", ".cc", ".cu"}
@@ -36,7 +37,7 @@ def layer_of(path):
     parts = path.parts
     if parts[0] == "src" and len(parts) > 2:
         return parts[1], parts[2] if parts[1] == "backends" else None
-    if parts[0] in ("apps", "examples"):
+    if parts[0] in ("apps", "python", "examples"):
         return parts[0], None
     if parts[0] == "include":
         return "include", None
@@ -58,7 +59,7 @@ def complaint(layer, folder, used, used_folder):
 
 def check(root):
     found = []
-    for top in ("include", "src", "apps", "examples"):
+    for top in ("include", "src", "apps", "python", "examples"):
         for file in sorted((root / top).rglob("*")):
             if file.suffix not in SOURCES:
                 continue
