@@ -47,7 +47,8 @@ class AgentState : public std::enable_shared_from_this<AgentState> {
   std::shared_ptr<const PinState> pinAt(std::uint64_t address) const;
   // Changes when a pin is added or removed, so that callers can cache the results of pinAt().
   std::uint64_t pinsVersion() const { return pins_version_; }
-  // Keeps `memory` alive until the peer is settled, because a stopped peer may still write to it.
+  // Keeps `memory` alive until Peer::settled(): a suspended process may resume and finish a write
+  // that it had begun.
   void keepUntilSettled(const std::string& peer, py::object memory);
 
   Agent agent;

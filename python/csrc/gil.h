@@ -37,8 +37,8 @@ class Exit {
     begun_.store(true, std::memory_order_release);
   }
   static bool hasBegun() { return begun_.load(std::memory_order_acquire); }
-  // Blocks a thread that does not hold the GIL. Returns after one second if the interpreter does
-  // not finalize, and at once in the thread that called begin().
+  // Blocks the calling thread, which must not hold the GIL. Never returns if the interpreter
+  // finalizes. Otherwise returns after one second, and at once in the thread that called begin().
   static void stay();
   [[noreturn]] static void stayForGood();
 

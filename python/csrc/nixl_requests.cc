@@ -136,7 +136,8 @@ Transfer NixlAgent::plan(OpKind kind, Remote& remote, const Selection& local,
                          const Selection& there) {
   awaitFirst(remote);
   checkLife(remote);
-  // An agent that was found by name has its regions from the session itself.
+  // No id: the agent was found by name. Its regions were learned from the session, not from
+  // metadata, so they are announced.
   const bool by_name = remote.agent == AgentId{};
   if (!by_name && (remote.newest > remote.announced || !remote.looked_at_pins))
     awaitPins(remote, there);

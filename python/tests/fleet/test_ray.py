@@ -64,7 +64,8 @@ class Sender:
 
 
 def get(agent, known, meta):
-    """Fetches an object. Adds its blob at every fetch, after the removal of a changed agent."""
+    """Fetches an object. Every fetch adds the owner's metadata, and first removes an owner whose
+    metadata has changed."""
     tensors = [tensor_of(shape, poison(bytes_of(shape))) for shape in SHAPES]
     registered = [agent.register_memory([tensor]) for tensor in tensors]
     version = known.get("version")
