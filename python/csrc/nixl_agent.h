@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "fenced_transfer.h"
 #include "nixl_lists.h"
 #include "nixl_metadata.h"
 #include "nixl_prepared.h"
@@ -78,16 +79,14 @@ struct PreparedList {
 };
 
 struct Request {
-  Transfer transfer;
+  FencedTransfer transfer;
   std::shared_ptr<Remote> remote;
   std::string note;
   std::uint64_t descriptors = 0;
   bool posted = false;
   Clock::time_point started{};
   std::optional<Telemetry> telemetry{};
-  bool over = false;      // the post has ended, and `telemetry` has its time
-  std::mutex posting{};   // never taken with the GIL
-  bool released = false;  // guarded by it: no post may begin any more
+  bool over = false;  // the post has ended, and `telemetry` has its time
 };
 
 class NixlAgent : public std::enable_shared_from_this<NixlAgent> {

@@ -123,10 +123,11 @@ std::uint64_t NixlAgent::makeRequest(Direction direction, const PreparedList& lo
   }));
   const OpKind kind = direction == Direction::kRead ? OpKind::kRead : OpKind::kWrite;
   Transfer transfer = plan(kind, *remote.remote, sides.first, sides.second);
-  std::shared_ptr<Request> made(new Request{.transfer = std::move(transfer),
-                                            .remote = remote.remote,
-                                            .note = std::move(note),
-                                            .descriptors = count});
+  std::shared_ptr<Request> made(new Request{
+      .transfer = FencedTransfer(std::move(transfer), "transfer", "the handle was released"),
+      .remote = remote.remote,
+      .note = std::move(note),
+      .descriptors = count});
   const std::uint64_t handle = nextHandle();
   requests_[handle] = std::move(made);
   return handle;
@@ -201,11 +202,7 @@ bool NixlAgent::postRequest(std::uint64_t handle, std::string note) {
   one->over = false;
   // Releases the GIL for small copies too. Otherwise a thread that posts in a loop keeps the GIL
   // from other threads for 5 ms at a time.
-  check(unlockedIf(true, [&]() -> Status {
-    const std::lock_guard one_at_a_time(one->posting);
-    if (one->released) return Error{.operation = "transfer", .detail = "the handle was released"};
-    return one->transfer.post(options);
-  }));
+  check(unlocked([&] { return one->transfer.post(options); }));
   one->posted = true;
   if (one->telemetry) one->telemetry->post_us = microseconds(Clock::now() - one->started);
   return outcomeOf(*one, one->transfer.state());
@@ -252,13 +249,7 @@ void NixlAgent::releaseRequest(std::uint64_t handle) {
   const auto one = request(handle);
   requests_.erase(handle);
   const Unlocked unlocked;
-  {
-    const std::lock_guard after_any_post(one->posting);
-    one->released = true;
-  }
-  if (one->transfer.state() != TransferState::kRunning) return;
-  one->transfer.cancel();
-  static_cast<void>(one->transfer.wait());  // ignores the error: it says only "cancelled"
+  one->transfer.fence();
 }
 
 }  // namespace viaduct::python::nixl

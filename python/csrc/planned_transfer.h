@@ -2,13 +2,11 @@
 // the GIL while it blocks or copies.
 #pragma once
 
-#include <viaduct/transfer.h>
-
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "agent_state.h"
+#include "fenced_transfer.h"
 #include "selection.h"
 
 namespace viaduct::python {
@@ -58,9 +56,7 @@ class PlannedTransfer {
   std::shared_ptr<const BlockList> local_, remote_;
   std::vector<std::shared_ptr<const PinState>> pins_;
   bool closed_ = false;
-  std::mutex posting_;  // never taken with the GIL
-  bool over_ = false;   // guarded by it: no post may begin any more
-  Transfer transfer_;
+  FencedTransfer transfer_;
 };
 
 }  // namespace viaduct::python

@@ -19,15 +19,12 @@ PlannedTransfer::PlannedTransfer(std::shared_ptr<AgentState> agent, OpKind kind,
       local_(std::move(local.list)),
       remote_(std::move(remote.list)),
       pins_(local_->pinsOf(*agent_)),
-      transfer_(std::move(planned)) {}
+      transfer_(std::move(planned), "post", "the transfer is closed") {}
 
 // Cancels a running transfer and waits for its end, because its memory may be freed afterwards.
 PlannedTransfer::~PlannedTransfer() {
   if (state() != TransferState::kRunning) return;
-  unlockedFromDestructor([this] {
-    transfer_.cancel();
-    static_cast<void>(transfer_.wait());  // ignores the error: it says only "cancelled"
-  });
+  unlockedFromDestructor([this] { transfer_.fence(); });
 }
 
 void PlannedTransfer::refuseClosed(const char* operation) {
@@ -39,12 +36,7 @@ void PlannedTransfer::post(const py::object& note, const py::object& timeout) {
   const NoteBytes bytes("post", note);
   PostOptions options{.note = bytes.bytes(), .with_note = bytes.given()};
   if (!timeout.is_none()) options.deadline = deadlineOf("post", timeout);
-  const Status posted = unlocked([&]() -> Status {
-    const std::lock_guard one_at_a_time(posting_);
-    if (over_) return Error{.operation = "post", .detail = "the transfer is closed"};
-    return transfer_.post(options);
-  });
-  check(posted);
+  check(unlocked([&] { return transfer_.post(options); }));
 }
 
 bool PlannedTransfer::advance() {
@@ -81,14 +73,7 @@ void PlannedTransfer::close() {
   closed_ = true;
   if (!agent_->isForked()) {  // in a child, no post of this process runs
     const Unlocked unlocked;
-    {
-      const std::lock_guard after_any_post(posting_);
-      over_ = true;
-    }
-    if (state() == TransferState::kRunning) {
-      transfer_.cancel();
-      static_cast<void>(transfer_.wait());  // ignores the error: it says only "cancelled"
-    }
+    transfer_.fence();
   }
   pins_.clear();
   local_.reset();
