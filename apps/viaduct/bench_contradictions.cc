@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "base/text.h"
 #include "viaduct/bench_plan.h"
 #include "viaduct/bench_values.h"
 
@@ -84,7 +85,7 @@ void addRanges(const BenchOptions& o, std::vector<Error>& found) {
   if (o.check_consistency && o.has("verify") && o.verify != measure::Verified::kFull)
     found.push_back(
         contradiction("--check_consistency and --verify", "they ask for different checks"));
-  if (o.has("etcd_endpoints") && sameWord(o.runtime_type, "ASIO"))
+  if (o.has("etcd_endpoints") && base::sameWord(o.runtime_type, "ASIO"))
     found.push_back(contradiction("--etcd_endpoints and --runtime_type ASIO", kBothMeet));
   if (o.has("arrivals") && o.rate == 0)
     found.push_back(contradiction("--arrivals", "the flag needs --rate"));

@@ -47,7 +47,7 @@ Status intoLinkRates(V text, O& into) {
   VIADUCT_CHECK(intoWords(text, words));
   into.link_rates.clear();
   for (const std::string& word : words) {
-    VIADUCT_TRY(measure::proof::LinkRate rate, measure::proof::parseLinkRate(word));
+    VIADUCT_TRY(measure::LinkRate rate, measure::parseLinkRate(word));
     into.link_rates.push_back(std::move(rate));
   }
   return Ok{};

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/text.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/env.h"
 #include "viaduct/help_text.h"
@@ -36,7 +37,7 @@ const BenchFlag& flagNamed(std::string_view name) {
 bool isDefault(const BenchFlag& flag, std::string_view text) {
   const auto yes = parseYesNo(text), usual = parseYesNo(flag.fallback);
   if (flag.form.empty() && yes && usual) return *yes == *usual;
-  return sameWord(text, flag.fallback);
+  return base::sameWord(text, flag.fallback);
 }
 
 // A flag that does nothing here.

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "measure/load/layout.h"
+#include "measure/load/link_rate.h"
 #include "measure/load/workload.h"
-#include "measure/proof/link_rate.h"
 #include "measure/result/row.h"
-#include "measure/run/layout.h"
 #include "measure/stats/rank_sum.h"
 #include "viaduct/flags.h"
 
@@ -70,7 +70,7 @@ struct BenchOptions {
   measure::Verified verify = measure::Verified::kSampled;
   bool check_consistency = false;
   std::string require = {};
-  std::vector<measure::proof::LinkRate> link_rates = {};
+  std::vector<measure::LinkRate> link_rates = {};
 
   // Meeting place.
   std::string meet = {};

@@ -9,7 +9,8 @@
 #include <utility>
 
 #include "base/sizes.h"
-#include "measure/run/machine.h"
+#include "base/text.h"
+#include "measure/load/machine.h"
 #include "meet/meeting.h"
 #include "viaduct/bench_place.h"
 #include "viaduct/bench_values.h"
@@ -25,8 +26,7 @@ using measure::Scheme;
 using measure::Spec;
 using measure::Workload;
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
-constexpr std::uint64_t kNixlbenchBuffer = 8192 * kMiB;
+constexpr std::uint64_t kNixlbenchBuffer = 8192 * base::kMiB;
 constexpr std::array<std::string_view, 13> kNixlBackends{
     "UCX",   "LIBFABRIC", "GDS",   "GDS_MT", "POSIX",      "GPUNETIO", "Mooncake",
     "HF3FS", "OBJ",       "GUSLI", "UCCL",   "AZURE_BLOB", "INFINIA"};
@@ -45,7 +45,7 @@ std::vector<std::string> offeredBackends() {
 
 Error notBuiltIn(const std::string& name, bool asked) {
   const bool nixl = std::any_of(kNixlBackends.begin(), kNixlBackends.end(),
-                                [&](std::string_view one) { return sameWord(one, name); });
+                                [&](std::string_view one) { return base::sameWord(one, name); });
   return {.code = Code::kUnsupported,
           .operation = "--backend",
           .detail = fmt::format("{}{} is {}", name, asked ? "" : ", the default of nixlbench,",
@@ -66,7 +66,7 @@ Result<std::vector<std::string>> backendsOf(const BenchOptions& o, const Setting
   std::vector<std::string> out;
   for (const std::string& name : wantedBackends(o, settings)) {
     const std::string ours = backendNamed(name);
-    const auto same = [&](std::string_view one) { return sameWord(one, ours); };
+    const auto same = [&](std::string_view one) { return base::sameWord(one, ours); };
     const auto at = std::find_if(known.begin(), known.end(), same);
     if (at != known.end() && std::find(out.begin(), out.end(), *at) != out.end())
       return badFlag("--backend", fmt::format("{} is named twice", name));
@@ -98,7 +98,7 @@ std::uint64_t roundedForThreads(const BenchOptions& o, std::uint64_t count) {
 // How many transfers each thread times or warms up with, counted as nixlbench does.
 std::uint64_t perThread(const BenchOptions& o, std::uint64_t count, std::uint64_t block) {
   const std::uint64_t rounded = roundedForThreads(o, count);
-  const std::uint64_t all = block > kMiB ? rounded / o.large_blk_iter_ftr : rounded;
+  const std::uint64_t all = block > base::kMiB ? rounded / o.large_blk_iter_ftr : rounded;
   return std::max<std::uint64_t>(all / o.num_threads, 1);
 }
 

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
+
 namespace viaduct::app {
 
 // The flag's name is added where it is known.
@@ -36,8 +38,6 @@ Status intoWords(std::string_view text, std::vector<std::string>& into);
 // "rdma,backend:ofi": only of backends that are built in, under their names here.
 Status intoRequire(std::string_view text, std::string& into);
 
-// Upper and lower case are the same, as in nixlbench's own values.
-bool sameWord(std::string_view a, std::string_view b);
 // A backend under its name here: "LIBFABRIC" is "ofi".
 std::string backendNamed(const std::string& name);
 
@@ -46,7 +46,7 @@ Status intoOneOf(std::string_view text, const std::array<std::pair<std::string_v
                  T& into) {
   std::string all;
   for (const auto& [word, value] : words) {
-    if (sameWord(word, text)) {
+    if (base::sameWord(word, text)) {
       into = value;
       return Ok{};
     }

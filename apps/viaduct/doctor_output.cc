@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "measure/result/text.h"
 #include "viaduct/doctor.h"
 #include "viaduct/help_text.h"
@@ -17,11 +18,6 @@ namespace {
 using base::Json;
 using diag::Finding;
 using diag::Severity;
-
-std::string upper(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return text;
-}
 
 // "  Cause: text", continued below the text. Lines of a fix stay as they are: they are commands.
 std::string labelled(std::string_view label, const std::string& text, bool commands = false) {
@@ -42,8 +38,8 @@ std::string labelled(std::string_view label, const std::string& text, bool comma
 }
 
 std::string textOf(const Finding& finding) {
-  std::string out = fmt::format("{}  {}\n{}", upper(severityName(finding.severity)), finding.code,
-                                measure::wrapped(finding.what, 2));
+  std::string out = fmt::format("{}  {}\n{}", base::upper(severityName(finding.severity)),
+                                finding.code, measure::wrapped(finding.what, 2));
   for (const diag::Evidence& one : finding.evidence)
     out += labelled("Seen", one.source + ": " + one.value);
   out += labelled("Cause", finding.cause) + labelled("Fix", finding.fix, true) +

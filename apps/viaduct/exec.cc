@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/file_error.h"
 #include "base/sizes.h"
+#include "base/text.h"
 #include "diag/name_list.h"
 #include "diag/topics.h"
 #include "viaduct/commands.h"
@@ -130,7 +131,7 @@ void writeForLaterShells(const std::string& text) {
 // searched.
 bool isInPath(const std::string& name) {
   const char* const path = std::getenv("PATH");
-  const auto folders = diag::partsOf(path == nullptr ? "/bin:/usr/bin" : path, ':');
+  const auto folders = base::partsOf(path == nullptr ? "/bin:/usr/bin" : path, ':');
   return std::any_of(folders.begin(), folders.end(), [&](const std::string& folder) {
     return ::access((folder + "/" + name).c_str(), F_OK) == 0;
   });

@@ -150,7 +150,7 @@ void declareLoad(CLI::App& p2p, P2pOptions& options) {
          "--link-rate,--link_rate",
          [&options](const std::vector<std::string>& texts) {
            for (const std::string& text : texts) {
-             auto rate = measure::proof::parseLinkRate(text);
+             auto rate = measure::parseLinkRate(text);
              if (!rate) throw CLI::ValidationError("--link-rate", reason(rate.error()));
              options.link_rates.push_back(*std::move(rate));
            }

@@ -10,6 +10,8 @@
 #include <span>
 #include <string_view>
 
+#include "base/sizes.h"
+#include "base/text.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/flags.h"
 #include "viaduct/help_text.h"
@@ -20,7 +22,8 @@ namespace {
 using measure::Option;
 using measure::SuiteTest;
 
-constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
+using base::kKiB;
+using base::kMiB;
 
 // One optimisation: the setting that turns it on and off, the sizes at which it is to show, and who
 // knows it.
@@ -81,7 +84,7 @@ bool isSetting(std::string_view variable) {
 // Why it is not measured; empty: it is.
 std::string whyNot(const Optimisation& one, const SuiteOptions& options) {
   if (std::none_of(one.backends.begin(), one.backends.end(),
-                   [&](std::string_view name) { return sameWord(name, options.backend); }))
+                   [&](std::string_view name) { return base::sameWord(name, options.backend); }))
     return fmt::format("not built into the backend {}: {} {} it", options.backend,
                        fmt::join(one.backends, ", "), one.backends.size() == 1 ? "has" : "have");
   if (!isSetting(one.variable)) return fmt::format("this version has no setting {}", one.variable);

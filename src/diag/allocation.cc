@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/text.h"
 #include "diag/name_list.h"
 #include "diag/pci.h"
 
@@ -36,13 +37,6 @@ struct ByAddress {
   }
 };
 using GivenFunctions = std::map<std::string, GivenFunction, ByAddress>;
-
-std::string lowered(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
 
 void addFault(Allocation& into, Fault kind, const std::string& variable, std::string_view subject,
               std::string detail) {
@@ -80,7 +74,7 @@ void readInfo(const std::string& variable, const std::string& text, GivenFunctio
     else if (!providers.is_object())
       addFault(into, Fault::kBrokenInfo, variable, key, "has no JSON object as its value");
     else
-      readProviders(variable, lowered(key), providers, functions, into);
+      readProviders(variable, base::lower(key), providers, functions, into);
 }
 
 // "0000:19:00.6,0000:19:00.7"
@@ -93,7 +87,7 @@ void readAddresses(const std::string& variable, const std::string& list, GivenFu
     if (!isPciAddress(one))
       addFault(into, Fault::kHostileName, variable, one, "is not a PCI address");
     else
-      functions.try_emplace(lowered(one), GivenFunction{.variable = variable});
+      functions.try_emplace(base::lower(one), GivenFunction{.variable = variable});
   }
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "diag/allocation.h"
 #include "diag/hardware.h"
 #include "diag/kernel_log.h"
@@ -284,11 +285,9 @@ host::Nodes numaNodesOf(const Tree& tree, const std::vector<PciFunction>& gpus,
   for (const PciFunction& gpu : gpus) numbers.insert(gpu.numa);
   for (const RdmaNic& nic : nics) numbers.insert(nic.function.numa);
   for (const std::string& name : tree.list("/sys/devices/system/node")) {
-    int number = -1;
     if (!name.starts_with(kPrefix)) continue;
-    const auto [end, error] =
-        std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), number);
-    if (error == std::errc() && end == name.data() + name.size()) numbers.insert(number);
+    if (const auto number = base::numberIn<int>(name.substr(kPrefix.size())))
+      numbers.insert(*number);
   }
   numbers.erase(numbers.begin(), numbers.lower_bound(0));  // -1: unknown
   host::Nodes out{.numbers = {numbers.begin(), numbers.end()}};

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/sizes.h"
+#include "base/text.h"
 #include "diag/allocation.h"
 #include "diag/control_groups.h"
 #include "diag/hardware.h"
@@ -23,7 +24,6 @@ namespace {
 constexpr auto kLimitsFile = "/proc/self/limits";
 constexpr auto kStatusFile = "/proc/self/status";
 constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30U;
 
 struct ProcessLimit {
   std::uint64_t soft = 0, hard = 0;
@@ -31,10 +31,7 @@ struct ProcessLimit {
 
 std::optional<std::uint64_t> limitValue(const std::string& word) {
   if (word == "unlimited") return kUnlimited;
-  std::uint64_t out = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), out);
-  if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
-  return out;
+  return base::numberIn<std::uint64_t>(word);
 }
 
 // "Max locked memory         8388608              unlimited            bytes"
@@ -145,9 +142,9 @@ void checkMemlock(const Node& node, const std::string& text, bool rdma, Report& 
     return report.fine("IPC_LOCK lifts the limit of locked memory.");
   if (const std::string reason = inertReason(node, process); !reason.empty())
     return addInert(reason, *limit, process, rdma, report);
-  report.add({.severity = !rdma                ? Severity::kInfo
-                          : limit->soft < kGiB ? Severity::kFailure
-                                               : Severity::kWarning,
+  report.add({.severity = !rdma                      ? Severity::kInfo
+                          : limit->soft < base::kGiB ? Severity::kFailure
+                                                     : Severity::kWarning,
               .code = "limits.memlock",
               .what = fmt::format("Locked memory is limited to {}.", shownLimit(limit->soft)),
               .evidence = memlockEvidence(*limit, process),
@@ -181,8 +178,8 @@ void checkOpenFiles(const std::string& text, bool rdma, Report& report) {
 }
 
 // A published report needed about 128 GiB to enumerate 32 EFA devices.
-constexpr std::uint64_t kMemoryPerEfa = 4 * kGiB;
-constexpr std::uint64_t kLeastMemory = 8 * kGiB;
+constexpr std::uint64_t kMemoryPerEfa = 4 * base::kGiB;
+constexpr std::uint64_t kLeastMemory = 8 * base::kGiB;
 
 std::uint64_t memoryNeeded(const Node& node) {
   std::uint64_t efa = 0;
@@ -213,15 +210,15 @@ void checkGroupMemory(const Node& node, bool rdma, Report& report) {
   const std::uint64_t needed = rdma ? memoryNeeded(node) : 0;
   if (limit->value >= needed)
     return report.fine(fmt::format("The control group has {} of memory.", shown));
-  report.add(
-      {.severity = Severity::kWarning,
-       .code = "limits.memory",
-       .what = fmt::format("The control group has only {} of memory.", shown),
-       .evidence = {{limit->path, fmt::format("{}", limit->value)}},
-       .cause = "Each RDMA device takes memory for its queues; 32 EFA devices took about "
-                "128 GiB in one report.",
-       .fix = fmt::format("In the pod: resources: {{limits: {{memory: {}Gi}}}}", needed / kGiB),
-       .gain = "The job is not killed for lack of memory when it opens its devices."});
+  report.add({.severity = Severity::kWarning,
+              .code = "limits.memory",
+              .what = fmt::format("The control group has only {} of memory.", shown),
+              .evidence = {{limit->path, fmt::format("{}", limit->value)}},
+              .cause = "Each RDMA device takes memory for its queues; 32 EFA devices took about "
+                       "128 GiB in one report.",
+              .fix = fmt::format("In the pod: resources: {{limits: {{memory: {}Gi}}}}",
+                                 needed / base::kGiB),
+              .gain = "The job is not killed for lack of memory when it opens its devices."});
 }
 
 // "mlx5_0 hca_handle=2 hca_object=2000"; without a limit the values are "max".

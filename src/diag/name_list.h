@@ -18,7 +18,4 @@ struct NameList {
 };
 NameList nameList(std::string_view text);
 
-// "a,b,,c" in its parts, without empty ones.
-std::vector<std::string> partsOf(std::string_view text, char between = ',');
-
 }  // namespace viaduct::diag

@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "base/fd.h"
+#include "base/text.h"
 
 namespace viaduct::diag {
 namespace {
@@ -42,12 +43,6 @@ FileText contents(int file, std::size_t most) {
     out.text.append(part.data(), static_cast<std::size_t>(got));
   }
   return out;
-}
-
-std::string trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return {};
-  return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
 }
 
 template <class Value, class Fetch>
@@ -147,7 +142,7 @@ FileText Tree::readBytes(const std::string& path, std::size_t bytes) const {
 
 std::string Tree::line(const std::string& path) const {
   const std::string text = read(path).text;
-  return trimmed(std::string_view(text).substr(0, text.find('\n')));
+  return std::string(base::trimmed(std::string_view(text).substr(0, text.find('\n'))));
 }
 
 std::optional<std::uint64_t> Tree::number(const std::string& path) const {

@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include "base/text.h"
 #include "diag/name_list.h"
 #include "diag/variable_checks.h"
 
@@ -51,7 +52,7 @@ void checkPlugin(const VariableScene& scene, const std::vector<std::string>& fol
 
 void checkLibraryPath(const VariableScene& scene) {
   const std::string* const path = scene.valueOf("LD_LIBRARY_PATH");
-  checkPlugin(scene, path == nullptr ? std::vector<std::string>() : partsOf(*path, ':'));
+  checkPlugin(scene, path == nullptr ? std::vector<std::string>() : base::partsOf(*path, ':'));
 }
 
 }  // namespace viaduct::diag

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "fuzz/samples.h"
-#include "measure/result/files.h"
+#include "measure/import/files.h"
 #include "measure/result/report.h"
 
 namespace viaduct::fuzz {

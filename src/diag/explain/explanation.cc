@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/sizes.h"
+#include "base/text.h"
 
 namespace viaduct::diag {
 namespace {
@@ -116,9 +117,8 @@ std::string followUpText(const LogSummary& summary, const LogFinding& finding) {
 std::string findingText(const LogSummary& summary, const LogFinding& finding,
                         const NodeRelation& relation) {
   const KnownText& text = *finding.text;
-  std::string kind(textKindName(text.kind));
-  for (char& c : kind) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  std::string out = paragraph(kind + ": ", fmt::format("{} ({})", text.title, text.code));
+  std::string out = paragraph(base::upper(textKindName(text.kind)) + ": ",
+                              fmt::format("{} ({})", text.title, text.code));
   out += paragraph("  ", linesText(finding)) + paragraph("  > ", finding.quote);
   out += paragraph("  ", text.meaning);
   if (text.kind == TextKind::kFollowUp) out += paragraph("  ", followUpText(summary, finding));

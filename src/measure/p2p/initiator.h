@@ -11,10 +11,10 @@
 
 #include "base/stop.h"
 #include "base/waiting.h"
+#include "measure/lane/lane.h"
 #include "measure/p2p/ask.h"
+#include "measure/rates/share.h"
 #include "measure/result/report.h"
-#include "measure/run/lane.h"
-#include "measure/run/share.h"
 #include "measure/run/worker.h"
 
 namespace viaduct::measure::p2p {

@@ -12,11 +12,9 @@
 namespace viaduct::measure {
 namespace {
 
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30U;
-
 std::string kindOf(const host::Facts& host) {
   std::string out = fmt::format("{}|{}|{}|{}", host.cpu_model, host.cores, host.kernel,
-                                (host.memory + kGiB / 2) / kGiB);
+                                (host.memory + base::kGiB / 2) / base::kGiB);
   std::vector<std::uint64_t> rates;
   for (const host::Interface& i : host.interfaces)
     if (i.up && i.mbit_per_s != 0) rates.push_back(i.mbit_per_s);

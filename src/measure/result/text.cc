@@ -6,6 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "base/text.h"
+
 namespace viaduct::measure {
 namespace {
 
@@ -82,10 +84,6 @@ std::string skipsWords(const Row& row) {
   return fmt::format("<{:.0f}%", std::ceil(row.checks->smallest_caught * 100));
 }
 
-std::string loudName(Verdict verdict) {
-  std::string name = verdictName(verdict);
-  for (char& c : name) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  return name;
-}
+std::string loudName(Verdict verdict) { return base::upper(verdictName(verdict)); }
 
 }  // namespace viaduct::measure

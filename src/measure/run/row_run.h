@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "measure/run/contents.h"
-#include "measure/run/lane.h"
-#include "measure/run/meter.h"
+#include "measure/lane/lane.h"
+#include "measure/load/contents.h"
+#include "measure/rates/meter.h"
 #include "measure/run/schedule.h"
 #include "measure/run/spot_checks.h"
 #include "measure/run/worker.h"

@@ -7,8 +7,8 @@
 #include <memory>
 #include <utility>
 
+#include "measure/load/machine.h"
 #include "measure/run/hello.h"
-#include "measure/run/machine.h"
 #include "measure/run/worker.h"
 #include "meet/embedded/embedded.h"
 #include "meet/place.h"

@@ -12,9 +12,9 @@
 
 #include "base/stop.h"
 #include "base/waiting.h"
+#include "measure/load/spec.h"
+#include "measure/rates/share.h"
 #include "measure/result/report.h"
-#include "measure/run/share.h"
-#include "measure/run/spec.h"
 #include "meet/place_options.h"
 
 namespace viaduct::measure {

@@ -13,11 +13,11 @@
 
 #include "base/stop.h"
 #include "base/waiting.h"
+#include "measure/lane/lane.h"
 #include "measure/load/buffer.h"
+#include "measure/load/spec.h"
 #include "measure/proof/observer.h"
-#include "measure/run/lane.h"
-#include "measure/run/share.h"
-#include "measure/run/spec.h"
+#include "measure/rates/share.h"
 #include "meet/meeting.h"
 
 namespace viaduct::measure {

@@ -14,7 +14,7 @@
 
 #include "base/fd.h"
 #include "base/file_error.h"
-#include "measure/result/files.h"
+#include "measure/import/files.h"
 
 namespace viaduct::measure {
 namespace {
@@ -125,7 +125,7 @@ Result<Suite> goOn(const SuiteFile& file, Suite wanted) {
                    fmt::format("its {} rounds have other settings: {}", kept->rounds_done,
                                fmt::join(found, "; ")),
                    "use the same settings, another file, or --fresh");
-  const std::size_t whole = kept->rounds_done * orderOf(kept->tests, 0).size();
+  const std::size_t whole = kept->rounds_done * measuredTests(*kept).size();
   if (kept->runs.size() != whole)
     return refused(file.name(),
                    fmt::format("the file has {} runs, but {} rounds need {}", kept->runs.size(),
