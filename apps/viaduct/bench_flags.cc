@@ -11,29 +11,15 @@ namespace {
 
 using O = BenchOptions;
 using V = std::string_view;
-using measure::MemoryChoice;
-using measure::Mode;
-using measure::Scheme;
-using measure::Verified;
 
-constexpr std::array<std::pair<V, OpKind>, 2> kOps{
-    {{"WRITE", OpKind::kWrite}, {"READ", OpKind::kRead}}};
-constexpr std::array<std::pair<V, MemoryChoice>, 2> kMemory{
-    {{"allocate", MemoryChoice::kAllocate}, {"malloc", MemoryChoice::kMalloc}}};
-constexpr std::array<std::pair<V, Scheme>, 4> kSchemes{{{"pairwise", Scheme::kPairwise},
-                                                        {"manytoone", Scheme::kManyToOne},
-                                                        {"onetomany", Scheme::kOneToMany},
-                                                        {"tp", Scheme::kTp}}};
-constexpr std::array<std::pair<V, Mode>, 2> kModes{{{"SG", Mode::kSg}, {"MG", Mode::kMg}}};
-constexpr std::array<std::pair<V, Verified>, 3> kVerify{
-    {{"full", Verified::kFull}, {"sampled", Verified::kSampled}, {"off", Verified::kOff}}};
-constexpr std::array<std::pair<V, OutputForm>, 4> kOutputs{{{"table", OutputForm::kTable},
-                                                            {"nixlbench", OutputForm::kNixlbench},
-                                                            {"json", OutputForm::kJson},
-                                                            {"csv", OutputForm::kCsv}}};
-constexpr std::array<std::pair<V, bool>, 2> kArrivals{{{"constant", false}, {"poisson", true}}};
-constexpr std::array<std::pair<V, V>, 2> kRuntimes{{{"ETCD", "ETCD"}, {"ASIO", "ASIO"}}};
-constexpr std::array<std::pair<V, V>, 2> kSegments{{{"DRAM", "DRAM"}, {"VRAM", "VRAM"}}};
+constexpr base::Words<OpKind, 2> kOps{{{"WRITE", OpKind::kWrite}, {"READ", OpKind::kRead}}};
+constexpr base::Words<OutputForm, 4> kBenchOutputs{{{"table", OutputForm::kTable},
+                                                    {"nixlbench", OutputForm::kNixlbench},
+                                                    {"json", OutputForm::kJson},
+                                                    {"csv", OutputForm::kCsv}}};
+constexpr base::Words<bool, 2> kArrivals{{{"constant", false}, {"poisson", true}}};
+constexpr base::Words<V, 2> kRuntimes{{{"ETCD", "ETCD"}, {"ASIO", "ASIO"}}};
+constexpr base::Words<V, 2> kSegments{{{"DRAM", "DRAM"}, {"VRAM", "VRAM"}}};
 
 Status intoSegment(V text, std::string& into) {
   V word;
@@ -85,7 +71,7 @@ constexpr std::array kWhat{
     BenchFlag{"memory", "allocate|malloc", "allocate",
               "allocate: memory from the agent, which peers on this host can map; malloc: ordinary "
               "memory",
-              [](V t, O& o) { return intoOneOf(t, kMemory, o.memory); }},
+              [](V t, O& o) { return intoOneOf(t, measure::kMemoryChoices, o.memory); }},
     BenchFlag{"initiator_seg_type", "DRAM|VRAM", "DRAM",
               "memory type; this version moves DRAM only",
               [](V t, O& o) { return intoSegment(t, o.initiator_seg_type); }},
@@ -124,10 +110,10 @@ constexpr std::array kWhat{
 constexpr std::array kWho{
     BenchFlag{"scheme", "pairwise|manytoone|onetomany|tp", "pairwise",
               "pairing of initiators and targets",
-              [](V t, O& o) { return intoOneOf(t, kSchemes, o.layout.scheme); }},
+              [](V t, O& o) { return intoOneOf(t, measure::kSchemes, o.layout.scheme); }},
     BenchFlag{"mode", "SG|MG", "SG",
               "SG: one process per device; MG: one process for all devices of a side",
-              [](V t, O& o) { return intoOneOf(t, kModes, o.layout.mode); }},
+              [](V t, O& o) { return intoOneOf(t, measure::kModes, o.layout.mode); }},
     BenchFlag{"num_initiator_dev", "N", "1", "number of initiator devices",
               [](V t, O& o) { return intoCount(t, 1, o.layout.initiators); }},
     BenchFlag{"num_target_dev", "N", "1", "number of target devices",
@@ -193,7 +179,7 @@ constexpr std::array kChecks{
     BenchFlag{
         "verify", "full|sampled|off", "sampled",
         "full: check every byte of every transfer; sampled: check some of the timed transfers",
-        [](V t, O& o) { return intoOneOf(t, kVerify, o.verify); }},
+        [](V t, O& o) { return intoOneOf(t, measure::kVerifieds, o.verify); }},
     BenchFlag{"check_consistency", "", "false", "alias of --verify full",
               [](V t, O& o) { return intoYesNo(t, o.check_consistency); }},
     BenchFlag{"require", "PATH,...", "",
@@ -282,7 +268,7 @@ constexpr std::array kOut{
     BenchFlag{"output", "table|nixlbench|json|csv", "table; nixlbench: nixlbench", "output format",
               [](V t, O& o) -> Status {
                 OutputForm form{};
-                VIADUCT_CHECK(intoOneOf(t, kOutputs, form));
+                VIADUCT_CHECK(intoOneOf(t, kBenchOutputs, form));
                 o.output = form;
                 return Ok{};
               }},

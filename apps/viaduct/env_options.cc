@@ -12,7 +12,7 @@
 namespace viaduct::app {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, EnvFormat>, 3> kFormats{
+constexpr base::Words<EnvFormat, 3> kFormats{
     {{"sh", EnvFormat::kSh}, {"json", EnvFormat::kJson}, {"k8s", EnvFormat::kK8s}}};
 constexpr std::uint64_t kMostProcess = std::uint64_t{1} << 22U;  // the kernel's limit
 

@@ -21,7 +21,7 @@ using O = SuiteOptions;
 using V = std::string_view;
 using SuiteFlag = Flag<SuiteOptions>;
 
-constexpr std::array<std::pair<V, bool>, 2> kOutputs{{{"table", false}, {"json", true}}};
+constexpr base::Words<bool, 2> kSuiteOutputs{{{"table", false}, {"json", true}}};
 
 bool isName(V name) {
   return !name.empty() && name.find_first_not_of(
@@ -86,7 +86,7 @@ constexpr std::array kOwn{
     SuiteFlag{"fresh", "", "false", "ignore the rounds in the file and start again",
               [](V t, O& o) { return intoYesNo(t, o.fresh); }},
     SuiteFlag{"output", "table|json", "table", "output format",
-              [](V t, O& o) { return intoOneOf(t, kOutputs, o.as_json); }},
+              [](V t, O& o) { return intoOneOf(t, kSuiteOutputs, o.as_json); }},
     SuiteFlag{"help", "", "false", "print this help",
               [](V t, O& o) { return intoYesNo(t, o.help); }},
 };

@@ -4,20 +4,6 @@
 
 namespace viaduct::diag {
 
-const char* severityName(Severity severity) {
-  switch (severity) {
-    case Severity::kInfo:
-      return "info";
-    case Severity::kUnknown:
-      return "unknown";
-    case Severity::kWarning:
-      return "warning";
-    case Severity::kFailure:
-      return "failure";
-  }
-  return "";
-}
-
 void Report::add(Finding finding) {
   finding.topic = topic_;
   findings_.push_back(std::move(finding));

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/words.h"
+
 namespace viaduct::diag {
 
 enum class Severity : std::uint8_t {
@@ -14,7 +16,13 @@ enum class Severity : std::uint8_t {
   kWarning,  // works, slower or less safely than it should
   kFailure,  // will not work
 };
-const char* severityName(Severity severity);  // "info", "unknown", "warning", "failure"
+inline constexpr base::Words<Severity, 4> kSeverities{{{"info", Severity::kInfo},
+                                                       {"unknown", Severity::kUnknown},
+                                                       {"warning", Severity::kWarning},
+                                                       {"failure", Severity::kFailure}}};
+constexpr const char* severityName(Severity severity) {
+  return base::wordOf(kSeverities, severity);
+}
 
 // A file and its value, or a command and its output.
 struct Evidence {

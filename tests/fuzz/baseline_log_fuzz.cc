@@ -8,6 +8,7 @@
 #include "fuzz/samples.h"
 #include "measure/import/files.h"
 #include "measure/result/report.h"
+#include "measure/result/row_testing.h"
 
 namespace viaduct::fuzz {
 std::vector<Sample> samples() {

@@ -8,6 +8,7 @@
 #include "fuzz/samples.h"
 #include "measure/import/nixlbench_log.h"
 #include "measure/result/nixlbench.h"
+#include "measure/result/row_testing.h"
 
 namespace {
 

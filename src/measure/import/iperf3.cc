@@ -48,7 +48,7 @@ struct Timestamp {
   Start& into;
 };
 
-void read(JsonReader& from, TestStart& test) {
+void describe(JsonReader& from, TestStart& test) {
   from.need("protocol", test.into.protocol);
   from.need("num_streams", test.into.streams);
   from.need("blksize", test.into.block);
@@ -56,8 +56,8 @@ void read(JsonReader& from, TestStart& test) {
   from.may("reverse", test.into.reverse);
   from.may("bidir", test.into.bidirectional);
 }
-void read(JsonReader& from, Timestamp& stamp) { from.may("timesecs", stamp.into.time); }
-void read(JsonReader& from, Start& start) {
+void describe(JsonReader& from, Timestamp& stamp) { from.may("timesecs", stamp.into.time); }
+void describe(JsonReader& from, Start& start) {
   TestStart test{start};
   Timestamp stamp{start};
   from.need("version", start.version);
@@ -65,21 +65,21 @@ void read(JsonReader& from, Start& start) {
   from.may("timestamp", stamp);
   from.need("test_start", test);
 }
-void read(JsonReader& from, Sum& sum) {
+void describe(JsonReader& from, Sum& sum) {
   from.need("seconds", sum.seconds);
   from.need("bits_per_second", sum.bits_per_s);
 }
-void read(JsonReader& from, Interval& interval) { from.need("sum", interval.sum); }
-void read(JsonReader& from, Cpu& cpu) {
+void describe(JsonReader& from, Interval& interval) { from.need("sum", interval.sum); }
+void describe(JsonReader& from, Cpu& cpu) {
   from.need("host_total", cpu.here);
   from.need("remote_total", cpu.there);
 }
-void read(JsonReader& from, End& end) {
+void describe(JsonReader& from, End& end) {
   from.may("sum_received", end.received);
   from.may("sum", end.datagrams);
   from.may("cpu_utilization_percent", end.cpu);
 }
-void read(JsonReader& from, Output& output) {
+void describe(JsonReader& from, Output& output) {
   from.may("error", output.error);
   if (output.error) return;
   from.need("start", output.start);
@@ -132,7 +132,7 @@ Result<Report> reportFromIperf3(std::string_view text, const std::string& name) 
   VIADUCT_TRY(const Json json, base::parseJson(text));
   iperf3::Output output;
   JsonReader reader(json);
-  read(reader, output);
+  describe(reader, output);
   VIADUCT_CHECK(reader.status(kReadingIperf3, name));
   const auto fail = [&](std::string detail) {
     return Error{.code = Code::kProtocol,

@@ -12,22 +12,6 @@ bool overlap(std::uint64_t i, std::uint64_t n, std::uint64_t j, std::uint64_t m)
 
 }  // namespace
 
-const char* schemeName(Scheme scheme) {
-  switch (scheme) {
-    case Scheme::kPairwise:
-      return "pairwise";
-    case Scheme::kManyToOne:
-      return "manytoone";
-    case Scheme::kOneToMany:
-      return "onetomany";
-    case Scheme::kTp:
-      return "tp";
-  }
-  return "?";
-}
-
-const char* modeName(Mode mode) { return mode == Mode::kMg ? "MG" : "SG"; }
-
 std::vector<Pair> pairsOf(Scheme scheme, std::uint32_t initiators, std::uint32_t targets) {
   std::vector<Pair> pairs;
   if (scheme == Scheme::kPairwise) {

@@ -3,8 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
+
+#include "base/words.h"
 
 namespace viaduct::measure {
 
@@ -14,13 +15,18 @@ enum class Scheme : std::uint8_t {
   kOneToMany,  // each initiator reaches all targets
   kTp,         // one tensor cut into as many shards as a side has devices: those that overlap
 };
-const char* schemeName(Scheme scheme);
+inline constexpr base::Words<Scheme, 4> kSchemes{{{"pairwise", Scheme::kPairwise},
+                                                  {"manytoone", Scheme::kManyToOne},
+                                                  {"onetomany", Scheme::kOneToMany},
+                                                  {"tp", Scheme::kTp}}};
+constexpr const char* schemeName(Scheme scheme) { return base::wordOf(kSchemes, scheme); }
 
 enum class Mode : std::uint8_t {
   kSg,  // a process for each device
   kMg,  // one process for all devices of a side
 };
-const char* modeName(Mode mode);
+inline constexpr base::Words<Mode, 2> kModes{{{"SG", Mode::kSg}, {"MG", Mode::kMg}}};
+constexpr const char* modeName(Mode mode) { return base::wordOf(kModes, mode); }
 
 struct Layout {
   Scheme scheme = Scheme::kPairwise;

@@ -27,10 +27,6 @@ Error badWorkload(std::string detail, std::string remedy) {
 
 }  // namespace
 
-const char* memoryChoiceName(MemoryChoice choice) {
-  return choice == MemoryChoice::kAllocate ? "allocate" : "malloc";
-}
-
 Status check(const Workload& w) {
   if (w.block_bytes == 0) return badWorkload("the block size is 0", "use blocks of 1 byte or more");
   if (w.batch == 0 || w.batch > kMostBatch)

@@ -47,7 +47,7 @@ struct Report {
   std::string version = {};      // of viaduct, or the name of another tool: "nixlbench"
   std::string started = {};      // UTC, ISO 8601
   std::string end = "complete";  // or how it ended early
-  std::string command = {};      // the command line, without secrets; older files have none
+  std::string command = {};      // the command line, without secrets
   Environment environment = {};
   std::vector<Option> settings = {};  // what was asked for
   std::vector<Option> agent = {};     // the settings of the agents
