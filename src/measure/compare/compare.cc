@@ -9,7 +9,7 @@
 
 #include "base/sizes.h"
 #include "measure/compare/differences.h"
-#include "measure/stats/statistics.h"
+#include "measure/compare/sample.h"
 #include "measure/turns/turns.h"
 
 namespace viaduct::measure {
@@ -38,7 +38,7 @@ std::string keyOf(const Row& row, std::size_t place, Belong how) {
 
 // The rows of one side that are of the same thing, by run.
 struct Group {
-  std::vector<std::vector<const Row*>> runs;
+  Sample sample;
   std::size_t order = 0;
 };
 using Groups = std::map<std::string, Group>;
@@ -52,47 +52,16 @@ Groups groupsOf(const std::vector<Report>& side, Belong how) {
       out.try_emplace(key, Group{{}, out.size()});
       of_run[key].push_back(&report.rows[i]);
     }
-    for (auto& [key, rows] : of_run) out.at(key).runs.push_back(std::move(rows));
+    for (auto& [key, rows] : of_run) out.at(key).sample.add(std::move(rows));
   }
   return out;
 }
 
-// One figure for each run: the median where the run repeats the row.
-template <class Figure>
-std::vector<double> figuresOf(const Group& group, Figure figure) {
-  std::vector<double> out;
-  for (const auto& rows : group.runs) {
-    std::vector<double> repeats;
-    for (const Row* row : rows)
-      if (const std::optional<double> value = figure(*row)) repeats.push_back(*value);
-    if (!repeats.empty()) out.push_back(median(std::move(repeats)));
-  }
-  return out;
-}
-
-std::vector<double> ratesOf(const Group& group) {
-  return figuresOf(group, [](const Row& row) { return row.gb_per_s; });
-}
-
-std::optional<double> middle(const Group& group, double Latency::* quantile) {
-  const auto values = figuresOf(group, [quantile](const Row& row) {
-    return row.latency_us ? std::optional((*row.latency_us).*quantile) : std::nullopt;
-  });
-  return values.empty() ? std::nullopt : std::optional(median(values));
-}
-
-std::optional<double> latencyRatio(const Group& a, const Group& b, double Latency::* quantile) {
-  const auto of_a = middle(a, quantile), of_b = middle(b, quantile);
+template <class Quantile>
+std::optional<double> latencyRatio(const Sample& a, const Sample& b, Quantile which) {
+  const auto of_a = a.middle(latency(which)), of_b = b.middle(latency(which));
   if (!of_a || !of_b || *of_a <= 0) return std::nullopt;
   return *of_b / *of_a;
-}
-
-std::string complaintAbout(const Group& group, const char* side) {
-  for (const auto& rows : group.runs)
-    for (const Row* row : rows)
-      if (!isGood(row->verdict))
-        return fmt::format("{} is {}: {}", side, verdictName(row->verdict), row->why);
-  return {};
 }
 
 Difference differenceOf(const RatioEstimate& rate, double least) {
@@ -116,14 +85,14 @@ std::optional<RatioEstimate> rateRatio(const std::vector<double>& a, const std::
   return out;
 }
 
-RowComparison compareRow(const Group& a, const Group& b, bool in_turns,
+RowComparison compareRow(const Sample& a, const Sample& b, bool in_turns,
                          const CompareOptions& options) {
-  RowComparison out{.a = *a.runs.front().front(), .b = *b.runs.front().front()};
-  const std::vector<double> rates_a = ratesOf(a), rates_b = ratesOf(b);
+  RowComparison out{.a = *a.runs().front().front(), .b = *b.runs().front().front()};
+  const std::vector<double> rates_a = a.each(&Row::gb_per_s), rates_b = b.each(&Row::gb_per_s);
   out.a_gb_per_s = median(rates_a);
   out.b_gb_per_s = median(rates_b);
-  out.note = complaintAbout(a, "A");
-  if (out.note.empty()) out.note = complaintAbout(b, "B");
+  out.note = a.complaint("A");
+  if (out.note.empty()) out.note = b.complaint("B");
   if (!out.note.empty()) {
     out.difference = Difference::kUnusable;
     return out;
@@ -173,24 +142,6 @@ bool haveCommonRow(const Groups& a, const Groups& b) {
 
 }  // namespace
 
-const char* differenceName(Difference difference) {
-  switch (difference) {
-    case Difference::kFaster:
-      return "faster";
-    case Difference::kSlower:
-      return "slower";
-    case Difference::kNoneSeen:
-      return "no difference seen";
-    case Difference::kTooFewRuns:
-      return "not enough runs";
-    case Difference::kNotInTurns:
-      return "runs not in turns";
-    case Difference::kUnusable:
-      return "not compared";
-  }
-  return "?";
-}
-
 bool isBroken(const RowComparison& row) { return isGood(row.a.verdict) && !isGood(row.b.verdict); }
 
 bool Comparison::isWorse() const {
@@ -228,7 +179,7 @@ Result<Comparison> compare(const std::vector<Report>& a, const std::vector<Repor
     if (partner == of_b.end())
       out.only_a.push_back(key);
     else
-      ordered.emplace(group.order, compareRow(group, partner->second, in_turns, options));
+      ordered.emplace(group.order, compareRow(group.sample, partner->second.sample, in_turns, options));
   }
   for (const auto& [key, group] : of_b)
     if (!of_a.contains(key)) out.only_b.push_back(key);

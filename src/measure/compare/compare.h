@@ -5,10 +5,12 @@
 #include <viaduct/result.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/words.h"
 #include "measure/result/report.h"
 #include "measure/stats/rank_sum.h"
 
@@ -28,7 +30,7 @@ struct CompareOptions {
   double least_effect = kLeastEffect;
 };
 
-enum class Difference {
+enum class Difference : std::uint8_t {
   kFaster,  // the whole interval is above 1, by more than the least effect
   kSlower,  // below 1
   kNoneSeen,
@@ -36,7 +38,15 @@ enum class Difference {
   kNotInTurns,  // drift of the machine would look like a difference
   kUnusable,    // a row of one side cannot be used: `note` says why
 };
-const char* differenceName(Difference difference);
+inline constexpr base::Words<Difference, 6> kDifferences{{{"faster", Difference::kFaster},
+{"slower", Difference::kSlower},
+{"no difference seen", Difference::kNoneSeen},
+{"not enough runs", Difference::kTooFewRuns},
+{"runs not in turns", Difference::kNotInTurns},
+{"not compared", Difference::kUnusable}}};
+constexpr const char* differenceName(Difference difference) {
+  return base::wordOf(kDifferences, difference);
+}
 
 struct RowComparison {
   Row a = {}, b = {};                     // with several files a side: of the first

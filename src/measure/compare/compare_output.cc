@@ -70,11 +70,9 @@ std::string summary(const Comparison& comparison) {
   std::string out =
       fmt::format("{} row{}:", comparison.rows.size(), comparison.rows.size() == 1 ? "" : "s");
   const char* comma = "";
-  for (const Difference d :
-       {Difference::kFaster, Difference::kSlower, Difference::kNoneSeen, Difference::kTooFewRuns,
-        Difference::kNotInTurns, Difference::kUnusable})
-    if (const auto count = countOf(comparison, d); count != 0) {
-      out += fmt::format("{} {} {}", comma, count, differenceName(d));
+  for (const auto& [word, difference] : kDifferences)
+    if (const auto count = countOf(comparison, difference); count != 0) {
+      out += fmt::format("{} {} {}", comma, count, word);
       comma = ",";
     }
   return out + "\n";

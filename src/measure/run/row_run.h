@@ -16,7 +16,7 @@ namespace viaduct::measure {
 
 class RowRun {
  public:
-  RowRun(Worker& worker, const Workload& row);
+  RowRun(WorkerState& worker, const Workload& row);
   Result<Composed> run();
 
  private:
@@ -66,7 +66,7 @@ class RowRun {
   RowShare share() const;
   Result<Composed> finish();
 
-  Worker& worker_;
+  WorkerState& worker_;
   const Spec& spec_;
   const Workload& row_;
   Contents contents_;

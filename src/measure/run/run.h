@@ -77,7 +77,4 @@ struct Agreed {
 Result<Agreed> agree(const RunRequest& request, const std::string& text, const Progress& progress,
                      const StopFlag& stop);
 
-// Bytes of memory that all members of a run on this machine take.
-Result<std::uint64_t> localBytes(const Spec& spec);
-
 }  // namespace viaduct::measure
