@@ -43,7 +43,7 @@ int runPlan(const BenchPlan& plan, const BenchOptions& options) {
   Runs runs(plan.run.spec.rows.size(), plan.output == OutputForm::kJson, stopOnSignals());
   bool speaks = true;  // the other ranks have no rows
   measure::Progress progress = runs.onLine();
-  progress.joined = [&](std::uint32_t rank, const std::vector<measure::Member>& members) {
+  progress.joined = [&](std::uint32_t rank, const std::vector<measure::RunMember>& members) {
     speaks = rank == 0;
     if (plan.run.place) sayWhereResultsAppear(rank, members.size(), members.front().name);
     if (speaks) output.head(members);

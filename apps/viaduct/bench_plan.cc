@@ -201,18 +201,6 @@ void checkDevices(const BenchOptions& o, bool alone, std::vector<Error>& problem
     problems.push_back(std::move(there).error());
 }
 
-}  // namespace
-
-RowLength rowLength(const BenchOptions& o, const Spec& spec) {
-  RowLength out{base::formatDuration(spec.duration), base::formatDuration(spec.warmup)};
-  if (o.has("iterations"))
-    out.timed = fmt::to_string(o.iterations);
-  else if (countsTimed(o))
-    out.timed = fmt::to_string(roundedForThreads(o, o.num_iter));
-  if (countsWarm(o)) out.warm = fmt::to_string(roundedForThreads(o, o.warmup_iter));
-  return out;
-}
-
 Result<Layout> layoutOf(const BenchOptions& o) {
   Layout layout = o.layout;
   if (o.local_workers == 0) return layout;
@@ -254,8 +242,6 @@ Result<std::vector<Workload>> rowsOf(const BenchOptions& o, const Settings& sett
       }
   return rows;
 }
-
-namespace {
 
 PlanOrProblems planAsRead(const BenchOptions& o, const Settings& environment) {
   Settings settings = environment;
@@ -307,6 +293,16 @@ bool mentions(const std::string& text, const std::string& flag) {
 }
 
 }  // namespace
+
+RowLength rowLength(const BenchOptions& o, const Spec& spec) {
+  RowLength out{base::formatDuration(spec.duration), base::formatDuration(spec.warmup)};
+  if (o.has("iterations"))
+    out.timed = fmt::to_string(o.iterations);
+  else if (countsTimed(o))
+    out.timed = fmt::to_string(roundedForThreads(o, o.num_iter));
+  if (countsWarm(o)) out.warm = fmt::to_string(roundedForThreads(o, o.warmup_iter));
+  return out;
+}
 
 PlanOrProblems planBench(const BenchOptions& options, const Settings& settings) {
   PlanOrProblems out = planAsRead(options, settings);

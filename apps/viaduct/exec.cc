@@ -56,8 +56,8 @@ void sayVariables(const diag::Advice& advice, const std::vector<EnvVariable>& va
 void sayFaults(diag::Node node, const std::vector<EnvVariable>& variables) {
   for (const EnvVariable& one : variables) node.variables[one.name] = one.value;
   const std::vector<std::string> only{"variables"};
-  const diag::Report report = diag::diagnose(node, only);
-  for (const diag::Finding& one : report.findings())
+  const diag::Findings findings = diag::diagnose(node, only);
+  for (const diag::Finding& one : findings.all())
     if (one.severity >= diag::Severity::kWarning)
       remark(fmt::format("{} {}; to mend it: {}", diag::severityName(one.severity), one.what,
                          one.fix.substr(0, one.fix.find('\n'))));

@@ -51,7 +51,7 @@ measure::RunOutcome Runs::turn(const BenchPlan& plan, const std::string& turn,
   if (rank_)
     request.rank = rank_;
   else if (request.place)
-    progress.joined = [](std::uint32_t rank, const std::vector<measure::Member>& members) {
+    progress.joined = [](std::uint32_t rank, const std::vector<measure::RunMember>& members) {
       sayWhereResultsAppear(rank, members.size(), members.front().name);
     };
   measure::RunOutcome outcome = run(request, progress);

@@ -106,7 +106,6 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   // What `other`, of the same name, has left unsettled is to be asked here from now on.
   void takeUnsettled(PeerImpl& other);
   bool departed();  // it is not here, nobody reaches for it, and it can change nothing here
-  const std::optional<Error>& lastError() const { return last_error_; }
   Error notReady(const char* operation) const;
   bool hopeless() const { return denied_ && !met_; }
 

@@ -53,4 +53,21 @@ std::vector<std::string> partsOf(std::string_view text, char between) {
   return out;
 }
 
+std::string paragraph(std::string_view lead, std::string_view text) {
+  constexpr std::size_t kWidth = 80;
+  const std::size_t room = kWidth - lead.size();
+  std::string out, indent(lead);
+  do {
+    std::size_t end = text.size();
+    if (end > room) {
+      end = text.rfind(' ', room);
+      if (end == std::string_view::npos || end == 0) end = room;
+    }
+    out.append(indent).append(text.substr(0, end)).append("\n");
+    text.remove_prefix(std::min(text.find_first_not_of(' ', end), text.size()));
+    indent.assign(lead.size(), ' ');
+  } while (!text.empty());
+  return out;
+}
+
 }  // namespace viaduct::base

@@ -24,6 +24,10 @@ std::vector<std::string_view> wordsOf(std::string_view text);
 // "a,b,,c" in its parts, without empty ones.
 std::vector<std::string> partsOf(std::string_view text, char between = ',');
 
+// `lead` and `text` in lines of at most 80 columns, broken between words if possible. Further lines
+// are indented like the text.
+std::string paragraph(std::string_view lead, std::string_view text);
+
 // The number that the whole text is; nothing for infinite ones. `form`: as std::from_chars has it.
 template <class Number, class... Form>
 std::optional<Number> numberIn(std::string_view text, Form... form) {

@@ -18,7 +18,7 @@ namespace viaduct::diag {
 namespace {
 
 using Fault = AllocationFault::Kind;
-using Json = nlohmann::json;
+using InfoJson = nlohmann::json;
 
 constexpr std::string_view kPlugin = "PCIDEVICE_", kInfoEnd = "_INFO";
 
@@ -44,8 +44,8 @@ void addFault(Allocation& into, Fault kind, const std::string& variable, std::st
 }
 
 // {"0000:19:00.6": {"generic": {...}, "rdma": {"rdma_dev": "mlx5_18"}}}
-void readProviders(const std::string& variable, const std::string& address, const Json& providers,
-                   GivenFunctions& functions, Allocation& into) {
+void readProviders(const std::string& variable, const std::string& address,
+                   const InfoJson& providers, GivenFunctions& functions, Allocation& into) {
   GivenFunction& function = functions[address];
   function.variable = variable;
   function.from_info = true;
@@ -64,7 +64,7 @@ void readProviders(const std::string& variable, const std::string& address, cons
 
 void readInfo(const std::string& variable, const std::string& text, GivenFunctions& functions,
               Allocation& into) {
-  const Json all = Json::parse(text, nullptr, false);
+  const InfoJson all = InfoJson::parse(text, nullptr, false);
   if (all.is_discarded() || !all.is_object())
     return addFault(into, Fault::kBrokenInfo, variable, text,
                     all.is_discarded() ? "is not JSON" : "is not a JSON object");

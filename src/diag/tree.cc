@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "base/fd.h"
+#include "base/read_fd.h"
 #include "base/text.h"
 
 namespace viaduct::diag {
@@ -33,16 +34,8 @@ FileText refused(int error) {
 // All of the file up to `most` bytes, and one more where there are more.
 FileText contents(int file, std::size_t most) {
   FileText out{.state = State::kRead};
-  std::array<char, 16384> part;
-  while (out.text.size() <= most) {
-    const ssize_t got =
-        ::read(file, part.data(), std::min(part.size(), most + 1 - out.text.size()));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return refused(errno);
-    if (got == 0) break;
-    out.text.append(part.data(), static_cast<std::size_t>(got));
-  }
-  return out;
+  const int error = base::readAll(file, out.text, most);
+  return error == 0 ? out : refused(error);
 }
 
 template <class Value, class Fetch>

@@ -35,7 +35,7 @@ void checkPlugin(const VariableScene& scene, const std::vector<std::string>& fol
       std::any_of(kPluginFolders.begin(), kPluginFolders.end(), known))
     return;
   const std::string* const path = scene.valueOf("LD_LIBRARY_PATH");
-  scene.report.add(
+  scene.findings.add(
       {.severity = Severity::kWarning,
        .code = "variables.aws-ofi-nccl",
        .what = fmt::format("The loader does not search {}, where aws-ofi-nccl lies.", *installed),

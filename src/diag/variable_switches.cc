@@ -168,7 +168,7 @@ void reportWithoutEffect(const VariableScene& scene) {
   if (names.empty()) return;
   finding.what = names + ": no effect on EFA.";
   finding.cause = "The variables are for InfiniBand and RoCE.";
-  scene.report.add(std::move(finding));
+  scene.findings.add(std::move(finding));
 }
 
 }  // namespace

@@ -65,7 +65,6 @@ class TcpLink final : public core::Link {
     base::Poller::Id redial = 0;
     Duration patience{};  // before it is dialed again
   };
-  bool isOpen(std::size_t index) const { return sockets_[index].data_socket != nullptr; }
   std::size_t countOpen() const;
   bool servesOwn(std::size_t rail, bool open) const;
 

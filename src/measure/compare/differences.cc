@@ -60,7 +60,7 @@ void addMachine(Values& to, const host::Facts& host) {
 Values machinesOf(const std::vector<Report>& side) {
   Values out;
   for (const Report& report : side)
-    for (const Member& member : report.environment.members) addMachine(out, member.host);
+    for (const RunMember& member : report.environment.members) addMachine(out, member.host);
   return out;
 }
 

@@ -17,7 +17,9 @@
 #include <optional>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/fd.h"
+#include "base/read_fd.h"
 #include "host/devices.h"
 #include "measure/load/machine.h"
 
@@ -30,7 +32,8 @@ constexpr auto kLabel = "explained";
 constexpr std::uint64_t kBlock = 4096, kHugePage = std::uint64_t{2} << 20U;
 constexpr auto kJoining = 10s;  // more than any backend takes to find that it does not reach a peer
 constexpr auto kMoving = 5s;    // for one block
-constexpr int kEnding = 3000;   // ms; for the other process
+constexpr std::size_t kMostCard = std::size_t{1} << 20U;
+constexpr int kEnding = 3000;  // ms; for the other process
 
 std::uint64_t bytesOf(const Buffer::Kind& memory) { return memory.huge_pages ? kHugePage : kBlock; }
 
@@ -69,25 +72,11 @@ Settings ofThisEnd(Settings settings) {
   return settings;
 }
 
-bool writeAll(int to, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t done = ::write(to, bytes.data(), bytes.size());
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return false;
-    bytes = bytes.subspan(static_cast<std::size_t>(done));
-  }
-  return true;
-}
-
-std::vector<std::byte> readToEnd(int from) {
-  std::vector<std::byte> out;
-  std::array<std::byte, 4096> part{};
-  for (;;) {
-    const ssize_t got = ::read(from, part.data(), part.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return out;
-    out.insert(out.end(), part.begin(), part.begin() + got);
-  }
+// What the other end writes until it closes, as far as it can be read.
+std::string readToEnd(int from) {
+  std::string out;
+  static_cast<void>(base::readAll(from, out, kMostCard));
+  return out;
 }
 
 struct Pipe {
@@ -107,7 +96,9 @@ Status serve(const ExplainRequest& request, base::Fd card, const base::Fd& stay)
   if (!ends.agent) return Ok{};
   VIADUCT_TRY(const Buffer memory,
               Buffer::make(*ends.agent, bytesOf(request.memory), request.memory, kLabel));
-  if (!writeAll(card.get(), ends.agent->exportCard())) return Ok{};  // nobody listens
+  const std::vector<std::byte> own = ends.agent->exportCard();
+  if (base::writeAll(card.get(), {reinterpret_cast<const char*>(own.data()), own.size()}) != 0)
+    return Ok{};  // nobody listens
   card = base::Fd();
   readToEnd(stay.get());
   return Ok{};
@@ -148,7 +139,7 @@ class OtherEnd {
   OtherEnd& operator=(const OtherEnd&) = delete;
 
   // Empty: it could not open an agent, as we could not.
-  std::vector<std::byte> card() const { return readToEnd(card_.get()); }
+  std::string card() const { return readToEnd(card_.get()); }
 
  private:
   const pid_t pid_;
@@ -188,7 +179,7 @@ Attempt attempt(const TwoEnds& ends, OpKind op, const PeerWay& way) {
 
 Status tryAll(Agent& agent, const OtherEnd& other, const Buffer& here,
               const ExplainRequest& request, std::vector<ExplainedBackend>& backends) {
-  VIADUCT_TRY(const Peer peer, agent.importCard(other.card()));
+  VIADUCT_TRY(const Peer peer, agent.importCard(base::bytesOf(other.card())));
   VIADUCT_CHECK(peer.ready(kJoining));
   VIADUCT_TRY(PinInfo there, peer.waitPin(kLabel, kJoining));
   const TwoEnds ends{agent, peer, here, std::move(there), request.require};

@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/file_error.h"
+#include "base/read_fd.h"
 #include "base/sizes.h"
 #include "measure/import/baseline_log.h"
 #include "measure/import/nixlbench_log.h"
@@ -19,7 +20,6 @@ namespace viaduct::measure {
 namespace {
 
 constexpr std::size_t kLargest = std::size_t{256} << 20U;
-constexpr std::size_t kAtOnce = std::size_t{64} << 10U;
 
 Error unreadable(const std::string& file, int os_errno) {
   return base::fileError("read result file", os_errno, file);
@@ -27,21 +27,14 @@ Error unreadable(const std::string& file, int os_errno) {
 
 Result<std::string> contentOf(int fd, const std::string& file) {
   std::string out;
-  for (;;) {
-    const std::size_t before = out.size();
-    out.resize(before + kAtOnce);
-    const ssize_t got = ::read(fd, out.data() + before, kAtOnce);
-    const int why = errno;
-    out.resize(before + (got > 0 ? static_cast<std::size_t>(got) : 0));
-    if (got == 0) return out;
-    if (got < 0 && why != EINTR) return unreadable(file, why);
-    if (out.size() > kLargest)
-      return Error{.code = Code::kUnsupported,
-                   .operation = "read result file",
-                   .detail = "larger than " + base::showSize(kLargest),
-                   .file = file,
-                   .remedy = "cut the table out of it"};
-  }
+  if (const int error = base::readAll(fd, out, kLargest); error != 0)
+    return unreadable(file, error);
+  if (out.size() <= kLargest) return out;
+  return Error{.code = Code::kUnsupported,
+               .operation = "read result file",
+               .detail = "larger than " + base::showSize(kLargest),
+               .file = file,
+               .remedy = "cut the table out of it"};
 }
 
 }  // namespace

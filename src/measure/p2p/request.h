@@ -16,7 +16,7 @@ namespace viaduct::measure::p2p {
 // What the initiator asks of the target, one at a time; each is answered.
 struct P2pRequest {
   enum class Verb : std::uint8_t {
-    kGreet,  // answer: the target's Member, as a report's JSON
+    kGreet,  // answer: the target's RunMember, as a report's JSON
     kRun,    // both ends now run `spec`, the initiator as rank 0
     kLeave,  // last; not answered
   };

@@ -29,10 +29,10 @@ std::string joined(const std::vector<std::string>& texts) {
 
 }  // namespace
 
-std::string fingerprintOf(const std::vector<Member>& members) {
+std::string fingerprintOf(const std::vector<RunMember>& members) {
   std::vector<std::string> kinds;
   kinds.reserve(members.size());
-  for (const Member& m : members) kinds.push_back(kindOf(m.host));
+  for (const RunMember& m : members) kinds.push_back(kindOf(m.host));
   std::sort(kinds.begin(), kinds.end());
   kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
   std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a: short, and nobody is kept out by it

@@ -36,7 +36,7 @@ constexpr const char* kReading = "read result file";
 
 }  // namespace
 
-void describe(auto& json, base::Is<Member> auto& member) {
+void describe(auto& json, base::Is<RunMember> auto& member) {
   json.need("rank", member.rank);
   json.keep("name", member.name);
   json.keep("role", member.role);

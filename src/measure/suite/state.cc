@@ -14,6 +14,7 @@
 
 #include "base/fd.h"
 #include "base/file_error.h"
+#include "base/read_fd.h"
 #include "measure/import/files.h"
 
 namespace viaduct::measure {
@@ -38,12 +39,7 @@ Error refused(const std::string& file, std::string detail, std::string remedy) {
 std::string partOf(const std::string& target) { return target + ".part"; }
 
 Status writeAll(int fd, const std::string& text, const std::string& name) {
-  for (std::size_t at = 0; at < text.size();) {
-    const ssize_t wrote = ::write(fd, text.data() + at, text.size() - at);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return failed(name, errno);
-    at += static_cast<std::size_t>(wrote);
-  }
+  if (const int error = base::writeAll(fd, text); error != 0) return failed(name, error);
   if (::fsync(fd) != 0) return failed(name, errno);
   return Ok{};
 }

@@ -45,14 +45,14 @@ struct Fine {
   std::string topic, what;
 };
 
-class Report {
+class Findings {
  public:
   // Of what the next findings are.
   void begin(std::string topic) { topic_ = std::move(topic); }
   void add(Finding finding);
   void fine(std::string what);
 
-  const std::vector<Finding>& findings() const { return findings_; }
+  const std::vector<Finding>& all() const { return findings_; }
   const std::vector<Fine>& fines() const { return fines_; }
   bool has(std::string_view code) const;
   Severity worst() const;

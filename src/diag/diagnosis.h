@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/json.h"
+#include "diag/findings.h"
 #include "diag/node.h"
-#include "diag/report.h"
 
 namespace viaduct::diag {
 
@@ -18,7 +18,7 @@ NodeName nameOf(const Node& node);
 
 struct Diagnosis {
   NodeName node = {};
-  Report report = {};
+  Findings findings = {};
 };
 
 base::Json asJson(const Diagnosis& diagnosis);

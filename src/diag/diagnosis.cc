@@ -1,4 +1,4 @@
-#include "diag/report_json.h"
+#include "diag/diagnosis.h"
 
 namespace viaduct::diag {
 namespace {
@@ -37,12 +37,12 @@ NodeName nameOf(const Node& node) {
 }
 
 base::Json asJson(const Diagnosis& diagnosis) {
-  const auto& [node, report] = diagnosis;
+  const auto& [node, findings] = diagnosis;
   return {{"format", kFormat},
           {"node", base::JsonWriter::of(node)},
-          {"worst", report.findings().empty() ? "fine" : severityName(report.worst())},
-          {"findings", base::JsonWriter::of(report.findings())},
-          {"in_order", base::JsonWriter::of(report.fines())}};
+          {"worst", findings.all().empty() ? "fine" : severityName(findings.worst())},
+          {"findings", base::JsonWriter::of(findings.all())},
+          {"in_order", base::JsonWriter::of(findings.fines())}};
 }
 
 Result<Diagnosis> diagnosisFromJson(const std::string& text) {
@@ -59,12 +59,12 @@ Result<Diagnosis> diagnosisFromJson(const std::string& text) {
   from.need("in_order", fines);
   VIADUCT_CHECK(from.status("doctor", "the peer's diagnosis"));
   for (Finding& one : findings) {
-    out.report.begin(one.topic);
-    out.report.add(std::move(one));
+    out.findings.begin(one.topic);
+    out.findings.add(std::move(one));
   }
   for (Fine& one : fines) {
-    out.report.begin(std::move(one.topic));
-    out.report.fine(std::move(one.what));
+    out.findings.begin(std::move(one.topic));
+    out.findings.fine(std::move(one.what));
   }
   return out;
 }
