@@ -39,8 +39,24 @@ function(viaduct_use_precompiled target name)
   endif()
 endfunction()
 
-# viaduct_layer(<name> SOURCES ... [TESTS ...] [LIBS ...]): one folder of src/ as objects.
-# Its unit tests become the test program <name>_test.
+# viaduct_link_dependency(<package>::<part> <pkg-config's name>): finds a library that the installed static
+# libviaduct leaves to programs that link it. An empty name: pkg-config has none, and viaduct.pc.in has the flag.
+function(viaduct_link_dependency target pkgconfig)
+  string(REGEX REPLACE "::.*" "" package ${target})
+  find_package(${package} REQUIRED)
+  set_target_properties(${target} PROPERTIES IMPORTED_GLOBAL TRUE)
+  set_property(GLOBAL APPEND PROPERTY VIADUCT_LINKED ${target})
+  set_property(GLOBAL PROPERTY VIADUCT_PKGCONFIG_${target} "${pkgconfig}")
+endfunction()
+
+# viaduct_loaded_package(<dependency>): the Debian package of a library that is loaded at run time, as the field
+# Recommends names it. The library's user reports an error if the package is missing.
+function(viaduct_loaded_package dependency)
+  set_property(GLOBAL APPEND PROPERTY VIADUCT_LOADED_PACKAGES ${dependency})
+endfunction()
+
+# viaduct_layer(<name> SOURCES ... [TESTS ...] [LIBS ...]): one folder of src/ as objects of the library that
+# the variable `viaduct_part` names. Its unit tests become the test program <name>_test.
 function(viaduct_layer name)
   cmake_parse_arguments(arg "" "" "SOURCES;TESTS;LIBS" ${ARGN})
   string(REPLACE "/" "_" id ${name})
@@ -51,12 +67,13 @@ function(viaduct_layer name)
                                       PRIVATE viaduct_options)
   viaduct_merge_sources(viaduct_${id} 10)
   viaduct_use_precompiled(viaduct_${id} viaduct_library_headers)
-  set_property(GLOBAL APPEND PROPERTY VIADUCT_LAYERS viaduct_${id})
-  set_property(GLOBAL APPEND PROPERTY VIADUCT_LIBS ${arg_LIBS})
+  set_property(GLOBAL APPEND PROPERTY VIADUCT_LAYERS_${viaduct_part} viaduct_${id})
+  set_property(GLOBAL APPEND PROPERTY VIADUCT_LIBS_${viaduct_part} ${arg_LIBS})
   if(arg_TESTS AND VIADUCT_TESTS)
     list(TRANSFORM arg_TESTS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
     set_property(GLOBAL APPEND PROPERTY VIADUCT_UNIT_TESTS ${id})
     set_property(GLOBAL PROPERTY VIADUCT_UNIT_TESTS_${id} ${arg_TESTS})
+    set_property(GLOBAL PROPERTY VIADUCT_UNIT_TESTS_PART_${id} ${viaduct_part})
   endif()
 endfunction()
 
@@ -125,7 +142,7 @@ function(viaduct_test_code target)
 endfunction()
 
 # viaduct_test(<name> SOURCES ... [LIBS ...] [LABELS ...] [TIMEOUT seconds]): a GoogleTest
-# program over the whole library; each of its tests is one of ctest's. The timeout ends what hangs,
+# program over the library, and with LIBS viaduct_bench over the benchmark's parts as well; each of its tests is one of ctest's. The timeout ends what hangs,
 # and nothing that is only slow.
 function(viaduct_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
@@ -151,7 +168,8 @@ function(viaduct_unit_tests)
   get_property(names GLOBAL PROPERTY VIADUCT_UNIT_TESTS)
   foreach(id IN LISTS names)
     get_property(tests GLOBAL PROPERTY VIADUCT_UNIT_TESTS_${id})
-    viaduct_test(${id}_test SOURCES ${tests} LABELS unit)
+    get_property(part GLOBAL PROPERTY VIADUCT_UNIT_TESTS_PART_${id})
+    viaduct_test(${id}_test SOURCES ${tests} LIBS ${part} LABELS unit)
   endforeach()
   list(TRANSFORM names APPEND _test)
   add_custom_target(unit_tests DEPENDS ${names})
