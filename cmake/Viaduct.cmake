@@ -78,29 +78,46 @@ function(viaduct_layer name)
 endfunction()
 
 # viaduct_backend(<name> [LOADS_LIBRARY] SOURCES ... [TESTS ...] [LIBS ...]): a backend is one folder;
-# this call in its CMakeLists.txt is all it takes. It defines `Result<std::unique_ptr<core::Backend>>
-# viaduct::<name>::open(const core::BackendContext&)`, and with LOADS_LIBRARY also
-# `std::string viaduct::<name>::libraryVersion()`.
+# this call in its CMakeLists.txt is all it takes. Its facts.h has `constexpr BackendFacts viaduct::<name>::kFacts`.
+# It defines `Result<std::unique_ptr<core::Backend>> viaduct::<name>::open(const core::BackendContext&)`, and with
+# LOADS_LIBRARY also `std::string viaduct::<name>::libraryVersion()`.
 function(viaduct_backend name)
   cmake_parse_arguments(arg "LOADS_LIBRARY" "" "" ${ARGN})
   viaduct_layer(backends/${name} ${arg_UNPARSED_ARGUMENTS})
   set_property(GLOBAL APPEND PROPERTY VIADUCT_BACKENDS ${name})
   set_property(GLOBAL PROPERTY VIADUCT_BACKEND_LOADS_${name} ${arg_LOADS_LIBRARY})
+  set_property(GLOBAL APPEND PROPERTY VIADUCT_BACKEND_FACTS ${name})
+  set_property(GLOBAL PROPERTY VIADUCT_BACKEND_FOLDER_${name} ${CMAKE_CURRENT_SOURCE_DIR})
 endfunction()
 
-# viaduct_backend_absent(<name> <why>): instead of it, where the machine lacks what it takes to build.
+# viaduct_backend_absent(<name> <why>): instead of it, where the machine lacks what it takes to build. Results of
+# other builds have the backend, so its facts stay.
 function(viaduct_backend_absent name why)
   message(STATUS "${name}: left out, ${why}")
   set_property(GLOBAL APPEND PROPERTY VIADUCT_BACKENDS_ABSENT "    AbsentBackend{\"${name}\", \"${why}\"},\n")
+  set_property(GLOBAL APPEND PROPERTY VIADUCT_BACKEND_FACTS ${name})
+  set_property(GLOBAL PROPERTY VIADUCT_BACKEND_FOLDER_${name} ${CMAKE_CURRENT_SOURCE_DIR})
 endfunction()
 
-# Writes the one list of built-in backends, and that of the others, from what the folders declared.
+# Writes the one list of built-in backends, that of the others, and the facts of all, from what the folders
+# declared.
 function(viaduct_write_catalogue out)
   get_property(names GLOBAL PROPERTY VIADUCT_BACKENDS)
   list(LENGTH names count)
   get_property(absent GLOBAL PROPERTY VIADUCT_BACKENDS_ABSENT)
   list(LENGTH absent absent_count)
   list(JOIN absent "" absent)
+  get_property(with_facts GLOBAL PROPERTY VIADUCT_BACKEND_FACTS)
+  list(SORT with_facts)
+  list(LENGTH with_facts facts_count)
+  set(includes "")
+  set(facts "")
+  foreach(n IN LISTS with_facts)
+    get_property(folder GLOBAL PROPERTY VIADUCT_BACKEND_FOLDER_${n})
+    string(APPEND includes "#include \"${folder}/facts.h\"\n")
+    string(APPEND facts "    ${n}::kFacts,\n")
+    string(APPEND checks "static_assert(${n}::kFacts.name == \"${n}\", \"the name is that of the folder\");\n")
+  endforeach()
   set(decls "")
   set(rows "")
   foreach(n IN LISTS names)
@@ -111,14 +128,19 @@ function(viaduct_write_catalogue out)
       set(library "&${n}::libraryVersion")
     endif()
     string(APPEND decls "namespace ${n} {\nResult<std::unique_ptr<core::Backend>> open(const core::BackendContext&);\n}\n")
-    string(APPEND rows "    BackendEntry{\"${n}\", &${n}::open, ${library}},\n")
+    string(APPEND rows "    BackendEntry{\"${n}\", &${n}::open, ${library}, &${n}::kFacts},\n")
   endforeach()
   file(CONFIGURE OUTPUT ${out} CONTENT "// Generated from src/backends/*/CMakeLists.txt.
 #include <array>
 
 #include \"core/backend.h\"
-namespace viaduct {
-${decls}namespace core {
+${includes}namespace viaduct {
+${checks}${decls}namespace {
+constexpr std::array<BackendFacts, ${facts_count}> kBackendFacts{{
+${facts}}};
+}  // namespace
+std::span<const BackendFacts> backendFacts() { return kBackendFacts; }
+namespace core {
 namespace {
 constexpr std::array<BackendEntry, ${count}> kBackends{{
 ${rows}}};
