@@ -72,7 +72,7 @@ class Channel {
   // or it dozes: it makes progress along with its rail, but the rail need not be polled for it.
   virtual bool sleep(Clock::time_point now) = 0;
   virtual void awake() = 0;
-  virtual bool dozes() const { return false; }
+  bool dozes() const { return dozes_; }
   bool active = false;  // in the rail's list of channels that make progress
 
   base::Poller::Id retry = 0;  // the link's timer for the next life
@@ -85,6 +85,7 @@ class Channel {
     why_ = std::move(why);
     host_.activate(*this);
   }
+  bool dozes_ = false;
 
  private:
   ChannelHost& host_;

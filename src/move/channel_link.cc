@@ -28,6 +28,7 @@ void ChannelLink::add(std::unique_ptr<Channel> channel) {
 }
 
 void ChannelLink::moveTo(Channel& channel, std::size_t rail) {
+  if (channel.rail() == rail) return;
   std::erase(own_[channel.rail()].all, &channel);
   channel.moveTo(rail);
   own_[rail].all.push_back(&channel);

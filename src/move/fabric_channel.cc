@@ -194,9 +194,10 @@ bool FabricChannel::sleepUntilTold(Clock::time_point now, Duration quiet) {
 // quiet for half as long once more.
 void FabricChannel::doze(Clock::time_point now, Duration quiet, bool rests) {
   if (rests) tellPolling(false);
-  if (doze_ != 0 || talk_.peer_polls) return;
+  if (dozes_ || talk_.peer_polls) return;
   const Duration longest = rests ? kLongestRest : kLongestDoze;
-  doze_ = seed_.poller.at(now + std::min(longest, quiet / 2), [this] { doze_ = 0; });
+  doze_ = seed_.poller.at(now + std::min(longest, quiet / 2), [this] { dozes_ = false; });
+  dozes_ = true;
 }
 
 // Tells the peer whether we are polling. A peer without wake-ups polls while we do.
@@ -223,7 +224,7 @@ bool FabricChannel::armedAWhile(Clock::time_point now, Duration quiet) {
 
 void FabricChannel::awake() {
   if (std::exchange(armed_since_, std::nullopt) && endpoint_) endpoint_->disarm();
-  if (doze_ != 0) seed_.poller.forgetTimer(std::exchange(doze_, 0));
+  if (std::exchange(dozes_, false)) seed_.poller.forgetTimer(doze_);
 }
 
 void FabricChannel::lookLater() {

@@ -67,7 +67,6 @@ class FabricChannel final : public Channel {
   void progress(Clock::time_point now, Clock::time_point until) override;
   bool sleep(Clock::time_point now) override;
   void awake() override;
-  bool dozes() const override { return doze_ != 0; }
 
  private:
   // Known of the peer and the path in one life.

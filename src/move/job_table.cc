@@ -29,7 +29,7 @@ void JobTable::flush(Job& job, core::Completions& out) {
   spare_.splice(spare_.begin(), jobs_, job.self);
 }
 
-void JobTable::takeReports(core::Completions& out) {
+void JobTable::flushAll(core::Completions& out) {
   for (Job* const job : reports_) flush(*job, out);
   reports_.clear();
 }

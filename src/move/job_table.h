@@ -21,7 +21,9 @@ class JobTable {
     if (!std::exchange(job.reporting, true)) reports_.push_back(&job);
   }
   bool hasReports() const { return !reports_.empty(); }
-  void takeReports(core::Completions& out);
+  void takeReports(core::Completions& out) {
+    if (!reports_.empty()) flushAll(out);
+  }
   // What is left of it fails, with `why` unless it has a reason of its own.
   void end(Job& job, const Error& why);
 
@@ -39,6 +41,7 @@ class JobTable {
   static constexpr std::size_t kMaxJobs = 4096;
   // Reports what there is; the job is gone after its last report.
   void flush(Job& job, core::Completions& out);
+  void flushAll(core::Completions& out);
 
   std::list<Job> jobs_, spare_;
   std::vector<Job*> reports_;
