@@ -1,4 +1,4 @@
-// A way to move bytes, as an agent tells of it. Threads: plain values.
+// A backend, as an agent describes it. Threads: plain values.
 #pragma once
 
 #include <viaduct/memory.h>
@@ -11,9 +11,9 @@ namespace viaduct {
 struct BackendInfo {
   std::string name = {};
   bool open = false;
-  std::string text = {};  // open: what is in force, where there is something to tell; else why not
-  // Of one that is open:
-  int preference = 0;  // the lower is tried first
+  std::string text = {};  // open: its library and devices, if known; else why it is not open
+  // Only for an open backend:
+  int preference = 0;  // lower is tried first
   std::vector<MemoryKind> memory = {};
   bool same_host = false, rdma = false, tcp = false;
   std::vector<std::string> rails = {};
