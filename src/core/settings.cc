@@ -16,7 +16,7 @@
 namespace viaduct {
 namespace {
 
-// An error of a row's parser; the variable and the value are added where they are known.
+// The error of a row's parser. The caller adds the variable and the value.
 Error expected(std::string form) {
   return {.code = Code::kInvalid, .operation = "settings", .remedy = std::move(form)};
 }
@@ -34,7 +34,7 @@ Status intoFlag(std::string_view text, bool& into) {
   return expected("1, yes, true, on, or 0, no, false, off");
 }
 
-// Both ends belong to it.
+// A range that includes both bounds.
 template <class T>
 struct Range {
   T least, most;
@@ -53,7 +53,7 @@ std::string showCount(std::uint64_t count) { return std::to_string(count); }
 
 template <class Time>
 std::string showTime(Time time) {
-  // Nanoseconds do not reach as far as what a program may have set.
+  // Printed in its own unit, because a time that a program has set may overflow nanoseconds.
   constexpr bool kMillis = std::is_same_v<Time, std::chrono::milliseconds>;
   return fmt::format("{}{}", time.count(), kMillis ? "ms" : "us");
 }
@@ -127,7 +127,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
-// Words between commas; `form` is what is said when one of them is empty.
+// Splits words at commas. `form` is the error's remedy if a word is empty.
 Status intoList(std::string_view text, const char* form, std::vector<std::string>& into) {
   std::vector<std::string> words;
   for (bool more = !trim(text).empty(); more;) {
@@ -143,7 +143,7 @@ Status intoList(std::string_view text, const char* form, std::vector<std::string
 
 constexpr auto kWords = "names joined by commas";
 
-// Other benchmarks' names for backends are understood.
+// Accepts other benchmarks' names for backends.
 Status intoBackends(std::string_view text, std::vector<std::string>& into) {
   VIADUCT_CHECK(intoList(text, kWords, into));
   std::replace(into.begin(), into.end(), std::string("UCX"), std::string("ucx"));
@@ -192,7 +192,7 @@ Status checkMetrics(const Settings& settings) {
                .remedy = kMetricsForm};
 }
 
-// Whoever reads it says what else is wrong with it.
+// Refuses only blanks. The code that connects to the place reports other mistakes.
 Status intoMeet(std::string_view text, std::string& into) {
   if (text.find_first_of(" \t\n") != std::string_view::npos)
     return expected("host:port of a meeting place, or http://host:port of etcd");
@@ -200,7 +200,7 @@ Status intoMeet(std::string_view text, std::string& into) {
   return Ok{};
 }
 
-// Endpoints as etcd's own tools take them: "http://" may be left out.
+// Accepts endpoints as etcd's own tools do: "http://" may be left out.
 Status intoEndpoints(std::string_view text, std::string& into) {
   std::vector<std::string> words;
   constexpr auto kForm = "etcd endpoints like http://host:2379, joined by commas";
@@ -215,8 +215,8 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Beyond the first two the agent's threads and sockets alone would overwhelm a host. Times fit into
-// what is sent to peers, and can be added to now.
+// Larger values of the first two would overwhelm a host with threads and sockets. Times within
+// these ranges fit into handshakes, and can be added to the present time without overflow.
 constexpr Range<std::uint64_t> kSockets{1, 64};
 constexpr Range<std::uint64_t> kCopyThreads{0, 256};
 constexpr Range<std::uint64_t> kPopulate{0, std::uint64_t{1} << 44U};
@@ -226,7 +226,7 @@ constexpr Range<milliseconds> kDetect{milliseconds(20), hours(24)};
 constexpr Range<milliseconds> kDeadline{milliseconds(1), hours(24 * 365)};
 constexpr Range<milliseconds> kGrace{milliseconds(1), hours(1)};
 constexpr Range<microseconds> kSpin{microseconds(0), seconds(10)};
-// What a handshake has room for: docs/wire.md.
+// The room that a handshake has for a name: docs/wire.md.
 constexpr std::size_t kMostNameBytes = 255;
 
 Status checkName(const Settings& settings) {
@@ -405,7 +405,7 @@ std::string fieldOf(std::string_view variable) {
   return field;
 }
 
-// Empty is unset: that is how a deployment file takes a setting back.
+// An empty variable counts as unset, so that a deployment file can undo a setting.
 const char* valueOf(std::string_view variable) {
   const char* text = std::getenv(std::string(variable).c_str());
   return text == nullptr || *text == '\0' ? nullptr : text;
@@ -413,7 +413,7 @@ const char* valueOf(std::string_view variable) {
 
 constexpr std::string_view kOurs = "VIADUCT_";
 
-// VIADUCT_PROVIDER is as near to VIADUCT_OFI_PROVIDER as one letter.
+// A missing middle word counts as one letter: VIADUCT_PROVIDER is near VIADUCT_OFI_PROVIDER.
 std::size_t distanceOf(std::string_view variable, std::string_view setting) {
   if (!variable.starts_with(kOurs)) return base::distance(variable, setting);
   variable.remove_prefix(kOurs.size());
@@ -422,7 +422,7 @@ std::size_t distanceOf(std::string_view variable, std::string_view setting) {
   return setting.ends_with(tail) ? 1 : base::distance(variable, setting);
 }
 
-// Short names are near each other by chance.
+// A short name allows fewer mistakes, because short names are near each other by chance.
 std::size_t mostMistakes(std::string_view variable) {
   constexpr std::size_t kLettersForEach = 4;
   const std::size_t letters = variable.size() - std::min(kOurs.size(), variable.size());
@@ -435,8 +435,8 @@ bool isKnown(std::string_view variable) {
                      [&](const SettingRow& row) { return row.variable == variable; });
 }
 
-// Other variables of that front are the build's, or a pod's: Kubernetes sets VIADUCT_PORT for a
-// service called viaduct.
+// Other variables with this prefix belong to the build, or to a pod: Kubernetes sets VIADUCT_PORT
+// for a service called viaduct.
 void warnOfMistypedVariables() {
   static std::atomic_flag said;
   if (said.test_and_set()) return;

@@ -172,7 +172,7 @@ TEST_F(SettingsTest, AnErrorNamesVariableValueAndForm) {
   }
 }
 
-// As numbers that a program has computed come out when it errs.
+// Such values come out of faulty computations in programs.
 TEST_F(SettingsTest, WhatCodeHasSetIsInTheSameRange) {
   using Change = void (*)(Settings&);
   const struct {
