@@ -1,4 +1,4 @@
-// Devices and counters, read from trees of files as drivers lay them out.
+// Tests of devices and counters, with trees of files as drivers lay them out.
 #include "host/devices.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ class Tree : public ::testing::Test {
   void put(const std::string& path, const std::string& text) const {
     root_.write("/" + path, text + "\n");
   }
-  // Interfaces with what they have received and sent.
+  // Writes /proc/net/dev: interfaces with the bytes that they have received and sent.
   void carried(const std::vector<std::tuple<std::string, std::uint64_t, std::uint64_t>>& all) {
     std::string text = "Inter-|   Receive  |  Transmit\n face |bytes packets|bytes packets\n";
     for (const auto& [name, in, out] : all)

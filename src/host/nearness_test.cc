@@ -1,4 +1,4 @@
-// What is near what, read from trees of links and files as the kernel lays them out.
+// Tests of distances, with trees of links and files as the kernel lays them out.
 #include "host/nearness.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ class Machine : public ::testing::Test {
     node(1, "32-63,96-127", "21 10");
     put("sys/devices/system/node/online", "0-1");
   }
-  // `path`: below /sys/devices; gives that of the link to it.
+  // `path` is relative to /sys/devices; the function returns the path of the link to it.
   void link(const std::string& from, const std::string& path) {
     const std::filesystem::path at(root());
     std::filesystem::create_directories((at / from).parent_path());
@@ -125,7 +125,7 @@ TEST_F(Machine, AProcessWithoutANicOfItsNodeUsesTheNearestOthers) {
   EXPECT_EQ(choose({"mlx5_2", "mlx5_1"}).near, Names{"mlx5_1"});
 }
 
-// Node 3 has gone: what is left is listed without it.
+// The list omits an offline node: node 1 is missing, and node 3 has gone.
 TEST_F(Machine, DistancesAreInTheOrderOfTheNodesThatThereAre) {
   node(0, "0-7", "10 11 12");
   node(2, "8-15", "11 10 13");
@@ -156,7 +156,7 @@ TEST_F(Machine, AGpuHasTheNicBehindItsSwitchFirst) {
   EXPECT_EQ(near[2].names, Names{"mlx5_2"});
 }
 
-// One root port leads to all of them, and still each GPU has a NIC of its own.
+// One root port leads to all of them, and still each GPU has a NIC near to it alone.
 TEST_F(Machine, OfSwitchesBelowASwitchTheNearestCounts) {
   twoNodes();
   const std::string top = "pci0000:15/0000:15:01.0/0000:16:00.0/";
@@ -218,7 +218,7 @@ TEST_F(Machine, WhereNobodyTellsOfNodesAllAreEquallyFar) {
   EXPECT_EQ(choose({"mlx5_0", "mlx5_1"}).near, (Names{"mlx5_0", "mlx5_1"}));
 }
 
-// A server has a slow NIC for its own management, on another network.
+// A server's slow management NIC is on another network, so it must not be chosen.
 TEST_F(Machine, OfEquallyNearNicsTheFastestAreUsed) {
   twoNodes();
   rdma("mlx5_0", "pci0000:15/0000:15:01.0/0000:16:00.0", 0, "25 Gb/sec (1X EDR)");
@@ -237,7 +237,7 @@ TEST_F(Machine, AVirtualFunctionIsNoSecondNicBesideItsPhysicalOne) {
     link("sys/devices/" + port + "0000:16:00." + one + "/physfn", port + "0000:16:00.0");
   }
   EXPECT_EQ(choose({"mlx5_0", "mlx5_1", "mlx5_2"}).near, Names{"mlx5_0"});
-  // A container has been given these, and not the other.
+  // A container that got only these two NICs uses both.
   EXPECT_EQ(choose({"mlx5_1", "mlx5_2"}).near, (Names{"mlx5_1", "mlx5_2"}));
 }
 
