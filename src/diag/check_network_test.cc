@@ -15,7 +15,7 @@ using testing::roceNode;
 
 using Codes = std::vector<std::string>;
 
-// rail2 and rail3 in the subnet 10.0.102.0/24.
+// Puts rail2 and rail3 into one subnet, 10.0.102.0/24.
 void shareSubnet(testing::Fixture& folder) {
   for (auto& one : folder.live.addresses)
     if (one.interface == "rail3") one.address = "10.0.102.22";

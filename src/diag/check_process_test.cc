@@ -1,4 +1,4 @@
-// Topics that are a few lines each: CPU, clock, names, Kubernetes.
+// Tests of small topics: CPU, clock, names, Kubernetes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -64,7 +64,7 @@ TEST(CheckKubernetes, SaysWhatThePodWasGiven) {
   EXPECT_FALSE(diagnose(testing::laptop().node()).has("kubernetes.pod"));
 }
 
-// The topics that look at the node's files. The clock and the names are results of live tests.
+// Only topics that read the node's files. The clock and the names come from live tests.
 TEST(Topics, CallNothingFineWhereThereIsNoFile) {
   testing::NodeFolder folder;
   folder.remove("/sys");

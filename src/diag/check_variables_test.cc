@@ -32,7 +32,7 @@ Finding onlyFinding(const testing::NodeFolder& folder) {
 struct Planted {
   const char* name;
   const char* value;
-  const char* code;  // empty: nothing is wrong with it
+  const char* code;  // empty: the value has no fault
 };
 
 void expectCodes(Fixture (*make)(), std::initializer_list<Planted> all) {
@@ -166,7 +166,7 @@ TEST(CheckVariables, FindsDevicesOfOtherPods) {
   expectCodes(testing::openShiftAfter,
               {{"NCCL_IB_HCA", "=mlx5_6,mlx5_7,mlx5_10,mlx5_11", ""},
                {"NCCL_IB_HCA", "=mlx5_12", "variables.nccl-ib-hca"},
-               {"NCCL_IB_HCA", "mlx5_1,mlx5_6", ""},  // the physical function: topic sriov
+               {"NCCL_IB_HCA", "mlx5_1,mlx5_6", ""},  // a physical function; topic sriov reports it
                {"NCCL_IB_HCA", "mlx5_6,mlx5_10", ""},
                {"UCX_NET_DEVICES", "mlx5_12:1", "variables.ucx-net-devices"},
                {"UCX_NET_DEVICES", "mlx5_0:1", ""},

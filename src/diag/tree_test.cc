@@ -1,4 +1,4 @@
-// Files that no kernel would show, and folders that lead out of themselves.
+// Tests with files that no kernel has, and folders with links that lead out of the root.
 #include "diag/tree.h"
 
 #include <gtest/gtest.h>
