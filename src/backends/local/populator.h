@@ -1,5 +1,5 @@
 // Populates shared memory ahead of its first use, so that transfers meet no page faults. Threads:
-// any; it has one of its own, which starts with the first memory.
+// any; its own thread starts with the first memory.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -26,24 +26,24 @@ namespace viaduct::local {
 class Populator {
  public:
   enum class Pages : std::uint8_t {
-    kAll,       // allocates the absent ones: for memory of this process, whose cgroup is charged
-    kResident,  // maps the resident ones, as they become so: for memory of a peer
+    kAll,       // allocates absent pages: for our memory, which our cgroup pays for
+    kResident,  // maps pages once they are resident: for memory of a peer
   };
-  using Ticket = std::uint64_t;  // 0: nothing was queued
+  using Ticket = std::uint64_t;  // 0: no memory was queued
   using FreeMemory = std::function<std::uint64_t()>;
 
-  // Populates at most `most` bytes of either sort, and of both together a quarter of what
-  // `free_memory` says at that time.
+  // Populates at most `most` bytes of each kind, and of both together at most a quarter of
+  // `free_memory` at that time.
   explicit Populator(std::uint64_t most);
   Populator(std::uint64_t most, FreeMemory free_memory);
   ~Populator();
   Populator(const Populator&) = delete;
   Populator& operator=(const Populator&) = delete;
 
-  // Queues a mapping of a memfd, which stays until remove(). Its contents do not change.
+  // Queues a mapping of a memfd, which has to stay until remove(). Its contents do not change.
   Ticket add(std::span<std::byte> memory, Pages pages);
-  // On return this thread leaves the memory alone. Waits for one step at most, about half a
-  // millisecond.
+  // On return the populating thread leaves the memory alone. Waits for at most one step, about half
+  // a millisecond.
   void remove(Ticket ticket);
   // Whether all that was added is populated or given up. For tests.
   bool idle() const;

@@ -33,7 +33,7 @@ class PopulatorTest : public ::testing::Test {
   void SetUp() override {
     if (!kernelPopulates()) GTEST_SKIP() << "skipped: no MADV_POPULATE_READ in this kernel";
   }
-  // The second mapping of a file, as a peer has it.
+  // A second mapping of the file, as a peer has it.
   static SharedMemory mapped(const SharedMemory& memory) {
     const base::Fd file(::fcntl(memory.fd(), F_DUPFD_CLOEXEC, 0));
     return *SharedMemory::map(file, memory.size(), SharedMemory::Access::kReadWrite);
@@ -43,7 +43,7 @@ class PopulatorTest : public ::testing::Test {
   }
 };
 
-// A child of this process's memory cgroup, of either version.
+// A child group of this process's memory cgroup, in either version.
 class MemoryCgroup {
  public:
   explicit MemoryCgroup(std::uint64_t limit) {
@@ -169,7 +169,7 @@ TEST_F(PopulatorTest, LeavesContentsAlone) {
   const auto memory = *SharedMemory::allocate(kBytes);
   Populator populator(kNoLimit, plenty);
   populator.add(memory.bytes(), Pages::kAll);
-  // Backwards, to meet the populating thread.
+  // Writes backwards, to meet the populating thread.
   for (std::uint64_t at = kBytes; at != 0; at -= kMiB)
     fillRandom(memory.bytes().subspan(at - kMiB, kMiB), at);
   ASSERT_TRUE(idle(populator));
@@ -180,7 +180,7 @@ TEST_F(PopulatorTest, LeavesContentsAlone) {
   }
 }
 
-// Another mapping takes the place of each one that is removed.
+// After each removal, another mapping takes the same addresses.
 TEST_F(PopulatorTest, LeavesRemovedMemoryAlone) {
   constexpr std::uint64_t kBytes = 4 * kMiB;
   Populator populator(kNoLimit, plenty);
@@ -221,7 +221,7 @@ TEST_F(PopulatorTest, EndsInTheMiddle) {
   }
 }
 
-// The limit of a cgroup ends a process that exceeds it.
+// The kernel kills a process that exceeds the limit of its cgroup.
 TEST_F(PopulatorTest, StaysWithinTheMemoryOfItsCgroup) {
   constexpr std::uint64_t kLimit = 96 * kMiB;
   MemoryCgroup group(kLimit);
