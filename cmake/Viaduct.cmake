@@ -1,15 +1,16 @@
-# One function per kind of thing. All objects of the library are compiled with `viaduct_options`.
+# One function for each kind of target. All objects of the library are compiled with
+# `viaduct_options`.
 
 add_library(viaduct_options INTERFACE)
-# clang counts changes of sign among its conversions and g++ does not: both shall ask for the same.
+# clang's -Wconversion includes changes of sign and g++'s does not, so clang gets g++'s meaning.
 target_compile_options(viaduct_options INTERFACE -Wall -Wextra -Wshadow -Wconversion
   $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-sign-conversion>)
 if(VIADUCT_WERROR)
   target_compile_options(viaduct_options INTERFACE -Werror)
 endif()
 
-# Most of the time that a file takes is its headers' and templates': with VIADUCT_MERGE the compiler sees
-# up to `most` sources of one folder as one. Two of a folder then cannot have helpers of one name.
+# With VIADUCT_MERGE the compiler reads up to `most` sources of one folder as one, because headers
+# and templates take most of its time. Two such sources cannot have helpers with the same name.
 function(viaduct_merge_sources target most)
   if(VIADUCT_MERGE)
     get_target_property(sources ${target} SOURCES)
@@ -20,9 +21,9 @@ function(viaduct_merge_sources target most)
   endif()
 endfunction()
 
-# viaduct_precompile(<name> LIBS ... OPTIONS ... HEADERS ...): with VIADUCT_PCH the headers are compiled
-# once for all targets that call viaduct_use_precompiled(<target> <name>). Those have the
-# options of the headers, and CMAKE_POSITION_INDEPENDENT_CODE like them.
+# viaduct_precompile(<name> LIBS ... OPTIONS ... HEADERS ...): with VIADUCT_PCH the headers are
+# compiled once, for all targets that call viaduct_use_precompiled(<target> <name>). These targets
+# need the same options and the same CMAKE_POSITION_INDEPENDENT_CODE.
 function(viaduct_precompile name)
   cmake_parse_arguments(arg "" "" "LIBS;OPTIONS;HEADERS" ${ARGN})
   if(VIADUCT_PCH)
@@ -39,7 +40,7 @@ function(viaduct_use_precompiled target name)
   endif()
 endfunction()
 
-# viaduct_layer(<name> SOURCES ... [TESTS ...] [LIBS ...]): one folder of src/ as objects.
+# viaduct_layer(<name> SOURCES ... [TESTS ...] [LIBS ...]): compiles one folder of src/ to objects.
 # Its unit tests become the test program <name>_test.
 function(viaduct_layer name)
   cmake_parse_arguments(arg "" "" "SOURCES;TESTS;LIBS" ${ARGN})
@@ -60,10 +61,10 @@ function(viaduct_layer name)
   endif()
 endfunction()
 
-# viaduct_backend(<name> [LOADS_LIBRARY] SOURCES ... [TESTS ...] [LIBS ...]): a backend is one folder;
-# this call in its CMakeLists.txt is all it takes. It defines `Result<std::unique_ptr<core::Backend>>
-# viaduct::<name>::open(const core::BackendContext&)`, and with LOADS_LIBRARY also
-# `std::string viaduct::<name>::libraryVersion()`.
+# viaduct_backend(<name> [LOADS_LIBRARY] SOURCES ... [TESTS ...] [LIBS ...]): declares the backend
+# of a folder; the folder's CMakeLists.txt needs only this call. The backend defines
+# `Result<std::unique_ptr<core::Backend>> viaduct::<name>::open(const core::BackendContext&)`, and
+# with LOADS_LIBRARY also `std::string viaduct::<name>::libraryVersion()`.
 function(viaduct_backend name)
   cmake_parse_arguments(arg "LOADS_LIBRARY" "" "" ${ARGN})
   viaduct_layer(backends/${name} ${arg_UNPARSED_ARGUMENTS})
@@ -71,13 +72,14 @@ function(viaduct_backend name)
   set_property(GLOBAL PROPERTY VIADUCT_BACKEND_LOADS_${name} ${arg_LOADS_LIBRARY})
 endfunction()
 
-# viaduct_backend_absent(<name> <why>): instead of it, where the machine lacks what it takes to build.
+# viaduct_backend_absent(<name> <why>): replaces that call if the machine lacks something to build
+# it.
 function(viaduct_backend_absent name why)
   message(STATUS "${name}: left out, ${why}")
   set_property(GLOBAL APPEND PROPERTY VIADUCT_BACKENDS_ABSENT "    AbsentBackend{\"${name}\", \"${why}\"},\n")
 endfunction()
 
-# Writes the one list of built-in backends, and that of the others, from what the folders declared.
+# Writes the lists of built-in and of absent backends, from the declarations of their folders.
 function(viaduct_write_catalogue out)
   get_property(names GLOBAL PROPERTY VIADUCT_BACKENDS)
   list(LENGTH names count)
@@ -115,7 +117,7 @@ std::span<const AbsentBackend> absentBackends() { return kAbsent; }
 ")
 endfunction()
 
-# What test programs, and libraries that they share, are compiled with.
+# The settings of test programs, and of the libraries that they share.
 function(viaduct_test_code target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${target} PRIVATE viaduct_options viaduct many_bytes fmt::fmt GTest::gtest)
@@ -124,9 +126,9 @@ function(viaduct_test_code target)
   viaduct_use_precompiled(${target} viaduct_test_headers)
 endfunction()
 
-# viaduct_test(<name> SOURCES ... [LIBS ...] [LABELS ...] [TIMEOUT seconds]): a GoogleTest
-# program over the whole library; each of its tests is one of ctest's. The timeout ends what hangs,
-# and nothing that is only slow.
+# viaduct_test(<name> SOURCES ... [LIBS ...] [LABELS ...] [TIMEOUT seconds]): a GoogleTest program
+# over the whole library. Each of its tests is a ctest test. The timeout ends only hanging tests;
+# slow ones stay far below it.
 function(viaduct_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
@@ -135,18 +137,19 @@ function(viaduct_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()
-  # Without it an endpoint of libfabric over TCP costs 70 MB: docs/gotchas/libfabric.md.
+  # Without this setting, a libfabric endpoint over TCP takes 70 MB: docs/gotchas/libfabric.md.
   set(properties TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"
     ENVIRONMENT FI_OFI_RXM_USE_SRX=0)
-  # A cluster that waits for the processor and the disk takes its members for dead.
+  # Reserves processors, because an etcd cluster that waits for processor and disk drops its
+  # members.
   if("etcd" IN_LIST arg_LABELS)
     list(APPEND properties PROCESSORS 2)
   endif()
   gtest_discover_tests(${name} PROPERTIES ${properties} DISCOVERY_TIMEOUT 60)
 endfunction()
 
-# The unit tests that stand beside their sources, one program per layer; the target unit_tests builds
-# all of them.
+# The unit tests beside their sources, one program per layer. The target unit_tests builds all of
+# them.
 function(viaduct_unit_tests)
   get_property(names GLOBAL PROPERTY VIADUCT_UNIT_TESTS)
   foreach(id IN LISTS names)
