@@ -1,4 +1,4 @@
-// What a log at `debug` says of how transfers go: over which rails, injected, in how many batches.
+// Log lines at `debug` about a transfer: its rails, its inline requests, and its batches.
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 
@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 using testing::has;
 
-// The lines of one transfer of an agent with itself: `count` blocks of `bytes`, apart.
+// The log lines of one transfer of an agent with itself: `count` separate blocks of `bytes`.
 std::string linesOf(const Settings& settings, std::uint64_t bytes, std::uint64_t count) {
   auto agent = Agent::open(settings);
   if (!agent) {

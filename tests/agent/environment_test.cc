@@ -1,4 +1,4 @@
-// Agent::open() takes the VIADUCT_* variables, Agent::open(settings) none.
+// Agent::open() obeys the VIADUCT_* variables, and Agent::open(settings) ignores them.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <viaduct/viaduct.h>

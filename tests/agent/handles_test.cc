@@ -1,4 +1,4 @@
-// Handles outlive what they name without harm.
+// Handles may outlive the objects that they name.
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 
@@ -45,7 +45,7 @@ TEST(Handles, ThatOutliveTheirAgentAreDeadButHarmless) {
   EXPECT_EQ(here->size(), 4096U);
 }
 
-// An agent, its peer, and a transfer between them that takes minutes.
+// An agent, its peer, and a transfer between them that would take minutes.
 struct Endless {
   explicit Endless(TransferOptions options = {}) {
     for (auto* agent : {&a, &b}) {

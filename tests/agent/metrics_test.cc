@@ -1,4 +1,4 @@
-// Settings::metrics: an agent serves its statistics, whatever else it does.
+// Settings::metrics: an agent serves its statistics, even while it is busy.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
-// Memory goes by the rails nearest to it, and by others while none of those serves: seen in the
-// paths of transfers of an agent with itself. Of N nodes the fake has rail i and slot i on i mod N.
+// Transfers use the rails nearest to their memory, and other rails while none of those works. The
+// paths of an agent's transfers with itself show it. With N nodes, the fake backend has rail i and
+// slot i on node i mod N.
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 
@@ -29,7 +30,7 @@ class NearMemory : public ::testing::Test {
     auto self = agent_->importCard(agent_->exportCard());
     ASSERT_TRUE(self && self->ready(5s));
     self_ = std::make_unique<Peer>(*self);
-    // Slots 0, 1 and 2: on as many nodes, where there are so many.
+    // Slots 0, 1 and 2, on as many nodes if there are so many.
     for (const char* label : {"here0", "here1", "there"}) {
       auto pin = agent_->allocate(kBytes, {.label = label});
       ASSERT_TRUE(pin);
@@ -52,7 +53,8 @@ class NearMemory : public ::testing::Test {
     EXPECT_TRUE(transfer) << transfer.error().text();
     return *std::move(transfer);
   }
-  // To its end; the rails that carried it, which together is all of it.
+  // Runs the transfer to its end. Returns the rails that carried it, whose shares add up to all
+  // bytes.
   static Rails carriers(Transfer& transfer, std::uint64_t bytes = kBytes) {
     EXPECT_TRUE(transfer.post());
     return ended(transfer, bytes);

@@ -27,7 +27,7 @@ TEST(NoteBacklog, HalfOfItIsForOneSender) {
   EXPECT_TRUE(backlog.hasRoom(*a));
 }
 
-// Life after life, each of which leaves what its sockets held.
+// Each session in turn leaves the notes that its sockets held.
 TEST(NoteBacklog, TwiceTheLimitIsTheEnd) {
   constexpr int kLimit = 10'000'000, kOfOneLife = 4 << 20, kNote = 10'000;
   NoteBacklog backlog(kLimit);
