@@ -1,4 +1,4 @@
-// What `viaduct bench` says to what cannot be right: nothing is measured then.
+// `viaduct bench` refuses impossible input, and measures nothing then.
 #include <gtest/gtest.h>
 #include <unistd.h>
 #include <viaduct/settings.h>
@@ -95,7 +95,7 @@ TEST(BenchInput, AllThatIsWrongIsNamedAtOnce) {
                 {"--batch: invalid: \"0\"", "--colour: invalid", "did you mean VIADUCT_SOCKETS?"});
   expectRefused({"suite", "--rounds", "1", "--backend", "pigeon", "--colour"},
                 {"--rounds: invalid", "pigeon is not a backend", "--colour: invalid"});
-  // What only follows from a value that cannot be read is no problem of its own.
+  // A mistake that only follows from an unreadable value is not reported.
   Program run({"bench", "--rate", "fast", "--arrivals", "poisson"});
   EXPECT_EQ(run.finish(), 2);
   EXPECT_FALSE(has(run.err(), "the flag needs --rate")) << run.err();
@@ -107,7 +107,7 @@ TEST(BenchInput, OnlyFlagsThatWorkAreSuggested) {
   EXPECT_FALSE(has(run.err(), "--filepath")) << run.err();
 }
 
-// As NIXL's own tests start it, but for the backend and the place.
+// NIXL's own tests use these flags, except for the backend and the place.
 TEST(BenchInput, FlagsOfOtherBackendsAreIgnoredWithOneNote) {
   Program run({"--local_workers=2",
                "--filepath",
@@ -195,7 +195,7 @@ TEST(BenchInput, ContradictionsAreNamedTogetherAndAllAtOnce) {
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     expectRefused(arguments, {words});
   }
-  // A flag that says no contradicts nothing.
+  // A flag with the value no contradicts no other flag.
   Program run({"bench", "--nocold", "--cold=false", "--hot", "--block-sizes", "4K", "--iterations",
                "2", "--backend", "local"});
   EXPECT_EQ(run.finish(), 0) << run.err();
@@ -236,7 +236,7 @@ TEST(BenchInput, MemoryThatIsNotThereIsSaidBeforeAnyIsTaken) {
                 {"VRAM: unsupported: this version does not move GPU memory; ", "use DRAM"});
 }
 
-// Word for word as people type it: what cannot be here is said, and all of it at once.
+// A literal command line of a cluster: all of its unusable parts are reported at once.
 TEST(BenchInput, ACommandLineOfAClusterIsUnderstood) {
   const Words words{"-etcd_endpoints",
                     "http://etcd.default:2379",

@@ -1,4 +1,4 @@
-// Every way to write where the etcd is and how to get in, and what is said when it does not fit.
+// Every way to give etcd's address and credentials, and the errors for wrong ones.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// `viaduct bench --explain`: which backends there are, which one would carry a transfer, and why.
+// `viaduct bench --explain`: the available backends, the one that would carry a transfer, and why.
 #include <gtest/gtest.h>
 #include <unistd.h>
 #include <viaduct/settings.h>

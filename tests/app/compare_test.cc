@@ -1,4 +1,4 @@
-// `viaduct compare` as people run it: files it takes and refuses, and how it ends.
+// `viaduct compare` as users run it: accepted and refused files, and its exit code.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -39,7 +39,7 @@ class CompareCommand : public ::testing::Test {
                         .rows = {row}};
     return file(name, toJson(report));
   }
-  // Four runs of a side, two seconds apart.
+  // Four runs of one side, two seconds apart.
   std::vector<std::string> four(const std::string& side, double gb, int second,
                                 const std::string& verify = "full") const {
     std::vector<std::string> out;

@@ -1,4 +1,4 @@
-// `viaduct env` as people run it, over folders that stand for nodes.
+// `viaduct env` as users run it, over folders that stand for nodes.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ std::string printedOn(const Fixture& node, std::vector<std::string> more = {}) {
   return run.out();
 }
 
-// What a shell has in these variables after it has sourced the text.
+// The values of these variables in a shell that has sourced the text.
 std::string sourced(const std::string& text, const std::string& variables) {
   const TemporaryFolder folder;
   folder.write("/env", text);

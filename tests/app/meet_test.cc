@@ -1,4 +1,4 @@
-// `viaduct meet` from outside.
+// `viaduct meet` as users run it.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 const meet::StopFlag kGoOn{false};
 
-// Where it says that it listens.
+// The address that the program prints when it listens.
 std::string addressOf(Program& program) {
   const auto line = program.readLine().value_or("");
   const std::string front = "meeting place at ";

@@ -75,7 +75,7 @@ TEST(Help, OfACommandIsWhatItsFlagPrints) {
     EXPECT_EQ(printedBy({"help", command}), printedBy({command, "--help"})) << command;
 }
 
-// The names under "Subcommands:".
+// The command names under "Subcommands:".
 std::vector<std::string> commands() {
   std::istringstream help(printedBy({"--help"}));
   std::vector<std::string> out;

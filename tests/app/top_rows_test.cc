@@ -1,4 +1,4 @@
-// Figures of `viaduct top`, from texts written by hand.
+// The figures of `viaduct top`, from metrics texts written by hand.
 #include "viaduct/top_rows.h"
 
 #include <gtest/gtest.h>
