@@ -1,5 +1,5 @@
-// What is said when an etcd cannot be reached or is none: the endpoint, the step that failed, and
-// the system's own text; and when that is said.
+// The errors for an unreachable or wrong etcd: the endpoint, the failed step, and the system's
+// text; and the time of the error.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -58,7 +58,7 @@ TEST(EtcdErrors, EveryEndpointIsNamedWithItsOwnFailure) {
   expectMentions(why, {dead + ": connect:", silent.url() + ": request:"});
 }
 
-// The last try has what is left of the time, which may be next to nothing.
+// The last attempt has only the rest of the time, which may be almost nothing.
 TEST(EtcdErrors, WhatWasSaidIsNotHiddenByATryThatTheDeadlineCutShort) {
   const ParrotServer parrot("", 1);
   const Error why = joinError(parrot.url(), 800ms);
@@ -79,7 +79,7 @@ TEST(EtcdErrors, WhatIsMalformedIsRefusedAtOnce) {
   expectMentions(place.error(), {"'!' at position 10"});
 }
 
-// The alarm stays up until somebody takes it back by hand: said, and at once.
+// etcd's alarm stays on until somebody removes it, so the error comes at once and says so.
 TEST(EtcdErrors, AFullQuotaIsSaidWithWhatToDo) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer::Settings tiny;
@@ -115,7 +115,7 @@ TEST(EtcdErrors, FilesThatCannotBeReadAreNamedAtOnce) {
   expectMentions(plain.error(), {"https://"});
 }
 
-// Whatever answers: an error by the deadline, no crash and no hang.
+// Whatever the server answers, the call ends with an error by its deadline, without a crash.
 TEST(EtcdErrors, GarbageIsAnError) {
   const auto http = [](const std::string& body, const std::string& status = "200 OK") {
     return "HTTP/1.1 " + status + "\r\nContent-Length: " + std::to_string(body.size()) +
