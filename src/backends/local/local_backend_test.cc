@@ -241,8 +241,7 @@ TEST_F(LocalDirect, WithdrawnMemoryIsRefusedOnEitherSide) {
     EXPECT_TRUE(finish(1));
     return failure() != nullptr && failure()->why.code == Code::kDenied;
   };
-  ASSERT_TRUE(
-      testing::withdraw(*b_, kThere));  // the other end has not got the announcement yet
+  ASSERT_TRUE(testing::withdraw(*b_, kThere));  // the other end has not got the announcement yet
   EXPECT_TRUE(refused(op(0, 0, 8)));
   pair_->pin(1, kThere, Segment::host(there_.data(), kBytes));
   EXPECT_FALSE(refused(op(0, 0, 8)));
