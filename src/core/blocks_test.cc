@@ -82,7 +82,7 @@ TEST(Blocks, NoBlocksAtAllIsAList) {
   EXPECT_EQ(blocks->bytes(), 0U);
 }
 
-TEST(Blocks, RefusesWhatCannotBe) {
+TEST(Blocks, RefusesInvalidRuns) {
   const auto says = [](const Result<Blocks>& made, const std::string& words) {
     ASSERT_FALSE(made);
     EXPECT_EQ(made.error().code, Code::kInvalid);

@@ -138,7 +138,7 @@ TEST(Coalesce, RefusesUnequalTotals) {
   EXPECT_TRUE(has(nothing, "the local side names no block")) << nothing;
 }
 
-TEST(Coalesce, RefusesWhatNoSinglePinCovers) {
+TEST(Coalesce, RefusesABlockOutsideEveryPin) {
   const PinMap pins(
       {{.address = 0, .bytes = 20, .slot = 5}, {.address = 20, .bytes = 8, .slot = 6}});
   const auto across =
@@ -428,7 +428,7 @@ TEST(PlanProperty, SlicesKeepEveryByteAndAreOfBoundedSize) {
   });
 }
 
-TEST(Slice, AShortListGetsNoMoreRailsThanAreWorthIt) {
+TEST(Slice, AShortListGetsOnlyRailsThatPayOff) {
   constexpr std::uint64_t kKiB = 1024;
   const auto sizes = [](std::uint64_t bytes, const Slicing& how) {
     std::vector<std::uint64_t> out;
@@ -461,7 +461,7 @@ TEST(Slice, SizesComeInRoundsOfOneForEachRail) {
     }
 }
 
-TEST(Slice, ALongOneGetsSmallerAndSmallerOnes) {
+TEST(Slice, SlicesOfALongListGetSmallerTowardsItsEnd) {
   const Sliced plan = sliced({{0, kMiB, 1024 * kMiB, 1, 2}}, {.rails = 4});
   EXPECT_EQ(plan.slices.front().bytes, 8 * kMiB);
   EXPECT_LT(plan.slices.back().bytes, 2 * 65536U);

@@ -91,7 +91,7 @@ TEST_F(SettingsTest, EveryFieldHasAVariable) {
   EXPECT_EQ(*settings, expected);
 }
 
-TEST_F(SettingsTest, TheNamesThatEtcdUsersKnowAreReadWhereOursAreNotSet) {
+TEST_F(SettingsTest, NixlsEtcdVariablesAreReadIfOursAreUnset) {
   set("NIXL_ETCD_ENDPOINTS", "one:2379, https://two:2379");
   set("NIXL_ETCD_NAMESPACE", "/nixl");
   set("VIADUCT_NAMESPACE", "/ours");
@@ -110,7 +110,7 @@ TEST_F(SettingsTest, NoneListensOnNoAddressAndEmptyIsUnset) {
   EXPECT_EQ(settings->sockets, 1U);
 }
 
-TEST_F(SettingsTest, AMistypedVariableIsNearTheOneThatWasMeant) {
+TEST_F(SettingsTest, SuggestsTheSettingForAMistypedVariable) {
   EXPECT_EQ(nearestSetting("VIADUCT_BACKEND"), "VIADUCT_BACKENDS");
   EXPECT_EQ(nearestSetting("VIADUCT_SOKETS"), "VIADUCT_SOCKETS");
   EXPECT_EQ(nearestSetting("VIADUCT_PROVIDER"), "VIADUCT_OFI_PROVIDER");
@@ -173,7 +173,7 @@ TEST_F(SettingsTest, AnErrorNamesVariableValueAndForm) {
 }
 
 // Such values come out of faulty computations in programs.
-TEST_F(SettingsTest, WhatCodeHasSetIsInTheSameRange) {
+TEST_F(SettingsTest, ValuesSetInCodeHaveTheSameRange) {
   using Change = void (*)(Settings&);
   const struct {
     Change change;

@@ -71,7 +71,7 @@ TEST(CheckNetwork, NamesANodeWithoutAddress) {
   EXPECT_EQ(codesAboveInfo(folder), Codes{"network.addresses-unknown"});
 }
 
-TEST(CheckNetwork, BearsAddressesThatAreNone) {
+TEST(CheckNetwork, IgnoresTextsThatAreNoAddresses) {
   auto folder = roceNode();
   for (const char* address : {"", "10.0.102", "10.0.102.21.5", "\x1b[2J", "999.1.1.1"})
     folder.live.addresses.push_back({"rail4", address, 24});

@@ -44,7 +44,7 @@ TEST(CheckClock, NamesAClockThatIsNotSynchronized) {
   EXPECT_EQ(codesAboveInfo(folder), Codes{"clock.unknown"});
 }
 
-TEST(CheckNames, NamesThoseThatDoNotResolve) {
+TEST(CheckNames, ReportsNamesThatDoNotResolve) {
   auto folder = testing::p5();
   folder.write("/etc/resolv.conf", "# a comment\nnameserver 10.100.0.10\nsearch default.svc");
   folder.live.names["etcd.nowhere"] = Tried{.ok = false, .text = "Name or service not known"};
@@ -55,7 +55,7 @@ TEST(CheckNames, NamesThoseThatDoNotResolve) {
   EXPECT_NE(finding.fix.find("publishNotReadyAddresses"), std::string::npos);
 }
 
-TEST(CheckKubernetes, SaysWhatThePodWasGiven) {
+TEST(CheckKubernetes, ListsTheDevicesOfThePod) {
   const auto folder = testing::openShiftAfter();
   const Finding pod = findingOf(folder, "kubernetes.pod");
   EXPECT_EQ(pod.what, "This is a Kubernetes pod of namespace inference.");
@@ -94,7 +94,7 @@ TEST(Topics, SayOnceThatThereIsNoSys) {
   }
 }
 
-TEST(ProcessFacts, ReadWhatIsThereAndNothingElse) {
+TEST(ProcessFacts, DamagedFilesLeaveFactsEmpty) {
   const testing::NodeFolder folder;
   for (const char* text : {"", "Uid:", "CapEff:\nCapBnd:\tzz", "Uid:\t1\nCapEff", "\x01"}) {
     folder.write("/proc/self/status", text);

@@ -43,7 +43,7 @@ TEST(CheckSriov, SaysNothingAboveInfoOfHealthyNodes) {
   }
 }
 
-TEST(CheckSriov, NamesWhatThePodWasGiven) {
+TEST(CheckSriov, NamesTheDevicesOfThePod) {
   const Fixture folder = testing::openShiftBefore();
   const Report report = diagnose(folder.node(), kSriov);
   ASSERT_FALSE(report.fines().empty());

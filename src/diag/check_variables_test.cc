@@ -70,7 +70,7 @@ TEST(CheckVariables, OurOwnAdviceIsRightOnEachNode) {
   }
 }
 
-TEST(CheckVariables, FindsWhatDefeatsRdmaOverRoce) {
+TEST(CheckVariables, FindsVariablesThatDefeatRdmaOverRoce) {
   expectCodes(
       testing::roceNode,
       {{"NCCL_IB_DISABLE", "1", "variables.nccl-ib-disable"},
@@ -127,7 +127,7 @@ TEST(CheckVariables, FindsWhatDefeatsRdmaOverRoce) {
        {"UCX_IB_REG_METHODS", "odp", ""}});
 }
 
-TEST(CheckVariables, FindsWhatDefeatsEfa) {
+TEST(CheckVariables, FindsVariablesThatDefeatEfa) {
   expectCodes(testing::p5,
               {{"UCX_TLS", "rc,cuda_copy", "variables.ucx-tls"},
                {"UCX_TLS", "srd,cuda_copy", ""},

@@ -126,7 +126,7 @@ TEST_F(Machine, AProcessWithoutANicOfItsNodeUsesTheNearestOthers) {
 }
 
 // The list omits an offline node: node 1 is missing, and node 3 has gone.
-TEST_F(Machine, DistancesAreInTheOrderOfTheNodesThatThereAre) {
+TEST_F(Machine, DistancesAreInTheOrderOfTheOnlineNodes) {
   node(0, "0-7", "10 11 12");
   node(2, "8-15", "11 10 13");
   node(10, "16-23", "12 13 10");
@@ -157,7 +157,7 @@ TEST_F(Machine, AGpuHasTheNicBehindItsSwitchFirst) {
 }
 
 // One root port leads to all of them, and still each GPU has a NIC near to it alone.
-TEST_F(Machine, OfSwitchesBelowASwitchTheNearestCounts) {
+TEST_F(Machine, TheNearestOfNestedSwitchesCounts) {
   twoNodes();
   const std::string top = "pci0000:15/0000:15:01.0/0000:16:00.0/";
   gpu(top + "0000:17:00.0/0000:18:00.0/0000:19:00.0/0000:1a:00.0", 0);
@@ -170,7 +170,7 @@ TEST_F(Machine, OfSwitchesBelowASwitchTheNearestCounts) {
   EXPECT_EQ(near[1].distance.kind, Kind::kBridge);
 }
 
-TEST_F(Machine, WhatAServerHasForItsScreenIsNoGpu) {
+TEST_F(Machine, ADisplayAdapterIsNoGpu) {
   gpu("pci0000:15/0000:15:01.0/0000:16:00.0", 0);
   put("sys/devices/pci0000:00/0000:00:02.0/class", "0x030000");
   put("sys/devices/pci0000:00/0000:00:02.0/vendor", "0x1a03");
@@ -192,7 +192,7 @@ TEST_F(Machine, AVirtualNicIsUsedOnlyWhereThereIsNoOther) {
   EXPECT_EQ(choose({"rxe0", "mlx5_0"}).rest, Names{"rxe0"});
 }
 
-TEST_F(Machine, WhereThereIsOneNodeAllAreEquallyNear) {
+TEST_F(Machine, WithOneNodeAllNicsAreEquallyNear) {
   for (const bool told : {false, true}) {  // a kernel without NUMA has no folder of nodes
     if (told) node(0, "0-127", "10");
     EXPECT_FALSE(numaNodes(root()).several());
@@ -210,7 +210,7 @@ TEST_F(Machine, WhereThereIsOneNodeAllAreEquallyNear) {
   }
 }
 
-TEST_F(Machine, WhereNobodyTellsOfNodesAllAreEquallyFar) {
+TEST_F(Machine, WithoutKnownNodesAllNicsAreEquallyFar) {
   twoNodes();
   rdma("mlx5_0", "pci0000:15/0000:15:01.0/0000:16:00.0", -1);
   rdma("mlx5_1", "pci0000:25/0000:25:01.0/0000:26:00.0", -1);
@@ -219,7 +219,7 @@ TEST_F(Machine, WhereNobodyTellsOfNodesAllAreEquallyFar) {
 }
 
 // A server's slow management NIC is on another network, so it must not be chosen.
-TEST_F(Machine, OfEquallyNearNicsTheFastestAreUsed) {
+TEST_F(Machine, TheFastestOfEquallyNearNicsAreUsed) {
   twoNodes();
   rdma("mlx5_0", "pci0000:15/0000:15:01.0/0000:16:00.0", 0, "25 Gb/sec (1X EDR)");
   rdma("mlx5_1", "pci0000:25/0000:25:01.0/0000:26:00.0", 0);

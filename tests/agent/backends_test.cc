@@ -64,7 +64,7 @@ TEST(Backends, AreAllThere) {
 
 // libfabric with RDMA is opened unasked. Without RDMA it is not, and the report has the logged
 // reason.
-TEST(Backends, ThatAreNotWorthOpeningSayWhatIsMissing) {
+TEST(Backends, ThatNeedRdmaHardwareSayThatItIsMissing) {
   const auto ofi = named(backendsOf({}), "ofi");
   if (ofi.open || ofi.text.starts_with("not built in")) GTEST_SKIP() << "skipped: " << ofi.text;
   EXPECT_NE(ofi.text.find("RDMA"), std::string::npos) << ofi.text;

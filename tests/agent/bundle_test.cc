@@ -224,14 +224,14 @@ TEST(Bundle, NoRailHasMoreThanTwoSlices) {
   for (const Bundle::RailUse& use : rig.bundle().rails()) EXPECT_EQ(use.busy, 2U);
 }
 
-TEST(Bundle, SmallTransfersGoWhereThereIsLeastToDo) {
+TEST(Bundle, SmallTransfersTakeTheLeastLoadedRail) {
   Rig rig(2, 8);
   rig.bundle().rails()[0].counts->load = 100;
   rig.offer();
   EXPECT_EQ(rig.bundle().rails()[1].busy, 1U);
 }
 
-TEST(Bundle, WhatALostRailHadGoesToTheOthers) {
+TEST(Bundle, OtherRailsTakeTheSlicesOfALostRail) {
   Rig rig(4, 256 * kMiB);
   rig.offer();
   for (int i = 0; i < 20; ++i) rig.turn();
@@ -244,7 +244,7 @@ TEST(Bundle, WhatALostRailHadGoesToTheOthers) {
 }
 
 // If a rail had moved a part of a slice's ops, all of them are moved again, and counted once.
-TEST(Bundle, WhatALostRailHadMovedInVainIsInNobodysShare) {
+TEST(Bundle, BytesThatALostRailMovedInVainAreNotCounted) {
   Rig rig(2, 64 * kMiB, 0, kMiB / 4);
   rig.offer();
   rig.turn();
@@ -269,7 +269,7 @@ TEST(Bundle, ARailThatComesBackIsUsedAgain) {
   EXPECT_GT(rig.rail(1).moved.size(), 1U);
 }
 
-TEST(Bundle, TheOthersCarryWhatNearRailsHadUntilOneReturns) {
+TEST(Bundle, OtherRailsReplaceLostNearRailsUntilOneReturns) {
   Rig rig(4, 256 * kMiB, 0, kMiB, 2);
   rig.offer();
   for (int i = 0; i < 20; ++i) rig.turn();
@@ -288,7 +288,7 @@ TEST(Bundle, TheOthersCarryWhatNearRailsHadUntilOneReturns) {
   EXPECT_EQ(total(pathOf(rig)), 256 * kMiB);
 }
 
-TEST(Bundle, AFarRailFinishesTheSliceThatItHasByHalves) {
+TEST(Bundle, AFarRailFinishesItsHalfPostedSlice) {
   Rig rig(2, 64 * kMiB, 0, kMiB / 4, 1);
   rig.rail(0).gone = true;
   rig.rail(1).room = 1;
@@ -302,7 +302,7 @@ TEST(Bundle, AFarRailFinishesTheSliceThatItHasByHalves) {
   rig.expectEveryByte(64 * kMiB, true);
 }
 
-TEST(Bundle, AsManyRailsHaveItAsAreNearOrElseAsServe) {
+TEST(Bundle, UsesAllNearRailsOrElseAllWorkingRails) {
   Rig rig(5, 64 * kMiB, 0, 0, 2);
   const auto uses = rig.bundle().rails();
   core::Link& link = rig.link();
@@ -443,7 +443,7 @@ TEST(Bundle, AnOnlyRailThatGoesOnServingIsTriedAgain) {
   EXPECT_FALSE(bad.bundle().failed(0, 1, true));
 }
 
-TEST(Bundle, CancelsWhatIsOutAndNothingElse) {
+TEST(Bundle, CancelsOnlySlicesInFlight) {
   Rig rig(2, 64 * kMiB, 5);
   rig.offer();
   rig.bundle().cancel(core::Tag{7} << 16U);
@@ -456,7 +456,7 @@ TEST(Bundle, CancelsWhatIsOutAndNothingElse) {
   }
 }
 
-TEST(Bundle, LoadsAreGivenBackWhateverHappens) {
+TEST(Bundle, EachRailsLoadReturnsToZero) {
   Rig rig(2, 64 * kMiB);
   rig.rail(0).room = 0;
   rig.offer();

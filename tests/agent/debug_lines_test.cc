@@ -47,7 +47,7 @@ TEST(DebugLines, SayOverHowManyRailsASmallTransferGoes) {
   EXPECT_TRUE(has(lines, "no rail gets less than 16.0 KiB")) << lines;
 }
 
-TEST(DebugLines, SayWhatWasInjectedAndInHowManyBatches) {
+TEST(DebugLines, NameInlineOpsAndBatches) {
   const auto built_in = builtInBackends();
   if (std::find(built_in.begin(), built_in.end(), "ofi") == built_in.end())
     GTEST_SKIP() << "skipped: no libfabric at build time";

@@ -59,7 +59,7 @@ TEST(Meeting, ByAddressOnThisHostTakesTheUnixSocket) {
   EXPECT_TRUE(local);
 }
 
-TEST(Meeting, ByAddressOfOneWhoIsKnownAlreadyIsTheSamePeer) {
+TEST(Meeting, TheAddressOfAKnownPeerGivesTheSamePeer) {
   Agent a = open("a", "swordfish"), b = open("b", "swordfish");
   const auto first = a.importCard(b.exportCard());
   ASSERT_TRUE(first && first->ready(5s));
@@ -73,7 +73,7 @@ TEST(Meeting, ByAddressOfOneWhoIsKnownAlreadyIsTheSamePeer) {
   EXPECT_TRUE(b.waitNote(5s));
 }
 
-TEST(Meeting, AWrongSecretIsToldAtOnceAndLetsNobodyIn) {
+TEST(Meeting, AWrongSecretIsRefusedAtOnce) {
   Agent a = open("a", "swordfish"), b = open("b", "sturgeon");
   const auto peer = a.connect(addressOf(b));
   ASSERT_TRUE(peer);
@@ -86,7 +86,7 @@ TEST(Meeting, AWrongSecretIsToldAtOnceAndLetsNobodyIn) {
   EXPECT_TRUE(b.peers().empty());
 }
 
-TEST(Meeting, ACardWithAnotherSecretLetsNobodyIn) {
+TEST(Meeting, ACardWithAnotherSecretIsRefused) {
   Agent a = open("a"), b = open("b");
   Card forged = b.card();
   forged.secret[7] ^= 1U;
@@ -111,7 +111,7 @@ TEST(Meeting, InsecureAgentsNeedNoSecret) {
   EXPECT_TRUE(ready) << ready.error().text();
 }
 
-TEST(Meeting, NobodyThereIsSaidWithTheAddress) {
+TEST(Meeting, TheErrorNamesAnAddressWithoutAListener) {
   Agent a = open("a", "swordfish");
   const std::string address = testing::freeAddress();
   const auto peer = a.connect(address);
@@ -178,7 +178,7 @@ TEST(Meeting, AForgottenPeerIsGoneAndCanBeMetAgain) {
 }
 
 // Copies that end inside post() leave the agent's loop only the time that post() gives it.
-TEST(Meeting, APeerIsHeardWhileItPostsWithoutAPause) {
+TEST(Meeting, APeerThatPostsWithoutAPauseIsNotLost) {
   Settings settings;
   settings.detect = 1500ms;
   settings.name = "a";

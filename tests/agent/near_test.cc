@@ -91,7 +91,7 @@ TEST_F(NearMemory, OnlyTheNearRailsCarryIt) {
   }
 }
 
-TEST_F(NearMemory, TooSmallToBeDividedItGoesByANearOneToo) {
+TEST_F(NearMemory, ASmallTransferUsesANearRail) {
   open("rails=4,nodes=2");
   Transfer small = plan(OpKind::kWrite, part(pins_[1], 8), 8);
   for (int post = 0; post < 8; ++post) {
@@ -100,7 +100,7 @@ TEST_F(NearMemory, TooSmallToBeDividedItGoesByANearOneToo) {
   }
 }
 
-TEST_F(NearMemory, WithoutStripingItIsOneOfTheNear) {
+TEST_F(NearMemory, WithoutStripingOneNearRailCarriesIt) {
   open("rails=4,nodes=4", Toggle::kOff);
   Transfer transfer = plan(OpKind::kWrite, part(pins_[1], kBytes));
   EXPECT_EQ(carriers(transfer), Rails{"fake1"});
@@ -114,7 +114,7 @@ TEST_F(NearMemory, MemoryOfTwoNodesGoesByTheRailsOfBoth) {
   EXPECT_EQ(carriers(transfer), (Rails{"fake0", "fake1", "fake3", "fake4"}));
 }
 
-TEST_F(NearMemory, WhereAllAreAsNearAllCarryIt) {
+TEST_F(NearMemory, EquallyNearRailsAllCarryIt) {
   open("rails=4");
   Transfer transfer = plan(OpKind::kWrite, part(pins_[1], kBytes));
   EXPECT_EQ(carriers(transfer), (Rails{"fake0", "fake1", "fake2", "fake3"}));
@@ -135,7 +135,7 @@ TEST_F(NearMemory, WhenTheNearRailsAreCutTheOthersCarryItUntilTheyReturn) {
   EXPECT_EQ(carriers(transfer), (Rails{"fake1", "fake3"}));
 }
 
-TEST_F(NearMemory, WhatCutRailsHadGoesByTheOthers) {
+TEST_F(NearMemory, OtherRailsTakeTheSlicesOfCutRails) {
   open("rails=4,nodes=2,delay_us=20000");
   Transfer transfer = plan(OpKind::kWrite, part(pins_[0], kBytes));
   testing::fillRandom(pins_[0].bytes(), 7);

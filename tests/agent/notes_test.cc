@@ -110,7 +110,7 @@ TEST(Notes, ComeAfterTheRegistrationsMadeBefore) {
   }
 }
 
-TEST(Notes, ReceiverThatTakesNoneHoldsTheSenderUpAndLosesNone) {
+TEST(Notes, AReceiverThatTakesNoneBlocksTheSenderAndLosesNone) {
   Agent a = openWithoutHeartbeat("a"), b = openWithoutHeartbeat("b", 10000);
   const Peer to_b = join(a, b);
   const std::string text(500, 'x');
@@ -127,7 +127,7 @@ TEST(Notes, ReceiverThatTakesNoneHoldsTheSenderUpAndLosesNone) {
 }
 
 // Messages between the two agents themselves have their own room.
-TEST(Notes, ReceiverThatTakesNoneIsAPeerAllTheSame) {
+TEST(Notes, AReceiverThatTakesNoneStaysConnected) {
   Settings settings{.name = "a", .listen = {}, .detect = 1s, .note_backlog = 10000};
   auto a = Agent::open(settings);
   settings.name = "b";
@@ -158,7 +158,7 @@ TEST(Notes, EmptyOnesCountToo) {
   EXPECT_EQ(b.waitNote(10s)->text(), "more");
 }
 
-TEST(Notes, APeerThatSendsTooManyHoldsUpNobodyElse) {
+TEST(Notes, APeerThatSendsTooManyDelaysNoOtherPeer) {
   Agent a = openWithoutHeartbeat("a"), b = openWithoutHeartbeat("b", 1U << 20U),
         c = openWithoutHeartbeat("c");
   const Peer to_b = join(a, b), also_to_b = join(c, b);
@@ -190,7 +190,7 @@ TEST(Notes, SentBeforeTheSenderClosedAllCome) {
   }
 }
 
-TEST(Notes, GoOnInTheNextLifeOfAPeer) {
+TEST(Notes, ArriveAfterAPeerRestarts) {
   Agent b = openWithoutHeartbeat("b");
   for (int life = 0; life < 10; ++life) {
     Agent a = openWithoutHeartbeat("a");
@@ -202,7 +202,7 @@ TEST(Notes, GoOnInTheNextLifeOfAPeer) {
   }
 }
 
-TEST(Notes, LivesLeaveNoDescriptorsBehind) {
+TEST(Notes, SessionsLeaveNoDescriptorsBehind) {
   const auto open_files = [] {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
   };
@@ -262,7 +262,7 @@ std::optional<Note> byEventFd(Agent& agent) {
 
 class NotesAreHeard : public ::testing::TestWithParam<std::uint64_t> {};
 
-TEST_P(NotesAreHeard, HoweverTheReceiverLooks) {
+TEST_P(NotesAreHeard, ByEveryWayToReceive) {
   constexpr int kNotes = 3000;
   Agent a = openWithoutHeartbeat("a"), b = openWithoutHeartbeat("b");
   const Peer to_b = join(a, b);

@@ -94,7 +94,7 @@ class Resume : public ::testing::Test {
   Life life_;
 };
 
-TEST_F(Resume, GoesOnWhereTheOtherHasHeard) {
+TEST_F(Resume, ContinuesAfterTheLastReceivedFrame) {
   const auto pin = agent_->allocate(4096, {.label = "mine"});
   ASSERT_TRUE(pin);
   ASSERT_TRUE(agent_->peer("b")->note("heard"));
@@ -127,12 +127,12 @@ TEST_F(Resume, CountsOverAllConnections) {
   }
 }
 
-TEST_F(Resume, IsRefusedToWhoDoesNotKnowTheLife) {
+TEST_F(Resume, IsRefusedWithoutTheSessionsKey) {
   isRefused({.epoch = life_.epoch, .key = base::secretFromText("guessed")});
   isRefused({.epoch = life_.epoch});
 }
 
-TEST_F(Resume, IsRefusedForWhatIsNotThere) {
+TEST_F(Resume, IsRefusedForAnUnknownSessionOrFrame) {
   isRefused({.epoch = life_.epoch + 1, .key = life_.key});
   isRefused({.epoch = life_.epoch, .heard = 1000, .key = life_.key});
   isRefused(life_, "b", 2);
@@ -151,7 +151,7 @@ TEST_F(Resume, IsRefusedWhereTheFramesAreGone) {
 
 // The peer dialed before it accepted our connection, and the agent reads its early message only
 // now.
-TEST_F(Resume, AHelloOfBeforeTheSessionDoesNotEndIt) {
+TEST_F(Resume, AHelloFromBeforeTheSessionDoesNotEndIt) {
   dial(second_);
   ASSERT_TRUE(manual_.run([&] { return second_.closed(); }));
   EXPECT_EQ(second_.user.code(), Code::kBusy);

@@ -67,7 +67,7 @@ std::uint64_t timed(const Statistics& all) {
 
 class OfEachBackend : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(OfEachBackend, CountWhatTheRailsMoved) {
+TEST_P(OfEachBackend, StatisticsCountTheBytesOfItsRails) {
   Pair pair(GetParam());
   Transfer transfer = pair.plan();
   for (int i = 0; i < 10; ++i) {

@@ -26,7 +26,7 @@ TEST(AgainstSettings, WordsAreSplitAsAShellDoes) {
   EXPECT_TRUE(has(app::splitWords("--batch '16").error().text(), "a quote (') is not closed"));
 }
 
-TEST(AgainstSettings, FlagsAndAssignmentsAreToldApart) {
+TEST(AgainstSettings, TellsFlagsFromAssignments) {
   constexpr app::FlagName kKnown[] = {{"batch"}, {"backend"}};
   const auto read = app::readOtherSettings("VIADUCT_SOCKETS=4 --batch 16 --backend=tcp", kKnown);
   EXPECT_TRUE(read.problems.empty());
@@ -38,7 +38,7 @@ TEST(AgainstSettings, FlagsAndAssignmentsAreToldApart) {
   EXPECT_EQ(app::withVariables({.sockets = 2}, {"VIADUCT_SOCKETS="})->sockets, 1U);
 }
 
-TEST(AgainstInput, WhatCannotBeIsNamedAndNothingIsMeasured) {
+TEST(AgainstInput, InvalidInputIsNamedAndNothingIsMeasured) {
   const std::pair<const char*, const char*> cases[] = {
       {"--batch '4", "a quote (') is not closed"},
       {"", "--against: invalid: the text names no setting"},

@@ -23,7 +23,7 @@ void expectRefused(const Words& arguments, const std::vector<std::string>& said,
   EXPECT_EQ(run.out(), "");
 }
 
-TEST(BenchInput, ValuesThatCannotBeAreNamed) {
+TEST(BenchInput, InvalidValuesAreNamed) {
   const std::pair<Words, const char*> cases[] = {
       {{"--block-sizes", "4X"}, "--block_sizes: invalid: \"4X\" has an unknown or no unit"},
       {{"--block-sizes", "0"}, "the size is 0"},
@@ -152,7 +152,7 @@ TEST(BenchInput, ABareNumberIsSeconds) {
   EXPECT_TRUE(has(run.out(), "\"warmup\": \"10ms\"")) << run.out();
 }
 
-TEST(BenchInput, ARequirementThatCannotBeMetIsSaidOnceBeforeTheRun) {
+TEST(BenchInput, AnImpossibleRequirementIsReportedOnceBeforeTheRun) {
   const std::pair<Words, const char*> cases[] = {
       {{"--require", "rdma"}, "viaduct bench: REQUIREMENT NOT MET: no RDMA here: "},
       {{"--require", "not-tcp", "--backend", "tcp"},
@@ -227,7 +227,7 @@ TEST(BenchInput, OptionsThatAreNotBuiltInSayWhyUnlessTheyAreAtTheirDefault) {
   EXPECT_EQ(usual.finish(), 0) << usual.err();
 }
 
-TEST(BenchInput, MemoryThatIsNotThereIsSaidBeforeAnyIsTaken) {
+TEST(BenchInput, TooLittleMemoryIsReportedBeforeAnyIsAllocated) {
   expectRefused({"bench", "--total_buffer_size", "64TiB"},
                 {"2 processes of 64.0 TiB do not fit", "--total_buffer_size"});
   expectRefused({"bench", "--total_buffer_size", "1M", "--block-sizes", "64K", "--batch", "32"},
@@ -261,7 +261,7 @@ TEST(BenchInput, ACommandLineOfAClusterIsUnderstood) {
                   "nixlbench");
 }
 
-TEST(BenchInput, LibfabricIsOfi) {
+TEST(BenchInput, TheBackendLibfabricMeansOfi) {
   const auto all = builtInBackends();
   if (std::find(all.begin(), all.end(), "ofi") == all.end())
     GTEST_SKIP() << "skipped: ofi is not built in";

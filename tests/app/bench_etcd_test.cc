@@ -74,7 +74,7 @@ TEST(BenchAtEtcd, CtrlCAtAnyMemberKeepsThePartialRowAndLeavesNoKeys) {
   EXPECT_EQ(etcd.ctl("get / --prefix --keys-only"), "");
 }
 
-TEST(BenchAtEtcd, ASecondRunOfTheSameNameIsToldSoAndHarmsNobody) {
+TEST(BenchAtEtcd, ASecondRunOfTheSameNameIsRefusedAndHarmsNobody) {
   VIADUCT_NEEDS_ETCD();
   const EtcdServer etcd;
   const Words there{"-etcd_endpoints", etcd.url()};
@@ -94,7 +94,7 @@ TEST(BenchAtEtcd, ASecondRunOfTheSameNameIsToldSoAndHarmsNobody) {
   EXPECT_TRUE(has(next.err(), "interrupted at rank 0")) << next.err();
 }
 
-TEST(BenchAtEtcd, WhatIsNotBuiltInIsRefusedBeforeAnybodyIsAsked) {
+TEST(BenchAtEtcd, UnavailableOptionsAreRefusedBeforeEtcdIsAsked) {
   VIADUCT_NEEDS_ETCD();
   const EtcdServer etcd;
   const std::string before = revision(etcd);
@@ -128,7 +128,7 @@ TEST(BenchAtEtcd, AgentsOfARunPublishNoNames) {
   EXPECT_EQ(revision(etcd), before);
 }
 
-TEST(BenchAtEtcd, AMemberThatWaitsSaysForWhom) {
+TEST(BenchAtEtcd, AWaitingMemberNamesTheMissingOnes) {
   VIADUCT_NEEDS_ETCD();
   const EtcdServer etcd;
   Nixlbench alone(Words{"-etcd_endpoints", etcd.url()} + kEndless + Words{"--meet_timeout=4s"});

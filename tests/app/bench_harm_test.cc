@@ -37,7 +37,7 @@ Outcome bench(const std::string& weather, const std::vector<std::string>& more =
   return outcome;
 }
 
-TEST(BenchHarm, FairWeatherIsFine) {
+TEST(BenchHarm, AnUndisturbedFabricPasses) {
   const Outcome fair = bench("seed=1");
   EXPECT_EQ(fair.code, 0) << fair.out;
 }

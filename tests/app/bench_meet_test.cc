@@ -70,7 +70,7 @@ TEST_F(BenchMeetingBeyondLoopback, AWrongSecretIsSaidAtBothEnds) {
   EXPECT_TRUE(has(lead.err(), "turned 127.0.0.1")) << lead.err();
 }
 
-TEST_F(BenchMeeting, AMemberThatWaitsSaysForWhom) {
+TEST_F(BenchMeeting, AWaitingMemberNamesTheMissingOnes) {
   Program lead(member("0", {"--output", "json", "--meet-timeout", "4s"}));
   EXPECT_EQ(lead.finish(), 1);
   EXPECT_TRUE(has(lead.err(), "still waiting: join group default: meeting place " + where_ +
@@ -81,7 +81,7 @@ TEST_F(BenchMeeting, AMemberThatWaitsSaysForWhom) {
   EXPECT_FALSE(has(lead.out(), "waiting")) << lead.out();
 }
 
-TEST_F(BenchMeeting, AMemberThatReachesNobodySaysTheLastError) {
+TEST_F(BenchMeeting, AMemberWithoutAConnectionReportsTheLastError) {
   Program other(member("1", {"--meet-timeout", "4s"}));
   EXPECT_EQ(other.finish(), 1);
   EXPECT_TRUE(has(other.err(), "still waiting: join group default: meeting place " + where_))
@@ -139,7 +139,7 @@ TEST_F(BenchMeeting, EveryMemberSaysWhichRequirementIsNotMet) {
   }
 }
 
-TEST_F(BenchMeeting, TheBannerOfNixlbenchSaysWhatIsRun) {
+TEST_F(BenchMeeting, TheBannerOfNixlbenchListsTheSettings) {
   const Words words{"--runtime_type",
                     "ASIO",
                     "--asio_port",
@@ -194,7 +194,7 @@ TEST_F(BenchMeeting, AMemberThatCannotOpenItsAgentTellsTheOthersWhy) {
   }
 }
 
-TEST(SuiteMeeting, AMemberThatWaitsSaysForWhom) {
+TEST(SuiteMeeting, AWaitingMemberNamesTheMissingOnes) {
   Program other({"suite", "--also", "two: VIADUCT_SOCKETS=2", "--meet", freeAddress(), "--rank",
                  "1", "--meet-timeout", "4s"});
   EXPECT_EQ(other.finish(), 1);

@@ -208,7 +208,7 @@ TEST_F(BenchCommand, EveryWayOfMovingArrivesRight) {
 }
 
 // The fabric corrupts data without an error. The check of contents, and the exit code, show it.
-TEST_F(BenchCommand, HarmInFlightIsSeen) {
+TEST_F(BenchCommand, CorruptionInFlightIsDetected) {
   for (const char* weather : {"corrupt=1", "swap=1", "shift=1", "stale=1"})
     for (const char* op : {"write", "read"}) {
       Program run({"bench", "--backend", "fake", "--op", op, "--block-sizes", "64K", "--batch", "8",
@@ -221,7 +221,7 @@ TEST_F(BenchCommand, HarmInFlightIsSeen) {
     }
 }
 
-TEST_F(BenchCommand, WhateverElseHasTheProcessorsIsBlamed) {
+TEST_F(BenchCommand, ABusyMachineIsNamedAsTheCause) {
   const auto row = [&] {
     Program run({"bench", "--backend", "tcp", "--block-sizes", "1M", "--batch", "8", "--duration",
                  "500ms", "--json", file_});
@@ -242,7 +242,7 @@ TEST_F(BenchCommand, WhateverElseHasTheProcessorsIsBlamed) {
   EXPECT_TRUE(has(said, "measure again on an idle host")) << said;
 }
 
-TEST_F(BenchCommand, TheOutputsAreWhatTheySay) {
+TEST_F(BenchCommand, EveryOutputFormatIsValid) {
   const auto output = [](const char* form) {
     Program run({"bench", "--backend", "local", "--block-sizes", "4K", "--iterations", "5",
                  "--output", form});
@@ -398,7 +398,7 @@ TEST_F(BenchCommand, IntervalsArePrintedAndStandInTheRow) {
   }
 }
 
-TEST_F(BenchCommand, WhereAProgramReadsTheResultsIntervalsAreOnStderr) {
+TEST_F(BenchCommand, IntervalsAreOnStderrIfAProgramReadsStdout) {
   for (const char* form : {"json", "csv", "nixlbench"}) {
     Program run({"bench", "--backend", "local", "--block-sizes", "4K", "--duration", "50ms", "-i",
                  "0.02", "--output", form});

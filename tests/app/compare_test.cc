@@ -128,7 +128,7 @@ TEST_F(CompareCommand, JsonForPrograms) {
   EXPECT_EQ(json.at("rows").at(0).at("too_slow"), true);
 }
 
-TEST_F(CompareCommand, WhatMayNotBeComparedIsNamed) {
+TEST_F(CompareCommand, IncomparableFilesAreNamed) {
   Program run({"compare", result("a", 10), result("b", 9, "off")});
   EXPECT_EQ(run.finish(), 2);
   EXPECT_TRUE(has(run.err(), "verify: A full, B off")) << run.err();

@@ -83,7 +83,7 @@ TEST(Doctor, PrintsJson) {
   EXPECT_TRUE(found) << ran.out;
 }
 
-TEST(Doctor, ExplainsWhatItCannotDo) {
+TEST(Doctor, BadInputIsExplained) {
   const std::vector<std::pair<std::vector<std::string>, const char*>> wrong{
       {{"--only", "memry"}, "did you mean memory?"},
       {{"--only", "nonsense"}, "topics: "},

@@ -47,7 +47,7 @@ std::string sourced(const std::string& text, const std::string& variables) {
   return out;
 }
 
-TEST(EnvCommand, PrintsWhatAShellMaySource) {
+TEST(EnvCommand, PrintsAssignmentsForAShell) {
   const Fixture node = diag::testing::openShiftAfter();
   const std::string text = printedOn(node);
   EXPECT_TRUE(text.starts_with("# RDMA devices: mlx5_6, mlx5_7, mlx5_10, mlx5_11 (named by "))

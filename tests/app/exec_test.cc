@@ -90,7 +90,7 @@ std::string advised(const std::vector<std::string>& environment) {
   return out;
 }
 
-TEST_F(ExecCommand, KeepsWhatTheUserHasSetUnlessForced) {
+TEST_F(ExecCommand, KeepsTheUsersVariablesUnlessForced) {
   const auto ours = environment({"NCCL_SOCKET_IFNAME=^lo", "GLOO_SOCKET_IFNAME="});
   const std::string value = advised(ours);
   if (value == "^lo,") GTEST_SKIP() << "skipped: no default route on this machine";

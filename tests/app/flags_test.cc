@@ -50,7 +50,7 @@ TEST(Flags, AValueMayLookLikeAnything) {
   EXPECT_EQ(read({"--backend="}), "backend=;");
 }
 
-TEST(Flags, WhatIsWrongIsNamed) {
+TEST(Flags, AWrongFlagIsNamed) {
   const std::pair<std::vector<std::string>, const char*> cases[] = {
       {{"--num_itre", "5"}, "did you mean --num_iter?"},
       {{"--iter", "5"}, "did you mean --num_iter?"},

@@ -124,7 +124,7 @@ TEST_F(P2pCommand, ARequiredPathThatIsNotThere) {
 }
 
 // The fabric corrupts data without an error.
-TEST_F(P2pCommand, WhatArrivesWrongIsCorrupt) {
+TEST_F(P2pCommand, CorruptedDataIsDetected) {
   const std::vector<std::pair<std::string, std::string>> cases{{"corrupt=1", "wrong from offset"},
                                                                {"swap=1", "of the same block"},
                                                                {"shift=1", "belongs to offset 8"},
@@ -222,7 +222,7 @@ TEST_F(P2pCommand, ATargetThatIsKilledEndsTheInitiator) {
   EXPECT_TRUE(has(initiator.err(), "peer lost")) << initiator.err();
 }
 
-TEST_F(P2pCommand, AnInitiatorThatWaitsSaysWhatIsMissing) {
+TEST_F(P2pCommand, AWaitingInitiatorNamesTheMissingTarget) {
   EXPECT_EQ(initiate({"--timeout", "4s"}), 1);
   EXPECT_TRUE(
       has(err_, "still waiting: connect to 127.0.0.1:" + port_ + ": no process listens there"))

@@ -28,7 +28,7 @@ TEST(SettingsCommand, PrintsEveryVariable) {
   EXPECT_NE(run.out().find("VIADUCT_WEATHER\n"), std::string::npos);
 }
 
-TEST(SettingsCommand, WhatCannotBePrintedIsAFailure) {
+TEST(SettingsCommand, AFailedWriteIsAFailure) {
   const int status = std::system("'" VIADUCT_PROGRAM "' settings > /dev/full 2> /dev/null");
   EXPECT_EQ(WEXITSTATUS(status), 1);
 }

@@ -65,7 +65,7 @@ TEST_F(SuiteCommand, HelpNamesEveryTestAndShowsExamples) {
   EXPECT_TRUE(has(all.out(), "suite")) << all.out();
 }
 
-TEST_F(SuiteCommand, WhatCannotBeIsNamedAndNothingIsMeasured) {
+TEST_F(SuiteCommand, InvalidInputIsNamedAndNothingIsMeasured) {
   const std::pair<Words, const char*> cases[] = {
       {{"--tests", "inlining"},
        "--tests: invalid: there is no test \"inlining\"; what to do: name some of baseline, "
@@ -104,7 +104,7 @@ TEST_F(SuiteCommand, WhatCannotBeIsNamedAndNothingIsMeasured) {
   }
 }
 
-TEST_F(SuiteCommand, MeasuresAndSaysWhatIsNotThere) {
+TEST_F(SuiteCommand, MeasuresAndNamesUnavailableTests) {
   Program run(small({"--rounds", "4"}));
   EXPECT_EQ(run.finish(), 0) << run.err();
   for (const char* part :
@@ -141,7 +141,7 @@ TEST_F(SuiteCommand, TheVariableSaysTheBackendWhereNoFlagDoes) {
   EXPECT_TRUE(has(two.err(), "a suite measures one backend")) << two.err();
 }
 
-TEST_F(SuiteCommand, ABackendWithNothingToOptimiseIsSaidAtOnce) {
+TEST_F(SuiteCommand, ABackendWithNothingToOptimiseIsReportedAtOnce) {
   for (const Words& more : {Words{"--backend", "local"}, Words{"--backend", "tcp"},
                             Words{"--backend", "local", "--tests", "inject"}}) {
     Program run(joined({"suite"}, more));
@@ -152,7 +152,7 @@ TEST_F(SuiteCommand, ABackendWithNothingToOptimiseIsSaidAtOnce) {
   }
 }
 
-TEST_F(SuiteCommand, WhatIsAskedForByNameHasToBeMeasured) {
+TEST_F(SuiteCommand, ANamedTestHasToBeMeasurable) {
   Program run(small({"--tests", "inject", "--rounds", "4"}));
   EXPECT_EQ(run.finish(), 1) << run.out();
   EXPECT_TRUE(has(run.err(), "inject was not measured: not built into the backend local"))
@@ -161,7 +161,7 @@ TEST_F(SuiteCommand, WhatIsAskedForByNameHasToBeMeasured) {
 }
 
 // The backend's only rail counts as one, although the user has not named it.
-TEST_F(SuiteCommand, MeasuresWhatTheBackendHasOverItsOnlyRail) {
+TEST_F(SuiteCommand, MeasuresTheBackendOverItsOnlyRail) {
   const auto built = builtInBackends();
   if (std::find(built.begin(), built.end(), "ofi") == built.end())
     GTEST_SKIP() << "skipped: ofi is not built in";

@@ -90,7 +90,7 @@ TEST_F(BenchProof, ARateAboveTheLinksIsInvalid) {
   EXPECT_TRUE(hasWords(text_, "link rail0 of")) << text_;
 }
 
-TEST_F(BenchProof, ARequiredPathThatCannotBeTakenIsSaid) {
+TEST_F(BenchProof, AnImpossibleRequiredPathIsReported) {
   makeRails(1);
   EXPECT_EQ(run("--require not-tcp").first, 1) << text_;
   EXPECT_TRUE(hasWords(text_, "REQUIREMENT NOT MET: no path but TCP here")) << text_;

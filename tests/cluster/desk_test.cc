@@ -133,7 +133,7 @@ class Hosts : public ::testing::TestWithParam<std::string> {
 };
 
 // Each host writes to the next, all at once, and reads back from it.
-TEST_P(Hosts, OfAnyNumberMoveBytesInARing) {
+TEST_P(Hosts, MoveBytesInARing) {
   for (const std::size_t count : {2U, 4U, 8U, 16U}) {
     agents_.clear();
     if (!make(count, 1)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
@@ -219,7 +219,7 @@ TEST_P(CutLinks, ThatOnlyDropAreLeftOutAsWell) {
 }
 
 // If all links are silent for a moment, the host stood still, and no single link is to blame.
-TEST_P(CutLinks, AllAtOnceForAMomentEndNothing) {
+TEST_P(CutLinks, AreToleratedIfAllAreSilentForAMoment) {
   if (!make(2, 4)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
   startTwo(4, 300);
   post(2, 3, kLong / 16, [&] {
@@ -328,7 +328,7 @@ TEST_P(CutSessions, KeepTheirNotes) {
 
 // The abandoned connection still delivers notes until the new one takes over. The new one's peer
 // does not know of these notes.
-TEST_P(CutSessions, KeepTheirNotesWhereOneEndIsStillHeard) {
+TEST_P(CutSessions, KeepTheirNotesIfOnlyOneDirectionIsCut) {
   if (!make(2, 2)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
   connect();
   int next = 0;
@@ -346,7 +346,7 @@ TEST_P(CutSessions, KeepTheirNotesWhereOneEndIsStillHeard) {
 }
 
 // Without a link, or without a process at the other end, the peer is lost as early as usual.
-TEST_P(CutSessions, EndWhereThePeerIsGoneAsWell) {
+TEST_P(CutSessions, EndIfThePeerIsGoneAsWell) {
   if (!make(2, 2)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
   connect();
   ASSERT_TRUE(desk_->drop(1, 0));

@@ -97,7 +97,7 @@ TEST_F(Proof, ATbfLinkThatIsFullIsTheCeiling) {
   EXPECT_TRUE(has(text_, "link rail0 of ")) << text_;
 }
 
-TEST_F(Proof, ARequiredPathThatIsNotThereIsSaid) {
+TEST_F(Proof, AMissingRequiredPathIsReported) {
   makeRails(1);
   EXPECT_EQ(measure(std::string(kSizes) + " --require not-tcp"), 1) << text_;
   EXPECT_TRUE(has(text_, "not-required: not-tcp was required")) << text_;

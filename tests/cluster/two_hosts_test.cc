@@ -62,7 +62,7 @@ TEST_F(TwoHosts, DataGoesByThePortThatWasNamed) {
 class NamedDevice : public TwoHosts, public ::testing::WithParamInterface<const char*> {};
 
 // A pod's device gets its carrier only a moment after the pod's processes start.
-TEST_P(NamedDevice, WhoseCarrierIsLateIsWaitedFor) {
+TEST_P(NamedDevice, IsWaitedForUntilItHasACarrier) {
   const auto built = builtInBackends();
   if (std::find(built.begin(), built.end(), GetParam()) == built.end())
     GTEST_SKIP() << "skipped: the backend " << GetParam() << " is not built";

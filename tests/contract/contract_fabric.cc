@@ -109,7 +109,7 @@ class FabricContract : public ::testing::TestWithParam<std::string> {
   std::optional<LinkPair> pair_;
 };
 
-TEST_P(FabricContract, SaysWhatIsInForce) {
+TEST_P(FabricContract, NamesItsLibraryAndDevice) {
   EXPECT_EQ(a_->can().rdma, !a_->can().tcp);
   const auto& described = static_cast<const FabricBackend&>(*a_).description();
   EXPECT_FALSE(described.empty());
@@ -201,7 +201,7 @@ TEST_P(FabricContract, ACancelledPostComesBackWhenItsLastFlushHas) {
   EXPECT_TRUE(testing::allAre(there_, std::byte{3})) << "bytes came late";
 }
 
-TEST_P(FabricContract, OpsOutsideOfWhatIsRegisteredAreRefused) {
+TEST_P(FabricContract, OpsOutsideTheRegistrationAreRefused) {
   auto ops = blocks(kBytes);
   for (const std::uint64_t off : {std::uint64_t{1}, kBytes}) {
     Op op = ops[0];
@@ -213,7 +213,7 @@ TEST_P(FabricContract, OpsOutsideOfWhatIsRegisteredAreRefused) {
   EXPECT_TRUE(testing::allAre(there_, std::byte{2}));
 }
 
-TEST_P(FabricContract, AfterCloseNobodyTouchesAnything) {
+TEST_P(FabricContract, AfterCloseNothingTouchesTheMemory) {
   const auto ops = blocks(64 << 10);
   ASSERT_EQ(post(1, ops), ops.size());
   ASSERT_TRUE(pair_->run([&] { return ended(1).moved > 2; }));
@@ -239,7 +239,7 @@ TEST_P(FabricContract, NonsenseFromThePeerEndsTheLinkOnBothEnds) {
   EXPECT_EQ(ended(1).failed, ops.size());
 }
 
-TEST_P(FabricContract, WithNothingToDoNobodyIsBusy) {
+TEST_P(FabricContract, IdleRailsAreNotBusy) {
   const auto ops = blocks(4096);
   ASSERT_EQ(post(1, ops), ops.size());
   ASSERT_TRUE(runToEnd(1, ops.size()));

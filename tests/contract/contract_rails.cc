@@ -52,7 +52,7 @@ TEST_P(BackendContract, SeveralRailsTogetherCarryEveryByteOnce) {
 }
 
 // Only the fake backend's rails break without help.
-TEST_P(BackendContract, WhatABrokenRailHadIsCarriedByTheOthers) {
+TEST_P(BackendContract, OtherRailsCarryTheSlicesOfABrokenRail) {
   constexpr std::uint64_t kBytes = 3 << 20;
   int done = 0, ended = 0;
   for (int seed = 1; seed <= 10; ++seed) {

@@ -199,7 +199,7 @@ TEST_P(MeetingContract, LargeValuesAreGathered) {
   finishAll(joined_members);
 }
 
-TEST_P(MeetingContract, AGatherThatTimedOutGoesOnAndNamesWhoIsMissing) {
+TEST_P(MeetingContract, AGatherThatTimedOutContinuesAndNamesTheMissing) {
   auto joined_members = formed(2);
   ASSERT_FALSE(HasFailure());
   const auto early = joined_members[0].group->gather("early", kEnoughToSayWho, kGoOn);
@@ -236,7 +236,7 @@ TEST_P(MeetingContract, StopEndsEveryWait) {
   EXPECT_EQ(found.error().code, Code::kCancelled) << found.error().text();
 }
 
-TEST_P(MeetingContract, AJoinThatTimesOutSaysWhoCameAndLeavesNoSeatTaken) {
+TEST_P(MeetingContract, AJoinThatTimesOutNamesThePresentAndFreesItsRank) {
   const JoinedMember alone = sit(options(), request(2, "first", 0), kEnoughToSitDown);
   ASSERT_FALSE(alone.group);
   EXPECT_EQ(alone.error.code, Code::kTimeout) << alone.error.text();
@@ -247,7 +247,7 @@ TEST_P(MeetingContract, AJoinThatTimesOutSaysWhoCameAndLeavesNoSeatTaken) {
   EXPECT_TRUE(again.get().group);
 }
 
-TEST_P(MeetingContract, WhatCannotBeRightIsRefused) {
+TEST_P(MeetingContract, InvalidRequestsAreRefused) {
   EXPECT_EQ(sit(options(), request(0, "a")).error.code, Code::kInvalid);
   EXPECT_EQ(sit(options(), request(kMaxMembers + 1, "a")).error.code, Code::kInvalid);
   const JoinedMember beyond = sit(options(), request(2, "a", 2));
@@ -372,7 +372,7 @@ TEST_P(MeetingContract, GoodbyeWhileOthersWaitEndsTheirWait) {
   EXPECT_EQ(gathered.error().code, Code::kPeerLost) << gathered.error().text();
 }
 
-TEST_P(MeetingContract, AbandonTellsAllWhyAndWho) {
+TEST_P(MeetingContract, AbandonTellsAllMembersTheReasonAndTheMember) {
   auto joined_members = formed(3);
   ASSERT_FALSE(HasFailure());
   auto waiting = std::async(std::launch::async,

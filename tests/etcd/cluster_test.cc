@@ -139,7 +139,7 @@ TEST_F(EtcdClusters, AFrozenLeaderIsLeftForAnother) {
   expectGoodbyes(members);
 }
 
-TEST_F(EtcdClusters, WhereMostNodesAreDeadAllAreToldWithTheReason) {
+TEST_F(EtcdClusters, AllMembersGetTheReasonIfMostNodesAreDead) {
   auto members = formed();
   ASSERT_FALSE(HasFailure());
   const std::size_t leader = etcd_->leader();

@@ -87,7 +87,7 @@ TEST_F(EtcdDeaths, AKilledLeaderIsNamedToAll) {
   }
 }
 
-TEST_F(EtcdDeaths, AMemberKilledWhileTheGroupFormsLeavesItsSeatToTheNext) {
+TEST_F(EtcdDeaths, AMemberKilledWhileTheGroupFormsFreesItsRank) {
   Process& leader = start(3, "0", "m0");
   waitForKeys("/up/", 1);
   Process& victim = start(3, "1", "victim");

@@ -25,7 +25,7 @@ Error joinError(const std::string& where, Duration time) {
   return group.error();
 }
 
-TEST(EtcdErrors, NobodyListens) {
+TEST(EtcdErrors, AnEndpointWithoutAListener) {
   const std::string where = "http://127.0.0.1:" + std::to_string(freePort());
   const auto begun = Clock::now();
   const Error why = joinError(where, 300ms);
@@ -41,7 +41,7 @@ TEST(EtcdErrors, AnEndpointThatAcceptsAndNeverAnswers) {
   expectMentions(why, {silent.url(), "request:", "did not answer in time"});
 }
 
-TEST(EtcdErrors, ASilentEndpointHoldsNobodyUpWhereThereIsAnother) {
+TEST(EtcdErrors, ASilentEndpointIsLeftForAnother) {
   VIADUCT_NEEDS_ETCD();
   const SilentServer silent;
   EtcdServer etcd;
@@ -59,7 +59,7 @@ TEST(EtcdErrors, EveryEndpointIsNamedWithItsOwnFailure) {
 }
 
 // The last attempt has only the rest of the time, which may be almost nothing.
-TEST(EtcdErrors, WhatWasSaidIsNotHiddenByATryThatTheDeadlineCutShort) {
+TEST(EtcdErrors, AnErrorIsNotReplacedByAnAttemptThatTheDeadlineCutShort) {
   const ParrotServer parrot("", 1);
   const Error why = joinError(parrot.url(), 800ms);
   EXPECT_EQ(why.code, Code::kTimeout);
@@ -72,7 +72,7 @@ TEST(EtcdErrors, PlainHttpWhereTlsIsExpected) {
   expectMentions(why, {"TLS:"});
 }
 
-TEST(EtcdErrors, WhatIsMalformedIsRefusedAtOnce) {
+TEST(EtcdErrors, MalformedInputIsRefusedAtOnce) {
   const auto place = openEtcd({.where = "http://et!cd:2379"});
   ASSERT_FALSE(place);
   EXPECT_EQ(place.error().code, Code::kInvalid);
@@ -80,7 +80,7 @@ TEST(EtcdErrors, WhatIsMalformedIsRefusedAtOnce) {
 }
 
 // etcd's alarm stays on until somebody removes it, so the error comes at once and says so.
-TEST(EtcdErrors, AFullQuotaIsSaidWithWhatToDo) {
+TEST(EtcdErrors, AFullQuotaIsReportedWithItsRemedy) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer::Settings tiny;
   tiny.arguments = {"--quota-backend-bytes=200000"};

@@ -52,7 +52,7 @@ class EtcdLate : public ::testing::TestWithParam<Forwarder::Keep> {
   }
 };
 
-TEST_P(EtcdLate, AGroupThatIsFoundedAfterItsFounderGaveUpIsNone) {
+TEST_P(EtcdLate, AGroupFoundedAfterItsFounderGaveUpIsRemoved) {
   EtcdServer etcd;
   Forwarder way(etcd.port());
   way.keep(GetParam(), 0);
@@ -63,7 +63,7 @@ TEST_P(EtcdLate, AGroupThatIsFoundedAfterItsFounderGaveUpIsNone) {
 }
 
 // The join's first transaction finds the group, and the second asks to join.
-TEST_P(EtcdLate, ASeatThatIsAskedForAfterItsMemberGaveUpIsFree) {
+TEST_P(EtcdLate, ARankRequestedAfterItsMemberGaveUpIsFree) {
   EtcdServer etcd;
   Forwarder way(etcd.port());
   auto first = std::async(std::launch::async, [&] { return join(etcd.url(), 2); });
@@ -77,7 +77,7 @@ TEST_P(EtcdLate, ASeatThatIsAskedForAfterItsMemberGaveUpIsFree) {
   EXPECT_TRUE(first.get().group);
 }
 
-TEST_P(EtcdLate, ASeatThatIsAskedForAfterItsTimeWasUpIsFree) {
+TEST_P(EtcdLate, ARankRequestedAfterItsDeadlineIsFree) {
   EtcdServer etcd;
   Forwarder way(etcd.port());
   auto first = std::async(std::launch::async, [&] { return join(etcd.url(), 2); });
@@ -93,7 +93,7 @@ TEST_P(EtcdLate, ASeatThatIsAskedForAfterItsTimeWasUpIsFree) {
   EXPECT_TRUE(first.get().group);
 }
 
-TEST_P(EtcdLate, ANameThatIsPublishedAfterItsTimeWasUpIsFree) {
+TEST_P(EtcdLate, ANamePublishedAfterItsDeadlineIsFree) {
   EtcdServer etcd;
   Forwarder way(etcd.port());
   way.keep(GetParam(), 0);

@@ -187,7 +187,7 @@ TEST(EtcdOutages, MembersThatAreCutOffForLongLeaveNothingBehind) {
   EXPECT_EQ(etcd.ctl("get --prefix --keys-only ''"), "");
 }
 
-TEST(EtcdOutages, ALeaseThatEtcdTookAwayIsSaid) {
+TEST(EtcdOutages, ALeaseThatEtcdRevokedIsReported) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer etcd;
   auto members = pair(etcd.url(), etcd.url());

@@ -45,7 +45,7 @@ TEST_F(TcpAsRdma, IsNamed) {
   EXPECT_TRUE(!quiet || count(out, "went over loopback") == 1) << out;
 }
 
-TEST_F(TcpAsRdma, IsNotWhatWasRequired) {
+TEST_F(TcpAsRdma, DoesNotSatisfyRequireRdma) {
   std::pair<std::string, int> run;
   onAQuietNetwork([&] { run = bench({"--require", "rdma"}); });
   const auto& [out, code] = run;

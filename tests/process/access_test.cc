@@ -32,7 +32,7 @@ struct Case {
 // Few bytes travel with their header, and many do not.
 constexpr Case kCases[] = {{"few", 4096, 512}, {"many", 4 << 20, 64 << 10}};
 
-TEST_P(Access, OfThePeerIsKnownBeforeAnythingIsPosted) {
+TEST_P(Access, OfThePeersMemoryIsKnownBeforeAPost) {
   Survivor survivor(GetParam());
   auto victim = survivor.start();
   victim->must("pages fixed 65536 read");

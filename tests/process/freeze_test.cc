@@ -104,7 +104,7 @@ void PeerFreezes::freezeInItsStorm(const std::string& kind) {
 TEST_P(PeerFreezes, InTheMiddleOfItsOwnWrite) { freezeInItsStorm("write"); }
 TEST_P(PeerFreezes, InTheMiddleOfItsOwnRead) { freezeInItsStorm("read"); }
 
-TEST_P(PeerFreezes, AndIsKilledThen) {
+TEST_P(PeerFreezes, AndIsKilledAfterwards) {
   const auto data = survivor_.memory(Survivor::kData, "target");
   victim_->must("plan t write survivor data target 65536");
   victim_->must("storm t");
@@ -135,7 +135,7 @@ TEST_P(PeerFreezes, AndAWithdrawalDoesNotWaitForIt) {
   recover();
 }
 
-TEST_P(PeerFreezes, AndWithdrawingMuchMemoryLosesNobodyElse) {
+TEST_P(PeerFreezes, AndWithdrawingMuchMemoryLosesNoOtherPeer) {
   const auto third = survivor_.start("third");
   const auto epoch = survivor_.peer("third").epoch();
   auto data = survivor_.memory(Survivor::kData, "target");
@@ -231,7 +231,7 @@ TEST_P(ReleaseFromAFrozenPeer, IsOverWhenThePeerIsKilled) {
 }
 
 // After the agent has closed, only the Pins and Peers that outlive it can tell.
-TEST_P(ReleaseFromAFrozenPeer, AfterTheAgentHasClosedSaysSoToo) {
+TEST_P(ReleaseFromAFrozenPeer, IsReportedAfterTheAgentHasClosed) {
   for (const bool frozen : {false, true, true, true, true}) {
     SCOPED_TRACE(frozen ? "frozen" : "running");
     Survivor closing(GetParam(), 60s, 50ms);
@@ -261,7 +261,7 @@ TEST_P(ReleaseFromAFrozenPeer, AfterTheAgentHasClosedSaysSoToo) {
 }
 
 // Only the thread that waits for the frozen peer is held up.
-TEST_P(ReleaseFromAFrozenPeer, HoldsUpNobodyElse) {
+TEST_P(ReleaseFromAFrozenPeer, DelaysNoOtherThread) {
   Survivor patient(GetParam(), 60s, 60s);
   const auto victim = patient.start();
   const auto third = patient.start("third");

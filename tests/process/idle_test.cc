@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(Mute, Idle, ::testing::Values(kMute),
                          [](const auto& path) { return std::string(path.param.name); });
 
 // By its timer alone a resting peer looks for work once a second, so a message has to wake it.
-TEST(Mute, APeerThatRestsIsStirred) {
+TEST(Mute, ARestingPeerIsWoken) {
   Survivor survivor(kMute);
   const auto victim = survivor.start();
   const auto small = survivor.memory(Survivor::kSmall, "mine");

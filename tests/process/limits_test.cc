@@ -112,7 +112,7 @@ TEST(Limits, TooFewDescriptorsToOpenIsAnErrorThatSaysSo) {
   EXPECT_NE(answer.find(codeName(Code::kExhausted)), std::string::npos) << answer;
 }
 
-TEST(Limits, TooFewDescriptorsForAPeerHurtNobodyElse) {
+TEST(Limits, TooFewDescriptorsForAPeerHarmNoOtherPeer) {
   Survivor survivor(kDataPaths[2]);
   auto poor = survivor.start("poor");
   PeerProcess late(survivor.settings("late"));

@@ -104,7 +104,7 @@ class MeetingServer : public ::testing::Test {
   mutable std::string epoch_;
 };
 
-TEST_F(MeetingServer, ThoseWhoWaitComeToTheNextOneAtItsAddress) {
+TEST_F(MeetingServer, WaitingMembersReconnectToTheNextServer) {
   std::vector<Member> members;
   for (std::size_t i = 0; i < 2; ++i) {
     members.push_back(start("m" + std::to_string(i)));
@@ -139,7 +139,7 @@ TEST_F(MeetingServer, AFrozenOneEndsTheGroupForAllAndServesAgainWhenItGoesOn) {
 }
 
 // A new server has the port when the waiting members reconnect, and they go on waiting there.
-TEST_F(MeetingServer, ThoseWhoWaitAtAFrozenOneComeToTheNext) {
+TEST_F(MeetingServer, MembersWaitingAtAFrozenServerReconnectToTheNext) {
   std::vector<Member> members;
   members.push_back(start("m0"));
   members[0]->send(join(0));
@@ -157,7 +157,7 @@ TEST_F(MeetingServer, ThoseWhoWaitAtAFrozenOneComeToTheNext) {
   expectOneGroup(members);
 }
 
-TEST_F(MeetingServer, NamesStandAtTheNextOneToo) {
+TEST_F(MeetingServer, NamesArePublishedAtTheNextServerAgain) {
   const auto owner = start("owner"), seeker = start("seeker");
   EXPECT_EQ(owner->ask(std::string("publish decode-0 card ") + kLong), "ok ");
   server_->kill();

@@ -141,7 +141,7 @@ TEST_P(MeetingCrowds, ManyAtTheSameInstantOverTheLeftoversOfKilledRuns) {
   }
 }
 
-TEST_P(MeetingProcesses, OneThatIsKilledWhileAGroupFormsLeavesItsSeat) {
+TEST_P(MeetingProcesses, AMemberKilledWhileAGroupFormsFreesItsRank) {
   const auto first = start("first"), victim = start("victim");
   first->send(join(3, "0"));
   victim->send(join(3, "1"));
@@ -153,7 +153,7 @@ TEST_P(MeetingProcesses, OneThatIsKilledWhileAGroupFormsLeavesItsSeat) {
   for (const auto* member : {&first, &second, &third}) expectOk(answerOf(*member));
 }
 
-TEST_P(MeetingProcesses, OneThatIsFrozenWhileAGroupFormsLosesItsSeatToWhoComesForIt) {
+TEST_P(MeetingProcesses, AMemberFrozenWhileAGroupFormsLosesItsRankToANewOne) {
   const auto victim = start("victim");
   victim->send(join(2, "1"));
   waitSeated(victim, 2, "1");
@@ -165,7 +165,7 @@ TEST_P(MeetingProcesses, OneThatIsFrozenWhileAGroupFormsLosesItsSeatToWhoComesFo
   expectOk(answerOf(second));
 }
 
-TEST_P(MeetingProcesses, AKilledMemberIsNamedToAllWhoWait) {
+TEST_P(MeetingProcesses, AKilledMemberIsNamedToAllWaitingMembers) {
   const auto members = startMany(4, "m");
   sendAll(members, join(4));
   expectOneGroup(members);

@@ -25,7 +25,7 @@ class NotesOfProcesses : public ::testing::Test {
   std::unique_ptr<PeerProcess> victim_ = survivor_.start();
 };
 
-TEST_F(NotesOfProcesses, AStoppedReceiverHasThemAllWhenItGoesOn) {
+TEST_F(NotesOfProcesses, AStoppedReceiverGetsThemAllOnceItContinues) {
   const Peer peer = survivor_.peer();
   victim_->process().stop();
   const int sent = sendUntilFull(peer, 0);
@@ -37,7 +37,7 @@ TEST_F(NotesOfProcesses, AStoppedReceiverHasThemAllWhenItGoesOn) {
   }
 }
 
-TEST_F(NotesOfProcesses, WhatAKilledSenderHadSentIsRead) {
+TEST_F(NotesOfProcesses, NotesOfAKilledSenderAreRead) {
   for (int i = 0; i < 20; ++i) victim_->must("note survivor n" + std::to_string(i));
   const Peer peer = survivor_.peer();
   const auto epoch = peer.epoch();

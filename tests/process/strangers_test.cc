@@ -72,11 +72,11 @@ void expectOpen(const std::string& backend, const char* count, const char* how, 
               backend.c_str(), count, how, static_cast<long long>(longest));
 }
 
-TEST(Strangers, WhoSayNothingKeepNoPeerOut) {
+TEST(Strangers, ThatSendNothingKeepNoPeerOut) {
   for (const char* backend : {"local", "tcp"}) expectOpen(backend, "2000", "idle", 20);
 }
 
-TEST(Strangers, WhoComeAgainAndAgainKeepNoPeerOut) {
+TEST(Strangers, ThatReconnectWithoutEndKeepNoPeerOut) {
   for (const char* backend : {"local", "tcp"}) expectOpen(backend, "500", "flood", 6);
 }
 

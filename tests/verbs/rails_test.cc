@@ -150,7 +150,7 @@ void VerbsRails::survives(Transfer& transfer, const std::string& fate) {
   EXPECT_TRUE(same());
 }
 
-TEST_F(VerbsRails, OneThatFallsSilentInTheMiddleIsMadeUpForAndComesBack) {
+TEST_F(VerbsRails, ASilentRailIsReplacedAndComesBack) {
   auto transfer = plan(OpKind::kWrite);
   ASSERT_TRUE(transfer) << transfer.error().text();
   ASSERT_NO_FATAL_FAILURE(survives(*transfer, "silent"));
@@ -159,7 +159,7 @@ TEST_F(VerbsRails, OneThatFallsSilentInTheMiddleIsMadeUpForAndComesBack) {
 }
 
 // The last test, because an rxe device does not recover from it (docs/gotchas/verbs.md).
-TEST_F(VerbsRails, OneThatGoesDownInTheMiddleIsMadeUpFor) {
+TEST_F(VerbsRails, ARailThatGoesDownIsReplaced) {
   auto transfer = plan(OpKind::kWrite);
   ASSERT_TRUE(transfer) << transfer.error().text();
   survives(*transfer, "down");

@@ -121,7 +121,7 @@ class LocalAlone : public LocalDirect {
   std::uint32_t threads() override { return 1; }
 };
 
-TEST_F(LocalDirect, SaysHowItReaches) {
+TEST_F(LocalDirect, NamesTheWayToThePeer) {
   EXPECT_EQ(link().state().text, "direct");
   EXPECT_EQ(link().reaches(OpKind::kWrite, kHere, kThere), "direct");
   EXPECT_FALSE(link().reaches(OpKind::kWrite, kHere + 1, kThere));
@@ -202,7 +202,7 @@ TEST_F(LocalAlone, ATakenOpComesBackExactlyOnceWhateverTheRailTakes) {
   EXPECT_EQ(failure(), nullptr);
 }
 
-TEST_F(LocalAlone, CancelGivesBackWhatWasNotTaken) {
+TEST_F(LocalAlone, CancelReturnsTheOpsThatNobodyHasStarted) {
   std::vector<Op> ops;
   for (std::uint64_t at = 0; at < kBytes; at += 4096) ops.push_back(op(at, at, 4096));
   ASSERT_EQ(post(ops), ops.size());
@@ -252,7 +252,7 @@ TEST_F(LocalDirect, WithdrawnMemoryIsRefusedOnEitherSide) {
   EXPECT_FALSE(link().reaches(OpKind::kWrite, kHere, kThere));
 }
 
-TEST_F(LocalAlone, ASlotUsedAgainIsNotMeantByEarlierPosts) {
+TEST_F(LocalAlone, AnEarlierPostCannotUseAReusedSlot) {
   const std::vector<Op> ops(8192, op(0, 0, 4096));  // 32 MiB: too much for post() to copy itself
   ASSERT_EQ(post(ops), ops.size());
   ASSERT_TRUE(testing::withdraw(*a_, kHere));
@@ -305,7 +305,7 @@ TEST_F(LocalDirect, TheOwnersFenceStopsTheInitiator) {
   EXPECT_TRUE(pair_->ends[1].link->settled());
 }
 
-TEST_F(LocalDirect, SeveralWorksShareTheCrew) {
+TEST_F(LocalDirect, SeveralWorksShareTheCopyPool) {
   // The short work does not wait until the long one is over.
   std::vector<Op> lengthy;
   for (int i = 0; i < 64; ++i) lengthy.push_back(op(0, 0, kBytes));
@@ -369,7 +369,7 @@ TEST(WideCopy, CopiesEveryLengthAndAlignment) {
   }
 }
 
-TEST(Gate, CountsThoseFromBeforeATurnApart) {
+TEST(Gate, CountsEntriesBeforeATurnSeparately) {
   Gate gate;
   const auto before = gate.enter();
   const auto leaving = gate.turn();
@@ -388,7 +388,7 @@ class OwnGateTest : public ::testing::Test {
   Gate& gate_ = own_->gate();
 };
 
-TEST_F(OwnGateTest, AWithdrawalWaitsForThoseFromBeforeItAlone) {
+TEST_F(OwnGateTest, AWithdrawalWaitsOnlyForEarlierEntries) {
   const auto before = gate_.enter();
   const auto ticket = own_->withdraw();
   EXPECT_FALSE(own_->left(ticket));
@@ -400,7 +400,7 @@ TEST_F(OwnGateTest, AWithdrawalWaitsForThoseFromBeforeItAlone) {
   gate_.leave(after);
 }
 
-TEST_F(OwnGateTest, AWithdrawalDuringAnotherWaitsForThoseWhoCameBetween) {
+TEST_F(OwnGateTest, AWithdrawalDuringAnotherWaitsForEntriesBetweenTheTwo) {
   const auto stuck = gate_.enter();
   const auto first = own_->withdraw();
   const auto between = gate_.enter();
@@ -420,7 +420,7 @@ TEST_F(OwnGateTest, AWithdrawalDuringAnotherWaitsForThoseWhoCameBetween) {
 }
 
 // Two threads of a busy peer overlap, so that one of them is always inside.
-TEST_F(OwnGateTest, APeerThatNeverPausesHasLeftAllTheSame) {
+TEST_F(OwnGateTest, AWithdrawalEndsThoughThePeerNeverPauses) {
   auto inside = gate_.enter();
   for (int i = 0; i < 10; ++i) {
     const auto one = own_->withdraw();
@@ -452,7 +452,7 @@ TEST_F(OwnGateTest, IsStuckFromAWaitInVainUntilAChunkEnds) {
   gate_.leave(goes_on);
 }
 
-TEST_F(OwnGateTest, BehindTheFenceEveryoneHasToBeOut) {
+TEST_F(OwnGateTest, AFencedGateIsSettledOnceItIsEmpty) {
   const auto inside = gate_.enter();
   const auto ticket = own_->withdraw();
   const auto after = gate_.enter();
@@ -464,7 +464,7 @@ TEST_F(OwnGateTest, BehindTheFenceEveryoneHasToBeOut) {
   EXPECT_TRUE(own_->settled());
 }
 
-TEST(Gate, NobodyEntersAFencedOne) {
+TEST(Gate, RefusesEntriesOnceFenced) {
   Gate gate;
   const auto inside = gate.enter();
   gate.fence();

@@ -92,7 +92,7 @@ TEST_F(PopulatorTest, AllocatesAndMapsAll) {
   EXPECT_EQ(mappedIn(memory.bytes()), memory.size());
 }
 
-TEST_F(PopulatorTest, MapsOfAPeersMemoryWhatIsResident) {
+TEST_F(PopulatorTest, MapsResidentPagesOfAPeersMemory) {
   const auto memory = *SharedMemory::allocate(8 * kMiB);
   for (std::uint64_t at = kMiB; at < 3 * kMiB; at += 2 * pageBytes())  // every second page
     memory.data()[at] = std::byte{1};
@@ -107,7 +107,7 @@ TEST_F(PopulatorTest, MapsOfAPeersMemoryWhatIsResident) {
   EXPECT_EQ(residentIn(memory.bytes()), resident) << "it allocated pages of the peer's file";
 }
 
-TEST_F(PopulatorTest, MapsOfAPeersMemoryWhatBecomesResident) {
+TEST_F(PopulatorTest, MapsPagesOfAPeersMemoryOnceTheyAreResident) {
   const auto memory = *SharedMemory::allocate(8 * kMiB);
   const auto peers = mapped(memory);
   Populator here(kNoLimit, plenty), there(kNoLimit, plenty);
@@ -116,7 +116,7 @@ TEST_F(PopulatorTest, MapsOfAPeersMemoryWhatBecomesResident) {
   EXPECT_TRUE(comesTrue([&] { return mappedIn(peers.bytes()) == peers.size(); }));
 }
 
-TEST_F(PopulatorTest, PopulatesNoMoreThanItMayOfEitherSort) {
+TEST_F(PopulatorTest, KeepsToTheLimitForEachKindOfMemory) {
   const auto first = *SharedMemory::allocate(8 * kMiB), second = *SharedMemory::allocate(8 * kMiB);
   const auto peers = mapped(first);
   Populator populator(10 * kMiB, plenty);
@@ -135,7 +135,7 @@ TEST_F(PopulatorTest, PopulatesNoMoreThanItMayOfEitherSort) {
   EXPECT_EQ(residentIn(third.bytes()), 8 * kMiB);
 }
 
-TEST_F(PopulatorTest, PopulatesNothingWhereNothingMayBe) {
+TEST_F(PopulatorTest, PopulatesNothingWithALimitOfZero) {
   const auto memory = *SharedMemory::allocate(8 * kMiB);
   Populator populator(0, plenty);
   EXPECT_EQ(populator.add(memory.bytes(), Pages::kAll), 0U);
@@ -145,7 +145,7 @@ TEST_F(PopulatorTest, PopulatesNothingWhereNothingMayBe) {
   EXPECT_EQ(residentIn(memory.bytes()), 0U);
 }
 
-TEST_F(PopulatorTest, PopulatesAQuarterOfWhatIsFree) {
+TEST_F(PopulatorTest, PopulatesAQuarterOfTheFreeMemory) {
   const auto memory = *SharedMemory::allocate(64 * kMiB);
   Populator populator(kNoLimit, [] { return 100 * kMiB; });
   populator.add(memory.bytes(), Pages::kAll);
@@ -154,7 +154,7 @@ TEST_F(PopulatorTest, PopulatesAQuarterOfWhatIsFree) {
   EXPECT_LE(residentIn(memory.bytes()), 25 * kMiB);
 }
 
-TEST_F(PopulatorTest, ReadsAgainWhatIsFree) {
+TEST_F(PopulatorTest, ReadsTheFreeMemoryAgain) {
   const auto memory = *SharedMemory::allocate(64 * kMiB);
   std::atomic<bool> first = true;
   Populator populator(kNoLimit, [&] { return first.exchange(false) ? kNoLimit : 0; });

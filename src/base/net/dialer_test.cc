@@ -84,7 +84,7 @@ TEST_F(DialerTest, GoesOnToTheNextTarget) {
   EXPECT_EQ(target_, address);
 }
 
-TEST_F(DialerTest, NobodyListeningIsSaidSo) {
+TEST_F(DialerTest, TheErrorSaysThatNobodyListens) {
   const std::string dead = deadAddress();
   ASSERT_FALSE(reach({dead}));
   const Error& why = result_->error();
@@ -116,7 +116,7 @@ TEST_F(DialerTest, AMalformedAddressIsRefusedAtOnce) {
 }
 
 // A TCP listener with a full backlog does not answer, as if a firewall dropped the packets.
-TEST_F(DialerTest, SilenceIsATimeoutWithinTheTimeAndNotMore) {
+TEST_F(DialerTest, SilenceIsATimeoutAtTheDeadline) {
   const Fd silent = *streamSocket(AF_INET);
   const auto at = resolve({.host = "127.0.0.1"})->front();
   ASSERT_EQ(::bind(silent.get(), at.get(), at.size), 0);
@@ -158,7 +158,7 @@ TEST_F(DialerTest, CanBeDestroyedAtAnyTimeAndInsideDone) {
   }
 }
 
-TEST(ParseHostPort, TakesWhatPeopleWrite) {
+TEST(ParseHostPort, ReadsNamesAndNumericAddresses) {
   EXPECT_EQ(parseHostPort("a-b_c.example:80")->host, "a-b_c.example");
   EXPECT_EQ(parseHostPort("127.0.0.1:65535")->port, 65535);
   EXPECT_EQ(parseHostPort("[::1]:7")->host, "::1");

@@ -95,7 +95,7 @@ TEST_F(HttpServerTest, RefusesOtherMethodsAndSaysWhichItTakes) {
   EXPECT_TRUE(asked_.empty());
 }
 
-TEST_F(HttpServerTest, RefusesWhatIsNoRequest) {
+TEST_F(HttpServerTest, RefusesInputThatIsNoRequest) {
   serve();
   for (const char* bytes :
        {"\r\n\r\n", "GET\r\n\r\n", "GET /\r\n\r\n", "GET / HTTP/2.0\r\n\r\n",

@@ -96,7 +96,7 @@ TEST_F(ListenerTest, AcceptsOverAnAbstractUnixSocketAlone) {
   EXPECT_EQ(localAddress(accepted_[0].get())->family(), AF_UNIX);
 }
 
-TEST_F(ListenerTest, AWildcardIsToldAsAddressesThatCanBeReached) {
+TEST_F(ListenerTest, AWildcardIsAnnouncedAsReachableAddresses) {
   auto listener = open({"0.0.0.0:0", "*:0"});
   ASSERT_TRUE(listener) << listener.error().text();
   const auto addresses = (*listener)->addresses();
@@ -137,7 +137,7 @@ TEST_F(ListenerTest, ANameInUseAndAnAddressOfAnotherHostAreRefused) {
 
 // Thousands of peers may connect at the same instant. A caller that finds the backlog full tries
 // again only after a second.
-TEST_F(ListenerTest, AsManyMayWaitAsTheKernelLets) {
+TEST_F(ListenerTest, TheBacklogIsAsLongAsTheKernelAllows) {
   const auto fd = listenAt(resolve({.host = "127.0.0.1"})->front());
   ASSERT_TRUE(fd) << fd.error().text();
   tcp_info info{};
@@ -199,7 +199,7 @@ TEST_F(ListenerTest, DropsTheOldestStrangerForTheNextCaller) {
 
 // Without free file descriptors, the oldest unauthenticated connection is closed for the next
 // caller.
-TEST_F(ListenerTest, TakesTheDescriptorOfAStrangerWhereThereIsNoOther) {
+TEST_F(ListenerTest, WithoutDescriptorsDropsAStrangerForTheNextCaller) {
   keeps_places_ = true;
   auto listener = open({"127.0.0.1:0"});
   ASSERT_TRUE(listener);

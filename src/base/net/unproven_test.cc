@@ -77,7 +77,7 @@ TEST_F(UnprovenTest, EachHasItsTimeToProveItself) {
 }
 
 // The bytes count unread in the socket, or read by the connection's owner.
-TEST_F(UnprovenTest, WhoeverHasSpokenHasMoreTime) {
+TEST_F(UnprovenTest, AConnectionThatHasSentBytesHasMoreTime) {
   come("unread", "127.0.0.1", 0ms, true);
   come("heard", "127.0.0.1", 1ms);
   come("silent", "127.0.0.1", 2ms);
@@ -89,7 +89,7 @@ TEST_F(UnprovenTest, WhoeverHasSpokenHasMoreTime) {
   EXPECT_EQ(dropped_.back(), "unread");
 }
 
-TEST_F(UnprovenTest, WhoeverIsProvenIsNeverDropped) {
+TEST_F(UnprovenTest, AProvenConnectionIsNeverDropped) {
   come("proven", "127.0.0.1", 0ms);
   come("stranger", "127.0.0.1", 1ms);
   places_.at("proven").leave();

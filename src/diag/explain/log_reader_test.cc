@@ -215,7 +215,7 @@ TEST(ReadLog, AFolderIsAnError) {
   EXPECT_EQ(summary.error().remedy, "name a file in the folder");
 }
 
-TEST(ReadLog, AnErrorOfTheSystemIsToldWithItsText) {
+TEST(ReadLog, AFailedReadIsAnErrorWithTheSystemsText) {
   // A read fails there, because the first page of a process is not mapped.
   const base::Fd memory(::open("/proc/self/mem", O_RDONLY | O_CLOEXEC));
   if (!memory) GTEST_SKIP() << "skipped: no /proc/self/mem";
