@@ -60,7 +60,7 @@ addresses() { # COUNT HOST SUFFIX: 10.80.0.HOST, 10.80.1.HOST, ... joined by com
   echo "$out"
 }
 
-# GB/s of payload over COUNT links together.
+# iperf3's payload over COUNT links together, in GB/s.
 iperf_links() {
   local i clients=() results=()
   for ((i = 0; i < $1; ++i)); do in_b iperf3 -s -1 -B "10.80.$i.2" >"$work/server$i" 2>&1 & done

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t kRegion = std::size_t{256} << 20U;
 constexpr std::size_t kPage = 4096;
-constexpr int kPings = 500;  // a turn
+constexpr int kPings = 500;  // pings per turn
 constexpr unsigned kPause = 300;
 // Both loops speed up for up to three seconds after their start, independently of the turns:
 // docs/measured/tcp.md.

@@ -63,7 +63,7 @@ class Agent {
 
   Card card() const;
   std::vector<std::byte> exportCard() const { return card().encode(); }
-  // Both start to connect in the background and return; see Peer::ready.
+  // Both calls start to connect in the background and return; see Peer::ready.
   Result<Peer> importCard(std::span<const std::byte> blob);
   Result<Peer> connect(const Card& card);
   // Connects by address, with the group's secret from Settings.
@@ -84,7 +84,9 @@ class Agent {
   Result<Transfer> plan(OpKind kind, const Peer& peer, const Selection& local,
                         const Selection& remote, TransferOptions options = {});
 
-  // The next note that has arrived, from any peer. Makes no progress: a loop over takeNote() gets
+  // Takes the next note that has arrived, from any peer. Makes no progress: a loop over takeNote()
+  // gets its notes from the progress thread. poll() and waitNote() fetch notes on the caller's
+  // thread.
   // its notes from the progress thread; poll() or waitNote() fetch them on the caller's thread.
   std::optional<Note> takeNote();
   Result<Note> waitNote(Deadline until);

@@ -18,7 +18,7 @@ struct Card {
   std::string boot = {};                     // identifies the running kernel of its host
   std::string unix_name = {};                // abstract Unix socket of its listener; may be empty
   std::vector<std::string> addresses = {};   // "host:port", "[v6]:port"
-  std::array<std::uint8_t, 32> secret = {};  // lets the holder in: treat a Card like a password
+  std::array<std::uint8_t, 32> secret = {};  // admits its holder: treat a Card like a password
   std::vector<PinInfo> pins = {};            // the pins at the time of export
 
   std::vector<std::byte> encode() const;

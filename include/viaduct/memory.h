@@ -12,7 +12,7 @@ namespace viaduct {
 enum class MemoryKind : std::uint8_t { kHost, kDevice, kFile, kBlock, kObject };
 const char* memoryKindName(MemoryKind kind);
 
-// How transfers may use memory.
+// The access that transfers have to the memory.
 enum class MemoryAccess : std::uint8_t { kReadWrite, kReadOnly };
 
 // Describes a piece of memory; it does not own it.

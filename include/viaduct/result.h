@@ -50,8 +50,8 @@ namespace detail {
 [[noreturn, gnu::cold]] void dieWithoutError();
 }  // namespace detail
 
-// A T, or the error. Member names follow std::expected. Reading the value of an error, or the error
-// of a value, ends the process with a line on stderr.
+// A value of type T, or the error. Member names follow std::expected. Reading the value of an
+// error, or the error of a value, ends the process with a line on stderr.
 template <class T>
 class [[nodiscard]] Result {
  public:

@@ -41,14 +41,14 @@ struct Settings {
   std::uint64_t populate = std::uint64_t{4} << 30U;            // most bytes populated ahead of use
   std::chrono::milliseconds detect = std::chrono::seconds(2);  // silence after which a peer is lost
   std::chrono::milliseconds deadline = std::chrono::seconds(30);     // of a post without its own
-  std::chrono::milliseconds grace = std::chrono::milliseconds(500);  // from deadline to the end
+  std::chrono::milliseconds grace = std::chrono::milliseconds(500);  // from a deadline to the end
   std::chrono::microseconds spin = std::chrono::microseconds(50);    // polling before a wait sleeps
   std::uint64_t note_backlog = std::uint64_t{64} << 20U;  // bytes of notes kept for a slow reader
   std::string meet = {};  // where agents find each other by name: "host:port", "http://etcd:2379"
-  std::string name_space = {};                     // of names there; empty: "/viaduct"
+  std::string name_space = {};                     // prefix of names in etcd; empty: "/viaduct"
   std::string meet_user = {}, meet_password = {};  // for etcd
   std::string meet_ca = {}, meet_certificate = {}, meet_key = {};  // files, for etcd over https
-  std::string metrics = {};  // serves statistics(): "host:port", or "port" of loopback; empty: not
+  std::string metrics = {};  // where to serve statistics(): "host:port", or a port of loopback
   std::string weather = {};  // for the fake backend: "seed=7,delay_us=50,lose_rail=0.01"
   friend bool operator==(const Settings&, const Settings&) = default;
 };

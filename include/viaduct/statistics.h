@@ -47,14 +47,14 @@ struct RailStatistics {
   std::string rail = {};
   std::uint64_t bytes = 0;
   std::uint64_t ops = 0;
-  std::uint64_t times_set_aside = 0;  // docs/failure.md
+  std::uint64_t times_set_aside = 0;  // times that it was set aside: docs/failure.md
   // Slices of transfers that failed here, by their Code. Another rail may have moved them
   // afterwards.
   std::array<std::uint64_t, kCodes> errors = {};
 };
 
 struct Statistics {
-  std::string agent = {};     // its name
+  std::string agent = {};     // name of the agent
   std::string endpoint = {};  // "host:port" of its metrics; empty: it has none
   std::uint64_t started = 0, done = 0, failed = 0, cancelled = 0;  // posts of transfers
   Latencies latencies = {};                                        // of the posts in `done`
@@ -64,7 +64,7 @@ struct Statistics {
   std::uint64_t notes_sent = 0, notes_received = 0;
   std::uint64_t sessions_lost = 0;                    // without those that the peer ended
   std::array<std::uint64_t, kPeerStates> peers = {};  // known now, by their PeerState
-  std::uint64_t pins = 0, pinned_bytes = 0;           // now
+  std::uint64_t pins = 0, pinned_bytes = 0;           // at present
 };
 
 }  // namespace viaduct

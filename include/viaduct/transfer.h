@@ -46,7 +46,7 @@ Status checkRequire(std::string_view require);
 struct PostOptions {
   std::optional<Deadline> deadline = {};  // none: Settings::deadline from now
   std::span<const std::byte> note = {};   // delivered after the data; copied
-  bool with_note = false;                 // sends `note` even when it is empty
+  bool with_note = false;                 // sends `note` even if it is empty
 };
 
 class Transfer {
@@ -75,8 +75,8 @@ class Transfer {
   TransferEnd end() const;      // of the last post
   Path path() const;            // of the last post, complete once it has ended
   Path carried() const;         // of all posts that have ended, together
-  std::uint64_t bytes() const;  // of one post
-  std::uint64_t ops() const;    // after coalescing
+  std::uint64_t bytes() const;  // per post
+  std::uint64_t ops() const;    // per post, after coalescing
 
  private:
   std::shared_ptr<agent::TransferImpl> impl_;

@@ -1,4 +1,4 @@
-// Explicit little-endian writing and length-checked reading of wire bytes.
+// Writes wire bytes in little-endian order, and reads them with length checks.
 #pragma once
 
 #include <array>
@@ -52,7 +52,7 @@ class Writer {
     out_.insert(out_.end(), bytes.begin(), bytes.end());
     return *this;
   }
-  // A 32-bit length, then the bytes.
+  // Appends a 32-bit length, then the bytes.
   Writer& sized(std::span<const std::byte> bytes) {
     return put(static_cast<std::uint32_t>(bytes.size())).raw(bytes);
   }

@@ -19,7 +19,7 @@ class CheckedCopy {
   static constexpr std::size_t kMostBytes = std::size_t{64} << 10U;
 
   static Result<CheckedCopy> open();
-  CheckedCopy() = default;  // cannot copy
+  CheckedCopy() = default;  // every copy() fails
 
   // Fills `to`, at most IOV_MAX pieces, from as many bytes at `from`, at most kMostBytes. False: a
   // part of `to` is not writable. Then any of the other bytes may have been written.

@@ -23,7 +23,7 @@ struct MetricFamily {
   std::string_view name;
   std::string_view type;  // "counter", "gauge", "histogram", "info"
   std::string_view unit;  // "bytes", "seconds"; empty: a plain number
-  std::string_view help;  // one line
+  std::string_view help;  // one line of text
 };
 
 // Bytes of a value that are not UTF-8 or not printable become U+FFFD.

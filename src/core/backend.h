@@ -28,7 +28,8 @@ namespace viaduct::core {
 using base::Bytes;
 using base::Fd;
 
-// What a backend can do, as data: routes are chosen on it, tests skip on it, tools print it.
+// The abilities of a backend, as data: the agent chooses routes by them, tests skip by them, and
+// tools print them.
 struct Capabilities {
   std::string_view name;
   std::vector<MemoryKind> memory;  // kinds it can move from and to
@@ -74,15 +75,15 @@ class LinkHost {
   // Sends to the same backend's link at the peer, in order. Fds pass only if
   // `LinkSeed::unix_socket`.
   virtual Status send(std::span<const std::byte> message, std::span<const int> fds = {}) = 0;
-  // The link's state() has changed.
+  // Tells the agent that the link's state() has changed.
   virtual void changed() = 0;
 };
 
 // The facts from which a backend starts to reach a peer.
 struct LinkSeed {
-  std::string peer;                       // its name, for messages
+  std::string peer;                       // its name, for texts
   std::uint64_t epoch = 0;                // number of the session; the same at both ends
-  bool dialer = false;                    // true at the end that opened the session
+  bool dialer = false;                    // this end opened the session
   bool same_process = false;              // both agents live in this process
   bool same_host = false;                 // proven, by a Unix socket or by one process
   bool unix_socket = false;               // fds can be sent
@@ -94,7 +95,7 @@ struct LinkSeed {
 // The state of a link, as the link reports it.
 struct LinkState {
   enum class Phase : std::uint8_t { kOpening, kReady, kUnusable } phase = Phase::kOpening;
-  std::string text = {};  // ready: the ways, "mapped, cma"; unusable: why
+  std::string text = {};  // ready: the ways, "mapped, cma"; unusable: the reason
   // This end lacked descriptors or memory for the link or a part of it; a later session may have
   // them.
   bool exhausted = false;
@@ -103,13 +104,13 @@ struct LinkState {
 // A pin of the peer, with its key for this backend.
 struct RemotePin {
   PinInfo info;
-  Bytes key;  // what the peer's Backend::pin returned
+  Bytes key;  // result of the peer's Backend::pin
 };
 
 // One backend's connection to one peer, for one session.
 class Link {
  public:
-  virtual ~Link() = default;  // close() was called before
+  virtual ~Link() = default;  // close() has been called before
   virtual LinkState state() const = 0;
   // Handles a message from the peer's link of the same backend.
   virtual void receive(std::span<const std::byte> message, std::vector<Fd> fds) = 0;
@@ -169,7 +170,7 @@ class Backend {
 
 struct BackendContext {
   const Settings& settings;
-  base::Poller& poller;  // the agent's: fds and timers that call back under its lock
+  base::Poller& poller;  // the agent's, whose handlers run under its lock
   Clock::time_point until = Clock::time_point::max();  // host names have to be resolved by then
 };
 

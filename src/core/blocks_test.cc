@@ -103,7 +103,7 @@ TEST(Blocks, RefusesInvalidRuns) {
 }
 
 TEST(Blocks, RunsMayInterleave) {
-  // Keys and values of one cache, side by side.
+  // Keys and values of one cache alternate in memory.
   EXPECT_TRUE(Blocks::of({{0, 128, 64, 1'000'000}, {64, 128, 64, 1'000'000}}));
   EXPECT_FALSE(Blocks::of({{0, 128, 64, 1'000'000}, {64, 128, 65, 1'000'000}}));
   EXPECT_TRUE(Blocks::of({{0, 128, 64, 2}, {64 + 128, 128, 65, 1'000'000}}));

@@ -74,7 +74,7 @@ Status checkIndices(const Side& side) {
   if (side.selection.indices.empty() || largest < count) return Ok{};
   const auto& all = side.selection.indices;
   const auto at = std::find_if(all.begin(), all.end(), [&](auto i) { return i >= count; });
-  const auto as_signed = static_cast<std::int32_t>(*at);  // as in a block table of signed integers
+  const auto as_signed = static_cast<std::int32_t>(*at);  // block tables have signed integers
   return bad(fmt::format("{} index {}{} (number {} of {} taken) is out of range", side.name, *at,
                          as_signed < 0 ? fmt::format(" or {}", as_signed) : "", at - all.begin(),
                          all.size()),
@@ -136,7 +136,7 @@ Error unequal(const Side& local, const Side& remote) {
 class PinCursor {
  public:
   explicit PinCursor(const PinMap& pins) : pins_(&pins) {}
-  // True when one pin covers all of it; slot() and end() are that pin's.
+  // True if one pin covers all of the bytes. Then slot() and end() are that pin's.
   bool seek(std::uint64_t address, std::uint64_t bytes) {
     if (address - low_ >= width_) [[unlikely]]
       move(address);

@@ -55,7 +55,7 @@ struct PinSpan {
 // Ops in order, with their totals, so that nobody has to walk the ops again.
 struct OpList {
   std::vector<Op> ops;
-  std::vector<PinSpan> spans;  // in order; together all of the ops
+  std::vector<PinSpan> spans;  // in order; together they contain all ops
   std::uint64_t bytes = 0;
 };
 
@@ -74,7 +74,7 @@ struct Slice {
 };
 struct Sliced {
   std::vector<Op> ops;
-  std::vector<Slice> slices;  // in order; together all of the ops
+  std::vector<Slice> slices;  // in order; together they contain all ops
 };
 // The number of rails to slice for, and the sizes.
 struct Slicing {

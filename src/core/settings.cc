@@ -397,7 +397,7 @@ constexpr std::array kRows{
                [](std::string_view t, Settings& s) { return intoText(t, s.weather); }},
 };
 
-// "VIADUCT_COPY_THREADS" is Settings::copy_threads.
+// The name of a setting's field: "VIADUCT_COPY_THREADS" is Settings::copy_threads.
 std::string fieldOf(std::string_view variable) {
   std::string field(variable.substr(std::string_view("VIADUCT_").size()));
   std::transform(field.begin(), field.end(), field.begin(),

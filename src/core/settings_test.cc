@@ -115,7 +115,8 @@ TEST_F(SettingsTest, SuggestsTheSettingForAMistypedVariable) {
   EXPECT_EQ(nearestSetting("VIADUCT_SOKETS"), "VIADUCT_SOCKETS");
   EXPECT_EQ(nearestSetting("VIADUCT_PROVIDER"), "VIADUCT_OFI_PROVIDER");
   EXPECT_EQ(nearestSetting("VIADUCT_COPYTHREADS"), "VIADUCT_COPY_THREADS");
-  // These belong to the build, to tests, and to pods beside services called viaduct and
+  // Not settings: these belong to the build, to tests, and to pods beside services called viaduct
+  // and viaduct-meet.
   // viaduct-meet.
   for (const char* other :
        {"VIADUCT_SETUP", "VIADUCT_WERROR", "VIADUCT_LAST", "VIADUCT_UBUNTU_MIRROR", "VIADUCT_SEED",

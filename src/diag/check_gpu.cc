@@ -152,7 +152,7 @@ struct HidingFolder {
   Severity severity = Severity::kWarning;
 };
 
-// "libcuda.so.580.159.03" -> "580.159.03"
+// The version in a file name: "libcuda.so.580.159.03" -> "580.159.03".
 std::string libcudaVersion(const Tree& tree, const std::string& folder) {
   constexpr std::string_view kName = "libcuda.so.";
   for (const std::string& name : tree.list(folder))

@@ -28,7 +28,7 @@ struct PathFault {
   std::vector<std::string> names = {};
   std::vector<std::string> bridges = {};
   std::vector<Evidence> evidence = {};
-  std::string address = {};  // of the first function
+  std::string address = {};  // of the first device's function
   Severity severity = Severity::kInfo;
 };
 

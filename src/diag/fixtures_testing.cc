@@ -519,7 +519,7 @@ void fillP6b200(NodeFolder& folder) {
 
 // One rail: a port with four virtual functions, one of which this pod has.
 struct Rail {
-  unsigned bus;          // of the switch
+  unsigned bus;          // PCI bus of the switch
   const char* physical;  // "mlx5_0"
   std::array<const char*, 4> virtual_functions;
   const char* ours;

@@ -37,7 +37,7 @@ bool isInterfaceDown(const Tree& tree, const std::string& interface);
 
 // "mlx5_0, mlx5_1". A long list is shortened: "mlx5_0, mlx5_1, ... mlx5_31 (32 devices)".
 std::string shortList(const std::vector<std::string>& names, std::string_view noun);
-// "A is", "A, B are".
+// Joins names with a verb: "A is", "A, B are".
 std::string withVerb(const std::vector<std::string>& names, std::string_view one,
                      std::string_view many);
 

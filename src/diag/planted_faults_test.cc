@@ -792,7 +792,7 @@ TEST(PlantedFaults, AreFoundAlone) {
 
 TEST(PlantedFaults, AreFoundInPairs) { expectPairs(somePairs); }
 
-// Takes minutes: diag_test --gtest_also_run_disabled_tests --gtest_filter=*InAllPairs
+// Takes minutes. Run it with diag_test --gtest_also_run_disabled_tests --gtest_filter=*InAllPairs
 TEST(PlantedFaults, DISABLED_AreFoundInAllPairs) { expectPairs(allPairs); }
 
 TEST(PlantedFaults, AreOfManyKinds) {
@@ -811,7 +811,7 @@ TEST(PlantedFaults, AreOfManyKinds) {
 
 // For each finding that decides between a known text's causes, some planted fault has to cause it.
 TEST(PlantedFaults, IncludeTheFindingsOfKnownTexts) {
-  std::set<std::string_view> codes{"rdma.none"};  // of a node without devices
+  std::set<std::string_view> codes{"rdma.none"};  // a fault of nodes without devices
   EXPECT_TRUE(diagnose(testing::laptop().node()).has("rdma.none"));
   for (const FaultyNode& node : faultyNodes())
     for (const PlantedFault& fault : node.faults) codes.insert(fault.code);

@@ -18,7 +18,7 @@ constexpr unsigned kMostGids = 4096;
 
 // Parses "400 Gb/sec (4X NDR)" and "2.5 Gb/sec (1X)".
 void readRate(RdmaPortState& port) {
-  constexpr double kMost = 100'000;  // more is garbage
+  constexpr double kMost = 100'000;  // a higher figure is damaged
   const double gigabits = std::strtod(port.rate.c_str(), nullptr);
   port.gigabits = gigabits >= 0 && gigabits <= kMost ? gigabits : 0;
   const auto open = port.rate.find('('), close = port.rate.find(')');

@@ -12,7 +12,7 @@ enum class Severity : std::uint8_t {
   kInfo,     // worth knowing; nothing to do
   kUnknown,  // the check could not look
   kWarning,  // works, but slower or less safely than it should
-  kFailure,  // will not work
+  kFailure,  // does not work
 };
 const char* severityName(Severity severity);  // "info", "unknown", "warning", "failure"
 

@@ -14,9 +14,9 @@ struct Switch {
   const char* name;
   bool (*applies)(const PodView& pod);
   bool (*defeats)(std::string_view value);
-  const char* what;      // continues "NAME=value"
+  const char* what;      // continues the words "NAME=value"
   const char* cause;     // why it matters on such a node
-  const char* fix = "";  // empty: unset it
+  const char* fix = "";  // empty: unset the variable
   const char* gain = "";
 };
 

@@ -167,7 +167,8 @@ bool isAddress(const std::string& text) {
          ::inet_pton(AF_INET6, text.c_str(), address.data()) == 1;
 }
 
-// The kernel adds a link-local address by itself, and a route through it needs a device's name.
+// Link-local addresses do not count: the kernel adds one by itself, and a route through it needs a
+// device's name.
 bool isRoutable(const sockaddr* address) {
   if (address == nullptr) return false;
   if (address->sa_family != AF_INET6) return address->sa_family == AF_INET;

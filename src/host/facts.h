@@ -22,8 +22,8 @@ struct Facts {
   std::string hostname = {};
   std::string kernel = {};     // its release
   std::string cpu_model = {};  // of the first core
-  std::uint32_t cores = 0;     // that this process may run on
-  std::uint64_t memory = 0;    // bytes, of the machine
+  std::uint32_t cores = 0;     // on which this process may run
+  std::uint64_t memory = 0;    // bytes of this machine
   std::vector<Interface> interfaces = {};
   friend bool operator==(const Facts&, const Facts&) = default;
 };

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "0000:18:00.0"
+// Whether a name is a PCI function, "0000:18:00.0".
 bool isPciFunction(const std::string& name) {
   constexpr std::string_view kShape = "hhhh:hh:hh.h";
   return name.size() == kShape.size() &&

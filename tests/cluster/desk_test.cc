@@ -231,7 +231,7 @@ TEST_P(CutLinks, AreToleratedIfAllAreSilentForAMoment) {
   EXPECT_EQ(agents_[0]->must("ready 1 100"), "1") << "the session is the same";
 }
 
-// A stopped peer's kernel goes on acknowledging, so the peer is lost and no rail.
+// A stopped peer's kernel still acknowledges, so the peer counts as lost, but none of its rails.
 TEST_P(CutLinks, AreNotSeenWhereThePeerIsStopped) {
   if (!make(2, 2)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
   startTwo(2, 300, 2000);

@@ -26,7 +26,7 @@ MERGE_KEYS = {
 }
 
 
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C loader is ten times as fast
 
 
 class Unsupported(Exception):

@@ -1,5 +1,5 @@
-// etcd stops, dies and comes back, forgets its history, or is unreachable in the middle of a run;
-// as the only endpoint, or as one of several.
+// etcd stops, dies and comes back, forgets its history, or is unreachable in the middle of a run.
+// It is the only endpoint, or one of several.
 #include <gtest/gtest.h>
 
 #include <atomic>

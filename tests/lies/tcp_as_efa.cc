@@ -68,7 +68,7 @@ int getInfo(std::uint32_t version, const char* node, const char* service, std::u
   if (rc != 0) return rc;
   for (fi_info* one = *out; one != nullptr; one = one->next) {
     std::free(one->fabric_attr->prov_name);
-    one->fabric_attr->prov_name = nullptr;  // libfabric writes our name there
+    one->fabric_attr->prov_name = nullptr;  // libfabric writes our provider's name there
   }
   return 0;
 }

@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t kBytes = 1 << 20;
-constexpr std::uint64_t kSlots = 4, kSlotBytes = kBytes / kSlots;  // of an inbox
+constexpr std::uint64_t kSlots = 4, kSlotBytes = kBytes / kSlots;  // slots of an inbox
 constexpr std::size_t kBuffers = 6, kKept = 6;
 // The limit of a wait. A transfer without its own deadline has to end long before, by
 // Settings::deadline and the grace.

@@ -21,7 +21,7 @@ class Process {
   explicit Process(std::vector<std::string> command, pid_t host = 0);
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
-  ~Process();  // SIGKILL
+  ~Process();  // kills it with SIGKILL
 
   pid_t pid() const { return pid_; }
   // Sends a line and returns the line of the answer; nothing if the process ended or took longer.

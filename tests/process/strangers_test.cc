@@ -83,7 +83,7 @@ TEST(Strangers, ThatReconnectWithoutEndKeepNoPeerOut) {
 // All peers dial at once, which is more than the limit of unproven connections. In the end all are
 // connected.
 TEST(Strangers, AreLimitedAndProvenPeersAreNot) {
-  constexpr int kPeers = 70, kFiles = 512;  // of which 64 may be strangers'
+  constexpr int kPeers = 70, kFiles = 512;  // strangers may use 64 of these files
   PeerProcess victim = besieged("local", kFiles);
   const auto strangers = everywhere(*Card::decode(fromHex(victim.card())), "500", "idle");
   std::vector<Agent> peers;

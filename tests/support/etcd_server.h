@@ -28,7 +28,7 @@ class EtcdServer {
 
   EtcdServer() : EtcdServer(Settings()) {}
   explicit EtcdServer(Settings settings);
-  ~EtcdServer();  // SIGKILL
+  ~EtcdServer();  // kills it with SIGKILL
   EtcdServer(const EtcdServer&) = delete;
   EtcdServer& operator=(const EtcdServer&) = delete;
 
@@ -39,9 +39,9 @@ class EtcdServer {
   // Restarts after kill(), with the same data and ports. Returns when the server answers.
   void start();
   void ready();  // returns when the server answers
-  void stop();   // SIGSTOP
+  void stop();   // sends SIGSTOP
   void resume();
-  void kill();  // SIGKILL, and waits until it is dead
+  void kill();  // sends SIGKILL, and waits until the process is dead
   // Runs etcdctl with this server and returns its output. Fails the test if etcdctl fails.
   std::string ctl(const std::string& arguments) const;
 

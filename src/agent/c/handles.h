@@ -53,7 +53,7 @@ class Handles {
   }
 
  private:
-  // Threads that use different handles seldom meet at one lock.
+  // Several locks, so that threads with different handles seldom wait for each other.
   using Shard = base::Guarded<std::unordered_map<std::uint64_t, std::shared_ptr<T>>>;
   Shard& shard(std::uint64_t handle) { return shards_[handle % shards_.size()]; }
 

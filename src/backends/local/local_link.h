@@ -68,7 +68,7 @@ class LocalLink final : public core::Link {
   LocalHello hello_;
 
   // The peer's memory. `peer_` points to the members before it.
-  std::optional<Door> door_;  // same process
+  std::optional<Door> door_;  // if both agents are in one process
   base::SharedMemory gate_page_;
   std::optional<LiveTable> live_;
   bool cma_ = false;

@@ -111,7 +111,7 @@ TEST_F(BogusPeer, AProperHelloIsTaken) {
   EXPECT_EQ(link_->state().phase, Phase::kReady);
   EXPECT_EQ(host_.changes, 1);
   hello(hellosFiles());
-  EXPECT_TRUE(refused());  // but not twice
+  EXPECT_TRUE(refused());  // a second hello is refused
 }
 
 TEST_F(BogusPeer, AHelloNeedsItsThreeFiles) {
@@ -156,7 +156,7 @@ TEST_F(BogusPeer, FileOffersAreChecked) {
   EXPECT_FALSE(offer(1, 4096, sealed(4096)));
   EXPECT_TRUE(offer(1, 4096, sealed(4096)));  // the same number twice
   again();
-  EXPECT_TRUE(offer(1, 8192, sealed(4096)));  // smaller than it says
+  EXPECT_TRUE(offer(1, 8192, sealed(4096)));  // smaller than announced
   again();
   EXPECT_TRUE(offer(1, 4096, unsealed(4096)));
   again();

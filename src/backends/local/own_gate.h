@@ -72,14 +72,14 @@ class OwnGate {
   base::Fd pidfd_;
   bool fenced_ = false;
   // The gate makes one turn at a time. A withdrawal during a turn is served by the next turn.
-  std::uint64_t turns_ = 0, wanted_ = 0, over_ = 0;  // begun; asked for; ended
+  std::uint64_t turns_ = 0, wanted_ = 0, over_ = 0;  // turns begun, asked for, and ended
   Gate::Leaving leaving_ = 0;                        // those who entered before the turn
   std::optional<std::uint64_t> given_up_;            // value of `over_` at giveUp()
 };
 
 // Keeps a gate until the peer cannot write to its scratch any more, or the process ends. A peer
 // that was stopped inside may write there once it continues.
-void keepUntilSettled(std::shared_ptr<OwnGate> gate);  // any thread
+void keepUntilSettled(std::shared_ptr<OwnGate> gate);  // callable from any thread
 
 // Gives a peer in the same process the objects that a LocalHello's token names, because no fd has
 // to travel.

@@ -55,8 +55,8 @@ class Populator {
   struct Range {
     std::span<std::byte> memory;
     Pages pages;
-    std::vector<bool> done;           // by step
-    std::size_t next = 0;             // step of this pass
+    std::vector<bool> done;           // one flag per step
+    std::size_t next = 0;             // next step of this pass
     bool progress = false;            // in this pass
     std::chrono::milliseconds pause;  // before the next pass
     std::uint64_t populated = 0;      // bytes
@@ -72,10 +72,10 @@ class Populator {
   mutable std::mutex mutex_;  // guards the rest
   std::condition_variable work_, stepped_;
   std::array<base::Budget, 2> budgets_;
-  std::map<Ticket, Range> ranges_;  // until they are removed
+  std::map<Ticket, Range> ranges_;  // ranges until remove()
   // Ranges with steps left. A ticket without a range was removed.
   std::priority_queue<Due, std::vector<Due>, std::greater<>> queue_;
-  Ticket last_ = 0, stepping_ = 0;  // the newest; the one in a step, which runs without the lock
+  Ticket last_ = 0, stepping_ = 0;  // newest ticket; ticket whose step runs now, without the lock
   std::uint64_t populated_ = 0;     // of all ranges
   unsigned until_look_ = 0;         // steps until the free memory is read again
   bool over_ = false;

@@ -112,8 +112,8 @@ class Station final : public core::LinkHost {
   core::Rail& rail() { return *backend_->rails().front(); }
   core::Link& link() { return *link_; }
 
-  std::deque<std::string> said;                                       // by the other end
-  std::vector<core::RemotePin> pins;                                  // of the other end
+  std::deque<std::string> said;                                       // lines from the other end
+  std::vector<core::RemotePin> pins;                                  // pins of the other end
   std::deque<std::pair<core::Bytes, std::vector<core::Fd>>> letters;  // only if raw
   unsigned files = 0;                                                 // offered to this end
   core::Completions done;

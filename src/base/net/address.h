@@ -33,7 +33,7 @@ struct SocketAddress {
   int family() const { return storage.ss_family; }
   std::uint16_t port() const;  // 0 for Unix
   void setPort(std::uint16_t port);
-  bool isAny() const;            // the wildcard
+  bool isAny() const;            // whether it is the wildcard
   std::string text() const;      // "1.2.3.4:80", "[::1]:80", "unix:@name"
   std::string unixName() const;  // without the '@'; empty for other families
 };

@@ -175,7 +175,8 @@ Status Listener::Impl::adopt(Fd listening) {
   return addDoor(std::move(listening));
 }
 
-// A name may have an address of a family that this system lacks, so one working address suffices.
+// One working address suffices, because a name may also have an address of a family that this
+// system lacks.
 Status Listener::Impl::openHost(const std::string& text, Clock::time_point until) {
   VIADUCT_TRY(const HostPort where, parseHostPort(text));
   VIADUCT_TRY(const auto addresses, resolve(where, until));

@@ -97,7 +97,8 @@ Clock::time_point Unproven::dropOne(Clock::time_point now) {
   return when + silence_ / 4;  // a little later, so that the next ones may go then as well
 }
 
-// A peer speaks first. Bytes that it sent while it waited to be accepted can be read at once.
+// Unread bytes count as an answer, because a peer speaks first: bytes that it sent before the
+// accept are readable at once.
 Clock::time_point Unproven::mayGo(const Connection& connection) const {
   int unread = 0;
   const bool spoke =

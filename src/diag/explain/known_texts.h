@@ -15,7 +15,7 @@ enum class TextKind : std::uint8_t {
   kFollowUp,  // a failure that another failure caused
   kGood,      // proof that a fast path is in use
 };
-// "error", "warning", "follow-up", "good".
+// The kind's name: "error", "warning", "follow-up", "good".
 std::string_view textKindName(TextKind kind);
 
 // Parts that a line has to contain in this order. Case matters. A part that ends with a digit ends
