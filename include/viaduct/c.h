@@ -145,8 +145,8 @@ VIADUCT_C_API viaduct_code viaduct_agent_name(viaduct_agent agent, char* buffer,
 VIADUCT_C_API viaduct_code viaduct_agent_poll(viaduct_agent agent, int32_t* moved,
                                               viaduct_error* error);
 /* A descriptor that is readable while viaduct_agent_poll has something to do, and once more after
-   notes arrived or transfers ended. Watch it, but neither read nor close it: the agent owns it until
-   viaduct_agent_close. */
+   notes arrived or transfers ended. Watch it, but neither read nor close it, because the agent owns
+   it until viaduct_agent_close. */
 VIADUCT_C_API viaduct_code viaduct_agent_event_fd(viaduct_agent agent, int32_t* fd,
                                                   viaduct_error* error);
 

@@ -9,7 +9,7 @@ namespace viaduct::base {
 namespace {
 
 struct Unit {
-  std::string_view name;  // lower case
+  std::string_view name;  // in lower case
   std::uint64_t factor;
 };
 

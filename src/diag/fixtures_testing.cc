@@ -57,7 +57,7 @@ void addProcessors(NodeFolder& folder, const Machine& machine) {
                  machine.governor);
 }
 
-// Format: proc(5), and Documentation/admin-guide/mm/hugetlbpage.rst of the kernel.
+// Formats follow proc(5), and Documentation/admin-guide/mm/hugetlbpage.rst of the kernel.
 void addMemory(NodeFolder& folder, std::uint64_t gibibytes) {
   const std::uint64_t kib = gibibytes << 20U;
   folder.write("/proc/meminfo",
@@ -71,7 +71,7 @@ void addMemory(NodeFolder& folder, std::uint64_t gibibytes) {
   folder.write("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never");
 }
 
-// Format: proc(5), "/proc/pid/limits".
+// The format follows proc(5), "/proc/pid/limits".
 void setLimits(NodeFolder& folder, const std::string& memlock, const std::string& files) {
   const auto row = [](const char* name, const std::string& value, const char* unit) {
     return fmt::format("{:<26}{:<21}{:<21}{:<10}\n", name, value, value, unit);
@@ -94,7 +94,7 @@ void setUser(NodeFolder& folder, std::uint32_t uid, const std::string& effective
                            uid, effective, bounding, seccomp));
 }
 
-// Format: Documentation/admin-guide/cgroup-v2.rst of the kernel.
+// The format follows Documentation/admin-guide/cgroup-v2.rst of the kernel.
 void addCgroup(NodeFolder& folder, const Machine& machine) {
   folder.write("/proc/self/cgroup", "0::/");
   const std::string group = "/sys/fs/cgroup/";
@@ -181,7 +181,7 @@ std::vector<std::string> below(NodeFolder& folder, const Switch& above, unsigned
   return {above.root_port, above.upstream, port};
 }
 
-// Format: Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats of the kernel.
+// The format follows Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats of the kernel.
 void addErrorTotals(NodeFolder& folder, const std::string& address) {
   const std::string at = "/sys/bus/pci/devices/" + address;
   const std::string folder_of = std::filesystem::read_symlink(folder.root() + at).string();
@@ -199,7 +199,8 @@ void addFunction(NodeFolder& folder, const PciParts& parts) {
 
 // ---- GPUs.
 
-// Format: /proc/driver/nvidia of the open kernel module; an idle GPU's link is at 2.5 GT/s.
+// The format follows /proc/driver/nvidia of the open kernel module. An idle GPU's link is at 2.5
+// GT/s.
 void addGpuDriver(NodeFolder& folder) {
   const std::string architecture = folder.live.machine == "aarch64" ? "aarch64" : "x86_64";
   folder.write("/proc/driver/nvidia/version",
@@ -239,7 +240,8 @@ void addGpu(NodeFolder& folder, PciParts parts, const std::string& model, unsign
 
 // ---- Networks.
 
-// Format: net/ipv4/fib_trie.c of the kernel: addresses as hexadecimal numbers of this machine.
+// The format follows net/ipv4/fib_trie.c of the kernel: addresses as hexadecimal numbers of this
+// machine.
 std::string routeAddress(const std::string& address) {
   std::array<unsigned, 4> bytes{};
   if (std::sscanf(address.c_str(), "%u.%u.%u.%u", &bytes[0], &bytes[1], &bytes[2], &bytes[3]) != 4)
@@ -278,9 +280,9 @@ std::string placeOf(NodeFolder& folder, const std::string& link) {
   return std::filesystem::read_symlink(folder.root() + link).string();
 }
 
-// Names: Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst and
-// Documentation/ABI/stable/sysfs-class-infiniband of the kernel. A virtual function of RoCE has no
-// performance agent for the counters of its port.
+// Counter names follow Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst
+// and Documentation/ABI/stable/sysfs-class-infiniband of the kernel. A virtual function of RoCE has
+// no performance agent for the counters of its port.
 void addMlx5Counters(NodeFolder& folder, const std::string& device, bool virtual_function) {
   const std::string at = placeOf(folder, "/sys/class/infiniband/" + device) + "/ports/1";
   const char* const zero = virtual_function ? "N/A (no PMA)" : "0";
@@ -351,7 +353,7 @@ void addEmptyGids(NodeFolder& folder, const std::string& device, std::size_t fir
 
 // ---- EFA.
 
-// Names: the efa driver r3.1.0 and its README. EFA firmware has no version number.
+// Names follow the efa driver r3.1.0 and its README. EFA firmware has no version number.
 void addEfa(NodeFolder& folder, PciParts parts, const std::string& rate) {
   parts.vendor = "0x1d0f";
   parts.device = "0xefa2";
@@ -462,9 +464,9 @@ void addEfaLayout(NodeFolder& folder, const EfaLayout& layout) {
   }
 }
 
-// Counts and rates: AWS's list of instance types with EFA. Layout of p5.48xlarge: the device names
-// in aws-ofi-nccl's topology file (4f to 52 and the GPU at 53, the next group at 60), each group
-// 0x11 after the one before; PCIe 4 x8 for each EFA device.
+// Counts and rates follow AWS's list of instance types with EFA. PCI addresses follow the device
+// names in aws-ofi-nccl's topology file: 4f to 52 and the GPU at 53, the next group at 60. Each
+// group is 0x11 after the one before, and each EFA device has PCIe 4 x8.
 void fillP5(NodeFolder& folder) {
   addEc2Pod(folder, "p5.48xlarge");
   addEfaLayout(folder, {.first_bus = 0x4f,
@@ -590,7 +592,7 @@ void addRoce(NodeFolder& folder, const RoceParts& parts) {
                         .addresses = {parts.address}});
 }
 
-// Format: pkg/infoprovider of the SR-IOV network device plugin.
+// The format follows pkg/infoprovider of the SR-IOV network device plugin.
 void giveToPod(NodeFolder& folder, const Rail& rail, const std::string& pci, int uverbs) {
   const std::string key = std::string("PCIDEVICE_OPENSHIFT_IO_") + rail.resource;
   folder.variables[key] = pci;

@@ -22,7 +22,7 @@ std::vector<PciFunction> bridgesAbove(const Tree& tree, const PciFunction& funct
 
 double bytesNow(const PciLink& link);
 double bytesAtMost(const PciLink& link);  // 0: unknown
-// "16 GT/s x8".
+// Describes a link: "16 GT/s x8".
 std::string textOf(double gigatransfers, unsigned width);
 
 // The addresses of the functions and of the bridges above them, each with its folder without links.

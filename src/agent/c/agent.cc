@@ -36,7 +36,7 @@ std::string textOf(const char* text) { return text == nullptr ? "" : text; }
 
 }  // namespace
 
-// The oldest note that did not fit into a caller's buffer comes next.
+// Returns the oldest note that did not fit into a caller's buffer.
 std::optional<Note> AgentObject::takeKept() {
   return kept.with([](std::deque<Note>& notes) -> std::optional<Note> {
     if (notes.empty()) return std::nullopt;

@@ -8,9 +8,9 @@
 namespace viaduct::local {
 
 // A copying thread enters before each chunk and leaves after it. The owner can
-//  - turn() the gate, and wait for the threads that entered before. It does not wait for later ones:
-//    they have a separate count, and see what the owner had withdrawn before the turn;
-//  - fence() the gate for good: no thread enters any more, and empty() tells when the last has left.
+//  - turn() the gate, and wait for the threads that entered before. Later ones have a separate
+//    count, and see what the owner had withdrawn before the turn;
+//  - fence() the gate for good: no thread enters any more, and empty() tells when all have left.
 // Every step is a read-modify-write of the one word, so the order is never in doubt. An entry is
 // either counted in the value that turn() or fence() saw, or it is later and sees their effect.
 class Gate {
