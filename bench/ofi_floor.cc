@@ -93,9 +93,9 @@ class Bare {
     endpoint_ = bench::must(ofi::RawEndpoint::open(ofi_domain_, *domain_, *cq));
   }
 
-  core::fabric::Fabric chosen_;
+  move::Fabric chosen_;
   const ofi::OfiDomain& ofi_domain_;
-  std::unique_ptr<core::fabric::Registration> memory_;
+  std::unique_ptr<move::Registration> memory_;
   std::shared_ptr<fid_domain> domain_;
   ofi::Fid<fid_cq> queue_;
   std::unique_ptr<ofi::RawEndpoint> endpoint_;

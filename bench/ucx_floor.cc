@@ -37,9 +37,9 @@ class Bare {
     for (std::size_t i = 0; i < from.size(); ++i) {
       const auto at = static_cast<std::uintptr_t>(from[i].address);
       // NOLINTNEXTLINE(performance-no-int-to-ptr): an extent's address is a number
-      const core::fabric::Piece piece{.here = reinterpret_cast<std::byte*>(at),
-                                      .there = into[i].address,
-                                      .bytes = from[i].bytes};
+      const move::Piece piece{.here = reinterpret_cast<std::byte*>(at),
+                              .there = into[i].address,
+                              .bytes = from[i].bytes};
       while (endpoint_->post(OpKind::kWrite, std::span(&piece, 1), key_).pieces == 0) progress();
     }
     auto flush = endpoint_->flush();
@@ -52,9 +52,9 @@ class Bare {
 
  private:
   std::unique_ptr<ucx::Context> context_;
-  std::unique_ptr<core::fabric::Registration> registered_;
-  std::unique_ptr<core::fabric::Endpoint> endpoint_;
-  core::fabric::RemoteKey key_ = nullptr;
+  std::unique_ptr<move::Registration> registered_;
+  std::unique_ptr<move::Endpoint> endpoint_;
+  move::RemoteKey key_ = nullptr;
 };
 
 }  // namespace

@@ -7,14 +7,14 @@
 #include <cstring>
 #include <numeric>
 
-#include "core/fabric/fabric_backend.h"
-#include "core/fabric/fabric_link.h"
+#include "move/fabric_backend.h"
+#include "move/fabric_link.h"
 #include "support/bytes.h"
 #include "support/link_pair.h"
 #include "support/ofi.h"
 #include "support/ucx.h"
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 namespace {
 
 using core::Op;
@@ -31,9 +31,10 @@ class FabricContract : public ::testing::TestWithParam<std::string> {
     VIADUCT_SKIP_IF_UCX_CRASHES(GetParam());
     settings_.backends = {GetParam()};
     settings_.ofi_provider = testing::ofiProvider();
-    const auto catalogue = backendCatalogue();
-    const auto entry = std::find_if(catalogue.begin(), catalogue.end(),
-                                    [](const BackendEntry& one) { return one.name == GetParam(); });
+    const auto catalogue = core::backendCatalogue();
+    const auto entry =
+        std::find_if(catalogue.begin(), catalogue.end(),
+                     [](const core::BackendEntry& one) { return one.name == GetParam(); });
     for (auto* one : {&a_, &b_}) {
       auto opened = entry->open({settings_, *poller_});
       ASSERT_TRUE(opened) << opened.error().text();
@@ -64,14 +65,14 @@ class FabricContract : public ::testing::TestWithParam<std::string> {
   core::Rail& rail(int end) { return *(end == 0 ? *a_ : *b_).rails()[0]; }
 
   // Ops over all of the memory, in blocks of that size, from a to b or back.
-  std::span<const Op> blocks(std::uint64_t bytes) {
+  std::span<const core::Op> blocks(std::uint64_t bytes) {
     ops_.clear();
     for (std::uint64_t at = 0; at < kBytes; at += bytes)
       ops_.push_back(
           {.local = address(here_) + at, .remote = address(there_) + at, .bytes = bytes});
     return ops_;
   }
-  std::size_t post(core::Tag tag, std::span<const Op> ops, OpKind kind = OpKind::kWrite) {
+  std::size_t post(core::Tag tag, std::span<const core::Op> ops, OpKind kind = OpKind::kWrite) {
     return rail(0).post({.kind = kind, .tag = tag, .link = &link(0), .ops = ops});
   }
   static std::uint64_t address(const std::vector<std::byte>& memory) {
@@ -104,7 +105,7 @@ class FabricContract : public ::testing::TestWithParam<std::string> {
   Settings settings_;
   std::unique_ptr<base::Poller> poller_ = std::move(*base::Poller::open());
   std::vector<std::byte> here_, there_;
-  std::vector<Op> ops_;
+  std::vector<core::Op> ops_;
   std::unique_ptr<core::Backend> a_, b_;
   std::optional<LinkPair> pair_;
 };
@@ -143,8 +144,8 @@ TEST_P(FabricContract, MovesEveryByteOfSmallAndOfLargeOps) {
 TEST_P(FabricContract, AfterUnpinNothingLandsAndTheRestGoesOn) {
   pair_->pin(1, 1, Segment::host(there_.data() + kBytes / 2, kBytes / 2));
   const auto ops = blocks(64 << 10);
-  std::vector<Op> others(ops.begin() + ops.size() / 2, ops.end());
-  for (Op& op : others) op.remote_pin = 1;
+  std::vector<core::Op> others(ops.begin() + ops.size() / 2, ops.end());
+  for (core::Op& op : others) op.remote_pin = 1;
   const std::size_t half = ops.size() / 2;
   ASSERT_EQ(post(1, ops.first(half)), half);
   ASSERT_EQ(post(2, others), others.size());
@@ -204,7 +205,7 @@ TEST_P(FabricContract, ACancelledPostComesBackWhenItsLastFlushHas) {
 TEST_P(FabricContract, OpsOutsideTheRegistrationAreRefused) {
   auto ops = blocks(kBytes);
   for (const std::uint64_t off : {std::uint64_t{1}, kBytes}) {
-    Op op = ops[0];
+    core::Op op = ops[0];
     op.remote += off;
     ASSERT_EQ(post(off, std::span(&op, 1)), 1U);
     ASSERT_TRUE(runToEnd(off, 1));
@@ -251,7 +252,7 @@ TEST_P(FabricContract, IdleRailsAreNotBusy) {
 
 std::vector<std::string> fabrics() {
   std::vector<std::string> out;
-  for (const BackendEntry& one : backendCatalogue())
+  for (const core::BackendEntry& one : core::backendCatalogue())
     if (one.name == "ofi" || one.name == "ucx") out.emplace_back(one.name);
   return out;
 }
@@ -261,4 +262,4 @@ INSTANTIATE_TEST_SUITE_P(Fabrics, FabricContract, ::testing::ValuesIn(fabrics())
                          [](const auto& one) { return one.param; });
 
 }  // namespace
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "core/fabric/fabric_message.h"
+#include "move/fabric_message.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace viaduct::core::fabric;
+  using namespace viaduct::move;
   const auto bytes = std::as_bytes(std::span(data, size));
   static_cast<void>(decodeGreeting(bytes));
   static_cast<void>(decodePinKey(bytes));

@@ -21,9 +21,9 @@ using namespace std::chrono_literals;
 
 struct End {
   std::vector<std::byte> bytes = std::vector<std::byte>(4096);
-  std::unique_ptr<core::fabric::Domain> domain;
-  std::unique_ptr<core::fabric::Registration> memory;
-  std::unique_ptr<core::fabric::Endpoint> endpoint;
+  std::unique_ptr<move::Domain> domain;
+  std::unique_ptr<move::Registration> memory;
+  std::unique_ptr<move::Endpoint> endpoint;
 };
 
 class FirstContact : public ::testing::Test {
@@ -51,13 +51,13 @@ class FirstContact : public ::testing::Test {
     ASSERT_EQ(std::system("/rail unknown 1"), 0);
     timed([&] { ASSERT_TRUE(near_.endpoint->join(far_.endpoint->address())); });
     timed([&] { ASSERT_TRUE(far_.endpoint->join(near_.endpoint->address())); });
-    const core::fabric::Piece piece{.here = near_.bytes.data(),
-                                    .there = std::bit_cast<std::uintptr_t>(far_.bytes.data()),
-                                    .bytes = 8,
-                                    .local = near_.memory.get()};
+    const move::Piece piece{.here = near_.bytes.data(),
+                            .there = std::bit_cast<std::uintptr_t>(far_.bytes.data()),
+                            .bytes = 8,
+                            .local = near_.memory.get()};
     const auto key = near_.endpoint->keyOf(1, far_.memory->key());
     const auto begun = Clock::now();
-    core::fabric::Flush flush;
+    move::Flush flush;
     bool posted = false;
     while (!(posted && near_.endpoint->ended(flush)) && !near_.endpoint->broken()) {
       ASSERT_LT(Clock::now() - begun, 20s);

@@ -5,10 +5,10 @@
 #include <list>
 #include <optional>
 
-#include "core/fabric/linked_queue.h"
 #include "core/op.h"
+#include "move/linked_queue.h"
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 
 class Channel;
 struct Job;
@@ -23,7 +23,7 @@ class JobOwner {
 };
 
 struct Job {
-  Work work;
+  core::Work work;
   JobOwner* owner = nullptr;
   Channel* channel = nullptr;  // the way it goes
   std::list<Job>::iterator self = {};
@@ -31,7 +31,7 @@ struct Job {
   std::size_t next_op = 0;        // the first op that is not posted...
   std::uint64_t offset = 0;       // ...and how much of it is
   std::uint32_t outstanding = 0;  // entries that no flush has confirmed
-  Moved moved = {};               // confirmed and not reported
+  core::Moved moved = {};         // confirmed and not reported
   std::uint64_t reported_ops = 0;
   std::optional<Error> why = {};  // set: no more of it is posted, and what is left fails
   bool rail_lost = false;         // why: the way broke
@@ -46,4 +46,4 @@ struct Job {
 
 using JobQueue = LinkedQueue<Job>;
 
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

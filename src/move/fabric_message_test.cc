@@ -1,8 +1,8 @@
-#include "core/fabric/fabric_message.h"
+#include "move/fabric_message.h"
 
 #include <gtest/gtest.h>
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 namespace {
 
 Bytes some(std::size_t bytes) { return Bytes(bytes, std::byte{7}); }
@@ -83,4 +83,4 @@ TEST(FabricMessage, WhatCannotBeIsRefused) {
 }
 
 }  // namespace
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

@@ -12,7 +12,7 @@
 
 #include "base/bytes.h"
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 
 using base::Bytes;
 
@@ -84,4 +84,4 @@ Bytes encode(const FabricMessage& message);
 // Refuses what is truncated, too long, or of another version or kind.
 Result<FabricMessage> decode(std::span<const std::byte> bytes);
 
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

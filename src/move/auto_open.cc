@@ -1,4 +1,4 @@
-#include "core/fabric/auto_open.h"
+#include "move/auto_open.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 
 bool namedIn(const Settings& settings, std::string_view backend) {
   return std::find(settings.backends.begin(), settings.backends.end(), backend) !=
@@ -27,4 +27,4 @@ std::string notNear(std::span<const std::string> devices) {
                      fmt::join(devices, ", "));
 }
 
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

@@ -1,11 +1,11 @@
-#include "core/fabric/poster.h"
+#include "move/poster.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 namespace {
 
 constexpr Duration kPatience = std::chrono::milliseconds(400);
@@ -54,7 +54,7 @@ std::span<const Piece> Poster::cut(Job& job, std::uint32_t slot, const PinTarget
   std::uint64_t room = kBatchBytes - open_.bytes, offset = job.offset;
   for (std::size_t at = job.next_op; at < job.work.ops.size() && count < out.size() && room > 0;
        ++at, offset = 0) {
-    const Op& op = job.work.ops[at];
+    const core::Op& op = job.work.ops[at];
     if (op.remote_pin != slot) break;
     Piece piece = seed_.own.local(op.local_pin, op.local, op.bytes, seed_.rail);
     if (piece.here == nullptr || !OwnPins::inside(to.address, to.bytes, op.remote, op.bytes)) {
@@ -236,4 +236,4 @@ void Poster::settle() {
   }
 }
 
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

@@ -1,11 +1,11 @@
-#include "core/fabric/fabric_rail.h"
+#include "move/fabric_rail.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "core/fabric/fabric_link.h"
+#include "move/fabric_link.h"
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 namespace {
 
 // Of one poll(); others wait for the lock meanwhile.
@@ -14,7 +14,7 @@ constexpr std::size_t kMaxJobs = 4096;
 
 }  // namespace
 
-Job& FabricRail::newJob(const Work& work) {
+Job& FabricRail::newJob(const core::Work& work) {
   if (spare_.empty()) spare_.emplace_back();
   jobs_.splice(jobs_.end(), spare_, spare_.begin());
   Job& job = jobs_.back();
@@ -22,7 +22,7 @@ Job& FabricRail::newJob(const Work& work) {
   return job;
 }
 
-std::size_t FabricRail::post(const Work& work) {
+std::size_t FabricRail::post(const core::Work& work) {
   if (work.ops.empty() || jobs_.size() >= kMaxJobs) return 0;
   auto& link = static_cast<FabricLink&>(*work.link);
   Job& job = newJob(work);
@@ -45,7 +45,7 @@ void FabricRail::report(Job& job) {
   reports_.push_back(&job);
 }
 
-void FabricRail::flush(Job& job, Completions& out) {
+void FabricRail::flush(Job& job, core::Completions& out) {
   job.reporting = false;
   if (job.moved.ops > 0) {
     job.reported_ops += job.moved.ops;
@@ -55,11 +55,11 @@ void FabricRail::flush(Job& job, Completions& out) {
   if (!job.ended) return;
   if (const std::uint64_t left = job.work.ops.size() - job.reported_ops; left > 0)
     out.emplace_back(
-        Failed{job.work.tag, left, std::move(job.why).value_or(Error{}), job.rail_lost});
+        core::Failed{job.work.tag, left, std::move(job.why).value_or(Error{}), job.rail_lost});
   spare_.splice(spare_.begin(), jobs_, job.self);
 }
 
-void FabricRail::poll(Completions& out) {
+void FabricRail::poll(core::Completions& out) {
   turnAll();
   while (Channel* const broken = firstBroken()) FabricLink::of(*broken).broke(*broken);
   for (Job* const job : reports_) flush(*job, out);
@@ -97,7 +97,7 @@ void FabricRail::deactivate(Channel& channel) {
   if (std::exchange(channel.active, false)) std::erase(active_, &channel);
 }
 
-void FabricRail::cancel(Tag tag) {
+void FabricRail::cancel(core::Tag tag) {
   for (Job& job : jobs_)
     if (job.work.tag == tag && job.channel != nullptr)
       job.channel->poster().stop(
@@ -114,7 +114,7 @@ void FabricRail::release(const FabricLink& link, const Error& why) {
   }
 }
 
-void FabricRail::take(const FabricLink& link, const Error& why, Completions& out) {
+void FabricRail::take(const FabricLink& link, const Error& why, core::Completions& out) {
   for (auto at = jobs_.begin(); at != jobs_.end();) {
     Job& job = *at++;
     if (job.work.link != &link) continue;
@@ -127,7 +127,7 @@ void FabricRail::take(const FabricLink& link, const Error& why, Completions& out
 
 std::vector<Channel*> FabricRail::dropSlot(std::uint32_t slot) {
   std::vector<Channel*> out;
-  const auto uses = [&](const Op& op) { return op.local_pin == slot; };
+  const auto uses = [&](const core::Op& op) { return op.local_pin == slot; };
   for (Job& job : jobs_) {
     if (job.channel == nullptr || job.ended) continue;
     if (std::none_of(job.work.ops.begin(), job.work.ops.end(), uses)) continue;
@@ -140,4 +140,4 @@ std::vector<Channel*> FabricRail::dropSlot(std::uint32_t slot) {
   return out;
 }
 
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

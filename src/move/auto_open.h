@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 
 // The user wants this one, RDMA or not.
 bool namedIn(const Settings& settings, std::string_view backend);
@@ -19,4 +19,4 @@ Error notOpenedUnasked(std::string_view backend, std::string detail);
 // host::nearOwnCpus has not chosen. Empty: there are none.
 std::string notNear(std::span<const std::string> devices);
 
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

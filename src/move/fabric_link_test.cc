@@ -1,5 +1,5 @@
 // What the two ends of a link make of rails that break and come back, over memory of this process.
-#include "core/fabric/fabric_link.h"
+#include "move/fabric_link.h"
 
 #include <gtest/gtest.h>
 
@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/fabric/fabric_backend.h"
-#include "core/fabric/fabric_rail.h"
+#include "move/fabric_backend.h"
+#include "move/fabric_rail.h"
 #include "support/link_pair.h"
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 namespace {
 
 using testing::LinkPair;
@@ -232,4 +232,4 @@ TEST_F(FabricLinkTest, NothingIsOpenedOnceTheLinkIsOver) {
 }
 
 }  // namespace
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

@@ -1,4 +1,4 @@
-#include "core/fabric/channel.h"
+#include "move/channel.h"
 
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
@@ -11,7 +11,7 @@
 
 #include "base/fd.h"
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 namespace {
 
 // What a test sees of an endpoint, and does to it.
@@ -188,7 +188,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
   OwnPins own_;
   PeerPins remote_;
   std::vector<Piece> scratch_ = std::vector<Piece>(Poster::kBatchPieces);
-  Op op_;
+  core::Op op_;
   std::list<Job> jobs_;
   std::optional<Channel> channel_;
 };
@@ -332,4 +332,4 @@ TEST_F(ChannelTest, NoPeerIsToldToPollWhereTheEndpointHasADescriptor) {
 }
 
 }  // namespace
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 
 template <class T, std::size_t N>
 class FixedQueue {
@@ -26,4 +26,4 @@ class FixedQueue {
   std::size_t first_ = 0, count_ = 0;
 };
 
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/backend.h"
-#include "core/fabric/endpoint.h"
+#include "move/endpoint.h"
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 
 class OwnPins {
  public:
@@ -18,7 +18,7 @@ class OwnPins {
     std::uint64_t address = 0, bytes = 0;  // no bytes: not in use
     std::uint32_t generation = 0;
     std::vector<std::unique_ptr<Registration>> registered = {};  // one per rail
-    RailMask near = kAllRails;
+    core::RailMask near = core::kAllRails;
 
     bool usable() const {
       return std::all_of(registered.begin(), registered.end(),
@@ -30,7 +30,7 @@ class OwnPins {
   // The generation of this registration; 0: the slot is beyond all reason.
   std::uint32_t add(std::uint32_t slot, std::uint64_t address, std::uint64_t bytes,
                     std::vector<std::unique_ptr<Registration>> registered,
-                    RailMask near = kAllRails) {
+                    core::RailMask near = core::kAllRails) {
     if (slot >= kMaxSlots) return 0;
     if (slot >= pins_.size()) pins_.resize(slot + 1);
     pins_[slot] = {address, bytes, ++generations_, std::move(registered), near};
@@ -61,4 +61,4 @@ class OwnPins {
   std::uint32_t generations_ = 0;
 };
 
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

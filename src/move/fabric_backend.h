@@ -8,17 +8,17 @@
 #include <vector>
 
 #include "core/backend.h"
-#include "core/fabric/channel.h"
-#include "core/fabric/near_rails.h"
+#include "move/channel.h"
+#include "move/near_rails.h"
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 
 class FabricLink;
 class FabricRail;
 
 // What a library has been found to give.
 struct Fabric {
-  Capabilities can = {};
+  core::Capabilities can = {};
   std::string kind = {};                // both ends' are the same, or they do not fit together
   std::string description = {};         // "UCX 1.13.1 over tcp/eth0; UCX_TLS=tcp": what is in force
   std::vector<std::string> names = {};  // of the rails
@@ -26,22 +26,23 @@ struct Fabric {
   NearRails near = {};  // where nobody has named them
 };
 
-class FabricBackend final : public Backend {
+class FabricBackend final : public core::Backend {
  public:
-  static Result<std::unique_ptr<Backend>> open(const BackendContext& context, Fabric fabric);
-  FabricBackend(const BackendContext& context, Fabric fabric);
+  static Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context,
+                                                     Fabric fabric);
+  FabricBackend(const core::BackendContext& context, Fabric fabric);
   ~FabricBackend() override;
   FabricBackend(const FabricBackend&) = delete;
   FabricBackend& operator=(const FabricBackend&) = delete;
 
-  const Capabilities& can() const override { return fabric_.can; }
-  std::span<const std::unique_ptr<Rail>> rails() override { return rails_; }
+  const core::Capabilities& can() const override { return fabric_.can; }
+  std::span<const std::unique_ptr<core::Rail>> rails() override { return rails_; }
   std::string_view description() const override { return fabric_.description; }
   Bytes address() const override;
-  std::unique_ptr<Link> link(LinkSeed seed, LinkHost& host) override;
+  std::unique_ptr<core::Link> link(core::LinkSeed seed, core::LinkHost& host) override;
   Result<Bytes> pin(std::uint32_t slot, const Segment& memory) override;
   Status unpin(std::uint32_t slot) override;
-  RailMask near(std::uint32_t slot) const override;
+  core::RailMask near(std::uint32_t slot) const override;
 
   std::size_t railCount() const { return rails_.size(); }
   std::span<FabricRail* const> fabricRails() const { return fabric_rails_; }
@@ -54,7 +55,7 @@ class FabricBackend final : public Backend {
 
  private:
   Status openRails();
-  RailMask nearestTo(const Segment& memory) const;
+  core::RailMask nearestTo(const Segment& memory) const;
 
   base::Poller& poller_;
   const Duration detect_, spin_;
@@ -62,9 +63,9 @@ class FabricBackend final : public Backend {
   std::vector<ProbeWord> words_;  // by rail
   OwnPins pins_;
   std::vector<Piece> scratch_;
-  std::vector<std::unique_ptr<Rail>> rails_;
+  std::vector<std::unique_ptr<core::Rail>> rails_;
   std::vector<FabricRail*> fabric_rails_;
   std::vector<FabricLink*> links_;
 };
 
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

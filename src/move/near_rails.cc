@@ -1,26 +1,26 @@
-#include "core/fabric/near_rails.h"
+#include "move/near_rails.h"
 
 #include <algorithm>
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 
 NearRails::NearRails(std::span<const std::string> nics, const std::string& root) {
   if (nics.size() < 2) return;
   nics_ = host::nicsNamed(nics, root);
   nodes_ = host::numaNodes(root);
   differ_ = std::any_of(nodes_.numbers.begin(), nodes_.numbers.end(),
-                        [&](int node) { return to({.node = node}) != kAllRails; });
+                        [&](int node) { return to({.node = node}) != core::kAllRails; });
 }
 
-RailMask NearRails::to(const host::Place& memory) const {
+core::RailMask NearRails::to(const host::Place& memory) const {
   const auto groups = host::byNearness(memory, nics_, nodes_);
-  if (groups.size() < 2) return kAllRails;
+  if (groups.size() < 2) return core::kAllRails;
   const auto& nearest = groups.front().names;
-  RailMask out = 0;
+  core::RailMask out = 0;
   for (std::size_t i = 0; i < nics_.size(); ++i)
     if (std::find(nearest.begin(), nearest.end(), nics_[i].name) != nearest.end())
-      out |= RailMask{1} << i;
+      out |= core::RailMask{1} << i;
   return out;
 }
 
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

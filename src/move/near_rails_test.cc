@@ -1,6 +1,6 @@
 // Which rails are near which memory, on a machine with two sockets as the kernel lays it out in
 // files; and that a pin's are those of the memory that it holds.
-#include "core/fabric/near_rails.h"
+#include "move/near_rails.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "base/poller.h"
-#include "core/fabric/fabric_backend.h"
+#include "move/fabric_backend.h"
 #include "support/temporary_folder.h"
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -60,14 +60,14 @@ TEST_F(TwoSockets, MemoryOfAGpuHasTheRailBehindItsSwitch) {
 
 TEST_F(TwoSockets, WhereNobodyTellsItIsEveryRail) {
   const NearRails rails = near({"mlx5_0", "mlx5_2"});
-  EXPECT_EQ(rails.to({.node = -1}), kAllRails);
+  EXPECT_EQ(rails.to({.node = -1}), core::kAllRails);
   EXPECT_FALSE(near({"rxe0", "rxe1"}).differ());
-  EXPECT_EQ(near({"rxe0", "rxe1"}).to({.node = 0}), kAllRails);
+  EXPECT_EQ(near({"rxe0", "rxe1"}).to({.node = 0}), core::kAllRails);
 }
 
 TEST_F(TwoSockets, NobodyNeedAskWhereAllAreAsNear) {
   EXPECT_FALSE(NearRails().differ());
-  EXPECT_EQ(NearRails().to({.node = 0}), kAllRails);
+  EXPECT_EQ(NearRails().to({.node = 0}), core::kAllRails);
   EXPECT_FALSE(near({}).differ());
   EXPECT_FALSE(near({"mlx5_0"}).differ());
   EXPECT_FALSE(near({"mlx5_0", "mlx5_1"}).differ()) << "one is as far from node 1 as the other";
@@ -101,7 +101,7 @@ class NearPins : public TwoSockets {
   void TearDown() override { ::munmap(memory_, kBytes); }
 
   // Over mlx5_0 of node 0 and mlx5_2 of node 1.
-  std::unique_ptr<Backend> open(NearRails near, bool touches = false) {
+  std::unique_ptr<core::Backend> open(NearRails near, bool touches = false) {
     Fabric fabric{.can = {.name = "idle", .memory = {MemoryKind::kHost}},
                   .kind = "idle",
                   .description = "idle"};
@@ -122,7 +122,7 @@ TEST_F(NearPins, APinHasTheRailsOfTheNodeThatItsPagesAreOn) {
   const NearRails rails = near({"mlx5_0", "mlx5_2"});
   const auto backend = open(rails);
   ASSERT_TRUE(backend->pin(0, Segment::host(memory_, kBytes)));
-  EXPECT_EQ(backend->near(0), kAllRails) << "nobody has touched it";
+  EXPECT_EQ(backend->near(0), core::kAllRails) << "nobody has touched it";
   std::memset(memory_, 'x', kBytes);
   const int node = host::nodeOfMemory(memory_, kBytes);
   if (node != 0 && node != 1) GTEST_SKIP() << "skipped: the kernel does not tell, or another node";
@@ -130,7 +130,7 @@ TEST_F(NearPins, APinHasTheRailsOfTheNodeThatItsPagesAreOn) {
   EXPECT_EQ(backend->near(1), node == 0 ? 0b01U : 0b10U);
   EXPECT_NE(backend->description().find("the rails nearest to it"), std::string_view::npos);
   ASSERT_TRUE(backend->unpin(1));
-  EXPECT_EQ(backend->near(1), kAllRails);
+  EXPECT_EQ(backend->near(1), core::kAllRails);
 }
 
 TEST_F(NearPins, ItIsLookedAtOnceRegisteringHasPutThePagesInPlace) {
@@ -145,9 +145,9 @@ TEST_F(NearPins, WithRailsThatWereNamedEveryOneIsNear) {
   std::memset(memory_, 'x', kBytes);
   const auto backend = open({});
   ASSERT_TRUE(backend->pin(0, Segment::host(memory_, kBytes)));
-  EXPECT_EQ(backend->near(0), kAllRails);
+  EXPECT_EQ(backend->near(0), core::kAllRails);
   EXPECT_EQ(backend->description(), "idle");
 }
 
 }  // namespace
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

@@ -6,9 +6,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/fabric/fabric_message.h"
+#include "move/fabric_message.h"
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 
 struct PeerPin {
   enum class KeyState : std::uint8_t { kUnasked, kAsked, kHere, kRefused };
@@ -42,4 +42,4 @@ class PeerPins {
   std::unordered_map<std::uint32_t, PeerPin> pins_;
 };
 
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

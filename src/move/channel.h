@@ -9,10 +9,10 @@
 #include <string_view>
 
 #include "base/poller.h"
-#include "core/fabric/endpoint.h"
-#include "core/fabric/poster.h"
+#include "move/endpoint.h"
+#include "move/poster.h"
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 
 class Channel;
 
@@ -129,4 +129,4 @@ class Channel {
   int answers_ = 0;
 };
 
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

@@ -1,4 +1,4 @@
-#include "core/fabric/channel.h"
+#include "move/channel.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 #include <limits>
 #include <utility>
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 namespace {
 
 // How often a channel with something under way is looked at.
@@ -272,4 +272,4 @@ void Channel::answered(const PingChannel& pong) {
   ++answers_;
 }
 
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

@@ -7,22 +7,22 @@
 #include <vector>
 
 #include "core/backend.h"
-#include "core/fabric/channel.h"
+#include "move/channel.h"
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 
 class FabricLink;
 
-class FabricRail final : public Rail, public JobOwner {
+class FabricRail final : public core::Rail, public JobOwner {
  public:
   FabricRail(std::string name, std::size_t index, const base::Poller& poller)
       : name_(std::move(name)), index_(index), poller_(poller) {}
 
   std::string_view name() const override { return name_; }
   std::size_t index() const { return index_; }
-  std::size_t post(const Work& work) override;
-  void poll(Completions& out) override;
-  void cancel(Tag tag) override;
+  std::size_t post(const core::Work& work) override;
+  void poll(core::Completions& out) override;
+  void cancel(core::Tag tag) override;
   bool busy() const override {
     return !reports_.empty() || std::any_of(active_.begin(), active_.end(),
                                             [](const Channel* one) { return !one->dozes(); });
@@ -37,14 +37,14 @@ class FabricRail final : public Rail, public JobOwner {
 
   // For a link that is over. release(): its jobs end at the next poll(); take(): they end now.
   void release(const FabricLink& link, const Error& why);
-  void take(const FabricLink& link, const Error& why, Completions& out);
+  void take(const FabricLink& link, const Error& why, core::Completions& out);
   // Jobs that use this local pin fail; the channels that have some of it under way.
   std::vector<Channel*> dropSlot(std::uint32_t slot);
 
  private:
-  Job& newJob(const Work& work);
+  Job& newJob(const core::Work& work);
   // Reports what there is; the job is gone after its last report.
-  void flush(Job& job, Completions& out);
+  void flush(Job& job, core::Completions& out);
   void turnAll();
   Channel* firstBroken() const;
 
@@ -56,4 +56,4 @@ class FabricRail final : public Rail, public JobOwner {
   std::vector<Channel*> active_;
 };
 
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

@@ -6,13 +6,13 @@
 #include <span>
 #include <string_view>
 
-#include "core/fabric/endpoint.h"
-#include "core/fabric/fixed_queue.h"
-#include "core/fabric/job.h"
-#include "core/fabric/own_pins.h"
-#include "core/fabric/peer_pins.h"
+#include "move/endpoint.h"
+#include "move/fixed_queue.h"
+#include "move/job.h"
+#include "move/own_pins.h"
+#include "move/peer_pins.h"
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 
 // What the poster asks of others.
 class PosterHost {
@@ -108,4 +108,4 @@ class Poster {
   double bytes_per_s_ = 0;
 };
 
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

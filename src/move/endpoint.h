@@ -16,7 +16,7 @@
 
 #include "base/bytes.h"
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 
 using base::Bytes;
 
@@ -117,4 +117,4 @@ class Domain {
   virtual Result<std::unique_ptr<Registration>> add(const MemoryRange& range) const = 0;
 };
 
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

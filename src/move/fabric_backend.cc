@@ -1,4 +1,4 @@
-#include "core/fabric/fabric_backend.h"
+#include "move/fabric_backend.h"
 
 #include <fmt/format.h>
 
@@ -7,11 +7,11 @@
 
 #include "base/log.h"
 #include "base/sizes.h"
-#include "core/fabric/fabric_link.h"
-#include "core/fabric/fabric_rail.h"
 #include "host/nearness.h"
+#include "move/fabric_link.h"
+#include "move/fabric_rail.h"
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 namespace {
 
 // What every probe writes.
@@ -19,14 +19,15 @@ constexpr std::uint64_t kProbeWord = 0x5649414455435421U;
 
 }  // namespace
 
-Result<std::unique_ptr<Backend>> FabricBackend::open(const BackendContext& context, Fabric fabric) {
+Result<std::unique_ptr<core::Backend>> FabricBackend::open(const core::BackendContext& context,
+                                                           Fabric fabric) {
   auto backend = std::make_unique<FabricBackend>(context, std::move(fabric));
   VIADUCT_CHECK(backend->openRails());
   base::log(base::LogLevel::kInfo, "backend {}: {}", backend->can().name, backend->description());
-  return std::unique_ptr<Backend>(std::move(backend));
+  return std::unique_ptr<core::Backend>(std::move(backend));
 }
 
-FabricBackend::FabricBackend(const BackendContext& context, Fabric fabric)
+FabricBackend::FabricBackend(const core::BackendContext& context, Fabric fabric)
     : poller_(context.poller),
       detect_(context.settings.detect),
       spin_(context.settings.spin),
@@ -63,7 +64,7 @@ Bytes FabricBackend::address() const {
   return encodeGreeting({.rails = static_cast<std::uint32_t>(rails_.size()), .kind = kind()});
 }
 
-std::unique_ptr<Link> FabricBackend::link(LinkSeed seed, LinkHost& host) {
+std::unique_ptr<core::Link> FabricBackend::link(core::LinkSeed seed, core::LinkHost& host) {
   auto link = std::make_unique<FabricLink>(*this, std::move(seed), host);
   links_.push_back(link.get());
   return link;
@@ -108,8 +109,8 @@ Result<Bytes> FabricBackend::pin(std::uint32_t slot, const Segment& memory) {
 }
 
 // Once it is registered: for RDMA its pages are there from now on, and stay where they are.
-RailMask FabricBackend::nearestTo(const Segment& memory) const {
-  if (!fabric_.near.differ()) return kAllRails;
+core::RailMask FabricBackend::nearestTo(const Segment& memory) const {
+  if (!fabric_.near.differ()) return core::kAllRails;
   // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel is asked about it
   const auto* const start = reinterpret_cast<const void*>(memory.address);
   const int node = host::nodeOfMemory(start, memory.bytes);
@@ -119,9 +120,9 @@ RailMask FabricBackend::nearestTo(const Segment& memory) const {
   return fabric_.near.to({.node = node});
 }
 
-RailMask FabricBackend::near(std::uint32_t slot) const {
+core::RailMask FabricBackend::near(std::uint32_t slot) const {
   const OwnPins::OwnPin* const pin = pins_.find(slot);
-  return pin == nullptr ? kAllRails : pin->near;
+  return pin == nullptr ? core::kAllRails : pin->near;
 }
 
 // Libraries do not look at what is registered once bytes are coming in over TCP, and keep
@@ -134,4 +135,4 @@ Status FabricBackend::unpin(std::uint32_t slot) {
   return Ok{};
 }
 
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

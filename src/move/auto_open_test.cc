@@ -1,11 +1,11 @@
-#include "core/fabric/auto_open.h"
+#include "move/auto_open.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 namespace {
 
 TEST(Worth, ABackendIsNamedByItsWholeName) {
@@ -30,4 +30,4 @@ TEST(Worth, DevicesThatAreNotUsedAreNamed) {
 }
 
 }  // namespace
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

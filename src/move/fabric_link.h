@@ -9,33 +9,33 @@
 #include <vector>
 
 #include "core/backend.h"
-#include "core/fabric/channel.h"
+#include "move/channel.h"
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 
 class FabricBackend;
 class FabricRail;
 
-class FabricLink final : public Link, public ChannelHost, public PosterHost {
+class FabricLink final : public core::Link, public ChannelHost, public PosterHost {
  public:
-  FabricLink(FabricBackend& backend, LinkSeed seed, LinkHost& host);
+  FabricLink(FabricBackend& backend, core::LinkSeed seed, core::LinkHost& host);
   ~FabricLink() override;
   FabricLink(const FabricLink&) = delete;
   FabricLink& operator=(const FabricLink&) = delete;
   static FabricLink& of(Channel& channel) { return static_cast<FabricLink&>(channel.host()); }
 
-  LinkState state() const override { return state_; }
-  void receive(std::span<const std::byte> message, std::vector<Fd> fds) override;
+  core::LinkState state() const override { return state_; }
+  void receive(std::span<const std::byte> message, std::vector<base::Fd> fds) override;
   void addPin(const core::RemotePin& pin) override;
   void dropPin(std::uint32_t slot) override;
   std::optional<std::string_view> reaches(OpKind kind, std::uint32_t local_pin,
                                           std::uint32_t remote_pin) const override;
-  bool servedBy(const Rail& rail) const override;
-  void close(Completions& out) override;
+  bool servedBy(const core::Rail& rail) const override;
+  void close(core::Completions& out) override;
 
   // From the rails.
   Channel* channelFor(std::size_t rail);  // none: the link is over, or this rail of it is out
-  bool ready() const { return state_.phase == LinkState::Phase::kReady; }
+  bool ready() const { return state_.phase == core::LinkState::Phase::kReady; }
   Error whyNot(std::size_t rail) const;
   void broke(Channel& channel);
   // A pin of ours goes: when the peer has its key, nothing that it has sent may land any more.
@@ -85,9 +85,9 @@ class FabricLink final : public Link, public ChannelHost, public PosterHost {
   void send(const FabricMessage& message);
 
   FabricBackend& backend_;
-  const LinkSeed seed_;
-  LinkHost& host_;
-  LinkState state_;
+  const core::LinkSeed seed_;
+  core::LinkHost& host_;
+  core::LinkState state_;
   Error why_;  // it is not ready
   std::string transport_;
   PeerPins remote_;
@@ -98,4 +98,4 @@ class FabricLink final : public Link, public ChannelHost, public PosterHost {
   std::size_t next_channel_ = 0;
 };
 
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

@@ -2,7 +2,7 @@
 // Threads: one at a time.
 #pragma once
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 
 template <class T>
 class LinkedQueue {
@@ -36,4 +36,4 @@ class LinkedQueue {
   T* last_ = nullptr;
 };
 
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

@@ -1,4 +1,4 @@
-#include "core/fabric/fabric_link.h"
+#include "move/fabric_link.h"
 
 #include <fmt/format.h>
 
@@ -6,13 +6,13 @@
 #include <cerrno>
 #include <utility>
 
-#include "core/fabric/fabric_backend.h"
-#include "core/fabric/fabric_rail.h"
+#include "move/fabric_backend.h"
+#include "move/fabric_rail.h"
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 namespace {
 
-using Phase = LinkState::Phase;
+using Phase = core::LinkState::Phase;
 // A first packet that is lost is sent again after a second.
 constexpr Duration kLeastPatience = std::chrono::milliseconds(1500);
 // Breaking this often without having worked for a while in between is enough.
@@ -22,7 +22,7 @@ constexpr Duration kFirstWait = std::chrono::milliseconds(20), kLastWait = std::
 
 }  // namespace
 
-FabricLink::FabricLink(FabricBackend& backend, LinkSeed seed, LinkHost& host)
+FabricLink::FabricLink(FabricBackend& backend, core::LinkSeed seed, core::LinkHost& host)
     : backend_(backend), seed_(std::move(seed)), host_(host) {
   why_ = linkError(Code::kBusy, "its two ends are not connected yet");
   const auto theirs = decodeGreeting(seed_.address);
@@ -241,7 +241,7 @@ void FabricLink::over() {
   for (FabricRail* rail : backend_.fabricRails()) rail->release(*this, why_);
 }
 
-void FabricLink::close(Completions& out) {
+void FabricLink::close(core::Completions& out) {
   if (!over_here_) {
     over_here_ = true;
     why_ = linkError(Code::kPeerLost, "the session has ended");
@@ -254,7 +254,7 @@ void FabricLink::close(Completions& out) {
   for (FabricRail* rail : backend_.fabricRails()) rail->take(*this, why_, out);
 }
 
-void FabricLink::receive(std::span<const std::byte> bytes, std::vector<Fd>) {
+void FabricLink::receive(std::span<const std::byte> bytes, std::vector<base::Fd>) {
   const auto message = decode(bytes);
   if (!message) return fail(message.error());
   std::visit([this](const auto& one) { handle(one); }, *message);
@@ -367,7 +367,7 @@ Channel* FabricLink::channelFor(std::size_t rail) {
   return anyUp() ? nullptr : channel;
 }
 
-bool FabricLink::servedBy(const Rail& rail) const {
+bool FabricLink::servedBy(const core::Rail& rail) const {
   const std::size_t index = static_cast<const FabricRail&>(rail).index();
   return index < entries_.size() && (anyUpOf(index) || !anyUp());
 }
@@ -379,4 +379,4 @@ std::optional<std::string_view> FabricLink::reaches(OpKind, std::uint32_t local_
   return transport_;
 }
 
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

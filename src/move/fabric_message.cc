@@ -1,9 +1,9 @@
-#include "core/fabric/fabric_message.h"
+#include "move/fabric_message.h"
 
 #include <type_traits>
 #include <utility>
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 namespace {
 
 using base::Reader;
@@ -166,4 +166,4 @@ Result<FabricMessage> decode(std::span<const std::byte> bytes) {
   return out;
 }
 
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

@@ -9,7 +9,7 @@
 #include "core/backend.h"
 #include "host/nearness.h"
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 
 class NearRails {
  public:
@@ -21,7 +21,7 @@ class NearRails {
   // False: all serve all memory of the host equally well, and nobody need ask where it is.
   bool differ() const { return differ_; }
   // All of them where nobody tells where the memory is, or where they are.
-  RailMask to(const host::Place& memory) const;
+  core::RailMask to(const host::Place& memory) const;
 
  private:
   std::vector<host::Nic> nics_;
@@ -29,4 +29,4 @@ class NearRails {
   bool differ_ = false;
 };
 
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move
