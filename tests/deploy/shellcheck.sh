@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# shellcheck.sh ROOT: checks every shell script of the project at ROOT. exit: 77 skipped, because
-# shellcheck is missing.
+# Checks every shell script of the project at ROOT: shellcheck.sh ROOT. exit: 77 skipped, because there is
+# no shellcheck.
 set -euo pipefail
 cd -- "$1"
 command -v shellcheck >/dev/null || {
