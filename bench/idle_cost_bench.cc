@@ -59,7 +59,7 @@ Idle usage() {
   return {ms(self.ru_utime) + ms(self.ru_stime), static_cast<double>(self.ru_nvcsw)};
 }
 
-// The processor time and wake-ups that `body` costs this process.
+// The processor time and context switches that `body` costs this process.
 Idle costOf(const std::function<void()>& body) {
   const Idle before = usage();
   body();

@@ -59,7 +59,7 @@ void readProviders(const std::string& variable, const std::string& address, cons
   if (rdma == providers.end() || !rdma->is_object()) return;
   function.promises_rdma = true;
   const auto name = rdma->find("rdma_dev");
-  if (name == rdma->end()) return;  // an old plugin has no name
+  if (name == rdma->end()) return;  // an old plugin gives no name
   if (name->is_string() && isDeviceName(name->get_ref<const std::string&>()))
     function.device = name->get<std::string>();
   else

@@ -270,8 +270,8 @@ TEST_P(NotesAreHeard, ByEveryWayToReceive) {
   std::thread sender([&] {
     std::mt19937_64 random(GetParam());
     for (int i = 0; i < kNotes; ++i) {
-      // Sends sometimes to a sleeping receiver, sometimes while it goes to sleep, sometimes with
-      // other senders.
+      // Half of the notes wait until the receiver has taken all others, and so find it asleep or on
+      // its way to sleep.
       if (random() % 2 == 0)
         for (int seen = taken; seen < i; seen = taken) taken.wait(seen);
       for (auto spins = random() % 4000; spins > 0; --spins)

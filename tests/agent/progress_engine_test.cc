@@ -56,8 +56,8 @@ class Bells final : public Progressable {
   }
   // Waits for event number `number`, which another thread sends while this thread sleeps.
   bool waitForRing(int number) {
-    // The sender asks with the lock held: from then on, the lock is free only while the waiting
-    // thread sleeps.
+    // `done` runs with the lock held. From then on the lock is free only while the waiting thread
+    // sleeps, so the event comes during that sleep.
     std::atomic<bool> asked{false};
     std::jthread ringer([&] {
       asked.wait(false);
@@ -172,7 +172,8 @@ long sleepsOf(const std::string& name) {
   return -1;
 }
 
-// The thread wakes once a millisecond: not at each event, nor each time that the lock is free.
+// Meanwhile the progress thread wakes once a millisecond: not at each event, nor each time that the
+// lock is free.
 TEST(ProgressEngine, AThreadThatWaitsInALoopIsLeftAlone) {
   constexpr int kWaits = 5000;
   Bells bells;

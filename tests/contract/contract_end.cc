@@ -137,7 +137,7 @@ TEST_P(BackendContract, EachTransferEndsAtItsOwnDeadline) {
     ASSERT_TRUE(transfer->post({.deadline = deadline}));
     transfers.push_back(std::move(*transfer));
   }
-  transfers[3].cancel();  // the one whose deadline would be first
+  transfers[3].cancel();  // its deadline would be the first
   for (const std::size_t next : {2U, 1U}) {
     const auto ended = transfers[next].wait(8s);
     ASSERT_FALSE(ended);

@@ -58,7 +58,7 @@ Bytes messageFor(Type type, std::uint8_t a, std::uint8_t b, const Desk& desk) {
 }  // namespace
 
 namespace viaduct::fuzz {
-// Three guests that join, meet, gather and leave: (guest, type, a, b), one byte each.
+// Guests that join, meet, gather and leave: (guest, type, a, b), one byte each.
 std::vector<Sample> samples() {
   Sample meeting;
   const auto add = [&](std::uint8_t guest, Type type, std::uint8_t a, std::uint8_t b) {

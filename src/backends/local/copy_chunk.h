@@ -27,8 +27,8 @@ struct Chunk {
 struct Task {
   OpKind kind = OpKind::kWrite;
   PeerMemory* peer = nullptr;
-  std::uint64_t born = 0;    // time of the post; later registrations are not usable
-  std::uint64_t number = 0;  // counts all posts
+  std::uint64_t born = 0;    // registrations counted at the post; later ones are not usable
+  std::uint64_t number = 0;  // number of the post
   std::uint64_t bytes = 0;   // of the whole work, at least
   base::AdaptiveCopy::Strategy strategy = base::AdaptiveCopy::Strategy::kPlain;
 };

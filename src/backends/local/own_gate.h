@@ -73,7 +73,7 @@ class OwnGate {
   bool fenced_ = false;
   // The gate makes one turn at a time. A withdrawal during a turn is served by the next turn.
   std::uint64_t turns_ = 0, wanted_ = 0, over_ = 0;  // turns begun, asked for, and ended
-  Gate::Leaving leaving_ = 0;                        // those who entered before the turn
+  Gate::Leaving leaving_ = 0;                        // entries from before the current turn
   std::optional<std::uint64_t> given_up_;            // value of `over_` at giveUp()
 };
 

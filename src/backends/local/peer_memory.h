@@ -21,9 +21,9 @@ struct RemoteView {
   std::uint64_t address = 0;  // in the peer's address space
   std::uint64_t bytes = 0;
   std::uint64_t generation = 0;  // the entry in the peer's live table while the pin lives
-  std::uint64_t born = 0;        // when we heard of it; ops posted before cannot use it
+  std::uint64_t born = 0;        // count when we heard of it; earlier posts cannot use it
   Method method = Method::kCma;
-  std::uint64_t shift = 0;  // difference of our address to the peer's; not for kCma
+  std::uint64_t shift = 0;  // our address minus the peer's; not for kCma
   std::shared_ptr<const base::SharedMemory> mapping = nullptr;  // keeps the addresses valid
 };
 

@@ -78,7 +78,7 @@ class Unproven {
   Clock::time_point mayGo(const Connection& connection) const;
 
   const std::size_t room_;
-  const Duration silence_;  // that each connection may keep
+  const Duration silence_;  // silence that a connection may keep
   Sources sources_;
   std::size_t count_ = 0;
 };
