@@ -1,15 +1,16 @@
-# One function per kind of thing. All objects of the library are compiled with `viaduct_options`.
+# One function for each kind of target. All objects of the library are compiled with
+# `viaduct_options`.
 
 add_library(viaduct_options INTERFACE)
-# clang counts changes of sign among its conversions and g++ does not: both shall ask for the same.
+# clang's -Wconversion includes changes of sign and g++'s does not, so clang gets g++'s meaning.
 target_compile_options(viaduct_options INTERFACE -Wall -Wextra -Wshadow -Wconversion
   $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-sign-conversion>)
 if(VIADUCT_WERROR)
   target_compile_options(viaduct_options INTERFACE -Werror)
 endif()
 
-# Most of the time that a file takes is its headers' and templates': with VIADUCT_MERGE the compiler sees
-# up to `most` sources of one folder as one. Two of a folder then cannot have helpers of one name.
+# With VIADUCT_MERGE the compiler reads up to `most` sources of one folder as one, because headers
+# and templates take most of its time. Two such sources cannot have helpers with the same name.
 function(viaduct_merge_sources target most)
   if(VIADUCT_MERGE)
     get_target_property(sources ${target} SOURCES)
@@ -20,9 +21,9 @@ function(viaduct_merge_sources target most)
   endif()
 endfunction()
 
-# viaduct_precompile(<name> LIBS ... OPTIONS ... HEADERS ...): with VIADUCT_PCH the headers are compiled
-# once for all targets that call viaduct_use_precompiled(<target> <name>). Those have the
-# options of the headers, and CMAKE_POSITION_INDEPENDENT_CODE like them.
+# viaduct_precompile(<name> LIBS ... OPTIONS ... HEADERS ...): with VIADUCT_PCH the headers are
+# compiled once, for all targets that call viaduct_use_precompiled(<target> <name>). These targets
+# need the same options and the same CMAKE_POSITION_INDEPENDENT_CODE.
 function(viaduct_precompile name)
   cmake_parse_arguments(arg "" "" "LIBS;OPTIONS;HEADERS" ${ARGN})
   if(VIADUCT_PCH)
@@ -154,7 +155,7 @@ std::span<const AbsentBackend> absentBackends() { return kAbsent; }
 ")
 endfunction()
 
-# What test programs, and libraries that they share, are compiled with.
+# The settings of test programs, and of the libraries that they share.
 function(viaduct_test_code target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${target} PRIVATE viaduct_options viaduct many_bytes fmt::fmt GTest::gtest)
@@ -174,18 +175,19 @@ function(viaduct_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()
-  # Without it an endpoint of libfabric over TCP costs 70 MB: docs/gotchas/libfabric.md.
+  # Without this setting, a libfabric endpoint over TCP takes 70 MB: docs/gotchas/libfabric.md.
   set(properties TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"
     ENVIRONMENT FI_OFI_RXM_USE_SRX=0)
-  # A cluster that waits for the processor and the disk takes its members for dead.
+  # Reserves processors, because an etcd cluster that waits for processor and disk drops its
+  # members.
   if("etcd" IN_LIST arg_LABELS)
     list(APPEND properties PROCESSORS 2)
   endif()
   gtest_discover_tests(${name} PROPERTIES ${properties} DISCOVERY_TIMEOUT 60)
 endfunction()
 
-# The unit tests that stand beside their sources, one program per layer; the target unit_tests builds
-# all of them.
+# The unit tests beside their sources, one program per layer. The target unit_tests builds all of
+# them.
 function(viaduct_unit_tests)
   get_property(names GLOBAL PROPERTY VIADUCT_UNIT_TESTS)
   foreach(id IN LISTS names)

@@ -49,8 +49,8 @@ INCLUDE = re.compile(r'\s*#\s*include\s*["<]([\w/]+)/[\w.]+[">]')
 # Who may see the list of all backends: the agent, and the header that declares it.
 CATALOGUE = re.compile(r"\bbackendCatalogue\b")
 CATALOGUE_READERS = ("src/agent/", "src/core/backend.h")
-# Most of libcrypto reads its configuration at the first call, which takes a millisecond. What
-# base/net/crypto.h calls does not.
+# Most of libcrypto reads its configuration at the first call, which takes a millisecond. The
+# functions that base/net/crypto.h uses do not.
 OPENSSL = re.compile(r"\s*#\s*include\s*<openssl/")
 OPENSSL_USER = "src/base/net/"
 

@@ -15,9 +15,9 @@ namespace viaduct {
 struct BackendInfo {
   std::string name = {};
   bool open = false;
-  std::string text = {};  // open: what is in force, where there is something to tell; else why not
-  // Of one that is open:
-  int preference = 0;  // the lower is tried first
+  std::string text = {};  // open: its library and devices, if known; else why it is not open
+  // Only for an open backend:
+  int preference = 0;  // lower is tried first
   std::vector<MemoryKind> memory = {};
   bool same_host = false, rdma = false, tcp = false;
   std::vector<std::string> rails = {};
