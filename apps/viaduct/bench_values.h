@@ -37,7 +37,9 @@ Status intoWords(std::string_view text, std::vector<std::string>& into);
 // "rdma,backend:ofi": only of backends that are built in, under their names here.
 Status intoRequire(std::string_view text, std::string& into);
 
-// A backend under its name here: "LIBFABRIC" is "ofi".
+// The built-in backends that are not for tests.
+std::vector<std::string_view> offeredBackends();
+// A backend under its name here: another tool's name for it, such as "LIBFABRIC", is an alias.
 std::string backendNamed(const std::string& name);
 
 template <class T, std::size_t N>

@@ -24,9 +24,9 @@ namespace viaduct::base {
 
 using Json = nlohmann::ordered_json;
 
-// Parses a whole text; the error says where it is no JSON, or that it ends too early.
+// Parses a whole text. The error names the wrong place, or says that the text ends too early.
 Result<Json> parseJson(std::string_view text);
-// One line, or indented; bytes that are no UTF-8 are replaced.
+// In one line, or indented. Bytes that are not UTF-8 are replaced.
 std::string dumpJson(const Json& json, int indent);
 
 template <class T>
@@ -123,7 +123,7 @@ class JsonReader {
  public:
   explicit JsonReader(const Json& root) : json_(root) {}
 
-  // Fields that have to be there.
+  // Reads a field that has to be there.
   template <class T>
   void need(const char* key, T& into) {
     if (const Json* at = find(key, true)) child(*at, key).value(into);
@@ -181,7 +181,7 @@ class JsonReader {
   bool isObject();
   void value(std::string& into);
   void value(bool& into);
-  void value(double& into);  // finite and not negative: all figures are
+  void value(double& into);  // finite and not negative, as all figures are
   void value(std::uint64_t& into);
   void value(std::uint32_t& into);
   template <NamedText T>
@@ -210,9 +210,9 @@ class JsonReader {
 
   const Json& json_;
   JsonReader* parent_ = nullptr;
-  const char* key_ = nullptr;         // in the parent, when it is an object
-  std::size_t index_ = 0;             // when it is a list
-  std::optional<std::string> error_;  // of the whole document: kept by the root
+  const char* key_ = nullptr;         // in the parent, if that is an object
+  std::size_t index_ = 0;             // in the parent, if that is a list
+  std::optional<std::string> error_;  // of the whole document; the root keeps it
 };
 
 }  // namespace viaduct::base

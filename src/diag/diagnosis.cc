@@ -7,7 +7,7 @@ constexpr auto kFormat = "viaduct-doctor/1";
 
 }  // namespace
 
-// Reader and writer find these by their arguments.
+// Outside the anonymous namespace, because argument-dependent lookup does not search there.
 void describe(auto& json, base::Is<NodeName> auto& node) {
   json.need("hostname", node.hostname);
   json.need("kernel", node.kernel);

@@ -1,4 +1,4 @@
-// Whole healthy nodes, through all topics.
+// Runs all topics on whole healthy nodes.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ TEST(HealthyNodes, GetNothingAboveInfoAndHearSomethingOfEachTopic) {
   }
 }
 
-// The pod of a DaemonSet was given no device, no right and a small limit.
+// A DaemonSet's pod has no devices, no capabilities and a small memlock limit.
 TEST(HealthyNodes, HaveNoFaultBecauseOfThePodThatDiagnosesThemForAllPods) {
   for (const auto& [name, make] : testing::healthyNodes()) {
     auto folder = make();
@@ -41,9 +41,9 @@ TEST(HealthyNodes, HaveNoFaultBecauseOfThePodThatDiagnosesThemForAllPods) {
     folder.write("/proc/self/limits", "Max locked memory 8388608 8388608 bytes\n");
     Node node = folder.node();
     const Findings own = diagnose(node);
-    const bool fails =
-        std::any_of(own.all().begin(), own.all().end(),
-                    [](const auto& one) { return one.severity == Severity::kFailure; });
+    const bool fails = std::any_of(own.all().begin(), own.all().end(), [](const auto& one) {
+      return one.severity == Severity::kFailure;
+    });
     EXPECT_EQ(fails, !rdmaDevices(node.tree).empty()) << name;
     node.for_all_pods = true;
     const Findings findings = diagnose(node);

@@ -1,9 +1,9 @@
-// The facts that no file tells, as a snapshot carries them.
+// Writes and reads the live facts in a snapshot.
 #include "diag/live.h"
 
 namespace viaduct::diag {
 
-// Reader and writer find these by their arguments.
+// Outside the anonymous namespace, because argument-dependent lookup does not search there.
 struct NamedTry {
   std::string name = {};
   Tried tried = {};
