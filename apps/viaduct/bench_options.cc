@@ -56,12 +56,7 @@ Status leaveOut(const BenchFlag& flag, const Given& one, BenchOptions& options) 
 Status apply(const Given& one, BenchOptions& options) {
   const BenchFlag& flag = flagNamed(one.name);
   if (flag.apply == nullptr) return leaveOut(flag, one, options);
-  auto applied = flag.apply(one.text, options);
-  if (!applied) {
-    Error error = std::move(applied).error();
-    error.operation = one.from;
-    return error;
-  }
+  VIADUCT_CHECK(applyFlag(flag, one, options));
   const bool hidden = std::find(kSecrets.begin(), kSecrets.end(), one.name) != kSecrets.end();
   options.given[one.name] = hidden ? "(not shown)" : one.text;
   return Ok{};

@@ -84,14 +84,14 @@ std::uint64_t roundedUp(std::uint64_t count, std::uint64_t to) {
 
 // As nixlbench counts transfers, of all threads.
 std::uint64_t roundedForThreads(const BenchOptions& o, std::uint64_t count) {
-  return roundedUp(count, o.num_threads * o.large_blk_iter_ftr);
+  return roundedUp(count, o.spec.threads * o.large_blk_iter_ftr);
 }
 
 // How many transfers each thread times or warms up with, counted as nixlbench does.
 std::uint64_t perThread(const BenchOptions& o, std::uint64_t count, std::uint64_t block) {
   const std::uint64_t rounded = roundedForThreads(o, count);
   const std::uint64_t all = block > base::kMiB ? rounded / o.large_blk_iter_ftr : rounded;
-  return std::max<std::uint64_t>(all / o.num_threads, 1);
+  return std::max<std::uint64_t>(all / o.spec.threads, 1);
 }
 
 bool countsTimed(const BenchOptions& o) {
@@ -103,7 +103,7 @@ bool countsWarm(const BenchOptions& o) {
 
 void setIterations(const BenchOptions& o, Workload& row) {
   if (o.has("iterations"))
-    row.iterations = std::max<std::uint64_t>(o.iterations / o.num_threads, 1);
+    row.iterations = std::max<std::uint64_t>(o.iterations / o.spec.threads, 1);
   else if (countsTimed(o))
     row.iterations = perThread(o, o.num_iter, row.block_bytes);
   if (countsWarm(o) && o.warmup_iter != 0)
@@ -125,30 +125,16 @@ measure::Verified verifyOf(const BenchOptions& o) {
 std::uint64_t workingSetOf(const BenchOptions& o) {
   if (o.working_set != 0) return o.working_set;
   if (!o.cold) return 0;
-  return o.total_buffer_size != 0 || o.as_nixlbench ? ~std::uint64_t{0} / 2 : measure::coldBytes();
+  return o.spec.buffer_bytes != 0 || o.as_nixlbench ? ~std::uint64_t{0} / 2 : measure::coldBytes();
 }
 
 Spec specOf(const BenchOptions& o, const Layout& layout, std::vector<Workload> rows) {
-  Spec spec{.layout = layout,
-            .rows = std::move(rows),
-            .threads = o.num_threads,
-            .depth = o.pipeline_depth,
-            .bidirectional = o.bidirectional,
-            .ping_pong = o.latency,
-            .recreate = o.recreate_xfer,
-            .reregister = o.reregister_mem,
-            .memory = o.reregister_mem ? measure::MemoryChoice::kMalloc : o.memory,
-            .huge_pages = o.use_hugepages,
-            .buffer_bytes = o.total_buffer_size,
-            .working_set = workingSetOf(o),
-            .repeat = o.repeat,
-            .rate = o.rate,
-            .poisson = o.poisson,
-            .verify = verifyOf(o),
-            .require = o.require,
-            .link_rates = o.link_rates,
-            .interval = o.interval,
-            .seed = o.seed};
+  Spec spec = o.spec;
+  spec.layout = layout;
+  spec.rows = std::move(rows);
+  spec.working_set = workingSetOf(o);
+  spec.verify = verifyOf(o);
+  if (spec.reregister) spec.memory = measure::MemoryChoice::kMalloc;
   if (o.as_nixlbench && spec.buffer_bytes == 0) spec.buffer_bytes = kNixlbenchBuffer;
   if (o.has("warmup")) spec.warmup = o.warmup;
   if (o.has("duration")) spec.duration = o.duration;
@@ -194,7 +180,7 @@ void checkDevices(const BenchOptions& o, bool alone, std::vector<Error>& problem
 }
 
 Result<Layout> layoutOf(const BenchOptions& o) {
-  Layout layout = o.layout;
+  Layout layout = o.spec.layout;
   if (o.local_workers == 0) return layout;
   const bool counted = o.has("num_initiator_dev") || o.has("num_target_dev");
   if (!counted && layout.mode == Mode::kSg) {
@@ -243,7 +229,7 @@ PlanOrProblems planAsRead(const BenchOptions& o, const Settings& environment) {
   auto layout = take(layoutOf(o), out.problems);
   auto rows = take(rowsOf(o, settings), out.problems);
   auto place = take(placeOf(o, settings), out.problems);
-  if (o.layout.initiators > meet::kMaxMembers || o.layout.targets > meet::kMaxMembers)
+  if (o.spec.layout.initiators > meet::kMaxMembers || o.spec.layout.targets > meet::kMaxMembers)
     out.problems.push_back(
         badFlag("--num_initiator_dev, --num_target_dev", "the limit is 65536 devices"));
   checkDevices(o, place && !*place, out.problems);
