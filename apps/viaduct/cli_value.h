@@ -2,9 +2,10 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <functional>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "viaduct/bench_values.h"
 
@@ -40,6 +41,16 @@ inline void addValues(CLI::App& to, const std::string& names, const char* form, 
         help)
       ->delimiter(',')
       ->type_name(form);
+}
+
+// From 10 ms to an hour.
+template <class Time>
+Status intoPause(const std::string& text, Time& into) {
+  std::chrono::nanoseconds time{0};
+  if (!intoTime(text, time) || time < std::chrono::milliseconds(10) || time > std::chrono::hours(1))
+    return wrongValue("\"" + text + "\" is not a duration from 10ms to 1h", {});
+  into = std::chrono::duration_cast<Time>(time);
+  return Ok{};
 }
 
 }  // namespace viaduct::app
