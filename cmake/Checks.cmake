@@ -25,11 +25,12 @@ foreach(file IN LISTS files)
     list(APPEND alone ${source})
   endif()
 endforeach()
-get_property(libs GLOBAL PROPERTY VIADUCT_LIBS)
+get_property(libs GLOBAL PROPERTY VIADUCT_LIBS_viaduct)
+get_property(bench_libs GLOBAL PROPERTY VIADUCT_LIBS_viaduct_bench)
 add_library(check_headers OBJECT EXCLUDE_FROM_ALL ${alone})
 target_include_directories(check_headers PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src
   ${PROJECT_SOURCE_DIR}/tests)
-target_link_libraries(check_headers PRIVATE viaduct_options fmt::fmt Threads::Threads ${libs})
+target_link_libraries(check_headers PRIVATE viaduct_options fmt::fmt Threads::Threads ${libs} ${bench_libs})
 
 add_test(NAME Tools.TheChecksFindWhatTheyAreFor
   COMMAND ${Python3_EXECUTABLE} -B ${tools}/check_tools_test.py)

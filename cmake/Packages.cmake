@@ -42,8 +42,8 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
-# The backends load these at run time, and report a missing one.
-set(loaded "libfabric1, libucx0, libcurl4t64 | libcurl4")
+get_property(loaded GLOBAL PROPERTY VIADUCT_LOADED_PACKAGES)
+list(JOIN loaded ", " loaded)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS ${loaded})
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION net)

@@ -40,8 +40,24 @@ function(viaduct_use_precompiled target name)
   endif()
 endfunction()
 
-# viaduct_layer(<name> SOURCES ... [TESTS ...] [LIBS ...]): compiles one folder of src/ to objects.
-# Its unit tests become the test program <name>_test.
+# viaduct_link_dependency(<package>::<part> <pkg-config's name>): finds a library that the installed static
+# libviaduct leaves to programs that link it. An empty name: pkg-config has none, and viaduct.pc.in has the flag.
+function(viaduct_link_dependency target pkgconfig)
+  string(REGEX REPLACE "::.*" "" package ${target})
+  find_package(${package} REQUIRED)
+  set_target_properties(${target} PROPERTIES IMPORTED_GLOBAL TRUE)
+  set_property(GLOBAL APPEND PROPERTY VIADUCT_LINKED ${target})
+  set_property(GLOBAL PROPERTY VIADUCT_PKGCONFIG_${target} "${pkgconfig}")
+endfunction()
+
+# viaduct_loaded_package(<dependency>): the Debian package of a library that is loaded at run time, as the field
+# Recommends names it. The library's user reports an error if the package is missing.
+function(viaduct_loaded_package dependency)
+  set_property(GLOBAL APPEND PROPERTY VIADUCT_LOADED_PACKAGES ${dependency})
+endfunction()
+
+# viaduct_layer(<name> SOURCES ... [TESTS ...] [LIBS ...]): one folder of src/ as objects of the library that
+# the variable `viaduct_part` names. Its unit tests become the test program <name>_test.
 function(viaduct_layer name)
   cmake_parse_arguments(arg "" "" "SOURCES;TESTS;LIBS" ${ARGN})
   string(REPLACE "/" "_" id ${name})
@@ -52,40 +68,57 @@ function(viaduct_layer name)
                                       PRIVATE viaduct_options)
   viaduct_merge_sources(viaduct_${id} 10)
   viaduct_use_precompiled(viaduct_${id} viaduct_library_headers)
-  set_property(GLOBAL APPEND PROPERTY VIADUCT_LAYERS viaduct_${id})
-  set_property(GLOBAL APPEND PROPERTY VIADUCT_LIBS ${arg_LIBS})
+  set_property(GLOBAL APPEND PROPERTY VIADUCT_LAYERS_${viaduct_part} viaduct_${id})
+  set_property(GLOBAL APPEND PROPERTY VIADUCT_LIBS_${viaduct_part} ${arg_LIBS})
   if(arg_TESTS AND VIADUCT_TESTS)
     list(TRANSFORM arg_TESTS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
     set_property(GLOBAL APPEND PROPERTY VIADUCT_UNIT_TESTS ${id})
     set_property(GLOBAL PROPERTY VIADUCT_UNIT_TESTS_${id} ${arg_TESTS})
+    set_property(GLOBAL PROPERTY VIADUCT_UNIT_TESTS_PART_${id} ${viaduct_part})
   endif()
 endfunction()
 
-# viaduct_backend(<name> [LOADS_LIBRARY] SOURCES ... [TESTS ...] [LIBS ...]): declares the backend
-# of a folder; the folder's CMakeLists.txt needs only this call. The backend defines
-# `Result<std::unique_ptr<core::Backend>> viaduct::<name>::open(const core::BackendContext&)`, and
-# with LOADS_LIBRARY also `std::string viaduct::<name>::libraryVersion()`.
+# viaduct_backend(<name> [LOADS_LIBRARY] SOURCES ... [TESTS ...] [LIBS ...]): a backend is one folder;
+# this call in its CMakeLists.txt is all it takes. Its facts.h has `constexpr BackendFacts viaduct::<name>::kFacts`.
+# It defines `Result<std::unique_ptr<core::Backend>> viaduct::<name>::open(const core::BackendContext&)`, and with
+# LOADS_LIBRARY also `std::string viaduct::<name>::libraryVersion()`.
 function(viaduct_backend name)
   cmake_parse_arguments(arg "LOADS_LIBRARY" "" "" ${ARGN})
   viaduct_layer(backends/${name} ${arg_UNPARSED_ARGUMENTS})
   set_property(GLOBAL APPEND PROPERTY VIADUCT_BACKENDS ${name})
   set_property(GLOBAL PROPERTY VIADUCT_BACKEND_LOADS_${name} ${arg_LOADS_LIBRARY})
+  set_property(GLOBAL APPEND PROPERTY VIADUCT_BACKEND_FACTS ${name})
+  set_property(GLOBAL PROPERTY VIADUCT_BACKEND_FOLDER_${name} ${CMAKE_CURRENT_SOURCE_DIR})
 endfunction()
 
-# viaduct_backend_absent(<name> <why>): replaces that call if the machine lacks something to build
-# it.
+# viaduct_backend_absent(<name> <why>): instead of it, where the machine lacks what it takes to build. Results of
+# other builds have the backend, so its facts stay.
 function(viaduct_backend_absent name why)
   message(STATUS "${name}: left out, ${why}")
   set_property(GLOBAL APPEND PROPERTY VIADUCT_BACKENDS_ABSENT "    AbsentBackend{\"${name}\", \"${why}\"},\n")
+  set_property(GLOBAL APPEND PROPERTY VIADUCT_BACKEND_FACTS ${name})
+  set_property(GLOBAL PROPERTY VIADUCT_BACKEND_FOLDER_${name} ${CMAKE_CURRENT_SOURCE_DIR})
 endfunction()
 
-# Writes the lists of built-in and of absent backends, from the declarations of their folders.
+# Writes the one list of built-in backends, that of the others, and the facts of all, from what the folders
+# declared.
 function(viaduct_write_catalogue out)
   get_property(names GLOBAL PROPERTY VIADUCT_BACKENDS)
   list(LENGTH names count)
   get_property(absent GLOBAL PROPERTY VIADUCT_BACKENDS_ABSENT)
   list(LENGTH absent absent_count)
   list(JOIN absent "" absent)
+  get_property(with_facts GLOBAL PROPERTY VIADUCT_BACKEND_FACTS)
+  list(SORT with_facts)
+  list(LENGTH with_facts facts_count)
+  set(includes "")
+  set(facts "")
+  foreach(n IN LISTS with_facts)
+    get_property(folder GLOBAL PROPERTY VIADUCT_BACKEND_FOLDER_${n})
+    string(APPEND includes "#include \"${folder}/facts.h\"\n")
+    string(APPEND facts "    ${n}::kFacts,\n")
+    string(APPEND checks "static_assert(${n}::kFacts.name == \"${n}\", \"the name is that of the folder\");\n")
+  endforeach()
   set(decls "")
   set(rows "")
   foreach(n IN LISTS names)
@@ -96,14 +129,19 @@ function(viaduct_write_catalogue out)
       set(library "&${n}::libraryVersion")
     endif()
     string(APPEND decls "namespace ${n} {\nResult<std::unique_ptr<core::Backend>> open(const core::BackendContext&);\n}\n")
-    string(APPEND rows "    BackendEntry{\"${n}\", &${n}::open, ${library}},\n")
+    string(APPEND rows "    BackendEntry{\"${n}\", &${n}::open, ${library}, &${n}::kFacts},\n")
   endforeach()
   file(CONFIGURE OUTPUT ${out} CONTENT "// Generated from src/backends/*/CMakeLists.txt.
 #include <array>
 
 #include \"core/backend.h\"
-namespace viaduct {
-${decls}namespace core {
+${includes}namespace viaduct {
+${checks}${decls}namespace {
+constexpr std::array<BackendFacts, ${facts_count}> kBackendFacts{{
+${facts}}};
+}  // namespace
+std::span<const BackendFacts> backendFacts() { return kBackendFacts; }
+namespace core {
 namespace {
 constexpr std::array<BackendEntry, ${count}> kBackends{{
 ${rows}}};
@@ -126,9 +164,9 @@ function(viaduct_test_code target)
   viaduct_use_precompiled(${target} viaduct_test_headers)
 endfunction()
 
-# viaduct_test(<name> SOURCES ... [LIBS ...] [LABELS ...] [TIMEOUT seconds]): a GoogleTest program
-# over the whole library. Each of its tests is a ctest test. The timeout ends only hanging tests;
-# slow ones stay far below it.
+# viaduct_test(<name> SOURCES ... [LIBS ...] [LABELS ...] [TIMEOUT seconds]): a GoogleTest
+# program over the library, and with LIBS viaduct_bench over the benchmark's parts as well; each of its tests is one of ctest's. The timeout ends what hangs,
+# and nothing that is only slow.
 function(viaduct_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
@@ -154,7 +192,8 @@ function(viaduct_unit_tests)
   get_property(names GLOBAL PROPERTY VIADUCT_UNIT_TESTS)
   foreach(id IN LISTS names)
     get_property(tests GLOBAL PROPERTY VIADUCT_UNIT_TESTS_${id})
-    viaduct_test(${id}_test SOURCES ${tests} LABELS unit)
+    get_property(part GLOBAL PROPERTY VIADUCT_UNIT_TESTS_PART_${id})
+    viaduct_test(${id}_test SOURCES ${tests} LIBS ${part} LABELS unit)
   endforeach()
   list(TRANSFORM names APPEND _test)
   add_custom_target(unit_tests DEPENDS ${names})

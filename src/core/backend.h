@@ -3,6 +3,7 @@
 // one thread at a time. A backend may have threads of its own, which never call the agent.
 #pragma once
 
+#include <viaduct/backend.h>
 #include <viaduct/deadline.h>
 #include <viaduct/memory.h>
 #include <viaduct/result.h>
@@ -181,6 +182,7 @@ struct BackendEntry {
   // The name of the library that it loads, "UCX 1.13.1", or why that does not load; null: it loads
   // none.
   std::string (*library)() = nullptr;
+  const BackendFacts* facts = nullptr;
 };
 // Every backend built in, by name; generated from src/backends/*/CMakeLists.txt.
 std::span<const BackendEntry> backendCatalogue();

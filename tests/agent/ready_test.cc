@@ -55,7 +55,27 @@ TEST(Ready, APeerThatIsConnectedToAgainIsOnePeer) {
   EXPECT_EQ(a->peers().size(), 1U);
 }
 
-// Two agents of this process. The first links of "poor"'s fake backend lack descriptors.
+// Until the second address has answered, only the connection to it holds that peer.
+TEST(Ready, AHandleMayBeDroppedBeforeItsPeerTurnsOutToBeKnown) {
+  const auto opened = [](const char* name) {
+    return Agent::open(
+        {.name = name, .listen = {"127.0.0.1:0"}, .secret = "ours", .backends = {"tcp"}});
+  };
+  auto a = opened("a"), b = opened("b");
+  ASSERT_TRUE(a && b);
+  const std::string address = b->card().addresses.at(0);
+  const auto peer = a->connect(address);
+  ASSERT_TRUE(peer && peer->ready(10s));
+  ASSERT_TRUE(a->connect(address)) << "its handle is dropped here";
+  for (const Deadline until = 10s; a->peers().size() > 1;) {
+    ASSERT_FALSE(until.passed());
+    a->poll();
+  }
+  EXPECT_EQ(peer->state(), PeerState::kReady);
+  EXPECT_EQ(peer->epoch(), 1U);
+}
+
+// Two agents of this process; the first links of the fake backend of "poor" lack descriptors.
 class Shortage : public ::testing::TestWithParam<bool> {
  protected:
   void meet(std::vector<std::string> backends, int exhausted) {

@@ -46,6 +46,9 @@ case $what in
     done
     python3 -B "$here/../../tools/check_docs.py" "$prefix/share/doc/viaduct"
     ;;
+  library)
+    "$here/engine_library.sh" "$prefix"/lib*/libviaduct.*
+    ;;
   find_package)
     cmake -G Ninja -S "$examples" -B "$out" -DCMAKE_PREFIX_PATH="$prefix"
     cmake --build "$out"

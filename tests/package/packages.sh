@@ -97,6 +97,9 @@ root=$(mktemp -d)
 trap 'rm -rf -- "$root"' EXIT
 dpkg-deb --extract "$(package libviaduct)" "$root"
 dpkg-deb --extract "$(package libviaduct-dev)" "$root"
+dpkg-deb --extract "$(package python3-viaduct)" "$root"
+"$(dirname -- "$0")/../install/engine_library.sh" "$root"/usr/lib/*/libviaduct.so.0 \
+  "$root"/usr/lib/python3/dist-packages/viaduct/_core.*.so
 versioned=$(nm --dynamic --defined-only "$(echo "$root"/usr/lib/*/libviaduct.so.0)" | sed -n 's/.* \(.*\)@@VIADUCT_C_1$/\1/p' | sort)
 declared=$(sed 's,/\*.*\*/,,' "$root/usr/include/viaduct/c.h" |
   grep -oE '\bviaduct_[a-z_]+\(' | tr -d '(' | sort -u | grep -v '^viaduct_sized$')
