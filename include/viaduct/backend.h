@@ -37,7 +37,7 @@ struct BackendFacts {
   // The counters that see the bytes of a share with this PathShare::way.
   Realm (*realm)(std::string_view way) = nullptr;
   bool usual = false;      // `viaduct bench` measures it if no backend is named
-  bool for_tests = false;  // opened and offered only if it is named
+  bool for_tests = false;  // opened only if it is named; never suggested
   std::span<const SettingRow> settings = {};
 };
 // The facts of all backends, also of those that this build leaves out.
