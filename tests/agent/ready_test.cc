@@ -55,7 +55,7 @@ TEST(Ready, APeerThatIsConnectedToAgainIsOnePeer) {
   EXPECT_EQ(a->peers().size(), 1U);
 }
 
-// Until the second address has answered, only the connection to it holds that peer.
+// Until the second address has answered, only its connection refers to that peer.
 TEST(Ready, AHandleMayBeDroppedBeforeItsPeerTurnsOutToBeKnown) {
   const auto opened = [](const char* name) {
     return Agent::open(
@@ -75,7 +75,7 @@ TEST(Ready, AHandleMayBeDroppedBeforeItsPeerTurnsOutToBeKnown) {
   EXPECT_EQ(peer->epoch(), 1U);
 }
 
-// Two agents of this process; the first links of the fake backend of "poor" lack descriptors.
+// Two agents of this process. The first links of "poor"'s fake backend lack descriptors.
 class Shortage : public ::testing::TestWithParam<bool> {
  protected:
   void meet(std::vector<std::string> backends, int exhausted) {
