@@ -79,8 +79,8 @@ double bare(Transfer& transfer, Duration length) {
 }
 
 double timed(Lane& lane, Duration length) {
-  const StopFlag stop{false};
-  const LaneTimes times = must(lane.run({.iterations = 10, .time = length}, stop));
+  const Orders orders{Order::kGoOn};
+  const LaneTimes times = must(lane.run({.iterations = 10, .time = length}, orders));
   double all = 0;
   for (const auto& part : times.parts) all += part.seconds;
   return 1e6 * all / static_cast<double>(times.iterations);
@@ -88,10 +88,12 @@ double timed(Lane& lane, Duration length) {
 
 void row(Agent& agent, const Peer& peer, Buffer& memory, const Spec& spec, const Workload& load,
          int rounds, Duration length) {
+  const NoteSource notes = [&agent](Deadline until) { return agent.waitNote(until); };
   const LaneSeed seed{.spec = spec,
                       .row = load,
                       .agent = agent,
                       .peer = peer,
+                      .notes = notes,
                       .memory = memory,
                       .remote_start = must(peer.waitPin(kLabel, std::chrono::seconds(10))).address};
   const auto lane = must(Lane::plan(seed));
