@@ -61,7 +61,7 @@ void FabricLink::tell(const FabricMessage& message) {
 }
 
 void FabricLink::tellShut(const Channel* channel, ShutReason reason, const Error& why) {
-  ShutChannel shut{.reason = reason, .why = why.text()};
+  ShutChannel shut{.reason = reason, .why = why.text().substr(0, kMaxWhy)};
   if (channel != nullptr) {
     shut.channel = channel->index();
     shut.life = channel->life().number();
