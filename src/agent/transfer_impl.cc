@@ -112,8 +112,9 @@ Status TransferImpl::post(std::unique_lock<std::mutex>& held, const PostOptions&
   offer();
   pollOwnRails();
   if (!running()) return Ok{};
-  const auto now = Clock::now();
-  expect(options.deadline ? options.deadline->at() : now + agent_->settings().deadline);
+  const auto now = agent_->now();
+  expect(options.deadline ? agent_->engine().poller().fromSteady(options.deadline->at())
+                          : now + agent_->settings().deadline);
   agent_->engine().takeOverSoon(now);
   return Ok{};
 }
@@ -212,7 +213,7 @@ void TransferImpl::failed(core::Failed failed) {
 
 // Said aloud once, and not each time that the rail fails again after it was tried again.
 void TransferImpl::railLost(Bundle& bundle, core::Tag number, const Error& why) {
-  const Bundle::RailUse* const use = bundle.setAsideIfItFailsAgain(number, Clock::now());
+  const Bundle::RailUse* const use = bundle.setAsideIfItFailsAgain(number, agent_->now());
   if (use == nullptr) return;
   const Duration time = use->health->time();
   base::log(time == RailHealth::kFirst ? base::LogLevel::kWarning : base::LogLevel::kInfo,
@@ -233,7 +234,7 @@ void TransferImpl::abort(Error why) {
   }
   // What has not come back by itself shortly is ended by force, within the grace.
   forced_ = true;
-  const auto now = Clock::now();
+  const auto now = agent_->now();
   expect(now + agent_->settings().grace * 3 / 4);
   agent_->engine().takeOverSoon(now);
 }

@@ -109,7 +109,7 @@ bool Connection::Impl::readOnce(Inbox::Read& got) {
                                ? "the peer closed the connection in the middle of a frame"
                                : "the peer closed the connection"});
   if (got.bytes == 0) return true;
-  last_heard_ = Clock::now();
+  last_heard_ = poller_.now();
   return deliver();
 }
 

@@ -109,7 +109,7 @@ class Connection::Impl {
   std::optional<ResumeMessage> resume_;  // what the other end said of the life it goes on with
   std::uint64_t numbered_heard_ = 0;
   std::optional<Error> send_error_;  // the socket takes nothing more; reading finds out the rest
-  Clock::time_point last_heard_ = Clock::now();
+  Clock::time_point last_heard_ = poller_.now();
   SocketFacts socket_facts_;
 
   bool paused_ = false;
