@@ -1,5 +1,5 @@
-// Heartbeats between agents of one host, which are counted in the rings for notes. The other end is
-// played by hand. docs/design/0019-heartbeats-in-shared-memory.md.
+// Heartbeats between agents of one host are counted in the rings for notes. The test plays the
+// other end. docs/design/0019-heartbeats-in-shared-memory.md.
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 
@@ -53,7 +53,8 @@ class Heartbeats : public ::testing::Test {
         });
     ASSERT_TRUE(manual_.run([&] { return user_.epoch.has_value(); }));
   }
-  // Offers the agent a ring, as an older release if it is not to find heartbeats read there.
+  // Offers the agent a ring. Without `reads_beats`, like an older release whose ring has no
+  // heartbeats.
   void offerRing(bool reads_beats = true) {
     const base::SharedMemory page =
         *base::SharedMemory::map(base::Fd(::fcntl(in_.fds()[0], F_DUPFD_CLOEXEC, 0)),
@@ -62,12 +63,12 @@ class Heartbeats : public ::testing::Test {
     ASSERT_TRUE(
         connection_->send(FrameType::kNoteRing, base::Writer().put(kRingLayout).take(), in_.fds()));
   }
-  // An eighth of the detection time. The agent has run its timers then.
+  // Moves the time by an eighth of the detection time, and runs the timers of the agent.
   void pass() {
     clock_.advance(kDetect / 8);
     agent_->poll();
   }
-  // Beats as long as that takes.
+  // Sends heartbeats until `until()` is true.
   template <class F>
   bool beatUntil(F until) {
     return manual_.run([&] {
@@ -104,8 +105,8 @@ TEST_F(Heartbeats, APeerThatDoesNotReadTheRingGetsFrames) {
   EXPECT_FALSE(in_.hasBeaten());
 }
 
-// For some times the detection time. Without a beat it is lost after three quarters of that time at
-// least, and after the whole at most.
+// Heartbeats last eight times as long as a silent peer would be kept. Without them the peer is lost
+// after three quarters of the detection time at least, and after the whole at most.
 TEST_F(Heartbeats, APeerIsKeptWhileItBeatsInTheRing) {
   offerRing();
   const std::uint64_t epoch = agent_->peer("b")->epoch();

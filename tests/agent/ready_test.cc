@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using agent::AgentOfAClock;
 
-// A life that ends between "it is ready" and the answer is no answer: the next one is waited for.
+// If a session ends between "it is ready" and the answer, the call waits for the next session.
 TEST(Ready, LastsUntilThePeerIsThereOrTheTimeIsOver) {
   const auto opened = [](const char* name) {
     return Agent::open({.name = name, .backends = {"local"}});
@@ -100,7 +100,8 @@ class Shortage : public ::testing::TestWithParam<bool> {
     poor_->poll();
     rich_->poll();
   }
-  // As "poor" sees it. Who is dialed has not met the peer at first.
+  // Moves the time until `so` is true at "poor". An agent that is dialed does not know its peer at
+  // first.
   template <class F>
   bool passUntil(F so) {
     for (const Deadline limit = 30s; !limit.passed(); pass())
@@ -135,7 +136,7 @@ TEST_P(Shortage, APeerIsReadyWithTheOthersWhenOneLacksDescriptorsForLong) {
   ASSERT_TRUE(poor().ready(30s));
 }
 
-// Eight sessions in the first 1.3 s, and at most one a second from then on, for 20 s.
+// Eight sessions in the first 1.3 s, and later at most one a second, for 20 s.
 TEST_P(Shortage, APeerWithoutAnyBackendIsNotReadyAndIsTriedLessAndLessOften) {
   const auto began = clock_.now();
   meet({"fake"}, 1'000'000);
@@ -153,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(EachEnd, Shortage, ::testing::Bool(), [](const auto& di
   return dials.param ? std::string("Dials") : std::string("IsDialed");
 });
 
-// A server that outlives thousands of clients, each with a name of its own.
+// A server outlives thousands of clients with different names.
 TEST(Ready, PeersThatCameAndWentAreForgottenWhenThereAreMany) {
   constexpr std::size_t kCome = 300, kKept = 256;
   const auto opened = [](std::string name) {
@@ -178,8 +179,8 @@ TEST(Ready, PeersThatCameAndWentAreForgottenWhenThereAreMany) {
   EXPECT_EQ(held->state(), PeerState::kGone);
 }
 
-// Who has taken a peer's address and does not know its secret ends neither the waiting nor the
-// reaching for it.
+// A stranger that has taken the peer's address, without its secret, ends neither the wait nor the
+// attempts to connect.
 TEST(Ready, OutlivesAStrangerAtThePeersAddress) {
   const auto opened = [](const char* name, std::string at, std::string secret) {
     return Agent::open({.name = name,
@@ -188,7 +189,7 @@ TEST(Ready, OutlivesAStrangerAtThePeersAddress) {
                         .backends = {"tcp"}});
   };
   auto a = opened("a", "127.0.0.1:0", "ours");
-  auto b = opened("b", "127.7.0.1:0", "ours");  // where nobody else takes ports
+  auto b = opened("b", "127.7.0.1:0", "ours");  // a loopback address whose ports no other test uses
   ASSERT_TRUE(a && b);
   const auto peer = a->importCard(b->exportCard());
   ASSERT_TRUE(peer && peer->ready(10s));

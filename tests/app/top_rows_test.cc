@@ -1,4 +1,4 @@
-// Figures of `viaduct top`, from texts written by hand.
+// The figures of `viaduct top`, from metrics texts written by hand.
 #include "viaduct/top_rows.h"
 
 #include <gtest/gtest.h>
@@ -78,7 +78,7 @@ TEST(TopRows, ShowNoControlCharacterOfAnotherUsersNames) {
   EXPECT_EQ(topTable(topRows({}, samples, 1s)).find('\x1b'), std::string::npos);
 }
 
-TEST(TopRows, LeaveOutWhatHasNoProcess) {
+TEST(TopRows, LeaveOutAgentsWithoutAProcess) {
   EXPECT_TRUE(samplesOf({"viaduct_pins{agent=\"a\"} 1\n", "garbage", ""}).empty());
 }
 

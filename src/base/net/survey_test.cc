@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 std::string front() { return fmt::format("viaduct-test-survey-{}-", ::getpid()); }
 
-// A server with a thread, which answers with its own name.
+// A server with its own thread, which answers with its own name.
 class Server {
  public:
   explicit Server(std::string name, bool answers = true)
@@ -52,7 +52,7 @@ TEST(Survey, FindsTheServersThatListenByTheFrontOfTheirNames) {
   EXPECT_EQ(unixServers(front()), (std::vector{front() + "a", front() + "b"}));
 }
 
-// A user could otherwise take names in front of all others.
+// Otherwise a user could take all names that come before the real ones.
 TEST(Survey, CountsOnlyServersThatItCanAsk) {
   const Server real(front() + "z");
   EXPECT_EQ(surveyNow({front() + "a", front() + "b", front() + "z"}, {.most_servers = 1}).size(),
