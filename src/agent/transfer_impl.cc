@@ -213,7 +213,7 @@ void TransferImpl::failed(core::Failed failed) {
 
 // Said aloud once, and not each time that the rail fails again after it was tried again.
 void TransferImpl::railLost(Bundle& bundle, core::Tag number, const Error& why) {
-  const Bundle::RailUse* const use = bundle.setAsideIfItFailsAgain(number, agent_->now());
+  const Bundle::RailUse* const use = bundle.setAsideIfItFailsAgain(number, Clock::now());
   if (use == nullptr) return;
   const Duration time = use->health->time();
   base::log(time == RailHealth::kFirst ? base::LogLevel::kWarning : base::LogLevel::kInfo,
