@@ -37,7 +37,7 @@ if(TARGET viaduct_cli)
   endforeach()
 endif()
 
-# A static library leaves its own libraries to whoever links it; a shared one has them inside.
+# Programs that link a static library also link its libraries; a shared library contains them.
 get_property(libs GLOBAL PROPERTY VIADUCT_LIBS_viaduct)
 get_property(linked GLOBAL PROPERTY VIADUCT_LINKED)
 set(static_dependencies "")

@@ -40,8 +40,9 @@ function(viaduct_use_precompiled target name)
   endif()
 endfunction()
 
-# viaduct_link_dependency(<package>::<part> <pkg-config's name>): finds a library that the installed static
-# libviaduct leaves to programs that link it. An empty name: pkg-config has none, and viaduct.pc.in has the flag.
+# viaduct_link_dependency(<package>::<part> <pkg-config's name>): finds a library that programs link
+# beside the installed static libviaduct. An empty name: pkg-config has none, and viaduct.pc.in has
+# the flag.
 function(viaduct_link_dependency target pkgconfig)
   string(REGEX REPLACE "::.*" "" package ${target})
   find_package(${package} REQUIRED)
@@ -56,8 +57,8 @@ function(viaduct_loaded_package dependency)
   set_property(GLOBAL APPEND PROPERTY VIADUCT_LOADED_PACKAGES ${dependency})
 endfunction()
 
-# viaduct_layer(<name> SOURCES ... [TESTS ...] [LIBS ...]): one folder of src/ as objects of the library that
-# the variable `viaduct_part` names. Its unit tests become the test program <name>_test.
+# viaduct_layer(<name> SOURCES ... [TESTS ...] [LIBS ...]): compiles one folder of src/ to objects
+# of the library that `viaduct_part` names. Its unit tests become the test program <name>_test.
 function(viaduct_layer name)
   cmake_parse_arguments(arg "" "" "SOURCES;TESTS;LIBS" ${ARGN})
   string(REPLACE "/" "_" id ${name})
@@ -78,10 +79,11 @@ function(viaduct_layer name)
   endif()
 endfunction()
 
-# viaduct_backend(<name> [LOADS_LIBRARY] SOURCES ... [TESTS ...] [LIBS ...]): a backend is one folder;
-# this call in its CMakeLists.txt is all it takes. Its facts.h has `constexpr BackendFacts viaduct::<name>::kFacts`.
-# It defines `Result<std::unique_ptr<core::Backend>> viaduct::<name>::open(const core::BackendContext&)`, and with
-# LOADS_LIBRARY also `std::string viaduct::<name>::libraryVersion()`.
+# viaduct_backend(<name> [LOADS_LIBRARY] SOURCES ... [TESTS ...] [LIBS ...]): declares the backend
+# of a folder; the folder's CMakeLists.txt needs only this call. Its facts.h has `constexpr
+# BackendFacts viaduct::<name>::kFacts`. The backend defines `Result<std::unique_ptr<core::Backend>>
+# viaduct::<name>::open(const core::BackendContext&)`, and with LOADS_LIBRARY also `std::string
+# viaduct::<name>::libraryVersion()`.
 function(viaduct_backend name)
   cmake_parse_arguments(arg "LOADS_LIBRARY" "" "" ${ARGN})
   viaduct_layer(backends/${name} ${arg_UNPARSED_ARGUMENTS})
@@ -91,8 +93,8 @@ function(viaduct_backend name)
   set_property(GLOBAL PROPERTY VIADUCT_BACKEND_FOLDER_${name} ${CMAKE_CURRENT_SOURCE_DIR})
 endfunction()
 
-# viaduct_backend_absent(<name> <why>): instead of it, where the machine lacks what it takes to build. Results of
-# other builds have the backend, so its facts stay.
+# viaduct_backend_absent(<name> <why>): replaces that call if the machine lacks something to build
+# it. Its facts stay, because results of other builds name the backend.
 function(viaduct_backend_absent name why)
   message(STATUS "${name}: left out, ${why}")
   set_property(GLOBAL APPEND PROPERTY VIADUCT_BACKENDS_ABSENT "    AbsentBackend{\"${name}\", \"${why}\"},\n")
@@ -100,8 +102,8 @@ function(viaduct_backend_absent name why)
   set_property(GLOBAL PROPERTY VIADUCT_BACKEND_FOLDER_${name} ${CMAKE_CURRENT_SOURCE_DIR})
 endfunction()
 
-# Writes the one list of built-in backends, that of the others, and the facts of all, from what the folders
-# declared.
+# Writes the lists of built-in and of absent backends, and the facts of all, from the declarations
+# of their folders.
 function(viaduct_write_catalogue out)
   get_property(names GLOBAL PROPERTY VIADUCT_BACKENDS)
   list(LENGTH names count)
@@ -164,9 +166,9 @@ function(viaduct_test_code target)
   viaduct_use_precompiled(${target} viaduct_test_headers)
 endfunction()
 
-# viaduct_test(<name> SOURCES ... [LIBS ...] [LABELS ...] [TIMEOUT seconds]): a GoogleTest
-# program over the library, and with LIBS viaduct_bench over the benchmark's parts as well; each of its tests is one of ctest's. The timeout ends what hangs,
-# and nothing that is only slow.
+# viaduct_test(<name> SOURCES ... [LIBS ...] [LABELS ...] [TIMEOUT seconds]): a GoogleTest program
+# over the library; with viaduct_bench in LIBS also over the benchmark's parts. Each of its tests is
+# a ctest test. The timeout ends only hanging tests; slow ones stay far below it.
 function(viaduct_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})

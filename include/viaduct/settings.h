@@ -52,7 +52,7 @@ struct Settings {
   std::string meet_ca = {}, meet_certificate = {}, meet_key = {};  // files, for etcd over https
   std::string metrics = {};  // where to serve statistics(): "host:port", or a port of loopback
   std::string weather = {};  // for the fake backend: "seed=7,delay_us=50,lose_rail=0.01"
-  // Values of backends' settings that have no field here, by variable.
+  // Values of backends' settings that have no field here, by the name of their variable.
   std::map<std::string, std::string, std::less<>> others = {};
   friend bool operator==(const Settings&, const Settings&) = default;
 };
@@ -66,15 +66,15 @@ struct SettingRow {
   std::string_view instead_of = {};  // read only if `variable` is not set
   // Refuses a value out of range; null: every value is in range.
   Status (*check)(const Settings& settings) = nullptr;
-  // The value as text, for results. Null: results do not have it, as they do not have secrets.
+  // The value as text, for results. Null: a secret, which results leave out.
   std::string (*show)(const Settings& settings) = nullptr;
   bool of_host = false;  // the hosts of one run may have different values
 };
-// Those of the agent, then those of each backend: BackendFacts::settings.
+// The agent's settings, then those of each backend: BackendFacts::settings.
 std::span<const SettingRow> settingRows();
 // The field that a variable sets: "VIADUCT_COPY_THREADS" is Settings::copy_threads.
 std::string settingField(std::string_view variable);
-// The setting that a variable of no setting was most likely meant for; empty: none is near.
+// The setting whose name is nearest to that of an unknown variable; empty: none is near.
 std::string_view nearestSetting(std::string_view variable);
 
 // Refuses the first setting that is outside its row's range. Agent::open calls this.

@@ -1,4 +1,4 @@
-// A state machine as a list of its allowed steps, each with its reason. Threads: one at a time.
+// A state machine as a list of its allowed steps, with a reason for each. Threads: one at a time.
 #pragma once
 
 #include <cassert>
@@ -8,7 +8,7 @@
 
 namespace viaduct::base {
 
-// One row of a table: `event` in any of the states of `from` leads to `to`.
+// One row of a table: in any state of `from`, `event` leads to `to`.
 template <class State, class Event>
 struct Transition {
   std::uint32_t from;  // made by anyOf()
@@ -22,15 +22,15 @@ constexpr std::uint32_t anyOf(States... states) {
   return ((1U << static_cast<unsigned>(states)) | ...);
 }
 
-// A state that changes only as `Table` allows: a type with two enums State and Event, and their
-// transitions kSteps. It begins in the first state.
+// A state that changes only as `Table` allows. `Table` has two enums State and Event, and the
+// transitions kSteps. The state starts as the first one.
 template <class Table>
 class Machine {
  public:
   using State = typename Table::State;
   using Event = typename Table::Event;
 
-  // Where `event` leads, or nothing if no row allows it.
+  // The state after `event`, or nothing if no row allows it.
   static constexpr std::optional<State> after(State state, Event event) {
     for (const auto& row : Table::kSteps)
       if (row.event == event && (row.from & anyOf(state)) != 0) return row.to;
@@ -39,7 +39,7 @@ class Machine {
 
   State now() const { return now_; }
   bool is(State state) const { return now_ == state; }
-  // An event without a row is a bug of the caller: the state stays.
+  // An event without a row is a mistake of the caller, and leaves the state as it is.
   void step(Event event) {
     const auto next = after(now_, event);
     assert(next);

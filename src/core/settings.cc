@@ -45,7 +45,7 @@ Status checkMinChunk(const Settings& settings) {
   return core::checkSize(settings.min_chunk, kLeastMinChunk, kMostMinChunk);
 }
 
-// Other benchmarks' names for backends are understood.
+// Accepts other benchmarks' names for backends.
 Status intoBackends(std::string_view text, std::vector<std::string>& into) {
   VIADUCT_CHECK(core::parseWords(text, into));
   for (std::string& name : into)
@@ -114,7 +114,7 @@ Status intoEndpoints(std::string_view text, std::string& into) {
   return intoMeet(fmt::format("{}", fmt::join(words, ",")), into);
 }
 
-// A handshake has room for as much: docs/wire.md.
+// The room that a handshake has for a name: docs/wire.md.
 constexpr std::size_t kMostNameBytes = 255;
 
 Status checkName(const Settings& settings) {
@@ -143,7 +143,7 @@ constexpr SettingRow insteadOf(std::string_view other, SettingRow row) {
 
 constexpr std::int64_t kHour = 3'600'000;  // in milliseconds
 
-// Settings that only one backend reads are in that backend's facts.h.
+// The agent's settings. A setting that only one backend reads is in that backend's facts.h.
 constexpr std::array kAgentRows{
     checked(
         core::ofHost(core::textSetting<&Settings::name>(

@@ -53,8 +53,8 @@ class Heartbeats : public ::testing::Test {
         });
     ASSERT_TRUE(manual_.run([&] { return user_.epoch.has_value(); }));
   }
-  // Offers the agent a ring. Without `reads_beats`, like an older release whose ring has no
-  // heartbeats.
+  // Offers the agent a ring. Without `reads_beats` it is like the ring of an older release, in
+  // which heartbeats are not read.
   void offerRing(bool reads_beats = true) {
     const base::SharedMemory page =
         *base::SharedMemory::map(base::Fd(::fcntl(in_.fds()[0], F_DUPFD_CLOEXEC, 0)),

@@ -146,7 +146,7 @@ TEST(Notes, AReceiverThatTakesNoneStaysConnected) {
 }
 
 // Each note costs the receiver a place, even if it is empty.
-TEST(Notes, EmptyOnesCountToo) {
+TEST(Notes, EmptyNotesUseUpTheBacklogToo) {
   constexpr int kFarTooMany = 5'000'000;
   Agent a = openWithoutHeartbeat("a"), b = openWithoutHeartbeat("b", 1U << 20U);
   const Peer to_b = join(a, b);

@@ -1,5 +1,5 @@
-// The tables of a peer's states: where each event leads from each state, and that no other step is
-// taken.
+// Tests the tables of a peer's states: each event in each state leads to the expected state, and
+// all other steps are refused.
 #include "agent/peer_states.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,8 @@
 namespace viaduct::agent {
 namespace {
 
-// A machine in that state, by the steps of its table. Each state is reached from the first.
+// Brings a machine into that state by steps of its table. Each state is reachable from the first
+// one.
 template <class Table>
 base::Machine<Table> in(typename Table::State wanted) {
   std::vector<base::Machine<Table>> known(1);
@@ -32,8 +33,8 @@ base::Machine<Table> in(typename Table::State wanted) {
   return {};
 }
 
-// A row for each state, a column for each event; the letter is that of the state that follows, by
-// its place in `letters`. A dash: no such step.
+// Expects a row for each state and a column for each event. A letter is the next state, by its
+// position in `letters`; a dash means that no step is allowed.
 template <class Table>
 void expectSteps(const std::string& letters, const std::vector<std::string>& expected) {
   using Machine = base::Machine<Table>;
@@ -60,7 +61,7 @@ void expectSteps(const std::string& letters, const std::vector<std::string>& exp
     }
     EXPECT_EQ(found, expected[i]) << "from " << letters[i];
   }
-  // Each pair has one row at most, so that the order of the rows does not matter.
+  // Each pair of state and event has at most one row, so the order of rows does not matter.
   std::set<std::pair<int, int>> seen;
   for (const auto& row : Table::kSteps) {
     EXPECT_FALSE(row.reason.empty());

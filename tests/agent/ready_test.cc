@@ -58,7 +58,7 @@ TEST(Ready, APeerThatIsConnectedToAgainIsOnePeer) {
   EXPECT_EQ(a->peers().size(), 1U);
 }
 
-// Until the second address has answered, only the connection to it holds that peer.
+// Until the second address has answered, only its connection refers to that peer.
 TEST(Ready, AHandleMayBeDroppedBeforeItsPeerTurnsOutToBeKnown) {
   const auto opened = [](const char* name) {
     return Agent::open(
@@ -78,7 +78,7 @@ TEST(Ready, AHandleMayBeDroppedBeforeItsPeerTurnsOutToBeKnown) {
   EXPECT_EQ(peer->epoch(), 1U);
 }
 
-// Two agents of this process and of one clock; the first links of the fake backend of "poor" lack
+// Two agents of this process and of one clock. The first links of "poor"'s fake backend lack
 // descriptors.
 class Shortage : public ::testing::TestWithParam<bool> {
  protected:

@@ -116,7 +116,7 @@ TEST_F(Resume, ContinuesAfterTheLastReceivedFrame) {
 }
 
 // Counts go on even if the second connection is replaced as well.
-TEST_F(Resume, CountsOverAllConnections) {
+TEST_F(Resume, FrameNumbersContinueOverAllConnections) {
   Line lines[3];
   for (std::uint64_t i = 0; i < 3; ++i) {
     dial(lines[i], life_);  // says that it has received nothing

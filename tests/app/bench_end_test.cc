@@ -203,7 +203,7 @@ TEST_F(BenchEnd, AFullDiskLosesNoRow) {
   EXPECT_TRUE(has(run.err(), "/dev/full")) << run.err();
 }
 
-TEST_F(BenchEnd, AMemberOfAnotherTerminalIsMissedByName) {
+TEST_F(BenchEnd, AKilledMemberOfAnotherTerminalIsNamed) {
   const std::vector<std::string> words{"bench",     "--meet", freeAddress(),   "--duration", "20s",
                                        "--backend", "tcp",    "--block-sizes", "64K"};
   std::vector<std::string> first = words, second = words;

@@ -125,7 +125,7 @@ TEST_F(SuiteCommand, MeasuresAndNamesUnavailableTests) {
       EXPECT_EQ(result.at("rate_improvement").at("interval_95").size(), 2U);
     }
   }
-  // The order of the tests differs between rounds.
+  // Rounds differ in the order of their tests, so the first test of round 2 is not that of round 1.
   EXPECT_EQ(json.at("runs")[0].at("test"), "baseline");
   EXPECT_EQ(json.at("runs")[2].at("test"), "single");
 }
@@ -174,7 +174,7 @@ TEST_F(SuiteCommand, MeasuresTheBackendOverItsOnlyRail) {
   EXPECT_EQ(tests, (std::set<std::string>{"baseline", "doorbell", "inject"})) << run.out();
 }
 
-TEST_F(SuiteCommand, GoesOnWhereItWas) {
+TEST_F(SuiteCommand, ContinuesAfterTheRoundsOfItsFile) {
   Program first(small({"--rounds", "4"}));
   ASSERT_EQ(first.finish(), 0) << first.err();
   const Json before = written();
@@ -199,7 +199,7 @@ TEST_F(SuiteCommand, GoesOnWhereItWas) {
   EXPECT_EQ(written().at("rounds_done"), 4);
 }
 
-TEST_F(SuiteCommand, GoesOnWithTheLibrarysVariablesOfThenOnly) {
+TEST_F(SuiteCommand, ContinuesOnlyWithTheSameLibraryVariables) {
   const auto built = builtInBackends();
   if (std::find(built.begin(), built.end(), "ofi") == built.end())
     GTEST_SKIP() << "skipped: ofi is not built in";
@@ -244,7 +244,7 @@ TEST_F(SuiteCommand, SaysHowManyRoundsTheFileHasWhenItCannotBeWritten) {
       << run.err();
 }
 
-TEST_F(SuiteCommand, ReportShowsItAndCompareRefusesIt) {
+TEST_F(SuiteCommand, ReportShowsASuiteAndCompareRefusesIt) {
   Program run(small({"--rounds", "4"}));
   ASSERT_EQ(run.finish(), 0) << run.err();
   Program page({"report", file_, "-o", "-"});
@@ -283,7 +283,7 @@ TEST_F(SuiteOfTwo, MembersTakeTheSameTurnsAndGoOnTogether) {
   EXPECT_EQ(written().at("runs").size(), 10U);
 }
 
-TEST_F(SuiteOfTwo, OneThatWasStartedOtherwiseIsNamed) {
+TEST_F(SuiteOfTwo, AMemberWithOtherFlagsIsNamed) {
   Program second(member("1", {"--sizes", "4K"}), open_);
   Program first(member("0", {"--sizes", "64K"}), open_);
   EXPECT_EQ(first.finish(), 2);

@@ -27,7 +27,7 @@ std::string textOf(const char* agent, int gb, int done, int fast, int slow) {
          "# EOF\n";
 }
 
-TEST(TopRows, AreOfTheTimeBetweenTheMoments) {
+TEST(TopRows, RatesAreOverTheTimeBetweenTwoReadings) {
   const auto rows =
       topRows(samplesOf({textOf("a", 1, 10, 5, 0)}), samplesOf({textOf("a", 5, 30, 5, 20)}), 2s);
   ASSERT_EQ(rows.size(), 1U);

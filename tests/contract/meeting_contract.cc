@@ -153,7 +153,7 @@ TEST_P(MeetingContract, AllGetTheSameRosterWithTheRanksTheyAskedFor) {
   EXPECT_EQ(first.group->roster().epoch, c.group->roster().epoch);
 }
 
-TEST_P(MeetingContract, AGroupOfOneIsWholeAtOnce) {
+TEST_P(MeetingContract, AGroupOfOneIsCompleteAtOnce) {
   JoinedMember joined = sit(options(), request(1, "alone"));
   ASSERT_TRUE(joined.group) << joined.error.text();
   const auto values = joined.group->gather("mine", kLong, kGoOn);

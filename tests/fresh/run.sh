@@ -21,7 +21,7 @@ mirror_sources() {
   printf 'deb %s %s %s\n' "$3" "$2" "$components" "$3" "$2-updates" "$components"
 }
 
-# make_system DISTRIBUTION RELEASE ROOT SOURCES
+# make_system DISTRIBUTION RELEASE ROOT SOURCES: installs a minimal system into ROOT.
 make_system() {
   local root=$3 mirror script=/usr/share/debootstrap/scripts/$2 options=(--variant=minbase)
   mirror=$(awk -v release="$2" '$3 == release { print $2; exit }' <<<"$4")

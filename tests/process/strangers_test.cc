@@ -51,8 +51,8 @@ Agent opened(const std::string& name, const std::string& backend) {
   return *Agent::open({.name = name, .secret = "ours", .backends = {backend}, .detect = 10s});
 }
 
-// Peers connect by name and by address: through the Unix socket, and through TCP before the
-// handshake.
+// Half of the peers have the card, and dial the Unix socket. The others have only the address, and
+// dial TCP first.
 void expectOpen(const std::string& backend, const char* count, const char* how, int peers) {
   PeerProcess victim = besieged(backend);
   const auto card = *Card::decode(fromHex(victim.card()));

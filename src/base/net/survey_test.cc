@@ -52,7 +52,8 @@ TEST(Survey, FindsTheServersThatListenByTheFrontOfTheirNames) {
   EXPECT_EQ(unixServers(front()), (std::vector{front() + "a", front() + "b"}));
 }
 
-// Otherwise a user could take all names that come before the real ones.
+// A user could take many names that sort first, so servers that cannot be asked must not use up the
+// limit.
 TEST(Survey, CountsOnlyServersThatItCanAsk) {
   const Server real(front() + "z");
   EXPECT_EQ(surveyNow({front() + "a", front() + "b", front() + "z"}, {.most_servers = 1}).size(),
