@@ -87,13 +87,11 @@ TEST(EtcdErrors, AFullQuotaIsSaidWithWhatToDo) {
   EtcdServer etcd(tiny);
   const auto place = openEtcd({.where = etcd.url()});
   ASSERT_TRUE(place);
-  auto group = (*place)->join({.group = "g", .size = 1, .name = "a"}, 20s, kGoOn);
-  ASSERT_TRUE(group) << group.error().text();
   const std::string much(50'000, 'x');
-  Result<std::vector<std::string>> values = std::vector<std::string>();
-  for (int i = 0; i < 100 && values; ++i) values = (*group)->gather(much, 20s, kGoOn);
-  ASSERT_FALSE(values);
-  expectMentions(values.error(), {etcd.url(), "database space exceeded", "alarm disarm"});
+  Result<std::unique_ptr<PublishedName>> entry = std::unique_ptr<PublishedName>();
+  for (int i = 0; i < 100 && entry; ++i) entry = (*place)->publish("n", much, 20s);
+  ASSERT_FALSE(entry);
+  expectMentions(entry.error(), {etcd.url(), "database space exceeded", "alarm disarm"});
   EXPECT_NE(etcd.ctl("alarm list").find("NOSPACE"), std::string::npos);
 
   const auto begun = Clock::now();

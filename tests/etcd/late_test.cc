@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <optional>
 
 #include "etcd/etcd_testing.h"
 #include "etcd/odd_servers.h"
@@ -25,12 +26,13 @@ struct Joined {
 };
 
 Joined join(const std::string& where, std::uint32_t size, Duration time = kLong,
-            const StopFlag& stop = kGoOn) {
+            const StopFlag& stop = kGoOn, std::optional<std::uint32_t> rank = {}) {
   Joined member;
   auto place = openEtcd({.where = where});
   if (!place) return member;
   member.place = std::move(*place);
-  member.group = member.place->join({.group = "g", .size = size, .name = "m"}, time, stop);
+  member.group =
+      member.place->join({.group = "g", .size = size, .rank = rank, .name = "m"}, time, stop);
   return member;
 }
 
@@ -54,48 +56,49 @@ class EtcdLate : public ::testing::TestWithParam<Forwarder::Keep> {
 TEST_P(EtcdLate, AGroupThatIsFoundedAfterItsFounderGaveUpIsNone) {
   EtcdServer etcd;
   Forwarder way(etcd.port());
-  way.keep(GetParam(), 0);
+  way.keep(GetParam());
   const Joined gone = givenUp(way, 2);
   way.letGo();
   const Joined next = join(etcd.url(), 1);
   EXPECT_TRUE(next.group) << next.group.error().text();
 }
 
-// Its first transaction finds the group, the second asks to join.
-TEST_P(EtcdLate, ASeatThatIsAskedForAfterItsMemberGaveUpIsFree) {
+TEST_P(EtcdLate, AGroupThatIsFoundedAfterItsFoundersTimeWasUpIsNone) {
   EtcdServer etcd;
   Forwarder way(etcd.port());
-  auto first = std::async(std::launch::async, [&] { return join(etcd.url(), 2); });
-  while (etcd.ctl("get --prefix --keys-only /viaduct/group/g/head").empty()) {
-  }
-  way.keep(GetParam(), 1);
-  const Joined gone = givenUp(way, 2);
-  way.letGo();
-  const Joined second = join(etcd.url(), 2);
-  EXPECT_TRUE(second.group) << second.group.error().text();
-  EXPECT_TRUE(first.get().group);
-}
-
-TEST_P(EtcdLate, ASeatThatIsAskedForAfterItsTimeWasUpIsFree) {
-  EtcdServer etcd;
-  Forwarder way(etcd.port());
-  auto first = std::async(std::launch::async, [&] { return join(etcd.url(), 2); });
-  while (etcd.ctl("get --prefix --keys-only /viaduct/group/g/head").empty()) {
-  }
-  way.keep(GetParam(), 1);
+  way.keep(GetParam());
   const Joined gone = join(way.url(), 2, kToWhatIsKept);
   ASSERT_FALSE(gone.group);
   EXPECT_EQ(gone.group.error().code, Code::kTimeout) << gone.group.error().text();
   way.letGo();
-  const Joined second = join(etcd.url(), 2);
-  EXPECT_TRUE(second.group) << second.group.error().text();
+  const Joined next = join(etcd.url(), 1);
+  EXPECT_TRUE(next.group) << next.group.error().text();
+}
+
+// In a process that lives on.
+TEST(EtcdSeats, ASeatIsFreeAfterItsMembersTimeWasUp) {
+  VIADUCT_NEEDS_ETCD();
+  EtcdServer etcd;
+  const auto sit = [&](std::uint32_t rank, Duration time) {
+    return join(etcd.url(), 3, time, kGoOn, rank);
+  };
+  auto first = std::async(std::launch::async, [&] { return sit(0, kLong); });
+  while (etcd.ctl("get --prefix --keys-only /viaduct/group/g/head").empty()) {
+  }
+  const Joined gone = sit(1, kToWhatIsKept);
+  ASSERT_FALSE(gone.group);
+  expectMentions(gone.group.error(), {"2 of 3 have joined", "rank 1 (m)"});
+  auto second = std::async(std::launch::async, [&] { return sit(1, kLong); });
+  const Joined third = sit(2, kLong);
+  EXPECT_TRUE(third.group) << third.group.error().text();
+  EXPECT_TRUE(second.get().group);
   EXPECT_TRUE(first.get().group);
 }
 
 TEST_P(EtcdLate, ANameThatIsPublishedAfterItsTimeWasUpIsFree) {
   EtcdServer etcd;
   Forwarder way(etcd.port());
-  way.keep(GetParam(), 0);
+  way.keep(GetParam());
   const auto place = openEtcd({.where = way.url()}), other = openEtcd({.where = etcd.url()});
   ASSERT_TRUE(place && other);
   const auto entry = (*place)->publish("decode-0", "late", kToWhatIsKept);
@@ -108,30 +111,12 @@ TEST_P(EtcdLate, ANameThatIsPublishedAfterItsTimeWasUpIsFree) {
   EXPECT_TRUE(mine) << mine.error().text();
 }
 
-// A value whose answer is lost is sent again: not after the goodbye, which it would undo.
-TEST(EtcdGoodbyes, AGoodbyeComesAfterTheLastValue) {
-  VIADUCT_NEEDS_ETCD();
-  EtcdServer etcd;
-  Forwarder way(etcd.port());
-  const Joined member = join(way.url(), 1);
-  ASSERT_TRUE(member.group) << member.group.error().text();
-  way.keep(Forwarder::Keep::kAnswer, 0);
-  const auto values = (*member.group)->gather("v", kLong, kGoOn);
-  ASSERT_TRUE(values) << values.error().text();
-  auto finishing = std::async(std::launch::async, [&] { return (*member.group)->finish(kLong); });
-  EXPECT_EQ(finishing.wait_for(300ms), std::future_status::timeout);
-  way.letGo();
-  const Status finished = finishing.get();
-  EXPECT_TRUE(finished) << finished.error().text();
-  EXPECT_EQ(etcd.ctl("get --prefix --keys-only /viaduct/group/g/"), "");
-}
-
 // With the entry's end nobody finds it any more: so etcd is waited for.
 TEST(EtcdEntries, AnEntrysEndWaitsForEtcd) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer etcd;
   Forwarder way(etcd.port());
-  way.keep(Forwarder::Keep::kRequest, 1);
+  way.keep(Forwarder::Keep::kRequest, "/v3/lease/revoke");
   const auto place = openEtcd({.where = way.url()});
   ASSERT_TRUE(place);
   auto entry = (*place)->publish("decode-0", "card", kLong);

@@ -57,10 +57,10 @@ class Forwarder {
   // third, and so on. So are those to who asks for a lease.
   void loseAnswers() { losing_ = true; }
 
-  // The transaction that so many others (0: none) come before is kept: etcd does not get it, or
-  // nobody gets its answer. Whoever asked hears of it no more.
+  // The next request to that path is kept: etcd does not get it, or nobody gets its answer. Whoever
+  // asked hears of it no more.
   enum class Keep : std::uint8_t { kRequest, kAnswer };
-  void keep(Keep what, int after);
+  void keep(Keep what, const std::string& path = "/v3/kv/txn");
   void waitUntilKept() const;
   // What was kept goes on its way; returns when etcd has done it.
   void letGo();
@@ -74,7 +74,8 @@ class Forwarder {
   base::Fd listener_, bell_;
   std::atomic<bool> stop_ = false, cut_ = false, losing_ = false;
   std::atomic<int> open_ = 0, transactions_ = 0, leases_ = 0;
-  std::atomic<int> before_kept_ = -1;  // below 0: none is to be kept any more
+  std::atomic<bool> keeps_ = false;
+  std::string kept_path_;
   std::atomic<bool> keeps_answer_ = false, kept_ = false, let_go_ = false, done_ = false;
   std::thread thread_;
 };

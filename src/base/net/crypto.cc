@@ -4,6 +4,11 @@
 #include "base/net/crypto.h"
 
 #include <openssl/crypto.h>
+#include <openssl/evp.h>
+
+#include <memory>
+
+#include "base/random.h"
 
 namespace viaduct::base {
 namespace {
@@ -18,6 +23,18 @@ SHA256_CTX keyedState(const Key& key, std::uint8_t pad) {
   SHA256_Init(&state);
   SHA256_Update(&state, block.data(), block.size());
   return state;
+}
+
+// A sealed text is nonce, ciphertext, tag.
+constexpr std::size_t kNonce = 12, kTag = kSealBytes - kNonce;
+
+using CipherContext = std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)>;
+
+unsigned char* mutableBytes(std::string& text) {
+  return reinterpret_cast<unsigned char*>(text.data());
+}
+const unsigned char* bytesAt(std::string_view text) {
+  return reinterpret_cast<const unsigned char*>(text.data());
 }
 
 }  // namespace
@@ -39,6 +56,40 @@ Key deriveKey(const Key& from, std::string_view purpose, ByteSpan context) {
   // The zero byte ends the purpose: no purpose and context run into another pair.
   constexpr std::byte kEnd{0};
   return Hmac(from).of({std::as_bytes(std::span(purpose)), {&kEnd, 1}, context});
+}
+
+Result<std::string> seal(const Key& key, std::string_view text) {
+  std::string out(text.size() + kSealBytes, '\0');
+  unsigned char* const nonce = mutableBytes(out);
+  VIADUCT_CHECK(fillSecret({nonce, kNonce}));
+  const CipherContext context(EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free);
+  unsigned char* const tag = nonce + kNonce + text.size();
+  int written = 0;
+  if (context &&
+      EVP_EncryptInit_ex(context.get(), EVP_aes_256_gcm(), nullptr, key.data(), nonce) == 1 &&
+      EVP_EncryptUpdate(context.get(), nonce + kNonce, &written, bytesAt(text),
+                        static_cast<int>(text.size())) == 1 &&
+      EVP_EncryptFinal_ex(context.get(), tag, &written) == 1 &&
+      EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_GCM_GET_TAG, kTag, tag) == 1)
+    return out;
+  return Error{.code = Code::kExhausted, .operation = "encrypt", .detail = "libcrypto failed"};
+}
+
+std::optional<std::string> unseal(const Key& key, std::string_view sealed) {
+  if (sealed.size() < kSealBytes) return std::nullopt;
+  const std::string_view text = sealed.substr(kNonce, sealed.size() - kSealBytes);
+  std::string tag(sealed.substr(sealed.size() - kTag)), out(text.size(), '\0');
+  const CipherContext context(EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free);
+  int written = 0;
+  if (context &&
+      EVP_DecryptInit_ex(context.get(), EVP_aes_256_gcm(), nullptr, key.data(), bytesAt(sealed)) ==
+          1 &&
+      EVP_DecryptUpdate(context.get(), mutableBytes(out), &written, bytesAt(text),
+                        static_cast<int>(text.size())) == 1 &&
+      EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_GCM_SET_TAG, kTag, mutableBytes(tag)) == 1 &&
+      EVP_DecryptFinal_ex(context.get(), mutableBytes(tag), &written) == 1)
+    return out;
+  return std::nullopt;
 }
 
 bool sameBytes(ByteSpan a, ByteSpan b) {

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <openssl/sha.h>
+#include <viaduct/result.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace viaduct::base {
@@ -29,6 +32,12 @@ class Hmac {
 
 // A key for one purpose; says nothing about `from` or the keys for other purposes.
 Key deriveKey(const Key& from, std::string_view purpose, ByteSpan context = {});
+
+// AES-256-GCM under a fresh random nonce: nobody without the key can read or change the text.
+inline constexpr std::size_t kSealBytes = 28;  // that sealing adds
+Result<std::string> seal(const Key& key, std::string_view text);
+// Nothing for a text that was not sealed with this key, or was changed.
+std::optional<std::string> unseal(const Key& key, std::string_view sealed);
 
 // Takes the same time wherever the two differ.
 bool sameBytes(ByteSpan a, ByteSpan b);
