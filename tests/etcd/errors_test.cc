@@ -89,7 +89,8 @@ TEST(EtcdErrors, AFullQuotaIsSaidWithWhatToDo) {
   ASSERT_TRUE(place);
   const std::string much(50'000, 'x');
   Result<std::unique_ptr<PublishedName>> entry = std::unique_ptr<PublishedName>();
-  for (int i = 0; i < 100 && entry; ++i) entry = (*place)->publish("n", much, 20s);
+  for (int i = 0; i < 100 && entry; ++i)
+    entry = (*place)->publish("n" + std::to_string(i), much, 20s);
   ASSERT_FALSE(entry);
   expectMentions(entry.error(), {etcd.url(), "database space exceeded", "alarm disarm"});
   EXPECT_NE(etcd.ctl("alarm list").find("NOSPACE"), std::string::npos);
