@@ -15,6 +15,8 @@ using namespace std::chrono_literals;
 
 // One try of each step; the next one starts afresh, perhaps with another address.
 constexpr auto kDialTime = 3s, kHelloTime = 5s;
+// Of a server that may be replaced: a frozen one must not hold up a new election.
+constexpr auto kShortHelloTime = 2s;
 constexpr auto kFirstPause = 10ms, kLongestPause = 250ms;
 constexpr int kTicksPerDetect = 4;
 constexpr std::size_t kScratch = std::size_t{64} << 10U;
@@ -78,11 +80,13 @@ void ServerConnection::connected(base::Fd socket) {
                                     [this](std::uint32_t events) { onEvents(events); });
   if (!random || !watch) return failed(random ? watch.error() : random.error());
   watch_ = *watch;
-  setTimer(std::min(until_, Clock::now() + kHelloTime), &ServerConnection::helloTimedOut);
+  const auto hello = target_.once ? kShortHelloTime : kHelloTime;
+  setTimer(std::min(until_, Clock::now() + hello), &ServerConnection::helloTimedOut);
   write(makePacket(Type::kOpen, OpenMessage{.nonce = proof_.member_nonce}.encode()));
 }
 
 void ServerConnection::helloTimedOut() {
+  untried_.clear();  // its other addresses would not answer either
   failed({.code = Code::kTimeout,
           .operation = "hello",
           .detail = "it accepted the connection and never answered",
