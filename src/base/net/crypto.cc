@@ -4,9 +4,6 @@
 #include "base/net/crypto.h"
 
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
-
-#include <memory>
 
 #include "base/random.h"
 
@@ -27,8 +24,6 @@ SHA256_CTX keyedState(const Key& key, std::uint8_t pad) {
 
 // A sealed text is nonce, ciphertext, tag.
 constexpr std::size_t kNonce = 12, kTag = kSealBytes - kNonce;
-
-using CipherContext = std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)>;
 
 unsigned char* mutableBytes(std::string& text) {
   return reinterpret_cast<unsigned char*>(text.data());
@@ -58,36 +53,44 @@ Key deriveKey(const Key& from, std::string_view purpose, ByteSpan context) {
   return Hmac(from).of({std::as_bytes(std::span(purpose)), {&kEnd, 1}, context});
 }
 
-Result<std::string> seal(const Key& key, std::string_view text) {
+Cipher::Cipher(const Key& key)
+    : sealing_(EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free),
+      unsealing_(EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free) {
+  const EVP_CIPHER* const kind = EVP_aes_256_gcm();
+  if (sealing_ && EVP_EncryptInit_ex(sealing_.get(), kind, nullptr, key.data(), nullptr) != 1)
+    sealing_.reset();
+  if (unsealing_ && EVP_DecryptInit_ex(unsealing_.get(), kind, nullptr, key.data(), nullptr) != 1)
+    unsealing_.reset();
+}
+
+Result<std::string> Cipher::seal(std::string_view text) {
   std::string out(text.size() + kSealBytes, '\0');
   unsigned char* const nonce = mutableBytes(out);
   VIADUCT_CHECK(fillSecret({nonce, kNonce}));
-  const CipherContext context(EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free);
   unsigned char* const tag = nonce + kNonce + text.size();
+  EVP_CIPHER_CTX* const context = sealing_.get();
   int written = 0;
-  if (context &&
-      EVP_EncryptInit_ex(context.get(), EVP_aes_256_gcm(), nullptr, key.data(), nonce) == 1 &&
-      EVP_EncryptUpdate(context.get(), nonce + kNonce, &written, bytesAt(text),
+  if (context != nullptr && EVP_EncryptInit_ex(context, nullptr, nullptr, nullptr, nonce) == 1 &&
+      EVP_EncryptUpdate(context, nonce + kNonce, &written, bytesAt(text),
                         static_cast<int>(text.size())) == 1 &&
-      EVP_EncryptFinal_ex(context.get(), tag, &written) == 1 &&
-      EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_GCM_GET_TAG, kTag, tag) == 1)
+      EVP_EncryptFinal_ex(context, tag, &written) == 1 &&
+      EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_GET_TAG, kTag, tag) == 1)
     return out;
   return Error{.code = Code::kExhausted, .operation = "encrypt", .detail = "libcrypto failed"};
 }
 
-std::optional<std::string> unseal(const Key& key, std::string_view sealed) {
+std::optional<std::string> Cipher::unseal(std::string_view sealed) {
   if (sealed.size() < kSealBytes) return std::nullopt;
   const std::string_view text = sealed.substr(kNonce, sealed.size() - kSealBytes);
   std::string tag(sealed.substr(sealed.size() - kTag)), out(text.size(), '\0');
-  const CipherContext context(EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free);
+  EVP_CIPHER_CTX* const context = unsealing_.get();
   int written = 0;
-  if (context &&
-      EVP_DecryptInit_ex(context.get(), EVP_aes_256_gcm(), nullptr, key.data(), bytesAt(sealed)) ==
-          1 &&
-      EVP_DecryptUpdate(context.get(), mutableBytes(out), &written, bytesAt(text),
+  if (context != nullptr &&
+      EVP_DecryptInit_ex(context, nullptr, nullptr, nullptr, bytesAt(sealed)) == 1 &&
+      EVP_DecryptUpdate(context, mutableBytes(out), &written, bytesAt(text),
                         static_cast<int>(text.size())) == 1 &&
-      EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_GCM_SET_TAG, kTag, mutableBytes(tag)) == 1 &&
-      EVP_DecryptFinal_ex(context.get(), mutableBytes(tag), &written) == 1)
+      EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_SET_TAG, kTag, mutableBytes(tag)) == 1 &&
+      EVP_DecryptFinal_ex(context, mutableBytes(tag), &written) == 1)
     return out;
   return std::nullopt;
 }

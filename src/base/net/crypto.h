@@ -1,6 +1,7 @@
 // Message authentication over libcrypto, cheap for small messages. Threads: const calls from any.
 #pragma once
 
+#include <openssl/evp.h>
 #include <openssl/sha.h>
 #include <viaduct/result.h>
 
@@ -8,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,11 +35,20 @@ class Hmac {
 // A key for one purpose; says nothing about `from` or the keys for other purposes.
 Key deriveKey(const Key& from, std::string_view purpose, ByteSpan context = {});
 
-// AES-256-GCM under a fresh random nonce: nobody without the key can read or change the text.
+// AES-256-GCM, each text under a fresh random nonce: nobody without the key can read or change it.
+// Threads: one at a time.
 inline constexpr std::size_t kSealBytes = 28;  // that sealing adds
-Result<std::string> seal(const Key& key, std::string_view text);
-// Nothing for a text that was not sealed with this key, or was changed.
-std::optional<std::string> unseal(const Key& key, std::string_view sealed);
+class Cipher {
+ public:
+  explicit Cipher(const Key& key);
+  Result<std::string> seal(std::string_view text);
+  // Nothing for a text that was not sealed with this key, or was changed.
+  std::optional<std::string> unseal(std::string_view sealed);
+
+ private:
+  using Context = std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)>;
+  Context sealing_, unsealing_;
+};
 
 // Takes the same time wherever the two differ.
 bool sameBytes(ByteSpan a, ByteSpan b);

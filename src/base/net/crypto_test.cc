@@ -93,29 +93,29 @@ TEST(Checksum, SeesEveryChangedByteAndEveryLength) {
 }
 
 TEST(Seal, GivesTheTextToTheSameKeyAlone) {
-  const Key key{1, 2, 3};
+  Cipher cipher(Key{1, 2, 3}), same(Key{1, 2, 3}), other(Key{1, 2, 4});
   for (const std::string text :
        {"", "x", "two", "a text that is longer than a block of the cipher"}) {
-    const auto sealed = seal(key, text);
+    const auto sealed = cipher.seal(text);
     ASSERT_TRUE(sealed) << sealed.error().text();
     EXPECT_EQ(sealed->size(), text.size() + kSealBytes);
-    EXPECT_EQ(unseal(key, *sealed), text);
-    EXPECT_FALSE(unseal(Key{1, 2, 4}, *sealed));
-    EXPECT_NE(*seal(key, text), *sealed) << "equal texts do not look equal";
+    EXPECT_EQ(same.unseal(*sealed), text);
+    EXPECT_FALSE(other.unseal(*sealed));
+    EXPECT_NE(*cipher.seal(text), *sealed) << "equal texts do not look equal";
     EXPECT_EQ(text.size() > 8 && sealed->find(text) != sealed->npos, false) << "it is in the clear";
   }
 }
 
 TEST(Seal, SeesEveryChange) {
-  const Key key{9};
-  const std::string sealed = *seal(key, "text");
+  Cipher cipher(Key{9});
+  const std::string sealed = *cipher.seal("text");
   for (std::size_t i = 0; i < sealed.size(); ++i) {
     std::string changed = sealed;
     changed[i] = static_cast<char>(changed[i] ^ 1);
-    EXPECT_FALSE(unseal(key, changed)) << i;
-    EXPECT_FALSE(unseal(key, sealed.substr(0, i))) << i;
+    EXPECT_FALSE(cipher.unseal(changed)) << i;
+    EXPECT_FALSE(cipher.unseal(sealed.substr(0, i))) << i;
   }
-  EXPECT_FALSE(unseal(key, sealed + "x"));
+  EXPECT_FALSE(cipher.unseal(sealed + "x"));
 }
 
 // What docs/wire.md gives as an example: another implementation can check itself against it.

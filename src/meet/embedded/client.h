@@ -27,8 +27,8 @@ struct Site {
   Key token = {};
   // Another server may take this one's place: a loss before the group is whole is the caller's.
   bool elected = false;
-  std::string server_name = {};    // of the member that runs the server, where one does
-  std::optional<Key> cipher = {};  // encrypts what members tell each other
+  std::string server_name = {};               // of the member that runs the server, where one does
+  std::unique_ptr<base::Cipher> cipher = {};  // encrypts what members tell each other
   base::SayWaiting waiting = {};
   std::unique_ptr<Loop> loop = {};
 };

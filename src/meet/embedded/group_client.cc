@@ -84,7 +84,7 @@ Status GroupClient::join(const JoinRequest& request, Deadline until, const StopF
   auto held = site_->loop->hold();
   request_ = request;
   if (site_->cipher && !request.about.empty()) {
-    VIADUCT_TRY(request_.about, base::seal(*site_->cipher, request.about));
+    VIADUCT_TRY(request_.about, site_->cipher->seal(request.about));
   }
   join_until_ = until.at();
   connection_.open(join_until_);
@@ -105,7 +105,7 @@ void GroupClient::ready() {
 // An empty text says nothing, and is not encrypted.
 Status GroupClient::unseal(std::string& text) const {
   if (!site_->cipher || text.empty()) return Ok{};
-  auto plain = base::unseal(*site_->cipher, text);
+  auto plain = site_->cipher->unseal(text);
   if (!plain)
     return Error{.code = Code::kProtocol,
                  .operation = label(),
@@ -213,7 +213,7 @@ Result<std::vector<std::string>> GroupClient::gather(std::string value, Deadline
   if (trouble_) return *trouble_;
   if (!waiting_) {
     if (site_->cipher && !value.empty()) {
-      VIADUCT_TRY(value, base::seal(*site_->cipher, value));
+      VIADUCT_TRY(value, site_->cipher->seal(value));
     }
     waiting_ = true;
     values_.reset();

@@ -193,7 +193,8 @@ Result<std::unique_ptr<embedded::GroupClient>> Joining::dial() const {
   site->name_space = options_.root;
   site->addresses = record_.addresses;
   site->token = base::secretFromText(secretOf(options_.token, record_.secret));
-  site->cipher = base::deriveKey(site->token, "what members of a group tell each other");
+  site->cipher = std::make_unique<base::Cipher>(
+      base::deriveKey(site->token, "what members of a group tell each other"));
   site->elected = true;
   site->server_name = record_.name;
   site->waiting = options_.waiting;
