@@ -1,7 +1,10 @@
 // What is said when an etcd cannot be reached or is none: the endpoint, the step that failed, and
 // the system's own text; and when that is said.
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
 
+#include <future>
 #include <thread>
 
 #include "etcd/etcd_testing.h"
@@ -39,6 +42,27 @@ TEST(EtcdErrors, AnEndpointThatAcceptsAndNeverAnswers) {
   const Error why = joinError(silent.url(), 300ms);
   EXPECT_EQ(why.code, Code::kTimeout);
   expectMentions(why, {silent.url(), "request:", "did not answer in time"});
+}
+
+// Calls run in the caller's thread, which takes the program's signals while it waits.
+TEST(EtcdErrors, AHandlerOfASignalMayEndAWait) {
+  static StopFlag stop{false};
+  stop = false;
+  struct sigaction handler = {}, before = {};
+  handler.sa_handler = [](int) { stop = true; };
+  ::sigaction(SIGUSR1, &handler, &before);
+  const SilentServer silent;
+  std::promise<pthread_t> begun;
+  auto waiting = std::async(std::launch::async, [&] {
+    const auto place = openEtcd({.where = silent.url()});
+    begun.set_value(::pthread_self());
+    return (*place)->find("nobody", kLong, stop);
+  });
+  ::pthread_kill(begun.get_future().get(), SIGUSR1);
+  const auto found = waiting.get();
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code, Code::kCancelled) << found.error().text();
+  ::sigaction(SIGUSR1, &before, nullptr);
 }
 
 TEST(EtcdErrors, ASilentEndpointHoldsNobodyUpWhereThereIsAnother) {

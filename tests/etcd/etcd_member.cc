@@ -11,11 +11,13 @@
 #include <thread>
 
 #include "meet/place.h"
+#include "support/roster_hash.h"
 
 namespace {
 
 using namespace viaduct;
 using namespace viaduct::meet;
+using viaduct::testing::hashOf;
 
 const StopFlag kGoOn{false};
 
@@ -85,6 +87,6 @@ int main(int argc, char** argv) {
   if (!group) return say("error " + group.error().text()), 1;
   joining = false;
   const Roster& roster = (*group)->roster();
-  say(fmt::format("whole {} {} {:016x}", roster.rank, roster.epoch, rosterHash(roster)));
+  say(fmt::format("whole {} {} {:016x}", roster.rank, roster.epoch, hashOf(roster)));
   return serve(std::move(*group), time);
 }

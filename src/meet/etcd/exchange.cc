@@ -1,12 +1,16 @@
 #include "meet/etcd/exchange.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include <algorithm>
 #include <array>
 #include <system_error>
 #include <utility>
+
+#include "base/blocked_signals.h"
 
 namespace viaduct::meet::etcd {
 namespace {
@@ -22,6 +26,31 @@ bool isTls(CURLcode code) {
   };
   return std::ranges::find(kCodes, code) != kCodes.end();
 }
+
+// Around calls of libcurl in a thread of the program. Such a call may start a thread, which must
+// not take the program's signals. It may also write to a closed connection through OpenSSL, which
+// raises SIGPIPE.
+class QuietCall {
+ public:
+  QuietCall() {
+    ::sigemptyset(&broken_pipe_);
+    ::sigaddset(&broken_pipe_, SIGPIPE);
+    sigset_t pending;
+    ::sigpending(&pending);
+    pending_before_ = ::sigismember(&pending, SIGPIPE) == 1;
+  }
+  ~QuietCall() {
+    constexpr timespec kNow{};
+    if (!pending_before_) ::sigtimedwait(&broken_pipe_, nullptr, &kNow);
+  }
+  QuietCall(const QuietCall&) = delete;
+  QuietCall& operator=(const QuietCall&) = delete;
+
+ private:
+  const base::BlockedSignals blocked_;
+  sigset_t broken_pipe_ = {};
+  bool pending_before_ = false;
+};
 
 // The handle has pointers to it: it must stay where it is.
 class Exchange {
@@ -230,6 +259,17 @@ Result<std::unique_ptr<Channel>> Channel::open() {
   return channel;
 }
 
+Channel::~Channel() {
+  const QuietCall quiet;
+  multi_.reset();
+}
+
+void Channel::perform() {
+  const QuietCall quiet;
+  int running = 0;
+  curl_.curl_multi_perform(multi_.get(), &running);
+}
+
 std::optional<CURLcode> Channel::ended() {
   int left = 0;
   const CURLMsg* const message = curl_.curl_multi_info_read(multi_.get(), &left);
@@ -244,11 +284,13 @@ CurlAnswer Channel::run(const CurlRequest& request, const Tls& tls) {
   if (exchange.easy() == nullptr ||
       curl_.curl_multi_add_handle(multi_.get(), exchange.easy()) != CURLM_OK)
     return {.failure = CurlFailure{.text = "libcurl is out of memory", .for_good = true}};
-  const auto remove = [this](CURL* easy) { curl_.curl_multi_remove_handle(multi_.get(), easy); };
+  const auto remove = [this](CURL* easy) {
+    const QuietCall quiet;
+    curl_.curl_multi_remove_handle(multi_.get(), easy);
+  };
   const std::unique_ptr<CURL, decltype(remove)> added(exchange.easy(), remove);
   for (;;) {
-    int running = 0;
-    curl_.curl_multi_perform(multi_.get(), &running);
+    perform();
     if (!exchange.deliverLines()) return {.left = true};
     if (const auto code = ended()) return exchange.finish(*code);
     const auto now = Clock::now();

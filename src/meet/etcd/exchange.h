@@ -54,10 +54,14 @@ struct CurlRequest {
 class Channel {
  public:
   static Result<std::unique_ptr<Channel>> open();
+  ~Channel();
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
   CurlAnswer run(const CurlRequest& request, const Tls& tls);
 
  private:
   explicit Channel(const CurlLibrary& curl);
+  void perform();
   std::optional<CURLcode> ended();
 
   const CurlLibrary& curl_;
