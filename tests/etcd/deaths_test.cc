@@ -207,6 +207,19 @@ TEST_F(EtcdDeaths, ADeathAfterTheLeadersGoodbyeIsStillNamed) {
   EXPECT_NE(why.find("rank 1 (m1) died"), std::string::npos) << why;
 }
 
+// The member with the server waits for the others, but not for ever.
+TEST_F(EtcdDeaths, AMemberThatStaysLongAfterTheServersMemberLeftIsTold) {
+  Process& leader = start(2, "0", "m0");
+  waitUntilElected();
+  Process& other = start(2, "1", "m1");
+  expectWhole({&leader, &other});
+  EXPECT_EQ(leader.ask("finish"), "finished");
+  EXPECT_EQ(leader.ask("leave"), "left");
+  const std::string why = other.ask("trouble").value_or("");
+  EXPECT_NE(why.find("rank 0 (m0), which ran the group's server, has left"), std::string::npos)
+      << why;
+}
+
 TEST_F(EtcdDeaths, NothingIsLeftBehind) {
   const auto members = run(3);
   expectWhole(members);

@@ -126,6 +126,21 @@ TEST(EtcdEntries, AnEntrysEndWaitsForEtcd) {
   EXPECT_GE(Clock::now() - begun, 900ms) << "but not for ever";
 }
 
+TEST(EtcdEntries, AnEntryIsMadeAgainWhenItsLeaseIsLost) {
+  VIADUCT_NEEDS_ETCD();
+  EtcdServer etcd;
+  const auto place = openEtcd({.where = etcd.url()});
+  ASSERT_TRUE(place);
+  const auto entry = (*place)->publish("decode-0", "card", kLong);
+  ASSERT_TRUE(entry) << entry.error().text();
+  const std::string leases = etcd.ctl("lease list");
+  etcd.ctl("lease revoke " + leases.substr(leases.find('\n') + 1, 16));
+  EXPECT_EQ(etcd.ctl("get --prefix --keys-only ''"), "");
+  const auto found = (*place)->find("decode-0", kLong, kGoOn);
+  ASSERT_TRUE(found) << found.error().text();
+  EXPECT_EQ(*found, "card");
+}
+
 INSTANTIATE_TEST_SUITE_P(Kept, EtcdLate,
                          ::testing::Values(Forwarder::Keep::kRequest, Forwarder::Keep::kAnswer),
                          [](const auto& keep) {

@@ -38,11 +38,13 @@ class ElectedGroup final : public Group {
         server_(std::move(server)) {}
   ~ElectedGroup() override {
     const bool finished = client_->finished();
+    const Roster& all = client_->roster();
+    const std::string who = fmt::format("rank {} ({})", all.rank, all.members[all.rank].name);
     client_.reset();
     if (!server_.server) return;
     // The others are told of our death, if it is one, before the server goes.
     if (!finished) server_.server->drained(kFarewell);
-    electorate_->outlive(std::move(server_));
+    electorate_->outlive(std::move(server_), who);
   }
   ElectedGroup(const ElectedGroup&) = delete;
   ElectedGroup& operator=(const ElectedGroup&) = delete;
@@ -204,12 +206,12 @@ Result<std::unique_ptr<embedded::GroupClient>> Joining::dial() const {
 
 }  // namespace
 
-void Electorate::outlive(ElectedServer server) {
-  std::vector<ElectedServer> over;  // destroyed without the lock
-  leftovers_.with([&](std::vector<ElectedServer>& all) {
-    all.push_back(std::move(server));
-    const auto done = std::partition(all.begin(), all.end(), [](const ElectedServer& one) {
-      return !one.server->drained(Clock::now());
+void Electorate::outlive(ElectedServer server, std::string member) {
+  std::vector<Leftover> over;  // destroyed without the lock
+  leftovers_.with([&](std::vector<Leftover>& all) {
+    all.push_back({std::move(member), std::move(server)});
+    const auto done = std::partition(all.begin(), all.end(), [](const Leftover& one) {
+      return !one.its.server->drained(Clock::now());
     });
     std::move(done, all.end(), std::back_inserter(over));
     all.erase(done, all.end());
@@ -218,13 +220,15 @@ void Electorate::outlive(ElectedServer server) {
 
 Electorate::~Electorate() {
   const auto until = Clock::now() + kOutlive;
-  leftovers_.with([&](std::vector<ElectedServer>& all) {
-    for (const ElectedServer& one : all)
-      if (!one.server->drained(until))
-        one.server->close({.code = Code::kPeerLost,
-                           .operation = "group",
-                           .detail = "the member in whose process the server is has left",
-                           .cause = "it said goodbye, and this member did not do so in time"});
+  leftovers_.with([&](std::vector<Leftover>& all) {
+    for (const Leftover& one : all)
+      if (!one.its.server->drained(until))
+        one.its.server->close(
+            {.code = Code::kPeerLost,
+             .operation = "group",
+             .detail = fmt::format("{}, which ran the group's server, has left", one.member),
+             .cause = "it said goodbye, and other members did not do so in time",
+             .remedy = "let all members finish at about the same time"});
   });
 }
 

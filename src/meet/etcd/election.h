@@ -52,11 +52,15 @@ class Electorate {
 
   const Options& options() const { return options_; }
   // Our member has left the group; others may still be there.
-  void outlive(ElectedServer server);
+  void outlive(ElectedServer server, std::string member);
 
  private:
   const Options options_;
-  base::Guarded<std::vector<ElectedServer>> leftovers_;
+  struct Leftover {
+    std::string member = {};
+    ElectedServer its = {};
+  };
+  base::Guarded<std::vector<Leftover>> leftovers_;
 };
 
 Result<std::unique_ptr<Group>> joinElected(const std::shared_ptr<Electorate>& electorate,
