@@ -1,4 +1,4 @@
-// Members that are killed or stopped, at every stage, and what they leave behind.
+// Members are killed or stopped at every stage, and leave nothing behind.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -97,7 +97,7 @@ TEST_F(EtcdDeaths, AKilledLeaderIsNamedToAll) {
   }
 }
 
-TEST_F(EtcdDeaths, AMemberKilledWhileTheGroupFormsLeavesItsSeatToTheNext) {
+TEST_F(EtcdDeaths, AMemberKilledWhileTheGroupFormsFreesItsRank) {
   Process& leader = start(3, "0", "m0");
   waitUntilElected();
   Process& victim = start(3, "1", "victim");
@@ -120,8 +120,8 @@ TEST_F(EtcdDeaths, TheOthersFormAnewWhenTheLeaderIsKilledWhileTheyWait) {
   expectWhole({&first, &second, &third});
 }
 
-// The last rank is taken while another one's holder is frozen: it cannot answer a call, so the
-// group is not whole until the holder counts as dead and another member has its rank.
+// Another member takes the last rank while one rank's holder is frozen. A frozen member does not
+// answer, so the group is not complete until it counts as dead and another member has its rank.
 TEST_F(EtcdDeaths, AFrozenMemberIsInNoGroupThatFormsMeanwhile) {
   Process& leader = start(3, "0", "m0");
   waitUntilElected();
@@ -133,7 +133,8 @@ TEST_F(EtcdDeaths, AFrozenMemberIsInNoGroupThatFormsMeanwhile) {
   expectWhole({&leader, &second, &third});
 }
 
-// It counts as dead: that is told to those who wait, to who is idle, and to itself.
+// The frozen member counts as dead. Waiting members, idle ones, and finally the frozen one itself
+// get the error.
 TEST_F(EtcdDeaths, AFrozenMemberIsDeadToTheOthersAndLearnsIt) {
   const auto members = run(4);
   expectWhole(members);
@@ -151,13 +152,13 @@ TEST_F(EtcdDeaths, AFrozenMemberIsDeadToTheOthersAndLearnsIt) {
 }
 
 TEST_F(EtcdDeaths, ANewRunOverAKilledOneFormsAtOnceWhereItsDeathIsProven) {
-  constexpr int kLongLease = 60'000;  // longer than anybody here waits
+  constexpr int kLongLease = 60'000;  // longer than any wait here
   for (int round = 0; round < 3; ++round) {
     const auto members = run(3, {}, kLongLease);
     expectWhole(members);
     for (Process* member : members) member->kill();
   }
-  // Nobody is left of this one, and it never was whole.
+  // All members of this group die before it was complete.
   Process& lonely = start(3, "0", "m0", {}, kLongLease);
   waitUntilElected();
   lonely.kill();
@@ -166,7 +167,7 @@ TEST_F(EtcdDeaths, ANewRunOverAKilledOneFormsAtOnceWhereItsDeathIsProven) {
 
 TEST_F(EtcdDeaths, ANewRunOverOneThatMayBeAliveWaitsForItsLease) {
   if (!mayUnshare({"--pid", "--fork"})) GTEST_SKIP() << "skipped: no right to make a PID namespace";
-  // In a PID namespace of its own its death cannot be seen from outside.
+  // In its own PID namespace, a member's death is not visible from outside.
   const std::vector<std::string> hidden{"unshare", "--pid", "--fork", "--kill-child"};
   const auto members = run(2, hidden);
   expectWhole(members);
@@ -199,7 +200,7 @@ TEST_F(EtcdDeaths, GoodbyesInAnyOrderAreNoDeaths) {
 TEST_F(EtcdDeaths, ADeathAfterTheLeadersGoodbyeIsStillNamed) {
   const auto members = run(3);
   expectWhole(members);
-  // Whichever of them has the server, it goes on for the two that remain.
+  // The server stays for the remaining two members, whichever member runs it.
   EXPECT_EQ(members[0]->ask("finish"), "finished");
   EXPECT_EQ(members[0]->ask("leave"), "left");
   members[1]->kill();
