@@ -8,7 +8,7 @@
 namespace viaduct::measure {
 namespace {
 
-constexpr std::uint32_t kMostItems = 1U << 20U;
+constexpr std::uint32_t kMostShareItems = 1U << 20U;
 constexpr std::uint32_t kNobody = 0xffffffffU;  // no rank
 
 void put(base::Writer& to, double value) { to.put(std::bit_cast<std::uint64_t>(value)); }
@@ -64,9 +64,9 @@ Latency readLatency(base::Reader& from) {
 }
 
 // How many items follow; 0 when it cannot be so many.
-std::uint32_t countOf(base::Reader& from) {
+std::uint32_t shareCountOf(base::Reader& from) {
   const auto count = from.get<std::uint32_t>();
-  return count <= kMostItems ? count : 0;
+  return count <= kMostShareItems ? count : 0;
 }
 
 void write(base::Writer& to, const TimeStretch& s) {
@@ -80,7 +80,7 @@ void write(base::Writer& to, const TimeStretch& s) {
 
 TimeStretch readStretch(base::Reader& from) {
   TimeStretch s{from.get<std::uint32_t>(), from.get<std::uint64_t>(), from.get<std::uint64_t>()};
-  for (auto parts = countOf(from); parts > 0 && from.ok(); --parts) {
+  for (auto parts = shareCountOf(from); parts > 0 && from.ok(); --parts) {
     const auto bytes = from.get<std::uint64_t>();
     s.parts.push_back({bytes, getDouble(from)});
   }
@@ -128,7 +128,7 @@ Result<RoundShare> decodeRound(std::string_view text) {
   if (!read(in, share.failure)) return garbled();
   share.left_ns = in.get<std::uint64_t>();
   if (const auto rank = in.get<std::uint32_t>(); rank != kNobody) share.stop_by = rank;
-  for (auto left = countOf(in); left > 0 && in.ok(); --left)
+  for (auto left = shareCountOf(in); left > 0 && in.ok(); --left)
     share.streams.push_back(readStretch(in));
   if (!in.finished()) return garbled();
   return share;
@@ -163,7 +163,7 @@ Result<RowShare> decodeShare(std::string_view text) {
   base::Reader in = readerOf(text);
   RowShare share;
   if (!read(in, share.failure)) return garbled();
-  for (auto left = countOf(in); left > 0 && in.ok(); --left) {
+  for (auto left = shareCountOf(in); left > 0 && in.ok(); --left) {
     StreamShare& s = share.streams.emplace_back();
     s.stream = in.get<std::uint32_t>();
     s.iterations = in.get<std::uint64_t>();
@@ -181,7 +181,7 @@ Result<RowShare> decodeShare(std::string_view text) {
   share.mismatch = in.text();
   share.checks = in.get<std::uint64_t>();
   share.missed = in.get<std::uint64_t>();
-  for (auto left = countOf(in); left > 0 && in.ok(); --left) {
+  for (auto left = shareCountOf(in); left > 0 && in.ok(); --left) {
     RateInterval& i = share.intervals.emplace_back();
     for (double* v : {&i.start, &i.end, &i.gb_per_s}) *v = getDouble(in);
   }

@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // Members that die are known long before this; it is for those that fill 64 GiB meanwhile.
-constexpr auto kPatience = 10min;
+constexpr auto kGatherPatience = 10min;
 constexpr auto kConnect = 10s;
 
 std::string labelOf(Role role, std::uint32_t number) {
@@ -49,7 +49,7 @@ Worker::Worker(const Spec& spec, Agent& agent, meet::Group& group,
       observer_(rails) {}
 
 Result<std::vector<std::string>> Worker::gather(std::string value) {
-  return group_.gather(std::move(value), kPatience + spec_.duration, stop_);
+  return group_.gather(std::move(value), kGatherPatience + spec_.duration, stop_);
 }
 
 Result<bool> Worker::allWell(const Failure& mine) {

@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kFirstPause{5}, kLongestPause{500};
+constexpr milliseconds kFirstRetry{5}, kLongestRetry{500};
 constexpr milliseconds kFirstLine{3000};   // etcd says at once that a watch is there
 constexpr milliseconds kSnapshot{10'000};  // for one attempt to read it all again
 constexpr int kDenials = 3;                // until we believe them
@@ -23,8 +23,8 @@ Watch::Watch(CurlLoop& loop, Client& client, std::vector<KeyRange> ranges, Revis
       handlers_(std::move(handlers)),
       ranges_(std::move(ranges)),
       next_(ranges_.size(), from),
-      moved_(client.onMove([this] { again(kFirstPause); })),
-      pause_(kFirstPause) {
+      moved_(client.onMove([this] { again(kFirstRetry); })),
+      pause_(kFirstRetry) {
   open();
 }
 
@@ -65,7 +65,7 @@ void Watch::again(Duration pause) {
 }
 
 void Watch::backOff() {
-  again(std::exchange(pause_, std::min<Duration>(pause_ * 2, kLongestPause)));
+  again(std::exchange(pause_, std::min<Duration>(pause_ * 2, kLongestRetry)));
 }
 
 void Watch::line(std::size_t range, std::string_view text) {
@@ -84,7 +84,7 @@ void Watch::take(std::size_t range, WatchMessage message) {
     return fail({.code = Code::kProtocol,
                  .operation = "etcd watch",
                  .detail = "etcd answers for an unknown watch"});
-  pause_ = kFirstPause;
+  pause_ = kFirstRetry;
   denied_ = 0;
   const auto alive = alive_;
   const auto handler = handlers_.event;
