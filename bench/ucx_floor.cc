@@ -1,6 +1,6 @@
-// Transfers over the ucx backend beside a bare loop, turn by turn in one run, over the transport
-// that UCX_TLS names: of puts (one flush a transfer, a target that only progresses its worker), or
-// of the backend's own messages without what stands above them.
+// Compares transfers over the ucx backend with a bare loop, turn by turn in one run, over the
+// transport that UCX_TLS names. The loop makes puts (one flush per transfer; its target only
+// progresses its worker), or sends the backend's own messages without the layers above them.
 // Usage: UCX_TLS=tcp UCX_NET_DEVICES=lo ucx_floor [rounds [milliseconds a turn [puts|messages]]]
 #include <string_view>
 
@@ -16,7 +16,7 @@ constexpr Workload kWorkloads[] = {{"64 B x 1024", 64, 1024},
                                    {"1 MiB x 16", 1U << 20U, 16},
                                    {"64 MiB x 1", 64U << 20U, 1}};
 
-// A worker, an endpoint, and the other's key.
+// A worker, an endpoint, and the key of the other's memory.
 class Bare {
  public:
   inline static bool by_messages = false;

@@ -1,5 +1,5 @@
-# What the build itself checks: that layers are kept (always), that headers stand alone (target
-# check_headers), that the documents' links lead somewhere (a test).
+# Checks of the build itself: includes obey the layers (always), headers compile alone (target
+# check_headers), and links in documents exist (a test).
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(tools ${PROJECT_SOURCE_DIR}/tools)
 
@@ -15,7 +15,7 @@ add_custom_command(OUTPUT layers.checked
   COMMENT "Checking that layers are kept" VERBATIM)
 add_custom_target(check_layers ALL DEPENDS layers.checked)
 
-# Each header on its own, as the only line of a source file.
+# Compiles each header as the only line of a source file.
 set(alone "")
 foreach(file IN LISTS files)
   if(file MATCHES "/(include|src)/(.*)\\.h$")

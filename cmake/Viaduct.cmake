@@ -1,22 +1,22 @@
-# One function per kind of thing. All objects of the library are compiled with `viaduct_options`.
+# One function for each kind of target. All objects of the library are compiled with
+# `viaduct_options`.
 
 add_library(viaduct_options INTERFACE)
-# clang counts changes of sign among its conversions and g++ does not: both shall ask for the same.
+# clang's -Wconversion includes changes of sign and g++'s does not, so clang gets g++'s meaning.
 target_compile_options(viaduct_options INTERFACE -Wall -Wextra -Wshadow -Wconversion
   $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-sign-conversion>)
 if(VIADUCT_WERROR)
   target_compile_options(viaduct_options INTERFACE -Werror)
 endif()
-# Many sources as one are more than g++ keeps in memory by default: it would look for garbage again and again.
+# A batch of sources needs more memory than g++ uses by default before it collects garbage.
 if(VIADUCT_MERGE)
   target_compile_options(viaduct_options INTERFACE
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=500000>)
 endif()
 
-# Headers and templates take most of the time that a file compiles: with VIADUCT_MERGE the compiler sees about
-# `most` sources of one folder as one. Two of these cannot have helpers of one name. The batch of a source comes
-# from its name alone, so that a new source joins one batch and leaves the others as they are. A new batch takes
-# its sources from all others.
+# With VIADUCT_MERGE the compiler reads about `most` sources of one folder as one, because headers and
+# templates take most of its time. Two such sources cannot have helpers with the same name. The name of
+# a source decides its batch. A new source therefore joins one batch and leaves all others as they are.
 function(viaduct_merge_sources target most)
   if(NOT VIADUCT_MERGE)
     return()
@@ -39,9 +39,9 @@ function(viaduct_merge_sources target most)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()
 
-# viaduct_precompile(<name> LIBS ... OPTIONS ... HEADERS ...): with VIADUCT_PCH the headers are compiled
-# once for all targets that call viaduct_use_precompiled(<target> <name>). Those have the
-# options of the headers, and CMAKE_POSITION_INDEPENDENT_CODE like them.
+# viaduct_precompile(<name> LIBS ... OPTIONS ... HEADERS ...): with VIADUCT_PCH the headers are
+# compiled once, for all targets that call viaduct_use_precompiled(<target> <name>). These targets
+# need the same options and the same CMAKE_POSITION_INDEPENDENT_CODE.
 function(viaduct_precompile name)
   cmake_parse_arguments(arg "" "" "LIBS;OPTIONS;HEADERS" ${ARGN})
   if(VIADUCT_PCH)
@@ -58,8 +58,9 @@ function(viaduct_use_precompiled target name)
   endif()
 endfunction()
 
-# viaduct_link_dependency(<package>::<part> <pkg-config's name>): finds a library that the installed static
-# libviaduct leaves to programs that link it. An empty name: pkg-config has none, and viaduct.pc.in has the flag.
+# viaduct_link_dependency(<package>::<part> <pkg-config's name>): finds a library that programs link
+# beside the installed static libviaduct. An empty name: pkg-config has none, and viaduct.pc.in has
+# the flag.
 function(viaduct_link_dependency target pkgconfig)
   string(REGEX REPLACE "::.*" "" package ${target})
   find_package(${package} REQUIRED)
@@ -74,13 +75,14 @@ function(viaduct_loaded_package dependency)
   set_property(GLOBAL APPEND PROPERTY VIADUCT_LOADED_PACKAGES ${dependency})
 endfunction()
 
-# viaduct_optimise_less(<target>): for code whose time nobody waits for. It compiles in two thirds of the time.
+# viaduct_optimise_less(<target>): for code that no user waits for. The target compiles in three
+# quarters of the time.
 function(viaduct_optimise_less target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo,Release>:-O1>)
 endfunction()
 
-# viaduct_layer(<name> SOURCES ... [TESTS ...] [LIBS ...]): one folder of src/ as objects of the library that
-# the variable `viaduct_part` names. Its unit tests become the test program <name>_test.
+# viaduct_layer(<name> SOURCES ... [TESTS ...] [LIBS ...]): compiles one folder of src/ to objects
+# of the library that `viaduct_part` names. Its unit tests become the test program <name>_test.
 function(viaduct_layer name)
   cmake_parse_arguments(arg "" "" "SOURCES;TESTS;LIBS" ${ARGN})
   string(REPLACE "/" "_" id ${name})
@@ -101,10 +103,11 @@ function(viaduct_layer name)
   endif()
 endfunction()
 
-# viaduct_backend(<name> [LOADS_LIBRARY] SOURCES ... [TESTS ...] [LIBS ...]): a backend is one folder;
-# this call in its CMakeLists.txt is all it takes. Its facts.h has `constexpr BackendFacts viaduct::<name>::kFacts`.
-# It defines `Result<std::unique_ptr<core::Backend>> viaduct::<name>::open(const core::BackendContext&)`, and with
-# LOADS_LIBRARY also `std::string viaduct::<name>::libraryVersion()`.
+# viaduct_backend(<name> [LOADS_LIBRARY] SOURCES ... [TESTS ...] [LIBS ...]): declares the backend
+# of a folder; the folder's CMakeLists.txt needs only this call. Its facts.h has `constexpr
+# BackendFacts viaduct::<name>::kFacts`. The backend defines `Result<std::unique_ptr<core::Backend>>
+# viaduct::<name>::open(const core::BackendContext&)`, and with LOADS_LIBRARY also `std::string
+# viaduct::<name>::libraryVersion()`.
 function(viaduct_backend name)
   cmake_parse_arguments(arg "LOADS_LIBRARY" "" "" ${ARGN})
   viaduct_layer(backends/${name} ${arg_UNPARSED_ARGUMENTS})
@@ -114,8 +117,8 @@ function(viaduct_backend name)
   set_property(GLOBAL PROPERTY VIADUCT_BACKEND_FOLDER_${name} ${CMAKE_CURRENT_SOURCE_DIR})
 endfunction()
 
-# viaduct_backend_absent(<name> <why>): instead of it, where the machine lacks what it takes to build. Results of
-# other builds have the backend, so its facts stay.
+# viaduct_backend_absent(<name> <why>): replaces that call if the machine lacks something to build
+# it. Its facts stay, because results of other builds name the backend.
 function(viaduct_backend_absent name why)
   message(STATUS "${name}: left out, ${why}")
   set_property(GLOBAL APPEND PROPERTY VIADUCT_BACKENDS_ABSENT "    AbsentBackend{\"${name}\", \"${why}\"},\n")
@@ -123,8 +126,8 @@ function(viaduct_backend_absent name why)
   set_property(GLOBAL PROPERTY VIADUCT_BACKEND_FOLDER_${name} ${CMAKE_CURRENT_SOURCE_DIR})
 endfunction()
 
-# Writes the one list of built-in backends, that of the others, and the facts of all, from what the folders
-# declared.
+# Writes the lists of built-in and of absent backends, and the facts of all, from the declarations
+# of their folders.
 function(viaduct_write_catalogue out)
   get_property(names GLOBAL PROPERTY VIADUCT_BACKENDS)
   list(LENGTH names count)
@@ -178,7 +181,7 @@ std::span<const AbsentBackend> absentBackends() { return kAbsent; }
 ")
 endfunction()
 
-# What test programs, and libraries that they share, are compiled with.
+# The settings of test programs, and of the libraries that they share.
 function(viaduct_test_code target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${target} PRIVATE viaduct_options viaduct many_bytes fmt::fmt GTest::gtest)
@@ -187,9 +190,9 @@ function(viaduct_test_code target)
   viaduct_use_precompiled(${target} viaduct_test_headers)
 endfunction()
 
-# viaduct_test(<name> SOURCES ... [LIBS ...] [LABELS ...] [TIMEOUT seconds]): a GoogleTest
-# program over the library, and with LIBS viaduct_bench over the benchmark's parts as well; each of its tests is one of ctest's. The timeout ends what hangs,
-# and nothing that is only slow.
+# viaduct_test(<name> SOURCES ... [LIBS ...] [LABELS ...] [TIMEOUT seconds]): a GoogleTest program
+# over the library; with viaduct_bench in LIBS also over the benchmark's parts. Each of its tests is
+# a ctest test. The timeout ends only hanging tests; slow ones stay far below it.
 function(viaduct_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
@@ -198,18 +201,19 @@ function(viaduct_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()
-  # Without it an endpoint of libfabric over TCP costs 70 MB: docs/gotchas/libfabric.md.
+  # Without this setting, a libfabric endpoint over TCP takes 70 MB: docs/gotchas/libfabric.md.
   set(properties TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"
     ENVIRONMENT FI_OFI_RXM_USE_SRX=0)
-  # A cluster that waits for the processor and the disk takes its members for dead.
+  # Reserves processors, because an etcd cluster that waits for processor and disk drops its
+  # members.
   if("etcd" IN_LIST arg_LABELS)
     list(APPEND properties PROCESSORS 2)
   endif()
   gtest_discover_tests(${name} PROPERTIES ${properties} DISCOVERY_TIMEOUT 60)
 endfunction()
 
-# The unit tests that stand beside their sources, one program per layer; the target unit_tests builds
-# all of them.
+# The unit tests beside their sources, one program per layer. The target unit_tests builds all of
+# them.
 function(viaduct_unit_tests)
   get_property(names GLOBAL PROPERTY VIADUCT_UNIT_TESTS)
   foreach(id IN LISTS names)

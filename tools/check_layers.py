@@ -9,7 +9,8 @@ import pathlib
 import re
 import sys
 
-# The layers that each layer may include besides itself. <viaduct/...>, the public API, is open to all.
+# The layers that each layer may include besides itself. All may include <viaduct/...>, the public
+# API.
 NET = {"base", "base/net"}
 MAY_USE = {
     "base": set(),
@@ -18,7 +19,7 @@ MAY_USE = {
     "core": {"base"},
     "move": {"base", "host", "core"},
     "backends": NET | {"host", "core", "move"},
-    # Only meet/place.cc looks down: it chooses between the two.
+    # meet/place.cc chooses between the two, so `meet` may include layers below it.
     "meet": {"base", "meet/embedded", "meet/etcd"},
     "meet/embedded": NET | {"meet"},
     "meet/etcd": NET | {"meet", "meet/embedded"},
@@ -46,19 +47,20 @@ TOPS = ("apps", "python", "examples")
 SIBLINGS = "backends"
 SOURCES = {".h", ".c", ".cc", ".cu"}
 INCLUDE = re.compile(r'\s*#\s*include\s*["<]([\w/]+)/[\w.]+[">]')
-# Who may see the list of all backends: the agent, and the header that declares it.
+# The files that may read the list of all backends: the agent, and the header that declares it.
 CATALOGUE = re.compile(r"\bbackendCatalogue\b")
 CATALOGUE_READERS = ("src/agent/", "src/core/backend.h")
-# Most of libcrypto reads its configuration at the first call, which takes a millisecond. What
-# base/net/crypto.h calls does not.
+# Most of libcrypto reads its configuration at the first call, which takes a millisecond. The
+# functions that base/net/crypto.h uses do not.
 OPENSSL = re.compile(r"\s*#\s*include\s*<openssl/")
 OPENSSL_USER = "src/base/net/"
 
 
-# The name of a backend in product code. A new backend is one new folder, and its facts are in its facts.h.
+# Finds a backend's name in product code. A new backend is one new folder, with its facts in its
+# facts.h.
 BACKEND_NAME = re.compile(r'"(ofi|ucx|tcp|local)"')
 NAMES_IN = ("include/", "src/", "apps/", "python/csrc/")
-# Literals that are no backend's name, each with its meaning.
+# Literals that are not a backend's name, each with its meaning.
 OTHER_MEANINGS = {
     ("python/csrc/agent_py.cc", "local"): "the local side of a transfer",
     ("python/csrc/nixl_prepared.cc", "local"): "the local side of a transfer",

@@ -90,7 +90,7 @@ class Layers(unittest.TestCase):
             with self.subTest(name):
                 self.assertEqual(self.found(name, line), [])
         self.assertEqual(self.found("src/agent/a.cc", '// "tcp", for example\n'), [])
-        # A meaning of its own is allowed in the named file, and in no other.
+        # A literal with another meaning is allowed in the named file, and in no other.
         self.assertEqual(self.found("src/core/plan.cc", 'Side{"local"};\n'), [])
         self.assertEqual(len(self.found("src/core/plan_slice.cc", 'Side{"local"};\n')), 1)
 

@@ -250,7 +250,7 @@ void AgentImpl::shutdown() {
 void AgentImpl::letGo() {
   auto held = hold();
   for (const auto& peer : peers_) {
-    peer->close();
+    peer->forget();
     for (const auto& settled : peer->unsettled()) unsettled_.emplace_back(peer->name(), settled);
   }
   peers_.clear();

@@ -18,14 +18,14 @@
 
 namespace viaduct::core {
 
-// An error of a row's parser. Its reader adds the variable and the value.
+// The error of a row's parser. The caller adds the variable and the value.
 Error expectedForm(std::string form);
 
 Status parseText(std::string_view text, std::string& into);
 Status parseFlag(std::string_view text, bool& into);
 Status parseToggle(std::string_view text, Toggle& into);
 Status parsePorts(std::string_view text, PortRange& into);
-// Words between commas. `form` is the remedy for an empty word.
+// Splits words at commas. `form` is the error's remedy if a word is empty.
 Status parseList(std::string_view text, const char* form, std::vector<std::string>& into);
 Status parseWords(std::string_view text, std::vector<std::string>& into);
 Status parseCount(std::string_view text, std::uint64_t least, std::uint64_t most,
@@ -47,7 +47,7 @@ inline std::string showList(const std::vector<std::string>& value) {
   return fmt::format("{}", fmt::join(value, ","));
 }
 
-// A row of a field with a parser and a text of its own.
+// Makes a row from a field's own parser and printer.
 template <auto Field, auto Parse, auto Show>
 constexpr SettingRow settingRow(std::string_view variable, std::string_view fallback,
                                 std::string_view help) {
@@ -71,7 +71,7 @@ constexpr SettingRow listSetting(std::string_view variable, std::string_view hel
   return settingRow<Field, parseWords, showList>(variable, "", help);
 }
 
-// Numbers. Both ends belong to the range.
+// Makes a row for a number. The range includes both bounds.
 template <auto Field, std::uint64_t Least, std::uint64_t Most>
 constexpr SettingRow countSetting(std::string_view variable, std::string_view fallback,
                                   std::string_view help) {
@@ -94,7 +94,7 @@ constexpr SettingRow sizeSetting(std::string_view variable, std::string_view fal
           .check = [](const Settings& s) { return checkSize(s.*Field, Least, Most); },
           .show = [](const Settings& s) { return base::formatSize(s.*Field); }};
 }
-// Least and Most are in the unit of the field.
+// `Least` and `Most` are in the unit of the field.
 template <auto Field, std::int64_t Least, std::int64_t Most>
 constexpr SettingRow durationSetting(std::string_view variable, std::string_view fallback,
                                      std::string_view help) {

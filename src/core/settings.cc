@@ -45,7 +45,7 @@ Status checkMinChunk(const Settings& settings) {
   return core::checkSize(settings.min_chunk, kLeastMinChunk, kMostMinChunk);
 }
 
-// Other benchmarks' names for backends are understood.
+// Accepts other benchmarks' names for backends.
 Status intoBackends(std::string_view text, std::vector<std::string>& into) {
   VIADUCT_CHECK(core::parseWords(text, into));
   for (std::string& name : into)
@@ -96,7 +96,7 @@ Status checkMetrics(const Settings& settings) {
                .remedy = kMetricsForm};
 }
 
-// Whoever reads it says what else is wrong with it.
+// Refuses only blanks. The code that connects to the place reports other mistakes.
 Status intoMeet(std::string_view text, std::string& into) {
   if (text.find_first_of(" \t\n") != std::string_view::npos)
     return core::expectedForm("host:port of a meeting place, or http://host:port of etcd");
@@ -104,7 +104,7 @@ Status intoMeet(std::string_view text, std::string& into) {
   return Ok{};
 }
 
-// Endpoints as etcd's own tools take them: "http://" may be left out.
+// Accepts endpoints as etcd's own tools do: "http://" may be left out.
 Status intoEndpoints(std::string_view text, std::string& into) {
   std::vector<std::string> words;
   constexpr auto kForm = "etcd endpoints like http://host:2379, joined by commas";
@@ -114,7 +114,7 @@ Status intoEndpoints(std::string_view text, std::string& into) {
   return intoMeet(fmt::format("{}", fmt::join(words, ",")), into);
 }
 
-// A handshake has room for as much: docs/wire.md.
+// The room that a handshake has for a name: docs/wire.md.
 constexpr std::size_t kMostNameBytes = 255;
 
 Status checkName(const Settings& settings) {
@@ -143,7 +143,7 @@ constexpr SettingRow insteadOf(std::string_view other, SettingRow row) {
 
 constexpr std::int64_t kHour = 3'600'000;  // in milliseconds
 
-// Settings that only one backend reads are in that backend's facts.h.
+// The agent's settings. A setting that only one backend reads is in that backend's facts.h.
 constexpr std::array kAgentRows{
     checked(
         core::ofHost(core::textSetting<&Settings::name>(
@@ -230,7 +230,7 @@ std::vector<SettingRow> allRows() {
   return rows;
 }
 
-// Empty is unset: that is how a deployment file takes a setting back.
+// An empty variable counts as unset, so that a deployment file can undo a setting.
 const char* valueOf(std::string_view variable) {
   const char* text = std::getenv(std::string(variable).c_str());
   return text == nullptr || *text == '\0' ? nullptr : text;
@@ -238,7 +238,7 @@ const char* valueOf(std::string_view variable) {
 
 constexpr std::string_view kOurs = "VIADUCT_";
 
-// VIADUCT_PROVIDER is as near to VIADUCT_OFI_PROVIDER as one letter.
+// A missing middle word counts as one letter: VIADUCT_PROVIDER is near VIADUCT_OFI_PROVIDER.
 std::size_t distanceOf(std::string_view variable, std::string_view setting) {
   if (!variable.starts_with(kOurs)) return base::distance(variable, setting);
   variable.remove_prefix(kOurs.size());
@@ -247,7 +247,7 @@ std::size_t distanceOf(std::string_view variable, std::string_view setting) {
   return setting.ends_with(tail) ? 1 : base::distance(variable, setting);
 }
 
-// Short names are near each other by chance.
+// A short name allows fewer mistakes, because short names are near each other by chance.
 std::size_t mostMistakes(std::string_view variable) {
   constexpr std::size_t kLettersForEach = 4;
   const std::size_t letters = variable.size() - std::min(kOurs.size(), variable.size());
@@ -260,8 +260,8 @@ bool isKnown(std::string_view variable) {
                      [&](const SettingRow& row) { return row.variable == variable; });
 }
 
-// Other variables of that front are the build's, or a pod's: Kubernetes sets VIADUCT_PORT for a
-// service called viaduct.
+// Other variables with this prefix belong to the build, or to a pod: Kubernetes sets VIADUCT_PORT
+// for a service called viaduct.
 void warnOfMistypedVariables() {
   static std::atomic_flag said;
   if (said.test_and_set()) return;

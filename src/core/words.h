@@ -1,4 +1,4 @@
-// Words of short texts. Threads: pure functions.
+// Parts of short texts. Threads: pure functions.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace viaduct::core {
 
-// Without blanks at both ends.
+// The text without blanks at both ends.
 constexpr std::string_view trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(" \t");
   if (first == std::string_view::npos) return {};

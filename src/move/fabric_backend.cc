@@ -9,7 +9,6 @@
 #include "base/sizes.h"
 #include "host/nearness.h"
 #include "move/fabric_link.h"
-#include "move/fabric_rail.h"
 
 namespace viaduct::move {
 namespace {
@@ -53,8 +52,8 @@ Status FabricBackend::openRails() {
         fabric_.domains[i]->add({.address = reinterpret_cast<std::uintptr_t>(word.words->data()),
                                  .bytes = sizeof(ProbeWord::Words)}));
     words_.push_back(std::move(word));
-    auto rail = std::make_unique<FabricRail>(fabric_.names[i], i, poller_);
-    fabric_rails_.push_back(rail.get());
+    auto rail = std::make_unique<ChannelRail>(fabric_.names[i], i, &poller_);
+    channel_rails_.push_back(rail.get());
     rails_.push_back(std::move(rail));
   }
   return Ok{};
@@ -72,18 +71,28 @@ std::unique_ptr<core::Link> FabricBackend::link(core::LinkSeed seed, core::LinkH
 
 void FabricBackend::forget(const FabricLink& link) { std::erase(links_, &link); }
 
-ChannelSeed FabricBackend::channelSeed(std::size_t rail, std::size_t key, std::uint32_t index,
-                                       PeerPins& remote) {
-  return {.domain = *fabric_.domains[rail],
+LinkContext FabricBackend::linkContext() {
+  return {.backend = can().name,
+          .rails = channel_rails_,
           .poller = poller_,
-          .word = words_[rail],
+          .retry = {.first = std::chrono::milliseconds(40),
+                    .last = std::chrono::seconds(1),
+                    .worked = std::chrono::seconds(2)},
+          .most_breaks = 3};
+}
+
+FabricChannelSeed FabricBackend::channelSeed(const Channel::Place& place, std::size_t key,
+                                             PeerPins& remote) {
+  return {.domain = *fabric_.domains[place.rail],
+          .poller = poller_,
+          .word = words_[place.rail],
           .opening = std::max<Duration>(detect_, std::chrono::milliseconds(1500)),
           .spin = spin_,
-          .index = index,
+          .place = place,
           .poster = {.device = can().name,
                      .own = pins_,
                      .remote = remote,
-                     .rail = rail,
+                     .rail = place.rail,
                      .key = key,
                      .scratch = scratch_}};
 }
@@ -128,8 +137,9 @@ core::RailMask FabricBackend::near(std::uint32_t slot) const {
 // Libraries do not look at what is registered once bytes are coming in over TCP, and keep
 // registrations of RDMA memory for later: only an endpoint that is gone is sure to write nothing.
 Status FabricBackend::unpin(std::uint32_t slot) {
-  for (FabricRail* rail : fabric_rails_)
-    for (Channel* channel : rail->dropSlot(slot)) FabricLink::of(*channel).fence(*channel);
+  for (ChannelRail* rail : channel_rails_)
+    for (Channel* channel : rail->jobs().dropSlot(slot))
+      static_cast<FabricLink&>(channel->host()).fence(*channel);
   for (FabricLink* link : links_) link->withdraw(slot);
   pins_.drop(slot);
   return Ok{};

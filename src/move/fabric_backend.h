@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "core/backend.h"
-#include "move/channel.h"
+#include "move/channel_link.h"
+#include "move/fabric_channel.h"
 #include "move/near_rails.h"
 
 namespace viaduct::move {
 
 class FabricLink;
-class FabricRail;
 
 // What a library has been found to give.
 struct Fabric {
@@ -45,12 +45,11 @@ class FabricBackend final : public core::Backend {
   core::RailMask near(std::uint32_t slot) const override;
 
   std::size_t railCount() const { return rails_.size(); }
-  std::span<FabricRail* const> fabricRails() const { return fabric_rails_; }
   const OwnPins& pins() const { return pins_; }
-  base::Poller& poller() { return poller_; }
   Duration detect() const { return detect_; }
   const std::string& kind() const { return fabric_.kind; }
-  ChannelSeed channelSeed(std::size_t rail, std::size_t key, std::uint32_t index, PeerPins& remote);
+  LinkContext linkContext();
+  FabricChannelSeed channelSeed(const Channel::Place& place, std::size_t key, PeerPins& remote);
   void forget(const FabricLink& link);
 
  private:
@@ -64,7 +63,7 @@ class FabricBackend final : public core::Backend {
   OwnPins pins_;
   std::vector<Piece> scratch_;
   std::vector<std::unique_ptr<core::Rail>> rails_;
-  std::vector<FabricRail*> fabric_rails_;
+  std::vector<ChannelRail*> channel_rails_;
   std::vector<FabricLink*> links_;
 };
 

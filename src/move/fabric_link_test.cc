@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "move/fabric_backend.h"
-#include "move/fabric_rail.h"
 #include "support/link_pair.h"
 
 namespace viaduct::move {

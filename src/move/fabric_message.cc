@@ -64,9 +64,9 @@ Result<FabricMessage> shut(Reader& in) {
   out.channel = in.get<std::uint32_t>();
   out.life = in.get<std::uint32_t>();
   const auto reason = in.get<std::uint8_t>();
-  out.reason = static_cast<ShutChannel::Reason>(reason);
+  out.reason = static_cast<ShutReason>(reason);
   out.why = in.text();
-  if (reason > static_cast<std::uint8_t>(ShutChannel::Reason::kOver) || out.channel >= kMaxRails ||
+  if (reason > static_cast<std::uint8_t>(ShutReason::kOver) || out.channel >= kMaxRails ||
       out.why.size() > kMaxWhy)
     return malformed("an end of nothing");
   return FabricMessage(std::move(out));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "move/channel_life.h"
 
 namespace viaduct::move {
 
@@ -49,13 +50,8 @@ struct OpenChannel {
 };
 // The sender's endpoint of this life is gone: nothing more comes in or goes out at that end.
 struct ShutChannel {
-  enum class Reason : std::uint8_t {
-    kBroken,  // or in answer to the other end's
-    kFence,   // on purpose: memory was withdrawn
-    kOver,    // all endpoints of the link are gone, and no more come
-  };
   std::uint32_t channel = 0, life = 0;
-  Reason reason = Reason::kBroken;
+  ShutReason reason = ShutReason::kBroken;
   std::string why = {};
 };
 // The key of a pin, asked for before its first use, and the answer: one per rail; none: refused.

@@ -15,9 +15,9 @@ TEST(FabricMessage, EveryKindComesBackAsItWas) {
   EXPECT_EQ(opened.address, some(200));
   EXPECT_EQ(opened.probe, (ProbeTarget{0x1234, some(12)}));
 
-  const auto shut = decode(encode(ShutChannel{1, 2, ShutChannel::Reason::kFence, "why"}));
+  const auto shut = decode(encode(ShutChannel{1, 2, ShutReason::kFence, "why"}));
   ASSERT_TRUE(shut && std::holds_alternative<ShutChannel>(*shut));
-  EXPECT_EQ(std::get<ShutChannel>(*shut).reason, ShutChannel::Reason::kFence);
+  EXPECT_EQ(std::get<ShutChannel>(*shut).reason, ShutReason::kFence);
   EXPECT_EQ(std::get<ShutChannel>(*shut).why, "why");
 
   const auto ask = decode(encode(KeyRequest{5, 6}));
@@ -69,7 +69,7 @@ TEST(FabricMessage, WhatCannotBeIsRefused) {
   EXPECT_FALSE(decode(encode(OpenChannel{false, 0, 1, some(kMaxAddress + 1), {8, some(9)}})));
   EXPECT_FALSE(decode(encode(OpenChannel{false, 0, 1, some(20), {8, some(kMaxKey + 1)}})));
   EXPECT_FALSE(decode(encode(ShutChannel{kMaxRails, 1, {}, ""})));
-  EXPECT_FALSE(decode(encode(ShutChannel{0, 1, static_cast<ShutChannel::Reason>(3), ""})));
+  EXPECT_FALSE(decode(encode(ShutChannel{0, 1, static_cast<ShutReason>(3), ""})));
   EXPECT_FALSE(decode(encode(KeyAnswer{1, 2, std::vector<Bytes>(kMaxRails + 1, some(1))})));
   EXPECT_FALSE(decode(encode(KeyAnswer{1, 2, {Bytes{}}})));
   EXPECT_FALSE(decode(encode(PingChannel{true, kMaxRails, 1})));

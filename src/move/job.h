@@ -1,5 +1,4 @@
-// A Work that a rail has taken, until all of its ops have come back. Threads: under the agent's
-// lock.
+// A Work that a rail has taken, until all of its ops have come back. Threads: those of its rail.
 #pragma once
 
 #include <list>
@@ -11,32 +10,23 @@
 namespace viaduct::move {
 
 class Channel;
-struct Job;
-
-// The rail that took it.
-class JobOwner {
- public:
-  virtual void report(Job& job) = 0;  // ops have ended: at the next poll()
-
- protected:
-  ~JobOwner() = default;
-};
+class JobTable;
 
 struct Job {
   core::Work work;
-  JobOwner* owner = nullptr;
+  JobTable* table = nullptr;   // of the rail that took it
   Channel* channel = nullptr;  // the way it goes
   std::list<Job>::iterator self = {};
 
   std::size_t next_op = 0;        // the first op that is not posted...
   std::uint64_t offset = 0;       // ...and how much of it is
-  std::uint32_t outstanding = 0;  // entries that no flush has confirmed
+  std::uint32_t outstanding = 0;  // parts of it that are posted and not confirmed
   core::Moved moved = {};         // confirmed and not reported
   std::uint64_t reported_ops = 0;
   std::optional<Error> why = {};  // set: no more of it is posted, and what is left fails
   bool rail_lost = false;         // why: the way broke
   bool unsettled = false;  // was cut short; the peer has not said that its end is cut as well
-  bool reporting = false;  // in the rail's list
+  bool reporting = false;  // in the table's list
   bool ended = false;      // the channel knows it no more
   Job* next = nullptr;     // in the channel's queue
 

@@ -179,7 +179,7 @@ void Poster::confirm(const Batch& batch, Clock::time_point now) {
 
 void Poster::finishIfOver(Job& job) {
   job.ended = !job.heldBack() && (job.why.has_value() || job.allPosted());
-  if (job.ended || job.moved.ops > 0) job.owner->report(job);
+  if (job.ended || job.moved.ops > 0) job.table->report(job);
 }
 
 void Poster::stop(Job& job, Error why) {

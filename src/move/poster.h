@@ -8,15 +8,16 @@
 
 #include "move/endpoint.h"
 #include "move/fixed_queue.h"
-#include "move/job.h"
+#include "move/job_table.h"
 #include "move/own_pins.h"
 #include "move/peer_pins.h"
 
 namespace viaduct::move {
 
-// What the poster asks of others.
+// What is said to the peer, over the session.
 class PosterHost {
  public:
+  virtual void tell(const FabricMessage& message) = 0;
   virtual void askForKey(std::uint32_t slot) = 0;  // to the peer's pin
 
  protected:

@@ -1,5 +1,5 @@
-// Whatever bytes the link of a peer's fabric backend sends: no crash, and what is read reads the
-// same when written. What the libraries make of addresses and keys is not ours to fuzz.
+// Any bytes from the link of a peer's fabric backend: no crash, and an accepted message encodes to
+// the same bytes. Addresses and keys inside are for the libraries, which are not fuzzed here.
 #include <cstdint>
 #include <cstdlib>
 

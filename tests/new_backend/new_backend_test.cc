@@ -1,4 +1,4 @@
-// The facts of a backend's folder reach all their readers: no reader knows the backend's name.
+// The facts of a backend's folder reach all their readers, and no reader knows the backend's name.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <viaduct/agent.h>

@@ -1,5 +1,5 @@
-// What a peer's host that is not known yet costs the first contact, in the guest of `./dev check
-// --verbs`, whose clock counts instructions: so times may be judged here.
+// The time of the first contact with a peer whose host is still unknown. Runs in the guest of
+// `./dev check --verbs`, whose clock counts instructions, so a test may judge times.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ class FirstContact : public ::testing::Test {
     ASSERT_TRUE(endpoint) << endpoint.error().text();
     end.endpoint = *std::move(endpoint);
   }
-  // Both ends are opened and joined, and the near one writes, until it has or cannot any more.
+  // Opens and joins both ends. The near one writes, until the write is done or fails.
   void write() {
     ASSERT_NO_FATAL_FAILURE(open(near_, "near1"));
     ASSERT_NO_FATAL_FAILURE(open(far_, "far1"));

@@ -1,5 +1,5 @@
-// Who is inside somebody's memory: one word that the memory's owner and those who copy share.
-// Threads: any, in any process that maps it.
+// Counts the threads that are inside a process's memory, in one word that its owner and the copying
+// threads share. Threads: any, in any process that maps it.
 #pragma once
 
 #include <atomic>
@@ -7,12 +7,12 @@
 
 namespace viaduct::local {
 
-// Whoever copies enters before and leaves after each chunk. The owner can
-//  - turn() it and wait for those who entered before; newcomers are not held up (they are counted
-//    apart, and see what the owner has withdrawn before the turn);
-//  - fence() it for good: nobody enters any more, and empty() says whether the last one is out.
-// Every step is a read-modify-write of the one word, so their order is never in doubt: an entry is
-// either counted in what turn() or fence() saw, or it came later and sees what they did.
+// A copying thread enters before each chunk and leaves after it. The owner can
+//  - turn() the gate, and wait for the threads that entered before. Later ones have a separate
+//    count, and see what the owner had withdrawn before the turn;
+//  - fence() the gate for good: no thread enters any more, and empty() tells when all have left.
+// Every step is a read-modify-write of the one word, so the order is never in doubt. An entry is
+// either counted in the value that turn() or fence() saw, or it is later and sees their effect.
 class Gate {
  public:
   struct Pass {
@@ -20,7 +20,7 @@ class Gate {
     explicit operator bool() const { return unit != 0; }
   };
 
-  // An empty pass: the gate is fenced.
+  // An empty pass means that the gate is fenced.
   Pass enter() {
     std::uint64_t word = word_.load(std::memory_order_relaxed);
     std::uint64_t unit = 0;
@@ -30,8 +30,8 @@ class Gate {
     } while (!word_.compare_exchange_weak(word, word + unit));
     return {unit};
   }
-  // What was copied is visible to whoever finds the gate empty; non-temporal stores need their own
-  // barrier first.
+  // The copied bytes are visible to a thread that finds the gate empty. Non-temporal stores need
+  // their own barrier before.
   void leave(Pass pass) { word_.fetch_sub(pass.unit); }
 
   // For the owner. Pass turn()'s result to left(), and call turn() again only after left() is true.

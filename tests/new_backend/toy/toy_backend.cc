@@ -1,4 +1,4 @@
-// A backend that never opens, and says which settings it was given.
+// A backend that never opens, and whose error names the settings that it was given.
 #include <fmt/format.h>
 
 #include "core/backend.h"

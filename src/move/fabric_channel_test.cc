@@ -1,11 +1,10 @@
-#include "move/channel.h"
+#include "move/fabric_channel.h"
 
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
 #include <functional>
-#include <list>
 #include <string>
 #include <vector>
 
@@ -74,7 +73,7 @@ class StubbornGround final : public Domain {
 
 constexpr Duration kSpin = std::chrono::milliseconds(20);
 
-class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHost, public JobOwner {
+class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHost {
  protected:
   void SetUp() override {
     auto opened = base::Poller::open();
@@ -93,26 +92,31 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
                     .keys = {Bytes()}});
     op_ = {.local = address, .remote = address, .bytes = 8};
     channel_.emplace(
-        ChannelSeed{
+        FabricChannelSeed{
             .domain = domain_,
             .poller = *poller_,
             .word = word_,
             .opening = std::chrono::seconds(20),
             .spin = kSpin,
             .poster = {.device = "stub", .own = own_, .remote = remote_, .scratch = scratch_}},
-        *this, *this);
-    live(1);
+        *this, *this, ChannelLife(1, {}));
+    live();
   }
-  void live(std::uint32_t life) {
-    ASSERT_TRUE(channel_->begin(life, false));
+  void live() {
+    ASSERT_TRUE(channel_->life().on(ChannelEvent::kOpen));
+    ASSERT_TRUE(channel_->begin(false));
     ASSERT_TRUE(channel_->join(OpenChannel{}));
   }
   // Both ends have closed it.
   void end() {
-    channel_->end();
-    channel_->poster().settle();
+    ASSERT_TRUE(channel_->life().on(ChannelEvent::kClose));
+    channel_->close();
+    ASSERT_TRUE(channel_->life().on(ChannelEvent::kPeerClosed));
+    channel_->settle();
   }
+  bool broken() const { return channel_->life().broken(); }
   void opened(Channel&) override {}
+  void broke(Channel&) override {}
   void tell(const FabricMessage& message) override { told_.push_back(message); }
   void activate(Channel& channel) override {
     channel.awake();
@@ -148,20 +152,17 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
 
   // Posts eight bytes, which are on their way at once.
   void post() {
-    Job& job = jobs_.emplace_back(
-        Job{.work = {.ops = std::span(&op_, 1)}, .owner = this, .channel = &*channel_});
-    channel_->poster().add(job);
-    channel_->push();
-    ASSERT_TRUE(job.allPosted());
-    activate(*channel_);
+    job_ = &jobs_.add({.ops = std::span(&op_, 1)});
+    job_->channel = &*channel_;
+    channel_->add(*job_);
+    ASSERT_TRUE(job_->allPosted());
   }
-  void report(Job&) override {}
   // How often the peer was asked whether it is well, in this life.
   int asked() const {
     return static_cast<int>(
         std::count_if(told_.begin(), told_.end(), [&](const FabricMessage& one) {
           const auto* const ping = std::get_if<PingChannel>(&one);
-          return ping != nullptr && !ping->answer && ping->life == channel_->life();
+          return ping != nullptr && !ping->answer && ping->life == channel_->life().number();
         }));
   }
   // With something under way of which nothing comes back.
@@ -169,8 +170,8 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
     ASSERT_TRUE(turnsUntil([&] { return channel_->up(); }));
     domain_.bell.silent = true;
     post();
-    ASSERT_TRUE(turnsUntil([&] { return asked() == 1 || channel_->broke(); }));
-    ASSERT_FALSE(channel_->broke()) << "the peer has not said that it is well";
+    ASSERT_TRUE(turnsUntil([&] { return asked() == 1 || broken(); }));
+    ASSERT_FALSE(broken()) << "the peer has not said that it is well";
   }
   // How often the peer was told that this end is awake, and that it rests.
   int toldThat(bool awake) const {
@@ -189,8 +190,9 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
   PeerPins remote_;
   std::vector<Piece> scratch_ = std::vector<Piece>(Poster::kBatchPieces);
   core::Op op_;
-  std::list<Job> jobs_;
-  std::optional<Channel> channel_;
+  JobTable jobs_;
+  Job* job_ = nullptr;
+  std::optional<FabricChannel> channel_;
 };
 
 // Its endpoint has nothing to sleep on.
@@ -269,14 +271,14 @@ TEST_F(MuteChannelTest, WhoPostsTellsThePeerThatItIsAwakeAndLaterThatItRests) {
 
 TEST_F(MuteChannelTest, WhileThePeerIsAwakeItIsTurned) {
   ASSERT_TRUE(turnsUntilItDozes());
-  channel_->peerPolling({.awake = true});
+  channel_->peerPolling(true);
   EXPECT_FALSE(channel_->dozes());
   for (const auto until = Clock::now() + 3 * kSpin; Clock::now() < until; progress())
     ASSERT_FALSE(channel_->dozes());
   post();
   EXPECT_TRUE(turnsUntil([&] { return toldThat(false) == 1; })) << "or each waits for the other";
   EXPECT_FALSE(channel_->dozes());
-  channel_->peerPolling({.awake = false});
+  channel_->peerPolling(false);
   EXPECT_TRUE(turnsUntilItDozes());
 }
 
@@ -285,17 +287,17 @@ TEST_F(ChannelTest, ASilentWayIsAskedAfterInEachOfItsLives) {
   ASSERT_NO_FATAL_FAILURE(fallSilent());
   end();  // before the answer
   domain_.bell.silent = false;
-  live(2);
+  live();
   ASSERT_NO_FATAL_FAILURE(fallSilent());
   for (int answers = 0; answers < 2; ++answers) {
     ASSERT_TRUE(turnsUntil([&] { return asked() == answers + 1; }));
-    EXPECT_FALSE(channel_->broke());
-    channel_->answered({.answer = true, .life = 2});
+    EXPECT_FALSE(broken());
+    channel_->answered();
   }
-  EXPECT_TRUE(turnsUntil([&] { return !!channel_->broke(); }));
+  EXPECT_TRUE(turnsUntil([&] { return !!broken(); }));
   end();
   domain_.bell.silent = false;
-  live(3);
+  live();
   ASSERT_NO_FATAL_FAILURE(fallSilent());
 }
 
@@ -307,26 +309,26 @@ TEST_F(ChannelTest, BeforeAWayIsTakenForSilentItIsTurnedOnceMore) {
   ASSERT_TRUE(turnsUntilAsleep());
   domain_.bell.silent = false;  // and nobody is told
   const auto until = Clock::now() + std::chrono::seconds(5);
-  for (int answered = 0; !jobs_.back().ended && !channel_->broke() && Clock::now() < until;) {
+  for (int answered = 0; !job_->ended && !broken() && Clock::now() < until;) {
     channel_->active ? progress() : look();
-    for (; answered < asked(); ++answered) channel_->answered({.answer = true, .life = 1});
+    for (; answered < asked(); ++answered) channel_->answered();
   }
-  EXPECT_TRUE(jobs_.back().ended);
-  EXPECT_FALSE(channel_->broke());
+  EXPECT_TRUE(job_->ended);
+  EXPECT_FALSE(broken());
 }
 
 TEST_F(MuteChannelTest, WhatThePeerSaidLateOfAnEndedLifeKeepsNobodyAwake) {
   ASSERT_TRUE(turnsUntilItDozes());
   end();
-  channel_->peerPolling({.awake = true});
-  live(2);
+  channel_->peerPolling(true);
+  live();
   EXPECT_TRUE(turnsUntilItDozes());
 }
 
 TEST_F(ChannelTest, NoPeerIsToldToPollWhereTheEndpointHasADescriptor) {
   ASSERT_TRUE(turnsUntilAsleep());
   post();
-  channel_->peerPolling({.awake = true});
+  channel_->peerPolling(true);
   EXPECT_TRUE(turnsUntilAsleep());
   EXPECT_EQ(toldThat(true) + toldThat(false), 0);
 }

@@ -1,4 +1,4 @@
-#include "move/channel.h"
+#include "move/fabric_channel.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -44,34 +44,29 @@ bool areDescriptorsShort() {
 
 }  // namespace
 
-Channel::Channel(const ChannelSeed& seed, ChannelHost& host, PosterHost& poster_host)
-    : seed_(seed), host_(host), poster_(poster_host, seed.poster) {}
+FabricChannel::FabricChannel(const FabricChannelSeed& seed, ChannelHost& host, PosterHost& peer,
+                             const ChannelLife& life)
+    : Channel(host, seed.place, life), seed_(seed), peer_(peer), poster_(peer, seed.poster) {}
 
-Channel::~Channel() { end(); }
-
-Result<OpenChannel> Channel::begin(std::uint32_t life, bool answer) {
-  life_ = life;
-  // Of an earlier life, also if it was told after its end.
-  probe_sent_ = told_polling_ = peer_polls_ = asked_ = false;
-  answers_ = 0;
+Result<OpenChannel> FabricChannel::begin(bool answer) {
+  talk_ = {};  // of an earlier life, also if it was told after its end
   // Libraries report a shortage of descriptors as any other error, and UCX may end the process. A
   // later life opens what an earlier one has closed.
-  if (life == 1 && areDescriptorsShort())
+  if (life().isFirst() && areDescriptorsShort())
     return linkError(
         {.code = Code::kExhausted,
          .detail = fmt::format("fewer than {} file descriptors are free", kEnoughDescriptors)});
   VIADUCT_TRY(endpoint_, seed_.domain.open());
-  phase_ = Phase::kWaiting;
   opening_until_ = Clock::now() + seed_.opening;
   lookLater();
   return OpenChannel{.answer = answer,
-                     .channel = seed_.index,
-                     .life = life,
+                     .channel = index(),
+                     .life = life().number(),
                      .address = endpoint_->address(),
                      .probe = seed_.word.probe()};
 }
 
-Status Channel::join(const OpenChannel& theirs) {
+Status FabricChannel::join(const OpenChannel& theirs) {
   VIADUCT_CHECK(endpoint_->join(theirs.address));
   transport_ = endpoint_->transport();
   transport_devices_ = endpoint_->transportDevices();
@@ -82,22 +77,22 @@ Status Channel::join(const OpenChannel& theirs) {
     VIADUCT_TRY(watch_,
                 seed_.poller.watch(endpoint_->fd(), kNews, [this](std::uint32_t) { told(); }));
   }
-  phase_ = Phase::kProbing;
+  life().on(ChannelEvent::kJoin);
   last_busy_ = Clock::now();
-  host_.activate(*this);
+  host().activate(*this);
   return Ok{};
 }
 
-void Channel::told() {
+void FabricChannel::told() {
   last_busy_ = Clock::now();
   unarmed_for_ = active ? std::min(unarmed_for_ * 2, kMostUnarmed) : 1;
-  host_.activate(*this);
+  host().activate(*this);
 }
 
 // No library reports a path that does not work before it is used, and some not even then.
 // False: the endpoint did not take the probe; the next round of progress tries again.
-bool Channel::probed() {
-  if (!probe_sent_) {
+bool FabricChannel::probed() {
+  if (!talk_.probe_sent) {
     const Piece word{.here = seed_.word.out(),
                      .there = there_.address,
                      .bytes = sizeof(std::uint64_t),
@@ -108,64 +103,67 @@ bool Channel::probed() {
       breakWith(linkError({.code = Code::kProtocol, .detail = "the peer's key cannot be read"}));
     else if (endpoint_->post(OpKind::kWrite, std::span(&word, 1), key).pieces == 1) {
       probe_ = endpoint_->flush();
-      probe_sent_ = true;
+      talk_.probe_sent = true;
     }
   }
-  return probe_sent_ && endpoint_->ended(probe_);
+  return talk_.probe_sent && endpoint_->ended(probe_);
 }
 
-Error Channel::linkError(Error why) const {
+Error FabricChannel::linkError(Error why) const {
   why.operation = fmt::format("{} link", seed_.poster.device);
   why.device = seed_.poster.device;
   return why;
 }
 
-void Channel::end() {
+void FabricChannel::close() {
   if (timer_ != 0) seed_.poller.forgetTimer(std::exchange(timer_, 0));
   awake();
   if (watch_ != 0) seed_.poller.forget(std::exchange(watch_, 0));
-  host_.deactivate(*this);
-  phase_ = Phase::kDown;
-  broke_.reset();
+  host().deactivate(*this);
   if (!endpoint_) return;
   endpoint_->letGo(probe_);
   poster_.rewind(*endpoint_);
   endpoint_.reset();
 }
 
-void Channel::breakWith(Error why) {
-  if (broke_ || down()) return;
-  broke_ = std::move(why);
-  host_.activate(*this);
-}
-
-void Channel::push() {
-  if (!up() || broke_) return;
+void FabricChannel::push() {
+  if (!up()) return;
   const bool was_idle = poster_.idle();
   if (poster_.starved()) tellPolling(true);
   poster_.push(*endpoint_);
   if (!was_idle || poster_.idle()) return;
   lookLater();
-  host_.activate(*this);
+  host().activate(*this);
 }
 
-void Channel::retireKey(std::uint32_t generation) {
+void FabricChannel::add(Job& job) {
+  poster_.add(job);
+  push();
+  if (up()) host().activate(*this);
+}
+
+void FabricChannel::keysHaveCome() {
+  poster_.keysHaveCome();
+  push();
+}
+
+void FabricChannel::retireKey(std::uint32_t generation) {
   if (endpoint_) endpoint_->retire(generation);
 }
 
-void Channel::progress(Clock::time_point now, Clock::time_point until) {
+void FabricChannel::progress(Clock::time_point now, Clock::time_point until) {
   bool moved = false, told = false;
   do {
     moved = endpoint_->progress();
-    if (phase_ == Phase::kProbing && probed()) {
-      phase_ = Phase::kUp;
-      host_.opened(*this);
+    if (!up() && probed()) {
+      life().on(ChannelEvent::kProve);
+      host().opened(*this);
       moved = true;
     }
     const bool reaped = poster_.reap(*endpoint_);
     if (reaped) {
-      asked_ = false;
-      answers_ = 0;
+      talk_.asked = false;
+      talk_.answers = 0;
       moved = true;
     }
     if (auto why = endpoint_->broken()) return breakWith(std::move(*why));
@@ -177,16 +175,16 @@ void Channel::progress(Clock::time_point now, Clock::time_point until) {
   } while (moved && !told && (now = Clock::now()) < until);
 }
 
-bool Channel::sleep(Clock::time_point now) {
+bool FabricChannel::sleep(Clock::time_point now) {
   const Duration quiet = now - std::max(last_busy_, poster_.lastMoved());
-  if (broke_ || quiet < seed_.spin) return false;
-  const bool unposted = poster_.starved() || (phase_ == Phase::kProbing && !probe_sent_);
+  if (life().broken() || quiet < seed_.spin) return false;
+  const bool unposted = poster_.starved() || (!up() && !talk_.probe_sent);
   if (watch_ != 0 && !unposted) return sleepUntilTold(now, quiet);
   if (unposted || poster_.idle()) doze(now, quiet, up() && !unposted);
   return false;
 }
 
-bool Channel::sleepUntilTold(Clock::time_point now, Duration quiet) {
+bool FabricChannel::sleepUntilTold(Clock::time_point now, Duration quiet) {
   if (!endpoint_->tellsUnarmed() && !armedAWhile(now, quiet)) return false;
   // Told of anew, where it is readable already.
   return endpoint_->arm() && seed_.poller.change(watch_, kNews).has_value();
@@ -194,41 +192,42 @@ bool Channel::sleepUntilTold(Clock::time_point now, Duration quiet) {
 
 // No event will come: the channel makes progress whenever its rail does, and again when it has been
 // quiet for half as long once more.
-void Channel::doze(Clock::time_point now, Duration quiet, bool rests) {
+void FabricChannel::doze(Clock::time_point now, Duration quiet, bool rests) {
   if (rests) tellPolling(false);
-  if (doze_ != 0 || peer_polls_) return;
+  if (dozes_ || talk_.peer_polls) return;
   const Duration longest = rests ? kLongestRest : kLongestDoze;
-  doze_ = seed_.poller.at(now + std::min(longest, quiet / 2), [this] { doze_ = 0; });
+  doze_ = seed_.poller.at(now + std::min(longest, quiet / 2), [this] { dozes_ = false; });
+  dozes_ = true;
 }
 
 // Tells the peer whether we are polling. A peer without wake-ups polls while we do.
-void Channel::tellPolling(bool awake) {
-  if (watch_ != 0 || told_polling_ == awake) return;
-  told_polling_ = awake;
-  host_.tell(PollingNotice{.awake = awake, .channel = seed_.index, .life = life_});
+void FabricChannel::tellPolling(bool awake) {
+  if (watch_ != 0 || talk_.told_polling == awake) return;
+  talk_.told_polling = awake;
+  peer_.tell(PollingNotice{.awake = awake, .channel = index(), .life = life().number()});
 }
 
-void Channel::peerPolling(const PollingNotice& theirs) {
-  peer_polls_ = theirs.awake && watch_ == 0;
-  if (!peer_polls_ || down() || waiting()) return;
+void FabricChannel::peerPolling(bool awake) {
+  talk_.peer_polls = awake && watch_ == 0;
+  if (!talk_.peer_polls || !joined()) return;
   last_busy_ = Clock::now();
-  host_.activate(*this);
+  host().activate(*this);
 }
 
 // Nobody knows what has come in while it was not armed: it sleeps when it has been for a while, and
 // nothing came.
-bool Channel::armedAWhile(Clock::time_point now, Duration quiet) {
+bool FabricChannel::armedAWhile(Clock::time_point now, Duration quiet) {
   if (armed_since_) return now - *armed_since_ >= seed_.spin;
   if (quiet >= seed_.spin * unarmed_for_ && endpoint_->arm()) armed_since_ = now;
   return false;
 }
 
-void Channel::awake() {
+void FabricChannel::awake() {
   if (std::exchange(armed_since_, std::nullopt) && endpoint_) endpoint_->disarm();
-  if (doze_ != 0) seed_.poller.forgetTimer(std::exchange(doze_, 0));
+  if (std::exchange(dozes_, false)) seed_.poller.forgetTimer(doze_);
 }
 
-void Channel::lookLater() {
+void FabricChannel::lookLater() {
   if (timer_ == 0)
     timer_ = seed_.poller.at(Clock::now() + kLook, [this] {
       timer_ = 0;
@@ -236,14 +235,14 @@ void Channel::lookLater() {
     });
 }
 
-void Channel::look() {
+void FabricChannel::look() {
   const auto now = Clock::now();
-  if (phase_ == Phase::kWaiting || phase_ == Phase::kProbing) {
+  const bool waits = life().state() == ChannelState::kWaiting;
+  if (waits || life().state() == ChannelState::kProbing) {
     if (now >= opening_until_)
       return breakWith(linkError({.code = Code::kTimeout,
-                                  .detail = phase_ == Phase::kWaiting
-                                                ? "the peer did not open its end in time"
-                                                : "no byte arrived over " + transport_devices_,
+                                  .detail = waits ? "the peer did not open its end in time"
+                                                  : "no byte arrived over " + transport_devices_,
                                   .cause = "the devices of the two ends do not reach each other"}));
     return lookLater();
   }
@@ -254,22 +253,21 @@ void Channel::look() {
 
 // Neither UCX nor libfabric nor the kernel tells of a path that was cut: for minutes nothing comes
 // back, and that is all. The session may go another way, and can be asked whether the peer is well.
-void Channel::judgeSilence(Clock::time_point now) {
+void FabricChannel::judgeSilence(Clock::time_point now) {
   if (now - poster_.lastMoved() < poster_.patience()) return;
-  if (answers_ >= kEnoughAnswers)
+  if (talk_.answers >= kEnoughAnswers)
     return breakWith(linkError(
         {.code = Code::kTimeout,
          .detail = "no answer arrived over " + transport_devices_ + ", although the peer is alive",
          .cause = "the path of this rail is cut or has stalled",
          .remedy = "check the link; the agent retries the rail"}));
-  if (std::exchange(asked_, true)) return;
-  host_.activate(*this);  // it may sleep, and a library may have lost what was to wake it
-  host_.tell(PingChannel{.channel = seed_.index, .life = life_});
+  if (std::exchange(talk_.asked, true)) return;
+  host().activate(*this);  // it may sleep, and a library may have lost what was to wake it
+  peer_.tell(PingChannel{.channel = index(), .life = life().number()});
 }
 
-void Channel::answered(const PingChannel& pong) {
-  if (pong.life != life_ || !std::exchange(asked_, false)) return;
-  ++answers_;
+void FabricChannel::answered() {
+  if (std::exchange(talk_.asked, false)) ++talk_.answers;
 }
 
 }  // namespace viaduct::move
