@@ -10,7 +10,17 @@ using base::Reader;
 using base::Writer;
 
 constexpr std::uint8_t kVersion = 3;
-enum Kind : std::uint8_t { kOpen = 1, kOpened, kShut, kAsk, kKey, kPing, kPong, kAwake, kAtRest };
+enum Kind : std::uint8_t {
+  kOpenChannel = 1,
+  kOpened,
+  kShut,
+  kAsk,
+  kKey,
+  kPing,
+  kPong,
+  kAwake,
+  kAtRest
+};
 constexpr std::size_t kMaxWhy = 1024, kMaxKind = 256;
 
 Error malformed(const char* what) {
@@ -23,7 +33,7 @@ Error malformed(const char* what) {
 Bytes bytesOf(std::span<const std::byte> part) { return {part.begin(), part.end()}; }
 
 void put(Writer& out, const OpenChannel& open) {
-  out.put<std::uint8_t>(open.answer ? kOpened : kOpen).put(open.channel).put(open.life);
+  out.put<std::uint8_t>(open.answer ? kOpened : kOpenChannel).put(open.channel).put(open.life);
   out.sized(open.address).put(open.probe.address).sized(open.probe.key);
 }
 void put(Writer& out, const ShutChannel& shut) {
@@ -97,7 +107,7 @@ Result<FabricMessage> ofChannel(Reader& in, T out) {
 
 Result<FabricMessage> body(Reader& in) {
   switch (in.get<std::uint8_t>()) {
-    case kOpen:
+    case kOpenChannel:
       return open(in, false);
     case kOpened:
       return open(in, true);
