@@ -9,9 +9,10 @@
 
 namespace viaduct::agent {
 
-Result<std::unique_ptr<ProgressEngine>> ProgressEngine::open(Progressable& target, Duration spin) {
+Result<std::unique_ptr<ProgressEngine>> ProgressEngine::open(Progressable& target, Duration spin,
+                                                             const base::MovableClock* clock) {
   std::unique_ptr<ProgressEngine> engine(new ProgressEngine(target, spin));
-  VIADUCT_TRY(engine->poller_, base::Poller::open());
+  VIADUCT_TRY(engine->poller_, base::Poller::open(clock));
   engine->outside_.reset(::epoll_create1(EPOLL_CLOEXEC));
   engine->poke_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   engine->call_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
@@ -108,7 +109,7 @@ bool ProgressEngine::handleEvents(Held& held, Clock::time_point now,
     count = poller_->block(events, driver_until_);
     held.lock();
     driver_until_ = Clock::time_point::max();
-    now = Clock::now();
+    now = poller_->now();
   } else if (now - asked_ >= askEvery()) {
     count = poller_->block(events, Clock::time_point::min());
     asked_ = now;
@@ -140,17 +141,17 @@ void ProgressEngine::afterProgress() {
 }
 
 void ProgressEngine::progressNow(Held& held) {
-  progressOnce(held, Clock::now());
+  progressOnce(held, poller_->now());
   afterProgress();
 }
 
 bool ProgressEngine::poll() {
   Held held(lock_);
-  const auto now = Clock::now();
+  const auto now = poller_->now();
   if (userExpected(now) && !driven_) target_.suppressWakeups();  // it polls again and again
   const bool moved = progressOnce(held, now);
   // Reading the clock costs as much as a round that moves nothing.
-  expectUser(moved ? Clock::now() : now);
+  expectUser(moved ? poller_->now() : now);
   afterProgress();
   if (leavesWork()) takeOverNow();
   const bool owes = target_.owesCallbacks();
@@ -166,12 +167,13 @@ bool ProgressEngine::wait(const std::function<bool()>& done, Clock::time_point u
 
 bool ProgressEngine::waitHeld(Held& held, const std::function<bool()>& done,
                               Clock::time_point until) {
+  until = poller_->fromSteady(until);
   bool drives = false;
-  const auto begun = Clock::now();
+  const auto begun = poller_->now();
   const bool again = userExpected(begun);
   auto spin_until = begun + spin_;
   while (!done()) {
-    const auto now = Clock::now();
+    const auto now = poller_->now();
     if (now >= until) break;
     if (!drives && driven_) {
       follow(held, until);
@@ -183,7 +185,7 @@ bool ProgressEngine::waitHeld(Held& held, const std::function<bool()>& done,
     driven_ = true;
     const bool spins = begins || now < spin_until;
     if (drive(held, now, spins ? Clock::time_point::min() : until, done))
-      spin_until = Clock::now() + spin_;
+      spin_until = poller_->now() + spin_;
     else if (!spins && target_.busy())
       yieldLock(held);
   }
@@ -228,7 +230,7 @@ void ProgressEngine::follow(Held& held, Clock::time_point until) {
   if (until == Clock::time_point::max())
     followers_wake_.wait(held);
   else
-    followers_wake_.wait_until(held, until);
+    followers_wake_.wait_until(held, poller_->toSteady(until));
   --followers_;
 }
 
@@ -237,7 +239,7 @@ void ProgressEngine::follow(Held& held, Clock::time_point until) {
 void ProgressEngine::stopDriving(bool again) {
   driven_ = false;
   changed();  // one of the followers drives on
-  const auto now = Clock::now();
+  const auto now = poller_->now();
   const bool soon = again && userExpected(now);
   expectUser(now);
   if (!target_.allowWakeups()) takeOverNow();
@@ -253,9 +255,10 @@ void ProgressEngine::stopDriving(bool again) {
 // for it would cost that thread two system calls each time, and hardly ever get it.
 void ProgressEngine::takeLock(Held& held) {
   for (int i = 0; i < kLockTries; ++i) {
-    while (userExpected(Clock::now())) {
+    while (userExpected(poller_->now())) {
       backing_off_.store(true, std::memory_order_relaxed);
-      std::this_thread::sleep_until(user_expected_until_.load(std::memory_order_relaxed));
+      std::this_thread::sleep_until(
+          poller_->toSteady(user_expected_until_.load(std::memory_order_relaxed)));
     }
     if (held.try_lock()) break;
     std::this_thread::yield();
@@ -267,7 +270,7 @@ void ProgressEngine::takeLock(Held& held) {
 // Until an event comes while the poller is armed, or a timer is due.
 void ProgressEngine::sleepOutside(Held& held) {
   progress_until_ = poller_->nextTimer();
-  const int wait_ms = base::Poller::waitFor(progress_until_);
+  const int wait_ms = poller_->waitFor(progress_until_);
   held.unlock();
   epoll_event event;
   const int woken = ::epoll_wait(outside_.get(), &event, 1, wait_ms);
@@ -280,15 +283,15 @@ void ProgressEngine::runProgressThread() {
   Held held(lock_, std::defer_lock);
   takeLock(held);
   while (!stopping_) {
-    if (userExpected(Clock::now())) {
+    if (userExpected(poller_->now())) {
       held.unlock();
       takeLock(held);
     } else if (driven_) {  // who arms the poller when it stops driving
       sleepOutside(held);
     } else {
-      progressOnce(held, Clock::now());
+      progressOnce(held, poller_->now());
       callBack(held);
-      if (stopping_ || driven_ || userExpected(Clock::now())) continue;
+      if (stopping_ || driven_ || userExpected(poller_->now())) continue;
       if (target_.busy() ||
           !target_.allowWakeups()) {  // lets a thread that waits for the lock have it
         held.unlock();

@@ -37,7 +37,9 @@ class Progressable {
 
 class ProgressEngine {
  public:
-  static Result<std::unique_ptr<ProgressEngine>> open(Progressable& target, Duration spin);
+  // `clock`: as Poller::open().
+  static Result<std::unique_ptr<ProgressEngine>> open(Progressable& target, Duration spin,
+                                                      const base::MovableClock* clock = nullptr);
   ~ProgressEngine();
   ProgressEngine(const ProgressEngine&) = delete;
   ProgressEngine& operator=(const ProgressEngine&) = delete;
@@ -50,7 +52,8 @@ class ProgressEngine {
 
   // One round of progress without blocking; true when something moved.
   bool poll();
-  // Makes progress until `done` (asked with the lock held, any number of times) or `until`; returns
+  // Makes progress until `done` (asked with the lock held, any number of times) or `until`, on the
+  // steady clock; returns
   // the answer of `done`.
   bool wait(const std::function<bool()>& done, Clock::time_point until);
   // The same with the lock already held; released while it blocks and calls back.

@@ -112,8 +112,9 @@ Status TransferImpl::post(std::unique_lock<std::mutex>& held, const PostOptions&
   offer();
   pollOwnRails();
   if (!running()) return Ok{};
-  const auto now = Clock::now();
-  expect(options.deadline ? options.deadline->at() : now + agent_->settings().deadline);
+  const auto now = agent_->now();
+  expect(options.deadline ? agent_->engine().poller().fromSteady(options.deadline->at())
+                          : now + agent_->settings().deadline);
   agent_->engine().takeOverSoon(now);
   return Ok{};
 }
@@ -233,7 +234,7 @@ void TransferImpl::abort(Error why) {
   }
   // What has not come back by itself shortly is ended by force, within the grace.
   forced_ = true;
-  const auto now = Clock::now();
+  const auto now = agent_->now();
   expect(now + agent_->settings().grace * 3 / 4);
   agent_->engine().takeOverSoon(now);
 }

@@ -44,7 +44,7 @@ std::vector<TcpAddress> Acceptor::addresses() const {
 
 void Acceptor::add(base::Fd fd, base::Unproven::Place place) {
   pending_.push_back(
-      {.fd = std::move(fd), .until = Clock::now() + patience_, .place = std::move(place)});
+      {.fd = std::move(fd), .until = poller_.now() + patience_, .place = std::move(place)});
   const PendingPlace one = std::prev(pending_.end());
   one->place.watch([one] { return one->got == one->bytes.size(); }, [this, one] { drop(one); });
   auto watch = poller_.watch(one->fd.get(), EPOLLIN, [this, one](std::uint32_t) { onBytes(one); });
@@ -72,7 +72,7 @@ void Acceptor::offer(PendingPlace one) {
 
 void Acceptor::linkAdded() {
   if (again_ != 0 || pending_.empty()) return;
-  again_ = poller_.at(Clock::now(), [this] { offerAgain(); });
+  again_ = poller_.at(poller_.now(), [this] { offerAgain(); });
 }
 
 void Acceptor::offerAgain() {
@@ -90,7 +90,7 @@ void Acceptor::drop(PendingPlace one) {
 
 void Acceptor::onTimer() {
   timer_ = 0;
-  const auto now = Clock::now();
+  const auto now = poller_.now();
   while (!pending_.empty() && pending_.front().until <= now) drop(pending_.begin());
   setTimer();
 }

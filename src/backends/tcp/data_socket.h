@@ -41,7 +41,7 @@ class DataSocket {
   // Receives and sends until nothing moves or `until`.
   void progress(Clock::time_point now, Clock::time_point until);
   // Nothing has moved for a while: from here on the poller watches, and buffers go back.
-  void awake() { moved_ = Clock::now(); }
+  void awake() { moved_ = shared_.poller.now(); }
   bool tired(Clock::time_point now) const { return now - moved_ > shared_.spin; }
   void sleep();
   void dropSlot(std::uint32_t slot);

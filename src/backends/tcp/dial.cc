@@ -38,8 +38,8 @@ Dial::Dial(base::Poller& poller, Plan plan, Done done)
     : poller_(poller),
       plan_(std::move(plan)),
       done_(std::move(done)),
-      until_(Clock::now() + plan_.limit),
-      timer_(poller.at(Clock::now(), [this] {
+      until_(poller.now() + plan_.limit),
+      timer_(poller.at(poller.now(), [this] {
         timer_ = 0;
         next();
       })) {}
@@ -79,7 +79,7 @@ Status Dial::connect(const TcpAddress& to) {
     return why;
   }
   VIADUCT_TRY(watch_, poller_.watch(fd_.get(), EPOLLOUT, [this](std::uint32_t) { onEvent(); }));
-  const auto now = Clock::now();
+  const auto now = poller_.now();
   const auto share = (until_ - now) / static_cast<std::int64_t>(plan_.to.size() - at_);
   timer_ = poller_.at(now + share, [this] {
     timer_ = 0;

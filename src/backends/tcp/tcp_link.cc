@@ -108,7 +108,7 @@ void TcpLink::adopt(TcpChannel& channel, base::Fd fd) {
 
 void TcpLink::opened(move::Channel& channel) {
   ChannelLink::opened(channel);
-  if (state().phase == core::LinkState::Phase::kOpening) readyBy(Clock::now() + kLate);
+  if (state().phase == core::LinkState::Phase::kOpening) readyBy(context().poller.now() + kLate);
 }
 
 void TcpLink::addPin(const core::RemotePin& pin) {
@@ -135,7 +135,7 @@ void TcpLink::giveBack(const move::Channel& channel, const Error& why) {
 
 void TcpLink::watch() {
   if (channels().size() < 2 || watch_timer_ != 0) return;
-  watch_timer_ = context().poller.at(Clock::now() + kLook, [this] {
+  watch_timer_ = context().poller.at(context().poller.now() + kLook, [this] {
     watch_timer_ = 0;
     look();
   });
@@ -144,7 +144,7 @@ void TcpLink::watch() {
 void TcpLink::look() {
   bool more = false;
   Duration least = Duration::max() / 2;
-  const auto now = Clock::now();
+  const auto now = context().poller.now();
   for (const auto& channel : channels()) {
     if (!channel->up()) continue;
     if (of(channel).socket()->measureSilence(now)) more = true;

@@ -57,7 +57,7 @@ class TcpLink final : public move::ChannelLink {
 
   TcpBackend& backend_;
   LinkId id_;
-  const Clock::time_point begun_ = Clock::now();
+  const Clock::time_point begun_ = context().poller.now();
   RemotePins remote_;
   base::Poller::Id watch_timer_ = 0;
 };
