@@ -163,6 +163,7 @@ Status AgentImpl::openBackends(Deadline until) {
     left_out_.push_back(
         {.name = std::string(absent.name), .text = fmt::format("not built in: {}", absent.why)});
   pins_ = std::make_unique<PinTable>(backends_);
+  for (CellCounts& counts : cell_counts_) counts.rails.resize(rails_.size());
   return Ok{};
 }
 
@@ -186,7 +187,7 @@ Status AgentImpl::openBackend(const core::BackendEntry& entry, Deadline until) {
   }
   for (const auto& rail : (*opened)->rails()) {
     rails_.push_back(rail.get());
-    rail_counts_[rail.get()];
+    rail_counts_[rail.get()].number = rails_.size() - 1;
   }
   backends_.push_back(*std::move(opened));
   return Ok{};
@@ -469,7 +470,7 @@ void AgentImpl::suppressWakeups() {
 }
 
 void AgentImpl::ringBell() {
-  if (!bell_ || std::exchange(bell_rung_, true)) return;
+  if (!bell_ || bell_rung_.exchange(true)) return;
   const std::uint64_t one = 1;
   // An eventfd takes one more ring unless 2^64 - 2 have been rung.
   [[maybe_unused]] const auto rung = ::write(bell_.get(), &one, sizeof one);

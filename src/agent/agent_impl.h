@@ -1,5 +1,5 @@
 // The implementation behind Agent: its backends, peers and transfers in flight. Threads:
-// members under the agent's lock unless they say otherwise.
+// members with the agent's lock held alone unless they say otherwise.
 #pragma once
 
 #include <viaduct/agent.h>
@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/agent_lock.h"
 #include "agent/counts.h"
 #include "agent/finder.h"
 #include "agent/metrics/exporter.h"
@@ -45,7 +46,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   Status usable(const char* operation) const;
   Status ofThisProcess(const char* operation) const;                       // the latter alone
   bool closed() const { return closed_.load(std::memory_order_relaxed); }  // or about to be
-  using Held = std::unique_lock<std::mutex>;
+  using Held = AgentLock::Held;
   Held hold() const;
   ProgressEngine& engine() { return *engine_; }
   const Settings& settings() const { return settings_; }
@@ -100,7 +101,8 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   void land(core::Tag tag);
   void expectBy(Clock::time_point due);  // of a flight: who is then not over is told
   void pollRail(core::Rail& rail);
-  RailCounts& railCounts(const core::Rail& rail) { return rail_counts_[&rail]; }
+  RailCounts& railCounts(const core::Rail& rail) { return rail_counts_.at(&rail); }
+  CellCounts& cellCounts(unsigned cell) { return cell_counts_[cell]; }  // beside others
   void apply(core::Completions& completions);
   void waitForRoom(std::shared_ptr<TransferImpl> transfer);
   void owe(std::function<void()> callback);
@@ -115,8 +117,8 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   Counts& counts() { return counts_; }
   Statistics statistics() const;
   Result<int> eventFd();
-  void ringBell();
-  bool poll();  // takes the lock itself
+  void ringBell();  // also beside others
+  bool poll();      // takes the lock itself
 
  private:
   explicit AgentImpl(Settings settings);
@@ -135,6 +137,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   void abandon();
   void offerWaiting();
   void tellOverdue();
+  RailCounts railTotals(const core::Rail& rail) const;
   void beat();
   void forgetDeparted();
   void scheduleBeat(Clock::time_point now);
@@ -172,6 +175,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   std::vector<std::uint32_t> free_flights_;
   std::uint64_t last_flight_ = 0;
   Counts counts_;
+  std::array<CellCounts, AgentLock::kCells> cell_counts_;
   Clock::time_point due_ = Clock::time_point::max();  // the first of all flights', or before it
   base::Poller::Id due_timer_ = 0;
   std::vector<std::shared_ptr<TransferImpl>> waiting_;  // have ops that no rail has taken
@@ -179,7 +183,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   core::Completions completions_;
   bool recheck_ = false;
   base::Fd bell_, bell_poller_;
-  bool bell_rung_ = false;
+  std::atomic<bool> bell_rung_{false};
   Duration beat_every_{};
   Clock::time_point last_beat_{};
   base::Poller::Id beat_timer_ = 0;

@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "agent/agent_lock.h"
 #include "base/fd.h"
 #include "base/poller.h"
 
@@ -42,7 +43,7 @@ class ProgressEngine {
   ProgressEngine(const ProgressEngine&) = delete;
   ProgressEngine& operator=(const ProgressEngine&) = delete;
 
-  std::mutex& lock() { return lock_; }
+  AgentLock& lock() { return lock_; }
   base::Poller& poller() { return *poller_; }
 
   void start();  // the progress thread
@@ -54,12 +55,11 @@ class ProgressEngine {
   // the answer of `done`.
   bool wait(const std::function<bool()>& done, Clock::time_point until);
   // The same with the lock already held; released while it blocks and calls back.
-  bool waitHeld(std::unique_lock<std::mutex>& held, const std::function<bool()>& done,
-                Clock::time_point until);
+  bool waitHeld(AgentLock::Held& held, const std::function<bool()>& done, Clock::time_point until);
   // With the lock held, at the start of a post: makes progress once in kPostsPerProgress calls. A
   // thread that posts small copies without a pause hardly ever leaves the lock to the progress
   // thread, and heartbeats would stop.
-  void progressNowAndThen(std::unique_lock<std::mutex>& held) {
+  void progressNowAndThen(AgentLock::Held& held) {
     if (++posts_since_progress_ >= kPostsPerProgress) progressNow(held);
   }
   // With the lock held: something was started, or is owed, whose caller may not come back.
@@ -71,7 +71,7 @@ class ProgressEngine {
   }
 
  private:
-  using Held = std::unique_lock<std::mutex>;
+  using Held = AgentLock::Held;
   ProgressEngine(Progressable& target, Duration spin) : target_(target), spin_(spin) {}
   bool handleEvents(Held& held, Clock::time_point now, Clock::time_point block_until);
   Duration askEvery() const;
@@ -122,8 +122,8 @@ class ProgressEngine {
   base::Fd outside_;
   base::Fd poke_;  // an eventfd in the poller: wakes whoever sleeps
   base::Fd call_;  // an eventfd in outside_: wakes the progress thread
-  std::mutex lock_;
-  std::condition_variable followers_wake_;
+  AgentLock lock_;
+  std::condition_variable_any followers_wake_;
   // The progress thread reads the first and sets the second without the lock.
   std::atomic<Clock::time_point> user_expected_until_ = Clock::time_point::min();
   std::atomic<bool> backing_off_ =

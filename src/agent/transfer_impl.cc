@@ -41,7 +41,7 @@ Error stillRunning() {
 
 }  // namespace
 
-Status TransferImpl::plan(std::unique_lock<std::mutex>& held) {
+Status TransferImpl::plan(AgentLock::Held& held) {
   VIADUCT_TRY(const auto required, core::parseRequirement(options_.require));
   while (true) {
     if (peer_->state() != PeerState::kReady) return peer_->notReady("plan");
@@ -95,7 +95,43 @@ bool TransferImpl::stillPlanned() {
   return true;
 }
 
-Status TransferImpl::post(std::unique_lock<std::mutex>& held, const PostOptions& options) {
+Status TransferImpl::post(const PostOptions& options) {
+  if (postAtOnce(options)) return Ok{};
+  auto held = agent_->hold();
+  return postAlone(held, options);
+}
+
+// What small copies need: nothing changes but this transfer, so threads post beside each other.
+// Otherwise nothing has happened.
+bool TransferImpl::postAtOnce(const PostOptions& options) {
+  if (options.with_note || !options.note.empty() || options_.on_end) return false;
+  const Beside beside(agent_->engine().lock());
+  TransferState before = state_.load(std::memory_order_relaxed);
+  if (before == TransferState::kRunning ||
+      !state_.compare_exchange_strong(before, TransferState::kRunning, std::memory_order_acquire))
+    return false;
+  const bool moved = moveAtOnce(agent_->cellCounts(beside.cell()));
+  // A thread that saw it run waits with the lock held alone, so it looks again after this.
+  state_.store(moved ? TransferState::kDone : before, std::memory_order_release);
+  if (moved) agent_->ringBell();
+  return moved;
+}
+
+bool TransferImpl::moveAtOnce(CellCounts& counts) {
+  if (bundles_.size() != 1 || peer_->state() != PeerState::kReady || !stillPlanned()) return false;
+  Timing::Timed timed;
+  if (counts.timing.isDue()) [[unlikely]]
+    timed = counts.timing.begin(Clock::now());
+  if (!bundles_.front().moveNow(kind_, counts)) return false;
+  if (timed.times != 0) [[unlikely]]
+    counts.timing.end(timed, Clock::now());
+  ++counts.done;
+  error_.reset();
+  sayWhatMoved();
+  return true;
+}
+
+Status TransferImpl::postAlone(AgentLock::Held& held, const PostOptions& options) {
   if (running()) return stillRunning();
   if (options.note.size() > kMaxNoteBytes)
     return Error{.code = Code::kInvalid,

@@ -1,5 +1,5 @@
-// One transfer: its plan, and the post that is under way. Threads: under the agent's lock, but for
-// what says otherwise.
+// One transfer: its plan, and the post that is under way. Threads: with the agent's lock held
+// alone, but for what says otherwise. Beside others, whoever has made it kRunning has all of it.
 #pragma once
 
 #include <viaduct/transfer.h>
@@ -7,13 +7,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "agent/agent_lock.h"
 #include "agent/routes.h"
 #include "agent/timing.h"
 #include "core/op.h"
@@ -38,10 +38,10 @@ class TransferImpl final : public std::enable_shared_from_this<TransferImpl> {
         remote_(std::move(remote)),
         options_(std::move(options)) {}
 
-  // Both let go of the lock while they compute: a plan of millions of blocks holds nobody up.
-  Status plan(std::unique_lock<std::mutex>& held);
-  Status post(std::unique_lock<std::mutex>& held, const PostOptions& options);
-  void cancel();  // by the user
+  // Lets go of the lock while it computes: a plan of millions of blocks holds nobody up.
+  Status plan(AgentLock::Held& held);
+  Status post(const PostOptions& options);  // takes the lock itself
+  void cancel();                            // by the user
   bool running() const { return state() == TransferState::kRunning; }
   TransferState state() const { return state_.load(std::memory_order_acquire); }  // no lock
 
@@ -63,6 +63,9 @@ class TransferImpl final : public std::enable_shared_from_this<TransferImpl> {
   std::uint64_t ops() const { return total_ops_; }
 
  private:
+  bool postAtOnce(const PostOptions& options);
+  bool moveAtOnce(CellCounts& counts);
+  Status postAlone(AgentLock::Held& held, const PostOptions& options);
   bool stillPlanned();
   void remember(std::vector<Bundle> bundles, std::span<const core::PinSpan> spans,
                 std::uint64_t bytes);

@@ -40,6 +40,16 @@ struct Capabilities {
   std::uint64_t min_chunk = 0;
 };
 
+// A rail's second skill, where the thread that posts can move small work by itself.
+class DirectMover {
+ public:
+  virtual ~DirectMover() = default;
+  // Moves all ops within the call and says how many bytes they are; nothing of it comes from
+  // poll(). Nothing: it was too much, or failed somewhere; post() does it, from the start. Threads:
+  // several at once, also of one link, beside Rail::poll(); none while links and pins change.
+  virtual std::optional<std::uint64_t> moveNow(const Work& work) = 0;
+};
+
 // One NIC, queue or socket group.
 class Rail {
  public:
@@ -64,6 +74,9 @@ class Rail {
 
   // Whether poll() is worth its price right after post(): work may be over that was done within.
   virtual bool mayHaveEnded() const = 0;
+
+  // The skill of a DirectMover, where it has that.
+  virtual DirectMover* direct() { return nullptr; }
 };
 
 // What the agent does for one link.

@@ -151,6 +151,18 @@ std::size_t CopyPool::post(const core::Work& work, PeerMemory& peer, std::uint64
   return job.ops.size();
 }
 
+// One chunk, by a copier of this call alone: most of it is room for CMA that stays untouched.
+std::optional<std::uint64_t> CopyPool::copyNow(const core::Work& work, PeerMemory& peer,
+                                               std::uint64_t now) const {
+  const std::uint64_t bytes = atLeast(work.ops, kChunkBytes);
+  if (bytes > kChunkBytes || work.ops.size() > kChunkOps) return std::nullopt;
+  Task task{.kind = work.kind, .peer = &peer, .born = now, .number = 1, .bytes = bytes};
+  if (bytes >= base::AdaptiveCopy::kLeastMeasured) task.strategy = strategy_;
+  ChunkCopier copier(here_);
+  if (copier.run(task, {.ops = work.ops, .bytes = bytes})) return std::nullopt;
+  return bytes;
+}
+
 // Copies a job of one chunk. The door stays closed, so no other thread touches the job.
 void CopyPool::copyAtOnce(Job& job, std::uint64_t bytes) {
   const Fault fault = copier_.run(job.task, {.ops = job.ops, .bytes = bytes});
