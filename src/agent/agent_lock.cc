@@ -33,34 +33,16 @@ void AgentLock::use(unsigned cell) {
   }
 }
 
-void AgentLock::lock() {
-  alone_.lock();
-  waitForCells();
-}
-
-bool AgentLock::try_lock() {
-  if (!alone_.try_lock()) return false;
-  waitForCells();
-  return true;
-}
-
 // Those inside leave soon, unless the system has taken the processor from one.
-void AgentLock::waitForCells() {
+void AgentLock::waitForCells(unsigned used) {
   constexpr int kYields = 100;
   constexpr std::chrono::microseconds kPause{20};
-  is_wanted_alone_.store(true);
-  const unsigned used = used_.load();
   for (unsigned cell = 0; cell < used; ++cell)
     for (int looks = 0; cells_[cell].taken.load(); ++looks)
       if (looks < kYields)
         std::this_thread::yield();
       else
         std::this_thread::sleep_for(kPause);
-}
-
-void AgentLock::unlock() {
-  is_wanted_alone_.store(false, std::memory_order_release);
-  alone_.unlock();
 }
 
 }  // namespace viaduct::agent

@@ -19,10 +19,20 @@ class VIADUCT_CAPABILITY("agent lock") AgentLock {
   static constexpr unsigned kCells = 32;
 
   // Alone. Waits for those who work beside each other, and nobody new begins meanwhile.
-  void lock() VIADUCT_ACQUIRE();
-  bool try_lock()
-      VIADUCT_TRY_ACQUIRE(true);  // false: another thread has it, or waits for it, alone
-  void unlock() VIADUCT_RELEASE();
+  void lock() VIADUCT_ACQUIRE() {
+    alone_.lock();
+    shut();
+  }
+  // False: another thread has it alone, or is about to.
+  bool try_lock() VIADUCT_TRY_ACQUIRE(true) {
+    if (!alone_.try_lock()) return false;
+    shut();
+    return true;
+  }
+  void unlock() VIADUCT_RELEASE() {
+    is_wanted_alone_.store(false, std::memory_order_release);
+    alone_.unlock();
+  }
 
   // Beside others. Gives the thread's cell, which nobody else has until leave().
   unsigned enter() VIADUCT_ACQUIRE_SHARED();
@@ -40,7 +50,11 @@ class VIADUCT_CAPABILITY("agent lock") AgentLock {
   }
   void use(unsigned cell);
   unsigned enterAfterOthers(unsigned cell);
-  void waitForCells();
+  void shut() {
+    is_wanted_alone_.store(true);
+    if (const unsigned used = used_.load(); used != 0) waitForCells(used);
+  }
+  void waitForCells(unsigned used);
 
   std::mutex alone_;  // of the one that holds it alone; others pass through to wait for that one
   alignas(64) std::atomic<bool> is_wanted_alone_{false};

@@ -137,7 +137,6 @@ std::uint64_t Bundle::offerSeveral(OpKind kind, core::Tag base) {
 }
 
 bool Bundle::moveNow(OpKind kind, CellCounts& counts) {
-  if (direct_ == nullptr) return false;
   const auto bytes = direct_->moveNow({.kind = kind, .link = route_.link, .ops = ops_});
   if (!bytes) return false;
   SliceState& state = slices_.front();

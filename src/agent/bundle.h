@@ -89,9 +89,10 @@ class Bundle {
   // Ops wait for a rail, and none is left that could take them.
   bool stranded() const { return stranded_; }
   bool done() const { return left_ == 0; }
-  // A whole post by the calling thread itself, if it is small enough: then it is done, and counted
-  // in `counts`. Otherwise nothing has changed.
+  // For one that isDirect(). A whole post by the calling thread itself, if it is small enough: then
+  // it is done, and counted in `counts`. Otherwise nothing has changed.
   bool moveNow(OpKind kind, CellCounts& counts);
+  bool isDirect() const { return direct_ != nullptr; }
 
   bool has(core::Tag number) const { return number < end_tag_; }  // asked in their order
   // The next bundle's first.

@@ -70,6 +70,7 @@ void TransferImpl::remember(std::vector<Bundle> bundles, std::span<const core::P
   bytes_ = bytes;
   total_ops_ = 0;
   for (const Bundle& bundle : bundles_) total_ops_ += bundle.ops().size();
+  direct_ = bundles_.size() == 1 && bundles_.front().isDirect() && !options_.on_end;
   local_used_ = usedPins(spans, &core::PinSpan::local_pin,
                          [&](std::uint32_t slot) { return agent_->pins().generation(slot); });
   remote_used_ = usedPins(spans, &core::PinSpan::remote_pin,
@@ -96,15 +97,14 @@ bool TransferImpl::stillPlanned() {
 }
 
 Status TransferImpl::post(const PostOptions& options) {
-  if (postAtOnce(options)) return Ok{};
+  if (mayPostAtOnce(options) && postAtOnce()) return Ok{};
   auto held = agent_->hold();
   return postAlone(held, options);
 }
 
 // What small copies need: nothing changes but this transfer, so threads post beside each other.
 // Otherwise nothing has happened.
-bool TransferImpl::postAtOnce(const PostOptions& options) {
-  if (options.with_note || !options.note.empty() || options_.on_end) return false;
+bool TransferImpl::postAtOnce() {
   const Beside beside(agent_->engine().lock());
   TransferState before = state_.load(std::memory_order_relaxed);
   if (before == TransferState::kRunning ||
@@ -118,7 +118,7 @@ bool TransferImpl::postAtOnce(const PostOptions& options) {
 }
 
 bool TransferImpl::moveAtOnce(CellCounts& counts) {
-  if (bundles_.size() != 1 || peer_->state() != PeerState::kReady || !stillPlanned()) return false;
+  if (!direct_ || peer_->state() != PeerState::kReady || !stillPlanned()) return false;
   Timing::Timed timed;
   if (counts.timing.isDue()) [[unlikely]]
     timed = counts.timing.begin(Clock::now());

@@ -63,7 +63,10 @@ class TransferImpl final : public std::enable_shared_from_this<TransferImpl> {
   std::uint64_t ops() const { return total_ops_; }
 
  private:
-  bool postAtOnce(const PostOptions& options);
+  bool mayPostAtOnce(const PostOptions& options) const {
+    return direct_.load(std::memory_order_relaxed) && !options.with_note && options.note.empty();
+  }
+  bool postAtOnce();
   bool moveAtOnce(CellCounts& counts);
   Status postAlone(AgentLock::Held& held, const PostOptions& options);
   bool stillPlanned();
@@ -103,6 +106,8 @@ class TransferImpl final : public std::enable_shared_from_this<TransferImpl> {
   std::vector<Bundle> bundles_;
   Path carried_before_;  // by earlier plans
   std::uint64_t bytes_ = 0, total_ops_ = 0;
+  // Small copies that the posting thread can make itself, with nobody to tell. Only a hint.
+  std::atomic<bool> direct_{false};
   std::uint64_t planned_epoch_ = 0, local_version_ = 0, remote_version_ = 0;
   std::vector<std::pair<std::uint32_t, std::uint64_t>> local_used_, remote_used_;  // generations
 
