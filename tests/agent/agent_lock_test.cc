@@ -1,0 +1,109 @@
+#include "agent/agent_lock.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace viaduct::agent {
+namespace {
+
+// Threads that enter and leave without a pause. Each writes its cell's two numbers, one after the
+// other.
+class Passers {
+ public:
+  explicit Passers(unsigned threads) {
+    for (unsigned i = 0; i < threads; ++i)
+      threads_.emplace_back([this] {
+        while (!over_) pass();
+      });
+  }
+  ~Passers() { over_ = true; }
+  Passers(const Passers&) = delete;
+  Passers& operator=(const Passers&) = delete;
+
+  AgentLock lock;
+  struct alignas(64) Pair {
+    std::uint64_t first = 0, second = 0;  // only the one in that cell, or one alone, looks at them
+  };
+  std::array<Pair, AgentLock::kCells> pairs;
+  std::atomic<unsigned> inside{0}, most{0};
+
+ private:
+  void pass() {
+    const Beside beside(lock);
+    const unsigned now = ++inside;
+    unsigned most_yet = most;
+    while (most_yet < now && !most.compare_exchange_weak(most_yet, now)) {
+    }
+    Pair& pair = pairs[beside.cell()];
+    ++pair.first;
+    std::this_thread::yield();
+    ++pair.second;
+    --inside;
+  }
+
+  std::atomic<bool> over_{false};
+  std::vector<std::jthread> threads_;
+};
+
+std::uint64_t sum(const Passers& passers) {
+  std::uint64_t all = 0;
+  for (const auto& pair : passers.pairs) all += pair.second;
+  return all;
+}
+
+// A lock that lets somebody in beside the one alone leaves a pair half written now and then.
+TEST(AgentLock, NobodyIsInsideBesideTheOneThatHasItAlone) {
+  Passers passers(4);
+  for (std::uint64_t rounds = 0, passed = 0; rounds < 2000 || passed < 2000; ++rounds) {
+    const std::lock_guard alone(passers.lock);
+    passed = sum(passers);
+    ASSERT_EQ(passers.inside, 0U);
+    for (const auto& pair : passers.pairs) ASSERT_EQ(pair.first, pair.second);
+  }
+}
+
+// However busy they are, and whoever else wants it.
+TEST(AgentLock, BothSidesGoOn) {
+  Passers passers(3);
+  std::uint64_t last = 0;
+  for (int round = 0; round < 50; ++round) {
+    std::uint64_t now = last;
+    while (now == last) {
+      const std::lock_guard alone(passers.lock);
+      now = sum(passers);
+    }
+    last = now;
+  }
+}
+
+TEST(AgentLock, MoreThreadsThanCellsWaitForACell) {
+  Passers passers(AgentLock::kCells + 8);
+  while (true) {
+    const std::lock_guard alone(passers.lock);
+    if (sum(passers) > 1000) break;
+  }
+  EXPECT_LE(passers.most, AgentLock::kCells);
+}
+
+TEST(AgentLock, IsNotHadAloneTwice) {
+  AgentLock lock;
+  const std::lock_guard alone(lock);
+  std::thread([&] { EXPECT_FALSE(lock.try_lock()); }).join();
+}
+
+TEST(AgentLock, WhoTriesWaitsForThoseInside) {
+  Passers passers(2);
+  for (int round = 0; round < 500; ++round) {
+    const std::unique_lock alone(passers.lock, std::try_to_lock);
+    if (!alone) continue;  // a thread was on its way through
+    ASSERT_EQ(passers.inside, 0U);
+  }
+}
+
+}  // namespace
+}  // namespace viaduct::agent
