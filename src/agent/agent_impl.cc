@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/process_id.h"
 #include "base/random.h"
+#include "base/thread_number.h"
 #include "base/waiting.h"
 #include "core/setting_name.h"
 #include "host/devices.h"
@@ -52,6 +53,14 @@ void logLeftOut(std::string_view backend, const Error& why) {
   const bool news = why.code != Code::kUnsupported;
   log(news ? LogLevel::kWarning : LogLevel::kInfo, "backend {} is skipped: {}", backend,
       why.text());
+}
+
+// Beside the progress thread, where a machine has many NICs and the cores to poll them.
+unsigned helpersFor(std::size_t rails) {
+  constexpr unsigned kRailsEach = 4, kCoresEach = 4;
+  const unsigned forced = cores_for_tests;
+  const unsigned cores = forced != 0 ? forced : std::thread::hardware_concurrency();
+  return std::min(static_cast<unsigned>(rails) / kRailsEach, cores / kCoresEach);
 }
 
 // Waits until each named device is ready: link and address, or an active RDMA port. A pod's devices
@@ -99,7 +108,7 @@ Result<std::shared_ptr<AgentImpl>> AgentImpl::open(Settings settings) {
     VIADUCT_CHECK(impl->checkHello());
     impl->beatSooner(impl->settings_.detect / 4);
   }
-  impl->engine_->start();
+  impl->engine_->start(helpersFor(impl->beside_.size()));
   VIADUCT_CHECK(impl->openFinder(until));
   VIADUCT_CHECK(impl->openExporter(until));
   return impl;
@@ -186,7 +195,8 @@ Status AgentImpl::openBackend(const core::BackendEntry& entry, Deadline until) {
     return leave_out(opened.error().text());
   }
   for (const auto& rail : (*opened)->rails()) {
-    rails_.push_back(rail.get());
+    PolledRail& polled = rails_.emplace_back(*rail, (*opened)->can().side_by_side);
+    if (polled.isBeside()) beside_.push_back(&polled);
     rail_counts_[rail.get()].number = rails_.size() - 1;
   }
   backends_.push_back(*std::move(opened));
@@ -260,6 +270,7 @@ void AgentImpl::letGo() {
   graveyard_.clear();
   waiting_.clear();
   listener_.reset();
+  beside_.clear();
   rails_.clear();
   backends_.clear();
   engine_->takeOverNow();
@@ -306,11 +317,13 @@ Status AgentImpl::ofThisProcess(const char* operation) const {
 bool AgentImpl::progress() {
   if (notes_.forgetMadeRoom()) letSendersGoOn();
   bool moved = rings_.look();
-  for (core::Rail* rail : rails_) {
-    rail->poll(completions_);
+  for (PolledRail& polled : rails_) {
+    if (polled.isBeside()) continue;  // progressBeside() has
+    polled.rail().poll(completions_);
     moved = moved || !completions_.empty();
     apply(completions_);
   }
+  moved = applyEnded() || moved;
   if (!waiting_.empty()) offerWaiting();
   if (std::exchange(recheck_, false)) {
     moved = true;
@@ -322,9 +335,42 @@ bool AgentImpl::progress() {
 }
 
 bool AgentImpl::busy() const {
-  return recheck_ || notes_.madeRoom() ||
+  return recheck_ || notes_.madeRoom() || has_ended_ ||
          std::any_of(rails_.begin(), rails_.end(),
-                     [](const core::Rail* rail) { return rail->busy(); });
+                     [](const PolledRail& polled) { return polled.rail().busy(); });
+}
+
+unsigned AgentImpl::busyBeside() {
+  return static_cast<unsigned>(
+      std::count_if(beside_.begin(), beside_.end(),
+                    [](const PolledRail* polled) { return polled->rail().busy(); }));
+}
+
+// For each rail anew, so that nobody who wants the lock alone waits for more than one. Each thread
+// begins with another rail.
+RailPass AgentImpl::progressBeside() {
+  RailPass all;
+  const unsigned first = base::threadNumber();
+  for (std::size_t i = 0;; ++i) {
+    const Beside beside(engine_->lock());
+    if (i >= beside_.size()) break;  // none any more where the agent closes
+    const RailPass one = pollBeside(*beside_[(first + i) % beside_.size()]);
+    all.was_busy = all.was_busy || one.was_busy;
+    all.has_ended = all.has_ended || one.has_ended;
+  }
+  return all;
+}
+
+RailPass AgentImpl::pollBeside(PolledRail& rail) {
+  const RailPass pass = rail.pollBeside();
+  if (pass.has_ended) has_ended_ = true;
+  return pass;
+}
+
+bool AgentImpl::applyEnded() {
+  if (!has_ended_) return false;
+  apply(completions_);
+  return true;
 }
 
 void AgentImpl::runCallbacks() {

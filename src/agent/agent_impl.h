@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -22,6 +23,7 @@
 #include "agent/note_backlog.h"
 #include "agent/note_rings.h"
 #include "agent/pins.h"
+#include "agent/polled_rail.h"
 #include "agent/progress_engine.h"
 #include "agent/session/connection.h"
 #include "base/budget.h"
@@ -33,6 +35,9 @@ namespace viaduct::agent {
 class PeerImpl;
 class Session;
 class TransferImpl;
+
+// Instead of the machine's, for agents that a test opens from now on; 0: the machine's.
+inline std::atomic<unsigned> cores_for_tests{0};
 
 class AgentImpl final : public Progressable, public std::enable_shared_from_this<AgentImpl> {
  public:
@@ -54,6 +59,8 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   // Progressable
   bool progress() override;
   bool busy() const override;
+  unsigned busyBeside() override;
+  RailPass progressBeside() override;
   bool owesCallbacks() const override { return !owed_.empty(); }
   bool allowWakeups() override { return rings_.allowWakeups(); }
   void suppressWakeups() override;
@@ -99,8 +106,8 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   // Transfers
   core::Tag takeOff(TransferImpl& transfer);  // gives it a tag
   void land(core::Tag tag);
-  void expectBy(Clock::time_point due);  // of a flight: who is then not over is told
-  void pollRail(core::Rail& rail);
+  void expectBy(Clock::time_point due);           // of a flight: who is then not over is told
+  void pollRail(Held& held, std::size_t number);  // of RailCounts; may let go of the lock meanwhile
   RailCounts& railCounts(const core::Rail& rail) { return rail_counts_.at(&rail); }
   CellCounts& cellCounts(unsigned cell) { return cell_counts_[cell]; }  // beside others
   void apply(core::Completions& completions);
@@ -137,6 +144,8 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   void abandon();
   void offerWaiting();
   void tellOverdue();
+  RailPass pollBeside(PolledRail& rail);
+  bool applyEnded();
   RailCounts railTotals(const core::Rail& rail) const;
   void beat();
   void forgetDeparted();
@@ -154,7 +163,9 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   std::shared_ptr<ProgressEngine> engine_;
   std::vector<std::unique_ptr<core::Backend>> backends_;
   std::vector<BackendInfo> left_out_;  // those that are not open
-  std::vector<core::Rail*> rails_;
+  std::deque<PolledRail> rails_;
+  std::vector<PolledRail*> beside_;     // of them, those that are polled beside others
+  std::atomic<bool> has_ended_{false};  // one of those has something to be applied
   std::map<const core::Rail*, RailCounts> rail_counts_;
   std::unique_ptr<PinTable> pins_;
   std::unique_ptr<base::Listener> listener_;

@@ -31,7 +31,12 @@ Result<std::unique_ptr<ProgressEngine>> ProgressEngine::open(Progressable& targe
 
 ProgressEngine::~ProgressEngine() { stop(); }
 
-void ProgressEngine::start() {
+void ProgressEngine::start(unsigned helpers) {
+  for (unsigned i = 0; i < helpers; ++i)
+    helpers_.emplace_back([this] {
+      ::pthread_setname_np(::pthread_self(), "viaduct-rails");
+      runHelper();
+    });
   thread_ = std::thread([this] {
     // From outside, glibc would write the name to a file in /proc.
     ::pthread_setname_np(::pthread_self(), "viaduct");
@@ -48,6 +53,10 @@ void ProgressEngine::stop() {
     poke();
     call();  // a waiting thread may take the poke, and disarm the poller, before it wakes ours
   }
+  helpers_end_ = true;
+  ++helpers_bell_;
+  helpers_bell_.notify_all();
+  for (std::thread& helper : helpers_) helper.join();
   thread_.join();
 }
 
@@ -124,9 +133,21 @@ Duration ProgressEngine::askEvery() const {
 
 bool ProgressEngine::progressOnce(Held& held, Clock::time_point now) {
   bool moved = handleEvents(held, now, Clock::time_point::min());
-  moved = target_.progress() || moved;
+  moved = makeProgress() || moved;
   if (moved) changed();
   return moved;
+}
+
+// Rails that may be polled beside each other come first, with the lock free. What ended on one that
+// another thread polls, that thread applies.
+bool ProgressEngine::makeProgress() {
+  if (const unsigned busy = target_.busyBeside(); busy != 0) {
+    if (busy > 1) callHelpers();
+    lock_.unlock();
+    target_.progressBeside();
+    lock_.lock();
+  }
+  return target_.progress();
 }
 
 // After a round whose thread does not sleep: the round may have taken the event that was to wake a
@@ -174,7 +195,10 @@ bool ProgressEngine::waitHeld(Held& held, const std::function<bool()>& done,
     const auto now = Clock::now();
     if (now >= until) break;
     if (!drives && driven_) {
-      follow(held, until);
+      if (now < spin_until && target_.busyBeside() > 1)
+        progressToo(held);
+      else
+        follow(held, until);
       continue;
     }
     // A thread that begins to drive makes progress once before it sleeps: this does the work that
@@ -210,7 +234,7 @@ bool ProgressEngine::drive(Held& held, Clock::time_point now, Clock::time_point 
   // When an event has brought what is waited for, and left nothing else to do, nothing stands
   // between it and the caller. What is left may be what the caller counts on: that a peer whose
   // note came is ready.
-  if (!moved || target_.busy() || !done()) moved = target_.progress() || moved;
+  if (!moved || target_.busy() || !done()) moved = makeProgress() || moved;
   if (moved) changed();
   callBack(held);
   return moved;
@@ -274,6 +298,40 @@ void ProgressEngine::sleepOutside(Held& held) {
   takeLock(held);
   if (woken > 0 && event.data.fd == poller_->fd()) armed_ = false;
   called_ = false;
+}
+
+// A waiting thread that does not drive polls rails as well before it sleeps.
+void ProgressEngine::progressToo(Held& held) {
+  if (makeProgress()) changed();
+  callBack(held);
+}
+
+void ProgressEngine::callHelpers() {
+  if (helpers_asleep_ == 0) return;
+  ++helpers_bell_;
+  helpers_bell_.notify_all();
+}
+
+// Whoever makes the agent's progress calls helpers when rails are busy that it does not have to
+// poll alone.
+void ProgressEngine::runHelper() {
+  while (true) {
+    const std::uint32_t heard = helpers_bell_.load();
+    if (helpers_end_) return;
+    const RailPass pass = target_.progressBeside();
+    if (pass.has_ended) {
+      Held held(lock_);
+      if (target_.progress()) changed();
+      callBack(held);
+    }
+    if (pass.was_busy) {
+      std::this_thread::yield();
+      continue;
+    }
+    ++helpers_asleep_;
+    helpers_bell_.wait(heard);
+    --helpers_asleep_;
+  }
 }
 
 void ProgressEngine::runProgressThread() {

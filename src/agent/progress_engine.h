@@ -8,11 +8,13 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "agent/agent_lock.h"
 #include "base/fd.h"
@@ -20,12 +22,22 @@
 
 namespace viaduct::agent {
 
-// The engine drives it. It calls all but runCallbacks() with the agent's lock held.
+// What a poll of rails beside others came to.
+struct RailPass {
+  bool was_busy = false;
+  bool has_ended = false;  // something, which progress() is to apply
+};
+
+// The engine drives it. It calls all with the agent's lock held alone, but for
+// runCallbacks() and progressBeside().
 class Progressable {
  public:
   virtual ~Progressable() = default;
   virtual bool progress() = 0;    // one round; true when something moved
   virtual bool busy() const = 0;  // no event tells when to call progress() next: call it now
+  // Rails that have work and that several threads may poll at once, beside each other.
+  virtual unsigned busyBeside() = 0;
+  virtual RailPass progressBeside() = 0;  // polls them, without the lock
   // progress() also reads memory that other processes write. After allowWakeups() such a write
   // wakes the poller; false: a write came before, so call progress() again. After suppressWakeups()
   // a thread calls progress() all the time, so a writer need not wake the poller.
@@ -46,8 +58,9 @@ class ProgressEngine {
   AgentLock& lock() { return lock_; }
   base::Poller& poller() { return *poller_; }
 
-  void start();  // the progress thread
-  void stop();   // joins it; not from a callback
+  // The progress thread, and so many that help it to poll rails beside each other.
+  void start(unsigned helpers = 0);
+  void stop();  // joins them; not from a callback
 
   // One round of progress without blocking; true when something moved.
   bool poll();
@@ -76,6 +89,10 @@ class ProgressEngine {
   bool handleEvents(Held& held, Clock::time_point now, Clock::time_point block_until);
   Duration askEvery() const;
   bool progressOnce(Held& held, Clock::time_point now);
+  bool makeProgress();
+  void progressToo(Held& held);
+  void runHelper();
+  void callHelpers();
   bool drive(Held& held, Clock::time_point now, Clock::time_point block_until,
              const std::function<bool()>& done);
   void callBack(Held& held);
@@ -140,6 +157,11 @@ class ProgressEngine {
   Clock::time_point progress_until_ = Clock::time_point::max();  // when its sleep ends by itself
   Clock::time_point driver_until_ = Clock::time_point::max();    // the same of a waiting thread
   std::thread thread_;
+  // Changes when helpers should look again; they sleep on it while no rail is busy.
+  std::atomic<std::uint32_t> helpers_bell_{0};
+  std::atomic<bool> helpers_end_{false};
+  std::atomic<unsigned> helpers_asleep_{0};
+  std::vector<std::thread> helpers_;
 };
 
 }  // namespace viaduct::agent

@@ -146,7 +146,7 @@ Status TransferImpl::postAlone(AgentLock::Held& held, const PostOptions& options
   if (running()) return stillRunning();
   start(options);
   offer();
-  pollOwnRails();
+  pollOwnRails(held);
   if (!running()) return Ok{};
   const auto now = Clock::now();
   expect(options.deadline ? options.deadline->at() : now + agent_->settings().deadline);
@@ -208,11 +208,15 @@ bool TransferImpl::offerAgain() {
 }
 
 // What a rail did inside post() is collected at once: a small copy on this host is over now.
-void TransferImpl::pollOwnRails() {
+// Meanwhile the lock may be free, and another thread may post it again once it is over.
+void TransferImpl::pollOwnRails(AgentLock::Held& held) {
+  const core::Tag tag = tag_;
   for (const Bundle& bundle : bundles_)
     for (const Bundle::RailUse& use : bundle.rails()) {
       if (!running()) return;
-      if (use.busy > 0 && use.rail->mayHaveEnded()) agent_->pollRail(*use.rail);
+      if (use.busy == 0 || !use.rail->mayHaveEnded()) continue;
+      agent_->pollRail(held, use.counts->number);
+      if (tag_ != tag) return;
     }
 }
 

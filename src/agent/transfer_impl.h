@@ -86,7 +86,7 @@ class TransferImpl final : public std::enable_shared_from_this<TransferImpl> {
   void strand();
   void stopPosting();
   void start(const PostOptions& options);
-  void pollOwnRails();
+  void pollOwnRails(AgentLock::Held& held);
   void expect(Clock::time_point due);
   void resetLinks();
   void endIfOver();

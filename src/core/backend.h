@@ -1,6 +1,7 @@
 // What a backend is: a few verbs and a table of facts. A new one is a new folder under backends/.
-// Threads: every call on a Backend, Link or Rail is made with the agent's lock held, by one thread
-// at a time; a backend may have threads of its own, which never call out.
+// Threads: every call on a Backend, Link or Rail is made with the agent's lock held alone, by one
+// thread at a time, but for Rail::poll() of a backend that is side_by_side, and DirectMover; a
+// backend may have threads of its own, which never call out.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -35,6 +36,9 @@ struct Capabilities {
   bool same_host = false;          // moves by this host's memory alone; no network sees the bytes
   bool rdma = false;
   bool tcp = false;
+  // Several threads may poll its rails at once, each another one, while no call of Backend or Link
+  // changes anything. poll() then calls nobody: not LinkHost::changed() either.
+  bool side_by_side = false;
   int preference = 0;  // lower is tried first: 10 same host, 20 rdma hardware, 30 tcp, 90 fake
   // Less than this is not worth a rail of its own; 0: as the agent thinks, 16 KiB.
   std::uint64_t min_chunk = 0;

@@ -11,6 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "agent/agent_impl.h"
+#include "backends/fake/fake_rail.h"
+
 namespace viaduct {
 namespace {
 
@@ -81,9 +84,7 @@ TEST_F(PostingThreads, EachPostEndsOnceWhilePinsComeAndGoAndAPeerIsLost) {
   std::atomic<std::uint64_t> done{0}, failed{0};
   std::vector<std::jthread> threads;
   for (std::size_t i = 0; i < kThreads; ++i)
-    threads.emplace_back([&, i] {
-      const std::size_t peer = i % 2;
-      Transfer transfer = plan(i, peer);
+    threads.emplace_back([&, i, peer = i % 2, transfer = plan(i, i % 2)]() mutable {
       for (int round = 0; !over; ++round) {
         const auto moved = move(transfer, i, peer, round);
         if (moved) ++(*moved ? done : failed);
@@ -153,8 +154,7 @@ TEST_F(PostingThreads, AnAgentMayCloseWhileTheyPost) {
   std::atomic<unsigned> posting{0};
   std::vector<std::jthread> threads;
   for (std::size_t i = 0; i < kThreads; ++i)
-    threads.emplace_back([&, i] {
-      Transfer transfer = plan(i, i % 2);
+    threads.emplace_back([&, i, transfer = plan(i, i % 2)]() mutable {
       for (int round = 0; move(transfer, i, i % 2, round).value_or(false); ++round)
         if (round == 0) {
           ++posting;
@@ -186,6 +186,38 @@ TEST_F(PostingThreads, OneTransferIsPostedByOneThreadAtATime) {
   EXPECT_EQ(me_.statistics().done, posted);
   EXPECT_EQ(transfer.carried().shares.at(0).bytes, posted * kEach);
 }
+
+// Of an agent of eight rails on a machine of so many cores: the threads that poll them while one
+// thread posts and waits, until there are so many or that has not helped.
+std::size_t pollersOn(unsigned cores, std::size_t enough) {
+  agent::cores_for_tests = cores;
+  auto agent = Agent::open({.name = "me", .backends = {"fake"}, .weather = "rails=8,delay_us=500"});
+  agent::cores_for_tests = 0;
+  EXPECT_TRUE(agent);
+  Peer self = *agent->self();
+  EXPECT_TRUE(self.ready(10s));
+  constexpr std::uint64_t kLarge = 1 << 20;
+  const Pin from = *agent->allocate(kLarge), into = *agent->allocate(kLarge, {.label = "into"});
+  EXPECT_TRUE(self.waitPin("into", 10s));
+  Transfer transfer = *agent->plan(OpKind::kWrite, self, wholeOf(from.info().address, kLarge),
+                                   wholeOf(into.info().address, kLarge));
+  fake::pollers.with([](auto& threads) { threads.clear(); });
+  std::size_t pollers = 0;
+  for (int round = 0; round < 500 && pollers < enough; ++round) {
+    std::memset(from.data(), round, kLarge);
+    EXPECT_TRUE(transfer.post());
+    EXPECT_TRUE(transfer.wait(10s));
+    EXPECT_EQ(std::memcmp(from.data(), into.data(), kLarge), 0);
+    pollers = fake::pollers.with([](auto& threads) { return threads.size(); });
+  }
+  return pollers;
+}
+
+TEST(ManyRails, ArePolledByMoreThreadsWhereThereAreCores) {
+  EXPECT_GE(pollersOn(16, 3), 3U);  // more than the thread that waits and the progress thread
+}
+
+TEST(ManyRails, AreLeftToOneThreadWhereThereAreFewCores) { EXPECT_LE(pollersOn(2, 3), 2U); }
 
 }  // namespace
 }  // namespace viaduct

@@ -69,8 +69,11 @@ LocalBackend::~LocalBackend() {
 }
 
 const core::Capabilities& LocalBackend::can() const {
-  static const core::Capabilities facts{
-      .name = "local", .memory = {MemoryKind::kHost}, .same_host = true, .preference = 10};
+  static const core::Capabilities facts{.name = "local",
+                                        .memory = {MemoryKind::kHost},
+                                        .same_host = true,
+                                        .side_by_side = true,
+                                        .preference = 10};
   return facts;
 }
 
