@@ -394,7 +394,7 @@ Result<PinInfo> AgentImpl::pin(const Segment& memory, std::string label) {
   return entry.info;
 }
 
-Status AgentImpl::unpin(Held& held, std::uint32_t slot) {
+Status AgentImpl::unpin(std::uint32_t slot) {
   const auto uses = [slot](const TransferImpl* transfer) {
     return transfer != nullptr && transfer->uses(slot);
   };
@@ -404,16 +404,15 @@ Status AgentImpl::unpin(Held& held, std::uint32_t slot) {
       transfer->abort({.code = Code::kDenied,
                        .operation = "transfer",
                        .detail = "the local memory was released during the transfer"});
-  engine_->waitHeld(
-      held, [&] { return std::none_of(flights_.begin(), flights_.end(), uses); },
-      Clock::time_point::max());
+  engine_->waitHeld([&] { return std::none_of(flights_.begin(), flights_.end(), uses); },
+                    Clock::time_point::max());
   for (const auto& peer : peers_) peer->withdraw(slot);
-  return removePin(held, slot);
+  return removePin(slot);
 }
 
 // The event loop runs meanwhile: other peers are to hear heartbeats. Nothing wakes it when a peer
 // leaves.
-Status AgentImpl::removePin(Held& held, std::uint32_t slot) {
+Status AgentImpl::removePin(std::uint32_t slot) {
   std::optional<Status> outcome;
   const auto over = [&] {
     if (outcome) return true;
@@ -422,7 +421,7 @@ Status AgentImpl::removePin(Held& held, std::uint32_t slot) {
     outcome = std::move(removed);
     return true;
   };
-  while (!engine_->waitHeld(held, over, Clock::now() + kLookEvery)) {
+  while (!engine_->waitHeld(over, Clock::now() + kLookEvery)) {
   }
   return *std::move(outcome);
 }

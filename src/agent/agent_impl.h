@@ -71,7 +71,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   PinTable& pins() { return *pins_; }
   base::Budget& peersPinsBytes() { return peers_pins_bytes_; }  // what all peers have announced
   Result<PinInfo> pin(const Segment& memory, std::string label);
-  Status unpin(Held& held, std::uint32_t slot);
+  Status unpin(std::uint32_t slot);  // the lock is free while it waits
 
   // Peers
   Result<std::shared_ptr<PeerImpl>> connect(const Card& card);
@@ -140,7 +140,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   void letGo();
   void waitUntilSettled(Held& held);
   Status leftByPeers();
-  Status removePin(Held& held, std::uint32_t slot);
+  Status removePin(std::uint32_t slot);
   void abandon();
   void offerWaiting();
   void tellOverdue();

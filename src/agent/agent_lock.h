@@ -62,6 +62,18 @@ class VIADUCT_CAPABILITY("agent lock") AgentLock {
   std::array<Cell, kCells> cells_;
 };
 
+// Has it alone for a scope.
+class VIADUCT_SCOPED_CAPABILITY Alone {
+ public:
+  explicit Alone(AgentLock& lock) VIADUCT_ACQUIRE(lock) : lock_(lock) { lock_.lock(); }
+  ~Alone() VIADUCT_RELEASE() { lock_.unlock(); }
+  Alone(const Alone&) = delete;
+  Alone& operator=(const Alone&) = delete;
+
+ private:
+  AgentLock& lock_;
+};
+
 // Works beside others for a scope.
 class VIADUCT_SCOPED_CAPABILITY Beside {
  public:

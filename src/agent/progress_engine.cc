@@ -21,12 +21,14 @@ Result<std::unique_ptr<ProgressEngine>> ProgressEngine::open(Progressable& targe
       ::epoll_ctl(engine->outside_.get(), EPOLL_CTL_ADD, inside.data.fd, &inside) != 0 ||
       ::epoll_ctl(engine->outside_.get(), EPOLL_CTL_ADD, call.data.fd, &call) != 0)
     return systemError(Code::kExhausted, "open the agent's loop", errno);
-  const auto silence = [self = engine.get()](std::uint32_t) {
-    std::uint64_t pokes = 0;
-    if (::read(self->poke_.get(), &pokes, sizeof pokes) > 0) self->poked_ = false;
-  };
-  VIADUCT_CHECK(engine->poller_->watch(engine->poke_.get(), EPOLLIN, silence));
+  const auto poked = [self = engine.get()](std::uint32_t) { self->silence(); };
+  VIADUCT_CHECK(engine->poller_->watch(engine->poke_.get(), EPOLLIN, poked));
   return engine;
+}
+
+void ProgressEngine::silence() {
+  std::uint64_t pokes = 0;
+  if (::read(poke_.get(), &pokes, sizeof pokes) > 0) poked_ = false;
 }
 
 ProgressEngine::~ProgressEngine() { stop(); }
@@ -47,7 +49,7 @@ void ProgressEngine::start(unsigned helpers) {
 void ProgressEngine::stop() {
   if (!thread_.joinable()) return;
   {
-    const Held held(lock_);
+    const Alone alone(lock_);
     stopping_ = true;
     arm(true);
     poke();
@@ -102,20 +104,21 @@ void ProgressEngine::call() {
 // A user thread polls or waits again and again, and may have told others that they need not wake
 // anybody: the progress thread looks when that thread stops coming.
 void ProgressEngine::callBackOff() {
-  if (!backsOff() && !std::exchange(called_, true)) call();
+  auto sleeps = ThreadState::kSleeps;
+  if (thread_state_.compare_exchange_strong(sleeps, ThreadState::kCalled)) call();
 }
 
 // Handles the events that are ready, waiting for them up to `block_until` with the lock released.
-bool ProgressEngine::handleEvents(Held& held, Clock::time_point now,
-                                  Clock::time_point block_until) {
+bool ProgressEngine::handleEvents(Clock::time_point now, Clock::time_point block_until) {
   base::Poller::Events events;
   int count = 0;
   if (block_until > Clock::time_point::min() && !target_.busy() && target_.allowWakeups()) {
     if (armed_) arm(false);
     driver_until_ = std::min(block_until, poller_->nextTimer());
-    held.unlock();
-    count = poller_->block(events, driver_until_);
-    held.lock();
+    const auto block_now_until = driver_until_;
+    lock_.unlock();
+    count = poller_->block(events, block_now_until);
+    lock_.lock();
     driver_until_ = Clock::time_point::max();
     now = Clock::now();
   } else if (now - asked_ >= askEvery()) {
@@ -131,8 +134,8 @@ Duration ProgressEngine::askEvery() const {
   return target_.wakeupsSuppressed() ? kAskWhileSuppressed : Duration::zero();
 }
 
-bool ProgressEngine::progressOnce(Held& held, Clock::time_point now) {
-  bool moved = handleEvents(held, now, Clock::time_point::min());
+bool ProgressEngine::progressOnce(Clock::time_point now) {
+  bool moved = handleEvents(now, Clock::time_point::min());
   moved = makeProgress() || moved;
   if (moved) changed();
   return moved;
@@ -160,33 +163,32 @@ void ProgressEngine::afterProgress() {
   }
 }
 
-void ProgressEngine::progressNow(Held& held) {
-  progressOnce(held, Clock::now());
+void ProgressEngine::progressNow() {
+  progressOnce(Clock::now());
   afterProgress();
 }
 
 bool ProgressEngine::poll() {
-  Held held(lock_);
+  lock_.lock();
   const auto now = Clock::now();
   if (userExpected(now) && !driven_) target_.suppressWakeups();  // it polls again and again
-  const bool moved = progressOnce(held, now);
+  const bool moved = progressOnce(now);
   // Reading the clock costs as much as a round that moves nothing.
   expectUser(moved ? Clock::now() : now);
   afterProgress();
   if (leavesWork()) takeOverNow();
   const bool owes = target_.owesCallbacks();
-  held.unlock();
+  lock_.unlock();
   if (owes) target_.runCallbacks();
   return moved;
 }
 
 bool ProgressEngine::wait(const std::function<bool()>& done, Clock::time_point until) {
-  Held held(lock_);
-  return waitHeld(held, done, until);
+  const Alone alone(lock_);
+  return waitHeld(done, until);
 }
 
-bool ProgressEngine::waitHeld(Held& held, const std::function<bool()>& done,
-                              Clock::time_point until) {
+bool ProgressEngine::waitHeld(const std::function<bool()>& done, Clock::time_point until) {
   bool drives = false;
   const auto begun = Clock::now();
   const bool again = userExpected(begun);
@@ -196,9 +198,9 @@ bool ProgressEngine::waitHeld(Held& held, const std::function<bool()>& done,
     if (now >= until) break;
     if (!drives && driven_) {
       if (now < spin_until && target_.busyBeside() > 1)
-        progressToo(held);
+        progressToo();
       else
-        follow(held, until);
+        follow(until);
       continue;
     }
     // A thread that begins to drive makes progress once before it sleeps: this does the work that
@@ -206,10 +208,10 @@ bool ProgressEngine::waitHeld(Held& held, const std::function<bool()>& done,
     const bool begins = !std::exchange(drives, true);
     driven_ = true;
     const bool spins = begins || now < spin_until;
-    if (drive(held, now, spins ? Clock::time_point::min() : until, done))
+    if (drive(now, spins ? Clock::time_point::min() : until, done))
       spin_until = Clock::now() + spin_;
     else if (!spins && target_.busy())
-      yieldLock(held);
+      yieldLock();
   }
   if (drives) stopDriving(again);
   return done();
@@ -217,42 +219,42 @@ bool ProgressEngine::waitHeld(Held& held, const std::function<bool()>& done,
 
 // A driving thread that cannot sleep, because no event tells of the next progress, gives up the
 // lock for a moment, and the processor, which the peer may be waiting for.
-void ProgressEngine::yieldLock(Held& held) {
-  held.unlock();
+void ProgressEngine::yieldLock() {
+  lock_.unlock();
   std::this_thread::yield();
-  held.lock();
+  lock_.lock();
 }
 
 // One round of progress of a thread that waits for `done`.
-bool ProgressEngine::drive(Held& held, Clock::time_point now, Clock::time_point block_until,
+bool ProgressEngine::drive(Clock::time_point now, Clock::time_point block_until,
                            const std::function<bool()>& done) {
   if (block_until == Clock::time_point::min()) {
     target_.suppressWakeups();
     expectUser(now);
   }
-  bool moved = handleEvents(held, now, block_until);
+  bool moved = handleEvents(now, block_until);
   // When an event has brought what is waited for, and left nothing else to do, nothing stands
   // between it and the caller. What is left may be what the caller counts on: that a peer whose
   // note came is ready.
   if (!moved || target_.busy() || !done()) moved = makeProgress() || moved;
   if (moved) changed();
-  callBack(held);
+  callBack();
   return moved;
 }
 
-void ProgressEngine::callBack(Held& held) {
+void ProgressEngine::callBack() {
   if (!target_.owesCallbacks()) return;
-  held.unlock();
+  lock_.unlock();
   target_.runCallbacks();
-  held.lock();
+  lock_.lock();
 }
 
-void ProgressEngine::follow(Held& held, Clock::time_point until) {
+void ProgressEngine::follow(Clock::time_point until) {
   ++followers_;
   if (until == Clock::time_point::max())
-    followers_wake_.wait(held);
+    followers_wake_.wait(lock_);
   else
-    followers_wake_.wait_until(held, until);
+    followers_wake_.wait_until(lock_, until);
   --followers_;
 }
 
@@ -275,35 +277,35 @@ void ProgressEngine::stopDriving(bool again) {
 // The progress thread, which does not have the lock, takes it: when no user thread has polled or
 // waited for a while. One that posts and waits in a loop leaves the lock for moments only: to wait
 // for it would cost that thread two system calls each time, and hardly ever get it.
-void ProgressEngine::takeLock(Held& held) {
+void ProgressEngine::takeLock() {
   for (int i = 0; i < kLockTries; ++i) {
     while (userExpected(Clock::now())) {
-      backing_off_.store(true, std::memory_order_relaxed);
+      becomes(ThreadState::kBacksOff);
       std::this_thread::sleep_until(user_expected_until_.load(std::memory_order_relaxed));
     }
-    if (held.try_lock()) break;
+    if (lock_.try_lock()) return becomes(ThreadState::kWorks);
     std::this_thread::yield();
   }
-  if (!held.owns_lock()) held.lock();
-  backing_off_.store(false, std::memory_order_relaxed);
+  lock_.lock();
+  becomes(ThreadState::kWorks);
 }
 
 // Until an event comes while the poller is armed, or a timer is due.
-void ProgressEngine::sleepOutside(Held& held) {
+void ProgressEngine::sleepOutside() {
   progress_until_ = poller_->nextTimer();
   const int wait_ms = base::Poller::waitFor(progress_until_);
-  held.unlock();
+  becomes(ThreadState::kSleeps);
+  lock_.unlock();
   epoll_event event;
   const int woken = ::epoll_wait(outside_.get(), &event, 1, wait_ms);
-  takeLock(held);
+  takeLock();
   if (woken > 0 && event.data.fd == poller_->fd()) armed_ = false;
-  called_ = false;
 }
 
 // A waiting thread that does not drive polls rails as well before it sleeps.
-void ProgressEngine::progressToo(Held& held) {
+void ProgressEngine::progressToo() {
   if (makeProgress()) changed();
-  callBack(held);
+  callBack();
 }
 
 void ProgressEngine::callHelpers() {
@@ -320,9 +322,9 @@ void ProgressEngine::runHelper() {
     if (helpers_end_) return;
     const RailPass pass = target_.progressBeside();
     if (pass.has_ended) {
-      Held held(lock_);
+      const Alone alone(lock_);
       if (target_.progress()) changed();
-      callBack(held);
+      callBack();
     }
     if (pass.was_busy) {
       std::this_thread::yield();
@@ -335,29 +337,29 @@ void ProgressEngine::runHelper() {
 }
 
 void ProgressEngine::runProgressThread() {
-  Held held(lock_, std::defer_lock);
-  takeLock(held);
+  takeLock();
   while (!stopping_) {
     if (userExpected(Clock::now())) {
-      held.unlock();
-      takeLock(held);
+      lock_.unlock();
+      takeLock();
     } else if (driven_) {  // who arms the poller when it stops driving
-      sleepOutside(held);
+      sleepOutside();
     } else {
-      progressOnce(held, Clock::now());
-      callBack(held);
+      progressOnce(Clock::now());
+      callBack();
       if (stopping_ || driven_ || userExpected(Clock::now())) continue;
       if (target_.busy() ||
           !target_.allowWakeups()) {  // lets a thread that waits for the lock have it
-        held.unlock();
+        lock_.unlock();
         std::this_thread::yield();
-        takeLock(held);
+        takeLock();
       } else {
         arm(true);
-        sleepOutside(held);
+        sleepOutside();
       }
     }
   }
+  lock_.unlock();
 }
 
 }  // namespace viaduct::agent

@@ -138,7 +138,7 @@ Status TransferImpl::postAlone(AgentLock::Held& held, const PostOptions& options
                  .operation = "post",
                  .detail = fmt::format("a note of {} bytes; the limit is {}", options.note.size(),
                                        kMaxNoteBytes)};
-  agent_->engine().progressNowAndThen(held);
+  agent_->engine().progressNowAndThen();
   if (peer_->state() != PeerState::kReady) return peer_->notReady("post");
   while (!stillPlanned()) {
     VIADUCT_CHECK(plan(held));

@@ -59,7 +59,8 @@ std::uint64_t sum(const Passers& passers) {
 // A lock that lets somebody in beside the one alone leaves a pair half written now and then.
 TEST(AgentLock, NobodyIsInsideBesideTheOneThatHasItAlone) {
   Passers passers(4);
-  for (std::uint64_t rounds = 0, passed = 0; rounds < 2000 || passed < 2000; ++rounds) {
+  for (std::uint64_t rounds = 0, passed = 0; rounds < 1000 || passed < 1000; ++rounds) {
+    std::this_thread::yield();
     const std::lock_guard alone(passers.lock);
     passed = sum(passers);
     ASSERT_EQ(passers.inside, 0U);
@@ -74,6 +75,7 @@ TEST(AgentLock, BothSidesGoOn) {
   for (int round = 0; round < 50; ++round) {
     std::uint64_t now = last;
     while (now == last) {
+      std::this_thread::yield();  // whoever takes it again at once keeps others from it
       const std::lock_guard alone(passers.lock);
       now = sum(passers);
     }
@@ -83,9 +85,10 @@ TEST(AgentLock, BothSidesGoOn) {
 
 TEST(AgentLock, MoreThreadsThanCellsWaitForACell) {
   Passers passers(AgentLock::kCells + 8);
-  while (true) {
+  for (std::uint64_t passed = 0; passed < 500;) {
+    std::this_thread::yield();
     const std::lock_guard alone(passers.lock);
-    if (sum(passers) > 1000) break;
+    passed = sum(passers);
   }
   EXPECT_LE(passers.most, AgentLock::kCells);
 }
@@ -99,6 +102,7 @@ TEST(AgentLock, IsNotHadAloneTwice) {
 TEST(AgentLock, WhoTriesWaitsForThoseInside) {
   Passers passers(2);
   for (int round = 0; round < 500; ++round) {
+    std::this_thread::yield();
     const std::unique_lock alone(passers.lock, std::try_to_lock);
     if (!alone) continue;  // a thread was on its way through
     ASSERT_EQ(passers.inside, 0U);
