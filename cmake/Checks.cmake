@@ -1,5 +1,5 @@
 # What the build itself checks: that layers are kept (always), that headers stand alone (target
-# check_headers), that the documents' links lead somewhere (a test).
+# check_headers), that locks are held (a test, with clang), that the documents' links lead somewhere (a test).
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(tools ${PROJECT_SOURCE_DIR}/tools)
 
@@ -33,6 +33,8 @@ target_link_libraries(check_headers PRIVATE viaduct_options fmt::fmt Threads::Th
 
 add_test(NAME Tools.TheChecksFindWhatTheyAreFor
   COMMAND ${Python3_EXECUTABLE} -B ${tools}/check_tools_test.py)
+add_test(NAME Tools.LocksAreHeldWhereTheyAreNeeded COMMAND ${tools}/check_locks.sh ${PROJECT_SOURCE_DIR})
+set_tests_properties(Tools.LocksAreHeldWhereTheyAreNeeded PROPERTIES SKIP_RETURN_CODE 77)
 add_test(NAME Docs.LinksLeadSomewhere
   COMMAND ${Python3_EXECUTABLE} -B ${tools}/check_docs.py ${PROJECT_SOURCE_DIR})
 add_test(NAME Docs.SettingsAreThoseOfTheProgram

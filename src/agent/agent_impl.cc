@@ -55,7 +55,7 @@ void logLeftOut(std::string_view backend, const Error& why) {
       why.text());
 }
 
-// Beside the progress thread, where a machine has many NICs and the cores to poll them.
+// Helpers of the progress thread, for a machine with many NICs and the cores to poll them.
 unsigned helpersFor(std::size_t rails) {
   constexpr unsigned kRailsEach = 4, kCoresEach = 4;
   const unsigned forced = cores_for_tests;
@@ -108,7 +108,7 @@ Result<std::shared_ptr<AgentImpl>> AgentImpl::open(Settings settings) {
     VIADUCT_CHECK(impl->checkHello());
     impl->beatSooner(impl->settings_.detect / 4);
   }
-  impl->engine_->start(helpersFor(impl->beside_.size()));
+  impl->engine_->start(helpersFor(impl->shared_rails_.size()));
   VIADUCT_CHECK(impl->openFinder(until));
   VIADUCT_CHECK(impl->openExporter(until));
   return impl;
@@ -196,7 +196,7 @@ Status AgentImpl::openBackend(const core::BackendEntry& entry, Deadline until) {
   }
   for (const auto& rail : (*opened)->rails()) {
     PolledRail& polled = rails_.emplace_back(*rail, (*opened)->can().side_by_side);
-    if (polled.isBeside()) beside_.push_back(&polled);
+    if (polled.isShared()) shared_rails_.push_back(&polled);
     rail_counts_[rail.get()].number = rails_.size() - 1;
   }
   backends_.push_back(*std::move(opened));
@@ -270,7 +270,7 @@ void AgentImpl::letGo() {
   graveyard_.clear();
   waiting_.clear();
   listener_.reset();
-  beside_.clear();
+  shared_rails_.clear();
   rails_.clear();
   backends_.clear();
   engine_->takeOverNow();
@@ -318,7 +318,7 @@ bool AgentImpl::progress() {
   if (notes_.forgetMadeRoom()) letSendersGoOn();
   bool moved = rings_.look();
   for (PolledRail& polled : rails_) {
-    if (polled.isBeside()) continue;  // progressBeside() has
+    if (polled.isShared()) continue;  // polled by pollSharedRails()
     polled.rail().poll(completions_);
     moved = moved || !completions_.empty();
     apply(completions_);
@@ -340,29 +340,29 @@ bool AgentImpl::busy() const {
                      [](const PolledRail& polled) { return polled.rail().busy(); });
 }
 
-unsigned AgentImpl::busyBeside() {
+unsigned AgentImpl::busySharedRails() {
   return static_cast<unsigned>(
-      std::count_if(beside_.begin(), beside_.end(),
+      std::count_if(shared_rails_.begin(), shared_rails_.end(),
                     [](const PolledRail* polled) { return polled->rail().busy(); }));
 }
 
-// For each rail anew, so that nobody who wants the lock alone waits for more than one. Each thread
-// begins with another rail.
-RailPass AgentImpl::progressBeside() {
+// One section for each rail, so that an exclusive owner waits for one poll at most. Each thread
+// begins with a different rail.
+RailPass AgentImpl::pollSharedRails() {
   RailPass all;
   const unsigned first = base::threadNumber();
   for (std::size_t i = 0;; ++i) {
-    const Beside beside(engine_->lock());
-    if (i >= beside_.size()) break;  // none any more where the agent closes
-    const RailPass one = pollBeside(*beside_[(first + i) % beside_.size()]);
+    const Shared shared(engine_->lock());
+    if (i >= shared_rails_.size()) break;  // none any more where the agent closes
+    const RailPass one = pollShared(shared, *shared_rails_[(first + i) % shared_rails_.size()]);
     all.was_busy = all.was_busy || one.was_busy;
     all.has_ended = all.has_ended || one.has_ended;
   }
   return all;
 }
 
-RailPass AgentImpl::pollBeside(PolledRail& rail) {
-  const RailPass pass = rail.pollBeside();
+RailPass AgentImpl::pollShared(const Shared& shared, PolledRail& rail) {
+  const RailPass pass = rail.pollShared(shared);
   if (pass.has_ended) has_ended_ = true;
   return pass;
 }

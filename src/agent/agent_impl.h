@@ -1,5 +1,5 @@
 // The implementation behind Agent: its backends, peers and transfers in flight. Threads:
-// members with the agent's lock held alone unless they say otherwise.
+// members with the agent's lock held exclusively unless they say otherwise.
 #pragma once
 
 #include <viaduct/agent.h>
@@ -59,8 +59,8 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   // Progressable
   bool progress() override;
   bool busy() const override;
-  unsigned busyBeside() override;
-  RailPass progressBeside() override;
+  unsigned busySharedRails() override;
+  RailPass pollSharedRails() override;
   bool owesCallbacks() const override { return !owed_.empty(); }
   bool allowWakeups() override { return rings_.allowWakeups(); }
   void suppressWakeups() override;
@@ -109,7 +109,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   void expectBy(Clock::time_point due);           // of a flight: who is then not over is told
   void pollRail(Held& held, std::size_t number);  // of RailCounts; may let go of the lock meanwhile
   RailCounts& railCounts(const core::Rail& rail) { return rail_counts_.at(&rail); }
-  CellCounts& cellCounts(unsigned cell) { return cell_counts_[cell]; }  // beside others
+  CellCounts& cellCounts(unsigned cell) { return cell_counts_[cell]; }  // of a shared section
   void apply(core::Completions& completions);
   void waitForRoom(std::shared_ptr<TransferImpl> transfer);
   void owe(std::function<void()> callback);
@@ -124,7 +124,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   Counts& counts() { return counts_; }
   Statistics statistics() const;
   Result<int> eventFd();
-  void ringBell();  // also beside others
+  void ringBell();  // also in a shared section
   bool poll();      // takes the lock itself
 
  private:
@@ -144,7 +144,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   void abandon();
   void offerWaiting();
   void tellOverdue();
-  RailPass pollBeside(PolledRail& rail);
+  RailPass pollShared(const Shared& shared, PolledRail& rail);
   bool applyEnded();
   RailCounts railTotals(const core::Rail& rail) const;
   void beat();
@@ -164,8 +164,8 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   std::vector<std::unique_ptr<core::Backend>> backends_;
   std::vector<BackendInfo> left_out_;  // those that are not open
   std::deque<PolledRail> rails_;
-  std::vector<PolledRail*> beside_;     // of them, those that are polled beside others
-  std::atomic<bool> has_ended_{false};  // one of those has something to be applied
+  std::vector<PolledRail*> shared_rails_;  // the rails that are polled in shared sections
+  std::atomic<bool> has_ended_{false};     // one of them has completions
   std::map<const core::Rail*, RailCounts> rail_counts_;
   std::unique_ptr<PinTable> pins_;
   std::unique_ptr<base::Listener> listener_;

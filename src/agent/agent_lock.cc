@@ -7,20 +7,20 @@
 
 namespace viaduct::agent {
 
-// Each entry is a read-modify-write of its cell and then reads `is_wanted_alone_`; who wants it
-// alone writes that and then reads the cells. All of it in one order, so one sees the other.
+// A thread takes its cell and then reads the flag. An exclusive owner sets the flag and then reads
+// the cells. All four are sequentially consistent, so at least one of the two sees the other.
 unsigned AgentLock::enter() {
   const unsigned cell = base::threadNumber() % kCells;
   if (cell < used_.load(std::memory_order_relaxed) && take(cell)) {
-    if (!is_wanted_alone_.load()) return cell;
+    if (!exclusive_wanted_.load()) return cell;
     cells_[cell].taken.store(false, std::memory_order_release);
   }
   return enterAfterOthers(cell);
 }
 
-// While this thread has `alone_`, nobody wants the lock alone: any cell that is free will do.
+// No exclusive owner can come while this thread holds the mutex, so any free cell will do.
 unsigned AgentLock::enterAfterOthers(unsigned cell) {
-  const std::lock_guard none_alone(alone_);
+  const std::lock_guard none_exclusive(exclusive_);
   for (;; cell = (cell + 1) % kCells, std::this_thread::yield()) {
     use(cell);
     if (take(cell)) return cell;
@@ -33,7 +33,7 @@ void AgentLock::use(unsigned cell) {
   }
 }
 
-// Those inside leave soon, unless the system has taken the processor from one.
+// A shared section ends soon, unless the system has preempted its thread.
 void AgentLock::waitForCells(unsigned used) {
   constexpr int kYields = 100;
   constexpr std::chrono::microseconds kPause{20};

@@ -1,7 +1,7 @@
-// The agent's lock, with two sides. A change of membership (sessions, links, pins, plans) holds it
-// alone. Work on what is there (a post that is still planned, a poll of a rail) holds it beside
-// others, for a bounded time; each such thread has a cell of its own, so that they share no cache
-// line. Threads: any. docs/design/0021-data-path-beside-membership.md
+// The agent's lock. Changes of membership (sessions, links, pins, plans) hold it exclusively. Posts
+// of small copies and polls of rails hold it shared, for a bounded time. Each thread in a shared
+// section has a cell of its own, so that threads share no cache line. Threads: any.
+// docs/design/0021-data-path-beside-membership.md
 #pragma once
 
 #include <array>
@@ -14,27 +14,27 @@ namespace viaduct::agent {
 
 class VIADUCT_CAPABILITY("agent lock") AgentLock {
  public:
-  using Held = std::unique_lock<AgentLock>;  // alone; empty in a fork()ed child
-  // Threads that can work beside each other at once; more wait for a cell.
+  using Held = std::unique_lock<AgentLock>;  // exclusively; empty in a fork()ed child
+  // The most threads in shared sections; further threads wait for a cell.
   static constexpr unsigned kCells = 32;
 
-  // Alone. Waits for those who work beside each other, and nobody new begins meanwhile.
+  // Exclusive. Waits until the shared sections have ended; no new section begins meanwhile.
   void lock() VIADUCT_ACQUIRE() {
-    alone_.lock();
+    exclusive_.lock();
     shut();
   }
-  // False: another thread has it alone, or is about to.
+  // Waits for shared sections as well. False: another thread has the lock exclusively.
   bool try_lock() VIADUCT_TRY_ACQUIRE(true) {
-    if (!alone_.try_lock()) return false;
+    if (!exclusive_.try_lock()) return false;
     shut();
     return true;
   }
   void unlock() VIADUCT_RELEASE() {
-    is_wanted_alone_.store(false, std::memory_order_release);
-    alone_.unlock();
+    exclusive_wanted_.store(false, std::memory_order_release);
+    exclusive_.unlock();
   }
 
-  // Beside others. Gives the thread's cell, which nobody else has until leave().
+  // Shared. Returns the cell, which no other thread has until leave().
   unsigned enter() VIADUCT_ACQUIRE_SHARED();
   void leave(unsigned cell) VIADUCT_RELEASE_SHARED() {
     cells_[cell].taken.store(false, std::memory_order_release);
@@ -51,37 +51,37 @@ class VIADUCT_CAPABILITY("agent lock") AgentLock {
   void use(unsigned cell);
   unsigned enterAfterOthers(unsigned cell);
   void shut() {
-    is_wanted_alone_.store(true);
+    exclusive_wanted_.store(true);
     if (const unsigned used = used_.load(); used != 0) waitForCells(used);
   }
   void waitForCells(unsigned used);
 
-  std::mutex alone_;  // of the one that holds it alone; others pass through to wait for that one
-  alignas(64) std::atomic<bool> is_wanted_alone_{false};
-  std::atomic<unsigned> used_{0};  // cells that were ever taken: the others are not looked at
+  std::mutex exclusive_;  // held by the exclusive owner; other threads wait here for it
+  alignas(64) std::atomic<bool> exclusive_wanted_{false};
+  std::atomic<unsigned> used_{0};  // cells from here on were never taken
   std::array<Cell, kCells> cells_;
 };
 
-// Has it alone for a scope.
-class VIADUCT_SCOPED_CAPABILITY Alone {
+// Holds the lock exclusively for a scope.
+class VIADUCT_SCOPED_CAPABILITY Exclusive {
  public:
-  explicit Alone(AgentLock& lock) VIADUCT_ACQUIRE(lock) : lock_(lock) { lock_.lock(); }
-  ~Alone() VIADUCT_RELEASE() { lock_.unlock(); }
-  Alone(const Alone&) = delete;
-  Alone& operator=(const Alone&) = delete;
+  explicit Exclusive(AgentLock& lock) VIADUCT_ACQUIRE(lock) : lock_(lock) { lock_.lock(); }
+  ~Exclusive() VIADUCT_RELEASE() { lock_.unlock(); }
+  Exclusive(const Exclusive&) = delete;
+  Exclusive& operator=(const Exclusive&) = delete;
 
  private:
   AgentLock& lock_;
 };
 
-// Works beside others for a scope.
-class VIADUCT_SCOPED_CAPABILITY Beside {
+// A shared section for a scope.
+class VIADUCT_SCOPED_CAPABILITY Shared {
  public:
-  explicit Beside(AgentLock& lock) VIADUCT_ACQUIRE_SHARED(lock)
+  explicit Shared(AgentLock& lock) VIADUCT_ACQUIRE_SHARED(lock)
       : lock_(lock), cell_(lock.enter()) {}
-  ~Beside() VIADUCT_RELEASE_GENERIC() { lock_.leave(cell_); }
-  Beside(const Beside&) = delete;
-  Beside& operator=(const Beside&) = delete;
+  ~Shared() VIADUCT_RELEASE_GENERIC() { lock_.leave(cell_); }
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
   unsigned cell() const { return cell_; }
 
  private:

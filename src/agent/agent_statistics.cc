@@ -33,7 +33,7 @@ void add(Latencies& into, const Latencies& some) {
 
 }  // namespace
 
-// With what threads beside each other have moved.
+// Adds the counts of shared sections.
 RailCounts AgentImpl::railTotals(const core::Rail& rail) const {
   RailCounts total = rail_counts_.at(&rail);
   for (const CellCounts& counts : cell_counts_) {

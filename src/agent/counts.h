@@ -25,8 +25,7 @@ struct RailCounts {
   ErrorCounts errors = {};
 };
 
-// What threads that work beside each other count, each in a cell of its own: of transfers that were
-// done at once.
+// The counts of one cell of the agent's lock: transfers that were posted in shared sections.
 struct alignas(64) CellCounts {
   struct Carried {
     std::uint64_t bytes = 0, ops = 0;

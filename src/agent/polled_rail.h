@@ -1,10 +1,11 @@
-// A rail, and who polls it. One that may be polled beside others is polled by one thread at a time,
-// with the agent's lock held beside others; what ends there waits for a thread that has the lock
-// alone. Threads: pollBeside() beside others, the rest alone.
+// A rail and its poller. A shared rail is polled in shared sections of the agent's lock, by one
+// thread at a time. Its completions wait here for a thread that holds the lock exclusively.
+// Threads: pollShared() in a shared section, all else with the lock held exclusively.
 #pragma once
 
 #include <iterator>
 
+#include "agent/agent_lock.h"
 #include "agent/progress_engine.h"
 #include "base/mutex.h"
 #include "core/backend.h"
@@ -14,19 +15,19 @@ namespace viaduct::agent {
 
 class PolledRail {
  public:
-  PolledRail(core::Rail& rail, bool is_beside) : rail_(rail), is_beside_(is_beside) {}
+  PolledRail(core::Rail& rail, bool is_shared) : rail_(rail), is_shared_(is_shared) {}
 
   core::Rail& rail() const { return rail_; }
-  bool isBeside() const { return is_beside_; }
+  bool isShared() const { return is_shared_; }
 
-  // Another thread that polls it now does so for this one as well.
-  RailPass pollBeside() {
+  // While another thread polls the rail, this call does nothing. The argument proves the section.
+  RailPass pollShared(const Shared&) {
     if (!polling_.try_lock()) return {.was_busy = true};
     const RailPass pass = pollOnce();
     polling_.unlock();
     return pass;
   }
-  // Gives what has ended, behind what is in `out`.
+  // Appends the completions to `out`.
   void takeEnded(core::Completions& out) {
     const base::Lock nobody_polls(polling_);
     out.insert(out.end(), std::make_move_iterator(ended_.begin()),
@@ -42,7 +43,7 @@ class PolledRail {
   }
 
   core::Rail& rail_;
-  const bool is_beside_;
+  const bool is_shared_;
   base::Mutex polling_;
   core::Completions ended_ VIADUCT_GUARDED_BY(polling_);
 };

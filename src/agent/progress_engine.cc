@@ -49,7 +49,7 @@ void ProgressEngine::start(unsigned helpers) {
 void ProgressEngine::stop() {
   if (!thread_.joinable()) return;
   {
-    const Alone alone(lock_);
+    const Exclusive exclusive(lock_);
     stopping_ = true;
     arm(true);
     poke();
@@ -141,13 +141,13 @@ bool ProgressEngine::progressOnce(Clock::time_point now) {
   return moved;
 }
 
-// Rails that may be polled beside each other come first, with the lock free. What ended on one that
-// another thread polls, that thread applies.
+// Polls the shared rails first, without the lock. If another thread polls one of them, that thread
+// applies its completions.
 bool ProgressEngine::makeProgress() {
-  if (const unsigned busy = target_.busyBeside(); busy != 0) {
+  if (const unsigned busy = target_.busySharedRails(); busy != 0) {
     if (busy > 1) callHelpers();
     lock_.unlock();
-    target_.progressBeside();
+    target_.pollSharedRails();
     lock_.lock();
   }
   return target_.progress();
@@ -184,7 +184,7 @@ bool ProgressEngine::poll() {
 }
 
 bool ProgressEngine::wait(const std::function<bool()>& done, Clock::time_point until) {
-  const Alone alone(lock_);
+  const Exclusive exclusive(lock_);
   return waitHeld(done, until);
 }
 
@@ -197,7 +197,7 @@ bool ProgressEngine::waitHeld(const std::function<bool()>& done, Clock::time_poi
     const auto now = Clock::now();
     if (now >= until) break;
     if (!drives && driven_) {
-      if (now < spin_until && target_.busyBeside() > 1)
+      if (now < spin_until && target_.busySharedRails() > 1)
         progressToo();
       else
         follow(until);
@@ -302,7 +302,7 @@ void ProgressEngine::sleepOutside() {
   if (woken > 0 && event.data.fd == poller_->fd()) armed_ = false;
 }
 
-// A waiting thread that does not drive polls rails as well before it sleeps.
+// A waiting thread that does not drive polls shared rails as well before it sleeps.
 void ProgressEngine::progressToo() {
   if (makeProgress()) changed();
   callBack();
@@ -314,15 +314,14 @@ void ProgressEngine::callHelpers() {
   helpers_bell_.notify_all();
 }
 
-// Whoever makes the agent's progress calls helpers when rails are busy that it does not have to
-// poll alone.
+// The driving thread calls helpers when several shared rails are busy.
 void ProgressEngine::runHelper() {
   while (true) {
     const std::uint32_t heard = helpers_bell_.load();
     if (helpers_end_) return;
-    const RailPass pass = target_.progressBeside();
+    const RailPass pass = target_.pollSharedRails();
     if (pass.has_ended) {
-      const Alone alone(lock_);
+      const Exclusive exclusive(lock_);
       if (target_.progress()) changed();
       callBack();
     }

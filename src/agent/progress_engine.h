@@ -22,22 +22,22 @@
 
 namespace viaduct::agent {
 
-// What a poll of rails beside others came to.
+// The result of a poll of shared rails.
 struct RailPass {
   bool was_busy = false;
-  bool has_ended = false;  // something, which progress() is to apply
+  bool has_ended = false;  // there are completions, which progress() applies
 };
 
-// The engine drives it. It calls all with the agent's lock held alone, but for
-// runCallbacks() and progressBeside().
+// The engine drives it. It calls all with the agent's lock held exclusively, except
+// runCallbacks() and pollSharedRails().
 class Progressable {
  public:
   virtual ~Progressable() = default;
   virtual bool progress() = 0;    // one round; true when something moved
   virtual bool busy() const = 0;  // no event tells when to call progress() next: call it now
-  // Rails that have work and that several threads may poll at once, beside each other.
-  virtual unsigned busyBeside() = 0;
-  virtual RailPass progressBeside() = 0;  // polls them, without the lock
+  // The number of busy rails that several threads may poll at once, in shared sections.
+  virtual unsigned busySharedRails() = 0;
+  virtual RailPass pollSharedRails() = 0;  // polls them, without the lock
   // progress() also reads memory that other processes write. After allowWakeups() such a write
   // wakes the poller; false: a write came before, so call progress() again. After suppressWakeups()
   // a thread calls progress() all the time, so a writer need not wake the poller.
@@ -58,7 +58,7 @@ class ProgressEngine {
   AgentLock& lock() { return lock_; }
   base::Poller& poller() { return *poller_; }
 
-  // The progress thread, and so many that help it to poll rails beside each other.
+  // Starts the progress thread, and helpers that poll shared rails.
   void start(unsigned helpers = 0);
   void stop();  // joins them; not from a callback
 
@@ -84,14 +84,14 @@ class ProgressEngine {
   }
 
  private:
-  // What the progress thread does, and what it goes on to:
+  // The states of the progress thread, its transitions and their reasons:
   //   works      -> sleeps     nothing is left to do, or a waiting thread drives
   //              -> backs off  a user thread that polled or waited is expected back
   //   sleeps     -> works      an event came while the poller was armed, or a timer is due
   //              -> called     user threads poll in a loop and have told others not to wake anybody
   //   called     -> backs off  and looks when those threads stop coming
   //   backs off  -> works      no user thread came for kUserExpected
-  // Without the lock from a sleep until it works, so the state is read and set without it too.
+  // The thread changes its state without the lock while it sleeps or backs off.
   enum class ThreadState : std::uint8_t { kWorks, kSleeps, kCalled, kBacksOff };
 
   ProgressEngine(Progressable& target, Duration spin) : target_(target), spin_(spin) {}
@@ -168,7 +168,7 @@ class ProgressEngine {
   Clock::time_point progress_until_ VIADUCT_GUARDED_BY(lock_) = Clock::time_point::max();
   Clock::time_point driver_until_ VIADUCT_GUARDED_BY(lock_) = Clock::time_point::max();
   std::thread thread_;
-  // Changes when helpers should look again; they sleep on it while no rail is busy.
+  // Helpers sleep on it while no shared rail is busy.
   std::atomic<std::uint32_t> helpers_bell_{0};
   std::atomic<bool> helpers_end_{false};
   std::atomic<unsigned> helpers_asleep_{0};

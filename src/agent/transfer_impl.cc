@@ -99,19 +99,19 @@ bool TransferImpl::stillPlanned() {
 Status TransferImpl::post(const PostOptions& options) {
   if (mayPostAtOnce(options) && postAtOnce()) return Ok{};
   auto held = agent_->hold();
-  return postAlone(held, options);
+  return postExclusively(held, options);
 }
 
-// What small copies need: nothing changes but this transfer, so threads post beside each other.
-// Otherwise nothing has happened.
+// Posts a small copy in a shared section, so that threads copy side by side. False: the post had no
+// effect, and needs the lock exclusively.
 bool TransferImpl::postAtOnce() {
-  const Beside beside(agent_->engine().lock());
+  const Shared shared(agent_->engine().lock());
   TransferState before = state_.load(std::memory_order_relaxed);
   if (before == TransferState::kRunning ||
       !state_.compare_exchange_strong(before, TransferState::kRunning, std::memory_order_acquire))
     return false;
-  const bool moved = moveAtOnce(agent_->cellCounts(beside.cell()));
-  // A thread that saw it run waits with the lock held alone, so it looks again after this.
+  const bool moved = moveAtOnce(agent_->cellCounts(shared.cell()));
+  // A waiting thread reads the state with the lock held exclusively, so it needs no notification.
   state_.store(moved ? TransferState::kDone : before, std::memory_order_release);
   if (moved) agent_->ringBell();
   return moved;
@@ -131,7 +131,7 @@ bool TransferImpl::moveAtOnce(CellCounts& counts) {
   return true;
 }
 
-Status TransferImpl::postAlone(AgentLock::Held& held, const PostOptions& options) {
+Status TransferImpl::postExclusively(AgentLock::Held& held, const PostOptions& options) {
   if (running()) return stillRunning();
   if (options.note.size() > kMaxNoteBytes)
     return Error{.code = Code::kInvalid,

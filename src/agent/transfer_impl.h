@@ -1,5 +1,6 @@
 // One transfer: its plan, and the post that is under way. Threads: with the agent's lock held
-// alone, but for what says otherwise. Beside others, whoever has made it kRunning has all of it.
+// exclusively, except where a comment says otherwise. In a shared section, the thread that has set
+// the state to kRunning owns the transfer.
 #pragma once
 
 #include <viaduct/transfer.h>
@@ -68,7 +69,7 @@ class TransferImpl final : public std::enable_shared_from_this<TransferImpl> {
   }
   bool postAtOnce();
   bool moveAtOnce(CellCounts& counts);
-  Status postAlone(AgentLock::Held& held, const PostOptions& options);
+  Status postExclusively(AgentLock::Held& held, const PostOptions& options);
   bool stillPlanned();
   void remember(std::vector<Bundle> bundles, std::span<const core::PinSpan> spans,
                 std::uint64_t bytes);
@@ -106,7 +107,7 @@ class TransferImpl final : public std::enable_shared_from_this<TransferImpl> {
   std::vector<Bundle> bundles_;
   Path carried_before_;  // by earlier plans
   std::uint64_t bytes_ = 0, total_ops_ = 0;
-  // Small copies that the posting thread can make itself, with nobody to tell. Only a hint.
+  // The posting thread may be able to copy by itself, and no callback is owed. Read without a lock.
   std::atomic<bool> direct_{false};
   std::uint64_t planned_epoch_ = 0, local_version_ = 0, remote_version_ = 0;
   std::vector<std::pair<std::uint32_t, std::uint64_t>> local_used_, remote_used_;  // generations

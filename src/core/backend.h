@@ -1,6 +1,6 @@
 // What a backend is: a few verbs and a table of facts. A new one is a new folder under backends/.
-// Threads: every call on a Backend, Link or Rail is made with the agent's lock held alone, by one
-// thread at a time, but for Rail::poll() of a backend that is side_by_side, and DirectMover; a
+// Threads: every call on a Backend, Link or Rail is made with the agent's lock held exclusively, by
+// one thread at a time, but for Rail::poll() of a backend that is side_by_side, and DirectMover; a
 // backend may have threads of its own, which never call out.
 #pragma once
 
@@ -44,13 +44,13 @@ struct Capabilities {
   std::uint64_t min_chunk = 0;
 };
 
-// A rail's second skill, where the thread that posts can move small work by itself.
+// An optional skill of a rail: the posting thread moves small work by itself.
 class DirectMover {
  public:
   virtual ~DirectMover() = default;
-  // Moves all ops within the call and says how many bytes they are; nothing of it comes from
-  // poll(). Nothing: it was too much, or failed somewhere; post() does it, from the start. Threads:
-  // several at once, also of one link, beside Rail::poll(); none while links and pins change.
+  // Moves all ops within the call and returns their bytes; poll() reports nothing of them. Empty:
+  // the work is too large or has failed, and post() has to do all of it. Threads:
+  // several at once, also of one link, and during Rail::poll(); none while links or pins change.
   virtual std::optional<std::uint64_t> moveNow(const Work& work) = 0;
 };
 
@@ -79,7 +79,7 @@ class Rail {
   // Whether poll() is worth its price right after post(): work may be over that was done within.
   virtual bool mayHaveEnded() const = 0;
 
-  // The skill of a DirectMover, where it has that.
+  // Null: the rail is no DirectMover.
   virtual DirectMover* direct() { return nullptr; }
 };
 

@@ -27,8 +27,8 @@ class Bells final : public Progressable {
     return std::exchange(left, false);
   }
   bool busy() const override { return left || sleepless; }
-  unsigned busyBeside() override { return 0; }
-  RailPass progressBeside() override { return {}; }
+  unsigned busySharedRails() override { return 0; }
+  RailPass pollSharedRails() override { return {}; }
   bool allowWakeups() override { return true; }
   void suppressWakeups() override {}
   bool wakeupsSuppressed() const override { return false; }
