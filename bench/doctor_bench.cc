@@ -1,5 +1,5 @@
-// How long the program takes to diagnose nodes.   doctor_bench PROGRAM [ROUNDS]
-// Each healthy node of the tests is a folder in memory; the rounds take turns.
+// The time that the program takes to diagnose nodes.   doctor_bench PROGRAM [ROUNDS]
+// Each healthy node of the tests is a folder in memory; the nodes take turns.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
@@ -23,7 +23,7 @@ namespace {
 using namespace viaduct;
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
-// Of a whole process; its output goes nowhere. Exit codes up to 2 are diagnoses.
+// The time of one whole process, whose output is dropped. Exit codes up to 2 are diagnoses.
 double run(std::vector<std::string> words) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());

@@ -1,6 +1,6 @@
-// Members of a group by the hundred against a running etcd, as threads of one process, each with a
-// place, a lease and connections of its own: how long forming, barriers, a gather and goodbyes
-// take, what they cost etcd in calls and events, and a member in memory.
+// Groups of hundreds of members at a running etcd. The members are threads of one process; each has
+// a place, a lease and connections of its own. Measures the times of forming, barriers, a gather
+// and goodbyes, the calls and events that they cost etcd, and a member's memory.
 //   etcd_crowd http://127.0.0.1:2379 [members...]        (default 16 64 256 1024)
 #include <fmt/format.h>
 
@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 const StopFlag kGoOn{false};
 constexpr int kBarriers = 5;
 
-// etcd's own counters: what it says is not ours to be wrong about.
+// etcd's own counters, which do not depend on our counting.
 struct Counters {
   double calls = 0, events = 0, watchers = 0;
 };
@@ -76,7 +76,7 @@ Counters less(const Counters& a, const Counters& b) {
   return {a.calls - b.calls, a.events - b.events, a.watchers};
 }
 
-// What the members do between the steps that the first of them times.
+// The work of the members between the steps that the first member times.
 class Run {
  public:
   Run(std::string where, std::uint32_t members)

@@ -1,5 +1,5 @@
-// How fast `viaduct doctor --explain` reads a log, and in how much memory.   explain_bench [bytes]
-// The log is made of lines of NCCL, vLLM and UCX, with a known text in each 500th line.
+// The speed and memory of `viaduct doctor --explain` on a log.   explain_bench [bytes]
+// The log has lines of NCCL, vLLM and UCX; each 500th line has a known text.
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/resource.h>

@@ -1,5 +1,6 @@
-// A backend over a fabric library beside a bare loop of the same library's calls, turn by turn in
-// one run, between two processes. Whoever uses it brings the bare loop. Threads: one.
+// Compares a backend over a fabric library with a bare loop of the same library's calls, turn by
+// turn in one run, between two processes. The including program supplies the bare loop. Threads:
+// one.
 #pragma once
 
 #include <fmt/format.h>
@@ -32,7 +33,7 @@ struct Workload {
 };
 
 enum class Mode : int { kIdle, kBare, kBackend, kQuit };
-struct Board {  // what both processes see
+struct Board {  // shared by both processes
   std::atomic<Mode> mode{Mode::kIdle}, child{Mode::kQuit};
 };
 
@@ -60,7 +61,7 @@ inline std::vector<std::byte> hear(int session) {
   return bytes;
 }
 
-// One process's agent with the region pinned, and the other as its peer.
+// One process's agent with its pinned region, and the other process as its peer.
 class End {
  public:
   End(Settings settings, const char* name, int session, std::byte* memory)
@@ -120,7 +121,7 @@ inline void switchTo(Board& board, Mode mode) {
   while (board.child.load() != mode) ::sched_yield();
 }
 
-// Seconds per transfer in one turn.
+// Seconds per transfer, measured over one turn.
 template <class F>
 double turn(Duration length, F once) {
   once();
@@ -136,8 +137,9 @@ inline double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// `Bare` is one process's end of the bare loop: made of what is given to run(), a session to the
-// other's, and the region; write(from, into) returns when the bytes are there; progress() turns it.
+// `Bare` is one process's end of the bare loop. Its constructor takes run()'s arguments, a session
+// to the other end, and the region. write(from, into) returns when the bytes are there; progress()
+// makes progress.
 template <class Bare>
 class Floor {
  public:
@@ -147,7 +149,7 @@ class Floor {
   int run() {
     int session[2];
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, session) != 0) die("socketpair");
-    // Every wait here spins: without the other process none of them would end.
+    // Every wait here spins, and would never end without the other process.
     std::signal(SIGCHLD, [](int) { ::_exit(1); });
     const pid_t pid = ::fork();
     std::byte* const mine = memory(kRegion, MAP_PRIVATE);
@@ -197,7 +199,7 @@ class Floor {
     const auto from = blocksOf(one, here, 1), into = blocksOf(one, there, 2);
     Transfer transfer = end.write(from, into);
     std::vector<double> floor, ours, ratio;
-    for (int round = -2; round < rounds_; ++round) {  // two to warm up
+    for (int round = -2; round < rounds_; ++round) {  // two rounds to warm up
       switchTo(board_, Mode::kBare);
       const double bare_s = turn(length_, [&] { bare.write(from, into); });
       switchTo(board_, Mode::kBackend);

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The backend tcp (A) beside libfabric's and UCX's TCP (B), between two processes of this machine:
-# every size from 256 B to 64 MiB, one block and 16 in a transfer, in turns.
+# The backend tcp (A) beside the TCP of libfabric and UCX (B), between two processes of this
+# machine: every size from 256 B to 64 MiB, one block and 16 per transfer, in turns.
 #
-# usage: fabrics.sh VIADUCT [ROUNDS]     ROUNDS of each side, 8 when none are given
+# usage: fabrics.sh VIADUCT [ROUNDS]     ROUNDS of each side, 8 by default
 set -euo pipefail
 viaduct=$1
 rounds=${2:-8}

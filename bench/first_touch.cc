@@ -1,5 +1,5 @@
-// The first pass over a peer's freshly allocated memory beside later ones: docs/measured/local.md.
-// Each sample is two fresh processes; kinds of samples take turns.
+// Compares the first pass over a peer's freshly allocated memory with later passes:
+// docs/measured/local.md. Each sample is two fresh processes; the kinds of samples take turns.
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -68,7 +68,7 @@ void ownPool(Board& board, std::uint64_t populate, bool shared) {
   while (!board.over) std::this_thread::sleep_for(1ms);
 }
 
-// Blocks of the pool at random places.
+// The pool's block numbers in random order.
 std::vector<std::uint32_t> scattered() {
   std::vector<std::uint32_t> blocks(kPool / kBlock);
   std::iota(blocks.begin(), blocks.end(), 0U);
@@ -77,7 +77,7 @@ std::vector<std::uint32_t> scattered() {
   return blocks;
 }
 
-// Writes 64 MiB to blocks at random places of the pool.
+// Writes 64 MiB to random blocks of the pool.
 void writeToPool(Board& board, std::uint64_t populate) {
   while (board.card_bytes == 0) std::this_thread::sleep_for(1ms);
   Agent agent = must(Agent::open(settingsOf(populate)));
@@ -115,7 +115,7 @@ int forked(F body) {
   return pid;
 }
 
-// The first pass, and the median of the others.
+// Adds the time of the first pass, and the median of the others.
 template <class Kind>
 void addPasses(Kind& kind, std::vector<double> passes) {
   const double first = passes.front();
@@ -149,8 +149,8 @@ void sample(Kind& kind) {
   ::munmap(at, sizeof(Board));
 }
 
-// The cost of populating by itself, and the cost that remains for the first pass: the owner's
-// mapping of a memfd, then a second one with either advice.
+// Measures populating alone, and the remaining cost of the first pass: first in the owner's mapping
+// of a memfd, then in a second mapping with either advice.
 struct Advice {
   std::string name;
   int advice;

@@ -1,6 +1,6 @@
-// The time from nothing to a first transfer, step by step: an agent is opened, and writes 4 KiB
-// into the memory of an agent in another process. Both processes are forked for each round. `bare`
-// does the least that this takes, with system calls: docs/measured/agent.md.
+// The time up to a first transfer, step by step: an agent is opened, and writes 4 KiB to an agent
+// in another process. Both processes are forked for each round. `bare` makes only the necessary
+// system calls: docs/measured/agent.md.
 //   first_transfer_bench [ROUNDS] [BACKEND | default | bare]...
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -90,8 +90,8 @@ Status visit(const std::string& backend, int in, int out) {
   return Ok{};
 }
 
-// The floor: two epoll loops, a Unix socket with the three round trips of a session's handshake, a
-// memfd that travels with the last answer, and a copy into it.
+// The floor: two epoll loops, and a Unix socket with the three round trips of a session's
+// handshake. The last answer carries a memfd, into which the data is copied.
 
 struct Message {
   std::array<std::byte, 96> bytes{};
@@ -130,7 +130,7 @@ void sendWith(int socket, int fd) {
   must(::sendmsg(socket, &header, MSG_NOSIGNAL), "sendmsg");
 }
 
-// The descriptor that came along, or -1.
+// The descriptor that a message carried, or -1.
 int receiveFrom(int socket) {
   Message message;
   iovec part{.iov_base = &message, .iov_len = sizeof message};
@@ -210,7 +210,7 @@ Status visitBare(int in, int out) {
   const Fd theirs(inbox);
   void* const into = mapped(theirs.get());
   steps.done();
-  steps.done();  // there is nothing to plan
+  steps.done();  // no planning is needed
   std::memcpy(into, from, kBytes);
   steps.done();
   putValue(out, steps.times());
@@ -226,7 +226,7 @@ Times oneRound(const std::string& way) {
       [&](int in, int out) { return bare ? visitBare(in, out) : visit(way, in, out); });
   put(client.out(), card);
   const Times times = getValue<Times>(client.in());
-  if (times.back() == 0) std::exit(1);  // it has said why
+  if (times.back() == 0) std::exit(1);  // the child has printed the reason
   return times;
 }
 
@@ -248,7 +248,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> ways(argv + std::min(argc, 2), argv + argc);
   if (ways.empty()) ways = {"bare", "local", "tcp", "default"};
   std::vector<std::vector<Times>> all(ways.size());
-  // In turns, so that a change of the machine's speed meets all of them.
+  // The ways take turns, so that a change of the machine's speed affects all of them.
   for (int i = 0; i < rounds; ++i)
     for (std::size_t way = 0; way < ways.size(); ++way) all[way].push_back(oneRound(ways[way]));
   std::printf("two fresh processes, %d times%8smedian    least     most\n", rounds, "");

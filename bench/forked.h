@@ -1,5 +1,5 @@
-// Processes forked by a benchmark, and messages to and from them over pipes. Threads: the one that
-// forks.
+// Processes that a benchmark forks, and messages to and from them over pipes. Threads: the forking
+// thread.
 #pragma once
 
 #include <sys/wait.h>
@@ -20,7 +20,7 @@ namespace viaduct::bench {
 
 using base::Fd;
 
-// A process that runs `body` with a pipe to write to and one to read from.
+// A forked process that runs `body`, with one pipe in each direction.
 class Child {
  public:
   explicit Child(const std::function<Status(int in, int out)>& body) {
@@ -53,7 +53,7 @@ class Child {
   Fd to_, from_;
 };
 
-// Length-prefixed messages over a pipe; empty at its end.
+// Sends a length-prefixed message over a pipe; the receiver gets an empty one at the pipe's end.
 inline void put(int fd, std::span<const std::byte> bytes) {
   const std::uint64_t size = bytes.size();
   if (::write(fd, &size, sizeof(size)) < 0 || ::write(fd, bytes.data(), bytes.size()) < 0)

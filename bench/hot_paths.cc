@@ -1,5 +1,5 @@
-// One hot path, a given number of times, on one thread: for counting instructions with callgrind
-// (bench/instructions.sh), which is the same whatever else the machine does.
+// Runs one hot path a given number of times on one thread, to count instructions with callgrind
+// (bench/instructions.sh). The count does not depend on the machine's load.
 #include <fmt/format.h>
 #include <viaduct/viaduct.h>
 
@@ -17,7 +17,7 @@ namespace {
 using namespace viaduct;
 using namespace std::chrono_literals;
 
-// A value that has to be there for the count to mean anything.
+// Ends the program on an error, because the count would mean nothing then.
 template <class T>
 T must(Result<T> result) {
   if (result) return *std::move(result);
@@ -25,7 +25,7 @@ T must(Result<T> result) {
   std::exit(1);
 }
 
-// Two agents of one process that the one thread turns.
+// Two agents of one process; the same thread makes progress on both.
 class Pair {
  public:
   explicit Pair(const char* backend)
@@ -69,8 +69,8 @@ class Pair {
     Settings settings;
     settings.name = name;
     settings.backends = {backend};
-    settings.ofi_provider = "shm";  // the least of libfabric itself
-    settings.detect = 60s;          // callgrind is slow, and heartbeats are not what is counted
+    settings.ofi_provider = "shm";  // libfabric's provider with the fewest instructions
+    settings.detect = 60s;          // callgrind is slow, and heartbeats shall not count
     settings.copy_threads = 1;
     return must(Agent::open(settings));
   }

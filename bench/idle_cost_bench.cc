@@ -1,10 +1,10 @@
-// The cost of an agent that does nothing. Every figure is taken in processes of their own, forked
-// before any agent is opened.
+// The cost of an idle agent. Every figure is taken in new processes, forked before any agent is
+// opened.
 //   idle_cost_bench [PEERS] [SECONDS] [NETNS]
-// The peers are agents of one process. With NETNS (a file of /run/netns) it enters that network
-// namespace, so that sessions are TCP as between hosts; VIADUCT_LISTEN has to reach it.
-// VIADUCT_* are heard where memory is measured: VIADUCT_BACKENDS=ofi
-// VIADUCT_RAILS=127.0.0.1,127.0.0.2 says what a peer costs over two rails of ofi.
+// The peers are agents of one process. With NETNS (a file of /run/netns) that process enters the
+// network namespace, so that sessions use TCP as between hosts; VIADUCT_LISTEN has to reach it.
+// The measurement of memory obeys VIADUCT_*: VIADUCT_BACKENDS=ofi VIADUCT_RAILS=127.0.0.1,127.0.0.2
+// measures the memory of a peer over two rails of ofi.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -59,7 +59,7 @@ Idle usage() {
   return {ms(self.ru_utime) + ms(self.ru_stime), static_cast<double>(self.ru_nvcsw)};
 }
 
-// What `body` costs this process.
+// The processor time and context switches that `body` costs this process.
 Idle costOf(const std::function<void()>& body) {
   const Idle before = usage();
   body();
@@ -67,8 +67,8 @@ Idle costOf(const std::function<void()>& body) {
   return {after.cpu_ms - before.cpu_ms, after.switches - before.switches};
 }
 
-// The hub says how large it is, each time it is asked; its peers are agents of one other process.
-// In the end it says what it costs while nothing happens.
+// The hub, whose peers are agents of one other process. It reports its size at each request, and
+// finally its cost while nothing happens.
 Status hub(std::chrono::seconds seconds, int in, int out) {
   const double bare = residentKib();
   VIADUCT_TRY(auto agent, Agent::open(named("hub")));
@@ -111,7 +111,7 @@ void costOfPeers(std::uint64_t peers, std::chrono::seconds seconds, const char* 
   put(others.out(), card);
   const auto sizeWith = [&](std::uint64_t count) {
     putValue(others.out(), count);
-    if (getValue<std::uint64_t>(others.in()) != count) std::exit(1);  // it has said why
+    if (getValue<std::uint64_t>(others.in()) != count) std::exit(1);  // the child has said why
     putValue(center.out(), count);
     return getValue<double>(center.in());
   };
@@ -133,8 +133,8 @@ void costOfPeers(std::uint64_t peers, std::chrono::seconds seconds, const char* 
   putValue(others.out(), std::uint64_t{0});
 }
 
-// The floor for the hub: as many heartbeats, sent and received by system calls alone. Nobody waits
-// for them, so that none wakes anybody.
+// The floor for the hub: as many heartbeats, sent and received by system calls alone. No thread
+// waits for them, so they cause no wake-ups.
 Status beat(const std::vector<Fd>& sockets, std::chrono::seconds seconds, int in, int out) {
   constexpr std::size_t kHeartbeat = 40;  // bytes
   std::array<std::byte, kHeartbeat> bytes{};
@@ -168,7 +168,7 @@ void bareHeartbeats(std::uint64_t peers, std::chrono::seconds seconds) {
   printCost("bare heartbeats", peers, getValue<Idle>(hub.in()), seconds);
 }
 
-// One of two connected agents, that sleeps in a wait of its own.
+// One of two connected agents, which sleeps in a wait.
 Status idle(std::chrono::seconds seconds, int in, int out) {
   VIADUCT_TRY(auto agent, Agent::open({}));
   put(out, agent.exportCard());
@@ -188,7 +188,7 @@ void idleCost(std::chrono::seconds seconds) {
   const Child two(body);
   get(two.in());
   put(two.out(), card);
-  put(one.out(), std::array{std::byte{0}});  // no card: it is dialed
+  put(one.out(), std::array{std::byte{0}});  // an empty card: this agent is dialed
   for (const Child* child : {&one, &two}) {
     const Idle cost = getValue<Idle>(child->in());
     std::printf("idle for %lld s: %.2f ms CPU, %.0f voluntary context switches\n",

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Instructions per post of each hot path, counted by callgrind: the difference between a long and a
-# short run, so that opening and connecting do not count. The same on a busy machine as on a quiet one.
+# Instructions per post of each hot path, counted by callgrind. The figure is the difference between
+# a long and a short run, so opening and connecting do not count. The machine's load does not change
+# it.
 # Usage: bench/instructions.sh [PATH-TO-hot_paths]
 set -euo pipefail
 program=${1:-$(dirname "$0")/../build/release/bench/hot_paths}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What pairs of hosts get from links of a known rate, beside what iperf3 gets from the same links.
-# Hosts are network namespaces on one bridge; every link is limited in both directions by `tc tbf`.
+# The throughput of pairs of hosts over links of a known rate, beside iperf3 over the same links.
+# Hosts are network namespaces on one bridge; `tc tbf` limits every link in both directions.
 #
 # usage: links.sh VIADUCT [RATE [MEMBERS ...]]     as root; RATE in Mbit, 200 when none is given
 set -euo pipefail
@@ -23,7 +23,7 @@ cleanup() {
 
 limit() { ip netns exec "$1" tc qdisc add dev "$2" root tbf rate "${rate}mbit" burst 64kb latency 50ms; }
 
-hosts() { # COUNT: 10.79.0.1 and on
+hosts() { # 10.79.0.1, 10.79.0.2, ...
   ip netns add "${name}b"
   ip -n "${name}b" link add br0 type bridge
   ip -n "${name}b" link set br0 up
@@ -47,7 +47,7 @@ no_hosts() {
   done
 }
 
-# Host i + COUNT/2 serves host i. One figure for each pair, in GB/s.
+# Host i + COUNT/2 serves host i. Prints one figure per pair, in GB/s.
 iperf_pairs() {
   local half=$(($1 / 2)) i clients=()
   for ((i = 1; i <= half; ++i)); do
@@ -65,7 +65,7 @@ print(json.load(open(sys.argv[1]))["end"]["sum_received"]["bits_per_second"] / 8
   done
 }
 
-# Members meet at host 1. The figure of all pairs together, and what rank 0 thinks of it.
+# Members meet at host 1. Prints the figure of all pairs together, and rank 0's opinion of it.
 viaduct_pairs() {
   local half=$(($1 / 2)) i members=()
   for ((i = 1; i <= $1; ++i)); do
@@ -89,7 +89,7 @@ echo "| members | links | iperf3, GB/s | viaduct, GB/s | ratio | verdicts |"
 echo "|---|---|---|---|---|---|"
 for count in "$@"; do
   hosts "$count"
-  # Interleaved: both see the same machine.
+  # Interleaved, so that both see the machine in the same state.
   for round in 1 2 3; do
     iperf_pairs "$count" >"$work/i$round"
     viaduct_pairs "$count" >"$work/v"

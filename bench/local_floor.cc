@@ -1,5 +1,5 @@
-// The local backend beside bare loops over the same kind of memory, interleaved in one run: what
-// docs/measured/local.md is made of. Two processes; the other one only owns memory.
+// Compares the local backend with bare loops over the same kind of memory, interleaved in one run,
+// for docs/measured/local.md. The second of its two processes only owns memory.
 #include <fmt/format.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -37,11 +37,11 @@ constexpr std::uint64_t kBlock = 4096;
 
 struct Sample {
   std::string name;
-  std::function<double(int round)> run;  // gives nanoseconds
+  std::function<double(int round)> run;  // returns nanoseconds
   std::vector<double> wall = {}, cpu = {};
 };
 
-constexpr int kWarmUp = 8;  // touches every block of every set once
+constexpr int kWarmUp = 8;  // uses every block of every set once
 
 double cpuNow() {
   timespec now{};
@@ -68,8 +68,9 @@ double quantile(const std::vector<double>& sorted, double p) {
   return sorted[static_cast<std::size_t>(p * static_cast<double>(sorted.size() - 1))];
 }
 
-// Runs every sample once per round, in turn, so that the machine's moods hit all alike. Ratios are
-// to the first sample. CPU time is this process's, so that a busy machine can still be read.
+// Runs every sample once per round, in turn, so that changes of the machine's speed affect all
+// alike. Ratios are to the first sample. CPU time is this process's, so it is valid on a busy
+// machine as well.
 void measure(const std::string& title, double divide, const char* unit, int rounds,
              std::vector<Sample> samples) {
   for (int round = -kWarmUp; round < rounds; ++round)
@@ -97,11 +98,11 @@ void measure(const std::string& title, double divide, const char* unit, int roun
   std::fflush(stdout);
 }
 
-// What one side of a copy names: block numbers of both arenas.
+// The block numbers of a copy, in both arenas.
 struct Pairs {
   std::vector<std::uint32_t> here, there;
 };
-// Block numbers of `span` bytes at random places; a different `part` shares none of them.
+// Numbers of blocks of `span` bytes at random places. Different `part`s share no block.
 Pairs scattered(std::size_t count, std::uint64_t span, std::size_t part) {
   const auto pick = [&](unsigned seed) {
     std::vector<std::uint32_t> all(span / kBlock);
@@ -119,7 +120,7 @@ std::byte* plainArena() {
   return start;
 }
 
-// Seen by all processes: who sleeps or spins on what, and when it noticed.
+// Shared by all processes: each one's kind of wait, and the time at which it saw the message.
 struct Board {
   std::atomic<int> mode{0};  // 0: sleep in waitNote, 1: spin on takeNote, 2: over
   std::atomic<double> note_seen{0}, event_seen{0};
@@ -127,8 +128,8 @@ struct Board {
   std::array<std::byte, 65536> card;
 };
 
-// Takes the mark that a process left, waiting for it. Spins: a sleep would set a timer, which in a
-// virtual machine keeps this core, where the other may be about to wake, for longer than it sleeps.
+// Waits for a process's time mark and takes it. The wait spins, because a sleep sets a timer. In a
+// virtual machine, that timer occupies the core on which the other process may be about to wake.
 double collect(std::atomic<double>& mark) {
   double at = 0;
   while ((at = mark.load(std::memory_order_acquire)) == 0) {
@@ -137,8 +138,8 @@ double collect(std::atomic<double>& mark) {
   return at;
 }
 
-// The process at the other end: owns memory, sees notes. `memory` is what Agent::allocate gives,
-// made beforehand so that the bare loops write to the very same pages.
+// The process at the other end, which owns memory and receives notes. `memory` is allocated
+// beforehand as Agent::allocate does, so that the bare loops write to the same pages.
 void ownMemory(Board& board, const Segment& memory) {
   Settings settings;
   settings.copy_threads = 1;
@@ -164,7 +165,7 @@ void watchEvent(Board& board, int event) {
     board.event_seen = nowNs();
 }
 
-// One agent here, with its memory and the peer's.
+// One agent here, with its memory and the peer's memory.
 struct Side {
   Side(std::uint32_t threads, const Board& board, const Segment& memory, std::byte* plain_start)
       : agent(must(Agent::open(with(threads)))),
@@ -263,7 +264,8 @@ void measureCold(Bench& b) {
     plain_one.push_back(b.one.planPlain(pairs));
     plain_two.push_back(b.two.planPlain(pairs));
   }
-  // Each sample of a round takes another set: none finds in the cache what another left there.
+  // Each sample of a round takes another set, so none finds blocks in the cache that another left
+  // there.
   const auto set = [](int turn) { return static_cast<std::size_t>(turn) % 8; };
   measure("16,384 x 4 KiB over 512 MiB", 16384, "ns a block", b.rounds,
           {timed("memcpy loop", [&](int r) { plainLoop(sets[set(r)], b.from, b.to); }),
@@ -284,7 +286,7 @@ void measureWhole(Bench& b, std::uint64_t bytes) {
     one.push_back(b.one.planShared(bytes, {{i}, {i}}));
     two.push_back(b.two.planShared(bytes, {{i}, {i}}));
   }
-  const auto far = static_cast<int>(count / 4);  // so that nobody finds what another has just used
+  const auto far = static_cast<int>(count / 4);  // samples must not share blocks
   const auto at = [=](int turn) { return static_cast<std::uint64_t>(turn) % count; };
   measure(fmt::format("one block of {} KiB", bytes >> 10U), 1000, "us", b.rounds,
           {timed("non-temporal",
@@ -301,8 +303,8 @@ void measureWhole(Bench& b, std::uint64_t bytes) {
            timed("local, mapped, 2 threads", [&](int r) { transfer(two[at(r + 3 * far)]); })});
 }
 
-// The same block again and again, each sample its own: several copies a round, of which the first
-// brings the block back into the cache.
+// Copies the same block again and again; each sample has its own block. The first of a round's
+// copies brings the block back into the cache.
 void measureWholeWarm(Bench& b, std::uint64_t bytes) {
   constexpr int kTimes = 8;
   Transfer planned = b.one.planShared(bytes, {{2}, {2}});
@@ -352,7 +354,7 @@ void measureSmall(Bench& b) {
   measure("waking a target that sleeps", 1, "ns", b.rounds * 20,
           {{"bare eventfd",
             [&](int) {
-              ::usleep(2000);  // until it is asleep again
+              ::usleep(2000);  // until the receiver sleeps again
               const std::uint64_t one = 1;
               const double start = nowNs();
               if (::write(b.event, &one, sizeof one) != sizeof one) die("eventfd");

@@ -1,6 +1,6 @@
-// What measuring costs: transfers timed as `viaduct bench` times them beside a bare loop that posts
-// and waits for the same transfer, turn by turn in one run; and filling and checking contents
-// beside the copy of as many bytes. Usage: measure_cost [rounds [milliseconds a turn]]
+// The cost of measuring, turn by turn in one run: transfers timed as by `viaduct bench`, beside a
+// bare loop that posts the same transfer and waits. Also filling and checking contents, beside
+// copies of as many bytes. Usage: measure_cost [rounds [milliseconds a turn]]
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -39,7 +39,7 @@ Agent openAgent(const char* name, const std::string& backend) {
   Settings settings;
   settings.name = name;
   settings.backends = {backend};
-  settings.copy_threads = 1;  // as many as look at contents
+  settings.copy_threads = 1;  // as many as check contents
   return must(Agent::open(settings));
 }
 
@@ -50,7 +50,7 @@ Agent openAgent(const char* name, const std::string& backend) {
   const auto card = agent.exportCard();
   if (::send(socket, card.data(), card.size(), 0) < 0) std::exit(1);
   char over = 0;
-  static_cast<void>(::recv(socket, &over, 1, 0));  // until the other end is closed
+  static_cast<void>(::recv(socket, &over, 1, 0));  // waits until the other end closes
   ::_exit(0);
 }
 
@@ -67,7 +67,7 @@ std::string show(const std::vector<double>& values) {
                      sorted[sorted.size() * 9 / 10]);
 }
 
-// Microseconds of one transfer.
+// Microseconds per transfer.
 double bare(Transfer& transfer, Duration length) {
   std::uint64_t count = 0;
   const auto start = Clock::now();
@@ -105,7 +105,7 @@ void row(Agent& agent, const Peer& peer, Buffer& memory, const Spec& spec, const
   for (int round = 0; round <= rounds; ++round) {
     const double without = bare(transfer, length);
     const double with = timed(*lane, length);
-    if (round == 0) continue;  // warms both
+    if (round == 0) continue;  // the first round warms up both ways
     loop.push_back(without);
     tool.push_back(with);
     ratio.push_back(with / without);

@@ -1,5 +1,5 @@
-// What meeting costs at the embedded place: 64 processes of this machine, and thousands of members
-// that one process plays.   meet_bench [processes [rounds [members]]]
+// The cost of meeting at the embedded place: 64 processes of this machine, and thousands of members
+// that one process simulates.   meet_bench [processes [rounds [members]]]
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
@@ -56,7 +56,7 @@ double cpuMicroseconds() {
   return of(used.ru_utime) + of(used.ru_stime);
 }
 
-// One of the processes: rank 0 prints.
+// One of the processes. Rank 0 prints the figures.
 void member(const std::string& where, std::uint32_t size, int rounds) {
   auto place = openMeetingPlace({.where = where, .token = "bench"});
   if (!place) die(place.error().text());
@@ -89,7 +89,7 @@ void member(const std::string& where, std::uint32_t size, int rounds) {
     die(finished.error().text());
 }
 
-// The processes are there before the server has a thread.
+// Forks the processes before the server starts its thread.
 void manyProcesses(std::uint32_t count, int rounds) {
   auto listening = EmbeddedServer::listen("127.0.0.1:0");
   if (!listening) die(listening.error().text());
@@ -107,8 +107,9 @@ void manyProcesses(std::uint32_t count, int rounds) {
   for (std::uint32_t i = 0; i < count; ++i) ::wait(nullptr);
 }
 
-// A member as a state machine, so that thousands fit into one process and thread. Reading the
-// roster is each member's own work, so one of them does it; the others see that theirs is the same.
+// A member as a state machine, so that thousands fit into one process and thread. Each real member
+// reads the roster itself. Here one member reads it, and the others check that their bytes are
+// equal.
 class Simulated {
  public:
   Simulated(const std::string& where, std::uint32_t size, embedded::Bytes& roster)
@@ -163,7 +164,7 @@ class Simulated {
     }
   }
 
-  // As real ones: a host of eight processes each, and a number of their own.
+  // Names like those of real members: eight processes per host, each with its own number.
   std::string name() const {
     return fmt::format("node{:04}:{}", fd() / 8, 10'000 + fd() * 7919 % 50'000);
   }
@@ -183,7 +184,8 @@ class Crowd {
       members_.push_back(std::make_unique<Simulated>(where, count, roster_));
       epoll_event event{.events = EPOLLIN, .data = {.ptr = members_.back().get()}};
       ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, members_.back()->fd(), &event);
-      // Those who came first must not keep the server waiting until the last is here.
+      // Makes progress between connects, so that the server need not wait for early members until
+      // all have connected.
       turn(0);
     }
   }
@@ -199,7 +201,7 @@ class Crowd {
   }
   std::vector<std::unique_ptr<Simulated>>& members() { return members_; }
   std::size_t rosterBytes() const { return roster_.size(); }
-  // What a member spends on it, in microseconds: the median of several.
+  // Microseconds that a member spends on the roster: the median of several.
   double readRoster() const {
     std::array<double, 21> times;
     for (double& time : times) {
@@ -226,7 +228,7 @@ class Crowd {
 };
 
 void simulated(std::uint32_t count) {
-  // 30 s: this one process plays everybody and must not be taken for frozen.
+  // 30 s, because this one process plays all members and must not count as frozen.
   auto server = EmbeddedServer::start({.token = "bench", .detect = seconds(30)});
   if (!server) die(server.error().text());
   const std::string where = (*server)->addresses().front();
@@ -261,7 +263,7 @@ void simulated(std::uint32_t count) {
     ::usleep(2'000);
   }
   const auto counts = (*server)->counts();
-  // On a busy machine the moment when it was whole may have been missed.
+  // On a busy machine the poll may have missed the moment at which the group was complete.
   const std::string server_us =
       server_cpu == 0 ? "-" : fmt::format("{:.1f}", (server_cpu - cpu_before) / count);
   fmt::print(" {:>10} {:>11.1f} {:>10.2f}\n", server_us,

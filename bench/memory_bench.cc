@@ -1,4 +1,4 @@
-// What it costs to ask the kernel about memory, and to have it copy: docs/measured/memory.md.
+// The cost of asking the kernel about memory, and of letting it copy: docs/measured/memory.md.
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using namespace viaduct;
 
-// Pages of which every second one is read-only, so that each is a mapping of its own.
+// Pages of which every second one is read-only, so that each is a separate mapping.
 class Mappings {
  public:
   explicit Mappings(std::size_t count)

@@ -1,5 +1,5 @@
-// What a scrape of the metrics costs an agent with many peers. The peers are synthetic: they have
-// no address, and the agent tries to reach each of them again and again.
+// The cost of a metrics scrape for an agent with many peers. The peers are synthetic: they have no
+// address, and the agent tries to connect to each of them again and again.
 //   metrics_bench [PEERS] [SCRAPES]
 #include <fmt/format.h>
 #include <viaduct/viaduct.h>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace viaduct;
 
-// Milliseconds of each of so many calls.
+// The milliseconds of each of `calls` calls.
 std::vector<double> times(int calls, const std::function<void()>& call) {
   std::vector<double> out;
   for (int i = 0; i < calls; ++i) {

@@ -1,4 +1,4 @@
-// The end of a benchmark that cannot go on, for programs of several processes. Threads: any.
+// Ends a benchmark that cannot go on, for programs of several processes. Threads: any.
 #pragma once
 
 #include <viaduct/result.h>
@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-// Says why, under the program's name. Leaves what the other processes share as it is.
+// Prints the reason after the program's name. Leaves memory shared with other processes untouched.
 [[noreturn]] inline void die(const std::string& why) {
   std::fprintf(stderr, "%s: %s\n", ::program_invocation_short_name, why.c_str());
   std::_Exit(1);

@@ -1,6 +1,6 @@
-// Transfers over the ofi backend beside a bare loop of the same libfabric calls (fi_writemsg, the
-// last of a transfer with FI_DELIVERY_COMPLETE, a target that only reads its queue), turn by turn
-// in one run. Usage: ofi_floor [provider [rounds [milliseconds a turn]]]
+// Compares transfers over the ofi backend with a bare loop of the same libfabric calls, turn by
+// turn in one run. The loop calls fi_writemsg, the last of a transfer with FI_DELIVERY_COMPLETE;
+// its target only reads its queue. Usage: ofi_floor [provider [rounds [milliseconds a turn]]]
 #include <rdma/fi_rma.h>
 
 #include "backends/ofi/choose.h"
@@ -11,7 +11,7 @@
 namespace viaduct::bench {
 namespace {
 
-// One at a time, and a window of them behind each other.
+// One block at a time, and a window of blocks in flight.
 constexpr Workload kWorkloads[] = {{"8 B", 8, 1},
                                    {"64 KiB", 65536, 1},
                                    {"1 MiB", 1U << 20U, 1},
@@ -24,7 +24,7 @@ void must(std::int64_t status, const char* call) {
   if (status < 0) die(ofi::ofiError(Code::kDevice, call, status, "bare").text());
 }
 
-// One endpoint with its queue, and the other's memory.
+// One endpoint with its queue, and the key of the other's memory.
 class Bare {
  public:
   Bare(const Settings& settings, int session, std::byte* memory)
@@ -93,9 +93,9 @@ class Bare {
     endpoint_ = bench::must(ofi::RawEndpoint::open(ofi_domain_, *domain_, *cq));
   }
 
-  core::fabric::Fabric chosen_;
+  move::Fabric chosen_;
   const ofi::OfiDomain& ofi_domain_;
-  std::unique_ptr<core::fabric::Registration> memory_;
+  std::unique_ptr<move::Registration> memory_;
   std::shared_ptr<fid_domain> domain_;
   ofi::Fid<fid_cq> queue_;
   std::unique_ptr<ofi::RawEndpoint> endpoint_;

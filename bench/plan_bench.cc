@@ -1,4 +1,4 @@
-// What planning costs: per index, and per run. The counters are what to look at.
+// The cost of planning, per index and per run; see the counters.
 #include <benchmark/benchmark.h>
 #include <viaduct/viaduct.h>
 
@@ -21,7 +21,7 @@ constexpr std::uint32_t kTaken = 1'000'000;
 constexpr std::uint64_t kLocal = std::uint64_t{1} << 40U;
 constexpr std::uint64_t kRemote = std::uint64_t{1} << 41U;
 
-// kTaken different blocks, in runs of `together` neighbours, the runs in random order.
+// kTaken different blocks, in random order of runs with `together` neighbours each.
 std::vector<std::uint32_t> indices(std::uint64_t seed, std::uint32_t together) {
   std::vector<std::uint32_t> starts(kBlocks / together);
   std::iota(starts.begin(), starts.end(), 0U);
@@ -34,7 +34,7 @@ std::vector<std::uint32_t> indices(std::uint64_t seed, std::uint32_t together) {
   return out;
 }
 
-// One strided run, or one run for each of `layers` that lie behind one another.
+// One strided run, or one run for each of `layers` that follow one another in memory.
 Blocks blocks(std::uint64_t base, std::uint64_t layers) {
   std::vector<Run> runs;
   const std::uint64_t each = kBlocks / layers;
@@ -90,7 +90,7 @@ void planAllOfADenseRun(benchmark::State& state) {
 }
 BENCHMARK(planAllOfADenseRun);
 
-// Two agents of this process, for whole plans: as a caller makes and drops them.
+// Two agents of this process, to time whole plans as a caller makes and drops them.
 class Pair {
  public:
   Pair()
@@ -132,8 +132,8 @@ class Pair {
   Peer peer_;
 };
 
-// Blocks at random places of a pool that do not overlap: each has a cell of its own, of its size on
-// the grid, else of twice its size, with a random place in it.
+// Blocks at random places of a pool that do not overlap. Each has its own cell: of its size on the
+// grid, otherwise of twice its size with a random place inside.
 std::vector<Extent> places(std::uint64_t base, std::uint64_t seed, bool on_a_grid) {
   const std::uint64_t cell = on_a_grid ? kBlock : 2 * kBlock;
   base::Random random(seed);

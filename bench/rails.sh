@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What a transfer gets from several links between two hosts, beside what iperf3 gets from the same
-# links together, and what it costs when one of them is cut in the middle. Hosts are network
-# namespaces; every link is limited in both directions by `tc tbf`.
+# The throughput of a transfer over several links between two hosts, beside iperf3 over the same
+# links together; and the cost of a link that is cut in the middle of a transfer. Hosts are network
+# namespaces; `tc tbf` limits every link in both directions.
 #
 # usage: rails.sh BUILD [RATE]     as root; BUILD: a build folder; RATE of a link in Mbit, 500 when
 #                                  none is given. LINKS="1 4" SHAPES="1MiB 8,64MiB 1" CUTS="3"
@@ -15,7 +15,7 @@ backend=${BACKEND:-tcp}
 rounds=${ROUNDS:-3}
 turns=${TURNS:-8}
 read -ra links_of <<<"${LINKS:-1 2 3 4}"
-IFS=, read -ra shapes <<<"${SHAPES:-1MiB 1,1MiB 8,64MiB 1}" # block, how many in flight
+IFS=, read -ra shapes <<<"${SHAPES:-1MiB 1,1MiB 8,64MiB 1}" # block size, blocks in flight
 read -ra cuts <<<"${CUTS:-3 1 0}"
 work=$(mktemp -d)
 name=vr$$
@@ -46,7 +46,7 @@ hosts() {
       ip netns exec "$name$end" tc qdisc add dev "rail$i" root tbf rate "${rate}mbit" burst 128kb latency 50ms
     done
   done
-  # The kernel says up to a second late that a link is there, and libfabric lists no others.
+  # The kernel reports a link up to a second late, and libfabric lists only links that are up.
   for i in 0 1 2 3; do
     for end in a b; do
       until [[ $(ip -n "$name$end" link show "rail$i") == *"state UP"* ]]; do sleep 0.1; done
@@ -60,7 +60,7 @@ addresses() { # COUNT HOST SUFFIX: 10.80.0.HOST, 10.80.1.HOST, ... joined by com
   echo "$out"
 }
 
-# GB/s of payload over COUNT links together.
+# iperf3's payload over COUNT links together, in GB/s.
 iperf_links() {
   local i clients=() results=()
   for ((i = 0; i < $1; ++i)); do in_b iperf3 -s -1 -B "10.80.$i.2" >"$work/server$i" 2>&1 & done
@@ -100,7 +100,7 @@ striping() {
     for shape in "${shapes[@]}"; do
       local block=${shape% *} batch=${shape#* }
       rm -f "$work/sums"
-      # Interleaved: both see the same machine.
+      # Interleaved, so that both see the machine in the same state.
       for ((round = 0; round < rounds; ++round)); do
         iperf_links "$links" >"$work/i"
         viaduct_links "$links" "$block" "$batch" >"$work/v"
@@ -121,7 +121,7 @@ PY
   done
 }
 
-# Small transfers over all four: cut for every rail, or for as many as are worth it.
+# Small transfers over all four rails: cut for every rail, or only for as many as pay off.
 coalescing() {
   local flags=(suite --meet 10.80.0.1:7000 --backend "$backend" --rails "rail0,rail1,rail2,rail3" --tests coalescing
     --rounds "$turns" --duration 100ms)
@@ -131,7 +131,7 @@ coalescing() {
   wait "$target" || { cat "$work"/out? >&2; return 1; }
 }
 
-# Two processes that do what they are told, a line at a time.
+# Two processes that obey commands, one per line.
 cut_one() { # WHICH LINK
   python3 - "$peer" "$name" "$1" "$rate" "$backend" <<'PY'
 import os, subprocess, sys, time

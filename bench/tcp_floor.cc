@@ -1,5 +1,5 @@
-// Transfers over the tcp backend beside a bare sendmsg/recvmsg loop over one socket, turn by turn
-// in one run. Usage: tcp_floor [rounds [milliseconds a turn]]
+// Compares transfers over the tcp backend with a bare sendmsg/recvmsg loop over one socket, turn by
+// turn in one run. Usage: tcp_floor [rounds [milliseconds a turn]]
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -25,9 +25,9 @@ namespace {
 
 constexpr std::size_t kRegion = std::size_t{256} << 20U;
 constexpr std::size_t kPage = 4096;
-constexpr int kPings = 500;  // a turn
+constexpr int kPings = 500;  // pings per turn
 constexpr unsigned kPause = 300;
-// Both ways get faster for up to three seconds after the start, and not by turns:
+// Both loops speed up for up to three seconds after their start, independently of the turns:
 // docs/measured/tcp.md.
 constexpr auto kWarmUp = std::chrono::milliseconds(3000);
 
@@ -42,17 +42,17 @@ constexpr Workload kWorkloads[] = {{"4 KiB x 1024", 4096, 1024},
 
 enum class Mode : int { kIdle, kBare, kBackend, kBarePing, kBackendPing, kAsleep, kQuit };
 
-// What both processes see.
+// Shared by both processes.
 struct Board {
   std::atomic<Mode> mode{Mode::kIdle};
-  std::atomic<int> workload{0};          // or how many pings
-  std::atomic<Mode> child{Mode::kQuit};  // what the child is in
+  std::atomic<int> workload{0};          // or the number of pings
+  std::atomic<Mode> child{Mode::kQuit};  // the child's present mode
 };
 
 struct Arena {
-  std::byte* source;             // the parent's side of every copy
-  std::byte* target;             // the child's
-  volatile std::uint64_t* word;  // one in each process: where the other's ping lands
+  std::byte* source;             // the parent's memory, for every copy
+  std::byte* target;             // the child's memory
+  volatile std::uint64_t* word;  // one in each process, where the other's ping arrives
 };
 
 // The blocks of a workload at seeded random places.
@@ -72,7 +72,7 @@ BlockList blocksOf(const Workload& workload, std::byte* base, std::uint64_t seed
   std::exit(1);
 }
 
-// One process's agent, with the region and the word pinned, and the other as its peer.
+// One process's agent, with its region and word pinned, and the other process as its peer.
 class End {
  public:
   End(bool first, int session, const Arena& arena)
@@ -92,7 +92,7 @@ class End {
     return must(
         agent_.plan(OpKind::kWrite, *peer_, {selected(from), {}}, {selected(into), {}}, options()));
   }
-  // The second word of this process to the first of the other.
+  // Plans a copy of this process's second word to the other process's first word.
   Transfer ping(const Arena& arena) {
     auto* const word = reinterpret_cast<std::byte*>(const_cast<std::uint64_t*>(arena.word));
     return write({{word + 8, 8}}, {{word, 8}});
@@ -201,7 +201,7 @@ void switchTo(Board& board, Mode mode, int workload) {
 
 double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
-// GB/s of one turn.
+// GB/s, measured over one turn.
 template <class F>
 double turn(Duration length, std::size_t bytes, F once) {
   once();
@@ -238,7 +238,7 @@ std::string show(const std::vector<double>& values) {
   return fmt::format("{:6.2f} ({:.2f}..{:.2f})", s.median, s.low, s.high);
 }
 
-// One workload in turns of both ways, until `over` says so.
+// One workload, in turns of both ways, until `over` is true.
 template <class Over>
 void turns(Board& board, End& end, int bare, const Arena& arena, int w, Duration length,
            Over over) {
@@ -281,7 +281,7 @@ void bulk(Board& board, End& end, int bare, const Arena& arena, int rounds, Dura
   }
 }
 
-// Half the median of `once`, with a pause before each that lets the other end fall asleep.
+// Half the median time of `once`. A pause before each call lets the other end fall asleep.
 template <class F>
 double p50(int count, F once, unsigned pause_us = 0) {
   std::vector<double> times;
@@ -320,7 +320,7 @@ void ping(Board& board, End& end, int bare, const Arena& arena, int rounds) {
   fmt::print("{:<14} {:>24} {:>24} {:>24}\n", "8 B, polling", show(floor), show(ours), show(ratio));
 }
 
-// Nobody polls, both ends sleep in between: post, wait, and the other end's own thread.
+// Pings while both ends sleep between posts, so that the other end's own thread has to wake.
 void pingAsleep(Board& board, End& end, int bare, const Arena& arena, int rounds) {
   Transfer there = end.ping(arena);
   std::vector<double> floor, ours, ratio;
@@ -353,7 +353,7 @@ int run(int rounds, Duration length) {
   int session[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, session) != 0) die("socketpair");
   const BarePair bare = BarePair::make();
-  // Every wait here spins: without the other process none of them would end.
+  // Every wait here spins, and would never end without the other process.
   std::signal(SIGCHLD, [](int) { ::_exit(1); });
   const pid_t pid = ::fork();
   if (pid == 0) child(*board, session[1], bare.b.get(), arena);

@@ -28,7 +28,7 @@ void tune(int fd) {
     static_cast<void>(::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4));
 }
 
-// Walks a list of blocks by byte counts.
+// A position in a list of blocks, which moves by byte counts.
 class Cursor {
  public:
   explicit Cursor(const BlockList& blocks) : blocks_(blocks) {}

@@ -1,4 +1,4 @@
-// The floor: what plain sockets do with the same blocks. Threads: one per end.
+// The floor: plain sockets that move the same blocks. Threads: one per end.
 #pragma once
 
 #include <sys/uio.h>
@@ -19,19 +19,19 @@ struct Block {
 };
 using BlockList = std::vector<Block>;
 
-// A connected pair of loopback sockets, tuned as the backend tunes its own.
+// A connected pair of loopback sockets, with the backend's socket options.
 struct BarePair {
   base::Fd a, b;
   static BarePair make();
 };
 
-// Sends all blocks, then waits for one acknowledgement. Spins; iovecs of up to 1,024.
+// Sends all blocks, then waits for one acknowledgement. Spins, and uses up to 1,024 iovecs a call.
 void bareSend(int fd, const BlockList& blocks, std::vector<iovec>& scratch);
-// Receives all blocks and acknowledges; false when `stop` came first and nothing had arrived.
+// Receives all blocks and acknowledges them. False: `stop` came before any byte.
 bool bareReceive(int fd, const BlockList& blocks, std::vector<iovec>& scratch,
                  const std::function<bool()>& stop);
 
-// Blocking sockets, 8 bytes there and back.
+// Sends 8 bytes each way over blocking sockets.
 void barePing(int fd);
 void barePong(int fd);
 

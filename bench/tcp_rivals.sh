@@ -1,16 +1,17 @@
 #!/bin/bash
-# The rivals on this machine's loopback, beside tcp_floor: ucx_perftest's put over tcp and iperf3,
-# in turns. Usage: bench/tcp_rivals.sh BUILD_DIR [rounds]. Prints GB/s (1e9 bytes of payload).
+# Other programs on this machine's loopback, beside tcp_floor: ucx_perftest's put over tcp, and
+# iperf3, in turns. Usage: bench/tcp_rivals.sh BUILD_DIR [rounds]. Prints GB/s (1e9 bytes of
+# payload).
 set -u
 build=${1:?usage: tcp_rivals.sh BUILD_DIR [rounds]}
 rounds=${2:-3}
 port=$((20000 + RANDOM % 20000))
 
-# Loss-based congestion control, as tcp_floor's own sockets have it.
+# Loss-based congestion control, as on tcp_floor's own sockets.
 congestion=cubic
 grep -qw cubic /proc/sys/net/ipv4/tcp_available_congestion_control || congestion=reno
 
-# wait_for_port PORT: until somebody listens there, at most five seconds.
+# wait_for_port PORT: waits at most five seconds until a process listens there.
 wait_for_port() {
   for _ in $(seq 100); do
     ss -Hltn "sport = :$1" | grep -q . && return 0
@@ -23,7 +24,7 @@ ucx() {
   command -v ucx_perftest > /dev/null || { echo "skipped: no ucx_perftest (package ucx-utils)"; return; }
   local size count server rate
   for size in 4096 65536 1048576 67108864; do
-    # Its put of 64 MiB can take a second and more each.
+    # Few iterations, because one of its puts of 64 MiB can take more than a second.
     count=$((500000000 / size + 5)) && ((size > 2000000)) && count=4
     port=$((port + 1))
     UCX_TLS=tcp UCX_NET_DEVICES=lo taskset -c 1 timeout 60 ucx_perftest -p $port > /dev/null 2>&1 &

@@ -1,6 +1,6 @@
-// Transfers over the ucx backend beside a bare loop, turn by turn in one run, over the transport
-// that UCX_TLS names: of puts (one flush a transfer, a target that only progresses its worker), or
-// of the backend's own messages without what stands above them.
+// Compares transfers over the ucx backend with a bare loop, turn by turn in one run, over the
+// transport that UCX_TLS names. The loop makes puts (one flush per transfer; its target only
+// progresses its worker), or sends the backend's own messages without the layers above them.
 // Usage: UCX_TLS=tcp UCX_NET_DEVICES=lo ucx_floor [rounds [milliseconds a turn [puts|messages]]]
 #include <string_view>
 
@@ -16,7 +16,7 @@ constexpr Workload kWorkloads[] = {{"64 B x 1024", 64, 1024},
                                    {"1 MiB x 16", 1U << 20U, 16},
                                    {"64 MiB x 1", 64U << 20U, 1}};
 
-// A worker, an endpoint, and the other's key.
+// A worker, an endpoint, and the key of the other's memory.
 class Bare {
  public:
   inline static bool by_messages = false;
@@ -37,9 +37,9 @@ class Bare {
     for (std::size_t i = 0; i < from.size(); ++i) {
       const auto at = static_cast<std::uintptr_t>(from[i].address);
       // NOLINTNEXTLINE(performance-no-int-to-ptr): an extent's address is a number
-      const core::fabric::Piece piece{.here = reinterpret_cast<std::byte*>(at),
-                                      .there = into[i].address,
-                                      .bytes = from[i].bytes};
+      const move::Piece piece{.here = reinterpret_cast<std::byte*>(at),
+                              .there = into[i].address,
+                              .bytes = from[i].bytes};
       while (endpoint_->post(OpKind::kWrite, std::span(&piece, 1), key_).pieces == 0) progress();
     }
     auto flush = endpoint_->flush();
@@ -52,9 +52,9 @@ class Bare {
 
  private:
   std::unique_ptr<ucx::Context> context_;
-  std::unique_ptr<core::fabric::Registration> registered_;
-  std::unique_ptr<core::fabric::Endpoint> endpoint_;
-  core::fabric::RemoteKey key_ = nullptr;
+  std::unique_ptr<move::Registration> registered_;
+  std::unique_ptr<move::Endpoint> endpoint_;
+  move::RemoteKey key_ = nullptr;
 };
 
 }  // namespace

@@ -8,7 +8,7 @@ rounds=${2:-3}
 export UCX_TLS=${UCX_TLS:-tcp} UCX_NET_DEVICES=${UCX_NET_DEVICES:-lo}
 port=$((20000 + RANDOM % 20000))
 
-# wait_for_port PORT: until somebody listens there, at most five seconds.
+# wait_for_port PORT: waits at most five seconds until a process listens there.
 wait_for_port() {
   for _ in $(seq 100); do
     ss -Hltn "sport = :$1" | grep -q . && return 0
@@ -17,7 +17,7 @@ wait_for_port() {
   return 1
 }
 
-# perftest TEST: its rate at each size.
+# perftest TEST: prints its rate at each size.
 perftest() {
   local size count server rate
   for size in 64 4096 65536 1048576 67108864; do

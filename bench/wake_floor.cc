@@ -1,5 +1,5 @@
-// What it costs to wake a process that sleeps, way by way: what a note is held against. Each way
-// has a receiver of its own, all asleep; the ways take turns, one message every 2 ms.
+// The cost of several ways to wake a sleeping process, to compare notes with. Each way has its own
+// sleeping receiver; the ways take turns, one message every 2 ms.
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -53,7 +53,7 @@ void must(Status got) {
   std::exit(1);
 }
 
-// What a receiver and the sender share.
+// Shared by a receiver and the sender.
 struct Board {
   alignas(64) std::atomic<double> seen{0};
   alignas(64) std::atomic<bool> ready{false};
@@ -69,7 +69,7 @@ Board& newBoard() {
   return *new (page) Board;
 }
 
-// One way: its receiver is a process that lives until `stop`.
+// One way to wake. Its receiver is a process that lives until `stop`.
 struct Way {
   std::string name;
   Board* board = nullptr;
@@ -159,8 +159,8 @@ Way unixInEpoll() {
   });
 }
 
-// The least that a note through a ring in shared memory can do: bytes copied in and, under each
-// end's lock, out into a note of its own; an edge-triggered eventfd for the wake-up alone.
+// The least work of a note through a ring in shared memory: copy the bytes in, and copy them out
+// into a new note, each under that end's lock. An edge-triggered eventfd carries only the wake-up.
 Way ring(std::string name, void (*receive)(int event, Board& board)) {
   Board& board = newBoard();
   const int event = ::eventfd(0, 0);
@@ -175,7 +175,7 @@ Way ring(std::string name, void (*receive)(int event, Board& board)) {
   return way(std::move(name), board, send, [=, &board] { receive(event, board); });
 }
 
-// Empty when there is none that is new.
+// The newest note, or empty if there is none.
 std::vector<char> take(const Board& board, std::uint32_t& taken) {
   const auto written = board.written.load(std::memory_order_acquire);
   if (std::exchange(taken, written) == written) return {};
@@ -195,8 +195,9 @@ void receiveAlone(int event, Board& board) {
   }
 }
 
-// The same, and while the caller has its note a second thread serves what comes: it sleeps on an
-// epoll around the first one's, armed on the way out and disarmed before the caller sleeps again.
+// The same, with a second thread that serves messages while the caller handles its note. It sleeps
+// in an epoll around the first one, which the caller arms when it leaves and disarms before it
+// sleeps.
 void receiveStoodBy(int event, Board& board) {
   const int inside = watching(event, EPOLLIN | EPOLLET), outside = watching(inside, 0);
   const auto arm = [=](std::uint32_t events) {
@@ -255,7 +256,7 @@ Way viaductNote() {
 }
 
 void turn(Way& way, bool counted) {
-  ::usleep(2000);  // until it is asleep again
+  ::usleep(2000);  // until the receiver sleeps again
   way.board->seen = 0;
   const double start = nowNs();
   way.send();

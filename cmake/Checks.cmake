@@ -1,5 +1,5 @@
-# What the build itself checks: that layers are kept (always), that headers stand alone (target
-# check_headers), that locks are held (a test, with clang), that the documents' links lead somewhere (a test).
+# Checks of the build itself: includes obey the layers (always), headers compile alone (target
+# check_headers), locks are held (a test, with clang), and links in documents exist (a test).
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(tools ${PROJECT_SOURCE_DIR}/tools)
 
@@ -15,7 +15,7 @@ add_custom_command(OUTPUT layers.checked
   COMMENT "Checking that layers are kept" VERBATIM)
 add_custom_target(check_layers ALL DEPENDS layers.checked)
 
-# Each header on its own, as the only line of a source file.
+# Compiles each header as the only line of a source file.
 set(alone "")
 foreach(file IN LISTS files)
   if(file MATCHES "/(include|src)/(.*)\\.h$")
@@ -25,11 +25,12 @@ foreach(file IN LISTS files)
     list(APPEND alone ${source})
   endif()
 endforeach()
-get_property(libs GLOBAL PROPERTY VIADUCT_LIBS)
+get_property(libs GLOBAL PROPERTY VIADUCT_LIBS_viaduct)
+get_property(bench_libs GLOBAL PROPERTY VIADUCT_LIBS_viaduct_bench)
 add_library(check_headers OBJECT EXCLUDE_FROM_ALL ${alone})
 target_include_directories(check_headers PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src
   ${PROJECT_SOURCE_DIR}/tests)
-target_link_libraries(check_headers PRIVATE viaduct_options fmt::fmt Threads::Threads ${libs})
+target_link_libraries(check_headers PRIVATE viaduct_options fmt::fmt Threads::Threads ${libs} ${bench_libs})
 
 add_test(NAME Tools.TheChecksFindWhatTheyAreFor
   COMMAND ${Python3_EXECUTABLE} -B ${tools}/check_tools_test.py)

@@ -1,5 +1,5 @@
-# Run by the build: writes `out`, with the commit that `source` is at. The file changes only where the
-# commit does, so that nothing else is compiled again.
+# The build runs this script: it writes `out` with the present commit of `source`. It changes the
+# file only if the commit changed, so that nothing else is compiled again.
 set(commit "")
 if(EXISTS ${source}/.git)
   execute_process(

@@ -1,5 +1,5 @@
-# Installs headers, library and program, and says to find_package and pkg-config what to link. The
-# components are those of the Debian packages: Packages.cmake.
+# Installs headers, library and program, and the files with which find_package and pkg-config link
+# them. The components are the Debian packages': Packages.cmake.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -11,20 +11,20 @@ install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT develop
 install(DIRECTORY deploy DESTINATION ${CMAKE_INSTALL_DOCDIR} USE_SOURCE_PERMISSIONS
   COMPONENT program)
 if(TARGET viaduct_cli)
-  # Where the library is shared the program finds it from where it lies itself, so that an installed
-  # tree can be moved.
+  # The program finds a shared library relative to its own place, so that an installed tree can be
+  # moved.
   if(BUILD_SHARED_LIBS)
     file(RELATIVE_PATH to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
     set_target_properties(viaduct_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${to_lib}")
   endif()
   install(TARGETS viaduct_cli COMPONENT program)
-  # Called by the other name it has the other's flags and defaults: docs/bench.md.
+  # Under this second name the program has nixlbench's flags and defaults: docs/bench.md.
   install(CODE "set(link \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/nixlbench\")
     file(CREATE_LINK viaduct \"\$ENV{DESTDIR}\${link}\" SYMBOLIC)
     list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${link}\")" COMPONENT program)
 endif()
 
-# Manual pages and completions. Debian's packages have the former compressed.
+# Manual pages and completions. Debian's packages contain compressed manual pages.
 if(TARGET viaduct_cli)
   get_target_property(pages viaduct_cli VIADUCT_PAGES)
   install(DIRECTORY ${pages}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
@@ -37,34 +37,33 @@ if(TARGET viaduct_cli)
   endforeach()
 endif()
 
-# A static library leaves its own libraries to whoever links it; a shared one has them inside.
-# Each is named `package::part`, after the package that find_dependency has to find.
-get_property(libs GLOBAL PROPERTY VIADUCT_LIBS)
-list(APPEND libs fmt::fmt Threads::Threads)
-list(REMOVE_DUPLICATES libs)
-set(pc_name_fmt::fmt fmt)
-set(pc_name_OpenSSL::Crypto libcrypto)
+# Programs that link a static library also link its libraries; a shared library contains them.
+get_property(libs GLOBAL PROPERTY VIADUCT_LIBS_viaduct)
+get_property(linked GLOBAL PROPERTY VIADUCT_LINKED)
 set(static_dependencies "")
 set(static_requires "")
 foreach(lib IN LISTS libs)
+  if(NOT lib IN_LIST linked)
+    message(FATAL_ERROR "A layer links ${lib} and does not call viaduct_link_dependency(${lib} ...)")
+  endif()
+endforeach()
+foreach(lib IN LISTS linked)
   string(REGEX REPLACE "::.*" "" package ${lib})
   string(APPEND static_dependencies "find_dependency(${package})\n")
-  if(DEFINED pc_name_${lib})
-    list(APPEND static_requires ${pc_name_${lib}})
-  elseif(NOT lib STREQUAL Threads::Threads)
-    message(FATAL_ERROR "cmake/Install.cmake does not know ${lib}'s name in pkg-config")
-  endif()
+  get_property(pkgconfig GLOBAL PROPERTY VIADUCT_PKGCONFIG_${lib})
+  list(APPEND static_requires ${pkgconfig})
 endforeach()
 list(JOIN static_requires ", " static_requires)
 
-# viaduct_install_library(<target> <folder> [<more arguments of install(): COMPONENT ...>]): the library,
-# and what find_package and pkg-config read, below that folder of the prefix.
+# viaduct_install_library(<target> <folder> [<more arguments of install(): COMPONENT ...>]):
+# installs the library into that folder of the prefix, and the files for find_package and pkg-config
+# below it.
 function(viaduct_install_library target folder)
   get_target_property(type ${target} TYPE)
   if(type STREQUAL STATIC_LIBRARY)
     set(viaduct_dependencies ${static_dependencies})
     set(pc_requires ${static_requires})
-    set(pc_libs "-lstdc++ -lm ")  # for linkers of C
+    set(pc_libs "-lstdc++ -lm ")  # for the linkers of C programs
   endif()
   set(made ${CMAKE_CURRENT_BINARY_DIR}/${target}-package)
   set(package_dir ${folder}/cmake/viaduct)
@@ -74,7 +73,7 @@ function(viaduct_install_library target folder)
   write_basic_package_version_file(${made}/viaductConfigVersion.cmake COMPATIBILITY SameMinorVersion)
   install(FILES ${made}/viaductConfig.cmake ${made}/viaductConfigVersion.cmake
     DESTINATION ${package_dir} ${ARGN})
-  # The prefix is found from where the file lies, so that an installed tree can be moved.
+  # The file finds the prefix relative to its own place, so that an installed tree can be moved.
   cmake_path(ABSOLUTE_PATH folder BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX} OUTPUT_VARIABLE full)
   file(RELATIVE_PATH pc_up ${full}/pkgconfig ${CMAKE_INSTALL_PREFIX})
   set(pc_folder ${folder})
@@ -83,7 +82,8 @@ function(viaduct_install_library target folder)
 endfunction()
 
 install(TARGETS viaduct EXPORT viaductTargets)
-# `cmake --install --strip` leaves archives alone, and most of this one is debug information.
+# Strips the archive here, because `cmake --install --strip` does not, and debug information is most
+# of it.
 if(NOT BUILD_SHARED_LIBS)
   install(CODE "if(CMAKE_INSTALL_DO_STRIP)
     execute_process(COMMAND \"${CMAKE_STRIP}\" --strip-debug

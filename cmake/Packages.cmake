@@ -1,5 +1,5 @@
-# Debian packages, by cpack: docs/packages.md. Each is one component of the installation. The program has
-# the library inside; programs of others use the shared library.
+# Debian packages by cpack: docs/packages.md. Each is one component of the installation. Our program
+# contains the library; other programs use the shared library.
 if(BUILD_SHARED_LIBS OR NOT TARGET viaduct_cli)
   message(FATAL_ERROR "VIADUCT_PACKAGES needs BUILD_SHARED_LIBS=OFF and VIADUCT_PROGRAM=ON: the packages "
     "have both, the shared library and a program that has it inside")
@@ -7,7 +7,7 @@ endif()
 set(VIADUCT_PACKAGE_MAINTAINER "Viaduct project <viaduct@packages.invalid>" CACHE STRING
   "Who answers for packages that are made here")
 
-# For packages alone: `cmake --install` leaves it out.
+# Only for packages: `cmake --install` leaves these out.
 set(packaged EXCLUDE_FROM_ALL COMPONENT)
 set(library_dir lib/${CMAKE_LIBRARY_ARCHITECTURE})
 install(TARGETS viaduct_shared EXPORT viaduct_sharedTargets
@@ -42,8 +42,8 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
-# The backends load these at run time, and say so when one is missing.
-set(loaded "libfabric1, libucx0, libcurl4t64 | libcurl4")
+get_property(loaded GLOBAL PROPERTY VIADUCT_LOADED_PACKAGES)
+list(JOIN loaded ", " loaded)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS ${loaded})
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION net)
@@ -57,7 +57,7 @@ set(CPACK_COMPONENT_LIBRARY_DESCRIPTION
 if(TARGET viaduct_python)
   include(PythonPackage)
 endif()
-# Other packages that link it learn from the file which package and version they need.
+# Tells packages of programs that link the library which package and version they need.
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/debian/shlibs
   CONTENT "libviaduct ${PROJECT_VERSION_MAJOR} libviaduct (>= ${PROJECT_VERSION})\n")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_BINARY_DIR}/debian/shlibs)

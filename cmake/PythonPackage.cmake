@@ -1,5 +1,5 @@
-# The Debian package python3-viaduct: the Python package for the interpreter of the distribution, with its
-# description for pip. Included by Packages.cmake.
+# The Debian package python3-viaduct: the Python package for the distribution's interpreter, with
+# the metadata that pip reads. Packages.cmake includes this file.
 set(dist_packages lib/python3/dist-packages)
 install(TARGETS viaduct_python LIBRARY DESTINATION ${dist_packages}/viaduct ${packaged} python)
 install(DIRECTORY python/viaduct DESTINATION ${dist_packages} ${packaged} python
@@ -15,7 +15,7 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/python/build_backend/viaduct_build.py)
 install(DIRECTORY ${description}/ DESTINATION ${dist_packages} ${packaged} python)
 
-# The module is for this minor version of Python and no other.
+# The module works with this minor version of Python only.
 string(REGEX MATCH "^([0-9]+)\\.([0-9]+)" python_version ${python_version})
 math(EXPR next "${CMAKE_MATCH_2} + 1")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3 (>= ${python_version}), python3 (<< ${CMAKE_MATCH_1}.${next})")

@@ -1,4 +1,4 @@
-// Two agents, here in one process, and one transfer between them.
+// Two agents in one process, and one transfer between them.
 #include <viaduct/viaduct.h>
 
 #include <cstdio>
@@ -15,17 +15,17 @@ viaduct::Result<std::string> copyThere() {
   VIADUCT_TRY(auto alice, viaduct::Agent::open({.name = "alice"}));
   VIADUCT_TRY(auto bob, viaduct::Agent::open({.name = "bob"}));
 
-  // Memory that peers can reach while its Pin lives.
+  // Memory that peers reach while its Pin exists.
   VIADUCT_TRY(auto from, alice.allocate(kBlock * kBlocks));
   VIADUCT_TRY(auto into, bob.allocate(kBlock * kBlocks, {.label = "inbox"}));
   std::memset(from.data(), 'v', from.size());
 
-  // Bob's card lets Alice in; between processes it travels by file, socket or pod annotation.
+  // Bob's card admits Alice. Between processes it travels by file, socket or pod annotation.
   VIADUCT_TRY(auto peer, alice.importCard(bob.exportCard()));
   VIADUCT_CHECK(peer.ready(5s));
   VIADUCT_TRY(auto inbox, peer.waitPin("inbox", 5s));
 
-  // All blocks on both sides, described in one run each. Planned once, posted as often as needed.
+  // One run describes all blocks of a side. A plan can be posted as often as needed.
   VIADUCT_TRY(auto here, viaduct::Blocks::strided(
                              {.base = from.info().address, .bytes = kBlock, .count = kBlocks}));
   VIADUCT_TRY(auto there,

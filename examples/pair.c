@@ -1,4 +1,4 @@
-/* Two processes in C: one offers memory, the other fills every second block of it and says so.
+/* Two processes in C: one offers memory; the other fills every second block, and sends a note.
      pair receiver FILE    writes its card to FILE, and waits for the note
      pair sender FILE      waits for the card, writes the blocks, and sends the note after them */
 #define _POSIX_C_SOURCE 200809L
@@ -13,7 +13,7 @@
 enum { BLOCK = 4096, BLOCKS = 256, CARD_MOST = 4096 };
 static const int64_t SECONDS = 1000000000;
 
-/* Names the call that failed, and why. */
+/* Prints the failed call and its error. */
 static int failed(const viaduct_error* error) {
   fprintf(stderr, "pair: %s\n", error->text);
   return 1;
@@ -21,7 +21,7 @@ static int failed(const viaduct_error* error) {
 #define TRY(call) \
   if ((call) != VIADUCT_OK) return failed(&error)
 
-/* A card is a secret: only its owner may read the file. The rename makes it appear whole. */
+/* A card is a secret, so only its owner may read the file. The rename publishes a complete file. */
 static int save(const char* file, const void* card, uint64_t length) {
   char part[CARD_MOST];
   if (snprintf(part, sizeof part, "%s.part", file) >= (int)sizeof part) return -1;
@@ -54,7 +54,7 @@ static int receive(viaduct_agent agent, const char* file) {
   TRY(viaduct_card_export(agent, card, sizeof card, &length, &error));
   if (save(file, card, length) != 0) return perror(file), 1;
 
-  /* The note comes after the blocks that it speaks of, so there is nothing else to wait for. */
+  /* The note arrives after the blocks, so the receiver need not wait for the blocks themselves. */
   viaduct_note_info info = VIADUCT_INIT(viaduct_note_info);
   char note[64];
   TRY(viaduct_note_receive(agent, 30 * SECONDS, &info, note, sizeof note, &error));
@@ -69,7 +69,7 @@ static int receive(viaduct_agent agent, const char* file) {
   viaduct_peer sender;
   TRY(viaduct_peer_known(agent, info.from, &sender, &error));
   TRY(viaduct_note_send(sender, "thank you", 9, &error));
-  /* Waits for the sender to leave, so that the answer is not lost with this agent. */
+  /* Waits until the sender leaves, because the end of this agent could cut off the answer. */
   TRY(viaduct_peer_wait_over(sender, 1, 30 * SECONDS, &error));
   TRY(viaduct_peer_close(sender, &error));
   TRY(viaduct_pin_close(inbox, &error));

@@ -1,4 +1,4 @@
-// The program of README.md, run against a process that stands in for the other end.
+// The program of README.md, run against a process that plays the other end.
 // README begins
 #include <viaduct/viaduct.h>
 
@@ -7,9 +7,9 @@
 using namespace std::chrono_literals;
 
 // Writes 1,024 blocks of 4 KiB into the memory that another process has pinned as "inbox".
-viaduct::Status push(std::span<const std::byte> card) {  // from the other one's exportCard()
+viaduct::Status push(std::span<const std::byte> card) {  // from the other's exportCard()
   VIADUCT_TRY(auto agent, viaduct::Agent::open());       // one per process
-  VIADUCT_TRY(auto memory, agent.allocate(4 << 20));     // memory that peers here can map
+  VIADUCT_TRY(auto memory, agent.allocate(4 << 20));     // memory that peers on this host can map
   VIADUCT_TRY(auto peer, agent.importCard(card));
   VIADUCT_CHECK(peer.ready(5s));
   VIADUCT_TRY(auto inbox, peer.waitPin("inbox", 5s));
@@ -38,7 +38,7 @@ viaduct::Status openInboxAndPush() {
 }  // namespace
 
 int main() {
-  // The variables of whoever runs the tests do not count here.
+  // Removes the variables of the test's user, which must not count here.
   for (const viaduct::SettingRow& row : viaduct::settingRows()) ::unsetenv(row.variable.data());
   const auto done = openInboxAndPush();
   if (!done) std::fprintf(stderr, "%s\n", done.error().text().c_str());

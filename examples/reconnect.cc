@@ -1,4 +1,4 @@
-// A peer that goes away and comes back: the other one keeps its agent, its memory and its code.
+// A peer that leaves and comes back, while the other end keeps its agent, its memory and its code.
 #include <viaduct/viaduct.h>
 
 #include <cstdio>
@@ -30,7 +30,7 @@ Status send(Agent& agent, const Pin& from, const Peer& peer) {
   return Ok{};
 }
 
-// One life of the worker: it comes to the engine, offers its memory, and is filled.
+// One life of the worker: it connects to the engine, offers its memory, and receives data.
 Status life(Agent& engine, const Pin& from) {
   VIADUCT_TRY(auto worker, Agent::open({.name = "worker"}));
   VIADUCT_TRY(auto inbox, worker.allocate(kBytes, {.label = "inbox"}));

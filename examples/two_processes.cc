@@ -1,6 +1,6 @@
-// A server that offers memory, and a client that fills it and says so with a note.
+// A server that offers memory, and a client that fills it and reports that with a note.
 //   two_processes server FILE    writes its card to FILE and waits for one note
-//   two_processes client FILE    waits for the card, writes, and is answered
+//   two_processes client FILE    waits for the card, writes, and waits for the answer
 #include <viaduct/viaduct.h>
 
 #include <cstdio>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uint64_t kBytes = std::uint64_t{1} << 20U;
 
-// A card is a secret: only its owner may read the file. The rename makes it appear whole.
+// A card is a secret, so only its owner may read the file. The rename publishes a complete file.
 Status saveCard(const std::vector<std::byte>& card, const std::filesystem::path& file) {
   const auto part = std::filesystem::path(file) += ".part";
   std::ofstream out(part, std::ios::binary);
@@ -56,14 +56,14 @@ Status serve(const char* file) {
   VIADUCT_TRY(auto memory, agent.allocate(kBytes, {.label = "inbox"}));
   VIADUCT_CHECK(saveCard(agent.exportCard(), file));
 
-  // The note comes after the data it speaks of, so there is nothing else to wait for.
+  // The note arrives after the data, so the server need not wait for the data itself.
   VIADUCT_TRY(auto note, agent.waitNote(30s));
   std::printf("server: %s says \"%.*s\", and the first byte is '%c'\n", note.from.c_str(),
               static_cast<int>(note.text().size()), note.text().data(),
               std::to_integer<char>(memory.bytes()[0]));
   VIADUCT_TRY(auto client, agent.peer(note.from));
   VIADUCT_CHECK(client.note("thank you"));
-  // Waits for the client to leave, so that the answer is not lost with this agent.
+  // Waits until the client leaves, because the end of this agent could cut off the answer.
   return client.over(client.epoch(), 30s);
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the sources of this machine's apt that are of a distribution and its release, as lines of
-# sources.list. Nothing where it has none.
+# Prints this machine's apt sources of one release of a distribution, as lines of sources.list.
+# Prints nothing if it has none.
 #
 #   tools/apt_sources.sh debian bookworm
 set -euo pipefail

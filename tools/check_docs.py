@@ -22,7 +22,7 @@ QUOTE = re.compile(r"^<!-- the code of (\S+) -->\n```cpp\n(.*?)^```", re.M | re.
 QUOTED = re.compile(r"^// README begins\n(.*?)^// README ends", re.M | re.S)
 HEADING = re.compile(r"^#+\s+(.*)$", re.M)
 
-GENERATED = "<!-- Generated: "  # the text is the program's
+GENERATED = "<!-- Generated: "  # the program writes the text below it
 NOT_PROSE = re.compile(r"^```.*?^```|^(?: {4}|#|<!--)[^\n]*", re.M | re.S)
 BLOCK_END = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.)\s)|\|")
 SENTENCE_END = re.compile(r"(?<=[.!?])[)\"*]*\s+")

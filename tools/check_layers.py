@@ -1,65 +1,139 @@
 #!/usr/bin/env python3
-"""Fails when a file uses what lies above its own layer. The table is the design (docs/tour.md).
+"""Fails when a file uses a layer above its own, or a product file names a backend.
 
 usage: check_layers.py [ROOT]
+
+A layer is a folder, and each sub-folder is a layer of its own. The table is the design (docs/tour.md).
 """
 import pathlib
 import re
 import sys
 
-# What each layer may include besides itself. <viaduct/...>, the vocabulary, is open to all.
+# The layers that each layer may include besides itself. All may include <viaduct/...>, the public
+# API.
+NET = {"base", "base/net"}
 MAY_USE = {
     "base": set(),
+    "base/net": {"base"},
     "host": {"base"},
-    "core": {"base", "host"},
-    "meet": {"base", "host", "core"},
-    "backends": {"base", "host", "core"},
-    "agent": {"base", "host", "core", "meet"},
-    "measure": {"base", "host", "meet"},
-    "diag": {"base", "host"},
-    "apps": {"base", "measure", "diag", "meet"},
-    "python": {"base", "core", "agent"},
+    "core": {"base"},
+    "move": {"base", "host", "core"},
+    "backends": NET | {"host", "core", "move"},
+    # meet/place.cc chooses between the two, so `meet` may include layers below it.
+    "meet": {"base", "meet/embedded", "meet/etcd"},
+    "meet/embedded": NET | {"meet"},
+    "meet/etcd": NET | {"meet", "meet/embedded"},
+    "agent/session": NET | {"core"},
+    "agent/metrics": NET,
+    "agent": NET | {"host", "core", "meet", "agent/session", "agent/metrics"},
+    "agent/c": {"base"},
+    "measure/result": {"base", "host"},
+    "measure/load": {"base"},
+    "measure/stats": {"base", "measure/result"},
+    "measure/proof": {"base", "host", "measure/load", "measure/result"},
+    "measure/run": NET
+    | {"host", "meet", "meet/embedded", "measure/load", "measure/proof", "measure/result", "measure/stats"},
+    "measure/suite": {"base", "measure/result", "measure/run", "measure/stats"},
+    "measure/report": {"base", "measure/result", "measure/stats", "measure/suite"},
+    "measure/p2p": NET | {"host", "meet", "measure/proof", "measure/result", "measure/run"},
+    "diag/explain": {"base"},
+    "diag": NET | {"host", "diag/explain"},
+    "apps": NET | {"meet", "meet/embedded", "measure/*", "diag", "diag/explain"},
+    "python": NET | {"core", "agent/session"},
     "examples": set(),
 }
+# Layers outside src/, and the one whose sub-folders may not include each other.
+TOPS = ("apps", "python", "examples")
+SIBLINGS = "backends"
 SOURCES = {".h", ".c", ".cc", ".cu"}
-INCLUDE = re.compile(r'\s*#\s*include\s*["<](\w+)/(?:(\w+)/)?')
-# Who may see the list of all backends: the agent, and the header that declares it.
+INCLUDE = re.compile(r'\s*#\s*include\s*["<]([\w/]+)/[\w.]+[">]')
+# The files that may read the list of all backends: the agent, and the header that declares it.
 CATALOGUE = re.compile(r"\bbackendCatalogue\b")
 CATALOGUE_READERS = ("src/agent/", "src/core/backend.h")
-# Most of libcrypto reads its configuration at the first call, which takes a millisecond. What
-# base/net/crypto.h calls does not.
+# Most of libcrypto reads its configuration at the first call, which takes a millisecond. The
+# functions that base/net/crypto.h uses do not.
 OPENSSL = re.compile(r"\s*#\s*include\s*<openssl/")
 OPENSSL_USER = "src/base/net/"
+
+
+# Finds a backend's name in product code. A new backend is one new folder, with its facts in its
+# facts.h.
+BACKEND_NAME = re.compile(r'"(ofi|ucx|tcp|local)"')
+NAMES_IN = ("include/", "src/", "apps/", "python/csrc/")
+# Literals that are not a backend's name, each with its meaning.
+OTHER_MEANINGS = {
+    ("python/csrc/agent_py.cc", "local"): "the local side of a transfer",
+    ("python/csrc/nixl_prepared.cc", "local"): "the local side of a transfer",
+    ("python/csrc/values_py.cc", "local"): "an example in a text of help",
+    ("src/agent/session/socket_facts.cc", "tcp"): "the protocol of a socket",
+    ("src/core/plan.cc", "local"): "the local side of a transfer",
+    ("src/diag/variable_switches.cc", "ucx"): "a provider of libfabric",
+    ("src/measure/run/explain_output.cc", "tcp"): "a field of JSON",
+}
+
+
+def split(folder):
+    """The layer of a folder, and the backend's folder if it is one."""
+    first, _, rest = folder.partition("/")
+    return (first, rest) if first == SIBLINGS else (folder, None)
 
 
 def layer_of(path):
     """The layer of a file and, for a backend, its folder."""
     parts = path.parts
     if parts[0] == "src" and len(parts) > 2:
-        return parts[1], parts[2] if parts[1] == "backends" else None
-    if parts[0] in ("apps", "python", "examples"):
+        return split("/".join(parts[1:-1]))
+    if parts[0] in (*TOPS, "include"):
         return parts[0], None
-    if parts[0] == "include":
-        return "include", None
     return None, None
 
 
-def complaint(layer, folder, used, used_folder):
+def may_use(layer, used):
+    allowed = MAY_USE[layer]
+    return used in allowed or used.split("/")[0] + "/*" in allowed
+
+
+def complaint(layer, folder, included):
     """Why this include is wrong, or nothing."""
-    if used not in MAY_USE:
+    used, used_folder = split(included)
+    if used.split("/")[0] not in {one.split("/")[0] for one in MAY_USE}:
         return None
     if layer == "include":
         return f"the public API must not use {used}/"
     if used == layer:
-        if layer == "backends" and used_folder != folder:
+        if layer == SIBLINGS and used_folder != folder:
             return f"backend {folder} must not use backend {used_folder}"
         return None
-    return None if used in MAY_USE[layer] else f"{layer} must not use {used}/"
+    return None if may_use(layer, used) else f"{layer} must not use {used}/"
+
+
+def names_backend(path, line):
+    """Why a literal in this line is wrong, or nothing."""
+    if not path.startswith(NAMES_IN) or path.startswith(f"src/{SIBLINGS}/") or "_test" in path:
+        return None
+    found = BACKEND_NAME.search(line.split("//")[0])
+    if not found or (path, found[1]) in OTHER_MEANINGS:
+        return None
+    return f'product code must not name the backend "{found[1]}": its facts are in facts.h'
+
+
+def missing(root):
+    """What the tables name and the tree lacks."""
+    found = [
+        f"there is no folder of the layer {layer}"
+        for layer in MAY_USE
+        if not (root / (layer if layer in TOPS else f"src/{layer}")).is_dir()
+    ]
+    for path, word in OTHER_MEANINGS:
+        file = root / path
+        if not file.exists() or f'"{word}"' not in file.read_text():
+            found.append(f'{path} has no "{word}", and OTHER_MEANINGS names it')
+    return found
 
 
 def check(root):
     found = []
-    for top in ("include", "src", "apps", "python", "examples"):
+    for top in ("include", "src", *TOPS):
         for file in sorted((root / top).rglob("*")):
             if file.suffix not in SOURCES:
                 continue
@@ -70,7 +144,8 @@ def check(root):
                 continue
             for number, line in enumerate(file.read_text().splitlines(), 1):
                 used = INCLUDE.match(line)
-                why = complaint(layer, folder, used[1], used[2]) if used and layer else None
+                why = complaint(layer, folder, used[1]) if used and layer else None
+                why = why or names_backend(str(path), line)
                 if CATALOGUE.search(line) and not str(path).startswith(CATALOGUE_READERS):
                     why = "only the agent reads the catalogue of backends"
                 if OPENSSL.match(line) and not str(path).startswith(OPENSSL_USER):
@@ -82,7 +157,7 @@ def check(root):
 
 def main():
     root = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parents[1]
-    found = check(root)
+    found = missing(root) + check(root)
     for line in found:
         print(line)
     return 1 if found else 0

@@ -32,8 +32,13 @@ class Layers(unittest.TestCase):
             "src/core/b.cc": "backends/fake/fake.h",
             "src/backends/tcp/a.cc": "agent/agent_core.h",
             "src/backends/tcp/b.cc": "backends/local/gate.h",
-            "src/measure/a.cc": "core/op.h",
-            "src/measure/b.cc": "agent/agent_core.h",
+            "src/measure/run/a.cc": "core/op.h",
+            "src/measure/run/b.cc": "agent/agent_core.h",
+            "src/measure/result/a.cc": "measure/run/run.h",
+            "src/agent/session/a.cc": "agent/peer_impl.h",
+            "src/meet/embedded/a.cc": "meet/etcd/etcd.h",
+            "src/base/a.cc": "base/net/address.h",
+            "src/move/a.cc": "backends/tcp/wire.h",
             "apps/viaduct/main.cc": "core/op.h",
             "include/viaduct/a.h": "base/fd.h",
             "examples/a.cc": "base/fd.h",
@@ -47,8 +52,11 @@ class Layers(unittest.TestCase):
             "src/backends/tcp/a.cc": "backends/tcp/frame.h",
             "src/backends/tcp/b.cc": "core/backend.h",
             "src/agent/a.cc": "core/backend.h",
-            "apps/viaduct/main.cc": "measure/sweep.h",
-            "src/measure/a.cc": "viaduct/agent.h",
+            "apps/viaduct/main.cc": "measure/run/run.h",
+            "src/measure/run/a.cc": "viaduct/agent.h",
+            "src/base/net/a.cc": "base/fd.h",
+            "src/agent/a.cc": "agent/session/card.h",
+            "src/backends/ofi/a.cc": "move/channel.h",
             "include/viaduct/a.h": "viaduct/b.h",
         }.items():
             with self.subTest(name):
@@ -67,6 +75,25 @@ class Layers(unittest.TestCase):
 
     def test_a_folder_without_a_layer_is_refused(self):
         self.assertEqual(len(self.found("src/misc/a.cc", "int x;\n")), 1)
+        self.assertEqual(len(self.found("src/measure/new/a.cc", "int x;\n")), 1)
+
+    def test_a_layer_without_a_folder_is_found(self):
+        root = pathlib.Path(check_layers.__file__).parents[1]
+        self.assertEqual(check_layers.missing(root), [])
+        self.assertTrue(check_layers.missing(tree({"src/base/a.cc": ""})))
+
+    def test_only_its_own_folder_names_a_backend(self):
+        line = 'if (backend == "tcp") return;\n'
+        for name in ("src/agent/a.cc", "src/measure/proof/a.cc", "apps/viaduct/a.cc", "python/csrc/a.cc"):
+            with self.subTest(name):
+                self.assertEqual(len(self.found(name, line)), 1)
+        for name in ("src/backends/tcp/a.cc", "src/agent/session/a_test.cc", "tests/app/a.cc"):
+            with self.subTest(name):
+                self.assertEqual(self.found(name, line), [])
+        self.assertEqual(self.found("src/agent/a.cc", '// "tcp", for example\n'), [])
+        # A literal with another meaning is allowed in the named file, and in no other.
+        self.assertEqual(self.found("src/core/plan.cc", 'Side{"local"};\n'), [])
+        self.assertEqual(len(self.found("src/core/plan_slice.cc", 'Side{"local"};\n')), 1)
 
 
 class Docs(unittest.TestCase):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# install.sh BUILD [PREFIX]: installs what was built in BUILD, stripped, into PREFIX (by default
-# /usr/local for root, ~/.local for others), and says how it is found and removed: docs/install.md.
+# install.sh BUILD [PREFIX]: installs the stripped results of BUILD into PREFIX (by default
+# /usr/local for root, ~/.local for others). Prints how to find and remove them: docs/install.md.
 set -euo pipefail
 build=$1
 prefix=${2:-}
@@ -16,14 +16,14 @@ if ! { mkdir -p -- "$prefix" && [[ -w $prefix ]]; } 2>/dev/null; then
   root=(sudo)
   echo "(sudo, because you may not write to $prefix)"
 fi
-rm -f -- "$build/install_manifest.txt"  # one that sudo wrote belongs to root
+rm -f -- "$build/install_manifest.txt"  # sudo may have written it for root
 log=$("${root[@]}" cmake --install "$build" --strip --prefix "$prefix") || {
   echo "$log" >&2
   exit 1
 }
 
 mapfile -t files <"$build/install_manifest.txt"
-# A folder that is ours alone stands for its files.
+# Lists a folder that only we use in place of its files.
 mapfile -t installed < <(printf '%s\n' "${files[@]#"$prefix/"}" | sed 's,/viaduct/.*,/viaduct,' | sort -u)
 pkgconfig=$(printf '%s\n' "${installed[@]}" | sed -n 's,/viaduct\.pc$,,p')
 examples=$(printf '%s\n' "${installed[@]}" | grep '^share/doc/')/examples

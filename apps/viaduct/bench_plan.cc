@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <viaduct/backend.h>
 
 #include <algorithm>
 #include <array>
@@ -31,18 +32,6 @@ constexpr std::array<std::string_view, 13> kNixlBackends{
     "UCX",   "LIBFABRIC", "GDS",   "GDS_MT", "POSIX",      "GPUNETIO", "Mooncake",
     "HF3FS", "OBJ",       "GUSLI", "UCCL",   "AZURE_BLOB", "INFINIA"};
 
-// The fake one is for tests: there for who names it, but not offered.
-std::vector<std::string> usableBackends() {
-  const auto all = builtInBackends();
-  return {all.begin(), all.end()};
-}
-
-std::vector<std::string> offeredBackends() {
-  std::vector<std::string> names = usableBackends();
-  std::erase(names, "fake");
-  return names;
-}
-
 Error notBuiltIn(const std::string& name, bool asked) {
   const bool nixl = std::any_of(kNixlBackends.begin(), kNixlBackends.end(),
                                 [&](std::string_view one) { return sameWord(one, name); });
@@ -58,11 +47,14 @@ std::vector<std::string> wantedBackends(const BenchOptions& o, const Settings& s
   if (o.has("backend")) return o.backends;
   if (o.as_nixlbench) return {"UCX"};
   if (!settings.backends.empty()) return settings.backends;
-  return {"local", "tcp"};
+  std::vector<std::string> usual;
+  for (const BackendFacts& backend : backendFacts())
+    if (backend.usual) usual.emplace_back(backend.name);
+  return usual;
 }
 
 Result<std::vector<std::string>> backendsOf(const BenchOptions& o, const Settings& settings) {
-  const std::vector<std::string> known = usableBackends();
+  const std::vector<std::string_view> known = builtInBackends();
   std::vector<std::string> out;
   for (const std::string& name : wantedBackends(o, settings)) {
     const std::string ours = backendNamed(name);
@@ -75,7 +67,7 @@ Result<std::vector<std::string>> backendsOf(const BenchOptions& o, const Setting
       if (!o.has("backend") && !o.as_nixlbench) error.operation = "VIADUCT_BACKENDS";
       return error;
     }
-    out.push_back(*at);
+    out.emplace_back(*at);
   }
   return out;
 }

@@ -1,6 +1,7 @@
 #include "viaduct/bench_values.h"
 
 #include <fmt/ranges.h>
+#include <viaduct/backend.h>
 #include <viaduct/settings.h>
 #include <viaduct/transfer.h>
 
@@ -27,7 +28,16 @@ bool sameWord(std::string_view a, std::string_view b) {
 }
 
 std::string backendNamed(const std::string& name) {
-  return sameWord(name, "LIBFABRIC") ? "ofi" : name;
+  for (const BackendFacts& backend : backendFacts())
+    for (const std::string_view alias : backend.aliases)
+      if (sameWord(name, alias)) return std::string(backend.name);
+  return name;
+}
+
+std::vector<std::string_view> offeredBackends() {
+  std::vector<std::string_view> names = builtInBackends();
+  std::erase_if(names, [](std::string_view name) { return backendFacts(name)->for_tests; });
+  return names;
 }
 
 Status intoText(std::string_view text, std::string& into) {
@@ -71,13 +81,10 @@ Result<std::string> requirementOf(const std::string& word) {
   constexpr std::string_view kBackend = "backend:";
   if (!word.starts_with(kBackend) || word.size() == kBackend.size()) return word;
   const std::string wanted = backendNamed(word.substr(kBackend.size()));
-  std::vector<std::string> offered;
-  for (const std::string_view name : builtInBackends()) {
+  for (const std::string_view name : builtInBackends())
     if (sameWord(name, wanted)) return fmt::format("{}{}", kBackend, name);
-    if (name != "fake") offered.emplace_back(name);
-  }
   return wrongValue(fmt::format("there is no backend \"{}\"", wanted),
-                    fmt::format("choose one of {}", fmt::join(offered, ", ")));
+                    fmt::format("choose one of {}", fmt::join(offeredBackends(), ", ")));
 }
 
 }  // namespace

@@ -38,7 +38,9 @@ Status intoRequire(std::string_view text, std::string& into);
 
 // Upper and lower case are the same, as in nixlbench's own values.
 bool sameWord(std::string_view a, std::string_view b);
-// A backend under its name here: "LIBFABRIC" is "ofi".
+// The built-in backends that are not for tests.
+std::vector<std::string_view> offeredBackends();
+// A backend under its name here: another tool's name for it, such as "LIBFABRIC", is an alias.
 std::string backendNamed(const std::string& name);
 
 template <class T, std::size_t N>

@@ -1,4 +1,6 @@
 #include <fmt/format.h>
+#include <viaduct/backend.h>
+#include <viaduct/settings.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -37,9 +39,15 @@ std::string wishOf(Suite wanted, const Suite& suite) {
 // Without what every host has of its own.
 Suite ofAnyHost(Suite suite) {
   std::erase_if(suite.agent, [](const measure::Option& option) {
-    return option.name == "name" || option.name == "listen" || option.name == "rails" ||
-           option.name == "tcp_ports" || option.name.starts_with("FI_") ||
-           option.name.starts_with("UCX_");
+    const auto rows = settingRows();
+    const auto backends = backendFacts();
+    return std::any_of(rows.begin(), rows.end(),
+                       [&](const SettingRow& row) {
+                         return row.of_host && settingField(row.variable) == option.name;
+                       }) ||
+           std::any_of(backends.begin(), backends.end(), [&](const BackendFacts& backend) {
+             return !backend.variables.empty() && option.name.starts_with(backend.variables);
+           });
   });
   return suite;
 }
@@ -49,6 +57,13 @@ Error unlike(std::size_t rank, const std::string& what) {
           .operation = "suite",
           .detail = fmt::format("rank {} has other settings: {}", rank, what),
           .remedy = "start all members with the same flags"};
+}
+
+// The backend that a suite measures if none is named.
+std::string usualOverNetwork() {
+  for (const BackendFacts& backend : backendFacts())
+    if (backend.usual && backend.realm("") != Realm::kMemory) return std::string(backend.name);
+  return {};
 }
 
 // Rank 0 has the rounds and says how many there are; the others go along.
@@ -205,12 +220,11 @@ int runSuite(const std::vector<std::string>& words) {
   const auto settings = measuringSettings();
   if (!settings) problems.push_back(settings.error());
   if (options.backend.empty()) {
-    const std::vector<std::string> usual{"tcp"};
-    const auto& asked = settings && !settings->backends.empty() ? settings->backends : usual;
+    const auto asked = settings ? settings->backends : std::vector<std::string>{};
     if (asked.size() > 1)
       problems.push_back(badFlag("VIADUCT_BACKENDS", "a suite measures one backend",
                                  "choose one with --backend NAME"));
-    options.backend = asked.front();
+    options.backend = asked.empty() ? usualOverNetwork() : asked.front();
   }
   SuitePlanOrProblems planned = planSuite(options, settings ? *settings : Settings{});
   std::move(planned.problems.begin(), planned.problems.end(), std::back_inserter(problems));

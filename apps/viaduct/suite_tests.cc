@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <viaduct/backend.h>
 #include <viaduct/settings.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <set>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "viaduct/bench_values.h"
 #include "viaduct/flags.h"
@@ -28,10 +30,9 @@ struct Optimisation {
   std::string_view name, about;
   std::string_view variable, on, off;
   std::span<const std::uint64_t> sizes;
-  std::string_view expected;                   // of people; no answer looks at it
-  std::span<const std::string_view> backends;  // that do it
-  std::size_t rails = 1;                       // below there is nothing to do
-  std::string_view shows = {};                 // as SuiteTest has it
+  std::string_view expected;    // of people; no answer looks at it
+  std::size_t rails = 1;        // below there is nothing to do
+  std::string_view shows = {};  // as SuiteTest has it
 };
 
 constexpr std::array<std::uint64_t, 5> kInjectSizes{64, 128, 256, 512, kKiB};
@@ -39,8 +40,6 @@ constexpr std::array<std::uint64_t, 8> kDoorbellSizes{
     128 * kKiB, 256 * kKiB, 512 * kKiB, kMiB, 2 * kMiB, 4 * kMiB, 8 * kMiB, 16 * kMiB};
 constexpr std::array<std::uint64_t, 7> kCoalescingSizes{16 * kKiB, 32 * kKiB, 48 * kKiB, 64 * kKiB,
                                                         80 * kKiB, 96 * kKiB, 128 * kKiB};
-constexpr std::array<std::string_view, 1> kLibfabric{"ofi"};
-constexpr std::array<std::string_view, 3> kStriped{"ofi", "tcp", "ucx"};
 
 constexpr std::array kOptimisations{
     Optimisation{.name = "inject",
@@ -49,16 +48,14 @@ constexpr std::array kOptimisations{
                  .on = "on",
                  .off = "off",
                  .sizes = kInjectSizes,
-                 .expected = "10 to 20 % lower latency below 256 B",
-                 .backends = kLibfabric},
+                 .expected = "10 to 20 % lower latency below 256 B"},
     Optimisation{.name = "doorbell",
                  .about = "one doorbell for several work requests",
                  .variable = "VIADUCT_DOORBELL",
                  .on = "on",
                  .off = "off",
                  .sizes = kDoorbellSizes,
-                 .expected = "up to twice the rate over 4 rails",
-                 .backends = kLibfabric},
+                 .expected = "up to twice the rate over 4 rails"},
     Optimisation{.name = "coalescing",
                  .about = "use fewer rails, so that each carries 16 KiB or more",
                  .variable = "VIADUCT_STRIPING",
@@ -66,7 +63,6 @@ constexpr std::array kOptimisations{
                  .off = "on",
                  .sizes = kCoalescingSizes,
                  .expected = "faster if a rail would carry less than 16 KiB",
-                 .backends = kStriped,
                  .rails = 2,
                  .shows = "rails"},
 };
@@ -78,12 +74,32 @@ bool isSetting(std::string_view variable) {
                      [&](const SettingRow& row) { return row.variable == variable; });
 }
 
+bool isSettingOf(const BackendFacts& backend, std::string_view variable) {
+  return std::any_of(backend.settings.begin(), backend.settings.end(),
+                     [&](const SettingRow& row) { return row.variable == variable; });
+}
+
+// A backend's own setting belongs to that backend. A setting of the agent is for all backends over
+// a network.
+std::vector<std::string_view> backendsWith(std::string_view variable) {
+  const auto all = backendFacts();
+  const bool own = std::any_of(all.begin(), all.end(), [&](const BackendFacts& backend) {
+    return isSettingOf(backend, variable);
+  });
+  std::vector<std::string_view> out;
+  for (const BackendFacts& backend : all)
+    if (own ? isSettingOf(backend, variable) : backend.realm("") != Realm::kMemory)
+      out.push_back(backend.name);
+  return out;
+}
+
 // Why it is not measured; empty: it is.
 std::string whyNot(const Optimisation& one, const SuiteOptions& options) {
-  if (std::none_of(one.backends.begin(), one.backends.end(),
+  const std::vector<std::string_view> backends = backendsWith(one.variable);
+  if (std::none_of(backends.begin(), backends.end(),
                    [&](std::string_view name) { return sameWord(name, options.backend); }))
     return fmt::format("not built into the backend {}: {} {} it", options.backend,
-                       fmt::join(one.backends, ", "), one.backends.size() == 1 ? "has" : "have");
+                       fmt::join(backends, ", "), backends.size() == 1 ? "has" : "have");
   if (!isSetting(one.variable)) return fmt::format("this version has no setting {}", one.variable);
   // Where none is named, there is the one that the backend takes by itself.
   if (std::max<std::size_t>(options.rails.size(), 1) < one.rails)
@@ -219,9 +235,10 @@ std::vector<PageEntry> optimisationEntries() {
   std::vector<PageEntry> out{
       {.names = {std::string(kBaseline)}, .about = "every optimisation off"}};
   for (const Optimisation& one : kOptimisations)
-    out.push_back({.names = {std::string(one.name)},
-                   .about = fmt::format("{} ({}; {}); expected: {}", one.about, one.variable,
-                                        fmt::join(one.backends, ", "), one.expected)});
+    out.push_back(
+        {.names = {std::string(one.name)},
+         .about = fmt::format("{} ({}; {}); expected: {}", one.about, one.variable,
+                              fmt::join(backendsWith(one.variable), ", "), one.expected)});
   out.push_back({.names = {std::string(kCombined)}, .about = "every optimisation on"});
   return out;
 }

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "viaduct/bench_values.h"
+
 namespace viaduct::app {
 
 std::string versionText() {
@@ -12,8 +14,7 @@ std::string versionText() {
   if (!gitCommit().empty()) out += fmt::format(" (git {})", gitCommit());
   out += "\nbackends: ";
   std::string_view comma;
-  for (const std::string_view name : builtInBackends()) {
-    if (name == "fake") continue;  // it is for tests
+  for (const std::string_view name : offeredBackends()) {
     const std::string library = backendLibrary(name);
     out += fmt::format("{}{}", std::exchange(comma, ", "), name);
     if (!library.empty()) out += fmt::format(" ({})", library);

@@ -1,5 +1,6 @@
-// One process's end of the fabric. Threads: call from any; callbacks run on the agent's own thread
-// or on one that polls or waits. Not across fork(): a child's calls are refused.
+// The handle of one agent: this process's end of its sessions. Threads: call from any; callbacks
+// run on the agent's progress thread, or on a thread that polls or waits. After fork(), a child's
+// calls are refused.
 #pragma once
 
 #include <viaduct/backend.h>
@@ -29,50 +30,51 @@ class AgentImpl;
 
 struct AllocateOptions {
   std::string label = {};
-  bool huge_pages = false;  // 2 MiB pages; an error when the system has none to give
+  bool huge_pages = false;  // 2 MiB pages; fails if the system has too few
 };
 
 class Agent {
  public:
-  // With settingsFromEnvironment(): the defaults, changed by VIADUCT_* variables.
+  // Opens with settingsFromEnvironment(): the defaults, changed by VIADUCT_* variables.
   static Result<Agent> open();
-  // With exactly these settings, whatever the environment says. Both end within Settings::deadline,
-  // also where Settings::listen or meet name a host that no name server answers for.
+  // Opens with exactly these settings, and reads no environment variable. Both overloads end within
+  // Settings::deadline, even if no name server answers for a host in Settings::listen or meet.
   static Result<Agent> open(const Settings& settings);
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
   Agent(Agent&&) noexcept;
   Agent& operator=(Agent&&) noexcept;
-  ~Agent();  // close(); Pins and Transfers that outlive it are dead but harmless
-  // Says goodbye to all peers. Other threads may be in calls of this agent: those, and later ones,
-  // return errors, and waits end. Not from a callback.
+  ~Agent();  // calls close(); Pins and Transfers that outlive the agent are dead but harmless
+  // Says goodbye to all peers. Running and later calls from other threads return errors, and waits
+  // end. A callback must not call it.
   void close();
 
   const std::string& name() const;
-  // In the order in which a transfer tries them (docs/choosing.md), then those that are not open,
-  // each with the reason, also where it is not built in.
+  // The open backends, in the order in which a transfer tries them (docs/choosing.md). Then the
+  // backends that are not open or not built in, each with the reason.
   std::vector<BackendInfo> backends() const;
 
   // Memory that peers on this host can map, registered at once and freed with its Pin. It lies in a
-  // file of its own. A peer may keep that file; nothing of ours is written there later. kExhausted
-  // where the host, the cgroup or a limit of the process cannot give as much; it names the room.
+  // file of its own: a peer may keep that file, but nothing of ours is written there later. Fails
+  // with kExhausted, and names the room, if the host, the cgroup or a process limit has too little.
   Result<Pin> allocate(std::uint64_t bytes, const AllocateOptions& options = {});
   // Registers memory of the caller, who keeps it alive at least as long as the Pin.
   Result<Pin> pin(const Segment& memory, std::string label = {});
 
   Card card() const;
   std::vector<std::byte> exportCard() const { return card().encode(); }
-  // Both start to connect in the background and return; see Peer::ready.
+  // Both calls start to connect in the background and return; see Peer::ready.
   Result<Peer> importCard(std::span<const std::byte> blob);
   Result<Peer> connect(const Card& card);
-  // By address, with the group's secret from Settings.
+  // Connects by address, with the group's secret from Settings.
   Result<Peer> connect(std::string_view host_port);
-  // By name, at the meeting place of Settings::meet, where every agent is from open() to its end.
-  // Waits for the name up to `until`; the peer is then being connected to.
+  // Finds a peer by name at the meeting place of Settings::meet, which lists every agent from
+  // open() to its end. Waits for the name up to `until`; the peer may still be connecting then.
   Result<Peer> find(std::string_view name, Deadline until);
   // This agent as a peer of itself.
   Result<Peer> self();
-  // Of those that came from outside, are gone and that nobody holds, the last 256 are known.
+  // All known peers. Remembers at most 256 departed peers that connected to us and that no handle
+  // refers to.
   std::vector<Peer> peers() const;
   Result<Peer> peer(std::string_view name) const;
 
@@ -82,19 +84,21 @@ class Agent {
   Result<Transfer> plan(OpKind kind, const Peer& peer, const Selection& local,
                         const Selection& remote, TransferOptions options = {});
 
-  // The next note that has arrived, from any peer. Makes no progress: a loop over takeNote() gets
+  // Takes the next note that has arrived, from any peer. Makes no progress: a loop over takeNote()
+  // gets its notes from the progress thread. poll() and waitNote() fetch notes on the caller's
+  // thread.
   // its notes from the progress thread; poll() or waitNote() fetch them on the caller's thread.
   std::optional<Note> takeNote();
   Result<Note> waitNote(Deadline until);
 
-  // What the agent has done so far. Takes the lock for some microseconds, and for 10,000 peers for
-  // less than a millisecond (docs/measured/metrics.md).
+  // Counts since open(), and the present state. Takes the lock for some microseconds, and for
+  // 10,000 peers for less than a millisecond (docs/measured/metrics.md).
   Statistics statistics() const;
 
-  // Moves everything along once, without blocking; true when something happened.
+  // Makes progress on everything once, without blocking. Returns true if something happened.
   bool poll();
-  // Readable while poll() has something to do, and once more for notes that have come and transfers
-  // that have ended meanwhile: for the caller's own event loop. Poll it, do not read it.
+  // A descriptor for the caller's own event loop. It is readable while poll() has something to do,
+  // and once more after notes arrived or transfers ended. Watch it, but never read from it.
   Result<int> eventFd();
 
  private:

@@ -1,9 +1,14 @@
-// A way to move bytes, as an agent tells of it. Threads: plain values.
+// Backends, as an agent describes them, and facts about each. Threads: plain values, pure
+// functions.
 #pragma once
 
 #include <viaduct/memory.h>
+#include <viaduct/settings.h>
 
+#include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace viaduct {
@@ -11,12 +16,33 @@ namespace viaduct {
 struct BackendInfo {
   std::string name = {};
   bool open = false;
-  std::string text = {};  // open: what is in force, where there is something to tell; else why not
-  // Of one that is open:
-  int preference = 0;  // the lower is tried first
+  std::string text = {};  // open: its library and devices, if known; else why it is not open
+  // Only for an open backend:
+  int preference = 0;  // lower is tried first
   std::vector<MemoryKind> memory = {};
   bool same_host = false, rdma = false, tcp = false;
   std::vector<std::string> rails = {};
 };
+
+// The kind of counters that see a backend's bytes.
+enum class Realm : std::uint8_t { kMemory, kSockets, kRdma, kUnknown };
+
+// The facts about a backend that hold before it is opened.
+struct BackendFacts {
+  std::string_view name = {};
+  std::span<const std::string_view> aliases = {};  // its names in other tools, such as "UCX"
+  // The prefix of the variables that its library reads, such as "UCX_". Empty: it loads no such
+  // library.
+  std::string_view variables = {};
+  // The counters that see the bytes of a share with this PathShare::way.
+  Realm (*realm)(std::string_view way) = nullptr;
+  bool usual = false;      // `viaduct bench` measures it if no backend is named
+  bool for_tests = false;  // opened only if it is named; never suggested
+  std::span<const SettingRow> settings = {};
+};
+// The facts of all backends, also of those that this build leaves out.
+std::span<const BackendFacts> backendFacts();
+// Null: there is no backend of that name.
+const BackendFacts* backendFacts(std::string_view name);
 
 }  // namespace viaduct

@@ -1,4 +1,4 @@
-// Lists of blocks: a million equal pieces are one run. Threads: plain values; const calls from any.
+// Lists of blocks. A million equal pieces are one run. Threads: plain values; const calls from any.
 #pragma once
 
 #include <viaduct/result.h>
@@ -30,9 +30,9 @@ struct Extent {
   friend bool operator==(const Extent&, const Extent&) = default;
 };
 
-// Blocks of one memory space, numbered from 0 through all runs in order. Checked when made: no
-// empty block, no block beyond 2^63, none that overlaps another, no stride smaller than a block.
-// A copy shares the list, so it costs the same however many blocks there are.
+// Blocks of one memory space, numbered from 0 through all runs in order. The factories refuse empty
+// blocks, blocks beyond 2^63, blocks that overlap, and a stride smaller than a block. A copy shares
+// the list, so its cost does not depend on the number of blocks.
 class Blocks {
  public:
   Blocks() = default;
@@ -44,9 +44,9 @@ class Blocks {
 
   std::uint64_t count() const { return count_; }
   std::uint64_t bytes() const { return bytes_; }
-  // The bytes of every block where all have equally many; else 0.
+  // The size of every block if all have the same size; else 0.
   std::uint64_t blockBytes() const { return block_bytes_; }
-  // Which runs it has: those it was made of; of a list, one for each block.
+  // The number of runs that the list was made of. A list of extents has one run per block.
   std::size_t runs() const {
     return table_ == nullptr ? 0 : table_->addresses.size() + table_->runs.size();
   }
@@ -54,14 +54,14 @@ class Blocks {
     if (table_->addresses.empty()) return table_->runs[number];
     return {table_->addresses[number], block_bytes_, block_bytes_, 1};
   }
-  // The address of each block of a list whose blocks have one size. Other lists: empty.
+  // The blocks' addresses if this is a list of blocks of one size; else empty.
   std::span<const std::uint64_t> addresses() const {
     return table_ == nullptr ? std::span<const std::uint64_t>{} : table_->addresses;
   }
   Extent operator[](std::uint64_t index) const;  // index < count()
 
-  // Which run a block is in, and the number of a run's first block. O(1) where all runs have
-  // equally many blocks (so for one run, and for a list of extents); else a binary search.
+  // The run of a block, and the number of a run's first block. O(1) if all runs have equally many
+  // blocks, as in one run or a list of extents; else a binary search.
   std::size_t runOf(std::uint64_t index) const;
   std::uint64_t firstOf(std::size_t run) const {
     return per_run_ != 0 ? run * per_run_ : table_->first[run];
@@ -70,14 +70,14 @@ class Blocks {
  private:
   // Shared by all copies of one list, and never changed.
   struct Table {
-    std::vector<std::uint64_t> addresses;  // of a list of blocks of one size, or
-    std::vector<Run> runs;                 // of anything else
-    std::vector<std::uint64_t> first;      // block of each run, where they are not equally long
+    std::vector<std::uint64_t> addresses;  // a list of blocks of one size
+    std::vector<Run> runs;                 // all other lists
+    std::vector<std::uint64_t> first;      // first block of each run, if runs differ in length
   };
   static std::optional<Blocks> listOfOneSize(std::span<const Extent> extents);
 
   std::shared_ptr<const Table> table_;
-  std::uint64_t per_run_ = 0;  // blocks in each run, where they are equally long
+  std::uint64_t per_run_ = 0;  // blocks in each run, if all runs have equally many
   std::uint64_t count_ = 0, bytes_ = 0, block_bytes_ = 0;
 };
 
@@ -87,8 +87,8 @@ concept BlockNumbers = std::ranges::contiguous_range<const R> &&
                        (std::same_as<std::ranges::range_value_t<const R>, std::uint32_t> ||
                         std::same_as<std::ranges::range_value_t<const R>, std::int32_t>);
 
-// Block numbers, in the order in which a transfer takes them. A vector that also copies an engine's
-// block table, which is any contiguous range of 32-bit integers. plan() refuses a negative number.
+// Block numbers, in the order in which a transfer takes them. The vector also copies an engine's
+// block table, which is any contiguous range of 32-bit integers. plan() refuses negative numbers.
 class Indices : public std::vector<std::uint32_t> {
  public:
   using vector::vector;

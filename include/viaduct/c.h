@@ -10,7 +10,7 @@
    Results. A call returns VIADUCT_OK or another viaduct_code. A call that fails leaves its outputs
    as they were, unless its comment says otherwise. No call throws, sets errno or ends the process.
 
-   Errors. The last argument of a call is where it describes a failure, or NULL. The caller owns the
+   Errors. A call describes its failure in its last argument, which may be NULL. The caller owns the
    viaduct_error, so it may move between threads, as goroutines and tasks do.
 
    Handles. A handle is a number, and 0 is never one. Pass it by value, and copy it freely. A handle
@@ -54,7 +54,7 @@ extern "C" {
 #endif
 
 #define VIADUCT_FOREVER INT64_C(-1)
-/* For viaduct_transfer_post: the time that the setting VIADUCT_DEADLINE names. */
+/* For viaduct_transfer_post: the time in the setting VIADUCT_DEADLINE. */
 #define VIADUCT_DEFAULT_DEADLINE INT64_C(-1)
 
 typedef int32_t viaduct_code;
@@ -73,12 +73,12 @@ enum {
   VIADUCT_PROTOCOL = 11    /* the other end sent something that it must not */
 };
 
-/* "ok", "peer lost" and so on. Never NULL, also for a number that is no code. */
+/* The name of a code: "ok", "peer lost". Never NULL, even if the number is no code. */
 VIADUCT_C_API const char* viaduct_code_name(viaduct_code code);
 
-/* VIADUCT_ABI_VERSION of the library that runs. */
+/* VIADUCT_ABI_VERSION of the loaded library. */
 VIADUCT_C_API uint32_t viaduct_abi_version(void);
-/* The version of the library that runs, as "0.1.0". */
+/* The version of the loaded library, as "0.1.0". */
 VIADUCT_C_API const char* viaduct_version(void);
 
 /* Why a call failed. Fields that do not apply are empty. A text that is too long ends in "...".
@@ -122,8 +122,8 @@ typedef struct viaduct_setting {
   const char* value;
 } viaduct_setting;
 
-/* For viaduct_agent_open: start from the VIADUCT_* variables of the environment. Without it from
-   the defaults. `settings` come on top of either. */
+/* For viaduct_agent_open: starts from the environment's VIADUCT_* variables; without this flag it
+   starts from the defaults. `settings` override either. */
 #define VIADUCT_READ_ENVIRONMENT UINT32_C(1)
 
 /* `settings` may be NULL if `count` is 0. Ends within the setting VIADUCT_DEADLINE. */
@@ -140,13 +140,13 @@ VIADUCT_C_API viaduct_code viaduct_agent_close(viaduct_agent agent, viaduct_erro
 VIADUCT_C_API viaduct_code viaduct_agent_name(viaduct_agent agent, char* buffer, uint64_t capacity,
                                               uint64_t* length, viaduct_error* error);
 
-/* Moves everything along once, without blocking. `*moved` is 1 if something happened; NULL if the
-   caller does not ask. No call is needed for progress: the agent has a thread for it. */
+/* Makes progress on everything once, without blocking. `*moved` is 1 if something happened; `moved`
+   may be NULL. No call is needed for progress: the agent has a thread for it. */
 VIADUCT_C_API viaduct_code viaduct_agent_poll(viaduct_agent agent, int32_t* moved,
                                               viaduct_error* error);
-/* A descriptor that is readable while viaduct_agent_poll has something to do, and once more for
-   notes that arrived and transfers that ended since the last poll. Watch it, and neither read nor
-   close it: it is the agent's, until viaduct_agent_close. */
+/* A descriptor that is readable while viaduct_agent_poll has something to do, and once more after
+   notes arrived or transfers ended. Watch it, but neither read nor close it, because the agent owns
+   it until viaduct_agent_close. */
 VIADUCT_C_API viaduct_code viaduct_agent_event_fd(viaduct_agent agent, int32_t* fd,
                                                   viaduct_error* error);
 
@@ -187,7 +187,7 @@ VIADUCT_C_API viaduct_code viaduct_pin_close(viaduct_pin pin, viaduct_error* err
 
 /* ---- Cards and peers ---- */
 
-/* The card of the agent: some hundred bytes that let the holder in, so treat it like a password.
+/* The card of the agent: some hundred bytes that admit the holder, so treat it like a password.
    Send it to the other process by any means. Fills a buffer as viaduct_agent_name does. */
 VIADUCT_C_API viaduct_code viaduct_card_export(viaduct_agent agent, void* buffer, uint64_t capacity,
                                                uint64_t* length, viaduct_error* error);
@@ -215,8 +215,8 @@ enum {
   VIADUCT_PEER_IS_GONE = 3        /* said goodbye, or was forgotten here */
 };
 
-/* `*state` is one of these. `*epoch` counts the sessions with the peer, from 1; NULL if the caller
-   does not ask. */
+/* `*state` is one of these. `*epoch` numbers the sessions with the peer, from 1; `epoch` may be
+   NULL. */
 VIADUCT_C_API viaduct_code viaduct_peer_state(viaduct_peer peer, int32_t* state, uint64_t* epoch,
                                               viaduct_error* error);
 /* Fills a buffer as viaduct_agent_name does. Empty until a peer named by address has answered. */
@@ -236,7 +236,7 @@ VIADUCT_C_API viaduct_code viaduct_peer_wait_pin(viaduct_peer peer, const char* 
  */
 VIADUCT_C_API viaduct_code viaduct_peer_settled(viaduct_peer peer, int32_t* settled,
                                                 viaduct_error* error);
-/* Ends the session, and stops reaching for the peer. */
+/* Ends the session, and stops connecting to the peer. */
 VIADUCT_C_API viaduct_code viaduct_peer_forget(viaduct_peer peer, viaduct_error* error);
 
 /* ---- Blocks: which pieces of memory, described once and used by any number of plans ---- */
@@ -274,8 +274,8 @@ enum {
 
 /* Plans a copy between blocks in pins here and blocks in pins of the peer, which is ready. Both
    sides have the same number of bytes. `*_indices` are the numbers of the blocks to take, in order;
-   NULL with count 0 takes all. `require` is what the path has to be, such as "rdma" or
-   "same-host,not-tcp", or NULL (docs/choosing.md). */
+   NULL with count 0 takes all. `require` lists properties of the path, such as "rdma"
+   or "same-host,not-tcp"; it may be NULL (docs/choosing.md). */
 VIADUCT_C_API viaduct_code viaduct_transfer_plan(viaduct_agent agent, int32_t kind,
                                                  viaduct_peer peer, viaduct_blocks local,
                                                  const uint32_t* local_indices,
@@ -298,14 +298,14 @@ enum {
   VIADUCT_TRANSFER_CANCELLED = 4
 };
 
-/* Moves things along once, without blocking, and says where the transfer is. */
+/* Makes progress once, without blocking, and returns the transfer's state. */
 VIADUCT_C_API viaduct_code viaduct_transfer_poll(viaduct_transfer transfer, int32_t* state,
                                                  viaduct_error* error);
-/* Waits for the end of the post, and returns how it ended. VIADUCT_TIMEOUT with the state
-   VIADUCT_TRANSFER_RUNNING: it goes on. */
+/* Waits for the end of the post, and returns its result. VIADUCT_TIMEOUT with the state
+   VIADUCT_TRANSFER_RUNNING: the post goes on. */
 VIADUCT_C_API viaduct_code viaduct_transfer_wait(viaduct_transfer transfer, int64_t timeout_ns,
                                                  viaduct_error* error);
-/* Asks for the end, which comes within the setting VIADUCT_GRACE: wait for it. */
+/* Asks the post to end. It ends within the setting VIADUCT_GRACE; wait for it. */
 VIADUCT_C_API viaduct_code viaduct_transfer_cancel(viaduct_transfer transfer, viaduct_error* error);
 /* The path of the last post, as "local/mapped 1.0 MiB in 16 ops". Fills a buffer as
    viaduct_agent_name does. */

@@ -1,4 +1,4 @@
-// The small blob one agent gives another so that it may come in. Threads: plain values.
+// The small blob that admits its holder to an agent. Threads: plain values.
 #pragma once
 
 #include <viaduct/memory.h>
@@ -14,15 +14,15 @@ namespace viaduct {
 
 struct Card {
   std::string name = {};
-  std::array<std::uint8_t, 16> agent = {};   // this life of the agent; a restart has another
-  std::string boot = {};                     // which running kernel it lives on
+  std::array<std::uint8_t, 16> agent = {};   // identifies this agent; after a restart it differs
+  std::string boot = {};                     // identifies the running kernel of its host
   std::string unix_name = {};                // abstract Unix socket of its listener; may be empty
   std::vector<std::string> addresses = {};   // "host:port", "[v6]:port"
-  std::array<std::uint8_t, 32> secret = {};  // lets the holder in: treat a Card like a password
-  std::vector<PinInfo> pins = {};            // what was registered when the Card was made
+  std::array<std::uint8_t, 32> secret = {};  // admits its holder: treat a Card like a password
+  std::vector<PinInfo> pins = {};            // the pins at the time of export
 
   std::vector<std::byte> encode() const;
-  // Refuses what is truncated, corrupted or of another version, and says which.
+  // Refuses a blob that is truncated, corrupted or of another version; the error says which.
   static Result<Card> decode(std::span<const std::byte> blob);
 };
 

@@ -1,4 +1,4 @@
-// When something has to have ended. Threads: plain values.
+// The moment by which a call has to end. Threads: plain values.
 #pragma once
 
 #include <viaduct/cxx20.h>

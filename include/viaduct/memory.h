@@ -12,19 +12,19 @@ namespace viaduct {
 enum class MemoryKind : std::uint8_t { kHost, kDevice, kFile, kBlock, kObject };
 const char* memoryKindName(MemoryKind kind);
 
-// How transfers may use memory.
+// The access that transfers have to the memory.
 enum class MemoryAccess : std::uint8_t { kReadWrite, kReadOnly };
 
-// A piece of memory that somebody owns: this only describes it.
+// Describes a piece of memory; it does not own it.
 struct Segment {
   MemoryKind kind = MemoryKind::kHost;
   std::uint32_t device = 0;   // which GPU, for kDevice
   std::uint64_t address = 0;  // an address, or the offset in `fd` for kFile and kBlock
   std::uint64_t bytes = 0;
-  int fd = -1;  // the file; for kHost the memfd behind the memory, when there is one
-  std::uint64_t fd_offset = 0;  // for kHost with fd: where in the memfd `address` lies
-  // For kHost with fd: may peers on this host have the memfd, to map it? They get all of it, to
-  // write, and can keep it when the Pin is gone: only for a file that holds nothing else.
+  int fd = -1;                  // the file; for kHost the memfd behind the memory, if it has one
+  std::uint64_t fd_offset = 0;  // for kHost with fd: offset of `address` in the memfd
+  // For kHost with fd: lets peers on this host map the memfd. They can write to all of it, and keep
+  // it after the Pin is gone. Set it only if the file holds nothing else.
   bool share_file = false;
   // kReadOnly: no transfer writes here. Agent::pin chooses it itself for host memory that this
   // process may not write.
@@ -35,9 +35,9 @@ struct Segment {
   }
 };
 
-// What a peer has registered and we may name in a transfer.
+// A pin of a peer, which a transfer may name.
 struct PinInfo {
-  std::string label = {};  // what its owner called it; may be empty
+  std::string label = {};  // the label that its owner gave; may be empty
   MemoryKind kind = MemoryKind::kHost;
   std::uint32_t device = 0;
   std::uint64_t address = 0;

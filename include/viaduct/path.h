@@ -1,4 +1,4 @@
-// What really happened to the bytes of a transfer. Threads: plain values.
+// The backends, rails and bytes that carried a transfer. Threads: plain values.
 #pragma once
 
 #include <viaduct/cxx20.h>
@@ -12,12 +12,12 @@ namespace viaduct {
 // One rail's share.
 struct PathShare {
   std::string backend = {};  // "local", "tcp", ...
-  std::string way = {};      // how: "mapped", "cma", "direct", "socket"
-  std::string rail = {};     // which NIC, queue or socket group
+  std::string way = {};      // the mechanism: "mapped", "cma", "direct", "socket"
+  std::string rail = {};     // the NIC, queue or socket group
   std::uint64_t bytes = 0;
   std::uint64_t ops = 0;
-  std::uint64_t injected = 0;  // orders to the NIC that held their bytes themselves
-  std::uint64_t batches = 0;   // how often the NIC was told to begin; 0: this way does not count it
+  std::uint64_t injected = 0;  // requests that carried their bytes inline
+  std::uint64_t batches = 0;   // doorbells, or flushes of queued requests; 0: not counted
   friend bool operator==(const PathShare&, const PathShare&) = default;
 };
 
@@ -25,7 +25,7 @@ struct Path {
   std::vector<PathShare> shares = {};
   std::string text() const;              // "local/mapped 1.0 MiB in 16 ops"
   void add(PathShare share);             // to the share of the same rail, if there is one
-  Path since(const Path& before) const;  // what came after an earlier state of it
+  Path since(const Path& before) const;  // the shares added after the state `before`
   friend bool operator==(const Path&, const Path&) = default;
 };
 

@@ -18,18 +18,18 @@ class PeerImpl;
 }
 
 enum class PeerState : std::uint8_t {
-  kConnecting,  // being reached for the first time, or again
-  kReady,       // transfers and notes go
-  kLost,        // noticed dead, frozen or unreachable; being tried again in the background
-  kGone,        // said goodbye, or was forgotten here; a connection from it makes it ready again
+  kConnecting,  // connecting, for the first time or again
+  kReady,       // transfers and notes are possible
+  kLost,        // found dead, frozen or unreachable; the agent reconnects in the background
+  kGone,        // said goodbye, or was forgotten here; ready again once it connects to us
 };
 const char* peerStateName(PeerState state);
 
-// How one backend reaches this peer, or why not.
+// One backend's connection to this peer, or the reason why there is none.
 struct PeerWay {
   std::string backend = {};
   bool usable = false;
-  std::string text = {};  // "mapped, cma" or the reason
+  std::string text = {};  // "mapped, cma", or the reason
 };
 
 class Peer {
@@ -38,17 +38,17 @@ class Peer {
 
   std::string name() const;  // empty until a peer named by address has answered
   PeerState state() const;
-  std::uint64_t epoch() const;  // counts the lives of the session, from 1
+  std::uint64_t epoch() const;  // numbers the sessions with this peer, from 1
   // Waits until the peer is ready; the error says why it is not.
   Status ready(Deadline until) const;
-  // Waits until the session of `epoch` is over: the peer was lost, or has begun another life.
+  // Waits until the session of `epoch` is over: the peer was lost, or has a newer session.
   Status over(std::uint64_t epoch, Deadline until) const;
-  // False while a one-sided copy by the peer may still change memory here that it has no right to
-  // any more: a Pin that was released, and every Pin once the session is over. True as soon as the
-  // peer has gone on and left that copy, or its process is dead. Looks anew at each call.
+  // False while a one-sided copy by the peer may still change memory here without a right to: a
+  // released Pin, or any Pin after the session. True once the peer has left that copy, or its
+  // process is dead. Each call checks anew.
   bool settled() const;
 
-  std::vector<PinInfo> pins() const;  // what it has registered now
+  std::vector<PinInfo> pins() const;  // the pins that the peer has now
   // Waits until the peer has announced a pin of that label.
   Result<PinInfo> waitPin(const std::string& label, Deadline until) const;
   std::vector<PeerWay> ways() const;
@@ -56,7 +56,7 @@ class Peer {
   // Sends bytes, at most kMaxNoteBytes; they arrive once, in the order sent, or the peer is lost.
   Status note(std::span<const std::byte> bytes) const;
   Status note(std::string_view text) const;
-  // Ends the session, and stops reaching for the peer.
+  // Ends the session, and stops connecting to the peer.
   void forget() const;
 
  private:

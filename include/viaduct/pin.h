@@ -1,4 +1,4 @@
-// A registered segment: peers reach it until its Pin is gone. Threads: one at a time per Pin.
+// A registered segment, which peers reach until its Pin is gone. Threads: one at a time per Pin.
 #pragma once
 
 #include <viaduct/memory.h>
@@ -20,7 +20,7 @@ class Pin {
   Pin& operator=(const Pin&) = delete;
   Pin(Pin&&) noexcept;
   Pin& operator=(Pin&&) noexcept;
-  ~Pin();  // release() where nobody has called it, its failure logged
+  ~Pin();  // calls release() if nobody has; logs its failure
 
   const PinInfo& info() const;
   Segment segment() const;
@@ -28,11 +28,11 @@ class Pin {
   std::uint64_t size() const { return info().bytes; }
   std::span<std::byte> bytes() const { return {data(), size()}; }
 
-  // Withdraws the registration. On return no peer reaches the memory and no transfer of ours uses
-  // it (those still running end with an error); it may be freed. kPeerLost, after Settings::grace:
-  // the peer that the error names was stopped in the middle of a one-sided copy. It may still
-  // change the memory until its Peer::settled() is true, see docs/failure.md. A second call
-  // gives the outcome of the first.
+  // Withdraws the registration. On return the memory may be freed: no peer reaches it and no
+  // transfer of ours uses it. Running transfers end with an error. kPeerLost, after
+  // Settings::grace: the peer in the error was stopped in the middle of a one-sided copy. It may
+  // still change the memory until its Peer::settled() is true (docs/failure.md). A second call
+  // returns the first result.
   Status release();
 
  private:

@@ -1,4 +1,4 @@
-// What a call gives back: a value, or the reason why there is none. Threads: plain values.
+// The result of a call: a value, or the error. Threads: plain values.
 #pragma once
 
 #include <viaduct/cxx20.h>
@@ -11,33 +11,33 @@
 namespace viaduct {
 
 enum class Code : std::uint8_t {
-  kInvalid,      // the caller's arguments cannot be right
+  kInvalid,      // the arguments cannot be right
   kNotFound,     // no such peer, pin, backend, name
   kUnsupported,  // this build, backend or machine cannot do it
-  kDenied,       // not invited: wrong secret, not registered, forbidden by the system
+  kDenied,       // no access: wrong secret, not registered, forbidden by the system
   kBusy,         // no room now; the same call may succeed later
   kTimeout,      // the deadline passed
-  kCancelled,    // the caller took it back
+  kCancelled,    // the caller cancelled it
   kPeerLost,     // the peer died, froze or cannot be reached
-  kDevice,       // the system or a device refused
+  kDevice,       // the system or a device reported a failure
   kExhausted,    // out of memory, file descriptors, slots
-  kProtocol,     // the other side sent what it must not
+  kProtocol,     // the other side broke the protocol
 };
 const char* codeName(Code code);
 
-// Names the call that failed, what the system said, and what to do about it.
+// Names the failed call, the system's message, the likely cause and the remedy.
 struct Error {
   Code code = Code::kInvalid;
   std::string operation = {};  // the call: "connect", "process_vm_writev", "plan"
   std::string detail = {};     // the provider's or the system's own text, or the facts
-  int os_errno = 0;            // 0: not a system call's failure
-  std::string peer = {};       // whom it was about
+  int os_errno = 0;            // 0: no system call failed
+  std::string peer = {};       // the peer concerned
   std::string device = {};     // the NIC or backend
   std::string file = {};       // the file or folder
   std::string cause = {};      // likely cause, in words
   std::string remedy = {};     // what to do
 
-  // One line with all that is known.
+  // All filled fields in one line.
   std::string text() const;
 };
 
@@ -45,13 +45,13 @@ struct Error {
 Error systemError(Code code, std::string operation, int os_errno);
 
 namespace detail {
-// End the process, in every build: the first after printing the error's text.
+// Both end the process, in every build. The first one prints the error's text before.
 [[noreturn, gnu::cold]] void dieWithoutValue(const Error* held);
 [[noreturn, gnu::cold]] void dieWithoutError();
 }  // namespace detail
 
-// A T, or why there is none. Member names follow std::expected. Reading the value of an error, or
-// the error of a value, ends the process with a line on stderr.
+// A value of type T, or the error. Member names follow std::expected. Reading the value of an
+// error, or the error of a value, ends the process with a line on stderr.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -100,8 +100,8 @@ using Status = Result<Ok>;
 
 }  // namespace viaduct
 
-// VIADUCT_TRY(auto rail, openRail(nic));  binds the value, or hands the error to our own caller.
-// VIADUCT_CHECK(pin(memory));             the same where there is no value to bind.
+// VIADUCT_TRY(auto rail, openRail(nic));  binds the value, or returns the error to the caller.
+// VIADUCT_CHECK(pin(memory));             the same for a call without a value.
 // NOLINTBEGIN(bugprone-macro-parentheses): `decl` is a declaration
 #define VIADUCT_CAT_2(a, b) a##b
 #define VIADUCT_CAT(a, b) VIADUCT_CAT_2(a, b)

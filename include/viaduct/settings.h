@@ -1,4 +1,4 @@
-// What can be chosen about an agent: a struct of defaults, and one table row for each. Threads:
+// The settings of an agent: a struct of defaults, and a table with one row per setting. Threads:
 // plain values.
 #pragma once
 
@@ -6,6 +6,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,10 +15,10 @@
 
 namespace viaduct {
 
-// Whether something is done that is not always worth it.
+// Whether to use an optimisation; kAuto uses it where it is known to pay.
 enum class Toggle : std::uint8_t { kAuto, kOn, kOff };
 
-// TCP ports, first and last included; 0 to 0: whichever the system chooses.
+// The first and the last TCP port, both included; 0 to 0: the system chooses.
 struct PortRange {
   std::uint16_t first = 0, last = 0;
   friend bool operator==(const PortRange&, const PortRange&) = default;
@@ -25,31 +27,33 @@ struct PortRange {
 struct Settings {
   std::string name = {};                              // empty: host-pid-random
   std::vector<std::string> listen = {"127.0.0.1:0"};  // "host:port"; empty: Unix socket only
-  std::string secret = {};                            // shared by a group; empty: one of its own
-  bool insecure = false;                              // lets anyone in who reaches the socket
-  std::vector<std::string> backends = {};             // empty: every one built in
+  std::string secret = {};                            // shared by a group; empty: this agent's own
+  bool insecure = false;                              // admits anyone who reaches the socket
+  std::vector<std::string> backends = {};             // empty: all that are built in
   std::vector<std::string> rails = {};  // addresses or devices; empty: docs/choosing.md
   std::uint32_t sockets = 1;            // tcp sockets per rail and peer
   PortRange tcp_ports = {};             // where tcp listens for data
-  Toggle striping = Toggle::kAuto;      // of a transfer, over several rails
-  std::uint64_t min_chunk = 0;          // worth a rail of its own; 0: by backend
-  std::string ofi_provider = {};        // of libfabric; empty: the best there is
-  Toggle inject = Toggle::kAuto;        // ofi: small writes within their orders
-  Toggle doorbell = Toggle::kAuto;      // ofi: one doorbell for many orders
+  Toggle striping = Toggle::kAuto;      // splits a transfer over several rails
+  std::uint64_t min_chunk = 0;          // least bytes for one more rail; 0: by backend
+  std::string ofi_provider = {};        // of libfabric; empty: the best available
+  Toggle inject = Toggle::kAuto;        // ofi: small writes inline in their requests
+  Toggle doorbell = Toggle::kAuto;      // ofi: one doorbell for many requests
   std::uint32_t copy_threads = 0;       // for copies on this host; 0: by cores
-  Toggle wide_copies = Toggle::kAuto;   // on this host, past the cache; auto: as measured
+  Toggle wide_copies = Toggle::kAuto;   // copies past the cache; auto: as measured
   std::uint64_t populate = std::uint64_t{4} << 30U;            // most bytes populated ahead of use
-  std::chrono::milliseconds detect = std::chrono::seconds(2);  // a silent peer is lost after
-  std::chrono::milliseconds deadline = std::chrono::seconds(30);     // of a post that names none
-  std::chrono::milliseconds grace = std::chrono::milliseconds(500);  // from deadline to the end
-  std::chrono::microseconds spin = std::chrono::microseconds(50);    // before a wait sleeps
+  std::chrono::milliseconds detect = std::chrono::seconds(2);  // silence after which a peer is lost
+  std::chrono::milliseconds deadline = std::chrono::seconds(30);     // of a post without its own
+  std::chrono::milliseconds grace = std::chrono::milliseconds(500);  // from a deadline to the end
+  std::chrono::microseconds spin = std::chrono::microseconds(50);    // polling before a wait sleeps
   std::uint64_t note_backlog = std::uint64_t{64} << 20U;  // bytes of notes kept for a slow reader
   std::string meet = {};  // where agents find each other by name: "host:port", "http://etcd:2379"
-  std::string name_space = {};                     // of names there; empty: "/viaduct"
+  std::string name_space = {};                     // prefix of names in etcd; empty: "/viaduct"
   std::string meet_user = {}, meet_password = {};  // for etcd
   std::string meet_ca = {}, meet_certificate = {}, meet_key = {};  // files, for etcd over https
-  std::string metrics = {};  // serves statistics(): "host:port", or "port" of loopback; empty: not
+  std::string metrics = {};  // where to serve statistics(): "host:port", or a port of loopback
   std::string weather = {};  // for the fake backend: "seed=7,delay_us=50,lose_rail=0.01"
+  // Values of backends' settings that have no field here, by the name of their variable.
+  std::map<std::string, std::string, std::less<>> others = {};
   friend bool operator==(const Settings&, const Settings&) = default;
 };
 
@@ -59,26 +63,31 @@ struct SettingRow {
   std::string_view fallback;
   std::string_view help;
   Status (*parse)(std::string_view text, Settings& into);
-  std::string_view instead_of = {};  // read only where this variable is not set
+  std::string_view instead_of = {};  // read only if `variable` is not set
   // Refuses a value out of range; null: every value is in range.
   Status (*check)(const Settings& settings) = nullptr;
+  // The value as text, for results. Null: a secret, which results leave out.
+  std::string (*show)(const Settings& settings) = nullptr;
+  bool of_host = false;  // the hosts of one run may have different values
 };
+// The agent's settings, then those of each backend: BackendFacts::settings.
 std::span<const SettingRow> settingRows();
-// The setting that a variable of no setting was most likely meant for; empty: none is near.
+// The field that a variable sets: "VIADUCT_COPY_THREADS" is Settings::copy_threads.
+std::string settingField(std::string_view variable);
+// The setting whose name is nearest to that of an unknown variable; empty: none is near.
 std::string_view nearestSetting(std::string_view variable);
 
-// Refuses the first setting that is out of its row's range. Agent::open does this.
+// Refuses the first setting that is outside its row's range. Agent::open calls this.
 Status checkSettings(const Settings& settings);
 
-// What Settings::backends may name.
+// The names that Settings::backends accepts.
 std::vector<std::string_view> builtInBackends();
-// The library that one of them loads, as "UCX 1.13.1", or why it does not load. Empty: it loads
-// none.
+// The library that a backend loads, as "UCX 1.13.1", or why it does not load. Empty: it loads none.
 std::string backendLibrary(std::string_view name);
 
 // The defaults, changed by the VIADUCT_* variables that are set and not empty. Agent::open()
-// without arguments and the command line use it; Agent::open(settings) reads no variable. A
-// variable that nearly has the name of a setting is warned of, once in a process.
+// without arguments and the command line use it; Agent::open(settings) reads no variable. Warns,
+// once per process, of each variable that nearly has the name of a setting.
 Result<Settings> settingsFromEnvironment();
 
 }  // namespace viaduct

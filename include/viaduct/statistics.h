@@ -1,5 +1,5 @@
-// What an agent has done since it was opened: counts that only grow, and its peers and pins now.
-// Threads: plain values.
+// The statistics of an agent: counts since it was opened, and its present peers and pins. Threads:
+// plain values.
 #pragma once
 
 #include <viaduct/peer.h>
@@ -17,9 +17,9 @@ namespace viaduct {
 inline constexpr std::size_t kCodes = static_cast<std::size_t>(Code::kProtocol) + 1;
 inline constexpr std::size_t kPeerStates = static_cast<std::size_t>(PeerState::kGone) + 1;
 
-// How long transfers took, from post() until the agent knew that they were done. When transfers
-// follow each other so fast that reading the clock would cost time, a random few are timed, and
-// each of them counts for several.
+// The durations of transfers, from post() until the agent saw their end. If transfers follow each
+// other so fast that reading the clock would cost time, a random few are timed. Each of them counts
+// for several.
 struct Latencies {
   // The upper bounds of all buckets but the last, which has none.
   static constexpr std::array<std::chrono::nanoseconds, 26> kBounds = [] {
@@ -41,29 +41,30 @@ struct Latencies {
   void add(std::chrono::nanoseconds time, std::uint64_t times);
 };
 
-// One rail of a backend. Bytes and ops are of posts that have ended.
+// One rail of a backend. Bytes and ops count once their post has ended.
 struct RailStatistics {
   std::string backend = {};
   std::string rail = {};
   std::uint64_t bytes = 0;
   std::uint64_t ops = 0;
-  std::uint64_t times_set_aside = 0;  // docs/failure.md
-  // Parts of transfers that failed here, by their Code. Another rail may have moved them after all.
+  std::uint64_t times_set_aside = 0;  // times that it was set aside: docs/failure.md
+  // Slices of transfers that failed here, by their Code. Another rail may have moved them
+  // afterwards.
   std::array<std::uint64_t, kCodes> errors = {};
 };
 
 struct Statistics {
-  std::string agent = {};     // its name
+  std::string agent = {};     // name of the agent
   std::string endpoint = {};  // "host:port" of its metrics; empty: it has none
   std::uint64_t started = 0, done = 0, failed = 0, cancelled = 0;  // posts of transfers
-  Latencies latencies = {};                                        // of those that are done
+  Latencies latencies = {};                                        // of the posts in `done`
   std::vector<RailStatistics> rails = {};
-  // Transfers that failed before a rail had any part of them, by their Code.
+  // Transfers that failed before any rail got a slice of them, by their Code.
   std::array<std::uint64_t, kCodes> errors_without_rail = {};
   std::uint64_t notes_sent = 0, notes_received = 0;
-  std::uint64_t sessions_lost = 0;                    // not those that the peer ended
+  std::uint64_t sessions_lost = 0;                    // without those that the peer ended
   std::array<std::uint64_t, kPeerStates> peers = {};  // known now, by their PeerState
-  std::uint64_t pins = 0, pinned_bytes = 0;           // now
+  std::uint64_t pins = 0, pinned_bytes = 0;           // at present
 };
 
 }  // namespace viaduct

@@ -26,27 +26,27 @@ const char* opKindName(OpKind kind);
 enum class TransferState : std::uint8_t { kIdle, kRunning, kDone, kFailed, kCancelled };
 const char* transferStateName(TransferState state);
 
-// How one post ended.
+// The result of one post.
 struct TransferEnd {
   TransferState state = TransferState::kIdle;
   std::optional<Error> error = {};
 };
 
 struct TransferOptions {
-  // What the path must be: "rdma", "same-host", "not-tcp", "backend:NAME", several joined by
-  // commas. Enforced when the route is chosen; empty takes the best there is.
+  // The properties that the path must have: "rdma", "same-host", "not-tcp", "backend:NAME", or
+  // several joined by commas. The choice of the route obeys it. Empty: the best available route.
   std::string require = {};
-  // Runs once per post, on a thread of the agent or on one that polls or waits, or closes the
-  // agent; never inside post(). Must not block. It may post again.
+  // Runs once per post, on a thread of the agent or one that polls, waits or closes the agent;
+  // never inside post(). It must not block. It may post again.
   std::function<void(const TransferEnd&)> on_end = {};
 };
-// Whether this can be a `require`, as plan() would say it: for programs that are told one.
+// Checks a `require` as plan() would, for programs that get it from their user.
 Status checkRequire(std::string_view require);
 
 struct PostOptions {
   std::optional<Deadline> deadline = {};  // none: Settings::deadline from now
   std::span<const std::byte> note = {};   // delivered after the data; copied
-  bool with_note = false;                 // sends `note` even when it is empty
+  bool with_note = false;                 // sends `note` even if it is empty
 };
 
 class Transfer {
@@ -58,25 +58,25 @@ class Transfer {
   Transfer& operator=(Transfer&&) noexcept;
   ~Transfer();  // cancels and waits for the end if still running
 
-  // Starts the copy and returns. The memory belongs to the transfer until it has ended. Fails on
-  // misuse, a lost peer or withdrawn memory; then nothing was started.
+  // Starts the copy and returns. The memory belongs to the transfer until it has ended. On misuse,
+  // a lost peer or withdrawn memory it fails, and starts nothing.
   Status post(const PostOptions& options = {});
-  // Moves things along once, without blocking, and says where the transfer is.
+  // Makes progress once, without blocking, and returns the transfer's state.
   TransferState poll();
-  // The same without moving anything. Takes no lock.
+  // Returns the state without making progress. Takes no lock.
   TransferState state() const;
-  // Blocks until the end of the post, or `until`: then kTimeout, and the transfer goes on.
-  // The post's own failure is the error returned.
+  // Blocks until the post ends, and returns its error if it failed. Returns kTimeout at `until`;
+  // then the transfer goes on.
   Status wait(Deadline until = Deadline::never());
-  // Asks for the end. It comes, as kCancelled (or kDone, if it was sooner), when nobody touches the
-  // memory any more: within Settings::grace, also when the peer is frozen.
+  // Asks the post to end. It ends, as kCancelled (or kDone, if that came first), once nobody
+  // touches the memory any more: within Settings::grace, even if the peer is frozen.
   void cancel();
 
   TransferEnd end() const;      // of the last post
   Path path() const;            // of the last post, complete once it has ended
   Path carried() const;         // of all posts that have ended, together
-  std::uint64_t bytes() const;  // of one post
-  std::uint64_t ops() const;    // after coalescing
+  std::uint64_t bytes() const;  // per post
+  std::uint64_t ops() const;    // per post, after coalescing
 
  private:
   std::shared_ptr<agent::TransferImpl> impl_;

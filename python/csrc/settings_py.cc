@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -16,18 +14,10 @@ namespace {
 
 constexpr std::string_view kPrefix = "VIADUCT_";
 
-// Makes the keyword of a variable: "VIADUCT_COPY_THREADS" becomes "copy_threads".
-std::string keywordOf(std::string_view variable) {
-  std::string keyword(variable.substr(kPrefix.size()));
-  std::transform(keyword.begin(), keyword.end(), keyword.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  return keyword;
-}
-
 py::list keywords() {
   py::list all;
   for (const SettingRow& row : settingRows())
-    if (row.variable.starts_with(kPrefix)) all.append(keywordOf(row.variable));
+    if (row.variable.starts_with(kPrefix)) all.append(settingField(row.variable));
   return all;
 }
 
@@ -71,7 +61,7 @@ void apply(const SettingRow& row, std::string_view keyword, py::handle value, Se
 
 void applyKeyword(std::string_view keyword, py::handle value, Settings& into) {
   for (const SettingRow& row : settingRows())
-    if (row.variable.starts_with(kPrefix) && keywordOf(row.variable) == keyword)
+    if (row.variable.starts_with(kPrefix) && settingField(row.variable) == keyword)
       return apply(row, keyword, value, into);
   const py::list near =
       py::module_::import("difflib").attr("get_close_matches")(keyword, keywords());
@@ -84,7 +74,7 @@ py::tuple rows() {
   py::list rows;
   for (const SettingRow& row : settingRows())
     if (row.variable.starts_with(kPrefix))
-      rows.append(py::make_tuple(keywordOf(row.variable), row.variable, row.fallback, row.help));
+      rows.append(py::make_tuple(settingField(row.variable), row.variable, row.fallback, row.help));
   return py::tuple(rows);
 }
 

@@ -185,8 +185,7 @@ Status AgentImpl::openBackend(const core::BackendEntry& entry, Deadline until) {
     left_out_.push_back({.name = std::string(entry.name), .text = std::move(why)});
     return Ok{};
   };
-  // The fake moves bytes by whim: only for those who ask for it by name.
-  if (list.empty() && entry.name == "fake") return leave_out("for tests: opened only if named");
+  if (list.empty() && entry.facts->for_tests) return leave_out("for tests: opened only if named");
   if (!list.empty() && !named) return leave_out("not among the requested backends");
   auto opened = entry.open(context);
   if (!opened && named) return std::move(opened).error();
@@ -262,7 +261,7 @@ void AgentImpl::shutdown() {
 void AgentImpl::letGo() {
   auto held = hold();
   for (const auto& peer : peers_) {
-    peer->close();
+    peer->forget();
     for (const auto& settled : peer->unsettled()) unsettled_.emplace_back(peer->name(), settled);
   }
   peers_.clear();

@@ -29,14 +29,14 @@ Result<std::shared_ptr<PeerImpl>> AgentImpl::connect(const Card& card) {
     return Error{.code = Code::kInvalid, .operation = "connect", .detail = "the Card has no name"};
   auto peer = findPeer(card.name);
   if (!peer) peer = peers_.emplace_back(std::make_shared<PeerImpl>(shared_from_this(), card.name));
-  peer->setTarget(card);
+  peer->redialer().aim(card);
   return peer;
 }
 
 Result<std::shared_ptr<PeerImpl>> AgentImpl::connectTo(std::string_view host_port) {
   if (auto parsed = base::parseHostPort(host_port); !parsed) return std::move(parsed).error();
   auto peer = peers_.emplace_back(std::make_shared<PeerImpl>(shared_from_this(), ""));
-  peer->setTarget(std::string(host_port), secret_);
+  peer->redialer().aim({.addresses = {std::string(host_port)}, .secret = secret_});
   return peer;
 }
 
@@ -61,14 +61,17 @@ std::unique_ptr<Session> AgentImpl::takeNewcomer(Session& session) {
 }
 
 void AgentImpl::bury(std::unique_ptr<Session> session) {
-  if (session) graveyard_.push_back(std::move(session));
+  if (!session) return;
+  session->orphan();
+  graveyard_.push_back(std::move(session));
 }
 
 // An agent that is its own peer is two peers: one that dialed, and one of the same name that came.
 Result<Life> AgentImpl::admit(Session& session, const Hello& theirs) {
   std::shared_ptr<PeerImpl> peer;
   for (const auto& known : peers_)
-    if (known->name() == theirs.name && (!isSelf(theirs) || !known->wanted())) peer = known;
+    if (known->name() == theirs.name && (!isSelf(theirs) || !known->redialer().isAimed()))
+      peer = known;
   if (!peer)
     peer = peers_.emplace_back(std::make_shared<PeerImpl>(shared_from_this(), theirs.name));
   return session.connection().resume() ? peer->judgeResume(session, theirs)

@@ -1,3 +1,4 @@
+#include <viaduct/backend.h>
 #include <viaduct/settings.h>
 
 #include "core/backend.h"
@@ -14,6 +15,12 @@ std::string backendLibrary(std::string_view name) {
   for (const core::BackendEntry& entry : core::backendCatalogue())
     if (entry.name == name && entry.library != nullptr) return entry.library();
   return {};
+}
+
+const BackendFacts* backendFacts(std::string_view name) {
+  for (const BackendFacts& facts : backendFacts())
+    if (facts.name == name) return &facts;
+  return nullptr;
 }
 
 }  // namespace viaduct

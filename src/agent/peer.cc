@@ -83,7 +83,7 @@ Status Peer::over(std::uint64_t epoch, Deadline until) const {
 std::vector<PinInfo> Peer::pins() const {
   const auto held = impl_->agent().hold();
   std::vector<PinInfo> out;
-  for (const auto& [slot, pin] : real(impl_).pins()) out.push_back(pin.info);
+  for (const auto& [slot, pin] : real(impl_).pins().all()) out.push_back(pin.info);
   return out;
 }
 
@@ -91,7 +91,7 @@ Result<PinInfo> Peer::waitPin(const std::string& label, Deadline until) const {
   VIADUCT_CHECK(impl_->agent().usable("waitPin"));
   std::optional<PinInfo> found;
   const auto there = [&] {
-    for (const auto& [slot, pin] : real(impl_).pins())
+    for (const auto& [slot, pin] : real(impl_).pins().all())
       if (pin.info.label == label) found = pin.info;
     return found.has_value();
   };

@@ -26,8 +26,9 @@ PeerImpl::PeerImpl(std::shared_ptr<AgentImpl> agent, std::string name)
     : owner_(std::move(agent)),
       agent_(*owner_),
       name_(std::move(name)),
+      redialer_(agent_, *this),
       sent_(kMaxKeptBytes),
-      pins_bytes_(kMaxPinsBytes, &agent_.peersPinsBytes()) {}
+      pins_(agent_.peersPinsBytes()) {}
 PeerImpl::~PeerImpl() = default;
 
 Status LinkSlot::send(std::span<const std::byte> message, std::span<const int> fds) {
@@ -43,11 +44,12 @@ void PeerImpl::linkChanged() {
 
 Error PeerImpl::notReady(const char* operation) const {
   Error why = last_error_.value_or(
-      attempt_ ? Error{.operation = "handshake", .detail = "connected, but no data arrived yet"}
-               : Error{.operation = "connect", .detail = "not connected yet"});
+      redialer_.shakesHands()
+          ? Error{.operation = "handshake", .detail = "connected, but no data arrived yet"}
+          : Error{.operation = "connect", .detail = "not connected yet"});
   if (why.code != Code::kDenied) why.code = Code::kPeerLost;
   why.detail =
-      fmt::format("the peer is {}: {}: {}", peerStateName(state_), why.operation, why.detail);
+      fmt::format("the peer is {}: {}: {}", peerStateName(state()), why.operation, why.detail);
   why.operation = operation;
   why.peer = name_;
   if (why.remedy.empty()) why.remedy = "wait with Peer::ready(deadline)";
@@ -65,26 +67,8 @@ void PeerImpl::takeUnsettled(PeerImpl& other) {
   other.unsettled_.clear();
 }
 
-bool PeerImpl::departed() { return !wanted_ && !session_ && !isReaching() && settled(); }
-
-std::uint64_t PeerImpl::pinGeneration(std::uint32_t slot) const {
-  const auto found = announced_.find(slot);
-  return found == announced_.end() ? 0 : found->second.generation;
-}
-
-const core::PinMap& PeerImpl::pinMap() {
-  if (mapped_version_ != pins_version_) {
-    std::vector<core::PinRange> ranges;
-    ranges.reserve(pins_.size());
-    for (const auto& [slot, pin] : pins_)
-      ranges.push_back({.address = pin.info.address,
-                        .bytes = pin.info.bytes,
-                        .slot = slot,
-                        .read_only = pin.info.access == MemoryAccess::kReadOnly});
-    map_ = core::PinMap(std::move(ranges));
-    mapped_version_ = pins_version_;
-  }
-  return map_;
+bool PeerImpl::departed() {
+  return !redialer_.isAimed() && !session_ && redialer_.isIdle() && settled();
 }
 
 std::vector<PeerWay> PeerImpl::ways() const {
@@ -121,9 +105,9 @@ void PeerImpl::withdraw(std::uint32_t slot) {
 Status PeerImpl::send(FrameType type, std::span<const std::byte> head,
                       std::span<const std::byte> body, std::span<const int> fds) {
   Connection& connection = session_->connection();
-  if (!way_lost_) {
+  if (!ending_.is(Ending::kCut)) {
     auto sent = connection.sendParts(type, head, body, fds);
-    if (!sent && (sent.error().code != Code::kPeerLost || !isReaching())) return sent;
+    if (!sent && (sent.error().code != Code::kPeerLost || redialer_.isIdle())) return sent;
   }
   if (connection.canResume()) sent_.add(type, head, body);
   return Ok{};
@@ -170,13 +154,12 @@ void PeerImpl::frame(FrameType type, std::span<const std::byte> payload,
     case FrameType::kUnpin:
       return dropPin(payload);
     case FrameType::kSynced:
-      synced_ = true;
+      phase_.step(PeerPhase::kSynced);
       return linkChanged();
     case FrameType::kBackend:
       return backendFrame(payload, std::move(fds));
     case FrameType::kBye:
-      said_bye_ = true;
-      return;  // it closes the connection next
+      return ending_.step(Ending::kBye);
     case FrameType::kNoteRing:
       return heardOfRing(payload, std::move(fds));
     case FrameType::kReadOnly:
@@ -189,31 +172,18 @@ void PeerImpl::frame(FrameType type, std::span<const std::byte> payload,
 void PeerImpl::heardReadOnly(std::span<const std::byte> payload) {
   const auto message = ReadOnlyMessage::decode(payload);
   if (!message) return breakOff(message.error());
-  next_read_only_ = message->slot;
+  pins_.nextIsReadOnly(message->slot);
 }
 
 void PeerImpl::addPin(std::span<const std::byte> payload) {
   auto message = PinMessage::decode(payload);
   if (!message) return breakOff(std::move(message).error());
-  const std::uint32_t slot = message->info.slot;
-  if (std::exchange(next_read_only_, std::nullopt) == slot)
-    message->info.access = MemoryAccess::kReadOnly;
-  if (pins_.size() >= kMaxPins && !pins_.contains(slot))
-    return breakOff({.code = Code::kProtocol,
-                     .operation = "pin",
-                     .detail = fmt::format("more than {} registrations", kMaxPins)});
-  const std::size_t cost = message->cost();
-  forgetPin(slot);
-  if (!pins_bytes_.take(cost))
-    return breakOff(pins_bytes_.refusal("pin", cost, "one peer's registrations", "all peers'"));
+  if (auto added = pins_.add(*message); !added) return breakOff(std::move(added).error());
   for (const auto& link : links_) {
     const auto name = agent_.backend(link->backend()).can().name;
     for (auto& [backend, key] : message->keys)
       if (backend == name) link->link->addPin({message->info, std::move(key)});
   }
-  pins_[slot] = {message->info, {}};
-  announced_[slot] = {.generation = ++last_generation_, .cost = cost};
-  ++pins_version_;
   agent_.engine().changed();
 }
 
@@ -221,17 +191,8 @@ void PeerImpl::dropPin(std::span<const std::byte> payload) {
   const auto message = UnpinMessage::decode(payload);
   if (!message) return breakOff(message.error());
   for (const auto& link : links_) link->link->dropPin(message->slot);
-  forgetPin(message->slot);
-  ++pins_version_;
+  pins_.drop(message->slot);
   agent_.engine().changed();
-}
-
-void PeerImpl::forgetPin(std::uint32_t slot) {
-  pins_.erase(slot);
-  const auto found = announced_.find(slot);
-  if (found == announced_.end()) return;
-  pins_bytes_.give(found->second.cost);
-  announced_.erase(found);
 }
 
 void PeerImpl::backendFrame(std::span<const std::byte> payload, std::vector<base::Fd> fds) {
@@ -243,26 +204,28 @@ void PeerImpl::backendFrame(std::span<const std::byte> payload, std::vector<base
 }
 
 void PeerImpl::breakOff(Error why) {
-  broken_ = std::move(why);
-  broken_->peer = name_;
+  ending_why_ = std::move(why);
+  ending_why_.peer = name_;
+  ending_.step(Ending::kBreak);
   linkChanged();
 }
 
 // In the agent's round of progress, outside every callback of a link or a connection.
 void PeerImpl::recheck() {
   if (!std::exchange(recheck_, false)) return;
-  if (const auto why = std::exchange(broken_, std::nullopt)) return lose(*why);
-  if (!session_ || !synced_) return;
-  if (state_ == PeerState::kReady) return loseIfLinkBroke();
+  if (ending_.is(Ending::kBroken)) return lose(Error(ending_why_));
+  if (phase_.is(PeerPhase::kReady)) return loseIfLinkBroke();
+  if (!phase_.is(PeerPhase::kOpening)) return;
   if (const auto why = exhausted()) return lose(*why);
   using Phase = core::LinkState::Phase;
   for (const auto& slot : links_)
     if (slot->link->state().phase == Phase::kOpening) return;
   warnOfUnusableLinks();
   for (const auto& slot : links_) slot->was_ready = slot->link->state().phase == Phase::kReady;
-  state_ = PeerState::kReady;
+  phase_.step(PeerPhase::kOpened);
   last_error_.reset();
-  backoff_ = exhausted_wait_ = {};
+  exhausted_wait_ = {};
+  redialer_.resetBackoff();
   log(LogLevel::kInfo, "peer {} is ready, epoch {}", name_, epoch_);
   agent_.engine().changed();
 }
@@ -283,7 +246,7 @@ std::optional<Error> PeerImpl::exhausted() const {
                 .cause = "too few file descriptors, or too little memory, to open the backend",
                 .remedy = "raise the limit (ulimit -n); the agent retries"};
   }
-  if (usable && exhausted_wait_ == kLastBackoff) why.reset();
+  if (usable && exhausted_wait_ == Redialer::kLastBackoff) why.reset();
   return why;
 }
 
@@ -310,7 +273,9 @@ void PeerImpl::warnOfUnusableLinks() {
     const auto state = slot->link->state();
     if (state.phase != core::LinkState::Phase::kUnusable) continue;
     const core::Capabilities& can = agent_.backend(slot->backend()).can();
-    log(can.same_host && !on_this_host_ ? LogLevel::kInfo : LogLevel::kWarning,
+    log(can.same_host && !agent_.isThisHost(session_->connection().theirs().boot)
+            ? LogLevel::kInfo
+            : LogLevel::kWarning,
         "peer {}: backend {} cannot be used: {}", name_, can.name, state.text);
   }
 }

@@ -13,14 +13,15 @@
 #include <string>
 #include <vector>
 
+#include "agent/announced_pins.h"
 #include "agent/note_backlog.h"
+#include "agent/peer_states.h"
 #include "agent/pins.h"
 #include "agent/rail_health.h"
+#include "agent/redialer.h"
 #include "agent/session/connection.h"
 #include "agent/session/life_frames.h"
 #include "agent/session/note_ring.h"
-#include "base/budget.h"
-#include "base/net/dialer.h"
 #include "base/net/unproven.h"
 #include "core/backend.h"
 #include "core/plan.h"
@@ -88,17 +89,15 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   PeerImpl(std::shared_ptr<AgentImpl> agent, std::string name);
   ~PeerImpl();
 
-  // Where to dial: from then on the peer is reached for in the background until forget().
-  void setTarget(const Card& card);
-  void setTarget(std::string host_port, const std::array<std::uint8_t, 32>& secret);
+  Redialer& redialer() { return redialer_; }
   void forget();
   // A peer named by address turned out to be another we know: all calls go there.
   std::shared_ptr<PeerImpl> same_as;
 
   AgentImpl& agent() { return agent_; }
   const std::string& name() const { return name_; }
-  PeerState state() const { return state_; }
-  bool wanted() const { return wanted_; }  // dialed from here
+  PeerState state() const { return PeerPhase::kPublic[phase_.now()]; }
+  bool inSession() const { return session_ != nullptr; }
   std::uint64_t epoch() const { return epoch_; }
   std::uint64_t endedEpoch() const { return ended_epoch_; }
   bool settled();
@@ -106,14 +105,13 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   // What `other`, of the same name, has left unsettled is to be asked here from now on.
   void takeUnsettled(PeerImpl& other);
   bool departed();  // it is not here, nobody reaches for it, and it can change nothing here
-  const std::optional<Error>& lastError() const { return last_error_; }
   Error notReady(const char* operation) const;
-  bool hopeless() const { return denied_ && !met_; }
+  bool hopeless() const { return redialer_.isWrong(); }
 
-  const std::map<std::uint32_t, core::RemotePin>& pins() const { return pins_; }
-  std::uint64_t pinGeneration(std::uint32_t slot) const;
-  std::uint64_t pinsVersion() const { return pins_version_; }
-  const core::PinMap& pinMap();
+  const AnnouncedPins& pins() const { return pins_; }
+  std::uint64_t pinGeneration(std::uint32_t slot) const { return pins_.generation(slot); }
+  std::uint64_t pinsVersion() const { return pins_.version(); }
+  const core::PinMap& pinMap() { return pins_.map(); }
   std::vector<PeerWay> ways() const;
   std::span<const std::unique_ptr<LinkSlot>> links() const { return links_; }
 
@@ -141,6 +139,10 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void frame(FrameType type, std::span<const std::byte> payload, std::vector<base::Fd> fds);
   void closed(Session& session, const Error& why);
 
+  // From its redialer.
+  std::optional<Life> lifeToContinue();  // that the next attempt is to resume
+  void unreached(const Error& why);
+
   void linkChanged();  // asks for recheck() in the agent's next round of progress
 
   // From the agent.
@@ -148,17 +150,8 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void beat(Clock::time_point now, bool judge_silence);
   void lose(const Error& why);  // ends this life; what was in flight fails with `why`
   Duration beatEvery() const;
-  void close();  // the agent ends: forget(), and nothing of a backend is kept
 
  private:
-  static constexpr Duration kFirstBackoff = std::chrono::milliseconds(10);
-  static constexpr Duration kLastBackoff = std::chrono::seconds(1);
-
-  void dial();
-  void dialed(Result<base::Fd> socket, const std::string& target);
-  void redialLater();
-  void dropAttempt();
-  void denied(const Error& why);
   void openLinks(Session& session);
   void closeLinks(const Error& why);
   void warnOfUnusableLinks();
@@ -167,7 +160,6 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void heardReadOnly(std::span<const std::byte> payload);
   void addPin(std::span<const std::byte> payload);
   void dropPin(std::span<const std::byte> payload);
-  void forgetPin(std::uint32_t slot);
   void backendFrame(std::span<const std::byte> payload, std::vector<base::Fd> fds);
   void openRing();
   void closeRing();
@@ -181,9 +173,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void notSent(Error why);
   // peer_resume.cc: the session goes on over another connection.
   bool seemsCut();
-  bool isReaching() const { return attempt_ || dialer_; }
   void reachAnotherWay();
-  void attemptFailed();
   void resumed(Session& session, std::uint64_t they_heard);
   std::uint64_t heard() const;
   bool isRepeated(std::size_t bytes);
@@ -194,42 +184,26 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   const std::shared_ptr<AgentImpl> owner_;  // which lets go of its peers when it closes
   AgentImpl& agent_;
   std::string name_;
-  PeerState state_ = PeerState::kConnecting;
+  base::Machine<PeerPhase> phase_;
+  Redialer redialer_;
   std::uint64_t epoch_ = 0, ended_epoch_ = 0;
   std::optional<Error> last_error_;
-  bool met_ = false;  // there was a session since it was aimed at
-  bool denied_ = false;
-
-  // Reaching it.
-  bool wanted_ = false;  // dial whenever there is no session
-  std::array<std::uint8_t, 32> secret_{};
-  std::string unix_name_, tried_unix_;
-  bool on_this_host_ = false;
-  bool upgrading_ = false;  // from TCP to the Unix socket of a peer that turned out to be near
-  std::vector<std::string> addresses_;
-  std::unique_ptr<base::Dialer> dialer_, buried_dialer_;
-  std::unique_ptr<Session> attempt_;  // dialed, not yet established; where there is a session_, to
-                                      // replace its connection
-  base::Poller::Id redial_ = 0;
-  Duration backoff_{};
   // This end lacked descriptors or memory for the last sessions: the peer's next one has to wait.
   Duration exhausted_wait_{};
   Clock::time_point refuses_until_{};
 
   // This life.
   std::unique_ptr<Session> session_;
-  bool synced_ = false;  // its registrations have all been announced
+  base::Machine<Ending> ending_;
+  Error ending_why_;  // while kCut or kBroken
   Key life_key_ = {};
   SentFrames sent_;
   HeardFrames heard_;
   std::uint64_t said_heard_ = 0;               // where the attempt takes over
   std::size_t unsaid_ = 0;                     // bytes heard since the peer was told
   std::optional<std::uint64_t> acknowledged_;  // by its host, before the last heartbeat
-  std::optional<Error> way_lost_;              // the connection has closed; the attempt decides
-  bool said_bye_ = false;
   bool recheck_ = false;
   bool paused_ = false, note_dropped_ = false;
-  std::optional<Error> broken_;  // this life is to end in the next recheck()
   std::vector<std::unique_ptr<LinkSlot>> links_;
   std::vector<std::function<bool()>> unsettled_;  // earlier lives: whether they are by now
   std::optional<RingReceiver> ring_in_;           // on one host: notes from it, and to it
@@ -237,16 +211,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   base::Poller::Id ring_bell_ = 0;
   Clock::time_point beaten_at_{};  // when a heartbeat was found in the ring
   NoteBacklog::SenderPtr note_sender_ = std::make_shared<NoteBacklog::Sender>();
-  std::map<std::uint32_t, core::RemotePin> pins_;
-  std::optional<std::uint32_t> next_read_only_;  // the slot of the pin that comes next
-  struct Announced {
-    std::uint64_t generation = 0;
-    std::size_t cost = 0;
-  };
-  std::map<std::uint32_t, Announced> announced_;  // of each of pins_
-  base::Budget pins_bytes_;
-  std::uint64_t pins_version_ = 1, mapped_version_ = 0, last_generation_ = 0;
-  core::PinMap map_;
+  AnnouncedPins pins_;
   base::Bytes scratch_;
 };
 

@@ -26,7 +26,7 @@ Status PeerImpl::note(std::span<const std::byte> bytes) {
                  .detail = fmt::format("{} bytes; the limit is {}", bytes.size(), kMaxNoteBytes),
                  .peer = name_,
                  .remedy = "move the bytes with a transfer, and send a note that names them"};
-  if (state_ != PeerState::kReady) return notReady("note");
+  if (!phase_.is(PeerPhase::kReady)) return notReady("note");
   Connection& connection = session_->connection();
   const bool in_ring = ring_out_ && ring_out_->put(connection.framesSent(), bytes);
   auto sent = in_ring ? Status(Ok{}) : send(FrameType::kNote, bytes);

@@ -35,7 +35,7 @@ bool PeerImpl::isRepeated(std::size_t bytes) {
 
 void PeerImpl::sayHeard() {
   Connection& connection = session_->connection();
-  if (way_lost_ || (ring_out_ && ring_out_->beat())) return;
+  if (ending_.is(Ending::kCut) || (ring_out_ && ring_out_->beat())) return;
   base::Bytes payload;
   if (connection.canResume()) payload = base::Writer().put(heard()).take();
   unsaid_ = 0;
@@ -67,24 +67,19 @@ bool PeerImpl::seemsCut() {
 // The end that dialed does it, so that the two do not cross.
 void PeerImpl::reachAnotherWay() {
   const Connection& connection = session_->connection();
-  if (isReaching() || said_bye_) return;
+  if (!redialer_.isIdle() || ending_.is(Ending::kGoodbye)) return;
   auto targets = connection.theirs().addresses;
   std::erase(targets, connection.remoteText());
   if (targets.empty()) return;
   log(LogLevel::kWarning, "peer {}: {} is silent; its session moves to another address", name_,
       connection.remoteText());
-  dialer_ = base::Dialer::start(
-      std::move(targets), connection.lastHeard() + agent_.settings().detect,
-      agent_.engine().poller(), [this](Result<base::Fd> socket, const std::string& target) {
-        dialed(std::move(socket), target);
-      });
+  redialer_.move(std::move(targets), connection.lastHeard() + agent_.settings().detect);
 }
 
-// The connection there was may still be good; if not, it is tried again with the next heartbeat.
-void PeerImpl::attemptFailed() {
-  if (!way_lost_) return;
-  const Error why = *way_lost_;
-  lose(why);
+std::optional<Life> PeerImpl::lifeToContinue() {
+  if (!session_) return std::nullopt;
+  said_heard_ = heard();
+  return Life{.epoch = epoch_, .heard = said_heard_, .key = life_key_};
 }
 
 // Listener. From here on nothing is read from the connection there was.
@@ -99,22 +94,18 @@ Result<Life> PeerImpl::judgeResume(Session& session, const Hello& theirs) {
                  .peer = name_};
   const std::uint64_t so_far = heard();
   heard_.goOn(session_->connection().numberedHeard(), so_far);
-  session_->orphan();
-  agent_.bury(std::move(session_));
-  session_ = agent_.takeNewcomer(session);
+  agent_.bury(std::exchange(session_, agent_.takeNewcomer(session)));
   session.belongsTo(shared_from_this());
   return Life{.epoch = epoch_, .heard = so_far, .key = life_key_};
 }
 
 // Both ends: what the other has not heard is sent again.
 void PeerImpl::resumed(Session& session, std::uint64_t they_heard) {
-  if (attempt_.get() == &session) {
+  if (auto attempt = redialer_.take(session)) {
     heard_.goOn(session_->connection().numberedHeard(), said_heard_);
-    session_->orphan();
-    agent_.bury(std::move(session_));
-    session_ = std::move(attempt_);
+    agent_.bury(std::exchange(session_, std::move(attempt)));
   }
-  way_lost_.reset();
+  ending_.step(Ending::kMove);
   acknowledged_.reset();
   if (!sent_.heard(they_heard) || !sent_.follows(they_heard))
     return breakOff({.code = Code::kPeerLost,

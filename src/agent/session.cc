@@ -29,7 +29,8 @@ Status Session::open(base::Fd socket, const std::array<std::uint8_t, 32>& secret
 }
 
 Result<Life> Session::judge(const Hello& theirs) {
-  return dialed_ ? peer_->judgeDialed(*this, theirs) : agent_.admit(*this, theirs);
+  const auto peer = peer_;  // the call may make this session nobody's
+  return dialed_ ? peer->judgeDialed(*this, theirs) : agent_.admit(*this, theirs);
 }
 
 void Session::established(std::uint64_t epoch) { peer_->established(*this, epoch); }
@@ -45,14 +46,13 @@ void Session::unproven(base::Unproven::Place place) {
     base::log(base::LogLevel::kInfo,
               "an unauthenticated connection from {} was dropped for a newer one",
               connection_->remoteText());
-    orphan();
     agent_.bury(agent_.takeNewcomer(*this));
   };
   place_.watch([this] { return connection_->framesHeard() > 0; }, drop);
 }
 
 void Session::closed(const Error& why) {
-  if (peer_) return peer_->closed(*this, why);
+  if (const auto peer = peer_) return peer->closed(*this, why);
   base::log(base::LogLevel::kInfo, "a connection from {} was rejected: {}",
             connection_ ? connection_->remoteText() : "?", why.text());
   agent_.bury(agent_.takeNewcomer(*this));

@@ -14,22 +14,22 @@ namespace viaduct::base {
 namespace {
 
 constexpr std::uint64_t kLeastProbe = std::uint64_t{4} << 10U, kMostProbe = 4 * kLeastProbe;
-// Slower than three quarters of what non-temporal stores reach in the cache: on an AMD EPYC 7003
-// and an Intel Xeon, memcpy is that slow only where those win.
+// memcpy counts as slow below three quarters of the rate of non-temporal stores in the cache. On an
+// AMD EPYC 7003 and an Intel Xeon, memcpy is that slow only where non-temporal stores are faster.
 constexpr double kSlower = 4.0 / 3;
-// The first part of a job may be in the cache and the rest not, so the probe is repeated.
+// The probe is repeated, because only the first part of a job may be in the cache.
 constexpr std::uint64_t kBetweenProbes = std::uint64_t{4} << 20U;
 
 #if defined(__x86_64__)
 std::uint64_t ticksNow() { return __rdtsc(); }
 #else
-std::uint64_t ticksNow() { return 0; }  // there are no wide copies to choose
+std::uint64_t ticksNow() { return 0; }  // only for wide copies, which this processor lacks
 #endif
 
-// The least ticks that non-temporal stores take here for one byte, source and target in the cache.
+// The least ticks per byte of non-temporal stores here, with source and target in the cache.
 double measuredTicksPerByte() {
-  constexpr std::size_t kBytes = 128U << 10U;  // both together fit the second cache
-  // Not zeros: an AMD EPYC 7003 streams those twice as fast as anything else.
+  constexpr std::size_t kBytes = 128U << 10U;  // both together fit the second-level cache
+  // Not zeros, because an AMD EPYC 7003 streams zeros twice as fast as other values.
   std::vector<std::byte> from(kBytes, std::byte{0x5a}), to(kBytes, std::byte{0xa5});
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   for (int i = 0; i < 5; ++i) {
@@ -83,7 +83,7 @@ void AdaptiveCopy::copyOther(std::byte* to, const std::byte* from, std::size_t b
   if (until_next_ == 0) startProbe();
 }
 
-// Copies as much as the probe still takes, and says how much that was.
+// Copies the bytes that the probe still needs, and returns their number.
 std::size_t AdaptiveCopy::probe(std::byte* to, const std::byte* from, std::size_t bytes) {
   const std::size_t idle = std::min<std::size_t>(idle_, bytes);
   const std::size_t timed = std::min<std::size_t>(timed_, bytes - idle);

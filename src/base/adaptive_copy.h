@@ -1,5 +1,5 @@
-// Copies by memcpy or past the cache, whichever is quicker for the memory at hand. Threads: one at
-// a time per object.
+// Copies by memcpy or past the cache, whichever is quicker for this memory. Threads: one at a time
+// per object.
 #pragma once
 
 #include <cstddef>
@@ -8,20 +8,21 @@
 
 namespace viaduct::base {
 
-// memcpy wins where source and target are in the cache, and loses a third or more where they are
-// not (docs/measured/local.md). So the first pieces of a job go by memcpy, and against the clock:
-// slower than non-temporal stores can be, they were not in the cache, and the rest goes past it.
+// memcpy wins if source and target are in the cache; otherwise it loses a third or more
+// (docs/measured/local.md). So memcpy copies the first pieces of a job against the clock. If it is
+// slower than non-temporal stores can be, the pieces were not in the cache, and the rest of the job
+// bypasses the cache.
 class AdaptiveCopy {
  public:
   enum class Strategy : std::uint8_t { kMeasure, kPlain, kWide };
-  // A job with fewer bytes is not worth measuring.
+  // A job with fewer bytes is too short to measure.
   static constexpr std::uint64_t kLeastMeasured = std::uint64_t{64} << 10U;
 
-  // Measures the rate that probes compare with: about 0.2 ms and an allocation, once a process. A
-  // job that comes before it waits for it.
+  // Measures the rate that probes compare with, once per process: about 0.2 ms and an allocation. A
+  // job that starts earlier waits for it.
   static void measureReference();
 
-  // A job of at least `bytes` begins. It keeps one strategy, or its first pieces decide.
+  // Begins a job of at least `bytes`. The strategy is fixed, or the job's first pieces decide it.
   void begin(Strategy strategy, std::uint64_t bytes) {
     plain_ = strategy == Strategy::kPlain;
     if (!plain_) beginOther(strategy, bytes);
@@ -32,7 +33,7 @@ class AdaptiveCopy {
     else
       copyOther(to, from, bytes);
   }
-  // On return everything copied so far is ordered before later writes.
+  // Orders everything copied so far before later writes.
   void finish() {
     if (unfinished_) finishStores();
   }
@@ -44,14 +45,14 @@ class AdaptiveCopy {
   void startProbe();
   void finishStores();
 
-  bool plain_ = true;  // all of the job
+  bool plain_ = true;  // memcpy for the whole job
   Strategy strategy_ = Strategy::kPlain;
-  bool measured_ = false;    // the strategy was found by a probe, and the next one may change it
-  bool unfinished_ = false;  // there were non-temporal stores since the last finish()
-  std::uint64_t idle_ = 0;   // bytes until the clock starts: earlier stores may hold them up
+  bool measured_ = false;    // a probe chose the strategy, and the next probe may change it
+  bool unfinished_ = false;  // non-temporal stores since the last finish()
+  std::uint64_t idle_ = 0;   // bytes until the clock starts, because earlier stores may delay them
   std::uint64_t timed_ = 0;  // bytes that the probe still has to time
-  std::uint64_t ticks_ = 0;  // that its bytes took so far
-  std::uint64_t probe_ = 0;  // its bytes
+  std::uint64_t ticks_ = 0;  // time of the probe's bytes so far
+  std::uint64_t probe_ = 0;  // the probe's bytes
   std::uint64_t until_next_ = 0;  // bytes until the next probe
 };
 

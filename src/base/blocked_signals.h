@@ -1,11 +1,13 @@
-// Signals are the program's: its own threads handle them. Threads: blocks those of its own thread.
+// Keeps signals away from our threads, because the program's own threads handle them. Threads:
+// affects the calling thread.
 #pragma once
 
 #include <signal.h>
 
 namespace viaduct::base {
 
-// While it lives, this thread takes no signals, and neither do the threads that it starts, ever.
+// While it lives, this thread receives no signals. Threads that it starts meanwhile never receive
+// any.
 class BlockedSignals {
  public:
   BlockedSignals() {

@@ -1,4 +1,4 @@
-// How many bytes somebody may cost us, alone and together with all who are like him. Threads: one
+// A limit on the bytes that one party may use, and on the total of all its siblings. Threads: one
 // at a time for all that share a whole.
 #pragma once
 
@@ -26,7 +26,7 @@ class Budget {
     return whole_ == nullptr ? own : std::min(own, whole_->left());
   }
 
-  // False: so much is not left, and nothing was taken.
+  // False: fewer bytes than that are left, and none was taken.
   bool take(std::uint64_t bytes) {
     if (bytes > left()) return false;
     used_ += bytes;
@@ -38,7 +38,7 @@ class Budget {
     if (whole_ != nullptr) whole_->give(bytes);
   }
 
-  // Why take() refused. `whose`: "one peer"; `all`: "all peers".
+  // The error after take() returned false. `whose`: "one peer"; `all`: "all peers".
   Error refusal(std::string operation, std::uint64_t bytes, const std::string& whose,
                 const std::string& all) const {
     std::string detail = std::to_string(bytes) + " bytes do not fit: " + std::to_string(left()) +

@@ -5,7 +5,7 @@
 namespace viaduct::base {
 namespace {
 
-TEST(Budget, EndsWithItsOwnOrWithTheWhole) {
+TEST(Budget, IsLimitedByItselfAndByTheWhole) {
   Budget all(100);
   Budget one(60, &all), other(60, &all);
   EXPECT_TRUE(one.take(60));

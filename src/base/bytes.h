@@ -1,4 +1,4 @@
-// Explicit little-endian writing and length-checked reading of wire bytes.
+// Writes wire bytes in little-endian order, and reads them with length checks.
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ T loadLittle(const std::byte* from) {
 class Writer {
  public:
   Writer() = default;
-  explicit Writer(Bytes out) : out_(std::move(out)) {}  // goes on after what is there
+  explicit Writer(Bytes out) : out_(std::move(out)) {}  // appends to `out`
 
   template <class T>
   Writer& put(T value) {
@@ -52,7 +52,7 @@ class Writer {
     out_.insert(out_.end(), bytes.begin(), bytes.end());
     return *this;
   }
-  // A 32-bit length, then the bytes.
+  // Appends a 32-bit length, then the bytes.
   Writer& sized(std::span<const std::byte> bytes) {
     return put(static_cast<std::uint32_t>(bytes.size())).raw(bytes);
   }
@@ -65,7 +65,7 @@ class Writer {
   Bytes out_;
 };
 
-// Reads until something does not fit; from then on everything is zero or empty and ok() is false.
+// Reads until a field does not fit. From then on every value is zero or empty, and ok() is false.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> in) : in_(in) {}
@@ -97,7 +97,7 @@ class Reader {
 
   bool ok() const { return ok_; }
   std::size_t left() const { return in_.size(); }
-  // Everything was there, and nothing more.
+  // True if every field was there, and no bytes are left.
   bool finished() const { return ok_ && in_.empty(); }
 
  private:

@@ -10,7 +10,7 @@ Result<CheckedCopy> CheckedCopy::open() {
   return CheckedCopy(std::move(bounce));
 }
 
-// preadv() and not process_vm_writev(): it pins no pages, and is forbidden nowhere.
+// Uses preadv(), because process_vm_writev() pins pages and is forbidden in some containers.
 bool CheckedCopy::copy(std::span<const iovec> to, const std::byte* from) const {
   std::size_t bytes = 0;
   for (const iovec& piece : to) bytes += piece.iov_len;

@@ -1,5 +1,5 @@
-// Writing to memory of this process that may be gone: the kernel copies, and tells. Threads: one at
-// a time per object.
+// Writes to memory of this process that may be unmapped: the kernel copies, and reports an error.
+// Threads: one at a time per object.
 #pragma once
 
 #include <sys/uio.h>
@@ -12,17 +12,17 @@
 
 namespace viaduct::base {
 
-// A memcpy to memory that is not mapped or not writable ends the process. This costs a system call
-// instead (docs/measured/memory.md).
+// A memcpy to memory that is not mapped or not writable would end the process. This copy costs a
+// system call instead (docs/measured/memory.md).
 class CheckedCopy {
  public:
   static constexpr std::size_t kMostBytes = std::size_t{64} << 10U;
 
   static Result<CheckedCopy> open();
-  CheckedCopy() = default;  // cannot copy
+  CheckedCopy() = default;  // every copy() fails
 
-  // Fills `to`, at most IOV_MAX pieces, from as many bytes at `from`: kMostBytes at most. False:
-  // some of `to` cannot be written, and what of the rest has been is not known.
+  // Fills `to`, at most IOV_MAX pieces, from as many bytes at `from`, at most kMostBytes. False: a
+  // part of `to` is not writable. Then any of the other bytes may have been written.
   [[nodiscard]] bool copy(std::span<const iovec> to, const std::byte* from) const;
 
  private:

@@ -22,7 +22,7 @@ TEST(CheckedCopy, FillsPiecesInOrder) {
   EXPECT_TRUE(std::equal(to.begin(), to.begin() + 1000, from.end() - 1000));
 }
 
-TEST(CheckedCopy, SaysWhatCannotBeWritten) {
+TEST(CheckedCopy, FailsForMemoryThatIsNotWritable) {
   const auto copy = CheckedCopy::open();
   ASSERT_TRUE(copy) << copy.error().text();
   constexpr std::size_t kPage = 4096;

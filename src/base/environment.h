@@ -1,5 +1,5 @@
-// What the user has told other libraries. Our own settings are read in core/settings. Threads: any,
-// while none changes the environment.
+// Environment variables of other libraries. core/settings reads our own. Threads: any, while none
+// changes the environment.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace viaduct::base {
 
-// "UCX_NET_DEVICES=mlx5_0:1", "UCX_TLS=rc": the variables that begin with `prefix`, in the order of
-// their names.
+// The variables that begin with `prefix`, in the order of their names: "UCX_NET_DEVICES=mlx5_0:1",
+// "UCX_TLS=rc".
 std::vector<std::string> environmentOf(std::string_view prefix);
-// All of them in one line; empty: none.
+// All of these variables in one line; empty: there are none.
 std::string environmentText(std::string_view prefix);
 
 }  // namespace viaduct::base

@@ -7,7 +7,7 @@
 namespace viaduct::base {
 namespace {
 
-TEST(Environment, ShowsWhatBeginsWithThePrefixAndNothingElse) {
+TEST(Environment, ShowsOnlyVariablesWithThePrefix) {
   EXPECT_EQ(environmentText("VIADUCT_ENVIRONMENT_TEST_"), "");
   ::setenv("VIADUCT_ENVIRONMENT_TEST_A", "eth0", 1);
   ::setenv("NOT_VIADUCT_ENVIRONMENT_TEST_B", "2", 1);

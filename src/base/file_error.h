@@ -1,4 +1,4 @@
-// The error of a system call that was given the name of a file. Threads: pure function.
+// The error of a system call on a named file. Threads: pure function.
 #pragma once
 
 #include <viaduct/result.h>
@@ -8,7 +8,7 @@
 namespace viaduct::base {
 
 // Like systemError(), with the code that `os_errno` means for a file: kNotFound, kDenied, kInvalid
-// where the name is a folder's, kExhausted where a disk or a table is full.
+// if the name is a folder's, kExhausted if a disk or a table is full.
 Error fileError(std::string operation, int os_errno, std::string file);
 
 }  // namespace viaduct::base

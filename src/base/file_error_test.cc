@@ -7,7 +7,7 @@
 namespace viaduct::base {
 namespace {
 
-TEST(FileError, NamesTheFileAndWhatKindOfFailureItIs) {
+TEST(FileError, NamesTheFileAndTheKindOfFailure) {
   EXPECT_EQ(fileError("--config_file", EISDIR, "/etc").text(),
             "--config_file: invalid: Is a directory (errno 21); file /etc");
   EXPECT_EQ(fileError("read", ENOENT, "/none").code, Code::kNotFound);

@@ -1,4 +1,4 @@
-// A value that can only be reached with its lock held.
+// A value that code reaches only with its lock held.
 #pragma once
 
 #include <utility>

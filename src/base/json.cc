@@ -8,7 +8,7 @@
 namespace viaduct::base {
 namespace {
 
-// "[json.exception.parse_error.101] parse error at line 1, column 2: ...": without the first.
+// Strips the prefix of "[json.exception.parse_error.101] parse error at line 1, column 2: ...".
 Error notJson(std::string_view what) {
   const auto front = what.find("] ");
   return {.code = Code::kProtocol,
@@ -23,7 +23,7 @@ Result<Json> parseJson(std::string_view text) {
     return Json::parse(text);
   } catch (const Json::parse_error& e) {
     Error error = notJson(e.what());
-    // Wrong at its very end although it starts right.
+    // The parser failed only at the end of the text, and the text starts as JSON.
     if (e.byte >= text.size() && text.starts_with('{'))
       error.cause = "the text ends too early: it was cut off, or is still being written";
     return error;

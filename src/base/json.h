@@ -1,5 +1,5 @@
-// Reading JSON strictly: every field by its name, each error with the path of the field. The first
-// error counts; after it values are what they were. Threads: one at a time.
+// Reads JSON strictly: every field by its name, each error with the path of its field. Only the
+// first error counts; after it, fields keep their values. Threads: one at a time.
 #pragma once
 
 #include <viaduct/result.h>
@@ -17,21 +17,21 @@ namespace viaduct::base {
 
 using Json = nlohmann::ordered_json;
 
-// Parses a whole text; the error says where it is no JSON, or that it ends too early.
+// Parses a whole text. The error names the wrong place, or says that the text ends too early.
 Result<Json> parseJson(std::string_view text);
-// One line, or indented; bytes that are no UTF-8 are replaced.
+// In one line, or indented. Bytes that are not UTF-8 are replaced.
 std::string dumpJson(const Json& json, int indent);
 
 class JsonReader {
  public:
   explicit JsonReader(const Json& root) : json_(root) {}
 
-  // Fields that have to be there.
+  // Reads a field that has to be there.
   template <class T>
   void need(const char* key, T& into) {
     if (const Json* at = find(key, true)) child(*at, key).value(into);
   }
-  // Fields that are left out when they were not measured, or from a time that did not know them.
+  // Reads an optional field: it was not measured, or an older version wrote the document.
   template <class T>
   void may(const char* key, T& into) {
     if (const Json* at = find(key, false)) child(*at, key).value(into);
@@ -44,7 +44,7 @@ class JsonReader {
     child(*at, key).value(value);
     if (ok()) into = std::move(value);
   }
-  // A word that `named` knows; `known` lists them for the error.
+  // Reads a word that `named` accepts. `known` lists the accepted words for the error.
   template <class T, class Named>
   void word(const char* key, T& into, Named named, const char* known) {
     std::string text;
@@ -55,7 +55,7 @@ class JsonReader {
     else
       wrong(key, "\"" + text + "\" is none of " + known);
   }
-  // Name and text of each member of this object that is a plain value.
+  // Calls `each` with name and text of each member that is a plain value.
   template <class Each>
   void eachPlain(Each each) {
     for (const auto& [name, value] : json_.items())
@@ -77,7 +77,7 @@ class JsonReader {
   bool isObject();
   void value(std::string& into);
   void value(bool& into);
-  void value(double& into);  // finite and not negative: all figures are
+  void value(double& into);  // finite and not negative, as all figures are
   void value(std::uint64_t& into);
   void value(std::uint32_t& into);
   template <class T>
@@ -89,7 +89,7 @@ class JsonReader {
       into.push_back(std::move(item));
     }
   }
-  // Everything else is an object with a function `read(JsonReader&, T&)`.
+  // All other types are objects with a function `read(JsonReader&, T&)`.
   template <class T>
   void value(T& into) {
     if (isObject()) read(*this, into);
@@ -102,9 +102,9 @@ class JsonReader {
 
   const Json& json_;
   JsonReader* parent_ = nullptr;
-  const char* key_ = nullptr;         // in the parent, when it is an object
-  std::size_t index_ = 0;             // when it is a list
-  std::optional<std::string> error_;  // of the whole document: kept by the root
+  const char* key_ = nullptr;         // in the parent, if that is an object
+  std::size_t index_ = 0;             // in the parent, if that is a list
+  std::optional<std::string> error_;  // of the whole document; the root keeps it
 };
 
 }  // namespace viaduct::base

@@ -1,4 +1,5 @@
-// Some libraries take over signals of the program when they are loaded. Threads: one at a time.
+// Undoes changes of signal handlers by libraries that change them when loaded. Threads: one at a
+// time.
 #pragma once
 
 #include <signal.h>
@@ -8,7 +9,7 @@
 
 namespace viaduct::base {
 
-// When this goes, what is done about each signal is what was done when it was made.
+// The destructor restores the signal handlers that were set at construction.
 class KeptSignals {
  public:
   KeptSignals() {

@@ -32,7 +32,7 @@ void setLogLevel(LogLevel level) { current().store(level, std::memory_order_rela
 void logLine(LogLevel level, std::string_view text) {
   const std::string line = fmt::format("viaduct[{}] {}: {}\n", ::getpid(),
                                        kNames[static_cast<std::size_t>(level)], text);
-  // A log that cannot be written has nowhere to say so.
+  // There is no place to report that the log cannot be written.
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
 }
 

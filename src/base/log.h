@@ -1,4 +1,4 @@
-// Log lines. A failure is logged once, where it stops. Threads: any.
+// Log lines. A failure is logged once, where no caller gets it any more. Threads: any.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@ namespace viaduct::base {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
 
-// From VIADUCT_LOG (debug, info, warning, error, off) at first use; warning when unset.
+// VIADUCT_LOG (debug, info, warning, error, off) sets it at first use; unset means warning.
 LogLevel logLevel();
 void setLogLevel(LogLevel level);
 void logLine(LogLevel level, std::string_view text);  // one write(2) to stderr
@@ -21,8 +21,8 @@ void log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) {
   if (level >= logLevel()) logLine(level, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// What is true of the whole process, however many agents it has: `said` is set with the first line
-// that is written, and no other follows.
+// Logs a fact about the whole process once, however many agents it has. The first line that is
+// written sets `said`, and later calls log nothing.
 template <class... Args>
 void logOnce(std::atomic_flag& said, LogLevel level, fmt::format_string<Args...> format,
              Args&&... args) {

@@ -21,7 +21,7 @@ class Log : public ::testing::Test {
   const LogLevel before_ = logLevel();
 };
 
-TEST_F(Log, WhatIsSaidOnceIsSaidByTheFirst) {
+TEST_F(Log, LogOnceWritesOnlyTheFirstLine) {
   setLogLevel(LogLevel::kWarning);
   std::atomic_flag said, other;
   const auto say = [](std::atomic_flag& flag, int n) {
@@ -32,7 +32,7 @@ TEST_F(Log, WhatIsSaidOnceIsSaidByTheFirst) {
   EXPECT_NE(say(other, 3).find("warning: number 3\n"), std::string::npos);
 }
 
-TEST_F(Log, WhatNobodyWantedToHearIsNotSaid) {
+TEST_F(Log, LinesBelowTheLevelAreNotWritten) {
   std::atomic_flag said;
   const auto say = [&] { logOnce(said, LogLevel::kWarning, "careful"); };
   setLogLevel(LogLevel::kError);

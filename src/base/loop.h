@@ -1,5 +1,5 @@
-// A poller with a thread that sleeps in it. Threads: any; what hangs on the poller is used with
-// hold(), and its handlers run with it held.
+// A thread that sleeps in a poller. Threads: any. Users of the poller call hold() first, and its
+// handlers run with it held.
 #pragma once
 
 #include <viaduct/result.h>
@@ -19,7 +19,7 @@ class Loop {
  public:
   using Held = std::unique_lock<std::mutex>;
 
-  // `after_turn` runs when handlers have run.
+  // `after_turn` runs after each round of handlers.
   static Result<std::unique_ptr<Loop>> start(const char* name,
                                              std::function<void()> after_turn = {});
   ~Loop() { stop(); }
@@ -28,8 +28,8 @@ class Loop {
 
   Held hold() { return Held(mutex_); }
   Poller& poller() { return *poller_; }
-  void wake();  // after a timer was set by another thread than its own
-  void stop();  // from then on no handler runs; not with hold(), not from a handler
+  void wake();  // after another thread than the loop's has set a timer
+  void stop();  // no handler runs afterwards; do not call it with hold() or from a handler
 
  private:
   Loop() = default;

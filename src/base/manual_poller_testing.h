@@ -1,4 +1,4 @@
-// For tests: a poller that a test drives by hand. Threads: one.
+// A poller that a test drives by hand. Threads: one.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -21,7 +21,7 @@ class ManualPoller {
     const int count = poller_->block(events, until);
     poller_->handle(events, count, Clock::now());
   }
-  // Polls until `until()`, or for ten seconds; says whether it is.
+  // Polls until `until()` is true, at most ten seconds. Returns whether it is true.
   template <class F>
   bool run(F until) {
     const auto end = Clock::now() + std::chrono::seconds(10);
@@ -31,7 +31,7 @@ class ManualPoller {
     }
     return true;
   }
-  // Until nothing happens any more.
+  // Polls until no handler has anything to do.
   void settle() {
     Poller::Events events;
     for (int quiet = 0; quiet < 3;) {

@@ -17,10 +17,10 @@
 namespace viaduct::base {
 namespace {
 
-// <linux/fs.h> has these since Linux 6.11.
+// Copied here because <linux/fs.h> has it only since Linux 6.11.
 struct MappingQuery {
   std::uint64_t size = sizeof(MappingQuery);
-  std::uint64_t flags = 0, address = 0;  // in
+  std::uint64_t flags = 0, address = 0;  // input
   std::uint64_t start = 0, end = 0, allowed = 0;
   std::uint64_t page_bytes = 0, offset = 0, inode = 0;
   std::uint32_t major = 0, minor = 0, name_bytes = 0, build_id_bytes = 0;
@@ -29,14 +29,14 @@ struct MappingQuery {
 constexpr unsigned long kAskMapping = _IOWR('f', 17, MappingQuery);
 constexpr std::uint64_t kOrNext = 0x10, kReadable = 1, kWritable = 2;
 
-// Takes the mappings of a range in the order of their addresses.
+// Accepts the mappings of a range in the order of their addresses.
 class Range {
  public:
   Range(std::uint64_t address, std::uint64_t bytes) : at_(address), end_(address + bytes) {}
 
-  std::uint64_t at() const { return at_; }  // all before it is mapped
+  std::uint64_t at() const { return at_; }  // all bytes before it are mapped
   bool complete() const { return at_ >= end_; }
-  // False: the mapping ends the search.
+  // False: this mapping ends the search.
   bool take(std::uint64_t start, std::uint64_t end, bool readable, bool writable) {
     if (end <= at_) return true;
     if (start > at_ || !readable) return false;
@@ -61,7 +61,7 @@ class Range {
 
 Fd openList() { return Fd(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC)); }
 
-// Nothing: this kernel does not answer.
+// Nothing: this kernel does not have the query.
 std::optional<Result<MemoryAccess>> query(const Fd& list, Range range) {
   for (bool more = true; more;) {
     MappingQuery one;
@@ -77,7 +77,7 @@ std::optional<Result<MemoryAccess>> query(const Fd& list, Range range) {
   return range.access();
 }
 
-// "7f0000000000-7f0000001000 rw-p ...". False: the line ends the search.
+// Takes a line "7f0000000000-7f0000001000 rw-p ...". False: the line ends the search.
 bool takeLine(std::string_view line, Range& range) {
   std::uint64_t start = 0, end = 0;
   const char* const last = line.data() + line.size();

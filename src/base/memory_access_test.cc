@@ -9,7 +9,7 @@
 namespace viaduct::base {
 namespace {
 
-// Pages side by side, each with its own protection.
+// Adjacent pages, each with its own protection.
 class Pages {
  public:
   explicit Pages(const std::vector<int>& protections)
@@ -29,7 +29,7 @@ class Pages {
   }
   std::uint64_t bytes(std::size_t pages) const { return pages * page_; }
   void unmap(std::size_t page) { ::munmap(start_ + page * page_, page_); }
-  // How many pages the kernel has given.
+  // The number of pages that the kernel has populated.
   std::size_t present() const {
     std::vector<unsigned char> in(bytes_ / page_);
     EXPECT_EQ(::mincore(start_, bytes_, in.data()), 0);
@@ -84,7 +84,7 @@ TEST_P(MemoryAccessTest, TouchesNoPage) {
   EXPECT_EQ(pages.present(), 0U);
 }
 
-// More mappings than one read of the list gives.
+// One read of /proc/self/maps does not return all of these mappings.
 TEST_P(MemoryAccessTest, FindsItsWayAmongManyMappings) {
   std::vector<int> protections;
   for (int i = 0; i < 2000; ++i) protections.push_back(i % 2 == 0 ? kWritable : PROT_READ);

@@ -36,7 +36,7 @@ std::string nearest(std::string_view word, std::span<const std::string> names) {
   std::string out;
   for (const std::string& name : names) {
     const std::size_t apart = distance(inSmallLetters(name), inSmallLetters(word));
-    // Where every letter differs nothing is near, however few there are.
+    // A name with no letter in common is not near, however short it is.
     if (apart <= 2 && apart < std::min(name.size(), word.size()))
       out += (out.empty() ? "" : " or ") + name;
   }

@@ -1,4 +1,4 @@
-// Which of some names are nearly another: for who mistyped one. Threads: pure functions.
+// Finds the names that a mistyped one may have meant. Threads: pure functions.
 #pragma once
 
 #include <span>
@@ -7,9 +7,9 @@
 
 namespace viaduct::base {
 
-// How many letters to change, add or leave out.
+// The number of letters to change, add or leave out.
 std::size_t distance(std::string_view a, std::string_view b);
-// Those within two letters of `word`, large or small, "eth0 or eth1"; empty: none is.
+// The names within two letters of `word`, in either case, as "eth0 or eth1"; empty: there are none.
 std::string nearest(std::string_view word, std::span<const std::string> names);
 
 }  // namespace viaduct::base

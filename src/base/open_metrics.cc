@@ -48,7 +48,7 @@ bool isText(std::string_view line) {
 bool isLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
 
-// Takes a name from the front of `rest`; empty: there is none.
+// Takes a name off the front of `rest`; empty: there is none.
 std::string_view takeName(std::string_view& rest) {
   std::size_t size = 0;
   while (size < rest.size() && (isLetter(rest[size]) || (size > 0 && isDigit(rest[size])))) ++size;
@@ -63,7 +63,7 @@ bool take(std::string_view& rest, std::string_view front) {
   return true;
 }
 
-// Behind its opening quote, with the closing one.
+// Takes a value from behind its opening quote up to the closing one.
 std::optional<std::string> takeQuoted(std::string_view& rest) {
   std::string out;
   while (!rest.empty()) {
@@ -83,7 +83,7 @@ std::optional<std::string> takeQuoted(std::string_view& rest) {
   return std::nullopt;
 }
 
-// Behind the opening brace, with the closing one.
+// Takes labels from behind the opening brace up to the closing one.
 bool takeLabels(std::string_view& rest, MetricSample& into) {
   while (!take(rest, "}")) {
     if (!into.labels.empty() && !take(rest, ",")) return false;
@@ -96,7 +96,7 @@ bool takeLabels(std::string_view& rest, MetricSample& into) {
   return true;
 }
 
-// Lines without their ends; an unfinished last one too.
+// Calls `each` with each line, without its end. The last line may lack its end.
 template <class Each>
 void eachLine(std::string_view text, Each each) {
   while (!text.empty()) {
@@ -108,7 +108,7 @@ void eachLine(std::string_view text, Each each) {
 
 bool isWhole(std::string_view text) { return text == "# EOF\n" || text.ends_with("\n# EOF\n"); }
 
-// What several texts say of the families, in the order in which they come first.
+// The families of several texts, in the order of their first appearance.
 class Families {
  public:
   void add(std::string_view text) {
@@ -131,10 +131,10 @@ class Families {
  private:
   struct Family {
     std::string name, head, samples;
-    bool described = false;  // by the text that came first
+    bool described = false;  // by the first text that has it
   };
 
-  // The family that the lines behind this one are of.
+  // Returns the family to which the lines after this one belong.
   Family* describe(std::string_view line, Family* current) {
     std::string_view rest = line.substr(2);
     const std::string_view word = takeName(rest);
@@ -162,7 +162,7 @@ class Families {
     if (!line.starts_with(family.name)) return;
     const char next = line.size() == family.name.size() ? '\0' : line[family.name.size()];
     if ((next != '_' && next != '{' && next != ' ') || !parseSample(line)) return;
-    // The value has no space: the series is what stands before the last one.
+    // The value contains no space, so the last space ends the series.
     if (!series_.emplace(line.substr(0, line.rfind(' '))).second) return;
     (family.samples += line) += '\n';
   }

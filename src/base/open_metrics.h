@@ -1,4 +1,4 @@
-// The OpenMetrics text format 1.0: written, read, and joined from the texts of several processes.
+// The OpenMetrics text format 1.0: writes it, reads it, and joins the texts of several processes.
 // Threads: pure functions; one at a time per MetricsWriter.
 #pragma once
 
@@ -15,18 +15,18 @@ namespace viaduct::base {
 inline constexpr std::string_view kMetricsType =
     "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-// Servers of metrics find each other by the front of their abstract Unix sockets' names.
+// The prefix of the abstract Unix sockets' names by which metrics servers find each other.
 inline constexpr std::string_view kMetricsServers = "viaduct-metrics-";
 
-// A metric of all its series. `name` ends with the unit, if it has one.
+// A metric with all its series. `name` ends with the unit, if there is one.
 struct MetricFamily {
   std::string_view name;
   std::string_view type;  // "counter", "gauge", "histogram", "info"
-  std::string_view unit;  // "bytes", "seconds"; empty: a number of things
-  std::string_view help;  // one line
+  std::string_view unit;  // "bytes", "seconds"; empty: a plain number
+  std::string_view help;  // one line of text
 };
 
-// In value characters that are no UTF-8 or no text become U+FFFD.
+// Bytes of a value that are not UTF-8 or not printable become U+FFFD.
 struct MetricLabel {
   std::string_view name;
   std::string_view value;
@@ -35,7 +35,7 @@ struct MetricLabel {
 class MetricsWriter {
  public:
   void family(const MetricFamily& family);
-  // Of the last family; `suffix`: "_total", "_bucket".
+  // Adds a sample to the last family. `suffix`: "_total", "_bucket".
   void sample(std::string_view suffix, std::span<const MetricLabel> labels, std::uint64_t value);
   void sample(std::string_view suffix, std::span<const MetricLabel> labels, double value);
   std::string finish() &&;
@@ -46,7 +46,7 @@ class MetricsWriter {
   std::string_view family_;
 };
 
-// A number as OpenMetrics writes it: with a point or an exponent.
+// A number in OpenMetrics form: with a point or an exponent.
 std::string metricNumber(double value);
 
 struct MetricSample {
@@ -54,15 +54,15 @@ struct MetricSample {
   std::vector<std::pair<std::string, std::string>> labels = {};
   double value = 0;
 
-  std::string_view label(std::string_view of) const;  // empty: it has no such label
+  std::string_view label(std::string_view of) const;  // empty: there is no such label
 };
-// Nothing where a line is no sample.
+// Nothing if the line is not a sample.
 std::optional<MetricSample> parseSample(std::string_view line);
-// All samples of a text. Other lines are skipped.
+// All samples of a text; skips other lines.
 std::vector<MetricSample> readMetrics(std::string_view text);
 
-// One text with the families of all, each once. Left out: a text without "# EOF", which was cut
-// off; lines that are no samples of their family; a series that an earlier text has.
+// Joins texts into one, with each family once. Skips a text without "# EOF", because it was cut
+// off. Skips lines that are not samples of their family, and series that an earlier text has.
 std::string joinMetrics(std::span<const std::string> texts);
 
 }  // namespace viaduct::base

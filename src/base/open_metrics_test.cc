@@ -54,7 +54,7 @@ TEST(OpenMetrics, ReplacesBytesThatAreNoText) {
             "b\xef\xbf\xbd[2Jc");
 }
 
-TEST(OpenMetrics, TakesNoLineThatIsNoSample) {
+TEST(OpenMetrics, SkipsLinesThatAreNoSamples) {
   for (const char* line : {"", " 1", "1a 1", "a", "a ", "a 1 2", "a{ 1", "a{} ", "a{b} 1",
                            "a{b=c} 1", "a{b=\"c} 1", "a{b=\"c\"", "a{b=\"\\x\"} 1", "a{b=\"c\",} 1",
                            "a{b=\"c\"d=\"e\"} 1", "a 1x", "a inf", "a 1e999", "# a"})
@@ -72,7 +72,7 @@ TEST(OpenMetrics, JoinsTextsByFamily) {
             "# EOF\n");
 }
 
-TEST(OpenMetrics, JoinsWhatAnotherVersionHasBeside) {
+TEST(OpenMetrics, JoinsMetricsThatOnlyAnotherVersionHas) {
   const std::string newer = "# TYPE later gauge\n# HELP later Later.\nlater 3\n# EOF\n";
   EXPECT_EQ(joinMetrics(std::array{textOf("a", 1), newer}),
             textOf("a", 1).substr(0, textOf("a", 1).size() - 6) +

@@ -13,7 +13,7 @@ namespace viaduct::base {
 struct Poller::State {
   struct Watch {
     int fd;
-    std::shared_ptr<Handler> handler;  // shared: a handler may forget itself while it runs
+    std::shared_ptr<Handler> handler;  // shared, because a handler may forget itself while it runs
   };
   Fd epoll;
   Id last_id = 0;
@@ -79,7 +79,7 @@ int Poller::fd() const { return state_->epoll.get(); }
 
 int Poller::waitFor(Clock::time_point until) {
   if (until == Clock::time_point::max()) return -1;
-  if (until == Clock::time_point::min()) return 0;  // and no clock is asked
+  if (until == Clock::time_point::min()) return 0;  // without reading the clock
   const auto now = Clock::now();
   if (until <= now) return 0;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now);
@@ -96,10 +96,10 @@ bool Poller::handle(const Events& events, int count, Clock::time_point now) {
   handled_at_ = now;
   bool ran = false;
   for (int i = 0; i < count; ++i) {
-    // A copy: the kernel's struct is packed, and a reference into it would be misaligned.
+    // Copied, because the kernel's struct is packed and a reference into it would be misaligned.
     const Id id = events[static_cast<std::size_t>(i)].data.u64;
     const auto found = state_->watches.find(id);
-    if (found == state_->watches.end()) continue;  // forgotten by a handler before it
+    if (found == state_->watches.end()) continue;  // an earlier handler has forgotten it
     const auto handler = found->second.handler;
     (*handler)(events[static_cast<std::size_t>(i)].events);
     ran = true;

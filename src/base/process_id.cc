@@ -13,7 +13,7 @@ namespace {
 std::atomic<std::uint64_t>& forks() {
   static std::atomic<std::uint64_t> count{0};
   static const int registered = ::pthread_atfork(nullptr, nullptr, [] { forks().fetch_add(1); });
-  static_cast<void>(registered);  // fails only without memory, and then the child is refused less
+  static_cast<void>(registered);  // fails only without memory; then forks go unnoticed
   return count;
 }
 
@@ -27,8 +27,8 @@ ProcessId processId() {
   static std::uint64_t made_for = ~std::uint64_t{0};
   const std::lock_guard held(lock);
   if (made_for != forkGeneration()) {
-    // Without randomness the id stays what it was: two processes would then be taken for one, so
-    // agents do not open (they need secrets as well).
+    // Without randomness the id stays the same, and two processes would be taken for one. Agents do
+    // not open then, because they need random secrets as well.
     static_cast<void>(fillSecret(id));
     made_for = forkGeneration();
   }

@@ -1,4 +1,4 @@
-// Which process this is. Threads: any.
+// Tells this process from others and from fork()ed children. Threads: any.
 #pragma once
 
 #include <array>
@@ -6,10 +6,10 @@
 
 namespace viaduct::base {
 
-// Random, one per process; a fork()ed child has another.
+// Random, one per process; a fork()ed child gets another.
 using ProcessId = std::array<std::uint8_t, 16>;
 ProcessId processId();
-// Counts the fork()s between the program's start and this process. Cheap.
+// The number of fork()s between the program's start and this process. Cheap.
 std::uint64_t forkGeneration();
 
 }  // namespace viaduct::base

@@ -1,4 +1,4 @@
-// Random numbers: a seeded generator for tests and weather, and the system's for secrets.
+// Random numbers: a seeded generator for tests and injected faults, and the system's for secrets.
 #pragma once
 
 #include <viaduct/result.h>
@@ -9,7 +9,7 @@
 
 namespace viaduct::base {
 
-// splitmix64: small, fast, the same everywhere for the same seed.
+// splitmix64: small and fast; the same seed gives the same numbers everywhere.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
@@ -26,9 +26,9 @@ class Random {
   std::uint64_t state_;
 };
 
-// Fills with bytes nobody can guess.
+// Fills with bytes that nobody can guess.
 Status fillSecret(std::span<std::uint8_t> out);
-// A number nobody can guess.
+// A number that nobody can guess.
 Result<std::uint64_t> secretNumber();
 
 }  // namespace viaduct::base

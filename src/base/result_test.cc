@@ -20,7 +20,8 @@ TEST(Result, GivesItsValueOrItsError) {
   EXPECT_EQ(missing().error().code, Code::kNotFound);
 }
 
-// In every build: without NDEBUG an assertion hid the text, with it this was a SIGSEGV.
+// Checks release and debug builds: before, an assertion hid the text, or with NDEBUG it was a
+// SIGSEGV.
 TEST(ResultDeath, ReadingTheValueOfAnErrorPrintsTheErrorAndAborts) {
   const auto aborts = ::testing::KilledBySignal(SIGABRT);
   const char* const text = "holds an error: find kv: not found; what to do: look at the name";

@@ -1,4 +1,5 @@
-// A library that is loaded by who uses it, and not by who links Viaduct. Threads: any.
+// A library that its user loads at run time, so that linking Viaduct does not need it. Threads:
+// any.
 #pragma once
 
 #include <viaduct/result.h>
@@ -7,13 +8,13 @@
 
 namespace viaduct::base {
 
-// It is never let go: what it has started in the process could not run on without it.
+// Never unloaded, because threads and hooks that the library started need its code.
 class SharedLibrary {
  public:
-  // `name` as the loader looks for it: "libfabric.so.1". kUnsupported, with the loader's reason.
+  // The loader resolves `name`, such as "libfabric.so.1". kUnsupported has the loader's reason.
   static Result<SharedLibrary> open(const std::string& name);
 
-  // False: it has no such function, and `into` is null.
+  // False: the library has no such function, and `into` is null.
   template <class Function>
   bool bind(const char* name, Function*& into) const {
     into = reinterpret_cast<Function*>(find(name));

@@ -13,7 +13,7 @@ TEST(SharedLibrary, GivesTheFunctionsThatItHas) {
   EXPECT_EQ(root(9.0), 3.0);
 }
 
-TEST(SharedLibrary, SaysWhichFunctionItHasNot) {
+TEST(SharedLibrary, AMissingFunctionIsReported) {
   const auto math = SharedLibrary::open("libm.so.6");
   ASSERT_TRUE(math) << math.error().text();
   double (*root)(double) = nullptr;
@@ -22,7 +22,7 @@ TEST(SharedLibrary, SaysWhichFunctionItHasNot) {
   EXPECT_EQ(root, nullptr);
 }
 
-TEST(SharedLibrary, WhatIsNotThereIsToldInTheLoadersWords) {
+TEST(SharedLibrary, AMissingLibraryIsAnErrorWithTheLoadersText) {
   const auto nobody = SharedLibrary::open("libnobody_has_this.so.7");
   ASSERT_FALSE(nobody);
   const Error& why = nobody.error();

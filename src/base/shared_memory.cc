@@ -20,7 +20,7 @@ constexpr unsigned kMfdHuge2Mb = 21U << 26U;  // MFD_HUGE_2MB, which only kernel
 constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20U;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62U;
 
-// How many 2 MiB pages the system could give now; -1 when it does not say.
+// The number of 2 MiB pages that the system could give now; -1 if it does not say.
 long freeHugePages() {
   const Fd file(
       ::open("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", O_RDONLY | O_CLOEXEC));
@@ -79,11 +79,11 @@ Status SharedMemory::create(std::uint64_t page, bool huge_pages) {
   if (start == MAP_FAILED) return refused("mmap");
   start_ = static_cast<std::byte*>(start);
   mapped_ = mapped;
-  // A huge page that turns out to be missing later would be a SIGBUS; asked for now, it is an
-  // error. Kernels before 5.14 do not know the question (EINVAL).
+  // Populates huge pages now, so that a missing one is an error and not a later SIGBUS. Kernels
+  // before 5.14 do not have this call (EINVAL).
   if (huge_pages && ::madvise(start, mapped, MADV_POPULATE_WRITE) != 0 && errno != EINVAL)
     return refused("madvise(MADV_POPULATE_WRITE)");
-  // Only a wish: honoured where the system allows transparent huge pages for shared memory.
+  // A hint: it has effect if the system allows transparent huge pages for shared memory.
   if (!huge_pages && mapped >= kHugePage) ::madvise(start, mapped, MADV_HUGEPAGE);
   return Ok{};
 }
@@ -99,7 +99,7 @@ Result<SharedMemory> SharedMemory::map(const Fd& file, std::uint64_t bytes, Acce
   if (bytes == 0 || there < bytes)
     return Error{Code::kProtocol, "map",
                  fmt::format("the memfd has {} bytes, {} were announced", there, bytes)};
-  // Of huge pages, only whole ones can be unmapped.
+  // munmap() of huge pages takes only whole pages.
   const auto page = static_cast<std::uint64_t>(facts.st_blksize);
   const std::uint64_t mapped = (bytes + page - 1) / page * page;
   const int protection = access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
@@ -140,7 +140,7 @@ Status SharedMemory::seal(int more_seals) {
 Segment SharedMemory::segment() const {
   Segment segment = Segment::host(start_, bytes_);
   segment.fd = fd();
-  segment.share_file = true;  // nothing else lies in it, and nothing ever will
+  segment.share_file = true;  // the file never holds anything else
   return segment;
 }
 

@@ -86,13 +86,13 @@ TEST(SharedMemory, RefusesFilesThatCouldBeCutShort) {
             Code::kProtocol);
 }
 
-// However large a file is: a sparse one costs its sender nothing.
+// A sparse file of any size costs its sender nothing.
 TEST(SharedMemory, MapsNoMoreThanWasAnnounced) {
   const Fd sparse(::memfd_create("sparse", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::ftruncate(sparse.get(), off_t{1} << 45U), 0);
   ASSERT_EQ(::fcntl(sparse.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
   std::vector<SharedMemory> mapped;
-  for (int i = 0; i < 100; ++i) {  // of 32 TiB each there would be room for four
+  for (int i = 0; i < 100; ++i) {  // the address space has room for four of 32 TiB each
     auto one = SharedMemory::map(sparse, 5000, SharedMemory::Access::kReadWrite);
     ASSERT_TRUE(one) << i << ": " << one.error().text();
     EXPECT_EQ(one->size(), 5000U);
@@ -101,7 +101,7 @@ TEST(SharedMemory, MapsNoMoreThanWasAnnounced) {
 }
 
 TEST(SharedMemory, MissingHugePagesAreAnErrorThatSaysSo) {
-  // More than any machine has free.
+  // No machine has that much free.
   auto memory = SharedMemory::allocate(std::uint64_t{1} << 45U, {.huge_pages = true});
   ASSERT_FALSE(memory);
   EXPECT_EQ(memory.error().code, Code::kExhausted);

@@ -1,6 +1,6 @@
-// Tells TSan of the order between two mappings of one file in one process. TSan keeps its clocks by
-// address: to TSan, a store through one mapping does not come before a load through the other.
-// Empty without TSan. docs/gotchas/sanitizers.md. Threads: any.
+// Tells TSan that a store through one mapping of a file comes before a load through another
+// mapping. TSan keeps its clocks by address, so it does not see this order itself. Empty without
+// TSan. docs/gotchas/sanitizers.md. Threads: any.
 #pragma once
 
 #if defined(__SANITIZE_THREAD__)
@@ -27,10 +27,10 @@ class SharedOrder {
  public:
   // `file`: a descriptor of the mapped file.
   explicit SharedOrder(int file) {
-    // Two files that share a clock can hide a race; they cannot cause a report.
+    // If two files share a clock, it can hide a race but never cause a report.
     static std::array<std::uint64_t, 1024> clocks{};
     struct stat facts{};
-    static_cast<void>(::fstat(file, &facts));  // fails only without a file: then the first clock
+    static_cast<void>(::fstat(file, &facts));  // fails only without a file; then clock 0
     clock_ = &clocks[facts.st_ino % clocks.size()];
   }
   // Directly before the store (release) that publishes.

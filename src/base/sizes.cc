@@ -9,7 +9,7 @@ namespace viaduct::base {
 namespace {
 
 struct Unit {
-  std::string_view name;  // lower case
+  std::string_view name;  // in lower case
   std::uint64_t factor;
 };
 
@@ -49,7 +49,7 @@ Error bad(std::string_view text, std::string detail, const char* form) {
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
 
-// The digits at the front of `text`, taken off it; false when the number is too large.
+// Takes the digits off the front of `text`. False: the number is too large.
 bool takeDigits(std::string_view& text, std::uint64_t& value, int& digits) {
   while (!text.empty() && digit(text.front())) {
     if (__builtin_mul_overflow(value, std::uint64_t{10}, &value) ||
@@ -69,7 +69,7 @@ const Unit* findUnit(std::string_view text, std::span<const Unit> units) {
   return nullptr;
 }
 
-// digits / 10^fraction, of the unit that `rest` names.
+// A decimal number: digits / 10^fraction, in the unit that `rest` names.
 struct Decimal {
   std::uint64_t digits = 0;
   int fraction = 0;
@@ -91,7 +91,7 @@ Result<Decimal> parseDecimal(std::string_view text, const char* form) {
   return out;
 }
 
-// NUMBER[.FRACTION][ ][UNIT], exactly; in multiples of the smallest unit.
+// Parses NUMBER[.FRACTION][ ][UNIT] exactly, in multiples of the smallest unit.
 Result<std::uint64_t> parseWithUnit(std::string_view text, std::span<const Unit> units,
                                     const char* form) {
   VIADUCT_TRY(Decimal value, parseDecimal(text, form));
@@ -128,7 +128,7 @@ std::string showSize(std::uint64_t bytes) {
   if (bytes < kKi) return fmt::format("{} B", bytes);
   auto value = static_cast<double>(bytes) / static_cast<double>(kKi);
   std::size_t unit = 0;
-  // What would be shown as "1024.0" is shown in the next unit.
+  // "1024.0" of one unit is shown in the next unit.
   for (; value >= 1023.95 && unit + 1 < kNames.size(); ++unit) value /= static_cast<double>(kKi);
   return fmt::format("{:.1f} {}", value, kNames[unit]);
 }

@@ -1,4 +1,4 @@
-// Sizes and durations as people write them. Threads: pure functions.
+// Sizes and durations in text form. Threads: pure functions.
 #pragma once
 
 #include <viaduct/result.h>
@@ -14,7 +14,7 @@ namespace viaduct::base {
 Result<std::uint64_t> parseSize(std::string_view text);
 // The exact size in the largest binary unit that divides it: "64MiB", "1000". parseSize reads it.
 std::string formatSize(std::uint64_t bytes);
-// For reading: "1.0 MiB", "100 B".
+// Rounded, for display: "1.0 MiB", "100 B".
 std::string showSize(std::uint64_t bytes);
 
 // "2s", "500ms", "20us", "1.5s", "3m"; "0" needs no unit.

@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-TEST(Sizes, ReadsWhatPeopleWrite) {
+TEST(Sizes, ReadsSizesWithUnits) {
   EXPECT_EQ(*parseSize("4096"), 4096U);
   EXPECT_EQ(*parseSize("4K"), 4096U);
   EXPECT_EQ(*parseSize("4k"), 4096U);
@@ -24,7 +24,7 @@ TEST(Sizes, ReadsWhatPeopleWrite) {
   EXPECT_EQ(*parseSize("18446744073709551615"), ~0ULL);
 }
 
-TEST(Sizes, RefusesTheRestAndShowsTheForm) {
+TEST(Sizes, RefusesOtherTextsAndShowsTheForm) {
   for (const char* text : {"", "K", "-1", "4X", "4KK", "1.K", ".5K", "0.3", "1.0001K", "4 4",
                            "18446744073709551616", "18014398509481984K", "1e3", "4K "}) {
     const auto parsed = parseSize(text);

@@ -9,7 +9,7 @@
 namespace viaduct::base {
 namespace {
 
-constexpr unsigned kDigitBits = 11;       // counters of 8 KiB: they stay in the first cache
+constexpr unsigned kDigitBits = 11;       // counters of 8 KiB stay in the first-level cache
 constexpr std::size_t kFewNumbers = 256;  // clearing counters costs more than sorting these
 
 struct Digit {
@@ -40,7 +40,7 @@ void sortNumbers(std::vector<std::uint64_t>& numbers) {
   auto from = static_cast<unsigned>(std::countr_zero(differ));
   auto left = static_cast<unsigned>(std::bit_width(differ)) - from;
   std::vector<std::uint64_t> other(numbers.size());
-  // The least digit first, and all of about the same width.
+  // Least significant digit first; all digits have about the same width.
   for (unsigned digits = (left + kDigitBits - 1) / kDigitBits; digits != 0; --digits) {
     const unsigned bits = (left + digits - 1) / digits;
     sortByDigit(numbers, other, {least, from, bits});

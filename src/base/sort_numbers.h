@@ -6,8 +6,8 @@
 
 namespace viaduct::base {
 
-// Ascending. About 4 ns a number where std::sort takes 40 (docs/measured/planning.md): only the
-// bits in which the numbers differ are looked at.
+// Ascending. Takes about 4 ns a number where std::sort takes 40 (docs/measured/planning.md),
+// because it looks only at the bits in which the numbers differ.
 void sortNumbers(std::vector<std::uint64_t>& numbers);
 
 }  // namespace viaduct::base

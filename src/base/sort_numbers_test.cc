@@ -9,8 +9,8 @@
 namespace viaduct::base {
 namespace {
 
-// Few and many numbers of all widths, with and without low bits that all share.
-TEST(SortNumbers, LeavesWhatStdSortLeaves) {
+// Few and many numbers of all widths, with and without low bits that are equal in all of them.
+TEST(SortNumbers, SortsAsStdSortDoes) {
   for (const std::size_t count : {0UL, 1UL, 2UL, 255UL, 256UL, 257UL, 5000UL})
     for (unsigned width = 0; width <= 64; ++width)
       for (const unsigned shared : {0U, 12U}) {

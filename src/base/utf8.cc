@@ -6,8 +6,8 @@
 namespace viaduct::base {
 namespace {
 
-// Whether a character of so many bytes may have this code: the shortest way to write it, and no
-// half of a pair, no control character.
+// Whether a character with this code may have `size` bytes: the shortest encoding, not half of a
+// surrogate pair, not a control character.
 bool isCharacter(std::uint32_t code, std::size_t size) {
   constexpr std::array<std::uint32_t, 5> kLeast{0, 0, 0xa0, 0x800, 0x10000};
   return code >= kLeast[size] && code <= 0x10ffff && (code < 0xd800 || code >= 0xe000);

@@ -1,4 +1,4 @@
-// Characters of texts that may be no UTF-8. Threads: pure functions.
+// Characters of texts that may contain bytes that are not UTF-8. Threads: pure functions.
 #pragma once
 
 #include <cstddef>
@@ -6,10 +6,10 @@
 
 namespace viaduct::base {
 
-// Stands for bytes that are no character.
+// Replaces bytes that are no character.
 inline constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
-// How many bytes the character at `at` has; 0 when it is none.
+// The number of bytes of the character at `at`; 0: there is none.
 std::size_t characterSize(std::string_view text, std::size_t at);
 
 }  // namespace viaduct::base

@@ -1,5 +1,5 @@
-// What a long wait says to the user: after 2 s, then every 10 s, one line about who or what is
-// missing, the last error and the time left. Threads: one.
+// Progress lines for the user during a long wait: after 2 s, then every 10 s. Each names the
+// missing party, the last error and the time left. Threads: one.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -17,16 +17,16 @@ class Waiting {
  public:
   static constexpr std::chrono::seconds kFirst{2}, kEvery{10};
 
-  // An empty `say`: the wait is silent. `until`: when the caller gives up.
+  // Without `say` the wait is silent. `until`: the time at which the caller gives up.
   Waiting(SayWaiting say, Clock::time_point until)
       : say_(std::move(say)),
         until_(until),
         due_(say_ ? Clock::now() + kFirst : Clock::time_point::max()) {}
 
-  // When tell() is to be called next; never for a silent wait.
+  // The time of the next tell(); never for a silent wait.
   Clock::time_point due() const { return due_; }
   bool isDue() const { return Clock::now() >= due_; }
-  // `so_far`: the error that the wait would end with now.
+  // `so_far`: the error with which the wait would end now.
   void tell(const Error& so_far);
 
  private:

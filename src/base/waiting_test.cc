@@ -33,7 +33,7 @@ TEST(Waiting, WithoutADeadlineNoTimeIsLeft) {
   EXPECT_EQ(said, "still waiting: join group g: 1 of 2 have joined");
 }
 
-TEST(Waiting, ThatSaysNothingIsNeverDue) {
+TEST(Waiting, ASilentWaitIsNeverDue) {
   const Waiting wait({}, Clock::now() + 1h);
   EXPECT_EQ(wait.due(), Clock::time_point::max());
   EXPECT_FALSE(wait.isDue());

@@ -22,10 +22,10 @@ struct Choice {
 
 #if defined(__x86_64__)
 constexpr std::size_t kLine = 64;
-// Shorter pieces write too many partial lines to gain.
+// Shorter pieces gain nothing, because too much of them is partial cache lines.
 constexpr std::size_t kLeastWide = 512;
 
-// Copies up to the first whole line of `to`, and says how much that was.
+// Copies up to the first whole cache line of `to`, and returns the number of bytes.
 std::size_t copyHead(std::byte* to, const std::byte* from) {
   const std::size_t head = (kLine - reinterpret_cast<std::uintptr_t>(to) % kLine) % kLine;
   std::memcpy(to, from, head);

@@ -14,7 +14,7 @@ namespace viaduct {
 namespace {
 
 constexpr std::uint64_t kEndOfMemory = std::uint64_t{1} << 63U;
-// Transfers name blocks by 32-bit numbers.
+// Because transfers name blocks by 32-bit numbers.
 constexpr std::uint64_t kMaxBlocks = std::uint64_t{1} << 32U;
 
 Error bad(std::string detail, std::string remedy) {
@@ -30,10 +30,10 @@ std::string show(const Run& run) {
                      run.stride);
 }
 
-// One past the last byte of a run that checkRun() has passed.
+// One past the last byte of a run that checkRun() has accepted.
 std::uint64_t endOf(const Run& run) { return run.base + (run.count - 1) * run.stride + run.bytes; }
 
-// One past the last byte, or nothing when that lies beyond 2^63.
+// One past the last byte, or nothing if that lies beyond 2^63.
 std::optional<std::uint64_t> checkedEnd(const Run& run) {
   std::uint64_t end = 0;
   const bool over = __builtin_mul_overflow(run.count - 1, run.stride, &end) ||
@@ -47,7 +47,7 @@ bool valid(const Run& run) {
   return run.count != 0 && run.bytes != 0 && run.stride >= run.bytes && checkedEnd(run).has_value();
 }
 
-// Why a run is not valid.
+// Says why a run is not valid.
 Error refusal(const Run& run, std::size_t number) {
   if (run.count == 0) return bad(fmt::format("run {} has no blocks", number), "omit the run");
   if (run.bytes == 0)
@@ -56,14 +56,14 @@ Error refusal(const Run& run, std::size_t number) {
   if (!checkedEnd(run))
     return bad(fmt::format("run {} ({}) reaches beyond 2^63", number, show(run)),
                "check base, stride and count");
-  // Also for a run of one block, where the stride moves nothing: bytes and stride may be swapped.
+  // An error even for a run of one block, whose stride is unused: bytes and stride may be swapped.
   return bad(fmt::format("run {} at {:#x} has a stride of {}, less than its blocks of {} bytes",
                          number, run.base, run.stride, run.bytes),
              "use a stride of at least the block's bytes, or 0 for blocks that touch");
 }
 
-// The block of `run` that shares a byte with [low, high): of those that start before `high` the
-// last one also ends last.
+// The block of `run` that shares a byte with [low, high), if there is one. Only the last block that
+// starts before `high` can, because it also ends last.
 std::optional<std::uint64_t> hit(const Run& run, std::uint64_t low, std::uint64_t high) {
   if (run.base >= high) return std::nullopt;
   const std::uint64_t last =
@@ -72,9 +72,10 @@ std::optional<std::uint64_t> hit(const Run& run, std::uint64_t low, std::uint64_
   return last;
 }
 
-// A block of `a` and one of `b` that share a byte. `a` starts no later than `b`.
+// A block of `a` and a block of `b` that share a byte, if there are any. `a` starts no later than
+// `b`.
 std::optional<std::pair<std::uint64_t, std::uint64_t>> meet(const Run& a, const Run& b) {
-  // At equal strides every block of `b` lies to the blocks of `a` as its first one does.
+  // With equal strides, each block of `b` lies relative to the blocks of `a` as its first one does.
   const bool alike = a.stride == b.stride;
   const bool walk_a = !alike && a.count < b.count;
   const Run& few = walk_a ? a : b;
@@ -100,7 +101,7 @@ Error overlap(std::span<const Run> runs, std::size_t a, std::size_t b,
              "describe every byte once");
 }
 
-// Compares each run with those that start before it and reach past its start.
+// Compares each run with the runs that start before it and reach past its start.
 Status sweep(std::span<const Run> runs) {
   std::vector<std::size_t> by_base(runs.size());
   std::iota(by_base.begin(), by_base.end(), std::size_t{0});
@@ -117,15 +118,15 @@ Status sweep(std::span<const Run> runs) {
   return Ok{};
 }
 
-// Whether blocks of one size are apart. They may come in any order.
+// Whether blocks of one size, in any order, share no byte.
 bool apart(std::vector<std::uint64_t> addresses, std::uint64_t bytes) {
   base::sortNumbers(addresses);
   const auto meet = [&](std::uint64_t a, std::uint64_t b) { return b - a < bytes; };
   return std::adjacent_find(addresses.begin(), addresses.end(), meet) == addresses.end();
 }
 
-// Whether every run ends before another starts: exactly then the first n runs by their ends are
-// over before run n + 1 by their starts begins, for every n.
+// Whether every run ends before the next starts. With starts and ends sorted separately, this holds
+// exactly if the n-th end is no greater than start n + 1, for every n.
 bool apart(std::span<const Run> runs) {
   std::vector<std::uint64_t> starts(runs.size()), ends(runs.size());
   std::transform(runs.begin(), runs.end(), starts.begin(), [](const Run& run) { return run.base; });
@@ -185,7 +186,8 @@ Result<Blocks> Blocks::list(std::span<const Extent> extents) {
   return of(std::move(runs));
 }
 
-// Nothing for what of() has to look at: blocks of several sizes, or some that are not valid.
+// The quick case of list(): valid blocks of one size. Returns nothing for other lists, which of()
+// checks one by one.
 std::optional<Blocks> Blocks::listOfOneSize(std::span<const Extent> extents) {
   if (extents.empty() || extents.size() > kMaxBlocks) return std::nullopt;
   const std::uint64_t bytes = extents[0].bytes;

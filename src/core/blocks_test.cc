@@ -31,7 +31,7 @@ TEST(Blocks, WithoutAStrideTheBlocksTouch) {
   EXPECT_EQ(blocks->run(0), (viaduct::Run{.base = 0x1000, .stride = 16, .bytes = 16, .count = 3}));
 }
 
-// A swapped stride changes nothing for one block: without the error it would copy 64 KiB for 4.
+// For one block a swapped stride has no effect, and the plan would copy 64 KiB in place of 4.
 TEST(Blocks, StrideAndBytesAreNotSwappedSilentlyEvenForOneBlock) {
   const auto swapped = Blocks::strided({.base = 0, .stride = 4096, .bytes = 65536, .count = 1});
   ASSERT_FALSE(swapped);
@@ -82,7 +82,7 @@ TEST(Blocks, NoBlocksAtAllIsAList) {
   EXPECT_EQ(blocks->bytes(), 0U);
 }
 
-TEST(Blocks, RefusesWhatCannotBe) {
+TEST(Blocks, RefusesInvalidRuns) {
   const auto says = [](const Result<Blocks>& made, const std::string& words) {
     ASSERT_FALSE(made);
     EXPECT_EQ(made.error().code, Code::kInvalid);
@@ -103,13 +103,13 @@ TEST(Blocks, RefusesWhatCannotBe) {
 }
 
 TEST(Blocks, RunsMayInterleave) {
-  // Keys and values of one cache, side by side.
+  // Keys and values of one cache alternate in memory.
   EXPECT_TRUE(Blocks::of({{0, 128, 64, 1'000'000}, {64, 128, 64, 1'000'000}}));
   EXPECT_FALSE(Blocks::of({{0, 128, 64, 1'000'000}, {64, 128, 65, 1'000'000}}));
   EXPECT_TRUE(Blocks::of({{0, 128, 64, 2}, {64 + 128, 128, 65, 1'000'000}}));
 }
 
-// Against the obvious answer: compare every block with every other.
+// Checks against the simple algorithm, which compares every block with every other.
 TEST(Blocks, OverlapIsFoundExactly) {
   int refused = 0;
   for (std::uint64_t seed = 0; seed < 4000; ++seed) {
@@ -132,7 +132,7 @@ TEST(Blocks, OverlapIsFoundExactly) {
   EXPECT_LT(refused, 3900);
 }
 
-// Lists short and long (which are sorted differently), of blocks of one size and of several.
+// Short and long lists are sorted by different algorithms; blocks have one size or several.
 TEST(Blocks, OverlapInAListIsFoundExactly) {
   int refused = 0;
   for (std::uint64_t seed = 0; seed < 120; ++seed) {

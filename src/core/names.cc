@@ -1,4 +1,4 @@
-// The words for the values of the public enums.
+// The names of the values of the public enums.
 #include <viaduct/memory.h>
 #include <viaduct/peer.h>
 #include <viaduct/transfer.h>

@@ -1,4 +1,4 @@
-// What planning produces and rails carry out.
+// The results of planning, which rails carry out.
 #pragma once
 
 #include <viaduct/result.h>
@@ -23,12 +23,12 @@ struct Op {
   friend bool operator==(const Op&, const Op&) = default;
 };
 
-// A part of one post of one transfer, as the agent numbers it. Used again only for the same part,
-// on another rail, when all of its ops have come back.
+// The agent's number for one slice of one post. It is used again only for the same slice, on
+// another rail, after all of its ops have come back.
 using Tag = std::uint64_t;
 
-// A transfer's ops for one rail and one peer. The ops stay where they are until every one that was
-// taken has come back, so a rail keeps the span and copies nothing.
+// A transfer's ops for one rail and one peer. The ops stay in place until every taken one has come
+// back, so a rail keeps the span and copies nothing.
 struct Work {
   OpKind kind = OpKind::kWrite;
   Tag tag = 0;
@@ -36,20 +36,20 @@ struct Work {
   std::span<const Op> ops = {};
 };
 
-// `ops` ops of this tag are finished and visible at the other side.
+// `ops` ops of this tag are finished, and visible at the other side.
 struct Moved {
   Tag tag = 0;
   std::uint64_t ops = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t injected = 0;  // of what went to the library: pieces with their bytes in the order
-  std::uint64_t batches = 0;   // and how often it was told to begin
+  std::uint64_t injected = 0;  // pieces sent inline: the request held the bytes
+  std::uint64_t batches = 0;   // doorbells: times that the library was told to begin
 };
 // `ops` ops of this tag will never be finished, and nobody touches their memory any more.
 struct Failed {
   Tag tag = 0;
   std::uint64_t ops = 0;
   Error why = {};
-  // The rail failed and not the work: another rail, or this one later, may do it again.
+  // The rail failed, not the work: another rail, or this one later, may repeat it.
   bool rail_lost = false;
 };
 using Completion = std::variant<Moved, Failed>;

@@ -13,7 +13,7 @@ std::string counted(std::uint64_t count, std::string_view one, std::string_view 
   return fmt::format("{} {}", count, count == 1 ? one : many);
 }
 
-// "16 ops and 2 batches (15 injected)"
+// Describes a share: "16 ops and 2 batches (15 injected)".
 std::string ordersOf(const PathShare& share) {
   std::string out = counted(share.ops, "op", "ops");
   if (share.batches > 0 && share.batches < share.ops)

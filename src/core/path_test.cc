@@ -14,7 +14,7 @@ TEST(Path, ReadsAsOneLine) {
             "ofi/tcp 1.0 KiB in 16 ops and 2 batches (15 injected)");
 }
 
-TEST(Path, WhatIsCountedIsAddedUpAndTakenAway) {
+TEST(Path, CountsAreAddedAndSubtracted) {
   const Path before{{{"ofi", "tcp", "eth0", 1024, 16, 15, 2}}};
   Path path = before;
   path.add({"ofi", "tcp", "eth0", 64, 2, 1, 1});

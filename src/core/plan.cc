@@ -11,12 +11,12 @@
 namespace viaduct::core {
 namespace {
 
-// One side of a transfer: what it takes, from where.
+// One side of a transfer: its selection, and the pins there.
 struct Side {
   const char* name;
   const Selection& selection;
-  const PinMap& pins;  // that may serve it
-  const PinMap& all;   // with those that are read-only, where it is written
+  const PinMap& pins;  // the pins that may serve it
+  const PinMap& all;   // with the read-only ones, if the side is written
 
   std::uint64_t taken() const {
     return selection.indices.empty() ? selection.blocks.count() : selection.indices.size();
@@ -74,14 +74,15 @@ Status checkIndices(const Side& side) {
   if (side.selection.indices.empty() || largest < count) return Ok{};
   const auto& all = side.selection.indices;
   const auto at = std::find_if(all.begin(), all.end(), [&](auto i) { return i >= count; });
-  const auto as_signed = static_cast<std::int32_t>(*at);  // as in a block table of signed integers
+  const auto as_signed = static_cast<std::int32_t>(*at);  // block tables have signed integers
   return bad(fmt::format("{} index {}{} (number {} of {} taken) is out of range", side.name, *at,
                          as_signed < 0 ? fmt::format(" or {}", as_signed) : "", at - all.begin(),
                          all.size()),
              fmt::format("the list has {} blocks, numbered from 0", count));
 }
 
-// An index that is there twice. A bitmap over all blocks, unless few are taken of very many.
+// Finds an index that is there twice. Uses a bitmap over all blocks, or sorts if few of very many
+// are taken.
 std::optional<std::uint32_t> findTwice(const std::vector<std::uint32_t>& indices,
                                        std::uint64_t count) {
   const auto descent =
@@ -131,11 +132,11 @@ Error unequal(const Side& local, const Side& remote) {
              "name the same number of bytes on both sides");
 }
 
-// The pin that serves an address, remembered for the next one nearby.
+// Finds the pin that covers an address, and remembers it for the next address nearby.
 class PinCursor {
  public:
   explicit PinCursor(const PinMap& pins) : pins_(&pins) {}
-  // True when one pin covers all of it; slot() and end() are that pin's.
+  // True if one pin covers all of the bytes. Then slot() and end() are that pin's.
   bool seek(std::uint64_t address, std::uint64_t bytes) {
     if (address - low_ >= width_) [[unlikely]]
       move(address);
@@ -157,10 +158,11 @@ class PinCursor {
   std::uint32_t slot_ = 0;
 };
 
-// Grows the last op while pieces touch on both sides and its pins reach.
+// Extends the last op while pieces touch on both sides and lie in its two pins.
 class OpListBuilder {
  public:
-  // Room that is never touched costs nothing; beyond 128 MiB of it, growing does not show.
+  // Reserved memory that is never touched costs nothing. Beyond 128 MiB, growing costs little
+  // beside the ops.
   explicit OpListBuilder(std::uint64_t most) {
     list_.ops.reserve(std::min(most, std::uint64_t{1} << 22U));
   }
@@ -196,12 +198,12 @@ class OpListBuilder {
     ++spans.back().ops;
   }
   OpList list_;
-  // Where the last op ends, and where its pins do. No piece starts at the first values.
+  // The ends of the last op, and the ends of its pins. No piece starts at the initial values.
   std::uint64_t local_at_ = ~std::uint64_t{0}, remote_at_ = ~std::uint64_t{0};
   std::uint64_t local_room_ = 0, remote_room_ = 0;
 };
 
-// Addresses of a selection's blocks, a chunk at a time.
+// The addresses of a selection's blocks, a chunk at a time.
 class Addresses {
  public:
   static constexpr std::size_t kChunk = 256;
@@ -234,7 +236,7 @@ class Addresses {
   std::array<std::uint64_t, kChunk> chunk_;
 };
 
-// Blocks of one size on both sides: the common cache, and the fast loop.
+// Pairs blocks if all of both sides have one size. KV caches are like this, so the loop is fast.
 Result<OpList> pairBlocks(const Side& local, const Side& remote) {
   const std::uint64_t bytes = local.selection.blocks.blockBytes();
   const std::uint64_t taken = local.taken();
@@ -253,15 +255,15 @@ Result<OpList> pairBlocks(const Side& local, const Side& remote) {
   return ops.take(taken * bytes);
 }
 
-// Any selection as one stream of bytes. Dense runs that are taken whole, and lie in one pin, are
-// one piece.
+// A selection as one stream of bytes. A dense run that is taken whole, and lies in one pin, is one
+// piece.
 class Stream {
  public:
   explicit Stream(const Side& side)
       : side_(side), pins_(side.pins), taken_(side.taken()), all_(side.selection.indices.empty()) {}
 
   bool empty() const { return left_ == 0; }
-  // Makes a piece current when the last one is used up; false: a block of it is in no pin.
+  // Loads the next piece if the current one is used up. False: a block of it is in no pin.
   bool load() {
     if (left_ != 0 || next_ == taken_) return true;
     const Blocks& blocks = side_.selection.blocks;
@@ -282,7 +284,7 @@ class Stream {
   }
   std::uint64_t address() const { return address_; }
   std::uint64_t left() const { return left_; }
-  std::uint64_t current() const { return next_ - 1; }  // its number, when it is one block
+  std::uint64_t current() const { return next_ - 1; }  // the piece's number, if it is one block
   const PinCursor& pins() const { return pins_; }
 
  private:
@@ -322,7 +324,7 @@ Result<OpList> pairStreams(const Side& local, const Side& remote) {
   return ops.take(totalBytes(local));
 }
 
-// All of several blocks that touch are fewer pieces than blocks.
+// Whether the side takes only whole runs of touching blocks, which are fewer pieces than blocks.
 bool takesWholeRuns(const Side& side) {
   const Blocks& blocks = side.selection.blocks;
   if (!side.selection.indices.empty() || blocks.runs() == blocks.count()) return false;
@@ -345,7 +347,7 @@ Result<OpList> pairUp(const Side& local, const Side& remote) {
 Result<OpList> coalesce(OpKind kind, const Selection& local, const Selection& remote,
                         const PinMap& local_pins, const PinMap& remote_pins) {
   const bool writes = kind == OpKind::kWrite;
-  const PinMap& all = writes ? remote_pins : local_pins;  // of the side that is written
+  const PinMap& all = writes ? remote_pins : local_pins;  // pins of the side that is written
   const std::optional<PinMap> some =
       all.allWritable() ? std::nullopt : std::optional(all.writable());
   const PinMap& into = some ? *some : all;

@@ -1,4 +1,4 @@
-// From blocks and indices to ops: pure code over values. Threads: plain values and functions.
+// Turns blocks and indices into ops, without side effects. Threads: plain values and functions.
 #pragma once
 
 #include <viaduct/blocks.h>
@@ -24,8 +24,8 @@ struct PinRange {
   bool read_only = false;
 };
 
-// Sorted by address; may overlap (the same memory pinned twice): of those that cover a block the
-// one that reaches furthest serves, so that neighbours merge as far as any pin allows.
+// Pins sorted by address. They may overlap, if memory is pinned twice. The pin that reaches
+// furthest serves a block, so that neighbours merge as far as any pin allows.
 class PinMap {
  public:
   explicit PinMap(std::vector<PinRange> pins = {});
@@ -35,7 +35,7 @@ class PinMap {
   bool allWritable() const;
   PinMap writable() const;  // without the read-only pins
 
-  // What serves all addresses in [low, high): the pin, or nullptr when none starts before.
+  // The pin that serves all addresses in [low, high); nullptr if no pin starts at or before them.
   struct Stretch {
     std::uint64_t low = 0, high = 0;
     const PinRange* pin = nullptr;
@@ -44,29 +44,29 @@ class PinMap {
 
  private:
   std::vector<PinRange> pins_;
-  std::vector<std::size_t> furthest_;  // of pins_[0..i], the one that ends last
+  std::vector<std::size_t> furthest_;  // of pins_[0..i], the index of the pin that ends last
 };
 
-// Neighbouring ops whose pins are the same on either side.
+// The number of consecutive ops that have the same two pins.
 struct PinSpan {
   std::uint32_t local_pin = 0, remote_pin = 0;
   std::size_t ops = 0;
 };
-// Ops in order, with their totals: nobody who plans has to walk the ops again.
+// Ops in order, with their totals, so that nobody has to walk the ops again.
 struct OpList {
   std::vector<Op> ops;
-  std::vector<PinSpan> spans;  // in order; together all of the ops
+  std::vector<PinSpan> spans;  // in order; together they contain all ops
   std::uint64_t bytes = 0;
 };
 
-// Pairs the bytes of both selections in order, merges neighbours that touch on both sides, and
-// checks: equal totals, indices in range, every block in one pin, the written ones in writable pins
-// and none of them twice. An error names the block. A few nanoseconds an index; one step a run
-// where whole dense runs are taken.
+// Pairs the bytes of both selections in order, and merges neighbours that touch on both sides.
+// Checks that totals are equal, indices in range, every block in one pin, written pins writable,
+// and no written block named twice. An error names the block. Costs a few nanoseconds per index, or
+// one step per dense run that is taken whole.
 Result<OpList> coalesce(OpKind kind, const Selection& local, const Selection& remote,
                         const PinMap& local_pins, const PinMap& remote_pins);
 
-// A contiguous range of a list of ops: what a rail gets at a time.
+// A contiguous range of an op list. A rail gets one slice at a time.
 struct Slice {
   std::uint32_t first = 0, ops = 0;
   std::uint64_t bytes = 0;
@@ -74,23 +74,23 @@ struct Slice {
 };
 struct Sliced {
   std::vector<Op> ops;
-  std::vector<Slice> slices;  // in order; together all of the ops
+  std::vector<Slice> slices;  // in order; together they contain all ops
 };
-// For how many rails, and how finely.
+// The number of rails to slice for, and the sizes.
 struct Slicing {
   std::size_t rails = 1;
-  std::uint64_t min_chunk = 16 << 10;  // what is less is not worth a rail of its own
+  std::uint64_t min_chunk = 16 << 10;  // least bytes that pay for one more rail
   std::uint64_t align = 4096;          // an op is cut only at a multiple of it from its start
-  std::uint64_t least = 64 << 10;      // of slices that are handed out one after another
+  std::uint64_t least = 64 << 10;      // least bytes of slices that rails take one after another
   std::uint64_t most = 8 << 20;
 };
-// Divides ops into slices. A short list becomes one slice for each rail that is worth it, all of
-// about the same size, so never more than bytes / min_chunk. A long one becomes more than there are
-// rails, for the rails to take as they get free, and smaller and smaller ones, so that they all end
-// at about the same time whatever their speed.
+// Divides ops into slices. A short list becomes one slice for each rail that pays off, all of about
+// the same size: at most bytes / min_chunk slices. A long list becomes more slices than there are
+// rails, and each free rail takes the next. They get smaller and smaller, so that rails of any
+// speed end at about the same time.
 Sliced slice(OpList list, const Slicing& how);
 
-// What a caller demands of the path: "rdma", "same-host", "not-tcp", "backend:NAME", with commas.
+// A caller's demands on the path: "rdma", "same-host", "not-tcp", "backend:NAME", with commas.
 struct Requirement {
   bool rdma = false, same_host = false, not_tcp = false;
   std::string backend = {};

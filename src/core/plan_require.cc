@@ -2,18 +2,13 @@
 #include <viaduct/transfer.h>
 
 #include "core/plan.h"
+#include "core/words.h"
 
 namespace viaduct {
 namespace core {
 namespace {
 
 constexpr std::string_view kBackend = "backend:";
-
-std::string_view trim(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
 
 Error bad(std::string detail) {
   return {.code = Code::kInvalid,
@@ -44,10 +39,10 @@ Status addWord(std::string_view word, Requirement& into) {
 
 Result<Requirement> parseRequirement(std::string_view text) {
   Requirement out;
-  if (trim(text).empty()) return out;
+  if (trimmed(text).empty()) return out;
   for (bool more = true; more;) {
     const auto comma = text.find(',');
-    VIADUCT_CHECK(addWord(trim(text.substr(0, comma)), out));
+    VIADUCT_CHECK(addWord(trimmed(text.substr(0, comma)), out));
     more = comma != std::string_view::npos;
     if (more) text.remove_prefix(comma + 1);
   }

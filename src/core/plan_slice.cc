@@ -6,11 +6,11 @@
 namespace viaduct::core {
 namespace {
 
-// More of them would cost more than they even out; a list so long gets larger ones.
+// More slices would cost more than they even out. A list that would need more gets larger ones.
 constexpr std::uint64_t kMostSlices = 2048;
 
-// Cuts `op` after about `bytes`, at a multiple of `align` from its start; gives what is before the
-// cut, which may be nothing or all of it.
+// Cuts `op` after about `bytes`, at a multiple of `align` from its start. Returns the part before
+// the cut, which may be empty or all of it.
 Op cutFront(Op& op, std::uint64_t bytes, std::uint64_t align) {
   const std::uint64_t down = bytes / align * align;
   const bool up = bytes - down > align / 2 && op.bytes - down > align;
@@ -23,9 +23,9 @@ Op cutFront(Op& op, std::uint64_t bytes, std::uint64_t align) {
   return front;
 }
 
-// Where slices end, as bytes from the start. They come in rounds of one for each rail, all of about
-// the same size, so that rails alike end at the same time: a part of what is left each time, and in
-// the last round the rest.
+// The ends of slices, as bytes from the start. Slices come in rounds of one for each rail, of equal
+// size, so that equal rails end at the same time. Each round takes a part of the remaining bytes,
+// and the last round takes all of them.
 class Shares {
  public:
   Shares(const Slicing& how, std::uint64_t total, std::uint64_t parts)
@@ -35,7 +35,7 @@ class Shares {
 
   bool last() const { return last_round_ && part_ + 1 == parts_; }
   std::uint64_t end() const {
-    // What does not divide makes the first ones one byte longer.
+    // Spread the remainder: the first slices get one byte more.
     const std::uint64_t longer = last_round_ ? std::min(part_ + 1, (total_ - from_) % parts_) : 0;
     return from_ + (part_ + 1) * size_ + longer;
   }
@@ -56,11 +56,11 @@ class Shares {
   }
   const Slicing& how_;
   const std::uint64_t total_, parts_;
-  std::uint64_t from_ = 0, part_ = 0, size_ = 0;  // of this round
+  std::uint64_t from_ = 0, part_ = 0, size_ = 0;  // of the current round
   bool last_round_ = false;
 };
 
-// Hands out ops to slices in order, cutting where one has its share.
+// Assigns ops to slices in order, and cuts an op that crosses the end of a slice.
 class Slicer {
  public:
   Slicer(const Slicing& how, std::uint64_t total, std::uint64_t parts, std::size_t ops)

@@ -27,7 +27,7 @@ Selection list(std::vector<Extent> extents, std::vector<std::uint32_t> indices =
 }
 PinMap everywhere() { return PinMap({{.address = 0, .bytes = 1ULL << 63U, .slot = 0}}); }
 
-// The totals of a list are those of its ops.
+// The totals of a list equal the sums over its ops.
 void expectTotals(const OpList& list) {
   std::uint64_t bytes = 0;
   for (const Op& op : list.ops) bytes += op.bytes;
@@ -78,7 +78,7 @@ TEST(Coalesce, ReadOnlyPinsAreReadAndNotWritten) {
   const PinMap both({{.address = 0, .bytes = 0x2000, .slot = 1, .read_only = true},
                      {.address = 0, .bytes = 0x1000, .slot = 2}});
   const auto low = strided(0x100, 64, 64, 4), high = strided(0x1800, 64, 64, 4);
-  // Read through either; written through the one that allows it, though the other reaches further.
+  // Both pins serve reads. Only the writable pin serves writes, though the other reaches further.
   for (const Selection& part : {low, high})
     EXPECT_TRUE(coalesce(OpKind::kRead, low, part, everywhere(), both));
   const auto ops = planned(low, low, everywhere(), both);
@@ -138,7 +138,7 @@ TEST(Coalesce, RefusesUnequalTotals) {
   EXPECT_TRUE(has(nothing, "the local side names no block")) << nothing;
 }
 
-TEST(Coalesce, RefusesWhatNoSinglePinCovers) {
+TEST(Coalesce, RefusesABlockOutsideEveryPin) {
   const PinMap pins(
       {{.address = 0, .bytes = 20, .slot = 5}, {.address = 20, .bytes = 8, .slot = 6}});
   const auto across =
@@ -161,7 +161,7 @@ TEST(Coalesce, RefusesWhatNoSinglePinCovers) {
 }
 
 TEST(Coalesce, RefusesToWriteABlockTwiceButReadsItTwice) {
-  for (const std::uint64_t count : {100ULL, 100'000'000ULL}) {  // the bitmap, and the sort
+  for (const std::uint64_t count : {100ULL, 100'000'000ULL}) {  // uses the bitmap, then the sort
     const auto twice = strided(0x1000, 16, 8, count, {7, 3, 9, 3});
     const auto apart = strided(0x1000, 16, 8, count, {1, 2, 3, 4});
     const auto text = refused(OpKind::kWrite, apart, twice);
@@ -212,7 +212,7 @@ std::vector<std::uint64_t> bytesOf(const Selection& selection) {
   return out;
 }
 
-// Makes both name equally many bytes, by one more block for the smaller.
+// Adds one block to the smaller selection, so that both name equally many bytes.
 void level(Selection& a, Selection& b) {
   const std::uint64_t have[] = {bytesOf(a).size(), bytesOf(b).size()};
   if (have[0] == have[1]) return;
@@ -226,8 +226,8 @@ void level(Selection& a, Selection& b) {
   small.blocks = *Blocks::of(runs);
 }
 
-// Pins side by side, cut at random places that are inside no block, and sometimes one more over
-// some of them.
+// Adjacent pins, cut at random places outside all blocks, and sometimes one more pin over some of
+// them.
 PinMap anyPins(Random& random, const Selection& over) {
   std::vector<bool> inside(65536, false);
   for (std::uint64_t i = 0; i < over.blocks.count(); ++i) {
@@ -374,7 +374,7 @@ std::vector<Op> opsOf(const Sliced& plan, const Slice& slice) {
   return {plan.ops.begin() + slice.first, plan.ops.begin() + slice.first + slice.ops};
 }
 
-// Every op in one slice, in order, and what a slice says of itself.
+// Expects every op in exactly one slice, in order, and the right totals in each slice.
 void expectWhole(const Sliced& plan) {
   std::size_t next = 0;
   for (const Slice& slice : plan.slices) {
@@ -422,13 +422,13 @@ TEST(PlanProperty, SlicesKeepEveryByteAndAreOfBoundedSize) {
     } else {
       const std::uint64_t most = std::max({how.most, least, total / 2048});
       for (const Slice& one : plan.slices) EXPECT_LE(one.bytes, most + least + 2 * how.align);
-      // As the first is no more than half of a fair share, nobody waits long for it.
+      // The first slice is at most half of a fair share, so that no rail waits long for it.
       EXPECT_LE(plan.slices[0].bytes, std::max(total / parts / 2, least) + how.align);
     }
   });
 }
 
-TEST(Slice, AShortListGetsNoMoreRailsThanAreWorthIt) {
+TEST(Slice, AShortListGetsOnlyRailsThatPayOff) {
   constexpr std::uint64_t kKiB = 1024;
   const auto sizes = [](std::uint64_t bytes, const Slicing& how) {
     std::vector<std::uint64_t> out;
@@ -447,7 +447,7 @@ TEST(Slice, AShortListGetsNoMoreRailsThanAreWorthIt) {
   EXPECT_TRUE(sliced({}, {.rails = 4}).slices.empty());
 }
 
-// Rails that are alike, and take them in turns, have the same to do.
+// Equal rails that take slices in turn get equally many bytes.
 TEST(Slice, SizesComeInRoundsOfOneForEachRail) {
   for (const std::uint64_t bytes : {std::uint64_t{1} << 20U, std::uint64_t{10'000'000}, 64 * kMiB})
     for (const std::size_t rails : {2, 3, 4, 8}) {
@@ -461,7 +461,7 @@ TEST(Slice, SizesComeInRoundsOfOneForEachRail) {
     }
 }
 
-TEST(Slice, ALongOneGetsSmallerAndSmallerOnes) {
+TEST(Slice, SlicesOfALongListGetSmallerTowardsItsEnd) {
   const Sliced plan = sliced({{0, kMiB, 1024 * kMiB, 1, 2}}, {.rails = 4});
   EXPECT_EQ(plan.slices.front().bytes, 8 * kMiB);
   EXPECT_LT(plan.slices.back().bytes, 2 * 65536U);
@@ -470,7 +470,7 @@ TEST(Slice, ALongOneGetsSmallerAndSmallerOnes) {
   EXPECT_EQ(plan.ops.back().local_pin, 1U);
   EXPECT_EQ(plan.ops.back().local + plan.ops.back().bytes, 1024 * kMiB);
   EXPECT_EQ(plan.ops.back().remote + plan.ops.back().bytes, 1025 * kMiB);
-  // However long, there are tags for all of them.
+  // However long the list, the tags suffice for all slices.
   EXPECT_LT(sliced({{0, 0, std::uint64_t{1} << 50U, 0, 0}}, {.rails = 64}).slices.size(), 4096U);
 }
 

@@ -1,4 +1,4 @@
-// How an error's remedy names a setting. Threads: pure function.
+// The name of a setting in the remedy of an error. Threads: pure function.
 #pragma once
 
 #include <fmt/format.h>

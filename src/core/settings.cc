@@ -1,153 +1,57 @@
 #include <fmt/format.h>
+#include <viaduct/backend.h>
 #include <viaduct/settings.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cctype>
 #include <cstdlib>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "base/environment.h"
 #include "base/log.h"
 #include "base/nearest.h"
 #include "base/sizes.h"
+#include "core/setting_row.h"
 
 namespace viaduct {
 namespace {
 
-// An error of a row's parser; the variable and the value are added where they are known.
-Error expected(std::string form) {
-  return {.code = Code::kInvalid, .operation = "settings", .remedy = std::move(form)};
+constexpr std::uint64_t kLeastMinChunk = 4096, kMostMinChunk = std::uint64_t{1} << 40U;
+
+bool isMinChunk(std::uint64_t bytes) {
+  return bytes == 0 || (bytes >= kLeastMinChunk && bytes <= kMostMinChunk);
 }
 
-Status intoText(std::string_view text, std::string& into) {
-  into = text;
-  return Ok{};
-}
-
-Status intoFlag(std::string_view text, bool& into) {
-  constexpr std::array<std::string_view, 4> kYes{"1", "yes", "true", "on"};
-  constexpr std::array<std::string_view, 4> kNo{"0", "no", "false", "off"};
-  into = std::find(kYes.begin(), kYes.end(), text) != kYes.end();
-  if (into || std::find(kNo.begin(), kNo.end(), text) != kNo.end()) return Ok{};
-  return expected("1, yes, true, on, or 0, no, false, off");
-}
-
-// Both ends belong to it.
-template <class T>
-struct Range {
-  T least, most;
-};
-
-template <class T>
-Status within(const Range<T>& range, T value, std::string (*show)(T)) {
-  if (value >= range.least && value <= range.most) return Ok{};
-  return Error{.code = Code::kInvalid,
-               .operation = "settings",
-               .detail = fmt::format("{} is out of range", show(value)),
-               .remedy = fmt::format("from {} to {}", show(range.least), show(range.most))};
-}
-
-std::string showCount(std::uint64_t count) { return std::to_string(count); }
-
-template <class Time>
-std::string showTime(Time time) {
-  // Nanoseconds do not reach as far as what a program may have set.
-  constexpr bool kMillis = std::is_same_v<Time, std::chrono::milliseconds>;
-  return fmt::format("{}{}", time.count(), kMillis ? "ms" : "us");
-}
-
-Status intoCount(std::string_view text, const Range<std::uint64_t>& range, std::uint32_t& into) {
-  const auto count = base::parseCount(text);
-  if (!count || !within(range, *count, showCount))
-    return expected(fmt::format("a whole number from {} to {}", range.least, range.most));
-  into = static_cast<std::uint32_t>(*count);
-  return Ok{};
-}
-
-template <class Time>
-Status intoDuration(std::string_view text, const Range<Time>& range, Time& into) {
-  const auto time = base::parseDuration(text);
-  if (!time || *time < range.least || *time > range.most ||
-      *time % Time(1) != std::chrono::nanoseconds(0))
-    return expected(fmt::format("a duration like 2s, 500ms or 20us, in whole {}, from {} to {}",
-                                std::is_same_v<Time, std::chrono::milliseconds> ? "ms" : "us",
-                                base::formatDuration(range.least),
-                                base::formatDuration(range.most)));
-  into = std::chrono::duration_cast<Time>(*time);
-  return Ok{};
-}
-
-Status intoSize(std::string_view text, const Range<std::uint64_t>& range, std::uint64_t& into) {
-  const auto size = base::parseSize(text);
-  if (!size || !within(range, *size, base::formatSize))
-    return expected(fmt::format("a size like 64MiB or 65536, from {} to {}",
-                                base::formatSize(range.least), base::formatSize(range.most)));
-  into = *size;
-  return Ok{};
-}
-
-Status intoMinChunk(std::string_view text, const Range<std::uint64_t>& range, std::uint64_t& into) {
+Status intoMinChunk(std::string_view text, std::uint64_t& into) {
   const auto size = text == "auto" ? 0 : base::parseSize(text);
-  if (!size || (*size != 0 && !within(range, *size, base::formatSize)))
-    return expected(fmt::format("a size like 16KiB, from {} to {}, or auto",
-                                base::formatSize(range.least), base::formatSize(range.most)));
+  if (!size || !isMinChunk(*size))
+    return core::expectedForm(fmt::format("a size like 16KiB, from {} to {}, or auto",
+                                          base::formatSize(kLeastMinChunk),
+                                          base::formatSize(kMostMinChunk)));
   into = *size;
   return Ok{};
 }
 
-Status intoPorts(std::string_view text, PortRange& into) {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint16_t>::max();
-  into = {};
-  if (text.empty()) return Ok{};
-  const auto dash = text.find('-');
-  const auto first = base::parseCount(text.substr(0, dash));
-  const auto last =
-      dash == std::string_view::npos ? first : base::parseCount(text.substr(dash + 1));
-  if (!first || !last || *first == 0 || *first > *last || *last > kMost)
-    return expected("a port like 7100, or a range like 7100-7199, within 1 to 65535");
-  into = {static_cast<std::uint16_t>(*first), static_cast<std::uint16_t>(*last)};
-  return Ok{};
+std::string showMinChunk(std::uint64_t bytes) {
+  return bytes == 0 ? "auto" : base::formatSize(bytes);
 }
 
-Status intoToggle(std::string_view text, Toggle& into) {
-  if (text == "auto")
-    into = Toggle::kAuto;
-  else if (text == "on" || text == "off")
-    into = text == "on" ? Toggle::kOn : Toggle::kOff;
-  else
-    return expected("auto, on or off");
-  return Ok{};
+Status checkMinChunk(const Settings& settings) {
+  if (isMinChunk(settings.min_chunk)) return Ok{};
+  return core::checkSize(settings.min_chunk, kLeastMinChunk, kMostMinChunk);
 }
 
-std::string_view trim(std::string_view text) {
-  const auto first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
-// Words between commas; `form` is what is said when one of them is empty.
-Status intoList(std::string_view text, const char* form, std::vector<std::string>& into) {
-  std::vector<std::string> words;
-  for (bool more = !trim(text).empty(); more;) {
-    const auto comma = text.find(',');
-    words.emplace_back(trim(text.substr(0, comma)));
-    if (words.back().empty()) return expected(form);
-    more = comma != std::string_view::npos;
-    if (more) text.remove_prefix(comma + 1);
-  }
-  into = std::move(words);
-  return Ok{};
-}
-
-constexpr auto kWords = "names joined by commas";
-
-// Other benchmarks' names for backends are understood.
+// Accepts other benchmarks' names for backends.
 Status intoBackends(std::string_view text, std::vector<std::string>& into) {
-  VIADUCT_CHECK(intoList(text, kWords, into));
-  std::replace(into.begin(), into.end(), std::string("UCX"), std::string("ucx"));
-  std::replace(into.begin(), into.end(), std::string("LIBFABRIC"), std::string("ofi"));
+  VIADUCT_CHECK(core::parseWords(text, into));
+  for (std::string& name : into)
+    for (const BackendFacts& backend : backendFacts())
+      if (std::find(backend.aliases.begin(), backend.aliases.end(), name) != backend.aliases.end())
+        name = backend.name;
   return Ok{};
 }
 
@@ -164,9 +68,9 @@ bool hostAndPort(std::string_view text) {
 Status intoListen(std::string_view text, std::vector<std::string>& into) {
   constexpr auto kForm = "host:port or [v6]:port, several joined by commas, or the word none";
   std::vector<std::string> words;
-  if (text != "none") VIADUCT_CHECK(intoList(text, kForm, words));
+  if (text != "none") VIADUCT_CHECK(core::parseList(text, kForm, words));
   for (const std::string& word : words)
-    if (!hostAndPort(word)) return expected(kForm);
+    if (!hostAndPort(word)) return core::expectedForm(kForm);
   into = std::move(words);
   return Ok{};
 }
@@ -179,7 +83,7 @@ bool portOrHostAndPort(std::string_view text) {
 }
 
 Status intoMetrics(std::string_view text, std::string& into) {
-  if (!text.empty() && !portOrHostAndPort(text)) return expected(kMetricsForm);
+  if (!text.empty() && !portOrHostAndPort(text)) return core::expectedForm(kMetricsForm);
   into = text;
   return Ok{};
 }
@@ -192,41 +96,25 @@ Status checkMetrics(const Settings& settings) {
                .remedy = kMetricsForm};
 }
 
-// Whoever reads it says what else is wrong with it.
+// Refuses only blanks. The code that connects to the place reports other mistakes.
 Status intoMeet(std::string_view text, std::string& into) {
   if (text.find_first_of(" \t\n") != std::string_view::npos)
-    return expected("host:port of a meeting place, or http://host:port of etcd");
+    return core::expectedForm("host:port of a meeting place, or http://host:port of etcd");
   into = text;
   return Ok{};
 }
 
-// Endpoints as etcd's own tools take them: "http://" may be left out.
+// Accepts endpoints as etcd's own tools do: "http://" may be left out.
 Status intoEndpoints(std::string_view text, std::string& into) {
   std::vector<std::string> words;
   constexpr auto kForm = "etcd endpoints like http://host:2379, joined by commas";
-  VIADUCT_CHECK(intoList(text, kForm, words));
+  VIADUCT_CHECK(core::parseList(text, kForm, words));
   for (std::string& word : words)
     if (word.find("://") == std::string::npos) word.insert(0, "http://");
   return intoMeet(fmt::format("{}", fmt::join(words, ",")), into);
 }
 
-using std::chrono::hours;
-using std::chrono::microseconds;
-using std::chrono::milliseconds;
-using std::chrono::seconds;
-
-// Beyond the first two the agent's threads and sockets alone would overwhelm a host. Times fit into
-// what is sent to peers, and can be added to now.
-constexpr Range<std::uint64_t> kSockets{1, 64};
-constexpr Range<std::uint64_t> kCopyThreads{0, 256};
-constexpr Range<std::uint64_t> kPopulate{0, std::uint64_t{1} << 44U};
-constexpr Range<std::uint64_t> kMinChunk{4096, std::uint64_t{1} << 40U};
-constexpr Range<std::uint64_t> kNoteBacklog{1, std::uint64_t{1} << 40U};
-constexpr Range<milliseconds> kDetect{milliseconds(20), hours(24)};
-constexpr Range<milliseconds> kDeadline{milliseconds(1), hours(24 * 365)};
-constexpr Range<milliseconds> kGrace{milliseconds(1), hours(1)};
-constexpr Range<microseconds> kSpin{microseconds(0), seconds(10)};
-// What a handshake has room for: docs/wire.md.
+// The room that a handshake has for a name: docs/wire.md.
 constexpr std::size_t kMostNameBytes = 255;
 
 Status checkName(const Settings& settings) {
@@ -244,168 +132,105 @@ Status checkName(const Settings& settings) {
   return Ok{};
 }
 
-constexpr std::array kRows{
-    SettingRow{"VIADUCT_NAME",
-               "",
-               "Name that peers see; by default the host name, the process id and a random part.",
-               [](std::string_view t, Settings& s) { return intoText(t, s.name); },
-               {},
-               checkName},
-    SettingRow{"VIADUCT_LISTEN", "127.0.0.1:0",
-               "Addresses to listen on, joined by commas: host:port or [v6]:port. Port 0 takes a "
-               "free port. With none, only processes of this host can connect.",
-               [](std::string_view t, Settings& s) { return intoListen(t, s.listen); }},
-    SettingRow{"VIADUCT_SECRET", "",
-               "Secret shared by a group of agents; by default each agent has its own.",
-               [](std::string_view t, Settings& s) { return intoText(t, s.secret); }},
-    SettingRow{"VIADUCT_INSECURE", "no",
-               "Accept every peer that reaches the socket, without a secret: yes or no.",
-               [](std::string_view t, Settings& s) { return intoFlag(t, s.insecure); }},
-    SettingRow{"VIADUCT_BACKENDS", "",
-               "Backends to use, joined by commas; by default all that are built in.",
-               [](std::string_view t, Settings& s) { return intoBackends(t, s.backends); }},
-    SettingRow{"VIADUCT_RAILS", "",
-               "Source addresses, interfaces or RDMA devices to send from, joined by commas. By "
-               "default the system chooses one; RDMA uses all devices near this process's CPUs.",
-               [](std::string_view t, Settings& s) { return intoList(t, kWords, s.rails); }},
-    SettingRow{
-        "VIADUCT_SOCKETS",
-        "1",
-        "TCP sockets per rail and peer, 1 to 64.",
-        [](std::string_view t, Settings& s) { return intoCount(t, kSockets, s.sockets); },
-        {},
-        [](const Settings& s) { return within<std::uint64_t>(kSockets, s.sockets, showCount); }},
-    SettingRow{"VIADUCT_TCP_PORTS", "",
-               "Ports on which the tcp backend listens for data, such as 7100 or 7100-7199. Open "
-               "them in firewalls. Each agent of a host takes one. By default the system chooses.",
-               [](std::string_view t, Settings& s) { return intoPorts(t, s.tcp_ports); }},
-    SettingRow{"VIADUCT_STRIPING", "auto",
-               "Divides a transfer among several rails. auto: if each rail gets VIADUCT_MIN_CHUNK; "
-               "on: always, down to 4KiB per rail; off: never.",
-               [](std::string_view t, Settings& s) { return intoToggle(t, s.striping); }},
-    SettingRow{
-        "VIADUCT_MIN_CHUNK",
-        "auto",
-        "Least bytes per rail when a transfer is divided; auto: 16KiB, or the backend's own value.",
-        [](std::string_view t, Settings& s) { return intoMinChunk(t, kMinChunk, s.min_chunk); },
-        {},
-        [](const Settings& s) {
-          return s.min_chunk == 0 ? Status(Ok{}) : within(kMinChunk, s.min_chunk, base::formatSize);
-        }},
-    SettingRow{"VIADUCT_OFI_PROVIDER", "",
-               "For the ofi backend: the libfabric provider, named as in fi_info; by default the "
-               "best available one.",
-               [](std::string_view t, Settings& s) { return intoText(t, s.ofi_provider); }},
-    SettingRow{"VIADUCT_INJECT", "auto",
-               "For the ofi backend: copies a small write into its work request. auto and on: up "
-               "to the provider's limit; off: never.",
-               [](std::string_view t, Settings& s) { return intoToggle(t, s.inject); }},
-    SettingRow{"VIADUCT_DOORBELL", "auto",
-               "For the ofi backend: rings one doorbell for several work requests. auto: on RDMA; "
-               "on: always; off: never.",
-               [](std::string_view t, Settings& s) { return intoToggle(t, s.doorbell); }},
-    SettingRow{
-        "VIADUCT_COPY_THREADS",
-        "0",
-        "Threads for copies on this host, up to 256; 0 chooses by the number of cores.",
-        [](std::string_view t, Settings& s) { return intoCount(t, kCopyThreads, s.copy_threads); },
-        {},
-        [](const Settings& s) {
-          return within<std::uint64_t>(kCopyThreads, s.copy_threads, showCount);
-        }},
-    SettingRow{"VIADUCT_WIDE_COPIES", "auto",
-               "On one host: whether copies of 64KiB or more write past the cache. auto: if their "
-               "first pieces were not in the cache; on: always; off: never.",
-               [](std::string_view t, Settings& s) { return intoToggle(t, s.wide_copies); }},
-    SettingRow{
-        "VIADUCT_POPULATE",
-        "4GiB",
-        "Limit of the shared memory that an agent populates in the background after pinning. The "
-        "same limit holds for the peers' memory that it maps ahead of use. 0: none.",
-        [](std::string_view t, Settings& s) { return intoSize(t, kPopulate, s.populate); },
-        {},
-        [](const Settings& s) { return within(kPopulate, s.populate, base::formatSize); }},
-    SettingRow{"VIADUCT_DETECT",
-               "2s",
-               "A peer that is silent for this long is lost.",
-               [](std::string_view t, Settings& s) { return intoDuration(t, kDetect, s.detect); },
-               {},
-               [](const Settings& s) { return within(kDetect, s.detect, showTime); }},
-    SettingRow{
-        "VIADUCT_DEADLINE",
-        "30s",
-        "Time limit of a post that names no deadline.",
-        [](std::string_view t, Settings& s) { return intoDuration(t, kDeadline, s.deadline); },
-        {},
-        [](const Settings& s) { return within(kDeadline, s.deadline, showTime); }},
-    SettingRow{"VIADUCT_GRACE",
-               "500ms",
-               "Longest time from a deadline or a cancel to the end of the transfer.",
-               [](std::string_view t, Settings& s) { return intoDuration(t, kGrace, s.grace); },
-               {},
-               [](const Settings& s) { return within(kGrace, s.grace, showTime); }},
-    SettingRow{"VIADUCT_SPIN",
-               "50us",
-               "Time that a wait spins before it sleeps, and that a connection is polled after its "
-               "last byte.",
-               [](std::string_view t, Settings& s) { return intoDuration(t, kSpin, s.spin); },
-               {},
-               [](const Settings& s) { return within(kSpin, s.spin, showTime); }},
-    SettingRow{
-        "VIADUCT_METRICS",
-        "",
-        "Serves the agents' statistics to Prometheus: a port of loopback such as 27180, or "
-        "host:port. Processes of one user share it. Port 0 takes a free one. By default off.",
-        [](std::string_view t, Settings& s) { return intoMetrics(t, s.metrics); },
-        {},
-        checkMetrics},
-    SettingRow{
-        "VIADUCT_NOTE_BACKLOG",
-        "64MiB",
-        "Memory for received notes that the application has not taken, at most half of it for one "
-        "peer. A sender waits while it is full.",
-        [](std::string_view t, Settings& s) { return intoSize(t, kNoteBacklog, s.note_backlog); },
-        {},
-        [](const Settings& s) { return within(kNoteBacklog, s.note_backlog, base::formatSize); }},
-    SettingRow{"VIADUCT_MEET", "",
-               "Meeting place where agents register and find each other by name: host:port of "
-               "`viaduct meet`, or http://host:port of etcd, joined by commas.",
-               [](std::string_view t, Settings& s) { return intoMeet(t, s.meet); }},
-    SettingRow{"VIADUCT_NAMESPACE", "",
-               "Namespace of the names at the meeting place; by default /viaduct.",
-               [](std::string_view t, Settings& s) { return intoText(t, s.name_space); }},
-    SettingRow{"VIADUCT_MEET_USER", "", "User name for etcd.",
-               [](std::string_view t, Settings& s) { return intoText(t, s.meet_user); }},
-    SettingRow{"VIADUCT_MEET_PASSWORD", "", "Password for etcd.",
-               [](std::string_view t, Settings& s) { return intoText(t, s.meet_password); }},
-    SettingRow{"VIADUCT_MEET_CA", "", "File with the CA certificates that verify the etcd server.",
-               [](std::string_view t, Settings& s) { return intoText(t, s.meet_ca); }},
-    SettingRow{"VIADUCT_MEET_CERTIFICATE", "", "File with the client certificate for etcd.",
-               [](std::string_view t, Settings& s) { return intoText(t, s.meet_certificate); }},
-    SettingRow{"VIADUCT_MEET_KEY", "", "File with the private key of the client certificate.",
-               [](std::string_view t, Settings& s) { return intoText(t, s.meet_key); }},
-    SettingRow{
-        "NIXL_ETCD_ENDPOINTS", "", "Alias of VIADUCT_MEET for etcd, read if VIADUCT_MEET is unset.",
-        [](std::string_view t, Settings& s) { return intoEndpoints(t, s.meet); }, "VIADUCT_MEET"},
-    SettingRow{"NIXL_ETCD_NAMESPACE", "",
-               "Alias of VIADUCT_NAMESPACE, read if VIADUCT_NAMESPACE is unset.",
-               [](std::string_view t, Settings& s) { return intoText(t, s.name_space); },
-               "VIADUCT_NAMESPACE"},
-    SettingRow{"VIADUCT_WEATHER", "",
-               "For the fake backend: faults to inject into each op, such as "
-               "seed=7,delay_us=50,lose_rail=0.01.",
-               [](std::string_view t, Settings& s) { return intoText(t, s.weather); }},
-};
-
-// "VIADUCT_COPY_THREADS" is Settings::copy_threads.
-std::string fieldOf(std::string_view variable) {
-  std::string field(variable.substr(std::string_view("VIADUCT_").size()));
-  std::transform(field.begin(), field.end(), field.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return field;
+constexpr SettingRow checked(SettingRow row, Status (*check)(const Settings&)) {
+  row.check = check;
+  return row;
+}
+constexpr SettingRow insteadOf(std::string_view other, SettingRow row) {
+  row.instead_of = other;
+  return row;
 }
 
-// Empty is unset: that is how a deployment file takes a setting back.
+constexpr std::int64_t kHour = 3'600'000;  // in milliseconds
+
+// The agent's settings. A setting that only one backend reads is in that backend's facts.h.
+constexpr std::array kAgentRows{
+    checked(
+        core::ofHost(core::textSetting<&Settings::name>(
+            "VIADUCT_NAME",
+            "Name that peers see; by default the host name, the process id and a random part.")),
+        checkName),
+    core::ofHost(core::settingRow<&Settings::listen, intoListen, core::showList>(
+        "VIADUCT_LISTEN", "127.0.0.1:0",
+        "Addresses to listen on, joined by commas: host:port or [v6]:port. Port 0 takes a "
+        "free port. With none, only processes of this host can connect.")),
+    core::unrecorded(core::textSetting<&Settings::secret>(
+        "VIADUCT_SECRET",
+        "Secret shared by a group of agents; by default each agent has its own.")),
+    core::settingRow<&Settings::insecure, core::parseFlag, core::showFlag>(
+        "VIADUCT_INSECURE", "no",
+        "Accept every peer that reaches the socket, without a secret: yes or no."),
+    core::settingRow<&Settings::backends, intoBackends, core::showList>(
+        "VIADUCT_BACKENDS", "",
+        "Backends to use, joined by commas; by default all that are built in."),
+    core::ofHost(core::listSetting<&Settings::rails>(
+        "VIADUCT_RAILS",
+        "Source addresses, interfaces or RDMA devices to send from, joined by commas. By "
+        "default the system chooses one; RDMA uses all devices near this process's CPUs.")),
+    core::toggleSetting<&Settings::striping>(
+        "VIADUCT_STRIPING",
+        "Divides a transfer among several rails. auto: if each rail gets VIADUCT_MIN_CHUNK; "
+        "on: always, down to 4KiB per rail; off: never."),
+    checked(core::settingRow<&Settings::min_chunk, intoMinChunk, showMinChunk>(
+                "VIADUCT_MIN_CHUNK", "auto",
+                "Least bytes per rail when a transfer is divided; auto: 16KiB, or the backend's "
+                "own value."),
+            checkMinChunk),
+    core::durationSetting<&Settings::detect, 20, 24 * kHour>(
+        "VIADUCT_DETECT", "2s", "A peer that is silent for this long is lost."),
+    core::durationSetting<&Settings::deadline, 1, 365 * 24 * kHour>(
+        "VIADUCT_DEADLINE", "30s", "Time limit of a post that names no deadline."),
+    core::durationSetting<&Settings::grace, 1, kHour>(
+        "VIADUCT_GRACE", "500ms",
+        "Longest time from a deadline or a cancel to the end of the transfer."),
+    core::durationSetting<&Settings::spin, 0, 10'000'000>(
+        "VIADUCT_SPIN", "50us",
+        "Time that a wait spins before it sleeps, and that a connection is polled after its "
+        "last byte."),
+    checked(core::unrecorded(core::settingRow<&Settings::metrics, intoMetrics, core::showText>(
+                "VIADUCT_METRICS", "",
+                "Serves the agents' statistics to Prometheus: a port of loopback such as 27180, or "
+                "host:port. Processes of one user share it. Port 0 takes a free one. By default "
+                "off.")),
+            checkMetrics),
+    core::sizeSetting<&Settings::note_backlog, 1, std::uint64_t{1} << 40U>(
+        "VIADUCT_NOTE_BACKLOG", "64MiB",
+        "Memory for received notes that the application has not taken, at most half of it for one "
+        "peer. A sender waits while it is full."),
+    core::unrecorded(core::settingRow<&Settings::meet, intoMeet, core::showText>(
+        "VIADUCT_MEET", "",
+        "Meeting place where agents register and find each other by name: host:port of "
+        "`viaduct meet`, or http://host:port of etcd, joined by commas.")),
+    core::unrecorded(core::textSetting<&Settings::name_space>(
+        "VIADUCT_NAMESPACE", "Namespace of the names at the meeting place; by default /viaduct.")),
+    core::unrecorded(
+        core::textSetting<&Settings::meet_user>("VIADUCT_MEET_USER", "User name for etcd.")),
+    core::unrecorded(
+        core::textSetting<&Settings::meet_password>("VIADUCT_MEET_PASSWORD", "Password for etcd.")),
+    core::unrecorded(core::textSetting<&Settings::meet_ca>(
+        "VIADUCT_MEET_CA", "File with the CA certificates that verify the etcd server.")),
+    core::unrecorded(core::textSetting<&Settings::meet_certificate>(
+        "VIADUCT_MEET_CERTIFICATE", "File with the client certificate for etcd.")),
+    core::unrecorded(core::textSetting<&Settings::meet_key>(
+        "VIADUCT_MEET_KEY", "File with the private key of the client certificate.")),
+    insteadOf("VIADUCT_MEET",
+              core::unrecorded(core::settingRow<&Settings::meet, intoEndpoints, core::showText>(
+                  "NIXL_ETCD_ENDPOINTS", "",
+                  "Alias of VIADUCT_MEET for etcd, read if VIADUCT_MEET is unset."))),
+    insteadOf("VIADUCT_NAMESPACE",
+              core::unrecorded(core::textSetting<&Settings::name_space>(
+                  "NIXL_ETCD_NAMESPACE",
+                  "Alias of VIADUCT_NAMESPACE, read if VIADUCT_NAMESPACE is unset."))),
+};
+
+std::vector<SettingRow> allRows() {
+  std::vector<SettingRow> rows(kAgentRows.begin(), kAgentRows.end());
+  for (const BackendFacts& backend : backendFacts())
+    rows.insert(rows.end(), backend.settings.begin(), backend.settings.end());
+  return rows;
+}
+
+// An empty variable counts as unset, so that a deployment file can undo a setting.
 const char* valueOf(std::string_view variable) {
   const char* text = std::getenv(std::string(variable).c_str());
   return text == nullptr || *text == '\0' ? nullptr : text;
@@ -413,7 +238,7 @@ const char* valueOf(std::string_view variable) {
 
 constexpr std::string_view kOurs = "VIADUCT_";
 
-// VIADUCT_PROVIDER is as near to VIADUCT_OFI_PROVIDER as one letter.
+// A missing middle word counts as one letter: VIADUCT_PROVIDER is near VIADUCT_OFI_PROVIDER.
 std::size_t distanceOf(std::string_view variable, std::string_view setting) {
   if (!variable.starts_with(kOurs)) return base::distance(variable, setting);
   variable.remove_prefix(kOurs.size());
@@ -422,7 +247,7 @@ std::size_t distanceOf(std::string_view variable, std::string_view setting) {
   return setting.ends_with(tail) ? 1 : base::distance(variable, setting);
 }
 
-// Short names are near each other by chance.
+// A short name allows fewer mistakes, because short names are near each other by chance.
 std::size_t mostMistakes(std::string_view variable) {
   constexpr std::size_t kLettersForEach = 4;
   const std::size_t letters = variable.size() - std::min(kOurs.size(), variable.size());
@@ -431,12 +256,12 @@ std::size_t mostMistakes(std::string_view variable) {
 
 bool isKnown(std::string_view variable) {
   return variable == "VIADUCT_LOG" ||
-         std::any_of(kRows.begin(), kRows.end(),
+         std::any_of(settingRows().begin(), settingRows().end(),
                      [&](const SettingRow& row) { return row.variable == variable; });
 }
 
-// Other variables of that front are the build's, or a pod's: Kubernetes sets VIADUCT_PORT for a
-// service called viaduct.
+// Other variables with this prefix belong to the build, or to a pod: Kubernetes sets VIADUCT_PORT
+// for a service called viaduct.
 void warnOfMistypedVariables() {
   static std::atomic_flag said;
   if (said.test_and_set()) return;
@@ -451,12 +276,23 @@ void warnOfMistypedVariables() {
 
 }  // namespace
 
-std::span<const SettingRow> settingRows() { return kRows; }
+std::span<const SettingRow> settingRows() {
+  static const std::vector<SettingRow> rows = allRows();
+  return rows;
+}
+
+std::string settingField(std::string_view variable) {
+  constexpr std::string_view kPrefix = "VIADUCT_";
+  std::string field(variable.substr(kPrefix.size()));
+  std::transform(field.begin(), field.end(), field.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return field;
+}
 
 std::string_view nearestSetting(std::string_view variable) {
   std::string_view best;
   std::size_t least = variable.size();
-  for (const SettingRow& row : kRows) {
+  for (const SettingRow& row : settingRows()) {
     const std::size_t apart = distanceOf(variable, row.variable);
     if (apart <= mostMistakes(variable) && apart < least) {
       best = row.variable;
@@ -467,12 +303,12 @@ std::string_view nearestSetting(std::string_view variable) {
 }
 
 Status checkSettings(const Settings& settings) {
-  for (const SettingRow& row : kRows) {
+  for (const SettingRow& row : settingRows()) {
     if (row.check == nullptr) continue;
     Status checked = row.check(settings);
     if (checked) continue;
     Error error = std::move(checked).error();
-    error.operation = fmt::format("settings: {}", fieldOf(row.variable));
+    error.operation = fmt::format("settings: {}", settingField(row.variable));
     error.remedy = fmt::format("{} ({})", error.remedy, row.variable);
     return error;
   }
@@ -482,7 +318,7 @@ Status checkSettings(const Settings& settings) {
 Result<Settings> settingsFromEnvironment() {
   warnOfMistypedVariables();
   Settings out;
-  for (const SettingRow& row : kRows) {
+  for (const SettingRow& row : settingRows()) {
     const char* text = valueOf(row.variable);
     if (text == nullptr || (!row.instead_of.empty() && valueOf(row.instead_of) != nullptr))
       continue;

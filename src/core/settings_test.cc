@@ -91,7 +91,7 @@ TEST_F(SettingsTest, EveryFieldHasAVariable) {
   EXPECT_EQ(*settings, expected);
 }
 
-TEST_F(SettingsTest, TheNamesThatEtcdUsersKnowAreReadWhereOursAreNotSet) {
+TEST_F(SettingsTest, NixlsEtcdVariablesAreReadIfOursAreUnset) {
   set("NIXL_ETCD_ENDPOINTS", "one:2379, https://two:2379");
   set("NIXL_ETCD_NAMESPACE", "/nixl");
   set("VIADUCT_NAMESPACE", "/ours");
@@ -110,12 +110,13 @@ TEST_F(SettingsTest, NoneListensOnNoAddressAndEmptyIsUnset) {
   EXPECT_EQ(settings->sockets, 1U);
 }
 
-TEST_F(SettingsTest, AMistypedVariableIsNearTheOneThatWasMeant) {
+TEST_F(SettingsTest, SuggestsTheSettingForAMistypedVariable) {
   EXPECT_EQ(nearestSetting("VIADUCT_BACKEND"), "VIADUCT_BACKENDS");
   EXPECT_EQ(nearestSetting("VIADUCT_SOKETS"), "VIADUCT_SOCKETS");
   EXPECT_EQ(nearestSetting("VIADUCT_PROVIDER"), "VIADUCT_OFI_PROVIDER");
   EXPECT_EQ(nearestSetting("VIADUCT_COPYTHREADS"), "VIADUCT_COPY_THREADS");
-  // These belong to the build, to tests, and to pods beside services called viaduct and
+  // Not settings: these belong to the build, to tests, and to pods beside services called viaduct
+  // and viaduct-meet.
   // viaduct-meet.
   for (const char* other :
        {"VIADUCT_SETUP", "VIADUCT_WERROR", "VIADUCT_LAST", "VIADUCT_UBUNTU_MIRROR", "VIADUCT_SEED",
@@ -172,8 +173,8 @@ TEST_F(SettingsTest, AnErrorNamesVariableValueAndForm) {
   }
 }
 
-// As numbers that a program has computed come out when it errs.
-TEST_F(SettingsTest, WhatCodeHasSetIsInTheSameRange) {
+// Such values come out of faulty computations in programs.
+TEST_F(SettingsTest, ValuesSetInCodeHaveTheSameRange) {
   using Change = void (*)(Settings&);
   const struct {
     Change change;

@@ -11,7 +11,7 @@ constexpr std::size_t kFirstExtended = 0x100;
 constexpr std::uint32_t kAcsCapability = 0x000d;
 constexpr std::uint16_t kReqRedir = 0x04, kCmpltRedir = 0x08;
 
-// Config space is little-endian.
+// Reads a number of PCI config space, which is little-endian.
 std::uint32_t littleEndian(std::string_view bytes) {
   std::uint32_t out = 0;
   for (std::size_t i = bytes.size(); i-- > 0;)
@@ -40,7 +40,7 @@ std::string AcsControl::text() const {
 AcsControl acsOf(std::string_view config) {
   using State = AcsControl::State;
   std::size_t at = kFirstExtended;
-  // A damaged list may lead in circles: no more steps than there is room for capabilities.
+  // A damaged list may form a loop, so the steps are limited to the capabilities that have room.
   for (std::size_t left = (kConfigBytes - kFirstExtended) / 8; left > 0; --left) {
     if (at + 8 > config.size()) break;
     const std::uint32_t header = littleEndian(config.substr(at, 4));
@@ -48,7 +48,7 @@ AcsControl acsOf(std::string_view config) {
     if ((header & 0xffffU) == kAcsCapability)
       return {State::kSeen, static_cast<std::uint16_t>(littleEndian(config.substr(at + 6, 2)))};
     at = (header >> 20U) & ~std::size_t{3};
-    if (at < kFirstExtended) return {State::kNone};  // the end of the list
+    if (at < kFirstExtended) return {State::kNone};  // the list ends here
   }
   return {State::kHidden};
 }

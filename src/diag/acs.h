@@ -14,9 +14,9 @@ namespace viaduct::diag {
 // devices up to the CPU.
 struct AcsControl {
   enum class State : std::uint8_t {
-    kSeen,    // `word` is its value
+    kSeen,    // `word` is the value that was read
     kNone,    // the function has no ACS
-    kHidden,  // the kernel shows only the first 64 bytes, or the list of capabilities breaks off
+    kHidden,  // the kernel shows only 64 bytes, or the list of capabilities breaks off
   };
   State state = State::kHidden;
   std::uint16_t word = 0;

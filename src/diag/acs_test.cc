@@ -18,7 +18,7 @@ TEST(Acs, IsFoundBehindOtherCapabilities) {
             "SrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-");
 }
 
-TEST(Acs, WithoutRedirectBitsDoesNoHarm) {
+TEST(Acs, IsHarmlessWithoutRedirectBits) {
   EXPECT_FALSE(acsOf(configSpace({{0x000d, 0, 0x0001}})).redirects());
   EXPECT_EQ(acsOf(configSpace({{0x0001, 0, 0}})).state, State::kNone);
   EXPECT_EQ(acsOf(std::string(4096, '\0')).state, State::kNone);

@@ -11,7 +11,8 @@
 namespace viaduct::diag {
 namespace {
 
-// The devices with their active ports: "mlx5_6:1"; NCCL needs no port where there is only one.
+// Names devices with their active ports, "mlx5_6:1". NCCL needs no port for a device that has only
+// one.
 std::string activePortsOf(const std::vector<RdmaDevice>& devices, bool always) {
   std::vector<std::string> out;
   for (const RdmaDevice& one : devices)
@@ -69,7 +70,7 @@ void addRemarks(const PodView& pod, Advice& into) {
         "Left out, because of another network or less than half as fast: {}.", namesOf(pod.aside)));
 }
 
-// "2.28.3" -> 2028. 0: not known.
+// Parses NCCL's version: "2.28.3" -> 2028. 0: unknown.
 unsigned ncclRelease(const Live& live) {
   for (const Live::Library& one : live.libraries) {
     unsigned major = 0, minor = 0;
@@ -135,7 +136,7 @@ void adviseVerbs(const Node& node, Advice& into) {
         {"NCCL_NET_GDR_LEVEL", "NCCL decides by the distance between GPU and NIC."});
 }
 
-// First-generation devices, as of g5, cannot read memory of the peer.
+// EFA devices of the first generation, as in g5 instances, cannot read memory of the peer.
 bool readsRemoteMemory(const std::string& product) {
   constexpr std::array kFamilies{"p4d", "p4de", "p5", "p5e", "p5en", "p6", "trn2"};
   const std::string family = product.substr(0, product.find_first_of(".-"));
@@ -163,7 +164,8 @@ void adviseEfa(Advice& into) {
   into.unset.push_back({"UCX_TLS", "UCX has no fast path on EFA. Choose LIBFABRIC in NIXL."});
 }
 
-// A pod has an interface for each rail, too, on which no other service listens.
+// Names the default interface, because a pod's other interfaces are rails on which no service
+// listens.
 void adviseInterface(Advice& into) {
   const std::string& name = into.pod.default_interface;
   const auto& all = into.pod.interfaces;

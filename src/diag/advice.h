@@ -1,4 +1,4 @@
-// The variables that make NCCL, UCX and libfabric use what this pod was given. Threads: pure
+// The variables that make NCCL, UCX and libfabric use the devices that this pod got. Threads: pure
 // functions.
 #pragma once
 
@@ -12,18 +12,18 @@ namespace viaduct::diag {
 struct AdvisedVariable {
   std::string name = {}, value = {};
   std::string reason = {};  // a sentence or two
-  bool differs = false;     // in each pod: it does not belong into a manifest
+  bool differs = false;     // differs between pods, so it does not belong into a manifest
 };
 
-// A variable that examples set, and that is better left to the library.
+// A variable that examples set, but that works best unset.
 struct UnsetVariable {
   std::string name = {}, reason = {};
 };
 
 struct Advice {
   PodView pod = {};
-  std::string devices = {};               // one line: which devices, and how that is known
-  std::vector<std::string> remarks = {};  // what to know before use
+  std::string devices = {};               // one line: the devices, and the source of that knowledge
+  std::vector<std::string> remarks = {};  // read them before use
   std::vector<AdvisedVariable> set = {};
   std::vector<UnsetVariable> unset = {};
 };

@@ -108,7 +108,7 @@ TEST(Advice, FindsTheDefaultRouteOfIpv6) {
   EXPECT_EQ(valueIn(adviceFor(folder.node()), "NCCL_SOCKET_IFNAME"), "=eth0");
 }
 
-TEST(Advice, NamesWhatIsWrongWithTheVariablesOfThePlugin) {
+TEST(Advice, NamesFaultsOfThePluginsVariables) {
   Fixture folder = testing::openShiftAfter();
   folder.variables["PCIDEVICE_X_INFO"] = "{\n";
   const Advice advice = adviceFor(folder.node());

@@ -21,15 +21,15 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kPlugin = "PCIDEVICE_", kInfoEnd = "_INFO";
 
-// A function that the device plugin has given to this pod.
+// A PCI function that the device plugin has given to this pod.
 struct GivenFunction {
   std::string variable = {};
-  std::string device = {};     // as the plugin names it; empty: it does not
-  bool promises_rdma = false;  // the plugin says that there is a device
+  std::string device = {};     // by the plugin's name; empty: it gives none
+  bool promises_rdma = false;  // the plugin says that the function has an RDMA device
   bool from_info = false;
 };
 
-// By address, the domains of virtual root complexes last.
+// Orders by PCI address, with the domains of virtual root complexes last.
 struct ByAddress {
   bool operator()(const std::string& a, const std::string& b) const {
     return std::tuple(a.size(), std::string_view(a)) < std::tuple(b.size(), std::string_view(b));
@@ -49,7 +49,7 @@ void addFault(Allocation& into, Fault kind, const std::string& variable, std::st
   into.faults.push_back({kind, printable(variable), printable(subject), std::move(detail)});
 }
 
-// {"0000:19:00.6": {"generic": {...}, "rdma": {"rdma_dev": "mlx5_18"}}}
+// Reads {"0000:19:00.6": {"generic": {...}, "rdma": {"rdma_dev": "mlx5_18"}}}.
 void readProviders(const std::string& variable, const std::string& address, const Json& providers,
                    GivenFunctions& functions, Allocation& into) {
   GivenFunction& function = functions[address];
@@ -59,7 +59,7 @@ void readProviders(const std::string& variable, const std::string& address, cons
   if (rdma == providers.end() || !rdma->is_object()) return;
   function.promises_rdma = true;
   const auto name = rdma->find("rdma_dev");
-  if (name == rdma->end()) return;  // an old plugin
+  if (name == rdma->end()) return;  // an old plugin gives no name
   if (name->is_string() && isDeviceName(name->get_ref<const std::string&>()))
     function.device = name->get<std::string>();
   else
@@ -83,7 +83,7 @@ void readInfo(const std::string& variable, const std::string& text, GivenFunctio
       readProviders(variable, lowered(key), providers, functions, into);
 }
 
-// "0000:19:00.6,0000:19:00.7"
+// Reads "0000:19:00.6,0000:19:00.7".
 void readAddresses(const std::string& variable, const std::string& list, GivenFunctions& functions,
                    Allocation& into) {
   std::string_view text = list;
@@ -97,7 +97,7 @@ void readAddresses(const std::string& variable, const std::string& list, GivenFu
   }
 }
 
-// The plugin may have a resource whose own name ends like that of a description.
+// A resource may have a name that itself ends like that of a description, so the value decides.
 bool isInfo(const std::string& variable, const std::string& text) {
   return variable.ends_with(kInfoEnd) && !isPciAddress(std::string_view(text).substr(0, 12));
 }
@@ -165,8 +165,9 @@ std::vector<RdmaDevice> filtered(const std::vector<RdmaDevice>& all, Wanted want
   return out;
 }
 
-// Without the plugin's variables. A pod's files of devices are its own unless it is privileged.
-// Beyond that, virtual functions are for pods, and physical ones for the host.
+// Finds the pod's devices without the plugin's variables. An unprivileged pod has only its own
+// device files. Otherwise virtual functions are taken for a pod's, and physical ones for the
+// host's.
 void guess(const Tree& tree, bool pod, const std::vector<RdmaDevice>& all, Allocation& into) {
   const auto has_file = [&](const RdmaDevice& one) {
     return !one.uverbs.empty() && tree.has("/dev/infiniband/" + one.uverbs);
@@ -191,7 +192,7 @@ void guess(const Tree& tree, bool pod, const std::vector<RdmaDevice>& all, Alloc
 
 Allocation allocationOf(const Tree& tree, const Variables& variables) {
   Allocation out;
-  // The folder of a snapshot may hold any name.
+  // A snapshot's folder may hold any name, so other names are left out.
   const std::vector<RdmaDevice> all =
       filtered(rdmaDevices(tree), [](const RdmaDevice& one) { return isDeviceName(one.name); });
   takeGiven(tree, all, readVariables(variables, out), out);

@@ -1,4 +1,4 @@
-// Which RDMA devices this pod was given, and how that is known. Threads: pure functions.
+// The RDMA devices that this pod got, and the source of that knowledge. Threads: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,22 @@
 
 namespace viaduct::diag {
 
-// From the surest to the least sure.
+// From the surest to the least sure source.
 enum class KnownBy : std::uint8_t {
   kInfo,         // PCIDEVICE_*_INFO of the SR-IOV device plugin
-  kAddresses,    // PCIDEVICE_* of it
+  kAddresses,    // PCIDEVICE_* of the SR-IOV device plugin
   kDeviceFiles,  // /dev/infiniband of this container has the files of some devices only
-  kFunctions,    // a guess: the virtual functions that are seen in a pod
+  kFunctions,    // a guess: the virtual functions that are visible in a pod
   kPorts,        // all devices with an active port
-  kNone,         // there is no such device
+  kNone,         // there is no device
 };
 
-// A fault of a variable of the device plugin, or of a function that it names.
+// A fault of the device plugin's variables, or of a function that they name.
 struct AllocationFault {
   enum class Kind : std::uint8_t {
-    kBrokenInfo,   // no JSON of the plugin's form
-    kHostileName,  // cannot be the name of a device, or a PCI address
-    kNoDevice,     // the function or its RDMA device is not there
+    kBrokenInfo,   // not JSON of the plugin's form
+    kHostileName,  // the text cannot be the name of a device, or a PCI address
+    kNoDevice,     // the function or its RDMA device is absent
     kRenamed,      // the function has an RDMA device of another name
     kNotRdma,      // the function has no RDMA device, and the plugin promises none
   };
@@ -38,12 +38,12 @@ struct AllocationFault {
 
 struct Allocation {
   KnownBy known_by = KnownBy::kNone;
-  std::vector<RdmaDevice> devices = {};     // given to this pod, by PCI address
-  std::vector<RdmaDevice> others = {};      // seen, and not given to it
+  std::vector<RdmaDevice> devices = {};     // given to this pod; sorted by PCI address
+  std::vector<RdmaDevice> others = {};      // visible, but not given to it
   std::vector<std::string> variables = {};  // PCIDEVICE_* that name a device
   std::vector<AllocationFault> faults = {};
 
-  // Whether the device plugin or the container names them, and nothing was guessed.
+  // True if the device plugin or the container names the devices; false for a guess.
   bool certain() const { return known_by <= KnownBy::kDeviceFiles; }
 };
 Allocation allocationOf(const Tree& tree, const Variables& variables);
@@ -52,19 +52,19 @@ Allocation allocationOf(const Tree& tree, const Variables& variables);
 bool inPod(const Tree& tree, const Variables& variables);
 bool hasActivePort(const RdmaDevice& device);
 
-// Why a virtual function has no active port. The topic `sriov` reports all but kNo.
+// The reason why a virtual function has no active port. The topic `sriov` reports all but kNo.
 enum class FunctionFault : std::uint8_t {
-  kNo,      // it has one, or its physical function has none either, or nothing can be seen
-  kNoGuid,  // the subnet manager gives it no address
-  kLink,    // its physical function has an active port
+  kNo,      // it has one, or its physical function has none either, or it is unknown
+  kNoGuid,  // the subnet manager gives it no GUID
+  kLink,    // only its physical function has an active port
 };
 FunctionFault functionFault(const Tree& tree, const RdmaDevice& device);
-// Physical functions in a list of devices, where their virtual functions were given to this pod.
+// The physical functions in a list of devices, if this pod got their virtual functions.
 std::vector<RdmaDevice> physicalListed(const Allocation& given, std::string_view list);
-// "mlx5_6, mlx5_7"
+// "mlx5_6, mlx5_7".
 std::string namesOf(const std::vector<RdmaDevice>& devices, std::string_view between = ", ");
-// A text from outside for a line of output: other bytes than printable ASCII become "\x1b", and a
-// long text is cut off.
+// Makes a text from outside printable: bytes other than printable ASCII become "\x1b", and a long
+// text is cut off.
 std::string printable(std::string_view text);
 
 }  // namespace viaduct::diag

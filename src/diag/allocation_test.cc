@@ -15,7 +15,7 @@ using Kind = AllocationFault::Kind;
 constexpr auto kInfo = "PCIDEVICE_OPENSHIFT_IO_RAIL0_INFO";
 constexpr auto kAddresses = "PCIDEVICE_OPENSHIFT_IO_RAIL0";
 
-// A port with two virtual functions: mlx5_6 at 0000:19:00.2 and mlx5_10 at 0000:19:00.3.
+// A port with two virtual functions: mlx5_6 at 0000:19:00.2, and mlx5_10 at 0000:19:00.3.
 class AllocationTest : public ::testing::Test {
  protected:
   AllocationTest() {

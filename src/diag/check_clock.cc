@@ -1,4 +1,4 @@
-// Whether the node's clock is synchronized.
+// Checks that the node's clock is synchronized.
 #include "diag/hardware.h"
 #include "diag/topics.h"
 
@@ -13,7 +13,7 @@ void checkClock(const Node& node, Report& report) {
                        .cause = "The folder of files holds no result of adjtimex.",
                        .fix = "timedatectl show -p NTPSynchronized"});
   if (node.live.clock->ok) return report.fine("The clock is synchronized.");
-  // One machine by itself has no other clock to differ from.
+  // Without RDMA the clock matters less: a single machine has no other clock to differ from.
   report.add({.severity = rdma ? Severity::kWarning : Severity::kInfo,
               .code = "clock.unsynchronized",
               .what = "The kernel reports the clock as unsynchronized.",

@@ -1,4 +1,4 @@
-// Copies between processes (CMA) and io_uring: whether the kernel lets them be.
+// Checks that the kernel allows copies between processes (CMA) and io_uring.
 #include <fmt/format.h>
 
 #include <optional>
@@ -19,7 +19,7 @@ struct DeniedBy {
   std::string cause, fix;
 };
 
-// Yama first: the capability helps against its levels 1 and 2 alone.
+// Checks Yama first, because CAP_SYS_PTRACE helps only against its levels 1 and 2.
 DeniedBy copyDeniedBy(const std::optional<std::uint64_t>& scope, const ProcessFacts& process) {
   const std::string lower = "sysctl kernel.yama.ptrace_scope=1";
   if (scope && *scope >= 3)
@@ -98,7 +98,7 @@ std::string uringFix(const std::optional<std::uint64_t>& disabled, const Process
   return "Use a kernel with CONFIG_IO_URING.";
 }
 
-// Hardened systems and containers deny it, and programs have other ways.
+// Never a fault: hardened systems and containers deny io_uring, and programs have other ways.
 void checkUring(const Node& node, Report& report) {
   const auto disabled = node.tree.number(kUringDisabled);
   const bool denied = node.live.io_uring ? !node.live.io_uring->ok : disabled.value_or(0) == 2;

@@ -1,4 +1,4 @@
-// Errors and congestion: counters that have grown while the doctor ran, and totals that matter.
+// Checks errors and congestion: counters that grew while the doctor ran, and totals.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -28,7 +28,7 @@ constexpr auto kPriorityFlow =
 constexpr auto kCable =
     "Look at both ends of the link, then reseat or replace the cable: mlxlink -d DEVICE -m -c";
 
-// The meaning of a counter that grows. Several counters have one finding.
+// The meaning of a growing counter. Several counters may share one finding.
 struct CounterKind {
   std::string_view code;
   const char *what, *cause, *fix, *gain;
@@ -81,9 +81,9 @@ constexpr CounterKind kPeers{
 struct CounterRow {
   std::string_view name;
   const CounterKind* kind;
-  std::uint64_t least;  // growth below it is that of a healthy node
+  std::uint64_t least;  // a healthy node's counter may grow by less
 };
-// Below ports/N/counters and ports/N/hw_counters.
+// Files below ports/N/counters and ports/N/hw_counters.
 constexpr std::array kCounters{
     CounterRow{"link_downed", &kLinkDowned, 1},
     CounterRow{"link_error_recovery", &kSignal, 1},
@@ -118,7 +118,7 @@ struct PortCounter {
   const CounterRow* row = nullptr;
 };
 
-// The counters that are there. Some hold "N/A (no PMA)" and have no number.
+// The counters that exist. Some contain "N/A (no PMA)" instead of a number.
 std::vector<PortCounter> countersOf(const Tree& tree, const RdmaDevice& device) {
   std::vector<PortCounter> out;
   for (const RdmaPortState& port : device.ports)
@@ -133,7 +133,7 @@ std::vector<PortCounter> countersOf(const Tree& tree, const RdmaDevice& device) 
 
 struct Growing {
   std::vector<std::string> devices = {};
-  std::string tool_name = {}, interface = {};  // of the first one
+  std::string tool_name = {}, interface = {};  // of the first device
   std::vector<Evidence> evidence = {};
 };
 
@@ -143,7 +143,7 @@ struct Growth {
   std::vector<Evidence> unknown = {};
 };
 
-// With the names of this node.
+// Replaces the placeholders of a text by this node's names.
 std::string filledIn(std::string text, const std::string& device, const std::string& interface) {
   const auto replace = [&](std::string_view word, const std::string& by) {
     for (auto at = text.find(word); !by.empty() && at != std::string::npos;
@@ -208,7 +208,7 @@ void checkGrowth(const Node& node, const OwnDevices& own, Report& report) {
 
 // ---- Totals.
 
-// Packets were thrown away, and nothing told the senders to slow down.
+// True if packets were discarded, and no mark told their senders to slow down.
 bool discardsUnmarked(const Tree& tree, const RdmaPortState& port) {
   const auto number = [&](const char* name) { return tree.number(port.folder + name); };
   return number("/counters/port_xmit_discards").value_or(0) != 0 &&
@@ -244,7 +244,7 @@ void checkMarking(const Node& node, const OwnDevices& own, Report& report) {
   report.add(std::move(finding));
 }
 
-// A link of a healthy node goes down when its switch restarts.
+// Fewer losses are normal, because a link goes down whenever its switch restarts.
 constexpr std::uint64_t kManyLosses = 10;
 
 void checkLosses(const Node& node, const OwnDevices& own, Report& report) {

@@ -19,7 +19,7 @@ using Codes = std::vector<std::string>;
 
 constexpr auto kPort = "/sys/class/infiniband/mlx5_3/ports/1";
 
-TEST(CheckCounters, NameWhatHasGrown) {
+TEST(CheckCounters, NamesGrownCounters) {
   struct Row {
     const char *counter, *code;
   };
@@ -87,7 +87,7 @@ TEST(CheckCounters, BelieveNoPathThatIsNotThere) {
   EXPECT_EQ(codesAboveInfo(folder), Codes{});
 }
 
-TEST(CounterPaths, AreThoseThatHoldANumber) {
+TEST(CounterPaths, AreFilesThatContainANumber) {
   const auto folder = testing::openShiftAfter();
   folder.rewrite("/sys/class/infiniband/mlx5_6/ports/1/hw_counters/out_of_sequence", "garbage");
   const Node node = folder.node();

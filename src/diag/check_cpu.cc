@@ -1,4 +1,4 @@
-// Whether the CPUs run at their full frequency.
+// Checks that the CPUs run at their full frequency.
 #include <fmt/format.h>
 
 #include <compare>
@@ -19,8 +19,8 @@ struct FrequencyPolicy {
   auto operator<=>(const FrequencyPolicy&) const = default;
 };
 
-// The drivers of Intel and AMD that choose the frequency in hardware call all their policies
-// "powersave" or "performance", and take a preference beside it.
+// Drivers of Intel and AMD that choose the frequency in hardware know two policies, "powersave" and
+// "performance". Both are dynamic; a preference beside the policy decides.
 bool isDynamic(const FrequencyPolicy& policy) {
   return policy.driver == "intel_pstate" || policy.driver == "amd-pstate-epp" ||
          policy.governor == "ondemand" || policy.governor == "schedutil";
@@ -32,7 +32,7 @@ bool savesPower(const FrequencyPolicy& policy) {
                            : policy.governor == "powersave" || policy.governor == "conservative";
 }
 
-// The folders of the CPUs, by their policy.
+// Groups the CPUs' folders by frequency policy.
 std::map<FrequencyPolicy, std::vector<std::string>> frequencyPolicies(const Tree& tree) {
   std::map<FrequencyPolicy, std::vector<std::string>> out;
   for (const std::string& name : tree.list(kCpus)) {

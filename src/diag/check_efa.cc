@@ -1,4 +1,4 @@
-// EFA, Amazon's fabric adapter: its devices, its driver, and its errors.
+// Checks EFA, Amazon's fabric adapter: devices, driver, and errors.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -20,7 +20,7 @@ namespace {
 
 using EfaDevices = std::vector<RdmaDevice>;
 
-// AWS's list of instance types with EFA.
+// A row of AWS's list of instance types with EFA.
 struct EfaInstance {
   std::string_view type;
   unsigned devices, gigabits;
@@ -42,9 +42,9 @@ constexpr auto kProductName = "/sys/devices/virtual/dmi/id/product_name";
 
 struct EfaView {
   EfaDevices devices = {};
-  std::vector<std::string> functions = {};  // of PCI, with a device or without
-  std::string type = {};                    // of the instance; empty: unknown
-  const EfaInstance* instance = nullptr;    // null: not in the list
+  std::vector<std::string> functions = {};  // PCI functions, with an RDMA device or without
+  std::string type = {};                    // instance type; empty: unknown
+  const EfaInstance* instance = nullptr;    // null: the type is not in the list
   bool pod = false;
 };
 
@@ -110,7 +110,7 @@ void checkEfaCount(const EfaView& efa, Report& report) {
 
 // ---- The driver.
 
-// "3.0.0g".
+// Parses "3.0.0g".
 std::optional<std::pair<unsigned, unsigned>> efaDriverVersion(const std::string& text) {
   unsigned major = 0, minor = 0;
   const char* const end = text.data() + text.size();
@@ -172,7 +172,7 @@ void checkEfaPeerMemory(const Node& node, const EfaView& efa, Report& report) {
   for (const RdmaDevice& one : efa.devices) {
     const std::string path = one.folder + "/device/p2p";
     const FileText file = node.tree.read(path);
-    // An absent file is that of an old driver, which has a finding of its own.
+    // An old driver lacks the file, and has a finding of its own.
     if (!file) continue;
     const bool empty = node.tree.line(path).empty();
     (empty ? without : with).push_back(one.name);

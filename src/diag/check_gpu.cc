@@ -1,4 +1,4 @@
-// Whether NICs can reach the memory of the GPUs: the driver, peer memory, and distances.
+// Checks that NICs can reach the memory of GPUs: the driver, peer memory, and distances.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -30,7 +30,7 @@ void checkDriver(const std::vector<PciFunction>& gpus, const GpuPeerMemory& memo
   if (!memory.driver.empty())
     return report.fine(fmt::format("NVIDIA driver {}, {} kernel modules.",
                                    driverVersion(memory.driver), memory.open ? "open" : "closed"));
-  // A desktop may do without.
+  // A machine without NICs, such as a desktop, may do without the driver.
   report.add(
       {.severity = nics ? Severity::kWarning : Severity::kInfo,
        .code = "gpu.no-driver",
@@ -146,13 +146,13 @@ void checkGdrcopy(const Tree& tree, const std::vector<RdmaNic>& nics, Report& re
               .gain = "Small messages from GPU memory have a lower latency."});
 }
 
-// A folder of LD_LIBRARY_PATH whose libcuda hides the driver's.
+// A folder in LD_LIBRARY_PATH whose libcuda hides the driver's own.
 struct HidingFolder {
   std::string folder, evidence, cause;
   Severity severity = Severity::kWarning;
 };
 
-// "libcuda.so.580.159.03" -> "580.159.03"
+// The version in a file name: "libcuda.so.580.159.03" -> "580.159.03".
 std::string libcudaVersion(const Tree& tree, const std::string& folder) {
   constexpr std::string_view kName = "libcuda.so.";
   for (const std::string& name : tree.list(folder))
@@ -176,7 +176,7 @@ std::optional<HidingFolder> hidingFolder(const Tree& tree, const std::string& fo
   }
   if (folder.find("/compat") == std::string::npos) return std::nullopt;
   const std::string version = libcudaVersion(tree, folder);
-  // A newer major version is what the compatibility package is for.
+  // A newer major version is intended: the compatibility package brings it.
   if (version.empty() || driver.empty() || version == driver || majorOf(version) > majorOf(driver))
     return std::nullopt;
   return HidingFolder{folder, fmt::format("libcuda {} beside driver {}", version, driver),
@@ -184,13 +184,14 @@ std::optional<HidingFolder> hidingFolder(const Tree& tree, const std::string& fo
                       Severity::kFailure};
 }
 
-// Folders behind the driver's own are never reached.
+// Whether the folder has the driver's own libcuda. The loader never reaches the folders after it.
 bool holdsDriver(const Tree& tree, const std::string& folder) {
   return folder.find("/stubs") == std::string::npos &&
          folder.find("/compat") == std::string::npos && tree.has(folder + "/libcuda.so.1");
 }
 
-// The command that leaves the rest of the list. Names that a shell would take apart are not typed.
+// The command that removes the folder from the list. A name with characters that a shell interprets
+// gets no command.
 std::string withoutFolder(const std::string& list, const std::string& folder) {
   std::vector<std::string> rest;
   std::istringstream folders(list);
@@ -227,7 +228,7 @@ void checkStubs(const Node& node, const std::string& driver, Report& report) {
   }
 }
 
-// The GPUs beside Grace share NVLink with those of other nodes.
+// Only GPUs with Grace share NVLink with GPUs of other nodes.
 bool sharesNvlink(const Tree& tree, const PciFunction& gpu) {
   constexpr auto kInformation = "/proc/driver/nvidia/gpus/{}/information";
   return tree.read(fmt::format(kInformation, gpu.address)).text.find("NVIDIA GB") !=
@@ -242,7 +243,7 @@ constexpr auto kImexFix =
     "Docker: --device=/dev/nvidia-caps-imex-channels/channel0\n"
     "On the node: systemctl status nvidia-imex";
 
-// A process opens a channel to map the memory of a GPU of another node.
+// Checks the IMEX channel, through which a process maps memory of another node's GPU.
 void checkImexChannel(const Node& node, const std::vector<PciFunction>& gpus, Report& report) {
   constexpr auto kDevices = "/proc/devices", kChannels = "/dev/nvidia-caps-imex-channels";
   if (std::none_of(gpus.begin(), gpus.end(),
@@ -254,7 +255,7 @@ void checkImexChannel(const Node& node, const std::vector<PciFunction>& gpus, Re
   if (std::any_of(names.begin(), names.end(),
                   [](const std::string& name) { return name.starts_with("channel"); }))
     return report.fine("There is an IMEX channel for NVLink to other nodes.");
-  // A host may make channels only for its containers.
+  // A host need not have channels itself: it may create them only for its containers.
   const bool pod = inPod(node.tree, node.variables);
   report.add(
       {.severity = !pod    ? Severity::kInfo
@@ -276,7 +277,7 @@ void checkImexChannel(const Node& node, const std::vector<PciFunction>& gpus, Re
 
 host::Place placeOf(const PciFunction& function) { return {function.way, function.numa}; }
 
-// The nodes that the kernel lists, and those that functions name.
+// The NUMA nodes that the kernel lists, and others that PCI functions name.
 host::Nodes numaNodesOf(const Tree& tree, const std::vector<PciFunction>& gpus,
                         const std::vector<RdmaNic>& nics) {
   constexpr std::string_view kPrefix = "node";
@@ -301,7 +302,7 @@ host::Nodes numaNodesOf(const Tree& tree, const std::vector<PciFunction>& gpus,
   return out;
 }
 
-// Also those that are down: the topic `rdma` reports them.
+// Includes NICs that are down, because the topic `rdma` reports those.
 std::vector<host::Nic> placedNics(const std::vector<RdmaNic>& nics) {
   std::vector<host::Nic> out;
   for (const RdmaNic& nic : nics)
@@ -346,7 +347,8 @@ void addFar(const std::vector<GpuNearest>& far, Report& report) {
               .gain = "Transfers stay off the link between the sockets."});
 }
 
-// On a platform without such switches no GPU has a NIC beside it, and there is nothing to repair.
+// Reports GPUs without a NIC under their switch. On a platform without such switches this is
+// normal, and there is nothing to repair.
 void addNoNear(const std::vector<GpuNearest>& alone, bool others_have, Report& report) {
   report.add(
       {.severity = others_have ? Severity::kWarning : Severity::kInfo,

@@ -1,4 +1,4 @@
-// Whether the IOMMU and ACS let NICs and GPUs reach each other's memory directly.
+// Checks that the IOMMU and ACS let NICs and GPUs reach each other's memory directly.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -21,20 +21,20 @@ namespace {
 constexpr auto kIommuGroups = "/sys/kernel/iommu_groups";
 constexpr auto kCommandLine = "/proc/cmdline";
 
-// A device that does RDMA: its name, and its PCI function.
+// A NIC or GPU: its name, and its PCI function.
 struct DmaDevice {
   std::string name;
   PciFunction function;
   bool nic = false;
 };
 
-// The kernel's settings. They are hints: the type of a device's own group decides.
+// The kernel's IOMMU settings. They are only hints: the type of a device's own group decides.
 struct IommuHints {
   std::string machine = {};  // "x86_64", "aarch64"; empty: unknown
   std::string command_line = {};
   bool pt = false;              // iommu=pt is on the command line
-  bool passthrough = false;     // the last word of the command line on this machine
-  std::string encryption = {};  // the evidence that memory is encrypted
+  bool passthrough = false;     // the effective setting of the command line on this machine
+  std::string encryption = {};  // evidence that memory is encrypted
   bool arm() const { return machine.starts_with("aarch64") || machine.starts_with("arm"); }
 };
 
@@ -76,7 +76,7 @@ std::string encryptionEvidence(const Node& node, const std::string& command_line
   return {};
 }
 
-// "iommu=pt,nofullflush": settings of one key, of which the last counts.
+// Reads "iommu=pt,nofullflush": settings of one key, the last of which counts.
 void readIommuWord(std::string_view value, IommuHints& hints) {
   std::istringstream settings{std::string(value)};
   for (std::string one; std::getline(settings, one, ',');) {
@@ -87,7 +87,7 @@ void readIommuWord(std::string_view value, IommuHints& hints) {
   }
 }
 
-// As the kernel reads a truth value.
+// Parses a truth value as the kernel does.
 bool isYes(std::string_view value) {
   return value == "on" ||
          (!value.empty() && std::string_view("1yYtT").find(value[0]) != std::string_view::npos);
@@ -145,7 +145,7 @@ std::string passthroughFix(const Node& node, const IommuHints& hints) {
       setting, hints.machine.empty() ? "\nOn arm64 the setting is iommu.passthrough=1." : "");
 }
 
-// A group's type can be changed while no driver holds its devices.
+// The commands that change a group's type, which is possible while no driver holds its devices.
 std::string changeTypeFix(const std::vector<DmaDevice>& translated) {
   std::vector<std::string> addresses;
   for (const DmaDevice& one : translated) addresses.push_back(one.function.address);
@@ -204,7 +204,8 @@ std::vector<Evidence> translationEvidence(const Node& node, const IommuHints& hi
   return out;
 }
 
-// A virtual function beside GPUs fails; the others work, but pay for each registration.
+// With translation, a virtual function beside GPUs fails. Other devices work, but pay for each
+// registration.
 Severity translationSeverity(const std::vector<DmaDevice>& devices,
                              const std::vector<DmaDevice>& translated) {
   const bool gpus =
@@ -237,7 +238,8 @@ void checkTranslation(const Node& node, const std::vector<DmaDevice>& devices, R
                "and unlimited memlock."});
 }
 
-// Kernels before 5.11 do not tell a group's type, and newer ones may have types we do not know.
+// Reports groups of unknown type: kernels before 5.11 do not show it, and newer ones may have new
+// types.
 void checkUnknownTypes(const Node& node, const std::vector<DmaDevice>& devices, Report& report) {
   std::vector<DmaDevice> unknown;
   for (const DmaDevice& one : devices)
@@ -262,7 +264,7 @@ void checkUnknownTypes(const Node& node, const std::vector<DmaDevice>& devices, 
 
 using Bridges = std::set<std::string>;
 
-// The bridges below the last one that both devices lie behind. None: they share no bridge.
+// The bridges between two devices, below the last bridge that they share. Nothing: they share none.
 Bridges bridgesBetween(const PciFunction& one, const PciFunction& other) {
   const auto [a, b] =
       std::mismatch(one.way.begin(), one.way.end(), other.way.begin(), other.way.end());

@@ -85,7 +85,7 @@ TEST(CheckIommu, NamesBridgesThatRedirect) {
     const std::string text = testing::configSpace({{0x0001, 0x140, 0}, {0x000d, 0, control}});
     folder.rewrite(fmt::format("/sys/bus/pci/devices/{}/config", bridge), text);
   };
-  acs("0000:15:01.0", 0x1d);  // above both: the traffic does not pass it
+  acs("0000:15:01.0", 0x1d);  // above both functions, so their traffic does not pass it
   acs("0000:17:00.0", 0x01);
   EXPECT_EQ(codesAboveInfo(folder), Codes{});
   EXPECT_NE(findingOf(folder, "iommu.acs-unseen").fix, "") << "no other bridge shows its ACS";

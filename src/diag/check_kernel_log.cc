@@ -1,4 +1,4 @@
-// Faults of DMA, PCIe and peer memory in the kernel log.
+// Checks the kernel log for faults of DMA, PCIe and peer memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ std::string functionsText(const LogLines& lines) {
              : listed(std::vector<std::string>(lines.functions.begin(), lines.functions.end()));
 }
 
-// The NICs and GPUs, and the bridges above them.
+// The PCI functions of NICs and GPUs, and the bridges above them.
 std::set<std::string> functionsThatMatter(const Node& node) {
   std::set<std::string> out;
   for (const RdmaNic& nic : rdmaNics(node))
@@ -34,7 +34,7 @@ std::set<std::string> functionsThatMatter(const Node& node) {
   return out;
 }
 
-// A line that names no device may be of ours.
+// Whether the lines concern our functions. A line without a device counts, because it may.
 bool matters(const LogLines& lines, const std::set<std::string>& ours) {
   return lines.functions.empty() ||
          std::any_of(lines.functions.begin(), lines.functions.end(),
@@ -55,7 +55,7 @@ void addPageFaults(const LogLines& lines, bool ours, bool rdma, Report& report) 
               .gain = "Transfers complete (without: IBV_WC_LOC_PROT_ERR)."});
 }
 
-// Links report a few corrected errors while they train.
+// Fewer corrected errors are normal, because links report some while they train.
 constexpr std::size_t kManyCorrected = 10;
 
 void addPcieErrors(const KernelLog& log, const std::set<std::string>& ours, bool rdma,

@@ -1,4 +1,4 @@
-// The pod that the process runs in, and what it was given.
+// Describes the pod of this process, and the devices that it got.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,13 +15,13 @@ namespace {
 
 constexpr auto kServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
-// All capabilities that mean "privileged" in practice.
+// Whether the process has all the capabilities that a privileged container has.
 bool isPrivileged(const ProcessFacts& process) {
   return process.has(Capability::kSysAdmin) && process.has(Capability::kIpcLock) &&
          process.has(Capability::kSysPtrace);
 }
 
-// The devices and GPUs that plugins gave to the pod.
+// The devices and GPUs that plugins gave to this pod.
 std::vector<Evidence> podEvidence(const Node& node) {
   std::vector<Evidence> out;
   const std::string space = node.tree.line(kServiceAccount);

@@ -1,4 +1,4 @@
-// Copies and versions of the libraries that carry RDMA.
+// Checks the copies and versions of the libraries that carry RDMA.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using Library = Live::Library;
 constexpr auto kVerbs = "libibverbs.so.1";
 constexpr auto kFabric = "libfabric.so.1";
 
-// "1.14.39.0" -> 1, 14, 39, 0; what is no number ends it.
+// Parses "1.14.39.0" to 1, 14, 39, 0. The first part that is not a number ends it.
 std::vector<unsigned> versionNumbers(std::string_view text) {
   std::vector<unsigned> out;
   while (!text.empty()) {
@@ -37,8 +37,8 @@ std::vector<unsigned> versionNumbers(std::string_view text) {
   return out;
 }
 
-// The version of a library's file is that of its interface; rdma-core's own is the third number:
-// libibverbs.so.1.14.39.0 belongs to rdma-core 39.0.
+// The version of rdma-core is the third number of a library's file: libibverbs.so.1.14.39.0 belongs
+// to rdma-core 39.0. The whole number is the interface's version.
 std::vector<unsigned> packageVersion(const Library& library) {
   auto numbers = versionNumbers(library.version);
   if (library.name == kVerbs && numbers.size() >= 3 && numbers[0] == 1)
@@ -46,13 +46,13 @@ std::vector<unsigned> packageVersion(const Library& library) {
   return numbers;
 }
 
-// /lib64 and /usr/lib64 are one folder on most systems.
+// The path without links, because /lib64 and /usr/lib64 are one folder on most systems.
 std::string ownPath(const Tree& tree, const std::string& path) {
   if (std::string real = tree.resolve(path); !real.empty()) return real;
   return path.starts_with("/usr/lib") ? path.substr(4) : path;
 }
 
-// The copies of a library that differ in their file, in the loader's order.
+// The different files of a library, in the loader's order.
 std::vector<Library> copiesOf(const Node& node, std::string_view name) {
   std::map<std::string, bool> seen;
   std::vector<Library> out;
@@ -109,7 +109,7 @@ bool isOlder(const Library& library, const std::vector<unsigned>& least) {
   return !version.empty() && version < least;
 }
 
-// Grace with Blackwell is arm64 with EFA: libfabric before 2.5.1 cannot register memory there.
+// libfabric before 2.5.1 cannot register memory on Grace with Blackwell, which is arm64 with EFA.
 bool isGraceWithEfa(const Node& node, const std::vector<RdmaDevice>& devices) {
   return node.live.machine == "aarch64" &&
          std::any_of(devices.begin(), devices.end(), [](const RdmaDevice& device) {
@@ -189,7 +189,7 @@ void checkLibraries(const Node& node, Report& report) {
   for (const TwoCopies& what : kTwoCopies) checkCopies(node, !devices.empty(), what, report);
   for (const Library& one : node.live.libraries)
     report.fine(fmt::format("{} {} ({})", one.name, one.version, one.path));
-  // Without /sys nothing says that there is no RDMA device.
+  // Without /sys it is unknown whether there is an RDMA device.
   if (devices.empty() && node.tree.list("/sys").empty())
     return addLibrariesUnknown(Severity::kInfo, report);
   if (devices.empty()) return report.fine("No RDMA device: no library is needed.");

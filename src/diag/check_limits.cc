@@ -1,4 +1,4 @@
-// Limits of the process and its control group: locked memory, files, memory, RDMA objects.
+// Checks limits of the process and its control group: locked memory, files, memory, RDMA objects.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ std::optional<std::uint64_t> limitValue(const std::string& word) {
   return out;
 }
 
-// "Max locked memory         8388608              unlimited            bytes"
+// Reads "Max locked memory         8388608              unlimited            bytes".
 std::optional<ProcessLimit> processLimit(const std::string& text, std::string_view name) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -64,7 +64,7 @@ void addUnreadLimit(const std::string& name, Report& report) {
               .fix = "ulimit -l; ulimit -n"});
 }
 
-// Each runtime has its own way to lift the limit of its containers.
+// The command depends on the container runtime, since each lifts its containers' limit differently.
 std::string memlockFix(const Node& node, const ProcessLimit& limit) {
   if (limit.hard == kUnlimited) return "ulimit -l unlimited\n(viaduct exec does it for a program.)";
   if (onOpenShift(node))
@@ -84,14 +84,14 @@ std::string memlockFix(const Node& node, const ProcessLimit& limit) {
          "Docker: docker run --ulimit memlock=-1";
 }
 
-// A manifest that adds IPC_LOCK fills the bounding set. A plain user of a host has that set full,
-// too, so a full one means nothing outside of a pod.
+// Whether the pod's manifest added IPC_LOCK, which puts it into the bounding set. Outside a pod the
+// bounding set is always full, so it says nothing there.
 bool wasGivenIpcLock(const Node& node, const ProcessFacts& process) {
   return process.mayGet(Capability::kIpcLock) &&
          (inPod(node.tree, node.variables) || !process.mayGet(Capability::kSysAdmin));
 }
 
-// Whether the process was given IPC_LOCK to no effect, and why.
+// The reason why a granted IPC_LOCK has no effect; empty: it has effect, or was not granted.
 std::string inertReason(const Node& node, const ProcessFacts& process) {
   if (process.has(Capability::kIpcLock) && process.user_namespace)
     return "The kernel takes IPC_LOCK of the node's own user namespace alone.";
@@ -224,7 +224,7 @@ void checkGroupMemory(const Node& node, bool rdma, Report& report) {
        .gain = "The job is not killed for lack of memory when it opens its devices."});
 }
 
-// "mlx5_0 hca_handle=2 hca_object=2000"; without a limit the values are "max".
+// Reads "mlx5_0 hca_handle=2 hca_object=2000". The value "max" is no limit.
 bool limitsObjects(const std::string& line) {
   const auto value = line.find('=');
   return value != std::string::npos && line.find_first_of("0123456789", value) != std::string::npos;

@@ -1,4 +1,4 @@
-// Huge pages and shared memory.
+// Checks huge pages and shared memory.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace viaduct::diag {
 namespace {
 
-// A container gets 64 MiB unless its manifest says otherwise; NCCL takes about 33 MiB a GPU there.
+// A container gets 64 MiB unless its manifest asks for more. NCCL takes about 33 MiB per GPU.
 constexpr std::uint64_t kLeastShm = std::uint64_t{1} << 30U;
 
 constexpr auto kShmFix =
@@ -53,7 +53,7 @@ void checkShm(const Node& node, Report& report) {
   }
   const std::string size = base::formatSize(*node.live.shm_bytes);
   if (*node.live.shm_bytes >= kLeastShm) return checkShmFree(node, size, report);
-  // A small machine without GPUs and RDMA has half of its memory there, and needs no more.
+  // Without GPUs and RDMA, the default size of half the memory is enough.
   const bool matters = hasRdma(node.tree) || hasNvidiaDriver(node.tree);
   report.add({.severity = matters ? Severity::kWarning : Severity::kInfo,
               .code = "memory.shm-small",

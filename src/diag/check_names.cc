@@ -1,4 +1,4 @@
-// Whether the names of peers and meeting places resolve.
+// Checks that the names of peers and meeting places resolve.
 #include <fmt/format.h>
 
 #include <sstream>

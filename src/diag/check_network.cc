@@ -1,4 +1,4 @@
-// Network interfaces: addresses, routes, and the rails of RDMA devices.
+// Checks network interfaces: addresses, routes, and the rails of RDMA devices.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -26,7 +26,7 @@ std::string netFile(const std::string& interface, const char* name) {
   return fmt::format("/sys/class/net/{}/{}", interface, name);
 }
 
-// The network devices of RDMA devices, in this network namespace. IPoIB is none of them.
+// The network devices of RDMA devices in this network namespace, without IPoIB.
 RailNames railsOf(const Node& node) {
   RailNames out;
   for (const RdmaDevice& device : ownDevices(node).devices)
@@ -132,7 +132,7 @@ void checkRoutes(const Node& node, const RailNames& rails, Report& report) {
 
 // ---- Rails in one subnet.
 
-// The kernel takes the greater of an interface's value and that of "all".
+// The effective setting: the kernel takes the greater of an interface's value and that of "all".
 std::optional<std::uint64_t> settingOf(const Tree& tree, const std::string& interface,
                                        const char* name) {
   const auto read = [&](const std::string& of) {
@@ -228,7 +228,7 @@ void checkSubnets(const Node& node, const RailNames& rails, Report& report) {
 
 // ---- Links that come and go, and MTU.
 
-// A switch that restarts changes the carrier twice. These are many more than the other rails have.
+// A restarting switch changes the carrier twice. These limits far exceed the other rails' count.
 constexpr std::uint64_t kManyChanges = 20, kManyChangesAlone = 100;
 
 using CarrierChanges = std::map<std::string, std::uint64_t>;
@@ -287,7 +287,7 @@ void checkCarrier(const Node& node, const RailNames& rails, Report& report) {
 }
 
 void checkRailMtus(const Node& node, const RailNames& rails, Report& report) {
-  constexpr std::uint64_t kFullRdma = 4192;  // the topic roce reports smaller ones
+  constexpr std::uint64_t kFullRdma = 4192;  // the topic roce reports smaller MTUs
   std::map<std::uint64_t, RailNames> of;
   Finding finding{.severity = Severity::kWarning, .code = "network.mtu"};
   for (const std::string& rail : rails)
@@ -308,7 +308,7 @@ void checkRailMtus(const Node& node, const RailNames& rails, Report& report) {
       for (const std::string& rail : names)
         finding.fix += fmt::format("ip link set {} mtu {}\n", rail, of.rbegin()->first);
   finding.fix += fmt::format("See that it passes: ping -M do -s {} PEER",
-                             of.rbegin()->first - 28);  // headers of IPv4 and ICMP
+                             of.rbegin()->first - 28);  // without the headers of IPv4 and ICMP
   report.add(std::move(finding));
 }
 

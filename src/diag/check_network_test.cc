@@ -15,7 +15,7 @@ using testing::roceNode;
 
 using Codes = std::vector<std::string>;
 
-// rail2 and rail3 in the subnet 10.0.102.0/24.
+// Puts rail2 and rail3 into one subnet, 10.0.102.0/24.
 void shareSubnet(testing::Fixture& folder) {
   for (auto& one : folder.live.addresses)
     if (one.interface == "rail3") one.address = "10.0.102.22";
@@ -71,7 +71,7 @@ TEST(CheckNetwork, NamesANodeWithoutAddress) {
   EXPECT_EQ(codesAboveInfo(folder), Codes{"network.addresses-unknown"});
 }
 
-TEST(CheckNetwork, BearsAddressesThatAreNone) {
+TEST(CheckNetwork, IgnoresTextsThatAreNoAddresses) {
   auto folder = roceNode();
   for (const char* address : {"", "10.0.102", "10.0.102.21.5", "\x1b[2J", "999.1.1.1"})
     folder.live.addresses.push_back({"rail4", address, 24});

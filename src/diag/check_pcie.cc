@@ -1,4 +1,4 @@
-// Speed and width of the PCIe links of NICs and GPUs, and the errors that they count.
+// Checks speed, width and error counters of the PCIe links of NICs and GPUs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,20 +15,20 @@
 namespace viaduct::diag {
 namespace {
 
-// A NIC's physical function, for virtual functions have no link of their own.
+// A NIC's physical function, because virtual functions have no link of their own.
 struct NicPath {
-  std::vector<std::string> names = {};  // of the RDMA devices behind the function
+  std::vector<std::string> names = {};  // of the RDMA devices on the function
   PciFunction function = {};
   std::vector<PciFunction> above = {};  // from the CPU down
-  double needed = 0;                    // bytes a second of its active ports; 0: none is active
+  double needed = 0;                    // bytes a second of its active ports; 0: none
 };
 
-// One kind of fault, of all devices that have it.
+// One kind of fault, with all devices that have it.
 struct PathFault {
   std::vector<std::string> names = {};
   std::vector<std::string> bridges = {};
   std::vector<Evidence> evidence = {};
-  std::string address = {};  // of the first function
+  std::string address = {};  // of the first device's function
   Severity severity = Severity::kInfo;
 };
 
@@ -50,10 +50,10 @@ std::vector<NicPath> nicPaths(const Node& node) {
   for (const RdmaNic& nic : rdmaNics(node)) {
     const std::string& physical = nic.function.physical;
     auto function = physical.empty() ? nic.function : pciFunction(node.tree, physical);
-    if (!function) continue;  // a guest has virtual functions alone
+    if (!function) continue;  // a guest sees only virtual functions
     NicPath& path = paths[function->address];
     path.names.push_back(nic.device.name);
-    path.needed = std::max(path.needed, neededBy(nic));  // all of them share the port
+    path.needed = std::max(path.needed, neededBy(nic));  // the function's devices share the port
     path.function = *std::move(function);
   }
   std::vector<NicPath> out;
@@ -74,8 +74,8 @@ const PciFunction* parentOf(const NicPath& path) {
   return known ? &path.above.back() : nullptr;
 }
 
-// A link that could be better at both ends has trained badly. Where the other end is not known, the
-// slot may be all that there is: it matters only if the ports need more.
+// A link below the capability of both of its ends has trained badly. If the other end is unknown,
+// the slot itself may be slow. Then it matters only if the ports need more.
 template <class Number>
 Severity trainedBadly(Number now, Number most, Number most_of_parent, bool parent_known,
                       bool enough) {
@@ -92,7 +92,7 @@ void note(PathFault& fault, const NicPath& path) {
   fault.severity = Severity::kWarning;
 }
 
-// The bridges that hold the NIC back further up.
+// The bridges further up that are slower than the NIC's own link.
 std::vector<const PciFunction*> slowBridges(const NicPath& path) {
   std::vector<const PciFunction*> out;
   const double own = bytesNow(path.function.link);
@@ -201,7 +201,7 @@ void checkNicLinks(const Node& node, const std::vector<NicPath>& paths, Report& 
                            ? "No RDMA device on PCI."
                            : "Only virtual functions here: their links belong to the host.");
   NicFaults faults;
-  std::vector<std::string> unknown;  // addresses
+  std::vector<std::string> unknown;  // PCI addresses
   for (const NicPath& path : paths) {
     if (bytesNow(path.function.link) <= 0) unknown.push_back(path.function.address);
     judge(path, faults);
@@ -223,7 +223,7 @@ void checkNicLinks(const Node& node, const std::vector<NicPath>& paths, Report& 
     report.fine(fmt::format("The PCIe paths of {} NICs carry their rate.", paths.size()));
 }
 
-// A GPU without work lowers its speed to 2.5 GT/s: its width alone tells.
+// Checks only the width, because an idle GPU lowers its link to 2.5 GT/s.
 void checkGpuLinks(const Tree& tree, const std::vector<PciFunction>& gpus, bool nics,
                    Report& report) {
   PathFault narrow;
@@ -232,7 +232,7 @@ void checkGpuLinks(const Tree& tree, const std::vector<PciFunction>& gpus, bool 
     if (link.width == 0 || link.most_width <= link.width) continue;
     const auto above = bridgesAbove(tree, gpu);
     const bool known = !above.empty() && isParent(above.back(), gpu);
-    if (known && above.back().link.most_width <= link.width) continue;  // the slot has no more
+    if (known && above.back().link.most_width <= link.width) continue;  // the slot is no wider
     if (narrow.names.empty()) narrow.address = gpu.address;
     narrow.names.push_back("GPU " + gpu.address);
     addLinkEvidence(narrow, gpu);
@@ -245,10 +245,10 @@ void checkGpuLinks(const Tree& tree, const std::vector<PciFunction>& gpus, bool 
   addWidth(narrow, report);
 }
 
-// A few corrected errors come with each boot.
+// Fewer are normal, because each boot causes some corrected errors.
 constexpr std::uint64_t kManyCorrectable = 1000;
 
-// How many errors a file counts beyond those at the doctor's start.
+// The number of errors that a file has counted since the doctor's start.
 std::uint64_t growthOf(const Node& node, const std::string& path) {
   const auto at = node.live.grown.find(path);
   return at == node.live.grown.end() ? 0 : at->second;
@@ -300,7 +300,7 @@ void checkAer(const Node& node, const std::map<std::string, std::string>& folder
                       "from the bus."});
 }
 
-// The functions that RDMA traffic passes, each once.
+// The functions on the paths of RDMA traffic, each once, with their folders.
 std::map<std::string, std::string> foldersOnPaths(const Tree& tree,
                                                   const std::vector<NicPath>& paths,
                                                   const std::vector<PciFunction>& gpus) {

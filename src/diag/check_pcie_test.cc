@@ -12,7 +12,7 @@ using testing::codesAboveInfo;
 using testing::findingOf;
 using Codes = std::vector<std::string>;
 
-// The way of mlx5_0 on roceNode(), from the CPU down; the GPU beside it is 0000:19:00.0.
+// The path from the CPU down to mlx5_0 on roceNode(). The GPU beside it is 0000:19:00.0.
 constexpr auto kRootPort = "0000:15:01.0";
 constexpr auto kUpstream = "0000:16:00.0";
 constexpr auto kPort = "0000:17:00.0";
@@ -22,7 +22,7 @@ void set(const testing::Fixture& folder, const char* address, const char* file, 
   folder.rewrite(fmt::format("/sys/bus/pci/devices/{}/{}", address, file), text);
 }
 
-// A link has two ends, and both tell its speed.
+// Sets the speed at both ends of a link, because both show it.
 void setSpeed(const testing::Fixture& folder, const char* above, const char* below,
               const char* text) {
   set(folder, above, "current_link_speed", text);

@@ -1,4 +1,4 @@
-// Topics that are a few lines each: CPU, clock, names, Kubernetes.
+// Tests of small topics: CPU, clock, names, Kubernetes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ TEST(CheckClock, NamesAClockThatIsNotSynchronized) {
   EXPECT_EQ(codesAboveInfo(folder), Codes{"clock.unknown"});
 }
 
-TEST(CheckNames, NamesThoseThatDoNotResolve) {
+TEST(CheckNames, ReportsNamesThatDoNotResolve) {
   auto folder = testing::p5();
   folder.write("/etc/resolv.conf", "# a comment\nnameserver 10.100.0.10\nsearch default.svc");
   folder.live.names["etcd.nowhere"] = Tried{.ok = false, .text = "Name or service not known"};
@@ -55,7 +55,7 @@ TEST(CheckNames, NamesThoseThatDoNotResolve) {
   EXPECT_NE(finding.fix.find("publishNotReadyAddresses"), std::string::npos);
 }
 
-TEST(CheckKubernetes, SaysWhatThePodWasGiven) {
+TEST(CheckKubernetes, ListsTheDevicesOfThePod) {
   const auto folder = testing::openShiftAfter();
   const Finding pod = findingOf(folder, "kubernetes.pod");
   EXPECT_EQ(pod.what, "This is a Kubernetes pod of namespace inference.");
@@ -64,7 +64,7 @@ TEST(CheckKubernetes, SaysWhatThePodWasGiven) {
   EXPECT_FALSE(diagnose(testing::laptop().node()).has("kubernetes.pod"));
 }
 
-// The topics that look at the node's files. The clock and the names are results of live tests.
+// Only topics that read the node's files. The clock and the names come from live tests.
 TEST(Topics, CallNothingFineWhereThereIsNoFile) {
   testing::NodeFolder folder;
   folder.remove("/sys");
@@ -94,7 +94,7 @@ TEST(Topics, SayOnceThatThereIsNoSys) {
   }
 }
 
-TEST(ProcessFacts, ReadWhatIsThereAndNothingElse) {
+TEST(ProcessFacts, DamagedFilesLeaveFactsEmpty) {
   const testing::NodeFolder folder;
   for (const char* text : {"", "Uid:", "CapEff:\nCapBnd:\tzz", "Uid:\t1\nCapEff", "\x01"}) {
     folder.write("/proc/self/status", text);

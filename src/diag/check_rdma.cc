@@ -1,4 +1,5 @@
-// RDMA devices: ports, rates, firmware, and the files through which programs open them.
+// Checks RDMA devices: ports, rates, firmware, and the device files through which programs open
+// them.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -22,7 +23,7 @@ using DeviceKind = RdmaDevice::Kind;
 struct PortOf {
   const RdmaDevice* device = nullptr;
   const RdmaPortState* port = nullptr;
-  // "mlx5_0", or "mlx5_0:2" where the device has several ports.
+  // "mlx5_0", or "mlx5_0:2" if the device has several ports.
   std::string name() const {
     return device->ports.size() == 1 ? device->name
                                      : fmt::format("{}:{}", device->name, port->number);
@@ -64,7 +65,7 @@ std::vector<Evidence> filesOf(const PortList& ports, std::initializer_list<const
 
 // ---- States.
 
-// Faults of a port that does not carry data.
+// The faults of a port that carries no data.
 enum class DownKind { kNo, kPolling, kDown, kInit, kUnknown };
 
 DownKind downOf(const RdmaPortState& port) {
@@ -74,8 +75,8 @@ DownKind downOf(const RdmaPortState& port) {
   return port.phys_state.starts_with("2:") ? DownKind::kPolling : DownKind::kDown;
 }
 
-// Another check tells why the port is down, or nobody misses it: a virtual function that no pod was
-// given.
+// True if another check reports why the port is down, or if it is a virtual function that no pod
+// uses.
 bool isOfAnotherCheck(const Node& node, const OwnDevices& own, const PortOf& one) {
   if (!one.device->physical.empty() &&
       (!own.certain || functionFault(node.tree, *one.device) != FunctionFault::kNo))
@@ -84,7 +85,7 @@ bool isOfAnotherCheck(const Node& node, const OwnDevices& own, const PortOf& one
   return one.port->roce() && !interface.empty() && isInterfaceDown(node.tree, interface);
 }
 
-// A card's second port often has no cable, on all cards alike.
+// True if all ports that are down are second ports: cards often have no cable there.
 bool areUnusedSecondPorts(const OwnDevices& own, const PortList& down) {
   const auto second = [](const RdmaDevice& one) { return !one.pci.ends_with(".0"); };
   return std::all_of(down.begin(), down.end(),
@@ -179,7 +180,7 @@ void checkPortStates(const Node& node, const OwnDevices& own, const PortList& po
     reportUnknownStates(at->second, report);
 }
 
-// Nothing of theirs can be judged.
+// Reports ports that cannot be judged, because their files are missing or damaged.
 void checkPortFiles(const Node& node, const OwnDevices& own, const PortList& ports,
                     Report& report) {
   Finding finding{.severity = Severity::kUnknown,
@@ -224,7 +225,7 @@ void checkLids(const Node& node, const PortList& active, Report& report) {
 
 // ---- Rates.
 
-// Devices that should have the same rate: of one model and use.
+// The key of devices that should have equal rates: of one model and one use.
 auto siblingKey(const PortOf& one) {
   return std::tuple(one.device->kind, one.device->type, one.device->board,
                     one.device->physical.empty(), one.port->link_layer);
@@ -236,13 +237,14 @@ std::map<decltype(siblingKey({})), PortList> siblingsOf(const PortList& ports) {
   return out;
 }
 
-// A kernel prints a speed that it does not know as the slowest one, 2.5 Gb/s a lane.
+// True for a speed that the kernel does not know: it prints such a speed as the slowest, 2.5 Gb/s a
+// lane.
 bool isUnnamed(const RdmaPortState& port) {
   return port.lanes != 0 && (port.speed.empty() || port.speed == "SDR") &&
          port.gigabits <= 2.5 * port.lanes;
 }
 
-// An Ethernet port of 25 Gb/s has one lane.
+// True for an InfiniBand port with one lane. An Ethernet port of 25 Gb/s always has one.
 bool isNarrow(const RdmaPortState& port) {
   return port.infiniband() && port.lanes == 1 && !isUnnamed(port);
 }
@@ -334,7 +336,7 @@ void checkPortRates(const Node& node, const PortList& active, Report& report) {
 
 // ---- Firmware and device files.
 
-// The version that most devices have; of two such, the later one.
+// The version of most devices; if two are equally frequent, the later one.
 std::string usualVersion(const std::map<std::string, std::vector<std::string>>& versions) {
   std::string out;
   std::size_t most = 0;
@@ -395,7 +397,8 @@ void checkDeviceFiles(const Node& node, const OwnDevices& own, Report& report) {
   std::vector<Evidence> evidence;
   for (const RdmaDevice& one : own.devices) {
     const std::string file = "/dev/infiniband/" + one.uverbs;
-    // The device files of a container are its own.
+    // On behalf of all pods, a missing device file means nothing: a container has only its own
+    // files.
     const bool hidden = node.for_all_pods && own.pod;
     if (!one.uverbs.empty() && (hidden || node.tree.has(file))) continue;
     without.push_back(one.name);

@@ -68,7 +68,7 @@ TEST(CheckRdma, NamesAGivenDeviceThatProgramsCannotOpen) {
             "Programs cannot open mlx5_6: /dev/infiniband has no file for it.");
 }
 
-TEST(CheckRdma, DoesNotTakeWhatItCannotReadForFine) {
+TEST(CheckRdma, ReportsUnreadableFilesAsUnknown) {
   for (const char* garbage : {"", "\x1b[2J", "4", "ACTIVE", "99999999999999999999: X"}) {
     const auto folder = aksNd();
     folder.rewrite(std::string(kIb3) + "state", garbage);

@@ -1,4 +1,4 @@
-// RDMA over Ethernet: interfaces, addresses, GIDs and MTU of its devices.
+// Checks RDMA over Ethernet: interfaces, addresses, GIDs and MTU of its devices.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -20,20 +20,20 @@
 namespace viaduct::diag {
 namespace {
 
-// A port of RoCE and its network device here.
+// A RoCE port, and its network device in this namespace.
 struct RoceRail {
   std::string device = {}, interface = {};
   RdmaPortState port = {};
   bool default_route = false;
-  bool of_sriov = false;  // the topic sriov tells why it is down
+  bool of_sriov = false;  // the topic sriov reports why it is down
 };
 using RoceRails = std::vector<RoceRail>;
 
 struct RoceView {
   RoceRails rails = {};
-  std::vector<std::string> elsewhere = {};  // devices whose interface is in another namespace
+  std::vector<std::string> elsewhere = {};  // devices whose network device is in another namespace
   bool given = false;
-  // InfiniBand or EFA carries the data here, and RoCE has another use.
+  // InfiniBand or EFA carries the data here, so faults of RoCE are only information.
   bool secondary = false;
   Severity worst(Severity severity) const { return secondary ? Severity::kInfo : severity; }
   // The severity of a fault that makes `count` rails useless.
@@ -73,7 +73,7 @@ std::string interfaceFile(const RoceRail& rail, const char* name) {
   return fmt::format("/sys/class/net/{}/{}", rail.interface, name);
 }
 
-// Takes those for which `is` holds out of `rails`.
+// Moves the rails for which `is` holds out of `rails`.
 template <class Is>
 RoceRails takeOut(RoceRails& rails, Is is) {
   RoceRails out;
@@ -82,7 +82,7 @@ RoceRails takeOut(RoceRails& rails, Is is) {
   return out;
 }
 
-// One command for each rail.
+// Joins one command per rail.
 std::string forEach(const RoceRails& rails,
                     const std::function<std::string(const RoceRail&)>& command) {
   std::string out;
@@ -115,7 +115,7 @@ void reportDownRails(const Node& node, const RoceView& view, const RoceRails& do
 }
 
 struct RailAddresses {
-  bool ipv4 = false, ipv6 = false;  // beyond link-local
+  bool ipv4 = false, ipv6 = false;  // addresses that are not link-local
 };
 
 RailAddresses addressesOf(const Node& node, const RoceRail& rail) {
@@ -129,7 +129,7 @@ RailAddresses addressesOf(const Node& node, const RoceRail& rail) {
   return out;
 }
 
-// NCCL takes IPv4 unless it is told otherwise.
+// Whether NCCL is told to use IPv6; by default it uses IPv4.
 bool wantsIpv6(const Node& node) {
   const auto family = node.variables.find("NCCL_IB_ADDR_FAMILY");
   return family != node.variables.end() && family->second == "AF_INET6";
@@ -176,7 +176,8 @@ bool isGid(const std::string& text) {
   return text.size() == 39 && text.find_first_not_of("0123456789abcdef:") == std::string::npos;
 }
 
-// An old kernel has no types; a table always has entries, though they be empty.
+// True if the kernel is too old to show the types of GIDs, or the table is unreadable. A readable
+// table always has entries, even if all are empty.
 bool areGidsUnknown(const Tree& tree, const RdmaPortState& port) {
   if (port.gids.empty()) return tree.list(port.folder + "/gids").empty();
   return std::any_of(port.gids.begin(), port.gids.end(),
@@ -213,7 +214,7 @@ void reportNoVersion2(const RoceView& view, const RoceRails& without, Report& re
        .gain = "NCCL, UCX and libfabric use RoCE v2 by default."});
 }
 
-// "10.0.103.7/24", for a command.
+// The rail's address, "10.0.103.7/24", for a command.
 std::string addressOn(const Node& node, const RoceRail& rail) {
   for (const Live::Address& one : node.live.addresses)
     if (one.interface == rail.interface && !one.address.starts_with("fe80:"))
@@ -243,7 +244,7 @@ void reportLinkLocal(const Node& node, const RoceView& view, const RoceRails& lo
 
 // ---- The index of the GID to use.
 
-// The version of NCCL as major and minor number, where the loader has one.
+// NCCL's major and minor version, if the loader finds NCCL.
 std::optional<std::pair<unsigned, unsigned>> ncclVersion(const Node& node) {
   for (const Live::Library& one : node.live.libraries) {
     if (!one.name.starts_with("libnccl.so")) continue;
@@ -303,7 +304,7 @@ void checkIndices(const Node& node, const RoceView& view, const RoceRails& rails
 
 // ---- MTU.
 
-// An RDMA packet has 96 bytes of headers at most around its payload.
+// An RDMA packet has at most 96 bytes of headers around its payload.
 constexpr std::uint64_t kRdmaHeaders = 96, kFullMtu = 4096 + kRdmaHeaders;
 
 unsigned payloadOf(std::uint64_t mtu) {

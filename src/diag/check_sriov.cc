@@ -1,4 +1,4 @@
-// SR-IOV: the devices that this pod was given, and the links of its virtual functions.
+// Checks SR-IOV: the devices that this pod got, and the links of its virtual functions.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -21,7 +21,7 @@ constexpr auto kRecreate =
     "  kubectl -n openshift-sriov-network-operator logs ds/sriov-device-plugin\n"
     "Outside of OpenShift, the namespace is that of the SR-IOV network operator.";
 
-// One finding for all faults of a kind. Without any given device the pod has no RDMA.
+// Makes one finding of all faults of a kind.
 void addFaults(const Allocation& given, FaultKind kind, Finding finding, Report& report) {
   std::vector<std::string> subjects;
   for (const AllocationFault& one : given.faults) {
@@ -121,7 +121,7 @@ const RdmaDevice* deviceAt(const Allocation& given, const std::string& address) 
   return nullptr;
 }
 
-// The number of a virtual function of its physical one; empty: it cannot be seen.
+// The index of a virtual function on its physical function; empty: it is not visible.
 std::string numberOf(const Tree& tree, const RdmaDevice& device) {
   const std::string owner = "/sys/bus/pci/devices/" + device.physical;
   for (const std::string& name : tree.list(owner))
@@ -130,7 +130,7 @@ std::string numberOf(const Tree& tree, const RdmaDevice& device) {
   return {};
 }
 
-// The commands that an administrator types on the node for one virtual function.
+// The commands for one virtual function, which an administrator types on the node.
 std::string linkCommands(const Tree& tree, const RdmaDevice& device, const RdmaDevice& owner,
                          bool guid) {
   const std::string number = numberOf(tree, device);
@@ -203,7 +203,7 @@ void reportDown(const Node& node, const Allocation& given, Report& report) {
                 .gain = "The port becomes active."});
 }
 
-// Physical functions that a variable names in the place of the virtual ones.
+// Reports variables that name physical functions in place of the pod's virtual ones.
 void reportPhysical(const Node& node, const Allocation& given, Report& report) {
   constexpr std::array<const char*, 3> kLists{"NCCL_IB_HCA", "UCX_NET_DEVICES", "NVSHMEM_HCA_LIST"};
   Finding finding{.severity = Severity::kFailure, .code = "sriov.physical-listed"};

@@ -15,7 +15,7 @@ using testing::Fixture;
 
 const std::vector<std::string> kSriov{"sriov"};
 
-// The codes above info.
+// The codes of all findings above info.
 std::vector<std::string> sriovFaults(const testing::NodeFolder& folder) {
   std::vector<std::string> out;
   const Report report = diagnose(folder.node(), kSriov);
@@ -43,7 +43,7 @@ TEST(CheckSriov, SaysNothingAboveInfoOfHealthyNodes) {
   }
 }
 
-TEST(CheckSriov, NamesWhatThePodWasGiven) {
+TEST(CheckSriov, NamesTheDevicesOfThePod) {
   const Fixture folder = testing::openShiftBefore();
   const Report report = diagnose(folder.node(), kSriov);
   ASSERT_FALSE(report.fines().empty());

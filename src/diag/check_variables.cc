@@ -1,4 +1,4 @@
-// Variables that defeat RDMA on this node.
+// Checks for variables that defeat RDMA on this node.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -69,7 +69,8 @@ bool isTransportVariable(std::string_view name) {
          std::find(kTransportNames.begin(), kTransportNames.end(), name) != kTransportNames.end();
 }
 
-// A wrapper at the start of a container sets variables that `kubectl exec` shells do not get.
+// Reads the variables of process 1, because a wrapper may set some at the container's start.
+// `kubectl exec` shells do not get them.
 void checkProcessOne(const VariableScene& scene) {
   constexpr std::size_t kMostEnvironment = std::size_t{4} << 20U;
   constexpr auto kFile = "/proc/1/environ";

@@ -32,7 +32,7 @@ Finding onlyFinding(const testing::NodeFolder& folder) {
 struct Planted {
   const char* name;
   const char* value;
-  const char* code;  // empty: nothing is wrong with it
+  const char* code;  // empty: the value has no fault
 };
 
 void expectCodes(Fixture (*make)(), std::initializer_list<Planted> all) {
@@ -70,7 +70,7 @@ TEST(CheckVariables, OurOwnAdviceIsRightOnEachNode) {
   }
 }
 
-TEST(CheckVariables, FindsWhatDefeatsRdmaOverRoce) {
+TEST(CheckVariables, FindsVariablesThatDefeatRdmaOverRoce) {
   expectCodes(
       testing::roceNode,
       {{"NCCL_IB_DISABLE", "1", "variables.nccl-ib-disable"},
@@ -127,7 +127,7 @@ TEST(CheckVariables, FindsWhatDefeatsRdmaOverRoce) {
        {"UCX_IB_REG_METHODS", "odp", ""}});
 }
 
-TEST(CheckVariables, FindsWhatDefeatsEfa) {
+TEST(CheckVariables, FindsVariablesThatDefeatEfa) {
   expectCodes(testing::p5,
               {{"UCX_TLS", "rc,cuda_copy", "variables.ucx-tls"},
                {"UCX_TLS", "srd,cuda_copy", ""},
@@ -166,7 +166,7 @@ TEST(CheckVariables, FindsDevicesOfOtherPods) {
   expectCodes(testing::openShiftAfter,
               {{"NCCL_IB_HCA", "=mlx5_6,mlx5_7,mlx5_10,mlx5_11", ""},
                {"NCCL_IB_HCA", "=mlx5_12", "variables.nccl-ib-hca"},
-               {"NCCL_IB_HCA", "mlx5_1,mlx5_6", ""},  // the physical function: topic sriov
+               {"NCCL_IB_HCA", "mlx5_1,mlx5_6", ""},  // a physical function; topic sriov reports it
                {"NCCL_IB_HCA", "mlx5_6,mlx5_10", ""},
                {"UCX_NET_DEVICES", "mlx5_12:1", "variables.ucx-net-devices"},
                {"UCX_NET_DEVICES", "mlx5_0:1", ""},

@@ -12,10 +12,10 @@ namespace viaduct::diag::testing {
 struct ExtendedCapability {
   std::uint16_t id = 0;
   std::uint32_t next = 0;
-  std::uint16_t control = 0;  // the word at +6
+  std::uint16_t control = 0;  // 16-bit word at offset 6
 };
 
-// 4096 bytes with a list of capabilities that starts at 0x100.
+// A config space of 4096 bytes, whose list of extended capabilities starts at 0x100.
 inline std::string configSpace(const std::vector<ExtendedCapability>& list) {
   std::string out(4096, '\0');
   std::size_t at = 0x100;

@@ -9,10 +9,10 @@ namespace viaduct::diag {
 namespace {
 
 constexpr auto kGroupRoot = "/sys/fs/cgroup";
-// Version 1 writes "no limit" as a number near 2^63.
+// Version 1 shows "no limit" as a number near 2^63.
 constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62U;
 
-// The paths of the process in version 2 and in the hierarchy of a controller of version 1.
+// The process's paths in version 2, and in version 1 for one controller.
 struct GroupPaths {
   std::optional<std::string> unified = {}, old = {};
 };
@@ -26,7 +26,7 @@ bool hasWord(std::string_view list, std::string_view word) {
   return false;
 }
 
-// "0::/kubepods/pod1", "4:memory:/docker/1".
+// Reads "0::/kubepods/pod1" and "4:memory:/docker/1".
 GroupPaths groupPaths(const Tree& tree, const std::string& controller) {
   GroupPaths out;
   std::istringstream lines(tree.read("/proc/self/cgroup").text);
@@ -41,7 +41,7 @@ GroupPaths groupPaths(const Tree& tree, const std::string& controller) {
   return out;
 }
 
-// The folder of the group and those above it. A container sees its own group at the top.
+// The group's folder and all folders above it. A container sees its own group at the top.
 std::vector<std::string> foldersUpTo(const std::string& top, std::string path) {
   std::vector<std::string> out;
   while (!path.empty() && path != "/") {

@@ -20,19 +20,19 @@ struct GroupLimit {
   std::uint64_t value = 0;
 };
 
-// Whether the files tell the process's groups at all.
+// Whether the files show the process's control groups at all.
 bool knowsGroups(const Tree& tree);
 
 // The least number in files of that name, from the process's group up; empty: no limit.
-// `controller`: "memory"; `name`: of version 2, "memory.max"; `old_name`: of version 1.
+// `controller`: "memory". `name`: the file in version 2, "memory.max"; `old_name`: in version 1.
 std::optional<GroupLimit> groupLimit(const Tree& tree, const std::string& controller,
                                      const std::string& name, const std::string& old_name);
 
-// The first of those files that is there and holds neither a number nor "max"; empty: none.
+// The first of those files that exists and has neither a number nor "max"; empty: none.
 std::string damagedGroupFile(const Tree& tree, const std::string& controller,
                              const std::string& name, const std::string& old_name);
 
-// The nearest file of that name that is there.
+// The first existing file of that name, from the process's group up.
 std::optional<GroupFile> groupFile(const Tree& tree, const std::string& controller,
                                    const std::string& name);
 

@@ -1,4 +1,4 @@
-// Nodes whose files are damaged.
+// Tests with nodes whose files are damaged.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The environment of a process as values. Threads: pure functions, while none changes ours.
+// A process's environment as values. Threads: pure functions, while none changes our environment.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace viaduct::diag {
 
-// Of /proc/PID/environ: NAME=value, each with a zero byte at its end.
+// Parses /proc/PID/environ: NAME=value, each ended by a zero byte.
 Variables variablesIn(std::string_view environ_text);
 Variables ownVariables();
 

@@ -1,4 +1,4 @@
-// Shorthands for tests that plant a fault and look for its finding. Threads: the test's.
+// Helpers for tests that plant a fault and look for its finding. Threads: the test's.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace viaduct::diag::testing {
 
-// The codes of all findings above info, of all topics.
+// The codes above info of all topics.
 inline std::vector<std::string> codesAboveInfo(const NodeFolder& folder) {
   std::vector<std::string> out;
   const Report report = diagnose(folder.node());
@@ -22,7 +22,7 @@ inline std::vector<std::string> codesAboveInfo(const NodeFolder& folder) {
   return out;
 }
 
-// The first finding of a code, which must be there.
+// The first finding with this code, which has to be there.
 inline Finding findingOf(const NodeFolder& folder, std::string_view code) {
   const Report report = diagnose(folder.node());
   for (const Finding& finding : report.findings())

@@ -57,7 +57,7 @@ void addProcessors(NodeFolder& folder, const Machine& machine) {
                  machine.governor);
 }
 
-// Format: proc(5), and Documentation/admin-guide/mm/hugetlbpage.rst of the kernel.
+// Formats follow proc(5), and Documentation/admin-guide/mm/hugetlbpage.rst of the kernel.
 void addMemory(NodeFolder& folder, std::uint64_t gibibytes) {
   const std::uint64_t kib = gibibytes << 20U;
   folder.write("/proc/meminfo",
@@ -71,7 +71,7 @@ void addMemory(NodeFolder& folder, std::uint64_t gibibytes) {
   folder.write("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never");
 }
 
-// Format: proc(5), "/proc/pid/limits".
+// The format follows proc(5), "/proc/pid/limits".
 void setLimits(NodeFolder& folder, const std::string& memlock, const std::string& files) {
   const auto row = [](const char* name, const std::string& value, const char* unit) {
     return fmt::format("{:<26}{:<21}{:<21}{:<10}\n", name, value, value, unit);
@@ -94,7 +94,7 @@ void setUser(NodeFolder& folder, std::uint32_t uid, const std::string& effective
                            uid, effective, bounding, seccomp));
 }
 
-// Format: Documentation/admin-guide/cgroup-v2.rst of the kernel.
+// The format follows Documentation/admin-guide/cgroup-v2.rst of the kernel.
 void addCgroup(NodeFolder& folder, const Machine& machine) {
   folder.write("/proc/self/cgroup", "0::/");
   const std::string group = "/sys/fs/cgroup/";
@@ -139,7 +139,7 @@ void setKernelLog(NodeFolder& folder, const std::string& text) {
   folder.live.kernel_log = Tried{.ok = true, .text = text};
 }
 
-// ---- PCI. Addresses of switches are ours: no document gives those of the machines below.
+// ---- PCI. Addresses of switches are invented, because no document gives them for these machines.
 
 void addBridge(NodeFolder& folder, const std::string& bridge, std::vector<std::string> above,
                const std::string& address, int numa, const std::string& speed = kGen5) {
@@ -153,12 +153,12 @@ void addBridge(NodeFolder& folder, const std::string& bridge, std::vector<std::s
                  .numa = numa});
 }
 
-// A root port, a switch, and a port of the switch for each device below it.
+// A root port, a switch below it, and a port of the switch for each device.
 struct Switch {
   std::string bridge;  // "pci0000:44"
   std::string root_port, upstream;
   std::string domain;
-  unsigned bus = 0;  // of the root port; the switch has the next two
+  unsigned bus = 0;  // of the root port; the switch takes the next two
   int numa = 0;
 };
 
@@ -181,7 +181,7 @@ std::vector<std::string> below(NodeFolder& folder, const Switch& above, unsigned
   return {above.root_port, above.upstream, port};
 }
 
-// Format: Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats of the kernel.
+// The format follows Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats of the kernel.
 void addErrorTotals(NodeFolder& folder, const std::string& address) {
   const std::string at = "/sys/bus/pci/devices/" + address;
   const std::string folder_of = std::filesystem::read_symlink(folder.root() + at).string();
@@ -199,7 +199,8 @@ void addFunction(NodeFolder& folder, const PciParts& parts) {
 
 // ---- GPUs.
 
-// Format: /proc/driver/nvidia of the open kernel module; an idle GPU's link is at 2.5 GT/s.
+// The format follows /proc/driver/nvidia of the open kernel module. An idle GPU's link is at 2.5
+// GT/s.
 void addGpuDriver(NodeFolder& folder) {
   const std::string architecture = folder.live.machine == "aarch64" ? "aarch64" : "x86_64";
   folder.write("/proc/driver/nvidia/version",
@@ -239,7 +240,8 @@ void addGpu(NodeFolder& folder, PciParts parts, const std::string& model, unsign
 
 // ---- Networks.
 
-// Format: net/ipv4/fib_trie.c of the kernel: addresses as hexadecimal numbers of this machine.
+// The format follows net/ipv4/fib_trie.c of the kernel: addresses as hexadecimal numbers of this
+// machine.
 std::string routeAddress(const std::string& address) {
   std::array<unsigned, 4> bytes{};
   if (std::sscanf(address.c_str(), "%u.%u.%u.%u", &bytes[0], &bytes[1], &bytes[2], &bytes[3]) != 4)
@@ -247,7 +249,7 @@ std::string routeAddress(const std::string& address) {
   return fmt::format("{:02X}{:02X}{:02X}{:02X}", bytes[3], bytes[2], bytes[1], bytes[0]);
 }
 
-// Each address has its subnet; the first interface has the default route.
+// Routes: a subnet for each address, and the default route over the first interface.
 void addRoutes(NodeFolder& folder, const std::string& gateway) {
   std::string out =
       "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n";
@@ -273,14 +275,14 @@ void writeAll(NodeFolder& folder, const std::string& at, std::initializer_list<c
   for (const char* name : names) folder.write(at + "/" + name, value);
 }
 
-// Where the kernel's link leads: a write does not follow links.
+// The target of the kernel's link, because a write does not follow links.
 std::string placeOf(NodeFolder& folder, const std::string& link) {
   return std::filesystem::read_symlink(folder.root() + link).string();
 }
 
-// Names: Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst and
-// Documentation/ABI/stable/sysfs-class-infiniband of the kernel. A virtual function of RoCE has no
-// performance agent for the counters of its port.
+// Counter names follow Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst
+// and Documentation/ABI/stable/sysfs-class-infiniband of the kernel. A virtual function of RoCE has
+// no performance agent for the counters of its port.
 void addMlx5Counters(NodeFolder& folder, const std::string& device, bool virtual_function) {
   const std::string at = placeOf(folder, "/sys/class/infiniband/" + device) + "/ports/1";
   const char* const zero = virtual_function ? "N/A (no PMA)" : "0";
@@ -291,7 +293,7 @@ void addMlx5Counters(NodeFolder& folder, const std::string& device, bool virtual
             "VL15_dropped", "local_link_integrity_errors", "excessive_buffer_overrun_errors"},
            zero);
   writeAll(folder, at + "/counters", {"port_xmit_data", "port_rcv_data"}, some);
-  // A switch has restarted once since this node booted.
+  // A switch has restarted once since this node's boot.
   folder.write(at + "/counters/link_downed", virtual_function ? "N/A (no PMA)" : "1");
   writeAll(folder, at + "/hw_counters",
            {"out_of_sequence", "packet_seq_err", "local_ack_timeout_err", "rnr_nak_retry_err",
@@ -327,7 +329,7 @@ void addMlx5Modules(NodeFolder& folder) {
       {"libucp.so.0", "/usr/lib/x86_64-linux-gnu/libucp.so.0", "1.20.0"});
 }
 
-// The GID table of a RoCE device in its usual order: link-local and IPv4, each as v1 and v2.
+// The usual GID table of a RoCE device: link-local and IPv4, each as v1 and v2.
 std::vector<GidParts> roceGids(const std::string& interface, const std::string& address) {
   std::array<unsigned, 4> bytes{};
   if (std::sscanf(address.c_str(), "%u.%u.%u.%u", &bytes[0], &bytes[1], &bytes[2], &bytes[3]) != 4)
@@ -342,7 +344,7 @@ std::vector<GidParts> roceGids(const std::string& interface, const std::string& 
           {global, "RoCE v2", interface}};
 }
 
-// The rest of the table is there and empty; the kernel refuses to tell its types.
+// Adds the empty entries of the table, whose types the kernel refuses to show.
 void addEmptyGids(NodeFolder& folder, const std::string& device, std::size_t first) {
   const std::string at = placeOf(folder, "/sys/class/infiniband/" + device) + "/ports/1/gids/";
   for (std::size_t i = first; i < 8; ++i)
@@ -351,7 +353,7 @@ void addEmptyGids(NodeFolder& folder, const std::string& device, std::size_t fir
 
 // ---- EFA.
 
-// Names: the efa driver r3.1.0 and its README; firmware of EFA has no number.
+// Names follow the efa driver r3.1.0 and its README. EFA firmware has no version number.
 void addEfa(NodeFolder& folder, PciParts parts, const std::string& rate) {
   parts.vendor = "0x1d0f";
   parts.device = "0xefa2";
@@ -393,7 +395,7 @@ void addEfa(NodeFolder& folder, PciParts parts, const std::string& rate) {
   folder.write(at + "/hw_counters/lifespan", "10");
 }
 
-// What all instances with EFA have: Amazon's interface, driver, libfabric and variables.
+// The common parts of instances with EFA: Amazon's interface, driver, libfabric and variables.
 void addEc2Pod(NodeFolder& folder, const std::string& instance) {
   addMachine(folder, {.hostname = "prefill-0",
                       .kernel = "6.14.0-1018-aws",
@@ -420,7 +422,7 @@ void addEc2Pod(NodeFolder& folder, const std::string& instance) {
                        .kind = "0x020000",
                        .speed = kGen4,
                        .width = "8"});
-  // A pod's interface is one end of a pair, not the instance's own.
+  // A pod's interface is one end of a veth pair, not the instance's own.
   addInterface(folder, {.name = "eth0", .mtu = "9001", .addresses = {"10.1.52.17"}});
   addRoutes(folder, "10.1.52.1");
   addGpuDriver(folder);
@@ -431,13 +433,13 @@ void addEc2Pod(NodeFolder& folder, const std::string& instance) {
 }
 
 struct EfaLayout {
-  unsigned first_bus = 0;  // of the first GPU's first device; the next GPU's is 0x11 further
+  unsigned first_bus = 0;  // of the first GPU's first device; each next GPU is 0x11 further
   unsigned per_gpu = 0;
   std::string rate, speed, width;
-  std::string model, device;  // of the GPU
+  std::string model, device;  // of the GPUs
 };
 
-// Each GPU comes just after its EFA devices, under the same switch; four GPUs a socket.
+// Each GPU comes just after its EFA devices, under the same switch. A socket has four GPUs.
 void addEfaLayout(NodeFolder& folder, const EfaLayout& layout) {
   for (unsigned gpu = 0; gpu < 8; ++gpu) {
     const unsigned bus = layout.first_bus + 0x11 * gpu;
@@ -462,9 +464,9 @@ void addEfaLayout(NodeFolder& folder, const EfaLayout& layout) {
   }
 }
 
-// Counts and rates: AWS's list of instance types with EFA. Layout of p5.48xlarge: the device names
-// in aws-ofi-nccl's topology file (4f to 52 and the GPU at 53, the next group at 60), each group
-// 0x11 after the one before; PCIe 4 x8 for each EFA device.
+// Counts and rates follow AWS's list of instance types with EFA. PCI addresses follow the device
+// names in aws-ofi-nccl's topology file: 4f to 52 and the GPU at 53, the next group at 60. Each
+// group is 0x11 after the one before, and each EFA device has PCIe 4 x8.
 void fillP5(NodeFolder& folder) {
   addEc2Pod(folder, "p5.48xlarge");
   addEfaLayout(folder, {.first_bus = 0x4f,
@@ -476,7 +478,7 @@ void fillP5(NodeFolder& folder) {
                         .device = "0x2330"});
 }
 
-// The first device is rdmap85s0 (aws-ofi-nccl). All other addresses follow p5's pattern.
+// aws-ofi-nccl names the first device rdmap85s0. All other addresses follow the pattern of p5.
 void fillP5en(NodeFolder& folder) {
   addEc2Pod(folder, "p5en.48xlarge");
   addEfaLayout(folder, {.first_bus = 0x55,
@@ -488,8 +490,9 @@ void fillP5en(NodeFolder& folder) {
                         .device = "0x2335"});
 }
 
-// Eight EFA devices, and ibp115s0f0 and ibp116s0f0 as HyperPod shows them. The pod has no uverbs
-// node for these two: the EFA device plugin gives it none. Their rate and addresses are ours.
+// Eight EFA devices, and ibp115s0f0 and ibp116s0f0 as HyperPod shows them. The pod lacks uverbs
+// nodes for these two, because the EFA device plugin does not give them. Their rate and addresses
+// are invented.
 void fillP6b200(NodeFolder& folder) {
   addEc2Pod(folder, "p6-b200.48xlarge");
   addEfaLayout(folder, {.first_bus = 0x4f,
@@ -516,9 +519,9 @@ void fillP6b200(NodeFolder& folder) {
 
 // ---- OpenShift.
 
-// One rail: a port with four virtual functions, of which this pod has one.
+// One rail: a port with four virtual functions, one of which this pod has.
 struct Rail {
-  unsigned bus;          // of the switch
+  unsigned bus;          // PCI bus of the switch
   const char* physical;  // "mlx5_0"
   std::array<const char*, 4> virtual_functions;
   const char* ours;
@@ -567,7 +570,7 @@ struct RoceParts {
   bool virtual_function = false;
 };
 
-// Without an address: a function that another pod or the host has in its namespace.
+// Without an address it is a function in the namespace of another pod or the host.
 void addRoce(NodeFolder& folder, const RoceParts& parts) {
   auto gids = roceGids(parts.interface, parts.address);
   if (parts.interface.empty()) gids.resize(2);
@@ -589,7 +592,7 @@ void addRoce(NodeFolder& folder, const RoceParts& parts) {
                         .addresses = {parts.address}});
 }
 
-// Format: pkg/infoprovider of the SR-IOV network device plugin.
+// The format follows pkg/infoprovider of the SR-IOV network device plugin.
 void giveToPod(NodeFolder& folder, const Rail& rail, const std::string& pci, int uverbs) {
   const std::string key = std::string("PCIDEVICE_OPENSHIFT_IO_") + rail.resource;
   folder.variables[key] = pci;
@@ -644,9 +647,10 @@ void addRail(NodeFolder& folder, const Rail& rail, unsigned number, const std::s
          "NVIDIA H100 80GB HBM3", number);
 }
 
-// A public report of workers with AMD EPYC, H100 and four virtual functions a port: the names and
-// addresses of this pod's functions, the group types, and memlock are its. The link layer is
-// Ethernet, which the report calls InfiniBand. Bus numbers and functions of other pods are ours.
+// Follows a public report of workers with AMD EPYC, H100 and four virtual functions per port: the
+// names and addresses of this pod's functions, the group types, and memlock. The link layer is
+// Ethernet, although the report calls it InfiniBand. Bus numbers and other pods' functions are
+// invented.
 void fillOpenShift(NodeFolder& folder, const std::string& group_type) {
   addMachine(folder, {.hostname = "nccl-test-0",
                       .kernel = "5.14.0-570.49.1.el9_6.x86_64",
@@ -679,7 +683,7 @@ void fillOpenShiftBefore(NodeFolder& folder) {
       ours |= value.find(fmt::format("\"{}\"", node)) != std::string::npos;
     if (!ours) folder.remove(node);
   }
-  // IPC_LOCK and SYS_ADMIN are granted, which gives them to the bounding set only.
+  // IPC_LOCK and SYS_ADMIN are granted, but that puts them into the bounding set only.
   setUser(folder, 1000740000, "0000000000000000", "00000000a82465fb", 2);
 }
 
@@ -701,14 +705,14 @@ void addInfiniband(NodeFolder& folder, const std::string& name, const std::strin
                             "IB/RoCE v1", ""}}});
   addEmptyGids(folder, name, 1);
   addMlx5Counters(folder, name, false);
-  // IPoIB, which nobody has set up.
+  // IPoIB that is not configured.
   folder.addInterface({.name = interface, .pci = pci, .state = "down", .mtu = "2044"});
   folder.write(placeOf(folder, "/sys/class/net/" + interface) + "/type", "32");
 }
 
-// ND H100 v5. Names: Azure's persistent naming of RDMA devices, mlx5_an0 of accelerated networking
-// included, which is Ethernet. Hyper-V gives each function a PCI domain of its own, without the
-// bridges above it.
+// ND H100 v5. Names: Azure's persistent naming of RDMA devices. mlx5_an0 is the Ethernet device of
+// accelerated networking. Hyper-V gives each function its own PCI domain, without the bridges above
+// it.
 void fillAksNd(NodeFolder& folder) {
   addMachine(folder, {.hostname = "decode-0",
                       .kernel = "5.15.0-1098-azure",
@@ -755,8 +759,9 @@ void fillAksNd(NodeFolder& folder) {
   setKernelLog(folder, "hv_vmbus: Vmbus version:5.3");
 }
 
-// Eight GPUs and eight ConnectX-7 as in the usual server with two sockets: each pair below one
-// switch, a subnet for each rail, jumbo frames. The GID order is Juniper's listing for RoCE.
+// Eight GPUs and eight ConnectX-7 as in the usual server with two sockets: each pair is below one
+// switch, each rail has a subnet, and frames are jumbo. The GID order is Juniper's listing for
+// RoCE.
 void fillRoceNode(NodeFolder& folder) {
   addMachine(folder, {.hostname = "gpu-node-1",
                       .kernel = "6.8.0-85-generic",
@@ -816,8 +821,9 @@ void fillRoceNode(NodeFolder& folder) {
                "iommu: Default domain type: Passthrough (set via kernel command line)");
 }
 
-// Two Grace processors, four Blackwell GPUs, a ConnectX-7 for each. The domains are those of a
-// compute tray of NVL72 as its users list them; pages have 64 KiB; arm64 needs iommu.passthrough.
+// Two Grace processors, four Blackwell GPUs, and a ConnectX-7 for each GPU. The domains are those
+// of an NVL72 compute tray, as its users list them. Pages have 64 KiB, and arm64 needs
+// iommu.passthrough.
 void fillGb200(NodeFolder& folder) {
   addMachine(folder, {.hostname = "tray-7",
                       .kernel = "6.11.0-1011-nvidia-64k",
@@ -868,7 +874,7 @@ void fillGb200(NodeFolder& folder) {
 // ---- Machines without RDMA.
 
 // The defaults of a desktop distribution. A translating IOMMU, 8 MiB of memlock and the powersave
-// governor harm nothing here.
+// governor do no harm here.
 void fillLaptop(NodeFolder& folder) {
   addMachine(folder, {.hostname = "laptop",
                       .kernel = "6.8.0-85-generic",

@@ -12,22 +12,23 @@
 
 namespace viaduct::diag::testing {
 
-// A folder cannot move, so it fills itself where it is made.
+// A folder that fills itself where it is constructed, because it cannot move.
 class Fixture : public NodeFolder {
  public:
   explicit Fixture(void (*fill)(NodeFolder&)) { fill(*this); }
 
-  // The path without the links on its way: write() and remove() follow none.
+  // Resolves the links in a path, because write() and remove() follow none.
   std::string place(const std::string& path) const;
-  // A file that links lead to: "/sys/class/infiniband/mlx5_3/ports/1/rate".
+  // Rewrites a file behind links: "/sys/class/infiniband/mlx5_3/ports/1/rate".
   void rewrite(const std::string& path, const std::string& text) const;
   void erase(const std::string& path) const;
 };
 
-// Pods on EKS. 8 GPUs each; `rdmap79s0` and its three neighbours are before the GPU 0000:53:00.0.
+// Pods on EKS with 8 GPUs each. `rdmap79s0` and its three neighbours come before the GPU
+// 0000:53:00.0.
 Fixture p5();      // p5.48xlarge: 32 EFA devices of 100 Gb/s, from rdmap79s0 to rdmap201s0
 Fixture p5en();    // p5en.48xlarge: 16 EFA devices of 200 Gb/s, from rdmap85s0
-Fixture p6b200();  // p6-b200.48xlarge: 8 EFA devices of 400 Gb/s, and two of mlx5 of another use
+Fixture p6b200();  // p6-b200.48xlarge: 8 EFA devices of 400 Gb/s, and two mlx5 devices
 
 // A pod with four virtual functions of RoCE on OpenShift: mlx5_6, mlx5_7, mlx5_10, mlx5_11.
 Fixture openShiftBefore();  // the IOMMU translates, and memlock is 8 MiB

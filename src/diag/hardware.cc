@@ -12,7 +12,7 @@ namespace {
 
 constexpr auto kPciDevices = "/sys/bus/pci/devices";
 
-// Devices that a plugin or the container names. A guess leaves all of them.
+// The devices that a plugin or the container names. If they would be a guess, all devices.
 std::vector<RdmaDevice> devicesToLookAt(const Node& node) {
   Allocation given = allocationOf(node.tree, node.variables);
   const bool named = given.known_by <= KnownBy::kAddresses ||
@@ -45,7 +45,7 @@ std::vector<PciFunction> nvidiaGpus(const Tree& tree) {
   std::vector<PciFunction> out;
   for (const std::string& address : tree.list(kPciDevices)) {
     const std::string folder = fmt::format("{}/{}", kPciDevices, address);
-    // A node has hundreds of functions: all files of one are read for its GPUs alone.
+    // Reads all files only of GPUs, because a node has hundreds of PCI functions.
     if (!tree.line(folder + "/class").starts_with("0x03") ||
         tree.number(folder + "/vendor") != 0x10deU || handedToVirtualMachine(tree, folder))
       continue;

@@ -1,4 +1,4 @@
-// The RDMA devices and GPUs that the checks of a node's hardware look at. Threads: pure functions.
+// The RDMA devices and GPUs whose hardware the checks examine. Threads: pure functions.
 #pragma once
 
 #include <span>
@@ -15,20 +15,20 @@ namespace viaduct::diag {
 struct RdmaNic {
   RdmaDevice device;
   PciFunction function;
-  double gigabits() const;  // of all its active ports; 0: none is active
+  double gigabits() const;  // sum of its active ports; 0: none is active
 };
 
-// Those that this pod was given, or all of the node. Devices without a PCI function, as siw and
-// rxe, are left out.
+// The devices that this pod got, or all of the node. Software devices such as siw and rxe, which
+// have no PCI function, are left out.
 std::vector<RdmaNic> rdmaNics(const Node& node);
-// NVIDIA's, by PCI address, without those that were handed to a virtual machine.
+// NVIDIA GPUs by PCI address, without those handed to a virtual machine.
 std::vector<PciFunction> nvidiaGpus(const Tree& tree);
 
-// Cheaper than the lists.
+// Tests for presence, which are cheaper than the lists.
 bool hasRdma(const Tree& tree);
 bool hasNvidiaDriver(const Tree& tree);
 
-// "a, b and c"; of more than `most` the rest is a number.
+// "a, b and c". After `most` names, the rest is a number.
 std::string listed(std::span<const std::string> names, std::size_t most = 16);
 
 }  // namespace viaduct::diag

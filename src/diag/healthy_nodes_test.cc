@@ -1,4 +1,4 @@
-// Whole healthy nodes, through all topics.
+// Runs all topics on whole healthy nodes.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ TEST(HealthyNodes, GetNothingAboveInfoAndHearSomethingOfEachTopic) {
   }
 }
 
-// The pod of a DaemonSet was given no device, no right and a small limit.
+// A DaemonSet's pod has no devices, no capabilities and a small memlock limit.
 TEST(HealthyNodes, HaveNoFaultBecauseOfThePodThatDiagnosesThemForAllPods) {
   for (const auto& [name, make] : testing::healthyNodes()) {
     auto folder = make();

@@ -24,7 +24,8 @@ bool isPeermemFailure(const std::string& line) {
          (holds(line, "disagrees about version of symbol") || holds(line, "Unknown symbol"));
 }
 
-// A line has the address with its domain or, of DMAR, without: "[c1:00.0]".
+// Adds the PCI functions of a line: addresses with their domain, or without it from DMAR:
+// "[c1:00.0]".
 void addFunctions(const std::string& line, std::set<std::string>& out) {
   constexpr std::string_view kDigits = "0123456789abcdefABCDEF:.";
   for (std::size_t at = 0; (at = line.find_first_of(kDigits, at)) != std::string::npos;) {
@@ -44,7 +45,7 @@ void count(LogLines& lines, const std::string& line) {
   addFunctions(line, lines.functions);
 }
 
-// "pcieport 0000:3a:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer"
+// Counts a line "pcieport 0000:3a:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer".
 void countPcieError(KernelLog& log, const std::string& line) {
   if (!holds(line, "PCIe Bus Error")) return;
   const bool corrected = holds(line, "severity=Corrected") || holds(line, "severity=Correctable");

@@ -1,4 +1,4 @@
-// Lines of the kernel log that matter to RDMA. Threads: pure functions.
+// Finds the lines of the kernel log that matter to RDMA. Threads: pure functions.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace viaduct::diag {
 
-// Lines of one kind: how many, the first of them, and the PCI functions that they name.
+// Lines of one kind: their number, the first one, and the PCI functions that they name.
 struct LogLines {
   std::size_t count = 0;
   std::string first = {};
@@ -18,7 +18,7 @@ struct KernelLog {
   LogLines page_faults = {};  // the IOMMU refused an access
   LogLines pcie_corrected = {}, pcie_uncorrected = {};
   LogLines pcie_limited = {};  // "63.008 Gb/s available PCIe bandwidth, limited by ..."
-  LogLines peermem = {};       // nvidia_peermem does not load
+  LogLines peermem = {};       // failures to load nvidia_peermem
 };
 KernelLog readKernelLog(const std::string& text);
 

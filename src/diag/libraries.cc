@@ -36,7 +36,7 @@ constexpr std::array kFolders{"/opt/amazon/efa/lib",
                               "/lib64",
                               "/usr/lib64"};
 
-// Each library has its own way to tell its version; empty: this one has none.
+// A library's version from its own function; empty: it has none that we know.
 std::string versionOf(void* library) {
   if (void* const at = ::dlsym(library, "fi_version")) {
     const auto version = reinterpret_cast<std::uint32_t (*)()>(at)();
@@ -54,7 +54,7 @@ std::string versionOf(void* library) {
 
 [[noreturn]] void tellVersion(const std::string& path, int out) {
   ::alarm(5);  // seconds, for a library that never returns
-  // What the library prints when it is loaded is not for our user.
+  // Hides output that the library prints while it loads.
   const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
   ::dup2(nowhere, 1);
   ::dup2(nowhere, 2);
@@ -65,14 +65,14 @@ std::string versionOf(void* library) {
   ::_exit(written < 0 ? 1 : 0);
 }
 
-// The end of "libibverbs.so.1.14.39.0"; empty: the file has no such name.
+// The version at the end of "libibverbs.so.1.14.39.0"; empty: the name has none.
 std::string versionInName(const std::string& path) {
   constexpr std::string_view kMark = ".so.";
   const auto at = path.rfind(kMark);
   return at == std::string::npos ? std::string() : path.substr(at + kMark.size());
 }
 
-// In a process of its own, because a library may crash where its hardware is missing.
+// Loads the library in a child process, because it may crash if its hardware is missing.
 std::string askVersion(const std::string& path) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
@@ -103,7 +103,7 @@ std::vector<std::string> foldersOf(const Variables& variables) {
   return out;
 }
 
-// The file of NCCL is named by its release, and is too large to load without need.
+// Takes NCCL's version from its file name, because the library is too large to load without need.
 std::string findVersion(std::string_view name, const std::string& path) {
   std::string named = versionInName(path);
   if (name == kNccl && named.find('.') != std::string::npos) return named;
@@ -114,7 +114,7 @@ std::string findVersion(std::string_view name, const std::string& path) {
 std::vector<Live::Library> findNamed(const Tree& tree, const Variables& variables,
                                      std::span<const char* const> names) {
   std::vector<Live::Library> out;
-  std::set<std::string> seen;  // one file may be reached by several paths
+  std::set<std::string> seen;  // because several paths may reach one file
   for (const std::string& folder : foldersOf(variables))
     for (const char* name : names) {
       const std::string path = tree.resolve(folder + "/" + name);

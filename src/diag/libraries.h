@@ -1,5 +1,5 @@
-// Copies of the libraries that move bytes: libfabric, UCX, libibverbs, NCCL. Threads: one at a
-// time.
+// Finds copies of the libraries that move bytes: libfabric, UCX, libibverbs, NCCL. Threads: one at
+// a time.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace viaduct::diag {
 
-// In the order in which the loader looks: LD_LIBRARY_PATH, the folders that vendors use, the
-// system's. Versions are asked of the libraries, each in a process of its own.
+// Copies in the loader's order: LD_LIBRARY_PATH, vendors' folders, the system's folders. Each
+// library reports its version, in a process of its own.
 std::vector<Live::Library> findLibraries(const Tree& tree, const Variables& variables);
-// NCCL alone: takes about a millisecond where the name of its file tells the version.
+// NCCL alone: about a millisecond if its file name has the version.
 std::vector<Live::Library> findNccl(const Tree& tree, const Variables& variables);
 
 }  // namespace viaduct::diag

@@ -34,7 +34,7 @@ namespace {
 
 Tried failed(int error) { return {.ok = false, .text = ::strerror(error)}; }
 
-// Runs `test` in a child; its exit status is an errno, 0: it went well.
+// Runs `test` in a child process. Its exit status is an errno; 0: success.
 template <class F>
 Tried inChild(F test) {
   const pid_t child = ::fork();
@@ -47,8 +47,8 @@ Tried inChild(F test) {
   return WEXITSTATUS(status) == 0 ? Tried{.ok = true} : failed(WEXITSTATUS(status));
 }
 
-// One child reads the other's memory. Both are ours and neither is above the other, as with the
-// processes of one job: the parent itself might read either even where jobs may not.
+// One child reads the other's memory, as processes of one job do. The parent would prove nothing,
+// because it may read its children even if siblings may not.
 Tried tryCopy() {
   static std::array<char, 64> word{"viaduct"};
   std::array<int, 2> end{};
@@ -57,7 +57,7 @@ Tried tryCopy() {
   if (owner == 0) {
     ::close(end[1]);
     char none = 0;
-    ::_exit(::read(end[0], &none, 1) == 0 ? 0 : 1);  // until the parent closes its end
+    ::_exit(::read(end[0], &none, 1) == 0 ? 0 : 1);  // waits until the parent closes its end
   }
   ::close(end[0]);
   Tried out = owner < 0 ? failed(errno) : inChild([&] {
@@ -129,7 +129,7 @@ std::vector<Live::Address> ownAddresses() {
   return out;
 }
 
-// Host names in the variables that name a meeting place.
+// The host names in variables that name a meeting place.
 std::vector<std::string> namesIn(const Variables& variables) {
   std::vector<std::string> out;
   for (const char* variable : {"VIADUCT_MEET", "NIXL_ETCD_ENDPOINTS", "ETCD_ENDPOINTS"})
@@ -141,7 +141,7 @@ std::vector<std::string> namesIn(const Variables& variables) {
   return out;
 }
 
-// The host of "http://user:word@etcd.default:2379/"; neither the password nor the rest.
+// The host of "http://user:word@etcd.default:2379/", without password and path.
 base::HostPort hostIn(std::string text) {
   if (const auto scheme = text.find("://"); scheme != std::string::npos) text.erase(0, scheme + 3);
   text.resize(std::min(text.find('/'), text.size()));

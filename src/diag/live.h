@@ -1,5 +1,5 @@
-// Facts of a node that no file tells: found out on the running machine, and carried by a snapshot
-// as JSON. Threads: one at a time.
+// Facts of a node that no file shows: tests find them on the running machine, and a snapshot
+// carries them as JSON. Threads: one at a time.
 #pragma once
 
 #include <chrono>
@@ -12,12 +12,12 @@
 namespace viaduct::diag {
 
 struct LiveOptions {
-  // Between two readings of the counters.
+  // The time between two readings of the counters.
   std::chrono::milliseconds counting{200};
-  // Besides the names that the environment has.
+  // Names to resolve, besides those in the environment.
   std::vector<std::string> names = {};
 };
-// Of the running machine. Takes `counting` and, where names do not resolve, up to 3 s.
+// Tests the running machine. Takes `counting`, and up to 3 s more if names do not resolve.
 Live collectLive(const Tree& tree, const Variables& variables, const LiveOptions& options);
 
 base::Json asJson(const Live& live);

@@ -1,4 +1,4 @@
-// The facts that no file tells, as a snapshot carries them.
+// Writes and reads the live facts in a snapshot.
 #include <cstdlib>
 
 #include "diag/live.h"
@@ -41,7 +41,7 @@ void read(JsonReader& from, Grown& grown) {
 
 }  // namespace
 
-// The reader looks for these here.
+// Outside the anonymous namespace, because argument-dependent lookup does not search there.
 static void read(JsonReader& from, Tried& tried) {
   from.need("ok", tried.ok);
   from.need("text", tried.text);

@@ -1,5 +1,5 @@
-// Lists of devices or interfaces as NCCL_IB_HCA and NCCL_SOCKET_IFNAME hold them. Threads: pure
-// functions.
+// Parses lists of devices or interfaces in the form of NCCL_IB_HCA and NCCL_SOCKET_IFNAME. Threads:
+// pure functions.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace viaduct::diag {
 
-// "mlx5_1:1,mlx5_2": NCCL takes all names that begin so. "=mlx5_1" takes that one, "^mlx5_1" all
-// others.
+// "mlx5_1:1,mlx5_2" takes all names with one of these prefixes. "=mlx5_1" takes exactly that name,
+// "^mlx5_1" all other names.
 struct NameList {
   bool excludes = false, exact = false;
   std::vector<std::string> names = {};  // without ports
@@ -18,7 +18,7 @@ struct NameList {
 };
 NameList nameList(std::string_view text);
 
-// "a,b,,c" in its parts, without empty ones.
+// Splits "a,b,,c", without empty parts.
 std::vector<std::string> partsOf(std::string_view text, char between = ',');
 
 }  // namespace viaduct::diag

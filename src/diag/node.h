@@ -1,5 +1,5 @@
-// All that a check may look at: the files of a node, the environment of a process there, and the
-// results of live tests. Threads: one at a time.
+// The input of the checks: a node's files, a process's environment there, and the results of live
+// tests. Threads: one at a time.
 #pragma once
 
 #include <cstdint>
@@ -15,33 +15,34 @@ namespace viaduct::diag {
 // The result of a test that was run on the node.
 struct Tried {
   bool ok = false;
-  std::string text = {};  // the system's error, or what was measured
+  std::string text = {};  // the system's error, or the measured value
 };
 
-// What no file tells. A snapshot carries it as viaduct/live.json. What was not tried is empty.
+// Facts that no file shows. A snapshot has them in viaduct/live.json. Fields that were not tried
+// are empty.
 struct Live {
-  std::string hostname = {}, kernel = {}, machine = {};  // of uname: "6.1.0-13", "x86_64"
+  std::string hostname = {}, kernel = {}, machine = {};  // from uname: "6.1.0-13", "x86_64"
   std::optional<std::uint32_t> uid = {};
   std::optional<Tried> copy = {};                              // process_vm_readv from a child
-  std::optional<Tried> io_uring = {};                          // io_uring_setup
+  std::optional<Tried> io_uring = {};                          // the result of io_uring_setup
   std::optional<std::uint64_t> shm_bytes = {}, shm_free = {};  // of /dev/shm
-  std::optional<Tried> clock = {};  // whether the kernel takes it for synchronized
-  // Of this network namespace: "10.0.106.7" with 24 bits of prefix.
+  std::optional<Tried> clock = {};  // ok: the kernel considers it synchronized
+  // An address in this network namespace: "10.0.106.7" with 24 bits of prefix.
   struct Address {
     std::string interface = {}, address = {};
     unsigned prefix = 0;
   };
   std::vector<Address> addresses = {};
-  // Libraries that the loader would take: "libfabric.so.1" -> its path and version.
+  // A library that the loader would take: "libfabric.so.1", its path and version.
   struct Library {
     std::string name = {}, path = {}, version = {};
   };
   std::vector<Library> libraries = {};
-  std::optional<Tried> kernel_log = {};  // its text, or why it cannot be read
-  // Counters that have grown while the checks ran: path -> by how much, within `seconds`.
+  std::optional<Tried> kernel_log = {};  // its text, or the reason why it is not readable
+  // Counters that grew while the checks ran: path and growth within `seconds`.
   std::map<std::string, std::uint64_t> grown = {};
   double seconds = 0;
-  // Names of peers and meeting places, and what they resolve to.
+  // Names of peers and meeting places, with the addresses that they resolve to.
   std::map<std::string, Tried> names = {};
 };
 
@@ -49,10 +50,10 @@ using Variables = std::map<std::string, std::string>;
 
 struct Node {
   Tree tree;
-  Variables variables = {};         // the environment of the process that is to run
+  Variables variables = {};         // the environment of the diagnosed process
   std::string variables_from = {};  // "this process", "process 1", or empty: unknown
   Live live = {};
-  // For all pods of the node: what this process's container was not given is no fault.
+  // For all pods of the node: devices or rights that this process's container lacks are no fault.
   bool for_all_pods = false;
 };
 

@@ -1,4 +1,4 @@
-// The facts of a node that guides ask people to write down. Threads: one at a time.
+// The facts of a node that guides ask their readers to write down. Threads: one at a time.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace viaduct::diag {
 
-// A Markdown table. What cannot be found out reads "unknown".
+// A Markdown table. Unknown facts read "unknown".
 std::string nodeCard(const Node& node);
 
 }  // namespace viaduct::diag

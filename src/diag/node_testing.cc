@@ -152,7 +152,7 @@ void NodeFolder::addRdma(const RdmaParts& parts) {
   const std::string uverbs = fmt::format("/sys/class/infiniband_verbs/uverbs{}", number);
   write(uverbs + "/ibdev", parts.name);
   write(uverbs + "/dev", fmt::format("231:{}", 192 + number));
-  // A device file cannot be made by everybody; its presence is all that is looked at.
+  // A plain file, because only root can make device files; checks look only at its presence.
   write(fmt::format("/dev/infiniband/uverbs{}", number), "");
 }
 

@@ -11,19 +11,19 @@
 
 namespace viaduct::diag::testing {
 
-// A PCI function. `above`: the functions between it and its host bridge, from the bridge down; they
-// are made with the same link unless they are there already.
+// A PCI function. `above`: the functions between it and its host bridge, from the bridge down.
+// Missing ones are made with the same link.
 struct PciParts {
   std::string address = {};  // "0000:18:00.0"
   std::string bridge = {};   // "pci0000:15"
   std::vector<std::string> above = {};
   std::string vendor = {}, device = {}, kind = {};  // "0x15b3", "0x1021", class "0x020000"
   std::string speed = "32.0 GT/s PCIe", width = "16";
-  std::string most_speed = {}, most_width = {};  // empty: those
+  std::string most_speed = {}, most_width = {};  // empty: equal to speed and width
   int numa = 0;
-  int group = -1;               // of the IOMMU; -1: none
+  int group = -1;               // IOMMU group; -1: none
   std::string group_type = {};  // "identity"
-  std::string physical = {};    // the function that it is a virtual function of
+  std::string physical = {};    // of a virtual function: its physical function
 };
 
 struct GidParts {
@@ -32,29 +32,30 @@ struct GidParts {
 
 struct RdmaParts {
   std::string name = {};  // "mlx5_0"
-  std::string pci = {};   // made before
+  std::string pci = {};   // of an existing function
   std::string state = "4: ACTIVE", phys_state = "5: LinkUp", rate = "400 Gb/sec (4X NDR)";
   std::string link_layer = "InfiniBand", lid = "0x5", sm_lid = "0x1";
   std::string firmware = "28.39.1002", type = "MT4129", board = "MT_0000000838";
   std::string node_type = "1: CA";
   std::vector<GidParts> gids = {{"fe80:0000:0000:0000:a088:c203:00ab:1234", "IB/RoCE v1", ""}};
-  std::vector<std::string> interfaces = {};  // net devices, made by addInterface
-  int uverbs = -1;                           // its number; -1: the next free one
+  std::vector<std::string> interfaces = {};  // network devices, made by addInterface
+  int uverbs = -1;                           // its number; -1: the next free number
 };
 
 struct InterfaceParts {
   std::string name = {};
-  std::string pci = {};  // empty: a virtual one
+  std::string pci = {};  // empty: a virtual interface
   std::string state = "up", mtu = "1500", speed = "";
-  std::vector<std::string> addresses = {};  // with 24 bits of prefix
+  std::vector<std::string> addresses = {};  // each with 24 bits of prefix
 };
 
 class NodeFolder {
  public:
-  // Makes what every Linux node has: a kernel command line, limits, meminfo, uname in live.json.
+  // Makes the basic files of a Linux node: a kernel command line, limits, meminfo, uname in
+  // live.json.
   NodeFolder();
 
-  // Paths are the node's. Folders are made; a file or link that is there is replaced.
+  // Paths are the node's. Missing folders are made; an existing file or link is replaced.
   void write(const std::string& path, const std::string& text) const;
   void link(const std::string& path, const std::string& target) const;
   void remove(const std::string& path) const;
@@ -65,10 +66,10 @@ class NodeFolder {
 
   const std::string& root() const { return folder_.path(); }
   Node node() const;
-  // Writes what no file tells and the variables as a snapshot has them, for `viaduct doctor`.
+  // Writes live facts and variables as a snapshot has them, for `viaduct doctor`.
   void save() const;
 
-  // Undoes with restore() what has changed since remember(): files, variables, and `live`.
+  // restore() undoes all changes since remember(): files, variables, and `live`.
   void remember();
   void restore();
 
@@ -76,12 +77,12 @@ class NodeFolder {
   Live live = {};
 
  private:
-  // In memory where there is room: a node has thousands of files, and a disk takes seconds for
-  // them.
+  // A folder in memory, if there is room: a node has thousands of files, which take seconds on a
+  // disk.
   static std::filesystem::path parent();
   struct Change {
     std::string path = {};
-    std::string aside = {};  // where its file or folder is kept; empty: it had none
+    std::string aside = {};  // path of the old file or folder; empty: there was none
   };
   struct Memory {
     viaduct::testing::TemporaryFolder aside{parent()};

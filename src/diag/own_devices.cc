@@ -10,7 +10,8 @@
 namespace viaduct::diag {
 namespace {
 
-// A container's device files are its own. On a host, a missing file is a fault of its device.
+// In a container only its own devices count. On a host all do, because there a missing device file
+// is a fault of the device.
 std::vector<RdmaDevice> chosen(const Node& node, const Allocation& given, const OwnDevices& own) {
   const bool guessed = own.pod && given.known_by == KnownBy::kFunctions;
   return own.certain || guessed ? given.devices : rdmaDevices(node.tree);

@@ -1,4 +1,4 @@
-// The RDMA devices whose faults concern the process at hand, and words about them. Threads: pure
+// The RDMA devices whose faults concern this process, and texts about them. Threads: pure
 // functions.
 #pragma once
 
@@ -12,9 +12,9 @@
 namespace viaduct::diag {
 
 struct OwnDevices {
-  // Those that the pod was given; all of the node where nothing says so.
+  // The devices that the pod got; all of the node if that is unknown.
   std::vector<RdmaDevice> devices = {};
-  // Devices of a name that no kernel gives. Printable.
+  // Devices with a name that no kernel gives, in printable form.
   std::vector<std::string> odd_names = {};
   bool given = false;    // the device plugin names them
   bool certain = false;  // the device plugin or the container's device files name them
@@ -22,21 +22,22 @@ struct OwnDevices {
 };
 OwnDevices ownDevices(const Node& node);
 
-// Whether the port speaks RoCE. The link layer of iWARP is Ethernet too.
+// Whether the port speaks RoCE. iWARP's link layer is Ethernet as well.
 bool isRoce(const Tree& tree, const RdmaDevice& device, const RdmaPortState& port);
 
-// What NVIDIA's firmware tools take after -d: the PCI address, or the name where there is none.
+// The device's name for NVIDIA's firmware tools, after -d: its PCI address, or its name if it has
+// none.
 std::string toolName(const RdmaDevice& device);
 
-// The network device of a port, where it is in this network namespace; empty: none.
+// The network device of a port in this network namespace; empty: there is none.
 std::string interfaceOf(const Tree& tree, const RdmaDevice& device, const RdmaPortState& port);
 
-// Whether a network device has no link, as far as the kernel tells.
+// Whether the kernel shows that a network device has no link.
 bool isInterfaceDown(const Tree& tree, const std::string& interface);
 
-// "mlx5_0, mlx5_1". A long list is cut: "mlx5_0, mlx5_1, ... mlx5_31 (32 devices)".
+// "mlx5_0, mlx5_1". A long list is shortened: "mlx5_0, mlx5_1, ... mlx5_31 (32 devices)".
 std::string shortList(const std::vector<std::string>& names, std::string_view noun);
-// "A is", "A, B are".
+// Joins names with a verb: "A is", "A, B are".
 std::string withVerb(const std::vector<std::string>& names, std::string_view one,
                      std::string_view many);
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr auto kFunctions = "/sys/bus/pci/devices/";
 
-// "32.0 GT/s PCIe"; "Unknown" is 0, as is a number that no link has.
+// Parses "32.0 GT/s PCIe". "Unknown" gives 0, and so does a number that no link has.
 double gigatransfersIn(const std::string& text) {
   const double out = std::strtod(text.c_str(), nullptr);
   return out > 0 && out <= 1024 ? out : 0;
@@ -19,7 +19,7 @@ double gigatransfersIn(const std::string& text) {
 
 unsigned widthIn(const Tree& tree, const std::string& path) {
   const auto width = tree.number(path).value_or(0);
-  return width <= 32 ? static_cast<unsigned>(width) : 0;  // 255: unknown
+  return width <= 32 ? static_cast<unsigned>(width) : 0;  // the kernel shows 255 for unknown
 }
 
 PciLink linkOf(const Tree& tree, const std::string& folder) {
@@ -45,7 +45,7 @@ std::uint32_t hexadecimal(const Tree& tree, const std::string& path) {
   return static_cast<std::uint32_t>(tree.number(path).value_or(0));
 }
 
-// The last name of a link's path; empty: there is no such link.
+// The last part of a link's target path; empty: there is no such link.
 std::string lastOf(const Tree& tree, const std::string& link) {
   const std::string path = tree.resolve(link);
   return path.substr(path.rfind('/') + 1);
@@ -54,7 +54,7 @@ std::string lastOf(const Tree& tree, const std::string& link) {
 }  // namespace
 
 bool isPciAddress(std::string_view text) {
-  // The domain of a virtual root complex has more than four digits.
+  // Allows up to eight digits, because the domain of a virtual root complex has more than four.
   const auto colon = text.find(':');
   if (colon == std::string_view::npos || colon < 4 || colon > 8 || text.size() != colon + 8)
     return false;

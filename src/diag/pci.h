@@ -1,4 +1,4 @@
-// PCI functions of a node, and the way from each to its host bridge. Threads: pure functions.
+// A node's PCI functions, with the path from each to its host bridge. Threads: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@
 
 namespace viaduct::diag {
 
-// The link of a function to the bridge above it. 0: the kernel does not know, as of virtual
-// functions and idle slots.
+// The link of a function to the bridge above it. 0: unknown, as for virtual functions and idle
+// slots.
 struct PciLink {
-  double gigatransfers = 0, most_gigatransfers = 0;  // a second and lane: 32.0 is PCIe 5
+  double gigatransfers = 0, most_gigatransfers = 0;  // per lane and second: 32.0 is PCIe 5
   unsigned width = 0, most_width = 0;
 };
 
 struct PciFunction {
   std::string address = {};           // "0000:18:00.0"
   std::string folder = {};            // "/sys/devices/pci0000:15/0000:15:01.0/0000:18:00.0"
-  std::vector<std::string> way = {};  // functions from below the host bridge to it, itself last
+  std::vector<std::string> way = {};  // the functions from the host bridge down, itself last
   std::uint32_t vendor = 0, device = 0, kind = 0;  // kind: the class, 0x020700
   int numa = -1;
   PciLink link = {};
-  std::string physical = {};    // the address of its physical function, where it is virtual
+  std::string physical = {};    // of a virtual function: its physical function's address
   std::string group = {};       // the number of its IOMMU group; empty: none
   std::string group_type = {};  // "identity", "DMA-FQ"; empty: the kernel does not say
 };
@@ -33,10 +33,9 @@ struct PciFunction {
 // Whether the text is a PCI address: "0000:18:00.0".
 bool isPciAddress(std::string_view text);
 std::optional<PciFunction> pciFunction(const Tree& tree, const std::string& address);
-// By address. Bridges are among them.
+// All functions by address, with bridges.
 std::vector<PciFunction> pciFunctions(const Tree& tree);
-// The function that a device's folder belongs to, as /sys/class/infiniband/mlx5_0/device; empty:
-// none.
+// The function of a device's folder, such as /sys/class/infiniband/mlx5_0/device; empty: none.
 std::string pciAddressOf(const Tree& tree, const std::string& device_folder);
 
 bool isNvidiaGpu(const PciFunction& function);

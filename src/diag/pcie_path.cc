@@ -12,7 +12,7 @@
 namespace viaduct::diag {
 bool isEmulatedBridge(const PciFunction& function) {
   constexpr std::uint32_t kRedHat = 0x1b36, kAmazon = 0x1d0f;
-  // Intel's and Texas Instruments' bridges that QEMU imitates.
+  // Bridges of Intel and Texas Instruments that QEMU emulates.
   constexpr std::array<std::pair<std::uint32_t, std::uint32_t>, 3> kImitated{
       {{0x8086, 0x3420}, {0x104c, 0x8232}, {0x104c, 0x8233}}};
   if (function.vendor == kRedHat || function.vendor == kAmazon) return true;

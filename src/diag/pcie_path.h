@@ -1,4 +1,4 @@
-// The links on the way from a PCI function to the CPU. Threads: pure functions.
+// The links on the path from a PCI function to the CPU. Threads: pure functions.
 #pragma once
 
 #include <array>
@@ -13,26 +13,25 @@
 
 namespace viaduct::diag {
 
-// Functions whose link is that of a real slot. Virtual machines make bridges up, and those say
-// nothing of the slot's speed.
+// Whether a virtual machine made the bridge up: then its link says nothing about a slot's speed.
 bool isEmulatedBridge(const PciFunction& function);
 
-// The bridges above the function, from the CPU down, without emulated ones and without those whose
-// link is unknown.
+// The bridges above the function, from the CPU down. Emulated bridges and bridges with an unknown
+// link are left out.
 std::vector<PciFunction> bridgesAbove(const Tree& tree, const PciFunction& function);
 
 double bytesNow(const PciLink& link);
 double bytesAtMost(const PciLink& link);  // 0: unknown
-// "16 GT/s x8"
+// Describes a link: "16 GT/s x8".
 std::string textOf(double gigatransfers, unsigned width);
 
-// The functions and the bridges above them: the address of each, and its folder without links.
+// The addresses of the functions and of the bridges above them, each with its folder without links.
 std::map<std::string, std::string> foldersOnWay(const Tree& tree,
                                                 std::span<const PciFunction> functions);
 
 // The counter files of advanced error reporting (AER) in the folder of a function.
 inline constexpr std::array kAerFiles{"aer_dev_correctable", "aer_dev_nonfatal", "aer_dev_fatal"};
-// The number in the TOTAL line of one of them.
+// The number in the TOTAL line of an AER file.
 std::optional<std::uint64_t> aerTotal(const Tree& tree, const std::string& path);
 
 }  // namespace viaduct::diag

@@ -1,4 +1,4 @@
-// Each kind of fault that the doctor knows, planted on a healthy node: alone, and beside others.
+// Plants each kind of fault that the doctor knows on a healthy node, alone and beside others.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -25,13 +25,13 @@ using Plant = std::function<void(Fixture&)>;
 
 struct PlantedFault {
   const char* name;
-  std::string code;  // of its finding; empty: harmless
-  const char* sign;  // a text of the finding that only this fault puts there
+  std::string code;  // code of its finding; empty: harmless
+  const char* sign;  // a text in the finding that only this fault causes
   std::vector<Plant> plants;
-  bool info = false;  // the finding is only worth knowing
+  bool info = false;  // the finding is only information
 };
 
-// Two faults that a node cannot have at once, or of which one hides the other by nature.
+// Two faults that a node cannot have at once, or one of which necessarily hides the other.
 struct NoPair {
   const char *one, *other, *reason;
 };
@@ -43,7 +43,7 @@ struct FaultyNode {
   std::vector<NoPair> apart = {};
 };
 
-// ---- Ways to plant.
+// ---- Functions that plant a fault.
 
 Plant file(const std::string& path, const std::string& text) {
   return [=](Fixture& node) { node.rewrite(path, text); };
@@ -699,7 +699,7 @@ bool showsIn(const Finding& finding, const PlantedFault& fault) {
 
 using Faults = std::vector<const PlantedFault*>;
 
-// Plants them on the node, and looks for their findings and no others.
+// Plants the faults on the node, and expects exactly their findings.
 void expectFound(Fixture& node, const Faults& faults) {
   std::set<std::string> wanted, found;
   std::string names;
@@ -743,14 +743,15 @@ Pairs allPairs(const FaultyNode& node) {
   return out;
 }
 
-// Each fault beside four of other topics at least. All pairs of a large table take minutes.
+// Pairs each fault with at least four of other topics. All pairs of a large table would take
+// minutes.
 Pairs somePairs(const FaultyNode& node) {
   constexpr std::size_t kSmall = 8, kPartners = 4;
   if (node.faults.size() <= kSmall) return allPairs(node);
   const std::size_t count = node.faults.size();
   std::vector<std::set<std::size_t>> partners(count);
   Pairs out;
-  // First those that lack partners, too.
+  // The first round takes only partners that still lack partners themselves.
   for (const bool any : {false, true})
     for (std::size_t i = 0; i < count; ++i)
       for (std::size_t step = count / 3; step < count && partners[i].size() < kPartners; ++step) {
@@ -791,7 +792,7 @@ TEST(PlantedFaults, AreFoundAlone) {
 
 TEST(PlantedFaults, AreFoundInPairs) { expectPairs(somePairs); }
 
-// Takes minutes: diag_test --gtest_also_run_disabled_tests --gtest_filter=*InAllPairs
+// Takes minutes. Run it with diag_test --gtest_also_run_disabled_tests --gtest_filter=*InAllPairs
 TEST(PlantedFaults, DISABLED_AreFoundInAllPairs) { expectPairs(allPairs); }
 
 TEST(PlantedFaults, AreOfManyKinds) {
@@ -808,9 +809,9 @@ TEST(PlantedFaults, AreOfManyKinds) {
   EXPECT_GE(codes.size(), 100U);
 }
 
-// A known text of a log names findings that decide between its causes: some check reports each.
+// For each finding that decides between a known text's causes, some planted fault has to cause it.
 TEST(PlantedFaults, IncludeTheFindingsOfKnownTexts) {
-  std::set<std::string_view> codes{"rdma.none"};  // of a node without devices
+  std::set<std::string_view> codes{"rdma.none"};  // a fault of nodes without devices
   EXPECT_TRUE(diagnose(testing::laptop().node()).has("rdma.none"));
   for (const FaultyNode& node : faultyNodes())
     for (const PlantedFault& fault : node.faults) codes.insert(fault.code);

@@ -9,7 +9,7 @@
 namespace viaduct::diag {
 namespace {
 
-// A list of vendors is a file for each function; the driver's folder is one read.
+// Reads the driver's folder first, because a list by vendor would read a file of each function.
 std::size_t countNvidiaGpus(const Tree& tree) {
   const std::size_t known = tree.list("/proc/driver/nvidia/gpus").size();
   if (known != 0) return known;
@@ -22,7 +22,7 @@ std::size_t countNvidiaGpus(const Tree& tree) {
       }));
 }
 
-// "eth0 00000000 0101A8C0 0003 0 0 100 00000000": destination 0, mask 0, the least metric.
+// Reads "eth0 00000000 0101A8C0 0003 0 0 100 00000000": destination 0, mask 0, the least metric.
 std::string routeOfIpv4(const std::string& table) {
   std::istringstream lines(table);
   std::string out;
@@ -39,8 +39,8 @@ std::string routeOfIpv4(const std::string& table) {
   return out;
 }
 
-// Destination and its prefix, source and its prefix, next hop, metric, references, use, flags,
-// interface. The kernel rejects what no route fits by one of "lo".
+// Columns: destination and its prefix, source and its prefix, next hop, metric, references, use,
+// flags, interface. A default route over "lo" only rejects packets.
 std::string routeOfIpv6(const std::string& table) {
   std::istringstream lines(table);
   std::string out;
@@ -72,7 +72,7 @@ const RdmaPortState& activePort(const RdmaDevice& device) {
                        [](const RdmaPortState& port) { return port.active(); });
 }
 
-// A library that takes such a device for a rail is slowed down, or cannot connect.
+// Separates devices that would slow down a library that uses them as rails, or cannot connect.
 void setAside(PodView& pod) {
   const auto slower = [](const RdmaDevice& a, const RdmaDevice& b) {
     return activePort(a).gigabits < activePort(b).gigabits;

@@ -1,5 +1,5 @@
-// What a program in this pod can move data with: its RDMA devices, GPUs and interfaces. Threads:
-// pure functions.
+// The devices with which a program in this pod can move data: RDMA devices, GPUs and interfaces.
+// Threads: pure functions.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@ struct PodView {
   Allocation given = {};
   // The given devices with an active port: InfiniBand and RoCE, and EFA.
   std::vector<RdmaDevice> verbs = {}, efa = {};
-  // Active devices of another network, for storage or management. None where the device plugin
-  // names each device.
+  // Active devices of another network, for storage or management. Empty if the device plugin names
+  // each device.
   std::vector<RdmaDevice> aside = {};
-  std::size_t gpus = 0;                      // of NVIDIA
+  std::size_t gpus = 0;                      // NVIDIA GPUs
   std::vector<std::string> interfaces = {};  // network devices
   std::string default_interface = {};        // of the default route; empty: there is none
   std::string vendor = {}, product = {};     // of the machine: "Amazon EC2", "p5.48xlarge"
@@ -27,8 +27,7 @@ struct PodView {
 };
 PodView podView(const Node& node);
 
-// The entry of a RoCE port that other hosts can reach: RoCE v2, best over IPv4. Null: there is
-// none.
+// The GID of a RoCE port that other hosts can reach: RoCE v2, preferably over IPv4. Null: none.
 const Gid* routableGid(const RdmaPortState& port);
 
 }  // namespace viaduct::diag

@@ -19,7 +19,7 @@ bool holds(const std::optional<std::uint64_t>& set, Capability capability) {
   return set && ((*set >> static_cast<unsigned>(capability)) & 1U) != 0;
 }
 
-// "Uid:\t1000\t1000\t1000\t1000": real, effective, saved, of files.
+// Reads "Uid:\t1000\t1000\t1000\t1000": real, effective, saved and filesystem id.
 std::optional<std::uint32_t> effectiveUid(const std::string& status) {
   std::istringstream words(valueIn(status, "Uid"));
   std::string word;
@@ -27,7 +27,8 @@ std::optional<std::uint32_t> effectiveUid(const std::string& status) {
   return wholeIn<std::uint32_t>(word, 10);
 }
 
-// "         0          0 4294967295" is the map of the first namespace.
+// Whether the map differs from "         0          0 4294967295", which the first user namespace
+// has.
 bool isMapped(const std::string& map) {
   std::istringstream words(map);
   std::uint64_t inside = 0, outside = 0, count = 0;

@@ -1,5 +1,4 @@
-// The doctor's own process and its kernel, as the files of the node tell them. Threads: pure
-// functions.
+// The doctor's own process and its kernel, read from the node's files. Threads: pure functions.
 #pragma once
 
 #include <compare>
@@ -12,26 +11,26 @@
 
 namespace viaduct::diag {
 
-// The value of "Key:   value" in a text of such lines; empty: there is none.
+// The value of the line "Key:   value" in a text; empty: there is none.
 std::string valueIn(const std::string& text, std::string_view key);
 
-// Numbers as in linux/capability.h.
+// Numbers of linux/capability.h.
 enum class Capability : std::uint8_t { kIpcLock = 14, kSysPtrace = 19, kSysAdmin = 21 };
 
 struct ProcessFacts {
-  std::optional<std::uint32_t> uid = {};                       // the effective one
+  std::optional<std::uint32_t> uid = {};                       // the effective user id
   std::optional<std::uint64_t> effective = {}, bounding = {};  // capability sets
   bool seccomp = false;
-  bool user_namespace = false;  // its root is not the node's
+  bool user_namespace = false;  // its root is not the node's root
   bool has(Capability capability) const;
-  bool mayGet(Capability capability) const;  // a container's manifest may have named it
+  bool mayGet(Capability capability) const;  // whether a container's manifest may have granted it
 };
 ProcessFacts processFacts(const Node& node);
 
 // Whether the pod or the node belongs to OpenShift.
 bool onOpenShift(const Node& node);
 
-// Of the kernel: 6.8. Empty: unknown.
+// The kernel's version: 6.8. Empty: unknown.
 struct KernelVersion {
   unsigned major = 0, minor = 0;
   auto operator<=>(const KernelVersion&) const = default;

@@ -16,9 +16,9 @@ namespace {
 constexpr auto kDevices = "/sys/class/infiniband";
 constexpr unsigned kMostGids = 4096;
 
-// "400 Gb/sec (4X NDR)", "2.5 Gb/sec (1X)".
+// Parses "400 Gb/sec (4X NDR)" and "2.5 Gb/sec (1X)".
 void readRate(RdmaPortState& port) {
-  constexpr double kMost = 100'000;  // more is garbage
+  constexpr double kMost = 100'000;  // a higher figure is damaged
   const double gigabits = std::strtod(port.rate.c_str(), nullptr);
   port.gigabits = gigabits >= 0 && gigabits <= kMost ? gigabits : 0;
   const auto open = port.rate.find('('), close = port.rate.find(')');
@@ -31,7 +31,7 @@ void readRate(RdmaPortState& port) {
 
 bool empty(const std::string& gid) { return gid.find_first_not_of("0:") == std::string::npos; }
 
-// The kernel refuses to tell the type and interface of an index that is empty.
+// Skips empty entries, because the kernel refuses to show their type and interface.
 std::vector<Gid> gidsOf(const Tree& tree, const std::string& port) {
   std::vector<std::pair<unsigned, std::string>> indices;
   for (const std::string& name : tree.list(port + "/gids"))
@@ -67,7 +67,7 @@ RdmaDevice::Kind kindOf(const std::optional<PciFunction>& function) {
   return efa ? RdmaDevice::Kind::kEfa : RdmaDevice::Kind::kOther;
 }
 
-// The kernel's name of each device's uverbs file.
+// Maps each device to the name of its uverbs file.
 std::map<std::string, std::string> uverbsByDevice(const Tree& tree) {
   std::map<std::string, std::string> out;
   for (const std::string& name : tree.list("/sys/class/infiniband_verbs"))
@@ -78,7 +78,7 @@ std::map<std::string, std::string> uverbsByDevice(const Tree& tree) {
 
 bool startsWithDigit(std::string_view text) { return text[0] >= '0' && text[0] <= '9'; }
 
-// Takes the digits at the beginning, and returns them without leading zeros.
+// Takes the digits off the front, and returns them without leading zeros.
 std::string_view takeNumber(std::string_view& text) {
   std::string_view out = text.substr(0, text.find_first_not_of("0123456789"));
   text.remove_prefix(out.size());
@@ -86,7 +86,7 @@ std::string_view takeNumber(std::string_view& text) {
   return out;
 }
 
-// Numbers in names count as numbers: rdmap79s0 comes before rdmap113s0.
+// Compares numbers in names as numbers: rdmap79s0 comes before rdmap113s0.
 bool isNameBefore(std::string_view a, std::string_view b) {
   while (!a.empty() && !b.empty()) {
     if (startsWithDigit(a) && startsWithDigit(b)) {

@@ -1,4 +1,4 @@
-// RDMA devices of a node, their ports and GIDs. Threads: pure functions.
+// A node's RDMA devices, their ports and GIDs. Threads: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace viaduct::diag {
 
-// An entry of a port's GID table that is not empty.
+// A non-empty entry of a port's GID table.
 struct Gid {
   unsigned index = 0;
   std::string gid = {};        // "0000:0000:0000:0000:0000:ffff:0a00:6a07"
@@ -28,12 +28,12 @@ struct RdmaPortState {
   std::string state = {}, phys_state = {};  // "4: ACTIVE", "5: LinkUp"
   std::string link_layer = {};              // "InfiniBand", "Ethernet", "Unknown"
   std::string rate = {};                    // "400 Gb/sec (4X NDR)"
-  double gigabits = 0;                      // of it; 0: makes no sense
+  double gigabits = 0;                      // from the rate; 0: it is not readable
   unsigned lanes = 0;
-  std::string speed = {};      // "NDR"; empty: the kernel does not name it
+  std::string speed = {};      // "NDR"; empty: the kernel has no name for it
   std::vector<Gid> gids = {};  // empty before readGids()
   bool active() const { return state.starts_with("4:") || state.starts_with("5:"); }
-  // DOWN, INIT or ARMED. A port whose state cannot be read is neither active nor down.
+  // True for DOWN, INIT or ARMED. A port whose state cannot be read is neither active nor down.
   bool down() const {
     return state.starts_with("1:") || state.starts_with("2:") || state.starts_with("3:");
   }
@@ -46,20 +46,20 @@ struct RdmaDevice {
   std::string name = {};
   std::string folder = {};  // "/sys/class/infiniband/mlx5_0"
   Kind kind = Kind::kOther;
-  std::string pci = {};       // its function's address; empty: none, as of siw and rxe
-  std::string physical = {};  // the address of the physical function, where it is a virtual one
+  std::string pci = {};       // its PCI function; empty: none, as for siw and rxe
+  std::string physical = {};  // of a virtual function: its physical function's address
   std::string firmware = {}, type = {}, board = {};
   std::vector<std::string> interfaces = {};  // network devices of the same function
   std::string uverbs = {};                   // "uverbs5", as the kernel names it
   std::vector<RdmaPortState> ports = {};
 };
 
-// By name, mlx5_2 before mlx5_10 and rdmap79s0 before rdmap113s0. Without GIDs: a table is up to
-// 256 files, and most are of no interest to a pod.
+// Devices by name, mlx5_2 before mlx5_10 and rdmap79s0 before rdmap113s0. Reads no GIDs, because a
+// table has up to 256 files, and most devices do not matter to a pod.
 std::vector<RdmaDevice> rdmaDevices(const Tree& tree);
 void readGids(const Tree& tree, RdmaDevice& device);
 
-// Whether a name that comes from outside may be one of a device or interface.
+// Whether a name from outside has the form of a device's or interface's name.
 bool isDeviceName(std::string_view name);
 
 }  // namespace viaduct::diag

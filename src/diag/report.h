@@ -1,4 +1,4 @@
-// What the doctor has found. Threads: one at a time.
+// The doctor's findings. Threads: one at a time.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@ namespace viaduct::diag {
 
 enum class Severity : std::uint8_t {
   kInfo,     // worth knowing; nothing to do
-  kUnknown,  // could not look
-  kWarning,  // works, slower or less safely than it should
-  kFailure,  // will not work
+  kUnknown,  // the check could not look
+  kWarning,  // works, but slower or less safely than it should
+  kFailure,  // does not work
 };
 const char* severityName(Severity severity);  // "info", "unknown", "warning", "failure"
 
@@ -25,21 +25,21 @@ struct Evidence {
 // commands, or a manifest.
 struct Finding {
   Severity severity = Severity::kInfo;
-  std::string code = {};  // "rdma.port-down": what scripts look for; never changes
+  std::string code = {};  // "rdma.port-down": scripts look for it, so it never changes
   std::string what = {};
   std::vector<Evidence> evidence = {};
   std::string cause = {}, fix = {}, gain = {};
-  std::string topic = {};  // filled in by the report
+  std::string topic = {};  // set by Report::add
 };
 
-// What one topic looked at and found in order.
+// A fact that one topic checked and found in order.
 struct Fine {
   std::string topic, what;
 };
 
 class Report {
  public:
-  // Of what the next findings are.
+  // Names the topic of the findings that follow.
   void begin(std::string topic) { topic_ = std::move(topic); }
   void add(Finding finding);
   void fine(std::string what);

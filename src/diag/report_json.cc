@@ -35,7 +35,7 @@ Json asJson(const Finding& finding) {
 
 }  // namespace
 
-// The reader looks for these here.
+// Outside the anonymous namespace, because argument-dependent lookup does not search there.
 static void read(JsonReader& from, NodeName& node) {
   from.need("hostname", node.hostname);
   from.need("kernel", node.kernel);

@@ -1,5 +1,5 @@
-// A diagnosis as JSON: what `viaduct doctor --json` prints, and one doctor shows another. Threads:
-// pure functions.
+// A diagnosis as JSON: `viaduct doctor --json` prints it, and another host's doctor reads it.
+// Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace viaduct::diag {
 
-// Whose diagnosis it is.
+// The node that was diagnosed.
 struct NodeName {
   std::string hostname = {}, kernel = {}, machine = {};
 };
@@ -22,7 +22,7 @@ struct Diagnosis {
 };
 
 base::Json asJson(const Diagnosis& diagnosis);
-// Text that comes from another host.
+// Parses text from another host.
 Result<Diagnosis> diagnosisFromJson(const std::string& text);
 
 }  // namespace viaduct::diag

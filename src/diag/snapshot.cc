@@ -24,11 +24,11 @@ using base::Json;
 using Kind = SnapshotEntry::Kind;
 using Entries = std::map<std::string, SnapshotEntry>;
 
-constexpr std::size_t kMostConfig = 4096;  // of a PCI function
+constexpr std::size_t kMostConfig = 4096;  // of a PCI function's config space
 constexpr int kMostLinks = 40;
 
-// Besides the variables that the checks read: the beginnings of names that say what a pod was given
-// and how its job was started.
+// Prefixes of further variables to include, which describe the pod's devices and the start of its
+// job.
 constexpr std::array kVariables{"PCIDEVICE_",
                                 "UCC_",
                                 "RDMAV_",
@@ -70,13 +70,13 @@ bool isAboutTransfers(std::string_view name) {
   return wanted && !namesSecret(name);
 }
 
-// An address with a user and password: "http://user:word@host".
+// Whether an address contains a user and password: "http://user:word@host".
 bool holdsPassword(std::string_view value) {
   const auto scheme = value.find("://");
   return scheme != std::string_view::npos && value.find('@', scheme) != std::string_view::npos;
 }
 
-// As /proc/self/environ has them.
+// In the format of /proc/self/environ.
 std::string environOf(const Variables& variables) {
   std::string out;
   for (const auto& [name, value] : variables)
@@ -85,8 +85,8 @@ std::string environOf(const Variables& variables) {
   return out;
 }
 
-// Of "name=value" words. Installers and cloud images put tokens among the kernel's parameters,
-// which the kernel also logs.
+// Removes secrets from "name=value" words. Installers and cloud images put tokens among the
+// kernel's parameters, and the kernel logs them.
 std::string withoutSecrets(std::string_view text) {
   std::string out;
   for (std::size_t from = 0; from < text.size();) {
@@ -109,7 +109,7 @@ class Collector {
     const std::string path = entry.path;
     entries_.emplace(path, std::move(entry));
   }
-  // Adds a file or folder with the links that lead to it.
+  // Adds a file or folder, and the links that lead to it.
   void addPath(std::string path, int links = 0) {
     const bool names = path.ends_with('/');
     if (names) path.pop_back();
@@ -131,7 +131,7 @@ class Collector {
       if (S_ISDIR(facts.st_mode) && names) addNames(path);
     }
   }
-  // Files that could not be read, or were listed and not read: the copy has to say so as well.
+  // Files that could not be read, or were only listed: the copy has to report them as well.
   Json unread() {
     for (const std::string& path : listed_)
       if (entries_.emplace(path, SnapshotEntry{.path = path}).second)
@@ -172,7 +172,8 @@ class Collector {
                        {"reason", text.reason},
                        {"denied", text.state == FileText::State::kDenied}});
   }
-  // So that a listing is the same there. Files that no check reads have no contents.
+  // Adds the names in a folder, so that a listing of the copy is the same. Files that no check
+  // reads have no contents.
   void addNames(const std::string& folder) {
     for (const std::string& name : tree_.list(folder)) {
       const std::string path = folder + "/" + name;
@@ -182,7 +183,7 @@ class Collector {
         addLink(path);
       else if (S_ISREG(facts.st_mode))
         listed_.insert(path);
-      else  // a device: that it is there is all that is looked at
+      else  // a device: checks look only at its presence
         add({.path = path, .kind = S_ISDIR(facts.st_mode) ? Kind::kFolder : Kind::kFile});
     }
   }
@@ -215,7 +216,7 @@ Status readUnread(Tree& tree) {
 }  // namespace
 
 std::vector<SnapshotEntry> snapshotOf(const Node& node) {
-  // The tree remembers all that these look at.
+  // The tree remembers everything that these two read.
   static_cast<void>(diagnose(node));
   static_cast<void>(nodeCard(node));
   Collector collector(node.tree);

@@ -1,5 +1,5 @@
-// A node in one file, to be diagnosed elsewhere: the files that the checks look at, and what no
-// file tells. Threads: one at a time.
+// A node in one file, for a diagnosis elsewhere: the files that the checks read, and the live
+// facts. Threads: one at a time.
 #pragma once
 
 #include <viaduct/result.h>
@@ -14,16 +14,16 @@ namespace viaduct::diag {
 
 struct SnapshotEntry {
   std::string path = {};
-  std::string text = {};    // of a file
-  std::string target = {};  // of a link
+  std::string text = {};    // contents of a file
+  std::string target = {};  // target of a link
   enum class Kind : std::uint8_t { kFile, kFolder, kLink } kind = Kind::kFile;
 };
 
-// All that the checks have looked at on this node, with the links on the way. Secrets are left out:
-// of the environment only variables about transfers, without those that hold a password or token.
+// Everything that the checks read on this node, with the links on the way. It has no secrets: of
+// the environment it has only variables about transfers, without passwords and tokens.
 std::vector<SnapshotEntry> snapshotOf(const Node& node);
 
-// The node in a folder. Only an unpacked snapshot has the environment and what no file tells.
+// Opens a node's folder. Only an unpacked snapshot has the environment and the live facts.
 Result<Node> nodeIn(const std::string& folder);
 
 }  // namespace viaduct::diag

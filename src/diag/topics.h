@@ -1,4 +1,4 @@
-// The doctor's topics: each is one file check_<name>.cc with one function. Threads: one at a time.
+// The doctor's topics: each is a file check_<name>.cc with one function. Threads: one at a time.
 #pragma once
 
 #include <span>
@@ -10,12 +10,12 @@
 
 namespace viaduct::diag {
 
-// A check looks at a node and reports findings, and for all that is in order at least one fine().
+// A check examines a node and reports findings. If all is in order, it reports at least one fine().
 struct Topic {
   std::string_view name, about;
   void (*check)(const Node&, Report&);
-  bool needs_sys = false;   // it looks at devices: without /sys it would take them for absent
-  bool of_process = false;  // it looks at this process and its container, not at the node
+  bool needs_sys = false;   // it examines devices: without /sys it would find them absent
+  bool of_process = false;  // it examines this process and its container, not the node
 };
 std::span<const Topic> topics();
 
@@ -39,9 +39,9 @@ void checkRoce(const Node& node, Report& report);
 void checkSriov(const Node& node, Report& report);
 void checkVariables(const Node& node, Report& report);
 
-// Runs the topics, all or those named, and adds a finding for each file that could not be read.
-// Where there is no /sys, one finding names all topics that need it. For all pods of a node, topics
-// about this process run only if they are named.
+// Runs the topics, all or those named, and adds a finding for each unreadable file. Without /sys,
+// one finding names all topics that need it. For all pods of a node, topics about this process run
+// only if they are named.
 Report diagnose(const Node& node, std::span<const std::string> only = {});
 
 }  // namespace viaduct::diag

@@ -23,13 +23,13 @@ namespace {
 using State = FileText::State;
 
 FileText refused(int error) {
-  // ENODEV: the files of a device that has gone.
+  // ENODEV is the error of files whose device has gone.
   if (error == ENOENT || error == ENOTDIR || error == ENODEV) return {};
   const bool denied = error == EACCES || error == EPERM;
   return {.state = denied ? State::kDenied : State::kUnreadable, .reason = ::strerror(error)};
 }
 
-// All of the file up to `most` bytes, and one more where there are more.
+// Reads up to `most` bytes, and one more if the file is longer.
 FileText contents(int file, std::size_t most) {
   FileText out{.state = State::kRead};
   std::array<char, 16384> part;
@@ -56,7 +56,7 @@ Value once(std::map<std::string, Value>& known, const std::string& path, Fetch f
   return at != known.end() ? at->second : known.emplace(path, fetch()).first->second;
 }
 
-// The path that a descriptor stands for.
+// The path of an open descriptor.
 std::string pathOf(int file) {
   std::array<char, PATH_MAX> out;
   const ssize_t length =
@@ -76,7 +76,7 @@ std::optional<Tree> Tree::open(const std::string& root, std::string& why) {
   return Tree(path.empty() ? root : path, std::move(folder));
 }
 
-// A link of another node may be absolute: it starts at the root of that node.
+// Opens below the root. An absolute link in another node's folder starts at the root of that node.
 int Tree::openBelow(const std::string& path, int flags) const {
   flags |= O_CLOEXEC;
   if (live()) return ::open(path.c_str(), flags);
@@ -98,7 +98,7 @@ const FileText* Tree::markedAt(const std::string& path) const {
 
 FileText Tree::fetch(const std::string& path, std::size_t most) const {
   if (const FileText* const marked = markedAt(path)) return *marked;
-  // A pipe or a device would hold us up.
+  // O_NONBLOCK, because opening a pipe or a device might block.
   const base::Fd file(openBelow(path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
   if (!file) return refused(errno);
   struct stat facts{};

@@ -1,6 +1,6 @@
-// The files of a node: of this machine, or of a folder that holds another machine's. A read says
-// why it gave nothing, and the tree remembers what was there and could not be read, so that "could
-// not look" is never taken for "fine". Threads: one at a time.
+// A node's files: of this machine, or of a folder with another machine's files. A failed read says
+// why. The tree remembers files that it could not read, so that "could not look" is never taken for
+// "fine". Threads: one at a time.
 #pragma once
 
 #include <cstddef>
@@ -18,52 +18,53 @@ namespace viaduct::diag {
 struct FileText {
   enum class State : std::uint8_t { kRead, kAbsent, kDenied, kUnreadable };
   State state = State::kAbsent;
-  std::string text = {};    // without the line break at its end
-  std::string reason = {};  // why it was not read: "Permission denied"
+  std::string text = {};    // without the final line break
+  std::string reason = {};  // why the read failed: "Permission denied"
   explicit operator bool() const { return state == State::kRead; }
 };
 
 class Tree {
  public:
-  // A file of the kernel has a few KiB. One that never ends must not hold us up.
+  // Files of the kernel have a few KiB. The limit protects against a file that never ends.
   static constexpr std::size_t kMostBytes = std::size_t{4} << 20U;
 
-  // Fails where there is no such folder.
+  // Fails if there is no such folder.
   static std::optional<Tree> open(const std::string& root, std::string& why);
 
-  // Whether it is the running machine.
+  // Whether this is the running machine.
   bool live() const { return root_ == "/"; }
   const std::string& root() const { return root_; }
 
-  // Paths are those of the node: "/sys/class/net". A link leads to where it leads on the node, and
-  // never out of the root.
+  // Reads a file. Paths are the node's: "/sys/class/net". A link leads to its target on the node,
+  // and never out of the root.
   FileText read(const std::string& path) const;
-  // The same for a file that need not be text, up to `bytes` of it.
+  // The same for a binary file, up to `bytes` of it.
   FileText readBytes(const std::string& path, std::size_t bytes) const;
-  // A read whose failure means nothing: the kernel refuses to show an empty GID's type.
+  // A read whose failure means nothing, because the kernel refuses to show the type of an empty
+  // GID.
   FileText tryRead(const std::string& path) const;
 
-  // The first line, without blanks at its ends; empty where it was not read.
+  // The first line, without blanks at its ends; empty after a failed read.
   std::string line(const std::string& path) const;
-  // A file that is one whole number, also a hexadecimal one.
+  // A file that contains one whole number, decimal or hexadecimal.
   std::optional<std::uint64_t> number(const std::string& path) const;
-  // Sorted. None: there is no such folder, or it is empty.
+  // Sorted names. Empty: there is no such folder, or it is empty.
   std::vector<std::string> list(const std::string& folder) const;
   bool has(const std::string& path) const;
-  // Where the path leads, without links: "/sys/devices/pci0000:00/...". Empty: nowhere.
+  // The path without links: "/sys/devices/pci0000:00/...". Empty: it leads nowhere.
   std::string resolve(const std::string& path) const;
 
-  // A file that could not be read on the node itself, of which this folder is a copy: there it is
-  // empty. A path without links.
+  // Marks a file that was unreadable on the node of which this folder is a copy; here the file is
+  // empty. The path has no links.
   void markUnread(const std::string& path, const std::string& reason, bool denied);
 
-  // All files that were there and not read, in the order of the first attempt.
+  // Files that exist but could not be read, in the order of the first attempt.
   struct Unread {
     std::string path, reason;
     bool denied = false;  // another user may read it
   };
   const std::vector<Unread>& unread() const { return unread_; }
-  // All files that were read or missed, and folders that were listed.
+  // Files that were read or missing, and folders that were listed.
   const std::vector<std::string>& looked() const { return looked_; }
 
  private:
@@ -76,10 +77,10 @@ class Tree {
   const FileText* markedAt(const std::string& path) const;
   int openBelow(const std::string& path, int flags) const;
 
-  std::string root_;  // "/", or without a slash at its end
+  std::string root_;  // "/", or a path without a final slash
   base::Fd folder_;
   std::map<std::string, FileText> marked_;
-  // All topics read the same files. Those of a copy do not change, so each is read once.
+  // Caches a copy's files, because all topics read the same files and a copy does not change.
   mutable std::map<std::string, FileText> texts_;
   mutable std::map<std::string, std::vector<std::string>> names_;
   mutable std::map<std::string, std::string> places_;

@@ -1,4 +1,4 @@
-// Files that no kernel would show, and folders that lead out of themselves.
+// Tests with files that no kernel has, and folders with links that lead out of the root.
 #include "diag/tree.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ class Trees : public ::testing::Test {
   Tree tree_;
 };
 
-TEST_F(Trees, GiveWhatAFileSaysOrWhyNot) {
+TEST_F(Trees, GiveAFilesTextOrTheReason) {
   folder_.write("/state", "  4: ACTIVE \nmore\n");
   folder_.write("/lid", "0x1f\n");
   folder_.write("/empty", "");
@@ -47,7 +47,7 @@ TEST_F(Trees, GiveWhatAFileSaysOrWhyNot) {
   EXPECT_EQ(tree_.readBytes("/binary", 2).text, std::string("a\0", 2));
 }
 
-TEST_F(Trees, TellWhatAnotherUserMayRead) {
+TEST_F(Trees, MarkFilesThatAnotherUserMayRead) {
   if (::geteuid() == 0) GTEST_SKIP() << "skipped: root may read all files";
   folder_.write("/secret", "x");
   ASSERT_EQ(::chmod((folder_.path() + "/secret").c_str(), 0), 0);
@@ -83,7 +83,7 @@ TEST_F(Trees, ListFoldersInOrder) {
   EXPECT_TRUE(tree_.list("/d/a").empty());
 }
 
-TEST(Tree, OfNoFolderSaysWhy) {
+TEST(Tree, AMissingFolderIsAnErrorWithItsReason) {
   std::string why;
   EXPECT_FALSE(Tree::open("/nowhere/at/all", why));
   EXPECT_EQ(why, "No such file or directory");

@@ -1,5 +1,5 @@
-// The parts of the topic `variables`: each looks at some variables and reports those that defeat
-// RDMA on this node. Threads: pure functions.
+// The parts of the topic `variables`. Each reports the variables that defeat RDMA on this node.
+// Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -14,27 +14,28 @@ struct VariableScene {
   const Node& node;
   PodView pod;
   Report& report;
-  // Null: unset or empty.
+  // Null: the variable is unset or empty.
   const std::string* valueOf(std::string_view name) const;
-  // `finding.what` continues the words "NAME=value". An empty code becomes "variables.<name>", an
-  // empty fix "unset NAME". The evidence begins with the variable and this pod's devices.
+  // `finding.what` continues the words "NAME=value". An empty code becomes "variables.<name>", and
+  // an empty fix "unset NAME". The evidence starts with the variable and this pod's devices.
   void add(std::string_view name, Finding finding) const;
 };
 
-// Variables with one value that defeats RDMA.
+// Checks variables with one value that defeats RDMA.
 void checkSwitches(const VariableScene& scene);
-// NCCL_IB_HCA, the interfaces of the bootstrap, and GID indices.
+// Checks NCCL_IB_HCA, the interfaces of the bootstrap, and GID indices.
 void checkNcclDevices(const VariableScene& scene);
 void checkGidIndices(const VariableScene& scene);
 void checkInterfaceNames(const VariableScene& scene);
-// UCX_TLS and UCX_NET_DEVICES, with InfiniBand and RoCE devices.
+// Checks UCX_TLS and UCX_NET_DEVICES, with InfiniBand and RoCE devices.
 void checkUcx(const VariableScene& scene);
-// Whether LD_LIBRARY_PATH leads to NCCL's plugin for EFA. Libraries of the driver: topic gpu.
+// Checks that LD_LIBRARY_PATH leads to NCCL's plugin for EFA. The topic gpu checks the driver's
+// libraries.
 void checkLibraryPath(const VariableScene& scene);
-// Variables that only process 1 of the container has.
+// Checks variables that only process 1 of the container has.
 void checkProcessOne(const VariableScene& scene);
 
-// Whether a variable configures how blocks of memory move: NCCL_*, UCX_*, FI_* and the like.
+// Whether a variable configures transfers: NCCL_*, UCX_*, FI_* and similar.
 bool isTransportVariable(std::string_view name);
 
 }  // namespace viaduct::diag

@@ -1,4 +1,4 @@
-// LD_LIBRARY_PATH and NCCL's plugin for EFA.
+// Checks LD_LIBRARY_PATH for NCCL's plugin for EFA.
 #include <fmt/format.h>
 
 #include <algorithm>

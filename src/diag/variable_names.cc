@@ -1,4 +1,4 @@
-// Variables that name devices, interfaces and GIDs.
+// Checks variables that name devices, interfaces and GIDs.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -27,7 +27,7 @@ std::string exactHca(const PodView& pod) {
   return fmt::format("export NCCL_IB_HCA='={}'", namesOf(pod.verbs, ","));
 }
 
-// Devices that a list takes beyond those that it names: "mlx5_1" takes mlx5_10, too.
+// Devices that a list takes besides those that it names: the prefix "mlx5_1" also takes mlx5_10.
 std::vector<std::string> takenByPrefix(const PodView& pod, const NameList& list) {
   std::vector<RdmaDevice> all = pod.given.devices;
   all.insert(all.end(), pod.given.others.begin(), pod.given.others.end());
@@ -42,7 +42,7 @@ std::vector<std::string> takenByPrefix(const PodView& pod, const NameList& list)
   return out;
 }
 
-// Names in a list that no device of the node has.
+// Names in a list that match no device of the node.
 std::vector<std::string> nowhereIn(const PodView& pod, const NameList& list) {
   std::vector<std::string> out;
   for (const std::string& name : list.names) {
@@ -169,13 +169,13 @@ void checkUcxDevices(const VariableScene& scene, std::string_view text) {
 
 std::optional<std::uint64_t> gidIndexIn(const std::string& text) {
   if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos)
-    return std::nullopt;  // -1 and auto let the library choose
+    return std::nullopt;  // with -1 and auto the library chooses
   errno = 0;
   const std::uint64_t out = std::strtoull(text.c_str(), nullptr, 10);
   return errno == 0 ? std::optional(out) : std::nullopt;
 }
 
-// Why no other host can be reached from this entry; empty: it is right.
+// Why no other host can be reached through this GID; empty: it is right.
 std::string faultOf(const RdmaPortState& port, std::uint64_t index) {
   const auto same = [&](const Gid& one) { return one.index == index; };
   const auto at = std::find_if(port.gids.begin(), port.gids.end(), same);
@@ -187,7 +187,7 @@ std::string faultOf(const RdmaPortState& port, std::uint64_t index) {
 
 void checkGidIndex(const VariableScene& scene, const char* name, std::uint64_t index) {
   Finding finding{.severity = Severity::kFailure};
-  std::map<std::string, std::vector<std::string>> wrong;  // a fault's devices
+  std::map<std::string, std::vector<std::string>> wrong;  // the devices of each fault
   for (const RdmaDevice& one : scene.pod.verbs)
     for (const RdmaPortState& port : one.ports) {
       const std::string fault = port.active() && !port.gids.empty() ? faultOf(port, index) : "";
@@ -214,7 +214,7 @@ void checkGidIndex(const VariableScene& scene, const char* name, std::uint64_t i
   scene.add(name, std::move(finding));
 }
 
-// Gloo and TensorPipe take whole names, NCCL their beginnings.
+// `prefixes`: NCCL takes names by their prefix; Gloo and TensorPipe take whole names.
 void checkInterfaces(const VariableScene& scene, const char* name, bool prefixes) {
   const std::string* const value = scene.valueOf(name);
   if (value == nullptr) return;

@@ -1,4 +1,4 @@
-// Variables with one value, or one kind of value, that defeats RDMA.
+// Checks variables with one value, or one kind of value, that defeats RDMA.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -14,9 +14,9 @@ struct Switch {
   const char* name;
   bool (*applies)(const PodView& pod);
   bool (*defeats)(std::string_view value);
-  const char* what;      // continues "NAME=value"
-  const char* cause;     // why that matters on such a node
-  const char* fix = "";  // empty: unset it
+  const char* what;      // continues the words "NAME=value"
+  const char* cause;     // why it matters on such a node
+  const char* fix = "";  // empty: unset the variable
   const char* gain = "";
 };
 
@@ -51,7 +51,8 @@ bool hasVirtualFunction(const PodView& pod) {
                      [](const RdmaDevice& one) { return !one.physical.empty(); });
 }
 
-// "efa", "verbs;ofi_rxm", "^tcp": whether libfabric may take one of these providers.
+// Whether libfabric may use one of these providers with FI_PROVIDER=`value`: "efa",
+// "verbs;ofi_rxm", "^tcp".
 bool mayTake(std::string_view value, std::initializer_list<std::string_view> providers) {
   const bool excludes = value.starts_with('^');
   if (excludes) value.remove_prefix(1);
@@ -159,7 +160,7 @@ constexpr std::array kSwitches{
            kExpandableGain},
 };
 
-// NCCL's own InfiniBand code does not run on EFA.
+// Reports NCCL_IB_* variables on EFA, because NCCL's own InfiniBand code does not run there.
 void reportWithoutEffect(const VariableScene& scene) {
   if (!scene.pod.efaOnly()) return;
   Finding finding{.code = "variables.no-effect"};

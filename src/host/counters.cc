@@ -5,9 +5,10 @@
 namespace viaduct::host {
 namespace {
 
-constexpr std::uint64_t kTurn = std::uint64_t{1} << 32U;  // of a 32-bit counter
+constexpr std::uint64_t kTurn = std::uint64_t{1} << 32U;  // where a 32-bit counter wraps
 
-// A port counts words in `counters`; EFA counts bytes in `hw_counters` and has no others.
+// A port counts 4-byte words in `counters`. EFA counts bytes in `hw_counters` and has no other
+// counters.
 std::optional<Counter> readPort(const RdmaPort& port) {
   const auto words_out = numberIn(port.folder + "/counters/port_xmit_data");
   const auto words_in = numberIn(port.folder + "/counters/port_rcv_data");
@@ -30,10 +31,10 @@ std::vector<Counter> readCounters(const std::string& root) {
 }
 
 std::optional<Delta> deltaOf(std::uint64_t before, std::uint64_t after, std::uint32_t unit) {
-  // The oldest ports do not wrap: they stop.
+  // The oldest ports stop at the end of their counter and do not wrap.
   if (unit == 4 && after == kTurn - 1) return std::nullopt;
   if (after >= before) return Delta{(after - before) * unit, false};
-  // In the upper half before, so that a reset to 0 is not taken for a turn.
+  // Only a counter in its upper half can have wrapped; otherwise it was reset to 0.
   if (before < kTurn && before >= kTurn / 2) return Delta{(after + kTurn - before) * unit, true};
   return std::nullopt;
 }

@@ -29,7 +29,8 @@ struct Slot {
   int numa = -1;
 };
 
-// Of a PCI function; a virtual one has no link of its own and shares its parent's.
+// The slot of a PCI function. A virtual function has no PCIe link of its own and shares its
+// parent's.
 Slot slotOf(const std::string& device) {
   Slot out;
   const std::string numa = firstLine(device + "/numa_node");
@@ -67,7 +68,8 @@ Device interfaceFrom(const std::string& root, const std::string& name) {
   return out;
 }
 
-// A bond or a VLAN carries what its parts carry; a bridge's ports are not its parts.
+// A bond or a VLAN is as fast as its lower devices. The ports of a bridge are not its lower
+// devices.
 std::uint64_t rateOfParts(const std::string& root, const Device& whole,
                           const std::vector<Device>& all) {
   const std::string folder = root + "/sys/class/net/" + whole.name;
@@ -84,10 +86,10 @@ std::uint64_t rateOfParts(const std::string& root, const Device& whole,
                        : std::accumulate(rates.begin(), rates.end(), std::uint64_t{0});
 }
 
-// /sys shows the interfaces of the namespace it was mounted in: useless when that is another.
+// False if /sys was mounted in another network namespace: it shows that namespace's interfaces.
 bool showsOurs(const std::string& root, std::vector<std::string> ours) {
   std::vector<std::string> shown = namesIn(root + "/sys/class/net");
-  std::erase(shown, "bonding_masters");  // a file, where bonds can be made
+  std::erase(shown, "bonding_masters");  // a file, if bonds can be made
   std::sort(ours.begin(), ours.end());
   return ours == shown;
 }
@@ -124,7 +126,7 @@ std::uint64_t rdmaRate(const std::string& text) {
 
 std::uint64_t pcieRate(const std::string& speed, const std::string& width) {
   char* end = nullptr;
-  const double transfers = std::strtod(speed.c_str(), &end);  // 10^9 a second, of each lane
+  const double transfers = std::strtod(speed.c_str(), &end);  // 10^9 a second, in each lane
   const bool right = end != speed.c_str() && std::string_view(end).starts_with(" GT/s");
   const int lanes = std::atoi(width.c_str());
   if (!right || transfers <= 0 || lanes <= 0 || lanes > 32) return 0;
@@ -165,7 +167,8 @@ bool isAddress(const std::string& text) {
          ::inet_pton(AF_INET6, text.c_str(), address.data()) == 1;
 }
 
-// The kernel adds a link-local address by itself, and a route through it needs a device's name.
+// Link-local addresses do not count: the kernel adds one by itself, and a route through it needs a
+// device's name.
 bool isRoutable(const sockaddr* address) {
   if (address == nullptr) return false;
   if (address->sa_family != AF_INET6) return address->sa_family == AF_INET;

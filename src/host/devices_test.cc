@@ -1,4 +1,4 @@
-// Devices and counters, read from trees of files as drivers lay them out.
+// Tests of devices and counters, with trees of files as drivers lay them out.
 #include "host/devices.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ class Tree : public ::testing::Test {
   void put(const std::string& path, const std::string& text) const {
     root_.write("/" + path, text + "\n");
   }
-  // Interfaces with what they have received and sent.
+  // Writes /proc/net/dev: interfaces with the bytes that they have received and sent.
   void carried(const std::vector<std::tuple<std::string, std::uint64_t, std::uint64_t>>& all) {
     std::string text = "Inter-|   Receive  |  Transmit\n face |bytes packets|bytes packets\n";
     for (const auto& [name, in, out] : all)
@@ -69,7 +69,7 @@ TEST_F(Tree, AnEthernetCardHasARateASlotAndANode) {
   EXPECT_EQ(counter("eth0"), (Counter{"eth0", 456, 123, 1}));
 }
 
-TEST_F(Tree, AVirtualLinkHasNoRateWhateverItSays) {
+TEST_F(Tree, TheRateThatAVirtualLinkReportsIsIgnored) {
   carried({{"veth1", 1, 2}, {"eth0", 1, 2}});
   put("sys/class/net/veth1/speed", "10000");
   ethernet("eth0", "-1");
@@ -78,7 +78,7 @@ TEST_F(Tree, AVirtualLinkHasNoRateWhateverItSays) {
   EXPECT_EQ(device("eth0").link_bytes_per_s, 0U);
 }
 
-TEST_F(Tree, ABondCarriesWhatItsPartsCarry) {
+TEST_F(Tree, ABondHasTheRateOfItsLowerDevices) {
   carried({{"bond0", 1, 2}, {"eth0", 1, 2}, {"eth1", 1, 2}, {"br0", 1, 2}});
   ethernet("eth0", "25000");
   ethernet("eth1", "25000");
@@ -95,7 +95,7 @@ TEST_F(Tree, ABondCarriesWhatItsPartsCarry) {
   EXPECT_EQ(device("bond0").link_bytes_per_s, 25 * kGbit);
 }
 
-TEST_F(Tree, WhatAnotherNamespaceMountedIsNotOurs) {
+TEST_F(Tree, ASysOfAnotherNetworkNamespaceIsIgnored) {
   carried({{"lo", 1, 1}, {"eth0", 1, 2}});
   ethernet("eth0", "25000");
   ethernet("eth1", "25000");
@@ -124,7 +124,7 @@ TEST_F(Tree, AnInfinibandPortCountsWords) {
   EXPECT_EQ(device("mlx5_0:2").link_bytes_per_s, 25'000'000'000U);
 }
 
-TEST_F(Tree, ADeviceThatDoesNotTellIsLeftOut) {
+TEST_F(Tree, ADeviceWithoutCountersIsLeftOut) {
   put("sys/class/infiniband/mlx5_0/ports/1/rate", "200 Gb/sec (4X HDR)");
   put("sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data", "N/A (no PMA)");
   put("sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data", "2000");
@@ -142,7 +142,7 @@ TEST(FindDevice, ByNameAndByAddress) {
   for (const char* word : {"", "lo0", "127.0.0"}) EXPECT_FALSE(findDevice(word)) << word;
 }
 
-TEST(NotReady, ThatOfAnInterfaceIsWhatItLacks) {
+TEST(NotReady, NamesAMissingDevice) {
   EXPECT_EQ(notReady("lo"), "");
   EXPECT_EQ(notReady("127.0.0.1"), "");
   EXPECT_EQ(notReady("127.0.0.2"), "");
@@ -156,7 +156,7 @@ TEST_F(Tree, AnRdmaPortIsReadyOnceItIsActive) {
   EXPECT_EQ(notReady("mlx5_0", root_.path()), "");
 }
 
-TEST(Delta, KnowsTurnsResetsAndStops) {
+TEST(Delta, TellsWrapsResetsAndStopsApart) {
   constexpr std::uint64_t kTurn = std::uint64_t{1} << 32U;
   EXPECT_EQ(deltaOf(100, 350, 4)->bytes, 1000U);
   const auto turned = deltaOf(kTurn - 10, 30, 1);

@@ -39,7 +39,7 @@ std::string valueOf(const std::string& path, const std::string& key) {
   return {};
 }
 
-// A kernel on arm64 numbers its cores and names none: Grace has implementer 0x41, part 0xd4f.
+// An arm64 kernel gives numbers for its cores and no name: Grace has implementer 0x41, part 0xd4f.
 std::string cpuModel(const std::string& root) {
   const std::string file = root + "/proc/cpuinfo";
   std::string name = valueOf(file, "model name");
@@ -49,14 +49,14 @@ std::string cpuModel(const std::string& root) {
 }
 
 std::uint64_t memoryTotal(const std::string& root) {
-  // "16308788 kB", where kB is 1024 bytes whatever it says.
+  // In "16308788 kB", kB means 1024 bytes.
   const std::string text = valueOf(root + "/proc/meminfo", "MemTotal");
   const auto kibibytes = base::parseCount(text.substr(0, text.find(' ')));
   return kibibytes ? *kibibytes * 1024 : 0;
 }
 
 std::uint32_t usableCores() {
-  // More processors than a cpu_set_t holds: the call fails, and all of them count.
+  // If there are more processors than a cpu_set_t holds, the call fails, and all of them count.
   cpu_set_t set;
   CPU_ZERO(&set);
   if (::sched_getaffinity(0, sizeof(set), &set) == 0)
@@ -81,12 +81,13 @@ std::string addressText(const sockaddr* address) {
   return {};
 }
 
-// Only of a link with a device behind it: what a bridge or a pair of virtual ends says is made up.
+// The rate of a link with a device behind it. Bridges and virtual pairs report made-up rates, so
+// they give 0.
 std::uint64_t linkRate(const std::string& root, const std::string& name) {
   const std::string folder = root + "/sys/class/net/" + name;
   std::error_code none;
   if (!std::filesystem::exists(folder + "/device", none)) return 0;
-  const auto rate = base::parseCount(firstLine(folder + "/speed"));  // "-1" where it has none
+  const auto rate = base::parseCount(firstLine(folder + "/speed"));  // "-1": no rate
   return rate ? *rate : 0;
 }
 

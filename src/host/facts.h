@@ -1,4 +1,5 @@
-// Facts about this machine that a measurement has to carry. Threads: pure functions and values.
+// The facts about this machine that go into a measurement's result. Threads: pure functions and
+// values.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +16,25 @@ struct Interface {
   friend bool operator==(const Interface&, const Interface&) = default;
 };
 
-// What cannot be found out is empty or 0.
+// A machine. Unknown fields are empty or 0.
 struct Facts {
   std::string boot_id = {};  // changes with every boot: equal means the same running kernel
   std::string hostname = {};
   std::string kernel = {};     // its release
   std::string cpu_model = {};  // of the first core
-  std::uint32_t cores = 0;     // that this process may run on
-  std::uint64_t memory = 0;    // bytes, of the machine
+  std::uint32_t cores = 0;     // on which this process may run
+  std::uint64_t memory = 0;    // bytes of this machine
   std::vector<Interface> interfaces = {};
   friend bool operator==(const Facts&, const Facts&) = default;
 };
 
-// The boot id alone: cheap.
+// The boot id alone, which is cheap to read.
 std::string bootId(const std::string& root = "/");
 
 std::string hostName();
 
-// Files are read below `root`, which a test replaces by a folder; cores, interfaces, host name and
-// kernel are asked of the system.
+// Files are read below `root`, which a test replaces by a folder. Cores, interfaces, host name and
+// kernel come from system calls.
 Facts facts(const std::string& root = "/");
 
 }  // namespace viaduct::host

@@ -29,7 +29,7 @@ TEST_F(FactsTest, ReadsFilesBelowTheRoot) {
   EXPECT_EQ(found.cpu_model, "Some CPU @ 2.6 GHz");
 }
 
-TEST_F(FactsTest, WhatIsMissingIsEmpty) {
+TEST_F(FactsTest, UnknownFactsAreEmpty) {
   put("proc/meminfo", "nonsense\n");
   const Facts found = facts(root_.path());
   EXPECT_EQ(found.boot_id, "");

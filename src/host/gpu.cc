@@ -9,7 +9,7 @@
 namespace viaduct::host {
 namespace {
 
-// The few calls of the driver that are needed, by their documented signatures.
+// The driver functions that we call, by their documented signatures.
 using Init = int (*)(unsigned int flags);
 using Count = int (*)(int* count);
 using Get = int (*)(int* device, int ordinal);

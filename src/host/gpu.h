@@ -1,5 +1,5 @@
-// GPUs, as the driver library tells of them: loaded at run time, so that nothing needs CUDA to be
-// built or run. Threads: any.
+// GPUs, as their driver library reports them. It is loaded at run time, so that neither the build
+// nor the program needs CUDA. Threads: any.
 #pragma once
 
 #include <viaduct/result.h>
@@ -15,8 +15,8 @@ struct Gpu {
   std::uint64_t memory = 0;  // bytes
 };
 
-// Why there is no usable GPU of that number: no driver library, the driver's own error, or how many
-// there are.
+// The GPU of that number, or why it is not usable: no driver library, an error of the driver, or a
+// number that is too high.
 Result<Gpu> findGpu(int id, const std::string& library = "libcuda.so.1");
 
 }  // namespace viaduct::host

@@ -28,7 +28,8 @@ std::optional<std::uint64_t> inMeminfo(const std::string& root, std::string_view
   return kibibytes ? std::optional(*kibibytes * 1024) : std::nullopt;
 }
 
-// The names of one cgroup version. `cache`: page cache that the kernel drops when it needs room.
+// The file names of one cgroup version. `cache`: page cache that the kernel drops when it needs
+// room.
 struct MemoryFiles {
   const char* limit;
   const char* used;
@@ -38,7 +39,7 @@ constexpr MemoryFiles kVersion1{
     "memory.limit_in_bytes", "memory.usage_in_bytes", {"total_inactive_file", "total_active_file"}};
 constexpr MemoryFiles kVersion2{"memory.max", "memory.current", {"inactive_file", "active_file"}};
 
-// What the limits of one cgroup folder leave, if it has any.
+// The bytes that the limits of one cgroup folder leave, if it has any.
 std::optional<std::uint64_t> leftIn(const std::filesystem::path& folder, const MemoryFiles& files) {
   const auto most = numberIn(folder / files.limit);
   auto used = numberIn(folder / files.used);
@@ -48,7 +49,8 @@ std::optional<std::uint64_t> leftIn(const std::filesystem::path& folder, const M
   return *most - std::min(*most, *used);
 }
 
-// Version 2: "0::/path"; version 1: "4:memory:/path". A container sees its own folder as the top.
+// Reads /proc/self/cgroup, "0::/path" in version 2 and "4:memory:/path" in version 1. A container
+// sees its own folder as the top.
 std::optional<std::uint64_t> leftInCgroup(const std::string& root) {
   std::optional<std::uint64_t> least;
   const auto take = [&](std::optional<std::uint64_t> left) {
@@ -60,9 +62,9 @@ std::optional<std::uint64_t> leftInCgroup(const std::string& root) {
     const auto first = line.find(':'), second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
-    // Without the slash it begins with, which would lead out of `top`.
+    // Without its leading slash, which would lead out of `top`.
     const std::string own = line.substr(std::min(second + 2, line.size()));
-    // Its own folder, then each one above it.
+    // Limits apply to the cgroup's own folder, and to each one above it.
     for (std::filesystem::path path = own;; path = path.parent_path()) {
       if (controllers.empty()) take(leftIn(top / path, kVersion2));
       if (controllers == "memory") take(leftIn(top / "memory" / path, kVersion1));

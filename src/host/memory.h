@@ -1,4 +1,4 @@
-// How much memory a process may still take here, and how large the caches are. Threads: pure
+// The memory that a process may still take here, and the size of the caches. Threads: pure
 // functions.
 #pragma once
 
@@ -7,15 +7,15 @@
 
 namespace viaduct::host {
 
-// What the kernel says is available, or what is left in this process's cgroup where that is less;
-// 0 when it cannot be found out. Page cache that the kernel can drop counts as available. Files are
-// read below `root`.
+// The memory that the kernel reports as available, or the room in this process's cgroup if that is
+// less; 0 if unknown. Page cache that the kernel can drop counts as available. Files are read below
+// `root`.
 std::uint64_t availableMemory(const std::string& root = "/");
-// Swap space that is free on this host; 0 also when it cannot be found out.
+// Free swap space of this host; 0 also if unknown.
 std::uint64_t freeSwap(const std::string& root = "/");
 
-// Bytes of the first processor's largest cache; 0 when the kernel does not say. The C library does
-// not say either on arm64.
+// Bytes of the first processor's largest cache; 0 if the kernel does not say. We ask the kernel
+// because the C library does not know it on arm64.
 std::uint64_t largestCache(const std::string& root = "/");
 
 }  // namespace viaduct::host

@@ -30,7 +30,7 @@ TEST_F(AvailableMemory, IsLessInACgroupWithALimit) {
   EXPECT_EQ(availableMemory(root_), 4000U);
 }
 
-// A job that reads its weights from files fills its cgroup with page cache, and still has room.
+// A job that reads weights from files fills its cgroup with page cache, but still has room.
 TEST_F(AvailableMemory, CountsPageCacheOfTheCgroupAsAvailable) {
   write("/proc/meminfo", "MemAvailable:   8000 kB\n");
   write("/proc/self/cgroup", "0::/pod\n");

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "0000:18:00.0"
+// Whether a name is a PCI function, "0000:18:00.0".
 bool isPciFunction(const std::string& name) {
   constexpr std::string_view kShape = "hhhh:hh:hh.h";
   return name.size() == kShape.size() &&
@@ -39,12 +39,13 @@ std::optional<int> wholeNumber(const std::string& text) {
   return out;
 }
 
-// `link` is a symbolic link to the device's own folder, whose path is its way to the CPU.
+// The place of a device. `link` is a symbolic link to its folder, whose path names the bridges up
+// to the CPU.
 Place placeAt(const fs::path& link) {
   std::error_code none;
   const fs::path folder = fs::canonical(link, none);
   Place out;
-  fs::path function;  // the last one; a virtio device lies below it
+  fs::path function;  // the last PCI function on the path; a virtio device lies below it
   fs::path at;
   for (const fs::path& part : folder) {
     at /= part;
@@ -57,7 +58,7 @@ Place placeAt(const fs::path& link) {
   return out;
 }
 
-// "0-3,8,10-11"
+// Parses "0-3,8,10-11".
 std::vector<std::pair<int, int>> rangesIn(const std::string& list) {
   std::vector<std::pair<int, int>> out;
   std::istringstream in(list);
@@ -86,7 +87,7 @@ std::string nodeFolder(const std::string& root, int number) {
   return fmt::format("{}/sys/devices/system/node/node{}", root, number);
 }
 
-// How many bridges both lie behind, from the CPU on.
+// The number of bridges that lie above both, counted from the CPU.
 std::size_t sharedBridges(const Place& one, const Place& other) {
   const std::size_t most = std::min(one.pci.size(), other.pci.size()) - 1;
   std::size_t shared = 0;
@@ -103,7 +104,7 @@ Distance nearestOf(const std::vector<int>& own, const Place& nic, const Nodes& n
 }  // namespace
 
 Place placeOfNic(const std::string& name, const std::string& root) {
-  const std::string rdma = name.substr(0, name.find(':'));  // a port is where its device is
+  const std::string rdma = name.substr(0, name.find(':'));  // a port is at the place of its device
   for (const std::string& at : {fmt::format("{}/sys/class/infiniband/{}/device", root, rdma),
                                 fmt::format("{}/sys/class/cxi/{}/device", root, name),
                                 fmt::format("{}/sys/class/net/{}/device", root, name)})
@@ -118,7 +119,7 @@ std::vector<PciGpu> gpusOnPci(const std::string& root) {
   for (const std::string& address : namesIn(top)) {
     const std::string kind = firstLine(top + address + "/class");
     const std::string vendor = firstLine(top + address + "/vendor");
-    // What a server has for its screen is not one of them.
+    // A server's display adapter is not a GPU in this sense.
     if (kind.starts_with(k3d) ||
         (kind.starts_with(kDisplay) && (vendor == kNvidia || vendor == kAmd)))
       out.push_back({address, placeAt(top + address)});
@@ -133,7 +134,7 @@ Nodes numaNodes(const std::string& root) {
     if (name.starts_with(kNode))
       if (const auto number = wholeNumber(name.substr(kNode.size())))
         out.numbers.push_back(*number);
-  std::sort(out.numbers.begin(), out.numbers.end());  // as the kernel lists their distances
+  std::sort(out.numbers.begin(), out.numbers.end());  // the order of the kernel's list of distances
   for (const int number : out.numbers) {
     std::istringstream row(firstLine(nodeFolder(root, number) + "/distance"));
     auto& distances = out.distances.emplace_back();
@@ -158,7 +159,7 @@ std::vector<int> nodesOfOwnCpus(const Nodes& nodes, const std::string& root) {
 }
 
 int nodeOfMemory(const void* start, std::uint64_t bytes) {
-  constexpr std::uint64_t kMost = 64;  // pages, spread over it
+  constexpr std::uint64_t kMost = 64;  // most pages to look at, spread over the memory
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<std::uintptr_t>(start) / page;
   const auto count = (reinterpret_cast<std::uintptr_t>(start) + bytes + page - 1) / page - first;
@@ -167,7 +168,7 @@ int nodeOfMemory(const void* start, std::uint64_t bytes) {
   pages.reserve(looked);
   for (std::uint64_t i = 0; i < looked; ++i) pages.push_back((first + i * count / looked) * page);
   std::vector<int> found(looked, -1);
-  // Without nodes to move to, it tells where they are.
+  // Without target nodes, move_pages moves nothing and returns each page's node.
   if (::syscall(SYS_move_pages, 0, looked, pages.data(), nullptr, found.data(), 0) != 0) return -1;
   return nodeOfPages(found);
 }
@@ -247,7 +248,7 @@ std::vector<NearGroup> byNearness(const Place& memory, std::span<const Nic> nics
 NearChoice nearOwnCpus(std::span<const std::string> names, const std::string& root) {
   const Nodes nodes = numaNodes(root);
   const std::vector<int> own = nodesOfOwnCpus(nodes, root);
-  // The least are the best: hardware, the nearest of it, and of that the fastest.
+  // The least rank is the best: hardware before virtual, then the nearest, then the fastest.
   using Rank = std::tuple<bool, Distance, std::uint64_t>;
   std::vector<std::pair<Rank, std::string>> ranked;
   const std::vector<Nic> nics = nicsNamed(names, root);

@@ -1,4 +1,4 @@
-// How near devices and memory are to each other, by PCIe and NUMA, and what follows from it.
+// The distance of devices and memory from each other, over PCIe and NUMA, and which NICs are near.
 // Threads: pure functions and values.
 #pragma once
 
@@ -10,17 +10,17 @@
 
 namespace viaduct::host {
 
-// Files are read below `root` everywhere, which a test replaces by a folder.
+// All functions read files below `root`, which a test replaces by a folder.
 
-// Where a device or a piece of memory is.
+// The place of a device or a piece of memory.
 struct Place {
-  // The PCI functions that lead to it, itself last: "0000:15:01.0", ..., "0000:18:00.0". None:
-  // memory of the host, or a device that is virtual.
+  // The PCI functions on the path to it, itself last: "0000:15:01.0", ..., "0000:18:00.0". Empty
+  // for host memory and virtual devices.
   std::vector<std::string> pci = {};
-  int node = -1;  // of NUMA; -1: unknown
+  int node = -1;  // NUMA node; -1: unknown
   friend bool operator==(const Place&, const Place&) = default;
 };
-// Of an RDMA device ("mlx5_0", "mlx5_1:2") or an interface.
+// The place of an RDMA device ("mlx5_0", "mlx5_1:2") or of an interface.
 Place placeOfNic(const std::string& name, const std::string& root = "/");
 
 struct PciGpu {
@@ -32,22 +32,22 @@ std::vector<PciGpu> gpusOnPci(const std::string& root = "/");
 // The NUMA nodes of this machine.
 struct Nodes {
   std::vector<int> numbers = {};
-  std::vector<std::vector<int>> distances = {};  // in that order; 10 is a node's to itself
-  // Where there is one alone, what is unknown is there as well.
+  std::vector<std::vector<int>> distances = {};  // ordered as `numbers`; 10: a node to itself
+  // With a single node, a place whose node is unknown is on it as well.
   bool several() const { return numbers.size() > 1; }
 };
 Nodes numaNodes(const std::string& root = "/");
-// Those with CPUs that this process may run on.
+// The nodes that have CPUs on which this process may run.
 std::vector<int> nodesOfOwnCpus(const Nodes& nodes, const std::string& root = "/");
-// Where three quarters of these pages are, as the kernel tells; -1: it does not, nobody has touched
-// them yet, or they are spread over several.
+// The node that holds three quarters of these pages. -1: the kernel does not say, the pages are
+// untouched, or they are spread over several nodes.
 int nodeOfMemory(const void* start, std::uint64_t bytes);
-int nodeOfPages(std::span<const int> nodes);  // each page's; negative: unknown
+int nodeOfPages(std::span<const int> nodes);  // one node per page; negative: unknown
 
 struct Distance {
   enum class Kind : std::uint8_t { kBridge, kNode, kOtherNode, kUnknown } kind = Kind::kUnknown;
-  int steps = 0;  // kBridge: PCI bridges that lie between; kOtherNode: as the firmware has it
-  friend auto operator<=>(const Distance&, const Distance&) = default;  // the nearer is less
+  int steps = 0;  // kBridge: PCI bridges between; kOtherNode: the firmware's figure
+  friend auto operator<=>(const Distance&, const Distance&) = default;  // less is nearer
 };
 Distance distance(const Place& one, const Place& other, const Nodes& nodes);
 std::string textOf(const Distance& distance);  // "one PCIe switch", "node distance 21"
@@ -55,12 +55,12 @@ std::string textOf(const Distance& distance);  // "one PCIe switch", "node dista
 struct Nic {
   std::string name = {};
   Place place = {};
-  std::uint64_t bytes_per_s = 0;  // of the fastest port of an RDMA device; 0: unknown
-  std::string physical = {};      // the PCI function that it is a virtual function of
+  std::uint64_t bytes_per_s = 0;  // of an RDMA device's fastest port; 0: unknown
+  std::string physical = {};      // of a virtual function: its physical PCI function
 };
 std::vector<Nic> nicsNamed(std::span<const std::string> names, const std::string& root = "/");
 
-// Which NICs serve memory that is there: the nearest first; those of one group equally well.
+// A group of NICs that are equally near to some memory. The nearest group comes first.
 struct NearGroup {
   Distance distance = {};
   std::vector<std::string> names = {};
@@ -68,9 +68,9 @@ struct NearGroup {
 std::vector<NearGroup> byNearness(const Place& memory, std::span<const Nic> nics,
                                   const Nodes& nodes);
 
-// Of several NICs those worth using where nobody has said which: as near as any to a CPU that this
-// process may run on and, of those, the fastest. A virtual one only where there is no other, and no
-// virtual function beside its physical one.
+// Chooses NICs when the user has named none: `near` has the fastest of those that are nearest to a
+// CPU on which this process may run. Virtual devices count only if there is no other, and a virtual
+// function never beside its physical one.
 struct NearChoice {
   std::vector<std::string> near = {}, rest = {};
 };

@@ -1,4 +1,4 @@
-// What is near what, read from trees of links and files as the kernel lays them out.
+// Tests of distances, with trees of links and files as the kernel lays them out.
 #include "host/nearness.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ class Machine : public ::testing::Test {
     node(1, "32-63,96-127", "21 10");
     put("sys/devices/system/node/online", "0-1");
   }
-  // `path`: below /sys/devices; gives that of the link to it.
+  // `path` is relative to /sys/devices; the function returns the path of the link to it.
   void link(const std::string& from, const std::string& path) {
     const std::filesystem::path at(root());
     std::filesystem::create_directories((at / from).parent_path());
@@ -125,8 +125,8 @@ TEST_F(Machine, AProcessWithoutANicOfItsNodeUsesTheNearestOthers) {
   EXPECT_EQ(choose({"mlx5_2", "mlx5_1"}).near, Names{"mlx5_1"});
 }
 
-// Node 3 has gone: what is left is listed without it.
-TEST_F(Machine, DistancesAreInTheOrderOfTheNodesThatThereAre) {
+// The list omits an offline node: node 1 is missing, and node 3 has gone.
+TEST_F(Machine, DistancesAreInTheOrderOfTheOnlineNodes) {
   node(0, "0-7", "10 11 12");
   node(2, "8-15", "11 10 13");
   node(10, "16-23", "12 13 10");
@@ -156,8 +156,8 @@ TEST_F(Machine, AGpuHasTheNicBehindItsSwitchFirst) {
   EXPECT_EQ(near[2].names, Names{"mlx5_2"});
 }
 
-// One root port leads to all of them, and still each GPU has a NIC of its own.
-TEST_F(Machine, OfSwitchesBelowASwitchTheNearestCounts) {
+// One root port leads to all of them, and still each GPU has a NIC near to it alone.
+TEST_F(Machine, TheNearestOfNestedSwitchesCounts) {
   twoNodes();
   const std::string top = "pci0000:15/0000:15:01.0/0000:16:00.0/";
   gpu(top + "0000:17:00.0/0000:18:00.0/0000:19:00.0/0000:1a:00.0", 0);
@@ -170,7 +170,7 @@ TEST_F(Machine, OfSwitchesBelowASwitchTheNearestCounts) {
   EXPECT_EQ(near[1].distance.kind, Kind::kBridge);
 }
 
-TEST_F(Machine, WhatAServerHasForItsScreenIsNoGpu) {
+TEST_F(Machine, ADisplayAdapterIsNoGpu) {
   gpu("pci0000:15/0000:15:01.0/0000:16:00.0", 0);
   put("sys/devices/pci0000:00/0000:00:02.0/class", "0x030000");
   put("sys/devices/pci0000:00/0000:00:02.0/vendor", "0x1a03");
@@ -192,7 +192,7 @@ TEST_F(Machine, AVirtualNicIsUsedOnlyWhereThereIsNoOther) {
   EXPECT_EQ(choose({"rxe0", "mlx5_0"}).rest, Names{"rxe0"});
 }
 
-TEST_F(Machine, WhereThereIsOneNodeAllAreEquallyNear) {
+TEST_F(Machine, WithOneNodeAllNicsAreEquallyNear) {
   for (const bool told : {false, true}) {  // a kernel without NUMA has no folder of nodes
     if (told) node(0, "0-127", "10");
     EXPECT_FALSE(numaNodes(root()).several());
@@ -210,7 +210,7 @@ TEST_F(Machine, WhereThereIsOneNodeAllAreEquallyNear) {
   }
 }
 
-TEST_F(Machine, WhereNobodyTellsOfNodesAllAreEquallyFar) {
+TEST_F(Machine, WithoutKnownNodesAllNicsAreEquallyFar) {
   twoNodes();
   rdma("mlx5_0", "pci0000:15/0000:15:01.0/0000:16:00.0", -1);
   rdma("mlx5_1", "pci0000:25/0000:25:01.0/0000:26:00.0", -1);
@@ -218,8 +218,8 @@ TEST_F(Machine, WhereNobodyTellsOfNodesAllAreEquallyFar) {
   EXPECT_EQ(choose({"mlx5_0", "mlx5_1"}).near, (Names{"mlx5_0", "mlx5_1"}));
 }
 
-// A server has a slow NIC for its own management, on another network.
-TEST_F(Machine, OfEquallyNearNicsTheFastestAreUsed) {
+// A server's slow management NIC is on another network, so it must not be chosen.
+TEST_F(Machine, TheFastestOfEquallyNearNicsAreUsed) {
   twoNodes();
   rdma("mlx5_0", "pci0000:15/0000:15:01.0/0000:16:00.0", 0, "25 Gb/sec (1X EDR)");
   rdma("mlx5_1", "pci0000:25/0000:25:01.0/0000:26:00.0", 0);
@@ -237,7 +237,7 @@ TEST_F(Machine, AVirtualFunctionIsNoSecondNicBesideItsPhysicalOne) {
     link("sys/devices/" + port + "0000:16:00." + one + "/physfn", port + "0000:16:00.0");
   }
   EXPECT_EQ(choose({"mlx5_0", "mlx5_1", "mlx5_2"}).near, Names{"mlx5_0"});
-  // A container has been given these, and not the other.
+  // A container that got only these two NICs uses both.
   EXPECT_EQ(choose({"mlx5_1", "mlx5_2"}).near, (Names{"mlx5_1", "mlx5_2"}));
 }
 

@@ -28,7 +28,7 @@ std::optional<ProcessorUse> processorUse(const std::string& root) {
   for (std::string line; std::getline(file, line) && line.starts_with("cpu");) {
     std::istringstream words(line);
     std::string name;
-    // Behind these come the guests' times, which are in `user` and `nice` already.
+    // Later fields hold guest time, which is part of `user` and `nice` already.
     std::uint64_t user = 0, nice = 0, system = 0, idle = 0, waiting = 0, irq = 0, soft = 0,
                   stolen = 0;
     if (!(words >> name >> user >> nice >> system >> idle >> waiting >> irq >> soft >> stolen))

@@ -1,5 +1,4 @@
-// How much of the processors has been used, by this machine and by this process. Threads: pure
-// functions.
+// The processor time that this machine and this process have used. Threads: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +8,15 @@
 namespace viaduct::host {
 
 struct ProcessorUse {
-  double seconds = 0;       // of all processors together since boot, by whomever, a hypervisor too
+  double seconds = 0;       // of all processors since boot, with the hypervisor's share
   std::uint32_t count = 0;  // processors
 };
 
-// Nothing where the kernel does not say. In steps of 10 ms a processor; files are read below
+// Nothing if the kernel does not say. The resolution is 10 ms per processor. Files are read below
 // `root`.
 std::optional<ProcessorUse> processorUse(const std::string& root = "/");
 
-// What this process has used, user and system, in seconds.
+// The seconds that this process has used, user and system.
 double ownProcessorSeconds();
 
 }  // namespace viaduct::host

@@ -8,7 +8,7 @@
 namespace viaduct::host {
 namespace {
 
-TEST(Processors, WhatAnyoneUsedIsCountedAndWhatWasIdleIsNot) {
+TEST(Processors, TimeInUseCountsAndIdleTimeDoesNot) {
   const testing::TemporaryFolder root;
   EXPECT_FALSE(processorUse(root.path()));
   root.write("/proc/stat",
@@ -24,7 +24,7 @@ TEST(Processors, WhatAnyoneUsedIsCountedAndWhatWasIdleIsNot) {
   EXPECT_FALSE(processorUse(root.path()));
 }
 
-TEST(Processors, AreThoseOfThisMachine) {
+TEST(Processors, TheFiguresAreThisMachines) {
   const auto before = processorUse();
   ASSERT_TRUE(before);
   EXPECT_GE(before->count, 1U);
@@ -34,7 +34,7 @@ TEST(Processors, AreThoseOfThisMachine) {
   EXPECT_GE(used(), 0.02);
 }
 
-TEST(Processors, OfOwnUseOnlyWorkCounts) {
+TEST(Processors, OnlyWorkCountsAsOwnUse) {
   const double before = ownProcessorSeconds();
   ::usleep(50'000);
   EXPECT_LT(ownProcessorSeconds() - before, 0.05);

@@ -18,8 +18,8 @@
 
 namespace viaduct::host {
 
-// The first stream and the first directory iterator of a process cost a quarter of a millisecond
-// each, which every opening of an agent would pay: docs/measured/agent.md.
+// Uses no stream, because the first stream and the first directory iterator of a process cost a
+// quarter of a millisecond each. Every opening of an agent would pay that: docs/measured/agent.md.
 std::string firstLine(const std::string& path) {
   const base::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::string line;
@@ -63,8 +63,8 @@ std::vector<InterfaceBytes> interfaceBytes(const std::string& root) {
   std::vector<InterfaceBytes> out;
   std::ifstream in(root + "/proc/net/dev");
   for (std::string line; std::getline(in, line);) {
-    // "  eth0: 1234 ...": eight figures of what was received, eight of what was sent. The two
-    // lines of the head have bars instead.
+    // A line is "  eth0: 1234 ...": eight figures of received traffic, then eight of sent traffic.
+    // The two header lines have bars.
     const auto colon = line.find(':');
     if (colon == std::string::npos || line.find('|') != std::string::npos) continue;
     InterfaceBytes found;

@@ -1,4 +1,4 @@
-// post() and poll() allocate nothing, apart from queues that still grow. A program of its own: it
+// post() and poll() allocate no memory, except while queues grow. A separate program, because it
 // replaces operator new.
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
@@ -10,7 +10,7 @@
 #include <string>
 
 namespace {
-// Of this thread. Read by a test before and after the calls that it is about.
+// The allocations of this thread. A test reads it before and after the calls that it tests.
 thread_local std::size_t allocations = 0;
 }  // namespace
 
@@ -63,8 +63,8 @@ class Posts : public ::testing::TestWithParam<Case> {
   std::optional<Transfer> transfer_;
 };
 
-// Queues grow now and then until they have room for what is under way: far less often than once a
-// post.
+// Queues allocate now and then, until they have room for everything in flight: far less often than
+// once a post.
 TEST_P(Posts, AllocateNothing) {
   constexpr std::size_t kPosts = 400, kGrowth = kPosts / 4;
   std::size_t during = 0;

@@ -1,4 +1,4 @@
-// What an agent says of the backends that it has, and of those that it has not.
+// Agent::backends(): an agent's report on the backends that it has, and on those that it lacks.
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 
@@ -48,7 +48,8 @@ TEST(Backends, ThatAreNotOpenSayWhy) {
   for (const BackendInfo& one : usual) EXPECT_EQ(one.open, !one.rails.empty()) << one.name;
 }
 
-// What this build has left out is told of as well, by a reason that no machine gives.
+// The list includes the backends that this build left out, for which no machine has a reason of its
+// own.
 TEST(Backends, AreAllThere) {
   const auto all = backendsOf({});
   std::set<std::string> names;
@@ -61,8 +62,9 @@ TEST(Backends, AreAllThere) {
   }
 }
 
-// Over RDMA it is opened unasked; here it is not, and the reason is the one that was logged.
-TEST(Backends, ThatAreNotWorthOpeningSayWhatIsMissing) {
+// libfabric with RDMA is opened unasked. Without RDMA it is not, and the report has the logged
+// reason.
+TEST(Backends, ThatNeedRdmaHardwareSayThatItIsMissing) {
   const auto ofi = named(backendsOf({}), "ofi");
   if (ofi.open || ofi.text.starts_with("not built in")) GTEST_SKIP() << "skipped: " << ofi.text;
   EXPECT_NE(ofi.text.find("RDMA"), std::string::npos) << ofi.text;

@@ -1,4 +1,4 @@
-// Slices and rails by themselves: rails that are slow, refuse, break and come back by a seed.
+// Tests slices and rails without an agent: rails are slow, refuse, break and come back, by a seed.
 #include "agent/bundle.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t kMiB = 1 << 20;
 
-// Moves so many bytes a turn; takes no more ops at a time than it has room for.
+// A rail that moves a number of bytes per turn, and has room for a number of ops.
 class SlowRail final : public core::Rail {
  public:
   std::string_view name() const override { return "slow"; }
@@ -45,7 +45,7 @@ class SlowRail final : public core::Rail {
   bool busy() const override { return !queue_.empty(); }
   bool mayHaveEnded() const override { return true; }
 
-  // Everything that is on its way comes back undone.
+  // Returns everything in flight undone.
   void breakDown(core::Completions& out) {
     for (const Ride& ride : queue_)
       out.emplace_back(core::Failed{ride.tag, 1, {.code = Code::kDevice}, true});
@@ -82,10 +82,10 @@ class SlowLink final : public core::Link {
   void close(core::Completions&) override {}
 };
 
-// A bundle, its rails, and what a transfer does with both.
+// A bundle, its rails, and the calls of a transfer on both.
 class Rig {
  public:
-  // In ops of `piece` bytes; 0: one op. Only the first `near` rails are near the memory.
+  // The plan has ops of `piece` bytes; 0: one op. Only the first `near` rails are near the memory.
   Rig(std::size_t rails, std::uint64_t bytes, std::uint32_t first_tag = 0, std::uint64_t piece = 0,
       std::size_t near = SIZE_MAX)
       : rails_(rails), counts_(rails), health_(rails) {
@@ -124,7 +124,7 @@ class Rig {
     }
     if (bundle_->refused()) offer();
   }
-  // False when it is stranded, or nothing moves any more.
+  // False: the bundle is stranded, or nothing moves any more.
   bool run() {
     offer();
     for (int turns = 0; turns < 100'000 && !bundle_->done(); ++turns) {
@@ -135,7 +135,7 @@ class Rig {
   }
   std::uint64_t out() const { return out_; }
 
-  // Of the ops that rails have moved: what lies where how often.
+  // Checks the ops that rails have moved: each byte once, or at least once.
   void expectEveryByte(std::uint64_t bytes, bool once) {
     std::vector<core::Op> all;
     for (const SlowRail& rail : rails_) all.insert(all.end(), rail.moved.begin(), rail.moved.end());
@@ -211,7 +211,7 @@ TEST(Bundle, AFasterRailCarriesMore) {
   const Path path = pathOf(rig);
   ASSERT_EQ(path.shares.size(), 2U);
   EXPECT_EQ(total(path), 256 * kMiB);
-  // A fair share of the speeds, but for the last slices.
+  // Shares follow the rails' speeds, except for the last slices.
   EXPECT_NEAR(static_cast<double>(path.shares[1].bytes), 192.0 * kMiB, 8.0 * kMiB);
   rig.expectEveryByte(256 * kMiB, true);
 }
@@ -224,14 +224,14 @@ TEST(Bundle, NoRailHasMoreThanTwoSlices) {
   for (const Bundle::RailUse& use : rig.bundle().rails()) EXPECT_EQ(use.busy, 2U);
 }
 
-TEST(Bundle, SmallTransfersGoWhereThereIsLeastToDo) {
+TEST(Bundle, SmallTransfersTakeTheLeastLoadedRail) {
   Rig rig(2, 8);
   rig.bundle().rails()[0].counts->load = 100;
   rig.offer();
   EXPECT_EQ(rig.bundle().rails()[1].busy, 1U);
 }
 
-TEST(Bundle, WhatALostRailHadGoesToTheOthers) {
+TEST(Bundle, OtherRailsTakeTheSlicesOfALostRail) {
   Rig rig(4, 256 * kMiB);
   rig.offer();
   for (int i = 0; i < 20; ++i) rig.turn();
@@ -243,8 +243,8 @@ TEST(Bundle, WhatALostRailHadGoesToTheOthers) {
   EXPECT_EQ(rig.out(), 0U);
 }
 
-// Of a slice of which some ops were moved all are moved again, and counted once.
-TEST(Bundle, WhatALostRailHadMovedInVainIsInNobodysShare) {
+// If a rail had moved a part of a slice's ops, all of them are moved again, and counted once.
+TEST(Bundle, BytesThatALostRailMovedInVainAreNotCounted) {
   Rig rig(2, 64 * kMiB, 0, kMiB / 4);
   rig.offer();
   rig.turn();
@@ -269,7 +269,7 @@ TEST(Bundle, ARailThatComesBackIsUsedAgain) {
   EXPECT_GT(rig.rail(1).moved.size(), 1U);
 }
 
-TEST(Bundle, TheOthersCarryWhatNearRailsHadUntilOneReturns) {
+TEST(Bundle, OtherRailsReplaceLostNearRailsUntilOneReturns) {
   Rig rig(4, 256 * kMiB, 0, kMiB, 2);
   rig.offer();
   for (int i = 0; i < 20; ++i) rig.turn();
@@ -288,7 +288,7 @@ TEST(Bundle, TheOthersCarryWhatNearRailsHadUntilOneReturns) {
   EXPECT_EQ(total(pathOf(rig)), 256 * kMiB);
 }
 
-TEST(Bundle, AFarRailFinishesTheSliceThatItHasByHalves) {
+TEST(Bundle, AFarRailFinishesItsHalfPostedSlice) {
   Rig rig(2, 64 * kMiB, 0, kMiB / 4, 1);
   rig.rail(0).gone = true;
   rig.rail(1).room = 1;
@@ -302,7 +302,7 @@ TEST(Bundle, AFarRailFinishesTheSliceThatItHasByHalves) {
   rig.expectEveryByte(64 * kMiB, true);
 }
 
-TEST(Bundle, AsManyRailsHaveItAsAreNearOrElseAsServe) {
+TEST(Bundle, UsesAllNearRailsOrElseAllWorkingRails) {
   Rig rig(5, 64 * kMiB, 0, 0, 2);
   const auto uses = rig.bundle().rails();
   core::Link& link = rig.link();
@@ -338,7 +338,7 @@ TEST(Bundle, ARailThatServesAndFailsIsNotTriedForEver) {
   EXPECT_TRUE(rig.bundle().stranded());
 }
 
-// Sets a rail of the rig aside, as failures would over some time.
+// Makes the bundle set a rail aside, as failures over some time do.
 void setAside(Rig& rig, std::size_t rail) {
   const auto now = Clock::now();
   for (int failures = RailHealth::kFailures; failures > 0; --failures)
@@ -350,7 +350,7 @@ TEST(Bundle, ARailThatIsSetAsideGetsNothingWhileAnotherServes) {
   Rig rig(3, 64 * kMiB);
   setAside(rig, 1);
   EXPECT_EQ(Bundle::serving(rig.link(), rig.bundle().rails()), 2U);
-  EXPECT_FALSE(rig.bundle().stillServed());  // the next post plans for those that are left
+  EXPECT_FALSE(rig.bundle().stillServed());  // the next post plans for the remaining rails
   ASSERT_TRUE(rig.run());
   EXPECT_TRUE(rig.rail(1).moved.empty());
   rig.expectEveryByte(64 * kMiB, true);
@@ -427,7 +427,7 @@ TEST(Bundle, AnOnlyRailThatIsLostIsNotRepeatedEither) {
   EXPECT_FALSE(rig.bundle().failed(0, 1, true));
 }
 
-// Where the peer has more rails it lost one of several connections.
+// The peer may have more rails: then only one of several connections was lost.
 TEST(Bundle, AnOnlyRailThatGoesOnServingIsTriedAgain) {
   Rig rig(1, 64 * kMiB);
   rig.offer();
@@ -443,7 +443,7 @@ TEST(Bundle, AnOnlyRailThatGoesOnServingIsTriedAgain) {
   EXPECT_FALSE(bad.bundle().failed(0, 1, true));
 }
 
-TEST(Bundle, CancelsWhatIsOutAndNothingElse) {
+TEST(Bundle, CancelsOnlySlicesInFlight) {
   Rig rig(2, 64 * kMiB, 5);
   rig.offer();
   rig.bundle().cancel(core::Tag{7} << 16U);
@@ -456,7 +456,7 @@ TEST(Bundle, CancelsWhatIsOutAndNothingElse) {
   }
 }
 
-TEST(Bundle, LoadsAreGivenBackWhateverHappens) {
+TEST(Bundle, EachRailsLoadReturnsToZero) {
   Rig rig(2, 64 * kMiB);
   rig.rail(0).room = 0;
   rig.offer();
@@ -469,7 +469,7 @@ TEST(Bundle, LoadsAreGivenBackWhateverHappens) {
   EXPECT_EQ(rig.load(0), 0U);
 }
 
-// Until it is done or stranded; says whether a rail broke meanwhile.
+// Runs until the bundle is done or stranded. Returns whether a rail broke meanwhile.
 bool runInBadWeather(Rig& rig, std::size_t rails, base::Random& random) {
   bool broken = false;
   rig.offer();

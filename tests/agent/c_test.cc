@@ -1,5 +1,5 @@
-// The C interface, called as C, Rust and Go call it: each function moves what it should, and
-// refuses what it is given wrong.
+// Tests the C interface as C, Rust and Go call it: each function works, and refuses wrong
+// arguments.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t kSoon = 10'000'000'000;
 constexpr std::uint64_t kBytes = std::uint64_t{64} << 10U;
 
-// Handles of agents a and b, a's memory "here", b's memory "there", and b as a's peer.
+// The agents a and b, a's memory "here", b's memory "there", and b as a's peer: all as handles.
 class CInterface : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -50,7 +50,7 @@ class CInterface : public ::testing::Test {
     EXPECT_EQ(error_.code, VIADUCT_OK);
     EXPECT_STREQ(error_.text, "");
   }
-  // The call fails with that code, and its error has these words.
+  // Expects that the call failed with this code, and that its error contains `word`.
   void refused(viaduct_code code, viaduct_code expected, std::string_view word) {
     EXPECT_EQ(code, expected) << error_.text << " instead of: " << word;
     EXPECT_EQ(error_.code, expected);
@@ -266,7 +266,7 @@ TEST_F(CInterface, RefusesSettingsByName) {
   ok(viaduct_agent_close(agent, &error_));
 }
 
-// Handles first, then each output and input of its own.
+// Wrong handles first, then missing outputs and inputs of each function.
 TEST_F(CInterface, RefusesNullAndEveryHandleThatIsNotOpen) {
   viaduct_agent closed = open("closed");
   ok(viaduct_agent_close(closed, &error_));
@@ -434,7 +434,7 @@ TEST_F(CInterface, AnErrorThatIsTooSmallIsLeftAlone) {
     EXPECT_EQ(viaduct_peer_wait_ready(peer_, kSoon, &error), VIADUCT_INVALID);
     EXPECT_STREQ(error.text, "mine");
   }
-  error.size = sizeof(error) + 64;  // of a newer header
+  error.size = sizeof(error) + 64;  // as a newer header would have it
   EXPECT_EQ(viaduct_peer_wait_ready(peer_, kSoon, &error), VIADUCT_OK);
   viaduct_pin_info info{};
   invalid(viaduct_pin_describe(here_, &info, &error_), "size 0");
@@ -451,8 +451,7 @@ TEST_F(CInterface, CutsALongTextAtTheEndOfACharacter) {
   EXPECT_TRUE(detail.ends_with("\u00e4...")) << detail;
 }
 
-// A transfer that takes minutes, and an agent with nothing to do: their waits end when they are
-// closed.
+// The waits for a transfer that takes minutes, and for an idle agent, end when these are closed.
 TEST_F(CInterface, ClosingEndsTheWaitsOfOtherThreads) {
   const viaduct_agent slow = open("slow", "fake", "delay_us=1000000000");
   const viaduct_agent other = open("other", "fake");
@@ -487,7 +486,7 @@ TEST_F(CInterface, ClosingEndsTheWaitsOfOtherThreads) {
   watches.join();
   EXPECT_EQ(received, VIADUCT_INVALID);
   EXPECT_EQ(over, VIADUCT_INVALID);
-  // What it leaves is dead, and is still to be closed.
+  // The closed agent's handles are dead, and the program still has to close them.
   std::int32_t state = -1;
   ok(viaduct_peer_state(peer, &state, nullptr, &error_));
   EXPECT_EQ(state, VIADUCT_PEER_IS_GONE);
@@ -496,7 +495,7 @@ TEST_F(CInterface, ClosingEndsTheWaitsOfOtherThreads) {
   ok(viaduct_agent_close(other, &error_));
 }
 
-// Every thread that finds the handle gets a result; the sanitizers look for the rest.
+// Every thread that finds the handle gets a result. Sanitizers report all other faults.
 TEST_F(CInterface, AnAgentMayBeClosedWhileEveryCallRuns) {
   for (int round = 0; round < 10; ++round) {
     const viaduct_agent agent = open("short-lived");
@@ -556,7 +555,7 @@ TEST_F(CInterface, AForkedChildHasHandlesOfItsOwn) {
     const bool refused = viaduct_peer_state(peer_, &state, nullptr, nullptr) == VIADUCT_INVALID &&
                          viaduct_pin_close(here_, nullptr) == VIADUCT_INVALID &&
                          viaduct_agent_close(a_, nullptr) == VIADUCT_INVALID;
-#ifdef __SANITIZE_THREAD__  // which ends a forked process that starts a thread
+#ifdef __SANITIZE_THREAD__  // TSan ends a forked process that starts a thread
     const bool opens = mine.id == 0;
 #else
     const bool opens = viaduct_agent_open(nullptr, 0, 0, &mine, nullptr) == VIADUCT_OK &&

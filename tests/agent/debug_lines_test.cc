@@ -1,4 +1,4 @@
-// What a log at `debug` says of how transfers go: over which rails, injected, in how many batches.
+// Log lines at `debug` about a transfer: its rails, its inline requests, and its batches.
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 
@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 using testing::has;
 
-// The lines of one transfer of an agent with itself: `count` blocks of `bytes`, apart.
+// The log lines of one transfer of an agent with itself: `count` separate blocks of `bytes`.
 std::string linesOf(const Settings& settings, std::uint64_t bytes, std::uint64_t count) {
   auto agent = Agent::open(settings);
   if (!agent) {
@@ -47,7 +47,7 @@ TEST(DebugLines, SayOverHowManyRailsASmallTransferGoes) {
   EXPECT_TRUE(has(lines, "no rail gets less than 16.0 KiB")) << lines;
 }
 
-TEST(DebugLines, SayWhatWasInjectedAndInHowManyBatches) {
+TEST(DebugLines, NameInlineOpsAndBatches) {
   const auto built_in = builtInBackends();
   if (std::find(built_in.begin(), built_in.end(), "ofi") == built_in.end())
     GTEST_SKIP() << "skipped: no libfabric at build time";

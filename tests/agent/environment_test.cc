@@ -1,4 +1,4 @@
-// Agent::open() takes the VIADUCT_* variables, Agent::open(settings) none.
+// Agent::open() obeys the VIADUCT_* variables, and Agent::open(settings) ignores them.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <viaduct/viaduct.h>
@@ -25,7 +25,7 @@ class Environment : public ::testing::Test {
   }
 };
 
-TEST_F(Environment, CountsWhereAnAgentIsGivenNoSettings) {
+TEST_F(Environment, IsReadByAnAgentWithoutSettings) {
   ::setenv("VIADUCT_NAME", "from-outside", 1);
   ::setenv("VIADUCT_BACKENDS", "tcp", 1);
   const auto agent = Agent::open();
@@ -34,7 +34,7 @@ TEST_F(Environment, CountsWhereAnAgentIsGivenNoSettings) {
   EXPECT_EQ(openBackends(*agent), std::vector<std::string>{"tcp"});
 }
 
-TEST_F(Environment, DoesNotCountWhereAnAgentIsGivenSettings) {
+TEST_F(Environment, IsIgnoredByAnAgentWithSettings) {
   ::setenv("VIADUCT_NAME", "from-outside", 1);
   ::setenv("VIADUCT_BACKENDS", "fake", 1);
   const auto agent = Agent::open({.backends = {"tcp"}});

@@ -1,4 +1,4 @@
-// Handles outlive what they name without harm.
+// Handles may outlive the objects that they name.
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 
@@ -45,7 +45,7 @@ TEST(Handles, ThatOutliveTheirAgentAreDeadButHarmless) {
   EXPECT_EQ(here->size(), 4096U);
 }
 
-// An agent, its peer, and a transfer between them that takes minutes.
+// An agent, its peer, and a transfer between them that would take minutes.
 struct Endless {
   explicit Endless(TransferOptions options = {}) {
     for (auto* agent : {&a, &b}) {
@@ -111,7 +111,7 @@ TEST(Handles, AnAgentThatClosesEndsTheWaitsForItsPeers) {
   }
 }
 
-TEST(Handles, APinIsReleasedAlsoFromWhoPostsAgainWhateverTheEndWas) {
+TEST(Handles, APinIsReleasedAlthoughACallbackPostsAgain) {
   const auto until = Clock::now() + 5s;
   std::atomic<Transfer*> again = nullptr;
   std::atomic<int> posted = 1;
@@ -124,7 +124,7 @@ TEST(Handles, APinIsReleasedAlsoFromWhoPostsAgainWhateverTheEndWas) {
   EXPECT_EQ(posted, 1) << "what is being released is not there for posts";
 }
 
-TEST(Handles, WhatAnAgentEndsAsItClosesIsToldAndNothingOfItIsKept) {
+TEST(Handles, CallbacksRunForTransfersThatAClosingAgentEnds) {
   const auto told = std::make_shared<int>(0);
   Endless endless({.on_end = [told](const TransferEnd& end) {
     *told += end.state == TransferState::kFailed ? 1 : 0;

@@ -1,5 +1,5 @@
-// Heartbeats between agents of one host, which are counted in the rings for notes. The other end is
-// played by hand. docs/design/0019-heartbeats-in-shared-memory.md.
+// Heartbeats between agents of one host are counted in the rings for notes. The test plays the
+// other end. docs/design/0019-heartbeats-in-shared-memory.md.
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 
@@ -49,7 +49,8 @@ class Heartbeats : public ::testing::Test {
         });
     ASSERT_TRUE(manual_.run([&] { return user_.epoch.has_value(); }));
   }
-  // Offers the agent a ring, as an older release if it is not to find heartbeats read there.
+  // Offers the agent a ring. Without `reads_beats` it is like the ring of an older release, in
+  // which heartbeats are not read.
   void offerRing(bool reads_beats = true) {
     const base::SharedMemory page =
         *base::SharedMemory::map(base::Fd(::fcntl(in_.fds()[0], F_DUPFD_CLOEXEC, 0)),
@@ -58,7 +59,7 @@ class Heartbeats : public ::testing::Test {
     ASSERT_TRUE(
         connection_->send(FrameType::kNoteRing, base::Writer().put(kRingLayout).take(), in_.fds()));
   }
-  // Beats as long as that takes.
+  // Sends heartbeats until `until()` is true.
   template <class F>
   bool beatUntil(F until) {
     return manual_.run([&] {
@@ -95,7 +96,7 @@ TEST_F(Heartbeats, APeerThatDoesNotReadTheRingGetsFrames) {
   EXPECT_FALSE(in_.hasBeaten());
 }
 
-// For twice the time in which a silent peer is lost, and then no more.
+// Heartbeats last twice as long as a silent peer would be kept, and then stop.
 TEST_F(Heartbeats, APeerIsKeptWhileItBeatsInTheRing) {
   offerRing();
   const std::uint64_t epoch = agent_->peer("b")->epoch();

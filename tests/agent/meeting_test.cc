@@ -1,4 +1,4 @@
-// Agents that find each other, and those that may not.
+// Agents that connect to each other, and agents that may not.
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 
@@ -23,7 +23,7 @@ Agent open(std::string name, std::string secret = {}, std::string listen = {}) {
 
 std::string addressOf(const Agent& agent) { return agent.card().addresses.front(); }
 
-// What is said of a peer that does not get ready, once somebody has answered who mentions that.
+// The reason why a peer is not ready, once an answer has come whose text contains `word`.
 std::string whyNotReady(const Peer& peer, const std::string& word) {
   std::string why;
   for (const Deadline until = 30s; !until.passed() && why.find(word) == std::string::npos;) {
@@ -53,13 +53,13 @@ TEST(Meeting, ByAddressOnThisHostTakesTheUnixSocket) {
   const auto peer = a.connect(addressOf(b));
   ASSERT_TRUE(peer && pin);
   ASSERT_TRUE(peer->ready(5s));
-  // Only over the Unix socket is it proven that both are on one host.
+  // Only the Unix socket proves that both agents are on one host.
   bool local = false;
   for (const PeerWay& way : peer->ways()) local = local || (way.backend == "local" && way.usable);
   EXPECT_TRUE(local);
 }
 
-TEST(Meeting, ByAddressOfOneWhoIsKnownAlreadyIsTheSamePeer) {
+TEST(Meeting, TheAddressOfAKnownPeerGivesTheSamePeer) {
   Agent a = open("a", "swordfish"), b = open("b", "swordfish");
   const auto first = a.importCard(b.exportCard());
   ASSERT_TRUE(first && first->ready(5s));
@@ -73,7 +73,7 @@ TEST(Meeting, ByAddressOfOneWhoIsKnownAlreadyIsTheSamePeer) {
   EXPECT_TRUE(b.waitNote(5s));
 }
 
-TEST(Meeting, AWrongSecretIsToldAtOnceAndLetsNobodyIn) {
+TEST(Meeting, AWrongSecretIsRefusedAtOnce) {
   Agent a = open("a", "swordfish"), b = open("b", "sturgeon");
   const auto peer = a.connect(addressOf(b));
   ASSERT_TRUE(peer);
@@ -86,7 +86,7 @@ TEST(Meeting, AWrongSecretIsToldAtOnceAndLetsNobodyIn) {
   EXPECT_TRUE(b.peers().empty());
 }
 
-TEST(Meeting, ACardWithAnotherSecretLetsNobodyIn) {
+TEST(Meeting, ACardWithAnotherSecretIsRefused) {
   Agent a = open("a"), b = open("b");
   Card forged = b.card();
   forged.secret[7] ^= 1U;
@@ -111,7 +111,7 @@ TEST(Meeting, InsecureAgentsNeedNoSecret) {
   EXPECT_TRUE(ready) << ready.error().text();
 }
 
-TEST(Meeting, NobodyThereIsSaidWithTheAddress) {
+TEST(Meeting, TheErrorNamesAnAddressWithoutAListener) {
   Agent a = open("a", "swordfish");
   const std::string address = testing::freeAddress();
   const auto peer = a.connect(address);
@@ -142,7 +142,7 @@ TEST(Meeting, TheSecondOfTwoAgentsWithOneNameIsRefused) {
   ASSERT_TRUE(other);
   const std::string why = whyNotReady(*other, "twin");
   EXPECT_NE(why.find("twin"), std::string::npos) << why;
-  // And the first is not disturbed.
+  // The first peer is not disturbed.
   EXPECT_EQ(one->state(), PeerState::kReady);
   ASSERT_TRUE(one->note("still here"));
   EXPECT_TRUE(center.waitNote(5s));
@@ -177,8 +177,8 @@ TEST(Meeting, AForgottenPeerIsGoneAndCanBeMetAgain) {
   EXPECT_TRUE(ready) << ready.error().text();
 }
 
-// Copies that are over inside post() leave the loop no other time than what post() gives it.
-TEST(Meeting, APeerIsHeardWhileItPostsWithoutAPause) {
+// Copies that end inside post() leave the agent's loop only the time that post() gives it.
+TEST(Meeting, APeerThatPostsWithoutAPauseIsNotLost) {
   Settings settings;
   settings.detect = 1500ms;
   settings.name = "a";

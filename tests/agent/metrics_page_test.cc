@@ -1,4 +1,4 @@
-// docs/metrics.md has the metrics of the code, in its order and with its words.
+// docs/metrics.md lists the metrics of the code, in the same order and words.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

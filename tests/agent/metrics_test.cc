@@ -1,4 +1,4 @@
-// Settings::metrics: an agent serves its statistics, whatever else it does.
+// Settings::metrics: an agent serves its statistics, even while it is busy.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,7 +42,7 @@ TEST(Metrics, AreServedOnlyWhereTheyAreAskedFor) {
   EXPECT_FALSE(textHas(text, silent));
 }
 
-TEST(Metrics, CountWhatTheAgentDoes) {
+TEST(Metrics, CountTransfersAndBytesOfTheAgent) {
   Agent a = openWithMetrics("0", "a"), b = openWithMetrics("", "b");
   auto peer = a.importCard(b.exportCard());
   ASSERT_TRUE(peer && peer->ready(10s) && peer->note("x"));
@@ -52,7 +52,7 @@ TEST(Metrics, CountWhatTheAgentDoes) {
   EXPECT_NE(text.find("\nviaduct_peers" + labels + ",state=\"ready\"} 1\n"), std::string::npos);
 }
 
-TEST(Metrics, OfAPortThatAnotherProgramHasDoNotKeepAnAgentFromOpening) {
+TEST(Metrics, AnAgentOpensAlthoughItsMetricsPortIsTaken) {
   const auto taken = base::listenAt(base::resolve(*base::parseHostPort("127.0.0.1:0"))->front());
   ASSERT_TRUE(taken);
   const Agent agent = openWithMetrics(base::localAddress(taken->get())->text(), "engine");

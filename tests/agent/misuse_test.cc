@@ -1,4 +1,4 @@
-// What callers get wrong is refused with words that help, and nothing is lost by it.
+// Mistakes of callers are refused with a helpful error, and do no harm.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -108,7 +108,7 @@ TEST_F(Misuse, AWaitBeforeAPostSaysWhatIsMissing) {
   EXPECT_EQ(waited.error().remedy, "call post() first");
 }
 
-// Peers would end the session for it, and the next one.
+// A peer would end the session because of such a label, and every later session.
 TEST_F(Misuse, OfLabelsIsRefusedWhenPinned) {
   std::byte memory[64] = {};
   const std::string longest(1024, 'l');
@@ -124,7 +124,7 @@ TEST_F(Misuse, OfLabelsIsRefusedWhenPinned) {
   stillWorks();
 }
 
-// More than a peer keeps.
+// The limit is the number of pins that a peer keeps.
 TEST_F(Misuse, OfMorePinsThanPeersTakeIsRefused) {
   Settings settings;
   settings.backends = {"fake"};
@@ -187,7 +187,7 @@ TEST_F(Misuse, OfSettingsIsRefusedWithTheNameOfTheSetting) {
 TEST_F(Misuse, OfATransferThatRunsOrOfAnothersPeerIsRefused) {
   auto transfer = a_->plan(OpKind::kWrite, *peer_, part(*here_, 0, 4096), part(*there_, 0, 4096));
   ASSERT_TRUE(transfer);
-  EXPECT_FALSE(transfer->wait(0ms));  // nothing was posted
+  EXPECT_FALSE(transfer->wait(0ms));  // no post is running
   const std::vector<std::byte> long_note(kMaxNoteBytes + 1);
   EXPECT_FALSE(transfer->post({.note = long_note}));
   const auto foreign = b_->plan(OpKind::kWrite, *peer_, part(*here_, 0, 8), part(*there_, 0, 8));
@@ -204,7 +204,7 @@ TEST_F(Misuse, InAForkedChildIsRefusedAndTheParentGoesOn) {
     const bool refused = !transfer->post() && !a_->allocate(4096) && !a_->poll() &&
                          !peer_->note("from the child") && !a_->importCard(b_->exportCard());
     {
-      Agent moved = *std::move(a_);  // and its end harms nobody
+      Agent moved = *std::move(a_);  // the moved agent ends here, which harms no other
     }
     ::_exit(refused ? 0 : 1);
   }

@@ -1,5 +1,6 @@
-// Memory goes by the rails nearest to it, and by others while none of those serves: seen in the
-// paths of transfers of an agent with itself. Of N nodes the fake has rail i and slot i on i mod N.
+// Transfers use the rails nearest to their memory, and other rails while none of those works. The
+// paths of an agent's transfers with itself show it. With N nodes, the fake backend has rail i and
+// slot i on node i mod N.
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 
@@ -29,7 +30,7 @@ class NearMemory : public ::testing::Test {
     auto self = agent_->importCard(agent_->exportCard());
     ASSERT_TRUE(self && self->ready(5s));
     self_ = std::make_unique<Peer>(*self);
-    // Slots 0, 1 and 2: on as many nodes, where there are so many.
+    // Slots 0, 1 and 2, on as many nodes if there are so many.
     for (const char* label : {"here0", "here1", "there"}) {
       auto pin = agent_->allocate(kBytes, {.label = label});
       ASSERT_TRUE(pin);
@@ -52,7 +53,8 @@ class NearMemory : public ::testing::Test {
     EXPECT_TRUE(transfer) << transfer.error().text();
     return *std::move(transfer);
   }
-  // To its end; the rails that carried it, which together is all of it.
+  // Runs the transfer to its end. Returns the rails that carried it, whose shares add up to all
+  // bytes.
   static Rails carriers(Transfer& transfer, std::uint64_t bytes = kBytes) {
     EXPECT_TRUE(transfer.post());
     return ended(transfer, bytes);
@@ -89,7 +91,7 @@ TEST_F(NearMemory, OnlyTheNearRailsCarryIt) {
   }
 }
 
-TEST_F(NearMemory, TooSmallToBeDividedItGoesByANearOneToo) {
+TEST_F(NearMemory, ASmallTransferUsesANearRail) {
   open("rails=4,nodes=2");
   Transfer small = plan(OpKind::kWrite, part(pins_[1], 8), 8);
   for (int post = 0; post < 8; ++post) {
@@ -98,7 +100,7 @@ TEST_F(NearMemory, TooSmallToBeDividedItGoesByANearOneToo) {
   }
 }
 
-TEST_F(NearMemory, WithoutStripingItIsOneOfTheNear) {
+TEST_F(NearMemory, WithoutStripingOneNearRailCarriesIt) {
   open("rails=4,nodes=4", Toggle::kOff);
   Transfer transfer = plan(OpKind::kWrite, part(pins_[1], kBytes));
   EXPECT_EQ(carriers(transfer), Rails{"fake1"});
@@ -112,7 +114,7 @@ TEST_F(NearMemory, MemoryOfTwoNodesGoesByTheRailsOfBoth) {
   EXPECT_EQ(carriers(transfer), (Rails{"fake0", "fake1", "fake3", "fake4"}));
 }
 
-TEST_F(NearMemory, WhereAllAreAsNearAllCarryIt) {
+TEST_F(NearMemory, EquallyNearRailsAllCarryIt) {
   open("rails=4");
   Transfer transfer = plan(OpKind::kWrite, part(pins_[1], kBytes));
   EXPECT_EQ(carriers(transfer), (Rails{"fake0", "fake1", "fake2", "fake3"}));
@@ -133,7 +135,7 @@ TEST_F(NearMemory, WhenTheNearRailsAreCutTheOthersCarryItUntilTheyReturn) {
   EXPECT_EQ(carriers(transfer), (Rails{"fake1", "fake3"}));
 }
 
-TEST_F(NearMemory, WhatCutRailsHadGoesByTheOthers) {
+TEST_F(NearMemory, OtherRailsTakeTheSlicesOfCutRails) {
   open("rails=4,nodes=2,delay_us=20000");
   Transfer transfer = plan(OpKind::kWrite, part(pins_[0], kBytes));
   testing::fillRandom(pins_[0].bytes(), 7);

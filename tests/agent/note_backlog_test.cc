@@ -11,7 +11,7 @@ NoteBacklog::SenderPtr sender(std::string name) {
   return out;
 }
 
-TEST(NoteBacklog, HalfOfItIsForOneSender) {
+TEST(NoteBacklog, OneSenderMayUseHalfOfIt) {
   NoteBacklog backlog(10'000);
   const auto a = sender("a"), b = sender("b");
   int taken = 0;
@@ -27,8 +27,8 @@ TEST(NoteBacklog, HalfOfItIsForOneSender) {
   EXPECT_TRUE(backlog.hasRoom(*a));
 }
 
-// Life after life, each of which leaves what its sockets held.
-TEST(NoteBacklog, TwiceTheLimitIsTheEnd) {
+// Each session in turn leaves the notes that its sockets held.
+TEST(NoteBacklog, AllSendersTogetherMayUseTwiceTheLimit) {
   constexpr int kLimit = 10'000'000, kOfOneLife = 4 << 20, kNote = 10'000;
   NoteBacklog backlog(kLimit);
   const auto a = sender("a");

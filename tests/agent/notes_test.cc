@@ -1,5 +1,5 @@
-// Notes between agents of one host, which go through a ring beside the session, or through the
-// session: whichever way, they come once, whole and in order, and wake whoever waits for them.
+// Notes between agents of one host, which go through a ring beside the session or through the
+// session. Either way they come once, whole and in order, and wake waiting threads.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <viaduct/viaduct.h>
@@ -24,20 +24,21 @@ Agent openWithoutHeartbeat(std::string name, std::uint64_t backlog = Settings{}.
   settings.name = std::move(name);
   settings.listen = {};
   settings.note_backlog = backlog;
-  settings.detect = 10min;  // no heartbeat wakes who should have been woken by a note
+  settings.detect = 10min;  // so that only notes wake a thread, not heartbeats
   auto agent = Agent::open(settings);
   EXPECT_TRUE(agent) << agent.error().text();
   return *std::move(agent);
 }
 
-// `to` as `from` sees it, ready.
+// Makes `to` a peer of `from`, and waits until it is ready.
 Peer join(Agent& from, const Agent& to) {
   auto peer = from.importCard(to.exportCard());
   EXPECT_TRUE(peer && peer->ready(10s));
   return *peer;
 }
 
-// Every length there may be, mostly short; the number and a byte that follows from it are inside.
+// Notes of every possible length, mostly short. Each contains its number, and a byte that follows
+// from the number.
 class Stream {
  public:
   explicit Stream(std::uint64_t seed) : random_(seed) {}
@@ -59,7 +60,7 @@ void sendAll(const Peer& to, std::uint64_t seed, int notes) {
   Stream stream(seed);
   for (int i = 0; i < notes; ++i) {
     const auto note = stream.next();
-    for (;;) {  // until there is room
+    for (;;) {  // until the ring has room
       const Status sent = to.note(note);
       if (sent) break;
       ASSERT_EQ(sent.error().code, Code::kBusy) << sent.error().text();
@@ -109,13 +110,13 @@ TEST(Notes, ComeAfterTheRegistrationsMadeBefore) {
   }
 }
 
-TEST(Notes, ReceiverThatTakesNoneHoldsTheSenderUpAndLosesNone) {
+TEST(Notes, AReceiverThatTakesNoneBlocksTheSenderAndLosesNone) {
   Agent a = openWithoutHeartbeat("a"), b = openWithoutHeartbeat("b", 10000);
   const Peer to_b = join(a, b);
   const std::string text(500, 'x');
   int sent = 0;
   while (to_b.note(std::to_string(sent) + " " + text)) ++sent;
-  EXPECT_GT(sent, 30000);  // what a session holds for a peer that does not read
+  EXPECT_GT(sent, 30000);  // a session holds that much for a peer that does not read
   for (int i = 0; i < sent; ++i) {
     const auto note = b.waitNote(10s);
     ASSERT_TRUE(note) << i;
@@ -125,8 +126,8 @@ TEST(Notes, ReceiverThatTakesNoneHoldsTheSenderUpAndLosesNone) {
   EXPECT_EQ(b.waitNote(10s)->text(), "more");
 }
 
-// What the two agents have to tell each other meanwhile has room of its own.
-TEST(Notes, ReceiverThatTakesNoneIsAPeerAllTheSame) {
+// Messages between the two agents themselves have their own room.
+TEST(Notes, AReceiverThatTakesNoneStaysConnected) {
   Settings settings{.name = "a", .listen = {}, .detect = 1s, .note_backlog = 10000};
   auto a = Agent::open(settings);
   settings.name = "b";
@@ -144,8 +145,8 @@ TEST(Notes, ReceiverThatTakesNoneIsAPeerAllTheSame) {
   EXPECT_EQ(to_b.epoch(), 1U);
 }
 
-// Each costs the receiver its place, whatever it holds.
-TEST(Notes, EmptyOnesCountToo) {
+// Each note costs the receiver a place, even if it is empty.
+TEST(Notes, EmptyNotesUseUpTheBacklogToo) {
   constexpr int kFarTooMany = 5'000'000;
   Agent a = openWithoutHeartbeat("a"), b = openWithoutHeartbeat("b", 1U << 20U);
   const Peer to_b = join(a, b);
@@ -157,7 +158,7 @@ TEST(Notes, EmptyOnesCountToo) {
   EXPECT_EQ(b.waitNote(10s)->text(), "more");
 }
 
-TEST(Notes, APeerThatSendsTooManyHoldsUpNobodyElse) {
+TEST(Notes, APeerThatSendsTooManyDelaysNoOtherPeer) {
   Agent a = openWithoutHeartbeat("a"), b = openWithoutHeartbeat("b", 1U << 20U),
         c = openWithoutHeartbeat("c");
   const Peer to_b = join(a, b), also_to_b = join(c, b);
@@ -189,7 +190,7 @@ TEST(Notes, SentBeforeTheSenderClosedAllCome) {
   }
 }
 
-TEST(Notes, GoOnInTheNextLifeOfAPeer) {
+TEST(Notes, ArriveAfterAPeerRestarts) {
   Agent b = openWithoutHeartbeat("b");
   for (int life = 0; life < 10; ++life) {
     Agent a = openWithoutHeartbeat("a");
@@ -201,7 +202,7 @@ TEST(Notes, GoOnInTheNextLifeOfAPeer) {
   }
 }
 
-TEST(Notes, LivesLeaveNoDescriptorsBehind) {
+TEST(Notes, SessionsLeaveNoDescriptorsBehind) {
   const auto open_files = [] {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
   };
@@ -219,7 +220,7 @@ TEST(Notes, LivesLeaveNoDescriptorsBehind) {
   once();
   const auto before = open_files();
   for (int i = 0; i < 30; ++i) once();
-  EXPECT_LE(open_files(), before + 2);  // the last life's may still be on their way out
+  EXPECT_LE(open_files(), before + 2);  // the last session's files may still be about to close
 }
 
 TEST(Notes, ComeToAnAgentWithItself) {
@@ -232,7 +233,7 @@ TEST(Notes, ComeToAnAgentWithItself) {
   }
 }
 
-// Ways to look for a note, all of which the one receiver takes in turns.
+// The ways to receive a note, which the receiver uses in turns.
 std::optional<Note> byPolling(Agent& agent) {
   for (const auto until = Clock::now() + 20s; Clock::now() < until;) {
     agent.poll();
@@ -244,7 +245,7 @@ std::optional<Note> byWaiting(Agent& agent) {
   auto note = agent.waitNote(20s);
   return note ? std::optional(*std::move(note)) : std::nullopt;
 }
-// Only the progress thread looks.
+// Leaves all progress to the progress thread.
 std::optional<Note> byDoingNothing(Agent& agent) {
   for (const auto until = Clock::now() + 20s; Clock::now() < until; std::this_thread::yield())
     if (auto note = agent.takeNote()) return note;
@@ -261,7 +262,7 @@ std::optional<Note> byEventFd(Agent& agent) {
 
 class NotesAreHeard : public ::testing::TestWithParam<std::uint64_t> {};
 
-TEST_P(NotesAreHeard, HoweverTheReceiverLooks) {
+TEST_P(NotesAreHeard, ByEveryWayToReceive) {
   constexpr int kNotes = 3000;
   Agent a = openWithoutHeartbeat("a"), b = openWithoutHeartbeat("b");
   const Peer to_b = join(a, b);
@@ -269,7 +270,8 @@ TEST_P(NotesAreHeard, HoweverTheReceiverLooks) {
   std::thread sender([&] {
     std::mt19937_64 random(GetParam());
     for (int i = 0; i < kNotes; ++i) {
-      // Now after the receiver has gone to sleep, now while it goes, now with others.
+      // Half of the notes wait until the receiver has taken all others, and so find it asleep or on
+      // its way to sleep.
       if (random() % 2 == 0)
         for (int seen = taken; seen < i; seen = taken) taken.wait(seen);
       for (auto spins = random() % 4000; spins > 0; --spins)

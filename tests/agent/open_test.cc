@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A name server that takes every question and answers none.
+// A name server that receives every question and answers none.
 base::Fd silentNameServer(const char* address) {
   base::Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_in at{};
@@ -32,7 +32,7 @@ TEST(Open, DoesNotWaitForANameServerBeyondItsDeadline) {
   if (!silent) GTEST_SKIP() << "skipped: port 53 cannot be had";
   std::thread([&] {
     testing::OwnNames names;
-    // The resolver would wait longer than the test may take.
+    // The resolver alone would wait longer than the test may take.
     if (!names.enter(server, 30)) GTEST_SKIP() << "skipped: no mount namespaces";
     for (const char* backend : {"local", "tcp"}) {
       const auto agent =

@@ -1,5 +1,5 @@
-// How much an agent may pin: what its peers keep of it is bounded, and they end the session of an
-// agent that announces more. So the agent itself refuses it.
+// The limit on an agent's pins. Peers keep a bounded number, and end the session of an agent that
+// announces more, so the agent itself refuses more.
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 
@@ -19,7 +19,7 @@ class Pins : public ::testing::Test {
   Result<Pin> pin(std::string label = {}) {
     return agent_.pin(Segment::host(memory_.data(), memory_.size()), std::move(label));
   }
-  // A peer that takes all of them.
+  // Expects that a peer accepts all of the pins.
   void expectWelcome(std::size_t pins) {
     Agent other = opened("other");
     const auto peer = other.importCard(agent_.exportCard());

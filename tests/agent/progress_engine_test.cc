@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Counts the rings of an eventfd, and calls back for each when asked to.
+// Counts the events of an eventfd, and calls back for each if asked to.
 class Bells final : public Progressable {
  public:
   bool progress() override {
@@ -56,9 +56,10 @@ class Bells final : public Progressable {
     const std::uint64_t one = 1;
     ASSERT_EQ(::write(bell.get(), &one, sizeof one), 8);
   }
-  // Waits for the ring of that number, which another thread rings while this one sleeps.
+  // Waits for event number `number`, which another thread sends while this thread sleeps.
   bool waitForRing(int number) {
-    // Asked with the lock held, which from then on is let go of only in a sleep that drives.
+    // `done` runs with the lock held. From then on the lock is free only while the waiting thread
+    // sleeps, so the event comes during that sleep.
     std::atomic<bool> asked{false};
     std::jthread ringer([&] {
       asked.wait(false);
@@ -74,10 +75,10 @@ class Bells final : public Progressable {
 
   base::Fd bell{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
   int rung = 0, called = 0, rounds = 0;
-  bool leaves = false;     // each ring leaves work for the next round of progress
-  bool sleepless = false;  // no event tells of the next progress
+  bool leaves = false;     // each event leaves work for the next round of progress
+  bool sleepless = false;  // no event announces the next progress
   bool left = false;
-  bool owes = true;  // each ring owes a callback
+  bool owes = true;  // each event owes a callback
   std::thread::id handler;
   std::unique_ptr<ProgressEngine> engine;
 
@@ -109,8 +110,8 @@ TEST(ProgressEngine, AWaitingThreadDrivesItself) {
   bells.engine->stop();
 }
 
-// As a note, read from a socket behind the message that makes its sender ready: whoever takes it
-// wants to answer.
+// Like a note that arrives right behind the message that makes its sender ready: its receiver will
+// want to answer.
 TEST(ProgressEngine, AWaitEndsAfterTheWorkThatItsEventLeft) {
   Bells bells;
   bells.open(0us);
@@ -123,7 +124,7 @@ TEST(ProgressEngine, AWaitEndsAfterTheWorkThatItsEventLeft) {
   bells.engine->stop();
 }
 
-// What it waits for may be left over, with nothing that would wake it.
+// The awaited work may be left over from before, with no event that would wake the thread.
 TEST(ProgressEngine, AWaitingThreadMakesProgressOnceBeforeItSleeps) {
   Bells bells;
   bells.open(0us);
@@ -159,7 +160,8 @@ TEST(ProgressEngine, ManyWaitingThreadsAllSeeTheirEvent) {
   bells.engine->stop();
 }
 
-// How often the thread of that name has gone to sleep, or for the lock; -1 before it has the name.
+// How often the thread of that name has slept, or waited for the lock; -1: no thread has the name
+// yet.
 long sleepsOf(const std::string& name) {
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     std::string line, found;
@@ -172,7 +174,8 @@ long sleepsOf(const std::string& name) {
   return -1;
 }
 
-// It looks up once a millisecond; not at each event, nor for the lock each time it is free.
+// Meanwhile the progress thread wakes once a millisecond: not at each event, nor each time that the
+// lock is free.
 TEST(ProgressEngine, AThreadThatWaitsInALoopIsLeftAlone) {
   constexpr int kWaits = 5000;
   Bells bells;
@@ -193,7 +196,7 @@ TEST(ProgressEngine, AThreadThatWaitsInALoopIsLeftAlone) {
   bells.engine->stop();
 }
 
-// The progress thread moves what a thread starts that never waits.
+// If one thread starts work and never waits, the progress thread carries the work out.
 TEST(ProgressEngine, AThreadThatNeverWaitsDoesNotKeepTheOtherOff) {
   Bells bells;
   bells.open(0us);
@@ -210,7 +213,7 @@ TEST(ProgressEngine, AThreadThatNeverWaitsDoesNotKeepTheOtherOff) {
   bells.engine->stop();
 }
 
-// What a busy rail is waited for takes as long as it takes: others have things to start meanwhile.
+// Waiting for a busy rail may take long, so other threads get the lock meanwhile.
 TEST(ProgressEngine, AWaitingThreadThatCannotSleepYieldsTheLock) {
   Bells bells;
   bells.sleepless = true;

@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A life that ends between "it is ready" and the answer is no answer: the next one is waited for.
+// If a session ends between "it is ready" and the answer, the call waits for the next session.
 TEST(Ready, LastsUntilThePeerIsThereOrTheTimeIsOver) {
   const auto opened = [](const char* name) {
     return Agent::open({.name = name, .backends = {"local"}});
@@ -55,7 +55,27 @@ TEST(Ready, APeerThatIsConnectedToAgainIsOnePeer) {
   EXPECT_EQ(a->peers().size(), 1U);
 }
 
-// Two agents of this process; the first links of the fake backend of "poor" lack descriptors.
+// Until the second address has answered, only its connection refers to that peer.
+TEST(Ready, AHandleMayBeDroppedBeforeItsPeerTurnsOutToBeKnown) {
+  const auto opened = [](const char* name) {
+    return Agent::open(
+        {.name = name, .listen = {"127.0.0.1:0"}, .secret = "ours", .backends = {"tcp"}});
+  };
+  auto a = opened("a"), b = opened("b");
+  ASSERT_TRUE(a && b);
+  const std::string address = b->card().addresses.at(0);
+  const auto peer = a->connect(address);
+  ASSERT_TRUE(peer && peer->ready(10s));
+  ASSERT_TRUE(a->connect(address)) << "its handle is dropped here";
+  for (const Deadline until = 10s; a->peers().size() > 1;) {
+    ASSERT_FALSE(until.passed());
+    a->poll();
+  }
+  EXPECT_EQ(peer->state(), PeerState::kReady);
+  EXPECT_EQ(peer->epoch(), 1U);
+}
+
+// Two agents of this process. The first links of "poor"'s fake backend lack descriptors.
 class Shortage : public ::testing::TestWithParam<bool> {
  protected:
   void meet(std::vector<std::string> backends, int exhausted) {
@@ -69,7 +89,7 @@ class Shortage : public ::testing::TestWithParam<bool> {
                            : rich_->importCard(poor_->exportCard()));
   }
   Peer poor() { return *rich_->peer("poor"); }
-  // As "poor" sees it. Who is dialed has not met the peer at first.
+  // Waits at "poor". An agent that is dialed does not know its peer at first.
   Status ready(Deadline until) {
     auto rich = poor_->peer("rich");
     while (!rich && !until.passed()) rich = poor_->peer("rich");
@@ -99,7 +119,7 @@ TEST_P(Shortage, APeerIsReadyWithTheOthersWhenOneLacksDescriptorsForLong) {
   ASSERT_TRUE(poor().ready(30s));
 }
 
-// Eight sessions in the first 1.3 s, and at most one a second from then on.
+// Eight sessions in the first 1.3 s, and later at most one a second.
 TEST_P(Shortage, APeerWithoutAnyBackendIsNotReadyAndIsTriedLessAndLessOften) {
   const auto began = Clock::now();
   meet({"fake"}, 1'000'000);
@@ -115,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(EachEnd, Shortage, ::testing::Bool(), [](const auto& di
   return dials.param ? std::string("Dials") : std::string("IsDialed");
 });
 
-// A server that outlives thousands of clients, each with a name of its own.
+// A server outlives thousands of clients with different names.
 TEST(Ready, PeersThatCameAndWentAreForgottenWhenThereAreMany) {
   constexpr std::size_t kCome = 300, kKept = 256;
   const auto opened = [](std::string name) {
@@ -140,8 +160,8 @@ TEST(Ready, PeersThatCameAndWentAreForgottenWhenThereAreMany) {
   EXPECT_EQ(held->state(), PeerState::kGone);
 }
 
-// Who has taken a peer's address and does not know its secret ends neither the waiting nor the
-// reaching for it.
+// A stranger that has taken the peer's address, without its secret, ends neither the wait nor the
+// attempts to connect.
 TEST(Ready, OutlivesAStrangerAtThePeersAddress) {
   const auto opened = [](const char* name, std::string at, std::string secret) {
     return Agent::open({.name = name,
@@ -150,7 +170,7 @@ TEST(Ready, OutlivesAStrangerAtThePeersAddress) {
                         .backends = {"tcp"}});
   };
   auto a = opened("a", "127.0.0.1:0", "ours");
-  auto b = opened("b", "127.7.0.1:0", "ours");  // where nobody else takes ports
+  auto b = opened("b", "127.7.0.1:0", "ours");  // a loopback address whose ports no other test uses
   ASSERT_TRUE(a && b);
   const auto peer = a->importCard(b->exportCard());
   ASSERT_TRUE(peer && peer->ready(10s));

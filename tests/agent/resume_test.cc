@@ -1,5 +1,5 @@
-// A session that another connection is to go on with, or to replace, seen by the agent that
-// listens; the other end is played by hand.
+// A second connection continues or replaces a session, at the listening agent. The test plays the
+// other end.
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// One connection of the other end to the agent.
+// One of the test's connections to the agent.
 struct Line {
   Recorder user;
   std::unique_ptr<Connection> connection;
@@ -74,7 +74,7 @@ class Resume : public ::testing::Test {
     ASSERT_TRUE(note) << note.error().text();
     EXPECT_EQ(note->text(), text);
   }
-  // Somebody who cannot show that it is his session is refused, and the session is as it was.
+  // Expects that a stranger, who cannot prove to own the session, is refused and changes nothing.
   void isRefused(const Life& life, std::string name = "b", std::uint8_t id = 1) {
     Line line;
     dial(line, life, std::move(name), id);
@@ -94,7 +94,7 @@ class Resume : public ::testing::Test {
   Life life_;
 };
 
-TEST_F(Resume, GoesOnWhereTheOtherHasHeard) {
+TEST_F(Resume, ContinuesAfterTheLastReceivedFrame) {
   const auto pin = agent_->allocate(4096, {.label = "mine"});
   ASSERT_TRUE(pin);
   ASSERT_TRUE(agent_->peer("b")->note("heard"));
@@ -115,11 +115,11 @@ TEST_F(Resume, GoesOnWhereTheOtherHasHeard) {
   EXPECT_EQ(agent_->peer("b")->epoch(), life_.epoch);
 }
 
-// Also when the one that took over is replaced in its turn.
-TEST_F(Resume, CountsOverAllConnections) {
+// Counts go on even if the second connection is replaced as well.
+TEST_F(Resume, FrameNumbersContinueOverAllConnections) {
   Line lines[3];
   for (std::uint64_t i = 0; i < 3; ++i) {
-    dial(lines[i], life_);  // has heard nothing, whatever came
+    dial(lines[i], life_);  // says that it has received nothing
     ASSERT_TRUE(manual_.run([&] { return count(lines[i], FrameType::kSynced) == 1; }));
     EXPECT_EQ(lines[i].connection->resume()->heard, 2 + i);
     say(lines[i], std::to_string(i));
@@ -127,19 +127,19 @@ TEST_F(Resume, CountsOverAllConnections) {
   }
 }
 
-TEST_F(Resume, IsRefusedToWhoDoesNotKnowTheLife) {
+TEST_F(Resume, IsRefusedWithoutTheSessionsKey) {
   isRefused({.epoch = life_.epoch, .key = base::secretFromText("guessed")});
   isRefused({.epoch = life_.epoch});
 }
 
-TEST_F(Resume, IsRefusedForWhatIsNotThere) {
+TEST_F(Resume, IsRefusedForAnUnknownSessionOrFrame) {
   isRefused({.epoch = life_.epoch + 1, .key = life_.key});
   isRefused({.epoch = life_.epoch, .heard = 1000, .key = life_.key});
   isRefused(life_, "b", 2);
   isRefused(life_, "nobody");
 }
 
-// What was said to have been heard is not kept.
+// The agent does not keep frames whose receipt was confirmed.
 TEST_F(Resume, IsRefusedWhereTheFramesAreGone) {
   const base::Bytes heard =
       base::Writer().put(std::uint64_t{first_.connection->numberedHeard()}).take();
@@ -149,8 +149,9 @@ TEST_F(Resume, IsRefusedWhereTheFramesAreGone) {
   isRefused(life_);
 }
 
-// The peer dialed before it accepted our call, and what it said then is heard only now.
-TEST_F(Resume, AHelloOfBeforeTheSessionDoesNotEndIt) {
+// The peer dialed before it accepted our connection, and the agent reads its early message only
+// now.
+TEST_F(Resume, AHelloFromBeforeTheSessionDoesNotEndIt) {
   dial(second_);
   ASSERT_TRUE(manual_.run([&] { return second_.closed(); }));
   EXPECT_EQ(second_.user.code(), Code::kBusy);
@@ -178,7 +179,7 @@ TEST_P(WrongHeartbeat, EndsTheSession) {
   EXPECT_EQ(agent_->peer("b")->state(), PeerState::kLost);
 }
 
-// Eight bytes are a number, of more frames than were ever sent.
+// Eight bytes are a frame number, here one larger than any sent.
 INSTANTIATE_TEST_SUITE_P(Bytes, WrongHeartbeat, ::testing::Values(1U, 7U, 8U, 9U));
 
 }  // namespace

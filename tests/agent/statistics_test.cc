@@ -1,4 +1,4 @@
-// Agent::statistics(): each thing that an agent does is counted once, where it belongs.
+// Agent::statistics() counts each event once, in the right place.
 #include <gtest/gtest.h>
 #include <viaduct/statistics.h>
 #include <viaduct/viaduct.h>
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t kBytes = std::uint64_t{1} << 20U;
 
-// Two agents of one process over one backend, and transfers of all of their memory.
+// Two agents of one process over one backend, and transfers of all their memory.
 struct Pair {
   explicit Pair(const char* backend, const char* weather = "") {
     for (auto* agent : {&a, &b}) {
@@ -36,7 +36,7 @@ struct Pair {
       const std::uint64_t each = kBytes / blocks;
       return *Blocks::strided({.base = pin.info().address,
                                .stride = each,
-                               .bytes = each / 2,  // apart: each is an op
+                               .bytes = each / 2,  // separate blocks, so that each is an op
                                .count = blocks});
     };
     auto planned = a->plan(OpKind::kWrite, *peer, {.blocks = all(*here)}, {.blocks = all(*there)});
@@ -67,7 +67,7 @@ std::uint64_t timed(const Statistics& all) {
 
 class OfEachBackend : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(OfEachBackend, CountWhatTheRailsMoved) {
+TEST_P(OfEachBackend, StatisticsCountTheBytesOfItsRails) {
   Pair pair(GetParam());
   Transfer transfer = pair.plan();
   for (int i = 0; i < 10; ++i) {
@@ -97,7 +97,7 @@ TEST_P(OfEachBackend, CountWhatTheRailsMoved) {
   EXPECT_EQ(all.pins, 1U);
   EXPECT_EQ(all.pinned_bytes, kBytes);
   EXPECT_EQ(all.peers[static_cast<std::size_t>(PeerState::kReady)], 1U);
-  // Copies that a peer makes are counted by the peer.
+  // The agent that copies counts a transfer, not its peer.
   EXPECT_EQ(pair.b->statistics().started, 0U);
 }
 
@@ -116,7 +116,7 @@ TEST(Statistics, CountATransferAsStartedUntilItEndsAndThenAsCancelled) {
   EXPECT_EQ(all.cancelled, 1U);
   EXPECT_EQ(all.done + all.failed, 0U);
   EXPECT_EQ(timed(all), 0U);
-  // A user's wish is no error.
+  // A cancelled transfer is not an error.
   for (std::size_t code = 0; code < kCodes; ++code)
     EXPECT_EQ(errorsOf(all, static_cast<Code>(code)), 0U) << code;
 }
@@ -148,7 +148,7 @@ TEST(Statistics, CountASliceThatAnotherRailRepeatedAsAnErrorAndItsTransferAsDone
   EXPECT_EQ(all.rails[1].bytes, transfer.bytes());
 }
 
-// The rail is cut and mended, again and again.
+// The rail is cut and mended again and again.
 TEST(Statistics, CountARailThatIsSetAsideBecauseItFailsAgainAndAgain) {
   Pair pair("fake", "rails=2,delay_us=20000");
   Transfer transfer = pair.plan(64);
@@ -166,7 +166,7 @@ TEST(Statistics, CountARailThatIsSetAsideBecauseItFailsAgainAndAgain) {
   EXPECT_NE(said.find("warning: rail fake0 of host "), std::string::npos) << said;
   EXPECT_NE(said.find("set aside for 1s"), std::string::npos) << said;
   EXPECT_EQ(said.find("warning"), said.rfind("warning")) << said;
-  // It is tried again later.
+  // The agent tries the rail again later.
   const std::uint64_t before = pair.a->statistics().rails.at(0).bytes;
   for (const Deadline until = 20s; pair.a->statistics().rails.at(0).bytes == before;) {
     ASSERT_FALSE(until.passed());
@@ -201,7 +201,7 @@ TEST(Statistics, DoNotCountASessionThatAPeerEndsAsLost) {
 TEST(Statistics, CountNotesOfBothWays) {
   Pair pair("local");
   ASSERT_TRUE(pair.peer->note("one"));
-  ASSERT_TRUE(pair.peer->note(std::string(100'000, 'x')));  // too long for the ring: the session
+  ASSERT_TRUE(pair.peer->note(std::string(100'000, 'x')));  // longer than the ring
   ASSERT_TRUE(pair.b->waitNote(10s) && pair.b->waitNote(10s));
   EXPECT_EQ(pair.a->statistics().notes_sent, 2U);
   EXPECT_EQ(pair.b->statistics().notes_received, 2U);
@@ -215,7 +215,7 @@ TEST(Statistics, FollowThePins) {
   EXPECT_EQ(pair.a->statistics().pins, 2U);
   EXPECT_EQ(pair.a->statistics().pinned_bytes, kBytes + 4096);
   ASSERT_TRUE(second->release());
-  ASSERT_TRUE(second->release());  // the outcome of the first
+  ASSERT_TRUE(second->release());  // returns the first call's result
   EXPECT_EQ(pair.a->statistics().pins, 1U);
   EXPECT_EQ(pair.a->statistics().pinned_bytes, kBytes);
 }

@@ -1,4 +1,4 @@
-// Which transfers are timed, by a clock that the test sets.
+// The choice of transfers to time, with a clock that the test sets.
 #include "agent/timing.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ struct Timings {
   }
 };
 
-// So many transfers, one after the other, of which every `step`th takes `longer`.
+// Runs transfers one after the other; every `step`th takes `longer`.
 Timings run(int transfers, Duration each, int step = 1, Duration longer = 0ns) {
   Timing timing;
   Clock::time_point now(1h);
@@ -42,14 +42,14 @@ TEST(Timing, TimesEachTransferThatComesSlowly) {
   EXPECT_EQ(slow.latencies.sum, 250ms);
 }
 
-TEST(Timing, TimesFewOfThoseThatComeFastAndCountsThemForAll) {
+TEST(Timing, TimesAFewOfManyFastTransfersForAll) {
   const Timings fast = run(1'000'000, 150ns);
   EXPECT_LT(fast.timed, 20'000);
   EXPECT_NEAR(static_cast<double>(fast.counted()), 1e6, 5e4);
   EXPECT_NEAR(static_cast<double>(fast.latencies.sum.count()), 150e6, 7.5e6);
 }
 
-// A program with 64 layers posts their transfers in turn. Each layer is among those timed.
+// A program posts the transfers of 64 layers in turn. The timed sample includes every layer.
 TEST(Timing, MissesNoTransferOfAFixedOrder) {
   const Timings layers = run(1'000'000, 150ns, 64, 1ms - 150ns);
   const std::uint64_t slow = layers.latencies.counts[static_cast<std::size_t>(

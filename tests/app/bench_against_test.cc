@@ -1,4 +1,4 @@
-// `viaduct bench --against`: two settings in turns, and their comparison.
+// `viaduct bench --against` measures two settings in turns, and compares them.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ TEST(AgainstSettings, WordsAreSplitAsAShellDoes) {
   EXPECT_TRUE(has(app::splitWords("--batch '16").error().text(), "a quote (') is not closed"));
 }
 
-TEST(AgainstSettings, FlagsAndAssignmentsAreToldApart) {
+TEST(AgainstSettings, TellsFlagsFromAssignments) {
   constexpr app::FlagName kKnown[] = {{"batch"}, {"backend"}};
   const auto read = app::readOtherSettings("VIADUCT_SOCKETS=4 --batch 16 --backend=tcp", kKnown);
   EXPECT_TRUE(read.problems.empty());
@@ -38,7 +38,7 @@ TEST(AgainstSettings, FlagsAndAssignmentsAreToldApart) {
   EXPECT_EQ(app::withVariables({.sockets = 2}, {"VIADUCT_SOCKETS="})->sockets, 1U);
 }
 
-TEST(AgainstInput, WhatCannotBeIsNamedAndNothingIsMeasured) {
+TEST(AgainstInput, InvalidInputIsNamedAndNothingIsMeasured) {
   const std::pair<const char*, const char*> cases[] = {
       {"--batch '4", "a quote (') is not closed"},
       {"", "--against: invalid: the text names no setting"},
@@ -105,7 +105,7 @@ TEST_F(BenchAgainst, BothSidesAreNamedAndEveryRowIsCompared) {
   for (const Json& row : json.at("rows")) {
     EXPECT_EQ(row.at("batch_size"), 64);
     EXPECT_EQ(row.at("batch_size_b"), 16);
-    EXPECT_EQ(row.at("interval_95").size(), 2U);  // runs count as figures: there are enough
+    EXPECT_EQ(row.at("interval_95").size(), 2U);  // enough runs: each is one figure
   }
   EXPECT_EQ(json.at("only_a"), Json::array());
 }

@@ -1,4 +1,4 @@
-// What `viaduct bench` says to what cannot be right: nothing is measured then.
+// `viaduct bench` refuses impossible input, and measures nothing then.
 #include <gtest/gtest.h>
 #include <unistd.h>
 #include <viaduct/settings.h>
@@ -23,7 +23,7 @@ void expectRefused(const Words& arguments, const std::vector<std::string>& said,
   EXPECT_EQ(run.out(), "");
 }
 
-TEST(BenchInput, ValuesThatCannotBeAreNamed) {
+TEST(BenchInput, InvalidValuesAreNamed) {
   const std::pair<Words, const char*> cases[] = {
       {{"--block-sizes", "4X"}, "--block_sizes: invalid: \"4X\" has an unknown or no unit"},
       {{"--block-sizes", "0"}, "the size is 0"},
@@ -95,7 +95,7 @@ TEST(BenchInput, AllThatIsWrongIsNamedAtOnce) {
                 {"--batch: invalid: \"0\"", "--colour: invalid", "did you mean VIADUCT_SOCKETS?"});
   expectRefused({"suite", "--rounds", "1", "--backend", "pigeon", "--colour"},
                 {"--rounds: invalid", "pigeon is not a backend", "--colour: invalid"});
-  // What only follows from a value that cannot be read is no problem of its own.
+  // A mistake that only follows from an unreadable value is not reported.
   Program run({"bench", "--rate", "fast", "--arrivals", "poisson"});
   EXPECT_EQ(run.finish(), 2);
   EXPECT_FALSE(has(run.err(), "the flag needs --rate")) << run.err();
@@ -107,7 +107,7 @@ TEST(BenchInput, OnlyFlagsThatWorkAreSuggested) {
   EXPECT_FALSE(has(run.err(), "--filepath")) << run.err();
 }
 
-// As NIXL's own tests start it, but for the backend and the place.
+// NIXL's own tests use these flags, except for the backend and the place.
 TEST(BenchInput, FlagsOfOtherBackendsAreIgnoredWithOneNote) {
   Program run({"--local_workers=2",
                "--filepath",
@@ -152,7 +152,7 @@ TEST(BenchInput, ABareNumberIsSeconds) {
   EXPECT_TRUE(has(run.out(), "\"warmup\": \"10ms\"")) << run.out();
 }
 
-TEST(BenchInput, ARequirementThatCannotBeMetIsSaidOnceBeforeTheRun) {
+TEST(BenchInput, AnImpossibleRequirementIsReportedOnceBeforeTheRun) {
   const std::pair<Words, const char*> cases[] = {
       {{"--require", "rdma"}, "viaduct bench: REQUIREMENT NOT MET: no RDMA here: "},
       {{"--require", "not-tcp", "--backend", "tcp"},
@@ -195,7 +195,7 @@ TEST(BenchInput, ContradictionsAreNamedTogetherAndAllAtOnce) {
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     expectRefused(arguments, {words});
   }
-  // A flag that says no contradicts nothing.
+  // A flag with the value no contradicts no other flag.
   Program run({"bench", "--nocold", "--cold=false", "--hot", "--block-sizes", "4K", "--iterations",
                "2", "--backend", "local"});
   EXPECT_EQ(run.finish(), 0) << run.err();
@@ -227,7 +227,7 @@ TEST(BenchInput, OptionsThatAreNotBuiltInSayWhyUnlessTheyAreAtTheirDefault) {
   EXPECT_EQ(usual.finish(), 0) << usual.err();
 }
 
-TEST(BenchInput, MemoryThatIsNotThereIsSaidBeforeAnyIsTaken) {
+TEST(BenchInput, TooLittleMemoryIsReportedBeforeAnyIsAllocated) {
   expectRefused({"bench", "--total_buffer_size", "64TiB"},
                 {"2 processes of 64.0 TiB do not fit", "--total_buffer_size"});
   expectRefused({"bench", "--total_buffer_size", "1M", "--block-sizes", "64K", "--batch", "32"},
@@ -236,7 +236,7 @@ TEST(BenchInput, MemoryThatIsNotThereIsSaidBeforeAnyIsTaken) {
                 {"VRAM: unsupported: this version does not move GPU memory; ", "use DRAM"});
 }
 
-// Word for word as people type it: what cannot be here is said, and all of it at once.
+// A literal command line of a cluster: all of its unusable parts are reported at once.
 TEST(BenchInput, ACommandLineOfAClusterIsUnderstood) {
   const Words words{"-etcd_endpoints",
                     "http://etcd.default:2379",
@@ -261,7 +261,7 @@ TEST(BenchInput, ACommandLineOfAClusterIsUnderstood) {
                   "nixlbench");
 }
 
-TEST(BenchInput, LibfabricIsOfi) {
+TEST(BenchInput, TheBackendLibfabricMeansOfi) {
   const auto all = builtInBackends();
   if (std::find(all.begin(), all.end(), "ofi") == all.end())
     GTEST_SKIP() << "skipped: ofi is not built in";

@@ -1,4 +1,4 @@
-// How a run of `viaduct bench` ends when something ends it.
+// The end of a `viaduct bench` run that is interrupted or fails.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ class BenchEnd : public ::testing::Test {
     std::ifstream in(file_);
     return Json::parse(in);
   }
-  // A run of many rows between three workers, ended at some point by the test.
+  // A run of many rows between three workers, which the test ends at some point.
   std::vector<std::string> longRun() const {
     return {"bench",
             "--block-sizes",
@@ -64,7 +64,7 @@ TEST_F(BenchEnd, CtrlCEndsAllWorkersAndKeepsTheRows) {
   Program run(longRun());
   ASSERT_TRUE(run.readUntil("local"));
   const Workers workers(run);
-  // As a terminal does it: to every process of the group.
+  // Like a terminal, signals every process of the group.
   for (const pid_t pid : {run.pid(), workers.first, workers.second}) ::kill(pid, SIGINT);
   EXPECT_EQ(run.finish(), 130);
   workers.expectGone();
@@ -73,7 +73,7 @@ TEST_F(BenchEnd, CtrlCEndsAllWorkersAndKeepsTheRows) {
   expectSomeRows();
 }
 
-// A row that takes for ever, and is being timed when its first interval is printed.
+// An endless row. Its timing runs once its first interval is printed.
 std::vector<std::string> endless(const std::vector<std::string>& more) {
   std::vector<std::string> words{"bench",        "--block-sizes", "64K", "--batch", "4",
                                  "--iterations", "4000000000",    "-i",  "0.05"};
@@ -144,7 +144,7 @@ TEST_F(BenchEnd, CtrlCAtAnotherMemberKeepsThePartialRowAndAllEndWith130) {
   expectPartial(results());
 }
 
-// The worker is frozen, and will be missed in a minute only: the row cannot end.
+// The worker is frozen, and counts as lost only after a minute, so the row cannot end.
 TEST_F(BenchEnd, ASecondCtrlCEndsAtOnce) {
   Program run(endless({"--backend", "local"}), {"VIADUCT_DETECT=60s"});
   ASSERT_TRUE(run.readUntil(kFirstInterval)) << run.out();
@@ -203,7 +203,7 @@ TEST_F(BenchEnd, AFullDiskLosesNoRow) {
   EXPECT_TRUE(has(run.err(), "/dev/full")) << run.err();
 }
 
-TEST_F(BenchEnd, AMemberOfAnotherTerminalIsMissedByName) {
+TEST_F(BenchEnd, AKilledMemberOfAnotherTerminalIsNamed) {
   const std::vector<std::string> words{"bench",     "--meet", freeAddress(),   "--duration", "20s",
                                        "--backend", "tcp",    "--block-sizes", "64K"};
   std::vector<std::string> first = words, second = words;

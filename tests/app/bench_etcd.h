@@ -1,4 +1,4 @@
-// nixlbench at a real etcd: its command line in pieces. Threads: one.
+// Parts of nixlbench's command line for a real etcd. Threads: one.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ inline Words operator+(Words one, const Words& other) {
   return one;
 }
 
-// As people type it, besides the sizes: a second is enough.
+// A usual command line, except for the sizes, and with a duration of a second.
 inline const Words kManyDevices{"--backend",
                                 "tcp",
                                 "--benchmark_group",
@@ -43,11 +43,11 @@ struct Nixlbench : Program {
       : Program(words, environment, "/usr/local/bin/nixlbench") {}
 };
 
-// Two members of one run, both started before either is looked at.
+// Two members of one run, both started before the test reads from either.
 struct Pair {
   explicit Pair(const Words& words, const Words& environment = {})
       : one(words, environment), other(words, environment) {}
-  // Whether both ended well and exactly one of them, rank 0, has printed the table.
+  // Expects that both end well, and that exactly one of them, rank 0, has printed the table.
   void expectOneRun();
   std::string said() const { return one.err() + other.err(); }
   std::string printed() const { return one.out() + other.out(); }

@@ -1,4 +1,4 @@
-// Every way to write where the etcd is and how to get in, and what is said when it does not fit.
+// Every way to give etcd's address and credentials, and the errors for wrong ones.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -129,7 +129,7 @@ TEST(BenchAtEtcd, APasswordIsNotPrintedByAComparison) {
   EXPECT_FALSE(has(all, "S3cret")) << all;
 }
 
-TEST(BenchAtEtcd, WhatWouldNotCountIsRefused) {
+TEST(BenchAtEtcd, UselessAndWrongFlagsAreRefused) {
   const std::pair<Words, const char*> cases[] = {
       {{"--etcd-user", "x"}, "--etcd_user: invalid: the workers do not meet at an etcd"},
       {{"--meet", "127.0.0.1:1", "--etcd_ca", "f"}, "--etcd_ca: invalid: the workers do not meet"},

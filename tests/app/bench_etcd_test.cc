@@ -1,4 +1,4 @@
-// Scenario: pods that start at the same instant and meet at an etcd, with nixlbench's own flags.
+// Scenario: pods start at the same instant and meet at an etcd, with nixlbench's own flags.
 #include "app/bench_etcd.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace viaduct::testing {
 namespace {
 
-// The number of changes that this etcd has seen.
+// The number of changes that this etcd has made.
 std::string revision(const EtcdServer& etcd) {
   const std::string text = etcd.ctl("get / --prefix --write-out=json");
   const auto at = text.find("\"revision\":");
@@ -38,7 +38,7 @@ TEST(BenchAtEtcd, RanksOfTheEnvironmentMayBeTheSame) {
   }
 }
 
-// A run that goes on until it is told to stop.
+// A run that continues until it is interrupted.
 const Words kEndless{"--backend=tcp", "--benchmark_group=bg", "--max_block_size=4096",
                      "--total_buffer_size=1048576", "--duration=1h"};
 
@@ -74,7 +74,7 @@ TEST(BenchAtEtcd, CtrlCAtAnyMemberKeepsThePartialRowAndLeavesNoKeys) {
   EXPECT_EQ(etcd.ctl("get / --prefix --keys-only"), "");
 }
 
-TEST(BenchAtEtcd, ASecondRunOfTheSameNameIsToldSoAndHarmsNobody) {
+TEST(BenchAtEtcd, ASecondRunOfTheSameNameIsRefusedAndHarmsNobody) {
   VIADUCT_NEEDS_ETCD();
   const EtcdServer etcd;
   const Words there{"-etcd_endpoints", etcd.url()};
@@ -87,14 +87,14 @@ TEST(BenchAtEtcd, ASecondRunOfTheSameNameIsToldSoAndHarmsNobody) {
         << one->err();
     EXPECT_EQ(one->out(), "");
   }
-  // Had the first run been harmed, something else would have ended it.
+  // If the second run had harmed the first, the first would have ended earlier, with another code.
   ::kill(lead.pid(), SIGINT);
   EXPECT_EQ(lead.finish(), 130) << lead.err();
   EXPECT_EQ(next.finish(), 130) << next.err();
   EXPECT_TRUE(has(next.err(), "interrupted at rank 0")) << next.err();
 }
 
-TEST(BenchAtEtcd, WhatIsNotBuiltInIsRefusedBeforeAnybodyIsAsked) {
+TEST(BenchAtEtcd, UnavailableOptionsAreRefusedBeforeEtcdIsAsked) {
   VIADUCT_NEEDS_ETCD();
   const EtcdServer etcd;
   const std::string before = revision(etcd);
@@ -112,7 +112,8 @@ TEST(BenchAtEtcd, WhatIsNotBuiltInIsRefusedBeforeAnybodyIsAsked) {
   EXPECT_EQ(revision(etcd), before);
 }
 
-// The agents of a run find each other by their group: their names would be in each other's way.
+// The agents of a run find each other through their group. Published names of several runs would
+// collide.
 TEST(BenchAtEtcd, AgentsOfARunPublishNoNames) {
   VIADUCT_NEEDS_ETCD();
   const EtcdServer etcd;
@@ -127,7 +128,7 @@ TEST(BenchAtEtcd, AgentsOfARunPublishNoNames) {
   EXPECT_EQ(revision(etcd), before);
 }
 
-TEST(BenchAtEtcd, AMemberThatWaitsSaysForWhom) {
+TEST(BenchAtEtcd, AWaitingMemberNamesTheMissingOnes) {
   VIADUCT_NEEDS_ETCD();
   const EtcdServer etcd;
   Nixlbench alone(Words{"-etcd_endpoints", etcd.url()} + kEndless + Words{"--meet_timeout=4s"});

@@ -1,4 +1,4 @@
-// `viaduct bench --explain`: which backends there are, which one would carry a transfer, and why.
+// `viaduct bench --explain`: the available backends, the one that would carry a transfer, and why.
 #include <gtest/gtest.h>
 #include <unistd.h>
 #include <viaduct/settings.h>
@@ -45,7 +45,7 @@ Json backend(const Json& all, const std::string& name) {
   return {};
 }
 
-TEST(BenchExplain, SaysTheOrderTheChoiceAndWhyNotTheOthers) {
+TEST(BenchExplain, PrintsTheOrderTheChoiceAndTheReasonsAgainstOthers) {
   Program run({"bench", "--explain"});
   EXPECT_EQ(run.finish(), 0) << run.err();
   EXPECT_EQ(run.err(), "");
@@ -74,7 +74,7 @@ TEST(BenchExplain, BackendsThatAreNamedAreTriedInTheirOrder) {
   EXPECT_FALSE(backend(variable, "local").at("open"));
 }
 
-TEST(BenchExplain, ARequirementIsTheReasonOfThoseBefore) {
+TEST(BenchExplain, ARequirementExplainsWhyEarlierBackendsAreSkipped) {
   const Json tcp = explained({"--require", "backend:TCP"});
   EXPECT_EQ(tcp.at("chosen").at("write"), "tcp");
   EXPECT_EQ(backend(tcp, "local").at("write").at("text"),
@@ -128,7 +128,7 @@ TEST(BenchExplain, TheFlagsOfARunStay) {
   EXPECT_TRUE(has(nixl.out(), "write: tcp")) << nixl.out();
 }
 
-TEST(BenchExplain, WhatCannotBeIsRefusedAsEverywhere) {
+TEST(BenchExplain, InvalidInputIsRefusedAsWithoutExplain) {
   const std::pair<Words, const char*> cases[] = {
       {{"--backend", "pigeon"}, "pigeon is not a backend"},
       {{"--device_list", "eth77"}, "there is no device \"eth77\""},

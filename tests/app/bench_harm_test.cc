@@ -1,4 +1,4 @@
-// `viaduct bench` over a fabric that harms what it carries, or says to be what it is not.
+// `viaduct bench` over a fabric that corrupts data, or pretends to be another one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 struct Outcome {
   int code = 0;
   std::string out = {};
-  // Lines are broken where a terminal ends.
+  // Compares without line breaks, because the output breaks lines at the terminal's width.
   bool says(const std::string& part) const {
     std::string flat;
     std::copy_if(out.begin(), out.end(), std::back_inserter(flat),
@@ -37,7 +37,7 @@ Outcome bench(const std::string& weather, const std::vector<std::string>& more =
   return outcome;
 }
 
-TEST(BenchHarm, FairWeatherIsFine) {
+TEST(BenchHarm, AnUndisturbedFabricPasses) {
   const Outcome fair = bench("seed=1");
   EXPECT_EQ(fair.code, 0) << fair.out;
 }
@@ -57,7 +57,7 @@ TEST(BenchHarm, ALocalCopyThatPosesAsANetworkIsCaught) {
   const bool quiet = onAQuietNetwork([&] { posing = bench("pose=1"); });
   EXPECT_EQ(posing.code, 1) << posing.out;
   EXPECT_TRUE(posing.says("FALLBACK")) << posing.out;
-  // The traffic of other programs can be taken for the bytes that no device carried.
+  // Other programs' traffic may look like the bytes that no device carried.
   EXPECT_TRUE(!quiet || posing.says("a memory copy")) << posing.out;
   const Outcome required = bench("pose=1", {"--require", "rdma"});
   EXPECT_EQ(required.code, 1) << required.out;

@@ -1,4 +1,4 @@
-// `viaduct bench` typed into several terminals: how members meet, wait for each other and end.
+// `viaduct bench` in several terminals: members meet, wait for each other, and end.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -38,7 +38,7 @@ class BenchMeeting : public ::testing::Test {
   std::string where_ = "127.0.0.1:" + std::to_string(port_);
 };
 
-// Every interface is an address of this host that is not loopback.
+// Uses this host's addresses on interfaces other than loopback.
 class BenchMeetingBeyondLoopback : public BenchMeeting {
  protected:
   BenchMeetingBeyondLoopback() { where_ = "0.0.0.0:" + std::to_string(port_); }
@@ -70,7 +70,7 @@ TEST_F(BenchMeetingBeyondLoopback, AWrongSecretIsSaidAtBothEnds) {
   EXPECT_TRUE(has(lead.err(), "turned 127.0.0.1")) << lead.err();
 }
 
-TEST_F(BenchMeeting, AMemberThatWaitsSaysForWhom) {
+TEST_F(BenchMeeting, AWaitingMemberNamesTheMissingOnes) {
   Program lead(member("0", {"--output", "json", "--meet-timeout", "4s"}));
   EXPECT_EQ(lead.finish(), 1);
   EXPECT_TRUE(has(lead.err(), "still waiting: join group default: meeting place " + where_ +
@@ -81,7 +81,7 @@ TEST_F(BenchMeeting, AMemberThatWaitsSaysForWhom) {
   EXPECT_FALSE(has(lead.out(), "waiting")) << lead.out();
 }
 
-TEST_F(BenchMeeting, AMemberThatReachesNobodySaysTheLastError) {
+TEST_F(BenchMeeting, AMemberWithoutAConnectionReportsTheLastError) {
   Program other(member("1", {"--meet-timeout", "4s"}));
   EXPECT_EQ(other.finish(), 1);
   EXPECT_TRUE(has(other.err(), "still waiting: join group default: meeting place " + where_))
@@ -89,7 +89,7 @@ TEST_F(BenchMeeting, AMemberThatReachesNobodySaysTheLastError) {
   EXPECT_TRUE(has(other.err(), "Connection refused")) << other.err();
 }
 
-// Whether something listens at this port of loopback.
+// Whether a process listens at this port of loopback.
 bool listens(std::uint16_t port) {
   const base::Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in at{};
@@ -118,7 +118,7 @@ TEST_F(BenchMeeting, EveryMemberSaysWhereTheResultsAppear) {
 }
 
 TEST_F(BenchMeeting, EveryMemberEndsWithTheVerdictOfTheRun) {
-  // The last --backend counts.
+  // If --backend is given twice, the last one counts.
   const Words harmed{"VIADUCT_WEATHER=far=1,corrupt=1"};
   for (const Words& more :
        {Words{"--backend", "fake"}, Words{"--backend", "fake", "--against", "--batch 2"}}) {
@@ -139,7 +139,7 @@ TEST_F(BenchMeeting, EveryMemberSaysWhichRequirementIsNotMet) {
   }
 }
 
-TEST_F(BenchMeeting, TheBannerOfNixlbenchSaysWhatIsRun) {
+TEST_F(BenchMeeting, TheBannerOfNixlbenchListsTheSettings) {
   const Words words{"--runtime_type",
                     "ASIO",
                     "--asio_port",
@@ -158,7 +158,7 @@ TEST_F(BenchMeeting, TheBannerOfNixlbenchSaysWhatIsRun) {
   Program lead(words, {}, "nixlbench"), other(words, {}, "nixlbench");
   EXPECT_EQ(lead.finish(), 0) << lead.err();
   EXPECT_EQ(other.finish(), 0) << other.err();
-  const std::string out = lead.out() + other.out();  // one of them is rank 0
+  const std::string out = lead.out() + other.out();  // one of the two is rank 0
   const std::pair<const char*, std::string> lines[] = {
       {"Runtime (--runtime_type=[ETCD,ASIO])", "ASIO"},
       {"ASIO Address (--asio_address) ", "127.0.0.1"},
@@ -180,7 +180,7 @@ TEST_F(BenchMeeting, TheBannerOfNixlbenchSaysWhatIsRun) {
 }
 
 TEST_F(BenchMeeting, AMemberThatCannotOpenItsAgentTellsTheOthersWhy) {
-  // An address for documentation, which no host has.
+  // An address reserved for documentation, which no host has.
   const Words elsewhere{"VIADUCT_LISTEN=203.0.113.1:0"};
   for (const bool lead_fails : {false, true}) {
     Program lead(member("0"), lead_fails ? elsewhere : Words{});
@@ -194,7 +194,7 @@ TEST_F(BenchMeeting, AMemberThatCannotOpenItsAgentTellsTheOthersWhy) {
   }
 }
 
-TEST(SuiteMeeting, AMemberThatWaitsSaysForWhom) {
+TEST(SuiteMeeting, AWaitingMemberNamesTheMissingOnes) {
   Program other({"suite", "--also", "two: VIADUCT_SOCKETS=2", "--meet", freeAddress(), "--rank",
                  "1", "--meet-timeout", "4s"});
   EXPECT_EQ(other.finish(), 1);

@@ -1,4 +1,4 @@
-// `viaduct bench` as people run it: what it prints and writes, and how it ends.
+// `viaduct bench` as users run it: its output, its files, and its end.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -40,7 +40,7 @@ class BenchCommand : public ::testing::Test {
   std::string file_;
 };
 
-// What stands on stderr besides progress, which a run of more than five seconds prints there.
+// The lines on stderr without progress, which appears there after five seconds.
 std::string warnings(const Program& run) {
   std::istringstream lines(run.err());
   std::string out;
@@ -100,7 +100,7 @@ TEST_F(BenchCommand, ATinySweepIsMeasuredCheckedAndWritten) {
     }
 }
 
-// What the rows' pairs say, by initiator.
+// The targets in the row's pairs, by initiator.
 std::map<int, std::vector<int>> targetsOf(const Json& row) {
   std::map<int, std::vector<int>> out;
   for (const Json& pair : row.at("pairs")) {
@@ -207,8 +207,8 @@ TEST_F(BenchCommand, EveryWayOfMovingArrivesRight) {
   }
 }
 
-// Harm on the way that no error tells of: the contents do, and the exit code.
-TEST_F(BenchCommand, HarmInFlightIsSeen) {
+// The fabric corrupts data without an error. The check of contents, and the exit code, show it.
+TEST_F(BenchCommand, CorruptionInFlightIsDetected) {
   for (const char* weather : {"corrupt=1", "swap=1", "shift=1", "stale=1"})
     for (const char* op : {"write", "read"}) {
       Program run({"bench", "--backend", "fake", "--op", op, "--block-sizes", "64K", "--batch", "8",
@@ -221,7 +221,7 @@ TEST_F(BenchCommand, HarmInFlightIsSeen) {
     }
 }
 
-TEST_F(BenchCommand, WhateverElseHasTheProcessorsIsBlamed) {
+TEST_F(BenchCommand, ABusyMachineIsNamedAsTheCause) {
   const auto row = [&] {
     Program run({"bench", "--backend", "tcp", "--block-sizes", "1M", "--batch", "8", "--duration",
                  "500ms", "--json", file_});
@@ -242,7 +242,7 @@ TEST_F(BenchCommand, WhateverElseHasTheProcessorsIsBlamed) {
   EXPECT_TRUE(has(said, "measure again on an idle host")) << said;
 }
 
-TEST_F(BenchCommand, TheOutputsAreWhatTheySay) {
+TEST_F(BenchCommand, EveryOutputFormatIsValid) {
   const auto output = [](const char* form) {
     Program run({"bench", "--backend", "local", "--block-sizes", "4K", "--iterations", "5",
                  "--output", form});
@@ -324,7 +324,7 @@ TEST_F(BenchCommand, MembersThatMeetAtAnAddressMakeOneRun) {
     out.insert(out.end(), more.begin(), more.end());
     return out;
   };
-  // Rank 0, at whose address they meet, comes last.
+  // Rank 0, at whose address the members meet, starts last.
   Program second(ranked("2")), first(ranked("1"));
   Program lead(ranked("0", {"--json", file_}));
   EXPECT_EQ(lead.finish(), 0) << lead.out() << lead.err();
@@ -349,7 +349,7 @@ TEST_F(BenchCommand, MembersThatWereStartedDifferentlyAreTold) {
     EXPECT_TRUE(has(one->err(), "rank 1 was started with rows=tcp/8192")) << one->err();
 }
 
-// Of two Jobs, or of pods prefill-0 and decode-0 of two StatefulSets.
+// Members of two Jobs, or the pods prefill-0 and decode-0 of two StatefulSets.
 TEST_F(BenchCommand, MembersWhoseEnvironmentsSayTheSameRankMeet) {
   for (const std::string rank : {"0", "1", "7"}) {
     std::vector<std::string> words{"bench", "--meet", freeAddress(), "--iterations", "20"};
@@ -398,7 +398,7 @@ TEST_F(BenchCommand, IntervalsArePrintedAndStandInTheRow) {
   }
 }
 
-TEST_F(BenchCommand, WhereAProgramReadsTheResultsIntervalsAreOnStderr) {
+TEST_F(BenchCommand, IntervalsAreOnStderrIfAProgramReadsStdout) {
   for (const char* form : {"json", "csv", "nixlbench"}) {
     Program run({"bench", "--backend", "local", "--block-sizes", "4K", "--duration", "50ms", "-i",
                  "0.02", "--output", form});
@@ -420,7 +420,7 @@ TEST_F(BenchCommand, AnIntervalThatIsNoneIsRefused) {
   }
 }
 
-// The line that a terminal shows: whole lines, each of which takes the place of the one before.
+// On a terminal, each progress line replaces the one before.
 TEST_F(BenchCommand, ATerminalShowsTheRateOfTheRowThatRuns) {
   const base::Fd terminal(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
   if (!terminal || ::grantpt(terminal.get()) != 0 || ::unlockpt(terminal.get()) != 0)

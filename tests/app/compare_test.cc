@@ -1,4 +1,4 @@
-// `viaduct compare` as people run it: files it takes and refuses, and how it ends.
+// `viaduct compare` as users run it: accepted and refused files, and its exit code.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -39,7 +39,7 @@ class CompareCommand : public ::testing::Test {
                         .rows = {row}};
     return file(name, toJson(report));
   }
-  // Four runs of a side, two seconds apart.
+  // Four runs of one side, two seconds apart.
   std::vector<std::string> four(const std::string& side, double gb, int second,
                                 const std::string& verify = "full") const {
     std::vector<std::string> out;
@@ -128,7 +128,7 @@ TEST_F(CompareCommand, JsonForPrograms) {
   EXPECT_EQ(json.at("rows").at(0).at("too_slow"), true);
 }
 
-TEST_F(CompareCommand, WhatMayNotBeComparedIsNamed) {
+TEST_F(CompareCommand, IncomparableFilesAreNamed) {
   Program run({"compare", result("a", 10), result("b", 9, "off")});
   EXPECT_EQ(run.finish(), 2);
   EXPECT_TRUE(has(run.err(), "verify: A full, B off")) << run.err();

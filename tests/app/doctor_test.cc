@@ -1,4 +1,4 @@
-// `viaduct doctor` as people run it: exit codes, outputs, bad input, and two doctors together.
+// `viaduct doctor` as users run it: exit codes, output, bad input, and two doctors together.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -21,7 +21,7 @@ using base::Json;
 using diag::testing::Fixture;
 using diag::testing::NodeFolder;
 
-// Its exit code, and all that it said.
+// The program's exit code and its output.
 struct Ran {
   int code = 0;
   std::string out = {}, err = {};
@@ -83,7 +83,7 @@ TEST(Doctor, PrintsJson) {
   EXPECT_TRUE(found) << ran.out;
 }
 
-TEST(Doctor, ExplainsWhatItCannotDo) {
+TEST(Doctor, BadInputIsExplained) {
   const std::vector<std::pair<std::vector<std::string>, const char*>> wrong{
       {{"--only", "memry"}, "did you mean memory?"},
       {{"--only", "nonsense"}, "topics: "},
@@ -136,14 +136,14 @@ TEST(Doctor, SaysWhereNoDoctorListens) {
   EXPECT_TRUE(has(ran.err, "shows no diagnosis")) << ran.err;
 }
 
-// Whoever ends the program while it waits for a log leaves nothing behind.
+// Even if the program is killed while it waits for a log, no files remain.
 TEST(Doctor, RemovesUnpackedFilesBeforeItReadsALog) {
   const TemporaryFolder folder, unpacked;
   const std::string file = folder.path() + "/node.tar.gz", log = folder.path() + "/log";
   ASSERT_EQ(doctor({"snapshot", "-o", file}).code, 0);
   ASSERT_EQ(::mkfifo(log.c_str(), 0600), 0);
   Program program({"doctor", "--root", file, "--explain", log}, {"TMPDIR=" + unpacked.path()});
-  std::ofstream writer(log);  // waits until the program opens it, too
+  std::ofstream writer(log);  // opening waits until the program opens the pipe as well
   EXPECT_TRUE(std::filesystem::is_empty(unpacked.path()));
   writer << "NCCL INFO NET/Socket\n";
   writer.close();

@@ -1,4 +1,4 @@
-// `viaduct env` as people run it, over folders that stand for nodes.
+// `viaduct env` as users run it, over folders that stand for nodes.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ std::string printedOn(const Fixture& node, std::vector<std::string> more = {}) {
   return run.out();
 }
 
-// What a shell has in these variables after it has sourced the text.
+// The values of these variables in a shell that has sourced the text.
 std::string sourced(const std::string& text, const std::string& variables) {
   const TemporaryFolder folder;
   folder.write("/env", text);
@@ -47,7 +47,7 @@ std::string sourced(const std::string& text, const std::string& variables) {
   return out;
 }
 
-TEST(EnvCommand, PrintsWhatAShellMaySource) {
+TEST(EnvCommand, PrintsAssignmentsForAShell) {
   const Fixture node = diag::testing::openShiftAfter();
   const std::string text = printedOn(node);
   EXPECT_TRUE(text.starts_with("# RDMA devices: mlx5_6, mlx5_7, mlx5_10, mlx5_11 (named by "))

@@ -1,4 +1,4 @@
-// `viaduct exec` as people run it, on this machine.
+// `viaduct exec` as users run it, on this machine.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -20,7 +20,7 @@ namespace {
 
 class ExecCommand : public ::testing::Test {
  protected:
-  // With a folder of its own for the file of later shells.
+  // The environment, with a separate folder for the file of later shells.
   std::vector<std::string> environment(std::vector<std::string> more = {}) const {
     more.push_back("XDG_RUNTIME_DIR=" + folder.path());
     return more;
@@ -82,7 +82,7 @@ TEST_F(ExecCommand, WantsACommandBehindDashes) {
 
 constexpr auto kShow = "echo $NCCL_SOCKET_IFNAME,$GLOO_SOCKET_IFNAME";
 
-// The value that is advised on this machine; empty: it has no default route.
+// The advised value on this machine; empty: it has no default route.
 std::string advised(const std::vector<std::string>& environment) {
   Program run({"exec", "--force", "--", "sh", "-c", kShow}, environment);
   std::string out = run.readLine().value_or("");
@@ -90,7 +90,7 @@ std::string advised(const std::vector<std::string>& environment) {
   return out;
 }
 
-TEST_F(ExecCommand, KeepsWhatTheUserHasSetUnlessForced) {
+TEST_F(ExecCommand, KeepsTheUsersVariablesUnlessForced) {
   const auto ours = environment({"NCCL_SOCKET_IFNAME=^lo", "GLOO_SOCKET_IFNAME="});
   const std::string value = advised(ours);
   if (value == "^lo,") GTEST_SKIP() << "skipped: no default route on this machine";

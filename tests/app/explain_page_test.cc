@@ -11,7 +11,7 @@
 namespace viaduct::testing {
 namespace {
 
-// docs/explain.md ends with the generated tables.
+// docs/explain.md ends with the tables that the code generates.
 TEST(ExplainPage, ItsTablesAreCurrent) {
   constexpr std::string_view kMark = "<!-- Generated: ";
   const std::string file = VIADUCT_SOURCE_DIR "/docs/explain.md";

@@ -13,7 +13,7 @@ namespace {
 
 constexpr FlagName kKnown[] = {{"backend"}, {"num_iter"}, {"recreate_xfer", true}, {"op_type"}};
 
-// The flags, or the problems, a line each.
+// The flags, or the problems, one per line.
 std::string shown(const FlagsRead& read) {
   std::string out;
   for (const Error& problem : read.problems) out += problem.text() + "\n";
@@ -50,7 +50,7 @@ TEST(Flags, AValueMayLookLikeAnything) {
   EXPECT_EQ(read({"--backend="}), "backend=;");
 }
 
-TEST(Flags, WhatIsWrongIsNamed) {
+TEST(Flags, AWrongFlagIsNamed) {
   const std::pair<std::vector<std::string>, const char*> cases[] = {
       {{"--num_itre", "5"}, "did you mean --num_iter?"},
       {{"--iter", "5"}, "did you mean --num_iter?"},

@@ -1,4 +1,4 @@
-// The variables of nixlbench's manifests, as people set them.
+// The variables that nixlbench's manifests set.
 #include <gtest/gtest.h>
 
 #include "app/program.h"

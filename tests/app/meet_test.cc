@@ -1,4 +1,4 @@
-// `viaduct meet` from outside.
+// `viaduct meet` as users run it.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 const meet::StopFlag kGoOn{false};
 
-// Where it says that it listens.
+// The address that the program prints when it listens.
 std::string addressOf(Program& program) {
   const auto line = program.readLine().value_or("");
   const std::string front = "meeting place at ";
@@ -22,7 +22,7 @@ std::string addressOf(Program& program) {
   return line.substr(front.size(), line.find(',') - front.size());
 }
 
-TEST(MeetCommand, SaysWhereItListensAndWhatHappensUntilItIsInterrupted) {
+TEST(MeetCommand, PrintsItsAddressAndEventsUntilItIsInterrupted) {
   Program program({"meet", "--listen", "127.0.0.1:0", "--token", "swordfish"});
   const auto where = addressOf(program);
   auto place = meet::openMeetingPlace({.where = where, .token = "swordfish"});
@@ -51,7 +51,7 @@ TEST(MeetCommand, BeyondLoopbackItWantsAToken) {
   EXPECT_NE(secret.readLine().value_or("").find("with a token"), std::string::npos);
 }
 
-TEST(MeetCommand, WhoeverLooksForANameSaysWhatIsMissing) {
+TEST(MeetCommand, AWaitForANameNamesTheMissingOne) {
   Program program({"meet", "--listen", "127.0.0.1:0", "--secret", "swordfish"});
   std::string said;
   auto place = meet::openMeetingPlace({.where = addressOf(program),
@@ -64,7 +64,7 @@ TEST(MeetCommand, WhoeverLooksForANameSaysWhatIsMissing) {
   EXPECT_NE(said.find(" s left"), std::string::npos) << said;
 }
 
-TEST(MeetCommand, WhatCannotBeListenedOnIsNamed) {
+TEST(MeetCommand, AnUnusableListenAddressIsNamed) {
   Program wrong({"meet", "--listen", "127.0.0.1:70000"});
   EXPECT_EQ(wrong.finish(), 2);
   EXPECT_NE(wrong.err().find("above 65535"), std::string::npos) << wrong.err();

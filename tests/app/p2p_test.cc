@@ -1,4 +1,4 @@
-// `viaduct p2p` as people type it, on loopback: what it prints, how it fails, how it ends.
+// `viaduct p2p` on loopback, as users type it: its output, its errors, its end.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -45,7 +45,7 @@ TEST_F(P2pCommand, TheTwoCommandsWorkAsTheyAreTyped) {
   EXPECT_TRUE(has(target.out(), "no secret")) << "what that means is said";
   const std::vector<std::string> sizes{
       "--buffer_sizes", "4KB,1MB,1MiB", "--iterations", "10", "--warmup", "2"};
-  // Several, one after the other.
+  // Several sizes, one after the other.
   EXPECT_EQ(initiate(sizes), 0) << err_;
   for (const char* part : {"GB/s", "mean us", " 4KB ", " 1MB ", " 1MiB ", "local/", "proof: "})
     EXPECT_TRUE(has(out_, part)) << part << "\n" << out_;
@@ -80,7 +80,7 @@ TEST_F(P2pCommand, NobodyListening) {
   EXPECT_TRUE(has(err_, "127.0.0.1:" + port_)) << err_;
 }
 
-// It takes the connection and waits for words that it knows, as a web server does.
+// Accepts the connection and waits for a request that it knows, as a web server does.
 TEST_F(P2pCommand, SomethingElseListening) {
   const base::Fd listening(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in at{};
@@ -123,8 +123,8 @@ TEST_F(P2pCommand, ARequiredPathThatIsNotThere) {
   EXPECT_TRUE(has(out_, "not-required: rdma was required")) << out_;
 }
 
-// A fabric that harms what it carries, and says nothing.
-TEST_F(P2pCommand, WhatArrivesWrongIsCorrupt) {
+// The fabric corrupts data without an error.
+TEST_F(P2pCommand, CorruptedDataIsDetected) {
   const std::vector<std::pair<std::string, std::string>> cases{{"corrupt=1", "wrong from offset"},
                                                                {"swap=1", "of the same block"},
                                                                {"shift=1", "belongs to offset 8"},
@@ -140,7 +140,7 @@ TEST_F(P2pCommand, WhatArrivesWrongIsCorrupt) {
   }
 }
 
-// A fabric that says to be RDMA, and copies in memory.
+// The fabric claims to be RDMA, but copies in memory.
 TEST_F(P2pCommand, ALocalCopyThatPosesAsANetworkIsCaught) {
   const std::vector<std::string> environment{"VIADUCT_BACKENDS=fake",
                                              "VIADUCT_WEATHER=far=1,pose=1"};
@@ -222,7 +222,7 @@ TEST_F(P2pCommand, ATargetThatIsKilledEndsTheInitiator) {
   EXPECT_TRUE(has(initiator.err(), "peer lost")) << initiator.err();
 }
 
-TEST_F(P2pCommand, AnInitiatorThatWaitsSaysWhatIsMissing) {
+TEST_F(P2pCommand, AWaitingInitiatorNamesTheMissingTarget) {
   EXPECT_EQ(initiate({"--timeout", "4s"}), 1);
   EXPECT_TRUE(
       has(err_, "still waiting: connect to 127.0.0.1:" + port_ + ": no process listens there"))

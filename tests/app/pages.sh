@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# pages.sh WHAT PROGRAM: whether manual pages and completions that PROGRAM writes say what it can do. With
-# exit code 77 the machine lacks a program for it.
+# pages.sh WHAT PROGRAM: checks that the manual pages and completions that PROGRAM writes cover its
+# commands and flags. Exit code 77: the machine lacks a program for it.
 set -euo pipefail
 what=$1 program=$2
 folder=$(mktemp -d)
 trap 'rm -rf -- "$folder"' EXIT
 "$program" help --pages "$folder"
-# Programs of the package under their names.
+# Both names of the program, as the package installs them.
 mkdir "$folder/bin"
 for name in viaduct nixlbench; do ln -s "$program" "$folder/bin/$name"; done
 PATH=$folder/bin:$PATH
@@ -21,11 +21,11 @@ need() {
     exit 77
   }
 }
-# Flags and commands that the help of a command names.
+# The flags and commands in the help of a command.
 flags_of() { "$@" --help | sed -nE 's/^  ((-[-a-z_A-Z0-9]+,?)+)( .*)?$/\1/p' | tr , '\n'; }
 commands() { viaduct --help | sed -n '/^Subcommands:/,$s/^  \([a-z0-9]\+\) .*/\1/p'; }
 
-# expect_offers WANTED WORD...: the candidates for the last word have WANTED.
+# expect_offers WANTED WORD...: the candidates for the last word include WANTED.
 expect_offers() {
   local offered
   offered=$(offers "${@:2}")
@@ -92,7 +92,7 @@ case $what in
   fish)
     need fish
     export XDG_CONFIG_HOME=$folder XDG_DATA_HOME=$folder
-    # One fish answers all: it starts slowly.
+    # One fish process answers all queries, because it starts slowly.
     coproc FISH { fish --private -c "source $folder/viaduct.fish; while read -l line; complete -C \$line; echo END; end" 2>"$folder/errors"; }
     offers() {
       local line
@@ -105,7 +105,7 @@ case $what in
   zsh)
     need zsh
     zsh -f -n "$folder/viaduct.zsh"
-    # As a shell loads it: each word of the file that is a command has its function.
+    # Loads the file as a shell does: each word of it that is a command has its function.
     zsh -f -c "autoload -Uz compinit && compinit -u -D && fpath=($folder \$fpath) &&
       cp $folder/viaduct.zsh $folder/_viaduct && autoload -Uz _viaduct && autoload +X _viaduct" || fail "zsh cannot load it"
     for command in $(commands); do

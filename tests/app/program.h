@@ -1,4 +1,4 @@
-// The built command line as a child process: its output read line by line, its workers found.
+// Runs the built program as a child process, reads its output line by line, and finds its workers.
 #pragma once
 
 #include <sys/types.h>
@@ -13,30 +13,30 @@ namespace viaduct::testing {
 
 class Program {
  public:
-  // `environment`: NAME=value, in addition to our own without VIADUCT_*. `name`: the program is
-  // called by it, as by an installed link. `terminal`: its stderr, which err() then has nothing of.
+  // `environment`: NAME=value, added to our own without VIADUCT_*. `name`: the name of the program
+  // in argv[0]. `terminal`: replaces stderr, so that err() stays empty.
   explicit Program(const std::vector<std::string>& arguments,
                    const std::vector<std::string>& environment = {},
                    const std::string& name = VIADUCT_PROGRAM, int terminal = -1);
-  ~Program();  // killed, if it still runs
+  ~Program();  // kills it, if it still runs
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // The next line of stdout, without its end; nothing when stdout is closed.
+  // The next line of stdout, without its end; nothing once stdout is closed.
   std::optional<std::string> readLine();
-  // Reads until a line that starts with `front`; false when none comes.
+  // Reads up to a line that starts with `front`; false if there is none.
   bool readUntil(const std::string& front);
-  // Reads the rest of both outputs and gives the exit code; 128 + signal when killed.
+  // Reads the rest of both outputs and returns the exit code; 128 + signal if it was killed.
   int finish();
 
-  const std::string& out() const { return out_; }  // all of stdout that was read
+  const std::string& out() const { return out_; }  // all of stdout that was read so far
   const std::string& err() const { return err_; }  // complete after finish()
   pid_t pid() const { return pid_; }
-  // Sends the signal and waits until it was taken: its handler is for one time only.
+  // Sends the signal and waits until it is handled, because its handler works only once.
   void interrupt(int signal);
-  // Its child process of that name; 0 when there is none.
+  // The child process of that name; 0: there is none.
   pid_t worker(const std::string& name) const;
-  // The same, once there is one; 0 when the program ends before, or after 20 s.
+  // Waits for that child process; 0: the program ended before, or 20 s have passed.
   pid_t waitForWorker(const std::string& name) const;
 
  private:
@@ -45,7 +45,7 @@ class Program {
   std::string out_, err_, line_;
 };
 
-// Waits until the process is gone, at most some seconds; it need not be our child.
+// Waits until the process is gone, at most some seconds. It need not be our child.
 bool waitGone(pid_t pid);
 
 }  // namespace viaduct::testing

@@ -1,4 +1,4 @@
-// `viaduct report` as people run it, and its page in a browser where there is one.
+// `viaduct report` as users run it, and its page in a browser if there is one.
 #include "measure/result/report.h"
 
 #include <gtest/gtest.h>
@@ -142,7 +142,7 @@ class ReportPage : public ReportCommand {
     Program run({"report", result("a.json", 1), result("b.json", 2), log(), "-o", page_});
     ASSERT_EQ(run.finish(), 0) << run.err();
   }
-  // What the browser makes of the page, after it was loaded; `log` gets what it says about it.
+  // The document that the browser makes of the page. `log` gets the browser's messages.
   std::string load(const std::string& page, const std::string& size, std::string& log) const {
     const std::string log_file = folder_ + "chromium.log";
     const std::string dom =
@@ -164,8 +164,8 @@ TEST_F(ReportPage, LoadsWithoutAWordOnTheConsole) {
   EXPECT_FALSE(has(log, "CONSOLE")) << log;
 }
 
-// The page itself may not run scripts: a copy without that rule measures itself, in a frame of the
-// wanted width (windows have a least one), and says so in the frame's attributes.
+// A copy of the page without its rule against scripts measures itself. It runs in a frame of the
+// wanted width, because windows have a least width, and reports through the frame's attributes.
 constexpr auto kMeasure = R"JS(<script>
 const says = frameElement.dataset, root = document.documentElement;
 const charts = [...document.querySelectorAll('svg.chart')];

@@ -28,7 +28,7 @@ TEST(SettingsCommand, PrintsEveryVariable) {
   EXPECT_NE(run.out().find("VIADUCT_WEATHER\n"), std::string::npos);
 }
 
-TEST(SettingsCommand, WhatCannotBePrintedIsAFailure) {
+TEST(SettingsCommand, AFailedWriteIsAFailure) {
   const int status = std::system("'" VIADUCT_PROGRAM "' settings > /dev/full 2> /dev/null");
   EXPECT_EQ(WEXITSTATUS(status), 1);
 }
@@ -75,7 +75,7 @@ TEST(Help, OfACommandIsWhatItsFlagPrints) {
     EXPECT_EQ(printedBy({"help", command}), printedBy({command, "--help"})) << command;
 }
 
-// The names under "Subcommands:".
+// The command names under "Subcommands:".
 std::vector<std::string> commands() {
   std::istringstream help(printedBy({"--help"}));
   std::vector<std::string> out;

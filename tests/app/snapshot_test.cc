@@ -1,4 +1,4 @@
-// A snapshot is diagnosed elsewhere as the node itself is, and carries no secrets.
+// A snapshot contains no secrets, and its diagnosis elsewhere equals that of the node.
 #include "diag/snapshot.h"
 
 #include <archive.h>
@@ -35,7 +35,7 @@ std::vector<std::string> wordsOf(const Report& report) {
 
 class Snapshots : public ::testing::Test {
  protected:
-  // Writes, unpacks and opens it.
+  // Writes a snapshot, unpacks it and opens the copy.
   Result<Node> copyOf(const Node& node) {
     VIADUCT_CHECK(writeSnapshot(file_, snapshotOf(node)));
     VIADUCT_CHECK(unpackSnapshot(file_, folder_.path()));
@@ -113,7 +113,7 @@ TEST_F(Snapshots, OfThisMachineAreSmallAndComplete) {
   ASSERT_TRUE(node);
   node->variables = ownVariables();
   node->live = collectLive(node->tree, node->variables, {});
-  node->live.kernel_log.reset();  // of any size
+  node->live.kernel_log.reset();  // its size varies
   const auto before = wordsOf(diagnose(*node));
   const auto copy = copyOf(*node);
   ASSERT_TRUE(copy) << copy.error().text();
@@ -136,7 +136,7 @@ TEST_F(Snapshots, ThatAreCutOffOrNoneAreRefused) {
   EXPECT_FALSE(unpackSnapshot(files_.path() + "/none", folder_.path()));
 }
 
-// An archive made by hand, of one entry after another.
+// An archive that the test composes entry by entry.
 class Hostile : public Snapshots {
  protected:
   struct Entry {

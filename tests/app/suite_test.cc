@@ -1,4 +1,4 @@
-// `viaduct suite`: real runs, small ones, and what it says of wrong input.
+// `viaduct suite`: small real runs, and the errors for wrong input.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -45,7 +45,7 @@ class SuiteCommand : public ::testing::Test {
     std::ifstream in(file_);
     return Json::parse(in);
   }
-  // Two tests of two sizes over memory, in a second or so.
+  // Two tests of two sizes over memory, which take about a second.
   Words small(const Words& more = {}) const {
     return joined({"suite", "--backend", "local", "--also", "single: VIADUCT_COPY_THREADS=1",
                    "--sizes", "4K,64K", "--duration", "2ms", "--warmup", "1ms", "--json", file_},
@@ -65,7 +65,7 @@ TEST_F(SuiteCommand, HelpNamesEveryTestAndShowsExamples) {
   EXPECT_TRUE(has(all.out(), "suite")) << all.out();
 }
 
-TEST_F(SuiteCommand, WhatCannotBeIsNamedAndNothingIsMeasured) {
+TEST_F(SuiteCommand, InvalidInputIsNamedAndNothingIsMeasured) {
   const std::pair<Words, const char*> cases[] = {
       {{"--tests", "inlining"},
        "--tests: invalid: there is no test \"inlining\"; what to do: name some of baseline, "
@@ -104,7 +104,7 @@ TEST_F(SuiteCommand, WhatCannotBeIsNamedAndNothingIsMeasured) {
   }
 }
 
-TEST_F(SuiteCommand, MeasuresAndSaysWhatIsNotThere) {
+TEST_F(SuiteCommand, MeasuresAndNamesUnavailableTests) {
   Program run(small({"--rounds", "4"}));
   EXPECT_EQ(run.finish(), 0) << run.err();
   for (const char* part :
@@ -125,7 +125,7 @@ TEST_F(SuiteCommand, MeasuresAndSaysWhatIsNotThere) {
       EXPECT_EQ(result.at("rate_improvement").at("interval_95").size(), 2U);
     }
   }
-  // The tests of one round do not all follow each other in the same order.
+  // Rounds differ in the order of their tests, so the first test of round 2 is not that of round 1.
   EXPECT_EQ(json.at("runs")[0].at("test"), "baseline");
   EXPECT_EQ(json.at("runs")[2].at("test"), "single");
 }
@@ -141,7 +141,7 @@ TEST_F(SuiteCommand, TheVariableSaysTheBackendWhereNoFlagDoes) {
   EXPECT_TRUE(has(two.err(), "a suite measures one backend")) << two.err();
 }
 
-TEST_F(SuiteCommand, ABackendWithNothingToOptimiseIsSaidAtOnce) {
+TEST_F(SuiteCommand, ABackendWithNothingToOptimiseIsReportedAtOnce) {
   for (const Words& more : {Words{"--backend", "local"}, Words{"--backend", "tcp"},
                             Words{"--backend", "local", "--tests", "inject"}}) {
     Program run(joined({"suite"}, more));
@@ -152,7 +152,7 @@ TEST_F(SuiteCommand, ABackendWithNothingToOptimiseIsSaidAtOnce) {
   }
 }
 
-TEST_F(SuiteCommand, WhatIsAskedForByNameHasToBeMeasured) {
+TEST_F(SuiteCommand, ANamedTestHasToBeMeasurable) {
   Program run(small({"--tests", "inject", "--rounds", "4"}));
   EXPECT_EQ(run.finish(), 1) << run.out();
   EXPECT_TRUE(has(run.err(), "inject was not measured: not built into the backend local"))
@@ -160,8 +160,8 @@ TEST_F(SuiteCommand, WhatIsAskedForByNameHasToBeMeasured) {
   EXPECT_TRUE(has(run.out(), "\nsingle: ")) << "what is added is measured: " << run.out();
 }
 
-// The backend's own rail is one, though nobody has named it.
-TEST_F(SuiteCommand, MeasuresWhatTheBackendHasOverItsOnlyRail) {
+// The backend's only rail counts as one, although the user has not named it.
+TEST_F(SuiteCommand, MeasuresTheBackendOverItsOnlyRail) {
   const auto built = builtInBackends();
   if (std::find(built.begin(), built.end(), "ofi") == built.end())
     GTEST_SKIP() << "skipped: ofi is not built in";
@@ -174,7 +174,7 @@ TEST_F(SuiteCommand, MeasuresWhatTheBackendHasOverItsOnlyRail) {
   EXPECT_EQ(tests, (std::set<std::string>{"baseline", "doorbell", "inject"})) << run.out();
 }
 
-TEST_F(SuiteCommand, GoesOnWhereItWas) {
+TEST_F(SuiteCommand, ContinuesAfterTheRoundsOfItsFile) {
   Program first(small({"--rounds", "4"}));
   ASSERT_EQ(first.finish(), 0) << first.err();
   const Json before = written();
@@ -199,7 +199,7 @@ TEST_F(SuiteCommand, GoesOnWhereItWas) {
   EXPECT_EQ(written().at("rounds_done"), 4);
 }
 
-TEST_F(SuiteCommand, GoesOnWithTheLibrarysVariablesOfThenOnly) {
+TEST_F(SuiteCommand, ContinuesOnlyWithTheSameLibraryVariables) {
   const auto built = builtInBackends();
   if (std::find(built.begin(), built.end(), "ofi") == built.end())
     GTEST_SKIP() << "skipped: ofi is not built in";
@@ -234,7 +234,7 @@ TEST_F(SuiteCommand, SaysHowManyRoundsTheFileHasWhenItCannotBeWritten) {
   Program run(small({"--rounds", "100000"}));
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!fs::exists(file_) && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-  std::error_code busy;  // it is there for a moment in each round
+  std::error_code busy;  // the file exists for a moment in each round
   while (!fs::create_directory(file_ + ".part", busy) && std::chrono::steady_clock::now() < end)
     std::this_thread::yield();
   EXPECT_EQ(run.finish(), 1) << run.err();
@@ -244,7 +244,7 @@ TEST_F(SuiteCommand, SaysHowManyRoundsTheFileHasWhenItCannotBeWritten) {
       << run.err();
 }
 
-TEST_F(SuiteCommand, ReportShowsItAndCompareRefusesIt) {
+TEST_F(SuiteCommand, ReportShowsASuiteAndCompareRefusesIt) {
   Program run(small({"--rounds", "4"}));
   ASSERT_EQ(run.finish(), 0) << run.err();
   Program page({"report", file_, "-o", "-"});
@@ -257,7 +257,7 @@ TEST_F(SuiteCommand, ReportShowsItAndCompareRefusesIt) {
   EXPECT_TRUE(has(compare.err(), "this is a file of `viaduct suite`")) << compare.err();
 }
 
-// Two members at one place; the file is rank 0's.
+// Two members at one meeting place; rank 0 writes the file.
 class SuiteOfTwo : public SuiteCommand {
  protected:
   Words member(const char* rank, const Words& more) const {
@@ -283,7 +283,7 @@ TEST_F(SuiteOfTwo, MembersTakeTheSameTurnsAndGoOnTogether) {
   EXPECT_EQ(written().at("runs").size(), 10U);
 }
 
-TEST_F(SuiteOfTwo, OneThatWasStartedOtherwiseIsNamed) {
+TEST_F(SuiteOfTwo, AMemberWithOtherFlagsIsNamed) {
   Program second(member("1", {"--sizes", "4K"}), open_);
   Program first(member("0", {"--sizes", "64K"}), open_);
   EXPECT_EQ(first.finish(), 2);

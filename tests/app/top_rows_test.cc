@@ -1,4 +1,4 @@
-// Figures of `viaduct top`, from texts written by hand.
+// The figures of `viaduct top`, from metrics texts written by hand.
 #include "viaduct/top_rows.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ std::string textOf(const char* agent, int gb, int done, int fast, int slow) {
          "# EOF\n";
 }
 
-TEST(TopRows, AreOfTheTimeBetweenTheMoments) {
+TEST(TopRows, RatesAreOverTheTimeBetweenTwoReadings) {
   const auto rows =
       topRows(samplesOf({textOf("a", 1, 10, 5, 0)}), samplesOf({textOf("a", 5, 30, 5, 20)}), 2s);
   ASSERT_EQ(rows.size(), 1U);
@@ -78,7 +78,7 @@ TEST(TopRows, ShowNoControlCharacterOfAnotherUsersNames) {
   EXPECT_EQ(topTable(topRows({}, samples, 1s)).find('\x1b'), std::string::npos);
 }
 
-TEST(TopRows, LeaveOutWhatHasNoProcess) {
+TEST(TopRows, LeaveOutAgentsWithoutAProcess) {
   EXPECT_TRUE(samplesOf({"viaduct_pins{agent=\"a\"} 1\n", "garbage", ""}).empty());
 }
 

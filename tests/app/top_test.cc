@@ -1,4 +1,4 @@
-// `viaduct top` as people run it. Agents of this process stand for those of a host.
+// `viaduct top` as users run it. This process's agents stand for a host's agents.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>

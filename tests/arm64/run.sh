@@ -1,27 +1,27 @@
 #!/usr/bin/env bash
-# Builds the release for arm64 with Debian's cross compiler and runs the unit tests under qemu-user.
-# The libraries of arm64 are unpacked into build/arm64-root: the system and its package database stay
-# as they are, and none of this needs root.
+# Builds the release for arm64 with Debian's cross compiler, and runs the unit tests under qemu-user.
+# The arm64 libraries are unpacked into build/arm64-root. The system and its package database stay
+# unchanged, and no step needs root.
 #
 #   tests/arm64/run.sh
 #
-# exit: 0 all passed; 1 a build or a test failed; 77 skipped, because this machine lacks what it
-# takes, and says what. VIADUCT_SETUP=no keeps it from downloading.
+# exit: 0 all passed; 1 a build or a test failed; 77 skipped, because this machine lacks a program,
+# which it names. With VIADUCT_SETUP=no it downloads nothing.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 work=$PWD/build/arm64-apt
-root=$PWD/build/arm64-root  # cmake/arm64.cmake names it too
+root=$PWD/build/arm64-root  # also in cmake/arm64.cmake
 packages=(libarchive-dev libbenchmark-dev libcli11-dev libcurl4-openssl-dev libfabric-dev libfmt-dev libgtest-dev
   libssl-dev libucx-dev nlohmann-json3-dev)
 
-# What qemu-user 7.2 lacks. The same tests run on the host.
+# Tests of functions that qemu-user 7.2 lacks. They run on the host.
 excluded=(
   # process_vm_readv() and process_vm_writev()
   '*/cma' 'LocalProcess.AMemfdThatIsNotSharedIsNotHandedOut' 'LocalProcess.AMemfdThatCouldShrinkIsReachedAsPlainMemory'
   'LocalProcess.UnmappedMemoryIsAnErrorNotACrash' 'LocalProcess.WhereCmaIsForbiddenTheLinkSaysSoAndMappedMemoryStillMoves'
   'Local/EveryWay.MovesScatteredUnequalAndHugeBlocksBothWays/mapped'
-  # TCP_INFO, of which it gives four bytes
-  ListenerTest.AsManyMayWaitAsTheKernelLets TcpFails.AfterAFreezeNothingStaleLands
+  # TCP_INFO, of which qemu returns only four bytes
+  ListenerTest.TheBacklogIsAsLongAsTheKernelAllows TcpFails.AfterAFreezeNothingStaleLands
 )
 
 skip() {
@@ -37,7 +37,7 @@ keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 sources=$(tools/apt_sources.sh "$ID" "${VERSION_CODENAME:-}")
 [[ $ID == debian && -f $keyring && -n $sources ]] || skip "the libraries come from Debian's archive, and this is $PRETTY_NAME"
 
-# apt with folders and an architecture of its own, and nothing installed.
+# Runs apt with its own folders and architecture, and without installed packages.
 private_apt() { APT_CONFIG=$work/apt.conf apt-get -q -y "$@"; }
 
 unpack_packages() {
@@ -86,7 +86,8 @@ cmake --preset arm64 >build/arm64.log 2>&1 || {
 }
 cmake --build --preset arm64 -j "$(nproc)" --target viaduct_cli unit_tests examples/all
 
-# Each program as a whole: qemu takes a second to start one, and there are a thousand tests.
+# Runs each program as a whole, because qemu takes a second to start one, and there are a thousand
+# tests.
 logs=$PWD/build/arm64-tests
 rm -rf -- "$logs"
 mkdir -p "$logs"
@@ -96,7 +97,7 @@ run_one() {
   local name
   name=$(basename "$1")
   ulimit -n 1024
-  # Without it an endpoint of libfabric over TCP costs 70 MB: docs/gotchas/libfabric.md.
+  # Without this setting, a libfabric endpoint over TCP takes 70 MB: docs/gotchas/libfabric.md.
   if FI_OFI_RXM_USE_SRX=0 timeout 1800 qemu-aarch64 -L "$root" "$1" --gtest_filter="$filter" \
     >"$logs/$name.log" 2>&1; then
     echo "$name: $(grep -F '[  PASSED  ]' "$logs/$name.log"); $(grep -c '^\[  SKIPPED \] .*ms)$' "$logs/$name.log" || true) skipped"

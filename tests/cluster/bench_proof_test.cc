@@ -1,4 +1,4 @@
-// Runs of `viaduct bench` between real hosts whose figures are not what they seem.
+// `viaduct bench` between hosts detects runs whose figures are not what they seem.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -11,7 +11,7 @@ namespace viaduct::testing {
 namespace {
 
 bool hasWords(const std::string& text, const std::string& part) {
-  // Lines are broken where the terminal ends.
+  // Joins lines, because the output breaks them at the terminal's width.
   std::string flat;
   for (const char c : text)
     if (c != '\n' && c != ' ') flat += c;
@@ -32,7 +32,8 @@ class BenchProof : public ::testing::Test {
       ASSERT_TRUE(join(a_, b_, "rail" + std::to_string(i), net + ".1/24", net + ".2/24"));
     }
   }
-  // Initiator on A, target on B; their exit statuses. `text_`: what the initiator printed.
+  // Runs an initiator on A and a target on B; returns both exit codes. `text_`: the initiator's
+  // output.
   std::pair<int, int> run(const std::string& flags) {
     const std::string all =
         "bench --meet 10.77.0.1:7000 --backend tcp --block-sizes 1M --batch 8 " + flags +
@@ -69,7 +70,7 @@ TEST_F(BenchProof, TrafficOverAnotherInterfaceThanAskedIsAFallback) {
   EXPECT_TRUE(hasWords(text_, "went over rail1 of")) << text_;
 }
 
-// A provider of libfabric that says to be RDMA: tests/lies/tcp_as_efa.cc.
+// A libfabric provider that claims to be RDMA: tests/lies/tcp_as_efa.cc.
 TEST_F(BenchProof, TcpUnderTheNameOfRdmaIsAFallback) {
   if (std::string(VIADUCT_LIE_PROVIDERS).empty())
     GTEST_SKIP() << "skipped: no libfabric that takes a provider from outside";
@@ -89,7 +90,7 @@ TEST_F(BenchProof, ARateAboveTheLinksIsInvalid) {
   EXPECT_TRUE(hasWords(text_, "link rail0 of")) << text_;
 }
 
-TEST_F(BenchProof, ARequiredPathThatCannotBeTakenIsSaid) {
+TEST_F(BenchProof, AnImpossibleRequiredPathIsReported) {
   makeRails(1);
   EXPECT_EQ(run("--require not-tcp").first, 1) << text_;
   EXPECT_TRUE(hasWords(text_, "REQUIREMENT NOT MET: no path but TCP here")) << text_;
@@ -100,7 +101,7 @@ TEST_F(BenchProof, OneOfFourRailsThatIsSilentIsNamed) {
   makeRails(4);
   rails_a_ = "10.77.0.1,10.77.1.1,10.77.2.1";
   rails_b_ = "10.77.0.2,10.77.1.2,10.77.2.2,10.77.3.2";
-  listen_a_ = "none";  // so that it is the caller
+  listen_a_ = "none";  // so that A dials
   listen_b_ = "10.77.0.2:0,10.77.1.2:0,10.77.2.2:0";
   EXPECT_EQ(run("--bidirectional").first, 1) << text_;
   EXPECT_TRUE(hasWords(text_, "SILENT-RAIL: rail3 of")) << text_;

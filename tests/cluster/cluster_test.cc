@@ -1,4 +1,4 @@
-// Agents on hosts of their own: what the network does to them.
+// Agents on separate hosts, whose network fails in many ways.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kDetect = 1s;
-constexpr auto kSlack = 500ms + 10s;  // promised is the first part; the rest is for a busy machine
+constexpr auto kSlack = 500ms + 10s;  // the promised time, and 10 s for a busy machine
 
 class Cluster : public ::testing::Test {
  protected:
@@ -24,7 +24,7 @@ class Cluster : public ::testing::Test {
     if (!a_.made() || !b_.made()) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
     ASSERT_TRUE(join(a_, b_, "rail0", "10.77.0.1/24", "10.77.0.2/24"));
   }
-  // A listens there; B, with memory "data" of its own, is connected to it.
+  // A listens at `listen`. B, which has memory "data", connects to it.
   void connect(const std::string& listen, const std::string& more_a = "",
                const std::string& more_b = "") {
     const std::string detect = " detect=" + std::to_string(kDetect / 1ms);
@@ -37,7 +37,7 @@ class Cluster : public ::testing::Test {
     client_->must("ready a 10000");
     client_->must("plan t write a data data 65536");
   }
-  // Over two links, each with an address of its own to listen at and to leave from.
+  // Connects over two links; each has its own address for listening and for outgoing connections.
   void connectTwice() {
     ASSERT_TRUE(join(a_, b_, "rail1", "10.77.1.1/24", "10.77.1.2/24"));
     connect("10.77.0.1:0,10.77.1.1:0", " rails=10.77.0.1,10.77.1.1", " rails=10.77.0.2,10.77.1.2");
@@ -124,7 +124,7 @@ TEST_F(Cluster, ACutRailEndsTransfersInTimeAndHeals) {
   client_->must("storm t");
   ASSERT_TRUE(a_.ip("link set rail1 down"));
   const auto cut = Clock::now();
-  // The session may live on rail0: then transfers go on there, or end with an error in time.
+  // If the session uses rail0, transfers may go on there, or end with an error in time.
   const std::string failure = client_->ask("calm t 5000");
   std::printf("%lld ms after the cut: %s\n", static_cast<long long>((Clock::now() - cut) / 1ms),
               failure.c_str());
@@ -133,8 +133,8 @@ TEST_F(Cluster, ACutRailEndsTransfersInTimeAndHeals) {
   if (failure.starts_with("ok")) expectWorks(9);
 }
 
-// A peer in a PID namespace of its own sees no process of ours: what needs that is not used, and
-// the peer says so.
+// A peer in its own PID namespace sees no process of ours. The backend then avoids everything that
+// needs a pid, and the peer reports that.
 TEST(PidNamespace, APeerInItsOwnDegradesAloud) {
   if (!mayUnshare({"--pid", "--fork", "--mount-proc"}))
     GTEST_SKIP() << "skipped: no right to make a PID namespace";

@@ -1,4 +1,4 @@
-// The built command line on a host of a test. Threads: the test's.
+// Runs the built program on a host of a test. Threads: the test's.
 #pragma once
 
 #include <functional>
@@ -11,22 +11,22 @@ namespace viaduct::testing {
 
 class Command {
  public:
-  // Both of its outputs are one.
+  // Reads stdout and stderr as one.
   Command(const Host& host, const std::string& arguments, const std::string& environment = "")
       : process_(
             {"sh", "-c",
              "exec env " + environment + " \"" + VIADUCT_PROGRAM + "\" " + arguments + " 2>&1"},
             host.pid()) {}
 
-  // False when no line starts like this.
+  // False: no line starts with `front`.
   bool readUntil(const std::string& front) {
     return readUntil([&](const std::string& line) { return line.starts_with(front); });
   }
-  // False when no line has this in it.
+  // False: no line contains `part`.
   bool readUntilHas(const std::string& part) {
     return readUntil([&](const std::string& line) { return line.find(part) != std::string::npos; });
   }
-  // Its exit status.
+  // Returns the exit code.
   int finish() {
     while (const auto line = process_.answer(std::chrono::seconds(60))) text_ += *line + "\n";
     return process_.wait(std::chrono::seconds(10));

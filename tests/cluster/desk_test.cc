@@ -1,4 +1,4 @@
-// Several hosts, each with links of its own: the same for every backend that reaches other hosts.
+// Several hosts with several links each: the same tests for every backend that reaches other hosts.
 #include <gtest/gtest.h>
 #include <viaduct/settings.h>
 
@@ -18,8 +18,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t kLong = 96 << 20;
-// Milliseconds of silence after which a peer is lost, where no test is about it: more than a busy
-// machine lets it wait for the processor.
+// The silence in milliseconds after which a peer is lost, in tests of other things. A busy machine
+// stops a process for a shorter time.
 constexpr int kSlow = 8000;
 
 TEST(Host, HasNothingInCommonWithOthers) {
@@ -30,7 +30,7 @@ TEST(Host, HasNothingInCommonWithOthers) {
   EXPECT_EQ(shell.ask("ls /dev/shm | wc -l"), "0");
   EXPECT_EQ(shell.ask("ls /sys/class/net"), "lo");
   EXPECT_EQ(shell.ask("ipcs -m | grep -c 0x"), "0");
-  // Its own init, this shell, and what it asks.
+  // Its own init, this shell, and the commands that it runs.
   EXPECT_LE(std::stoi(shell.ask("ls -d /proc/[0-9]* | wc -l").value_or("99")), 5);
 }
 
@@ -38,7 +38,7 @@ TEST(Desk, LinksAreCutDroppedHealedAndCounted) {
   const Desk desk(2, 2);
   if (!desk.made()) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
   ASSERT_TRUE(desk.limit(500));
-  // Refused at once by a host that is there; else time runs out.
+  // A host that is up refuses at once; otherwise the command times out.
   const auto answers = [&](std::size_t link, const char* seconds) {
     return desk[0].run(std::string("timeout ") + seconds + " bash -c \"</dev/tcp/" +
                        Desk::address(1, link) + "/9\" 2>/dev/null; test $? -ne 124");
@@ -57,7 +57,8 @@ TEST(Desk, LinksAreCutDroppedHealedAndCounted) {
   EXPECT_TRUE(reaches(0));
   const auto before = desk[1].received("rail0"), sent = desk[0].sent("rail0");
   ASSERT_TRUE(desk[0].run("bash -c \"printf %01000d 0 >/dev/udp/" + Desk::address(1, 0) + "/9\""));
-  // What is sent has not come yet: the kernel carries it from link to link when it gets to it.
+  // Sent bytes arrive with a delay, because the kernel moves them from link to link in its own
+  // time.
   for (const Deadline until = 60s; desk[1].received("rail0") - before < 1000;)
     ASSERT_FALSE(until.passed());
   EXPECT_GE(desk[0].sent("rail0") - sent, 1000U);
@@ -79,7 +80,7 @@ class Hosts : public ::testing::TestWithParam<std::string> {
     desk_ = std::make_unique<Desk>(hosts, links);
     return desk_->made();
   }
-  // An agent on each host, over all of its links.
+  // Starts an agent on each host, over all of its links.
   void start(const std::string& more = "") {
     for (std::size_t i = 0; i < desk_->size(); ++i) {
       agents_.push_back(std::make_unique<PeerProcess>(
@@ -91,7 +92,7 @@ class Hosts : public ::testing::TestWithParam<std::string> {
     }
   }
 
-  // Two hosts; 0 writes a long transfer "t" of so many bytes to 1.
+  // Two hosts; host 0 writes a long transfer "t" of `bytes` bytes to host 1.
   void startTwo(std::size_t links, unsigned megabits, int detect = kSlow,
                 std::uint64_t bytes = kLong) {
     ASSERT_TRUE(desk_->limit(megabits));
@@ -105,7 +106,8 @@ class Hosts : public ::testing::TestWithParam<std::string> {
   std::uint64_t sentOver(std::size_t link) {
     return (*desk_)[0].sent(Desk::rail(link)) - before_[link];
   }
-  // Posts, does something when so much has gone over that link, waits; how long all that took.
+  // Posts, calls `happens` once `after` bytes have passed over that link, and waits. Returns the
+  // time of all that.
   template <class F>
   Clock::duration post(int byte, std::size_t link, std::uint64_t after, F happens) {
     agents_[0]->must("fill far " + std::to_string(byte));
@@ -130,8 +132,8 @@ class Hosts : public ::testing::TestWithParam<std::string> {
   std::string path_;
 };
 
-// Each writes to the next, all at once, and reads back from it.
-TEST_P(Hosts, OfAnyNumberMoveBytesInARing) {
+// Each host writes to the next, all at once, and reads back from it.
+TEST_P(Hosts, MoveBytesInARing) {
   for (const std::size_t count : {2U, 4U, 8U, 16U}) {
     agents_.clear();
     if (!make(count, 1)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
@@ -157,7 +159,7 @@ TEST_P(Hosts, OfAnyNumberMoveBytesInARing) {
 
 TEST_P(Hosts, WithFourLinksUseThemAlike) {
   if (!make(2, 4)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
-  // So slow that the links are what limits, however busy the processors are.
+  // Links slow enough to be the limit, however busy the processors are.
   constexpr std::uint64_t kSome = 24 << 20;
   startTwo(4, 20, kSlow, kSome);
   post(1, 0, 0, [] {});
@@ -168,10 +170,10 @@ TEST_P(Hosts, WithFourLinksUseThemAlike) {
   }
 }
 
-// One of the links gets slower than the others: it carries less, and nobody waits for it.
+// One link becomes slower than the others. It carries less, and the others do not wait for it.
 TEST_P(Hosts, LeaveLessToASlowLink) {
   if (!make(2, 2)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
-  startTwo(2, 200);  // so slow that the processor does not make them alike
+  startTwo(2, 200);  // slow enough that the processor is not the limit
   ASSERT_TRUE((*desk_)[0].limit("rail1", 20));
   post(1, 0, 0, [] {});
   const double ratio = static_cast<double>(sentOver(0)) / static_cast<double>(sentOver(1));
@@ -182,9 +184,9 @@ TEST_P(Hosts, LeaveLessToASlowLink) {
 
 class CutLinks : public Hosts {
  protected:
-  // One of four links fails in mid-transfer, in that way, and comes back.
+  // One of four links fails in this way in the middle of a transfer, and comes back.
   void failAndHeal(bool (Desk::*fault)(std::size_t, std::size_t) const) {
-    startTwo(4, 300);  // nothing else may notice it
+    startTwo(4, 300);  // the session does not notice a failure
     const auto whole = post(1, 3, 0, [] {});
     const auto with = post(2, 3, kLong / 16, [&] { EXPECT_TRUE(((*desk_).*fault)(1, 3)); });
     std::printf("%lld ms with all links, %lld ms with one that fails: %s\n",
@@ -193,7 +195,7 @@ class CutLinks : public Hosts {
     EXPECT_LT(with, 2 * whole + 12s)
         << "about a second was to be lost; the rest is for a busy machine";
     EXPECT_EQ(agents_[0]->must("ready 1 100"), "1") << "the session is the same";
-    // Without it at first; with it when it is there again.
+    // Posts without the link first, and with it once it is back.
     post(3, 0, 0, [] {});
     EXPECT_EQ(shares(path_), 3U) << path_;
     ASSERT_TRUE(desk_->heal(1, 3));
@@ -216,8 +218,8 @@ TEST_P(CutLinks, ThatOnlyDropAreLeftOutAsWell) {
   failAndHeal(&Desk::drop);
 }
 
-// Where every link is silent, none of them is to blame: a host that stands still for a moment.
-TEST_P(CutLinks, AllAtOnceForAMomentEndNothing) {
+// If all links are silent for a moment, the host stood still, and no single link is to blame.
+TEST_P(CutLinks, AreToleratedIfAllAreSilentForAMoment) {
   if (!make(2, 4)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
   startTwo(4, 300);
   post(2, 3, kLong / 16, [&] {
@@ -229,7 +231,7 @@ TEST_P(CutLinks, AllAtOnceForAMomentEndNothing) {
   EXPECT_EQ(agents_[0]->must("ready 1 100"), "1") << "the session is the same";
 }
 
-// Its kernel goes on acknowledging: no rail is out, the peer is.
+// A stopped peer's kernel still acknowledges, so the peer counts as lost, but none of its rails.
 TEST_P(CutLinks, AreNotSeenWhereThePeerIsStopped) {
   if (!make(2, 2)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
   startTwo(2, 300, 2000);
@@ -243,14 +245,14 @@ TEST_P(CutLinks, AreNotSeenWhereThePeerIsStopped) {
   EXPECT_EQ(shares(path_), 2U) << path_;
 }
 
-// The first link carries the session as well, and with it what the ends of a rail have to say of
-// its loss. `side`: the end whose link fails; 0 dialed.
+// The first link also carries the session, through which both ends of a rail report its loss.
+// `side`: the end whose link fails; end 0 dialed.
 class CutSessions : public CutLinks {
  protected:
-  // A cut is seen after a quarter to a half of it; a busy machine may stand still for as long.
+  // A cut is noticed after a quarter to a half of it. A busy machine may stand still for that long.
   static constexpr int kDetect = 4000;
 
-  // Who has been connected to is ready a little later.
+  // The dialed end becomes ready a little later.
   void connect() {
     start(" detect=" + std::to_string(kDetect));
     agents_[0]->must("import " + agents_[1]->card());
@@ -278,7 +280,7 @@ class CutSessions : public CutLinks {
     EXPECT_EQ(agents_[1]->must("ready 0 100"), "1") << "at both ends";
     notesPass(0, 3);
   }
-  // Numbered notes of both ends.
+  // Sends numbered notes from both ends.
   void sendNotes(int from, int to) {
     for (int i = from; i < to; ++i) {
       agents_[0]->must("note 1 " + std::to_string(i));
@@ -308,7 +310,7 @@ TEST_P(CutSessions, GoOnOverAnotherLinkWhenTheirOwnIsCut) { failTheFirst(&Desk::
 
 TEST_P(CutSessions, GoOnOverAnotherLinkWhenOneDropsEverything) { failTheFirst(&Desk::drop, 1); }
 
-// Notes that were under way come once and in order, from link to link and back.
+// Notes in flight arrive once and in order, from link to link and back.
 TEST_P(CutSessions, KeepTheirNotes) {
   if (!make(2, 2)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
   connect();
@@ -324,9 +326,9 @@ TEST_P(CutSessions, KeepTheirNotes) {
   expectNothingMore();
 }
 
-// The connection that is given up goes on bringing notes until the other takes over, which does not
-// know of those.
-TEST_P(CutSessions, KeepTheirNotesWhereOneEndIsStillHeard) {
+// The abandoned connection still delivers notes until the new one takes over. The new one's peer
+// does not know of these notes.
+TEST_P(CutSessions, KeepTheirNotesIfOnlyOneDirectionIsCut) {
   if (!make(2, 2)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
   connect();
   int next = 0;
@@ -343,8 +345,8 @@ TEST_P(CutSessions, KeepTheirNotesWhereOneEndIsStillHeard) {
   expectNothingMore();
 }
 
-// Where no link is left, or nobody at the other end, the peer is lost as soon as ever.
-TEST_P(CutSessions, EndWhereThePeerIsGoneAsWell) {
+// Without a link, or without a process at the other end, the peer is lost as early as usual.
+TEST_P(CutSessions, EndIfThePeerIsGoneAsWell) {
   if (!make(2, 2)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
   connect();
   ASSERT_TRUE(desk_->drop(1, 0));

@@ -7,9 +7,9 @@
 
 namespace viaduct::testing {
 
-// The shell prints "made" when the namespaces and mounts are ready. The constructor sends nothing:
-// a send to a refused `unshare` that has exited fails the test. `cat` exits with the test. /proc,
-// /dev/shm and /sys are mounted anew, because the old mounts show this host's.
+// The shell prints "made" once namespaces and mounts are ready. The constructor sends nothing,
+// because a send to an `unshare` that was refused and has exited fails the test. `cat` exits with
+// the test. /proc, /dev/shm and /sys are mounted anew, because the old mounts show this host's.
 Host::Host(const std::string& name)
     : holder_({"unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--kill-child",
                "--mount-proc", "--", "sh", "-c",
@@ -21,7 +21,7 @@ Host::Host(const std::string& name)
 bool Host::run(const std::string& command) const {
   const std::string there =
       "nsenter --net=/proc/" + std::to_string(pid()) + "/ns/net sh -c '" + command + "'";
-  return std::system(there.c_str()) == 0;  // NOLINT(bugprone-command-processor): our own words
+  return std::system(there.c_str()) == 0;  // the test's own words
 }
 
 std::uint64_t Host::count(const std::string& interface, std::size_t column) const {
@@ -29,7 +29,7 @@ std::uint64_t Host::count(const std::string& interface, std::size_t column) cons
   for (std::string line; std::getline(table, line);) {
     const auto at = line.find(interface + ":");
     if (at == std::string::npos) continue;
-    // Eight columns of what was received, its bytes first; then the same of what was sent.
+    // Eight columns for received traffic, bytes first; then eight columns for sent traffic.
     const auto columns = words(line.substr(at + interface.size() + 1));
     return columns.size() > column ? std::stoull(columns[column]) : 0;
   }
@@ -49,7 +49,7 @@ bool Host::limit(const std::string& interface, unsigned megabits) const {
 bool join(const Host& a, const Host& b, const std::string& link, const std::string& address_a,
           const std::string& address_b) {
   const auto up = [&](const Host& host, const std::string& address) {
-    // nodad: an IPv6 address is usable at once.
+    // nodad makes an IPv6 address usable at once.
     const std::string nodad = address.find(':') == std::string::npos ? "" : " nodad";
     return host.ip("address add " + address + " dev " + link + nodad) &&
            host.ip("link set " + link + " up");
@@ -114,12 +114,12 @@ bool Desk::cut(std::size_t host, std::size_t link) const {
   return switch_->ip("link set " + port(host, link) + " down");
 }
 
-// A port of no bridge has a carrier, and leads nowhere.
+// A port without a bridge has a carrier, but its frames reach nobody.
 bool Desk::drop(std::size_t host, std::size_t link) const {
   return switch_->ip("link set " + port(host, link) + " nomaster");
 }
 
-// Frames for an address that no port has are dropped.
+// Sends frames to an address that no port has, so that they are dropped.
 bool Desk::mute(std::size_t host, std::size_t link) const {
   for (std::size_t other = 0; other < hosts_.size(); ++other)
     if (other != host &&
@@ -141,8 +141,8 @@ bool Desk::heal(std::size_t host, std::size_t link) const {
   return switch_->ip("link set " + port(host, link) + " master br" + std::to_string(link) + " up");
 }
 
-// One process changes all of them: on a busy machine, each start of a process takes long enough for
-// a link to be silent alone.
+// One process changes all ports. On a busy machine each start of a process takes so long that one
+// link would be silent alone.
 bool Desk::setAll(const std::vector<std::string>& ports) const {
   std::string lines;
   for (const std::string& port : ports) lines += "link set " + port + "\\n";

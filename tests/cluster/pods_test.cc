@@ -1,5 +1,5 @@
-// Scenario: prefill and decode are pods of two hosts that start at the same instant, with
-// nixlbench's own flags, and meet at an etcd on a third.
+// Scenario: prefill and decode are pods on two hosts. They start at the same instant, with
+// nixlbench's own flags, and meet at an etcd on a third host.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// As people type them, besides the sizes and the kind of memory.
+// Usual flags, except for the sizes and the kind of memory.
 constexpr auto kFlags =
     " -etcd_endpoints http://10.77.0.3:2379 --benchmark_group bg100000 --target_seg_type DRAM "
     "--initiator_seg_type DRAM --num_initiator_dev=8 --num_target_dev=8 "
@@ -46,7 +46,7 @@ class Pods : public ::testing::TestWithParam<const char*> {
     etcd_ =
         std::make_unique<Process>(std::vector<std::string>{"sh", "-c", command}, desk_[2].pid());
   }
-  // All that it says until it ends; its exit status.
+  // The pod's output up to its end, and its exit code.
   static std::pair<int, std::string> finish(Process& pod) {
     std::string text;
     while (const auto line = pod.answer(90s)) text += *line + "\n";
@@ -68,14 +68,14 @@ class Pods : public ::testing::TestWithParam<const char*> {
 
 TEST_P(Pods, ThatStartAtTheSameInstantAreOneRunOverTheKeysOfAKilledOneToo) {
   const auto prefill = pod(0), decode = pod(1);
-  startEtcd();  // later than both of them
+  startEtcd();  // later than both pods
   expectOneRun(*prefill, *decode);
 
   const auto lead = pod(0, " --duration=1h"), next = pod(1, " --duration=1h");
   std::string said;
   for (const Deadline until = 60s; !has(said, "Block Size");) {
     ASSERT_FALSE(until.passed()) << said;
-    for (Process* one : {lead.get(), next.get()})  // either of them is rank 0
+    for (Process* one : {lead.get(), next.get()})  // either may be rank 0
       if (const auto line = one->answer(50ms)) said += *line;
   }
   lead->kill();

@@ -1,4 +1,4 @@
-// Figures that are not what they seem, between real hosts: `viaduct p2p` has to say so.
+// `viaduct p2p` between hosts detects figures that are not what they seem.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -20,14 +20,14 @@ class Proof : public ::testing::Test {
   void SetUp() override {
     if (!a_.made() || !b_.made()) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
   }
-  // Links "rail0", ... between A (10.77.N.1) and B (10.77.N.2).
+  // Makes links "rail0", ... between A (10.77.N.1) and B (10.77.N.2).
   void makeRails(int count) {
     for (int i = 0; i < count; ++i) {
       const std::string net = "10.77." + std::to_string(i);
       ASSERT_TRUE(join(a_, b_, "rail" + std::to_string(i), net + ".1/24", net + ".2/24"));
     }
   }
-  // A target on A; then an initiator on B to its end, whose exit status is given.
+  // Starts a target on A, and runs an initiator on B to its end. Returns the initiator's exit code.
   int measure(const std::string& ip, const std::string& more, const std::string& environment = "") {
     Command target(a_, "p2p --mode target --ip " + ip + " --port 5555");
     EXPECT_TRUE(target.readUntil("waiting for")) << target.text();
@@ -57,7 +57,7 @@ TEST_F(Proof, TheTwoCommandsBetweenTwoHosts) {
 
 TEST_F(Proof, TrafficOverAnotherInterfaceThanAskedIsCaught) {
   makeRails(2);
-  // From rail0's address to rail1's network: the kernel takes rail1.
+  // The route from rail0's address to rail1's network uses rail1.
   reached_ = "10.77.1.1";
   EXPECT_EQ(measure(reached_, kSizes, "VIADUCT_RAILS=10.77.0.2"), 1) << text_;
   EXPECT_TRUE(has(text_, "fallback: ")) << text_;
@@ -72,7 +72,7 @@ TEST_F(Proof, FourRailsThatAllCarryAreProven) {
   EXPECT_TRUE(has(text_, "over rail3: proven")) << text_;
 }
 
-// The end that was called has a rail for which the caller opened no socket.
+// The dialed end has a rail for which the dialing end opened no socket.
 TEST_F(Proof, OneOfFourRailsThatIsSilentIsCaught) {
   makeRails(4);
   Process initiator({VIADUCT_RAILS_PEER, "initiator", "10.77.0.2,10.77.1.2,10.77.2.2,10.77.3.2"},
@@ -97,7 +97,7 @@ TEST_F(Proof, ATbfLinkThatIsFullIsTheCeiling) {
   EXPECT_TRUE(has(text_, "link rail0 of ")) << text_;
 }
 
-TEST_F(Proof, ARequiredPathThatIsNotThereIsSaid) {
+TEST_F(Proof, AMissingRequiredPathIsReported) {
   makeRails(1);
   EXPECT_EQ(measure(std::string(kSizes) + " --require not-tcp"), 1) << text_;
   EXPECT_TRUE(has(text_, "not-required: not-tcp was required")) << text_;
@@ -112,7 +112,7 @@ TEST_F(Proof, FailuresToConnectAreToldApart) {
   };
   EXPECT_TRUE(has(said("10.77.0.1"), "no process listens there"));
   EXPECT_TRUE(has(said("10.99.0.1"), "no route"));
-  // A neighbour who swallows everything, as a firewall does.
+  // A neighbour entry that drops everything, as a firewall does.
   ASSERT_TRUE(b_.ip("neigh add 10.77.0.9 lladdr 02:00:00:00:00:99 dev rail0"));
   EXPECT_TRUE(has(said("10.77.0.9"), "drops the packets, or the host is down"));
   Command wrong(a_, "p2p --mode target --ip 10.77.0.2 --port 5555");

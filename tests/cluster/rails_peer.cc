@@ -1,7 +1,7 @@
-// One end of a measurement whose ends differ in their rails, for a test:
+// One end of a measurement whose two ends have different rails, for a test:
 //   rails_peer initiator RAILS       prints its card, waits for a target, and prints its verdict
-//   rails_peer target RAILS CARD     comes to the initiator of that card, and serves it
-// RAILS: addresses joined by commas, to listen at and to leave from.
+//   rails_peer target RAILS CARD     connects to the initiator of that card, and serves it
+// RAILS: addresses to listen at and to connect from, joined by commas.
 #include <cstdio>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// `viaduct suite` between real hosts with several links.
+// `viaduct suite` between hosts with several links.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -15,8 +15,7 @@
 namespace viaduct::testing {
 namespace {
 
-// A small transfer is cut for all rails without coalescing, and for as many as are worth it with
-// it.
+// Without coalescing a small transfer is cut for all rails; with it, for as many rails as pay off.
 TEST(SuiteBetweenHosts, CoalescingTakesFewerRailsAndTheTableSaysSo) {
   const Desk desk(2, 4);
   if (!desk.made()) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";

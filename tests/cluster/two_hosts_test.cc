@@ -1,4 +1,4 @@
-// Two hosts, two terminals: the commands of docs/two-hosts.md, and what goes wrong with them.
+// Two hosts and two terminals: the commands of docs/two-hosts.md, and their failures.
 #include <gtest/gtest.h>
 #include <viaduct/settings.h>
 
@@ -33,7 +33,7 @@ TEST_F(TwoHosts, WithoutASecretRankZeroSaysSoAtOnce) {
   EXPECT_TRUE(has(lead.text(), "--secret")) << lead.text();
 }
 
-// A firewall between the hosts lets through what docs/two-hosts.md lists and nothing else.
+// A firewall between the hosts passes only the ports that docs/two-hosts.md lists.
 TEST_F(TwoHosts, ThreeKnownPortsAreEnough) {
   const std::string ports = "VIADUCT_LISTEN=0.0.0.0:7001 VIADUCT_TCP_PORTS=7100-7109";
   const std::string filter =
@@ -61,8 +61,8 @@ TEST_F(TwoHosts, DataGoesByThePortThatWasNamed) {
 
 class NamedDevice : public TwoHosts, public ::testing::WithParamInterface<const char*> {};
 
-// A pod's device gets its carrier a moment after the processes of the pod have started.
-TEST_P(NamedDevice, WhoseCarrierIsLateIsWaitedFor) {
+// A pod's device gets its carrier only a moment after the pod's processes start.
+TEST_P(NamedDevice, IsWaitedForUntilItHasACarrier) {
   const auto built = builtInBackends();
   if (std::find(built.begin(), built.end(), GetParam()) == built.end())
     GTEST_SKIP() << "skipped: the backend " << GetParam() << " is not built";
@@ -90,7 +90,7 @@ TEST_F(TwoHosts, ADeviceThatAppearsLateIsWaitedFor) {
   EXPECT_TRUE(target.readUntil("waiting for: viaduct p2p")) << target.text();
 }
 
-// The kernel gives a device its link-local address as soon as the carrier is there.
+// The kernel gives a device a link-local address as soon as it has a carrier.
 TEST_F(TwoHosts, ALinkLocalAddressIsNotTheOneThatIsWaitedFor) {
   ASSERT_TRUE(desk_[0].ip("link add late0 type veth peer name late1"));
   ASSERT_TRUE(desk_[0].ip("link set late1 up") && desk_[0].ip("link set late0 up"));

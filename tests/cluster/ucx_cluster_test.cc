@@ -1,4 +1,4 @@
-// The ucx backend between hosts: over one link, over two, and over one that falls silent.
+// The ucx backend between hosts: over one link, over two, and over a link that falls silent.
 #include <gtest/gtest.h>
 #include <viaduct/settings.h>
 
@@ -26,7 +26,7 @@ class UcxCluster : public ::testing::Test {
     VIADUCT_SKIP_IF_UCX_CRASHES("ucx");
     if (!desk_.made()) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
   }
-  // The session goes over rail0, the data over what `rails` says.
+  // The session uses rail0, and the data uses `rails`.
   void connect(const std::string& rails) {
     server_ = start(0, rails);
     client_ = start(1, rails);
@@ -48,7 +48,7 @@ class UcxCluster : public ::testing::Test {
     path_ = client_->must("wait t 20000");
     EXPECT_EQ(server_->number("differ data " + std::to_string(byte)), 0);
   }
-  // Within the time, on both rails.
+  // Whether both rails carry data again within `limit`.
   bool worksOverBoth(Duration limit) {
     for (const auto end = Clock::now() + limit; Clock::now() < end;) {
       client_->ask("post t");
@@ -80,13 +80,14 @@ TEST_F(UcxCluster, TwoLinksAreStriped) {
   EXPECT_GT(sent("rail1") - before1, kBytes / 3) << path_;
 }
 
-// UCX itself says nothing of it for a minute and more.
+// UCX itself reports nothing for more than a minute.
 TEST_F(UcxCluster, ASilentRailIsNoticedWhileTheSessionLivesAndComesBack) {
   connect("rail0,rail1");
   client_->must("storm t");
   ASSERT_TRUE(desk_.drop(0, 1));
   const auto cut = Clock::now();
-  // Where the agent gives a lost rail's work to another, nothing fails: the storm goes on.
+  // The agent may give a lost rail's work to another rail: then nothing fails, and the transfers go
+  // on.
   const std::string failure = client_->ask("calm t 4000");
   std::printf("%lld ms after the cut: %s\n", static_cast<long long>((Clock::now() - cut) / 1ms),
               failure.c_str());

@@ -1,4 +1,4 @@
-// What every backend has to do, seen through two agents that have no other backend.
+// The contract of every backend, tested with two agents that have no other backend.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,28 +33,28 @@ class BackendContract : public ::testing::TestWithParam<std::string> {
     settings.weather = weather_;
     return settings;
   }
-  // Both agents, and each as the other's peer.
+  // Opens both agents, and connects them.
   void open();
   void connect();
 
-  // Orders this thread behind the agents' own, which may have read or written memory that is used
-  // next: sockets have said that they are done, and a thread sanitizer does not see that.
+  // Orders this thread after the agents' threads, which may have used the memory that comes next.
+  // Sockets give this order, but TSan does not see it.
   void comeBehindTheAgents() {
     a_->poll();
     b_->poll();
   }
 
-  // Bytes that differ by place and salt.
+  // Bytes that depend on their place and on `salt`.
   static void fill(std::span<std::byte> bytes, std::uint64_t salt);
   static bool holds(std::span<const std::byte> bytes, std::uint64_t salt);
 
   static Selection blocks(const Pin& pin, std::uint64_t bytes, std::uint64_t stride,
                           std::uint64_t count, std::vector<std::uint32_t> indices = {});
   static Selection whole(const Pin& pin) { return blocks(pin, pin.size(), pin.size(), 1); }
-  // Waits at `at` until it knows that `pin` of the other is there.
+  // Waits until `at` knows the other end's pin of that label.
   static void waitForPin(const Peer& at, const std::string& label);
 
-  // For the next open().
+  // Used by the next open().
   std::string weather_;
   Settings base_;
   std::optional<Agent> a_, b_;

@@ -1,4 +1,4 @@
-// The contract: memory is used as its owner may use it.
+// The contract: memory is used only as its owner may use it.
 #include <sys/mman.h>
 
 #include "contract/backend_contract.h"
@@ -6,7 +6,7 @@
 namespace viaduct::testing {
 namespace {
 
-// Pages with some content and a protection.
+// Pages with contents and a protection.
 class Pages {
  public:
   static constexpr std::size_t kBytes = std::size_t{256} << 10U;
@@ -65,7 +65,7 @@ TEST_P(BackendContract, ReadOnlyMemoryIsReadAndNeverWritten) {
   EXPECT_TRUE(isAll(there->bytes(), 0x3c));
 }
 
-// The owner could write there, and wants nobody else to.
+// The owner could write there, but lets no peer write.
 TEST_P(BackendContract, MemoryIsReadOnlyForPeersWhereItsOwnerSaysSo) {
   const Pages theirs(PROT_READ | PROT_WRITE);
   Segment segment = theirs.segment();

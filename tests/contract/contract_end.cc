@@ -1,5 +1,5 @@
-// The contract: every transfer ends once and in time, and then its memory is nobody's but the
-// caller's; notes come after data.
+// The contract: every transfer ends once and in time. Then only the caller touches its memory.
+// Notes come after data.
 #include <poll.h>
 
 #include <atomic>
@@ -21,7 +21,7 @@ TEST_P(BackendContract, ANoteComesAfterTheDataItAnnounces) {
     fill(here->bytes(), salt);
     const auto text = std::to_string(salt);
     ASSERT_TRUE(transfer->post({.note = std::as_bytes(std::span(text))}));
-    // The initiator does nothing more until the note is there.
+    // The initiator makes no progress until the note has arrived.
     const auto note = b_->waitNote(10s);
     ASSERT_TRUE(note) << note.error().text();
     EXPECT_EQ(note->text(), text);
@@ -64,7 +64,7 @@ TEST_P(BackendContract, TheCallbackRunsOncePerPostAndNeverInsideIt) {
     posting = true;
     ASSERT_TRUE(transfer->post());
     posting = false;
-    // Nobody polls: the agent's own thread has to bring it.
+    // No thread polls, so the agent's own thread has to make the callback.
     const auto until = Clock::now() + 5s;
     while (ends < i && Clock::now() < until) std::this_thread::yield();
     ASSERT_EQ(ends, i);
@@ -92,7 +92,7 @@ TEST_P(BackendContract, ACancelledTransferLeavesBothMemoriesAlone) {
       comeBehindTheAgents();
       fill(here->bytes(), 100);
       fill(there->bytes(), 200);
-      // A round trip, and some turns, in which late bytes would come.
+      // A round trip and some progress, during which late bytes would arrive.
       ASSERT_TRUE(b_at_a_->note("ping"));
       ASSERT_TRUE(b_->waitNote(5s));
       ASSERT_TRUE(holds(here->bytes(), 100)) << opKindName(kind) << round;
@@ -114,7 +114,7 @@ TEST_P(BackendContract, ADeadlineThatHasPassedEndsTheTransfer) {
     EXPECT_EQ(ended.error().code, Code::kTimeout) << ended.error().text();
     EXPECT_EQ(transfer->end().state, TransferState::kFailed);
   }
-  // And it can be posted again.
+  // The transfer can be posted again.
   ASSERT_TRUE(transfer->post());
   const auto again = transfer->wait(20s);
   EXPECT_TRUE(again) << again.error().text();
@@ -137,7 +137,7 @@ TEST_P(BackendContract, EachTransferEndsAtItsOwnDeadline) {
     ASSERT_TRUE(transfer->post({.deadline = deadline}));
     transfers.push_back(std::move(*transfer));
   }
-  transfers[3].cancel();  // the first that would have been due
+  transfers[3].cancel();  // its deadline would be the first
   for (const std::size_t next : {2U, 1U}) {
     const auto ended = transfers[next].wait(8s);
     ASSERT_FALSE(ended);
@@ -147,7 +147,8 @@ TEST_P(BackendContract, EachTransferEndsAtItsOwnDeadline) {
   EXPECT_EQ(transfers[0].end().state, TransferState::kRunning);
 }
 
-// Only the fake's ops hang. Others fail, which stops the transfer: it ends in time all the same.
+// Only the fake backend's ops hang. With other backends the ops fail, and the transfer ends in time
+// as well.
 TEST_P(BackendContract, AFailedTransferDoesNotOutliveItsDeadline) {
   if (GetParam() != "fake") GTEST_SKIP() << "skipped: no ops that hang";
   weather_ = "rails=1,hang=0.5,delay_us=200000";
@@ -185,7 +186,7 @@ TEST_P(BackendContract, AWithdrawnPinIsRefused) {
   const auto released = there->release();
   ASSERT_TRUE(released) << released.error().text();
   fill(there->bytes(), 5);
-  // Whether or not the news has come: refused at post, or as it goes.
+  // The post fails, or the transfer does later, depending on whether the news has arrived.
   if (transfer->post()) {
     EXPECT_FALSE(transfer->wait(5s));
   }

@@ -1,5 +1,5 @@
-// What the backends over fabric libraries have in common, seen from their links: fences, breaks,
-// cancels. Over whatever the libraries have here: TCP.
+// The contract of backends over fabric libraries, tested at their links: fences, breaks and
+// cancels. Here the libraries use TCP.
 
 #include <gtest/gtest.h>
 
@@ -7,14 +7,14 @@
 #include <cstring>
 #include <numeric>
 
-#include "core/fabric/fabric_backend.h"
-#include "core/fabric/fabric_link.h"
+#include "move/fabric_backend.h"
+#include "move/fabric_link.h"
 #include "support/bytes.h"
 #include "support/link_pair.h"
 #include "support/ofi.h"
 #include "support/ucx.h"
 
-namespace viaduct::core::fabric {
+namespace viaduct::move {
 namespace {
 
 using core::Op;
@@ -24,16 +24,17 @@ using Phase = core::LinkState::Phase;
 class FabricContract : public ::testing::TestWithParam<std::string> {
  protected:
   static constexpr std::uint64_t kBytes = 16 << 20;
-  // Many windows' worth, and no more than a device in software moves in seconds.
+  // Many windows, but no more than a software device moves in seconds.
   static constexpr std::size_t kMostOps = 16384;
 
   void SetUp() override {
     VIADUCT_SKIP_IF_UCX_CRASHES(GetParam());
     settings_.backends = {GetParam()};
     settings_.ofi_provider = testing::ofiProvider();
-    const auto catalogue = backendCatalogue();
-    const auto entry = std::find_if(catalogue.begin(), catalogue.end(),
-                                    [](const BackendEntry& one) { return one.name == GetParam(); });
+    const auto catalogue = core::backendCatalogue();
+    const auto entry =
+        std::find_if(catalogue.begin(), catalogue.end(),
+                     [](const core::BackendEntry& one) { return one.name == GetParam(); });
     for (auto* one : {&a_, &b_}) {
       auto opened = entry->open({settings_, *poller_});
       ASSERT_TRUE(opened) << opened.error().text();
@@ -54,7 +55,8 @@ class FabricContract : public ::testing::TestWithParam<std::string> {
   FabricLink& link(int end) {
     return static_cast<FabricLink&>(*pair_->ends.at(static_cast<std::size_t>(end)).link);
   }
-  // Of rail 0. One that is down is not given where another rail's is up.
+  // Whether the channel of rail 0 is up. channelFor(0) does not return a closed channel while
+  // another rail's is open.
   bool up(int end) {
     const Channel* const channel = link(end).channelFor(0);
     return channel != nullptr && channel->up();
@@ -62,15 +64,15 @@ class FabricContract : public ::testing::TestWithParam<std::string> {
   Channel& channel(int end) { return *link(end).channelFor(0); }
   core::Rail& rail(int end) { return *(end == 0 ? *a_ : *b_).rails()[0]; }
 
-  // Blocks of that size, all of the memory, from a to b or back.
-  std::span<const Op> blocks(std::uint64_t bytes) {
+  // Ops over all of the memory, in blocks of that size, from a to b or back.
+  std::span<const core::Op> blocks(std::uint64_t bytes) {
     ops_.clear();
     for (std::uint64_t at = 0; at < kBytes; at += bytes)
       ops_.push_back(
           {.local = address(here_) + at, .remote = address(there_) + at, .bytes = bytes});
     return ops_;
   }
-  std::size_t post(core::Tag tag, std::span<const Op> ops, OpKind kind = OpKind::kWrite) {
+  std::size_t post(core::Tag tag, std::span<const core::Op> ops, OpKind kind = OpKind::kWrite) {
     return rail(0).post({.kind = kind, .tag = tag, .link = &link(0), .ops = ops});
   }
   static std::uint64_t address(const std::vector<std::byte>& memory) {
@@ -103,12 +105,12 @@ class FabricContract : public ::testing::TestWithParam<std::string> {
   Settings settings_;
   std::unique_ptr<base::Poller> poller_ = std::move(*base::Poller::open());
   std::vector<std::byte> here_, there_;
-  std::vector<Op> ops_;
+  std::vector<core::Op> ops_;
   std::unique_ptr<core::Backend> a_, b_;
   std::optional<LinkPair> pair_;
 };
 
-TEST_P(FabricContract, SaysWhatIsInForce) {
+TEST_P(FabricContract, NamesItsLibraryAndDevice) {
   EXPECT_EQ(a_->can().rdma, !a_->can().tcp);
   const auto& described = static_cast<const FabricBackend&>(*a_).description();
   EXPECT_FALSE(described.empty());
@@ -137,12 +139,13 @@ TEST_P(FabricContract, MovesEveryByteOfSmallAndOfLargeOps) {
     }
 }
 
-// What the peer had sent before the pin went must not land after it: the libraries do not look.
+// Data that the peer sent before the unpin must not arrive after it; the libraries do not check
+// that.
 TEST_P(FabricContract, AfterUnpinNothingLandsAndTheRestGoesOn) {
   pair_->pin(1, 1, Segment::host(there_.data() + kBytes / 2, kBytes / 2));
   const auto ops = blocks(64 << 10);
-  std::vector<Op> others(ops.begin() + ops.size() / 2, ops.end());
-  for (Op& op : others) op.remote_pin = 1;
+  std::vector<core::Op> others(ops.begin() + ops.size() / 2, ops.end());
+  for (core::Op& op : others) op.remote_pin = 1;
   const std::size_t half = ops.size() / 2;
   ASSERT_EQ(post(1, ops.first(half)), half);
   ASSERT_EQ(post(2, others), others.size());
@@ -174,11 +177,12 @@ TEST_P(FabricContract, ABrokenEndpointIsOpenedAgainAndUnfinishedOpsArePostedAgai
   }
 }
 
-// Only so many breaks in a row are borne, and memory may be withdrawn as often as somebody likes.
+// A channel survives only a few breaks in a row, but memory may be withdrawn as often as anybody
+// likes.
 TEST_P(FabricContract, AFenceThatTheLibraryTellsOfFirstIsNoBreak) {
   for (int i = 0; i < 6; ++i) {
     link(1).fence(channel(1));
-    // Its message is on the way. Where the library tells of nothing, that is what comes first.
+    // The peer's message is on the way. It comes first if the library itself reports nothing.
     const auto until = Clock::now() + std::chrono::seconds(1);
     while (up(0) && Clock::now() < until) rail(0).poll(pair_->done[0]);
     ASSERT_TRUE(pair_->run([&] { return !pair_->ready() || (up(0) && up(1)); }));
@@ -198,10 +202,10 @@ TEST_P(FabricContract, ACancelledPostComesBackWhenItsLastFlushHas) {
   EXPECT_TRUE(testing::allAre(there_, std::byte{3})) << "bytes came late";
 }
 
-TEST_P(FabricContract, OpsOutsideOfWhatIsRegisteredAreRefused) {
+TEST_P(FabricContract, OpsOutsideTheRegistrationAreRefused) {
   auto ops = blocks(kBytes);
   for (const std::uint64_t off : {std::uint64_t{1}, kBytes}) {
-    Op op = ops[0];
+    core::Op op = ops[0];
     op.remote += off;
     ASSERT_EQ(post(off, std::span(&op, 1)), 1U);
     ASSERT_TRUE(runToEnd(off, 1));
@@ -210,7 +214,7 @@ TEST_P(FabricContract, OpsOutsideOfWhatIsRegisteredAreRefused) {
   EXPECT_TRUE(testing::allAre(there_, std::byte{2}));
 }
 
-TEST_P(FabricContract, AfterCloseNobodyTouchesAnything) {
+TEST_P(FabricContract, AfterCloseNothingTouchesTheMemory) {
   const auto ops = blocks(64 << 10);
   ASSERT_EQ(post(1, ops), ops.size());
   ASSERT_TRUE(pair_->run([&] { return ended(1).moved > 2; }));
@@ -236,26 +240,26 @@ TEST_P(FabricContract, NonsenseFromThePeerEndsTheLinkOnBothEnds) {
   EXPECT_EQ(ended(1).failed, ops.size());
 }
 
-TEST_P(FabricContract, WithNothingToDoNobodyIsBusy) {
+TEST_P(FabricContract, IdleRailsAreNotBusy) {
   const auto ops = blocks(4096);
   ASSERT_EQ(post(1, ops), ops.size());
   ASSERT_TRUE(runToEnd(1, ops.size()));
   EXPECT_TRUE(pair_->run([&] { return !rail(0).busy() && !rail(1).busy(); }));
-  // And is woken all the same.
+  // The waiting end wakes all the same.
   ASSERT_EQ(post(2, ops.first(1)), 1U);
   EXPECT_TRUE(runToEnd(2, 1));
 }
 
 std::vector<std::string> fabrics() {
   std::vector<std::string> out;
-  for (const BackendEntry& one : backendCatalogue())
+  for (const core::BackendEntry& one : core::backendCatalogue())
     if (one.name == "ofi" || one.name == "ucx") out.emplace_back(one.name);
   return out;
 }
-// A build without either has none of these tests.
+// A build with neither library has none of these tests.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FabricContract);
 INSTANTIATE_TEST_SUITE_P(Fabrics, FabricContract, ::testing::ValuesIn(fabrics()),
                          [](const auto& one) { return one.param; });
 
 }  // namespace
-}  // namespace viaduct::core::fabric
+}  // namespace viaduct::move

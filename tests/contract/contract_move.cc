@@ -1,4 +1,4 @@
-// The contract: bytes go where they should, all of them, and nowhere else.
+// The contract: all bytes go to their places, and nowhere else.
 #include <algorithm>
 #include <numeric>
 #include <thread>

@@ -1,5 +1,5 @@
-// The contract: over several rails every byte arrives once, whatever becomes of a rail, and the
-// path says which carried what.
+// The contract: over several rails every byte arrives once, even if rails fail, and the path names
+// the rails and their shares.
 #include <algorithm>
 
 #include "contract/backend_contract.h"
@@ -51,8 +51,8 @@ TEST_P(BackendContract, SeveralRailsTogetherCarryEveryByteOnce) {
     }
 }
 
-// Only the fake's rails break by themselves.
-TEST_P(BackendContract, WhatABrokenRailHadIsCarriedByTheOthers) {
+// Only the fake backend's rails break without help.
+TEST_P(BackendContract, OtherRailsCarryTheSlicesOfABrokenRail) {
   constexpr std::uint64_t kBytes = 3 << 20;
   int done = 0, ended = 0;
   for (int seed = 1; seed <= 10; ++seed) {
@@ -76,7 +76,7 @@ TEST_P(BackendContract, WhatABrokenRailHadIsCarriedByTheOthers) {
       EXPECT_EQ(total(write->path()), kBytes) << write->path().text();
     }
   }
-  // It takes all four at once to end one.
+  // A transfer ends only if all four rails fail at once.
   EXPECT_GE(done, ended * 9 / 10);
 }
 

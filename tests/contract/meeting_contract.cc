@@ -1,5 +1,5 @@
-// What every meeting place has to do, seen by members that are threads of this process, each with
-// a place of its own.
+// The contract of every meeting place. Members are threads of this process, each with its own
+// connection to the place.
 #include <gtest/gtest.h>
 #include <viaduct/deadline.h>
 
@@ -19,22 +19,24 @@ using namespace std::chrono_literals;
 using namespace meet;
 
 const StopFlag kGoOn{false};
-// A place needs this long to be sure of what it says, at most.
+// The most time that a place needs for a certain answer.
 constexpr auto kLong = 20s;
-// And a member to be seated, or to be told who is missing, on a slow machine.
+// The most time that a member needs to join, or to get the list of missing members, on a slow
+// machine.
 constexpr auto kEnoughToSitDown = 2s;
 constexpr auto kEnoughToSayWho = 2s;
 
 class MeetingContract : public ::testing::TestWithParam<PlaceKind> {
  protected:
-  // Nobody here is silent without having gone: who stands still for a while has not died.
+  // In these tests no member dies silently, so a thread that stands still for a while must not
+  // count as dead.
   static constexpr std::chrono::milliseconds kDetect{10'000};
 
   void SetUp() override {
     if (!running_) GTEST_SKIP() << "skipped: no " << GetParam().name << " on this machine";
   }
 
-  // A member: its own way to the place, and the group once it is in.
+  // A member: its connection to the place, and the group once it has joined.
   struct JoinedMember {
     std::unique_ptr<MeetingPlace> place;
     std::unique_ptr<Group> group;
@@ -64,7 +66,7 @@ class MeetingContract : public ::testing::TestWithParam<PlaceKind> {
     return std::async(std::launch::async,
                       [at = options(), request, time] { return sit(at, request, time); });
   }
-  // For a test whose other member may be there first, for a short time: comes until it is let in.
+  // For a test whose other member may leave again after a short time: tries until it is admitted.
   std::future<JoinedMember> insist(const JoinRequest& request) {
     return std::async(std::launch::async, [at = options(), request] {
       JoinedMember joined;
@@ -74,8 +76,8 @@ class MeetingContract : public ::testing::TestWithParam<PlaceKind> {
       return joined;
     });
   }
-  // For the other one of the two: comes until it hears more than that its time is over, as where it
-  // was first; for longer and longer where the place is too slow to say who has come.
+  // For the second of two members: tries again until the answer is more than a timeout, as for the
+  // first. Each attempt lasts longer, in case the place is too slow to list the members.
   JoinedMember sitUntilAnswered(const JoinRequest& request) const {
     JoinedMember joined;
     Duration time = 200ms;
@@ -89,7 +91,7 @@ class MeetingContract : public ::testing::TestWithParam<PlaceKind> {
                       std::optional<std::uint32_t> rank = {}) const {
     return {.group = "g", .size = size, .rank = rank, .name = name, .about = "about " + name};
   }
-  // A whole group; no rank is asked for.
+  // A complete group, in which no member asks for a rank.
   std::vector<JoinedMember> formed(std::uint32_t size) {
     std::vector<std::future<JoinedMember>> coming;
     for (std::uint32_t i = 0; i < size; ++i)
@@ -121,7 +123,7 @@ class MeetingContract : public ::testing::TestWithParam<PlaceKind> {
   static bool mentions(const Error& error, const std::string& what) {
     return error.text().find(what) != std::string::npos;
   }
-  // Waits until the group has ended for this member.
+  // Waits until the group has ended for this member, and returns the reason.
   static Error troubleOf(const Group& group) {
     const auto end = Clock::now() + kLong;
     while (Clock::now() < end) {
@@ -151,7 +153,7 @@ TEST_P(MeetingContract, AllGetTheSameRosterWithTheRanksTheyAskedFor) {
   EXPECT_EQ(first.group->roster().epoch, c.group->roster().epoch);
 }
 
-TEST_P(MeetingContract, AGroupOfOneIsWholeAtOnce) {
+TEST_P(MeetingContract, AGroupOfOneIsCompleteAtOnce) {
   JoinedMember joined = sit(options(), request(1, "alone"));
   ASSERT_TRUE(joined.group) << joined.error.text();
   const auto values = joined.group->gather("mine", kLong, kGoOn);
@@ -197,7 +199,7 @@ TEST_P(MeetingContract, LargeValuesAreGathered) {
   finishAll(joined_members);
 }
 
-TEST_P(MeetingContract, AGatherThatTimedOutGoesOnAndNamesWhoIsMissing) {
+TEST_P(MeetingContract, AGatherThatTimedOutContinuesAndNamesTheMissing) {
   auto joined_members = formed(2);
   ASSERT_FALSE(HasFailure());
   const auto early = joined_members[0].group->gather("early", kEnoughToSayWho, kGoOn);
@@ -234,7 +236,7 @@ TEST_P(MeetingContract, StopEndsEveryWait) {
   EXPECT_EQ(found.error().code, Code::kCancelled) << found.error().text();
 }
 
-TEST_P(MeetingContract, AJoinThatTimesOutSaysWhoCameAndLeavesNoSeatTaken) {
+TEST_P(MeetingContract, AJoinThatTimesOutNamesThePresentAndFreesItsRank) {
   const JoinedMember alone = sit(options(), request(2, "first", 0), kEnoughToSitDown);
   ASSERT_FALSE(alone.group);
   EXPECT_EQ(alone.error.code, Code::kTimeout) << alone.error.text();
@@ -245,7 +247,7 @@ TEST_P(MeetingContract, AJoinThatTimesOutSaysWhoCameAndLeavesNoSeatTaken) {
   EXPECT_TRUE(again.get().group);
 }
 
-TEST_P(MeetingContract, WhatCannotBeRightIsRefused) {
+TEST_P(MeetingContract, InvalidRequestsAreRefused) {
   EXPECT_EQ(sit(options(), request(0, "a")).error.code, Code::kInvalid);
   EXPECT_EQ(sit(options(), request(kMaxMembers + 1, "a")).error.code, Code::kInvalid);
   const JoinedMember beyond = sit(options(), request(2, "a", 2));
@@ -261,7 +263,7 @@ TEST_P(MeetingContract, WhatCannotBeRightIsRefused) {
 
 TEST_P(MeetingContract, AnotherSizeIsRefusedAndTheOthersGoOn) {
   auto first = insist(request(2, "first"));
-  // Who comes first sets the size.
+  // The first member sets the size.
   const JoinedMember wrong = sitUntilAnswered(request(3, "wrong"));
   EXPECT_EQ(wrong.error.code, Code::kInvalid) << wrong.error.text();
   EXPECT_TRUE(mentions(wrong.error, "first") && mentions(wrong.error, "2") &&
@@ -353,7 +355,7 @@ TEST_P(MeetingContract, LeavingWithoutGoodbyeIsADeathThatAllAreTold) {
   EXPECT_LT(Clock::now() - begun, kLong);
   EXPECT_FALSE(joined_members[1].group->gather("", kLong, kGoOn)) << "over is over";
   EXPECT_FALSE(joined_members[1].group->finish(kLong));
-  // The survivors still hold their ends; the name is free all the same.
+  // The survivors still hold their groups, but the name is free.
   auto next = formed(4);
   ASSERT_FALSE(HasFailure());
   finishAll(next);
@@ -370,7 +372,7 @@ TEST_P(MeetingContract, GoodbyeWhileOthersWaitEndsTheirWait) {
   EXPECT_EQ(gathered.error().code, Code::kPeerLost) << gathered.error().text();
 }
 
-TEST_P(MeetingContract, AbandonTellsAllWhyAndWho) {
+TEST_P(MeetingContract, AbandonTellsAllMembersTheReasonAndTheMember) {
   auto joined_members = formed(3);
   ASSERT_FALSE(HasFailure());
   auto waiting = std::async(std::launch::async,

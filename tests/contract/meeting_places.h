@@ -1,4 +1,4 @@
-// The meeting places that the contract is run over: meeting_places.cc has a line for each.
+// The meeting places that the contract tests: meeting_places.cc has a line for each.
 #pragma once
 
 #include <chrono>
@@ -11,17 +11,17 @@
 
 namespace viaduct::testing {
 
-// One that runs, for as long as this lives.
+// A meeting place that runs as long as this object lives.
 class RunningPlace {
  public:
   virtual ~RunningPlace() = default;
-  // How a member gets in.
+  // The options with which a member connects.
   virtual meet::PlaceOptions options() const = 0;
 };
 
 struct PlaceKind {
   std::string name;
-  // `detect`: when a silent member is dead. Nothing where such a place cannot run.
+  // `detect`: the silence after which a member is dead. Null: such a place cannot run here.
   std::unique_ptr<RunningPlace> (*start)(const std::string& token,
                                          std::chrono::milliseconds detect);
   friend std::ostream& operator<<(std::ostream& out, const PlaceKind& kind) {

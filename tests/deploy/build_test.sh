@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# deploy/docker/build.sh over an engine that only writes down what it is told, and fails at what $FAIL names.
+# Runs deploy/docker/build.sh with a fake engine, which records its commands and fails at the one
+# that $FAIL names.
 #
 #   build_test.sh WORK
 set -euo pipefail
@@ -16,7 +17,8 @@ chmod +x "$work/engine"
 export ENGINE=$work/engine
 unset BUILD_TARGET TAG CUDA_ARCH CUDA_ARCH_NAME PUSH BASE
 
-# expect CODE TEXT VARIABLE=VALUE...: the exit code, and a part of what it prints or tells the engine.
+# expect CODE TEXT VARIABLE=VALUE...: expects this exit code, and TEXT in its output or in the
+# engine's commands.
 expect() {
   local code=0 want=$1 text=$2
   shift 2

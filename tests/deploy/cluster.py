@@ -15,14 +15,15 @@ import pods
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 DOMAIN = "bench.svc.cluster.local"
 GATEWAY = "10.88.0.1"
-# The installed Python packages, which pods of the image for Python have in /python.
+# The installed Python packages, which pods of the Python image have in /python.
 PYTHON_PACKAGES = os.environ.get("VIADUCT_PYTHON_INSTALLED", "")
-# The programs of each of our images.
+# The folder of programs of each of our images.
 PROGRAMS = {"viaduct": "bin", "viaduct-python": "bin-python"}
 SECRETS = {"viaduct": {"token": "swordfish"}}
 NAMESPACES = ["unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]
 
-# Makes the root of a pod out of this system's files, then waits for a line, so that all pods start at once.
+# Makes a pod's root from this system's files. Then waits for a line, so that all pods start at
+# once.
 SANDBOX = r"""
 set -e
 name=$1 root=$2 files=$3 bin=$4 packages=$5 volumes=$6; shift 6
@@ -66,7 +67,7 @@ class Pod:
             os.makedirs(path, exist_ok=True)
             os.chmod(path, 0o1777)
             mounts.append(f"{path}:{one['mountPath']}")
-        # Only our image has our programs.
+        # Only our image contains our programs.
         image = container["image"].split(":")[0]
         programs = os.path.join(files, PROGRAMS.get(image, "nothing"))
         packages = PYTHON_PACKAGES if image == "viaduct-python" else ""
@@ -166,7 +167,8 @@ class Cluster:
         os.rename(path + ".new", path)
 
     def make_switch(self):
-        # A bridge without an address of its own takes the lowest of its ports, and changes it with each new port.
+        # Gives the bridge an address, because it would otherwise take the lowest of its ports and
+        # change it with each new port.
         bridge = "ip link set lo up; ip link add br0 address 02:00:00:00:00:01 type bridge; "
         bridge += f"ip address add {GATEWAY}/16 dev br0; ip link set br0 up"
         server = [sys.executable, "-B", os.path.join(ROOT, "tests", "deploy", "names.py"), GATEWAY]
@@ -207,7 +209,7 @@ class Cluster:
         environment.update({"KUBERNETES_SERVICE_HOST": "10.96.0.1", "JOB_COMPLETION_INDEX": str(index)})
         on_host = pod.get("hostNetwork")
         if on_host and pod.get("dnsPolicy") != "ClusterFirstWithHostNet":
-            environment["LOCALDOMAIN"] = "."  # a node's resolver searches no domain of the cluster
+            environment["LOCALDOMAIN"] = "."  # a node's resolver searches no cluster domain
         words = pods.command(container, environment)
         made = Pod(f"node{index}" if on_host else name, self.files, container, words, environment, pod["securityContext"]["runAsUser"], volumes)
         self.pods.append(made)

@@ -61,7 +61,7 @@ def evaluate(items, node, out):
             out.append(json.loads(value))
         elif value.startswith("range "):
             inner, rest = find(node, value[6:]), list(items)
-            evaluate(items, {}, [])  # finds the end
+            evaluate(items, {}, [])  # skips to the end
             for one in inner:
                 evaluate(list(rest), one, out)
         elif value == "end":

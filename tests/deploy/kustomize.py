@@ -15,7 +15,7 @@ except ImportError:
     print("skipped: there is no YAML module for Python (Debian: python3-yaml)")
     sys.exit(77)
 
-# Lists of objects that a patch merges by a key; every other list is replaced.
+# Lists of objects that a patch merges by a key. A patch replaces every other list.
 MERGE_KEYS = {
     "containers": "name",
     "initContainers": "name",
@@ -26,7 +26,7 @@ MERGE_KEYS = {
 }
 
 
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C loader is ten times as fast
 
 
 class Unsupported(Exception):

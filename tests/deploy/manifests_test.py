@@ -15,7 +15,7 @@ import schemas
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 K8S = os.path.join(ROOT, "deploy", "k8s")
-SECRETS = {"viaduct": {"token": "swordfish"}}  # made by hand; docs/kubernetes.md
+SECRETS = {"viaduct": {"token": "swordfish"}}  # made by hand, as in docs/kubernetes.md
 FIELDS = {"metadata.name": "pod-0", "spec.nodeName": "node0", "status.podIP": "10.88.1.1"}
 RDMA = ("eks-efa", "eks-dra", "openshift-sriov", "bare-metal-rdma")
 

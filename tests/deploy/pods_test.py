@@ -45,7 +45,7 @@ def documented(heading):
 
 def settings(**values):
     lines = "".join(f"          {name}: '{value}'\n" for name, value in values.items())
-    # The depth of the documented patches, which it joins.
+    # Indents as the documented patches do, to which it is joined.
     head = "  - patch: |-\n      apiVersion: v1\n      kind: ConfigMap\n      metadata: {name: viaduct}\n      data:\n"
     return head + lines.replace("          ", "        ")
 
@@ -141,7 +141,7 @@ def etcd(objects, make, _):
     members = [make(one, index) for index in range(4)]
     start(members)
     server = make(pods.named(objects, "Deployment", "viaduct-etcd"))
-    server.go()  # later than all of them
+    server.go()  # later than all pods
     finish_all(members)
     expect(sum("Block Size (B)" in pod.text() for pod in members) == 1, "one of them is rank 0", *members)
     lead = next(pod for pod in members if "Block Size (B)" in pod.text())

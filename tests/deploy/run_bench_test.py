@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-import kustomize  # skips the test where there is no YAML module; the fake kubectl needs it
+import kustomize  # without a YAML module it skips the test; the fake kubectl needs it
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 SCRIPT = os.path.join(ROOT, "deploy", "run-bench.sh")
@@ -53,7 +53,7 @@ def make_logs():
     if os.path.lexists(link):
         os.remove(link)
     os.symlink(VIADUCT, link)
-    # Without the detours by which a shell finds python3.
+    # Names the interpreter directly, because a shell may find python3 through wrappers.
     with open(os.path.join(programs, "kubectl"), "w", encoding="utf-8") as file:
         file.write(f'#!/bin/sh\nexec "{sys.executable}" -S -B "{FAKE}" "$@"\n')
     os.chmod(os.path.join(programs, "kubectl"), 0o755)

@@ -40,7 +40,7 @@ def fetch(folder):
     whole = os.path.join(folder, f"client-node-{VERSION}")
     try:
         os.rename(part, whole)
-    except OSError:  # another test was faster
+    except OSError:  # another test has made the file meanwhile
         shutil.rmtree(part)
     return models
 
@@ -66,7 +66,7 @@ class Schemas:
             match = FIELD.match(line)
             if match:
                 kind = match[3].rstrip(";")
-                if kind == "{":  # { [key: string]: type; } over three lines
+                if kind == "{":  # { [key: string]: type; }, spread over three lines
                     kind = "map " + lines[i + 1].split("]: ")[1].rstrip(";")
                 out[match[1].lstrip("_")] = (kind, match[2] is None)
         return out
@@ -95,7 +95,7 @@ class Schemas:
                 yield f"{where}: not a map"
                 return
             for name, item in value.items():
-                # A quantity is a text; the server also takes a number.
+                # A quantity is a string, but the server also accepts a number.
                 quantity = where.endswith((".limits", ".requests")) and isinstance(item, NUMBERS)
                 if not quantity:
                     yield from self.value(item, kind[4:], f"{where}.{name}")

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Reads every shell script of the project at ROOT: shellcheck.sh ROOT. exit: 77 skipped, because there is no shellcheck.
+# Checks every shell script of the project at ROOT: shellcheck.sh ROOT. exit: 77 skipped, because there is
+# no shellcheck.
 set -euo pipefail
 cd -- "$1"
 command -v shellcheck >/dev/null || {

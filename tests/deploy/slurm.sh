@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Starts the sbatch script, or the mpirun line of docs/slurm.md, on one host in a network namespace of its own.
+# Runs the sbatch script, or the mpirun line of docs/slurm.md, on one host in its own network
+# namespace.
 #
 #   slurm.sh slurm|mpirun VIADUCT WORK
 #
-# exit: 0 fine; 1 not; 77 skipped, with the reason
+# exit: 0 passed; 1 failed; 77 skipped, with the reason
 set -euo pipefail
 what=$1 viaduct=$(realpath -- "$2") work=$3
 root=$(realpath -- "$(dirname -- "${BASH_SOURCE[0]}")/../..")
@@ -13,7 +14,7 @@ skip() {
   exit 77
 }
 
-# Everything below runs in namespaces that end with this script, and with them all daemons.
+# The rest runs in namespaces that end with this script, and so do all daemons.
 if [[ -z ${INSIDE:-} ]]; then
   case $what in
     slurm) needed=(sbatch srun slurmctld slurmd munged) ;;
@@ -89,7 +90,7 @@ TEXT
 
 with_slurm() {
   start_slurm
-  # Two tasks of one node; the script's own line says one a node.
+  # Runs two tasks on one node; the script itself asks for one per node.
   timeout 180 sbatch --wait --nodes=1 --ntasks-per-node=2 --overcommit "$root/deploy/slurm/bench.sbatch" --backend=tcp \
     --block-sizes=64K --duration=100ms || {
     tail -n 20 viaduct-*.log slurm*.log munge.log

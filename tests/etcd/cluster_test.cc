@@ -1,5 +1,5 @@
-// An etcd of three nodes, one or two of which are killed or frozen: groups go on while most of the
-// nodes run, and all members are told where too few do.
+// An etcd of three nodes, one or two of which are killed or frozen. Groups go on while most nodes
+// run; otherwise all members get an error.
 #include <gtest/gtest.h>
 
 #include <future>
@@ -31,7 +31,7 @@ class EtcdClusters : public ::testing::Test {
     etcd_.emplace(kNodes);
   }
 
-  // Member i asks node i first.
+  // Member i connects to node i first.
   JoinedMember join(std::size_t i) const {
     JoinedMember member;
     auto place = openEtcd({.where = etcd_->urls(i)});
@@ -127,8 +127,8 @@ TEST_F(EtcdClusters, AFrozenFollowerIsLeftForAnother) {
   expectGoodbyes(members);
 }
 
-// What comes when it goes on is not looked at: etcd 3.4.23 then revokes leases that it believes to
-// have run out, and all are told that their group has ended.
+// The test ends before the frozen leader continues: etcd 3.4.23 then revokes leases that it takes
+// for expired, and all members lose their group.
 TEST_F(EtcdClusters, AFrozenLeaderIsLeftForAnother) {
   auto members = formed();
   ASSERT_FALSE(HasFailure());
@@ -139,7 +139,7 @@ TEST_F(EtcdClusters, AFrozenLeaderIsLeftForAnother) {
   expectGoodbyes(members);
 }
 
-TEST_F(EtcdClusters, WhereMostNodesAreDeadAllAreToldWithTheReason) {
+TEST_F(EtcdClusters, AllMembersGetTheReasonIfMostNodesAreDead) {
   auto members = formed();
   ASSERT_FALSE(HasFailure());
   const std::size_t leader = etcd_->leader();

@@ -1,6 +1,6 @@
-// Many processes that start at the same instant, round after round under one name, while those of
-// the round before are killed at any moment: every group that becomes whole is right.
-// VIADUCT_MEET_ROUNDS makes it so many rounds, of 64 processes each; VIADUCT_SEED says which
+// Many processes start at the same instant, round after round under one name. Meanwhile members of
+// the round before are killed at random moments. Every complete group has to be right.
+// VIADUCT_MEET_ROUNDS sets the number of rounds, of 64 processes each; VIADUCT_SEED sets the
 // moments.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class Round {
                                                        std::to_string(members), "-",
                                                        fmt::format("m{}", i), "60"});
   }
-  // All distinct ranks, one epoch, one roster; gives the epoch.
+  // Expects distinct ranks, one epoch and one roster. Returns the epoch.
   std::string expectRight() {
     std::set<std::string> ranks, agreed;
     for (Process& process : processes_) {
@@ -79,7 +79,7 @@ TEST(EtcdCrowd, EveryGroupIsRightOverTheLeftoversOfKilledOnes) {
   std::set<std::string> epochs;
   for (std::uint64_t round = 0; round < size.rounds; ++round) {
     {
-      // One that is killed at any moment: while it starts, forms, or is whole.
+      // A round that is killed at a random moment: while it starts, forms, or is complete.
       Round doomed(etcd.url(), size.members);
       std::this_thread::sleep_for(std::chrono::milliseconds(random.below(400)));
       doomed.kill();

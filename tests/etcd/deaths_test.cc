@@ -1,4 +1,4 @@
-// Members that are killed or stopped, at every stage, and what they leave behind.
+// Members are killed or stopped at every stage, and leave nothing behind.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -46,7 +46,8 @@ class EtcdDeaths : public ::testing::Test {
       EXPECT_EQ(line.substr(head.size()), agreed) << "the same epoch and roster for all";
     }
   }
-  // Whoever waits for the head of the group to exist, that is for a first member.
+  // Waits until `count` keys contain `part`: such a key of the first member shows that its group
+  // exists.
   void waitForKeys(const std::string& part, int count) {
     const auto end = Clock::now() + 20s;
     while (Clock::now() < end) {
@@ -86,7 +87,7 @@ TEST_F(EtcdDeaths, AKilledLeaderIsNamedToAll) {
   }
 }
 
-TEST_F(EtcdDeaths, AMemberKilledWhileTheGroupFormsLeavesItsSeatToTheNext) {
+TEST_F(EtcdDeaths, AMemberKilledWhileTheGroupFormsFreesItsRank) {
   Process& leader = start(3, "0", "m0");
   waitForKeys("/up/", 1);
   Process& victim = start(3, "1", "victim");
@@ -109,8 +110,8 @@ TEST_F(EtcdDeaths, TheOthersFormAnewWhenTheLeaderIsKilledWhileTheyWait) {
   expectWhole({&first, &second, &third});
 }
 
-// The last rank is taken while another one's holder is frozen: it cannot answer a call, so the
-// group is not whole until its lease is gone and another member has its rank.
+// Another member takes the last rank while one rank's holder is frozen. A frozen member does not
+// answer, so the group is not complete until its lease has expired and another member has its rank.
 TEST_F(EtcdDeaths, AFrozenMemberIsInNoGroupThatFormsMeanwhile) {
   Process& leader = start(3, "0", "m0");
   waitForKeys("/up/", 1);
@@ -123,7 +124,8 @@ TEST_F(EtcdDeaths, AFrozenMemberIsInNoGroupThatFormsMeanwhile) {
   expectWhole({&leader, &second, &third});
 }
 
-// Its lease runs out: that is told to those who wait, to who is idle, and to itself.
+// The frozen member's lease expires. Waiting members, idle ones, and finally the frozen one itself
+// get the error.
 TEST_F(EtcdDeaths, AFrozenMemberIsDeadToTheOthersAndLearnsIt) {
   const auto members = run(4);
   expectWhole(members);
@@ -141,13 +143,13 @@ TEST_F(EtcdDeaths, AFrozenMemberIsDeadToTheOthersAndLearnsIt) {
 }
 
 TEST_F(EtcdDeaths, ANewRunOverAKilledOneFormsAtOnceWhereItsDeathIsProven) {
-  constexpr int kLongLease = 60'000;  // longer than anybody here waits
+  constexpr int kLongLease = 60'000;  // longer than any wait here
   for (int round = 0; round < 3; ++round) {
     const auto members = run(3, {}, kLongLease);
     expectWhole(members);
     for (Process* member : members) member->kill();
   }
-  // Nobody is left of this one, and it never was whole.
+  // All members of this group die before it was complete.
   Process& lonely = start(3, "0", "m0", {}, kLongLease);
   waitForKeys("/up/", 1);
   lonely.kill();
@@ -156,7 +158,7 @@ TEST_F(EtcdDeaths, ANewRunOverAKilledOneFormsAtOnceWhereItsDeathIsProven) {
 
 TEST_F(EtcdDeaths, ANewRunOverOneThatMayBeAliveWaitsForItsLease) {
   if (!mayUnshare({"--pid", "--fork"})) GTEST_SKIP() << "skipped: no right to make a PID namespace";
-  // In a PID namespace of its own its death cannot be seen from outside.
+  // In its own PID namespace, a member's death is not visible from outside.
   const std::vector<std::string> hidden{"unshare", "--pid", "--fork", "--kill-child"};
   const auto members = run(2, hidden);
   expectWhole(members);
@@ -189,7 +191,7 @@ TEST_F(EtcdDeaths, GoodbyesInAnyOrderAreNoDeaths) {
 TEST_F(EtcdDeaths, ADeathAfterTheLeadersGoodbyeIsStillNamed) {
   const auto members = run(3);
   expectWhole(members);
-  // Whoever led, one of the two that remain leads now.
+  // Whichever member led, one of the remaining two leads now.
   EXPECT_EQ(members[0]->ask("finish"), "finished");
   EXPECT_EQ(members[0]->ask("leave"), "left");
   members[1]->kill();

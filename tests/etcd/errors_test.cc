@@ -1,5 +1,5 @@
-// What is said when an etcd cannot be reached or is none: the endpoint, the step that failed, and
-// the system's own text; and when that is said.
+// The errors for an unreachable or wrong etcd: the endpoint, the failed step, and the system's
+// text; and the time of the error.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -25,7 +25,7 @@ Error joinError(const std::string& where, Duration time) {
   return group.error();
 }
 
-TEST(EtcdErrors, NobodyListens) {
+TEST(EtcdErrors, AnEndpointWithoutAListener) {
   const std::string where = "http://127.0.0.1:" + std::to_string(freePort());
   const auto begun = Clock::now();
   const Error why = joinError(where, 300ms);
@@ -41,7 +41,7 @@ TEST(EtcdErrors, AnEndpointThatAcceptsAndNeverAnswers) {
   expectMentions(why, {silent.url(), "request:", "did not answer in time"});
 }
 
-TEST(EtcdErrors, ASilentEndpointHoldsNobodyUpWhereThereIsAnother) {
+TEST(EtcdErrors, ASilentEndpointIsLeftForAnother) {
   VIADUCT_NEEDS_ETCD();
   const SilentServer silent;
   EtcdServer etcd;
@@ -58,8 +58,8 @@ TEST(EtcdErrors, EveryEndpointIsNamedWithItsOwnFailure) {
   expectMentions(why, {dead + ": connect:", silent.url() + ": request:"});
 }
 
-// The last try has what is left of the time, which may be next to nothing.
-TEST(EtcdErrors, WhatWasSaidIsNotHiddenByATryThatTheDeadlineCutShort) {
+// The last attempt has only the rest of the time, which may be almost nothing.
+TEST(EtcdErrors, AnErrorIsNotReplacedByAnAttemptThatTheDeadlineCutShort) {
   const ParrotServer parrot("", 1);
   const Error why = joinError(parrot.url(), 800ms);
   EXPECT_EQ(why.code, Code::kTimeout);
@@ -72,15 +72,15 @@ TEST(EtcdErrors, PlainHttpWhereTlsIsExpected) {
   expectMentions(why, {"TLS:"});
 }
 
-TEST(EtcdErrors, WhatIsMalformedIsRefusedAtOnce) {
+TEST(EtcdErrors, MalformedInputIsRefusedAtOnce) {
   const auto place = openEtcd({.where = "http://et!cd:2379"});
   ASSERT_FALSE(place);
   EXPECT_EQ(place.error().code, Code::kInvalid);
   expectMentions(place.error(), {"'!' at position 10"});
 }
 
-// The alarm stays up until somebody takes it back by hand: said, and at once.
-TEST(EtcdErrors, AFullQuotaIsSaidWithWhatToDo) {
+// etcd's alarm stays on until somebody removes it, so the error comes at once and says so.
+TEST(EtcdErrors, AFullQuotaIsReportedWithItsRemedy) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer::Settings tiny;
   tiny.arguments = {"--quota-backend-bytes=200000"};
@@ -115,7 +115,7 @@ TEST(EtcdErrors, FilesThatCannotBeReadAreNamedAtOnce) {
   expectMentions(plain.error(), {"https://"});
 }
 
-// Whatever answers: an error by the deadline, no crash and no hang.
+// Whatever the server answers, the call ends with an error by its deadline, without a crash.
 TEST(EtcdErrors, GarbageIsAnError) {
   const auto http = [](const std::string& body, const std::string& status = "200 OK") {
     return "HTTP/1.1 " + status + "\r\nContent-Length: " + std::to_string(body.size()) +

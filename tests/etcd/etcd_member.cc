@@ -1,6 +1,6 @@
-// A member of a group as a process of its own, for tests that stop and kill it.
+// A member of a group as a separate process, for tests that stop and kill it.
 //   etcd_member WHERE GROUP SIZE RANK|- NAME SECONDS [DETECT_MS]
-// Answers "whole RANK EPOCH HASH" or "error TEXT", then to each line: gather VALUE,
+// Prints "whole RANK EPOCH HASH" or "error TEXT", then answers each line: gather VALUE,
 // trouble [MS], finish, leave.
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// What tests of etcd as a meeting place share. Threads: any.
+// Helpers for tests of etcd as a meeting place. Threads: any.
 #pragma once
 
 #include <gtest/gtest.h>

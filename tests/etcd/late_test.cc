@@ -1,5 +1,5 @@
-// What has been given up is not done any more when etcd gets to hear of it late, and is taken back
-// where etcd has done it already: in a process that lives on, whose lease holds all its keys.
+// A request that was given up has no effect if etcd gets it late, and is undone if etcd has
+// executed it already. The process lives on, and its lease holds all its keys.
 #include <gtest/gtest.h>
 
 #include <future>
@@ -15,8 +15,8 @@ namespace {
 using namespace std::chrono_literals;
 using namespace meet;
 
-// To come, on a slow machine, as far as the transaction that is kept, and no longer: this is waited
-// for.
+// The time for a join to reach the withheld transaction on a slow machine. The test waits for all
+// of it.
 constexpr auto kToWhatIsKept = 3s;
 
 struct Joined {
@@ -38,7 +38,8 @@ class EtcdLate : public ::testing::TestWithParam<Forwarder::Keep> {
  protected:
   void SetUp() override { VIADUCT_NEEDS_ETCD(); }
 
-  // A join on the way that keeps one of its transactions, stopped there. Its place lives on.
+  // A join that is stopped while the forwarder withholds one of its transactions. Its connection to
+  // the place lives on.
   static Joined givenUp(Forwarder& way, std::uint32_t size) {
     StopFlag stop{false};
     auto coming =
@@ -51,7 +52,7 @@ class EtcdLate : public ::testing::TestWithParam<Forwarder::Keep> {
   }
 };
 
-TEST_P(EtcdLate, AGroupThatIsFoundedAfterItsFounderGaveUpIsNone) {
+TEST_P(EtcdLate, AGroupFoundedAfterItsFounderGaveUpIsRemoved) {
   EtcdServer etcd;
   Forwarder way(etcd.port());
   way.keep(GetParam(), 0);
@@ -61,8 +62,8 @@ TEST_P(EtcdLate, AGroupThatIsFoundedAfterItsFounderGaveUpIsNone) {
   EXPECT_TRUE(next.group) << next.group.error().text();
 }
 
-// Its first transaction finds the group, the second asks to join.
-TEST_P(EtcdLate, ASeatThatIsAskedForAfterItsMemberGaveUpIsFree) {
+// The join's first transaction finds the group, and the second asks to join.
+TEST_P(EtcdLate, ARankRequestedAfterItsMemberGaveUpIsFree) {
   EtcdServer etcd;
   Forwarder way(etcd.port());
   auto first = std::async(std::launch::async, [&] { return join(etcd.url(), 2); });
@@ -76,7 +77,7 @@ TEST_P(EtcdLate, ASeatThatIsAskedForAfterItsMemberGaveUpIsFree) {
   EXPECT_TRUE(first.get().group);
 }
 
-TEST_P(EtcdLate, ASeatThatIsAskedForAfterItsTimeWasUpIsFree) {
+TEST_P(EtcdLate, ARankRequestedAfterItsDeadlineIsFree) {
   EtcdServer etcd;
   Forwarder way(etcd.port());
   auto first = std::async(std::launch::async, [&] { return join(etcd.url(), 2); });
@@ -92,7 +93,7 @@ TEST_P(EtcdLate, ASeatThatIsAskedForAfterItsTimeWasUpIsFree) {
   EXPECT_TRUE(first.get().group);
 }
 
-TEST_P(EtcdLate, ANameThatIsPublishedAfterItsTimeWasUpIsFree) {
+TEST_P(EtcdLate, ANamePublishedAfterItsDeadlineIsFree) {
   EtcdServer etcd;
   Forwarder way(etcd.port());
   way.keep(GetParam(), 0);
@@ -108,7 +109,8 @@ TEST_P(EtcdLate, ANameThatIsPublishedAfterItsTimeWasUpIsFree) {
   EXPECT_TRUE(mine) << mine.error().text();
 }
 
-// A value whose answer is lost is sent again: not after the goodbye, which it would undo.
+// A value is sent again if its answer is lost, but not after the goodbye, because that would undo
+// the goodbye.
 TEST(EtcdGoodbyes, AGoodbyeComesAfterTheLastValue) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer etcd;
@@ -126,7 +128,7 @@ TEST(EtcdGoodbyes, AGoodbyeComesAfterTheLastValue) {
   EXPECT_EQ(etcd.ctl("get --prefix --keys-only /viaduct/group/g/"), "");
 }
 
-// With the entry's end nobody finds it any more: so etcd is waited for.
+// Nobody finds an entry after its end, so the end waits for etcd.
 TEST(EtcdEntries, AnEntrysEndWaitsForEtcd) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer etcd;

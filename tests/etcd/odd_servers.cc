@@ -37,7 +37,8 @@ base::Fd listenAnywhere(std::uint16_t& port) {
 
 std::string urlOf(std::uint16_t port) { return fmt::format("http://127.0.0.1:{}", port); }
 
-// A whole request, of which `got` has come: its head, and the body that Content-Length promises.
+// Reads a whole request, of which `got` has arrived: its head, and the body that Content-Length
+// announces.
 bool readRequest(int fd, std::string& got) {
   std::array<char, 4096> buffer;
   for (;;) {
@@ -108,7 +109,7 @@ Forwarder::~Forwarder() {
 
 std::string Forwarder::url() const { return urlOf(port_); }
 
-// Returns when nothing passes any more.
+// On return no more bytes pass.
 void Forwarder::cut() {
   cut_ = true;
   ::eventfd_write(bell_.get(), 1);

@@ -1,4 +1,4 @@
-// What may stand where an etcd should: servers of one thread each, on loopback. Threads: any.
+// Faulty servers in etcd's place, each with one thread, on loopback. Threads: any.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace viaduct::testing {
 
-// Accepts every connection and never says a word.
+// Accepts every connection and never answers.
 class SilentServer {
  public:
   SilentServer();
@@ -23,8 +23,8 @@ class SilentServer {
   base::Fd listener_;
 };
 
-// Answers every request, or so many, with the same bytes and closes the connection; and never says
-// a word to those that come later.
+// Answers a number of requests, or all, with the same bytes, and closes each connection. It never
+// answers later requests.
 class ParrotServer {
  public:
   explicit ParrotServer(std::string answer, int times = INT_MAX);
@@ -43,7 +43,7 @@ class ParrotServer {
   std::thread thread_;
 };
 
-// Passes bytes on to another port of loopback, until it is cut; then refuses until it is mended.
+// Forwards bytes to another port of loopback until cut(); then refuses connections until mend().
 class Forwarder {
  public:
   explicit Forwarder(std::uint16_t to);
@@ -53,16 +53,16 @@ class Forwarder {
   std::string url() const;
   void cut();
   void mend();
-  // From here on every other answer to a transaction is lost with its connection: the first, the
-  // third, and so on. So are those to who asks for a lease.
+  // From now on drops every other answer to a transaction, starting with the first, and closes its
+  // connection. Answers about leases are treated alike.
   void loseAnswers() { losing_ = true; }
 
-  // The transaction that so many others (0: none) come before is kept: etcd does not get it, or
-  // nobody gets its answer. Whoever asked hears of it no more.
+  // Withholds the transaction that comes after `after` others: etcd does not get the request, or
+  // the member does not get the answer. The member's connection stays silent.
   enum class Keep : std::uint8_t { kRequest, kAnswer };
   void keep(Keep what, int after);
   void waitUntilKept() const;
-  // What was kept goes on its way; returns when etcd has done it.
+  // Sends the withheld bytes on. Returns when etcd has executed the transaction.
   void letGo();
 
  private:
@@ -74,7 +74,7 @@ class Forwarder {
   base::Fd listener_, bell_;
   std::atomic<bool> stop_ = false, cut_ = false, losing_ = false;
   std::atomic<int> open_ = 0, transactions_ = 0, leases_ = 0;
-  std::atomic<int> before_kept_ = -1;  // below 0: none is to be kept any more
+  std::atomic<int> before_kept_ = -1;  // below 0: none is to be withheld
   std::atomic<bool> keeps_answer_ = false, kept_ = false, let_go_ = false, done_ = false;
   std::thread thread_;
 };

@@ -1,5 +1,5 @@
-// What etcd itself may do in the middle of a run: stop, die and come back, forget its history, be
-// out of reach; alone or as one endpoint of several.
+// etcd stops, dies and comes back, forgets its history, or is unreachable in the middle of a run.
+// It is the only endpoint, or one of several.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -22,7 +22,7 @@ struct JoinedMember {
   std::unique_ptr<Group> group;
 };
 
-// A whole group of two; the second may reach etcd on another way.
+// A complete group of two members. The second may reach etcd through another address.
 std::vector<JoinedMember> pair(const std::string& first, const std::string& second,
                                std::chrono::milliseconds detect = 5s) {
   std::vector<std::future<JoinedMember>> coming;
@@ -80,7 +80,7 @@ TEST(EtcdOutages, AnEtcdThatIsKilledAndStartedAgain) {
   }
 }
 
-// The second member is cut off while the round that it waits for ends and is forgotten.
+// The second member is cut off while the round for which it waits ends and is compacted.
 TEST(EtcdOutages, HistoryThatIsCompactedWhileAMemberIsCutOff) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer etcd;
@@ -109,7 +109,7 @@ TEST(EtcdOutages, HistoryThatIsCompactedWhileAMemberIsCutOff) {
   }
 }
 
-// A watch that is open, and others that open, while everything up to now is forgotten.
+// One watch is open, and others open, while etcd compacts all its history.
 TEST(EtcdOutages, HistoryThatIsCompactedAllTheTime) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer etcd;
@@ -133,7 +133,7 @@ TEST(EtcdOutages, HistoryThatIsCompactedAllTheTime) {
   compacting.join();
 }
 
-// etcd has done what was asked, and the answer does not come: it is asked again.
+// etcd has executed the request, but its answer is lost, so the member asks again.
 TEST(EtcdOutages, AnswersThatAreLostOnTheWay) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer etcd;
@@ -173,7 +173,7 @@ void expectLost(const std::vector<JoinedMember>& members) {
   }
 }
 
-// Both lose their leases, and what they still have to say has none to hang on.
+// Both members lose their leases, and their remaining writes have no lease.
 TEST(EtcdOutages, MembersThatAreCutOffForLongLeaveNothingBehind) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer etcd;
@@ -187,7 +187,7 @@ TEST(EtcdOutages, MembersThatAreCutOffForLongLeaveNothingBehind) {
   EXPECT_EQ(etcd.ctl("get --prefix --keys-only ''"), "");
 }
 
-TEST(EtcdOutages, ALeaseThatEtcdTookAwayIsSaid) {
+TEST(EtcdOutages, ALeaseThatEtcdRevokedIsReported) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer etcd;
   auto members = pair(etcd.url(), etcd.url());

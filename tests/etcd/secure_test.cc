@@ -1,4 +1,4 @@
-// Users and passwords, certificates of both sides, and what is said when they do not fit.
+// Users, passwords and certificates of both sides, and the errors for wrong ones.
 #include <gtest/gtest.h>
 
 #include "etcd/etcd_testing.h"
@@ -47,7 +47,7 @@ TEST(EtcdAuth, UserAndPassword) {
   expectMentions(outside, {etcd.url() + ": auth:", "permission denied", "grant-permission"});
 }
 
-// A server that starts again knows none of the tokens that it gave.
+// A restarted server does not know the tokens that it issued before.
 TEST(EtcdAuth, LogsInAgainWhenTheTokenIsForgotten) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer etcd;

@@ -1,4 +1,4 @@
-// A watch by itself, from a revision that etcd has forgotten.
+// A watch that starts at a revision that etcd has compacted.
 #include "meet/etcd/watch.h"
 
 #include <gtest/gtest.h>

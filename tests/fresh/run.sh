@@ -1,31 +1,31 @@
 #!/usr/bin/env bash
-# Makes a new system in a folder, clones HEAD there, and types the README's two commands as an
+# Makes a new system in a folder, and clones HEAD there. Types the README's two commands as an
 # ordinary user who has sudo and 1,024 file descriptors.
 #
 #   tests/fresh/run.sh        as root: it makes device nodes, mounts and changes its root folder
 #
 # exit: 0 all passed; 1 a command failed, or there was no first row; 77 every system was skipped.
-# Packages come from where this machine's apt gets them, where it has the same distribution. Else
-# VIADUCT_DEBIAN_MIRROR and VIADUCT_UBUNTU_MIRROR name a mirror, and without one a system is skipped.
-# Everything it writes is in build/fresh/: a log of each command, and the systems while it runs.
+# Packages come from this machine's apt sources, if it has the same distribution. Otherwise
+# VIADUCT_DEBIAN_MIRROR and VIADUCT_UBUNTU_MIRROR name a mirror; without one a system is skipped.
+# It writes only to build/fresh/: a log of each command, and the systems while it runs.
 set -euo pipefail
 self=$(realpath -- "${BASH_SOURCE[0]}")
 source=$(realpath -- "$(dirname -- "$self")/../..")
 work=$source/build/fresh
 mkdir -p "$work"
 
-# Lines of sources.list: DISTRIBUTION RELEASE MIRROR.
+# Prints lines of sources.list for DISTRIBUTION RELEASE MIRROR.
 mirror_sources() {
   local components=main
   if [[ $1 == ubuntu ]]; then components="main universe"; fi
   printf 'deb %s %s %s\n' "$3" "$2" "$components" "$3" "$2-updates" "$components"
 }
 
-# make_system DISTRIBUTION RELEASE ROOT SOURCES
+# make_system DISTRIBUTION RELEASE ROOT SOURCES: installs a minimal system into ROOT.
 make_system() {
   local root=$3 mirror script=/usr/share/debootstrap/scripts/$2 options=(--variant=minbase)
   mirror=$(awk -v release="$2" '$3 == release { print $2; exit }' <<<"$4")
-  # A release that this debootstrap is too old to know is made as the others of its distribution.
+  # A release that this debootstrap does not know is made like the distribution's other releases.
   if [[ ! -e $script && $1 == ubuntu ]]; then script=/usr/share/debootstrap/scripts/gutsy; fi
   if [[ $1 == ubuntu && ! -e /usr/share/keyrings/ubuntu-archive-keyring.gpg ]]; then
     echo "no ubuntu-archive-keyring.gpg here: the packages' signatures are not checked"
@@ -34,7 +34,7 @@ make_system() {
   debootstrap "${options[@]}" --include=ca-certificates,sudo "$2" "$root" "$mirror" "$script"
   rm -rf "$root"/etc/apt/sources.list.d/*
   printf '%s\n' "$4" >"$root/etc/apt/sources.list"
-  # Proxies, and what else this machine's apt needs to reach them.
+  # Copies proxies and other settings that this machine's apt needs to reach its sources.
   apt-config dump | grep '^Acquire::' >"$root/etc/apt/apt.conf.d/00host"
   cp /etc/apt/auth.conf.d/* "$root/etc/apt/auth.conf.d/" 2>/dev/null || true
   cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
@@ -48,7 +48,7 @@ make_system() {
   chroot "$root" chown -R somebody: /home/somebody/viaduct
 }
 
-# What a booted system has mounted.
+# Mounts the file systems of a booted system.
 mount_system() {
   mount --bind "$1" "$1"
   mount -t proc proc "$1/proc"
@@ -71,14 +71,14 @@ mount_system() {
   chmod 1777 "$1/dev/shm"
 }
 
-# typed ROOT COMMAND: as that user, from a new login.
+# typed ROOT COMMAND: runs it as that user, in a new login.
 typed() {
   env -i TERM=dumb PATH="$PATH" chroot "$1" su - somebody -c "ulimit -n 1024 && cd viaduct && $2" </dev/null
 }
 
 minutes() { awk -v seconds="$1" 'BEGIN { printf "%.1f min", seconds / 60 }'; }
 
-# Both commands in the system ROOT; fails when one does. NAME is for people.
+# Runs both commands in the system ROOT; fails if one fails. NAME appears in the output.
 both_commands() {
   local root=$1 name=$2 start=$SECONDS first='' line code=0
   mount_system "$root"
@@ -102,7 +102,7 @@ both_commands() {
   return $code
 }
 
-# inside DISTRIBUTION RELEASE ROOT SOURCES: all of it for one system.
+# inside DISTRIBUTION RELEASE ROOT SOURCES: the whole test for one system.
 inside() {
   name=$1-$2
   trap 'tail -n 20 "$work/$name.system.log"' EXIT
@@ -122,7 +122,7 @@ if ((EUID != 0)); then
 fi
 if [[ -n $(git -C "$source" status --porcelain) ]]; then echo "note: what is not committed is not in HEAD"; fi
 
-# A system has its own mounts and processes: all are gone when its first process is.
+# A system has its own mounts and processes, which all end with its first process.
 root=
 unshared=
 stop() {

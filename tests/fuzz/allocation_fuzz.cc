@@ -1,5 +1,5 @@
-// Any text as what the device plugin says: no crash, and no byte of it that a shell or terminal
-// would act on reaches the advice.
+// Any text as a device plugin's variables: no crash, and the advice contains no byte of it that a
+// shell or terminal would interpret.
 #include <cctype>
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace viaduct;
 
-// A node with two virtual functions, whose ports are active.
+// A node with two virtual functions with active ports.
 std::string folderOfNode() {
   static const viaduct::testing::TemporaryFolder folder;
   for (const std::string function : {"0000:19:00.2", "0000:19:00.3"}) {

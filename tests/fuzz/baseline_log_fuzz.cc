@@ -1,4 +1,4 @@
-// Any bytes as the output of a raw tool: no crash, and what was read is a result file of ours.
+// Any bytes as the output of a raw tool: no crash, and the result is a valid result file.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,6 @@
-// Whatever is given to importCard: no crash, and what is taken is encoded again as it was. Inputs
-// are tried as they are, and with length and checksum made right, so that the content is reached.
+// Any bytes for importCard: no crash, and an accepted card encodes to the same bytes. Inputs are
+// tried as they are, and with a corrected length and checksum, so that the parser reaches the
+// content.
 #include <viaduct/card.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
-// Runs a fuzz target without libFuzzer, as a test: inputs made from a seed, and changed ones of the
-// samples that the target offers. A failure prints seed and iteration, and comes again with them.
-//   TARGET [iterations] [seed] | TARGET FILE...
+// Runs a fuzz target without libFuzzer, as a test. Inputs come from a seed, and from changes to the
+// target's samples. A failure prints seed and iteration, which repeat it.
+//   TARGET [iterations] [seed]
+// TARGET FILE...
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,7 +27,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace viaduct::fuzz {
-// A target that has none is fed with noise alone.
+// A target without samples gets only random bytes.
 [[gnu::weak]] std::vector<Sample> samples() { return {}; }
 
 namespace {
@@ -34,11 +35,11 @@ namespace {
 using base::Random;
 
 constexpr std::size_t kLongest = 4096;
-constexpr unsigned kSecondsPerInput = 10;  // one that takes longer hangs
+constexpr unsigned kSecondsPerInput = 10;  // a longer run counts as a hang
 
 std::uint64_t current_iteration = 0, current_seed = 1;
 
-// Async-signal-safe: no formatting beyond one number at a time.
+// Async-signal-safe, so it formats only one number at a time.
 void sayWhere(int signal) {
   std::array<char, 96> line{};
   char* at = line.data();
@@ -79,7 +80,7 @@ void changeOnce(Sample& input, Random& random) {
     case 2:
       *place = kTelling[random.below(kTelling.size())];
       break;
-    case 3:  // a whole number becomes large
+    case 3:  // make a whole number large
       for (std::size_t i = at; i < std::min(at + 4, input.size()); ++i) input[i] = 0xff;
       break;
     case 4:
@@ -94,7 +95,7 @@ void changeOnce(Sample& input, Random& random) {
   }
 }
 
-// The same for the same seed and iteration, whatever was run before.
+// Depends only on seed and iteration, not on earlier inputs.
 Sample inputOf(const std::vector<Sample>& known, std::uint64_t seed, std::uint64_t iteration) {
   Random random(seed * 0x10001 + iteration);
   if (iteration < known.size()) return known[iteration];
@@ -106,7 +107,7 @@ Sample inputOf(const std::vector<Sample>& known, std::uint64_t seed, std::uint64
 }
 
 void runOne(const Sample& input) {
-  // A copy of exactly its size, so that a sanitizer sees the first byte read beyond it.
+  // A copy of the exact size, so that a sanitizer sees a read of the first byte behind it.
   const Sample exact(input.begin(), input.end());
   ::alarm(kSecondsPerInput);
   LLVMFuzzerTestOneInput(exact.data(), exact.size());

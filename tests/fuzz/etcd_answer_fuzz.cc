@@ -1,5 +1,5 @@
-// Whatever an etcd answers, and whatever somebody wrote into our keys: no crash, and what is taken
-// as a message comes out of the encoder again as it went in.
+// Any bytes as etcd's answers, or as values of our keys: no crash, and an accepted message encodes
+// to the same bytes.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -86,7 +86,7 @@ std::vector<Sample> samples() {
 }
 }  // namespace viaduct::fuzz
 
-// The first byte says what the others are taken for.
+// The first byte selects the parser for the others.
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer calls it so
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;

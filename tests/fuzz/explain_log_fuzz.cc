@@ -1,4 +1,4 @@
-// Any bytes as a log: no crash, a printable result, and the same one however the log is cut.
+// Any bytes as a log: no crash, a printable result, and the same result however the log is split.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,12 +1,12 @@
-// Whatever bytes the link of a peer's fabric backend sends: no crash, and what is read reads the
-// same when written. What the libraries make of addresses and keys is not ours to fuzz.
+// Any bytes from the link of a peer's fabric backend: no crash, and an accepted message encodes to
+// the same bytes. Addresses and keys inside are for the libraries, which are not fuzzed here.
 #include <cstdint>
 #include <cstdlib>
 
-#include "core/fabric/fabric_message.h"
+#include "move/fabric_message.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace viaduct::core::fabric;
+  using namespace viaduct::move;
   const auto bytes = std::as_bytes(std::span(data, size));
   static_cast<void>(decodeGreeting(bytes));
   static_cast<void>(decodePinKey(bytes));

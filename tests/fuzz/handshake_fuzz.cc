@@ -1,5 +1,5 @@
-// Whatever a stranger sends to a connection in its handshake, as dialer and as listener: no crash,
-// no session, and the socket closed or waiting, never more memory than the small limit.
+// Any bytes from a stranger in a handshake, at a dialer and at a listener: no crash, no session, a
+// closed or waiting socket, and no more memory than the small limit.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ using viaduct::Clock;
 using viaduct::base::Fd;
 using viaduct::base::Poller;
 
-// Nobody who does not know the secret gets further than this.
+// No stranger without the secret gets this far.
 struct Unreached final : ConnectionUser {
   viaduct::Result<Life> judge(const Hello&) override { std::abort(); }
   void established(std::uint64_t) override { std::abort(); }

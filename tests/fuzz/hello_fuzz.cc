@@ -1,5 +1,4 @@
-// Whatever stands in the payloads of a session's frames: no crash, and what is taken comes out of
-// the encoder again as it went in.
+// Any payloads of a session's frames: no crash, and an accepted payload encodes to the same bytes.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -63,7 +62,7 @@ std::vector<Sample> samples() {
 }
 }  // namespace viaduct::fuzz
 
-// The first byte says which message the others are.
+// The first byte selects the kind of message of the others.
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer calls it so
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;

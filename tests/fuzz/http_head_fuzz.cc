@@ -1,5 +1,5 @@
-// Whatever bytes a caller of the metrics sends: where a head ends does not depend on the pieces in
-// which it comes, and what is taken for a request is one.
+// Any bytes from a client of the metrics: the end of a head does not depend on the pieces in which
+// it comes, and only requests are accepted.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

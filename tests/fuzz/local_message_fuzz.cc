@@ -1,4 +1,4 @@
-// Whatever bytes a peer's local link sends, with whatever files: no crash, no hang.
+// Any bytes from a peer's local link, with any files: no crash, no hang.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -57,7 +57,7 @@ Fd fileOfKind(const Stage& stage, unsigned kind) {
 
 }  // namespace
 
-// The input is a sequence of: length, a byte that says which files come along, the message.
+// The input is a sequence of: a length, a byte that selects the files, and the message.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static Stage stage;
   NoHost host;

@@ -1,6 +1,6 @@
-// Whatever bytes come to an embedded meeting place or its members, in whatever pieces: the same
-// messages are found however the bytes were cut, no more is held than has come, and what a decoder
-// takes comes out of the encoder again as it went in.
+// Any bytes at an embedded meeting place or its members, in any pieces: the pieces do not change
+// the messages, and no more is buffered than has arrived. An accepted message encodes to the same
+// bytes.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -44,7 +44,7 @@ Found decode(ByteSpan bytes, std::size_t limit, std::size_t piece) {
   return found;
 }
 
-// Gives every message a right check, as far as the lengths lead.
+// Gives every message a correct check value, as far as the lengths allow.
 Bytes madeRight(ByteSpan bytes) {
   Sealer sealer;
   Writer out;
@@ -123,7 +123,7 @@ std::vector<Sample> samples() {
 }
 }  // namespace viaduct::fuzz
 
-// The first byte: in pieces of what size.
+// The first byte sets the size of the pieces.
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer calls it so
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;

@@ -1,5 +1,5 @@
-// Whatever messages some guests send, in whatever order, and whenever they go: the server neither
-// crashes nor speaks to one that is gone, and is empty when all have gone.
+// Guests send any messages in any order, and leave at any time. The server does not crash, sends
+// nothing to a guest that has left, and is empty when all have left.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +32,7 @@ class Desk final : public MemberConnections {
   std::uint64_t pings = 0;
 };
 
-// Small numbers, so that what one says often fits what another has said.
+// Uses few different values, so that messages of different guests often match.
 Bytes messageFor(Type type, std::uint8_t a, std::uint8_t b, const Desk& desk) {
   const std::string name(1, static_cast<char>('a' + a % 2));
   switch (type) {
@@ -58,7 +58,7 @@ Bytes messageFor(Type type, std::uint8_t a, std::uint8_t b, const Desk& desk) {
 }  // namespace
 
 namespace viaduct::fuzz {
-// Three guests that come, meet, gather and go: (guest, type, a, b) four bytes each.
+// Guests that join, meet, gather and leave: (guest, type, a, b), one byte each.
 std::vector<Sample> samples() {
   Sample meeting;
   const auto add = [&](std::uint8_t guest, Type type, std::uint8_t a, std::uint8_t b) {
@@ -73,7 +73,7 @@ std::vector<Sample> samples() {
   add(1, Type::kFind, 1, 1);
   add(5, Type::kPublish, 1, 1);
   for (std::uint8_t guest = 0; guest < 2; ++guest) add(guest, Type::kFinish, 0, 0);
-  add(2, Type::kWelcome, 0, 0);  // goes
+  add(2, Type::kWelcome, 0, 0);  // leaves
   return {meeting};
 }
 }  // namespace viaduct::fuzz
@@ -91,7 +91,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (desk.here.erase(guest) > 0) state.gone(guest, how);
     };
     const auto type = static_cast<Type>(data[at + 1]);
-    if (type == Type::kWelcome) {  // no guest says that: here it means that this one goes
+    if (type == Type::kWelcome) {  // no guest sends it: it means that this one leaves
       leave("gone");
       continue;
     }

@@ -1,4 +1,4 @@
-// Whatever is given as a log of nixlbench: no crash, and only rows that a result file can hold.
+// Any bytes as a nixlbench log: no crash, and only rows that a result file can contain.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

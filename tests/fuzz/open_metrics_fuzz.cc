@@ -1,5 +1,5 @@
-// Whatever text another process gives for its metrics: joined with others it is whole, each of its
-// lines is a description or a sample, and joining it again changes nothing.
+// Any text as another process's metrics: the text joined with others is valid, each line of it is a
+// description or a sample, and joining it again changes nothing.
 #include <array>
 #include <cstddef>
 #include <cstdint>

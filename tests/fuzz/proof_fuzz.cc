@@ -1,5 +1,5 @@
-// What members of a measurement say to each other: questions, answers, and what their devices
-// carried. Whatever it is, it is refused or can be judged; never a crash.
+// Any messages between members of a measurement: questions, answers, and the traffic of their
+// devices. Each is refused or can be judged, without a crash.
 #include <array>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,4 @@
-// Whatever is given as a result file or as a row: no crash, and what is taken is written again as
-// the same.
+// Any bytes as a result file or a row: no crash, and an accepted one is written again unchanged.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// What a fuzz target may offer its driver: inputs that are right, to be changed. Threads: pure.
+// Valid inputs that a fuzz target offers its driver, to be changed. Threads: pure.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,6 @@
-// Whatever bytes come, in whatever pieces: the decoder takes no more memory than its limit, finds
-// the same frames however the bytes were cut, and says nothing more once it is broken. Frames are
-// also made consistent, as somebody with the key could make them, so that more than the check is
-// reached.
+// Any bytes in any pieces: the decoder stays within its memory limit, finds the same frames for all
+// pieces, and gives no more frames after an error. Inputs are also tried with correct checksums, as
+// an owner of the key could send, so that the parser goes further.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -51,7 +50,7 @@ Found decode(ByteSpan bytes, std::size_t limit, std::size_t piece) {
   return found;
 }
 
-// Gives every frame its due number and a right checksum, as far as the lengths lead.
+// Gives every frame its number and a correct checksum, as far as the lengths allow.
 Bytes madeRight(ByteSpan bytes) {
   Bytes out(bytes.begin(), bytes.end());
   std::size_t at = 0;
@@ -92,7 +91,7 @@ std::vector<Sample> samples() {
 }
 }  // namespace viaduct::fuzz
 
-// The first byte: in pieces of what size.
+// The first byte sets the size of the pieces.
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer calls it so
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;

@@ -1,5 +1,5 @@
-// Whatever bytes come out of a data socket: no crash, no hang, nothing written outside of what is
-// pinned. The same bytes are tried as a hello and as a peer's list of addresses.
+// Any bytes from a data socket: no crash, no hang, and no write outside pinned memory. The same
+// bytes are tried as a hello, and as a peer's list of addresses.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static_cast<void>(tcp::decodeAddresses(bytes));
 
   tcp::FuzzStage stage;
-  // The first byte says in what pieces they come.
+  // The first byte sets the size of the pieces.
   const std::size_t piece = bytes.empty() ? 1 : 1 + std::to_integer<std::size_t>(bytes[0]) * 16;
   if (!bytes.empty()) bytes = bytes.subspan(1);
   while (!bytes.empty()) {

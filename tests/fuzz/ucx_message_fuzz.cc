@@ -1,5 +1,5 @@
-// Whatever messages a peer of ucx sends: no crash, nothing is believed to be behind a head that is
-// not there, and what is read reads the same when written.
+// Any messages from a peer of ucx: no crash, no belief in bytes behind an incomplete head, and an
+// accepted message encodes to the same bytes.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

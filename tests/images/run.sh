@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Builds the images `slim` and `slim-python` without a container engine, over a new Debian 12 in the place of
-# debian:12-slim, runs what is in them, adds slim to an image without a C library, and executes the steps of
+# Builds the images `slim` and `slim-python` without a container engine, on a new Debian 12 in place of
+# debian:12-slim. Runs their programs, adds slim to an image without a C library, and executes the steps of
 # efa-cuda.Dockerfile that need no GPU vendor's download.
 #
 #   tests/images/run.sh        as root
 #
-# exit: 0 all passed; 1 one did not; 77 skipped, because this machine lacks what it takes, and says what.
-# VIADUCT_IMAGE_PROGRAM=FILE and VIADUCT_IMAGE_WHEELS=FOLDER (of ./dev wheel) take these in the place of new builds,
+# exit: 0 all passed; 1 one failed; 77 skipped, because this machine lacks a program, which it names.
+# VIADUCT_IMAGE_PROGRAM=FILE and VIADUCT_IMAGE_WHEELS=FOLDER (from ./dev wheel) replace new builds,
 # which saves most of the time.
-# All it writes is in build/images/.
+# It writes only to build/images/.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 source=$PWD work=$PWD/build/images
@@ -37,7 +37,7 @@ export CONTAINERS_STORAGE_CONF=$work/storage.conf BUILDAH_ISOLATION=chroot ENGIN
 # shellcheck source=deploy/docker/engine.sh
 . deploy/docker/engine.sh
 
-# import NAME FOLDER: an image of one layer.
+# import NAME FOLDER: makes an image of one layer.
 import() {
   local container
   container=$(buildah from scratch)
@@ -45,7 +45,7 @@ import() {
   buildah commit --quiet --rm "$container" "$1" >/dev/null
 }
 
-# What debian:12-slim has, and the way of this machine's apt to its packages.
+# Makes the packages of debian:12-slim, and this machine's apt sources.
 make_base() {
   local root=$work/root
   mkdir -p "$root/etc/dpkg/dpkg.cfg.d"
@@ -62,12 +62,12 @@ make_base() {
   rm -rf --one-file-system -- "$root"
 }
 
-# The same file with the given program in the place of the first stage's compiler.
+# Makes a Dockerfile whose first stage copies the given program instead of compiling one.
 use_program() {
   mkdir -p "$work/context"
   git -C "$source" archive HEAD deploy LICENSE CMakeLists.txt | tar -x -C "$work/context"
   cp -- "$VIADUCT_IMAGE_PROGRAM" "$work/context/program"
-  # The commands of the first stage, without the packages and the compiler.
+  # Runs the commands of the first stage, without packages and compiler.
   awk '/^FROM/ { stage++ }
        stage == 1 && /^RUN apt-get/ { skip = 1 }
        stage == 1 && /^RUN cmake/ { print "RUN install -D /source/program /out/usr/local/bin/viaduct \\"; skip = 1 }
@@ -80,7 +80,7 @@ use_program() {
 step() {
   local start=$SECONDS
   echo "-- $1"
-  # Not in the condition itself, where `set -e` would not hold.
+  # Runs outside the condition, because `set -e` has no effect inside one.
   "${@:2}" >"$work/log" 2>&1 &
   if wait $!; then
     echo "   ok ($((SECONDS - start)) s)"
@@ -116,7 +116,7 @@ backends_of_slim() {
   ! grep -E '^ +- +(local|tcp|ofi|ucx) ' "$work/explain"
 }
 
-# of_image TEMPLATE: of the image's configuration.
+# of_image TEMPLATE: prints a part of the image's configuration.
 of_image() { buildah inspect --type image --format "$1" localhost/viaduct:test; }
 labels_of_slim() {
   local label
@@ -125,7 +125,7 @@ labels_of_slim() {
   done | tee "$work/labels"
   ! grep -vE ': .+' "$work/labels" || return 1
   [[ $(in_slim viaduct --version) == "viaduct $(sed -n 's/^version: //p' "$work/labels") "* ]] || return 1
-  # The check of health is a command, which has to succeed in the image.
+  # The health check is a command, which has to succeed in the image.
   local check
   check=$(of_image '{{range .Docker.Config.Healthcheck.Test}}{{.}} {{end}}')
   [[ $check == "CMD "* ]] || return 1
@@ -135,7 +135,7 @@ labels_of_slim() {
 
 user_of_slim() { [[ $(in_slim id -u) == 65532 ]]; }
 
-# The name comes late in a mount namespace, which an ordinary user may not have here.
+# The name becomes resolvable late, in a mount namespace, which an ordinary user may not have here.
 late_name_in_slim() {
   local container
   container=$(buildah from --pull-never localhost/viaduct:test)
@@ -150,7 +150,7 @@ etcd_of_slim() {
     etcd-check http://127.0.0.1:24379'
 }
 
-# slim-python.Dockerfile with the given wheels in the place of the first stage's compiler.
+# Makes slim-python.Dockerfile's first stage copy the given wheels instead of compiling.
 use_wheels() {
   mkdir -p "$work/python"
   git -C "$source" archive HEAD deploy examples LICENSE CMakeLists.txt | tar -x -C "$work/python"
@@ -198,7 +198,7 @@ example_in_slim_python() {
     viaduct-p2p --mode initiator --ip 127.0.0.1 --buffer_sizes 64K --timeout 60 | tee /dev/stderr | grep "^ *64K "'
 }
 
-# An image that has nothing but a static shell.
+# Adds slim to an image that contains only a static shell.
 add_to_strange_image() {
   mkdir -p "$work/strange/bin" "$work/strange/tmp" "$work/strange/etc"
   cp "$(command -v busybox)" "$work/strange/bin/"
@@ -210,7 +210,7 @@ add_to_strange_image() {
     --max_block_size=4096 --num_iter=16 --warmup_iter=16
 }
 
-# RUN lines of efa-cuda.Dockerfile, joined over their continuation lines, with the stage they are in.
+# The RUN lines of efa-cuda.Dockerfile with their stage; continuation lines are joined.
 run_lines() {
   awk '/^FROM/ { stage++ }
        /\\$/ { sub(/\\$/, ""); line = line $0; next }
@@ -228,7 +228,7 @@ full_over_a_stand_in() {
       curl*) echo "   not run, for want of the source: $(grep -o 'https://[^ ]*' <<<"$line")" >>"$work/not-run"; left=$((left + 1)) ;;
       cmake*) echo "   not run here, the same as in slim: cmake ..." >>"$work/not-run"; left=$((left + 1)) ;;
       *)
-        # The stand-in's name of one package; links may lead nowhere without the fabrics.
+        # The package name that the stand-in uses. Links may lead nowhere without the fabrics.
         buildah run --env LIBFMT=libfmt9 "$container" -- sh -ec "$line" </dev/null
         ran=$((ran + 1))
         ;;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# stranger.sh WHAT DIR BUILD: one thing that a stranger does with the tree in DIR/prefix, which `tree`
-# installs from BUILD; with the compiler $CXX and $CXXFLAGS.
+# stranger.sh WHAT DIR BUILD: one action of a user with the installation in DIR/prefix; `tree`
+# installs it from BUILD. Uses the compiler $CXX and $CXXFLAGS.
 set -euo pipefail
 here=$(cd -- "$(dirname -- "$0")" && pwd)
 what=$1 out=$2/$1 prefix=$2/prefix build=$3
@@ -13,7 +13,7 @@ fail() {
   exit 1
 }
 
-# A program that moves blocks starts with few libraries; a sanitizer's do not count.
+# A program that moves blocks loads few libraries; those of a sanitizer do not count.
 expect_few_libraries() {
   ldd "$1"
   local count
@@ -25,7 +25,7 @@ expect_stripped() {
   if readelf --section-headers --wide "$1" | grep -F .debug_; then fail "$1 is not stripped"; fi
 }
 
-# Two processes of the program move blocks and notes.
+# Two processes of the program exchange blocks and notes.
 expect_a_pair() {
   "$1" receiver "$out/card" &
   "$1" sender "$out/card"
@@ -46,13 +46,16 @@ case $what in
     done
     python3 -B "$here/../../tools/check_docs.py" "$prefix/share/doc/viaduct"
     ;;
+  library)
+    "$here/engine_library.sh" "$prefix"/lib*/libviaduct.*
+    ;;
   find_package)
     cmake -G Ninja -S "$examples" -B "$out" -DCMAKE_PREFIX_PATH="$prefix"
     cmake --build "$out"
     ctest --test-dir "$out" --output-on-failure
     expect_few_libraries "$out/hello_transfer"
     ;;
-  cxx17)  # the headers refuse it in words, and pkg-config names the standard
+  cxx17)  # the headers' error says so, and pkg-config names the standard
     grep -q '^Description: .*-std=c++20' "$(find "$prefix" -name viaduct.pc)"
     echo '#include <viaduct/viaduct.h>' >"$out/old.cc"
     if "$CXX" -std=c++17 -I"$prefix/include" -fsyntax-only "$out/old.cc" 2>"$out/errors"; then
@@ -63,7 +66,7 @@ case $what in
   pkg_config)
     PKG_CONFIG_PATH=$(dirname -- "$(find "$prefix" -name viaduct.pc)")
     export PKG_CONFIG_PATH
-    # Word splitting of flags is what eval undoes: pkg-config escapes a prefix that has spaces.
+    # eval undoes the escapes that pkg-config puts into a prefix with spaces.
     eval "flags=($CXXFLAGS $(pkg-config --cflags --libs viaduct))"
     # shellcheck disable=SC2154  # eval sets it
     "$CXX" -std=c++20 "$examples/hello_transfer.cc" "${flags[@]}" \
@@ -71,7 +74,7 @@ case $what in
     "$out/stranger"
     expect_few_libraries "$out/stranger"
     ;;
-  c_find_package)  # a project in C alone: no compiler of C++ is looked for
+  c_find_package)  # a project in C alone, which looks for no C++ compiler
     cat >"$out/CMakeLists.txt" <<TEXT
 cmake_minimum_required(VERSION 3.22)
 project(stranger LANGUAGES C)

@@ -1,8 +1,8 @@
-// Preloaded into the program: copies between processes that go wrong, and are reported as done.
-// LIE says how, LIE_PART which part of them: 0.5.
-//   skip: nothing is copied        short: the last half is not
-//   swap: the first two pieces change places     shift: all arrives 8 bytes late
-//   stale: what was copied before is copied again    flip: one bit turns over
+// Preloaded into the program: copies between processes that go wrong but report success.
+// LIE sets the kind of fault, LIE_PART the part of the copies: 0.5.
+//   skip: copies nothing           short: leaves out the last half
+//   swap: exchanges the first two pieces     shift: moves all bytes up by 8
+//   stale: repeats the bytes of an earlier copy    flip: flips one bit
 #include <dlfcn.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -30,7 +30,7 @@ std::string_view variable(const char* name) {
 
 bool lies() {
   static const double part = std::strtod(std::string(variable("LIE_PART")).c_str(), nullptr);
-  // A row's rounds have threads of their own: the numbers go on from one to the next.
+  // Global, because each row's rounds have new threads, which continue the numbers.
   static std::atomic<std::uint64_t> count{static_cast<std::uint64_t>(::getpid()) << 32U};
   std::uint64_t dice = (count.fetch_add(1) + 1) * 0x9e3779b97f4a7c15U;
   dice = (dice ^ (dice >> 30U)) * 0xbf58476d1ce4e5b9U;
@@ -46,7 +46,7 @@ std::size_t bytesOf(const Pieces& pieces) {
 
 std::byte* start(const iovec& piece) { return static_cast<std::byte*>(piece.iov_base); }
 
-// The pieces without their first `bytes`.
+// The pieces without their first `bytes` bytes.
 Pieces without(Pieces pieces, std::size_t bytes) {
   while (bytes >= pieces.front().iov_len) {
     bytes -= pieces.front().iov_len;
@@ -87,7 +87,7 @@ class Lie {
     if (local.size() > 1) std::swap(local[0], local[1]);
     copy(local, remote);
   }
-  // Of writes: what the first one that was this long carried.
+  // For writes: repeats the bytes of the first write of this length.
   void stale(const Pieces& local, const Pieces& remote) const {
     static std::vector<std::byte> before;
     if (!writes_ || before.size() != bytesOf(local)) {
@@ -117,7 +117,7 @@ ssize_t copied(const char* name, pid_t pid, const iovec* local, unsigned long lo
                const iovec* remote, unsigned long remotes, unsigned long flags) {
   const auto real = reinterpret_cast<Copy>(::dlsym(RTLD_NEXT, name));
   const Pieces here(local, local + locals), there(remote, remote + remotes);
-  // Few bytes are a backend that looks whether it may.
+  // Short copies are a backend's probe, and stay honest.
   if (bytesOf(here) < 4096 || !lies()) return real(pid, local, locals, remote, remotes, flags);
   Lie(real, pid, std::string_view(name) == "process_vm_writev").tell(variable("LIE"), here, there);
   return static_cast<ssize_t>(bytesOf(here));

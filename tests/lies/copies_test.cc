@@ -1,4 +1,5 @@
-// A backend that reports transfers as done which it skips, or which arrive wrong.
+// A backend reports success for transfers that it skips or corrupts; the benchmark has to detect
+// it.
 #include "lies/lies_testing.h"
 
 namespace viaduct::testing {
@@ -33,7 +34,7 @@ TEST_F(Copies, AlmostAllThatAreSkippedAreCaught) {
   expectCaught(bench("skip", "0.99", {"--iterations", "2000"}));
 }
 
-// A fifth of them escapes 72 checks once in 9,000,000 rows.
+// If a fifth of the copies is skipped, 72 checks miss that once in 9,000,000 rows.
 TEST_F(Copies, AFifthThatIsSkippedIsCaughtInEveryShape) {
   const std::vector<std::vector<std::string>> shapes{
       {"--iterations", "2000"},

@@ -1,4 +1,4 @@
-// The shipped program with a lie preloaded into it.
+// Runs the shipped program with a lie preloaded into it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ inline std::size_t count(const std::string& text, const std::string& word) {
   return found;
 }
 
-// The text as one line: what is printed is broken where a terminal ends.
+// The text as one line, because the output is broken at the terminal's width.
 inline std::string flat(const std::string& text) {
   std::istringstream words(text);
   std::string out;
@@ -31,7 +31,7 @@ inline std::string flat(const std::string& text) {
   return out;
 }
 
-// What it prints. One row: blocks of plain memory, copied between two processes.
+// The program's output for one row: blocks of plain memory, copied between two processes.
 inline std::string benchWith(const std::string& library,
                              const std::vector<std::string>& environment,
                              const std::vector<std::string>& more) {

@@ -1,5 +1,5 @@
-// Preloaded into a member: its host has another boot id, so that two processes of one host take
-// themselves for two hosts.
+// Preloaded into a member: reports another boot id, so that two processes of one host take each
+// other for two hosts.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/types.h>
@@ -12,10 +12,10 @@ namespace {
 
 using Open = int (*)(const char*, int, ...);
 
-// The mode is there only where a file may be made; elsewhere nobody looks at it.
+// Only calls that may create a file pass a mode; other calls ignore it.
 int opened(const char* name, const char* path, int flags, mode_t mode) {
   const auto real = reinterpret_cast<Open>(::dlsym(RTLD_NEXT, name));
-  const char* const forged = std::getenv("LIE_BOOT_ID");  // a file
+  const char* const forged = std::getenv("LIE_BOOT_ID");  // a file with the boot id
   const bool asked = std::string_view(path).ends_with("/proc/sys/kernel/random/boot_id");
   return real(asked && forged != nullptr ? forged : path, flags, mode);
 }

@@ -1,4 +1,4 @@
-// Bytes that take another path than their backend says.
+// Bytes take another path than their backend reports; the benchmark has to detect it.
 #include <unistd.h>
 
 #include <filesystem>
@@ -13,10 +13,10 @@
 namespace viaduct::testing {
 namespace {
 
-// An RDMA provider of libfabric that hands everything to its TCP provider.
+// An RDMA provider of libfabric that passes all calls to its TCP provider.
 class TcpAsRdma : public ::testing::Test {
  protected:
-  // What it prints, and ends with.
+  // The program's output and exit code.
   static std::pair<std::string, int> bench(const std::vector<std::string>& more) {
     std::vector<std::string> words{"bench", "--backend", "ofi", "--block-sizes",
                                    "64K",   "--batch",   "16",  "--iterations",
@@ -41,11 +41,11 @@ TEST_F(TcpAsRdma, IsNamed) {
   EXPECT_GE(count(out, "ofi/efa"), 1U) << out;
   EXPECT_EQ(count(out, "FALLBACK"), 1U) << out;
   EXPECT_EQ(count(out, "proven"), 0U) << out;
-  // Beside the traffic of other programs it can be taken for a copy in memory.
+  // Beside other programs' traffic, the run may look like a copy in memory.
   EXPECT_TRUE(!quiet || count(out, "went over loopback") == 1) << out;
 }
 
-TEST_F(TcpAsRdma, IsNotWhatWasRequired) {
+TEST_F(TcpAsRdma, DoesNotSatisfyRequireRdma) {
   std::pair<std::string, int> run;
   onAQuietNetwork([&] { run = bench({"--require", "rdma"}); });
   const auto& [out, code] = run;
@@ -54,8 +54,8 @@ TEST_F(TcpAsRdma, IsNotWhatWasRequired) {
   EXPECT_EQ(count(out, "NOT-REQUIRED: rdma was required"), 1U) << out;
 }
 
-// A member that says to be on another host: the bytes stay in this host's memory, and the row is
-// about a network between two hosts.
+// A member claims to be on another host. The bytes stay in this host's memory, while the row claims
+// a network between two hosts.
 TEST(OneHostAsTwo, IsNamed) {
   if (!kPreloads) GTEST_SKIP() << "skipped: no preloading under a sanitizer";
   const std::string file = ::testing::TempDir() + "boot_id_" + std::to_string(::getpid());

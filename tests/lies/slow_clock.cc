@@ -1,4 +1,4 @@
-// Preloaded into the program: a clock that runs at half its pace, so that all seems twice as fast.
+// Preloaded into the program: a clock at half speed, so that everything seems twice as fast.
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ std::int64_t nanoseconds(const timespec& at) {
 extern "C" int clock_gettime(clockid_t clock, timespec* at) noexcept {
   const int code = static_cast<int>(::syscall(SYS_clock_gettime, clock, at));
   if (clock != CLOCK_MONOTONIC || code != 0) return code;
-  // By the epoch of the system's clock, so that all processes have the same one.
+  // Starts from an epoch of the system's clock, so that all processes have the same zero.
   constexpr std::int64_t kMonth = std::int64_t{30} * 24 * 3600 * 1'000'000'000;
   static const std::int64_t first = nanoseconds(*at) / kMonth * kMonth;
   const std::int64_t slow = first + (nanoseconds(*at) - first) / 2;

@@ -1,4 +1,4 @@
-// A target that stands still in the middle of a row.
+// A target stops in the middle of a row; the benchmark has to report it.
 #include <signal.h>
 
 #include "lies/lies_testing.h"

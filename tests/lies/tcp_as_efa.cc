@@ -1,5 +1,5 @@
-// A libfabric provider that says to be `efa`, and hands everything to `tcp;ofi_rxm`: TCP under the
-// name of RDMA. libfabric loads it from FI_PROVIDER_PATH, in the place of its own `efa`.
+// A libfabric provider that claims to be `efa` but passes all calls to `tcp;ofi_rxm`: TCP under the
+// name of RDMA. libfabric loads it from FI_PROVIDER_PATH in place of its own `efa`.
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kBelow = "tcp;ofi_rxm";
 
-// All fabrics and all domains of the provider below have one table of calls each.
+// All fabrics of the provider below share one table of calls, and so do all its domains.
 fi_ops_fabric fabric_calls;
 fi_ops_fabric* fabric_below = nullptr;
 fi_ops_domain domain_calls;
@@ -23,7 +23,7 @@ fi_info* translated(const fi_info* info) {
   fi_info* const out = info != nullptr ? fi_dupinfo(info) : fi_allocinfo();
   std::free(out->fabric_attr->prov_name);
   out->fabric_attr->prov_name = ::strdup(kBelow);
-  out->fabric_attr->prov_version = 0;  // ours is above what the one below would take
+  out->fabric_attr->prov_version = 0;  // the provider below would refuse our higher version
   return out;
 }
 
@@ -68,12 +68,12 @@ int getInfo(std::uint32_t version, const char* node, const char* service, std::u
   if (rc != 0) return rc;
   for (fi_info* one = *out; one != nullptr; one = one->next) {
     std::free(one->fabric_attr->prov_name);
-    one->fabric_attr->prov_name = nullptr;  // libfabric writes our name there
+    one->fabric_attr->prov_name = nullptr;  // libfabric writes our provider's name there
   }
   return 0;
 }
 
-fi_provider provider{.version = FI_VERSION(9999, 0),  // above that of libfabric's own
+fi_provider provider{.version = FI_VERSION(9999, 0),  // above libfabric's own
                      .fi_version = FI_VERSION(1, 17),
                      .context = {},
                      .name = "efa",
@@ -83,7 +83,7 @@ fi_provider provider{.version = FI_VERSION(9999, 0),  // above that of libfabric
 
 }  // namespace
 
-// NOLINTBEGIN(readability-identifier-naming): what libfabric looks for
+// NOLINTBEGIN(readability-identifier-naming): libfabric looks for this name
 extern "C" __attribute__((visibility("default"))) fi_provider* fi_prov_ini();
 extern "C" fi_provider* fi_prov_ini() { return &provider; }
 // NOLINTEND(readability-identifier-naming)

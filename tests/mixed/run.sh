@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Lets two processes talk, one of this version and one of the last release: over each backend, write and read,
-# each as the initiator once. They move blocks, whose contents are checked, or both end with an error that names
-# the versions.
+# Runs two processes together, one of this version and one of the last release: over each backend,
+# write and read, each as the initiator once. They move blocks with checked contents, or both end
+# with an error that names the versions.
 #
 #   tests/mixed/run.sh BUILD      a build folder with the program `viaduct` of this version
 #
-# exit: 0 all as above; 1 one did not; 77 skipped, because there is no last release.
-# VIADUCT_LAST=REVISION stands for the newest tag v*. VIADUCT_MIXED_SECONDS (120) is how long a pair has.
+# exit: 0 all did so; 1 one did not; 77 skipped, because there is no last release.
+# VIADUCT_LAST=REVISION replaces the newest tag v*. VIADUCT_MIXED_SECONDS (120) limits the time of a
+# pair.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 this=$(realpath -- "${1:?usage: run.sh BUILD}")/apps/viaduct/viaduct
@@ -41,7 +42,7 @@ free_port() {
   python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
-# pair BACKEND OP INITIATOR TARGET: 0 when they moved blocks, or when both said why they do not.
+# pair BACKEND OP INITIATOR TARGET: succeeds if they moved blocks, or if both said why they do not.
 pair() {
   local arguments=(bench --meet "127.0.0.1:$(free_port)" --meet-timeout 30s --backend "$1"
     --require "backend:$1" --op "$2" --block-sizes "4KiB,64KiB,4MiB" --iterations 16)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# packages.sh make|look BUILD: makes the Debian packages of BUILD, or looks at them. With exit code 77 the
+# packages.sh make|look BUILD: makes the Debian packages of BUILD, or checks them. Exit code 77: the
 # machine lacks a program for it.
 set -euo pipefail
 what=$1 build=$2 folder=$2/package
@@ -14,7 +14,7 @@ fail() {
   printf '%s\n' "$*" >&2
   exit 1
 }
-package() { # NAME: its file
+package() { # NAME: prints its file
   local files=("$folder/$1"_*.deb)
   [[ -e ${files[0]} && ${#files[@]} == 1 ]] || fail "not one package $1: ${files[*]}"
   printf '%s\n' "${files[0]}"
@@ -41,7 +41,8 @@ expect_depends() {
 
 if [[ $what == make ]]; then
   rm -rf -- "$folder"
-  # As root's umask may be: the files are for everybody.
+  # With a strict umask, as root may have it, the packaged files must still be readable for
+  # everybody.
   (umask 077 && cpack --config "$build/CPackConfig.cmake" -B "$folder")
   rm -rf -- "$folder/_CPack_Packages"
   exit
@@ -56,7 +57,7 @@ for name in viaduct libviaduct libviaduct-dev python3-viaduct; do
     [[ -n $(field $name $one) ]] || fail "$name has no field $one"
   done
   expect_file $name "share/doc/$name/copyright"
-  # Nothing outside of /usr, nothing that only root can read, and nobody's files.
+  # No files outside /usr, none that only root can read, and none of another owner.
   expect_no_file $name '^\./(etc|var|opt|home|usr/local|root|work)'
   [[ -z $(dpkg-deb --info "$(package $name)" conffiles 2>/dev/null || true) ]] || fail "$name has conffiles"
   listing=$(dpkg-deb --contents "$(package $name)")
@@ -91,11 +92,14 @@ for name in viaduct libviaduct python3-viaduct; do
     fail "a library that is loaded at run time is a dependency of $name"
 done
 
-# Each function of the C interface, and no other, has the version that never changes.
+# All functions of the C interface, and only these, have the symbol version that never changes.
 root=$(mktemp -d)
 trap 'rm -rf -- "$root"' EXIT
 dpkg-deb --extract "$(package libviaduct)" "$root"
 dpkg-deb --extract "$(package libviaduct-dev)" "$root"
+dpkg-deb --extract "$(package python3-viaduct)" "$root"
+"$(dirname -- "$0")/../install/engine_library.sh" "$root"/usr/lib/*/libviaduct.so.0 \
+  "$root"/usr/lib/python3/dist-packages/viaduct/_core.*.so
 versioned=$(nm --dynamic --defined-only "$(echo "$root"/usr/lib/*/libviaduct.so.0)" | sed -n 's/.* \(.*\)@@VIADUCT_C_1$/\1/p' | sort)
 declared=$(sed 's,/\*.*\*/,,' "$root/usr/include/viaduct/c.h" |
   grep -oE '\bviaduct_[a-z_]+\(' | tr -d '(' | sort -u | grep -v '^viaduct_sized$')

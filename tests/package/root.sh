@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # root.sh FOLDER: installs the packages of FOLDER into a new Debian, uses them, and removes them.
 #
-# exit: 0 all passed; 1 something failed; 77 skipped. Needs root, for mounts and a root folder of its own.
-# The Debian is made once, with what the packages depend on and a C compiler, and kept in
-# build/package-root. Packages come from where this machine's apt gets them, or from VIADUCT_DEBIAN_MIRROR.
+# exit: 0 all passed; 1 a step failed; 77 skipped. Needs root, for mounts and its own root folder.
+# The Debian system is made once, with the packages' dependencies and a C compiler, and kept in
+# build/package-root. Its packages come from this machine's apt sources, or from
+# VIADUCT_DEBIAN_MIRROR.
 set -euo pipefail
 self=$(realpath -- "${BASH_SOURCE[0]}")
 source=$(realpath -m -- "$(dirname -- "$self")/../..")
@@ -34,7 +35,7 @@ make_system() {
   mv -- "$system.part" "$system"
 }
 
-# All files, but for logs and what dpkg, apt and the loader note of their own work.
+# All files except logs, and except the records of dpkg, apt and the loader.
 files() {
   find / -xdev \( -path /proc -o -path /dev -o -path /sys -o -path /var/lib/dpkg -o -path /var/cache \
     -o -path /var/log -o -path /var/lib/apt -o -path /packages -o -path /tmp -o -path /run \) -prune \
@@ -43,7 +44,7 @@ files() {
 
 milliseconds() { echo $((${EPOCHREALTIME/./} / 1000)); }
 
-# In the new system.
+# Runs in the new system.
 use_packages() {
   local before after start took one
   before=$(files)
@@ -73,7 +74,7 @@ use_packages() {
 
   apt-get install -y -q --no-install-recommends --reinstall /packages/*.deb >/tmp/log 2>&1 || fail "$(cat /tmp/log)"
   viaduct --version >/dev/null
-  # The library alone goes without the program, and the other way round.
+  # Either package can be removed without the other.
   apt-get purge -y -q viaduct >/tmp/log 2>&1 || fail "$(cat /tmp/log)"
   rm /tmp/card
   /tmp/pair receiver /tmp/card >/dev/null &
@@ -93,7 +94,7 @@ case ${2:-} in
   --inside)
     use_packages
     ;;
-  --mounted)  # in mounts of its own: what the packages change lies in memory
+  --mounted)  # in a mount namespace: changes by the packages stay in memory
     root=$(mktemp -d)
     mount -t tmpfs tmpfs "$root"
     mkdir "$root/upper" "$root/work" "$root/system"

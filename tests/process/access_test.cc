@@ -1,5 +1,5 @@
-// Memory that changes behind its pin, at the target and at the initiator: an error at both ends,
-// and nobody dies.
+// Pinned memory is unmapped or protected, at the target or at the initiator: both ends get an
+// error, and no process dies.
 #include <string>
 
 #include "process/pair.h"
@@ -11,14 +11,14 @@ using namespace std::chrono_literals;
 
 class Access : public ::testing::TestWithParam<DataPath> {
  protected:
-  // Whether the copy at the end whose memory has changed is ours, and can fail.
+  // Whether our code copies at the end whose memory has changed, so that the copy can fail.
   static bool copyIsOurs(OpKind kind) {
     const std::string name = GetParam().name;
     return name != "ofi" && (name != "ucx" || kind == OpKind::kWrite);
   }
-  // Peers reach the file, whatever its owner does with its own view of it.
+  // Peers map the file, independently of the owner's own mapping.
   static bool staysReachable() { return GetParam().name == std::string("mapped"); }
-  // Where the test needs memory that peers map it is the agent's.
+  // If the test needs memory that peers map, the agent allocates it.
   static std::string memory(const std::string& label, std::uint64_t bytes) {
     if (staysReachable()) return "memory " + label + " " + std::to_string(bytes);
     return "pages " + label + " " + std::to_string(bytes) + " write";
@@ -29,10 +29,10 @@ struct Case {
   const char* label;
   std::uint64_t bytes, block;
 };
-// Bytes that come with their head, and bytes that do not.
+// Few bytes travel with their header, and many do not.
 constexpr Case kCases[] = {{"few", 4096, 512}, {"many", 4 << 20, 64 << 10}};
 
-TEST_P(Access, OfThePeerIsKnownBeforeAnythingIsPosted) {
+TEST_P(Access, OfThePeersMemoryIsKnownBeforeAPost) {
   Survivor survivor(GetParam());
   auto victim = survivor.start();
   victim->must("pages fixed 65536 read");
@@ -79,8 +79,8 @@ TEST_P(Access, ThatTheTargetLosesFailsTheTransferAndNobodyDies) {
       }
 }
 
-// The initiator unmaps or protects memory that it has pinned: the transfer fails. With plain copies
-// ("mapped") a process ends itself so, as any program does.
+// The initiator unmaps or protects memory that it has pinned, and the transfer fails. With plain
+// copies ("mapped"), a process that does so kills itself, like any program.
 TEST_P(Access, ThatTheInitiatorLosesFailsTheTransferAndNobodyDies) {
   const std::string name = GetParam().name;
   if (name != "tcp" && name != "cma") GTEST_SKIP() << "skipped: " << name << " does not tell";

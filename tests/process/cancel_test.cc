@@ -1,4 +1,4 @@
-// What is taken back stays taken back: cancelled transfers and withdrawn memory, on both sides.
+// Cancelled transfers and withdrawn memory: no byte moves afterwards, on either side.
 #include "process/pair.h"
 #include "support/bytes.h"
 
@@ -7,10 +7,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A slow machine's peer that has not confirmed within the grace would count as lost.
+// Long times, because a peer that does not confirm within the grace counts as lost, even on a slow
+// machine.
 class Cancelled : public ::testing::TestWithParam<DataPath> {
  protected:
-  // Cancels a post in its middle; the buffers of both ends are then somebody else's.
+  // Cancels a post in its middle, and then gives the buffers of both ends another use.
   void cancelInTheMiddle(OpKind kind) {
     const auto data = survivor_.memory(Survivor::kData, "");
     data.fill(1);
@@ -22,14 +23,14 @@ class Cancelled : public ::testing::TestWithParam<DataPath> {
     EXPECT_TRUE(end.state == TransferState::kCancelled || end.state == TransferState::kDone)
         << transferStateName(end.state);
     data.fill(0x3c);
-    // The target's memory is free when a later note has arrived.
+    // The target's memory is free once a later note has arrived.
     ASSERT_TRUE(survivor_.peer().note("yours"));
     EXPECT_EQ(victim_->must("takenote 10000"), "survivor yours");
     victim_->must("fill data 61");
     survivor_.expectWorks(*victim_);
     EXPECT_EQ(data.differ(0x3c), 0);
     EXPECT_EQ(victim_->number("differ data 61"), 0);
-    // The same plan serves again.
+    // The same plan can be posted again.
     ASSERT_TRUE(transfer.post());
     const Status ended = transfer.wait(10s);
     EXPECT_TRUE(ended) << ended.error().text();
@@ -43,11 +44,11 @@ class Cancelled : public ::testing::TestWithParam<DataPath> {
 TEST_P(Cancelled, AWriteInTheMiddle) { cancelInTheMiddle(OpKind::kWrite); }
 TEST_P(Cancelled, AReadInTheMiddle) { cancelInTheMiddle(OpKind::kRead); }
 
-// Nothing ends here because a peer is silent: that would take longer than all a test waits for.
+// A long detection time, so that no peer counts as lost for its silence during a test.
 class TakenBack : public ::testing::TestWithParam<DataPath> {
  protected:
   static constexpr auto kGrace = 500ms;
-  static constexpr auto kBusy = 10s;  // what a busy machine takes besides
+  static constexpr auto kBusy = 10s;  // extra time for a busy machine
 
   Survivor survivor_{GetParam(), 60s, kGrace};
   std::unique_ptr<PeerProcess> victim_ = survivor_.start();
@@ -104,7 +105,7 @@ TEST_P(TakenBack, MemoryIsWithdrawnInTheMiddleOfAPeersStorm) {
   victim_->must("storm t");
   const Status released = data.pin->release();
   EXPECT_TRUE(released) << released.error().text();
-  // Only memory of our own can still be looked at.
+  // Only our own memory can still be read here.
   fillWith(data.own, std::byte{0x21});
   const std::string failure = victim_->must("calm t 10000");
   EXPECT_NE(failure.find(codeName(Code::kDenied)), std::string::npos) << failure;

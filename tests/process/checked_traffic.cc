@@ -18,13 +18,13 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t kBytes = 1 << 20;
-constexpr std::uint64_t kSlots = 4, kSlotBytes = kBytes / kSlots;  // of an inbox
+constexpr std::uint64_t kSlots = 4, kSlotBytes = kBytes / kSlots;  // slots of an inbox
 constexpr std::size_t kBuffers = 6, kKept = 6;
-// A transfer without a deadline of its own has to end by Settings::deadline and the grace: this is
-// past all patience.
+// The limit of a wait. A transfer without its own deadline has to end long before, by
+// Settings::deadline and the grace.
 constexpr auto kForEver = 120s;
 
-// Pattern `number`: every word is another, so that one which is shifted, stale or missing is seen.
+// A word of pattern `number`. All words differ, so a shifted, stale or missing one is noticed.
 std::uint64_t wordOf(std::uint64_t number, std::uint64_t at) {
   return base::Random(number * 0x100000000U + at).next();
 }
@@ -34,7 +34,7 @@ void fill(std::span<std::byte> bytes, std::uint64_t number) {
     std::memcpy(bytes.data() + at, &word, 8);
   }
 }
-// Where the first wrong word lies. `from`: where in the pattern the bytes begin.
+// The position of the first wrong word. `from`: the offset in the pattern at which the bytes begin.
 std::optional<std::uint64_t> wrongAt(std::span<const std::byte> bytes, std::uint64_t number,
                                      std::uint64_t from = 0) {
   for (std::uint64_t at = 0; at < bytes.size(); at += 8) {
@@ -44,7 +44,7 @@ std::optional<std::uint64_t> wrongAt(std::span<const std::byte> bytes, std::uint
   return std::nullopt;
 }
 
-// For the report of a violation.
+// Text for the report of a violation.
 std::string describe(std::span<const std::byte> bytes, std::uint64_t at, std::uint64_t number) {
   std::uint64_t wrong = 0;
   for (std::uint64_t i = 0; i < bytes.size(); i += 8)
@@ -53,7 +53,7 @@ std::string describe(std::span<const std::byte> bytes, std::uint64_t at, std::ui
                      bytes.size(), wrong);
 }
 
-// The peer's latest registration of that sort.
+// The peer's latest pin whose label starts with `prefix`.
 std::optional<PinInfo> latest(const Peer& peer, const std::string& prefix) {
   std::optional<PinInfo> found;
   std::uint64_t newest = 0;
@@ -108,9 +108,9 @@ std::string CheckedTraffic::label(const std::string& what) {
   return fmt::format("{}:{}:{}:{}", what, peer_, instance_, ++labels_);
 }
 
-// Leaves the range mapped without access, so that no address is used twice. A transfer names
-// addresses and is planned again when pins change: a peer that was stopped could rightly reach new
-// memory at an old address.
+// Leaves the range mapped without access, so that no address is used twice. Transfers name
+// addresses, and are planned again when pins change. A peer that was stopped could otherwise
+// rightly reach new memory at an old address.
 CheckedTraffic::Memory::~Memory() {
   const std::span<std::byte> gone = pin ? pin->bytes() : std::span(own);
   pin.reset();
@@ -148,15 +148,16 @@ void CheckedTraffic::inspect(const Memory& memory, const char* whose) {
   violated_(fmt::format("{}: {} was changed at {}", peer_, whose, at - bytes.begin()));
 }
 
-// It is looked at when all others have had their turn: whatever comes late has had the time to.
+// Returns a buffer for its check once all other buffers have had their turn, so that late bytes had
+// time to arrive.
 CheckedTraffic::Memory& CheckedTraffic::nextBuffer() {
   last_buffer_ = (last_buffer_ + 1) % buffers_.size();
   inspect(*buffers_[last_buffer_], "a buffer whose transfer has ended");
   return *buffers_[last_buffer_];
 }
 
-// Picks a random part of `within` bytes, at a multiple of 8: 1 to 256 equal, touching blocks of 8
-// bytes to 256 KiB.
+// A random part of `within` bytes, at a multiple of 8: 1 to 256 equal, touching blocks of 8 bytes
+// to 256 KiB.
 CheckedTraffic::Part CheckedTraffic::anyPart(std::uint64_t within) {
   Part part;
   part.block = std::uint64_t{8} << random_.below(16);
@@ -185,7 +186,7 @@ void CheckedTraffic::copyUntilStopped() {
   }
 }
 
-// With hardly any time between copies, so that whatever happens, happens in the middle of one.
+// Leaves hardly any time between copies, so that most stops and kills fall into a copy.
 void CheckedTraffic::copyOverAndOver(const Peer& peer) {
   const auto yard = latest(peer, "yard:" + agent_.name() + ":");
   if (!yard) return;
@@ -195,7 +196,7 @@ void CheckedTraffic::copyOverAndOver(const Peer& peer) {
   seal(local);
 }
 
-// Nobody else writes on the shelf, in this session or another.
+// Only this traffic writes to its shelf, in this session and all others.
 void CheckedTraffic::writeAndReadBack(const Peer& peer) {
   const auto shelf = latest(peer, "shelf:" + agent_.name() + ":");
   if (!shelf) return;
@@ -218,7 +219,7 @@ void CheckedTraffic::writeAndReadBack(const Peer& peer) {
   seal(back);
 }
 
-// A slot is written again when its note was answered, or with the next session.
+// Writes a slot again once its note was answered, or in the next session.
 void CheckedTraffic::writeWithNote(const Peer& peer) {
   const auto inbox = latest(peer, "inbox:" + agent_.name() + ":");
   if (!inbox) return;
@@ -242,14 +243,14 @@ void CheckedTraffic::sendNotes(const Peer& peer) {
     const Status sent = peer.note(
         fmt::format("note {} {} {} {}", instance_, notes_sent_ + 1, peer.epoch(), padding));
     if (!sent && sent.error().code == Code::kBusy) return;
-    // A note whose send failed may still have left with the session that ended: its number is used
-    // up.
+    // The number is used up even after a failed send, because the note may have left with the
+    // session that ended.
     ++notes_sent_;
     if (!sent) return;
   }
 }
 
-// Now and then it has hardly any time, or is taken back. True when it is done.
+// Some posts get a short deadline or a cancel. Returns true if the transfer is done.
 bool CheckedTraffic::move(OpKind kind, const Peer& peer, const Memory& local, const Part& here,
                           const PinInfo& remote, const How& how) {
   const auto blocks = [&](std::uint64_t base) {
@@ -280,7 +281,7 @@ bool CheckedTraffic::move(OpKind kind, const Peer& peer, const Memory& local, co
   return done;
 }
 
-// Memory is taken away while the peer copies to and from it, and there is another.
+// Releases memory while the peer copies to and from it, and pins other memory.
 void CheckedTraffic::releaseUntilStopped() {
   base::Random random(patterns_ + 1);
   while (!stop_) {
@@ -297,7 +298,7 @@ void CheckedTraffic::releaseUntilStopped() {
   }
 }
 
-// The peer is stopped no longer than a part of the storm.
+// Waits for that long because the test stops the peer only for a part of the storm.
 void CheckedTraffic::becomesOurs(Memory& memory) {
   ++releases_;
   const Status released = memory.pin->release();
@@ -311,7 +312,7 @@ void CheckedTraffic::becomesOurs(Memory& memory) {
   if (!areSettled(released.error().peer)) violated_(released.error().peer + ": never settled");
 }
 
-// "anna, boris": peers that a release has named.
+// Parses "anna, boris", the peers that an error of release() names.
 bool CheckedTraffic::areSettled(std::string names) const {
   std::ranges::replace(names, ',', ' ');
   return std::ranges::all_of(words(names), [&](const std::string& name) {
@@ -335,8 +336,8 @@ void CheckedTraffic::take(const Note& note) {
   }
 }
 
-// What lies there is asked for while the session lives in which it was written: the next one may
-// bring something else.
+// Checks the contents only in the session in which they were written, because the next session may
+// write others.
 void CheckedTraffic::takeData(const Peer& peer, const std::vector<std::string>& in, Heard& heard) {
   const std::uint64_t number = std::stoull(in.at(2)), epoch = std::stoull(in.at(5));
   if (number <= heard.data) violated_(fmt::format("{}: data {} comes again", peer_, number));
@@ -352,7 +353,8 @@ void CheckedTraffic::takeData(const Peer& peer, const std::vector<std::string>& 
   static_cast<void>(peer.note(fmt::format("seen {} {}", in[1], number)));
 }
 
-// A session that ends may take some with it, once. `sent_in`: no later session than it was sent in.
+// The end of a session may lose some notes, once. `sent_in`: the notes arrive in no later session
+// than this one.
 void CheckedTraffic::takeNumber(const Peer& peer, std::uint64_t number, std::uint64_t sent_in,
                                 Heard& heard) {
   if (heard.note == 0) {

@@ -1,6 +1,6 @@
-// Copies and notes between this process and one peer without a pause, with every promise checked
-// that one end can see. Two agents do it to each other, and anything may happen to either process
-// meanwhile. Threads: take() by one; the rest by any.
+// Copies and notes between this process and one peer without a pause. Checks every promise that one
+// end can check. Two agents do this to each other while the test stops and kills their processes.
+// Threads: take() by one; the rest by any.
 #pragma once
 
 #include <viaduct/viaduct.h>
@@ -24,43 +24,43 @@
 
 namespace viaduct::testing {
 
-// Of all agents of a storm.
+// The grace of all agents in a storm.
 inline constexpr auto kStormGrace = std::chrono::milliseconds(100);
 
-// What is checked:
-//  - a buffer is this end's own when its transfer has ended, however it ended;
-//  - released memory is this end's own when release() or settled() has said so;
-//  - what was written is what is read back, and what lies there when the note behind it comes;
-//  - notes come once and in order, and none is missing but at the end of a session.
+// It checks that
+//  - a buffer is this end's own once its transfer has ended, however it ended;
+//  - released memory is this end's own once release() or settled() has said so;
+//  - reads return what was written, and so does memory when the note behind the write arrives;
+//  - notes come once and in order, and only the end of a session loses any.
 class CheckedTraffic {
  public:
   using Violated = std::function<void(const std::string&)>;
-  // `heap`: private memory of the process instead of Agent::allocate.
+  // `heap`: uses private memory of the process instead of Agent::allocate.
   CheckedTraffic(Agent& agent, std::string peer, bool heap, std::uint64_t seed, Violated violated);
   CheckedTraffic(const CheckedTraffic&) = delete;
   CheckedTraffic& operator=(const CheckedTraffic&) = delete;
   ~CheckedTraffic() { stop(); }
 
   void take(const Note& note);  // from that peer
-  // Ends the threads and looks at all memory once more.
+  // Ends the threads and checks all memory a last time.
   void stop();
 
-  std::uint64_t verified() const { return verified_; }  // contents found to be right
+  std::uint64_t verified() const { return verified_; }  // contents that were checked and right
   std::string counts() const;
 
  private:
-  // Pinned memory, and what all of its bytes are while it is this end's own.
+  // Pinned memory, and the value of all its bytes while it is this end's own.
   struct Memory {
     Memory() = default;
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
     ~Memory();
-    std::span<std::byte> own = {};  // not the agent's
+    std::span<std::byte> own = {};  // private memory, not the agent's
     std::optional<Pin> pin = {};
     std::byte mark = {};
     std::span<std::byte> bytes() const { return pin->bytes(); }
   };
-  // Where both ends of a transfer lie, from the start of a memory.
+  // The blocks of both sides of a transfer, as offsets from the start of a memory.
   struct Part {
     std::uint64_t offset = 0, block = 0, count = 0;
     std::uint64_t bytes() const { return block * count; }
@@ -68,7 +68,7 @@ class CheckedTraffic {
   struct How {
     std::uint64_t remote_offset = 0;
     std::string note = {};
-    Duration again = {};  // posted again and again for so long
+    Duration again = {};  // posts again and again for that long
   };
   struct Heard {  // from one process of the peer
     std::uint64_t note = 0, data = 0, gaps = 0, first_epoch = 0;
@@ -95,7 +95,7 @@ class CheckedTraffic {
   void takeNumber(const Peer& peer, std::uint64_t number, std::uint64_t sent_in, Heard& heard);
 
   Agent& agent_;
-  // `instance_` tells lives of a process apart; a pid may come again within a long storm.
+  // `instance_` identifies one run of a process; pids may repeat in a long storm.
   const std::string peer_, instance_;
   const bool heap_;
   const Violated violated_;
@@ -103,14 +103,14 @@ class CheckedTraffic {
   std::vector<std::unique_ptr<Memory>> buffers_;
   std::size_t last_buffer_ = 0;
   std::unique_ptr<Memory> inbox_, shelf_, yard_;  // the peer writes here
-  std::deque<std::unique_ptr<Memory>> released_;  // and here it must not any more
+  std::deque<std::unique_ptr<Memory>> released_;  // the peer must not write here any more
   std::atomic<std::uint64_t> patterns_ = 0, labels_ = 0;
   std::uint64_t notes_sent_ = 0;
-  std::map<std::string, Heard> heard_;  // by the process they came from
+  std::map<std::string, Heard> heard_;  // by the sending process
 
   std::mutex mutex_;
   std::condition_variable acknowledged_;
-  std::uint64_t acknowledged_data_ = 0;  // by the peer; under the mutex
+  std::uint64_t acknowledged_data_ = 0;  // confirmed by the peer; guarded by the mutex
 
   std::atomic<bool> stop_ = false;
   std::atomic<std::uint64_t> verified_ = 0, done_ = 0, failed_ = 0, notes_ = 0, releases_ = 0,

@@ -1,4 +1,4 @@
-// A peer's process is killed, in each phase: everyone who waits wakes, and the next life of it
+// A peer's process is killed in each phase. All waiting threads wake, and the restarted process
 // works.
 #include <thread>
 
@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Promised are 0.5 s; a busy machine gets more, and the figure is printed.
+// The promise is 0.5 s. A busy machine gets more, and the test prints the figure.
 constexpr auto kWakes = 10s;
 
 class PeerDies : public ::testing::TestWithParam<DataPath> {
@@ -19,14 +19,14 @@ class PeerDies : public ::testing::TestWithParam<DataPath> {
     std::printf("%s after %lld ms\n", who, static_cast<long long>(since(killed)));
     EXPECT_LT(Clock::now() - killed, kWakes) << who;
   }
-  // Kills the victim in a storm of the survivor's transfers, and goes on with its next life.
+  // Kills the victim during a storm of the survivor's transfers, and restarts it.
   void killInStorm(OpKind kind) {
     const auto data = survivor_.memory(Survivor::kData, "");
     Transfer transfer = survivor_.plan(kind, data, "data");
     Storm storm(transfer);
     ASSERT_TRUE(storm.finished(2));
     victim_->process().kill();
-    const auto killed = Clock::now();  // dead, which takes a busy machine its time
+    const auto killed = Clock::now();  // once it is dead, which may take long on a busy machine
     const auto failure = storm.failure(2 * kWakes);
     ASSERT_TRUE(failure) << "the transfer still runs";
     expectNoticed(killed, "transfer failed");
@@ -82,7 +82,7 @@ TEST_P(PeerDies, InTheMiddleOfNotes) {
     while (!failure) {
       const Status status = peer.note(text);
       if (status) ++sent;
-      // A full backlog is no news; the loss of the peer is.
+      // A full backlog is no failure here; only the loss of the peer is.
       if (!status && status.error().code != Code::kBusy) failure = status.error();
       if (!status) std::this_thread::yield();
     }
@@ -100,7 +100,7 @@ TEST_P(PeerDies, InTheMiddleOfNotes) {
 TEST_P(PeerDies, WhileItIsBeingReached) {
   PeerProcess other(survivor_.settings("other"));
   const auto card = fromHex(other.card());
-  other.process().stop();  // the system accepts the connection, nobody answers
+  other.process().stop();  // the system accepts connections, but no process answers
   auto peer = survivor_.agent().importCard(card);
   ASSERT_TRUE(peer) << peer.error().text();
   other.process().kill();

@@ -1,5 +1,6 @@
-// A peer's process is stopped in the middle of things, and continues later: it is noticed in time,
-// what was freed stays untouched (docs/failure.md says when memory is free), and the pair recovers.
+// A peer's process is stopped in the middle of its work and continues later. The stop is noticed in
+// time, freed memory stays untouched (docs/failure.md says when memory is free), and the pair
+// recovers.
 #include <atomic>
 #include <thread>
 
@@ -11,12 +12,13 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kDetect = 1s;
-constexpr auto kSlack = 500ms + 10s;  // promised is the first part; the rest is for a busy machine
+constexpr auto kSlack = 500ms + 10s;  // the promised time, and 10 s for a busy machine
 
 class PeerFreezes : public ::testing::TestWithParam<DataPath> {
  protected:
-  // The survivor's memory at the target side is free again: its session is over and it is settled.
-  // A peer that froze inside a chunk has to run on before that; this says whether it had to.
+  // Waits until the survivor's memory at the target side is free: its session is over, and it is
+  // settled. A peer that froze inside a chunk has to continue before. Returns whether memory was
+  // free without that.
   bool waitFree(const Peer& peer, std::uint64_t epoch) {
     const auto stopped = Clock::now();
     EXPECT_TRUE(peer.over(epoch, 20s));
@@ -52,7 +54,7 @@ TEST_P(PeerFreezes, WhileIdle) {
   EXPECT_GT(survivor_.peer().epoch(), epoch);
 }
 
-// The survivor's own buffer is its own as soon as its transfer has ended.
+// The survivor's buffer is its own once its transfer has ended.
 void PeerFreezes::freezeInStorm(OpKind kind) {
   const auto data = survivor_.memory(Survivor::kData, "");
   Transfer transfer = survivor_.plan(kind, data, "data");
@@ -67,7 +69,7 @@ void PeerFreezes::freezeInStorm(OpKind kind) {
   data.fill(0x6b);
   recover();
   EXPECT_EQ(data.differ(0x6b), 0);
-  // What was planned in the life before holds in this one: the same memory is registered there.
+  // A plan of the earlier session is valid in this one, because the same memory is registered.
   Status again = transfer.post();
   if (again) again = transfer.wait(20s);
   EXPECT_TRUE(again) << again.error().text();
@@ -75,8 +77,8 @@ void PeerFreezes::freezeInStorm(OpKind kind) {
 TEST_P(PeerFreezes, InTheMiddleOfAWriteToIt) { freezeInStorm(OpKind::kWrite); }
 TEST_P(PeerFreezes, InTheMiddleOfAReadFromIt) { freezeInStorm(OpKind::kRead); }
 
-// Memory at the target is free after Peer::over and with Peer::settled; the initiator's, which was
-// stopped, when its transfer has ended.
+// The target's memory is free after Peer::over and once Peer::settled. The stopped initiator's
+// memory is free once its transfer has ended.
 void PeerFreezes::freezeInItsStorm(const std::string& kind) {
   const auto data = survivor_.memory(Survivor::kData, "target");
   victim_->must("plan t " + kind + " survivor data target 65536");
@@ -87,8 +89,8 @@ void PeerFreezes::freezeInItsStorm(const std::string& kind) {
   const bool between = waitFree(peer, epoch);
   data.fill(0x33);
   {
-    // It may have been stopped between two posts, and would go on with the next where it is let in
-    // again: not while another has its name.
+    // A process that was stopped between two posts would make its next post once it is admitted
+    // again. It is not admitted while another process has its name.
     const auto other = between ? survivor_.start() : nullptr;
     victim_->process().resume();
     const std::string failure = victim_->must("calm t 20000");
@@ -102,7 +104,7 @@ void PeerFreezes::freezeInItsStorm(const std::string& kind) {
 TEST_P(PeerFreezes, InTheMiddleOfItsOwnWrite) { freezeInItsStorm("write"); }
 TEST_P(PeerFreezes, InTheMiddleOfItsOwnRead) { freezeInItsStorm("read"); }
 
-TEST_P(PeerFreezes, AndIsKilledThen) {
+TEST_P(PeerFreezes, AndIsKilledAfterwards) {
   const auto data = survivor_.memory(Survivor::kData, "target");
   victim_->must("plan t write survivor data target 65536");
   victim_->must("storm t");
@@ -133,12 +135,12 @@ TEST_P(PeerFreezes, AndAWithdrawalDoesNotWaitForIt) {
   recover();
 }
 
-TEST_P(PeerFreezes, AndWithdrawingMuchMemoryLosesNobodyElse) {
+TEST_P(PeerFreezes, AndWithdrawingMuchMemoryLosesNoOtherPeer) {
   const auto third = survivor_.start("third");
   const auto epoch = survivor_.peer("third").epoch();
   auto data = survivor_.memory(Survivor::kData, "target");
   std::vector<Survivor::Memory> more;
-  // Each for itself, they would take twice the time.
+  // One after the other, these releases would take twice the time.
   for (int i = 0; i < 42; ++i) more.push_back(survivor_.memory(4096, ""));
   victim_->must("plan t write survivor data target 65536");
   victim_->must("storm t");
@@ -155,12 +157,12 @@ TEST_P(PeerFreezes, AndWithdrawingMuchMemoryLosesNobodyElse) {
   victim_->process().resume();
 }
 
-// What Pin::release() and Peer::settled() say of a peer that is stopped, while its session lives.
+// Pin::release() and Peer::settled() while a peer is stopped and its session lives.
 class ReleaseFromAFrozenPeer : public ::testing::TestWithParam<DataPath> {
  protected:
   static constexpr std::uint64_t kBytes = 1 << 20;
 
-  // `victim` copies between memory of its own and all of `target` here without a pause.
+  // `victim` copies without a pause between its own memory and all of `target` here.
   static void storm(PeerProcess& victim, const std::string& id, const std::string& kind,
                     const std::string& target) {
     const std::string bytes = std::to_string(kBytes);
@@ -202,7 +204,7 @@ TEST_P(ReleaseFromAFrozenPeer, SaysWhetherTheMemoryMayStillChange) {
     victim_->process().resume();
     ASSERT_TRUE(waitSettled(peer)) << "it runs again";
     if (!settled) target.fill(0x22);
-    // The running peer, which copies elsewhere all the time, holds nothing up.
+    // Releases do not wait for the running peer, which copies elsewhere all the time.
     for (int i = 0; i < 3; ++i) {
       const Status next = survivor_.memory(4096, "").pin->release();
       EXPECT_TRUE(next) << next.error().text();
@@ -228,8 +230,8 @@ TEST_P(ReleaseFromAFrozenPeer, IsOverWhenThePeerIsKilled) {
   EXPECT_EQ(target.differ(0x22), 0);
 }
 
-// Also where nobody can be told any more but by the Pins and Peers that outlive the agent.
-TEST_P(ReleaseFromAFrozenPeer, AfterTheAgentHasClosedSaysSoToo) {
+// After the agent has closed, only the Pins and Peers that outlive it can tell.
+TEST_P(ReleaseFromAFrozenPeer, IsReportedAfterTheAgentHasClosed) {
   for (const bool frozen : {false, true, true, true, true}) {
     SCOPED_TRACE(frozen ? "frozen" : "running");
     Survivor closing(GetParam(), 60s, 50ms);
@@ -258,8 +260,8 @@ TEST_P(ReleaseFromAFrozenPeer, AfterTheAgentHasClosedSaysSoToo) {
   }
 }
 
-// Whoever waits for the frozen peer does so alone.
-TEST_P(ReleaseFromAFrozenPeer, HoldsUpNobodyElse) {
+// Only the thread that waits for the frozen peer is held up.
+TEST_P(ReleaseFromAFrozenPeer, DelaysNoOtherThread) {
   Survivor patient(GetParam(), 60s, 60s);
   const auto victim = patient.start();
   const auto third = patient.start("third");
@@ -273,7 +275,7 @@ TEST_P(ReleaseFromAFrozenPeer, HoldsUpNobodyElse) {
       EXPECT_TRUE(target.pin->release()) << "the peer went on within the grace";
       released = true;
     });
-    // The release is under way, or over.
+    // Continues once the release has begun, or has ended.
     const Peer peer = patient.peer();
     while (!released && peer.settled()) std::this_thread::yield();
     third->must("note survivor hello");

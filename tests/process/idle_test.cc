@@ -1,7 +1,7 @@
-// Two agents that have nothing to do cost next to nothing.
+// Two idle agents use almost no processor time.
 #include "process/pair.h"
 
-// The provider net of libfabric 1.17 leaks what it knew of each endpoint.
+// The provider net of libfabric 1.17 leaks memory for each endpoint.
 extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() { return "leak:libfabric.so"; }
 
@@ -20,9 +20,9 @@ Usage usage(PeerProcess& peer) {
   return {std::stoll(parts[0]), std::stoll(parts[1]), std::stoll(parts[2])};
 }
 
-// A link may be ready before its library has done with connecting: over libfabric's tcp;ofi_rxm
-// each direction makes a connection, and that takes some tens of milliseconds of progress. Over
-// when half a second costs next to nothing.
+// A link may be ready before its library has finished connecting. libfabric's tcp;ofi_rxm opens a
+// connection in each direction, which takes some tens of milliseconds of progress. Waits until half
+// a second costs almost nothing.
 void settle(PeerProcess& peer) {
   for (int i = 0; i < 10; ++i) {
     const Usage before = usage(peer);
@@ -43,7 +43,7 @@ TEST_P(Idle, TwoConnectedAgentsSleepBetweenHeartbeats) {
   settle(*one);
   const Usage before = usage(*one);
   const auto start = Clock::now();
-  // A wait of its own is what an idle engine does; it is one thread that sleeps.
+  // An idle engine waits like this: a thread of its own that sleeps.
   EXPECT_TRUE(one->ask("takenote 3000").starts_with("error"));
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   const Usage after = usage(*one);
@@ -51,9 +51,9 @@ TEST_P(Idle, TwoConnectedAgentsSleepBetweenHeartbeats) {
   const auto wakes = static_cast<double>(after.switches - before.switches);
   std::printf("idle with two peers: %.2f ms CPU and %.1f sleeps a second\n", cpu_us / 1e3 / seconds,
               wakes / seconds);
-  // 2 ms CPU a second are promised for release builds; sanitizers and a busy machine take more.
+  // The promise is 2 ms CPU a second for release builds. Sanitizers and a busy machine take more.
   EXPECT_LT(cpu_us / 1e3 / seconds, 20);
-  // Heartbeats of two peers, sent and received, a few per detection time of 2 s.
+  // Two peers' heartbeats, sent and received, are a few per detection time of 2 s.
   EXPECT_LT(wakes / seconds, 40);
 }
 
@@ -64,8 +64,8 @@ INSTANTIATE_TEST_SUITE_P(Ways, Idle, ::testing::ValuesIn(kDataPaths),
 INSTANTIATE_TEST_SUITE_P(Mute, Idle, ::testing::Values(kMute),
                          [](const auto& path) { return std::string(path.param.name); });
 
-// By the clock a peer that rests looks once a second: it has to be told.
-TEST(Mute, APeerThatRestsIsStirred) {
+// By its timer alone a resting peer looks for work once a second, so a message has to wake it.
+TEST(Mute, ARestingPeerIsWoken) {
   Survivor survivor(kMute);
   const auto victim = survivor.start();
   const auto small = survivor.memory(Survivor::kSmall, "mine");

@@ -1,4 +1,4 @@
-// What the system refuses, and what a process may not do, is an error and not a crash.
+// Refusals by the system, and calls that a process may not make, are errors and not crashes.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What a child says of itself in its exit status, by a function that returns it.
+// Runs a function in a forked child, and returns its result, which the child passes as exit code.
 template <class F>
 int inChild(F run) {
   const pid_t child = ::fork();
@@ -36,7 +36,7 @@ TEST(Fork, AChildsCallsAreRefusedAndTheParentIsNotDisturbed) {
     const auto allocated = survivor.agent().allocate(4096);
     const auto note = peer.note("from the child");
     const auto waited = survivor.agent().waitNote(10s);
-    // Destroying what it inherited is what a child's exit() may do.
+    // A child may destroy inherited objects, because its exit() does so.
     const Agent gone = std::move(survivor.agent());
     const auto bit = [](const auto& result, int value) {
       return !result && result.error().code == Code::kInvalid ? value : 0;
@@ -49,7 +49,7 @@ TEST(Fork, AChildsCallsAreRefusedAndTheParentIsNotDisturbed) {
   survivor.expectWorks(*victim);
 }
 
-// The sockets that a process has open, by what names them in /proc.
+// The open sockets of a process, by their names in /proc.
 std::set<std::string> socketsOf(const std::string& pid) {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/" + pid + "/fd")) {
@@ -79,7 +79,7 @@ TEST(Names, TwoAgentsWithOneNameAreToldApartOrRefused) {
   std::printf("%s\n", answer.c_str());
   EXPECT_TRUE(answer.starts_with("error")) << "the first one lives";
   EXPECT_NE(answer.find("twin"), std::string::npos) << "the reason names the name";
-  // The first has lost nothing.
+  // The first agent keeps its session.
   EXPECT_EQ(survivor.peer("twin").epoch(), epoch);
   EXPECT_TRUE(survivor.peer("twin").note("still here"));
   EXPECT_EQ(first->must("takenote 10000"), "survivor still here");
@@ -103,7 +103,7 @@ TEST(Names, ASilentAgentKeepsItsNameUntilItIsLost) {
 }
 
 TEST(Limits, TooFewDescriptorsToOpenIsAnErrorThatSaysSo) {
-  // The test program of a real life: no agent, a limit just above what it has open.
+  // A program without an agent, whose limit is just above its open files.
   Process process({VIADUCT_PROCESS_PEER});
   EXPECT_EQ(process.ask("limit files 4").value_or("nothing").substr(0, 2), "ok");
   const std::string answer = process.ask("open name=poor").value_or("nothing");
@@ -112,11 +112,11 @@ TEST(Limits, TooFewDescriptorsToOpenIsAnErrorThatSaysSo) {
   EXPECT_NE(answer.find(codeName(Code::kExhausted)), std::string::npos) << answer;
 }
 
-TEST(Limits, TooFewDescriptorsForAPeerHurtNobodyElse) {
+TEST(Limits, TooFewDescriptorsForAPeerHarmNoOtherPeer) {
   Survivor survivor(kDataPaths[2]);
   auto poor = survivor.start("poor");
   PeerProcess late(survivor.settings("late"));
-  poor->must("limit files 4");  // what is open stays open; nothing more can be
+  poor->must("limit files 4");  // open files stay open, but no new ones can be opened
   const std::string answer = poor->ask("import " + late.card());
   if (answer.starts_with("ok")) {
     const std::string ready = poor->ask("ready late 1000");
@@ -125,7 +125,7 @@ TEST(Limits, TooFewDescriptorsForAPeerHurtNobodyElse) {
   }
   late.must("import " + poor->card());
   EXPECT_TRUE(late.ask("ready poor 1000").starts_with("error"));
-  // Who is connected goes on.
+  // A connected peer is not affected.
   EXPECT_TRUE(survivor.peer("poor").note("hello"));
   EXPECT_EQ(poor->must("takenote 10000"), "survivor hello");
   poor->must("limit files 256");
@@ -134,7 +134,7 @@ TEST(Limits, TooFewDescriptorsForAPeerHurtNobodyElse) {
 
 class Shortage : public ::testing::TestWithParam<DataPath> {
  protected:
-  // A process that can open `left` more descriptors. It dials the survivor, or is dialed.
+  // A process that can open `left` more descriptors. It dials the survivor, or is dialed by it.
   std::unique_ptr<PeerProcess> start(int left, bool dials) {
     auto process = std::make_unique<PeerProcess>(survivor_.settings("victim"));
     process->must("memory small " + std::to_string(Survivor::kSmall) +
@@ -150,7 +150,7 @@ class Shortage : public ::testing::TestWithParam<DataPath> {
   void expectRecovers(PeerProcess& victim) {
     victim.must("plenty");
     ASSERT_TRUE(met());
-    victim.must("ready survivor 20000");  // the survivor may have been ready before it
+    victim.must("ready survivor 20000");  // the survivor may have been ready earlier
     ASSERT_TRUE(survivor_.peer().ready(20s));
     survivor_.expectWorks(victim);
     survivor_.peer().forget();
@@ -158,7 +158,7 @@ class Shortage : public ::testing::TestWithParam<DataPath> {
   Survivor survivor_{GetParam()};
 
  private:
-  // A peer that dials is unknown before it has come.
+  // Waits for the peer, because a peer that dials is unknown until it connects.
   bool met() {
     const Deadline until = 20s;
     auto peer = survivor_.agent().peer("victim");
@@ -167,7 +167,7 @@ class Shortage : public ::testing::TestWithParam<DataPath> {
   }
 };
 
-// Each number of descriptors makes another step of a session's beginning fail.
+// Each number of free descriptors makes another step of the connection fail.
 TEST_P(Shortage, BackendsAreTriedAgain) {
   for (int left = 2; left <= 10; ++left) {
     for (const bool dials : {true, false}) {
@@ -184,7 +184,8 @@ TEST_P(Shortage, BackendsAreTriedAgain) {
 INSTANTIATE_TEST_SUITE_P(Every, Shortage, ::testing::ValuesIn(kDataPaths),
                          [](const auto& path) { return std::string(path.param.name); });
 
-// They begin and end at any step. Of libfabric and UCX nobody promises what they make of that.
+// The shortages begin and end at any step. They exclude libfabric and UCX, which promise nothing
+// about them.
 using ShortMoments = Shortage;
 TEST_P(ShortMoments, LeaveNoPeerWithoutABackend) {
   for (int round = 0; round < 40; ++round) {

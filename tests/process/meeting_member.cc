@@ -1,5 +1,5 @@
-// A process that goes to a meeting place and does what it is told: a command per line on stdin, an
-// answer per line on stdout: "ok [value]" or "error CODE text". It ends with its stdin.
+// A process at a meeting place that obeys commands, one per line on stdin. It answers each on
+// stdout with a line "ok [value]" or "error CODE text", and ends with its stdin.
 //   meeting_member PLACE TOKEN NAME DETECT_MS
 #include <fmt/format.h>
 
@@ -31,7 +31,7 @@ struct State {
 
 Deadline within(const std::string& ms) { return std::chrono::milliseconds(std::stoull(ms)); }
 
-// join GROUP SIZE RANK|- MS: gives epoch, rank and hash
+// join GROUP SIZE RANK|- MS: answers epoch, rank and hash
 Answer join(State& state, const Words& in) {
   JoinRequest request{.group = in.at(1),
                       .size = static_cast<std::uint32_t>(std::stoul(in.at(2))),
@@ -43,7 +43,7 @@ Answer join(State& state, const Words& in) {
   return fmt::format("{:x} {} {:x}", roster.epoch, roster.rank, rosterHash(roster));
 }
 
-// gather VALUE|- MS [TIMES]: gives all values, or those of the last time
+// gather VALUE|- MS [TIMES]: answers all values of the last time
 Answer gather(State& state, const Words& in) {
   const int times = in.size() > 3 ? std::stoi(in[3]) : 1;
   std::string out;

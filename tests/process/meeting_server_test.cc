@@ -1,5 +1,5 @@
-// A meeting place in a process of its own, which is killed, frozen and started again at its
-// address while members wait there and while groups live.
+// A meeting place in its own process is killed, frozen and restarted at its address, while members
+// wait there and groups exist.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -46,7 +46,7 @@ class MeetingServer : public ::testing::Test {
   static std::string answerOf(const Member& member) {
     return member->answer(90s).value_or("no answer");
   }
-  // Gives the epoch.
+  // Returns the epoch.
   static std::string expectOneGroup(const std::vector<Member>& members) {
     std::set<std::string> epochs, hashes;
     for (const Member& member : members) {
@@ -69,7 +69,7 @@ class MeetingServer : public ::testing::Test {
     epoch_ = expectOneGroup(members);
     return members;
   }
-  // All are told of the server's end, each in what it is doing.
+  // All members learn of the server's end, each in its present call.
   static void expectToldBy(const std::vector<Member>& members, const std::string& why) {
     for (std::size_t i = 0; i < members.size(); ++i) {
       if (i > 0) members[i]->send((i == 1 ? "gather - " : "finish ") + std::string(kLong));
@@ -86,8 +86,8 @@ class MeetingServer : public ::testing::Test {
     for (const Member& member : members) member->send(std::string("gather - ") + kLong);
     for (const Member& member : members) EXPECT_TRUE(answerOf(member).starts_with("ok"));
   }
-  // It has surely sat down when its rank is taken by it. Where the one that looks was there first,
-  // it comes again. It looks for longer where the place is too slow to say who has come.
+  // The member has joined once its rank is taken. If the probe itself got the rank, the member
+  // tries again. Each look lasts longer, in case the place is too slow to list the members.
   void waitSeated(const Member& member, std::size_t rank) const {
     const auto probe = start("probe");
     for (int ms = 100; ms < 60'000;) {
@@ -104,7 +104,7 @@ class MeetingServer : public ::testing::Test {
   mutable std::string epoch_;
 };
 
-TEST_F(MeetingServer, ThoseWhoWaitComeToTheNextOneAtItsAddress) {
+TEST_F(MeetingServer, WaitingMembersReconnectToTheNextServer) {
   std::vector<Member> members;
   for (std::size_t i = 0; i < 2; ++i) {
     members.push_back(start("m" + std::to_string(i)));
@@ -138,14 +138,14 @@ TEST_F(MeetingServer, AFrozenOneEndsTheGroupForAllAndServesAgainWhenItGoesOn) {
   expectANewGroupOf(members);
 }
 
-// The server is another's port when those who waited come again: they go on waiting.
-TEST_F(MeetingServer, ThoseWhoWaitAtAFrozenOneComeToTheNext) {
+// A new server has the port when the waiting members reconnect, and they go on waiting there.
+TEST_F(MeetingServer, MembersWaitingAtAFrozenServerReconnectToTheNext) {
   std::vector<Member> members;
   members.push_back(start("m0"));
   members[0]->send(join(0));
   waitSeated(members[0], 0);
   server_->stop();
-  // It is found out, and tried again.
+  // Gives the members time to notice the frozen server, and to try again.
   std::this_thread::sleep_for(3s);
   EXPECT_FALSE(members[0]->answer(0s)) << "it still waits";
   server_->kill();
@@ -157,7 +157,7 @@ TEST_F(MeetingServer, ThoseWhoWaitAtAFrozenOneComeToTheNext) {
   expectOneGroup(members);
 }
 
-TEST_F(MeetingServer, NamesStandAtTheNextOneToo) {
+TEST_F(MeetingServer, NamesArePublishedAtTheNextServerAgain) {
   const auto owner = start("owner"), seeker = start("seeker");
   EXPECT_EQ(owner->ask(std::string("publish decode-0 card ") + kLong), "ok ");
   server_->kill();
@@ -165,7 +165,7 @@ TEST_F(MeetingServer, NamesStandAtTheNextOneToo) {
   EXPECT_EQ(seeker->ask(std::string("find decode-0 ") + kLong), "ok card");
 }
 
-// Thousands who connect and never say a word; of a flood, each that is hung up on calls again.
+// Thousands of connections that never send a byte. In a flood, each closed one connects again.
 TEST_F(MeetingServer, StrangersKeepNoMemberOut) {
   for (const std::string how : {"idle", "flood"}) {
     Process strangers({VIADUCT_STRANGERS, where_, how == "idle" ? "2000" : "500", how});

@@ -1,6 +1,6 @@
-// Meeting places and members that are real processes: many at the same instant, killed and stopped
-// at any moment. VIADUCT_MEET_ROUNDS says how many rounds of random kills there are, VIADUCT_SEED
-// which.
+// Meeting places and members as separate processes: many start at the same instant, and are killed
+// and stopped at any moment. VIADUCT_MEET_ROUNDS sets the number of rounds of random kills,
+// VIADUCT_SEED the kills.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ class MeetingProcesses : public ::testing::TestWithParam<PlaceKind> {
   static std::string answerOf(const Member& member) {
     return member->answer(90s).value_or("no answer");
   }
-  // All are in one group with one roster, and every rank is there once.
+  // All members are in one group with one roster, and every rank exists once.
   static void expectOneGroup(const std::vector<Member>& members) {
     std::set<std::string> epochs, hashes;
     std::set<std::size_t> ranks;
@@ -85,9 +85,8 @@ class MeetingProcesses : public ::testing::TestWithParam<PlaceKind> {
     sendAll(members, line);
     for (const Member& member : members) expectOk(answerOf(member));
   }
-  // The victim has surely sat down when its rank is taken. Where the one that looks was there
-  // first, the victim comes again. It looks for longer where the place is too slow to say who has
-  // come.
+  // The victim has joined once its rank is taken. If the probe itself got the rank, the victim
+  // tries again. Each look lasts longer, in case the place is too slow to list the members.
   void waitSeated(const Member& victim, std::size_t size, const std::string& rank) {
     const auto probe = start("probe");
     for (int ms = 100; ms < 60'000;) {
@@ -106,15 +105,15 @@ class MeetingProcesses : public ::testing::TestWithParam<PlaceKind> {
   std::unique_ptr<RunningPlace> running_;
 };
 
-// Nobody is missed for being slow: so many processes at once leave each other little time.
+// Long detection times, because so many processes at once make each other slow.
 class MeetingCrowds : public MeetingProcesses {
  protected:
   MeetingCrowds() : MeetingProcesses(30s) {}
 };
 
-// The leftovers of a round are members that have come to a group that never became whole, a whole
-// group in a barrier, and one that is whole and idle; all are killed at random moments, some while
-// the next round's members come already.
+// Each round leaves members of a group that was never complete, a complete group in a barrier, and
+// an idle complete group. All are killed at random moments, some while the next round's members
+// already join.
 TEST_P(MeetingCrowds, ManyAtTheSameInstantOverTheLeftoversOfKilledRuns) {
   const std::uint64_t seed = fromEnvironment("VIADUCT_SEED", 1);
   const std::uint64_t rounds = fromEnvironment("VIADUCT_MEET_ROUNDS", 4);
@@ -124,11 +123,11 @@ TEST_P(MeetingCrowds, ManyAtTheSameInstantOverTheLeftoversOfKilledRuns) {
   for (std::uint64_t round = 0; round < rounds && !HasFailure(); ++round) {
     SCOPED_TRACE("round " + std::to_string(round) + " of seed " + std::to_string(seed));
     const auto left = startMany(1 + random.below(8), "old");
-    const std::size_t size = left.size() + random.below(2);  // whole, or one is missing
+    const std::size_t size = left.size() + random.below(2);  // complete, or one member short
     sendAll(left, join(size));
     std::this_thread::sleep_for(std::chrono::microseconds(random.below(30'000)));
     if (size == left.size() && random.chance(0.5)) left[0]->send(std::string("gather - ") + kLong);
-    // The others are killed before anybody comes; this one when they come.
+    // The others are killed before the next members start, and this one meanwhile.
     for (std::size_t i = 1; i < left.size(); ++i) left[i]->kill();
     left[0]->kill();
 
@@ -138,11 +137,11 @@ TEST_P(MeetingCrowds, ManyAtTheSameInstantOverTheLeftoversOfKilledRuns) {
     if (HasFailure()) return;
     expectAllOk(members, std::string("gather - ") + kLong);
     if (random.chance(0.5)) expectAllOk(members, std::string("finish ") + kLong);
-    // else: killed as they stand, when they go out of scope
+    // else: killed as they are, when they go out of scope
   }
 }
 
-TEST_P(MeetingProcesses, OneThatIsKilledWhileAGroupFormsLeavesItsSeat) {
+TEST_P(MeetingProcesses, AMemberKilledWhileAGroupFormsFreesItsRank) {
   const auto first = start("first"), victim = start("victim");
   first->send(join(3, "0"));
   victim->send(join(3, "1"));
@@ -154,7 +153,7 @@ TEST_P(MeetingProcesses, OneThatIsKilledWhileAGroupFormsLeavesItsSeat) {
   for (const auto* member : {&first, &second, &third}) expectOk(answerOf(*member));
 }
 
-TEST_P(MeetingProcesses, OneThatIsFrozenWhileAGroupFormsLosesItsSeatToWhoComesForIt) {
+TEST_P(MeetingProcesses, AMemberFrozenWhileAGroupFormsLosesItsRankToANewOne) {
   const auto victim = start("victim");
   victim->send(join(2, "1"));
   waitSeated(victim, 2, "1");
@@ -166,7 +165,7 @@ TEST_P(MeetingProcesses, OneThatIsFrozenWhileAGroupFormsLosesItsSeatToWhoComesFo
   expectOk(answerOf(second));
 }
 
-TEST_P(MeetingProcesses, AKilledMemberIsNamedToAllWhoWait) {
+TEST_P(MeetingProcesses, AKilledMemberIsNamedToAllWaitingMembers) {
   const auto members = startMany(4, "m");
   sendAll(members, join(4));
   expectOneGroup(members);

@@ -8,7 +8,7 @@ using namespace std::chrono_literals;
 
 class NotesOfProcesses : public ::testing::Test {
  protected:
-  // Notes "FIRST", "FIRST + 1", ... until the victim's notes fill up everything that holds them.
+  // Sends notes "FIRST", "FIRST + 1", ... until all buffers for the victim's notes are full.
   int sendUntilFull(const Peer& to, int first) {
     int next = first;
     for (; next < first + 100000; ++next) {
@@ -25,11 +25,11 @@ class NotesOfProcesses : public ::testing::Test {
   std::unique_ptr<PeerProcess> victim_ = survivor_.start();
 };
 
-TEST_F(NotesOfProcesses, AStoppedReceiverHasThemAllWhenItGoesOn) {
+TEST_F(NotesOfProcesses, AStoppedReceiverGetsThemAllOnceItContinues) {
   const Peer peer = survivor_.peer();
   victim_->process().stop();
   const int sent = sendUntilFull(peer, 0);
-  EXPECT_GT(sent, 1000);  // far more than a ring takes
+  EXPECT_GT(sent, 1000);  // far more than a ring holds
   victim_->process().resume();
   for (int i = 0; i < sent; ++i) {
     const std::string note = victim_->must("takenote 10000");
@@ -37,7 +37,7 @@ TEST_F(NotesOfProcesses, AStoppedReceiverHasThemAllWhenItGoesOn) {
   }
 }
 
-TEST_F(NotesOfProcesses, WhatAKilledSenderHadSentIsRead) {
+TEST_F(NotesOfProcesses, NotesOfAKilledSenderAreRead) {
   for (int i = 0; i < 20; ++i) victim_->must("note survivor n" + std::to_string(i));
   const Peer peer = survivor_.peer();
   const auto epoch = peer.epoch();
@@ -49,7 +49,7 @@ TEST_F(NotesOfProcesses, WhatAKilledSenderHadSentIsRead) {
     EXPECT_EQ(note->text(), "n" + std::to_string(i));
   }
   EXPECT_FALSE(survivor_.agent().takeNote());
-  victim_ = survivor_.start();  // and its next life begins anew
+  victim_ = survivor_.start();  // the restarted victim starts with the first note
   victim_->must("note survivor again");
   EXPECT_EQ(survivor_.agent().waitNote(10s)->text(), "again");
   ASSERT_TRUE(survivor_.peer().note("back"));

@@ -4,12 +4,12 @@ namespace viaduct::testing {
 
 namespace {
 
-// What a test cannot go on without; the message is the library's own.
+// Returns a value without which no test can go on, or prints the library's error and exits.
 template <class T>
 T need(Result<T> result, const char* what) {
   if (!result) {
     ADD_FAILURE() << what << ": " << result.error().text();
-    std::exit(1);  // the harness is broken, and there is nothing to test
+    std::exit(1);  // the harness is broken, so there is nothing to test
   }
   return *std::move(result);
 }

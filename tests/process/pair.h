@@ -1,5 +1,5 @@
-// The survivor, an agent of the test itself, and the victim, an agent in a process of its own; run
-// over every mechanism that two processes have. Threads: the test's.
+// The survivor is the test's own agent, and the victim an agent in another process. The tests run
+// over every mechanism between two processes. Threads: the test's.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,16 +18,16 @@
 
 namespace viaduct::testing {
 
-// How to move bytes between two processes of this host.
+// A way to move bytes between two processes of this host.
 struct DataPath {
   const char* name;
   const char* backend;
-  bool heap;  // the victim's and the survivor's memory is their own, not from Agent::allocate
-  const char* provider = "";  // of libfabric's; empty: the backend's choice
+  bool heap;                  // both use private memory, not Agent::allocate
+  const char* provider = "";  // of libfabric; empty: the backend's choice
   friend void PrintTo(const DataPath& path, std::ostream* out) { *out << path.name; }
 };
 #ifdef VIADUCT_WITH_OFI
-// There is nothing to sleep on for what comes in.
+// A provider without a descriptor to sleep on for incoming messages.
 inline constexpr DataPath kMute{"mute", "ofi", false, "net"};
 #endif
 inline constexpr DataPath kDataPaths[] = {
@@ -44,14 +44,14 @@ inline std::vector<std::byte> filled(std::uint64_t bytes, int with) {
   return std::vector<std::byte>(bytes, static_cast<std::byte>(with));
 }
 
-// Milliseconds since then, for the record of a promise about time.
+// Milliseconds since `start`, to print beside a promised time.
 inline std::int64_t since(Clock::time_point start) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start).count();
 }
 
 class Survivor {
  public:
-  // Pinned memory of the survivor; the pin goes first.
+  // Pinned memory of the survivor. The pin is destroyed first.
   struct Memory {
     std::vector<std::byte> own;
     std::unique_ptr<Pin> pin;
@@ -66,17 +66,17 @@ class Survivor {
 
   Agent& agent() { return *agent_; }
   std::string settings(const std::string& name) const;  // of a victim
-  // `name`, started or started again, ready here and with memory "data" and "small" pinned.
+  // Starts or restarts `name`. It is ready here, and has pinned "data" and "small".
   std::unique_ptr<PeerProcess> start(const std::string& name = "victim");
   Peer peer(const std::string& name = "victim");
   Memory memory(std::uint64_t bytes, const std::string& label);
-  // All of `local` to or from the victim's memory of that label, in blocks that do not merge.
+  // Plans all of `local` to or from the victim's memory of that label, in blocks that do not merge.
   Transfer plan(OpKind kind, const Memory& local, const std::string& remote,
                 std::uint64_t block = 64 << 10);
-  // That a transfer of this pair works now, both ways.
+  // Expects that transfers of this pair work now, both ways.
   void expectWorks(PeerProcess& victim);
 
-  // Large enough for a stop to fall into the middle of a transfer.
+  // Large enough that a stop falls into the middle of a transfer.
   static constexpr std::uint64_t kData = 32 << 20;
   static constexpr std::uint64_t kSmall = 64 << 10;
   static constexpr std::uint64_t kBlock = 64 << 10;

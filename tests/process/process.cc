@@ -18,8 +18,8 @@ namespace viaduct::testing {
 
 namespace {
 
-// The namespaces of a host; none of them for 0. A PID namespace is entered by the parent, for its
-// children; the others by the child itself.
+// The namespaces of a host; none for 0. The parent enters the PID namespace, on behalf of its
+// children. The child enters the others.
 class Namespaces {
  public:
   explicit Namespaces(pid_t host) {
@@ -38,8 +38,8 @@ class Namespaces {
   ~Namespaces() {
     if (here_) ::setns(here_.get(), CLONE_NEWPID);
   }
-  // In the child. The mount namespace comes last: the others' files are open already. It takes in
-  // only who shares no working directory, and TSan has started a thread since fork().
+  // Runs in the child. Enters the mount namespace last, when the others' files are open. It needs a
+  // working directory that no thread shares, and TSan has started a thread since fork().
   bool enter() const {
     return ::unshare(CLONE_FS) == 0 &&
            std::all_of(own_.begin(), own_.end(),
@@ -51,7 +51,7 @@ class Namespaces {
   base::Fd here_;
 };
 
-// In the child, between fork and exec: only what is safe there.
+// Runs in the child between fork and exec, so it makes only async-signal-safe calls.
 [[noreturn]] void become(char* const* argv, int talk, const Namespaces& host) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (!host.enter()) ::_exit(126);
@@ -129,7 +129,7 @@ void Process::stop() {
 }
 
 bool Process::stops() {
-  if (pid_ <= 0) return false;  // which would mean others to kill()
+  if (pid_ <= 0) return false;  // kill() would take it for a group of processes
   ::kill(pid_, SIGSTOP);
   int status = 0;
   if (::waitpid(pid_, &status, WUNTRACED) != pid_) return false;
@@ -151,7 +151,7 @@ void Process::kill() {
 }
 
 int Process::wait(Deadline until) {
-  // The end of the conversation is the end of the process: nobody else has its other end.
+  // The pipe ends when the process ends, because no other process has its other end.
   while (answer(until).has_value()) {
   }
   if (until.passed()) return -1;

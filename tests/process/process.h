@@ -1,5 +1,5 @@
-// Real processes for tests: started, talked to line by line, stopped, continued, killed. They die
-// with the test. Threads: one at a time per process.
+// Processes for tests, which exchange lines with the test. The test stops, continues and kills
+// them; they die with it. Threads: one at a time per process.
 #pragma once
 
 #include <sys/types.h>
@@ -17,29 +17,30 @@ namespace viaduct::testing {
 
 class Process {
  public:
-  // `host`: a process that holds a host's namespaces, which are entered first; 0: here.
+  // `host`: a process whose namespaces the new process enters first; 0: none.
   explicit Process(std::vector<std::string> command, pid_t host = 0);
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
-  ~Process();  // SIGKILL
+  ~Process();  // kills it with SIGKILL
 
   pid_t pid() const { return pid_; }
-  // Sends a line and gives the line that comes back; nothing when the process ended or took longer.
+  // Sends a line and returns the line of the answer; nothing if the process ended or took longer.
   std::optional<std::string> ask(const std::string& line,
                                  Deadline until = std::chrono::seconds(30));
   void send(const std::string& line);
   std::optional<std::string> answer(Deadline until = std::chrono::seconds(30));
 
-  // SIGSTOP returns when the process has stopped, SIGKILL when it is dead and reaped.
+  // stop() returns when the process has stopped, and kill() when it is dead and reaped.
   void stop();
-  bool stops();  // the same; false: it had ended, or ends instead
+  bool stops();  // the same; false: it ended instead
   void resume();
   void kill();
-  // Whether it has closed its end of the conversation, which processes do when they end.
+  // Whether the process has closed its end of the pipe, as processes do when they end.
   bool ended() const;
-  // Waits for its end, and says it as waitpid() does.
+  // Waits for its end, and returns the status as waitpid() does.
   int end();
-  // Waits for its own end: its exit status, or -1 when a signal ended it or it did not come.
+  // Waits until the process exits by itself. Returns the exit code, or -1 after a signal or a
+  // timeout.
   int wait(Deadline until);
 
  private:
@@ -49,22 +50,22 @@ class Process {
   std::string unread_;
 };
 
-// Whether this process has the right to make the namespaces that `unshare` with these options
-// makes.
+// Whether this process has the right to make the namespaces that `unshare` makes with these
+// options.
 bool mayUnshare(std::vector<std::string> options);
 
-// A `process_peer` (see there) that has opened its agent. Failed commands fail the test.
+// A `process_peer` (see process_peer.cc) that has opened its agent. Failed commands fail the test.
 class PeerProcess {
  public:
-  // `settings` as the command `open` takes them: "name=b backends=tcp detect=1000".
+  // `settings` in the form of the command `open`: "name=b backends=tcp detect=1000".
   explicit PeerProcess(const std::string& settings, pid_t host = 0,
                        std::vector<std::string> wrapper = {});
 
-  // The rest of the answer after "ok"; a failure of the test, and empty, when there is none.
+  // Returns the answer after "ok". Without "ok" it fails the test and returns an empty text.
   std::string must(const std::string& line, Deadline until = std::chrono::seconds(30));
-  // The whole answer: "ok ..." or "error CODE text".
+  // Returns the whole answer: "ok ..." or "error CODE text".
   std::string ask(const std::string& line, Deadline until = std::chrono::seconds(30));
-  // The number in an answer.
+  // Returns the number in the answer.
   std::int64_t number(const std::string& line) { return std::stoll("0" + must(line)); }
 
   const std::string& card() const { return card_; }  // in hex

@@ -1,5 +1,5 @@
-// A process with an agent that does what it is told: a command per line on stdin, an answer per
-// line on stdout: "ok [value]" or "error CODE text". It ends with its stdin.
+// A process with an agent that obeys commands, one per line on stdin. It answers each on stdout
+// with a line "ok [value]" or "error CODE text", and ends with its stdin.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -31,7 +31,7 @@ using Words = std::vector<std::string>;
 using Answer = Result<std::string>;
 using viaduct::testing::Storm;
 
-// Members are destroyed from last to first: storms before their transfers, the agent last.
+// Members are destroyed in reverse order: storms before their transfers, the agent last.
 struct State {
   std::vector<viaduct::base::Fd> taken;
   std::optional<Agent> agent;
@@ -54,7 +54,7 @@ std::vector<std::string> split(const std::string& text) {
   return viaduct::testing::words(spaced);
 }
 
-// open KEY=VALUE...: gives the card
+// open KEY=VALUE...: answers the card
 Answer open(State& state, const Words& in) {
   Settings settings;
   for (std::size_t i = 1; i < in.size(); ++i) {
@@ -94,7 +94,7 @@ int protection(const std::string& name) {
   return name == "none" ? PROT_NONE : name == "read" ? PROT_READ : PROT_READ | PROT_WRITE;
 }
 
-// pages LABEL BYTES read|write: memory of its own mapping, full of 1s, with that protection
+// pages LABEL BYTES read|write: pins a separate mapping full of 1s, with that protection
 Answer pages(State& state, const Words& in) {
   const std::uint64_t bytes = number(in.at(2));
   void* const start =
@@ -107,7 +107,7 @@ Answer pages(State& state, const Words& in) {
   return std::string();
 }
 
-// protect LABEL none|read|write|gone: what becomes of its memory while it is pinned
+// protect LABEL none|read|write|gone: protects or unmaps that pinned memory
 Answer protect(State& state, const Words& in) {
   const Pin& pin = state.pins.at(in.at(1));
   const int changed = in.at(2) == "gone" ? ::munmap(pin.data(), pin.size())
@@ -123,7 +123,7 @@ Answer fill(State& state, const Words& in) {
   return std::string();
 }
 
-// differ LABEL BYTE: how many bytes are another
+// differ LABEL BYTE: answers the number of bytes with another value
 Answer differ(State& state, const Words& in) {
   return std::to_string(viaduct::testing::countOther(state.pins.at(in.at(1)).bytes(),
                                                      static_cast<std::byte>(number(in.at(2)))));
@@ -131,13 +131,13 @@ Answer differ(State& state, const Words& in) {
 
 Answer release(State& state, const Words& in) { return done(state.pins.at(in.at(1)).release()); }
 
-// import CARD: gives the peer's name
+// import CARD: answers the peer's name
 Answer import(State& state, const Words& in) {
   VIADUCT_TRY(auto peer, state.agent->importCard(viaduct::testing::fromHex(in.at(1))));
   return peer.name();
 }
 
-// ready PEER MS: gives the epoch
+// ready PEER MS: answers the epoch
 Answer ready(State& state, const Words& in) {
   VIADUCT_TRY(auto peer, state.agent->peer(in.at(1)));
   const Status ready = peer.ready(within(in.at(2)));
@@ -155,7 +155,7 @@ Answer settled(State& state, const Words& in) {
   return std::string(peer.settled() ? "1" : "0");
 }
 
-// ways PEER: how its backends reach the peer
+// ways PEER: answers how its backends reach the peer
 Answer ways(State& state, const Words& in) {
   VIADUCT_TRY(auto peer, state.agent->peer(in.at(1)));
   std::string text;
@@ -164,7 +164,7 @@ Answer ways(State& state, const Words& in) {
   return text;
 }
 
-// All blocks of a pin, backwards, so that neighbours do not merge.
+// All blocks of a pin in reverse order, so that neighbours do not merge.
 Result<Selection> backwards(const PinInfo& pin, std::uint64_t block) {
   VIADUCT_TRY(auto blocks,
               Blocks::strided({.base = pin.address, .bytes = block, .count = pin.bytes / block}));
@@ -194,7 +194,7 @@ Answer post(State& state, const Words& in) {
   return done(state.transfers.at(in.at(1)).post(options));
 }
 
-// wait ID MS: gives the path
+// wait ID MS: answers the path
 Answer wait(State& state, const Words& in) {
   Transfer& transfer = state.transfers.at(in.at(1));
   const Status ended = transfer.wait(within(in.at(2)));
@@ -206,7 +206,7 @@ Answer cancel(State& state, const Words& in) {
   return std::string();
 }
 
-// storm ID: posts it over and over; answers when the first two posts are done
+// storm ID: posts the transfer over and over; answers when the first two posts are done
 Answer storm(State& state, const Words& in) {
   auto& storm = state.storms[in.at(1)];
   storm = std::make_unique<Storm>(state.transfers.at(in.at(1)));
@@ -214,7 +214,7 @@ Answer storm(State& state, const Words& in) {
   return *storm->failure(std::chrono::seconds(0));
 }
 
-// calm ID MS: waits for the error that ends the storm, and gives its code
+// calm ID MS: waits for the error that ends the storm, and answers its code
 Answer calm(State& state, const Words& in) {
   const auto error = state.storms.at(in.at(1))->failure(within(in.at(2)));
   if (!error) return Error{.code = Code::kTimeout, .operation = "calm", .detail = "still blowing"};
@@ -227,13 +227,13 @@ Answer note(State& state, const Words& in) {
   return done(peer.note(in.at(2)));
 }
 
-// takenote MS: gives sender and text
+// takenote MS: answers sender and text
 Answer takeNote(State& state, const Words& in) {
   VIADUCT_TRY(auto note, state.agent->waitNote(within(in.at(1))));
   return note.from + " " + std::string(note.text());
 }
 
-// usage: CPU microseconds, voluntary context switches of all threads, resident KiB
+// usage: answers CPU microseconds, voluntary context switches of all threads, resident KiB
 Answer usage(State&, const Words&) {
   rusage self{};
   ::getrusage(RUSAGE_SELF, &self);
@@ -257,7 +257,7 @@ Answer limit(State&, const Words& in) {
   return std::string();
 }
 
-// shortage N: takes all descriptors that this process may open but N
+// shortage N: opens descriptors until only N more can be opened
 Answer shortage(State& state, const Words& in) {
   auto& taken = state.taken;
   while (taken.emplace_back(::fcntl(0, F_DUPFD_CLOEXEC, 0))) continue;
@@ -296,8 +296,8 @@ constexpr Command kCommands[] = {
     {"plenty", plenty},
 };
 
-// Memory goes from the agent's threads to this one and back with the words that are exchanged with
-// another process, which a race detector cannot see. Any call takes the agent's lock.
+// Orders this thread with the agent's threads. The order comes from lines exchanged with another
+// process, which TSan cannot see. Any call takes the agent's lock.
 void handOver(const State& state) {
   if (state.agent) static_cast<void>(state.agent->peers());
 }

@@ -1,5 +1,5 @@
-// Rounds of random deaths and freezes, from a seed: VIADUCT_KILL_ROUNDS says how many, VIADUCT_SEED
-// which. One survivor per path lives through all of them.
+// Rounds of random kills and freezes, from a seed: VIADUCT_KILL_ROUNDS sets their number,
+// VIADUCT_SEED the seed. One survivor per path lives through all of them.
 #include <thread>
 
 #include "base/random.h"
@@ -19,7 +19,8 @@ class RandomKills : public ::testing::TestWithParam<DataPath> {
     std::optional<Storm> storm;
   };
 
-  // Any mixture of: we write or read there, it writes or reads here.
+  // A random mixture of transfers: the survivor's writes or reads at the victim, and the victim's
+  // here.
   void blow(Load& load) {
     if (random_.chance(0.7)) {
       load.transfer.emplace(survivor_.plan(random_.chance(0.5) ? OpKind::kWrite : OpKind::kRead,
@@ -36,12 +37,12 @@ class RandomKills : public ::testing::TestWithParam<DataPath> {
   }
 
   void round() {
-    // A name of its own: that the one before is withdrawn may not have reached the victim yet.
+    // A new name each round, because the victim may not yet know that the last one was withdrawn.
     target_ = "target" + std::to_string(++rounds_);
     Load load{
         survivor_.memory(Survivor::kData, target_), survivor_.memory(Survivor::kData, ""), {}, {}};
     blow(load);
-    // The moment is part of the weather.
+    // The moment of the fault is random.
     std::this_thread::sleep_for(std::chrono::microseconds(random_.below(20'000)));
     const Peer peer = survivor_.peer();
     const auto epoch = peer.epoch();
@@ -75,8 +76,8 @@ class RandomKills : public ::testing::TestWithParam<DataPath> {
     }
   }
 
-  // Stopped between two posts, it would go on with the next where it is let in again: to calm it,
-  // another has its name for that long.
+  // A process that was stopped between two posts would make its next post once it is admitted
+  // again. To end its storm first, another process takes its name for that long.
   void comeBack(bool calm) {
     const auto other = calm ? survivor_.start() : nullptr;
     victim_->process().resume();

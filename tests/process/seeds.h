@@ -1,4 +1,4 @@
-// Numbers from the environment: which random test, and how long. Threads: any.
+// Numbers from the environment that choose a random test and its length. Threads: any.
 #pragma once
 
 #include <cstdint>

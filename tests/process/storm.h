@@ -1,4 +1,5 @@
-// A transfer posted over and over, so that whatever happens, happens in the middle of one.
+// A transfer that is posted over and over, so that faults fall into the middle of one. Threads: one
+// at a time.
 // Threads: one at a time.
 #pragma once
 
@@ -22,13 +23,13 @@ class Storm {
     thread_.join();
   }
 
-  // Waits until so many posts are done; false when the transfer has failed before.
+  // Waits until `posts` posts are done; false if the transfer failed before.
   bool finished(std::uint64_t posts) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return done_ >= posts || failure_; });
     return done_ >= posts;
   }
-  // Waits for the error that ends it.
+  // Waits for the error that ends the storm.
   std::optional<Error> failure(Deadline until) {
     std::unique_lock lock(mutex_);
     changed_.wait_until(lock, until.at(), [&] { return failure_.has_value(); });

@@ -1,6 +1,7 @@
-// Peers that are stopped, continued, killed and started anew at random instants while they and the
-// survivor copy to each other without a pause, over each path; every promise is checked all the
-// time (checked_traffic.h). VIADUCT_STORM_SECONDS says how long, VIADUCT_SEED which storm.
+// Peers are stopped, continued, killed and restarted at random instants, while they and the
+// survivor copy to each other without a pause. Every promise is checked all the time
+// (checked_traffic.h), over each path. VIADUCT_STORM_SECONDS sets the duration, VIADUCT_SEED the
+// storm.
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -22,14 +23,14 @@ using namespace std::chrono_literals;
 
 class StormOverProcesses : public ::testing::TestWithParam<DataPath> {
  protected:
-  // A process, what this end does to it, and when something befalls it next.
+  // A process, the survivor's traffic with it, and the time of its next fault.
   struct Victim {
     std::string name;
     std::unique_ptr<Process> process;
     std::unique_ptr<CheckedTraffic> traffic;
     Clock::time_point next = {};
     bool stopped = false;
-    std::uint64_t verified_before = 0;  // by its traffic, when the session or process began
+    std::uint64_t verified_before = 0;  // by its traffic, before this session or process
   };
 
   void SetUp() override {
@@ -73,14 +74,14 @@ class StormOverProcesses : public ::testing::TestWithParam<DataPath> {
     victim.verified_before = victim.traffic->verified();
   }
 
-  // What a victim has seen, and whether it lives: nobody but this test ends it.
+  // Reads the victim's violations. Only this test may end the victim.
   void listen(Victim& victim) {
     while (const auto line = victim.process->answer(0ms))
       if (*line != "ready") violated(victim.name + ": " + *line);
     if (victim.process->ended()) endedByItself(victim);
   }
 
-  // UCX 1.13 ends a process whose connection is lost while it is made: docs/gotchas/ucx.md.
+  // UCX 1.13 aborts a process that loses a connection while it is made: docs/gotchas/ucx.md.
   void endedByItself(Victim& victim) {
     const int end = victim.process->end();
     if (!isUcx() || !WIFSIGNALED(end) || WTERMSIG(end) != SIGABRT)
@@ -91,10 +92,11 @@ class StormOverProcesses : public ::testing::TestWithParam<DataPath> {
     start(victim);
   }
 
-  // A short stop falls into the middle of things; a long one costs the peer its session.
+  // Stops, continues or kills a victim. A short stop falls into its work; a long one ends its
+  // session.
   void befall(Victim& victim) {
     listen(victim);
-    // Most processes and sessions get as far as to copy.
+    // Most processes and sessions first get the time to begin copying.
     const bool begins = victim.traffic->verified() == victim.verified_before;
     if (!victim.stopped && begins && (isUcx() || random_.chance(0.95))) return wait(victim, 40ms);
     const bool kills = random_.chance(0.15);
@@ -130,7 +132,7 @@ class StormOverProcesses : public ::testing::TestWithParam<DataPath> {
     }
   }
 
-  // Whoever is left works with the survivor again.
+  // All remaining victims work with the survivor again.
   void calm() {
     for (Victim& victim : victims_)
       if (std::exchange(victim.stopped, false)) victim.process->resume();
@@ -143,7 +145,7 @@ class StormOverProcesses : public ::testing::TestWithParam<DataPath> {
     }
   }
 
-  // Ends both sides, which look at all memory once more.
+  // Ends both sides, which check all memory a last time.
   void countUp() {
     for (Victim& victim : victims_) {
       victim.traffic->stop();

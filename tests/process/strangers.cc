@@ -1,5 +1,5 @@
-// Strangers: connect to one address and never say a word. A line "ok COUNT" when all are there;
-// then of a flood, whoever is hung up on connects again. They end with their stdin.
+// Many connections to one address that never send a byte. Prints "ok COUNT" once all are open. In a
+// flood, each connection that is closed connects again. The process ends with its stdin.
 //   strangers HOST:PORT|unix:@NAME COUNT idle|flood
 #include <poll.h>
 #include <sys/resource.h>
@@ -20,7 +20,7 @@ using namespace viaduct;
 
 constexpr rlim_t kOwnFiles = 32;
 
-// As many as this process may open descriptors for.
+// The number of connections, limited by the descriptors of this process.
 std::size_t atMost(std::size_t count) {
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);

@@ -1,6 +1,6 @@
-// Thousands who connect and say nothing, at an agent that may open 1,024 files: peers come in, from
-// the strangers' own address too, while the strangers are idle and while each that is hung up on
-// calls again.
+// Thousands of silent connections to an agent that may open 1,024 files. Peers still connect, even
+// from the strangers' address: while the strangers are idle, and while each closed one connects
+// again.
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 
@@ -17,13 +17,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// An agent in a process of its own, as an ordinary user starts one.
+// An agent in its own process, with an ordinary user's limits.
 PeerProcess besieged(const std::string& backends, int files = 1024) {
   return PeerProcess("name=besieged secret=ours detect=10000 backends=" + backends, 0,
                      {"bash", "-c", "ulimit -S -n " + std::to_string(files) + "; exec \"$0\""});
 }
 
-// At one address, until the test ends.
+// Silent connections to one address, until the test ends.
 class Crowd {
  public:
   Crowd(const std::string& where, const std::string& count, const std::string& how)
@@ -51,7 +51,8 @@ Agent opened(const std::string& name, const std::string& backend) {
   return *Agent::open({.name = name, .secret = "ours", .backends = {backend}, .detect = 10s});
 }
 
-// Peers come by name and by address: through the Unix socket, and through TCP before it.
+// Half of the peers have the card, and dial the Unix socket. The others have only the address, and
+// dial TCP first.
 void expectOpen(const std::string& backend, const char* count, const char* how, int peers) {
   PeerProcess victim = besieged(backend);
   const auto card = *Card::decode(fromHex(victim.card()));
@@ -71,17 +72,18 @@ void expectOpen(const std::string& backend, const char* count, const char* how, 
               backend.c_str(), count, how, static_cast<long long>(longest));
 }
 
-TEST(Strangers, WhoSayNothingKeepNoPeerOut) {
+TEST(Strangers, ThatSendNothingKeepNoPeerOut) {
   for (const char* backend : {"local", "tcp"}) expectOpen(backend, "2000", "idle", 20);
 }
 
-TEST(Strangers, WhoComeAgainAndAgainKeepNoPeerOut) {
+TEST(Strangers, ThatReconnectWithoutEndKeepNoPeerOut) {
   for (const char* backend : {"local", "tcp"}) expectOpen(backend, "500", "flood", 6);
 }
 
-// They dial all at once, and are more than may be unproven at a time; afterwards all stay.
+// All peers dial at once, which is more than the limit of unproven connections. In the end all are
+// connected.
 TEST(Strangers, AreLimitedAndProvenPeersAreNot) {
-  constexpr int kPeers = 70, kFiles = 512;  // of which 64 may be strangers'
+  constexpr int kPeers = 70, kFiles = 512;  // strangers may use 64 of these files
   PeerProcess victim = besieged("local", kFiles);
   const auto strangers = everywhere(*Card::decode(fromHex(victim.card())), "500", "idle");
   std::vector<Agent> peers;

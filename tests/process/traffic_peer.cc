@@ -1,7 +1,7 @@
-// One end of a storm in a process of its own, which may be stopped and killed at any instant. Its
-// first line says with whom: NAME BACKEND heap|allocate SEED PROVIDER|- DETECT CARD; it answers
-// "ready". From then on it writes a line for each violation that it sees. The next line ends it,
-// and is answered with what was counted.
+// One end of a storm in a process that may be stopped and killed at any instant. Its first input
+// line names the other end: NAME BACKEND heap|allocate SEED PROVIDER|- DETECT CARD; it answers
+// "ready". Then it prints a line for each violation. The next input line ends it, and is answered
+// with its counts.
 #include <viaduct/viaduct.h>
 
 #include <iostream>

@@ -1,4 +1,4 @@
-// What tests and the processes they start say to each other. Threads: plain values.
+// The line format between tests and the processes that they start. Threads: plain values.
 #pragma once
 
 #include <cstddef>

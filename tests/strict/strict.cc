@@ -1,11 +1,12 @@
-// A provider for libfabric that registers memory for each endpoint (FI_MR_ENDPOINT) and forgives
-// nothing, as cxi does: there a region is reached by nobody before it has been bound to an endpoint
-// that takes orders and has been enabled, two of one domain have no key in common, and whoever lets
-// it choose keys is answered with keys of its choice. Everything else is done by `tcp;ofi_rxm`, in
-// whose objects some calls are replaced; a region is registered there when it is enabled here.
-// A domain takes one endpoint, so that nothing is reached through another.
+// A libfabric provider that registers memory for each endpoint (FI_MR_ENDPOINT) and enforces every
+// rule, as cxi does. A region is reachable only once it is bound to an enabled endpoint. Two
+// regions of a domain never share a key. If it may choose keys, it chooses unusual ones.
+// `tcp;ofi_rxm` does all other work: some calls in its objects are replaced. A region is registered
+// there when it is enabled here. A domain accepts one endpoint, so that no region is reached
+// through another.
 //
-// libfabric loads it from FI_PROVIDER_PATH. What a status does not make loud ends the program.
+// libfabric loads it from FI_PROVIDER_PATH. A broken rule that no status can report ends the
+// program.
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
@@ -27,7 +28,7 @@ void insist(bool well, const char* what) {
   std::abort();
 }
 
-// The calls of one object, with the table that they were taken from.
+// The replaced calls of one object, with the original table.
 template <class Ops>
 struct Calls {
   Ops ours;
@@ -36,7 +37,7 @@ struct Calls {
 };
 
 struct Fabric {
-  Calls<fi_ops_fabric> calls;  // stands first: the object leads here by its table
+  Calls<fi_ops_fabric> calls;  // first, so that the object's table leads to this struct
   Calls<fi_ops> fid;
   explicit Fabric(fid_fabric& one) : calls(one.ops), fid(one.fid.ops) {}
 };
@@ -63,14 +64,14 @@ struct Region {
   std::size_t bytes;
   std::uint64_t access;
   Endpoint* endpoint = nullptr;
-  fid_mr* below = nullptr;  // once it is enabled
+  fid_mr* below = nullptr;  // exists once the region is enabled
 };
 
 template <class One, class Table>
 One& of(Table* table) {
   return *reinterpret_cast<One*>(table);
 }
-// Whatever stands behind a fid begins with it.
+// The object that starts with this fid.
 template <class Object>
 Object& whole(fid* one) {
   return *reinterpret_cast<Object*>(one);
@@ -225,7 +226,7 @@ int getInfo(std::uint32_t version, const char* node, const char* service, std::u
   if (rc != 0) return rc;
   for (fi_info* one = *out; one != nullptr; one = one->next) {
     std::free(one->fabric_attr->prov_name);
-    one->fabric_attr->prov_name = nullptr;  // libfabric writes its own idea of it
+    one->fabric_attr->prov_name = nullptr;  // libfabric writes its own name there
     one->domain_attr->mr_mode = FI_MR_ENDPOINT | keys;
   }
   return 0;
@@ -241,7 +242,7 @@ fi_provider provider{.version = FI_VERSION(1, 0),
 
 }  // namespace
 
-// NOLINTBEGIN(readability-identifier-naming): what libfabric looks for
+// NOLINTBEGIN(readability-identifier-naming): libfabric looks for this name
 extern "C" __attribute__((visibility("default"))) fi_provider* fi_prov_ini();
 extern "C" fi_provider* fi_prov_ini() { return &provider; }
 // NOLINTEND(readability-identifier-naming)

@@ -1,5 +1,5 @@
-// Many bytes in one go, compiled with optimisation. A test program is compiled without, and a loop
-// over each byte of some megabytes takes longer there than the test. Threads: pure functions.
+// Operations on many bytes, compiled with optimisation. Test programs are compiled without it, and
+// a loop over some megabytes would take longer there than the test. Threads: pure functions.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,9 @@ inline bool allAre(std::span<const std::byte> bytes, std::byte one) {
 inline bool same(std::span<const std::byte> a, std::span<const std::byte> b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
-// How many of them are not `one`.
+// The number of bytes that differ from `one`.
 std::size_t countOther(std::span<const std::byte> bytes, std::byte one);
-// Each eight bytes depend on their place and on the seed.
+// Fills with random bytes: each eight bytes depend on their place and on the seed.
 void fillRandom(std::span<std::byte> bytes, std::uint64_t seed);
 
 }  // namespace viaduct::testing

@@ -1,4 +1,4 @@
-// Who may use an etcd-server of a test: certificates, and a user with a password. Threads: one.
+// Access control for a test's etcd-server: certificates, and a user with a password. Threads: one.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace viaduct::testing {
 
-// A CA (ca.pem), the certificate of a server (server.pem, .key) and of two clients: `client`
-// without a CommonName and `named` with one; `other.pem` is another CA.
+// A CA (ca.pem), and certificates of a server (server.pem, .key) and of two clients: `client`
+// without a CommonName, and `named` with one. `other.pem` is another CA.
 class Certificates {
  public:
   Certificates();
@@ -23,7 +23,7 @@ class Certificates {
   TemporaryFolder folder_;
 };
 
-// A user `viaduct`, password `S3cret`, who reaches the keys of /viaduct and no others.
+// Adds the user `viaduct` with password `S3cret`, who may use only the keys of /viaduct.
 void switchAuthOn(const EtcdServer& etcd);
 
 }  // namespace viaduct::testing

@@ -48,7 +48,8 @@ std::string EtcdCluster::urls(std::size_t first) const {
 }
 
 std::size_t EtcdCluster::leader() const {
-  // On a busy machine a leader may be late with its heartbeats, and another be elected.
+  // Tries again, because on a busy machine a leader's heartbeats may be late, and another be
+  // elected.
   for (const Deadline until = std::chrono::seconds(60); !until.passed();)
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       const std::string status = nodes_[i]->ctl("endpoint status -w fields");

@@ -1,4 +1,4 @@
-// Several real etcd-servers on loopback that are one cluster. Threads: one at a time.
+// One cluster of several etcd-servers on loopback. Threads: one at a time.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@ class EtcdCluster {
   explicit EtcdCluster(std::size_t nodes);
 
   EtcdServer& node(std::size_t at) { return *nodes_.at(at); }
-  // All endpoints, joined by commas; the first is that of node `first`, the others follow in turn.
+  // All endpoints, joined by commas, starting with node `first`; the others follow in turn.
   std::string urls(std::size_t first = 0) const;
-  // Which node leads, once one does; a failure of the test where none ever does.
+  // The index of the leading node, once there is one. Fails the test if there is none.
   std::size_t leader() const;
 
  private:

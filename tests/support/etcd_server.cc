@@ -40,7 +40,7 @@ Output run(const std::string& command) {
   return out;
 }
 
-// In the child: only what is safe after fork.
+// Runs in the child after fork, so it makes only async-signal-safe calls.
 [[noreturn]] void become(char* const* argv, const char* log) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const int fd = ::open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
@@ -62,7 +62,7 @@ std::string EtcdServer::whyAbsent() {
   static const std::string kWhy = []() -> std::string {
     const Output out = run("etcd --version");
     if (out.status != 0) return "no etcd (package etcd-server)";
-    // The gateway of 3.3 and older has no /v3/.
+    // etcd up to 3.3 has no gateway at /v3/.
     for (const char* old : {"etcd Version: 2.", "etcd Version: 3.0", "etcd Version: 3.1",
                             "etcd Version: 3.2", "etcd Version: 3.3"})
       if (out.text.find(old) != std::string::npos) return "no etcd of version 3.4 or newer";

@@ -1,5 +1,5 @@
-// A real etcd-server on loopback for tests: started on free ports with its data in a folder of its
-// own, stopped, continued, killed, started again; ended with the test. Threads: one at a time.
+// A real etcd-server on loopback for tests, on free ports and with its own data folder. The test
+// stops, continues, kills and restarts it; it ends with the test. Threads: one at a time.
 #pragma once
 
 #include <sys/types.h>
@@ -15,20 +15,20 @@ namespace viaduct::testing {
 class EtcdServer {
  public:
   struct Settings {
-    // https, and only for clients with a certificate that `ca_file` signed.
+    // If set: https, only for clients with a certificate that `ca_file` signed.
     std::string ca_file = {}, certificate_file = {}, key_file = {};
-    std::vector<std::string> arguments = {};  // more of etcd's own
-    // As one of several: its name, and "name=http://127.0.0.1:port" of all, joined by commas. It
-    // then serves only once most of them run: whoever makes them all calls ready().
+    std::vector<std::string> arguments = {};  // more arguments for etcd
+    // For a node of a cluster: its name, and "name=http://127.0.0.1:port" of all nodes, joined by
+    // commas. Such a node serves only once most nodes run; call ready() after starting them all.
     std::string name = "default", cluster = {};
     std::uint16_t peer_port = 0;  // 0: a free one
   };
-  // Why tests over etcd cannot run here; empty: they can.
+  // Why tests with etcd cannot run here; empty: they can.
   static std::string whyAbsent();
 
   EtcdServer() : EtcdServer(Settings()) {}
   explicit EtcdServer(Settings settings);
-  ~EtcdServer();  // SIGKILL
+  ~EtcdServer();  // kills it with SIGKILL
   EtcdServer(const EtcdServer&) = delete;
   EtcdServer& operator=(const EtcdServer&) = delete;
 
@@ -36,13 +36,13 @@ class EtcdServer {
   std::string url(const std::string& host) const;
   std::uint16_t port() const { return port_; }
 
-  // After kill(), with the data and ports of before; returns when it serves.
+  // Restarts after kill(), with the same data and ports. Returns when the server answers.
   void start();
-  void ready();  // returns when it serves
-  void stop();   // SIGSTOP
+  void ready();  // returns when the server answers
+  void stop();   // sends SIGSTOP
   void resume();
-  void kill();  // SIGKILL, and waits until it is dead
-  // etcdctl against this server; its output, a failure of the test when it fails.
+  void kill();  // sends SIGKILL, and waits until the process is dead
+  // Runs etcdctl with this server and returns its output. Fails the test if etcdctl fails.
   std::string ctl(const std::string& arguments) const;
 
  private:
@@ -55,12 +55,12 @@ class EtcdServer {
   pid_t pid_ = -1;
 };
 
-// Skips the test that asks where there is no etcd.
+// Skips the calling test if there is no etcd.
 #define VIADUCT_NEEDS_ETCD()                                                      \
   if (const auto why = ::viaduct::testing::EtcdServer::whyAbsent(); !why.empty()) \
   GTEST_SKIP() << "skipped: " << why
 
-// Runs a shell command; its output. A failure of the test when it does not exit with 0.
+// Runs a shell command and returns its output. Fails the test if the exit code is not 0.
 std::string shell(const std::string& command);
 
 }  // namespace viaduct::testing

@@ -1,4 +1,4 @@
-// TCP ports of loopback that nobody else has. Threads: any.
+// Free TCP ports of loopback, which no other test uses. Threads: any.
 #pragma once
 
 #include <netinet/in.h>
@@ -18,8 +18,8 @@
 
 namespace viaduct::testing {
 
-// False when a test that runs beside this one has been given the port. A name of its own says so
-// for as long as this process lives: the port itself has to stay free.
+// False if another running test has reserved the port. A lock outside the port marks it for as long
+// as this process lives, because the port itself has to stay free.
 inline bool reservePort(std::uint16_t port) {
   static std::mutex lock;
   static std::vector<base::Fd> reserved;
@@ -44,9 +44,8 @@ inline bool isFree(std::uint16_t port) {
   return ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&at), sizeof(at)) == 0;
 }
 
-// It lies below the range out of which the kernel gives ports to connections: one that the kernel
-// chose, and that is free again, may be the next connection's before its server has started.
-// 0: there is none.
+// A free port below the range from which the kernel takes ports for connections; 0: there is none.
+// The kernel could give a port inside that range to a connection before the test's server starts.
 inline std::uint16_t freePort() {
   constexpr unsigned kFirst = 20'000, kCount = 12'000;
   const unsigned begin = static_cast<unsigned>(::getpid()) * 31U;

@@ -11,7 +11,7 @@
 
 namespace viaduct::testing {
 
-// A connection to "host:port"; none where nobody listens.
+// A connection to "host:port"; none if nobody listens.
 inline base::Fd connectTo(const std::string& host_port) {
   const auto address = base::resolve(*base::parseHostPort(host_port))->front();
   base::Fd socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -19,7 +19,7 @@ inline base::Fd connectTo(const std::string& host_port) {
   return socket;
 }
 
-// The whole answer, with its head; empty where nobody listens.
+// The whole response, with its head; empty if nobody listens.
 inline std::string httpGet(const std::string& host_port, const std::string& path) {
   const base::Fd socket = connectTo(host_port);
   const std::string request = "GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n";

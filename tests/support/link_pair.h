@@ -1,5 +1,5 @@
-// Two backends joined as two agents would join them, in one process and one thread: for backend
-// tests that want to see links and rails without agents.
+// Connects two backends as two agents would, in one process and one thread. Tests of a backend use
+// its links and rails without agents.
 #pragma once
 
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 namespace viaduct::testing {
 
-// Unpins as an agent does: until nobody is inside, or the backend gives up.
+// Unpins as an agent does: repeats until no copy is inside, or the backend gives up.
 inline Status withdraw(core::Backend& backend, std::uint32_t slot) {
   Status left = backend.unpin(slot);
   while (!left && left.error().code == Code::kBusy) left = backend.unpin(slot);
@@ -40,10 +40,10 @@ class LinkEnd final : public core::LinkHost {
   std::unique_ptr<core::Link> link;
 };
 
-// Both ends' backends, links and the one poller that drives them.
+// Both ends' backends and links, and the one poller that drives them.
 class LinkPair {
  public:
-  // `seed` gives what is common to both; dialer and address are filled in here.
+  // `seed` has the common fields; the constructor sets dialer and address.
   LinkPair(core::Backend& a, core::Backend& b, base::Poller& poller, const core::LinkSeed& seed)
       : backends_{&a, &b}, poller_(poller) {
     for (const int i : {0, 1}) {
@@ -59,7 +59,7 @@ class LinkPair {
       if (end.link) end.link->close(done[&end == &ends[1] ? 1 : 0]);
   }
 
-  // Pins at `owner` and announces to the other end.
+  // Pins memory at `owner`, and announces the pin to the other end.
   void pin(int owner, std::uint32_t slot, const Segment& memory) {
     auto key = backends_[owner]->pin(slot, memory);
     ASSERT_TRUE(key) << key.error().text();
@@ -81,7 +81,8 @@ class LinkPair {
     deliver();
   }
 
-  // Turns until `until()` is true; false: it is not after a time that a busy machine does not need.
+  // Makes progress until `until()` is true; false if it is not within a time that suffices on a
+  // busy machine.
   template <class F>
   bool run(F until, std::chrono::milliseconds limit = std::chrono::seconds(30)) {
     const auto end = Clock::now() + limit;

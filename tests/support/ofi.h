@@ -1,4 +1,4 @@
-// Which of libfabric's providers the contract of the backends runs over. Threads: any.
+// The libfabric provider for the contract of the backends. Threads: any.
 #pragma once
 
 #include <cstdlib>
@@ -6,7 +6,7 @@
 
 namespace viaduct::testing {
 
-// That of VIADUCT_OFI_PROVIDER; empty: the backend's own choice.
+// The value of VIADUCT_OFI_PROVIDER; empty: the backend chooses.
 inline std::string ofiProvider() {
   const char* const named = std::getenv("VIADUCT_OFI_PROVIDER");
   return named == nullptr ? "" : named;

@@ -1,5 +1,5 @@
-// A thread with /etc/hosts and /etc/resolv.conf of its own; the threads that it starts have them
-// too. Nobody runs its only name server. Threads: the one that enters.
+// Gives a thread its own /etc/hosts and /etc/resolv.conf, also for the threads that it starts. No
+// server runs at its only name server's address. Threads: the one that enters.
 #pragma once
 
 #include <string>
@@ -10,7 +10,8 @@ namespace viaduct::testing {
 
 class OwnNames {
  public:
-  // False where there are no mount namespaces. The resolver gives the server so many seconds.
+  // False if there are no mount namespaces. `timeout`: the seconds that the resolver waits for the
+  // server.
   bool enter(const std::string& server = "127.0.0.1", int timeout = 1);
   void writeHosts(const std::string& text);
 

@@ -22,8 +22,8 @@ inline bool raiseLoopback() {
   return ::ioctl(socket.get(), SIOCSIFFLAGS, &request) == 0;
 }
 
-// Runs `body` in a network namespace of its own, where the loopback's counters see no other
-// program. False without the right to make one: `body` then shares the host's loopback.
+// Runs `body` in its own network namespace, where other programs do not change the loopback's
+// counters. False without the right to make one: `body` then uses the host's loopback.
 template <class F>
 bool onAQuietNetwork(F body) {
   bool quiet = false;

@@ -1,4 +1,4 @@
-// A time in which this process opens no descriptor. Threads: one such time at once.
+// A period in which this process cannot open a descriptor. Threads: one such period at a time.
 #pragma once
 
 #include <gtest/gtest.h>

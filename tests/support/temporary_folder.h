@@ -10,7 +10,7 @@
 
 namespace viaduct::testing {
 
-// Removed at the end with all that is in it.
+// A new folder, which the destructor removes with all its files.
 class TemporaryFolder {
  public:
   TemporaryFolder() : TemporaryFolder(std::filesystem::temp_directory_path()) {}
@@ -25,7 +25,7 @@ class TemporaryFolder {
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   const std::string& path() const { return path_; }
-  // A file below it, with the folders on the way: "/proc/stat".
+  // Writes a file below it, and makes missing folders: "/proc/stat".
   void write(const std::string& file, const std::string& text) const {
     std::filesystem::create_directories(std::filesystem::path(path_ + file).parent_path());
     std::ofstream(path_ + file) << text;

@@ -1,4 +1,4 @@
-// What tests look for in a text. Threads: any.
+// Searches in texts, for tests. Threads: any.
 #pragma once
 
 #include <string>

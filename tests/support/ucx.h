@@ -1,4 +1,4 @@
-// UCX 1.13 crashes under the thread sanitizer as soon as it is opened: docs/gotchas/ucx.md.
+// Skips tests with UCX 1.13 under TSan, which crashes when it is opened: docs/gotchas/ucx.md.
 // Threads: any.
 #pragma once
 
@@ -16,7 +16,7 @@ inline constexpr bool kUcxCrashes = false;
 
 }  // namespace viaduct::testing
 
-// In SetUp(): skips a test over ucx where that cannot work.
+// For SetUp(): skips a test of the backend ucx if UCX would crash.
 #define VIADUCT_SKIP_IF_UCX_CRASHES(backend)                                                   \
   if (::viaduct::testing::kUcxCrashes && std::string_view(backend) == std::string_view("ucx")) \
   GTEST_SKIP() << "skipped: UCX crashes under the thread sanitizer"

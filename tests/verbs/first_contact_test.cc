@@ -1,5 +1,5 @@
-// What a peer's host that is not known yet costs the first contact, in the guest of `./dev check
-// --verbs`, whose clock counts instructions: so times may be judged here.
+// The time of the first contact with a peer whose host is still unknown. Runs in the guest of
+// `./dev check --verbs`, whose clock counts instructions, so a test may judge times.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,9 +21,9 @@ using namespace std::chrono_literals;
 
 struct End {
   std::vector<std::byte> bytes = std::vector<std::byte>(4096);
-  std::unique_ptr<core::fabric::Domain> domain;
-  std::unique_ptr<core::fabric::Registration> memory;
-  std::unique_ptr<core::fabric::Endpoint> endpoint;
+  std::unique_ptr<move::Domain> domain;
+  std::unique_ptr<move::Registration> memory;
+  std::unique_ptr<move::Endpoint> endpoint;
 };
 
 class FirstContact : public ::testing::Test {
@@ -44,20 +44,20 @@ class FirstContact : public ::testing::Test {
     ASSERT_TRUE(endpoint) << endpoint.error().text();
     end.endpoint = *std::move(endpoint);
   }
-  // Both ends are opened and joined, and the near one writes, until it has or cannot any more.
+  // Opens and joins both ends. The near one writes, until the write is done or fails.
   void write() {
     ASSERT_NO_FATAL_FAILURE(open(near_, "near1"));
     ASSERT_NO_FATAL_FAILURE(open(far_, "far1"));
     ASSERT_EQ(std::system("/rail unknown 1"), 0);
     timed([&] { ASSERT_TRUE(near_.endpoint->join(far_.endpoint->address())); });
     timed([&] { ASSERT_TRUE(far_.endpoint->join(near_.endpoint->address())); });
-    const core::fabric::Piece piece{.here = near_.bytes.data(),
-                                    .there = std::bit_cast<std::uintptr_t>(far_.bytes.data()),
-                                    .bytes = 8,
-                                    .local = near_.memory.get()};
+    const move::Piece piece{.here = near_.bytes.data(),
+                            .there = std::bit_cast<std::uintptr_t>(far_.bytes.data()),
+                            .bytes = 8,
+                            .local = near_.memory.get()};
     const auto key = near_.endpoint->keyOf(1, far_.memory->key());
     const auto begun = Clock::now();
-    core::fabric::Flush flush;
+    move::Flush flush;
     bool posted = false;
     while (!(posted && near_.endpoint->ended(flush)) && !near_.endpoint->broken()) {
       ASSERT_LT(Clock::now() - begun, 20s);

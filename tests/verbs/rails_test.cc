@@ -1,6 +1,6 @@
 // Two agents with two RDMA devices each, in the guest of `./dev check --verbs`: near1 and near2
-// here, joined to far1 and far2 there. Rails carry a transfer together; one fails in the middle,
-// comes back and is used again.
+// here, connected to far1 and far2. Rails carry a transfer together; one fails in the middle, comes
+// back, and is used again.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <viaduct/viaduct.h>
@@ -57,7 +57,7 @@ class VerbsRails : public ::testing::Test {
     };
     return a_->plan(kind, *b_at_a_, all(*here_), all(*there_), {.require = "rdma"});
   }
-  // So that no piece is like one from another place or of an earlier round.
+  // Makes every piece differ from other places and earlier rounds.
   static void fill(const Pin& pin, std::uint64_t salt) {
     constexpr std::uint64_t kApart = 512;
     for (std::uint64_t at = 0; at < kBytes; at += kApart) {
@@ -68,7 +68,7 @@ class VerbsRails : public ::testing::Test {
   bool same() const {
     return std::memcmp(here_->bytes().data(), there_->bytes().data(), kBytes) == 0;
   }
-  // What becomes of the second rail; the guest has the program.
+  // Changes the second rail by the guest's program /rail.
   static void secondRail(const std::string& fate) {
     ASSERT_EQ(std::system(("/rail " + fate + " 2").c_str()), 0) << fate;
   }
@@ -91,7 +91,7 @@ bool VerbsRails::both(const Path& path) {
   return carriedBy(path, "rxe_near1") > 0 && carriedBy(path, "rxe_near2") > 0;
 }
 
-// Again and again, every byte each time, until both rails have carried some of it.
+// Posts again and again, checking every byte, until both rails have carried some.
 void VerbsRails::goesOverBoth(Transfer& transfer, OpKind kind) {
   const auto begun = Clock::now();
   do {
@@ -108,8 +108,8 @@ void VerbsRails::goesOverBoth(Transfer& transfer, OpKind kind) {
   for (const PathShare& share : path.shares) EXPECT_EQ(share.way, "verbs;ofi_rxm");
 }
 
-// Which rails are nearest to memory is asked when it has been registered: nobody need have touched
-// it.
+// The backend asks for the rails nearest to memory when it is registered, although no page may have
+// been touched.
 TEST_F(VerbsRails, PagesOfMemoryAreInPlaceOnceItIsPinned) {
   constexpr std::size_t kSome = 4 << 20;
   void* const memory =
@@ -150,7 +150,7 @@ void VerbsRails::survives(Transfer& transfer, const std::string& fate) {
   EXPECT_TRUE(same());
 }
 
-TEST_F(VerbsRails, OneThatFallsSilentInTheMiddleIsMadeUpForAndComesBack) {
+TEST_F(VerbsRails, ASilentRailIsReplacedAndComesBack) {
   auto transfer = plan(OpKind::kWrite);
   ASSERT_TRUE(transfer) << transfer.error().text();
   ASSERT_NO_FATAL_FAILURE(survives(*transfer, "silent"));
@@ -158,8 +158,8 @@ TEST_F(VerbsRails, OneThatFallsSilentInTheMiddleIsMadeUpForAndComesBack) {
   goesOverBoth(*transfer, OpKind::kWrite);
 }
 
-// The last: a device of rxe does not come back from it (docs/gotchas/verbs.md).
-TEST_F(VerbsRails, OneThatGoesDownInTheMiddleIsMadeUpFor) {
+// The last test, because an rxe device does not recover from it (docs/gotchas/verbs.md).
+TEST_F(VerbsRails, ARailThatGoesDownIsReplaced) {
   auto transfer = plan(OpKind::kWrite);
   ASSERT_TRUE(transfer) << transfer.error().text();
   survives(*transfer, "down");

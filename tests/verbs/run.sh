@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Boots Debian's kernel in qemu with RDMA devices in software (rdma_rxe over veth), and runs in it what
-# Viaduct promises of the backends ofi, over verbs;ofi_rxm, and ucx, over rc_verbs.
+# Boots Debian's kernel in qemu with RDMA devices in software (rdma_rxe over veth). Runs the
+# contract of the backends ofi, over verbs;ofi_rxm, and ucx, over rc_verbs, in it.
 #
 #   tests/verbs/run.sh BUILD      a build folder with the programs listed below
 #
-# exit: 0 all passed; 1 a test failed, the guest crashed, or it never said that it had finished;
-# 77 skipped, because this machine lacks what it takes, and says what.
-# VIADUCT_VERBS_SECONDS (900) is how long the guest has; VIADUCT_SETUP=no keeps it from downloading.
+# exit: 0 all passed; 1 a test failed, the guest crashed, or it did not report its end; 77 skipped,
+# because this machine lacks a program, which it names. VIADUCT_VERBS_SECONDS (900) limits the
+# guest's time; VIADUCT_SETUP=no keeps it from downloading.
 set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 build=$(cd -- "${1:?usage: run.sh BUILD}" && pwd)
@@ -14,8 +14,9 @@ mkdir -p "$here/../../build/verbs"
 work=$(cd -- "$here/../../build/verbs" && pwd)
 root=$work/root
 
-# program under BUILD/tests, and which of its tests: README.md says why not the others.
-not_there='*.ACancelledTransferLeavesBothMemoriesAlone/*:*.AFailedTransferDoesNotOutliveItsDeadline/*:*.WhatABrokenRailHadIsCarriedByTheOthers/*:*.SeveralRailsTogetherCarryEveryByteOnce/*:*.StripingIsTurnedOnAndOff/*'
+# Each test program under BUILD/tests, with a filter of its tests. README.md gives the reasons for
+# the excluded ones.
+not_there='*.ACancelledTransferLeavesBothMemoriesAlone/*:*.AFailedTransferDoesNotOutliveItsDeadline/*:*.OtherRailsCarryTheSlicesOfABrokenRail/*:*.SeveralRailsTogetherCarryEveryByteOnce/*:*.StripingIsTurnedOnAndOff/*'
 tests=(
   "backends_ofi_test Ofi/OfiEndpointTest.*/verbs_ofi_rxm"
   "contract/contract_test Fabrics/FabricContract.*/ofi"
@@ -28,8 +29,8 @@ ucx_tests=(
   "contract/contract_test Every/BackendContract.*/ucx:-$not_there:*.ReleasingAPinUnderTrafficLeavesItsMemoryAlone/*:*.BothDirectionsAtOnceDoNotBlockEachOther/*"
 )
 modules=(crc32_generic rdma_rxe rdma_ucm veth sch_netem)
-# The queues that libfabric asks for are longer than rxe has them, and UCX looks for an IPv4 packet's
-# mark where rxe leaves none: docs/gotchas/verbs.md
+# libfabric asks for longer queues than rxe has. UCX looks for an IPv4 packet's mark at a place
+# where rxe leaves none: docs/gotchas/verbs.md
 environment=(
   "VIADUCT_OFI_PROVIDER='verbs;ofi_rxm'"
   FI_UNIVERSE_SIZE=4 FI_OFI_RXM_TX_SIZE=64 FI_OFI_RXM_RX_SIZE=64
@@ -49,14 +50,15 @@ for tool in qemu-system-x86_64 busybox cpio depmod modprobe ip rdma tc dpkg-deb;
   command -v $tool >/dev/null || skip "no $tool"
 done
 
-# Where a library lies whose name the loader knows. All is read: who stops early fails who still writes.
+# The path of a library that the loader knows by this name. Reads all input, because an early exit
+# would make the writer fail.
 library() { ldconfig -p | awk -v name="$1" '$1 == name && /x86-64/ && !n++ { print $NF }'; }
 libfabric=$(library libfabric.so.1)
 [[ -n $libfabric ]] || skip "no libfabric.so.1"
 rxe_provider=$(find /usr/lib -path '*/libibverbs/librxe-*.so' -print -quit)
 [[ -n $rxe_provider && -e /etc/libibverbs.d/rxe.driver ]] ||
   skip "no librxe of libibverbs (package ibverbs-providers)"
-# UCX finds its transports in a folder beside its libraries.
+# UCX looks for its transports in a folder beside its libraries.
 libucp=$(library libucp.so.0)
 ucx_ib=$(dirname "${libucp:-/}")/ucx/libuct_ib.so.0
 if [[ ! -x $build/tests/backends_ucx_test ]]; then
@@ -67,7 +69,7 @@ else
   tests+=("${ucx_tests[@]}")
 fi
 
-# The kernel's package: the newest that apt has, kept in build/verbs.
+# The newest kernel package that apt has, kept in build/verbs.
 package=$(apt-cache depends linux-image-amd64 2>/dev/null |
   awk '$1 == "Depends:" && $2 ~ /^linux-image-[0-9]/ && !n++ { print $2 }') || true
 deb=$(find "$work" -name "${package:-linux-image-}*.deb" -print | sort -V | tail -n 1)
@@ -87,7 +89,7 @@ if [[ ! -e $kernel/complete ]]; then
 fi
 release=$(ls "$kernel/lib/modules")
 
-# with FILE [PLACE]: a file, and the libraries it is linked with, into the guest.
+# with FILE [PLACE]: copies a file, and the libraries that it is linked with, into the guest.
 with() {
   local lib
   install -D "$1" "$root${2:-$1}"
@@ -118,7 +120,7 @@ fill_root() {
   fi
   with "$rxe_provider"
   cp /etc/libibverbs.d/rxe.driver "$root/etc/libibverbs.d/"
-  # The provider verbs looks up `localhost`, and is not there where nobody knows it.
+  # The provider verbs looks up `localhost`, and is missing if that name is unknown.
   echo "127.0.0.1 localhost" >"$root/etc/hosts"
   echo "hosts: files" >"$root/etc/nsswitch.conf"
   {
@@ -140,9 +142,10 @@ console=$work/console
 : >"$console"
 start=$SECONDS
 code=0
-# The guest's clock counts its instructions, a nanosecond each, and skips its idleness: however busy this
-# machine is, no deadline in the guest is missed for it. Without `erms` and `fsrm` the kernel and glibc do
-# not copy by instructions that TCG carries out byte by byte. A panic ends it, and it does not start again.
+# The guest's clock counts its instructions, a nanosecond each, and skips idle time, so a busy
+# machine makes no deadline in the guest expire. Without `erms` and `fsrm`, kernel and glibc avoid
+# copy instructions that TCG executes byte by byte. After a panic the guest ends and does not
+# restart.
 timeout --foreground "${VIADUCT_VERBS_SECONDS:-900}" \
   qemu-system-x86_64 -accel tcg -icount shift=0,sleep=off -cpu max,-erms,-fsrm -m 2G -nic none -display none \
   -no-reboot -monitor none -serial "file:$console" \

@@ -19,7 +19,7 @@ fail() {
   exit 1
 }
 
-# make_system ROOT PACKAGES
+# make_system ROOT PACKAGES: installs a minimal system with these packages into ROOT.
 make_system() {
   local mirror
   mirror=${VIADUCT_DEBIAN_MIRROR:-$("$source/tools/apt_sources.sh" debian bookworm |

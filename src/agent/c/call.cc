@@ -9,7 +9,7 @@
 namespace viaduct::agent::c {
 namespace {
 
-// Programs keep the numbers: an enumerator that moves shall not compile.
+// Programs are compiled with these numbers, so a changed enumerator must not compile.
 constexpr viaduct_code codeOf(Code code) { return static_cast<viaduct_code>(code) + 1; }
 static_assert(codeOf(Code::kInvalid) == VIADUCT_INVALID);
 static_assert(codeOf(Code::kNotFound) == VIADUCT_NOT_FOUND);
@@ -25,7 +25,7 @@ static_assert(codeOf(Code::kProtocol) == VIADUCT_PROTOCOL);
 static_assert(static_cast<int>(MemoryKind::kHost) == VIADUCT_MEMORY_HOST);
 static_assert(static_cast<int>(MemoryAccess::kReadWrite) == VIADUCT_READ_WRITE);
 static_assert(static_cast<int>(MemoryAccess::kReadOnly) == VIADUCT_READ_ONLY);
-// Fields may only be added.
+// Programs are compiled with these sizes: fields may only be added.
 static_assert(sizeof(viaduct_error) == 2704);
 static_assert(sizeof(viaduct_pin_info) == 32);
 static_assert(sizeof(viaduct_note_info) == 272);
@@ -33,7 +33,7 @@ static_assert(sizeof(viaduct_note_info) == 272);
 }  // namespace
 
 std::uint64_t freshHandle() {
-  // A random start makes numbers that were never handles, such as 1, name nothing.
+  // With a random start, a number that was never a handle, such as 1, names nothing.
   static std::atomic<std::uint64_t> next{[] {
     const auto random = base::secretNumber();
     return (random ? *random >> 2U : 0) + (std::uint64_t{1} << 62U);

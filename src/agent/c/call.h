@@ -1,5 +1,5 @@
-// What every call of the C interface does: it takes handles and buffers, turns errors into codes,
-// and lets no exception out. Threads: any.
+// Common parts of all calls of the C interface. They take handles and buffers, turn errors into
+// codes, and let no exception out. Threads: any.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,12 +20,12 @@ namespace viaduct::agent::c {
 Error misuse(const char* operation, std::string detail, std::string remedy = {});
 Error fromException(const std::exception* caught);
 
-// Null, or of a caller that knows every field of version 1.
+// True for NULL, and for a struct of a caller that knows every field of version 1.
 template <class T>
 bool isSized(const T* sized) {
   return sized == nullptr || sized->size >= sizeof(T);
 }
-// An output that the caller has to give.
+// Refuses an output that is NULL or too short.
 template <class T>
 Status needSized(const char* operation, const T* sized) {
   if (sized != nullptr && isSized(sized)) return Ok{};
@@ -80,12 +80,12 @@ inline Deadline until(std::int64_t timeout_ns) {
   return timeout_ns < 0 ? Deadline::never() : Deadline(std::chrono::nanoseconds(timeout_ns));
 }
 
-// `length` bytes that the caller gives; none may be NULL.
+// The `length` bytes at `start`, which may be NULL only if `length` is 0.
 Result<std::span<const std::byte>> bytesOf(const char* operation, const void* start,
                                            std::uint64_t length);
 Status copyBytes(const char* operation, std::span<const std::byte> bytes, void* buffer,
                  std::uint64_t capacity, std::uint64_t* length);
-// With a NUL behind it, which does not count.
+// Adds a NUL, which `*length` does not count.
 Status copyText(const char* operation, std::string_view text, char* buffer, std::uint64_t capacity,
                 std::uint64_t* length);
 

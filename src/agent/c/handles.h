@@ -1,5 +1,5 @@
-// The handles of the C interface: numbers for objects. A number that was closed, or that never was
-// a handle, names nothing. Threads: any.
+// The handles of the C interface: numbers for objects. A closed number, or one that never was a
+// handle, names nothing. Threads: any.
 #pragma once
 
 #include <array>
@@ -20,14 +20,14 @@ std::uint64_t freshHandle();
 template <class T>
 class Handles {
  public:
-  // Of this process. A fork()ed child has its own: a thread that it lacks may hold the parent's
-  // locks.
+  // The table of this process. A fork()ed child gets its own, because a thread that the child lacks
+  // may hold the locks of the parent's table.
   static Handles& ofThisProcess() {
     static std::atomic<Handles*> current{new Handles};
     Handles* found = current.load(std::memory_order_acquire);
     if (found->fork_generation_ == base::forkGeneration()) return *found;
     auto mine = std::make_unique<Handles>();
-    // Never destroyed: the parent's objects are not the child's to close.
+    // Never destroyed: a child must not close the parent's objects.
     if (current.compare_exchange_strong(found, mine.get())) return *mine.release();
     return *found;
   }
@@ -44,7 +44,7 @@ class Handles {
       return found == objects.end() ? nullptr : found->second;
     });
   }
-  // The same, and the handle is closed. One of several threads gets the object.
+  // Finds the object and closes the handle. If several threads call it, one gets the object.
   std::shared_ptr<T> take(std::uint64_t handle) {
     return shard(handle).with([&](auto& objects) {
       auto node = objects.extract(handle);
@@ -53,7 +53,7 @@ class Handles {
   }
 
  private:
-  // Threads that use different handles seldom meet at one lock.
+  // Several locks, so that threads with different handles seldom wait for each other.
   using Shard = base::Guarded<std::unordered_map<std::uint64_t, std::shared_ptr<T>>>;
   Shard& shard(std::uint64_t handle) { return shards_[handle % shards_.size()]; }
 

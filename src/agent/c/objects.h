@@ -14,7 +14,7 @@ namespace viaduct::agent::c {
 struct AgentObject {
   explicit AgentObject(Agent opened) : agent(std::move(opened)) {}
 
-  // The notes that did not fit into the buffer of viaduct_note_receive.
+  // Notes that did not fit into the buffer of viaduct_note_receive.
   std::optional<Note> takeKept();
   void keep(Note note);
 

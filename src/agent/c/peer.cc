@@ -12,7 +12,7 @@ static_assert(static_cast<int>(PeerState::kReady) == VIADUCT_PEER_IS_READY);
 static_assert(static_cast<int>(PeerState::kLost) == VIADUCT_PEER_IS_LOST);
 static_assert(static_cast<int>(PeerState::kGone) == VIADUCT_PEER_IS_GONE);
 
-// A call that gives a peer of an agent: `look` says which.
+// The common part of calls that return a peer of an agent: `look` finds the peer.
 template <class F>
 viaduct_code givePeer(const char* operation, viaduct_agent agent, viaduct_peer* peer,
                       viaduct_error* error, F&& look) {

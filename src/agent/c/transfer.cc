@@ -145,7 +145,7 @@ viaduct_code viaduct_transfer_path(viaduct_transfer transfer, char* buffer, uint
 viaduct_code viaduct_transfer_close(viaduct_transfer transfer, viaduct_error* error) {
   return call(error, [&]() -> Status {
     VIADUCT_TRY(const auto closing, take<Transfer>("close the transfer", "transfer", transfer.id));
-    // Other threads may still wait for it, and then the last of them destroys it.
+    // Other threads may still wait for the transfer. Then the last of them destroys it.
     closing->cancel();
     static_cast<void>(closing->wait(Deadline::never()));
     return Ok{};

@@ -16,7 +16,7 @@ iovec piece(std::uint64_t address, std::uint64_t bytes) {
   return {.iov_base = pointerTo(address), .iov_len = bytes};
 }
 
-// Moves the front of a list on by `bytes`; gives how many entries are finished.
+// Advances the front of a list by `bytes`. Returns the number of finished entries.
 std::size_t advance(std::span<iovec> list, std::size_t bytes) {
   std::size_t finished = 0;
   while (finished < list.size() && bytes >= list[finished].iov_len)
@@ -28,8 +28,7 @@ std::size_t advance(std::span<iovec> list, std::size_t bytes) {
   return finished;
 }
 
-// The kernel's clock that advances by a tick of 1 to 10 ms: a quarter of the price of the exact
-// one.
+// The kernel's coarse clock, with ticks of 1 to 10 ms, at a quarter of the exact clock's price.
 std::int64_t tickNow() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -59,8 +58,9 @@ void CmaBatch::add(std::uint64_t local, std::uint64_t remote, std::uint64_t byte
   ++count_;
 }
 
-// A pid can be given to another process once its owner is dead, but only after all other pids were
-// given. They are 32,768 by default (kernel.pid_max), so that takes longer than a tick.
+// Checks once per tick whether the pid may name another process. The kernel reuses a dead process's
+// pid only after all other pids, by default 32,768 (kernel.pid_max), which takes longer than a
+// tick.
 bool CmaBatch::mayBeAnother(const CmaTarget& target) {
   const std::int64_t now = tickNow();
   if (target.pid == seen_pid_ && now == seen_at_) return false;
@@ -108,7 +108,7 @@ Status probe(const CmaTarget& target, std::uint64_t token, std::uint64_t scratch
   const ssize_t put =
       copyOnce(target, OpKind::kWrite, local(), std::array{piece(scratch, expected.size())});
   if (put != whole) return refused("process_vm_writev", put);
-  // Dead by now, its pid might have been somebody else's all along.
+  // If the peer is dead now, its pid may have named another process during the whole probe.
   if (processIsDead(target.pidfd)) return Error{Code::kPeerLost, "probe", "the peer has died"};
   return Ok{};
 }

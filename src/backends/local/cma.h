@@ -1,5 +1,5 @@
-// Copies between this process and another's memory by system call (cross memory attach). Threads:
-// CmaBatch one at a time; CmaTarget and probe() any.
+// Copies between this process's memory and another's by system call (cross memory attach, CMA).
+// Threads: CmaBatch one at a time; CmaTarget and probe() any.
 #pragma once
 
 #include <sys/uio.h>
@@ -16,12 +16,12 @@
 
 namespace viaduct::local {
 
-// An address as ops carry it, as a pointer.
+// The pointer for an address in an op.
 inline void* pointerTo(std::uint64_t address) {
   return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): see above
 }
 
-// The process at the other end. The pidfd tells whether `pid` still names it.
+// The process at the other end. The pidfd shows whether `pid` still names it.
 struct CmaTarget {
   int pid = 0;
   int pidfd = -1;
@@ -30,15 +30,15 @@ struct CmaTarget {
 base::Fd openPidfd(int pid);
 bool processIsDead(int pidfd);
 
-// Copies of one chunk, gathered for one call.
+// The copies of one chunk, collected for one system call.
 class CmaBatch {
  public:
-  static constexpr std::size_t kMost = 1024;  // IOV_MAX, on both lists
+  static constexpr std::size_t kMost = 1024;  // IOV_MAX, for both lists
 
   bool full() const { return count_ == kMost; }
   void add(std::uint64_t local, std::uint64_t remote, std::uint64_t bytes);
-  // Carries out what was added, and is empty again. Partial progress is carried on with; what
-  // stops it is the call's own error.
+  // Makes the collected copies, and empties the batch. Repeats the call after partial progress; the
+  // call's own error stops it.
   Fault flush(const CmaTarget& target, OpKind kind) {
     return count_ == 0 ? Fault{} : call(target, kind);
   }
@@ -50,13 +50,13 @@ class CmaBatch {
   std::array<iovec, kMost> local_;
   std::array<iovec, kMost> remote_;
   std::size_t count_ = 0;
-  int seen_pid_ = 0;  // whose process was alive at that tick
+  int seen_pid_ = 0;  // this process was alive at that tick
   std::int64_t seen_at_ = 0;
 };
 
-// Reads `expected` at `token` and writes it to `scratch`, both in the target: whether it is the
-// process that we mean, and whether the system lets us copy in both directions. The error names
-// the call that was refused.
+// Reads `expected` at `token` in the target, and writes it to `scratch` there. This proves that the
+// pid names our peer, and that the system allows copies in both directions. The error names the
+// refused call.
 Status probe(const CmaTarget& target, std::uint64_t token, std::uint64_t scratch,
              std::span<const std::uint8_t> expected);
 

@@ -4,8 +4,8 @@ namespace viaduct::local {
 
 using core::Op;
 
-// The registrations of the op before: most neighbours share them, and inside the gate what was
-// alive stays usable.
+// The registrations of the previous op, because neighbours mostly share them. Inside the gate, a
+// registration that was alive stays usable.
 struct ChunkCopier::Cursor {
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
   std::uint64_t local_slot = kNone, remote_slot = kNone;
@@ -30,7 +30,7 @@ Fault ChunkCopier::walk(const Task& task, const Chunk& chunk) {
     if (op.local_pin != at.local_slot || op.remote_pin != at.remote_slot)
       if (const Fault fault = resolve(task, op, at)) return fault;
     const RemoteView& view = *at.view;
-    const std::uint64_t offset = op.remote - view.address;  // wraps when it lies before
+    const std::uint64_t offset = op.remote - view.address;  // wraps if it lies before it
     if (offset > view.bytes || op.bytes > view.bytes - offset) return {Fault::Kind::kOutside};
     const std::uint64_t bytes = chunk.piece ? chunk.bytes : op.bytes;
     if (const Fault fault = copy(task, view, op.local + chunk.skip, op.remote + chunk.skip, bytes))

@@ -1,5 +1,5 @@
-// Carries out one chunk of a work: the unit inside one entry of the peer's gate. Threads: one
-// ChunkCopier per thread.
+// Copies one chunk of a work, inside one entry of the peer's gate. Threads: one ChunkCopier per
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -15,28 +15,28 @@
 
 namespace viaduct::local {
 
-// Several whole ops, or `bytes` of a single one from `skip` on.
+// Several whole ops, or `bytes` of a single op from `skip` on.
 struct Chunk {
   std::span<const core::Op> ops = {};
   bool piece = false;
   std::uint64_t skip = 0;
-  std::uint64_t bytes = 0;  // of all of it
+  std::uint64_t bytes = 0;  // of the whole chunk
 };
 
-// What all chunks of a work have in common.
+// The common facts of all chunks of a work.
 struct Task {
   OpKind kind = OpKind::kWrite;
   PeerMemory* peer = nullptr;
-  std::uint64_t born = 0;    // when it was posted; it does not mean registrations made later
-  std::uint64_t number = 0;  // of all posts
-  std::uint64_t bytes = 0;   // of it all, at least
+  std::uint64_t born = 0;    // registrations counted at the post; later ones are not usable
+  std::uint64_t number = 0;  // number of the post
+  std::uint64_t bytes = 0;   // of the whole work, at least
   base::AdaptiveCopy::Strategy strategy = base::AdaptiveCopy::Strategy::kPlain;
 };
 
 class ChunkCopier {
  public:
   explicit ChunkCopier(const LiveTable& here) : here_(here) {}
-  // On return the bytes are visible at the other side, or the fault says why not all are.
+  // On return the bytes are visible at the other side, or the fault says why some are not.
   Fault run(const Task& task, const Chunk& chunk);
 
  private:
@@ -49,7 +49,7 @@ class ChunkCopier {
   const LiveTable& here_;
   CmaBatch batch_;
   base::AdaptiveCopy copies_;
-  std::uint64_t task_ = 0;  // that `copies_` is for
+  std::uint64_t task_ = 0;  // the post for which `copies_` was begun
 };
 
 }  // namespace viaduct::local

@@ -22,14 +22,14 @@ using core::Op;
 
 namespace {
 
-// One entry of the gate: some tens of microseconds of copying, so that leaving is quick and the
-// cost of cutting is not seen.
+// One entry of the gate: some tens of microseconds of copying. A thread thus leaves quickly, and
+// cutting costs little in comparison.
 constexpr std::uint64_t kChunkBytes = std::uint64_t{256} << 10U;
 constexpr std::size_t kChunkOps = CmaBatch::kMost;
-// Works up to one chunk are done inside post(): cheaper than handing them over.
-constexpr std::uint64_t kHelpBytes = 4 * kChunkBytes;  // below it, a wake-up costs what it saves
+// Works of up to one chunk are copied inside post(), because handing them over costs more.
+constexpr std::uint64_t kHelpBytes = 4 * kChunkBytes;  // below it, wake-ups do not pay
 constexpr auto kPollTime = std::chrono::microseconds(1000);
-constexpr unsigned kMostThreads = 8;  // more only wait for the memory
+constexpr unsigned kMostThreads = 8;  // more threads only wait for memory
 
 constexpr std::uint64_t kOpen = std::uint64_t{1} << 63U;
 constexpr std::uint64_t kStopped = ~std::uint64_t{0};
@@ -52,7 +52,7 @@ base::AdaptiveCopy::Strategy strategyOf(Toggle wide_copies) {
   return wide_copies == Toggle::kOn ? Strategy::kWide : Strategy::kPlain;
 }
 
-// The bytes of all ops, or some amount above `enough`.
+// The bytes of all ops; the sum may stop once it exceeds `enough`.
 std::uint64_t atLeast(std::span<const Op> ops, std::uint64_t enough) {
   std::uint64_t bytes = 0;
   for (const Op& op : ops) {
@@ -62,7 +62,7 @@ std::uint64_t atLeast(std::span<const Op> ops, std::uint64_t enough) {
   return bytes;
 }
 
-// The index of a set bit, the next in turn after `last`.
+// The index of the next set bit after `last`, in turn.
 unsigned inTurn(std::uint64_t bits, unsigned last) {
   const unsigned shift = (last + 1) % 64;
   return (shift +
@@ -73,14 +73,14 @@ unsigned inTurn(std::uint64_t bits, unsigned last) {
 }  // namespace
 
 struct alignas(64) CopyPool::Job {
-  // Open while in flight, and how many are inside; nobody enters a closed one, so what follows is
-  // written while it is closed and read only inside.
+  // A flag that is set while the job is in flight, and the number of threads inside. No thread
+  // enters a closed job: the fields below are written while it is closed, and read only inside.
   std::atomic<std::uint64_t> door{0};
   Task task = {};
   core::Tag tag = 0;
   std::span<const Op> ops = {};
 
-  alignas(64) std::atomic<std::uint64_t> cursor{0};  // the next op and piece; kStopped
+  alignas(64) std::atomic<std::uint64_t> cursor{0};  // the next op and piece, or kStopped
   std::atomic<std::uint64_t> moved_ops{0}, moved_bytes{0}, fault{0};
 
   bool enter() {
@@ -114,7 +114,7 @@ void CopyPool::start() {
       helpers_.emplace_back([this] { helper(); });
       pthread_setname_np(helpers_.back().native_handle(), "viaduct-copy");
     }
-  } catch (const std::system_error& error) {  // slower, not broken
+  } catch (const std::system_error& error) {  // with fewer helpers copies are slower, not wrong
     base::log(base::LogLevel::kWarning, "local: {} copy threads instead of {}: {}",
               helpers_.size() + 1, threads_, error.what());
   }
@@ -151,7 +151,8 @@ std::size_t CopyPool::post(const core::Work& work, PeerMemory& peer, std::uint64
   return job.ops.size();
 }
 
-// One chunk, by a copier of this call alone: most of it is room for CMA that stays untouched.
+// Copies one chunk with a copier on the stack. Most of the copier is room for CMA that stays
+// untouched.
 std::optional<std::uint64_t> CopyPool::copyNow(const core::Work& work, PeerMemory& peer,
                                                std::uint64_t now) const {
   const std::uint64_t bytes = atLeast(work.ops, kChunkBytes);
@@ -163,7 +164,7 @@ std::optional<std::uint64_t> CopyPool::copyNow(const core::Work& work, PeerMemor
   return bytes;
 }
 
-// Copies a job of one chunk. The door stays closed, so no other thread touches the job.
+// Copies a job of one chunk. The job stays closed, so no other thread touches it.
 void CopyPool::copyAtOnce(Job& job, std::uint64_t bytes) {
   const Fault fault = copier_.run(job.task, {.ops = job.ops, .bytes = bytes});
   job.cursor.store(cursorAt(job.ops.size(), 0), std::memory_order_relaxed);
@@ -187,7 +188,7 @@ void CopyPool::poll(Completions& out) {
     if (Clock::now() >= until) break;
   }
   collect(out);
-  // Only helpers are still at it. Where cores are scarce, this one may be what they wait for.
+  // Only helpers still copy. If cores are scarce, they may need the core of this thread.
   if (!copied && used_ != 0) std::this_thread::yield();
 }
 
@@ -212,7 +213,7 @@ void CopyPool::drain() {
   while (!indoors_.left(inside)) std::this_thread::yield();
 }
 
-// No chunk is taken any more. Nothing to stop when all were taken: then it ends by itself.
+// Lets no thread take a further chunk. If all chunks are taken, the job ends by itself.
 void CopyPool::stop(Job& job, Fault why) {
   std::uint64_t cursor = job.cursor.load();
   do {
@@ -227,7 +228,7 @@ void CopyPool::collect(Completions& out) {
     finish(static_cast<unsigned>(std::countr_zero(left)), out);
 }
 
-// Hands the job's ops back if it has ended: nothing left to take, and nobody inside.
+// Returns the job's ops if it has ended: no chunk is left, and no thread is inside.
 bool CopyPool::finish(unsigned index, Completions& out) {
   Job& job = (*jobs_)[index];
   const std::uint64_t bit = std::uint64_t{1} << index;
@@ -249,7 +250,7 @@ bool CopyPool::finish(unsigned index, Completions& out) {
   return true;
 }
 
-// Cuts the next chunk off the job. `last`: nothing is left behind it.
+// Cuts the next chunk off the job. `last`: it is the final one.
 bool CopyPool::take(Job& job, Chunk& chunk, bool& last) {
   std::uint64_t cursor = job.cursor.load(std::memory_order_acquire);
   std::uint64_t next = 0;
@@ -283,12 +284,12 @@ void CopyPool::copy(Job& job, ChunkCopier& copier, const Chunk& chunk) {
     job.cursor.store(kStopped);
     return;
   }
-  // An op that was cut counts as moved only when all of the work is.
+  // An op in several pieces counts as moved only when the whole work is.
   if (!chunk.piece) job.moved_ops.fetch_add(chunk.ops.size(), std::memory_order_relaxed);
   job.moved_bytes.fetch_add(chunk.bytes, std::memory_order_relaxed);
 }
 
-// One chunk of the job that is next in turn; false when there is none.
+// Copies one chunk of the next job in turn. False: there is no chunk.
 bool CopyPool::copyOne(ChunkCopier& copier, unsigned& last) {
   const std::uint64_t ready = ready_.load(std::memory_order_acquire);
   if (ready == 0) return false;

@@ -1,5 +1,5 @@
 // The threads that copy: the thread that makes the agent's progress, and helpers that sleep while
-// there is nothing to do. Threads: all calls under the agent's lock; the helpers never call out.
+// there is no work. Threads: all calls under the agent's lock; the helpers never call the agent.
 #pragma once
 
 #include <viaduct/settings.h>
@@ -20,21 +20,21 @@ namespace viaduct::local {
 
 class CopyPool {
  public:
-  // `here`: this process's own registrations. Of the settings: how many threads may copy, the
-  // driving one included, and which copies go past the cache.
+  // `here`: this process's own registrations. The settings limit the number of copying threads,
+  // including the driving one, and choose the copies that bypass the cache.
   CopyPool(const LiveTable& here, const Settings& settings);
   ~CopyPool();
   CopyPool(const CopyPool&) = delete;
   CopyPool& operator=(const CopyPool&) = delete;
 
-  // Starts the helpers if there are none yet: with the first peer, not with every agent.
+  // Starts the helpers, if they are not running: with the first peer, not with every agent.
   void start();
 
-  // Jobs may copy memory of that size from now on. Call it before the first of them, because a job
+  // Prepares for copies of memory of that size. Call it before the first such job, because a job
   // must not allocate.
   void expect(std::uint64_t bytes) const;
 
-  // As core::Rail. `now` counts registrations: what is registered later is not meant.
+  // As core::Rail. `now` counts registrations: the work cannot use later ones.
   std::size_t post(const core::Work& work, PeerMemory& peer, std::uint64_t now);
   // As core::DirectMover. Threads: several at once.
   std::optional<std::uint64_t> copyNow(const core::Work& work, PeerMemory& peer,
@@ -43,9 +43,9 @@ class CopyPool {
   void cancel(core::Tag tag);
   bool busy() const { return used_ != 0; }
 
-  // Ends all works at that peer; nobody copies for them on return, and `out` has them.
+  // Ends all works for that peer. On return no thread copies for them, and `out` has them.
   void close(const PeerMemory& peer, core::Completions& out);
-  // On return the chunks that were being copied when it was called are over.
+  // Waits until all chunks in progress at the time of the call are finished.
   void drain();
 
   unsigned threads() const { return threads_; }
@@ -66,16 +66,16 @@ class CopyPool {
 
   const unsigned threads_;
   const LiveTable& here_;
-  const base::AdaptiveCopy::Strategy strategy_;  // of works that are not small
+  const base::AdaptiveCopy::Strategy strategy_;  // of works larger than one chunk
   std::uint64_t posts_ = 0;
   ChunkCopier copier_;              // of the driving thread
-  unsigned last_ = 0;               // the job it served last: the next in turn comes first
+  unsigned last_ = 0;               // the job that it served last; the next in turn comes first
   std::uint64_t used_ = 0;          // jobs in flight
-  std::uint64_t over_at_once_ = 0;  // of them, those that were copied within post()
+  std::uint64_t over_at_once_ = 0;  // jobs among them that post() has copied already
   std::unique_ptr<std::array<Job, kJobs>> jobs_;
-  // Jobs with chunks that nobody has taken. A bit goes away only while its job is entered.
+  // Jobs with untaken chunks. A job's bit is cleared only by a thread that has entered the job.
   alignas(64) std::atomic<std::uint64_t> ready_{0};
-  alignas(64) std::atomic<std::uint32_t> bell_{0};  // changes when helpers should look again
+  alignas(64) std::atomic<std::uint32_t> bell_{0};  // changes when helpers should look for work
   std::atomic<bool> over_{false};
   Gate indoors_;  // helpers enter it around each chunk
   std::vector<std::jthread> helpers_;

@@ -1,4 +1,4 @@
-// Why a chunk was not copied, small enough for one atomic word. Threads: plain values.
+// The reason why a chunk was not copied, small enough for one atomic word. Threads: plain values.
 #pragma once
 
 #include <viaduct/result.h>
@@ -16,7 +16,7 @@ struct Fault {
     kFenced,          // the peer has closed its end
     kWithdrawnHere,   // the local registration is gone
     kWithdrawnThere,  // the peer's registration is gone
-    kOutside,         // beyond what the peer registered
+    kOutside,         // beyond the peer's registration
     kPeerDead,
     kRead,   // process_vm_readv failed with os_errno
     kWrite,  // process_vm_writev failed with os_errno

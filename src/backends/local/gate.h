@@ -1,5 +1,5 @@
-// Who is inside somebody's memory: words that the memory's owner and those who copy share.
-// Threads: any, in any process that maps it.
+// Counts the threads that are inside a process's memory, in words that its owner and the copying
+// threads share. Threads: any, in any process that maps it.
 #pragma once
 
 #include <array>
@@ -11,13 +11,13 @@
 
 namespace viaduct::local {
 
-// Whoever copies enters before and leaves after each chunk. The owner can
-//  - turn() it and wait for those who entered before; newcomers are not held up (they are counted
-//    apart, and see what the owner has withdrawn before the turn);
-//  - fence() it for good: nobody enters any more, and empty() says whether the last one is out.
-// There are several words, a cache line each, so that threads do not wait for each other's. Every
-// step on a word is a read-modify-write of it, so their order is never in doubt: an entry is either
-// counted in what turn() or fence() saw there, or it came later and sees what they did.
+// A copying thread enters before each chunk and leaves after it. The owner can
+//  - turn() the gate, and wait for the threads that entered before. Later ones have a separate
+//    count, and see what the owner had withdrawn before the turn;
+//  - fence() the gate for good: no thread enters any more, and empty() tells when all have left.
+// Each word has a cache line, so that threads do not wait for each other's. Every step on a word is
+// a read-modify-write of that word, so the order is never in doubt. An entry is either counted in
+// the value that turn() or fence() saw there, or it is later and sees their effect.
 class Gate {
  public:
   struct Pass {
@@ -26,7 +26,7 @@ class Gate {
     explicit operator bool() const { return unit != 0; }
   };
 
-  // An empty pass: the gate is fenced.
+  // An empty pass means that the gate is fenced.
   Pass enter() {
     const std::size_t index = words_ == kWords ? base::threadNumber() % kWords : 0;
     std::atomic<std::uint64_t>& counts = lines_[index].word;
@@ -38,8 +38,8 @@ class Gate {
     } while (!counts.compare_exchange_weak(word, word + unit));
     return {unit, index};
   }
-  // What was copied is visible to whoever finds the gate empty; non-temporal stores need their own
-  // barrier first.
+  // The copied bytes are visible to a thread that finds the gate empty. Non-temporal stores need
+  // their own barrier before.
   void leave(Pass pass) { lines_[pass.word].word.fetch_sub(pass.unit); }
 
   // For the owner. Pass turn()'s result to left(), and call turn() again only after left() is true.
@@ -72,7 +72,7 @@ class Gate {
     std::atomic<std::uint64_t> word{0};
   };
   std::array<Line, kWords> lines_;
-  // The page is zero where an owner has the first word alone: others would not be looked at.
+  // Zero in the page of an owner of an earlier release, which reads the first word alone.
   alignas(64) std::size_t words_ = kWords;
 };
 

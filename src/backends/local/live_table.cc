@@ -8,7 +8,7 @@ namespace viaduct::local {
 
 using base::SharedMemory;
 
-constexpr int kSealFutureWrite = 0x10;  // F_SEAL_FUTURE_WRITE, which old C libraries do not name
+constexpr int kSealFutureWrite = 0x10;  // F_SEAL_FUTURE_WRITE, which old C libraries lack
 constexpr std::uint64_t kTableBytes = kSlots * sizeof(std::uint64_t);
 
 Result<LiveTable> LiveTable::make() {

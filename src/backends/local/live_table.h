@@ -1,5 +1,5 @@
-// Which registrations live: one generation per slot, written by their owner, mapped read-only by
-// peers. Threads: set and clear under the owner's lock; generation() by any, in any process.
+// The live registrations: one generation per slot. The owner writes the table, and peers map it
+// read-only. Threads: set and clear under the owner's lock; generation() by any, in any process.
 #pragma once
 
 #include <viaduct/result.h>
@@ -12,19 +12,19 @@
 
 namespace viaduct::local {
 
-// A quarter of a million slots; pages of the table that nobody uses cost nothing.
+// A quarter of a million slots. Unused pages of the table cost nothing.
 inline constexpr std::uint32_t kSlots = 1U << 18U;
 
-// More than any address space: what claims to be larger is not reached this way.
+// More than any address space: a pin that claims more is not reachable this way.
 inline constexpr std::uint64_t kMostPinBytes = std::uint64_t{1} << 50U;
 
 class LiveTable {
  public:
-  // The owner's; sealed so that nobody else can map it writable.
+  // Makes the owner's table, sealed so that no other process can map it writable.
   static Result<LiveTable> make();
   static Result<LiveTable> map(const base::Fd& file);
 
-  // 0: nothing is registered there.
+  // 0: the slot has no registration.
   std::uint64_t generation(std::uint32_t slot) const {
     return slot < kSlots ? slots()[slot].load() : 0;
   }

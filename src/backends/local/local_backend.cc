@@ -17,15 +17,15 @@ using core::Bytes;
 
 namespace {
 
-// How long a withdrawal waits for peers that an earlier one has waited for in vain: one that has
-// just been continued has left by then.
+// The time that a withdrawal waits for peers for which an earlier one waited in vain. A peer that
+// was just continued leaves within it.
 constexpr std::chrono::milliseconds kStuckPatience{10};
-// Of this host's memory: several peers may have pinned the same.
+// A limit in multiples of this host's memory, because several peers may pin the same memory.
 constexpr std::uint64_t kMostMappedOfAll = 8;
 
 }  // namespace
 
-// The one rail: this machine's memory.
+// The only rail: this machine's memory.
 class LocalRail final : public core::Rail, public core::DirectMover {
  public:
   explicit LocalRail(LocalBackend& backend) : backend_(backend) {}
@@ -104,9 +104,9 @@ Result<Bytes> LocalBackend::pin(std::uint32_t slot, const Segment& memory) {
                     .offset = record.in_file ? memory.fd_offset : 0});
 }
 
-// Whether peers may and can map this memory: its owner shares the file, which is a memfd that
-// cannot shrink, and peers may write it, as a holder of the file can. Such a file is offered to all
-// links once, before the key that names it goes out.
+// Whether peers may map this memory. Its owner shares the file, which is a memfd that cannot
+// shrink; and peers may write it, because a holder of the file can. All links get such a file once,
+// before the key that names it.
 bool LocalBackend::holdFile(const Segment& memory, std::uint32_t& id) {
   struct stat facts{};
   if (!memory.share_file || memory.fd < 0 || memory.access == MemoryAccess::kReadOnly ||
@@ -171,7 +171,7 @@ LocalBackend::Withdrawal LocalBackend::withdraw(std::uint32_t slot) {
   return withdrawal;
 }
 
-// Whether every peer's chunk that may have seen the table as it was before is over.
+// Ok once every chunk has ended that a peer began before the withdrawal.
 Status LocalBackend::look(Withdrawal& withdrawal) const {
   auto& inside = withdrawal.inside;
   std::erase_if(inside, [](const auto& one) { return one.gate->left(one.ticket); });

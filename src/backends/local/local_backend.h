@@ -1,4 +1,4 @@
-// Peers on the same host: this process's side of it. Threads: as core::Backend says.
+// The backend for peers on the same host. Threads: as core::Backend says.
 #pragma once
 
 #include <chrono>
@@ -35,7 +35,7 @@ class LocalBackend final : public core::Backend {
   Result<core::Bytes> pin(std::uint32_t slot, const Segment& memory) override;
   Status unpin(std::uint32_t slot) override;
 
-  // For links and the rail.
+  // Used by the links and the rail.
   CopyPool& copyPool() { return copy_pool_; }
   Populator& populator() { return populator_; }
   const std::shared_ptr<LiveTable>& live() const { return live_; }
@@ -43,15 +43,15 @@ class LocalBackend final : public core::Backend {
   std::uint64_t now() const { return clock_; }
   std::uint64_t tick() { return ++clock_; }
   void adopt(std::shared_ptr<OwnGate> gate) {
-    forgetSettledGates();  // or every life of a peer would leave its page mapped
+    forgetSettledGates();  // otherwise each session of a peer would leave its page mapped
     gates_.push_back(std::move(gate));
   }
-  // Of peers' memory, mapped here: for all of them.
+  // The limit on memory of all peers that is mapped here.
   base::Budget& mapped() { return mapped_; }
   void enlist(LocalLink* link) { links_.push_back(link); }
   void dismiss(LocalLink* link) { std::erase(links_, link); }
 
-  // A memfd that registrations lie in; offered to every link, kept until the last of them is gone.
+  // A memfd that contains registrations. Every link gets it; it is kept until its last pin is gone.
   struct File {
     base::Fd fd;
     std::uint64_t device = 0, inode = 0, bytes = 0;
@@ -95,10 +95,10 @@ class LocalBackend final : public core::Backend {
   std::uint32_t next_file_ = 0;
   base::Budget mapped_;
   std::vector<LocalLink*> links_;
-  std::vector<std::shared_ptr<OwnGate>> gates_;  // of all links, closed but unsettled ones included
+  std::vector<std::shared_ptr<OwnGate>> gates_;  // of all links, also of closed, unsettled ones
 };
 
-// All that this host has, which is the most that one peer's memory can be.
+// The memory of this host, which limits the memory of one peer.
 std::uint64_t hostMemory();
 
 Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context);

@@ -1,5 +1,5 @@
-// The local backend between two agents of one process: the ways of direct copies, registrations
-// that go, works that are cancelled, links that close.
+// Tests the local backend between two agents of one process: direct copies, registrations that are
+// withdrawn, works that are cancelled, links that close.
 #include "backends/local/local_backend.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ using core::Moved;
 using core::Op;
 using core::Work;
 
-// Of two ends on one host.
+// Two backends on one host, one of which runs out of file descriptors.
 TEST(LocalShortage, AnEndWithoutDescriptorsSaysSoAndEndsThePeersLink) {
   const auto poller = std::move(*base::Poller::open());
   const Settings settings;
@@ -91,7 +91,7 @@ class LocalDirect : public ::testing::Test {
             .remote_pin = kThere};
   }
   std::size_t post(std::vector<Op> ops, OpKind kind = OpKind::kWrite, core::Tag tag = 1) {
-    posted_.push_back(std::move(ops));  // they stay until they have come back
+    posted_.push_back(std::move(ops));  // the ops stay until they have come back
     return rail().post({.kind = kind, .tag = tag, .link = &link(), .ops = posted_.back()});
   }
   std::uint64_t back() const {
@@ -116,12 +116,12 @@ class LocalDirect : public ::testing::Test {
   std::deque<std::vector<Op>> posted_;
 };
 
-// Nothing is copied but inside post() and poll().
+// With one thread, only post() and poll() copy.
 class LocalAlone : public LocalDirect {
   std::uint32_t threads() override { return 1; }
 };
 
-TEST_F(LocalDirect, SaysHowItReaches) {
+TEST_F(LocalDirect, NamesTheWayToThePeer) {
   EXPECT_EQ(link().state().text, "direct");
   EXPECT_EQ(link().reaches(OpKind::kWrite, kHere, kThere), "direct");
   EXPECT_FALSE(link().reaches(OpKind::kWrite, kHere + 1, kThere));
@@ -134,7 +134,7 @@ TEST_F(LocalDirect, SaysHowItReaches) {
 TEST_F(LocalDirect, SmallWorkIsDoneInsidePost) {
   ASSERT_EQ(post({op(8, 16, 8)}), 1U);
   EXPECT_EQ(std::memcmp(there_.data() + 16, here_.data() + 8, 8), 0);
-  EXPECT_TRUE(rail().busy());  // its completion waits
+  EXPECT_TRUE(rail().busy());  // its completion waits for poll()
   core::Completions out;
   rail().poll(out);
   ASSERT_EQ(out.size(), 1U);
@@ -146,7 +146,7 @@ TEST_F(LocalDirect, ScatteredUnequalBlocksBothWays) {
   base::Random random(3);
   std::vector<Op> ops;
   std::uint64_t from = 0, to = kBytes / 2, bytes = 0;
-  while (true) {  // lengths from 1 byte to some chunks, on odd addresses
+  while (true) {  // lengths from 1 byte to some chunks, at odd addresses
     const std::uint64_t length = 1 + random.below(random.chance(0.05) ? 900'000 : 9'000);
     if (from + length > kBytes / 2 || to + length + 64 > kBytes) break;
     ops.push_back(op(from, to, length));
@@ -160,7 +160,7 @@ TEST_F(LocalDirect, ScatteredUnequalBlocksBothWays) {
     ASSERT_EQ(
         std::memcmp(reinterpret_cast<void*>(o.local), reinterpret_cast<void*>(o.remote), o.bytes),
         0);
-  // Nothing outside the blocks was touched.
+  // Bytes outside the blocks are unchanged.
   std::vector<std::byte> expected(kBytes);
   for (const Op& o : ops)
     std::memcpy(expected.data() + (o.remote - reinterpret_cast<std::uintptr_t>(there_.data())),
@@ -202,7 +202,7 @@ TEST_F(LocalAlone, ATakenOpComesBackExactlyOnceWhateverTheRailTakes) {
   EXPECT_EQ(failure(), nullptr);
 }
 
-TEST_F(LocalAlone, CancelGivesBackWhatWasNotTaken) {
+TEST_F(LocalAlone, CancelReturnsTheOpsThatNobodyHasStarted) {
   std::vector<Op> ops;
   for (std::uint64_t at = 0; at < kBytes; at += 4096) ops.push_back(op(at, at, 4096));
   ASSERT_EQ(post(ops), ops.size());
@@ -210,7 +210,7 @@ TEST_F(LocalAlone, CancelGivesBackWhatWasNotTaken) {
   ASSERT_TRUE(finish(ops.size()));
   ASSERT_NE(failure(), nullptr);
   EXPECT_EQ(failure()->why.code, Code::kCancelled);
-  // It is over: what changes there now stays changed.
+  // The work is over, so bytes that change there now stay changed.
   testing::fillWith(there_, std::byte{0xee});
   for (int i = 0; i < 100; ++i) pair_->progress();
   EXPECT_TRUE(testing::allAre(there_, std::byte{0xee}));
@@ -241,8 +241,7 @@ TEST_F(LocalDirect, WithdrawnMemoryIsRefusedOnEitherSide) {
     EXPECT_TRUE(finish(1));
     return failure() != nullptr && failure()->why.code == Code::kDenied;
   };
-  ASSERT_TRUE(
-      testing::withdraw(*b_, kThere));  // its announcement has not arrived at the other end yet
+  ASSERT_TRUE(testing::withdraw(*b_, kThere));  // the other end has not got the announcement yet
   EXPECT_TRUE(refused(op(0, 0, 8)));
   pair_->pin(1, kThere, Segment::host(there_.data(), kBytes));
   EXPECT_FALSE(refused(op(0, 0, 8)));
@@ -253,8 +252,8 @@ TEST_F(LocalDirect, WithdrawnMemoryIsRefusedOnEitherSide) {
   EXPECT_FALSE(link().reaches(OpKind::kWrite, kHere, kThere));
 }
 
-TEST_F(LocalAlone, ASlotUsedAgainIsNotMeantByEarlierPosts) {
-  const std::vector<Op> ops(8192, op(0, 0, 4096));  // 32 MiB: not done inside post
+TEST_F(LocalAlone, AnEarlierPostCannotUseAReusedSlot) {
+  const std::vector<Op> ops(8192, op(0, 0, 4096));  // 32 MiB: too much for post() to copy itself
   ASSERT_EQ(post(ops), ops.size());
   ASSERT_TRUE(testing::withdraw(*a_, kHere));
   ASSERT_TRUE(a_->pin(kHere, Segment::host(here_.data(), kBytes)));
@@ -296,7 +295,7 @@ TEST_F(LocalDirect, CloseReturnsEverythingAndEndsAllAccess) {
 
 TEST_F(LocalDirect, TheOwnersFenceStopsTheInitiator) {
   core::Completions out;
-  pair_->ends[1].link->close(out);  // the owner's agent has lost us; we do not know yet
+  pair_->ends[1].link->close(out);  // the owner's agent has lost us, and we do not know yet
   ASSERT_EQ(post({op(0, 0, kBytes)}), 1U);
   ASSERT_TRUE(finish(1));
   ASSERT_NE(failure(), nullptr);
@@ -306,8 +305,8 @@ TEST_F(LocalDirect, TheOwnersFenceStopsTheInitiator) {
   EXPECT_TRUE(pair_->ends[1].link->settled());
 }
 
-TEST_F(LocalDirect, SeveralWorksShareTheCrew) {
-  // The short one is not kept waiting until the long one is over.
+TEST_F(LocalDirect, SeveralWorksShareTheCopyPool) {
+  // The short work does not wait until the long one is over.
   std::vector<Op> lengthy;
   for (int i = 0; i < 64; ++i) lengthy.push_back(op(0, 0, kBytes));
   ASSERT_EQ(post(lengthy, OpKind::kRead, 1), lengthy.size());
@@ -370,14 +369,14 @@ TEST(WideCopy, CopiesEveryLengthAndAlignment) {
   }
 }
 
-TEST(Gate, CountsThoseFromBeforeATurnApart) {
+TEST(Gate, CountsEntriesBeforeATurnSeparately) {
   Gate gate;
   const auto before = gate.enter();
   const auto leaving = gate.turn();
   const auto after = gate.enter();
   EXPECT_FALSE(gate.left(leaving));
   gate.leave(before);
-  EXPECT_TRUE(gate.left(leaving));  // the newcomer is not waited for
+  EXPECT_TRUE(gate.left(leaving));  // later entries are not waited for
   EXPECT_FALSE(gate.empty());
   gate.leave(after);
   EXPECT_TRUE(gate.empty());
@@ -389,7 +388,7 @@ class OwnGateTest : public ::testing::Test {
   Gate& gate_ = own_->gate();
 };
 
-TEST_F(OwnGateTest, AWithdrawalWaitsForThoseFromBeforeItAlone) {
+TEST_F(OwnGateTest, AWithdrawalWaitsOnlyForEarlierEntries) {
   const auto before = gate_.enter();
   const auto ticket = own_->withdraw();
   EXPECT_FALSE(own_->left(ticket));
@@ -401,7 +400,7 @@ TEST_F(OwnGateTest, AWithdrawalWaitsForThoseFromBeforeItAlone) {
   gate_.leave(after);
 }
 
-TEST_F(OwnGateTest, AWithdrawalDuringAnotherWaitsForThoseWhoCameBetween) {
+TEST_F(OwnGateTest, AWithdrawalDuringAnotherWaitsForEntriesBetweenTheTwo) {
   const auto stuck = gate_.enter();
   const auto first = own_->withdraw();
   const auto between = gate_.enter();
@@ -420,8 +419,8 @@ TEST_F(OwnGateTest, AWithdrawalDuringAnotherWaitsForThoseWhoCameBetween) {
   EXPECT_TRUE(own_->settled());
 }
 
-// Two threads of a busy peer: one of them is always inside.
-TEST_F(OwnGateTest, APeerThatNeverPausesHasLeftAllTheSame) {
+// Two threads of a busy peer overlap, so that one of them is always inside.
+TEST_F(OwnGateTest, AWithdrawalEndsThoughThePeerNeverPauses) {
   auto inside = gate_.enter();
   for (int i = 0; i < 10; ++i) {
     const auto one = own_->withdraw();
@@ -453,7 +452,7 @@ TEST_F(OwnGateTest, IsStuckFromAWaitInVainUntilAChunkEnds) {
   gate_.leave(goes_on);
 }
 
-TEST_F(OwnGateTest, BehindTheFenceEveryoneHasToBeOut) {
+TEST_F(OwnGateTest, AFencedGateIsSettledOnceItIsEmpty) {
   const auto inside = gate_.enter();
   const auto ticket = own_->withdraw();
   const auto after = gate_.enter();
@@ -465,7 +464,7 @@ TEST_F(OwnGateTest, BehindTheFenceEveryoneHasToBeOut) {
   EXPECT_TRUE(own_->settled());
 }
 
-TEST(Gate, NobodyEntersAFencedOne) {
+TEST(Gate, RefusesEntriesOnceFenced) {
   Gate gate;
   const auto inside = gate.enter();
   gate.fence();

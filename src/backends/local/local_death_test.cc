@@ -1,5 +1,5 @@
-// The local backend when a process is stopped or killed in the middle: what is guaranteed, for each
-// way.
+// Tests the guarantees of the local backend, for each way, when a process is stopped or killed in
+// the middle of a copy.
 #include <gtest/gtest.h>
 
 #include "backends/local/gate.h"
@@ -37,7 +37,7 @@ TEST_P(LocalDeath, UnpinDuringTrafficFromAnotherProcess) {
   ASSERT_TRUE(station.hears("writing"));
   ASSERT_TRUE(station.run([&] { return memory.bytes()[0] == std::byte{0}; }));
   memory.mark();
-  ASSERT_TRUE(station.run([&] { return memory.bytes()[kBytes / 2] != kMark; }));  // it is at it
+  ASSERT_TRUE(station.run([&] { return memory.bytes()[kBytes / 2] != kMark; }));  // it is writing
   const Status unpinned = station.unpin(kThere);
   ASSERT_TRUE(unpinned) << unpinned.error().text();
   memory.mark();
@@ -60,7 +60,7 @@ TEST_P(LocalDeath, APeerStoppedBetweenChunksNeverWritesAgain) {
                         std::back_inserter(ops));
     if (station.post(OpKind::kWrite, ops) != ops.size()) return false;
     station.rail().poll(station.done);
-    if (!station.done.empty()) return false;  // the work is half done, no chunk is
+    if (!station.done.empty()) return false;  // the work is half done, but no chunk is
     ::raise(SIGSTOP);
     if (!station.run([&] { return !station.done.empty(); })) return false;
     const auto* failed = std::get_if<core::Failed>(&station.done.front());
@@ -125,7 +125,7 @@ TEST_P(LocalDeath, AKilledWriterSettles) {
   core::Completions out;
   station.link().close(out);
   EXPECT_TRUE(station.run([&] { return station.link().settled(); }));
-  EXPECT_EQ(child.exitCode(), -1);  // and reaped: nothing of it is left
+  EXPECT_EQ(child.exitCode(), -1);  // killed and reaped: the process does not exist any more
   EXPECT_TRUE(station.link().settled());
   EXPECT_TRUE(station.unpin(kThere));
   memory.mark();
@@ -145,14 +145,14 @@ TEST_P(LocalDeath, AKilledOwnerDoesNotHarmTheWriter) {
   ASSERT_EQ(child.exitCode(), -1);
   const auto error = station.move(OpKind::kWrite, ops);
   if (shared()) {
-    EXPECT_FALSE(error);  // the memory outlives its owner; the session tells of the death
+    EXPECT_FALSE(error);  // the memory outlives its owner; the session reports the death
   } else {
     ASSERT_TRUE(error);
     EXPECT_EQ(error->code, Code::kPeerLost) << error->text();
   }
 }
 
-// A peer that goes into our gate by hand, and stays there until told to leave.
+// A peer that enters our gate without a copy, and stays inside until it is told to leave.
 bool standInside(int socket, int pid) {
   Station station(socket, pid, settings(), true);
   if (!station.run([&] { return !station.letters.empty(); })) return false;
@@ -161,7 +161,7 @@ bool standInside(int socket, int pid) {
   auto* gate = reinterpret_cast<Gate*>(page->data());
   const Gate::Pass pass = gate->enter();
   if (!pass) return false;
-  // We can answer with our own gate: what is in it is not looked at here.
+  // Our own gate serves as an answer, because this test does not use its contents.
   const base::Fd self = openPidfd(::getpid());
   const auto table = LiveTable::make();
   const auto own = SharedMemory::allocate(4096);

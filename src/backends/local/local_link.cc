@@ -15,7 +15,7 @@ using core::LinkState;
 
 namespace {
 
-constexpr std::size_t kMostFiles = 16384;  // mappings that one peer may make us hold
+constexpr std::size_t kMostFiles = 16384;  // most mappings for one peer
 
 Error protocol(const char* what) {
   return {.code = Code::kProtocol, .operation = "local link", .detail = what};
@@ -50,7 +50,7 @@ void LocalLink::open() {
     return;
   }
   if (const Status said = sayHello(); !said) {
-    // The peer waits for a hello: one without files makes its link unusable as well.
+    // The peer waits for a hello. A hello without files makes its link unusable as well.
     static_cast<void>(host_.send(encode(hello_)));
     return fail(said.error().text(), said.error().code);
   }
@@ -90,7 +90,7 @@ void LocalLink::offerFile(std::uint32_t id, const LocalBackend::File& file) {
 
 void LocalLink::withdrawFile(std::uint32_t id) {
   if (closed_ || seed_.same_process || own_ == nullptr) return;
-  // Nothing depends on it but the peer's address space; a session that ends takes it away too.
+  // If this fails, only the peer's address space suffers, until the session ends.
   static_cast<void>(host_.send(encode(FileGone{id})));
 }
 
@@ -128,17 +128,18 @@ Status LocalLink::attachAcross(Fds& fds) {
               SharedMemory::map(fds[0], sizeof(Gate), SharedMemory::Access::kReadWrite));
   VIADUCT_TRY(live_, LiveTable::map(fds[1]));
   peer_.attach(reinterpret_cast<Gate*>(gate_page_.data()), &*live_);
-  // Where its pid is not visible, only the peer itself can name its process.
+  // If the peer's pid is not visible, only the peer itself can supply its pidfd.
   if (seed_.pid == 0) own_->setProcess(std::move(fds[2]));
   return Ok{};
 }
 
-// Empty when the peer's plain memory can be reached; else what stands against it.
+// Empty if CMA can reach the peer's memory; else the reason why not.
 std::string LocalLink::tryCma(const LocalHello& hello) {
   if (seed_.pid == 0) return "the peer's process is not visible here (another PID namespace)";
   if (own_->process() < 0) return "no pidfd of the peer's process could be opened";
   const CmaTarget target{.pid = seed_.pid, .pidfd = own_->process()};
-  // Stopped before the probe writes, we find the gate shut if the peer has gone on without us.
+  // The gate protects the probe: if we are stopped before it writes, and the peer meanwhile ends
+  // the session, the gate is fenced.
   const Gate::Pass pass = peer_.gate().enter();
   if (!pass) return "the peer has ended this session";
   const Status tried = probe(target, hello.probe_address, hello.scratch_address, hello.probe);
@@ -156,7 +157,7 @@ Status LocalLink::heard(const FileOffer& offer, Fds fds) {
   if (files_.size() >= kMostFiles) return protocol("too many files");
   auto mapped = mapFile(fds[0], offer.bytes);
   if (!mapped && mapped.error().code == Code::kProtocol) return std::move(mapped).error();
-  if (!mapped) {  // our shortage, not its fault: its memory is reached as plain memory is
+  if (!mapped) {  // our shortage, not the peer's fault: CMA reaches the memory
     base::log(base::LogLevel::kWarning, "local: memory of {} was not mapped: {}", seed_.peer,
               mapped.error().text());
     return Ok{};
@@ -168,7 +169,7 @@ Status LocalLink::heard(const FileOffer& offer, Fds fds) {
   return Ok{};
 }
 
-// A sparse file costs its sender nothing, and us our address space.
+// Counts bytes against a budget: a sparse file costs its sender nothing, and us address space.
 Result<std::shared_ptr<const SharedMemory>> LocalLink::mapFile(const core::Fd& file,
                                                                std::uint64_t bytes) {
   if (!mapped_.take(bytes)) return mapped_.refusal("map", bytes, "one peer", "all peers");
@@ -178,7 +179,7 @@ Result<std::shared_ptr<const SharedMemory>> LocalLink::mapFile(const core::Fd& f
     return std::move(memory).error();
   }
   const auto populating = backend_.populator().add(memory->bytes(), Populator::Pages::kResident);
-  // Until the last view of it is dropped.
+  // Runs when the last view of the mapping is dropped.
   const auto unmap = [this, bytes, populating](const SharedMemory* mapped) {
     backend_.populator().remove(populating);
     delete mapped;
@@ -207,7 +208,7 @@ void LocalLink::dropPin(std::uint32_t slot) {
   retire(peer_.drop(slot));
 }
 
-// Makes a registration reachable by the best way there is now.
+// Makes a registration reachable in the best way that is possible now.
 void LocalLink::show(std::uint32_t slot, const KnownPin& pin) {
   RemoteView view{.address = pin.info.address,
                   .bytes = pin.info.bytes,
@@ -228,7 +229,7 @@ void LocalLink::show(std::uint32_t slot, const KnownPin& pin) {
   retire(peer_.put(slot, std::move(view)));
 }
 
-// Helpers in the middle of a chunk may still look at it.
+// Waits, because helpers in the middle of a chunk may still use it.
 void LocalLink::retire(PeerMemory::Old old) {
   if (old) backend_.copyPool().drain();
 }

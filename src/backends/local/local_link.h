@@ -1,4 +1,4 @@
-// One life of one peer on this host. Threads: under the agent's lock.
+// The link to one peer on this host, for one session. Threads: under the agent's lock.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ class LocalLink final : public core::Link {
   ~LocalLink() override;
   LocalLink(const LocalLink&) = delete;
   LocalLink& operator=(const LocalLink&) = delete;
-  void open();  // says hello
+  void open();  // sends the hello
 
   core::LinkState state() const override { return state_; }
   void receive(std::span<const std::byte> message, std::vector<core::Fd> fds) override;
@@ -30,7 +30,7 @@ class LocalLink final : public core::Link {
   void close(core::Completions& out) override;
   std::function<bool()> settling() const override;
 
-  // For the rail and the backend.
+  // Used by the rail and the backend.
   PeerMemory* peer() { return usable() ? &peer_ : nullptr; }
   void offerFile(std::uint32_t id, const LocalBackend::File& file);
   void withdrawFile(std::uint32_t id);
@@ -63,12 +63,12 @@ class LocalLink final : public core::Link {
   core::LinkState state_;
   bool closed_ = false;
 
-  // Our memory, as the peer reaches it.
+  // Our memory, in the form that the peer reaches.
   std::shared_ptr<OwnGate> own_;
   LocalHello hello_;
 
-  // The peer's memory. What `peer_` points to is declared before it.
-  std::optional<Door> door_;  // same process
+  // The peer's memory. `peer_` points to the members before it.
+  std::optional<Door> door_;  // if both agents are in one process
   base::SharedMemory gate_page_;
   std::optional<LiveTable> live_;
   bool cma_ = false;

@@ -1,4 +1,4 @@
-// What the two ends of a local link say to each other. Threads: plain values.
+// The messages between the two ends of a local link. Threads: plain values.
 #pragma once
 
 #include <viaduct/result.h>
@@ -15,18 +15,18 @@ namespace viaduct::local {
 
 using Token = std::array<std::uint8_t, 16>;
 
-// First, once. Between processes its fds are the gate for our memory, the live table, and a pidfd
-// of ourselves; within a process `door` finds them instead.
+// The first message, sent once. Between processes its fds are the gate of our memory, the live
+// table, and our pidfd. Within a process, `door` finds these instead.
 struct LocalHello {
   Token door = {};
-  std::uint64_t probe_address = 0;    // where `probe` lies in our memory
-  std::uint64_t scratch_address = 0;  // as many bytes that may be written, to try it
+  std::uint64_t probe_address = 0;    // address of the token in our memory
+  std::uint64_t scratch_address = 0;  // as many bytes, to which the probe may write
   Token probe = {};
   friend bool operator==(const LocalHello&, const LocalHello&) = default;
 };
-// A memfd that registrations lie in; its fd comes along.
+// A memfd that contains registrations; the message carries its fd.
 struct FileOffer {
-  std::uint32_t file = 0;  // its number in this life of the link
+  std::uint32_t file = 0;  // its number within this link's session
   std::uint64_t bytes = 0;
   friend bool operator==(const FileOffer&, const FileOffer&) = default;
 };
@@ -39,7 +39,7 @@ using LocalMessage = std::variant<LocalHello, FileOffer, FileGone>;
 base::Bytes encode(const LocalMessage& message);
 Result<LocalMessage> decode(std::span<const std::byte> bytes);
 
-// What Backend::pin tells peers of a registration.
+// The key of a registration for peers, as Backend::pin returns it.
 struct PinKey {
   std::uint64_t generation = 0;
   bool in_file = false;

@@ -1,4 +1,4 @@
-// What a peer says is outside bytes: whatever it is, a link answers with a reason.
+// A peer's messages are outside bytes: whatever they contain, a link answers with a reason.
 #include "backends/local/local_message.h"
 
 #include <fcntl.h>
@@ -66,7 +66,7 @@ class BogusPeer : public ::testing::Test {
     core::Completions out;
     if (link_) link_->close(out);
     link_.reset();
-    host_.sent.clear();  // three descriptors a hello
+    host_.sent.clear();  // a hello has three descriptors
   }
   void fresh() {
     close();
@@ -111,7 +111,7 @@ TEST_F(BogusPeer, AProperHelloIsTaken) {
   EXPECT_EQ(link_->state().phase, Phase::kReady);
   EXPECT_EQ(host_.changes, 1);
   hello(hellosFiles());
-  EXPECT_TRUE(refused());  // but not twice
+  EXPECT_TRUE(refused());  // a second hello is refused
 }
 
 TEST_F(BogusPeer, AHelloNeedsItsThreeFiles) {
@@ -156,14 +156,14 @@ TEST_F(BogusPeer, FileOffersAreChecked) {
   EXPECT_FALSE(offer(1, 4096, sealed(4096)));
   EXPECT_TRUE(offer(1, 4096, sealed(4096)));  // the same number twice
   again();
-  EXPECT_TRUE(offer(1, 8192, sealed(4096)));  // smaller than it says
+  EXPECT_TRUE(offer(1, 8192, sealed(4096)));  // smaller than announced
   again();
   EXPECT_TRUE(offer(1, 4096, unsealed(4096)));
   again();
   link_->receive(encode(FileOffer{1, 4096}), {});
   EXPECT_TRUE(refused());
   again();
-  link_->receive(encode(FileGone{77}), {});  // unknown: nothing to let go of
+  link_->receive(encode(FileGone{77}), {});  // unknown: there is no mapping to drop
   EXPECT_FALSE(refused());
 }
 
@@ -174,7 +174,7 @@ std::uint64_t addressSpace() {
   return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// Sparse files cost their sender nothing, and us our address space.
+// Sparse files cost their sender nothing, but use our address space.
 TEST_F(BogusPeer, NoMoreIsMappedThanThisHostHas) {
   hello(hellosFiles());
   const std::uint64_t before = addressSpace();
@@ -187,7 +187,7 @@ TEST_F(BogusPeer, NoMoreIsMappedThanThisHostHas) {
     ASSERT_FALSE(refused()) << "it is reached another way";
   }
   EXPECT_LE(addressSpace(), before + hostMemory() + (std::uint64_t{1} << 30U));
-  // What is taken back makes room.
+  // A withdrawn file makes room for another.
   link_->receive(encode(FileGone{1}), {});
   std::vector<Fd> files;
   files.push_back(sealed(4096));
@@ -219,7 +219,7 @@ TEST_F(BogusPeer, KeysThatLieReachNothing) {
   EXPECT_FALSE(reaches(2, 4097, key(4096)));
   EXPECT_FALSE(reaches(3, 1, key(~std::uint64_t{0})));
   EXPECT_FALSE(reaches(4, ~std::uint64_t{0}, key(0)));
-  EXPECT_FALSE(reaches(5, 1, key(0, 2)));  // a file that never came
+  EXPECT_FALSE(reaches(5, 1, key(0, 2)));  // the file was never sent
   EXPECT_FALSE(reaches(kSlots, 1, key(0)));
   EXPECT_FALSE(reaches(6, 1, {}));
   EXPECT_FALSE(reaches(7, 1, core::Bytes(3)));

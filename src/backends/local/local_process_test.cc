@@ -1,4 +1,4 @@
-// The local backend between processes: every way, and every refusal.
+// Tests the local backend between processes: every way, and every refusal.
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -15,7 +15,7 @@
 namespace viaduct::local::testing {
 namespace {
 
-// All of the memory in pieces of `random` lengths up to `longest`, in random order.
+// Covers all of the memory with pieces of random lengths up to `longest`, in random order.
 std::vector<Op> pieces(std::uint64_t here, std::uint64_t there, std::uint64_t longest,
                        std::uint64_t seed) {
   base::Random random(seed);
@@ -115,7 +115,7 @@ TEST(LocalProcess, RegistrationsMayShareAMemfd) {
   EXPECT_EQ(child.exitCode(), 0);
 }
 
-// A file descriptor is all of the file, for as long as its holder likes.
+// A holder of a file descriptor has the whole file, for as long as it likes.
 TEST(LocalProcess, AMemfdThatIsNotSharedIsNotHandedOut) {
   Child child([](int socket, int pid) {
     Station station(socket, pid, settings());
@@ -191,7 +191,7 @@ TEST(LocalProcess, UnmappedMemoryIsAnErrorNotACrash) {
   EXPECT_EQ(child.exitCode(), 0);
 }
 
-// From now on process_vm_readv and process_vm_writev give EPERM here.
+// Makes process_vm_readv and process_vm_writev fail with EPERM in this process.
 bool forbidCma() {
   constexpr std::uint32_t kEperm = SECCOMP_RET_ERRNO | EPERM;
   std::array<sock_filter, 5> program{
@@ -217,7 +217,7 @@ TEST(LocalProcess, WhereCmaIsForbiddenTheLinkSaysSoAndMappedMemoryStillMoves) {
     if (station.move(OpKind::kWrite, whole(memory.bytes(), station.pins[0].info.address)))
       return false;
     station.say(std::to_string(sum(memory.bytes())));
-    // Plain memory is left to other backends.
+    // Plain memory is not reachable, and is left to other backends.
     if (!station.run([&] { return station.pins.size() == 2; })) return false;
     return !station.link().reaches(OpKind::kWrite, kHere, kThere + 1);
   });
@@ -248,7 +248,7 @@ TEST(LocalProcess, InAnotherPidNamespaceMappedMemoryMoves) {
       },
       true);
   if (child.pid() == 0) GTEST_SKIP() << "skipped: no right to make a PID namespace";
-  // As if each were in a namespace of its own: neither sees the other.
+  // Neither process gets the other's pid, as if both were in separate PID namespaces.
   Station station(child.socket(), 0, settings());
   Memory memory(true);
   station.pin(kThere, memory.segment());
@@ -258,7 +258,7 @@ TEST(LocalProcess, InAnotherPidNamespaceMappedMemoryMoves) {
   ASSERT_TRUE(station.run([&] { return station.said.size() == 2; }));
   EXPECT_EQ(station.said[0], station.link().state().text);
   EXPECT_EQ(station.said[1], std::to_string(sum(memory.bytes())));
-  // Dead, it is settled although its pid was never seen.
+  // Once dead, the peer is settled although its pid was never visible.
   station.said.clear();
   core::Completions out;
   station.link().close(out);

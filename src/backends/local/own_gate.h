@@ -1,5 +1,5 @@
-// The gate that one peer passes to reach memory of this process, from the owner's side. Threads:
-// under the owner's lock; settled() by any once it is fenced.
+// The owner's side of a gate through which one peer reaches memory of this process. Threads: under
+// the owner's lock; after fence(), settled() by any.
 #pragma once
 
 #include <viaduct/result.h>
@@ -33,29 +33,29 @@ class OwnGate {
         gate_(new(page_.data()) Gate) {}
 
   Gate& gate() const { return *gate_; }
-  // The peer writes here, inside the gate, to see whether it can.
+  // The peer writes here, inside the gate, to test whether it can write.
   Token& scratch() { return scratch_; }
-  int fd() const { return page_.fd(); }  // until the peer has it
+  int fd() const { return page_.fd(); }  // valid until the peer has it
   void wasSent() { page_.closeFile(); }
   const std::string& peer() const { return peer_; }
   std::uint64_t epoch() const { return epoch_; }
 
-  // Whose death settles everything.
+  // The peer's process, whose death settles everything.
   void setProcess(base::Fd pidfd) { pidfd_ = std::move(pidfd); }
-  int process() const { return pidfd_.get(); }  // -1: not known
+  int process() const { return pidfd_.get(); }  // -1: unknown
 
-  // Memory has been withdrawn. The ticket is for left().
+  // Begins a withdrawal of memory. Pass the ticket to left().
   using Ticket = std::uint64_t;
   Ticket withdraw();
-  // True when every chunk that entered before the withdrawal has left, or the peer's process is
+  // True once every chunk that entered before the withdrawal has left, or the peer's process is
   // dead.
   bool left(Ticket ticket);
-  // The session is over: nobody enters any more.
+  // Ends the session: no thread enters any more.
   void fence();
-  // Whether no chunk can change memory that is withdrawn, or any memory behind the fence.
+  // True if no chunk can change withdrawn memory or, after fence(), any memory.
   bool settled();
 
-  // A wait for the peer was in vain. It is stuck until one of its chunks has ended.
+  // Records that a wait for the peer was in vain. The peer is stuck until one of its chunks ends.
   void giveUp() { given_up_ = over_; }
   bool stuck() const { return given_up_ == over_; }
 
@@ -71,22 +71,23 @@ class OwnGate {
   Token scratch_ = {};
   base::Fd pidfd_;
   bool fenced_ = false;
-  // One turn of the gate at a time; a withdrawal during one is served by the next.
-  std::uint64_t turns_ = 0, wanted_ = 0, over_ = 0;  // begun; asked for; ended
-  Gate::Leaving leaving_ = 0;                        // from before the turn under way
-  std::optional<std::uint64_t> given_up_;            // turns that had ended then
+  // The gate makes one turn at a time. A withdrawal during a turn is served by the next turn.
+  std::uint64_t turns_ = 0, wanted_ = 0, over_ = 0;  // turns begun, asked for, and ended
+  Gate::Leaving leaving_ = 0;                        // entries from before the current turn
+  std::optional<std::uint64_t> given_up_;            // value of `over_` at giveUp()
 };
 
-// A peer that is stopped inside may write into a gate's scratch when it goes on: keeps the gate
-// until it cannot, or the process ends.
-void keepUntilSettled(std::shared_ptr<OwnGate> gate);  // any thread
+// Keeps a gate until the peer cannot write to its scratch any more, or the process ends. A peer
+// that was stopped inside may write there once it continues.
+void keepUntilSettled(std::shared_ptr<OwnGate> gate);  // callable from any thread
 
-// For peers in the same process, where no fd needs to travel: what a LocalHello's token stands for.
+// Gives a peer in the same process the objects that a LocalHello's token names, because no fd has
+// to travel.
 struct Door {
   std::shared_ptr<OwnGate> gate;
   std::shared_ptr<LiveTable> live;
 };
-void offerDoor(const Token& token, Door door);  // any thread, as the next two
+void offerDoor(const Token& token, Door door);  // any thread; also the next two functions
 void withdrawDoor(const Token& token);
 std::optional<Door> findDoor(const Token& token);
 

@@ -1,4 +1,4 @@
-// What the tests of the local backend between processes share: memory of both sorts, and peers that
+// Helpers for tests of the local backend between processes: both kinds of memory, and peers that
 // own some.
 #pragma once
 
@@ -31,7 +31,7 @@ inline Settings settings(std::uint32_t threads = 2) {
   return settings;
 }
 
-// Memory of either sort, as the ways differ by it.
+// Shared or plain memory, because the two are reached in different ways.
 struct Memory {
   explicit Memory(bool shared) {
     if (shared)
@@ -71,7 +71,7 @@ inline std::vector<Op> whole(std::span<std::byte> here, std::uint64_t there,
   return ops;
 }
 
-// Owns memory of one sort and answers "sum" and "fill" until told to end.
+// Owns memory of one kind, and answers "sum" and "fill" until it is told to end.
 inline bool own(int socket, int pid, bool shared) {
   Station station(socket, pid, settings());
   Memory memory(shared);

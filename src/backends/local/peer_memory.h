@@ -1,5 +1,5 @@
-// A peer's memory as those who copy see it. Threads: find(), gate(), live() and cma() by any while
-// a copy is in flight; the rest under the agent's lock.
+// A peer's memory, as the copying threads see it. Threads: find(), gate(), live() and cma() by any
+// while a copy is in flight; the rest under the agent's lock.
 #pragma once
 
 #include <atomic>
@@ -15,16 +15,16 @@
 
 namespace viaduct::local {
 
-// One registration of the peer; never changed once it can be found.
+// One registration of the peer; immutable once find() can return it.
 struct RemoteView {
   enum class Method : std::uint8_t { kDirect, kMapped, kCma };
-  std::uint64_t address = 0;  // as the peer sees it
+  std::uint64_t address = 0;  // in the peer's address space
   std::uint64_t bytes = 0;
-  std::uint64_t generation = 0;  // what the peer's live table says while it lives
-  std::uint64_t born = 0;        // when we heard of it; ops posted before do not mean it
+  std::uint64_t generation = 0;  // the entry in the peer's live table while the pin lives
+  std::uint64_t born = 0;        // count when we heard of it; earlier posts cannot use it
   Method method = Method::kCma;
-  std::uint64_t shift = 0;  // added to the peer's address gives ours; not for kCma
-  std::shared_ptr<const base::SharedMemory> mapping = nullptr;  // what keeps it valid
+  std::uint64_t shift = 0;  // our address minus the peer's; not for kCma
+  std::shared_ptr<const base::SharedMemory> mapping = nullptr;  // keeps the addresses valid
 };
 
 class PeerMemory {
@@ -34,7 +34,7 @@ class PeerMemory {
   PeerMemory(const PeerMemory&) = delete;
   PeerMemory& operator=(const PeerMemory&) = delete;
 
-  // From then on copies may be made. The owners keep both alive as long as this object.
+  // Allows copies from now on. The owners keep both objects alive as long as this one.
   void attach(Gate* gate, const LiveTable* live) { gate_ = gate, live_ = live; }
   void attachCma(CmaTarget target) { cma_ = target; }
   bool attached() const { return gate_ != nullptr; }
@@ -44,7 +44,7 @@ class PeerMemory {
   const LiveTable& live() const { return *live_; }
   const CmaTarget& cma() const { return cma_; }
 
-  // Null: nothing is registered there that we can reach. Valid for the chunk that asked.
+  // Null: the slot has no registration that we can reach. Valid for the chunk that asked.
   const RemoteView* find(std::uint32_t slot) const {
     const Table* table = table_.load(std::memory_order_acquire);
     return slot < table->size ? table->views[slot].load(std::memory_order_acquire) : nullptr;
@@ -57,7 +57,7 @@ class PeerMemory {
   };
 
  public:
-  // What was replaced; to be kept until the chunks in the making are over.
+  // Replaced objects; keep them until the present chunks have ended.
   struct Old {
     std::unique_ptr<const RemoteView> view;
     std::unique_ptr<const Table> table;

@@ -1,4 +1,4 @@
-// Shared memory is populated ahead of use: by its owner, and then by its peers.
+// Tests that shared memory is populated ahead of use: by its owner, and then by its peers.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -22,12 +22,12 @@ using std::chrono::milliseconds;
 
 // About half a millisecond of page faults: docs/measured/local.md
 constexpr std::uint64_t kStep = std::uint64_t{512} << 10U;
-// The faults of less cost less than the start of a thread and its wake-ups.
+// The faults of smaller memory cost less than starting a thread and waking it.
 constexpr std::uint64_t kLeast = std::uint64_t{256} << 10U;
 constexpr unsigned kStepsBetweenLooks = 32;
 constexpr std::uint64_t kShareOfFree = 4;
-// Between passes over a peer's memory; doubled after each pass without progress, so that the last
-// one is 1.27 s after the last progress.
+// Pauses between passes over a peer's memory. Each pass without progress doubles the pause, so that
+// the last pass is 1.27 s after the last progress.
 constexpr milliseconds kFirstPause{10}, kLastPause{640};
 constexpr std::size_t kSmallestPage = 4096;
 constexpr int kNice = 10;
@@ -37,7 +37,7 @@ std::size_t pageSize() {
   return size;
 }
 
-// The pages that hold the memory.
+// The whole pages that contain the memory.
 std::span<std::byte> pagesOf(std::span<std::byte> memory) {
   const std::size_t before = reinterpret_cast<std::uintptr_t>(memory.data()) % pageSize();
   const std::size_t bytes = (before + memory.size() + pageSize() - 1) / pageSize() * pageSize();
@@ -53,17 +53,17 @@ Outcome refused(const char* call) {
   return Outcome::kStop;
 }
 
-// Kernels before 5.14 refuse (EINVAL).
+// Kernels before 5.14 refuse this advice (EINVAL).
 Outcome populate(std::span<std::byte> memory, int advice) {
   return ::madvise(memory.data(), memory.size(), advice) == 0 ? Outcome::kDone : refused("madvise");
 }
 
-// A read fault allocates an absent page of a memfd, as a write fault does. In memory that is the
-// memfd's no more, or its private copy, it allocates nothing.
+// A read fault allocates an absent page of a memfd, as a write fault does. In other memory, such as
+// a private copy, it allocates nothing.
 Outcome populateAll(std::span<std::byte> step) { return populate(step, MADV_POPULATE_READ); }
 
-// Only a write fault marks the page table's entry as dirty, which else the first store does:
-// docs/measured/local.md
+// Uses write faults, which mark the page table's entry dirty; after a read fault the first store
+// would do so: docs/measured/local.md
 Outcome populateResident(std::span<std::byte> step) {
   std::array<unsigned char, kStep / kSmallestPage> resident;
   if (::mincore(step.data(), step.size(), resident.data()) != 0) return refused("mincore");
@@ -124,7 +124,7 @@ Populator::Ticket Populator::add(std::span<std::byte> memory, Pages pages) {
 void Populator::remove(Ticket ticket) {
   if (ticket == 0) return;
   Lock lock(mutex_);
-  const auto range = ranges_.extract(ticket);  // stays valid for a step in progress
+  const auto range = ranges_.extract(ticket);  // extract() keeps it valid for a step in progress
   if (!range) return;
   stepped_.wait(lock, [&] { return stepping_ != ticket; });
   populated_ -= range.mapped().populated;
@@ -142,7 +142,7 @@ bool Populator::start() {
   try {
     thread_ = std::thread([this] { run(); });
     ::pthread_setname_np(thread_.native_handle(), "viaduct-pages");
-  } catch (const std::system_error& error) {  // slower at first, not broken
+  } catch (const std::system_error& error) {  // slower at first, not wrong
     base::log(base::LogLevel::kWarning, "local: memory is not populated: no thread: {}",
               error.what());
     return false;
@@ -151,7 +151,7 @@ bool Populator::start() {
 }
 
 void Populator::run() {
-  // Transfers come first: of this thread alone, and where it is refused nothing is lost.
+  // Lowers the priority of this thread only, because transfers come first. A refusal does no harm.
   static_cast<void>(::setpriority(PRIO_PROCESS, 0, kNice));
   Lock lock(mutex_);
   while (!over_) {
@@ -171,7 +171,8 @@ void Populator::run() {
   }
 }
 
-// Populates the range's next step, and says when to go on. Nothing: the range needs no more steps.
+// Populates the range's next step, and returns the time of the one after it. Nothing: no steps are
+// left.
 std::optional<Clock::time_point> Populator::advance(Lock& lock, Ticket ticket, Range& range) {
   while (range.next < range.done.size() && range.done[range.next]) ++range.next;
   if (range.next == range.done.size()) return endPass(range);

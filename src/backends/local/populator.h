@@ -1,5 +1,5 @@
 // Populates shared memory ahead of its first use, so that transfers meet no page faults. Threads:
-// any; it has one of its own, which starts with the first memory.
+// any; its own thread starts with the first memory.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -26,24 +26,24 @@ namespace viaduct::local {
 class Populator {
  public:
   enum class Pages : std::uint8_t {
-    kAll,       // allocates the absent ones: for memory of this process, whose cgroup is charged
-    kResident,  // maps the resident ones, as they become so: for memory of a peer
+    kAll,       // allocates absent pages: for our memory, which our cgroup pays for
+    kResident,  // maps pages once they are resident: for memory of a peer
   };
-  using Ticket = std::uint64_t;  // 0: nothing was queued
+  using Ticket = std::uint64_t;  // 0: no memory was queued
   using FreeMemory = std::function<std::uint64_t()>;
 
-  // Populates at most `most` bytes of either sort, and of both together a quarter of what
-  // `free_memory` says at that time.
+  // Populates at most `most` bytes of each kind, and of both together at most a quarter of
+  // `free_memory` at that time.
   explicit Populator(std::uint64_t most);
   Populator(std::uint64_t most, FreeMemory free_memory);
   ~Populator();
   Populator(const Populator&) = delete;
   Populator& operator=(const Populator&) = delete;
 
-  // Queues a mapping of a memfd, which stays until remove(). Its contents do not change.
+  // Queues a mapping of a memfd, which has to stay until remove(). Its contents do not change.
   Ticket add(std::span<std::byte> memory, Pages pages);
-  // On return this thread leaves the memory alone. Waits for one step at most, about half a
-  // millisecond.
+  // On return the populating thread leaves the memory alone. Waits for at most one step, about half
+  // a millisecond.
   void remove(Ticket ticket);
   // Whether all that was added is populated or given up. For tests.
   bool idle() const;
@@ -55,8 +55,8 @@ class Populator {
   struct Range {
     std::span<std::byte> memory;
     Pages pages;
-    std::vector<bool> done;           // by step
-    std::size_t next = 0;             // step of this pass
+    std::vector<bool> done;           // one flag per step
+    std::size_t next = 0;             // next step of this pass
     bool progress = false;            // in this pass
     std::chrono::milliseconds pause;  // before the next pass
     std::uint64_t populated = 0;      // bytes
@@ -72,10 +72,10 @@ class Populator {
   mutable std::mutex mutex_;  // guards the rest
   std::condition_variable work_, stepped_;
   std::array<base::Budget, 2> budgets_;
-  std::map<Ticket, Range> ranges_;  // until they are removed
+  std::map<Ticket, Range> ranges_;  // ranges until remove()
   // Ranges with steps left. A ticket without a range was removed.
   std::priority_queue<Due, std::vector<Due>, std::greater<>> queue_;
-  Ticket last_ = 0, stepping_ = 0;  // the newest; the one in a step, which runs without the lock
+  Ticket last_ = 0, stepping_ = 0;  // newest ticket; ticket whose step runs now, without the lock
   std::uint64_t populated_ = 0;     // of all ranges
   unsigned until_look_ = 0;         // steps until the free memory is read again
   bool over_ = false;

@@ -33,7 +33,7 @@ class PopulatorTest : public ::testing::Test {
   void SetUp() override {
     if (!kernelPopulates()) GTEST_SKIP() << "skipped: no MADV_POPULATE_READ in this kernel";
   }
-  // The second mapping of a file, as a peer has it.
+  // A second mapping of the file, as a peer has it.
   static SharedMemory mapped(const SharedMemory& memory) {
     const base::Fd file(::fcntl(memory.fd(), F_DUPFD_CLOEXEC, 0));
     return *SharedMemory::map(file, memory.size(), SharedMemory::Access::kReadWrite);
@@ -43,7 +43,7 @@ class PopulatorTest : public ::testing::Test {
   }
 };
 
-// A child of this process's memory cgroup, of either version.
+// A child group of this process's memory cgroup, in either version.
 class MemoryCgroup {
  public:
   explicit MemoryCgroup(std::uint64_t limit) {
@@ -92,7 +92,7 @@ TEST_F(PopulatorTest, AllocatesAndMapsAll) {
   EXPECT_EQ(mappedIn(memory.bytes()), memory.size());
 }
 
-TEST_F(PopulatorTest, MapsOfAPeersMemoryWhatIsResident) {
+TEST_F(PopulatorTest, MapsResidentPagesOfAPeersMemory) {
   const auto memory = *SharedMemory::allocate(8 * kMiB);
   for (std::uint64_t at = kMiB; at < 3 * kMiB; at += 2 * pageBytes())  // every second page
     memory.data()[at] = std::byte{1};
@@ -107,7 +107,7 @@ TEST_F(PopulatorTest, MapsOfAPeersMemoryWhatIsResident) {
   EXPECT_EQ(residentIn(memory.bytes()), resident) << "it allocated pages of the peer's file";
 }
 
-TEST_F(PopulatorTest, MapsOfAPeersMemoryWhatBecomesResident) {
+TEST_F(PopulatorTest, MapsPagesOfAPeersMemoryOnceTheyAreResident) {
   const auto memory = *SharedMemory::allocate(8 * kMiB);
   const auto peers = mapped(memory);
   Populator here(kNoLimit, plenty), there(kNoLimit, plenty);
@@ -116,7 +116,7 @@ TEST_F(PopulatorTest, MapsOfAPeersMemoryWhatBecomesResident) {
   EXPECT_TRUE(comesTrue([&] { return mappedIn(peers.bytes()) == peers.size(); }));
 }
 
-TEST_F(PopulatorTest, PopulatesNoMoreThanItMayOfEitherSort) {
+TEST_F(PopulatorTest, KeepsToTheLimitForEachKindOfMemory) {
   const auto first = *SharedMemory::allocate(8 * kMiB), second = *SharedMemory::allocate(8 * kMiB);
   const auto peers = mapped(first);
   Populator populator(10 * kMiB, plenty);
@@ -135,7 +135,7 @@ TEST_F(PopulatorTest, PopulatesNoMoreThanItMayOfEitherSort) {
   EXPECT_EQ(residentIn(third.bytes()), 8 * kMiB);
 }
 
-TEST_F(PopulatorTest, PopulatesNothingWhereNothingMayBe) {
+TEST_F(PopulatorTest, PopulatesNothingWithALimitOfZero) {
   const auto memory = *SharedMemory::allocate(8 * kMiB);
   Populator populator(0, plenty);
   EXPECT_EQ(populator.add(memory.bytes(), Pages::kAll), 0U);
@@ -145,7 +145,7 @@ TEST_F(PopulatorTest, PopulatesNothingWhereNothingMayBe) {
   EXPECT_EQ(residentIn(memory.bytes()), 0U);
 }
 
-TEST_F(PopulatorTest, PopulatesAQuarterOfWhatIsFree) {
+TEST_F(PopulatorTest, PopulatesAQuarterOfTheFreeMemory) {
   const auto memory = *SharedMemory::allocate(64 * kMiB);
   Populator populator(kNoLimit, [] { return 100 * kMiB; });
   populator.add(memory.bytes(), Pages::kAll);
@@ -154,7 +154,7 @@ TEST_F(PopulatorTest, PopulatesAQuarterOfWhatIsFree) {
   EXPECT_LE(residentIn(memory.bytes()), 25 * kMiB);
 }
 
-TEST_F(PopulatorTest, ReadsAgainWhatIsFree) {
+TEST_F(PopulatorTest, ReadsTheFreeMemoryAgain) {
   const auto memory = *SharedMemory::allocate(64 * kMiB);
   std::atomic<bool> first = true;
   Populator populator(kNoLimit, [&] { return first.exchange(false) ? kNoLimit : 0; });
@@ -169,7 +169,7 @@ TEST_F(PopulatorTest, LeavesContentsAlone) {
   const auto memory = *SharedMemory::allocate(kBytes);
   Populator populator(kNoLimit, plenty);
   populator.add(memory.bytes(), Pages::kAll);
-  // Backwards, to meet the populating thread.
+  // Writes backwards, to meet the populating thread.
   for (std::uint64_t at = kBytes; at != 0; at -= kMiB)
     fillRandom(memory.bytes().subspan(at - kMiB, kMiB), at);
   ASSERT_TRUE(idle(populator));
@@ -180,7 +180,7 @@ TEST_F(PopulatorTest, LeavesContentsAlone) {
   }
 }
 
-// Another mapping takes the place of each one that is removed.
+// After each removal, another mapping takes the same addresses.
 TEST_F(PopulatorTest, LeavesRemovedMemoryAlone) {
   constexpr std::uint64_t kBytes = 4 * kMiB;
   Populator populator(kNoLimit, plenty);
@@ -221,7 +221,7 @@ TEST_F(PopulatorTest, EndsInTheMiddle) {
   }
 }
 
-// The limit of a cgroup ends a process that exceeds it.
+// The kernel kills a process that exceeds the limit of its cgroup.
 TEST_F(PopulatorTest, StaysWithinTheMemoryOfItsCgroup) {
   constexpr std::uint64_t kLimit = 96 * kMiB;
   MemoryCgroup group(kLimit);

@@ -1,5 +1,5 @@
-// Which pages of shared memory are resident, and which of them a process has mapped. Threads: pure
-// functions.
+// Counts the resident pages of shared memory, and the pages that a process has mapped. Threads:
+// pure functions.
 #pragma once
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ namespace viaduct::local::testing {
 
 inline std::size_t pageBytes() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
-// Bytes of the file that are resident, whoever made them so.
+// Bytes of the file that are resident, whichever process made them so.
 inline std::uint64_t residentIn(std::span<std::byte> memory) {
   std::vector<unsigned char> pages(memory.size() / pageBytes());
   if (::mincore(memory.data(), memory.size(), pages.data()) != 0) return 0;
@@ -32,7 +32,7 @@ inline std::uint64_t residentIn(std::span<std::byte> memory) {
                            pages, [](unsigned char page) { return (page & 1U) != 0; }));
 }
 
-// Bytes that the page table of this process maps.
+// Bytes of the memory that this process's page table maps.
 inline std::uint64_t mappedIn(std::span<const std::byte> memory) {
   const base::Fd file(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
   std::vector<std::uint64_t> entries(memory.size() / pageBytes());
@@ -77,14 +77,14 @@ inline bool hasPopulator(int pid) {
   return false;
 }
 
-// False where the kernel is older than 5.14, or an emulator only pretends to populate.
+// False if the kernel is older than 5.14, or an emulator only pretends to populate.
 inline bool kernelPopulates() {
   const auto memory = base::SharedMemory::allocate(pageBytes());
   return memory && ::madvise(memory->data(), pageBytes(), MADV_POPULATE_READ) == 0 &&
          mappedIn(memory->bytes()) == pageBytes();
 }
 
-// After a time that a busy machine does not need, what `until` says.
+// The result of `until`, at the latest after a time that even a busy machine does not need.
 template <class F>
 bool comesTrue(F until) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);

@@ -1,5 +1,5 @@
-// Two processes, each with a local backend and a link to the other over a Unix socket pair: what
-// agents do for links, as far as these tests need it. Threads: one per process.
+// Two processes, each with a local backend and a link to the other over a Unix socket pair. They do
+// as much of an agent's work as these tests need. Threads: one per process.
 #pragma once
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@
 
 namespace viaduct::local::testing {
 
-// One end. `pid`: the other's, or 0. Raw: no link of ours; what arrives for it is kept.
+// One end. `pid`: the other process, or 0. Raw: it has no link, and keeps the messages for it.
 class Station final : public core::LinkHost {
  public:
   Station(int socket, int pid, Settings settings, bool raw = false)
@@ -61,7 +61,7 @@ class Station final : public core::LinkHost {
   Status unpin(std::uint32_t slot) { return viaduct::testing::withdraw(*backend_, slot); }
   void say(std::string_view text) { put('S', std::as_bytes(std::span(text))); }
 
-  // Turns until `until()`; false after half a minute.
+  // Makes progress until `until()` is true; false after half a minute.
   bool run(const std::function<bool()>& until) {
     const auto end = Clock::now() + std::chrono::seconds(30);
     while (!until()) {
@@ -90,7 +90,7 @@ class Station final : public core::LinkHost {
   std::size_t post(OpKind kind, std::span<const core::Op> ops, core::Tag tag = 1) {
     return rail().post({.kind = kind, .tag = tag, .link = link_.get(), .ops = ops});
   }
-  // Posts and waits for all; the error if any failed.
+  // Posts the ops and waits for all of them. Returns the error if any failed.
   std::optional<Error> move(OpKind kind, std::span<const core::Op> ops) {
     done.clear();
     std::size_t taken = post(kind, ops);
@@ -112,10 +112,10 @@ class Station final : public core::LinkHost {
   core::Rail& rail() { return *backend_->rails().front(); }
   core::Link& link() { return *link_; }
 
-  std::deque<std::string> said;                                       // by the other end
-  std::vector<core::RemotePin> pins;                                  // of the other end
-  std::deque<std::pair<core::Bytes, std::vector<core::Fd>>> letters;  // raw only
-  unsigned files = 0;                                                 // that were offered here
+  std::deque<std::string> said;                                       // lines from the other end
+  std::vector<core::RemotePin> pins;                                  // pins of the other end
+  std::deque<std::pair<core::Bytes, std::vector<core::Fd>>> letters;  // only if raw
+  unsigned files = 0;                                                 // offered to this end
   core::Completions done;
 
  private:
@@ -138,7 +138,7 @@ class Station final : public core::LinkHost {
     ::sendmsg(socket_, &message, MSG_NOSIGNAL);
   }
 
-  // Takes one message if there is one.
+  // Receives one message, if there is one.
   void receive() {
     std::array<char, 4096> body{};
     iovec part{body.data(), body.size()};
@@ -190,7 +190,7 @@ class Station final : public core::LinkHost {
   std::unique_ptr<core::Link> link_;
 };
 
-// A forked process that runs `body` on its end and exits 0 if it gave true.
+// A forked process that runs `body` on its end, and exits with 0 if it returned true.
 class Child {
  public:
   using Body = std::function<bool(int socket, int parent_pid)>;
@@ -236,9 +236,9 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   int socket() const { return socket_.get(); }
-  int pid() const { return inner_; }  // of the process that runs `body`; 0: it could not start
+  int pid() const { return inner_; }  // process that runs `body`; 0: it could not start
   void signal(int number) const { ::kill(inner_, number); }
-  // Waits until it has stopped itself.
+  // Waits until the process has stopped itself.
   bool stopped() const {
     int status = 0;
     return ::waitpid(pid_, &status, WUNTRACED) == pid_ && WIFSTOPPED(status);

@@ -12,20 +12,20 @@
 #include "base/environment.h"
 #include "base/log.h"
 #include "base/nearest.h"
-#include "core/fabric/auto_open.h"
-#include "core/fabric/fabric_message.h"
 #include "core/setting_name.h"
 #include "host/devices.h"
 #include "host/nearness.h"
 #include "host/sysfs.h"
+#include "move/auto_open.h"
+#include "move/fabric_message.h"
 
 namespace viaduct::ofi {
 namespace {
 
-using core::fabric::Fabric;
-using core::fabric::namedIn;
-using core::fabric::notNear;
-using core::fabric::notOpenedUnasked;
+using move::Fabric;
+using move::namedIn;
+using move::notNear;
+using move::notOpenedUnasked;
 
 // Best first. Others are used where they are named.
 constexpr std::array kPreference{"efa", "verbs;ofi_rxm", "cxi", "tcp", "tcp;ofi_rxm"};
@@ -191,10 +191,10 @@ std::vector<Offer> eachUsable(const std::string& provider, std::span<const Offer
 
 }  // namespace
 
-core::fabric::NearRails nearRails(std::span<const Offer> opened, const std::string& root) {
+move::NearRails nearRails(std::span<const Offer> opened, const std::string& root) {
   std::vector<std::string> nics;
   std::transform(opened.begin(), opened.end(), std::back_inserter(nics), nicOf);
-  return core::fabric::NearRails(nics, root);
+  return move::NearRails(nics, root);
 }
 
 Result<RailOffers> railsFor(std::span<const std::string> named, const std::string& provider,
@@ -209,7 +209,7 @@ Result<RailOffers> railsFor(std::span<const std::string> named, const std::strin
   const auto nics = each(all, &nicOf);
   const auto near = host::nearOwnCpus(nics, root).near;
   for (const Offer& one : all)
-    if (out.offers.size() < core::fabric::kMaxRails &&
+    if (out.offers.size() < move::kMaxRails &&
         std::find(near.begin(), near.end(), nicOf(one)) != near.end())
       out.offers.push_back(one);
     else

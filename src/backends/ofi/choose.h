@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "backends/ofi/ofi_domain.h"
-#include "core/fabric/fabric_backend.h"
+#include "move/fabric_backend.h"
 
 namespace viaduct::ofi {
 
 // kUnsupported: nobody has asked for ofi by name, and there is no RDMA device that would make it
 // worth while.
-Result<core::fabric::Fabric> choose(const Settings& settings);
+Result<move::Fabric> choose(const Settings& settings);
 
 // One way to send that libfabric offers.
 struct Offer {
@@ -31,7 +31,7 @@ struct Offer {
 std::vector<Offer> offersIn(const fi_info* list);
 
 // What is known of rails that nobody has named: of which NIC each is.
-core::fabric::NearRails nearRails(std::span<const Offer> opened, const std::string& root = "/");
+move::NearRails nearRails(std::span<const Offer> opened, const std::string& root = "/");
 
 bool isRdma(const std::string& provider);
 // Which provider to use: `wanted` is its name, or the name before its ";"; empty: the best.

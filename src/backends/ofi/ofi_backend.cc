@@ -12,7 +12,7 @@ Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context)
                   "backend ofi runs over {}: a process that reaches its ports and guesses a key "
                   "can read and write registered memory; the provider tcp authenticates peers",
                   chosen.kind);
-  return core::fabric::FabricBackend::open(context, std::move(chosen));
+  return move::FabricBackend::open(context, std::move(chosen));
 }
 
 }  // namespace viaduct::ofi

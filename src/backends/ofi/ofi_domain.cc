@@ -99,9 +99,9 @@ Result<Fid<fid_fabric>> OfiDomain::fabricAnew() const {
   return Fid<fid_fabric>(fabric);
 }
 
-Result<std::unique_ptr<core::fabric::Endpoint>> OfiDomain::open() const {
+Result<std::unique_ptr<move::Endpoint>> OfiDomain::open() const {
   VIADUCT_TRY(auto endpoint, OfiEndpoint::open(*this));
-  return std::unique_ptr<core::fabric::Endpoint>(std::move(endpoint));
+  return std::unique_ptr<move::Endpoint>(std::move(endpoint));
 }
 
 Result<Fid<fid_mr>> OfiDomain::registered(const MemoryRange& range) const {
@@ -120,10 +120,10 @@ Result<Fid<fid_mr>> OfiDomain::registered(const MemoryRange& range) const {
   return region;
 }
 
-Result<std::unique_ptr<core::fabric::Registration>> OfiDomain::add(const MemoryRange& range) const {
+Result<std::unique_ptr<move::Registration>> OfiDomain::add(const MemoryRange& range) const {
   if (regions_) {
     VIADUCT_TRY(auto memory, regions_->add(range));
-    return std::unique_ptr<core::fabric::Registration>(std::move(memory));
+    return std::unique_ptr<move::Registration>(std::move(memory));
   }
   VIADUCT_TRY(auto region, registered(range));
   const bool by_address = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
@@ -133,7 +133,7 @@ Result<std::unique_ptr<core::fabric::Registration>> OfiDomain::add(const MemoryR
                  .operation = "fi_mr_key",
                  .detail = "the provider gives no key",
                  .device = device_};
-  return std::unique_ptr<core::fabric::Registration>(
+  return std::unique_ptr<move::Registration>(
       std::make_unique<DomainMemory>(packed(there), std::move(region)));
 }
 

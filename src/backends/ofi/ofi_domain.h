@@ -11,7 +11,7 @@
 #include "backends/ofi/endpoint_regions.h"
 #include "backends/ofi/library.h"
 #include "backends/ofi/registered_memory.h"
-#include "core/fabric/endpoint.h"
+#include "move/endpoint.h"
 
 namespace viaduct::ofi {
 
@@ -30,14 +30,14 @@ EndpointProfile profileOf(const fi_info& info, const Settings& settings);
 // Why a provider cannot be used as it wants to be; empty: it can. For the bits of FI_MR_*.
 std::string refusedModes(int mr_mode);
 
-class OfiDomain final : public core::fabric::Domain {
+class OfiDomain final : public move::Domain {
  public:
   // `info` is one that fi_getinfo has given, and is copied.
   static Result<std::unique_ptr<OfiDomain>> open(const OfiLibrary& ofi, const fi_info& info,
                                                  const Settings& settings);
 
-  Result<std::unique_ptr<core::fabric::Endpoint>> open() const override;
-  Result<std::unique_ptr<core::fabric::Registration>> add(const MemoryRange& range) const override;
+  Result<std::unique_ptr<move::Endpoint>> open() const override;
+  Result<std::unique_ptr<move::Registration>> add(const MemoryRange& range) const override;
 
   const OfiLibrary& ofi() const { return ofi_; }
   fi_info& info() const { return *info_; }

@@ -7,10 +7,10 @@
 
 namespace viaduct::ofi {
 
-using core::fabric::Flush;
-using core::fabric::Piece;
-using core::fabric::Posted;
-using core::fabric::RemoteKey;
+using move::Flush;
+using move::Piece;
+using move::Posted;
+using move::RemoteKey;
 
 namespace {
 

@@ -16,7 +16,7 @@
 
 namespace viaduct::ofi {
 
-class OfiEndpoint final : public core::fabric::Endpoint {
+class OfiEndpoint final : public move::Endpoint {
  public:
   static Result<std::unique_ptr<OfiEndpoint>> open(const OfiDomain& ofi_domain);
 
@@ -27,17 +27,14 @@ class OfiEndpoint final : public core::fabric::Endpoint {
   const std::string& transport() const override { return ofi_domain_.provider(); }
   const std::string& transportDevices() const override { return ofi_domain_.device(); }
 
-  core::fabric::RemoteKey keyOf(std::uint32_t generation, const Bytes& packed) override;
+  move::RemoteKey keyOf(std::uint32_t generation, const Bytes& packed) override;
   void retire(std::uint32_t generation) override { keys_.erase(generation); }
   void sweep() override {}  // keys are numbers, of which nothing is kept
 
-  core::fabric::Posted post(OpKind kind, std::span<const core::fabric::Piece> pieces,
-                            core::fabric::RemoteKey key) override;
-  core::fabric::Flush flush() override {
-    return work_requests_ ? work_requests_->flush() : core::fabric::Flush{};
-  }
-  bool ended(core::fabric::Flush& flush) override;
-  void letGo(core::fabric::Flush& flush) override { WorkRequests::letGo(flush); }
+  move::Posted post(OpKind kind, std::span<const move::Piece> pieces, move::RemoteKey key) override;
+  move::Flush flush() override { return work_requests_ ? work_requests_->flush() : move::Flush{}; }
+  bool ended(move::Flush& flush) override;
+  void letGo(move::Flush& flush) override { WorkRequests::letGo(flush); }
   bool progress() override;
   bool arm() override;
   void disarm() override { queue_->disarm(); }

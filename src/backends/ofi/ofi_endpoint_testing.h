@@ -14,17 +14,17 @@
 
 namespace viaduct::ofi {
 
-using core::fabric::Flush;
-using core::fabric::Piece;
-using core::fabric::RemoteKey;
+using move::Flush;
+using move::Piece;
+using move::RemoteKey;
 
 inline constexpr auto kLongest = std::chrono::seconds(20);
 
 // One side: a rail, an endpoint and some memory that the other may reach.
 struct Side {
-  std::unique_ptr<core::fabric::Domain> domain;
-  std::unique_ptr<core::fabric::Registration> memory;
-  std::unique_ptr<core::fabric::Endpoint> endpoint;
+  std::unique_ptr<move::Domain> domain;
+  std::unique_ptr<move::Registration> memory;
+  std::unique_ptr<move::Endpoint> endpoint;
   std::vector<std::byte> bytes = std::vector<std::byte>(4U << 20U);
   RemoteKey key = nullptr;  // to the other's memory
 

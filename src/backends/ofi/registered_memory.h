@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "backends/ofi/library.h"
-#include "core/fabric/endpoint.h"
+#include "move/endpoint.h"
 
 namespace viaduct::ofi {
 
 using base::Bytes;
 
-using core::fabric::MemoryRange;
+using move::MemoryRange;
 
 // How often a number is drawn that somebody else already has.
 inline constexpr int kKeyTries = 4;
@@ -30,7 +30,7 @@ Error cannotRegister(std::string call, int status, const MemoryRange& range,
                      const std::string& device);
 
 // What peers reach through one rail. How it is registered, only those know who derive from it.
-class RegisteredMemory : public core::fabric::Registration {
+class RegisteredMemory : public move::Registration {
  public:
   // For requests that move it at our own side; null: they need none.
   void* descriptor() const { return descriptor_; }

@@ -5,16 +5,16 @@
 
 namespace viaduct::ofi {
 
-using core::fabric::Flush;
-using core::fabric::Piece;
-using core::fabric::Posted;
+using move::Flush;
+using move::Piece;
+using move::Posted;
 
 namespace {
 
 // Enough to close what is open; the front of a piece that has been requested already.
 constexpr std::uint64_t kClosing = 8;
 
-void* descriptorOf(const core::fabric::Registration* local) {
+void* descriptorOf(const move::Registration* local) {
   return local == nullptr ? nullptr : static_cast<const RegisteredMemory*>(local)->descriptor();
 }
 

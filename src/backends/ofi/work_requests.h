@@ -17,17 +17,16 @@ class WorkRequests {
   // `peer`: for endpoints that are told it with each request.
   WorkRequests(const EndpointProfile& profile, fid_ep& endpoint, fi_addr_t peer = FI_ADDR_UNSPEC);
 
-  core::fabric::Posted post(OpKind kind, std::span<const core::fabric::Piece> pieces,
-                            const RemoteMemory& there);
+  move::Posted post(OpKind kind, std::span<const move::Piece> pieces, const RemoteMemory& there);
   // A request that told of its end has ended; `context` is what the provider says of it.
   void ended(void* context);
   // Requests that were refused may leave some that nothing tells of, behind a doorbell that was
   // not rung. True: there are none any more. Call it again after each look at the queue.
   bool settle();
 
-  core::fabric::Flush flush();
-  bool over(const core::fabric::Flush& flush);
-  static void letGo(core::fabric::Flush& flush);
+  move::Flush flush();
+  bool over(const move::Flush& flush);
+  static void letGo(move::Flush& flush);
 
   bool idle() const { return under_way_ == 0; }
   // What the provider said when it refused a request for good, negative; 0: it has not.
@@ -48,7 +47,7 @@ class WorkRequests {
   struct Owed {
     bool yes = false;
     OpKind kind = OpKind::kWrite;
-    core::fabric::Piece piece = {};
+    move::Piece piece = {};
     RemoteMemory there = {};
     Slot* slot = nullptr;
   };
@@ -56,10 +55,9 @@ class WorkRequests {
     bool tells = false, last = false, inject = false;
   };
 
-  bool request(OpKind kind, const core::fabric::Piece& piece, const RemoteMemory& there, How how,
+  bool request(OpKind kind, const move::Piece& piece, const RemoteMemory& there, How how,
                Slot* slot);
-  std::int64_t give(OpKind kind, const core::fabric::Piece& piece, const RemoteMemory& there,
-                    How how);
+  std::int64_t give(OpKind kind, const move::Piece& piece, const RemoteMemory& there, How how);
   bool injects(OpKind kind, std::uint64_t bytes) const {
     return kind == OpKind::kWrite && bytes <= inject_;
   }

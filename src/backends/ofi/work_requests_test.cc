@@ -7,7 +7,7 @@
 namespace viaduct::ofi {
 namespace {
 
-using core::fabric::Piece;
+using move::Piece;
 
 // An endpoint that takes requests as it is told to, and remembers them.
 struct FakeEndpoint : fid_ep {
@@ -183,7 +183,7 @@ TEST_F(WorkRequestsTest, NoMoreIsUnderWayThanTheQueueHolds) {
 
 TEST_F(WorkRequestsTest, ManyFlushesMayBeOpenAtOnceAndThoseThatShareASlotEndLate) {
   WorkRequests requests({.doorbell = true, .ordered = true, .depth = 1024}, endpoint_);
-  std::vector<core::fabric::Flush> open;
+  std::vector<move::Flush> open;
   for (int i = 0; i < 200; ++i) {
     requests.post(OpKind::kWrite, some(1), there_);
     open.push_back(requests.flush());

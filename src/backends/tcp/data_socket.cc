@@ -6,8 +6,7 @@
 #include <utility>
 
 #include "backends/tcp/socket.h"
-#include "backends/tcp/tcp_link.h"
-#include "backends/tcp/tcp_rail.h"
+#include "backends/tcp/tcp_channel.h"
 #include "base/net/hearing.h"
 
 namespace viaduct::tcp {
@@ -19,11 +18,10 @@ constexpr std::chrono::milliseconds kLeastSilence{400};
 constexpr int kRoundTrips = 4;
 }  // namespace
 
-DataSocket::DataSocket(TcpShared& shared, TcpLink& link, TcpRail& rail, const RemotePins& remote,
+DataSocket::DataSocket(TcpShared& shared, TcpChannel& channel, const RemotePins& remote,
                        base::Fd fd)
     : shared_(shared),
-      link_(link),
-      rail_(rail),
+      channel_(channel),
       initiator_(shared.pins, remote),
       responder_(shared.pins, shared.buffers),
       outbound_(initiator_, responder_, shared.buffers),
@@ -33,13 +31,20 @@ DataSocket::DataSocket(TcpShared& shared, TcpLink& link, TcpRail& rail, const Re
       progressed_(Clock::now()),
       moved_(progressed_) {}
 
-DataSocket::~DataSocket() { reset(); }
+// Lets go of the socket and of everything that was under way.
+DataSocket::~DataSocket() {
+  if (watch_ != 0) shared_.poller.forget(watch_);
+  tcp::reset(fd_);
+  inbound_.clear();
+  outbound_.clear();
+  responder_.clear();
+}
 
 // One shot: while the rail turns by itself, what arrives wakes nobody, and one system call per
 // sleep arms it again.
 Status DataSocket::open() {
   VIADUCT_TRY(watch_, shared_.poller.watch(fd_.get(), EPOLLIN | EPOLLONESHOT,
-                                           [this](std::uint32_t) { rail_.activate(*this); }));
+                                           [this](std::uint32_t) { channel_.wake(); }));
   return Ok{};
 }
 
@@ -58,35 +63,14 @@ void DataSocket::sleep() {
     lose(std::move(armed).error());
 }
 
-void DataSocket::reset() {
-  if (watch_ != 0) shared_.poller.forget(std::exchange(watch_, 0));
-  rail_.deactivate(*this);
-  tcp::reset(fd_);
-  inbound_.clear();
-  outbound_.clear();
-  responder_.clear();
-  initiator_.clear();
-}
-
-void DataSocket::add(Job& job) {
-  job.data_socket = this;
+void DataSocket::add(move::Job& job) {
   initiator_.add(job);
-  rail_.activate(*this);
-  awake();
-}
-
-void DataSocket::stop(Job& job, Error why) {
-  initiator_.stop(job, std::move(why));
-  rail_.activate(*this);
+  send();
 }
 
 void DataSocket::dropSlot(std::uint32_t slot) {
   inbound_.dropSlot(slot);
   outbound_.dropSlot(slot);
-}
-
-void DataSocket::push() {
-  if (!lost_) send();
 }
 
 void DataSocket::progress(Clock::time_point now, Clock::time_point until) {
@@ -101,7 +85,7 @@ void DataSocket::progress(Clock::time_point now, Clock::time_point until) {
   progressed_ = now;
   dry_ = full_ = false;
   bool moved = false;
-  while (!lost_) {
+  while (channel_.up()) {
     const bool in = receive();
     const bool out = send();
     if (!in && !out) break;
@@ -118,7 +102,7 @@ bool DataSocket::measureSilence(Clock::time_point now) {
     unheard_since_.reset();
     silence_ = common_silence_ = {};
     too_silent_ = false;
-    return active;
+    return channel_.active;
   }
   const auto heard_at = now - heard.since;
   if (!unheard_since_) unheard_since_ = now;
@@ -172,7 +156,7 @@ bool DataSocket::receive() {
 }
 
 bool DataSocket::send() {
-  if (full_ || lost_) return false;
+  if (full_) return false;
   const auto from = outbound_.gather();
   if (from.empty()) return false;
   msghdr message{};
@@ -194,10 +178,8 @@ void DataSocket::loseTo(std::string_view call, int os_errno) {
 }
 
 void DataSocket::lose(Error why) {
-  if (lost_) return;
   why.device = remote_.text();
-  lost_ = std::move(why);
-  rail_.activate(*this);  // its next poll() tells the link
+  channel_.lost(std::move(why));
 }
 
 }  // namespace viaduct::tcp

@@ -1,5 +1,5 @@
-// One data socket of a link: moves bytes between it and the two halves of the protocol. Threads:
-// under the agent's lock.
+// The socket of a channel in one of its lives: moves bytes between it and the two halves of the
+// protocol. Threads: under the agent's lock.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,7 @@
 
 namespace viaduct::tcp {
 
-class TcpLink;
-class TcpRail;
+class TcpChannel;
 
 // What all of a backend's parts use.
 struct TcpShared {
@@ -27,22 +26,18 @@ struct TcpShared {
 
 class DataSocket {
  public:
-  DataSocket(TcpShared& shared, TcpLink& link, TcpRail& rail, const RemotePins& remote,
-             base::Fd fd);
+  DataSocket(TcpShared& shared, TcpChannel& channel, const RemotePins& remote, base::Fd fd);
   ~DataSocket();
   DataSocket(const DataSocket&) = delete;
   DataSocket& operator=(const DataSocket&) = delete;
 
-  // Lets the poller wake the rail for it from now on.
+  // Lets the poller wake the channel for it from now on.
   Status open();
-  TcpLink& link() { return link_; }
   int fd() const { return fd_.get(); }
-  Initiator& initiator() { return initiator_; }
 
-  void add(Job& job);
-  void stop(Job& job, Error why);
-  // Sends what fits into the socket now, one frame at most.
-  void push();
+  // add() sends what fits into the socket now, one frame at most.
+  void add(move::Job& job);
+  void stop(move::Job& job, Error why) { initiator_.stop(job, std::move(why)); }
   // Receives and sends until nothing moves or `until`.
   void progress(Clock::time_point now, Clock::time_point until);
   // Nothing has moved for a while: from here on the poller watches, and buffers go back.
@@ -59,14 +54,9 @@ class DataSocket {
   // together: if all are silent, the session's heartbeats decide. `least`: the shortest silence of
   // the link's sockets now.
   void judge(Duration least);
-  // Why the socket is lost; empty while it is not.
-  const std::optional<Error>& lost() const { return lost_; }
-  // Not by the way: one of the ends is to blame, and other sockets would do no better.
+  // It broke, and not by the way: one of the ends is to blame, and other sockets would do no
+  // better.
   bool endsLink() const { return ends_link_; }
-  // Lets go of the socket and of everything that was under way.
-  void reset();
-
-  bool active = false;  // in its rail's list
 
  private:
   bool receive();
@@ -76,8 +66,7 @@ class DataSocket {
   void loseTo(std::string_view call, int os_errno);
 
   TcpShared& shared_;
-  TcpLink& link_;
-  TcpRail& rail_;
+  TcpChannel& channel_;
   Initiator initiator_;
   Responder responder_;
   Outbound outbound_;
@@ -85,7 +74,6 @@ class DataSocket {
   base::Fd fd_;
   const TcpAddress remote_;  // a socket that was reset does not know any more
   base::Poller::Id watch_ = 0;
-  std::optional<Error> lost_;
   bool ends_link_ = false;
   Clock::time_point progressed_, moved_;
   std::optional<Clock::time_point> unheard_since_;  // while an answer is waited for

@@ -32,8 +32,8 @@ class FuzzStage {
     return reinterpret_cast<std::uintptr_t>(memory_.data()) + offset;
   }
   std::span<const std::byte> sent() const { return sent_; }
-  const Job& write() const { return *write_; }
-  const Job& read() const { return *read_; }
+  const move::Job& write() const { return *write_; }
+  const move::Job& read() const { return *read_; }
 
   // Nothing outside of the pin has changed.
   bool intact() const {
@@ -47,8 +47,8 @@ class FuzzStage {
   std::vector<std::byte> memory_, guard_;
   std::vector<core::Op> ops_;
   Half pinned_;
-  Job* write_ = nullptr;
-  Job* read_ = nullptr;
+  move::Job* write_ = nullptr;
+  move::Job* read_ = nullptr;
   std::vector<std::byte> sent_;
 };
 

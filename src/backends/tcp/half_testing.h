@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <list>
 #include <vector>
 
 #include "backends/tcp/inbound.h"
@@ -13,7 +12,7 @@
 
 namespace viaduct::tcp {
 
-class Half final : public JobOwner {
+class Half {
  public:
   Half()
       : initiator_(pins, remote),
@@ -24,25 +23,21 @@ class Half final : public JobOwner {
     if (auto sent = base::SharedMemory::allocate(kMaxFrameBytes)) sent_ = *std::move(sent);
   }
 
-  void report(Job&) override {}
-
-  Job& post(OpKind kind, std::span<const core::Op> ops) {
-    jobs_.emplace_back();
-    Job& job = jobs_.back();
-    job.work = {.kind = kind, .ops = ops};
-    job.owner = this;
+  move::Job& post(OpKind kind, std::span<const core::Op> ops) {
+    move::Job& job = table_.add({.kind = kind, .ops = ops});
     initiator_.add(job);
+    jobs_.push_back(&job);
     return job;
   }
-  void stop(Job& job, Code code) { initiator_.stop(job, {.code = code}); }
+  void stop(move::Job& job, Code code) { initiator_.stop(job, {.code = code}); }
   // What a backend does when a pin is withdrawn.
   void withdraw(std::uint32_t slot) {
     pins.drop(slot);
     inbound_.dropSlot(slot);
     outbound_.dropSlot(slot);
-    for (Job& job : jobs_)
-      for (const core::Op& op : job.work.ops)
-        if (op.local_pin == slot) stop(job, Code::kDenied);
+    for (move::Job* job : jobs_)
+      for (const core::Op& op : job->work.ops)
+        if (op.local_pin == slot) stop(*job, Code::kDenied);
   }
 
   // At most `limit` bytes of what it has to send. As with a socket the system reads them, which may
@@ -109,7 +104,8 @@ class Half final : public JobOwner {
   Responder responder_;
   Outbound outbound_;
   Inbound inbound_;
-  std::list<Job> jobs_;
+  move::JobTable table_;
+  std::vector<move::Job*> jobs_;
 };
 
 }  // namespace viaduct::tcp

@@ -15,22 +15,24 @@ constexpr std::uint64_t kFrameBytes = std::uint64_t{2} << 20U;
 // request travels; more only delays a cancel.
 constexpr std::uint64_t kReadWindow = 4 * kFrameBytes;
 
-std::string_view verb(const Job& job) { return job.work.kind == OpKind::kWrite ? "write" : "read"; }
+std::string_view verb(const move::Job& job) {
+  return job.work.kind == OpKind::kWrite ? "write" : "read";
+}
 
-Error withdrawnHere(const Job& job, const core::Op& op) {
+Error withdrawnHere(const move::Job& job, const core::Op& op) {
   return {.code = Code::kDenied,
           .operation = std::string(verb(job)),
           .detail = "local pin " + std::to_string(op.local_pin) +
                     " is withdrawn, or does not hold all of the bytes"};
 }
 
-Error unknownThere(const Job& job, const core::Op& op) {
+Error unknownThere(const move::Job& job, const core::Op& op) {
   return {.code = Code::kDenied,
           .operation = std::string(verb(job)),
           .detail = "the peer has withdrawn pin " + std::to_string(op.remote_pin)};
 }
 
-Error refusedThere(const Job& job) {
+Error refusedThere(const move::Job& job) {
   return {.code = Code::kDenied,
           .operation = std::string(verb(job)),
           .detail =
@@ -38,7 +40,7 @@ Error refusedThere(const Job& job) {
               "protected"};
 }
 
-Error faultHere(const Job& job, std::uint32_t slot) {
+Error faultHere(const move::Job& job, std::uint32_t slot) {
   return {.code = Code::kDenied,
           .operation = std::string(verb(job)),
           .detail = "the memory of local pin " + std::to_string(slot) +
@@ -50,23 +52,17 @@ Error faultHere(const Job& job, std::uint32_t slot) {
 
 }  // namespace
 
-void Initiator::add(Job& job) { (job.work.kind == OpKind::kWrite ? writes_ : reads_).push(&job); }
+void Initiator::add(move::Job& job) {
+  (job.work.kind == OpKind::kWrite ? writes_ : reads_).push(&job);
+}
 
-void Initiator::stop(Job& job, Error why) {
+void Initiator::stop(move::Job& job, Error why) {
   if (job.why || job.ended) return;
   job.why = std::move(why);
-  if (!job.allFramed()) (job.work.kind == OpKind::kWrite ? writes_ : reads_).remove(&job);
+  if (!job.allPosted()) (job.work.kind == OpKind::kWrite ? writes_ : reads_).remove(&job);
   for (std::size_t i = 0; i < asked_.size(); ++i)
     if (asked_[i].job == &job) cancels_.push(answered_ + i);
   settle(job);
-}
-
-void Initiator::clear() {
-  writes_.reset();
-  reads_.reset();
-  unacked_.reset();
-  asked_.reset();
-  cancels_.reset();
 }
 
 void Initiator::trim() {
@@ -97,10 +93,10 @@ bool Initiator::compose(FrameWriter& writer) {
 }
 
 // Takes ops from the job's front until the frame is full or one of them cannot go.
-Initiator::Batch Initiator::fill(FrameWriter& writer, Job& job, bool with_payload) {
+Initiator::Batch Initiator::fill(FrameWriter& writer, move::Job& job, bool with_payload) {
   Batch batch;
   std::uint32_t slot = FrameWriter::kNoSlot, generation = 0;
-  while (!job.allFramed() && batch.entries < kMaxEntries && batch.bytes < kFrameBytes) {
+  while (!job.allPosted() && batch.entries < kMaxEntries && batch.bytes < kFrameBytes) {
     const core::Op& op = job.work.ops[job.next_op];
     const std::uint64_t bytes = std::min(op.bytes - job.offset, kFrameBytes - batch.bytes);
     std::byte* const local = pins_.local(op.local_pin, op.local + job.offset, bytes);
@@ -131,7 +127,7 @@ Initiator::Batch Initiator::fill(FrameWriter& writer, Job& job, bool with_payloa
 
 bool Initiator::composeWrite(FrameWriter& writer) {
   while (!writes_.empty() && unacked_.size() < kMaxUnacked) {
-    Job& job = *writes_.pop();
+    move::Job& job = *writes_.pop();
     writer.begin();
     const Batch batch = fill(writer, job, true);
     if (batch.entries == 0) {
@@ -145,7 +141,7 @@ bool Initiator::composeWrite(FrameWriter& writer) {
                                         .sequence = composed_writes_++});
     unacked_.push({&job, batch.ops, static_cast<std::uint32_t>(batch.bytes), false});
     ++job.outstanding;
-    if (!job.why && !job.allFramed()) writes_.push(&job);
+    if (!job.why && !job.allPosted()) writes_.push(&job);
     return true;
   }
   return false;
@@ -153,7 +149,7 @@ bool Initiator::composeWrite(FrameWriter& writer) {
 
 bool Initiator::composeRead(FrameWriter& writer) {
   while (readsWant()) {
-    Job& job = *reads_.pop();
+    move::Job& job = *reads_.pop();
     const Asked from{&job, job.next_op, job.offset, 0, 0};
     writer.begin();
     const Batch batch = fill(writer, job, false);
@@ -169,7 +165,7 @@ bool Initiator::composeRead(FrameWriter& writer) {
         {&job, from.first_op, from.offset, batch.ops, static_cast<std::uint32_t>(batch.bytes)});
     asked_bytes_ += batch.bytes;
     ++job.outstanding;
-    if (!job.why && !job.allFramed()) reads_.push(&job);
+    if (!job.why && !job.allPosted()) reads_.push(&job);
     return true;
   }
   return false;
@@ -188,14 +184,14 @@ void Initiator::writeFaulted(std::uint32_t slot) {
 }
 
 void Initiator::answerFaulted(std::uint32_t slot) {
-  Job& job = *asked_.front().job;
+  move::Job& job = *asked_.front().job;
   stop(job, faultHere(job, slot));
 }
 
-void Initiator::settle(Job& job) {
-  const bool all = job.reported_ops + job.moved_ops == job.work.ops.size();
+void Initiator::settle(move::Job& job) {
+  const bool all = job.reported_ops + job.moved.ops == job.work.ops.size();
   job.ended = job.outstanding == 0 && (all || job.why);
-  if (job.ended || job.moved_ops > 0) job.owner->report(job);
+  if (job.ended || job.moved.ops > 0) job.table->report(job);
 }
 
 std::string_view Initiator::acked(std::uint64_t count) {
@@ -204,11 +200,11 @@ std::string_view Initiator::acked(std::uint64_t count) {
   if (count < acked_ || count > sent_writes_) return "an acknowledgement of unsent data";
   for (; acked_ < count; ++acked_) {
     const Sent done = unacked_.pop();
-    Job& job = *done.job;
+    move::Job& job = *done.job;
     --job.outstanding;
     if (!done.refused) {
-      job.moved_ops += done.ops;
-      job.moved_bytes += done.bytes;
+      job.moved.ops += done.ops;
+      job.moved.bytes += done.bytes;
     }
     settle(job);
   }
@@ -252,11 +248,11 @@ void Initiator::answerEnds(FrameStatus status, bool placed) {
   const Asked asked = asked_.pop();
   ++answered_;
   asked_bytes_ -= asked.bytes;
-  Job& job = *asked.job;
+  move::Job& job = *asked.job;
   --job.outstanding;
   if (placed && status == FrameStatus::kOk && !job.why) {
-    job.moved_ops += asked.ops;
-    job.moved_bytes += asked.bytes;
+    job.moved.ops += asked.ops;
+    job.moved.bytes += asked.bytes;
   } else {
     stop(job, refusedThere(job));
   }

@@ -6,10 +6,10 @@
 
 #include "backends/tcp/buffers.h"
 #include "backends/tcp/frame_writer.h"
-#include "backends/tcp/job.h"
 #include "backends/tcp/remote_pins.h"
 #include "backends/tcp/ring.h"
 #include "backends/tcp/target_pins.h"
+#include "move/job_table.h"
 
 namespace viaduct::tcp {
 
@@ -17,11 +17,9 @@ class Initiator {
  public:
   Initiator(const TargetPins& pins, const RemotePins& remote) : pins_(pins), remote_(remote) {}
 
-  void add(Job& job);
+  void add(move::Job& job);
   // No more frames of it; it fails with `why` once the peer has answered those that are out.
-  void stop(Job& job, Error why);
-  // Forgets all jobs: the socket is gone. They are still their owners'.
-  void clear();
+  void stop(move::Job& job, Error why);
 
   // Sending. compose() and control() put one frame, or what rides in front of it, into `writer`.
   bool wants() const;
@@ -46,13 +44,13 @@ class Initiator {
 
  private:
   struct Sent {
-    Job* job = nullptr;
+    move::Job* job = nullptr;
     std::uint32_t ops = 0;  // that end in this frame
     std::uint32_t bytes = 0;
     bool refused = false;
   };
   struct Asked {
-    Job* job = nullptr;
+    move::Job* job = nullptr;
     std::size_t first_op = 0;
     std::uint64_t offset = 0;  // into the first op
     std::uint32_t ops = 0;
@@ -66,12 +64,12 @@ class Initiator {
   bool readsWant() const;
   bool composeWrite(FrameWriter& writer);
   bool composeRead(FrameWriter& writer);
-  Batch fill(FrameWriter& writer, Job& job, bool with_payload);
-  static void settle(Job& job);
+  Batch fill(FrameWriter& writer, move::Job& job, bool with_payload);
+  static void settle(move::Job& job);
 
   const TargetPins& pins_;
   const RemotePins& remote_;
-  Ring<Job*> writes_, reads_;  // with something left to frame, the next in turn first
+  Ring<move::Job*> writes_, reads_;  // with something left to frame, the next in turn first
   Ring<Sent> unacked_;
   Ring<Asked> asked_;
   Ring<std::uint64_t> cancels_;

@@ -72,12 +72,12 @@ class TcpPhases : public ::testing::TestWithParam<Case> {
     return any;
   }
   void finish() { exchange(SIZE_MAX); }
-  bool whole() const { return job_->moved_ops == ops_.size(); }
+  bool whole() const { return job_->moved.ops == ops_.size(); }
 
   Pages here_, there_;
   Half a_, b_;
   std::vector<core::Op> ops_;
-  Job* job_ = nullptr;
+  move::Job* job_ = nullptr;
 };
 
 TEST_P(TcpPhases, UndisturbedItMovesEverything) {
@@ -152,10 +152,10 @@ TEST_P(TcpPhases, ProtectedAtTheInitiatorItFailsAndTheSocketGoesOn) {
   EXPECT_TRUE(whole() || job_->why->os_errno == EFAULT) << job_->why->text();
   EXPECT_EQ(job_->outstanding, 0U);
   here_.allow();
-  Job& again = a_.post(GetParam().kind, ops_);
+  move::Job& again = a_.post(GetParam().kind, ops_);
   finish();
   EXPECT_TRUE(again.ended);
-  EXPECT_EQ(again.moved_ops, ops_.size());
+  EXPECT_EQ(again.moved.ops, ops_.size());
   EXPECT_TRUE(testing::same(here_.bytes(), there_.bytes()));
 }
 
@@ -165,10 +165,10 @@ TEST_P(TcpPhases, TheSocketGoesOnAfterwards) {
   finish();
   const auto generation = b_.pins.add(0, there_.address(), Pages::kBytes);
   a_.remote.add(0, generation);
-  Job& again = a_.post(GetParam().kind, ops_);
+  move::Job& again = a_.post(GetParam().kind, ops_);
   finish();
   EXPECT_TRUE(again.ended);
-  EXPECT_EQ(again.moved_ops, ops_.size());
+  EXPECT_EQ(again.moved.ops, ops_.size());
   EXPECT_TRUE(testing::same(here_.bytes(), there_.bytes()));
 }
 
@@ -201,7 +201,7 @@ TEST(TcpDenied, AReadOnlyPinIsReadAndNotWritten) {
   a.remote.add(0, b.pins.add(0, address(there), there.size(), MemoryAccess::kReadOnly));
   const std::vector ops{core::Op{.local = address(here), .remote = address(there), .bytes = 64}};
   const auto moved = [&](OpKind kind) {
-    Job& job = a.post(kind, ops);
+    move::Job& job = a.post(kind, ops);
     while (!job.ended) {
       EXPECT_EQ(b.give(a.take(SIZE_MAX)), "");
       EXPECT_EQ(a.give(b.take(SIZE_MAX)), "");
@@ -220,7 +220,7 @@ TEST(TcpDenied, WhatIsNotPinnedHereNeverLeaves) {
   a.remote.add(0, 1);
   const std::vector ops{core::Op{.local = 4096, .remote = 4096, .bytes = 8}};
   for (const OpKind kind : {OpKind::kWrite, OpKind::kRead}) {
-    Job& job = a.post(kind, ops);
+    move::Job& job = a.post(kind, ops);
     EXPECT_TRUE(a.take(100).empty());
     EXPECT_TRUE(job.ended);
     EXPECT_EQ(job.why->code, Code::kDenied);
@@ -233,7 +233,7 @@ TEST(TcpDenied, WhatThePeerHasNotPinnedNeverLeaves) {
   const auto at = reinterpret_cast<std::uintptr_t>(word.data());
   a.pins.add(0, at, 8);
   const std::vector ops{core::Op{.local = at, .remote = 4096, .bytes = 8}};
-  Job& job = a.post(OpKind::kWrite, ops);
+  move::Job& job = a.post(OpKind::kWrite, ops);
   EXPECT_TRUE(a.take(100).empty());
   EXPECT_TRUE(job.ended);
   EXPECT_NE(job.why->detail.find("withdrawn"), std::string::npos);

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "backends/tcp/tcp_link.h"
-#include "backends/tcp/tcp_rail.h"
 
 namespace viaduct::tcp {
 
@@ -46,8 +45,8 @@ Status TcpBackend::open(const Settings& settings, Clock::time_point until) {
   for (std::size_t i = 0; i < sources_.size() * sockets_; ++i) {
     std::string name = sources_[i / sockets_].name;
     if (sockets_ > 1) name += "#" + std::to_string(i % sockets_);
-    auto rail = std::make_unique<TcpRail>(std::move(name), i);
-    tcp_rails_.push_back(rail.get());
+    auto rail = std::make_unique<move::ChannelRail>(std::move(name), i);
+    channel_rails_.push_back(rail.get());
     rails_.push_back(std::move(rail));
   }
   std::vector<TcpAddress> bound;
@@ -95,6 +94,15 @@ std::unique_ptr<core::Link> TcpBackend::link(core::LinkSeed seed, core::LinkHost
   return link;
 }
 
+move::LinkContext TcpBackend::linkContext() {
+  return {.backend = can().name,
+          .rails = channel_rails_,
+          .poller = shared_.poller,
+          .retry = {.first = std::chrono::milliseconds(250), .last = std::chrono::seconds(2)},
+          .ends_with_last = true,
+          .lends = true};
+}
+
 Acceptor::HelloVerdict TcpBackend::offer(const SocketHello& hello,
                                          const Acceptor::HelloBytes& bytes, base::Fd& fd) {
   const auto found = std::find_if(links_.begin(), links_.end(), [&](const TcpLink* link) {
@@ -125,7 +133,7 @@ Result<core::Bytes> TcpBackend::pin(std::uint32_t slot, const Segment& memory) {
 Status TcpBackend::unpin(std::uint32_t slot) {
   shared_.pins.drop(slot);
   for (TcpLink* link : links_) link->dropSlot(slot);
-  for (TcpRail* rail : tcp_rails_) rail->dropSlot(slot);
+  for (move::ChannelRail* rail : channel_rails_) rail->jobs().dropSlot(slot);
   return Ok{};
 }
 

@@ -8,11 +8,11 @@
 #include "backends/tcp/acceptor.h"
 #include "backends/tcp/data_socket.h"
 #include "core/backend.h"
+#include "move/channel_link.h"
 
 namespace viaduct::tcp {
 
 class TcpLink;
-class TcpRail;
 
 class TcpBackend final : public core::Backend {
  public:
@@ -30,8 +30,7 @@ class TcpBackend final : public core::Backend {
   TcpShared& shared() { return shared_; }
   const std::vector<RailSource>& sources() const { return sources_; }
   std::size_t socketsPerSource() const { return sockets_; }
-  std::size_t railCount() const { return rails_.size(); }
-  std::span<TcpRail* const> tcpRails() const { return tcp_rails_; }
+  move::LinkContext linkContext();
   // The rail that turns a link's socket of this number, which has this address here.
   std::size_t railFor(std::size_t index, const TcpAddress& local) const;
   void forget(const TcpLink& link);
@@ -47,7 +46,7 @@ class TcpBackend final : public core::Backend {
   std::vector<RailSource> sources_;
   std::size_t sockets_ = 1;
   std::vector<std::unique_ptr<core::Rail>> rails_;
-  std::vector<TcpRail*> tcp_rails_;
+  std::vector<move::ChannelRail*> channel_rails_;
   std::vector<TcpLink*> links_;
   Acceptor acceptor_;
 };

@@ -56,9 +56,7 @@ TEST_F(TcpMoves, OfALongPayloadThatComesSlowlyNotEveryPacketWakes) {
   const Region from(16 << 20, 1);
   Region into(16 << 20);
   pinBoth(from, into);
-  const auto fdOf = [&](std::size_t side) {
-    return static_cast<TcpLink&>(link(side)).socketFor(0)->fd();
-  };
+  const auto fdOf = [&](std::size_t side) { return TcpPair::socketOf(side, 0); };
   const auto awaited = [&] {
     int bytes = 0;
     socklen_t length = sizeof(bytes);

@@ -26,7 +26,7 @@ class TcpFails : public TcpPair {
     pair_->pin(1, 0, there_.segment());
     ops_ = scattered(here_, there_, 9000, 4);
   }
-  int socketOf(std::size_t side) { return static_cast<TcpLink&>(link(side)).socketFor(0)->fd(); }
+  int socketOf(std::size_t side) { return TcpPair::socketOf(side, 0); }
   bool bothUnusable() {
     return pair_->run([&] {
       return link(0).state().phase == Phase::kUnusable && link(1).state().phase == Phase::kUnusable;

@@ -21,9 +21,7 @@ class TcpRailsFail : public TcpPair {
     pair_->pin(1, 0, there_.segment());
     ops_ = scattered(here_, there_, 9000, 4);
   }
-  void cut(std::size_t side, std::size_t rail) {
-    ::shutdown(static_cast<TcpLink&>(link(side)).socketFor(rail)->fd(), SHUT_RDWR);
-  }
+  void cut(std::size_t side, std::size_t rail) { ::shutdown(socketOf(side, rail), SHUT_RDWR); }
   bool serves(std::size_t side, std::size_t i) { return link(side).servedBy(rail(side, i)); }
   void expectAsGoodAsNew() {
     ASSERT_TRUE(
@@ -119,7 +117,7 @@ TEST_F(TcpRailsFail, WithItsLastSocketTheLinkIsLost) {
 }
 
 TEST_F(TcpRailsFail, GarbageEndsTheLinkAndNotTheRail) {
-  const int fd = static_cast<TcpLink&>(link(0)).socketFor(1)->fd();
+  const int fd = socketOf(0, 1);
   ASSERT_EQ(::send(fd, "this is not a frame, and long enough", 36, MSG_NOSIGNAL), 36);
   ASSERT_TRUE(pair_->run([&] { return link(1).state().phase == Phase::kUnusable; }));
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/tcp/tcp_backend.h"
+#include "backends/tcp/tcp_link.h"
 #include "base/random.h"
 #include "support/bytes.h"
 #include "support/link_pair.h"
@@ -76,6 +77,11 @@ class TcpPair : public ::testing::Test {
   void TearDown() override { pair_.reset(); }
 
   core::Link& link(std::size_t side) { return *pair_->ends[side].link; }
+  // The socket that this rail would use next.
+  int socketOf(std::size_t side, std::size_t on) {
+    move::Channel* const channel = static_cast<TcpLink&>(link(side)).channelFor(on);
+    return static_cast<TcpChannel&>(*channel).socket()->fd();
+  }
   core::Rail& rail(std::size_t side, std::size_t i = 0) { return *backend_[side]->rails()[i]; }
   std::size_t post(std::size_t side, OpKind kind, core::Tag tag, std::span<const core::Op> ops,
                    std::size_t on = 0) {

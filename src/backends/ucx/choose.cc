@@ -11,20 +11,20 @@
 #include "base/environment.h"
 #include "base/log.h"
 #include "base/nearest.h"
-#include "core/fabric/auto_open.h"
-#include "core/fabric/fabric_message.h"
 #include "core/setting_name.h"
 #include "host/devices.h"
 #include "host/nearness.h"
 #include "host/sysfs.h"
+#include "move/auto_open.h"
+#include "move/fabric_message.h"
 
 namespace viaduct::ucx {
 namespace {
 
-using core::fabric::Fabric;
-using core::fabric::namedIn;
-using core::fabric::notNear;
-using core::fabric::notOpenedUnasked;
+using move::Fabric;
+using move::namedIn;
+using move::notNear;
+using move::notOpenedUnasked;
 
 std::vector<std::string> devicesOf(const std::vector<Transport>& resources) {
   std::vector<std::string> out;
@@ -95,8 +95,7 @@ Result<RailDevices> railsFor(const std::vector<std::string>& named,
                [](const Transport& one) { return kindOf(one.name) == TransportKind::kRdma; });
   auto [near, rest] = host::nearOwnCpus(devicesOf(rdma), root);
   for (std::string& device : near)
-    (out.devices.size() < core::fabric::kMaxRails ? out.devices : rest)
-        .push_back(std::move(device));
+    (out.devices.size() < move::kMaxRails ? out.devices : rest).push_back(std::move(device));
   out.left_out = std::move(rest);
   return out;
 }
@@ -128,7 +127,7 @@ Status openRails(const UcxLibrary& ucx, const Settings& settings, const ContextO
     if (!settings.rails.empty()) return std::move(context).error();
     base::log(base::LogLevel::kWarning, "ucx: {} is skipped: {}", device, context.error().text());
   }
-  if (settings.rails.empty()) out.near = core::fabric::NearRails(out.names);
+  if (settings.rails.empty()) out.near = move::NearRails(out.names);
   if (out.domains.empty()) add("any", std::move(all));
   const std::string set = settingsText(ucx);
   out.description = fmt::format("UCX {} over {}{}{}{}{}", ucx.version, listText(there),

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "backends/ucx/context.h"
-#include "core/fabric/fabric_backend.h"
+#include "move/fabric_backend.h"
 
 namespace viaduct::ucx {
 
 // kUnsupported: nobody has asked for UCX by name, and there is no RDMA device that would make it
 // worth while.
-Result<core::fabric::Fabric> choose(const Settings& settings);
+Result<move::Fabric> choose(const Settings& settings);
 
 // Of a version that nobody has asked for: it does not end the process where a peer does not answer
 // (docs/gotchas/ucx.md).

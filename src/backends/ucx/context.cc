@@ -7,7 +7,7 @@
 
 #include "backends/ucx/message_endpoint.h"
 #include "backends/ucx/rma_endpoint.h"
-#include "core/fabric/fabric_message.h"
+#include "move/fabric_message.h"
 
 namespace viaduct::ucx {
 namespace {
@@ -91,10 +91,10 @@ Context::~Context() {
 
 namespace {
 
-class Registered final : public core::fabric::Registration {
+class Registered final : public move::Registration {
  public:
-  Registered(const Context& context, ucp_mem_h memory, core::fabric::Bytes key)
-      : core::fabric::Registration(std::move(key)), context_(context), memory_(memory) {}
+  Registered(const Context& context, ucp_mem_h memory, move::Bytes key)
+      : move::Registration(std::move(key)), context_(context), memory_(memory) {}
   ~Registered() override {
     const LogCapture capture;
     context_.ucx().ucp_mem_unmap(context_.handle(), memory_);
@@ -108,10 +108,10 @@ class Registered final : public core::fabric::Registration {
 };
 
 // Reached by messages: UCX does not know of it.
-class Listed final : public core::fabric::Registration {
+class Listed final : public move::Registration {
  public:
   Listed(Reachable& among, std::uint64_t key)
-      : core::fabric::Registration(base::Writer().put(key).take()), among_(among), key_(key) {}
+      : move::Registration(base::Writer().put(key).take()), among_(among), key_(key) {}
   ~Listed() override { among_.drop(key_); }
   bool usable() const override { return among_.has(key_); }
   Listed(const Listed&) = delete;
@@ -122,7 +122,7 @@ class Listed final : public core::fabric::Registration {
   const std::uint64_t key_;
 };
 
-Result<core::fabric::Bytes> packed(const Context& context, ucp_mem_h memory) {
+Result<move::Bytes> packed(const Context& context, ucp_mem_h memory) {
   const UcxLibrary& ucx = context.ucx();
   void* key = nullptr;
   std::size_t size = 0;
@@ -130,20 +130,19 @@ Result<core::fabric::Bytes> packed(const Context& context, ucp_mem_h memory) {
       status != UCS_OK)
     return ucxError(Code::kDevice, "ucp_rkey_pack", status);
   const auto* const first = static_cast<const std::byte*>(key);
-  core::fabric::Bytes out(first, first + size);
+  move::Bytes out(first, first + size);
   ucx.ucp_rkey_buffer_release(key);
-  if (out.size() <= core::fabric::kMaxKey) return out;
+  if (out.size() <= move::kMaxKey) return out;
   return Error{
       .code = Code::kUnsupported, .operation = "ucp_rkey_pack", .detail = "a key too long"};
 }
 
 }  // namespace
 
-Result<std::unique_ptr<core::fabric::Registration>> Context::add(
-    const core::fabric::MemoryRange& range) const {
+Result<std::unique_ptr<move::Registration>> Context::add(const move::MemoryRange& range) const {
   if (reachable_) {
     VIADUCT_TRY(const std::uint64_t key, reachable_->add(range));
-    return std::unique_ptr<core::fabric::Registration>(std::make_unique<Listed>(*reachable_, key));
+    return std::unique_ptr<move::Registration>(std::make_unique<Listed>(*reachable_, key));
   }
   const LogCapture capture;
   ucp_mem_map_params_t params{};
@@ -163,18 +162,18 @@ Result<std::unique_ptr<core::fabric::Registration>> Context::add(
     ucx_.ucp_mem_unmap(handle_, memory);
     return std::move(key).error();
   }
-  std::unique_ptr<core::fabric::Registration> out =
+  std::unique_ptr<move::Registration> out =
       std::make_unique<Registered>(*this, memory, std::move(*key));
   return out;
 }
 
-Result<std::unique_ptr<core::fabric::Endpoint>> Context::open() const {
+Result<std::unique_ptr<move::Endpoint>> Context::open() const {
   if (reachable_) {
     VIADUCT_TRY(auto endpoint, MessageEndpoint::open(*this, *reachable_));
-    return std::unique_ptr<core::fabric::Endpoint>(std::move(endpoint));
+    return std::unique_ptr<move::Endpoint>(std::move(endpoint));
   }
   VIADUCT_TRY(auto endpoint, RmaEndpoint::open(*this));
-  return std::unique_ptr<core::fabric::Endpoint>(std::move(endpoint));
+  return std::unique_ptr<move::Endpoint>(std::move(endpoint));
 }
 
 }  // namespace viaduct::ucx

@@ -12,7 +12,7 @@
 #include "backends/ucx/reachable.h"
 #include "backends/ucx/transports.h"
 #include "base/checked_copy.h"
-#include "core/fabric/endpoint.h"
+#include "move/endpoint.h"
 
 namespace viaduct::ucx {
 
@@ -24,15 +24,14 @@ struct ContextOptions {
   bool rdma_only = false;       // a peer that is reached by TCP all the same is not reached
 };
 
-class Context final : public core::fabric::Domain {
+class Context final : public move::Domain {
  public:
   static Result<std::unique_ptr<Context>> open(const UcxLibrary& ucx, const ContextOptions& choice);
   ~Context() override;
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
-  Result<std::unique_ptr<core::fabric::Endpoint>> open() const override;
-  Result<std::unique_ptr<core::fabric::Registration>> add(
-      const core::fabric::MemoryRange& range) const override;
+  Result<std::unique_ptr<move::Endpoint>> open() const override;
+  Result<std::unique_ptr<move::Registration>> add(const move::MemoryRange& range) const override;
 
   const UcxLibrary& ucx() const { return ucx_; }
   ucp_context_h handle() const { return handle_; }

@@ -11,7 +11,7 @@
 #include "backends/ucx/message.h"
 #include "backends/ucx/reachable.h"
 #include "backends/ucx/ucx_endpoint.h"
-#include "core/fabric/linked_queue.h"
+#include "move/linked_queue.h"
 
 namespace viaduct::ucx {
 
@@ -48,7 +48,7 @@ class MessageEndpoint final : public UcxEndpoint {
     bool sending = false, asking = false, leaving = false;
     PendingMessage* next = nullptr;  // in one list at a time
   };
-  using PendingQueue = core::fabric::LinkedQueue<PendingMessage>;
+  using PendingQueue = move::LinkedQueue<PendingMessage>;
 
   MessageEndpoint(const Context& context, Reachable& memory)
       : UcxEndpoint(context), reachable_(memory) {}

@@ -9,13 +9,13 @@
 #include <unordered_map>
 
 #include "base/random.h"
-#include "core/fabric/endpoint.h"
+#include "move/endpoint.h"
 
 namespace viaduct::ucx {
 
 class Reachable {
  public:
-  Result<std::uint64_t> add(const core::fabric::MemoryRange& range) {
+  Result<std::uint64_t> add(const move::MemoryRange& range) {
     VIADUCT_TRY(const std::uint64_t key, base::secretNumber());
     memory_[key] = range;
     return key;
@@ -35,7 +35,7 @@ class Reachable {
   }
 
  private:
-  std::unordered_map<std::uint64_t, core::fabric::MemoryRange> memory_;
+  std::unordered_map<std::uint64_t, move::MemoryRange> memory_;
 };
 
 }  // namespace viaduct::ucx

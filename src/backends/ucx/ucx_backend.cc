@@ -12,7 +12,7 @@ Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context)
         warned, base::LogLevel::kWarning,
         "backend ucx runs over TCP: UCX accepts every process that reaches its ports, and may end "
         "this process if a connection breaks during set-up; the tcp backend does neither");
-  return core::fabric::FabricBackend::open(context, std::move(chosen));
+  return move::FabricBackend::open(context, std::move(chosen));
 }
 
 }  // namespace viaduct::ucx

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <utility>
 
-#include "core/fabric/fabric_message.h"
+#include "move/fabric_message.h"
 
 namespace viaduct::ucx {
 namespace {
@@ -35,7 +35,7 @@ Status UcxEndpoint::openWorker() {
   const auto* const first = reinterpret_cast<const std::byte*>(address);
   address_.assign(first, first + bytes);
   ucx_.ucp_worker_release_address(worker_, address);
-  if (address_.size() <= core::fabric::kMaxAddress) return Ok{};
+  if (address_.size() <= move::kMaxAddress) return Ok{};
   return Error{.code = Code::kUnsupported,
                .operation = "ucp_worker_get_address",
                .detail = std::to_string(bytes) + " bytes"};

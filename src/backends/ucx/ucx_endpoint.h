@@ -8,17 +8,17 @@
 #include <string>
 
 #include "backends/ucx/context.h"
-#include "core/fabric/endpoint.h"
+#include "move/endpoint.h"
 
 namespace viaduct::ucx {
 
-using core::fabric::Bytes;
-using core::fabric::Flush;
-using core::fabric::Piece;
-using core::fabric::Posted;
-using core::fabric::RemoteKey;
+using move::Bytes;
+using move::Flush;
+using move::Piece;
+using move::Posted;
+using move::RemoteKey;
 
-class UcxEndpoint : public core::fabric::Endpoint {
+class UcxEndpoint : public move::Endpoint {
  public:
   ~UcxEndpoint() override = default;
   UcxEndpoint(const UcxEndpoint&) = delete;

@@ -18,17 +18,17 @@
 #include "backends/ucx/context.h"
 #include "backends/ucx/library.h"
 #include "backends/ucx/message.h"
-#include "core/fabric/endpoint.h"
 #include "host/sysfs.h"
+#include "move/endpoint.h"
 #include "support/bytes.h"
 #include "support/ucx.h"
 
 namespace viaduct::ucx {
 namespace {
 
-using core::fabric::Flush;
-using core::fabric::Piece;
-using core::fabric::RemoteKey;
+using move::Flush;
+using move::Piece;
+using move::RemoteKey;
 
 constexpr auto kLongest = std::chrono::seconds(20);
 
@@ -54,8 +54,8 @@ ContextOptions overTcp(bool by_messages) {
 // One side: a context, an endpoint, and memory of which the other may reach the first half.
 struct Side {
   std::unique_ptr<Context> context;
-  std::unique_ptr<core::fabric::Registration> memory;
-  std::unique_ptr<core::fabric::Endpoint> endpoint;
+  std::unique_ptr<move::Registration> memory;
+  std::unique_ptr<move::Endpoint> endpoint;
   std::vector<std::byte> bytes = std::vector<std::byte>(4U << 20U);
   RemoteKey key = nullptr;  // to the other's memory
 
@@ -478,9 +478,9 @@ TEST_F(UcxEndpoints, ByMessagesAnAnswerThatComesTooEarlyEndsNothing) {
 TEST_F(UcxEndpoints, ByMessagesAKeyThatIsNoneIsNoKey) {
   ASSERT_NO_FATAL_FAILURE(meet(overTcp(true)));
   for (const std::size_t bytes : {0, 7, 8})
-    EXPECT_FALSE(a_.endpoint->join(core::fabric::Bytes(bytes))) << bytes;
+    EXPECT_FALSE(a_.endpoint->join(move::Bytes(bytes))) << bytes;
   EXPECT_EQ(a_.endpoint->keyOf(2, {}), nullptr);
-  EXPECT_EQ(a_.endpoint->keyOf(2, core::fabric::Bytes(9)), nullptr);
+  EXPECT_EQ(a_.endpoint->keyOf(2, move::Bytes(9)), nullptr);
   EXPECT_NE(a_.endpoint->keyOf(2, b_.memory->key()), nullptr);
   a_.endpoint->retire(2);
   EXPECT_EQ(a_.endpoint->keyOf(2, {}), nullptr) << "the old one is forgotten";

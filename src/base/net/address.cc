@@ -36,7 +36,7 @@ bool letterOrDigit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-// Where the first character stands that `allowed` does not hold for; npos: nowhere.
+// The position of the first character that `allowed` rejects; npos: it rejects none.
 template <class Allowed>
 std::size_t firstNot(std::string_view text, Allowed allowed) {
   for (std::size_t i = 0; i < text.size(); ++i)
@@ -61,7 +61,7 @@ Result<HostPort> parseBracketed(std::string_view text) {
   const std::size_t close = text.find(']');
   if (close == std::string_view::npos) return malformed(text, "']' is missing");
   const std::string_view host = text.substr(1, close - 1);
-  // After '%' stands an interface's name.
+  // An interface's name follows after '%'.
   const std::string_view number = host.substr(0, host.find('%'));
   const std::size_t wrong = firstNot(number, [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F') || c == ':' ||
@@ -225,7 +225,7 @@ Status tuneSocket(int socket) {
   const int on = 1;
   if (::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
     return systemError(Code::kDevice, "setsockopt(TCP_NODELAY)", errno);
-  // Only a net beneath the heartbeats: for a socket whose agent is busy elsewhere.
+  // A second safeguard beside the heartbeats, for a socket whose agent is busy elsewhere.
   if (::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on) != 0)
     return systemError(Code::kDevice, "setsockopt(SO_KEEPALIVE)", errno);
   return Ok{};

@@ -1,4 +1,4 @@
-// Addresses as people write them, and the sockets' own. Threads: pure, except resolve(), which
+// Addresses in text form, and as the socket calls take them. Threads: pure, except resolve(), which
 // blocks.
 #pragma once
 
@@ -19,9 +19,9 @@ struct HostPort {
   std::uint16_t port = 0;
   bool v6 = false;  // was written in brackets
 };
-// "host:port", "1.2.3.4:port", "[v6]:port". The error names the character that is wrong.
+// Parses "host:port", "1.2.3.4:port", "[v6]:port". The error names the wrong character.
 Result<HostPort> parseHostPort(std::string_view text);
-// "1.2.3.4:80", "[::1]:80", of a host with or without brackets.
+// "1.2.3.4:80" or "[::1]:80", from a host with or without brackets.
 std::string hostPortText(std::string_view host, std::uint16_t port);
 
 struct SocketAddress {
@@ -33,23 +33,23 @@ struct SocketAddress {
   int family() const { return storage.ss_family; }
   std::uint16_t port() const;  // 0 for Unix
   void setPort(std::uint16_t port);
-  bool isAny() const;            // the wildcard
+  bool isAny() const;            // whether it is the wildcard
   std::string text() const;      // "1.2.3.4:80", "[::1]:80", "unix:@name"
-  std::string unixName() const;  // without the '@'; empty for the others
+  std::string unixName() const;  // without the '@'; empty for other families
 };
 // The abstract Unix address of that name, without an '@'.
 Result<SocketAddress> unixAddress(std::string_view name);
 Result<SocketAddress> localAddress(int socket);
 Result<SocketAddress> remoteAddress(int socket);
 
-// The addresses of a host: at once when it is written as numbers, else by asking the system, which
-// takes its time; lookup.h has a resolve() with a deadline.
+// The addresses of a host. A host in numbers needs no lookup; otherwise the call asks the system
+// and may block long. lookup.h has a resolve() with a deadline.
 bool isLiteral(const HostPort& where);
 Result<std::vector<SocketAddress>> resolve(const HostPort& where);
 
 // A non-blocking stream socket, closed on exec.
 Result<Fd> streamSocket(int family);
-// No delay of small frames, keepalive. Does nothing to a Unix socket.
+// Disables delay of small frames, enables keepalive. Does nothing to a Unix socket.
 Status tuneSocket(int socket);
 
 }  // namespace viaduct::base

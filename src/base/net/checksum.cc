@@ -6,7 +6,7 @@
 namespace viaduct::base {
 namespace {
 
-constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15U;  // 2^64 / golden ratio: its bits are well mixed
+constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15U;  // 2^64 / golden ratio: well mixed bits
 
 std::uint64_t step(std::uint64_t sum, std::uint64_t word) {
   sum = (sum ^ word) * kOdd;

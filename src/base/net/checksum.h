@@ -1,4 +1,4 @@
-// A fast checksum against accidents, not against people. Threads: plain values.
+// A fast checksum against accidents, not against attacks. Threads: plain values.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,9 @@
 
 namespace viaduct::base {
 
-// Over 8-byte words, whatever the parts that the bytes are added in. Each step is a bijection of
-// the sum, so any change within one word is seen for certain. docs/wire.md gives the definition.
+// Works on 8-byte words, independently of how the bytes are split into calls. Each step is a
+// bijection of the sum, so it always detects a change within one word. docs/wire.md gives the
+// definition.
 class Checksum {
  public:
   Checksum& add(std::span<const std::byte> bytes);

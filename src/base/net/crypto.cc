@@ -1,5 +1,5 @@
-// The SHA256_* calls are "deprecated" in favour of EVP, which allocates and locks for every digest:
-// several times the price of the two or three blocks that a small frame's MAC takes.
+// Uses the SHA256_* calls although EVP replaces them. EVP allocates and locks for every digest,
+// which costs several times the hashing of a small frame's two or three blocks.
 #define OPENSSL_SUPPRESS_DEPRECATED  // NOLINT(readability-identifier-naming)
 #include "base/net/crypto.h"
 
@@ -36,7 +36,8 @@ Digest Hmac::of(std::initializer_list<ByteSpan> parts) const {
 }
 
 Key deriveKey(const Key& from, std::string_view purpose, ByteSpan context) {
-  // The zero byte ends the purpose: no purpose and context run into another pair.
+  // The zero byte ends the purpose, so that two pairs of purpose and context never give the same
+  // bytes.
   constexpr std::byte kEnd{0};
   return Hmac(from).of({std::as_bytes(std::span(purpose)), {&kEnd, 1}, context});
 }

@@ -16,24 +16,24 @@ using Key = std::array<std::uint8_t, 32>;
 using Digest = std::array<std::uint8_t, 32>;
 using ByteSpan = std::span<const std::byte>;
 
-// HMAC-SHA-256 with the work that depends only on the key done once. Allocates nothing.
+// HMAC-SHA-256. The constructor does the work that depends only on the key. Allocates nothing.
 class Hmac {
  public:
   explicit Hmac(const Key& key);
-  // Of the parts as if they stood one after the other.
+  // The digest of all parts, joined in order.
   Digest of(std::initializer_list<ByteSpan> parts) const;
 
  private:
   SHA256_CTX inner_, outer_;
 };
 
-// A key for one purpose; says nothing about `from` or the keys for other purposes.
+// Derives the key for one purpose. It reveals nothing about `from` or the keys for other purposes.
 Key deriveKey(const Key& from, std::string_view purpose, ByteSpan context = {});
 
-// Takes the same time wherever the two differ.
+// Compares in a time that does not depend on the position of a difference.
 bool sameBytes(ByteSpan a, ByteSpan b);
 
-// A group's secret as people write it, as a key. Guessable text stays guessable.
+// Makes a key from a group's secret in text form. A guessable text stays guessable.
 Key secretFromText(std::string_view text);
 
 }  // namespace viaduct::base

@@ -24,7 +24,7 @@ Key keyOf(std::string_view text) {
   return key;
 }
 
-// RFC 4231, test cases 1 and 2: a shorter key is one with zeros behind it.
+// RFC 4231, test cases 1 and 2. A shorter key equals one padded with zeros.
 TEST(Hmac, GivesThePublishedDigests) {
   Key eleven{};
   for (std::size_t i = 0; i < 20; ++i) eleven[i] = 0x0b;
@@ -92,7 +92,7 @@ TEST(Checksum, SeesEveryChangedByteAndEveryLength) {
               Checksum().add(bytes(zeros.substr(i + 1))).value());
 }
 
-// What docs/wire.md gives as an example: another implementation can check itself against it.
+// docs/wire.md gives this example, so that another implementation can check itself.
 TEST(Checksum, IsTheOneOfTheProtocol) {
   EXPECT_EQ(fmt::format("{:016x}", Checksum().add(bytes("123456789")).value()), "73bf3be495c27cf3");
 }

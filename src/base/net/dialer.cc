@@ -17,7 +17,7 @@ namespace viaduct::base {
 namespace {
 
 constexpr std::string_view kUnixPrefix = "unix:@";
-// Between tries of a Unix socket whose backlog is full.
+// The pause between attempts at a Unix socket whose backlog is full.
 constexpr std::chrono::milliseconds kBacklogPause{5};
 
 struct Reason {
@@ -67,8 +67,8 @@ Error connectError(const std::string& where, int why) {
   return error;
 }
 
-// A socket that looks for a free port nobody listens at may be given that very port, and then
-// finds itself.
+// The system may give a connecting socket the very port that it dials, if nobody listens there. TCP
+// then connects the socket to itself.
 bool isItself(int socket) {
   const auto local = localAddress(socket);
   const auto remote = remoteAddress(socket);
@@ -89,7 +89,7 @@ class Dialer::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  // Goes from step to step until one has to be waited for.
+  // Runs steps until one has to wait.
   void advance();
 
  private:
@@ -119,7 +119,7 @@ class Dialer::Impl {
   std::size_t next_target_ = 0;
   Clock::time_point target_until_ = {};
   std::unique_ptr<Lookup> lookup_;
-  std::vector<SocketAddress> candidates_;  // of the target under way, the next one last
+  std::vector<SocketAddress> candidates_;  // of the current target; the next one is last
   SocketAddress address_;
   Clock::time_point address_until_ = {};
   Fd socket_;
@@ -128,7 +128,7 @@ class Dialer::Impl {
   std::optional<Error> last_;
 };
 
-// An equal part of the time left.
+// The end of this target's equal part of the time left.
 Clock::time_point Dialer::Impl::share(std::size_t parts, Clock::time_point of) const {
   const auto now = Clock::now();
   return of <= now ? now : now + (of - now) / static_cast<Clock::rep>(parts);
@@ -142,7 +142,7 @@ void Dialer::Impl::advance() {
     } else if (next_target_ < targets_.size()) {
       if (beginTarget() == Step::kWaiting) return;
     } else {
-      // Not from here: start() promises that nobody is called inside it.
+      // Deferred to the poller, because start() promises that `done` never runs inside it.
       report_timer_ = poller_.at({}, [this] { report(); });
       return;
     }
@@ -220,7 +220,7 @@ Dialer::Impl::Step Dialer::Impl::connectNext() {
 Dialer::Impl::Step Dialer::Impl::waitForSocket() {
   const int rc = ::connect(socket_.get(), address_.get(), address_.size);
   if (rc == 0) {
-    // As if it had been waited for: the poller comes at once.
+    // Takes the same path as a slow connect: the poller reports the socket at once.
     waitUntil({}, &Impl::onConnected);
     return Step::kWaiting;
   }
@@ -288,7 +288,7 @@ void Dialer::Impl::note(Error why) {
   last_ = std::move(why);
 }
 
-// One target: its own error. Several: all of them, and the advice for the last.
+// Reports one target's own error, or for several targets all errors and the last one's remedy.
 void Dialer::Impl::report() {
   report_timer_ = 0;
   Error error = last_ ? std::move(*last_)
@@ -296,7 +296,7 @@ void Dialer::Impl::report() {
   if (failures_.size() > 1) {
     error.operation = "connect";
     error.detail = fmt::format("{}", fmt::join(failures_, "; "));
-    error.cause.clear();  // stands with each
+    error.cause.clear();  // each part has its own
   }
   if (targets_.size() == 1) error.peer = targets_[0];
   const Done done = std::move(done_);

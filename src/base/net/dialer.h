@@ -1,5 +1,5 @@
-// Reaches for a peer's sockets, one target after the other. Threads: under the owner's lock; `done`
-// runs from the Poller's handlers, once, never inside start().
+// Connects to a peer's sockets, one target after the other. Threads: under the owner's lock; `done`
+// runs once, from the Poller's handlers, never inside start().
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -18,15 +18,15 @@ namespace viaduct::base {
 
 class Dialer {
  public:
-  // The socket and the target that answered; or an error that says of each target which step failed
-  // and why, and an empty target. May destroy the Dialer.
+  // Gets the socket and the target that answered. After a failure gets an empty target, and an
+  // error with the failed step of each target. May destroy the Dialer.
   using Done = std::function<void(Result<Fd> socket, std::string target)>;
 
   // `targets`: "unix:@name" or "host:port", the best first. Each gets a fair share of the time
   // left.
   static std::unique_ptr<Dialer> start(std::vector<std::string> targets, Clock::time_point until,
                                        Poller& poller, Done done);
-  ~Dialer();  // gives up; `done` is not called any more
+  ~Dialer();  // gives up; `done` does not run any more
   Dialer(const Dialer&) = delete;
   Dialer& operator=(const Dialer&) = delete;
 

@@ -25,7 +25,7 @@ class DialerTest : public ::testing::Test {
                               target_ = std::move(target);
                             });
   }
-  // Dials and waits for the answer.
+  // Dials and waits for the result.
   Result<Fd>& reach(std::vector<std::string> targets, std::chrono::milliseconds within = 5s) {
     result_.reset();
     dial(std::move(targets), within);
@@ -40,7 +40,7 @@ class DialerTest : public ::testing::Test {
     EXPECT_TRUE(listener) << listener.error().text();
     return std::move(*listener);
   }
-  // A loopback port at which nobody listens, and nobody else will.
+  // A loopback port without a listener, which stays bound so that nobody else listens there.
   std::string deadAddress() {
     dead_ = *streamSocket(AF_INET);
     const auto at = resolve({.host = "127.0.0.1"})->front();
@@ -84,7 +84,7 @@ TEST_F(DialerTest, GoesOnToTheNextTarget) {
   EXPECT_EQ(target_, address);
 }
 
-TEST_F(DialerTest, NobodyListeningIsSaidSo) {
+TEST_F(DialerTest, TheErrorSaysThatNobodyListens) {
   const std::string dead = deadAddress();
   ASSERT_FALSE(reach({dead}));
   const Error& why = result_->error();
@@ -97,7 +97,7 @@ TEST_F(DialerTest, NobodyListeningIsSaidSo) {
 
 TEST_F(DialerTest, TheErrorTellsOfEachTargetWhichStepFailed) {
   const std::string dead = deadAddress();
-  // A name that no resolver asks anybody about: its label is longer than DNS allows.
+  // No resolver sends a query for this name, because its label is longer than DNS allows.
   const std::string name = std::string(70, 'n') + ":1";
   ASSERT_FALSE(reach({"unix:@viaduct-nobody", "10.0.0.1:80x", name, dead}));
   const std::string text = result_->error().text();
@@ -115,8 +115,8 @@ TEST_F(DialerTest, AMalformedAddressIsRefusedAtOnce) {
   ASSERT_FALSE(reach({}));
 }
 
-// A listener whose backlog is full leaves a TCP caller without an answer, as a filter does.
-TEST_F(DialerTest, SilenceIsATimeoutWithinTheTimeAndNotMore) {
+// A TCP listener with a full backlog does not answer, as if a firewall dropped the packets.
+TEST_F(DialerTest, SilenceIsATimeoutAtTheDeadline) {
   const Fd silent = *streamSocket(AF_INET);
   const auto at = resolve({.host = "127.0.0.1"})->front();
   ASSERT_EQ(::bind(silent.get(), at.get(), at.size), 0);
@@ -131,7 +131,7 @@ TEST_F(DialerTest, SilenceIsATimeoutWithinTheTimeAndNotMore) {
   EXPECT_GE(Clock::now() - begin, 150ms);
   EXPECT_EQ(result_->error().code, Code::kTimeout);
   EXPECT_NE(result_->error().cause.find("firewall"), std::string::npos);
-  // With another target behind it the silent one gets only its share.
+  // With a second target, the silent target gets only its share of the time.
   const auto listener = listen({"127.0.0.1:0"});
   EXPECT_TRUE(reach({address, listener->addresses()[0]}, 2s)) << result_->error().text();
 }
@@ -140,7 +140,7 @@ TEST_F(DialerTest, CanBeDestroyedAtAnyTimeAndInsideDone) {
   const auto listener = listen({"127.0.0.1:0"});
   dial({listener->addresses()[0]});
   dialer_.reset();
-  dial({"localhost:1"});  // while the thread looks the name up
+  dial({"localhost:1"});  // destroyed while the thread looks the name up
   dialer_.reset();
   dial({});
   dialer_.reset();
@@ -158,7 +158,7 @@ TEST_F(DialerTest, CanBeDestroyedAtAnyTimeAndInsideDone) {
   }
 }
 
-TEST(ParseHostPort, TakesWhatPeopleWrite) {
+TEST(ParseHostPort, ReadsNamesAndNumericAddresses) {
   EXPECT_EQ(parseHostPort("a-b_c.example:80")->host, "a-b_c.example");
   EXPECT_EQ(parseHostPort("127.0.0.1:65535")->port, 65535);
   EXPECT_EQ(parseHostPort("[::1]:7")->host, "::1");

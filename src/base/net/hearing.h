@@ -1,4 +1,4 @@
-// What the kernel knows of the way to a TCP socket's other host, whatever the process there does.
+// The kernel's view of the path to a TCP socket's other host, independent of the process there.
 // Threads: any.
 #pragma once
 
@@ -8,10 +8,10 @@
 namespace viaduct::base {
 
 struct Hearing {
-  bool awaited = false;               // something that was sent is not acknowledged
-  bool repeats = false;               // and has been sent again for that
-  std::uint64_t acknowledged = 0;     // bytes, ever
-  std::chrono::milliseconds since{};  // the last acknowledgement
+  bool awaited = false;               // sent bytes are not acknowledged yet
+  bool repeats = false;               // these bytes have been sent again
+  std::uint64_t acknowledged = 0;     // bytes since the connection began
+  std::chrono::milliseconds since{};  // time since the last acknowledgement
   std::chrono::microseconds round_trip{};
 };
 Hearing hearingOf(int socket);

@@ -6,7 +6,7 @@
 namespace viaduct::base {
 namespace {
 
-// Takes a line from the front, without its end.
+// Takes a line off the front, without its line end.
 std::string_view takeLine(std::string_view& rest) {
   const std::size_t end = rest.find('\n');
   std::string_view line = rest.substr(0, end);
@@ -15,7 +15,7 @@ std::string_view takeLine(std::string_view& rest) {
   return line;
 }
 
-// What may be in a method and in the name of a header.
+// Whether the text may be a method or a header's name.
 bool isToken(std::string_view text) {
   constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
   return !text.empty() && std::all_of(text.begin(), text.end(), [&](unsigned char c) {

@@ -1,4 +1,4 @@
-// The head of an HTTP/1 request, as far as a server of small texts needs it. Threads: pure.
+// Parses the head of an HTTP/1 request, as far as a server of small texts needs it. Threads: pure.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,10 @@ struct HttpRequest {
   std::string_view path;    // "/metrics", without a query
 };
 
-// The size of the head at the front of `bytes`, with the empty line that ends it; 0: it goes on.
+// The size of the head at the start of `bytes`, including the empty line; 0: the head is
+// incomplete.
 std::size_t headSize(std::string_view bytes);
-// Nothing: it is no HTTP/1.0 or HTTP/1.1 request for a path. `head`: with its empty line.
+// Nothing unless it is an HTTP/1.0 or HTTP/1.1 request for a path. `head` includes its empty line.
 std::optional<HttpRequest> parseHead(std::string_view head);
 
 }  // namespace viaduct::base

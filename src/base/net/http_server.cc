@@ -34,7 +34,7 @@ std::string headOf(const HttpReply& reply) {
       reply.status == 405 ? "Allow: GET, HEAD\r\n" : "");
 }
 
-// The call may be made again: a signal, or nothing there yet.
+// True if the call may be repeated: a signal interrupted it, or no bytes are there yet.
 bool again(int why) { return why == EAGAIN || why == EINTR; }
 
 }  // namespace
@@ -45,7 +45,7 @@ struct HttpServer::Connection {
   Poller::Id watch = 0, timer = 0;
   Stage stage = Stage::kReading;
   bool without_body = false;
-  std::string bytes = {};  // of the head, then of the reply
+  std::string bytes = {};  // of the head, later of the reply
   std::size_t sent = 0;
 };
 
@@ -62,7 +62,7 @@ void HttpServer::accept(Fd socket) {
   auto connection = std::make_unique<Connection>();
   auto watch =
       poller_.watch(socket.get(), EPOLLIN, [this, id](std::uint32_t what) { events(id, what); });
-  if (!watch) return;  // the caller finds its connection closed
+  if (!watch) return;  // the caller sees a closed connection
   connection->socket = std::move(socket);
   connection->watch = *watch;
   connection->timer = poller_.at(Clock::now() + limits_.time, [this, id] { close(id); });
@@ -80,7 +80,7 @@ void HttpServer::events(Id id, std::uint32_t events) {
   Connection& connection = *connections_.at(id);
   using Stage = Connection::Stage;
   if (connection.stage == Stage::kWriting && (events & EPOLLOUT) != 0) return write(id, connection);
-  // A caller that hangs up while its answer is made is told nothing.
+  // A caller that hangs up while the server makes its reply gets no reply.
   if ((events & EPOLLIN) == 0 || connection.stage == Stage::kAsking) return close(id);
   if (connection.stage == Stage::kReading) return read(id, connection);
   std::array<char, 4096> rest;
@@ -122,7 +122,7 @@ void HttpServer::reply(Id id, const HttpReply& reply) {
   connection.bytes = headOf(reply);
   if (!connection.without_body) connection.bytes += reply.body;
   connection.stage = Connection::Stage::kWriting;
-  // The first bytes go at once, mostly all of them.
+  // Sends the first bytes at once, which are mostly all of them.
   write(id, connection);
 }
 
@@ -134,7 +134,7 @@ void HttpServer::write(Id id, Connection& connection) {
     if (sent < 0) return static_cast<void>(poller_.change(connection.watch, EPOLLOUT));
     connection.sent += static_cast<std::size_t>(sent);
   }
-  // Were it closed with bytes unread, the reply might never arrive.
+  // A close with unread bytes resets the connection, and the reply might be lost.
   connection.stage = Connection::Stage::kEnding;
   connection.bytes = {};
   ::shutdown(connection.socket.get(), SHUT_WR);

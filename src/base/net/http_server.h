@@ -1,6 +1,5 @@
-// Answers GET and HEAD for small texts over HTTP/1.1, one request a connection. Whatever comes, it
-// keeps a few connections, one head each, for a few seconds. Threads: under the poller owner's
-// lock.
+// Answers GET and HEAD for small texts over HTTP/1.1, one request per connection. Limits bound the
+// connections, the size of a head, and a connection's time. Threads: under the poller owner's lock.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -29,10 +28,10 @@ struct HttpReply {
 class HttpServer {
  public:
   using Id = std::uint64_t;
-  // Is asked for the text of a path; reply() may be called within it or later.
+  // Called with the path of a request. It calls reply() at once or later.
   using Asked = std::function<void(Id id, std::string_view path)>;
   struct Limits {
-    std::size_t connections = 16;                              // the next one ends the oldest
+    std::size_t connections = 16;                              // one more closes the oldest
     std::size_t head = 8192;                                   // bytes
     std::chrono::milliseconds time = std::chrono::seconds(5);  // of a connection
   };
@@ -43,7 +42,7 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
 
   void accept(Fd socket);                     // does not block
-  void reply(Id id, const HttpReply& reply);  // nothing, where the caller has gone
+  void reply(Id id, const HttpReply& reply);  // does nothing if the caller has gone
   std::size_t connections() const { return connections_.size(); }
 
  private:

@@ -1,4 +1,4 @@
-// The server against callers that do as they should, and callers that do not.
+// Tests the server with callers that keep to HTTP, and with callers that do not.
 #include "base/net/http_server.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class HttpServerTest : public ::testing::Test {
       server_->reply(id, {.body = path == "/long" ? std::string(kLong, 'x') : "text\n"});
     });
   }
-  // The caller's end of a new connection.
+  // Opens a connection, and returns the caller's end.
   Fd call() {
     std::array<int, 2> ends{};
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
@@ -41,7 +41,7 @@ class HttpServerTest : public ::testing::Test {
     ASSERT_EQ(::send(caller.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
   }
-  // What comes until the server ends its side.
+  // Reads until the server closes its side.
   std::string hear(const Fd& caller) {
     std::string out;
     std::array<char, 4096> piece;
@@ -95,7 +95,7 @@ TEST_F(HttpServerTest, RefusesOtherMethodsAndSaysWhichItTakes) {
   EXPECT_TRUE(asked_.empty());
 }
 
-TEST_F(HttpServerTest, RefusesWhatIsNoRequest) {
+TEST_F(HttpServerTest, RefusesInputThatIsNoRequest) {
   serve();
   for (const char* bytes :
        {"\r\n\r\n", "GET\r\n\r\n", "GET /\r\n\r\n", "GET / HTTP/2.0\r\n\r\n",

@@ -22,22 +22,22 @@
 namespace viaduct::base {
 namespace {
 
-// More than any kernel lets wait (net.core.somaxconn): who finds no room there tries again only
-// after a second.
+// More than any kernel queues (net.core.somaxconn). A caller that finds the backlog full tries
+// again only after a second.
 constexpr int kBacklog = 65'536;
 constexpr int kAcceptsPerTurn = 64;
-// How long a listener that is out of file descriptors, and has no connection to drop, leaves
-// callers in its backlog.
+// The pause of a listener that is out of file descriptors and has no connection to drop. Callers
+// wait in its backlog meanwhile.
 constexpr std::chrono::milliseconds kPauseWithoutFds{100};
 constexpr std::chrono::seconds kSayEvery{10};
 
-// Whether a caller waits: nobody is dropped for none.
+// Whether a caller waits. Without one, no connection has to be dropped.
 bool isCalled(const Fd& listening) {
   pollfd calls{.fd = listening.get(), .events = POLLIN, .revents = 0};
   return ::poll(&calls, 1, 0) != 0;
 }
 
-// Whether to say again what goes on and on; from now on it was said.
+// Limits the repetition of a log line: true if the next one is due, which it then counts as logged.
 bool isDue(std::optional<Clock::time_point>& last_said) {
   const auto now = Clock::now();
   if (last_said && now - *last_said < kSayEvery) return false;
@@ -50,7 +50,8 @@ bool isLinkLocal(const SocketAddress& address) {
          IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr);
 }
 
-// The addresses at which a wildcard socket is reached. Link-local ones mean nothing elsewhere.
+// The addresses at which a wildcard socket is reached, without link-local ones, which mean nothing
+// on other hosts.
 Result<std::vector<std::string>> expand(const SocketAddress& any) {
   ifaddrs* first = nullptr;
   if (::getifaddrs(&first) != 0) return systemError(Code::kDevice, "getifaddrs", errno);
@@ -93,10 +94,10 @@ Error bindError(const std::string& text, int why) {
 Result<Fd> listenAt(const SocketAddress& address, bool shared) {
   VIADUCT_TRY(Fd fd, streamSocket(address.family()));
   const int on = 1;
-  // A restarted agent may have its port back at once; two live ones still can not share it.
+  // Lets a restarted agent bind its port at once. Two live listeners still cannot share it.
   if (address.family() != AF_UNIX) ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (shared) ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
-  // "0.0.0.0" and "[::]" are two things here, on every system.
+  // Separates "0.0.0.0" from "[::]" on every system.
   if (address.family() == AF_INET6)
     ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
   if (::bind(fd.get(), address.get(), address.size) != 0) return bindError(address.text(), errno);
@@ -166,7 +167,7 @@ Status Listener::Impl::adopt(Fd listening) {
   if (listens == 0)
     return Error{.operation = "listen",
                  .detail = fmt::format("descriptor {} does not listen", listening.get())};
-  // accept() must not block, whoever opened the socket.
+  // accept() must not block, whatever the flags of the adopted socket.
   const int flags = ::fcntl(listening.get(), F_GETFL);
   if (flags < 0 || ::fcntl(listening.get(), F_SETFL, flags | O_NONBLOCK) != 0 ||
       ::fcntl(listening.get(), F_SETFD, FD_CLOEXEC) != 0)
@@ -174,7 +175,8 @@ Status Listener::Impl::adopt(Fd listening) {
   return addDoor(std::move(listening));
 }
 
-// A name may have several addresses, one of a family that this system lacks: one is enough.
+// One working address suffices, because a name may also have an address of a family that this
+// system lacks.
 Status Listener::Impl::openHost(const std::string& text, Clock::time_point until) {
   VIADUCT_TRY(const HostPort where, parseHostPort(text));
   VIADUCT_TRY(const auto addresses, resolve(where, until));
@@ -222,7 +224,7 @@ bool Listener::Impl::acceptOne(const Door& door) {
   Fd socket(::accept4(door.fd.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (socket) {
     auto place = unproven_.admit(socket.get(), Clock::now());
-    // A caller that has gone already is found out by whoever reads from it.
+    // Reading from the socket shows later whether its caller has gone already.
     if (tuneSocket(socket.get())) accepted_(std::move(socket), std::move(place));
     return true;
   }
@@ -230,13 +232,13 @@ bool Listener::Impl::acceptOne(const Door& door) {
   switch (why) {
     case EAGAIN:
       return false;
-    case EMFILE:  // before accept() has looked for a caller
+    case EMFILE:  // the call fails so even if no caller waits
     case ENFILE:
     case ENOBUFS:
     case ENOMEM:
       return isCalled(door.fd) && makeDescriptor(why);
     default:
-      return true;  // the caller's own trouble: ECONNABORTED, a network error that waited in line
+      return true;  // this caller's failure: ECONNABORTED, or a pending network error
   }
 }
 
@@ -261,7 +263,7 @@ bool Listener::Impl::makeDescriptor(int why) {
   return false;
 }
 
-// False: nobody may be dropped yet. Callers wait in the backlog meanwhile.
+// False: no connection may be dropped yet. Callers wait in the backlog meanwhile.
 bool Listener::Impl::dropOne() {
   const auto now = Clock::now();
   const auto when = unproven_.dropOne(now);
@@ -269,7 +271,8 @@ bool Listener::Impl::dropOne() {
   return when <= now;
 }
 
-// A caller stays in the backlog and its socket readable: without a pause we would spin on it.
+// Pauses accepting. The caller stays in the backlog, so without a pause the poller would report the
+// socket without end.
 void Listener::Impl::closeUntil(Clock::time_point when) {
   watchAll(0);
   poller_.forgetTimer(reopen_timer_);

@@ -1,6 +1,6 @@
-// Where peers come in. Strangers keep nobody out: when connections that have not proved themselves
-// fill their room, or this process has no descriptor left, the oldest of them is dropped for the
-// next. Threads: under the owner's lock; `accepted` runs from the Poller's handlers.
+// Accepts the connections of peers. Unauthenticated connections cannot keep peers out: when they
+// fill their room, or descriptors run out, each new one replaces the oldest. Threads: under the
+// owner's lock; `accepted` runs from the Poller's handlers.
 #pragma once
 
 #include <viaduct/result.h>
@@ -17,34 +17,35 @@
 
 namespace viaduct::base {
 
-// A socket that listens there, closed on exec. `shared`: other processes of this user that ask for
-// the same may listen there too, and each caller gets to one of them.
+// Opens a listening socket, closed on exec. `shared`: other processes of this user may listen at
+// the same address, and each caller reaches one of them.
 Result<Fd> listenAt(const SocketAddress& address, bool shared = false);
 
 class Listener {
  public:
-  // `place` is kept until the connection has proved itself, and not longer than the Listener.
+  // The owner keeps `place` until the connection is authenticated, and not longer than the
+  // Listener.
   using Accepted = std::function<void(Fd socket, Unproven::Place place)>;
 
-  // `listen`: "host:port", "[v6]:port", "0.0.0.0:port", "[::]:port" (IPv6 only), "*:port"; port 0
+  // `listen`: "host:port", "[v6]:port", "0.0.0.0:port", "[::]:port" (IPv6 only), "*:port". Port 0
   // takes a free one. `unix_name`: of an abstract Unix socket, without '@'; empty for none. Host
-  // names have to be found by `until`.
+  // names have to be resolved by `until`.
   static Result<std::unique_ptr<Listener>> open(const std::vector<std::string>& listen,
                                                 std::string unix_name, Poller& poller,
                                                 Accepted accepted,
                                                 Clock::time_point until = Clock::time_point::max());
-  // Takes over a socket that listens already, beside those there are.
+  // Adds a socket that listens already.
   Status adopt(Fd listening);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  // What to tell peers: real ports, and for wildcards every interface's own address; loopback ones
-  // only where there is nothing else.
+  // Addresses for peers: real ports, and for a wildcard every interface's own address. Loopback
+  // addresses only if there are no others.
   std::vector<std::string> addresses() const;
   const std::string& unixName() const;
   const Unproven& unproven() const;
-  // Whether callers have had to wait since then, because this process had no descriptor for them.
+  // Whether callers have had to wait since `then` because this process was out of descriptors.
   bool lackedSince(Clock::time_point then) const;
 
   class Impl;

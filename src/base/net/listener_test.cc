@@ -52,7 +52,7 @@ class ListenerTest : public ::testing::Test {
 
   ManualPoller manual_;
   std::deque<Fd> accepted_;
-  bool keeps_places_ = false;  // as strangers do
+  bool keeps_places_ = false;  // as unauthenticated connections do
   std::list<Unproven::Place> places_;
 };
 
@@ -96,7 +96,7 @@ TEST_F(ListenerTest, AcceptsOverAnAbstractUnixSocketAlone) {
   EXPECT_EQ(localAddress(accepted_[0].get())->family(), AF_UNIX);
 }
 
-TEST_F(ListenerTest, AWildcardIsToldAsAddressesThatCanBeReached) {
+TEST_F(ListenerTest, AWildcardIsAnnouncedAsReachableAddresses) {
   auto listener = open({"0.0.0.0:0", "*:0"});
   ASSERT_TRUE(listener) << listener.error().text();
   const auto addresses = (*listener)->addresses();
@@ -119,7 +119,7 @@ TEST_F(ListenerTest, APortInUseIsNamedWithWhatToDo) {
   EXPECT_EQ(second.error().os_errno, EADDRINUSE);
   EXPECT_NE(second.error().detail.find(taken), std::string::npos);
   EXPECT_NE(second.error().remedy.find("port 0"), std::string::npos);
-  first = open({});  // gone: the port is free at once
+  first = open({});  // closed: the port is free at once
   EXPECT_TRUE(open({taken}));
 }
 
@@ -135,9 +135,9 @@ TEST_F(ListenerTest, ANameInUseAndAnAddressOfAnotherHostAreRefused) {
   EXPECT_FALSE(open({"127.0.0.1"}));
 }
 
-// Thousands may come at the same instant, and a caller that finds no room tries again only after a
-// second.
-TEST_F(ListenerTest, AsManyMayWaitAsTheKernelLets) {
+// Thousands of peers may connect at the same instant. A caller that finds the backlog full tries
+// again only after a second.
+TEST_F(ListenerTest, TheBacklogIsAsLongAsTheKernelAllows) {
   const auto fd = listenAt(resolve({.host = "127.0.0.1"})->front());
   ASSERT_TRUE(fd) << fd.error().text();
   tcp_info info{};
@@ -148,8 +148,8 @@ TEST_F(ListenerTest, AsManyMayWaitAsTheKernelLets) {
   EXPECT_EQ(info.tcpi_sacked, most) << "of a listening socket, how many may wait";
 }
 
-// Out of file descriptors: callers wait in the backlog, the listener neither spins nor dies, and
-// takes them when there is room.
+// Without free file descriptors, callers wait in the backlog. The listener neither spins nor dies,
+// and accepts the callers when there is room.
 TEST_F(ListenerTest, SurvivesTheLimitOfOpenFiles) {
   auto listener = open({"127.0.0.1:0"});
   ASSERT_TRUE(listener);
@@ -197,8 +197,9 @@ TEST_F(ListenerTest, DropsTheOldestStrangerForTheNextCaller) {
   places_.clear();
 }
 
-// Out of file descriptors: the oldest stranger gives his to the next caller.
-TEST_F(ListenerTest, TakesTheDescriptorOfAStrangerWhereThereIsNoOther) {
+// Without free file descriptors, the oldest unauthenticated connection is closed for the next
+// caller.
+TEST_F(ListenerTest, WithoutDescriptorsDropsAStrangerForTheNextCaller) {
   keeps_places_ = true;
   auto listener = open({"127.0.0.1:0"});
   ASSERT_TRUE(listener);
@@ -210,7 +211,7 @@ TEST_F(ListenerTest, TakesTheDescriptorOfAStrangerWhereThereIsNoOther) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   ::testing::internal::CaptureStderr();
-  // The lowest free number, which a stranger's descriptor has when it is dropped.
+  // Sets the limit so that the only usable descriptor is the one that a dropped connection frees.
   const rlimit one{.rlim_cur = static_cast<rlim_t>(accepted_.front().get()) + 1,
                    .rlim_max = before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &one), 0);

@@ -1,5 +1,5 @@
-// One name looked up by a thread of its own: the system's resolver cannot be interrupted, so the
-// thread is never waited for. Threads: under the owner's lock; the functions any.
+// Resolves one name on a thread of its own. The system's resolver cannot be interrupted, so nobody
+// joins the thread. Threads: under the owner's lock; the functions any.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -16,11 +16,11 @@ namespace viaduct::base {
 class Lookup {
  public:
   static Result<std::unique_ptr<Lookup>> start(const HostPort& where);
-  ~Lookup();  // the thread ends by itself, and finds nobody who wants to know
+  ~Lookup();  // the thread goes on alone, and its result is dropped
   Lookup(const Lookup&) = delete;
   Lookup& operator=(const Lookup&) = delete;
 
-  int fd() const;  // readable when there is an answer
+  int fd() const;  // readable once the lookup has ended
   std::optional<Result<std::vector<SocketAddress>>> answer();
 
  private:
@@ -29,7 +29,7 @@ class Lookup {
   std::shared_ptr<Shared> shared_;
 };
 
-// resolve(), which gives up at `until`: a resolver that hangs is left behind.
+// resolve() with a deadline: at `until` it leaves a hanging resolver behind.
 Result<std::vector<SocketAddress>> resolve(const HostPort& where, Clock::time_point until);
 Error lookupTimeout();
 

@@ -20,7 +20,7 @@
 namespace viaduct::base {
 namespace {
 
-// A line of /proc/net/unix: address, references, protocol, flags, type, state, inode, name.
+// Parses a line of /proc/net/unix: address, references, protocol, flags, type, state, inode, name.
 std::optional<std::string> listenerIn(const std::string& line) {
   constexpr unsigned kListens = 1U << 16U;  // __SO_ACCEPTCON
   std::istringstream in(line);
@@ -42,7 +42,7 @@ bool mayAsk(int socket, bool root_asks_all) {
   return other.uid == ::geteuid() || (root_asks_all && ::geteuid() == 0);
 }
 
-// The body of a whole answer with status 200.
+// The body of a complete response with status 200.
 std::optional<std::string> bodyOf(std::string_view answer) {
   const std::size_t head = headSize(answer);
   if (head == 0 || !answer.starts_with("HTTP/1.1 200 ")) return std::nullopt;
@@ -70,7 +70,7 @@ std::vector<std::string> unixServers(std::string_view front) {
 Survey::Survey(Poller& poller, const std::vector<std::string>& names, const SurveyOptions& options,
                Done done)
     : poller_(poller), done_(std::move(done)), most_bytes_(options.most_bytes) {
-  // Names of other users do not count: they could take all places.
+  // Servers of other users do not count towards the limit, because they could use it up.
   for (const std::string& name : names)
     if (questions_.size() < options.most_servers) ask(name, options);
   const auto until = open_ == 0 ? Clock::time_point::min() : Clock::now() + options.time;
@@ -82,7 +82,7 @@ Survey::~Survey() {
   for (const auto& question : questions_) poller_.forget(question->watch);
 }
 
-// A server that cannot be asked has no answer.
+// A server that cannot be asked is skipped.
 void Survey::ask(const std::string& name, const SurveyOptions& options) {
   const auto address = unixAddress(name);
   if (!address) return;
@@ -92,7 +92,7 @@ void Survey::ask(const std::string& name, const SurveyOptions& options) {
     return;
   const std::string request =
       fmt::format("GET {} HTTP/1.1\r\nHost: localhost\r\n\r\n", options.path);
-  // The buffer of a new socket has room for it.
+  // The send buffer of a new socket has room for the request.
   if (::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(request.size()))
     return;
@@ -129,7 +129,7 @@ void Survey::finish() {
   timer_ = 0;
   std::vector<std::string> bodies;
   for (const auto& question : questions_) {
-    // One that is still open may have been cut anywhere.
+    // The response is incomplete while the connection is open.
     const Poller::Id watch = std::exchange(question->watch, 0);
     poller_.forget(watch);
     if (auto body = watch == 0 ? bodyOf(question->answer) : std::nullopt)

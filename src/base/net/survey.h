@@ -1,6 +1,6 @@
-// Asks all HTTP servers on abstract Unix sockets with one front of their name for a text: how
-// processes of a host learn of each other. Threads: a Survey under its poller's owner's lock; the
-// functions any.
+// Requests a text from all HTTP servers on abstract Unix sockets with a given prefix of their
+// names. So processes of a host find each other. Threads: a Survey under its poller owner's lock;
+// the functions any.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -17,20 +17,20 @@
 
 namespace viaduct::base {
 
-// The abstract Unix sockets of this network namespace that listen, and whose names begin so.
+// The listening abstract Unix sockets of this network namespace whose names start with `front`.
 std::vector<std::string> unixServers(std::string_view front);
 
 struct SurveyOptions {
   std::string path = "/";
   std::chrono::milliseconds time = std::chrono::seconds(1);  // for all answers
   std::size_t most_bytes = std::size_t{1} << 20U;            // of one answer
-  std::size_t most_servers = 256;                            // that can be asked
-  // Servers of other users are not asked, because any user can take such a name. Root asks them
-  // where this is set.
+  std::size_t most_servers = 256;                            // that may be asked
+  // Servers of other users are not asked, because any user can take such a name. Root asks them if
+  // this is set.
   bool root_asks_all = false;
 };
 
-// Bodies of the answers that came in time, in the order of the names.
+// The bodies of the responses that came in time, in the order of the names.
 class Survey {
  public:
   using Done = std::function<void(std::vector<std::string> bodies)>;
@@ -57,7 +57,7 @@ class Survey {
   Poller::Id timer_ = 0;
 };
 
-// The same, waiting for it.
+// Runs a survey and waits for it.
 std::vector<std::string> surveyNow(const std::vector<std::string>& names,
                                    const SurveyOptions& options);
 

@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 std::string front() { return fmt::format("viaduct-test-survey-{}-", ::getpid()); }
 
-// A server with a thread, which answers with its own name.
+// A server with its own thread, which answers with its own name.
 class Server {
  public:
   explicit Server(std::string name, bool answers = true)
@@ -52,7 +52,8 @@ TEST(Survey, FindsTheServersThatListenByTheFrontOfTheirNames) {
   EXPECT_EQ(unixServers(front()), (std::vector{front() + "a", front() + "b"}));
 }
 
-// A user could otherwise take names in front of all others.
+// A user could take many names that sort first, so servers that cannot be asked must not use up the
+// limit.
 TEST(Survey, CountsOnlyServersThatItCanAsk) {
   const Server real(front() + "z");
   EXPECT_EQ(surveyNow({front() + "a", front() + "b", front() + "z"}, {.most_servers = 1}).size(),

@@ -12,24 +12,24 @@
 namespace viaduct::base {
 namespace {
 
-// Of the descriptors that this process may open, so that three listeners which are all flooded
-// leave it more than half.
+// The part of this process's descriptors for unproven connections. Three flooded listeners then
+// leave more than half of the descriptors.
 constexpr rlim_t kShare = 8;
 constexpr std::size_t kLeastRoom = 16, kMostRoom = 1024;
-// A flood of the silent makes a full room turn over this often at most, in connections a second: a
-// peer that comes behind 2,000 of them waits a quarter of a second for its turn.
+// The most connections a second that a full room drops in a flood of silent ones. A peer behind
+// 2,000 of them waits a quarter of a second.
 constexpr std::size_t kTurnover = 8000;
 constexpr Duration kLeastSilence = std::chrono::milliseconds(4);
-// For a proof, on a busy machine or across an ocean.
+// The time for a proof, which suffices on a busy machine or across an ocean.
 constexpr Duration kProofTime = std::chrono::milliseconds(500);
-constexpr std::size_t kNetworkBytes = 8;  // of an IPv6 address: one subscriber has the rest
+constexpr std::size_t kNetworkBytes = 8;  // of an IPv6 address: one subscriber owns the rest
 
 template <class T>
 std::string bytesOf(const T& value, std::size_t bytes = sizeof(T)) {
   return {reinterpret_cast<const char*>(&value), bytes};
 }
 
-// A socket that is closed already has no source: the empty one.
+// A socket that is closed already has the empty source.
 std::string sourceOf(int socket) {
   const auto remote = remoteAddress(socket);
   if (!remote) return {};
@@ -94,10 +94,11 @@ Clock::time_point Unproven::dropOne(Clock::time_point now) {
     drop();
     return now;
   }
-  return when + silence_ / 4;  // a little later, so that the next ones may go then too
+  return when + silence_ / 4;  // a little later, so that the next ones may go then as well
 }
 
-// A peer speaks first, and what it said while it waited to be accepted is here at once.
+// Unread bytes count as an answer, because a peer speaks first: bytes that it sent before the
+// accept are readable at once.
 Clock::time_point Unproven::mayGo(const Connection& connection) const {
   int unread = 0;
   const bool spoke =

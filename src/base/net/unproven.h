@@ -1,5 +1,5 @@
-// The connections that a listener has accepted and that have not proved yet that they are invited.
-// They share a limited room, so that strangers leave descriptors to peers. Threads: one at a time.
+// Connections that a listener has accepted and that have not yet proved to know the secret. They
+// share a limited room, so that descriptors remain for peers. Threads: one at a time.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -20,13 +20,13 @@ class Unproven {
     std::function<bool()> spoke = {};
     std::function<void()> drop = {};
   };
-  // The oldest of each source first. A source is an address, the /64 network of an IPv6 address, or
-  // the user at the other end of a Unix socket.
+  // Oldest connection first in each list. A source is an address, the /64 network of an IPv6
+  // address, or the user at the other end of a Unix socket.
   using Sources = std::map<std::string, std::list<Connection>>;
 
  public:
-  // What one connection occupies until it is proven or closed: its owner then destroys the place.
-  // Not longer than the Unproven.
+  // One connection's place in the room. The owner destroys it once the connection is proven or
+  // closed, and before the Unproven.
   class Place {
    public:
     Place() = default;
@@ -40,7 +40,7 @@ class Unproven {
       return *this;
     }
     ~Place() { leave(); }
-    // `spoke`: whether the other end has said anything that a peer would say. `drop` closes the
+    // `spoke`: whether the other end has sent bytes that a peer would send. `drop` closes the
     // socket, and destroys this place.
     void watch(std::function<bool()> spoke, std::function<void()> drop) {
       at_->spoke = std::move(spoke);
@@ -55,7 +55,7 @@ class Unproven {
     std::list<Connection>::iterator at_ = {};
   };
 
-  // Room for an eighth of RLIMIT_NOFILE: at least 16 connections, at most 1,024.
+  // Room for an eighth of RLIMIT_NOFILE, but at least 16 and at most 1,024 connections.
   Unproven() : Unproven(shareOfDescriptors()) {}
   explicit Unproven(std::size_t room);
   Unproven(const Unproven&) = delete;
@@ -78,7 +78,7 @@ class Unproven {
   Clock::time_point mayGo(const Connection& connection) const;
 
   const std::size_t room_;
-  const Duration silence_;  // that each may keep
+  const Duration silence_;  // silence that a connection may keep
   Sources sources_;
   std::size_t count_ = 0;
 };

@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Connections over loopback, each from an address of the test's choice.
+// Connections over loopback, each from a source address that the test chooses.
 class UnprovenTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -24,7 +24,8 @@ class UnprovenTest : public ::testing::Test {
     ASSERT_EQ(::bind(listening_.get(), any[0].get(), any[0].size), 0);
     ASSERT_EQ(::listen(listening_.get(), 64), 0);
   }
-  // Comes `after` the first one. One that speaks has sent a byte before it was accepted.
+  // Adds a connection that comes `after` the first one. With `speaks` it has sent a byte before the
+  // accept.
   void come(const std::string& name, const std::string& from, Duration after, bool speaks = false) {
     const auto source = *resolve(*parseHostPort(from + ":0"));
     const auto to = *localAddress(listening_.get());
@@ -75,8 +76,8 @@ TEST_F(UnprovenTest, EachHasItsTimeToProveItself) {
   EXPECT_EQ(dropped_.size(), 1U);
 }
 
-// With its bytes unread, or read by its owner.
-TEST_F(UnprovenTest, WhoeverHasSpokenHasMoreTime) {
+// The bytes count unread in the socket, or read by the connection's owner.
+TEST_F(UnprovenTest, AConnectionThatHasSentBytesHasMoreTime) {
   come("unread", "127.0.0.1", 0ms, true);
   come("heard", "127.0.0.1", 1ms);
   come("silent", "127.0.0.1", 2ms);
@@ -88,7 +89,7 @@ TEST_F(UnprovenTest, WhoeverHasSpokenHasMoreTime) {
   EXPECT_EQ(dropped_.back(), "unread");
 }
 
-TEST_F(UnprovenTest, WhoeverIsProvenIsNeverDropped) {
+TEST_F(UnprovenTest, AProvenConnectionIsNeverDropped) {
   come("proven", "127.0.0.1", 0ms);
   come("stranger", "127.0.0.1", 1ms);
   places_.at("proven").leave();

@@ -25,7 +25,7 @@ std::string_view EscapeFilter::plain(std::string_view bytes) {
   return plain_;
 }
 
-// Takes a byte of an escape sequence. False: the byte ends a damaged sequence, and is text.
+// Consumes a byte of an escape sequence. False: the byte ends a damaged sequence and is text.
 bool EscapeFilter::takes(char c) {
   if (c == kEscape) {
     within_ = Within::kEscape;

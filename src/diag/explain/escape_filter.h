@@ -9,8 +9,8 @@ namespace viaduct::diag {
 
 class EscapeFilter {
  public:
-  // The bytes without the escape sequences, of which one may have begun in an earlier call. The
-  // result is valid until the next call, and as long as `bytes`.
+  // Returns `bytes` without escape sequences, even if one began in an earlier call. The result is
+  // valid until the next call, and as long as `bytes`.
   std::string_view plain(std::string_view bytes);
 
  private:

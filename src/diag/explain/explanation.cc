@@ -12,12 +12,12 @@
 namespace viaduct::diag {
 namespace {
 
-// A cause, and what the doctor says about it on this node.
+// A cause, with the doctor's findings about it on this node.
 struct JudgedCause {
   const TextCause* cause = nullptr;
   OnNode on_node = OnNode::kNotLooked;
-  std::vector<std::string_view> found = {};   // the findings that confirm it
-  std::vector<std::string_view> unseen = {};  // the findings that the doctor could not look for
+  std::vector<std::string_view> found = {};   // findings that confirm it
+  std::vector<std::string_view> unseen = {};  // findings that the doctor could not look for
 };
 
 JudgedCause judged(const TextCause& cause, const NodeRelation& relation) {
@@ -35,7 +35,7 @@ JudgedCause judged(const TextCause& cause, const NodeRelation& relation) {
   return out;
 }
 
-// The causes that hold on this node first.
+// The causes of a text; those that hold on this node come first.
 std::vector<JudgedCause> judgedCauses(const KnownText& text, const NodeRelation& relation) {
   std::vector<JudgedCause> out;
   out.reserve(text.causes.size());
@@ -55,7 +55,7 @@ const LogFinding* firstErrorBefore(const LogSummary& summary, const LogFinding& 
   return nullptr;
 }
 
-// `lead` and `text` in lines of at most 80 columns. Further lines are indented like the text.
+// `lead` and `text` in lines of at most 80 columns. Lines after the first are indented to the text.
 std::string paragraph(std::string_view lead, std::string_view text) {
   constexpr std::size_t kWidth = 80;
   const std::size_t room = kWidth - lead.size();
@@ -125,7 +125,7 @@ std::string findingText(const LogSummary& summary, const LogFinding& finding,
   return out + causesText(text, relation);
 }
 
-// "2 errors, 1 warning"; kinds without texts are left out.
+// "2 errors, 1 warning". Kinds without texts are left out.
 std::string countsText(const LogSummary& summary) {
   std::string out;
   for (const TextKind kind :

@@ -1,4 +1,4 @@
-// What the known texts of a log mean, as text and as JSON. Threads: pure functions.
+// Explains the known texts of a log, as text and as JSON. Threads: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace viaduct::diag {
 
 using base::Json;
 
-// What the doctor says about one of its findings on this node.
+// The doctor's answer for one finding on this node.
 enum class OnNode : std::uint8_t { kFound, kNotTheCase, kNotLooked };
-// By the code of the finding. An empty function: the log is of another node.
+// Maps a finding's code to that answer. An empty function: the log is of another node.
 using NodeRelation = std::function<OnNode(std::string_view finding)>;
 
-// At most 80 columns. Causes that hold on this node come first, those that do not come last.
+// At most 80 columns. Causes that hold on this node come first, and refuted causes last.
 std::string explanationText(const LogSummary& summary, const NodeRelation& relation = {});
-// "format": "viaduct-explain/1".
+// JSON with "format": "viaduct-explain/1".
 Json explanationJson(const LogSummary& summary, const NodeRelation& relation = {});
 
 }  // namespace viaduct::diag

@@ -123,7 +123,7 @@ TEST(Explanation, JsonHasTheSame) {
       explanationJson(readText(kProtectionLine))["texts"][0]["causes"][0].contains("found"));
 }
 
-// A log may have any bytes; JSON needs UTF-8.
+// A log may contain any bytes, but JSON has to be UTF-8.
 TEST(Explanation, JsonOfABinaryLogIsValid) {
   const Json json = explanationJson(readText("\xff\xfe\x80 IBV_WC_LOC_PROT_ERR"));
   EXPECT_EQ(Json::parse(json.dump()), json);

@@ -5,7 +5,7 @@
 
 namespace viaduct::diag {
 
-// Markdown: the known texts by kind, and the codes of findings.
+// The known texts by kind, and the codes of findings, as Markdown.
 std::string knownTextsPage();
 
 }  // namespace viaduct::diag

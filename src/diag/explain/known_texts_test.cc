@@ -93,7 +93,7 @@ TEST(KnownTexts, CodesAreDifferent) {
   EXPECT_EQ(codesOfFindings().size(), findingCodesOfTexts().size());
 }
 
-TEST(KnownTexts, EachSaysWhatToDo) {
+TEST(KnownTexts, EachHasAFix) {
   for (const KnownText& text : knownTexts()) {
     EXPECT_TRUE(text.code.starts_with("log.")) << text.code;
     EXPECT_FALSE(text.title.empty() || text.meaning.empty() || text.patterns.empty()) << text.code;

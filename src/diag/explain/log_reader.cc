@@ -17,20 +17,21 @@ namespace viaduct::diag {
 namespace {
 
 constexpr std::size_t kReadBytes = std::size_t{256} * 1024;
-// A longer line is examined in pieces of this size, each with kContext bytes of its neighbours, so
-// that a message at a border is seen whole by both. The piece that has its start counts it.
+// A longer line is examined in pieces of this size. Each piece sees kContext bytes of its
+// neighbours, so both see a message at the border whole. The piece in which the message starts
+// counts it.
 constexpr std::size_t kPiece = std::size_t{16} * 1024;
 constexpr std::size_t kContext = std::size_t{2} * 1024;
-constexpr std::string_view kEscapedEnd = "\\n";  // of a line, where a log is wrapped in JSON
+constexpr std::string_view kEscapedEnd = "\\n";  // ends a line in a log wrapped in JSON
 
-constexpr std::size_t kLongestQuote = 300;  // bytes of the line
-constexpr std::size_t kQuotedStart = 60;    // of a longer line: time, host, process
+constexpr std::size_t kLongestQuote = 300;  // most bytes of a quoted line
+constexpr std::size_t kQuotedStart = 60;    // from a longer line: time, host, process
 constexpr std::size_t kQuotedBefore = 20;   // bytes before the match
 
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
 bool continuesNumber(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-// Where `part` is in `line` from `from` on; a number at its end must end there.
+// The position of `part` in `line` from `from` on. A number at the end of `part` has to end there.
 std::size_t findPart(std::string_view line, std::string_view part, std::size_t from) {
   for (auto at = line.find(part, from); at != std::string_view::npos;
        at = line.find(part, at + 1)) {
@@ -40,7 +41,7 @@ std::size_t findPart(std::string_view line, std::string_view part, std::size_t f
   return std::string_view::npos;
 }
 
-// A pattern, of which the automaton looks for the longest part.
+// A pattern's longest part, for which the automaton searches.
 struct Anchor {
   std::size_t text = 0;
   const TextPattern* pattern = nullptr;
@@ -72,7 +73,7 @@ const Anchors& anchors() {
   return built;
 }
 
-// Where the first part of the pattern is, if all of them are there.
+// The position of the pattern's first part, if all parts are there.
 std::optional<std::size_t> findPattern(std::string_view message, const TextPattern& pattern) {
   std::size_t begin = 0, end = 0;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
@@ -97,7 +98,7 @@ std::string printable(std::string_view bytes) {
   return out;
 }
 
-// The line, or of a long one its start and the surroundings of the match.
+// The whole line; of a long line, its start and the surroundings of the match.
 std::string quoteOf(std::string_view line, std::size_t begin) {
   while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   if (line.size() <= kLongestQuote) return printable(line);
@@ -109,8 +110,8 @@ std::string quoteOf(std::string_view line, std::size_t begin) {
          (to_the_end ? "" : " ...");
 }
 
-// After a failed read; waits where there is nothing to read yet. Standard input does not block if a
-// program that shares it has made it so.
+// Whether to read again after a failed read. Waits if no bytes are there yet: another program that
+// shares standard input may have made it non-blocking.
 bool canReadAgain(int fd, int os_errno) {
   if (os_errno == EAGAIN) {
     pollfd readable{fd, POLLIN, 0};
@@ -158,7 +159,7 @@ void LogScanner::endLine(std::string_view rest) {
   ++summary_.lines;
 }
 
-// Appends to the line at hand, of which at most kPiece bytes are kept.
+// Appends to the current line, of which it keeps at most kPiece bytes.
 void LogScanner::hold(std::string_view part) {
   while (!part.empty()) {
     if (held_.size() == kPiece) {
@@ -172,14 +173,14 @@ void LogScanner::hold(std::string_view part) {
   }
 }
 
-// Records the texts that begin in [from, to) of the piece, at most one of each message.
+// Records the texts that begin in [from, to) of the piece, at most one per message.
 void LogScanner::examine(std::string_view piece, std::size_t from, std::size_t to) {
   hits_.clear();
   anchors().finder.scan(piece, [&](std::uint16_t anchor) {
     if (std::find(hits_.begin(), hits_.end(), anchor) == hits_.end()) hits_.push_back(anchor);
   });
   if (hits_.empty()) return;
-  std::sort(hits_.begin(), hits_.end());  // as the known texts are
+  std::sort(hits_.begin(), hits_.end());  // in the order of the known texts
   for (std::size_t start = 0; start < piece.size();) {
     const std::size_t end = std::min(piece.find(kEscapedEnd, start), piece.size());
     if (auto match = firstText(piece.substr(start, end - start))) {
@@ -190,7 +191,7 @@ void LogScanner::examine(std::string_view piece, std::size_t from, std::size_t t
   }
 }
 
-// The text of the message that stands first among the known ones.
+// The match of the message that comes first among the known texts.
 std::optional<LogScanner::Match> LogScanner::firstText(std::string_view message) const {
   for (const std::uint16_t hit : hits_) {
     const Anchor& anchor = anchors().all[hit];
@@ -208,7 +209,7 @@ void LogScanner::record(const Match& match, std::string_view piece) {
     place = summary_.findings.size();
   }
   LogFinding& finding = summary_.findings[place - 1];
-  if (finding.last_line == line) return;  // another piece of the same line had it
+  if (finding.last_line == line) return;  // another piece of the same line has recorded it
   finding.last_line = line;
   ++finding.lines;
 }

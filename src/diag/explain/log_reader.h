@@ -15,13 +15,13 @@
 
 namespace viaduct::diag {
 
-// A known text that a log contains. Lines count from 1.
+// A known text that is in the log. Lines count from 1.
 struct LogFinding {
   const KnownText* text = nullptr;
-  std::uint64_t lines = 0;  // that contain it
+  std::uint64_t lines = 0;  // lines that contain it
   std::uint64_t first_line = 0;
   std::uint64_t last_line = 0;
-  std::string quote = {};  // the first of them: printable ASCII, and parts of it where it is long
+  std::string quote = {};  // of the first such line: printable ASCII; cut if it is long
 };
 
 struct LogSummary {
@@ -30,17 +30,16 @@ struct LogSummary {
   std::vector<LogFinding> findings = {};  // in the order of their first lines
 };
 
-// Takes a log in parts of any sizes, which do not change the result. The memory that it needs does
-// not depend on the log.
+// Scans a log in parts; their sizes do not change the result. Memory does not grow with the log.
 class LogScanner {
  public:
   void feed(std::string_view bytes);
-  // The last line need not have an end.
+  // Ends the log, whose last line may lack an end.
   LogSummary finish();
 
  private:
   struct Match {
-    std::size_t text = 0;  // its place among the known texts
+    std::size_t text = 0;  // index among the known texts
     std::size_t begin = 0;
   };
 
@@ -52,15 +51,15 @@ class LogScanner {
 
   EscapeFilter escapes_;
   std::string held_;                 // the start of a line, or the last piece of a long one
-  std::size_t held_start_ = 0;       // earlier bytes of it are those of the piece before
-  std::vector<std::uint16_t> hits_;  // anchors in the piece at hand
-  // Of each known text: its place in the findings, from 1.
+  std::size_t held_start_ = 0;       // bytes before it belong to the previous piece
+  std::vector<std::uint16_t> hits_;  // anchors in the current piece
+  // For each known text: its number among the findings, from 1; 0: not found.
   std::vector<std::size_t> finding_of_ = std::vector<std::size_t>(knownTexts().size());
   LogSummary summary_;
 };
 
-// Calls `progress`, if there is one, with the bytes that were read so far. The caller names the
-// file in the error.
+// Calls `progress`, if given, with the number of bytes read so far. The caller adds the file name
+// to an error.
 Result<LogSummary> readLog(int fd, const std::function<void(std::uint64_t)>& progress = {});
 
 }  // namespace viaduct::diag

@@ -94,7 +94,7 @@ TEST(LogScanner, LinesWrappedInJsonAreRead) {
   EXPECT_EQ(
       codesOf(scanned(R"({"log":"n:1:2 [0] NCCL INFO Using network Socket\n","stream":"x"})")),
       "log.nccl-socket 1 1-1\n");
-  // A container's log in one JSON string: each of its lines counts by itself.
+  // A container's log in one JSON string: each line in it counts.
   EXPECT_EQ(
       codesOf(scanned(R"({"text":"a\nNCCL INFO Using network Socket\ncq: IBV_WC_REM_OP_ERR\n"})")),
       "log.nccl-socket 1 1-1\nlog.rem-op-err 1 1-1\n");
@@ -141,7 +141,7 @@ TEST(LogScanner, ACutAtAnyByteGivesTheSame) {
   }
 }
 
-// The line is longer than what is examined at once: the message is somewhere across the borders.
+// The line is longer than a piece, and the message lies anywhere across the borders of pieces.
 TEST(LogScanner, AMessageIsFoundAnywhereInALongLine) {
   for (std::size_t before = 11'000; before < 18'000; before += 13) {
     const LogSummary summary =
@@ -150,7 +150,7 @@ TEST(LogScanner, AMessageIsFoundAnywhereInALongLine) {
   }
 }
 
-// A general text and a precise one in one message, in both orders.
+// One message has a general and a precise text, in either order.
 TEST(LogScanner, AMessageAcrossABorderIsNotExplainedTwice) {
   const std::string general = "transport retry counter exceeded", precise = "IBV_WC_LOC_PROT_ERR";
   const std::string between(1500, '-');
@@ -215,8 +215,8 @@ TEST(ReadLog, AFolderIsAnError) {
   EXPECT_EQ(summary.error().remedy, "name a file in the folder");
 }
 
-TEST(ReadLog, AnErrorOfTheSystemIsToldWithItsText) {
-  // The first page of a process's memory is not mapped.
+TEST(ReadLog, AFailedReadIsAnErrorWithTheSystemsText) {
+  // A read fails there, because the first page of a process is not mapped.
   const base::Fd memory(::open("/proc/self/mem", O_RDONLY | O_CLOEXEC));
   if (!memory) GTEST_SKIP() << "skipped: no /proc/self/mem";
   const auto summary = readLog(memory.get());

@@ -1,5 +1,5 @@
-// Lines of logs, each with the code of the one known text that it contains, and lines that contain
-// none. Every pattern has a line. Threads: constants.
+// Log lines, each with the code of its one known text, and lines without any. Every pattern has a
+// line. Threads: constants.
 #pragma once
 
 #include <string_view>
@@ -332,7 +332,7 @@ inline std::vector<LogSample> allSamples() {
   return out;
 }
 
-// Lines that look like a known text and mean something else.
+// Lines that resemble a known text but mean something else.
 inline std::vector<std::string_view> harmlessLines() {
   return {
       "the request ended with error 12 after 3 retries",

@@ -32,8 +32,8 @@ void TextFinder::addWord(std::string_view word, std::uint16_t number) {
   ends_[state].push_back(number);
 }
 
-// Gives each state the missing steps of its longest proper suffix that is a state as well. Shorter
-// states come first, so that the suffix is complete when it is read.
+// Gives each state the missing steps of its longest proper suffix that is also a state. Shorter
+// states come first, so the suffix is complete when it is copied.
 void TextFinder::followSuffixes() {
   std::vector<std::uint16_t> suffix(steps_.size(), 0);
   std::queue<std::uint16_t> states;

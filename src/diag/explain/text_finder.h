@@ -1,5 +1,4 @@
-// Finds which of many words a text contains, in one pass over the text. Threads: immutable after
-// construction.
+// Finds many words in a text in one pass. Threads: immutable after construction.
 #pragma once
 
 #include <array>
@@ -9,7 +8,7 @@
 
 namespace viaduct::diag {
 
-// An automaton of Aho and Corasick with all its steps in one table.
+// An Aho-Corasick automaton, with all steps in one table.
 class TextFinder {
  public:
   explicit TextFinder(const std::vector<std::string_view>& words);
@@ -26,7 +25,7 @@ class TextFinder {
   }
 
  private:
-  static constexpr std::uint16_t kEndsWord = 0x8000;  // a flag of steps to states that end a word
+  static constexpr std::uint16_t kEndsWord = 0x8000;  // flags a step to a state that ends a word
   static constexpr std::uint16_t kState = 0x7fff;
   using Steps = std::array<std::uint16_t, 256>;
 
@@ -35,7 +34,7 @@ class TextFinder {
   void followSuffixes();
   void flagEnds();
 
-  std::vector<Steps> steps_;                      // of each state, by the next byte
+  std::vector<Steps> steps_;                      // for each state, by the next byte
   std::vector<std::vector<std::uint16_t>> ends_;  // words that end in each state
 };
 

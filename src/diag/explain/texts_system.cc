@@ -1,4 +1,4 @@
-// The kernel log, the GPU driver, and limits of the process.
+// Texts of the kernel log, the GPU driver, and limits of the process.
 #include "diag/explain/texts.h"
 
 namespace viaduct::diag {

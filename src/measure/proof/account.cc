@@ -10,10 +10,6 @@ namespace {
 
 using host::Counter;
 
-bool oneOf(std::string_view word, std::initializer_list<std::string_view> words) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
 const Counter* find(const Reading& reading, const std::string& device) {
   const auto at = std::find_if(reading.counters.begin(), reading.counters.end(),
                                [&](const Counter& c) { return c.device == device; });
@@ -59,20 +55,8 @@ bool sameCounters(const HostPlace& a, const HostPlace& b) {
 }  // namespace
 
 Realm realmOf(std::string_view backend, std::string_view way) {
-  const std::string_view first = way.substr(0, way.find_first_of(";,/"));
-  if (backend == "local" || backend == "file") return Realm::kMemory;
-  if (backend == "fake") return first == "rdma" ? Realm::kRdma : Realm::kMemory;
-  if (backend == "tcp") return Realm::kSockets;
-  // libfabric's providers and UCX's transports.
-  if (oneOf(first, {"efa", "verbs", "cxi", "psm2", "psm3", "opx", "rdma", "ib"}) ||
-      first.starts_with("rc") || first.starts_with("dc") || first.starts_with("ud_"))
-    return Realm::kRdma;
-  if (oneOf(first, {"tcp", "net", "sockets", "udp"})) return Realm::kSockets;
-  if (oneOf(first, {"shm", "sm2", "posix", "sysv", "cma", "xpmem", "knem", "self"}))
-    return Realm::kMemory;
-  // What is bought as RDMA has to be found there; the way says otherwise where it is not.
-  if (backend == "ofi" || backend == "ucx") return Realm::kRdma;
-  return Realm::kUnknown;
+  const BackendFacts* facts = backendFacts(backend);
+  return facts == nullptr ? Realm::kUnknown : facts->realm(way);
 }
 
 const DeviceTraffic* CounterDomain::lineNamed(std::string_view device) const {

@@ -2,6 +2,8 @@
 // are made from. Threads: plain values, over observations that outlive them.
 #pragma once
 
+#include <viaduct/backend.h>
+
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -13,8 +15,7 @@
 
 namespace viaduct::measure::proof {
 
-// Where a share's bytes are to be found, as its backend and way say.
-enum class Realm : std::uint8_t { kMemory, kSockets, kRdma, kUnknown };
+// The counters that see a share's bytes, as its backend says.
 Realm realmOf(std::string_view backend, std::string_view way);
 
 enum class Direction : std::uint8_t { kSent, kReceived };

@@ -1,13 +1,13 @@
 #include "measure/result/report.h"
 
 #include <fmt/chrono.h>
+#include <viaduct/backend.h>
 
 #include <algorithm>
 #include <ctime>
 #include <utility>
 
 #include "base/environment.h"
-#include "base/sizes.h"
 
 namespace viaduct::measure {
 namespace {
@@ -25,10 +25,6 @@ std::string kindOf(const host::Facts& host) {
   return out;
 }
 
-std::string joined(const std::vector<std::string>& texts) {
-  return fmt::format("{}", fmt::join(texts, ","));
-}
-
 }  // namespace
 
 std::string fingerprintOf(const std::vector<Member>& members) {
@@ -43,40 +39,11 @@ std::string fingerprintOf(const std::vector<Member>& members) {
   return kinds.empty() ? std::string{} : fmt::format("{:016x}", hash);
 }
 
-namespace {
-
-std::string toggleName(Toggle toggle) {
-  return toggle == Toggle::kAuto ? "auto" : toggle == Toggle::kOn ? "on" : "off";
-}
-
-std::string portsName(const PortRange& ports) {
-  return ports.first == 0 ? "" : fmt::format("{}-{}", ports.first, ports.last);
-}
-
-}  // namespace
-
-std::vector<Option> optionsOf(const Settings& s) {
-  return {{"name", s.name},
-          {"listen", joined(s.listen)},
-          {"insecure", s.insecure ? "true" : "false"},
-          {"backends", joined(s.backends)},
-          {"rails", joined(s.rails)},
-          {"sockets", fmt::format("{}", s.sockets)},
-          {"tcp_ports", portsName(s.tcp_ports)},
-          {"striping", toggleName(s.striping)},
-          {"min_chunk", s.min_chunk == 0 ? "auto" : base::formatSize(s.min_chunk)},
-          {"ofi_provider", s.ofi_provider},
-          {"inject", toggleName(s.inject)},
-          {"doorbell", toggleName(s.doorbell)},
-          {"copy_threads", fmt::format("{}", s.copy_threads)},
-          {"wide_copies", toggleName(s.wide_copies)},
-          {"populate", base::formatSize(s.populate)},
-          {"detect", base::formatDuration(s.detect)},
-          {"deadline", base::formatDuration(s.deadline)},
-          {"grace", base::formatDuration(s.grace)},
-          {"spin", base::formatDuration(s.spin)},
-          {"note_backlog", base::formatSize(s.note_backlog)},
-          {"weather", s.weather}};
+std::vector<Option> optionsOf(const Settings& agent) {
+  std::vector<Option> out;
+  for (const SettingRow& row : settingRows())
+    if (row.show != nullptr) out.push_back({settingField(row.variable), row.show(agent)});
+  return out;
 }
 
 std::string toolOf(const Report& report) {
@@ -89,9 +56,11 @@ Report startReport(std::string version, const Settings& agent) {
              .started = fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr))),
              .agent = optionsOf(agent)};
   const auto& named = agent.backends;
-  for (const auto& [backend, prefix] : {std::pair{"ofi", "FI_"}, std::pair{"ucx", "UCX_"}}) {
-    if (!named.empty() && std::find(named.begin(), named.end(), backend) == named.end()) continue;
-    for (const std::string& one : base::environmentOf(prefix)) {
+  for (const BackendFacts& backend : backendFacts()) {
+    if (backend.variables.empty()) continue;
+    if (!named.empty() && std::find(named.begin(), named.end(), backend.name) == named.end())
+      continue;
+    for (const std::string& one : base::environmentOf(backend.variables)) {
       const auto equals = one.find('=');
       out.agent.push_back({one.substr(0, equals), one.substr(equals + 1)});
     }

@@ -1,0 +1,61 @@
+#include "agent/announced_pins.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+namespace viaduct::agent {
+
+Status AnnouncedPins::add(PinMessage& message) {
+  const std::uint32_t slot = message.info.slot;
+  if (std::exchange(next_read_only_, std::nullopt) == slot)
+    message.info.access = MemoryAccess::kReadOnly;
+  if (pins_.size() >= kMaxPins && !pins_.contains(slot))
+    return Error{.code = Code::kProtocol,
+                 .operation = "pin",
+                 .detail = fmt::format("more than {} registrations", kMaxPins)};
+  const std::size_t cost = message.cost();
+  drop(slot);
+  if (!bytes_.take(cost))
+    return bytes_.refusal("pin", cost, "one peer's registrations", "all peers'");
+  pins_[slot] = {.info = message.info, .generation = ++last_generation_, .cost = cost};
+  return Ok{};
+}
+
+void AnnouncedPins::drop(std::uint32_t slot) {
+  ++version_;
+  const auto found = pins_.find(slot);
+  if (found == pins_.end()) return;
+  bytes_.give(found->second.cost);
+  pins_.erase(found);
+}
+
+void AnnouncedPins::clear() {
+  next_read_only_.reset();
+  pins_.clear();
+  bytes_.give(bytes_.used());
+  ++version_;
+}
+
+std::uint64_t AnnouncedPins::generation(std::uint32_t slot) const {
+  const auto found = pins_.find(slot);
+  return found == pins_.end() ? 0 : found->second.generation;
+}
+
+const core::PinMap& AnnouncedPins::map() {
+  if (mapped_version_ != version_) {
+    std::vector<core::PinRange> ranges;
+    ranges.reserve(pins_.size());
+    for (const auto& [slot, pin] : pins_)
+      ranges.push_back({.address = pin.info.address,
+                        .bytes = pin.info.bytes,
+                        .slot = slot,
+                        .read_only = pin.info.access == MemoryAccess::kReadOnly});
+    map_ = core::PinMap(std::move(ranges));
+    mapped_version_ = version_;
+  }
+  return map_;
+}
+
+}  // namespace viaduct::agent

@@ -1,0 +1,47 @@
+// The pins that a peer has announced in this life of its session. Threads: under the agent's lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "agent/session/limits.h"
+#include "agent/session/messages.h"
+#include "base/budget.h"
+#include "core/plan.h"
+
+namespace viaduct::agent {
+
+class AnnouncedPins {
+ public:
+  struct Announced {
+    PinInfo info = {};
+    std::uint64_t generation = 0;
+    std::size_t cost = 0;
+  };
+
+  // `all`: the budget of all peers together.
+  explicit AnnouncedPins(base::Budget& all) : bytes_(kMaxPinsBytes, &all) {}
+
+  // The pin that is announced next, if it has this slot, may not be written.
+  void nextIsReadOnly(std::uint32_t slot) { next_read_only_ = slot; }
+  // Sets the access in `message`. Fails beyond the limits.
+  Status add(PinMessage& message);
+  void drop(std::uint32_t slot);
+  void clear();
+
+  const std::map<std::uint32_t, Announced>& all() const { return pins_; }
+  std::uint64_t generation(std::uint32_t slot) const;  // 0: not announced
+  std::uint64_t version() const { return version_; }
+  const core::PinMap& map();
+
+ private:
+  std::optional<std::uint32_t> next_read_only_;
+  std::map<std::uint32_t, Announced> pins_;
+  base::Budget bytes_;
+  std::uint64_t version_ = 1, mapped_version_ = 0, last_generation_ = 0;
+  core::PinMap map_;
+};
+
+}  // namespace viaduct::agent

@@ -1,0 +1,112 @@
+// The states of a peer, as tables. Four machines run side by side; users see the first, as
+// PeerState. docs/design/0026-states-as-tables.md. Threads: plain values.
+#pragma once
+
+#include <viaduct/peer.h>
+
+#include <array>
+#include <cstdint>
+
+#include "base/transitions.h"
+
+namespace viaduct::agent {
+
+using base::anyOf, base::Transition;
+
+// The peer and its session.
+struct PeerPhase {
+  enum State : std::uint8_t {
+    kUnmet,       // no session yet
+    kAdmitted,    // a connection from the peer is accepted; the peer has to be told
+    kAnnouncing,  // the peer announces its pins
+    kOpening,     // backends open their links
+    kReady,
+    kLost,
+    kGone,
+  };
+  enum Event : std::uint8_t { kAdmit, kBegin, kSynced, kOpened, kLose, kPart };
+
+  static constexpr auto kSteps = std::to_array<Transition<State, Event>>({
+      {anyOf(kUnmet, kLost, kGone), kAdmit, kAdmitted, "the peer dialed"},
+      {anyOf(kUnmet, kLost, kGone), kBegin, kAnnouncing, "this agent dialed"},
+      {anyOf(kAdmitted), kBegin, kAnnouncing, "the acceptance is sent"},
+      {anyOf(kAnnouncing), kSynced, kOpening, "the last pin has been announced"},
+      {anyOf(kOpening), kSynced, kOpening, "said again, which changes nothing"},
+      {anyOf(kReady), kSynced, kReady, "said again, which changes nothing"},
+      {anyOf(kOpening), kOpened, kReady, "every link is ready or known unusable"},
+      {anyOf(kAdmitted, kAnnouncing, kOpening, kReady), kLose, kLost,
+       "the connection closed, or the peer is silent or broke a rule"},
+      {anyOf(kUnmet, kAdmitted, kAnnouncing, kOpening, kReady, kLost, kGone), kPart, kGone,
+       "either end said goodbye, or the card was never right"},
+  });
+  // By State.
+  static constexpr std::array kPublic{PeerState::kConnecting, PeerState::kConnecting,
+                                      PeerState::kConnecting, PeerState::kConnecting,
+                                      PeerState::kReady,      PeerState::kLost,
+                                      PeerState::kGone};
+};
+
+// How a session that still stands is going to end.
+struct Ending {
+  enum State : std::uint8_t {
+    kNone,     // it goes on
+    kGoodbye,  // the connection closes next
+    kCut,      // the connection has closed; another that is being tried decides
+    kBroken,   // to be ended in the agent's next round of progress
+  };
+  enum Event : std::uint8_t { kBye, kClose, kBreak, kMove, kOver };
+
+  static constexpr auto kSteps = std::to_array<Transition<State, Event>>({
+      {anyOf(kNone, kGoodbye, kCut, kBroken), kBye, kGoodbye, "after a goodbye no reason matters"},
+      {anyOf(kNone), kClose, kCut, "another connection is being tried"},
+      {anyOf(kBroken), kClose, kBroken, "another connection mends no broken rule"},
+      {anyOf(kNone, kCut, kBroken), kBreak, kBroken, "only a new session brings both ends in step"},
+      {anyOf(kGoodbye), kBreak, kGoodbye, "the connection closes next anyway"},
+      {anyOf(kNone, kCut), kMove, kNone, "the session continues over another connection"},
+      {anyOf(kBroken), kMove, kBroken, "another connection mends no broken rule"},
+      {anyOf(kGoodbye), kMove, kGoodbye, "the connection closes next anyway"},
+      {anyOf(kNone, kGoodbye, kCut, kBroken), kOver, kNone, "the session has ended"},
+  });
+};
+
+// How far the address is to be trusted that a card or the user gave.
+struct Target {
+  enum State : std::uint8_t {
+    kNone,     // nobody here dials
+    kUntried,  // no session since it was given
+    kProven,   // it led to the peer
+    kUsurped,  // it led to the peer; now another program answers there
+    kWrong,    // it never led to the peer
+  };
+  enum Event : std::uint8_t { kAim, kMeet, kDeny, kForget };
+
+  static constexpr auto kSteps = std::to_array<Transition<State, Event>>({
+      {anyOf(kNone, kUntried, kProven, kUsurped, kWrong), kAim, kUntried,
+       "a card or an address was given"},
+      {anyOf(kUntried, kProven, kUsurped), kMeet, kProven, "a session has begun"},
+      {anyOf(kNone, kWrong), kMeet, kNone, "the peer dialed by itself"},
+      {anyOf(kUntried), kDeny, kWrong, "a card that was never right does not become right"},
+      {anyOf(kProven, kUsurped), kDeny, kUsurped,
+       "the other program may leave the address, and the peer may dial by itself"},
+      {anyOf(kNone, kUntried, kProven, kUsurped), kForget, kNone,
+       "forgotten, or known by another address"},
+      {anyOf(kWrong), kForget, kWrong, "waiting callers still learn the reason"},
+  });
+};
+
+// The attempt to reach the peer: for a session, or to move one to another connection.
+struct Reach {
+  enum State : std::uint8_t { kIdle, kDialing, kHandshake, kBackOff };
+  enum Event : std::uint8_t { kDial, kConnected, kStop, kWait };
+
+  static constexpr auto kSteps = std::to_array<Transition<State, Event>>({
+      {anyOf(kIdle, kBackOff), kDial, kDialing,
+       "a new target, the end of the back-off, or a silent connection"},
+      {anyOf(kDialing), kConnected, kHandshake, "a socket is connected"},
+      {anyOf(kIdle, kDialing, kHandshake, kBackOff), kStop, kIdle,
+       "it succeeded, failed, or is not needed any more"},
+      {anyOf(kIdle), kWait, kBackOff, "it failed, and the target may become right"},
+  });
+};
+
+}  // namespace viaduct::agent

@@ -1,0 +1,75 @@
+// Reaches a peer: dials the addresses of its card, one attempt at a time, with a growing back-off.
+// Also finds a session another connection. Threads: under the agent's lock.
+#pragma once
+
+#include <viaduct/card.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/peer_states.h"
+#include "agent/session/connection.h"
+#include "base/net/dialer.h"
+#include "base/transitions.h"
+
+namespace viaduct::agent {
+
+class AgentImpl;
+class PeerImpl;
+class Session;
+
+class Redialer {
+ public:
+  static constexpr Duration kFirstBackoff = std::chrono::milliseconds(10);
+  static constexpr Duration kLastBackoff = std::chrono::seconds(1);
+
+  Redialer(AgentImpl& agent, PeerImpl& peer);
+  ~Redialer();
+
+  // Where to dial, from now on and until forget().
+  void aim(const Card& card);
+  void forget();
+
+  bool isAimed() const;  // somebody here wants the peer
+  bool isWrong() const { return target_.is(Target::kWrong); }
+  bool isIdle() const { return reach_.is(Reach::kIdle); }
+  bool shakesHands() const { return reach_.is(Reach::kHandshake); }
+
+  // Drops what runs: the peer is reached, or another way.
+  void stop();
+  // There is no session: reach for the peer if it is wanted, after the back-off.
+  void dialLater();
+  void resetBackoff() { backoff_ = {}; }
+  // Another connection for the session that there is.
+  void move(std::vector<std::string> targets, Clock::time_point until);
+  // Leaves the handshake over TCP for the peer's Unix socket. False: there is none, or it has been
+  // tried.
+  bool upgrade(const std::string& unix_name);
+  // A session has begun.
+  void met(const Hello& theirs);
+  // Hands over the attempt if `session` is the one.
+  std::unique_ptr<Session> take(const Session& session);
+  void closed(const Session& session, const Error& why);
+
+ private:
+  void dial();
+  void dialed(Result<base::Fd> socket, const std::string& target);
+  void failed(const Error& why);
+
+  AgentImpl& agent_;
+  PeerImpl& peer_;
+  base::Machine<Target> target_;
+  base::Machine<Reach> reach_;
+  Key secret_ = {};
+  std::string unix_name_, tried_unix_;
+  bool on_this_host_ = false;
+  std::vector<std::string> addresses_;
+  std::unique_ptr<base::Dialer> dialer_;  // while kDialing
+  std::unique_ptr<Session> attempt_;      // while kHandshake
+  base::Poller::Id timer_ = 0;            // while kBackOff
+  Duration backoff_{};
+};
+
+}  // namespace viaduct::agent

@@ -1,0 +1,31 @@
+// Facts about the backend tcp. Threads: constants.
+#pragma once
+
+#include <viaduct/backend.h>
+
+#include <array>
+
+#include "core/setting_row.h"
+
+namespace viaduct::tcp {
+
+// With more sockets the threads and sockets of one agent would overwhelm a host.
+inline constexpr std::uint64_t kMostSockets = 64;
+
+inline constexpr std::array kSettings{
+    core::countSetting<&Settings::sockets, 1, kMostSockets>(
+        "VIADUCT_SOCKETS", "1", "TCP sockets per rail and peer, 1 to 64."),
+    core::ofHost(core::settingRow<&Settings::tcp_ports, core::parsePorts, core::showPorts>(
+        "VIADUCT_TCP_PORTS", "",
+        "Ports on which the tcp backend listens for data, such as 7100 or 7100-7199. Open "
+        "them in firewalls. Each agent of a host takes one. By default the system chooses.")),
+};
+
+inline constexpr BackendFacts kFacts{
+    .name = "tcp",
+    .realm = [](std::string_view) { return Realm::kSockets; },
+    .usual = true,
+    .settings = kSettings,
+};
+
+}  // namespace viaduct::tcp

@@ -1,0 +1,56 @@
+#include "backends/tcp/tcp_channel.h"
+
+#include <utility>
+
+#include "backends/tcp/tcp_link.h"
+
+namespace viaduct::tcp {
+
+TcpChannel::TcpChannel(TcpLink& link, const Place& place, const move::ChannelLife& life)
+    : Channel(link, place, life), link_(link) {}
+
+Status TcpChannel::adopt(TcpShared& shared, const RemotePins& remote, base::Fd fd) {
+  dial_.reset();
+  auto socket = std::make_unique<DataSocket>(shared, *this, remote, std::move(fd));
+  VIADUCT_CHECK(socket->open());
+  socket_ = std::move(socket);
+  life().on(move::ChannelEvent::kProve);
+  return Ok{};
+}
+
+void TcpChannel::add(move::Job& job) {
+  wake();
+  socket_->add(job);
+}
+
+// A closed channel's jobs wait until the peer has closed its end as well: bytes of ours may still
+// be on the way into the peer's memory.
+void TcpChannel::stop(move::Job& job, Error why) {
+  if (socket_) {
+    socket_->stop(job, std::move(why));
+    wake();
+  } else if (!job.why) {
+    job.why = std::move(why);
+  }
+}
+
+void TcpChannel::close() {
+  host().deactivate(*this);
+  dial_.reset();
+  socket_.reset();
+}
+
+void TcpChannel::giveBack(const Error& why) { link_.giveBack(*this, why); }
+
+bool TcpChannel::sleep(Clock::time_point now) {
+  if (!up() || !socket_->tired(now)) return false;
+  socket_->sleep();
+  return up();
+}
+
+void TcpChannel::awake() {
+  if (socket_) socket_->awake();
+  if (!active) link_.watch();
+}
+
+}  // namespace viaduct::tcp

@@ -1,0 +1,49 @@
+// One of a link's sockets, through all of its lives: the dialer connects it, and the other end is
+// offered it. Threads: under the agent's lock.
+#pragma once
+
+#include <memory>
+
+#include "backends/tcp/data_socket.h"
+#include "backends/tcp/dial.h"
+#include "move/channel.h"
+
+namespace viaduct::tcp {
+
+class TcpLink;
+
+class TcpChannel final : public move::Channel {
+ public:
+  TcpChannel(TcpLink& link, const Place& place, const move::ChannelLife& life);
+
+  void dial(base::Poller& poller, Dial::Plan plan, Dial::Done done) {
+    dial_ = std::make_unique<Dial>(poller, std::move(plan), std::move(done));
+  }
+  // This life's socket, whose two ends have greeted each other.
+  Status adopt(TcpShared& shared, const RemotePins& remote, base::Fd fd);
+  // None: the channel is not open.
+  DataSocket* socket() { return socket_.get(); }
+
+  // From the socket.
+  void wake() { host().activate(*this); }
+  void lost(Error why) { breakWith(std::move(why)); }
+
+  void add(move::Job& job) override;
+  void stop(move::Job& job, Error why) override;
+  void close() override;
+  void settle() override {}
+  void giveBack(const Error& why) override;
+  void forgetJobs() override {}
+  void progress(Clock::time_point now, Clock::time_point until) override {
+    socket_->progress(now, until);
+  }
+  bool sleep(Clock::time_point now) override;
+  void awake() override;
+
+ private:
+  TcpLink& link_;
+  std::unique_ptr<Dial> dial_;
+  std::unique_ptr<DataSocket> socket_;
+};
+
+}  // namespace viaduct::tcp

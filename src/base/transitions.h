@@ -1,0 +1,53 @@
+// A state machine as a list of its allowed steps, with a reason for each. Threads: one at a time.
+#pragma once
+
+#include <cassert>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace viaduct::base {
+
+// One row of a table: in any state of `from`, `event` leads to `to`.
+template <class State, class Event>
+struct Transition {
+  std::uint32_t from;  // made by anyOf()
+  Event event;
+  State to;
+  std::string_view reason;
+};
+
+template <class... States>
+constexpr std::uint32_t anyOf(States... states) {
+  return ((1U << static_cast<unsigned>(states)) | ...);
+}
+
+// A state that changes only as `Table` allows. `Table` has two enums State and Event, and the
+// transitions kSteps. The state starts as the first one.
+template <class Table>
+class Machine {
+ public:
+  using State = typename Table::State;
+  using Event = typename Table::Event;
+
+  // The state after `event`, or nothing if no row allows it.
+  static constexpr std::optional<State> after(State state, Event event) {
+    for (const auto& row : Table::kSteps)
+      if (row.event == event && (row.from & anyOf(state)) != 0) return row.to;
+    return std::nullopt;
+  }
+
+  State now() const { return now_; }
+  bool is(State state) const { return now_ == state; }
+  // An event without a row is a mistake of the caller, and leaves the state as it is.
+  void step(Event event) {
+    const auto next = after(now_, event);
+    assert(next);
+    now_ = next.value_or(now_);
+  }
+
+ private:
+  State now_{};
+};
+
+}  // namespace viaduct::base

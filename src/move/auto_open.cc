@@ -1,0 +1,30 @@
+#include "move/auto_open.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace viaduct::move {
+
+bool namedIn(const Settings& settings, std::string_view backend) {
+  return std::find(settings.backends.begin(), settings.backends.end(), backend) !=
+         settings.backends.end();
+}
+
+Error notOpenedUnasked(std::string_view backend, std::string detail) {
+  return {.code = Code::kUnsupported,
+          .operation = fmt::format("open {}", backend),
+          .detail = std::move(detail),
+          .device = std::string(backend),
+          .remedy = fmt::format("name {} among the backends to use it over TCP anyway", backend)};
+}
+
+std::string notNear(std::span<const std::string> devices) {
+  if (devices.empty()) return {};
+  return fmt::format(" (not {}: farther from this process's CPUs, or slower)",
+                     fmt::join(devices, ", "));
+}
+
+}  // namespace viaduct::move

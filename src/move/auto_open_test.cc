@@ -1,0 +1,33 @@
+#include "move/auto_open.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace viaduct::move {
+namespace {
+
+TEST(Worth, ABackendIsNamedByItsWholeName) {
+  EXPECT_FALSE(namedIn({}, "ofi"));
+  EXPECT_FALSE(namedIn({.backends = {"tcp", "ofi2"}}, "ofi"));
+  EXPECT_TRUE(namedIn({.backends = {"tcp", "ofi"}}, "ofi"));
+}
+
+TEST(Worth, WhoIsRefusedHearsOfWhichBackendAndHowToHaveIt) {
+  const Error why = notOpenedUnasked("ofi", "this host has no RDMA device");
+  EXPECT_EQ(why.code, Code::kUnsupported);
+  EXPECT_EQ(why.operation, "open ofi");
+  EXPECT_EQ(why.detail, "this host has no RDMA device");
+  EXPECT_EQ(why.device, "ofi");
+  EXPECT_EQ(why.remedy, "name ofi among the backends to use it over TCP anyway");
+}
+
+TEST(Worth, DevicesThatAreNotUsedAreNamed) {
+  EXPECT_EQ(notNear({}), "");
+  const std::vector<std::string> far{"mlx5_2", "mlx5_3"};
+  EXPECT_EQ(notNear(far), " (not mlx5_2, mlx5_3: farther from this process's CPUs, or slower)");
+}
+
+}  // namespace
+}  // namespace viaduct::move

@@ -1,0 +1,104 @@
+// The connection to one session of one peer, made of channels: how they are opened, closed at both
+// ends and opened again, and which rails they serve. Threads: under the agent's lock.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/backend.h"
+#include "move/channel.h"
+#include "move/channel_rail.h"
+
+namespace viaduct::move {
+
+// What its backend gives a link.
+struct LinkContext {
+  std::string_view backend;  // its name
+  std::span<ChannelRail* const> rails;
+  base::Poller& poller;
+  RetryRule retry;
+  int most_breaks = 0;          // of a channel in a row, while no other is up: the link is over
+  bool ends_with_last = false;  // the link is over when its last channel breaks
+  bool lends = false;           // a rail that never had a channel uses those of other rails
+};
+
+class ChannelLink : public core::Link, public ChannelHost {
+ public:
+  ~ChannelLink() override = default;  // end() was called
+  ChannelLink(const ChannelLink&) = delete;
+  ChannelLink& operator=(const ChannelLink&) = delete;
+
+  core::LinkState state() const final { return state_; }
+  bool servedBy(const core::Rail& rail) const final;
+  void close(core::Completions& out) final;
+
+  // From the rails. None: the link is over, or this rail of it is out.
+  Channel* channelFor(std::size_t rail);
+  bool ready() const { return state_.phase == core::LinkState::Phase::kReady; }
+  Error whyNot(std::size_t rail) const;
+
+  // ChannelHost
+  void opened(Channel& channel) override;
+  void activate(Channel& channel) final { context_.rails[channel.rail()]->activate(channel); }
+  void deactivate(Channel& channel) final { context_.rails[channel.rail()]->deactivate(channel); }
+
+ protected:
+  ChannelLink(const LinkContext& context, core::LinkSeed seed, core::LinkHost& host);
+
+  // A backend's part. Begins a life of a channel, which is in the state kWaiting.
+  virtual Status open(Channel& channel) = 0;
+  virtual std::string readyText() = 0;
+  // Tells the peer. `channel`: none, if the link is over.
+  virtual void tellShut(const Channel* channel, ShutReason reason, const Error& why) = 0;
+  virtual bool lacked() const { return false; }  // a shortage kept channels from opening
+
+  const core::LinkSeed& seed() const { return seed_; }
+  core::LinkHost& linkHost() { return host_; }
+  const LinkContext& context() const { return context_; }
+  std::span<const std::unique_ptr<Channel>> channels() const { return channels_; }
+  void add(std::unique_ptr<Channel> channel);
+  void moveTo(Channel& channel, std::size_t rail);
+  Channel* find(std::uint32_t index, std::uint32_t life) const;
+  ChannelLife newLife(std::uint32_t first) const { return {first, context_.retry}; }
+  bool over() const { return over_here_; }
+  bool anyUp() const { return countUp() > 0; }
+  std::size_t countUp() const;
+
+  void openNext(Channel& channel);  // from the dialer
+  // Channels that are not open by then are not waited for.
+  void readyBy(Clock::time_point then);
+  void strike(Channel& channel, Error why);  // it is broken: closes this end
+  void fence(Channel& channel);
+  void peerShut(Channel& channel, ShutReason reason, Error why);
+  void peerOver(Error why);
+  void fail(Error why);
+  void end();
+  Error linkError(Code code, std::string detail) const;
+
+ private:
+  struct OwnChannels {  // of one rail
+    std::vector<Channel*> all;
+    std::size_t turn = 0;
+  };
+  void rest(Channel& channel);
+  void decide();
+  bool allDecided() const;
+  void finish();
+  Channel* borrowed(std::size_t rail) const;
+  Error whyDown(const Channel& channel) const;
+  std::string_view railName(const Channel& channel) const;
+
+  const LinkContext context_;
+  const core::LinkSeed seed_;
+  core::LinkHost& host_;
+  core::LinkState state_;
+  Error why_;  // it is not ready
+  std::vector<std::unique_ptr<Channel>> channels_;
+  std::vector<OwnChannels> own_;  // by rail
+  bool over_here_ = false, over_there_ = false;
+  base::Poller::Id deciding_ = 0;
+};
+
+}  // namespace viaduct::move

@@ -1,0 +1,66 @@
+#include "move/channel_rail.h"
+
+#include <utility>
+
+#include "move/channel_link.h"
+
+namespace viaduct::move {
+namespace {
+
+// Of one poll(); others wait for the lock meanwhile.
+constexpr auto kTurn = std::chrono::microseconds(500);
+
+}  // namespace
+
+std::size_t ChannelRail::post(const core::Work& work) {
+  if (work.ops.empty() || jobs_.full()) return 0;
+  auto& link = static_cast<ChannelLink&>(*work.link);
+  Job& job = jobs_.add(work);
+  job.channel = link.channelFor(index_);
+  if (job.channel != nullptr) {
+    job.channel->add(job);
+  } else {
+    job.rail_lost = link.ready();
+    jobs_.end(job, link.whyNot(index_));
+  }
+  return work.ops.size();
+}
+
+void ChannelRail::poll(core::Completions& out) {
+  turnAll();
+  while (Channel* const broken = firstBroken()) broken->host().broke(*broken);
+  jobs_.takeReports(out);
+}
+
+void ChannelRail::turnAll() {
+  if (active_.empty()) return;
+  const auto now = poller_ != nullptr ? poller_->handledAt() : Clock::now();
+  std::size_t served = 0;
+  do {
+    Channel& channel = *active_[served++];
+    if (channel.life().broken()) continue;
+    channel.progress(now, now + kTurn);
+    channel.active = !channel.sleep(now);
+  } while (served < active_.size() && Clock::now() < now + kTurn);
+  // Channels that were not served come first the next time, so that a busy one starves no other.
+  std::rotate(active_.begin(), active_.begin() + static_cast<std::ptrdiff_t>(served),
+              active_.end());
+  std::erase_if(active_, [](const Channel* channel) { return !channel->active; });
+}
+
+Channel* ChannelRail::firstBroken() const {
+  const auto found = std::find_if(active_.begin(), active_.end(),
+                                  [](const Channel* channel) { return channel->life().broken(); });
+  return found == active_.end() ? nullptr : *found;
+}
+
+void ChannelRail::activate(Channel& channel) {
+  channel.awake();
+  if (!std::exchange(channel.active, true)) active_.push_back(&channel);
+}
+
+void ChannelRail::deactivate(Channel& channel) {
+  if (std::exchange(channel.active, false)) std::erase(active_, &channel);
+}
+
+}  // namespace viaduct::move

@@ -1,0 +1,47 @@
+// A rail that drives channels to all peers. Threads: under the agent's lock.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/backend.h"
+#include "move/channel.h"
+#include "move/job_table.h"
+
+namespace viaduct::move {
+
+class ChannelRail final : public core::Rail {
+ public:
+  // The time of `poller`'s last events is near enough to now, and free; none: reads the clock.
+  ChannelRail(std::string name, std::size_t index, const base::Poller* poller = nullptr)
+      : name_(std::move(name)), index_(index), poller_(poller) {}
+
+  std::string_view name() const override { return name_; }
+  std::size_t index() const { return index_; }
+  std::size_t post(const core::Work& work) override;
+  void poll(core::Completions& out) override;
+  void cancel(core::Tag tag) override { jobs_.cancel(tag); }
+  bool busy() const override {
+    return jobs_.hasReports() || std::any_of(active_.begin(), active_.end(),
+                                             [](const Channel* one) { return !one->dozes(); });
+  }
+  bool mayHaveEnded() const override { return jobs_.hasReports(); }
+
+  JobTable& jobs() { return jobs_; }
+  // The rail makes progress on this channel until it sleeps.
+  void activate(Channel& channel);
+  void deactivate(Channel& channel);
+
+ private:
+  void turnAll();
+  Channel* firstBroken() const;
+
+  const std::string name_;
+  const std::size_t index_;
+  const base::Poller* const poller_;
+  JobTable jobs_;
+  std::vector<Channel*> active_;
+};
+
+}  // namespace viaduct::move

@@ -1,0 +1,148 @@
+#include "move/fabric_backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "base/sizes.h"
+#include "host/nearness.h"
+#include "move/fabric_link.h"
+
+namespace viaduct::move {
+namespace {
+
+// What every probe writes.
+constexpr std::uint64_t kProbeWord = 0x5649414455435421U;
+
+}  // namespace
+
+Result<std::unique_ptr<core::Backend>> FabricBackend::open(const core::BackendContext& context,
+                                                           Fabric fabric) {
+  auto backend = std::make_unique<FabricBackend>(context, std::move(fabric));
+  VIADUCT_CHECK(backend->openRails());
+  base::log(base::LogLevel::kInfo, "backend {}: {}", backend->can().name, backend->description());
+  return std::unique_ptr<core::Backend>(std::move(backend));
+}
+
+FabricBackend::FabricBackend(const core::BackendContext& context, Fabric fabric)
+    : poller_(context.poller),
+      detect_(context.settings.detect),
+      spin_(context.settings.spin),
+      fabric_(std::move(fabric)),
+      scratch_(Poster::kBatchPieces) {
+  if (fabric_.near.differ())
+    fabric_.description += "; a transfer uses the rails nearest to its memory";
+}
+
+FabricBackend::~FabricBackend() = default;
+
+Status FabricBackend::openRails() {
+  if (fabric_.domains.size() > kMaxRails)
+    return Error{
+        .code = Code::kInvalid,
+        .operation = fmt::format("open {}", can().name),
+        .detail = fmt::format("{} rails; {} are possible", fabric_.domains.size(), kMaxRails)};
+  for (std::size_t i = 0; i < fabric_.domains.size(); ++i) {
+    ProbeWord word;
+    word.words = std::make_unique<ProbeWord::Words>(ProbeWord::Words{0, kProbeWord});
+    VIADUCT_TRY(
+        word.registered,
+        fabric_.domains[i]->add({.address = reinterpret_cast<std::uintptr_t>(word.words->data()),
+                                 .bytes = sizeof(ProbeWord::Words)}));
+    words_.push_back(std::move(word));
+    auto rail = std::make_unique<ChannelRail>(fabric_.names[i], i, &poller_);
+    channel_rails_.push_back(rail.get());
+    rails_.push_back(std::move(rail));
+  }
+  return Ok{};
+}
+
+Bytes FabricBackend::address() const {
+  return encodeGreeting({.rails = static_cast<std::uint32_t>(rails_.size()), .kind = kind()});
+}
+
+std::unique_ptr<core::Link> FabricBackend::link(core::LinkSeed seed, core::LinkHost& host) {
+  auto link = std::make_unique<FabricLink>(*this, std::move(seed), host);
+  links_.push_back(link.get());
+  return link;
+}
+
+void FabricBackend::forget(const FabricLink& link) { std::erase(links_, &link); }
+
+LinkContext FabricBackend::linkContext() {
+  return {.backend = can().name,
+          .rails = channel_rails_,
+          .poller = poller_,
+          .retry = {.first = std::chrono::milliseconds(40),
+                    .last = std::chrono::seconds(1),
+                    .worked = std::chrono::seconds(2)},
+          .most_breaks = 3};
+}
+
+FabricChannelSeed FabricBackend::channelSeed(const Channel::Place& place, std::size_t key,
+                                             PeerPins& remote) {
+  return {.domain = *fabric_.domains[place.rail],
+          .poller = poller_,
+          .word = words_[place.rail],
+          .opening = std::max<Duration>(detect_, std::chrono::milliseconds(1500)),
+          .spin = spin_,
+          .place = place,
+          .poster = {.device = can().name,
+                     .own = pins_,
+                     .remote = remote,
+                     .rail = place.rail,
+                     .key = key,
+                     .scratch = scratch_}};
+}
+
+Result<Bytes> FabricBackend::pin(std::uint32_t slot, const Segment& memory) {
+  if (memory.kind != MemoryKind::kHost)
+    return Error{.code = Code::kUnsupported,
+                 .operation = "pin",
+                 .detail = "host memory only",
+                 .device = std::string(can().name)};
+  const MemoryRange range{
+      .address = memory.address, .bytes = memory.bytes, .access = memory.access};
+  std::vector<std::unique_ptr<Registration>> registered;
+  for (const auto& domain : fabric_.domains) {
+    VIADUCT_TRY(auto one, domain->add(range));
+    registered.push_back(std::move(one));
+  }
+  const auto generation =
+      pins_.add(slot, memory.address, memory.bytes, std::move(registered), nearestTo(memory));
+  if (generation == 0)
+    return Error{.code = Code::kExhausted, .operation = "pin", .detail = "too many pins"};
+  return encodePinKey(generation);
+}
+
+// Once it is registered: for RDMA its pages are there from now on, and stay where they are.
+core::RailMask FabricBackend::nearestTo(const Segment& memory) const {
+  if (!fabric_.near.differ()) return core::kAllRails;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel is asked about it
+  const auto* const start = reinterpret_cast<const void*>(memory.address);
+  const int node = host::nodeOfMemory(start, memory.bytes);
+  base::log(base::LogLevel::kDebug, "backend {}: {} at {:#x}: {}", can().name,
+            base::showSize(memory.bytes), memory.address,
+            node < 0 ? "its NUMA node is unknown" : fmt::format("on node {}", node));
+  return fabric_.near.to({.node = node});
+}
+
+core::RailMask FabricBackend::near(std::uint32_t slot) const {
+  const OwnPins::OwnPin* const pin = pins_.find(slot);
+  return pin == nullptr ? core::kAllRails : pin->near;
+}
+
+// Libraries do not look at what is registered once bytes are coming in over TCP, and keep
+// registrations of RDMA memory for later: only an endpoint that is gone is sure to write nothing.
+Status FabricBackend::unpin(std::uint32_t slot) {
+  for (ChannelRail* rail : channel_rails_)
+    for (Channel* channel : rail->jobs().dropSlot(slot))
+      static_cast<FabricLink&>(channel->host()).fence(*channel);
+  for (FabricLink* link : links_) link->withdraw(slot);
+  pins_.drop(slot);
+  return Ok{};
+}
+
+}  // namespace viaduct::move

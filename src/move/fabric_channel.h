@@ -1,0 +1,109 @@
+// A channel over a fabric library: in each of its lives an endpoint, which is connected to the
+// peer's and probed by a first write. Threads: under the agent's lock.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/poller.h"
+#include "move/channel.h"
+#include "move/endpoint.h"
+#include "move/poster.h"
+
+namespace viaduct::move {
+
+// What a rail's peers write first, and what it writes to them.
+struct ProbeWord {
+  using Words = std::array<std::uint64_t, 2>;  // theirs, ours
+  std::unique_ptr<Words> words;
+  std::unique_ptr<Registration> registered;
+
+  std::byte* out() const { return reinterpret_cast<std::byte*>(&(*words)[1]); }
+  ProbeTarget probe() const {
+    return {.address = reinterpret_cast<std::uintptr_t>(words->data()), .key = registered->key()};
+  }
+};
+
+struct FabricChannelSeed {
+  const Domain& domain;
+  base::Poller& poller;
+  const ProbeWord& word;
+  Duration opening;  // may take this long
+  Duration spin;     // before it sleeps
+  Channel::Place place = {};
+  Poster::Seed poster;
+};
+
+class FabricChannel final : public Channel {
+ public:
+  FabricChannel(const FabricChannelSeed& seed, ChannelHost& host, PosterHost& peer,
+                const ChannelLife& life);
+  ~FabricChannel() override { FabricChannel::close(); }
+
+  // The endpoint's, also after it is gone.
+  const std::string& transport() const { return transport_; }
+
+  // An endpoint of our own for the life that has begun; what the peer has to know of it.
+  Result<OpenChannel> begin(bool answer);
+  // Connects the endpoint to the peer's, and probes the path by a first write.
+  Status join(const OpenChannel& theirs);
+
+  void push();
+  void keysHaveCome();
+  void retireKey(std::uint32_t generation);
+  void answered();
+  void peerPolling(bool awake);
+
+  void add(Job& job) override;
+  void stop(Job& job, Error why) override { poster_.stop(job, std::move(why)); }
+  // What was under way is unsettled until settle().
+  void close() override;
+  void settle() override { poster_.settle(); }
+  void giveBack(const Error& why) override { poster_.stopAll(why, true); }
+  void forgetJobs() override { poster_.forgetJobs(); }
+  void progress(Clock::time_point now, Clock::time_point until) override;
+  bool sleep(Clock::time_point now) override;
+  void awake() override;
+
+ private:
+  // Known of the peer and the path in one life.
+  struct Talk {
+    bool probe_sent = false;
+    // Where the endpoint has no descriptor: what the two ends have told each other.
+    bool told_polling = false, peer_polls = false;
+    // While nothing comes back: questions to the peer and its answers.
+    bool asked = false;
+    int answers = 0;
+  };
+  bool joined() const { return life().state() == ChannelState::kProbing || up(); }
+  void lookLater();
+  void look();
+  void judgeSilence(Clock::time_point now);
+  bool probed();
+  void tellPolling(bool awake);
+  void told();
+  bool sleepUntilTold(Clock::time_point now, Duration quiet);
+  bool armedAWhile(Clock::time_point now, Duration quiet);
+  void doze(Clock::time_point now, Duration quiet, bool rests);
+  Error linkError(Error why) const;
+
+  const FabricChannelSeed seed_;
+  PosterHost& peer_;
+  Poster poster_;
+  std::unique_ptr<Endpoint> endpoint_;
+  std::string transport_, transport_devices_;
+  ProbeTarget there_;  // the peer's word
+  Talk talk_;
+  Flush probe_;
+  base::Poller::Id watch_ = 0, timer_ = 0, doze_ = 0;
+  Clock::time_point opening_until_{}, last_busy_{};
+  // Where the endpoint tells only while it is armed: since when it is, and how long it is not when
+  // something has come in, in times of the spin.
+  std::optional<Clock::time_point> armed_since_;
+  int unarmed_for_ = 1;
+};
+
+}  // namespace viaduct::move

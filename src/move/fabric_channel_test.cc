@@ -1,0 +1,337 @@
+#include "move/fabric_channel.h"
+
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+
+namespace viaduct::move {
+namespace {
+
+// What a test sees of an endpoint, and does to it.
+struct Bell {
+  bool mute = false;    // there is none
+  bool unarmed = true;  // tells also while it is not armed
+  bool silent = false;  // nothing comes back
+  int told = -1;        // the endpoint's descriptor
+  bool armed = false;
+  int arms = 0;
+};
+
+// Takes every piece at once. Its descriptor is like that of a verbs queue: what it has told stays
+// told until arm(), also when progress() has seen it.
+class StubbornEndpoint final : public Endpoint {
+ public:
+  explicit StubbornEndpoint(Bell& bell) : bell_(bell) { bell.told = fd_.get(); }
+  const Bytes& address() const override { return address_; }
+  int fd() const override { return bell_.mute ? -1 : fd_.get(); }
+  bool tellsUnarmed() const override { return bell_.unarmed; }
+  Status join(const Bytes&) override { return Ok{}; }
+  const std::string& transport() const override { return transport_; }
+  const std::string& transportDevices() const override { return transport_; }
+  RemoteKey keyOf(std::uint32_t, const Bytes&) override { return this; }
+  void retire(std::uint32_t) override {}
+  void sweep() override {}
+  Posted post(OpKind, std::span<const Piece> pieces, RemoteKey) override {
+    return {.pieces = static_cast<std::uint32_t>(pieces.size())};
+  }
+  Flush flush() override { return {}; }
+  bool ended(Flush&) override { return !bell_.silent; }
+  void letGo(Flush&) override {}
+  bool progress() override { return false; }
+  bool arm() override {
+    eventfd_t count = 0;
+    static_cast<void>(::eventfd_read(fd_.get(), &count));
+    ++bell_.arms;
+    return bell_.armed = true;
+  }
+  void disarm() override { bell_.armed = false; }
+  std::optional<Error> broken() const override { return std::nullopt; }
+
+ private:
+  Bell& bell_;
+  const base::Fd fd_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  const Bytes address_;
+  const std::string transport_ = "way";
+};
+
+class StubbornGround final : public Domain {
+ public:
+  Result<std::unique_ptr<Endpoint>> open() const override {
+    return std::unique_ptr<Endpoint>(std::make_unique<StubbornEndpoint>(bell));
+  }
+  Result<std::unique_ptr<Registration>> add(const MemoryRange&) const override {
+    return std::make_unique<Registration>(Bytes());
+  }
+  mutable Bell bell;
+};
+
+constexpr Duration kSpin = std::chrono::milliseconds(20);
+
+class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHost {
+ protected:
+  void SetUp() override {
+    auto opened = base::Poller::open();
+    ASSERT_TRUE(opened);
+    poller_ = *std::move(opened);
+    word_.words = std::make_unique<ProbeWord::Words>();
+    word_.registered = std::make_unique<Registration>(Bytes());
+    const auto address = reinterpret_cast<std::uintptr_t>(word_.words.get());
+    std::vector<std::unique_ptr<Registration>> mine;
+    mine.push_back(std::make_unique<Registration>(Bytes()));
+    own_.add(0, address, 8, std::move(mine));
+    remote_.add(0, {.generation = 1,
+                    .address = address,
+                    .bytes = 8,
+                    .state = PeerPin::KeyState::kHere,
+                    .keys = {Bytes()}});
+    op_ = {.local = address, .remote = address, .bytes = 8};
+    channel_.emplace(
+        FabricChannelSeed{
+            .domain = domain_,
+            .poller = *poller_,
+            .word = word_,
+            .opening = std::chrono::seconds(20),
+            .spin = kSpin,
+            .poster = {.device = "stub", .own = own_, .remote = remote_, .scratch = scratch_}},
+        *this, *this, ChannelLife(1, {}));
+    live();
+  }
+  void live() {
+    ASSERT_TRUE(channel_->life().on(ChannelEvent::kOpen));
+    ASSERT_TRUE(channel_->begin(false));
+    ASSERT_TRUE(channel_->join(OpenChannel{}));
+  }
+  // Both ends have closed it.
+  void end() {
+    ASSERT_TRUE(channel_->life().on(ChannelEvent::kClose));
+    channel_->close();
+    ASSERT_TRUE(channel_->life().on(ChannelEvent::kPeerClosed));
+    channel_->settle();
+  }
+  bool broken() const { return channel_->life().broken(); }
+  void opened(Channel&) override {}
+  void broke(Channel&) override {}
+  void tell(const FabricMessage& message) override { told_.push_back(message); }
+  void activate(Channel& channel) override {
+    channel.awake();
+    channel.active = true;
+  }
+  void deactivate(Channel& channel) override { channel.active = false; }
+  void askForKey(std::uint32_t) override {}
+
+  // As a rail does it.
+  void progress() {
+    look();
+    const auto now = Clock::now();
+    channel_->progress(now, now);
+    channel_->active = !channel_->sleep(now);
+  }
+  bool turnsUntil(const std::function<bool()>& done) {
+    const auto until = Clock::now() + std::chrono::seconds(5);
+    while (!done() && Clock::now() < until) progress();
+    return done();
+  }
+  bool turnsUntilAsleep() {
+    return turnsUntil([&] { return !channel_->active; });
+  }
+  // Something has come in. A bell that is not armed does not tell of it.
+  void comesIn() {
+    if (!domain_.bell.unarmed && !domain_.bell.armed) return;
+    ASSERT_EQ(::eventfd_write(domain_.bell.told, 1), 0);
+  }
+  void look() {
+    base::Poller::Events events;
+    poller_->handle(events, poller_->block(events, Clock::now()), Clock::now());
+  }
+
+  // Posts eight bytes, which are on their way at once.
+  void post() {
+    job_ = &jobs_.add({.ops = std::span(&op_, 1)});
+    job_->channel = &*channel_;
+    channel_->add(*job_);
+    ASSERT_TRUE(job_->allPosted());
+  }
+  // How often the peer was asked whether it is well, in this life.
+  int asked() const {
+    return static_cast<int>(
+        std::count_if(told_.begin(), told_.end(), [&](const FabricMessage& one) {
+          const auto* const ping = std::get_if<PingChannel>(&one);
+          return ping != nullptr && !ping->answer && ping->life == channel_->life().number();
+        }));
+  }
+  // With something under way of which nothing comes back.
+  void fallSilent() {
+    ASSERT_TRUE(turnsUntil([&] { return channel_->up(); }));
+    domain_.bell.silent = true;
+    post();
+    ASSERT_TRUE(turnsUntil([&] { return asked() == 1 || broken(); }));
+    ASSERT_FALSE(broken()) << "the peer has not said that it is well";
+  }
+  // How often the peer was told that this end is awake, and that it rests.
+  int toldThat(bool awake) const {
+    return static_cast<int>(
+        std::count_if(told_.begin(), told_.end(), [&](const FabricMessage& one) {
+          const auto* const polling = std::get_if<PollingNotice>(&one);
+          return polling != nullptr && polling->awake == awake;
+        }));
+  }
+
+  std::vector<FabricMessage> told_;
+  std::unique_ptr<base::Poller> poller_;
+  StubbornGround domain_;
+  ProbeWord word_;
+  OwnPins own_;
+  PeerPins remote_;
+  std::vector<Piece> scratch_ = std::vector<Piece>(Poster::kBatchPieces);
+  core::Op op_;
+  JobTable jobs_;
+  Job* job_ = nullptr;
+  std::optional<FabricChannel> channel_;
+};
+
+// Its endpoint has nothing to sleep on.
+class MuteChannelTest : public ChannelTest {
+ protected:
+  MuteChannelTest() { domain_.bell.mute = true; }
+  bool turnsUntilItDozes() {
+    return turnsUntil([&] { return channel_->dozes(); });
+  }
+};
+
+TEST_F(ChannelTest, WhatWasToldOnceKeepsNobodyAwake) {
+  ASSERT_TRUE(turnsUntilAsleep());
+  comesIn();
+  look();
+  EXPECT_TRUE(channel_->active) << "it is woken";
+  EXPECT_TRUE(turnsUntilAsleep()) << "and sleeps again";
+}
+
+// While traffic goes on, the bell is in nobody's way, and nobody falls asleep.
+TEST_F(ChannelTest, WhatTellsOnlyWhenArmedIsListenedToBeforeItSleeps) {
+  domain_.bell.unarmed = false;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(turnsUntil([&] { return domain_.bell.armed; }));
+    ASSERT_TRUE(channel_->active) << "it makes progress while it is armed";
+    comesIn();
+    look();
+    EXPECT_FALSE(domain_.bell.armed) << "it has heard it";
+    EXPECT_TRUE(channel_->active);
+  }
+  const int heard = domain_.bell.arms;
+  EXPECT_TRUE(turnsUntilAsleep());
+  EXPECT_TRUE(domain_.bell.armed);
+  EXPECT_EQ(domain_.bell.arms, heard + 2) << "to listen, and to sleep";
+  comesIn();
+  look();
+  EXPECT_TRUE(channel_->active) << "it is woken";
+  EXPECT_FALSE(domain_.bell.armed);
+}
+
+TEST_F(ChannelTest, WhileTrafficGoesOnItListensLessAndLessOften) {
+  domain_.bell.unarmed = false;
+  std::vector<Duration> deaf;
+  auto heard = Clock::now();
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(turnsUntil([&] { return domain_.bell.armed; }));
+    deaf.push_back(Clock::now() - heard);
+    comesIn();
+    look();
+    heard = Clock::now();
+  }
+  EXPECT_GE(deaf[2], 4 * kSpin);
+  EXPECT_GE(deaf[4], 8 * kSpin);
+  EXPECT_LT(deaf[4], 16 * kSpin) << "but not without end";
+  ASSERT_TRUE(turnsUntilAsleep());
+  comesIn();
+  look();
+  heard = Clock::now();
+  ASSERT_TRUE(turnsUntil([&] { return domain_.bell.armed; }));
+  EXPECT_LT(Clock::now() - heard, 8 * kSpin) << "who has slept begins anew";
+}
+
+// The other end would find what comes in when it looks the next time: it is told to look.
+TEST_F(MuteChannelTest, WhoPostsTellsThePeerThatItIsAwakeAndLaterThatItRests) {
+  ASSERT_TRUE(turnsUntilItDozes());
+  EXPECT_EQ(toldThat(true), 0) << "nothing was posted";
+  for (int times = 1; times <= 2; ++times) {
+    post();
+    EXPECT_EQ(toldThat(true), times);
+    post();
+    EXPECT_EQ(toldThat(true), times) << "once is enough";
+    ASSERT_TRUE(turnsUntilItDozes());
+    EXPECT_EQ(toldThat(false), times);
+  }
+}
+
+TEST_F(MuteChannelTest, WhileThePeerIsAwakeItIsTurned) {
+  ASSERT_TRUE(turnsUntilItDozes());
+  channel_->peerPolling(true);
+  EXPECT_FALSE(channel_->dozes());
+  for (const auto until = Clock::now() + 3 * kSpin; Clock::now() < until; progress())
+    ASSERT_FALSE(channel_->dozes());
+  post();
+  EXPECT_TRUE(turnsUntil([&] { return toldThat(false) == 1; })) << "or each waits for the other";
+  EXPECT_FALSE(channel_->dozes());
+  channel_->peerPolling(false);
+  EXPECT_TRUE(turnsUntilItDozes());
+}
+
+// What is known of the peer is of one life.
+TEST_F(ChannelTest, ASilentWayIsAskedAfterInEachOfItsLives) {
+  ASSERT_NO_FATAL_FAILURE(fallSilent());
+  end();  // before the answer
+  domain_.bell.silent = false;
+  live();
+  ASSERT_NO_FATAL_FAILURE(fallSilent());
+  for (int answers = 0; answers < 2; ++answers) {
+    ASSERT_TRUE(turnsUntil([&] { return asked() == answers + 1; }));
+    EXPECT_FALSE(broken());
+    channel_->answered();
+  }
+  EXPECT_TRUE(turnsUntil([&] { return !!broken(); }));
+  end();
+  domain_.bell.silent = false;
+  live();
+  ASSERT_NO_FATAL_FAILURE(fallSilent());
+}
+
+// Some libraries lose what their descriptor was to tell of.
+TEST_F(ChannelTest, BeforeAWayIsTakenForSilentItIsTurnedOnceMore) {
+  ASSERT_TRUE(turnsUntil([&] { return channel_->up(); }));
+  domain_.bell.silent = true;
+  post();
+  ASSERT_TRUE(turnsUntilAsleep());
+  domain_.bell.silent = false;  // and nobody is told
+  const auto until = Clock::now() + std::chrono::seconds(5);
+  for (int answered = 0; !job_->ended && !broken() && Clock::now() < until;) {
+    channel_->active ? progress() : look();
+    for (; answered < asked(); ++answered) channel_->answered();
+  }
+  EXPECT_TRUE(job_->ended);
+  EXPECT_FALSE(broken());
+}
+
+TEST_F(MuteChannelTest, WhatThePeerSaidLateOfAnEndedLifeKeepsNobodyAwake) {
+  ASSERT_TRUE(turnsUntilItDozes());
+  end();
+  channel_->peerPolling(true);
+  live();
+  EXPECT_TRUE(turnsUntilItDozes());
+}
+
+TEST_F(ChannelTest, NoPeerIsToldToPollWhereTheEndpointHasADescriptor) {
+  ASSERT_TRUE(turnsUntilAsleep());
+  post();
+  channel_->peerPolling(true);
+  EXPECT_TRUE(turnsUntilAsleep());
+  EXPECT_EQ(toldThat(true) + toldThat(false), 0);
+}
+
+}  // namespace
+}  // namespace viaduct::move
