@@ -62,6 +62,14 @@ void ProgressEngine::stop() {
   thread_.join();
 }
 
+// False: the table has no such step.
+bool ProgressEngine::step(ProgressThread::Event event) {
+  auto state = thread_state_.load(std::memory_order_relaxed);
+  while (const auto next = base::Machine<ProgressThread>::after(state, event))
+    if (thread_state_.compare_exchange_weak(state, *next, std::memory_order_relaxed)) return true;
+  return false;
+}
+
 // Whether the next event of the poller wakes the progress thread. It does so once, then the poller
 // is disarmed until it is armed again.
 void ProgressEngine::arm(bool on) {
@@ -104,8 +112,9 @@ void ProgressEngine::call() {
 // A user thread polls or waits again and again, and may have told others that they need not wake
 // anybody: the progress thread looks when that thread stops coming.
 void ProgressEngine::callBackOff() {
-  auto sleeps = ThreadState::kSleeps;
-  if (thread_state_.compare_exchange_strong(sleeps, ThreadState::kCalled)) call();
+  // Nearly every poll comes here: the table is only read for the one that may change something.
+  const auto state = thread_state_.load(std::memory_order_relaxed);
+  if (state == ProgressThread::kSleeps && step(ProgressThread::kCall)) call();
 }
 
 // Handles the events that are ready, waiting for them up to `block_until` with the lock released.
@@ -280,21 +289,24 @@ void ProgressEngine::stopDriving(bool again) {
 void ProgressEngine::takeLock() {
   for (int i = 0; i < kLockTries; ++i) {
     while (userExpected(Clock::now())) {
-      becomes(ThreadState::kBacksOff);
+      step(ProgressThread::kBackOff);
       std::this_thread::sleep_until(user_expected_until_.load(std::memory_order_relaxed));
     }
-    if (lock_.try_lock()) return becomes(ThreadState::kWorks);
+    if (lock_.try_lock()) {
+      step(ProgressThread::kWork);
+      return;
+    }
     std::this_thread::yield();
   }
   lock_.lock();
-  becomes(ThreadState::kWorks);
+  step(ProgressThread::kWork);
 }
 
 // Until an event comes while the poller is armed, or a timer is due.
 void ProgressEngine::sleepOutside() {
   progress_until_ = poller_->nextTimer();
   const int wait_ms = base::Poller::waitFor(progress_until_);
-  becomes(ThreadState::kSleeps);
+  step(ProgressThread::kSleep);
   lock_.unlock();
   epoll_event event;
   const int woken = ::epoll_wait(outside_.get(), &event, 1, wait_ms);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "agent/agent_lock.h"
+#include "agent/progress_states.h"
 #include "base/fd.h"
 #include "base/poller.h"
 
@@ -84,16 +85,6 @@ class ProgressEngine {
   }
 
  private:
-  // The states of the progress thread, its transitions and their reasons:
-  //   works      -> sleeps     nothing is left to do, or a waiting thread drives
-  //              -> backs off  a user thread that polled or waited is expected back
-  //   sleeps     -> works      an event came while the poller was armed, or a timer is due
-  //              -> called     user threads poll in a loop and have told others not to wake anybody
-  //   called     -> backs off  and looks when those threads stop coming
-  //   backs off  -> works      no user thread came for kUserExpected
-  // The thread changes its state without the lock while it sleeps or backs off.
-  enum class ThreadState : std::uint8_t { kWorks, kSleeps, kCalled, kBacksOff };
-
   ProgressEngine(Progressable& target, Duration spin) : target_(target), spin_(spin) {}
   bool handleEvents(Clock::time_point now, Clock::time_point block_until) VIADUCT_REQUIRES(lock_);
   Duration askEvery() const VIADUCT_REQUIRES(lock_);
@@ -123,9 +114,9 @@ class ProgressEngine {
     return now < user_expected_until_.load(std::memory_order_relaxed);
   }
   bool backsOff() const {
-    return thread_state_.load(std::memory_order_relaxed) == ThreadState::kBacksOff;
+    return thread_state_.load(std::memory_order_relaxed) == ProgressThread::kBacksOff;
   }
-  void becomes(ThreadState state) { thread_state_.store(state, std::memory_order_relaxed); }
+  bool step(ProgressThread::Event event);
   void expectUser(Clock::time_point now) {
     user_expected_until_.store(now + kUserExpected, std::memory_order_relaxed);
   }
@@ -155,7 +146,8 @@ class ProgressEngine {
   AgentLock lock_;
   std::condition_variable_any followers_wake_;
   std::atomic<Clock::time_point> user_expected_until_ = Clock::time_point::min();
-  std::atomic<ThreadState> thread_state_ = ThreadState::kWorks;
+  // The thread changes it without the lock while it sleeps or backs off.
+  std::atomic<ProgressThread::State> thread_state_ = ProgressThread::kWorks;
   int followers_ VIADUCT_GUARDED_BY(lock_) = 0;    // waiting threads that do not drive
   bool driven_ VIADUCT_GUARDED_BY(lock_) = false;  // a waiting thread drives
   // An event of the poller wakes the progress thread.

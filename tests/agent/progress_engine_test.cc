@@ -238,5 +238,19 @@ TEST(ProgressEngine, AWaitingThreadThatCannotSleepYieldsTheLock) {
   bells.engine->stop();
 }
 
+TEST(ProgressEngine, TheProgressThreadIsCalledOnceAndOnlyInItsSleep) {
+  using Thread = ProgressThread;
+  using Machine = base::Machine<Thread>;
+  for (const auto state : {Thread::kWorks, Thread::kSleeps, Thread::kCalled, Thread::kBacksOff}) {
+    const bool sleeps = state == Thread::kSleeps, works = state == Thread::kWorks;
+    EXPECT_EQ(Machine::after(state, Thread::kCall).has_value(), sleeps);
+    EXPECT_EQ(Machine::after(state, Thread::kSleep).has_value(), works);
+    EXPECT_EQ(Machine::after(state, Thread::kBackOff), Thread::kBacksOff);
+    EXPECT_EQ(Machine::after(state, Thread::kWork), Thread::kWorks);
+  }
+  EXPECT_EQ(Machine::after(Thread::kSleeps, Thread::kCall), Thread::kCalled);
+  EXPECT_EQ(Machine::after(Thread::kWorks, Thread::kSleep), Thread::kSleeps);
+}
+
 }  // namespace
 }  // namespace viaduct::agent
