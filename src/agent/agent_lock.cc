@@ -21,10 +21,11 @@ unsigned AgentLock::enter() {
 // No exclusive owner can come while this thread holds the mutex, so any free cell will do.
 unsigned AgentLock::enterAfterOthers(unsigned cell) {
   const std::lock_guard none_exclusive(exclusive_);
-  for (;; cell = (cell + 1) % kCells, std::this_thread::yield()) {
-    use(cell);
-    if (take(cell)) return cell;
-  }
+  for (;; std::this_thread::yield())
+    for (unsigned tries = 0; tries < kCells; ++tries, cell = (cell + 1) % kCells) {
+      use(cell);
+      if (take(cell)) return cell;
+    }
 }
 
 void AgentLock::use(unsigned cell) {

@@ -84,7 +84,7 @@ TEST(AgentLock, NeitherSideStarvesTheOther) {
 
 TEST(AgentLock, MoreThreadsThanCellsWaitForACell) {
   Passers passers(AgentLock::kCells + 8);
-  for (std::uint64_t passed = 0; passed < 500;) {
+  for (std::uint64_t passed = 0; passed < 200;) {
     std::this_thread::yield();
     const std::lock_guard exclusive(passers.lock);
     passed = sum(passers);
