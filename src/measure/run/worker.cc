@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // Members that die are known long before this; it is for those that fill 64 GiB meanwhile.
-constexpr auto kPatience = 10min;
+constexpr auto kGatherPatience = 10min;
 constexpr auto kConnect = 10s;
 
 std::string labelOf(Role role, std::uint32_t number) {
@@ -36,7 +36,7 @@ std::string aboutOf(const Agent& agent) {
 }
 
 Result<std::vector<std::string>> WorkerState::gather(std::string value) {
-  return group.gather(std::move(value), kPatience + spec.duration, stop);
+  return group.gather(std::move(value), kGatherPatience + spec.duration, stop);
 }
 
 Result<bool> areWell(const std::vector<std::string>& failures) {
