@@ -1,6 +1,5 @@
-// One rail's connection to one session of a peer, through all of its lives: the jobs that go
-// through it, and how its rail makes progress with it. A socket of the tcp backend is one, and so
-// is an endpoint of a fabric library. Threads: under the agent's lock.
+// A channel: one rail's connection to one session of a peer, through all of its lives. Over tcp it
+// is a socket, over a fabric library an endpoint. Threads: under the agent's lock.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -18,13 +17,13 @@ namespace viaduct::move {
 
 class Channel;
 
-// Whom a channel tells.
+// The link of a channel, as the channel sees it.
 class ChannelHost {
  public:
-  virtual void opened(Channel& channel) = 0;      // it is up; perhaps in its rail's poll()
-  virtual void broke(Channel& channel) = 0;       // its rail has found it broken
-  virtual void activate(Channel& channel) = 0;    // it wants progress()
-  virtual void deactivate(Channel& channel) = 0;  // it does not any more
+  virtual void opened(Channel& channel) = 0;      // the channel is up; maybe within poll()
+  virtual void broke(Channel& channel) = 0;       // from the rail, which has found it broken
+  virtual void activate(Channel& channel) = 0;    // the channel wants progress()
+  virtual void deactivate(Channel& channel) = 0;  // it needs no progress() now
 
  protected:
   ~ChannelHost() = default;
@@ -49,37 +48,37 @@ class Channel {
   ChannelLife& life() { return life_; }
   const ChannelLife& life() const { return life_; }
   bool up() const { return life_.up(); }
-  // Why it is broken or closed; no operation: it never was.
+  // The reason for the last break. Without an operation: no break yet.
   const Error& why() const { return why_; }
   void setWhy(Error why) { why_ = std::move(why); }
 
-  // Jobs. add() also posts what there is room for.
+  // Jobs. add() also posts as much as there is room for.
   virtual void add(Job& job) = 0;
-  // No more of it is posted; it fails with `why` once what is under way has ended.
+  // Posts no more of the job. It fails with `why` when its posted ops have ended.
   virtual void stop(Job& job, Error why) = 0;
 
-  // From the link. Closes this end: on return nothing touches memory here for it.
+  // From the link. Closes this end: after the return nothing touches memory here for the channel.
   virtual void close() = 0;
-  // The other end is closed as well: what was under way can be posted again...
+  // The other end is closed as well: unfinished ops can be posted again.
   virtual void settle() = 0;
-  // ...but not here: it fails, and another rail carries it.
+  // Fails all jobs of the channel, so that another rail carries them.
   virtual void giveBack(const Error& why) = 0;
-  virtual void forgetJobs() = 0;  // they are their table's alone
+  virtual void forgetJobs() = 0;  // from now on only their table knows them
 
   // From the rail.
   virtual void progress(Clock::time_point now, Clock::time_point until) = 0;
-  // When nothing has happened for a while. True: it sleeps until the poller calls. False: not yet,
-  // or it dozes: it makes progress along with its rail, but the rail need not be polled for it.
+  // Called after each progress(). True: the channel sleeps until the poller calls. False: it stays
+  // awake, or it dozes: then its rail need not be polled, but gives it progress when it is.
   virtual bool sleep(Clock::time_point now) = 0;
   virtual void awake() = 0;
   bool dozes() const { return dozes_; }
   bool active = false;  // in the rail's list of channels that make progress
 
   base::Poller::Id retry = 0;  // the link's timer for the next life
-  bool is_news = false;        // that it has failed: the link tells the log
+  bool is_news = false;        // the link has to log its failure
 
  protected:
-  // From within progress(): its rail tells the link.
+  // Called within progress(). The rail tells the link when all of its channels had their turn.
   void breakWith(Error why) {
     if (!life_.on(ChannelEvent::kBreak)) return;
     why_ = std::move(why);

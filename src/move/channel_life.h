@@ -14,7 +14,7 @@ namespace viaduct::move {
 
 using base::anyOf;
 
-// How an end closes a channel, as its peer hears it.
+// The reason for closing an end of a channel, as the peer hears it.
 enum class ShutReason : std::uint8_t {
   kBroken,  // or in answer to the other end's
   kFence,   // on purpose: memory was withdrawn
@@ -84,12 +84,12 @@ class ChannelLife {
       : rule_(rule), first_(first), number_(first) {}
 
   ChannelState state() const { return state_; }
-  // Which of the channel's lives. A life ends, at both ends, when both are closed.
+  // The number of the present life. A life ends at both ends when both are closed.
   std::uint32_t number() const { return number_; }
   bool isFirst() const { return number_ == first_; }
   void skipTo(std::uint32_t number) { number_ = number; }  // the peer has begun that one
 
-  // False: the table has no such step, and nothing has changed.
+  // False: the table has no such step, and the state stays.
   bool on(ChannelEvent event);
 
   bool up() const { return state_ == ChannelState::kUp; }
@@ -97,7 +97,7 @@ class ChannelLife {
   bool atRest() const {
     return state_ == ChannelState::kResting || state_ == ChannelState::kRenewing;
   }
-  // This end is closed, and the peer has been told; it has not said that its end is.
+  // This end is closed and the peer has been told. The peer has not closed its end yet.
   bool closing() const {
     return state_ == ChannelState::kClosing || state_ == ChannelState::kFencing;
   }
@@ -106,7 +106,7 @@ class ChannelLife {
     return state_ == ChannelState::kRenewing || state_ == ChannelState::kFencing;
   }
 
-  // It has been up, or has failed: its link need not wait for it to become ready.
+  // The channel has been up or has failed, so its link becomes ready without waiting for it.
   bool decided() const { return decided_; }
   void decide() { decided_ = true; }
   bool hasBeenUp() const { return up_since_.has_value(); }  // since it last rested

@@ -126,15 +126,15 @@ void ChannelLink::peerShut(Channel& channel, ShutReason reason, Error why) {
     rest(channel);
 }
 
-// Nothing of that life lands anywhere any more. What was under way can be posted again: here, once
-// the channel is open, or on another rail.
+// No byte of that life arrives any more, so unfinished ops can be posted again: here, once the
+// channel is open, or on another rail.
 void ChannelLink::rest(Channel& channel) {
   channel.settle();
   if (!channel.life().fenced()) {
     decide();
     if (over_here_) return;
     const bool any = anyUp();
-    // Not before: a peer that goes loses all of its channels, and that is no news of rails.
+    // Not earlier, because the loss of a peer breaks all channels and is no news about a rail.
     if (std::exchange(channel.is_news, false) && any)
       log(LogLevel::kWarning, "peer {}: {} rail {} has failed, others continue: {}", seed_.peer,
           context_.backend, railName(channel), channel.why().text());
@@ -211,7 +211,8 @@ Error ChannelLink::whyNot(std::size_t rail) const {
   return ready() && !own.empty() ? whyDown(*own.front()) : why_;
 }
 
-// The rail's next one in turn. One that is down is waited for, unless another is up.
+// The rail's next channel in turn. While no channel of the link is up, jobs wait for one that is
+// down.
 Channel* ChannelLink::channelFor(std::size_t rail) {
   if (!ready()) return nullptr;
   auto& [own, turn] = own_[rail];

@@ -13,7 +13,7 @@
 
 namespace viaduct::move {
 
-// What its backend gives a link.
+// A backend's facts for all of its links.
 struct LinkContext {
   std::string_view backend;  // its name
   std::span<ChannelRail* const> rails;
@@ -34,7 +34,7 @@ class ChannelLink : public core::Link, public ChannelHost {
   bool servedBy(const core::Rail& rail) const final;
   void close(core::Completions& out) final;
 
-  // From the rails. None: the link is over, or this rail of it is out.
+  // From the rails. Null: the link is over, or no channel of this rail works.
   Channel* channelFor(std::size_t rail);
   bool ready() const { return state_.phase == core::LinkState::Phase::kReady; }
   Error whyNot(std::size_t rail) const;
@@ -50,7 +50,7 @@ class ChannelLink : public core::Link, public ChannelHost {
   // A backend's part. Begins a life of a channel, which is in the state kWaiting.
   virtual Status open(Channel& channel) = 0;
   virtual std::string readyText() = 0;
-  // Tells the peer. `channel`: none, if the link is over.
+  // Tells the peer that this end has closed the channel, or with null the whole link.
   virtual void tellShut(const Channel* channel, ShutReason reason, const Error& why) = 0;
   virtual bool lacked() const { return false; }  // a shortage kept channels from opening
 
@@ -67,9 +67,9 @@ class ChannelLink : public core::Link, public ChannelHost {
   std::size_t countUp() const;
 
   void openNext(Channel& channel);  // from the dialer
-  // Channels that are not open by then are not waited for.
+  // From then on the link is ready without the channels that are not open.
   void readyBy(Clock::time_point then);
-  void strike(Channel& channel, Error why);  // it is broken: closes this end
+  void strike(Channel& channel, Error why);  // closes this end of a broken channel
   void fence(Channel& channel);
   void peerShut(Channel& channel, ShutReason reason, Error why);
   void peerOver(Error why);
@@ -94,7 +94,7 @@ class ChannelLink : public core::Link, public ChannelHost {
   const core::LinkSeed seed_;
   core::LinkHost& host_;
   core::LinkState state_;
-  Error why_;  // it is not ready
+  Error why_;  // the reason while the link is not ready
   std::vector<std::unique_ptr<Channel>> channels_;
   std::vector<OwnChannels> own_;  // by rail
   bool over_here_ = false, over_there_ = false;

@@ -12,7 +12,8 @@ namespace viaduct::move {
 
 class ChannelRail final : public core::Rail {
  public:
-  // The time of `poller`'s last events is near enough to now, and free; none: reads the clock.
+  // `poller`: its last events give the time, without a look at the clock. Null: the rail reads the
+  // clock.
   ChannelRail(std::string name, std::size_t index, const base::Poller* poller = nullptr)
       : name_(std::move(name)), index_(index), poller_(poller) {}
 

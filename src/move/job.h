@@ -15,7 +15,7 @@ class JobTable;
 struct Job {
   core::Work work;
   JobTable* table = nullptr;   // of the rail that took it
-  Channel* channel = nullptr;  // the way it goes
+  Channel* channel = nullptr;  // that carries it
   std::list<Job>::iterator self = {};
 
   std::size_t next_op = 0;        // the first op that is not posted...
@@ -25,9 +25,9 @@ struct Job {
   std::uint64_t reported_ops = 0;
   std::optional<Error> why = {};  // set: no more of it is posted, and what is left fails
   bool rail_lost = false;         // why: the way broke
-  bool unsettled = false;  // was cut short; the peer has not said that its end is cut as well
+  bool unsettled = false;  // its channel closed here, and the peer has not closed its end yet
   bool reporting = false;  // in the table's list
-  bool ended = false;      // the channel knows it no more
+  bool ended = false;      // its channel has forgotten it
   Job* next = nullptr;     // in the channel's queue
 
   bool allPosted() const { return next_op == work.ops.size(); }

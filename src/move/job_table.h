@@ -14,9 +14,9 @@ namespace viaduct::move {
 class JobTable {
  public:
   bool full() const { return jobs_.size() >= kMaxJobs; }
-  // Allocates nothing where as many jobs have been in the table before.
+  // Allocates only if the table has never held as many jobs.
   Job& add(const core::Work& work);
-  // Ops of it have ended: at the next poll().
+  // Some ops of the job have ended: the next poll() reports them.
   void report(Job& job) {
     if (!std::exchange(job.reporting, true)) reports_.push_back(&job);
   }
@@ -24,12 +24,12 @@ class JobTable {
   void takeReports(core::Completions& out) {
     if (!reports_.empty()) flushAll(out);
   }
-  // What is left of it fails, with `why` unless it has a reason of its own.
+  // Fails the rest of the job, with `why` if the job has no reason of its own.
   void end(Job& job, const Error& why);
 
-  // Its channel ends it, as soon as no end touches its memory any more.
+  // The job ends when neither end touches its memory any more.
   void cancel(core::Tag tag);
-  // Jobs that use this local pin fail; the channels that have some of them under way.
+  // Fails the jobs that use this local pin. Returns the channels with posted ops of these jobs.
   std::vector<Channel*> dropSlot(std::uint32_t slot);
   // The channel is closed at both ends: its jobs can be posted again, on another rail.
   void giveBack(const Channel& channel, const Error& why);
@@ -39,7 +39,7 @@ class JobTable {
 
  private:
   static constexpr std::size_t kMaxJobs = 4096;
-  // Reports what there is; the job is gone after its last report.
+  // Reports the finished ops of a job. A job is gone after its last report.
   void flush(Job& job, core::Completions& out);
   void flushAll(core::Completions& out);
 

@@ -1,5 +1,5 @@
-// What is registered here, by slot: the only way from a number of a peer's to memory. Threads:
-// under the agent's lock.
+// The table of registered memory, by slot. Only this table turns a peer's numbers into memory.
+// Threads: under the agent's lock.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace viaduct::move {
 
-// All of these bytes lie within the range.
+// Whether all of these bytes lie within the range.
 inline bool inside(std::uint64_t start, std::uint64_t room, std::uint64_t address,
                    std::uint64_t bytes) {
   return address >= start && bytes <= room && address - start <= room - bytes;
@@ -20,11 +20,11 @@ struct PinnedRange {
   std::uint32_t generation = 0;          // two pins that use a slot one after the other differ
 };
 
-// `Pin` is a PinnedRange with what a backend keeps beside it.
+// `Pin` is a PinnedRange with further members of a backend.
 template <class Pin>
 class PinTable {
  public:
-  // The generation of this registration; 0: the slot is beyond all reason.
+  // Returns the generation of this registration; 0: the slot number is too large.
   std::uint32_t add(std::uint32_t slot, Pin pin) {
     if (slot >= kMaxSlots) return 0;
     if (slot >= pins_.size()) pins_.resize(slot + 1);
@@ -39,7 +39,7 @@ class PinTable {
     return slot < pins_.size() && pins_[slot].bytes > 0 ? &pins_[slot] : nullptr;
   }
   Pin* find(std::uint32_t slot) { return const_cast<Pin*>(std::as_const(*this).find(slot)); }
-  // Where those bytes are, or null: not registered, or not all of them.
+  // The place of these bytes. Null: not all of them are registered.
   std::byte* local(std::uint32_t slot, std::uint64_t address, std::uint64_t bytes) const {
     const Pin* const pin = find(slot);
     if (pin == nullptr || !inside(pin->address, pin->bytes, address, bytes)) return nullptr;

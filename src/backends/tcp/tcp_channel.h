@@ -1,5 +1,5 @@
-// One of a link's sockets, through all of its lives: the dialer connects it, and the other end is
-// offered it. Threads: under the agent's lock.
+// A channel over tcp: in each of its lives a socket, which the dialer connects and the other end
+// accepts. Threads: under the agent's lock.
 #pragma once
 
 #include <memory>
@@ -19,9 +19,9 @@ class TcpChannel final : public move::Channel {
   void dial(base::Poller& poller, Dial::Plan plan, Dial::Done done) {
     dial_ = std::make_unique<Dial>(poller, std::move(plan), std::move(done));
   }
-  // This life's socket, whose two ends have greeted each other.
+  // Takes the socket of this life, after the two ends have greeted each other.
   Status adopt(TcpShared& shared, const RemotePins& remote, base::Fd fd);
-  // None: the channel is not open.
+  // Null while the channel is not open.
   DataSocket* socket() { return socket_.get(); }
 
   // From the socket.

@@ -33,12 +33,12 @@ class TcpLink final : public move::ChannelLink {
 
   void opened(move::Channel& channel) override;
   void broke(move::Channel& channel) override;
-  // Also jobs of rails that use another rail's channel.
+  // A channel may also carry jobs of rails that have none.
   void giveBack(const move::Channel& channel, const Error& why);
   // Looks after its sockets, from now until nothing is under way.
   void watch();
   void dropSlot(std::uint32_t slot);
-  // Where its sockets lead.
+  // The addresses at the other end of its sockets.
   std::vector<base::SocketAddress> peers() const;
 
  private:
