@@ -1,5 +1,5 @@
 # Checks of the build itself: includes obey the layers (always), headers compile alone (target
-# check_headers), and links in documents exist (a test).
+# check_headers), locks are held (a test, with clang), and links in documents exist (a test).
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(tools ${PROJECT_SOURCE_DIR}/tools)
 
@@ -34,6 +34,8 @@ target_link_libraries(check_headers PRIVATE viaduct_options fmt::fmt Threads::Th
 
 add_test(NAME Tools.TheChecksFindWhatTheyAreFor
   COMMAND ${Python3_EXECUTABLE} -B ${tools}/check_tools_test.py)
+add_test(NAME Tools.LocksAreHeldWhereTheyAreNeeded COMMAND ${tools}/check_locks.sh ${PROJECT_SOURCE_DIR})
+set_tests_properties(Tools.LocksAreHeldWhereTheyAreNeeded PROPERTIES SKIP_RETURN_CODE 77)
 add_test(NAME Docs.LinksLeadSomewhere
   COMMAND ${Python3_EXECUTABLE} -B ${tools}/check_docs.py ${PROJECT_SOURCE_DIR})
 add_test(NAME Docs.SettingsAreThoseOfTheProgram

@@ -2,6 +2,7 @@
 """The checks find what they are for: each planted fault is reported, and a clean tree is not."""
 import pathlib
 import shutil
+import subprocess
 import tempfile
 import unittest
 
@@ -150,6 +151,37 @@ class Docs(unittest.TestCase):
         page = "# A\n\n<!-- Generated: a program -->\n\n| flag | {} |\n"
         for about, found in (("what the path must be", 1), ("required path", 0)):
             self.assertEqual(len(check_docs.check(tree({"a.md": page.format(about)}))), found)
+
+
+TOOLS = pathlib.Path(__file__).resolve().parent
+
+
+class Locks(unittest.TestCase):
+    """check_locks.sh over one guarded number and a function that adds to it."""
+
+    def code(self, body):
+        root = tree({
+            "src/base/mutex.h": (TOOLS.parent / "src/base/mutex.h").read_text(),
+            "src/base/a.cc": f"""#include "base/mutex.h"
+                struct A {{
+                  void add() {{ {body} }}
+                  viaduct::base::Mutex mutex;
+                  int number VIADUCT_GUARDED_BY(mutex) = 0;
+                }};
+                void use(A& a) {{ a.add(); }}"""})
+        done = subprocess.run([TOOLS / "check_locks.sh", root], capture_output=True)
+        if done.returncode == 77:
+            self.skipTest(done.stdout.decode())
+        return done.returncode
+
+    def test_a_lock_that_is_held(self):
+        self.assertEqual(self.code("const viaduct::base::Lock lock(mutex); ++number;"), 0)
+
+    def test_a_lock_that_is_missing(self):
+        self.assertEqual(self.code("++number;"), 1)
+
+    def test_a_lock_that_is_not_let_go_of(self):
+        self.assertEqual(self.code("mutex.lock(); ++number;"), 1)
 
 
 if __name__ == "__main__":

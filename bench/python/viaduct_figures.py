@@ -114,6 +114,43 @@ def two_threads(here, peer, memory, remote):
         say(f"    and largest of {len(rounds)} rounds", max(rounds), "us")
 
 
+def rate(transfers):
+    """Returns how many transfers a second as many threads finish together."""
+    start, spans = threading.Barrier(len(transfers)), []
+
+    def repeat(transfer):
+        start.wait()
+        began = time.perf_counter()
+        for _ in range(2000):
+            transfer.post()
+            transfer.wait()
+        spans.append((began, time.perf_counter()))
+
+    threads = [threading.Thread(target=repeat, args=(transfer,)) for transfer in transfers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    began, ended = zip(*spans)
+    return 2000 * len(transfers) / (max(ended) - min(began))
+
+
+def a_second_thread(here, peer, memory, remote):
+    """Takes turns: one thread, two threads that each post a transfer of their own, one thread again."""
+    for size in (4096, 256 << 10):
+        first, second = (
+            here.plan("write", peer, (memory.address + place, size), (remote.address + place, size))
+            for place in (0, 512 << 10))
+        ones, twos, ratios = [], [], []
+        for _ in range(15):
+            ones.append(rate([first]))
+            twos.append(rate([first, second]))
+            ratios.append(twos[-1] / ones[-1])
+        say(f"{size} bytes, one thread", 1e9 / statistics.median(ones))
+        say(f"{size} bytes, two threads", 1e9 / statistics.median(twos))
+        say("    of one thread's rate", 100 * statistics.median(ratios), "%")
+
+
 def main():
     imports()
     with viaduct.Agent(name="here") as here, viaduct.Agent(name="there") as there:
@@ -124,6 +161,7 @@ def main():
         remote = peer.pin("inbox", 10)
         transfers(here, there, peer, memory, remote)
         two_threads(here, peer, memory, remote)
+        a_second_thread(here, peer, memory, remote)
         inbox.release()
     print(f"python {sys.version.split()[0]}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
 

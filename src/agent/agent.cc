@@ -101,7 +101,7 @@ Result<Peer> Agent::connect(const Card& card) {
   const auto held = impl_->hold();
   VIADUCT_CHECK(impl_->usable("connect"));
   VIADUCT_TRY(auto peer, impl_->connect(card));
-  impl_->engine().takeOverSoon(Clock::now());
+  impl_->engine().takeOverSoon(impl_->now());
   return Peer(std::move(peer));
 }
 
@@ -109,7 +109,7 @@ Result<Peer> Agent::connect(std::string_view host_port) {
   const auto held = impl_->hold();
   VIADUCT_CHECK(impl_->usable("connect"));
   VIADUCT_TRY(auto peer, impl_->connectTo(host_port));
-  impl_->engine().takeOverSoon(Clock::now());
+  impl_->engine().takeOverSoon(impl_->now());
   return Peer(std::move(peer));
 }
 
@@ -164,7 +164,7 @@ Result<Note> Agent::waitNote(Deadline until) {
   VIADUCT_CHECK(impl_->usable("waitNote"));
   auto held = impl_->hold();
   const auto over = [&] { return impl_->hasNote() || impl_->closed(); };
-  if (impl_->engine().waitHeld(held, over, until.at()))
+  if (impl_->engine().waitHeld(over, until.at()))
     if (auto note = impl_->takeNote()) return *std::move(note);
   VIADUCT_CHECK(impl_->usable("waitNote"));
   return Error{.code = Code::kTimeout, .operation = "waitNote", .detail = "no note arrived"};

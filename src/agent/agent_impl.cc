@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/process_id.h"
 #include "base/random.h"
+#include "base/thread_number.h"
 #include "base/waiting.h"
 #include "core/setting_name.h"
 #include "host/devices.h"
@@ -54,6 +55,14 @@ void logLeftOut(std::string_view backend, const Error& why) {
       why.text());
 }
 
+// Helpers of the progress thread, for a machine with many NICs and the cores to poll them.
+unsigned helpersFor(std::size_t rails) {
+  constexpr unsigned kRailsEach = 4, kCoresEach = 4;
+  const unsigned forced = cores_for_tests;
+  const unsigned cores = forced != 0 ? forced : std::thread::hardware_concurrency();
+  return std::min(static_cast<unsigned>(rails) / kRailsEach, cores / kCoresEach);
+}
+
 // Waits until each named device is ready: link and address, or an active RDMA port. A pod's devices
 // appear shortly after its processes start. Without them some backends do not open, and others lose
 // their first session. After the deadline the backends open anyway.
@@ -77,7 +86,8 @@ AgentImpl::Held AgentImpl::hold() const {
 
 bool AgentImpl::forked() const { return fork_generation_ != base::forkGeneration(); }
 
-Result<std::shared_ptr<AgentImpl>> AgentImpl::open(Settings settings) {
+Result<std::shared_ptr<AgentImpl>> AgentImpl::open(Settings settings,
+                                                   const base::MovableClock* clock) {
   if (settings.name.empty()) settings.name = freshName();
   VIADUCT_CHECK(checkSettings(settings));
   const Deadline until = settings.deadline;
@@ -90,7 +100,7 @@ Result<std::shared_ptr<AgentImpl>> AgentImpl::open(Settings settings) {
     impl->secret_ = base::secretFromText(impl->settings_.secret);
   else if (!impl->settings_.insecure)
     VIADUCT_CHECK(base::fillSecret(impl->secret_));
-  VIADUCT_TRY(auto engine, ProgressEngine::open(*impl, impl->settings_.spin));
+  VIADUCT_TRY(auto engine, ProgressEngine::open(*impl, impl->settings_.spin, clock));
   impl->engine_ = std::move(engine);
   {
     const auto held = impl->hold();
@@ -99,7 +109,7 @@ Result<std::shared_ptr<AgentImpl>> AgentImpl::open(Settings settings) {
     VIADUCT_CHECK(impl->checkHello());
     impl->beatSooner(impl->settings_.detect / 4);
   }
-  impl->engine_->start();
+  impl->engine_->start(helpersFor(impl->shared_rails_.size()));
   VIADUCT_CHECK(impl->openFinder(until));
   VIADUCT_CHECK(impl->openExporter(until));
   return impl;
@@ -163,6 +173,7 @@ Status AgentImpl::openBackends(Deadline until) {
     left_out_.push_back(
         {.name = std::string(absent.name), .text = fmt::format("not built in: {}", absent.why)});
   pins_ = std::make_unique<PinTable>(backends_);
+  for (CellCounts& counts : cell_counts_) counts.rails.resize(rails_.size());
   return Ok{};
 }
 
@@ -184,8 +195,9 @@ Status AgentImpl::openBackend(const core::BackendEntry& entry, Deadline until) {
     return leave_out(opened.error().text());
   }
   for (const auto& rail : (*opened)->rails()) {
-    rails_.push_back(rail.get());
-    rail_counts_[rail.get()];
+    PolledRail& polled = rails_.emplace_back(*rail, (*opened)->can().side_by_side);
+    if (polled.isShared()) shared_rails_.push_back(&polled);
+    rail_counts_[rail.get()].number = rails_.size() - 1;
   }
   backends_.push_back(*std::move(opened));
   return Ok{};
@@ -258,6 +270,7 @@ void AgentImpl::letGo() {
   graveyard_.clear();
   waiting_.clear();
   listener_.reset();
+  shared_rails_.clear();
   rails_.clear();
   backends_.clear();
   engine_->takeOverNow();
@@ -304,11 +317,13 @@ Status AgentImpl::ofThisProcess(const char* operation) const {
 bool AgentImpl::progress() {
   if (notes_.forgetMadeRoom()) letSendersGoOn();
   bool moved = rings_.look();
-  for (core::Rail* rail : rails_) {
-    rail->poll(completions_);
+  for (PolledRail& polled : rails_) {
+    if (polled.isShared()) continue;  // polled by pollSharedRails()
+    polled.rail().poll(completions_);
     moved = moved || !completions_.empty();
     apply(completions_);
   }
+  moved = applyEnded() || moved;
   if (!waiting_.empty()) offerWaiting();
   if (std::exchange(recheck_, false)) {
     moved = true;
@@ -320,9 +335,42 @@ bool AgentImpl::progress() {
 }
 
 bool AgentImpl::busy() const {
-  return recheck_ || notes_.madeRoom() ||
+  return recheck_ || notes_.madeRoom() || has_ended_ ||
          std::any_of(rails_.begin(), rails_.end(),
-                     [](const core::Rail* rail) { return rail->busy(); });
+                     [](const PolledRail& polled) { return polled.rail().busy(); });
+}
+
+unsigned AgentImpl::busySharedRails() {
+  return static_cast<unsigned>(
+      std::count_if(shared_rails_.begin(), shared_rails_.end(),
+                    [](const PolledRail* polled) { return polled->rail().busy(); }));
+}
+
+// One section for each rail, so that an exclusive owner waits for one poll at most. Each thread
+// begins with a different rail.
+RailPass AgentImpl::pollSharedRails() {
+  RailPass all;
+  const unsigned first = base::threadNumber();
+  for (std::size_t i = 0;; ++i) {
+    const Shared shared(engine_->lock());
+    if (i >= shared_rails_.size()) break;  // none any more where the agent closes
+    const RailPass one = pollShared(shared, *shared_rails_[(first + i) % shared_rails_.size()]);
+    all.was_busy = all.was_busy || one.was_busy;
+    all.has_ended = all.has_ended || one.has_ended;
+  }
+  return all;
+}
+
+RailPass AgentImpl::pollShared(const Shared& shared, PolledRail& rail) {
+  const RailPass pass = rail.pollShared(shared);
+  if (pass.has_ended) has_ended_ = true;
+  return pass;
+}
+
+bool AgentImpl::applyEnded() {
+  if (!has_ended_) return false;
+  apply(completions_);
+  return true;
 }
 
 void AgentImpl::runCallbacks() {
@@ -346,7 +394,7 @@ Result<PinInfo> AgentImpl::pin(const Segment& memory, std::string label) {
   return entry.info;
 }
 
-Status AgentImpl::unpin(Held& held, std::uint32_t slot) {
+Status AgentImpl::unpin(std::uint32_t slot) {
   const auto uses = [slot](const TransferImpl* transfer) {
     return transfer != nullptr && transfer->uses(slot);
   };
@@ -356,16 +404,15 @@ Status AgentImpl::unpin(Held& held, std::uint32_t slot) {
       transfer->abort({.code = Code::kDenied,
                        .operation = "transfer",
                        .detail = "the local memory was released during the transfer"});
-  engine_->waitHeld(
-      held, [&] { return std::none_of(flights_.begin(), flights_.end(), uses); },
-      Clock::time_point::max());
+  engine_->waitHeld([&] { return std::none_of(flights_.begin(), flights_.end(), uses); },
+                    Clock::time_point::max());
   for (const auto& peer : peers_) peer->withdraw(slot);
-  return removePin(held, slot);
+  return removePin(slot);
 }
 
 // The event loop runs meanwhile: other peers are to hear heartbeats. Nothing wakes it when a peer
 // leaves.
-Status AgentImpl::removePin(Held& held, std::uint32_t slot) {
+Status AgentImpl::removePin(std::uint32_t slot) {
   std::optional<Status> outcome;
   const auto over = [&] {
     if (outcome) return true;
@@ -374,7 +421,7 @@ Status AgentImpl::removePin(Held& held, std::uint32_t slot) {
     outcome = std::move(removed);
     return true;
   };
-  while (!engine_->waitHeld(held, over, Clock::now() + kLookEvery)) {
+  while (!engine_->waitHeld(over, Clock::now() + kLookEvery)) {
   }
   return *std::move(outcome);
 }
@@ -468,7 +515,7 @@ void AgentImpl::suppressWakeups() {
 }
 
 void AgentImpl::ringBell() {
-  if (!bell_ || std::exchange(bell_rung_, true)) return;
+  if (!bell_ || bell_rung_.exchange(true)) return;
   const std::uint64_t one = 1;
   // An eventfd takes one more ring unless 2^64 - 2 have been rung.
   [[maybe_unused]] const auto rung = ::write(bell_.get(), &one, sizeof one);

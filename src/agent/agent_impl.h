@@ -1,11 +1,12 @@
 // The implementation behind Agent: its backends, peers and transfers in flight. Threads:
-// members under the agent's lock unless they say otherwise.
+// members with the agent's lock held exclusively unless they say otherwise.
 #pragma once
 
 #include <viaduct/agent.h>
 
 #include <array>
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,12 +16,14 @@
 #include <utility>
 #include <vector>
 
+#include "agent/agent_lock.h"
 #include "agent/counts.h"
 #include "agent/finder.h"
 #include "agent/metrics/exporter.h"
 #include "agent/note_backlog.h"
 #include "agent/note_rings.h"
 #include "agent/pins.h"
+#include "agent/polled_rail.h"
 #include "agent/progress_engine.h"
 #include "agent/session/connection.h"
 #include "base/budget.h"
@@ -33,9 +36,14 @@ class PeerImpl;
 class Session;
 class TransferImpl;
 
+// Instead of the machine's, for agents that a test opens from now on; 0: the machine's.
+inline std::atomic<unsigned> cores_for_tests{0};
+
 class AgentImpl final : public Progressable, public std::enable_shared_from_this<AgentImpl> {
  public:
-  static Result<std::shared_ptr<AgentImpl>> open(Settings settings);
+  // `clock`: a test's, which outlives the agent.
+  static Result<std::shared_ptr<AgentImpl>> open(Settings settings,
+                                                 const base::MovableClock* clock = nullptr);
   ~AgentImpl() override;
   AgentImpl(const AgentImpl&) = delete;
   AgentImpl& operator=(const AgentImpl&) = delete;
@@ -45,14 +53,17 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   Status usable(const char* operation) const;
   Status ofThisProcess(const char* operation) const;                       // the latter alone
   bool closed() const { return closed_.load(std::memory_order_relaxed); }  // or about to be
-  using Held = std::unique_lock<std::mutex>;
+  using Held = AgentLock::Held;
   Held hold() const;
   ProgressEngine& engine() { return *engine_; }
+  Clock::time_point now() const { return engine_->poller().now(); }
   const Settings& settings() const { return settings_; }
 
   // Progressable
   bool progress() override;
   bool busy() const override;
+  unsigned busySharedRails() override;
+  RailPass pollSharedRails() override;
   bool owesCallbacks() const override { return !owed_.empty(); }
   bool allowWakeups() override { return rings_.allowWakeups(); }
   void suppressWakeups() override;
@@ -63,7 +74,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   PinTable& pins() { return *pins_; }
   base::Budget& peersPinsBytes() { return peers_pins_bytes_; }  // what all peers have announced
   Result<PinInfo> pin(const Segment& memory, std::string label);
-  Status unpin(Held& held, std::uint32_t slot);
+  Status unpin(std::uint32_t slot);  // the lock is free while it waits
 
   // Peers
   Result<std::shared_ptr<PeerImpl>> connect(const Card& card);
@@ -98,9 +109,10 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   // Transfers
   core::Tag takeOff(TransferImpl& transfer);  // gives it a tag
   void land(core::Tag tag);
-  void expectBy(Clock::time_point due);  // of a flight: who is then not over is told
-  void pollRail(core::Rail& rail);
-  RailCounts& railCounts(const core::Rail& rail) { return rail_counts_[&rail]; }
+  void expectBy(Clock::time_point due);           // of a flight: who is then not over is told
+  void pollRail(Held& held, std::size_t number);  // of RailCounts; may let go of the lock meanwhile
+  RailCounts& railCounts(const core::Rail& rail) { return rail_counts_.at(&rail); }
+  CellCounts& cellCounts(unsigned cell) { return cell_counts_[cell]; }  // of a shared section
   void apply(core::Completions& completions);
   void waitForRoom(std::shared_ptr<TransferImpl> transfer);
   void owe(std::function<void()> callback);
@@ -115,8 +127,8 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   Counts& counts() { return counts_; }
   Statistics statistics() const;
   Result<int> eventFd();
-  void ringBell();
-  bool poll();  // takes the lock itself
+  void ringBell();  // also in a shared section
+  bool poll();      // takes the lock itself
 
  private:
   explicit AgentImpl(Settings settings);
@@ -131,10 +143,13 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   void letGo();
   void waitUntilSettled(Held& held);
   Status leftByPeers();
-  Status removePin(Held& held, std::uint32_t slot);
+  Status removePin(std::uint32_t slot);
   void abandon();
   void offerWaiting();
   void tellOverdue();
+  RailPass pollShared(const Shared& shared, PolledRail& rail);
+  bool applyEnded();
+  RailCounts railTotals(const core::Rail& rail) const;
   void beat();
   void forgetDeparted();
   void scheduleBeat(Clock::time_point now);
@@ -151,7 +166,9 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   std::shared_ptr<ProgressEngine> engine_;
   std::vector<std::unique_ptr<core::Backend>> backends_;
   std::vector<BackendInfo> left_out_;  // those that are not open
-  std::vector<core::Rail*> rails_;
+  std::deque<PolledRail> rails_;
+  std::vector<PolledRail*> shared_rails_;  // the rails that are polled in shared sections
+  std::atomic<bool> has_ended_{false};     // one of them has completions
   std::map<const core::Rail*, RailCounts> rail_counts_;
   std::unique_ptr<PinTable> pins_;
   std::unique_ptr<base::Listener> listener_;
@@ -172,6 +189,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   std::vector<std::uint32_t> free_flights_;
   std::uint64_t last_flight_ = 0;
   Counts counts_;
+  std::array<CellCounts, AgentLock::kCells> cell_counts_;
   Clock::time_point due_ = Clock::time_point::max();  // the first of all flights', or before it
   base::Poller::Id due_timer_ = 0;
   std::vector<std::shared_ptr<TransferImpl>> waiting_;  // have ops that no rail has taken
@@ -179,7 +197,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   core::Completions completions_;
   bool recheck_ = false;
   base::Fd bell_, bell_poller_;
-  bool bell_rung_ = false;
+  std::atomic<bool> bell_rung_{false};
   Duration beat_every_{};
   Clock::time_point last_beat_{};
   base::Poller::Id beat_timer_ = 0;

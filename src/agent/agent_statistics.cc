@@ -26,7 +26,22 @@ void add(RailStatistics& into, const RailCounts& counts) {
   for (std::size_t code = 0; code < kCodes; ++code) into.errors[code] += counts.errors[code];
 }
 
+void add(Latencies& into, const Latencies& some) {
+  for (std::size_t i = 0; i < Latencies::kBuckets; ++i) into.counts[i] += some.counts[i];
+  into.sum += some.sum;
+}
+
 }  // namespace
+
+// Adds the counts of shared sections.
+RailCounts AgentImpl::railTotals(const core::Rail& rail) const {
+  RailCounts total = rail_counts_.at(&rail);
+  for (const CellCounts& counts : cell_counts_) {
+    total.bytes += counts.rails[total.number].bytes;
+    total.ops += counts.rails[total.number].ops;
+  }
+  return total;
+}
 
 Statistics AgentImpl::statistics() const {
   Statistics out{.agent = settings_.name,
@@ -43,9 +58,14 @@ Statistics AgentImpl::statistics() const {
                  .pinned_bytes = pins_->liveBytes()};
   const std::uint64_t running = flights_.size() - free_flights_.size();
   out.done = out.started - running - out.failed - out.cancelled;
+  for (const CellCounts& counts : cell_counts_) {
+    out.started += counts.done;
+    out.done += counts.done;
+    add(out.latencies, counts.timing.latencies());
+  }
   for (const auto& backend : backends_)
     for (const auto& rail : backend->rails())
-      add(entryOf(out.rails, backend->can().name, rail->name()), rail_counts_.at(rail.get()));
+      add(entryOf(out.rails, backend->can().name, rail->name()), railTotals(*rail));
   for (const auto& peer : peers_) ++out.peers[static_cast<std::size_t>(peer->state())];
   return out;
 }

@@ -52,19 +52,32 @@ void AgentImpl::expectBy(Clock::time_point due) {
 void AgentImpl::tellOverdue() {
   due_timer_ = 0;
   due_ = Clock::time_point::max();
-  const auto now = Clock::now();
+  const auto now = this->now();
   for (TransferImpl* const transfer : std::vector(flights_))
     if (transfer != nullptr && transfer->due() <= now) transfer->overdue();
   for (const TransferImpl* const transfer : flights_)
     if (transfer != nullptr) expectBy(transfer->due());
 }
 
-void AgentImpl::pollRail(core::Rail& rail) {
-  rail.poll(completions_);
-  apply(completions_);
+void AgentImpl::pollRail(Held& held, std::size_t number) {
+  PolledRail& polled = rails_[number];
+  if (!polled.isShared()) {
+    polled.rail().poll(completions_);
+    return apply(completions_);
+  }
+  held.unlock();
+  {
+    const Shared shared(engine_->lock());
+    if (number < rails_.size()) pollShared(shared, rails_[number]);
+  }
+  held.lock();
+  applyEnded();
 }
 
+// Applies the completions of shared rails as well, so that a closing link has all of its ops back.
 void AgentImpl::apply(core::Completions& completions) {
+  if (has_ended_.exchange(false))
+    for (PolledRail* const polled : shared_rails_) polled->takeEnded(completions);
   // By index: an ending transfer may close links, whose ops come back through here too.
   for (std::size_t i = 0; i < completions.size(); ++i) {
     const std::size_t place = flightOf(tagOf(completions[i]));

@@ -16,6 +16,7 @@ Bundle::Bundle(Route route, core::Sliced plan, std::vector<RailUse> rails, std::
   for (const core::Slice& slice : plan.slices) slices_.push_back({.slice = slice});
   again_.reserve(slices_.size());  // so that a failure allocates nothing either
   served_ = served();
+  if (!several_) direct_ = rails_.front().rail->direct();
 }
 
 std::uint64_t Bundle::serving(const core::Link& link, std::span<const RailUse> rails) {
@@ -133,6 +134,22 @@ std::uint64_t Bundle::offerSeveral(OpKind kind, core::Tag base) {
   stranded_ = waits() && std::none_of(rails_.begin(), rails_.end(),
                                       [](const RailUse& l) { return l.usable || l.busy > 0; });
   return taken;
+}
+
+bool Bundle::moveNow(OpKind kind, CellCounts& counts) {
+  const auto bytes = direct_->moveNow({.kind = kind, .link = route_.link, .ops = ops_});
+  if (!bytes) return false;
+  SliceState& state = slices_.front();
+  state.begin(0);
+  state.taken = state.back = state.slice.ops;
+  state.moved = {.ops = ops_.size(), .bytes = *bytes};
+  left_ = 0;
+  RailUse& use = rails_.front();
+  use.carried.add(state.moved);
+  CellCounts::Carried& carried = counts.rails[use.counts->number];
+  carried.bytes += *bytes;
+  carried.ops += ops_.size();
+  return true;
 }
 
 // It fails by itself where it does not serve, and says why.

@@ -89,6 +89,10 @@ class Bundle {
   // Ops wait for a rail, and none is left that could take them.
   bool stranded() const { return stranded_; }
   bool done() const { return left_ == 0; }
+  // For one that isDirect(). A whole post by the calling thread itself, if it is small enough: then
+  // it is done, and counted in `counts`. Otherwise nothing has changed.
+  bool moveNow(OpKind kind, CellCounts& counts);
+  bool isDirect() const { return direct_ != nullptr; }
 
   bool has(core::Tag number) const { return number < end_tag_; }  // asked in their order
   // The next bundle's first.
@@ -174,6 +178,7 @@ class Bundle {
   std::uint32_t first_tag_, end_tag_;
   // An only rail gets everything at once, and there is nothing to choose.
   bool several_;
+  core::DirectMover* direct_ = nullptr;  // of an only rail
   bool refused_ = false, stranded_ = false;
   bool far_ = false;          // no near rail serves, as last asked
   std::uint64_t served_ = 0;  // rails, when it was planned

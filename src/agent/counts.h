@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "agent/timing.h"
 
@@ -17,10 +18,21 @@ inline void count(ErrorCounts& errors, Code code) { ++errors[static_cast<std::si
 
 // One rail, by all transfers together.
 struct RailCounts {
+  std::size_t number = 0;  // of the rail, among all of the agent's
   std::uint64_t load = 0;  // bytes that it was given and that are not back
   std::uint64_t bytes = 0, ops = 0;
   std::uint64_t times_set_aside = 0;
   ErrorCounts errors = {};
+};
+
+// The counts of one cell of the agent's lock: transfers that were posted in shared sections.
+struct alignas(64) CellCounts {
+  struct Carried {
+    std::uint64_t bytes = 0, ops = 0;
+  };
+  std::uint64_t done = 0;
+  Timing timing = {};
+  std::vector<Carried> rails = {};  // by RailCounts::number
 };
 
 struct Counts {

@@ -15,7 +15,7 @@ Status PinImpl::release() {
   if (!held) return Ok{};  // in a fork()ed child it is the parent's
   // A callback that runs meanwhile may ask as well.
   outcome_ = Error{.code = Code::kBusy, .operation = "release", .detail = "it is being released"};
-  outcome_ = agent_->unpin(held, info_.slot);
+  outcome_ = agent_->unpin(info_.slot);
   return *outcome_;
 }
 

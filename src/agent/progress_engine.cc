@@ -9,9 +9,10 @@
 
 namespace viaduct::agent {
 
-Result<std::unique_ptr<ProgressEngine>> ProgressEngine::open(Progressable& target, Duration spin) {
+Result<std::unique_ptr<ProgressEngine>> ProgressEngine::open(Progressable& target, Duration spin,
+                                                             const base::MovableClock* clock) {
   std::unique_ptr<ProgressEngine> engine(new ProgressEngine(target, spin));
-  VIADUCT_TRY(engine->poller_, base::Poller::open());
+  VIADUCT_TRY(engine->poller_, base::Poller::open(clock));
   engine->outside_.reset(::epoll_create1(EPOLL_CLOEXEC));
   engine->poke_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   engine->call_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
@@ -21,17 +22,24 @@ Result<std::unique_ptr<ProgressEngine>> ProgressEngine::open(Progressable& targe
       ::epoll_ctl(engine->outside_.get(), EPOLL_CTL_ADD, inside.data.fd, &inside) != 0 ||
       ::epoll_ctl(engine->outside_.get(), EPOLL_CTL_ADD, call.data.fd, &call) != 0)
     return systemError(Code::kExhausted, "open the agent's loop", errno);
-  const auto silence = [self = engine.get()](std::uint32_t) {
-    std::uint64_t pokes = 0;
-    if (::read(self->poke_.get(), &pokes, sizeof pokes) > 0) self->poked_ = false;
-  };
-  VIADUCT_CHECK(engine->poller_->watch(engine->poke_.get(), EPOLLIN, silence));
+  const auto poked = [self = engine.get()](std::uint32_t) { self->silence(); };
+  VIADUCT_CHECK(engine->poller_->watch(engine->poke_.get(), EPOLLIN, poked));
   return engine;
+}
+
+void ProgressEngine::silence() {
+  std::uint64_t pokes = 0;
+  if (::read(poke_.get(), &pokes, sizeof pokes) > 0) poked_ = false;
 }
 
 ProgressEngine::~ProgressEngine() { stop(); }
 
-void ProgressEngine::start() {
+void ProgressEngine::start(unsigned helpers) {
+  for (unsigned i = 0; i < helpers; ++i)
+    helpers_.emplace_back([this] {
+      ::pthread_setname_np(::pthread_self(), "viaduct-rails");
+      runHelper();
+    });
   thread_ = std::thread([this] {
     // From outside, glibc would write the name to a file in /proc.
     ::pthread_setname_np(::pthread_self(), "viaduct");
@@ -42,13 +50,25 @@ void ProgressEngine::start() {
 void ProgressEngine::stop() {
   if (!thread_.joinable()) return;
   {
-    const Held held(lock_);
+    const Exclusive exclusive(lock_);
     stopping_ = true;
     arm(true);
     poke();
     call();  // a waiting thread may take the poke, and disarm the poller, before it wakes ours
   }
+  helpers_end_ = true;
+  ++helpers_bell_;
+  helpers_bell_.notify_all();
+  for (std::thread& helper : helpers_) helper.join();
   thread_.join();
+}
+
+// False: the table has no such step.
+bool ProgressEngine::step(ProgressThread::Event event) {
+  auto state = thread_state_.load(std::memory_order_relaxed);
+  while (const auto next = base::Machine<ProgressThread>::after(state, event))
+    if (thread_state_.compare_exchange_weak(state, *next, std::memory_order_relaxed)) return true;
+  return false;
 }
 
 // Whether the next event of the poller wakes the progress thread. It does so once, then the poller
@@ -93,22 +113,24 @@ void ProgressEngine::call() {
 // A user thread polls or waits again and again, and may have told others that they need not wake
 // anybody: the progress thread looks when that thread stops coming.
 void ProgressEngine::callBackOff() {
-  if (!backsOff() && !std::exchange(called_, true)) call();
+  // Nearly every poll comes here: the table is only read for the one that may change something.
+  const auto state = thread_state_.load(std::memory_order_relaxed);
+  if (state == ProgressThread::kSleeps && step(ProgressThread::kCall)) call();
 }
 
 // Handles the events that are ready, waiting for them up to `block_until` with the lock released.
-bool ProgressEngine::handleEvents(Held& held, Clock::time_point now,
-                                  Clock::time_point block_until) {
+bool ProgressEngine::handleEvents(Clock::time_point now, Clock::time_point block_until) {
   base::Poller::Events events;
   int count = 0;
   if (block_until > Clock::time_point::min() && !target_.busy() && target_.allowWakeups()) {
     if (armed_) arm(false);
     driver_until_ = std::min(block_until, poller_->nextTimer());
-    held.unlock();
-    count = poller_->block(events, driver_until_);
-    held.lock();
+    const auto block_now_until = driver_until_;
+    lock_.unlock();
+    count = poller_->block(events, block_now_until);
+    lock_.lock();
     driver_until_ = Clock::time_point::max();
-    now = Clock::now();
+    now = poller_->now();
   } else if (now - asked_ >= askEvery()) {
     count = poller_->block(events, Clock::time_point::min());
     asked_ = now;
@@ -122,11 +144,23 @@ Duration ProgressEngine::askEvery() const {
   return target_.wakeupsSuppressed() ? kAskWhileSuppressed : Duration::zero();
 }
 
-bool ProgressEngine::progressOnce(Held& held, Clock::time_point now) {
-  bool moved = handleEvents(held, now, Clock::time_point::min());
-  moved = target_.progress() || moved;
+bool ProgressEngine::progressOnce(Clock::time_point now) {
+  bool moved = handleEvents(now, Clock::time_point::min());
+  moved = makeProgress() || moved;
   if (moved) changed();
   return moved;
+}
+
+// Polls the shared rails first, without the lock. If another thread polls one of them, that thread
+// applies its completions.
+bool ProgressEngine::makeProgress() {
+  if (const unsigned busy = target_.busySharedRails(); busy != 0) {
+    if (busy > 1) callHelpers();
+    lock_.unlock();
+    target_.pollSharedRails();
+    lock_.lock();
+  }
+  return target_.progress();
 }
 
 // After a round whose thread does not sleep: the round may have taken the event that was to wake a
@@ -139,42 +173,45 @@ void ProgressEngine::afterProgress() {
   }
 }
 
-void ProgressEngine::progressNow(Held& held) {
-  progressOnce(held, Clock::now());
+void ProgressEngine::progressNow() {
+  progressOnce(poller_->now());
   afterProgress();
 }
 
 bool ProgressEngine::poll() {
-  Held held(lock_);
-  const auto now = Clock::now();
+  lock_.lock();
+  const auto now = poller_->now();
   if (userExpected(now) && !driven_) target_.suppressWakeups();  // it polls again and again
-  const bool moved = progressOnce(held, now);
+  const bool moved = progressOnce(now);
   // Reading the clock costs as much as a round that moves nothing.
-  expectUser(moved ? Clock::now() : now);
+  expectUser(moved ? poller_->now() : now);
   afterProgress();
   if (leavesWork()) takeOverNow();
   const bool owes = target_.owesCallbacks();
-  held.unlock();
+  lock_.unlock();
   if (owes) target_.runCallbacks();
   return moved;
 }
 
 bool ProgressEngine::wait(const std::function<bool()>& done, Clock::time_point until) {
-  Held held(lock_);
-  return waitHeld(held, done, until);
+  const Exclusive exclusive(lock_);
+  return waitHeld(done, until);
 }
 
-bool ProgressEngine::waitHeld(Held& held, const std::function<bool()>& done,
-                              Clock::time_point until) {
+bool ProgressEngine::waitHeld(const std::function<bool()>& done, Clock::time_point until) {
+  until = poller_->fromSteady(until);
   bool drives = false;
-  const auto begun = Clock::now();
+  const auto begun = poller_->now();
   const bool again = userExpected(begun);
   auto spin_until = begun + spin_;
   while (!done()) {
-    const auto now = Clock::now();
+    const auto now = poller_->now();
     if (now >= until) break;
     if (!drives && driven_) {
-      follow(held, until);
+      if (now < spin_until && target_.busySharedRails() > 1)
+        progressToo();
+      else
+        follow(until);
       continue;
     }
     // A thread that begins to drive makes progress once before it sleeps: this does the work that
@@ -182,10 +219,10 @@ bool ProgressEngine::waitHeld(Held& held, const std::function<bool()>& done,
     const bool begins = !std::exchange(drives, true);
     driven_ = true;
     const bool spins = begins || now < spin_until;
-    if (drive(held, now, spins ? Clock::time_point::min() : until, done))
-      spin_until = Clock::now() + spin_;
+    if (drive(now, spins ? Clock::time_point::min() : until, done))
+      spin_until = poller_->now() + spin_;
     else if (!spins && target_.busy())
-      yieldLock(held);
+      yieldLock();
   }
   if (drives) stopDriving(again);
   return done();
@@ -193,42 +230,42 @@ bool ProgressEngine::waitHeld(Held& held, const std::function<bool()>& done,
 
 // A driving thread that cannot sleep, because no event tells of the next progress, gives up the
 // lock for a moment, and the processor, which the peer may be waiting for.
-void ProgressEngine::yieldLock(Held& held) {
-  held.unlock();
+void ProgressEngine::yieldLock() {
+  lock_.unlock();
   std::this_thread::yield();
-  held.lock();
+  lock_.lock();
 }
 
 // One round of progress of a thread that waits for `done`.
-bool ProgressEngine::drive(Held& held, Clock::time_point now, Clock::time_point block_until,
+bool ProgressEngine::drive(Clock::time_point now, Clock::time_point block_until,
                            const std::function<bool()>& done) {
   if (block_until == Clock::time_point::min()) {
     target_.suppressWakeups();
     expectUser(now);
   }
-  bool moved = handleEvents(held, now, block_until);
+  bool moved = handleEvents(now, block_until);
   // When an event has brought what is waited for, and left nothing else to do, nothing stands
   // between it and the caller. What is left may be what the caller counts on: that a peer whose
   // note came is ready.
-  if (!moved || target_.busy() || !done()) moved = target_.progress() || moved;
+  if (!moved || target_.busy() || !done()) moved = makeProgress() || moved;
   if (moved) changed();
-  callBack(held);
+  callBack();
   return moved;
 }
 
-void ProgressEngine::callBack(Held& held) {
+void ProgressEngine::callBack() {
   if (!target_.owesCallbacks()) return;
-  held.unlock();
+  lock_.unlock();
   target_.runCallbacks();
-  held.lock();
+  lock_.lock();
 }
 
-void ProgressEngine::follow(Held& held, Clock::time_point until) {
+void ProgressEngine::follow(Clock::time_point until) {
   ++followers_;
   if (until == Clock::time_point::max())
-    followers_wake_.wait(held);
+    followers_wake_.wait(lock_);
   else
-    followers_wake_.wait_until(held, until);
+    followers_wake_.wait_until(lock_, poller_->toSteady(until));
   --followers_;
 }
 
@@ -237,7 +274,7 @@ void ProgressEngine::follow(Held& held, Clock::time_point until) {
 void ProgressEngine::stopDriving(bool again) {
   driven_ = false;
   changed();  // one of the followers drives on
-  const auto now = Clock::now();
+  const auto now = poller_->now();
   const bool soon = again && userExpected(now);
   expectUser(now);
   if (!target_.allowWakeups()) takeOverNow();
@@ -251,55 +288,92 @@ void ProgressEngine::stopDriving(bool again) {
 // The progress thread, which does not have the lock, takes it: when no user thread has polled or
 // waited for a while. One that posts and waits in a loop leaves the lock for moments only: to wait
 // for it would cost that thread two system calls each time, and hardly ever get it.
-void ProgressEngine::takeLock(Held& held) {
+void ProgressEngine::takeLock() {
   for (int i = 0; i < kLockTries; ++i) {
-    while (userExpected(Clock::now())) {
-      backing_off_.store(true, std::memory_order_relaxed);
-      std::this_thread::sleep_until(user_expected_until_.load(std::memory_order_relaxed));
+    while (userExpected(poller_->now())) {
+      step(ProgressThread::kBackOff);
+      std::this_thread::sleep_until(
+          poller_->toSteady(user_expected_until_.load(std::memory_order_relaxed)));
     }
-    if (held.try_lock()) break;
+    if (lock_.try_lock()) {
+      step(ProgressThread::kWork);
+      return;
+    }
     std::this_thread::yield();
   }
-  if (!held.owns_lock()) held.lock();
-  backing_off_.store(false, std::memory_order_relaxed);
+  lock_.lock();
+  step(ProgressThread::kWork);
 }
 
 // Until an event comes while the poller is armed, or a timer is due.
-void ProgressEngine::sleepOutside(Held& held) {
+void ProgressEngine::sleepOutside() {
   progress_until_ = poller_->nextTimer();
-  const int wait_ms = base::Poller::waitFor(progress_until_);
-  held.unlock();
+  const int wait_ms = poller_->waitFor(progress_until_);
+  step(ProgressThread::kSleep);
+  lock_.unlock();
   epoll_event event;
   const int woken = ::epoll_wait(outside_.get(), &event, 1, wait_ms);
-  takeLock(held);
+  takeLock();
   if (woken > 0 && event.data.fd == poller_->fd()) armed_ = false;
-  called_ = false;
+}
+
+// A waiting thread that does not drive polls shared rails as well before it sleeps.
+void ProgressEngine::progressToo() {
+  if (makeProgress()) changed();
+  callBack();
+}
+
+void ProgressEngine::callHelpers() {
+  if (helpers_asleep_ == 0) return;
+  ++helpers_bell_;
+  helpers_bell_.notify_all();
+}
+
+// The driving thread calls helpers when several shared rails are busy.
+void ProgressEngine::runHelper() {
+  while (true) {
+    const std::uint32_t heard = helpers_bell_.load();
+    if (helpers_end_) return;
+    const RailPass pass = target_.pollSharedRails();
+    if (pass.has_ended) {
+      const Exclusive exclusive(lock_);
+      if (target_.progress()) changed();
+      callBack();
+    }
+    if (pass.was_busy) {
+      std::this_thread::yield();
+      continue;
+    }
+    ++helpers_asleep_;
+    helpers_bell_.wait(heard);
+    --helpers_asleep_;
+  }
 }
 
 void ProgressEngine::runProgressThread() {
-  Held held(lock_, std::defer_lock);
-  takeLock(held);
+  takeLock();
   while (!stopping_) {
-    if (userExpected(Clock::now())) {
-      held.unlock();
-      takeLock(held);
+    if (userExpected(poller_->now())) {
+      lock_.unlock();
+      takeLock();
     } else if (driven_) {  // who arms the poller when it stops driving
-      sleepOutside(held);
+      sleepOutside();
     } else {
-      progressOnce(held, Clock::now());
-      callBack(held);
-      if (stopping_ || driven_ || userExpected(Clock::now())) continue;
+      progressOnce(poller_->now());
+      callBack();
+      if (stopping_ || driven_ || userExpected(poller_->now())) continue;
       if (target_.busy() ||
           !target_.allowWakeups()) {  // lets a thread that waits for the lock have it
-        held.unlock();
+        lock_.unlock();
         std::this_thread::yield();
-        takeLock(held);
+        takeLock();
       } else {
         arm(true);
-        sleepOutside(held);
+        sleepOutside();
       }
     }
   }
+  lock_.unlock();
 }
 
 }  // namespace viaduct::agent

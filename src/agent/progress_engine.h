@@ -8,23 +8,37 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "agent/agent_lock.h"
+#include "agent/progress_states.h"
 #include "base/fd.h"
 #include "base/poller.h"
 
 namespace viaduct::agent {
 
-// The engine drives it. It calls all but runCallbacks() with the agent's lock held.
+// The result of a poll of shared rails.
+struct RailPass {
+  bool was_busy = false;
+  bool has_ended = false;  // there are completions, which progress() applies
+};
+
+// The engine drives it. It calls all with the agent's lock held exclusively, except
+// runCallbacks() and pollSharedRails().
 class Progressable {
  public:
   virtual ~Progressable() = default;
   virtual bool progress() = 0;    // one round; true when something moved
   virtual bool busy() const = 0;  // no event tells when to call progress() next: call it now
+  // The number of busy rails that several threads may poll at once, in shared sections.
+  virtual unsigned busySharedRails() = 0;
+  virtual RailPass pollSharedRails() = 0;  // polls them, without the lock
   // progress() also reads memory that other processes write. After allowWakeups() such a write
   // wakes the poller; false: a write came before, so call progress() again. After suppressWakeups()
   // a thread calls progress() all the time, so a writer need not wake the poller.
@@ -37,65 +51,75 @@ class Progressable {
 
 class ProgressEngine {
  public:
-  static Result<std::unique_ptr<ProgressEngine>> open(Progressable& target, Duration spin);
+  // `clock`: as Poller::open().
+  static Result<std::unique_ptr<ProgressEngine>> open(Progressable& target, Duration spin,
+                                                      const base::MovableClock* clock = nullptr);
   ~ProgressEngine();
   ProgressEngine(const ProgressEngine&) = delete;
   ProgressEngine& operator=(const ProgressEngine&) = delete;
 
-  std::mutex& lock() { return lock_; }
+  AgentLock& lock() { return lock_; }
   base::Poller& poller() { return *poller_; }
 
-  void start();  // the progress thread
-  void stop();   // joins it; not from a callback
+  // Starts the progress thread, and helpers that poll shared rails.
+  void start(unsigned helpers = 0);
+  void stop();  // joins them; not from a callback
 
   // One round of progress without blocking; true when something moved.
   bool poll();
-  // Makes progress until `done` (asked with the lock held, any number of times) or `until`; returns
+  // Makes progress until `done` (asked with the lock held, any number of times) or `until`, on the
+  // steady clock; returns
   // the answer of `done`.
   bool wait(const std::function<bool()>& done, Clock::time_point until);
-  // The same with the lock already held; released while it blocks and calls back.
-  bool waitHeld(std::unique_lock<std::mutex>& held, const std::function<bool()>& done,
-                Clock::time_point until);
-  // With the lock held, at the start of a post: makes progress once in kPostsPerProgress calls. A
-  // thread that posts small copies without a pause hardly ever leaves the lock to the progress
-  // thread, and heartbeats would stop.
-  void progressNowAndThen(std::unique_lock<std::mutex>& held) {
-    if (++posts_since_progress_ >= kPostsPerProgress) progressNow(held);
+  // The same with the lock already held; it is free while the thread blocks and calls back.
+  bool waitHeld(const std::function<bool()>& done, Clock::time_point until) VIADUCT_REQUIRES(lock_);
+  // At the start of a post: makes progress once in kPostsPerProgress calls. A thread that posts
+  // small copies without a pause hardly ever leaves the lock to the progress thread, and heartbeats
+  // would stop.
+  void progressNowAndThen() VIADUCT_REQUIRES(lock_) {
+    if (++posts_since_progress_ >= kPostsPerProgress) progressNow();
   }
-  // With the lock held: something was started, or is owed, whose caller may not come back.
-  void takeOverSoon(Clock::time_point now);
-  void takeOverNow();
-  // With the lock held: something that a waiting thread may wait for has changed.
-  void changed() {
+  // Something was started, or is owed, whose caller may not come back.
+  void takeOverSoon(Clock::time_point now) VIADUCT_REQUIRES(lock_);
+  void takeOverNow() VIADUCT_REQUIRES(lock_);
+  // Something that a waiting thread may wait for has changed.
+  void changed() VIADUCT_REQUIRES(lock_) {
     if (followers_ > 0) followers_wake_.notify_all();
   }
 
  private:
-  using Held = std::unique_lock<std::mutex>;
   ProgressEngine(Progressable& target, Duration spin) : target_(target), spin_(spin) {}
-  bool handleEvents(Held& held, Clock::time_point now, Clock::time_point block_until);
-  Duration askEvery() const;
-  bool progressOnce(Held& held, Clock::time_point now);
-  bool drive(Held& held, Clock::time_point now, Clock::time_point block_until,
-             const std::function<bool()>& done);
-  void callBack(Held& held);
-  void follow(Held& held, Clock::time_point until);
-  static void yieldLock(Held& held);
-  void stopDriving(bool again);
-  void runProgressThread();
-  void takeLock(Held& held);
-  void sleepOutside(Held& held);
-  void arm(bool on);
-  void poke();
+  bool handleEvents(Clock::time_point now, Clock::time_point block_until) VIADUCT_REQUIRES(lock_);
+  Duration askEvery() const VIADUCT_REQUIRES(lock_);
+  bool progressOnce(Clock::time_point now) VIADUCT_REQUIRES(lock_);
+  bool makeProgress() VIADUCT_REQUIRES(lock_);
+  void progressToo() VIADUCT_REQUIRES(lock_);
+  bool drive(Clock::time_point now, Clock::time_point block_until,
+             const std::function<bool()>& done) VIADUCT_REQUIRES(lock_);
+  void callBack() VIADUCT_REQUIRES(lock_);
+  void follow(Clock::time_point until) VIADUCT_REQUIRES(lock_);
+  void yieldLock() VIADUCT_REQUIRES(lock_);
+  void stopDriving(bool again) VIADUCT_REQUIRES(lock_);
+  void runProgressThread() VIADUCT_EXCLUDES(lock_);
+  void takeLock() VIADUCT_ACQUIRE(lock_);
+  void sleepOutside() VIADUCT_REQUIRES(lock_);
+  void runHelper() VIADUCT_EXCLUDES(lock_);
+  void callHelpers();
+  void arm(bool on) VIADUCT_REQUIRES(lock_);
+  void poke() VIADUCT_REQUIRES(lock_);
+  void silence() VIADUCT_UNCHECKED;  // the poller calls it, which is handled with the lock held
   void call();
   void callBackOff();
-  void afterProgress();
-  void progressNow(Held& held);
-  bool leavesWork() const;  // that only progress(), or a timer, carries on
+  void afterProgress() VIADUCT_REQUIRES(lock_);
+  void progressNow() VIADUCT_REQUIRES(lock_);
+  bool leavesWork() const VIADUCT_REQUIRES(lock_);  // that only progress(), or a timer, carries on
   bool userExpected(Clock::time_point now) const {
     return now < user_expected_until_.load(std::memory_order_relaxed);
   }
-  bool backsOff() const { return backing_off_.load(std::memory_order_relaxed); }
+  bool backsOff() const {
+    return thread_state_.load(std::memory_order_relaxed) == ProgressThread::kBacksOff;
+  }
+  bool step(ProgressThread::Event event);
   void expectUser(Clock::time_point now) {
     user_expected_until_.store(now + kUserExpected, std::memory_order_relaxed);
   }
@@ -122,24 +146,28 @@ class ProgressEngine {
   base::Fd outside_;
   base::Fd poke_;  // an eventfd in the poller: wakes whoever sleeps
   base::Fd call_;  // an eventfd in outside_: wakes the progress thread
-  std::mutex lock_;
-  std::condition_variable followers_wake_;
-  // The progress thread reads the first and sets the second without the lock.
+  AgentLock lock_;
+  std::condition_variable_any followers_wake_;
   std::atomic<Clock::time_point> user_expected_until_ = Clock::time_point::min();
-  std::atomic<bool> backing_off_ =
-      false;  // the progress thread sleeps for a moment, and looks again by itself
-  // All below under the lock.
-  int followers_ = 0;    // waiting threads that do not drive
-  bool driven_ = false;  // a waiting thread drives
-  bool armed_ = false;   // an event of the poller wakes the progress thread
-  bool poked_ = false;
-  bool called_ = false;  // the progress thread, to back off
-  bool stopping_ = false;
-  unsigned posts_since_progress_ = 0;                            // calls of progressNowAndThen()
-  Clock::time_point asked_{};                                    // when the poller was, last
-  Clock::time_point progress_until_ = Clock::time_point::max();  // when its sleep ends by itself
-  Clock::time_point driver_until_ = Clock::time_point::max();    // the same of a waiting thread
+  // The thread changes it without the lock while it sleeps or backs off.
+  std::atomic<ProgressThread::State> thread_state_ = ProgressThread::kWorks;
+  int followers_ VIADUCT_GUARDED_BY(lock_) = 0;    // waiting threads that do not drive
+  bool driven_ VIADUCT_GUARDED_BY(lock_) = false;  // a waiting thread drives
+  // An event of the poller wakes the progress thread.
+  bool armed_ VIADUCT_GUARDED_BY(lock_) = false;
+  bool poked_ VIADUCT_GUARDED_BY(lock_) = false;
+  bool stopping_ VIADUCT_GUARDED_BY(lock_) = false;
+  unsigned posts_since_progress_ VIADUCT_GUARDED_BY(lock_) = 0;  // calls of progressNowAndThen()
+  Clock::time_point asked_ VIADUCT_GUARDED_BY(lock_) = {};       // when the poller was, last
+  // When the sleep of the progress thread ends by itself, and that of a waiting thread.
+  Clock::time_point progress_until_ VIADUCT_GUARDED_BY(lock_) = Clock::time_point::max();
+  Clock::time_point driver_until_ VIADUCT_GUARDED_BY(lock_) = Clock::time_point::max();
   std::thread thread_;
+  // Helpers sleep on it while no shared rail is busy.
+  std::atomic<std::uint32_t> helpers_bell_{0};
+  std::atomic<bool> helpers_end_{false};
+  std::atomic<unsigned> helpers_asleep_{0};
+  std::vector<std::thread> helpers_;
 };
 
 }  // namespace viaduct::agent

@@ -28,8 +28,7 @@ Transfer::~Transfer() {
 
 Status Transfer::post(const PostOptions& options) {
   VIADUCT_CHECK(impl_->agent().usable("post"));
-  auto held = impl_->agent().hold();
-  return impl_->post(held, options);
+  return impl_->post(options);
 }
 
 TransferState Transfer::poll() {

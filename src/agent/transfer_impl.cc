@@ -41,7 +41,7 @@ Error stillRunning() {
 
 }  // namespace
 
-Status TransferImpl::plan(std::unique_lock<std::mutex>& held) {
+Status TransferImpl::plan(AgentLock::Held& held) {
   VIADUCT_TRY(const auto required, core::parseRequirement(options_.require));
   while (true) {
     if (peer_->state() != PeerState::kReady) return peer_->notReady("plan");
@@ -70,6 +70,7 @@ void TransferImpl::remember(std::vector<Bundle> bundles, std::span<const core::P
   bytes_ = bytes;
   total_ops_ = 0;
   for (const Bundle& bundle : bundles_) total_ops_ += bundle.ops().size();
+  direct_ = bundles_.size() == 1 && bundles_.front().isDirect() && !options_.on_end;
   local_used_ = usedPins(spans, &core::PinSpan::local_pin,
                          [&](std::uint32_t slot) { return agent_->pins().generation(slot); });
   remote_used_ = usedPins(spans, &core::PinSpan::remote_pin,
@@ -95,14 +96,49 @@ bool TransferImpl::stillPlanned() {
   return true;
 }
 
-Status TransferImpl::post(std::unique_lock<std::mutex>& held, const PostOptions& options) {
+Status TransferImpl::post(const PostOptions& options) {
+  if (mayPostAtOnce(options) && postAtOnce()) return Ok{};
+  auto held = agent_->hold();
+  return postExclusively(held, options);
+}
+
+// Posts a small copy in a shared section, so that threads copy side by side. False: the post had no
+// effect, and needs the lock exclusively.
+bool TransferImpl::postAtOnce() {
+  const Shared shared(agent_->engine().lock());
+  TransferState before = state_.load(std::memory_order_relaxed);
+  if (before == TransferState::kRunning ||
+      !state_.compare_exchange_strong(before, TransferState::kRunning, std::memory_order_acquire))
+    return false;
+  const bool moved = moveAtOnce(agent_->cellCounts(shared.cell()));
+  // A waiting thread reads the state with the lock held exclusively, so it needs no notification.
+  state_.store(moved ? TransferState::kDone : before, std::memory_order_release);
+  if (moved) agent_->ringBell();
+  return moved;
+}
+
+bool TransferImpl::moveAtOnce(CellCounts& counts) {
+  if (!direct_ || peer_->state() != PeerState::kReady || !stillPlanned()) return false;
+  Timing::Timed timed;
+  if (counts.timing.isDue()) [[unlikely]]
+    timed = counts.timing.begin(Clock::now());
+  if (!bundles_.front().moveNow(kind_, counts)) return false;
+  if (timed.times != 0) [[unlikely]]
+    counts.timing.end(timed, Clock::now());
+  ++counts.done;
+  error_.reset();
+  sayWhatMoved();
+  return true;
+}
+
+Status TransferImpl::postExclusively(AgentLock::Held& held, const PostOptions& options) {
   if (running()) return stillRunning();
   if (options.note.size() > kMaxNoteBytes)
     return Error{.code = Code::kInvalid,
                  .operation = "post",
                  .detail = fmt::format("a note of {} bytes; the limit is {}", options.note.size(),
                                        kMaxNoteBytes)};
-  agent_->engine().progressNowAndThen(held);
+  agent_->engine().progressNowAndThen();
   if (peer_->state() != PeerState::kReady) return peer_->notReady("post");
   while (!stillPlanned()) {
     VIADUCT_CHECK(plan(held));
@@ -110,10 +146,11 @@ Status TransferImpl::post(std::unique_lock<std::mutex>& held, const PostOptions&
   if (running()) return stillRunning();
   start(options);
   offer();
-  pollOwnRails();
+  pollOwnRails(held);
   if (!running()) return Ok{};
-  const auto now = Clock::now();
-  expect(options.deadline ? options.deadline->at() : now + agent_->settings().deadline);
+  const auto now = agent_->now();
+  expect(options.deadline ? agent_->engine().poller().fromSteady(options.deadline->at())
+                          : now + agent_->settings().deadline);
   agent_->engine().takeOverSoon(now);
   return Ok{};
 }
@@ -172,11 +209,15 @@ bool TransferImpl::offerAgain() {
 }
 
 // What a rail did inside post() is collected at once: a small copy on this host is over now.
-void TransferImpl::pollOwnRails() {
+// Meanwhile the lock may be free, and another thread may post it again once it is over.
+void TransferImpl::pollOwnRails(AgentLock::Held& held) {
+  const core::Tag tag = tag_;
   for (const Bundle& bundle : bundles_)
     for (const Bundle::RailUse& use : bundle.rails()) {
       if (!running()) return;
-      if (use.busy > 0 && use.rail->mayHaveEnded()) agent_->pollRail(*use.rail);
+      if (use.busy == 0 || !use.rail->mayHaveEnded()) continue;
+      agent_->pollRail(held, use.counts->number);
+      if (tag_ != tag) return;
     }
 }
 
@@ -233,7 +274,7 @@ void TransferImpl::abort(Error why) {
   }
   // What has not come back by itself shortly is ended by force, within the grace.
   forced_ = true;
-  const auto now = Clock::now();
+  const auto now = agent_->now();
   expect(now + agent_->settings().grace * 3 / 4);
   agent_->engine().takeOverSoon(now);
 }

@@ -1,5 +1,6 @@
-// One transfer: its plan, and the post that is under way. Threads: under the agent's lock, but for
-// what says otherwise.
+// One transfer: its plan, and the post that is under way. Threads: with the agent's lock held
+// exclusively, except where a comment says otherwise. In a shared section, the thread that has set
+// the state to kRunning owns the transfer.
 #pragma once
 
 #include <viaduct/transfer.h>
@@ -7,13 +8,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "agent/agent_lock.h"
 #include "agent/routes.h"
 #include "agent/timing.h"
 #include "core/op.h"
@@ -38,10 +39,10 @@ class TransferImpl final : public std::enable_shared_from_this<TransferImpl> {
         remote_(std::move(remote)),
         options_(std::move(options)) {}
 
-  // Both let go of the lock while they compute: a plan of millions of blocks holds nobody up.
-  Status plan(std::unique_lock<std::mutex>& held);
-  Status post(std::unique_lock<std::mutex>& held, const PostOptions& options);
-  void cancel();  // by the user
+  // Lets go of the lock while it computes: a plan of millions of blocks holds nobody up.
+  Status plan(AgentLock::Held& held);
+  Status post(const PostOptions& options);  // takes the lock itself
+  void cancel();                            // by the user
   bool running() const { return state() == TransferState::kRunning; }
   TransferState state() const { return state_.load(std::memory_order_acquire); }  // no lock
 
@@ -63,6 +64,12 @@ class TransferImpl final : public std::enable_shared_from_this<TransferImpl> {
   std::uint64_t ops() const { return total_ops_; }
 
  private:
+  bool mayPostAtOnce(const PostOptions& options) const {
+    return direct_.load(std::memory_order_relaxed) && !options.with_note && options.note.empty();
+  }
+  bool postAtOnce();
+  bool moveAtOnce(CellCounts& counts);
+  Status postExclusively(AgentLock::Held& held, const PostOptions& options);
   bool stillPlanned();
   void remember(std::vector<Bundle> bundles, std::span<const core::PinSpan> spans,
                 std::uint64_t bytes);
@@ -80,7 +87,7 @@ class TransferImpl final : public std::enable_shared_from_this<TransferImpl> {
   void strand();
   void stopPosting();
   void start(const PostOptions& options);
-  void pollOwnRails();
+  void pollOwnRails(AgentLock::Held& held);
   void expect(Clock::time_point due);
   void resetLinks();
   void endIfOver();
@@ -100,6 +107,8 @@ class TransferImpl final : public std::enable_shared_from_this<TransferImpl> {
   std::vector<Bundle> bundles_;
   Path carried_before_;  // by earlier plans
   std::uint64_t bytes_ = 0, total_ops_ = 0;
+  // The posting thread may be able to copy by itself, and no callback is owed. Read without a lock.
+  std::atomic<bool> direct_{false};
   std::uint64_t planned_epoch_ = 0, local_version_ = 0, remote_version_ = 0;
   std::vector<std::pair<std::uint32_t, std::uint64_t>> local_used_, remote_used_;  // generations
 

@@ -1,8 +1,9 @@
 // A value that code reaches only with its lock held.
 #pragma once
 
-#include <mutex>
 #include <utility>
+
+#include "base/mutex.h"
 
 namespace viaduct::base {
 
@@ -11,13 +12,13 @@ class Guarded {
  public:
   template <class F>
   decltype(auto) with(F&& use) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return std::forward<F>(use)(value_);
   }
 
  private:
-  std::mutex mutex_;
-  T value_{};
+  Mutex mutex_;
+  T value_ VIADUCT_GUARDED_BY(mutex_) = {};
 };
 
 }  // namespace viaduct::base

@@ -1,6 +1,8 @@
 // The interface of a backend: a few calls and a table of facts. A new backend is a new folder under
-// backends/. Threads: every call on a Backend, Link or Rail is made with the agent's lock held, by
-// one thread at a time. A backend may have threads of its own, which never call the agent.
+// backends/. Threads: the agent's lock is held exclusively in every call on a Backend, Link or
+// Rail, so one thread at a time calls. Two calls are made in shared sections of the lock:
+// Rail::poll() of a backend that is side_by_side, and DirectMover::moveNow(). A backend may have
+// threads of its own, which never call the agent.
 #pragma once
 
 #include <viaduct/backend.h>
@@ -37,9 +39,22 @@ struct Capabilities {
   bool same_host = false;          // copies within this host's memory; no byte crosses a network
   bool rdma = false;
   bool tcp = false;
+  // Several threads may poll its rails at once, one thread for each rail, while no link and no pin
+  // changes. poll() then calls nobody, not even LinkHost::changed().
+  bool side_by_side = false;
   int preference = 0;  // lower is tried first: 10 same host, 20 rdma hardware, 30 tcp, 90 fake
   // The least bytes that pay for one more rail; 0: the agent's default, 16 KiB.
   std::uint64_t min_chunk = 0;
+};
+
+// An optional skill of a rail: the posting thread moves small work by itself.
+class DirectMover {
+ public:
+  virtual ~DirectMover() = default;
+  // Moves all ops within the call and returns their bytes; poll() reports nothing of them. Empty:
+  // the work is too large or has failed, and post() has to do all of it. Threads:
+  // several at once, also of one link, and during Rail::poll(); none while links or pins change.
+  virtual std::optional<std::uint64_t> moveNow(const Work& work) = 0;
 };
 
 // One NIC, queue or socket group.
@@ -67,6 +82,9 @@ class Rail {
 
   // Whether poll() is worth its price right after post(), because post() may have finished work.
   virtual bool mayHaveEnded() const = 0;
+
+  // Null: the rail is no DirectMover.
+  virtual DirectMover* direct() { return nullptr; }
 };
 
 // The services that the agent gives one link.

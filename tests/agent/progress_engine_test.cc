@@ -27,6 +27,8 @@ class Bells final : public Progressable {
     return std::exchange(left, false);
   }
   bool busy() const override { return left || sleepless; }
+  unsigned busySharedRails() override { return 0; }
+  RailPass pollSharedRails() override { return {}; }
   bool allowWakeups() override { return true; }
   void suppressWakeups() override {}
   bool wakeupsSuppressed() const override { return false; }
@@ -234,6 +236,20 @@ TEST(ProgressEngine, AWaitingThreadThatCannotSleepYieldsTheLock) {
   waiter.join();
   EXPECT_TRUE(ended);
   bells.engine->stop();
+}
+
+TEST(ProgressEngine, TheProgressThreadIsCalledOnceAndOnlyInItsSleep) {
+  using Thread = ProgressThread;
+  using Machine = base::Machine<Thread>;
+  for (const auto state : {Thread::kWorks, Thread::kSleeps, Thread::kCalled, Thread::kBacksOff}) {
+    const bool sleeps = state == Thread::kSleeps, works = state == Thread::kWorks;
+    EXPECT_EQ(Machine::after(state, Thread::kCall).has_value(), sleeps);
+    EXPECT_EQ(Machine::after(state, Thread::kSleep).has_value(), works);
+    EXPECT_EQ(Machine::after(state, Thread::kBackOff), Thread::kBacksOff);
+    EXPECT_EQ(Machine::after(state, Thread::kWork), Thread::kWorks);
+  }
+  EXPECT_EQ(Machine::after(Thread::kSleeps, Thread::kCall), Thread::kCalled);
+  EXPECT_EQ(Machine::after(Thread::kWorks, Thread::kSleep), Thread::kSleeps);
 }
 
 }  // namespace

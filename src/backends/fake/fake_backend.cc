@@ -172,6 +172,7 @@ class FakeBackend final : public core::Backend {
                                 .memory = {MemoryKind::kHost},
                                 .same_host = true,
                                 .rdma = weather_.pose,
+                                .side_by_side = weather_.kill_peer == 0,  // die() calls out
                                 .preference = 90};
   std::uint64_t id_ = 0;
   std::uint32_t links_ = 0;  // that were opened so far

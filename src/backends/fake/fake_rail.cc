@@ -27,6 +27,7 @@ std::size_t FakeRail::post(const core::Work& work) {
 }
 
 void FakeRail::poll(core::Completions& out) {
+  if (busy()) pollers.with([](auto& threads) { threads.insert(std::this_thread::get_id()); });
   const auto now = Clock::now();
   std::uint64_t carried = 0;
   for (std::size_t rides = queue_.size(); rides > 0 && carried < 4 * kStep; --rides) {

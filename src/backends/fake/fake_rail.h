@@ -4,10 +4,13 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "backends/fake/weather.h"
+#include "base/guarded.h"
 #include "base/random.h"
 #include "core/backend.h"
 
@@ -15,6 +18,8 @@ namespace viaduct::fake {
 
 // Rails that a test holds down by hand, in all of this process's fakes.
 inline std::atomic<core::RailMask> rails_cut{0};
+// The threads that have polled rails with ops on them, of all of this process's fakes.
+inline base::Guarded<std::set<std::thread::id>> pollers;
 
 class FakeRail final : public core::Rail {
  public:

@@ -151,6 +151,19 @@ std::size_t CopyPool::post(const core::Work& work, PeerMemory& peer, std::uint64
   return job.ops.size();
 }
 
+// Copies one chunk with a copier on the stack. Most of the copier is room for CMA that stays
+// untouched.
+std::optional<std::uint64_t> CopyPool::copyNow(const core::Work& work, PeerMemory& peer,
+                                               std::uint64_t now) const {
+  const std::uint64_t bytes = atLeast(work.ops, kChunkBytes);
+  if (bytes > kChunkBytes || work.ops.size() > kChunkOps) return std::nullopt;
+  Task task{.kind = work.kind, .peer = &peer, .born = now, .number = 1, .bytes = bytes};
+  if (bytes >= base::AdaptiveCopy::kLeastMeasured) task.strategy = strategy_;
+  ChunkCopier copier(here_);
+  if (copier.run(task, {.ops = work.ops, .bytes = bytes})) return std::nullopt;
+  return bytes;
+}
+
 // Copies a job of one chunk. The job stays closed, so no other thread touches it.
 void CopyPool::copyAtOnce(Job& job, std::uint64_t bytes) {
   const Fault fault = copier_.run(job.task, {.ops = job.ops, .bytes = bytes});

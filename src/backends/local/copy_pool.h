@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -35,6 +36,9 @@ class CopyPool {
 
   // As core::Rail. `now` counts registrations: the work cannot use later ones.
   std::size_t post(const core::Work& work, PeerMemory& peer, std::uint64_t now);
+  // As core::DirectMover. Threads: several at once.
+  std::optional<std::uint64_t> copyNow(const core::Work& work, PeerMemory& peer,
+                                       std::uint64_t now) const;
   void poll(core::Completions& out);
   void cancel(core::Tag tag);
   bool busy() const { return used_ != 0; }

@@ -26,7 +26,7 @@ constexpr std::uint64_t kMostMappedOfAll = 8;
 }  // namespace
 
 // The only rail: this machine's memory.
-class LocalRail final : public core::Rail {
+class LocalRail final : public core::Rail, public core::DirectMover {
  public:
   explicit LocalRail(LocalBackend& backend) : backend_(backend) {}
   std::string_view name() const override { return "memory"; }
@@ -38,6 +38,12 @@ class LocalRail final : public core::Rail {
   void cancel(core::Tag tag) override { backend_.copyPool().cancel(tag); }
   bool busy() const override { return backend_.copyPool().busy(); }
   bool mayHaveEnded() const override { return true; }
+  core::DirectMover* direct() override { return this; }
+  std::optional<std::uint64_t> moveNow(const core::Work& work) override {
+    PeerMemory* peer = static_cast<LocalLink*>(work.link)->peer();
+    if (peer == nullptr) return std::nullopt;
+    return backend_.copyPool().copyNow(work, *peer, backend_.now());
+  }
 
  private:
   LocalBackend& backend_;
@@ -63,8 +69,11 @@ LocalBackend::~LocalBackend() {
 }
 
 const core::Capabilities& LocalBackend::can() const {
-  static const core::Capabilities facts{
-      .name = "local", .memory = {MemoryKind::kHost}, .same_host = true, .preference = 10};
+  static const core::Capabilities facts{.name = "local",
+                                        .memory = {MemoryKind::kHost},
+                                        .same_host = true,
+                                        .side_by_side = true,
+                                        .preference = 10};
   return facts;
 }
 

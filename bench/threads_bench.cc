@@ -1,0 +1,191 @@
+// What a second thread adds: posts of one agent by one thread, by two threads to two peers, and by
+// two threads to one peer, in turns inside one process. The floor is two threads that only copy.
+// Usage: threads_bench [BACKEND] [ROUNDS]
+#include <fmt/format.h>
+#include <time.h>
+#include <viaduct/viaduct.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "must.h"
+
+namespace {
+
+using namespace viaduct;
+using namespace std::chrono_literals;
+
+constexpr auto kTurn = 40ms;
+constexpr std::uint64_t kMost = 256 << 10;
+
+Agent open(const char* name, const std::string& backend) {
+  Settings settings;
+  settings.name = name;
+  settings.backends = {backend};
+  settings.copy_threads = 1;
+  return must(Agent::open(settings));
+}
+
+// Two targets, and memory of each thread's own at both ends.
+class Stage {
+ public:
+  explicit Stage(const std::string& backend)
+      : here_(open("here", backend)), there_{open("one", backend), open("two", backend)} {
+    for (std::size_t i = 0; i < 2; ++i) {
+      targets_.push_back(must(there_[i].allocate(2 * kMost, {.label = "memory"})));
+      sources_.push_back(must(here_.allocate(kMost)));
+      peers_.push_back(must(here_.importCard(there_[i].exportCard())));
+      must(peers_[i].ready(10s));
+      must(peers_[i].waitPin("memory", 10s));
+    }
+  }
+
+  // Of that thread: its own blocks of that peer's memory.
+  Transfer plan(std::size_t thread, std::size_t peer, std::uint64_t bytes) {
+    const auto one = [&](std::uint64_t address) {
+      return Selection{
+          *Blocks::strided({.base = address, .stride = bytes, .bytes = bytes, .count = 1})};
+    };
+    return must(here_.plan(OpKind::kWrite, peers_[peer], one(sources_[thread].info().address),
+                           one(targets_[peer].info().address + thread * kMost)));
+  }
+
+ private:
+  static void must(Status status) {
+    if (!status) die(status.error().text());
+  }
+  template <class T>
+  static T must(Result<T> result) {
+    return ::must(std::move(result));
+  }
+
+  Agent here_;
+  std::array<Agent, 2> there_;
+  std::vector<Pin> sources_, targets_;
+  std::vector<Peer> peers_;
+};
+
+using Step = std::function<void()>;
+
+// Steps a second by all threads together. By the clock, and by the time that each had a processor:
+// the latter is the same on a busy machine, but does not see a thread that waits for a lock.
+struct Rate {
+  double by_clock = 0, by_processor = 0;
+};
+
+double processorSeconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+Rate rate(const std::vector<Step>& steps) {
+  std::atomic<std::size_t> ready{0};
+  std::atomic<bool> over{false};
+  std::vector<std::pair<double, double>> done(steps.size());  // steps, and processor time
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    threads.emplace_back([&, i] {
+      ++ready;
+      while (ready < steps.size()) std::this_thread::yield();
+      const double begun = processorSeconds();
+      std::uint64_t count = 0;
+      for (; !over; count += 16)
+        for (int k = 0; k < 16; ++k) steps[i]();
+      done[i] = {static_cast<double>(count), processorSeconds() - begun};
+    });
+  while (ready < steps.size()) std::this_thread::yield();
+  const auto begun = Clock::now();
+  std::this_thread::sleep_for(kTurn);
+  over = true;
+  threads.clear();
+  const double took = std::chrono::duration<double>(Clock::now() - begun).count();
+  Rate rate;
+  for (const auto& [count, seconds] : done) {
+    rate.by_clock += count / took;
+    rate.by_processor += count / seconds;
+  }
+  return rate;
+}
+
+Step mover(Stage& stage, std::size_t thread, std::size_t peer, std::uint64_t bytes) {
+  return [transfer = std::make_shared<Transfer>(stage.plan(thread, peer, bytes))] {
+    if (const Status posted = transfer->post(); !posted) die(posted.error().text());
+    while (transfer->poll() == TransferState::kRunning) {
+    }
+    if (transfer->state() != TransferState::kDone) die("a transfer failed");
+  };
+}
+
+// Memory on pages of its own: neighbours would share a cache line.
+Step copier(std::uint64_t bytes) {
+  constexpr std::uint64_t kPage = 4096;
+  std::shared_ptr<char> memory(static_cast<char*>(std::aligned_alloc(kPage, 2 * bytes)), std::free);
+  std::memset(memory.get(), 'x', 2 * bytes);
+  return [memory, bytes] {
+    std::memcpy(memory.get() + bytes, memory.get(), bytes);
+    asm volatile("" : : "r"(memory.get()) : "memory");
+  };
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
+                   values.end());
+  return values[values.size() / 2];
+}
+
+struct Case {
+  std::string name;
+  std::vector<Step> steps;
+  std::size_t against;  // the case with one thread
+  std::vector<double> times = {}, by_clock = {}, by_processor = {};
+  Rate last = {};
+};
+
+void measure(Stage& stage, const std::string& backend, std::uint64_t bytes, int rounds) {
+  const auto move = [&](std::size_t thread, std::size_t peer) {
+    return mover(stage, thread, peer, bytes);
+  };
+  std::vector<Case> cases;
+  cases.push_back({"one thread", {move(0, 0)}, 0});
+  cases.push_back({"two threads, two peers", {move(0, 0), move(1, 1)}, 0});
+  cases.push_back({"two threads, one peer", {move(0, 0), move(1, 0)}, 0});
+  cases.push_back({"one thread, memcpy alone", {copier(bytes)}, 3});
+  cases.push_back({"two threads, memcpy alone", {copier(bytes), copier(bytes)}, 3});
+  for (int round = 0; round < rounds; ++round)
+    for (Case& one : cases) {
+      one.last = rate(one.steps);
+      one.times.push_back(1e9 / one.last.by_clock);
+      one.by_clock.push_back(one.last.by_clock / cases[one.against].last.by_clock);
+      one.by_processor.push_back(one.last.by_processor / cases[one.against].last.by_processor);
+    }
+  for (const Case& one : cases)
+    fmt::print(
+        "{:6} {:7} {:26} {:9.0f} ns a step {:6.2f} x by the clock {:6.2f} x by processor time\n",
+        backend, bytes, one.name, median(one.times), median(one.by_clock),
+        median(one.by_processor));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string backend = argc > 1 ? argv[1] : "local";
+  const int rounds = argc > 2 ? std::atoi(argv[2]) : 15;
+  if (argc > 3 || rounds < 1) {
+    fmt::print(stderr, "usage: threads_bench [BACKEND] [ROUNDS]\n");
+    return 2;
+  }
+  Stage stage(backend);
+  for (const std::uint64_t bytes : {std::uint64_t{4096}, kMost})
+    measure(stage, backend, bytes, rounds);
+  return 0;
+}

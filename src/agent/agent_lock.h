@@ -1,0 +1,92 @@
+// The agent's lock. Changes of membership (sessions, links, pins, plans) hold it exclusively. Posts
+// of small copies and polls of rails hold it shared, for a bounded time. Each thread in a shared
+// section has a cell of its own, so that threads share no cache line. Threads: any.
+// docs/design/0021-data-path-beside-membership.md
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <mutex>
+
+#include "base/mutex.h"
+
+namespace viaduct::agent {
+
+class VIADUCT_CAPABILITY("agent lock") AgentLock {
+ public:
+  using Held = std::unique_lock<AgentLock>;  // exclusively; empty in a fork()ed child
+  // The most threads in shared sections; further threads wait for a cell.
+  static constexpr unsigned kCells = 32;
+
+  // Exclusive. Waits until the shared sections have ended; no new section begins meanwhile.
+  void lock() VIADUCT_ACQUIRE() {
+    exclusive_.lock();
+    shut();
+  }
+  // Waits for shared sections as well. False: another thread has the lock exclusively.
+  bool try_lock() VIADUCT_TRY_ACQUIRE(true) {
+    if (!exclusive_.try_lock()) return false;
+    shut();
+    return true;
+  }
+  void unlock() VIADUCT_RELEASE() {
+    exclusive_wanted_.store(false, std::memory_order_release);
+    exclusive_.unlock();
+  }
+
+  // Shared. Returns the cell, which no other thread has until leave().
+  unsigned enter() VIADUCT_ACQUIRE_SHARED();
+  void leave(unsigned cell) VIADUCT_RELEASE_SHARED() {
+    cells_[cell].taken.store(false, std::memory_order_release);
+  }
+
+ private:
+  struct alignas(64) Cell {
+    std::atomic<bool> taken{false};
+  };
+  bool take(unsigned cell) {
+    return !cells_[cell].taken.load(std::memory_order_relaxed) &&
+           !cells_[cell].taken.exchange(true);
+  }
+  void use(unsigned cell);
+  unsigned enterAfterOthers(unsigned cell);
+  void shut() {
+    exclusive_wanted_.store(true);
+    if (const unsigned used = used_.load(); used != 0) waitForCells(used);
+  }
+  void waitForCells(unsigned used);
+
+  std::mutex exclusive_;  // held by the exclusive owner; other threads wait here for it
+  alignas(64) std::atomic<bool> exclusive_wanted_{false};
+  std::atomic<unsigned> used_{0};  // cells from here on were never taken
+  std::array<Cell, kCells> cells_;
+};
+
+// Holds the lock exclusively for a scope.
+class VIADUCT_SCOPED_CAPABILITY Exclusive {
+ public:
+  explicit Exclusive(AgentLock& lock) VIADUCT_ACQUIRE(lock) : lock_(lock) { lock_.lock(); }
+  ~Exclusive() VIADUCT_RELEASE() { lock_.unlock(); }
+  Exclusive(const Exclusive&) = delete;
+  Exclusive& operator=(const Exclusive&) = delete;
+
+ private:
+  AgentLock& lock_;
+};
+
+// A shared section for a scope.
+class VIADUCT_SCOPED_CAPABILITY Shared {
+ public:
+  explicit Shared(AgentLock& lock) VIADUCT_ACQUIRE_SHARED(lock)
+      : lock_(lock), cell_(lock.enter()) {}
+  ~Shared() VIADUCT_RELEASE_GENERIC() { lock_.leave(cell_); }
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+  unsigned cell() const { return cell_; }
+
+ private:
+  AgentLock& lock_;
+  const unsigned cell_;
+};
+
+}  // namespace viaduct::agent

@@ -1,0 +1,112 @@
+#include "agent/agent_lock.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace viaduct::agent {
+namespace {
+
+// Threads that enter and leave without a pause. Each writes its cell's two numbers, one after the
+// other.
+class Passers {
+ public:
+  explicit Passers(unsigned threads) {
+    for (unsigned i = 0; i < threads; ++i)
+      threads_.emplace_back([this] {
+        while (!over_) pass();
+      });
+  }
+  ~Passers() { over_ = true; }
+  Passers(const Passers&) = delete;
+  Passers& operator=(const Passers&) = delete;
+
+  AgentLock lock;
+  struct alignas(64) Pair {
+    std::uint64_t first = 0, second = 0;  // guarded by the cell, or by the exclusive owner
+  };
+  std::array<Pair, AgentLock::kCells> pairs;
+  std::atomic<unsigned> inside{0}, most{0};
+
+ private:
+  void pass() {
+    const Shared shared(lock);
+    const unsigned now = ++inside;
+    unsigned most_yet = most;
+    while (most_yet < now && !most.compare_exchange_weak(most_yet, now)) {
+    }
+    Pair& pair = pairs[shared.cell()];
+    ++pair.first;
+    std::this_thread::yield();
+    ++pair.second;
+    --inside;
+  }
+
+  std::atomic<bool> over_{false};
+  std::vector<std::jthread> threads_;
+};
+
+std::uint64_t sum(const Passers& passers) {
+  std::uint64_t all = 0;
+  for (const auto& pair : passers.pairs) all += pair.second;
+  return all;
+}
+
+// An exclusive owner inside a shared section would find a pair half written now and then.
+TEST(AgentLock, AnExclusiveOwnerFindsNoSharedSection) {
+  Passers passers(4);
+  for (std::uint64_t rounds = 0, passed = 0; rounds < 1000 || passed < 1000; ++rounds) {
+    std::this_thread::yield();
+    const std::lock_guard exclusive(passers.lock);
+    passed = sum(passers);
+    ASSERT_EQ(passers.inside, 0U);
+    for (const auto& pair : passers.pairs) ASSERT_EQ(pair.first, pair.second);
+  }
+}
+
+TEST(AgentLock, NeitherSideStarvesTheOther) {
+  Passers passers(3);
+  std::uint64_t last = 0;
+  for (int round = 0; round < 50; ++round) {
+    std::uint64_t now = last;
+    while (now == last) {
+      std::this_thread::yield();  // whoever takes it again at once keeps others from it
+      const std::lock_guard exclusive(passers.lock);
+      now = sum(passers);
+    }
+    last = now;
+  }
+}
+
+TEST(AgentLock, MoreThreadsThanCellsWaitForACell) {
+  Passers passers(AgentLock::kCells + 8);
+  for (std::uint64_t passed = 0; passed < 200;) {
+    std::this_thread::yield();
+    const std::lock_guard exclusive(passers.lock);
+    passed = sum(passers);
+  }
+  EXPECT_LE(passers.most, AgentLock::kCells);
+}
+
+TEST(AgentLock, HasOneExclusiveOwnerAtATime) {
+  AgentLock lock;
+  const std::lock_guard exclusive(lock);
+  std::thread([&] { EXPECT_FALSE(lock.try_lock()); }).join();
+}
+
+TEST(AgentLock, TryLockWaitsForSharedSections) {
+  Passers passers(2);
+  for (int round = 0; round < 500; ++round) {
+    std::this_thread::yield();
+    const std::unique_lock exclusive(passers.lock, std::try_to_lock);
+    if (!exclusive) continue;  // a thread was on its way through
+    ASSERT_EQ(passers.inside, 0U);
+  }
+}
+
+}  // namespace
+}  // namespace viaduct::agent

@@ -1,0 +1,223 @@
+// Threads that post side by side while pins, peers and agents come and go.
+#include <gtest/gtest.h>
+#include <viaduct/viaduct.h>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "agent/agent_impl.h"
+#include "backends/fake/fake_rail.h"
+
+namespace viaduct {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kEach = 4096;
+constexpr std::size_t kThreads = 4;
+
+Agent openLocal(const std::string& name) {
+  auto agent = Agent::open({.name = name, .backends = {"local"}, .copy_threads = 1});
+  EXPECT_TRUE(agent) << agent.error().text();
+  return *std::move(agent);
+}
+
+Selection wholeOf(std::uint64_t address, std::uint64_t bytes) {
+  return {*Blocks::strided({.base = address, .bytes = bytes, .count = 1}), {}};
+}
+
+// Of this process too, with memory for each thread.
+struct TargetAgent {
+  explicit TargetAgent(const std::string& name)
+      : agent(openLocal(name)), pin(*agent.allocate(kThreads * kEach, {.label = "memory"})) {}
+  std::byte* of(std::size_t thread) const { return pin.data() + thread * kEach; }
+
+  Agent agent;
+  Pin pin;
+};
+
+class PostingThreads : public ::testing::Test {
+ protected:
+  PostingThreads() : me_(openLocal("me")), memory_(*me_.allocate(kThreads * kEach)) {
+    for (const char* name : {"one", "two"}) {
+      targets_.push_back(std::make_unique<TargetAgent>(name));
+      peers_.push_back(*me_.importCard(targets_.back()->agent.exportCard()));
+      EXPECT_TRUE(peers_.back().ready(10s));
+      EXPECT_TRUE(peers_.back().waitPin("memory", 10s));
+    }
+  }
+  std::byte* of(std::size_t thread) const { return memory_.data() + thread * kEach; }
+  Transfer plan(std::size_t thread, std::size_t peer) {
+    const auto address = [&](const std::byte* memory) {
+      return reinterpret_cast<std::uintptr_t>(memory);
+    };
+    return *me_.plan(OpKind::kWrite, peers_[peer], wholeOf(address(of(thread)), kEach),
+                     wholeOf(address(targets_[peer]->of(thread)), kEach));
+  }
+  // Fresh bytes there if it was done. Nothing: the post was refused.
+  std::optional<bool> move(Transfer& transfer, std::size_t thread, std::size_t peer, int round) {
+    std::memset(of(thread), round, kEach);
+    if (!transfer.post()) return std::nullopt;
+    const bool done = static_cast<bool>(transfer.wait(10s));
+    if (done) {
+      EXPECT_EQ(std::memcmp(of(thread), targets_[peer]->of(thread), kEach), 0);
+    }
+    return done;
+  }
+
+  Agent me_;
+  Pin memory_;
+  std::vector<std::unique_ptr<TargetAgent>> targets_;
+  std::vector<Peer> peers_;
+};
+
+// Two threads for each peer. Pins come and go meanwhile, each within as many posts as happen to
+// run; then the second peer leaves.
+TEST_F(PostingThreads, EachPostEndsOnceWhilePinsComeAndGoAndAPeerIsLost) {
+  std::atomic<bool> over{false}, lost{false};
+  std::atomic<std::uint64_t> done{0}, failed{0};
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 0; i < kThreads; ++i)
+    threads.emplace_back([&, i, peer = i % 2, transfer = plan(i, i % 2)]() mutable {
+      for (int round = 0; !over; ++round) {
+        const auto moved = move(transfer, i, peer, round);
+        if (moved) ++(*moved ? done : failed);
+        if (peer == 1 && !(moved && *moved)) {
+          EXPECT_TRUE(lost);
+          return;
+        }
+        EXPECT_TRUE(moved && *moved);
+      }
+    });
+  std::vector<std::byte> more(kEach);
+  const Segment segment{.address = reinterpret_cast<std::uintptr_t>(more.data()), .bytes = kEach};
+  const auto come_and_go = [&] {
+    for (int i = 0; i < 200; ++i) {
+      auto pin = me_.pin(segment, "more");
+      ASSERT_TRUE(pin);
+      ASSERT_TRUE(pin->release());
+    }
+  };
+  come_and_go();
+  lost = true;
+  targets_[1]->agent.close();
+  threads[1].join();
+  threads[3].join();
+  come_and_go();
+  over = true;
+  threads.clear();
+  const Statistics counted = me_.statistics();
+  EXPECT_EQ(counted.done, done);
+  EXPECT_EQ(counted.started, done + failed);
+  EXPECT_EQ(counted.rails.at(0).bytes, done * kEach);
+}
+
+// What was released is the owner's: no thread that was posting writes into it any more.
+TEST_F(PostingThreads, ReleasedMemoryIsLeftAlone) {
+  constexpr std::uint64_t kLarge = 256 << 10;
+  TargetAgent& one = *targets_[0];
+  const Pin there = *one.agent.allocate(kLarge, {.label = "large"});
+  std::memset(there.data(), 1, kLarge);
+  ASSERT_TRUE(peers_[0].waitPin("large", 10s));
+  std::vector<std::byte> here(2 * kLarge);  // a half for each thread
+  const std::vector<std::byte> mine(2 * kLarge, std::byte{2});
+  const auto address = reinterpret_cast<std::uintptr_t>(here.data());
+  for (int round = 0; round < 100; ++round) {
+    Pin pin = *me_.pin({.address = address, .bytes = 2 * kLarge});
+    std::atomic<unsigned> posting{0};
+    std::vector<std::jthread> threads;
+    for (std::uint64_t half : {address, address + kLarge}) {
+      Transfer planned = *me_.plan(OpKind::kRead, peers_[0], wholeOf(half, kLarge),
+                                   wholeOf(there.info().address, kLarge));
+      threads.emplace_back([&posting, read = std::move(planned)]() mutable {
+        while (read.post() && read.wait(10s)) {
+          ++posting;
+          posting.notify_all();
+        }
+      });
+    }
+    for (unsigned seen = 0; seen < 4; seen = posting) posting.wait(seen);
+    ASSERT_TRUE(pin.release());
+    std::memcpy(here.data(), mine.data(), mine.size());
+    threads.clear();
+    ASSERT_EQ(std::memcmp(here.data(), mine.data(), mine.size()), 0);
+  }
+}
+
+TEST_F(PostingThreads, AnAgentMayCloseWhileTheyPost) {
+  std::atomic<unsigned> posting{0};
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 0; i < kThreads; ++i)
+    threads.emplace_back([&, i, transfer = plan(i, i % 2)]() mutable {
+      for (int round = 0; move(transfer, i, i % 2, round).value_or(false); ++round)
+        if (round == 0) {
+          ++posting;
+          posting.notify_all();
+        }
+      EXPECT_FALSE(transfer.post());
+    });
+  for (unsigned seen = 0; seen < kThreads; seen = posting) posting.wait(seen);
+  me_.close();
+}
+
+// Only one of them has it at a time, and the other is told.
+TEST_F(PostingThreads, OneTransferIsPostedByOneThreadAtATime) {
+  Transfer transfer = plan(0, 0);
+  std::atomic<std::uint64_t> posted{0};
+  const auto post = [&] {
+    for (int i = 0; i < 20000; ++i) {
+      const Status status = transfer.post();
+      if (status)
+        ++posted;
+      else
+        EXPECT_EQ(status.error().detail, "the transfer is still running");
+    }
+  };
+  std::jthread other(post);
+  post();
+  other.join();
+  EXPECT_TRUE(transfer.wait(10s));
+  EXPECT_EQ(me_.statistics().done, posted);
+  EXPECT_EQ(transfer.carried().shares.at(0).bytes, posted * kEach);
+}
+
+// Of an agent of eight rails on a machine of so many cores: the threads that poll them while one
+// thread posts and waits, until there are so many or that has not helped.
+std::size_t pollersOn(unsigned cores, std::size_t enough) {
+  agent::cores_for_tests = cores;
+  auto agent = Agent::open({.name = "me", .backends = {"fake"}, .weather = "rails=8,delay_us=500"});
+  agent::cores_for_tests = 0;
+  EXPECT_TRUE(agent);
+  Peer self = *agent->self();
+  EXPECT_TRUE(self.ready(10s));
+  constexpr std::uint64_t kLarge = 1 << 20;
+  const Pin from = *agent->allocate(kLarge), into = *agent->allocate(kLarge, {.label = "into"});
+  EXPECT_TRUE(self.waitPin("into", 10s));
+  Transfer transfer = *agent->plan(OpKind::kWrite, self, wholeOf(from.info().address, kLarge),
+                                   wholeOf(into.info().address, kLarge));
+  fake::pollers.with([](auto& threads) { threads.clear(); });
+  std::size_t pollers = 0;
+  for (int round = 0; round < 500 && pollers < enough; ++round) {
+    std::memset(from.data(), round, kLarge);
+    EXPECT_TRUE(transfer.post());
+    EXPECT_TRUE(transfer.wait(10s));
+    EXPECT_EQ(std::memcmp(from.data(), into.data(), kLarge), 0);
+    pollers = fake::pollers.with([](auto& threads) { return threads.size(); });
+  }
+  return pollers;
+}
+
+TEST(ManyRails, ArePolledByMoreThreadsWhereThereAreCores) {
+  EXPECT_GE(pollersOn(16, 3), 3U);  // more than the thread that waits and the progress thread
+}
+
+TEST(ManyRails, AreLeftToOneThreadWhereThereAreFewCores) { EXPECT_LE(pollersOn(2, 3), 2U); }
+
+}  // namespace
+}  // namespace viaduct
