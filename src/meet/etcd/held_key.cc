@@ -58,9 +58,11 @@ bool HeldKey::makeAgain() {
   return made && *made;
 }
 
+// Without a thread the key was not made, and the next attempt may use the same bell.
 HeldKey::~HeldKey() {
+  if (!thread_.joinable()) return;
   options_.bell->ring();
-  if (thread_.joinable()) thread_.join();
+  thread_.join();
 }
 
 bool OthersKeys::isDead(const KeyValue& kv) {
